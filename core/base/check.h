@@ -1,0 +1,25 @@
+#pragma once
+#include <string>
+
+namespace partita {
+
+/// What the thread works on, for the message of a failed CHECK: "graph joint, pass fold_constants".
+class WorkingOn {
+ public:
+  explicit WorkingOn(std::string what);
+  ~WorkingOn();
+  WorkingOn(const WorkingOn&) = delete;
+  WorkingOn& operator=(const WorkingOn&) = delete;
+};
+
+/// Prints the broken invariant with the WorkingOn stack to stderr and aborts.
+[[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
+
+/// CHECK(condition) or CHECK(condition, message): an invariant of ours. Never reachable by user input.
+#define CHECK(condition, ...)                                                                        \
+  do {                                                                                               \
+    if (!(condition)) [[unlikely]]                                                                   \
+      ::partita::check_failed(#condition, __FILE__, __LINE__, std::string(__VA_ARGS__));             \
+  } while (false)
+
+}  // namespace partita

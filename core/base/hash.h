@@ -1,0 +1,17 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace partita {
+
+/// 128-bit XXH3 of bytes, as 32 hexadecimal digits: the store's content address.
+std::string content_hash(std::string_view bytes);
+/// 64-bit XXH3.
+std::uint64_t hash64(std::string_view bytes, std::uint64_t seed = 0);
+
+inline std::uint64_t hash_combine(std::uint64_t a, std::uint64_t b) {
+  return (a ^ b) * 0x9e3779b97f4a7c15ULL + (a >> 29);
+}
+
+}  // namespace partita

@@ -1,0 +1,20 @@
+#pragma once
+#include <atomic>
+#include <functional>
+#include <string_view>
+
+namespace partita {
+
+/// Lets long work be watched and stopped: pass by reference, ask `cancelled()` between steps.
+struct Progress {
+  std::atomic<bool> stop = false;
+  /// Called with a fraction 0..1 and what is being worked on; from the working thread.
+  std::function<void(double, std::string_view)> report;
+
+  bool cancelled() const { return stop.load(std::memory_order_relaxed); }
+  void at(double fraction, std::string_view what) const {
+    if (report) report(fraction, what);
+  }
+};
+
+}  // namespace partita

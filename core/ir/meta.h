@@ -1,0 +1,66 @@
+#pragma once
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/sym/sym_expr.h"
+#include "core/tensor/device.h"
+#include "core/tensor/dtype.h"
+
+namespace partita {
+
+/// What is known of a tensor without running: the content of an FX annotation and what it leaves out.
+struct TensorMeta {
+  DType dtype = DType::Float32;
+  Device device;
+  SymList sizes;
+  SymList strides;             ///< in elements; row-major where the annotation had none
+  SymExpr offset = 0;          ///< storage offset in elements
+  bool requires_grad = false;
+  bool strides_known = true;   ///< false: annotation without strides, as in fx_graph_readable.py
+  bool device_known = true;    ///< false: annotation without device
+  int storage_id = -1;         ///< equal ids share memory; -1: not analysed
+
+  std::size_t dim() const { return sizes.size(); }
+  SymExpr numel() const { return product(sizes); }
+  static TensorMeta contiguous(DType dtype, SymList sizes, Device device = {});
+};
+
+struct Meta;
+/// The result of a node with several results; an entry may be unknown (None outputs).
+struct MetaTuple {
+  std::vector<Meta> items;
+};
+/// An annotation we keep and print but do not look into, e.g. TwoTensor(f32[3][1]cpu).
+struct OpaqueMeta {
+  std::string text;
+  bool operator==(const OpaqueMeta&) const = default;
+};
+
+/// Known about a value: nothing, a tensor, a symbolic or plain number, a tuple, or opaque text.
+struct Meta {
+  std::variant<std::monostate, TensorMeta, SymExpr, MetaTuple, OpaqueMeta> v;
+
+  Meta() = default;
+  Meta(TensorMeta t) : v(std::move(t)) {}
+  Meta(SymExpr e) : v(e) {}
+  Meta(MetaTuple t) : v(std::move(t)) {}
+  Meta(OpaqueMeta t) : v(std::move(t)) {}
+
+  bool known() const { return v.index() != 0; }
+  TensorMeta* tensor() { return std::get_if<TensorMeta>(&v); }
+  const TensorMeta* tensor() const { return std::get_if<TensorMeta>(&v); }
+  const SymExpr* sym() const { return std::get_if<SymExpr>(&v); }
+  const MetaTuple* tuple() const { return std::get_if<MetaTuple>(&v); }
+};
+
+/// FX's annotation without quotes: f32[8, 64][64, 1]cpu, Sym(s77); empty for unknown metas and tuples.
+std::string annotation(const Meta& meta);
+/// Reads what annotation() and PyTorch print; text that is no tensor or Sym becomes OpaqueMeta.
+Result<Meta> parse_annotation(std::string_view text);
+/// Equal as PyTorch prints them: dtype, sizes, strides (if known to both), device (likewise).
+bool same_annotation(const Meta& a, const Meta& b);
+/// Bytes of the elements that sizes count (not of the storage); symbolic.
+SymExpr byte_size(const TensorMeta& meta);
+
+}  // namespace partita

@@ -1,0 +1,33 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace partita {
+
+enum class OpKind : unsigned char {
+  Placeholder,
+  GetAttr,
+  Output,
+  Torch,     ///< torch.ops.NAMESPACE.NAME.OVERLOAD; name without "torch.ops.": "aten.add.Tensor", "higher_order.cond"
+  Function,  ///< any other Python callable, by its printed name: "torch.nn.functional.dropout", "_operator.add"
+  Method,    ///< a method of the first argument: "view"
+};
+
+/// What a node does. Interned: equal ops are the same object, compare by pointer. Lives as long as the process.
+struct Op {
+  OpKind kind;
+  std::string name;
+
+  static const Op* get(OpKind kind, std::string_view name);
+  static const Op* torch(std::string_view name) { return get(OpKind::Torch, name); }
+  static const Op* placeholder();
+  static const Op* get_attr();
+  static const Op* output();
+  static const Op* getitem();  ///< _operator.getitem
+
+  bool is_call() const { return kind >= OpKind::Torch; }
+  /// The field's short form: "add" for aten.add.Tensor, "view" for the method.
+  std::string_view brief() const;
+};
+
+}  // namespace partita

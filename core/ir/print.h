@@ -1,0 +1,22 @@
+#pragma once
+#include <string>
+
+#include "core/ir/graph.h"
+
+namespace partita {
+
+struct PrintOptions {
+  bool annotations = true;
+  bool origins = true;   ///< "# File: ..." comments
+  bool deletions = true; ///< ";  x = None" after the last use
+};
+
+/// FX's own text (GraphModule.print_readable with strides and device): PyTorch executes it, and reading it back gives
+/// the same graph.
+std::string print(const Graph& graph, const PrintOptions& options = {});
+/// One statement, without indentation and deletions: addmm: "f32[8, 64][64, 1]cpu" = torch.ops.aten.addmm.default(...)
+std::string print(const Node& node, const PrintOptions& options = {});
+/// An argument as Python: nodes by name, strings quoted, floats as repr.
+std::string print(const Arg& arg);
+
+}  // namespace partita

@@ -1,0 +1,72 @@
+#pragma once
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/loops/scalar.h"
+
+namespace partita::loops {
+
+/// Memory that a kernel reads or writes.
+struct Buffer {
+  enum class Role : std::uint8_t {
+    Input,    ///< read only, given by the caller
+    Output,   ///< written, given by the caller; may be read after it was written
+    Scratch,  ///< private to one iteration of the parallel loop: a row kept in cache; `elements` is its size
+  };
+  std::string name;
+  DType dtype = DType::Float32;
+  SymExpr elements;
+  Role role = Role::Input;
+};
+
+/// A running value of a reduction. It starts at `start` just before its loop and is complete just after it; read there
+/// by ScalarOp::Input with slot = its index in Kernel::accumulators.
+struct Accumulator {
+  ScalarOp combine = ScalarOp::Add;  ///< Add, Mul, Min, Max, BitAnd, BitOr
+  DType dtype = DType::Float32;
+  double start = 0;  ///< the identity of combine: 0, 1, +inf, -inf (integers: the extreme value)
+};
+
+struct Loop;
+/// buffer[element] = value, or buffer[element] += value (scatter; serial or atomic).
+struct Store {
+  int buffer = 0;
+  SymExpr element;
+  Scalar index;        ///< when valid, the element is this computed int64 instead (scatter)
+  Scalar value;
+  bool accumulate = false;
+};
+/// accumulator = combine(accumulator, value)
+struct Reduce {
+  int accumulator = 0;
+  Scalar value;
+};
+using Stmt = std::variant<Store, Reduce, Loop>;
+
+struct Loop {
+  std::string var;     ///< a symbol of index expressions: "i0", unique within the kernel
+  SymExpr extent;      ///< iterations; the variable runs from 0
+  bool parallel = false;  ///< iterations are independent; only outermost loops
+  bool vector = false;    ///< innermost: iterations are independent but for Reduce
+  std::vector<int> accumulators;  ///< that start before and are complete after this loop
+  std::vector<Stmt> body;
+};
+
+/// One fused loop nest: what a backend emits as one function. `scalars` holds every value; a value is computed where it
+/// is used, in the innermost loop whose variable it depends on.
+struct Kernel {
+  std::string name;
+  std::vector<Buffer> buffers;
+  std::vector<Accumulator> accumulators;
+  ScalarBuilder scalars;
+  std::vector<Stmt> body;
+  std::vector<std::string> origins;  ///< names of the graph nodes fused into it, in order
+};
+
+/// Readable text, one statement a line.
+std::string print(const Kernel& kernel);
+/// Broken rules (unknown buffer, variable out of scope, use of an incomplete accumulator), empty when sound.
+std::vector<std::string> verify(const Kernel& kernel);
+
+}  // namespace partita::loops

@@ -1,0 +1,133 @@
+#pragma once
+// What record functions (fake, eval, decompose, derivative) are handed. They report failure by fail(); the entrances in
+// ops/record.h turn that into a Result, so no record function returns one.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/ops/schema.h"
+#include "core/tensor/value.h"
+
+namespace partita {
+
+struct Raise {
+  Diagnostic diagnostic;
+};
+/// Bad arguments, in PyTorch's words where it has some: "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)".
+[[noreturn]] void fail(std::string message);
+/// A case the record does not cover (layout, dtype, mode): exit code 3.
+[[noreturn]] void fail_unsupported(std::string message);
+/// The value of a Result, or its error raised.
+template <class T>
+T unwrap(Result<T> r) {
+  if (!r) throw Raise{std::move(r).error()};
+  return *std::move(r);
+}
+
+/// A Python number with its kind, which type promotion needs.
+using Number = std::variant<bool, std::int64_t, double, std::complex<double>>;
+double as_double(const Number& n);
+std::int64_t as_int(const Number& n);
+DType number_dtype(const Number& n);  ///< bool, int64, float32 (the default dtype), complex64
+
+/// A call seen by metas. Arguments are asked for by schema name; asking for one that is None fails, has() tells.
+class FakeCall {
+ public:
+  FakeCall(const Schema& schema, Args bound, ShapeEnv& shapes) : schema(schema), args(std::move(bound)), shapes(shapes) {}
+
+  const Schema& schema;
+  const Args args;     ///< in schema order
+  ShapeEnv& shapes;
+
+  const Arg& arg(std::string_view name) const;
+  bool has(std::string_view name) const;  ///< not None
+  bool is_tensor(std::string_view name) const;
+  const TensorMeta& tensor(std::string_view name) const;
+  std::vector<const TensorMeta*> tensors(std::string_view name) const;  ///< null for None items
+  SymExpr sym(std::string_view name) const;                   ///< int or SymInt
+  SymList syms(std::string_view name) const;                  ///< a single int for int[n] is repeated n times
+  std::int64_t integer(std::string_view name) const;          ///< a guard is taken when symbolic
+  Sizes integers(std::string_view name) const;
+  bool boolean(std::string_view name) const;
+  Number number(std::string_view name) const;                 ///< a Scalar or float; symbolic ones by hint, guarded
+  std::string string(std::string_view name) const;
+  std::optional<DType> dtype(std::string_view name) const;
+  std::optional<Device> device(std::string_view name) const;
+  std::optional<MemoryFormat> memory_format(std::string_view name) const;
+  /// Truth of a condition, with a guard when it is symbolic.
+  bool test(SymExpr condition, const char* reason) const;
+};
+
+/// A call with values.
+class EvalCall {
+ public:
+  EvalCall(const Schema& schema, std::vector<Value> bound) : schema(schema), args(std::move(bound)) {}
+
+  const Schema& schema;
+  const std::vector<Value> args;  ///< in schema order
+  int threads = 1;
+
+  const Value& arg(std::string_view name) const;
+  bool has(std::string_view name) const;
+  bool is_tensor(std::string_view name) const;
+  const Tensor& tensor(std::string_view name) const;
+  std::vector<const Tensor*> tensors(std::string_view name) const;
+  std::int64_t integer(std::string_view name) const;
+  Sizes integers(std::string_view name) const;
+  bool boolean(std::string_view name) const;
+  Number number(std::string_view name) const;
+  std::string string(std::string_view name) const;
+  std::optional<DType> dtype(std::string_view name) const;
+  std::optional<MemoryFormat> memory_format(std::string_view name) const;
+};
+
+/// Appends calls to a graph, with fake propagation of each, so that later ones can ask for metas.
+class Builder {
+ public:
+  /// New nodes go before `before` (at the end when null) and take `origin`.
+  Builder(Graph& graph, Node* before, std::shared_ptr<const Origin> origin = nullptr)
+      : graph(graph), before(before), origin(std::move(origin)) {}
+
+  Graph& graph;
+  Node* before;
+  std::shared_ptr<const Origin> origin;
+
+  /// An overload by name ("aten.add.Tensor"), or a base name ("aten.add") resolved by its arguments.
+  Node* call(std::string_view op, Args args, Kwargs kwargs = {});
+  Node* getitem(Node* tuple, std::int64_t index);
+  /// A symbolic size as an argument: an int, or the node that holds the symbol (made by sym_size arithmetic if needed).
+  Arg size(SymExpr e);
+  Arg sizes(const SymList& list);
+  /// The IR's expression syntax over bound names: "grad * (1 - result * result)", "mm(grad, t(mat2))", "x[0]", "sum(grad, [0], keepdim=True)".
+  /// Calls without a dot are aten functions; + - * / and unary - are aten.add/sub/mul/div/neg.
+  Arg expression(std::string_view text, const std::vector<std::pair<std::string, Arg>>& names);
+
+  static const TensorMeta& tensor(const Arg& node);  ///< meta of a tensor node; fails when it has none
+};
+
+/// A call to be replaced by simpler ones.
+class DecomposeCall : public FakeCall {
+ public:
+  DecomposeCall(const Schema& schema, Args bound, Builder& build)
+      : FakeCall(schema, std::move(bound), *build.graph.shapes), build(build) {}
+  Builder& build;
+};
+
+/// A call to be differentiated: build gradient nodes.
+class GradCall : public FakeCall {
+ public:
+  GradCall(const Schema& schema, Args bound, Builder& build, Node* node, std::vector<Node*> results,
+           std::vector<Node*> grads, std::vector<bool> wants)
+      : FakeCall(schema, std::move(bound), *build.graph.shapes), build(build), node(node), results(std::move(results)),
+        grads(std::move(grads)), wants(std::move(wants)) {}
+  Builder& build;
+  Node* node;                   ///< the forward node
+  std::vector<Node*> results;   ///< its outputs as nodes: itself, or getitems (made when missing)
+  std::vector<Node*> grads;     ///< gradient of each output; null when none flows
+  std::vector<bool> wants;      ///< per schema argument: is a gradient asked for
+
+  bool want(std::string_view name) const;
+};
+
+}  // namespace partita

@@ -1,0 +1,191 @@
+#include "core/sym/shape_env.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace partita {
+namespace {
+
+constexpr std::int64_t unbounded = INT64_MAX;
+
+std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t out;
+  if (a == unbounded || b == unbounded || __builtin_add_overflow(a, b, &out)) return unbounded;
+  return out;
+}
+
+std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t out;
+  if (a == 0 || b == 0) return 0;
+  if (a == unbounded || b == unbounded || __builtin_mul_overflow(a, b, &out)) return unbounded;
+  return out;
+}
+
+}  // namespace
+
+void ShapeEnv::set_hint(const std::string& symbol, std::int64_t value) {
+  std::lock_guard lock(mutex_);
+  hints_[symbol] = value;
+}
+
+void ShapeEnv::set_range(const std::string& symbol, SymRange range) {
+  std::lock_guard lock(mutex_);
+  ranges_[symbol] = range;
+}
+
+std::map<std::string, std::int64_t> ShapeEnv::hints() const {
+  std::lock_guard lock(mutex_);
+  return hints_;
+}
+
+std::map<std::string, SymRange> ShapeEnv::ranges() const {
+  std::lock_guard lock(mutex_);
+  return ranges_;
+}
+
+std::vector<Guard> ShapeEnv::guards() const {
+  std::lock_guard lock(mutex_);
+  return guards_;
+}
+
+SymExpr ShapeEnv::new_unbacked(std::int64_t low, std::int64_t high) {
+  std::lock_guard lock(mutex_);
+  std::string name;
+  do name = fmt::format("u{}", next_unbacked_++);
+  while (ranges_.contains(name));
+  ranges_[name] = {low, high};
+  return SymExpr::symbol(name);
+}
+
+/// Interval arithmetic over what sizes use: symbols, sums with positive coefficients, products, //, min and max.
+SymRange ShapeEnv::bounds(SymExpr e) const {
+  const SymRange anything{INT64_MIN, unbounded};
+  switch (e.kind()) {
+    case SymKind::Int: return {e.as_int(), e.as_int()};
+    case SymKind::Symbol: {
+      auto it = ranges_.find(e.name());
+      if (it != ranges_.end()) return it->second;
+      return e.name()[0] == 's' ? SymRange{2, unbounded} : SymRange{0, unbounded};
+    }
+    case SymKind::Add: {
+      SymRange out{0, 0};
+      for (SymExpr a : e.args()) {
+        SymRange r = bounds(a);
+        if (r.low == INT64_MIN) return anything;
+        out = {saturating_add(out.low, r.low), saturating_add(out.high, r.high)};
+      }
+      return out;
+    }
+    case SymKind::Mul: {
+      SymRange out{1, 1};
+      bool negate = false;
+      for (SymExpr a : e.args()) {
+        SymRange r = bounds(a);
+        if (a.is_int() && a.as_int() < 0 && a.as_int() != INT64_MIN) {
+          negate = !negate;
+          r = {-a.as_int(), -a.as_int()};
+        }
+        if (r.low < 0) return anything;
+        out = {saturating_mul(out.low, r.low), saturating_mul(out.high, r.high)};
+      }
+      if (!negate) return out;
+      return {out.high == unbounded ? INT64_MIN : -out.high, -out.low};
+    }
+    case SymKind::FloorDiv: {
+      SymRange a = bounds(e.args()[0]), b = bounds(e.args()[1]);
+      if (a.low < 0 || b.low <= 0) return anything;
+      return {b.high == unbounded ? 0 : a.low / b.high, a.high == unbounded ? unbounded : a.high / b.low};
+    }
+    case SymKind::Mod: {
+      SymRange b = bounds(e.args()[1]);
+      if (b.low <= 0) return anything;
+      return {0, b.high == unbounded ? unbounded : b.high - 1};
+    }
+    case SymKind::Pow: {
+      SymRange a = bounds(e.args()[0]);
+      if (a.low < 0) return anything;
+      return {a.low > 0 ? 1 : 0, unbounded};
+    }
+    case SymKind::Min:
+    case SymKind::Max: {
+      SymRange out = bounds(e.args()[0]);
+      for (SymExpr a : e.args().subspan(1)) {
+        SymRange r = bounds(a);
+        if (e.kind() == SymKind::Min) out = {std::min(out.low, r.low), std::min(out.high, r.high)};
+        else out = {std::max(out.low, r.low), std::max(out.high, r.high)};
+      }
+      return out;
+    }
+    default: return anything;
+  }
+}
+
+std::optional<bool> ShapeEnv::statically(SymExpr condition) const {
+  if (condition.is_int()) return !condition.is(0);
+  switch (condition.kind()) {
+    case SymKind::And:
+    case SymKind::Or: {
+      auto a = statically(condition.args()[0]), b = statically(condition.args()[1]);
+      bool absorbing = condition.kind() == SymKind::Or;
+      if (a == absorbing || b == absorbing) return absorbing;
+      if (a && b) return !absorbing;
+      return std::nullopt;
+    }
+    case SymKind::Not: {
+      auto a = statically(condition.args()[0]);
+      if (a) return !*a;
+      return std::nullopt;
+    }
+    case SymKind::Eq:
+    case SymKind::Ne:
+    case SymKind::Lt:
+    case SymKind::Le: {
+      std::lock_guard lock(mutex_);
+      SymRange d = bounds(condition.args()[0] - condition.args()[1]);
+      switch (condition.kind()) {
+        case SymKind::Lt:
+          if (d.high < 0) return true;
+          if (d.low >= 0) return false;
+          break;
+        case SymKind::Le:
+          if (d.high <= 0) return true;
+          if (d.low > 0) return false;
+          break;
+        default:
+          if (d.low > 0 || d.high < 0) return condition.kind() == SymKind::Ne;
+          break;
+      }
+      return std::nullopt;
+    }
+    default: return std::nullopt;
+  }
+}
+
+Result<bool> ShapeEnv::evaluate(SymExpr condition, std::string reason) {
+  if (auto known = statically(condition)) return *known;
+  auto value = hint(condition);
+  if (!value)
+    return unsupported("sym.data_dependent",
+                       fmt::format("'{}' ({}) depends on a size known only at run time; give the symbols example values",
+                                   condition.str(), reason));
+  std::lock_guard lock(mutex_);
+  SymExpr guard = *value ? condition : sym_not(condition);
+  bool known = std::any_of(guards_.begin(), guards_.end(), [&](const Guard& g) { return g.condition == guard; });
+  if (!known) guards_.push_back({guard, std::move(reason)});
+  return *value != 0;
+}
+
+std::optional<std::int64_t> ShapeEnv::hint(SymExpr e) const {
+  if (e.is_int()) return e.as_int();
+  std::lock_guard lock(mutex_);
+  auto value = e.evaluate([&](const std::string& name) -> std::optional<std::int64_t> {
+    auto it = hints_.find(name);
+    if (it == hints_.end()) return std::nullopt;
+    return it->second;
+  });
+  if (!value) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
+}  // namespace partita

@@ -1,0 +1,54 @@
+#pragma once
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/sym/sym_expr.h"
+
+namespace partita {
+
+struct SymRange {
+  std::int64_t low = 0;  ///< backed sizes that are not specialised start at 2, unbacked ones at 0
+  std::int64_t high = INT64_MAX;
+};
+
+/// A condition on symbols that a result depends on.
+struct Guard {
+  SymExpr condition;
+  std::string reason;
+};
+
+/// The symbols of a graph: example values (hints), ranges, and the guards taken while shapes were computed.
+/// Behaviour of torch.fx.experimental.symbolic_shapes.ShapeEnv, without replacement of symbols by one another.
+/// May be asked from several threads.
+class ShapeEnv {
+ public:
+  void set_hint(const std::string& symbol, std::int64_t value);
+  void set_range(const std::string& symbol, SymRange range);
+  std::map<std::string, std::int64_t> hints() const;
+  std::map<std::string, SymRange> ranges() const;
+  std::vector<Guard> guards() const;
+
+  /// A new unbacked symbol u0, u1, ... of range [low, high].
+  SymExpr new_unbacked(std::int64_t low = 0, std::int64_t high = INT64_MAX);
+
+  /// True or false when ranges alone decide it; nullopt otherwise. Records nothing.
+  std::optional<bool> statically(SymExpr condition) const;
+  /// The truth of a condition: statically, else by hints, recorded as a guard. Error sym.data_dependent when it
+  /// hangs on an unbacked symbol.
+  Result<bool> evaluate(SymExpr condition, std::string reason);
+  /// The hint value of an expression; nullopt when a symbol has none.
+  std::optional<std::int64_t> hint(SymExpr e) const;
+
+ private:
+  SymRange bounds(SymExpr e) const;
+
+  mutable std::mutex mutex_;
+  std::map<std::string, std::int64_t> hints_;
+  std::map<std::string, SymRange> ranges_;
+  std::vector<Guard> guards_;
+  int next_unbacked_ = 0;
+};
+
+}  // namespace partita

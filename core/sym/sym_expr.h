@@ -1,0 +1,99 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace partita {
+
+struct SymNode;
+
+enum class SymKind : std::uint8_t {
+  Int, Float, Symbol,
+  Add, Mul, Pow,              ///< n-ary, sorted; Pow(base, exponent)
+  FloorDiv, Mod, TrueDiv,     ///< Python's //, % and / (TrueDiv gives a float)
+  Min, Max,                   ///< n-ary, sorted
+  Eq, Ne, Lt, Le, And, Or, Not,
+  Call,                       ///< any other sympy function, kept by name: CeilToInt, ToFloat, OpaqueUnaryFn_sqrt, ...
+};
+
+/// An immutable, hash-consed, canonical symbolic integer (float, boolean) expression. Equal expressions are the
+/// same node, so == is a pointer comparison. Integers are held in place and allocate nothing. Sums and products are
+/// flattened, sorted, and integer multiples collected; products of sums are expanded. Threads may share them.
+class SymExpr {
+ public:
+  SymExpr(std::int64_t value = 0) : value_(value) {}
+  SymExpr(int value) : value_(value) {}
+  static SymExpr symbol(std::string_view name);
+  static SymExpr real(double value);
+  /// sympy text as annotations and guards print it ("3*s77 + 1", "(s75//5)", "Max(1, u0)", "u0 >= 0"), or srepr as
+  /// .pt2 archives store it ("Add(Symbol('s17', integer=True), Integer(2))").
+  static Result<SymExpr> parse(std::string_view text);
+
+  SymKind kind() const;
+  bool is_int() const { return node_ == nullptr; }
+  bool is(std::int64_t v) const { return node_ == nullptr && value_ == v; }
+  /// Precondition: is_int().
+  std::int64_t as_int() const;
+  double as_float() const;  ///< precondition: Float
+  std::span<const SymExpr> args() const;
+  const std::string& name() const;  ///< of a Symbol or a Call
+  /// True for results that are not integers: Float, TrueDiv, float symbols (zf*), and sums or products of them.
+  bool is_float() const;
+  bool is_boolean() const;
+
+  std::string str() const;
+  std::size_t hash() const;
+  bool operator==(const SymExpr&) const = default;
+
+  /// The value under an assignment of symbols, nullopt when one is unassigned or a Call is not known. Booleans are 0 / 1.
+  std::optional<double> evaluate(const std::function<std::optional<std::int64_t>(const std::string&)>& symbol) const;
+  SymExpr substitute(const std::function<std::optional<SymExpr>(const std::string&)>& symbol) const;
+  /// Names of the symbols within, sorted, once each.
+  std::vector<std::string> symbols() const;
+
+  friend SymExpr operator+(SymExpr a, SymExpr b);
+  friend SymExpr operator-(SymExpr a, SymExpr b);
+  friend SymExpr operator*(SymExpr a, SymExpr b);
+  friend SymExpr operator-(SymExpr a);
+
+ private:
+  friend struct SymBuilder;
+  friend struct SymNode;
+  const SymNode* node_ = nullptr;  ///< null: the integer value_
+  std::int64_t value_ = 0;         ///< 0 when node_ is set
+};
+
+SymExpr sym_floordiv(SymExpr a, SymExpr b);  ///< rounds down; CHECKs a constant b != 0
+SymExpr sym_mod(SymExpr a, SymExpr b);       ///< sign of the divisor, as Python
+SymExpr sym_truediv(SymExpr a, SymExpr b);
+SymExpr sym_pow(SymExpr base, SymExpr exponent);
+SymExpr sym_min(SymExpr a, SymExpr b);
+SymExpr sym_max(SymExpr a, SymExpr b);
+SymExpr sym_eq(SymExpr a, SymExpr b);
+SymExpr sym_ne(SymExpr a, SymExpr b);
+SymExpr sym_lt(SymExpr a, SymExpr b);
+SymExpr sym_le(SymExpr a, SymExpr b);
+SymExpr sym_and(SymExpr a, SymExpr b);
+SymExpr sym_or(SymExpr a, SymExpr b);
+SymExpr sym_not(SymExpr a);
+SymExpr sym_call(std::string_view function, std::vector<SymExpr> args);
+
+using SymList = std::vector<SymExpr>;
+SymExpr product(std::span<const SymExpr> factors);
+/// Row-major strides of sizes; a size of 0 counts as 1, as PyTorch does.
+SymList contiguous_strides(std::span<const SymExpr> sizes);
+/// All as integers, or nullopt when one is symbolic.
+std::optional<std::vector<std::int64_t>> concrete(std::span<const SymExpr> list);
+
+}  // namespace partita
+
+template <>
+struct std::hash<partita::SymExpr> {
+  std::size_t operator()(const partita::SymExpr& e) const { return e.hash(); }
+};

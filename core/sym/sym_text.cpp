@@ -1,0 +1,279 @@
+// Text of symbolic expressions: the printer writes sympy's form, the reader also takes srepr.
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "core/sym/sym_expr.h"
+
+namespace partita {
+namespace {
+
+int precedence(SymKind kind) {
+  switch (kind) {
+    case SymKind::Or: return 1;
+    case SymKind::And: return 2;
+    case SymKind::Not: return 3;
+    case SymKind::Eq:
+    case SymKind::Ne:
+    case SymKind::Lt:
+    case SymKind::Le: return 4;
+    case SymKind::Add: return 5;
+    case SymKind::Mul: return 6;
+    case SymKind::Pow: return 8;
+    default: return 9;
+  }
+}
+
+std::string print(SymExpr e, int outer) {
+  auto join = [&](const char* separator, int level) {
+    std::string out;
+    for (SymExpr a : e.args()) out += (out.empty() ? "" : separator) + print(a, level);
+    return out;
+  };
+  int level = precedence(e.kind());
+  std::string out;
+  switch (e.kind()) {
+    case SymKind::Int:
+      out = fmt::format("{}", e.as_int());
+      if (e.as_int() < 0) level = 6;
+      break;
+    case SymKind::Float: {
+      double v = e.as_float();
+      out = v == std::floor(v) && std::abs(v) < 1e15 ? fmt::format("{:.1f}", v) : fmt::format("{}", v);
+      break;
+    }
+    case SymKind::Symbol: return e.name();
+    case SymKind::Add:
+      for (SymExpr a : e.args()) {
+        std::string term = print(a, level);
+        if (out.empty()) out = term;
+        else if (term[0] == '-') out += " - " + term.substr(1);
+        else out += " + " + term;
+      }
+      break;
+    case SymKind::Mul:
+      out = e.args()[0].is(-1) ? "-" : "";
+      for (SymExpr a : e.args().subspan(e.args()[0].is(-1) ? 1 : 0)) {
+        if (!out.empty() && out != "-") out += "*";
+        out += a.is_int() ? fmt::format("{}", a.as_int()) : print(a, level + 1);
+      }
+      break;
+    case SymKind::Pow: out = print(e.args()[0], level + 1) + "**" + print(e.args()[1], level + 1); break;
+    case SymKind::FloorDiv: return "(" + print(e.args()[0], 7) + "//" + print(e.args()[1], 7) + ")";
+    case SymKind::Mod: return "Mod(" + join(", ", 0) + ")";
+    case SymKind::TrueDiv: return "IntTrueDiv(" + join(", ", 0) + ")";
+    case SymKind::Min: return "Min(" + join(", ", 0) + ")";
+    case SymKind::Max: return "Max(" + join(", ", 0) + ")";
+    case SymKind::Eq: return "Eq(" + join(", ", 0) + ")";
+    case SymKind::Ne: return "Ne(" + join(", ", 0) + ")";
+    case SymKind::Lt: out = join(" < ", level + 1); break;
+    case SymKind::Le: out = join(" <= ", level + 1); break;
+    case SymKind::And: out = join(" & ", 5); break;
+    case SymKind::Or: out = join(" | ", 5); break;
+    case SymKind::Not: out = "~" + print(e.args()[0], 9); break;
+    case SymKind::Call: return e.name() + "(" + join(", ", 0) + ")";
+  }
+  return level < outer ? "(" + out + ")" : out;
+}
+
+/// Precedence-climbing reader of Python expressions over symbols and calls.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  Result<SymExpr> read() {
+    TRY(SymExpr e, expression(0));
+    skip();
+    if (at_ < text_.size()) return error("unexpected text");
+    return e;
+  }
+
+ private:
+  static constexpr int max_depth = 200;
+
+  void skip() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+  }
+
+  bool eat(std::string_view token) {
+    skip();
+    if (!text_.substr(at_).starts_with(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  Diagnostic error(const char* what) const {
+    return input_error("sym.syntax", fmt::format("symbolic expression '{}': {} at column {}",
+                                                 text_.substr(0, 200), what, at_ + 1));
+  }
+
+  /// The binary operator at the cursor that binds at least as tight as `least`; empty when there is none.
+  std::string_view binary(int least, int& level) {
+    skip();
+    struct Row { std::string_view token; int level; };
+    static constexpr Row rows[] = {{"**", 8}, {"//", 6}, {"<=", 3}, {">=", 3}, {"==", 3}, {"!=", 3}, {"<", 3},
+                                   {">", 3},  {"|", 1},  {"&", 2},  {"+", 4},  {"-", 4},  {"*", 6},  {"/", 6}, {"%", 6}};
+    for (const Row& row : rows) {
+      if (text_.substr(at_).starts_with(row.token)) {
+        if (row.level < least) return {};
+        level = row.level;
+        at_ += row.token.size();
+        return row.token;
+      }
+    }
+    return {};
+  }
+
+  Result<SymExpr> expression(int least) {
+    if (++depth_ > max_depth) return error("nested too deeply");
+    TRY(SymExpr left, prefix());
+    int level = 0;
+    for (std::string_view op; !(op = binary(least, level)).empty();) {
+      TRY(SymExpr right, expression(op == "**" ? level : level + 1));
+      if ((op == "//" || op == "%" || op == "/") && right.is(0)) return error("division by zero");
+      if (op == "**") left = sym_pow(left, right);
+      else if (op == "//") left = sym_floordiv(left, right);
+      else if (op == "%") left = sym_mod(left, right);
+      else if (op == "/") left = sym_truediv(left, right);
+      else if (op == "*") left = left * right;
+      else if (op == "+") left = left + right;
+      else if (op == "-") left = left - right;
+      else if (op == "<=") left = sym_le(left, right);
+      else if (op == ">=") left = sym_le(right, left);
+      else if (op == "<") left = sym_lt(left, right);
+      else if (op == ">") left = sym_lt(right, left);
+      else if (op == "==") left = sym_eq(left, right);
+      else if (op == "!=") left = sym_ne(left, right);
+      else if (op == "&") left = sym_and(left, right);
+      else left = sym_or(left, right);
+    }
+    --depth_;
+    return left;
+  }
+
+  Result<SymExpr> prefix() {
+    if (eat("-")) {
+      TRY(SymExpr e, expression(7));
+      return -e;
+    }
+    if (eat("~")) {
+      TRY(SymExpr e, expression(7));
+      return sym_not(e);
+    }
+    if (eat("(")) {
+      TRY(SymExpr e, expression(0));
+      if (!eat(")")) return error("')' expected");
+      return e;
+    }
+    skip();
+    std::size_t start = at_;
+    if (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.')) return number();
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
+      ++at_;
+    if (at_ == start) return error("a number, symbol or '(' expected");
+    std::string_view name = text_.substr(start, at_ - start);
+    if (eat("(")) return call(name);
+    if (name == "True" || name == "true") return SymExpr(1);
+    if (name == "False" || name == "false") return SymExpr(0);
+    if (name == "oo" || name == "int_oo" || name == "inf") return SymExpr::real(HUGE_VAL);
+    return SymExpr::symbol(name);
+  }
+
+  Result<SymExpr> number() {
+    std::int64_t whole = 0;
+    auto [end, bad] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), whole);
+    bool is_real = end < text_.data() + text_.size() && (*end == '.' || *end == 'e');
+    if (bad == std::errc() && !is_real) {
+      at_ = end - text_.data();
+      return SymExpr(whole);
+    }
+    double real = 0;
+    auto [real_end, real_bad] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), real);
+    if (real_bad != std::errc()) return error("number out of range");
+    at_ = real_end - text_.data();
+    return SymExpr::real(real);
+  }
+
+  Result<std::string> quoted() {
+    skip();
+    if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) return error("a quoted string expected");
+    std::size_t end = text_.find(text_[at_], at_ + 1);
+    if (end == std::string_view::npos) return error("unterminated string");
+    std::string out(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return out;
+  }
+
+  /// srepr keyword arguments (positive=True, precision=53) say nothing that we keep.
+  bool keyword_argument() {
+    skip();
+    std::size_t p = at_;
+    while (p < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[p])) || text_[p] == '_')) ++p;
+    if (p == at_ || p >= text_.size() || text_[p] != '=' || text_.substr(p).starts_with("==")) return false;
+    at_ = p + 1;
+    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ')') ++at_;
+    return true;
+  }
+
+  Result<SymExpr> call(std::string_view name) {
+    if (name == "Symbol" || name == "Float") {
+      TRY(std::string body, quoted());
+      while (eat(","))
+        if (!keyword_argument()) return error("keyword argument expected");
+      if (!eat(")")) return error("')' expected");
+      if (name == "Symbol") return SymExpr::symbol(body);
+      return Reader(body).read();
+    }
+    std::vector<SymExpr> a;
+    while (!eat(")")) {
+      if (!a.empty() && !eat(",")) return error("',' expected");
+      if (keyword_argument()) continue;
+      TRY(SymExpr e, expression(0));
+      a.push_back(e);
+    }
+    if (std::size_t dot = name.rfind('.'); dot != std::string_view::npos) name = name.substr(dot + 1);
+    if (a.empty()) return error("a call without arguments");
+    auto fold = [&](auto f) {
+      SymExpr out = a[0];
+      for (std::size_t i = 1; i < a.size(); ++i) out = f(out, a[i]);
+      return out;
+    };
+    if (name == "Integer" || name == "Sym") return a[0];
+    if (name == "Add" || name == "sym_sum") return fold([](SymExpr x, SymExpr y) { return x + y; });
+    if (name == "Mul") return fold([](SymExpr x, SymExpr y) { return x * y; });
+    if (name == "Min" || name == "sym_min") return fold(sym_min);
+    if (name == "Max" || name == "sym_max") return fold(sym_max);
+    if (name == "And") return fold(sym_and);
+    if (name == "Or") return fold(sym_or);
+    if (name == "Not" && a.size() == 1) return sym_not(a[0]);
+    if (a.size() == 2) {
+      if (name == "Pow" || name == "PowByNatural") return sym_pow(a[0], a[1]);
+      if (name == "Eq" || name == "Equality") return sym_eq(a[0], a[1]);
+      if (name == "Ne" || name == "Unequality") return sym_ne(a[0], a[1]);
+      if (name == "Lt" || name == "StrictLessThan") return sym_lt(a[0], a[1]);
+      if (name == "Le" || name == "LessThan") return sym_le(a[0], a[1]);
+      if (name == "Gt" || name == "StrictGreaterThan") return sym_lt(a[1], a[0]);
+      if (name == "Ge" || name == "GreaterThan") return sym_le(a[1], a[0]);
+      if (name == "IntTrueDiv" || name == "FloatTrueDiv") return sym_truediv(a[0], a[1]);
+      if (name == "Rational" && !a[1].is(0)) return sym_truediv(a[0], a[1]);
+      if ((name == "FloorDiv" || name == "CleanDiv") && !a[1].is(0)) return sym_floordiv(a[0], a[1]);
+      if (name == "CeilDiv" && !a[1].is(0)) return sym_floordiv(a[0] + a[1] - 1, a[1]);
+      if ((name == "Mod" || name == "PythonMod") && !a[1].is(0)) return sym_mod(a[0], a[1]);
+    }
+    return sym_call(name, std::move(a));
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::string SymExpr::str() const { return print(*this, 0); }
+
+Result<SymExpr> SymExpr::parse(std::string_view text) { return Reader(text).read(); }
+
+}  // namespace partita

@@ -1,0 +1,235 @@
+#include "core/tensor/tensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace partita {
+
+Result<std::shared_ptr<Storage>> Storage::allocate(std::size_t bytes, bool zero) {
+  std::size_t padded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  void* memory = bytes > PTRDIFF_MAX - alignment ? nullptr : std::aligned_alloc(alignment, padded);
+  if (!memory)
+    return input_error("tensor.out_of_memory", fmt::format("cannot allocate {} bytes; use smaller sizes", bytes));
+  if (zero) std::memset(memory, 0, padded);
+  auto storage = std::make_shared<Storage>();
+  storage->data_ = static_cast<std::byte*>(memory);
+  storage->bytes_ = bytes;
+  storage->owner_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
+  return storage;
+}
+
+std::shared_ptr<Storage> Storage::borrow(std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner) {
+  auto storage = std::make_shared<Storage>();
+  storage->data_ = data;
+  storage->bytes_ = bytes;
+  storage->owner_ = std::move(owner);
+  return storage;
+}
+
+Sizes row_major_strides(std::span<const std::int64_t> sizes) {
+  Sizes strides(sizes.size());
+  std::int64_t step = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= std::max<std::int64_t>(sizes[i], 1);
+  }
+  return strides;
+}
+
+Result<std::int64_t> reach(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
+  if (sizes.size() != strides.size())
+    return input_error("tensor.size", fmt::format("{} sizes but {} strides", sizes.size(), strides.size()));
+  std::int64_t last = 0;
+  bool empty = false;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0 || strides[i] < 0) return input_error("tensor.size", "negative size or stride");
+    if (sizes[i] == 0) empty = true;
+  }
+  if (empty) return std::int64_t{0};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::int64_t span;
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) || __builtin_add_overflow(last, span, &last))
+      return input_error("tensor.size", "size out of range");
+  }
+  return last + 1;
+}
+
+Result<Tensor> Tensor::empty_strided(DType dtype, Sizes sizes, Sizes strides) {
+  TRY(std::int64_t elements, reach(sizes, strides));
+  std::int64_t bytes;
+  if (__builtin_mul_overflow(elements, static_cast<std::int64_t>(itemsize(dtype)), &bytes))
+    return input_error("tensor.size", "size out of range");
+  TRY(auto storage, Storage::allocate(static_cast<std::size_t>(bytes)));
+  return Tensor{std::move(storage), dtype, std::move(sizes), std::move(strides)};
+}
+
+Result<Tensor> Tensor::empty(DType dtype, Sizes sizes) {
+  std::int64_t n = 1;
+  for (std::int64_t s : sizes)
+    if (__builtin_mul_overflow(n, std::max<std::int64_t>(s, 1), &n)) return input_error("tensor.size", "size out of range");
+  Sizes strides = row_major_strides(sizes);
+  return empty_strided(dtype, std::move(sizes), std::move(strides));
+}
+
+Result<Tensor> Tensor::zeros(DType dtype, Sizes sizes) {
+  TRY(Tensor t, empty(dtype, std::move(sizes)));
+  std::memset(t.storage->data(), 0, t.storage->bytes());
+  return t;
+}
+
+std::int64_t Tensor::numel() const {
+  std::int64_t n = 1;
+  for (std::int64_t s : sizes) n *= s;
+  return n;
+}
+
+bool Tensor::is_contiguous() const {
+  std::int64_t step = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == 0) return true;
+    if (sizes[i] != 1 && strides[i] != step) return numel() == 0;
+    step *= sizes[i];
+  }
+  return true;
+}
+
+Tensor Tensor::view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offset) const {
+  Tensor t = *this;
+  t.sizes = std::move(new_sizes);
+  t.strides = std::move(new_strides);
+  t.offset = new_offset;
+  return t;
+}
+
+namespace {
+
+/// Calls row(destination, source, n, destination stride, source stride) for each innermost run.
+template <class Row>
+void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
+  std::int64_t n = dst.numel();
+  if (n == 0) return;
+  std::size_t rank = dst.sizes.size();
+  if (rank == 0) return row(0, 0, 1, 1, 1);
+  std::int64_t inner = dst.sizes[rank - 1];
+  Sizes index(rank, 0);
+  std::int64_t d = 0, s = 0;
+  for (std::int64_t done = 0; done < n; done += inner) {
+    row(d, s, inner, dst.strides[rank - 1], src.strides[rank - 1]);
+    for (std::size_t i = rank - 1; i-- > 0;) {
+      d += dst.strides[i];
+      s += src.strides[i];
+      if (++index[i] < dst.sizes[i]) break;
+      d -= dst.strides[i] * dst.sizes[i];
+      s -= src.strides[i] * src.sizes[i];
+      index[i] = 0;
+    }
+  }
+}
+
+template <class T>
+struct is_complex_type : std::false_type {};
+template <class T>
+struct is_complex_type<std::complex<T>> : std::true_type {};
+
+/// Element conversion as Tensor.to: complex drops its imaginary part, halves go through float.
+template <class To, class From>
+To convert(From v) {
+  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
+    return convert<To>(to_float(v));
+  } else if constexpr (std::is_same_v<To, Half>) {
+    return to_half(convert<float>(v));
+  } else if constexpr (std::is_same_v<To, BFloat16>) {
+    return to_bfloat16(convert<float>(v));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return v != From(0);
+  } else if constexpr (is_complex_type<To>::value) {
+    if constexpr (is_complex_type<From>::value) return To(v);
+    else return To(static_cast<typename To::value_type>(v));
+  } else if constexpr (is_complex_type<From>::value) {
+    return convert<To>(v.real());
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // x86 semantics of PyTorch: out-of-range and NaN become the most negative int64, then wrap.
+    if (!(v > -9.2233720368547758e18 && v < 9.2233720368547758e18)) return static_cast<To>(INT64_MIN);
+    return static_cast<To>(static_cast<std::int64_t>(v));
+  } else {
+    return static_cast<To>(v);
+  }
+}
+
+}  // namespace
+
+void Tensor::copy_from(const Tensor& src) const {
+  CHECK(sizes == src.sizes, "copy_from wants equal sizes");
+  if (dtype == src.dtype) {
+    std::size_t width = itemsize(dtype);
+    if (is_contiguous() && src.is_contiguous()) {
+      std::memcpy(data(), src.data(), static_cast<std::size_t>(numel()) * width);
+      return;
+    }
+    std::byte* to = data();
+    const std::byte* from = src.data();
+    for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
+      if (ds == 1 && ss == 1) {
+        std::memcpy(to + d * width, from + s * width, n * width);
+        return;
+      }
+      auto strided = [&]<class Word>(Word) {
+        Word* a = reinterpret_cast<Word*>(to) + d;
+        const Word* b = reinterpret_cast<const Word*>(from) + s;
+        for (std::int64_t i = 0; i < n; ++i) a[i * ds] = b[i * ss];
+      };
+      switch (width) {
+        case 1: return strided(std::uint8_t{});
+        case 2: return strided(std::uint16_t{});
+        case 4: return strided(std::uint32_t{});
+        case 8: return strided(std::uint64_t{});
+        default: return strided(std::complex<double>{});
+      }
+    });
+    return;
+  }
+  dispatch(dtype, [&]<class To>() {
+    dispatch(src.dtype, [&]<class From>() {
+      To* to = as<To>();
+      const From* from = src.as<From>();
+      for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
+        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert<To>(from[s + i * ss]);
+      });
+    });
+  });
+}
+
+Result<Tensor> Tensor::contiguous() const {
+  if (is_contiguous()) return *this;
+  return clone();
+}
+
+Result<Tensor> Tensor::clone() const { return to(dtype); }
+
+Result<Tensor> Tensor::to(DType other) const {
+  TRY(Tensor out, empty(other, sizes));
+  out.copy_from(*this);
+  return out;
+}
+
+Result<Tensor> Tensor::scalar(DType dtype, double value) {
+  TRY(Tensor out, empty(dtype, {}));
+  dispatch(dtype, [&]<class T>() { *out.as<T>() = convert<T>(value); });
+  return out;
+}
+
+double Tensor::item_as_double(std::int64_t i) const {
+  std::int64_t at = 0;
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    at += i % sizes[d] * strides[d];
+    i /= sizes[d];
+  }
+  return dispatch(dtype, [&]<class T>() { return convert<double>(as<T>()[at]); });
+}
+
+}  // namespace partita

@@ -1,0 +1,74 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/tensor/device.h"
+#include "core/tensor/dtype.h"
+
+namespace partita {
+
+using Sizes = std::vector<std::int64_t>;
+
+/// Bytes that tensors view; shared by all views of it. 64-byte aligned, so that vector code may load it aligned.
+class Storage {
+ public:
+  static constexpr std::size_t alignment = 64;
+  /// Zero-filled when `zero`. Error tensor.out_of_memory when the system refuses.
+  static Result<std::shared_ptr<Storage>> allocate(std::size_t bytes, bool zero = false);
+  /// Bytes owned by somebody else (a mapped file); `owner` is kept alive with the storage.
+  static std::shared_ptr<Storage> borrow(std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner);
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::shared_ptr<const void> owner_;
+};
+
+/// A strided view of a storage, as torch.Tensor. A value type: copying shares the storage.
+struct Tensor {
+  std::shared_ptr<Storage> storage;
+  DType dtype = DType::Float32;
+  Sizes sizes;
+  Sizes strides;             ///< in elements
+  std::int64_t offset = 0;   ///< in elements
+  bool requires_grad = false;
+
+  /// Row-major, uninitialised.
+  static Result<Tensor> empty(DType dtype, Sizes sizes);
+  static Result<Tensor> zeros(DType dtype, Sizes sizes);
+  /// Memory for exactly what sizes and strides can reach (stride 0 allowed), uninitialised.
+  static Result<Tensor> empty_strided(DType dtype, Sizes sizes, Sizes strides);
+  static Result<Tensor> scalar(DType dtype, double value);
+
+  std::int64_t dim() const { return static_cast<std::int64_t>(sizes.size()); }
+  std::int64_t numel() const;
+  bool is_contiguous() const;  ///< row-major, sizes of 1 ignored
+  std::byte* data() const { return storage->data() + offset * static_cast<std::int64_t>(itemsize(dtype)); }
+  template <class T>
+  T* as() const { return reinterpret_cast<T*>(data()); }
+
+  /// Same storage, other geometry.
+  Tensor view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offset) const;
+  /// Itself when contiguous, else a row-major copy.
+  Result<Tensor> contiguous() const;
+  Result<Tensor> clone() const;  ///< row-major copy
+  /// Row-major copy in another dtype, as Tensor.to(dtype): floats truncate towards zero, anything non-zero is true.
+  Result<Tensor> to(DType other) const;
+  /// Writes src's elements over this view's. Sizes equal (no broadcasting); dtypes are converted; may not overlap.
+  void copy_from(const Tensor& src) const;
+  /// The element at row-major position i as double (real part of complex).
+  double item_as_double(std::int64_t i = 0) const;
+};
+
+Sizes row_major_strides(std::span<const std::int64_t> sizes);
+/// Elements of storage that sizes and strides reach from offset 0; 0 when empty. Error tensor.size on overflow or negatives.
+Result<std::int64_t> reach(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
+
+}  // namespace partita

@@ -1,0 +1,31 @@
+#pragma once
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+
+namespace partita {
+
+struct Value;
+using ValueList = std::vector<Value>;
+
+/// What a node holds at run time. Lists and tuples are not told apart.
+struct Value {
+  std::variant<std::monostate, bool, std::int64_t, double, std::complex<double>, std::string, Tensor, DType, Device,
+               Layout, MemoryFormat, ValueList>
+      v;
+
+  Value() = default;
+  template <class T>
+    requires(!std::is_same_v<std::decay_t<T>, Value>)
+  Value(T&& value) : v(std::forward<T>(value)) {}
+
+  template <class T>
+  const T* get() const { return std::get_if<T>(&v); }
+  bool is_none() const { return v.index() == 0; }
+};
+
+}  // namespace partita
