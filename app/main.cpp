@@ -18,9 +18,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "partita " PARTITA_VERSION);
   app.require_subcommand(0, 1);
   cli::Action chosen;
-  for (const cli::Command& command : cli::commands()) {
-    CLI::App* sub = app.add_subcommand(command.name, command.summary);
-    cli::Action action = command.add(*sub);
+  for (const cli::Command* command : cli::commands()) {
+    CLI::App* sub = app.add_subcommand(command->name, command->summary);
+    cli::Action action = command->add(*sub);
     sub->callback([&chosen, action] { chosen = action; });
   }
   try {

@@ -1,0 +1,25 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace partita::cli {
+
+/// What a verb does once its options are parsed: the exit code, or the diagnostic main prints as one line.
+using Action = std::function<Result<int>()>;
+
+/// A verb of the command line. `add` declares options on `app` and returns the action that reads them; the options live
+/// in a struct that the action holds by shared_ptr. app/cli/VERB.cpp defines `const Command VERB_command`; CMake makes
+/// the table from the file names, so adding a verb is adding its file.
+struct Command {
+  const char* name;
+  const char* summary;
+  Action (*add)(CLI::App& app);
+};
+
+/// All verbs, sorted by name.
+std::vector<const Command*> commands();
+
+}  // namespace partita::cli

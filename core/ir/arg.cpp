@@ -1,0 +1,44 @@
+#include "core/ir/arg.h"
+
+#include <cmath>
+
+namespace partita {
+
+bool ArgList::operator==(const ArgList& o) const { return is_tuple == o.is_tuple && items == o.items; }
+bool ArgSlice::operator==(const ArgSlice& o) const { return parts == o.parts; }
+bool ArgDict::operator==(const ArgDict& o) const { return items == o.items; }
+
+bool Arg::operator==(const Arg& o) const {
+  if (auto *a = get<double>(), *b = o.get<double>(); a && b) return *a == *b || (std::isnan(*a) && std::isnan(*b));
+  return v == o.v;
+}
+
+void for_each_node(const Arg& arg, const std::function<void(Node*)>& f) {
+  if (Node* n = arg.node()) return f(n);
+  if (auto* list = arg.get<ArgList>())
+    for (const Arg& a : list->items) for_each_node(a, f);
+  if (auto* slice = arg.get<ArgSlice>())
+    for (const Arg& a : slice->parts) for_each_node(a, f);
+  if (auto* dict = arg.get<ArgDict>())
+    for (const auto& [key, a] : dict->items) for_each_node(a, f);
+}
+
+Arg map_nodes(const Arg& arg, const std::function<Arg(Node*)>& f) {
+  if (Node* n = arg.node()) return f(n);
+  auto mapped = [&](const std::vector<Arg>& items) {
+    std::vector<Arg> out;
+    out.reserve(items.size());
+    for (const Arg& a : items) out.push_back(map_nodes(a, f));
+    return out;
+  };
+  if (auto* list = arg.get<ArgList>()) return ArgList{mapped(list->items), list->is_tuple};
+  if (auto* slice = arg.get<ArgSlice>()) return ArgSlice{mapped(slice->parts)};
+  if (auto* dict = arg.get<ArgDict>()) {
+    ArgDict out;
+    for (const auto& [key, a] : dict->items) out.items.emplace_back(key, map_nodes(a, f));
+    return out;
+  }
+  return arg;
+}
+
+}  // namespace partita

@@ -1,0 +1,128 @@
+#include "core/loops/scalar.h"
+
+#include <bit>
+#include <cmath>
+
+#include "core/base/check.h"
+#include "core/base/hash.h"
+
+namespace partita::loops {
+namespace {
+
+struct Row {
+  std::string_view name;
+  int arity;
+  bool is_bool;
+};
+constexpr bool Same = false;
+constexpr bool Bool = true;
+constexpr Row rows[] = {
+#define SCALAR_OP(name, arity, result, ...) {#name, arity, result},
+#include "core/loops/scalar_ops.def"
+#undef SCALAR_OP
+    {"Const", 0, false}, {"Input", 0, false}, {"Index", 0, false}, {"Load", 0, false},
+    {"Where", 3, false}, {"Cast", 1, false},  {"Bitcast", 1, false}};
+
+std::uint64_t hash(const ScalarNode& n) {
+  std::uint64_t h = hash_combine(static_cast<std::uint64_t>(n.op), static_cast<std::uint64_t>(n.dtype));
+  for (Scalar a : n.args) h = hash_combine(h, static_cast<std::uint32_t>(a.id));
+  h = hash_combine(h, static_cast<std::uint64_t>(n.slot));
+  h = hash_combine(h, std::bit_cast<std::uint64_t>(n.real));
+  h = hash_combine(h, static_cast<std::uint64_t>(n.integer));
+  return hash_combine(h, n.index.hash());
+}
+
+}  // namespace
+
+bool ScalarNode::operator==(const ScalarNode& o) const {
+  return op == o.op && dtype == o.dtype && args[0] == o.args[0] && args[1] == o.args[1] && args[2] == o.args[2] &&
+         slot == o.slot && std::bit_cast<std::uint64_t>(real) == std::bit_cast<std::uint64_t>(o.real) &&
+         integer == o.integer && index == o.index;
+}
+
+int arity(ScalarOp op) { return rows[static_cast<std::size_t>(op)].arity; }
+std::string_view name(ScalarOp op) { return rows[static_cast<std::size_t>(op)].name; }
+
+Scalar ScalarBuilder::intern(ScalarNode node) {
+  std::uint64_t h = hash(node);
+  auto [first, last] = table_.equal_range(h);
+  for (auto it = first; it != last; ++it)
+    if (nodes_[static_cast<std::size_t>(it->second)] == node) return {it->second};
+  auto id = static_cast<std::int32_t>(nodes_.size());
+  nodes_.push_back(std::move(node));
+  table_.emplace(h, id);
+  return {id};
+}
+
+Scalar ScalarBuilder::input(int slot, DType dtype) {
+  ScalarNode n{ScalarOp::Input, dtype, {}};
+  n.slot = slot;
+  return intern(std::move(n));
+}
+
+Scalar ScalarBuilder::constant(DType dtype, double value) {
+  if (!is_floating(dtype) && !is_complex(dtype)) return constant_int(dtype, static_cast<std::int64_t>(value));
+  ScalarNode n{ScalarOp::Const, dtype, {}};
+  n.real = dtype == DType::Float32 ? static_cast<double>(static_cast<float>(value)) : value;
+  return intern(std::move(n));
+}
+
+Scalar ScalarBuilder::constant_int(DType dtype, std::int64_t value) {
+  if (is_floating(dtype) || is_complex(dtype)) return constant(dtype, static_cast<double>(value));
+  ScalarNode n{ScalarOp::Const, dtype, {}};
+  n.integer = dtype == DType::Bool ? value != 0 : value;
+  return intern(std::move(n));
+}
+
+Scalar ScalarBuilder::index(SymExpr e) {
+  if (e.is_int()) return constant_int(DType::Int64, e.as_int());
+  ScalarNode n{ScalarOp::Index, DType::Int64, {}};
+  n.index = e;
+  return intern(std::move(n));
+}
+
+Scalar ScalarBuilder::load(int buffer, SymExpr element, DType dtype) {
+  ScalarNode n{ScalarOp::Load, dtype, {}};
+  n.slot = buffer;
+  n.index = element;
+  return intern(std::move(n));
+}
+
+Scalar ScalarBuilder::cast(Scalar a, DType dtype) {
+  const ScalarNode& from = (*this)[a];
+  if (from.dtype == dtype) return a;
+  if (from.op == ScalarOp::Const && from.dtype != DType::Complex64 && from.dtype != DType::Complex128) {
+    bool was_real = is_floating(from.dtype);
+    if (was_real && is_floating(dtype) && dtype >= DType::Float32) return constant(dtype, from.real);
+    if (!was_real && (dtype == DType::Float64 || dtype == DType::Float32)) return constant(dtype, static_cast<double>(from.integer));
+  }
+  ScalarNode n{ScalarOp::Cast, dtype, {a}};
+  return intern(std::move(n));
+}
+
+Scalar ScalarBuilder::bitcast(Scalar a, DType dtype) {
+  CHECK(itemsize(this->dtype(a)) == itemsize(dtype));
+  if (this->dtype(a) == dtype) return a;
+  ScalarNode n{ScalarOp::Bitcast, dtype, {a}};
+  return intern(std::move(n));
+}
+
+Scalar ScalarBuilder::where(Scalar condition, Scalar a, Scalar b) {
+  CHECK(dtype(condition) == DType::Bool && dtype(a) == dtype(b));
+  if (a == b) return a;
+  if ((*this)[condition].op == ScalarOp::Const) return (*this)[condition].integer ? a : b;
+  ScalarNode n{ScalarOp::Where, dtype(a), {condition, a, b}};
+  return intern(std::move(n));
+}
+
+Scalar ScalarBuilder::make(ScalarOp op, Scalar a, Scalar b, Scalar c) {
+  const Row& row = rows[static_cast<std::size_t>(op)];
+  CHECK(op < ScalarOp::Const, std::string(row.name));
+  const Scalar args[3] = {a, b, c};
+  for (int i = 0; i < 3; ++i) CHECK((args[i].id >= 0) == (i < row.arity), std::string(row.name) + ": wrong argument count");
+  for (int i = 1; i < row.arity; ++i) CHECK(dtype(args[i]) == dtype(a), std::string(row.name) + ": arguments of different dtypes");
+  ScalarNode n{op, row.is_bool ? DType::Bool : dtype(a), {a, b, c}};
+  return intern(std::move(n));
+}
+
+}  // namespace partita::loops
