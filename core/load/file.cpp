@@ -1,0 +1,71 @@
+#include "core/load/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace partita {
+namespace {
+
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+Diagnostic system_error(const char* code, const std::string& path, const char* what) {
+  return input_error(code, fmt::format("{}: {}", what, std::strerror(errno)), {.file = path});
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path) {
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) return system_error(errno == ENOENT ? "file.missing" : "file.read", path, "cannot open");
+  struct stat status;
+  if (::fstat(file.fd, &status) != 0) return system_error("file.read", path, "cannot read");
+  if (!S_ISREG(status.st_mode)) return input_error("file.read", "not a regular file; give a file or a folder", {.file = path});
+  std::shared_ptr<FileBytes> out(new FileBytes);
+  out->path_ = path;
+  if (status.st_size == 0) return std::shared_ptr<const FileBytes>(std::move(out));
+  void* data = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (data == MAP_FAILED) return system_error("file.read", path, "cannot map");
+  out->data_ = static_cast<const char*>(data);
+  out->size_ = static_cast<std::size_t>(status.st_size);
+  return std::shared_ptr<const FileBytes>(std::move(out));
+}
+
+FileBytes::~FileBytes() {
+  if (data_) ::munmap(const_cast<char*>(data_), size_);
+}
+
+Status write_file(const std::string& path, std::string_view bytes) {
+  std::string partial = fmt::format("{}.{}.part", path, ::getpid());
+  {
+    Descriptor file{::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+    if (file.fd < 0) return system_error("file.write", path, "cannot write");
+    while (!bytes.empty()) {
+      ssize_t n = ::write(file.fd, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        Diagnostic error = system_error("file.write", path, "cannot write");
+        ::unlink(partial.c_str());
+        return error;
+      }
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+  }
+  if (::rename(partial.c_str(), path.c_str()) == 0) return {};
+  Diagnostic error = system_error("file.write", path, "cannot write");
+  ::unlink(partial.c_str());
+  return error;
+}
+
+}  // namespace partita

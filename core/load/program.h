@@ -1,0 +1,52 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/tensor/value.h"
+
+namespace partita {
+
+/// torch.export's InputKind.
+enum class ProgramInputKind : unsigned char { UserInput, Parameter, Buffer, Constant, CustomObject, Token };
+
+/// What a placeholder stands for.
+struct ProgramInput {
+  ProgramInputKind kind = ProgramInputKind::UserInput;
+  std::string name;        ///< the placeholder; empty for a user input that is a constant and has none
+  std::string target;      ///< of parameters, buffers, constants: "transformer.wte.weight"
+  bool persistent = true;  ///< of buffers
+  Arg constant;            ///< value of a user input that the archive holds as a constant
+};
+
+/// torch.export's OutputKind.
+enum class ProgramOutputKind : unsigned char {
+  UserOutput, Loss, BufferMutation, ParameterMutation, UserInputMutation, ParameterGradient, UserInputGradient, Token,
+};
+
+/// What one entry of the graph's output stands for.
+struct ProgramOutput {
+  ProgramOutputKind kind = ProgramOutputKind::UserOutput;
+  std::string name;    ///< the node; empty when a constant is returned
+  std::string target;  ///< buffer, parameter or user input that it updates or is the gradient of
+};
+
+/// The signature and tensors of a torch.export archive.
+struct Program {
+  std::vector<ProgramInput> inputs;    ///< in placeholder order
+  std::vector<ProgramOutput> outputs;  ///< in output order
+  std::map<std::string, Tensor> tensors;  ///< parameters, buffers, constants by target; tied ones share storage
+  std::vector<Value> sample_inputs;    ///< leaves of (args, kwargs) in order; empty when the archive has none
+
+  const ProgramInput* input(std::string_view placeholder) const;
+  /// The tensor behind a placeholder; null for user inputs.
+  const Tensor* tensor_of(std::string_view placeholder) const;
+};
+
+std::string_view kind_name(ProgramInputKind kind);    ///< "PARAMETER", "BUFFER", "USER_INPUT", ...
+std::string_view kind_name(ProgramOutputKind kind);   ///< "USER_OUTPUT", "BUFFER_MUTATION", ...
+
+}  // namespace partita

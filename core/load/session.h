@@ -1,0 +1,92 @@
+#pragma once
+// The one entrance for everything PyTorch leaves on disk.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/progress.h"
+#include "core/base/result.h"
+#include "core/ir/graph.h"
+#include "core/load/file.h"
+#include "core/load/program.h"
+
+namespace partita {
+
+/// What a graph is in PyTorch's flow; Graph when a file does not say. Text: anything that is no graph.
+#define PARTITA_ARTEFACT_KINDS(V) \
+  V(Dynamo, "dynamo")             \
+  V(PreGrad, "pre_grad")          \
+  V(Exported, "exported")         \
+  V(Core, "core")                 \
+  V(Joint, "joint")               \
+  V(Forward, "forward")           \
+  V(Backward, "backward")         \
+  V(Inference, "inference")       \
+  V(PostGrad, "post_grad")        \
+  V(Graph, "graph")               \
+  V(Text, "text")
+
+enum class ArtefactKind : unsigned char {
+#define V(name, text) name,
+  PARTITA_ARTEFACT_KINDS(V)
+#undef V
+};
+std::string_view kind_name(ArtefactKind kind);
+
+/// Metas and tensors that lie beside a graph's text: graph_dumper's .input and state_dict.pt.
+struct Companion {
+  std::vector<Meta> placeholders;            ///< in placeholder order; empty when there is no .input
+  std::vector<Value> sample_inputs;          ///< the dumped example inputs; empty when there are none
+  std::map<std::string, Tensor> attributes;  ///< by get_attr target
+};
+
+/// One graph or text of a file, a log or a folder. Cheap to copy. Graphs are read when asked for.
+class Artefact {
+ public:
+  /// Unique within a Loaded and the same in every run: "joint", "0_0.aot_joint_graph", "graphs/joint".
+  std::string id;
+  ArtefactKind kind = ArtefactKind::Text;
+  std::string title;   ///< for people: "joint graph of 0/0"
+  /// What belongs together has the same group: the compile id "0/0" of a log, the folder of a file; may be empty.
+  std::string group;
+  Where where;         ///< the file, and the line in it where this starts
+  std::shared_ptr<const Program> program;      ///< of a .pt2 archive, else null
+  std::shared_ptr<const Companion> companion;  ///< of a graph_dumper folder, else null
+
+  bool is_graph() const { return kind != ArtefactKind::Text; }
+  /// A new graph at each call, so that the caller may change it. Threads may call at once.
+  Result<std::unique_ptr<Graph>> graph() const;
+  /// As it stands on disk (log payloads without their tabs); for an archive the graph's FX text.
+  Result<std::string> text() const;
+
+  /// Text [begin, begin + size) of a file; each line of it starts with a tab when `tabbed`.
+  static Artefact of_text(std::shared_ptr<const FileBytes> bytes, std::size_t begin, std::size_t size, bool tabbed);
+  /// Text that was made while loading.
+  static Artefact of_string(std::string text);
+  static Artefact of_graph(std::shared_ptr<const Graph> graph);
+
+ private:
+  std::shared_ptr<const FileBytes> bytes_;
+  std::size_t begin_ = 0, size_ = 0;
+  bool tabbed_ = false;
+  std::shared_ptr<const std::string> string_;
+  std::shared_ptr<const Graph> graph_;
+};
+
+struct Loaded {
+  std::string path;
+  std::vector<Artefact> artefacts;   ///< in the order of the file or log; folders by path
+  std::vector<Diagnostic> warnings;  ///< what could not be read while the rest could
+
+  const Artefact* find(std::string_view id) const;  ///< null when there is none
+  /// The graph of that id; with an empty id the only graph, or the only one of the preferred kind (joint first, then
+  /// exported, dynamo, inference, forward). Error load.graph_id lists the ids.
+  Result<const Artefact*> pick(std::string_view id) const;
+};
+
+/// Opens FX text, .pt2 archives, TORCH_TRACE logs, torch_compile_debug and graph_dumper folders, plain folders,
+/// safetensors and pickles. Error when nothing in it can be read. `progress` may be null.
+Result<Loaded> load(const std::string& path, const Progress* progress = nullptr);
+
+}  // namespace partita
