@@ -1,14 +1,14 @@
 #include "core/load/file.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 namespace partita {
 namespace {
@@ -31,7 +31,8 @@ Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path
   if (file.fd < 0) return system_error(errno == ENOENT ? "file.missing" : "file.read", path, "cannot open");
   struct stat status;
   if (::fstat(file.fd, &status) != 0) return system_error("file.read", path, "cannot read");
-  if (!S_ISREG(status.st_mode)) return input_error("file.read", "not a regular file; give a file or a folder", {.file = path});
+  if (!S_ISREG(status.st_mode))
+    return input_error("file.read", "not a regular file; give a file or a folder", {.file = path});
   std::shared_ptr<FileBytes> out(new FileBytes);
   out->path_ = path;
   if (status.st_size == 0) return std::shared_ptr<const FileBytes>(std::move(out));

@@ -24,7 +24,14 @@ struct ProgramInput {
 
 /// torch.export's OutputKind.
 enum class ProgramOutputKind : unsigned char {
-  UserOutput, Loss, BufferMutation, ParameterMutation, UserInputMutation, ParameterGradient, UserInputGradient, Token,
+  UserOutput,
+  Loss,
+  BufferMutation,
+  ParameterMutation,
+  UserInputMutation,
+  ParameterGradient,
+  UserInputGradient,
+  Token,
 };
 
 /// What one entry of the graph's output stands for.
@@ -36,17 +43,17 @@ struct ProgramOutput {
 
 /// The signature and tensors of a torch.export archive.
 struct Program {
-  std::vector<ProgramInput> inputs;    ///< in placeholder order
-  std::vector<ProgramOutput> outputs;  ///< in output order
+  std::vector<ProgramInput> inputs;       ///< in placeholder order
+  std::vector<ProgramOutput> outputs;     ///< in output order
   std::map<std::string, Tensor> tensors;  ///< parameters, buffers, constants by target; tied ones share storage
-  std::vector<Value> sample_inputs;    ///< leaves of (args, kwargs) in order; empty when the archive has none
+  std::vector<Value> sample_inputs;       ///< leaves of (args, kwargs) in order; empty when the archive has none
 
   const ProgramInput* input(std::string_view placeholder) const;
   /// The tensor behind a placeholder; null for user inputs.
   const Tensor* tensor_of(std::string_view placeholder) const;
 };
 
-std::string_view kind_name(ProgramInputKind kind);    ///< "PARAMETER", "BUFFER", "USER_INPUT", ...
-std::string_view kind_name(ProgramOutputKind kind);   ///< "USER_OUTPUT", "BUFFER_MUTATION", ...
+std::string_view kind_name(ProgramInputKind kind);   ///< "PARAMETER", "BUFFER", "USER_INPUT", ...
+std::string_view kind_name(ProgramOutputKind kind);  ///< "USER_OUTPUT", "BUFFER_MUTATION", ...
 
 }  // namespace partita

@@ -1,11 +1,11 @@
 #include "core/load/safetensors.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "core/load/file.h"
 
@@ -18,7 +18,9 @@ using Metadata = std::map<std::string, std::string>;
 constexpr std::uint64_t max_header = 100'000'000;  // the format's own limit
 constexpr std::size_t max_rank = 64;
 
-Diagnostic bad(std::string message) { return input_error("load.safetensors", "not a valid safetensors file: " + message); }
+Diagnostic bad(std::string message) {
+  return input_error("load.safetensors", "not a valid safetensors file: " + message);
+}
 
 struct Entry {
   std::string name;
@@ -28,7 +30,8 @@ struct Entry {
 };
 
 Result<Sizes> integers(const Json& list, const std::string& name) {
-  if (!list.is_array() || list.size() > max_rank) return bad(fmt::format("'{}': a list of at most {} integers expected", name, max_rank));
+  if (!list.is_array() || list.size() > max_rank)
+    return bad(fmt::format("'{}': a list of at most {} integers expected", name, max_rank));
   Sizes out;
   for (const Json& item : list) {
     if (!item.is_number_integer() || (item.is_number_unsigned() && item.get<std::uint64_t>() > INT64_MAX))
@@ -47,14 +50,17 @@ Result<Entry> read_entry(const std::string& name, const Json& json, std::uint64_
   if (!dtype) return unsupported("load.safetensors.dtype", fmt::format("'{}' has unknown dtype {}", name, dtype_name));
   TRY(Sizes sizes, integers(json["shape"], name));
   TRY(Sizes offsets, integers(json["data_offsets"], name));
-  if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0] || static_cast<std::uint64_t>(offsets[1]) > data_bytes)
+  if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0] ||
+      static_cast<std::uint64_t>(offsets[1]) > data_bytes)
     return bad(fmt::format("data of '{}' lies outside the file; is it truncated?", name));
   TRY(std::int64_t count, reach(sizes, row_major_strides(sizes)));
   std::uint64_t bytes;
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(count), itemsize(*dtype), &bytes) ||
       bytes != static_cast<std::uint64_t>(offsets[1] - offsets[0]))
-    return bad(fmt::format("'{}' has {} bytes of data, its shape and dtype need {}", name, offsets[1] - offsets[0], bytes));
-  return Entry{name, *dtype, std::move(sizes), static_cast<std::uint64_t>(offsets[0]), static_cast<std::uint64_t>(offsets[1])};
+    return bad(
+        fmt::format("'{}' has {} bytes of data, its shape and dtype need {}", name, offsets[1] - offsets[0], bytes));
+  return Entry{name, *dtype, std::move(sizes), static_cast<std::uint64_t>(offsets[0]),
+               static_cast<std::uint64_t>(offsets[1])};
 }
 
 /// One of our metadata entries: a string that holds JSON. Null when absent.
@@ -158,7 +164,8 @@ Result<TensorFile> parse(std::string_view bytes) {
     TRY(Entry entry, read_entry(name, value, data.size()));
     entries.push_back(std::move(entry));
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   for (std::size_t i = 1; i < entries.size(); ++i)
     if (entries[i].begin < entries[i - 1].end)
       return bad(fmt::format("data of '{}' and '{}' overlap", entries[i - 1].name, entries[i].name));
@@ -203,7 +210,8 @@ Tensor view_as_real(const Tensor& t) {
 Result<Tensor> view_as_complex(const Tensor& real) {
   Tensor out = real;
   out.dtype = complex_of(real.dtype);
-  if (out.dtype == real.dtype || real.sizes.empty() || real.sizes.back() != 2 || !real.is_contiguous() || real.offset % 2 != 0)
+  if (out.dtype == real.dtype || real.sizes.empty() || real.sizes.back() != 2 || !real.is_contiguous() ||
+      real.offset % 2 != 0)
     return bad("complex values must be stored as real ones with a last dimension of 2");
   out.sizes.pop_back();
   out.strides = row_major_strides(out.sizes);
@@ -232,11 +240,13 @@ Status write_safetensors(const std::string& path, const TensorFile& file) {
     order.emplace_back(name, std::move(dense));
   }
   // Widest first, so that all data is aligned to its element size without padding.
-  std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return itemsize(a.second.dtype) > itemsize(b.second.dtype); });
+  std::stable_sort(order.begin(), order.end(),
+                   [](auto& a, auto& b) { return itemsize(a.second.dtype) > itemsize(b.second.dtype); });
   std::uint64_t at = 0;
   for (auto& [name, tensor] : order) {
     std::uint64_t bytes = static_cast<std::uint64_t>(tensor.numel()) * itemsize(tensor.dtype);
-    header[name] = {{"dtype", safetensors_name(tensor.dtype)}, {"shape", tensor.sizes}, {"data_offsets", {at, at + bytes}}};
+    header[name] = {
+        {"dtype", safetensors_name(tensor.dtype)}, {"shape", tensor.sizes}, {"data_offsets", {at, at + bytes}}};
     at += bytes;
   }
   Json metadata = Json::object();

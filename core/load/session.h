@@ -47,10 +47,10 @@ class Artefact {
   /// Unique within a Loaded and the same in every run: "joint", "0_0.aot_joint_graph", "graphs/joint".
   std::string id;
   ArtefactKind kind = ArtefactKind::Text;
-  std::string title;   ///< for people: "joint graph of 0/0"
+  std::string title;  ///< for people: "joint graph of 0/0"
   /// What belongs together has the same group: the compile id "0/0" of a log, the folder of a file; may be empty.
   std::string group;
-  Where where;         ///< the file, and the line in it where this starts
+  Where where;                                 ///< the file, and the line in it where this starts
   std::shared_ptr<const Program> program;      ///< of a .pt2 archive, else null
   std::shared_ptr<const Companion> companion;  ///< of a graph_dumper folder, else null
 

@@ -1,0 +1,113 @@
+#include <QTemporaryDir>
+#include <QtTest>
+#include <cstring>
+#include <fstream>
+
+#include "core/load/safetensors.h"
+
+using namespace partita;
+
+namespace {
+
+std::string file_bytes(const std::string& header, std::size_t data_bytes, std::int64_t header_size = -1) {
+  std::uint64_t size = header_size < 0 ? header.size() : static_cast<std::uint64_t>(header_size);
+  return std::string(reinterpret_cast<const char*>(&size), 8) + header + std::string(data_bytes, '\1');
+}
+
+}  // namespace
+
+class TestSafetensors : public QObject {
+  Q_OBJECT
+
+  QTemporaryDir dir_;
+  std::string path(const char* name) const { return dir_.filePath(name).toStdString(); }
+
+ private Q_SLOTS:
+  void round_trip_keeps_layout_dtype_and_aliases();
+  void damaged_files_are_refused_data();
+  void damaged_files_are_refused();
+};
+
+void TestSafetensors::round_trip_keeps_layout_dtype_and_aliases() {
+  TensorFile file;
+  Tensor whole = *Tensor::zeros(DType::Float32, {12});
+  for (int i = 0; i < 12; ++i) whole.as<float>()[i] = static_cast<float>(i);
+  Tensor transposed = whole.view_as({3, 4}, {1, 3}, 0);
+  transposed.requires_grad = true;
+  Tensor z = *Tensor::zeros(DType::Complex128, {2});
+  z.as<std::complex<double>>()[1] = {1.5, -2};
+  file.tensors = {{"storage.0", whole},
+                  {"input.0", transposed},
+                  {"input.1", whole.view_as({2}, {1}, 10)},
+                  {"z", z},
+                  {"empty", *Tensor::zeros(DType::Bool, {0, 3})},
+                  {"i8", *Tensor::scalar(DType::Int8, -7)}};
+  file.storages["input.1"] = {"storage.0", 10};
+  file.aliases["output.0"] = {"input.1", 1};
+  file.metadata["format"] = "pt";
+  auto written = write_safetensors(path("a"), file);
+  QVERIFY2(bool(written), written ? "" : written.error().line().c_str());
+  auto read = read_safetensors(path("a"));
+  QVERIFY2(bool(read), read ? "" : read.error().line().c_str());
+  QCOMPARE(read->tensors.size(), 6u);
+  const Tensor& t = read->tensors["input.0"];
+  QVERIFY(t.requires_grad);
+  QCOMPARE(t.strides, (Sizes{1, 3}));
+  QCOMPARE(t.item_as_double(1), 3.0);  // row-major (0, 1)
+  QVERIFY(read->tensors["input.1"].storage == read->tensors["storage.0"].storage);
+  QCOMPARE(read->tensors["input.1"].item_as_double(1), 11.0);
+  QCOMPARE(read->tensors["z"].as<std::complex<double>>()[1], std::complex<double>(1.5, -2));
+  QCOMPARE(read->tensors["i8"].item_as_double(), -7.0);
+  QCOMPARE(read->tensors["empty"].sizes, (Sizes{0, 3}));
+  QVERIFY(read->storages == file.storages);
+  QVERIFY(read->aliases == file.aliases);
+  QVERIFY(read->metadata == file.metadata);
+}
+
+void TestSafetensors::damaged_files_are_refused_data() {
+  QTest::addColumn<QByteArray>("bytes");
+  QTest::addColumn<QString>("says");
+  auto row = [](const char* name, std::string bytes, const char* says) {
+    QTest::newRow(name) << QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())) << QString(says);
+  };
+  const std::string one = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  row("empty", "", "shorter than its 8-byte header");
+  row("zeros", std::string(1000, '\0'), "no JSON object");
+  row("header longer than file", file_bytes(one, 8, 1 << 20), "header of 1048576 bytes");
+  row("huge header", file_bytes(one, 8, INT64_MAX), "header of 9223372036854775807 bytes");
+  row("truncated data", file_bytes(one, 7), "'a' lies outside the file");
+  row("offsets swapped", file_bytes(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), "lies outside");
+  row("shape too large", file_bytes(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8), "need 12");
+  row("shape overflows", file_bytes(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,8]}})", 8),
+      "size out of range");
+  row("negative shape", file_bytes(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "negative size");
+  row("dtype", file_bytes(R"({"a":{"dtype":"Q4","shape":[2],"data_offsets":[0,8]}})", 8), "unknown dtype Q4");
+  row("overlap",
+      file_bytes(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+          12),
+      "overlap");
+  row("storage beyond",
+      file_bytes(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"__metadata__":{"storages":"{\"a\":[\"a\",1]}"}})",
+          8),
+      "reaches beyond");
+  row("stride bomb",
+      file_bytes(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"__metadata__":{"strides":"{\"a\":[1000000000000]}"}})",
+          8),
+      "span 1000000000001 elements");
+  row("metadata no JSON", file_bytes(R"({"__metadata__":{"strides":"{"}})", 0), "holds no JSON");
+}
+
+void TestSafetensors::damaged_files_are_refused() {
+  QFETCH(QByteArray, bytes);
+  QFETCH(QString, says);
+  std::ofstream(path("bad"), std::ios::binary) << std::string(bytes.data(), static_cast<std::size_t>(bytes.size()));
+  auto read = read_safetensors(path("bad"));
+  QVERIFY(!read);
+  QVERIFY2(QString::fromStdString(read.error().line()).contains(says), read.error().line().c_str());
+}
+
+QTEST_GUILESS_MAIN(TestSafetensors)
+#include "test_safetensors.moc"
