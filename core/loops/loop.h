@@ -29,11 +29,11 @@ struct Accumulator {
 };
 
 struct Loop;
-/// buffer[element] = value, or buffer[element] += value (scatter; serial or atomic).
+/// buffer[element] = value, or buffer[element] += value (scatter; such loops are never parallel).
 struct Store {
   int buffer = 0;
   SymExpr element;
-  Scalar index;        ///< when valid, the element is this computed int64 instead (scatter)
+  Scalar index;        ///< when valid, this computed int64 is added to `element` (scatter)
   Scalar value;
   bool accumulate = false;
 };
@@ -46,15 +46,16 @@ using Stmt = std::variant<Store, Reduce, Loop>;
 
 struct Loop {
   std::string var;     ///< a symbol of index expressions: "i0", unique within the kernel
-  SymExpr extent;      ///< iterations; the variable runs from 0
+  SymExpr extent;      ///< iterations; the variable runs from 0; may depend on outer variables (a last, shorter block)
   bool parallel = false;  ///< iterations are independent; only outermost loops
-  bool vector = false;    ///< innermost: iterations are independent but for Reduce
+  bool vector = false;    ///< innermost: iterations are independent but for Reduce; a loop may be parallel and vector
   std::vector<int> accumulators;  ///< that start before and are complete after this loop
   std::vector<Stmt> body;
 };
 
 /// One fused loop nest: what a backend emits as one function. `scalars` holds every value; a value is computed where it
-/// is used, in the innermost loop whose variable it depends on.
+/// is used, in the innermost loop whose variable it depends on. A loop never loads an element that it also stores, other
+/// than the one it is about to store (x[i] = x[i] + 1): what one loop stored a later loop, of another variable, may load.
 struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;

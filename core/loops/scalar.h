@@ -19,7 +19,7 @@ enum class ScalarOp : std::uint8_t {
   Const,  ///< `real` / `integer`
   Input,  ///< input `slot` of a body; in loops the value loaded there
   Index,  ///< an integer expression of loop variables and sizes, as int64: `index`
-  Load,   ///< buffer `slot` at element `index`, or at the computed int64 args[0]; lowering makes these, bodies do not
+  Load,   ///< buffer `slot` at element `index`, plus the computed int64 args[0] where valid; lowering makes these
   Where,  ///< args: condition (b8), then, else
   Cast,   ///< to dtype; floats truncate towards zero
   Bitcast,
@@ -55,9 +55,10 @@ class ScalarBuilder {
   Scalar constant_int(DType dtype, std::int64_t value);
   Scalar index(SymExpr e);                              ///< int64
   Scalar load(int buffer, SymExpr element, DType dtype);
-  /// A gather: the element is a computed int64, which must lie within the buffer.
-  Scalar load_at(int buffer, Scalar element, DType dtype) {
-    return intern({.op = ScalarOp::Load, .dtype = dtype, .args = {element, {}, {}}, .slot = buffer, .index = {}});
+  /// A gather at `computed` (an int64) + `index`; their sum lies within the buffer. `computed` is often the same for all
+  /// iterations of the innermost loop, whose variable is in `index` alone: a row of an embedding.
+  Scalar load_at(int buffer, Scalar computed, DType dtype, SymExpr index = 0) {
+    return intern({.op = ScalarOp::Load, .dtype = dtype, .args = {computed, {}, {}}, .slot = buffer, .index = index});
   }
   Scalar cast(Scalar a, DType dtype);                   ///< itself when it has the dtype
   Scalar bitcast(Scalar a, DType dtype);
