@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "core/tensor/convert.h"
+
 namespace partita {
 
 Result<std::shared_ptr<Storage>> Storage::allocate(std::size_t bytes, bool zero) {
@@ -128,36 +130,6 @@ void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
       s -= src.strides[i] * src.sizes[i];
       index[i] = 0;
     }
-  }
-}
-
-template <class T>
-struct is_complex_type : std::false_type {};
-template <class T>
-struct is_complex_type<std::complex<T>> : std::true_type {};
-
-/// Element conversion as Tensor.to: complex drops its imaginary part, halves go through float.
-template <class To, class From>
-To convert(From v) {
-  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
-    return convert<To>(to_float(v));
-  } else if constexpr (std::is_same_v<To, Half>) {
-    return to_half(convert<float>(v));
-  } else if constexpr (std::is_same_v<To, BFloat16>) {
-    return to_bfloat16(convert<float>(v));
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return v != From(0);
-  } else if constexpr (is_complex_type<To>::value) {
-    if constexpr (is_complex_type<From>::value) return To(v);
-    else return To(static_cast<typename To::value_type>(v));
-  } else if constexpr (is_complex_type<From>::value) {
-    return convert<To>(v.real());
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // x86 semantics of PyTorch: out-of-range and NaN become the most negative int64, then wrap.
-    if (!(v > -9.2233720368547758e18 && v < 9.2233720368547758e18)) return static_cast<To>(INT64_MIN);
-    return static_cast<To>(static_cast<std::int64_t>(v));
-  } else {
-    return static_cast<To>(v);
   }
 }
 
