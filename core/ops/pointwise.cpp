@@ -1,0 +1,126 @@
+#include "core/ops/pointwise.h"
+
+#include "core/loops/scalar_eval.h"
+#include "core/ops/values.h"
+
+namespace partita {
+namespace {
+
+using loops::Scalar;
+using loops::ScalarBuilder;
+
+const SymExpr* symbolic(const Arg& arg) {
+  return arg.node() ? arg.node()->meta.sym() : nullptr;
+}
+
+bool is_complex_number(const FakeCall& call, std::string_view name) {
+  return call.arg(name).get<std::complex<double>>() != nullptr;
+}
+
+Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
+  if (auto* i = std::get_if<std::int64_t>(&n); i && (is_integral(dtype) || dtype == DType::Bool))
+    return b.constant_int(dtype, dtype == DType::Bool ? *i != 0 : *i);
+  if (auto* flag = std::get_if<bool>(&n); flag && (is_integral(dtype) || dtype == DType::Bool))
+    return b.constant_int(dtype, *flag);
+  if (auto* c = std::get_if<std::complex<double>>(&n); c && c->imag() != 0)
+    fail_unsupported("a complex constant in a scalar body");
+  return b.constant(dtype, as_double(n));
+}
+
+Scalar number_value(ScalarBuilder& b, const FakeCall& call, std::string_view name, DType dtype) {
+  const SymExpr* e = symbolic(call.arg(name));
+  if (e && !e->is_float() && !e->is_int()) return b.cast(b.index(*e), dtype);
+  return number_constant(b, call.number(name), dtype);
+}
+
+}  // namespace
+
+Scalar constant(ScalarBuilder& b, const FakeCall& call, std::string_view name, Scalar like) {
+  return number_value(b, call, name, b.dtype(like));
+}
+
+std::vector<std::string_view> pointwise_inputs(const OpRecord& record) {
+  if (!record.pointwise.inputs.empty()) return record.pointwise.inputs;
+  std::vector<std::string_view> names;
+  for (const SchemaArg& a : record.schema->args)
+    if (!a.keyword_only && !a.is_list && (a.type == SchemaType::Tensor || a.type == SchemaType::Scalar))
+      names.push_back(a.name);
+  return names;
+}
+
+Promoted pointwise_dtypes(const OpRecord& record, const FakeCall& call) {
+  std::vector<Operand> operands;
+  for (std::string_view name : pointwise_inputs(record)) {
+    if (!call.has(name)) continue;
+    const SymExpr* e = symbolic(call.arg(name));
+    if (call.is_tensor(name))
+      operands.push_back(Operand::of(call.tensor(name)));
+    else if (e)
+      operands.push_back({e->is_float() ? DType::Float32 : DType::Int64, Operand::Rank::Number});
+    else
+      operands.push_back(Operand::of(call.number(name)));
+  }
+  return promote(record.pointwise.promotion, operands);
+}
+
+Meta fake_pointwise(const OpRecord& record, const FakeCall& call) {
+  static const TensorMeta number;
+  std::vector<const TensorMeta*> operands;
+  std::vector<SymList> sizes;
+  TensorMeta out;
+  bool placed = false;
+  for (std::string_view name : pointwise_inputs(record)) {
+    if (!call.has(name)) continue;
+    if (!call.is_tensor(name)) {
+      operands.push_back(&number);
+      continue;
+    }
+    const TensorMeta& t = call.tensor(name);
+    operands.push_back(&t);
+    sizes.push_back(t.sizes);
+    // A 0-dim cpu tensor joins operands of any device.
+    if (!placed || (out.device.type == DeviceType::Cpu && !t.sizes.empty())) out.device = t.device;
+    placed = true;
+  }
+  out.sizes = broadcast(call, sizes);
+  out.dtype = pointwise_dtypes(record, call).result;
+  out.strides = elementwise_strides(call, out.sizes, operands);
+  return out;
+}
+
+Scalar pointwise_value(const OpRecord& record, const FakeCall& call, ScalarBuilder& b, const LoadInput& load) {
+  Promoted types = pointwise_dtypes(record, call);
+  std::vector<Scalar> inputs;
+  for (std::string_view name : pointwise_inputs(record)) {
+    if (!call.has(name))
+      inputs.push_back({});
+    else if (call.is_tensor(name) || is_complex_number(call, name))
+      inputs.push_back(b.cast(load(name), types.compute));
+    else
+      inputs.push_back(number_value(b, call, name, types.compute));
+  }
+  return b.cast(record.pointwise.body(b, inputs, call), types.result);
+}
+
+Value eval_pointwise(const OpRecord& record, const EvalCall& call) {
+  CallOfValues fake(call);
+  TensorMeta meta = *fake_pointwise(record, fake.call).tensor();
+  ScalarBuilder body;
+  std::vector<Tensor> inputs;
+  Scalar value = pointwise_value(record, fake.call, body, [&](std::string_view name) {
+    if (call.is_tensor(name)) {
+      inputs.push_back(call.tensor(name));
+    } else {
+      Tensor t = unwrap(Tensor::empty(DType::Complex128, {}));
+      *t.as<std::complex<double>>() = *call.arg(name).get<std::complex<double>>();
+      inputs.push_back(std::move(t));
+    }
+    return body.input(static_cast<int>(inputs.size()) - 1, inputs.back().dtype);
+  });
+  Tensor out = empty_of(meta);
+  Status done = loops::evaluate(body, {{value}}, inputs, {{out}});
+  if (!done) throw Raise{std::move(done).error()};
+  return out;
+}
+
+}  // namespace partita

@@ -1,0 +1,51 @@
+#pragma once
+// Rules that operators share: the dtype of a result, the size that operands broadcast to, and the strides it gets.
+#include <span>
+#include <vector>
+
+#include "core/ops/call.h"
+#include "core/ops/record.h"
+
+namespace partita {
+
+/// An argument as type promotion sees it: tensors with dimensions decide before 0-dim tensors, those before numbers.
+struct Operand {
+  enum class Rank : unsigned char { Tensor, ZeroDim, Number };
+  DType dtype = DType::Float32;
+  Rank rank = Rank::Tensor;
+
+  static Operand of(const TensorMeta& meta) { return {meta.dtype, meta.sizes.empty() ? Rank::ZeroDim : Rank::Tensor}; }
+  static Operand of(const Number& n) { return {number_dtype(n), Rank::Number}; }
+};
+
+/// torch.result_type.
+DType result_type(std::span<const Operand> operands);
+
+struct Promoted {
+  DType compute;  ///< dtype of the arithmetic; never a half type
+  DType result;
+};
+Promoted promote(Promotion kind, std::span<const Operand> operands);
+
+/// float32 for half types, else itself: what PyTorch calls opmath.
+DType compute_dtype(DType t);
+
+/// The common size. Fails in PyTorch's words when there is none.
+SymList broadcast(const FakeCall& call, std::span<const SymList> sizes);
+
+/// Strides TensorIterator gives an output of `sizes` computed from `operands`: theirs when all agree and are dense,
+/// else dense in the order of the operands' strides. An operand of another size than `sizes` (a wrapped number has size
+/// []) turns the first rule off.
+SymList elementwise_strides(const FakeCall& call, const SymList& sizes, std::span<const TensorMeta* const> operands);
+
+bool is_contiguous(const FakeCall& call, const SymList& sizes, const SymList& strides);
+bool is_channels_last(const FakeCall& call, const SymList& sizes, const SymList& strides);  ///< 4-d and 5-d
+bool is_non_overlapping_and_dense(const FakeCall& call, const SymList& sizes, const SymList& strides);
+SymList channels_last_strides(const SymList& sizes);  ///< 4-d and 5-d
+/// Strides of a new tensor like `self` in a memory format (Preserve: elementwise_strides of self alone).
+SymList strides_like(const FakeCall& call, const TensorMeta& self, const SymList& sizes, MemoryFormat format);
+
+/// A dimension argument in [0, rank); fails in PyTorch's words. Rank 0 counts as 1.
+std::size_t wrap_dim(std::int64_t dim, std::size_t rank);
+
+}  // namespace partita

@@ -1,0 +1,70 @@
+#include "core/ops/values.h"
+
+namespace partita {
+namespace {
+
+Sizes numbers(const SymList& list) {
+  auto values = concrete(list);
+  CHECK(values, "a value's meta has no symbols");
+  return *std::move(values);
+}
+
+Arg as_arg(Graph& graph, const Value& value) {
+  return std::visit(
+      [&](const auto& v) -> Arg {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, Tensor>) {
+          return graph.placeholder("value", meta_of(v));
+        } else if constexpr (std::is_same_v<T, ValueList>) {
+          std::vector<Arg> items;
+          for (const Value& item : v) items.push_back(as_arg(graph, item));
+          return Arg::list(std::move(items));
+        } else {
+          return Arg(v);
+        }
+      },
+      value.v);
+}
+
+Args as_args(Graph& graph, const std::vector<Value>& values) {
+  graph.shapes = std::make_shared<ShapeEnv>();
+  Args args;
+  for (const Value& v : values) args.push_back(as_arg(graph, v));
+  return args;
+}
+
+}  // namespace
+
+TensorMeta meta_of(const Tensor& t) {
+  TensorMeta m;
+  m.dtype = t.dtype;
+  m.sizes.assign(t.sizes.begin(), t.sizes.end());
+  m.strides.assign(t.strides.begin(), t.strides.end());
+  m.offset = t.offset;
+  return m;
+}
+
+Tensor empty_of(const TensorMeta& meta) {
+  return unwrap(Tensor::empty_strided(meta.dtype, numbers(meta.sizes), numbers(meta.strides)));
+}
+
+Tensor view_of(const Tensor& base, const TensorMeta& meta) {
+  CHECK(meta.offset.is_int(), "a value's meta has no symbols");
+  Tensor t = base.view_as(numbers(meta.sizes), numbers(meta.strides), meta.offset.as_int());
+  t.dtype = meta.dtype;
+  return t;
+}
+
+Value alias_by(const Meta& meta, const Tensor& base) {
+  if (const MetaTuple* tuple = meta.tuple()) {
+    ValueList items;
+    for (const Meta& item : tuple->items) items.push_back(alias_by(item, base));
+    return items;
+  }
+  return view_of(base, *meta.tensor());
+}
+
+CallOfValues::CallOfValues(const EvalCall& values)
+    : call(values.schema, as_args(graph_, values.args), *graph_.shapes) {}
+
+}  // namespace partita
