@@ -38,7 +38,7 @@ struct ScalarNode {
   int slot = 0;
   double real = 0;
   std::int64_t integer = 0;
-  SymExpr index;
+  SymExpr index = 0;
   bool operator==(const ScalarNode&) const;
 };
 

@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+
+#include "core/base/check.h"
+#include "core/ops/record.h"
+#include "core/ops/resolve.h"
+
+namespace partita {
+
+Node* Builder::call(std::string_view op, Args args, Kwargs kwargs) {
+  const Op* target;
+  if (op.starts_with("_operator.") || op.starts_with("torch.sym")) {
+    target = Op::get(OpKind::Function, op);
+  } else if (find_schema(op)) {
+    target = Op::torch(op);
+  } else {
+    ResolvedCall resolved = unwrap(resolve_overload(op, args, kwargs));
+    target = resolved.op;
+    args = std::move(resolved.args);
+    kwargs = std::move(resolved.kwargs);
+  }
+  Meta meta = unwrap(infer(target, args, kwargs, *graph.shapes));
+  Node* node = graph.create(target, std::move(args), std::move(kwargs), {}, before);
+  node->meta = std::move(meta);
+  node->origin = origin;
+  return node;
+}
+
+Node* Builder::getitem(Node* tuple, std::int64_t index) {
+  return call("_operator.getitem", {tuple, Arg(index)});
+}
+
+Arg Builder::size(SymExpr e) {
+  if (e.is_int()) return e.as_int();
+  // A node that already holds the expression, or a tensor dimension that has it.
+  Node* holder = nullptr;
+  std::int64_t axis = -1;
+  for (Node* n : graph) {
+    if (n == before) break;
+    if (const SymExpr* held = n->meta.sym(); held && *held == e) return n;
+    const TensorMeta* t = n->meta.tensor();
+    if (!t || holder) continue;
+    for (std::size_t d = 0; d < t->dim(); ++d)
+      if (t->sizes[d] == e) {
+        holder = n;
+        axis = static_cast<std::int64_t>(d);
+        break;
+      }
+  }
+  if (holder) return call("aten.sym_size.int", {holder, Arg(axis)});
+  auto fold = [&](std::string_view op) -> Arg {
+    Arg out = size(e.args()[0]);
+    for (SymExpr a : e.args().subspan(1)) out = call(op, {out, size(a)});
+    return out;
+  };
+  switch (e.kind()) {
+    case SymKind::Add: return fold("_operator.add");
+    case SymKind::Mul: return fold("_operator.mul");
+    case SymKind::FloorDiv: return fold("_operator.floordiv");
+    case SymKind::Mod: return fold("_operator.mod");
+    case SymKind::Pow: return fold("_operator.pow");
+    case SymKind::Max: return fold("torch.sym_max");
+    case SymKind::Min: return fold("torch.sym_min");
+    default: fail_unsupported(fmt::format("no node holds the symbolic size {}", e.str()));
+  }
+}
+
+Arg Builder::sizes(const SymList& list) {
+  std::vector<Arg> items;
+  for (SymExpr e : list) items.push_back(size(e));
+  return Arg::list(std::move(items));
+}
+
+const TensorMeta& Builder::tensor(const Arg& node) {
+  Node* n = node.node();
+  if (!n) fail("a tensor expected");
+  const TensorMeta* t = n->meta.tensor();
+  if (!t) fail(fmt::format("{} is not known to be a tensor; run fake propagation first", n->name()));
+  return *t;
+}
+
+}  // namespace partita

@@ -1,0 +1,123 @@
+#include "core/ops/evaluate.h"
+
+#include <fmt/format.h>
+
+#include "core/base/check.h"
+#include "core/ops/values.h"
+
+namespace partita {
+
+Value to_value(const Arg& literal) {
+  struct Visitor {
+    Value operator()(std::monostate) const { return {}; }
+    Value operator()(bool b) const { return b; }
+    Value operator()(std::int64_t i) const { return i; }
+    Value operator()(double d) const { return d; }
+    Value operator()(std::complex<double> c) const { return c; }
+    Value operator()(const std::string& s) const { return s; }
+    Value operator()(Node* n) const { CHECK(false, "a literal holds node " + n->name()); }
+    Value operator()(DType t) const { return t; }
+    Value operator()(const Device& d) const { return d; }
+    Value operator()(Layout l) const { return l; }
+    Value operator()(MemoryFormat f) const { return f; }
+    Value operator()(const ArgList& l) const {
+      ValueList out;
+      for (const Arg& a : l.items) out.push_back(to_value(a));
+      return out;
+    }
+    Value operator()(const ArgSlice& s) const { return (*this)(ArgList{s.parts, false}); }
+    Value operator()(const ArgDict& d) const {
+      ValueList out;
+      for (const auto& [key, a] : d.items) out.push_back(to_value(a));
+      return out;
+    }
+    Value operator()(const ArgName& n) const { return n.text; }
+  };
+  return std::visit(Visitor(), literal.v);
+}
+
+Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> args,
+                                       std::vector<std::pair<std::string, Value>> kwargs) {
+  // bind() knows the rules; it sees each value as its position.
+  Args positions;
+  Kwargs named;
+  std::vector<Value> given = std::move(args);
+  for (std::size_t i = 0; i < given.size(); ++i) positions.push_back(ArgName{std::to_string(i)});
+  for (auto& [key, value] : kwargs) {
+    named.emplace_back(key, ArgName{std::to_string(given.size())});
+    given.push_back(std::move(value));
+  }
+  TRY(Args bound, bind(schema, positions, named));
+  std::vector<Value> out;
+  for (const Arg& a : bound) {
+    if (auto* position = a.get<ArgName>()) out.push_back(std::move(given[std::stoul(position->text)]));
+    else out.push_back(to_value(a));
+  }
+  return out;
+}
+
+namespace {
+
+/// Values as arguments of a scratch graph: tensors become placeholders, the rest literals.
+Arg import(const Value& value, Graph& graph, std::unordered_map<const Node*, Value>& held) {
+  struct Visitor {
+    Graph& graph;
+    std::unordered_map<const Node*, Value>& held;
+    Arg operator()(std::monostate) const { return {}; }
+    Arg operator()(const Tensor& t) const {
+      Node* n = graph.placeholder("input", meta_of(t));
+      held[n] = t;
+      return n;
+    }
+    Arg operator()(const ValueList& l) const {
+      std::vector<Arg> items;
+      for (const Value& v : l) items.push_back(import(v, graph, held));
+      return Arg::list(std::move(items));
+    }
+    template <class T>
+    Arg operator()(const T& literal) const { return literal; }
+  };
+  return std::visit(Visitor{graph, held}, value.v);
+}
+
+Value look_up(const Arg& arg, const std::unordered_map<const Node*, Value>& held) {
+  if (Node* n = arg.node()) return held.at(n);
+  if (auto* list = arg.get<ArgList>()) {
+    ValueList out;
+    for (const Arg& a : list->items) out.push_back(look_up(a, held));
+    return out;
+  }
+  return to_value(arg);
+}
+
+}  // namespace
+
+Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Value> bound, int threads, const Node* node) {
+  Graph graph("decomposition");
+  std::unordered_map<const Node*, Value> held;
+  Args args;
+  for (const Value& v : bound) args.push_back(import(v, graph, held));
+  Builder build(graph, nullptr);
+  DecomposeCall call(*record.schema, std::move(args), build);
+  Arg result;
+  try {
+    result = record.decompose(call);
+  } catch (Raise& raised) {
+    if (node && raised.diagnostic.where.node.empty()) {
+      raised.diagnostic.where.graph = node->graph().name;
+      raised.diagnostic.where.node = node->name();
+    }
+    return std::move(raised.diagnostic);
+  }
+  for (Node* n : graph) {
+    if (n->is_placeholder()) continue;
+    std::vector<Value> values;
+    std::vector<std::pair<std::string, Value>> named;
+    for (const Arg& a : n->args()) values.push_back(look_up(a, held));
+    for (const auto& [key, a] : n->kwargs()) named.emplace_back(key, look_up(a, held));
+    TRY(held[n], evaluate(n->op(), std::move(values), std::move(named), threads, node));
+  }
+  return look_up(result, held);
+}
+
+}  // namespace partita

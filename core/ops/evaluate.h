@@ -1,0 +1,14 @@
+#pragma once
+#include "core/ops/record.h"
+
+namespace partita {
+
+/// A literal argument as a value; CHECKs that it holds no node.
+Value to_value(const Arg& literal);
+/// bind() for values.
+Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> args,
+                                       std::vector<std::pair<std::string, Value>> kwargs);
+/// Runs a composite by decomposing it for the values' metas and evaluating the pieces.
+Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Value> bound, int threads, const Node* node);
+
+}  // namespace partita

@@ -1,0 +1,18 @@
+#pragma once
+#include "core/ops/record.h"
+
+namespace partita {
+
+// One function a file in core/ops/families; families.cpp calls them all.
+#define PARTITA_FAMILIES(V)                                                                          \
+  V(pointwise) V(compare) V(reduce) V(view) V(factory) V(cast) V(random) V(symint)                   \
+  V(matmul) V(conv) V(norm) V(pool) V(index) V(softmax) V(loss) V(sort) V(embedding) V(attention)    \
+  V(composite) V(pad)
+
+#define V(family) void register_##family(OpTable& table);
+PARTITA_FAMILIES(V)
+#undef V
+
+void register_families(OpTable& table);
+
+}  // namespace partita

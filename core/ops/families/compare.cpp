@@ -1,0 +1,7 @@
+#include "core/ops/families.h"
+
+namespace partita {
+
+void register_compare(OpTable&) {}
+
+}  // namespace partita

@@ -1,0 +1,72 @@
+#include "core/ops/formula.h"
+
+#include <fmt/format.h>
+
+namespace partita {
+
+std::vector<Node*> result_nodes(Node& node) {
+  auto* tuple = node.meta.tuple();
+  if (!tuple) return {&node};
+  std::vector<Node*> results(tuple->items.size(), nullptr);
+  for (Node* user : node.users()) {
+    if (!user->is(Op::getitem())) continue;
+    auto* index = user->args()[1].get<std::int64_t>();
+    if (index && *index >= 0 && *index < static_cast<std::int64_t>(results.size())) results[static_cast<std::size_t>(*index)] = user;
+  }
+  Node* after = node.next();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i] || !tuple->items[i].known()) continue;
+    results[i] = node.graph().create(Op::getitem(), {&node, Arg(static_cast<std::int64_t>(i))}, {}, {}, after);
+    results[i]->meta = tuple->items[i];
+    results[i]->origin = node.origin;
+  }
+  return results;
+}
+
+Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes) {
+  const TensorMeta& t = Builder::tensor(grad);
+  if (t.sizes == sizes) return grad;
+  std::size_t leading = t.dim() - sizes.size();
+  std::vector<Arg> dims;
+  for (std::size_t d = 0; d < t.dim(); ++d)
+    if (d < leading || (sizes[d - leading].is(1) && !t.sizes[d].is(1))) dims.push_back(static_cast<std::int64_t>(d));
+  if (!dims.empty()) grad = build.call("aten.sum.dim_IntList", {grad, Arg::list(dims), true});
+  if (leading > 0) grad = build.call("aten.view.default", {grad, build.sizes(sizes)});
+  return grad;
+}
+
+Node* zeros_like(Builder& build, Node* like) { return build.call("aten.zeros_like.default", {like}); }
+
+std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradCall& call) {
+  std::vector<std::pair<std::string, Arg>> names;
+  for (std::size_t i = 0; i < call.schema.args.size(); ++i) names.emplace_back(call.schema.args[i].name, call.args[i]);
+  std::vector<Arg> grads;
+  for (std::size_t i = 0; i < call.results.size(); ++i) {
+    names.emplace_back(fmt::format("result{}", i), call.results[i] ? Arg(call.results[i]) : Arg());
+    grads.push_back(i < call.grads.size() && call.grads[i] ? Arg(call.grads[i]) : Arg());
+  }
+  names.emplace_back("result", names.back().second);
+  if (!call.results.empty() && call.results[0]) names.back().second = call.results[0];
+  for (const Arg& g : grads)
+    if (g.node()) {
+      names.emplace_back("grad", g);
+      break;
+    }
+  names.emplace_back("grads", Arg::list(grads));
+
+  std::vector<Node*> out(call.schema.args.size(), nullptr);
+  for (const Derivative& d : formulas) {
+    if (!call.want(d.input) || d.formula == "zero") continue;
+    auto i = static_cast<std::size_t>(call.schema.index_of(d.input));
+    Node* gradient = call.build.expression(d.formula, names).node();
+    if (!gradient) fail(fmt::format("{}: the formula for '{}' gives no tensor", call.schema.name, d.input));
+    const TensorMeta& target = Builder::tensor(call.args[i]);
+    gradient = sum_to_size(call.build, gradient, target.sizes);
+    if (Builder::tensor(gradient).dtype != target.dtype)
+      gradient = call.build.call("aten._to_copy.default", {gradient}, {{"dtype", Arg(target.dtype)}});
+    out[i] = gradient;
+  }
+  return out;
+}
+
+}  // namespace partita

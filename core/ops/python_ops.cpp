@@ -1,0 +1,179 @@
+#include "core/ops/python_ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/resolve.h"
+
+namespace partita {
+namespace {
+
+using SymFunction = SymExpr (*)(std::span<const SymExpr>);
+using RealFunction = double (*)(std::span<const double>);
+using IntFunction = std::int64_t (*)(std::span<const std::int64_t>);
+
+enum class Kind : unsigned char { SameAsArguments, AlwaysFloat, AlwaysBool, AlwaysInt };
+
+struct Row {
+  std::string_view name;
+  Kind kind;
+  SymFunction sym;
+  RealFunction real;
+  IntFunction whole;  ///< null: through double
+  std::string_view aten;  ///< what it means on tensors; empty: nothing
+};
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  std::int64_t q = a / b;
+  return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
+}
+
+#define BINARY(sym_expression, real_expression, int_expression)                             \
+  [](std::span<const SymExpr> x) -> SymExpr { SymExpr a = x[0], b = x[1]; return sym_expression; }, \
+  [](std::span<const double> x) -> double { double a = x[0], b = x[1]; return real_expression; },   \
+  [](std::span<const std::int64_t> x) -> std::int64_t { std::int64_t a = x[0], b = x[1]; return int_expression; }
+#define UNARY(sym_expression, real_expression)                                      \
+  [](std::span<const SymExpr> x) -> SymExpr { SymExpr a = x[0]; return sym_expression; }, \
+  [](std::span<const double> x) -> double { double a = x[0]; return real_expression; }, nullptr
+
+const Row rows[] = {
+    {"_operator.add", Kind::SameAsArguments, BINARY(a + b, a + b, a + b), "aten.add"},
+    {"_operator.sub", Kind::SameAsArguments, BINARY(a - b, a - b, a - b), "aten.sub"},
+    {"_operator.mul", Kind::SameAsArguments, BINARY(a * b, a * b, a * b), "aten.mul"},
+    {"_operator.floordiv", Kind::SameAsArguments, BINARY(sym_floordiv(a, b), std::floor(a / b), floor_div(a, b)), "aten.floor_divide"},
+    {"_operator.mod", Kind::SameAsArguments, BINARY(sym_mod(a, b), a - std::floor(a / b) * b, a - floor_div(a, b) * b), "aten.remainder"},
+    {"_operator.truediv", Kind::AlwaysFloat, BINARY(sym_truediv(a, b), a / b, 0 * a * b), "aten.div"},
+    {"_operator.pow", Kind::SameAsArguments, BINARY(sym_pow(a, b), std::pow(a, b), static_cast<std::int64_t>(std::llround(std::pow(a, b)))), "aten.pow"},
+    {"_operator.eq", Kind::AlwaysBool, BINARY(sym_eq(a, b), a == b, a == b), "aten.eq"},
+    {"_operator.ne", Kind::AlwaysBool, BINARY(sym_ne(a, b), a != b, a != b), "aten.ne"},
+    {"_operator.lt", Kind::AlwaysBool, BINARY(sym_lt(a, b), a < b, a < b), "aten.lt"},
+    {"_operator.le", Kind::AlwaysBool, BINARY(sym_le(a, b), a <= b, a <= b), "aten.le"},
+    {"_operator.gt", Kind::AlwaysBool, BINARY(sym_lt(b, a), a > b, a > b), "aten.gt"},
+    {"_operator.ge", Kind::AlwaysBool, BINARY(sym_le(b, a), a >= b, a >= b), "aten.ge"},
+    {"_operator.and_", Kind::SameAsArguments, BINARY(sym_and(a, b), a != 0 && b != 0, a & b), "aten.bitwise_and"},
+    {"_operator.or_", Kind::SameAsArguments, BINARY(sym_or(a, b), a != 0 || b != 0, a | b), "aten.bitwise_or"},
+    {"_operator.neg", Kind::SameAsArguments, UNARY(-a, -a), "aten.neg"},
+    {"_operator.not_", Kind::AlwaysBool, UNARY(sym_not(a), a == 0), ""},
+    {"torch.sym_max", Kind::SameAsArguments, BINARY(sym_max(a, b), std::max(a, b), std::max(a, b)), ""},
+    {"torch.sym_min", Kind::SameAsArguments, BINARY(sym_min(a, b), std::min(a, b), std::min(a, b)), ""},
+    {"torch.sym_float", Kind::AlwaysFloat, UNARY(sym_call("ToFloat", {a}), a), ""},
+    {"torch.sym_int", Kind::AlwaysInt, UNARY(sym_call("TruncToInt", {a}), std::trunc(a)), ""},
+    {"torch.sym_not", Kind::AlwaysBool, UNARY(sym_not(a), a == 0), ""},
+    {"torch._sym_sqrt", Kind::AlwaysFloat, UNARY(sym_call("OpaqueUnaryFn_sqrt", {a}), std::sqrt(a)), ""},
+    {"math.ceil", Kind::AlwaysInt, UNARY(sym_call("CeilToInt", {a}), std::ceil(a)), ""},
+    {"math.floor", Kind::AlwaysInt, UNARY(sym_call("FloorToInt", {a}), std::floor(a)), ""},
+    {"math.trunc", Kind::AlwaysInt, UNARY(sym_call("TruncToInt", {a}), std::trunc(a)), ""},
+};
+
+const Row* find_row(const Op* op) {
+  for (const Row& row : rows)
+    if (row.name == op->name) return &row;
+  return nullptr;
+}
+
+bool divides_by_zero(std::string_view name, bool zero) {
+  return zero && (name == "_operator.floordiv" || name == "_operator.mod" || name == "_operator.truediv");
+}
+
+Diagnostic unknown(const Op* op, const Node* node) {
+  Where w;
+  if (node) w = {.graph = node->graph().name, .node = node->name()};
+  return unsupported("ops.unknown", fmt::format("{} is not known; `partita ops` lists what is there", op->name), std::move(w));
+}
+
+std::optional<SymExpr> as_sym(const Arg& a) {
+  if (auto* i = a.get<std::int64_t>()) return SymExpr(*i);
+  if (auto* b = a.get<bool>()) return SymExpr(std::int64_t{*b});
+  if (auto* d = a.get<double>()) return SymExpr::real(*d);
+  if (Node* n = a.node())
+    if (const SymExpr* e = n->meta.sym()) return *e;
+  return std::nullopt;
+}
+
+/// torch.sym_sum([...]) takes its terms as one list.
+bool is_sum(const Op* op) { return op->name == "torch.sym_sum"; }
+
+}  // namespace
+
+Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node) {
+  if (op == Op::getitem() && args.size() == 2 && args[0].node() && args[1].get<std::int64_t>()) {
+    const Node* source = args[0].node();
+    if (auto* tuple = source->meta.tuple()) {
+      std::int64_t i = *args[1].get<std::int64_t>(), n = static_cast<std::int64_t>(tuple->items.size());
+      if (i < 0) i += n;
+      if (i < 0 || i >= n)
+        return input_error("ops.arguments", fmt::format("index {} of {}, which has {} results", *args[1].get<std::int64_t>(), source->name(), n));
+      return tuple->items[static_cast<std::size_t>(i)];
+    }
+  }
+  SymList syms;
+  const Args* list = &args;
+  if (is_sum(op) && args.size() == 1 && args[0].get<ArgList>()) list = &args[0].get<ArgList>()->items;
+  bool all = true;
+  for (const Arg& a : *list) {
+    auto e = as_sym(a);
+    all &= e.has_value();
+    if (e) syms.push_back(*e);
+  }
+  if (is_sum(op) && all) {
+    SymExpr total = 0;
+    for (SymExpr e : syms) total = total + e;
+    return Meta(total);
+  }
+  const Row* row = find_row(op);
+  if (!row) return unknown(op, node);
+  if (all) {
+    if (syms.size() == 2 && divides_by_zero(row->name, syms[1].is(0)))
+      return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));
+    return Meta(row->sym(syms));
+  }
+  if (row->aten.empty()) return unknown(op, node);
+  TRY(ResolvedCall call, resolve_overload(row->aten, args, kwargs));
+  return infer(call.op, call.args, call.kwargs, shapes, node);
+}
+
+Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
+                              const Node* node) {
+  if (op == Op::getitem() && args.size() == 2) {
+    auto* list = args[0].get<ValueList>();
+    auto* index = args[1].get<std::int64_t>();
+    if (list && index) {
+      std::int64_t n = static_cast<std::int64_t>(list->size()), i = *index < 0 ? *index + n : *index;
+      if (i < 0 || i >= n) return input_error("ops.arguments", fmt::format("index {} of a tuple of {}", *index, n));
+      return (*list)[static_cast<std::size_t>(i)];
+    }
+  }
+  const std::vector<Value>* list = &args;
+  if (is_sum(op) && args.size() == 1 && args[0].get<ValueList>()) list = args[0].get<ValueList>();
+  std::vector<double> reals;
+  std::vector<std::int64_t> integers;
+  for (const Value& v : *list) {
+    if (auto* b = v.get<bool>()) integers.push_back(*b), reals.push_back(*b);
+    else if (auto* i = v.get<std::int64_t>()) integers.push_back(*i), reals.push_back(static_cast<double>(*i));
+    else if (auto* d = v.get<double>()) reals.push_back(*d);
+  }
+  bool numbers = reals.size() == list->size(), whole = integers.size() == list->size();
+  if (is_sum(op) && whole) {
+    std::int64_t total = 0;
+    for (std::int64_t i : integers) total += i;
+    return Value(total);
+  }
+  const Row* row = find_row(op);
+  if (!row) return unknown(op, node);
+  if (numbers) {
+    if (reals.size() == 2 && divides_by_zero(row->name, reals[1] == 0))
+      return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));
+    if (whole && row->whole && row->kind == Kind::SameAsArguments) return Value(row->whole(integers));
+    double v = row->real(reals);
+    if (row->kind == Kind::AlwaysBool) return Value(v != 0);
+    if (row->kind == Kind::AlwaysInt || (row->kind == Kind::SameAsArguments && whole)) return Value(static_cast<std::int64_t>(v));
+    return Value(v);
+  }
+  if (row->aten.empty()) return unknown(op, node);
+  TRY(const Op* aten, resolve_values(row->aten, args));
+  return evaluate(aten, std::move(args), std::move(kwargs), 1, node);
+}
+
+}  // namespace partita

@@ -1,0 +1,11 @@
+#pragma once
+// Python-level calls that stay in ATen graphs: getitem on tuples and arithmetic on symbolic sizes.
+#include "core/ops/record.h"
+
+namespace partita {
+
+Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node);
+Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
+                              const Node* node);
+
+}  // namespace partita

@@ -1,0 +1,176 @@
+#include "core/ops/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "core/ops/families.h"
+#include "core/ops/pointwise.h"
+#include "core/ops/evaluate.h"
+#include "core/ops/formula.h"
+#include "core/ops/python_ops.h"
+#include "core/ops/twin.h"
+
+namespace partita {
+namespace {
+
+Where where(const Node* node) {
+  Where w;
+  if (!node) return w;
+  w.graph = node->graph().name;
+  w.node = node->name();
+  if (node->origin && !node->origin->file.empty())
+    w.origin = fmt::format("{}:{} in {}", node->origin->file, node->origin->line, node->origin->function);
+  return w;
+}
+
+Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
+  const OpRecord* record = find_record(op);
+  std::string what = record ? fmt::format("operator {} has no {}", op->name, aspect) : fmt::format("no record for operator {}", op->name);
+  return unsupported("ops.unknown", what + "; `partita ops` lists what is there", where(node));
+}
+
+/// Runs a record function, turning what it raises into an error that names the node.
+template <class T, class F>
+Result<T> guarded(const Node* node, F f) {
+  try {
+    return f();
+  } catch (Raise& raised) {
+    if (raised.diagnostic.where.node.empty()) raised.diagnostic.where = where(node);
+    return std::move(raised.diagnostic);
+  }
+}
+
+Result<Meta> infer_record(const OpRecord& record, Args bound, ShapeEnv& shapes, const Node* node) {
+  FakeCall call(*record.schema, std::move(bound), shapes);
+  return guarded<Meta>(node, [&]() -> Meta {
+    return record.fake ? record.fake(call) : fake_pointwise(record, call);
+  });
+}
+
+/// Metas by decomposing into a graph that is thrown away.
+Result<Meta> infer_by_decomposition(const OpRecord& record, const Args& bound, ShapeEnv& shapes, const Node* node) {
+  Graph scratch("decomposition");
+  scratch.shapes = std::shared_ptr<ShapeEnv>(&shapes, [](ShapeEnv*) {});
+  std::unordered_map<Node*, Node*> inputs;
+  auto import = [&](Node* n) -> Arg {
+    Node*& twin = inputs[n];
+    if (!twin) twin = scratch.placeholder(n->name(), n->meta);
+    return twin;
+  };
+  Args mapped;
+  for (const Arg& a : bound) mapped.push_back(map_nodes(a, import));
+  Builder build(scratch, nullptr);
+  DecomposeCall call(*record.schema, std::move(mapped), build);
+  return guarded<Meta>(node, [&]() -> Meta {
+    Arg result = record.decompose(call);
+    if (Node* n = result.node()) return n->meta;
+    auto* list = result.get<ArgList>();
+    if (!list) return {};
+    MetaTuple tuple;
+    for (const Arg& item : list->items) tuple.items.push_back(item.node() ? item.node()->meta : Meta());
+    return tuple;
+  });
+}
+
+}  // namespace
+
+void OpTable::add(std::string_view name, OpRecord record) {
+  record.schema = find_schema(name);
+  CHECK(record.schema, "no schema for " + std::string(name));
+  const Op* op = Op::torch(name);
+  CHECK(!by_op_.contains(op), "registered twice: " + std::string(name));
+  records_.push_back(std::make_unique<OpRecord>(std::move(record)));
+  by_op_[op] = records_.back().get();
+}
+
+const OpRecord* OpTable::find(const Op* op) const {
+  auto it = by_op_.find(op);
+  return it == by_op_.end() ? nullptr : it->second;
+}
+
+std::vector<const OpRecord*> OpTable::all() const {
+  std::vector<const OpRecord*> out;
+  for (const auto& r : records_) out.push_back(r.get());
+  std::sort(out.begin(), out.end(), [](auto* a, auto* b) { return a->schema->name < b->schema->name; });
+  return out;
+}
+
+const OpTable& ops() {
+  static const OpTable table = [] {
+    OpTable t;
+    register_families(t);
+    return t;
+  }();
+  return table;
+}
+
+const OpRecord* find_record(const Op* op) {
+  if (const OpRecord* record = ops().find(op)) return record;
+  std::optional<FunctionalTwin> twin = functional_twin(op);
+  return twin ? ops().find(twin->op) : nullptr;
+}
+
+Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node) {
+  if (op->is_call() && op->kind != OpKind::Torch) return infer_python(op, args, kwargs, shapes, node);
+  const Schema* schema = find_schema(op);
+  if (!schema) return unknown(op, "schema", node);
+  TRY(Args bound, bind(*schema, args, kwargs));
+  const OpRecord* record = ops().find(op);
+  if (!record) {
+    if (auto twin = functional_twin(op)) return infer_twin(*twin, *schema, bound, shapes, node);
+    return unknown(op, "fake", node);
+  }
+  if (record->fake || record->pointwise.body) return infer_record(*record, std::move(bound), shapes, node);
+  if (record->decompose) return infer_by_decomposition(*record, bound, shapes, node);
+  return unknown(op, "fake", node);
+}
+
+Result<Meta> infer(const Node& node) { return infer(node.op(), node.args(), node.kwargs(), *node.graph().shapes, &node); }
+
+Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
+                       int threads, const Node* node) {
+  if (op->is_call() && op->kind != OpKind::Torch) return evaluate_python(op, std::move(args), std::move(kwargs), node);
+  const Schema* schema = find_schema(op);
+  if (!schema) return unknown(op, "schema", node);
+  Result<std::vector<Value>> bound = bind_values(*schema, std::move(args), std::move(kwargs));
+  if (!bound) return std::move(bound).error();
+  const OpRecord* record = ops().find(op);
+  if (!record) {
+    if (auto twin = functional_twin(op)) return evaluate_twin(*twin, *schema, *std::move(bound), threads, node);
+    return unknown(op, "eval", node);
+  }
+  if (!record->eval && !record->pointwise.body) {
+    if (record->decompose) return evaluate_by_decomposition(*record, *std::move(bound), threads, node);
+    return unknown(op, "eval", node);
+  }
+  EvalCall call(*schema, *std::move(bound));
+  call.threads = threads;
+  return guarded<Value>(node, [&]() -> Value {
+    return record->eval ? record->eval(call) : eval_pointwise(*record, call);
+  });
+}
+
+Result<Arg> decompose(Node& node, bool for_compiler) {
+  const OpRecord* record = ops().find(node.op());
+  auto function = record ? (for_compiler && record->compile_decompose ? record->compile_decompose : record->decompose) : nullptr;
+  if (!function) return unknown(node.op(), "decomposition", &node);
+  TRY(Args bound, bind(*record->schema, node.args(), node.kwargs()));
+  Builder build(node.graph(), &node, node.origin);
+  DecomposeCall call(*record->schema, std::move(bound), build);
+  return guarded<Arg>(&node, [&]() -> Arg { return function(call); });
+}
+
+Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector<Node*> grads, std::vector<bool> wants) {
+  const OpRecord* record = find_record(node.op());
+  if (!record) return unknown(node.op(), "derivative", &node);
+  if (!record->gradient && record->derivative.empty()) return unknown(node.op(), "derivative", &node);
+  TRY(Args bound, bind(*record->schema, node.args(), node.kwargs()));
+  return guarded<std::vector<Node*>>(&node, [&]() -> std::vector<Node*> {
+    GradCall call(*record->schema, std::move(bound), build, &node, result_nodes(node), std::move(grads), std::move(wants));
+    return record->gradient ? record->gradient(call) : apply_formulas(record->derivative, call);
+  });
+}
+
+}  // namespace partita

@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/ops/resolve.h"
+
+namespace partita {
+namespace {
+
+enum class Kind : unsigned char { None, Tensor, Int, SymInt, Float, SymFloat, Bool, SymBool, Complex, Str, DType, Device, Layout, MemoryFormat, List, Other };
+
+/// What the parser sees of an argument: its kind, and its items' when it is a list.
+struct Seen {
+  Kind kind = Kind::Other;
+  std::vector<Seen> items;
+};
+
+Seen see(const Arg& a) {
+  struct Visitor {
+    Seen operator()(std::monostate) const { return {Kind::None, {}}; }
+    Seen operator()(bool) const { return {Kind::Bool, {}}; }
+    Seen operator()(std::int64_t) const { return {Kind::Int, {}}; }
+    Seen operator()(double) const { return {Kind::Float, {}}; }
+    Seen operator()(std::complex<double>) const { return {Kind::Complex, {}}; }
+    Seen operator()(const std::string&) const { return {Kind::Str, {}}; }
+    Seen operator()(Node* n) const {
+      if (const SymExpr* e = n->meta.sym()) return {e->is_boolean() ? Kind::SymBool : e->is_float() ? Kind::SymFloat : Kind::SymInt, {}};
+      if (auto* tuple = n->meta.tuple()) return {Kind::List, std::vector<Seen>(tuple->items.size(), {Kind::Tensor, {}})};
+      return {Kind::Tensor, {}};
+    }
+    Seen operator()(DType) const { return {Kind::DType, {}}; }
+    Seen operator()(const Device&) const { return {Kind::Device, {}}; }
+    Seen operator()(Layout) const { return {Kind::Layout, {}}; }
+    Seen operator()(MemoryFormat) const { return {Kind::MemoryFormat, {}}; }
+    Seen operator()(const ArgList& l) const {
+      Seen s{Kind::List, {}};
+      for (const Arg& item : l.items) s.items.push_back(see(item));
+      return s;
+    }
+    Seen operator()(const ArgSlice&) const { return {}; }
+    Seen operator()(const ArgDict&) const { return {}; }
+    Seen operator()(const ArgName&) const { return {}; }
+  };
+  return std::visit(Visitor(), a.v);
+}
+
+Seen see(const Value& v) {
+  static constexpr Kind kinds[] = {Kind::None, Kind::Bool, Kind::Int, Kind::Float, Kind::Complex, Kind::Str, Kind::Tensor,
+                                   Kind::DType, Kind::Device, Kind::Layout, Kind::MemoryFormat, Kind::List};
+  Seen s{kinds[v.v.index()], {}};
+  if (auto* list = v.get<ValueList>())
+    for (const Value& item : *list) s.items.push_back(see(item));
+  return s;
+}
+
+/// torch/csrc/utils/python_arg_parser.cpp, should_allow_numbers_as_tensors.
+bool numbers_are_tensors(std::string_view base) {
+  static constexpr std::string_view names[] = {"add", "sub", "mul", "div", "divide", "multiply", "subtract", "true_divide",
+                                               "floor_divide", "fill", "copy", "lerp"};
+  base.remove_prefix(std::min(base.size(), base.find('.') + 1));
+  if (base.ends_with("_")) base.remove_suffix(1);
+  return std::find(std::begin(names), std::end(names), base) != std::end(names);
+}
+
+bool is_integer(Kind k) { return k == Kind::Int || k == Kind::SymInt; }
+bool is_number(Kind k) { return k >= Kind::Int && k <= Kind::Complex; }
+
+bool fits_one(SchemaType type, Kind k, bool numbers_as_tensors) {
+  switch (type) {
+    case SchemaType::Tensor: return k == Kind::Tensor || (numbers_as_tensors && is_number(k));
+    case SchemaType::Int:
+    case SchemaType::SymInt: return is_integer(k);
+    case SchemaType::Float: return is_integer(k) || k == Kind::Float || k == Kind::SymFloat;
+    case SchemaType::Bool:
+    case SchemaType::SymBool: return k == Kind::Bool || k == Kind::SymBool;
+    case SchemaType::Scalar: return is_number(k);
+    case SchemaType::Str: return k == Kind::Str;
+    case SchemaType::Dtype: return k == Kind::DType;
+    case SchemaType::Device: return k == Kind::Device || k == Kind::Str;
+    case SchemaType::Layout: return k == Kind::Layout;
+    case SchemaType::MemoryFormat: return k == Kind::MemoryFormat;
+    case SchemaType::Dimname:
+    case SchemaType::Generator:
+    case SchemaType::Stream:
+    case SchemaType::Other: return false;
+  }
+  return false;
+}
+
+bool fits(const SchemaArg& arg, const Seen& s, bool numbers_as_tensors) {
+  if (s.kind == Kind::None) return arg.is_optional || (arg.has_default && arg.default_value.is_none());
+  if (!arg.is_list) return fits_one(arg.type, s.kind, numbers_as_tensors);
+  if (s.kind != Kind::List) return arg.list_size > 0 && fits_one(arg.type, s.kind, false);
+  return std::all_of(s.items.begin(), s.items.end(), [&](const Seen& item) {
+    return (item.kind == Kind::None && arg.items_optional) || fits_one(arg.type, item.kind, false);
+  });
+}
+
+/// Positions of the schema's arguments that are given, with what is given there; nullopt when the call cannot be made.
+bool matches(const Schema& schema, const std::vector<Seen>& positional, const std::vector<std::pair<std::string, Seen>>& named) {
+  bool as_tensors = numbers_are_tensors(schema.base);
+  std::vector<bool> given(schema.args.size());
+  if (positional.size() > schema.args.size()) return false;
+  for (std::size_t i = 0; i < positional.size(); ++i) {
+    const SchemaArg& arg = schema.args[i];
+    // The first argument of an operator that takes numbers as tensors is still a tensor.
+    if (arg.keyword_only || !fits(arg, positional[i], as_tensors && i > 0)) return false;
+    given[i] = true;
+  }
+  for (const auto& [key, seen] : named) {
+    int i = schema.index_of(key);
+    if (i < 0 || given[static_cast<std::size_t>(i)] || !fits(schema.args[static_cast<std::size_t>(i)], seen, as_tensors && i > 0)) return false;
+    given[static_cast<std::size_t>(i)] = true;
+  }
+  for (std::size_t i = 0; i < schema.args.size(); ++i)
+    if (!given[i] && !schema.args[i].has_default && !schema.args[i].is_optional) return false;
+  return true;
+}
+
+Result<const Schema*> pick(std::string_view base, const std::vector<Seen>& positional,
+                           const std::vector<std::pair<std::string, Seen>>& named) {
+  const auto& overloads = find_overloads(base);
+  if (overloads.empty()) return unsupported("ops.unknown", fmt::format("no operator {}", base));
+  const Schema* best = nullptr;
+  auto rank = [](const Schema& s) { return s.name.ends_with(".Tensor") ? 0 : s.name.ends_with(".default") ? 1 : 2; };
+  for (const Schema* s : overloads) {
+    if (!matches(*s, positional, named)) continue;
+    if (!best || rank(*s) < rank(*best)) best = s;
+  }
+  if (best) return best;
+  std::string names;
+  for (const Schema* s : overloads) names += (names.empty() ? "" : ", ") + s->name;
+  return input_error("ops.overload", fmt::format("no overload of {} takes these arguments; there are {}", base, names));
+}
+
+}  // namespace
+
+Result<ResolvedCall> resolve_overload(std::string_view base, const Args& args, const Kwargs& kwargs) {
+  std::vector<Seen> positional;
+  std::vector<std::pair<std::string, Seen>> named;
+  for (const Arg& a : args) positional.push_back(see(a));
+  for (const auto& [key, a] : kwargs) named.emplace_back(key, see(a));
+  TRY(const Schema* schema, pick(base, positional, named));
+  return ResolvedCall{Op::torch(schema->name), args, kwargs};
+}
+
+Result<const Op*> resolve_values(std::string_view base, const std::vector<Value>& args) {
+  std::vector<Seen> positional;
+  for (const Value& v : args) positional.push_back(see(v));
+  TRY(const Schema* schema, pick(base, positional, {}));
+  return Op::torch(schema->name);
+}
+
+}  // namespace partita

@@ -1,0 +1,85 @@
+#include "core/ops/twin.h"
+
+#include <fmt/format.h>
+
+namespace partita {
+namespace {
+
+/// Pairs the twin's arguments with those of `mutating` that are not out arguments; false when they do not match.
+bool pair_arguments(const Schema& mutating, const Schema& twin, FunctionalTwin& out) {
+  out.from.clear();
+  for (const SchemaArg& a : twin.args) {
+    int i = mutating.index_of(a.name);
+    if (i < 0 || mutating.args[static_cast<std::size_t>(i)].type != a.type) return false;
+    out.from.push_back(i);
+  }
+  bool in_place = !mutating.args.empty() && mutating.args[0].is_write;
+  std::size_t outs = in_place ? 0 : out.written.size();
+  return twin.args.size() + outs == mutating.args.size();
+}
+
+}  // namespace
+
+std::optional<FunctionalTwin> functional_twin(const Op* op) {
+  const Schema* schema = find_schema(op);
+  if (!schema || !schema->is_mutable) return std::nullopt;
+  FunctionalTwin twin;
+  for (std::size_t i = 0; i < schema->args.size(); ++i)
+    if (schema->args[i].is_write) twin.written.push_back(static_cast<int>(i));
+  if (twin.written.empty()) return std::nullopt;
+  std::string base = schema->base;
+  if (base.ends_with("_") && !base.ends_with("__")) base.pop_back();
+  for (const Schema* candidate : find_overloads(base)) {
+    if (candidate->is_mutable || candidate->returns.size() != twin.written.size()) continue;
+    if (!pair_arguments(*schema, *candidate, twin)) continue;
+    twin.op = Op::torch(candidate->name);
+    twin.schema = candidate;
+    return twin;
+  }
+  return std::nullopt;
+}
+
+Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const Args& bound, ShapeEnv& shapes, const Node* node) {
+  Args args;
+  Kwargs kwargs;
+  for (std::size_t i = 0; i < twin.from.size(); ++i) {
+    const Arg& value = bound[static_cast<std::size_t>(twin.from[i])];
+    if (twin.schema->args[i].keyword_only) kwargs.emplace_back(twin.schema->args[i].name, value);
+    else args.push_back(value);
+  }
+  TRY(Meta functional, infer(twin.op, args, kwargs, shapes, node));
+  if (!schema.args[static_cast<std::size_t>(twin.written[0])].keyword_only) {
+    // In place: the result is the argument, with its own dtype and strides.
+    if (Node* self = bound[static_cast<std::size_t>(twin.written[0])].node()) return self->meta;
+  }
+  return functional;
+}
+
+Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, std::vector<Value> bound, int threads, const Node* node) {
+  std::vector<Value> args;
+  std::vector<std::pair<std::string, Value>> kwargs;
+  for (std::size_t i = 0; i < twin.from.size(); ++i) {
+    const Value& value = bound[static_cast<std::size_t>(twin.from[i])];
+    if (twin.schema->args[i].keyword_only) kwargs.emplace_back(twin.schema->args[i].name, value);
+    else args.push_back(value);
+  }
+  TRY(Value result, evaluate(twin.op, std::move(args), std::move(kwargs), threads, node));
+  std::vector<Value> results;
+  if (auto* list = result.get<ValueList>()) results = *list;
+  else results = {result};
+  ValueList written;
+  for (std::size_t i = 0; i < twin.written.size(); ++i) {
+    auto* target = bound[static_cast<std::size_t>(twin.written[i])].get<Tensor>();
+    auto* source = results[i].get<Tensor>();
+    if (!target || !source)
+      return input_error("ops.arguments", fmt::format("{}: the argument written must be a tensor", schema.name));
+    if (target->sizes != source->sizes)
+      return input_error("ops.arguments", fmt::format("{}: the result does not have the shape of the argument it is written to", schema.name));
+    target->copy_from(*source);
+    written.push_back(*target);
+  }
+  if (written.size() == 1) return written[0];
+  return Value(std::move(written));
+}
+
+}  // namespace partita

@@ -1,0 +1,21 @@
+#pragma once
+#include <optional>
+
+#include "core/ops/record.h"
+
+namespace partita {
+
+/// An in-place (add_) or out (add.out) overload seen as its functional twin plus a copy, from the schema's alias marks.
+struct FunctionalTwin {
+  const Op* op = nullptr;
+  const Schema* schema = nullptr;
+  std::vector<int> from;     ///< for each twin argument, its position in the mutating schema
+  std::vector<int> written;  ///< positions of the arguments written, in order of the twin's results
+};
+
+/// Nullopt when op mutates nothing or has no twin in the table.
+std::optional<FunctionalTwin> functional_twin(const Op* op);
+Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const Args& bound, ShapeEnv& shapes, const Node* node);
+Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, std::vector<Value> bound, int threads, const Node* node);
+
+}  // namespace partita
