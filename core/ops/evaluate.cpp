@@ -38,7 +38,7 @@ Value to_value(const Arg& literal) {
 
 Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> args,
                                        std::vector<std::pair<std::string, Value>> kwargs) {
-  // bind() knows the rules; it sees each value as its position.
+  // bind_arguments() knows the rules; it sees each value as its position.
   Args positions;
   Kwargs named;
   std::vector<Value> given = std::move(args);
@@ -47,7 +47,7 @@ Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> 
     named.emplace_back(key, ArgName{std::to_string(given.size())});
     given.push_back(std::move(value));
   }
-  TRY(Args bound, bind(schema, positions, named));
+  TRY(Args bound, bind_arguments(schema, positions, named));
   std::vector<Value> out;
   for (const Arg& a : bound) {
     if (auto* position = a.get<ArgName>()) out.push_back(std::move(given[std::stoul(position->text)]));
@@ -60,24 +60,21 @@ namespace {
 
 /// Values as arguments of a scratch graph: tensors become placeholders, the rest literals.
 Arg import(const Value& value, Graph& graph, std::unordered_map<const Node*, Value>& held) {
-  struct Visitor {
-    Graph& graph;
-    std::unordered_map<const Node*, Value>& held;
-    Arg operator()(std::monostate) const { return {}; }
-    Arg operator()(const Tensor& t) const {
-      Node* n = graph.placeholder("input", meta_of(t));
-      held[n] = t;
-      return n;
-    }
-    Arg operator()(const ValueList& l) const {
-      std::vector<Arg> items;
-      for (const Value& v : l) items.push_back(import(v, graph, held));
-      return Arg::list(std::move(items));
-    }
-    template <class T>
-    Arg operator()(const T& literal) const { return literal; }
-  };
-  return std::visit(Visitor{graph, held}, value.v);
+  return std::visit(
+      [&]<class T>(const T& v) -> Arg {
+        if constexpr (std::is_same_v<T, Tensor>) {
+          Node* n = graph.placeholder("input", meta_of(v));
+          held[n] = v;
+          return n;
+        } else if constexpr (std::is_same_v<T, ValueList>) {
+          std::vector<Arg> items;
+          for (const Value& item : v) items.push_back(import(item, graph, held));
+          return Arg::list(std::move(items));
+        } else {
+          return v;
+        }
+      },
+      value.v);
 }
 
 Value look_up(const Arg& arg, const std::unordered_map<const Node*, Value>& held) {

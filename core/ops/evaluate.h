@@ -5,7 +5,7 @@ namespace partita {
 
 /// A literal argument as a value; CHECKs that it holds no node.
 Value to_value(const Arg& literal);
-/// bind() for values.
+/// bind_arguments() for values.
 Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> args,
                                        std::vector<std::pair<std::string, Value>> kwargs);
 /// Runs a composite by decomposing it for the values' metas and evaluating the pieces.

@@ -116,7 +116,7 @@ Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEn
   if (op->is_call() && op->kind != OpKind::Torch) return infer_python(op, args, kwargs, shapes, node);
   const Schema* schema = find_schema(op);
   if (!schema) return unknown(op, "schema", node);
-  TRY(Args bound, bind(*schema, args, kwargs));
+  TRY(Args bound, bind_arguments(*schema, args, kwargs));
   const OpRecord* record = ops().find(op);
   if (!record) {
     if (auto twin = functional_twin(op)) return infer_twin(*twin, *schema, bound, shapes, node);
@@ -156,7 +156,7 @@ Result<Arg> decompose(Node& node, bool for_compiler) {
   const OpRecord* record = ops().find(node.op());
   auto function = record ? (for_compiler && record->compile_decompose ? record->compile_decompose : record->decompose) : nullptr;
   if (!function) return unknown(node.op(), "decomposition", &node);
-  TRY(Args bound, bind(*record->schema, node.args(), node.kwargs()));
+  TRY(Args bound, bind_arguments(*record->schema, node.args(), node.kwargs()));
   Builder build(node.graph(), &node, node.origin);
   DecomposeCall call(*record->schema, std::move(bound), build);
   return guarded<Arg>(&node, [&]() -> Arg { return function(call); });
@@ -166,7 +166,7 @@ Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector
   const OpRecord* record = find_record(node.op());
   if (!record) return unknown(node.op(), "derivative", &node);
   if (!record->gradient && record->derivative.empty()) return unknown(node.op(), "derivative", &node);
-  TRY(Args bound, bind(*record->schema, node.args(), node.kwargs()));
+  TRY(Args bound, bind_arguments(*record->schema, node.args(), node.kwargs()));
   return guarded<std::vector<Node*>>(&node, [&]() -> std::vector<Node*> {
     GradCall call(*record->schema, std::move(bound), build, &node, result_nodes(node), std::move(grads), std::move(wants));
     return record->gradient ? record->gradient(call) : apply_formulas(record->derivative, call);

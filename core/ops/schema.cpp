@@ -279,7 +279,7 @@ const Schema* find_schema(const Op* op) { return op->kind == OpKind::Torch ? fin
 const Schema* find_schema(std::string_view name) { return table().find(name); }
 const std::vector<const Schema*>& find_overloads(std::string_view base) { return table().overloads(base); }
 
-Result<Args> bind(const Schema& schema, const Args& args, const Kwargs& kwargs) {
+Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs& kwargs) {
   auto error = [&](std::string what) {
     return input_error("ops.arguments", fmt::format("{}: {}", schema.name, what));
   };

@@ -52,6 +52,6 @@ const Schema* find_schema(std::string_view name);  ///< "aten.add.Tensor"
 const std::vector<const Schema*>& find_overloads(std::string_view base);
 
 /// A node's or call's arguments in schema order with defaults filled in. Error ops.arguments when they do not fit.
-Result<Args> bind(const Schema& schema, const Args& args, const Kwargs& kwargs);
+Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs& kwargs);
 
 }  // namespace partita
