@@ -56,7 +56,9 @@ std::optional<Quotient> as(SymKind kind, SymExpr e) {
   return Quotient{e.args()[0], e.args()[1].as_int()};
 }
 
-int64_t floor_div(int64_t a, int64_t c) { return a >= 0 ? a / c : -((-a + c - 1) / c); }
+int64_t floor_div(int64_t a, int64_t c) {
+  return a >= 0 ? a / c : -((-a + c - 1) / c);
+}
 
 int64_t saturated(__int128 v) {
   constexpr auto low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();
@@ -77,7 +79,8 @@ SymExpr IndexMath::variable(const std::string& name, int64_t extent) {
 }
 
 std::pair<int64_t, int64_t> IndexMath::bounds(SymExpr e) const {
-  constexpr std::pair<int64_t, int64_t> unknown{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  constexpr std::pair<int64_t, int64_t> unknown{std::numeric_limits<int64_t>::min(),
+                                                std::numeric_limits<int64_t>::max()};
   if (e.is_int()) return {e.as_int(), e.as_int()};
   switch (e.kind()) {
     case SymKind::Symbol: {
@@ -183,7 +186,8 @@ SymExpr IndexMath::floordiv(SymExpr a, int64_t c) const {
     if (!t.base.is_int()) g = std::gcd(g, t.coefficient);
   if (g > 1) {
     SymExpr reduced = 0;
-    for (const Term& t : rest) reduced = reduced + (t.base.is_int() ? SymExpr(t.coefficient / g) : t.base * (t.coefficient / g));
+    for (const Term& t : rest)
+      reduced = reduced + (t.base.is_int() ? SymExpr(t.coefficient / g) : t.base * (t.coefficient / g));
     return quotient + floordiv(reduced, c / g);
   }
   if (rest.size() == 1 && rest[0].coefficient == 1) {
@@ -227,7 +231,8 @@ Index IndexMath::delinearize(SymExpr linear, const Sizes& sizes) const {
   for (std::size_t i = sizes.size(); i-- > 0;) {
     int64_t size = std::max<int64_t>(sizes[i], 1);
     // The first dimension takes what is left: it is in range by construction.
-    bool first = std::all_of(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), [](int64_t s) { return s == 1; });
+    bool first =
+        std::all_of(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), [](int64_t s) { return s == 1; });
     index[i] = size == 1 ? SymExpr(0) : first ? linear : mod(linear, size);
     linear = floordiv(linear, size);
   }

@@ -14,8 +14,8 @@ namespace partita::loops {
 /// One expression for each dimension of a tensor.
 using Index = std::vector<SymExpr>;
 
-/// Arithmetic on index expressions with the ranges of their variables: what sympy with ranges is to Inductor. Splitting a
-/// variable into digits (x // 4, x % 4) and joining them again gives x. Divisors are concrete and positive.
+/// Arithmetic on index expressions with the ranges of their variables: what sympy with ranges is to Inductor. Splitting
+/// a variable into digits (x // 4, x % 4) and joining them again gives x. Divisors are concrete and positive.
 class IndexMath {
  public:
   /// A variable that runs over 0 .. extent-1. Declaring a name again changes its extent.

@@ -25,7 +25,7 @@ struct Buffer {
 struct Accumulator {
   ScalarOp combine = ScalarOp::Add;  ///< Add, Mul, Min, Max, BitAnd, BitOr
   DType dtype = DType::Float32;
-  double start = 0;  ///< the identity of combine: 0, 1, +inf, -inf (integers: the extreme value)
+  double start = 0;  ///< the identity of combine: 0, 1, +inf, -inf (integers: the extreme value, 2^63 saturates)
 };
 
 struct Loop;
@@ -33,7 +33,7 @@ struct Loop;
 struct Store {
   int buffer = 0;
   SymExpr element;
-  Scalar index;        ///< when valid, this computed int64 is added to `element` (scatter)
+  Scalar index;  ///< when valid, this computed int64 is added to `element` (scatter)
   Scalar value;
   bool accumulate = false;
 };
@@ -45,8 +45,8 @@ struct Reduce {
 using Stmt = std::variant<Store, Reduce, Loop>;
 
 struct Loop {
-  std::string var;     ///< a symbol of index expressions: "i0", unique within the kernel
-  SymExpr extent;      ///< iterations; the variable runs from 0; may depend on outer variables (a last, shorter block)
+  std::string var;  ///< a symbol of index expressions: "i0", unique within the kernel
+  SymExpr extent;   ///< iterations; the variable runs from 0; may depend on outer variables (a last, shorter block)
   bool parallel = false;  ///< iterations are independent; only outermost loops
   bool vector = false;    ///< innermost: iterations are independent but for Reduce; a loop may be parallel and vector
   std::vector<int> accumulators;  ///< that start before and are complete after this loop
@@ -54,8 +54,9 @@ struct Loop {
 };
 
 /// One fused loop nest: what a backend emits as one function. `scalars` holds every value; a value is computed where it
-/// is used, in the innermost loop whose variable it depends on. A loop never loads an element that it also stores, other
-/// than the one it is about to store (x[i] = x[i] + 1): what one loop stored a later loop, of another variable, may load.
+/// is used, in the innermost loop whose variable it depends on. A loop never loads an element that it also stores,
+/// other than the one it is about to store (x[i] = x[i] + 1): what one loop stored a later loop, of another variable,
+/// may load.
 struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;

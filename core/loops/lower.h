@@ -71,9 +71,9 @@ struct Definition {
   Kind kind = Kind::Map;
   DType dtype = DType::Float32;
   Sizes sizes;
-  std::string origin;      ///< name of the graph node
+  std::string origin;  ///< name of the graph node
   ElementFunction value;
-  bool is_view = false;    ///< a Map that shares its operand's memory in the graph: value is one read of it
+  bool is_view = false;  ///< a Map that shares its operand's memory in the graph: value is one read of it
   Sizes space;
   std::vector<bool> reduced;
   ScalarOp combine = ScalarOp::Add;

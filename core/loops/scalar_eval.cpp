@@ -15,8 +15,7 @@ namespace {
 
 constexpr std::int64_t block = 512;
 
-/// Computes n elements of a node from its arguments' elements.
-using Kernel = void (*)(void* out, const void* const* args, std::int64_t n);
+using Kernel = NodeKernel;
 
 template <ScalarOp op, class T>
 struct Row {
@@ -97,30 +96,6 @@ void move(void* out, const void* const* args, std::int64_t n) {
 
 bool computes(DType t) {
   return t != DType::Float8E4M3FN && t != DType::Float8E5M2 && t != DType::Complex32;
-}
-
-Kernel find_kernel(const ScalarBuilder& body, const ScalarNode& node) {
-  switch (node.op) {
-    case ScalarOp::Where:
-      return with_word(itemsize(node.dtype), []<class Word>(Word) -> Kernel { return select<Word>; });
-    case ScalarOp::Bitcast:
-      return with_word(itemsize(node.dtype), []<class Word>(Word) -> Kernel { return move<sizeof(Word)>; });
-    case ScalarOp::Cast:
-      if (!computes(node.dtype) || !computes(body.dtype(node.args[0]))) return nullptr;
-      return dispatch(node.dtype, [&]<class To>() {
-        return dispatch(body.dtype(node.args[0]), []<class From>() -> Kernel { return cast<To, From>; });
-      });
-    default: {
-      DType t = body.dtype(node.args[0]);
-      if (!computes(t) || t == DType::Float16 || t == DType::BFloat16) return nullptr;
-      return dispatch(t, [&]<class T>() -> Kernel {
-        if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-          return nullptr;
-        else
-          return arithmetic<T>(node.op);
-      });
-    }
-  }
 }
 
 /// Fills a block with a constant node's value.
@@ -227,6 +202,30 @@ struct Step {
 
 }  // namespace
 
+NodeKernel node_kernel(const ScalarBuilder& body, const ScalarNode& node) {
+  switch (node.op) {
+    case ScalarOp::Where:
+      return with_word(itemsize(node.dtype), []<class Word>(Word) -> Kernel { return select<Word>; });
+    case ScalarOp::Bitcast:
+      return with_word(itemsize(node.dtype), []<class Word>(Word) -> Kernel { return move<sizeof(Word)>; });
+    case ScalarOp::Cast:
+      if (!computes(node.dtype) || !computes(body.dtype(node.args[0]))) return nullptr;
+      return dispatch(node.dtype, [&]<class To>() {
+        return dispatch(body.dtype(node.args[0]), []<class From>() -> Kernel { return cast<To, From>; });
+      });
+    default: {
+      DType t = body.dtype(node.args[0]);
+      if (!computes(t) || t == DType::Float16 || t == DType::BFloat16) return nullptr;
+      return dispatch(t, [&]<class T>() -> Kernel {
+        if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+          return nullptr;
+        else
+          return arithmetic<T>(node.op);
+      });
+    }
+  }
+}
+
 Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std::span<const Tensor> inputs,
                 std::span<const Tensor> outputs) {
   std::int64_t total = outputs[0].numel();
@@ -269,7 +268,7 @@ Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std:
       case ScalarOp::Load:
         CHECK(false, "a body that is evaluated reads its inputs by slot");
       default: {
-        Step step{find_kernel(body, node), i};
+        Step step{node_kernel(body, node), i};
         if (!step.kernel)
           return unsupported("ops.dtype",
                              fmt::format("no {} of {}", name(node.op), torch_name(body.dtype(node.args[0]))));

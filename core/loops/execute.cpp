@@ -1,0 +1,284 @@
+#include "core/loops/execute.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "core/base/check.h"
+#include "core/loops/scalar_eval.h"
+#include "core/loops/scalar_math.h"
+#include "core/tensor/convert.h"
+
+namespace partita::loops {
+namespace {
+
+using std::int64_t;
+
+/// Room for one element of any dtype.
+struct alignas(16) Cell {
+  std::byte bytes[16];
+};
+
+/// An index expression with its variables replaced by places in a table.
+struct Formula {
+  SymKind kind = SymKind::Int;
+  int64_t value = 0;
+  const int64_t* variable = nullptr;
+  std::vector<Formula> args;
+
+  int64_t operator()() const {
+    switch (kind) {
+      case SymKind::Int:
+        return value;
+      case SymKind::Symbol:
+        return *variable;
+      case SymKind::Add: {
+        int64_t sum = 0;
+        for (const Formula& f : args) sum += f();
+        return sum;
+      }
+      case SymKind::Mul: {
+        int64_t product = 1;
+        for (const Formula& f : args) product *= f();
+        return product;
+      }
+      case SymKind::FloorDiv:
+        return scalar_floordiv(args[0](), args[1]());
+      case SymKind::Mod:
+        return scalar_remainder(args[0](), args[1]());
+      case SymKind::Min:
+      case SymKind::Max: {
+        int64_t best = args[0]();
+        for (const Formula& f : args) best = kind == SymKind::Min ? std::min(best, f()) : std::max(best, f());
+        return best;
+      }
+      default:
+        CHECK(false, "an index expression of another kind");
+    }
+  }
+};
+
+class Executor {
+ public:
+  Executor(const Kernel& kernel, std::span<void* const> buffers)
+      : k_(kernel), values_(kernel.scalars.nodes().size()), accumulators_(kernel.accumulators.size()) {
+    std::size_t given = 0;
+    for (const Buffer& b : k_.buffers) {
+      if (b.role != Buffer::Role::Scratch) {
+        CHECK(given < buffers.size(), "a buffer is missing");
+        memory_.push_back(static_cast<std::byte*>(buffers[given++]));
+        continue;
+      }
+      auto bytes = static_cast<std::size_t>(b.elements.as_int()) * itemsize(b.dtype);
+      scratch_.emplace_back(new std::byte[std::max<std::size_t>(bytes, 1)]());
+      memory_.push_back(scratch_.back().get());
+    }
+    for (const ScalarNode& n : k_.scalars.nodes()) {
+      indices_.push_back(formula(n.index));
+      kernels_.push_back(n.op < ScalarOp::Const || n.op >= ScalarOp::Where ? node_kernel(k_.scalars, n) : nullptr);
+    }
+  }
+
+  Status run() {
+    try {
+      body(k_.body);
+    } catch (const ZeroDivision&) {
+      return input_error("ops.zero_division", "ZeroDivisionError");
+    } catch (const Diagnostic& d) {
+      return d;
+    }
+    return {};
+  }
+
+ private:
+  Formula formula(SymExpr e) {
+    if (e.is_int()) return {.value = e.as_int()};
+    if (e.kind() == SymKind::Symbol) return {.kind = SymKind::Symbol, .variable = &variables_[e.name()]};
+    Formula f{.kind = e.kind()};
+    for (SymExpr a : e.args()) f.args.push_back(formula(a));
+    return f;
+  }
+
+  int64_t evaluated(SymExpr e) {
+    auto it = formulas_.find(e);
+    if (it == formulas_.end()) it = formulas_.emplace(e, formula(e)).first;
+    return it->second();
+  }
+
+  void body(const std::vector<Stmt>& statements) {
+    for (const Stmt& s : statements) {
+      if (auto* store = std::get_if<Store>(&s))
+        this->store(*store);
+      else if (auto* reduce = std::get_if<Reduce>(&s))
+        this->reduce(*reduce);
+      else
+        loop(std::get<Loop>(s));
+    }
+  }
+
+  void loop(const Loop& l) {
+    for (int a : l.accumulators) {
+      const Accumulator& acc = k_.accumulators[static_cast<std::size_t>(a)];
+      Cell& cell = accumulators_[static_cast<std::size_t>(a)];
+      dispatch(acc.dtype, [&]<class T>() {
+        T start = convert<T>(acc.start);
+        if constexpr (std::is_integral_v<T>) {
+          if (acc.start >= static_cast<double>(std::numeric_limits<T>::max())) start = std::numeric_limits<T>::max();
+          if (acc.start <= static_cast<double>(std::numeric_limits<T>::min())) start = std::numeric_limits<T>::min();
+        }
+        std::memcpy(cell.bytes, &start, sizeof(T));
+      });
+    }
+    int64_t& variable = variables_[l.var];
+    const int64_t extent = evaluated(l.extent);
+    for (variable = 0; variable < extent; ++variable) body(l.body);
+  }
+
+  /// The values that a statement needs, arguments first.
+  const std::vector<int>& order(Scalar s) {
+    std::vector<int>& list = orders_[s.id];
+    if (list.empty()) {
+      std::vector<bool> needed(static_cast<std::size_t>(s.id) + 1, false);
+      needed.back() = true;
+      for (int i = s.id; i >= 0; --i)
+        if (needed[static_cast<std::size_t>(i)])
+          for (Scalar a : k_.scalars[{i}].args)
+            if (a.id >= 0) needed[static_cast<std::size_t>(a.id)] = true;
+      for (int i = 0; i <= s.id; ++i)
+        if (needed[static_cast<std::size_t>(i)]) list.push_back(i);
+    }
+    return list;
+  }
+
+  const Cell& value(Scalar s) {
+    for (int i : order(s)) compute(i);
+    return values_[static_cast<std::size_t>(s.id)];
+  }
+
+  void compute(int i) {
+    const ScalarNode& n = k_.scalars[{i}];
+    Cell& out = values_[static_cast<std::size_t>(i)];
+    auto constant = [&](auto v) {
+      dispatch(n.dtype, [&]<class T>() {
+        T converted = convert<T>(v);
+        std::memcpy(out.bytes, &converted, sizeof(T));
+      });
+    };
+    switch (n.op) {
+      case ScalarOp::Const:
+        return is_integral(n.dtype) || n.dtype == DType::Bool ? constant(n.integer) : constant(n.real);
+      case ScalarOp::Index:
+        return constant(indices_[static_cast<std::size_t>(i)]());
+      case ScalarOp::Input:
+        out = accumulators_[static_cast<std::size_t>(n.slot)];
+        return;
+      case ScalarOp::Load: {
+        int64_t element = indices_[static_cast<std::size_t>(i)]() + (n.args[0].id >= 0 ? int64(n.args[0]) : 0);
+        std::memcpy(out.bytes, address(n.slot, element), itemsize(n.dtype));
+        return;
+      }
+      default: {
+        NodeKernel f = kernels_[static_cast<std::size_t>(i)];
+        if (!f)
+          throw unsupported("ops.dtype",
+                            fmt::format("no {} of {}", name(n.op), torch_name(k_.scalars.dtype(n.args[0]))));
+        const void* args[3] = {};
+        for (int a = 0; a < 3; ++a)
+          if (n.args[a].id >= 0) args[a] = values_[static_cast<std::size_t>(n.args[a].id)].bytes;
+        f(out.bytes, args, 1);
+      }
+    }
+  }
+
+  int64_t int64(Scalar s) const {
+    int64_t v;
+    std::memcpy(&v, values_[static_cast<std::size_t>(s.id)].bytes, sizeof v);
+    return v;
+  }
+
+  std::byte* address(int buffer, int64_t element) {
+    const Buffer& b = k_.buffers[static_cast<std::size_t>(buffer)];
+    CHECK(element >= 0 && (!b.elements.is_int() || element < b.elements.as_int()),
+          fmt::format("{}: element {} of {}[{}]", k_.name, element, b.name, b.elements.str()));
+    return memory_[static_cast<std::size_t>(buffer)] + element * static_cast<int64_t>(itemsize(b.dtype));
+  }
+
+  void store(const Store& s) {
+    int64_t element = evaluated(s.element);
+    if (s.index.id >= 0) {
+      value(s.index);
+      element += int64(s.index);
+    }
+    const Cell& v = value(s.value);
+    std::byte* to = address(s.buffer, element);
+    DType dtype = k_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
+    if (!s.accumulate) {
+      std::memcpy(to, v.bytes, itemsize(dtype));
+      return;
+    }
+    dispatch(dtype, [&]<class T>() {
+      T a, b;
+      std::memcpy(&a, to, sizeof(T));
+      std::memcpy(&b, v.bytes, sizeof(T));
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        a = convert<T>(to_float(a) + to_float(b));
+      else
+        a = scalar_add(a, b);
+      std::memcpy(to, &a, sizeof(T));
+    });
+  }
+
+  void reduce(const Reduce& r) {
+    const Cell& v = value(r.value);
+    const Accumulator& acc = k_.accumulators[static_cast<std::size_t>(r.accumulator)];
+    Cell& cell = accumulators_[static_cast<std::size_t>(r.accumulator)];
+    dispatch(acc.dtype, [&]<class T>() {
+      if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) {
+        T a, b;
+        std::memcpy(&a, cell.bytes, sizeof(T));
+        std::memcpy(&b, v.bytes, sizeof(T));
+        a = combined(acc.combine, a, b);
+        std::memcpy(cell.bytes, &a, sizeof(T));
+      }
+    });
+  }
+
+  template <class T>
+  static T combined(ScalarOp op, T a, T b) {
+    if (op == ScalarOp::Add) return scalar_add(a, b);
+    if (op == ScalarOp::Mul) return scalar_mul(a, b);
+    if constexpr (Ordered<T>) {
+      if (op == ScalarOp::Min) return scalar_min(a, b);
+      if (op == ScalarOp::Max) return scalar_max(a, b);
+    }
+    if constexpr (Integer<T>) {
+      if (op == ScalarOp::BitAnd) return scalar_and(a, b);
+      if (op == ScalarOp::BitOr) return scalar_or(a, b);
+    }
+    CHECK(false, "no reduction by " + std::string(name(op)));
+  }
+
+  const Kernel& k_;
+  std::map<std::string, int64_t> variables_;
+  std::vector<Cell> values_;
+  std::vector<Cell> accumulators_;
+  std::vector<std::byte*> memory_;
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  std::vector<Formula> indices_;
+  std::vector<NodeKernel> kernels_;
+  std::unordered_map<SymExpr, Formula> formulas_;
+  std::map<int, std::vector<int>> orders_;
+};
+
+}  // namespace
+
+Status execute(const Kernel& kernel, std::span<void* const> buffers) {
+  return Executor(kernel, buffers).run();
+}
+
+}  // namespace partita::loops

@@ -1,0 +1,237 @@
+#include "core/loops/loop.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace partita::loops {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+std::string_view role_name(Buffer::Role role) {
+  switch (role) {
+    case Buffer::Role::Input:
+      return "in";
+    case Buffer::Role::Output:
+      return "out";
+    case Buffer::Role::Scratch:
+      return "scratch";
+  }
+  return "";
+}
+
+class Printer {
+ public:
+  explicit Printer(const Kernel& kernel) : k_(kernel), uses_(kernel.scalars.nodes().size(), 0) {
+    for (const ScalarNode& n : k_.scalars.nodes())
+      for (Scalar a : n.args)
+        if (a.id >= 0) ++uses_[static_cast<std::size_t>(a.id)];
+  }
+
+  std::string print() {
+    std::vector<std::string> buffers;
+    for (const Buffer& b : k_.buffers)
+      buffers.push_back(fmt::format("{} {}: {}[{}]", role_name(b.role), b.name, short_name(b.dtype), b.elements.str()));
+    out_ = fmt::format("kernel {}({})\n", k_.name, fmt::join(buffers, ", "));
+    if (!k_.origins.empty()) out_ += fmt::format("  # {}\n", fmt::join(k_.origins, ", "));
+    body(k_.body, 1);
+    return std::move(out_);
+  }
+
+ private:
+  const std::string& buffer(int i) const { return k_.buffers[static_cast<std::size_t>(i)].name; }
+
+  void line(int depth, const std::string& text) {
+    out_ += std::string(static_cast<std::size_t>(2 * depth), ' ') + text + "\n";
+  }
+
+  void body(const std::vector<Stmt>& statements, int depth) {
+    std::set<int> outer = named_;
+    for (const Stmt& s : statements)
+      std::visit(Overloaded{[&](const Store& s) {
+                              name_shared(s.value, depth);
+                              std::string element = s.element.str();
+                              if (s.index.id >= 0) {
+                                name_shared(s.index, depth);
+                                element = s.element.is(0) ? text(s.index) : element + " + " + text(s.index);
+                              }
+                              line(depth, fmt::format("{}[{}] {} {}", buffer(s.buffer), element,
+                                                      s.accumulate ? "+=" : "=", text(s.value)));
+                            },
+                            [&](const Reduce& r) {
+                              name_shared(r.value, depth);
+                              const Accumulator& a = k_.accumulators[static_cast<std::size_t>(r.accumulator)];
+                              line(depth, fmt::format("a{} = {}(a{}, {})", r.accumulator, name(a.combine),
+                                                      r.accumulator, text(r.value)));
+                            },
+                            [&](const Loop& l) {
+                              for (int i : l.accumulators) {
+                                const Accumulator& a = k_.accumulators[static_cast<std::size_t>(i)];
+                                line(depth, fmt::format("a{}: {} = {}", i, short_name(a.dtype), a.start));
+                              }
+                              line(depth, fmt::format("for {} in {}{}{}:", l.var, l.extent.str(),
+                                                      l.parallel ? " parallel" : "", l.vector ? " vector" : ""));
+                              body(l.body, depth + 1);
+                            }},
+                 s);
+    named_ = std::move(outer);
+  }
+
+  /// Gives values that are used more than once a line of their own, arguments first.
+  void name_shared(Scalar s, int depth) {
+    const ScalarNode& n = k_.scalars[s];
+    if (named_.contains(s.id)) return;
+    for (Scalar a : n.args)
+      if (a.id >= 0) name_shared(a, depth);
+    if (uses_[static_cast<std::size_t>(s.id)] < 2 || n.op == ScalarOp::Const || n.op == ScalarOp::Input ||
+        n.op == ScalarOp::Index)
+      return;
+    line(depth, fmt::format("t{} = {}", s.id, expression(s)));
+    named_.insert(s.id);
+  }
+
+  std::string text(Scalar s) const { return named_.contains(s.id) ? fmt::format("t{}", s.id) : expression(s); }
+
+  std::string expression(Scalar s) const {
+    const ScalarNode& n = k_.scalars[s];
+    switch (n.op) {
+      case ScalarOp::Const:
+        return is_floating(n.dtype) ? fmt::format("{}", n.real) : fmt::format("{}", n.integer);
+      case ScalarOp::Input:
+        return fmt::format("a{}", n.slot);
+      case ScalarOp::Index:
+        return fmt::format("({})", n.index.str());
+      case ScalarOp::Load:
+        if (n.args[0].id < 0) return fmt::format("{}[{}]", buffer(n.slot), n.index.str());
+        return fmt::format("{}[{}{}]", buffer(n.slot), n.index.is(0) ? "" : n.index.str() + " + ", text(n.args[0]));
+      case ScalarOp::Cast:
+      case ScalarOp::Bitcast:
+        return fmt::format("{}.{}({})", name(n.op), short_name(n.dtype), text(n.args[0]));
+      default: {
+        std::vector<std::string> args;
+        for (Scalar a : n.args)
+          if (a.id >= 0) args.push_back(text(a));
+        return fmt::format("{}({})", name(n.op), fmt::join(args, ", "));
+      }
+    }
+  }
+
+  const Kernel& k_;
+  std::vector<int> uses_;
+  std::set<int> named_;
+  std::string out_;
+};
+
+class Verifier {
+ public:
+  explicit Verifier(const Kernel& kernel) : k_(kernel) {}
+
+  std::vector<std::string> run() {
+    body(k_.body, 0);
+    return std::move(broken_);
+  }
+
+ private:
+  void fault(std::string text) {
+    if (std::ranges::find(broken_, text) == broken_.end()) broken_.push_back(std::move(text));
+  }
+  bool is_buffer(int i) const { return i >= 0 && static_cast<std::size_t>(i) < k_.buffers.size(); }
+
+  void expression(SymExpr e, std::string_view where) {
+    for (const std::string& s : e.symbols())
+      if (s.starts_with('i') && !variables_.contains(s)) fault(fmt::format("{} uses {} outside of its loop", where, s));
+  }
+
+  void value(Scalar s, std::string_view where) {
+    if (s.id < 0 || static_cast<std::size_t>(s.id) >= k_.scalars.nodes().size())
+      return fault(fmt::format("{} is no value", where));
+    const ScalarNode& n = k_.scalars[s];
+    if (n.op == ScalarOp::Index || n.op == ScalarOp::Load) expression(n.index, where);
+    if (n.op == ScalarOp::Load) {
+      if (!is_buffer(n.slot))
+        fault(fmt::format("{} loads from unknown buffer {}", where, n.slot));
+      else if (k_.buffers[static_cast<std::size_t>(n.slot)].dtype != n.dtype)
+        fault(fmt::format("{} loads {} from {}", where, short_name(n.dtype),
+                          k_.buffers[static_cast<std::size_t>(n.slot)].name));
+    }
+    if (n.op == ScalarOp::Input && !complete_.contains(n.slot))
+      fault(fmt::format("{} uses accumulator a{}, which is not complete", where, n.slot));
+    for (Scalar a : n.args)
+      if (a.id >= 0) value(a, where);
+  }
+
+  void body(const std::vector<Stmt>& statements, int depth) {
+    std::set<int> before = complete_;
+    for (const Stmt& s : statements)
+      std::visit(Overloaded{[&](const Store& s) { store(s); }, [&](const Reduce& r) { reduce(r); },
+                            [&](const Loop& l) { loop(l, depth); }},
+                 s);
+    complete_ = std::move(before);
+  }
+
+  void store(const Store& s) {
+    if (!is_buffer(s.buffer)) return fault(fmt::format("store to unknown buffer {}", s.buffer));
+    const Buffer& b = k_.buffers[static_cast<std::size_t>(s.buffer)];
+    std::string where = "store to " + b.name;
+    if (b.role == Buffer::Role::Input) fault(where + ", an input");
+    expression(s.element, where);
+    if (s.index.id >= 0) value(s.index, where);
+    value(s.value, where);
+    if (s.value.id >= 0 && static_cast<std::size_t>(s.value.id) < k_.scalars.nodes().size() &&
+        k_.scalars.dtype(s.value) != b.dtype)
+      fault(fmt::format("{} of {}, not {}", where, short_name(k_.scalars.dtype(s.value)), short_name(b.dtype)));
+  }
+
+  void reduce(const Reduce& r) {
+    std::string where = fmt::format("reduction to a{}", r.accumulator);
+    if (r.accumulator < 0 || static_cast<std::size_t>(r.accumulator) >= k_.accumulators.size())
+      return fault(where + ", unknown");
+    if (!running_.contains(r.accumulator)) fault(where + " outside of its loop");
+    value(r.value, where);
+    if (r.value.id >= 0 && k_.scalars.dtype(r.value) != k_.accumulators[static_cast<std::size_t>(r.accumulator)].dtype)
+      fault(where + " of another dtype");
+  }
+
+  void loop(const Loop& l, int depth) {
+    if (!l.var.starts_with('i')) fault("loop variable " + l.var + " is not named i...");
+    if (!all_variables_.insert(l.var).second) fault("loop variable " + l.var + " is used twice");
+    if (l.parallel && depth > 0) fault("loop " + l.var + " is parallel but not outermost");
+    expression(l.extent, "extent of " + l.var);
+    if (l.vector && std::ranges::any_of(l.body, [](const Stmt& s) { return std::holds_alternative<Loop>(s); }))
+      fault("vector loop " + l.var + " has a loop within");
+    std::set<int> running = running_;
+    for (int a : l.accumulators) {
+      if (a < 0 || static_cast<std::size_t>(a) >= k_.accumulators.size())
+        fault(fmt::format("loop {} runs unknown a{}", l.var, a));
+      if (!running_.insert(a).second) fault(fmt::format("a{} is started twice", a));
+    }
+    variables_.insert(l.var);
+    body(l.body, depth + 1);
+    variables_.erase(l.var);
+    running_ = std::move(running);
+    complete_.insert(l.accumulators.begin(), l.accumulators.end());
+  }
+
+  const Kernel& k_;
+  std::set<std::string> variables_, all_variables_;
+  std::set<int> running_, complete_;
+  std::vector<std::string> broken_;
+};
+
+}  // namespace
+
+std::string print(const Kernel& kernel) {
+  return Printer(kernel).print();
+}
+
+std::vector<std::string> verify(const Kernel& kernel) {
+  return Verifier(kernel).run();
+}
+
+}  // namespace partita::loops

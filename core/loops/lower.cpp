@@ -1,0 +1,366 @@
+#include "core/loops/lower.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/check.h"
+
+namespace partita::loops {
+namespace {
+
+using std::int64_t;
+
+bool is_indirect(SymExpr e) {
+  if (e.is_int()) return false;
+  if (e.kind() == SymKind::Symbol) return e.name().starts_with('$');
+  return std::ranges::any_of(e.args(), is_indirect);
+}
+
+int64_t numel_of(const Sizes& sizes) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  return n;
+}
+
+/// Finds out what a value reads and how much it computes.
+class Probe final : public Body {
+ public:
+  Probe(ScalarBuilder& b, IndexMath& math) : Body(b, math) {}
+  std::vector<Definition::Operand> operands;
+
+  Scalar read(const LoweredTensor& tensor, const Index& index) override {
+    CHECK(tensor.valid() && index.size() == tensor.dim(), "a read of another rank");
+    auto it = std::ranges::find_if(operands, [&](const auto& o) { return o.id == tensor.id && o.index == index; });
+    if (it == operands.end()) it = operands.insert(operands.end(), {tensor.id, index});
+    return b.input(static_cast<int>(it - operands.begin()), tensor.dtype);
+  }
+};
+
+Index probe_variables(IndexMath& math, const Sizes& sizes) {
+  Index index;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    index.push_back(sizes[i] == 1 ? SymExpr(0) : math.variable("v" + std::to_string(i), sizes[i]));
+  return index;
+}
+
+}  // namespace
+
+int64_t LoweredTensor::numel() const {
+  return numel_of(sizes);
+}
+
+SymExpr Body::indirect(Scalar position, int64_t extent) {
+  CHECK(b.dtype(position) == DType::Int64, "a position that is no int64");
+  const ScalarNode& node = b[position];
+  if (node.op == ScalarOp::Const) return node.integer;
+  if (node.op == ScalarOp::Index) return node.index;
+  return math.variable("$" + std::to_string(position.id), extent);
+}
+
+Scalar Body::scalar(SymExpr e) {
+  e = math.simplify(e);
+  if (!is_indirect(e)) return b.index(e);
+  switch (e.kind()) {
+    case SymKind::Symbol:
+      return {std::stoi(e.name().substr(1))};
+    case SymKind::Add:
+    case SymKind::Mul: {
+      bool sum = e.kind() == SymKind::Add;
+      SymExpr affine = sum ? 0 : 1;
+      Scalar computed;
+      for (SymExpr a : e.args()) {
+        if (!is_indirect(a)) {
+          affine = sum ? affine + a : affine * a;
+          continue;
+        }
+        Scalar s = scalar(a);
+        computed = computed.id < 0 ? s : sum ? b.Add(computed, s) : b.Mul(computed, s);
+      }
+      if (affine.is(sum ? 0 : 1)) return computed;
+      return sum ? b.Add(computed, b.index(affine)) : b.Mul(computed, b.index(affine));
+    }
+    case SymKind::FloorDiv:
+      return b.FloorDiv(scalar(e.args()[0]), scalar(e.args()[1]));
+    case SymKind::Mod:
+      return b.Remainder(scalar(e.args()[0]), scalar(e.args()[1]));
+    default:
+      CHECK(false, "an indirect index within " + e.str());
+  }
+}
+
+Scalar Body::less(SymExpr x, SymExpr y) {
+  auto [low, high] = math.bounds(math.simplify(x - y));
+  if (high < 0) return b.constant_int(DType::Bool, 1);
+  if (low >= 0) return b.constant_int(DType::Bool, 0);
+  return b.Lt(scalar(x), scalar(y));
+}
+
+Body::Element Body::element(SymExpr e) {
+  e = math.simplify(e);
+  if (!is_indirect(e)) return {e, {}};
+  if (e.kind() != SymKind::Add) return {0, scalar(e)};
+  SymExpr affine = 0, computed = 0;
+  for (SymExpr a : e.args()) (is_indirect(a) ? computed : affine) = (is_indirect(a) ? computed : affine) + a;
+  return {affine, scalar(computed)};
+}
+
+Scalar Body::load(int buffer, SymExpr e, DType dtype) {
+  Element at = element(e);
+  return at.computed.id < 0 ? b.load(buffer, at.affine, dtype) : b.load_at(buffer, at.computed, dtype, at.affine);
+}
+
+LoweredTensor Lowering::handle(int id) const {
+  return {id, (*this)[id].dtype, (*this)[id].sizes};
+}
+
+void Lowering::probe(Definition& d) const {
+  ScalarBuilder b;
+  IndexMath ranges = math;
+  Probe body(b, ranges);
+  if (d.kind == Definition::Kind::Writes) {
+    for (const Definition::Write& w : d.writes) {
+      Index at = probe_variables(ranges, w.sizes);
+      w.value(body, at);
+      for (SymExpr e : w.target(body, at)) body.scalar(e);
+    }
+  } else if (d.value) {
+    Scalar result = d.value(body, probe_variables(ranges, d.kind == Definition::Kind::Reduce ? d.space : d.sizes));
+    CHECK(b.dtype(result) == d.dtype, "a value of another dtype in " + d.origin + ": " +
+                                          std::string(short_name(b.dtype(result))) + ", not " +
+                                          std::string(short_name(d.dtype)));
+    d.is_copy = d.kind == Definition::Kind::Map && b[result].op == ScalarOp::Input;
+  }
+  for (const ScalarNode& n : b.nodes()) d.weight += loops::weight(n.op);
+  d.operands = std::move(body.operands);
+}
+
+LoweredTensor Lowering::add(Definition d) {
+  d.origin = origin;
+  probe(d);
+  definitions_.push_back(std::move(d));
+  return handle(size() - 1);
+}
+
+LoweredTensor Lowering::memory(DType dtype, Sizes sizes) {
+  Definition d;
+  d.kind = Definition::Kind::Memory;
+  d.dtype = dtype;
+  d.sizes = std::move(sizes);
+  return add(std::move(d));
+}
+
+LoweredTensor Lowering::map(DType dtype, Sizes sizes, ElementFunction value) {
+  Definition d;
+  d.dtype = dtype;
+  d.sizes = std::move(sizes);
+  d.value = std::move(value);
+  return add(std::move(d));
+}
+
+LoweredTensor Lowering::view(const LoweredTensor& from, Sizes sizes, IndexFunction source) {
+  Definition d;
+  d.dtype = from.dtype;
+  d.sizes = std::move(sizes);
+  d.value = [from, source = std::move(source)](Body& body, const Index& i) { return body.read(from, source(body, i)); };
+  d.is_view = true;
+  return add(std::move(d));
+}
+
+LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduced, ScalarOp combine,
+                               ElementFunction value) {
+  CHECK(space.size() == reduced.size());
+  Definition d;
+  d.kind = Definition::Kind::Reduce;
+  d.dtype = dtype;
+  d.combine = combine;
+  d.start = identity(combine, dtype);
+  int64_t kept = 1, folded = 1;
+  for (std::size_t i = 0; i < space.size(); ++i) (reduced[i] ? folded : kept) *= space[i];
+
+  // Few results of many elements: partial results first, so that threads have work and rounding errors stay small.
+  if (kept < 16 && folded >= 1 << 16) {
+    std::size_t outer = 0;
+    while (!reduced[outer] || space[outer] == 1) ++outer;
+    if (space[outer] == folded) {  // a single long dim: two dims of about its square root
+      int64_t rows = static_cast<int64_t>(std::sqrt(static_cast<double>(folded)));
+      while (folded % rows != 0) --rows;
+      if (rows >= 16) {
+        Sizes split = space;
+        split[outer] = rows;
+        split.insert(split.begin() + static_cast<std::ptrdiff_t>(outer) + 1, folded / rows);
+        std::vector<bool> mask = reduced;
+        mask.insert(mask.begin() + static_cast<std::ptrdiff_t>(outer), true);
+        auto in_two = [value = std::move(value), outer, columns = folded / rows](Body& body, const Index& i) {
+          Index at = i;
+          at[outer] = i[outer] * columns + i[outer + 1];
+          at.erase(at.begin() + static_cast<std::ptrdiff_t>(outer) + 1);
+          return value(body, at);
+        };
+        LoweredTensor total = reduce(dtype, split, mask, combine, in_two);
+        Sizes sizes = total.sizes;
+        sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(outer));
+        return reshape(total, sizes);
+      }
+    } else if (space[outer] >= 4) {
+      std::vector<bool> inner = reduced, only_outer(space.size(), false);
+      inner[outer] = false;
+      only_outer[outer] = true;
+      d.space = std::move(space);
+      d.reduced = inner;
+      d.value = std::move(value);
+      d.sizes = d.space;
+      for (std::size_t i = 0; i < d.sizes.size(); ++i)
+        if (inner[i]) d.sizes[i] = 1;
+      LoweredTensor partial = add(std::move(d));
+      return reduce(dtype, partial.sizes, only_outer, combine,
+                    [partial](Body& body, const Index& i) { return body.read(partial, i); });
+    }
+  }
+  d.sizes = space;
+  for (std::size_t i = 0; i < space.size(); ++i)
+    if (reduced[i]) d.sizes[i] = 1;
+  d.space = std::move(space);
+  d.reduced = std::move(reduced);
+  d.value = std::move(value);
+  return add(std::move(d));
+}
+
+LoweredTensor Lowering::writes(DType dtype, Sizes sizes, std::vector<Definition::Write> writes) {
+  Definition d;
+  d.kind = Definition::Kind::Writes;
+  d.dtype = dtype;
+  d.sizes = std::move(sizes);
+  d.writes = std::move(writes);
+  return add(std::move(d));
+}
+
+LoweredTensor Lowering::cast(const LoweredTensor& t, DType dtype) {
+  if (t.dtype == dtype) return t;
+  return map(dtype, t.sizes, [t, dtype](Body& body, const Index& i) { return body.b.cast(body.read(t, i), dtype); });
+}
+
+LoweredTensor Lowering::constant(DType dtype, Sizes sizes, double value) {
+  return map(dtype, std::move(sizes),
+             [dtype, value](Body& body, const Index&) { return body.b.constant(dtype, value); });
+}
+
+LoweredTensor Lowering::expand(const LoweredTensor& t, const Sizes& sizes) {
+  if (t.sizes == sizes) return t;
+  CHECK(sizes.size() >= t.dim());
+  std::size_t skip = sizes.size() - t.dim();
+  return view(t, sizes, [skip, from = t.sizes](Body&, const Index& i) {
+    Index at(from.size(), 0);
+    for (std::size_t d = 0; d < from.size(); ++d)
+      if (from[d] != 1) at[d] = i[d + skip];
+    return at;
+  });
+}
+
+LoweredTensor Lowering::reshape(const LoweredTensor& t, Sizes sizes) {
+  if (t.sizes == sizes) return t;
+  CHECK(numel_of(sizes) == t.numel(), "reshape to another number of elements");
+  Sizes to = sizes;
+  return view(t, std::move(sizes), [from = t.sizes, to](Body& body, const Index& i) {
+    return body.math.delinearize(body.math.linear(i, to), from);
+  });
+}
+
+LoweredTensor Lowering::reduce(const LoweredTensor& t, ScalarOp op, const std::vector<bool>& reduced) {
+  return reduce(t.dtype, t.sizes, reduced, op, [t](Body& body, const Index& i) { return body.read(t, i); });
+}
+
+double identity(ScalarOp combine, DType dtype) {
+  bool floating = is_floating(dtype);
+  auto extreme = [&](bool highest) -> double {
+    if (floating) return highest ? INFINITY : -INFINITY;
+    if (dtype == DType::Bool) return highest ? 1 : 0;
+    double bits = static_cast<double>(itemsize(dtype) * 8);
+    if (!is_signed(dtype)) return highest ? std::exp2(bits) - 1 : 0;
+    return highest ? std::exp2(bits - 1) - 1 : -std::exp2(bits - 1);
+  };
+  switch (combine) {
+    case ScalarOp::Add:
+    case ScalarOp::BitOr:
+      return 0;
+    case ScalarOp::Mul:
+      return 1;
+    case ScalarOp::Min:
+      return extreme(true);
+    case ScalarOp::Max:
+      return extreme(false);
+    case ScalarOp::BitAnd:
+      return dtype == DType::Bool ? 1 : -1;
+    default:
+      CHECK(false, "no reduction by " + std::string(name(combine)));
+  }
+}
+
+int weight(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::Const:
+    case ScalarOp::Input:
+    case ScalarOp::Index:
+    case ScalarOp::Load:
+    case ScalarOp::Bitcast:
+      return 0;
+    case ScalarOp::Div:
+    case ScalarOp::Sqrt:
+    case ScalarOp::Rsqrt:
+      return 4;
+    case ScalarOp::FloorDiv:
+    case ScalarOp::Fmod:
+    case ScalarOp::Remainder:
+      return 8;
+    case ScalarOp::Exp:
+    case ScalarOp::Exp2:
+    case ScalarOp::Expm1:
+    case ScalarOp::Log:
+    case ScalarOp::Log2:
+    case ScalarOp::Log10:
+    case ScalarOp::Log1p:
+    case ScalarOp::Tanh:
+    case ScalarOp::Sigmoid:
+    case ScalarOp::Erf:
+    case ScalarOp::Erfc:
+    case ScalarOp::Sin:
+    case ScalarOp::Cos:
+      return 12;
+    case ScalarOp::Pow:
+    case ScalarOp::Tan:
+    case ScalarOp::Asin:
+    case ScalarOp::Acos:
+    case ScalarOp::Atan:
+    case ScalarOp::Atan2:
+    case ScalarOp::Sinh:
+    case ScalarOp::Cosh:
+    case ScalarOp::Asinh:
+    case ScalarOp::Acosh:
+    case ScalarOp::Atanh:
+    case ScalarOp::Erfinv:
+    case ScalarOp::Lgamma:
+    case ScalarOp::Digamma:
+    case ScalarOp::Nextafter:
+      return 24;
+    default:
+      return 1;
+  }
+}
+
+DType arithmetic_dtype(DType t) {
+  return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
+}
+
+Sizes broadcast_sizes(const Sizes& a, const Sizes& b) {
+  const Sizes& longer = a.size() >= b.size() ? a : b;
+  const Sizes& shorter = a.size() >= b.size() ? b : a;
+  Sizes out = longer;
+  std::size_t skip = longer.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i)
+    if (shorter[i] != 1) {
+      CHECK(out[i + skip] == 1 || out[i + skip] == shorter[i], "sizes that do not broadcast");
+      out[i + skip] = shorter[i];
+    }
+  return out;
+}
+
+}  // namespace partita::loops
