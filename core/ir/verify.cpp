@@ -25,9 +25,12 @@ std::vector<Diagnostic> verify(const Graph& graph) {
     outputs += node->is_output();
     if (node->is_output() && node->next()) report(node, "the output is not the last node");
     for (Node* input : node->inputs()) {
-      if (&input->graph() != &graph) report(node, "reads " + input->name() + " of another graph");
-      else if (!defined.contains(input)) report(node, "reads " + input->name() + " before it is computed");
-      else readers[input->id()].push_back(node);
+      if (&input->graph() != &graph) {
+        report(node, "reads " + input->name() + " of another graph");
+        continue;
+      }
+      if (!defined.contains(input)) report(node, "reads " + input->name() + " before it is computed");
+      readers[input->id()].push_back(node);
     }
     defined.insert(node);
   }

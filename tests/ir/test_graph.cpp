@@ -1,0 +1,79 @@
+#include <QtTest>
+
+#include "core/ir/graph.h"
+#include "core/ir/verify.h"
+
+using namespace partita;
+
+namespace {
+
+const Op* add() { return Op::torch("aten.add.Tensor"); }
+
+}  // namespace
+
+class GraphTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void namesCountOnAsInFx() {
+    Graph g;
+    Node* x = g.placeholder("x");
+    QCOMPARE(g.create(add(), {x, x})->name(), std::string("add"));
+    QCOMPARE(g.create(add(), {x, x})->name(), std::string("add_1"));
+    QCOMPARE(g.create(add(), {x, x}, {}, "add_1")->name(), std::string("add_2"));
+    QCOMPARE(g.create(add(), {x, x}, {}, "9 lives")->name(), std::string("_9_lives"));
+  }
+
+  void usesFollowArguments() {
+    Graph g;
+    Node *x = g.placeholder("x"), *y = g.placeholder("y");
+    Node* a = g.create(add(), {x, x});
+    Node* l = g.create(Op::torch("aten.cat.default"), {Arg::list({x, a, Arg()})});
+    g.set_output(Arg::tuple({l}));
+    QCOMPARE(x->users().size(), std::size_t{3});
+    x->replace_all_uses_with(y);
+    QVERIFY(x->users().empty());
+    QCOMPARE(y->users().size(), std::size_t{3});
+    QVERIFY(verify(g).empty());
+    g.erase(x);
+    QCOMPARE(g.size(), std::size_t{4});
+  }
+
+  void cloneIsDeep() {
+    Graph g;
+    Node* x = g.placeholder("x");
+    Node* a = g.create(add(), {x, Arg(1)}, {{"alpha", Arg(2)}});
+    g.set_output(a);
+    auto copy = g.clone();
+    QVERIFY(verify(*copy).empty());
+    QVERIFY(copy->find("add") != a);
+    QCOMPARE(copy->find("add")->args()[0].node(), copy->find("x"));
+    QVERIFY(*copy->find("add")->kwarg("alpha") == Arg(2));
+  }
+
+  void deadChainsGo() {
+    Graph g;
+    Node* x = g.placeholder("x");
+    Node* a = g.create(add(), {x, x});
+    g.create(add(), {a, a});
+    Node* kept = g.create(Op::torch("aten._assert_scalar.default"), {x});
+    g.set_output(x);
+    QCOMPARE(g.eliminate_dead([&](const Node& n) { return &n == kept; }), std::size_t{2});
+    QCOMPARE(g.size(), std::size_t{3});
+  }
+
+  void verifierCollectsAll() {
+    Graph g;
+    Node* x = g.placeholder("x");
+    Node* a = g.create(add(), {x, x});
+    Node* b = g.create(add(), {a, x});
+    g.move_before(b, a);
+    std::vector<Diagnostic> found = verify(g);
+    QCOMPARE(found.size(), std::size_t{2});
+    QCOMPARE(found[0].message, std::string("reads add before it is computed"));
+    QCOMPARE(found[0].where.node, std::string("add_1"));
+    QCOMPARE(found[1].message, std::string("no output"));
+  }
+};
+
+QTEST_APPLESS_MAIN(GraphTest)
+#include "test_graph.moc"

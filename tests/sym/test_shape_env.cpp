@@ -1,0 +1,49 @@
+#include <QtTest>
+
+#include "core/sym/shape_env.h"
+
+using namespace partita;
+
+class ShapeEnvTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void rangesDecide() {
+    ShapeEnv env;
+    SymExpr s = SymExpr::symbol("s0"), u = SymExpr::symbol("u0");
+    env.set_range("s0", {2, 16});
+    env.set_range("u0", {0, INT64_MAX});
+    QCOMPARE(env.statically(sym_eq(s, 1)), std::optional(false));
+    QCOMPARE(env.statically(sym_le(s * 2, 32)), std::optional(true));
+    QCOMPARE(env.statically(sym_le(0, u)), std::optional(true));
+    QCOMPARE(env.statically(sym_eq(u, 0)), std::nullopt);
+    QCOMPARE(env.statically(sym_lt(s - 17, 0)), std::optional(true));
+    QCOMPARE(env.statically(sym_lt(s - 16, 0)), std::nullopt);
+    QVERIFY(env.guards().empty());
+  }
+
+  void hintsDecideWithGuard() {
+    ShapeEnv env;
+    SymExpr s = SymExpr::symbol("s0"), t = SymExpr::symbol("s1");
+    env.set_hint("s0", 4);
+    env.set_hint("s1", 4);
+    Result<bool> equal = env.evaluate(sym_eq(s, t), "broadcast");
+    QVERIFY(equal && *equal);
+    QVERIFY(*env.evaluate(sym_eq(s, t), "again"));
+    QCOMPARE(env.guards().size(), std::size_t{1});
+    QCOMPARE(env.guards()[0].condition.str(), std::string("Eq(s0, s1)"));
+    QVERIFY(!*env.evaluate(sym_lt(s, t), "order"));
+    QCOMPARE(env.guards()[1].condition.str(), std::string("s1 <= s0"));
+  }
+
+  void unbackedIsRefused() {
+    ShapeEnv env;
+    SymExpr u = env.new_unbacked();
+    Result<bool> known = env.evaluate(sym_eq(u, 3), "size");
+    QVERIFY(!known);
+    QCOMPARE(known.error().code, std::string("sym.data_dependent"));
+    QVERIFY(!(env.new_unbacked() == u));
+  }
+};
+
+QTEST_APPLESS_MAIN(ShapeEnvTest)
+#include "test_shape_env.moc"

@@ -1,0 +1,93 @@
+#include <QtTest>
+
+#include "core/sym/sym_expr.h"
+
+using namespace partita;
+
+namespace {
+
+SymExpr parsed(const char* text) {
+  Result<SymExpr> e = SymExpr::parse(text);
+  if (!e) qFatal("%s", e.error().message.c_str());
+  return *e;
+}
+
+}  // namespace
+
+class SymExprTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void canonical_data() {
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("printed");
+    QTest::newRow("sum is sorted") << "s77 + s17" << "s17 + s77";
+    QTest::newRow("like terms") << "s0 + 2*s0 - 3*s0 + 4" << "4";
+    QTest::newRow("product expands") << "(s0 + 1)*(s0 - 1)" << "s0**2 - 1";
+    QTest::newRow("coefficient first") << "s70*32" << "32*s70";
+    QTest::newRow("floor division keeps its parentheses") << "((s17 + s77)//2)" << "((s17 + s77)//2)";
+    QTest::newRow("floor division cancels") << "(6*s0)//3" << "2*s0";
+    QTest::newRow("floor division splits whole terms") << "(4*s0 + 7)//4" << "s0 + 1";
+    QTest::newRow("nested floor division") << "((s0//2)//3)" << "(s0//6)";
+    QTest::newRow("modulo of a multiple") << "(6*s0) % 3" << "0";
+    QTest::newRow("modulo drops multiples") << "(6*s0 + s1) % 3" << "Mod(s1, 3)";
+    QTest::newRow("max is sorted, deduplicated") << "Max(s1, 1, s0, s1)" << "Max(1, s0, s1)";
+    QTest::newRow("max folds numbers") << "Max(1, u0, 7)" << "Max(7, u0)";
+    QTest::newRow("powers") << "s38*s38*s38" << "s38**3";
+    QTest::newRow("negative floor division rounds down") << "-7//2" << "-4";
+    QTest::newRow("negative modulo has the divisor's sign") << "-7 % 3" << "2";
+    QTest::newRow("comparison folds by difference") << "s0 + 1 < s0 + 2" << "1";
+    QTest::newRow("greater turns round") << "u0 >= 0" << "0 <= u0";
+    QTest::newRow("srepr") << "Add(Mul(Integer(2), Symbol('s17', positive=True, integer=True)), Integer(2))" << "2*s17 + 2";
+    QTest::newRow("srepr floor division") << "FloorDiv(Symbol('s0', integer=True), Integer(2))" << "(s0//2)";
+    QTest::newRow("true division") << "IntTrueDiv(s77, s17)" << "IntTrueDiv(s77, s17)";
+    QTest::newRow("unknown call kept") << "CeilToInt(IntTrueDiv(s0, 2))" << "CeilToInt(IntTrueDiv(s0, 2))";
+    QTest::newRow("negative coefficient") << "-s0 + s1" << "-s0 + s1";
+    QTest::newRow("not") << "Not(Eq(s0, s1))" << "Ne(s0, s1)";
+  }
+  void canonical() {
+    QFETCH(QString, text);
+    QFETCH(QString, printed);
+    SymExpr e = parsed(text.toUtf8().constData());
+    QCOMPARE(QString::fromStdString(e.str()), printed);
+    QVERIFY2(parsed(e.str().c_str()) == e, "what is printed reads back as the same node");
+  }
+
+  void equalIsSameNode() {
+    SymExpr a = SymExpr::symbol("s0"), b = SymExpr::symbol("s1");
+    QVERIFY((a + b) * 2 == b * 2 + a * 2);
+    QVERIFY(a * b == b * a);
+    QVERIFY(a - a == SymExpr(0));
+    QVERIFY(!(a == b));
+  }
+
+  void evaluates() {
+    auto value = [](const std::string& name) -> std::optional<std::int64_t> {
+      if (name == "s0") return 7;
+      if (name == "s1") return 3;
+      return std::nullopt;
+    };
+    QCOMPARE(*parsed("s0//s1 + s0 % s1").evaluate(value), 3.0);
+    QCOMPARE(*parsed("Max(s0, 2*s1) - Min(s0, s1)").evaluate(value), 4.0);
+    QCOMPARE(*parsed("IntTrueDiv(s0, 2)").evaluate(value), 3.5);
+    QVERIFY(!parsed("s0 + u0").evaluate(value));
+  }
+
+  void refuses_data() {
+    QTest::addColumn<QString>("text");
+    QTest::newRow("empty") << "";
+    QTest::newRow("dangling") << "s0 +";
+    QTest::newRow("zero divisor") << "s0 // 0";
+    QTest::newRow("unclosed") << "Max(s0, 1";
+    QTest::newRow("trailing") << "s0 s1";
+    QTest::newRow("deep") << QString(5000, '(') + "1" + QString(5000, ')');
+  }
+  void refuses() {
+    QFETCH(QString, text);
+    Result<SymExpr> e = SymExpr::parse(text.toStdString());
+    QVERIFY(!e);
+    QCOMPARE(e.error().exit_code(), 2);
+  }
+};
+
+QTEST_APPLESS_MAIN(SymExprTest)
+#include "test_sym_expr.moc"
