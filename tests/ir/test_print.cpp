@@ -43,9 +43,17 @@ class PrintTest : public QObject {
     Node* add = g.create(Op::torch("aten.add.Tensor"), {view, mul}, {{"alpha", Arg(2)}});
     add->origin = origin;
     g.set_output(Arg::tuple({add}));
-    const char* expected = 
+    const char* expected =
         "class GraphModule(torch.nn.Module):\n"
-        "    def forward(self, L_x_: \"f32[8, s77][s77, 1]cpu\", n: \"Sym(s77\n";
+        "    def forward(self, L_x_: \"f32[8, s77][s77, 1]cpu\", n: \"Sym(s77)\"):\n"
+        "        l_x_ = L_x_\n"
+        "\n"
+        "        mul: \"Sym(2*s77)\" = n * 2;  n = None\n"
+        "\n"
+        "        # File: zoo.py:41 in forward, code: h = x.view(-1)\n"
+        "        view = l_x_.view(-1);  l_x_ = None\n"
+        "        add = torch.ops.aten.add.Tensor(view, mul, alpha = 2);  view = mul = None\n"
+        "        return (add,)\n";
     QCOMPARE(QString::fromStdString(print(g)), QString(expected));
   }
 
