@@ -1,0 +1,44 @@
+#include "core/ops/alias.h"
+
+namespace partita {
+namespace {
+
+/// The node that stands for the first argument of this alias set.
+Node* argument_of_set(const Node& call, const Schema& schema, const std::string& set) {
+  for (std::size_t i = 0; i < schema.args.size(); ++i) {
+    if (schema.args[i].alias_set != set) continue;
+    const Arg* arg = i < call.args().size() ? &call.args()[i] : call.kwarg(schema.args[i].name);
+    return arg ? arg->node() : nullptr;
+  }
+  return nullptr;
+}
+
+Node* aliased_result(const Node& call, std::size_t index) {
+  const Schema* schema = call.op()->kind == OpKind::Torch ? find_schema(call.op()) : nullptr;
+  if (!schema || schema->returns.empty()) return nullptr;
+  if (schema->returns.size() == 1) index = 0;
+  if (index >= schema->returns.size() || schema->returns[index].alias_set.empty()) return nullptr;
+  return argument_of_set(call, *schema, schema->returns[index].alias_set);
+}
+
+}  // namespace
+
+Node* aliased_input(const Node& node) {
+  if (!node.is(Op::getitem())) return aliased_result(node, 0);
+  Node* tuple = node.args().empty() ? nullptr : node.args()[0].node();
+  const auto* index = node.args().size() > 1 ? node.args()[1].get<std::int64_t>() : nullptr;
+  if (!tuple || !index || *index < 0) return nullptr;
+  return aliased_result(*tuple, static_cast<std::size_t>(*index));
+}
+
+Node* memory_owner(Node* node) {
+  while (Node* from = aliased_input(*node)) node = from;
+  return node;
+}
+
+const Node* memory_owner(const Node* node) {
+  while (Node* from = aliased_input(*node)) node = from;
+  return node;
+}
+
+}  // namespace partita

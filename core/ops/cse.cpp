@@ -1,0 +1,57 @@
+#include "core/ops/cse.h"
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/ir/print.h"
+#include "core/ops/alias.h"
+#include "core/ops/record.h"
+#include "core/ops/schema.h"
+
+namespace partita {
+namespace {
+
+bool may_merge(const Node& node) {
+  if (!node.op()->is_call()) return false;
+  if (const SymExpr* e = node.meta.sym())
+    for (const std::string& s : e->symbols())
+      if (s.starts_with('u')) return false;
+  if (node.op()->kind != OpKind::Torch) return true;
+  const Schema* schema = find_schema(node.op());
+  if (!schema || schema->is_mutable || schema->nondeterministic_seeded || schema->base == "aten.empty") return false;
+  const OpRecord* record = find_record(node.op());
+  return !record || !(record->random || record->side_effect);
+}
+
+bool writes(const Node& node) {
+  const Schema* schema = node.op()->kind == OpKind::Torch ? find_schema(node.op()) : nullptr;
+  return schema && schema->is_mutable;
+}
+
+}  // namespace
+
+std::size_t merge_common_subexpressions(Graph& graph) {
+  std::unordered_set<const Node*> returned;
+  for (const Arg& a : graph.outputs())
+    for_each_node(a, [&](Node* n) { returned.insert(memory_owner(n)); });
+
+  std::unordered_map<std::string, Node*> first;
+  std::size_t merged = 0;
+  int writes_so_far = 0;
+  for (Node* node : graph) {
+    if (writes(*node)) ++writes_so_far;
+    if (!may_merge(*node) || returned.contains(memory_owner(node))) continue;
+    std::string key = std::to_string(writes_so_far) + ' ' + node->op()->name;
+    for (const Arg& a : node->args()) (key += ' ') += print(a);
+    for (const auto& [name, a] : node->kwargs()) ((key += ' ') += name + '=') += print(a);
+    auto [it, fresh] = first.emplace(std::move(key), node);
+    if (fresh) continue;
+    node->replace_all_uses_with(it->second);
+    graph.erase(node);
+    ++merged;
+  }
+  return merged;
+}
+
+}  // namespace partita

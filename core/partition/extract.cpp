@@ -1,0 +1,213 @@
+#include "core/partition/extract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "core/partition/cost.h"
+
+namespace partita {
+namespace {
+
+/// A graph of `inputs` as placeholders that returns `outputs`: the part of `joint` that follows from the inputs, less
+/// what nobody reads.
+Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Node*>& inputs,
+                                       const std::vector<Arg>& outputs, const std::vector<char>& leave_out) {
+  auto graph = std::make_unique<Graph>("GraphModule");
+  graph->shapes = joint.shapes;
+  std::vector<Node*> twin(joint.id_limit(), nullptr);
+  for (Node* n : inputs) {
+    Node* placeholder = graph->placeholder(n->name(), n->meta);
+    if (n->is_placeholder()) placeholder->target = n->target;
+    placeholder->note = n->is_placeholder() ? n->note : "";
+    placeholder->origin = n->origin;
+    twin[n->id()] = placeholder;
+  }
+  // Only what the outputs need is copied, so a call with an effect is wanted too unless told otherwise.
+  std::vector<char> wanted(joint.id_limit(), 0);
+  for (const Arg& a : outputs) for_each_node(a, [&](Node* n) { wanted[n->id()] = 1; });
+  for (Node* n = joint.last(); n; n = n->previous()) {
+    if (n->is_output() || twin[n->id()] || leave_out[n->id()]) continue;
+    if (cost_class(*n).side_effect) wanted[n->id()] = 1;
+    if (wanted[n->id()])
+      for (Node* input : n->inputs()) wanted[input->id()] = 1;
+  }
+  const Node* missing = nullptr;
+  for (Node* n : joint) {
+    if (n->is_output() || !wanted[n->id()] || twin[n->id()]) continue;
+    std::vector<Node*> read = n->inputs();
+    bool ready = !n->is_placeholder() && !leave_out[n->id()] &&
+                 std::all_of(read.begin(), read.end(), [&](Node* i) { return twin[i->id()] != nullptr; });
+    if (!ready) {
+      if (!missing) missing = n;
+      continue;
+    }
+    twin[n->id()] = graph->copy_node(*n, [&](Node* i) -> Arg { return twin[i->id()]; });
+    if (n->is(Op::get_attr())) {
+      if (auto it = joint.attributes.find(n->target); it != joint.attributes.end()) graph->attributes.insert(*it);
+      if (Graph* child = joint.child(n->target); child && !graph->child(n->target))
+        graph->children.emplace_back(n->target, child->clone());
+    }
+  }
+  std::vector<Arg> returned;
+  for (const Arg& a : outputs) {
+    Node* n = a.node();
+    if (n && !twin[n->id()])
+      return input_error("partition.extract",
+                         fmt::format("{} cannot be computed: {} needs a value that is not at hand", n->name(),
+                                     missing ? missing->name() : n->name()),
+                         {.graph = joint.name, .node = n->name()});
+    returned.push_back(n ? Arg(twin[n->id()]) : a);
+  }
+  graph->set_output(Arg::tuple(std::move(returned)));
+  return graph;
+}
+
+/// Puts recomputed calls just before the backward call that needs them, as the autograd engine would reach them, so that
+/// their results do not live long.
+void bring_near_use(Graph& backward) {
+  std::vector<int> order(backward.id_limit(), 0);
+  int count = 0;
+  for (Node* n : backward) order[n->id()] = count++;
+  Node* first_user = nullptr;
+  for (Node* n : backward.placeholders())
+    if (is_tangent(*n))
+      for (Node* user : n->users())
+        if (!first_user || order[user->id()] < order[first_user->id()]) first_user = user;
+  if (!first_user) return;
+
+  std::vector<Node*> sequence;
+  std::vector<char> placed(backward.id_limit(), 0);
+  auto place = [&](Node* root) {
+    std::vector<Node*> open = {root}, found;
+    while (!open.empty()) {
+      Node* n = open.back();
+      open.pop_back();
+      if (placed[n->id()] || n->is_placeholder()) continue;
+      placed[n->id()] = 1;
+      found.push_back(n);
+      for (Node* input : n->inputs()) open.push_back(input);
+    }
+    std::sort(found.begin(), found.end(), [&](Node* a, Node* b) { return order[a->id()] < order[b->id()]; });
+    sequence.insert(sequence.end(), found.begin(), found.end());
+  };
+  for (Node* n = backward.first(); n != first_user; n = n->next())
+    if (cost_class(*n).side_effect) place(n);
+  for (Node* n = first_user; n; n = n->next()) place(n);
+  for (Node* n : backward)
+    if (!n->is_placeholder() && !placed[n->id()]) sequence.push_back(n);
+  Node* output = backward.output();
+  for (Node* n : sequence)
+    if (n != output) backward.move_before(n, output);
+}
+
+/// Tuples die early when their parts are taken at once.
+void raise_getitems(Graph& graph) {
+  std::vector<Node*> parts;
+  for (Node* n : graph)
+    if (n->is(Op::getitem())) parts.push_back(n);
+  for (auto it = parts.rbegin(); it != parts.rend(); ++it) {
+    Node* tuple = (*it)->args()[0].node();
+    if (tuple && tuple->next() != *it && !tuple->is_placeholder()) graph.move_before(*it, tuple->next());
+  }
+}
+
+void collect_symbols(const Meta& meta, std::set<std::string>& into) {
+  auto add = [&](SymExpr e) {
+    for (std::string& s : e.symbols()) into.insert(std::move(s));
+  };
+  if (auto* e = meta.sym()) add(*e);
+  if (auto* t = meta.tensor()) {
+    for (SymExpr e : t->sizes) add(e);
+    for (SymExpr e : t->strides) add(e);
+    add(t->offset);
+  }
+  if (auto* tuple = meta.tuple())
+    for (const Meta& item : tuple->items) collect_symbols(item, into);
+}
+
+std::unordered_set<std::string> calls(const Graph& graph) {
+  std::unordered_set<std::string> names;
+  for (Node* n : graph)
+    if (n->op()->is_call()) names.insert(n->name());
+  return names;
+}
+
+}  // namespace
+
+Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vector<Node*>& saved,
+                          const std::vector<const char*>& why, bool reorder_backward) {
+  std::vector<Node*> tensors, numbers;
+  std::vector<const char*> reason(joint.id_limit(), "sizes of the backward's inputs");
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    (saved[i]->meta.sym() ? numbers : tensors).push_back(saved[i]);
+    reason[saved[i]->id()] = why[i];
+  }
+  auto joined = [](std::initializer_list<std::vector<Node*>> lists) {
+    std::vector<Node*> all;
+    for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  };
+  // Effects that hang on no tangent belong to the forward.
+  std::vector<char> forward_effect(joint.id_limit(), 0), nothing(joint.id_limit(), 0);
+  for (Node* n : joint)
+    forward_effect[n->id()] = cost_class(*n).side_effect && !roles.on_tangents[n->id()];
+  std::vector<char> backward_part(roles.on_tangents);
+
+  TRY(auto trial, cut_out(joint, joined({numbers, tensors, roles.tangents}), roles.gradients, forward_effect));
+  auto unread = [&](Node* n) { return trial->find(n->name())->users().empty(); };
+  std::erase_if(tensors, unread);
+  std::erase_if(numbers, unread);
+
+  // Symbols themselves first, then what is computed from them.
+  std::map<std::string, Node*> binding;
+  for (Node* n : roles.primals)
+    if (auto* e = n->meta.sym(); e && e->kind() == SymKind::Symbol) binding.emplace(e->name(), n);
+  std::vector<Node*> bound, derived;
+  std::set<std::string> known;
+  for (Node* n : numbers) {
+    auto it = n->meta.sym()->kind() == SymKind::Symbol ? binding.find(n->meta.sym()->name()) : binding.end();
+    if (it != binding.end() && it->second == n) {
+      bound.push_back(n);
+      known.insert(n->meta.sym()->name());
+    } else {
+      derived.push_back(n);
+    }
+  }
+  for (Node* n : joined({derived, tensors, roles.tangents})) {
+    std::set<std::string> symbols;
+    collect_symbols(n->meta, symbols);
+    for (const std::string& s : symbols)
+      if (auto it = binding.find(s); it != binding.end() && known.insert(s).second) bound.push_back(it->second);
+  }
+  numbers = joined({bound, derived});
+
+  Partition p;
+  p.forward_outputs = roles.forward_outputs.size();
+  std::vector<Arg> returned = roles.forward_outputs;
+  for (Node* n : joined({tensors, numbers})) {
+    returned.push_back(n);
+    SavedValue value{n->name(), bytes_of(*n), n->is_placeholder(), n->meta.sym() != nullptr, reason[n->id()]};
+    if (!value.is_symbol) (value.is_input ? p.input_bytes : p.activation_bytes) += value.bytes;
+    p.saved.push_back(std::move(value));
+  }
+  p.saved_symbols = numbers.size();
+  TRY(p.forward, cut_out(joint, roles.primals, returned, backward_part));
+  TRY(p.backward, cut_out(joint, joined({numbers, tensors, roles.tangents}), roles.gradients, forward_effect));
+  if (reorder_backward) bring_near_use(*p.backward);
+  raise_getitems(*p.forward);
+  raise_getitems(*p.backward);
+
+  auto in_forward = calls(*p.forward);
+  for (Node* n : *p.backward)
+    if (n->op()->is_call() && in_forward.contains(n->name())) {
+      p.recomputed.push_back(n->name());
+      p.recomputed_operations += operations_of(*n);
+    }
+  return p;
+}
+
+}  // namespace partita

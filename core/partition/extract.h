@@ -1,0 +1,13 @@
+#pragma once
+#include "core/partition/partition.h"
+#include "core/partition/roles.h"
+
+namespace partita {
+
+/// Builds forward and backward for a choice of saved values. Fills forward, backward, saved (with `why`), saved_symbols
+/// and recomputed; saved values the backward turns out not to read are dropped, numbers that its inputs' sizes speak of
+/// are added. Error partition.extract names a gradient that cannot be computed from them.
+Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vector<Node*>& saved,
+                          const std::vector<const char*>& why, bool reorder_backward);
+
+}  // namespace partita

@@ -1,0 +1,271 @@
+#include "core/partition/min_cut.h"
+
+#include <algorithm>
+#include <queue>
+#include <set>
+
+#include "core/ops/alias.h"
+#include "core/partition/cost.h"
+#include "core/partition/max_flow.h"
+
+namespace partita {
+namespace {
+
+// Prices of a cut edge: a byte of an activation outweighs 65536 of an input; arithmetic only breaks ties.
+constexpr std::int64_t activation_byte = 1 << 16;
+
+class Cutter {
+ public:
+  Cutter(const Graph& joint, const Roles& roles, const CutOptions& options, const Pins& pins,
+         const std::vector<char>& allowed)
+      : joint_(joint), roles_(roles), options_(options), pins_(pins), allowed_(allowed) {
+    const std::size_t limit = joint.id_limit();
+    cost_.resize(limit);
+    bytes_.assign(limit, 0);
+    operations_.assign(limit, 0);
+    banned_.assign(limit, nullptr);
+    for (Node* n : joint) {
+      cost_[n->id()] = cost_class(*n);
+      bytes_[n->id()] = bytes_of(*n);
+      if (roles.forward(n)) operations_[n->id()] = operations_of(*n);
+    }
+  }
+
+  Result<Cut> solve() {
+    find_bans();
+    build();
+    std::int64_t value = 0;
+    std::vector<char> sink_side = network_.min_cut(source_, sink_, value);
+    if (value >= FlowNetwork::infinite) return contradiction(sink_side);
+    Cut cut;
+    for (Node* n : joint_) {
+      if (n->is_output()) continue;
+      if (!sink_side[in(n)] && sink_side[out(n)]) {
+        cut.saved.push_back(n);
+        cut.why.push_back(reason(n));
+      }
+      if (banned_[n->id()] && !n->is_placeholder()) cut.banned.push_back(n);
+    }
+    return cut;
+  }
+
+ private:
+  int in(const Node* n) const { return 2 + 2 * static_cast<int>(n->id()); }
+  int out(const Node* n) const { return in(n) + 1; }
+  const CostClass& cost(const Node* n) const { return cost_[n->id()]; }
+  bool pinned_save(const Node* n) const { return !pins_.save.empty() && pins_.save[n->id()]; }
+  bool pinned_recompute(const Node* n) const {
+    if (!pins_.recompute.empty() && pins_.recompute[n->id()]) return true;
+    bool tagged = n->recompute == Recompute::MustRecompute || n->recompute == Recompute::PreferRecompute;
+    return tagged && !pinned_save(n) && !cost(n).random && !cost(n).side_effect;
+  }
+  bool is_allowed(const Node* n) const { return !allowed_.empty() && allowed_[n->id()]; }
+
+  bool fusible(const Node* a, const Node* b) const {
+    // A concatenation takes its inputs' loops in, but nothing takes in a concatenation.
+    if (b->op()->is_call() && b->op()->brief() == "cat") return true;
+    return cost(a).fusible && cost(b).fusible;
+  }
+
+  void ban(const Node* n, const char* why) {
+    if (banned_[n->id()] || cost(n).view || pinned_recompute(n)) return;
+    bool final_ban = cost(n).random || cost(n).side_effect || n->is_placeholder() || pinned_save(n);
+    if (is_allowed(n) && !final_ban) return;
+    banned_[n->id()] = why;
+  }
+
+  /// Must some kernel write this value to memory in the backward if it is computed there?
+  bool materialized_in_backward(const Node* node) const {
+    if (cost(node).view) return false;
+    std::vector<const Node*> open = {node};
+    std::set<const Node*> seen = {node};
+    while (!open.empty()) {
+      const Node* current = open.back();
+      open.pop_back();
+      for (const Node* user : current->users()) {
+        if (!roles_.forward(user) && !fusible(current, user)) return true;
+        if (cost(user).view && seen.insert(user).second) open.push_back(user);
+      }
+    }
+    return false;
+  }
+
+  const char* ban_reason(const Node* n) const {
+    if (!n->op()->is_call() || n->is(Op::getitem())) return nullptr;
+    if (n->recompute == Recompute::MustSave || pinned_save(n)) return "pinned: save";
+    if (n->meta.sym() && n->op()->kind != OpKind::Torch) return nullptr;
+    const CostClass& c = cost(n);
+    if (c.random) return "random values";
+    if (c.side_effect) return "side effect";
+    if (options_.ban_expensive && c.expensive) return "expensive to recompute";
+    if (options_.ban_not_recomputable && !c.recomputable) return "not among the cheap operators";
+    if (options_.ban_materialized_backward && materialized_in_backward(n))
+      return "the backward would have to write it to memory";
+    if (options_.ban_reductions) {
+      std::int64_t read = 0;
+      for (const Arg& a : n->args())
+        if (Node* input = a.node()) read += bytes_[input->id()];
+      if (bytes_[n->id()] * 4 < read) return "small result of a reduction";
+    }
+    return nullptr;
+  }
+
+  void find_bans() {
+    for (Node* n : joint_) {
+      if (n->is_output() || roles_.backward(n)) continue;
+      if (n->is_placeholder()) ban(n, "input");
+      else if (roles_.forward(n))
+        if (const char* why = ban_reason(n)) ban(n, why);
+    }
+    if (options_.ban_used_far_apart) ban_used_far_apart();
+    if (options_.ban_long_fusible_chains) ban_long_chains();
+  }
+
+  int order(const Node* n) const { return roles_.forward_order[n->id()]; }
+
+  struct Earlier {
+    bool operator()(const std::pair<int, const Node*>& a, const std::pair<int, const Node*>& b) const {
+      return a.first > b.first;
+    }
+  };
+  using Queue = std::priority_queue<std::pair<int, const Node*>, std::vector<std::pair<int, const Node*>>, Earlier>;
+
+  /// The first node after `starts` that cannot be fused into what reads them; last when there is none up to there.
+  int first_unfusible(const std::vector<const Node*>& starts, int last) const {
+    Queue fused;
+    std::set<const Node*> seen(starts.begin(), starts.end());
+    int unfusible = last;
+    for (const Node* n : starts) fused.emplace(order(n), n);
+    while (!fused.empty() && fused.top().first < unfusible) {
+      const Node* n = fused.top().second;
+      fused.pop();
+      for (const Node* user : n->users()) {
+        if (!roles_.forward(user) || order(user) > last) continue;
+        if (!fusible(n, user)) unfusible = std::min(unfusible, order(user));
+        else if (seen.insert(user).second) fused.emplace(order(user), user);
+      }
+    }
+    return unfusible;
+  }
+
+  /// When a value is read near by and far below, with something between that cannot be fused, the two readers are
+  /// unlikely to be fused with one another: the far one is not recomputed.
+  void ban_used_far_apart() {
+    for (Node* used : joint_) {
+      if (!roles_.forward(used)) continue;
+      std::vector<const Node*> readers;
+      int last = -1;
+      for (const Node* user : used->users())
+        if (roles_.forward(user)) {
+          readers.push_back(user);
+          last = std::max(last, order(user));
+        }
+      if (readers.size() < 2) continue;
+      int barrier = first_unfusible(readers, last);
+      for (const Node* user : readers)
+        if (order(user) > barrier && fusible(used, user)) ban(user, "read far from where its input is");
+    }
+  }
+
+  /// Residual streams would otherwise be recomputed from the first layer on.
+  void ban_long_chains() {
+    std::vector<char> visited(joint_.id_limit(), 0);
+    for (Node* start : joint_) {
+      if (!roles_.forward(start) || visited[start->id()]) continue;
+      Queue chain;
+      chain.emplace(order(start), start);
+      while (!chain.empty()) {
+        const Node* n = chain.top().second;
+        chain.pop();
+        if (std::exchange(visited[n->id()], 1)) continue;
+        if (order(n) > order(start) + 100 && chain.empty()) {
+          ban(n, "end of a long chain of fusible operators");
+          break;
+        }
+        for (const Node* user : n->users())
+          if (roles_.forward(user) && fusible(n, user) && !banned_[user->id()]) chain.emplace(order(user), user);
+      }
+    }
+  }
+
+  std::int64_t price(const Node* n) const {
+    if (pinned_save(n)) return 0;
+    if (n->meta.sym()) return n->meta.sym()->is_float() ? 4 * activation_byte : activation_byte;
+    if (!n->meta.tensor()) return FlowNetwork::infinite;
+    if (n->is_placeholder()) return bytes_[n->id()] + 1;
+    if (cost(n).view) {
+      const Node* whole = memory_owner(n);
+      if (whole->is_placeholder() || bytes_[n->id()] >= bytes_[whole->id()]) return FlowNetwork::infinite;
+    }
+    return bytes_[n->id()] * activation_byte + 1;
+  }
+
+  void build() {
+    source_ = network_.vertex();
+    sink_ = network_.vertex();
+    for (std::size_t i = 0; i < 2 * joint_.id_limit(); ++i) network_.vertex();
+    std::int64_t total = 1;
+    for (Node* n : joint_) total += operations_[n->id()];
+    for (Node* n : joint_) {
+      if (n->is_output()) continue;
+      if (roles_.on_tangents[n->id()] || pinned_recompute(n)) {
+        network_.edge(in(n), sink_, FlowNetwork::infinite);
+        continue;
+      }
+      if (roles_.returned_gradient[n->id()] || pinned_save(n)) network_.edge(out(n), sink_, FlowNetwork::infinite);
+      if (banned_[n->id()]) {
+        network_.edge(source_, in(n), FlowNetwork::infinite);
+      } else if (operations_[n->id()] > 0) {
+        // Cutting this edge stands for recomputing the node.
+        double share = static_cast<double>(operations_[n->id()]) / static_cast<double>(total);
+        network_.edge(source_, in(n), 1 + static_cast<std::int64_t>(share * (activation_byte / 2)));
+      }
+      network_.edge(in(n), out(n), price(n));
+      std::vector<Node*> readers = n->users();
+      std::sort(readers.begin(), readers.end());
+      readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+      for (Node* user : readers)
+        if (!user->is_output()) network_.edge(out(n), in(user), FlowNetwork::infinite);
+    }
+  }
+
+  const char* reason(const Node* n) const {
+    if (pinned_save(n)) return "pinned: save";
+    if (banned_[n->id()]) return banned_[n->id()];
+    if (n->is(Op::getitem())) return "result of an operator that is not recomputed";
+    return "cheaper to save than what it is computed from";
+  }
+
+  Diagnostic contradiction(const std::vector<char>& sink_side) const {
+    Diagnostic d = input_error("partition.pin",
+                               "no partition does what the pins ask for: a value that may not be saved hangs on one "
+                               "that may not be recomputed; drop a pin",
+                               {.graph = joint_.name});
+    for (Node* n : joint_)
+      if (!n->is_output() && banned_[n->id()] && sink_side[in(n)])
+        d.notes.push_back(n->name() + " may not be recomputed: " + banned_[n->id()]);
+    return d;
+  }
+
+  const Graph& joint_;
+  const Roles& roles_;
+  const CutOptions& options_;
+  const Pins& pins_;
+  const std::vector<char>& allowed_;
+  std::vector<CostClass> cost_;
+  std::vector<std::int64_t> bytes_;
+  std::vector<std::int64_t> operations_;
+  std::vector<const char*> banned_;  ///< by id: why the node may not be recomputed; null when it may
+  FlowNetwork network_;
+  int source_ = 0;
+  int sink_ = 0;
+};
+
+}  // namespace
+
+Result<Cut> min_cut(const Graph& joint, const Roles& roles, const CutOptions& options, const Pins& pins,
+                    const std::vector<char>& allowed) {
+  return Cutter(joint, roles, options, pins, allowed).solve();
+}
+
+}  // namespace partita

@@ -1,0 +1,208 @@
+#include "core/partition/partition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/ops/cse.h"
+#include "core/partition/cost.h"
+#include "core/partition/extract.h"
+#include "core/partition/min_cut.h"
+
+namespace partita {
+namespace {
+
+/// A joint graph made ready to be cut.
+struct Problem {
+  std::unique_ptr<Graph> joint;
+  Roles roles;
+  Pins pins;
+  std::size_t merged = 0;
+};
+
+Diagnostic bad_pin(const Graph& joint, const std::string& name, std::string_view why) {
+  return input_error("partition.pin", fmt::format("cannot pin {}: {}", name, why), {.graph = joint.name, .node = name});
+}
+
+/// Pins meant for a getitem hold for the tuple when it comes to recomputing: it is computed whole.
+Status read_pins(Problem& p, const PartitionOptions& options) {
+  p.pins.save.assign(p.joint->id_limit(), 0);
+  p.pins.recompute.assign(p.joint->id_limit(), 0);
+  for (const std::string& name : options.save) {
+    Node* n = p.joint->find(name);
+    if (!n) return bad_pin(*p.joint, name, "the joint graph has no such node");
+    if (p.roles.on_tangents[n->id()]) return bad_pin(*p.joint, name, "it belongs to the backward");
+    if (!n->meta.tensor() && !n->meta.sym()) return bad_pin(*p.joint, name, "it is a tuple; pin its getitems");
+    p.pins.save[n->id()] = 1;
+  }
+  for (const std::string& name : options.recompute) {
+    Node* n = p.joint->find(name);
+    if (!n) return bad_pin(*p.joint, name, "the joint graph has no such node");
+    if (p.roles.on_tangents[n->id()]) return bad_pin(*p.joint, name, "it belongs to the backward");
+    while (n->is(Op::getitem()) && n->args()[0].node()) n = n->args()[0].node();
+    if (n->is_placeholder()) return bad_pin(*p.joint, name, "an input cannot be recomputed");
+    if (cost_class(*n).random) return bad_pin(*p.joint, name, "a random operator would give other values");
+    if (cost_class(*n).side_effect) return bad_pin(*p.joint, name, "an operator with an effect runs once");
+    if (p.pins.save[n->id()]) return bad_pin(*p.joint, name, "it is pinned to be saved and to be recomputed");
+    p.pins.recompute[n->id()] = 1;
+  }
+  return {};
+}
+
+Result<Problem> prepare(const Graph& joint, const PartitionOptions& options, bool merge) {
+  if (!is_joint(joint))
+    return input_error("partition.joint",
+                       fmt::format("graph {} has no tangents_* placeholders, so it is no joint graph", joint.name),
+                       {.graph = joint.name});
+  Problem p;
+  p.joint = joint.clone();
+  p.joint->eliminate_dead([](const Node& n) { return cost_class(n).side_effect; });
+  if (merge) p.merged = merge_common_subexpressions(*p.joint);
+  TRY(p.roles, find_roles(*p.joint, options.forward_outputs));
+  TRY_DO(read_pins(p, options));
+  return p;
+}
+
+/// Where the forward's part of the text ends: before the first node that hangs on a tangent, without the calls right
+/// before it that only the backward reads.
+std::vector<char> written_as_forward(const Problem& p) {
+  std::vector<Node*> prefix;
+  for (Node* n : *p.joint) {
+    if (n->is_placeholder() && !is_tangent(*n)) prefix.push_back(n);
+    if (n->is_placeholder()) continue;
+    if (p.roles.on_tangents[n->id()] || n->is_output()) break;
+    prefix.push_back(n);
+  }
+  std::vector<char> forward(p.joint->id_limit(), 0);
+  for (Node* n : prefix) forward[n->id()] = 1;
+  auto kept_by_forward = [&](Node* n) {
+    // Autograd keeps a result by detaching it right after it was computed.
+    return p.roles.forward(n) || n->op()->name == "aten.detach.default";
+  };
+  for (auto it = prefix.rbegin(); it != prefix.rend() && !kept_by_forward(*it); ++it) forward[(*it)->id()] = 0;
+  return forward;
+}
+
+Result<Partition> default_partition(const Problem& p) {
+  std::vector<char> forward = written_as_forward(p);
+  std::vector<Node*> saved;
+  std::vector<char> taken(p.joint->id_limit(), 0);
+  auto take = [&](Node* n) {
+    if (!taken[n->id()]) saved.push_back(n);
+    taken[n->id()] = 1;
+  };
+  for (Node* n : *p.joint) {
+    if (!forward[n->id()]) continue;
+    if (n->meta.sym()) {
+      take(n);
+      continue;
+    }
+    if (p.pins.recompute[n->id()] || !n->meta.tensor()) continue;
+    std::vector<Node*> later;
+    for (Node* user : n->users())
+      if (!forward[user->id()] && !user->is_output()) later.push_back(user);
+    bool returned = p.roles.returned_gradient[n->id()];
+    // Only its sizes are asked for: save those.
+    if (!returned && std::all_of(later.begin(), later.end(), [](Node* u) { return u->meta.sym() != nullptr; }))
+      for (Node* u : later) take(u);
+    else
+      take(n);
+  }
+  std::vector<const char*> why;
+  for (Node* n : saved)
+    why.push_back(n->is_placeholder() ? "input" : p.pins.save[n->id()] ? "pinned: save" : "read by the backward");
+  return extract(*p.joint, p.roles, saved, why, false);
+}
+
+CutOptions aggressive_cut() {
+  CutOptions o;
+  o.ban_used_far_apart = o.ban_long_fusible_chains = o.ban_materialized_backward = o.ban_not_recomputable = false;
+  return o;
+}
+
+Result<Partition> cut_partition(const Problem& p, const CutOptions& options, const std::vector<char>& allowed) {
+  TRY(Cut cut, min_cut(*p.joint, p.roles, options, p.pins, allowed));
+  return extract(*p.joint, p.roles, cut.saved, cut.why, true);
+}
+
+/// Between nothing kept and the usual cut: lifts the bans on the values that free most bytes for least arithmetic, as
+/// many as needed.
+Result<Partition> budget_partition(const Problem& p, double budget) {
+  TRY(Partition usual, cut_partition(p, {}, {}));
+  std::vector<char> all(p.joint->id_limit(), 1);
+  CutOptions least = aggressive_cut();
+  least.ban_reductions = false;
+  TRY(Partition smallest, cut_partition(p, least, all));
+  if (budget <= 0) return smallest;
+  auto spread = static_cast<double>(usual.activation_bytes - smallest.activation_bytes);
+  auto limit = smallest.activation_bytes + static_cast<std::int64_t>(spread * budget);
+  if (usual.activation_bytes <= limit) return usual;
+  TRY(Cut cut, min_cut(*p.joint, p.roles, aggressive_cut(), p.pins, {}));
+  TRY(Partition cheap, extract(*p.joint, p.roles, cut.saved, cut.why, true));
+  if (cheap.activation_bytes <= limit) return cheap;
+
+  std::vector<Node*> candidates = cut.banned;
+  auto rate = [](Node* n) {
+    return static_cast<double>(operations_of(*n) + 1) / static_cast<double>(bytes_of(*n) + 1);
+  };
+  std::stable_sort(candidates.begin(), candidates.end(), [&](Node* a, Node* b) { return rate(a) < rate(b); });
+  // Bytes fall, nearly always, with the number of bans lifted: bisect for the fewest.
+  std::size_t low = 0, high = candidates.size();
+  Partition best = std::move(smallest);
+  while (low < high) {
+    std::size_t middle = low + (high - low) / 2;
+    std::vector<char> allowed(p.joint->id_limit(), 0);
+    for (std::size_t i = 0; i <= middle; ++i) allowed[candidates[i]->id()] = 1;
+    TRY(Partition attempt, cut_partition(p, aggressive_cut(), allowed));
+    if (attempt.activation_bytes <= limit) {
+      if (attempt.recomputed_operations <= best.recomputed_operations) best = std::move(attempt);
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return best;
+}
+
+Result<Partition> solve(const Problem& p, const PartitionOptions& options) {
+  bool has_backward = false;
+  for (Node* n : *p.joint) has_backward |= !n->is_output() && p.roles.backward(n);
+  if (options.partitioner == Partitioner::Default || !has_backward) return default_partition(p);
+  if (options.memory_budget < 1) return budget_partition(p, options.memory_budget);
+  return cut_partition(p, {}, {});
+}
+
+Status check_budget(const PartitionOptions& options) {
+  if (options.memory_budget >= 0 && options.memory_budget <= 1) return {};
+  return input_error("partition.budget", fmt::format("a memory budget of {} is not between 0 and 1",
+                                                     options.memory_budget));
+}
+
+}  // namespace
+
+bool is_joint(const Graph& graph) {
+  for (Node* n : graph.placeholders())
+    if (is_tangent(*n)) return true;
+  return false;
+}
+
+Result<Partition> partition(const Graph& joint, const PartitionOptions& options) {
+  TRY_DO(check_budget(options));
+  TRY(Problem p, prepare(joint, options, options.partitioner == Partitioner::MinCut));
+  return solve(p, options);
+}
+
+Result<std::vector<BudgetPoint>> budget_curve(const Graph& joint, const PartitionOptions& options, int points) {
+  TRY(Problem p, prepare(joint, options, true));
+  std::vector<BudgetPoint> curve;
+  for (int i = 0; i < points; ++i) {
+    PartitionOptions at = options;
+    at.memory_budget = points > 1 ? static_cast<double>(i) / (points - 1) : 1;
+    TRY(Partition result, solve(p, at));
+    curve.push_back({at.memory_budget, result.activation_bytes, result.recomputed_operations});
+  }
+  return curve;
+}
+
+}  // namespace partita
