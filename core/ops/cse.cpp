@@ -33,8 +33,7 @@ bool writes(const Node& node) {
 
 std::size_t merge_common_subexpressions(Graph& graph) {
   std::unordered_set<const Node*> returned;
-  for (const Arg& a : graph.outputs())
-    for_each_node(a, [&](Node* n) { returned.insert(memory_owner(n)); });
+  for (const Arg& a : graph.outputs()) for_each_node(a, [&](Node* n) { returned.insert(memory_owner(n)); });
 
   std::unordered_map<std::string, Node*> first;
   std::size_t merged = 0;

@@ -52,13 +52,50 @@ std::int64_t sum_results(const Node& node, F f) {
 // Cheap though no pointwise operator: torch._functorch.partitioners' list without what the schema table tells by tag.
 // Reductions are here because a compiler fuses them; the partitioner bans them by their sizes.
 constexpr std::array recomputable_names = {
-    "aten.sum", "aten.mean", "aten.amax", "aten.max", "aten.min", "aten.any", "aten.argmax", "aten.var", "aten.std",
-    "aten.var_mean", "aten.sum_to_size", "aten._grad_sum_to_size", "prims.var", "prims.sum",
-    "prims.prepare_softmax_online", "aten.clone", "aten._to_copy", "aten.to", "aten.type_as", "aten.lift_fresh_copy",
-    "prims.convert_element_type", "prims.div", "aten.full", "aten.full_like", "aten.zeros", "aten.zeros_like",
-    "aten.ones", "aten.new_zeros", "aten.empty", "aten.empty_like", "aten.scalar_tensor", "aten.arange", "prims.iota",
-    "aten.triu", "aten.index", "aten.gather", "aten._unsafe_view", "aten.reshape", "aten.broadcast_tensors",
-    "aten.lerp", "aten.where", "aten.pow", "prims.broadcast_in_dim", "prims._low_memory_max_pool_offsets_to_indices",
+    "aten.sum",
+    "aten.mean",
+    "aten.amax",
+    "aten.max",
+    "aten.min",
+    "aten.any",
+    "aten.argmax",
+    "aten.var",
+    "aten.std",
+    "aten.var_mean",
+    "aten.sum_to_size",
+    "aten._grad_sum_to_size",
+    "prims.var",
+    "prims.sum",
+    "prims.prepare_softmax_online",
+    "aten.clone",
+    "aten._to_copy",
+    "aten.to",
+    "aten.type_as",
+    "aten.lift_fresh_copy",
+    "prims.convert_element_type",
+    "prims.div",
+    "aten.full",
+    "aten.full_like",
+    "aten.zeros",
+    "aten.zeros_like",
+    "aten.ones",
+    "aten.new_zeros",
+    "aten.empty",
+    "aten.empty_like",
+    "aten.scalar_tensor",
+    "aten.arange",
+    "prims.iota",
+    "aten.triu",
+    "aten.index",
+    "aten.gather",
+    "aten._unsafe_view",
+    "aten.reshape",
+    "aten.broadcast_tensors",
+    "aten.lerp",
+    "aten.where",
+    "aten.pow",
+    "prims.broadcast_in_dim",
+    "prims._low_memory_max_pool_offsets_to_indices",
 };
 
 std::string_view base_name(const Op& op) {
@@ -118,9 +155,8 @@ struct Product {
   std::size_t k_first;  ///< sizes from this one on are summed over, counted from the end
 };
 constexpr std::array products = {
-    Product{"aten.mm", 0, 1},   Product{"aten.bmm", 0, 1},     Product{"aten.addmm", 1, 1},
-    Product{"aten.mv", 0, 1},   Product{"aten.baddbmm", 1, 1}, Product{"aten.dot", 0, 1},
-    Product{"aten.addmv", 1, 1},
+    Product{"aten.mm", 0, 1},      Product{"aten.bmm", 0, 1}, Product{"aten.addmm", 1, 1}, Product{"aten.mv", 0, 1},
+    Product{"aten.baddbmm", 1, 1}, Product{"aten.dot", 0, 1}, Product{"aten.addmv", 1, 1},
 };
 
 const TensorMeta* argument_tensor(const Node& node, std::size_t i) {

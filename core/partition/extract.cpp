@@ -1,11 +1,11 @@
 #include "core/partition/extract.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <unordered_set>
+
+#include <fmt/format.h>
 
 #include "core/partition/cost.h"
 
@@ -66,8 +66,8 @@ Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Nod
   return graph;
 }
 
-/// Puts recomputed calls just before the backward call that needs them, as the autograd engine would reach them, so that
-/// their results do not live long.
+/// Puts recomputed calls just before the backward call that needs them, as the autograd engine would reach them, so
+/// that their results do not live long.
 void bring_near_use(Graph& backward) {
   std::vector<int> order(backward.id_limit(), 0);
   int count = 0;
@@ -153,8 +153,7 @@ Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vec
   };
   // Effects that hang on no tangent belong to the forward.
   std::vector<char> forward_effect(joint.id_limit(), 0), nothing(joint.id_limit(), 0);
-  for (Node* n : joint)
-    forward_effect[n->id()] = cost_class(*n).side_effect && !roles.on_tangents[n->id()];
+  for (Node* n : joint) forward_effect[n->id()] = cost_class(*n).side_effect && !roles.on_tangents[n->id()];
   std::vector<char> backward_part(roles.on_tangents);
 
   TRY(auto trial, cut_out(joint, joined({numbers, tensors, roles.tangents}), roles.gradients, forward_effect));

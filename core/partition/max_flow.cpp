@@ -1,8 +1,13 @@
 #include "core/partition/max_flow.h"
 
 #include <algorithm>
+
+// GCC 12 takes Boost's optional edge iterators for uninitialised.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/boykov_kolmogorov_max_flow.hpp>
+#pragma GCC diagnostic pop
 
 namespace partita {
 namespace {
@@ -33,9 +38,8 @@ std::vector<char> FlowNetwork::min_cut(int source, int sink, std::int64_t& value
   }
   value = boost::boykov_kolmogorov_max_flow(
       network, boost::get(&Link::capacity, network), boost::get(&Link::residual, network),
-      boost::get(&Link::reverse, network), boost::get(&Place::predecessor, network),
-      boost::get(&Place::color, network), boost::get(&Place::distance, network),
-      boost::get(boost::vertex_index, network), source, sink);
+      boost::get(&Link::reverse, network), boost::get(&Place::predecessor, network), boost::get(&Place::color, network),
+      boost::get(&Place::distance, network), boost::get(boost::vertex_index, network), source, sink);
 
   // Who still reaches the sink: backwards along edges with capacity left.
   std::vector<char> sink_side(static_cast<std::size_t>(vertices_), 0);

@@ -113,7 +113,8 @@ class Cutter {
   void find_bans() {
     for (Node* n : joint_) {
       if (n->is_output() || roles_.backward(n)) continue;
-      if (n->is_placeholder()) ban(n, "input");
+      if (n->is_placeholder())
+        ban(n, "input");
       else if (roles_.forward(n))
         if (const char* why = ban_reason(n)) ban(n, why);
     }
@@ -141,8 +142,10 @@ class Cutter {
       fused.pop();
       for (const Node* user : n->users()) {
         if (!roles_.forward(user) || order(user) > last) continue;
-        if (!fusible(n, user)) unfusible = std::min(unfusible, order(user));
-        else if (seen.insert(user).second) fused.emplace(order(user), user);
+        if (!fusible(n, user))
+          unfusible = std::min(unfusible, order(user));
+        else if (seen.insert(user).second)
+          fused.emplace(order(user), user);
       }
     }
     return unfusible;

@@ -24,15 +24,15 @@ struct Pins {
 };
 
 struct Cut {
-  std::vector<Node*> saved;       ///< in graph order
-  std::vector<const char*> why;   ///< for each saved value
-  std::vector<Node*> banned;      ///< what may not be recomputed, in graph order
+  std::vector<Node*> saved;      ///< in graph order
+  std::vector<const char*> why;  ///< for each saved value
+  std::vector<Node*> banned;     ///< what may not be recomputed, in graph order
 };
 
-/// The set of values of least bytes, of least recomputed arithmetic among those, that cuts the backward off from what it
-/// may not compute itself. Inputs count next to nothing, since the caller holds them anyway; views of them and views that
-/// are as large as what they view are never saved. `allowed` (by id; may be empty) lifts the bans on a node.
-/// Error partition.pin when the pins contradict each other.
+/// The set of values of least bytes, of least recomputed arithmetic among those, that cuts the backward off from what
+/// it may not compute itself. Inputs count next to nothing, since the caller holds them anyway; views of them and views
+/// that are as large as what they view are never saved. `allowed` (by id; may be empty) lifts the bans on a node. Error
+/// partition.pin when the pins contradict each other.
 Result<Cut> min_cut(const Graph& joint, const Roles& roles, const CutOptions& options, const Pins& pins,
                     const std::vector<char>& allowed);
 

@@ -1,9 +1,9 @@
 #include "core/partition/partition.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
+
+#include <fmt/format.h>
 
 #include "core/ops/cse.h"
 #include "core/partition/cost.h"
@@ -175,8 +175,8 @@ Result<Partition> solve(const Problem& p, const PartitionOptions& options) {
 
 Status check_budget(const PartitionOptions& options) {
   if (options.memory_budget >= 0 && options.memory_budget <= 1) return {};
-  return input_error("partition.budget", fmt::format("a memory budget of {} is not between 0 and 1",
-                                                     options.memory_budget));
+  return input_error("partition.budget",
+                     fmt::format("a memory budget of {} is not between 0 and 1", options.memory_budget));
 }
 
 }  // namespace

@@ -31,8 +31,10 @@ Result<Roles> find_roles(const Graph& joint, std::optional<std::size_t> forward_
                        {.graph = joint.name});
   }
   if (forward_count > outputs.size())
-    return input_error("partition.joint", fmt::format("graph {} has {} outputs, fewer than {} forward outputs",
-                                                      joint.name, outputs.size(), forward_count), {.graph = joint.name});
+    return input_error("partition.joint",
+                       fmt::format("graph {} has {} outputs, fewer than {} forward outputs", joint.name, outputs.size(),
+                                   forward_count),
+                       {.graph = joint.name});
   r.forward_outputs.assign(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(forward_count));
   r.gradients.assign(outputs.begin() + static_cast<std::ptrdiff_t>(forward_count), outputs.end());
 
@@ -49,8 +51,10 @@ Result<Roles> find_roles(const Graph& joint, std::optional<std::size_t> forward_
   for (const Arg& a : r.forward_outputs) {
     Node* n = a.node();
     if (n && r.on_tangents[n->id()])
-      return input_error("partition.joint", fmt::format("forward output {} hangs on a tangent; is the number of forward "
-                                                        "outputs ({}) right?", n->name(), forward_count),
+      return input_error("partition.joint",
+                         fmt::format("forward output {} hangs on a tangent; is the number of forward "
+                                     "outputs ({}) right?",
+                                     n->name(), forward_count),
                          {.graph = joint.name, .node = n->name()});
     if (n) r.needed_by_forward[n->id()] = 1;
   }

@@ -9,7 +9,7 @@ namespace partita {
 
 /// Which part of a joint graph a node belongs to; vectors are indexed by Node::id.
 struct Roles {
-  std::vector<Node*> primals;   ///< placeholders that are no tangents, in order
+  std::vector<Node*> primals;  ///< placeholders that are no tangents, in order
   std::vector<Node*> tangents;
   std::vector<Arg> forward_outputs;
   std::vector<Arg> gradients;
