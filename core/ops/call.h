@@ -1,6 +1,7 @@
 #pragma once
 // What record functions (fake, eval, decompose, derivative) are handed. They report failure by fail(); the entrances in
 // ops/record.h turn that into a Result, so no record function returns one.
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -126,6 +127,9 @@ class GradCall : public FakeCall {
   std::vector<Node*> results;   ///< its outputs as nodes: itself, or getitems (made when missing)
   std::vector<Node*> grads;     ///< gradient of each output; null when none flows
   std::vector<bool> wants;      ///< per schema argument: is a gradient asked for
+
+  /// Gradients of the items of Tensor[] arguments, by argument position; a gradient function fills it (cat, stack).
+  std::map<int, std::vector<Node*>> list_grads = {};
 
   bool want(std::string_view name) const;
 };

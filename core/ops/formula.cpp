@@ -26,6 +26,7 @@ std::vector<Node*> result_nodes(Node& node) {
 Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes) {
   const TensorMeta& t = Builder::tensor(grad);
   if (t.sizes == sizes) return grad;
+  if (sizes.empty()) return build.call("aten.sum.default", {grad});
   std::size_t leading = t.dim() - sizes.size();
   std::vector<Arg> dims;
   for (std::size_t d = 0; d < t.dim(); ++d)
@@ -60,10 +61,6 @@ std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradC
     auto i = static_cast<std::size_t>(call.schema.index_of(d.input));
     Node* gradient = call.build.expression(d.formula, names).node();
     if (!gradient) fail(fmt::format("{}: the formula for '{}' gives no tensor", call.schema.name, d.input));
-    const TensorMeta& target = Builder::tensor(call.args[i]);
-    gradient = sum_to_size(call.build, gradient, target.sizes);
-    if (Builder::tensor(gradient).dtype != target.dtype)
-      gradient = call.build.call("aten._to_copy.default", {gradient}, {{"dtype", Arg(target.dtype)}});
     out[i] = gradient;
   }
   return out;

@@ -5,7 +5,7 @@ namespace partita {
 
 /// A node's outputs as nodes: itself, or its getitems in order, made right after it where missing.
 std::vector<Node*> result_nodes(Node& node);
-/// Gradients of the wanted arguments by their formulas, each brought to its argument's shape and dtype.
+/// Gradients of the wanted arguments by their formulas.
 std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradCall& call);
 /// torch.Tensor.sum_to_size as autograd traces it: sum over broadcast dims, then view.
 Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes);

@@ -162,14 +162,24 @@ Result<Arg> decompose(Node& node, bool for_compiler) {
   return guarded<Arg>(&node, [&]() -> Arg { return function(call); });
 }
 
-Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector<Node*> grads, std::vector<bool> wants) {
+Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector<Node*> grads, std::vector<bool> wants,
+                                         std::map<int, std::vector<Node*>>* lists) {
   const OpRecord* record = find_record(node.op());
   if (!record) return unknown(node.op(), "derivative", &node);
   if (!record->gradient && record->derivative.empty()) return unknown(node.op(), "derivative", &node);
   TRY(Args bound, bind_arguments(*record->schema, node.args(), node.kwargs()));
   return guarded<std::vector<Node*>>(&node, [&]() -> std::vector<Node*> {
     GradCall call(*record->schema, std::move(bound), build, &node, result_nodes(node), std::move(grads), std::move(wants));
-    return record->gradient ? record->gradient(call) : apply_formulas(record->derivative, call);
+    std::vector<Node*> out = record->gradient ? record->gradient(call) : apply_formulas(record->derivative, call);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (!out[i]) continue;
+      const TensorMeta& target = Builder::tensor(call.args[i]);
+      out[i] = sum_to_size(build, out[i], target.sizes);
+      if (Builder::tensor(out[i]).dtype != target.dtype)
+        out[i] = build.call("aten._to_copy.default", {out[i]}, {{"dtype", Arg(target.dtype)}});
+    }
+    if (lists) *lists = std::move(call.list_grads);
+    return out;
   });
 }
 

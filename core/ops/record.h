@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -81,7 +82,9 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
                        int threads = 1, const Node* node = nullptr);
 /// Decomposes `node` (calls `decompose`, or compile_decompose if asked) before it; does not erase it.
 Result<Arg> decompose(Node& node, bool for_compiler = false);
-/// Gradient nodes for the arguments in `wants`, per schema argument.
-Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector<Node*> grads, std::vector<bool> wants);
+/// Gradient nodes for the arguments in `wants`, per schema argument, each brought to its argument's sizes and dtype as
+/// the autograd engine does once the formulas are through. Those of Tensor[] arguments come in `lists`, by position.
+Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector<Node*> grads, std::vector<bool> wants,
+                                         std::map<int, std::vector<Node*>>* lists = nullptr);
 
 }  // namespace partita
