@@ -1,0 +1,85 @@
+#include "core/ops/rules.h"
+
+#include <algorithm>
+
+#include "core/ops/schema.h"
+
+namespace partita {
+namespace {
+
+class Rules {
+ public:
+  Rules(const Graph& graph, std::vector<Diagnostic>& found) : graph_(graph), found_(found) {}
+
+  void aten() {
+    for (Node* node : graph_) {
+      if (!node->op()->is_call()) continue;
+      bool known = node->op()->kind == OpKind::Torch ? find_schema(node->op()) || node->op()->name.starts_with("higher_order.")
+                                                     : is_size_arithmetic(*node);
+      if (!known) report(*node, "calls " + node->op()->name + ", which is no ATen operator");
+      if (!node->meta.known() && !returns_nothing(*node) && !node->op()->name.starts_with("higher_order."))
+        report(*node, "has no meta");
+    }
+  }
+
+  void functional() {
+    for (Node* node : graph_) {
+      const Schema* schema = find_schema(node->op());
+      if (!schema || !schema->is_mutable) continue;
+      if (!is_epilogue(*node)) report(*node, node->op()->name + " writes to its argument");
+    }
+  }
+
+  void joint() {
+    bool tangents = false;
+    for (Node* node : graph_.placeholders()) {
+      bool tangent = node->name().starts_with("tangents_");
+      if (!tangent && !node->name().starts_with("primals_")) report(*node, "an input of a joint graph is named primals_N or tangents_N");
+      if (tangents && !tangent) report(*node, "a primal after a tangent");
+      tangents |= tangent;
+    }
+  }
+
+ private:
+  void report(const Node& node, std::string what) {
+    Diagnostic d{Fault::Internal, "ops.rules", std::move(what)};
+    d.where = {.graph = graph_.name, .node = node.name()};
+    found_.push_back(std::move(d));
+  }
+
+  static bool is_size_arithmetic(const Node& node) {
+    if (node.is(Op::getitem())) return true;
+    std::vector<Node*> inputs = node.inputs();
+    return std::all_of(inputs.begin(), inputs.end(), [](Node* n) { return n->meta.sym(); });
+  }
+
+  static bool returns_nothing(const Node& node) {
+    const Schema* schema = find_schema(node.op());
+    return schema && schema->returns.empty();
+  }
+
+  /// copy_ onto a placeholder with only the output, or nothing, reading it.
+  static bool is_epilogue(const Node& node) {
+    if (node.op()->name != "aten.copy_.default") return false;
+    Node* target = node.args().empty() ? nullptr : node.args()[0].node();
+    const auto& users = node.users();
+    return target && target->is_placeholder() && std::all_of(users.begin(), users.end(), [](Node* u) { return u->is_output(); });
+  }
+
+  const Graph& graph_;
+  std::vector<Diagnostic>& found_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> verify(const Graph& graph, Stage stage) {
+  std::vector<Diagnostic> found = verify(graph);
+  if (!found.empty()) return found;
+  Rules rules(graph, found);
+  if (stage >= Stage::Aten) rules.aten();
+  if (stage >= Stage::Functional) rules.functional();
+  if (stage >= Stage::Joint) rules.joint();
+  return found;
+}
+
+}  // namespace partita

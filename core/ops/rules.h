@@ -1,0 +1,17 @@
+#pragma once
+#include "core/ir/verify.h"
+
+namespace partita {
+
+/// How far a graph has come; each stage keeps the rules of those before it.
+enum class Stage : unsigned char {
+  Any,         ///< verify(): structure only
+  Aten,        ///< every call has a schema, or is getitem or arithmetic on symbolic integers; all metas known
+  Functional,  ///< nothing writes, but for a copy_ epilogue onto placeholders
+  Joint,       ///< placeholders primals_* then tangents_*
+};
+
+/// Structure, then the rules of the stage. Collects every violation; a pass may not leave one behind.
+std::vector<Diagnostic> verify(const Graph& graph, Stage stage);
+
+}  // namespace partita
