@@ -1,7 +1,11 @@
-#include "core/ops/families.h"
+#include "core/ops/families/loss.h"
 
 namespace partita {
 
-void register_loss(OpTable&) {}
+void register_loss(OpTable& t) {
+  register_pointwise_losses(t);
+  register_nll_loss(t);
+  register_loss_composites(t);
+}
 
 }  // namespace partita

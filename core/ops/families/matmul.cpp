@@ -1,7 +1,407 @@
-#include "core/ops/families.h"
+// Matrix products: mm, bmm, dot, mv and their sums with a third operand.
+#include "core/ops/families/matmul_composites.h"
+
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/gemm.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+#include "core/ops/record.h"
 
 namespace partita {
 
-void register_matmul(OpTable&) {}
+namespace {
+
+using namespace kernels;
+
+void check_dtypes(const TensorMeta& a, const TensorMeta& b) {
+  if (a.dtype != b.dtype)
+    fail("expected m1 and m2 to have the same dtype, but got: " + std::string(torch_name(a.dtype)) +
+         " != " + std::string(torch_name(b.dtype)));
+}
+
+std::string shape(const TensorMeta& t) {
+  std::string text;
+  for (SymExpr s : t.sizes) text += (text.empty() ? "" : "x") + s.str();
+  return text;
+}
+
+SymList product_sizes(FakeCall& c, std::string_view left, std::string_view right) {
+  const TensorMeta &a = c.tensor(left), &b = c.tensor(right);
+  if (a.dim() != 2 || b.dim() != 2)
+    fail(std::string(left) + " and " + std::string(right) + " must be matrices, got " + std::to_string(a.dim()) +
+         "-D and " + std::to_string(b.dim()) + "-D tensors");
+  check_dtypes(a, b);
+  if (!c.test(sym_eq(a.sizes[1], b.sizes[0]), "mm reduction dim"))
+    fail("mat1 and mat2 shapes cannot be multiplied (" + shape(a) + " and " + shape(b) + ")");
+  return {a.sizes[0], b.sizes[1]};
+}
+
+SymList batch_product_sizes(FakeCall& c, std::string_view left, std::string_view right) {
+  const TensorMeta &a = c.tensor(left), &b = c.tensor(right);
+  if (a.dim() != 3) fail("batch1 must be a 3D tensor");
+  if (b.dim() != 3) fail("batch2 must be a 3D tensor");
+  check_dtypes(a, b);
+  if (!c.test(sym_eq(a.sizes[0], b.sizes[0]), "bmm batch") || !c.test(sym_eq(a.sizes[2], b.sizes[1]), "bmm reduction dim"))
+    fail("Expected size for first two dimensions of batch2 tensor to be: [" + a.sizes[0].str() + ", " +
+         a.sizes[2].str() + "] but got: [" + b.sizes[0].str() + ", " + b.sizes[1].str() + "].");
+  return {a.sizes[0], a.sizes[1], b.sizes[2]};
+}
+
+/// The addend of addmm and its kin must be expandable to the result.
+void check_expandable(FakeCall& c, const SymList& sizes) {
+  const TensorMeta& self = c.tensor("self");
+  if (self.dim() > sizes.size()) fail("expand(" + shape(self) + "): the number of sizes provided is too small");
+  std::size_t lead = sizes.size() - self.dim();
+  for (std::size_t i = 0; i < self.dim(); ++i)
+    if (!self.sizes[i].is(1) && !c.test(sym_eq(self.sizes[i], sizes[lead + i]), "addend expands"))
+      fail("The expanded size of the tensor (" + sizes[lead + i].str() + ") must match the existing size (" +
+           self.sizes[i].str() + ") at non-singleton dimension " + std::to_string(lead + i));
+}
+
+Meta fake_mm(FakeCall& c) { return new_like(c.tensor("self"), product_sizes(c, "self", "mat2")); }
+Meta fake_bmm(FakeCall& c) { return new_like(c.tensor("self"), batch_product_sizes(c, "self", "mat2")); }
+
+Meta fake_addmm(FakeCall& c) {
+  SymList sizes = product_sizes(c, "mat1", "mat2");
+  check_expandable(c, sizes);
+  return new_like(c.tensor("mat1"), sizes);
+}
+
+Meta fake_baddbmm(FakeCall& c) {
+  SymList sizes = batch_product_sizes(c, "batch1", "batch2");
+  check_expandable(c, sizes);
+  return new_like(c.tensor("batch1"), sizes);
+}
+
+Meta fake_addbmm(FakeCall& c) {
+  SymList sizes = batch_product_sizes(c, "batch1", "batch2");
+  sizes.erase(sizes.begin());
+  check_expandable(c, sizes);
+  return new_like(c.tensor("batch1"), sizes);
+}
+
+template <const char* left, const char* right>
+Meta fake_inner(FakeCall& c) {
+  const TensorMeta &a = c.tensor(left), &b = c.tensor(right);
+  if (a.dim() != 1 || b.dim() != 1)
+    fail("1D tensors expected, but got " + std::to_string(a.dim()) + "D and " + std::to_string(b.dim()) + "D tensors");
+  check_dtypes(a, b);
+  if (!c.test(sym_eq(a.sizes[0], b.sizes[0]), "dot"))
+    fail("inconsistent tensor size, expected tensor [" + a.sizes[0].str() + "] and src [" + b.sizes[0].str() +
+         "] to have the same number of elements");
+  return new_like(a, {});
+}
+
+SymList matrix_vector_sizes(FakeCall& c, std::string_view matrix) {
+  const TensorMeta &a = c.tensor(matrix), &x = c.tensor("vec");
+  if (a.dim() != 2 || x.dim() != 1) fail("vector + matrix @ vector expected, got " + shape(a) + " and " + shape(x));
+  check_dtypes(a, x);
+  if (!c.test(sym_eq(a.sizes[1], x.sizes[0]), "mv"))
+    fail("size mismatch, got input (" + a.sizes[0].str() + "), mat (" + shape(a) + "), vec (" + shape(x) + ")");
+  return {a.sizes[0]};
+}
+
+Meta fake_mv(FakeCall& c) { return new_like(c.tensor("self"), matrix_vector_sizes(c, "self")); }
+
+Meta fake_addmv(FakeCall& c) {
+  SymList sizes = matrix_vector_sizes(c, "mat");
+  check_expandable(c, sizes);
+  return new_like(c.tensor("mat"), sizes);
+}
+
+Meta fake_addr(FakeCall& c) {
+  const TensorMeta &x = c.tensor("vec1"), &y = c.tensor("vec2");
+  if (x.dim() != 1 || y.dim() != 1) fail("addr: Expected 1-D argument vec1 and vec2");
+  SymList sizes = {x.sizes[0], y.sizes[0]};
+  check_expandable(c, sizes);
+  TensorMeta meta = new_like(x, sizes);
+  meta.dtype = promote(c.tensor("self").dtype, promote(x.dtype, y.dtype));
+  return meta;
+}
+
+/// The matrix of batch entry `i` (of the tensor itself when it has two dimensions).
+template <class T>
+MatrixView<T> matrix(const Tensor& t, std::int64_t i = 0) {
+  std::size_t d = t.sizes.size();
+  const T* data = t.as<T>() + (d == 3 ? i * t.strides[0] : 0);
+  return {data, t.strides[d - 2], t.strides[d - 1]};
+}
+
+/// A strided operand in the dtype of the computation, copied only when its dtype differs.
+Tensor operand(const Tensor& t, DType dtype) { return t.dtype == dtype ? t : load(t, dtype); }
+
+/// Row-major a @ b in the compute dtype, for matrices and for batches of them.
+Tensor multiply(const Tensor& left, const Tensor& right) {
+  DType dtype = arithmetic_dtype(left.dtype);
+  Tensor a = operand(left, dtype), b = operand(right, dtype);
+  std::size_t d = a.sizes.size();
+  std::int64_t batch = d == 3 ? a.sizes[0] : 1, m = a.sizes[d - 2], k = a.sizes[d - 1], n = b.sizes[d - 1];
+  Tensor out = empty(dtype, d == 3 ? Sizes{batch, m, n} : Sizes{m, n});
+  dispatch_compute(dtype, "addmm_impl_cpu_", [&]<class T>() {
+    for (std::int64_t i = 0; i < batch; ++i) gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<T>() + i * m * n, n);
+  });
+  return out;
+}
+
+template <class T>
+T as(const Number& n) {
+  if constexpr (std::is_same_v<T, std::int64_t>) return as_int(n);
+  else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(as_double(n));
+  else {
+    const auto* z = std::get_if<std::complex<double>>(&n);
+    return z ? T(*z) : T(static_cast<typename T::value_type>(as_double(n)));
+  }
+}
+
+/// product = beta * self + alpha * product; self is expanded, and not read when beta is 0 (its NaNs do not count).
+void add_scaled(const EvalCall& c, Tensor& product) {
+  DType dtype = product.dtype;
+  Number beta = c.number("beta"), alpha = c.number("alpha");
+  bool use_self = beta.index() == 3 || as_double(beta) != 0;
+  Tensor self = load(c.tensor("self"), dtype);
+  std::size_t lead = product.sizes.size() - self.sizes.size();
+  Sizes strides(product.sizes.size(), 0);
+  for (std::size_t i = 0; i < self.sizes.size(); ++i) strides[lead + i] = self.sizes[i] == 1 ? 0 : self.strides[i];
+  Tensor addend = unwrap(self.view_as(product.sizes, strides, self.offset).contiguous());
+  dispatch_compute(dtype, "addmm_impl_cpu_", [&]<class T>() {
+    T *out = product.as<T>(), *in = addend.as<T>(), a = as<T>(alpha), b = as<T>(beta);
+    for (std::int64_t i = 0, n = product.numel(); i < n; ++i) out[i] = use_self ? b * in[i] + a * out[i] : a * out[i];
+  });
+}
+
+Value store(const EvalCall& c, Meta (*fake)(FakeCall&), const Tensor& result) {
+  Tensor out = allocate(c, fake);
+  if (out.dtype == result.dtype && out.is_contiguous()) return result.view_as(out.sizes, out.strides, result.offset);
+  out.copy_from(result.view_as(out.sizes, row_major_strides(out.sizes), result.offset));
+  return out;
+}
+
+Value eval_mm(EvalCall& c) { return store(c, fake_mm, multiply(c.tensor("self"), c.tensor("mat2"))); }
+Value eval_bmm(EvalCall& c) { return store(c, fake_bmm, multiply(c.tensor("self"), c.tensor("mat2"))); }
+
+Value eval_addmm(EvalCall& c) {
+  Tensor product = multiply(c.tensor("mat1"), c.tensor("mat2"));
+  add_scaled(c, product);
+  return store(c, fake_addmm, product);
+}
+
+Value eval_baddbmm(EvalCall& c) {
+  Tensor product = multiply(c.tensor("batch1"), c.tensor("batch2"));
+  add_scaled(c, product);
+  return store(c, fake_baddbmm, product);
+}
+
+Value eval_addbmm(EvalCall& c) {
+  const Tensor &left = c.tensor("batch1"), &right = c.tensor("batch2");
+  DType dtype = arithmetic_dtype(left.dtype);
+  Tensor a = operand(left, dtype), b = operand(right, dtype);
+  std::int64_t batch = a.sizes[0], m = a.sizes[1], k = a.sizes[2], n = b.sizes[2];
+  Tensor sum = zeros(dtype, {m, n});
+  dispatch_compute(dtype, "addbmm", [&]<class T>() {
+    for (std::int64_t i = 0; i < batch; ++i) gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), sum.as<T>(), n, true);
+  });
+  add_scaled(c, sum);
+  return store(c, fake_addbmm, sum);
+}
+
+/// A vector as a matrix of one row or column.
+Tensor as_row(const Tensor& v) { return v.view_as({1, v.sizes[0]}, {0, v.strides[0]}, v.offset); }
+Tensor as_column(const Tensor& v) { return v.view_as({v.sizes[0], 1}, {v.strides[0], 0}, v.offset); }
+
+constexpr char self_name[] = "self", tensor_name[] = "tensor", other_name[] = "other";
+
+Value eval_dot(EvalCall& c) {
+  return store(c, fake_inner<self_name, tensor_name>, multiply(as_row(c.tensor("self")), as_column(c.tensor("tensor"))));
+}
+
+Value eval_vdot(EvalCall& c) {
+  Tensor a = unwrap(c.tensor("self").clone());
+  if (is_complex(a.dtype))
+    dispatch_compute(a.dtype, "vdot", [&]<class T>() {
+      if constexpr (!std::is_arithmetic_v<T>)
+        for (std::int64_t i = 0; i < a.numel(); ++i) a.as<T>()[i] = std::conj(a.as<T>()[i]);
+    });
+  return store(c, fake_inner<self_name, other_name>, multiply(as_row(a), as_column(c.tensor("other"))));
+}
+
+Value eval_mv(EvalCall& c) { return store(c, fake_mv, multiply(c.tensor("self"), as_column(c.tensor("vec")))); }
+
+Value eval_addmv(EvalCall& c) {
+  Tensor product = multiply(c.tensor("mat"), as_column(c.tensor("vec")));
+  product = product.view_as({product.sizes[0]}, {1}, product.offset);
+  add_scaled(c, product);
+  return store(c, fake_addmv, product);
+}
+
+Value eval_addr(EvalCall& c) {
+  DType dtype = arithmetic_dtype(promote(c.tensor("self").dtype, promote(c.tensor("vec1").dtype, c.tensor("vec2").dtype)));
+  Tensor product = multiply(as_column(load(c.tensor("vec1"), dtype)), as_row(load(c.tensor("vec2"), dtype)));
+  add_scaled(c, product);
+  return store(c, fake_addr, product);
+}
+
+bool column_major(const TensorMeta& t) { return t.strides[0].is(1) && t.strides[1] == t.sizes[0]; }
+
+Node* t(Builder& b, Node* x) { return b.call("aten.t.default", {x}); }
+Node* mm(Builder& b, Node* x, Node* y) { return b.call("aten.mm.default", {x, y}); }
+
+/// The gradients of a product of matrices have the layout of the operands, as in PyTorch.
+Node* left_gradient(GradCall& c, std::string_view left, std::string_view right, const Arg& alpha) {
+  Builder& b = c.build;
+  Node* grad = c.grads[0];
+  Node* mat2 = tensor_node(c, right);
+  Node* result;
+  if (column_major(c.tensor(left))) result = t(b, mm(b, conj_if_complex(b, mat2), t(b, grad)));
+  else {
+    Node* transposed = conj_if_complex(b, t(b, mat2));
+    result = mm(b, grad, transposed);
+  }
+  return multiply_unless_one(b, result, alpha);
+}
+
+Node* right_gradient(GradCall& c, std::string_view left, std::string_view right, const Arg& alpha) {
+  Builder& b = c.build;
+  Node* grad = c.grads[0];
+  Node* mat1 = tensor_node(c, left);
+  Node* result;
+  if (column_major(c.tensor(right))) {
+    Node* transposed = t(b, grad);
+    result = t(b, mm(b, transposed, conj_if_complex(b, mat1)));
+  } else {
+    result = mm(b, conj_if_complex(b, t(b, mat1)), grad);
+  }
+  return multiply_unless_one(b, result, alpha);
+}
+
+// Gradient nodes come in PyTorch's order: by argument name, as its generated code has them.
+std::vector<Node*> grad_mm(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.want("mat2")) slots["mat2"] = right_gradient(c, "self", "mat2", 1);
+  if (c.want("self")) slots["self"] = left_gradient(c, "self", "mat2", 1);
+  return slots;
+}
+
+std::vector<Node*> grad_addmm(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.want("mat1")) slots["mat1"] = left_gradient(c, "mat1", "mat2", c.arg("alpha"));
+  if (c.want("mat2")) slots["mat2"] = right_gradient(c, "mat1", "mat2", c.arg("alpha"));
+  if (c.want("self")) slots["self"] = multiply_unless_one(c.build, c.grads[0], c.arg("beta"));
+  return slots;
+}
+
+Node* adjoint(GradCall& c, std::string_view name) {
+  return conj_if_complex(c.build, c.build.call("aten.transpose.int", {tensor_node(c, name), 1, 2}));
+}
+
+/// Batches: left = grad @ right^H, right = left^H @ grad.
+Node* batch_left_gradient(GradCall& c, std::string_view right, Node* grad, const Arg& alpha) {
+  return multiply_unless_one(c.build, c.build.call("aten.bmm.default", {grad, adjoint(c, right)}), alpha);
+}
+Node* batch_right_gradient(GradCall& c, std::string_view left, Node* grad, const Arg& alpha) {
+  return multiply_unless_one(c.build, c.build.call("aten.bmm.default", {adjoint(c, left), grad}), alpha);
+}
+
+std::vector<Node*> grad_bmm(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.want("mat2")) slots["mat2"] = batch_right_gradient(c, "self", c.grads[0], 1);
+  if (c.want("self")) slots["self"] = batch_left_gradient(c, "mat2", c.grads[0], 1);
+  return slots;
+}
+
+std::vector<Node*> grad_baddbmm(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.want("batch1")) slots["batch1"] = batch_left_gradient(c, "batch2", c.grads[0], c.arg("alpha"));
+  if (c.want("batch2")) slots["batch2"] = batch_right_gradient(c, "batch1", c.grads[0], c.arg("alpha"));
+  if (c.want("self")) slots["self"] = multiply_unless_one(c.build, c.grads[0], c.arg("beta"));
+  return slots;
+}
+
+std::vector<Node*> grad_addbmm(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  const TensorMeta &left = c.tensor("batch1"), &right = c.tensor("batch2");
+  Node* grad = b.call("aten.unsqueeze.default", {c.grads[0], 0});
+  grad = b.call("aten.expand.default", {grad, b.sizes({left.sizes[0], left.sizes[1], right.sizes[2]})});
+  if (c.want("batch1")) slots["batch1"] = batch_left_gradient(c, "batch2", grad, c.arg("alpha"));
+  if (c.want("batch2")) slots["batch2"] = batch_right_gradient(c, "batch1", grad, c.arg("alpha"));
+  if (c.want("self")) slots["self"] = multiply_unless_one(b, c.grads[0], c.arg("beta"));
+  return slots;
+}
+
+Node* outer(Builder& b, Node* x, Node* y) {
+  Node* column = b.call("aten.view.default", {x, b.sizes({b.tensor(x).sizes[0], 1})});
+  return b.call("aten.mul.Tensor", {column, y});
+}
+
+std::vector<Node*> matrix_vector_gradients(GradCall& c, std::string_view matrix, const Arg& alpha) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  if (c.want(matrix))
+    slots[matrix] =
+        multiply_unless_one(b, outer(b, c.grads[0], conj_if_complex(b, tensor_node(c, "vec"))), alpha);
+  if (c.want("vec")) {
+    Node* adjoint = t(b, conj_if_complex(b, tensor_node(c, matrix)));
+    slots["vec"] = multiply_unless_one(b, b.call("aten.mv.default", {adjoint, c.grads[0]}), alpha);
+  }
+  return slots;
+}
+
+std::vector<Node*> grad_mv(GradCall& c) { return matrix_vector_gradients(c, "self", 1); }
+
+std::vector<Node*> grad_addmv(GradCall& c) {
+  std::vector<Node*> gradients = matrix_vector_gradients(c, "mat", c.arg("alpha"));
+  if (c.want("self")) gradients[0] = multiply_unless_one(c.build, c.grads[0], c.arg("beta"));
+  return gradients;
+}
+
+std::vector<Node*> grad_addr(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  auto conj = [&](std::string_view name) { return conj_if_complex(b, tensor_node(c, name)); };
+  if (c.want("self")) slots["self"] = multiply_unless_one(b, c.grads[0], c.arg("beta"));
+  if (c.want("vec1"))
+    slots["vec1"] = multiply_unless_one(b, b.call("aten.mv.default", {c.grads[0], conj("vec2")}), c.arg("alpha"));
+  if (c.want("vec2"))
+    slots["vec2"] =
+        multiply_unless_one(b, b.call("aten.mv.default", {t(b, c.grads[0]), conj("vec1")}), c.arg("alpha"));
+  return slots;
+}
+
+std::vector<Node*> grad_dot(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  auto times = [&](std::string_view name) {
+    return b.call("aten.mul.Tensor", {c.grads[0], conj_if_complex(b, tensor_node(c, name))});
+  };
+  if (c.want("self")) slots["self"] = times("tensor");
+  if (c.want("tensor")) slots["tensor"] = times("self");
+  return slots;
+}
+
+std::vector<Node*> grad_vdot(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  if (c.want("self"))
+    slots["self"] = b.call("aten.mul.Tensor", {conj_if_complex(b, c.grads[0]), tensor_node(c, "other")});
+  if (c.want("other")) slots["other"] = b.call("aten.mul.Tensor", {c.grads[0], tensor_node(c, "self")});
+  return slots;
+}
+
+}  // namespace
+
+void register_matmul(OpTable& t) {
+  t.add("aten.mm.default", {.fake = fake_mm, .eval = eval_mm, .gradient = grad_mm, .expensive = true});
+  t.add("aten.bmm.default", {.fake = fake_bmm, .eval = eval_bmm, .gradient = grad_bmm, .expensive = true});
+  t.add("aten.addmm.default", {.fake = fake_addmm, .eval = eval_addmm, .gradient = grad_addmm, .expensive = true});
+  t.add("aten.baddbmm.default",
+        {.fake = fake_baddbmm, .eval = eval_baddbmm, .gradient = grad_baddbmm, .expensive = true});
+  t.add("aten.addbmm.default", {.fake = fake_addbmm, .eval = eval_addbmm, .gradient = grad_addbmm, .expensive = true});
+  t.add("aten.mv.default", {.fake = fake_mv, .eval = eval_mv, .gradient = grad_mv, .expensive = true});
+  t.add("aten.addmv.default", {.fake = fake_addmv, .eval = eval_addmv, .gradient = grad_addmv, .expensive = true});
+  t.add("aten.addr.default", {.fake = fake_addr, .eval = eval_addr, .gradient = grad_addr});
+  t.add("aten.dot.default", {.fake = fake_inner<self_name, tensor_name>, .eval = eval_dot, .gradient = grad_dot});
+  t.add("aten.vdot.default", {.fake = fake_inner<self_name, other_name>, .eval = eval_vdot, .gradient = grad_vdot});
+  register_matmul_composites(t);
+}
 
 }  // namespace partita

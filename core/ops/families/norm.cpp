@@ -1,7 +1,11 @@
-#include "core/ops/families.h"
+#include "core/ops/families/norm.h"
 
 namespace partita {
 
-void register_norm(OpTable&) {}
+void register_norm(OpTable& t) {
+  register_layer_norm(t);
+  register_batch_norm(t);
+  register_group_norm(t);
+}
 
 }  // namespace partita

@@ -1,7 +1,241 @@
+// softmax, log_softmax, logsumexp and their gradients.
+#include <cmath>
+#include <limits>
+
 #include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
 
 namespace partita {
 
-void register_softmax(OpTable&) {}
+namespace {
+
+using namespace kernels;
+
+Meta fake_softmax(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
+  TensorMeta meta = new_like(self, self.sizes);
+  if (c.boolean("half_to_float")) meta.dtype = DType::Float32;
+  if (!is_floating(meta.dtype))
+    fail("\"softmax_lastdim_kernel_impl\" not implemented for '" + std::string(torch_name(meta.dtype)) + "'");
+  return meta;
+}
+
+Meta fake_softmax_backward(FakeCall& c) {
+  const TensorMeta& grad = c.tensor("grad_output");
+  dim_index(c.integer("dim"), static_cast<std::int64_t>(grad.dim()));
+  TensorMeta meta = new_like(grad, grad.sizes);
+  meta.dtype = *c.dtype("input_dtype");
+  return meta;
+}
+
+/// Runs f(in, out, stride, length) on every line along `dim`, in the computation dtype.
+template <class F>
+void along(const DimSplit& split, F f) {
+  for (std::int64_t o = 0; o < split.outer; ++o)
+    for (std::int64_t i = 0; i < split.inner; ++i) f(o * split.length * split.inner + i);
+}
+
+/// Softmax of one line; a line of -inf gives zeros when `safe`, else NaN.
+template <bool logarithm, bool safe, class T>
+void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length) {
+  T high = -std::numeric_limits<T>::infinity();
+  for (std::int64_t i = 0; i < length; ++i) {
+    T v = in[i * stride];
+    if (v > high || std::isnan(v)) high = v;
+    if (std::isnan(v)) break;
+  }
+  if (safe && high == -std::numeric_limits<T>::infinity()) {
+    for (std::int64_t i = 0; i < length; ++i) out[i * stride] = T(0);
+    return;
+  }
+  double sum = 0;
+  for (std::int64_t i = 0; i < length; ++i) {
+    T e = std::exp(in[i * stride] - high);
+    if (!logarithm) out[i * stride] = e;
+    sum += static_cast<double>(e);
+  }
+  T shift = high + static_cast<T>(std::log(sum)), scale = static_cast<T>(sum);
+  for (std::int64_t i = 0; i < length; ++i)
+    out[i * stride] = logarithm ? in[i * stride] - shift : out[i * stride] / scale;
+}
+
+template <bool logarithm, bool safe>
+Value softmax(const Tensor& self, std::int64_t dim, Tensor out) {
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor x = load(self, dtype), y = empty(dtype, x.sizes);
+  DimSplit split = split_at(x.sizes, dim_index(dim, x.dim()));
+  dispatch_floating(dtype, "softmax_lastdim_kernel_impl", [&]<class T>() {
+    along(split, [&](std::int64_t at) {
+      softmax_line<logarithm, safe>(x.as<T>() + at, y.as<T>() + at, split.inner, split.length);
+    });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+template <bool logarithm>
+Value eval_softmax(EvalCall& c) {
+  return softmax<logarithm, false>(c.tensor("self"), c.integer("dim"), allocate(c, fake_softmax));
+}
+
+template <bool logarithm>
+Value eval_softmax_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_softmax_backward);
+  DType dtype = arithmetic_dtype(promote(c.tensor("grad_output").dtype, c.tensor("output").dtype));
+  Tensor grad = load(c.tensor("grad_output"), dtype), y = load(c.tensor("output"), dtype), dx = empty(dtype, grad.sizes);
+  DimSplit split = split_at(grad.sizes, dim_index(c.integer("dim"), grad.dim()));
+  dispatch_floating(dtype, "softmax_backward_lastdim_kernel_impl", [&]<class T>() {
+    along(split, [&](std::int64_t at) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < split.length; ++i) {
+        std::int64_t j = at + i * split.inner;
+        double g = static_cast<double>(grad.as<T>()[j]);
+        sum += logarithm ? g : g * static_cast<double>(y.as<T>()[j]);
+      }
+      T total = static_cast<T>(sum);
+      for (std::int64_t i = 0; i < split.length; ++i) {
+        std::int64_t j = at + i * split.inner;
+        T g = grad.as<T>()[j], v = y.as<T>()[j];
+        dx.as<T>()[j] = logarithm ? g - std::exp(v) * total : v * (g - total);
+      }
+    });
+  });
+  out.copy_from(dx);
+  return out;
+}
+
+template <const char* backward>
+std::vector<Node*> grad_softmax(GradCall& c) {
+  GradientSlots slots(c);
+  slots["self"] = c.build.call(backward, {c.grads[0], c.results[0], c.arg("dim"), Arg(c.tensor("self").dtype)});
+  return slots;
+}
+
+constexpr char softmax_backward[] = "aten._softmax_backward_data.default";
+constexpr char log_softmax_backward[] = "aten._log_softmax_backward_data.default";
+
+/// self converted to the dtype asked for, as softmax and its kin do first.
+Node* converted(DecomposeCall& c) {
+  Node* self = tensor_node(c, "self");
+  auto dtype = c.dtype("dtype");
+  if (!dtype || *dtype == c.tensor("self").dtype) return self;
+  return c.build.call("aten._to_copy.default", {self}, {{"dtype", *dtype}});
+}
+
+template <const char* op>
+Arg decompose_softmax(DecomposeCall& c) {
+  return c.build.call(op, {converted(c), c.arg("dim"), false});
+}
+
+constexpr char softmax_op[] = "aten._softmax.default", log_softmax_op[] = "aten._log_softmax.default";
+
+Meta fake_safe_softmax(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  TensorMeta meta = new_like(self, self.sizes);
+  if (auto dtype = c.dtype("dtype")) meta.dtype = *dtype;
+  return meta;
+}
+
+Value eval_safe_softmax(EvalCall& c) {
+  return softmax<false, true>(c.tensor("self"), c.integer("dim"), allocate(c, fake_safe_softmax));
+}
+
+/// The dims reduced, as flags; all of them when none is named.
+std::vector<bool> reduced(const Sizes& dims, std::size_t rank) {
+  std::vector<bool> flags(rank, dims.empty());
+  for (auto d : dims) {
+    std::int64_t i = dim_index(d, static_cast<std::int64_t>(rank));
+    if (rank > 0) flags[static_cast<std::size_t>(i)] = true;
+  }
+  return flags;
+}
+
+Meta fake_logsumexp(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  std::vector<bool> flags = reduced(c.integers("dim"), self.dim());
+  bool keepdim = c.boolean("keepdim");
+  SymList sizes;
+  for (std::size_t i = 0; i < self.dim(); ++i) {
+    if (!flags[i]) sizes.push_back(self.sizes[i]);
+    else if (keepdim) sizes.push_back(1);
+  }
+  TensorMeta meta = new_like(self, sizes);
+  if (!is_floating(meta.dtype) && !is_complex(meta.dtype)) meta.dtype = DType::Float32;
+  return meta;
+}
+
+Value eval_logsumexp(EvalCall& c) {
+  Tensor out = allocate(c, fake_logsumexp);
+  const Tensor& self = c.tensor("self");
+  DType dtype = arithmetic_dtype(out.dtype);
+  std::vector<bool> flags = reduced(c.integers("dim"), self.sizes.size());
+  // The reduced dimensions last, as one line for each element of the result.
+  Sizes sizes, strides, tail_sizes, tail_strides;
+  std::int64_t length = 1;
+  for (std::size_t i = 0; i < self.sizes.size(); ++i) {
+    (flags[i] ? tail_sizes : sizes).push_back(self.sizes[i]);
+    (flags[i] ? tail_strides : strides).push_back(self.strides[i]);
+    if (flags[i]) length *= self.sizes[i];
+  }
+  sizes.insert(sizes.end(), tail_sizes.begin(), tail_sizes.end());
+  strides.insert(strides.end(), tail_strides.begin(), tail_strides.end());
+  Tensor x = load(self.view_as(sizes, strides, self.offset), dtype), y = empty(dtype, out.sizes);
+  dispatch_floating(dtype, "logsumexp", [&]<class T>() {
+    for (std::int64_t r = 0; r < y.numel(); ++r) {
+      const T* in = x.as<T>() + r * length;
+      T high = -std::numeric_limits<T>::infinity();
+      for (std::int64_t i = 0; i < length; ++i) high = std::isnan(in[i]) ? in[i] : std::max(high, in[i]);
+      if (std::isinf(high)) {
+        // inf - inf: the largest element stands for all.
+        y.as<T>()[r] = high;
+        continue;
+      }
+      double sum = 0;
+      for (std::int64_t i = 0; i < length; ++i) sum += static_cast<double>(std::exp(in[i] - high));
+      y.as<T>()[r] = high + static_cast<T>(std::log(sum));
+    }
+  });
+  out.copy_from(y);
+  return out;
+}
+
+std::vector<Node*> grad_logsumexp(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  Node *grad = c.grads[0], *result = c.results[0];
+  const TensorMeta& self = c.tensor("self");
+  if (!c.boolean("keepdim") && self.dim() != 0) {
+    std::vector<bool> flags = reduced(c.integers("dim"), self.dim());
+    for (Node** x : {&grad, &result})
+      for (std::size_t i = 0; i < flags.size(); ++i)
+        if (flags[i]) *x = b.call("aten.unsqueeze.default", {*x, static_cast<std::int64_t>(i)});
+  }
+  Node* share = b.call("aten.exp.default", {b.call("aten.sub.Tensor", {tensor_node(c, "self"), result})});
+  slots["self"] = b.call("aten.mul.Tensor", {grad, conj_if_complex(b, share)});
+  return slots;
+}
+
+}  // namespace
+
+void register_softmax(OpTable& t) {
+  t.add("aten._softmax.default",
+        {.fake = fake_softmax, .eval = eval_softmax<false>, .gradient = grad_softmax<softmax_backward>});
+  t.add("aten._log_softmax.default",
+        {.fake = fake_softmax, .eval = eval_softmax<true>, .gradient = grad_softmax<log_softmax_backward>});
+  t.add("aten._softmax_backward_data.default",
+        {.fake = fake_softmax_backward, .eval = eval_softmax_backward<false>});
+  t.add("aten._log_softmax_backward_data.default",
+        {.fake = fake_softmax_backward, .eval = eval_softmax_backward<true>});
+  t.add("aten._safe_softmax.default",
+        {.fake = fake_safe_softmax, .eval = eval_safe_softmax, .gradient = grad_softmax<softmax_backward>});
+  t.add("aten.logsumexp.default", {.fake = fake_logsumexp, .eval = eval_logsumexp, .gradient = grad_logsumexp});
+  t.add("aten.softmax.int", {.decompose = decompose_softmax<softmax_op>});
+  t.add("aten.log_softmax.int", {.decompose = decompose_softmax<log_softmax_op>});
+  t.add("aten.special_softmax.default", {.decompose = decompose_softmax<softmax_op>});
+  t.add("aten.special_log_softmax.default", {.decompose = decompose_softmax<log_softmax_op>});
+}
 
 }  // namespace partita

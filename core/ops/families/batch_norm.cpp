@@ -1,0 +1,291 @@
+// The batch norm family: one computation with running statistics given, mutated, returned or absent.
+#include "core/base/check.h"
+#include "core/ops/families/norm.h"
+#include "core/ops/families/norm_kernels.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+/// How a member of the family treats the running statistics.
+enum class Stats { Argument, None, NoTraining, Functional, Update, UpdateFunctional };
+
+template <Stats stats>
+bool trains(auto& c) {
+  if constexpr (stats == Stats::NoTraining) return false;
+  else if constexpr (stats == Stats::Update || stats == Stats::UpdateFunctional) return true;
+  else return c.boolean("training");
+}
+
+template <Stats stats>
+Meta fake_batch_norm(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  if (input.dim() < 2) fail("batch norm expects an input of at least 2 dimensions, got " + std::to_string(input.dim()));
+  SymExpr channels = input.sizes[1];
+  for (std::string_view name : {"weight", "bias", "running_mean", "running_var"}) {
+    if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
+    const TensorMeta& t = c.tensor(name);
+    if (t.dim() != 1 || !c.test(sym_eq(t.sizes[0], channels), "batch norm channels"))
+      fail(std::string(name) + " should contain " + channels.str() + " elements not " + t.numel().str());
+  }
+  TensorMeta out = new_like(input, input.sizes, suggest_memory_format(input, c.shapes));
+  TensorMeta saved = new_like(input, {trains<stats>(c) ? channels : SymExpr(0)});
+  MetaTuple result{{out, saved, saved}};
+  if constexpr (stats == Stats::Update || stats == Stats::UpdateFunctional) {
+    TensorMeta reserve = new_like(input, {0});
+    reserve.dtype = DType::UInt8;
+    result.items.push_back(reserve);
+  }
+  if constexpr (stats == Stats::Functional || stats == Stats::UpdateFunctional)
+    for (std::string_view name : {"running_mean", "running_var"})
+      result.items.push_back(meta_if(c.has(name), new_like(c.has(name) ? c.tensor(name) : input, {channels})));
+  return result;
+}
+
+Meta fake_batch_norm_backward(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  std::vector<bool> mask = booleans(c, "output_mask");
+  if (mask.size() != 3) fail("output_mask must have 3 items");
+  TensorMeta parameter = new_like(c.has("weight") ? c.tensor("weight") : input, {input.sizes[1]});
+  MetaTuple result;
+  result.items.push_back(meta_if(mask[0], new_like(input, input.sizes, suggest_memory_format(input, c.shapes))));
+  result.items.push_back(meta_if(mask[1], parameter));
+  result.items.push_back(meta_if(mask[2], parameter));
+  return result;
+}
+
+/// A tensor as [batch, channels, inner].
+struct Geometry {
+  std::int64_t batch, channels, inner;
+  std::int64_t count() const { return batch * inner; }
+};
+
+Geometry geometry(const Tensor& x) {
+  DimSplit split = split_at(x.sizes, 1);
+  return {split.outer, split.length, split.inner};
+}
+
+/// running = momentum * statistic + (1 - momentum) * running, into `to`.
+void blend(const Tensor& running, const std::vector<double>& statistic, double momentum, Tensor& to) {
+  Tensor mixed = load(running, DType::Float64);
+  mixed = unwrap(mixed.clone());
+  for (std::size_t c = 0; c < statistic.size(); ++c)
+    mixed.as<double>()[c] = momentum * statistic[c] + (1 - momentum) * mixed.as<double>()[c];
+  to.copy_from(mixed);
+}
+
+template <Stats stats>
+Value eval_batch_norm(EvalCall& c) {
+  const Tensor& input = c.tensor("input");
+  DType dtype = arithmetic_dtype(input.dtype);
+  bool train = trains<stats>(c);
+  std::vector<Tensor> outputs = allocate_all(c, fake_batch_norm<stats>);
+  Tensor x = load(input, dtype), weight = load_optional(c, "weight", dtype), bias = load_optional(c, "bias", dtype);
+  Geometry g = geometry(x);
+  auto channels = static_cast<std::size_t>(g.channels);
+  std::vector<double> mean(channels), variance(channels), unbiased(channels);
+  double eps = as_double(c.number("eps"));
+  Tensor running_mean, running_var;
+  if constexpr (stats != Stats::None) {
+    running_mean = load_optional(c, "running_mean", DType::Float64);
+    running_var = load_optional(c, "running_var", DType::Float64);
+  }
+  if (!train && (!running_mean.storage || !running_var.storage)) fail("batch norm in evaluation needs running statistics");
+  if (train && g.count() == 0) fail("Expected more than 1 value per channel when training");
+  Tensor y = empty(dtype, x.sizes), save_mean = empty(dtype, {train ? g.channels : 0});
+  Tensor save_invstd = empty(dtype, save_mean.sizes);
+  dispatch_floating(dtype, "batch_norm", [&]<class T>() {
+    for (std::int64_t k = 0; k < g.channels; ++k) {
+      auto i = static_cast<std::size_t>(k);
+      const T* in = x.as<T>() + k * g.inner;
+      if (train) {
+        Moments m = moments(in, g.batch, g.channels * g.inner, g.inner);
+        mean[i] = m.mean;
+        variance[i] = m.variance;
+        unbiased[i] = m.variance * static_cast<double>(g.count()) / static_cast<double>(g.count() - 1);
+        save_mean.as<T>()[k] = static_cast<T>(m.mean);
+        save_invstd.as<T>()[k] = static_cast<T>(1 / std::sqrt(m.variance + eps));
+      } else {
+        mean[i] = running_mean.as<double>()[k];
+        variance[i] = running_var.as<double>()[k];
+      }
+      T scale = static_cast<T>(1 / std::sqrt(variance[i] + eps)) * (weight.storage ? weight.as<T>()[k] : T(1));
+      T center = static_cast<T>(mean[i]), shift = bias.storage ? bias.as<T>()[k] : T(0);
+      for (std::int64_t n = 0; n < g.batch; ++n)
+        for (std::int64_t j = 0; j < g.inner; ++j) {
+          std::int64_t at = n * g.channels * g.inner + j;
+          y.as<T>()[k * g.inner + at] = (in[at] - center) * scale + shift;
+        }
+    }
+  });
+  outputs[0].copy_from(y);
+  if (train) {
+    outputs[1].copy_from(save_mean);
+    outputs[2].copy_from(save_invstd);
+  }
+  if constexpr (stats != Stats::None && stats != Stats::NoTraining) {
+    constexpr bool functional = stats == Stats::Functional || stats == Stats::UpdateFunctional;
+    double momentum = as_double(c.number("momentum"));
+    std::size_t at = outputs.size() - 2;
+    for (auto [name, statistic] : {std::pair{"running_mean", &mean}, std::pair{"running_var", &unbiased}}) {
+      if (!c.has(name)) continue;
+      Tensor to = functional ? outputs[at++] : c.tensor(name);
+      if (train) blend(c.tensor(name), *statistic, momentum, to);
+      else if (functional) to.copy_from(c.tensor(name));
+    }
+  }
+  ValueList results;
+  for (Tensor& t : outputs) results.push_back(t.storage ? Value(t) : Value());
+  return results;
+}
+
+Value eval_batch_norm_backward(EvalCall& c) {
+  const Tensor& input = c.tensor("input");
+  DType dtype = arithmetic_dtype(input.dtype);
+  bool train = c.boolean("train");
+  std::vector<Tensor> outputs = allocate_all(c, fake_batch_norm_backward);
+  Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype), weight = load_optional(c, "weight", dtype);
+  Tensor mean = load_optional(c, train ? "save_mean" : "running_mean", DType::Float64);
+  Tensor spread = load_optional(c, train ? "save_invstd" : "running_var", DType::Float64);
+  if (!mean.storage || !spread.storage) fail("native_batch_norm_backward: statistics are missing");
+  double eps = as_double(c.number("eps"));
+  Geometry g = geometry(x);
+  Tensor dx = empty(dtype, x.sizes), dw = empty(DType::Float64, {g.channels}), db = empty(DType::Float64, {g.channels});
+  dispatch_floating(dtype, "batch_norm_backward", [&]<class T>() {
+    for (std::int64_t k = 0; k < g.channels; ++k) {
+      double center = mean.as<double>()[k];
+      double invstd = train ? spread.as<double>()[k] : 1 / std::sqrt(spread.as<double>()[k] + eps);
+      double sum = 0, dot = 0;
+      auto each = [&](auto f) {
+        for (std::int64_t n = 0; n < g.batch; ++n)
+          for (std::int64_t j = 0; j < g.inner; ++j) f((n * g.channels + k) * g.inner + j);
+      };
+      each([&](std::int64_t at) {
+        double gy = static_cast<double>(grad.as<T>()[at]);
+        sum += gy;
+        dot += gy * (static_cast<double>(x.as<T>()[at]) - center);
+      });
+      double w = weight.storage ? static_cast<double>(weight.as<T>()[k]) : 1.0;
+      double n = static_cast<double>(g.count());
+      T scale = static_cast<T>(invstd * w), offset = static_cast<T>(train ? sum / n : 0.0);
+      T slope = static_cast<T>(train ? dot * invstd * invstd / n : 0.0), c0 = static_cast<T>(center);
+      each([&](std::int64_t at) {
+        dx.as<T>()[at] = (grad.as<T>()[at] - offset - (x.as<T>()[at] - c0) * slope) * scale;
+      });
+      dw.as<double>()[k] = dot * invstd;
+      db.as<double>()[k] = sum;
+    }
+  });
+  ValueList results(3);
+  const Tensor* computed[] = {&dx, &dw, &db};
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (!outputs[i].storage) continue;
+    outputs[i].copy_from(*computed[i]);
+    results[i] = outputs[i];
+  }
+  return results;
+}
+
+template <Stats stats>
+std::vector<Node*> grad_batch_norm(GradCall& c) {
+  GradientSlots slots(c);
+  if (!c.grads[0]) return slots;
+  Arg mean, var, train = stats != Stats::NoTraining;
+  if constexpr (stats != Stats::None) {
+    mean = c.arg("running_mean");
+    var = c.arg("running_var");
+  }
+  if (c.schema.index_of("training") >= 0) train = c.arg("training");
+  Node* backward = c.build.call("aten.native_batch_norm_backward.default",
+                                {c.grads[0], c.arg("input"), c.arg("weight"), mean, var, c.results[1], c.results[2],
+                                 train, c.arg("eps"), output_mask(c, {"input", "weight", "bias"})});
+  take_results(c, slots, backward, {"input", "weight", "bias"});
+  return slots;
+}
+
+/// native_batch_norm as the variant that fits the running statistics.
+Node* native_batch_norm(DecomposeCall& c, Arg input, Arg weight, Arg bias, Arg mean, Arg var) {
+  Builder& b = c.build;
+  if (mean.is_none() != var.is_none())
+    fail("running_mean and running_var should both be None or both be provided.");
+  Arg training = c.arg("training"), momentum = c.arg("momentum"), eps = c.arg("eps");
+  if (mean.is_none())
+    return b.call("aten._native_batch_norm_legit.no_stats", {input, weight, bias, training, momentum, eps});
+  if (c.boolean("training"))
+    return b.call("aten._native_batch_norm_legit.default", {input, weight, bias, mean, var, training, momentum, eps});
+  return b.call("aten._native_batch_norm_legit_no_training.default", {input, weight, bias, mean, var, momentum, eps});
+}
+
+Arg decompose_native_batch_norm(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* result = native_batch_norm(c, c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("running_mean"),
+                                   c.arg("running_var"));
+  return Arg::tuple({b.getitem(result, 0), b.getitem(result, 1), b.getitem(result, 2)});
+}
+
+Arg decompose_batch_norm(DecomposeCall& c) {
+  Builder& b = c.build;
+  return b.getitem(native_batch_norm(c, c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("running_mean"),
+                                     c.arg("running_var")),
+                   0);
+}
+
+/// Batch norm over a batch of 1 whose channels are all (sample, channel) pairs.
+Arg decompose_instance_norm(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& input = c.tensor("input");
+  if (input.dim() < 2) fail("instance_norm expects at least 2 dimensions");
+  SymExpr batch = input.sizes[0], channels = input.sizes[1];
+  SymList folded = input.sizes;
+  folded[0] = 1;
+  folded[1] = batch * channels;
+  Arg parameters[4];
+  std::size_t i = 0;
+  for (std::string_view name : {"weight", "bias", "running_mean", "running_var"}) {
+    if (c.has(name)) parameters[i] = b.call("aten.repeat.default", {c.arg(name), b.sizes({batch})});
+    ++i;
+  }
+  Node* x = b.call("aten.contiguous.default", {c.arg("input")});
+  x = b.call("aten.view.default", {x, b.sizes(folded)});
+  Node* normal = b.call("aten.batch_norm.default", {x, parameters[0], parameters[1], parameters[2], parameters[3],
+                                                    c.arg("use_input_stats"), c.arg("momentum"), c.arg("eps"),
+                                                    c.arg("cudnn_enabled")});
+  i = 2;
+  for (std::string_view name : {"running_mean", "running_var"}) {
+    if (c.has(name)) {
+      Node* view = b.call("aten.view.default", {parameters[i], b.sizes({batch, channels})});
+      Node* mean = b.call("aten.mean.dim", {view, Arg::list({0})});
+      b.call("aten.copy_.default", {b.call("aten.alias.default", {c.arg(name)}), mean});
+    }
+    ++i;
+  }
+  return b.call("aten.view.default", {normal, b.sizes(input.sizes)});
+}
+
+template <Stats stats>
+OpRecord record() {
+  return {.fake = fake_batch_norm<stats>, .eval = eval_batch_norm<stats>, .gradient = grad_batch_norm<stats>};
+}
+
+}  // namespace
+
+void register_batch_norm(OpTable& t) {
+  t.add("aten._native_batch_norm_legit.default", record<Stats::Argument>());
+  t.add("aten._native_batch_norm_legit.no_stats", record<Stats::None>());
+  t.add("aten._native_batch_norm_legit_no_training.default", record<Stats::NoTraining>());
+  t.add("aten._native_batch_norm_legit_functional.default", record<Stats::Functional>());
+  t.add("aten._batch_norm_with_update.default", record<Stats::Update>());
+  t.add("aten._batch_norm_with_update_functional.default", record<Stats::UpdateFunctional>());
+  t.add("aten.native_batch_norm_backward.default",
+        {.fake = fake_batch_norm_backward, .eval = eval_batch_norm_backward});
+  t.add("aten.native_batch_norm.default", {.decompose = decompose_native_batch_norm});
+  t.add("aten.batch_norm.default", {.decompose = decompose_batch_norm});
+  t.add("aten.instance_norm.default", {.decompose = decompose_instance_norm});
+}
+
+}  // namespace partita

@@ -1,0 +1,168 @@
+// native_group_norm with its gradient, and the composite group_norm.
+#include "core/ops/families/norm.h"
+#include "core/ops/families/norm_kernels.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+Meta fake_native_group_norm(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  std::int64_t group = c.integer("group");
+  if (group <= 0) fail("Expected num groups to be greater than 0, got " + std::to_string(group));
+  if (!c.test(sym_eq(sym_mod(c.sym("C"), group), 0), "group norm channels"))
+    fail("Expected number of channels in input to be divisible by num_groups, but got input of shape with " +
+         c.sym("C").str() + " channels and num_groups=" + std::to_string(group));
+  TensorMeta statistics = new_like(input, {c.sym("N"), group});
+  return MetaTuple{{new_like(input, input.sizes, suggest_memory_format(input, c.shapes)), statistics, statistics}};
+}
+
+Meta fake_native_group_norm_backward(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  std::vector<bool> mask = booleans(c, "output_mask");
+  if (mask.size() != 3) fail("output_mask must have 3 items");
+  TensorMeta parameter = new_like(input, {c.sym("C")});
+  MetaTuple result;
+  result.items.push_back(meta_if(mask[0], new_like(input, input.sizes, suggest_memory_format(input, c.shapes))));
+  result.items.push_back(meta_if(mask[1], parameter));
+  result.items.push_back(meta_if(mask[2], parameter));
+  return result;
+}
+
+struct Geometry {
+  std::int64_t batch, channels, inner, groups;
+  std::int64_t per_group() const { return channels / groups; }
+};
+
+Geometry geometry(const EvalCall& c) {
+  Geometry g{c.integer("N"), c.integer("C"), c.integer("HxW"), c.integer("group")};
+  if (g.groups <= 0 || g.channels % g.groups != 0 || g.batch * g.channels * g.inner != c.tensor("input").numel())
+    fail("native_group_norm: N, C, HxW and group do not fit the input");
+  return g;
+}
+
+Value eval_native_group_norm(EvalCall& c) {
+  const Tensor& input = c.tensor("input");
+  DType dtype = arithmetic_dtype(input.dtype);
+  Geometry g = geometry(c);
+  Tensor x = load(input, dtype), weight = load_optional(c, "weight", dtype), bias = load_optional(c, "bias", dtype);
+  std::vector<Tensor> outputs = allocate_all(c, fake_native_group_norm);
+  double eps = as_double(c.number("eps"));
+  Tensor y = empty(dtype, x.sizes), mean = empty(dtype, {g.batch, g.groups}), rstd = empty(dtype, mean.sizes);
+  std::int64_t length = g.per_group() * g.inner;
+  dispatch_floating(dtype, "GroupNormKernelImpl", [&]<class T>() {
+    for (std::int64_t i = 0; i < g.batch * g.groups; ++i) {
+      const T* in = x.as<T>() + i * length;
+      Moments m = moments(in, 1, 0, length);
+      T center = static_cast<T>(m.mean), scale = static_cast<T>(1 / std::sqrt(m.variance + eps));
+      mean.as<T>()[i] = center;
+      rstd.as<T>()[i] = scale;
+      for (std::int64_t k = 0; k < g.per_group(); ++k) {
+        std::int64_t channel = i % g.groups * g.per_group() + k;
+        T w = weight.storage ? weight.as<T>()[channel] : T(1), b = bias.storage ? bias.as<T>()[channel] : T(0);
+        for (std::int64_t j = k * g.inner; j < (k + 1) * g.inner; ++j)
+          y.as<T>()[i * length + j] = (in[j] - center) * scale * w + b;
+      }
+    }
+  });
+  outputs[0].copy_from(y);
+  outputs[1].copy_from(mean);
+  outputs[2].copy_from(rstd);
+  return ValueList{outputs[0], outputs[1], outputs[2]};
+}
+
+Value eval_native_group_norm_backward(EvalCall& c) {
+  const Tensor& input = c.tensor("input");
+  DType dtype = arithmetic_dtype(input.dtype);
+  Geometry g = geometry(c);
+  Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype), weight = load_optional(c, "weight", dtype);
+  Tensor mean = load(c.tensor("mean"), DType::Float64), rstd = load(c.tensor("rstd"), DType::Float64);
+  std::vector<Tensor> outputs = allocate_all(c, fake_native_group_norm_backward);
+  Tensor dx = empty(dtype, x.sizes), dw = zeros(DType::Float64, {g.channels}), db = zeros(DType::Float64, {g.channels});
+  std::int64_t length = g.per_group() * g.inner;
+  dispatch_floating(dtype, "GroupNormBackward", [&]<class T>() {
+    for (std::int64_t i = 0; i < g.batch * g.groups; ++i) {
+      double center = mean.as<double>()[i], scale = rstd.as<double>()[i], sum = 0, dot = 0;
+      const T *in = x.as<T>() + i * length, *gy = grad.as<T>() + i * length;
+      auto each = [&](auto f) {
+        for (std::int64_t k = 0; k < g.per_group(); ++k) {
+          std::int64_t channel = i % g.groups * g.per_group() + k;
+          double w = weight.storage ? static_cast<double>(weight.as<T>()[channel]) : 1.0;
+          for (std::int64_t j = k * g.inner; j < (k + 1) * g.inner; ++j)
+            f(channel, j, w, (static_cast<double>(in[j]) - center) * scale, static_cast<double>(gy[j]));
+        }
+      };
+      each([&](std::int64_t channel, std::int64_t, double w, double normal, double gradient) {
+        sum += gradient * w;
+        dot += gradient * w * normal;
+        dw.as<double>()[channel] += gradient * normal;
+        db.as<double>()[channel] += gradient;
+      });
+      double n = static_cast<double>(length);
+      each([&](std::int64_t, std::int64_t j, double w, double normal, double gradient) {
+        dx.as<T>()[i * length + j] = static_cast<T>(scale * (gradient * w - sum / n - normal * dot / n));
+      });
+    }
+  });
+  ValueList results(3);
+  const Tensor* computed[] = {&dx, &dw, &db};
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (!outputs[i].storage) continue;
+    outputs[i].copy_from(*computed[i]);
+    results[i] = outputs[i];
+  }
+  return results;
+}
+
+std::vector<Node*> grad_native_group_norm(GradCall& c) {
+  GradientSlots slots(c);
+  if (!c.grads[0]) return slots;
+  if (c.grads[1] || c.grads[2]) fail_unsupported("native_group_norm: gradients through its statistics");
+  Builder& b = c.build;
+  auto contiguous = [&](Node* x) {
+    MemoryFormat format = suggest_memory_format(c.tensor("input"), c.shapes);
+    return b.tensor(x).strides == strides_for(format, b.tensor(x).sizes)
+               ? x
+               : b.call("aten.clone.default", {x}, {{"memory_format", format}});
+  };
+  Node* grad = contiguous(c.grads[0]);
+  Node* input = contiguous(tensor_node(c, "input"));
+  Node* backward =
+      b.call("aten.native_group_norm_backward.default",
+             {grad, input, c.results[1], c.results[2], c.arg("weight"), c.arg("N"), c.arg("C"), c.arg("HxW"),
+              c.arg("group"), output_mask(c, {"input", "weight", "bias"})});
+  take_results(c, slots, backward, {"input", "weight", "bias"});
+  return slots;
+}
+
+Arg decompose_group_norm(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& input = c.tensor("input");
+  if (input.dim() < 2) fail("Expected at least 2 dimensions for input tensor but received " + std::to_string(input.dim()));
+  SymExpr inner = 1;
+  for (std::size_t i = 2; i < input.dim(); ++i) inner = inner * input.sizes[i];
+  Node* x = tensor_node(c, "input");
+  MemoryFormat format = suggest_memory_format(input, c.shapes);
+  if (format == MemoryFormat::Contiguous) x = b.call("aten.contiguous.default", {x});
+  Node* result = b.call("aten.native_group_norm.default",
+                        {x, c.arg("weight"), c.arg("bias"), b.size(input.sizes[0]), b.size(input.sizes[1]),
+                         b.size(inner), c.arg("num_groups"), c.arg("eps")});
+  return b.getitem(result, 0);
+}
+
+}  // namespace
+
+void register_group_norm(OpTable& t) {
+  t.add("aten.native_group_norm.default",
+        {.fake = fake_native_group_norm, .eval = eval_native_group_norm, .gradient = grad_native_group_norm});
+  t.add("aten.native_group_norm_backward.default",
+        {.fake = fake_native_group_norm_backward, .eval = eval_native_group_norm_backward});
+  t.add("aten.group_norm.default", {.decompose = decompose_group_norm});
+}
+
+}  // namespace partita

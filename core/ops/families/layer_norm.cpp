@@ -1,0 +1,196 @@
+// native_layer_norm with its gradient, and the composites layer_norm and rms_norm.
+#include "core/ops/families/norm.h"
+#include "core/ops/families/norm_kernels.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+std::string text(const SymList& sizes) {
+  std::string out;
+  for (SymExpr s : sizes) out += (out.empty() ? "" : ", ") + s.str();
+  return "[" + out + "]";
+}
+
+/// Sizes before the normalised dimensions; checks that the call is well-formed.
+SymList leading_sizes(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  SymList shape = c.syms("normalized_shape");
+  if (shape.empty())
+    fail("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+         "normalized_shape = []");
+  bool fits = input.dim() >= shape.size();
+  std::size_t lead = fits ? input.dim() - shape.size() : 0;
+  for (std::size_t i = 0; fits && i < shape.size(); ++i)
+    fits = c.test(sym_eq(input.sizes[lead + i], shape[i]), "normalized_shape");
+  if (!fits)
+    fail("Given normalized_shape=" + text(shape) + ", expected input with shape " + text(shape) +
+         ", but got input of size" + text(input.sizes));
+  return {input.sizes.begin(), input.sizes.begin() + static_cast<std::ptrdiff_t>(lead)};
+}
+
+Meta fake_native_layer_norm(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  SymList sizes = leading_sizes(c);
+  sizes.resize(input.dim(), 1);
+  TensorMeta statistics = new_like(input, sizes);
+  return MetaTuple{{new_like(input, input.sizes), statistics, statistics}};
+}
+
+Meta fake_native_layer_norm_backward(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  leading_sizes(c);
+  std::vector<bool> mask = booleans(c, "output_mask");
+  if (mask.size() != 3) fail("output_mask must have 3 items");
+  MetaTuple result;
+  result.items.push_back(meta_if(mask[0], new_like(input, input.sizes)));
+  for (std::size_t i : {1, 2}) {
+    const char* parameter = i == 1 ? "weight" : "bias";
+    bool wanted = mask[i] && c.has(parameter);
+    result.items.push_back(meta_if(wanted, new_like(c.has(parameter) ? c.tensor(parameter) : input, c.syms("normalized_shape"))));
+  }
+  return result;
+}
+
+std::int64_t row_length(const EvalCall& c) {
+  std::int64_t n = 1;
+  for (auto s : c.integers("normalized_shape")) n *= s;
+  return n;
+}
+
+Value eval_native_layer_norm(EvalCall& c) {
+  const Tensor& input = c.tensor("input");
+  DType dtype = arithmetic_dtype(input.dtype);
+  Tensor x = load(input, dtype);
+  Tensor weight = load_optional(c, "weight", dtype);
+  Tensor bias = load_optional(c, "bias", dtype);
+  std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm);
+  double eps = as_double(c.number("eps"));
+  std::int64_t n = row_length(c), rows = n ? x.numel() / n : 0;
+  Tensor y = empty(dtype, x.sizes), mean = empty(dtype, outputs[1].sizes), rstd = empty(dtype, outputs[1].sizes);
+  dispatch_floating(dtype, "LayerNormKernelImpl", [&]<class T>() {
+    const T* w = weight.storage ? weight.as<T>() : nullptr;
+    const T* b = bias.storage ? bias.as<T>() : nullptr;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const T* in = x.as<T>() + r * n;
+      T* out = y.as<T>() + r * n;
+      Moments m = moments(in, 1, 0, n);
+      T center = static_cast<T>(m.mean), scale = static_cast<T>(1 / std::sqrt(m.variance + eps));
+      for (std::int64_t i = 0; i < n; ++i) {
+        T v = (in[i] - center) * scale;
+        out[i] = (w ? v * w[i] : v) + (b ? b[i] : T(0));
+      }
+      mean.as<T>()[r] = center;
+      rstd.as<T>()[r] = scale;
+    }
+  });
+  outputs[0].copy_from(y);
+  outputs[1].copy_from(mean);
+  outputs[2].copy_from(rstd);
+  return ValueList{outputs[0], outputs[1], outputs[2]};
+}
+
+Value eval_native_layer_norm_backward(EvalCall& c) {
+  const Tensor& input = c.tensor("input");
+  DType dtype = arithmetic_dtype(input.dtype);
+  Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype);
+  Tensor mean = load(c.tensor("mean"), dtype), rstd = load(c.tensor("rstd"), dtype);
+  Tensor weight = load_optional(c, "weight", dtype);
+  std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm_backward);
+  std::int64_t n = row_length(c), rows = n ? x.numel() / n : 0;
+  Tensor dx = empty(dtype, x.sizes);
+  std::vector<double> dw(static_cast<std::size_t>(n)), db(static_cast<std::size_t>(n));
+  dispatch_floating(dtype, "LayerNormBackwardKernelImpl", [&]<class T>() {
+    const T* w = weight.storage ? weight.as<T>() : nullptr;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const T *in = x.as<T>() + r * n, *g = grad.as<T>() + r * n;
+      T* out = dx.as<T>() + r * n;
+      T center = mean.as<T>()[r], scale = rstd.as<T>()[r];
+      double sum = 0, projected = 0;
+      for (std::int64_t i = 0; i < n; ++i) {
+        double normal = static_cast<double>((in[i] - center) * scale);
+        double gw = static_cast<double>(g[i]) * (w ? static_cast<double>(w[i]) : 1.0);
+        sum += gw;
+        projected += gw * normal;
+        dw[static_cast<std::size_t>(i)] += static_cast<double>(g[i]) * normal;
+        db[static_cast<std::size_t>(i)] += static_cast<double>(g[i]);
+      }
+      T a = static_cast<T>(sum / static_cast<double>(n)), p = static_cast<T>(projected / static_cast<double>(n));
+      for (std::int64_t i = 0; i < n; ++i) {
+        T gw = g[i] * (w ? w[i] : T(1));
+        out[i] = scale * (gw - a - (in[i] - center) * scale * p);
+      }
+    }
+  });
+  auto store_sums = [](Tensor& to, const std::vector<double>& sums) {
+    Tensor t = empty(DType::Float64, to.sizes);
+    std::copy(sums.begin(), sums.end(), t.as<double>());
+    to.copy_from(t);
+  };
+  ValueList results(3);
+  if (outputs[0].storage) outputs[0].copy_from(dx);
+  if (outputs[1].storage) store_sums(outputs[1], dw);
+  if (outputs[2].storage) store_sums(outputs[2], db);
+  for (std::size_t i = 0; i < 3; ++i)
+    if (outputs[i].storage) results[i] = outputs[i];
+  return results;
+}
+
+std::vector<Node*> grad_native_layer_norm(GradCall& c) {
+  GradientSlots slots(c);
+  if (!c.grads[0]) return slots;
+  Node* backward = c.build.call(
+      "aten.native_layer_norm_backward.default",
+      {c.grads[0], c.arg("input"), c.arg("normalized_shape"), c.results[1], c.results[2], c.arg("weight"),
+       c.arg("bias"), output_mask(c, {"input", "weight", "bias"})});
+  take_results(c, slots, backward, {"input", "weight", "bias"});
+  return slots;
+}
+
+Arg decompose_layer_norm(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* result = b.call("aten.native_layer_norm.default",
+                        {c.arg("input"), c.arg("normalized_shape"), c.arg("weight"), c.arg("bias"), c.arg("eps")});
+  return b.getitem(result, 0);
+}
+
+Arg decompose_rms_norm(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& input = c.tensor("input");
+  leading_sizes(c);
+  DType dtype = arithmetic_dtype(input.dtype);
+  Node* x = tensor_node(c, "input");
+  if (dtype != input.dtype) x = b.call("aten._to_copy.default", {x}, {{"dtype", dtype}});
+  double eps = c.has("eps")               ? as_double(c.number("eps"))
+               : dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                                          : static_cast<double>(std::numeric_limits<float>::epsilon());
+  if (dtype == DType::Float32) eps = static_cast<double>(static_cast<float>(eps));
+  std::vector<Arg> dims;
+  for (std::size_t i = 0; i < c.syms("normalized_shape").size(); ++i)
+    dims.emplace_back(static_cast<std::int64_t>(input.dim() - i - 1));
+  Node* squares = b.call("aten.pow.Tensor_Scalar", {x, 2});
+  Node* mean = b.call("aten.mean.dim", {squares, Arg::list(dims), true});
+  Node* scale = b.call("aten.rsqrt.default", {b.call("aten.add.Scalar", {mean, eps})});
+  Node* result = b.call("aten.mul.Tensor", {x, scale});
+  if (c.has("weight")) result = b.call("aten.mul.Tensor", {result, c.arg("weight")});
+  if (b.tensor(result).dtype != input.dtype) result = b.call("aten._to_copy.default", {result}, {{"dtype", input.dtype}});
+  return result;
+}
+
+}  // namespace
+
+void register_layer_norm(OpTable& t) {
+  t.add("aten.native_layer_norm.default",
+        {.fake = fake_native_layer_norm, .eval = eval_native_layer_norm, .gradient = grad_native_layer_norm});
+  t.add("aten.native_layer_norm_backward.default",
+        {.fake = fake_native_layer_norm_backward, .eval = eval_native_layer_norm_backward});
+  t.add("aten.layer_norm.default", {.decompose = decompose_layer_norm});
+  t.add("aten.rms_norm.default", {.decompose = decompose_rms_norm});
+}
+
+}  // namespace partita

@@ -1,0 +1,121 @@
+// Losses that PyTorch composes of other operators.
+#include "core/ops/families/loss.h"
+#include "core/ops/gradients.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+Reduction reduction(FakeCall& c) { return static_cast<Reduction>(c.integer("reduction")); }
+
+Node* reduce(DecomposeCall& c, Node* losses) {
+  switch (reduction(c)) {
+    case Reduction::Mean: return c.build.call("aten.mean.default", {losses});
+    case Reduction::Sum: return c.build.call("aten.sum.default", {losses});
+    case Reduction::None: break;
+  }
+  return losses;
+}
+
+/// Class weights shaped to broadcast against the input.
+Node* broadcast_weight(DecomposeCall& c, std::size_t class_dim) {
+  std::vector<Arg> shape(c.tensor("self").dim(), Arg(1));
+  shape[class_dim] = c.build.size(c.tensor("weight").sizes[0]);
+  return c.build.call("aten.view.default", {c.arg("weight"), Arg::list(std::move(shape))});
+}
+
+Arg decompose_l1_loss(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* difference = b.call("aten.sub.Tensor", {c.arg("self"), c.arg("target")});
+  return reduce(c, b.call("aten.abs.default", {difference}));
+}
+
+Arg decompose_kl_div(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node *input = tensor_node(c, "self"), *target = tensor_node(c, "target"), *losses;
+  if (c.boolean("log_target")) {
+    Node* difference = b.call("aten.sub.Tensor", {target, input});
+    losses = b.call("aten.mul.Tensor", {b.call("aten.exp.default", {target}), difference});
+  } else {
+    Node* cross = b.call("aten.mul.Tensor", {target, input});
+    losses = b.call("aten.sub.Tensor", {b.call("aten.xlogy.Tensor", {target, target}), cross});
+  }
+  return reduce(c, losses);
+}
+
+Node* cross_entropy_of_probabilities(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim, double smoothing) {
+  Builder& b = c.build;
+  SymExpr classes = c.tensor("self").sizes[class_dim];
+  Node* target = tensor_node(c, "target");
+  if (smoothing > 0) {
+    target = b.call("aten.mul.Scalar", {target, 1 - smoothing});
+    target = b.call("aten.add.Scalar", {target, smoothing / static_cast<double>(classes.as_int())});
+  }
+  Node* losses = b.call("aten.mul.Tensor", {log_probabilities, target});
+  if (c.has("weight")) losses = b.call("aten.mul.Tensor", {losses, broadcast_weight(c, class_dim)});
+  if (reduction(c) == Reduction::None) {
+    Node* sums = b.call("aten.sum.dim_IntList", {losses, Arg::list({static_cast<std::int64_t>(class_dim)})});
+    return b.call("aten.neg.default", {sums});
+  }
+  Node* loss = b.call("aten.neg.default", {b.call("aten.sum.default", {losses})});
+  if (reduction(c) == Reduction::Sum) return loss;
+  return b.call("aten.div.Scalar", {loss, b.size(sym_floordiv(c.tensor("self").numel(), classes))});
+}
+
+Node* smoothed_cross_entropy(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim, double smoothing) {
+  Builder& b = c.build;
+  Node* target = tensor_node(c, "target");
+  Node* hard = b.call("aten.nll_loss_nd.default",
+                      {log_probabilities, target, c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
+  Node* losses = log_probabilities;
+  if (c.has("weight")) losses = b.call("aten.mul.Tensor", {losses, broadcast_weight(c, class_dim)});
+  losses = b.call("aten.sum.dim_IntList", {losses, Arg::list({static_cast<std::int64_t>(class_dim)})});
+  losses = b.call("aten.neg.default", {losses});
+  Node* ignored = b.call("aten.eq.Scalar", {target, c.arg("ignore_index")});
+  losses = b.call("aten.masked_fill.Scalar", {losses, ignored, 0.0});
+  Node* smooth = losses;
+  if (reduction(c) == Reduction::Sum) smooth = b.call("aten.sum.default", {losses});
+  if (reduction(c) == Reduction::Mean) {
+    Node* total;
+    if (c.has("weight")) {
+      // PyTorch selects the targets that count, of a number known only at run time; zero weights sum to the same.
+      Node* label = b.call("aten.masked_fill.Scalar", {target, ignored, 0});
+      Node* weights = b.call("aten.index.Tensor", {c.arg("weight"), Arg::list({label})});
+      total = b.call("aten.sum.default", {b.call("aten.masked_fill.Scalar", {weights, ignored, 0.0})});
+    } else {
+      total = b.call("aten.sum.default", {b.call("aten.bitwise_not.default", {ignored})});
+    }
+    smooth = b.call("aten.div.Tensor", {b.call("aten.sum.default", {losses}), total});
+  }
+  SymExpr classes = c.tensor("self").sizes[class_dim];
+  if (!classes.is_int()) fail_unsupported("label smoothing over a symbolic number of classes");
+  smooth = b.call("aten.mul.Scalar", {smooth, smoothing / static_cast<double>(classes.as_int())});
+  hard = b.call("aten.mul.Scalar", {hard, 1 - smoothing});
+  return b.call("aten.add.Tensor", {hard, smooth});
+}
+
+Arg decompose_cross_entropy_loss(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& self = c.tensor("self");
+  if (self.dim() == 0) fail("cross_entropy_loss expects an input of at least 1 dimension");
+  std::size_t class_dim = self.dim() == 1 ? 0 : 1;
+  double smoothing = as_double(c.number("label_smoothing"));
+  if (smoothing < 0 || smoothing > 1) fail("label_smoothing must be between 0.0 and 1.0. Got: " + std::to_string(smoothing));
+  Node* log_probabilities = b.call("aten.log_softmax.int", {c.arg("self"), static_cast<std::int64_t>(class_dim), self.dtype});
+  if (self.sizes == c.tensor("target").sizes)
+    return cross_entropy_of_probabilities(c, log_probabilities, class_dim, smoothing);
+  if (smoothing > 0) return smoothed_cross_entropy(c, log_probabilities, class_dim, smoothing);
+  return b.call("aten.nll_loss_nd.default",
+                {log_probabilities, c.arg("target"), c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
+}
+
+}  // namespace
+
+void register_loss_composites(OpTable& t) {
+  t.add("aten.l1_loss.default", {.decompose = decompose_l1_loss});
+  t.add("aten.kl_div.default", {.decompose = decompose_kl_div});
+  t.add("aten.cross_entropy_loss.default", {.decompose = decompose_cross_entropy_loss});
+}
+
+}  // namespace partita

@@ -1,0 +1,166 @@
+// nll_loss for [N, C] and [N, C, H, W] inputs, and its gradient.
+#include <cmath>
+
+#include "core/ops/families/loss.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+Meta fake_nll_loss_forward(FakeCall& c) {
+  const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
+  bool images = self.dim() == 4;
+  if (!images && (self.dim() == 0 || self.dim() > 2)) fail("input tensor should be 1D or 2D");
+  if (target.dim() + 1 != self.dim())
+    fail("0D or 1D target tensor expected, multi-target not supported");
+  for (std::size_t i = 0; i < target.dim(); ++i)
+    if (!c.test(sym_eq(target.sizes[i], self.sizes[i == 0 ? 0 : i + 1]), "nll_loss target"))
+      fail("size mismatch (got input: " + self.sizes[i == 0 ? 0 : i + 1].str() + ", target: " + target.sizes[i].str() + ")");
+  if (c.has("weight") && !c.test(sym_eq(c.tensor("weight").numel(), self.sizes[self.dim() == 1 ? 0 : 1]), "nll_loss weight"))
+    fail("weight tensor should be defined either for all classes or no classes");
+  bool none = static_cast<Reduction>(c.integer("reduction")) == Reduction::None;
+  return MetaTuple{{new_like(self, none ? target.sizes : SymList{}), new_like(self, {})}};
+}
+
+Meta fake_nll_loss_backward(FakeCall& c) { return new_like(c.tensor("self"), c.tensor("self").sizes); }
+
+/// Input as [samples, classes, positions].
+struct Geometry {
+  std::int64_t samples, classes, positions;
+  std::int64_t at(std::int64_t i, std::int64_t label) const {
+    return (i / positions * classes + label) * positions + i % positions;
+  }
+};
+
+Geometry geometry(const Tensor& self) {
+  if (self.dim() == 1) return {1, self.sizes[0], 1};
+  DimSplit split = split_at(self.sizes, 1);
+  return {split.outer, split.length, split.inner};
+}
+
+/// f(i, label, class weight) for every target that is not ignored.
+template <class T, class F>
+void each_target(const EvalCall& c, const Geometry& g, const Tensor& target, const Tensor& weight, F f) {
+  std::int64_t ignore = c.integer("ignore_index");
+  for (std::int64_t i = 0; i < target.numel(); ++i) {
+    std::int64_t label = target.as<std::int64_t>()[i];
+    if (label == ignore) continue;
+    if (label < 0 || label >= g.classes) fail("Target " + std::to_string(label) + " is out of bounds.");
+    f(i, label, weight.storage ? weight.as<T>()[label] : T(1));
+  }
+}
+
+Value eval_nll_loss_forward(EvalCall& c) {
+  std::vector<Tensor> outputs = allocate_all(c, fake_nll_loss_forward);
+  const Tensor& self = c.tensor("self");
+  DType dtype = arithmetic_dtype(self.dtype);
+  Tensor x = load(self, dtype), target = load(c.tensor("target"), DType::Int64), weight = load_optional(c, "weight", dtype);
+  Geometry g = geometry(x);
+  auto reduction = static_cast<Reduction>(c.integer("reduction"));
+  dispatch_floating(dtype, "nll_loss_out_frame", [&]<class T>() {
+    Tensor losses = zeros(dtype, target.sizes);
+    double sum = 0, total = 0;
+    each_target<T>(c, g, target, weight, [&](std::int64_t i, std::int64_t label, T w) {
+      T loss = -x.as<T>()[g.at(i, label)] * w;
+      losses.as<T>()[i] = loss;
+      sum += static_cast<double>(loss);
+      total += static_cast<double>(w);
+    });
+    if (reduction == Reduction::None) {
+      outputs[0].copy_from(losses);
+      total = 0;
+    } else {
+      double loss = reduction == Reduction::Mean ? sum / total : sum;
+      outputs[0].copy_from(unwrap(Tensor::scalar(DType::Float64, loss)));
+    }
+    outputs[1].copy_from(unwrap(Tensor::scalar(DType::Float64, total)));
+  });
+  return ValueList{outputs[0], outputs[1]};
+}
+
+Value eval_nll_loss_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_nll_loss_backward);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor target = load(c.tensor("target"), DType::Int64), weight = load_optional(c, "weight", dtype);
+  Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
+  double total = c.tensor("total_weight").item_as_double();
+  Geometry g = geometry(dx);
+  auto reduction = static_cast<Reduction>(c.integer("reduction"));
+  if (reduction == Reduction::None && grad.numel() != target.numel()) fail("nll_loss_backward: grad_output does not fit");
+  dispatch_floating(dtype, "nll_loss_backward_out_frame", [&]<class T>() {
+    T scale = reduction == Reduction::Mean ? static_cast<T>(1 / total) : T(1);
+    each_target<T>(c, g, target, weight, [&](std::int64_t i, std::int64_t label, T w) {
+      T gradient = grad.as<T>()[reduction == Reduction::None ? i : 0];
+      dx.as<T>()[g.at(i, label)] = -w * gradient * scale;
+    });
+  });
+  out.copy_from(dx);
+  return out;
+}
+
+template <const char* backward>
+std::vector<Node*> grad_nll_loss(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.grads[0])
+    slots["self"] = c.build.call(backward, {c.grads[0], c.arg("self"), c.arg("target"), c.arg("weight"),
+                                            c.arg("reduction"), c.arg("ignore_index"), c.results[1]});
+  return slots;
+}
+
+constexpr char backward_1d[] = "aten.nll_loss_backward.default", backward_2d[] = "aten.nll_loss2d_backward.default";
+
+template <const char* forward>
+Arg decompose_nll_loss(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* result = b.call(forward, {c.arg("self"), c.arg("target"), c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
+  return b.getitem(result, 0);
+}
+
+constexpr char forward_1d[] = "aten.nll_loss_forward.default", forward_2d[] = "aten.nll_loss2d_forward.default";
+
+Arg decompose_nll_loss_nd(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
+  Node *x = tensor_node(c, "self"), *y = tensor_node(c, "target");
+  if (self.dim() < 1) fail("Expected 1 or more dimensions (got 0)");
+  if (self.dim() != 1 && (target.dim() == 0 || !c.test(sym_eq(self.sizes[0], target.sizes[0]), "nll_loss batch")))
+    fail("Expected input batch_size (" + self.sizes[0].str() + ") to match target batch_size (" +
+         (target.dim() ? target.sizes[0].str() : "") + ").");
+  auto loss = [&](const char* op) {
+    Node* result = b.call(op, {x, y, c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
+    return b.getitem(result, 0);
+  };
+  if (self.dim() <= 2) return loss(forward_1d);
+  if (self.dim() == 4) return loss(forward_2d);
+  // [N, C, d1, ...] as an image of height 1.
+  SymExpr n = self.sizes[0];
+  SymList output(self.sizes.begin() + 2, self.sizes.end());
+  output.insert(output.begin(), n);
+  bool empty = self.numel().is(0);
+  x = b.call("aten.contiguous.default", {x});
+  y = b.call("aten.contiguous.default", {y});
+  x = b.call("aten.reshape.default", {x, b.sizes({n, self.sizes[1], empty ? 0 : 1, empty ? 0 : -1})});
+  y = b.call("aten.reshape.default", {y, b.sizes({n, empty ? 0 : 1, empty ? 0 : -1})});
+  Node* result = loss(forward_2d);
+  if (static_cast<Reduction>(c.integer("reduction")) != Reduction::None) return result;
+  return b.call("aten.view.default", {result, b.sizes(output)});
+}
+
+}  // namespace
+
+void register_nll_loss(OpTable& t) {
+  t.add(forward_1d, {.fake = fake_nll_loss_forward, .eval = eval_nll_loss_forward, .gradient = grad_nll_loss<backward_1d>});
+  t.add(forward_2d, {.fake = fake_nll_loss_forward, .eval = eval_nll_loss_forward, .gradient = grad_nll_loss<backward_2d>});
+  t.add(backward_1d, {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward});
+  t.add(backward_2d, {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward});
+  t.add("aten.nll_loss.default", {.decompose = decompose_nll_loss<forward_1d>});
+  t.add("aten.nll_loss2d.default", {.decompose = decompose_nll_loss<forward_2d>});
+  t.add("aten.nll_loss_nd.default", {.decompose = decompose_nll_loss_nd});
+}
+
+}  // namespace partita

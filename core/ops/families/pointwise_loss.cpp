@@ -1,0 +1,263 @@
+// Losses that compare element by element and reduce: a loss is a function of (input, target) and its derivative.
+#include <cmath>
+
+#include "core/ops/families/loss.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/broadcast.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+/// Losses as rows: value and derivative by x, of x and y and one parameter (beta, delta; unused by most).
+struct Mse {
+  static constexpr const char* parameter = nullptr;
+  template <class T> static T value(T x, T y, T) { return (x - y) * (x - y); }
+  template <class T> static T slope(T x, T y, T) { return T(2) * (x - y); }
+};
+
+struct SmoothL1 {
+  static constexpr const char* parameter = "beta";
+  template <class T> static T value(T x, T y, T beta) {
+    T d = std::abs(x - y);
+    return d < beta ? T(0.5) * d * d / beta : d - T(0.5) * beta;
+  }
+  template <class T> static T slope(T x, T y, T beta) {
+    T d = x - y;
+    return d <= -beta ? T(-1) : d >= beta ? T(1) : d / beta;
+  }
+};
+
+struct Huber {
+  static constexpr const char* parameter = "delta";
+  template <class T> static T value(T x, T y, T delta) {
+    T d = std::abs(x - y);
+    return d <= delta ? T(0.5) * d * d : delta * (d - T(0.5) * delta);
+  }
+  template <class T> static T slope(T x, T y, T delta) {
+    T d = x - y;
+    return d <= -delta ? -delta : d >= delta ? delta : d;
+  }
+};
+
+struct SoftMargin {
+  static constexpr const char* parameter = nullptr;
+  template <class T> static T value(T x, T y, T) { return std::log1p(std::exp(-y * x)); }
+  template <class T> static T slope(T x, T y, T) {
+    T z = std::exp(-y * x);
+    return -y * z / (T(1) + z);
+  }
+};
+
+struct BinaryCrossEntropy {
+  static constexpr const char* parameter = nullptr;
+  template <class T> static T value(T x, T y, T) {
+    return (y - T(1)) * std::max(std::log1p(-x), T(-100)) - y * std::max(std::log(x), T(-100));
+  }
+  template <class T> static T slope(T x, T y, T) { return (x - y) / std::max((T(1) - x) * x, T(1e-12)); }
+};
+
+/// The tensors of a call, None ones left out.
+std::vector<const TensorMeta*> operands(FakeCall& c, std::initializer_list<const char*> names) {
+  std::vector<const TensorMeta*> out;
+  for (const char* name : names)
+    if (c.schema.index_of(name) >= 0 && c.has(name)) out.push_back(&c.tensor(name));
+  return out;
+}
+
+TensorMeta elementwise(FakeCall& c, const std::vector<const TensorMeta*>& tensors) {
+  std::vector<SymList> sizes;
+  std::vector<Operand> types;
+  for (const TensorMeta* t : tensors) {
+    sizes.push_back(t->sizes);
+    types.push_back(Operand::of(*t));
+  }
+  TensorMeta meta = new_like(*tensors[0], broadcast(c, sizes));
+  meta.dtype = result_type(types);
+  meta.strides = elementwise_strides(c, meta.sizes, tensors);
+  return meta;
+}
+
+Meta fake_loss(FakeCall& c) {
+  TensorMeta meta = elementwise(c, operands(c, {"self", "target", "weight", "pos_weight"}));
+  if (static_cast<Reduction>(c.integer("reduction")) == Reduction::None) return meta;
+  return new_like(meta, {});
+}
+
+Meta fake_loss_backward(FakeCall& c) {
+  return elementwise(c, operands(c, {"self", "target", "weight", "grad_output"}));
+}
+
+template <class T>
+Value reduce(Tensor out, const Tensor& losses, Reduction reduction) {
+  if (reduction == Reduction::None) {
+    out.copy_from(losses);
+    return out;
+  }
+  double sum = 0;
+  for (std::int64_t i = 0; i < losses.numel(); ++i) sum += static_cast<double>(losses.as<T>()[i]);
+  if (reduction == Reduction::Mean) sum /= static_cast<double>(losses.numel());
+  out.copy_from(unwrap(Tensor::scalar(DType::Float64, sum)));
+  return out;
+}
+
+const Tensor* optional(const EvalCall& c, const char* name) {
+  return c.schema.index_of(name) >= 0 && c.has(name) ? &c.tensor(name) : nullptr;
+}
+
+template <class Loss, class C>
+double parameter(const C& c) {
+  if constexpr (Loss::parameter != nullptr) return as_double(c.number(Loss::parameter));
+  else return 0;
+}
+
+template <class Loss>
+Value eval_loss(EvalCall& c) {
+  Tensor out = allocate(c, fake_loss);
+  DType dtype = arithmetic_dtype(out.dtype);
+  const Tensor* inputs[] = {&c.tensor("self"), &c.tensor("target"), optional(c, "weight")};
+  Operands x = broadcast_load(inputs, dtype);
+  Tensor losses = empty(dtype, x.sizes);
+  return dispatch_floating(dtype, c.schema.base.c_str(), [&]<class T>() {
+    T p = static_cast<T>(parameter<Loss>(c));
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      T loss = Loss::value(x.tensors[0].as<T>()[i], x.tensors[1].as<T>()[i], p);
+      losses.as<T>()[i] = x.tensors[2].storage ? loss * x.tensors[2].as<T>()[i] : loss;
+    }
+    return reduce<T>(out, losses, static_cast<Reduction>(c.integer("reduction")));
+  });
+}
+
+template <class Loss>
+Value eval_loss_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_loss_backward);
+  DType dtype = arithmetic_dtype(out.dtype);
+  const Tensor* inputs[] = {&c.tensor("self"), &c.tensor("target"), &c.tensor("grad_output"), optional(c, "weight")};
+  Operands x = broadcast_load(inputs, dtype);
+  Tensor dx = empty(dtype, x.sizes);
+  dispatch_floating(dtype, c.schema.base.c_str(), [&]<class T>() {
+    T p = static_cast<T>(parameter<Loss>(c));
+    bool mean = static_cast<Reduction>(c.integer("reduction")) == Reduction::Mean;
+    T scale = mean ? T(1) / static_cast<T>(x.numel()) : T(1);
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      T slope = Loss::slope(x.tensors[0].as<T>()[i], x.tensors[1].as<T>()[i], p) * x.tensors[2].as<T>()[i] * scale;
+      dx.as<T>()[i] = x.tensors[3].storage ? slope * x.tensors[3].as<T>()[i] : slope;
+    }
+  });
+  out.copy_from(dx);
+  return out;
+}
+
+/// max(-x, 0) + log(1 + exp(-|x|)) weighted by pos_weight where the target is 1.
+Value eval_bce_with_logits(EvalCall& c) {
+  Tensor out = allocate(c, fake_loss);
+  DType dtype = arithmetic_dtype(out.dtype);
+  const Tensor* inputs[] = {&c.tensor("self"), &c.tensor("target"), optional(c, "weight"), optional(c, "pos_weight")};
+  Operands operands = broadcast_load(inputs, dtype);
+  Tensor losses = empty(dtype, operands.sizes);
+  return dispatch_floating(dtype, "binary_cross_entropy_with_logits", [&]<class T>() {
+    auto at = [&](std::size_t k, std::int64_t i) { return operands.tensors[k].as<T>()[i]; };
+    for (std::int64_t i = 0; i < operands.numel(); ++i) {
+      T x = at(0, i), y = at(1, i);
+      T logistic = std::log1p(std::exp(-std::abs(x))) + std::max(-x, T(0));
+      T weight = operands.tensors[3].storage ? (at(3, i) - T(1)) * y + T(1) : T(1);
+      T loss = (T(1) - y) * x + weight * logistic;
+      losses.as<T>()[i] = operands.tensors[2].storage ? loss * at(2, i) : loss;
+    }
+    return reduce<T>(out, losses, static_cast<Reduction>(c.integer("reduction")));
+  });
+}
+
+Node* finish_gradient(GradCall& c, Node* gradient) {
+  Builder& b = c.build;
+  if (c.has("weight")) gradient = b.call("aten.mul.Tensor", {gradient, c.arg("weight")});
+  if (static_cast<Reduction>(c.integer("reduction")) != Reduction::Mean) return gradient;
+  return b.call("aten.div.Scalar", {gradient, b.size(c.tensor("self").numel())});
+}
+
+std::vector<Node*> grad_bce_with_logits(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  Node *self = tensor_node(c, "self"), *target = tensor_node(c, "target"), *grad = c.grads[0];
+  if (c.want("self")) {
+    Node* gradient;
+    if (c.has("pos_weight")) {
+      Node* t = b.call("aten.mul.Tensor", {c.arg("pos_weight"), target});
+      gradient = b.call("aten.sub.Tensor", {b.call("aten.add.Scalar", {t, 1}), target});
+      gradient = b.call("aten.mul.Tensor", {gradient, b.call("aten.sigmoid.default", {self})});
+      gradient = b.call("aten.sub.Tensor", {gradient, t});
+    } else {
+      gradient = b.call("aten.sub.Tensor", {b.call("aten.sigmoid.default", {self}), target});
+    }
+    slots["self"] = finish_gradient(c, b.call("aten.mul.Tensor", {gradient, grad}));
+  }
+  if (c.want("target")) {
+    Node* gradient;
+    if (c.has("pos_weight")) {
+      Node* positive = b.call("aten.log_sigmoid.default", {self});
+      Node* negative = b.call("aten.log_sigmoid.default", {b.call("aten.neg.default", {self})});
+      gradient = b.call("aten.sub.Tensor", {negative, b.call("aten.mul.Tensor", {c.arg("pos_weight"), positive})});
+      gradient = b.call("aten.mul.Tensor", {gradient, grad});
+    } else {
+      gradient = b.call("aten.mul.Tensor", {self, b.call("aten.neg.default", {grad})});
+    }
+    slots["target"] = finish_gradient(c, gradient);
+  }
+  return slots;
+}
+
+std::vector<Node*> grad_bce(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  Node *self = tensor_node(c, "self"), *grad = c.grads[0];
+  if (c.want("self"))
+    slots["self"] = b.call("aten.binary_cross_entropy_backward.default",
+                           {grad, self, c.arg("target"), c.arg("weight"), c.arg("reduction")});
+  if (c.want("target")) {
+    Node* inverse = b.call("aten.log.default", {b.call("aten.rsub.Scalar", {self, 1.0})});
+    Node* gradient = b.call("aten.sub.Tensor", {inverse, b.call("aten.log.default", {self})});
+    gradient = b.call("aten.clamp.default", {gradient, -100, 100});
+    slots["target"] = finish_gradient(c, b.call("aten.mul.Tensor", {gradient, grad}));
+  }
+  return slots;
+}
+
+}  // namespace
+
+void register_pointwise_losses(OpTable& t) {
+  t.add("aten.mse_loss.default", {.fake = fake_loss,
+                                  .eval = eval_loss<Mse>,
+                                  .derivative = {{"self", "mse_loss_backward(grad, self, target, reduction)"},
+                                                 {"target", "mse_loss_backward(grad, target, self, reduction)"}}});
+  t.add("aten.smooth_l1_loss.default",
+        {.fake = fake_loss,
+         .eval = eval_loss<SmoothL1>,
+         .derivative = {{"self", "smooth_l1_loss_backward(grad, self, target, reduction, beta)"},
+                        {"target", "smooth_l1_loss_backward(grad, target, self, reduction, beta)"}}});
+  t.add("aten.huber_loss.default",
+        {.fake = fake_loss,
+         .eval = eval_loss<Huber>,
+         .derivative = {{"self", "huber_loss_backward(grad, self, target, reduction, delta)"},
+                        {"target", "huber_loss_backward(grad, target, self, reduction, delta)"}}});
+  t.add("aten.soft_margin_loss.default",
+        {.fake = fake_loss,
+         .eval = eval_loss<SoftMargin>,
+         .derivative = {{"self", "soft_margin_loss_backward(grad, self, target, reduction)"}}});
+  t.add("aten.binary_cross_entropy.default",
+        {.fake = fake_loss, .eval = eval_loss<BinaryCrossEntropy>, .gradient = grad_bce});
+  t.add("aten.binary_cross_entropy_with_logits.default",
+        {.fake = fake_loss, .eval = eval_bce_with_logits, .gradient = grad_bce_with_logits});
+
+  t.add("aten.mse_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<Mse>});
+  t.add("aten.smooth_l1_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<SmoothL1>});
+  t.add("aten.huber_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<Huber>});
+  t.add("aten.soft_margin_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<SoftMargin>});
+  t.add("aten.binary_cross_entropy_backward.default",
+        {.fake = fake_loss_backward, .eval = eval_loss_backward<BinaryCrossEntropy>});
+}
+
+}  // namespace partita

@@ -1,0 +1,19 @@
+#pragma once
+#include <span>
+
+#include "core/ops/kernels/outputs.h"
+
+namespace partita::kernels {
+
+/// Operands in one dtype, expanded to their common size and row-major. Null operands stay without storage.
+struct Operands {
+  Sizes sizes;
+  std::vector<Tensor> tensors;
+
+  std::int64_t numel() const;
+};
+Operands broadcast_load(std::span<const Tensor* const> operands, DType dtype);
+/// The same, to sizes given.
+Tensor expand_load(const Tensor& t, const Sizes& sizes, DType dtype);
+
+}  // namespace partita::kernels

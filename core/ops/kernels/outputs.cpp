@@ -1,0 +1,122 @@
+#include "core/ops/kernels/outputs.h"
+
+namespace partita::kernels {
+
+namespace {
+
+TensorMeta meta_of(const Tensor& t) {
+  TensorMeta meta;
+  meta.dtype = t.dtype;
+  meta.sizes.assign(t.sizes.begin(), t.sizes.end());
+  meta.strides.assign(t.strides.begin(), t.strides.end());
+  meta.offset = t.offset;
+  return meta;
+}
+
+/// An argument that fake can read: tensors become placeholders of `scratch`.
+Arg as_arg(const Value& value, Graph& scratch) {
+  return std::visit(
+      [&](const auto& v) -> Arg {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, Tensor>) {
+          return scratch.placeholder("t", meta_of(v));
+        } else if constexpr (std::is_same_v<T, ValueList>) {
+          std::vector<Arg> items;
+          for (const Value& item : v) items.push_back(as_arg(item, scratch));
+          return Arg::list(std::move(items));
+        } else if constexpr (std::is_same_v<T, std::monostate>) {
+          return Arg();
+        } else {
+          return Arg(v);
+        }
+      },
+      value.v);
+}
+
+Tensor allocate_like(const Meta& meta) {
+  const TensorMeta* t = meta.tensor();
+  if (!t) return Tensor{};
+  auto sizes = concrete(t->sizes), strides = concrete(t->strides);
+  CHECK(sizes && strides, "fake made symbolic sizes out of values");
+  return unwrap(Tensor::empty_strided(t->dtype, *sizes, *strides));
+}
+
+}  // namespace
+
+std::vector<Tensor> allocate_all(const EvalCall& call, Meta (*fake)(FakeCall&)) {
+  Graph scratch;
+  scratch.shapes = std::make_shared<ShapeEnv>();
+  Args args;
+  for (const Value& v : call.args) args.push_back(as_arg(v, scratch));
+  FakeCall fake_call(call.schema, std::move(args), *scratch.shapes);
+  Meta meta = fake(fake_call);
+  std::vector<Tensor> outputs;
+  if (const MetaTuple* tuple = meta.tuple()) {
+    for (const Meta& item : tuple->items) outputs.push_back(allocate_like(item));
+  } else {
+    outputs.push_back(allocate_like(meta));
+  }
+  return outputs;
+}
+
+Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&)) { return std::move(allocate_all(call, fake)[0]); }
+
+DType arithmetic_dtype(DType t) {
+  if (t == DType::Bool || is_integral(t)) return DType::Int64;
+  if (t == DType::Float16 || t == DType::BFloat16) return DType::Float32;
+  return t;
+}
+
+Tensor load(const Tensor& t, DType dtype) { return unwrap(t.dtype == dtype ? t.contiguous() : t.to(dtype)); }
+Tensor empty(DType dtype, Sizes sizes) { return unwrap(Tensor::empty(dtype, std::move(sizes))); }
+Tensor zeros(DType dtype, Sizes sizes) { return unwrap(Tensor::zeros(dtype, std::move(sizes))); }
+
+std::vector<bool> booleans(const FakeCall& call, std::string_view name) {
+  const ArgList* list = call.arg(name).get<ArgList>();
+  if (!list) fail(std::string(name) + " must be a list of bools");
+  std::vector<bool> out;
+  for (const Arg& item : list->items) {
+    const bool* b = item.get<bool>();
+    if (!b) fail(std::string(name) + " must be a list of bools");
+    out.push_back(*b);
+  }
+  return out;
+}
+
+std::vector<bool> booleans(const EvalCall& call, std::string_view name) {
+  const ValueList* list = call.arg(name).get<ValueList>();
+  if (!list) fail(std::string(name) + " must be a list of bools");
+  std::vector<bool> out;
+  for (const Value& item : *list) {
+    const bool* b = item.get<bool>();
+    if (!b) fail(std::string(name) + " must be a list of bools");
+    out.push_back(*b);
+  }
+  return out;
+}
+
+Tensor load_optional(const EvalCall& call, std::string_view name, DType dtype) {
+  return call.has(name) ? load(call.tensor(name), dtype) : Tensor{};
+}
+
+std::int64_t dim_index(std::int64_t dim, std::int64_t rank) {
+  std::int64_t range = std::max<std::int64_t>(rank, 1);
+  if (dim < -range || dim >= range)
+    fail("Dimension out of range (expected to be in range of [" + std::to_string(-range) + ", " +
+         std::to_string(range - 1) + "], but got " + std::to_string(dim) + ")");
+  return dim < 0 ? dim + range : dim;
+}
+
+DimSplit split_at(const Sizes& sizes, std::int64_t dim) {
+  DimSplit split;
+  if (sizes.empty()) return split;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    auto& part = static_cast<std::int64_t>(i) < dim ? split.outer
+                 : static_cast<std::int64_t>(i) > dim ? split.inner
+                                                      : split.length;
+    part *= sizes[i];
+  }
+  return split;
+}
+
+}  // namespace partita::kernels

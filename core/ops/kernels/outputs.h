@@ -1,0 +1,64 @@
+#pragma once
+// What eval functions share: results laid out as fake says, and operands in the dtype arithmetic is done in.
+#include <vector>
+
+#include "core/ops/call.h"
+
+namespace partita::kernels {
+
+/// Uninitialised tensors for a call's results, with dtype, sizes and strides as its `fake` says; a result that fake
+/// leaves unknown (None) is an empty tensor of no storage.
+std::vector<Tensor> allocate_all(const EvalCall& call, Meta (*fake)(FakeCall&));
+Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&));  ///< of a call with one result
+
+/// float32 for half types, int64 for bool and integers; else itself.
+DType arithmetic_dtype(DType t);
+/// Row-major in `dtype`; shares storage when it is already so.
+Tensor load(const Tensor& t, DType dtype);
+Tensor empty(DType dtype, Sizes sizes);
+Tensor zeros(DType dtype, Sizes sizes);
+/// Dimension of a tensor of `rank` dimensions, negative ones counted from the end; fails in PyTorch's words.
+std::int64_t dim_index(std::int64_t dim, std::int64_t rank);
+
+/// A bool[n] argument, such as output_mask.
+std::vector<bool> booleans(const FakeCall& call, std::string_view name);
+std::vector<bool> booleans(const EvalCall& call, std::string_view name);
+/// A tensor argument, row-major in `dtype`; without storage when it is None.
+Tensor load_optional(const EvalCall& call, std::string_view name, DType dtype);
+
+/// f.operator()<T>() for a compute dtype that is floating; fails, naming `what`, for others.
+template <class F>
+decltype(auto) dispatch_floating(DType t, const char* what, F&& f) {
+  switch (t) {
+    case DType::Float32: return f.template operator()<float>();
+    case DType::Float64: return f.template operator()<double>();
+    default: break;
+  }
+  fail(std::string("\"") + what + "\" not implemented for '" + std::string(torch_name(t)) + "'");
+}
+
+/// The same for every compute dtype: float, double, int64 and the complex ones.
+template <class F>
+decltype(auto) dispatch_compute(DType t, const char* what, F&& f) {
+  switch (t) {
+    case DType::Int64: return f.template operator()<std::int64_t>();
+    case DType::Complex64: return f.template operator()<std::complex<float>>();
+    case DType::Complex128: return f.template operator()<std::complex<double>>();
+    default: return dispatch_floating(t, what, std::forward<F>(f));
+  }
+}
+
+/// The same for what can be ordered: float, double and int64.
+template <class F>
+decltype(auto) dispatch_ordered(DType t, const char* what, F&& f) {
+  if (t == DType::Int64) return f.template operator()<std::int64_t>();
+  return dispatch_floating(t, what, std::forward<F>(f));
+}
+
+/// A tensor as [outer, length, inner] around one dimension of its row-major order.
+struct DimSplit {
+  std::int64_t outer = 1, length = 1, inner = 1;
+};
+DimSplit split_at(const Sizes& sizes, std::int64_t dim);
+
+}  // namespace partita::kernels

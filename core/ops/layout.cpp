@@ -1,0 +1,110 @@
+#include "core/ops/layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace partita {
+
+namespace {
+
+/// c10's is_channels_last_strides: `order` runs from the fastest dimension to the batch.
+bool strides_follow(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& strides,
+                    std::span<const std::size_t> order) {
+  if (strides[1] == 0) return false;
+  std::int64_t least = 0;
+  for (std::size_t d : order) {
+    if (sizes[d] == 0 || strides[d] < least) return false;
+    // An N111 tensor could be either format: it counts as contiguous.
+    if (d == 0 && least == strides[1]) return false;
+    least = strides[d];
+    if (sizes[d] > 1) least *= sizes[d];
+  }
+  return true;
+}
+
+std::optional<std::vector<std::int64_t>> hinted(const SymList& list, const ShapeEnv& shapes) {
+  std::vector<std::int64_t> values;
+  for (SymExpr e : list) {
+    auto value = shapes.hint(e);
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  return values;
+}
+
+SymList strides_in_order(const SymList& sizes, std::span<const std::size_t> fastest_first) {
+  SymList strides(sizes.size());
+  SymExpr step = 1;
+  for (std::size_t d : fastest_first) {
+    strides[d] = step;
+    step = step * (sizes[d].is_int() ? SymExpr(std::max<std::int64_t>(sizes[d].as_int(), 1)) : sizes[d]);
+  }
+  return strides;
+}
+
+constexpr std::size_t order2d[] = {1, 3, 2, 0};
+constexpr std::size_t order3d[] = {1, 4, 3, 2, 0};
+
+}  // namespace
+
+bool is_row_major(const TensorMeta& meta) {
+  for (SymExpr s : meta.sizes)
+    if (s.is(0)) return true;
+  SymExpr expected = 1;
+  for (std::size_t i = meta.dim(); i-- > 0;) {
+    if (meta.sizes[i].is(1)) continue;
+    if (meta.strides[i] != expected) return false;
+    expected = expected * meta.sizes[i];
+  }
+  return true;
+}
+
+MemoryFormat suggest_memory_format(const TensorMeta& meta, const ShapeEnv& shapes) {
+  if (meta.dim() != 4 && meta.dim() != 5) return MemoryFormat::Contiguous;
+  auto sizes = hinted(meta.sizes, shapes), strides = hinted(meta.strides, shapes);
+  if (!sizes || !strides) return MemoryFormat::Contiguous;
+  if (meta.dim() == 4 && strides_follow(*sizes, *strides, order2d)) return MemoryFormat::ChannelsLast;
+  if (meta.dim() == 5 && strides_follow(*sizes, *strides, order3d)) return MemoryFormat::ChannelsLast3d;
+  return MemoryFormat::Contiguous;
+}
+
+SymList strides_for(MemoryFormat format, const SymList& sizes) {
+  if (format == MemoryFormat::ChannelsLast && sizes.size() == 4) return strides_in_order(sizes, order2d);
+  if (format == MemoryFormat::ChannelsLast3d && sizes.size() == 5) return strides_in_order(sizes, order3d);
+  return contiguous_strides(sizes);
+}
+
+TensorMeta new_like(const TensorMeta& like, SymList sizes, MemoryFormat format) {
+  TensorMeta meta = TensorMeta::contiguous(like.dtype, std::move(sizes), like.device);
+  meta.strides = strides_for(format, meta.sizes);
+  return meta;
+}
+
+TensorMeta like_preserving(const TensorMeta& like, const ShapeEnv& shapes) {
+  TensorMeta meta = new_like(like, like.sizes);
+  auto sizes = hinted(like.sizes, shapes), strides = hinted(like.strides, shapes);
+  if (!sizes || !strides || is_row_major(like)) return meta;
+  // Dimensions from fastest to slowest; equal strides and broadcast ones keep their order in the row-major layout.
+  std::vector<std::size_t> order(like.dim());
+  std::iota(order.rbegin(), order.rend(), 0);
+  auto before = [&](std::size_t a, std::size_t b) {
+    if ((*strides)[a] == 0 || (*strides)[b] == 0) return false;
+    if ((*strides)[a] != (*strides)[b]) return (*strides)[a] < (*strides)[b];
+    return (*sizes)[a] < (*sizes)[b];
+  };
+  for (std::size_t i = 1; i < order.size(); ++i)
+    for (std::size_t j = i; j > 0 && before(order[j], order[j - 1]); --j) std::swap(order[j], order[j - 1]);
+  bool dense = true;
+  std::int64_t expected = 1;
+  for (std::size_t d : order) {
+    if ((*sizes)[d] == 1) continue;
+    dense = dense && (*strides)[d] == expected;
+    expected *= (*sizes)[d];
+  }
+  meta.strides = dense ? like.strides : strides_in_order(like.sizes, order);
+  return meta;
+}
+
+Meta meta_if(bool wanted, TensorMeta meta) { return wanted ? Meta(std::move(meta)) : Meta(); }
+
+}  // namespace partita
