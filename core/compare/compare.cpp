@@ -1,0 +1,207 @@
+#include "core/compare/compare.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace partita {
+namespace {
+
+/// Position of a float on the line of all floats of its width, so that neighbours differ by one.
+template <class Bits>
+std::int64_t ordinal(Bits bits) {
+  constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
+  const auto magnitude = static_cast<std::int64_t>(bits & static_cast<Bits>(sign - 1));
+  return (bits & sign) != 0 ? -magnitude : magnitude;
+}
+std::int64_t ordinal(DType t, double v) {
+  switch (t) {
+    case DType::Float64:
+      return ordinal(std::bit_cast<std::uint64_t>(v));
+    case DType::Float32:
+      return ordinal(std::bit_cast<std::uint32_t>(static_cast<float>(v)));
+    case DType::BFloat16:
+      return ordinal(to_bfloat16(static_cast<float>(v)).bits);
+    case DType::Float16:
+      return ordinal(to_half(static_cast<float>(v)).bits);
+    default:
+      CHECK(false, "no ULP for this dtype");
+  }
+}
+bool has_ulp(DType t) {
+  return t == DType::Float64 || t == DType::Float32 || t == DType::BFloat16 || t == DType::Float16;
+}
+
+Sizes index_of(std::int64_t position, const Sizes& sizes) {
+  Sizes index(sizes.size());
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    index[d] = position % sizes[d];
+    position /= sizes[d];
+  }
+  return index;
+}
+
+template <class T>
+double magnitude(T v) {
+  if constexpr (std::is_same_v<T, std::complex<double>>)
+    return std::abs(v);
+  else
+    return static_cast<double>(v);
+}
+template <class T>
+bool is_nan(T v) {
+  if constexpr (std::is_same_v<T, std::complex<double>>)
+    return std::isnan(v.real()) || std::isnan(v.imag());
+  else
+    return std::isnan(v);
+}
+template <class T>
+bool is_inf(T v) {
+  if constexpr (std::is_same_v<T, std::complex<double>>)
+    return std::isinf(v.real()) || std::isinf(v.imag());
+  else
+    return std::isinf(v);
+}
+
+template <class T>
+void compare_floats(Difference& d, const Tensor& expected, const Tensor& found, const Tolerance& tolerance, bool ulp,
+                    DType grid) {
+  const T* a = expected.as<T>();
+  const T* b = found.as<T>();
+  std::int64_t max_ulp = 0;
+  for (std::int64_t i = 0; i < d.numel; ++i) {
+    const T x = a[i], y = b[i];
+    d.nan_expected += is_nan(x);
+    d.nan_found += is_nan(y);
+    d.inf_expected += is_inf(x);
+    d.inf_found += is_inf(y);
+    bool same = x == y || (is_nan(x) && is_nan(y));
+    if (!same && !is_nan(x) && !is_nan(y) && !is_inf(x) && !is_inf(y)) {
+      const double distance = std::abs(magnitude(T(y - x))), size = std::abs(magnitude(x));
+      d.max_abs = std::max(d.max_abs, distance);
+      d.max_rel = std::max(d.max_rel, size > 0 ? distance / size : std::numeric_limits<double>::infinity());
+      if constexpr (std::is_same_v<T, double>)
+        if (ulp) max_ulp = std::max(max_ulp, std::abs(ordinal(grid, y) - ordinal(grid, x)));
+      same = distance <= tolerance.absolute + tolerance.relative * size;
+    }
+    if (same) continue;
+    if (d.wrong++ == 0) d.first_wrong = WrongElement{index_of(i, expected.sizes), magnitude(x), magnitude(y)};
+  }
+  if (ulp) d.max_ulp = max_ulp;
+}
+
+void compare_integers(Difference& d, const Tensor& expected, const Tensor& found) {
+  dispatch(expected.dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) {
+      const T* a = expected.as<T>();
+      const T* b = found.as<T>();
+      for (std::int64_t i = 0; i < d.numel; ++i) {
+        if (a[i] == b[i]) continue;
+        const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+        d.max_abs = std::max(d.max_abs, std::abs(x - y));
+        d.max_rel = std::max(d.max_rel, x != 0 ? std::abs((x - y) / x) : std::numeric_limits<double>::infinity());
+        if (d.wrong++ == 0) d.first_wrong = WrongElement{index_of(i, expected.sizes), x, y};
+      }
+    }
+  });
+}
+
+bool computable(DType t) {
+  return t != DType::Float8E4M3FN && t != DType::Float8E5M2 && t != DType::Complex32;
+}
+
+void compare_tensors(Difference& d, const Tensor& expected, const Tensor& found, const Tolerance& tolerance,
+                     bool strides) {
+  d.numel = expected.numel();
+  if (expected.dtype != found.dtype)
+    d.layout.push_back(
+        fmt::format("dtype: {} expected, {} found", torch_name(expected.dtype), torch_name(found.dtype)));
+  if (expected.sizes != found.sizes) {
+    d.layout.push_back(
+        fmt::format("sizes: [{}] expected, [{}] found", fmt::join(expected.sizes, ", "), fmt::join(found.sizes, ", ")));
+    return;
+  }
+  for (std::size_t k = 0; strides && d.numel > 0 && k < expected.sizes.size(); ++k)
+    if (expected.sizes[k] > 1 && expected.strides[k] != found.strides[k]) {
+      d.layout.push_back(fmt::format("strides: [{}] expected, [{}] found", fmt::join(expected.strides, ", "),
+                                     fmt::join(found.strides, ", ")));
+      break;
+    }
+  if (d.numel == 0) return;
+  if (!computable(expected.dtype) || !computable(found.dtype)) {
+    if (expected.dtype != found.dtype) return;
+    Tensor a = expected, b = found;  // bit for bit
+    a.dtype = b.dtype = itemsize(a.dtype) == 1 ? DType::UInt8 : DType::Int32;
+    return compare_tensors(d, a, b, tolerance, false);
+  }
+  const bool integers = expected.dtype == found.dtype && !is_floating(expected.dtype) && !is_complex(expected.dtype);
+  const DType meet = integers                                                ? expected.dtype
+                     : is_complex(expected.dtype) || is_complex(found.dtype) ? DType::Complex128
+                                                                             : DType::Float64;
+  const auto a = expected.to(meet), b = found.to(meet);
+  if (!a || !b) {
+    d.layout.push_back((a ? b : a).error().message);
+    return;
+  }
+  if (integers)
+    compare_integers(d, *a, *b);
+  else if (meet == DType::Complex128)
+    compare_floats<std::complex<double>>(d, *a, *b, tolerance, false, meet);
+  else
+    compare_floats<double>(d, *a, *b, tolerance, expected.dtype == found.dtype && has_ulp(expected.dtype),
+                           expected.dtype);
+  d.values_agree = d.wrong == 0;
+}
+
+std::optional<Tensor> as_tensor(const Value& v) {
+  const auto scalar = [](DType t, double x) -> std::optional<Tensor> {
+    auto r = Tensor::scalar(t, x);
+    return r ? std::optional(*std::move(r)) : std::nullopt;
+  };
+  if (const auto* t = v.get<Tensor>()) return *t;
+  if (const auto* b = v.get<bool>()) return scalar(DType::Bool, *b);
+  if (const auto* i = v.get<std::int64_t>()) return scalar(DType::Int64, static_cast<double>(*i));
+  if (const auto* x = v.get<double>()) return scalar(DType::Float64, *x);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Tolerance default_tolerance(DType t) {
+  switch (t) {
+    case DType::Float16:
+    case DType::Complex32:
+      return {1e-3, 1e-5};
+    case DType::BFloat16:
+      return {1.6e-2, 1e-5};
+    case DType::Float32:
+    case DType::Complex64:
+      return {1.3e-6, 1e-5};
+    case DType::Float64:
+    case DType::Complex128:
+      return {1e-7, 1e-7};
+    default:
+      return {0, 0};
+  }
+}
+
+Difference compare_values(std::string name, const Value& expected, const Value& found, const Tolerance& tolerance,
+                          bool strides) {
+  Difference d;
+  d.name = std::move(name);
+  const auto a = as_tensor(expected), b = as_tensor(found);
+  if (a && b) {
+    compare_tensors(d, *a, *b, tolerance, strides);
+  } else if (expected.v.index() != found.v.index()) {
+    const auto kind = [](const Value& v) {
+      return v.is_none() ? "None" : v.get<Tensor>() ? "a tensor" : "another kind of value";
+    };
+    d.layout.push_back(fmt::format("kind: {} expected, {} found", kind(expected), kind(found)));
+  }
+  return d;
+}
+
+}  // namespace partita

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tensor/value.h"
+
+namespace partita {
+
+/// |found - expected| <= absolute + relative * |expected|.
+struct Tolerance {
+  double relative = 1e-4;
+  double absolute = 1e-5;
+};
+/// torch.testing.assert_close's default for a dtype.
+Tolerance default_tolerance(DType t);
+
+struct WrongElement {
+  Sizes index;
+  double expected = 0, found = 0;  ///< magnitude for complex
+};
+
+/// One value against another.
+struct Difference {
+  std::string name;    ///< "output.0", "grad.fc1.weight" or a node's name
+  std::string origin;  ///< of a node
+  /// What is not even comparable or laid out as promised: "dtype: float32 expected, float64 found".
+  std::vector<std::string> layout;
+  bool values_agree = true;
+  bool rounding = false;  ///< outside the tolerance, yet no farther from the f64 baseline than the expected value is
+  std::int64_t numel = 0, wrong = 0;
+  double max_abs = 0, max_rel = 0;      ///< over finite pairs
+  std::optional<std::int64_t> max_ulp;  ///< when both have the same floating dtype
+  std::optional<WrongElement> first_wrong;
+  std::int64_t nan_expected = 0, nan_found = 0, inf_expected = 0, inf_found = 0;
+  std::optional<double> expected_error, found_error;  ///< largest distance to the f64 baseline, when there is one
+
+  bool ok() const { return layout.empty() && (values_agree || rounding); }
+};
+
+/// NaN equals NaN. Strides are held against each other when `strides`: dimensions of size > 1 of non-empty tensors.
+Difference compare_values(std::string name, const Value& expected, const Value& found, const Tolerance& tolerance,
+                          bool strides = true);
+
+struct Report {
+  std::string expected_name, found_name;  ///< "io.safetensors", "cpu"
+  std::vector<Difference> rows;           ///< in graph order
+
+  bool ok() const;
+  const Difference* first_bad() const;  ///< in graph order; null when ok
+  /// A line for each row, worst first; `limit` rows at most (0: all).
+  std::string text(std::size_t limit = 0) const;
+  std::string json() const;
+};
+
+}  // namespace partita

@@ -1,0 +1,125 @@
+#include "core/compare/per_node.h"
+
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "core/ir/place.h"
+
+namespace partita {
+namespace {
+
+Result<Value> copy_value(const Value& value, std::map<const Storage*, std::shared_ptr<Storage>>& copies) {
+  if (const auto* list = value.get<ValueList>()) {
+    ValueList out;
+    for (const Value& item : *list) {
+      TRY(Value v, copy_value(item, copies));
+      out.push_back(std::move(v));
+    }
+    return Value(std::move(out));
+  }
+  const auto* t = value.get<Tensor>();
+  if (!t || !t->storage) return value;
+  std::shared_ptr<Storage>& copy = copies[t->storage.get()];
+  if (!copy) {
+    TRY(copy, Storage::allocate(t->storage->bytes()));
+    if (t->storage->bytes() > 0) std::memcpy(copy->data(), t->storage->data(), t->storage->bytes());
+  }
+  Tensor out = *t;
+  out.storage = copy;
+  return Value(std::move(out));
+}
+
+/// Nodes whose values can be looked at: tensors, once each.
+std::vector<const Node*> visible_nodes(const Graph& graph) {
+  std::vector<const Node*> nodes;
+  for (const Node* node : graph)
+    if (node->op()->is_call() && node->meta.tensor()) nodes.push_back(node);
+  return nodes;
+}
+
+std::size_t bytes_of(const Node& node, const Graph& graph) {
+  const SymExpr e = byte_size(*node.meta.tensor());
+  const auto n = e.is_int() ? std::optional(e.as_int()) : graph.shapes ? graph.shapes->hint(e) : std::nullopt;
+  return static_cast<std::size_t>(n.value_or(1 << 20));
+}
+
+std::unique_ptr<Graph> with_outputs(const Graph& graph, std::span<const Node* const> nodes) {
+  std::unique_ptr<Graph> copy = graph.clone();
+  std::vector<Arg> outputs;
+  for (const Node* node : nodes) outputs.emplace_back(copy->find(node->name()));
+  copy->form = GraphForm::Flat;
+  Node* output = copy->output();
+  output->set_args({Arg::tuple(std::move(outputs))}, {});
+  return copy;
+}
+
+/// Largest distance between finite elements.
+double distance(const Value& baseline, const Value& v) {
+  return compare_values("", baseline, v, Tolerance{}, false).max_abs;
+}
+
+void judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found) {
+  d.expected_error = distance(baseline, expected);
+  d.found_error = distance(baseline, found);
+  d.rounding = !d.values_agree && d.nan_expected == d.nan_found && d.inf_expected == d.inf_found &&
+               *d.found_error <= 2 * *d.expected_error;
+}
+
+Result<std::vector<Value>> run_on_copy(const Runner& run, const Graph& graph, const std::vector<Value>& inputs) {
+  TRY(std::vector<Value> own, copy_values(inputs));
+  return run(graph, std::move(own));
+}
+
+}  // namespace
+
+Result<std::vector<Value>> copy_values(const std::vector<Value>& values) {
+  std::map<const Storage*, std::shared_ptr<Storage>> copies;
+  std::vector<Value> out;
+  for (const Value& v : values) {
+    TRY(Value copy, copy_value(v, copies));
+    out.push_back(std::move(copy));
+  }
+  return out;
+}
+
+Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
+                             const Runner& found, const PerNodeOptions& options) {
+  Report report;
+  const std::vector<const Node*> nodes = visible_nodes(graph);
+  for (std::size_t begin = 0; begin < nodes.size();) {
+    std::size_t end = begin, bytes = 0;
+    do bytes += bytes_of(*nodes[end++], graph);
+    while (end < nodes.size() && bytes < options.batch_bytes);
+    const auto batch = std::span(nodes).subspan(begin, end - begin);
+    if (options.progress) {
+      if (options.progress->cancelled()) return input_error("compare.cancelled", "stopped on request");
+      options.progress->at(static_cast<double>(begin) / static_cast<double>(nodes.size()), batch.front()->name());
+    }
+    const std::unique_ptr<Graph> seen = with_outputs(graph, batch);
+    TRY(const std::vector<Value> a, run_on_copy(expected, *seen, inputs));
+    TRY(const std::vector<Value> b, run_on_copy(found, *seen, inputs));
+    std::vector<Value> exact;
+    if (options.baseline) {
+      TRY(exact, run_on_copy(options.baseline, *seen, inputs));
+    }
+    CHECK(a.size() == batch.size() && b.size() == batch.size(),
+          "a backend returned another number of values than asked for");
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      Difference d =
+          compare_values(batch[i]->name(), a[i], b[i], options.tolerance, batch[i]->meta.tensor()->strides_known);
+      d.origin = origin_text(*batch[i]);
+      if (options.baseline) judge_by_baseline(d, exact[i], a[i], b[i]);
+      report.rows.push_back(std::move(d));
+    }
+    begin = end;
+  }
+  TRY(const std::vector<Value> a, run_on_copy(expected, graph, inputs));
+  TRY(const std::vector<Value> b, run_on_copy(found, graph, inputs));
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
+    report.rows.push_back(compare_values(fmt::format("output.{}", i), a[i], b[i], options.tolerance));
+  return report;
+}
+
+}  // namespace partita

@@ -1,0 +1,30 @@
+#pragma once
+#include <functional>
+
+#include "core/base/progress.h"
+#include "core/base/result.h"
+#include "core/compare/compare.h"
+#include "core/ir/graph.h"
+
+namespace partita {
+
+/// Runs a graph on a backend. Inputs may be written to.
+using Runner = std::function<Result<std::vector<Value>>(const Graph& graph, std::vector<Value> inputs)>;
+
+/// Deep copies: each storage is copied once, so that inputs that share memory still do.
+Result<std::vector<Value>> copy_values(const std::vector<Value>& values);
+
+struct PerNodeOptions {
+  Tolerance tolerance;
+  Runner baseline;                                   ///< in double; null: none. Tells rounding from error
+  std::size_t batch_bytes = std::size_t{256} << 20;  ///< of node values held at once
+  const Progress* progress = nullptr;
+};
+
+/// Runs both backends on the graph with every node's tensor as an extra output, batch by batch, and compares node by
+/// node. Seeing a value keeps a compiler from fusing it away, so what is compared is each node, not the fused kernel;
+/// the graph's own outputs, compared without extra outputs, come last as "output.N".
+Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
+                             const Runner& found, const PerNodeOptions& options = {});
+
+}  // namespace partita

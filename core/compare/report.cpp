@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "core/compare/compare.h"
+
+namespace partita {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Rank for "worst first": layout before values, then the share of wrong elements' error.
+bool worse(const Difference* a, const Difference* b) {
+  const auto rank = [](const Difference& d) {
+    return d.layout.empty() ? (d.values_agree ? 0 : d.rounding ? 1 : 2) : 3;
+  };
+  if (rank(*a) != rank(*b)) return rank(*a) > rank(*b);
+  const bool nan_a = a->nan_expected != a->nan_found, nan_b = b->nan_expected != b->nan_found;
+  if (nan_a != nan_b) return nan_a;
+  return a->max_abs > b->max_abs;
+}
+
+std::string line(const Difference& d) {
+  std::string text = fmt::format("{:<9}{:<32} max abs {:<10.3g} rel {:<10.3g}",
+                                 d.ok() ? (d.rounding ? "rounding" : "ok") : "DIFFERS", d.name, d.max_abs, d.max_rel);
+  if (d.max_ulp) text += fmt::format(" ulp {:<8}", *d.max_ulp);
+  if (d.wrong > 0) text += fmt::format(" {} of {} wrong", d.wrong, d.numel);
+  if (d.first_wrong)
+    text += fmt::format(", first at [{}]: {:.9g} expected, {:.9g} found", fmt::join(d.first_wrong->index, ", "),
+                        d.first_wrong->expected, d.first_wrong->found);
+  if (d.nan_expected != d.nan_found) text += fmt::format(", NaNs {} expected, {} found", d.nan_expected, d.nan_found);
+  if (d.inf_expected != d.inf_found)
+    text += fmt::format(", infinities {} expected, {} found", d.inf_expected, d.inf_found);
+  if (d.expected_error)
+    text += fmt::format(", from f64: {:.3g} expected, {:.3g} found", *d.expected_error, *d.found_error);
+  for (const std::string& l : d.layout) text += "; " + l;
+  if (!d.ok() && !d.origin.empty()) text += fmt::format(" (from {})", d.origin);
+  return text;
+}
+
+/// JSON has no NaN and no infinity.
+Json number(double v) {
+  return std::isfinite(v) ? Json(v) : Json(fmt::format("{}", v));
+}
+
+Json row(const Difference& d) {
+  Json j = {{"name", d.name},
+            {"ok", d.ok()},
+            {"max_abs", number(d.max_abs)},
+            {"max_rel", number(d.max_rel)},
+            {"numel", d.numel},
+            {"wrong", d.wrong},
+            {"nan", {d.nan_expected, d.nan_found}},
+            {"inf", {d.inf_expected, d.inf_found}}};
+  if (d.max_ulp) j["max_ulp"] = *d.max_ulp;
+  if (d.first_wrong)
+    j["first_wrong"] = {{"index", d.first_wrong->index},
+                        {"expected", number(d.first_wrong->expected)},
+                        {"found", number(d.first_wrong->found)}};
+  if (d.expected_error)
+    j["baseline"] = {
+        {"expected", number(*d.expected_error)}, {"found", number(*d.found_error)}, {"rounding", d.rounding}};
+  if (!d.layout.empty()) j["layout"] = d.layout;
+  if (!d.origin.empty()) j["origin"] = d.origin;
+  return j;
+}
+
+}  // namespace
+
+bool Report::ok() const {
+  return std::ranges::all_of(rows, &Difference::ok);
+}
+
+const Difference* Report::first_bad() const {
+  const auto it = std::ranges::find_if_not(rows, &Difference::ok);
+  return it == rows.end() ? nullptr : &*it;
+}
+
+std::string Report::text(std::size_t limit) const {
+  std::vector<const Difference*> order;
+  for (const Difference& d : rows) order.push_back(&d);
+  std::ranges::stable_sort(order, worse);
+  std::string text;
+  const std::size_t shown = limit ? std::min(limit, order.size()) : order.size();
+  for (std::size_t i = 0; i < shown; ++i) text += line(*order[i]) + "\n";
+  if (shown < order.size()) text += fmt::format("... {} more\n", order.size() - shown);
+  const auto bad = static_cast<std::size_t>(std::ranges::count_if(rows, [](const Difference& d) { return !d.ok(); }));
+  text += fmt::format("{} against {}: {} compared, {} differ\n", found_name, expected_name, rows.size(), bad);
+  if (const Difference* first = first_bad()) text += fmt::format("first that differs: {}\n", first->name);
+  return text;
+}
+
+std::string Report::json() const {
+  Json j = {{"expected", expected_name}, {"found", found_name}, {"ok", ok()}};
+  j["first_that_differs"] = first_bad() ? Json(first_bad()->name) : Json();
+  j["rows"] = Json::array();
+  for (const Difference& d : rows) j["rows"].push_back(row(d));
+  return j.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace partita

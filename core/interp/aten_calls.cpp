@@ -1,0 +1,81 @@
+#include "core/interp/aten_calls.h"
+
+#include "core/ir/place.h"
+#include "core/ops/resolve.h"
+
+namespace partita {
+namespace {
+
+bool reads_tensor(const Node& node) {
+  for (const Node* in : node.inputs())
+    if (in->meta.tensor()) return true;
+  return false;
+}
+
+/// Python's own arithmetic, which evaluate() knows on numbers.
+bool is_python_arithmetic(const Op* op) {
+  for (std::string_view module : {"_operator.", "math.", "torch.sym_", "torch._sym_"})
+    if (op->name.starts_with(module)) return true;
+  return false;
+}
+
+bool is_torch_call(const Node& node) {
+  if (node.op()->kind == OpKind::Method) return true;
+  if (node.op()->kind != OpKind::Function) return false;
+  if (node.is(Op::getitem())) {
+    const Node* from = node.args().empty() ? nullptr : node.args()[0].node();
+    return from && from->meta.tensor();
+  }
+  return !is_python_arithmetic(node.op()) || reads_tensor(node);
+}
+
+}  // namespace
+
+Result<bool> resolve_calls(Graph& graph) {
+  bool changed = false;
+  for (Node* node : graph) {
+    if (!is_torch_call(*node)) continue;
+    changed = true;
+    const std::size_t first_new = graph.id_limit();
+    auto value = resolve(*node);
+    if (!value) return at_node(std::move(value).error(), *node);
+    const std::vector<Node*> users = node->users();
+    for (Node* user : users) user->replace_input(node, *value);
+    const std::string name = node->name();
+    const Meta meta = node->meta;
+    const auto origin = node->origin;
+    graph.erase(node);
+    Node* result = value->node();
+    if (!result || result->id() < first_new) continue;
+    graph.rename(result, name);
+    if (meta.known()) result->meta = meta;
+    result->origin = origin;
+  }
+  return changed;
+}
+
+bool has_torch_calls(const Graph& graph) {
+  for (const Node* node : graph)
+    if (is_torch_call(*node)) return true;
+  for (const auto& [name, child] : graph.children)
+    if (has_torch_calls(*child)) return true;
+  return false;
+}
+
+namespace {
+
+Status resolve_all(Graph& graph) {
+  if (auto changed = resolve_calls(graph); !changed) return std::move(changed).error();
+  for (auto& [name, child] : graph.children) TRY_DO(resolve_all(*child));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Graph>> with_aten_calls(const Graph& graph) {
+  std::unique_ptr<Graph> copy = graph.clone();
+  TRY_DO(resolve_all(*copy));
+  return copy;
+}
+
+}  // namespace partita

@@ -1,0 +1,215 @@
+#include "core/interp/control.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/ir/place.h"
+
+namespace partita {
+namespace {
+
+Diagnostic malformed(const ControlCall& c, std::string_view what) {
+  return input_error("interp.control", fmt::format("{} {}", c.node.op()->brief(), what), place_of(c.node));
+}
+
+Result<const Graph*> graph_argument(const ControlCall& c, std::size_t i) {
+  const Node* n = i < c.node.args().size() ? c.node.args()[i].node() : nullptr;
+  const Graph* child = n && n->is(Op::get_attr()) ? c.node.graph().child(n->target) : nullptr;
+  if (!child) return malformed(c, fmt::format("argument {} is no sub graph of this graph", i));
+  return child;
+}
+
+Result<ValueList> list_argument(const ControlCall& c, std::size_t i) {
+  if (i >= c.node.args().size()) return malformed(c, fmt::format("has no argument {}", i));
+  TRY(Value v, c.value_of(c.node.args()[i]));
+  if (const auto* list = v.get<ValueList>()) return *list;
+  return malformed(c, fmt::format("argument {} is no list", i));
+}
+
+Result<bool> truth(const ControlCall& c, const Value& v) {
+  if (const auto* b = v.get<bool>()) return *b;
+  if (const auto* i = v.get<std::int64_t>()) return *i != 0;
+  if (const auto* t = v.get<Tensor>(); t && t->numel() == 1) return t->item_as_double() != 0;
+  return malformed(c, "has a condition that is no single truth value");
+}
+
+/// Element i along dimension 0, as a view.
+Tensor row(const Tensor& t, std::int64_t i) {
+  return t.view_as(Sizes(t.sizes.begin() + 1, t.sizes.end()), Sizes(t.strides.begin() + 1, t.strides.end()),
+                   t.offset + i * t.strides[0]);
+}
+
+Result<std::int64_t> common_length(const ControlCall& c, const ValueList& xs) {
+  std::int64_t length = -1;
+  for (const Value& x : xs) {
+    const auto* t = x.get<Tensor>();
+    if (!t || t->dim() == 0 || (length >= 0 && t->sizes[0] != length))
+      return malformed(c, "iterates over tensors of different length, or over no tensor");
+    length = t->sizes[0];
+  }
+  if (length <= 0) return malformed(c, "iterates over nothing");
+  return length;
+}
+
+/// Collects the i-th results of every iteration into one tensor each.
+class Stack {
+ public:
+  explicit Stack(std::int64_t length) : length_(length) {}
+  Status put(const ControlCall& c, std::int64_t i, std::span<const Value> results) {
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const auto* t = results[k].get<Tensor>();
+      if (!t) return malformed(c, "has a body that returns something other than tensors");
+      if (i == 0) {
+        Sizes sizes = t->sizes;
+        sizes.insert(sizes.begin(), length_);
+        TRY(Tensor whole, Tensor::empty(t->dtype, std::move(sizes)));
+        rows_.push_back(std::move(whole));
+      }
+      if (k >= rows_.size()) return malformed(c, "has a body whose number of results changes");
+      const Tensor target = row(rows_[k], i);
+      if (target.sizes != t->sizes || target.dtype != t->dtype)
+        return malformed(c, "has a body whose result sizes change");
+      target.copy_from(*t);
+    }
+    return {};
+  }
+  void append_to(ValueList& list) {
+    for (Tensor& t : rows_) list.emplace_back(std::move(t));
+  }
+
+ private:
+  std::int64_t length_;
+  std::vector<Tensor> rows_;
+};
+
+Result<Value> cond(const ControlCall& c) {
+  if (c.node.args().size() < 3) return malformed(c, "takes a condition and two graphs");
+  TRY(const Value condition, c.value_of(c.node.args()[0]));
+  TRY(const bool taken, truth(c, condition));
+  TRY(const Graph* branch, graph_argument(c, taken ? 1 : 2));
+  ValueList operands;
+  if (c.node.args().size() > 3) {
+    TRY(operands, list_argument(c, 3));
+  }
+  TRY(ValueList results, c.run(*branch, std::move(operands)));
+  return Value(std::move(results));
+}
+
+Result<Value> while_loop(const ControlCall& c) {
+  TRY(const Graph* condition, graph_argument(c, 0));
+  TRY(const Graph* body, graph_argument(c, 1));
+  TRY(ValueList carried, list_argument(c, 2));
+  ValueList additional;
+  if (c.node.args().size() > 3) {
+    TRY(additional, list_argument(c, 3));
+  }
+  const std::size_t width = carried.size();
+  for (;;) {
+    ValueList inputs = carried;
+    inputs.insert(inputs.end(), additional.begin(), additional.end());
+    TRY(const ValueList answer, c.run(*condition, inputs));
+    if (answer.size() != 1) return malformed(c, "has a condition graph that does not return one value");
+    TRY(const bool again, truth(c, answer[0]));
+    if (!again) return Value(std::move(carried));
+    TRY(carried, c.run(*body, std::move(inputs)));
+    if (carried.size() != width)
+      return malformed(c, "has a body that returns another number of values than it carries");
+  }
+}
+
+Result<Value> map_impl(const ControlCall& c) {
+  TRY(const Graph* body, graph_argument(c, 0));
+  TRY(const ValueList xs, list_argument(c, 1));
+  TRY(const ValueList rest, list_argument(c, 2));
+  TRY(const std::int64_t length, common_length(c, xs));
+  Stack stack(length);
+  for (std::int64_t i = 0; i < length; ++i) {
+    ValueList inputs;
+    for (const Value& x : xs) inputs.emplace_back(row(*x.get<Tensor>(), i));
+    inputs.insert(inputs.end(), rest.begin(), rest.end());
+    TRY(const ValueList results, c.run(*body, std::move(inputs)));
+    TRY_DO(stack.put(c, i, results));
+  }
+  ValueList out;
+  stack.append_to(out);
+  return Value(std::move(out));
+}
+
+Result<Value> scan(const ControlCall& c) {
+  TRY(const Graph* body, graph_argument(c, 0));
+  TRY(ValueList carry, list_argument(c, 1));
+  TRY(const ValueList xs, list_argument(c, 2));
+  ValueList rest;
+  if (c.node.args().size() > 3) {
+    TRY(rest, list_argument(c, 3));
+  }
+  TRY(const std::int64_t length, common_length(c, xs));
+  Stack stack(length);
+  for (std::int64_t i = 0; i < length; ++i) {
+    ValueList inputs = carry;
+    for (const Value& x : xs) inputs.emplace_back(row(*x.get<Tensor>(), i));
+    inputs.insert(inputs.end(), rest.begin(), rest.end());
+    TRY(const ValueList results, c.run(*body, std::move(inputs)));
+    if (results.size() < carry.size()) return malformed(c, "has a body that returns fewer values than it carries");
+    const std::size_t width = carry.size();
+    carry.assign(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(width));
+    TRY_DO(stack.put(c, i, std::span(results).subspan(width)));
+  }
+  stack.append_to(carry);
+  return Value(std::move(carry));
+}
+
+/// Calls the graph at argument `graph_at` with the arguments from `operands_at` on.
+Result<Value> call_graph(const ControlCall& c, std::size_t graph_at, std::size_t operands_at) {
+  TRY(const Graph* body, graph_argument(c, graph_at));
+  ValueList operands;
+  for (std::size_t i = operands_at; i < c.node.args().size(); ++i) {
+    TRY(Value v, c.value_of(c.node.args()[i]));
+    operands.push_back(std::move(v));
+  }
+  TRY(ValueList results, c.run(*body, std::move(operands)));
+  return Value(std::move(results));
+}
+Result<Value> wrapper(const ControlCall& c) {
+  return call_graph(c, 0, 1);
+}
+Result<Value> grad_mode(const ControlCall& c) {
+  return call_graph(c, 1, 2);
+}
+Result<Value> invoke_subgraph(const ControlCall& c) {
+  return call_graph(c, 0, 2);
+}
+
+struct Control {
+  std::string_view name;
+  Result<Value> (*run)(const ControlCall&);
+};
+constexpr Control controls[] = {
+    {"higher_order.cond", cond},
+    {"higher_order.while_loop", while_loop},
+    {"higher_order.map_impl", map_impl},
+    {"higher_order.scan", scan},
+    {"higher_order.tag_activation_checkpoint", wrapper},
+    {"higher_order.wrap_activation_checkpoint", wrapper},
+    {"higher_order.wrap", wrapper},
+    {"higher_order.wrap_with_set_grad_enabled", grad_mode},
+    {"higher_order.invoke_subgraph", invoke_subgraph},
+};
+
+const Control* find(const Op* op) {
+  const auto* it = std::ranges::find(controls, op->name, &Control::name);
+  return op->kind == OpKind::Torch && it != std::end(controls) ? it : nullptr;
+}
+
+}  // namespace
+
+bool is_control(const Op* op) {
+  return find(op) != nullptr;
+}
+
+Result<Value> run_control(const ControlCall& call) {
+  return find(call.node.op())->run(call);
+}
+
+}  // namespace partita

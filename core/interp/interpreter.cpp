@@ -1,0 +1,174 @@
+#include "core/interp/interpreter.h"
+
+#include <fmt/format.h>
+
+#include "core/interp/aten_calls.h"
+#include "core/interp/control.h"
+#include "core/interp/symbols.h"
+#include "core/interp/widen.h"
+#include "core/ir/place.h"
+#include "core/ir/print.h"
+#include "core/ops/record.h"
+
+namespace partita {
+namespace {
+
+/// For each node (by id), the nodes whose values nobody reads after it.
+std::vector<std::vector<const Node*>> last_readers(const Graph& graph) {
+  std::vector<const Node*> last(graph.id_limit(), nullptr);
+  for (const Node* node : graph) {
+    last[node->id()] = node;  // an unused value is freed at once
+    for (const Node* in : node->inputs()) last[in->id()] = node;
+  }
+  std::vector<std::vector<const Node*>> free_after(graph.id_limit());
+  for (const Node* node : graph) free_after[last[node->id()]->id()].push_back(node);
+  return free_after;
+}
+
+class Run {
+ public:
+  Run(const Graph& graph, const InterpOptions& options) : graph_(graph), options_(options), values_(graph.id_limit()) {}
+
+  Result<std::vector<Value>> operator()(std::vector<Value> inputs) {
+    const auto free_after = last_readers(graph_);
+    std::size_t next_input = 0, done = 0;
+    for (const Node* node : graph_) {
+      if (options_.progress) {
+        if (options_.progress->cancelled()) return input_error("interp.cancelled", "stopped on request");
+        options_.progress->at(static_cast<double>(done++) / static_cast<double>(graph_.size()), node->name());
+      }
+      if (node->is_output()) return outputs();
+      if (node->is_placeholder()) {
+        values_[node->id()] = std::move(inputs[next_input++]);
+      } else {
+        auto value = compute(*node);
+        if (!value) return at_node(std::move(value).error(), *node);
+        values_[node->id()] = *std::move(value);
+      }
+      if (options_.observer)
+        if (auto seen = options_.observer(*node, values_[node->id()]); !seen)
+          return at_node(std::move(seen).error(), *node);
+      for (const Node* dead : free_after[node->id()])
+        if (!dead->is_output()) values_[dead->id()] = Value();
+    }
+    return input_error("interp.output", "the graph returns nothing; its text ends before a return statement",
+                       Where{.graph = graph_.name});
+  }
+
+ private:
+  Result<std::vector<Value>> outputs() {
+    std::vector<Value> out;
+    for (const Arg& arg : graph_.outputs()) {
+      TRY(Value v, value_of(arg));
+      out.push_back(std::move(v));
+    }
+    return out;
+  }
+
+  Result<Value> value_of(const Arg& arg) {
+    return std::visit(
+        [&](const auto& a) -> Result<Value> {
+          using T = std::decay_t<decltype(a)>;
+          if constexpr (std::is_same_v<T, std::monostate>) {
+            return Value();
+          } else if constexpr (std::is_same_v<T, Node*>) {
+            return values_[a->id()];
+          } else if constexpr (std::is_same_v<T, ArgList>) {
+            ValueList list;
+            list.reserve(a.items.size());
+            for (const Arg& item : a.items) {
+              TRY(Value v, value_of(item));
+              list.push_back(std::move(v));
+            }
+            return Value(std::move(list));
+          } else if constexpr (std::is_same_v<T, DType>) {
+            return Value(options_.float64 ? widened(a) : a);
+          } else if constexpr (std::is_same_v<T, ArgSlice> || std::is_same_v<T, ArgDict> ||
+                               std::is_same_v<T, ArgName>) {
+            return unsupported("interp.argument", fmt::format("cannot run with the argument {}", print(arg)));
+          } else {
+            return Value(a);
+          }
+        },
+        arg.v);
+  }
+
+  Result<Value> compute(const Node& node) {
+    if (node.is(Op::get_attr())) return attribute(node);
+    if (is_control(node.op()))
+      return run_control(
+          {node, [&](const Arg& a) { return value_of(a); },
+           [&](const Graph& child, std::vector<Value> operands) { return run_child(child, std::move(operands)); }});
+    std::vector<Value> args;
+    args.reserve(node.args().size());
+    for (const Arg& a : node.args()) {
+      TRY(Value v, value_of(a));
+      args.push_back(std::move(v));
+    }
+    ValueKwargs kwargs;
+    for (const auto& [key, a] : node.kwargs()) {
+      TRY(Value v, value_of(a));
+      kwargs.emplace_back(key, std::move(v));
+    }
+    TRY(Value result, options_.evaluate
+                          ? options_.evaluate(node, std::move(args), std::move(kwargs), options_.threads)
+                          : evaluate(node.op(), std::move(args), std::move(kwargs), options_.threads, &node));
+    if (options_.float64) {
+      TRY(result, widened(std::move(result)));
+    }
+    adopt_new_geometry(node, result);
+    return result;
+  }
+
+  /// x.t_() changes what x is, not only what its memory holds.
+  void adopt_new_geometry(const Node& node, const Value& result) {
+    const Schema* schema = find_schema(node.op());
+    if (!schema || !schema->is_mutable || schema->args.empty() || !schema->args[0].is_write || !result.get<Tensor>())
+      return;
+    if (const Node* self = node.args().empty() ? nullptr : node.args()[0].node()) values_[self->id()] = result;
+  }
+
+  Result<Value> attribute(const Node& node) {
+    if (graph_.child(node.target)) return Value();  // read by the control operator through the graph
+    const auto it = graph_.attributes.find(node.target);
+    if (it == graph_.attributes.end())
+      return input_error("interp.attribute",
+                         fmt::format("the value of self.{} is not in the file; give it in --inputs as "
+                                     "param.{} or use --random-weights SEED",
+                                     node.target, node.target));
+    if (options_.float64) return widened(Value(it->second));
+    return Value(it->second);
+  }
+
+  Result<std::vector<Value>> run_child(const Graph& child, std::vector<Value> operands) {
+    if (operands.size() != child.placeholders().size())
+      return input_error("interp.control", fmt::format("sub graph {} takes {} values and gets {}", child.name,
+                                                       child.placeholders().size(), operands.size()));
+    return Run(child, options_)(std::move(operands));
+  }
+
+  const Graph& graph_;
+  const InterpOptions& options_;
+  std::vector<Value> values_;  // by node id
+};
+
+}  // namespace
+
+Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inputs, const InterpOptions& options) {
+  std::unique_ptr<Graph> resolved;
+  if (has_torch_calls(graph)) {
+    TRY(resolved, with_aten_calls(graph));
+  }
+  const Graph& running = resolved ? *resolved : graph;
+  if (options.check_inputs) TRY_DO(check_inputs(running, inputs));
+  if (inputs.size() != running.placeholders().size())
+    return input_error("interp.inputs", fmt::format("the graph takes {} inputs and got {}",
+                                                    running.placeholders().size(), inputs.size()));
+  if (options.float64)
+    for (Value& v : inputs) {
+      TRY(v, widened(std::move(v)));
+    }
+  return Run(running, options)(std::move(inputs));
+}
+
+}  // namespace partita

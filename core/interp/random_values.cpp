@@ -1,0 +1,77 @@
+#include "core/interp/random_values.h"
+
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "core/base/hash.h"
+#include "core/ir/place.h"
+
+namespace partita {
+namespace {
+
+/// Uniform in (0, 1], a function of (seed, position).
+double uniform(std::uint64_t seed, std::uint64_t i) {
+  std::uint64_t x = seed + 0x9e3779b97f4a7c15ULL * (i + 1);  // splitmix64
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  x ^= x >> 31;
+  return static_cast<double>((x >> 11) + 1) * 0x1p-53;
+}
+double normal(std::uint64_t seed, std::uint64_t i) {
+  return std::sqrt(-2 * std::log(uniform(seed, 2 * i))) * std::cos(2 * std::numbers::pi * uniform(seed, 2 * i + 1));
+}
+
+Result<Sizes> with_hints(const SymList& list, const ShapeEnv& shapes) {
+  Sizes out;
+  for (SymExpr e : list) {
+    const auto v = shapes.hint(e);
+    if (!v)
+      return input_error("interp.random",
+                         fmt::format("the size {} has no example value; give the inputs by --inputs", e.str()));
+    out.push_back(*v);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64_t seed) {
+  if (const SymExpr* e = meta.sym()) {
+    TRY(const Sizes one, with_hints({*e}, shapes));
+    return Value(one[0]);
+  }
+  const TensorMeta* t = meta.tensor();
+  if (!t)
+    return input_error("interp.random",
+                       "no value can be made up for what is not known to be a tensor; give it by --inputs");
+  TRY(Sizes sizes, with_hints(t->sizes, shapes));
+  TRY(Tensor dense, Tensor::empty(is_complex(t->dtype) ? DType::Complex64 : DType::Float32, sizes));
+  const std::int64_t n = dense.numel() * (is_complex(t->dtype) ? 2 : 1);
+  const bool floats = is_floating(t->dtype) || is_complex(t->dtype);
+  const double centre = sizes.size() == 1 ? 1 : 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto at = static_cast<std::uint64_t>(i);
+    dense.as<float>()[i] = static_cast<float>(floats ? centre + 0.1 * normal(seed, at) : uniform(seed, at) > 0.5);
+  }
+  TRY(Tensor values, dense.to(t->dtype));
+  if (!t->strides_known) return Value(std::move(values));
+  TRY(Sizes strides, with_hints(t->strides, shapes));
+  if (strides == values.strides) return Value(std::move(values));
+  TRY(Tensor laid_out, Tensor::empty_strided(t->dtype, std::move(sizes), std::move(strides)));
+  laid_out.copy_from(values);
+  return Value(std::move(laid_out));
+}
+
+Result<std::vector<Value>> random_inputs(const Graph& graph, std::uint64_t seed) {
+  std::vector<Value> out;
+  for (const Node* node : graph.placeholders()) {
+    auto value = random_value(node->meta, *graph.shapes, hash_combine(seed, out.size() + 1));
+    if (!value) return at_node(std::move(value).error(), *node);
+    out.push_back(*std::move(value));
+  }
+  return out;
+}
+
+}  // namespace partita

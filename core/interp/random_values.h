@@ -1,0 +1,18 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/ir/graph.h"
+#include "core/tensor/value.h"
+
+namespace partita {
+
+/// A value that fits a meta, the same for the same seed on every machine. Floats are normal with deviation 0.1 (around
+/// 1 for vectors, so that variances and scales are positive), integers 0 or 1 (indices stay in range), symbols take
+/// their hints. Error interp.random when a size has no hint or the meta is not known.
+Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64_t seed);
+/// One for each placeholder.
+Result<std::vector<Value>> random_inputs(const Graph& graph, std::uint64_t seed);
+
+}  // namespace partita

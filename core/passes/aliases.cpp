@@ -1,0 +1,87 @@
+#include "core/passes/aliases.h"
+
+#include <algorithm>
+
+#include "core/ops/schema.h"
+
+namespace partita {
+namespace {
+
+/// Operators that return their first argument's memory although their schema does not say so.
+bool is_undeclared_view(const Op* op) {
+  static const Op* const unsafe_view = Op::torch("aten._unsafe_view.default");
+  static const Op* const unsafe_reshape = Op::torch("aten._reshape_alias.default");
+  return op == unsafe_view || op == unsafe_reshape;
+}
+
+const Node* node_in(const Arg* arg) {
+  const Node* found = nullptr;
+  if (arg) for_each_node(*arg, [&](Node* n) { found = found ? found : n; });
+  return found;
+}
+
+const Arg* argument(const Node& node, const Schema& schema, std::size_t i) {
+  if (i < node.args().size()) return &node.args()[i];
+  return node.kwarg(schema.args[i].name);
+}
+
+}  // namespace
+
+Aliases::Aliases(const Graph& graph) {
+  for (const Node* node : graph) add(*node);
+}
+
+void Aliases::add(const Node& node) {
+  const std::size_t size = std::max(root_.size(), node.id() + 1);
+  root_.resize(size);
+  mutated_.resize(size);
+  returned_.resize(size);
+  given_.resize(size);
+  root_[node.id()] = node.id();
+  given_[node.id()] = !node.op()->is_call();
+  const std::vector<Node*> inputs = node.inputs();
+  const auto share_with = [&](const Node* other) {
+    if (other) root_[node.id()] = root(other->id());
+  };
+  if (node.is_output())
+    for (const Node* in : inputs) returned_[root(in->id())] = true;
+  if (!node.op()->is_call() || inputs.empty()) return;
+  if (node.is(Op::getitem()) || is_undeclared_view(node.op())) return share_with(inputs.front());
+  const Schema* schema = find_schema(node.op());
+  if (!schema) {
+    // Control operators may return what they are given; torch-level calls may write to it as well.
+    for (const Node* in : inputs)
+      if (in->meta.tensor() && node.op()->kind != OpKind::Torch) mutated_[root(in->id())] = true;
+    if (!node.meta.sym()) share_with(inputs.front());
+    return;
+  }
+  for (std::size_t i = 0; i < schema->args.size(); ++i) {
+    const SchemaArg& formal = schema->args[i];
+    const Arg* arg = formal.alias_set.empty() ? nullptr : argument(node, *schema, i);
+    if (!arg) continue;
+    if (formal.is_write) for_each_node(*arg, [&](Node* n) { mutated_[root(n->id())] = true; });
+    for (const SchemaArg& result : schema->returns)
+      if (!result.alias_set.empty()) share_with(node_in(arg));
+  }
+}
+
+std::size_t Aliases::root(std::size_t id) const {
+  while (root_[id] != id) id = root_[id];
+  return id;
+}
+
+bool Aliases::may_replace(const Node& node, const Node& replacement) const {
+  if (share(node, replacement)) return true;
+  if (mutated(node) || mutated(replacement)) return false;
+  return !(returned(node) && visible(replacement));
+}
+
+void Aliases::replaced(const Node& node, const Node& replacement) {
+  const std::size_t from = root(node.id()), to = root(replacement.id());
+  if (from == to) return;
+  root_[from] = to;
+  mutated_[to] = mutated_[to] || mutated_[from];
+  returned_[to] = returned_[to] || returned_[from];
+}
+
+}  // namespace partita

@@ -1,0 +1,10 @@
+#pragma once
+#include "core/ir/graph.h"
+
+namespace partita {
+
+/// Does running this node do more than give its value: write memory, draw random numbers, raise, print? Calls we know
+/// nothing of do.
+bool has_effect(const Node& node);
+
+}  // namespace partita

@@ -1,0 +1,141 @@
+// Values that depend on no input are computed now.
+// 1. In order, a pure call with concrete sizes whose tensors are all constants is a constant; its value is computed.
+// 2. A constant that a non-constant reads becomes an attribute; one whose elements are all equal becomes aten.full,
+//    which costs no memory. A bare aten.full and the like stay as they are.
+// Results over PassContext::fold_limit_bytes are no constants, so big masks stay computed where they are used.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "core/ops/evaluate.h"
+#include "core/ops/record.h"
+#include "core/passes/aliases.h"
+#include "core/passes/effects.h"
+#include "core/passes/pass.h"
+
+namespace partita {
+namespace {
+
+class Folder {
+ public:
+  Folder(Graph& graph, const PassContext& context)
+      : graph_(graph), context_(context), aliases_(graph), values_(graph.id_limit()) {}
+
+  Result<bool> run() {
+    for (Node* node : graph_) TRY_DO(compute(*node));
+    bool changed = false;
+    for (Node* node : graph_) {
+      if (node->id() >= values_.size() || !values_[node->id()] || !is_read_by_others(*node) || !is_worth_it(*node))
+        continue;
+      TRY_DO(replace(*node, *values_[node->id()]->get<Tensor>()));
+      changed = true;
+    }
+    if (changed) graph_.eliminate_dead([](const Node& n) { return has_effect(n); });
+    return changed;
+  }
+
+ private:
+  bool is_constant(const Node* node) const { return node->id() < values_.size() && values_[node->id()].has_value(); }
+
+  std::optional<Value> value_of(const Arg& arg) const {
+    if (const Node* n = arg.node()) return values_[n->id()];
+    if (const auto* list = arg.get<ArgList>()) {
+      ValueList out;
+      for (const Arg& a : list->items) {
+        auto v = value_of(a);
+        if (!v) return std::nullopt;
+        out.push_back(*std::move(v));
+      }
+      return Value(std::move(out));
+    }
+    return to_value(arg);
+  }
+
+  Status compute(const Node& node) {
+    if (node.is(Op::get_attr())) {
+      const auto it = graph_.attributes.find(node.target);
+      if (it != graph_.attributes.end() && !aliases_.mutated(node) && fits(node.meta))
+        values_[node.id()] = Value(it->second);
+      return {};
+    }
+    if (!node.op()->is_call() || has_effect(node) || aliases_.mutated(node) || !fits(node.meta)) return {};
+    if (node.op()->kind == OpKind::Torch && !find_record(node.op())) return {};
+    if (!std::ranges::all_of(node.inputs(), [&](const Node* n) { return is_constant(n); })) return {};
+    std::vector<Value> args;
+    for (const Arg& a : node.args()) args.push_back(*value_of(a));
+    std::vector<std::pair<std::string, Value>> kwargs;
+    for (const auto& [key, a] : node.kwargs()) kwargs.emplace_back(key, *value_of(a));
+    TRY(values_[node.id()], evaluate(node.op(), std::move(args), std::move(kwargs), context_.threads, &node));
+    return {};
+  }
+
+  /// Concrete and small.
+  bool fits(const Meta& meta) const {
+    const TensorMeta* t = meta.tensor();
+    const SymExpr bytes = t ? byte_size(*t) : SymExpr(INT64_MAX);
+    return bytes.is_int() && static_cast<std::size_t>(bytes.as_int()) <= context_.fold_limit_bytes && t->strides_known;
+  }
+
+  bool is_read_by_others(const Node& node) const {
+    return std::ranges::any_of(node.users(), [&](const Node* user) { return !is_constant(user); });
+  }
+  /// Attributes and bare factories are as cheap as what would replace them.
+  bool is_worth_it(const Node& node) const { return node.op()->is_call() && !node.inputs().empty(); }
+
+  Status replace(Node& node, const Tensor& value) {
+    const TensorMeta& meta = *node.meta.tensor();
+    Node* constant = uniform_fill(node, value);
+    if (!constant) {
+      std::string name;
+      for (int i = 0; name.empty() || graph_.attributes.contains(name); ++i)
+        name = fmt::format("_folded_constant{}", i);
+      TRY(Tensor own, Tensor::empty_strided(value.dtype, value.sizes, *concrete(meta.strides)));
+      own.copy_from(value);
+      graph_.attributes.emplace(name, std::move(own));
+      constant = graph_.create(Op::get_attr(), {}, {}, name, &node);
+      constant->target = name;
+    }
+    constant->meta = node.meta;
+    constant->origin = node.origin;
+    for (Node* user : std::vector<Node*>(node.users()))
+      if (!is_constant(user)) user->replace_input(&node, constant);
+    return {};
+  }
+
+  /// aten.full of the value all elements have; null when there is none or its strides would differ.
+  Node* uniform_fill(Node& node, const Tensor& value) {
+    const TensorMeta& meta = *node.meta.tensor();
+    if (is_complex(value.dtype) || value.numel() == 0 || meta.strides != contiguous_strides(meta.sizes)) return nullptr;
+    const auto dense = value.contiguous();
+    if (!dense) return nullptr;
+    const std::size_t item = itemsize(value.dtype);
+    for (std::int64_t i = 1; i < dense->numel(); ++i)
+      if (std::memcmp(dense->data(), dense->data() + static_cast<std::size_t>(i) * item, item) != 0) return nullptr;
+    const double x = dense->item_as_double();
+    Arg fill = is_floating(value.dtype)     ? Arg(x)
+               : value.dtype == DType::Bool ? Arg(x != 0)
+                                            : Arg(static_cast<std::int64_t>(x));
+    if (!is_floating(value.dtype) && std::abs(x) > 0x1p53) return nullptr;
+    std::vector<Arg> sizes;
+    for (std::int64_t s : value.sizes) sizes.emplace_back(s);
+    return graph_.create(
+        Op::torch("aten.full.default"), {Arg::list(std::move(sizes)), std::move(fill)},
+        {{"dtype", value.dtype}, {"layout", Layout::Strided}, {"device", meta.device}, {"pin_memory", false}},
+        "full_default", &node);
+  }
+
+  Graph& graph_;
+  const PassContext& context_;
+  const Aliases aliases_;
+  std::vector<std::optional<Value>> values_;  // by node id; set: constant
+};
+
+}  // namespace
+
+Result<bool> fold_constants(Graph& graph, PassContext& context) {
+  return Folder(graph, context).run();
+}
+
+}  // namespace partita

@@ -1,0 +1,122 @@
+#include "core/passes/pipeline.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "core/base/check.h"
+#include "core/ir/structural_hash.h"
+#include "core/ir/verify.h"
+
+namespace partita {
+namespace {
+
+std::size_t count_nodes(const Graph& graph) {
+  std::size_t n = graph.size();
+  for (const auto& [name, child] : graph.children) n += count_nodes(*child);
+  return n;
+}
+
+/// What outputs promise, as annotations; sub graphs keep theirs too.
+void output_promises(const Graph& graph, std::vector<Meta>& out) {
+  for (const Arg& a : graph.outputs()) out.push_back(a.node() ? a.node()->meta : Meta());
+  for (const auto& [name, child] : graph.children) output_promises(*child, out);
+}
+
+Diagnostic broken(std::string code, const Pass& pass, const Graph& graph, std::string_view what, Where where = {}) {
+  where.graph = graph.name;
+  return {Fault::Internal, std::move(code),
+          fmt::format("pass {} {}; --disable {} goes on without it", pass.name, what, pass.name), std::move(where)};
+}
+
+Result<bool> run_on_all(const Pass& pass, Graph& graph, PassContext& context) {
+  bool changed = false;
+  for (auto& [name, child] : graph.children) {
+    TRY(const bool child_changed, run_on_all(pass, *child, context));
+    changed |= child_changed;
+  }
+  TRY(const bool here, pass.run(graph, context));
+  return changed || here;
+}
+
+Status verify_all(const Pass& pass, const Graph& graph) {
+  if (auto broken_rules = verify(graph); !broken_rules.empty()) {
+    Diagnostic error =
+        broken("pipeline.verify", pass, graph, "broke the graph: " + broken_rules[0].message, broken_rules[0].where);
+    for (std::size_t i = 1; i < broken_rules.size(); ++i) error.notes.push_back(broken_rules[i].line());
+    return error;
+  }
+  for (const auto& [name, child] : graph.children) TRY_DO(verify_all(pass, *child));
+  return {};
+}
+
+Status check_promises(const Pass& pass, const Graph& graph, const std::vector<Meta>& before) {
+  std::vector<Meta> after;
+  output_promises(graph, after);
+  if (before.size() != after.size()) return broken("pipeline.outputs", pass, graph, "changed the number of outputs");
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (before[i].known() && after[i].known() && !same_annotation(before[i], after[i]))
+      return broken("pipeline.outputs", pass, graph,
+                    fmt::format("changed output {} from {} to {}", i, annotation(before[i]), annotation(after[i])));
+  return {};
+}
+
+}  // namespace
+
+Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassContext& context,
+                               const PipelineOptions& options) {
+  PipelineRun run;
+  const bool keep = options.snapshots || options.changed;
+  std::shared_ptr<const Graph> last = keep ? std::shared_ptr<const Graph>(graph.clone()) : nullptr;
+  if (options.snapshots) run.before = last;
+  std::uint64_t hash = structural_hash(graph);
+  std::vector<Meta> promises;
+  output_promises(graph, promises);
+  for (const Pass& pass : passes) {
+    if (options.stop_after >= 0 && run.passes.size() >= static_cast<std::size_t>(options.stop_after)) break;
+    if (options.progress) {
+      if (options.progress->cancelled()) return input_error("pipeline.cancelled", "stopped on request");
+      options.progress->at(static_cast<double>(run.passes.size()) / static_cast<double>(passes.size()), pass.name);
+    }
+    PassRun& record = run.passes.emplace_back();
+    record.name = pass.name;
+    record.stage = pass.stage;
+    record.nodes_before = record.nodes_after = count_nodes(graph);
+    record.after = options.snapshots ? last : nullptr;
+    if (options.disabled.contains(pass.name)) {
+      record.disabled = true;
+      continue;
+    }
+    WorkingOn place(fmt::format("graph {}, pass {}", graph.name, pass.name));
+    const auto start = std::chrono::steady_clock::now();
+    Result<bool> claim = run_on_all(pass, graph, context);
+    record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (!claim) {
+      claim.error().notes.push_back(fmt::format("in pass {}", pass.name));
+      return std::move(claim).error();
+    }
+    const std::uint64_t new_hash = structural_hash(graph);
+    record.changed = new_hash != hash;
+    if (record.changed && !*claim)
+      return broken("pipeline.claim", pass, graph, "changed the graph and said that it did not");
+    if (!record.changed) continue;
+    hash = new_hash;
+    record.nodes_after = count_nodes(graph);
+    TRY_DO(verify_all(pass, graph));
+    TRY_DO(check_promises(pass, graph, promises));
+    if (!keep) continue;
+    const std::shared_ptr<const Graph> before = std::exchange(last, std::shared_ptr<const Graph>(graph.clone()));
+    if (options.snapshots) record.after = last;
+    if (options.changed) TRY_DO(options.changed(*before, *last, record));
+  }
+  return run;
+}
+
+std::vector<Pass> passes_of(Stage stage) {
+  std::vector<Pass> out;
+  for (const Pass& pass : all_passes())
+    if (pass.stage == stage) out.push_back(pass);
+  return out;
+}
+
+}  // namespace partita

@@ -1,0 +1,12 @@
+// Nodes nobody reads. Kept: what writes memory, draws random numbers (a later draw would change) or raises.
+#include "core/ops/record.h"
+#include "core/passes/effects.h"
+#include "core/passes/pass.h"
+
+namespace partita {
+
+Result<bool> remove_dead(Graph& graph, PassContext&) {
+  return graph.eliminate_dead([](const Node& node) { return has_effect(node); }) > 0;
+}
+
+}  // namespace partita

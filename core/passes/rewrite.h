@@ -1,0 +1,55 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/ir/graph.h"
+
+namespace partita {
+
+/// What a pattern's names stand for at one place of a graph.
+struct Match {
+  const Node* root = nullptr;
+  std::vector<std::pair<std::string, Arg>> names;
+  std::vector<Node*> inner;  ///< matched calls below the root
+
+  const Arg& operator[](std::string_view name) const;
+  const TensorMeta* tensor(std::string_view name) const;  ///< null when it is no tensor
+};
+
+using RewriteGuard = bool (*)(const Match&);
+
+/// One row of rewrites.def.
+struct Rewrite {
+  std::string_view name;
+  unsigned stages = 0;  ///< bits 1 << Stage
+  std::string_view pattern, replacement;
+  RewriteGuard guard = nullptr;
+};
+
+/// Rows made ready: patterns parsed, indexed by the operator at their root.
+class RewriteSet {
+ public:
+  /// CHECKs that patterns parse; a pattern's operator is a base name ("add": any overload) or an overload.
+  explicit RewriteSet(std::span<const Rewrite> rows);
+  ~RewriteSet();
+
+  /// One walk over the graph, the first row that fits at each node. Tells whether there was any.
+  Result<bool> apply(Graph& graph) const;
+
+ private:
+  struct Term;
+  struct Row;
+  static std::unique_ptr<Term> parse(std::string_view text, std::size_t& at);
+  static bool match(const Term& term, const Arg& arg, Match& out);
+  static bool match_call(const Term& term, Node* node, Match& out);
+  Result<bool> try_row(const Row& row, Graph& graph, Node* node, class Aliases& aliases) const;
+
+  std::vector<Row> rows_;
+};
+
+}  // namespace partita

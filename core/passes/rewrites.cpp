@@ -1,0 +1,84 @@
+// The guards of rewrites.def, and the passes that apply its rows at each stage.
+#include "core/passes/pass.h"
+#include "core/passes/rewrite.h"
+
+namespace partita {
+namespace {
+
+bool always(const Match&) {
+  return true;
+}
+
+bool integers(const Match& m) {
+  const TensorMeta* x = m.tensor("x");
+  return x && is_integral(x->dtype);
+}
+
+bool booleans(const Match& m) {
+  const TensorMeta* x = m.tensor("x");
+  return x && x->dtype == DType::Bool;
+}
+
+/// Dense memory can be viewed in any sizes; what else can, the first view has decided for itself.
+bool viewable(const Match& m) {
+  const TensorMeta* x = m.tensor("x");
+  return x && x->strides_known && x->strides == contiguous_strides(x->sizes);
+}
+
+bool widened_and_back(const Match& m) {
+  const TensorMeta* x = m.tensor("x");
+  const auto *wide = m["w"].get<DType>(), *back = m["n"].get<DType>();
+  return x && wide && back && *back == x->dtype && promote(x->dtype, *wide) == *wide &&
+         is_floating(x->dtype) == is_floating(*wide);
+}
+
+bool batch_of_one(const Match& m) {
+  for (const auto& [name, arg] : m.names) {
+    const TensorMeta* t = m.tensor(name);
+    if (!t || t->dim() != 3 || !t->sizes[0].is(1)) return false;
+  }
+  return true;
+}
+
+/// addmm adds a matrix or a row of the product's dtype; integers and mixed dtypes stay with add.
+bool is_gemm_bias(const Match& m) {
+  const TensorMeta *a = m.tensor("a"), *b = m.tensor("b"), *c = m.tensor("c");
+  return a && b && c && is_floating(a->dtype) && c->dtype == a->dtype && b->dtype == a->dtype && c->dim() >= 1 &&
+         c->dim() <= 2;
+}
+
+constexpr unsigned PreGrad = 1U << static_cast<unsigned>(Stage::PreGrad);
+constexpr unsigned Joint = 1U << static_cast<unsigned>(Stage::Joint);
+constexpr unsigned PostGrad = 1U << static_cast<unsigned>(Stage::PostGrad);
+
+constexpr Rewrite rows[] = {
+#define REWRITE(name, stages, pattern, replacement, guard) {#name, stages, pattern, replacement, guard},
+#include "core/passes/rewrites.def"
+#undef REWRITE
+};
+
+std::vector<Rewrite> rows_of(unsigned stage) {
+  std::vector<Rewrite> out;
+  for (const Rewrite& r : rows)
+    if ((r.stages & stage) != 0) out.push_back(r);
+  return out;
+}
+
+}  // namespace
+
+Result<bool> rewrite_pre_grad(Graph& graph, PassContext&) {
+  static const RewriteSet set(rows_of(PreGrad));
+  return set.apply(graph);
+}
+
+Result<bool> rewrite_joint(Graph& graph, PassContext&) {
+  static const RewriteSet set(rows_of(Joint));
+  return set.apply(graph);
+}
+
+Result<bool> rewrite_post_grad(Graph& graph, PassContext&) {
+  static const RewriteSet set(rows_of(PostGrad));
+  return set.apply(graph);
+}
+
+}  // namespace partita

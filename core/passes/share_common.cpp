@@ -1,0 +1,50 @@
+// One node for equal computations. Keys are operator and arguments after earlier merges, so one walk in order suffices.
+#include <unordered_map>
+
+#include "core/base/hash.h"
+#include "core/ir/print.h"
+#include "core/passes/aliases.h"
+#include "core/passes/effects.h"
+#include "core/passes/pass.h"
+
+namespace partita {
+namespace {
+
+std::string key_of(const Node& node) {
+  std::string key = node.op()->name;
+  key += node.target;
+  for (const Arg& a : node.args()) key += "|" + print(a);
+  for (const auto& [name, a] : node.kwargs()) key += "|" + name + "=" + print(a);
+  return key;
+}
+
+bool is_shareable(const Node& node) {
+  if (node.is(Op::get_attr())) return !node.graph().child(node.target);
+  return node.op()->is_call() && !has_effect(node);
+}
+
+}  // namespace
+
+Result<bool> share_common(Graph& graph, PassContext&) {
+  bool changed = false;
+  Aliases aliases(graph);
+  std::unordered_map<std::string, Node*> seen;
+  for (Node* node : graph) {
+    if (!is_shareable(*node)) continue;
+    const auto [it, is_new] = seen.emplace(key_of(*node), node);
+    if (is_new) continue;
+    Node* first = it->second;
+    // A read of memory that is written in between is another value.
+    bool reads_mutated = aliases.mutated(*node);
+    for (const Node* in : node->inputs()) reads_mutated |= aliases.mutated(*in);
+    const bool both_returned = aliases.returned(*node) && aliases.returned(*first) && !aliases.share(*node, *first);
+    if (reads_mutated || both_returned) continue;
+    aliases.replaced(*node, *first);
+    node->replace_all_uses_with(first);
+    graph.erase(node);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace partita

@@ -1,0 +1,115 @@
+// cat of all pieces of a split along its dimension, in order: the split's argument.
+// split of a cat at the cat's seams: the cat's arguments.
+#include <algorithm>
+
+#include "core/passes/effects.h"
+#include "core/passes/pass.h"
+#include "core/passes/substitute.h"
+
+namespace partita {
+namespace {
+
+struct Ops {
+  const Op* cat = Op::torch("aten.cat.default");
+  const Op* split = Op::torch("aten.split.Tensor");
+  const Op* split_sizes = Op::torch("aten.split_with_sizes.default");
+  bool is_split(const Node& n) const { return n.is(split) || n.is(split_sizes); }
+};
+
+const Ops& known() {
+  static const Ops table;
+  return table;
+}
+
+/// A dimension argument counted from the front; -1 when it is not a constant.
+std::int64_t dimension(const Arg& a, const Node& tensor) {
+  const auto* d = a.get<std::int64_t>();
+  const TensorMeta* meta = tensor.meta.tensor();
+  if (!d || !meta) return -1;
+  return *d < 0 ? *d + static_cast<std::int64_t>(meta->dim()) : *d;
+}
+
+struct Piece {
+  Node* split = nullptr;
+  std::int64_t index = 0;
+};
+Piece piece(const Arg& a) {
+  Node* n = a.node();
+  if (!n || !n->is(Op::getitem()) || !n->args()[0].node() || !known().is_split(*n->args()[0].node())) return {};
+  const auto* index = n->args()[1].get<std::int64_t>();
+  return index ? Piece{n->args()[0].node(), *index} : Piece{};
+}
+
+/// The tensor that was split and is put together again; null when `node` does not do that.
+Node* whole(const Node& node) {
+  const Args args = bound_arguments(node);
+  const auto* items = node.is(known().cat) && args.size() > 1 ? args[0].get<ArgList>() : nullptr;
+  if (!items || items->items.empty()) return nullptr;
+  Node* split = piece(items->items[0]).split;
+  if (!split) return nullptr;
+  for (std::size_t i = 0; i < items->items.size(); ++i) {
+    const Piece p = piece(items->items[i]);
+    if (p.split != split || p.index != static_cast<std::int64_t>(i)) return nullptr;
+  }
+  Node* source = split->args()[0].node();
+  const Args split_args = bound_arguments(*split);
+  if (!source || split_args.size() < 3 || dimension(split_args[2], *source) != dimension(args[1], *source))
+    return nullptr;
+  return source;  // that no piece is missing is seen by equal sizes
+}
+
+/// cat's items when the pieces of `split` are just these; else empty.
+std::vector<Node*> seams(const Node& split) {
+  const Args args = bound_arguments(split);
+  const Node* cat = known().is_split(split) && args.size() > 2 ? args[0].node() : nullptr;
+  if (!cat || !cat->is(known().cat)) return {};
+  const Args cat_args = bound_arguments(*cat);
+  const auto* items = cat_args.size() > 1 ? cat_args[0].get<ArgList>() : nullptr;
+  const std::int64_t dim = dimension(args[2], *cat);
+  if (!items || dim < 0 || dim != dimension(cat_args[1], *cat)) return {};
+  std::vector<Node*> out;
+  for (std::size_t i = 0; i < items->items.size(); ++i) {
+    Node* item = items->items[i].node();
+    if (!item || !item->meta.tensor() || item->meta.tensor()->dim() <= static_cast<std::size_t>(dim)) return {};
+    const SymExpr width = item->meta.tensor()->sizes[static_cast<std::size_t>(dim)];
+    Arg wanted = args[1];
+    if (const auto* widths = args[1].get<ArgList>()) {
+      if (widths->items.size() != items->items.size()) return {};
+      wanted = widths->items[i];
+    }
+    const auto* w = wanted.get<std::int64_t>();
+    if (!w || !width.is(*w)) return {};
+    out.push_back(item);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<bool> undo_split_cat(Graph& graph, PassContext&) {
+  bool changed = false;
+  Aliases aliases(graph);
+  for (Node* node : graph) {
+    if (Node* source = whole(*node); source && may_stand_for(*source, *node, aliases)) {
+      aliases.replaced(*node, *source);
+      node->replace_all_uses_with(source);
+      changed = true;
+    }
+    const std::vector<Node*> items = seams(*node);
+    if (items.empty()) continue;
+    for (Node* reader : std::vector<Node*>(node->users())) {
+      const auto* index = reader->is(Op::getitem()) ? reader->args()[1].get<std::int64_t>() : nullptr;
+      if (!index || *index < 0 || static_cast<std::size_t>(*index) >= items.size()) continue;
+      Node* item = items[static_cast<std::size_t>(*index)];
+      // A piece is a view of the cat with the cat's strides; the item is dense in its own way.
+      if (!may_stand_for(*item, *reader, aliases)) continue;
+      aliases.replaced(*reader, *item);
+      reader->replace_all_uses_with(item);
+      changed = true;
+    }
+  }
+  if (changed) graph.eliminate_dead([](const Node& n) { return has_effect(n); });
+  return changed;
+}
+
+}  // namespace partita
