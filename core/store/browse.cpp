@@ -1,0 +1,137 @@
+// What `partita store` and the store's page ask for.
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "core/base/hash.h"
+#include "core/store/store.h"
+
+namespace partita {
+namespace {
+
+/// How each table is listed and shown. `big` is the column with text or bytes.
+struct Table {
+  std::string_view name;
+  const char* title;    ///< SQL
+  const char* bytes;    ///< SQL
+  const char* columns;  ///< SQL list shown by `show`
+  const char* big;      ///< column printed whole; null: bytes are not for eyes
+};
+constexpr Table tables[] = {
+    {"compiled", "graph || ' ' || kind", "bytes", "key, kind, graph, options, bytes, hash, at, used, hits", nullptr},
+    {"runs", "path || ' ' || graph || ' ' || backend || ' ' || outcome", "0",
+     "at, path, graph, backend, options, milliseconds, outcome", nullptr},
+    {"checks", "path || ' ' || graph || ' ' || kind || iif(ok, ' ok', ' FAILED')", "length(report)",
+     "at, path, graph, kind, ok", "report"},
+    {"snapshots", "graph || ' after ' || pass", "length(text)", "at, graph, pass, hash", "text"},
+};
+
+Result<std::int64_t> number(sqlite3* db, std::string_view sql) {
+  TRY(Statement s, Statement::prepare(db, sql));
+  TRY(const bool row, s.step());
+  return row ? s.integer(0) : 0;
+}
+
+}  // namespace
+
+Result<StoreStats> Store::stats() {
+  sqlite3* db = db_.get();
+  StoreStats out;
+  out.file = sqlite3_db_filename(db, "main");
+  std::error_code ignored;
+  out.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(out.file, ignored));
+  TRY(out.compiled, number(db, "SELECT count(*) FROM compiled"));
+  TRY(out.compiled_bytes, number(db, "SELECT coalesce(sum(bytes), 0) FROM compiled"));
+  TRY(out.hits, number(db, "SELECT coalesce(sum(hits), 0) FROM compiled"));
+  TRY(out.runs, number(db, "SELECT count(*) FROM runs"));
+  TRY(out.checks, number(db, "SELECT count(*) FROM checks"));
+  TRY(out.snapshots, number(db, "SELECT count(*) FROM snapshots"));
+  return out;
+}
+
+Result<std::vector<StoreEntry>> Store::list() {
+  std::vector<StoreEntry> out;
+  for (const Table& t : tables) {
+    TRY(Statement s,
+        Statement::prepare(db_.get(), fmt::format("SELECT id, at, {}, {} FROM {} ORDER BY at DESC, id DESC", t.title,
+                                                  t.bytes, t.name)));
+    for (;;) {
+      TRY(const bool row, s.step());
+      if (!row) break;
+      out.push_back({std::string(t.name), s.integer(0), s.integer(1), s.text(2), s.integer(3)});
+    }
+  }
+  std::ranges::stable_sort(out, [](const StoreEntry& a, const StoreEntry& b) { return a.at > b.at; });
+  return out;
+}
+
+Result<std::string> Store::show(std::string_view id) {
+  const auto slash = id.find('/');
+  const auto* table = std::ranges::find(tables, id.substr(0, slash), &Table::name);
+  std::int64_t row_id = 0;
+  const std::string_view digits = slash == std::string_view::npos ? std::string_view() : id.substr(slash + 1);
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), row_id);
+  if (table == std::end(tables) || digits.empty() || parsed.ptr != digits.data() + digits.size())
+    return input_error("store.id",
+                       fmt::format("{} is no row of the store; partita store list shows them as TABLE/NUMBER", id));
+  TRY(Statement s,
+      Statement::prepare(db_.get(), fmt::format("SELECT {}{}{} FROM {} WHERE id = ?", table->columns,
+                                                table->big ? ", " : "", table->big ? table->big : "", table->name)));
+  s.bind(1, row_id);
+  TRY(const bool found, s.step());
+  if (!found)
+    return input_error("store.id", fmt::format("the store has no {}; partita store list shows what it has", id));
+  std::string text;
+  std::string_view columns = table->columns;
+  for (int i = 0; !columns.empty(); ++i) {
+    const std::string_view name = columns.substr(0, columns.find(','));
+    columns.remove_prefix(std::min(columns.size(), name.size() + 2));
+    const bool time = name == "at" || name == "used";
+    text += time ? fmt::format("{}: {:%F %T}\n", name, fmt::localtime(static_cast<std::time_t>(s.integer(i))))
+                 : fmt::format("{}: {}\n", name, s.text(i));
+    if (columns.empty() && table->big) text += s.text(i + 1) + "\n";
+  }
+  return text;
+}
+
+Result<std::vector<std::string>> Store::verify() {
+  std::vector<std::string> problems;
+  {
+    TRY(Statement s, Statement::prepare(db_.get(), "PRAGMA integrity_check"));
+    for (;;) {
+      TRY(const bool row, s.step());
+      if (!row) break;
+      if (s.text(0) != "ok") problems.push_back(s.text(0));
+    }
+  }
+  TRY(Statement s, Statement::prepare(db_.get(), "SELECT id, object, hash, bytes FROM compiled"));
+  for (;;) {
+    TRY(const bool row, s.step());
+    if (!row) break;
+    const std::string object = s.text(1);
+    if (content_hash(object) != s.text(2) || static_cast<std::int64_t>(object.size()) != s.integer(3))
+      problems.push_back(fmt::format("compiled/{}: the bytes are not those that were stored", s.integer(0)));
+  }
+  return problems;
+}
+
+Status Store::clear() {
+  for (const Table& t : tables) TRY_DO(execute(db_.get(), fmt::format("DELETE FROM {}", t.name)));
+  return execute(db_.get(), "PRAGMA wal_checkpoint(TRUNCATE); VACUUM;");
+}
+
+Status Store::export_to(const std::string& file) {
+  std::error_code ignored;
+  if (std::filesystem::exists(file, ignored))
+    return input_error("store.export", "the file exists; give another name", Where{.file = file});
+  TRY(Statement s, Statement::prepare(db_.get(), "VACUUM INTO ?"));
+  s.bind_text(1, file);
+  Status done = s.run();
+  if (!done) done.error().where.file = file;
+  return done;
+}
+
+}  // namespace partita

@@ -1,0 +1,220 @@
+#include "core/store/store.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "core/base/hash.h"
+
+namespace partita {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Each string takes the file from user_version i to i + 1. Never change one that was released; append.
+constexpr const char* migrations[] = {
+    R"(
+    CREATE TABLE compiled(id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, graph TEXT NOT NULL,
+                          options TEXT NOT NULL, bytes INTEGER NOT NULL, hash TEXT NOT NULL, object BLOB NOT NULL,
+                          at INTEGER NOT NULL, used INTEGER NOT NULL, hits INTEGER NOT NULL DEFAULT 0);
+    CREATE UNIQUE INDEX compiled_key ON compiled(key);
+    CREATE INDEX compiled_used ON compiled(used);
+    CREATE TABLE runs(id INTEGER PRIMARY KEY, at INTEGER NOT NULL, path TEXT NOT NULL, graph TEXT NOT NULL,
+                      backend TEXT NOT NULL, options TEXT NOT NULL, milliseconds REAL NOT NULL, outcome TEXT NOT NULL);
+    CREATE TABLE checks(id INTEGER PRIMARY KEY, at INTEGER NOT NULL, path TEXT NOT NULL, graph TEXT NOT NULL,
+                        kind TEXT NOT NULL, ok INTEGER NOT NULL, report TEXT NOT NULL);
+    CREATE TABLE snapshots(id INTEGER PRIMARY KEY, at INTEGER NOT NULL, graph TEXT NOT NULL, pass TEXT NOT NULL,
+                           hash TEXT NOT NULL, text TEXT NOT NULL);
+    CREATE UNIQUE INDEX snapshots_hash ON snapshots(hash, pass);
+    )",
+};
+constexpr std::int64_t version = std::size(migrations);
+constexpr int busy_milliseconds = 10000;
+
+std::int64_t now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+Result<std::int64_t> user_version(sqlite3* db) {
+  TRY(Statement s, Statement::prepare(db, "PRAGMA user_version"));
+  TRY(const bool row, s.step());
+  return row ? s.integer(0) : 0;
+}
+
+}  // namespace
+
+std::string CacheKey::hash() const {
+  // Lengths, so that no two keys read alike when joined.
+  return content_hash(fmt::format("{}:{}{}:{}{}:{}{}:{}", version.size(), version, cpu_features.size(), cpu_features,
+                                  options.size(), options, graph.size(), graph));
+}
+
+std::string Store::default_file() {
+  fs::path folder;
+  if (const char* given = std::getenv("PARTITA_STORE"); given && *given) {
+    folder = given;
+    std::error_code ignored;
+    if (folder.extension() == ".sqlite" || fs::is_regular_file(folder, ignored)) return folder.string();
+  } else if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) {
+    folder = fs::path(cache) / "partita";
+  } else {
+    const char* home = std::getenv("HOME");
+    folder = fs::path(home ? home : "/") / ".cache" / "partita";
+  }
+  return (folder / "store.sqlite").string();
+}
+
+Result<Store> Store::open(const std::string& file) {
+  std::error_code failed;
+  const fs::path folder = fs::path(file).parent_path();
+  if (!folder.empty()) fs::create_directories(folder, failed);
+  if (failed)
+    return input_error(
+        "store.read_only",
+        fmt::format("the store's folder cannot be made ({}); set PARTITA_STORE to a folder that can be written",
+                    failed.message()),
+        Where{.file = file});
+  sqlite3* raw = nullptr;
+  const int opened =
+      sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  Store store{Database(raw)};
+  if (opened != SQLITE_OK) {
+    Diagnostic error = sqlite_error(raw);
+    error.where.file = file;
+    return error;
+  }
+  sqlite3_busy_timeout(raw, busy_milliseconds);
+  if (sqlite3_db_readonly(raw, "main") == 1)
+    return input_error("store.read_only", "the store is read-only; set PARTITA_STORE to a folder that can be written",
+                       Where{.file = file});
+  TRY_DO(execute(raw, "PRAGMA page_size=32768; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"));
+  TRY_DO(store.migrate());
+  return store;
+}
+
+Status Store::migrate() {
+  sqlite3* db = db_.get();
+  TRY(std::int64_t have, user_version(db));
+  if (have == version) return {};
+  TRY_DO(execute(db, "BEGIN IMMEDIATE"));
+  const auto upgrade = [&]() -> Status {
+    TRY(have, user_version(db));  // another process may have been faster
+    if (have > version)
+      return input_error(
+          "store.version",
+          fmt::format("the store has version {}, this program knows {}; use a newer partita or another PARTITA_STORE",
+                      have, version),
+          Where{.file = sqlite3_db_filename(db, "main")});
+    for (; have < version; ++have) TRY_DO(execute(db, migrations[have]));
+    return execute(db, fmt::format("PRAGMA user_version={}", version));
+  };
+  if (Status done = upgrade(); !done) {
+    sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);
+    return done;
+  }
+  return execute(db, "COMMIT");
+}
+
+Result<std::optional<CompiledObject>> Store::find_compiled(const CacheKey& key) {
+  const std::string address = key.hash();
+  CompiledObject object;
+  std::int64_t id = 0;
+  bool sound = false;
+  {
+    TRY(Statement s, Statement::prepare(db_.get(), "SELECT id, object, graph, kind, hash FROM compiled WHERE key = ?"));
+    s.bind_text(1, address);
+    TRY(const bool found, s.step());
+    if (!found) return std::optional<CompiledObject>();
+    id = s.integer(0);
+    object = {s.text(1), s.text(2), s.text(3)};
+    sound = content_hash(object.bytes) == s.text(4);
+  }
+  if (!sound) {
+    TRY(Statement s, Statement::prepare(db_.get(), "DELETE FROM compiled WHERE id = ?"));
+    s.bind(1, id);
+    TRY_DO(s.run());
+    return std::optional<CompiledObject>();
+  }
+  TRY(Statement s, Statement::prepare(db_.get(), "UPDATE compiled SET used = ?, hits = hits + 1 WHERE id = ?"));
+  s.bind(1, now());
+  s.bind(2, id);
+  TRY_DO(s.run());
+  return std::optional(std::move(object));
+}
+
+Status Store::put_compiled(const CacheKey& key, const CompiledObject& object) {
+  const std::string address = key.hash(), hash = content_hash(object.bytes);
+  TRY(Statement s,
+      Statement::prepare(
+          db_.get(),
+          "INSERT INTO compiled(key, kind, graph, options, bytes, hash, object, at, used) VALUES(?,?,?,?,?,?,?,?,?) "
+          "ON CONFLICT(key) DO UPDATE SET kind = excluded.kind, bytes = excluded.bytes, hash = excluded.hash, "
+          "object = excluded.object, used = excluded.used"));
+  s.bind_text(1, address);
+  s.bind_text(2, object.kind);
+  s.bind_text(3, object.graph_name);
+  s.bind_text(4, key.options);
+  s.bind(5, static_cast<std::int64_t>(object.bytes.size()));
+  s.bind_text(6, hash);
+  s.bind_blob(7, object.bytes);
+  s.bind(8, now());
+  s.bind(9, now());
+  TRY_DO(s.run());
+  return evict();
+}
+
+Status Store::evict() {
+  TRY(Statement total, Statement::prepare(db_.get(), "SELECT coalesce(sum(bytes), 0) FROM compiled"));
+  TRY(const bool row, total.step());
+  if (!row || total.integer(0) <= limit_bytes) return {};
+  TRY(Statement s,
+      Statement::prepare(
+          db_.get(),
+          "DELETE FROM compiled WHERE id IN (SELECT id FROM (SELECT id, sum(bytes) OVER (ORDER BY used DESC, id DESC) "
+          "AS upto FROM compiled) WHERE upto > ?)"));
+  s.bind(1, limit_bytes);
+  return s.run();
+}
+
+Status Store::add_run(const RunRow& row) {
+  TRY(Statement s,
+      Statement::prepare(
+          db_.get(),
+          "INSERT INTO runs(at, path, graph, backend, options, milliseconds, outcome) VALUES(?,?,?,?,?,?,?)"));
+  s.bind(1, now());
+  s.bind_text(2, row.path);
+  s.bind_text(3, row.graph);
+  s.bind_text(4, row.backend);
+  s.bind_text(5, row.options);
+  s.bind(6, row.milliseconds);
+  s.bind_text(7, row.outcome);
+  return s.run();
+}
+
+Status Store::add_check(const CheckRow& row) {
+  TRY(Statement s,
+      Statement::prepare(db_.get(), "INSERT INTO checks(at, path, graph, kind, ok, report) VALUES(?,?,?,?,?,?)"));
+  s.bind(1, now());
+  s.bind_text(2, row.path);
+  s.bind_text(3, row.graph);
+  s.bind_text(4, row.kind);
+  s.bind(5, std::int64_t{row.ok});
+  s.bind_text(6, row.report);
+  return s.run();
+}
+
+Status Store::add_snapshot(const SnapshotRow& row) {
+  const std::string hash = content_hash(row.text);
+  TRY(Statement s,
+      Statement::prepare(db_.get(), "INSERT OR IGNORE INTO snapshots(at, graph, pass, hash, text) VALUES(?,?,?,?,?)"));
+  s.bind(1, now());
+  s.bind_text(2, row.graph);
+  s.bind_text(3, row.pass);
+  s.bind_text(4, hash);
+  s.bind_text(5, row.text);
+  return s.run();
+}
+
+}  // namespace partita

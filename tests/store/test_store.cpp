@@ -1,0 +1,177 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <QTemporaryDir>
+#include <QtTest>
+#include <fstream>
+
+#include "core/store/store.h"
+
+using namespace partita;
+
+#define QVERIFY_RESULT(result) QVERIFY2(result, (result) ? "" : (result).error().line().c_str())
+
+namespace {
+
+CacheKey key(const std::string& graph) { return {graph, "O3", "avx512f", "0.1"}; }
+
+}  // namespace
+
+class TestStore : public QObject {
+  Q_OBJECT
+
+  QTemporaryDir dir_;
+  std::string path(const std::string& name) const { return dir_.path().toStdString() + "/" + name; }
+
+ private Q_SLOTS:
+  void key_parts_do_not_run_together() {
+    QVERIFY((CacheKey{"ab", "c", "", ""}.hash() != CacheKey{"a", "bc", "", ""}.hash()));
+    QCOMPARE(key("g").hash(), key("g").hash());
+    QVERIFY((CacheKey{"g", "O3", "avx2", "0.1"}.hash() != key("g").hash()));
+  }
+
+  void finds_what_another_connection_stored() {
+    auto a = Store::open(path("two.sqlite")), b = Store::open(path("two.sqlite"));
+    QVERIFY_RESULT(a);
+    QVERIFY_RESULT(b);
+    const std::string bytes("\0\1machine code\0", 15);
+    QVERIFY(a->put_compiled(key("g"), {bytes, "forward", "elf"}));
+    const auto found = b->find_compiled(key("g"));
+    QVERIFY_RESULT(found);
+    QVERIFY(found->has_value());
+    QVERIFY((*found)->bytes == bytes);
+    QCOMPARE((*found)->graph_name, std::string("forward"));
+    QVERIFY(!(*b->find_compiled(key("h"))).has_value());
+    QCOMPARE((*a->stats()).hits, std::int64_t{1});
+  }
+
+  void stored_twice_is_one_row() {
+    auto s = Store::open(path("twice.sqlite"));
+    QVERIFY(s->put_compiled(key("g"), {"one", "g", "elf"}));
+    QVERIFY(s->put_compiled(key("g"), {"two", "g", "elf"}));
+    QCOMPARE((*s->stats()).compiled, std::int64_t{1});
+    QCOMPARE((*s->find_compiled(key("g")))->bytes, std::string("two"));
+  }
+
+  void least_recently_used_goes_first() {
+    auto s = Store::open(path("lru.sqlite"));
+    s->limit_bytes = 250;
+    for (const char* name : {"a", "b", "c"}) QVERIFY(s->put_compiled(key(name), {std::string(100, 'x'), name, "elf"}));
+    QVERIFY(!(*s->find_compiled(key("a"))).has_value());
+    QVERIFY((*s->find_compiled(key("c"))).has_value());
+    QCOMPARE((*s->stats()).compiled, std::int64_t{2});
+  }
+
+  void damaged_object_is_seen_and_dropped() {
+    const std::string file = path("flip.sqlite");
+    {
+      auto s = Store::open(file);
+      QVERIFY(s->put_compiled(key("g"), {"good bytes", "g", "elf"}));
+    }
+    {
+      sqlite3* raw = nullptr;
+      QCOMPARE(sqlite3_open(file.c_str(), &raw), SQLITE_OK);
+      Database db(raw);
+      QVERIFY(execute(raw, "UPDATE compiled SET object = x'00'"));
+    }
+    auto s = Store::open(file);
+    const auto problems = s->verify();
+    QVERIFY_RESULT(problems);
+    QCOMPARE(problems->size(), std::size_t{1});
+    QCOMPARE((*problems)[0], std::string("compiled/1: the bytes are not those that were stored"));
+    QVERIFY(!(*s->find_compiled(key("g"))).has_value());
+    QVERIFY((*s->verify()).empty());
+  }
+
+  void bad_files_are_refused_data() {
+    QTest::addColumn<QString>("content");
+    QTest::addColumn<QString>("code");
+    QTest::newRow("text") << QString("not a database at all, but long enough to have a header of its own, and then some more text") << "store.corrupt";
+    QTest::newRow("damaged header") << QString("SQLite format 3 with a damaged header........................................................") << "store.corrupt";
+  }
+  void bad_files_are_refused() {
+    QFETCH(QString, content);
+    QFETCH(QString, code);
+    const std::string file = path("bad.sqlite");
+    std::ofstream(file) << content.toStdString();
+    auto s = Store::open(file);
+    QVERIFY(!s);
+    QCOMPARE(QString::fromStdString(s.error().code), code);
+    QCOMPARE(s.error().exit_code(), 2);
+    QVERIFY(!s.error().line().empty() && s.error().line().find('\n') == std::string::npos);
+  }
+
+  void folder_that_cannot_be_made_is_refused() {
+    auto s = Store::open("/proc/partita/store.sqlite");
+    QVERIFY(!s);
+    QCOMPARE(s.error().code, std::string("store.read_only"));
+  }
+
+  void newer_version_is_refused() {
+    const std::string file = path("newer.sqlite");
+    {
+      sqlite3* raw = nullptr;
+      sqlite3_open(file.c_str(), &raw);
+      Database db(raw);
+      QVERIFY(execute(raw, "PRAGMA user_version=1000"));
+    }
+    auto s = Store::open(file);
+    QVERIFY(!s);
+    QCOMPARE(s.error().code, std::string("store.version"));
+  }
+
+  void processes_share_it() {
+    const std::string file = path("many.sqlite");
+    constexpr int processes = 4, rows = 40;
+    std::vector<pid_t> children;
+    for (int p = 0; p < processes; ++p) {
+      const pid_t child = fork();
+      if (child == 0) {
+        auto s = Store::open(file);
+        bool ok = static_cast<bool>(s);
+        for (int i = 0; ok && i < rows; ++i) {
+          const std::string name = std::to_string(p) + "/" + std::to_string(i);
+          ok = s->put_compiled(key(name), {name, name, "elf"}) && s->add_run({"x", name, "cpu", "", 1.5, "ok"});
+          const auto back = ok ? s->find_compiled(key(name)) : Result<std::optional<CompiledObject>>(std::nullopt);
+          ok = ok && back && back->has_value() && (*back)->bytes == name;
+        }
+        _exit(ok ? 0 : 1);
+      }
+      children.push_back(child);
+    }
+    for (const pid_t child : children) {
+      int status = -1;
+      waitpid(child, &status, 0);
+      QCOMPARE(status, 0);
+    }
+    auto s = Store::open(file);
+    QCOMPARE((*s->stats()).compiled, std::int64_t{processes * rows});
+    QCOMPARE((*s->stats()).runs, std::int64_t{processes * rows});
+    QVERIFY((*s->verify()).empty());
+  }
+
+  void lists_shows_clears_and_exports() {
+    auto s = Store::open(path("browse.sqlite"));
+    QVERIFY(s->add_check({"m.pt2", "forward", "compare", false, "{\"ok\": false}"}));
+    QVERIFY(s->add_snapshot({"forward", "remove_noops", "class GraphModule"}));
+    QVERIFY(s->add_snapshot({"forward", "remove_noops", "class GraphModule"}));
+    const auto rows = s->list();
+    QVERIFY_RESULT(rows);
+    QCOMPARE(rows->size(), std::size_t{2});
+    QCOMPARE((*rows)[0].title, std::string("m.pt2 forward compare FAILED"));
+    const auto shown = s->show("snapshots/1");
+    QVERIFY_RESULT(shown);
+    QVERIFY(QString::fromStdString(*shown).contains("graph: forward\npass: remove_noops\n"));
+    QVERIFY(QString::fromStdString(*shown).endsWith("class GraphModule\n"));
+    QCOMPARE(s->show("checks/9").error().code, std::string("store.id"));
+    QCOMPARE(s->show("checks; DROP").error().code, std::string("store.id"));
+    QVERIFY(s->export_to(path("copy.sqlite")));
+    QCOMPARE((*Store::open(path("copy.sqlite"))->list()).size(), std::size_t{2});
+    QVERIFY(!s->export_to(path("copy.sqlite")));
+    QVERIFY(s->clear());
+    QVERIFY((*s->list()).empty());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestStore)
+#include "test_store.moc"
