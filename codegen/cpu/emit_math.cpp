@@ -1,0 +1,249 @@
+// The polynomials for exp, expm1, log and erf are minimax approximations in single precision with fused multiply-adds.
+#include "codegen/cpu/emit_math.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include <cmath>
+#include <limits>
+
+namespace partita::codegen {
+
+using llvm::Value;
+
+namespace {
+
+constexpr double magic = 12582912.0;  // 1.5 * 2^23: adding it rounds a float to an integer
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+llvm::Type* with_element(Value* like, llvm::Type* element) {
+  if (auto* v = llvm::dyn_cast<llvm::VectorType>(like->getType())) return llvm::VectorType::get(element, v);
+  return element;
+}
+
+}  // namespace
+
+Value* MathEmitter::constant(Value* like, double value) { return llvm::ConstantFP::get(like->getType(), value); }
+
+Value* MathEmitter::int_constant(Value* like, std::int64_t value) {
+  return llvm::ConstantInt::getSigned(with_element(like, b.getInt32Ty()), value);
+}
+
+Value* MathEmitter::fma(Value* x, Value* y, Value* z) {
+  return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+}
+
+Value* MathEmitter::polynomial(Value* x, std::initializer_list<double> highest_first) {
+  auto c = highest_first.begin();
+  Value* r = constant(x, *c);
+  while (++c != highest_first.end()) r = fma(r, x, constant(x, *c));
+  return r;
+}
+
+Value* MathEmitter::as_int(Value* x) { return b.CreateBitCast(x, with_element(x, b.getInt32Ty())); }
+Value* MathEmitter::as_float(Value* x) { return b.CreateBitCast(x, with_element(x, b.getFloatTy())); }
+
+/// A NaN takes the otherwise branch.
+Value* MathEmitter::select_less(Value* x, double bound, double replacement, Value* otherwise) {
+  return b.CreateSelect(b.CreateFCmpOLT(x, constant(x, bound)), constant(x, replacement), otherwise);
+}
+
+Value* MathEmitter::abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+
+Value* MathEmitter::copysign(Value* magnitude, Value* sign) {
+  return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
+}
+
+MathEmitter::Reduced MathEmitter::reduce_ln2(Value* x) {
+  Value* shifted = fma(x, 1.44269504, constant(x, magic));
+  Value* whole = b.CreateFSub(shifted, constant(x, magic));
+  Value* rest = fma(whole, -6.93145752e-1, x);
+  rest = fma(whole, -1.42860677e-6, rest);
+  Value* n = b.CreateSub(as_int(shifted), int_constant(x, 0x4B400000));
+  return {rest, whole, n};
+}
+
+/// exp(rest) * 2^whole in two factors, so that denormal results come out and overflow goes to infinity.
+Value* MathEmitter::exp_of(const Reduced& r) {
+  Value* p = polynomial(r.rest, {1.37805939e-3, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1, 1});
+  Value* half = b.CreateAShr(r.whole_int, int_constant(p, 1));
+  auto power = [&](Value* n) { return as_float(b.CreateShl(b.CreateAdd(n, int_constant(p, 127)), int_constant(p, 23))); };
+  return b.CreateFMul(b.CreateFMul(p, power(half)), power(b.CreateSub(r.whole_int, half)));
+}
+
+Value* MathEmitter::exp(Value* x) {
+  Value* low = select_less(x, -105, -105, x);
+  return exp_of(reduce_ln2(b.CreateSelect(b.CreateFCmpOGT(low, constant(x, 90)), constant(x, 90), low)));
+}
+
+Value* MathEmitter::exp2(Value* x) {
+  Value* low = select_less(x, -151, -151, x);
+  Value* t = b.CreateSelect(b.CreateFCmpOGT(low, constant(x, 129)), constant(x, 129), low);
+  Value* shifted = b.CreateFAdd(t, constant(x, magic));
+  Value* whole = b.CreateFSub(shifted, constant(x, magic));
+  Value* rest = b.CreateFMul(b.CreateFSub(t, whole), constant(x, 0.693147182));
+  return exp_of({rest, whole, b.CreateSub(as_int(shifted), int_constant(x, 0x4B400000))});
+}
+
+Value* MathEmitter::expm1_core(Value* x) {
+  Reduced r = reduce_ln2(x);
+  Value* zero = constant(x, 0);
+  Value* is_zero = b.CreateFCmpOEQ(x, zero);
+  Value* s = b.CreateSelect(is_zero, x, b.CreateFMul(r.rest, r.rest));  // keeps -0
+  Value* p = polynomial(r.rest, {1.97350979e-4, 1.39309070e-3, 8.33343994e-3, 4.16668020e-2, 1.66666716e-1, 4.99999970e-1});
+  Value* is_one = b.CreateFCmpOEQ(r.whole, constant(x, 1));
+  Value* start = b.CreateSelect(is_one, b.CreateFAdd(r.rest, constant(x, 0.5)), r.rest);
+  Value* v = fma(p, s, start);
+  // (2^whole * (1 + v) - 1) as twice half of it, so that whole = 128 does not overflow early.
+  Value* half = constant(x, 0.5);
+  Value* t = as_float(b.CreateShl(b.CreateAdd(r.whole_int, int_constant(x, 126)), int_constant(x, 23)));
+  Value* y = b.CreateFSub(t, half);
+  Value* lost = b.CreateFSub(b.CreateFSub(t, y), half);
+  Value* result = b.CreateFAdd(fma(v, t, lost), y);
+  result = b.CreateFAdd(result, result);
+  result = b.CreateSelect(b.CreateFCmpOEQ(r.whole, zero), v, result);
+  return b.CreateSelect(is_one, b.CreateFAdd(v, v), result);
+}
+
+Value* MathEmitter::expm1(Value* x) {
+  Value* low = select_less(x, -50, -50, x);
+  Value* t = b.CreateSelect(b.CreateFCmpOGT(low, constant(x, 88.5)), constant(x, 88.5), low);
+  Value* result = expm1_core(t);
+  result = b.CreateSelect(b.CreateFCmpOGT(x, constant(x, 88.7228394)), constant(x, infinity), result);
+  // Between the clamp and the overflow: exp and expm1 are the same float.
+  Value* between = b.CreateAnd(b.CreateFCmpOGT(x, constant(x, 88)), b.CreateFCmpOLE(x, constant(x, 88.7228394)));
+  return b.CreateSelect(between, exp_of(reduce_ln2(t)), result);
+}
+
+MathEmitter::Mantissa MathEmitter::split(Value* x) {
+  Value* tiny = b.CreateFCmpOLT(x, constant(x, 1.17549435e-38));
+  Value* scaled = b.CreateSelect(tiny, b.CreateFMul(x, constant(x, 8388608.0)), x);
+  Value* bits = as_int(scaled);
+  Value* e = b.CreateAnd(b.CreateSub(bits, int_constant(x, 0x3f2aaaab)), int_constant(x, -0x00800000));
+  Value* m = as_float(b.CreateSub(bits, e));
+  Value* exponent = b.CreateSIToFP(b.CreateAShr(e, int_constant(x, 23)), x->getType());
+  exponent = b.CreateFAdd(exponent, b.CreateSelect(tiny, constant(x, -23), constant(x, 0)));
+  return {b.CreateFSub(m, constant(x, 1)), exponent};
+}
+
+Value* MathEmitter::log_of(Value* f) {
+  Value* s = b.CreateFMul(f, f);
+  Value* r = polynomial(s, {-0.130310059, -0.121483512, -0.166846126, -0.249996200});
+  Value* t = polynomial(s, {0.140869141, 0.139814854, 0.200120345});
+  r = fma(t, f, r);
+  r = fma(r, f, 0.333331972);
+  r = fma(r, f, -0.5);
+  return fma(r, s, f);
+}
+
+Value* MathEmitter::log_ends(Value* x, Value* result) {
+  result = b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, infinity)), x, result);
+  result = b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, 0)), constant(x, -infinity), result);
+  Value* invalid = b.CreateFCmpULT(x, constant(x, 0));  // negative or NaN
+  return b.CreateSelect(invalid, constant(x, std::numeric_limits<double>::quiet_NaN()), result);
+}
+
+Value* MathEmitter::log(Value* x) {
+  Mantissa m = split(x);
+  return log_ends(x, fma(m.e, 0.693147182, log_of(m.f)));
+}
+
+Value* MathEmitter::log2(Value* x) {
+  Mantissa m = split(x);
+  Value* l = log_of(m.f);
+  return log_ends(x, b.CreateFAdd(m.e, fma(l, 1.44269502, b.CreateFMul(l, constant(x, 1.92596299e-8)))));
+}
+
+Value* MathEmitter::log10(Value* x) {
+  Mantissa m = split(x);
+  Value* l = log_of(m.f);
+  Value* low = fma(m.e, 4.60503907e-6, b.CreateFMul(l, constant(x, -1.01030501e-8)));
+  return log_ends(x, fma(m.e, 0.301025391, fma(l, 0.434294492, low)));
+}
+
+Value* MathEmitter::log1p(Value* x) {
+  Value* one = constant(x, 1);
+  Value* u = b.CreateFAdd(one, x);
+  Value* v = b.CreateFSub(u, one);
+  Value* lost = b.CreateFAdd(b.CreateFSub(one, b.CreateFSub(u, v)), b.CreateFSub(x, v));
+  Value* bits = as_int(u);
+  Value* e = b.CreateAnd(b.CreateSub(bits, int_constant(x, 0x3f2aaaab)), int_constant(x, -0x00800000));
+  Value* scale = as_float(b.CreateSub(int_constant(x, 0x3f800000), e));
+  Value* f = fma(lost, scale, b.CreateFSub(as_float(b.CreateSub(bits, e)), one));
+  Value* exponent = b.CreateSIToFP(b.CreateAShr(e, int_constant(x, 23)), x->getType());
+  Value* result = log_ends(u, fma(exponent, 0.693147182, log_of(f)));
+  return b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, 0)), x, result);  // keeps -0
+}
+
+Value* MathEmitter::tanh(Value* x) {
+  Value* a = b.CreateFMul(abs(x), constant(x, -2));
+  Value* m = expm1_core(select_less(a, -40, -40, a));
+  return copysign(b.CreateFDiv(m, b.CreateFAdd(m, constant(x, 2))), x);
+}
+
+Value* MathEmitter::sigmoid(Value* x) {
+  Value* one = constant(x, 1);
+  return b.CreateFDiv(one, b.CreateFAdd(one, exp(b.CreateFNeg(x))));
+}
+
+Value* MathEmitter::erf(Value* x) {
+  Value* t = abs(x);
+  Value* s = b.CreateFMul(x, x);
+  Value* r = fma(t, -1.72853470e-5, constant(x, 3.83197126e-4));
+  Value* u = fma(t, -3.88396438e-3, constant(x, 2.42546219e-2));
+  r = fma(r, s, u);
+  r = fma(r, t, -1.06777877e-1);
+  r = fma(r, t, -6.34846687e-1);
+  r = fma(r, t, -1.28717512e-1);
+  r = fma(r, t, b.CreateFNeg(t));
+  Value* tail = b.CreateFSub(constant(x, 1), exp_of(reduce_ln2(select_less(r, -50, -50, r))));
+  tail = b.CreateSelect(b.CreateFCmpOGT(t, constant(x, 4)), constant(x, 1), tail);
+  Value* p = polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
+  Value* centre = fma(p, x, x);
+  return b.CreateSelect(b.CreateFCmpOGT(t, constant(x, 0.927734375)), copysign(tail, x), centre);
+}
+
+MathEmitter::Quadrant MathEmitter::quadrant(Value* x) {
+  Value* d = b.CreateFPExt(x, with_element(x, b.getDoubleTy()));
+  constexpr double magic_double = 6755399441055744.0;  // 1.5 * 2^52
+  Value* shifted = fma(d, 6.36619772367581382433e-1, constant(d, magic_double));
+  Value* n = b.CreateFSub(shifted, constant(d, magic_double));
+  Value* rest = fma(n, -1.57079632679489655800e+0, d);
+  rest = fma(n, -6.12323399573676603587e-17, rest);
+  Value* bits = b.CreateBitCast(shifted, with_element(x, b.getInt64Ty()));
+  return {rest, b.CreateTrunc(bits, with_element(x, b.getInt32Ty()))};
+}
+
+Value* MathEmitter::sine_of(Value* r) {
+  Value* s = b.CreateFMul(r, r);
+  Value* p = polynomial(s, {2.7557319223985893e-06, -1.9841269841269841e-04, 8.3333333333333332e-03, -1.6666666666666666e-01});
+  return fma(b.CreateFMul(p, s), r, r);
+}
+
+Value* MathEmitter::cosine_of(Value* r) {
+  Value* s = b.CreateFMul(r, r);
+  return polynomial(s, {-2.7557319223985888e-07, 2.4801587301587302e-05, -1.3888888888888889e-03, 4.1666666666666664e-02, -0.5, 1});
+}
+
+Value* MathEmitter::sine(Value* x, int shift) {
+  Quadrant q = quadrant(x);
+  Value* count = b.CreateAdd(q.count, int_constant(x, shift));
+  Value* zero = int_constant(x, 0);
+  Value* odd = b.CreateICmpNE(b.CreateAnd(count, int_constant(x, 1)), zero);
+  Value* value = b.CreateFPTrunc(b.CreateSelect(odd, cosine_of(q.rest), sine_of(q.rest)), x->getType());
+  Value* negative = b.CreateICmpNE(b.CreateAnd(count, int_constant(x, 2)), zero);
+  value = b.CreateSelect(negative, b.CreateFNeg(value), value);
+  // The reduction adds +0 to a -0.
+  return shift == 0 ? b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, 0)), x, value) : value;
+}
+
+Value* MathEmitter::tan(Value* x) {
+  Quadrant q = quadrant(x);
+  Value* odd = b.CreateICmpNE(b.CreateAnd(q.count, int_constant(x, 1)), int_constant(x, 0));
+  Value* s = sine_of(q.rest);
+  Value* c = cosine_of(q.rest);
+  Value* value = b.CreateSelect(odd, b.CreateFDiv(b.CreateFNeg(c), s), b.CreateFDiv(s, c));
+  value = b.CreateFPTrunc(value, x->getType());
+  return b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, 0)), x, value);
+}
+
+}  // namespace partita::codegen

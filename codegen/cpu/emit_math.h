@@ -1,0 +1,65 @@
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+
+namespace partita::codegen {
+
+/// Elementary functions of f32 as straight-line IR, for scalars and vectors alike, right for infinities, NaN and
+/// denormals. Errors are stated in units in the last place (tests/codegen/test_scalar_ops.cpp holds them to it).
+class MathEmitter {
+ public:
+  explicit MathEmitter(llvm::IRBuilder<>& b) : b(b) {}
+
+  llvm::Value* exp(llvm::Value* x);      ///< 1 ulp
+  llvm::Value* exp2(llvm::Value* x);     ///< 1 ulp
+  llvm::Value* expm1(llvm::Value* x);    ///< 1 ulp
+  llvm::Value* log(llvm::Value* x);      ///< 1 ulp
+  llvm::Value* log2(llvm::Value* x);     ///< 2 ulp
+  llvm::Value* log10(llvm::Value* x);    ///< 2 ulp
+  llvm::Value* log1p(llvm::Value* x);    ///< 1 ulp
+  llvm::Value* tanh(llvm::Value* x);     ///< 2 ulp
+  llvm::Value* sigmoid(llvm::Value* x);  ///< 2 ulp
+  llvm::Value* erf(llvm::Value* x);      ///< 1 ulp
+  /// Sine (shift 0) or cosine (shift 1) by reduction in double precision: 1 ulp for |x| <= 1e9.
+  llvm::Value* sine(llvm::Value* x, int shift);
+  llvm::Value* tan(llvm::Value* x);      ///< 1 ulp for |x| <= 1e9
+
+ private:
+  llvm::Value* constant(llvm::Value* like, double value);
+  llvm::Value* int_constant(llvm::Value* like, std::int64_t value);  ///< i32 of the same shape
+  llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
+  llvm::Value* fma(llvm::Value* a, llvm::Value* b, double c) { return fma(a, b, constant(a, c)); }
+  llvm::Value* fma(llvm::Value* a, double b, llvm::Value* c) { return fma(a, constant(a, b), c); }
+  llvm::Value* polynomial(llvm::Value* x, std::initializer_list<double> highest_first);
+  llvm::Value* as_int(llvm::Value* x);
+  llvm::Value* as_float(llvm::Value* x);
+  llvm::Value* select_less(llvm::Value* x, double bound, double replacement, llvm::Value* otherwise);
+  llvm::Value* abs(llvm::Value* x);
+  llvm::Value* copysign(llvm::Value* magnitude, llvm::Value* sign);
+
+  struct Reduced {
+    llvm::Value* rest;      ///< x - whole * step
+    llvm::Value* whole;     ///< nearest integer, as float
+    llvm::Value* whole_int;
+  };
+  Reduced reduce_ln2(llvm::Value* x);
+  llvm::Value* exp_of(const Reduced& r);
+  llvm::Value* expm1_core(llvm::Value* x);  ///< for |x| <= 88
+  struct Mantissa {
+    llvm::Value* f;  ///< mantissa - 1, in [-1/3, 1/3]
+    llvm::Value* e;  ///< exponent, as float
+  };
+  Mantissa split(llvm::Value* x);
+  llvm::Value* log_of(llvm::Value* f);  ///< log(1 + f)
+  llvm::Value* log_ends(llvm::Value* x, llvm::Value* result);
+  struct Quadrant {
+    llvm::Value* rest;   ///< double, in [-pi/4, pi/4]
+    llvm::Value* count;  ///< i32
+  };
+  Quadrant quadrant(llvm::Value* x);
+  llvm::Value* sine_of(llvm::Value* r);
+  llvm::Value* cosine_of(llvm::Value* r);
+
+  llvm::IRBuilder<>& b;
+};
+
+}  // namespace partita::codegen

@@ -1,0 +1,49 @@
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include "core/loops/scalar.h"
+
+namespace partita::codegen {
+
+/// IR for one row of scalar_ops.def or a cast, on scalars or on vectors of any length (all arguments alike). Registers
+/// hold Bool as i1, BFloat16 as its bits; memory holds Bool as a byte.
+class OpEmitter {
+ public:
+  OpEmitter(llvm::IRBuilder<>& b, llvm::Module& module) : b(b), module(module) {}
+
+  llvm::Type* register_type(DType dtype);
+  llvm::Type* memory_type(DType dtype);
+  llvm::Value* from_memory(llvm::Value* v, DType dtype);
+  llvm::Value* to_memory(llvm::Value* v, DType dtype);
+  llvm::Constant* constant(DType dtype, double real, std::int64_t integer);
+
+  /// dtype: of the arguments.
+  llvm::Value* apply(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
+  llvm::Value* cast(llvm::Value* v, DType from, DType to);
+  llvm::Value* bitcast(llvm::Value* v, DType to);
+  /// a ** exponent for the exponents that are cheaper or more exact without pow; null for others.
+  llvm::Value* constant_power(llvm::Value* a, double exponent);
+
+ private:
+  llvm::Value* floating(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
+  llvm::Value* integral(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
+  llvm::Value* boolean(loops::ScalarOp op, llvm::ArrayRef<llvm::Value*> args);
+  llvm::Value* integer_quotient(llvm::Value* a, llvm::Value* b, DType dtype, bool rest);
+  llvm::Value* shift(loops::ScalarOp op, llvm::Value* a, llvm::Value* amount, DType dtype);
+  llvm::Value* single_only(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
+  /// Lane by lane through the runtime function.
+  llvm::Value* by_lane(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
+  /// The vector form while all |x| <= 1e9, lane by lane otherwise.
+  llvm::Value* trigonometric(loops::ScalarOp op, llvm::Value* x);
+  llvm::Function* lane_function(loops::ScalarOp op, DType dtype, llvm::Type* type);
+  llvm::FunctionCallee runtime(loops::ScalarOp op, DType dtype);
+  llvm::Type* shaped(llvm::Type* element, llvm::Value* like);
+  llvm::Value* number(llvm::Value* like, double value);
+  llvm::Value* whole(llvm::Value* like, std::int64_t value);
+
+  llvm::IRBuilder<>& b;
+  llvm::Module& module;
+};
+
+}  // namespace partita::codegen

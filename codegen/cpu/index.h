@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/sym/sym_expr.h"
+
+namespace partita::codegen {
+
+/// The step of `e` from one lane to the next when the lanes of a vector hold var = v, v + 1, ... and v is a multiple of
+/// `lanes`; nullopt when the steps differ. Quotients and remainders count as uniform or linear where no lane crosses a
+/// boundary.
+std::optional<SymExpr> lane_step(SymExpr e, const std::string& var, std::int64_t lanes);
+
+bool mentions(SymExpr e, const std::string& var);
+
+struct IndexRange {
+  std::int64_t low, high;
+};
+/// Bounds of `e` and of everything within it; extent gives the known iterations of a loop variable. nullopt: not known.
+std::optional<IndexRange> index_range(SymExpr e,
+                                      const std::function<std::optional<std::int64_t>(const std::string&)>& extent);
+
+}  // namespace partita::codegen

@@ -1,0 +1,278 @@
+#include "codegen/cpu/jit.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopRotation.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "codegen/cpu/emit_llvm.h"
+#include "codegen/cpu/runtime.h"
+#include "core/base/check.h"
+
+namespace partita::codegen {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+struct Host {
+  std::string cpu, features, triple;
+  EmitTarget target;
+};
+
+const Host& host() {
+  static const Host h = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+    Host result;
+    result.cpu = llvm::sys::getHostCPUName().str();
+    result.triple = llvm::sys::getProcessTriple();
+    auto features = llvm::sys::getHostCPUFeatures();
+    std::vector<std::string> list;
+    for (const auto& f : features) list.push_back((f.second ? "+" : "-") + f.first().str());
+    std::sort(list.begin(), list.end());
+    for (const std::string& f : list) result.features += (result.features.empty() ? "" : ",") + f;
+    auto has = [&](const char* name) { return features.lookup(name); };
+    bool wide = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
+    result.target.vector_bytes = wide ? 64 : has("avx2") ? 32 : 16;
+    return result;
+  }();
+  return h;
+}
+
+std::unique_ptr<llvm::TargetMachine> target_machine() {
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(host().triple, error);
+  CHECK(target, error);
+  llvm::TargetOptions options;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      host().triple, host().cpu, host().features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default, true));
+}
+
+/// The emitter has already vectorised, hoisted and shared values; what is left is to get accumulators out of memory and
+/// address arithmetic out of loops.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  llvm::LoopPassManager rotate;
+  rotate.addPass(llvm::LoopRotatePass());
+  rotate.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(rotate), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::ADCEPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  all.run(module, modules);
+}
+
+std::string generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  CHECK(!machine.addPassesToEmitFile(passes, stream, nullptr, type), "no object emission");
+  passes.run(module);
+  return std::string(bytes.data(), bytes.size());
+}
+
+void compile_share(std::span<const loops::Kernel> kernels, const std::vector<std::size_t>& share,
+                   const std::vector<std::string>& symbols, bool keep_text, ObjectCode& out) {
+  auto machine = target_machine();
+  llvm::LLVMContext context;
+  llvm::Module module("partita", context);
+  module.setTargetTriple(host().triple);
+  module.setDataLayout(machine->createDataLayout());
+
+  auto start = Clock::now();
+  for (std::size_t i : share) emit_kernel(module, kernels[i], kernel_symbol(i), symbols, host().target);
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr("target-cpu", host().cpu);
+    f.addFnAttr("target-features", host().features);
+    f.addFnAttr("prefer-vector-width", std::to_string(host().target.vector_bytes * 8));
+    f.addFnAttr("min-legal-vector-width", std::to_string(host().target.vector_bytes * 8));
+  }
+  std::string broken;
+  llvm::raw_string_ostream report(broken);
+  CHECK(!llvm::verifyModule(module, &report), report.str());
+  out.emit_ms = ms_since(start);
+
+  start = Clock::now();
+  optimise(module, *machine);
+  out.optimise_ms = ms_since(start);
+  if (keep_text) {
+    llvm::raw_string_ostream text(out.ir);
+    module.print(text, nullptr);
+    // Code generation changes the module, so each kind of file starts from its own.
+    auto copy = llvm::CloneModule(module);
+    out.assembly = generate(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
+  }
+  start = Clock::now();
+  out.objects.push_back(generate(module, *machine, llvm::CodeGenFileType::ObjectFile));
+  out.generate_ms = ms_since(start);
+}
+
+std::string text_of(llvm::Error error) { return llvm::toString(std::move(error)); }
+
+Diagnostic link_error(llvm::Error error) {
+  return input_error("codegen.link", "machine code does not link: " + text_of(std::move(error)) + "; clear the store");
+}
+
+class OrcCode final : public LoadedCode {
+ public:
+  explicit OrcCode(std::unique_ptr<llvm::orc::LLJIT> jit) : jit_(std::move(jit)) {}
+  Result<void*> find(const std::string& symbol) override {
+    auto address = jit_->lookup(symbol);
+    if (!address) return link_error(address.takeError());
+    return address->toPtr<void*>();
+  }
+  llvm::orc::LLJIT& jit() { return *jit_; }
+
+ private:
+  std::unique_ptr<llvm::orc::LLJIT> jit_;
+};
+
+}  // namespace
+
+const std::string& host_processor() {
+  static const std::string text = host().cpu + ":" + host().features + ":" + host().triple;
+  return text;
+}
+
+std::string kernel_symbol(std::size_t index) { return "partita_kernel_" + std::to_string(index); }
+
+Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const std::vector<std::string>& symbols,
+                                   const JitOptions& options) {
+  for (const loops::Kernel& k : kernels) TRY_DO(check_kernel(k));
+  ObjectCode out;
+  if (kernels.empty()) return out;
+  host();
+  // Largest first, each to the thread with the least work.
+  std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(options.threads), 1, kernels.size());
+  std::vector<std::size_t> order(kernels.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto work = [&](std::size_t i) { return kernels[i].scalars.nodes().size() + 20; };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return work(a) > work(b); });
+  std::vector<std::vector<std::size_t>> shares(count);
+  std::vector<std::size_t> load(count);
+  for (std::size_t i : order) {
+    auto least = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
+    shares[least].push_back(i);
+    load[least] += work(i);
+  }
+  std::vector<ObjectCode> parts(count);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 1; t < count; ++t)
+      threads.emplace_back([&, t] { compile_share(kernels, shares[t], symbols, options.keep_text, parts[t]); });
+    compile_share(kernels, shares[0], symbols, options.keep_text, parts[0]);
+  }
+  for (ObjectCode& part : parts) {
+    out.objects.push_back(std::move(part.objects[0]));
+    out.ir += part.ir;
+    out.assembly += part.assembly;
+    out.emit_ms += part.emit_ms;
+    out.optimise_ms += part.optimise_ms;
+    out.generate_ms += part.generate_ms;
+  }
+  return out;
+}
+
+Result<std::unique_ptr<LoadedCode>> LoadedCode::link(std::span<const std::string> objects) {
+  host();
+  auto jit = llvm::orc::LLJITBuilder().create();
+  if (!jit) return link_error(jit.takeError());
+  auto code = std::make_unique<OrcCode>(std::move(*jit));
+  llvm::orc::LLJIT& j = code->jit();
+  auto& library = j.getMainJITDylib();
+  auto generator = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(j.getDataLayout().getGlobalPrefix());
+  if (!generator) return link_error(generator.takeError());
+  library.addGenerator(std::move(*generator));
+  llvm::orc::SymbolMap map;
+  for (const RuntimeFunction& f : runtime_functions())
+    map[j.mangleAndIntern(f.symbol)] = {llvm::orc::ExecutorAddr::fromPtr(f.address), llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  if (auto error = library.define(llvm::orc::absoluteSymbols(std::move(map)))) return link_error(std::move(error));
+  for (const std::string& object : objects) {
+    auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "partita");
+    if (auto error = j.addObjectFile(std::move(buffer))) return link_error(std::move(error));
+  }
+  return std::unique_ptr<LoadedCode>(std::move(code));
+}
+
+std::string pack(std::span<const std::string> objects) {
+  std::string bytes = "PTOB";
+  auto put = [&](std::uint64_t n) { bytes.append(reinterpret_cast<const char*>(&n), sizeof n); };
+  put(objects.size());
+  for (const std::string& o : objects) {
+    put(o.size());
+    bytes += o;
+  }
+  return bytes;
+}
+
+Result<std::vector<std::string>> unpack(std::string_view bytes) {
+  auto damaged = [] { return input_error("codegen.object", "stored machine code is damaged; clear the store"); };
+  auto take = [&](std::uint64_t& n) {
+    if (bytes.size() < sizeof n) return false;
+    std::memcpy(&n, bytes.data(), sizeof n);
+    bytes.remove_prefix(sizeof n);
+    return true;
+  };
+  if (!bytes.starts_with("PTOB")) return damaged();
+  bytes.remove_prefix(4);
+  std::uint64_t count = 0;
+  if (!take(count)) return damaged();
+  std::vector<std::string> objects;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint64_t size = 0;
+    if (!take(size) || size > bytes.size()) return damaged();
+    objects.emplace_back(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  if (!bytes.empty()) return damaged();
+  return objects;
+}
+
+}  // namespace partita::codegen

@@ -1,0 +1,232 @@
+#include "codegen/cpu/kernel_shape.h"
+
+#include <algorithm>
+
+#include "codegen/cpu/index.h"
+
+namespace partita::codegen {
+
+using loops::Kernel;
+using loops::Loop;
+using loops::ScalarNode;
+using loops::ScalarOp;
+using loops::Stmt;
+
+namespace {
+
+constexpr std::size_t scratch_alignment = 64;
+
+bool plain_index(const SymExpr& e) {
+  switch (e.kind()) {
+    case SymKind::Int:
+    case SymKind::Symbol: return true;
+    case SymKind::Add:
+    case SymKind::Mul:
+    case SymKind::FloorDiv:
+    case SymKind::Mod:
+    case SymKind::Min:
+    case SymKind::Max:
+    case SymKind::Eq:
+    case SymKind::Ne:
+    case SymKind::Lt:
+    case SymKind::Le:
+    case SymKind::And:
+    case SymKind::Or:
+    case SymKind::Not: return std::all_of(e.args().begin(), e.args().end(), plain_index);
+    case SymKind::Pow: return e.args()[1].is_int() && e.args()[1].as_int() > 0 && e.args()[1].as_int() < 16 && plain_index(e.args()[0]);
+    case SymKind::Float:
+    case SymKind::TrueDiv:
+    case SymKind::Call: return false;
+  }
+  return false;
+}
+
+bool has_code(DType dtype) {
+  return !is_complex(dtype) && dtype != DType::Float8E4M3FN && dtype != DType::Float8E5M2;
+}
+
+template <class F>
+Status each_stmt(const std::vector<Stmt>& body, const F& f) {
+  for (const Stmt& s : body) {
+    TRY_DO(f(s));
+    if (auto* loop = std::get_if<Loop>(&s)) TRY_DO(each_stmt(loop->body, f));
+  }
+  return {};
+}
+
+/// Iterations that add to the same element race: such a kernel runs on one thread.
+bool scatters(const std::vector<Stmt>& body, const std::vector<const Loop*>& parallel) {
+  for (const Stmt& s : body) {
+    if (auto* loop = std::get_if<Loop>(&s)) {
+      if (scatters(loop->body, parallel)) return true;
+    } else if (auto* store = std::get_if<loops::Store>(&s); store && store->accumulate) {
+      if (store->index.id >= 0) return true;
+      for (const Loop* p : parallel) {
+        auto names = store->element.symbols();
+        if (std::find(names.begin(), names.end(), p->var) == names.end()) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// The loads that statements of a body reach, each once.
+void collect_loads(const Kernel& kernel, loops::Scalar s, std::set<int>& seen, std::vector<const ScalarNode*>& loads) {
+  if (s.id < 0 || !seen.insert(s.id).second) return;
+  const ScalarNode& n = kernel.scalars[s];
+  if (n.op == ScalarOp::Load) loads.push_back(&n);
+  for (loops::Scalar a : n.args) collect_loads(kernel, a, seen, loads);
+}
+
+/// Counts accesses under `loop` by their step along var: of 0 or 1, and of another.
+struct Steps {
+  int near = 0, far = 0;
+};
+Steps count_steps(const Kernel& kernel, const Loop& loop, const std::string& var) {
+  std::set<int> seen;
+  std::vector<const ScalarNode*> loads;
+  Steps steps;
+  auto count = [&](const SymExpr& e) {
+    auto step = lane_step(e, var, 16);
+    (step && (step->is(0) || step->is(1)) ? steps.near : steps.far)++;
+  };
+  (void)each_stmt(loop.body, [&](const Stmt& s) -> Status {
+    if (auto* store = std::get_if<loops::Store>(&s)) {
+      collect_loads(kernel, store->value, seen, loads);
+      collect_loads(kernel, store->index, seen, loads);
+      if (store->index.id >= 0)
+        ++steps.far;
+      else
+        count(store->element);
+    } else if (auto* reduce = std::get_if<loops::Reduce>(&s)) {
+      collect_loads(kernel, reduce->value, seen, loads);
+    }
+    return {};
+  });
+  for (const ScalarNode* n : loads) {
+    if (n->args[0].id >= 0)
+      ++steps.far;
+    else
+      count(n->index);
+  }
+  return steps;
+}
+
+void choose_vector_loops(const Kernel& kernel, const Loop& loop, bool may_turn, std::set<const Loop*>& chosen) {
+  if (loop.vector) {
+    chosen.insert(&loop);
+    return;
+  }
+  bool turn = false;
+  if (may_turn && loop.parallel && loop.accumulators.empty() && (!loop.extent.is_int() || loop.extent.as_int() >= 8)) {
+    for (const Stmt& s : loop.body) {
+      auto* inner = std::get_if<Loop>(&s);
+      if (!inner || !inner->vector) continue;
+      turn = turn || (count_steps(kernel, *inner, inner->var).far > 0);
+    }
+    turn = turn && count_steps(kernel, loop, loop.var).far == 0;
+  }
+  if (turn) {
+    chosen.insert(&loop);
+    return;
+  }
+  for (const Stmt& s : loop.body)
+    if (auto* inner = std::get_if<Loop>(&s)) choose_vector_loops(kernel, *inner, may_turn, chosen);
+}
+
+}  // namespace
+
+Status check_kernel(const Kernel& kernel) {
+  auto refuse = [&](const std::string& what) {
+    return unsupported("codegen.cpu", "kernel " + kernel.name + ": the CPU compiler has no code for " + what);
+  };
+  auto check_index = [&](const SymExpr& e) -> Status {
+    if (!plain_index(e)) return refuse("the index " + e.str());
+    return {};
+  };
+  for (const loops::Buffer& b : kernel.buffers) {
+    if (!has_code(b.dtype)) return refuse("tensors of " + std::string(torch_name(b.dtype)));
+    TRY_DO(check_index(b.elements));
+  }
+  for (const ScalarNode& n : kernel.scalars.nodes()) {
+    if (!has_code(n.dtype)) return refuse("arithmetic of " + std::string(torch_name(n.dtype)));
+    TRY_DO(check_index(n.index));
+  }
+  return each_stmt(kernel.body, [&](const Stmt& s) -> Status {
+    if (auto* loop = std::get_if<Loop>(&s)) return check_index(loop->extent);
+    if (auto* store = std::get_if<loops::Store>(&s)) return check_index(store->element);
+    return {};
+  });
+}
+
+std::vector<PhaseShape> phase_shapes(const Kernel& kernel) {
+  bool split = !kernel.body.empty();
+  for (const Stmt& s : kernel.body) {
+    auto* loop = std::get_if<Loop>(&s);
+    split = split && loop && loop->parallel && loop->accumulators.empty();
+  }
+  if (!split) {
+    PhaseShape whole;
+    for (const Stmt& s : kernel.body) whole.body.push_back(&s);
+    return {whole};
+  }
+  std::set<const Loop*> vector = vector_loops(kernel);
+  std::vector<PhaseShape> phases;
+  for (const Stmt& s : kernel.body) {
+    PhaseShape phase;
+    phase.body = {&s};
+    // A vector loop is flattened with nothing: its lanes must be neighbours.
+    const Stmt* stmt = &s;
+    for (const Loop* loop = std::get_if<Loop>(stmt); loop && loop->parallel && loop->accumulators.empty();
+         loop = std::get_if<Loop>(stmt)) {
+      if (vector.contains(loop) && !phase.parallel.empty()) break;
+      phase.parallel.push_back(loop);
+      if (vector.contains(loop) || loop->body.size() != 1) break;
+      stmt = &loop->body[0];
+    }
+    phase.serial = scatters(std::get<Loop>(s).body, phase.parallel);
+    phases.push_back(std::move(phase));
+  }
+  return phases;
+}
+
+std::set<const Loop*> vector_loops(const Kernel& kernel) {
+  std::set<const Loop*> chosen;
+  bool has_scratch = std::any_of(kernel.buffers.begin(), kernel.buffers.end(),
+                                 [](const loops::Buffer& b) { return b.role == loops::Buffer::Role::Scratch; });
+  for (const Stmt& s : kernel.body)
+    if (auto* loop = std::get_if<Loop>(&s)) choose_vector_loops(kernel, *loop, !has_scratch, chosen);
+  return chosen;
+}
+
+KernelEntry kernel_entry(const Kernel& kernel, const std::string& symbol) {
+  KernelEntry entry;
+  std::set<const Loop*> vector = vector_loops(kernel);
+  int number = 0;
+  for (const PhaseShape& shape : phase_shapes(kernel)) {
+    Phase phase;
+    phase.symbol = symbol + "_" + std::to_string(number++);
+    phase.parallel = !shape.parallel.empty();
+    for (const Loop* loop : shape.parallel) phase.iterations = phase.iterations * loop->extent;
+    if (phase.parallel && vector.contains(shape.parallel[0])) phase.alignment = max_lanes;
+    if (shape.serial) phase.parallel = false;
+    entry.phases.push_back(std::move(phase));
+  }
+  for (const loops::Buffer& b : kernel.buffers) {
+    if (b.role != loops::Buffer::Role::Scratch) continue;
+    entry.scratch.push_back(b.elements);
+    entry.scratch_item.push_back(itemsize(b.dtype));
+  }
+  return entry;
+}
+
+std::size_t KernelEntry::scratch_bytes(const std::function<std::int64_t(const SymExpr&)>& value) const {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < scratch.size(); ++i) {
+    std::size_t n = static_cast<std::size_t>(value(scratch[i])) * scratch_item[i];
+    bytes += (n + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+  }
+  return bytes;
+}
+
+}  // namespace partita::codegen
