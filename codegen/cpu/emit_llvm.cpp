@@ -1,13 +1,13 @@
 #include "codegen/cpu/emit_llvm.h"
 
-#include <llvm/ADT/SmallBitVector.h>
-#include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/Module.h>
-
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <unordered_map>
+
+#include <llvm/ADT/SmallBitVector.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
 
 #include "codegen/cpu/emit_ops.h"
 #include "codegen/cpu/index.h"
@@ -33,7 +33,7 @@ using loops::Store;
 struct Dependences {
   std::map<std::string, int> loop_of_var;
   std::map<const Loop*, int> loop_number;
-  std::vector<SmallBitVector> loop_stores;   ///< per loop: buffers stored to within
+  std::vector<SmallBitVector> loop_stores;        ///< per loop: buffers stored to within
   std::vector<SmallBitVector> accumulator_loops;  ///< per accumulator: the loops around the one that starts it
   struct Node {
     SmallBitVector loops, buffers, accumulators;  ///< buffers: loaded, and written by this kernel
@@ -59,7 +59,8 @@ Dependences::Dependences(const Kernel& kernel) {
     Node d{SmallBitVector(loops), SmallBitVector(buffers), SmallBitVector(accumulators)};
     for (const std::string& name : n.index.symbols())
       if (auto it = loop_of_var.find(name); it != loop_of_var.end()) d.loops.set(static_cast<unsigned>(it->second));
-    if (n.op == ScalarOp::Load && written.test(static_cast<unsigned>(n.slot))) d.buffers.set(static_cast<unsigned>(n.slot));
+    if (n.op == ScalarOp::Load && written.test(static_cast<unsigned>(n.slot)))
+      d.buffers.set(static_cast<unsigned>(n.slot));
     if (n.op == ScalarOp::Input) {
       d.accumulators.set(static_cast<unsigned>(n.slot));
       SmallBitVector home = accumulator_loops[static_cast<std::size_t>(n.slot)];
@@ -104,7 +105,12 @@ class PhaseEmitter {
  public:
   PhaseEmitter(llvm::Module& module, const Kernel& kernel, const std::vector<std::string>& symbols,
                const EmitTarget& target, const Dependences& deps)
-      : kernel_(kernel), deps_(deps), b_(module.getContext()), ops_(b_, module), module_(module), symbols_(symbols),
+      : kernel_(kernel),
+        deps_(deps),
+        b_(module.getContext()),
+        ops_(b_, module),
+        module_(module),
+        symbols_(symbols),
         vector_(vector_loops(kernel)) {
     llvm::FastMathFlags flags;
     flags.setAllowContract(true);
@@ -160,8 +166,8 @@ class PhaseEmitter {
   Value* load_gather(int buffer, Value* elements);
   Value* spread(Val v) { return v.lanes ? v.v : b_.CreateVectorSplat(width(), v.v); }
 
-  Value* sym(const SymExpr& e);                                  ///< at lane 0, i64
-  Value* sym_lanes(const SymExpr& e);                            ///< i32 or i64 vector
+  Value* sym(const SymExpr& e);        ///< at lane 0, i64
+  Value* sym_lanes(const SymExpr& e);  ///< i32 or i64 vector
   Value* sym_lanes(const SymExpr& e, llvm::Type* element);
   Value* sym_op(SymKind kind, const std::vector<Value*>& args, bool non_negative);
   bool non_negative(const SymExpr& e) const;
@@ -243,7 +249,8 @@ void PhaseEmitter::emit(const PhaseShape& shape, const std::string& symbol) {
   Value* scratch = function_->getArg(2);
   for (const loops::Buffer& buffer : kernel_.buffers) {
     if (buffer.role != loops::Buffer::Role::Scratch) {
-      pointers_.push_back(b_.CreateLoad(ptr, b_.CreateConstGEP1_64(ptr, function_->getArg(0), argument++), buffer.name));
+      pointers_.push_back(
+          b_.CreateLoad(ptr, b_.CreateConstGEP1_64(ptr, function_->getArg(0), argument++), buffer.name));
       continue;
     }
     pointers_.push_back(scratch);
@@ -394,8 +401,9 @@ void PhaseEmitter::start(const Loop& l) {
     if (!is_floating(acc.dtype)) {
       // The extreme values of 64-bit integers are not doubles.
       constexpr double limit = 9223372036854775808.0;
-      integer = acc.start >= limit ? std::numeric_limits<std::int64_t>::max()
-                : acc.start <= -limit ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(acc.start);
+      integer = acc.start >= limit    ? std::numeric_limits<std::int64_t>::max()
+                : acc.start <= -limit ? std::numeric_limits<std::int64_t>::min()
+                                      : static_cast<std::int64_t>(acc.start);
     }
     Value* initial = ops_.constant(acc.dtype, acc.start, integer);
     llvm::Type* type = initial->getType();
@@ -478,7 +486,8 @@ void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
   llvm::Align align(itemsize(dtype));
   DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
   auto add = [&](Value* old, Value* more) {
-    return ops_.cast(ops_.apply(ScalarOp::Add, sum, {ops_.cast(old, dtype, sum), ops_.cast(more, dtype, sum)}), sum, dtype);
+    return ops_.cast(ops_.apply(ScalarOp::Add, sum, {ops_.cast(old, dtype, sum), ops_.cast(more, dtype, sum)}), sum,
+                     dtype);
   };
   if (move && move->is(1)) {
     Value* element = first();
@@ -539,7 +548,8 @@ void PhaseEmitter::add_each_lane(Value* index, Value* v, DType dtype, int buffer
 template <class F>
 void PhaseEmitter::forget(const F& stale) {
   for (Scope& scope : scopes_)
-    std::erase_if(scope.values, [&](const auto& entry) { return stale(deps_.nodes[static_cast<std::size_t>(entry.first)]); });
+    std::erase_if(scope.values,
+                  [&](const auto& entry) { return stale(deps_.nodes[static_cast<std::size_t>(entry.first)]); });
 }
 
 std::size_t PhaseEmitter::depth(const Dependences::Node& d) const {
@@ -595,10 +605,14 @@ PhaseEmitter::Val PhaseEmitter::compute(const ScalarNode& n) {
   std::vector<Value*> args;
   for (Val v : vals) args.push_back(lanes ? spread(v) : v.v);
   switch (n.op) {
-    case ScalarOp::Where: return {b_.CreateSelect(args[0], args[1], args[2]), lanes};
-    case ScalarOp::Cast: return {ops_.cast(args[0], kernel_.scalars.dtype(n.args[0]), n.dtype), lanes};
-    case ScalarOp::Bitcast: return {ops_.bitcast(args[0], n.dtype), lanes};
-    default: return {ops_.apply(n.op, kernel_.scalars.dtype(n.args[0]), args), lanes};
+    case ScalarOp::Where:
+      return {b_.CreateSelect(args[0], args[1], args[2]), lanes};
+    case ScalarOp::Cast:
+      return {ops_.cast(args[0], kernel_.scalars.dtype(n.args[0]), n.dtype), lanes};
+    case ScalarOp::Bitcast:
+      return {ops_.bitcast(args[0], n.dtype), lanes};
+    default:
+      return {ops_.apply(n.op, kernel_.scalars.dtype(n.args[0]), args), lanes};
   }
 }
 
@@ -643,13 +657,16 @@ bool PhaseEmitter::in_lanes(Scalar s) const {
   return active_ && loops.test(static_cast<unsigned>(deps_.loop_of_var.at(active_->var)));
 }
 
-std::optional<SymExpr> PhaseEmitter::step(const SymExpr& e) const { return lane_step(e, active_->var, lanes_); }
+std::optional<SymExpr> PhaseEmitter::step(const SymExpr& e) const {
+  return lane_step(e, active_->var, lanes_);
+}
 
 std::optional<SymExpr> PhaseEmitter::step(Scalar s) const {
   if (!in_lanes(s)) return SymExpr(0);
   const ScalarNode& n = kernel_.scalars[s];
   switch (n.op) {
-    case ScalarOp::Index: return step(n.index);
+    case ScalarOp::Index:
+      return step(n.index);
     case ScalarOp::Add:
     case ScalarOp::Sub: {
       auto x = step(n.args[0]), y = step(n.args[1]);
@@ -665,7 +682,8 @@ std::optional<SymExpr> PhaseEmitter::step(Scalar s) const {
       if (auto move = factor(n.args[0], n.args[1])) return move;
       return factor(n.args[1], n.args[0]);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -674,11 +692,16 @@ Value* PhaseEmitter::first_lane(Scalar s) {
   if (!in_lanes(s)) return value(s).v;
   const ScalarNode& n = kernel_.scalars[s];
   switch (n.op) {
-    case ScalarOp::Index: return sym(n.index);
-    case ScalarOp::Add: return b_.CreateAdd(first_lane(n.args[0]), first_lane(n.args[1]));
-    case ScalarOp::Sub: return b_.CreateSub(first_lane(n.args[0]), first_lane(n.args[1]));
-    case ScalarOp::Mul: return b_.CreateMul(first_lane(n.args[0]), first_lane(n.args[1]));
-    default: break;
+    case ScalarOp::Index:
+      return sym(n.index);
+    case ScalarOp::Add:
+      return b_.CreateAdd(first_lane(n.args[0]), first_lane(n.args[1]));
+    case ScalarOp::Sub:
+      return b_.CreateSub(first_lane(n.args[0]), first_lane(n.args[1]));
+    case ScalarOp::Mul:
+      return b_.CreateMul(first_lane(n.args[0]), first_lane(n.args[1]));
+    default:
+      break;
   }
   CHECK(false, "no lane step");
 }
@@ -705,8 +728,12 @@ Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool 
   for (std::size_t i = 1; i < args.size(); ++i) {
     Value* a = args[i];
     switch (kind) {
-      case SymKind::Add: r = b_.CreateAdd(r, a); break;
-      case SymKind::Mul: r = b_.CreateMul(r, a); break;
+      case SymKind::Add:
+        r = b_.CreateAdd(r, a);
+        break;
+      case SymKind::Mul:
+        r = b_.CreateMul(r, a);
+        break;
       case SymKind::FloorDiv:
         if (unsigned_ok) {
           r = b_.CreateUDiv(r, a);
@@ -722,25 +749,43 @@ Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool 
           r = b_.CreateURem(r, a);
         } else {
           Value* rest = b_.CreateSRem(r, a);
-          Value* wrong = b_.CreateAnd(b_.CreateICmpNE(rest, whole(0)), b_.CreateICmpSLT(b_.CreateXor(rest, a), whole(0)));
+          Value* wrong =
+              b_.CreateAnd(b_.CreateICmpNE(rest, whole(0)), b_.CreateICmpSLT(b_.CreateXor(rest, a), whole(0)));
           r = b_.CreateSelect(wrong, b_.CreateAdd(rest, a), rest);
         }
         break;
-      case SymKind::Min: r = b_.CreateSelect(b_.CreateICmpSLT(r, a), r, a); break;
-      case SymKind::Max: r = b_.CreateSelect(b_.CreateICmpSGT(r, a), r, a); break;
-      case SymKind::Eq: r = boolean(b_.CreateICmpEQ(r, a)); break;
-      case SymKind::Ne: r = boolean(b_.CreateICmpNE(r, a)); break;
-      case SymKind::Lt: r = boolean(b_.CreateICmpSLT(r, a)); break;
-      case SymKind::Le: r = boolean(b_.CreateICmpSLE(r, a)); break;
-      case SymKind::And: r = b_.CreateAnd(r, a); break;
-      case SymKind::Or: r = b_.CreateOr(r, a); break;
+      case SymKind::Min:
+        r = b_.CreateSelect(b_.CreateICmpSLT(r, a), r, a);
+        break;
+      case SymKind::Max:
+        r = b_.CreateSelect(b_.CreateICmpSGT(r, a), r, a);
+        break;
+      case SymKind::Eq:
+        r = boolean(b_.CreateICmpEQ(r, a));
+        break;
+      case SymKind::Ne:
+        r = boolean(b_.CreateICmpNE(r, a));
+        break;
+      case SymKind::Lt:
+        r = boolean(b_.CreateICmpSLT(r, a));
+        break;
+      case SymKind::Le:
+        r = boolean(b_.CreateICmpSLE(r, a));
+        break;
+      case SymKind::And:
+        r = b_.CreateAnd(r, a);
+        break;
+      case SymKind::Or:
+        r = b_.CreateOr(r, a);
+        break;
       case SymKind::Int:
       case SymKind::Float:
       case SymKind::Symbol:
       case SymKind::Pow:
       case SymKind::TrueDiv:
       case SymKind::Not:
-      case SymKind::Call: CHECK(false, "index expression");
+      case SymKind::Call:
+        CHECK(false, "index expression");
     }
   }
   return r;
@@ -760,7 +805,8 @@ Value* PhaseEmitter::sym(const SymExpr& e) {
   std::vector<Value*> args;
   for (const SymExpr& a : e.args()) args.push_back(sym(a));
   bool divides = e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod;
-  return sym_op(e.kind(), args, divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
+  return sym_op(e.kind(), args,
+                divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
 }
 
 Value* PhaseEmitter::sym_lanes(const SymExpr& e) {
@@ -789,7 +835,8 @@ Value* PhaseEmitter::sym_lanes(const SymExpr& e, llvm::Type* element) {
   std::vector<Value*> args;
   for (const SymExpr& a : e.args()) args.push_back(sym_lanes(a, element));
   bool divides = e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod;
-  return sym_op(e.kind(), args, divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
+  return sym_op(e.kind(), args,
+                divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // The polynomials for exp, expm1, log and erf are minimax approximations in single precision with fused multiply-adds.
 #include "codegen/cpu/emit_math.h"
 
-#include <llvm/IR/Intrinsics.h>
-
 #include <cmath>
 #include <limits>
+
+#include <llvm/IR/Intrinsics.h>
 
 namespace partita::codegen {
 
@@ -22,7 +22,9 @@ llvm::Type* with_element(Value* like, llvm::Type* element) {
 
 }  // namespace
 
-Value* MathEmitter::constant(Value* like, double value) { return llvm::ConstantFP::get(like->getType(), value); }
+Value* MathEmitter::constant(Value* like, double value) {
+  return llvm::ConstantFP::get(like->getType(), value);
+}
 
 Value* MathEmitter::int_constant(Value* like, std::int64_t value) {
   return llvm::ConstantInt::getSigned(with_element(like, b.getInt32Ty()), value);
@@ -39,15 +41,21 @@ Value* MathEmitter::polynomial(Value* x, std::initializer_list<double> highest_f
   return r;
 }
 
-Value* MathEmitter::as_int(Value* x) { return b.CreateBitCast(x, with_element(x, b.getInt32Ty())); }
-Value* MathEmitter::as_float(Value* x) { return b.CreateBitCast(x, with_element(x, b.getFloatTy())); }
+Value* MathEmitter::as_int(Value* x) {
+  return b.CreateBitCast(x, with_element(x, b.getInt32Ty()));
+}
+Value* MathEmitter::as_float(Value* x) {
+  return b.CreateBitCast(x, with_element(x, b.getFloatTy()));
+}
 
 /// A NaN takes the otherwise branch.
 Value* MathEmitter::select_less(Value* x, double bound, double replacement, Value* otherwise) {
   return b.CreateSelect(b.CreateFCmpOLT(x, constant(x, bound)), constant(x, replacement), otherwise);
 }
 
-Value* MathEmitter::abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+Value* MathEmitter::abs(Value* x) {
+  return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+}
 
 Value* MathEmitter::copysign(Value* magnitude, Value* sign) {
   return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
@@ -66,7 +74,9 @@ MathEmitter::Reduced MathEmitter::reduce_ln2(Value* x) {
 Value* MathEmitter::exp_of(const Reduced& r) {
   Value* p = polynomial(r.rest, {1.37805939e-3, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1, 1});
   Value* half = b.CreateAShr(r.whole_int, int_constant(p, 1));
-  auto power = [&](Value* n) { return as_float(b.CreateShl(b.CreateAdd(n, int_constant(p, 127)), int_constant(p, 23))); };
+  auto power = [&](Value* n) {
+    return as_float(b.CreateShl(b.CreateAdd(n, int_constant(p, 127)), int_constant(p, 23)));
+  };
   return b.CreateFMul(b.CreateFMul(p, power(half)), power(b.CreateSub(r.whole_int, half)));
 }
 
@@ -89,7 +99,8 @@ Value* MathEmitter::expm1_core(Value* x) {
   Value* zero = constant(x, 0);
   Value* is_zero = b.CreateFCmpOEQ(x, zero);
   Value* s = b.CreateSelect(is_zero, x, b.CreateFMul(r.rest, r.rest));  // keeps -0
-  Value* p = polynomial(r.rest, {1.97350979e-4, 1.39309070e-3, 8.33343994e-3, 4.16668020e-2, 1.66666716e-1, 4.99999970e-1});
+  Value* p =
+      polynomial(r.rest, {1.97350979e-4, 1.39309070e-3, 8.33343994e-3, 4.16668020e-2, 1.66666716e-1, 4.99999970e-1});
   Value* is_one = b.CreateFCmpOEQ(r.whole, constant(x, 1));
   Value* start = b.CreateSelect(is_one, b.CreateFAdd(r.rest, constant(x, 0.5)), r.rest);
   Value* v = fma(p, s, start);
@@ -106,12 +117,9 @@ Value* MathEmitter::expm1_core(Value* x) {
 
 Value* MathEmitter::expm1(Value* x) {
   Value* low = select_less(x, -50, -50, x);
-  Value* t = b.CreateSelect(b.CreateFCmpOGT(low, constant(x, 88.5)), constant(x, 88.5), low);
-  Value* result = expm1_core(t);
-  result = b.CreateSelect(b.CreateFCmpOGT(x, constant(x, 88.7228394)), constant(x, infinity), result);
-  // Between the clamp and the overflow: exp and expm1 are the same float.
-  Value* between = b.CreateAnd(b.CreateFCmpOGT(x, constant(x, 88)), b.CreateFCmpOLE(x, constant(x, 88.7228394)));
-  return b.CreateSelect(between, exp_of(reduce_ln2(t)), result);
+  Value* large = b.CreateFCmpOGT(low, constant(x, 88));
+  // From here on expm1 and exp are the same float.
+  return b.CreateSelect(large, exp(x), expm1_core(b.CreateSelect(large, constant(x, 88), low)));
 }
 
 MathEmitter::Mantissa MathEmitter::split(Value* x) {
@@ -167,7 +175,9 @@ Value* MathEmitter::log1p(Value* x) {
   Value* lost = b.CreateFAdd(b.CreateFSub(one, b.CreateFSub(u, v)), b.CreateFSub(x, v));
   Value* bits = as_int(u);
   Value* e = b.CreateAnd(b.CreateSub(bits, int_constant(x, 0x3f2aaaab)), int_constant(x, -0x00800000));
-  Value* scale = as_float(b.CreateSub(int_constant(x, 0x3f800000), e));
+  // 2^-exponent, kept above 0 where it would underflow: nothing is lost there.
+  Value* inverse = b.CreateSub(int_constant(x, 0x3f800000), e);
+  Value* scale = as_float(b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, inverse, int_constant(x, 0x00800000)));
   Value* f = fma(lost, scale, b.CreateFSub(as_float(b.CreateSub(bits, e)), one));
   Value* exponent = b.CreateSIToFP(b.CreateAShr(e, int_constant(x, 23)), x->getType());
   Value* result = log_ends(u, fma(exponent, 0.693147182, log_of(f)));
@@ -197,7 +207,8 @@ Value* MathEmitter::erf(Value* x) {
   r = fma(r, t, b.CreateFNeg(t));
   Value* tail = b.CreateFSub(constant(x, 1), exp_of(reduce_ln2(select_less(r, -50, -50, r))));
   tail = b.CreateSelect(b.CreateFCmpOGT(t, constant(x, 4)), constant(x, 1), tail);
-  Value* p = polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
+  Value* p =
+      polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   Value* centre = fma(p, x, x);
   return b.CreateSelect(b.CreateFCmpOGT(t, constant(x, 0.927734375)), copysign(tail, x), centre);
 }
@@ -215,13 +226,15 @@ MathEmitter::Quadrant MathEmitter::quadrant(Value* x) {
 
 Value* MathEmitter::sine_of(Value* r) {
   Value* s = b.CreateFMul(r, r);
-  Value* p = polynomial(s, {2.7557319223985893e-06, -1.9841269841269841e-04, 8.3333333333333332e-03, -1.6666666666666666e-01});
+  Value* p =
+      polynomial(s, {2.7557319223985893e-06, -1.9841269841269841e-04, 8.3333333333333332e-03, -1.6666666666666666e-01});
   return fma(b.CreateFMul(p, s), r, r);
 }
 
 Value* MathEmitter::cosine_of(Value* r) {
   Value* s = b.CreateFMul(r, r);
-  return polynomial(s, {-2.7557319223985888e-07, 2.4801587301587302e-05, -1.3888888888888889e-03, 4.1666666666666664e-02, -0.5, 1});
+  return polynomial(
+      s, {-2.7557319223985888e-07, 2.4801587301587302e-05, -1.3888888888888889e-03, 4.1666666666666664e-02, -0.5, 1});
 }
 
 Value* MathEmitter::sine(Value* x, int shift) {

@@ -21,7 +21,7 @@ class MathEmitter {
   llvm::Value* erf(llvm::Value* x);      ///< 1 ulp
   /// Sine (shift 0) or cosine (shift 1) by reduction in double precision: 1 ulp for |x| <= 1e9.
   llvm::Value* sine(llvm::Value* x, int shift);
-  llvm::Value* tan(llvm::Value* x);      ///< 1 ulp for |x| <= 1e9
+  llvm::Value* tan(llvm::Value* x);  ///< 1 ulp for |x| <= 1e9
 
  private:
   llvm::Value* constant(llvm::Value* like, double value);
@@ -37,8 +37,8 @@ class MathEmitter {
   llvm::Value* copysign(llvm::Value* magnitude, llvm::Value* sign);
 
   struct Reduced {
-    llvm::Value* rest;      ///< x - whole * step
-    llvm::Value* whole;     ///< nearest integer, as float
+    llvm::Value* rest;   ///< x - whole * step
+    llvm::Value* whole;  ///< nearest integer, as float
     llvm::Value* whole_int;
   };
   Reduced reduce_ln2(llvm::Value* x);

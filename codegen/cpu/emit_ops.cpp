@@ -8,8 +8,8 @@
 
 namespace partita::codegen {
 
-using llvm::Intrinsic::ID;
 using llvm::Value;
+using llvm::Intrinsic::ID;
 using loops::ScalarOp;
 namespace Intrinsic = llvm::Intrinsic;
 
@@ -20,10 +20,14 @@ llvm::Type* OpEmitter::register_type(DType dtype) {
 
 llvm::Type* OpEmitter::memory_type(DType dtype) {
   switch (dtype) {
-    case DType::Float16: return b.getHalfTy();
-    case DType::Float32: return b.getFloatTy();
-    case DType::Float64: return b.getDoubleTy();
-    default: return b.getIntNTy(static_cast<unsigned>(itemsize(dtype)) * 8);
+    case DType::Float16:
+      return b.getHalfTy();
+    case DType::Float32:
+      return b.getFloatTy();
+    case DType::Float64:
+      return b.getDoubleTy();
+    default:
+      return b.getIntNTy(static_cast<unsigned>(itemsize(dtype)) * 8);
   }
 }
 
@@ -32,7 +36,9 @@ llvm::Type* OpEmitter::shaped(llvm::Type* element, Value* like) {
   return element;
 }
 
-Value* OpEmitter::number(Value* like, double value) { return llvm::ConstantFP::get(like->getType(), value); }
+Value* OpEmitter::number(Value* like, double value) {
+  return llvm::ConstantFP::get(like->getType(), value);
+}
 Value* OpEmitter::whole(Value* like, std::int64_t value) {
   return llvm::ConstantInt::getSigned(like->getType(), value);
 }
@@ -65,17 +71,28 @@ Value* OpEmitter::single_only(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> a
   MathEmitter math(b);
   Value* x = args[0];
   switch (op) {
-    case ScalarOp::Exp: return math.exp(x);
-    case ScalarOp::Exp2: return math.exp2(x);
-    case ScalarOp::Expm1: return math.expm1(x);
-    case ScalarOp::Log: return math.log(x);
-    case ScalarOp::Log2: return math.log2(x);
-    case ScalarOp::Log10: return math.log10(x);
-    case ScalarOp::Log1p: return math.log1p(x);
-    case ScalarOp::Tanh: return math.tanh(x);
-    case ScalarOp::Sigmoid: return math.sigmoid(x);
-    case ScalarOp::Erf: return math.erf(x);
-    default: return trigonometric(op, x);
+    case ScalarOp::Exp:
+      return math.exp(x);
+    case ScalarOp::Exp2:
+      return math.exp2(x);
+    case ScalarOp::Expm1:
+      return math.expm1(x);
+    case ScalarOp::Log:
+      return math.log(x);
+    case ScalarOp::Log2:
+      return math.log2(x);
+    case ScalarOp::Log10:
+      return math.log10(x);
+    case ScalarOp::Log1p:
+      return math.log1p(x);
+    case ScalarOp::Tanh:
+      return math.tanh(x);
+    case ScalarOp::Sigmoid:
+      return math.sigmoid(x);
+    case ScalarOp::Erf:
+      return math.erf(x);
+    default:
+      return trigonometric(op, x);
   }
 }
 
@@ -84,13 +101,20 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
   Value* y = args.size() > 1 ? args[1] : nullptr;
   auto unary = [&](ID id) { return b.CreateUnaryIntrinsic(id, x); };
   switch (op) {
-    case ScalarOp::Add: return b.CreateFAdd(x, y);
-    case ScalarOp::Sub: return b.CreateFSub(x, y);
-    case ScalarOp::Mul: return b.CreateFMul(x, y);
-    case ScalarOp::Div: return b.CreateFDiv(x, y);
-    case ScalarOp::Fma: return b.CreateIntrinsic(Intrinsic::fma, {x->getType()}, {x, y, args[2]});
-    case ScalarOp::Neg: return b.CreateFNeg(x);
-    case ScalarOp::Abs: return unary(Intrinsic::fabs);
+    case ScalarOp::Add:
+      return b.CreateFAdd(x, y);
+    case ScalarOp::Sub:
+      return b.CreateFSub(x, y);
+    case ScalarOp::Mul:
+      return b.CreateFMul(x, y);
+    case ScalarOp::Div:
+      return b.CreateFDiv(x, y);
+    case ScalarOp::Fma:
+      return b.CreateIntrinsic(Intrinsic::fma, {x->getType()}, {x, y, args[2]});
+    case ScalarOp::Neg:
+      return b.CreateFNeg(x);
+    case ScalarOp::Abs:
+      return unary(Intrinsic::fabs);
     case ScalarOp::Sign: {
       auto unit = [&](Value* condition) { return b.CreateSelect(condition, number(x, 1), number(x, 0)); };
       return b.CreateFSub(unit(b.CreateFCmpOLT(number(x, 0), x)), unit(b.CreateFCmpOLT(x, number(x, 0))));
@@ -104,18 +128,30 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
       Value* greatest = b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);
       return b.CreateSelect(b.CreateFCmpUNO(x, x), x, greatest);
     }
-    case ScalarOp::Sqrt: return unary(Intrinsic::sqrt);
-    case ScalarOp::Rsqrt: return b.CreateFDiv(number(x, 1), unary(Intrinsic::sqrt));
-    case ScalarOp::Floor: return unary(Intrinsic::floor);
-    case ScalarOp::Ceil: return unary(Intrinsic::ceil);
-    case ScalarOp::Trunc: return unary(Intrinsic::trunc);
-    case ScalarOp::Round: return unary(Intrinsic::roundeven);
-    case ScalarOp::Eq: return b.CreateFCmpOEQ(x, y);
-    case ScalarOp::Ne: return b.CreateFCmpUNE(x, y);
-    case ScalarOp::Lt: return b.CreateFCmpOLT(x, y);
-    case ScalarOp::Le: return b.CreateFCmpOLE(x, y);
-    case ScalarOp::IsNan: return b.CreateFCmpUNO(x, x);
-    case ScalarOp::Copysign: return b.CreateBinaryIntrinsic(Intrinsic::copysign, x, y);
+    case ScalarOp::Sqrt:
+      return unary(Intrinsic::sqrt);
+    case ScalarOp::Rsqrt:
+      return b.CreateFDiv(number(x, 1), unary(Intrinsic::sqrt));
+    case ScalarOp::Floor:
+      return unary(Intrinsic::floor);
+    case ScalarOp::Ceil:
+      return unary(Intrinsic::ceil);
+    case ScalarOp::Trunc:
+      return unary(Intrinsic::trunc);
+    case ScalarOp::Round:
+      return unary(Intrinsic::roundeven);
+    case ScalarOp::Eq:
+      return b.CreateFCmpOEQ(x, y);
+    case ScalarOp::Ne:
+      return b.CreateFCmpUNE(x, y);
+    case ScalarOp::Lt:
+      return b.CreateFCmpOLT(x, y);
+    case ScalarOp::Le:
+      return b.CreateFCmpOLE(x, y);
+    case ScalarOp::IsNan:
+      return b.CreateFCmpUNO(x, x);
+    case ScalarOp::Copysign:
+      return b.CreateBinaryIntrinsic(Intrinsic::copysign, x, y);
     case ScalarOp::Exp:
     case ScalarOp::Exp2:
     case ScalarOp::Expm1:
@@ -128,7 +164,8 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
     case ScalarOp::Erf:
     case ScalarOp::Sin:
     case ScalarOp::Cos:
-    case ScalarOp::Tan: return single_only(op, dtype, args);
+    case ScalarOp::Tan:
+      return single_only(op, dtype, args);
     case ScalarOp::FloorDiv:
     case ScalarOp::Fmod:
     case ScalarOp::Remainder:
@@ -146,7 +183,8 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
     case ScalarOp::Erfinv:
     case ScalarOp::Lgamma:
     case ScalarOp::Digamma:
-    case ScalarOp::Nextafter: return by_lane(op, dtype, args);
+    case ScalarOp::Nextafter:
+      return by_lane(op, dtype, args);
     case ScalarOp::BitAnd:
     case ScalarOp::BitOr:
     case ScalarOp::BitXor:
@@ -159,7 +197,8 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
     case ScalarOp::Load:
     case ScalarOp::Where:
     case ScalarOp::Cast:
-    case ScalarOp::Bitcast: break;
+    case ScalarOp::Bitcast:
+      break;
   }
   CHECK(false, std::string(loops::name(op)) + " of a float");
 }
@@ -198,10 +237,14 @@ Value* OpEmitter::integral(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
   Value* x = args[0];
   Value* y = args.size() > 1 ? args[1] : nullptr;
   switch (op) {
-    case ScalarOp::Add: return b.CreateAdd(x, y);
-    case ScalarOp::Sub: return b.CreateSub(x, y);
-    case ScalarOp::Mul: return b.CreateMul(x, y);
-    case ScalarOp::Div: return integer_quotient(x, y, dtype, false);
+    case ScalarOp::Add:
+      return b.CreateAdd(x, y);
+    case ScalarOp::Sub:
+      return b.CreateSub(x, y);
+    case ScalarOp::Mul:
+      return b.CreateMul(x, y);
+    case ScalarOp::Div:
+      return integer_quotient(x, y, dtype, false);
     case ScalarOp::FloorDiv: {
       Value* q = integer_quotient(x, y, dtype, false);
       if (!sign) return q;
@@ -210,7 +253,8 @@ Value* OpEmitter::integral(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
       Value* down = b.CreateAnd(b.CreateAnd(opposite, inexact), b.CreateICmpNE(y, whole(x, 0)));
       return b.CreateSelect(down, b.CreateSub(q, whole(x, 1)), q);
     }
-    case ScalarOp::Fmod: return integer_quotient(x, y, dtype, true);
+    case ScalarOp::Fmod:
+      return integer_quotient(x, y, dtype, true);
     case ScalarOp::Remainder: {
       Value* r = integer_quotient(x, y, dtype, true);
       if (!sign) return r;
@@ -218,30 +262,46 @@ Value* OpEmitter::integral(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
       Value* wrong = b.CreateAnd(opposite, b.CreateICmpNE(r, whole(x, 0)));
       return b.CreateSelect(wrong, b.CreateAdd(r, y), r);
     }
-    case ScalarOp::Pow: return by_lane(op, dtype, args);
-    case ScalarOp::Neg: return b.CreateNeg(x);
-    case ScalarOp::Abs: return sign ? b.CreateSelect(b.CreateICmpSLT(x, whole(x, 0)), b.CreateNeg(x), x) : x;
+    case ScalarOp::Pow:
+      return by_lane(op, dtype, args);
+    case ScalarOp::Neg:
+      return b.CreateNeg(x);
+    case ScalarOp::Abs:
+      return sign ? b.CreateSelect(b.CreateICmpSLT(x, whole(x, 0)), b.CreateNeg(x), x) : x;
     case ScalarOp::Sign: {
       Value* positive = b.CreateZExt(b.CreateICmpNE(x, whole(x, 0)), x->getType());
       return sign ? b.CreateSelect(b.CreateICmpSLT(x, whole(x, 0)), whole(x, -1), positive) : positive;
     }
-    case ScalarOp::Min: return b.CreateBinaryIntrinsic(sign ? Intrinsic::smin : Intrinsic::umin, x, y);
-    case ScalarOp::Max: return b.CreateBinaryIntrinsic(sign ? Intrinsic::smax : Intrinsic::umax, x, y);
+    case ScalarOp::Min:
+      return b.CreateBinaryIntrinsic(sign ? Intrinsic::smin : Intrinsic::umin, x, y);
+    case ScalarOp::Max:
+      return b.CreateBinaryIntrinsic(sign ? Intrinsic::smax : Intrinsic::umax, x, y);
     case ScalarOp::Floor:
     case ScalarOp::Ceil:
     case ScalarOp::Trunc:
-    case ScalarOp::Round: return x;
-    case ScalarOp::Eq: return b.CreateICmpEQ(x, y);
-    case ScalarOp::Ne: return b.CreateICmpNE(x, y);
-    case ScalarOp::Lt: return sign ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y);
-    case ScalarOp::Le: return sign ? b.CreateICmpSLE(x, y) : b.CreateICmpULE(x, y);
-    case ScalarOp::IsNan: return b.CreateICmpNE(x, x);
-    case ScalarOp::BitAnd: return b.CreateAnd(x, y);
-    case ScalarOp::BitOr: return b.CreateOr(x, y);
-    case ScalarOp::BitXor: return b.CreateXor(x, y);
-    case ScalarOp::BitNot: return b.CreateNot(x);
+    case ScalarOp::Round:
+      return x;
+    case ScalarOp::Eq:
+      return b.CreateICmpEQ(x, y);
+    case ScalarOp::Ne:
+      return b.CreateICmpNE(x, y);
+    case ScalarOp::Lt:
+      return sign ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y);
+    case ScalarOp::Le:
+      return sign ? b.CreateICmpSLE(x, y) : b.CreateICmpULE(x, y);
+    case ScalarOp::IsNan:
+      return b.CreateICmpNE(x, x);
+    case ScalarOp::BitAnd:
+      return b.CreateAnd(x, y);
+    case ScalarOp::BitOr:
+      return b.CreateOr(x, y);
+    case ScalarOp::BitXor:
+      return b.CreateXor(x, y);
+    case ScalarOp::BitNot:
+      return b.CreateNot(x);
     case ScalarOp::Shl:
-    case ScalarOp::Shr: return shift(op, x, y, dtype);
+    case ScalarOp::Shr:
+      return shift(op, x, y, dtype);
     case ScalarOp::Fma:
     case ScalarOp::Sqrt:
     case ScalarOp::Rsqrt:
@@ -279,7 +339,8 @@ Value* OpEmitter::integral(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
     case ScalarOp::Load:
     case ScalarOp::Where:
     case ScalarOp::Cast:
-    case ScalarOp::Bitcast: break;
+    case ScalarOp::Bitcast:
+      break;
   }
   CHECK(false, std::string(loops::name(op)) + " of an integer");
 }
@@ -291,33 +352,47 @@ Value* OpEmitter::boolean(ScalarOp op, llvm::ArrayRef<Value*> args) {
   switch (op) {
     case ScalarOp::Add:
     case ScalarOp::Max:
-    case ScalarOp::BitOr: return b.CreateOr(x, y);
+    case ScalarOp::BitOr:
+      return b.CreateOr(x, y);
     case ScalarOp::Mul:
     case ScalarOp::Min:
-    case ScalarOp::BitAnd: return b.CreateAnd(x, y);
+    case ScalarOp::BitAnd:
+      return b.CreateAnd(x, y);
     case ScalarOp::Sub:
     case ScalarOp::Ne:
-    case ScalarOp::BitXor: return b.CreateXor(x, y);
-    case ScalarOp::Eq: return b.CreateNot(b.CreateXor(x, y));
-    case ScalarOp::Lt: return b.CreateAnd(b.CreateNot(x), y);
-    case ScalarOp::Le: return b.CreateOr(b.CreateNot(x), y);
+    case ScalarOp::BitXor:
+      return b.CreateXor(x, y);
+    case ScalarOp::Eq:
+      return b.CreateNot(b.CreateXor(x, y));
+    case ScalarOp::Lt:
+      return b.CreateAnd(b.CreateNot(x), y);
+    case ScalarOp::Le:
+      return b.CreateOr(b.CreateNot(x), y);
     case ScalarOp::Shl:
-    case ScalarOp::Shr: return b.CreateAnd(x, b.CreateNot(y));
-    case ScalarOp::BitNot: return b.CreateNot(x);
+    case ScalarOp::Shr:
+      return b.CreateAnd(x, b.CreateNot(y));
+    case ScalarOp::BitNot:
+      return b.CreateNot(x);
     case ScalarOp::Div:
-    case ScalarOp::FloorDiv: return b.CreateAnd(x, y);
+    case ScalarOp::FloorDiv:
+      return b.CreateAnd(x, y);
     case ScalarOp::Fmod:
-    case ScalarOp::Remainder: return llvm::ConstantInt::getFalse(x->getType());
-    case ScalarOp::Pow: return b.CreateOr(x, b.CreateNot(y));
-    case ScalarOp::IsNan: return llvm::ConstantInt::getFalse(x->getType());
+    case ScalarOp::Remainder:
+      return llvm::ConstantInt::getFalse(x->getType());
+    case ScalarOp::Pow:
+      return b.CreateOr(x, b.CreateNot(y));
+    case ScalarOp::IsNan:
+      return llvm::ConstantInt::getFalse(x->getType());
     case ScalarOp::Neg:
     case ScalarOp::Abs:
     case ScalarOp::Sign:
     case ScalarOp::Floor:
     case ScalarOp::Ceil:
     case ScalarOp::Trunc:
-    case ScalarOp::Round: return x;
-    default: break;
+    case ScalarOp::Round:
+      return x;
+    default:
+      break;
   }
   CHECK(false, std::string(loops::name(op)) + " of a bool");
 }
@@ -350,7 +425,8 @@ Value* OpEmitter::cast(Value* v, DType from, DType to) {
   llvm::Type* type = shaped(register_type(to), v);
   bool from_float = is_floating(from), to_float = is_floating(to);
   if (from_float && to_float) return itemsize(to) > itemsize(from) ? b.CreateFPExt(v, type) : b.CreateFPTrunc(v, type);
-  if (from == DType::Bool && to_float) return b.CreateSelect(v, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0));
+  if (from == DType::Bool && to_float)
+    return b.CreateSelect(v, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0));
   if (to_float) return is_signed(from) ? b.CreateSIToFP(v, type) : b.CreateUIToFP(v, type);
   if (!from_float) {
     bool extends_sign = from != DType::Bool && is_signed(from);
@@ -363,7 +439,9 @@ Value* OpEmitter::cast(Value* v, DType from, DType to) {
   return b.CreateTrunc(b.CreateFreeze(b.CreateFPToSI(v, wide)), type);
 }
 
-Value* OpEmitter::bitcast(Value* v, DType to) { return b.CreateBitCast(v, shaped(register_type(to), v)); }
+Value* OpEmitter::bitcast(Value* v, DType to) {
+  return b.CreateBitCast(v, shaped(register_type(to), v));
+}
 
 Value* OpEmitter::constant_power(Value* a, double exponent) {
   auto square = [&](Value* v) { return b.CreateFMul(v, v); };
@@ -442,7 +520,8 @@ Value* OpEmitter::trigonometric(ScalarOp op, Value* x) {
   std::string name = runtime_symbol(op, DType::Float32) + "_v" + std::to_string(vector ? vector->getNumElements() : 1);
   llvm::Function* f = module.getFunction(name);
   if (!f) {
-    f = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false), llvm::Function::InternalLinkage, name, module);
+    f = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false), llvm::Function::InternalLinkage, name,
+                               module);
     f->addFnAttr(llvm::Attribute::NoInline);
     llvm::IRBuilderBase::InsertPointGuard guard(b);
     auto* entry = llvm::BasicBlock::Create(b.getContext(), "entry", f);
@@ -452,11 +531,12 @@ Value* OpEmitter::trigonometric(ScalarOp op, Value* x) {
     Value* arg = f->getArg(0);
     Value* large = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(Intrinsic::fabs, arg), number(arg, 1e9));
     b.CreateCondBr(vector ? b.CreateOrReduce(large) : large, far, near);
-    b.SetInsertPoint(near);
     MathEmitter math(b);
-    b.CreateRet(op == ScalarOp::Tan ? math.tan(arg) : math.sine(arg, op == ScalarOp::Cos ? 1 : 0));
+    auto reduced = [&] { return op == ScalarOp::Tan ? math.tan(arg) : math.sine(arg, op == ScalarOp::Cos ? 1 : 0); };
+    b.SetInsertPoint(near);
+    b.CreateRet(reduced());
     b.SetInsertPoint(far);
-    b.CreateRet(by_lane(op, DType::Float32, {arg}));
+    b.CreateRet(b.CreateSelect(large, by_lane(op, DType::Float32, {arg}), reduced()));
   }
   return b.CreateCall(f, {x});
 }

@@ -12,8 +12,10 @@ constexpr std::int64_t index_limit = std::int64_t{1} << 40;
 /// A number that divides `e` whenever var is a multiple of `lanes`; 0 for a constant zero.
 std::int64_t divisor(SymExpr e, const std::string& var, std::int64_t lanes) {
   switch (e.kind()) {
-    case SymKind::Int: return std::abs(e.as_int());
-    case SymKind::Symbol: return e.name() == var ? lanes : 1;
+    case SymKind::Int:
+      return std::abs(e.as_int());
+    case SymKind::Symbol:
+      return e.name() == var ? lanes : 1;
     case SymKind::Add: {
       std::int64_t g = 0;
       for (SymExpr a : e.args()) g = std::gcd(g, divisor(a, var, lanes));
@@ -28,13 +30,15 @@ std::int64_t divisor(SymExpr e, const std::string& var, std::int64_t lanes) {
       }
       return p;
     }
-    case SymKind::Mod: return std::gcd(divisor(e.args()[0], var, lanes), divisor(e.args()[1], var, lanes));
+    case SymKind::Mod:
+      return std::gcd(divisor(e.args()[0], var, lanes), divisor(e.args()[1], var, lanes));
     case SymKind::FloorDiv: {
       SymExpr k = e.args()[1];
       std::int64_t d = divisor(e.args()[0], var, lanes);
       return k.is_int() && k.as_int() > 0 && d % k.as_int() == 0 ? d / k.as_int() : 1;
     }
-    default: return 1;
+    default:
+      return 1;
   }
 }
 
@@ -49,7 +53,8 @@ bool mentions(SymExpr e, const std::string& var) {
 std::optional<SymExpr> lane_step(SymExpr e, const std::string& var, std::int64_t lanes) {
   if (!mentions(e, var)) return SymExpr(0);
   switch (e.kind()) {
-    case SymKind::Symbol: return SymExpr(1);
+    case SymKind::Symbol:
+      return SymExpr(1);
     case SymKind::Add: {
       SymExpr sum = 0;
       for (SymExpr a : e.args()) {
@@ -88,7 +93,8 @@ std::optional<SymExpr> lane_step(SymExpr e, const std::string& var, std::int64_t
       if (step->as_int() * (lanes - 1) >= aligned) return std::nullopt;
       return e.kind() == SymKind::Mod ? *step : SymExpr(0);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -113,7 +119,9 @@ std::optional<IndexRange> index_range(SymExpr e,
       continue;
     }
     switch (e.kind()) {
-      case SymKind::Add: all = bounded(all->low + r->low, all->high + r->high); break;
+      case SymKind::Add:
+        all = bounded(all->low + r->low, all->high + r->high);
+        break;
       case SymKind::Mul: {
         // Both factors are below 2^40 in size; a wider product is not an index.
         const double corners[] = {double(all->low) * double(r->low), double(all->low) * double(r->high),
@@ -131,9 +139,14 @@ std::optional<IndexRange> index_range(SymExpr e,
         if (r->low != r->high || r->low <= 0 || all->low < 0) return std::nullopt;
         all = bounded(0, std::min(all->high, r->low - 1));
         break;
-      case SymKind::Min: all = bounded(std::min(all->low, r->low), std::min(all->high, r->high)); break;
-      case SymKind::Max: all = bounded(std::max(all->low, r->low), std::max(all->high, r->high)); break;
-      default: return std::nullopt;
+      case SymKind::Min:
+        all = bounded(std::min(all->low, r->low), std::min(all->high, r->high));
+        break;
+      case SymKind::Max:
+        all = bounded(std::max(all->low, r->low), std::max(all->high, r->high));
+        break;
+      default:
+        return std::nullopt;
     }
     if (!all) return std::nullopt;
   }

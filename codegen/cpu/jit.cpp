@@ -1,5 +1,12 @@
 #include "codegen/cpu/jit.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -21,13 +28,6 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <mutex>
-#include <numeric>
-#include <thread>
 
 #include "codegen/cpu/emit_llvm.h"
 #include "codegen/cpu/runtime.h"
@@ -73,8 +73,9 @@ std::unique_ptr<llvm::TargetMachine> target_machine() {
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(host().triple, error);
   CHECK(target, error);
   llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      host().triple, host().cpu, host().features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default, true));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(host().triple, host().cpu, host().features,
+                                                                          options, llvm::Reloc::PIC_, std::nullopt,
+                                                                          llvm::CodeGenOptLevel::Default, true));
 }
 
 /// The emitter has already vectorised, hoisted and shared values; what is left is to get accumulators out of memory and
@@ -154,7 +155,9 @@ void compile_share(std::span<const loops::Kernel> kernels, const std::vector<std
   out.generate_ms = ms_since(start);
 }
 
-std::string text_of(llvm::Error error) { return llvm::toString(std::move(error)); }
+std::string text_of(llvm::Error error) {
+  return llvm::toString(std::move(error));
+}
 
 Diagnostic link_error(llvm::Error error) {
   return input_error("codegen.link", "machine code does not link: " + text_of(std::move(error)) + "; clear the store");
@@ -181,7 +184,9 @@ const std::string& host_processor() {
   return text;
 }
 
-std::string kernel_symbol(std::size_t index) { return "partita_kernel_" + std::to_string(index); }
+std::string kernel_symbol(std::size_t index) {
+  return "partita_kernel_" + std::to_string(index);
+}
 
 Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const std::vector<std::string>& symbols,
                                    const JitOptions& options) {
@@ -232,7 +237,8 @@ Result<std::unique_ptr<LoadedCode>> LoadedCode::link(std::span<const std::string
   library.addGenerator(std::move(*generator));
   llvm::orc::SymbolMap map;
   for (const RuntimeFunction& f : runtime_functions())
-    map[j.mangleAndIntern(f.symbol)] = {llvm::orc::ExecutorAddr::fromPtr(f.address), llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    map[j.mangleAndIntern(f.symbol)] = {llvm::orc::ExecutorAddr::fromPtr(f.address),
+                                        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   if (auto error = library.define(llvm::orc::absoluteSymbols(std::move(map)))) return link_error(std::move(error));
   for (const std::string& object : objects) {
     auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "partita");

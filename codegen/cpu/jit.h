@@ -17,7 +17,7 @@ struct JitOptions {
 /// Machine code of some kernels, not yet placed: relocatable objects.
 struct ObjectCode {
   std::vector<std::string> objects;
-  std::string ir, assembly;  ///< when asked for
+  std::string ir, assembly;                              ///< when asked for
   double emit_ms = 0, optimise_ms = 0, generate_ms = 0;  ///< summed over threads
 };
 

@@ -19,7 +19,8 @@ constexpr std::size_t scratch_alignment = 64;
 bool plain_index(const SymExpr& e) {
   switch (e.kind()) {
     case SymKind::Int:
-    case SymKind::Symbol: return true;
+    case SymKind::Symbol:
+      return true;
     case SymKind::Add:
     case SymKind::Mul:
     case SymKind::FloorDiv:
@@ -32,11 +33,14 @@ bool plain_index(const SymExpr& e) {
     case SymKind::Le:
     case SymKind::And:
     case SymKind::Or:
-    case SymKind::Not: return std::all_of(e.args().begin(), e.args().end(), plain_index);
-    case SymKind::Pow: return e.args()[1].is_int() && e.args()[1].as_int() > 0 && e.args()[1].as_int() < 16 && plain_index(e.args()[0]);
+    case SymKind::Not:
+      return std::all_of(e.args().begin(), e.args().end(), plain_index);
+    case SymKind::Pow:
+      return e.args()[1].is_int() && e.args()[1].as_int() > 0 && e.args()[1].as_int() < 16 && plain_index(e.args()[0]);
     case SymKind::Float:
     case SymKind::TrueDiv:
-    case SymKind::Call: return false;
+    case SymKind::Call:
+      return false;
   }
   return false;
 }

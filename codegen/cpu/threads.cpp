@@ -11,7 +11,7 @@ void parallel_for(int threads, std::int64_t n, std::int64_t grain, std::int64_t 
   if (parts <= 1) return fn(context, 0, n, 0);
   std::int64_t share = (n + parts - 1) / parts;
   share = (share + alignment - 1) / alignment * alignment;
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
   for (std::int64_t p = 0; p < parts; ++p) {
     std::int64_t begin = p * share, end = std::min(n, begin + share);
     if (begin < end) fn(context, begin, end, static_cast<int>(p));
