@@ -1,0 +1,58 @@
+#include "core/ir/same_graph.h"
+
+#include <fmt/format.h>
+
+#include "core/ir/print.h"
+
+namespace partita {
+namespace {
+
+bool same_origin(const Node& a, const Node& b) {
+  if (!a.origin || !b.origin) return !a.origin && !b.origin;
+  return *a.origin == *b.origin;
+}
+
+/// What of two nodes differs; empty when nothing does. Arguments are compared as printed: nodes by name.
+std::string difference(const Node& a, const Node& b) {
+  auto differs = [](const char* what, const std::string& x, const std::string& y) { return fmt::format("{} '{}' and '{}'", what, x, y); };
+  if (a.name() != b.name()) return differs("names", a.name(), b.name());
+  if (a.op() != b.op()) return differs("operators", a.op()->name, b.op()->name);
+  if (a.target != b.target) return differs("targets", a.target, b.target);
+  std::string x = print(Arg::list(a.args())), y = print(Arg::list(b.args()));
+  if (x != y) return differs("arguments", x, y);
+  auto keywords = [](const Node& n) {
+    ArgDict dict;
+    for (const auto& [key, value] : n.kwargs()) dict.items.emplace_back(key, value);
+    return print(Arg(std::move(dict)));
+  };
+  x = keywords(a), y = keywords(b);
+  if (x != y) return differs("keyword arguments", x, y);
+  x = annotation(a.meta), y = annotation(b.meta);
+  if (x != y) return differs("annotations", x, y);
+  if (a.recompute != b.recompute) return "recompute tags";
+  if (!same_origin(a, b)) return "origins";
+  return {};
+}
+
+}  // namespace
+
+bool same_graph(const Graph& a, const Graph& b, std::string* why) {
+  auto fail = [&](std::string text) {
+    if (why) *why = std::move(text);
+    return false;
+  };
+  if (a.name != b.name) return fail(fmt::format("graph names '{}' and '{}'", a.name, b.name));
+  if (a.form != b.form) return fail("graph forms");
+  if (a.size() != b.size()) return fail(fmt::format("{} and {} nodes", a.size(), b.size()));
+  for (Node *x = a.first(), *y = b.first(); x; x = x->next(), y = y->next())
+    if (std::string what = difference(*x, *y); !what.empty()) return fail(fmt::format("node {}: {}", x->name(), what));
+  if (a.children.size() != b.children.size()) return fail(fmt::format("{} and {} sub graphs", a.children.size(), b.children.size()));
+  for (std::size_t i = 0; i < a.children.size(); ++i) {
+    if (a.children[i].first != b.children[i].first) return fail("names of sub graphs");
+    std::string inner;
+    if (!same_graph(*a.children[i].second, *b.children[i].second, &inner)) return fail(a.children[i].first + ": " + inner);
+  }
+  return true;
+}
+
+}  // namespace partita

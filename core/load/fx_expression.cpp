@@ -1,0 +1,450 @@
+#include "core/load/fx_expression.h"
+
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace partita::fx {
+namespace {
+
+constexpr int max_depth = 200;
+
+struct OperatorRow {
+  std::string_view symbol, function;
+  int precedence;
+};
+constexpr OperatorRow binary_operators[] = {
+    {"<", "lt", 1},        {"<=", "le", 1}, {">", "gt", 1},     {">=", "ge", 1},  {"==", "eq", 1},
+    {"!=", "ne", 1},       {"|", "or_", 2}, {"^", "xor", 3},    {"&", "and_", 4}, {"<<", "lshift", 5},
+    {">>", "rshift", 5},   {"+", "add", 6}, {"-", "sub", 6},    {"*", "mul", 7},  {"/", "truediv", 7},
+    {"//", "floordiv", 7}, {"%", "mod", 7}, {"@", "matmul", 7}, {"**", "pow", 9}};
+constexpr int unary_precedence = 8;
+constexpr OperatorRow in_place_operators[] = {
+    {"+=", "iadd", 0},     {"-=", "isub", 0},  {"*=", "imul", 0},   {"/=", "itruediv", 0}, {"//=", "ifloordiv", 0},
+    {"%=", "imod", 0},     {"&=", "iand", 0},  {"|=", "ior", 0},    {"^=", "ixor", 0},     {"<<=", "ilshift", 0},
+    {">>=", "irshift", 0}, {"**=", "ipow", 0}, {"@=", "imatmul", 0}};
+
+const Op* operator_function(std::string_view name) {
+  return Op::get(OpKind::Function, fmt::format("_operator.{}", name));
+}
+
+/// A real number that stands first in (1+2j).
+std::optional<double> real_literal(const Expression& e) {
+  if (e.op) return std::nullopt;
+  if (auto* i = e.value.get<std::int64_t>()) return static_cast<double>(*i);
+  if (auto* d = e.value.get<double>()) return *d;
+  return std::nullopt;
+}
+
+std::optional<Arg> torch_constant(std::string_view name) {
+  if (auto dtype = dtype_from_torch(name)) return Arg(*dtype);
+  for (Layout l : {Layout::Strided, Layout::SparseCoo, Layout::SparseCsr, Layout::Mkldnn})
+    if (torch_name(l) == name) return Arg(l);
+  for (MemoryFormat f :
+       {MemoryFormat::Contiguous, MemoryFormat::Preserve, MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
+    if (torch_name(f) == name) return Arg(f);
+  return std::nullopt;
+}
+
+}  // namespace
+
+const Op* in_place_operator(std::string_view symbol) {
+  for (const OperatorRow& row : in_place_operators)
+    if (row.symbol == symbol) return operator_function(row.function);
+  return nullptr;
+}
+
+Diagnostic ExpressionReader::error_at(std::size_t at, std::string message) const {
+  return input_error("load.fx_text", std::move(message), {.line = lexer_.line_of(at)});
+}
+
+Diagnostic ExpressionReader::expected(std::string_view what) const {
+  const Token& t = lexer_.peek();
+  std::string found = t.kind == TokenKind::End       ? "the end of the text"
+                      : t.kind == TokenKind::Newline ? "the end of the line"
+                                                     : fmt::format("'{}'", t.text.substr(0, 60));
+  return error_at(t.at, fmt::format("{} expected, found {}", what, found));
+}
+
+Node* ExpressionReader::materialise(Expression e, std::string_view name) {
+  if (!e.op) return e.value.node();
+  std::string_view hint = name;
+  if (hint.empty() && e.op == Op::get_attr()) hint = e.target;
+  Node* node = graph_.create(e.op, std::move(e.args), std::move(e.kwargs), hint);
+  node->target = std::move(e.target);
+  node->origin = origin;
+  node->recompute = recompute;
+  return node;
+}
+
+Arg ExpressionReader::as_argument(Expression e) {
+  if (!e.op) return std::move(e.value);
+  return materialise(std::move(e), {});
+}
+
+Result<Arg> ExpressionReader::argument() {
+  TRY(Expression e, expression());
+  return as_argument(std::move(e));
+}
+
+Result<Expression> ExpressionReader::expression(int least) {
+  if (++depth_ > max_depth) return error_at(lexer_.position(), "nested too deeply");
+  TRY(Expression left, prefix());
+  for (;;) {
+    const OperatorRow* row = nullptr;
+    if (lexer_.peek().kind == TokenKind::Operator)
+      for (const OperatorRow& candidate : binary_operators)
+        if (candidate.symbol == lexer_.peek().text && candidate.precedence >= least) row = &candidate;
+    if (!row) break;
+    lexer_.next();
+    TRY(Expression right, expression(row->symbol == "**" ? row->precedence : row->precedence + 1));
+    if (auto real = real_literal(left);
+        real && !right.op && right.value.get<std::complex<double>>() && row->precedence == 6) {
+      std::complex<double> imaginary = *right.value.get<std::complex<double>>();
+      left.value = std::complex<double>(*real, row->symbol == "+" ? imaginary.imag() : -imaginary.imag());
+      continue;
+    }
+    Expression combined;
+    combined.op = operator_function(row->function);
+    combined.args = {as_argument(std::move(left)), as_argument(std::move(right))};
+    left = std::move(combined);
+  }
+  --depth_;
+  return left;
+}
+
+Result<Expression> ExpressionReader::number(bool negative) {
+  Token token = lexer_.next();
+  std::string_view text = token.text;
+  Expression e;
+  std::int64_t integer = 0;
+  std::uint64_t magnitude = 0;
+  auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), magnitude);
+  if (end == text.data() + text.size()) {
+    bool fits = bad == std::errc() && magnitude <= static_cast<std::uint64_t>(INT64_MAX) + (negative ? 1 : 0);
+    if (!fits) return error_at(token.at, fmt::format("integer {} is out of range", text.substr(0, 60)));
+    integer = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
+    e.value = integer;
+    return e;
+  }
+  bool imaginary = text.ends_with("j");
+  if (imaginary) text.remove_suffix(1);
+  double real = 0;
+  auto [real_end, real_bad] = std::from_chars(text.data(), text.data() + text.size(), real);
+  if (real_end != text.data() + text.size() || real_bad != std::errc())
+    return error_at(token.at, fmt::format("'{}' is no number", token.text.substr(0, 60)));
+  if (negative) real = -real;
+  if (imaginary)
+    e.value = std::complex<double>(negative ? -0.0 : 0.0, real);
+  else
+    e.value = real;
+  return e;
+}
+
+Result<Expression> ExpressionReader::prefix() {
+  const Token& t = lexer_.peek();
+  if (t.is("-") || t.is("~") || t.is("+")) {
+    Token sign = lexer_.next();
+    bool negative = sign.is("-");
+    if (negative && lexer_.peek().kind == TokenKind::Number) {
+      TRY(Expression e, number(true));
+      return e;
+    }
+    if (negative && (lexer_.peek().is_name("inf") || lexer_.peek().is_name("nan")) &&
+        !names.contains(lexer_.peek().text)) {
+      Expression e;
+      e.value = lexer_.next().text == "inf" ? -HUGE_VAL : -std::nan("");
+      return e;
+    }
+    TRY(Expression operand, expression(unary_precedence));
+    Expression e;
+    e.op = operator_function(negative ? "neg" : sign.is("~") ? "invert" : "pos");
+    e.args = {as_argument(std::move(operand))};
+    return e;
+  }
+  Expression e;
+  switch (t.kind) {
+    case TokenKind::Number:
+      return number(false);
+    case TokenKind::String:
+      e.value = unquote(lexer_.next().text);
+      return e;
+    case TokenKind::Name: {
+      TRY(e, name());
+      return postfix(std::move(e));
+    }
+    case TokenKind::Operator: {
+      if (t.is("{")) return dict();
+      if (!t.is("(") && !t.is("[")) return expected("an expression");
+      TRY(e, bracketed());
+      return postfix(std::move(e));
+    }
+    default:
+      return expected("an expression");
+  }
+}
+
+Result<Expression> ExpressionReader::bracketed() {
+  Expression e;
+  if (lexer_.eat("[")) {
+    TRY(std::vector<Arg> list, items("]", nullptr));
+    e.value = Arg::list(std::move(list));
+    return e;
+  }
+  lexer_.next();
+  bool comma = false;
+  // (x + y) is a grouping: its expression must stay unnamed until the statement names it.
+  if (lexer_.eat(")")) {
+    e.value = Arg::tuple({});
+    return e;
+  }
+  TRY(Expression first, expression());
+  if (lexer_.eat(")")) return first;
+  if (!lexer_.eat(",")) return expected("',' or ')'");
+  TRY(std::vector<Arg> rest, items(")", nullptr, &comma));
+  rest.insert(rest.begin(), as_argument(std::move(first)));
+  e.value = Arg::tuple(std::move(rest));
+  return e;
+}
+
+Result<std::vector<Arg>> ExpressionReader::items(std::string_view close, std::vector<std::string>* comments,
+                                                 bool* trailing_comma) {
+  std::vector<Arg> out;
+  if (comments) lexer_.take_comment();
+  while (!lexer_.eat(close)) {
+    TRY(Arg item, argument());
+    out.push_back(std::move(item));
+    bool comma = lexer_.eat(",");
+    if (trailing_comma) *trailing_comma = comma;
+    if (comments) comments->emplace_back(lexer_.take_comment());
+    if (!comma && !lexer_.peek().is(close)) return expected(fmt::format("',' or '{}'", close));
+  }
+  return out;
+}
+
+Result<Expression> ExpressionReader::dict() {
+  lexer_.next();
+  ArgDict out;
+  while (!lexer_.eat("}")) {
+    if (lexer_.peek().kind != TokenKind::String) return expected("a quoted key");
+    std::string key = unquote(lexer_.next().text);
+    if (!lexer_.eat(":")) return expected("':'");
+    TRY(Arg value, argument());
+    out.items.emplace_back(std::move(key), std::move(value));
+    if (!lexer_.eat(",") && !lexer_.peek().is("}")) return expected("',' or '}'");
+  }
+  Expression e;
+  e.value = std::move(out);
+  return e;
+}
+
+Result<std::string_view> ExpressionReader::identifier(std::string_view what) {
+  if (lexer_.peek().kind != TokenKind::Name) return expected(what);
+  return lexer_.next().text;
+}
+
+Result<Expression> ExpressionReader::name() {
+  std::string_view word = lexer_.next().text;
+  Expression e;
+  if (auto it = names.find(word); it != names.end()) {
+    e.value = it->second;
+    return e;
+  }
+  if (word == "self") return of_self();
+  if (word == "getattr" && lexer_.peek().is("(")) return getattr_call();
+  if (!lexer_.peek().is(".") && !lexer_.peek().is("(")) {
+    if (word == "None") return e;
+    if (word == "True" || word == "False")
+      e.value = word == "True";
+    else if (word == "inf")
+      e.value = HUGE_VAL;
+    else if (word == "nan")
+      e.value = std::nan("");
+    else if (word == "Ellipsis" || word == "NotImplemented")
+      e.value = ArgName{std::string(word)};
+    else
+      return error_at(static_cast<std::size_t>(word.data() - lexer_.text().data()),
+                      fmt::format("unknown name '{}'; define it before it is used", word.substr(0, 60)));
+    return e;
+  }
+  return dotted(word);
+}
+
+Result<Expression> ExpressionReader::dotted(std::string_view start) {
+  std::string path(start);
+  while (lexer_.eat(".")) {
+    TRY(std::string_view part, identifier("a name behind '.'"));
+    path += '.';
+    path += part;
+  }
+  Expression e;
+  if (!lexer_.peek().is("(")) {
+    std::string_view constant = path;
+    if (constant.starts_with("torch."))
+      if (auto arg = torch_constant(constant.substr(6))) {
+        e.value = *arg;
+        return e;
+      }
+    e.value = ArgName{path};
+    return e;
+  }
+  bool known = false;
+  TRY(e, literal_call(path, known));
+  if (known) return e;
+  if (path.starts_with("torch.ops.")) return call(Op::torch(std::string_view(path).substr(10)), {});
+  if (path.starts_with("operator.")) path.insert(0, "_");
+  return call(Op::get(OpKind::Function, path), {});
+}
+
+/// Calls that only write a constant: device(type='cpu'), torch.device('cuda:0'), slice(1, None, None), torch.Size([2])
+/// as an argument (as a statement it is a call).
+Result<Expression> ExpressionReader::literal_call(std::string_view path, bool& known) {
+  bool device = path == "device" || path == "torch.device", slice = path == "slice",
+       size = path == "torch.Size" && depth_ > 1;
+  known = device || slice || size;
+  Expression e;
+  if (!known) return e;
+  std::size_t at = lexer_.position();
+  TRY(Expression parts, call(Op::get_attr(), {}));
+  if (device) {
+    std::string text;
+    std::int64_t index = -1;
+    Kwargs given = std::move(parts.kwargs);
+    if (!parts.args.empty()) given.emplace_back("type", parts.args[0]);
+    if (parts.args.size() > 1) given.emplace_back("index", parts.args[1]);
+    for (auto& [key, value] : given) {
+      if (auto* s = value.get<std::string>(); s && key == "type") text = *s;
+      if (auto* i = value.get<std::int64_t>(); i && key == "index") index = *i;
+    }
+    auto parsed = Device::parse(text);
+    if (!parsed) return error_at(at, fmt::format("'{}' is no device", text.substr(0, 60)));
+    if (index >= 0) parsed->index = static_cast<int>(index);
+    e.value = *parsed;
+  } else if (slice) {
+    if (parts.args.empty() || parts.args.size() > 3 || !parts.kwargs.empty())
+      return error_at(at, "slice takes one to three arguments");
+    if (parts.args.size() == 1) parts.args.insert(parts.args.begin(), Arg());
+    while (parts.args.size() < 3) parts.args.emplace_back();
+    e.value = ArgSlice{std::move(parts.args)};
+  } else {
+    auto* list = parts.args.size() == 1 ? parts.args[0].get<ArgList>() : nullptr;
+    if (!list) return error_at(at, "torch.Size takes a list");
+    e.value = Arg::list(list->items);
+  }
+  return e;
+}
+
+bool ExpressionReader::is_named_argument() const {
+  return lexer_.peek().kind == TokenKind::Name && lexer_.after_peek() == '=';
+}
+
+Result<Expression> ExpressionReader::call(const Op* op, Args first) {
+  Expression e;
+  e.op = op;
+  e.args = std::move(first);
+  if (!lexer_.eat("(")) return expected("'('");
+  while (!lexer_.eat(")")) {
+    if (is_named_argument()) {
+      std::string key(lexer_.next().text);
+      lexer_.next();
+      TRY(Arg value, argument());
+      e.kwargs.emplace_back(std::move(key), std::move(value));
+    } else {
+      if (!e.kwargs.empty()) return expected("'name = value'");
+      TRY(Arg value, argument());
+      e.args.push_back(std::move(value));
+    }
+    if (!lexer_.eat(",") && !lexer_.peek().is(")")) return expected("',' or ')'");
+  }
+  return e;
+}
+
+/// Behind `self`: an attribute path, or a call of a sub module.
+Result<Expression> ExpressionReader::of_self() {
+  Expression e;
+  while (lexer_.eat(".")) {
+    if (lexer_.peek().kind != TokenKind::Name && lexer_.peek().kind != TokenKind::Number)
+      return expected("an attribute name");
+    if (!e.target.empty()) e.target += '.';
+    e.target += lexer_.next().text;
+  }
+  if (e.target.empty()) return expected("'.' behind self");
+  if (lexer_.peek().is("(")) return call(Op::get(OpKind::Function, "self." + e.target), {});
+  e.op = Op::get_attr();
+  return e;
+}
+
+/// getattr(self.layers, "0").weight is the attribute layers.0.weight; of a value it is a call.
+Result<Expression> ExpressionReader::getattr_call() {
+  std::size_t at = lexer_.position();
+  lexer_.next();
+  Expression object;
+  if (lexer_.peek().is_name("self") && !names.contains("self")) {
+    lexer_.next();
+    object.op = Op::get_attr();
+    if (lexer_.peek().is(".")) {
+      TRY(object, of_self());
+    }
+  } else {
+    TRY(object, expression());
+  }
+  if (!lexer_.eat(",")) return expected("','");
+  if (lexer_.peek().kind != TokenKind::String) return expected("a quoted attribute name");
+  std::string attribute = unquote(lexer_.next().text);
+  if (!lexer_.eat(")")) return expected("')'");
+  if (object.op == Op::get_attr()) {
+    if (!object.target.empty()) object.target += '.';
+    object.target += attribute;
+    if (lexer_.peek().is("(")) return call(Op::get(OpKind::Function, "self." + object.target), {});
+    return object;
+  }
+  Arg value = as_argument(std::move(object));
+  if (!value.node()) return error_at(at, "getattr of something that is no node");
+  Expression e;
+  e.op = Op::get(OpKind::Function, "getattr");
+  e.args = {std::move(value), std::move(attribute)};
+  return e;
+}
+
+/// Subscripts, attributes and methods of a value.
+Result<Expression> ExpressionReader::postfix(Expression e) {
+  for (;;) {
+    if (lexer_.peek().is("[")) {
+      Arg object = as_argument(std::move(e));
+      lexer_.next();
+      TRY(Arg index, argument());
+      if (lexer_.eat(",")) {
+        TRY(std::vector<Arg> rest, items("]", nullptr));
+        rest.insert(rest.begin(), std::move(index));
+        index = Arg::tuple(std::move(rest));
+      } else if (!lexer_.eat("]")) {
+        return expected("']'");
+      }
+      e = Expression();
+      e.op = Op::getitem();
+      e.args = {std::move(object), std::move(index)};
+    } else if (lexer_.peek().is(".")) {
+      bool attribute_of_self = e.op == Op::get_attr();
+      lexer_.next();
+      TRY(std::string_view member, identifier("an attribute or method name"));
+      if (attribute_of_self && !lexer_.peek().is("(")) {
+        e.target += '.';
+        e.target += member;
+        continue;
+      }
+      Arg object = as_argument(std::move(e));
+      if (lexer_.peek().is("(")) {
+        TRY(e, call(Op::get(OpKind::Method, member), {std::move(object)}));
+      } else {
+        e = Expression();
+        e.op = Op::get(OpKind::Function, "getattr");
+        e.args = {std::move(object), std::string(member)};
+      }
+    } else {
+      return e;
+    }
+  }
+}
+
+}  // namespace partita::fx

@@ -1,0 +1,67 @@
+#pragma once
+// Python expressions of FX text as arguments and calls. Internal to core/load.
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/load/fx_lexer.h"
+
+namespace partita::fx {
+
+/// An expression: a plain argument, or a call that is no node yet because the statement names it.
+struct Expression {
+  Arg value;
+  const Op* op = nullptr;  ///< null: value holds
+  Args args;
+  Kwargs kwargs;
+  std::string target;  ///< of get_attr
+};
+
+/// Reads expressions with Python's precedence. Calls within arguments become nodes at once.
+class ExpressionReader {
+ public:
+  ExpressionReader(Lexer& lexer, Graph& graph) : lexer_(lexer), graph_(graph) {}
+
+  /// Python names in scope; views into the text.
+  std::unordered_map<std::string_view, Node*> names;
+  /// Given to nodes made on the way.
+  std::shared_ptr<const Origin> origin;
+  Recompute recompute = Recompute::Unspecified;
+
+  Result<Expression> expression(int least_precedence = 0);
+  Result<Arg> argument();
+  /// Items up to the closing bracket, which is eaten. `comments` (may be null) gets the comment behind each item.
+  Result<std::vector<Arg>> items(std::string_view close, std::vector<std::string>* comments,
+                                 bool* trailing_comma = nullptr);
+  /// As a node of the graph under the given name (a hint when empty).
+  Node* materialise(Expression e, std::string_view name);
+
+  Diagnostic expected(std::string_view what) const;  ///< at the look-ahead token
+  Diagnostic error_at(std::size_t at, std::string message) const;
+
+ private:
+  Result<Expression> prefix();
+  Result<Expression> postfix(Expression e);
+  Result<Expression> name();
+  Result<Expression> of_self();
+  Result<Expression> getattr_call();
+  Result<Expression> call(const Op* op, Args first);
+  Result<Expression> dotted(std::string_view path);
+  Result<Expression> literal_call(std::string_view path, bool& known);
+  Result<Expression> number(bool negative);
+  Result<Expression> bracketed();
+  Result<Expression> dict();
+  Result<std::string_view> identifier(std::string_view what);
+  Arg as_argument(Expression e);
+  bool is_named_argument() const;
+
+  Lexer& lexer_;
+  Graph& graph_;
+  int depth_ = 0;
+};
+
+/// "iadd" for "+=": the _operator function of an in-place symbol; null when it is none.
+const Op* in_place_operator(std::string_view symbol);
+
+}  // namespace partita::fx

@@ -1,0 +1,524 @@
+#include "core/load/fx_text.h"
+
+#include <charconv>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "core/load/fx_expression.h"
+
+namespace partita {
+namespace {
+
+using fx::Expression;
+using fx::ExpressionReader;
+using fx::Lexer;
+using fx::Token;
+using fx::TokenKind;
+
+constexpr int max_module_depth = 50;
+
+std::string_view trim(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
+  return s;
+}
+
+/// One physical line and where it stands.
+struct Line {
+  std::size_t begin = 0, end = 0;  ///< end: of the newline
+  std::size_t indent = 0;
+  std::string_view content;  ///< trimmed
+};
+
+bool read_line(std::string_view text, std::size_t at, Line& line) {
+  if (at >= text.size()) return false;
+  std::size_t end = std::min(text.find('\n', at), text.size());
+  std::string_view raw = text.substr(at, end - at);
+  line.begin = at;
+  line.end = std::min(end + 1, text.size());
+  line.indent = std::min(raw.find_first_not_of(" \t"), raw.size());
+  line.content = trim(raw);
+  return true;
+}
+
+/// "class NAME(torch.nn.Module):" with any base. NAME need not be an identifier (<lambda>).
+std::string_view class_name(const Line& line) {
+  if (!line.content.starts_with("class ") || !line.content.ends_with(":")) return {};
+  std::size_t paren = line.content.find('(');
+  return paren == std::string_view::npos ? std::string_view() : trim(line.content.substr(6, paren - 6));
+}
+
+Recompute recompute_tag(std::string_view prefix) {
+  struct Row {
+    std::string_view text;
+    Recompute value;
+  };
+  static constexpr Row rows[] = {{"MUST_SAVE", Recompute::MustSave},
+                                 {"PREFER_SAVE", Recompute::PreferSave},
+                                 {"MUST_RECOMPUTE", Recompute::MustRecompute},
+                                 {"PREFER_RECOMPUTE", Recompute::PreferRecompute}};
+  std::size_t at = prefix.find("recompute: ");
+  if (at == std::string_view::npos) return Recompute::Unspecified;
+  for (const Row& row : rows)
+    if (prefix.substr(at + 11).starts_with(row.text)) return row.value;
+  return Recompute::Unspecified;
+}
+
+/// "File: F:LINE in FUNC, code: CODE" or "No stacktrace found for following nodes", with text before; null otherwise.
+std::shared_ptr<const Origin> parse_origin(std::string_view comment) {
+  Origin origin;
+  std::size_t file = comment.find("File: ");
+  if (file == std::string_view::npos) {
+    std::size_t none = comment.find("No stacktrace found");
+    if (none == std::string_view::npos) return nullptr;
+    origin.prefix = trim(comment.substr(0, none));
+    return std::make_shared<const Origin>(std::move(origin));
+  }
+  origin.prefix = trim(comment.substr(0, file));
+  std::string_view rest = comment.substr(file + 6), place = rest;
+  if (std::size_t code = rest.find(", code: "); code != std::string_view::npos) {
+    origin.code = trim(rest.substr(code + 8));
+    place = rest.substr(0, code);
+  } else if (place.ends_with(", code:")) {
+    place.remove_suffix(7);
+  }
+  if (std::size_t in = place.rfind(" in "); in != std::string_view::npos) {
+    origin.function = trim(place.substr(in + 4));
+    place = place.substr(0, in);
+  }
+  std::size_t colon = place.rfind(':');
+  if (colon != std::string_view::npos &&
+      std::from_chars(place.data() + colon + 1, place.data() + place.size(), origin.line).ec == std::errc())
+    place = place.substr(0, colon);
+  origin.file = trim(place);
+  return std::make_shared<const Origin>(std::move(origin));
+}
+
+class ModuleReader {
+ public:
+  ModuleReader(std::string_view text, Lexer& lexer, std::shared_ptr<ShapeEnv> shapes)
+      : text_(text), lexer_(lexer), shapes_(std::move(shapes)) {}
+
+  /// Reads the class whose line is `header`; `at` moves behind its last line.
+  Result<std::unique_ptr<Graph>> read(const Line& header, std::size_t& at, int depth) {
+    auto graph = std::make_unique<Graph>(std::string(class_name(header)));
+    if (shapes_) graph->shapes = shapes_;
+    ExpressionReader reader(lexer_, *graph);
+    graph_ = graph.get();
+    reader_ = &reader;
+    if (depth > max_module_depth) return reader.error_at(header.begin, "modules nested too deeply");
+    at = header.end;
+    bool has_forward = false;
+    Line line;
+    while (read_line(text_, at, line)) {
+      bool blank = line.content.empty() || line.content.front() == '#';
+      if (!blank && line.indent <= header.indent) break;
+      if (!has_forward && line.content.starts_with("def forward(")) {
+        has_forward = true;
+        TRY_DO(forward(line, at));
+      } else if (std::string_view name = class_name(line); has_forward && !name.empty()) {
+        ModuleReader inner(text_, lexer_, graph->shapes);
+        TRY(auto child, inner.read(line, at, depth + 1));
+        graph->children.emplace_back(std::string(name), std::move(child));
+      } else {
+        at = line.end;
+      }
+    }
+    if (!has_forward)
+      return reader.error_at(header.begin, fmt::format("class {} has no forward method", graph->name.substr(0, 60)));
+    return graph;
+  }
+
+ private:
+  struct Parameter {
+    std::string_view name;
+    Meta meta;
+    std::string note;
+    Arg default_value;
+    bool has_default = false;
+    Node* node = nullptr;
+  };
+
+  Status forward(const Line& def, std::size_t& at) {
+    TRY_DO(signature(def));
+    // Joint graphs and exported modules with pytrees take their placeholders from the flatten statement instead.
+    Line line;
+    bool returned = false;
+    at = next_line();
+    while (!returned && read_line(text_, at, line)) {
+      if (line.content.empty()) {
+        at = line.end;
+        continue;
+      }
+      if (line.content.front() == '#') {
+        comment(line.content.substr(1));
+        at = line.end;
+        continue;
+      }
+      if (line.indent <= def.indent) break;
+      if (!placeholders_made_ && !is_declaration(line.content)) {
+        TRY_DO(make_placeholders(line.content));
+      }
+      lexer_.seek(line.begin + line.indent);
+      TRY_DO(logical_line(returned));
+      at = next_line();
+    }
+    if (!returned) return reader_->error_at(at, "'return' expected, found the end of the method");
+    return {};
+  }
+
+  /// In joint graphs: primals_1: "f32[2]" without '=' behind it.
+  static bool is_declaration(std::string_view content) {
+    std::size_t colon = content.find(": \"");
+    if (colon == std::string_view::npos || content.substr(0, colon).find_first_of(" =(.[") != std::string_view::npos)
+      return false;
+    std::size_t close = content.find('"', colon + 3);
+    if (close == std::string_view::npos) return false;
+    std::string_view rest = trim(content.substr(close + 1));
+    return rest.empty() || rest.front() == ';' || rest.front() == '#';
+  }
+
+  void comment(std::string_view text) {
+    text = trim(text);
+    if (auto origin = parse_origin(text)) {
+      reader_->recompute = recompute_tag(origin->prefix);
+      reader_->origin = std::move(origin);
+    }
+  }
+
+  Status signature(const Line& def) {
+    lexer_.seek(def.begin + def.indent);
+    lexer_.next();
+    lexer_.next();
+    if (!lexer_.eat("(")) return reader_->expected("'('");
+    while (!lexer_.eat(")")) {
+      if (lexer_.peek().is("*") || lexer_.peek().is("**")) lexer_.next();
+      if (lexer_.peek().kind != TokenKind::Name) return reader_->expected("a parameter name");
+      lexer_.take_comment();
+      Parameter p;
+      p.name = lexer_.next().text;
+      if (lexer_.eat(":")) {
+        TRY(p.meta, annotation());
+      }
+      if (lexer_.eat("=")) {
+        TRY(p.default_value, reader_->argument());
+        p.has_default = true;
+      }
+      bool comma = lexer_.eat(",");
+      p.note = lexer_.take_comment();
+      if (!comma && !lexer_.peek().is(")")) return reader_->expected("',' or ')'");
+      if (p.name != "self" || !parameters_.empty()) parameters_.push_back(std::move(p));
+    }
+    if (lexer_.eat("->")) {
+      TRY(Meta ignored, annotation());
+    }
+    if (!lexer_.eat(":")) return reader_->expected("':'");
+    if (lexer_.peek().kind != TokenKind::Newline) return reader_->expected("the end of the line");
+    return {};
+  }
+
+  /// Where the next line starts; the look-ahead token must stay the newline, so that indentation and comments are seen.
+  std::size_t next_line() const { return std::min(lexer_.position() + 1, text_.size()); }
+
+  /// A quoted FX annotation; a Python type (torch.Tensor, list[int]) says nothing we keep.
+  Result<Meta> annotation() {
+    if (lexer_.peek().kind == TokenKind::String) {
+      Token token = lexer_.next();
+      auto meta = parse_annotation(token.text.substr(1, token.text.size() - 2));
+      if (!meta) return reader_->error_at(token.at, meta.error().message);
+      note_symbols(*meta);
+      return meta;
+    }
+    int depth = 0;
+    bool any = false;
+    for (;; any = true) {
+      const Token& t = lexer_.peek();
+      bool ends = t.kind == TokenKind::Newline || t.kind == TokenKind::End || t.kind == TokenKind::Bad ||
+                  (depth == 0 && (t.is(",") || t.is(")") || t.is("=") || t.is(":") || t.is(";")));
+      if (ends) break;
+      if (t.is("[") || t.is("(")) ++depth;
+      if (t.is("]") || t.is(")")) --depth;
+      lexer_.next();
+    }
+    if (!any) return reader_->expected("a type annotation");
+    return Meta();
+  }
+
+  /// Sizes that dynamo made symbolic are at least 2; unbacked symbols are known to be nothing but integers.
+  void note_symbols(const Meta& meta) {
+    const TensorMeta* tensor = meta.tensor();
+    if (!tensor) return;
+    for (SymExpr size : tensor->sizes) {
+      if (size.kind() != SymKind::Symbol || !known_symbols_.insert(size.name()).second) continue;
+      if (graph_->shapes->ranges().contains(size.name())) continue;
+      graph_->shapes->set_range(size.name(), {size.name().starts_with("s") ? 2 : 0, INT64_MAX});
+    }
+  }
+
+  Status make_placeholders(std::string_view first_statement) {
+    placeholders_made_ = true;
+    bool flattened = first_statement.find("fx_pytree.tree_flatten_spec(") != std::string_view::npos;
+    if (!flattened) {
+      for (Parameter& p : parameters_) add_placeholder(p);
+      return {};
+    }
+    bool joint = parameters_.size() == 2 && parameters_[0].name == "primals" && parameters_[1].name == "tangents";
+    graph_->form = joint ? GraphForm::Joint : GraphForm::Flat;
+    return {};
+  }
+
+  void add_placeholder(Parameter& p) {
+    p.node = graph_->placeholder(p.name, std::move(p.meta));
+    p.node->target = p.name;
+    p.node->note = std::move(p.note);
+    if (p.has_default) p.node->set_args({std::move(p.default_value)}, {});
+    reader_->names[p.name] = p.node;
+  }
+
+  /// Statements separated by ';' up to the end of the line.
+  Status logical_line(bool& returned) {
+    for (;;) {
+      TRY_DO(statement(returned));
+      if (lexer_.eat(";")) {
+        if (lexer_.peek().kind == TokenKind::Newline) break;
+        continue;
+      }
+      break;
+    }
+    flush_in_place();
+    TokenKind kind = lexer_.peek().kind;
+    if (kind != TokenKind::Newline && kind != TokenKind::End) return reader_->expected("';' or the end of the line");
+    if (!last_declared_.empty()) {
+      std::string_view note = lexer_.take_comment();
+      if (auto it = declared_.find(last_declared_); it != declared_.end()) it->second.note = note;
+      last_declared_ = {};
+    }
+    return {};
+  }
+
+  Status statement(bool& returned) {
+    const Token& t = lexer_.peek();
+    if (t.is_name("return")) {
+      returned = true;
+      return return_statement();
+    }
+    if (t.is_name("pass")) {
+      lexer_.next();
+      return {};
+    }
+    if (t.kind != TokenKind::Name) return reader_->expected("a statement");
+    char after = lexer_.after_peek();
+    if (after == ':' || after == '=' || after == ',') return assignment();
+    TRY(Expression target, reader_->expression());
+    if (const Op* op = fx::in_place_operator(lexer_.peek().text)) {
+      lexer_.next();
+      TRY(Arg value, reader_->argument());
+      if (target.op || !target.value.node())
+        return reader_->error_at(t.at, "the left side of an in-place operator must be a node");
+      pending_.op = op;
+      pending_base_ = target.value.node();
+      pending_.args = {target.value, std::move(value)};
+      return {};
+    }
+    if (lexer_.eat("=")) {
+      if (target.op != Op::getitem()) return reader_->expected("a name or a subscript left of '='");
+      TRY(Arg value, reader_->argument());
+      pending_.op = Op::get(OpKind::Function, "_operator.setitem");
+      pending_base_ = target.args[0].node();
+      pending_.args = {target.args[0], target.args[1], std::move(value)};
+      return {};
+    }
+    // A call for its effect alone.
+    if (!target.op) return reader_->expected("'='");
+    reader_->materialise(std::move(target), {});
+    return {};
+  }
+
+  /// An in-place statement that no "name = base" follows.
+  void flush_in_place() {
+    if (!pending_.op) return;
+    reader_->materialise(std::move(pending_), {});
+    pending_ = Expression();
+  }
+
+  Status assignment() {
+    std::size_t at = lexer_.position();
+    std::string_view name = lexer_.next().text;
+    Meta meta;
+    if (lexer_.eat(":")) {
+      TRY(meta, annotation());
+      if (!lexer_.peek().is("=")) {
+        declared_[name].meta = std::move(meta);
+        last_declared_ = name;
+        return {};
+      }
+    }
+    if (lexer_.peek().is(",")) return flatten(name);
+    if (!lexer_.eat("=")) return reader_->expected("'='");
+    // "a = b = None" frees names.
+    while (lexer_.peek().kind == TokenKind::Name && lexer_.after_peek() == '=') {
+      lexer_.next();
+      lexer_.next();
+    }
+    if (lexer_.peek().is_name("None")) {
+      lexer_.next();
+      return {};
+    }
+    TRY(Expression value, reader_->expression());
+    if (value.op) {
+      define(name, reader_->materialise(std::move(value), name), std::move(meta));
+      return {};
+    }
+    Node* node = value.value.node();
+    if (!node) return reader_->error_at(at, fmt::format("a call expected right of '{} ='", name.substr(0, 60)));
+    if (pending_.op && node == pending_base_) {
+      define(name, reader_->materialise(std::move(pending_), name), std::move(meta));
+      pending_ = Expression();
+      return {};
+    }
+    if (node->is_placeholder() && node->users().empty() && node->name() == node->target) {
+      graph_->rename(node, name);
+    }
+    reader_->names[name] = node;
+    return {};
+  }
+
+  void define(std::string_view name, Node* node, Meta meta) {
+    node->meta = std::move(meta);
+    reader_->names[name] = node;
+  }
+
+  /// a, b, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+  Status flatten(std::string_view first) {
+    std::vector<std::string_view> names = {first};
+    std::size_t at = lexer_.position();
+    while (lexer_.eat(",")) {
+      if (lexer_.peek().kind != TokenKind::Name) break;
+      names.push_back(lexer_.next().text);
+    }
+    if (!lexer_.eat("=")) return reader_->expected("'='");
+    std::size_t call = lexer_.position();
+    std::size_t end = std::min(text_.find('\n', call), text_.size());
+    if (!text_.substr(call).starts_with("fx_pytree.tree_flatten_spec(") || graph_->size() > 0)
+      return reader_->error_at(at, "only fx_pytree.tree_flatten_spec, at the start, assigns to several names");
+    lexer_.seek(end);
+    std::unordered_map<std::string_view, Parameter*> given;
+    for (Parameter& p : parameters_) given.emplace(p.name, &p);
+    for (std::string_view name : names) {
+      Parameter p;
+      if (auto it = given.find(name); it != given.end()) p = *it->second;
+      p.name = name;
+      if (auto it = declared_.find(name); it != declared_.end()) {
+        p.meta = it->second.meta;
+        p.note = it->second.note;
+      }
+      add_placeholder(p);
+    }
+    return {};
+  }
+
+  Status return_statement() {
+    lexer_.next();
+    std::vector<std::string> notes;
+    Arg value;
+    TokenKind kind = lexer_.peek().kind;
+    if (kind == TokenKind::Newline || kind == TokenKind::End) {
+      graph_->set_output(Arg());
+      return {};
+    }
+    bool tree = lexer_.peek().is_name("pytree");
+    if (tree) {
+      for (std::string_view part : {"pytree", ".", "tree_unflatten", "("})
+        if (lexer_.next().text != part) return reader_->expected("pytree.tree_unflatten(");
+    }
+    if (lexer_.peek().is("[")) {
+      lexer_.next();
+      TRY(std::vector<Arg> list, reader_->items("]", &notes));
+      value = Arg::list(std::move(list));
+    } else if (lexer_.peek().is("(")) {
+      TRY(value, tuple(notes));
+    } else {
+      TRY(value, reader_->argument());
+    }
+    if (tree) {
+      if (!lexer_.eat(",")) return reader_->expected("','");
+      TRY(Expression spec, reader_->expression());
+      if (spec.op != Op::get_attr() || !lexer_.eat(")")) return reader_->expected("self._out_spec)");
+    }
+    Node* output = graph_->set_output(std::move(value));
+    bool any = false;
+    for (const std::string& note : notes) any = any || !note.empty();
+    for (std::size_t i = 0; any && i < notes.size(); ++i) output->note += (i ? "\n" : "") + notes[i];
+    return {};
+  }
+
+  /// A tuple, or an expression in brackets.
+  Result<Arg> tuple(std::vector<std::string>& notes) {
+    lexer_.next();
+    bool comma = false;
+    TRY(std::vector<Arg> list, reader_->items(")", &notes, &comma));
+    if (list.size() == 1 && !comma) return list[0];
+    return Arg::tuple(std::move(list));
+  }
+
+  std::string_view text_;
+  Lexer& lexer_;
+  std::shared_ptr<ShapeEnv> shapes_;
+  Graph* graph_ = nullptr;
+  ExpressionReader* reader_ = nullptr;
+  std::vector<Parameter> parameters_;
+  bool placeholders_made_ = false;
+  std::unordered_map<std::string_view, Parameter> declared_;
+  std::string_view last_declared_;
+  std::unordered_set<std::string> known_symbols_;
+  Expression pending_;  ///< an in-place statement that waits for its name
+  Node* pending_base_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<FxSection> find_fx_modules(std::string_view text) {
+  std::vector<FxSection> out;
+  Line line;
+  int number = 1;
+  bool open = false;
+  std::size_t class_indent = 0;
+  for (std::size_t at = 0; read_line(text, at, line); at = line.end, ++number) {
+    if (line.content.empty()) continue;
+    if (open && line.indent <= class_indent && line.content.front() != '#') {
+      out.back().end = line.begin;
+      open = false;
+    }
+    if (std::string_view name = class_name(line); !open && !name.empty()) {
+      out.push_back({line.begin, text.size(), number, name});
+      open = true;
+      class_indent = line.indent;
+    }
+  }
+  std::erase_if(out, [&](const FxSection& s) {
+    return text.substr(s.begin, s.end - s.begin).find("def forward(") == std::string_view::npos;
+  });
+  return out;
+}
+
+Result<std::unique_ptr<Graph>> parse_fx_text(std::string_view text, std::string_view file, int first_line) {
+  auto place = [&](Diagnostic error) {
+    error.where.file = file;
+    if (error.where.line > 0) error.where.line += first_line - 1;
+    return error;
+  };
+  std::vector<FxSection> modules = find_fx_modules(text);
+  if (modules.empty())
+    return place(input_error("load.fx_text", "no 'class NAME(torch.nn.Module)' with a forward method in it"));
+  Lexer lexer(text);
+  Line header;
+  read_line(text, modules[0].begin, header);
+  std::size_t at = 0;
+  ModuleReader reader(text, lexer, nullptr);
+  auto graph = reader.read(header, at, 0);
+  if (!graph) return place(std::move(graph).error());
+  return graph;
+}
+
+}  // namespace partita
