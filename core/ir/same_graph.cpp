@@ -7,9 +7,12 @@
 namespace partita {
 namespace {
 
+/// The module path is not written in the text.
 bool same_origin(const Node& a, const Node& b) {
   if (!a.origin || !b.origin) return !a.origin && !b.origin;
-  return *a.origin == *b.origin;
+  Origin x = *a.origin;
+  x.modules = b.origin->modules;
+  return x == *b.origin;
 }
 
 /// What of two nodes differs; empty when nothing does. Arguments are compared as printed: nodes by name.

@@ -60,16 +60,19 @@ class Artefact {
   /// As it stands on disk (log payloads without their tabs); for an archive the graph's FX text.
   Result<std::string> text() const;
 
-  /// Text [begin, begin + size) of a file; each line of it starts with a tab when `tabbed`.
-  static Artefact of_text(std::shared_ptr<const FileBytes> bytes, std::size_t begin, std::size_t size, bool tabbed);
-  /// Text that was made while loading.
-  static Artefact of_string(std::string text);
+  /// Pieces of a file, one behind the other; of tabbed ones the first tab of each line is left out.
+  struct Piece {
+    std::size_t begin = 0, size = 0;
+    bool tabbed = false;
+  };
+  static Artefact of_text(std::shared_ptr<const FileBytes> bytes, std::vector<Piece> pieces);
+  static Artefact of_text(std::shared_ptr<const FileBytes> bytes);  ///< the whole file
+  static Artefact of_string(std::string text);                      ///< text that was made while loading
   static Artefact of_graph(std::shared_ptr<const Graph> graph);
 
  private:
   std::shared_ptr<const FileBytes> bytes_;
-  std::size_t begin_ = 0, size_ = 0;
-  bool tabbed_ = false;
+  std::vector<Piece> pieces_;
   std::shared_ptr<const std::string> string_;
   std::shared_ptr<const Graph> graph_;
 };

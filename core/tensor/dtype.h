@@ -34,7 +34,7 @@ Half to_half(float v);          ///< round to nearest even, overflow to infinity
   V(Float32, "f32", "float32", float, 4, 7, "F32")                            \
   V(Float64, "f64", "float64", double, 8, 8, "F64")                           \
   V(Complex32, "c32", "complex32", std::uint32_t, 4, 9, "")                   \
-  V(Complex64, "c64", "complex64", std::complex<float>, 8, 10, "")            \
+  V(Complex64, "c64", "complex64", std::complex<float>, 8, 10, "C64")            \
   V(Complex128, "c128", "complex128", std::complex<double>, 16, 11, "")
 
 enum class DType : std::uint8_t {

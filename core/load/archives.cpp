@@ -1,0 +1,166 @@
+// Zip archives, pickles and safetensors as artefacts.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "core/load/pickle.h"
+#include "core/load/pt2_graph.h"
+#include "core/load/pt2_signature.h"
+#include "core/load/safetensors.h"
+#include "core/load/sources.h"
+
+namespace partita {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t schema_major = 8;
+
+void add(Artefact a, const std::string& prefix, const std::string& id, const std::string& path, Loading& loading) {
+  a.id = unique_id(loading.out, join_id(prefix, id));
+  a.where.file = path;
+  a.group = fs::path(path).parent_path().string();
+  if (a.title.empty()) a.title = fs::path(path).filename().string();
+  loading.out.artefacts.push_back(std::move(a));
+}
+
+Status read_ranges(pt2::Json model, ShapeEnv& shapes) {
+  auto ranges = pt2::field(model, "range_constraints");
+  if (!ranges) return {};
+  TRY(auto object, pt2::object_of(*ranges, "range_constraints"));
+  for (auto entry : object) {
+    SymRange range;
+    std::int64_t value;
+    if (auto low = pt2::field(entry.value, "min_val"); low && low->get(value) == simdjson::SUCCESS) range.low = value;
+    if (auto high = pt2::field(entry.value, "max_val"); high && high->get(value) == simdjson::SUCCESS)
+      range.high = value;
+    shapes.set_range(std::string(entry.key), range);
+  }
+  return {};
+}
+
+/// One model of an archive: models/NAME.json with its tensors and sample inputs.
+Status load_model(const ZipArchive& zip, const std::string& root, const std::string& name, const std::string& path,
+                  const std::string& prefix, Loading& loading) {
+  TRY(std::string text, zip.read(root + "models/" + name + ".json"));
+  simdjson::dom::parser parser;
+  pt2::Json model;
+  if (parser.parse(text).get(model) != simdjson::SUCCESS)
+    return pt2::bad(fmt::format("models/{}.json is no JSON", name));
+  TRY(pt2::Json version, pt2::need(model, "schema_version"));
+  TRY(pt2::Json major_json, pt2::need(version, "major"));
+  TRY(std::int64_t major, pt2::integer_of(major_json, "schema_version"));
+  if (major != schema_major)
+    return unsupported(
+        "load.pt2.version",
+        fmt::format("schema version {} of torch.export; save the program with a PyTorch that writes version {}", major,
+                    schema_major));
+  TRY(pt2::Json module, pt2::need(model, "graph_module"));
+  TRY(pt2::Json graph_json, pt2::need(module, "graph"));
+  TRY(pt2::Json signature, pt2::need(module, "signature"));
+
+  auto program = std::make_shared<Program>();
+  TRY_DO(pt2::read_signature(signature, *program));
+  auto shapes = std::make_shared<ShapeEnv>();
+  TRY_DO(read_ranges(model, *shapes));
+  std::vector<std::string> names;
+  for (const ProgramInput& input : program->inputs) names.push_back(input.name);
+  TRY(std::unique_ptr<Graph> graph, pt2::read_graph(graph_json, "GraphModule", shapes, names));
+
+  std::vector<Diagnostic> warnings;
+  TRY_DO(pt2::read_tensors(zip, root + "data/weights/", name + "_weights_config.json", *program, warnings));
+  TRY_DO(pt2::read_tensors(zip, root + "data/constants/", name + "_constants_config.json", *program, warnings));
+  std::string samples = root + "data/sample_inputs/" + name + ".pt";
+  if (zip.has(samples)) {
+    TRY(std::string bytes, zip.read(samples));
+    auto owner = std::make_shared<const std::string>(std::move(bytes));
+    TRY(Pickle pickle, read_torch_save(*owner, owner));
+    TRY(program->sample_inputs, pytree_leaves(*pickle.root));
+  }
+  for (Diagnostic& w : warnings) {
+    w.where.file = path;
+    w.severity = Severity::Warning;
+    loading.out.warnings.push_back(std::move(w));
+  }
+  bool core = false;
+  if (auto verifiers = pt2::field(model, "verifiers")) {
+    TRY(auto list, pt2::array_of(*verifiers, "verifiers"));
+    for (pt2::Json item : list)
+      if (std::string_view dialect; item.get(dialect) == simdjson::SUCCESS && dialect == "ATEN") core = true;
+  }
+  Artefact a = Artefact::of_graph(std::shared_ptr<const Graph>(std::move(graph)));
+  a.kind = core ? ArtefactKind::Core : ArtefactKind::Exported;
+  a.program = std::move(program);
+  a.title =
+      fmt::format("{} of {}", core ? "core ATen program" : "exported program", fs::path(path).filename().string());
+  std::string id = name == "model" ? "" : name;
+  if (id.empty() && prefix.empty()) id = kind_name(a.kind);
+  add(std::move(a), prefix, id, path, loading);
+  return {};
+}
+
+Status load_archive_bytes(const std::shared_ptr<const FileBytes>& bytes, const std::string& prefix, Loading& loading) {
+  const std::string& path = bytes->path();
+  TRY(ZipArchive zip, ZipArchive::open(bytes->text(), bytes));
+  std::string root = zip.root();
+  if (!root.empty()) root += "/";
+  if (zip.has(root + "data.pkl")) {
+    TRY(Pickle pickle, read_torch_save(bytes->text(), bytes));
+    add(Artefact::of_string(describe(pickle)), prefix, prefix.empty() ? fs::path(path).stem().string() : "", path,
+        loading);
+    return {};
+  }
+  if (zip.has("serialized_exported_program.json"))
+    return unsupported("load.pt2.version",
+                       "a torch.export archive of before PyTorch 2.7; save the program with a newer PyTorch");
+  std::vector<std::string> models;
+  std::string folder = root + "models/";
+  for (const std::string& name : zip.names())
+    if (name.starts_with(folder) && name.ends_with(".json"))
+      models.push_back(name.substr(folder.size(), name.size() - folder.size() - 5));
+  if (models.empty()) return pt2::bad("no models/NAME.json in it, and no data.pkl");
+  if (zip.has(root + "archive_format")) {
+    TRY(std::string format, zip.read(root + "archive_format"));
+    if (format != "pt2")
+      return unsupported("load.pt2.version", fmt::format("archive format '{}'", format.substr(0, 40)));
+  }
+  if (zip.has(root + "byteorder")) {
+    TRY(std::string order, zip.read(root + "byteorder"));
+    if (order != "little") return unsupported("load.pt2.version", "an archive of a big-endian machine");
+  }
+  for (const std::string& name : models) TRY_DO(load_model(zip, root, name, path, prefix, loading));
+  return {};
+}
+
+Status placed(Status status, const std::string& path) {
+  if (status) return status;
+  Diagnostic error = std::move(status).error();
+  if (error.where.file.empty()) error.where.file = path;
+  return error;
+}
+
+}  // namespace
+
+Status load_archive(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading) {
+  return placed(load_archive_bytes(bytes, prefix, loading), bytes->path());
+}
+
+Status load_pickle(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading) {
+  auto pickle = read_pickle(bytes->text());
+  if (!pickle) return placed(pickle.error(), bytes->path());
+  std::string id = prefix.empty() ? fs::path(bytes->path()).stem().string() : "";
+  add(Artefact::of_string(describe(*pickle)), prefix, id, bytes->path(), loading);
+  return {};
+}
+
+Status load_tensors(const std::string& path, const std::string& prefix, Loading& loading) {
+  TRY(TensorFile file, read_safetensors(path));
+  std::string text;
+  for (const auto& [name, t] : file.tensors)
+    text += fmt::format("{}: {}[{}]\n", name, short_name(t.dtype), fmt::join(t.sizes, ", "));
+  add(Artefact::of_string(std::move(text)), prefix, prefix.empty() ? fs::path(path).stem().string() : "", path,
+      loading);
+  return {};
+}
+
+}  // namespace partita

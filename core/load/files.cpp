@@ -1,0 +1,166 @@
+// Files and folders: what a path is, and which reader it goes to.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "core/load/fx_text.h"
+#include "core/load/sources.h"
+
+namespace partita {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int max_folder_depth = 12;
+constexpr std::size_t max_files = 20'000;
+
+/// Text has no NUL and hardly any control characters at its start.
+bool is_text(std::string_view bytes) {
+  std::string_view head = bytes.substr(0, 4096);
+  std::size_t odd = 0;
+  for (unsigned char c : head) {
+    if (c == 0) return false;
+    if (c < 0x20 && c != '\n' && c != '\t' && c != '\r' && c != 0x1b) ++odd;
+  }
+  return odd * 100 <= head.size();
+}
+
+bool is_safetensors(std::string_view bytes, std::string_view path) {
+  return path.ends_with(".safetensors") ||
+         (bytes.size() > 9 && bytes[8] == '{' && bytes[6] == '\0' && bytes[7] == '\0');
+}
+
+bool is_pickle(std::string_view bytes) {
+  return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+}
+
+Status scan(const fs::path& folder, int depth, std::vector<fs::path>& files, Loading& loading) {
+  if (depth > max_folder_depth) {
+    loading.out.warnings.push_back(
+        input_error("load.folder", "folders nested too deeply are left out", {.file = folder.string()}));
+    return {};
+  }
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) entries.push_back(*it);
+  if (error) return input_error("file.read", "cannot read the folder: " + error.message(), {.file = folder.string()});
+  std::sort(entries.begin(), entries.end(), [](auto& a, auto& b) { return a.path() < b.path(); });
+  for (const fs::directory_entry& entry : entries) {
+    std::string name = entry.path().filename().string();
+    if (name.starts_with(".") || name == "__pycache__" || entry.is_symlink(error)) continue;
+    if (entry.is_directory(error)) {
+      if (Status inner = scan(entry.path(), depth + 1, files, loading); !inner)
+        loading.out.warnings.push_back(inner.error());
+    } else if (entry.is_regular_file(error)) {
+      if (files.size() >= max_files)
+        return input_error("load.folder", fmt::format("more than {} files; open a folder further down", max_files),
+                           {.file = folder.string()});
+      files.push_back(entry.path());
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+ArtefactKind kind_of_name(std::string_view name) {
+  struct Row {
+    std::string_view word;
+    ArtefactKind kind;
+  };
+  // The first word that occurs wins: "before_joint_graph" of inductor is a joint graph, "aot_forward" a forward.
+  static constexpr Row rows[] = {{"pre_grad", ArtefactKind::PreGrad},     {"post_grad", ArtefactKind::PostGrad},
+                                 {"transformed", ArtefactKind::PostGrad}, {"joint", ArtefactKind::Joint},
+                                 {"forward", ArtefactKind::Forward},      {"backward", ArtefactKind::Backward},
+                                 {"inference", ArtefactKind::Inference},  {"dynamo", ArtefactKind::Dynamo},
+                                 {"exported", ArtefactKind::Exported},    {"core", ArtefactKind::Core}};
+  for (const Row& row : rows)
+    if (name.find(row.word) != std::string_view::npos) return row.kind;
+  return ArtefactKind::Graph;
+}
+
+std::string join_id(const std::string& prefix, const std::string& id) {
+  if (prefix.empty() || id.empty()) return prefix + id;
+  return prefix + "/" + id;
+}
+
+std::string unique_id(const Loaded& loaded, const std::string& id) {
+  std::string candidate = id;
+  for (int n = 1; loaded.find(candidate); ++n) candidate = fmt::format("{}_{}", id, n);
+  return candidate;
+}
+
+Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading) {
+  std::vector<FxSection> modules = find_fx_modules(bytes->text());
+  fs::path path(bytes->path());
+  std::string stem = path.stem().string(), folder = path.parent_path().filename().string();
+  for (const FxSection& section : modules) {
+    Artefact a = Artefact::of_text(bytes, {{section.begin, section.end - section.begin, false}});
+    a.kind = kind_of_name(stem);
+    // module.py and fx_graph_readable.py say what they are by their folder.
+    if (a.kind == ArtefactKind::Graph) a.kind = kind_of_name(folder);
+    if (section.name == "inner_f" && a.kind == ArtefactKind::Graph) a.kind = ArtefactKind::Joint;
+    a.where.line = section.line;
+    std::string id = modules.size() == 1 ? "" : std::string(section.name);
+    a.id = unique_id(loading.out, join_id(prefix, id.empty() && prefix.empty() ? stem : id));
+    a.group = path.parent_path().string();
+    a.title = fmt::format("{} ({})", stem, section.name);
+    loading.out.artefacts.push_back(std::move(a));
+  }
+  return {};
+}
+
+Status load_file(const std::string& path, const std::string& prefix, bool alone, Loading& loading) {
+  TRY(auto bytes, FileBytes::open(path));
+  std::string_view text = bytes->text();
+  auto refuse = [&](std::string what) { return input_error("load.unknown", std::move(what), {.file = path}); };
+  if (text.empty()) {
+    if (alone) return refuse("is empty; give FX text, a .pt2 archive or a TORCH_TRACE log");
+    return {};
+  }
+  if (text.starts_with("PK\x03\x04") || path.ends_with(".pt2")) return load_archive(std::move(bytes), prefix, loading);
+  if (is_safetensors(text, path)) return load_tensors(path, prefix, loading);
+  if (is_pickle(text) || path.ends_with(".input")) return load_pickle(std::move(bytes), prefix, loading);
+  if (!is_text(text)) {
+    if (alone)
+      return refuse("is binary and of no kind that Partita reads; give FX text, a .pt2 archive or a TORCH_TRACE log");
+    return {};
+  }
+  if (is_trace_log(text)) return load_trace_log(std::move(bytes), prefix, loading);
+  if (is_text_log(text)) return load_text_log(std::move(bytes), prefix, loading);
+  if (!find_fx_modules(text).empty()) return load_fx_text_file(std::move(bytes), prefix, loading);
+  if (alone)
+    return refuse(
+        "holds no graph: no 'class NAME(torch.nn.Module)' with a forward method; give FX text, a .pt2 archive or a "
+        "TORCH_TRACE log");
+  if (fs::path(path).filename() == "__init__.py") return {};
+  Artefact a = Artefact::of_text(bytes);
+  a.title = fs::path(path).filename().string();
+  a.group = fs::path(path).parent_path().string();
+  a.id = unique_id(loading.out, prefix);
+  loading.out.artefacts.push_back(std::move(a));
+  return {};
+}
+
+Status load_folder(const std::string& path, Loading& loading) {
+  std::vector<fs::path> files;
+  TRY_DO(scan(path, 0, files, loading));
+  std::size_t done = 0;
+  for (const fs::path& file : files) {
+    if (loading.progress.cancelled()) return input_error("cancelled", "stopped", {.file = path});
+    loading.progress.at(static_cast<double>(done++) / static_cast<double>(files.size()), file.filename().string());
+    std::string prefix = file.lexically_relative(path).replace_extension().generic_string();
+    if (Status s = load_file(file.string(), prefix, false, loading); !s)
+      loading.out.warnings.push_back(std::move(s).error());
+  }
+  return {};
+}
+
+Status load_path(const std::string& path, Loading& loading) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return load_folder(path, loading);
+  return load_file(path, "", true, loading);
+}
+
+}  // namespace partita

@@ -1,0 +1,572 @@
+#include "core/load/pickle.h"
+
+#include <cstring>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace partita {
+namespace {
+
+constexpr std::size_t max_objects = 4'000'000;
+constexpr std::size_t max_copied = 20'000'000;  ///< list entries copied by calls: a few bytes can ask for a million
+constexpr std::size_t max_rank = 64;
+
+Diagnostic bad(std::string message) {
+  return input_error("load.pickle", "not a readable pickle: " + message);
+}
+
+/// What a global does when it is called (REDUCE) or stands for when it is not.
+enum class Callable : unsigned char {
+  None,
+  Dict,
+  Size,
+  RebuildTensor,
+  RebuildParameter,
+  Device,
+  Complex,
+  Set,
+  DType,
+  MemoryFormat,
+  Layout
+};
+
+struct GlobalRow {
+  std::string_view name;
+  Callable call;
+};
+/// The whole list of admitted globals besides torch dtypes and storage types. Everything else is refused by name.
+constexpr GlobalRow globals[] = {
+    {"collections.OrderedDict", Callable::Dict},
+    {"torch.Size", Callable::Size},
+    {"torch.device", Callable::Device},
+    {"torch.Tensor", Callable::None},
+    {"torch.SymInt", Callable::None},
+    {"torch.nn.parameter.Parameter", Callable::None},
+    {"torch.nn.parameter.Buffer", Callable::None},
+    {"torch._subclasses.fake_tensor.FakeTensor", Callable::None},
+    {"torch._utils._rebuild_tensor_v2", Callable::RebuildTensor},
+    {"torch._utils._rebuild_parameter", Callable::RebuildParameter},
+    {"torch.serialization._get_layout", Callable::Layout},
+    {"torch._prims_common._get_layout", Callable::Layout},
+    {"builtins.complex", Callable::Complex},
+    {"builtins.set", Callable::Set},
+    {"builtins.frozenset", Callable::Set},
+    {"builtins.int", Callable::None},
+    {"builtins.float", Callable::None},
+    {"builtins.bool", Callable::None},
+    {"builtins.str", Callable::None},
+    {"builtins.NoneType", Callable::None},
+};
+
+struct StorageRow {
+  std::string_view name;
+  DType dtype;
+};
+constexpr StorageRow storage_types[] = {{"torch.FloatStorage", DType::Float32},
+                                        {"torch.DoubleStorage", DType::Float64},
+                                        {"torch.HalfStorage", DType::Float16},
+                                        {"torch.BFloat16Storage", DType::BFloat16},
+                                        {"torch.LongStorage", DType::Int64},
+                                        {"torch.IntStorage", DType::Int32},
+                                        {"torch.ShortStorage", DType::Int16},
+                                        {"torch.CharStorage", DType::Int8},
+                                        {"torch.ByteStorage", DType::UInt8},
+                                        {"torch.BoolStorage", DType::Bool},
+                                        {"torch.ComplexFloatStorage", DType::Complex64},
+                                        {"torch.ComplexDoubleStorage", DType::Complex128},
+                                        {"torch.UInt16Storage", DType::UInt16},
+                                        {"torch.UInt32Storage", DType::UInt32},
+                                        {"torch.UInt64Storage", DType::UInt64},
+                                        {"torch.storage.UntypedStorage", DType::UInt8},
+                                        {"torch.Float8_e4m3fnStorage", DType::Float8E4M3FN},
+                                        {"torch.Float8_e5m2Storage", DType::Float8E5M2}};
+
+const GlobalRow* find_global(std::string_view name) {
+  for (const GlobalRow& row : globals)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+std::optional<DType> storage_dtype(std::string_view name) {
+  for (const StorageRow& row : storage_types)
+    if (row.name == name) return row.dtype;
+  return std::nullopt;
+}
+
+class Machine {
+ public:
+  Machine(std::string_view bytes, const StorageSource& storages) : bytes_(bytes), storages_(storages) {}
+
+  Result<Pickle> run() {
+    for (;;) {
+      if (at_ >= bytes_.size()) return bad("it ends without STOP; is it truncated?");
+      auto op = static_cast<unsigned char>(bytes_[at_++]);
+      if (op == '.') break;
+      TRY_DO(step(op));
+      if (out_.objects.size() > max_objects) return bad("too many objects");
+    }
+    if (stack_.size() != 1 || !stack_[0]) return bad("STOP without exactly one value");
+    out_.root = stack_[0];
+    return std::move(out_);
+  }
+
+ private:
+  using Object = PickleValue*;  ///< null on the stack: a mark
+
+  template <class T>
+  Object make(T value) {
+    out_.objects.push_back(std::make_unique<PickleValue>(PickleValue{std::move(value)}));
+    return out_.objects.back().get();
+  }
+  template <class T>
+  void push(T value) {
+    stack_.push_back(make(std::move(value)));
+  }
+
+  Result<std::string_view> take(std::uint64_t n) {
+    if (n > bytes_.size() - at_) return bad("an item reaches beyond the end; is it truncated?");
+    std::string_view out = bytes_.substr(at_, n);
+    at_ += n;
+    return out;
+  }
+  template <class T>
+  Result<T> little() {
+    TRY(std::string_view raw, take(sizeof(T)));
+    T value;
+    std::memcpy(&value, raw.data(), sizeof(T));
+    return value;
+  }
+  Result<std::string_view> line() {
+    std::size_t end = bytes_.find('\n', at_);
+    if (end == std::string_view::npos) return bad("an unterminated line");
+    std::string_view out = bytes_.substr(at_, end - at_);
+    at_ = end + 1;
+    return out;
+  }
+  Result<Object> pop() {
+    if (stack_.empty() || !stack_.back()) return bad("the stack is empty");
+    Object o = stack_.back();
+    stack_.pop_back();
+    return o;
+  }
+  Result<std::vector<Object>> pop_to_mark() {
+    std::size_t i = stack_.size();
+    while (i > 0 && stack_[i - 1]) --i;
+    if (i == 0) return bad("no mark on the stack");
+    std::vector<Object> out(stack_.begin() + static_cast<std::ptrdiff_t>(i), stack_.end());
+    stack_.resize(i - 1);
+    return out;
+  }
+  Result<Object> top() {
+    if (stack_.empty() || !stack_.back()) return bad("the stack is empty");
+    return stack_.back();
+  }
+
+  Status text(std::uint64_t n) {
+    TRY(std::string_view s, take(n));
+    push(std::string(s));
+    return {};
+  }
+
+  Status tuple(std::size_t n) {
+    PickleList list{PickleList::Tuple, {}};
+    list.items.resize(n);
+    for (std::size_t i = n; i-- > 0;) {
+      TRY(list.items[i], pop());
+    }
+    push(std::move(list));
+    return {};
+  }
+
+  Status append(Object to, std::span<const Object> items) {
+    auto* list = std::get_if<PickleList>(&to->v);
+    if (!list || list->kind == PickleList::Tuple) return bad("items for something that is no list");
+    list->items.insert(list->items.end(), items.begin(), items.end());
+    return {};
+  }
+
+  Status set_items(Object to, std::span<const Object> items) {
+    auto* dict = std::get_if<PickleDict>(&to->v);
+    if (!dict || items.size() % 2 != 0) return bad("entries for something that is no dict");
+    for (std::size_t i = 0; i < items.size(); i += 2) dict->items.emplace_back(items[i], items[i + 1]);
+    return {};
+  }
+
+  Status get(std::uint64_t key) {
+    auto it = memo_.find(key);
+    if (it == memo_.end()) return bad(fmt::format("memo {} is not set", key));
+    stack_.push_back(it->second);
+    return {};
+  }
+  Status put(std::uint64_t key) {
+    TRY(memo_[key], top());
+    return {};
+  }
+
+  Status global(std::string_view module, std::string_view name) {
+    std::string full = fmt::format("{}.{}", module, name);
+    if (module == "torch")
+      if (auto dtype = dtype_from_torch(name)) {
+        push(*dtype);
+        return {};
+      }
+    if (!find_global(full) && !storage_dtype(full))
+      return input_error(
+          "load.pickle.global",
+          fmt::format("pickle asks for {}, which is not on the list of harmless types; refused", full.substr(0, 200)));
+    push(PickleGlobal{std::move(full)});
+    return {};
+  }
+
+  Status big_integer(std::uint64_t n) {
+    TRY(std::string_view raw, take(n));
+    if (n > 9 || (n == 9 && raw[8] != 0)) return bad("an integer beyond 64 bits");
+    std::uint64_t value = n > 0 && (raw[n - 1] & 0x80) ? ~std::uint64_t{0} : 0;
+    std::memcpy(&value, raw.data(), std::min<std::uint64_t>(n, 8));
+    push(static_cast<std::int64_t>(value));
+    return {};
+  }
+
+  Status step(unsigned char op) {
+    switch (op) {
+      case 0x80:
+        return take_only(1);
+      case 0x95:
+        return take_only(8);
+      case '(':
+        stack_.push_back(nullptr);
+        return {};
+      case '0': {
+        if (!stack_.empty() && !stack_.back())
+          stack_.pop_back();
+        else
+          TRY_DO(discard());
+        return {};
+      }
+      case '1': {
+        auto popped = pop_to_mark();
+        return popped ? Status() : Status(popped.error());
+      }
+      case '2': {
+        TRY(Object o, top());
+        stack_.push_back(o);
+        return {};
+      }
+      case 'N':
+        push(std::monostate());
+        return {};
+      case 0x88:
+        push(true);
+        return {};
+      case 0x89:
+        push(false);
+        return {};
+      case 'J': {
+        TRY(auto v, little<std::int32_t>());
+        push(static_cast<std::int64_t>(v));
+        return {};
+      }
+      case 'K': {
+        TRY(auto v, little<std::uint8_t>());
+        push(static_cast<std::int64_t>(v));
+        return {};
+      }
+      case 'M': {
+        TRY(auto v, little<std::uint16_t>());
+        push(static_cast<std::int64_t>(v));
+        return {};
+      }
+      case 0x8a: {
+        TRY(auto n, little<std::uint8_t>());
+        return big_integer(n);
+      }
+      case 'G': {
+        TRY(auto bits, little<std::uint64_t>());
+        bits = __builtin_bswap64(bits);
+        double v;
+        std::memcpy(&v, &bits, 8);
+        push(v);
+        return {};
+      }
+      case 'U':
+      case 'C':
+      case 0x8c: {
+        TRY(auto n, little<std::uint8_t>());
+        return text(n);
+      }
+      case 'T':
+      case 'B':
+      case 'X': {
+        TRY(auto n, little<std::uint32_t>());
+        return text(n);
+      }
+      case 0x8d:
+      case 0x8e: {
+        TRY(auto n, little<std::uint64_t>());
+        return text(n);
+      }
+      case ']':
+        push(PickleList{});
+        return {};
+      case ')':
+        push(PickleList{PickleList::Tuple, {}});
+        return {};
+      case '}':
+        push(PickleDict{});
+        return {};
+      case 0x8f:
+        push(PickleList{PickleList::Set, {}});
+        return {};
+      case 0x85:
+        return tuple(1);
+      case 0x86:
+        return tuple(2);
+      case 0x87:
+        return tuple(3);
+      case 't':
+      case 'l':
+      case 0x91: {
+        TRY(auto items, pop_to_mark());
+        PickleList list{op == 't'   ? PickleList::Tuple
+                        : op == 'l' ? PickleList::List
+                                    : PickleList::Set,
+                        {items.begin(), items.end()}};
+        push(std::move(list));
+        return {};
+      }
+      case 'd': {
+        TRY(auto items, pop_to_mark());
+        Object dict = make(PickleDict{});
+        stack_.push_back(dict);
+        return set_items(dict, items);
+      }
+      case 'a': {
+        TRY(Object item, pop());
+        TRY(Object list, top());
+        return append(list, std::span<const Object>(&item, 1));
+      }
+      case 'e':
+      case 0x90: {
+        TRY(auto items, pop_to_mark());
+        TRY(Object list, top());
+        return append(list, items);
+      }
+      case 's': {
+        TRY(Object value, pop());
+        TRY(Object key, pop());
+        TRY(Object dict, top());
+        Object pair[] = {key, value};
+        return set_items(dict, pair);
+      }
+      case 'u': {
+        TRY(auto items, pop_to_mark());
+        TRY(Object dict, top());
+        return set_items(dict, items);
+      }
+      case 'h': {
+        TRY(auto key, little<std::uint8_t>());
+        return get(key);
+      }
+      case 'j': {
+        TRY(auto key, little<std::uint32_t>());
+        return get(key);
+      }
+      case 'q': {
+        TRY(auto key, little<std::uint8_t>());
+        return put(key);
+      }
+      case 'r': {
+        TRY(auto key, little<std::uint32_t>());
+        return put(key);
+      }
+      case 0x94:
+        return put(memo_.size());
+      case 'c': {
+        TRY(std::string_view module, line());
+        TRY(std::string_view name, line());
+        return global(module, name);
+      }
+      case 0x93: {
+        TRY(Object name, pop());
+        TRY(Object module, pop());
+        if (!name->get<std::string>() || !module->get<std::string>()) return bad("a global without a name");
+        return global(*module->get<std::string>(), *name->get<std::string>());
+      }
+      case 'R':
+      case 0x81:
+        return reduce();
+      case 'b':
+        return build();
+      case 'Q':
+        return persistent();
+      default:
+        return bad(fmt::format("opcode 0x{:02x} is not admitted", op));
+    }
+  }
+
+  Status take_only(std::uint64_t n) {
+    auto taken = take(n);
+    return taken ? Status() : Status(taken.error());
+  }
+  Status discard() {
+    auto popped = pop();
+    return popped ? Status() : Status(popped.error());
+  }
+
+  /// State that torch puts on an OrderedDict (_metadata) says nothing we keep; of other objects it is refused.
+  Status build() {
+    TRY(Object state, pop());
+    TRY(Object object, top());
+    if (!object->get<PickleDict>() || (!state->get<PickleDict>() && !state->get<PickleList>()))
+      return bad("state for an object that takes none");
+    return {};
+  }
+
+  static const PickleItems* tuple_of(const PickleValue* value) {
+    auto* list = value ? value->get<PickleList>() : nullptr;
+    return list ? &list->items : nullptr;
+  }
+
+  static Result<Sizes> sizes(const PickleValue* value) {
+    const PickleItems* items = tuple_of(value);
+    if (!items || items->size() > max_rank) return bad("a size that is no tuple of integers");
+    Sizes out;
+    for (const PickleValue* item : *items) {
+      auto* n = item->get<std::int64_t>();
+      if (!n) return bad("a size that is no tuple of integers");
+      out.push_back(*n);
+    }
+    return out;
+  }
+
+  Status reduce() {
+    TRY(Object args_object, pop());
+    TRY(Object callable, pop());
+    const PickleItems* args = tuple_of(args_object);
+    auto* function = callable->get<PickleGlobal>();
+    if (!function || !args) return bad("a call of something that is no function");
+    const GlobalRow* row = find_global(function->name);
+    Callable call = row ? row->call : Callable::None;
+    if (const PickleItems* given = args->empty() ? nullptr : tuple_of((*args)[0]);
+        given && (copied_ += given->size()) > max_copied)
+      return bad("calls that copy beyond reason");
+    auto string_arg = [&](std::size_t i) { return i < args->size() ? (*args)[i]->get<std::string>() : nullptr; };
+    switch (call) {
+      case Callable::Dict: {
+        Object dict = make(PickleDict{});
+        stack_.push_back(dict);
+        const PickleItems* pairs = args->empty() ? nullptr : tuple_of((*args)[0]);
+        if (!pairs) return {};
+        for (const PickleValue* pair : *pairs) {
+          const PickleItems* entry = tuple_of(pair);
+          if (!entry || entry->size() != 2) return bad("a dict of something else than pairs");
+          std::get<PickleDict>(dict->v).items.emplace_back((*entry)[0], (*entry)[1]);
+        }
+        return {};
+      }
+      case Callable::Size:
+      case Callable::Set: {
+        const PickleItems* items = args->empty() ? nullptr : tuple_of((*args)[0]);
+        push(PickleList{call == Callable::Set ? PickleList::Set : PickleList::Tuple, items ? *items : PickleItems{}});
+        return {};
+      }
+      case Callable::Device: {
+        const std::string* text = string_arg(0);
+        auto device = text ? Device::parse(*text) : std::nullopt;
+        if (!device) return bad("torch.device of something that is no device");
+        if (args->size() > 1)
+          if (auto* index = (*args)[1]->get<std::int64_t>()) device->index = static_cast<int>(*index);
+        push(*device);
+        return {};
+      }
+      case Callable::Complex: {
+        auto part = [&](std::size_t i) {
+          return i < args->size() && (*args)[i]->get<double>() ? *(*args)[i]->get<double>() : 0.0;
+        };
+        push(std::complex<double>(part(0), part(1)));
+        return {};
+      }
+      case Callable::Layout: {
+        const std::string* text = string_arg(0);
+        if (!text || *text != "torch.strided")
+          return unsupported("load.pickle", "a pickle with a layout other than torch.strided");
+        push(Layout::Strided);
+        return {};
+      }
+      case Callable::RebuildTensor:
+        return rebuild_tensor(*args);
+      case Callable::RebuildParameter: {
+        if (args->empty() || !(*args)[0]->get<Tensor>()) return bad("a parameter without data");
+        Tensor t = *(*args)[0]->get<Tensor>();
+        t.requires_grad = args->size() > 1 && (*args)[1]->get<bool>() && *(*args)[1]->get<bool>();
+        push(std::move(t));
+        return {};
+      }
+      default:
+        return bad(fmt::format("a call of {}", function->name));
+    }
+  }
+
+  /// (storage, offset, size, stride, requires_grad, hooks)
+  Status rebuild_tensor(const PickleItems& args) {
+    auto* storage = args.size() >= 5 ? args[0]->get<Tensor>() : nullptr;
+    auto* offset = storage ? args[1]->get<std::int64_t>() : nullptr;
+    if (!offset) return bad("a tensor without storage");
+    Tensor t = *storage;
+    TRY(t.sizes, sizes(args[2]));
+    TRY(t.strides, sizes(args[3]));
+    TRY(std::int64_t elements, reach(t.sizes, t.strides));
+    t.offset = *offset;
+    std::int64_t last;
+    if (t.offset < 0 || __builtin_add_overflow(t.offset, elements, &last) ||
+        (elements > 0 && static_cast<std::uint64_t>(last) > t.storage->bytes() / itemsize(t.dtype)))
+      return bad("a tensor reaches beyond its storage");
+    auto* grad = args[4]->get<bool>();
+    t.requires_grad = grad && *grad;
+    push(std::move(t));
+    return {};
+  }
+
+  /// ('storage', type, key, location, count): pushed as a flat tensor over the storage.
+  Status persistent() {
+    TRY(Object id, pop());
+    const PickleItems* items = tuple_of(id);
+    if (!items || items->size() < 5 || !(*items)[0]->get<std::string>() ||
+        *(*items)[0]->get<std::string>() != "storage")
+      return bad("a persistent id that is no storage");
+    auto* type = (*items)[1]->get<PickleGlobal>();
+    auto* key = (*items)[2]->get<std::string>();
+    auto dtype = type ? storage_dtype(type->name) : std::nullopt;
+    if (!dtype || !key) return bad("a storage of an unknown type");
+    if (!storages_) return bad("tensors in a pickle that has no storages");
+    auto& storage = storage_by_key_[*key];
+    if (!storage) {
+      TRY(storage, storages_(*key));
+    }
+    Tensor flat;
+    flat.storage = storage;
+    flat.dtype = *dtype;
+    flat.sizes = {static_cast<std::int64_t>(storage->bytes() / itemsize(*dtype))};
+    flat.strides = {1};
+    push(std::move(flat));
+    return {};
+  }
+
+  std::string_view bytes_;
+  const StorageSource& storages_;
+  std::size_t at_ = 0;
+  std::size_t copied_ = 0;
+  Pickle out_;
+  std::vector<Object> stack_;
+  std::unordered_map<std::uint64_t, Object> memo_;
+  std::unordered_map<std::string, std::shared_ptr<Storage>> storage_by_key_;
+};
+
+}  // namespace
+
+Result<Pickle> read_pickle(std::string_view bytes, const StorageSource& storages) {
+  return Machine(bytes, storages).run();
+}
+
+}  // namespace partita

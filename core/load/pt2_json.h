@@ -1,0 +1,66 @@
+#pragma once
+// Reading of JSON of a torch.export archive with errors that name the place. Internal to core/load.
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "core/base/result.h"
+
+namespace partita::pt2 {
+
+using Json = simdjson::dom::element;
+
+inline Diagnostic bad(std::string what) {
+  return input_error("load.pt2", "not a readable torch.export archive: " + std::move(what));
+}
+
+/// A field that is there and not null.
+inline std::optional<Json> field(Json object, std::string_view key) {
+  Json value;
+  if (object[key].get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
+  return value;
+}
+inline Result<Json> need(Json object, std::string_view key) {
+  if (auto value = field(object, key)) return *value;
+  return bad(fmt::format("'{}' is missing", key));
+}
+inline Result<std::string_view> string_of(Json value, std::string_view what) {
+  std::string_view out;
+  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is no string", what));
+  return out;
+}
+inline Result<std::string_view> string_in(Json object, std::string_view key) {
+  TRY(Json value, need(object, key));
+  return string_of(value, key);
+}
+inline Result<std::int64_t> integer_of(Json value, std::string_view what) {
+  std::int64_t out;
+  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is no integer", what));
+  return out;
+}
+inline Result<simdjson::dom::array> array_of(Json value, std::string_view what) {
+  simdjson::dom::array out;
+  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is no list", what));
+  return out;
+}
+inline Result<simdjson::dom::array> array_in(Json object, std::string_view key) {
+  TRY(Json value, need(object, key));
+  return array_of(value, key);
+}
+inline Result<simdjson::dom::object> object_of(Json value, std::string_view what) {
+  simdjson::dom::object out;
+  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is no object", what));
+  return out;
+}
+/// A union as torch's schema writes it: an object with one key.
+struct Union {
+  std::string_view kind;
+  Json value;
+};
+inline Result<Union> union_of(Json value, std::string_view what) {
+  TRY(auto object, object_of(value, what));
+  for (auto entry : object)
+    if (!entry.value.is_null()) return Union{entry.key, entry.value};
+  return bad(fmt::format("{} is an empty union", what));
+}
+
+}  // namespace partita::pt2

@@ -1,0 +1,174 @@
+#include "core/load/pt2_signature.h"
+
+#include "core/load/pt2_graph.h"
+
+namespace partita {
+namespace pt2 {
+namespace {
+
+struct InputRow {
+  std::string_view key;
+  ProgramInputKind kind;
+  const char* target;  ///< the field with the target; null when there is none
+};
+constexpr InputRow input_rows[] = {{"user_input", ProgramInputKind::UserInput, nullptr},
+                                   {"parameter", ProgramInputKind::Parameter, "parameter_name"},
+                                   {"buffer", ProgramInputKind::Buffer, "buffer_name"},
+                                   {"tensor_constant", ProgramInputKind::Constant, "tensor_constant_name"},
+                                   {"custom_obj", ProgramInputKind::CustomObject, "custom_obj_name"},
+                                   {"constant_input", ProgramInputKind::UserInput, nullptr},
+                                   {"token", ProgramInputKind::Token, nullptr}};
+
+struct OutputRow {
+  std::string_view key;
+  ProgramOutputKind kind;
+  const char* target;
+};
+constexpr OutputRow output_rows[] = {
+    {"user_output", ProgramOutputKind::UserOutput, nullptr},
+    {"loss_output", ProgramOutputKind::Loss, nullptr},
+    {"buffer_mutation", ProgramOutputKind::BufferMutation, "buffer_name"},
+    {"parameter_mutation", ProgramOutputKind::ParameterMutation, "parameter_name"},
+    {"user_input_mutation", ProgramOutputKind::UserInputMutation, "user_input_name"},
+    {"gradient_to_parameter", ProgramOutputKind::ParameterGradient, "parameter_name"},
+    {"gradient_to_user_input", ProgramOutputKind::UserInputGradient, "user_input_name"},
+    {"token", ProgramOutputKind::Token, nullptr}};
+
+/// The value's name: of {name} itself, or within a union ({as_tensor: {name}}, {as_sym_int: {as_name}}).
+std::string name_of(Json argument) {
+  std::string_view name;
+  for (const char* key : {"name", "as_name"})
+    if (argument[key].get(name) == simdjson::SUCCESS) return std::string(name);
+  auto u = union_of(argument, "an argument");
+  if (!u || !u->value.is_object()) return {};
+  for (const char* key : {"name", "as_name"})
+    if (u->value[key].get(name) == simdjson::SUCCESS) return std::string(name);
+  return {};
+}
+
+}  // namespace
+
+Status read_signature(Json signature, Program& program) {
+  TRY(auto inputs, array_in(signature, "input_specs"));
+  for (Json spec : inputs) {
+    TRY(Union u, union_of(spec, "an input spec"));
+    const InputRow* row = nullptr;
+    for (const InputRow& candidate : input_rows)
+      if (candidate.key == u.kind) row = &candidate;
+    if (!row) return unsupported("load.pt2.signature", fmt::format("an archive with an input of kind '{}'", u.kind));
+    ProgramInput input;
+    input.kind = row->kind;
+    if (u.kind == "constant_input") {
+      TRY(std::string_view name, string_in(u.value, "name"));
+      input.name = name;
+      TRY(Json value, need(u.value, "value"));
+      TRY(Union literal, union_of(value, "a constant input"));
+      TRY(input.constant, read_literal(literal));
+    } else {
+      TRY(Json argument, need(u.value, "arg"));
+      input.name = name_of(argument);
+    }
+    if (row->target) {
+      TRY(std::string_view target, string_in(u.value, row->target));
+      input.target = target;
+    }
+    bool persistent = true;
+    if (auto flag = field(u.value, "persistent"))
+      input.persistent = flag->get(persistent) != simdjson::SUCCESS || persistent;
+    program.inputs.push_back(std::move(input));
+  }
+  TRY(auto outputs, array_in(signature, "output_specs"));
+  for (Json spec : outputs) {
+    TRY(Union u, union_of(spec, "an output spec"));
+    const OutputRow* row = nullptr;
+    for (const OutputRow& candidate : output_rows)
+      if (candidate.key == u.kind) row = &candidate;
+    if (!row) return unsupported("load.pt2.signature", fmt::format("an archive with an output of kind '{}'", u.kind));
+    ProgramOutput output;
+    output.kind = row->kind;
+    TRY(Json argument, need(u.value, "arg"));
+    output.name = name_of(argument);
+    if (row->target) {
+      TRY(std::string_view target, string_in(u.value, row->target));
+      output.target = target;
+    }
+    program.outputs.push_back(std::move(output));
+  }
+  return {};
+}
+
+Status read_tensors(const ZipArchive& zip, const std::string& folder, const std::string& config, Program& program,
+                    std::vector<Diagnostic>& warnings) {
+  if (!zip.has(folder + config)) return {};
+  TRY(std::string text, zip.read(folder + config));
+  simdjson::dom::parser parser;
+  Json json;
+  if (parser.parse(text).get(json) != simdjson::SUCCESS) return bad(config + " is no JSON");
+  TRY(Json table, need(json, "config"));
+  TRY(auto entries, object_of(table, "config"));
+  std::map<std::string, std::shared_ptr<Storage>> storages;
+  for (auto entry : entries) {
+    std::string name(entry.key);
+    TRY(std::string_view path, string_in(entry.value, "path_name"));
+    bool pickled = false;
+    if (auto flag = field(entry.value, "use_pickle")) pickled = flag->get(pickled) == simdjson::SUCCESS && pickled;
+    auto meta_json = field(entry.value, "tensor_meta");
+    if (pickled || !meta_json) {
+      warnings.push_back(
+          unsupported("load.pt2.constant", fmt::format("'{}' is a pickled object and was left out", name)));
+      continue;
+    }
+    TRY(TensorMeta meta, read_tensor_meta(*meta_json, nullptr));
+    auto sizes = concrete(meta.sizes), strides = concrete(meta.strides);
+    if (!sizes || !strides || !meta.offset.is_int()) return bad(fmt::format("'{}' has symbolic sizes", name));
+    auto& storage = storages[std::string(path)];
+    if (!storage) {
+      TRY(storage, zip.read_storage(folder + std::string(path)));
+    }
+    Tensor t;
+    t.storage = storage;
+    t.dtype = meta.dtype;
+    t.sizes = *sizes;
+    t.strides = *strides;
+    t.offset = meta.offset.as_int();
+    TRY(std::int64_t elements, reach(t.sizes, t.strides));
+    std::int64_t last;
+    bool beyond = t.offset < 0 || __builtin_add_overflow(t.offset, elements, &last) ||
+                  (elements > 0 && static_cast<std::uint64_t>(last) > storage->bytes() / itemsize(t.dtype));
+    if (beyond) return bad(fmt::format("'{}' reaches beyond its {} bytes", name, storage->bytes()));
+    bool is_param = false;
+    if (auto flag = field(entry.value, "is_param")) is_param = flag->get(is_param) == simdjson::SUCCESS && is_param;
+    t.requires_grad = is_param && meta.requires_grad;
+    program.tensors.emplace(std::move(name), std::move(t));
+  }
+  return {};
+}
+
+}  // namespace pt2
+
+const ProgramInput* Program::input(std::string_view placeholder) const {
+  for (const ProgramInput& i : inputs)
+    if (i.name == placeholder) return &i;
+  return nullptr;
+}
+
+const Tensor* Program::tensor_of(std::string_view placeholder) const {
+  const ProgramInput* i = input(placeholder);
+  auto it = i ? tensors.find(i->target) : tensors.end();
+  return it == tensors.end() ? nullptr : &it->second;
+}
+
+std::string_view kind_name(ProgramInputKind kind) {
+  static constexpr std::string_view names[] = {"USER_INPUT",      "PARAMETER",  "BUFFER",
+                                               "CONSTANT_TENSOR", "CUSTOM_OBJ", "TOKEN"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view kind_name(ProgramOutputKind kind) {
+  static constexpr std::string_view names[] = {
+      "USER_OUTPUT",         "LOSS_OUTPUT",           "BUFFER_MUTATION",        "PARAMETER_MUTATION",
+      "USER_INPUT_MUTATION", "GRADIENT_TO_PARAMETER", "GRADIENT_TO_USER_INPUT", "TOKEN"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace partita

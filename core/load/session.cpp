@@ -1,0 +1,146 @@
+#include "core/load/session.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/ir/print.h"
+#include "core/load/fx_text.h"
+#include "core/load/sources.h"
+
+namespace partita {
+namespace {
+
+/// Fills in what the text lacks from the files beside it. An annotation in the text wins.
+void apply(const Companion& companion, Graph& graph) {
+  std::vector<Node*> inputs = graph.placeholders();
+  for (std::size_t i = 0; i < std::min(inputs.size(), companion.placeholders.size()); ++i)
+    if (!inputs[i]->meta.known()) inputs[i]->meta = companion.placeholders[i];
+  for (const auto& [target, tensor] : companion.attributes) graph.attributes.emplace(target, tensor);
+}
+
+std::string untabbed(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    std::size_t start = text[at] == '\t' ? at + 1 : at;
+    out.append(text.substr(start, end - start));
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view kind_name(ArtefactKind kind) {
+  static constexpr std::string_view names[] = {
+#define V(name, text) text,
+      PARTITA_ARTEFACT_KINDS(V)
+#undef V
+  };
+  return names[static_cast<std::size_t>(kind)];
+}
+
+Artefact Artefact::of_text(std::shared_ptr<const FileBytes> bytes, std::vector<Piece> pieces) {
+  Artefact a;
+  a.where.file = bytes->path();
+  a.bytes_ = std::move(bytes);
+  a.pieces_ = std::move(pieces);
+  return a;
+}
+
+Artefact Artefact::of_text(std::shared_ptr<const FileBytes> bytes) {
+  std::size_t size = bytes->text().size();
+  return of_text(std::move(bytes), {{0, size, false}});
+}
+
+Artefact Artefact::of_string(std::string text) {
+  Artefact a;
+  a.string_ = std::make_shared<const std::string>(std::move(text));
+  return a;
+}
+
+Artefact Artefact::of_graph(std::shared_ptr<const Graph> graph) {
+  Artefact a;
+  a.graph_ = std::move(graph);
+  return a;
+}
+
+Result<std::string> Artefact::text() const {
+  if (graph_) return print(*graph_);
+  if (string_) return *string_;
+  std::string out;
+  for (const Piece& piece : pieces_) {
+    std::string_view part = bytes_->text().substr(piece.begin, piece.size);
+    if (piece.tabbed)
+      out += untabbed(part);
+    else
+      out += part;
+  }
+  return out;
+}
+
+Result<std::unique_ptr<Graph>> Artefact::graph() const {
+  if (!is_graph())
+    return input_error("load.no_graph", fmt::format("'{}' is text, not a graph; choose a graph with --graph", id),
+                       where);
+  if (graph_) return graph_->clone();
+  TRY(std::string source, text());
+  TRY(auto graph, parse_fx_text(source, where.file, std::max(where.line, 1)));
+  if (companion) apply(*companion, *graph);
+  return graph;
+}
+
+const Artefact* Loaded::find(std::string_view id) const {
+  for (const Artefact& a : artefacts)
+    if (a.id == id) return &a;
+  return nullptr;
+}
+
+Result<const Artefact*> Loaded::pick(std::string_view id) const {
+  std::vector<const Artefact*> graphs;
+  for (const Artefact& a : artefacts)
+    if (a.is_graph()) graphs.push_back(&a);
+  if (!id.empty()) {
+    if (const Artefact* a = find(id)) return a;
+  } else if (graphs.size() == 1) {
+    return graphs[0];
+  } else {
+    for (ArtefactKind kind : {ArtefactKind::Joint, ArtefactKind::Exported, ArtefactKind::Core, ArtefactKind::Dynamo,
+                              ArtefactKind::Inference, ArtefactKind::Forward}) {
+      std::vector<const Artefact*> of_kind;
+      for (const Artefact* a : graphs)
+        if (a->kind == kind) of_kind.push_back(a);
+      if (of_kind.size() == 1) return of_kind[0];
+      if (of_kind.size() > 1) break;
+    }
+  }
+  if (graphs.empty())
+    return input_error("load.no_graph", "holds no graph; partita list shows what is in it", {.file = path});
+  std::string ids;
+  for (std::size_t i = 0; i < std::min<std::size_t>(graphs.size(), 12); ++i) ids += (i ? ", " : "") + graphs[i]->id;
+  if (graphs.size() > 12) ids += fmt::format(", and {} more", graphs.size() - 12);
+  std::string what = id.empty() ? fmt::format("holds {} graphs", graphs.size())
+                                : fmt::format("no graph '{}' in it", id.substr(0, 100));
+  return input_error("load.graph_id", fmt::format("{}; choose one with --graph: {}", what, ids), {.file = path});
+}
+
+Result<Loaded> load(const std::string& path, const Progress* progress) {
+  Progress silent;
+  Loaded out;
+  out.path = path;
+  Loading loading{out, progress ? *progress : silent};
+  TRY_DO(load_path(path, loading));
+  if (out.artefacts.empty()) {
+    // One reason is worth more than "nothing found".
+    if (!out.warnings.empty()) return out.warnings.front();
+    return input_error(
+        "load.nothing",
+        "holds nothing that Partita reads; give FX text, a .pt2 archive, a TORCH_TRACE log or a folder of them",
+        {.file = path});
+  }
+  return out;
+}
+
+}  // namespace partita

@@ -1,0 +1,210 @@
+// TORCH_TRACE logs: one record a line, "V1121 07:58:09.531000 PID FILE:LINE] {json}", its payload behind it with a tab
+// before each line.
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "core/load/md5.h"
+#include "core/load/sources.h"
+
+namespace partita {
+namespace {
+
+constexpr std::size_t max_warnings = 20;
+
+/// The json of a record's line; empty when the line is no record.
+std::string_view record_json(std::string_view line) {
+  if (line.size() < 8 || line[0] < 'A' || line[0] > 'Z') return {};
+  for (int i = 1; i <= 4; ++i)
+    if (line[static_cast<std::size_t>(i)] < '0' || line[static_cast<std::size_t>(i)] > '9') return {};
+  std::size_t close = line.find("] ");
+  return close == std::string_view::npos ? std::string_view() : line.substr(close + 2);
+}
+
+struct Record {
+  std::string compile_id;  ///< "0/0", "0/0_1" for a second attempt; empty outside any compile
+  std::string name;        ///< "aot_joint_graph"; of an artifact its own name
+  bool has_payload = false;
+  std::string checksum;  ///< md5 of the payload
+};
+
+std::string number_or(simdjson::dom::object object, const char* key, const char* fallback) {
+  std::int64_t value;
+  return object[key].get(value) == simdjson::SUCCESS ? std::to_string(value) : fallback;
+}
+
+Result<Record> read_record(simdjson::dom::parser& parser, std::string_view json) {
+  simdjson::dom::object object;
+  if (parser.parse(json.data(), json.size()).get(object) != simdjson::SUCCESS)
+    return input_error("load.trace_log", "no JSON object");
+  Record r;
+  for (auto field : object) {
+    std::string_view key = field.key;
+    if (key == "frame_id" || key == "frame_compile_id" || key == "attempt" || key == "rank" || key == "process" ||
+        key == "stack" || key == "compiled_autograd_id")
+      continue;
+    if (key == "has_payload") {
+      r.has_payload = true;
+      if (std::string_view md5; field.value.get(md5) == simdjson::SUCCESS) r.checksum = md5;
+      continue;
+    }
+    if (!r.name.empty()) continue;
+    r.name = key;
+    std::string_view inner;
+    if (key == "artifact" && field.value["name"].get(inner) == simdjson::SUCCESS) r.name = inner;
+  }
+  if (r.name.empty()) return input_error("load.trace_log", "a record without an entry");
+  std::string frame = number_or(object, "frame_id", "");
+  if (!frame.empty()) {
+    r.compile_id = frame + "/" + number_or(object, "frame_compile_id", "0");
+    std::string attempt = number_or(object, "attempt", "0");
+    if (attempt != "0") r.compile_id += "_" + attempt;
+  }
+  std::string autograd = number_or(object, "compiled_autograd_id", "");
+  if (!autograd.empty()) r.compile_id = "!" + autograd + "/" + r.compile_id;
+  return r;
+}
+
+/// Entries that come by the thousand and say something only together: one text for all of a compile.
+bool is_gathered(const Record& r) {
+  return !r.has_payload || r.name == "chromium_event";
+}
+
+bool holds_graph(std::string_view payload) {
+  return payload.find("(torch.nn.Module):") != std::string_view::npos &&
+         payload.find("def forward(") != std::string_view::npos;
+}
+
+class LogReader {
+ public:
+  LogReader(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading)
+      : bytes_(std::move(bytes)), text_(bytes_->text()), prefix_(prefix), loading_(loading) {}
+
+  Status read() {
+    std::size_t at = 0, next_report = 0;
+    for (int line = 1; at < text_.size(); ++line) {
+      if (at >= next_report) {
+        if (loading_.progress.cancelled()) return input_error("cancelled", "stopped", {.file = bytes_->path()});
+        loading_.progress.at(static_cast<double>(at) / static_cast<double>(text_.size()), "trace log");
+        next_report = at + (1 << 22);
+      }
+      std::size_t end = line_end(at);
+      std::string_view content = text_.substr(at, end - at);
+      if (content.empty() || content[0] == '\t' || content == "\n") {
+        if (content != "\n" && !skipping_payload_) warn(line, "a payload line without a record before it");
+        at = end;
+        continue;
+      }
+      std::string_view json = record_json(content);
+      auto record = json.empty() ? Result<Record>(input_error("load.trace_log", "neither a record nor a payload"))
+                                 : read_record(parser_, json);
+      std::size_t payload = end;
+      int payload_line = line + 1;
+      while (end < text_.size() && text_[end] == '\t') {
+        end = line_end(end);
+        ++line;
+      }
+      skipping_payload_ = !record;
+      if (record)
+        keep(*record, at, payload, end, payload_line);
+      else
+        warn(payload_line - 1, record.error().message);
+      at = end;
+    }
+    flush_gathered();
+    if (warnings_ > max_warnings)
+      loading_.out.warnings.push_back(input_error("load.trace_log",
+                                                  fmt::format("and {} more damaged lines", warnings_ - max_warnings),
+                                                  {.file = bytes_->path()}));
+    return {};
+  }
+
+ private:
+  std::size_t line_end(std::size_t at) const {
+    std::size_t newline = text_.find('\n', at);
+    return newline == std::string_view::npos ? text_.size() : newline + 1;
+  }
+
+  void warn(int line, const std::string& what) {
+    if (++warnings_ > max_warnings) return;
+    Diagnostic d = input_error("load.trace_log", "damaged: " + what, {.file = bytes_->path(), .line = line});
+    d.severity = Severity::Warning;
+    loading_.out.warnings.push_back(std::move(d));
+  }
+
+  /// The payload was written with a tab before each line and a newline behind the last.
+  std::string checksum(std::string_view payload) const {
+    Md5 sum;
+    while (!payload.empty()) {
+      std::size_t end = std::min(payload.find('\n'), payload.size() - 1) + 1;
+      std::string_view line = payload.substr(1, end - 1);
+      if (end == payload.size() && line.ends_with('\n')) line.remove_suffix(1);
+      sum.update(line);
+      payload.remove_prefix(end);
+    }
+    return sum.hex();
+  }
+
+  void keep(const Record& record, std::size_t begin, std::size_t payload, std::size_t end, int line) {
+    if (!record.checksum.empty() && checksum(text_.substr(payload, end - payload)) != record.checksum)
+      warn(line, fmt::format("the payload of {} does not match its checksum", record.name));
+    if (is_gathered(record)) {
+      auto& pieces = gathered_[{record.compile_id, record.name}];
+      if (record.has_payload)
+        pieces.push_back({payload, end - payload, true});
+      else
+        pieces.push_back({begin, payload - begin, false});
+      return;
+    }
+    Artefact a = Artefact::of_text(bytes_, {{payload, end - payload, true}});
+    if (holds_graph(text_.substr(payload, end - payload))) a.kind = kind_of_name(record.name);
+    a.where.line = line;
+    add(std::move(a), record.compile_id, record.name);
+  }
+
+  void add(Artefact a, const std::string& compile_id, const std::string& name) {
+    std::string id = compile_id;
+    for (char& c : id)
+      if (c == '/') c = '_';
+    id += (id.empty() ? "" : ".") + name;
+    int copy = copies_[id]++;
+    a.id = join_id(prefix_, copy ? fmt::format("{}_{}", id, copy) : id);
+    a.group = compile_id;
+    a.title = compile_id.empty() ? name : fmt::format("{} of {}", name, compile_id);
+    loading_.out.artefacts.push_back(std::move(a));
+  }
+
+  void flush_gathered() {
+    for (auto& [key, pieces] : gathered_) add(Artefact::of_text(bytes_, std::move(pieces)), key.first, key.second);
+  }
+
+  std::shared_ptr<const FileBytes> bytes_;
+  std::string_view text_;
+  std::string prefix_;
+  Loading& loading_;
+  simdjson::dom::parser parser_;
+  std::map<std::pair<std::string, std::string>, std::vector<Artefact::Piece>> gathered_;
+  std::unordered_map<std::string, int> copies_;
+  std::size_t warnings_ = 0;
+  bool skipping_payload_ = false;
+};
+
+}  // namespace
+
+bool is_trace_log(std::string_view text) {
+  // The first lines may be the damaged ones.
+  for (int i = 0; i < 20 && !text.empty(); ++i) {
+    std::size_t end = std::min(text.find('\n'), text.size() - 1);
+    if (record_json(text.substr(0, end)).starts_with("{")) return true;
+    text.remove_prefix(end + 1);
+  }
+  return false;
+}
+
+Status load_trace_log(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading) {
+  return LogReader(std::move(bytes), prefix, loading).read();
+}
+
+}  // namespace partita

@@ -1,0 +1,114 @@
+#include "core/load/zip.h"
+
+#include <fmt/format.h>
+#include <zip.h>
+
+namespace partita {
+namespace {
+
+constexpr std::int64_t max_entries = 1'000'000;
+constexpr std::uint64_t max_deflate_ratio = 1100;  // deflate cannot do better than 1032
+
+Diagnostic bad(std::string message) {
+  return input_error("load.zip", "not a valid archive: " + message);
+}
+
+bool escapes(std::string_view name) {
+  if (name.empty() || name[0] == '/' || name.find('\\') != std::string_view::npos || name.find(':') == 1) return true;
+  for (std::size_t at = 0; at <= name.size();) {
+    std::size_t end = std::min(name.find('/', at), name.size());
+    if (name.substr(at, end - at) == "..") return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<ZipArchive> ZipArchive::open(std::string_view bytes, std::shared_ptr<const void> owner) {
+  zip_error_t error;
+  zip_error_init(&error);
+  auto text = [&] {
+    std::string message = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    return message;
+  };
+  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  if (!source) return bad(text());
+  zip_t* archive = zip_open_from_source(source, ZIP_RDONLY, &error);
+  if (!archive) {
+    zip_source_free(source);
+    return bad(text() + "; is it truncated?");
+  }
+  ZipArchive out;
+  out.archive_ = std::shared_ptr<zip>(archive, [](zip* z) { zip_discard(z); });
+  out.owner_ = std::move(owner);
+  out.bytes_ = bytes.size();
+  std::int64_t count = zip_get_num_entries(archive, 0);
+  if (count > max_entries) return bad(fmt::format("{} entries", count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const char* name = zip_get_name(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW);
+    if (!name) return bad("an entry without a name");
+    if (escapes(name)) return bad(fmt::format("entry '{}' leads out of it", std::string_view(name).substr(0, 100)));
+    out.names_.emplace_back(name);
+    out.index_.emplace(name, static_cast<std::uint64_t>(i));
+  }
+  return out;
+}
+
+std::string ZipArchive::root() const {
+  if (names_.empty()) return {};
+  std::size_t slash = names_[0].find('/');
+  if (slash == std::string::npos) return {};
+  std::string folder = names_[0].substr(0, slash + 1);
+  for (const std::string& name : names_)
+    if (!name.starts_with(folder)) return {};
+  return folder.substr(0, slash);
+}
+
+Result<std::uint64_t> ZipArchive::checked_size(const std::string& name) const {
+  auto it = index_.find(name);
+  if (it == index_.end()) return bad(fmt::format("entry '{}' is missing", name.substr(0, 200)));
+  zip_stat_t status;
+  if (zip_stat_index(archive_.get(), it->second, 0, &status) != 0 || !(status.valid & ZIP_STAT_SIZE) ||
+      !(status.valid & ZIP_STAT_COMP_SIZE))
+    return bad(fmt::format("entry '{}' has no size", name.substr(0, 200)));
+  bool stored = status.comp_method == ZIP_CM_STORE;
+  if (status.comp_size > bytes_ || (stored ? status.size > bytes_ : status.size / max_deflate_ratio > status.comp_size))
+    return bad(fmt::format("entry '{}' claims {} bytes", name.substr(0, 200), status.size));
+  return status.size;
+}
+
+Status ZipArchive::fill(const std::string& name, char* to, std::uint64_t size) const {
+  std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive_.get(), index_.at(name), 0),
+                                                         zip_fclose);
+  auto damaged = [&](const char* why) {
+    return bad(fmt::format("entry '{}' is damaged: {}", name.substr(0, 200), why));
+  };
+  if (!file) return damaged(zip_strerror(archive_.get()));
+  for (std::uint64_t done = 0; done < size;) {
+    zip_int64_t n = zip_fread(file.get(), to + done, size - done);
+    if (n <= 0) return damaged(n < 0 ? zip_file_strerror(file.get()) : "it ends early");
+    done += static_cast<std::uint64_t>(n);
+  }
+  // One more read makes libzip compare the CRC.
+  char extra;
+  if (zip_fread(file.get(), &extra, 1) != 0) return damaged("its checksum is wrong");
+  return {};
+}
+
+Result<std::string> ZipArchive::read(const std::string& name) const {
+  TRY(std::uint64_t size, checked_size(name));
+  std::string out(size, '\0');
+  TRY_DO(fill(name, out.data(), size));
+  return out;
+}
+
+Result<std::shared_ptr<Storage>> ZipArchive::read_storage(const std::string& name) const {
+  TRY(std::uint64_t size, checked_size(name));
+  TRY(auto storage, Storage::allocate(size));
+  TRY_DO(fill(name, reinterpret_cast<char*>(storage->data()), size));
+  return storage;
+}
+
+}  // namespace partita

@@ -1,0 +1,41 @@
+#pragma once
+// Zip archives as torch.save and torch.export write them. Internal to core/load.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/tensor/tensor.h"
+
+struct zip;
+
+namespace partita {
+
+/// A zip archive in memory. Names come from the central directory; absolute ones and those with ".." are refused.
+class ZipArchive {
+ public:
+  /// `owner` keeps the bytes alive. Errors load.zip.
+  static Result<ZipArchive> open(std::string_view bytes, std::shared_ptr<const void> owner);
+
+  const std::vector<std::string>& names() const { return names_; }
+  bool has(const std::string& name) const { return index_.contains(name); }
+  /// Checked against the size and CRC of the directory. Error load.zip when absent or damaged.
+  Result<std::string> read(const std::string& name) const;
+  Result<std::shared_ptr<Storage>> read_storage(const std::string& name) const;
+  /// The folder that all entries lie in, as torch writes it ("program"); empty when there is none.
+  std::string root() const;
+
+ private:
+  Result<std::uint64_t> checked_size(const std::string& name) const;
+  Status fill(const std::string& name, char* to, std::uint64_t size) const;
+
+  std::shared_ptr<zip> archive_;
+  std::shared_ptr<const void> owner_;
+  std::size_t bytes_ = 0;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::uint64_t> index_;
+};
+
+}  // namespace partita
