@@ -6,6 +6,26 @@
 
 namespace partita {
 
+namespace {
+
+/// Arguments as PyTorch's tracer writes them: positional up to the last one that is not its default, keyword-only ones
+/// where they are not.
+void normalize(const Schema& schema, Args& args, Kwargs& kwargs) {
+  Args bound = unwrap(bind_arguments(schema, args, kwargs));
+  args.clear();
+  kwargs.clear();
+  std::size_t positional = 0;
+  for (std::size_t i = 0; i < bound.size(); ++i) {
+    const SchemaArg& a = schema.args[i];
+    bool is_default = a.has_default && bound[i] == a.default_value;
+    if (a.keyword_only && !is_default) kwargs.emplace_back(a.name, bound[i]);
+    if (!a.keyword_only && !is_default) positional = i + 1;
+  }
+  args.assign(bound.begin(), bound.begin() + static_cast<std::ptrdiff_t>(positional));
+}
+
+}  // namespace
+
 Node* Builder::call(std::string_view op, Args args, Kwargs kwargs) {
   const Op* target;
   if (op.starts_with("_operator.") || op.starts_with("torch.sym")) {
@@ -18,6 +38,7 @@ Node* Builder::call(std::string_view op, Args args, Kwargs kwargs) {
     args = std::move(resolved.args);
     kwargs = std::move(resolved.kwargs);
   }
+  if (target->kind == OpKind::Torch) normalize(*find_schema(target), args, kwargs);
   Meta meta = unwrap(infer(target, args, kwargs, *graph.shapes));
   Node* node = graph.create(target, std::move(args), std::move(kwargs), {}, before);
   node->meta = std::move(meta);

@@ -1,7 +1,105 @@
+// convolution and its gradient: shapes, layouts, derivative.
 #include "core/ops/families.h"
+#include "core/ops/families/convolution.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
 
 namespace partita {
 
-void register_conv(OpTable&) {}
+namespace {
+
+using namespace kernels;
+
+SymList spatial(FakeCall& c, std::string_view name, std::size_t rank) {
+  SymList list = c.syms(name);
+  if (list.size() == 1) list.resize(rank, list[0]);
+  if (list.size() != rank)
+    fail("expected " + std::string(name) + " to be a single integer value or a list of " + std::to_string(rank) +
+         " values to match the convolution dimensions, but got " + std::to_string(list.size()));
+  return list;
+}
+
+/// Channels last when the input or the weight is: the backends compute in one format. A 1-d convolution is contiguous.
+MemoryFormat convolution_format(FakeCall& c, const TensorMeta& input, const TensorMeta& weight) {
+  if (input.dim() == 3) return MemoryFormat::Contiguous;
+  MemoryFormat format = suggest_memory_format(input, c.shapes);
+  return format == MemoryFormat::Contiguous ? suggest_memory_format(weight, c.shapes) : format;
+}
+
+}  // namespace
+
+Meta fake_convolution(FakeCall& c) {
+  const TensorMeta &input = c.tensor("input"), &weight = c.tensor("weight");
+  if (input.dim() < 3 || input.dim() > 5 || weight.dim() != input.dim())
+    fail("Expected " + std::to_string(weight.dim()) + "-dimensional input for " + std::to_string(weight.dim()) +
+         "-dimensional weight, but got " + std::to_string(input.dim()) + "-dimensional input instead");
+  if (input.dtype != weight.dtype)
+    fail("Input type (" + std::string(torch_name(input.dtype)) + ") and weight type (" +
+         std::string(torch_name(weight.dtype)) + ") should be the same");
+  std::size_t rank = input.dim() - 2;
+  SymList stride = spatial(c, "stride", rank), padding = spatial(c, "padding", rank);
+  SymList dilation = spatial(c, "dilation", rank), output_padding = spatial(c, "output_padding", rank);
+  std::int64_t groups = c.integer("groups");
+  bool transposed = c.boolean("transposed");
+  if (groups <= 0) fail("non-positive groups is not supported");
+  for (std::size_t i = 0; i < rank; ++i)
+    if (!c.test(sym_lt(0, stride[i]), "stride") || !c.test(sym_lt(0, dilation[i]), "dilation"))
+      fail("non-positive stride or dilation is not supported");
+  SymExpr channels = transposed ? weight.sizes[0] : weight.sizes[1] * groups;
+  if (!c.test(sym_eq(input.sizes[1], channels), "convolution channels"))
+    fail("Given groups=" + std::to_string(groups) + ", expected input to have " + channels.str() + " channels, but got " +
+         input.sizes[1].str() + " channels instead");
+  SymList sizes = {input.sizes[0], transposed ? weight.sizes[1] * groups : weight.sizes[0]};
+  for (std::size_t i = 0; i < rank; ++i) {
+    SymExpr in = input.sizes[i + 2], reach = dilation[i] * (weight.sizes[i + 2] - 1);
+    SymExpr out = transposed ? (in - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i] + 1
+                             : sym_floordiv(in + 2 * padding[i] - reach - 1, stride[i]) + 1;
+    if (!c.test(sym_lt(0, out), "convolution output") )
+      fail("Calculated padded input size per channel: (" + (in + 2 * padding[i]).str() + "). Kernel size: (" +
+           (reach + 1).str() + "). Kernel size can't be greater than actual input size");
+    sizes.push_back(out);
+  }
+  return new_like(input, sizes, convolution_format(c, input, weight));
+}
+
+Meta fake_convolution_backward(FakeCall& c) {
+  const TensorMeta &input = c.tensor("input"), &weight = c.tensor("weight");
+  std::vector<bool> mask = booleans(c, "output_mask");
+  if (mask.size() != 3) fail("output_mask must have 3 items");
+  MemoryFormat format = convolution_format(c, input, weight);
+  bool transposed = c.boolean("transposed");
+  SymExpr channels = transposed ? weight.sizes[1] * c.integer("groups") : weight.sizes[0];
+  MetaTuple result;
+  result.items.push_back(meta_if(mask[0], new_like(input, input.sizes, format)));
+  result.items.push_back(meta_if(mask[1], new_like(weight, weight.sizes, format)));
+  result.items.push_back(meta_if(mask[2], new_like(weight, {channels})));
+  return result;
+}
+
+namespace {
+
+std::vector<Node*> grad_convolution(GradCall& c) {
+  GradientSlots slots(c);
+  if (!c.grads[0]) return slots;
+  Builder& b = c.build;
+  Arg bias_sizes = c.has("bias") ? b.sizes(c.tensor("bias").sizes) : Arg::list({Arg(0)});
+  Node* backward = b.call("aten.convolution_backward.default",
+                          {c.grads[0], c.arg("input"), c.arg("weight"), bias_sizes, c.arg("stride"), c.arg("padding"),
+                           c.arg("dilation"), c.arg("transposed"), c.arg("output_padding"), c.arg("groups"),
+                           output_mask(c, {"input", "weight", "bias"})});
+  take_results(c, slots, backward, {"input", "weight", "bias"});
+  return slots;
+}
+
+}  // namespace
+
+void register_conv(OpTable& t) {
+  t.add("aten.convolution.default",
+        {.fake = fake_convolution, .eval = eval_convolution, .gradient = grad_convolution, .expensive = true});
+  t.add("aten.convolution_backward.default",
+        {.fake = fake_convolution_backward, .eval = eval_convolution_backward, .expensive = true});
+  register_conv_composites(t);
+}
 
 }  // namespace partita

@@ -1,0 +1,102 @@
+// The convolutions users write, as aten.convolution.
+#include "core/ops/families/convolution.h"
+#include "core/ops/gradients.h"
+
+namespace partita {
+
+namespace {
+
+Arg repeated(const Arg& arg, std::size_t rank) {
+  const ArgList* list = arg.get<ArgList>();
+  if (list && list->items.size() == rank) return Arg::list(list->items);
+  Arg item = list && list->items.size() == 1 ? list->items[0] : arg;
+  if (list && list->items.size() != 1) fail("convolution parameters do not fit " + std::to_string(rank) + " dimensions");
+  return Arg::list(std::vector<Arg>(rank, item));
+}
+
+struct Call {
+  Arg stride, padding, dilation, output_padding, groups;
+  bool transposed = false;
+};
+
+/// Adds the batch dimension that the caller left out, and drops it from the result.
+Node* convolution(DecomposeCall& c, Node* input, std::size_t rank, const Call& call) {
+  Builder& b = c.build;
+  bool batched = b.tensor(input).dim() == rank + 2;
+  if (!batched && b.tensor(input).dim() != rank + 1)
+    fail("Expected " + std::to_string(rank + 1) + "D (unbatched) or " + std::to_string(rank + 2) +
+         "D (batched) input to conv" + std::to_string(rank) + "d, but got input of " +
+         std::to_string(b.tensor(input).dim()) + " dimensions");
+  if (!batched) input = b.call("aten.unsqueeze.default", {input, 0});
+  Node* result = b.call("aten.convolution.default",
+                        {input, c.arg("weight"), c.arg("bias"), repeated(call.stride, rank), repeated(call.padding, rank),
+                         repeated(call.dilation, rank), call.transposed, repeated(call.output_padding, rank), call.groups});
+  return batched ? result : b.call("aten.squeeze.dim", {result, 0});
+}
+
+template <std::size_t rank>
+Arg decompose_conv(DecomposeCall& c) {
+  return convolution(c, tensor_node(c, "input"), rank,
+                     {c.arg("stride"), c.arg("padding"), c.arg("dilation"), 0, c.arg("groups")});
+}
+
+template <std::size_t rank>
+Arg decompose_conv_transpose(DecomposeCall& c) {
+  return convolution(c, tensor_node(c, "input"), rank,
+                     {c.arg("stride"), c.arg("padding"), c.arg("dilation"), c.arg("output_padding"), c.arg("groups"), true});
+}
+
+/// padding="same" or "valid".
+template <std::size_t rank>
+Arg decompose_conv_padding(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* input = tensor_node(c, "input");
+  std::string padding = c.string("padding");
+  Call call{c.arg("stride"), 0, c.arg("dilation"), 0, c.arg("groups")};
+  if (padding == "valid") return convolution(c, input, rank, call);
+  if (padding != "same") fail("Invalid padding string: '" + padding + "'");
+  for (auto s : c.integers("stride"))
+    if (s != 1) fail("padding='same' is not supported for strided convolutions");
+  Sizes dilation = c.integers("dilation");
+  if (dilation.size() == 1) dilation.resize(rank, dilation[0]);
+  const TensorMeta& weight = c.tensor("weight");
+  std::vector<Arg> symmetric;
+  std::vector<Arg> extra(2 * rank, Arg(0));  // constant_pad_nd counts from the last dimension
+  bool needs_extra = false;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (!weight.sizes[i + 2].is_int()) fail_unsupported("padding='same' with a symbolic kernel size");
+    std::int64_t total = dilation[i] * (weight.sizes[i + 2].as_int() - 1);
+    symmetric.emplace_back(total / 2);
+    if (total % 2 != 0) {
+      extra[2 * (rank - 1 - i) + 1] = 1;
+      needs_extra = true;
+    }
+  }
+  call.padding = Arg::list(symmetric);
+  if (needs_extra) input = b.call("aten.constant_pad_nd.default", {input, Arg::list(extra)});
+  return convolution(c, input, rank, call);
+}
+
+/// The older form with backend switches.
+Arg decompose_underscore_convolution(DecomposeCall& c) {
+  return c.build.call("aten.convolution.default",
+                      {c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("stride"), c.arg("padding"), c.arg("dilation"),
+                       c.arg("transposed"), c.arg("output_padding"), c.arg("groups")});
+}
+
+}  // namespace
+
+void register_conv_composites(OpTable& t) {
+  t.add("aten.conv1d.default", {.decompose = decompose_conv<1>});
+  t.add("aten.conv2d.default", {.decompose = decompose_conv<2>});
+  t.add("aten.conv3d.default", {.decompose = decompose_conv<3>});
+  t.add("aten.conv1d.padding", {.decompose = decompose_conv_padding<1>});
+  t.add("aten.conv2d.padding", {.decompose = decompose_conv_padding<2>});
+  t.add("aten.conv3d.padding", {.decompose = decompose_conv_padding<3>});
+  t.add("aten.conv_transpose1d.default", {.decompose = decompose_conv_transpose<1>});
+  t.add("aten.conv_transpose2d.input", {.decompose = decompose_conv_transpose<2>});
+  t.add("aten.conv_transpose3d.input", {.decompose = decompose_conv_transpose<3>});
+  t.add("aten._convolution.default", {.decompose = decompose_underscore_convolution});
+}
+
+}  // namespace partita
