@@ -1,0 +1,128 @@
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/command.h"
+#include "app/graphviz.h"
+#include "core/ir/dot.h"
+#include "core/ir/print.h"
+#include "core/load/session.h"
+
+namespace partita::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string path, graph, format = "text", output;
+};
+
+constexpr std::chrono::seconds graphviz_limit{60};
+
+std::string_view kind_text(OpKind kind) {
+  switch (kind) {
+    case OpKind::Placeholder:
+      return "placeholder";
+    case OpKind::GetAttr:
+      return "get_attr";
+    case OpKind::Output:
+      return "output";
+    case OpKind::Torch:
+    case OpKind::Function:
+      return "call_function";
+    case OpKind::Method:
+      return "call_method";
+  }
+  return "";
+}
+
+Json names(const std::vector<Node*>& nodes) {
+  Json out = Json::array();
+  for (Node* n : nodes) out.push_back(n->name());
+  return out;
+}
+
+Json to_json(const Node& node) {
+  Json out = {{"name", node.name()}, {"kind", kind_text(node.op()->kind)}};
+  if (node.op()->is_call()) out["op"] = (node.op()->kind == OpKind::Torch ? "torch.ops." : "") + node.op()->name;
+  if (!node.target.empty()) out["target"] = node.target;
+  Json args = Json::array(), kwargs = Json::object();
+  for (const Arg& a : node.args()) args.push_back(print(a));
+  for (const auto& [key, value] : node.kwargs()) kwargs[key] = print(value);
+  if (!args.empty()) out["args"] = args;
+  if (!kwargs.empty()) out["kwargs"] = kwargs;
+  if (auto inputs = node.inputs(); !inputs.empty()) out["inputs"] = names(inputs);
+  if (std::string type = annotation(node.meta); !type.empty()) out["meta"] = type;
+  if (!node.note.empty()) out["note"] = node.note;
+  if (node.origin && !node.origin->file.empty())
+    out["origin"] = {{"file", node.origin->file},
+                     {"line", node.origin->line},
+                     {"function", node.origin->function},
+                     {"code", node.origin->code}};
+  if (node.origin && !node.origin->modules.empty()) out["module"] = node.origin->modules;
+  return out;
+}
+
+Json to_json(const Graph& graph) {
+  Json nodes = Json::array(), children = Json::object();
+  for (Node* node : graph) nodes.push_back(to_json(*node));
+  for (const auto& [target, child] : graph.children) children[target] = to_json(*child);
+  Json out = {{"name", graph.name}, {"form", graph.form == GraphForm::Joint ? "joint" : "flat"}, {"nodes", nodes}};
+  if (!children.empty()) out["children"] = children;
+  return out;
+}
+
+std::size_t total_nodes(const Graph& graph) {
+  std::size_t n = graph.size();
+  for (const auto& [target, child] : graph.children) n += total_nodes(*child);
+  return n;
+}
+
+Result<std::string> render(const Artefact& artefact, const std::string& format) {
+  if (!artefact.is_graph()) {
+    if (format == "text") return artefact.text();
+    return input_error("cli.usage", fmt::format("'{}' is text; only --format text shows it", artefact.id));
+  }
+  TRY(auto graph, artefact.graph());
+  if (format == "text") return print(*graph);
+  if (format == "dot") return to_dot(*graph);
+  if (format == "json") return to_json(*graph).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (std::size_t n = total_nodes(*graph); n > max_graphviz_nodes)
+    return unsupported(
+        "graphviz.size",
+        fmt::format("graph {} has {} nodes and Graphviz draws at most {}; use --format dot or the window", artefact.id,
+                    n, max_graphviz_nodes));
+  return run_graphviz(to_dot(*graph), format, graphviz_limit);
+}
+
+Result<int> show(const Options& options) {
+  TRY(Loaded loaded, load(options.path));
+  TRY(const Artefact* artefact, loaded.pick(options.graph));
+  TRY(std::string text, render(*artefact, options.format));
+  for (const Diagnostic& w : loaded.warnings) std::fprintf(stderr, "partita: warning: %s\n", w.line().c_str());
+  if (!options.output.empty()) {
+    TRY_DO(write_file(options.output, text));
+    return 0;
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) != 0) return input_error("file.write", "cannot write to standard output");
+  return 0;
+}
+
+Action add(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("path", options->path, "File or folder")->required();
+  app.add_option("--graph", options->graph, "Id that partita list shows; may be left out when only one fits");
+  app.add_option("--format", options->format, "text, dot, svg, png, pdf or json")
+      ->check(CLI::IsMember({"text", "dot", "svg", "png", "pdf", "json"}));
+  app.add_option("-o,--output", options->output, "File to write instead of standard output");
+  return [options] { return show(*options); };
+}
+
+}  // namespace
+
+extern const Command show_command;
+const Command show_command = {"show", "One graph as FX text, Graphviz source, picture or JSON", add};
+
+}  // namespace partita::cli
