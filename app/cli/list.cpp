@@ -81,8 +81,8 @@ Result<int> list(const Options& options) {
       continue;
     }
     Row row{&a, (*graph)->size(), 0, 0, (*graph)->kind_counts()};
-    row.inputs = row.kinds["placeholder"];
-    row.ops = row.kinds["call_function"] + row.kinds["call_method"];
+    row.inputs = (*graph)->placeholders().size();
+    for (Node* node : **graph) row.ops += node->op()->is_call();
     rows.push_back(std::move(row));
   }
   if (rows.empty() && unreadable > 0) return warnings.back();
