@@ -1,0 +1,199 @@
+#include "core/fake/propagate.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "core/ops/record.h"
+
+namespace partita {
+namespace {
+
+bool is_unbacked(const SymExpr& e) {
+  return e.kind() == SymKind::Symbol && e.name().size() > 1 && e.name()[0] == 'u' && std::isdigit(e.name()[1]);
+}
+
+/// Are two metas equal when the first one's unbacked symbols may be renamed?
+class Renaming {
+ public:
+  bool same(const Meta& a, const Meta& b) {
+    if (auto* t = a.tensor(); t && b.tensor()) return same_annotation(renamed(*t, *b.tensor()), b);
+    if (auto* e = a.sym(); e && b.sym()) return rename(*e, *b.sym()) == *b.sym();
+    if (auto* t = a.tuple(); t && b.tuple()) {
+      if (t->items.size() != b.tuple()->items.size()) return false;
+      for (std::size_t i = 0; i < t->items.size(); ++i)
+        if (!same(t->items[i], b.tuple()->items[i])) return false;
+      return true;
+    }
+    return same_annotation(a, b);
+  }
+
+ private:
+  SymExpr rename(SymExpr from, SymExpr to) {
+    if (is_unbacked(from)) names_.emplace(from.name(), to);
+    return from.substitute([&](const std::string& symbol) -> std::optional<SymExpr> {
+      auto it = names_.find(symbol);
+      return it == names_.end() ? std::nullopt : std::optional(it->second);
+    });
+  }
+  Meta renamed(TensorMeta a, const TensorMeta& b) {
+    for (std::size_t d = 0; d < a.sizes.size() && d < b.sizes.size(); ++d) a.sizes[d] = rename(a.sizes[d], b.sizes[d]);
+    for (std::size_t d = 0; d < a.strides.size() && d < b.strides.size(); ++d)
+      a.strides[d] = rename(a.strides[d], b.strides[d]);
+    return a;
+  }
+  std::map<std::string, SymExpr> names_;
+};
+
+/// A higher-order operator whose results are those of a sub graph.
+struct HigherOrder {
+  std::string_view name;
+  std::size_t body;                   ///< argument that holds the sub graph whose results count
+  std::vector<std::size_t> graphs;    ///< arguments that are sub graphs
+  std::vector<std::size_t> operands;  ///< list arguments that become the sub graphs' placeholders, in order
+};
+const HigherOrder* higher_order(const Op& op) {
+  static const HigherOrder table[] = {
+      {"higher_order.cond", 1, {1, 2}, {3}},
+      {"higher_order.while_loop", 1, {0, 1}, {2, 3}},
+  };
+  for (const HigherOrder& h : table)
+    if (op.kind == OpKind::Torch && op.name == h.name) return &h;
+  return nullptr;
+}
+
+Result<std::size_t> propagate_sub_graphs(Node& node, const HigherOrder& h) {
+  std::vector<Meta> operands;
+  for (std::size_t i : h.operands) {
+    if (i >= node.args().size()) continue;
+    if (auto* list = node.args()[i].get<ArgList>())
+      for (const Arg& a : list->items) {
+        if (Node* n = a.node())
+          operands.push_back(n->meta);
+        else if (auto* value = a.get<std::int64_t>())
+          operands.push_back(SymExpr(*value));
+        else
+          operands.emplace_back();
+      }
+  }
+  std::size_t count = 0;
+  for (std::size_t i : h.graphs) {
+    Node* attribute = i < node.args().size() ? node.args()[i].node() : nullptr;
+    Graph* child = attribute ? node.graph().child(attribute->target) : nullptr;
+    if (!child)
+      return input_error("fake.sub_graph", fmt::format("argument {} of {} is no sub graph", i, node.op()->name),
+                         {.graph = node.graph().name, .node = node.name()});
+    std::vector<Node*> placeholders = child->placeholders();
+    if (placeholders.size() != operands.size())
+      return input_error("fake.sub_graph",
+                         fmt::format("sub graph {} takes {} inputs, {} are given", attribute->target,
+                                     placeholders.size(), operands.size()),
+                         {.graph = node.graph().name, .node = node.name()});
+    for (std::size_t p = 0; p < placeholders.size(); ++p) placeholders[p]->meta = operands[p];
+    child->shapes = node.graph().shapes;
+    TRY(std::size_t inner, propagate(*child));
+    count += inner;
+    if (i != h.body) continue;
+    MetaTuple results;
+    for (const Arg& a : child->outputs()) results.items.push_back(a.node() ? a.node()->meta : Meta());
+    node.meta = std::move(results);
+  }
+  return count + 1;
+}
+
+Meta meta_of(const Tensor& t) {
+  TensorMeta m;
+  m.dtype = t.dtype;
+  m.sizes.assign(t.sizes.begin(), t.sizes.end());
+  m.strides.assign(t.strides.begin(), t.strides.end());
+  m.requires_grad = t.requires_grad;
+  return m;
+}
+
+bool no_aspect(const Diagnostic& d) {
+  return d.code == "ops.unknown";
+}
+
+}  // namespace
+
+Result<std::size_t> propagate(Graph& graph) {
+  std::size_t count = 0;
+  for (Node* node : graph) {
+    if (node->is(Op::get_attr())) {
+      auto it = graph.attributes.find(node->target);
+      if (!node->meta.known() && it != graph.attributes.end()) node->meta = meta_of(it->second);
+      continue;
+    }
+    if (!node->op()->is_call()) continue;
+    if (const HigherOrder* h = higher_order(*node->op())) {
+      TRY(std::size_t inner, propagate_sub_graphs(*node, *h));
+      count += inner;
+      continue;
+    }
+    Result<Meta> inferred = infer(*node);
+    if (!inferred) {
+      if (no_aspect(inferred.error()) && node->meta.known()) continue;
+      // Multi-result calls are not annotated; their getitems are.
+      bool read_by_parts = !node->users().empty();
+      for (Node* user : node->users()) read_by_parts &= user->is(Op::getitem()) && user->meta.known();
+      if (no_aspect(inferred.error()) && read_by_parts) continue;
+      if (node->is(Op::getitem()) && node->meta.known()) continue;
+      return std::move(inferred).error();
+    }
+    ++count;
+    // A known annotation wins over one that only names unbacked symbols otherwise.
+    if (!node->meta.known() || !Renaming().same(*inferred, node->meta)) {
+      node->meta = *std::move(inferred);
+    } else if (auto* old = node->meta.tensor(), *fresh = inferred->tensor(); old && fresh) {
+      old->strides_known = fresh->strides_known;
+      if (old->strides.size() != fresh->strides.size()) old->strides = fresh->strides;
+      old->storage_id = fresh->storage_id;
+      old->offset = fresh->offset;
+    }
+  }
+  return count;
+}
+
+MetaCheck check_metas(const Graph& graph) {
+  MetaCheck check;
+  std::unique_ptr<Graph> copy = graph.clone();
+  for (Node* node : *copy) {
+    if (!node->op()->is_call()) continue;
+    bool annotated = node->meta.known();
+    if (const HigherOrder* h = higher_order(*node->op())) {
+      if (!propagate_sub_graphs(*node, *h)) ++check.without_record;
+      continue;
+    }
+    const Node* tuple = node->is(Op::getitem()) ? node->args()[0].node() : nullptr;
+    if (tuple && !tuple->meta.known()) {
+      check.without_record += annotated;
+      continue;
+    }
+    Result<Meta> inferred = infer(*node);
+    if (!inferred && no_aspect(inferred.error())) {
+      check.without_record += annotated;
+      continue;
+    }
+    if (!annotated) {
+      if (inferred)
+        node->meta = *std::move(inferred);
+      else
+        check.differences.push_back({node->name(), node->op()->name, "", inferred.error().line()});
+      continue;
+    }
+    ++check.checked;
+    if (!inferred)
+      check.differences.push_back({node->name(), node->op()->name, annotation(node->meta), inferred.error().line()});
+    else if (!Renaming().same(*inferred, node->meta))
+      check.differences.push_back({node->name(), node->op()->name, annotation(node->meta), annotation(*inferred)});
+  }
+  for (const auto& [target, child] : copy->children) {
+    MetaCheck inner = check_metas(*child);
+    check.checked += inner.checked;
+    check.without_record += inner.without_record;
+    check.differences.insert(check.differences.end(), inner.differences.begin(), inner.differences.end());
+  }
+  return check;
+}
+
+}  // namespace partita

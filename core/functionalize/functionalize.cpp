@@ -1,0 +1,583 @@
+#include "core/functionalize/functionalize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "core/functionalize/requires_grad.h"
+#include "core/functionalize/to_aten.h"
+#include "core/functionalize/view_inverse.h"
+#include "core/ops/record.h"
+#include "core/ops/twin.h"
+
+namespace partita {
+namespace {
+
+Where where(const Node& node) {
+  Where w{.graph = node.graph().name, .node = node.name()};
+  if (node.origin && !node.origin->file.empty())
+    w.origin = fmt::format("{}:{} in {}", node.origin->file, node.origin->line, node.origin->function);
+  return w;
+}
+
+/// Memory of the eager program: its newest content as a value of the functional graph.
+struct Memory {
+  Node* content = nullptr;
+  int version = 0;
+  bool written_with_grad = false;
+};
+
+/// A tensor object of the eager program: views of a memory, and the value it had at some version.
+struct Object {
+  std::size_t memory = 0;
+  std::vector<ViewStep> steps;
+  int version = 0;
+  Node* value = nullptr;
+  bool own_metadata_changed = false;
+};
+
+/// Interprets the eager graph over tensor objects, writing the functional graph.
+class Functionalizer {
+ public:
+  Functionalizer(AtenGraph aten, const FunctionalizeOptions& options) : aten_(std::move(aten)), options_(options) {}
+
+  Result<FunctionalGraph> run() {
+    const Graph& eager = *aten_.graph;
+    out_.graph = std::make_unique<Graph>(eager.name);
+    out_.graph->shapes = eager.shapes;
+    object_of_.assign(eager.id_limit(), npos);
+    plain_.assign(eager.id_limit(), nullptr);
+    try {
+      for (Node* node : eager) {
+        current_ = node;
+        if (node->is_placeholder()) placeholder(*node);
+        else if (node->is(Op::get_attr())) attribute(*node);
+        else if (node->op()->is_call()) call(*node);
+      }
+      current_ = nullptr;
+      finish();
+    } catch (Raise& raised) {
+      if (current_ && raised.diagnostic.where.node.empty()) raised.diagnostic.where = where(*current_);
+      return std::move(raised.diagnostic);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+
+  Builder builder() { return Builder(*out_.graph, nullptr, current_ ? current_->origin : nullptr); }
+
+  bool under_no_grad() const { return current_ && aten_.no_grad.contains(current_); }
+  /// Nodes made since `from` belong to the current call.
+  void mark_no_grad(Node* from) {
+    if (!under_no_grad()) return;
+    for (Node* n = from ? from->next() : out_.graph->first(); n; n = n->next())
+      if (n->op()->is_call()) out_.no_grad.insert(n);
+  }
+
+  std::size_t new_object(Node* value) {
+    memories_.push_back({value});
+    objects_.push_back({memories_.size() - 1, {}, 0, value});
+    return objects_.size() - 1;
+  }
+
+  void placeholder(Node& node) {
+    Node* twin = out_.graph->placeholder(fmt::format("arg{}_1", inputs_.size()), node.meta);
+    twin->target = node.target.empty() ? node.name() : node.target;
+    twin->origin = node.origin;
+    twin->note = node.note;
+    if (node.meta.tensor()) object_of_[node.id()] = new_object(twin);
+    plain_[node.id()] = twin;
+    inputs_.push_back(&node);
+  }
+
+  void attribute(Node& node) {
+    const Graph& eager = *aten_.graph;
+    Node* twin = out_.graph->create(Op::get_attr(), {}, {}, node.name());
+    twin->target = node.target;
+    twin->meta = node.meta;
+    twin->origin = node.origin;
+    if (auto it = eager.attributes.find(node.target); it != eager.attributes.end()) {
+      out_.graph->attributes.insert(*it);
+      object_of_[node.id()] = new_object(twin);
+    }
+    if (Graph* child = eager.child(node.target); child && !out_.graph->child(node.target)) {
+      refuse_effects(*child);
+      out_.graph->children.emplace_back(node.target, child->clone());
+    }
+    plain_[node.id()] = twin;
+  }
+
+  static void refuse_effects(const Graph& child) {
+    for (Node* n : child) {
+      const Schema* schema = n->op()->kind == OpKind::Torch ? find_schema(n->op()) : nullptr;
+      if (schema && schema->is_mutable)
+        throw Raise{unsupported("functionalize.sub_graph",
+                                fmt::format("{} in sub graph {} writes in place; write it out of place", n->op()->name,
+                                            child.name), where(*n))};
+    }
+  }
+
+  /// The object's value at its memory's newest version.
+  Node* read(std::size_t object) {
+    Object& o = objects_[object];
+    Memory& m = memories_[o.memory];
+    if (o.version == m.version) return o.value;
+    Node* value = m.content;
+    Builder build = builder();
+    for (const ViewStep& step : o.steps) value = apply_view(build, step, value);
+    o.value = value;
+    o.version = m.version;
+    return value;
+  }
+
+  Arg mapped(const Arg& arg) {
+    return map_nodes(arg, [&](Node* n) -> Arg {
+      std::size_t object = object_of_[n->id()];
+      return object == npos ? Arg(plain_[n->id()]) : Arg(read(object));
+    });
+  }
+
+  void call(Node& node) {
+    Node* before = out_.graph->last();
+    if (node.is(Op::getitem())) getitem(node);
+    else if (node.op()->kind != OpKind::Torch) copy(node);
+    else aten_call(node);
+    mark_no_grad(before);
+  }
+
+  void getitem(Node& node) {
+    Node* tuple = node.args()[0].node();
+    auto* index = node.args()[1].get<std::int64_t>();
+    if (auto it = parts_.find(tuple); it != parts_.end() && index && *index >= 0) {
+      if (static_cast<std::size_t>(*index) >= it->second.size()) fail("getitem beyond the results");
+      object_of_[node.id()] = it->second[static_cast<std::size_t>(*index)];
+      if (object_of_[node.id()] != npos) return;
+    }
+    // Parts of many views at once.
+    if (auto it = views_.find(tuple); it != views_.end() && index) {
+      Object view = it->second;
+      view.steps.back().part = static_cast<int>(*index);
+      object_of_[node.id()] = add_view(std::move(view), node);
+      return;
+    }
+    copy(node);
+  }
+
+  /// The object of a view call, its last step just added.
+  std::size_t add_view(Object object, const Node& node) {
+    Memory& m = memories_[object.memory];
+    Builder build = builder();
+    Node* value = nullptr;
+    if (object.version == m.version && object.value) value = apply_view(build, object.steps.back(), object.value);
+    else {
+      value = m.content;
+      for (const ViewStep& step : object.steps) value = apply_view(build, step, value);
+    }
+    if (!value->meta.known()) value->meta = node.meta;
+    object.value = value;
+    object.version = m.version;
+    objects_.push_back(std::move(object));
+    return objects_.size() - 1;
+  }
+
+  /// The call as it is over newest values; its results own their memory.
+  Node* copy(Node& node) {
+    Args args;
+    Kwargs kwargs;
+    for (const Arg& a : node.args()) args.push_back(mapped(a));
+    for (const auto& [name, a] : node.kwargs()) kwargs.emplace_back(name, mapped(a));
+    Node* twin = out_.graph->create(node.op(), std::move(args), std::move(kwargs));
+    twin->origin = node.origin;
+    twin->recompute = node.recompute;
+    twin->note = node.note;
+    Result<Meta> meta = infer(*twin);
+    if (meta) twin->meta = *std::move(meta);
+    else if (meta.error().code == "ops.unknown" || node.is(Op::getitem())) twin->meta = node.meta;
+    else throw Raise{std::move(meta).error()};
+    plain_[node.id()] = twin;
+    if (twin->meta.tensor()) object_of_[node.id()] = new_object(twin);
+    return twin;
+  }
+
+  void aten_call(Node& node) {
+    const Schema* schema = find_schema(node.op());
+    if (!schema) {
+      copy(node);
+      return;
+    }
+    if (schema->is_mutable) mutate(node, *schema);
+    else if (schema->is_view && schema->returns.size() == 1) view(node, *schema);
+    else copy(node);
+  }
+
+  /// The view step a call makes and the object it views; nullopt when it views no tensor.
+  std::optional<std::pair<std::size_t, ViewStep>> step_of(const Node& node, const Schema& schema, const Op* op) {
+    Args bound = unwrap(bind_arguments(schema, node.args(), node.kwargs()));
+    ViewStep step{op, {}, -1, -1};
+    std::size_t viewed = npos;
+    for (std::size_t i = 0; i < bound.size(); ++i) {
+      if (step.self < 0 && schema.args[i].type == SchemaType::Tensor && !schema.args[i].alias_set.empty()) {
+        step.self = static_cast<int>(i);
+        if (Node* n = bound[i].node()) viewed = object_of_[n->id()];
+        step.args.emplace_back();
+      } else {
+        step.args.push_back(mapped(bound[i]));
+      }
+    }
+    if (step.self < 0 || viewed == npos) return std::nullopt;
+    return std::pair(viewed, std::move(step));
+  }
+
+  void view(Node& node, const Schema& schema) {
+    auto step = step_of(node, schema, node.op());
+    if (!step) {
+      copy(node);
+      return;
+    }
+    read(step->first);
+    Object object = objects_[step->first];
+    object.steps.push_back(std::move(step->second));
+    object.own_metadata_changed = false;
+    if (schema.returns[0].is_list) {
+      // Each getitem becomes a view; the call itself is written once for all of them that come before the next write.
+      Builder build = builder();
+      ViewStep all = object.steps.back();
+      Node* tuple = apply_view(build, all, object.value);
+      plain_[node.id()] = tuple;
+      std::vector<std::size_t> parts;
+      auto* results = tuple->meta.tuple();
+      for (std::size_t i = 0; results && i < results->items.size(); ++i) {
+        Object part = object;
+        part.steps.back().part = static_cast<int>(i);
+        part.value = build.getitem(tuple, static_cast<std::int64_t>(i));
+        objects_.push_back(std::move(part));
+        parts.push_back(objects_.size() - 1);
+      }
+      parts_[&node] = std::move(parts);
+      return;
+    }
+    object_of_[node.id()] = add_view(std::move(object), node);
+  }
+
+  /// In-place calls and calls that write arguments: their functional twin, then the new values are committed.
+  void mutate(Node& node, const Schema& schema) {
+    Args bound = unwrap(bind_arguments(schema, node.args(), node.kwargs()));
+    std::vector<std::size_t> written_at;
+    for (std::size_t i = 0; i < schema.args.size(); ++i)
+      if (schema.args[i].is_write) written_at.push_back(i);
+    std::optional<FunctionalTwin> twin = functional_twin(node.op());
+    if (twin && twin->schema->is_view) {
+      change_metadata(node, *twin->schema, twin->op, bound);
+      return;
+    }
+    std::string functional = schema.base + "_functional.default";
+    const Schema* target = twin ? twin->schema : find_schema(functional);
+    if (!target)
+      throw Raise{unsupported("functionalize.mutation",
+                              fmt::format("{} writes its arguments and has no functional form", node.op()->name),
+                              where(node))};
+    Args args;
+    Kwargs kwargs;
+    bool trailing_default = true;
+    for (std::size_t i = target->args.size(); i-- > 0;) {
+      const SchemaArg& a = target->args[i];
+      int from = twin ? twin->from[i] : schema.index_of(a.name);
+      if (from < 0) fail(fmt::format("{} and {} do not fit together", schema.name, target->name));
+      Arg value = mapped(bound[static_cast<std::size_t>(from)]);
+      if (trailing_default && a.has_default && value == a.default_value) continue;
+      if (a.keyword_only) {
+        kwargs.insert(kwargs.begin(), {a.name, std::move(value)});
+      } else {
+        trailing_default = false;
+        args.insert(args.begin(), std::move(value));
+      }
+    }
+    Builder build = builder();
+    Node* result = build.call(target->name, std::move(args), std::move(kwargs));
+    result->recompute = node.recompute;
+
+    // Results first, then the new values of what was written (an in-place call returns only the latter).
+    std::size_t own = twin ? 0 : schema.returns.size();
+    auto* tuple = result->meta.tuple();
+    std::vector<Node*> values;
+    if (tuple)
+      for (std::size_t i = 0; i < tuple->items.size(); ++i) values.push_back(build.getitem(result, static_cast<std::int64_t>(i)));
+    else values.push_back(result);
+    std::size_t at = own;
+    std::vector<std::size_t> objects;
+    for (std::size_t i : written_at) {
+      auto commit = [&](const Arg& a) {
+        Node* n = a.node();
+        if (!n) return;
+        std::size_t object = object_of_[n->id()];
+        if (object == npos || at >= values.size()) fail(fmt::format("{} writes something that is no tensor", schema.name));
+        write(object, values[at++]);
+        objects.push_back(object);
+      };
+      if (auto* list = bound[i].get<ArgList>()) std::for_each(list->items.begin(), list->items.end(), commit);
+      else if (bound[i].is_none()) ++at;
+      else commit(bound[i]);
+    }
+    if (own == 0) {
+      // What an in-place call returns is its argument.
+      if (objects.size() == 1 && schema.returns.size() == 1 && !schema.returns[0].is_list) object_of_[node.id()] = objects[0];
+      else parts_[&node] = objects;
+      return;
+    }
+    std::vector<std::size_t> parts;
+    for (std::size_t i = 0; i < own; ++i) parts.push_back(new_object(values[i]));
+    if (own == 1 && !node.meta.tuple()) object_of_[node.id()] = parts[0];
+    else parts_[&node] = std::move(parts);
+  }
+
+  /// t_, unsqueeze_: the object shows its memory otherwise from now on.
+  void change_metadata(Node& node, const Schema& schema, const Op* op, const Args& bound) {
+    Node* self = bound[0].node();
+    std::size_t object = self ? object_of_[self->id()] : npos;
+    if (object == npos) fail("an in-place view of something that is no tensor");
+    ViewStep step{op, {}, 0, -1};
+    step.args.emplace_back();
+    for (std::size_t i = 1; i < schema.args.size(); ++i) step.args.push_back(mapped(bound[i]));
+    Node* now = read(object);
+    Builder build = builder();
+    Node* value = apply_view(build, step, now);
+    objects_[object].steps.push_back(std::move(step));
+    objects_[object].value = value;
+    objects_[object].own_metadata_changed = true;
+    object_of_[node.id()] = object;
+  }
+
+  void write(std::size_t object, Node* value) {
+    Object& o = objects_[object];
+    Memory& m = memories_[o.memory];
+    Builder build = builder();
+    DType dtype = Builder::tensor(o.value).dtype;
+    if (Builder::tensor(value).dtype != dtype) value = build.call("aten._to_copy.default", {value}, {{"dtype", Arg(dtype)}});
+    if (o.steps.empty()) {
+      m.content = value;
+      o.value = value;
+      o.version = ++m.version;
+    } else {
+      std::vector<Node*> bases = {m.content};
+      for (std::size_t i = 0; i + 1 < o.steps.size(); ++i) bases.push_back(apply_view(build, o.steps[i], bases.back()));
+      for (std::size_t i = o.steps.size(); i-- > 0;) value = write_through_view(build, o.steps[i], bases[i], value);
+      m.content = value;
+      ++m.version;
+    }
+    m.written_with_grad |= !under_no_grad();
+  }
+
+  bool wants_grad(std::size_t input) const {
+    return input < options_.requires_grad.size() && options_.requires_grad[input];
+  }
+
+  void describe_inputs() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      InputAliasInfo info;
+      info.requires_grad = wants_grad(i);
+      std::size_t object = object_of_[inputs_[i]->id()];
+      if (object != npos) {
+        const Object& o = objects_[object];
+        const Memory& m = memories_[o.memory];
+        info.mutates_data = m.version > 0;
+        info.mutates_metadata = o.own_metadata_changed;
+        info.mutations_under_no_grad = info.mutates_data && !m.written_with_grad;
+      }
+      if (info.mutates_data || info.mutates_metadata) {
+        bool in_graph = options_.keep_input_mutations && info.mutates_data && !info.mutates_metadata &&
+                        (!info.requires_grad || info.mutations_under_no_grad);
+        info.mutation_type = in_graph ? MutationType::MutatedInGraph : MutationType::MutatedOutGraph;
+      }
+      out_.meta.inputs.push_back(info);
+    }
+    out_.meta.keep_input_mutations = options_.keep_input_mutations;
+  }
+
+  void finish() {
+    describe_inputs();
+    std::vector<Arg> returned;
+    for (std::size_t i : out_.meta.mutated_runtime_inputs()) returned.push_back(read(object_of_[inputs_[i]->id()]));
+    std::vector<Arg> user = aten_.graph->outputs();
+    std::vector<Arg> values;
+    for (const Arg& a : user) values.push_back(mapped(a));
+    describe_outputs(user, values);
+    returned.insert(returned.end(), values.begin(), values.end());
+    for (Node* base : bases_) returned.push_back(base);
+
+    for (std::size_t i : out_.meta.mutated_in_graph()) {
+      Node* target = plain_[inputs_[i]->id()];
+      Node* value = read(object_of_[inputs_[i]->id()]);
+      Node* copy = out_.graph->create(Op::torch("aten.copy_.default"), {target, value});
+      copy->meta = target->meta;
+      copy->origin = value->origin;
+      out_.no_grad.insert(copy);
+    }
+    out_.graph->set_output(Arg::tuple(std::move(returned)));
+    for (Node* n : dead()) out_.no_grad.erase(n);
+    out_.graph->eliminate_dead(kept);
+  }
+
+  static bool kept(const Node& n) {
+    const Schema* schema = n.op()->kind == OpKind::Torch ? find_schema(n.op()) : nullptr;
+    const OpRecord* record = schema ? find_record(n.op()) : nullptr;
+    return (schema && schema->is_mutable) || (record && record->side_effect);
+  }
+
+  /// What eliminate_dead is about to erase: side tables must forget it.
+  std::vector<Node*> dead() const {
+    std::vector<char> live(out_.graph->id_limit(), 0);
+    std::vector<Node*> erased;
+    for (Node* n = out_.graph->last(); n; n = n->previous()) {
+      if (n->is_output() || n->is_placeholder() || kept(*n)) live[n->id()] = 1;
+      if (!live[n->id()]) {
+        erased.push_back(n);
+        continue;
+      }
+      for (Node* input : n->inputs()) live[input->id()] = 1;
+    }
+    return erased;
+  }
+
+  void describe_outputs(const std::vector<Arg>& user, const std::vector<Arg>& values) {
+    std::vector<char> needs = requires_grad(*out_.graph, options_.requires_grad, out_.no_grad);
+    auto object_at = [&](std::size_t i) {
+      Node* n = user[i].node();
+      return n ? object_of_[n->id()] : npos;
+    };
+    auto needs_at = [&](std::size_t i) { return values[i].node() && needs[values[i].node()->id()]; };
+    std::map<std::size_t, std::size_t> input_of_memory, input_of_object, count, many_views;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      std::size_t object = object_of_[inputs_[i]->id()];
+      if (object == npos) continue;
+      input_of_memory.emplace(objects_[object].memory, i);
+      input_of_object.emplace(object, i);
+    }
+    auto part_of_many = [&](std::size_t object) {
+      for (const ViewStep& s : objects_[object].steps)
+        if (s.part >= 0) return true;
+      return false;
+    };
+    for (std::size_t i = 0; i < user.size(); ++i)
+      if (std::size_t object = object_at(i); object != npos) {
+        ++count[objects_[object].memory];
+        many_views[objects_[object].memory] += part_of_many(object);
+      }
+
+    std::map<std::size_t, std::size_t> base_of_memory;
+    for (std::size_t i = 0; i < user.size(); ++i) {
+      OutputAliasInfo info;
+      info.requires_grad = needs_at(i);
+      std::size_t object = object_at(i);
+      if (object != npos) classify(i, object, info, user, input_of_memory, input_of_object, count, many_views, needs, base_of_memory);
+      out_.meta.outputs.push_back(info);
+    }
+    out_.meta.num_intermediate_bases = bases_.size();
+  }
+
+  void classify(std::size_t i, std::size_t object, OutputAliasInfo& info, const std::vector<Arg>& user,
+                const std::map<std::size_t, std::size_t>& input_of_memory,
+                const std::map<std::size_t, std::size_t>& input_of_object, std::map<std::size_t, std::size_t>& count,
+                std::map<std::size_t, std::size_t>& many_views, const std::vector<char>& needs,
+                std::map<std::size_t, std::size_t>& base_of_memory) {
+    const Object& o = objects_[object];
+    std::size_t single = count[o.memory] - many_views[o.memory];
+    if (auto it = input_of_memory.find(o.memory); it != input_of_memory.end()) {
+      auto same = input_of_object.find(object);
+      if (info.requires_grad && single == 0) return;
+      info.type = same != input_of_object.end() ? OutputType::IsInput : OutputType::AliasOfInput;
+      info.base_idx = same != input_of_object.end() ? same->second : it->second;
+      return;
+    }
+    Node* content = memories_[o.memory].content;
+    bool base_needs = needs[content->id()];
+    if (!o.steps.empty() && info.requires_grad && base_needs) {
+      if (count[o.memory] == 1 || single <= 1) {
+        info.type = OutputType::UnsafeViewAlias;
+        return;
+      }
+      for (std::size_t j = 0; j < user.size(); ++j) {
+        Node* n = user[j].node();
+        if (!n || object_of_[n->id()] == npos) continue;
+        const Object& other = objects_[object_of_[n->id()]];
+        if (other.memory != o.memory || !other.steps.empty()) continue;
+        info.type = OutputType::AliasOfIntermediateBaseIsUserOutput;
+        info.base_idx = j;
+        return;
+      }
+      auto [it, fresh] = base_of_memory.emplace(o.memory, bases_.size());
+      info.type = fresh ? OutputType::AliasOfIntermediateSaveAsOutput : OutputType::AliasOfIntermediate;
+      info.base_idx = it->second;
+      if (fresh) bases_.push_back(content);
+      return;
+    }
+    if (count[o.memory] > 1 && !info.requires_grad) {
+      // y and y.detach(): the one without gradient is made from the other.
+      for (std::size_t j = 0; j < user.size(); ++j) {
+        Node* n = user[j].node();
+        if (j == i || !n || object_of_[n->id()] == npos) continue;
+        const Object& other = objects_[object_of_[n->id()]];
+        if (other.memory != o.memory || !needs[other.value->id()]) continue;
+        if (!same_annotation(other.value->meta, o.value->meta)) continue;
+        info.type = OutputType::AliasOfIntermediateBaseIsUserOutput;
+        info.base_idx = j;
+        return;
+      }
+    }
+  }
+
+  AtenGraph aten_;
+  const FunctionalizeOptions& options_;
+  FunctionalGraph out_;
+  std::vector<Node*> inputs_;   ///< placeholders of the eager graph
+  std::vector<Memory> memories_;
+  std::vector<Object> objects_;
+  std::vector<std::size_t> object_of_;  ///< by eager node id; npos for what is no tensor
+  std::vector<Node*> plain_;            ///< by eager node id: functional twin of placeholders, tuples and numbers
+  std::unordered_map<const Node*, std::vector<std::size_t>> parts_;  ///< objects of a tuple's items
+  std::unordered_map<const Node*, Object> views_;
+  std::vector<Node*> bases_;
+  Node* current_ = nullptr;
+};
+
+}  // namespace
+
+std::string_view name_of(OutputType type) {
+  static constexpr std::string_view names[] = {"non_alias",
+                                               "alias_of_input",
+                                               "is_input",
+                                               "alias_of_intermediate",
+                                               "alias_of_intermediate_save_as_output",
+                                               "alias_of_intermediate_base_is_user_output",
+                                               "unsafe_view_alias"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+std::string_view name_of(MutationType type) {
+  static constexpr std::string_view names[] = {"NOT_MUTATED", "MUTATED_IN_GRAPH", "MUTATED_OUT_GRAPH"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+std::vector<std::size_t> ViewAndMutationMeta::mutated_runtime_inputs() const {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].mutation_type == MutationType::MutatedOutGraph) out.push_back(i);
+  return out;
+}
+
+std::vector<std::size_t> ViewAndMutationMeta::mutated_in_graph() const {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].mutation_type == MutationType::MutatedInGraph) out.push_back(i);
+  return out;
+}
+
+Result<FunctionalGraph> functionalize(const Graph& graph, const FunctionalizeOptions& options) {
+  TRY(AtenGraph aten, to_aten(graph));
+  return Functionalizer(std::move(aten), options).run();
+}
+
+}  // namespace partita

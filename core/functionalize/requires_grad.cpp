@@ -1,0 +1,59 @@
+#include "core/functionalize/requires_grad.h"
+
+#include "core/ops/record.h"
+
+namespace partita {
+namespace {
+
+bool can_carry(const Meta& meta) {
+  if (auto* t = meta.tensor()) return is_floating(t->dtype) || is_complex(t->dtype);
+  if (auto* tuple = meta.tuple()) {
+    for (const Meta& item : tuple->items)
+      if (can_carry(item)) return true;
+    return false;
+  }
+  return !meta.known();
+}
+
+bool differentiable(const Op* op) {
+  if (op->kind != OpKind::Torch) return true;
+  if (op->name == "aten.detach.default") return false;
+  const OpRecord* record = find_record(op);
+  return !record || !record->not_differentiable;
+}
+
+/// Formulas that speak of `grad` alone make the first result the only differentiable one.
+bool result_differentiable(const Node& tuple, std::int64_t index) {
+  const OpRecord* record = find_record(tuple.op());
+  if (!record || index == 0) return true;
+  if (record->derivative.empty()) return true;
+  for (const Derivative& d : record->derivative)
+    if (d.formula.find("grads") != std::string_view::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& placeholders,
+                                const std::unordered_set<const Node*>& no_grad) {
+  std::vector<char> needs(graph.id_limit(), 0);
+  std::size_t position = 0;
+  for (Node* n : graph) {
+    if (n->is_placeholder()) {
+      needs[n->id()] = position < placeholders.size() && placeholders[position] && can_carry(n->meta);
+      ++position;
+    } else if (n->op()->is_call()) {
+      bool any = false;
+      for (Node* input : n->inputs()) any |= needs[input->id()] != 0;
+      if (n->is(Op::getitem())) {
+        auto* index = n->args()[1].get<std::int64_t>();
+        Node* tuple = n->args()[0].node();
+        if (tuple && index && !result_differentiable(*tuple, *index)) any = false;
+      }
+      needs[n->id()] = any && !no_grad.contains(n) && differentiable(n->op()) && can_carry(n->meta);
+    }
+  }
+  return needs;
+}
+
+}  // namespace partita

@@ -1,0 +1,14 @@
+#pragma once
+#include <unordered_set>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace partita {
+
+/// By Node::id: does the value require grad, when these placeholders do? Results of calls in `no_grad`, of operators
+/// that are not differentiable, and numbers never do. A tuple does when one of its results does.
+std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& placeholders,
+                                const std::unordered_set<const Node*>& no_grad);
+
+}  // namespace partita
