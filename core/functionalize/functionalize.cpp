@@ -1,10 +1,10 @@
 #include "core/functionalize/functionalize.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "core/functionalize/requires_grad.h"
 #include "core/functionalize/to_aten.h"
@@ -52,9 +52,12 @@ class Functionalizer {
     try {
       for (Node* node : eager) {
         current_ = node;
-        if (node->is_placeholder()) placeholder(*node);
-        else if (node->is(Op::get_attr())) attribute(*node);
-        else if (node->op()->is_call()) call(*node);
+        if (node->is_placeholder())
+          placeholder(*node);
+        else if (node->is(Op::get_attr()))
+          attribute(*node);
+        else if (node->op()->is_call())
+          call(*node);
       }
       current_ = nullptr;
       finish();
@@ -115,9 +118,10 @@ class Functionalizer {
     for (Node* n : child) {
       const Schema* schema = n->op()->kind == OpKind::Torch ? find_schema(n->op()) : nullptr;
       if (schema && schema->is_mutable)
-        throw Raise{unsupported("functionalize.sub_graph",
-                                fmt::format("{} in sub graph {} writes in place; write it out of place", n->op()->name,
-                                            child.name), where(*n))};
+        throw Raise{unsupported(
+            "functionalize.sub_graph",
+            fmt::format("{} in sub graph {} writes in place; write it out of place", n->op()->name, child.name),
+            where(*n))};
     }
   }
 
@@ -143,9 +147,12 @@ class Functionalizer {
 
   void call(Node& node) {
     Node* before = out_.graph->last();
-    if (node.is(Op::getitem())) getitem(node);
-    else if (node.op()->kind != OpKind::Torch) copy(node);
-    else aten_call(node);
+    if (node.is(Op::getitem()))
+      getitem(node);
+    else if (node.op()->kind != OpKind::Torch)
+      copy(node);
+    else
+      aten_call(node);
     mark_no_grad(before);
   }
 
@@ -157,13 +164,6 @@ class Functionalizer {
       object_of_[node.id()] = it->second[static_cast<std::size_t>(*index)];
       if (object_of_[node.id()] != npos) return;
     }
-    // Parts of many views at once.
-    if (auto it = views_.find(tuple); it != views_.end() && index) {
-      Object view = it->second;
-      view.steps.back().part = static_cast<int>(*index);
-      object_of_[node.id()] = add_view(std::move(view), node);
-      return;
-    }
     copy(node);
   }
 
@@ -172,7 +172,8 @@ class Functionalizer {
     Memory& m = memories_[object.memory];
     Builder build = builder();
     Node* value = nullptr;
-    if (object.version == m.version && object.value) value = apply_view(build, object.steps.back(), object.value);
+    if (object.version == m.version && object.value)
+      value = apply_view(build, object.steps.back(), object.value);
     else {
       value = m.content;
       for (const ViewStep& step : object.steps) value = apply_view(build, step, value);
@@ -195,9 +196,12 @@ class Functionalizer {
     twin->recompute = node.recompute;
     twin->note = node.note;
     Result<Meta> meta = infer(*twin);
-    if (meta) twin->meta = *std::move(meta);
-    else if (meta.error().code == "ops.unknown" || node.is(Op::getitem())) twin->meta = node.meta;
-    else throw Raise{std::move(meta).error()};
+    if (meta)
+      twin->meta = *std::move(meta);
+    else if (meta.error().code == "ops.unknown" || node.is(Op::getitem()))
+      twin->meta = node.meta;
+    else
+      throw Raise{std::move(meta).error()};
     plain_[node.id()] = twin;
     if (twin->meta.tensor()) object_of_[node.id()] = new_object(twin);
     return twin;
@@ -209,9 +213,12 @@ class Functionalizer {
       copy(node);
       return;
     }
-    if (schema->is_mutable) mutate(node, *schema);
-    else if (schema->is_view && schema->returns.size() == 1) view(node, *schema);
-    else copy(node);
+    if (schema->is_mutable)
+      mutate(node, *schema);
+    else if (schema->is_view && schema->returns.size() == 1)
+      view(node, *schema);
+    else
+      copy(node);
   }
 
   /// The view step a call makes and the object it views; nullopt when it views no tensor.
@@ -305,8 +312,10 @@ class Functionalizer {
     auto* tuple = result->meta.tuple();
     std::vector<Node*> values;
     if (tuple)
-      for (std::size_t i = 0; i < tuple->items.size(); ++i) values.push_back(build.getitem(result, static_cast<std::int64_t>(i)));
-    else values.push_back(result);
+      for (std::size_t i = 0; i < tuple->items.size(); ++i)
+        values.push_back(build.getitem(result, static_cast<std::int64_t>(i)));
+    else
+      values.push_back(result);
     std::size_t at = own;
     std::vector<std::size_t> objects;
     for (std::size_t i : written_at) {
@@ -314,24 +323,32 @@ class Functionalizer {
         Node* n = a.node();
         if (!n) return;
         std::size_t object = object_of_[n->id()];
-        if (object == npos || at >= values.size()) fail(fmt::format("{} writes something that is no tensor", schema.name));
+        if (object == npos || at >= values.size())
+          fail(fmt::format("{} writes something that is no tensor", schema.name));
         write(object, values[at++]);
         objects.push_back(object);
       };
-      if (auto* list = bound[i].get<ArgList>()) std::for_each(list->items.begin(), list->items.end(), commit);
-      else if (bound[i].is_none()) ++at;
-      else commit(bound[i]);
+      if (auto* list = bound[i].get<ArgList>())
+        std::for_each(list->items.begin(), list->items.end(), commit);
+      else if (bound[i].is_none())
+        ++at;
+      else
+        commit(bound[i]);
     }
     if (own == 0) {
       // What an in-place call returns is its argument.
-      if (objects.size() == 1 && schema.returns.size() == 1 && !schema.returns[0].is_list) object_of_[node.id()] = objects[0];
-      else parts_[&node] = objects;
+      if (objects.size() == 1 && schema.returns.size() == 1 && !schema.returns[0].is_list)
+        object_of_[node.id()] = objects[0];
+      else
+        parts_[&node] = objects;
       return;
     }
     std::vector<std::size_t> parts;
     for (std::size_t i = 0; i < own; ++i) parts.push_back(new_object(values[i]));
-    if (own == 1 && !node.meta.tuple()) object_of_[node.id()] = parts[0];
-    else parts_[&node] = std::move(parts);
+    if (own == 1 && !node.meta.tuple())
+      object_of_[node.id()] = parts[0];
+    else
+      parts_[&node] = std::move(parts);
   }
 
   /// t_, unsqueeze_: the object shows its memory otherwise from now on.
@@ -356,7 +373,8 @@ class Functionalizer {
     Memory& m = memories_[o.memory];
     Builder build = builder();
     DType dtype = Builder::tensor(o.value).dtype;
-    if (Builder::tensor(value).dtype != dtype) value = build.call("aten._to_copy.default", {value}, {{"dtype", Arg(dtype)}});
+    if (Builder::tensor(value).dtype != dtype)
+      value = build.call("aten._to_copy.default", {value}, {{"dtype", Arg(dtype)}});
     if (o.steps.empty()) {
       m.content = value;
       o.value = value;
@@ -472,7 +490,8 @@ class Functionalizer {
       OutputAliasInfo info;
       info.requires_grad = needs_at(i);
       std::size_t object = object_at(i);
-      if (object != npos) classify(i, object, info, user, input_of_memory, input_of_object, count, many_views, needs, base_of_memory);
+      if (object != npos)
+        classify(i, object, info, user, input_of_memory, input_of_object, count, many_views, needs, base_of_memory);
       out_.meta.outputs.push_back(info);
     }
     out_.meta.num_intermediate_bases = bases_.size();
@@ -532,13 +551,12 @@ class Functionalizer {
   AtenGraph aten_;
   const FunctionalizeOptions& options_;
   FunctionalGraph out_;
-  std::vector<Node*> inputs_;   ///< placeholders of the eager graph
+  std::vector<Node*> inputs_;  ///< placeholders of the eager graph
   std::vector<Memory> memories_;
   std::vector<Object> objects_;
   std::vector<std::size_t> object_of_;  ///< by eager node id; npos for what is no tensor
   std::vector<Node*> plain_;            ///< by eager node id: functional twin of placeholders, tuples and numbers
   std::unordered_map<const Node*, std::vector<std::size_t>> parts_;  ///< objects of a tuple's items
-  std::unordered_map<const Node*, Object> views_;
   std::vector<Node*> bases_;
   Node* current_ = nullptr;
 };

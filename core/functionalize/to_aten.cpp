@@ -8,7 +8,9 @@
 namespace partita {
 namespace {
 
-Where where(const Node& node) { return {.graph = node.graph().name, .node = node.name()}; }
+Where where(const Node& node) {
+  return {.graph = node.graph().name, .node = node.name()};
+}
 
 class Lowering {
  public:
@@ -56,8 +58,10 @@ class Lowering {
       return drop(node);
     }
     if (name.starts_with("torch.amp.autocast_mode."))
-      return unsupported("functionalize.autocast", "autocast regions are not supported; export the graph under autocast "
-                                                   "so that it holds the casts", where(*node));
+      return unsupported("functionalize.autocast",
+                         "autocast regions are not supported; export the graph under autocast "
+                         "so that it holds the casts",
+                         where(*node));
     if (node->op()->kind == OpKind::Torch) return lower_aten(node);
     if (is_number_arithmetic(*node)) return infer_and_go_on(node);
     return replace(node, [](Node& n) { return resolve(n); });
@@ -81,15 +85,18 @@ class Lowering {
   Result<Node*> lower_aten(Node* node) {
     const Schema* schema = find_schema(node->op());
     const OpRecord* record = schema ? ops().find(node->op()) : nullptr;
-    if (schema && schema->composite_implicit && record && record->decompose) return replace(node, [](Node& n) { return decompose(n); });
+    if (schema && schema->composite_implicit && record && record->decompose)
+      return replace(node, [](Node& n) { return decompose(n); });
     return infer_and_go_on(node);
   }
 
   Result<Node*> infer_and_go_on(Node* node) {
     if (!node->meta.known()) {
       Result<Meta> meta = infer(*node);
-      if (meta) node->meta = *std::move(meta);
-      else if (meta.error().code != "ops.unknown" || !parts_are_known(*node)) return std::move(meta).error();
+      if (meta)
+        node->meta = *std::move(meta);
+      else if (meta.error().code != "ops.unknown" || !parts_are_known(*node))
+        return std::move(meta).error();
     }
     if (!grad_enabled_) out_.no_grad.insert(node);
     return node->next();
@@ -154,6 +161,8 @@ class Lowering {
 
 }  // namespace
 
-Result<AtenGraph> to_aten(const Graph& graph) { return Lowering(graph).run(); }
+Result<AtenGraph> to_aten(const Graph& graph) {
+  return Lowering(graph).run();
+}
 
 }  // namespace partita

@@ -48,8 +48,12 @@ constexpr char as_strided_scatter[] = "aten.as_strided_scatter.default";
 Node* reshape_back(Builder& build, const ViewStep&, Node* base, Node* value) {
   return build.call("aten.view.default", {value, build.sizes(Builder::tensor(base).sizes)});
 }
-Node* pass_on(Builder&, const ViewStep&, Node*, Node* value) { return value; }
-Node* transpose_back(Builder& build, const ViewStep&, Node*, Node* value) { return build.call("aten.t.default", {value}); }
+Node* pass_on(Builder&, const ViewStep&, Node*, Node* value) {
+  return value;
+}
+Node* transpose_back(Builder& build, const ViewStep&, Node*, Node* value) {
+  return build.call("aten.t.default", {value});
+}
 Node* swap_back(Builder& build, const ViewStep& step, Node*, Node* value) {
   return build.call("aten.transpose.int", {value, argument(step, "dim0"), argument(step, "dim1")});
 }
@@ -86,7 +90,8 @@ Node* split_back(Builder& build, const ViewStep& step, Node* base, Node* value) 
   std::size_t axis = static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(sizes.size()) : dim);
   // Split sizes are one for all, or a list.
   std::vector<std::int64_t> parts = integers(step.args[1]);
-  if (step.args[1].get<std::int64_t>()) start = parts[0] * step.part;
+  if (step.args[1].get<std::int64_t>())
+    start = parts[0] * step.part;
   else
     for (int i = 0; i < step.part; ++i) start = start + parts[static_cast<std::size_t>(i)];
   SymExpr end = start + Builder::tensor(value).sizes[axis];
@@ -141,8 +146,10 @@ Node* apply_view(Builder& build, const ViewStep& step, Node* base) {
   }
   for (std::size_t i = 0; i < last; ++i) {
     Arg value = static_cast<int>(i) == step.self ? Arg(base) : step.args[i];
-    if (schema->args[i].keyword_only) kwargs.emplace_back(schema->args[i].name, std::move(value));
-    else args.push_back(std::move(value));
+    if (schema->args[i].keyword_only)
+      kwargs.emplace_back(schema->args[i].name, std::move(value));
+    else
+      args.push_back(std::move(value));
   }
   Node* view = build.call(step.op->name, std::move(args), std::move(kwargs));
   return step.part < 0 ? view : build.getitem(view, step.part);

@@ -8,9 +8,9 @@ namespace partita {
 /// One view call, kept so that it can be done again on newer memory.
 struct ViewStep {
   const Op* op = nullptr;
-  Args args;       ///< in schema order, defaults filled in, the viewed tensor's place empty
-  int self = 0;    ///< that place
-  int part = -1;   ///< of a call with many views: which one
+  Args args;      ///< in schema order, defaults filled in, the viewed tensor's place empty
+  int self = 0;   ///< that place
+  int part = -1;  ///< of a call with many views: which one
 };
 
 /// The view of `base` that a step makes, as a node; of a call with many views, the part.

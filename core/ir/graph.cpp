@@ -4,10 +4,32 @@
 
 #include <algorithm>
 #include <cctype>
+#include <unordered_set>
 
 #include "core/base/check.h"
 
 namespace partita {
+namespace {
+
+/// Names FX gives to no node: Python's keywords and builtins, and what its generated code imports. "sum" becomes "sum_1".
+bool is_reserved(const std::string& name) {
+  static const std::unordered_set<std::string_view> reserved = {
+    "Ellipsis", "False", "None", "NoneType", "NotImplemented", "True", "abs", "aiter", "all", "and", "anext", "any",
+    "as", "ascii", "assert", "async", "await", "bin", "bool", "break", "breakpoint", "bytearray", "bytes",
+    "callable", "chr", "class", "classmethod", "compile", "complex", "continue", "copyright", "credits", "def",
+    "del", "delattr", "device", "dict", "dir", "divmod", "elif", "else", "enumerate", "eval", "except", "exec",
+    "exit", "filter", "finally", "float", "for", "format", "from", "frozenset", "fx_pytree", "getattr", "global",
+    "globals", "hasattr", "hash", "help", "hex", "id", "if", "import", "in", "inf", "input", "int", "is",
+    "isinstance", "issubclass", "iter", "lambda", "len", "license", "list", "locals", "map", "max", "memoryview",
+    "min", "nan", "next", "nonlocal", "not", "object", "oct", "open", "or", "ord", "pass", "pow", "print",
+    "property", "pytree", "quit", "raise", "range", "repr", "return", "reversed", "round", "set", "setattr", "slice",
+    "sorted", "staticmethod", "str", "sum", "super", "torch", "try", "tuple", "type", "vars", "while", "with",
+    "yield", "zip",
+  };
+  return reserved.contains(name);
+}
+
+}  // namespace
 
 const Arg* Node::kwarg(std::string_view key) const {
   for (const auto& [name, value] : kwargs_)
@@ -96,7 +118,7 @@ std::string Graph::unique_name(std::string_view hint) {
   std::string base;
   for (char c : hint) base += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
   if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base.insert(0, "_");
-  if (!by_name_.contains(base)) return base;
+  if (!by_name_.contains(base) && !is_reserved(base)) return base;
   // "add_2" counts on from "add", as FX's namespace does.
   std::size_t digits = base.size();
   while (digits > 0 && std::isdigit(static_cast<unsigned char>(base[digits - 1]))) --digits;

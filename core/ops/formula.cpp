@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace partita {
 
 std::vector<Node*> result_nodes(Node& node) {
@@ -56,7 +58,10 @@ std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradC
   names.emplace_back("grads", Arg::list(grads));
 
   std::vector<Node*> out(call.schema.args.size(), nullptr);
-  for (const Derivative& d : formulas) {
+  // PyTorch generates the formulas in the alphabetical order of their arguments.
+  std::vector<Derivative> sorted = formulas;
+  std::sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.input < b.input; });
+  for (const Derivative& d : sorted) {
     if (!call.want(d.input) || d.formula == "zero") continue;
     auto i = static_cast<std::size_t>(call.schema.index_of(d.input));
     Node* gradient = call.build.expression(d.formula, names).node();

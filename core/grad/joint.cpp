@@ -1,0 +1,327 @@
+#include "core/grad/joint.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "core/functionalize/requires_grad.h"
+#include "core/ops/record.h"
+
+namespace partita {
+namespace {
+
+/// Where a gradient goes: a result of a call, or a primal.
+struct Edge {
+  Node* function = nullptr;  ///< null: nobody wants it
+  std::size_t result = 0;
+};
+
+/// The tuple a getitem takes its value from, when that call is what is differentiated.
+Node* function_of(Node* value) {
+  return value->is(Op::getitem()) ? value->args()[0].node() : value;
+}
+std::size_t result_of(const Node* value) {
+  if (!value->is(Op::getitem())) return 0;
+  auto* index = value->args()[1].get<std::int64_t>();
+  return index && *index > 0 ? static_cast<std::size_t>(*index) : 0;
+}
+
+bool dense(const TensorMeta& t) {
+  std::vector<std::size_t> order(t.dim());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  auto sizes = concrete(t.sizes), strides = concrete(t.strides);
+  if (!sizes || !strides) return t.strides == contiguous_strides(t.sizes);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair((*strides)[a], (*sizes)[a]) < std::pair((*strides)[b], (*sizes)[b]);
+  });
+  std::int64_t expected = 1;
+  for (std::size_t i : order) {
+    if ((*sizes)[i] == 1) continue;
+    if ((*strides)[i] != expected) return false;
+    expected *= (*sizes)[i];
+  }
+  return true;
+}
+
+class Differentiator {
+ public:
+  Differentiator(FunctionalGraph forward, const JointOptions& options)
+      : forward_(std::move(forward)), options_(options), graph_(*forward_.graph) {}
+
+  Result<Joint> run() {
+    name_primals();
+    for (const InputAliasInfo& input : forward_.meta.inputs) wants_.push_back(input.requires_grad);
+    TRY_DO(decompose_what_has_no_derivative());
+    needs_ = requires_grad(graph_, wants_, forward_.no_grad);
+    output_ = graph_.output();
+    outputs_ = graph_.outputs();
+    choose_tangents();
+    number_functions();
+    TRY_DO(backward());
+
+    Joint joint;
+    joint.forward_outputs = outputs_.size();
+    joint.tangent_of = tangent_of_;
+    std::vector<Arg> returned = outputs_;
+    for (std::size_t i = 0; i < primals_.size(); ++i)
+      returned.push_back(i < wants_.size() && wants_[i] && gradient_[primals_[i]] ? Arg(gradient_[primals_[i]])
+                                                                                  : Arg());
+    graph_.set_output(Arg::list(std::move(returned)));
+    graph_.eliminate_dead([](const Node& n) {
+      const OpRecord* record = n.op()->kind == OpKind::Torch ? find_record(n.op()) : nullptr;
+      const Schema* schema = n.op()->kind == OpKind::Torch ? find_schema(n.op()) : nullptr;
+      return (record && record->side_effect) || (schema && schema->is_mutable);
+    });
+    graph_.form = GraphForm::Joint;
+    graph_.name = "inner_f";
+    joint.graph = renamed_in_order(graph_);
+    return joint;
+  }
+
+ private:
+  void name_primals() {
+    primals_ = graph_.placeholders();
+    for (std::size_t i = 0; i < primals_.size(); ++i) {
+      graph_.rename(primals_[i], fmt::format("primals_{}", i + 1));
+      primals_[i]->target = primals_[i]->name();
+    }
+  }
+
+  /// Calls on the way of a gradient that have no derivative of their own, but a decomposition.
+  Status decompose_what_has_no_derivative() {
+    for (;;) {
+      std::vector<char> needs = requires_grad(graph_, wants_, forward_.no_grad);
+      Node* found = nullptr;
+      for (Node* n : graph_) {
+        if (!needs[n->id()] || n->op()->kind != OpKind::Torch) continue;
+        const OpRecord* record = ops().find(n->op());
+        if (record && record->decompose && !record->gradient && record->derivative.empty()) found = n;
+        if (found) break;
+      }
+      if (!found) return {};
+      TRY(Arg value, decompose(*found));
+      if (Node* n = value.node()) {
+        found->replace_all_uses_with(n);
+      } else if (auto* list = value.get<ArgList>()) {
+        for (Node* user : std::vector<Node*>(found->users())) {
+          std::size_t i = result_of(user);
+          if (!user->is(Op::getitem()) || i >= list->items.size() || !list->items[i].node())
+            return unsupported("grad.decompose",
+                               fmt::format("the results of {} are not read by getitem", found->name()),
+                               {.graph = graph_.name, .node = found->name()});
+          user->replace_all_uses_with(list->items[i].node());
+          graph_.erase(user);
+        }
+      }
+      graph_.erase(found);
+    }
+  }
+
+  Node* first_call() const {
+    Node* n = graph_.first();
+    while (n && n->is_placeholder()) n = n->next();
+    return n;
+  }
+
+  /// Which outputs take a tangent: mutated inputs, outputs that are no aliases, intermediate bases; only those that
+  /// require grad.
+  void choose_tangents() {
+    const ViewAndMutationMeta& meta = forward_.meta;
+    std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      Node* value = outputs_[i].node();
+      if (!value || !needs_[value->id()]) continue;
+      if (i < mutated.size()) {
+        if (!meta.inputs[mutated[i]].mutates_data) continue;
+      } else if (i < mutated.size() + meta.outputs.size()) {
+        OutputType type = meta.outputs[i - mutated.size()].type;
+        bool alias = type != OutputType::NonAlias && type != OutputType::UnsafeViewAlias;
+        if (alias && !options_.tangents_for_aliases) continue;
+      } else if (options_.tangents_for_aliases) {
+        continue;
+      }
+      TensorMeta t = *value->meta.tensor();
+      t.requires_grad = false;
+      t.offset = 0;
+      t.storage_id = -1;
+      if (!dense(t)) t.strides = contiguous_strides(t.sizes);
+      Node* tangent = graph_.placeholder(fmt::format("tangents_{}", tangents_.size() + 1), std::move(t), first_call());
+      tangents_.push_back(tangent);
+      tangent_of_.push_back(i);
+    }
+  }
+
+  void number_functions() {
+    std::size_t count = 0;
+    for (Node* n : graph_) sequence_[n] = n->is_placeholder() ? static_cast<std::size_t>(-1) : count++;
+  }
+
+  bool needs(const Node* n) const { return n->id() < needs_.size() && needs_[n->id()]; }
+
+  /// The edges of a function, one per tensor argument (each item of a list), in schema order.
+  struct Slot {
+    int argument = 0;
+    int item = -1;
+    Edge edge;
+  };
+  Result<std::vector<Slot>> slots(Node* function) {
+    std::vector<Slot> out;
+    const Schema* schema = find_schema(function->op());
+    if (!schema)
+      return unsupported("ops.unknown", fmt::format("no derivative for {}", function->op()->name),
+                         {.graph = graph_.name, .node = function->name()});
+    TRY(Args bound, bind_arguments(*schema, function->args(), function->kwargs()));
+    auto add = [&](int argument, int item, const Arg& a) {
+      Node* n = a.node();
+      if (!n || !needs(n)) return;
+      out.push_back({argument, item, {function_of(n), result_of(n)}});
+    };
+    for (std::size_t i = 0; i < bound.size(); ++i) {
+      if (auto* list = bound[i].get<ArgList>())
+        for (std::size_t j = 0; j < list->items.size(); ++j)
+          add(static_cast<int>(i), static_cast<int>(j), list->items[j]);
+      else
+        add(static_cast<int>(i), -1, bound[i]);
+    }
+    return out;
+  }
+
+  struct Later {
+    bool operator()(const std::pair<std::size_t, Node*>& a, const std::pair<std::size_t, Node*>& b) const {
+      return a.first < b.first;
+    }
+  };
+
+  Status backward() {
+    // What the engine will visit, and how many gradients each function waits for.
+    std::unordered_map<Node*, std::size_t> waiting;
+    std::unordered_map<Node*, std::vector<Slot>> edges;
+    std::vector<Node*> open;
+    auto reach = [&](Node* function) {
+      if (waiting[function]++ == 0) open.push_back(function);
+    };
+    for (std::size_t i : tangent_of_) reach(function_of(outputs_[i].node()));
+    while (!open.empty()) {
+      Node* function = open.back();
+      open.pop_back();
+      if (function->is_placeholder()) continue;
+      TRY(edges[function], slots(function));
+      for (const Slot& s : edges[function]) reach(s.edge.function);
+    }
+
+    std::priority_queue<std::pair<std::size_t, Node*>, std::vector<std::pair<std::size_t, Node*>>, Later> ready;
+    std::unordered_map<Node*, std::vector<Node*>> incoming;
+    std::shared_ptr<const Origin> origin;
+    auto arrive = [&](const Edge& edge, Node* gradient) {
+      std::vector<Node*>& buffer = incoming[edge.function];
+      if (buffer.size() <= edge.result) buffer.resize(edge.result + 1, nullptr);
+      Node*& slot = buffer[edge.result];
+      if (gradient && slot)
+        slot = Builder(graph_, output_, origin).call("aten.add.Tensor", {slot, gradient});
+      else if (gradient)
+        slot = gradient;
+      if (--waiting[edge.function] == 0) ready.emplace(sequence_.at(edge.function), edge.function);
+    };
+    try {
+      for (std::size_t k = 0; k < tangents_.size(); ++k) {
+        Node* value = outputs_[tangent_of_[k]].node();
+        arrive({function_of(value), result_of(value)}, tangents_[k]);
+      }
+      while (!ready.empty()) {
+        Node* function = ready.top().second;
+        ready.pop();
+        std::vector<Node*>& grads = incoming[function];
+        if (function->is_placeholder()) {
+          gradient_[function] = grads[0];
+          continue;
+        }
+        origin = function->origin;
+        bool any = std::any_of(grads.begin(), grads.end(), [](Node* g) { return g != nullptr; });
+        std::vector<Node*> direct;
+        std::map<int, std::vector<Node*>> lists;
+        if (any) TRY_DO(apply(function, grads, edges[function], direct, lists));
+        for (const Slot& s : edges[function]) {
+          Node* gradient = nullptr;
+          auto argument = static_cast<std::size_t>(s.argument);
+          if (s.item < 0) {
+            gradient = argument < direct.size() ? direct[argument] : nullptr;
+          } else if (auto it = lists.find(s.argument); it != lists.end()) {
+            auto item = static_cast<std::size_t>(s.item);
+            gradient = item < it->second.size() ? it->second[item] : nullptr;
+          }
+          arrive(s.edge, gradient);
+        }
+      }
+    } catch (Raise& raised) {
+      return std::move(raised.diagnostic);
+    }
+    return {};
+  }
+
+  Status apply(Node* function, std::vector<Node*> grads, const std::vector<Slot>& edges, std::vector<Node*>& direct,
+               std::map<int, std::vector<Node*>>& lists) {
+    const Schema* schema = find_schema(function->op());
+    std::vector<bool> wants(schema->args.size(), false);
+    for (const Slot& s : edges) wants[static_cast<std::size_t>(s.argument)] = true;
+    if (auto* tuple = function->meta.tuple()) grads.resize(std::max(grads.size(), tuple->items.size()), nullptr);
+    Node* last = output_->previous();
+    Builder build(graph_, output_, function->origin);
+    TRY(direct, differentiate(build, *function, std::move(grads), std::move(wants), &lists));
+    detach_results(*function, last);
+    return {};
+  }
+
+  /// Autograd saves a result without its history, and hands it out once more detached.
+  void detach_results(Node& function, Node* last) {
+    std::vector<Node*> results;
+    if (function.meta.tuple()) {
+      for (Node* user : function.users())
+        if (user->is(Op::getitem()) && needs(user) && std::find(results.begin(), results.end(), user) == results.end())
+          results.push_back(user);
+    } else {
+      results.push_back(&function);
+    }
+    Node* first = last->next();
+    for (Node* result : results) {
+      std::vector<Node*> readers;
+      for (Node* n = first; n != output_; n = n->next()) {
+        std::vector<Node*> read = n->inputs();
+        if (std::find(read.begin(), read.end(), result) != read.end()) readers.push_back(n);
+      }
+      if (readers.empty()) continue;
+      Node*& saved = saved_[result];
+      if (!saved) {
+        Node* after = &function;
+        while (after->next()->is(Op::getitem()) && after->next()->args()[0].node() == &function) after = after->next();
+        saved = Builder(graph_, after->next(), function.origin).call("aten.detach.default", {result});
+      }
+      Node* handed_out = Builder(graph_, first, function.origin).call("aten.detach.default", {saved});
+      for (Node* n : readers) n->replace_input(result, handed_out);
+    }
+  }
+
+  FunctionalGraph forward_;
+  const JointOptions& options_;
+  Graph& graph_;
+  std::vector<Node*> primals_;
+  std::vector<bool> wants_;
+  std::vector<char> needs_;  ///< by id, of forward nodes
+  Node* output_ = nullptr;
+  std::vector<Arg> outputs_;
+  std::vector<Node*> tangents_;
+  std::vector<std::size_t> tangent_of_;
+  std::unordered_map<Node*, std::size_t> sequence_;
+  std::unordered_map<Node*, Node*> gradient_;  ///< of primals
+  std::unordered_map<Node*, Node*> saved_;     ///< results, detached
+};
+
+}  // namespace
+
+Result<Joint> make_joint(FunctionalGraph forward, const JointOptions& options) {
+  return Differentiator(std::move(forward), options).run();
+}
+
+}  // namespace partita
