@@ -76,9 +76,12 @@ std::vector<char> written_as_forward(const Problem& p) {
   }
   std::vector<char> forward(p.joint->id_limit(), 0);
   for (Node* n : prefix) forward[n->id()] = 1;
+  // Autograd keeps a result by detaching it right after it was computed; a tuple's parts are taken at once.
   auto kept_by_forward = [&](Node* n) {
-    // Autograd keeps a result by detaching it right after it was computed.
-    return p.roles.forward(n) || n->op()->name == "aten.detach.default";
+    if (p.roles.forward(n)) return true;
+    bool part = n->is(Op::getitem()), detached = n->op()->brief() == "detach" || n->op()->brief() == "alias";
+    Node* from = (part || detached) && !n->args().empty() ? n->args()[0].node() : nullptr;
+    return from && p.roles.forward(from);
   };
   for (auto it = prefix.rbegin(); it != prefix.rend() && !kept_by_forward(*it); ++it) forward[(*it)->id()] = 0;
   return forward;
