@@ -50,6 +50,7 @@ struct OpRecord {
   /// For what a formula cannot say: gradients per schema argument, null where none.
   std::vector<Node*> (*gradient)(GradCall&) = nullptr;
   bool not_differentiable = false;  ///< results carry no gradient: comparisons, argmax, arange
+  /// Loops for it (core/ops/lowerings.h); what a lowering refuses as unsupported stays a call.
   Status (*lower)(loops::LowerCall&) = nullptr;
   bool expensive = false;  ///< never recomputed by the partitioner: matmul, convolution, attention, sort
   bool random = false;     ///< depends on a generator

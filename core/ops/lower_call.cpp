@@ -1,0 +1,70 @@
+#include "core/ops/lower_call.h"
+
+#include "core/base/check.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+
+Sizes concrete_sizes(const SymList& list) {
+  auto sizes = concrete(list);
+  CHECK(sizes, "a symbolic size on the way to loops");
+  return *sizes;
+}
+
+LoweredTensor LowerCall::in(std::string_view name) const {
+  const Node* node = arg(name).node();
+  if (!node) fail_unsupported("argument " + std::string(name) + " is no tensor");
+  return value_(node);
+}
+
+std::vector<LoweredTensor> LowerCall::ins(std::string_view name) const {
+  std::vector<LoweredTensor> list;
+  const Arg& a = arg(name);
+  const ArgList* items = a.get<ArgList>();
+  if (!items) return {in(name)};
+  for (const Arg& item : items->items) list.push_back(item.node() ? value_(item.node()) : LoweredTensor());
+  return list;
+}
+
+const TensorMeta& LowerCall::out(std::size_t i) const {
+  const Meta* meta = &node.meta;
+  if (const MetaTuple* tuple = meta->tuple()) {
+    CHECK(i < tuple->items.size(), "result " + std::to_string(i) + " of " + node.name());
+    meta = &tuple->items[i];
+  }
+  CHECK(meta->tensor(), "no meta for result " + std::to_string(i) + " of " + node.name());
+  return *meta->tensor();
+}
+
+Sizes LowerCall::out_sizes(std::size_t i) const { return concrete_sizes(out(i).sizes); }
+
+void LowerCall::give(LoweredTensor t) {
+  std::size_t i = results.size();
+  results.push_back(to.reshape(to.cast(t, out(i).dtype), out_sizes(i)));
+}
+
+std::size_t LowerCall::dim(std::string_view name, std::size_t rank) const { return wrap_dim(integer(name), rank); }
+
+std::vector<bool> LowerCall::dims(std::string_view name, std::size_t rank) const {
+  std::vector<bool> mask(rank, false);
+  Sizes list;
+  if (schema.index_of(name) >= 0 && has(name)) list = arg(name).get<ArgList>() ? integers(name) : Sizes{integer(name)};
+  for (std::int64_t d : list)
+    if (rank > 0) mask[wrap_dim(d, rank)] = true;
+  if (list.empty()) mask.assign(rank, true);
+  return mask;
+}
+
+LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::vector<LoweredTensor>& inputs, ScalarFunction f) {
+  Sizes sizes;
+  for (const LoweredTensor& t : inputs) sizes = broadcast_sizes(sizes, t.sizes);
+  std::vector<LoweredTensor> expanded;
+  for (const LoweredTensor& t : inputs) expanded.push_back(to.expand(t, sizes));
+  return to.map(result, sizes, [=, f = std::move(f)](Body& body, const Index& i) {
+    std::vector<Scalar> x;
+    for (const LoweredTensor& t : expanded) x.push_back(body.b.cast(body.read(t, i), compute));
+    return body.b.cast(f(body.b, x), result);
+  });
+}
+
+}  // namespace partita::loops

@@ -1,0 +1,46 @@
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "core/loops/lower.h"
+#include "core/ops/call.h"
+
+namespace partita::loops {
+
+/// A call to be made loops: every size is concrete. Record functions ask for bound arguments by schema name and give one
+/// lowered tensor for each result; a case they do not cover is fail_unsupported, and the call stays a call.
+class LowerCall : public FakeCall {
+ public:
+  LowerCall(const Schema& schema, Args bound, const Node& node, Lowering& to,
+            std::function<LoweredTensor(const Node*)> value)
+      : FakeCall(schema, std::move(bound), *node.graph().shapes), node(node), to(to), value_(std::move(value)) {}
+
+  const Node& node;
+  Lowering& to;
+  std::vector<LoweredTensor> results;  ///< in order; an invalid one for a result that is None
+
+  LoweredTensor in(std::string_view name) const;
+  std::vector<LoweredTensor> ins(std::string_view name) const;  ///< invalid for None items
+  /// The meta promised for a result.
+  const TensorMeta& out(std::size_t i = 0) const;
+  Sizes out_sizes(std::size_t i = 0) const;
+  /// The next result, cast to the dtype and reshaped to the sizes promised for it.
+  void give(LoweredTensor t);
+  void give_none() { results.emplace_back(); }
+
+  /// A dimension argument in [0, rank).
+  std::size_t dim(std::string_view name, std::size_t rank) const;
+  /// A mask of the dims listed; all when the argument is None or empty.
+  std::vector<bool> dims(std::string_view name, std::size_t rank) const;
+
+ private:
+  std::function<LoweredTensor(const Node*)> value_;
+};
+
+/// A pointwise body over broadcast inputs, each cast to `compute`; the result has dtype `compute` or b8, as f gives.
+using ScalarFunction = std::function<Scalar(ScalarBuilder& b, std::span<const Scalar> x)>;
+LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::vector<LoweredTensor>& inputs, ScalarFunction f);
+
+Sizes concrete_sizes(const SymList& list);
+
+}  // namespace partita::loops

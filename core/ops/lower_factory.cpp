@@ -1,0 +1,97 @@
+#include "core/ops/lowerings.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+namespace {
+
+void give_constant(LowerCall& call, const Number& value) {
+  DType dtype = call.out().dtype;
+  if (is_complex(dtype)) fail_unsupported("complex constants in loops");
+  call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index&) {
+    auto* whole = std::get_if<std::int64_t>(&value);
+    return whole ? body.b.constant_int(dtype, *whole) : body.b.constant(dtype, as_double(value));
+  }));
+}
+
+/// start + step * i in the dtype of the result: integers exactly, floats through float64 as PyTorch does.
+void give_range(LowerCall& call, const Number& start, const Number& step) {
+  DType dtype = call.out().dtype;
+  bool whole = !is_floating(dtype);
+  call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    if (whole) return body.b.cast(body.scalar(i[0] * as_int(step) + as_int(start)), dtype);
+    DType wide = dtype == DType::Float32 ? DType::Float32 : DType::Float64;
+    Scalar at = body.b.cast(body.scalar(i[0]), wide);
+    Scalar value = body.b.Add(body.b.Mul(at, body.b.constant(wide, as_double(step))), body.b.constant(wide, as_double(start)));
+    return body.b.cast(value, dtype);
+  }));
+}
+
+void give_triangle(LowerCall& call, bool lower) {
+  LoweredTensor self = call.in("self");
+  std::int64_t diagonal = call.integer("diagonal");
+  call.give(call.to.map(self.dtype, self.sizes, [=](Body& body, const Index& i) {
+    SymExpr row = i[i.size() - 2], column = i[i.size() - 1];
+    Scalar keep = lower ? body.less(column, row + diagonal + 1) : body.less(row + (diagonal - 1), column);
+    return body.b.where(keep, body.read(self, i), body.b.constant(self.dtype, 0));
+  }));
+}
+
+}  // namespace
+
+Status lower_full(LowerCall& call) { return give_constant(call, call.number("fill_value")), Status(); }
+
+/// scalar_tensor(s), full_like, fill.Scalar.
+Status lower_full_like(LowerCall& call) {
+  for (std::string_view name : {"fill_value", "value", "s"})
+    if (call.schema.index_of(name) >= 0) return give_constant(call, call.number(name)), Status();
+  fail_unsupported("a fill value");
+}
+
+Status lower_zeros(LowerCall& call) { return give_constant(call, std::int64_t{0}), Status(); }
+Status lower_ones(LowerCall& call) { return give_constant(call, std::int64_t{1}), Status(); }
+
+Status lower_arange(LowerCall& call) {
+  Number start = call.schema.index_of("start") >= 0 ? call.number("start") : Number(std::int64_t{0});
+  Number step = call.schema.index_of("step") >= 0 ? call.number("step") : Number(std::int64_t{1});
+  give_range(call, start, step);
+  return {};
+}
+
+Status lower_iota(LowerCall& call) {
+  give_range(call, call.integer("start"), call.integer("step"));
+  return {};
+}
+
+Status lower_eye(LowerCall& call) {
+  DType dtype = call.out().dtype;
+  call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    Scalar same = body.b.Eq(body.scalar(i[0]), body.scalar(i[1]));
+    return body.b.where(same, body.b.constant(dtype, 1), body.b.constant(dtype, 0));
+  }));
+  return {};
+}
+
+Status lower_tril(LowerCall& call) { return give_triangle(call, true), Status(); }
+Status lower_triu(LowerCall& call) { return give_triangle(call, false), Status(); }
+
+/// clone, _to_copy, convert_element_type: the elements in memory of their own.
+Status lower_copy(LowerCall& call) {
+  LoweredTensor self = call.in(call.schema.args[0].name);
+  DType dtype = call.out().dtype;
+  call.give(call.to.map(dtype, self.sizes, [=](Body& body, const Index& i) { return body.b.cast(body.read(self, i), dtype); }));
+  return {};
+}
+
+/// copy(self, src): src in self's dtype and size.
+Status lower_copy_from(LowerCall& call) {
+  LoweredTensor src = call.in("src");
+  call.give(call.to.expand(call.to.cast(src, call.out().dtype), call.out_sizes()));
+  return {};
+}
+
+Status lower_fill(LowerCall& call) {
+  call.give(call.to.expand(call.to.cast(call.in("value"), call.out().dtype), call.out_sizes()));
+  return {};
+}
+
+}  // namespace partita::loops

@@ -1,0 +1,156 @@
+#include <algorithm>
+
+#include "core/ops/lowerings.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+namespace {
+
+/// A view whose index differs from the result's in one dimension: at `dim`, the source index is start + step * i.
+LoweredTensor narrow(Lowering& to, const LoweredTensor& t, std::size_t dim, std::int64_t start, std::int64_t size, std::int64_t step = 1) {
+  Sizes sizes = t.sizes;
+  sizes[dim] = size;
+  return to.view(t, sizes, [=](Body&, const Index& i) {
+    Index at = i;
+    at[dim] = i[dim] * step + start;
+    return at;
+  });
+}
+
+LoweredTensor permuted(Lowering& to, const LoweredTensor& t, const std::vector<std::size_t>& order) {
+  Sizes sizes;
+  for (std::size_t d : order) sizes.push_back(t.sizes[d]);
+  return to.view(t, sizes, [order](Body&, const Index& i) {
+    Index at(i.size(), 0);
+    for (std::size_t d = 0; d < order.size(); ++d) at[order[d]] = i[d];
+    return at;
+  });
+}
+
+void give_parts(LowerCall& call, const LoweredTensor& self, std::size_t dim, const Sizes& parts) {
+  std::int64_t start = 0;
+  for (std::int64_t size : parts) {
+    call.give(narrow(call.to, self, dim, start, size));
+    start += size;
+  }
+}
+
+}  // namespace
+
+Status lower_alias(LowerCall& call) {
+  LoweredTensor self = call.in(call.schema.args[0].name);
+  call.give(call.to.view(self, self.sizes, [](Body&, const Index& i) { return i; }));
+  return {};
+}
+
+Status lower_reshape(LowerCall& call) {
+  call.give(call.in("self"));
+  return {};
+}
+
+Status lower_expand(LowerCall& call) {
+  call.give(call.to.expand(call.in("self"), call.out_sizes()));
+  return {};
+}
+
+Status lower_permute(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  std::vector<std::size_t> order;
+  for (std::int64_t d : call.integers("dims")) order.push_back(wrap_dim(d, self.dim()));
+  call.give(permuted(call.to, self, order));
+  return {};
+}
+
+Status lower_t(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  call.give(self.dim() < 2 ? self : permuted(call.to, self, {1, 0}));
+  return {};
+}
+
+Status lower_transpose(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  if (self.dim() == 0) return call.give(self), Status();
+  std::vector<std::size_t> order(self.dim());
+  for (std::size_t d = 0; d < order.size(); ++d) order[d] = d;
+  std::swap(order[call.dim("dim0", self.dim())], order[call.dim("dim1", self.dim())]);
+  call.give(permuted(call.to, self, order));
+  return {};
+}
+
+Status lower_select(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  std::size_t dim = call.dim("dim", self.dim());
+  std::int64_t index = call.integer("index");
+  call.give(narrow(call.to, self, dim, index < 0 ? index + self.sizes[dim] : index, 1));
+  return {};
+}
+
+Status lower_slice(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  std::size_t dim = call.dim("dim", self.dim());
+  std::int64_t size = self.sizes[dim];
+  std::int64_t start = call.has("start") ? call.integer("start") : 0;
+  if (start < 0) start += size;
+  start = std::clamp<std::int64_t>(start, 0, size);
+  call.give(narrow(call.to, self, dim, start, call.out_sizes()[dim], call.integer("step")));
+  return {};
+}
+
+Status lower_split(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  std::size_t dim = call.dim("dim", self.dim());
+  std::int64_t each = call.integer("split_size"), size = self.sizes[dim];
+  Sizes parts;
+  for (std::int64_t start = 0; start < size || parts.empty(); start += each) parts.push_back(std::min(each, size - start));
+  give_parts(call, self, dim, parts);
+  return {};
+}
+
+Status lower_split_sizes(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  give_parts(call, self, call.dim("dim", self.dim()), call.integers("split_sizes"));
+  return {};
+}
+
+Status lower_unbind(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  std::size_t dim = call.dim("dim", self.dim());
+  give_parts(call, self, dim, Sizes(static_cast<std::size_t>(self.sizes[dim]), 1));
+  return {};
+}
+
+/// Only over memory that is known to be row-major: elsewhere the strides of `self` would have to be undone.
+Status lower_as_strided(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  const TensorMeta& meta = call.tensor("self");
+  std::int64_t offset = call.has("storage_offset") ? call.integer("storage_offset") : meta.offset.as_int();
+  if (!is_contiguous(call, meta.sizes, meta.strides) || !meta.offset.is(0))
+    fail_unsupported("as_strided of a tensor that is not row-major");
+  Sizes strides = call.integers("stride");
+  call.give(call.to.view(self, call.out_sizes(), [=, from = self.sizes](Body& body, const Index& i) {
+    return body.math.delinearize(body.math.element(i, strides) + offset, from);
+  }));
+  return {};
+}
+
+Status lower_diagonal(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  std::size_t dim1 = call.dim("dim1", self.dim()), dim2 = call.dim("dim2", self.dim());
+  std::int64_t offset = call.integer("offset");
+  call.give(call.to.view(self, call.out_sizes(), [=](Body&, const Index& i) {
+    Index at;
+    std::size_t next = 0;
+    for (std::size_t d = 0; d <= i.size(); ++d) {
+      if (d == dim1)
+        at.push_back(i.back() + (offset < 0 ? -offset : 0));
+      else if (d == dim2)
+        at.push_back(i.back() + (offset > 0 ? offset : 0));
+      else
+        at.push_back(i[next++]);
+    }
+    return at;
+  }));
+  return {};
+}
+
+}  // namespace partita::loops
