@@ -12,8 +12,8 @@ namespace partita::schedule {
 /// Memory the executable keeps apart. Views share their base's buffer.
 struct PlanBuffer {
   enum class Kind : std::uint8_t {
-    Input,     ///< index: graph input; never written unless the graph mutates it
-    Constant,  ///< index: attribute; may be prepacked
+    Input,     ///< index: graph input; begins at the tensor's first element; never written unless the graph mutates it
+    Constant,  ///< attribute; begins at the tensor's first element; may be prepacked
     Temporary, ///< `offset` bytes into one arena
     Output,    ///< allocated anew for each run and given to the caller
   };
@@ -27,7 +27,7 @@ struct PlanBuffer {
 
 /// A strided look at a buffer: how calls and outputs see it.
 struct PlanView {
-  int buffer = 0;
+  int buffer = 0;            ///< -1: None, in lists of optional tensors and among results
   DType dtype = DType::Float32;
   SymList sizes, strides;
   SymExpr offset = 0;
@@ -40,7 +40,7 @@ struct KernelCall {
 
 /// An operation done by a library or by its record's eval: GEMM, convolution, sort, what has no lowering.
 struct ExternCall {
-  using Argument = std::variant<Arg, PlanView, std::vector<PlanView>>;  ///< Arg: literals only; sym ints as SymExpr below
+  using Argument = std::variant<Arg, PlanView, std::vector<PlanView>>;  ///< Arg: literals only
   const Op* op = nullptr;
   std::vector<Argument> args;      ///< in schema order
   std::vector<PlanView> results;   ///< where to put them; strides are what the graph's metas promise

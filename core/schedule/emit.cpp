@@ -1,0 +1,451 @@
+#include "core/schedule/emit.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/base/check.h"
+#include "core/base/hash.h"
+#include "core/schedule/nest.h"
+
+namespace partita::schedule {
+namespace {
+
+using loops::Body;
+using loops::Buffer;
+using loops::Definition;
+using loops::Index;
+using loops::Loop;
+using loops::LoweredTensor;
+using loops::Reduce;
+using loops::Scalar;
+using loops::ScalarOp;
+using loops::Stmt;
+using loops::Store;
+
+// Elements below which a kernel does not pay for waking threads.
+constexpr std::int64_t parallel_elements = 1 << 14;
+// Columns that a column-wise nest keeps running values of.
+constexpr std::int64_t block_columns = 128;
+
+/// Kernel under construction, and how its values are read.
+class Emitter final : public Body {
+ public:
+  Emitter(Emitted& to, loops::IndexMath& math, const LoweredGraph& g, const Stages& stages, const Group* group)
+      : Body(to.kernel.scalars, math), to_(to), g_(g), stages_(stages), group_(group) {
+    if (group)
+      for (std::size_t m = 0; m < group->members.size(); ++m) member_.emplace(group->members[m].definition, m);
+  }
+
+  // Where the emitted statement stands.
+  Position at;
+  int pass = 0;
+  SymExpr column;  ///< by columns: place of the running values in their scratch
+
+  std::vector<SymExpr> elements;  ///< of loads so far
+  std::unordered_map<int, int> results;  ///< Reduce definition -> accumulator, or scratch buffer when by columns
+  std::unordered_map<int, std::pair<int, SymExpr>> rows;  ///< scratch Full definition -> buffer, element of the pass
+
+  Scalar read(const LoweredTensor& tensor, const Index& index) override {
+    const Definition& d = g_.lowering[tensor.id];
+    note_origin(d);
+    if (auto it = member_.find(tensor.id); it != member_.end()) return read_member(tensor, group_->members[it->second], index);
+    if (d.kind == Definition::Kind::Memory || stages_.unit_of[static_cast<std::size_t>(tensor.id)] >= 0) return load_from(tensor.id, index);
+    return inlined(tensor.id, index);
+  }
+
+  Scalar value(const Member& m) {
+    const Definition& d = g_.lowering[m.definition];
+    note_origin(d);
+    auto index = index_at(math, group_->domain, d, m.role, at);
+    CHECK(index, "a member without a place");
+    return m.role == Role::Reduce ? d.value(*this, *index) : inlined(m.definition, *index);
+  }
+
+  /// The statement that keeps a member's value at the present place.
+  Store store(const Member& m) {
+    const Definition& d = g_.lowering[m.definition];
+    auto index = index_at(math, group_->domain, d, m.role, at);
+    Scalar v;
+    if (m.role == Role::Reduce) {
+      for (std::size_t i = 0; i < index->size(); ++i)
+        if (d.reduced[i]) (*index)[i] = 0;
+      v = read_member(g_.lowering.handle(m.definition), m, *index);
+    } else {
+      v = value(m);
+    }
+    return {buffer(m.definition, Buffer::Role::Output), math.element(*index, layout_of(g_, m.definition).strides), {}, v, false};
+  }
+
+  int buffer(int definition, Buffer::Role role) {
+    auto target = g_.destination.find(definition);
+    int holder = target == g_.destination.end() ? definition : target->second;
+    auto [it, fresh] = buffers_.try_emplace(holder, static_cast<int>(to_.kernel.buffers.size()));
+    if (fresh) {
+      const Definition& d = g_.lowering[holder];
+      to_.kernel.buffers.push_back({"b" + std::to_string(it->second) + "_" + d.origin, d.dtype, layout_of(g_, holder).elements, Buffer::Role::Input});
+    }
+    if (role == Buffer::Role::Output) to_.kernel.buffers[static_cast<std::size_t>(it->second)].role = role;
+    return it->second;
+  }
+
+  int scratch(const std::string& name, DType dtype, std::int64_t size) {
+    to_.kernel.buffers.push_back({"s" + std::to_string(to_.kernel.buffers.size()) + "_" + name, dtype, size, Buffer::Role::Scratch});
+    return static_cast<int>(to_.kernel.buffers.size()) - 1;
+  }
+
+  Loop loop(SymExpr extent, std::int64_t most) {
+    Loop l;
+    l.var = "i" + std::to_string(variables_++);
+    l.extent = extent;
+    math.variable(l.var, most);
+    return l;
+  }
+
+  void note_origin(const Definition& d) {
+    auto& list = to_.kernel.origins;
+    if (d.kind != Definition::Kind::Memory && !d.origin.empty() && std::ranges::find(list, d.origin) == list.end()) list.push_back(d.origin);
+  }
+
+  void finish() {
+    to_.memory.clear();
+    std::vector<std::pair<int, int>> order;
+    for (auto [holder, slot] : buffers_) order.emplace_back(slot, holder);
+    std::ranges::sort(order);
+    for (auto [slot, holder] : order) to_.memory.push_back(holder);
+    // Graph order, whatever the order of reads.
+    std::unordered_map<std::string, int> place;
+    for (int i = 0; i < g_.lowering.size(); ++i) place.try_emplace(g_.lowering[i].origin, i);
+    std::ranges::stable_sort(to_.kernel.origins, [&](const auto& a, const auto& b) { return place[a] < place[b]; });
+  }
+
+ private:
+  Scalar load_from(int definition, const Index& index) {
+    SymExpr e = math.element(index, layout_of(g_, definition).strides);
+    elements.push_back(e);
+    return load(buffer(definition, Buffer::Role::Input), e, g_.lowering[definition].dtype);
+  }
+
+  Scalar inlined(int id, const Index& index) {
+    std::uint64_t key = hash_combine(static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(pass));
+    for (SymExpr e : index) key = hash_combine(key, e.hash());
+    auto it = known_.find(key);
+    if (it != known_.end()) return it->second;
+    Scalar v = g_.lowering[id].value(*this, index);
+    known_[key] = v;
+    return v;
+  }
+
+  Scalar read_member(const LoweredTensor& tensor, const Member& m, const Index& index) {
+    if (m.role == Role::Reduce) {
+      int place = results.at(tensor.id);
+      return group_->domain.by_columns ? b.load(place, column, tensor.dtype) : b.input(place, tensor.dtype);
+    }
+    if (m.role == Role::Full && pass > m.level) {
+      if (m.stored) return load_from(tensor.id, index);
+      if (auto row = rows.find(tensor.id); row != rows.end()) return b.load(row->second.first, row->second.second, tensor.dtype);
+    }
+    return inlined(tensor.id, index);
+  }
+
+  Emitted& to_;
+  const LoweredGraph& g_;
+  const Stages& stages_;
+  const Group* group_;
+  std::unordered_map<int, std::size_t> member_;
+  std::unordered_map<int, int> buffers_;
+  std::unordered_map<std::uint64_t, Scalar> known_;
+  int variables_ = 0;
+};
+
+/// Puts `body` into loops; accumulators belong to the outermost.
+std::vector<Stmt> wrap(std::vector<Loop> loops, std::vector<Stmt> body) {
+  for (std::size_t i = loops.size(); i-- > 0;) {
+    loops[i].body = std::move(body);
+    body.clear();
+    body.push_back(std::move(loops[i]));
+  }
+  return body;
+}
+
+void append(std::vector<Stmt>& to, std::vector<Stmt> from) { std::ranges::move(from, std::back_inserter(to)); }
+
+std::vector<std::size_t> dims_where(const Domain& domain, bool reduced) {
+  std::vector<std::size_t> dims;
+  for (std::size_t d = 0; d < domain.space.size(); ++d)
+    if (domain.reduced[d] == reduced && domain.space[d] != 1) dims.push_back(d);
+  return dims;
+}
+
+/// One loop over everything but the innermost dims, those vectorised. `statements` gives the body at the position.
+template <class F>
+std::vector<Stmt> pointwise_nest(Emitter& e, const Sizes& space, const std::vector<Merged>& merged, bool parallel, bool vector, F statements) {
+  e.at.assign(space.size(), 0);
+  std::vector<Loop> loops;
+  std::int64_t total = 1;
+  for (std::int64_t s : space) total *= s;
+  Merged outer;
+  for (std::size_t k = 0; k + 1 < merged.size(); ++k) outer.insert(outer.end(), merged[k].begin(), merged[k].end());
+  for (const Merged& dims : {outer, merged.empty() ? Merged() : merged.back()}) {
+    if (dims.empty()) continue;
+    std::int64_t n = extent(space, dims);
+    loops.push_back(e.loop(n, n));
+    place(e.math, space, dims, SymExpr::symbol(loops.back().var), e.at);
+  }
+  if (!loops.empty()) {
+    loops.front().parallel = parallel && total >= parallel_elements;
+    loops.back().vector = vector;
+  }
+  return wrap(std::move(loops), statements());
+}
+
+class GroupEmitter {
+ public:
+  GroupEmitter(const LoweredGraph& g, const Stages& stages, const Group& group)
+      : g_(g), group_(group), domain_(group.domain), analysed_(group), e_(out_, math_, g, stages, &analysed_) {
+    found_ = analyse(g, stages, analysed_);
+    for (const Member& m : analysed_.members) passes_ = std::max(passes_, m.level + (m.role == Role::Kept ? 0 : 1));
+  }
+
+  Emitted run() {
+    if (!domain_.reduces())
+      out_.kernel.body = pointwise();
+    else if (domain_.by_columns)
+      out_.kernel.body = columns();
+    else
+      out_.kernel.body = rows();
+    e_.finish();
+    return std::move(out_);
+  }
+
+ private:
+  const std::vector<Member>& members() const { return analysed_.members; }
+
+  std::vector<Merged> merged(const std::vector<std::size_t>& order) const {
+    return merge_dims(found_.math, found_.elements, found_.position, domain_.space, order);
+  }
+
+  std::vector<Stmt> pointwise() {
+    std::vector<std::size_t> order = dims_where(domain_, false);
+    for (const Member& m : members()) {
+      if (!m.stored || g_.lowering[m.definition].sizes != domain_.space) continue;
+      Sizes strides = layout_of(g_, m.definition).strides;
+      std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
+      break;
+    }
+    return pointwise_nest(e_, domain_.space, merged(order), true, true, [&] {
+      std::vector<Stmt> body;
+      for (const Member& m : members())
+        if (m.stored) body.push_back(e_.store(m));
+      return body;
+    });
+  }
+
+  bool in_pass(const Member& m, int pass) const {
+    return m.level == pass && (m.role == Role::Reduce || (m.role == Role::Full && (m.stored || m.scratch)));
+  }
+  bool has_pass(int pass) const {
+    return std::ranges::any_of(members(), [&](const Member& m) { return in_pass(m, pass); });
+  }
+  /// Stored once the passes before `pass` are done.
+  bool ready(const Member& m, int pass) const {
+    return m.stored && ((m.role == Role::Reduce && m.level + 1 == pass) || (m.role == Role::Kept && m.level == pass));
+  }
+
+  std::vector<Stmt> rows() {
+    e_.at.assign(domain_.space.size(), 0);
+    Merged kept = dims_where(domain_, false);
+    std::vector<Merged> reduced = merged(dims_where(domain_, true));
+    std::int64_t count = extent(domain_.space, kept);
+    std::vector<Loop> outer;
+    if (count != 1) {
+      outer.push_back(e_.loop(count, count));
+      outer[0].parallel = domain_.numel() >= parallel_elements;
+      place(e_.math, domain_.space, kept, SymExpr::symbol(outer[0].var), e_.at);
+    }
+    std::int64_t row = domain_.numel() / std::max<std::int64_t>(count, 1);
+    for (const Member& m : members())
+      if (m.scratch) scratch_[m.definition] = e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, row);
+    std::vector<Stmt> body;
+    for (int pass = 0; pass <= passes_; ++pass) {
+      e_.pass = pass;
+      for (const Member& m : members())
+        if (ready(m, pass)) body.push_back(e_.store(m));
+      if (has_pass(pass)) append(body, row_pass(pass, reduced));
+    }
+    return wrap(std::move(outer), std::move(body));
+  }
+
+  std::vector<Stmt> row_pass(int pass, const std::vector<Merged>& reduced) {
+    std::vector<Loop> loops;
+    Position outside = e_.at;
+    SymExpr in_row = 0;
+    for (const Merged& dims : reduced) {
+      std::int64_t n = extent(domain_.space, dims);
+      loops.push_back(e_.loop(n, n));
+      SymExpr variable = SymExpr::symbol(loops.back().var);
+      place(e_.math, domain_.space, dims, variable, e_.at);
+      in_row = in_row * n + variable;
+    }
+    // A reduction of a single element still runs its loop once: accumulators start there.
+    if (loops.empty()) loops.push_back(e_.loop(1, 1));
+    loops.back().vector = true;
+    for (const auto& [definition, slot] : scratch_) e_.rows[definition] = {slot, in_row};
+    std::vector<Stmt> body;
+    for (const Member& m : members()) {
+      if (!in_pass(m, pass)) continue;
+      const Definition& d = g_.lowering[m.definition];
+      if (m.role == Role::Reduce) {
+        int accumulator = static_cast<int>(out_.kernel.accumulators.size());
+        Scalar v = e_.value(m);
+        out_.kernel.accumulators.push_back({d.combine, d.dtype, d.start});
+        loops.front().accumulators.push_back(accumulator);
+        body.push_back(Reduce{accumulator, v});
+        e_.results[m.definition] = accumulator;
+      } else if (m.stored) {
+        body.push_back(e_.store(m));
+      } else {
+        body.push_back(Store{scratch_.at(m.definition), in_row, {}, e_.value(m), false});
+      }
+    }
+    e_.at = outside;
+    return wrap(std::move(loops), std::move(body));
+  }
+
+  std::vector<Stmt> columns() {
+    std::vector<Merged> kept = merged(dims_where(domain_, false)), reduced = merged(dims_where(domain_, true));
+    CHECK(!kept.empty(), "columns of nothing");
+    inner_ = kept.back();
+    Merged outer;
+    for (std::size_t k = 0; k + 1 < kept.size(); ++k) outer.insert(outer.end(), kept[k].begin(), kept[k].end());
+    width_ = extent(domain_.space, inner_);
+    block_ = width_ <= 2 * block_columns ? width_ : block_columns;
+    while (block_ > block_columns / 2 && width_ % block_ != 0) --block_;
+    if (width_ % block_ != 0 && width_ > 2 * block_columns) block_ = block_columns;
+    std::int64_t blocks = (width_ + block_ - 1) / block_, count = extent(domain_.space, outer) * blocks;
+    e_.at.assign(domain_.space.size(), 0);
+    std::vector<Loop> outermost;
+    first_ = 0;
+    if (count != 1) {
+      outermost.push_back(e_.loop(count, count));
+      outermost[0].parallel = domain_.numel() >= parallel_elements;
+      SymExpr variable = SymExpr::symbol(outermost[0].var);
+      first_ = e_.math.mod(variable, blocks) * block_;
+      place(e_.math, domain_.space, outer, e_.math.floordiv(variable, blocks), e_.at);
+    }
+    std::vector<Stmt> body;
+    for (const Member& m : members())
+      if (m.role == Role::Reduce)
+        e_.results[m.definition] = e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, block_);
+    for (int pass = 0; pass <= passes_; ++pass) {
+      e_.pass = pass;
+      if (std::ranges::any_of(members(), [&](const Member& m) { return ready(m, pass); }))
+        body.push_back(over_columns([&](std::vector<Stmt>& to) {
+          for (const Member& m : members())
+            if (ready(m, pass)) to.push_back(e_.store(m));
+        }));
+      if (has_pass(pass)) append(body, column_pass(pass, reduced));
+    }
+    return wrap(std::move(outermost), std::move(body));
+  }
+
+  /// A vector loop over the columns of a block.
+  template <class F>
+  Loop over_columns(F statements) {
+    Loop l = e_.loop(width_ % block_ == 0 ? SymExpr(block_) : sym_min(block_, SymExpr(width_) - first_), block_);
+    l.vector = true;
+    e_.column = SymExpr::symbol(l.var);
+    place(e_.math, domain_.space, inner_, first_ + e_.column, e_.at);
+    statements(l.body);
+    return l;
+  }
+
+  std::vector<Stmt> column_pass(int pass, const std::vector<Merged>& reduced) {
+    std::vector<Stmt> out;
+    out.push_back(over_columns([&](std::vector<Stmt>& to) {
+      for (const Member& m : members())
+        if (m.role == Role::Reduce && m.level == pass) {
+          const Definition& d = g_.lowering[m.definition];
+          to.push_back(Store{e_.results.at(m.definition), e_.column, {}, e_.b.constant(d.dtype, d.start), false});
+        }
+    }));
+    if (std::get<Loop>(out.back()).body.empty()) out.pop_back();
+    std::vector<Loop> loops;
+    Position outside = e_.at;
+    for (const Merged& dims : reduced) {
+      std::int64_t n = extent(domain_.space, dims);
+      loops.push_back(e_.loop(n, n));
+      place(e_.math, domain_.space, dims, SymExpr::symbol(loops.back().var), e_.at);
+    }
+    std::vector<Stmt> body;
+    body.push_back(over_columns([&](std::vector<Stmt>& to) {
+      for (const Member& m : members()) {
+        if (!in_pass(m, pass)) continue;
+        if (m.role == Role::Full) {
+          to.push_back(e_.store(m));
+          continue;
+        }
+        const Definition& d = g_.lowering[m.definition];
+        int place = e_.results.at(m.definition);
+        Scalar sum = e_.b.make(d.combine, e_.b.load(place, e_.column, d.dtype), e_.value(m));
+        to.push_back(Store{place, e_.column, {}, sum, false});
+      }
+    }));
+    append(out, wrap(std::move(loops), std::move(body)));
+    e_.at = outside;
+    return out;
+  }
+
+  const LoweredGraph& g_;
+  const Group& group_;
+  const Domain& domain_;
+  Group analysed_;
+  Analysis found_;
+  Emitted out_;
+  loops::IndexMath math_;
+  Emitter e_;
+  int passes_ = 0;
+  std::unordered_map<int, int> scratch_;
+  Merged inner_;
+  std::int64_t width_ = 1, block_ = 1;
+  SymExpr first_ = 0;
+};
+
+}  // namespace
+
+Emitted emit(const LoweredGraph& g, const Stages& stages, const Group& group) { return GroupEmitter(g, stages, group).run(); }
+
+Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::size_t write) {
+  const Definition& d = g.lowering[definition];
+  const Definition::Write& w = d.writes[write];
+  Sizes strides = layout_of(g, definition).strides;
+
+  // A first walk over plain dims finds which of them can be one loop.
+  Emitted dry;
+  loops::IndexMath dry_math;
+  Emitter probe(dry, dry_math, g, stages, nullptr);
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < w.sizes.size(); ++i) {
+    probe.at.push_back(w.sizes[i] == 1 ? SymExpr(0) : dry_math.variable("d" + std::to_string(i), w.sizes[i]));
+    order.push_back(i);
+  }
+  w.value(probe, probe.at);
+  probe.elements.push_back(probe.element(dry_math.element(w.target(probe, probe.at), strides)).affine);
+  for (const loops::ScalarNode& n : dry.kernel.scalars.nodes())
+    if (n.op == ScalarOp::Index) probe.elements.push_back(n.index);
+  std::vector<Merged> merged = merge_dims(dry_math, probe.elements, probe.at, w.sizes, order);
+
+  Emitted out;
+  loops::IndexMath math;
+  Emitter e(out, math, g, stages, nullptr);
+  e.note_origin(d);
+  bool repeats = w.accumulate || w.repeats;
+  out.kernel.body = pointwise_nest(e, w.sizes, merged, !repeats, !repeats, [&] {
+    Scalar v = w.value(e, e.at);
+    Body::Element at = e.element(math.element(w.target(e, e.at), strides));
+    return std::vector<Stmt>{Store{e.buffer(definition, Buffer::Role::Output), at.affine, at.computed, v, w.accumulate}};
+  });
+  e.finish();
+  return out;
+}
+
+}  // namespace partita::schedule

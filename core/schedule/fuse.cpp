@@ -1,0 +1,240 @@
+#include "core/schedule/fuse.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/base/check.h"
+
+namespace partita::schedule {
+namespace {
+
+using loops::Definition;
+
+// A nest with fewer independent rows than this does not get work that could run in parallel without it...
+constexpr std::int64_t few_rows = 8;
+// ...unless there is little of it.
+constexpr std::int64_t little_work = 1 << 15;
+// Groups that are tried for one stage.
+constexpr std::size_t most_candidates = 12;
+// Definitions read and written by one kernel.
+constexpr std::size_t most_streams = 32;
+
+class Fuser {
+ public:
+  Fuser(const LoweredGraph& g, const Stages& stages) : g_(g), s_(stages), group_of_(stages.units.size(), -1) {}
+
+  std::vector<Group> run(bool fuse) {
+    for (std::size_t u = 0; u < s_.units.size(); ++u) {
+      int unit = static_cast<int>(u);
+      bool joined = false;
+      if (fuse && s_.units[u].kind == Unit::Kind::Stage)
+        for (int candidate : candidates(unit))
+          if ((joined = join(unit, candidate))) break;
+      if (!joined) alone(unit);
+    }
+    return ordered();
+  }
+
+ private:
+  const Unit& unit(int u) const { return s_.units[static_cast<std::size_t>(u)]; }
+
+  std::vector<int> waits_for(int u) const {
+    std::vector<int> list(unit(u).needs.begin(), unit(u).needs.end());
+    list.insert(list.end(), unit(u).after.begin(), unit(u).after.end());
+    return list;
+  }
+
+  /// Groups that make or share what the unit reads, latest first.
+  std::vector<int> candidates(int u) const {
+    std::set<int> found;
+    for (int need : unit(u).needs) {
+      int of = group_of_[static_cast<std::size_t>(need)];
+      found.insert(of);
+      // Siblings: other readers of the same results.
+      if (auto it = readers_.find(need); it != readers_.end()) found.insert(it->second.begin(), it->second.end());
+    }
+    for (int memory : unit(u).reads)
+      if (auto it = input_readers_.find(memory); it != input_readers_.end()) found.insert(it->second.begin(), it->second.end());
+    std::vector<int> list(found.rbegin(), found.rend());
+    std::erase_if(list, [&](int c) { return groups_[static_cast<std::size_t>(c)].members.empty(); });
+    if (list.size() > most_candidates) list.resize(most_candidates);
+    return list;
+  }
+
+  /// Does running `from` wait for `to`?
+  bool depends(int from, int to, std::set<int>& seen) const {
+    if (from == to) return true;
+    if (!seen.insert(from).second) return false;
+    for (int u : groups_[static_cast<std::size_t>(from)].units)
+      for (int before : waits_for(u)) {
+        int next = group_of_[static_cast<std::size_t>(before)];
+        if (next != from && depends(next, to, seen)) return true;
+      }
+    return false;
+  }
+
+  void note_reads(int u, int group) {
+    for (int need : unit(u).needs) readers_[need].insert(group);
+    for (int memory : unit(u).reads) input_readers_[memory].insert(group);
+  }
+
+  void alone(int u) {
+    Group group;
+    group.units.insert(u);
+    if (unit(u).kind == Unit::Kind::Stage) {
+      group.domain = domain_of(g_, unit(u).id);
+      group.members.push_back({unit(u).id, *role_in(group.domain, g_.lowering[unit(u).id]), 0, stored(unit(u).id), false});
+      settle(group);
+    }
+    int index = static_cast<int>(groups_.size());
+    group_of_[static_cast<std::size_t>(u)] = index;
+    note_reads(u, index);
+    groups_.push_back(std::move(group));
+  }
+
+  bool stored(int definition) const { return s_.stored[static_cast<std::size_t>(definition)]; }
+
+  /// Chooses between rows and columns by the dims that most loads run along.
+  void settle(Group& group) const {
+    if (!group.domain.reduces()) return;
+    Analysis found = analyse(g_, s_, group);
+    int along_kept = 0, along_reduced = 0;
+    for (SymExpr e : found.elements)
+      for (std::size_t d = 0; d < found.position.size(); ++d)
+        if (group.domain.space[d] != 1 && found.math.factor(e, found.position[d]) == 1)
+          ++(group.domain.reduced[d] ? along_reduced : along_kept);
+    group.domain.by_columns = along_kept > along_reduced;
+  }
+
+  bool join(int u, int candidate) {
+    Group& old = groups_[static_cast<std::size_t>(candidate)];
+    const Definition& d = g_.lowering[unit(u).id];
+    bool linked = false;
+    for (int before : waits_for(u)) {
+      int of = group_of_[static_cast<std::size_t>(before)];
+      if (of == candidate) {
+        linked = true;
+        continue;
+      }
+      std::set<int> seen;
+      if (depends(of, candidate, seen)) return false;
+    }
+    std::vector<Domain> domains{old.domain};
+    if (d.kind == Definition::Kind::Reduce && !old.domain.reduces()) domains = {domain_of(g_, unit(u).id)};
+    for (const Domain& domain : domains) {
+      Group merged{old.units, domain, {}};
+      merged.units.insert(u);
+      bool fits = true;
+      for (int each : merged.units) {
+        int id = unit(each).id;
+        auto role = role_in(domain, g_.lowering[id]);
+        fits = fits && role;
+        if (!fits) break;
+        merged.members.push_back({id, *role, 0, stored(id), false});
+      }
+      if (!fits) continue;
+      if (domain.reduces() && !old.domain.reduces()) settle(merged);
+      Analysis found = analyse(g_, s_, merged);
+      if (!found.legal || !worth(merged, found, linked) || !overwrites_safely(merged, found)) continue;
+      old = std::move(merged);
+      group_of_[static_cast<std::size_t>(u)] = candidate;
+      note_reads(u, candidate);
+      return true;
+    }
+    return false;
+  }
+
+  bool worth(const Group& group, const Analysis& found, bool linked) const {
+    const Domain& domain = group.domain;
+    if (!linked && found.streams.empty()) return false;
+    std::set<int> memory = found.streams;
+    for (const Member& m : group.members)
+      if (m.stored) memory.insert(m.definition);
+    if (memory.size() > most_streams) return false;
+    // Loads along the innermost dim must stay strided; a place found by division would make them gathers.
+    for (std::size_t d = 0; d < found.position.size(); ++d)
+      for (SymExpr e : found.elements)
+        if (domain.space[d] != 1 && d + 1 == found.position.size() && group.members.size() > 1 && !found.math.factor(e, found.position[d]))
+          return false;
+    for (const Member& m : group.members) {
+      if (m.role != Role::Full || m.level == 0) continue;
+      if (domain.by_columns) return domain.numel() <= little_work;
+      if (domain.kept_numel() < few_rows && domain.numel() > little_work) return false;
+    }
+    return true;
+  }
+
+  /// An input that a member overwrites is read by the group only where and when it is written.
+  bool overwrites_safely(const Group& group, const Analysis& found) const {
+    for (const Member& m : group.members) {
+      auto target = g_.destination.find(m.definition);
+      if (target == g_.destination.end()) continue;
+      auto loads = found.loads.find(target->second);
+      if (loads == found.loads.end()) continue;
+      auto index = index_at(found.math, group.domain, g_.lowering[m.definition], m.role, found.position);
+      SymExpr written = found.math.element(*index, layout_of(g_, m.definition).strides);
+      for (const auto& [element, level] : loads->second)
+        if (element != written || level > m.level) return false;
+    }
+    return true;
+  }
+
+  std::vector<Group> ordered() {
+    std::vector<Group> out;
+    std::vector<int> state(groups_.size(), 0);
+    std::function<void(int)> visit = [&](int i) {
+      if (state[static_cast<std::size_t>(i)] == 2) return;
+      CHECK(state[static_cast<std::size_t>(i)] == 0, "groups wait for each other");
+      state[static_cast<std::size_t>(i)] = 1;
+      for (int u : groups_[static_cast<std::size_t>(i)].units)
+        for (int before : waits_for(u))
+          if (int of = group_of_[static_cast<std::size_t>(before)]; of != i) visit(of);
+      state[static_cast<std::size_t>(i)] = 2;
+      out.push_back(groups_[static_cast<std::size_t>(i)]);
+    };
+    for (std::size_t i = 0; i < groups_.size(); ++i) visit(static_cast<int>(i));
+    return out;
+  }
+
+  const LoweredGraph& g_;
+  const Stages& s_;
+  std::vector<Group> groups_;
+  std::vector<int> group_of_;
+  std::map<int, std::set<int>> readers_, input_readers_;
+};
+
+/// A member that only its own group reads needs no memory; one that later passes read again may be worth a scratch row.
+void choose_storage(const LoweredGraph& g, const Stages& stages, std::vector<Group>& groups) {
+  std::vector<std::vector<int>> readers(stages.units.size());
+  for (std::size_t u = 0; u < stages.units.size(); ++u)
+    for (int need : stages.units[u].needs) readers[static_cast<std::size_t>(need)].push_back(static_cast<int>(u));
+  for (Group& group : groups) {
+    for (Member& m : group.members) {
+      auto u = static_cast<std::size_t>(stages.unit_of[static_cast<std::size_t>(m.definition)]);
+      m.stored = stages.stored[static_cast<std::size_t>(m.definition)] ||
+                 std::ranges::any_of(readers[u], [&](int reader) { return !group.units.contains(reader); });
+    }
+    if (group.members.empty()) continue;
+    Analysis found = analyse(g, stages, group);
+    CHECK(found.legal, "a group that cannot be computed");
+    constexpr int costly = 8;
+    constexpr std::int64_t largest_row = 1 << 16;
+    std::int64_t row = group.domain.numel() / std::max<std::int64_t>(group.domain.kept_numel(), 1);
+    for (Member& m : group.members) {
+      auto passes = found.passes.find(m.definition);
+      if (m.role != Role::Full || passes == found.passes.end() || group.domain.by_columns || row > largest_row) continue;
+      bool later = *passes->second.rbegin() > m.level;
+      m.scratch = later && !m.stored && g.lowering[m.definition].weight >= costly;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Group> fuse(const LoweredGraph& g, const Stages& stages, bool fuse) {
+  std::vector<Group> groups = Fuser(g, stages).run(fuse);
+  choose_storage(g, stages, groups);
+  return groups;
+}
+
+}  // namespace partita::schedule

@@ -1,0 +1,196 @@
+#include "core/schedule/group.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/base/check.h"
+#include "core/base/hash.h"
+
+namespace partita::schedule {
+
+using loops::Body;
+using loops::Definition;
+using loops::Index;
+using loops::LoweredTensor;
+using loops::Scalar;
+
+namespace {
+
+std::int64_t numel(const Sizes& sizes) {
+  std::int64_t n = 1;
+  for (std::int64_t s : sizes) n *= s;
+  return n;
+}
+
+Sizes without_ones(const Sizes& sizes) {
+  Sizes out;
+  for (std::int64_t s : sizes)
+    if (s != 1) out.push_back(s);
+  return out;
+}
+
+/// The index of `to` sizes that has the row-major place of `at` in `from`.
+Index carried(const loops::IndexMath& math, const Index& at, const Sizes& from, const Sizes& to) {
+  if (without_ones(from) != without_ones(to)) return math.delinearize(math.linear(at, from), to);
+  Index index;
+  std::size_t d = 0;
+  for (std::int64_t s : to) {
+    while (s != 1 && from[d] == 1) ++d;
+    index.push_back(s == 1 ? SymExpr(0) : at[d++]);
+  }
+  return index;
+}
+
+Index part_of(const Index& at, const std::vector<bool>& mask, bool which) {
+  Index out;
+  for (std::size_t d = 0; d < at.size(); ++d)
+    if (mask[d] == which) out.push_back(at[d]);
+  return out;
+}
+
+Sizes part_of(const Sizes& sizes, const std::vector<bool>& mask, bool which) {
+  Sizes out;
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    if (mask[d] == which) out.push_back(sizes[d]);
+  return out;
+}
+
+/// The walk: reads decide.
+class Walk final : public Body {
+ public:
+  Walk(loops::ScalarBuilder& b, const LoweredGraph& g, const Stages& stages, Group& group, Analysis& found)
+      : Body(b, found.math), g_(g), stages_(stages), group_(group), found_(found) {
+    for (std::size_t m = 0; m < group.members.size(); ++m) member_.emplace(group.members[m].definition, m);
+  }
+
+  void run() {
+    for (Member& m : group_.members) {
+      const Definition& d = g_.lowering[m.definition];
+      auto index = index_at(math, group_.domain, d, m.role, found_.position);
+      if (!index) {
+        found_.legal = false;
+        return;
+      }
+      level_ = 0;
+      reads_.clear();
+      current_ = m.role;
+      known_.clear();
+      d.value(*this, *index);
+      m.level = level_;
+      for (int full : reads_) found_.passes[full].insert(level_);
+      for (auto& [memory, element] : fresh_) found_.loads[memory].emplace_back(element, level_);
+      fresh_.clear();
+      if (m.stored && m.role != Role::Reduce)
+        found_.elements.push_back(math.element(*index, layout_of(g_, m.definition).strides));
+      if (!found_.legal) return;
+    }
+  }
+
+  Scalar read(const LoweredTensor& tensor, const Index& index) override {
+    const Definition& d = g_.lowering[tensor.id];
+    if (auto it = member_.find(tensor.id); it != member_.end()) return read_member(tensor, it->second, index);
+    bool memory = d.kind == Definition::Kind::Memory;
+    if (memory || stages_.unit_of[static_cast<std::size_t>(tensor.id)] >= 0) {
+      SymExpr e = math.element(index, layout_of(g_, tensor.id).strides);
+      found_.elements.push_back(e);
+      if (memory) fresh_.emplace_back(tensor.id, e);
+      if (tensor.numel() == group_.domain.numel()) found_.streams.insert(tensor.id);
+      return b.load(tensor.id, element(e).affine, tensor.dtype);
+    }
+    std::uint64_t key = static_cast<std::uint64_t>(tensor.id);
+    for (SymExpr e : index) key = hash_combine(key, e.hash());
+    auto [it, fresh] = known_.try_emplace(key);
+    if (fresh) {
+      Scalar value = d.value(*this, index);
+      known_[key] = value;
+      return value;
+    }
+    return it->second;
+  }
+
+ private:
+  Scalar read_member(const LoweredTensor& tensor, std::size_t m, const Index& index) {
+    const Member& member = group_.members[m];
+    const Definition& d = g_.lowering[tensor.id];
+    auto own = index_at(math, group_.domain, d, member.role, found_.position);
+    bool same = own && (current_ != Role::Kept || member.role != Role::Full);
+    for (std::size_t i = 0; same && i < index.size(); ++i) {
+      bool folded = member.role == Role::Reduce && d.reduced[i];
+      same = d.sizes[i] == 1 || folded || math.simplify(index[i]) == (*own)[i];
+    }
+    if (!same) found_.legal = false;
+    level_ = std::max(level_, member.role == Role::Reduce ? member.level + 1 : member.level);
+    if (member.role == Role::Full) reads_.insert(tensor.id);
+    return b.input(tensor.id, tensor.dtype);
+  }
+
+  const LoweredGraph& g_;
+  const Stages& stages_;
+  Group& group_;
+  Analysis& found_;
+  std::unordered_map<int, std::size_t> member_;
+  std::unordered_map<std::uint64_t, Scalar> known_;
+  std::vector<std::pair<int, SymExpr>> fresh_;
+  std::set<int> reads_;
+  Role current_ = Role::Full;
+  int level_ = 0;
+};
+
+}  // namespace
+
+bool Domain::reduces() const { return std::ranges::find(reduced, true) != reduced.end(); }
+std::int64_t Domain::numel() const { return schedule::numel(space); }
+Sizes Domain::part(bool of_reduced) const { return part_of(space, reduced, of_reduced); }
+std::int64_t Domain::kept_numel() const { return schedule::numel(part(false)); }
+
+std::optional<Role> role_in(const Domain& domain, const Definition& d) {
+  if (d.kind == Definition::Kind::Reduce) {
+    if (numel(d.space) == domain.numel() && numel(part_of(d.space, d.reduced, false)) == domain.kept_numel()) return Role::Reduce;
+    return std::nullopt;
+  }
+  std::int64_t n = numel(d.sizes);
+  if (n == domain.numel()) return Role::Full;
+  if (domain.reduces() && n == domain.kept_numel()) return Role::Kept;
+  return std::nullopt;
+}
+
+std::optional<Index> index_at(const loops::IndexMath& math, const Domain& domain, const Definition& d, Role role, const Position& at) {
+  if (role == Role::Full) return carried(math, at, domain.space, d.sizes);
+  Index kept = part_of(at, domain.reduced, false);
+  Sizes kept_sizes = domain.part(false);
+  if (role == Role::Kept) return carried(math, kept, kept_sizes, d.sizes);
+  if (d.space == domain.space && d.reduced == domain.reduced) return at;
+  Index own_kept = carried(math, kept, kept_sizes, part_of(d.space, d.reduced, false));
+  Index own_reduced = carried(math, part_of(at, domain.reduced, true), domain.part(true), part_of(d.space, d.reduced, true));
+  Index index;
+  std::size_t k = 0, r = 0;
+  for (bool reduced : d.reduced) index.push_back(reduced ? own_reduced[r++] : own_kept[k++]);
+  return index;
+}
+
+Domain domain_of(const LoweredGraph& g, int definition) {
+  const Definition& d = g.lowering[definition];
+  Domain domain;
+  if (d.kind != Definition::Kind::Reduce) {
+    domain.space = d.sizes;
+    domain.reduced.assign(d.sizes.size(), false);
+    return domain;
+  }
+  domain.space = d.space;
+  domain.reduced = d.reduced;
+  return domain;
+}
+
+Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group) {
+  Analysis found;
+  for (std::size_t d = 0; d < group.domain.space.size(); ++d)
+    found.position.push_back(group.domain.space[d] == 1 ? SymExpr(0)
+                                                        : found.math.variable("d" + std::to_string(d), group.domain.space[d]));
+  loops::ScalarBuilder b;
+  Walk(b, g, stages, group, found).run();
+  for (const loops::ScalarNode& n : b.nodes())
+    if (n.op == loops::ScalarOp::Index) found.elements.push_back(n.index);
+  return found;
+}
+
+}  // namespace partita::schedule

@@ -1,0 +1,75 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/schedule/stages.h"
+
+namespace partita::schedule {
+
+/// What a loop nest iterates over: an index space in which some dims are reduced. A row-wise nest has the reduced dims
+/// innermost (softmax, layer norm); a column-wise nest has kept dims innermost (gradient of a bias); without reduced
+/// dims it is a pointwise nest.
+struct Domain {
+  Sizes space;
+  std::vector<bool> reduced;
+  bool by_columns = false;
+
+  bool reduces() const;
+  std::int64_t kept_numel() const;
+  std::int64_t numel() const;
+  Sizes part(bool of_reduced) const;  ///< sizes of the reduced or of the kept dims
+};
+
+enum class Role : std::uint8_t {
+  Full,    ///< a value for each element of the space
+  Kept,    ///< a value for each element of the kept dims
+  Reduce,  ///< combined over the reduced dims
+};
+
+/// A stage within a group.
+struct Member {
+  int definition = 0;
+  Role role = Role::Full;
+  int level = 0;         ///< number of the pass over the reduced dims that computes it; Kept: the pass that may read it
+  bool stored = false;   ///< to memory, for other groups or for the caller
+  bool scratch = false;  ///< Full, costly and read by later passes: kept in a row of scratch
+};
+
+/// Units that one kernel computes.
+struct Group {
+  std::set<int> units;
+  Domain domain;
+  std::vector<Member> members;  ///< in unit order
+};
+
+/// Expressions of the space's dims, in the variables of some loops.
+using Position = loops::Index;
+
+/// The index of a definition at a position: of its elements (Reduce: of its space). nullopt when it has no place there.
+std::optional<loops::Index> index_at(const loops::IndexMath& math, const Domain& domain, const loops::Definition& d, Role role,
+                                     const Position& at);
+/// The roles a definition can have, best first.
+std::optional<Role> role_in(const Domain& domain, const loops::Definition& d);
+
+/// The natural domain of one stage.
+Domain domain_of(const LoweredGraph& g, int definition);
+
+/// What one walk over a group's values found.
+struct Analysis {
+  bool legal = true;
+  std::vector<SymExpr> elements;  ///< of every load and store, and other uses of the index, over `position`
+  Position position;
+  loops::IndexMath math;
+  std::map<int, std::set<int>> passes;  ///< definition -> levels of its readers, Full members only
+  std::map<int, std::vector<std::pair<SymExpr, int>>> loads;  ///< input memory -> element and level of each load
+  std::set<int> streams;          ///< definitions read from memory with as many elements as the space
+};
+
+/// Gives members their levels and says whether every value can be computed at its place. Members that are `stored` are
+/// taken to be written where their layout says.
+Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group);
+
+}  // namespace partita::schedule

@@ -1,0 +1,134 @@
+#include "core/schedule/layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/check.h"
+
+namespace partita::schedule {
+namespace {
+
+using loops::Body;
+using loops::Definition;
+using loops::Index;
+using loops::LoweredTensor;
+using loops::Scalar;
+
+/// Notes the one read of a view.
+class ViewSource final : public Body {
+ public:
+  using Body::Body;
+  int id = -1;
+  Index index;
+
+  Scalar read(const LoweredTensor& tensor, const Index& at) override {
+    id = tensor.id;
+    index = at;
+    return b.input(0, tensor.dtype);
+  }
+};
+
+bool is_dense(const Sizes& sizes, const Sizes& strides) {
+  std::vector<std::size_t> order;
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] != 1) order.push_back(d);
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return strides[a] < strides[b]; });
+  std::int64_t step = 1;
+  for (std::size_t d : order) {
+    if (strides[d] != step) return false;
+    step *= sizes[d];
+  }
+  return true;
+}
+
+/// The strides that give `element` over index variables, or nullopt when it is no such sum.
+std::optional<StridedView> linear(const loops::IndexMath& math, SymExpr element, const Index& variables, const Sizes& sizes) {
+  StridedView view;
+  SymExpr rest = element;
+  std::int64_t step = 1;
+  view.strides.resize(sizes.size());
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] == 1) {
+      view.strides[d] = step;
+      continue;
+    }
+    auto factor = math.factor(element, variables[d]);
+    if (!factor || *factor < 0) return std::nullopt;
+    view.strides[d] = *factor;
+    step = *factor * sizes[d];
+    rest = rest - variables[d] * *factor;
+  }
+  if (!rest.is_int()) return std::nullopt;
+  view.offset = rest.as_int();
+  return view;
+}
+
+}  // namespace
+
+Layout layout_of(const LoweredGraph& g, int definition) {
+  const Definition& d = g.lowering[definition];
+  if (auto it = g.destination.find(definition); it != g.destination.end()) return layout_of(g, it->second);
+  Layout layout;
+  auto promised = g.promised.find(definition);
+  if (promised != g.promised.end() && promised->second.strides_known && promised->second.sizes.size() == d.sizes.size()) {
+    auto strides = concrete(promised->second.strides);
+    CHECK(strides, "symbolic strides of " + d.origin);
+    if (d.kind == Definition::Kind::Memory || is_dense(d.sizes, *strides)) layout.strides = *strides;
+  }
+  if (layout.strides.size() != d.sizes.size()) layout.strides = row_major_strides(d.sizes);
+  auto elements = reach(d.sizes, layout.strides);
+  CHECK(elements, "strides of " + d.origin);
+  layout.elements = *elements;
+  return layout;
+}
+
+StridedView resolve_view(const LoweredGraph& g, int definition, bool through_copies) {
+  StridedView best{definition, layout_of(g, definition).strides, 0};
+  const Sizes& sizes = g.lowering[definition].sizes;
+  loops::IndexMath math = g.lowering.math;
+  Index variables;
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    variables.push_back(sizes[d] == 1 ? SymExpr(0) : math.variable("v" + std::to_string(d), sizes[d]));
+  Index index = variables;
+  int at = definition;
+  while (true) {
+    const Definition& d = g.lowering[at];
+    if (d.kind != Definition::Kind::Map || g.destination.contains(at) || !(d.is_view || (through_copies && d.is_copy))) return best;
+    loops::ScalarBuilder b;
+    ViewSource source(b, math);
+    d.value(source, index);
+    if (source.id < 0) return best;
+    at = source.id;
+    index = source.index;
+    auto view = linear(math, math.element(index, layout_of(g, at).strides), variables, sizes);
+    // A view in the middle of a chain that has no strides may still end in memory that gives it some.
+    if (!view) continue;
+    const Definition& base = g.lowering[at];
+    if (base.kind == Definition::Kind::Map && (base.is_view || (through_copies && base.is_copy))) continue;
+    view->base = at;
+    return *view;
+  }
+}
+
+StridedView output_view(const LoweredGraph& g, int definition) {
+  StridedView view = resolve_view(g, definition, false);
+  auto promised = g.promised.find(definition);
+  if (view.base == definition || promised == g.promised.end() || !promised->second.strides_known) return view;
+  const Sizes& sizes = g.lowering[definition].sizes;
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1 && !promised->second.strides[d].is(view.strides[d])) return {definition, layout_of(g, definition).strides, 0};
+  return view;
+}
+
+StridedView argument_view(const LoweredGraph& g, int definition) {
+  StridedView shared = resolve_view(g, definition, false), read = resolve_view(g, definition, true);
+  const Sizes& sizes = g.lowering[definition].sizes;
+  if (read.base == shared.base || sizes.size() < 2) return shared;
+  // Matrix libraries read any matrix with one dimension of stride 1, and any batch stride.
+  std::size_t rank = sizes.size();
+  bool matrix = (read.strides[rank - 1] == 1 && read.strides[rank - 2] >= sizes[rank - 1]) ||
+                (read.strides[rank - 2] == 1 && read.strides[rank - 1] >= sizes[rank - 2]);
+  return matrix ? read : shared;
+}
+
+}  // namespace partita::schedule

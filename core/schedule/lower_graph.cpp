@@ -1,0 +1,185 @@
+#include "core/schedule/lower_graph.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "core/ops/lowerings.h"
+#include "core/ops/record.h"
+#include "core/schedule/specialise.h"
+
+namespace partita::schedule {
+namespace {
+
+using loops::LowerCall;
+using loops::LoweredTensor;
+
+bool computable(DType t) { return !is_complex(t) && t != DType::Float8E4M3FN && t != DType::Float8E5M2; }
+
+bool computable(const Meta& m) {
+  if (const TensorMeta* t = m.tensor()) return computable(t->dtype);
+  if (const MetaTuple* tuple = m.tuple())
+    return std::ranges::all_of(tuple->items, [](const Meta& item) { return computable(item); });
+  return true;
+}
+
+class GraphLowering {
+ public:
+  explicit GraphLowering(LoweredGraph& to) : to_(to) {}
+
+  Status run() {
+    int placeholders = 0;
+    for (Node* node : *to_.graph) {
+      to_.lowering.origin = node->name();
+      if (node->is_placeholder()) {
+        if (const TensorMeta* t = node->meta.tensor()) input(*node, *t, {PlanBuffer::Kind::Input, placeholders, {}});
+        ++placeholders;
+      } else if (node->op()->kind == OpKind::GetAttr) {
+        TRY_DO(attribute(*node));
+      } else if (!node->is_output() && !node->meta.sym()) {
+        TRY_DO(call(*node));
+      }
+    }
+    return {};
+  }
+
+ private:
+  Where where(const Node& node) const {
+    Where w{.graph = to_.graph->name, .node = node.name()};
+    if (node.origin && !node.origin->file.empty())
+      w.origin = node.origin->file + ":" + std::to_string(node.origin->line) + " in " + node.origin->function;
+    return w;
+  }
+
+  void input(const Node& node, const TensorMeta& meta, Source source) {
+    LoweredTensor t = to_.lowering.memory(meta.dtype, loops::concrete_sizes(meta.sizes));
+    to_.sources[t.id] = std::move(source);
+    to_.promised[t.id] = meta;
+    to_.values[&node] = {t.id};
+  }
+
+  Status attribute(const Node& node) {
+    auto it = to_.graph->attributes.find(node.target);
+    if (it == to_.graph->attributes.end()) {
+      if (to_.graph->child(node.target))
+        return unsupported("schedule.subgraph", "sub graph " + node.target + " cannot be compiled; use --backend interp", where(node));
+      return input_error("schedule.attribute", "attribute " + node.target + " has no value", where(node));
+    }
+    const Tensor& t = it->second;
+    TensorMeta meta;
+    meta.dtype = t.dtype;
+    meta.sizes.assign(t.sizes.begin(), t.sizes.end());
+    meta.strides.assign(t.strides.begin(), t.strides.end());
+    input(node, meta, {PlanBuffer::Kind::Constant, 0, node.target});
+    return {};
+  }
+
+  Status call(const Node& node) {
+    if (node.is(Op::getitem())) {
+      auto* index = node.args().at(1).get<std::int64_t>();
+      auto it = to_.values.find(node.args()[0].node());
+      if (!index || it == to_.values.end() || *index < 0 || static_cast<std::size_t>(*index) >= it->second.size())
+        return unsupported("schedule.getitem", "getitem of what is no list of results", where(node));
+      to_.values[&node] = {it->second[static_cast<std::size_t>(*index)]};
+      return {};
+    }
+    const Schema* schema = find_schema(node.op());
+    if (!schema) return unsupported("ops.unknown", "no compiled form of " + node.op()->name + "; use --backend interp", where(node));
+    TRY(Args bound, bind_arguments(*schema, node.args(), node.kwargs()));
+    if (schema->is_mutable) return mutation(node, *schema, bound);
+    bool in_loops = computable(node.meta);
+    for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta);
+    const OpRecord* record = find_record(node.op());
+    auto lower = loops::find_lowering(node.op());
+    if (in_loops && (lower || (record && record->pointwise.body))) {
+      auto call = std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
+      Status done = guarded(node, [&]() -> Status { return lower ? lower(*call) : loops::lower_pointwise(*record, call); });
+      if (done) return results(node, *call);
+      if (done.error().fault != Fault::Unsupported) return done;
+    }
+    return external(node, record, std::move(bound));
+  }
+
+  template <class F>
+  Status guarded(const Node& node, F f) {
+    try {
+      return f();
+    } catch (Raise& raised) {
+      if (raised.diagnostic.where.node.empty()) raised.diagnostic.where = where(node);
+      return std::move(raised.diagnostic);
+    }
+  }
+
+  LoweredTensor value(const Node* node) const {
+    auto it = to_.values.find(node);
+    if (it == to_.values.end() || it->second.size() != 1 || it->second[0] < 0)
+      fail_unsupported("argument " + node->name() + " is not one tensor");
+    return to_.lowering.handle(it->second[0]);
+  }
+
+  Status results(const Node& node, const LowerCall& call) {
+    std::vector<int> ids;
+    for (std::size_t i = 0; i < call.results.size(); ++i) {
+      const LoweredTensor& t = call.results[i];
+      ids.push_back(t.id);
+      if (t.valid()) to_.promised.emplace(t.id, call.out(i));
+    }
+    to_.values[&node] = std::move(ids);
+    return {};
+  }
+
+  Status external(const Node& node, const OpRecord* record, Args bound) {
+    if (!record || !(record->eval || record->pointwise.body || record->decompose))
+      return unsupported("ops.unknown", "no compiled form of " + node.op()->name + "; `partita ops` lists what is there", where(node));
+    ExternNode e{&node, std::move(bound), {}, false};
+    int index = static_cast<int>(to_.externs.size());
+    auto result = [&](const Meta& m) {
+      const TensorMeta* meta = m.tensor();
+      if (!meta) return e.results.push_back(-1);
+      LoweredTensor t = to_.lowering.memory(meta->dtype, loops::concrete_sizes(meta->sizes));
+      to_.sources[t.id] = {PlanBuffer::Kind::Temporary, index, {}};
+      to_.promised[t.id] = *meta;
+      e.results.push_back(t.id);
+    };
+    if (const MetaTuple* tuple = node.meta.tuple())
+      for (const Meta& m : tuple->items) result(m);
+    else if (node.meta.known())
+      result(node.meta);
+    e.fuses = record->expensive && e.results.size() == 1 && e.results[0] >= 0;
+    to_.values[&node] = e.results;
+    to_.externs.push_back(std::move(e));
+    return {};
+  }
+
+  /// copy_(input, value) at the end of a functional graph; every other mutation should be gone by now.
+  Status mutation(const Node& node, const Schema& schema, const Args& bound) {
+    static const Op* const copy = Op::torch("aten.copy_.default");
+    const Node* target = bound.empty() ? nullptr : bound[0].node();
+    const Node* source = bound.size() < 2 ? nullptr : bound[1].node();
+    if (!node.is(copy) || !target || !source || !target->is_placeholder() || !target->meta.tensor())
+      return unsupported("schedule.mutation", schema.name + " changes its argument; functionalise the graph first", where(node));
+    const TensorMeta& meta = *target->meta.tensor();
+    return guarded(node, [&]() -> Status {
+      LoweredTensor from = to_.lowering.expand(value(source), loops::concrete_sizes(meta.sizes));
+      LoweredTensor written = to_.lowering.map(meta.dtype, from.sizes, [from, dtype = meta.dtype](loops::Body& body, const loops::Index& i) {
+        return body.b.cast(body.read(from, i), dtype);
+      });
+      to_.destination[written.id] = to_.value(target);
+      to_.promised[written.id] = meta;
+      to_.values[&node] = {to_.value(target)};
+      return {};
+    });
+  }
+
+  LoweredGraph& to_;
+};
+
+}  // namespace
+
+Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
+  LoweredGraph lowered;
+  TRY(lowered.graph, specialise(graph, sizes));
+  TRY_DO(GraphLowering(lowered).run());
+  return lowered;
+}
+
+}  // namespace partita::schedule

@@ -1,0 +1,177 @@
+#include "core/schedule/make_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <unordered_map>
+
+#include "core/base/check.h"
+#include "core/schedule/arena.h"
+#include "core/schedule/emit.h"
+#include "core/schedule/fuse.h"
+
+namespace partita::schedule {
+namespace {
+
+class Planner {
+ public:
+  explicit Planner(LoweredGraph& g) : g_(g) {}
+
+  Result<Plan> run(bool fuse_stages) {
+    plan_.shapes = g_.graph->shapes;
+    for (const Node* n : g_.graph->placeholders()) plan_.inputs.push_back(n->meta.tensor() ? *n->meta.tensor() : TensorMeta());
+    stages_ = find_stages(g_);
+    for (const Group& group : fuse(g_, stages_, fuse_stages)) {
+      const Unit& unit = stages_.units[static_cast<std::size_t>(*group.units.begin())];
+      if (unit.kind == Unit::Kind::Extern)
+        call(g_.externs[static_cast<std::size_t>(unit.id)]);
+      else if (unit.kind == Unit::Kind::Writes)
+        for (std::size_t w = 0; w < g_.lowering[unit.id].writes.size(); ++w) kernel(emit(g_, stages_, unit.id, w));
+      else if (std::ranges::any_of(group.members, &Member::stored))
+        kernel(emit(g_, stages_, group));
+    }
+    TRY_DO(outputs());
+    arena();
+    return std::move(plan_);
+  }
+
+ private:
+  int buffer(int definition) {
+    auto target = g_.destination.find(definition);
+    int holder = target == g_.destination.end() ? definition : target->second;
+    auto [it, fresh] = buffers_.try_emplace(holder, static_cast<int>(plan_.buffers.size()));
+    if (!fresh) return it->second;
+    PlanBuffer b;
+    b.dtype = g_.lowering[holder].dtype;
+    b.elements = layout_of(g_, holder).elements;
+    if (auto source = g_.sources.find(holder); source != g_.sources.end()) {
+      b.kind = source->second.kind;
+      if (b.kind == PlanBuffer::Kind::Input) b.index = source->second.index;
+      b.attribute = source->second.attribute;
+    }
+    plan_.buffers.push_back(std::move(b));
+    return it->second;
+  }
+
+  PlanView view(const StridedView& v, int definition) {
+    const loops::Definition& d = g_.lowering[definition];
+    return {buffer(v.base), d.dtype, SymList(d.sizes.begin(), d.sizes.end()), SymList(v.strides.begin(), v.strides.end()), v.offset};
+  }
+
+  void kernel(Emitted emitted) {
+    KernelCall call{static_cast<int>(plan_.kernels.size()), {}};
+    for (int definition : emitted.memory) call.buffers.push_back(buffer(definition));
+    emitted.kernel.name = name(emitted.kernel);
+    auto broken = loops::verify(emitted.kernel);
+    CHECK(broken.empty(), loops::print(emitted.kernel) + fmt::format("{}", broken.empty() ? "" : broken[0]));
+    plan_.kernels.push_back(std::move(emitted.kernel));
+    plan_.steps.push_back(std::move(call));
+  }
+
+  std::string name(const loops::Kernel& k) const {
+    constexpr std::size_t most = 4;
+    std::string text = "k" + std::to_string(plan_.kernels.size());
+    for (std::size_t i = 0; i < std::min(k.origins.size(), most); ++i) text += "_" + k.origins[i];
+    return text;
+  }
+
+  PlanView argument(const Node* n) { return view(argument_view(g_, g_.value(n)), g_.value(n)); }
+
+  void call(const ExternNode& e) {
+    ExternCall call;
+    call.op = e.node->op();
+    call.origin = e.node->name();
+    for (const Arg& a : e.args) {
+      const ArgList* list = a.get<ArgList>();
+      if (Node* n = a.node()) {
+        call.args.emplace_back(argument(n));
+      } else if (list && std::ranges::any_of(list->items, [](const Arg& item) { return item.node() != nullptr; })) {
+        std::vector<PlanView> views;
+        for (const Arg& item : list->items) {
+          PlanView none;
+          none.buffer = -1;
+          views.push_back(item.node() ? argument(item.node()) : none);
+        }
+        call.args.emplace_back(std::move(views));
+      } else {
+        call.args.emplace_back(a);
+      }
+    }
+    for (int r : e.results) {
+      PlanView none;
+      none.buffer = -1;
+      call.results.push_back(r < 0 ? none : view({r, layout_of(g_, r).strides, 0}, r));
+    }
+    plan_.steps.emplace_back(std::move(call));
+  }
+
+  Status outputs() {
+    for (const Arg& out : g_.graph->outputs()) {
+      const Node* n = out.node();
+      if (!n) {
+        plan_.outputs.emplace_back(out);
+      } else if (const SymExpr* e = n->meta.sym()) {
+        plan_.outputs.emplace_back(*e);
+      } else if (!n->meta.tensor()) {
+        return unsupported("schedule.output", "output " + n->name() + " is no tensor", {.graph = g_.graph->name, .node = n->name()});
+      } else {
+        PlanView v = view(output_view(g_, g_.value(n)), g_.value(n));
+        PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(v.buffer)];
+        if (b.kind == PlanBuffer::Kind::Temporary) b.kind = PlanBuffer::Kind::Output;
+        plan_.outputs.emplace_back(std::move(v));
+      }
+    }
+    return {};
+  }
+
+  void arena() {
+    std::vector<Lifetime> lives(plan_.buffers.size(), Lifetime{0, INT_MAX, -1});
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+      auto use = [&](int b) {
+        if (b < 0) return;
+        Lifetime& l = lives[static_cast<std::size_t>(b)];
+        l.first = std::min(l.first, static_cast<int>(s));
+        l.last = std::max(l.last, static_cast<int>(s));
+      };
+      if (auto* k = std::get_if<KernelCall>(&plan_.steps[s])) {
+        for (int b : k->buffers) use(b);
+        continue;
+      }
+      const auto& call = std::get<ExternCall>(plan_.steps[s]);
+      for (const auto& a : call.args) {
+        if (auto* v = std::get_if<PlanView>(&a)) use(v->buffer);
+        if (auto* list = std::get_if<std::vector<PlanView>>(&a))
+          for (const PlanView& v : *list) use(v.buffer);
+      }
+      for (const PlanView& v : call.results) use(v.buffer);
+      for (const PlanView& v : call.epilogue_inputs) use(v.buffer);
+    }
+    std::vector<std::size_t> temporaries;
+    std::vector<Lifetime> kept;
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      if (plan_.buffers[b].kind != PlanBuffer::Kind::Temporary) continue;
+      lives[b].bytes = static_cast<std::size_t>(plan_.buffers[b].elements.as_int()) * itemsize(plan_.buffers[b].dtype);
+      temporaries.push_back(b);
+      kept.push_back(lives[b]);
+    }
+    Arena placed = place(kept);
+    for (std::size_t i = 0; i < temporaries.size(); ++i) plan_.buffers[temporaries[i]].offset = placed.offsets[i];
+    plan_.arena_bytes = placed.bytes;
+  }
+
+  LoweredGraph& g_;
+  Stages stages_;
+  Plan plan_;
+  std::unordered_map<int, int> buffers_;
+};
+
+}  // namespace
+
+Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) {
+  WorkingOn working("plan of graph " + graph.name);
+  TRY(LoweredGraph lowered, lower_graph(graph, options.sizes));
+  return Planner(lowered).run(options.fuse);
+}
+
+}  // namespace partita::schedule

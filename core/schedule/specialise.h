@@ -1,0 +1,16 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/ir/graph.h"
+
+namespace partita::schedule {
+
+/// A copy of the graph for one set of sizes: metas without symbols, symbolic arguments as numbers. Symbols that `sizes`
+/// does not name take their hints. Error schedule.symbol (exit 3) when a value is known only at run time.
+Result<std::unique_ptr<Graph>> specialise(const Graph& graph, const std::map<std::string, std::int64_t>& sizes);
+
+}  // namespace partita::schedule

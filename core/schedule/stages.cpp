@@ -1,0 +1,211 @@
+#include "core/schedule/stages.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace partita::schedule {
+namespace {
+
+using loops::Definition;
+using Kind = Definition::Kind;
+
+// Work that is repeated rather than kept: a value that several readers compute again.
+constexpr int cheap_weight = 4;
+constexpr std::size_t cheap_reads = 1;
+// Repeated for each element of a larger tensor: at most a few additions.
+constexpr int broadcast_weight = 3;
+// A loop that reads more streams than this is split.
+constexpr std::size_t most_reads = 24;
+
+class Finder {
+ public:
+  explicit Finder(const LoweredGraph& g) : g_(g), l_(g.lowering), readers_(static_cast<std::size_t>(l_.size())) {
+    auto n = static_cast<std::size_t>(l_.size());
+    s_.live.assign(n, false);
+    s_.stage.assign(n, false);
+    s_.stored.assign(n, false);
+    s_.unit_of.assign(n, -1);
+    weight_.assign(n, 0);
+    leaves_.resize(n);
+  }
+
+  Stages run() {
+    roots();
+    find_live();
+    for (int id = 0; id < l_.size(); ++id)
+      if (live(id)) decide(id);
+    make_units();
+    return std::move(s_);
+  }
+
+ private:
+  bool live(int id) const { return s_.live[static_cast<std::size_t>(id)]; }
+  bool is_stage(int id) const { return s_.stage[static_cast<std::size_t>(id)]; }
+
+  void store(int id) {
+    s_.live[static_cast<std::size_t>(id)] = true;
+    s_.stored[static_cast<std::size_t>(id)] = true;
+  }
+
+  void roots() {
+    for (const Arg& out : g_.graph->outputs())
+      if (const Node* n = out.node(); n && g_.values.contains(n)) store(output_view(g_, g_.value(n)).base);
+    for (const ExternNode& e : g_.externs)
+      for (const Arg& a : e.args)
+        for_each_node(a, [&](Node* n) { store(argument_view(g_, g_.value(n)).base); });
+    for (const auto& [id, target] : g_.destination) store(id);
+  }
+
+  void find_live() {
+    for (int id = l_.size() - 1; id >= 0; --id) {
+      const Definition& d = l_[id];
+      if (d.kind == Kind::Writes && live(id)) s_.stored[static_cast<std::size_t>(id)] = true;
+      if (!live(id)) continue;
+      std::set<int> operands;
+      for (const auto& o : d.operands) operands.insert(o.id);
+      for (int o : operands) {
+        s_.live[static_cast<std::size_t>(o)] = true;
+        // Views are read through.
+        if (d.kind == Kind::Map && d.is_view && !s_.stored[static_cast<std::size_t>(id)])
+          readers_[static_cast<std::size_t>(o)].insert(readers_[static_cast<std::size_t>(id)].begin(), readers_[static_cast<std::size_t>(id)].end());
+        else
+          readers_[static_cast<std::size_t>(o)].insert(id);
+      }
+    }
+  }
+
+  std::int64_t iterations(int id) const {
+    const Definition& d = l_[id];
+    std::int64_t n = 1;
+    if (d.kind == Kind::Writes) {
+      n = 0;
+      for (const auto& w : d.writes) {
+        std::int64_t m = 1;
+        for (std::int64_t s : w.sizes) m *= s;
+        n += m;
+      }
+      return n;
+    }
+    for (std::int64_t s : d.kind == Kind::Reduce ? d.space : d.sizes) n *= s;
+    return n;
+  }
+
+  /// The work and the memory that computing an element in place takes.
+  void measure(int id) {
+    const Definition& d = l_[id];
+    auto& leaves = leaves_[static_cast<std::size_t>(id)];
+    int weight = d.weight;
+    for (const auto& o : d.operands) {
+      if (is_stage(o.id) || l_[o.id].kind == Kind::Memory || l_[o.id].kind == Kind::Writes) {
+        leaves.insert(o.id);
+      } else {
+        weight += weight_[static_cast<std::size_t>(o.id)];
+        leaves.insert(leaves_[static_cast<std::size_t>(o.id)].begin(), leaves_[static_cast<std::size_t>(o.id)].end());
+      }
+    }
+    weight_[static_cast<std::size_t>(id)] = std::min(weight, 1 << 20);
+  }
+
+  void decide(int id) {
+    const Definition& d = l_[id];
+    auto i = static_cast<std::size_t>(id);
+    if (d.kind == Kind::Memory || d.kind == Kind::Writes) return;
+    measure(id);
+    if (s_.stored[i] || d.kind == Kind::Reduce) {
+      s_.stage[i] = true;
+      return;
+    }
+    if (d.is_view) return;
+    const std::set<int>& readers = readers_[i];
+    bool repeats = false;
+    for (int r : readers) repeats = repeats || iterations(r) > iterations(id);
+    int weight = weight_[i];
+    std::size_t reads = leaves_[i].size();
+    bool keep = (readers.size() > 1 && (weight > cheap_weight || reads > cheap_reads)) ||
+                (repeats && weight > broadcast_weight) || reads > most_reads;
+    if (keep && weight + static_cast<int>(reads) > 0) s_.stage[i] = true;
+  }
+
+  /// Units and input memory that computing `id` in place reads.
+  void collect(int id, Unit& unit, std::set<int>& seen) const {
+    if (!seen.insert(id).second) return;
+    for (const auto& o : l_[id].operands) reach(o.id, unit, seen);
+  }
+  void reach(int id, Unit& unit, std::set<int>& seen) const {
+    const Definition& d = l_[id];
+    if (d.kind == Kind::Memory) {
+      const Source& source = g_.sources.at(id);
+      if (source.kind == PlanBuffer::Kind::Temporary)
+        unit.needs.insert(extern_unit_[static_cast<std::size_t>(source.index)]);
+      else
+        unit.reads.insert(id);
+    } else if (int u = s_.unit_of[static_cast<std::size_t>(id)]; u >= 0) {
+      unit.needs.insert(u);
+    } else {
+      collect(id, unit, seen);
+    }
+  }
+
+  void add(Unit unit) {
+    if (unit.kind != Unit::Kind::Extern) s_.unit_of[static_cast<std::size_t>(unit.id)] = static_cast<int>(s_.units.size());
+    s_.units.push_back(std::move(unit));
+  }
+
+  void make_units() {
+    extern_unit_.assign(g_.externs.size(), -1);
+    std::size_t next = 0;
+    auto externs_before = [&](int id) {
+      // A call's results are defined right after what it reads.
+      while (next < g_.externs.size()) {
+        const ExternNode& e = g_.externs[next];
+        int first = l_.size();
+        for (int r : e.results)
+          if (r >= 0) first = std::min(first, r);
+        if (first == l_.size() && id < l_.size()) {
+          // No results: after its arguments.
+          int last = -1;
+          for (const Arg& a : e.args) for_each_node(a, [&](Node* n) { last = std::max(last, g_.value(n)); });
+          if (last >= id) return;
+        } else if (first > id) {
+          return;
+        }
+        Unit unit{Unit::Kind::Extern, static_cast<int>(next), {}, {}, {}};
+        std::set<int> seen;
+        for (const Arg& a : e.args)
+          for_each_node(a, [&](Node* n) { reach(argument_view(g_, g_.value(n)).base, unit, seen); });
+        extern_unit_[next++] = static_cast<int>(s_.units.size());
+        add(std::move(unit));
+      }
+    };
+    for (int id = 0; id < l_.size(); ++id) {
+      externs_before(id);
+      if (!live(id)) continue;
+      bool writes = l_[id].kind == Kind::Writes;
+      if (!writes && !is_stage(id)) continue;
+      Unit unit{writes ? Unit::Kind::Writes : Unit::Kind::Stage, id, {}, {}, {}};
+      std::set<int> seen;
+      collect(id, unit, seen);
+      // Overwriting an input waits for everyone who reads it.
+      if (auto it = g_.destination.find(id); it != g_.destination.end())
+        for (std::size_t u = 0; u < s_.units.size(); ++u)
+          if (s_.units[u].reads.contains(it->second)) unit.after.insert(static_cast<int>(u));
+      add(std::move(unit));
+    }
+    externs_before(l_.size());
+  }
+
+  const LoweredGraph& g_;
+  const loops::Lowering& l_;
+  Stages s_;
+  std::vector<std::set<int>> readers_;
+  std::vector<int> weight_;
+  std::vector<std::set<int>> leaves_;
+  std::vector<int> extern_unit_;
+};
+
+}  // namespace
+
+Stages find_stages(const LoweredGraph& g) { return Finder(g).run(); }
+
+}  // namespace partita::schedule
