@@ -10,7 +10,8 @@ using Write = Definition::Write;
 
 /// Writes all of t into the result, its element i to target(i).
 Write write(const LoweredTensor& t, DType dtype, IndexFunction target) {
-  return {t.sizes, [t, dtype](Body& body, const Index& i) { return body.b.cast(body.read(t, i), dtype); }, std::move(target)};
+  return {t.sizes, [t, dtype](Body& body, const Index& i) { return body.b.cast(body.read(t, i), dtype); },
+          std::move(target)};
 }
 Write write(const LoweredTensor& t, DType dtype, std::size_t dim, std::int64_t start, std::int64_t step = 1) {
   return write(t, dtype, [=](Body&, const Index& i) {
@@ -32,7 +33,8 @@ void give_cat(LowerCall& call, const std::vector<LoweredTensor>& parts, std::siz
 }
 
 /// `base` with `part` written over the slice of `dim` that starts at start.
-void give_scatter(LowerCall& call, const LoweredTensor& base, const LoweredTensor& part, std::size_t dim, std::int64_t start, std::int64_t step) {
+void give_scatter(LowerCall& call, const LoweredTensor& base, const LoweredTensor& part, std::size_t dim,
+                  std::int64_t start, std::int64_t step) {
   DType dtype = call.out().dtype;
   std::vector<Write> writes{write(base, dtype, [](Body&, const Index& i) { return i; })};
   if (part.numel() > 0) writes.push_back(write(part, dtype, dim, start, step));
@@ -80,7 +82,8 @@ Status lower_roll(LowerCall& call) {
   call.give(call.to.map(self.dtype, flat.sizes, [=](Body& body, const Index& i) {
     Index at = i;
     for (std::size_t d = 0; d < at.size(); ++d)
-      if (by[d] != 0 && flat.sizes[d] > 0) at[d] = body.math.mod(i[d] + (flat.sizes[d] - by[d] % flat.sizes[d]), flat.sizes[d]);
+      if (by[d] != 0 && flat.sizes[d] > 0)
+        at[d] = body.math.mod(i[d] + (flat.sizes[d] - by[d] % flat.sizes[d]), flat.sizes[d]);
     return body.read(flat, at);
   }));
   return {};
@@ -92,7 +95,8 @@ Status lower_repeat(LowerCall& call) {
   if (call.out().numel().is(0)) return call.give(call.to.constant(self.dtype, sizes, 0)), Status();
   call.give(call.to.map(self.dtype, sizes, [=](Body& body, const Index& i) {
     Index at;
-    for (std::size_t d = 0; d < self.dim(); ++d) at.push_back(body.math.mod(i[d + i.size() - self.dim()], self.sizes[d]));
+    for (std::size_t d = 0; d < self.dim(); ++d)
+      at.push_back(body.math.mod(i[d + i.size() - self.dim()], self.sizes[d]));
     return body.read(self, at);
   }));
   return {};
@@ -134,7 +138,8 @@ Status lower_pad(LowerCall& call) {
     for (std::size_t d = 0; d < at.size(); ++d) at[d] = i[d] + crop[d];
     return at;
   });
-  std::vector<Write> writes{write(call.to.constant(dtype, sizes, value), dtype, [](Body&, const Index& i) { return i; })};
+  std::vector<Write> writes{
+      write(call.to.constant(dtype, sizes, value), dtype, [](Body&, const Index& i) { return i; })};
   if (inner.numel() > 0)
     writes.push_back(write(inner, dtype, [before](Body&, const Index& i) {
       Index at = i;

@@ -36,14 +36,18 @@ const TensorMeta& LowerCall::out(std::size_t i) const {
   return *meta->tensor();
 }
 
-Sizes LowerCall::out_sizes(std::size_t i) const { return concrete_sizes(out(i).sizes); }
+Sizes LowerCall::out_sizes(std::size_t i) const {
+  return concrete_sizes(out(i).sizes);
+}
 
 void LowerCall::give(LoweredTensor t) {
   std::size_t i = results.size();
   results.push_back(to.reshape(to.cast(t, out(i).dtype), out_sizes(i)));
 }
 
-std::size_t LowerCall::dim(std::string_view name, std::size_t rank) const { return wrap_dim(integer(name), rank); }
+std::size_t LowerCall::dim(std::string_view name, std::size_t rank) const {
+  return wrap_dim(integer(name), rank);
+}
 
 std::vector<bool> LowerCall::dims(std::string_view name, std::size_t rank) const {
   std::vector<bool> mask(rank, false);
@@ -55,7 +59,8 @@ std::vector<bool> LowerCall::dims(std::string_view name, std::size_t rank) const
   return mask;
 }
 
-LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::vector<LoweredTensor>& inputs, ScalarFunction f) {
+LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::vector<LoweredTensor>& inputs,
+                        ScalarFunction f) {
   Sizes sizes;
   for (const LoweredTensor& t : inputs) sizes = broadcast_sizes(sizes, t.sizes);
   std::vector<LoweredTensor> expanded;

@@ -7,8 +7,8 @@
 
 namespace partita::loops {
 
-/// A call to be made loops: every size is concrete. Record functions ask for bound arguments by schema name and give one
-/// lowered tensor for each result; a case they do not cover is fail_unsupported, and the call stays a call.
+/// A call to be made loops: every size is concrete. Record functions ask for bound arguments by schema name and give
+/// one lowered tensor for each result; a case they do not cover is fail_unsupported, and the call stays a call.
 class LowerCall : public FakeCall {
  public:
   LowerCall(const Schema& schema, Args bound, const Node& node, Lowering& to,
@@ -39,7 +39,8 @@ class LowerCall : public FakeCall {
 
 /// A pointwise body over broadcast inputs, each cast to `compute`; the result has dtype `compute` or b8, as f gives.
 using ScalarFunction = std::function<Scalar(ScalarBuilder& b, std::span<const Scalar> x)>;
-LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::vector<LoweredTensor>& inputs, ScalarFunction f);
+LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::vector<LoweredTensor>& inputs,
+                        ScalarFunction f);
 
 Sizes concrete_sizes(const SymList& list);
 

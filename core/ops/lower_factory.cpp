@@ -21,7 +21,8 @@ void give_range(LowerCall& call, const Number& start, const Number& step) {
     if (whole) return body.b.cast(body.scalar(i[0] * as_int(step) + as_int(start)), dtype);
     DType wide = dtype == DType::Float32 ? DType::Float32 : DType::Float64;
     Scalar at = body.b.cast(body.scalar(i[0]), wide);
-    Scalar value = body.b.Add(body.b.Mul(at, body.b.constant(wide, as_double(step))), body.b.constant(wide, as_double(start)));
+    Scalar value =
+        body.b.Add(body.b.Mul(at, body.b.constant(wide, as_double(step))), body.b.constant(wide, as_double(start)));
     return body.b.cast(value, dtype);
   }));
 }
@@ -38,7 +39,9 @@ void give_triangle(LowerCall& call, bool lower) {
 
 }  // namespace
 
-Status lower_full(LowerCall& call) { return give_constant(call, call.number("fill_value")), Status(); }
+Status lower_full(LowerCall& call) {
+  return give_constant(call, call.number("fill_value")), Status();
+}
 
 /// scalar_tensor(s), full_like, fill.Scalar.
 Status lower_full_like(LowerCall& call) {
@@ -47,8 +50,12 @@ Status lower_full_like(LowerCall& call) {
   fail_unsupported("a fill value");
 }
 
-Status lower_zeros(LowerCall& call) { return give_constant(call, std::int64_t{0}), Status(); }
-Status lower_ones(LowerCall& call) { return give_constant(call, std::int64_t{1}), Status(); }
+Status lower_zeros(LowerCall& call) {
+  return give_constant(call, std::int64_t{0}), Status();
+}
+Status lower_ones(LowerCall& call) {
+  return give_constant(call, std::int64_t{1}), Status();
+}
 
 Status lower_arange(LowerCall& call) {
   Number start = call.schema.index_of("start") >= 0 ? call.number("start") : Number(std::int64_t{0});
@@ -71,14 +78,19 @@ Status lower_eye(LowerCall& call) {
   return {};
 }
 
-Status lower_tril(LowerCall& call) { return give_triangle(call, true), Status(); }
-Status lower_triu(LowerCall& call) { return give_triangle(call, false), Status(); }
+Status lower_tril(LowerCall& call) {
+  return give_triangle(call, true), Status();
+}
+Status lower_triu(LowerCall& call) {
+  return give_triangle(call, false), Status();
+}
 
 /// clone, _to_copy, convert_element_type: the elements in memory of their own.
 Status lower_copy(LowerCall& call) {
   LoweredTensor self = call.in(call.schema.args[0].name);
   DType dtype = call.out().dtype;
-  call.give(call.to.map(dtype, self.sizes, [=](Body& body, const Index& i) { return body.b.cast(body.read(self, i), dtype); }));
+  call.give(call.to.map(dtype, self.sizes,
+                        [=](Body& body, const Index& i) { return body.b.cast(body.read(self, i), dtype); }));
   return {};
 }
 

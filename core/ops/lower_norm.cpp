@@ -12,12 +12,15 @@ struct Arithmetic {
   LoweredTensor operator()(const std::vector<LoweredTensor>& inputs, ScalarFunction f) const {
     return pointwise(to, dtype, dtype, inputs, std::move(f));
   }
-  LoweredTensor sum(const LoweredTensor& t, const std::vector<bool>& reduced) const { return to.reduce(t, ScalarOp::Add, reduced); }
+  LoweredTensor sum(const LoweredTensor& t, const std::vector<bool>& reduced) const {
+    return to.reduce(t, ScalarOp::Add, reduced);
+  }
   LoweredTensor mean(const LoweredTensor& t, const std::vector<bool>& reduced) const {
     double n = 1;
     for (std::size_t d = 0; d < reduced.size(); ++d)
       if (reduced[d]) n *= static_cast<double>(t.sizes[d]);
-    return (*this)({sum(t, reduced)}, [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.constant(b.dtype(x[0]), n)); });
+    return (*this)({sum(t, reduced)},
+                   [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.constant(b.dtype(x[0]), n)); });
   }
   LoweredTensor mul(const LoweredTensor& a, const LoweredTensor& b) const {
     return (*this)({a, b}, [](ScalarBuilder& s, auto x) { return s.Mul(x[0], x[1]); });
@@ -39,14 +42,17 @@ Arithmetic arithmetic(LowerCall& call, const LoweredTensor& t) {
 }
 
 /// (x - mean) * rstd * weight + bias, what is absent left out.
-LoweredTensor affine(const Arithmetic& make, const LoweredTensor& centred, const LoweredTensor& rstd, const LoweredTensor& weight, const LoweredTensor& bias) {
+LoweredTensor affine(const Arithmetic& make, const LoweredTensor& centred, const LoweredTensor& rstd,
+                     const LoweredTensor& weight, const LoweredTensor& bias) {
   LoweredTensor y = make.mul(centred, rstd);
   if (weight.valid()) y = make.mul(y, weight);
   if (bias.valid()) y = make({y, bias}, [](ScalarBuilder& b, auto x) { return b.Add(x[0], x[1]); });
   return y;
 }
 
-LoweredTensor optional(LowerCall& call, std::string_view name) { return call.has(name) ? call.in(name) : LoweredTensor(); }
+LoweredTensor optional(LowerCall& call, std::string_view name) {
+  return call.has(name) ? call.in(name) : LoweredTensor();
+}
 
 std::vector<bool> trailing(std::size_t rank, std::size_t count, bool value = true) {
   std::vector<bool> mask(rank, !value);
@@ -68,7 +74,9 @@ LoweredTensor by_channel(Lowering& to, const LoweredTensor& t, std::size_t rank)
   return to.reshape(t, sizes);
 }
 
-LoweredTensor flat(Lowering& to, const LoweredTensor& t) { return to.reshape(t, {t.numel()}); }
+LoweredTensor flat(Lowering& to, const LoweredTensor& t) {
+  return to.reshape(t, {t.numel()});
+}
 
 /// out, save_mean, save_invstd, then the new running statistics when asked for.
 void give_batch_norm(LowerCall& call, bool training, bool functional) {
@@ -78,7 +86,8 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
   LoweredTensor x = to.cast(input, make.dtype);
   std::size_t rank = x.dim();
   double eps = as_double(call.number("eps"));
-  LoweredTensor weight = by_channel(to, optional(call, "weight"), rank), bias = by_channel(to, optional(call, "bias"), rank);
+  LoweredTensor weight = by_channel(to, optional(call, "weight"), rank),
+                bias = by_channel(to, optional(call, "bias"), rank);
   bool has_stats = call.schema.index_of("running_mean") >= 0 && call.has("running_mean");
   LoweredTensor running_mean = has_stats ? call.in("running_mean") : LoweredTensor();
   LoweredTensor running_var = has_stats ? call.in("running_var") : LoweredTensor();
@@ -143,9 +152,8 @@ Status lower_layer_norm_backward(LowerCall& call) {
   if (wanted(0)) {
     LoweredTensor scaled = weight.valid() ? make.mul(g, weight) : g;
     LoweredTensor m1 = make.mean(scaled, row), m2 = make.mean(make.mul(scaled, hat), row);
-    call.give(make({scaled, m1, hat, m2, rstd}, [](ScalarBuilder& b, auto v) {
-      return b.Mul(v[4], b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3])));
-    }));
+    call.give(make({scaled, m1, hat, m2, rstd},
+                   [](ScalarBuilder& b, auto v) { return b.Mul(v[4], b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3]))); }));
   } else {
     call.give_none();
   }
@@ -165,7 +173,7 @@ Status lower_rms_norm(LowerCall& call) {
   Arithmetic make = arithmetic(call, input);
   LoweredTensor x = call.to.cast(input, make.dtype);
   std::vector<bool> reduced = trailing(x.dim(), call.integers("normalized_shape").size());
-  double eps = call.has("eps") ? as_double(call.number("eps"))
+  double eps = call.has("eps")                ? as_double(call.number("eps"))
                : make.dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
                                               : std::numeric_limits<float>::epsilon();
   LoweredTensor rstd = make.rsqrt(make.mean(make.square(x), reduced), eps);
@@ -201,8 +209,12 @@ Status lower_batch_norm(LowerCall& call) {
   return {};
 }
 
-Status lower_batch_norm_functional(LowerCall& call) { return give_batch_norm(call, call.boolean("training"), true), Status(); }
-Status lower_batch_norm_inference(LowerCall& call) { return give_batch_norm(call, false, false), Status(); }
+Status lower_batch_norm_functional(LowerCall& call) {
+  return give_batch_norm(call, call.boolean("training"), true), Status();
+}
+Status lower_batch_norm_inference(LowerCall& call) {
+  return give_batch_norm(call, false, false), Status();
+}
 
 Status lower_batch_norm_backward(LowerCall& call) {
   LoweredTensor input = call.in("input");
@@ -227,7 +239,8 @@ Status lower_batch_norm_backward(LowerCall& call) {
       LoweredTensor slope = make({dot, rstd}, [=](ScalarBuilder& b, auto v) {
         return b.Div(b.Mul(b.Mul(v[0], v[1]), v[1]), b.constant(b.dtype(v[0]), n));
       });
-      LoweredTensor shift = make({sum_g}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), n)); });
+      LoweredTensor shift =
+          make({sum_g}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), n)); });
       call.give(make({g, shift, centred, slope, scale}, [](ScalarBuilder& b, auto v) {
         return b.Mul(b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3])), v[4]);
       }));

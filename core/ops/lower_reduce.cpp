@@ -19,10 +19,13 @@ std::int64_t count(const LoweredTensor& t, const std::vector<bool>& reduced) {
 }
 
 /// `self` in the dtype a sum of result dtype `out` is accumulated in.
-LoweredTensor summand(LowerCall& call, DType out) { return call.to.cast(call.in("self"), arithmetic_dtype(out)); }
+LoweredTensor summand(LowerCall& call, DType out) {
+  return call.to.cast(call.in("self"), arithmetic_dtype(out));
+}
 
 LoweredTensor divided(Lowering& to, const LoweredTensor& t, double by) {
-  return pointwise(to, t.dtype, t.dtype, {t}, [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.constant(b.dtype(x[0]), by)); });
+  return pointwise(to, t.dtype, t.dtype, {t},
+                   [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.constant(b.dtype(x[0]), by)); });
 }
 
 LoweredTensor extremum(LowerCall& call, ScalarOp op, std::vector<bool>& reduced, LoweredTensor& self) {
@@ -30,11 +33,14 @@ LoweredTensor extremum(LowerCall& call, ScalarOp op, std::vector<bool>& reduced,
   if (is_complex(self.dtype)) fail_unsupported("extrema of complex numbers");
   self = call.to.cast(self, arithmetic_dtype(self.dtype));
   reduced = reduced_dims(call, self.dim());
-  return call.to.reduce(self, self.dtype == DType::Bool ? (op == ScalarOp::Max ? ScalarOp::BitOr : ScalarOp::BitAnd) : op, reduced);
+  return call.to.reduce(
+      self, self.dtype == DType::Bool ? (op == ScalarOp::Max ? ScalarOp::BitOr : ScalarOp::BitAnd) : op, reduced);
 }
 
-/// Position of the first element equal to the extremum (a NaN is the extremum), counted row-major over the reduced dims.
-LoweredTensor position(Lowering& to, const LoweredTensor& self, const LoweredTensor& best, const std::vector<bool>& reduced) {
+/// Position of the first element equal to the extremum (a NaN is the extremum), counted row-major over the reduced
+/// dims.
+LoweredTensor position(Lowering& to, const LoweredTensor& self, const LoweredTensor& best,
+                       const std::vector<bool>& reduced) {
   LoweredTensor wide = to.expand(best, self.sizes);
   Sizes counted = self.sizes;
   for (std::size_t d = 0; d < counted.size(); ++d)
@@ -128,15 +134,29 @@ Status lower_amin(LowerCall& call) {
   return {};
 }
 
-Status lower_max_dim(LowerCall& call) { return extremum_and_position(call, ScalarOp::Max); }
-Status lower_min_dim(LowerCall& call) { return extremum_and_position(call, ScalarOp::Min); }
-Status lower_argmax(LowerCall& call) { return position_only(call, ScalarOp::Max); }
-Status lower_argmin(LowerCall& call) { return position_only(call, ScalarOp::Min); }
+Status lower_max_dim(LowerCall& call) {
+  return extremum_and_position(call, ScalarOp::Max);
+}
+Status lower_min_dim(LowerCall& call) {
+  return extremum_and_position(call, ScalarOp::Min);
+}
+Status lower_argmax(LowerCall& call) {
+  return position_only(call, ScalarOp::Max);
+}
+Status lower_argmin(LowerCall& call) {
+  return position_only(call, ScalarOp::Min);
+}
 
-Status lower_any(LowerCall& call) { return call.give(logical(call, ScalarOp::BitOr)), Status(); }
-Status lower_all(LowerCall& call) { return call.give(logical(call, ScalarOp::BitAnd)), Status(); }
+Status lower_any(LowerCall& call) {
+  return call.give(logical(call, ScalarOp::BitOr)), Status();
+}
+Status lower_all(LowerCall& call) {
+  return call.give(logical(call, ScalarOp::BitAnd)), Status();
+}
 
-Status lower_var(LowerCall& call) { return call.give(moments(call).variance), Status(); }
+Status lower_var(LowerCall& call) {
+  return call.give(moments(call).variance), Status();
+}
 
 Status lower_std(LowerCall& call) {
   LoweredTensor v = moments(call).variance;
@@ -164,7 +184,8 @@ Status lower_logsumexp(LowerCall& call) {
   LoweredTensor total = call.to.reduce(x.dtype, x.sizes, reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
     return body.b.Exp(body.b.Sub(body.read(x, i), body.read(wide, i)));
   });
-  call.give(pointwise(call.to, x.dtype, x.dtype, {total, shift}, [](ScalarBuilder& b, auto v) { return b.Add(b.Log(v[0]), v[1]); }));
+  call.give(pointwise(call.to, x.dtype, x.dtype, {total, shift},
+                      [](ScalarBuilder& b, auto v) { return b.Add(b.Log(v[0]), v[1]); }));
   return {};
 }
 
@@ -179,7 +200,8 @@ Status lower_vector_norm(LowerCall& call) {
   if (order == INFINITY) return call.give(call.to.reduce(size, ScalarOp::Max, reduced)), Status();
   if (order == -INFINITY) return call.give(call.to.reduce(size, ScalarOp::Min, reduced)), Status();
   if (order != 2) fail_unsupported("a vector norm of this order in loops");
-  LoweredTensor squares = pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Mul(v[0], v[0]); });
+  LoweredTensor squares =
+      pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Mul(v[0], v[0]); });
   LoweredTensor total = call.to.reduce(squares, ScalarOp::Add, reduced);
   call.give(pointwise(call.to, x.dtype, x.dtype, {total}, [](ScalarBuilder& b, auto v) { return b.Sqrt(v[0]); }));
   return {};

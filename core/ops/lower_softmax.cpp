@@ -5,13 +5,14 @@ namespace partita::loops {
 namespace {
 
 struct Rows {
-  LoweredTensor x;             ///< the argument in the arithmetic dtype
-  std::vector<bool> reduced;   ///< the softmax dim
+  LoweredTensor x;            ///< the argument in the arithmetic dtype
+  std::vector<bool> reduced;  ///< the softmax dim
 };
 
 Rows rows(LowerCall& call, std::string_view name) {
   LoweredTensor t = call.in(name);
-  Rows r{call.to.cast(t, arithmetic_dtype(is_floating(t.dtype) ? t.dtype : call.out().dtype)), std::vector<bool>(t.dim(), false)};
+  Rows r{call.to.cast(t, arithmetic_dtype(is_floating(t.dtype) ? t.dtype : call.out().dtype)),
+         std::vector<bool>(t.dim(), false)};
   if (t.dim() > 0) r.reduced[call.dim("dim", t.dim())] = true;
   return r;
 }
@@ -25,19 +26,25 @@ LoweredTensor sum(Lowering& to, const LoweredTensor& t, const std::vector<bool>&
 Status lower_softmax(LowerCall& call) {
   auto [x, reduced] = rows(call, "self");
   LoweredTensor top = call.to.reduce(x, ScalarOp::Max, reduced);
-  LoweredTensor e = pointwise(call.to, x.dtype, x.dtype, {x, top}, [](ScalarBuilder& b, auto v) { return b.Exp(b.Sub(v[0], v[1])); });
+  LoweredTensor e =
+      pointwise(call.to, x.dtype, x.dtype, {x, top}, [](ScalarBuilder& b, auto v) { return b.Exp(b.Sub(v[0], v[1])); });
   LoweredTensor total = sum(call.to, e, reduced);
-  call.give(pointwise(call.to, x.dtype, x.dtype, {e, total}, [](ScalarBuilder& b, auto v) { return b.Div(v[0], v[1]); }));
+  call.give(
+      pointwise(call.to, x.dtype, x.dtype, {e, total}, [](ScalarBuilder& b, auto v) { return b.Div(v[0], v[1]); }));
   return {};
 }
 
 Status lower_log_softmax(LowerCall& call) {
   auto [x, reduced] = rows(call, "self");
   LoweredTensor top = call.to.reduce(x, ScalarOp::Max, reduced);
-  LoweredTensor shifted = pointwise(call.to, x.dtype, x.dtype, {x, top}, [](ScalarBuilder& b, auto v) { return b.Sub(v[0], v[1]); });
-  LoweredTensor e = pointwise(call.to, x.dtype, x.dtype, {shifted}, [](ScalarBuilder& b, auto v) { return b.Exp(v[0]); });
-  LoweredTensor log = pointwise(call.to, x.dtype, x.dtype, {sum(call.to, e, reduced)}, [](ScalarBuilder& b, auto v) { return b.Log(v[0]); });
-  call.give(pointwise(call.to, x.dtype, x.dtype, {shifted, log}, [](ScalarBuilder& b, auto v) { return b.Sub(v[0], v[1]); }));
+  LoweredTensor shifted =
+      pointwise(call.to, x.dtype, x.dtype, {x, top}, [](ScalarBuilder& b, auto v) { return b.Sub(v[0], v[1]); });
+  LoweredTensor e =
+      pointwise(call.to, x.dtype, x.dtype, {shifted}, [](ScalarBuilder& b, auto v) { return b.Exp(v[0]); });
+  LoweredTensor log = pointwise(call.to, x.dtype, x.dtype, {sum(call.to, e, reduced)},
+                                [](ScalarBuilder& b, auto v) { return b.Log(v[0]); });
+  call.give(
+      pointwise(call.to, x.dtype, x.dtype, {shifted, log}, [](ScalarBuilder& b, auto v) { return b.Sub(v[0], v[1]); }));
   return {};
 }
 
@@ -45,11 +52,11 @@ Status lower_log_softmax(LowerCall& call) {
 Status lower_softmax_backward(LowerCall& call) {
   auto [grad, reduced] = rows(call, "grad_output");
   LoweredTensor output = call.to.cast(call.in("output"), grad.dtype);
-  LoweredTensor product = pointwise(call.to, grad.dtype, grad.dtype, {grad, output}, [](ScalarBuilder& b, auto v) { return b.Mul(v[0], v[1]); });
+  LoweredTensor product = pointwise(call.to, grad.dtype, grad.dtype, {grad, output},
+                                    [](ScalarBuilder& b, auto v) { return b.Mul(v[0], v[1]); });
   LoweredTensor total = sum(call.to, product, reduced);
-  call.give(pointwise(call.to, grad.dtype, grad.dtype, {grad, output, total}, [](ScalarBuilder& b, auto v) {
-    return b.Mul(v[1], b.Sub(v[0], v[2]));
-  }));
+  call.give(pointwise(call.to, grad.dtype, grad.dtype, {grad, output, total},
+                      [](ScalarBuilder& b, auto v) { return b.Mul(v[1], b.Sub(v[0], v[2])); }));
   return {};
 }
 
@@ -58,9 +65,8 @@ Status lower_log_softmax_backward(LowerCall& call) {
   auto [grad, reduced] = rows(call, "grad_output");
   LoweredTensor output = call.to.cast(call.in("output"), grad.dtype);
   LoweredTensor total = sum(call.to, grad, reduced);
-  call.give(pointwise(call.to, grad.dtype, grad.dtype, {grad, output, total}, [](ScalarBuilder& b, auto v) {
-    return b.Sub(v[0], b.Mul(b.Exp(v[1]), v[2]));
-  }));
+  call.give(pointwise(call.to, grad.dtype, grad.dtype, {grad, output, total},
+                      [](ScalarBuilder& b, auto v) { return b.Sub(v[0], b.Mul(b.Exp(v[1]), v[2])); }));
   return {};
 }
 

@@ -7,7 +7,8 @@ namespace partita::loops {
 namespace {
 
 /// A view whose index differs from the result's in one dimension: at `dim`, the source index is start + step * i.
-LoweredTensor narrow(Lowering& to, const LoweredTensor& t, std::size_t dim, std::int64_t start, std::int64_t size, std::int64_t step = 1) {
+LoweredTensor narrow(Lowering& to, const LoweredTensor& t, std::size_t dim, std::int64_t start, std::int64_t size,
+                     std::int64_t step = 1) {
   Sizes sizes = t.sizes;
   sizes[dim] = size;
   return to.view(t, sizes, [=](Body&, const Index& i) {
@@ -101,7 +102,8 @@ Status lower_split(LowerCall& call) {
   std::size_t dim = call.dim("dim", self.dim());
   std::int64_t each = call.integer("split_size"), size = self.sizes[dim];
   Sizes parts;
-  for (std::int64_t start = 0; start < size || parts.empty(); start += each) parts.push_back(std::min(each, size - start));
+  for (std::int64_t start = 0; start < size || parts.empty(); start += each)
+    parts.push_back(std::min(each, size - start));
   give_parts(call, self, dim, parts);
   return {};
 }

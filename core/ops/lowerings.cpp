@@ -139,7 +139,8 @@ Status lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call) 
   }
   if (is_complex(dtype)) fail_unsupported("complex numbers in loops");
   call->give(call->to.map(dtype, sizes, [&record, call, inputs, dtype](Body& body, const Index& i) {
-    Scalar value = pointwise_value(record, *call, body.b, [&](std::string_view name) { return body.read(inputs.at(name), i); });
+    Scalar value =
+        pointwise_value(record, *call, body.b, [&](std::string_view name) { return body.read(inputs.at(name), i); });
     return body.b.cast(value, dtype);
   }));
   return {};

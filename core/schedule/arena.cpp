@@ -13,7 +13,8 @@ Arena place(const std::vector<Lifetime>& lifetimes) {
   arena.offsets.assign(lifetimes.size(), 0);
   std::vector<std::size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
   std::vector<std::size_t> placed;  // by offset
   for (std::size_t i : order) {
     const Lifetime& l = lifetimes[i];
@@ -30,7 +31,8 @@ Arena place(const std::vector<Lifetime>& lifetimes) {
     }
     arena.offsets[i] = best == SIZE_MAX ? end : best;
     arena.bytes = std::max(arena.bytes, arena.offsets[i] + size);
-    placed.insert(std::ranges::lower_bound(placed, arena.offsets[i], {}, [&](std::size_t p) { return arena.offsets[p]; }), i);
+    placed.insert(
+        std::ranges::lower_bound(placed, arena.offsets[i], {}, [&](std::size_t p) { return arena.offsets[p]; }), i);
   }
   return arena;
 }

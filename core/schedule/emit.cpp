@@ -41,15 +41,17 @@ class Emitter final : public Body {
   int pass = 0;
   SymExpr column;  ///< by columns: place of the running values in their scratch
 
-  std::vector<SymExpr> elements;  ///< of loads so far
+  std::vector<SymExpr> elements;         ///< of loads so far
   std::unordered_map<int, int> results;  ///< Reduce definition -> accumulator, or scratch buffer when by columns
   std::unordered_map<int, std::pair<int, SymExpr>> rows;  ///< scratch Full definition -> buffer, element of the pass
 
   Scalar read(const LoweredTensor& tensor, const Index& index) override {
     const Definition& d = g_.lowering[tensor.id];
     note_origin(d);
-    if (auto it = member_.find(tensor.id); it != member_.end()) return read_member(tensor, group_->members[it->second], index);
-    if (d.kind == Definition::Kind::Memory || stages_.unit_of[static_cast<std::size_t>(tensor.id)] >= 0) return load_from(tensor.id, index);
+    if (auto it = member_.find(tensor.id); it != member_.end())
+      return read_member(tensor, group_->members[it->second], index);
+    if (d.kind == Definition::Kind::Memory || stages_.unit_of[static_cast<std::size_t>(tensor.id)] >= 0)
+      return load_from(tensor.id, index);
     return inlined(tensor.id, index);
   }
 
@@ -73,7 +75,11 @@ class Emitter final : public Body {
     } else {
       v = value(m);
     }
-    return {buffer(m.definition, Buffer::Role::Output), math.element(*index, layout_of(g_, m.definition).strides), {}, v, false};
+    return {buffer(m.definition, Buffer::Role::Output),
+            math.element(*index, layout_of(g_, m.definition).strides),
+            {},
+            v,
+            false};
   }
 
   int buffer(int definition, Buffer::Role role) {
@@ -82,14 +88,16 @@ class Emitter final : public Body {
     auto [it, fresh] = buffers_.try_emplace(holder, static_cast<int>(to_.kernel.buffers.size()));
     if (fresh) {
       const Definition& d = g_.lowering[holder];
-      to_.kernel.buffers.push_back({"b" + std::to_string(it->second) + "_" + d.origin, d.dtype, layout_of(g_, holder).elements, Buffer::Role::Input});
+      to_.kernel.buffers.push_back({"b" + std::to_string(it->second) + "_" + d.origin, d.dtype,
+                                    layout_of(g_, holder).elements, Buffer::Role::Input});
     }
     if (role == Buffer::Role::Output) to_.kernel.buffers[static_cast<std::size_t>(it->second)].role = role;
     return it->second;
   }
 
   int scratch(const std::string& name, DType dtype, std::int64_t size) {
-    to_.kernel.buffers.push_back({"s" + std::to_string(to_.kernel.buffers.size()) + "_" + name, dtype, size, Buffer::Role::Scratch});
+    to_.kernel.buffers.push_back(
+        {"s" + std::to_string(to_.kernel.buffers.size()) + "_" + name, dtype, size, Buffer::Role::Scratch});
     return static_cast<int>(to_.kernel.buffers.size()) - 1;
   }
 
@@ -103,7 +111,8 @@ class Emitter final : public Body {
 
   void note_origin(const Definition& d) {
     auto& list = to_.kernel.origins;
-    if (d.kind != Definition::Kind::Memory && !d.origin.empty() && std::ranges::find(list, d.origin) == list.end()) list.push_back(d.origin);
+    if (d.kind != Definition::Kind::Memory && !d.origin.empty() && std::ranges::find(list, d.origin) == list.end())
+      list.push_back(d.origin);
   }
 
   void finish() {
@@ -142,7 +151,8 @@ class Emitter final : public Body {
     }
     if (m.role == Role::Full && pass > m.level) {
       if (m.stored) return load_from(tensor.id, index);
-      if (auto row = rows.find(tensor.id); row != rows.end()) return b.load(row->second.first, row->second.second, tensor.dtype);
+      if (auto row = rows.find(tensor.id); row != rows.end())
+        return b.load(row->second.first, row->second.second, tensor.dtype);
     }
     return inlined(tensor.id, index);
   }
@@ -167,7 +177,9 @@ std::vector<Stmt> wrap(std::vector<Loop> loops, std::vector<Stmt> body) {
   return body;
 }
 
-void append(std::vector<Stmt>& to, std::vector<Stmt> from) { std::ranges::move(from, std::back_inserter(to)); }
+void append(std::vector<Stmt>& to, std::vector<Stmt> from) {
+  std::ranges::move(from, std::back_inserter(to));
+}
 
 std::vector<std::size_t> dims_where(const Domain& domain, bool reduced) {
   std::vector<std::size_t> dims;
@@ -178,7 +190,8 @@ std::vector<std::size_t> dims_where(const Domain& domain, bool reduced) {
 
 /// One loop over everything but the innermost dims, those vectorised. `statements` gives the body at the position.
 template <class F>
-std::vector<Stmt> pointwise_nest(Emitter& e, const Sizes& space, const std::vector<Merged>& merged, bool parallel, bool vector, F statements) {
+std::vector<Stmt> pointwise_nest(Emitter& e, const Sizes& space, const std::vector<Merged>& merged, bool parallel,
+                                 bool vector, F statements) {
   e.at.assign(space.size(), 0);
   std::vector<Loop> loops;
   std::int64_t total = 1;
@@ -264,7 +277,8 @@ class GroupEmitter {
     }
     std::int64_t row = domain_.numel() / std::max<std::int64_t>(count, 1);
     for (const Member& m : members())
-      if (m.scratch) scratch_[m.definition] = e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, row);
+      if (m.scratch)
+        scratch_[m.definition] = e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, row);
     std::vector<Stmt> body;
     for (int pass = 0; pass <= passes_; ++pass) {
       e_.pass = pass;
@@ -335,7 +349,8 @@ class GroupEmitter {
     std::vector<Stmt> body;
     for (const Member& m : members())
       if (m.role == Role::Reduce)
-        e_.results[m.definition] = e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, block_);
+        e_.results[m.definition] =
+            e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, block_);
     for (int pass = 0; pass <= passes_; ++pass) {
       e_.pass = pass;
       if (std::ranges::any_of(members(), [&](const Member& m) { return ready(m, pass); }))
@@ -412,7 +427,9 @@ class GroupEmitter {
 
 }  // namespace
 
-Emitted emit(const LoweredGraph& g, const Stages& stages, const Group& group) { return GroupEmitter(g, stages, group).run(); }
+Emitted emit(const LoweredGraph& g, const Stages& stages, const Group& group) {
+  return GroupEmitter(g, stages, group).run();
+}
 
 Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::size_t write) {
   const Definition& d = g.lowering[definition];
@@ -442,7 +459,8 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   out.kernel.body = pointwise_nest(e, w.sizes, merged, !repeats, !repeats, [&] {
     Scalar v = w.value(e, e.at);
     Body::Element at = e.element(math.element(w.target(e, e.at), strides));
-    return std::vector<Stmt>{Store{e.buffer(definition, Buffer::Role::Output), at.affine, at.computed, v, w.accumulate}};
+    return std::vector<Stmt>{
+        Store{e.buffer(definition, Buffer::Role::Output), at.affine, at.computed, v, w.accumulate}};
   });
   e.finish();
   return out;

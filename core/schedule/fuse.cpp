@@ -54,7 +54,8 @@ class Fuser {
       if (auto it = readers_.find(need); it != readers_.end()) found.insert(it->second.begin(), it->second.end());
     }
     for (int memory : unit(u).reads)
-      if (auto it = input_readers_.find(memory); it != input_readers_.end()) found.insert(it->second.begin(), it->second.end());
+      if (auto it = input_readers_.find(memory); it != input_readers_.end())
+        found.insert(it->second.begin(), it->second.end());
     std::vector<int> list(found.rbegin(), found.rend());
     std::erase_if(list, [&](int c) { return groups_[static_cast<std::size_t>(c)].members.empty(); });
     if (list.size() > most_candidates) list.resize(most_candidates);
@@ -83,7 +84,8 @@ class Fuser {
     group.units.insert(u);
     if (unit(u).kind == Unit::Kind::Stage) {
       group.domain = domain_of(g_, unit(u).id);
-      group.members.push_back({unit(u).id, *role_in(group.domain, g_.lowering[unit(u).id]), 0, stored(unit(u).id), false});
+      group.members.push_back(
+          {unit(u).id, *role_in(group.domain, g_.lowering[unit(u).id]), 0, stored(unit(u).id), false});
       settle(group);
     }
     int index = static_cast<int>(groups_.size());
@@ -154,7 +156,8 @@ class Fuser {
     // Loads along the innermost dim must stay strided; a place found by division would make them gathers.
     for (std::size_t d = 0; d < found.position.size(); ++d)
       for (SymExpr e : found.elements)
-        if (domain.space[d] != 1 && d + 1 == found.position.size() && group.members.size() > 1 && !found.math.factor(e, found.position[d]))
+        if (domain.space[d] != 1 && d + 1 == found.position.size() && group.members.size() > 1 &&
+            !found.math.factor(e, found.position[d]))
           return false;
     for (const Member& m : group.members) {
       if (m.role != Role::Full || m.level == 0) continue;
@@ -222,7 +225,8 @@ void choose_storage(const LoweredGraph& g, const Stages& stages, std::vector<Gro
     std::int64_t row = group.domain.numel() / std::max<std::int64_t>(group.domain.kept_numel(), 1);
     for (Member& m : group.members) {
       auto passes = found.passes.find(m.definition);
-      if (m.role != Role::Full || passes == found.passes.end() || group.domain.by_columns || row > largest_row) continue;
+      if (m.role != Role::Full || passes == found.passes.end() || group.domain.by_columns || row > largest_row)
+        continue;
       bool later = *passes->second.rbegin() > m.level;
       m.scratch = later && !m.stored && g.lowering[m.definition].weight >= costly;
     }

@@ -138,14 +138,23 @@ class Walk final : public Body {
 
 }  // namespace
 
-bool Domain::reduces() const { return std::ranges::find(reduced, true) != reduced.end(); }
-std::int64_t Domain::numel() const { return schedule::numel(space); }
-Sizes Domain::part(bool of_reduced) const { return part_of(space, reduced, of_reduced); }
-std::int64_t Domain::kept_numel() const { return schedule::numel(part(false)); }
+bool Domain::reduces() const {
+  return std::ranges::find(reduced, true) != reduced.end();
+}
+std::int64_t Domain::numel() const {
+  return schedule::numel(space);
+}
+Sizes Domain::part(bool of_reduced) const {
+  return part_of(space, reduced, of_reduced);
+}
+std::int64_t Domain::kept_numel() const {
+  return schedule::numel(part(false));
+}
 
 std::optional<Role> role_in(const Domain& domain, const Definition& d) {
   if (d.kind == Definition::Kind::Reduce) {
-    if (numel(d.space) == domain.numel() && numel(part_of(d.space, d.reduced, false)) == domain.kept_numel()) return Role::Reduce;
+    if (numel(d.space) == domain.numel() && numel(part_of(d.space, d.reduced, false)) == domain.kept_numel())
+      return Role::Reduce;
     return std::nullopt;
   }
   std::int64_t n = numel(d.sizes);
@@ -154,14 +163,16 @@ std::optional<Role> role_in(const Domain& domain, const Definition& d) {
   return std::nullopt;
 }
 
-std::optional<Index> index_at(const loops::IndexMath& math, const Domain& domain, const Definition& d, Role role, const Position& at) {
+std::optional<Index> index_at(const loops::IndexMath& math, const Domain& domain, const Definition& d, Role role,
+                              const Position& at) {
   if (role == Role::Full) return carried(math, at, domain.space, d.sizes);
   Index kept = part_of(at, domain.reduced, false);
   Sizes kept_sizes = domain.part(false);
   if (role == Role::Kept) return carried(math, kept, kept_sizes, d.sizes);
   if (d.space == domain.space && d.reduced == domain.reduced) return at;
   Index own_kept = carried(math, kept, kept_sizes, part_of(d.space, d.reduced, false));
-  Index own_reduced = carried(math, part_of(at, domain.reduced, true), domain.part(true), part_of(d.space, d.reduced, true));
+  Index own_reduced =
+      carried(math, part_of(at, domain.reduced, true), domain.part(true), part_of(d.space, d.reduced, true));
   Index index;
   std::size_t k = 0, r = 0;
   for (bool reduced : d.reduced) index.push_back(reduced ? own_reduced[r++] : own_kept[k++]);
@@ -184,8 +195,8 @@ Domain domain_of(const LoweredGraph& g, int definition) {
 Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group) {
   Analysis found;
   for (std::size_t d = 0; d < group.domain.space.size(); ++d)
-    found.position.push_back(group.domain.space[d] == 1 ? SymExpr(0)
-                                                        : found.math.variable("d" + std::to_string(d), group.domain.space[d]));
+    found.position.push_back(
+        group.domain.space[d] == 1 ? SymExpr(0) : found.math.variable("d" + std::to_string(d), group.domain.space[d]));
   loops::ScalarBuilder b;
   Walk(b, g, stages, group, found).run();
   for (const loops::ScalarNode& n : b.nodes())

@@ -49,8 +49,8 @@ struct Group {
 using Position = loops::Index;
 
 /// The index of a definition at a position: of its elements (Reduce: of its space). nullopt when it has no place there.
-std::optional<loops::Index> index_at(const loops::IndexMath& math, const Domain& domain, const loops::Definition& d, Role role,
-                                     const Position& at);
+std::optional<loops::Index> index_at(const loops::IndexMath& math, const Domain& domain, const loops::Definition& d,
+                                     Role role, const Position& at);
 /// The roles a definition can have, best first.
 std::optional<Role> role_in(const Domain& domain, const loops::Definition& d);
 
@@ -65,7 +65,7 @@ struct Analysis {
   loops::IndexMath math;
   std::map<int, std::set<int>> passes;  ///< definition -> levels of its readers, Full members only
   std::map<int, std::vector<std::pair<SymExpr, int>>> loads;  ///< input memory -> element and level of each load
-  std::set<int> streams;          ///< definitions read from memory with as many elements as the space
+  std::set<int> streams;  ///< definitions read from memory with as many elements as the space
 };
 
 /// Gives members their levels and says whether every value can be computed at its place. Members that are `stored` are

@@ -42,7 +42,8 @@ bool is_dense(const Sizes& sizes, const Sizes& strides) {
 }
 
 /// The strides that give `element` over index variables, or nullopt when it is no such sum.
-std::optional<StridedView> linear(const loops::IndexMath& math, SymExpr element, const Index& variables, const Sizes& sizes) {
+std::optional<StridedView> linear(const loops::IndexMath& math, SymExpr element, const Index& variables,
+                                  const Sizes& sizes) {
   StridedView view;
   SymExpr rest = element;
   std::int64_t step = 1;
@@ -70,7 +71,8 @@ Layout layout_of(const LoweredGraph& g, int definition) {
   if (auto it = g.destination.find(definition); it != g.destination.end()) return layout_of(g, it->second);
   Layout layout;
   auto promised = g.promised.find(definition);
-  if (promised != g.promised.end() && promised->second.strides_known && promised->second.sizes.size() == d.sizes.size()) {
+  if (promised != g.promised.end() && promised->second.strides_known &&
+      promised->second.sizes.size() == d.sizes.size()) {
     auto strides = concrete(promised->second.strides);
     CHECK(strides, "symbolic strides of " + d.origin);
     if (d.kind == Definition::Kind::Memory || is_dense(d.sizes, *strides)) layout.strides = *strides;
@@ -93,7 +95,8 @@ StridedView resolve_view(const LoweredGraph& g, int definition, bool through_cop
   int at = definition;
   while (true) {
     const Definition& d = g.lowering[at];
-    if (d.kind != Definition::Kind::Map || g.destination.contains(at) || !(d.is_view || (through_copies && d.is_copy))) return best;
+    if (d.kind != Definition::Kind::Map || g.destination.contains(at) || !(d.is_view || (through_copies && d.is_copy)))
+      return best;
     loops::ScalarBuilder b;
     ViewSource source(b, math);
     d.value(source, index);
@@ -116,7 +119,8 @@ StridedView output_view(const LoweredGraph& g, int definition) {
   if (view.base == definition || promised == g.promised.end() || !promised->second.strides_known) return view;
   const Sizes& sizes = g.lowering[definition].sizes;
   for (std::size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] > 1 && !promised->second.strides[d].is(view.strides[d])) return {definition, layout_of(g, definition).strides, 0};
+    if (sizes[d] > 1 && !promised->second.strides[d].is(view.strides[d]))
+      return {definition, layout_of(g, definition).strides, 0};
   return view;
 }
 

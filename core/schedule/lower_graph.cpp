@@ -13,7 +13,9 @@ namespace {
 using loops::LowerCall;
 using loops::LoweredTensor;
 
-bool computable(DType t) { return !is_complex(t) && t != DType::Float8E4M3FN && t != DType::Float8E5M2; }
+bool computable(DType t) {
+  return !is_complex(t) && t != DType::Float8E4M3FN && t != DType::Float8E5M2;
+}
 
 bool computable(const Meta& m) {
   if (const TensorMeta* t = m.tensor()) return computable(t->dtype);
@@ -61,7 +63,8 @@ class GraphLowering {
     auto it = to_.graph->attributes.find(node.target);
     if (it == to_.graph->attributes.end()) {
       if (to_.graph->child(node.target))
-        return unsupported("schedule.subgraph", "sub graph " + node.target + " cannot be compiled; use --backend interp", where(node));
+        return unsupported("schedule.subgraph",
+                           "sub graph " + node.target + " cannot be compiled; use --backend interp", where(node));
       return input_error("schedule.attribute", "attribute " + node.target + " has no value", where(node));
     }
     const Tensor& t = it->second;
@@ -83,7 +86,9 @@ class GraphLowering {
       return {};
     }
     const Schema* schema = find_schema(node.op());
-    if (!schema) return unsupported("ops.unknown", "no compiled form of " + node.op()->name + "; use --backend interp", where(node));
+    if (!schema)
+      return unsupported("ops.unknown", "no compiled form of " + node.op()->name + "; use --backend interp",
+                         where(node));
     TRY(Args bound, bind_arguments(*schema, node.args(), node.kwargs()));
     if (schema->is_mutable) return mutation(node, *schema, bound);
     bool in_loops = computable(node.meta);
@@ -91,8 +96,10 @@ class GraphLowering {
     const OpRecord* record = find_record(node.op());
     auto lower = loops::find_lowering(node.op());
     if (in_loops && (lower || (record && record->pointwise.body))) {
-      auto call = std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
-      Status done = guarded(node, [&]() -> Status { return lower ? lower(*call) : loops::lower_pointwise(*record, call); });
+      auto call =
+          std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
+      Status done =
+          guarded(node, [&]() -> Status { return lower ? lower(*call) : loops::lower_pointwise(*record, call); });
       if (done) return results(node, *call);
       if (done.error().fault != Fault::Unsupported) return done;
     }
@@ -129,7 +136,8 @@ class GraphLowering {
 
   Status external(const Node& node, const OpRecord* record, Args bound) {
     if (!record || !(record->eval || record->pointwise.body || record->decompose))
-      return unsupported("ops.unknown", "no compiled form of " + node.op()->name + "; `partita ops` lists what is there", where(node));
+      return unsupported("ops.unknown",
+                         "no compiled form of " + node.op()->name + "; `partita ops` lists what is there", where(node));
     ExternNode e{&node, std::move(bound), {}, false};
     int index = static_cast<int>(to_.externs.size());
     auto result = [&](const Meta& m) {
@@ -156,13 +164,15 @@ class GraphLowering {
     const Node* target = bound.empty() ? nullptr : bound[0].node();
     const Node* source = bound.size() < 2 ? nullptr : bound[1].node();
     if (!node.is(copy) || !target || !source || !target->is_placeholder() || !target->meta.tensor())
-      return unsupported("schedule.mutation", schema.name + " changes its argument; functionalise the graph first", where(node));
+      return unsupported("schedule.mutation", schema.name + " changes its argument; functionalise the graph first",
+                         where(node));
     const TensorMeta& meta = *target->meta.tensor();
     return guarded(node, [&]() -> Status {
       LoweredTensor from = to_.lowering.expand(value(source), loops::concrete_sizes(meta.sizes));
-      LoweredTensor written = to_.lowering.map(meta.dtype, from.sizes, [from, dtype = meta.dtype](loops::Body& body, const loops::Index& i) {
-        return body.b.cast(body.read(from, i), dtype);
-      });
+      LoweredTensor written = to_.lowering.map(meta.dtype, from.sizes,
+                                               [from, dtype = meta.dtype](loops::Body& body, const loops::Index& i) {
+                                                 return body.b.cast(body.read(from, i), dtype);
+                                               });
       to_.destination[written.id] = to_.value(target);
       to_.promised[written.id] = meta;
       to_.values[&node] = {to_.value(target)};

@@ -14,8 +14,8 @@ namespace partita::schedule {
 /// Where the memory of a Memory definition comes from.
 struct Source {
   PlanBuffer::Kind kind = PlanBuffer::Kind::Input;  ///< Temporary: result of an extern call
-  int index = 0;          ///< Input: placeholder; Temporary: index into LoweredGraph::externs
-  std::string attribute;  ///< Constant
+  int index = 0;                                    ///< Input: placeholder; Temporary: index into LoweredGraph::externs
+  std::string attribute;                            ///< Constant
 };
 
 /// A call that stays one.
@@ -30,9 +30,9 @@ struct ExternNode {
 struct LoweredGraph {
   std::unique_ptr<Graph> graph;  ///< without symbols
   loops::Lowering lowering;
-  std::unordered_map<int, Source> sources;           ///< of Memory definitions
-  std::unordered_map<int, TensorMeta> promised;      ///< metas of definitions that are results of nodes
-  std::unordered_map<int, int> destination;          ///< definition -> input memory that it overwrites (copy_)
+  std::unordered_map<int, Source> sources;       ///< of Memory definitions
+  std::unordered_map<int, TensorMeta> promised;  ///< metas of definitions that are results of nodes
+  std::unordered_map<int, int> destination;      ///< definition -> input memory that it overwrites (copy_)
   std::vector<ExternNode> externs;
   std::unordered_map<const Node*, std::vector<int>> values;  ///< definitions of a node's results
 

@@ -1,10 +1,10 @@
 #include "core/schedule/make_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <climits>
 #include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "core/base/check.h"
 #include "core/schedule/arena.h"
@@ -20,7 +20,8 @@ class Planner {
 
   Result<Plan> run(bool fuse_stages) {
     plan_.shapes = g_.graph->shapes;
-    for (const Node* n : g_.graph->placeholders()) plan_.inputs.push_back(n->meta.tensor() ? *n->meta.tensor() : TensorMeta());
+    for (const Node* n : g_.graph->placeholders())
+      plan_.inputs.push_back(n->meta.tensor() ? *n->meta.tensor() : TensorMeta());
     stages_ = find_stages(g_);
     for (const Group& group : fuse(g_, stages_, fuse_stages)) {
       const Unit& unit = stages_.units[static_cast<std::size_t>(*group.units.begin())];
@@ -56,7 +57,8 @@ class Planner {
 
   PlanView view(const StridedView& v, int definition) {
     const loops::Definition& d = g_.lowering[definition];
-    return {buffer(v.base), d.dtype, SymList(d.sizes.begin(), d.sizes.end()), SymList(v.strides.begin(), v.strides.end()), v.offset};
+    return {buffer(v.base), d.dtype, SymList(d.sizes.begin(), d.sizes.end()),
+            SymList(v.strides.begin(), v.strides.end()), v.offset};
   }
 
   void kernel(Emitted emitted) {
@@ -66,7 +68,7 @@ class Planner {
     auto broken = loops::verify(emitted.kernel);
     CHECK(broken.empty(), loops::print(emitted.kernel) + fmt::format("{}", broken.empty() ? "" : broken[0]));
     plan_.kernels.push_back(std::move(emitted.kernel));
-    plan_.steps.push_back(std::move(call));
+    plan_.steps.emplace_back(std::in_place_type<KernelCall>, std::move(call));
   }
 
   std::string name(const loops::Kernel& k) const {
@@ -103,7 +105,7 @@ class Planner {
       none.buffer = -1;
       call.results.push_back(r < 0 ? none : view({r, layout_of(g_, r).strides, 0}, r));
     }
-    plan_.steps.emplace_back(std::move(call));
+    plan_.steps.emplace_back(std::in_place_type<ExternCall>, std::move(call));
   }
 
   Status outputs() {
@@ -114,7 +116,8 @@ class Planner {
       } else if (const SymExpr* e = n->meta.sym()) {
         plan_.outputs.emplace_back(*e);
       } else if (!n->meta.tensor()) {
-        return unsupported("schedule.output", "output " + n->name() + " is no tensor", {.graph = g_.graph->name, .node = n->name()});
+        return unsupported("schedule.output", "output " + n->name() + " is no tensor",
+                           {.graph = g_.graph->name, .node = n->name()});
       } else {
         PlanView v = view(output_view(g_, g_.value(n)), g_.value(n));
         PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(v.buffer)];

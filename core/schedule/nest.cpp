@@ -2,14 +2,15 @@
 
 namespace partita::schedule {
 
-std::vector<Merged> merge_dims(const loops::IndexMath& math, const std::vector<SymExpr>& elements, const Position& position,
-                               const Sizes& space, const std::vector<std::size_t>& order) {
+std::vector<Merged> merge_dims(const loops::IndexMath& math, const std::vector<SymExpr>& elements,
+                               const Position& position, const Sizes& space, const std::vector<std::size_t>& order) {
   std::vector<Merged> merged;
   for (std::size_t d : order) {
     if (space[d] == 1) continue;
     bool joins = !merged.empty();
     for (std::size_t e = 0; joins && e < elements.size(); ++e) {
-      auto outer = math.factor(elements[e], position[merged.back().back()]), inner = math.factor(elements[e], position[d]);
+      auto outer = math.factor(elements[e], position[merged.back().back()]),
+           inner = math.factor(elements[e], position[d]);
       joins = outer && inner && *outer == *inner * space[d];
     }
     if (joins)

@@ -9,8 +9,8 @@ namespace partita::schedule {
 using Merged = std::vector<std::size_t>;
 
 /// Joins neighbours in `order` that every element expression walks through as one: 4 * d0 + d1 with d1 < 4.
-std::vector<Merged> merge_dims(const loops::IndexMath& math, const std::vector<SymExpr>& elements, const Position& position,
-                               const Sizes& space, const std::vector<std::size_t>& order);
+std::vector<Merged> merge_dims(const loops::IndexMath& math, const std::vector<SymExpr>& elements,
+                               const Position& position, const Sizes& space, const std::vector<std::size_t>& order);
 
 std::int64_t extent(const Sizes& space, const Merged& dims);
 /// Sets the dims of `at` to the digits of a variable.

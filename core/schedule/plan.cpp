@@ -54,7 +54,8 @@ std::string print(const Plan& plan) {
     if (auto* call = std::get_if<KernelCall>(&step)) {
       std::vector<std::string> buffers;
       for (int b : call->buffers) buffers.push_back(fmt::format("%{}", b));
-      out += fmt::format("{}({})\n", plan.kernels[static_cast<std::size_t>(call->kernel)].name, fmt::join(buffers, ", "));
+      out +=
+          fmt::format("{}({})\n", plan.kernels[static_cast<std::size_t>(call->kernel)].name, fmt::join(buffers, ", "));
       continue;
     }
     const auto& call = std::get<ExternCall>(step);
@@ -62,8 +63,10 @@ std::string print(const Plan& plan) {
     for (const auto& a : call.args) args.push_back(text(a));
     for (const PlanView& v : call.results) results.push_back(text(v));
     for (const PlanView& v : call.epilogue_inputs) inputs.push_back(text(v));
-    out += fmt::format("{} = {}({})  # {}\n", fmt::join(results, ", "), call.op->name, fmt::join(args, ", "), call.origin);
-    if (call.epilogue) out += fmt::format("  then {} operations of ({})\n", call.epilogue->nodes().size(), fmt::join(inputs, ", "));
+    out +=
+        fmt::format("{} = {}({})  # {}\n", fmt::join(results, ", "), call.op->name, fmt::join(args, ", "), call.origin);
+    if (call.epilogue)
+      out += fmt::format("  then {} operations of ({})\n", call.epilogue->nodes().size(), fmt::join(inputs, ", "));
   }
   std::vector<std::string> outputs;
   for (const auto& o : plan.outputs) {

@@ -52,8 +52,7 @@ class Finder {
     for (const Arg& out : g_.graph->outputs())
       if (const Node* n = out.node(); n && g_.values.contains(n)) store(output_view(g_, g_.value(n)).base);
     for (const ExternNode& e : g_.externs)
-      for (const Arg& a : e.args)
-        for_each_node(a, [&](Node* n) { store(argument_view(g_, g_.value(n)).base); });
+      for (const Arg& a : e.args) for_each_node(a, [&](Node* n) { store(argument_view(g_, g_.value(n)).base); });
     for (const auto& [id, target] : g_.destination) store(id);
   }
 
@@ -68,7 +67,8 @@ class Finder {
         s_.live[static_cast<std::size_t>(o)] = true;
         // Views are read through.
         if (d.kind == Kind::Map && d.is_view && !s_.stored[static_cast<std::size_t>(id)])
-          readers_[static_cast<std::size_t>(o)].insert(readers_[static_cast<std::size_t>(id)].begin(), readers_[static_cast<std::size_t>(id)].end());
+          readers_[static_cast<std::size_t>(o)].insert(readers_[static_cast<std::size_t>(id)].begin(),
+                                                       readers_[static_cast<std::size_t>(id)].end());
         else
           readers_[static_cast<std::size_t>(o)].insert(id);
       }
@@ -148,7 +148,8 @@ class Finder {
   }
 
   void add(Unit unit) {
-    if (unit.kind != Unit::Kind::Extern) s_.unit_of[static_cast<std::size_t>(unit.id)] = static_cast<int>(s_.units.size());
+    if (unit.kind != Unit::Kind::Extern)
+      s_.unit_of[static_cast<std::size_t>(unit.id)] = static_cast<int>(s_.units.size());
     s_.units.push_back(std::move(unit));
   }
 
@@ -206,6 +207,8 @@ class Finder {
 
 }  // namespace
 
-Stages find_stages(const LoweredGraph& g) { return Finder(g).run(); }
+Stages find_stages(const LoweredGraph& g) {
+  return Finder(g).run();
+}
 
 }  // namespace partita::schedule

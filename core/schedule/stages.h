@@ -10,19 +10,19 @@ namespace partita::schedule {
 struct Unit {
   enum class Kind : std::uint8_t { Stage, Writes, Extern };
   Kind kind = Kind::Stage;
-  int id = 0;             ///< definition, or index into LoweredGraph::externs
-  std::set<int> needs;    ///< units whose results it reads
-  std::set<int> after;    ///< units that read the input it overwrites
-  std::set<int> reads;    ///< Memory definitions of inputs and constants it reads
+  int id = 0;           ///< definition, or index into LoweredGraph::externs
+  std::set<int> needs;  ///< units whose results it reads
+  std::set<int> after;  ///< units that read the input it overwrites
+  std::set<int> reads;  ///< Memory definitions of inputs and constants it reads
 };
 
 /// Which definitions get loops (and maybe memory) of their own; the others are computed where they are read.
 struct Stages {
-  std::vector<bool> live;     ///< by definition
-  std::vector<bool> stage;    ///< computed once, by a unit
-  std::vector<bool> stored;   ///< must be in memory: outputs, arguments of calls, targets of copy_
-  std::vector<int> unit_of;   ///< by definition; -1: none
-  std::vector<Unit> units;    ///< in an order that can run
+  std::vector<bool> live;    ///< by definition
+  std::vector<bool> stage;   ///< computed once, by a unit
+  std::vector<bool> stored;  ///< must be in memory: outputs, arguments of calls, targets of copy_
+  std::vector<int> unit_of;  ///< by definition; -1: none
+  std::vector<Unit> units;   ///< in an order that can run
 };
 
 Stages find_stages(const LoweredGraph& g);
