@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/ops/formula_functions.h"
 #include "core/ops/record.h"
 
 namespace partita {
@@ -60,7 +61,9 @@ class Expression {
       else if (op == '-') return build_.call("aten.rsub.Scalar", {b, a});
       else return build_.call("aten.mul.Tensor", {build_.call("aten.reciprocal.default", {b}), a});
     }
-    return build_.call(fmt::format("aten.{}.Tensor", name), {a, b});
+    // A number on the right: the Scalar overload, as C++ code of PyTorch calls it.
+    bool number = !(b.node() && b.node()->meta.tensor());
+    return build_.call(fmt::format("aten.{}.{}", name, number ? "Scalar" : "Tensor"), {a, b});
   }
 
   Arg fold(char op, const Arg& a, const Arg& b) {
@@ -181,6 +184,7 @@ class Expression {
     if (name == "True" || name == "False") return Arg(name == "True");
     if (name == "inf") return Arg(HUGE_VAL);
     if (name == "nan") return Arg(std::nan(""));
+    if (name == "contiguous_format") return MemoryFormat::Contiguous;
     if (name.starts_with("torch."))
       if (auto t = dtype_from_torch(name.substr(6))) return *t;
     fail(fmt::format("formula '{}': the name {} is not bound", text_, name));
@@ -203,8 +207,7 @@ class Expression {
         args.push_back(sum());
       }
     }
-    if (name == "sizes" && args.size() == 1) return build_.sizes(Builder::tensor(args[0]).sizes);
-    if (name == "dtype" && args.size() == 1) return Builder::tensor(args[0]).dtype;
+    if (const FormulaFunction* f = find_formula_function(name); f && kwargs.empty()) return f->function({build_, args});
     std::string op = name.find('.') == std::string_view::npos ? "aten." + std::string(name) : std::string(name);
     return build_.call(op, std::move(args), std::move(kwargs));
   }

@@ -60,7 +60,8 @@ Promoted pointwise_dtypes(const OpRecord& record, const FakeCall& call) {
     else
       operands.push_back(Operand::of(call.number(name)));
   }
-  return promote(record.pointwise.promotion, operands);
+  const Pointwise& p = record.pointwise;
+  return promote(p.promotion_of ? p.promotion_of(call) : p.promotion, operands);
 }
 
 Meta fake_pointwise(const OpRecord& record, const FakeCall& call) {
@@ -69,7 +70,9 @@ Meta fake_pointwise(const OpRecord& record, const FakeCall& call) {
   std::vector<SymList> sizes;
   TensorMeta out;
   bool placed = false;
-  for (std::string_view name : pointwise_inputs(record)) {
+  std::vector<std::string_view> names = pointwise_inputs(record);
+  if (!record.pointwise.condition.empty()) names.insert(names.begin(), record.pointwise.condition);
+  for (std::string_view name : names) {
     if (!call.has(name)) continue;
     if (!call.is_tensor(name)) {
       operands.push_back(&number);
@@ -99,12 +102,15 @@ Scalar pointwise_value(const OpRecord& record, const FakeCall& call, ScalarBuild
     else
       inputs.push_back(number_value(b, call, name, types.compute));
   }
+  if (std::string_view condition = record.pointwise.condition; !condition.empty())
+    inputs.push_back(b.cast(load(condition), DType::Bool));
   return b.cast(record.pointwise.body(b, inputs, call), types.result);
 }
 
 Value eval_pointwise(const OpRecord& record, const EvalCall& call) {
   CallOfValues fake(call);
-  TensorMeta meta = *fake_pointwise(record, fake.call).tensor();
+  Meta result = record.fake ? record.fake(fake.call) : fake_pointwise(record, fake.call);
+  const TensorMeta& meta = *result.tensor();
   ScalarBuilder body;
   std::vector<Tensor> inputs;
   Scalar value = pointwise_value(record, fake.call, body, [&](std::string_view name) {

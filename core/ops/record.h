@@ -27,6 +27,10 @@ struct Pointwise {
   Promotion promotion = Promotion::Default;
   /// Names of the arguments that are inputs; empty: every Tensor and Scalar positional argument.
   std::vector<std::string_view> inputs = {};
+  /// A boolean tensor that is broadcast with the inputs but takes no part in promotion.
+  std::string_view condition = {};
+  /// Where the promotion kind hangs on an argument.
+  Promotion (*promotion_of)(const FakeCall& call) = nullptr;
 };
 
 /// The gradient of one differentiable argument, as derivatives.yaml: {"self", "grad * result"}. In the expression `grad`

@@ -1,7 +1,128 @@
+// Copies: clone, conversions of dtype and layout, writes into a tensor.
 #include "core/ops/families.h"
+#include "core/ops/families/body.h"
+#include "core/ops/families/copy_parts.h"
+#include "core/ops/values.h"
+#include "core/tensor/convert.h"
 
 namespace partita {
+namespace {
 
-void register_cast(OpTable&) {}
+TensorMeta dense_copy(const FakeCall& call, DType dtype, MemoryFormat format) {
+  const TensorMeta& self = call.tensor(call.schema.args[0].name);
+  TensorMeta out = TensorMeta::contiguous(dtype, self.sizes, self.device);
+  out.strides = strides_like(call, self, self.sizes, format);
+  return out;
+}
+
+Meta fake_clone(FakeCall& call) {
+  return dense_copy(call, call.tensor("self").dtype, call.memory_format("memory_format").value_or(MemoryFormat::Preserve));
+}
+Meta fake_to_copy(FakeCall& call) {
+  TensorMeta out = dense_copy(call, call.dtype("dtype").value_or(call.tensor("self").dtype),
+                              call.memory_format("memory_format").value_or(MemoryFormat::Preserve));
+  if (auto device = call.device("device")) out.device = *device;
+  return out;
+}
+Meta fake_preserving(FakeCall& call) { return dense_copy(call, call.tensor("self").dtype, MemoryFormat::Preserve); }
+Meta fake_convert(FakeCall& call) { return dense_copy(call, *call.dtype("dtype"), MemoryFormat::Preserve); }
+
+/// The first argument's elements in the geometry and dtype of the fake.
+template <Meta (*fake)(FakeCall&)>
+Value copied(EvalCall& call) {
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake(metas.call).tensor());
+  out.copy_from(call.tensor(call.schema.args[0].name));
+  return out;
+}
+
+/// copy(self, src): src broadcast to self's size, in self's dtype and, where dense, its strides.
+Meta fake_copy(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  SymList sizes[] = {self.sizes, call.tensor("src").sizes};
+  if (broadcast(call, sizes) != self.sizes) fail("copy: src does not broadcast to self's size");
+  return dense_copy(call, self.dtype, MemoryFormat::Preserve);
+}
+
+Value eval_copy(EvalCall& call) {
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake_copy(metas.call).tensor());
+  const Tensor& src = call.tensor("src");
+  Sizes strides(out.sizes.size(), 0);
+  std::size_t lead = out.sizes.size() - src.sizes.size();
+  for (std::size_t d = 0; d < src.sizes.size(); ++d)
+    if (src.sizes[d] != 1) strides[lead + d] = src.strides[d];
+  out.copy_from(src.view_as(out.sizes, strides, src.offset));
+  return out;
+}
+
+// Tensor.to and its kin (CompositeImplicitAutograd): themselves where nothing changes.
+
+Arg to_copy_if(DecomposeCall& call, std::optional<DType> dtype, std::optional<Device> device) {
+  const TensorMeta& self = call.tensor("self");
+  auto format = call.schema.index_of("memory_format") >= 0 ? call.memory_format("memory_format") : std::nullopt;
+  bool other_type = dtype && *dtype != self.dtype, other_device = device && device->type != self.device.type;
+  bool other_format = format && *format != MemoryFormat::Preserve && strides_like(call, self, self.sizes, *format) != self.strides;
+  bool copy = call.schema.index_of("copy") >= 0 && call.boolean("copy");
+  if (!other_type && !other_device && !other_format && !copy) return call.arg("self");
+  Kwargs kwargs;
+  if (dtype) kwargs.emplace_back("dtype", *dtype);
+  if (device) kwargs.emplace_back("device", *device);
+  if (format) kwargs.emplace_back("memory_format", *format);
+  return call.build.call("aten._to_copy.default", {call.arg("self")}, std::move(kwargs));
+}
+
+Arg to_dtype(DecomposeCall& call) { return to_copy_if(call, call.dtype("dtype"), std::nullopt); }
+Arg to_device(DecomposeCall& call) { return to_copy_if(call, call.dtype("dtype"), call.device("device")); }
+Arg to_other(DecomposeCall& call) {
+  const TensorMeta& other = call.tensor("other");
+  return to_copy_if(call, other.dtype, other.device);
+}
+Arg contiguous(DecomposeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  MemoryFormat format = call.memory_format("memory_format").value_or(MemoryFormat::Contiguous);
+  bool already = format == MemoryFormat::Contiguous ? is_contiguous(call, self.sizes, self.strides)
+                                                    : is_channels_last(call, self.sizes, self.strides);
+  if (already) return call.arg("self");
+  return call.build.call("aten.clone.default", {call.arg("self")}, {{"memory_format", format}});
+}
+
+/// conj as a value: there is no conjugate bit, so nothing aliases.
+Value eval_conj(EvalCall& call) {
+  const Tensor& self = call.tensor("self");
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake_preserving(metas.call).tensor());
+  out.copy_from(self);
+  if (!is_complex(self.dtype)) return out;
+  dispatch(out.dtype, [&]<class T>() {
+    if constexpr (is_complex_type<T>::value) {
+      T* data = reinterpret_cast<T*>(out.storage->data());
+      for (std::size_t i = 0; i < out.storage->bytes() / sizeof(T); ++i) data[i] = std::conj(data[i]);
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+void register_cast(OpTable& t) {
+  t.add("aten.clone.default", {.fake = fake_clone, .eval = copied<fake_clone>, .derivative = {{"self", "grad"}}});
+  t.add("aten._to_copy.default", {.fake = fake_to_copy, .eval = copied<fake_to_copy>, .derivative = {{"self", "grad"}}});
+  t.add("aten.lift_fresh_copy.default", {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
+  t.add("aten.lift.default", {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
+  t.add("prims.convert_element_type.default",
+        {.fake = fake_convert, .eval = copied<fake_convert>, .derivative = {{"a", "grad"}}});
+  t.add("aten.copy.default", {.fake = fake_copy, .eval = eval_copy, .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}}});
+  for (std::string_view name : {"aten._conj.default", "aten._conj_physical.default", "aten.conj_physical.default"})
+    t.add(name, {.fake = fake_preserving, .eval = eval_conj, .derivative = {{"self", "conj(grad)"}}});
+
+  t.add("aten.to.dtype", {.decompose = to_dtype});
+  t.add("aten.to.dtype_layout", {.decompose = to_device});
+  t.add("aten.to.device", {.decompose = to_device});
+  t.add("aten.to.other", {.decompose = to_other});
+  t.add("aten.type_as.default", {.decompose = to_other});
+  t.add("aten.contiguous.default", {.decompose = contiguous});
+  add_joins(t);
+}
 
 }  // namespace partita

@@ -1,7 +1,317 @@
+// Tensors out of nothing: full, arange, new_zeros, ones_like, ...
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "core/ops/families.h"
+#include "core/ops/families/factory_parts.h"
+#include "core/ops/promote.h"
+#include "core/ops/values.h"
+#include "core/tensor/convert.h"
 
 namespace partita {
 
-void register_factory(OpTable&) {}
+TensorMeta new_meta(const FakeCall& call, DType otherwise, std::string_view size) {
+  TensorMeta out = TensorMeta::contiguous(call.dtype("dtype").value_or(otherwise), call.syms(size),
+                                          call.device("device").value_or(Device{}));
+  for (SymExpr s : out.sizes)
+    if (s.is_int() && s.as_int() < 0)
+      fail(fmt::format("Trying to create tensor with negative dimension {}", s.as_int()));
+  if (call.schema.index_of("memory_format") >= 0 && call.memory_format("memory_format"))
+    out.strides = strides_like(call, out, out.sizes, *call.memory_format("memory_format"));
+  return out;
+}
+
+TensorMeta like_meta(const FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  TensorMeta out = TensorMeta::contiguous(call.dtype("dtype").value_or(self.dtype), self.sizes,
+                                          call.device("device").value_or(self.device));
+  out.strides = strides_like(call, self, self.sizes, call.memory_format("memory_format").value_or(MemoryFormat::Preserve));
+  return out;
+}
+
+namespace {
+
+TensorMeta new_from_self(const FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  TensorMeta out = new_meta(call, self.dtype, "size");
+  if (!call.device("device")) out.device = self.device;
+  return out;
+}
+
+Meta fake_new(FakeCall& call) { return new_meta(call, DType::Float32, "size"); }
+Meta fake_new_from(FakeCall& call) { return new_from_self(call); }
+Meta fake_like(FakeCall& call) { return like_meta(call); }
+
+/// full's dtype is that of its number where none is given.
+Meta fake_full(FakeCall& call) { return new_meta(call, number_dtype(call.number("fill_value")), "size"); }
+Meta fake_prims_full(FakeCall& call) { return new_meta(call, DType::Float32, "shape"); }
+Meta fake_scalar_tensor(FakeCall& call) {
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(number_dtype(call.number("s"))), {}, call.device("device").value_or(Device{}));
+}
+
+Meta fake_strided(FakeCall& call) {
+  TensorMeta out = call.schema.index_of("self") >= 0 ? new_from_self(call) : new_meta(call, DType::Float32, "size");
+  out.strides = call.syms("stride");
+  return out;
+}
+
+Meta fake_permuted(FakeCall& call) {
+  TensorMeta out = new_meta(call, DType::Float32, "size");
+  Sizes layout = call.integers("physical_layout");
+  SymExpr step = 1;
+  for (std::size_t i = layout.size(); i-- > 0;) {
+    std::size_t d = wrap_dim(layout[i], out.dim());
+    out.strides[d] = step;
+    step = step * out.sizes[d];
+  }
+  return out;
+}
+
+void fill(const Tensor& out, const Number& value) {
+  Tensor one = unwrap(Tensor::empty(out.dtype, {}));
+  dispatch(out.dtype, [&]<class T>() {
+    *one.as<T>() = std::visit([]<class N>(N n) -> T {
+      if constexpr (std::is_same_v<N, std::complex<double>>) return convert<T>(n);
+      else return convert<T>(n);
+    }, value);
+  });
+  out.copy_from(one.view_as(out.sizes, Sizes(out.sizes.size(), 0), 0));
+}
+
+/// Follows the fake and fills with a constant; empty tensors are zeros here, so that runs repeat.
+template <Meta (*fake)(FakeCall&), auto value>
+Value filled(EvalCall& call) {
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake(metas.call).tensor());
+  fill(out, value(call));
+  return out;
+}
+constexpr auto zero = [](const EvalCall&) -> Number { return std::int64_t{0}; };
+constexpr auto one = [](const EvalCall&) -> Number { return std::int64_t{1}; };
+constexpr auto given = [](const EvalCall& call) -> Number { return call.number("fill_value"); };
+constexpr auto scalar = [](const EvalCall& call) -> Number { return call.number("s"); };
+
+// arange: integers where every number is one.
+
+SymExpr sym_or(const FakeCall& call, std::string_view name, std::int64_t otherwise) {
+  return call.schema.index_of(name) >= 0 && call.has(name) ? call.sym(name) : SymExpr(otherwise);
+}
+
+bool is_whole(const FakeCall& call, std::string_view name) {
+  if (call.schema.index_of(name) < 0 || !call.has(name)) return true;
+  if (Node* n = call.arg(name).node()) return n->meta.sym() && !n->meta.sym()->is_float();
+  return call.number(name).index() <= 1;
+}
+
+Meta fake_arange(FakeCall& call) {
+  bool whole = is_whole(call, "start") && is_whole(call, "end") && is_whole(call, "step");
+  TensorMeta out;
+  out.dtype = call.dtype("dtype").value_or(whole ? DType::Int64 : DType::Float32);
+  out.device = call.device("device").value_or(Device{});
+  SymExpr length;
+  if (whole) {
+    SymExpr start = sym_or(call, "start", 0), end = call.sym("end"), step = sym_or(call, "step", 1);
+    if (step.is(0)) fail("step must be nonzero");
+    bool down = call.test(sym_lt(step, 0), "arange's direction");
+    if (call.test(down ? sym_lt(start, end) : sym_lt(end, start), "arange's bounds"))
+      fail("upper bound and lower bound inconsistent with step sign");
+    length = down ? sym_floordiv(start - end - step - 1, -step) : sym_floordiv(end - start + step - 1, step);
+  } else {
+    auto number = [&](std::string_view name, double otherwise) {
+      return call.schema.index_of(name) >= 0 && call.has(name) ? as_double(call.number(name)) : otherwise;
+    };
+    double start = number("start", 0), end = number("end", 0), step = number("step", 1);
+    if (step == 0) fail("step must be nonzero");
+    if (step > 0 ? start > end : start < end) fail("upper bound and lower bound inconsistent with step sign");
+    length = static_cast<std::int64_t>(std::ceil((end - start) / step));
+  }
+  out.sizes = {length};
+  out.strides = {1};
+  return out;
+}
+
+/// start + i * step, in int64 for integers and in double otherwise.
+template <class Whole, class Real>
+void fill_sequence(const Tensor& out, Whole whole, Real real) {
+  dispatch(out.dtype, [&]<class T>() {
+    for (std::int64_t i = 0; i < out.numel(); ++i) {
+      if constexpr (std::is_integral_v<T>) out.as<T>()[i] = convert<T>(whole(i));
+      else out.as<T>()[i] = convert<T>(real(i));
+    }
+  });
+}
+
+Value eval_arange(EvalCall& call) {
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake_arange(metas.call).tensor());
+  auto number = [&](std::string_view name, std::int64_t otherwise) -> Number {
+    return call.schema.index_of(name) >= 0 && call.has(name) ? call.number(name) : Number(otherwise);
+  };
+  Number start = number("start", 0), step = number("step", 1);
+  fill_sequence(
+      out, [&](std::int64_t i) { return as_int(start) + i * as_int(step); },
+      [&](std::int64_t i) { return as_double(start) + static_cast<double>(i) * as_double(step); });
+  return out;
+}
+
+Meta fake_iota(FakeCall& call) {
+  return TensorMeta::contiguous(*call.dtype("dtype"), {call.sym("length")}, call.device("device").value_or(Device{}));
+}
+Value eval_iota(EvalCall& call) {
+  Tensor out = unwrap(Tensor::empty(*call.dtype("dtype"), {call.integer("length")}));
+  std::int64_t start = call.integer("start"), step = call.integer("step");
+  auto at = [&](std::int64_t i) { return start + i * step; };
+  fill_sequence(out, at, at);
+  return out;
+}
+
+Meta fake_linspace(FakeCall& call) {
+  DType type = DType::Float32;
+  for (std::string_view end : {"start", "end"}) {
+    DType t = call.is_tensor(end) ? call.tensor(end).dtype : number_dtype(call.number(end));
+    if (is_complex(t)) type = complex_of(type);
+    if (call.is_tensor(end) && is_floating(t) && !is_complex(type)) type = promote(type, t);
+  }
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(type), {call.sym("steps")}, call.device("device").value_or(Device{}));
+}
+std::complex<double> end_of(const EvalCall& call, std::string_view name) {
+  if (!call.is_tensor(name)) {
+    Number n = call.number(name);
+    if (auto* c = std::get_if<std::complex<double>>(&n)) return *c;
+    return as_double(n);
+  }
+  return *unwrap(call.tensor(name).to(DType::Complex128)).as<std::complex<double>>();
+}
+/// From both ends to the middle, as PyTorch's kernel; integer results truncate.
+template <bool exponents>
+Value eval_linspace(EvalCall& call) {
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake_linspace(metas.call).tensor());
+  std::int64_t n = call.integer("steps");
+  std::complex<double> start = end_of(call, "start"), end = end_of(call, "end");
+  std::complex<double> step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
+  double base = exponents ? as_double(call.number("base")) : 0;
+  dispatch(out.dtype, [&]<class T>() {
+    // Integer steps are rounded to float, as the kernel's step type is.
+    if constexpr (std::is_integral_v<T>) step = static_cast<float>(step.real());
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::complex<double> v = i < n / 2 ? start + step * static_cast<double>(i) : end - step * static_cast<double>(n - 1 - i);
+      if (n == 1) v = start;
+      if constexpr (exponents) v = is_complex(out.dtype) ? std::pow(std::complex<double>(base), v) : std::pow(base, v.real());
+      if constexpr (is_complex_type<T>::value) out.as<T>()[i] = convert<T>(v);
+      else out.as<T>()[i] = convert<T>(v.real());
+    }
+  });
+  return out;
+}
+
+Meta fake_eye(FakeCall& call) {
+  SymExpr n = call.sym("n"), m = call.schema.index_of("m") >= 0 ? call.sym("m") : n;
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Float32), {n, m}, call.device("device").value_or(Device{}));
+}
+Value eval_eye(EvalCall& call) {
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake_eye(metas.call).tensor());
+  fill(out, std::int64_t{0});
+  std::int64_t n = std::min(out.sizes[0], out.sizes[1]);
+  fill(out.view_as({n}, {out.sizes[1] + 1}, 0), std::int64_t{1});
+  return out;
+}
+
+/// Coordinates of the triangle's elements, row by row.
+template <bool lower>
+std::vector<std::int64_t> triangle(std::int64_t rows, std::int64_t columns, std::int64_t offset) {
+  std::vector<std::int64_t> r, c;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j)
+      if (lower ? j - i <= offset : j - i >= offset) {
+        r.push_back(i);
+        c.push_back(j);
+      }
+  r.insert(r.end(), c.begin(), c.end());
+  return r;
+}
+template <bool lower>
+Meta fake_triangle(FakeCall& call) {
+  auto all = triangle<lower>(call.integer("row"), call.integer("col"), call.integer("offset"));
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64), {2, static_cast<std::int64_t>(all.size() / 2)},
+                                call.device("device").value_or(Device{}));
+}
+template <bool lower>
+Value eval_triangle(EvalCall& call) {
+  auto all = triangle<lower>(call.integer("row"), call.integer("col"), call.integer("offset"));
+  Tensor out = unwrap(Tensor::empty(call.dtype("dtype").value_or(DType::Int64), {2, static_cast<std::int64_t>(all.size() / 2)}));
+  auto at = [&](std::int64_t i) { return all[static_cast<std::size_t>(i)]; };
+  fill_sequence(out, at, at);
+  return out;
+}
+
+/// fill and zero: self's geometry, another value.
+Meta fake_fill(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  TensorMeta out = TensorMeta::contiguous(self.dtype, self.sizes, self.device);
+  out.strides = strides_like(call, self, self.sizes, MemoryFormat::Preserve);
+  return out;
+}
+constexpr auto fill_value = [](const EvalCall& call) -> Number {
+  if (!call.is_tensor("value")) return call.number("value");
+  const Tensor& v = call.tensor("value");
+  if (!v.sizes.empty()) fail(fmt::format("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", v.dim()));
+  if (is_complex(v.dtype)) return *unwrap(v.to(DType::Complex128)).as<std::complex<double>>();
+  if (is_floating(v.dtype)) return v.item_as_double();
+  return *unwrap(v.to(DType::Int64)).as<std::int64_t>();
+};
+
+}  // namespace
+
+void register_factory(OpTable& t) {
+  struct Row {
+    std::string_view name;
+    Meta (*fake)(FakeCall&);
+    Value (*eval)(EvalCall&);
+  };
+  const Row rows[] = {
+      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>},
+      {"aten.zeros.default", fake_new, filled<fake_new, zero>},
+      {"aten.ones.default", fake_new, filled<fake_new, one>},
+      {"aten.full.default", fake_full, filled<fake_full, given>},
+      {"prims.full.default", fake_prims_full, filled<fake_prims_full, given>},
+      {"aten.empty_strided.default", fake_strided, filled<fake_strided, zero>},
+      {"aten.empty_permuted.default", fake_permuted, filled<fake_permuted, zero>},
+      {"aten.new_empty.default", fake_new_from, filled<fake_new_from, zero>},
+      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>},
+      {"aten.new_ones.default", fake_new_from, filled<fake_new_from, one>},
+      {"aten.new_full.default", fake_new_from, filled<fake_new_from, given>},
+      {"aten.new_empty_strided.default", fake_strided, filled<fake_strided, zero>},
+      {"aten.empty_like.default", fake_like, filled<fake_like, zero>},
+      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>},
+      {"aten.ones_like.default", fake_like, filled<fake_like, one>},
+      {"aten.full_like.default", fake_like, filled<fake_like, given>},
+      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>},
+      {"prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>},
+      {"aten.arange.default", fake_arange, eval_arange},
+      {"aten.arange.start", fake_arange, eval_arange},
+      {"aten.arange.start_step", fake_arange, eval_arange},
+      {"prims.iota.default", fake_iota, eval_iota},
+      {"aten.linspace.default", fake_linspace, eval_linspace<false>},
+      {"aten.linspace.Tensor_Tensor", fake_linspace, eval_linspace<false>},
+      {"aten.linspace.Tensor_Scalar", fake_linspace, eval_linspace<false>},
+      {"aten.linspace.Scalar_Tensor", fake_linspace, eval_linspace<false>},
+      {"aten.logspace.default", fake_linspace, eval_linspace<true>},
+      {"aten.logspace.Tensor_Tensor", fake_linspace, eval_linspace<true>},
+      {"aten.logspace.Tensor_Scalar", fake_linspace, eval_linspace<true>},
+      {"aten.logspace.Scalar_Tensor", fake_linspace, eval_linspace<true>},
+      {"aten.eye.default", fake_eye, eval_eye},
+      {"aten.eye.m", fake_eye, eval_eye},
+      {"aten.tril_indices.default", fake_triangle<true>, eval_triangle<true>},
+      {"aten.triu_indices.default", fake_triangle<false>, eval_triangle<false>},
+      {"aten.zero.default", fake_fill, filled<fake_fill, zero>},
+  };
+  for (const Row& row : rows) t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true});
+  t.add("aten.fill.Scalar", {.fake = fake_fill, .eval = filled<fake_fill, fill_value>, .derivative = {{"self", "zeros_like(grad)"}}});
+  t.add("aten.fill.Tensor", {.fake = fake_fill, .eval = filled<fake_fill, fill_value>,
+                             .derivative = {{"self", "zeros_like(grad)"}, {"value", "sum(grad)"}}});
+}
 
 }  // namespace partita

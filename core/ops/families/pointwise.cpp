@@ -1,7 +1,296 @@
+// Arithmetic: one row an overload. Elementary functions and activations are in pointwise_unary.cpp and activation.cpp.
+#include <limits>
+
 #include "core/ops/families.h"
+#include "core/ops/families/body.h"
+#include "core/ops/families/pointwise_parts.h"
 
 namespace partita {
+namespace {
 
-void register_pointwise(OpTable&) {}
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+bool is_one(const Number& n) {
+  return std::visit([](auto v) { return v == decltype(v)(1); }, n);
+}
+V times(In& x, V v, std::string_view factor) {
+  return is_one(x.call.number(factor)) ? v : v * x.number(factor);
+}
+
+V add(In& x) {
+  return x[0] + times(x, x[1], "alpha");
+}
+V sub(In& x) {
+  return x[0] - times(x, x[1], "alpha");
+}
+V rsub(In& x) {
+  return x[1] - times(x, x[0], "alpha");
+}
+V mul(In& x) {
+  return x[0] * x[1];
+}
+V div(In& x) {
+  return x[0] / x[1];
+}
+
+V div_mode(In& x) {
+  if (!x.call.has("rounding_mode")) return div(x);
+  std::string mode = x.call.string("rounding_mode");
+  if (mode == "floor") return FloorDiv(x[0], x[1]);
+  if (mode == "trunc") return is_floating(x[0].dtype()) ? Trunc(div(x)) : div(x);
+  fail("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" + mode + "'");
+}
+Promotion div_mode_promotion(const FakeCall& call) {
+  return call.has("rounding_mode") ? Promotion::Default : Promotion::IntToFloat;
+}
+
+/// Small powers multiply, as PyTorch's kernels do.
+V pow_number(In& x) {
+  V base = x[0];
+  Number exponent = x.call.number("exponent");
+  bool real = is_floating(base.dtype());
+  double e = as_double(exponent);
+  if (std::holds_alternative<std::complex<double>>(exponent) || x.call.is_tensor("exponent")) return Pow(base, x[1]);
+  if (!real && !is_complex(base.dtype()) && e < 0) fail("Integers to negative integer powers are not allowed.");
+  if (e == 2) return base * base;
+  if (e == 3) return base * base * base;
+  if (real && e == 1) return base;
+  if (real && e == 0.5) return Sqrt(base);
+  if (real && e == -0.5) return Rsqrt(base);
+  if (real && e == -1) return 1.0 / base;
+  if (real && e == -2) return 1.0 / (base * base);
+  return Pow(base, x[1]);
+}
+
+/// 0 where x is 0, whatever the logarithm, but for a NaN y.
+V x_times(V x, V y, V logarithm) {
+  return where(IsNan(y), y, where(x == 0.0, x.constant(0), x * logarithm));
+}
+V xlogy(In& x) {
+  return x_times(x[0], x[1], Log(x[1]));
+}
+V xlog1py(In& x) {
+  return x_times(x[0], x[1], Log1p(x[1]));
+}
+
+/// log(e^a + e^b) where `e` and `l` are the base's exponential and logarithm of 1 + x; equal infinities stay.
+template <auto e, auto l>
+V log_add(In& x) {
+  V hi = Max(x[0], x[1]), lo = Min(x[0], x[1]);
+  return where((hi == lo) && (Abs(hi) == hi.constant(inf)), hi, hi + l(e(lo - hi)));
+}
+V exp(V v) {
+  return Exp(v);
+}
+V exp2(V v) {
+  return Exp2(v);
+}
+V log1p(V v) {
+  return Log1p(v);
+}
+V log2_1p(V v) {
+  return Log2(v + 1.0);
+}
+
+V hypot(In& x) {
+  V a = Abs(x[0]), b = Abs(x[1]);
+  V hi = Max(a, b), lo = Min(a, b), ratio = lo / hi;
+  V length = hi * Sqrt(ratio * ratio + 1.0);
+  return where(hi == 0.0, hi, where((a == a.constant(inf)) || (b == b.constant(inf)), hi.constant(inf), length));
+}
+
+V fmax(In& x) {
+  return where(IsNan(x[0]), x[1], where(IsNan(x[1]), x[0], Max(x[0], x[1])));
+}
+V fmin(In& x) {
+  return where(IsNan(x[0]), x[1], where(IsNan(x[1]), x[0], Min(x[0], x[1])));
+}
+V heaviside(In& x) {
+  return where(x[0] == 0.0, x[1], where(x[0] > 0.0, 1.0, x[0].constant(0)));
+}
+
+/// From the nearer end, so that weight 1 gives exactly `end`.
+V lerp(In& x) {
+  V self = x[0], end = x[1], weight = x[2], d = end - self;
+  V near = is_complex(weight.dtype()) ? Abs(weight) : weight;
+  if (is_complex(weight.dtype())) return self + weight * d;
+  return where(Abs(near) < 0.5, self + weight * d, end - d * (1.0 - weight));
+}
+
+V clamp(In& x) {
+  V v = x[0];
+  if (!x.has(1) && !x.has(2)) fail("torch.clamp: At least one of 'min' or 'max' must not be None");
+  if (x.has(1)) v = Max(v, x[1]);
+  if (x.has(2)) v = Min(v, x[2]);
+  return v;
+}
+
+V select(In& x) {
+  return where(x.condition(), x[0], x[1]);
+}
+
+Meta fake_masked_fill(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& mask = call.tensor("mask");
+  if (mask.dtype != DType::Bool)
+    fail("masked_fill_ only supports boolean masks, but got mask with dtype " + std::string(torch_name(mask.dtype)));
+  SymList sizes[] = {self.sizes, mask.sizes};
+  return TensorMeta::contiguous(self.dtype, broadcast(call, sizes), self.device);
+}
+
+}  // namespace
+
+void register_pointwise(OpTable& t) {
+  using Names = std::vector<std::string_view>;
+  using Formulas = std::vector<Derivative>;
+  const Names operands = {"self", "other"};
+  auto binary = [&](std::string_view name, Pointwise::Body f, Formulas derivative, Promotion p = Promotion::Default) {
+    t.add(name, {.pointwise = {f, p, {"self", "other"}}, .derivative = std::move(derivative)});
+  };
+
+  // Sums, products, quotients.
+  const Formulas quotient = {{"self", "grad / conj(other)"}, {"other", "-grad * conj((self / other) / other)"}};
+  const Formulas divided = {{"self", "grad / conj(other)"}};
+  binary("aten.add.Tensor", body<add>, {{"self", "grad"}, {"other", "maybe_multiply(grad, alpha)"}});
+  binary("aten.add.Scalar", body<add>, {{"self", "grad"}});
+  binary("aten.sub.Tensor", body<sub>, {{"self", "grad"}, {"other", "maybe_multiply(-grad, alpha)"}});
+  binary("aten.sub.Scalar", body<sub>, {{"self", "grad"}});
+  binary("aten.rsub.Tensor", body<rsub>, {{"self", "maybe_multiply(-grad, alpha)"}, {"other", "grad"}});
+  binary("aten.rsub.Scalar", body<rsub>, {{"self", "maybe_multiply(-grad, alpha)"}});
+  binary("aten.mul.Tensor", body<mul>, {{"self", "grad * conj(other)"}, {"other", "grad * conj(self)"}});
+  binary("aten.mul.Scalar", body<mul>, {{"self", "grad * conj(other)"}});
+  binary("aten.div.Tensor", body<div>, quotient, Promotion::IntToFloat);
+  binary("aten.div.Scalar", body<div>, divided, Promotion::IntToFloat);
+  binary("aten.true_divide.Tensor", body<div>, quotient, Promotion::IntToFloat);
+  const Pointwise rounded_div = {body<div_mode>, Promotion::Default, operands, {}, div_mode_promotion};
+  t.add("aten.div.Tensor_mode",
+        {.pointwise = rounded_div,
+         .derivative = {{"self", "div_tensor_self_backward(grad, other, rounding_mode)"},
+                        {"other", "div_tensor_other_backward(grad, self, other, rounding_mode)"}}});
+  t.add("aten.div.Scalar_mode",
+        {.pointwise = rounded_div, .derivative = {{"self", "div_tensor_self_backward(grad, other, rounding_mode)"}}});
+  constexpr auto floor_div = body<[](In& x) { return FloorDiv(x[0], x[1]); }>;
+  t.add("aten.floor_divide.default", {.pointwise = {floor_div}, .not_differentiable = true});
+  t.add("aten.floor_divide.Scalar", {.pointwise = {floor_div}, .not_differentiable = true});
+  constexpr auto fmod = body<[](In& x) { return Fmod(x[0], x[1]); }>;
+  constexpr auto remainder = body<[](In& x) { return Remainder(x[0], x[1]); }>;
+  const Derivative by_floor = {"other", "-grad * div(self, other, rounding_mode='floor')"};
+  binary("aten.fmod.Tensor", fmod, {{"self", "grad"}, {"other", "-grad * div(self, other, rounding_mode='trunc')"}});
+  binary("aten.fmod.Scalar", fmod, {{"self", "grad"}});
+  binary("aten.remainder.Tensor", remainder, {{"self", "grad"}, by_floor});
+  binary("aten.remainder.Scalar", remainder, {{"self", "grad"}});
+  binary("aten.remainder.Scalar_Tensor", remainder, {by_floor});
+  t.add("prims.fma.default",
+        {.pointwise = {
+             body<[](In& x) { return is_floating(x[0].dtype()) ? Fma(x[0], x[1], x[2]) : x[0] * x[1] + x[2]; }>}});
+  t.add("aten.addcmul.default", {.pointwise = {body<[](In& x) { return x[0] + times(x, x[1] * x[2], "value"); }>},
+                                 .derivative = {{"self", "grad"},
+                                                {"tensor1", "grad * conj(maybe_multiply(tensor2, value))"},
+                                                {"tensor2", "grad * conj(maybe_multiply(tensor1, value))"}}});
+  t.add("aten.addcdiv.default",
+        {.pointwise = {body<[](In& x) { return x[0] + times(x, x[1] / x[2], "value"); }>},
+         .derivative = {{"self", "grad"},
+                        {"tensor1", "grad * conj(aten.mul.Scalar(reciprocal(tensor2), value))"},
+                        {"tensor2", "-grad * conj(maybe_multiply(tensor1, value) / (tensor2 * tensor2))"}}});
+
+  // Powers and logarithms of two arguments.
+  constexpr auto pow = body<[](In& x) { return Pow(x[0], x[1]); }>;
+  const Derivative pow_exponent = {"exponent", "pow_backward_exponent(grad, self, exponent, result)"};
+  t.add("aten.pow.Tensor_Tensor",
+        {.pointwise = {pow}, .derivative = {{"self", "pow_backward_self(grad, self, exponent)"}, pow_exponent}});
+  t.add("aten.pow.Tensor_Scalar",
+        {.pointwise = {body<pow_number>}, .derivative = {{"self", "pow_backward(grad, self, exponent)"}}});
+  t.add("aten.pow.Scalar", {.pointwise = {pow}, .derivative = {pow_exponent}});
+  const Derivative log_self = {"self",
+                               "masked_fill(xlogy(grad, other), logical_and(eq(self, 0.0), le(other, 0.0)), 0.0)"};
+  const Derivative log_other = {"other", "grad * self / other"};
+  binary("aten.xlogy.Tensor", body<xlogy>, {log_self, log_other}, Promotion::IntToFloat);
+  binary("aten.xlogy.Scalar_Other", body<xlogy>,
+         {{"self", "masked_fill(xlogy(grad, other), logical_and(eq(self, 0.0), scalar_le(other, 0.0)), 0.0)"}},
+         Promotion::IntToFloat);
+  binary("aten.xlogy.Scalar_Self", body<xlogy>, {log_other}, Promotion::IntToFloat);
+  binary("aten.special_xlog1py.default", body<xlog1py>,
+         {{"self", "masked_fill(special_xlog1py(grad, other), logical_and(eq(self, 0.0), le(other, -1.0)), 0.0)"},
+          {"other", "grad * self / (other + 1)"}},
+         Promotion::IntToFloat);
+  binary("aten.logaddexp.default", body<log_add<exp, log1p>>,
+         {{"self", "grad / (exp(other - self) + 1)"}, {"other", "grad / (exp(self - other) + 1)"}},
+         Promotion::IntToFloat);
+  binary("aten.logaddexp2.default", body<log_add<exp2, log2_1p>>,
+         {{"self", "grad / (pow(2, other - self) + 1)"}, {"other", "grad / (pow(2, self - other) + 1)"}},
+         Promotion::IntToFloat);
+
+  // Geometry, order.
+  binary("aten.atan2.default", body<[](In& x) { return Atan2(x[0], x[1]); }>,
+         {{"self", "grad * (other * reciprocal(self * self + other * other))"},
+          {"other", "grad * (-self * reciprocal(self * self + other * other))"}},
+         Promotion::IntToFloat);
+  binary("aten.hypot.default", body<hypot>, {{"self", "grad * (self / result)"}, {"other", "grad * (other / result)"}});
+  constexpr auto copysign = body<[](In& x) { return Copysign(x[0], x[1]); }>;
+  binary("aten.copysign.Tensor", copysign,
+         {{"self", "copysign_backward(grad, self, result)"}, {"other", "zeros_like(grad)"}}, Promotion::IntToFloat);
+  binary("aten.copysign.Scalar", copysign, {{"self", "copysign_backward(grad, self, result)"}}, Promotion::IntToFloat);
+  t.add("aten.nextafter.default",
+        {.pointwise = {body<[](In& x) { return Nextafter(x[0], x[1]); }>}, .not_differentiable = true});
+  t.add("aten.heaviside.default", {.pointwise = {body<heaviside>}, .not_differentiable = true});
+  constexpr auto maximum = body<[](In& x) { return Max(x[0], x[1]); }>;
+  constexpr auto minimum = body<[](In& x) { return Min(x[0], x[1]); }>;
+  binary("aten.maximum.default", maximum,
+         {{"self", "masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0)"},
+          {"other", "masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0)"}});
+  binary("aten.minimum.default", minimum,
+         {{"self", "masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0)"},
+          {"other", "masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0)"}});
+  binary("aten.fmax.default", body<fmax>,
+         {{"self", "masked_fill(grad, logical_not(logical_or(ge(self, other), isnan(other))), 0)"},
+          {"other", "masked_fill(grad, logical_or(ge(self, other), isnan(other)), 0)"}});
+  binary("aten.fmin.default", body<fmin>,
+         {{"self", "masked_fill(grad, logical_not(logical_or(le(self, other), isnan(other))), 0)"},
+          {"other", "masked_fill(grad, logical_or(le(self, other), isnan(other)), 0)"}});
+
+  // Between two values.
+  for (std::string_view name : {"aten.clamp.default", "aten.clamp.Tensor"})
+    t.add(name, {.pointwise = {body<clamp>},
+                 .derivative = {{"self", "clamp_backward(grad, self, min, max)"},
+                                {"min", "clamp_backward_min(grad, self, min, max)"},
+                                {"max", "clamp_backward_max(grad, self, min, max)"}}});
+  for (std::string_view name : {"aten.clamp_min.default", "aten.clamp_min.Tensor"})
+    t.add(name,
+          {.pointwise = {maximum},
+           .derivative = {{"self", "where(ge(self, min), grad, 0.0)"}, {"min", "where(lt(self, min), grad, 0.0)"}}});
+  for (std::string_view name : {"aten.clamp_max.default", "aten.clamp_max.Tensor"})
+    t.add(name,
+          {.pointwise = {minimum},
+           .derivative = {{"self", "where(le(self, max), grad, 0.0)"}, {"max", "where(gt(self, max), grad, 0.0)"}}});
+  t.add("aten.lerp.Tensor", {.pointwise = {body<lerp>},
+                             .derivative = {{"self", "grad * conj(rsub(weight, 1))"},
+                                            {"end", "grad * conj(weight)"},
+                                            {"weight", "grad * conj(end - self)"}}});
+  t.add("aten.lerp.Scalar", {.pointwise = {body<lerp>},
+                             .derivative = {{"self", "aten.mul.Scalar(grad, one_minus(weight))"},
+                                            {"end", "aten.mul.Scalar(grad, weight)"}}});
+
+  // Choices by a mask.
+  t.add("aten.where.self",
+        {.pointwise = {body<select>, Promotion::Default, {"self", "other"}, "condition"},
+         .derivative = {{"self", "where(condition, grad, 0)"}, {"other", "where(condition, 0, grad)"}}});
+  t.add("aten.masked_fill.Scalar",
+        {.fake = fake_masked_fill,
+         .pointwise = {body<[](In& x) { return where(x.condition(), x.number("value"), x[0]); }>,
+                       Promotion::Default,
+                       {"self"},
+                       "mask"},
+         .derivative = {{"self", "masked_fill(grad, mask, 0)"}}});
+  t.add("aten.masked_fill.Tensor",
+        {.fake = fake_masked_fill,
+         .pointwise = {body<[](In& x) { return where(x.condition(), x[1], x[0]); }>,
+                       Promotion::Default,
+                       {"self", "value"},
+                       "mask"},
+         .derivative = {{"self", "masked_fill(grad, mask, 0)"}, {"value", "sum(where(mask, grad, 0))"}}});
+
+  add_unary(t);
+  add_activations(t);
+}
 
 }  // namespace partita

@@ -1,7 +1,309 @@
+// Reductions. Fakes are row-major; kernels run in double (int64, complex<double>) and round once.
+#include <algorithm>
+#include <limits>
+
 #include "core/ops/families.h"
+#include "core/ops/families/reduce_kernels.h"
+#include "core/ops/families/reduce_parts.h"
 
 namespace partita {
+namespace {
 
-void register_reduce(OpTable&) {}
+bool is_whole(DType t) {
+  return is_integral(t) || t == DType::Bool;
+}
+
+TensorMeta reduced_meta(const FakeCall& call, DType dtype) {
+  const TensorMeta& self = call.tensor("self");
+  std::vector<bool> reduced = reduced_dims(call, self.dim());
+  return TensorMeta::contiguous(dtype, reduced_sizes(self.sizes, reduced, keeps_dim(call)), self.device);
+}
+
+template <class Call>
+std::optional<DType> dtype_argument(const Call& call) {
+  return call.schema.index_of("dtype") >= 0 ? call.dtype("dtype") : std::nullopt;
+}
+
+/// An empty tensor of the result's sizes.
+Tensor result_of(const EvalCall& call, DType dtype) {
+  const Tensor& self = call.tensor("self");
+  return unwrap(
+      Tensor::empty(dtype, reduced_sizes(self.sizes, reduced_dims(call, self.sizes.size()), keeps_dim(call))));
+}
+
+DType sum_dtype(DType self, std::optional<DType> asked) {
+  return asked ? *asked : is_whole(self) ? DType::Int64 : self;
+}
+DType same_dtype(DType self, std::optional<DType> asked) {
+  return asked.value_or(self);
+}
+DType mean_dtype(DType self, std::optional<DType> asked) {
+  DType t = asked.value_or(self);
+  if (is_whole(t))
+    fail("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: " +
+         std::string(torch_name(t)));
+  return t;
+}
+DType truth_dtype(DType self, std::optional<DType>) {
+  return self == DType::UInt8 ? DType::UInt8 : DType::Bool;
+}
+DType real_dtype(DType self, std::optional<DType> asked) {
+  DType t = asked.value_or(self);
+  if (is_whole(t)) fail("std and var only support floating point and complex dtypes");
+  return real_of(t);
+}
+
+template <DType (*rule)(DType, std::optional<DType>)>
+Meta fake(FakeCall& call) {
+  return reduced_meta(call, rule(call.tensor("self").dtype, dtype_argument(call)));
+}
+
+/// One value an output: value(call, data, line) returns it in the type it is computed in. The input is first brought to
+/// `dtype` where the call asks for one.
+template <DType (*rule)(DType, std::optional<DType>), auto value>
+Value eval(EvalCall& call) {
+  Tensor self = call.tensor("self");
+  std::optional<DType> asked = dtype_argument(call);
+  DType type = rule(self.dtype, asked);
+  if (asked) self = unwrap(self.to(*asked));
+  std::vector<bool> reduced = reduced_dims(call, self.sizes.size());
+  return dispatch(self.dtype, [&]<class T>() {
+    const T* data = self.as<T>();
+    using Result = decltype(value(call, data, std::declval<const Line&>()));
+    Tensor out = result_of(call, dtype_of<Result>());
+    for_each_line(self, reduced,
+                  [&](std::int64_t i, const Line& line) { out.as<Result>()[i] = value(call, data, line); });
+    return out.dtype == type ? out : unwrap(out.to(type));
+  });
+}
+
+constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line) {
+  using T = std::decay_t<decltype(*x)>;
+  Accumulator<T> total = 0;
+  line.each([&](std::int64_t at) { total += convert<Accumulator<T>>(x[at]); });
+  return total;
+};
+constexpr auto nansum = [](const EvalCall&, const auto* x, const Line& line) {
+  using T = std::decay_t<decltype(*x)>;
+  Accumulator<T> total = 0;
+  line.each([&](std::int64_t at) {
+    auto v = convert<Accumulator<T>>(x[at]);
+    if (v == v) total += v;
+  });
+  return total;
+};
+constexpr auto times = [](const EvalCall&, const auto* x, const Line& line) {
+  using T = std::decay_t<decltype(*x)>;
+  Accumulator<T> total = 1;
+  line.each([&](std::int64_t at) {
+    if constexpr (std::is_integral_v<T>)
+      total = static_cast<std::int64_t>(static_cast<std::uint64_t>(total) * static_cast<std::uint64_t>(x[at]));
+    else
+      total *= convert<Accumulator<T>>(x[at]);
+  });
+  return total;
+};
+constexpr auto mean = [](const EvalCall& call, const auto* x, const Line& line) {
+  auto total = sum(call, x, line);
+  if constexpr (std::is_integral_v<decltype(total)>)
+    return static_cast<double>(total) / static_cast<double>(line.length());
+  else
+    return total / static_cast<double>(line.length());
+};
+constexpr auto any = [](const EvalCall&, const auto* x, const Line& line) {
+  bool found = false;
+  line.each([&](std::int64_t at) { found = found || convert<bool>(x[at]); });
+  return found;
+};
+constexpr auto all = [](const EvalCall&, const auto* x, const Line& line) {
+  bool held = true;
+  line.each([&](std::int64_t at) { held = held && convert<bool>(x[at]); });
+  return held;
+};
+constexpr auto count_nonzero = [](const EvalCall&, const auto* x, const Line& line) {
+  std::int64_t n = 0;
+  line.each([&](std::int64_t at) { n += convert<bool>(x[at]); });
+  return n;
+};
+
+/// The extreme element and its place in the line; the first NaN wins, of equals the first.
+template <bool greatest, class T>
+std::pair<Comparable<T>, std::int64_t> extreme(const T* x, const Line& line) {
+  if (line.length() == 0)
+    fail(
+        "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+        "argument.");
+  Comparable<T> best{};
+  std::int64_t where = -1, i = 0;
+  line.each([&](std::int64_t at) {
+    auto v = convert<Comparable<T>>(x[at]);
+    if constexpr (!is_complex_type<Comparable<T>>::value) {
+      if (where < 0 || (!is_nan(best) && (is_nan(v) || (greatest ? v > best : v < best)))) {
+        best = v;
+        where = i;
+      }
+    } else {
+      fail("the extreme of complex numbers is not defined");
+    }
+    ++i;
+  });
+  return {best, where};
+}
+
+template <bool greatest>
+constexpr auto extreme_value =
+    [](const EvalCall&, const auto* x, const Line& line) { return extreme<greatest>(x, line).first; };
+template <bool greatest>
+constexpr auto extreme_place =
+    [](const EvalCall&, const auto* x, const Line& line) { return extreme<greatest>(x, line).second; };
+
+DType index_dtype(DType, std::optional<DType>) {
+  return DType::Int64;
+}
+
+/// (values, indices) of max.dim and its kin.
+template <class T, class Second>
+MetaTuple pair_of(T first, Second second) {
+  MetaTuple out;
+  out.items.emplace_back(std::move(first));
+  out.items.emplace_back(std::move(second));
+  return out;
+}
+Meta fake_extreme_dim(FakeCall& call) {
+  return pair_of(reduced_meta(call, call.tensor("self").dtype), reduced_meta(call, DType::Int64));
+}
+template <bool greatest>
+Value eval_extreme_dim(EvalCall& call) {
+  return ValueList{eval<same_dtype, extreme_value<greatest>>(call), eval<index_dtype, extreme_place<greatest>>(call)};
+}
+Meta fake_aminmax(FakeCall& call) {
+  TensorMeta one = reduced_meta(call, call.tensor("self").dtype);
+  return pair_of(one, one);
+}
+Value eval_aminmax(EvalCall& call) {
+  return ValueList{eval<same_dtype, extreme_value<false>>(call), eval<same_dtype, extreme_value<true>>(call)};
+}
+
+double correction(const EvalCall& call) {
+  return call.has("correction") ? as_double(call.number("correction")) : 1;
+}
+
+constexpr auto variance = [](const EvalCall& call, const auto* x, const Line& line) {
+  using T = std::decay_t<decltype(*x)>;
+  auto center = mean(call, x, line);
+  double squares = 0;
+  line.each([&](std::int64_t at) {
+    auto d = convert<Accumulator<T>>(x[at]);
+    if constexpr (is_complex_type<T>::value)
+      squares += std::norm(d - center);
+    else
+      squares += (static_cast<double>(d) - center) * (static_cast<double>(d) - center);
+  });
+  return squares / std::max(0.0, static_cast<double>(line.length()) - correction(call));
+};
+constexpr auto deviation = [](const EvalCall& call, const auto* x, const Line& line) {
+  return std::sqrt(variance(call, x, line));
+};
+
+Meta fake_spread_and_mean(FakeCall& call) {
+  DType self = call.tensor("self").dtype;
+  return pair_of(reduced_meta(call, real_dtype(self, {})), reduced_meta(call, self));
+}
+template <auto spread>
+Value eval_spread_and_mean(EvalCall& call) {
+  return ValueList{eval<real_dtype, spread>(call), eval<same_dtype, mean>(call)};
+}
+
+constexpr auto norm = [](const EvalCall& call, const auto* x, const Line& line) {
+  using T = std::decay_t<decltype(*x)>;
+  std::string_view name = call.schema.index_of("ord") >= 0 ? "ord" : "p";
+  double ord = call.has(name) ? as_double(call.number(name)) : 2;
+  bool largest = ord > 0 && std::isinf(ord), smallest = ord < 0 && std::isinf(ord);
+  double total = smallest ? std::numeric_limits<double>::infinity() : 0;
+  line.each([&](std::int64_t at) {
+    double a = std::abs(convert<Accumulator<T>>(x[at]));
+    if (largest)
+      total = a != a || a > total ? a : total;
+    else if (smallest)
+      total = a != a || a < total ? a : total;
+    else if (ord == 0)
+      total += a != 0;
+    else if (ord == 1)
+      total += a;
+    else if (ord == 2)
+      total += a * a;
+    else
+      total += std::pow(a, ord);
+  });
+  if (largest || smallest || ord == 0 || ord == 1) return total;
+  return ord == 2 ? std::sqrt(total) : std::pow(total, 1 / ord);
+};
+
+}  // namespace
+
+void register_reduce(OpTable& t) {
+  struct Row {
+    std::string_view name;
+    Meta (*fake)(FakeCall&);
+    Value (*eval)(EvalCall&);
+    std::string_view derivative;  ///< of self; empty: not differentiable
+  };
+  constexpr auto prod = eval<sum_dtype, times>;
+  const Row rows[] = {
+      {"aten.sum.default", fake<sum_dtype>, eval<sum_dtype, sum>, "expand(grad, sizes(self))"},
+      {"aten.sum.dim_IntList", fake<sum_dtype>, eval<sum_dtype, sum>, "sum_backward(grad, self, dim, keepdim)"},
+      {"aten.nansum.default", fake<sum_dtype>, eval<sum_dtype, nansum>,
+       "sum_backward(grad, self, dim, keepdim) * logical_not(isnan(self))"},
+      {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)"},
+      {"aten.prod.dim_int", fake<sum_dtype>, prod, "prod_backward(grad, self, result, dim, keepdim)"},
+      {"aten.mean.default", fake<mean_dtype>, eval<mean_dtype, mean>, "mean_backward(grad, self, None, False)"},
+      {"aten.mean.dim", fake<mean_dtype>, eval<mean_dtype, mean>, "mean_backward(grad, self, dim, keepdim)"},
+      {"aten.amax.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
+       "extreme_backward(grad, result, self, dim, keepdim)"},
+      {"aten.amin.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
+       "extreme_backward(grad, result, self, dim, keepdim)"},
+      {"aten.max.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
+       "evenly_distribute_backward(grad, self, result)"},
+      {"aten.min.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
+       "evenly_distribute_backward(grad, self, result)"},
+      {"aten.max.dim", fake_extreme_dim, eval_extreme_dim<true>,
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"},
+      {"aten.min.dim", fake_extreme_dim, eval_extreme_dim<false>,
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"},
+      {"aten.aminmax.default", fake_aminmax, eval_aminmax,
+       "aminmax_backward(grads, self, dim, keepdim, result0, result1)"},
+      {"aten.var.correction", fake<real_dtype>, eval<real_dtype, variance>,
+       "var_backward(grad, self, dim, correction, keepdim)"},
+      {"aten.std.correction", fake<real_dtype>, eval<real_dtype, deviation>,
+       "std_backward(result, grad, self, dim, correction, keepdim)"},
+      {"aten.var_mean.correction", fake_spread_and_mean, eval_spread_and_mean<variance>,
+       "var_mean_backward(grads, self, dim, correction, keepdim)"},
+      {"aten.std_mean.correction", fake_spread_and_mean, eval_spread_and_mean<deviation>,
+       "std_mean_backward(grads, self, dim, correction, keepdim, result0)"},
+      {"aten.linalg_vector_norm.default", fake<real_dtype>, eval<real_dtype, norm>,
+       "vector_norm_backward(grad, self, ord, result, dim, keepdim)"},
+      {"aten.norm.Scalar", fake<real_dtype>, eval<real_dtype, norm>,
+       "vector_norm_backward(grad, self, p, result, None, False)"},
+      {"aten.norm.ScalarOpt_dim", fake<real_dtype>, eval<real_dtype, norm>,
+       "vector_norm_backward(grad, self, p, result, dim, keepdim)"},
+      {"aten.argmax.default", fake<index_dtype>, eval<index_dtype, extreme_place<true>>, ""},
+      {"aten.argmin.default", fake<index_dtype>, eval<index_dtype, extreme_place<false>>, ""},
+      {"aten.any.default", fake<truth_dtype>, eval<truth_dtype, any>, ""},
+      {"aten.any.dim", fake<truth_dtype>, eval<truth_dtype, any>, ""},
+      {"aten.any.dims", fake<truth_dtype>, eval<truth_dtype, any>, ""},
+      {"aten.all.default", fake<truth_dtype>, eval<truth_dtype, all>, ""},
+      {"aten.all.dim", fake<truth_dtype>, eval<truth_dtype, all>, ""},
+      {"aten.all.dims", fake<truth_dtype>, eval<truth_dtype, all>, ""},
+      {"aten.count_nonzero.default", fake<index_dtype>, eval<index_dtype, count_nonzero>, ""},
+      {"aten.count_nonzero.dim_IntList", fake<index_dtype>, eval<index_dtype, count_nonzero>, ""},
+  };
+  for (const Row& row : rows) {
+    OpRecord record{.fake = row.fake, .eval = row.eval, .not_differentiable = row.derivative.empty()};
+    if (!row.derivative.empty()) record.derivative = {{"self", row.derivative}};
+    t.add(row.name, std::move(record));
+  }
+  add_scans(t);
+  add_reduce_composites(t);
+}
 
 }  // namespace partita

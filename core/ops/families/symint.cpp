@@ -1,7 +1,139 @@
+// Operators between tensors and numbers: sizes and strides as values, item, asserts.
+#include <fmt/format.h>
+
 #include "core/ops/families.h"
+#include "core/ops/promote.h"
+#include "core/ops/values.h"
 
 namespace partita {
+namespace {
 
-void register_symint(OpTable&) {}
+Meta tuple_of(const SymList& list) {
+  MetaTuple out;
+  for (SymExpr e : list) out.items.emplace_back(e);
+  return out;
+}
+
+SymExpr at_dim(const FakeCall& call, const SymList& list) {
+  if (list.empty()) fail("Dimension specified as " + std::to_string(call.integer("dim")) + " but tensor has no dimensions");
+  return list[wrap_dim(call.integer("dim"), list.size())];
+}
+
+Meta fake_size(FakeCall& call) { return at_dim(call, call.tensor("self").sizes); }
+Meta fake_stride(FakeCall& call) { return at_dim(call, call.tensor("self").strides); }
+Meta fake_sizes(FakeCall& call) { return tuple_of(call.tensor("self").sizes); }
+Meta fake_strides(FakeCall& call) { return tuple_of(call.tensor("self").strides); }
+Meta fake_numel(FakeCall& call) { return call.tensor("self").numel(); }
+Meta fake_offset(FakeCall& call) { return call.tensor("self").offset; }
+Meta fake_dim(FakeCall& call) { return SymExpr(static_cast<std::int64_t>(call.tensor("self").dim())); }
+Meta fake_is_contiguous(FakeCall& call) {
+  const TensorMeta& t = call.tensor("self");
+  auto format = call.memory_format("memory_format").value_or(MemoryFormat::Contiguous);
+  bool yes = format == MemoryFormat::Contiguous ? is_contiguous(call, t.sizes, t.strides) : is_channels_last(call, t.sizes, t.strides);
+  return SymExpr(yes ? 1 : 0);
+}
+
+/// Numbers of the fake of a call with values.
+template <Meta (*fake)(FakeCall&)>
+Value number_of(EvalCall& call) {
+  CallOfValues metas(call);
+  Meta m = fake(metas.call);
+  if (const MetaTuple* tuple = m.tuple()) {
+    ValueList out;
+    for (const Meta& item : tuple->items) out.push_back(item.sym()->as_int());
+    return out;
+  }
+  return m.sym()->as_int();
+}
+
+Value eval_is_contiguous(EvalCall& call) {
+  CallOfValues metas(call);
+  return fake_is_contiguous(metas.call).sym()->is(1);
+}
+
+/// An int of a tensor is a new unbacked symbol; other dtypes are numbers nothing is known of.
+Meta fake_item(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  if (is_integral(self.dtype)) return call.shapes.new_unbacked(INT64_MIN);
+  static int next_float = 0;
+  if (is_floating(self.dtype)) return SymExpr::symbol("zuf" + std::to_string(next_float++));
+  if (self.dtype == DType::Bool) return sym_eq(call.shapes.new_unbacked(0, 1), 1);
+  return {};
+}
+
+Value eval_item(EvalCall& call) {
+  const Tensor& self = call.tensor("self");
+  if (self.numel() != 1) fail(fmt::format("a Tensor with {} elements cannot be converted to Scalar", self.numel()));
+  if (self.dtype == DType::Bool) return self.item_as_double() != 0;
+  if (is_floating(self.dtype)) return self.item_as_double();
+  if (is_complex(self.dtype)) return *unwrap(self.to(DType::Complex128)).as<std::complex<double>>();
+  return *unwrap(self.to(DType::Int64)).as<std::int64_t>();
+}
+
+Meta fake_nothing(FakeCall&) { return {}; }
+
+Value eval_assert_scalar(EvalCall& call) {
+  if (as_double(call.number("self")) == 0) fail(call.string("assert_msg"));
+  return {};
+}
+Value eval_assert_async(EvalCall& call) {
+  if (call.tensor("self").item_as_double() == 0)
+    fail(call.schema.index_of("assert_msg") >= 0 ? call.string("assert_msg") : "Expected Tensor with single nonzero value, but got zero");
+  return {};
+}
+Value eval_assert_metadata(EvalCall& call) {
+  const Tensor& t = call.tensor("a");
+  if (auto dtype = call.dtype("dtype"); dtype && *dtype != t.dtype)
+    fail(fmt::format("Tensor dtype mismatch! Expected: {}, Got: {}", torch_name(*dtype), torch_name(t.dtype)));
+  if (call.has("size") && call.integers("size") != t.sizes) fail("Tensor sizes mismatch!");
+  if (call.has("stride") && call.integers("stride") != t.strides) fail("Tensor strides mismatch!");
+  return {};
+}
+
+Value eval_constrain(EvalCall& call) {
+  std::int64_t v = as_int(call.number("size"));
+  if ((call.has("min") && v < call.integer("min")) || (call.has("max") && v > call.integer("max")))
+    fail(fmt::format("Invalid value range for {}", v));
+  return {};
+}
+
+}  // namespace
+
+void register_symint(OpTable& t) {
+  struct Row {
+    std::string_view name;
+    Meta (*fake)(FakeCall&);
+    Value (*eval)(EvalCall&);
+  };
+  const Row numbers[] = {
+      {"aten.sym_size.int", fake_size, number_of<fake_size>},
+      {"aten.size.int", fake_size, number_of<fake_size>},
+      {"aten.sym_size.default", fake_sizes, number_of<fake_sizes>},
+      {"aten.size.default", fake_sizes, number_of<fake_sizes>},
+      {"aten.sym_stride.int", fake_stride, number_of<fake_stride>},
+      {"aten.stride.int", fake_stride, number_of<fake_stride>},
+      {"aten.sym_stride.default", fake_strides, number_of<fake_strides>},
+      {"aten.stride.default", fake_strides, number_of<fake_strides>},
+      {"aten.sym_numel.default", fake_numel, number_of<fake_numel>},
+      {"aten.numel.default", fake_numel, number_of<fake_numel>},
+      {"aten.sym_storage_offset.default", fake_offset, number_of<fake_offset>},
+      {"aten.dim.default", fake_dim, number_of<fake_dim>},
+      {"aten.sym_is_contiguous.default", fake_is_contiguous, eval_is_contiguous},
+      {"aten.is_contiguous.memory_format", fake_is_contiguous, eval_is_contiguous},
+      {"aten._local_scalar_dense.default", fake_item, eval_item},
+      {"aten.item.default", fake_item, eval_item},
+  };
+  for (const Row& row : numbers) t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true});
+  const Row asserts[] = {
+      {"aten._assert_scalar.default", fake_nothing, eval_assert_scalar},
+      {"aten._assert_async.default", fake_nothing, eval_assert_async},
+      {"aten._assert_async.msg", fake_nothing, eval_assert_async},
+      {"aten._assert_tensor_metadata.default", fake_nothing, eval_assert_metadata},
+      {"aten.sym_constrain_range.default", fake_nothing, eval_constrain},
+      {"aten.sym_constrain_range_for_size.default", fake_nothing, eval_constrain},
+  };
+  for (const Row& row : asserts)
+    t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true, .side_effect = true});
+}
 
 }  // namespace partita

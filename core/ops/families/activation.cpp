@@ -1,0 +1,189 @@
+// Activations and the backward functions of pointwise operators: one row an overload.
+#include <numbers>
+
+#include "core/ops/families/body.h"
+#include "core/ops/families/pointwise_parts.h"
+
+namespace partita {
+namespace {
+
+constexpr double cubic = 0.044715;                                       // of gelu's tanh form
+constexpr double beta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
+constexpr double sqrt_half = std::numbers::sqrt2 / 2;
+
+bool tanh_form(In& in) {
+  std::string form = in.call.string("approximate");
+  if (form != "none" && form != "tanh") fail("approximate argument must be either none or tanh.");
+  return form == "tanh";
+}
+
+V gelu(In& in) {
+  V x = in[0];
+  if (tanh_form(in)) return x * 0.5 * (Tanh((x + x * x * x * cubic) * beta) + 1.0);
+  return x * 0.5 * (Erf(x * sqrt_half) + 1.0);
+}
+
+V gelu_backward(In& in) {
+  V grad = in[0], x = in[1];
+  if (tanh_form(in)) {
+    V t = Tanh((x + x * x * x * cubic) * beta);
+    V slope = (x * x * (3 * cubic) + 1.0) * beta;
+    return grad * ((t + 1.0) * 0.5 + x * 0.5 * (1.0 - t * t) * slope);
+  }
+  V cdf = (Erf(x * sqrt_half) + 1.0) * 0.5;
+  V pdf = Exp(x * x * -0.5) * (beta / 2);
+  return grad * (cdf + x * pdf);
+}
+
+V silu_backward(In& in) {
+  V s = Sigmoid(in[1]);
+  return in[0] * s * (in[1] * (1.0 - s) + 1.0);
+}
+
+V mish(V x) {
+  return x * Tanh(Log1p(Exp(x)));
+}
+V mish_backward(In& in) {
+  V x = in[1], t = Tanh(Log1p(Exp(x)));
+  return in[0] * (t + x * Sigmoid(x) * (1.0 - t * t));
+}
+
+V elu(In& in) {
+  V x = in[0], scale = in.number("scale");
+  V negative = Expm1(x * in.number("input_scale")) * (in.number("alpha") * scale);
+  return where(x <= 0.0, negative, x * scale);
+}
+V elu_backward(In& in) {
+  V grad = in[0], x = in[1], scale = in.number("scale"), input_scale = in.number("input_scale");
+  V coefficient = in.number("alpha") * scale;
+  V negative = in.call.boolean("is_result") ? grad * input_scale * (x + coefficient)
+                                            : grad * input_scale * coefficient * Exp(x * input_scale);
+  return where(x <= 0.0, negative, grad * scale);
+}
+V celu(In& in) {
+  V x = in[0], alpha = in.number("alpha");
+  return where(x <= 0.0, Expm1(x / alpha) * alpha, x);
+}
+
+V softplus(In& in) {
+  V x = in[0], beta = in.number("beta"), z = x * beta;
+  return where(z > in.number("threshold"), x, Log1p(Exp(z)) / beta);
+}
+V softplus_backward(In& in) {
+  V grad = in[0], z = in[1] * in.number("beta"), e = Exp(z);
+  return where(z > in.number("threshold"), grad, grad * e / (e + 1.0));
+}
+
+V leaky_relu(In& in) {
+  return where(in[0] > 0.0, in[0], in[0] * in.number("negative_slope"));
+}
+V leaky_relu_backward(In& in) {
+  return where(in[1] > 0.0, in[0], in[0] * in.number("negative_slope"));
+}
+V threshold(In& in) {
+  return where(in[0] <= in.number("threshold"), in.number("value"), in[0]);
+}
+V threshold_backward(In& in) {
+  return where(in[1] <= in.number("threshold"), in.constant(0), in[0]);
+}
+V hardtanh(In& in) {
+  return Min(Max(in[0], in.number("min_val")), in.number("max_val"));
+}
+V hardtanh_backward(In& in) {
+  return where((in[1] <= in.number("min_val")) || (in[1] >= in.number("max_val")), in.constant(0), in[0]);
+}
+V relu6(V x) {
+  return Min(Max(x, 0.0), 6.0);
+}
+V hardswish_backward(In& in) {
+  V grad = in[0], x = in[1];
+  return where(x <= -3.0, in.constant(0), where(x < 3.0, grad * (x / 3.0 + 0.5), grad));
+}
+V hardsigmoid_backward(In& in) {
+  V x = in[1];
+  return where((x > -3.0) && (x < 3.0), in[0] / 6.0, in.constant(0));
+}
+/// Within [-lambd, lambd]; false for NaN.
+V shrunk(In& in, V x) {
+  return (x >= -in.number("lambd")) && (x <= in.number("lambd"));
+}
+V hardshrink(In& in) {
+  return where(shrunk(in, in[0]), in.constant(0), in[0]);
+}
+V shrink_backward(In& in) {
+  return where(shrunk(in, in[1]), in.constant(0), in[0]);
+}
+V softshrink(In& in) {
+  V x = in[0], lambd = in.number("lambd");
+  return where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0.0));
+}
+
+V log_sigmoid_backward(In& in) {
+  V grad = in[0], negative = in[1] < 0.0, z = in[2] / (in[2] + 1.0);
+  return grad * where(negative, 1.0 - z, z);
+}
+Arg log_sigmoid_forward(DecomposeCall& call) {
+  std::vector<std::pair<std::string, Arg>> names = {{"x", call.arg("self")}};
+  names.emplace_back("buffer", call.build.expression("exp(-abs(x))", names));
+  Arg output = call.build.expression("clamp_max(x, 0) - log1p(buffer)", names);
+  return Arg::tuple({output, names[1].second});
+}
+
+}  // namespace
+
+#define F(expression)  \
+  body<[](In& in) {    \
+    V x = in[0];       \
+    return (expression); \
+  }>
+
+void add_activations(OpTable& t) {
+  using Names = std::vector<std::string_view>;
+  const Names self = {"self"}, grad_self = {"grad_output", "self"}, grad_output = {"grad_output", "output"};
+  auto row = [&](std::string_view name, Pointwise::Body f, const Names& inputs, std::string_view derivative = {},
+                 Promotion promotion = Promotion::Default) {
+    OpRecord record{.pointwise = {f, promotion, inputs}};
+    if (!derivative.empty()) record.derivative = {{"self", derivative}};
+    t.add(name, std::move(record));
+  };
+  row("aten.relu.default", F(Max(x, 0.0)), self, "threshold_backward(grad, result, 0)");
+  row("aten.gelu.default", body<gelu>, self, "gelu_backward(grad, self, approximate=approximate)");
+  row("aten.silu.default", F(x * Sigmoid(x)), self, "silu_backward(grad, self)");
+  row("aten.mish.default", F(mish(x)), self, "mish_backward(grad, self)");
+  row("aten.elu.default", body<elu>, self, "elu_backward(grad, alpha, scale, input_scale, False, self)");
+  row("aten.celu.default", body<celu>, self, "elu_backward(grad, alpha, 1, 1.0 / alpha, False, self)");
+  row("aten.softplus.default", body<softplus>, self, "softplus_backward(grad, self, beta, threshold)");
+  row("aten.leaky_relu.default", body<leaky_relu>, self, "leaky_relu_backward(grad, self, negative_slope, False)");
+  row("aten.threshold.default", body<threshold>, self, "threshold_backward(grad, self, threshold)");
+  row("aten.hardtanh.default", body<hardtanh>, self, "hardtanh_backward(grad, self, min_val, max_val)");
+  row("aten.hardswish.default", F(x * relu6(x + 3.0) / 6.0), self, "hardswish_backward(grad, self)");
+  row("aten.hardsigmoid.default", F(relu6(x + 3.0) / 6.0), self, "hardsigmoid_backward(grad, self)");
+  row("aten.hardshrink.default", body<hardshrink>, self, "hardshrink_backward(grad, self, lambd)");
+  row("aten.softshrink.default", body<softshrink>, self, "softshrink_backward(grad, self, lambd)");
+  t.add("aten._prelu_kernel.default",
+        {.pointwise = {body<[](In& in) { return where(in[0] > 0.0, in[0], in[0] * in[1]); }>},
+         .derivative = {{"self", "_prelu_kernel_backward(grad, self, weight)[0]"},
+                        {"weight", "_prelu_kernel_backward(grad, self, weight)[1]"}}});
+  t.add("aten.log_sigmoid_forward.default",
+        {.decompose = log_sigmoid_forward, .derivative = {{"self", "log_sigmoid_backward(grad, self, result1)"}}});
+
+  row("aten.gelu_backward.default", body<gelu_backward>, grad_self);
+  row("aten.silu_backward.default", body<silu_backward>, grad_self);
+  row("aten.mish_backward.default", body<mish_backward>, grad_self);
+  row("aten.elu_backward.default", body<elu_backward>, {"grad_output", "self_or_result"});
+  row("aten.softplus_backward.default", body<softplus_backward>, grad_self);
+  row("aten.leaky_relu_backward.default", body<leaky_relu_backward>, grad_self);
+  row("aten.threshold_backward.default", body<threshold_backward>, grad_self);
+  row("aten.hardtanh_backward.default", body<hardtanh_backward>, grad_self);
+  row("aten.hardswish_backward.default", body<hardswish_backward>, grad_self);
+  row("aten.hardsigmoid_backward.default", body<hardsigmoid_backward>, grad_self);
+  row("aten.hardshrink_backward.default", body<shrink_backward>, {"grad_out", "self"});
+  row("aten.softshrink_backward.default", body<shrink_backward>, grad_self);
+  row("aten.log_sigmoid_backward.default", body<log_sigmoid_backward>, {"grad_output", "self", "buffer"});
+  row("aten.tanh_backward.default", F(x * (1.0 - in[1] * in[1])), grad_output);
+  row("aten.sigmoid_backward.default", F(x * (1.0 - in[1]) * in[1]), grad_output);
+}
+
+#undef F
+
+}  // namespace partita

@@ -1,0 +1,9 @@
+#pragma once
+#include "core/ops/record.h"
+
+namespace partita {
+
+// The parts of the cast family that have files of their own.
+void add_joins(OpTable& t);  ///< join.cpp: cat, stack, repeat, flip, roll, tril
+
+}  // namespace partita

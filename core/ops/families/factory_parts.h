@@ -1,0 +1,11 @@
+#pragma once
+#include "core/ops/call.h"
+
+namespace partita {
+
+/// The meta of a factory call: dtype (or `otherwise`), device and memory_format as asked, sizes from an argument.
+TensorMeta new_meta(const FakeCall& call, DType otherwise, std::string_view size);
+/// The meta of a ..._like call.
+TensorMeta like_meta(const FakeCall& call);
+
+}  // namespace partita

@@ -1,0 +1,330 @@
+// Elements put elsewhere: cat, stack, repeat, flip, roll, triangles.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/ops/families/body.h"
+#include "core/ops/families/copy_parts.h"
+#include "core/ops/values.h"
+
+namespace partita {
+namespace {
+
+/// Legacy: a 1-d tensor without elements joins anything.
+bool skipped(const TensorMeta& t) { return t.dim() == 1 && t.sizes[0].is(0); }
+
+struct Joined {
+  TensorMeta meta;
+  std::size_t dim = 0;
+};
+
+Joined join(const FakeCall& call) {
+  std::vector<const TensorMeta*> tensors = call.tensors("tensors"), joined;
+  if (tensors.empty()) fail("torch.cat(): expected a non-empty list of Tensors");
+  std::vector<Operand> operands;
+  for (const TensorMeta* t : tensors) {
+    operands.push_back(Operand::of(*t));
+    if (t->sizes.empty()) fail("zero-dimensional tensor (at position 0) cannot be concatenated");
+    if (!skipped(*t)) joined.push_back(t);
+  }
+  const TensorMeta& first = joined.empty() ? *tensors[0] : *joined[0];
+  Joined out{TensorMeta::contiguous(result_type(operands), first.sizes, first.device), 0};
+  out.dim = wrap_dim(call.integer("dim"), first.dim());
+  SymExpr total = 0;
+  for (const TensorMeta* t : joined) {
+    if (t->dim() != first.dim())
+      fail(fmt::format("Tensors must have same number of dimensions: got {} and {}", first.dim(), t->dim()));
+    for (std::size_t d = 0; d < first.dim(); ++d)
+      if (d != out.dim && t->sizes[d] != first.sizes[d] && !call.test(sym_eq(t->sizes[d], first.sizes[d]), "cat"))
+        fail(fmt::format("Sizes of tensors must match except in dimension {}. Expected {} but got {} in dimension {}", out.dim,
+                         first.sizes[d].str(), t->sizes[d].str(), d));
+    total = total + t->sizes[out.dim];
+  }
+  out.meta.sizes[out.dim] = joined.empty() ? SymExpr(0) : total;
+  // Channels last where every tensor is: the common suggested memory format.
+  bool last = !joined.empty() && first.dim() == 4;
+  for (const TensorMeta* t : joined)
+    last = last && !is_contiguous(call, t->sizes, t->strides) && is_channels_last(call, t->sizes, t->strides);
+  out.meta.strides = last ? channels_last_strides(out.meta.sizes) : contiguous_strides(out.meta.sizes);
+  return out;
+}
+
+Meta fake_cat(FakeCall& call) { return join(call).meta; }
+
+Value eval_cat(EvalCall& call) {
+  CallOfValues metas(call);
+  Joined joined = join(metas.call);
+  Tensor out = empty_of(joined.meta);
+  std::int64_t at = 0;
+  for (const Tensor* t : call.tensors("tensors")) {
+    if (t->numel() == 0) continue;
+    Tensor window = out.view_as(t->sizes, out.strides, at * out.strides[joined.dim]);
+    window.copy_from(*t);
+    at += t->sizes[joined.dim];
+  }
+  return out;
+}
+
+/// Each tensor's part of the gradient.
+std::vector<Node*> cat_gradient(GradCall& call) {
+  Joined joined = join(call);
+  const ArgList& list = *call.arg("tensors").get<ArgList>();
+  std::vector<Arg> grads;
+  SymExpr at = 0;
+  for (const Arg& a : list.items) {
+    const TensorMeta& t = Builder::tensor(a);
+    if (skipped(t)) {
+      grads.push_back(call.build.call("aten.zeros.default", {Arg::list({Arg(0)})}, {{"dtype", t.dtype}, {"layout", Layout::Strided}, {"device", t.device}}));
+      continue;
+    }
+    SymExpr end = at + t.sizes[joined.dim];
+    Arg part = call.build.call("aten.slice.Tensor", {call.grads[0], static_cast<std::int64_t>(joined.dim), call.build.size(at), call.build.size(end)});
+    grads.push_back(part);
+    at = end;
+  }
+  return call.list_gradient(std::move(grads));
+}
+
+Arg stack(DecomposeCall& call) {
+  const ArgList& list = *call.arg("tensors").get<ArgList>();
+  if (list.items.empty()) fail("stack expects a non-empty TensorList");
+  std::int64_t dim = static_cast<std::int64_t>(wrap_dim(call.integer("dim"), call.tensors("tensors")[0]->dim() + 1));
+  std::vector<Arg> parts;
+  for (const Arg& a : list.items) parts.push_back(call.build.call("aten.unsqueeze.default", {a, dim}));
+  return call.build.call("aten.cat.default", {Arg::list(std::move(parts)), dim});
+}
+
+Meta fake_stack(FakeCall& call) {
+  std::vector<const TensorMeta*> tensors = call.tensors("tensors");
+  if (tensors.empty()) fail("stack expects a non-empty TensorList");
+  std::vector<Operand> operands;
+  for (const TensorMeta* t : tensors) {
+    operands.push_back(Operand::of(*t));
+    if (t->sizes != tensors[0]->sizes) fail("stack expects each tensor to be equal size");
+  }
+  SymList sizes = tensors[0]->sizes;
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(wrap_dim(call.integer("dim"), sizes.size() + 1)),
+               static_cast<std::int64_t>(tensors.size()));
+  return TensorMeta::contiguous(result_type(operands), std::move(sizes), tensors[0]->device);
+}
+
+Value eval_stack(EvalCall& call) {
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake_stack(metas.call).tensor());
+  std::size_t d = wrap_dim(call.integer("dim"), out.sizes.size());
+  Tensor slot = out;
+  slot.sizes.erase(slot.sizes.begin() + static_cast<std::ptrdiff_t>(d));
+  slot.strides.erase(slot.strides.begin() + static_cast<std::ptrdiff_t>(d));
+  for (const Tensor* t : call.tensors("tensors")) {
+    slot.copy_from(*t);
+    slot.offset += out.strides[d];
+  }
+  return out;
+}
+
+std::vector<Node*> stack_gradient(GradCall& call) {
+  std::vector<Arg> grads;
+  std::size_t rank = Builder::tensor(call.grads[0]).dim();
+  Arg dim = static_cast<std::int64_t>(wrap_dim(call.integer("dim"), rank));
+  Node* parts = call.build.call("aten.unbind.int", {call.grads[0], dim});
+  for (std::size_t i = 0; i < call.arg("tensors").get<ArgList>()->items.size(); ++i)
+    grads.push_back(call.build.getitem(parts, static_cast<std::int64_t>(i)));
+  return call.list_gradient(std::move(grads));
+}
+
+Meta fake_repeat(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  SymList repeats = call.syms("repeats"), sizes = repeats;
+  if (repeats.size() < self.dim())
+    fail("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  std::size_t lead = repeats.size() - self.dim();
+  for (std::size_t d = lead; d < sizes.size(); ++d) sizes[d] = sizes[d] * self.sizes[d - lead];
+  return TensorMeta::contiguous(self.dtype, std::move(sizes), self.device);
+}
+
+Value eval_repeat(EvalCall& call) {
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake_repeat(metas.call).tensor());
+  const Tensor& self = call.tensor("self");
+  Sizes repeats = call.integers("repeats");
+  if (out.numel() == 0) return out;
+  // [r0, s0, r1, s1, ...] views of both sides, the repeats of self with stride 0.
+  std::size_t lead = repeats.size() - self.sizes.size();
+  Sizes sizes, from, to;
+  for (std::size_t d = 0; d < repeats.size(); ++d) {
+    std::int64_t size = d < lead ? 1 : self.sizes[d - lead];
+    sizes.insert(sizes.end(), {repeats[d], size});
+    from.insert(from.end(), {0, d < lead ? 0 : self.strides[d - lead]});
+    to.insert(to.end(), {size * out.strides[d], out.strides[d]});
+  }
+  out.view_as(sizes, to, 0).copy_from(self.view_as(sizes, from, self.offset));
+  return out;
+}
+
+/// repeat_backward: the repeats are summed away.
+std::vector<Node*> repeat_gradient(GradCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  SymList repeats = call.syms("repeats"), split;
+  std::size_t lead = repeats.size() - self.dim();
+  std::vector<Arg> dims;
+  for (std::size_t d = 0; d < repeats.size(); ++d) {
+    dims.push_back(static_cast<std::int64_t>(split.size()));
+    split.push_back(repeats[d]);
+    if (d >= lead) split.push_back(self.sizes[d - lead]);
+  }
+  std::vector<Node*> out(call.args.size(), nullptr);
+  std::vector<std::pair<std::string, Arg>> names = {{"g", call.grads[0]}, {"s", call.build.sizes(split)}, {"d", Arg::list(dims)}};
+  out[0] = call.build.expression(dims.empty() ? "g" : "sum(reshape(g, s), d)", names).node();
+  return out;
+}
+
+Meta fake_flip(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  TensorMeta out = TensorMeta::contiguous(self.dtype, self.sizes, self.device);
+  out.strides = strides_like(call, self, self.sizes, MemoryFormat::Preserve);
+  return out;
+}
+
+Value eval_flip(EvalCall& call) {
+  const Tensor& self = call.tensor("self");
+  CallOfValues metas(call);
+  Tensor out = empty_of(*fake_flip(metas.call).tensor());
+  Tensor at = out;
+  std::vector<std::size_t> dims;
+  for (std::int64_t d : call.integers("dims")) {
+    if (self.sizes.empty()) wrap_dim(d, 0);
+    else dims.push_back(wrap_dim(d, self.sizes.size()));
+  }
+  if (self.numel() == 0) return out;
+  // Slice by slice along the flipped dims, since strides are not negative.
+  auto recurse = [&](auto&& self_call, std::size_t i, Tensor from, Tensor to) -> void {
+    if (i == dims.size()) return to.copy_from(from);
+    std::size_t d = dims[i];
+    std::int64_t n = from.sizes[d];
+    from.sizes[d] = to.sizes[d] = 1;
+    for (std::int64_t k = 0; k < n; ++k) {
+      Tensor a = from, b = to;
+      a.offset += k * from.strides[d];
+      b.offset += (n - 1 - k) * to.strides[d];
+      self_call(self_call, i + 1, std::move(a), std::move(b));
+    }
+  };
+  recurse(recurse, 0, self, at);
+  return out;
+}
+
+Meta fake_roll(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  return TensorMeta::contiguous(self.dtype, self.sizes, self.device);
+}
+
+Value eval_roll(EvalCall& call) {
+  Tensor self = unwrap(call.tensor("self").clone());
+  Sizes shifts = call.integers("shifts"), dims = call.integers("dims"), sizes = self.sizes;
+  if (dims.empty() && shifts.size() == 1) {
+    self = self.view_as({self.numel()}, {1}, 0);
+    dims = {0};
+  }
+  if (dims.size() != shifts.size())
+    fail(fmt::format("shifts and dimensions must align. shifts: {}, dims:{}", shifts.size(), dims.size()));
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (self.numel() == 0) break;
+    Tensor out = unwrap(Tensor::empty(self.dtype, self.sizes));
+    std::size_t d = wrap_dim(dims[i], self.sizes.size());
+    std::int64_t n = self.sizes[d], shift = ((shifts[i] % n) + n) % n;
+    auto window = [&](const Tensor& t, std::int64_t start, std::int64_t length) {
+      Sizes s = t.sizes;
+      s[d] = length;
+      return t.view_as(s, t.strides, t.offset + start * t.strides[d]);
+    };
+    window(out, shift, n - shift).copy_from(window(self, 0, n - shift));
+    window(out, 0, shift).copy_from(window(self, n - shift, shift));
+    self = out;
+  }
+  return self.view_as(sizes, row_major_strides(sizes), self.offset);
+}
+
+template <bool lower>
+Value eval_triangle(EvalCall& call) {
+  const Tensor& self = call.tensor("self");
+  if (self.sizes.size() < 2) fail("tril: input tensor must have at least 2 dimensions");
+  Tensor out = unwrap(self.clone());
+  std::int64_t rows = out.sizes[out.sizes.size() - 2], columns = out.sizes.back(), diagonal = call.integer("diagonal");
+  std::size_t width = itemsize(out.dtype);
+  for (std::int64_t i = 0; i < (columns ? out.numel() / columns : 0); ++i) {
+    std::int64_t edge = std::clamp<std::int64_t>(i % rows + diagonal + (lower ? 1 : 0), 0, columns);
+    std::int64_t first = lower ? edge : 0, last = lower ? columns : edge;
+    std::fill_n(out.data() + static_cast<std::size_t>(i * columns + first) * width, static_cast<std::size_t>(last - first) * width, std::byte{0});
+  }
+  return out;
+}
+
+Meta fake_diag_embed(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  std::size_t rank = self.dim() + 1;
+  std::size_t a = wrap_dim(call.integer("dim1"), rank), b = wrap_dim(call.integer("dim2"), rank);
+  if (a == b) fail("diagonal dimensions cannot be identical");
+  if (self.sizes.empty()) fail("diag_embed needs at least one dimension");
+  SymExpr n = self.sizes.back() + std::abs(call.integer("offset"));
+  SymList sizes(self.sizes.begin(), self.sizes.end() - 1);
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(std::min(a, b)), n);
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(std::max(a, b)), n);
+  return TensorMeta::contiguous(self.dtype, std::move(sizes), self.device);
+}
+
+Value eval_diag_embed(EvalCall& call) {
+  CallOfValues metas(call);
+  TensorMeta meta = *fake_diag_embed(metas.call).tensor();
+  Tensor out = unwrap(Tensor::zeros(meta.dtype, *concrete(meta.sizes)));
+  Value shown = unwrap(evaluate(Op::torch("aten.diagonal.default"), {out, call.arg("offset"), call.arg("dim1"), call.arg("dim2")}, {}));
+  shown.get<Tensor>()->copy_from(call.tensor("self"));
+  return out;
+}
+
+Arg rot90(DecomposeCall& call) {
+  Sizes dims = call.integers("dims");
+  if (dims.size() != 2) fail(fmt::format("expected total rotation dims == 2, but got dims = {}", dims.size()));
+  std::vector<std::pair<std::string, Arg>> names = {{"x", call.arg("self")}, {"a", dims[0]}, {"b", dims[1]}};
+  switch (((call.integer("k") % 4) + 4) % 4) {
+    case 1: return call.build.expression("transpose(flip(x, [b]), a, b)", names);
+    case 2: return call.build.expression("flip(x, [a, b])", names);
+    case 3: return call.build.expression("transpose(flip(x, [a]), a, b)", names);
+    default: return call.build.expression("clone(x, memory_format=contiguous_format)", names);
+  }
+}
+
+Arg tile(DecomposeCall& call) {
+  SymList dims = call.syms("dims");
+  std::size_t rank = call.tensor("self").dim();
+  if (dims.size() < rank) dims.insert(dims.begin(), rank - dims.size(), 1);
+  return call.build.call("aten.repeat.default", {call.arg("self"), call.build.sizes(dims)});
+}
+
+Arg concat(DecomposeCall& call) { return call.build.call("aten.cat.default", {call.arg("tensors"), call.arg("dim")}); }
+
+}  // namespace
+
+void add_joins(OpTable& t) {
+  t.add("aten.cat.default", {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient});
+  t.add("aten.stack.default", {.fake = fake_stack, .eval = eval_stack, .compile_decompose = stack, .gradient = stack_gradient});
+  t.add("aten.concat.default", {.decompose = concat});
+  t.add("aten.concatenate.default", {.decompose = concat});
+  t.add("aten.repeat.default", {.fake = fake_repeat, .eval = eval_repeat, .gradient = repeat_gradient});
+  t.add("aten.tile.default", {.decompose = tile});
+  t.add("aten.flip.default", {.fake = fake_flip, .eval = eval_flip, .derivative = {{"self", "flip(grad, dims)"}}});
+  t.add("prims.rev.default", {.fake = [](FakeCall& call) -> Meta {
+                                const TensorMeta& a = call.tensor("a");
+                                return TensorMeta::contiguous(a.dtype, a.sizes, a.device);
+                              },
+                              .eval = [](EvalCall& call) -> Value {
+                                return unwrap(evaluate(Op::torch("aten.flip.default"), {call.arg("a"), call.arg("dims")}, {}));
+                              }});
+  t.add("aten.roll.default", {.fake = fake_roll, .eval = eval_roll, .derivative = {{"self", "roll_backward(grad, shifts, dims)"}}});
+  t.add("aten.rot90.default", {.decompose = rot90, .derivative = {{"self", "rot90(grad, -k, dims)"}}});
+  t.add("aten.tril.default", {.fake = fake_roll, .eval = eval_triangle<true>, .derivative = {{"self", "tril(grad, diagonal)"}}});
+  t.add("aten.triu.default", {.fake = fake_roll, .eval = eval_triangle<false>, .derivative = {{"self", "triu(grad, diagonal)"}}});
+  t.add("aten.diag_embed.default", {.fake = fake_diag_embed, .eval = eval_diag_embed,
+                                    .derivative = {{"self", "diagonal(grad, offset, dim1, dim2)"}}});
+}
+
+}  // namespace partita

@@ -1,0 +1,59 @@
+// Reductions that are others in disguise.
+#include "core/ops/families/reduce_parts.h"
+
+namespace partita {
+namespace {
+
+/// std(unbiased), var.dim(dim, unbiased, keepdim): the correction form.
+template <bool has_dim>
+Arg with_correction(DecomposeCall& call) {
+  Args args = {call.arg("self")};
+  args.push_back(has_dim ? call.arg("dim") : Arg());
+  Kwargs kwargs = {{"correction", Arg(call.boolean("unbiased") ? 1 : 0)}};
+  if (has_dim) kwargs.emplace_back("keepdim", call.arg("keepdim"));
+  return call.build.call(call.schema.base + ".correction", std::move(args), std::move(kwargs));
+}
+
+Arg trace(DecomposeCall& call) {
+  if (call.tensor("self").dim() != 2) fail("trace: expected a matrix");
+  return call.build.expression("sum(diagonal(x))", {{"x", call.arg("self")}});
+}
+Arg maximum(DecomposeCall& call) {
+  return call.build.call("aten.maximum.default", {call.arg("self"), call.arg("other")});
+}
+Arg minimum(DecomposeCall& call) {
+  return call.build.call("aten.minimum.default", {call.arg("self"), call.arg("other")});
+}
+Arg dist(DecomposeCall& call) {
+  return call.build.expression("norm(x - y, p)",
+                               {{"x", call.arg("self")}, {"y", call.arg("other")}, {"p", call.arg("p")}});
+}
+Arg sum_to_size(DecomposeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  SymList size = call.syms("size");
+  if (size.size() > self.dim()) fail("sum_to_size: size is not expandable to the tensor's size");
+  std::size_t lead = self.dim() - size.size();
+  std::vector<Arg> dims;
+  for (std::size_t d = 0; d < self.dim(); ++d)
+    if (d < lead || (size[d - lead].is(1) && !self.sizes[d].is(1))) dims.push_back(static_cast<std::int64_t>(d));
+  if (dims.empty()) return call.arg("self");
+  Node* out = call.build.call("aten.sum.dim_IntList", {call.arg("self"), Arg::list(std::move(dims)), true});
+  return lead > 0 ? Arg(call.build.call("aten.view.default", {out, call.build.sizes(size)})) : Arg(out);
+}
+
+}  // namespace
+
+void add_reduce_composites(OpTable& t) {
+  for (std::string_view base : {"aten.var", "aten.std", "aten.var_mean", "aten.std_mean"}) {
+    t.add(std::string(base) + ".default", {.decompose = with_correction<false>});
+    t.add(std::string(base) + ".dim", {.decompose = with_correction<true>});
+  }
+  t.add("aten.trace.default",
+        {.decompose = trace, .derivative = {{"self", "diag_embed(expand(grad, sizes(diagonal(self))))"}}});
+  t.add("aten.max.other", {.decompose = maximum});
+  t.add("aten.min.other", {.decompose = minimum});
+  t.add("aten.dist.default", {.decompose = dist});
+  t.add("aten.sum_to_size.default", {.decompose = sum_to_size});
+}
+
+}  // namespace partita

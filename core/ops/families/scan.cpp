@@ -1,0 +1,154 @@
+// Running values along one dim.
+#include <limits>
+
+#include "core/ops/families/reduce_kernels.h"
+#include "core/ops/families/reduce_parts.h"
+#include "core/ops/values.h"
+
+namespace partita {
+namespace {
+
+DType scan_dtype(DType self, std::optional<DType> asked) {
+  if (asked) return *asked;
+  return is_integral(self) || self == DType::Bool ? DType::Int64 : self;
+}
+
+Meta fake_sum(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  wrap_dim(call.integer("dim"), self.dim());
+  const TensorMeta* like[] = {&self};
+  TensorMeta out = self;
+  out.dtype = scan_dtype(self.dtype, call.dtype("dtype"));
+  out.strides = elementwise_strides(call, self.sizes, like);
+  out.offset = 0;
+  out.storage_id = -1;
+  return out;
+}
+
+/// Walks every line along `dim` of tensors of one size: f(offset in a, offset in b, length, stride in a, stride in b).
+template <class F>
+void along(const Tensor& a, const Tensor& b, std::int64_t dim, F f) {
+  std::size_t rank = a.sizes.size();
+  if (rank == 0) return f(0, 0, 1, 1, 1);
+  std::size_t d = wrap_dim(dim, rank);
+  if (a.numel() == 0) return;
+  Tensor outer_a = a, outer_b = b;
+  outer_a.sizes[d] = outer_b.sizes[d] = 1;
+  std::vector<std::int64_t> starts;
+  Line(outer_b.sizes, outer_b.strides).each([&](std::int64_t at) { starts.push_back(at); });
+  std::size_t i = 0;
+  Line(outer_a.sizes, outer_a.strides).each([&](std::int64_t at) {
+    f(at, starts[i++], a.sizes[d], a.strides[d], b.strides[d]);
+  });
+}
+
+template <bool products>
+Value eval_sum(EvalCall& call) {
+  CallOfValues metas(call);
+  TensorMeta meta = *fake_sum(metas.call).tensor();
+  Tensor self = call.tensor("self"), out = empty_of(meta);
+  if (self.dtype != out.dtype) self = unwrap(self.to(out.dtype));
+  dispatch(out.dtype, [&]<class T>() {
+    along(self, out, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {
+      Accumulator<T> total = products ? 1 : 0;
+      for (std::int64_t i = 0; i < n; ++i) {
+        auto v = convert<Accumulator<T>>(self.as<T>()[from + i * step]);
+        if constexpr (products)
+          total *= v;
+        else
+          total += v;
+        out.as<T>()[to + i * out_step] = convert<T>(total);
+      }
+    });
+  });
+  return out;
+}
+
+Meta fake_extreme(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  wrap_dim(call.integer("dim"), self.dim());
+  MetaTuple out;
+  out.items.emplace_back(TensorMeta::contiguous(self.dtype, self.sizes, self.device));
+  out.items.emplace_back(TensorMeta::contiguous(DType::Int64, self.sizes, self.device));
+  return out;
+}
+
+/// Of equals the last, and a NaN stays.
+template <bool greatest>
+Value eval_extreme(EvalCall& call) {
+  const Tensor& self = call.tensor("self");
+  Tensor values = unwrap(Tensor::empty(self.dtype, self.sizes)),
+         indices = unwrap(Tensor::empty(DType::Int64, self.sizes));
+  dispatch(self.dtype, [&]<class T>() {
+    if constexpr (is_complex_type<T>::value) {
+      fail("cummax and cummin of complex numbers are not defined");
+    } else {
+      along(self, values, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {
+        Comparable<T> best{};
+        std::int64_t where = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+          auto v = convert<Comparable<T>>(self.as<T>()[from + i * step]);
+          if (i == 0 || is_nan(v) || (!is_nan(best) && (greatest ? v >= best : v <= best))) {
+            best = v;
+            where = i;
+          }
+          values.as<T>()[to + i * out_step] = convert<T>(best);
+          indices.as<std::int64_t>()[to + i * out_step] = where;
+        }
+      });
+    }
+  });
+  return ValueList{values, indices};
+}
+
+Meta fake_logcumsumexp(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  wrap_dim(call.integer("dim"), self.dim());
+  return TensorMeta::contiguous(self.dtype, self.sizes, self.device);
+}
+
+Value eval_logcumsumexp(EvalCall& call) {
+  const Tensor& self = call.tensor("self");
+  if (!is_floating(self.dtype)) fail_unsupported("logcumsumexp of " + std::string(torch_name(self.dtype)));
+  Tensor out = unwrap(Tensor::empty(self.dtype, self.sizes));
+  dispatch(self.dtype, [&]<class T>() {
+    if constexpr (!is_complex_type<T>::value && !std::is_integral_v<T>) {
+      along(self, out, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {
+        double total = -std::numeric_limits<double>::infinity();
+        for (std::int64_t i = 0; i < n; ++i) {
+          double v = convert<double>(self.as<T>()[from + i * step]);
+          double hi = std::max(total, v), lo = std::min(total, v);
+          total = v != v || total != total     ? total + v
+                  : std::isinf(hi) && hi == lo ? hi
+                                               : hi + std::log1p(std::exp(lo - hi));
+          out.as<T>()[to + i * out_step] = convert<T>(total);
+        }
+      });
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+void add_scans(OpTable& t) {
+  t.add("aten.cumsum.default",
+        {.fake = fake_sum, .eval = eval_sum<false>, .derivative = {{"self", "cumsum_backward(grad, dim)"}}});
+  t.add("aten.cumprod.default", {.fake = fake_sum,
+                                 .eval = eval_sum<true>,
+                                 .derivative = {{"self", "cumsum_backward(grad * result, dim) / self"}}});
+  t.add("aten.cummax.default", {.fake = fake_extreme,
+                                .eval = eval_extreme<true>,
+                                .derivative = {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}}});
+  t.add("aten.cummin.default", {.fake = fake_extreme,
+                                .eval = eval_extreme<false>,
+                                .derivative = {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}}});
+  t.add(
+      "aten.logcumsumexp.default",
+      {.fake = fake_logcumsumexp,
+       .eval = eval_logcumsumexp,
+       .derivative = {
+           {"self", "exp(flip(logcumsumexp(flip(log(abs(grad)) - result, [dim]), dim), [dim]) + self) * sign(grad)"}}});
+}
+
+}  // namespace partita

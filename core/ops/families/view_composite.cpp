@@ -1,0 +1,235 @@
+// Operators that are views of views in every case (CompositeImplicitAutograd): they decompose before autograd.
+#include <fmt/format.h>
+
+#include "core/ops/families/view_parts.h"
+#include "core/ops/promote.h"
+#include "core/ops/values.h"
+#include "core/ops/view_strides.h"
+
+namespace partita {
+namespace {
+
+Meta fake_reshape(FakeCall& call) {
+  TensorMeta out = view_meta(call.tensor("self"));
+  SymList sizes = infer_size(call, call.syms(call.schema.args[1].name), out.numel());
+  auto strides = view_strides(call, out.sizes, out.strides, sizes);
+  if (!strides) return TensorMeta::contiguous(out.dtype, std::move(sizes), out.device);
+  out.sizes = std::move(sizes);
+  out.strides = *std::move(strides);
+  return out;
+}
+
+Value eval_reshape(EvalCall& call) {
+  CallOfValues metas(call);
+  const Tensor& self = call.tensor("self");
+  SymList sizes = infer_size(metas.call, metas.call.syms(call.schema.args[1].name), self.numel());
+  TensorMeta out = meta_of(self);
+  auto strides = view_strides(metas.call, out.sizes, out.strides, sizes);
+  Tensor base = strides ? self : unwrap(self.clone());
+  out.strides = strides ? *strides : contiguous_strides(sizes);
+  out.sizes = std::move(sizes);
+  out.offset = base.offset;
+  return view_of(base, out);
+}
+
+Arg reshape(Builder& build, const Arg& self, const SymList& sizes) {
+  return build.expression("reshape(x, size)", {{"x", self}, {"size", build.sizes(sizes)}});
+}
+
+Arg decompose_reshape(DecomposeCall& call) {
+  return call.build.expression("reshape(x, size)",
+                               {{"x", call.arg("self")}, {"size", call.arg(call.schema.args[1].name)}});
+}
+
+Arg flatten(DecomposeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  std::size_t first = wrap_dim(call.integer("start_dim"), self.dim()),
+              last = wrap_dim(call.integer("end_dim"), self.dim());
+  if (first > last) fail("flatten() has invalid args: start_dim cannot come after end_dim");
+  if (self.sizes.empty()) return reshape(call.build, call.arg("self"), {1});
+  if (first == last) return call.arg("self");
+  SymList sizes(self.sizes.begin(), self.sizes.begin() + static_cast<std::ptrdiff_t>(first));
+  SymExpr merged = 1;
+  for (std::size_t d = first; d <= last; ++d) merged = merged * self.sizes[d];
+  sizes.push_back(merged);
+  sizes.insert(sizes.end(), self.sizes.begin() + static_cast<std::ptrdiff_t>(last) + 1, self.sizes.end());
+  return reshape(call.build, call.arg("self"), sizes);
+}
+
+Arg unflatten(DecomposeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  std::size_t d = wrap_dim(call.integer("dim"), self.dim());
+  SymList parts = infer_size(call, call.syms("sizes"), self.sizes[d]), sizes = self.sizes;
+  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(d));
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(d), parts.begin(), parts.end());
+  return call.build.call("aten.view.default", {call.arg("self"), call.build.sizes(sizes)});
+}
+
+Arg ravel(DecomposeCall& call) {
+  return reshape(call.build, call.arg("self"), {call.tensor("self").numel()});
+}
+
+Arg narrow(DecomposeCall& call) {
+  SymExpr start = call.sym("start"), length = call.sym("length");
+  const TensorMeta& self = call.tensor("self");
+  std::size_t d = wrap_dim(call.integer("dim"), self.dim());
+  if (call.test(sym_lt(start, 0), "narrow")) start = start + self.sizes[d];
+  if (!call.test(sym_le(start + length, self.sizes[d]), "narrow"))
+    fail(fmt::format("start ({}) + length ({}) exceeds dimension size ({}).", start.str(), length.str(),
+                     self.sizes[d].str()));
+  return call.build.call("aten.slice.Tensor",
+                         {call.arg("self"), call.arg("dim"), call.build.size(start), call.build.size(start + length)});
+}
+
+Arg chunk(DecomposeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  std::int64_t chunks = call.integer("chunks");
+  if (self.sizes.empty()) fail("chunk expects at least a 1-dimensional tensor");
+  if (chunks <= 0) fail(fmt::format("chunk expects `chunks` to be greater than 0, got: {}", chunks));
+  SymExpr size = self.sizes[wrap_dim(call.integer("dim"), self.dim())];
+  SymExpr each = sym_floordiv(size + chunks - 1, chunks);
+  if (size.is(0)) {
+    std::vector<Arg> lengths(static_cast<std::size_t>(chunks), Arg(0));
+    return call.build.call("aten.split_with_sizes.default", {call.arg("self"), Arg::list(lengths), call.arg("dim")});
+  }
+  return call.build.call(call.schema.base == "aten.chunk" ? "aten.split.Tensor" : "aten.unsafe_split.Tensor",
+                         {call.arg("self"), call.build.size(each), call.arg("dim")});
+}
+
+Arg tensor_split(DecomposeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  std::size_t d = wrap_dim(call.integer("dim"), self.dim());
+  SymExpr size = self.sizes[d];
+  SymList starts = {0};
+  if (call.schema.name.ends_with(".sections")) {
+    std::int64_t n = call.integer("sections");
+    if (n <= 0) fail(fmt::format("number of sections must be larger than 0, got {}", n));
+    SymExpr each = sym_floordiv(size, n), more = sym_mod(size, n);
+    for (std::int64_t i = 1; i < n; ++i) starts.push_back(each * i + sym_min(more, i));
+  } else {
+    for (SymExpr e : call.syms("indices")) starts.push_back(e);
+  }
+  std::vector<Arg> out;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    SymExpr end = i + 1 < starts.size() ? starts[i + 1] : size;
+    out.push_back(call.build.call("aten.slice.Tensor", {call.arg("self"), static_cast<std::int64_t>(d),
+                                                        call.build.size(starts[i]), call.build.size(end)}));
+  }
+  return Arg::list(std::move(out));
+}
+
+/// movedim: the dims at `source` go to `destination`, the others keep their order.
+Arg move_dims(DecomposeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  Sizes source = call.integers("source"), destination = call.integers("destination");
+  if (source.size() != destination.size())
+    fail(fmt::format(
+        "movedim: Invalid source or destination dims: source ({} dims) should contain the same number of dims as "
+        "destination ({} dims)",
+        source.size(), destination.size()));
+  std::vector<std::int64_t> order(self.dim(), -1);
+  std::vector<bool> used(self.dim(), false);
+  if (self.sizes.empty()) return call.build.call("aten.alias.default", {call.arg("self")});
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    std::size_t from = wrap_dim(source[i], self.dim()), to = wrap_dim(destination[i], self.dim());
+    if (used[from] || order[to] >= 0) fail("movedim: repeated dim in `source` or `destination`");
+    order[to] = static_cast<std::int64_t>(from);
+    used[from] = true;
+  }
+  std::int64_t next = 0;
+  for (std::int64_t& slot : order) {
+    if (slot >= 0) continue;
+    while (used[static_cast<std::size_t>(next)]) ++next;
+    slot = next++;
+  }
+  return call.build.call("aten.permute.default",
+                         {call.arg("self"), Arg::list(std::vector<Arg>(order.begin(), order.end()))});
+}
+
+Arg reverse_dims(DecomposeCall& call) {
+  std::vector<Arg> dims;
+  for (std::size_t d = call.tensor("self").dim(); d-- > 0;) dims.push_back(static_cast<std::int64_t>(d));
+  return call.build.call("aten.permute.default", {call.arg("self"), Arg::list(std::move(dims))});
+}
+
+Arg swap_axes(DecomposeCall& call) {
+  return call.build.call("aten.transpose.int",
+                         {call.arg("self"), call.arg(call.schema.args[1].name), call.arg(call.schema.args[2].name)});
+}
+
+Arg matrix_transpose(DecomposeCall& call) {
+  if (call.tensor("self").dim() < 2) fail("tensor.mT is only supported on matrices or batches of matrices");
+  return call.build.expression("conj(transpose(x, -2, -1))", {{"x", call.arg("self")}});
+}
+Arg plain_matrix_transpose(DecomposeCall& call) {
+  if (call.tensor("self").dim() < 2) fail("tensor.mT is only supported on matrices or batches of matrices");
+  return call.build.expression("transpose(x, -2, -1)", {{"x", call.arg("self")}});
+}
+
+Arg expand_as(DecomposeCall& call) {
+  return call.build.expression("expand(x, sizes(y))", {{"x", call.arg("self")}, {"y", call.arg("other")}});
+}
+Arg view_as(DecomposeCall& call) {
+  return call.build.expression("view(x, sizes(y))", {{"x", call.arg("self")}, {"y", call.arg("other")}});
+}
+Arg reshape_as(DecomposeCall& call) {
+  return call.build.expression("reshape(x, sizes(y))", {{"x", call.arg("self")}, {"y", call.arg("other")}});
+}
+Arg broadcast_to(DecomposeCall& call) {
+  return call.build.call("aten.expand.default", {call.arg("self"), call.arg("size")});
+}
+Arg split_sizes(DecomposeCall& call) {
+  return call.build.call("aten.split_with_sizes.default", {call.arg("self"), call.arg("split_size"), call.arg("dim")});
+}
+Arg itself(DecomposeCall& call) {
+  return call.arg("self");
+}
+Arg conj(DecomposeCall& call) {
+  return call.build.expression("conj(x)", {{"x", call.arg("self")}});
+}
+
+}  // namespace
+
+void add_view_composites(OpTable& t) {
+  t.add("aten.reshape.default", {.fake = fake_reshape, .eval = eval_reshape, .decompose = decompose_reshape});
+  t.add("aten._reshape_copy.default", {.decompose = [](DecomposeCall& call) -> Arg {
+          return call.build.expression("view(clone(x, memory_format=contiguous_format), size)",
+                                       {{"x", call.arg("self")}, {"size", call.arg("size")}});
+        }});
+  struct Row {
+    std::string_view name;
+    Arg (*decompose)(DecomposeCall&);
+  };
+  const Row rows[] = {
+      {"aten.flatten.using_ints", flatten},
+      {"aten.unflatten.int", unflatten},
+      {"aten.ravel.default", ravel},
+      {"aten.narrow.default", narrow},
+      {"aten.chunk.default", chunk},
+      {"aten.unsafe_chunk.default", chunk},
+      {"aten.movedim.int", move_dims},
+      {"aten.movedim.intlist", move_dims},
+      {"aten.moveaxis.int", move_dims},
+      {"aten.moveaxis.intlist", move_dims},
+      {"aten.numpy_T.default", reverse_dims},
+      {"aten.swapaxes.default", swap_axes},
+      {"aten.swapdims.default", swap_axes},
+      {"aten.mT.default", plain_matrix_transpose},
+      {"aten.adjoint.default", matrix_transpose},
+      {"aten.mH.default", matrix_transpose},
+      {"aten.expand_as.default", expand_as},
+      {"aten.view_as.default", view_as},
+      {"aten.reshape_as.default", reshape_as},
+      {"aten.broadcast_to.default", broadcast_to},
+      {"aten.split.sizes", split_sizes},
+      {"aten.tensor_split.sections", tensor_split},
+      {"aten.tensor_split.indices", tensor_split},
+      {"aten.positive.default", itself},
+      {"aten.resolve_conj.default", itself},
+      {"aten.resolve_neg.default", itself},
+      {"aten.conj.default", conj},
+  };
+  for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+}
+
+}  // namespace partita

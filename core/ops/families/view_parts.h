@@ -1,0 +1,19 @@
+#pragma once
+#include "core/ops/record.h"
+
+namespace partita {
+
+/// The meta of a view to start from: dtype, device, storage and geometry of its base.
+TensorMeta view_meta(const TensorMeta& base);
+
+struct SliceRange {
+  SymExpr start, length, step;
+};
+/// The arguments start, end and step of a slice as Python means them, for a dimension of `size`.
+SliceRange slice_range(const FakeCall& call, SymExpr size);
+
+// The parts of the view family that have files of their own.
+void add_view_composites(OpTable& t);  ///< view_composite.cpp: flatten, reshape, chunk, movedim, ...
+void add_scatters(OpTable& t);         ///< scatter_view.cpp: select_scatter, slice_backward, ...
+
+}  // namespace partita

@@ -1,0 +1,273 @@
+#include "core/ops/formula_functions.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+
+#include "core/ops/promote.h"
+#include "core/ops/view_strides.h"
+
+namespace partita {
+
+Arg FormulaCall::operator()(std::string_view expression) const {
+  return (*this)(expression, {});
+}
+
+Arg FormulaCall::operator()(std::string_view expression, std::vector<std::pair<std::string, Arg>> more) const {
+  for (std::size_t i = 0; i < args.size(); ++i) more.emplace_back("x" + std::to_string(i), args[i]);
+  return build.expression(expression, more);
+}
+
+namespace {
+
+Number number_of(const Arg& a) {
+  if (auto* i = a.get<std::int64_t>()) return *i;
+  if (auto* b = a.get<bool>()) return *b;
+  if (auto* d = a.get<double>()) return *d;
+  if (auto* c = a.get<std::complex<double>>()) return *c;
+  fail("a number expected in a formula");
+}
+
+Arg sizes(const FormulaCall& f) {
+  return f.build.sizes(f.tensor(0).sizes);
+}
+Arg dtype(const FormulaCall& f) {
+  return f.tensor(0).dtype;
+}
+
+Arg conj(const FormulaCall& f) {
+  if (auto* c = f.args[0].get<std::complex<double>>()) return std::conj(*c);
+  if (!f.is_tensor(0) || !is_complex(f.tensor(0).dtype)) return f.args[0];
+  return f.build.call("aten._conj.default", {f.args[0]});
+}
+
+Arg maybe_multiply(const FormulaCall& f) {
+  if (!f.is_tensor(1) && !f.args[1].node() && as_double(number_of(f.args[1])) == 1) return f.args[0];
+  return f.build.call("aten.mul.Scalar", {f.args[0], f.args[1]});
+}
+
+SymList list_of_sizes(const Arg& list) {
+  SymList out;
+  for (const Arg& a : list.get<ArgList>()->items) {
+    if (auto* i = a.get<std::int64_t>())
+      out.push_back(*i);
+    else if (a.node() && a.node()->meta.sym())
+      out.push_back(*a.node()->meta.sym());
+    else
+      fail("a size expected in a formula");
+  }
+  return out;
+}
+
+/// at::reshape: a view where the strides allow it, else a view of a copy.
+Arg reshape(const FormulaCall& f) {
+  const TensorMeta& t = f.tensor(0);
+  static const Schema none;
+  FakeCall guards(none, {}, *f.build.graph.shapes);
+  SymList target = infer_size(guards, list_of_sizes(f.args[1]), t.numel());
+  if (view_strides(guards, t.sizes, t.strides, target))
+    return f.build.call("aten.view.default", {f.args[0], f.args[1]});
+  Node* dense = f.build.call("aten.clone.default", {f.args[0]}, {{"memory_format", MemoryFormat::Contiguous}});
+  return f.build.call("aten._unsafe_view.default", {dense, f.args[1]});
+}
+
+Arg contiguous(const FormulaCall& f) {
+  const TensorMeta& t = f.tensor(0);
+  static const Schema none;
+  FakeCall guards(none, {}, *f.build.graph.shapes);
+  if (is_contiguous(guards, t.sizes, t.strides)) return f.args[0];
+  return f.build.call("aten.clone.default", {f.args[0]}, {{"memory_format", MemoryFormat::Contiguous}});
+}
+
+/// A number among the choices becomes a 0-dim tensor of the result's dtype.
+Arg where(const FormulaCall& f) {
+  std::vector<Operand> operands;
+  for (std::size_t i : {1, 2})
+    operands.push_back(f.is_tensor(i) ? Operand::of(f.tensor(i)) : Operand::of(number_of(f.args[i])));
+  DType type = result_type(operands);
+  auto choice = [&](std::size_t i) -> Arg {
+    if (f.is_tensor(i)) {
+      if (f.tensor(i).dtype == type) return f.args[i];
+      return f.build.call("aten._to_copy.default", {f.args[i]}, {{"dtype", type}});
+    }
+    return f.build.call("aten.scalar_tensor.default", {f.args[i]},
+                        {{"dtype", type}, {"layout", Layout::Strided}, {"device", f.tensor(0).device}});
+  };
+  Arg yes = choice(1), no = choice(2);
+  return f.build.call("aten.where.self", {f.args[0], yes, no});
+}
+
+Arg permute_backwards(const FormulaCall& f) {
+  SymList dims = list_of_sizes(f.args[1]);
+  std::vector<Arg> inverse(dims.size());
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    inverse[wrap_dim(dims[i].as_int(), dims.size())] = static_cast<std::int64_t>(i);
+  return f.build.call("aten.permute.default", {f.args[0], Arg::list(std::move(inverse))});
+}
+
+/// unsqueeze_to(grad, self[, dim or dims]): the dims of size 1 that squeeze removed.
+Arg unsqueeze_to(const FormulaCall& f) {
+  const TensorMeta& self = f.tensor(1);
+  std::vector<bool> asked(self.dim(), !f.has(2));
+  if (f.has(2)) {
+    SymList dims = f.args[2].get<ArgList>() ? list_of_sizes(f.args[2]) : SymList{*f.args[2].get<std::int64_t>()};
+    for (SymExpr d : dims)
+      if (!self.sizes.empty()) asked[wrap_dim(d.as_int(), self.dim())] = true;
+  }
+  Arg out = f.args[0];
+  for (std::size_t d = 0; d < self.dim(); ++d)
+    if (asked[d] && self.sizes[d].is(1))
+      out = f.build.call("aten.unsqueeze.default", {out, static_cast<std::int64_t>(d)});
+  return out;
+}
+
+Arg slice_backward_wrapper(const FormulaCall& f) {
+  Arg start = f.has(3) ? f.args[3] : Arg(0), end = f.has(4) ? f.args[4] : Arg(std::int64_t{INT64_MAX});
+  return f.build.call("aten.slice_backward.default",
+                      {f.args[0], f.build.sizes(f.tensor(1).sizes), f.args[2], start, end, f.args[5]});
+}
+
+/// as_strided_backward where the view shows each element at most once: zeros with grad scattered into them.
+Arg as_strided_backward(const FormulaCall& f) {
+  const TensorMeta& self = f.tensor(1);
+  static const Schema none;
+  FakeCall guards(none, {}, *f.build.graph.shapes);
+  SymList shown = list_of_sizes(f.args[2]), strides = list_of_sizes(f.args[3]);
+  if (!is_non_overlapping_and_dense(guards, self.sizes, self.strides))
+    fail_unsupported("the gradient of as_strided of a tensor that is not dense");
+  std::vector<std::size_t> order(shown.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  auto concrete_strides = concrete(strides), concrete_sizes = concrete(shown);
+  if (!concrete_strides || !concrete_sizes) fail_unsupported("the gradient of as_strided with symbolic strides");
+  std::sort(order.begin(), order.end(),
+            [&](auto a, auto b) { return (*concrete_strides)[a] < (*concrete_strides)[b]; });
+  std::int64_t reached = 0;
+  for (std::size_t d : order) {
+    if ((*concrete_sizes)[d] <= 1) continue;
+    if ((*concrete_strides)[d] <= reached) fail_unsupported("the gradient of as_strided that shows an element twice");
+    reached += ((*concrete_sizes)[d] - 1) * (*concrete_strides)[d];
+  }
+  Node* zeros = f.build.call("aten.new_empty_strided.default",
+                             {f.args[0], f.build.sizes(self.sizes), f.build.sizes(self.strides)});
+  Node* zeroed = f.build.call("aten.zeros_like.default", {zeros});
+  return f.build.call("aten.as_strided_scatter.default", {zeroed, f.args[0], f.args[2], f.args[3], f.args[4]});
+}
+
+Arg pow_backward(const FormulaCall& f) {
+  Number exponent = number_of(f.args[2]);
+  double e = as_double(exponent);
+  if (e == 0) return f("zeros_like(x1)");
+  Arg less;
+  if (auto* i = std::get_if<std::int64_t>(&exponent))
+    less = *i - 1;
+  else if (auto* c = std::get_if<std::complex<double>>(&exponent))
+    less = *c - 1.0;
+  else
+    less = e - 1;
+  return f("x0 * conj(aten.mul.Scalar(pow(x1, less), x2))", {{"less", less}});
+}
+Arg pow_backward_self(const FormulaCall& f) {
+  return f("where(eq(x2, 0.0), zero, x0 * conj(x2 * pow(x1, x2 - 1)))",
+           {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
+}
+/// grad * result * log(self), 0 where the base is 0 and the exponent is not negative.
+Arg pow_backward_exponent(const FormulaCall& f) {
+  if (!f.is_tensor(1)) {
+    double base = as_double(number_of(f.args[1]));
+    if (base == 0)
+      return f("where(ge(x2, 0), zero, x0 * conj(aten.mul.Scalar(x3, -inf)))",
+               {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
+    return f("x0 * conj(aten.mul.Scalar(x3, l))", {{"l", std::log(base)}});
+  }
+  return f("where(logical_and(eq(x1, 0), ge(x2, 0)), zero, x0 * conj(x3 * log(x1)))",
+           {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
+}
+
+Arg div_tensor_self_backward(const FormulaCall& f) {
+  if (f.has(2)) return f("zeros_like(x0)");
+  return f("x0 / conj(x1)");
+}
+Arg div_tensor_other_backward(const FormulaCall& f) {
+  if (f.has(3)) return f("zeros_like(x0)");
+  return f("-x0 * conj((x1 / x2) / x2)");
+}
+
+Arg clamp_backward(const FormulaCall& f) {
+  if (f.has(2) && f.has(3)) return f("where(logical_and(ge(x1, x2), le(x1, x3)), x0, 0.0)");
+  if (f.has(2)) return f("where(ge(x1, x2), x0, 0.0)");
+  return f("where(le(x1, x3), x0, 0.0)");
+}
+Arg clamp_backward_min(const FormulaCall& f) {
+  if (f.has(3)) return f("where(logical_and(lt(x2, x3), lt(x1, x2)), x0, 0.0)");
+  return f("where(lt(x1, x2), x0, 0.0)");
+}
+Arg clamp_backward_max(const FormulaCall& f) {
+  if (f.has(2)) return f("where(logical_or(gt(x1, x3), lt(x3, x2)), x0, 0.0)");
+  return f("where(gt(x1, x3), x0, 0.0)");
+}
+
+Arg copysign_backward(const FormulaCall& f) {  // grad, self, result
+  return f("x0 * masked_fill(x2 / x1, eq(x1, 0), 0)");
+}
+Arg sgn_backward(const FormulaCall& f) {  // self, grad, sgn
+  if (!is_complex(f.tensor(0).dtype)) return f("zeros_like(x1)");
+  Arg magnitude = f("abs(x0)");
+  return f("where(eq(m, 0.0), aten.zeros.default([], dtype=dtype(x1)), (x1 / m) - (real_of_complex(x1 / x2) * x2 / m))",
+           {{"m", magnitude}});
+}
+Arg sinc_backward(const FormulaCall& f) {
+  Arg scaled = f("x1 * 3.141592653589793");
+  return f("masked_fill(x0 * ((cos(p) * p - sin(p)) / (x1 * p)), eq(x1, 0.0), 0)", {{"p", scaled}});
+}
+Arg nan_to_num_backward(const FormulaCall& f) {
+  return f("x0 * logical_not(logical_or(isinf(x1), isnan(x1)))");
+}
+
+Arg one_minus(const FormulaCall& f) {
+  Number n = number_of(f.args[0]);
+  if (auto* c = std::get_if<std::complex<double>>(&n)) return 1.0 - *c;
+  return 1 - as_double(n);
+}
+Arg scalar_le(const FormulaCall& f) {
+  return as_double(number_of(f.args[0])) <= as_double(number_of(f.args[1]));
+}
+
+constexpr FormulaFunction functions[] = {
+    {"sizes", sizes},
+    {"dtype", dtype},
+    {"conj", conj},
+    {"maybe_multiply", maybe_multiply},
+    {"reshape", reshape},
+    {"contiguous", contiguous},
+    {"where", where},
+    {"permute_backwards", permute_backwards},
+    {"unsqueeze_to", unsqueeze_to},
+    {"slice_backward_wrapper", slice_backward_wrapper},
+    {"as_strided_backward", as_strided_backward},
+    {"pow_backward", pow_backward},
+    {"pow_backward_self", pow_backward_self},
+    {"pow_backward_exponent", pow_backward_exponent},
+    {"div_tensor_self_backward", div_tensor_self_backward},
+    {"div_tensor_other_backward", div_tensor_other_backward},
+    {"clamp_backward", clamp_backward},
+    {"clamp_backward_min", clamp_backward_min},
+    {"clamp_backward_max", clamp_backward_max},
+    {"copysign_backward", copysign_backward},
+    {"sgn_backward", sgn_backward},
+    {"sinc_backward", sinc_backward},
+    {"nan_to_num_backward", nan_to_num_backward},
+    {"one_minus", one_minus},
+    {"scalar_le", scalar_le},
+};
+
+}  // namespace
+
+const FormulaFunction* find_formula_function(std::string_view name) {
+  for (const FormulaFunction& f : functions)
+    if (f.name == name) return &f;
+  for (const FormulaFunction& f : reduction_formula_functions())
+    if (f.name == name) return &f;
+  return nullptr;
+}
+
+}  // namespace partita

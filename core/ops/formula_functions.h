@@ -1,0 +1,31 @@
+#pragma once
+// The functions that formulas may call besides operators: mostly those of PyTorch's FunctionsManual.cpp, by its names,
+// making the same calls in the same order.
+#include <span>
+
+#include "core/ops/call.h"
+
+namespace partita {
+
+struct FormulaCall {
+  Builder& build;
+  const Args& args;
+
+  const TensorMeta& tensor(std::size_t i) const { return Builder::tensor(args[i]); }
+  bool has(std::size_t i) const { return i < args.size() && !args[i].is_none(); }
+  bool is_tensor(std::size_t i) const { return has(i) && args[i].node() && args[i].node()->meta.tensor(); }
+  /// Evaluates an expression over x0, x1, ... = args.
+  Arg operator()(std::string_view expression) const;
+  Arg operator()(std::string_view expression, std::vector<std::pair<std::string, Arg>> more) const;
+};
+
+struct FormulaFunction {
+  std::string_view name;
+  Arg (*function)(const FormulaCall& call);
+};
+
+/// Null when there is none of that name.
+const FormulaFunction* find_formula_function(std::string_view name);
+std::span<const FormulaFunction> reduction_formula_functions();  ///< part of the table: formula_reductions.cpp
+
+}  // namespace partita

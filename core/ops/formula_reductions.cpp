@@ -1,0 +1,202 @@
+// Backward functions of reductions, as FunctionsManual.cpp.
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/formula_functions.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+namespace {
+
+/// The reduced dims of a call: an int, a list, or None and [] for all.
+std::vector<std::size_t> reduced_dims(const FormulaCall& f, std::size_t i, std::size_t rank) {
+  std::vector<std::size_t> dims;
+  if (f.has(i)) {
+    if (auto* one = f.args[i].get<std::int64_t>())
+      dims.push_back(wrap_dim(*one, rank));
+    else
+      for (const Arg& a : f.args[i].get<ArgList>()->items) dims.push_back(wrap_dim(*a.get<std::int64_t>(), rank));
+  }
+  if (dims.empty())
+    for (std::size_t d = 0; d < rank; ++d) dims.push_back(d);
+  std::sort(dims.begin(), dims.end());
+  return dims;
+}
+
+bool flag(const FormulaCall& f, std::size_t i) {
+  return f.has(i) && *f.args[i].get<bool>();
+}
+
+Arg restore(const FormulaCall& f, Arg reduced, const std::vector<std::size_t>& dims, bool keepdim, std::size_t rank) {
+  if (keepdim || rank == 0) return reduced;
+  for (std::size_t d : dims) reduced = f.build.call("aten.unsqueeze.default", {reduced, static_cast<std::int64_t>(d)});
+  return reduced;
+}
+
+/// restore_reduced_dims(reduced, self, dims, keepdim)
+Arg restore_reduced_dims(const FormulaCall& f) {
+  std::size_t rank = f.tensor(1).dim();
+  return restore(f, f.args[0], reduced_dims(f, 2, rank), flag(f, 3), rank);
+}
+
+/// sum_backward(grad, self, dims, keepdim)
+Arg sum_backward(const FormulaCall& f) {
+  return f.build.call("aten.expand.default", {restore_reduced_dims(f), f.build.sizes(f.tensor(1).sizes)});
+}
+
+/// The number of elements reduced to one: an int, or the node of a symbolic product.
+Arg reduced_count(const FormulaCall& f, std::size_t self, std::size_t dims) {
+  const TensorMeta& t = f.tensor(self);
+  SymExpr count = 1;
+  for (std::size_t d : reduced_dims(f, dims, t.dim()))
+    if (!t.sizes.empty()) count = count * t.sizes[d];
+  return f.build.size(count);
+}
+
+/// mean_backward(grad, self, dims, keepdim)
+Arg mean_backward(const FormulaCall& f) {
+  Arg spread = sum_backward(f);
+  return f.build.call("aten.div.Scalar", {spread, reduced_count(f, 1, 2)});
+}
+
+/// scale_grad_by_count(grad, mask, self, dims): shared among equal extremes.
+Arg scale_grad_by_count(const FormulaCall& f) {
+  std::vector<Arg> dims;
+  for (std::size_t d : reduced_dims(f, 3, f.tensor(2).dim())) dims.push_back(static_cast<std::int64_t>(d));
+  return f("x0 * x1 / sum(x1, dims, True)", {{"dims", Arg::list(std::move(dims))}});
+}
+
+/// amax_backward(grad, result, self, dims, keepdim)
+Arg extreme_backward(const FormulaCall& f) {
+  std::size_t rank = f.tensor(2).dim();
+  std::vector<std::size_t> dims = reduced_dims(f, 3, rank);
+  bool keepdim = flag(f, 4);
+  Arg grad = restore(f, f.args[0], dims, keepdim, rank), result = restore(f, f.args[1], dims, keepdim, rank);
+  Args scaled = {grad, f("eq(r, x2)", {{"r", result}}), f.args[2], f.has(3) ? f.args[3] : Arg()};
+  return scale_grad_by_count({f.build, scaled});
+}
+
+/// evenly_distribute_backward(grad, self, value): max(), min() over all elements.
+Arg evenly_distribute_backward(const FormulaCall& f) {
+  Arg mask = f("logical_or(eq(x1, x2), logical_and(isnan(x1), isnan(x2)))");
+  return f("mask * (x0 / sum(mask))", {{"mask", mask}});
+}
+
+/// value_selecting_reduction_backward(grad, dim, indices, self, keepdim)
+Arg value_selecting_reduction_backward(const FormulaCall& f) {
+  const TensorMeta& self = f.tensor(3);
+  Arg grad = f.args[0], indices = f.args[2];
+  if (!self.sizes.empty() && !flag(f, 4)) {
+    grad = f.build.call("aten.unsqueeze.default", {grad, f.args[1]});
+    indices = f.build.call("aten.unsqueeze.default", {indices, f.args[1]});
+  }
+  Node* zeros = f.build.call("aten.new_zeros.default", {grad, f.build.sizes(self.sizes)});
+  return f.build.call("aten.scatter.src", {zeros, f.args[1], indices, grad});
+}
+
+/// var_backward(grad, self, dims, correction, keepdim)
+Arg var_backward(const FormulaCall& f) {
+  const TensorMeta& self = f.tensor(1);
+  std::vector<std::size_t> dims = reduced_dims(f, 2, self.dim());
+  double correction = 1;
+  if (f.has(3))
+    correction =
+        f.args[3].get<double>() ? *f.args[3].get<double>() : static_cast<double>(*f.args[3].get<std::int64_t>());
+  Arg grad = restore(f, f.args[0], dims, flag(f, 4), self.dim());
+  Arg count = reduced_count(f, 1, 2);
+  auto* n = count.get<std::int64_t>();
+  if (!n) fail_unsupported("the gradient of a variance over a symbolic size");
+  std::vector<Arg> list;
+  for (std::size_t d : dims) list.push_back(static_cast<std::int64_t>(d));
+  Arg scaled = f.build.call("aten.mul.Scalar", {grad, 2.0 / (static_cast<double>(*n) - correction)});
+  Arg mean = self.sizes.empty() ? f("x1") : f("mean(x1, dims, True)", {{"dims", Arg::list(std::move(list))}});
+  return f("g * (x1 - m)", {{"g", scaled}, {"m", mean}});
+}
+
+/// std_backward(result, grad, self, dims, correction, keepdim)
+Arg std_backward(const FormulaCall& f) {
+  Arg grad = f("masked_fill(x1 / (x0 * 2), eq(x0, 0), 0)");
+  Args args = {grad, f.args[2], f.args[3], f.args[4], f.args[5]};
+  return var_backward({f.build, args});
+}
+
+/// prod_backward(grad, self, result[, dim, keepdim])
+Arg prod_backward(const FormulaCall& f) {
+  const TensorMeta& self = f.tensor(1);
+  if (self.sizes.empty()) return f("x0");
+  Args restored = {f("x0 * x2"), f.args[1], f.has(3) ? f.args[3] : Arg(), f.has(4) ? f.args[4] : Arg()};
+  Arg product = restore_reduced_dims({f.build, restored});
+  return f("p / x1", {{"p", product}});
+}
+
+/// cumsum_backward(grad, dim)
+Arg cumsum_backward(const FormulaCall& f) {
+  const TensorMeta& grad = f.tensor(0);
+  if (grad.sizes.empty()) return f.args[0];
+  return f("flip(cumsum(flip(x0, [x1]), x1), [x1])");
+}
+
+/// logsumexp_backward(grad, self, result, dims, keepdim)
+Arg logsumexp_backward(const FormulaCall& f) {
+  std::size_t rank = f.tensor(1).dim();
+  std::vector<std::size_t> dims = reduced_dims(f, 3, rank);
+  bool keepdim = flag(f, 4);
+  Arg grad = restore(f, f.args[0], dims, keepdim, rank), result = restore(f, f.args[2], dims, keepdim, rank);
+  return f("g * exp(x1 - r)", {{"g", grad}, {"r", result}});
+}
+
+/// linalg_vector_norm_backward(grad, self, ord, result, dims, keepdim)
+Arg vector_norm_backward(const FormulaCall& f) {
+  const TensorMeta& self = f.tensor(1);
+  std::vector<std::size_t> dims = reduced_dims(f, 4, self.dim());
+  bool keepdim = flag(f, 5);
+  Arg grad = restore(f, f.args[0], dims, keepdim, self.dim()), norm = restore(f, f.args[3], dims, keepdim, self.dim());
+  double ord = f.args[2].get<double>() ? *f.args[2].get<double>() : static_cast<double>(*f.args[2].get<std::int64_t>());
+  std::vector<std::pair<std::string, Arg>> names = {{"g", grad}, {"n", norm}, {"p", ord}};
+  if (ord == 0) return f("zeros_like(x1)");
+  if (ord == 1) return f("sgn(x1) * g", names);
+  if (ord == 2) return f("g * masked_fill(x1 / n, eq(n, 0), 0)", names);
+  if (std::isinf(ord)) {
+    Arg magnitude = f("abs(x1)");
+    names.emplace_back("mask", f("eq(a, n)", {{"a", magnitude}, {"n", norm}}));
+    Args scaled = {f("sgn(x1) * g", names), names.back().second, f.args[1], f.has(4) ? f.args[4] : Arg()};
+    return scale_grad_by_count({f.build, scaled});
+  }
+  names.emplace_back("less", ord - 1);
+  if (ord < 1)
+    return f("masked_fill(sgn(x1) * pow(abs(x1), less), eq(x1, 0), 0) * g * pow(n, rest)", [&] {
+      names.emplace_back("rest", 1 - ord);
+      return names;
+    }());
+  if (ord < 2)
+    return f("sgn(x1) * pow(abs(x1), less) * g * masked_fill(pow(n, rest), eq(n, 0), 0)", [&] {
+      names.emplace_back("rest", 1 - ord);
+      return names;
+    }());
+  names.emplace_back("two_less", ord - 2);
+  return f("x1 * pow(abs(x1), two_less) * g * masked_fill(reciprocal(pow(n, less)), eq(n, 0), 0)", names);
+}
+
+constexpr FormulaFunction functions[] = {
+    {"restore_reduced_dims", restore_reduced_dims},
+    {"sum_backward", sum_backward},
+    {"mean_backward", mean_backward},
+    {"scale_grad_by_count", scale_grad_by_count},
+    {"extreme_backward", extreme_backward},
+    {"evenly_distribute_backward", evenly_distribute_backward},
+    {"value_selecting_reduction_backward", value_selecting_reduction_backward},
+    {"var_backward", var_backward},
+    {"std_backward", std_backward},
+    {"prod_backward", prod_backward},
+    {"cumsum_backward", cumsum_backward},
+    {"logsumexp_backward", logsumexp_backward},
+    {"vector_norm_backward", vector_norm_backward},
+};
+
+}  // namespace
+
+std::span<const FormulaFunction> reduction_formula_functions() {
+  return functions;
+}
+
+}  // namespace partita
