@@ -16,7 +16,8 @@ TensorMeta dense_copy(const FakeCall& call, DType dtype, MemoryFormat format) {
 }
 
 Meta fake_clone(FakeCall& call) {
-  return dense_copy(call, call.tensor("self").dtype, call.memory_format("memory_format").value_or(MemoryFormat::Preserve));
+  return dense_copy(call, call.tensor("self").dtype,
+                    call.memory_format("memory_format").value_or(MemoryFormat::Preserve));
 }
 Meta fake_to_copy(FakeCall& call) {
   TensorMeta out = dense_copy(call, call.dtype("dtype").value_or(call.tensor("self").dtype),
@@ -24,8 +25,12 @@ Meta fake_to_copy(FakeCall& call) {
   if (auto device = call.device("device")) out.device = *device;
   return out;
 }
-Meta fake_preserving(FakeCall& call) { return dense_copy(call, call.tensor("self").dtype, MemoryFormat::Preserve); }
-Meta fake_convert(FakeCall& call) { return dense_copy(call, *call.dtype("dtype"), MemoryFormat::Preserve); }
+Meta fake_preserving(FakeCall& call) {
+  return dense_copy(call, call.tensor("self").dtype, MemoryFormat::Preserve);
+}
+Meta fake_convert(FakeCall& call) {
+  return dense_copy(call, *call.dtype("dtype"), MemoryFormat::Preserve);
+}
 
 /// The first argument's elements in the geometry and dtype of the fake.
 template <Meta (*fake)(FakeCall&)>
@@ -36,12 +41,14 @@ Value copied(EvalCall& call) {
   return out;
 }
 
-/// copy(self, src): src broadcast to self's size, in self's dtype and, where dense, its strides.
+/// copy(self, src): src broadcast to self's size, in self's dtype and strides.
 Meta fake_copy(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   SymList sizes[] = {self.sizes, call.tensor("src").sizes};
   if (broadcast(call, sizes) != self.sizes) fail("copy: src does not broadcast to self's size");
-  return dense_copy(call, self.dtype, MemoryFormat::Preserve);
+  TensorMeta out = TensorMeta::contiguous(self.dtype, self.sizes, self.device);
+  out.strides = self.strides;
+  return out;
 }
 
 Value eval_copy(EvalCall& call) {
@@ -62,7 +69,8 @@ Arg to_copy_if(DecomposeCall& call, std::optional<DType> dtype, std::optional<De
   const TensorMeta& self = call.tensor("self");
   auto format = call.schema.index_of("memory_format") >= 0 ? call.memory_format("memory_format") : std::nullopt;
   bool other_type = dtype && *dtype != self.dtype, other_device = device && device->type != self.device.type;
-  bool other_format = format && *format != MemoryFormat::Preserve && strides_like(call, self, self.sizes, *format) != self.strides;
+  bool other_format =
+      format && *format != MemoryFormat::Preserve && strides_like(call, self, self.sizes, *format) != self.strides;
   bool copy = call.schema.index_of("copy") >= 0 && call.boolean("copy");
   if (!other_type && !other_device && !other_format && !copy) return call.arg("self");
   Kwargs kwargs;
@@ -72,8 +80,12 @@ Arg to_copy_if(DecomposeCall& call, std::optional<DType> dtype, std::optional<De
   return call.build.call("aten._to_copy.default", {call.arg("self")}, std::move(kwargs));
 }
 
-Arg to_dtype(DecomposeCall& call) { return to_copy_if(call, call.dtype("dtype"), std::nullopt); }
-Arg to_device(DecomposeCall& call) { return to_copy_if(call, call.dtype("dtype"), call.device("device")); }
+Arg to_dtype(DecomposeCall& call) {
+  return to_copy_if(call, call.dtype("dtype"), std::nullopt);
+}
+Arg to_device(DecomposeCall& call) {
+  return to_copy_if(call, call.dtype("dtype"), call.device("device"));
+}
 Arg to_other(DecomposeCall& call) {
   const TensorMeta& other = call.tensor("other");
   return to_copy_if(call, other.dtype, other.device);
@@ -107,12 +119,16 @@ Value eval_conj(EvalCall& call) {
 
 void register_cast(OpTable& t) {
   t.add("aten.clone.default", {.fake = fake_clone, .eval = copied<fake_clone>, .derivative = {{"self", "grad"}}});
-  t.add("aten._to_copy.default", {.fake = fake_to_copy, .eval = copied<fake_to_copy>, .derivative = {{"self", "grad"}}});
-  t.add("aten.lift_fresh_copy.default", {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
-  t.add("aten.lift.default", {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
+  t.add("aten._to_copy.default",
+        {.fake = fake_to_copy, .eval = copied<fake_to_copy>, .derivative = {{"self", "grad"}}});
+  t.add("aten.lift_fresh_copy.default",
+        {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
+  t.add("aten.lift.default",
+        {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
   t.add("prims.convert_element_type.default",
         {.fake = fake_convert, .eval = copied<fake_convert>, .derivative = {{"a", "grad"}}});
-  t.add("aten.copy.default", {.fake = fake_copy, .eval = eval_copy, .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}}});
+  t.add("aten.copy.default",
+        {.fake = fake_copy, .eval = eval_copy, .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}}});
   for (std::string_view name : {"aten._conj.default", "aten._conj_physical.default", "aten.conj_physical.default"})
     t.add(name, {.fake = fake_preserving, .eval = eval_conj, .derivative = {{"self", "conj(grad)"}}});
 

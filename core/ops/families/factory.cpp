@@ -1,7 +1,7 @@
 // Tensors out of nothing: full, arange, new_zeros, ones_like, ...
-#include <fmt/format.h>
-
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"
@@ -26,7 +26,8 @@ TensorMeta like_meta(const FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   TensorMeta out = TensorMeta::contiguous(call.dtype("dtype").value_or(self.dtype), self.sizes,
                                           call.device("device").value_or(self.device));
-  out.strides = strides_like(call, self, self.sizes, call.memory_format("memory_format").value_or(MemoryFormat::Preserve));
+  out.strides =
+      strides_like(call, self, self.sizes, call.memory_format("memory_format").value_or(MemoryFormat::Preserve));
   return out;
 }
 
@@ -39,15 +40,26 @@ TensorMeta new_from_self(const FakeCall& call) {
   return out;
 }
 
-Meta fake_new(FakeCall& call) { return new_meta(call, DType::Float32, "size"); }
-Meta fake_new_from(FakeCall& call) { return new_from_self(call); }
-Meta fake_like(FakeCall& call) { return like_meta(call); }
+Meta fake_new(FakeCall& call) {
+  return new_meta(call, DType::Float32, "size");
+}
+Meta fake_new_from(FakeCall& call) {
+  return new_from_self(call);
+}
+Meta fake_like(FakeCall& call) {
+  return like_meta(call);
+}
 
 /// full's dtype is that of its number where none is given.
-Meta fake_full(FakeCall& call) { return new_meta(call, number_dtype(call.number("fill_value")), "size"); }
-Meta fake_prims_full(FakeCall& call) { return new_meta(call, DType::Float32, "shape"); }
+Meta fake_full(FakeCall& call) {
+  return new_meta(call, number_dtype(call.number("fill_value")), "size");
+}
+Meta fake_prims_full(FakeCall& call) {
+  return new_meta(call, DType::Float32, "shape");
+}
 Meta fake_scalar_tensor(FakeCall& call) {
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(number_dtype(call.number("s"))), {}, call.device("device").value_or(Device{}));
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Float32), {},
+                                call.device("device").value_or(Device{}));
 }
 
 Meta fake_strided(FakeCall& call) {
@@ -71,10 +83,14 @@ Meta fake_permuted(FakeCall& call) {
 void fill(const Tensor& out, const Number& value) {
   Tensor one = unwrap(Tensor::empty(out.dtype, {}));
   dispatch(out.dtype, [&]<class T>() {
-    *one.as<T>() = std::visit([]<class N>(N n) -> T {
-      if constexpr (std::is_same_v<N, std::complex<double>>) return convert<T>(n);
-      else return convert<T>(n);
-    }, value);
+    *one.as<T>() = std::visit(
+        []<class N>(N n) -> T {
+          if constexpr (std::is_same_v<N, std::complex<double>>)
+            return convert<T>(n);
+          else
+            return convert<T>(n);
+        },
+        value);
   });
   out.copy_from(one.view_as(out.sizes, Sizes(out.sizes.size(), 0), 0));
 }
@@ -136,8 +152,10 @@ template <class Whole, class Real>
 void fill_sequence(const Tensor& out, Whole whole, Real real) {
   dispatch(out.dtype, [&]<class T>() {
     for (std::int64_t i = 0; i < out.numel(); ++i) {
-      if constexpr (std::is_integral_v<T>) out.as<T>()[i] = convert<T>(whole(i));
-      else out.as<T>()[i] = convert<T>(real(i));
+      if constexpr (std::is_integral_v<T>)
+        out.as<T>()[i] = convert<T>(whole(i));
+      else
+        out.as<T>()[i] = convert<T>(real(i));
     }
   });
 }
@@ -173,7 +191,8 @@ Meta fake_linspace(FakeCall& call) {
     if (is_complex(t)) type = complex_of(type);
     if (call.is_tensor(end) && is_floating(t) && !is_complex(type)) type = promote(type, t);
   }
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(type), {call.sym("steps")}, call.device("device").value_or(Device{}));
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(type), {call.sym("steps")},
+                                call.device("device").value_or(Device{}));
 }
 std::complex<double> end_of(const EvalCall& call, std::string_view name) {
   if (!call.is_tensor(name)) {
@@ -196,11 +215,15 @@ Value eval_linspace(EvalCall& call) {
     // Integer steps are rounded to float, as the kernel's step type is.
     if constexpr (std::is_integral_v<T>) step = static_cast<float>(step.real());
     for (std::int64_t i = 0; i < n; ++i) {
-      std::complex<double> v = i < n / 2 ? start + step * static_cast<double>(i) : end - step * static_cast<double>(n - 1 - i);
+      std::complex<double> v =
+          i < n / 2 ? start + step * static_cast<double>(i) : end - step * static_cast<double>(n - 1 - i);
       if (n == 1) v = start;
-      if constexpr (exponents) v = is_complex(out.dtype) ? std::pow(std::complex<double>(base), v) : std::pow(base, v.real());
-      if constexpr (is_complex_type<T>::value) out.as<T>()[i] = convert<T>(v);
-      else out.as<T>()[i] = convert<T>(v.real());
+      if constexpr (exponents)
+        v = is_complex(out.dtype) ? std::pow(std::complex<double>(base), v) : std::pow(base, v.real());
+      if constexpr (is_complex_type<T>::value)
+        out.as<T>()[i] = convert<T>(v);
+      else
+        out.as<T>()[i] = convert<T>(v.real());
     }
   });
   return out;
@@ -208,7 +231,8 @@ Value eval_linspace(EvalCall& call) {
 
 Meta fake_eye(FakeCall& call) {
   SymExpr n = call.sym("n"), m = call.schema.index_of("m") >= 0 ? call.sym("m") : n;
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Float32), {n, m}, call.device("device").value_or(Device{}));
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Float32), {n, m},
+                                call.device("device").value_or(Device{}));
 }
 Value eval_eye(EvalCall& call) {
   CallOfValues metas(call);
@@ -235,13 +259,15 @@ std::vector<std::int64_t> triangle(std::int64_t rows, std::int64_t columns, std:
 template <bool lower>
 Meta fake_triangle(FakeCall& call) {
   auto all = triangle<lower>(call.integer("row"), call.integer("col"), call.integer("offset"));
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64), {2, static_cast<std::int64_t>(all.size() / 2)},
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64),
+                                {2, static_cast<std::int64_t>(all.size() / 2)},
                                 call.device("device").value_or(Device{}));
 }
 template <bool lower>
 Value eval_triangle(EvalCall& call) {
   auto all = triangle<lower>(call.integer("row"), call.integer("col"), call.integer("offset"));
-  Tensor out = unwrap(Tensor::empty(call.dtype("dtype").value_or(DType::Int64), {2, static_cast<std::int64_t>(all.size() / 2)}));
+  Tensor out =
+      unwrap(Tensor::empty(call.dtype("dtype").value_or(DType::Int64), {2, static_cast<std::int64_t>(all.size() / 2)}));
   auto at = [&](std::int64_t i) { return all[static_cast<std::size_t>(i)]; };
   fill_sequence(out, at, at);
   return out;
@@ -257,7 +283,8 @@ Meta fake_fill(FakeCall& call) {
 constexpr auto fill_value = [](const EvalCall& call) -> Number {
   if (!call.is_tensor("value")) return call.number("value");
   const Tensor& v = call.tensor("value");
-  if (!v.sizes.empty()) fail(fmt::format("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", v.dim()));
+  if (!v.sizes.empty())
+    fail(fmt::format("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", v.dim()));
   if (is_complex(v.dtype)) return *unwrap(v.to(DType::Complex128)).as<std::complex<double>>();
   if (is_floating(v.dtype)) return v.item_as_double();
   return *unwrap(v.to(DType::Int64)).as<std::int64_t>();
@@ -309,8 +336,10 @@ void register_factory(OpTable& t) {
       {"aten.zero.default", fake_fill, filled<fake_fill, zero>},
   };
   for (const Row& row : rows) t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true});
-  t.add("aten.fill.Scalar", {.fake = fake_fill, .eval = filled<fake_fill, fill_value>, .derivative = {{"self", "zeros_like(grad)"}}});
-  t.add("aten.fill.Tensor", {.fake = fake_fill, .eval = filled<fake_fill, fill_value>,
+  t.add("aten.fill.Scalar",
+        {.fake = fake_fill, .eval = filled<fake_fill, fill_value>, .derivative = {{"self", "zeros_like(grad)"}}});
+  t.add("aten.fill.Tensor", {.fake = fake_fill,
+                             .eval = filled<fake_fill, fill_value>,
                              .derivative = {{"self", "zeros_like(grad)"}, {"value", "sum(grad)"}}});
 }
 

@@ -1,7 +1,7 @@
 // Elements put elsewhere: cat, stack, repeat, flip, roll, triangles.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "core/ops/families/body.h"
 #include "core/ops/families/copy_parts.h"
@@ -11,7 +11,9 @@ namespace partita {
 namespace {
 
 /// Legacy: a 1-d tensor without elements joins anything.
-bool skipped(const TensorMeta& t) { return t.dim() == 1 && t.sizes[0].is(0); }
+bool skipped(const TensorMeta& t) {
+  return t.dim() == 1 && t.sizes[0].is(0);
+}
 
 struct Joined {
   TensorMeta meta;
@@ -36,8 +38,8 @@ Joined join(const FakeCall& call) {
       fail(fmt::format("Tensors must have same number of dimensions: got {} and {}", first.dim(), t->dim()));
     for (std::size_t d = 0; d < first.dim(); ++d)
       if (d != out.dim && t->sizes[d] != first.sizes[d] && !call.test(sym_eq(t->sizes[d], first.sizes[d]), "cat"))
-        fail(fmt::format("Sizes of tensors must match except in dimension {}. Expected {} but got {} in dimension {}", out.dim,
-                         first.sizes[d].str(), t->sizes[d].str(), d));
+        fail(fmt::format("Sizes of tensors must match except in dimension {}. Expected {} but got {} in dimension {}",
+                         out.dim, first.sizes[d].str(), t->sizes[d].str(), d));
     total = total + t->sizes[out.dim];
   }
   out.meta.sizes[out.dim] = joined.empty() ? SymExpr(0) : total;
@@ -49,7 +51,9 @@ Joined join(const FakeCall& call) {
   return out;
 }
 
-Meta fake_cat(FakeCall& call) { return join(call).meta; }
+Meta fake_cat(FakeCall& call) {
+  return join(call).meta;
+}
 
 Value eval_cat(EvalCall& call) {
   CallOfValues metas(call);
@@ -65,24 +69,32 @@ Value eval_cat(EvalCall& call) {
   return out;
 }
 
+/// Gradients of the items of `tensors`.
+std::vector<Node*> item_gradients(GradCall& call, std::vector<Node*> grads) {
+  call.list_grads[call.schema.index_of("tensors")] = std::move(grads);
+  return std::vector<Node*>(call.args.size(), nullptr);
+}
+
 /// Each tensor's part of the gradient.
 std::vector<Node*> cat_gradient(GradCall& call) {
   Joined joined = join(call);
   const ArgList& list = *call.arg("tensors").get<ArgList>();
-  std::vector<Arg> grads;
+  std::vector<Node*> grads;
   SymExpr at = 0;
   for (const Arg& a : list.items) {
     const TensorMeta& t = Builder::tensor(a);
     if (skipped(t)) {
-      grads.push_back(call.build.call("aten.zeros.default", {Arg::list({Arg(0)})}, {{"dtype", t.dtype}, {"layout", Layout::Strided}, {"device", t.device}}));
+      grads.push_back(call.build.call("aten.zeros.default", {Arg::list({Arg(0)})},
+                                      {{"dtype", t.dtype}, {"layout", Layout::Strided}, {"device", t.device}}));
       continue;
     }
     SymExpr end = at + t.sizes[joined.dim];
-    Arg part = call.build.call("aten.slice.Tensor", {call.grads[0], static_cast<std::int64_t>(joined.dim), call.build.size(at), call.build.size(end)});
+    Node* part = call.build.call("aten.slice.Tensor", {call.grads[0], static_cast<std::int64_t>(joined.dim),
+                                                       call.build.size(at), call.build.size(end)});
     grads.push_back(part);
     at = end;
   }
-  return call.list_gradient(std::move(grads));
+  return item_gradients(call, std::move(grads));
 }
 
 Arg stack(DecomposeCall& call) {
@@ -123,13 +135,13 @@ Value eval_stack(EvalCall& call) {
 }
 
 std::vector<Node*> stack_gradient(GradCall& call) {
-  std::vector<Arg> grads;
+  std::vector<Node*> grads;
   std::size_t rank = Builder::tensor(call.grads[0]).dim();
   Arg dim = static_cast<std::int64_t>(wrap_dim(call.integer("dim"), rank));
   Node* parts = call.build.call("aten.unbind.int", {call.grads[0], dim});
   for (std::size_t i = 0; i < call.arg("tensors").get<ArgList>()->items.size(); ++i)
     grads.push_back(call.build.getitem(parts, static_cast<std::int64_t>(i)));
-  return call.list_gradient(std::move(grads));
+  return item_gradients(call, std::move(grads));
 }
 
 Meta fake_repeat(FakeCall& call) {
@@ -173,7 +185,8 @@ std::vector<Node*> repeat_gradient(GradCall& call) {
     if (d >= lead) split.push_back(self.sizes[d - lead]);
   }
   std::vector<Node*> out(call.args.size(), nullptr);
-  std::vector<std::pair<std::string, Arg>> names = {{"g", call.grads[0]}, {"s", call.build.sizes(split)}, {"d", Arg::list(dims)}};
+  std::vector<std::pair<std::string, Arg>> names = {
+      {"g", call.grads[0]}, {"s", call.build.sizes(split)}, {"d", Arg::list(dims)}};
   out[0] = call.build.expression(dims.empty() ? "g" : "sum(reshape(g, s), d)", names).node();
   return out;
 }
@@ -192,8 +205,10 @@ Value eval_flip(EvalCall& call) {
   Tensor at = out;
   std::vector<std::size_t> dims;
   for (std::int64_t d : call.integers("dims")) {
-    if (self.sizes.empty()) wrap_dim(d, 0);
-    else dims.push_back(wrap_dim(d, self.sizes.size()));
+    if (self.sizes.empty())
+      wrap_dim(d, 0);
+    else
+      dims.push_back(wrap_dim(d, self.sizes.size()));
   }
   if (self.numel() == 0) return out;
   // Slice by slice along the flipped dims, since strides are not negative.
@@ -254,7 +269,8 @@ Value eval_triangle(EvalCall& call) {
   for (std::int64_t i = 0; i < (columns ? out.numel() / columns : 0); ++i) {
     std::int64_t edge = std::clamp<std::int64_t>(i % rows + diagonal + (lower ? 1 : 0), 0, columns);
     std::int64_t first = lower ? edge : 0, last = lower ? columns : edge;
-    std::fill_n(out.data() + static_cast<std::size_t>(i * columns + first) * width, static_cast<std::size_t>(last - first) * width, std::byte{0});
+    std::fill_n(out.data() + static_cast<std::size_t>(i * columns + first) * width,
+                static_cast<std::size_t>(last - first) * width, std::byte{0});
   }
   return out;
 }
@@ -276,7 +292,8 @@ Value eval_diag_embed(EvalCall& call) {
   CallOfValues metas(call);
   TensorMeta meta = *fake_diag_embed(metas.call).tensor();
   Tensor out = unwrap(Tensor::zeros(meta.dtype, *concrete(meta.sizes)));
-  Value shown = unwrap(evaluate(Op::torch("aten.diagonal.default"), {out, call.arg("offset"), call.arg("dim1"), call.arg("dim2")}, {}));
+  Value shown = unwrap(
+      evaluate(Op::torch("aten.diagonal.default"), {out, call.arg("offset"), call.arg("dim1"), call.arg("dim2")}, {}));
   shown.get<Tensor>()->copy_from(call.tensor("self"));
   return out;
 }
@@ -286,10 +303,14 @@ Arg rot90(DecomposeCall& call) {
   if (dims.size() != 2) fail(fmt::format("expected total rotation dims == 2, but got dims = {}", dims.size()));
   std::vector<std::pair<std::string, Arg>> names = {{"x", call.arg("self")}, {"a", dims[0]}, {"b", dims[1]}};
   switch (((call.integer("k") % 4) + 4) % 4) {
-    case 1: return call.build.expression("transpose(flip(x, [b]), a, b)", names);
-    case 2: return call.build.expression("flip(x, [a, b])", names);
-    case 3: return call.build.expression("transpose(flip(x, [a]), a, b)", names);
-    default: return call.build.expression("clone(x, memory_format=contiguous_format)", names);
+    case 1:
+      return call.build.expression("transpose(flip(x, [b]), a, b)", names);
+    case 2:
+      return call.build.expression("flip(x, [a, b])", names);
+    case 3:
+      return call.build.expression("transpose(flip(x, [a]), a, b)", names);
+    default:
+      return call.build.expression("clone(x, memory_format=contiguous_format)", names);
   }
 }
 
@@ -300,30 +321,38 @@ Arg tile(DecomposeCall& call) {
   return call.build.call("aten.repeat.default", {call.arg("self"), call.build.sizes(dims)});
 }
 
-Arg concat(DecomposeCall& call) { return call.build.call("aten.cat.default", {call.arg("tensors"), call.arg("dim")}); }
+Arg concat(DecomposeCall& call) {
+  return call.build.call("aten.cat.default", {call.arg("tensors"), call.arg("dim")});
+}
 
 }  // namespace
 
 void add_joins(OpTable& t) {
   t.add("aten.cat.default", {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient});
-  t.add("aten.stack.default", {.fake = fake_stack, .eval = eval_stack, .compile_decompose = stack, .gradient = stack_gradient});
+  t.add("aten.stack.default",
+        {.fake = fake_stack, .eval = eval_stack, .compile_decompose = stack, .gradient = stack_gradient});
   t.add("aten.concat.default", {.decompose = concat});
   t.add("aten.concatenate.default", {.decompose = concat});
   t.add("aten.repeat.default", {.fake = fake_repeat, .eval = eval_repeat, .gradient = repeat_gradient});
   t.add("aten.tile.default", {.decompose = tile});
   t.add("aten.flip.default", {.fake = fake_flip, .eval = eval_flip, .derivative = {{"self", "flip(grad, dims)"}}});
-  t.add("prims.rev.default", {.fake = [](FakeCall& call) -> Meta {
-                                const TensorMeta& a = call.tensor("a");
-                                return TensorMeta::contiguous(a.dtype, a.sizes, a.device);
-                              },
-                              .eval = [](EvalCall& call) -> Value {
-                                return unwrap(evaluate(Op::torch("aten.flip.default"), {call.arg("a"), call.arg("dims")}, {}));
-                              }});
-  t.add("aten.roll.default", {.fake = fake_roll, .eval = eval_roll, .derivative = {{"self", "roll_backward(grad, shifts, dims)"}}});
+  t.add("prims.rev.default",
+        {.fake = [](FakeCall& call) -> Meta {
+           const TensorMeta& a = call.tensor("a");
+           return TensorMeta::contiguous(a.dtype, a.sizes, a.device);
+         },
+         .eval = [](EvalCall& call) -> Value {
+           return unwrap(evaluate(Op::torch("aten.flip.default"), {call.arg("a"), call.arg("dims")}, {}));
+         }});
+  t.add("aten.roll.default",
+        {.fake = fake_roll, .eval = eval_roll, .derivative = {{"self", "roll_backward(grad, shifts, dims)"}}});
   t.add("aten.rot90.default", {.decompose = rot90, .derivative = {{"self", "rot90(grad, -k, dims)"}}});
-  t.add("aten.tril.default", {.fake = fake_roll, .eval = eval_triangle<true>, .derivative = {{"self", "tril(grad, diagonal)"}}});
-  t.add("aten.triu.default", {.fake = fake_roll, .eval = eval_triangle<false>, .derivative = {{"self", "triu(grad, diagonal)"}}});
-  t.add("aten.diag_embed.default", {.fake = fake_diag_embed, .eval = eval_diag_embed,
+  t.add("aten.tril.default",
+        {.fake = fake_roll, .eval = eval_triangle<true>, .derivative = {{"self", "tril(grad, diagonal)"}}});
+  t.add("aten.triu.default",
+        {.fake = fake_roll, .eval = eval_triangle<false>, .derivative = {{"self", "triu(grad, diagonal)"}}});
+  t.add("aten.diag_embed.default", {.fake = fake_diag_embed,
+                                    .eval = eval_diag_embed,
                                     .derivative = {{"self", "diagonal(grad, offset, dim1, dim2)"}}});
 }
 

@@ -15,21 +15,37 @@ Meta tuple_of(const SymList& list) {
 }
 
 SymExpr at_dim(const FakeCall& call, const SymList& list) {
-  if (list.empty()) fail("Dimension specified as " + std::to_string(call.integer("dim")) + " but tensor has no dimensions");
+  if (list.empty())
+    fail("Dimension specified as " + std::to_string(call.integer("dim")) + " but tensor has no dimensions");
   return list[wrap_dim(call.integer("dim"), list.size())];
 }
 
-Meta fake_size(FakeCall& call) { return at_dim(call, call.tensor("self").sizes); }
-Meta fake_stride(FakeCall& call) { return at_dim(call, call.tensor("self").strides); }
-Meta fake_sizes(FakeCall& call) { return tuple_of(call.tensor("self").sizes); }
-Meta fake_strides(FakeCall& call) { return tuple_of(call.tensor("self").strides); }
-Meta fake_numel(FakeCall& call) { return call.tensor("self").numel(); }
-Meta fake_offset(FakeCall& call) { return call.tensor("self").offset; }
-Meta fake_dim(FakeCall& call) { return SymExpr(static_cast<std::int64_t>(call.tensor("self").dim())); }
+Meta fake_size(FakeCall& call) {
+  return at_dim(call, call.tensor("self").sizes);
+}
+Meta fake_stride(FakeCall& call) {
+  return at_dim(call, call.tensor("self").strides);
+}
+Meta fake_sizes(FakeCall& call) {
+  return tuple_of(call.tensor("self").sizes);
+}
+Meta fake_strides(FakeCall& call) {
+  return tuple_of(call.tensor("self").strides);
+}
+Meta fake_numel(FakeCall& call) {
+  return call.tensor("self").numel();
+}
+Meta fake_offset(FakeCall& call) {
+  return call.tensor("self").offset;
+}
+Meta fake_dim(FakeCall& call) {
+  return SymExpr(static_cast<std::int64_t>(call.tensor("self").dim()));
+}
 Meta fake_is_contiguous(FakeCall& call) {
   const TensorMeta& t = call.tensor("self");
   auto format = call.memory_format("memory_format").value_or(MemoryFormat::Contiguous);
-  bool yes = format == MemoryFormat::Contiguous ? is_contiguous(call, t.sizes, t.strides) : is_channels_last(call, t.sizes, t.strides);
+  bool yes = format == MemoryFormat::Contiguous ? is_contiguous(call, t.sizes, t.strides)
+                                                : is_channels_last(call, t.sizes, t.strides);
   return SymExpr(yes ? 1 : 0);
 }
 
@@ -70,7 +86,9 @@ Value eval_item(EvalCall& call) {
   return *unwrap(self.to(DType::Int64)).as<std::int64_t>();
 }
 
-Meta fake_nothing(FakeCall&) { return {}; }
+Meta fake_nothing(FakeCall&) {
+  return {};
+}
 
 Value eval_assert_scalar(EvalCall& call) {
   if (as_double(call.number("self")) == 0) fail(call.string("assert_msg"));
@@ -78,7 +96,8 @@ Value eval_assert_scalar(EvalCall& call) {
 }
 Value eval_assert_async(EvalCall& call) {
   if (call.tensor("self").item_as_double() == 0)
-    fail(call.schema.index_of("assert_msg") >= 0 ? call.string("assert_msg") : "Expected Tensor with single nonzero value, but got zero");
+    fail(call.schema.index_of("assert_msg") >= 0 ? call.string("assert_msg")
+                                                 : "Expected Tensor with single nonzero value, but got zero");
   return {};
 }
 Value eval_assert_metadata(EvalCall& call) {
