@@ -1,7 +1,88 @@
+// embedding and its gradient.
 #include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/indexing.h"
+#include "core/ops/layout.h"
 
 namespace partita {
 
-void register_embedding(OpTable&) {}
+namespace {
+
+using namespace kernels;
+
+Meta fake_embedding(FakeCall& c) {
+  const TensorMeta& weight = c.tensor("weight");
+  if (weight.dim() != 2) fail("'weight' must be 2-D");
+  if (!is_integral(c.tensor("indices").dtype))
+    fail("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int");
+  SymList sizes = c.tensor("indices").sizes;
+  sizes.push_back(weight.sizes[1]);
+  return new_like(weight, sizes);
+}
+
+Value eval_embedding(EvalCall& c) {
+  Tensor out = allocate(c, fake_embedding);
+  Tensor weight = load(c.tensor("weight"), out.dtype), index = load(c.tensor("indices"), DType::Int64);
+  std::int64_t width = weight.sizes[1];
+  dispatch_width(weight.dtype, [&]<class T>() {
+    for (std::int64_t i = 0; i < index.numel(); ++i) {
+      std::int64_t row = index.as<std::int64_t>()[i];
+      if (row < 0 || row >= weight.sizes[0]) fail("index out of range in self");
+      std::copy_n(weight.as<T>() + row * width, width, out.as<T>() + i * width);
+    }
+  });
+  return out;
+}
+
+Meta fake_embedding_dense_backward(FakeCall& c) {
+  const TensorMeta& grad = c.tensor("grad_output");
+  if (grad.dim() == 0) fail("embedding_dense_backward: grad_output has no dimensions");
+  return new_like(grad, {c.sym("num_weights"), grad.sizes.back()});
+}
+
+Value eval_embedding_dense_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_embedding_dense_backward);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor grad = load(c.tensor("grad_output"), dtype), index = load(c.tensor("indices"), DType::Int64), sum = zeros(dtype, out.sizes);
+  std::int64_t width = out.sizes[1], padding = c.integer("padding_idx"), rows = out.sizes[0];
+  if (grad.numel() != index.numel() * width) fail("embedding_dense_backward: grad_output does not fit the indices");
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(rows), 0);
+  for (std::int64_t i = 0; i < index.numel(); ++i) {
+    std::int64_t row = index.as<std::int64_t>()[i];
+    if (row < 0 || row >= rows) fail("index out of range in self");
+    ++counts[static_cast<std::size_t>(row)];
+  }
+  bool by_frequency = c.boolean("scale_grad_by_freq");
+  dispatch_floating(dtype, "embedding_backward", [&]<class T>() {
+    for (std::int64_t i = 0; i < index.numel(); ++i) {
+      std::int64_t row = index.as<std::int64_t>()[i];
+      if (row == padding) continue;
+      T scale = by_frequency ? T(1) / static_cast<T>(counts[static_cast<std::size_t>(row)]) : T(1);
+      for (std::int64_t k = 0; k < width; ++k) sum.as<T>()[row * width + k] += grad.as<T>()[i * width + k] * scale;
+    }
+  });
+  out.copy_from(sum);
+  return out;
+}
+
+std::vector<Node*> grad_embedding(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.boolean("sparse")) fail_unsupported("embedding with sparse gradients");
+  Builder& b = c.build;
+  slots["weight"] = b.call("aten.embedding_dense_backward.default",
+                           {c.grads[0], c.arg("indices"), b.size(c.tensor("weight").sizes[0]), c.arg("padding_idx"),
+                            c.arg("scale_grad_by_freq")});
+  return slots;
+}
+
+}  // namespace
+
+void register_embedding(OpTable& t) {
+  t.add("aten.embedding.default", {.fake = fake_embedding, .eval = eval_embedding, .gradient = grad_embedding});
+  t.add("aten.embedding_dense_backward.default",
+        {.fake = fake_embedding_dense_backward,
+         .eval = eval_embedding_dense_backward,
+         .derivative = {{"grad_output", "aten.embedding.default(grad, indices, padding_idx)"}}});
+}
 
 }  // namespace partita

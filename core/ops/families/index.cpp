@@ -1,7 +1,12 @@
-#include "core/ops/families.h"
+#include "core/ops/families/indexing.h"
 
 namespace partita {
 
-void register_index(OpTable&) {}
+void register_index(OpTable& t) {
+  register_advanced_index(t);
+  register_gather_scatter(t);
+  register_index_along(t);
+  register_masked(t);
+}
 
 }  // namespace partita

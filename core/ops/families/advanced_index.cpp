@@ -1,0 +1,256 @@
+// x[indices] and its writing forms: index, index_put and the variants that skip checks or mask.
+#include "core/ops/families/indexing.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/broadcast.h"
+#include "core/ops/kernels/indexing.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+/// The index items by dimension, masks replaced by one index of unknown length for each of their dimensions.
+std::vector<std::optional<SymList>> index_sizes(FakeCall& c, const TensorMeta& self) {
+  std::vector<std::optional<SymList>> out;
+  for (const TensorMeta* index : c.tensors("indices")) {
+    if (!index) {
+      out.emplace_back();
+      continue;
+    }
+    if (index->dtype != DType::Bool && index->dtype != DType::UInt8) {
+      if (!is_integral(index->dtype)) fail("tensors used as indices must be long, int, byte or bool tensors");
+      out.emplace_back(index->sizes);
+      continue;
+    }
+    SymExpr count = c.shapes.new_unbacked();
+    for (std::size_t d = 0; d < index->dim(); ++d) out.emplace_back(SymList{count});
+  }
+  if (out.size() > self.dim())
+    fail("too many indices for tensor of dimension " + std::to_string(self.dim()) + " (got " + std::to_string(out.size()) + ")");
+  out.resize(self.dim());
+  return out;
+}
+
+TensorMeta indexed(FakeCall& c, const TensorMeta& self) {
+  auto indices = index_sizes(c, self);
+  std::vector<SymList> given;
+  int runs = 0;
+  for (std::size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d]) continue;
+    given.push_back(*indices[d]);
+    if (d == 0 || !indices[d - 1]) ++runs;
+  }
+  if (given.empty()) fail("at least one index must be provided");
+  SymList replacement = broadcast(c, given);
+  // Sizes of the result, and self's strides with 0 for the replaced dimensions: the order eager lays the result out in.
+  SymList sizes, strides;
+  auto replace = [&] {
+    sizes.insert(sizes.end(), replacement.begin(), replacement.end());
+    strides.resize(sizes.size(), 0);
+  };
+  bool replaced = runs > 1;
+  if (replaced) replace();
+  for (std::size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d]) {
+      sizes.push_back(self.sizes[d]);
+      strides.push_back(self.strides[d]);
+    } else if (!replaced) {
+      replace();
+      replaced = true;
+    }
+  }
+  TensorMeta meta = new_like(self, sizes);
+  if (self.numel().is(0)) return meta;
+  TensorMeta restrided = meta;
+  restrided.strides = strides;
+  const TensorMeta* operands[] = {&restrided};
+  meta.strides = elementwise_strides(c, sizes, operands);
+  return meta;
+}
+
+Meta fake_index(FakeCall& c) { return indexed(c, c.tensor("self")); }
+Meta fake_index_put(FakeCall& c) { return like_preserving(c.tensor("self"), c.shapes); }
+
+/// Result strides follow self's: fake of the same call with masks turned into positions.
+Tensor allocate_indexed(const EvalCall& c, const Tensor& self, const Indexing& indexing) {
+  Sizes sizes = indexing.sizes();
+  if (self.is_contiguous()) return empty(self.dtype, sizes);
+  std::vector<Value> args = c.args;
+  ValueList indices;
+  for (const Tensor* t : c.tensors("indices")) {
+    if (t && (t->dtype == DType::Bool || t->dtype == DType::UInt8)) {
+      Tensor positions = nonzero(*t);
+      for (std::int64_t d = 0; d < t->dim(); ++d)
+        indices.emplace_back(positions.view_as({positions.sizes[0]}, {positions.strides[0]}, positions.offset + d));
+    } else {
+      indices.push_back(t ? Value(*t) : Value());
+    }
+  }
+  args[static_cast<std::size_t>(c.schema.index_of("indices"))] = indices;
+  return allocate(EvalCall(c.schema, std::move(args)), fake_index);
+}
+
+Value eval_index(EvalCall& c) {
+  const Tensor& self = c.tensor("self");
+  Indexing indexing = index_of(self, c.tensors("indices"));
+  Tensor out = allocate_indexed(c, self, indexing), y = empty(self.dtype, indexing.sizes());
+  dispatch_width(self.dtype, [&]<class T>() {
+    const T* from = self.as<T>();
+    indexing.each([&](std::int64_t position, std::int64_t offset) { y.as<T>()[position] = from[offset]; });
+  });
+  if (out.is_contiguous()) return y;
+  out.copy_from(y);
+  return out;
+}
+
+/// Writes (or adds) values where the indices say, into `out`, which is laid out as it likes.
+void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& values, bool accumulate, const Tensor* mask) {
+  DType dtype = accumulate ? arithmetic_dtype(out.dtype) : out.dtype;
+  Tensor target = accumulate && dtype != out.dtype ? load(out, dtype) : out;
+  Indexing indexing = index_of(target, indices);
+  Tensor source = expand_load(values, indexing.sizes(), dtype);
+  Tensor keep = mask ? expand_load(*mask, indexing.sizes(), DType::Bool) : Tensor{};
+  if (accumulate) {
+    dispatch_compute(dtype, "index_put", [&]<class T>() {
+      indexing.each([&](std::int64_t position, std::int64_t offset) {
+        if (!mask || keep.as<bool>()[position]) target.as<T>()[offset] += source.as<T>()[position];
+      });
+    });
+  } else {
+    dispatch_width(dtype, [&]<class T>() {
+      indexing.each([&](std::int64_t position, std::int64_t offset) { target.as<T>()[offset] = source.as<T>()[position]; });
+    });
+  }
+  if (target.storage != out.storage) out.copy_from(target);
+}
+
+Value eval_index_put(EvalCall& c) {
+  Tensor out = allocate(c, fake_index_put);
+  out.copy_from(c.tensor("self"));
+  put(out, c.tensors("indices"), c.tensor("values"), c.boolean("accumulate"), nullptr);
+  return out;
+}
+
+/// In place: the storage is the caller's.
+Value eval_index_put_(EvalCall& c) {
+  Tensor self = c.tensor("self");
+  put(self, c.tensors("indices"), c.tensor("values"), c.boolean("accumulate"), nullptr);
+  return self;
+}
+
+/// Indices clamped into range: masked-off positions may hold anything.
+std::vector<Tensor> clamped(const Tensor& self, const std::vector<const Tensor*>& indices) {
+  std::vector<Tensor> out;
+  for (std::size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d]) {
+      out.emplace_back();
+      continue;
+    }
+    Tensor index = unwrap(load(*indices[d], DType::Int64).clone());
+    std::int64_t size = d < self.sizes.size() ? self.sizes[d] : 1;
+    for (std::int64_t i = 0; i < index.numel(); ++i)
+      index.as<std::int64_t>()[i] = std::clamp<std::int64_t>(index.as<std::int64_t>()[i], -size, size - 1);
+    out.push_back(index);
+  }
+  return out;
+}
+
+std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> out;
+  for (const Tensor& t : tensors) out.push_back(t.storage ? &t : nullptr);
+  return out;
+}
+
+Value eval_masked_index(EvalCall& c) {
+  const Tensor& self = c.tensor("self");
+  std::vector<Tensor> indices = clamped(self, c.tensors("indices"));
+  Indexing indexing = index_of(self, pointers(indices));
+  Tensor out = allocate_indexed(c, self, indexing), y = empty(self.dtype, indexing.sizes());
+  Tensor keep = expand_load(c.tensor("mask"), indexing.sizes(), DType::Bool);
+  Tensor fill = unwrap(unwrap(Tensor::scalar(DType::Float64, as_double(c.number("fill")))).to(self.dtype));
+  dispatch_width(self.dtype, [&]<class T>() {
+    const T* from = self.as<T>();
+    T other = *fill.as<T>();
+    indexing.each([&](std::int64_t position, std::int64_t offset) {
+      y.as<T>()[position] = keep.as<bool>()[position] ? from[offset] : other;
+    });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Value eval_masked_index_put(EvalCall& c) {
+  Tensor out = allocate(c, fake_index_put);
+  out.copy_from(c.tensor("self"));
+  std::vector<Tensor> indices = clamped(out, c.tensors("indices"));
+  put(out, pointers(indices), c.tensor("values"), true, &c.tensor("mask"));
+  return out;
+}
+
+/// zeros like self, made from the gradient: grad.new_zeros(self.sizes(), self.options())
+Node* zeros_of(GradCall& c, std::string_view name) {
+  const TensorMeta& self = c.tensor(name);
+  return c.build.call("aten.new_zeros.default", {c.grads[0], c.build.sizes(self.sizes)},
+                      {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}});
+}
+
+template <const char* put_op>
+std::vector<Node*> grad_index(GradCall& c) {
+  GradientSlots slots(c);
+  slots["self"] = c.build.call(put_op, {zeros_of(c, "self"), c.arg("indices"), c.grads[0], true});
+  return slots;
+}
+
+template <const char* get_op, const char* put_op>
+std::vector<Node*> grad_index_put(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  if (c.want("self")) {
+    slots["self"] = c.grads[0];
+    if (!c.boolean("accumulate")) {
+      Node* zeros = b.call("aten.zeros_like.default", {c.arg("values")});
+      slots["self"] = b.call(put_op, {c.grads[0], c.arg("indices"), zeros});
+    }
+  }
+  if (c.want("values")) slots["values"] = b.call(get_op, {c.grads[0], c.arg("indices")});
+  return slots;
+}
+
+constexpr char index_op[] = "aten.index.Tensor", index_put_op[] = "aten.index_put.default";
+constexpr char unsafe_index_op[] = "aten._unsafe_index.Tensor", unsafe_index_put_op[] = "aten._unsafe_index_put.default";
+
+std::vector<Node*> grad_masked_index(GradCall& c) {
+  GradientSlots slots(c);
+  slots["self"] = c.build.call("aten._unsafe_masked_index_put_accumulate.default",
+                               {zeros_of(c, "self"), c.arg("mask"), c.arg("indices"), c.grads[0]});
+  return slots;
+}
+
+std::vector<Node*> grad_masked_index_put(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.want("self")) slots["self"] = c.grads[0];
+  if (c.want("values"))
+    slots["values"] = c.build.call("aten._unsafe_masked_index.default", {c.grads[0], c.arg("mask"), c.arg("indices"), 0});
+  return slots;
+}
+
+}  // namespace
+
+void register_advanced_index(OpTable& t) {
+  t.add(index_op, {.fake = fake_index, .eval = eval_index, .gradient = grad_index<index_put_op>});
+  t.add(unsafe_index_op, {.fake = fake_index, .eval = eval_index, .gradient = grad_index<unsafe_index_put_op>});
+  t.add(index_put_op, {.fake = fake_index_put, .eval = eval_index_put, .gradient = grad_index_put<index_op, index_put_op>});
+  t.add(unsafe_index_put_op, {.fake = fake_index_put,
+                              .eval = eval_index_put,
+                              .gradient = grad_index_put<unsafe_index_op, unsafe_index_put_op>});
+  t.add("aten._unsafe_masked_index.default",
+        {.fake = fake_index, .eval = eval_masked_index, .gradient = grad_masked_index});
+  t.add("aten._unsafe_masked_index_put_accumulate.default",
+        {.fake = fake_index_put, .eval = eval_masked_index_put, .gradient = grad_masked_index_put});
+  t.add("aten.index_put_.default", {.fake = [](FakeCall& c) -> Meta { return c.tensor("self"); }, .eval = eval_index_put_});
+}
+
+}  // namespace partita

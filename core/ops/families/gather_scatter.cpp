@@ -1,0 +1,358 @@
+// gather, the scatter family, take and put.
+#include <cmath>
+#include <limits>
+
+#include "core/ops/families/indexing.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/broadcast.h"
+#include "core/ops/kernels/indexing.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+void check_index(FakeCall& c) {
+  const TensorMeta &self = c.tensor("self"), &index = c.tensor("index");
+  dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
+  if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
+    fail(c.schema.base.substr(5) + "(): Expected dtype int32/int64 for index");
+  if (!index.numel().is(0) && std::max<std::size_t>(self.dim(), 1) != std::max<std::size_t>(index.dim(), 1))
+    fail("Index tensor must have the same number of dimensions as " + std::string("input tensor"));
+}
+
+Meta fake_gather(FakeCall& c) {
+  check_index(c);
+  return new_like(c.tensor("self"), c.tensor("index").sizes);
+}
+
+Meta fake_scatter(FakeCall& c) {
+  check_index(c);
+  return new_like(c.tensor("self"), c.tensor("self").sizes);
+}
+
+/// f(position in index, position in self, coordinates as an offset into `other`) for each element of index; self is
+/// row-major, `other_strides` belong to a tensor with index's rank.
+template <class F>
+void each_indexed(const Sizes& self_sizes, const Tensor& index, std::int64_t dim, const Sizes& other_strides, F f) {
+  Sizes self_strides = row_major_strides(self_sizes);
+  std::size_t rank = index.sizes.size();
+  if (index.numel() == 0) return;
+  for (std::size_t d = 0; d < rank && d < self_sizes.size(); ++d)
+    if (static_cast<std::int64_t>(d) != dim && index.sizes[d] > self_sizes[d])
+      fail("Size does not match at dimension " + std::to_string(d) + ": expected index to be no larger than self apart from dimension " +
+           std::to_string(dim));
+  const auto* entries = index.as<std::int64_t>();
+  Sizes at(rank, 0);
+  std::int64_t size = self_sizes.empty() ? 1 : self_sizes[static_cast<std::size_t>(dim)];
+  for (std::int64_t i = 0, n = index.numel(); i < n; ++i) {
+    std::int64_t target = 0, other = 0;
+    if (entries[i] < 0 || entries[i] >= size)
+      fail("index " + std::to_string(entries[i]) + " is out of bounds for dimension " + std::to_string(dim) + " with size " +
+           std::to_string(size));
+    for (std::size_t d = 0; d < rank; ++d) {
+      std::int64_t k = static_cast<std::int64_t>(d) == dim ? entries[i] : at[d];
+      if (d < self_strides.size()) target += k * self_strides[d];
+      other += at[d] * other_strides[d];
+    }
+    f(i, target, other);
+    for (std::size_t d = rank; d-- > 0;) {
+      if (++at[d] < index.sizes[d]) break;
+      at[d] = 0;
+    }
+  }
+}
+
+Value eval_gather(EvalCall& c) {
+  Tensor out = allocate(c, fake_gather);
+  const Tensor& self = c.tensor("self");
+  Tensor x = load(self, self.dtype), index = load(c.tensor("index"), DType::Int64);
+  std::int64_t dim = dim_index(c.integer("dim"), x.dim());
+  dispatch_width(self.dtype, [&]<class T>() {
+    each_indexed(x.sizes, index, dim, index.strides,
+                 [&](std::int64_t i, std::int64_t at, std::int64_t) { out.as<T>()[i] = x.as<T>()[at]; });
+  });
+  return out;
+}
+
+void check_source(const Tensor& index, const Tensor& source) {
+  if (index.numel() == 0) return;
+  if (source.sizes.size() != index.sizes.size()) fail("Index tensor must have the same number of dimensions as src tensor");
+  for (std::size_t d = 0; d < index.sizes.size(); ++d)
+    if (index.sizes[d] > source.sizes[d]) fail("Expected index to be no larger than src");
+}
+
+enum class Combine { Replace, Add, Multiply, Mean, Max, Min };
+
+template <class T>
+T combine(Combine how, T a, T b) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    if constexpr (std::is_floating_point_v<T>)
+      if ((how == Combine::Max || how == Combine::Min) && (std::isnan(a) || std::isnan(b))) return a + b;
+    if (how == Combine::Max) return std::max(a, b);
+    if (how == Combine::Min) return std::min(a, b);
+  }
+  switch (how) {
+    case Combine::Replace: return b;
+    case Combine::Multiply: return a * b;
+    default: return a + b;
+  }
+}
+
+/// Start of a reduction that leaves self out.
+template <class T>
+T identity(Combine how) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    constexpr bool infinite = std::numeric_limits<T>::has_infinity;
+    T lowest = infinite ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+    T highest = infinite ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+    if (how == Combine::Max) return lowest;
+    if (how == Combine::Min) return highest;
+  }
+  return how == Combine::Multiply ? T(1) : T(0);
+}
+
+/// out[index] = combine(out[index], source), element by element; `source_strides` may be 0 for a scalar source.
+Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, const Sizes& source_strides,
+               Combine how, bool include_self) {
+  DType dtype = how == Combine::Replace ? self.dtype : arithmetic_dtype(self.dtype);
+  Tensor y = unwrap(load(self, dtype).clone());
+  dim = dim_index(dim, self.dim());
+  if (how == Combine::Replace) {
+    dispatch_width(dtype, [&]<class T>() {
+      each_indexed(self.sizes, index, dim, source_strides,
+                   [&](std::int64_t, std::int64_t at, std::int64_t from) { y.as<T>()[at] = source.as<T>()[from]; });
+    });
+    return y;
+  }
+  dispatch_compute(dtype, "scatter_reduce", [&]<class T>() {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(y.numel()), include_self ? 1 : 0);
+    if (!include_self)
+      each_indexed(self.sizes, index, dim, source_strides,
+                   [&](std::int64_t, std::int64_t at, std::int64_t) { y.as<T>()[at] = identity<T>(how); });
+    each_indexed(self.sizes, index, dim, source_strides, [&](std::int64_t, std::int64_t at, std::int64_t from) {
+      y.as<T>()[at] = combine(how, y.as<T>()[at], source.as<T>()[from]);
+      ++counts[static_cast<std::size_t>(at)];
+    });
+    if (how != Combine::Mean) return;
+    for (std::int64_t i = 0; i < y.numel(); ++i) {
+      std::int64_t n = counts[static_cast<std::size_t>(i)];
+      if (n < 2) continue;
+      if constexpr (std::is_same_v<T, std::int64_t>) {
+        std::int64_t q = y.as<T>()[i] / n;
+        y.as<T>()[i] = y.as<T>()[i] % n != 0 && y.as<T>()[i] < 0 ? q - 1 : q;
+      } else {
+        y.as<T>()[i] /= T(static_cast<double>(n));
+      }
+    }
+  });
+  return y;
+}
+
+Value store(EvalCall& c, const Tensor& y) {
+  Tensor out = allocate(c, fake_scatter);
+  out.copy_from(y);
+  return out;
+}
+
+Combine combine_of(const std::string& name) {
+  if (name == "add" || name == "sum") return Combine::Add;
+  if (name == "multiply" || name == "prod") return Combine::Multiply;
+  if (name == "mean") return Combine::Mean;
+  if (name == "amax") return Combine::Max;
+  if (name == "amin") return Combine::Min;
+  fail("reduce argument must be either sum, prod, mean, amax or amin, got " + name + ".");
+}
+
+Value scatter_tensor(EvalCall& c, Combine how, bool include_self) {
+  const Tensor& self = c.tensor("self");
+  Tensor index = load(c.tensor("index"), DType::Int64);
+  DType dtype = how == Combine::Replace ? self.dtype : arithmetic_dtype(self.dtype);
+  Tensor source = load(c.tensor("src"), dtype);
+  check_source(index, source);
+  return store(c, scatter(self, c.integer("dim"), index, source, source.strides, how, include_self));
+}
+
+Value scatter_number(EvalCall& c, Combine how) {
+  const Tensor& self = c.tensor("self");
+  Tensor index = load(c.tensor("index"), DType::Int64);
+  DType dtype = how == Combine::Replace ? self.dtype : arithmetic_dtype(self.dtype);
+  Number value = c.number("value");
+  const auto* z = std::get_if<std::complex<double>>(&value);
+  Tensor source = empty(z ? DType::Complex128 : std::holds_alternative<std::int64_t>(value) ? DType::Int64 : DType::Float64, {});
+  if (z) *source.as<std::complex<double>>() = *z;
+  else if (source.dtype == DType::Int64) *source.as<std::int64_t>() = as_int(value);
+  else *source.as<double>() = as_double(value);
+  return store(c, scatter(self, c.integer("dim"), index, load(source, dtype), Sizes(index.sizes.size(), 0), how, true));
+}
+
+Value eval_scatter_src(EvalCall& c) { return scatter_tensor(c, Combine::Replace, true); }
+Value eval_scatter_add(EvalCall& c) { return scatter_tensor(c, Combine::Add, true); }
+Value eval_scatter_value(EvalCall& c) { return scatter_number(c, Combine::Replace); }
+Value eval_scatter_reduce_old(EvalCall& c) { return scatter_tensor(c, combine_of(c.string("reduce")), true); }
+Value eval_scatter_value_reduce(EvalCall& c) { return scatter_number(c, combine_of(c.string("reduce"))); }
+Value eval_scatter_reduce(EvalCall& c) {
+  return scatter_tensor(c, combine_of(c.string("reduce")), c.boolean("include_self"));
+}
+
+std::vector<Node*> grad_gather(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.boolean("sparse_grad")) fail_unsupported("gather with sparse_grad");
+  Builder& b = c.build;
+  Node* zeros = b.call("aten.new_zeros.default", {c.grads[0], b.sizes(c.tensor("self").sizes)});
+  slots["self"] = b.call("aten.scatter_add.default", {zeros, c.arg("dim"), c.arg("index"), c.grads[0]});
+  return slots;
+}
+
+/// scatter_reduce_backward of PyTorch's FunctionsManual.
+std::vector<Node*> grad_scatter_reduce(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  Node *grad = c.grads[0], *self = tensor_node(c, "self"), *source = tensor_node(c, "src");
+  Arg dim = c.arg("dim"), index = c.arg("index");
+  bool include_self = c.boolean("include_self");
+  auto op = [&](const char* name, Args args) { return b.call(name, std::move(args)); };
+  auto gathered = [&](Node* x) { return op("aten.gather.default", {x, dim, index}); };
+  auto ones_like = [&](Node* x) { return b.call("aten.ones_like.default", {x}); };
+  Node *of_self = nullptr, *of_source = nullptr;
+  switch (combine_of(c.string("reduce"))) {
+    case Combine::Add:
+      of_self = grad;
+      of_source = gathered(grad);
+      break;
+    case Combine::Mean: {
+      Node* counts = include_self ? ones_like(grad) : b.call("aten.zeros_like.default", {grad});
+      counts = op("aten.scatter_add.default", {counts, dim, index, ones_like(source)});
+      counts = op("aten.masked_fill.Scalar", {counts, op("aten.eq.Scalar", {counts, 0}), 1});
+      of_self = op("aten.div.Tensor", {grad, counts});
+      of_source = op("aten.div.Tensor", {gathered(grad), gathered(counts)});
+      break;
+    }
+    case Combine::Max:
+    case Combine::Min: {
+      // The gradient is shared by all that equal the result.
+      Node* result = c.results[0];
+      Node* self_wins = b.call("aten._to_copy.default", {op("aten.eq.Tensor", {self, result})}, {{"dtype", c.tensor("self").dtype}});
+      Node* source_wins = b.call("aten._to_copy.default", {op("aten.eq.Tensor", {source, gathered(result)})},
+                                 {{"dtype", c.tensor("self").dtype}});
+      Node* winners = include_self ? self_wins : b.call("aten.zeros_like.default", {self});
+      winners = op("aten.scatter_add.default", {winners, dim, index, source_wins});
+      Node* shared = op("aten.div.Tensor", {grad, winners});
+      of_self = op("aten.mul.Tensor", {self_wins, shared});
+      of_source = op("aten.mul.Tensor", {source_wins, gathered(shared)});
+      break;
+    }
+    case Combine::Multiply: {
+      // One zero among the factors still passes a gradient to itself; two stop it.
+      Node* masked_self = op("aten.masked_fill.Scalar", {self, op("aten.eq.Scalar", {self, 0}), 1});
+      Node* masked_result = b.call("aten.scatter_reduce.two", {masked_self, dim, index, source, "prod"}, {{"include_self", Arg(include_self)}});
+      of_self = op("aten.div.Tensor", {op("aten.mul.Tensor", {grad, masked_result}), masked_self});
+      Node* zero = op("aten.eq.Scalar", {source, 0});
+      Node* zero_count = b.call("aten._to_copy.default", {zero}, {{"dtype", c.tensor("self").dtype}});
+      Node* zeros = op("aten.scatter_add.default", {b.call("aten.zeros_like.default", {self}), dim, index, zero_count});
+      Node* single_zero = op("aten.bitwise_and.Tensor", {zero, op("aten.eq.Scalar", {gathered(zeros), 1})});
+      Node* masked_source = op("aten.masked_fill.Scalar", {source, single_zero, 1});
+      Node* without_zero = b.call("aten.scatter_reduce.two", {self, dim, index, masked_source, "prod"}, {{"include_self", Arg(include_self)}});
+      Node* at_zero = gathered(op("aten.mul.Tensor", {grad, without_zero}));
+      Node* elsewhere = op("aten.div.Tensor", {gathered(op("aten.mul.Tensor", {grad, c.results[0]})),
+                                               op("aten.masked_fill.Scalar", {source, zero, 1})});
+      of_source = op("aten.where.self", {single_zero, at_zero, elsewhere});
+      break;
+    }
+    case Combine::Replace: break;
+  }
+  if (!include_self && c.want("self")) of_self = op("aten.scatter.value", {of_self, dim, index, 0});
+  if (c.want("self")) slots["self"] = of_self;
+  if (c.want("src")) slots["src"] = of_source;
+  return slots;
+}
+
+Meta fake_take(FakeCall& c) { return new_like(c.tensor("self"), c.tensor("index").sizes); }
+Meta fake_put(FakeCall& c) { return like_preserving(c.tensor("self"), c.shapes); }
+
+Value eval_take(EvalCall& c) {
+  const Tensor& self = c.tensor("self");
+  Tensor x = load(self, self.dtype), index = load(c.tensor("index"), DType::Int64), y = empty(x.dtype, index.sizes);
+  dispatch_width(x.dtype, [&]<class T>() {
+    for (std::int64_t i = 0; i < index.numel(); ++i)
+      y.as<T>()[i] = x.as<T>()[checked_index(index.as<std::int64_t>()[i], x.numel(), 0)];
+  });
+  return y;
+}
+
+Value eval_put(EvalCall& c) {
+  Tensor out = allocate(c, fake_put);
+  bool accumulate = c.boolean("accumulate");
+  DType dtype = accumulate ? arithmetic_dtype(out.dtype) : out.dtype;
+  Tensor y = unwrap(load(c.tensor("self"), dtype).clone()), index = load(c.tensor("index"), DType::Int64);
+  Tensor source = load(c.tensor("source"), dtype);
+  if (source.numel() != index.numel()) fail("put_(): Expected source and index to have the same number of elements");
+  auto target = [&](std::int64_t i) { return checked_index(index.as<std::int64_t>()[i], y.numel(), 0); };
+  if (accumulate)
+    dispatch_compute(dtype, "put", [&]<class T>() {
+      for (std::int64_t i = 0; i < index.numel(); ++i) y.as<T>()[target(i)] += source.as<T>()[i];
+    });
+  else
+    dispatch_width(dtype, [&]<class T>() {
+      for (std::int64_t i = 0; i < index.numel(); ++i) y.as<T>()[target(i)] = source.as<T>()[i];
+    });
+  out.copy_from(y);
+  return out;
+}
+
+std::vector<Node*> grad_put(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  if (c.want("self"))
+    slots["self"] = c.boolean("accumulate") ? c.grads[0]
+                                            : b.call("aten.put.default", {c.grads[0], c.arg("index"), b.call("aten.zeros_like.default", {c.arg("source")})});
+  if (c.want("source"))
+    slots["source"] = b.call("aten.reshape.default", {b.call("aten.take.default", {c.grads[0], c.arg("index")}),
+                                                      b.sizes(c.tensor("source").sizes)});
+  return slots;
+}
+
+Arg decompose_take_along_dim(DecomposeCall& c) {
+  Builder& b = c.build;
+  if (!c.has("dim")) {
+    Node* flat = b.call("aten.view.default", {c.arg("self"), Arg::list({-1})});
+    return b.call("aten.gather.default", {flat, 0, b.call("aten.view.default", {c.arg("indices"), Arg::list({-1})})});
+  }
+  const TensorMeta &self = c.tensor("self"), &indices = c.tensor("indices");
+  if (self.dim() != indices.dim()) fail("torch.take_along_dim(): input and indices should have the same number of dimensions");
+  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
+  SymList self_sizes = self.sizes, index_sizes = indices.sizes;
+  for (std::size_t d = 0; d < self.dim(); ++d) {
+    if (d == dim) continue;
+    if (self.sizes[d].is(1)) self_sizes[d] = indices.sizes[d];
+    if (indices.sizes[d].is(1)) index_sizes[d] = self.sizes[d];
+  }
+  Node* x = b.call("aten.expand.default", {c.arg("self"), b.sizes(self_sizes)});
+  Node* index = b.call("aten.expand.default", {c.arg("indices"), b.sizes(index_sizes)});
+  return b.call("aten.gather.default", {x, static_cast<std::int64_t>(dim), index});
+}
+
+}  // namespace
+
+void register_gather_scatter(OpTable& t) {
+  t.add("aten.gather.default", {.fake = fake_gather, .eval = eval_gather, .gradient = grad_gather});
+  t.add("aten.scatter.src", {.fake = fake_scatter,
+                             .eval = eval_scatter_src,
+                             .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}, {"src", "gather(grad, dim, index)"}}});
+  t.add("aten.scatter.value", {.fake = fake_scatter,
+                               .eval = eval_scatter_value,
+                               .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}}});
+  t.add("aten.scatter.reduce", {.fake = fake_scatter, .eval = eval_scatter_reduce_old});
+  t.add("aten.scatter.value_reduce", {.fake = fake_scatter, .eval = eval_scatter_value_reduce});
+  t.add("aten.scatter_add.default", {.fake = fake_scatter,
+                                     .eval = eval_scatter_add,
+                                     .derivative = {{"self", "grad"}, {"src", "gather(grad, dim, index)"}}});
+  t.add("aten.scatter_reduce.two", {.fake = fake_scatter, .eval = eval_scatter_reduce, .gradient = grad_scatter_reduce});
+  t.add("aten.take.default", {.fake = fake_take, .eval = eval_take, .derivative = {{"self", "put(zeros_like(self), index, grad, True)"}}});
+  t.add("aten.put.default", {.fake = fake_put, .eval = eval_put, .gradient = grad_put});
+  t.add("aten.take_along_dim.default", {.decompose = decompose_take_along_dim});
+}
+
+}  // namespace partita

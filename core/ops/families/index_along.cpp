@@ -1,0 +1,178 @@
+// Whole slices along one dimension: index_select, index_add, index_copy, index_fill.
+#include "core/ops/families/indexing.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/broadcast.h"
+#include "core/ops/kernels/indexing.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+Meta fake_index_select(FakeCall& c) {
+  const TensorMeta &self = c.tensor("self"), &index = c.tensor("index");
+  std::int64_t dim = dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
+  if (index.dim() > 1) fail("index_select(): Index is supposed to be a vector");
+  if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
+    fail("index_select(): Expected dtype int32 or int64 for index");
+  SymList sizes = self.sizes;
+  if (!sizes.empty()) sizes[static_cast<std::size_t>(dim)] = index.numel();
+  return new_like(self, sizes);
+}
+
+Meta fake_like_self(FakeCall& c) {
+  dim_index(c.integer("dim"), static_cast<std::int64_t>(c.tensor("self").dim()));
+  return new_like(c.tensor("self"), c.tensor("self").sizes);
+}
+
+Meta fake_index_fill(FakeCall& c) { return like_preserving(c.tensor("self"), c.shapes); }
+
+Value eval_index_select(EvalCall& c) {
+  Tensor out = allocate(c, fake_index_select);
+  Tensor x = load(c.tensor("self"), out.dtype), index = load(c.tensor("index"), DType::Int64);
+  DimSplit split = split_at(x.sizes, dim_index(c.integer("dim"), x.dim()));
+  std::int64_t count = index.numel();
+  dispatch_width(x.dtype, [&]<class T>() {
+    for (std::int64_t o = 0; o < split.outer; ++o)
+      for (std::int64_t k = 0; k < count; ++k) {
+        std::int64_t at = index.as<std::int64_t>()[k];
+        if (at < 0 || at >= split.length) fail("index out of range in self");
+        std::copy_n(x.as<T>() + (o * split.length + at) * split.inner, split.inner, out.as<T>() + (o * count + k) * split.inner);
+      }
+  });
+  return out;
+}
+
+/// Calls f(slice of the result, slice of the source, inner count) for each index entry and outer position.
+template <class F>
+void each_slice(const EvalCall& c, const Tensor& y, const Tensor& index, F f) {
+  DimSplit split = split_at(y.sizes, dim_index(c.integer("dim"), y.dim()));
+  std::int64_t count = index.numel();
+  for (std::int64_t o = 0; o < split.outer; ++o)
+    for (std::int64_t k = 0; k < count; ++k) {
+      std::int64_t at = checked_index(index.as<std::int64_t>()[k], split.length, 0);
+      f((o * split.length + at) * split.inner, (o * count + k) * split.inner, split.inner);
+    }
+}
+
+void check_source(const EvalCall& c, const Tensor& y, const Tensor& index, const Tensor& source) {
+  DimSplit split = split_at(y.sizes, dim_index(c.integer("dim"), y.dim()));
+  if (source.numel() != split.outer * index.numel() * split.inner)
+    fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
+}
+
+Value eval_index_add(EvalCall& c) {
+  Tensor out = allocate(c, fake_like_self);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor y = unwrap(load(c.tensor("self"), dtype).clone()), index = load(c.tensor("index"), DType::Int64);
+  Tensor source = load(c.tensor("source"), dtype);
+  check_source(c, y, index, source);
+  double alpha = as_double(c.number("alpha"));
+  dispatch_compute(dtype, "index_add", [&]<class T>() {
+    T scale;
+    if constexpr (std::is_arithmetic_v<T>) scale = static_cast<T>(alpha);
+    else scale = T(static_cast<typename T::value_type>(alpha));
+    each_slice(c, y, index, [&](std::int64_t to, std::int64_t from, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) y.as<T>()[to + i] += source.as<T>()[from + i] * scale;
+    });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Value eval_index_copy(EvalCall& c) {
+  Tensor out = allocate(c, fake_like_self);
+  Tensor y = unwrap(c.tensor("self").clone()), index = load(c.tensor("index"), DType::Int64);
+  Tensor source = load(c.tensor("source"), y.dtype);
+  check_source(c, y, index, source);
+  dispatch_width(y.dtype, [&]<class T>() {
+    each_slice(c, y, index, [&](std::int64_t to, std::int64_t from, std::int64_t n) {
+      std::copy_n(source.as<T>() + from, n, y.as<T>() + to);
+    });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Tensor number_tensor(const Number& n, DType dtype) {
+  if (const auto* z = std::get_if<std::complex<double>>(&n)) {
+    Tensor t = empty(DType::Complex128, {});
+    *t.as<std::complex<double>>() = *z;
+    return load(t, dtype);
+  }
+  if (std::holds_alternative<std::int64_t>(n)) {
+    Tensor t = empty(DType::Int64, {});
+    *t.as<std::int64_t>() = as_int(n);
+    return load(t, dtype);
+  }
+  return load(unwrap(Tensor::scalar(DType::Float64, as_double(n))), dtype);
+}
+
+Value eval_index_fill(EvalCall& c) {
+  Tensor out = allocate(c, fake_index_fill);
+  Tensor y = unwrap(c.tensor("self").clone()), index = load(c.tensor("index"), DType::Int64);
+  Tensor value = c.is_tensor("value") ? load(c.tensor("value"), y.dtype) : number_tensor(c.number("value"), y.dtype);
+  if (value.numel() != 1) fail("index_fill_ only supports a 0-dimensional value tensor");
+  dispatch_width(y.dtype, [&]<class T>() {
+    each_slice(c, y, index, [&](std::int64_t to, std::int64_t, std::int64_t n) { std::fill_n(y.as<T>() + to, n, *value.as<T>()); });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+std::vector<Node*> grad_index_select(GradCall& c) {
+  GradientSlots slots(c);
+  const TensorMeta& self = c.tensor("self");
+  Builder& b = c.build;
+  Node* zeros = b.call("aten.new_zeros.default", {c.grads[0], b.sizes(self.sizes)},
+                       {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}});
+  slots["self"] = b.call("aten.index_add.default", {zeros, c.arg("dim"), c.arg("index"), c.grads[0]});
+  return slots;
+}
+
+/// Gradient of what was put in: the rows it went to.
+Node* selected(GradCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& source = c.tensor("source");
+  if (source.dim() > 0) {
+    Node* rows = b.call("aten.index_select.default", {c.grads[0], c.arg("dim"), c.arg("index")});
+    return b.call("aten.expand.default", {rows, b.sizes(source.sizes)});
+  }
+  Node* index = tensor_node(c, "index");
+  if (c.tensor("index").dim() > 0) index = b.call("aten.squeeze.dim", {index, 0});
+  return b.call("aten.index_select.default", {c.grads[0], c.arg("dim"), index});
+}
+
+std::vector<Node*> grad_index_add(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.want("self")) slots["self"] = c.grads[0];
+  if (c.want("source")) slots["source"] = multiply_unless_one(c.build, selected(c), c.arg("alpha"));
+  return slots;
+}
+
+std::vector<Node*> grad_index_copy(GradCall& c) {
+  GradientSlots slots(c);
+  if (c.want("self"))
+    slots["self"] = c.build.call("aten.index_fill.int_Scalar", {c.grads[0], c.arg("dim"), c.arg("index"), 0});
+  if (c.want("source")) slots["source"] = selected(c);
+  return slots;
+}
+
+}  // namespace
+
+void register_index_along(OpTable& t) {
+  t.add("aten.index_select.default", {.fake = fake_index_select, .eval = eval_index_select, .gradient = grad_index_select});
+  t.add("aten.index_add.default", {.fake = fake_like_self, .eval = eval_index_add, .gradient = grad_index_add});
+  t.add("aten.index_copy.default", {.fake = fake_like_self, .eval = eval_index_copy, .gradient = grad_index_copy});
+  t.add("aten.index_fill.int_Scalar", {.fake = fake_index_fill,
+                                       .eval = eval_index_fill,
+                                       .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}});
+  t.add("aten.index_fill.int_Tensor", {.fake = fake_index_fill,
+                                       .eval = eval_index_fill,
+                                       .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"},
+                                                      {"value", "sum(index_select(grad, dim, index))"}}});
+}
+
+}  // namespace partita

@@ -1,0 +1,107 @@
+// Selection by boolean masks: nonzero, masked_select, masked_scatter.
+#include "core/ops/families/indexing.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/broadcast.h"
+#include "core/ops/kernels/indexing.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+Meta fake_nonzero(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  TensorMeta meta = new_like(self, {c.shapes.new_unbacked(), static_cast<std::int64_t>(self.dim())});
+  meta.dtype = DType::Int64;
+  // Eager collects the coordinates dimension by dimension.
+  meta.strides = {1, meta.sizes[0]};
+  return meta;
+}
+
+Value eval_nonzero(EvalCall& c) {
+  Tensor rows = nonzero(c.tensor("self"));
+  Tensor out = unwrap(Tensor::empty_strided(DType::Int64, rows.sizes, {1, std::max<std::int64_t>(rows.sizes[0], 1)}));
+  out.copy_from(rows);
+  return out;
+}
+
+Meta fake_masked_select(FakeCall& c) { return new_like(c.tensor("self"), {c.shapes.new_unbacked()}); }
+
+Value eval_masked_select(EvalCall& c) {
+  const Tensor* inputs[] = {&c.tensor("self"), &c.tensor("mask")};
+  Sizes sizes = broadcast_load(inputs, DType::Bool).sizes;
+  Tensor x = expand_load(*inputs[0], sizes, inputs[0]->dtype), mask = expand_load(*inputs[1], sizes, DType::Bool);
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < mask.numel(); ++i) count += mask.as<bool>()[i];
+  Tensor y = empty(x.dtype, {count});
+  dispatch_width(x.dtype, [&]<class T>() {
+    T* to = y.as<T>();
+    for (std::int64_t i = 0; i < mask.numel(); ++i)
+      if (mask.as<bool>()[i]) *to++ = x.as<T>()[i];
+  });
+  return y;
+}
+
+Meta fake_masked_scatter(FakeCall& c) {
+  SymList both[] = {c.tensor("self").sizes, c.tensor("mask").sizes};
+  SymList sizes = broadcast(c, both);
+  return sizes == c.tensor("self").sizes ? like_preserving(c.tensor("self"), c.shapes) : new_like(c.tensor("self"), sizes);
+}
+
+Value eval_masked_scatter(EvalCall& c) {
+  Tensor out = allocate(c, fake_masked_scatter);
+  Tensor y = unwrap(expand_load(c.tensor("self"), out.sizes, out.dtype).clone());
+  Tensor mask = expand_load(c.tensor("mask"), out.sizes, DType::Bool), source = load(c.tensor("source"), out.dtype);
+  dispatch_width(y.dtype, [&]<class T>() {
+    std::int64_t next = 0;
+    for (std::int64_t i = 0; i < y.numel(); ++i) {
+      if (!mask.as<bool>()[i]) continue;
+      if (next >= source.numel()) fail("masked_scatter: expected self and source to have the same number of elements as the mask has ones");
+      y.as<T>()[i] = source.as<T>()[next++];
+    }
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Meta fake_masked_scatter_backward(FakeCall& c) { return new_like(c.tensor("grad_output"), c.syms("sizes")); }
+
+/// The gradient of the source: what was taken, in order, then zeros.
+Value eval_masked_scatter_backward(EvalCall& c) {
+  const Tensor& grad = c.tensor("grad_output");
+  Tensor g = load(grad, grad.dtype), mask = expand_load(c.tensor("mask"), g.sizes, DType::Bool), y = zeros(g.dtype, c.integers("sizes"));
+  dispatch_width(g.dtype, [&]<class T>() {
+    std::int64_t next = 0;
+    for (std::int64_t i = 0; i < g.numel(); ++i)
+      if (mask.as<bool>()[i] && next < y.numel()) y.as<T>()[next++] = g.as<T>()[i];
+  });
+  return y;
+}
+
+std::vector<Node*> grad_masked_select(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  SymList both[] = {c.tensor("self").sizes, c.tensor("mask").sizes};
+  Node* expanded = b.call("aten.expand.default", {c.arg("self"), b.sizes(broadcast(c, both))});
+  Node* zeros = b.call("aten.zeros_like.default", {expanded}, {{"memory_format", MemoryFormat::Contiguous}});
+  slots["self"] = b.call("aten.masked_scatter.default", {zeros, c.arg("mask"), c.grads[0]});
+  return slots;
+}
+
+}  // namespace
+
+void register_masked(OpTable& t) {
+  t.add("aten.nonzero.default", {.fake = fake_nonzero, .eval = eval_nonzero, .not_differentiable = true});
+  t.add("aten.masked_select.default", {.fake = fake_masked_select, .eval = eval_masked_select, .gradient = grad_masked_select});
+  t.add("aten.masked_scatter.default",
+        {.fake = fake_masked_scatter,
+         .eval = eval_masked_scatter,
+         .derivative = {{"self", "aten.masked_fill.Scalar(grad, mask, 0)"},
+                        {"source", "masked_scatter_backward(grad, mask, sizes(source))"}}});
+  t.add("aten.masked_scatter_backward.default", {.fake = fake_masked_scatter_backward, .eval = eval_masked_scatter_backward});
+}
+
+}  // namespace partita
