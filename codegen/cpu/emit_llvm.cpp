@@ -175,6 +175,14 @@ class PhaseEmitter {
   std::optional<SymExpr> step(const SymExpr& e) const;
   std::optional<SymExpr> step(Scalar s) const;
   Value* first_lane(Scalar s);
+  /// An element of a buffer: an index expression plus, when valid, a computed int64.
+  struct Place {
+    const SymExpr& element;
+    Scalar computed;
+  };
+  std::optional<SymExpr> step(const Place& p) const;
+  Value* place(const Place& p);   ///< at lane 0; precondition in lanes: step() knows it
+  Value* places(const Place& p);  ///< one a lane
   bool in_lanes(Scalar s) const;
 
   Value* pointer(int buffer, Value* element);
@@ -467,7 +475,7 @@ void PhaseEmitter::store(const Store& s) {
   if (active_) {
     store_lanes(s, v, dtype);
   } else {
-    Value* element = s.index.id >= 0 ? value(s.index).v : sym(s.element);
+    Value* element = place({s.element, s.index});
     if (s.accumulate) {
       DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
       Value* old = ops_.cast(load_scalar(s.buffer, element), dtype, sum);
@@ -480,9 +488,10 @@ void PhaseEmitter::store(const Store& s) {
 }
 
 void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
-  auto move = s.index.id >= 0 ? step(s.index) : step(s.element);
-  auto first = [&] { return s.index.id >= 0 ? first_lane(s.index) : sym(s.element); };
-  auto elements = [&] { return s.index.id >= 0 ? spread(value(s.index)) : sym_lanes(s.element); };
+  Place p{s.element, s.index};
+  auto move = step(p);
+  auto first = [&] { return place(p); };
+  auto elements = [&] { return places(p); };
   llvm::Align align(itemsize(dtype));
   DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
   auto add = [&](Value* old, Value* more) {
@@ -642,14 +651,12 @@ Value* PhaseEmitter::load_gather(int buffer, Value* elements) {
 }
 
 PhaseEmitter::Val PhaseEmitter::load(const ScalarNode& n) {
-  bool computed = n.args[0].id >= 0;
-  if (!active_) return {load_scalar(n.slot, computed ? value(n.args[0]).v : sym(n.index)), false};
-  auto move = computed ? step(n.args[0]) : step(n.index);
-  Value* first = nullptr;
-  if (move && move->is_int()) first = computed ? first_lane(n.args[0]) : sym(n.index);
-  if (move && move->is(0)) return {load_scalar(n.slot, first), false};
-  if (move && move->is(1)) return {load_contiguous(n.slot, first), true};
-  return {load_gather(n.slot, computed ? spread(value(n.args[0])) : sym_lanes(n.index)), true};
+  Place p{n.index, n.args[0]};
+  if (!active_) return {load_scalar(n.slot, place(p)), false};
+  auto move = step(p);
+  if (move && move->is(0)) return {load_scalar(n.slot, place(p)), false};
+  if (move && move->is(1)) return {load_contiguous(n.slot, place(p)), true};
+  return {load_gather(n.slot, places(p)), true};
 }
 
 bool PhaseEmitter::in_lanes(Scalar s) const {
@@ -685,6 +692,26 @@ std::optional<SymExpr> PhaseEmitter::step(Scalar s) const {
     default:
       return std::nullopt;
   }
+}
+
+std::optional<SymExpr> PhaseEmitter::step(const Place& p) const {
+  auto affine = step(p.element);
+  if (p.computed.id < 0 || !affine) return affine;
+  auto computed = step(p.computed);
+  return computed ? std::optional(*affine + *computed) : std::nullopt;
+}
+
+Value* PhaseEmitter::place(const Place& p) {
+  if (p.computed.id < 0) return sym(p.element);
+  Value* computed = active_ ? first_lane(p.computed) : value(p.computed).v;
+  return p.element.is(0) ? computed : b_.CreateAdd(sym(p.element), computed);
+}
+
+Value* PhaseEmitter::places(const Place& p) {
+  if (p.computed.id < 0) return sym_lanes(p.element);
+  Value* computed = spread(value(p.computed));
+  if (p.element.is(0)) return computed;
+  return b_.CreateAdd(b_.CreateSExt(sym_lanes(p.element), computed->getType()), computed);
 }
 
 /// The value at lane 0 of a computed index that step() knows.

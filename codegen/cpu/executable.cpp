@@ -1,0 +1,466 @@
+#include "codegen/cpu/executable.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "codegen/cpu/extern/extern.h"
+#include "codegen/cpu/jit.h"
+#include "codegen/cpu/kernel_cost.h"
+#include "codegen/cpu/threads.h"
+#include "core/base/check.h"
+#include "core/base/hash.h"
+#include "core/ops/evaluate.h"
+
+namespace partita::codegen {
+namespace {
+
+using schedule::ExternCall;
+using schedule::KernelCall;
+using schedule::Plan;
+using schedule::PlanBuffer;
+using schedule::PlanView;
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// One function of a kernel with all that calling it takes.
+struct PhaseStep {
+  PhaseFunction function = nullptr;
+  std::int64_t iterations = 0;
+  std::int64_t alignment = 1;
+  int parts = 1;  ///< threads worth using
+};
+
+struct KernelStep {
+  std::vector<PhaseStep> phases;
+  std::vector<void*> arguments;
+  std::vector<int> buffers;  ///< plan buffer of each argument
+};
+
+struct InputView {
+  TensorMeta meta;
+  Sizes sizes, strides;
+  int buffer = -1;                   ///< -1: nothing reads it
+  std::shared_ptr<Storage> staging;  ///< for tensors of other strides, made when needed
+};
+
+struct OutputView {
+  std::optional<ConcreteView> view;
+  Value value;  ///< a literal
+};
+
+class PlanExecutable final : public Executable {
+ public:
+  Result<std::vector<Value>> run(const std::vector<Value>& inputs) override;
+
+  std::unique_ptr<LoadedCode> code;
+  std::vector<PlanBuffer> buffers;
+  std::vector<std::int64_t> elements;
+  std::vector<Tensor> constants;  ///< kept alive
+  std::vector<std::byte*> base;   ///< of each plan buffer; inputs and outputs change from run to run
+  std::shared_ptr<Storage> arena, scratch;
+  std::size_t scratch_bytes = 0;  ///< of one thread
+  std::vector<InputView> inputs_;
+  std::vector<OutputView> outputs;
+  struct Step {
+    int kernel = -1, external = -1;  ///< index into kernels or calls
+  };
+  std::vector<Step> steps;
+  std::vector<KernelStep> kernels;
+  std::vector<std::unique_ptr<ExternStep>> calls;
+  int threads = 1;
+
+ private:
+  Status bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held);
+  void run_kernel(KernelStep& step);
+
+  std::mutex mutex_;
+};
+
+std::string list(std::span<const std::int64_t> v) {
+  return fmt::format("[{}]", fmt::join(v, ", "));
+}
+
+bool same_strides(const Tensor& t, const Sizes& strides) {
+  for (std::size_t d = 0; d < t.sizes.size(); ++d)
+    if (t.sizes[d] > 1 && t.strides[d] != strides[d]) return false;
+  return true;
+}
+
+Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held) {
+  if (values.size() != inputs_.size())
+    return input_error("run.inputs", fmt::format("{} inputs given, the graph takes {}", values.size(), inputs_.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    InputView& input = inputs_[i];
+    if (input.buffer < 0) continue;
+    auto* t = values[i].get<Tensor>();
+    if (!t) return input_error("run.input", fmt::format("input {} is no tensor", i));
+    if (t->dtype != input.meta.dtype)
+      return input_error("run.input", fmt::format("input {} is {}, compiled for {}", i, torch_name(t->dtype),
+                                                  torch_name(input.meta.dtype)));
+    if (t->sizes != input.sizes)
+      return input_error("run.input",
+                         fmt::format("input {} has sizes {}, compiled for {}", i, list(t->sizes), list(input.sizes)));
+    auto b = static_cast<std::size_t>(input.buffer);
+    std::size_t room = static_cast<std::size_t>(elements[b]) * itemsize(t->dtype);
+    bool holds =
+        t->numel() == 0 || (t->storage->bytes() >= static_cast<std::size_t>(t->offset) * itemsize(t->dtype) + room);
+    if (same_strides(*t, input.strides) && holds) {
+      base[b] = t->numel() == 0 ? nullptr : t->data();
+      held[b] = t->storage;
+      continue;
+    }
+    // The result may alias the copy, so each run has its own unless nobody kept the last one.
+    if (!input.staging || input.staging.use_count() > 1) {
+      TRY(input.staging, Storage::allocate(room));
+    }
+    Tensor copy{input.staging, t->dtype, input.sizes, input.strides, 0};
+    copy.copy_from(*t);
+    base[b] = input.staging->data();
+    held[b] = input.staging;
+  }
+  return {};
+}
+
+void PlanExecutable::run_kernel(KernelStep& step) {
+  for (std::size_t i = 0; i < step.buffers.size(); ++i)
+    step.arguments[i] = base[static_cast<std::size_t>(step.buffers[i])];
+  struct Context {
+    PhaseFunction function;
+    void* const* arguments;
+    std::byte* scratch;
+    std::size_t scratch_bytes;
+  } context{nullptr, step.arguments.data(), scratch ? scratch->data() : nullptr, scratch_bytes};
+  for (const PhaseStep& phase : step.phases) {
+    context.function = phase.function;
+    auto part = [](void* c, std::int64_t begin, std::int64_t end, int thread) {
+      auto* k = static_cast<Context*>(c);
+      k->function(k->arguments, nullptr, k->scratch + k->scratch_bytes * static_cast<std::size_t>(thread), begin, end);
+    };
+    parallel_for(phase.parts, phase.iterations, 1, phase.alignment, part, &context);
+  }
+}
+
+Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs) {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Storage>> held(buffers.size());
+  TRY_DO(bind_inputs(inputs, held));
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b].kind != PlanBuffer::Kind::Output) continue;
+    TRY(held[b], Storage::allocate(static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)));
+    base[b] = held[b]->data();
+  }
+  for (const Step& step : steps) {
+    if (step.kernel >= 0)
+      run_kernel(kernels[static_cast<std::size_t>(step.kernel)]);
+    else
+      TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
+  }
+  std::vector<Value> results;
+  results.reserve(outputs.size());
+  for (const OutputView& out : outputs) {
+    if (!out.view) {
+      results.push_back(out.value);
+      continue;
+    }
+    auto b = static_cast<std::size_t>(out.view->buffer);
+    Tensor t{held[b], out.view->dtype, out.view->sizes, out.view->strides, out.view->offset};
+    if (buffers[b].kind == PlanBuffer::Kind::Constant) {
+      t.storage = constants[b].storage;
+      t.offset += constants[b].offset;
+    } else if (buffers[b].kind == PlanBuffer::Kind::Input && base[b]) {
+      t.offset += (base[b] - held[b]->data()) / static_cast<std::ptrdiff_t>(itemsize(t.dtype));
+    }
+    results.push_back(std::move(t));
+  }
+  return results;
+}
+
+std::optional<std::int64_t> integer(const SymExpr& e) {
+  return e.is_int() ? std::optional(e.as_int()) : std::nullopt;
+}
+
+Diagnostic dynamic(const std::string& what) {
+  return unsupported("codegen.dynamic",
+                     what + " has a size that changes from run to run; make the plan for given sizes");
+}
+
+class Compiler {
+ public:
+  Compiler(const Plan& plan, const std::map<std::string, Tensor>& constants, const CpuOptions& options)
+      : plan_(plan), constants_(constants), options_(options), out_(std::make_unique<PlanExecutable>()) {}
+
+  Result<std::unique_ptr<Executable>> compile() {
+    auto start = Clock::now();
+    out_->threads = std::max(options_.threads, 1);
+    TRY_DO(memory());
+    TRY_DO(externs());
+    TRY_DO(code());
+    TRY_DO(steps());
+    TRY_DO(inputs_and_outputs());
+    out_->times.total_ms = ms_since(start);
+    return std::unique_ptr<Executable>(std::move(out_));
+  }
+
+ private:
+  Status memory();
+  Status externs();
+  Status code();
+  Status steps();
+  Status inputs_and_outputs();
+  Result<KernelStep> kernel_step(std::size_t kernel, const std::vector<int>& buffers);
+  Result<loops::Kernel> epilogue(const ExternCall& call, std::vector<int>& buffers);
+
+  const Plan& plan_;
+  const std::map<std::string, Tensor>& constants_;
+  const CpuOptions& options_;
+  std::unique_ptr<PlanExecutable> out_;
+  std::vector<loops::Kernel> kernels_;  ///< the plan's, then epilogues
+  struct Epilogue {
+    std::size_t kernel;
+    std::vector<int> buffers;
+  };
+  std::map<std::size_t, Epilogue> epilogues_;  ///< by position among the plan's steps
+};
+
+Status Compiler::memory() {
+  out_->buffers = plan_.buffers;
+  out_->base.resize(plan_.buffers.size());
+  out_->constants.resize(plan_.buffers.size());
+  if (plan_.arena_bytes > 0) {
+    TRY(out_->arena, Storage::allocate(plan_.arena_bytes));
+  }
+  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+    const PlanBuffer& buffer = plan_.buffers[b];
+    auto n = integer(buffer.elements);
+    if (!n) return dynamic("buffer " + std::to_string(b));
+    out_->elements.push_back(*n);
+    std::size_t bytes = static_cast<std::size_t>(*n) * itemsize(buffer.dtype);
+    if (buffer.kind == PlanBuffer::Kind::Temporary) {
+      CHECK(bytes == 0 || buffer.offset + bytes <= plan_.arena_bytes, "a temporary outside of the arena");
+      out_->base[b] = out_->arena ? out_->arena->data() + buffer.offset : nullptr;
+    } else if (buffer.kind == PlanBuffer::Kind::Constant) {
+      auto it = constants_.find(buffer.attribute);
+      CHECK(it != constants_.end(), "no constant " + buffer.attribute);
+      CHECK(it->second.storage->bytes() >= static_cast<std::size_t>(it->second.offset) * itemsize(buffer.dtype) + bytes,
+            "constant " + buffer.attribute + " is smaller than its buffer");
+      out_->constants[b] = it->second;
+      out_->base[b] = bytes == 0 ? nullptr : it->second.data();
+    }
+  }
+  return {};
+}
+
+Status Compiler::externs() {
+  auto start = Clock::now();
+  kernels_ = plan_.kernels;
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+    auto* call = std::get_if<ExternCall>(&plan_.steps[i]);
+    if (!call) continue;
+    ExternContext context{
+        *call, out_->threads, [this](int b) {
+          const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(b)];
+          return buffer.kind == PlanBuffer::Kind::Constant ||
+                 (buffer.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(buffer.index));
+        }};
+    std::string why_not;
+    TRY(Prepared prepared, prepare_extern(context, why_not));
+    out_->externs.push_back({call->origin, call->op->name, prepared.library, why_not});
+    out_->calls.push_back(std::move(prepared.step));
+    if (call->epilogue && !prepared.has_epilogue) {
+      Epilogue e{kernels_.size(), {}};
+      TRY(auto kernel, epilogue(*call, e.buffers));
+      kernels_.push_back(std::move(kernel));
+      epilogues_[i] = std::move(e);
+    }
+  }
+  out_->times.prepare_ms = ms_since(start);
+  return {};
+}
+
+/// The pointwise work on a call's result as a kernel over it, in place.
+Result<loops::Kernel> Compiler::epilogue(const ExternCall& call, std::vector<int>& buffers) {
+  CHECK(call.results.size() == 1, "an epilogue of a call with several results");
+  loops::Kernel k;
+  k.name = "epilogue_" + call.origin;
+  k.origins = {call.origin};
+  std::vector<PlanView> views = {call.results[0]};
+  views.insert(views.end(), call.epilogue_inputs.begin(), call.epilogue_inputs.end());
+  std::vector<SymExpr> elements;
+  for (std::size_t v = 0; v < views.size(); ++v) {
+    const PlanView& view = views[v];
+    const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(view.buffer)];
+    k.buffers.push_back({"b" + std::to_string(v), view.dtype, buffer.elements,
+                         v == 0 ? loops::Buffer::Role::Output : loops::Buffer::Role::Input});
+    buffers.push_back(view.buffer);
+    SymExpr element = view.offset;
+    CHECK(view.sizes.size() == views[0].sizes.size(), "an epilogue input of another rank");
+    for (std::size_t d = 0; d < view.sizes.size(); ++d)
+      element = element + SymExpr::symbol("i" + std::to_string(d)) * view.strides[d];
+    elements.push_back(element);
+  }
+  // The same DAG, its inputs loads.
+  std::vector<loops::Scalar> made;
+  for (const loops::ScalarNode& n : call.epilogue->nodes()) {
+    auto arg = [&](int i) { return n.args[i].id < 0 ? loops::Scalar{} : made[static_cast<std::size_t>(n.args[i].id)]; };
+    switch (n.op) {
+      case loops::ScalarOp::Input:
+        made.push_back(k.scalars.load(n.slot, elements[static_cast<std::size_t>(n.slot)], n.dtype));
+        break;
+      case loops::ScalarOp::Const:
+        made.push_back(is_floating(n.dtype) ? k.scalars.constant(n.dtype, n.real)
+                                            : k.scalars.constant_int(n.dtype, n.integer));
+        break;
+      case loops::ScalarOp::Where:
+        made.push_back(k.scalars.where(arg(0), arg(1), arg(2)));
+        break;
+      case loops::ScalarOp::Cast:
+        made.push_back(k.scalars.cast(arg(0), n.dtype));
+        break;
+      case loops::ScalarOp::Bitcast:
+        made.push_back(k.scalars.bitcast(arg(0), n.dtype));
+        break;
+      case loops::ScalarOp::Index:
+        made.push_back(k.scalars.index(n.index));
+        break;
+      case loops::ScalarOp::Load:
+        return unsupported("codegen.epilogue", "a load in the work after " + call.op->name, {.node = call.origin});
+      default:
+        made.push_back(k.scalars.make(n.op, arg(0), arg(1), arg(2)));
+    }
+  }
+  loops::Stmt body = loops::Store{0, elements[0], {}, made[static_cast<std::size_t>(call.epilogue_value.id)], false};
+  std::size_t rank = views[0].sizes.size();
+  for (std::size_t d = rank; d-- > 0;)
+    body = loops::Loop{"i" + std::to_string(d), views[0].sizes[d], true, d + 1 == rank, {}, {std::move(body)}};
+  k.body.push_back(std::move(body));
+  return k;
+}
+
+Status Compiler::code() {
+  if (kernels_.empty()) return {};
+  CompileTimes& times = out_->times;
+  std::string key;
+  std::optional<std::vector<std::string>> objects;
+  if (options_.load_code || options_.store_code) key = code_key(kernels_);
+  if (options_.load_code && !options_.keep_text) {
+    if (auto bytes = options_.load_code(key)) {
+      TRY(objects, unpack(*bytes));
+      times.from_store = true;
+    }
+  }
+  if (!objects) {
+    auto start = Clock::now();
+    TRY(ObjectCode object, compile_kernels(kernels_, {}, {.threads = out_->threads, .keep_text = options_.keep_text}));
+    times.compile_ms = ms_since(start);
+    times.emit_ms = object.emit_ms;
+    times.optimise_ms = object.optimise_ms;
+    times.generate_ms = object.generate_ms;
+    out_->ir = std::move(object.ir);
+    out_->assembly = std::move(object.assembly);
+    objects = std::move(object.objects);
+    if (options_.store_code) options_.store_code(key, pack(*objects));
+  }
+  auto start = Clock::now();
+  TRY(out_->code, LoadedCode::link(*objects));
+  times.link_ms = ms_since(start);
+  return {};
+}
+
+Result<KernelStep> Compiler::kernel_step(std::size_t kernel, const std::vector<int>& buffers) {
+  const loops::Kernel& k = kernels_[kernel];
+  KernelEntry entry = kernel_entry(k, kernel_symbol(kernel));
+  KernelStep step;
+  step.buffers = buffers;
+  step.arguments.resize(buffers.size());
+  double work = kernel_work(k);
+  for (const Phase& phase : entry.phases) {
+    auto iterations = integer(phase.iterations);
+    if (!iterations) return dynamic("kernel " + k.name);
+    TRY(void* address, out_->code->find(phase.symbol));
+    PhaseStep p{reinterpret_cast<PhaseFunction>(address), *iterations, phase.alignment, 1};
+    // A part must outweigh waking a thread: a few microseconds.
+    constexpr double part_work = 40'000;
+    if (phase.parallel)
+      p.parts = static_cast<int>(std::clamp(work / part_work, 1.0, static_cast<double>(out_->threads)));
+    step.phases.push_back(p);
+  }
+  bool constant = true;
+  std::size_t bytes = entry.scratch_bytes([&](const SymExpr& e) {
+    constant = constant && e.is_int();
+    return e.is_int() ? e.as_int() : 0;
+  });
+  if (!constant) return dynamic("kernel " + k.name);
+  out_->scratch_bytes = std::max(out_->scratch_bytes, bytes);
+  return step;
+}
+
+Status Compiler::steps() {
+  auto add_kernel = [&](std::size_t kernel, const std::vector<int>& buffers) -> Status {
+    TRY(KernelStep step, kernel_step(kernel, buffers));
+    out_->steps.push_back({static_cast<int>(out_->kernels.size()), -1});
+    out_->kernels.push_back(std::move(step));
+    return {};
+  };
+  int external = 0;
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+    if (auto* call = std::get_if<KernelCall>(&plan_.steps[i])) {
+      TRY_DO(add_kernel(static_cast<std::size_t>(call->kernel), call->buffers));
+      continue;
+    }
+    out_->steps.push_back({-1, external++});
+    if (auto it = epilogues_.find(i); it != epilogues_.end()) TRY_DO(add_kernel(it->second.kernel, it->second.buffers));
+  }
+  if (out_->scratch_bytes > 0) {
+    TRY(out_->scratch, Storage::allocate(out_->scratch_bytes * static_cast<std::size_t>(out_->threads)));
+  }
+  return {};
+}
+
+Status Compiler::inputs_and_outputs() {
+  for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
+    InputView input;
+    input.meta = plan_.inputs[i];
+    auto sizes = concrete(input.meta.sizes), strides = concrete(input.meta.strides);
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b)
+      if (plan_.buffers[b].kind == PlanBuffer::Kind::Input && plan_.buffers[b].index == static_cast<int>(i))
+        input.buffer = static_cast<int>(b);
+    if (input.buffer >= 0 && (!sizes || !strides)) return dynamic("input " + std::to_string(i));
+    if (sizes && strides) {
+      input.sizes = std::move(*sizes);
+      input.strides = std::move(*strides);
+    }
+    out_->inputs_.push_back(std::move(input));
+  }
+  for (const auto& output : plan_.outputs) {
+    OutputView view;
+    if (auto* v = std::get_if<PlanView>(&output)) {
+      view.view = concrete_view(*v);
+      if (!view.view) return dynamic("an output");
+      CHECK(plan_.buffers[static_cast<std::size_t>(v->buffer)].kind != PlanBuffer::Kind::Temporary,
+            "an output in the arena");
+    } else if (auto* literal = std::get_if<Arg>(&output)) {
+      view.value = to_value(*literal);
+    } else {
+      auto n = integer(std::get<SymExpr>(output));
+      if (!n) return dynamic("an output");
+      view.value = *n;
+    }
+    out_->outputs.push_back(std::move(view));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> compile_cpu(const Plan& plan, const std::map<std::string, Tensor>& constants,
+                                                const CpuOptions& options) {
+  return Compiler(plan, constants, options).compile();
+}
+
+}  // namespace partita::codegen

@@ -1,0 +1,202 @@
+#include <memory>
+#include <unordered_map>
+
+#include "codegen/cpu/extern/onednn.h"
+
+namespace partita::codegen {
+namespace {
+
+using dnnl::memory;
+using dnnl::prop_kind;
+
+/// The arguments that convolution and convolution_backward share, as oneDNN wants them.
+struct Geometry {
+  memory::dims strides, padding, dilation;
+  std::int64_t groups = 1;
+};
+
+/// stride, padding, dilation, transposed, output_padding and groups follow one another from argument `first`.
+std::optional<Geometry> geometry(const ExternContext& context, std::size_t first, std::size_t spatial,
+                                 std::string& why_not) {
+  auto stride = context.integers(first), padding = context.integers(first + 1), dilation = context.integers(first + 2);
+  auto transposed = context.number(first + 3), groups = context.number(first + 5);
+  if (!stride || !padding || !dilation || !transposed || !groups) {
+    why_not = "symbolic sizes";
+    return std::nullopt;
+  }
+  if (*transposed != 0) {
+    why_not = "a transposed convolution";
+    return std::nullopt;
+  }
+  Geometry g{*stride, *padding, *dilation, static_cast<std::int64_t>(*groups)};
+  for (memory::dims* list : {&g.strides, &g.padding, &g.dilation})
+    if (list->size() == 1) list->resize(spatial, (*list)[0]);
+  for (std::int64_t& d : g.dilation) d -= 1;
+  return g;
+}
+
+/// [out, in / groups, ...] as [groups, out / groups, in / groups, ...].
+ConcreteView grouped(ConcreteView weight, std::int64_t groups) {
+  if (groups == 1) return weight;
+  std::int64_t out = weight.sizes[0] / groups;
+  weight.sizes[0] = out;
+  weight.sizes.insert(weight.sizes.begin(), groups);
+  weight.strides.insert(weight.strides.begin(), weight.strides[0] * out);
+  return weight;
+}
+
+memory::desc any_layout(const ConcreteView& view) {
+  return memory::desc(view.sizes, onednn_type(view.dtype), memory::format_tag::any);
+}
+
+class Primitive final : public ExternStep {
+ public:
+  struct Argument {
+    int role;
+    Operand operand;
+    bool result;
+  };
+  struct Call {
+    dnnl::primitive primitive;
+    std::vector<Argument> arguments;
+    std::unordered_map<int, memory> map;
+  };
+  std::vector<Call> calls;
+  int threads = 1;
+
+  Status run(std::byte* const* buffers) override {
+    OnednnThreads limit(threads);
+    for (Call& call : calls) {
+      for (Argument& a : call.arguments) a.result ? a.operand.attach(buffers) : a.operand.load(stream_, buffers);
+      if (call.map.empty())
+        for (Argument& a : call.arguments) call.map.insert({a.role, a.operand.memory()});
+      call.primitive.execute(stream_, call.map);
+      for (Argument& a : call.arguments)
+        if (a.result) a.operand.store(stream_);
+    }
+    return {};
+  }
+
+ private:
+  dnnl::stream stream_{cpu_engine()};
+};
+
+Prepared refused(std::string& why_not, std::string why) {
+  why_not = std::move(why);
+  return {};
+}
+
+}  // namespace
+
+Prepared prepare_convolution(const ExternContext& context, std::string& why_not) {
+  auto input = context.view(0), weight = context.view(1), bias = context.view(2);
+  auto out = concrete_view(context.call.results[0]);
+  if (!input || !weight || !out) return refused(why_not, "symbolic sizes");
+  auto g = geometry(context, 3, input->sizes.size() - 2, why_not);
+  if (!g) return {};
+  ConcreteView kernel = grouped(*weight, g->groups);
+  auto input_desc = describe(*input), weight_desc = describe(kernel), out_desc = describe(*out);
+  auto bias_desc = bias ? describe(*bias) : std::nullopt;
+  if (!input_desc || !weight_desc || !out_desc || (bias && !bias_desc))
+    return refused(why_not, "a dtype, size or stride that oneDNN does not take");
+  OnednnThreads limit(context.threads);
+  try {
+    auto algorithm = dnnl::algorithm::convolution_direct;
+    auto kind = prop_kind::forward_inference;
+    auto desc =
+        bias ? dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel), *bias_desc,
+                                               any_layout(*out), g->strides, g->dilation, g->padding, g->padding)
+             : dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel),
+                                               any_layout(*out), g->strides, g->dilation, g->padding, g->padding);
+    dnnl::convolution_forward::primitive_desc pd(desc, cpu_engine());
+    auto step = std::make_unique<Primitive>();
+    step->threads = context.threads;
+    Primitive::Call call{dnnl::convolution_forward(pd), {}, {}};
+    call.arguments.push_back({DNNL_ARG_SRC, Operand(*input, *input_desc, pd.src_desc(), false), false});
+    call.arguments.push_back(
+        {DNNL_ARG_WEIGHTS, Operand(kernel, *weight_desc, pd.weights_desc(), context.fixed(weight->buffer)), false});
+    if (bias) call.arguments.push_back({DNNL_ARG_BIAS, Operand(*bias, *bias_desc, pd.bias_desc(), false), false});
+    call.arguments.push_back({DNNL_ARG_DST, Operand(*out, *out_desc, pd.dst_desc(), false), true});
+    step->calls.push_back(std::move(call));
+    return {std::move(step), false, std::string("oneDNN ") + pd.impl_info_str()};
+  } catch (const dnnl::error& e) {
+    return refused(why_not, std::string("oneDNN: ") + e.what());
+  }
+}
+
+Prepared prepare_convolution_backward(const ExternContext& context, std::string& why_not) {
+  auto grad = context.view(0), input = context.view(1), weight = context.view(2);
+  auto mask = context.integers(10);
+  if (!grad || !input || !weight || !mask || mask->size() != 3) return refused(why_not, "symbolic sizes");
+  auto g = geometry(context, 4, input->sizes.size() - 2, why_not);
+  if (!g) return {};
+  ConcreteView kernel = grouped(*weight, g->groups);
+  auto grad_desc = describe(*grad), input_desc = describe(*input), weight_desc = describe(kernel);
+  if (!grad_desc || !input_desc || !weight_desc)
+    return refused(why_not, "a dtype, size or stride that oneDNN does not take");
+  std::optional<ConcreteView> results[3];
+  for (std::size_t i = 0; i < 3 && i < context.call.results.size(); ++i)
+    if ((*mask)[i] && context.call.results[i].buffer >= 0) {
+      results[i] = concrete_view(context.call.results[i]);
+      if (!results[i]) return refused(why_not, "symbolic sizes");
+    }
+  OnednnThreads limit(context.threads);
+  try {
+    auto algorithm = dnnl::algorithm::convolution_direct;
+    // The gradients' primitives are made in the light of a forward one.
+    dnnl::convolution_forward::primitive_desc forward(
+        {prop_kind::forward_training, algorithm, any_layout(*input), any_layout(kernel), any_layout(*grad), g->strides,
+         g->dilation, g->padding, g->padding},
+        cpu_engine());
+    auto step = std::make_unique<Primitive>();
+    step->threads = context.threads;
+    std::string library;
+    if (results[0]) {
+      auto result_desc = describe(*results[0]);
+      if (!result_desc) return refused(why_not, "a stride of the result that oneDNN does not take");
+      dnnl::convolution_backward_data::primitive_desc pd(
+          {algorithm, any_layout(*results[0]), any_layout(kernel), any_layout(*grad), g->strides, g->dilation,
+           g->padding, g->padding},
+          cpu_engine(), forward);
+      Primitive::Call call{dnnl::convolution_backward_data(pd), {}, {}};
+      call.arguments.push_back({DNNL_ARG_DIFF_DST, Operand(*grad, *grad_desc, pd.diff_dst_desc(), false), false});
+      call.arguments.push_back(
+          {DNNL_ARG_WEIGHTS, Operand(kernel, *weight_desc, pd.weights_desc(), context.fixed(weight->buffer)), false});
+      call.arguments.push_back(
+          {DNNL_ARG_DIFF_SRC, Operand(*results[0], *result_desc, pd.diff_src_desc(), false), true});
+      step->calls.push_back(std::move(call));
+      library = pd.impl_info_str();
+    }
+    if (results[1] || results[2]) {
+      if (!results[1]) return refused(why_not, "a gradient of the bias without that of the weight");
+      ConcreteView result = grouped(*results[1], g->groups);
+      auto result_desc = describe(result);
+      auto bias_desc = results[2] ? describe(*results[2]) : std::nullopt;
+      if (!result_desc || (results[2] && !bias_desc))
+        return refused(why_not, "a stride of the result that oneDNN does not take");
+      auto desc = results[2]
+                      ? dnnl::convolution_backward_weights::desc(algorithm, any_layout(*input), any_layout(result),
+                                                                 *bias_desc, any_layout(*grad), g->strides, g->dilation,
+                                                                 g->padding, g->padding)
+                      : dnnl::convolution_backward_weights::desc(algorithm, any_layout(*input), any_layout(result),
+                                                                 any_layout(*grad), g->strides, g->dilation, g->padding,
+                                                                 g->padding);
+      dnnl::convolution_backward_weights::primitive_desc pd(desc, cpu_engine(), forward);
+      Primitive::Call call{dnnl::convolution_backward_weights(pd), {}, {}};
+      call.arguments.push_back({DNNL_ARG_SRC, Operand(*input, *input_desc, pd.src_desc(), false), false});
+      call.arguments.push_back({DNNL_ARG_DIFF_DST, Operand(*grad, *grad_desc, pd.diff_dst_desc(), false), false});
+      call.arguments.push_back(
+          {DNNL_ARG_DIFF_WEIGHTS, Operand(result, *result_desc, pd.diff_weights_desc(), false), true});
+      if (results[2])
+        call.arguments.push_back(
+            {DNNL_ARG_DIFF_BIAS, Operand(*results[2], *bias_desc, pd.diff_bias_desc(), false), true});
+      step->calls.push_back(std::move(call));
+      library += (library.empty() ? "" : ", ") + std::string(pd.impl_info_str());
+    }
+    return {std::move(step), false, "oneDNN " + library};
+  } catch (const dnnl::error& e) {
+    return refused(why_not, std::string("oneDNN: ") + e.what());
+  }
+}
+
+}  // namespace partita::codegen

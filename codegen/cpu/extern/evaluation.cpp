@@ -1,0 +1,117 @@
+#include "codegen/cpu/extern/extern.h"
+#include "core/base/check.h"
+#include "core/ops/evaluate.h"
+#include "core/ops/record.h"
+#include "core/ops/schema.h"
+
+namespace partita::codegen {
+namespace {
+
+Tensor tensor_over(const ConcreteView& v, std::byte* const* buffers) {
+  auto count = reach(v.sizes, v.strides);
+  CHECK(count, "strides of a plan's view");
+  std::size_t bytes = static_cast<std::size_t>(*count + v.offset) * itemsize(v.dtype);
+  Tensor t;
+  t.storage = Storage::borrow(buffers[v.buffer], bytes, nullptr);
+  t.dtype = v.dtype;
+  t.sizes = v.sizes;
+  t.strides = v.strides;
+  t.offset = v.offset;
+  return t;
+}
+
+class Evaluation final : public ExternStep {
+ public:
+  using Argument = std::variant<Value, ConcreteView, std::vector<ConcreteView>>;
+  const Op* op = nullptr;
+  std::vector<Argument> args;
+  std::vector<std::pair<std::string, Argument>> kwargs;
+  std::vector<std::optional<ConcreteView>> results;  ///< nullopt: nobody reads it
+  std::string origin;
+  int threads = 1;
+
+  Status run(std::byte* const* buffers) override {
+    auto value = [&](const Argument& a) -> Value {
+      if (auto* v = std::get_if<Value>(&a)) return *v;
+      if (auto* v = std::get_if<ConcreteView>(&a)) return tensor_over(*v, buffers);
+      ValueList list;
+      for (const ConcreteView& v : std::get<std::vector<ConcreteView>>(a)) list.push_back(tensor_over(v, buffers));
+      return list;
+    };
+    std::vector<Value> positional;
+    for (const Argument& a : args) positional.push_back(value(a));
+    std::vector<std::pair<std::string, Value>> named;
+    for (const auto& [name, a] : kwargs) named.emplace_back(name, value(a));
+    auto result = evaluate(op, std::move(positional), std::move(named), threads);
+    if (!result) {
+      if (result.error().where.node.empty()) result.error().where.node = origin;
+      return std::move(result).error();
+    }
+    std::vector<Value> values;
+    if (auto* list = result->get<ValueList>())
+      values = *list;
+    else
+      values.push_back(*result);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!results[i]) continue;
+      auto* t = i < values.size() ? values[i].get<Tensor>() : nullptr;
+      if (!t || t->sizes != results[i]->sizes)
+        return unsupported("codegen.extern", op->name + " gave a result of another size than the plan has",
+                           {.node = origin});
+      tensor_over(*results[i], buffers).copy_from(*t);
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<Prepared> prepare_evaluation(const ExternContext& context) {
+  const schedule::ExternCall& call = context.call;
+  const Schema* schema = find_schema(call.op);
+  if (!schema) return unsupported("ops.unknown", call.op->name + " has no schema", {.node = call.origin});
+  auto step = std::make_unique<Evaluation>();
+  step->op = call.op;
+  step->origin = call.origin;
+  step->threads = context.threads;
+  auto symbolic = [&] {
+    return unsupported("codegen.dynamic", call.op->name + ": sizes that change from run to run", {.node = call.origin});
+  };
+  for (std::size_t i = 0; i < call.args.size(); ++i) {
+    Evaluation::Argument argument;
+    if (auto* literal = std::get_if<Arg>(&call.args[i])) {
+      argument = to_value(*literal);
+    } else if (auto* v = std::get_if<schedule::PlanView>(&call.args[i])) {
+      auto view = concrete_view(*v);
+      if (!view) return symbolic();
+      argument = std::move(*view);
+    } else {
+      std::vector<ConcreteView> list;
+      for (const schedule::PlanView& v : std::get<std::vector<schedule::PlanView>>(call.args[i])) {
+        auto view = concrete_view(v);
+        if (!view) return symbolic();
+        list.push_back(std::move(*view));
+      }
+      argument = std::move(list);
+    }
+    if (schema->args[i].keyword_only)
+      step->kwargs.emplace_back(schema->args[i].name, std::move(argument));
+    else
+      step->args.push_back(std::move(argument));
+  }
+  for (const schedule::PlanView& v : call.results) {
+    if (v.buffer < 0) {
+      step->results.push_back(std::nullopt);
+      continue;
+    }
+    auto view = concrete_view(v);
+    if (!view) return symbolic();
+    step->results.push_back(std::move(*view));
+  }
+  Prepared p;
+  p.step = std::move(step);
+  p.library = "interpreter";
+  return p;
+}
+
+}  // namespace partita::codegen

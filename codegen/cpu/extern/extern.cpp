@@ -1,0 +1,65 @@
+#include "codegen/cpu/extern/extern.h"
+
+namespace partita::codegen {
+namespace {
+
+struct Routine {
+  const char* op;
+  PrepareFunction prepare;
+};
+constexpr Routine routines[] = {
+    {"aten.mm.default", prepare_matmul},
+    {"aten.bmm.default", prepare_matmul},
+    {"aten.addmm.default", prepare_addmm},
+    {"aten.baddbmm.default", prepare_addmm},
+    {"aten.convolution.default", prepare_convolution},
+    {"aten.convolution_backward.default", prepare_convolution_backward},
+};
+
+std::optional<double> number_of(const Arg& a) {
+  if (auto* i = a.get<std::int64_t>()) return static_cast<double>(*i);
+  if (auto* d = a.get<double>()) return *d;
+  if (auto* b = a.get<bool>()) return *b ? 1.0 : 0.0;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ConcreteView> concrete_view(const schedule::PlanView& view) {
+  auto sizes = concrete(view.sizes), strides = concrete(view.strides);
+  if (!sizes || !strides || !view.offset.is_int()) return std::nullopt;
+  return ConcreteView{view.buffer, view.dtype, std::move(*sizes), std::move(*strides), view.offset.as_int()};
+}
+
+std::optional<ConcreteView> ExternContext::view(std::size_t i) const {
+  auto* v = std::get_if<schedule::PlanView>(&call.args[i]);
+  return v ? concrete_view(*v) : std::nullopt;
+}
+
+std::optional<double> ExternContext::number(std::size_t i) const {
+  auto* a = std::get_if<Arg>(&call.args[i]);
+  return a ? number_of(*a) : std::nullopt;
+}
+
+std::optional<Sizes> ExternContext::integers(std::size_t i) const {
+  auto* a = std::get_if<Arg>(&call.args[i]);
+  auto* list = a ? a->get<ArgList>() : nullptr;
+  if (!list) return std::nullopt;
+  Sizes out;
+  for (const Arg& item : list->items) {
+    auto n = number_of(item);
+    if (!n) return std::nullopt;
+    out.push_back(static_cast<std::int64_t>(*n));
+  }
+  return out;
+}
+
+Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not) {
+  for (const Routine& r : routines) {
+    if (context.call.op->name != r.op) continue;
+    if (Prepared p = r.prepare(context, why_not); p.step) return p;
+  }
+  return prepare_evaluation(context);
+}
+
+}  // namespace partita::codegen

@@ -1,0 +1,64 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/schedule/plan.h"
+
+namespace partita::codegen {
+
+/// A strided view with numbers for its sizes, strides and offset.
+struct ConcreteView {
+  int buffer = 0;
+  DType dtype = DType::Float32;
+  Sizes sizes, strides;
+  std::int64_t offset = 0;
+  std::byte* at(std::byte* const* buffers) const {
+    return buffers[buffer] + offset * static_cast<std::int64_t>(itemsize(dtype));
+  }
+};
+/// nullopt when symbolic.
+std::optional<ConcreteView> concrete_view(const schedule::PlanView& view);
+
+/// A call made ready once, run many times. `buffers`: the address of each plan buffer's first element.
+class ExternStep {
+ public:
+  virtual ~ExternStep() = default;
+  virtual Status run(std::byte* const* buffers) = 0;
+};
+
+/// What preparing a call may look at.
+struct ExternContext {
+  const schedule::ExternCall& call;
+  int threads = 1;
+  /// True for memory that holds the same values in every run: such weights are packed once.
+  std::function<bool(int buffer)> fixed;
+
+  /// An argument in schema order.
+  const schedule::ExternCall::Argument& arg(std::size_t i) const { return call.args[i]; }
+  std::optional<ConcreteView> view(std::size_t i) const;  ///< nullopt: not one tensor, or symbolic
+  std::optional<double> number(std::size_t i) const;      ///< an int, float or bool literal
+  std::optional<Sizes> integers(std::size_t i) const;     ///< a list of int literals
+};
+
+struct Prepared {
+  std::unique_ptr<ExternStep> step;
+  bool has_epilogue = false;  ///< the step does the call's epilogue too
+  std::string library;        ///< what does the work: "oneDNN brg:avx512_core", "interpreter"
+};
+/// A library's version of the call, else the operator record's eval. `why_not` says why a library that has the operator
+/// does not take this call; empty otherwise.
+Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not);
+
+/// One library routine: null when the case is not covered, with the reason in `why_not`.
+using PrepareFunction = Prepared (*)(const ExternContext& context, std::string& why_not);
+Prepared prepare_matmul(const ExternContext& context, std::string& why_not);  ///< mm, bmm
+Prepared prepare_addmm(const ExternContext& context, std::string& why_not);   ///< addmm, baddbmm
+Prepared prepare_convolution(const ExternContext& context, std::string& why_not);
+Prepared prepare_convolution_backward(const ExternContext& context, std::string& why_not);
+/// Runs the operator's record on tensors over the buffers.
+Result<Prepared> prepare_evaluation(const ExternContext& context);
+
+}  // namespace partita::codegen

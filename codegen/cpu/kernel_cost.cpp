@@ -1,0 +1,90 @@
+#include "codegen/cpu/kernel_cost.h"
+
+#include <bit>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/cpu/jit.h"
+#include "core/base/hash.h"
+
+namespace partita::codegen {
+namespace {
+
+using loops::Kernel;
+using loops::Loop;
+using loops::Scalar;
+using loops::ScalarNode;
+using loops::ScalarOp;
+using loops::Stmt;
+
+double node_cost(const ScalarNode& n) {
+  if (n.op == ScalarOp::Const || n.op == ScalarOp::Index || n.op == ScalarOp::Input) return 0;
+  return n.op >= ScalarOp::Exp && n.op <= ScalarOp::Sigmoid ? 12 : 1;
+}
+
+double value_cost(const Kernel& kernel, Scalar s, std::set<int>& seen) {
+  if (s.id < 0 || !seen.insert(s.id).second) return 0;
+  const ScalarNode& n = kernel.scalars[s];
+  double cost = node_cost(n);
+  for (Scalar a : n.args) cost += value_cost(kernel, a, seen);
+  return cost;
+}
+
+double body_cost(const Kernel& kernel, const std::vector<Stmt>& body) {
+  double cost = 0;
+  std::set<int> seen;
+  for (const Stmt& s : body) {
+    if (auto* store = std::get_if<loops::Store>(&s)) {
+      cost += 1 + value_cost(kernel, store->value, seen) + value_cost(kernel, store->index, seen);
+    } else if (auto* reduce = std::get_if<loops::Reduce>(&s)) {
+      cost += 1 + value_cost(kernel, reduce->value, seen);
+    } else {
+      const Loop& loop = std::get<Loop>(s);
+      double iterations = loop.extent.is_int() ? static_cast<double>(loop.extent.as_int()) : 1e6;
+      cost += iterations * body_cost(kernel, loop.body);
+    }
+  }
+  return cost;
+}
+
+void write_body(const std::vector<Stmt>& body, std::string& text) {
+  for (const Stmt& s : body) {
+    if (auto* store = std::get_if<loops::Store>(&s)) {
+      text += fmt::format("s{} {} {} {} {}\n", store->buffer, store->element.str(), store->index.id, store->value.id,
+                          store->accumulate);
+    } else if (auto* reduce = std::get_if<loops::Reduce>(&s)) {
+      text += fmt::format("r{} {}\n", reduce->accumulator, reduce->value.id);
+    } else {
+      const Loop& l = std::get<Loop>(s);
+      text += fmt::format("l{} {} {} {} {}\n{{\n", l.var, l.extent.str(), l.parallel, l.vector,
+                          fmt::join(l.accumulators, " "));
+      write_body(l.body, text);
+      text += "}\n";
+    }
+  }
+}
+
+}  // namespace
+
+double kernel_work(const Kernel& kernel) {
+  return body_cost(kernel, kernel.body);
+}
+
+std::string code_key(std::span<const Kernel> kernels) {
+  std::string text = host_processor() + "\n" + PARTITA_EMITTER_HASH + "\n";
+  for (const Kernel& k : kernels) {
+    for (const loops::Buffer& b : k.buffers)
+      text += fmt::format("b{} {} {}\n", int(b.dtype), int(b.role), b.elements.str());
+    for (const loops::Accumulator& a : k.accumulators)
+      text += fmt::format("a{} {} {}\n", int(a.combine), int(a.dtype), a.start);
+    for (const ScalarNode& n : k.scalars.nodes())
+      text += fmt::format("{} {} {} {} {} {} {:x} {} {}\n", int(n.op), int(n.dtype), n.args[0].id, n.args[1].id,
+                          n.args[2].id, n.slot, std::bit_cast<std::uint64_t>(n.real), n.integer, n.index.str());
+    write_body(k.body, text);
+  }
+  return content_hash(text);
+}
+
+}  // namespace partita::codegen

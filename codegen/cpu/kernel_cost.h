@@ -1,0 +1,15 @@
+#pragma once
+#include <span>
+#include <string>
+
+#include "core/loops/loop.h"
+
+namespace partita::codegen {
+
+/// Scalar operations of a whole run, roughly; unknown extents count as large.
+double kernel_work(const loops::Kernel& kernel);
+
+/// Content address of the machine code of kernels: their structure, the processor and this compiler.
+std::string code_key(std::span<const loops::Kernel> kernels);
+
+}  // namespace partita::codegen

@@ -1,0 +1,333 @@
+#include <cmath>
+#include <random>
+
+#include "codegen/cpu/executable.h"
+#include "core/ops/record.h"
+#include "tests/codegen/run_kernel.h"
+
+using namespace partita;
+using namespace partita::codegen;
+using schedule::ExternCall;
+using schedule::KernelCall;
+using schedule::Plan;
+using schedule::PlanBuffer;
+using schedule::PlanView;
+
+namespace {
+
+Tensor random_tensor(const Sizes& sizes, std::uint32_t seed) {
+  Tensor t = *Tensor::empty(DType::Float32, sizes);
+  std::mt19937 rng(seed);
+  std::uniform_real_distribution<float> d(-1, 1);
+  for (std::int64_t i = 0; i < t.numel(); ++i) t.as<float>()[i] = d(rng);
+  return t;
+}
+
+TensorMeta meta(const Tensor& t) {
+  TensorMeta m;
+  m.dtype = t.dtype;
+  m.sizes.assign(t.sizes.begin(), t.sizes.end());
+  m.strides.assign(t.strides.begin(), t.strides.end());
+  return m;
+}
+
+PlanView view(int buffer, const Tensor& t) {
+  return {buffer, t.dtype, meta(t).sizes, meta(t).strides, 0};
+}
+
+/// A plan of one call: the tensors among the arguments become inputs, the results outputs.
+struct OneCall {
+  Plan plan;
+  std::vector<Value> inputs;
+  Value expected;
+
+  OneCall(const char* op, std::vector<Value> args) {
+    std::vector<Value> positional;
+    std::vector<std::pair<std::string, Value>> named;
+    const Schema& schema = *find_schema(Op::torch(op));
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (schema.args[i].keyword_only)
+        named.emplace_back(schema.args[i].name, args[i]);
+      else
+        positional.push_back(args[i]);
+    }
+    auto result = evaluate(Op::torch(op), positional, named);
+    if (!result) qFatal("%s", result.error().line().c_str());
+    expected = *result;
+    ExternCall call;
+    call.op = Op::torch(op);
+    call.origin = "node";
+    for (const Value& a : args) {
+      if (auto* t = a.get<Tensor>()) {
+        int b = static_cast<int>(plan.buffers.size());
+        plan.buffers.push_back(
+            {PlanBuffer::Kind::Input, static_cast<int>(inputs.size()), "", t->dtype, *reach(t->sizes, t->strides), 0});
+        plan.inputs.push_back(meta(*t));
+        inputs.push_back(a);
+        call.args.push_back(view(b, *t));
+      } else {
+        call.args.push_back(literal(a));
+      }
+    }
+    auto add = [&](const Value& v) {
+      auto* t = v.get<Tensor>();
+      int b = static_cast<int>(plan.buffers.size());
+      if (!t) {
+        call.results.push_back({-1, DType::Float32, {}, {}, 0});
+        return;
+      }
+      plan.buffers.push_back(
+          {PlanBuffer::Kind::Output, static_cast<int>(plan.outputs.size()), "", t->dtype, t->numel(), 0});
+      PlanView out = view(b, *t);
+      out.strides = contiguous_strides(out.sizes);
+      call.results.push_back(out);
+      plan.outputs.push_back(out);
+    };
+    if (auto* list = expected.get<ValueList>())
+      for (const Value& v : *list) add(v);
+    else
+      add(expected);
+    plan.steps.push_back(std::move(call));
+  }
+
+  static Arg literal(const Value& v) {
+    if (auto* list = v.get<ValueList>()) {
+      std::vector<Arg> items;
+      for (const Value& i : *list) items.push_back(literal(i));
+      return Arg::list(items);
+    }
+    if (auto* i = v.get<std::int64_t>()) return *i;
+    if (auto* d = v.get<double>()) return *d;
+    if (auto* b = v.get<bool>()) return *b;
+    return {};
+  }
+
+  ExternCall& call() { return std::get<ExternCall>(plan.steps[0]); }
+};
+
+double worst(const Tensor& got, const Tensor& want) {
+  double w = got.sizes == want.sizes ? 0 : INFINITY;
+  for (std::int64_t i = 0; i < want.numel() && w < INFINITY; ++i)
+    w = std::max(w, std::fabs(got.item_as_double(i) - want.item_as_double(i)));
+  return w;
+}
+
+ValueList ints(std::initializer_list<std::int64_t> v) {
+  ValueList l;
+  for (auto i : v) l.push_back(i);
+  return l;
+}
+
+Tensor transposed(const Tensor& t) {
+  Sizes sizes = t.sizes, strides = t.strides;
+  std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
+  std::swap(strides[sizes.size() - 1], strides[sizes.size() - 2]);
+  return t.view_as(sizes, strides, 0);
+}
+
+}  // namespace
+
+class TestExecutable : public QObject {
+  Q_OBJECT
+
+  void check(OneCall& c, const char* library, const CpuOptions& options = {}) {
+    auto e = compile_cpu(c.plan, {}, options);
+    if (!e) QFAIL(e.error().line().c_str());
+    QVERIFY2(QString::fromStdString((*e)->externs[0].library).startsWith(library),
+             ((*e)->externs[0].library + " " + (*e)->externs[0].why_not).c_str());
+    for (int round = 0; round < 2; ++round) {
+      auto got = (*e)->run(c.inputs);
+      if (!got) QFAIL(got.error().line().c_str());
+      std::vector<Value> want;
+      if (auto* list = c.expected.get<ValueList>())
+        for (const Value& v : *list) v.is_none() ? void() : want.push_back(v);
+      else
+        want.push_back(c.expected);
+      QCOMPARE(got->size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        double w = worst(*(*got)[i].get<Tensor>(), *want[i].get<Tensor>());
+        QVERIFY2(w < 1e-4, std::to_string(w).c_str());
+      }
+    }
+  }
+
+ private Q_SLOTS:
+  void matmul_data() {
+    QTest::addColumn<bool>("at");
+    QTest::addColumn<bool>("bt");
+    QTest::addColumn<bool>("fixed");
+    for (bool at : {false, true})
+      for (bool bt : {false, true})
+        for (bool fixed : {false, true}) QTest::addRow("%d%d%s", at, bt, fixed ? " fixed" : "") << at << bt << fixed;
+  }
+  void matmul() {
+    QFETCH(bool, at);
+    QFETCH(bool, bt);
+    QFETCH(bool, fixed);
+    Tensor a = at ? transposed(random_tensor({40, 33}, 1)) : random_tensor({33, 40}, 1);
+    Tensor b = bt ? transposed(random_tensor({21, 40}, 2)) : random_tensor({40, 21}, 2);
+    OneCall mm("aten.mm.default", {a, b});
+    CpuOptions options{.threads = 2};
+    if (fixed) options.fixed_inputs = {1};
+    check(mm, "oneDNN", options);
+    for (const Tensor& bias : {random_tensor({21}, 3), random_tensor({33, 21}, 3), random_tensor({33, 1}, 3)}) {
+      OneCall addmm("aten.addmm.default", {bias, a, b, std::int64_t{1}, std::int64_t{1}});
+      check(addmm, "oneDNN", options);
+      OneCall scaled("aten.addmm.default", {bias, a, b, std::int64_t{1}, 0.5});
+      check(scaled, "oneDNN", options);
+    }
+  }
+  void batched() {
+    Tensor a = random_tensor({5, 7, 12}, 1), b = random_tensor({5, 12, 9}, 2);
+    OneCall plain("aten.bmm.default", {a, b});
+    check(plain, "oneDNN");
+    OneCall turned("aten.bmm.default",
+                   {transposed(random_tensor({5, 12, 7}, 1)), transposed(random_tensor({5, 9, 12}, 2))});
+    check(turned, "oneDNN");
+    OneCall repeated("aten.bmm.default", {a, random_tensor({12, 9}, 4).view_as({5, 12, 9}, {0, 9, 1}, 0)});
+    check(repeated, "oneDNN");
+    // Heads side by side in a row: no dimension of stride 1 next to another.
+    OneCall heads("aten.bmm.default", {random_tensor({7, 5, 12}, 1).view_as({5, 7, 12}, {12, 60, 1}, 0), b});
+    check(heads, "oneDNN");
+    OneCall strided("aten.mm.default",
+                    {random_tensor({7, 24}, 1).view_as({7, 12}, {24, 2}, 0), random_tensor({12, 9}, 2)});
+    check(strided, "oneDNN");
+  }
+  /// What oneDNN does not take runs by the record, and says why.
+  void refused() {
+    OneCall beta("aten.addmm.default",
+                 {random_tensor({3}, 1), random_tensor({2, 4}, 2), random_tensor({4, 3}, 3), 0.5, std::int64_t{1}});
+    check(beta, "interpreter");
+    auto e = compile_cpu(beta.plan, {}, {});
+    QCOMPARE((*e)->externs[0].why_not, std::string("beta is not 1"));
+  }
+  void convolution_data() {
+    QTest::addColumn<int>("channels");
+    QTest::addColumn<int>("groups");
+    QTest::addColumn<int>("stride");
+    QTest::addColumn<int>("padding");
+    QTest::addColumn<bool>("bias");
+    QTest::newRow("3 channels") << 3 << 1 << 2 << 3 << false;
+    QTest::newRow("32 channels") << 32 << 1 << 1 << 1 << true;
+    QTest::newRow("groups") << 32 << 4 << 1 << 1 << true;
+    QTest::newRow("depthwise") << 16 << 16 << 2 << 0 << false;
+  }
+  void convolution() {
+    QFETCH(int, channels);
+    QFETCH(int, groups);
+    QFETCH(int, stride);
+    QFETCH(int, padding);
+    QFETCH(bool, bias);
+    Tensor x = random_tensor({2, channels, 14, 13}, 1), w = random_tensor({48, channels / groups, 3, 3}, 2);
+    Value b = bias ? Value(random_tensor({48}, 3)) : Value();
+    ValueList two = ints({stride, stride}), pad = ints({padding, padding}), one = ints({1, 1}), none = ints({0, 0});
+    OneCall forward("aten.convolution.default", {x, w, b, two, pad, one, false, none, std::int64_t{groups}});
+    check(forward, "oneDNN", {.threads = 2});
+    Tensor grad = random_tensor(forward.expected.get<Tensor>()->sizes, 5);
+    OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({48}), two, pad, one, false, none,
+                                                           std::int64_t{groups}, ValueList{true, true, bias}});
+    check(backward, "oneDNN", {.threads = 2});
+  }
+  void interpreted() {
+    OneCall sort("aten.sort.default", {random_tensor({4, 9}, 1), std::int64_t{1}, false});
+    check(sort, "interpreter");
+  }
+
+  /// relu(mm) + residual, as an epilogue.
+  void epilogue() {
+    Tensor a = random_tensor({33, 40}, 1), b = random_tensor({40, 21}, 2), r = random_tensor({33, 21}, 3);
+    OneCall c("aten.mm.default", {a, b});
+    auto body = std::make_shared<loops::ScalarBuilder>();
+    loops::Scalar product = body->input(0, DType::Float32), added = body->input(1, DType::Float32);
+    c.call().epilogue_value = body->Add(body->Max(product, body->constant(DType::Float32, 0)), added);
+    c.call().epilogue = body;
+    int buffer = static_cast<int>(c.plan.buffers.size());
+    c.plan.buffers.push_back({PlanBuffer::Kind::Input, 2, "", DType::Float32, r.numel(), 0});
+    c.plan.inputs.push_back(meta(r));
+    c.inputs.push_back(r);
+    c.call().epilogue_inputs = {view(buffer, r)};
+    Tensor want = *c.expected.get<Tensor>()->clone();
+    for (std::int64_t i = 0; i < want.numel(); ++i)
+      want.as<float>()[i] = std::max(want.as<float>()[i], 0.f) + r.as<float>()[i];
+    c.expected = want;
+    check(c, "oneDNN", {.threads = 2});
+  }
+
+  /// Constants, temporaries, views of inputs as outputs, literals, stored code.
+  void whole_plan() {
+    loops::Kernel k;
+    k.name = "scale";
+    SymExpr n = 100, i = SymExpr::symbol("i0");
+    k.buffers = {{"x", DType::Float32, n, loops::Buffer::Role::Input},
+                 {"w", DType::Float32, n, loops::Buffer::Role::Input},
+                 {"y", DType::Float32, n, loops::Buffer::Role::Output}};
+    auto& s = k.scalars;
+    k.body.push_back(loops::Loop{
+        "i0",
+        n,
+        true,
+        true,
+        {},
+        {loops::Store{2, i, {}, s.Mul(s.load(0, i, DType::Float32), s.load(1, i, DType::Float32)), false}}});
+    Plan plan;
+    plan.buffers = {{PlanBuffer::Kind::Input, 0, "", DType::Float32, n, 0},
+                    {PlanBuffer::Kind::Constant, 0, "w", DType::Float32, n, 0},
+                    {PlanBuffer::Kind::Temporary, 0, "", DType::Float32, n, 64},
+                    {PlanBuffer::Kind::Output, 0, "", DType::Float32, n, 0}};
+    plan.arena_bytes = 64 + 400;
+    plan.kernels = {k};
+    plan.steps = {KernelCall{0, {0, 1, 2}}, KernelCall{0, {2, 1, 3}}};
+    Tensor x = random_tensor({100}, 1), w = random_tensor({100}, 2);
+    plan.inputs = {meta(x)};
+    PlanView half{0, DType::Float32, {10}, {2}, 5};
+    plan.outputs = {view(3, x), half, Arg(std::int64_t{7}), SymExpr(9)};
+    std::map<std::string, std::string> store;
+    CpuOptions options{.load_code = [&](const std::string& key) -> std::optional<std::string> {
+                         auto it = store.find(key);
+                         return it == store.end() ? std::nullopt : std::optional(it->second);
+                       },
+                       .store_code = [&](const std::string& key, const std::string& code) { store[key] = code; }};
+    for (bool stored : {false, true}) {
+      auto e = compile_cpu(plan, {{"w", w}}, options);
+      QVERIFY(bool(e));
+      QCOMPARE((*e)->times.from_store, stored);
+      QCOMPARE((*e)->times.compile_ms == 0, stored);
+      QCOMPARE(store.size(), std::size_t{1});
+      auto out = (*e)->run({x});
+      QVERIFY(bool(out));
+      auto& y = *(*out)[0].get<Tensor>();
+      for (std::int64_t j = 0; j < 100; ++j)
+        QCOMPARE(y.as<float>()[j], x.as<float>()[j] * w.as<float>()[j] * w.as<float>()[j]);
+      auto& alias = *(*out)[1].get<Tensor>();
+      QCOMPARE(alias.storage.get(), x.storage.get());
+      QCOMPARE(alias.item_as_double(2), double(x.as<float>()[9]));
+      QCOMPARE(*(*out)[2].get<std::int64_t>(), std::int64_t{7});
+      QCOMPARE(*(*out)[3].get<std::int64_t>(), std::int64_t{9});
+      // Another run does not write over this one's result.
+      float first = y.as<float>()[0];
+      QVERIFY(bool((*e)->run({w})));
+      QCOMPARE(y.as<float>()[0], first);
+      // Strides other than the plan's are copied to match.
+      Tensor wide = random_tensor({200}, 3);
+      auto strided = (*e)->run({wide.view_as({100}, {2}, 0)});
+      QCOMPARE((*strided)[0].get<Tensor>()->as<float>()[7], wide.as<float>()[14] * w.as<float>()[7] * w.as<float>()[7]);
+    }
+    store.begin()->second = "nonsense";
+    auto damaged = compile_cpu(plan, {{"w", w}}, options);
+    QCOMPARE(damaged.error().code, std::string("codegen.object"));
+  }
+
+  void wrong_inputs() {
+    OneCall c("aten.mm.default", {random_tensor({3, 4}, 1), random_tensor({4, 5}, 2)});
+    auto e = compile_cpu(c.plan, {}, {});
+    auto message = [&](std::vector<Value> in) { return QString::fromStdString((*e)->run(in).error().message); };
+    QCOMPARE(message({c.inputs[0]}), "1 inputs given, the graph takes 2");
+    QCOMPARE(message({c.inputs[0], std::int64_t{1}}), "input 1 is no tensor");
+    QCOMPARE(message({c.inputs[0], random_tensor({4, 6}, 1)}), "input 1 has sizes [4, 6], compiled for [4, 5]");
+    QCOMPARE(message({c.inputs[0], *random_tensor({4, 5}, 1).to(DType::Float64)}),
+             "input 1 is float64, compiled for float32");
+  }
+};
+
+QTEST_GUILESS_MAIN(TestExecutable)
+#include "test_executable.moc"
