@@ -228,9 +228,10 @@ class TestExecutable : public QObject {
                                                            std::int64_t{groups}, ValueList{true, true, bias}});
     check(backward, "oneDNN", {.threads = 2});
   }
+  /// Two results, the second of another dtype.
   void interpreted() {
-    OneCall sort("aten.sort.default", {random_tensor({4, 9}, 1), std::int64_t{1}, false});
-    check(sort, "interpreter");
+    OneCall pool("aten.max_pool2d_with_indices.default", {random_tensor({2, 3, 8, 8}, 1), ints({2, 2}), ints({2, 2})});
+    check(pool, "interpreter");
   }
 
   /// relu(mm) + residual, as an epilogue.
