@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(input_error("cli.usage", std::string(error.what()) + "; see partita --help"));
   }
-  if (!chosen) return complain(input_error("cli.usage", "no verb given; see partita --help"));
+  if (!chosen) chosen = cli::open_window;
   Result<int> code = chosen();
   return code ? *code : complain(code.error());
 }

@@ -22,4 +22,7 @@ struct Command {
 /// All verbs, sorted by name.
 std::vector<const Command*> commands();
 
+/// What happens without a verb: the window, empty.
+Result<int> open_window();
+
 }  // namespace partita::cli

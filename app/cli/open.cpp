@@ -1,0 +1,125 @@
+#include <QApplication>
+#include <QElapsedTimer>
+#include <QPixmap>
+#include <QSettings>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QTimer>
+#include <cstdio>
+
+#include "app/cli/command.h"
+#include "app/workbench.h"
+
+namespace partita::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> paths;
+  std::string screenshot, size = "1440x900", theme, select, view, graph;
+  double scale = 1;
+};
+
+// Qt aborts when it finds no display; a missing one is the user's to mend.
+Status check_display() {
+  if (qEnvironmentVariableIsSet("QT_QPA_PLATFORM") || qEnvironmentVariableIsSet("DISPLAY") ||
+      qEnvironmentVariableIsSet("WAYLAND_DISPLAY"))
+    return {};
+  return input_error("window.display",
+                     "no display: neither DISPLAY nor WAYLAND_DISPLAY is set; use a headless verb (partita --help)");
+}
+
+// Shows everything asked for, takes the picture once no job runs, and leaves.
+int take_screenshot(QApplication& app, Workbench& bench, const Options& options) {
+  auto size = QString::fromStdString(options.size).split('x');
+  if (size.size() == 2) bench.window().resize(size[0].toInt(), size[1].toInt());
+  if (!options.theme.empty())
+    bench.window().set_theme_choice(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
+  bench.window().show();
+  bool asked = options.select.empty() && options.view.empty();
+  QTimer poll;
+  QElapsedTimer clock;
+  clock.start();
+  int quiet = 0;
+  int code = 0;
+  QObject::connect(&poll, &QTimer::timeout, &app, [&] {
+    constexpr int kLimitSeconds = 300;
+    if (clock.elapsed() > kLimitSeconds * 1000) {
+      std::fprintf(stderr, "partita: the window was still busy after %d s\n", kLimitSeconds);
+      code = 4;
+      app.quit();
+      return;
+    }
+    quiet = bench.jobs().idle() ? quiet + 1 : 0;
+    if (quiet < 3) return;
+    if (!asked) {
+      asked = true;
+      quiet = 0;
+      if (!options.view.empty() && !bench.show_view(QString::fromStdString(options.view))) {
+        std::fprintf(stderr, "partita: no view '%s'\n", options.view.c_str());
+        code = 2;
+        app.quit();
+        return;
+      }
+      if (!options.select.empty()) bench.selection().select_node(QString::fromStdString(options.select));
+      return;
+    }
+    if (!bench.window().grab().save(QString::fromStdString(options.screenshot))) {
+      std::fprintf(stderr, "partita: %s: cannot write the picture\n", options.screenshot.c_str());
+      code = 2;
+    }
+    app.quit();
+  });
+  poll.start(30);
+  app.exec();
+  return code;
+}
+
+Result<int> run(const Options& options) {
+  TRY_DO(check_display());
+  if (!options.screenshot.empty() && options.scale != 1) qputenv("QT_SCALE_FACTOR", QByteArray::number(options.scale));
+  int argc = 1;
+  char name[] = "partita";
+  char* argv[] = {name, nullptr};
+  QApplication app(argc, argv);
+  QApplication::setApplicationName("partita");
+  QApplication::setOrganizationName("partita");
+  QApplication::setStyle("Fusion");
+  QApplication::setFont(views::interface_font());
+  // A screenshot is the same whatever was open before.
+  QTemporaryDir fresh;
+  if (!options.screenshot.empty()) {
+    QSettings::setDefaultFormat(QSettings::IniFormat);
+    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, fresh.path());
+  }
+  Workbench bench;
+  for (const std::string& path : options.paths) bench.open(QString::fromStdString(path));
+  if (!options.graph.empty()) bench.show_when_loaded(QString::fromStdString(options.graph));
+  if (!options.screenshot.empty()) return take_screenshot(app, bench, options);
+  bench.window().restore_layout();
+  bench.window().show();
+  return app.exec();
+}
+
+Action add(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("paths", options->paths, "Files and folders to open");
+  app.add_option("--graph", options->graph, "Id of the graph to show first, as partita list prints it");
+  app.add_option("--screenshot", options->screenshot, "Write the window to a PNG and leave");
+  app.add_option("--size", options->size, "Of the window for --screenshot, WIDTHxHEIGHT");
+  app.add_option("--theme", options->theme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
+  app.add_option("--scale", options->scale, "Device pixels per pixel for --screenshot")->check(CLI::Range(0.5, 4.0));
+  app.add_option("--select", options->select, "Node to choose");
+  app.add_option("--view", options->view, "graph, aot, passes, compare or coverage");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+Result<int> open_window() {
+  return run({});
+}
+
+extern const Command open_command;
+const Command open_command = {"open", "The window", add};
+
+}  // namespace partita::cli

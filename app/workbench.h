@@ -1,0 +1,74 @@
+#pragma once
+#include <QObject>
+#include <QSettings>
+#include <map>
+#include <memory>
+
+#include "views/session/artefact_tree.h"
+#include "views/session/document.h"
+#include "views/session/jobs.h"
+#include "views/session/selection.h"
+#include "views/window/main_window.h"
+
+namespace partita {
+
+/// Wires the window: what users ask for becomes a job on core's functions, its result goes to the views. Owns what is
+/// open.
+class Workbench : public QObject {
+  Q_OBJECT
+
+ public:
+  Workbench();
+
+  views::MainWindow& window() { return window_; }
+  views::JobTracker& jobs() { return jobs_; }
+  views::Selection& selection() { return selection_; }
+  const views::Document* current() const { return current_; }
+  const std::map<QString, std::unique_ptr<views::Document>>& documents() const { return documents_; }
+
+  void open(const QString& path);
+  /// Shows a document; renders it first when that has not been done.
+  void show(const QString& key);
+  /// As soon as a file that has a graph of this id is read.
+  void show_when_loaded(const QString& id) { wanted_id_ = id; }
+  /// A view by its name (graph, aot, passes, compare, coverage); starts what it needs to have something to show. False
+  /// when there is none of that name.
+  bool show_view(const QString& name);
+  void pin(const QString& node, views::Pin pin);
+  void fold(const QString& frame_key);
+  /// The command that does what is on the screen, for a shell.
+  QString command_line() const;
+
+ Q_SIGNALS:
+  void loaded(QString path);  ///< read, with what could not be read reported
+  void shown(QString key);
+
+ private:
+  using Document = views::Document;
+  void wire_window();
+  void wire_search();
+  void add_loaded(const QString& path, Loaded loaded);
+  Document& add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
+                         const QString& parent_key);
+  void render(Document& document);
+  void set_rendering(const QString& key, views::Rendering rendering);
+  void put_on_screen(Document& document);
+  void select_in_views(const views::Spot& spot);
+  void report(const Diagnostic& problem);
+  void remember(const QString& path);
+  void refresh_recent();
+  void tell_cut(const Document& document);
+  void export_picture(const QString& format);
+  std::vector<views::PaletteEntry> palette_entries(const QString& typed);
+
+  views::JobTracker jobs_;
+  views::Selection selection_;
+  views::ArtefactTree tree_;
+  views::MainWindow window_;
+  views::TextWidth text_width_;
+  std::map<QString, std::unique_ptr<Document>> documents_;
+  Document* current_ = nullptr;
+  QString wanted_id_;
+};
+
+}  // namespace partita

@@ -1,0 +1,164 @@
+// Workbench: from a document to the screen, and what users do to what is on it.
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QHeaderView>
+#include <QTreeView>
+
+#include "app/workbench.h"
+#include "views/graph/export.h"
+#include "views/look/format.h"
+
+namespace partita {
+
+using views::Pin;
+using views::Rendering;
+using views::Spot;
+
+namespace {
+
+QString text(std::string_view s) {
+  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
+}
+
+}  // namespace
+
+void Workbench::show(const QString& key) {
+  auto found = documents_.find(key);
+  if (found == documents_.end()) return;
+  Document& document = *found->second;
+  current_ = &document;
+  if (document.code) return put_on_screen(document);
+  window_.graph()->set_scene(nullptr);
+  window_.code()->set_document(nullptr);
+  window_.inspector()->show_node(nullptr, {}, nullptr);
+  window_.graph()->set_busy(tr("Drawing %1").arg(document.title));
+  window_.show_page(window_.graph());
+  render(document);
+}
+
+void Workbench::render(Document& document) {
+  // A copy: the document may change while the job works.
+  auto copy = std::make_shared<Document>(document);
+  QString key = document.key;
+  jobs_.start<Rendering>(
+      tr("Draw %1").arg(document.title), "draw:" + key, this,
+      [copy, width = text_width_](const Progress& progress) { return views::render(*copy, width, progress); },
+      [this, key](Result<Rendering> result) {
+        if (!result) {
+          window_.graph()->set_busy({});
+          return report(result.error());
+        }
+        set_rendering(key, *std::move(result));
+      });
+}
+
+void Workbench::set_rendering(const QString& key, Rendering rendering) {
+  auto found = documents_.find(key);
+  if (found == documents_.end()) return;
+  Document& document = *found->second;
+  if (document.cut && rendering.cut) document.bytes_before = document.cut->activation_bytes;
+  document.graph = std::move(rendering.graph);
+  document.code = std::move(rendering.code);
+  document.scene = std::move(rendering.scene);
+  document.cut = std::move(rendering.cut);
+  if (rendering.cut_problem) window_.log(text(rendering.cut_problem->line()), true);
+  if (current_ == &document) put_on_screen(document);
+}
+
+void Workbench::put_on_screen(Document& document) {
+  auto* graph = window_.graph();
+  bool same = graph->scene() && document.graph && graph->scene()->picture.graph == document.graph;
+  QString title = QFileInfo(document.path).fileName() + "  ›  " + document.title;
+  window_.set_breadcrumb(title);
+  if (window_.code()->document() != document.code.get()) window_.code()->set_document(document.code);
+  graph->set_pins(document.pins);
+  graph->set_facts(document.facts);
+  if (document.scene) {
+    graph->set_scene(document.scene, same);
+    if (window_.page() != graph && window_.page() == window_.empty_page()) window_.show_page(graph);
+  } else {
+    graph->set_scene(nullptr);
+    graph->set_busy(tr("%1 is text: see Code").arg(document.title));
+  }
+  if (window_.page() == window_.empty_page()) window_.show_page(graph);
+  window_.tree()->setCurrentIndex(tree_.find(document.key));
+  QString node = selection_.spot().document == document.key ? selection_.spot().node : QString();
+  if (selection_.spot().document != document.key)
+    selection_.select({document.key, {}});
+  else
+    select_in_views(selection_.spot());
+  tell_cut(document);
+  Q_EMIT shown(document.key);
+}
+
+void Workbench::tell_cut(const Document& document) {
+  if (!document.cut) {
+    std::int64_t nodes = document.graph ? static_cast<std::int64_t>(document.graph->size()) : 0;
+    return window_.set_status(document.graph ? views::count_text(nodes, "node") : QString(), {});
+  }
+  const views::Cut& cut = *document.cut;
+  QString left = tr("%1 saved, %2; %3 recomputed")
+                     .arg(cut.saved.size())
+                     .arg(views::bytes_text(cut.activation_bytes))
+                     .arg(cut.recomputed.size());
+  if (document.bytes_before && *document.bytes_before != cut.activation_bytes) {
+    std::int64_t delta = cut.activation_bytes - *document.bytes_before;
+    left += tr(" (%1%2 by the last pin)").arg(delta > 0 ? "+" : "").arg(views::bytes_text(delta));
+  }
+  window_.set_status(left, tr("%1 of inputs kept").arg(views::bytes_text(cut.input_bytes)));
+}
+
+void Workbench::select_in_views(const Spot& spot) {
+  if (current_ == nullptr || spot.document != current_->key) {
+    if (documents_.contains(spot.document)) show(spot.document);
+    return;
+  }
+  window_.graph()->select(spot.node);
+  window_.code()->select(spot.node);
+  auto facts = current_->facts.find(spot.node.toStdString());
+  window_.inspector()->show_node(current_, spot.node, facts == current_->facts.end() ? nullptr : &facts->second);
+}
+
+void Workbench::pin(const QString& node, Pin pin) {
+  if (!current_ || !current_->cut) return;
+  if (pin == Pin::None) {
+    if (current_->pins.erase(node.toStdString()) == 0) return;
+  } else {
+    current_->pins[node.toStdString()] = pin;
+  }
+  render(*current_);
+}
+
+void Workbench::fold(const QString& frame_key) {
+  if (!current_) return;
+  std::string key = frame_key.toStdString();
+  if (current_->folded.erase(key) == 0) current_->folded.insert(key);
+  render(*current_);
+}
+
+void Workbench::export_picture(const QString& format) {
+  if (!current_ || !current_->scene) return;
+  auto* dialog = new QFileDialog(&window_, tr("Export the picture"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setDefaultSuffix(format);
+  dialog->selectFile(current_->title.simplified().replace(' ', '_').replace('/', '_') + "." + format);
+  auto scene = current_->scene;
+  connect(dialog, &QFileDialog::fileSelected, this, [this, scene, format](const QString& path) {
+    const views::Theme* theme = &window_.theme();
+    jobs_.start<std::string>(
+        tr("Export %1").arg(QFileInfo(path).fileName()), {}, this,
+        [scene, format, path, theme](const Progress&) -> Result<std::string> {
+          TRY(QByteArray bytes, views::export_scene(*scene, format, *theme));
+          TRY_DO(write_file(path.toStdString(), {bytes.constData(), static_cast<std::size_t>(bytes.size())}));
+          return path.toStdString();
+        },
+        [this](Result<std::string> done) {
+          if (!done) return report(done.error());
+          window_.log(tr("Wrote %1").arg(text(*done)));
+        });
+  });
+  dialog->open();
+}
+
+}  // namespace partita

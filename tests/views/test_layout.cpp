@@ -1,0 +1,170 @@
+#include <QTest>
+#include <algorithm>
+#include <ctime>
+
+#include "tests/views/graphs.h"
+#include "views/graph/scene.h"
+
+using namespace partita;
+using namespace partita::views;
+using partita::tests::joint_graph;
+
+namespace {
+
+int overlaps(const views::Layout& layout) {
+  std::vector<Box> boxes = layout.boxes;
+  std::sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.y != b.y ? a.y < b.y : a.x < b.x; });
+  int count = 0;
+  for (std::size_t i = 0; i < boxes.size(); ++i)
+    for (std::size_t k = i + 1; k < boxes.size() && boxes[k].y < boxes[i].bottom(); ++k)
+      count += boxes[k].x < boxes[i].right() && boxes[i].x < boxes[k].right();
+  return count;
+}
+
+// Of processor time, so that a busy machine does not count.
+double best_of_five_ms(const Picture& picture) {
+  double best = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    std::clock_t start = std::clock();
+    views::Layout layout = lay_out(picture);
+    best = std::min(best, 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  return best;
+}
+
+}  // namespace
+
+class TestLayout : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void cards_do_not_overlap() {
+    for (int layers : {1, 3, 40}) QCOMPARE(overlaps(lay_out(make_picture(joint_graph(layers)))), 0);
+  }
+
+  void forward_runs_down_and_backward_up() {
+    Picture picture = make_picture(joint_graph(20));
+    views::Layout layout = lay_out(picture);
+    for (const Link& link : picture.links) {
+      if (picture.cards[link.from].side != picture.cards[link.to].side) continue;
+      int rows = layout.rows[link.to] - layout.rows[link.from];
+      if (picture.cards[link.from].side == Side::Forward) QVERIFY(rows > 0);
+      if (picture.cards[link.from].side == Side::Backward) QVERIFY(rows < 0);
+    }
+  }
+
+  void backward_lies_beside_its_forward() {
+    auto graph = joint_graph(60);
+    Picture picture = make_picture(graph);
+    views::Layout layout = lay_out(picture);
+    QVERIFY(picture.joint);
+    int far = 0, crossing = 0;
+    for (std::size_t i = 0; i < picture.links.size(); ++i) {
+      const Link& link = picture.links[i];
+      if (picture.cards[link.from].side == picture.cards[link.to].side) continue;
+      ++crossing;
+      far += std::abs(layout.rows[link.to] - layout.rows[link.from]) > 6;
+    }
+    QCOMPARE(crossing, 60 * 3);  // the linear's result, its transposed weight, its input
+    QCOMPARE(far, 0);
+    for (std::size_t i = 0; i < picture.cards.size(); ++i)
+      QCOMPARE(layout.boxes[i].right() <= layout.cut_left, picture.cards[i].side == Side::Forward);
+  }
+
+  void chains_are_straight() {
+    auto graph = std::make_shared<Graph>("chain");
+    Node* x = graph->placeholder("x", tests::f32(2, 2));
+    for (int i = 0; i < 30; ++i) {
+      x = graph->create(Op::torch("aten.relu.default"), {x});
+      x->meta = tests::f32(2, 2);
+    }
+    graph->set_output(x);
+    Picture picture = make_picture(graph);
+    views::Layout layout = lay_out(picture);
+    for (std::size_t i = 2; i < layout.boxes.size(); ++i)
+      QCOMPARE(layout.boxes[i].center_x(), layout.boxes[1].center_x());
+  }
+
+  void linear_within_budget() {
+    Picture small = make_picture(joint_graph(200)), big = make_picture(joint_graph(800));
+    QVERIFY(big.cards.size() > 9000);
+    double small_ms = best_of_five_ms(small), big_ms = best_of_five_ms(big);
+    qInfo("%zu cards in %.1f ms, %zu cards in %.1f ms", small.cards.size(), small_ms, big.cards.size(), big_ms);
+    QVERIFY2(big_ms < 100, qPrintable(QString("10,000 cards took %1 ms").arg(big_ms)));
+    QVERIFY2(big_ms < 12 * std::max(small_ms, 0.5), "four times the cards took more than twelve times as long");
+  }
+
+  void unchanged_cards_stay() {
+    auto graph = joint_graph(12);
+    Picture before = make_picture(graph);
+    views::Layout before_layout = lay_out(before);
+    auto changed = graph->clone();
+    Node* gelu = changed->find("gelu_5");
+    Node* relu = changed->create(Op::torch("aten.relu.default"), {gelu}, {}, "relu", gelu->next());
+    relu->meta = gelu->meta;
+    for (Node* user : std::vector<Node*>(gelu->users()))
+      if (user != relu) user->replace_input(gelu, relu);
+    std::shared_ptr<const Graph> after_graph = std::move(changed);
+    Picture after = make_picture(after_graph);
+    views::Layout layout = lay_out(after, before, before_layout);
+    int moved = 0;
+    for (std::size_t i = 0; i < after.cards.size(); ++i) {
+      int old = before.card_by_key(after.cards[i].key);
+      if (old < 0) continue;
+      moved += layout.boxes[i].x != before_layout.boxes[old].x || layout.boxes[i].y != before_layout.boxes[old].y;
+    }
+    QCOMPARE(moved, 0);
+    QCOMPARE(after.cards.size(), before.cards.size() + 1);
+    QCOMPARE(overlaps(layout), 0);
+  }
+
+  void folding_makes_one_card() {
+    auto graph = joint_graph(6);
+    Picture open = make_picture(graph);
+    auto frame =
+        std::find_if(open.frames.begin(), open.frames.end(), [](const Frame& f) { return f.label == "blocks.2"; });
+    if (frame == open.frames.end())
+      frame = std::find_if(open.frames.begin(), open.frames.end(),
+                           [](const Frame& f) { return f.key.starts_with("blocks.2"); });
+    QVERIFY(frame != open.frames.end());
+    PictureOptions options;
+    options.folded = {frame->key};
+    Picture folded = make_picture(graph, options);
+    QCOMPARE(folded.cards.size(), open.cards.size() - 3);  // four cards became one
+    int card = folded.card_by_key("frame:" + frame->key);
+    QVERIFY(card >= 0);
+    QCOMPARE(folded.cards[card].nodes, 4);
+    QCOMPARE(overlaps(lay_out(folded)), 0);
+  }
+
+  void recomputed_values_stand_in_the_backward() {
+    auto graph = joint_graph(4);
+    PartitionOptions pins;
+    pins.recompute = {"gelu_1"};
+    auto partition = partita::partition(*graph, pins);
+    QVERIFY2(bool(partition), partition ? "" : partition.error().line().c_str());
+    Cut cut = Cut::of(*partition);
+    PictureOptions options;
+    options.cut = &cut;
+    Picture picture = make_picture(graph, options);
+    QCOMPARE(picture.saved.size(), cut.saved.size());
+    int again = 0;
+    for (const Card& card : picture.cards) again += card.again;
+    QCOMPARE(again, static_cast<int>(cut.recomputed.size()));
+    for (const Link& link : picture.links)  // what crosses the cut is saved
+      if (picture.cards[link.from].side != picture.cards[link.to].side)
+        QVERIFY(!picture.cards[link.from].saved.empty());
+  }
+
+  void cards_are_found_where_they_are_drawn() {
+    auto scene = make_scene(joint_graph(30), {});
+    for (std::size_t i = 0; i < scene->picture.cards.size(); ++i) {
+      const Box& box = scene->layout.boxes[i];
+      QCOMPARE(scene->card_at(box.center_x(), box.center_y()), static_cast<int>(i));
+    }
+    QCOMPARE(scene->card_at(-1e5F, 0), -1);
+  }
+};
+
+QTEST_MAIN(TestLayout)
+#include "test_layout.moc"

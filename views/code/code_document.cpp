@@ -1,0 +1,88 @@
+#include "views/code/code_document.h"
+
+#include <algorithm>
+
+namespace partita::views {
+namespace {
+
+// The name a statement binds: "  relu: "f32[..]" = ..." or "  relu = ..."; empty when it binds none.
+QStringView bound_name(QStringView line) {
+  qsizetype begin = 0;
+  while (begin < line.size() && line[begin] == ' ') ++begin;
+  qsizetype end = begin;
+  while (end < line.size() && (line[end].isLetterOrNumber() || line[end] == '_')) ++end;
+  if (end == begin || end == line.size()) return {};
+  QStringView rest = line.sliced(end);
+  if (rest.startsWith(u": \"") || rest.startsWith(u" = ")) return line.sliced(begin, end - begin);
+  return {};
+}
+
+}  // namespace
+
+CodeDocument::CodeDocument(QString text, const Graph* graph) : text_(std::move(text)) {
+  for (qsizetype begin = 0; begin <= text_.size();) {
+    qsizetype end = text_.indexOf('\n', begin);
+    if (end < 0) end = text_.size();
+    if (begin == text_.size() && !begins_.empty()) break;  // the newline that ends the text
+    begins_.push_back(static_cast<int>(begin));
+    longest_ = std::max(longest_, static_cast<int>(end - begin));
+    begin = end + 1;
+  }
+  node_at_.resize(begins_.size());
+  if (!graph) return;
+  auto bind = [&](const Node* node, int line) {
+    auto [found, fresh] = line_of_.try_emplace(node->name(), line);
+    if (fresh && !node_at_[line]) node_at_[line] = &found->first;
+  };
+  for (int i = 0; i < line_count(); ++i) {
+    QStringView line = this->line(i);
+    if (QStringView name = bound_name(line); !name.isEmpty()) {
+      if (const Node* node = graph->find(name.toString().toStdString())) bind(node, i);
+    } else if (line.trimmed().startsWith(u"def forward(")) {
+      for (const Node* node : graph->placeholders())
+        if (!line_of_.contains(node->name()) && line.contains(QString::fromStdString(node->name()))) bind(node, i);
+    } else if (line.trimmed().startsWith(u"return ") && graph->output() &&
+               !line_of_.contains(graph->output()->name())) {
+      bind(graph->output(), i);
+    }
+  }
+  // Joint graphs declare many inputs on one line.
+  for (const Node* node : graph->placeholders()) {
+    if (line_of_.contains(node->name())) continue;
+    int line = find(QString::fromStdString(node->name()) + ":", 0);
+    if (line >= 0) line_of_.try_emplace(node->name(), line);
+  }
+}
+
+QStringView CodeDocument::line(int index) const {
+  qsizetype begin = begins_[index];
+  qsizetype end = index + 1 < line_count() ? begins_[index + 1] - 1 : text_.size();
+  if (end > begin && text_[end - 1] == '\n') --end;
+  return QStringView(text_).sliced(begin, end - begin);
+}
+
+int CodeDocument::line_of(const QString& node) const {
+  auto found = line_of_.find(node.toStdString());
+  return found == line_of_.end() ? -1 : found->second;
+}
+
+QString CodeDocument::node_at(int line) const {
+  return line >= 0 && line < line_count() && node_at_[line] ? QString::fromStdString(*node_at_[line]) : QString();
+}
+
+int CodeDocument::find(const QString& needle, int from, bool backwards) const {
+  if (needle.isEmpty() || line_count() == 0) return -1;
+  for (int k = 0; k < line_count(); ++k) {
+    int i = (from + (backwards ? -k : k) % line_count() + line_count()) % line_count();
+    if (line(i).contains(needle, Qt::CaseInsensitive)) return i;
+  }
+  return -1;
+}
+
+int CodeDocument::count(const QString& needle) const {
+  int n = 0;
+  for (int i = 0; i < line_count() && !needle.isEmpty(); ++i) n += line(i).contains(needle, Qt::CaseInsensitive);
+  return n;
+}
+
+}  // namespace partita::views

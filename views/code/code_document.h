@@ -1,0 +1,37 @@
+#pragma once
+#include <QString>
+#include <QStringView>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "views/graph/paint.h"
+
+namespace partita::views {
+
+/// Text in lines, with the node that each line makes. Immutable; made on a working thread.
+class CodeDocument {
+ public:
+  CodeDocument() = default;
+  /// `graph` may be null: plain text.
+  CodeDocument(QString text, const Graph* graph);
+
+  int line_count() const { return static_cast<int>(begins_.size()); }
+  QStringView line(int index) const;
+  int longest_line() const { return longest_; }  ///< in characters
+  const QString& text() const { return text_; }
+  int line_of(const QString& node) const;  ///< -1 when it has none
+  QString node_at(int line) const;         ///< empty: none
+  /// The next line from `from` (that one included) that holds `needle`, around the end; -1 when none does.
+  int find(const QString& needle, int from, bool backwards = false) const;
+  int count(const QString& needle) const;
+
+ private:
+  QString text_;
+  std::vector<int> begins_;
+  std::unordered_map<std::string, int> line_of_;
+  std::vector<const std::string*> node_at_;  ///< keys of line_of_
+  int longest_ = 0;
+};
+
+}  // namespace partita::views

@@ -1,0 +1,260 @@
+#include "views/code/code_view.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QFontMetricsF>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QScrollBar>
+#include <algorithm>
+#include <cmath>
+
+namespace partita::views {
+
+CodeView::CodeView(QWidget* parent) : QAbstractScrollArea(parent) {
+  setFocusPolicy(Qt::StrongFocus);
+  setFrameShape(QFrame::NoFrame);
+  setFont(code_font());
+  setAccessibleName(tr("Code"));
+  viewport()->setCursor(Qt::IBeamCursor);
+  update_bars();
+}
+
+void CodeView::set_document(std::shared_ptr<const CodeDocument> document) {
+  document_ = std::move(document);
+  changes_.clear();
+  current_ = anchor_ = -1;
+  verticalScrollBar()->setValue(0);
+  horizontalScrollBar()->setValue(0);
+  update_bars();
+  viewport()->update();
+}
+
+void CodeView::set_theme(const Theme& theme) {
+  theme_ = &theme;
+  viewport()->update();
+}
+
+void CodeView::set_line_changes(std::vector<Change> changes) {
+  changes_ = std::move(changes);
+  viewport()->update();
+}
+
+void CodeView::select(const QString& node) {
+  if (!document_) return;
+  set_current(document_->line_of(node), false);
+}
+
+void CodeView::set_search(const QString& text) {
+  search_ = text;
+  viewport()->update();
+}
+
+bool CodeView::find_next(bool backwards) {
+  if (!document_ || search_.isEmpty()) return false;
+  int from = current_ < 0 ? first_visible_line() : current_ + (backwards ? -1 : 1);
+  int line = document_->find(search_, from, backwards);
+  if (line < 0) return false;
+  set_current(line, true);
+  return true;
+}
+
+void CodeView::set_current(int line, bool tell) {
+  anchor_ = -1;
+  if (line == current_) return;
+  current_ = line;
+  if (line >= 0) reveal(line);
+  viewport()->update();
+  if (tell && document_)
+    if (QString node = document_->node_at(line); !node.isEmpty()) Q_EMIT node_chosen(node);
+}
+
+int CodeView::first_visible_line() const {
+  return verticalScrollBar()->value();
+}
+
+void CodeView::go_to_line(int line) {
+  set_current(line, true);
+}
+
+void CodeView::reveal(int line) {
+  int page = std::max(1, viewport()->height() / line_height_);
+  int first = first_visible_line();
+  if (line >= first + 1 && line < first + page - 1) return;
+  verticalScrollBar()->setValue(line - page / 3);
+}
+
+double CodeView::margin_width() const {
+  int digits = std::max(3, static_cast<int>(QString::number(document_ ? document_->line_count() : 0).size()));
+  return (digits + 2) * char_width_ + 6;
+}
+
+void CodeView::update_bars() {
+  QFontMetricsF metrics(font());
+  char_width_ = metrics.horizontalAdvance('m');
+  line_height_ = static_cast<int>(std::ceil(metrics.height() * 1.12));
+  ascent_ = static_cast<int>(std::round((line_height_ - metrics.height()) / 2 + metrics.ascent()));
+  int lines = document_ ? document_->line_count() : 0;
+  int page = std::max(1, viewport()->height() / line_height_);
+  verticalScrollBar()->setPageStep(page);
+  verticalScrollBar()->setRange(0, std::max(0, lines - page + 1));
+  int columns = static_cast<int>((viewport()->width() - margin_width()) / char_width_);
+  horizontalScrollBar()->setPageStep(std::max(1, columns));
+  horizontalScrollBar()->setSingleStep(8);
+  horizontalScrollBar()->setRange(0, std::max(0, (document_ ? document_->longest_line() : 0) + 2 - columns));
+}
+
+QColor CodeView::colour(Token token) const {
+  switch (token) {
+    case Token::Plain:
+      return theme_->ink;
+    case Token::Keyword:
+      return theme_->keyword;
+    case Token::String:
+      return theme_->string;
+    case Token::Number:
+      return theme_->number;
+    case Token::Comment:
+      return theme_->comment;
+    case Token::Annotation:
+      return theme_->annotation;
+    case Token::Name:
+      return theme_->accent;
+    case Token::Deletion:
+      return theme_->comment;
+  }
+  return theme_->ink;
+}
+
+void CodeView::paintEvent(QPaintEvent*) {
+  QPainter painter(viewport());
+  painter.fillRect(viewport()->rect(), theme_->paper);
+  if (!document_) return;
+  painter.setFont(font());
+  double margin = margin_width();
+  double left = margin - horizontalScrollBar()->value() * char_width_;
+  int first = first_visible_line();
+  int last = std::min(document_->line_count(), first + viewport()->height() / line_height_ + 2);
+  int low = std::min(current_, anchor_ < 0 ? current_ : anchor_), high = std::max(current_, anchor_);
+  // Long lines are cut to what is seen, so that a line of a megabyte costs no more than the page.
+  int columns = static_cast<int>(viewport()->width() / char_width_) + 2;
+  int skip = std::max(0, horizontalScrollBar()->value() - 1);
+  for (int i = first; i < last; ++i) {
+    int y = (i - first) * line_height_;
+    bool current = i >= low && i <= high && low >= 0;
+    if (current) painter.fillRect(QRectF(0, y, viewport()->width(), line_height_), theme_->current_line);
+    if (i < static_cast<int>(changes_.size()) && changes_[i] != Change::None) {
+      QColor c = changes_[i] == Change::Added     ? theme_->added
+                 : changes_[i] == Change::Removed ? theme_->removed
+                                                  : theme_->changed;
+      painter.fillRect(QRectF(0, y, 3, line_height_), c);
+      c.setAlpha(28);
+      painter.fillRect(QRectF(3, y, viewport()->width(), line_height_), c);
+    }
+    QStringView line = document_->line(i);
+    painter.setClipRect(QRectF(margin, y, viewport()->width() - margin, line_height_));
+    auto draw = [&](int begin, int end, Token token) {
+      begin = std::max(begin, skip);
+      end = std::min(end, skip + columns);
+      if (end <= begin) return;
+      painter.setPen(colour(token));
+      painter.drawText(QPointF(left + begin * char_width_, y + ascent_), line.sliced(begin, end - begin).toString());
+    };
+    if (!search_.isEmpty())
+      for (qsizetype at = line.indexOf(search_, 0, Qt::CaseInsensitive); at >= 0;
+           at = line.indexOf(search_, at + 1, Qt::CaseInsensitive)) {
+        QColor mark = theme_->warn;
+        mark.setAlpha(80);
+        painter.fillRect(QRectF(left + static_cast<double>(at) * char_width_, y + 1,
+                                static_cast<double>(search_.size()) * char_width_, line_height_ - 2),
+                         mark);
+      }
+    int at = 0;
+    for (const TokenSpan& span : highlight_fx(line)) {
+      draw(at, span.begin, Token::Plain);
+      draw(span.begin, span.begin + span.length, span.token);
+      at = span.begin + span.length;
+    }
+    draw(at, static_cast<int>(line.size()), Token::Plain);
+    painter.setClipping(false);
+    painter.setPen(current ? theme_->ink : theme_->comment);
+    painter.drawText(QRectF(0, y, margin - char_width_, line_height_), Qt::AlignRight | Qt::AlignVCenter,
+                     QString::number(i + 1));
+  }
+  if (hasFocus()) {
+    painter.setPen(QPen(theme_->accent, 1));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(QRectF(viewport()->rect()).adjusted(0.5, 0.5, -0.5, -0.5));
+  }
+}
+
+void CodeView::resizeEvent(QResizeEvent* event) {
+  update_bars();
+  QAbstractScrollArea::resizeEvent(event);
+}
+
+void CodeView::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::FontChange) update_bars();
+  QAbstractScrollArea::changeEvent(event);
+}
+
+int CodeView::line_at(int y) const {
+  int line = first_visible_line() + y / line_height_;
+  return document_ && line < document_->line_count() && y >= 0 ? line : -1;
+}
+
+void CodeView::mousePressEvent(QMouseEvent* event) {
+  int line = line_at(event->pos().y());
+  if (event->button() != Qt::LeftButton || line < 0) return;
+  if (event->modifiers() & Qt::ShiftModifier) {
+    anchor_ = line;
+    viewport()->update();
+    return;
+  }
+  set_current(line, true);
+}
+
+void CodeView::mouseMoveEvent(QMouseEvent* event) {
+  if (!(event->buttons() & Qt::LeftButton) || current_ < 0) return;
+  int line = line_at(event->pos().y());
+  anchor_ = line == current_ ? -1 : line;
+  viewport()->update();
+}
+
+QString CodeView::selected_text() const {
+  if (!document_ || current_ < 0) return {};
+  int low = std::min(current_, anchor_ < 0 ? current_ : anchor_), high = std::max(current_, anchor_);
+  QStringList lines;
+  for (int i = low; i <= high; ++i) lines << document_->line(i).toString();
+  return lines.join('\n');
+}
+
+void CodeView::keyPressEvent(QKeyEvent* event) {
+  if (!document_) return QAbstractScrollArea::keyPressEvent(event);
+  if (event->matches(QKeySequence::Copy)) return QApplication::clipboard()->setText(selected_text());
+  int page = std::max(1, viewport()->height() / line_height_ - 1);
+  int last = document_->line_count() - 1;
+  auto go = [&](int line) { set_current(std::clamp(line, 0, last), true); };
+  switch (event->key()) {
+    case Qt::Key_Up:
+      if (event->modifiers() & Qt::AltModifier) break;
+      return go(current_ < 0 ? first_visible_line() : current_ - 1);
+    case Qt::Key_Down:
+      if (event->modifiers() & Qt::AltModifier) break;
+      return go(current_ < 0 ? first_visible_line() : current_ + 1);
+    case Qt::Key_PageUp:
+      return go(current_ - page);
+    case Qt::Key_PageDown:
+      return go(current_ + page);
+    case Qt::Key_Home:
+      return go(0);
+    case Qt::Key_End:
+      return go(last);
+    default:
+      break;
+  }
+  QAbstractScrollArea::keyPressEvent(event);
+}
+
+}  // namespace partita::views

@@ -1,0 +1,60 @@
+#pragma once
+#include <QAbstractScrollArea>
+#include <memory>
+
+#include "views/code/code_document.h"
+#include "views/code/fx_highlight.h"
+#include "views/look/theme.h"
+
+namespace partita::views {
+
+/// FX text, virtual: only what is seen is laid out, so that a million lines cost no more than a page.
+class CodeView : public QAbstractScrollArea {
+  Q_OBJECT
+
+ public:
+  explicit CodeView(QWidget* parent = nullptr);
+
+  void set_document(std::shared_ptr<const CodeDocument> document);
+  const CodeDocument* document() const { return document_.get(); }
+  void set_theme(const Theme& theme);
+  void select(const QString& node);                    ///< scrolls there when it is out of view
+  void set_line_changes(std::vector<Change> changes);  ///< by line; colours the margin
+  void set_search(const QString& text);
+  /// Goes to the next hit; false when there is none.
+  bool find_next(bool backwards = false);
+  int current_line() const { return current_; }
+  int first_visible_line() const;
+  void go_to_line(int line);
+
+ Q_SIGNALS:
+  void node_chosen(QString node);
+
+ protected:
+  void paintEvent(QPaintEvent*) override;
+  void resizeEvent(QResizeEvent*) override;
+  void mousePressEvent(QMouseEvent*) override;
+  void mouseMoveEvent(QMouseEvent*) override;
+  void keyPressEvent(QKeyEvent*) override;
+  void changeEvent(QEvent*) override;
+
+ private:
+  void update_bars();
+  void reveal(int line);
+  int line_at(int y) const;
+  double margin_width() const;
+  QString selected_text() const;
+  QColor colour(Token token) const;
+  void set_current(int line, bool tell);
+
+  std::shared_ptr<const CodeDocument> document_;
+  const Theme* theme_ = &Theme::light();
+  std::vector<Change> changes_;
+  QString search_;
+  double char_width_ = 8;
+  int line_height_ = 18, ascent_ = 13;
+  int current_ = -1;
+  int anchor_ = -1;  ///< other end of the selected lines; -1: only the current one
+};
+
+}  // namespace partita::views

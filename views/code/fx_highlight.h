@@ -1,0 +1,18 @@
+#pragma once
+#include <QStringView>
+#include <vector>
+
+namespace partita::views {
+
+enum class Token : unsigned char { Plain, Keyword, String, Number, Comment, Annotation, Name, Deletion };
+
+struct TokenSpan {
+  int begin = 0, length = 0;
+  Token token = Token::Plain;
+};
+
+/// Colours of one line of FX text (a subset of Python that has no token over several lines). Spans are in order and do
+/// not overlap; what lies between is plain.
+std::vector<TokenSpan> highlight_fx(QStringView line);
+
+}  // namespace partita::views

@@ -1,0 +1,101 @@
+#pragma once
+#include <QPixmap>
+#include <QWidget>
+#include <memory>
+
+#include "views/graph/paint.h"
+
+namespace partita::views {
+
+/// The picture people work in. Shows a scene; says by signals what the user chose.
+class GraphView : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit GraphView(QWidget* parent = nullptr);
+
+  /// Keeps zoom and place when `same_place`; else fits, or shows the top when the whole would be too small to read.
+  void set_scene(std::shared_ptr<const Scene> scene, bool same_place = false);
+  const Scene* scene() const { return scene_.get(); }
+  void set_theme(const Theme& theme);
+  void select(const QString& node);  ///< scrolls there when it is out of view
+  void set_overlay(OverlayKind kind);
+  OverlayKind overlay() const { return overlay_.kind; }
+  void set_facts(Facts facts);
+  void set_pins(const std::unordered_map<std::string, Pin>& pins);
+  /// Marks by node name since the previous pass.
+  void set_changes(const std::unordered_map<std::string, Change>& changes);
+  void set_search(const QString& text);
+  void set_busy(const QString& text);  ///< a quiet line in the middle while the scene is being made; empty: none
+
+  double zoom() const { return zoom_; }
+  QPointF to_scene(QPointF p) const { return p / zoom_ + origin_; }
+  QPointF to_view(QPointF p) const { return (p - origin_) * zoom_; }
+  const PaintState& paint_state() const { return state_; }
+  QString selected_node() const;
+
+  /// A picture too tall to read as a whole starts at its top, as wide as fits; `whole` shows all of it.
+  void fit(bool whole = false);
+  void zoom_to_selection();
+  void zoom_by(double factor, QPointF at);
+
+ Q_SIGNALS:
+  void node_chosen(QString node);
+  void pin_asked(QString node, partita::views::Pin pin);
+  void fold_asked(QString frame_key);  ///< fold or unfold
+
+ protected:
+  void paintEvent(QPaintEvent*) override;
+  void resizeEvent(QResizeEvent*) override;
+  void mousePressEvent(QMouseEvent*) override;
+  void mouseMoveEvent(QMouseEvent*) override;
+  void mouseReleaseEvent(QMouseEvent*) override;
+  void mouseDoubleClickEvent(QMouseEvent*) override;
+  void wheelEvent(QWheelEvent*) override;
+  void keyPressEvent(QKeyEvent*) override;
+  void keyReleaseEvent(QKeyEvent*) override;
+  void contextMenuEvent(QContextMenuEvent*) override;
+  void changeEvent(QEvent*) override;
+  void leaveEvent(QEvent*) override;
+  bool event(QEvent*) override;
+  bool focusNextPrevChild(bool next) override;
+
+ private:
+  void pan_by(QPointF pixels);
+  void stale();  ///< the cached image must be drawn anew
+  void refresh_cache();
+  void choose(int card);
+  void step_along(int key);
+  void step_in_order(int by);
+  void reveal(int card);
+  void paint_headings(QPainter& painter);
+  void paint_overview(QPainter& painter);
+  void paint_legend(QPainter& painter);
+  QRectF overview_box() const;
+  QRectF scene_area() const;
+  int card_under(QPointF p) const;
+  void ask_fold(int card);
+  QString tooltip(int card) const;
+  void set_hovered(int card);
+  template <class T, class Of>
+  std::vector<T> by_card(const Of& of) const;
+
+  std::shared_ptr<const Scene> scene_;
+  PaintState state_;
+  Overlay overlay_;
+  Facts facts_;
+  std::unordered_map<std::string, Pin> pins_;
+  std::unordered_map<std::string, Change> changes_;
+  QString search_, busy_;
+  double zoom_ = 1;
+  QPointF origin_;  ///< scene coordinates of the view's top left
+  QPointF drag_from_;
+  enum class Drag { None, Maybe, Pan, Overview } drag_ = Drag::None;
+  bool space_down_ = false;
+  bool fit_when_shown_ = true;
+  QPixmap cache_;
+  QPointF cache_origin_;
+  QRegion cache_stale_;  ///< logical pixels
+};
+
+}  // namespace partita::views

@@ -1,0 +1,315 @@
+#include "views/graph/layout.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "views/graph/columns.h"
+#include "views/graph/rows.h"
+
+namespace partita::views {
+namespace {
+
+float height_of(const Card& card) {
+  return card.minor ? Layout::kMinorHeight : Layout::kCardHeight;
+}
+
+Box box_at(const Card& card, float x, int row) {
+  float h = height_of(card);
+  return {x, static_cast<float>(row) * Layout::kPitch + (Layout::kCardHeight - h) / 2, card.width, h};
+}
+
+float row_center(int row) {
+  return static_cast<float>(row) * Layout::kPitch + Layout::kCardHeight / 2;
+}
+
+// Where a link leaves or enters a card: as straight above or below the other end as the card allows.
+float port(const Box& box, float toward) {
+  float inset = std::min(10.0F, box.w / 2);
+  return std::clamp(toward, box.x + inset, box.right() - inset);
+}
+
+struct Router {
+  const Picture& picture;
+  Layout& layout;
+
+  void begin(RouteKind kind) { layout.routes.push_back({kind, static_cast<std::uint32_t>(layout.points.size()), 0}); }
+  void to(float x, float y) {
+    layout.points.push_back({x, y});
+    ++layout.routes.back().count;
+  }
+
+  void line(const Link& link, const std::vector<float>& lanes, bool down) {
+    const Box &from = layout.boxes[link.from], &to_box = layout.boxes[link.to];
+    int span = std::abs(layout.rows[link.to] - layout.rows[link.from]);
+    float first = lanes.empty() || span < 2 ? to_box.center_x() : lanes[0];
+    begin(RouteKind::Line);
+    float x = port(from, first);
+    to(x, down ? from.bottom() : from.y);
+    for (int k = 1; k < span && k <= static_cast<int>(lanes.size()); ++k) {
+      x = lanes[k - 1];
+      float center = row_center(layout.rows[link.from] + (down ? k : -k));
+      float half = (down ? Layout::kCardHeight : -Layout::kCardHeight) / 2;
+      to(x, center - half);
+      to(x, center + half);
+    }
+    to(port(to_box, x), down ? to_box.y : to_box.bottom());
+  }
+
+  // Same row, or against the direction of flow (after an incremental layout): from side to side.
+  void sideways(const Link& link) {
+    const Box &from = layout.boxes[link.from], &to_box = layout.boxes[link.to];
+    bool right = to_box.center_x() > from.center_x();
+    begin(RouteKind::Line);
+    to(right ? from.right() : from.x, from.center_y());
+    to(right ? to_box.x : to_box.right(), to_box.center_y());
+  }
+
+  void route(const Link& link, const std::vector<float>& lanes) {
+    const Card &from = picture.cards[link.from], &to_card = picture.cards[link.to];
+    int rows = layout.rows[link.to] - layout.rows[link.from];
+    if (from.side != to_card.side) {
+      return begin(std::abs(rows) > Layout::kLongestLine ? RouteKind::Stub : RouteKind::Crossing);
+    }
+    if (std::abs(rows) > Layout::kLongestLine) return begin(RouteKind::Stub);
+    bool down = from.side == Side::Forward;
+    if (rows == 0 || (rows > 0) != down) return sideways(link);
+    line(link, lanes, down);
+  }
+};
+
+void add_brackets(const Picture& picture, Layout& layout) {
+  struct Rows {
+    float top = 0, bottom = -1;
+  };
+  std::vector<Rows> extent(picture.frames.size());
+  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
+    const Card& card = picture.cards[i];
+    if (card.node == nullptr || card.again) continue;
+    const Box& box = layout.boxes[i];
+    for (int f = card.frame; f >= 0; f = picture.frames[f].parent) {
+      Rows& rows = extent[f];
+      if (rows.bottom < rows.top) {
+        rows = {box.y, box.bottom()};
+      } else {
+        rows = {std::min(rows.top, box.y), std::max(rows.bottom, box.bottom())};
+      }
+    }
+  }
+  // Inner frames lie nearest to the cards; one that overlaps another in rows takes the next free lane outward.
+  std::vector<int> order;
+  for (std::size_t f = 0; f < picture.frames.size(); ++f)
+    if (extent[f].bottom > extent[f].top) order.push_back(static_cast<int>(f));
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    int da = picture.frames[a].depth, db = picture.frames[b].depth;
+    return da != db ? da > db : extent[a].top < extent[b].top;
+  });
+  constexpr int kLanes = 4;
+  std::vector<std::vector<Rows>> taken[2];
+  std::vector<int> least(picture.frames.size());  // lanes below are its children's
+  for (int f : order) {
+    const Frame& frame = picture.frames[f];
+    auto& lanes = taken[static_cast<int>(frame.side)];
+    int lane = least[f];
+    auto clash = [&](const Rows& other) { return other.top < extent[f].bottom && extent[f].top < other.bottom; };
+    while (
+        lane < kLanes - 1 && lane < static_cast<int>(lanes.size()) &&
+        std::any_of(lanes[lane].end() - std::min<std::ptrdiff_t>(8, std::ssize(lanes[lane])), lanes[lane].end(), clash))
+      ++lane;
+    lanes.resize(std::max<std::size_t>(lanes.size(), lane + 1));
+    lanes[lane].push_back(extent[f]);
+    if (frame.parent >= 0) least[frame.parent] = std::max(least[frame.parent], std::min(lane + 1, kLanes - 1));
+    int& widest = layout.bracket_lanes[static_cast<int>(frame.side)];
+    widest = std::max(widest, lane + 1);
+    layout.brackets.push_back({f, lane, extent[f].top, extent[f].bottom});
+  }
+  layout.forward_left -= static_cast<float>(layout.bracket_lanes[0]) * Layout::kBracketLane;
+  layout.backward_right += static_cast<float>(layout.bracket_lanes[1]) * Layout::kBracketLane;
+}
+
+void finish(const Picture& picture, Layout& layout) {
+  float top = 0, bottom = 0, left = 0, right = layout.cut_right;
+  for (std::size_t i = 0; i < layout.boxes.size(); ++i) {
+    const Box& box = layout.boxes[i];
+    top = std::min(top, box.y);
+    bottom = std::max(bottom, box.bottom());
+    left = std::min(left, box.x);
+    right = std::max(right, box.right());
+  }
+  layout.forward_left = left - Layout::kMargin;
+  layout.backward_right = right + Layout::kMargin;
+  add_brackets(picture, layout);
+  layout.bounds = {layout.forward_left, top - Layout::kMargin, layout.backward_right - layout.forward_left,
+                   bottom - top + 2 * Layout::kMargin};
+}
+
+// Which places of each row are taken, for putting single cards into a kept layout.
+class Occupied {
+ public:
+  void add(int row, const Box& box) {
+    auto& list = rows_[row];
+    list.insert(std::upper_bound(list.begin(), list.end(), box.x, [](float x, const auto& s) { return x < s.first; }),
+                {box.x, box.right()});
+  }
+  bool free(int row, float left, float right, float gap = Layout::kGap) const {
+    auto found = rows_.find(row);
+    if (found == rows_.end()) return true;
+    return std::none_of(found->second.begin(), found->second.end(),
+                        [&](const auto& span) { return span.first < right + gap && left < span.second + gap; });
+  }
+  /// The left edge nearest to `want` within [low, high] where `width` fits.
+  float nearest(int row, float want, float width, float low, float high) const {
+    float best = want;
+    float best_distance = -1;
+    auto offer = [&](float x) {
+      x = std::clamp(x, low, std::max(low, high - width));
+      float distance = std::abs(x - want);
+      if ((best_distance < 0 || distance < best_distance) && free(row, x, x + width))
+        best = x, best_distance = distance;
+    };
+    offer(want);
+    if (auto found = rows_.find(row); found != rows_.end())
+      for (const auto& [left, right] : found->second) {
+        offer(left - Layout::kGap - width);
+        offer(right + Layout::kGap);
+      }
+    return best;
+  }
+
+ private:
+  std::unordered_map<int, std::vector<std::pair<float, float>>> rows_;
+};
+
+}  // namespace
+
+Layout lay_out(const Picture& picture) {
+  Layout layout;
+  Adjacency sources = sources_of(picture), readers = readers_of(picture);
+  layout.rows = assign_rows(picture, sources, readers);
+  Columns forward = place_columns(picture, layout.rows, sources, readers, Side::Forward);
+  Columns backward;
+  layout.cut_left = layout.cut_right = forward.width;
+  if (picture.joint) {
+    backward = place_columns(picture, layout.rows, sources, readers, Side::Backward);
+    layout.cut_left = forward.width + Layout::kMargin;
+    layout.cut_right = layout.cut_left + Layout::kCutWidth;
+  }
+  float backward_left = layout.cut_right + Layout::kMargin;
+  layout.boxes.reserve(picture.cards.size());
+  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
+    const Card& card = picture.cards[i];
+    float x = card.side == Side::Forward ? forward.x[i] : backward.x[i] + backward_left;
+    layout.boxes.push_back(box_at(card, x, layout.rows[i]));
+  }
+  for (auto& lanes : backward.lanes)
+    for (float& x : lanes) x += backward_left;
+  Router router{picture, layout};
+  layout.routes.reserve(picture.links.size());
+  for (const Link& link : picture.links) {
+    const Columns& columns = picture.cards[link.from].side == Side::Forward ? forward : backward;
+    router.route(link, columns.lanes[link.from]);
+  }
+  finish(picture, layout);
+  return layout;
+}
+
+Layout lay_out(const Picture& picture, const Picture& before, const Layout& before_layout) {
+  std::vector<int> old(picture.cards.size(), -1);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
+    int index = before.card_by_key(picture.cards[i].key);
+    if (index < 0 || before.cards[index].side != picture.cards[i].side) continue;
+    old[i] = index;
+    ++kept;
+  }
+  if (kept * 2 < picture.cards.size() || before.joint != picture.joint) return lay_out(picture);
+
+  Layout layout;
+  layout.boxes.resize(picture.cards.size());
+  layout.rows.assign(picture.cards.size(), 0);
+  layout.cut_left = before_layout.cut_left;
+  layout.cut_right = before_layout.cut_right;
+  Occupied occupied;
+  std::vector<bool> placed(picture.cards.size());
+  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
+    if (old[i] < 0) continue;
+    const Box& box = before_layout.boxes[old[i]];
+    int row = before_layout.rows[old[i]];
+    bool same_width = picture.cards[i].width == box.w;
+    Box kept_box = box_at(picture.cards[i], same_width ? box.x : box.center_x() - picture.cards[i].width / 2, row);
+    if (!occupied.free(row, kept_box.x, kept_box.right(), 0)) kept_box = box_at(picture.cards[i], box.x, row);
+    if (!occupied.free(row, kept_box.x, kept_box.right(), 0))
+      continue;  // its text grew into a neighbour: place it anew
+    layout.rows[i] = row;
+    layout.boxes[i] = kept_box;
+    occupied.add(row, layout.boxes[i]);
+    placed[i] = true;
+  }
+  Adjacency sources = sources_of(picture), readers = readers_of(picture);
+  for (std::size_t i = 0; i < picture.cards.size(); ++i) {
+    if (placed[i]) continue;
+    const Card& card = picture.cards[i];
+    int card_index = static_cast<int>(i);
+    int step = card.side == Side::Forward ? 1 : -1;
+    bool any = false;
+    int row = 0;
+    float sum = 0, neighbours = 0;
+    auto near = [&](int other, int away) {
+      if (!placed[other]) return;
+      if (picture.cards[other].side == card.side) {
+        int r = layout.rows[other] + away;
+        row = !any ? r : away * step > 0 ? (step > 0 ? std::max(row, r) : std::min(row, r)) : row;
+        sum += layout.boxes[other].center_x();
+        neighbours += 1;
+        any = true;
+      }
+    };
+    for (int in : sources.of(card_index)) near(in, step);
+    for (int out : readers.of(card_index)) near(out, -step);
+    float want = (neighbours > 0 ? sum / neighbours : before_layout.bounds.x) - card.width / 2;
+    float low = card.side == Side::Forward ? -1e6F : layout.cut_right + Layout::kMargin;
+    float high = card.side == Side::Forward && picture.joint ? layout.cut_left - Layout::kMargin : 1e6F;
+    float x = occupied.nearest(row, want, card.width, low, high);
+    layout.rows[i] = row;
+    layout.boxes[i] = box_at(card, x, row);
+    occupied.add(row, layout.boxes[i]);
+    placed[i] = true;
+  }
+
+  // Links between kept cards keep their course; others look for free lanes.
+  std::unordered_map<std::uint64_t, std::uint32_t> old_links;
+  for (std::size_t i = 0; i < before.links.size(); ++i)
+    old_links.emplace(
+        static_cast<std::uint64_t>(before.links[i].from) << 32 | static_cast<std::uint32_t>(before.links[i].to),
+        static_cast<std::uint32_t>(i));
+  auto same_box = [&](int now, int then) {
+    const Box &a = layout.boxes[now], &b = before_layout.boxes[then];
+    return a.x == b.x && a.y == b.y && a.w == b.w && a.h == b.h;
+  };
+  Router router{picture, layout};
+  for (const Link& link : picture.links) {
+    int from = old[link.from], to = old[link.to];
+    if (from >= 0 && to >= 0 && same_box(link.from, from) && same_box(link.to, to)) {
+      auto found = old_links.find(static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint32_t>(to));
+      if (found != old_links.end()) {
+        const Route& route = before_layout.routes[found->second];
+        router.begin(route.kind);
+        for (std::uint32_t k = 0; k < route.count; ++k)
+          router.to(before_layout.points[route.begin + k].x, before_layout.points[route.begin + k].y);
+        continue;
+      }
+    }
+    std::vector<float> lanes;
+    int span = layout.rows[link.to] - layout.rows[link.from];
+    int step = span > 0 ? 1 : -1;
+    float want = layout.boxes[link.to].center_x();
+    for (int k = 1; k < std::abs(span) && k <= Layout::kLongestLine; ++k) {
+      want = occupied.nearest(layout.rows[link.from] + k * step, want, 6, -1e6F, 1e6F);
+      lanes.push_back(want);
+    }
+    router.route(link, lanes);
+  }
+  finish(picture, layout);
+  return layout;
+}
+
+}  // namespace partita::views

@@ -1,0 +1,144 @@
+#include "views/graph/overlay.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+// Light to strong along one hue, so that it reads without colour vision too (cividis-like ends).
+QColor ramp(double t, const Theme& theme) {
+  t = std::clamp(t, 0.0, 1.0);
+  QColor low = theme.dark ? QColor(0x26415f) : QColor(0xdce8f5);
+  QColor middle = theme.dark ? QColor(0x7a7f86) : QColor(0x8fa0a8);
+  QColor high = theme.dark ? QColor(0xfde737) : QColor(0xb37400);
+  QColor a = t < 0.5 ? low : middle, b = t < 0.5 ? middle : high;
+  double s = t < 0.5 ? t * 2 : t * 2 - 1;
+  auto mix = [s](int x, int y) { return static_cast<int>(std::lround(x + (y - x) * s)); };
+  return {mix(a.red(), b.red()), mix(a.green(), b.green()), mix(a.blue(), b.blue())};
+}
+
+// Colours for names, by their first appearance.
+QColor category(std::size_t index, const Theme& theme) {
+  static constexpr Family order[] = {Family::Pointwise,  Family::Index,  Family::Reduction, Family::Random,
+                                     Family::Collective, Family::Matmul, Family::Control,   Family::Other};
+  QColor colour = theme.family(order[index % std::size(order)]);
+  return (index / std::size(order)) % 2 == 1 ? (theme.dark ? colour.darker(150) : colour.lighter(140)) : colour;
+}
+
+struct Numbers {
+  std::vector<double> values;  ///< by card; negative: unknown
+  QString (*text)(double);
+};
+
+void scale(Overlay& overlay, const Numbers& numbers, const Theme& theme) {
+  double low = INFINITY, high = 0;
+  for (double v : numbers.values)
+    if (v > 0 && std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+  double span = high > low ? std::log(high / low) : 1;
+  for (std::size_t i = 0; i < numbers.values.size(); ++i) {
+    double v = numbers.values[i];
+    if (v < 0) continue;
+    overlay.colours[i] = ramp(v <= 0 ? 0 : !std::isfinite(v) ? 1 : std::log(v / low) / span, theme);
+    overlay.texts[i] = numbers.text(v);
+  }
+  if (high <= 0) return;
+  for (int k = 0; k <= 4; ++k) {
+    double t = k / 4.0;
+    overlay.legend.push_back({ramp(t, theme), numbers.text(low * std::exp(t * span))});
+  }
+}
+
+void categories(Overlay& overlay, const std::vector<std::string>& names, const Theme& theme) {
+  std::unordered_map<std::string, std::size_t> index;
+  std::vector<std::pair<std::string, int>> counts;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) continue;
+    auto [found, fresh] = index.try_emplace(names[i], counts.size());
+    if (fresh) counts.emplace_back(names[i], 0);
+    ++counts[found->second].second;
+    overlay.colours[i] = category(found->second, theme);
+    overlay.texts[i] = QString::fromStdString(names[i]);
+  }
+  constexpr std::size_t kMostEntries = 8;
+  for (std::size_t k = 0; k < counts.size() && k < kMostEntries; ++k)
+    overlay.legend.push_back(
+        {category(k, theme), QString("%1 (%2)").arg(QString::fromStdString(counts[k].first)).arg(counts[k].second)});
+  if (counts.size() > kMostEntries)
+    overlay.legend.push_back({QColor(), QString("and %1 more").arg(counts.size() - kMostEntries)});
+}
+
+}  // namespace
+
+QString overlay_name(OverlayKind kind) {
+  static const char* names[] = {"Family", "Bytes", "Error", "Time", "Fused kernel", "Module", "Pass"};
+  return names[static_cast<int>(kind)];
+}
+
+Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& facts, const Theme& theme) {
+  Overlay overlay;
+  overlay.kind = kind;
+  std::size_t count = picture.cards.size();
+  overlay.colours.resize(count);
+  overlay.marked.resize(count);
+  overlay.texts.resize(count);
+  auto fact = [&](const Card& card) -> const NodeFacts* {
+    auto found = card.node ? facts.find(card.node->name()) : facts.end();
+    return found == facts.end() ? nullptr : &found->second;
+  };
+  std::vector<double> numbers(count, -1);
+  std::vector<std::string> names(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Card& card = picture.cards[i];
+    const NodeFacts* known = fact(card);
+    switch (kind) {
+      case OverlayKind::None:
+        break;
+      case OverlayKind::Bytes:
+        numbers[i] = static_cast<double>(card.bytes);
+        break;
+      case OverlayKind::Error:
+        if (known) numbers[i] = known->error;
+        overlay.marked[i] = known && known->tolerance >= 0 && !(known->error <= known->tolerance);
+        break;
+      case OverlayKind::Time:
+        if (known) numbers[i] = known->seconds;
+        break;
+      case OverlayKind::Kernel:
+        if (known) names[i] = known->kernel;
+        break;
+      case OverlayKind::Module: {
+        int frame = card.frame;
+        while (frame >= 0 && picture.frames[frame].parent >= 0) frame = picture.frames[frame].parent;
+        if (frame >= 0) names[i] = picture.frames[frame].label;
+        break;
+      }
+      case OverlayKind::Pass:
+        if (known) names[i] = known->pass;
+        break;
+    }
+  }
+  if (kind == OverlayKind::Kernel || kind == OverlayKind::Module || kind == OverlayKind::Pass) {
+    categories(overlay, names, theme);
+  } else if (kind == OverlayKind::None) {
+    std::vector<int> per_family(16);
+    for (const Card& card : picture.cards) ++per_family[static_cast<int>(card.family)];
+    for (int f = 0; f <= static_cast<int>(Family::Other); ++f)
+      if (per_family[f] > 0) {
+        auto family = static_cast<Family>(f);
+        overlay.legend.push_back(
+            {theme.family(family), QString::fromUtf8(family_name(family).data(), family_name(family).size())});
+      }
+  } else {
+    QString (*text)(double) = kind == OverlayKind::Bytes
+                                  ? [](double v) { return bytes_text(static_cast<std::int64_t>(v)); }
+                              : kind == OverlayKind::Error ? &error_text
+                                                           : &seconds_text;
+    scale(overlay, {numbers, text}, theme);
+  }
+  return overlay;
+}
+
+}  // namespace partita::views

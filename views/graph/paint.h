@@ -1,0 +1,49 @@
+#pragma once
+// Draws a scene with a QPainter: the window, a PNG, an SVG and a PDF are the same drawing.
+#include <QPainter>
+#include <QSet>
+
+#include "views/graph/overlay.h"
+#include "views/graph/scene.h"
+#include "views/look/theme.h"
+
+namespace partita::views {
+
+enum class Pin : unsigned char { None, Save, Recompute };
+enum class Change : unsigned char { None, Added, Changed, Removed };
+
+struct PaintState {
+  const Theme* theme = &Theme::light();
+  QFont title_font, detail_font;
+  int selected = -1, hovered = -1;
+  const Overlay* overlay = nullptr;  ///< null: families
+  std::vector<Pin> pins;             ///< by card; empty: none
+  std::vector<Change> changes;       ///< by card, since the previous pass; empty: none
+  std::vector<bool> found;           ///< by card: search hits; empty: no search
+};
+
+/// Widths of texts in the card's fonts, for pictures made on other threads.
+TextWidth measured_text_width(const QFont& title_font, const QFont& detail_font);
+QFont card_title_font();
+QFont card_detail_font();
+
+/// What level of detail a zoom has.
+enum class Detail : unsigned char { Blocks, Titles, Full };
+Detail detail_at(double zoom);
+
+/// Draws the part within `area` (scene coordinates) with a painter already scaled and moved to them.
+void paint_scene(QPainter& painter, const Scene& scene, const PaintState& state, const QRectF& area, double zoom);
+/// The same without the selection, for a cached image; paint_selection draws that on top.
+void paint_base(QPainter& painter, const Scene& scene, const PaintState& state, const QRectF& area, double zoom);
+void paint_selection(QPainter& painter, const Scene& scene, const PaintState& state, const QRectF& area, double zoom);
+
+/// A label of a far link at a card; click goes to the other end.
+struct StubLabel {
+  QRectF box;     ///< scene coordinates
+  int card = -1;  ///< the other end
+  int more = 0;   ///< further ends behind it
+  QString text;
+};
+std::vector<StubLabel> stub_labels(const Scene& scene, int card, const QFont& font);
+
+}  // namespace partita::views

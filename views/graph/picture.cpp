@@ -1,0 +1,274 @@
+#include "views/graph/picture.h"
+
+#include <algorithm>
+
+#include "core/partition/roles.h"
+#include "views/graph/frames.h"
+
+namespace partita::views {
+namespace {
+
+constexpr float kPadding = 10;  // left and right of a card's text
+
+bool is_input(const Node& node) {
+  return !node.op()->is_call() && !node.is_output();
+}
+
+// A getitem that only picks one of its producer's results, as opposed to indexing a tensor in a dynamo graph.
+bool picks_result(const Node& node) {
+  if (node.op() != Op::getitem() || node.args().empty()) return false;
+  const Node* producer = node.args()[0].node();
+  return producer && !producer->meta.tensor() && !producer->is_placeholder();
+}
+
+const Node* producer_of(const Node* node) {
+  while (picks_result(*node)) node = node->args()[0].node();
+  return node;
+}
+
+// Which nodes are the backward's: those no forward output needs. Empty when nothing depends on a tangent.
+std::vector<bool> backward_nodes(const Graph& graph, const Cut* cut) {
+  std::vector<bool> depends(graph.id_limit());
+  bool any = false;
+  for (const Node* node : graph) {
+    bool d = is_tangent(*node);
+    for (const Node* in : node->inputs()) d = d || depends[in->id()];
+    depends[node->id()] = d;
+    any = any || d;
+  }
+  if (!any) return {};
+  std::vector<bool> backward(graph.id_limit());
+  if (cut && !cut->backward.empty()) {
+    for (const Node* node : graph) backward[node->id()] = is_tangent(*node) || cut->backward.contains(node->name());
+    return backward;
+  }
+  std::vector<bool> forward(graph.id_limit());
+  for (const Arg& out : graph.outputs())
+    if (const Node* node = out.node(); node && !depends[node->id()]) forward[node->id()] = true;
+  for (const Node* node = graph.last(); node; node = node->previous()) {
+    if (node->is_output()) continue;
+    if (node->is_placeholder() && !depends[node->id()]) forward[node->id()] = true;
+    if (forward[node->id()])
+      for (const Node* in : node->inputs()) forward[in->id()] = true;
+    backward[node->id()] = !forward[node->id()];
+  }
+  return backward;
+}
+
+void measure(Card& card, const TextWidth& width) {
+  float title = width(card.title, true);
+  float detail = card.detail.empty() ? 0 : width(card.detail, false);
+  card.width = 2 * kPadding + (card.minor ? title + (detail > 0 ? detail + 6 : 0) : std::max(title, detail));
+  card.width = std::max(card.width, card.minor ? 28.0F : 56.0F);
+}
+
+// Names of parameters in dynamo graphs run to a hundred characters; their end tells them apart.
+std::string shortened(const std::string& name) {
+  constexpr std::size_t kLongest = 28;
+  if (name.size() <= kLongest) return name;
+  return "…" + name.substr(name.size() - (kLongest - 2));
+}
+
+Card card_of_node(const Node& node, const TextWidth& width) {
+  Card card;
+  card.node = &node;
+  card.key = node.name();
+  card.family = family_of(node.op());
+  card.minor = is_input(node) || card.family == Family::View;
+  card.title =
+      shortened(is_input(node) ? (node.target.empty() ? node.name() : node.target) : std::string(node.op()->brief()));
+  if (!card.minor || is_input(node)) card.detail = shape_text(node.meta);
+  card.bytes = hinted_bytes(node.meta, node.graph().shapes.get());
+  measure(card, width);
+  return card;
+}
+
+}  // namespace
+
+float estimated_text_width(std::string_view text, bool title) {
+  return static_cast<float>(text.size()) * (title ? 7.0F : 6.2F);
+}
+
+Cut Cut::of(const Partition& partition) {
+  Cut cut{partition.saved,       partition.recomputed,           {}, partition.activation_bytes,
+          partition.input_bytes, partition.recomputed_operations};
+  for (const Node* node : *partition.backward)
+    if (node->op()->is_call() && !partition.forward->find(node->name())) cut.backward.insert(node->name());
+  return cut;
+}
+
+std::int64_t Picture::saved_bytes() const {
+  std::int64_t sum = 0;
+  for (const SavedValue& value : saved)
+    if (!value.is_input) sum += value.bytes;
+  return sum;
+}
+
+int Picture::card_by_key(const std::string& key) const {
+  auto found = by_key_.find(key);
+  return found == by_key_.end() ? -1 : found->second;
+}
+
+std::int64_t hinted_bytes(const Meta& meta, const ShapeEnv* shapes) {
+  if (const TensorMeta* tensor = meta.tensor()) {
+    SymExpr bytes = byte_size(*tensor);
+    if (bytes.is_int()) return bytes.as_int();
+    return shapes ? shapes->hint(bytes).value_or(0) : 0;
+  }
+  std::int64_t sum = 0;
+  if (const MetaTuple* tuple = meta.tuple())
+    for (const Meta& item : tuple->items) sum += hinted_bytes(item, shapes);
+  return sum;
+}
+
+std::string shape_text(const Meta& meta) {
+  if (const TensorMeta* tensor = meta.tensor()) {
+    std::string text(short_name(tensor->dtype));
+    text += '[';
+    for (std::size_t i = 0; i < tensor->sizes.size(); ++i) text += (i ? ", " : "") + tensor->sizes[i].str();
+    return text + ']';
+  }
+  if (const MetaTuple* tuple = meta.tuple()) {
+    if (tuple->items.empty()) return "()";
+    std::string text = shape_text(tuple->items[0]);
+    if (tuple->items.size() > 1) text += " +" + std::to_string(tuple->items.size() - 1);
+    return text;
+  }
+  return annotation(meta);
+}
+
+Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& options) {
+  const Graph& graph = *shared;
+  Picture picture;
+  picture.graph = shared;
+  picture.card_of.assign(graph.id_limit(), -1);
+  std::vector<bool> backward = backward_nodes(graph, options.cut);
+  picture.joint = !backward.empty();
+  picture.cut_known = options.cut != nullptr && picture.joint;
+  auto side_of = [&](const Node& node) {
+    return picture.joint && backward[node.id()] ? Side::Backward : Side::Forward;
+  };
+
+  std::vector<int> frame_of;  // by node id
+  picture.frames = make_frames(graph, side_of, options.folded, frame_of);
+  auto folded_frame = [&](int frame) {
+    int outermost = -1;
+    for (; frame >= 0; frame = picture.frames[frame].parent)
+      if (picture.frames[frame].folded) outermost = frame;
+    return outermost;
+  };
+
+  std::unordered_set<std::string> again;
+  if (picture.cut_known) again.insert(options.cut->recomputed.begin(), options.cut->recomputed.end());
+
+  std::vector<int> again_of(graph.id_limit(), -1);
+  std::unordered_map<int, int> card_of_frame;
+  auto add = [&](Card card) {
+    int index = static_cast<int>(picture.cards.size());
+    picture.by_key_.emplace(card.key, index);
+    picture.cards.push_back(std::move(card));
+    return index;
+  };
+  auto add_side = [&](Side side) {
+    for (const Node* node : graph) {
+      if (node->is_output() || side_of(*node) != side) continue;
+      if (const Node* producer = producer_of(node); producer != node) {
+        int owner = picture.card_of[node->id()] = picture.card_of[producer->id()];
+        Card& card = picture.cards[owner];
+        // A tuple's shape is known by its first result when the text has no annotation for the tuple itself.
+        if (card.node == producer && card.detail.empty() && !card.minor) {
+          card.detail = shape_text(node->meta);
+          if (producer->users().size() > 1) card.detail += " +" + std::to_string(producer->users().size() - 1);
+          measure(card, options.text_width);
+        }
+        if (card.node == producer && !producer->meta.known())
+          card.bytes += hinted_bytes(node->meta, graph.shapes.get());
+        continue;
+      }
+      int frame = folded_frame(frame_of[node->id()]);
+      if (frame < 0) {
+        Card card = card_of_node(*node, options.text_width);
+        card.side = side;
+        card.frame = frame_of[node->id()];
+        picture.card_of[node->id()] = add(std::move(card));
+        continue;
+      }
+      auto [found, fresh] = card_of_frame.try_emplace(frame, 0);
+      if (fresh) {
+        Card card;
+        const Frame& f = picture.frames[frame];
+        card.key = "frame:" + f.key;
+        card.title = shortened(f.label);
+        card.detail = std::to_string(f.nodes) + " nodes";
+        card.nodes = f.nodes;
+        card.bytes = f.bytes;
+        card.side = side;
+        card.frame = frame;
+        measure(card, options.text_width);
+        found->second = add(std::move(card));
+      }
+      picture.card_of[node->id()] = found->second;
+    }
+  };
+  add_side(Side::Forward);
+  for (const Node* node : graph) {
+    if (again.empty()) break;
+    if (!again.contains(node->name()) || side_of(*node) != Side::Forward || is_input(*node)) continue;
+    if (const Node* producer = producer_of(node); producer != node && again_of[producer->id()] >= 0) {
+      again_of[node->id()] = again_of[producer->id()];
+      continue;
+    }
+    Card card = card_of_node(*node, options.text_width);
+    card.key = "again:" + node->name();
+    card.side = Side::Backward;
+    card.again = true;
+    again_of[node->id()] = add(std::move(card));
+  }
+  if (picture.joint) add_side(Side::Backward);
+
+  // What a reader on `side` takes `in` from.
+  auto source = [&](const Node* in, bool in_backward) {
+    if (in_backward && again_of[in->id()] >= 0) return again_of[in->id()];
+    return picture.card_of[in->id()];
+  };
+  auto link = [&](int from, int to) {
+    if (from >= 0 && to >= 0 && from != to) picture.links.push_back({from, to});
+  };
+  for (const Node* node : graph) {
+    if (node->is_output()) {
+      for (const Node* in : node->inputs())
+        if (int card = picture.card_of[in->id()]; card >= 0) picture.cards[card].returned = true;
+      continue;
+    }
+    if (producer_of(node) != node) continue;
+    bool in_backward = side_of(*node) == Side::Backward;
+    for (const Node* in : node->inputs()) {
+      link(source(in, in_backward), picture.card_of[node->id()]);
+      if (again_of[node->id()] >= 0) link(source(in, true), again_of[node->id()]);
+    }
+  }
+  std::sort(picture.links.begin(), picture.links.end(),
+            [](Link a, Link b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
+  picture.links.erase(std::unique(picture.links.begin(), picture.links.end()), picture.links.end());
+
+  if (picture.cut_known) {
+    picture.saved = options.cut->saved;
+  } else if (picture.joint) {
+    for (const Node* node : graph) {
+      if (node->is_output() || backward[node->id()]) continue;
+      bool crosses = std::any_of(node->users().begin(), node->users().end(), [&](const Node* user) {
+        return !user->is_output() && backward[user->id()] && producer_of(user) == user;
+      });
+      if (crosses)
+        picture.saved.push_back({node->name(), hinted_bytes(node->meta, graph.shapes.get()), is_input(*node)});
+    }
+  }
+  for (std::size_t i = 0; i < picture.saved.size(); ++i) {
+    const Node* node = graph.find(picture.saved[i].name);
+    if (int card = node ? picture.card_of[node->id()] : -1; card >= 0)
+      picture.cards[card].saved.push_back(static_cast<int>(i));
+  }
+  return picture;
+}
+
+}  // namespace partita::views

@@ -1,0 +1,100 @@
+#pragma once
+// What is drawn of a graph, before anybody decides where: cards, links, frames. No Qt; made on a working thread.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/ops/family.h"
+#include "core/partition/partition.h"
+
+namespace partita::views {
+
+enum class Side : unsigned char { Forward, Backward };
+
+/// How a joint graph was cut; a Partition without its graphs.
+struct Cut {
+  std::vector<SavedValue> saved;
+  std::vector<std::string> recomputed;       ///< names
+  std::unordered_set<std::string> backward;  ///< nodes that only the backward computes
+  std::int64_t activation_bytes = 0, input_bytes = 0;
+  std::int64_t recomputed_operations = 0;
+
+  static Cut of(const Partition& partition);
+};
+
+struct Card {
+  const Node* node = nullptr;  ///< null for a folded frame
+  std::string key;             ///< the same in every pass: node name, "again:NAME", "frame:PATH"
+  std::string title, detail;   ///< "addmm", "f32[8, 64]"
+  Family family = Family::Other;
+  Side side = Side::Forward;
+  bool minor = false;      ///< views, constants, parameters: drawn small
+  bool again = false;      ///< a value computed a second time in the backward
+  bool returned = false;   ///< among the graph's outputs
+  int frame = -1;          ///< innermost frame, index into Picture::frames
+  std::vector<int> saved;  ///< what of it crosses the cut: indices into Picture::saved
+  int nodes = 1;           ///< graph nodes it stands for
+  std::int64_t bytes = 0;
+  float width = 0;
+};
+
+struct Link {
+  int from = 0, to = 0;
+  bool operator==(const Link&) const = default;
+};
+
+/// A run of neighbouring nodes from one module (or one source line): can be folded into one card.
+struct Frame {
+  std::string key;    ///< "PATH#n" with n the run's number, "|b" behind when in the backward
+  std::string label;  ///< last part of the path, or the source line
+  int parent = -1;
+  int depth = 0;
+  Side side = Side::Forward;
+  int nodes = 0;
+  std::int64_t bytes = 0;
+  bool folded = false;
+};
+
+/// Width of a text in the card's font, in pixels at 100 %.
+using TextWidth = std::function<float(std::string_view text, bool title)>;
+float estimated_text_width(std::string_view text, bool title);
+
+struct PictureOptions {
+  const Cut* cut = nullptr;                ///< null: the joint graph's natural cut, if it is one
+  std::unordered_set<std::string> folded;  ///< keys of frames
+  TextWidth text_width = estimated_text_width;
+};
+
+struct Picture {
+  std::shared_ptr<const Graph> graph;
+  std::vector<Card> cards;  ///< in execution order; recomputed ones after the forward's
+  std::vector<Link> links;  ///< no repeats
+  std::vector<Frame> frames;
+  std::vector<SavedValue> saved;
+  std::vector<int> card_of;  ///< by Node::id; -1: not drawn (output)
+  bool joint = false;        ///< has a backward
+  bool cut_known = false;    ///< saved and recomputed come from a partitioner
+
+  int card_by_key(const std::string& key) const;  ///< -1 when there is none
+  std::int64_t saved_bytes() const;               ///< without inputs, which the caller holds anyway
+
+ private:
+  friend Picture make_picture(std::shared_ptr<const Graph>, const PictureOptions&);
+  std::unordered_map<std::string, int> by_key_;
+};
+
+Picture make_picture(std::shared_ptr<const Graph> graph, const PictureOptions& options = {});
+
+/// Bytes of a value with symbols at their hints; tuples summed; 0 when unknown.
+std::int64_t hinted_bytes(const Meta& meta, const ShapeEnv* shapes);
+/// "f32[8, 64]"; a tuple by its first tensor and how many follow.
+std::string shape_text(const Meta& meta);
+
+}  // namespace partita::views

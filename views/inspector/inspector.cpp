@@ -1,0 +1,187 @@
+#include "views/inspector/inspector.h"
+
+#include <QHBoxLayout>
+#include <QPushButton>
+#include <QTextBrowser>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "core/ir/print.h"
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+QString text(std::string_view s) {
+  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
+}
+QString escaped(std::string_view s) {
+  return text(s).toHtmlEscaped();
+}
+QString link(const Node& node) {
+  return QString("<a href=\"node:%1\">%1</a>").arg(escaped(node.name()));
+}
+
+QString links(std::vector<const Node*> nodes) {
+  constexpr std::size_t kMost = 24;
+  QStringList parts;
+  std::vector<const Node*> seen;
+  for (const Node* node : nodes) {
+    if (std::find(seen.begin(), seen.end(), node) != seen.end()) continue;
+    seen.push_back(node);
+    if (seen.size() <= kMost) parts << link(*node);
+  }
+  QString joined = parts.join(", ");
+  if (seen.size() > kMost) joined += QString(" and %1 more").arg(seen.size() - kMost);
+  return joined;
+}
+
+QString code(const QString& html) {
+  return "<code>" + html + "</code>";
+}
+
+void add_cut_rows(const Document& document, const Node& node, NodeAccount& account) {
+  if (!document.cut) return;
+  const std::string& name = node.name();
+  for (const SavedValue& value : document.cut->saved) {
+    if (value.name != name) continue;
+    QString why = value.why.empty() ? QString() : ": " + escaped(value.why);
+    account.rows.push_back({"saved", value.is_input ? "an input, kept by the caller anyway" + why
+                                                    : bytes_text(value.bytes) + " for backward" + why});
+  }
+  const auto& again = document.cut->recomputed;
+  if (std::find(again.begin(), again.end(), name) != again.end()) {
+    std::int64_t bytes = hinted_bytes(node.meta, node.graph().shapes.get());
+    account.rows.push_back(
+        {"recomputed", account.pin == Pin::Recompute ? "pinned" : "cheaper than keeping " + bytes_text(bytes)});
+  }
+}
+
+}  // namespace
+
+NodeAccount account_of(const Document& document, const Node& node, const NodeFacts* facts) {
+  NodeAccount account;
+  account.title = text(node.name());
+  account.subtitle = node.op()->is_call()    ? text(node.op()->name)
+                     : node.is_output()      ? QString("output")
+                     : node.is_placeholder() ? QString("placeholder")
+                                             : QString("attribute");
+  if (auto found = document.pins.find(node.name()); found != document.pins.end()) account.pin = found->second;
+  bool backward = document.cut && document.cut->backward.contains(node.name());
+  account.can_pin = document.cut && node.op()->is_call() && !backward;
+
+  if (QString meta = text(annotation(node.meta)); !meta.isEmpty())
+    account.rows.push_back({"value", code(meta.toHtmlEscaped())});
+  if (const MetaTuple* tuple = node.meta.tuple())
+    for (std::size_t i = 0; i < tuple->items.size(); ++i)
+      account.rows.push_back({QString("value[%1]").arg(i), code(escaped(annotation(tuple->items[i])))});
+  if (std::int64_t bytes = hinted_bytes(node.meta, node.graph().shapes.get()); bytes > 0)
+    account.rows.push_back({"size", bytes_text(bytes)});
+  if (const TensorMeta* tensor = node.meta.tensor()) {
+    if (tensor->requires_grad) account.rows.push_back({"gradient", "required"});
+    if (!tensor->offset.is(0)) account.rows.push_back({"offset", code(escaped(tensor->offset.str()))});
+    if (tensor->storage_id >= 0) account.rows.push_back({"storage", QString::number(tensor->storage_id)});
+  }
+  add_cut_rows(document, node, account);
+  if (account.pin != Pin::None) account.rows.push_back({"pin", account.pin == Pin::Save ? "save" : "recompute"});
+  if (facts) {
+    if (facts->error >= 0)
+      account.rows.push_back(
+          {"error", error_text(facts->error) +
+                        (facts->tolerance >= 0 ? " (tolerance " + error_text(facts->tolerance) + ")" : "")});
+    if (facts->seconds >= 0) account.rows.push_back({"time", seconds_text(facts->seconds)});
+    if (!facts->kernel.empty()) account.rows.push_back({"kernel", code(escaped(facts->kernel))});
+    if (!facts->pass.empty()) account.rows.push_back({"made by", escaped(facts->pass)});
+  }
+  if (!node.target.empty()) account.rows.push_back({"target", code(escaped(node.target))});
+  if (!node.note.empty()) account.rows.push_back({"role", escaped(node.note)});
+  if (node.origin && !node.origin->file.empty()) {
+    const Origin& o = *node.origin;
+    account.rows.push_back({"from", escaped(o.file.substr(o.file.find_last_of('/') + 1)) + ":" +
+                                        QString::number(o.line) +
+                                        (o.function.empty() ? "" : " in " + escaped(o.function)) +
+                                        (o.code.empty() ? "" : "<br>" + code(escaped(o.code)))});
+  }
+  if (node.origin && !node.origin->modules.empty()) account.rows.push_back({"module", escaped(node.origin->modules)});
+  auto inputs = node.inputs();
+  if (!inputs.empty()) account.rows.push_back({"reads", links({inputs.begin(), inputs.end()})});
+  std::vector<const Node*> users(node.users().begin(), node.users().end());
+  std::sort(users.begin(), users.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
+  account.rows.push_back({"used by", users.empty() ? "nobody" : links(users)});
+  if (node.op()->is_call()) {
+    PrintOptions options{.annotations = false, .origins = false, .deletions = false};
+    account.rows.push_back({"call", code(escaped(print(node, options)))});
+  }
+  return account;
+}
+
+QString account_html(const NodeAccount& account, const Theme& theme) {
+  QString html = QString(
+                     "<style>a{color:%1;text-decoration:none} td{padding:2px 12px 2px 0} .l{color:%2} "
+                     "code{font-family:'%3'}</style>")
+                     .arg(theme.accent.name(), theme.dim.name(), code_font().family());
+  html += QString(
+              "<div style='font-size:14pt;font-weight:600'>%1</div><div style='color:%2'><code>%3</code></div><table "
+              "style='margin-top:6px'>")
+              .arg(account.title.toHtmlEscaped(), theme.dim.name(), account.subtitle.toHtmlEscaped());
+  for (const auto& row : account.rows)
+    html += QString("<tr><td class='l'>%1</td><td>%2</td></tr>").arg(row.label, row.html);
+  return html + "</table>";
+}
+
+Inspector::Inspector(QWidget* parent) : QWidget(parent) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  page_ = new QTextBrowser;
+  page_->setOpenLinks(false);
+  page_->setFrameShape(QFrame::NoFrame);
+  page_->setAccessibleName(tr("Chosen node"));
+  page_->document()->setDocumentMargin(12);
+  layout->addWidget(page_, 1);
+  auto* buttons = new QHBoxLayout;
+  buttons->setContentsMargins(12, 8, 12, 8);
+  save_ = new QPushButton(tr("Save"));
+  save_->setToolTip(tr("Keep this value for the backward (S)"));
+  recompute_ = new QPushButton(tr("Recompute"));
+  recompute_->setToolTip(tr("Compute this value again in the backward (R)"));
+  release_ = new QPushButton(tr("Release"));
+  release_->setToolTip(tr("Let the partitioner choose (U)"));
+  for (auto* button : {save_, recompute_, release_}) buttons->addWidget(button);
+  buttons->addStretch();
+  layout->addLayout(buttons);
+  connect(page_, &QTextBrowser::anchorClicked, this, [this](const QUrl& url) {
+    if (url.scheme() == "node") Q_EMIT node_chosen(url.path());
+  });
+  connect(save_, &QPushButton::clicked, this, [this] { Q_EMIT pin_asked(account_.title, Pin::Save); });
+  connect(recompute_, &QPushButton::clicked, this, [this] { Q_EMIT pin_asked(account_.title, Pin::Recompute); });
+  connect(release_, &QPushButton::clicked, this, [this] { Q_EMIT pin_asked(account_.title, Pin::None); });
+  refresh();
+}
+
+void Inspector::show_node(const Document* document, const QString& name, const NodeFacts* facts) {
+  const Node* node =
+      document && document->graph && !name.isEmpty() ? document->graph->find(name.toStdString()) : nullptr;
+  account_ = node ? account_of(*document, *node, facts) : NodeAccount{};
+  refresh();
+}
+
+void Inspector::set_theme(const Theme& theme) {
+  theme_ = &theme;
+  refresh();
+}
+
+void Inspector::refresh() {
+  if (account_.title.isEmpty()) {
+    page_->setHtml(QString("<p style='color:%1'>%2</p>")
+                       .arg(theme_->dim.name(), tr("Choose a node in the picture or in the code.")));
+  } else {
+    page_->setHtml(account_html(account_, *theme_));
+  }
+  save_->setEnabled(account_.can_pin && account_.pin != Pin::Save);
+  recompute_->setEnabled(account_.can_pin && account_.pin != Pin::Recompute);
+  release_->setEnabled(account_.can_pin && account_.pin != Pin::None);
+  for (auto* button : {save_, recompute_, release_}) button->setVisible(account_.can_pin);
+}
+
+}  // namespace partita::views

@@ -1,0 +1,48 @@
+#pragma once
+#include <QWidget>
+
+#include "views/session/document.h"
+
+class QTextBrowser;
+class QPushButton;
+
+namespace partita::views {
+
+/// What is known of one node, as lines of a page. No widgets.
+struct NodeAccount {
+  QString title;     ///< the node's name
+  QString subtitle;  ///< the operator in full
+  struct Row {
+    QString label, html;
+  };
+  std::vector<Row> rows;
+  bool can_pin = false;
+  Pin pin = Pin::None;
+};
+NodeAccount account_of(const Document& document, const Node& node, const NodeFacts* facts);
+/// The same as HTML; other nodes are links "node:NAME".
+QString account_html(const NodeAccount& account, const Theme& theme);
+
+/// The chosen node: what it is, where it comes from, who reads it, why it is saved; with the pins.
+class Inspector : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit Inspector(QWidget* parent = nullptr);
+  void show_node(const Document* document, const QString& node, const NodeFacts* facts);
+  void set_theme(const Theme& theme);
+
+ Q_SIGNALS:
+  void node_chosen(QString node);
+  void pin_asked(QString node, partita::views::Pin pin);
+
+ private:
+  void refresh();
+
+  const Theme* theme_ = &Theme::light();
+  NodeAccount account_;
+  QTextBrowser* page_;
+  QPushButton *save_, *recompute_, *release_;
+};
+
+}  // namespace partita::views

@@ -1,0 +1,232 @@
+#include "views/look/theme.h"
+
+#include <QApplication>
+#include <QFontDatabase>
+
+namespace partita::views {
+namespace {
+
+// Okabe and Ito's set, told apart by colour-blind people too; the last grey is for what has no family.
+QColor okabe_ito(Family family, bool dark) {
+  switch (family) {
+    case Family::Input:
+      return dark ? QColor(0x8b93a1) : QColor(0x7a828e);
+    case Family::Matmul:
+      return QColor(0xd55e00);
+    case Family::Pointwise:
+      return QColor(0x0072b2).lighter(dark ? 145 : 100);
+    case Family::Reduction:
+      return QColor(0x009e73).lighter(dark ? 115 : 100);
+    case Family::View:
+      return dark ? QColor(0x6b7380) : QColor(0xa5abb5);
+    case Family::Index:
+      return QColor(0xe69f00);
+    case Family::Random:
+      return QColor(0xcc79a7);
+    case Family::Collective:
+      return QColor(0x56b4e9);
+    case Family::Control:
+      return dark ? QColor(0xf0e442) : QColor(0xb8ac00);
+    case Family::Other:
+      return dark ? QColor(0xb7bdc7) : QColor(0x4d5561);
+  }
+  return {};
+}
+
+QFont first_installed(std::initializer_list<const char*> names, QFontDatabase::SystemFont fallback) {
+  for (const char* name : names)
+    if (QFontDatabase::hasFamily(name)) {
+      QFont font(name);
+      font.setPointSizeF(9.5);
+      return font;
+    }
+  return QFontDatabase::systemFont(fallback);
+}
+
+}  // namespace
+
+QColor Theme::family(Family family) const {
+  return okabe_ito(family, dark);
+}
+
+const Theme& Theme::light() {
+  static const Theme theme{
+      .dark = false,
+      .paper = 0xfbfbfa,
+      .panel = 0xf3f4f5,
+      .raised = 0xffffff,
+      .ink = 0x1f2328,
+      .dim = 0x5f6773,
+      .line = 0xd8dbe0,
+      .accent = 0x0b62d0,
+      .forward = QColor(0, 114, 178, 10),
+      .backward = QColor(213, 94, 0, 10),
+      .input_link = 0x0b62d0,
+      .output_link = 0xb34700,
+      .added = 0x1a7f37,
+      .removed = 0xb3261e,
+      .changed = 0x8a5a00,
+      .good = 0x1a7f37,
+      .warn = 0x8a5a00,
+      .bad = 0xb3261e,
+      .keyword = 0x7a3e9d,
+      .string = 0x1a6b3c,
+      .number = 0x9a4a00,
+      .comment = 0x6a727d,
+      .annotation = 0x5b6a7d,
+      .current_line = 0xe3edfa,
+  };
+  return theme;
+}
+
+const Theme& Theme::night() {
+  static const Theme theme{
+      .dark = true,
+      .paper = 0x16181d,
+      .panel = 0x1b1e24,
+      .raised = 0x22262e,
+      .ink = 0xe6e8eb,
+      .dim = 0x9aa3b0,
+      .line = 0x333843,
+      .accent = 0x6cb0ff,
+      .forward = QColor(86, 180, 233, 11),
+      .backward = QColor(230, 140, 60, 11),
+      .input_link = 0x6cb0ff,
+      .output_link = 0xff9d5c,
+      .added = 0x57c26b,
+      .removed = 0xff7b72,
+      .changed = 0xe3b341,
+      .good = 0x57c26b,
+      .warn = 0xe3b341,
+      .bad = 0xff7b72,
+      .keyword = 0xd2a8ff,
+      .string = 0x8ddb9c,
+      .number = 0xffb37a,
+      .comment = 0x8b949e,
+      .annotation = 0x8fa3bd,
+      .current_line = 0x243349,
+  };
+  return theme;
+}
+
+QPalette Theme::palette() const {
+  QPalette p;
+  p.setColor(QPalette::Window, panel);
+  p.setColor(QPalette::WindowText, ink);
+  p.setColor(QPalette::Base, raised);
+  p.setColor(QPalette::AlternateBase, panel);
+  p.setColor(QPalette::Text, ink);
+  p.setColor(QPalette::PlaceholderText, dim);
+  p.setColor(QPalette::Button, panel);
+  p.setColor(QPalette::ButtonText, ink);
+  p.setColor(QPalette::BrightText, bad);
+  p.setColor(QPalette::ToolTipBase, raised);
+  p.setColor(QPalette::ToolTipText, ink);
+  p.setColor(QPalette::Highlight, current_line);
+  p.setColor(QPalette::HighlightedText, ink);
+  p.setColor(QPalette::Link, accent);
+  p.setColor(QPalette::Light, raised);
+  p.setColor(QPalette::Midlight, panel);
+  p.setColor(QPalette::Mid, line);
+  p.setColor(QPalette::Dark, line);
+  p.setColor(QPalette::Shadow, dark ? QColor(0, 0, 0) : line);
+  for (auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
+    p.setColor(QPalette::Disabled, role, dim);
+  return p;
+}
+
+QString Theme::style_sheet() const {
+  // Palettes do not reach below a style sheet: colours of plain widgets are said here as well.
+  QString sheet = R"(
+    QWidget { color: @ink; }
+    QWidget:disabled { color: @dim; }
+    QMainWindow, QDialog, QDockWidget, QMenuBar, QStatusBar, QTabWidget { background: @panel; }
+    QMenuBar::item { background: transparent; padding: 4px 8px; border-radius: 4px; }
+    QMenuBar::item:selected { background: @current; }
+    QTextBrowser, QPlainTextEdit, QAbstractScrollArea { background: @paper; border: none; }
+    QTabWidget::pane { border: none; border-top: 1px solid @line; }
+    QStackedWidget { background: @paper; }
+    QMainWindow::separator { background: @line; width: 1px; height: 1px; }
+    QDockWidget { titlebar-close-icon: none; titlebar-normal-icon: none; }
+    QToolBar { border: none; border-bottom: 1px solid @line; background: @panel; padding: 4px 8px; spacing: 4px; }
+    QStatusBar { border-top: 1px solid @line; background: @panel; }
+    QStatusBar::item { border: none; }
+    QToolButton { border: 1px solid transparent; border-radius: 4px; padding: 4px 8px; }
+    QToolButton:hover, QPushButton:hover { background: @hover; }
+    QToolButton:pressed, QToolButton:checked { background: @current; }
+    QToolButton:focus, QPushButton:focus { border: 1px solid @accent; }
+    QPushButton { border: 1px solid @line; border-radius: 4px; padding: 4px 12px; background: @raised; }
+    QPushButton:disabled { color: @dim; background: @panel; }
+    QLineEdit, QComboBox, QSpinBox, QDoubleSpinBox { border: 1px solid @line; border-radius: 4px; padding: 3px 8px; background: @raised; }
+    QLineEdit:focus, QComboBox:focus { border: 1px solid @accent; }
+    QComboBox::drop-down { border: none; width: 18px; }
+    QTreeView, QTableView, QListView { border: none; background: @raised; alternate-background-color: @panel;
+      selection-background-color: @current; selection-color: @ink; outline: none; }
+    QTreeView::item, QListView::item { padding: 2px 0; }
+    QTreeView::item:selected, QListView::item:selected, QTableView::item:selected { background: @current; color: @ink; }
+    QHeaderView, QTableCornerButton::section { background: @panel; border: none; }
+    QHeaderView::section { background: @panel; color: @dim; border: none; border-bottom: 1px solid @line; padding: 4px 8px; }
+    QTabBar { background: transparent; }
+    QTabBar::tab { background: transparent; color: @dim; padding: 5px 12px; border: none; border-bottom: 2px solid transparent; }
+    QTabBar::tab:selected { color: @ink; border-bottom: 2px solid @accent; }
+    QTabBar::tab:hover { color: @ink; }
+    QMenu { background: @raised; border: 1px solid @line; padding: 4px; }
+    QMenu::item { padding: 4px 24px 4px 12px; border-radius: 4px; }
+    QMenu::item:selected { background: @current; }
+    QMenu::separator { height: 1px; background: @line; margin: 4px 8px; }
+    QScrollBar:vertical { background: transparent; width: 10px; margin: 0; }
+    QScrollBar:horizontal { background: transparent; height: 10px; margin: 0; }
+    QScrollBar::handle { background: @line; border-radius: 5px; min-height: 24px; min-width: 24px; }
+    QScrollBar::handle:hover { background: @dim; }
+    QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
+    QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
+    QSplitter::handle { background: @line; }
+    QSplitter::handle:horizontal { width: 1px; }
+    QSplitter::handle:vertical { height: 1px; }
+    QToolTip { background: @raised; color: @ink; border: 1px solid @line; padding: 4px; }
+    QSlider::groove:horizontal { height: 4px; background: @line; border-radius: 2px; }
+    QSlider::sub-page:horizontal { background: @accent; border-radius: 2px; }
+    QSlider::handle:horizontal { background: @raised; border: 2px solid @accent; width: 10px; margin: -5px 0; border-radius: 7px; }
+    QProgressBar { border: none; background: @line; border-radius: 2px; max-height: 4px; }
+    QProgressBar::chunk { background: @accent; border-radius: 2px; }
+    #heading { font-weight: 600; }
+    #dim { color: @dim; }
+    #error { color: @bad; }
+    #panelTitle { color: @dim; font-weight: 600; }
+    #card { background: @raised; border: 1px solid @line; border-radius: 6px; }
+    #palette { background: @raised; border: 1px solid @line; border-radius: 8px; }
+  )";
+  const std::pair<const char*, QColor> names[] = {
+      {"@line", line},
+      {"@paper", paper},
+      {"@panel", panel},
+      {"@raised", raised},
+      {"@ink", ink},
+      {"@dim", dim},
+      {"@accent", accent},
+      {"@current", current_line},
+      {"@hover", dark ? QColor(0x2a2f38) : QColor(0xe9ebee)},
+      {"@bad", bad},
+  };
+  for (const auto& [name, colour] : names) sheet.replace(name, colour.name());
+  return sheet;
+}
+
+const Theme& resolve_theme(ThemeChoice choice) {
+  if (choice == ThemeChoice::Light) return Theme::light();
+  if (choice == ThemeChoice::Dark) return Theme::night();
+  return QApplication::palette().color(QPalette::Window).lightness() < 128 ? Theme::night() : Theme::light();
+}
+
+QFont interface_font() {
+  return first_installed({"Inter", "Inter Display"}, QFontDatabase::GeneralFont);
+}
+
+QFont code_font() {
+  QFont font = first_installed({"JetBrains Mono"}, QFontDatabase::FixedFont);
+  font.setStyleHint(QFont::Monospace);
+  font.setFixedPitch(true);
+  return font;
+}
+
+}  // namespace partita::views

@@ -1,0 +1,38 @@
+#pragma once
+#include <QColor>
+#include <QFont>
+#include <QPalette>
+#include <QString>
+
+#include "core/ops/family.h"
+
+namespace partita::views {
+
+/// Every colour of the window. Two instances, light and dark.
+struct Theme {
+  bool dark = false;
+  QColor paper, panel, raised;     ///< background of pictures and text, of docks, of cards and fields
+  QColor ink, dim, line;           ///< text, secondary text, rules and borders
+  QColor accent;                   ///< selection, links that can be clicked
+  QColor forward, backward;        ///< tints of the two halves
+  QColor input_link, output_link;  ///< links of the selected card
+  QColor added, removed, changed;  ///< between two passes
+  QColor good, warn, bad;
+  QColor keyword, string, number, comment, annotation, current_line;  ///< code
+
+  QColor family(Family family) const;
+  QPalette palette() const;
+  QString style_sheet() const;
+
+  static const Theme& light();
+  static const Theme& night();
+};
+
+enum class ThemeChoice { System, Light, Dark };
+/// The theme to use now: what is chosen, or what the system's palette looks like.
+const Theme& resolve_theme(ThemeChoice choice);
+
+QFont interface_font();  ///< Inter or the system's
+QFont code_font();       ///< JetBrains Mono or the system's fixed font
+
+}  // namespace partita::views

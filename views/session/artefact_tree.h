@@ -1,0 +1,43 @@
+#pragma once
+#include <QAbstractItemModel>
+#include <memory>
+#include <vector>
+
+namespace partita::views {
+
+/// What is open: files, in them groups (a compile id, a folder), in them documents; what was made here hangs below what
+/// it was made from.
+class ArtefactTree : public QAbstractItemModel {
+  Q_OBJECT
+
+ public:
+  enum Role { KeyRole = Qt::UserRole + 1 };  ///< QString: a document's key; empty for files and groups
+
+  explicit ArtefactTree(QObject* parent = nullptr);
+  ~ArtefactTree() override;
+
+  QModelIndex add_file(const QString& path, const QString& title);
+  void remove_file(const QString& path);
+  /// Below the group of that name in the file (none: below the file itself), or below the document `parent_key`.
+  QModelIndex add_document(const QString& path, const QString& group, const QString& key, const QString& title,
+                           const QString& detail, const QString& parent_key = {});
+  QModelIndex find(const QString& key) const;
+
+  QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
+  QModelIndex parent(const QModelIndex& child) const override;
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+  Qt::ItemFlags flags(const QModelIndex& index) const override;
+
+ private:
+  struct Item;
+  Item* item_of(const QModelIndex& index) const;
+  QModelIndex index_of(const Item* item) const;
+  Item* append(Item* parent, std::unique_ptr<Item> item);
+  static Item* find_below(Item* item, const QString& key);
+
+  std::unique_ptr<Item> root_;
+};
+
+}  // namespace partita::views

@@ -1,0 +1,57 @@
+#include "views/session/document.h"
+
+#include <algorithm>
+
+#include "core/ir/print.h"
+
+namespace partita::views {
+
+PartitionOptions partition_options(const Document& document) {
+  PartitionOptions options;
+  for (const auto& [name, pin] : document.pins) {
+    if (pin == Pin::Save) options.save.push_back(name);
+    if (pin == Pin::Recompute) options.recompute.push_back(name);
+  }
+  std::sort(options.save.begin(), options.save.end());
+  std::sort(options.recompute.begin(), options.recompute.end());
+  return options;
+}
+
+Result<Rendering> render(const Document& document, const TextWidth& text_width, const Progress& progress) {
+  Rendering out;
+  out.graph = document.graph;
+  out.code = document.code;
+  if (document.kind == ArtefactKind::Text) {
+    TRY(std::string text, document.artefact.text());
+    out.code = std::make_shared<CodeDocument>(QString::fromStdString(text), nullptr);
+    return out;
+  }
+  if (!out.graph) {
+    progress.at(-1, "reading the graph");
+    TRY(auto graph, document.artefact.graph());
+    out.graph = std::move(graph);
+  }
+  if (progress.cancelled()) return input_error("views.cancelled", "cancelled");
+  if (!out.code) out.code = std::make_shared<CodeDocument>(QString::fromStdString(print(*out.graph)), out.graph.get());
+  PictureOptions options;
+  options.text_width = text_width;
+  options.folded = document.folded;
+  if (is_joint(*out.graph)) {
+    progress.at(-1, "cutting forward from backward");
+    auto partition = partita::partition(*out.graph, partition_options(document));
+    if (partition) {
+      out.cut = std::make_shared<Cut>(Cut::of(*partition));
+    } else if (!document.pins.empty()) {
+      return std::move(partition).error();  // a pin that cannot be: the picture stays as it was
+    } else {
+      out.cut_problem = std::move(partition).error();
+    }
+  }
+  if (progress.cancelled()) return input_error("views.cancelled", "cancelled");
+  progress.at(-1, "laying out");
+  options.cut = out.cut.get();
+  out.scene = make_scene(out.graph, options, document.scene.get());
+  return out;
+}
+
+}  // namespace partita::views

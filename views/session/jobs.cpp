@@ -1,0 +1,97 @@
+#include "views/session/jobs.h"
+
+#include <algorithm>
+
+namespace partita::views {
+
+struct JobTracker::Job {
+  int id = 0;
+  QString name, key;
+  QPointer<QObject> receiver;
+  bool has_receiver = false;
+  QElapsedTimer clock;
+  Progress progress;
+  std::mutex mutex;  ///< guards the three below
+  double fraction = -1;
+  std::string at;
+  std::function<void()> deliver;
+};
+
+JobTracker::JobTracker(QObject* parent) : QObject(parent) {
+  pool_.setMaxThreadCount(std::max(2, QThread::idealThreadCount()));
+  pool_.setStackSize(16 << 20);  // graphs nest: recursion over them must not end at the default 8 MiB
+  poll_.setInterval(100);
+  connect(&poll_, &QTimer::timeout, this, &JobTracker::changed);
+}
+
+JobTracker::~JobTracker() {
+  for (auto& job : jobs_) job->progress.stop = true;
+  pool_.clear();
+  pool_.waitForDone();
+}
+
+int JobTracker::start_erased(const QString& name, const QString& key, QObject* receiver, Work work) {
+  if (!key.isEmpty())
+    for (auto& job : jobs_)
+      if (job->key == key) job->progress.stop = true;
+  auto job = std::make_shared<Job>();
+  job->id = next_id_++;
+  job->name = name;
+  job->key = key;
+  job->receiver = receiver;
+  job->has_receiver = receiver != nullptr;
+  job->clock.start();
+  job->progress.report = [raw = job.get()](double fraction, std::string_view what) {
+    std::lock_guard lock(raw->mutex);
+    raw->fraction = fraction;
+    raw->at = what;
+  };
+  jobs_.push_back(job);
+  pool_.start([this, job, work = std::move(work)] {
+    if (!job->progress.cancelled()) {
+      auto deliver = work(job->progress);
+      std::lock_guard lock(job->mutex);
+      job->deliver = std::move(deliver);
+    }
+    QMetaObject::invokeMethod(this, [this, id = job->id] { finish(id); }, Qt::QueuedConnection);
+  });
+  poll_.start();
+  Q_EMIT changed();
+  return job->id;
+}
+
+void JobTracker::finish(int id) {
+  auto found = std::find_if(jobs_.begin(), jobs_.end(), [id](const auto& job) { return job->id == id; });
+  if (found == jobs_.end()) return;
+  std::shared_ptr<Job> job = *found;
+  jobs_.erase(found);
+  if (jobs_.empty()) poll_.stop();
+  if (job->deliver && !job->progress.cancelled() && !(job->has_receiver && !job->receiver)) {
+    job->deliver();
+    Q_EMIT ended(job->name, static_cast<double>(job->clock.elapsed()) / 1000);
+  }
+  Q_EMIT changed();
+}
+
+void JobTracker::cancel(int id) {
+  for (auto& job : jobs_)
+    if (job->id == id) job->progress.stop = true;
+  Q_EMIT changed();
+}
+
+void JobTracker::cancel_all() {
+  for (auto& job : jobs_) job->progress.stop = true;
+  Q_EMIT changed();
+}
+
+std::vector<JobRow> JobTracker::rows() const {
+  std::vector<JobRow> rows;
+  for (const auto& job : jobs_) {
+    std::lock_guard lock(job->mutex);
+    rows.push_back({job->id, job->name, QString::fromStdString(job->at), job->fraction,
+                    static_cast<double>(job->clock.elapsed()) / 1000, job->progress.cancelled()});
+  }
+  return rows;
+}
+
+}  // namespace partita::views

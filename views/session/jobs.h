@@ -1,0 +1,68 @@
+#pragma once
+#include <QElapsedTimer>
+#include <QObject>
+#include <QPointer>
+#include <QString>
+#include <QThreadPool>
+#include <QTimer>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/base/progress.h"
+#include "core/base/result.h"
+
+namespace partita::views {
+
+/// What runs in the background, listed under Jobs.
+struct JobRow {
+  int id = 0;
+  QString name;          ///< "Load gpt2_train.log"
+  QString at;            ///< what it works on now
+  double fraction = -1;  ///< negative: unknown
+  double seconds = 0;
+  bool cancelled = false;  ///< asked to stop, not stopped yet
+};
+
+/// Named background work with progress and cancel. Results are delivered on the tracker's thread, in the order they are
+/// ready, and never after a cancel or after the receiver died.
+class JobTracker : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit JobTracker(QObject* parent = nullptr);
+  ~JobTracker() override;  ///< cancels everything and waits
+
+  /// A job of a non-empty `key` cancels the running one of the same key: only the newest answer counts.
+  template <class T>
+  int start(const QString& name, const QString& key, QObject* receiver, std::function<Result<T>(const Progress&)> work,
+            std::function<void(Result<T>)> done) {
+    return start_erased(name, key, receiver,
+                        [work = std::move(work), done = std::move(done)](const Progress& progress) {
+                          auto result = std::make_shared<Result<T>>(work(progress));
+                          return std::function<void()>([result, done] { done(std::move(*result)); });
+                        });
+  }
+  void cancel(int id);
+  void cancel_all();
+  std::vector<JobRow> rows() const;
+  bool idle() const { return jobs_.empty(); }
+
+ Q_SIGNALS:
+  void changed();  ///< rows() differ
+  void ended(QString name, double seconds);
+
+ private:
+  struct Job;
+  using Work = std::function<std::function<void()>(const Progress&)>;
+  int start_erased(const QString& name, const QString& key, QObject* receiver, Work work);
+  void finish(int id);
+
+  QThreadPool pool_;
+  QTimer poll_;  ///< progress is read, not pushed, so that a chatty job cannot flood the event loop
+  std::vector<std::shared_ptr<Job>> jobs_;
+  int next_id_ = 1;
+};
+
+}  // namespace partita::views

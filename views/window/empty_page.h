@@ -1,0 +1,29 @@
+#pragma once
+#include <QWidget>
+
+#include "views/look/theme.h"
+
+class QVBoxLayout;
+
+namespace partita::views {
+
+/// What the window shows before a file is open: samples, recent files, how to get graphs out of PyTorch.
+class EmptyPage : public QWidget {
+  Q_OBJECT
+
+ public:
+  struct Sample {
+    QString title, detail, path;
+  };
+  explicit EmptyPage(QWidget* parent = nullptr);
+  void set_content(const std::vector<Sample>& samples, const QStringList& recent);
+
+ Q_SIGNALS:
+  void open_asked(QString path);
+
+ private:
+  QVBoxLayout* samples_;
+  QVBoxLayout* recent_;
+};
+
+}  // namespace partita::views
