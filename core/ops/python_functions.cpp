@@ -1,0 +1,305 @@
+// Reads python_functions.def: binds a call to the parameters, prepares the few that need it, builds the expression.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "core/ops/resolve_parts.h"
+
+namespace partita {
+
+namespace {
+
+using Names = std::vector<std::pair<std::string, Arg>>;
+
+struct Function {
+  std::string_view name, parameters, expression, in_place;
+};
+
+constexpr Function functions[] = {
+#define PYTHON_FUNCTION(name, parameters, expression, in_place) {name, parameters, expression, in_place},
+#include "core/ops/python_functions.def"
+#undef PYTHON_FUNCTION
+};
+
+const Function* find_function(std::string_view name) {
+  // F.max_pool2d and its kin are closures; readers may print the closure's name.
+  auto it = std::find_if(std::begin(functions), std::end(functions), [&](const Function& f) { return f.name == name; });
+  return it == std::end(functions) ? nullptr : it;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+struct Parameter {
+  std::string_view name, default_text;  ///< default_text is empty when the parameter is required
+  bool variadic = false;
+};
+
+std::vector<Parameter> parameters_of(const Function& f) {
+  std::vector<Parameter> out;
+  std::string_view rest = f.parameters;
+  while (!rest.empty()) {
+    std::size_t comma = rest.find(',');
+    std::string_view text = trimmed(rest.substr(0, comma));
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+    Parameter p;
+    p.variadic = text.starts_with("*");
+    if (p.variadic) text.remove_prefix(1);
+    std::size_t equals = text.find('=');
+    p.name = text.substr(0, equals);
+    if (equals != std::string_view::npos) p.default_text = text.substr(equals + 1);
+    out.push_back(p);
+  }
+  return out;
+}
+
+Names bind_parameters(Builder& b, const Function& f, const Args& args, const Kwargs& kwargs) {
+  Names names;
+  std::vector<Parameter> parameters = parameters_of(f);
+  std::size_t next = 0;
+  for (const Parameter& p : parameters) {
+    if (p.variadic) {
+      // f(a, b) and f([a, b]) mean the same.
+      std::vector<Arg> items(args.begin() + static_cast<std::ptrdiff_t>(std::min(next, args.size())), args.end());
+      if (items.size() == 1 && items[0].get<ArgList>()) items = items[0].get<ArgList>()->items;
+      next = args.size();
+      names.emplace_back(p.name, Arg::list(std::move(items)));
+      continue;
+    }
+    if (next < args.size()) {
+      names.emplace_back(p.name, args[next++]);
+      continue;
+    }
+    auto given = std::find_if(kwargs.begin(), kwargs.end(), [&](const auto& item) { return item.first == p.name; });
+    if (given != kwargs.end()) names.emplace_back(p.name, given->second);
+    else if (!p.default_text.empty()) names.emplace_back(p.name, b.expression(p.default_text, {}));
+    else fail(fmt::format("{}: argument '{}' is missing", f.name, p.name));
+  }
+  if (next < args.size()) fail(fmt::format("{} takes at most {} arguments", f.name, parameters.size()));
+  for (const auto& [key, value] : kwargs)
+    if (std::none_of(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == key; }))
+      fail(fmt::format("{} has no argument named '{}'", f.name, key));
+  return names;
+}
+
+Arg* lookup(Names& names, std::string_view key) {
+  for (auto& [name, value] : names)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+Arg& value_of(Names& names, std::string_view key) {
+  Arg* value = lookup(names, key);
+  CHECK(value, std::string(key));
+  return *value;
+}
+
+void refuse_unless_none(Names& names, std::string_view function, std::initializer_list<std::string_view> keys) {
+  for (std::string_view key : keys)
+    if (Arg* value = lookup(names, key); value && !value->is_none()) fail_unsupported(fmt::format("{} with {}", function, key));
+}
+
+/// reduction='mean' as ATen's number; KL divergence's batchmean is a sum divided later.
+bool read_reduction(Names& names) {
+  Arg* reduction = lookup(names, "reduction");
+  const std::string* text = reduction ? reduction->get<std::string>() : nullptr;
+  if (!text) return false;
+  bool batch_mean = *text == "batchmean";
+  if (*text == "none") *reduction = 0;
+  else if (*text == "mean" || *text == "elementwise_mean") *reduction = 1;
+  else if (*text == "sum" || batch_mean) *reduction = 2;
+  else fail(fmt::format("{} is not a valid value for reduction", *text));
+  return batch_mean;
+}
+
+Node* node_of(Names& names, std::string_view key) {
+  Node* n = value_of(names, key).node();
+  if (!n) fail(fmt::format("'{}' must be a tensor", key));
+  return n;
+}
+
+/// The dimension softmax takes when none is given.
+void default_softmax_dim(Builder& b, Names& names) {
+  Arg& dim = value_of(names, "dim");
+  if (!dim.is_none()) return;
+  std::size_t rank = b.tensor(node_of(names, "input")).dim();
+  dim = rank == 0 || rank == 1 || rank == 3 ? 0 : 1;
+}
+
+void prepare_embedding(Builder& b, Names& names) {
+  refuse_unless_none(names, "embedding", {"max_norm"});
+  Arg& padding = value_of(names, "padding_idx");
+  const auto* i = padding.get<std::int64_t>();
+  if (padding.is_none()) padding = -1;
+  else if (i && *i < 0) padding = b.size(b.tensor(node_of(names, "weight")).sizes.at(0) + *i);
+}
+
+void prepare_embedding_bag(Builder& b, Names& names) {
+  refuse_unless_none(names, "embedding_bag", {"max_norm"});
+  const auto* mode = value_of(names, "mode").get<std::string>();
+  constexpr std::string_view modes[] = {"sum", "mean", "max"};
+  auto it = mode ? std::find(std::begin(modes), std::end(modes), *mode) : std::end(modes);
+  if (it == std::end(modes)) fail("mode has to be one of sum, mean or max");
+  value_of(names, "mode") = static_cast<std::int64_t>(it - std::begin(modes));
+  // Bags of equal length come as a matrix.
+  Node* input = node_of(names, "input");
+  const TensorMeta& meta = b.tensor(input);
+  if (meta.dim() == 2) {
+    SymExpr bags = meta.sizes[0], length = meta.sizes[1];
+    value_of(names, "offsets") = b.call("aten.arange.start_step", {0, b.size(bags * length), b.size(length)},
+                                        {{"dtype", meta.dtype}, {"device", meta.device}, {"pin_memory", false}});
+    value_of(names, "input") = b.call("aten.reshape.default", {input, Arg::list({-1})});
+    if (Arg& weights = value_of(names, "per_sample_weights"); weights.node())
+      weights = b.call("aten.reshape.default", {weights, Arg::list({-1})});
+  } else if (value_of(names, "offsets").is_none()) {
+    fail("offsets has to be a 1D Tensor but got None");
+  }
+}
+
+std::size_t spatial_rank(Builder& b, Node* input) {
+  std::size_t rank = b.tensor(input).dim();
+  if (rank < 3 || rank > 5) fail("Input Error: Only 3D, 4D and 5D input Tensors supported");
+  return rank - 2;
+}
+
+/// A number for each spatial dimension.
+Arg repeated(const Arg& arg, std::size_t rank) {
+  if (arg.is_none()) return arg;
+  if (const auto* list = arg.get<ArgList>()) return Arg::list(list->items);
+  return Arg::list(std::vector<Arg>(rank, arg));
+}
+
+Arg as_floats(Arg list) {
+  if (auto* l = list.get<ArgList>()) {
+    std::vector<Arg> items = l->items;
+    for (Arg& item : items)
+      if (auto* i = item.get<std::int64_t>()) item = static_cast<double>(*i);
+    return Arg::list(std::move(items));
+  }
+  return list;
+}
+
+Arg interpolate(Builder& b, Names& names) {
+  Node* input = node_of(names, "input");
+  std::size_t rank = spatial_rank(b, input);
+  const auto* mode = value_of(names, "mode").get<std::string>();
+  if (!mode) fail("interpolate: mode must be a string");
+  Arg size = repeated(value_of(names, "size"), rank), scale = as_floats(repeated(value_of(names, "scale_factor"), rank));
+  if (size.is_none() == scale.is_none()) fail("interpolate: exactly one of size and scale_factor must be given");
+  if (value_of(names, "recompute_scale_factor") == Arg(true)) fail_unsupported("interpolate with recompute_scale_factor");
+  if (value_of(names, "antialias") == Arg(true)) fail_unsupported("interpolate with antialias");
+  if (*mode == "area") {
+    if (size.is_none()) fail_unsupported("interpolate mode='area' with a scale factor");
+    return b.call(fmt::format("aten.adaptive_avg_pool{}d.default", rank), {input, size});
+  }
+  if (*mode == "nearest" || *mode == "nearest-exact") {
+    std::string base = *mode == "nearest" ? "upsample_nearest" : "_upsample_nearest_exact";
+    return b.call(fmt::format("aten.{}{}d.vec", base, rank), {input, size, scale});
+  }
+  struct ModeRow {
+    std::string_view mode, op;
+    std::size_t rank;
+  };
+  constexpr ModeRow modes[] = {{"linear", "upsample_linear1d", 1}, {"bilinear", "upsample_bilinear2d", 2},
+                               {"bicubic", "upsample_bicubic2d", 2}, {"trilinear", "upsample_trilinear3d", 3}};
+  Arg align = value_of(names, "align_corners").is_none() ? Arg(false) : value_of(names, "align_corners");
+  for (const ModeRow& row : modes)
+    if (row.mode == *mode && row.rank == rank) return b.call(fmt::format("aten.{}.vec", row.op), {input, size, align, scale});
+  fail(fmt::format("interpolate: mode '{}' does not fit an input of {} dimensions", *mode, rank + 2));
+}
+
+Arg split(Builder& b, Names& names) {
+  Arg sections = value_of(names, "split_size_or_sections");
+  bool list = sections.get<ArgList>() != nullptr;
+  return call_by_schema(b, list ? "aten.split_with_sizes" : "aten.split",
+                        {value_of(names, "tensor"), list ? repeated(sections, 0) : sections, value_of(names, "dim")}, {});
+}
+
+Arg norm(Builder& b, Names& names) {
+  Node* input = node_of(names, "input");
+  Arg p = value_of(names, "p"), dim = value_of(names, "dim");
+  const auto* text = p.get<std::string>();
+  if (text && *text != "fro") fail_unsupported("norm with p='" + *text + "'");
+  if (text || p.is_none()) p = 2;
+  if (!dim.is_none()) dim = repeated(dim, 1);
+  Kwargs kwargs;
+  if (!value_of(names, "dtype").is_none()) kwargs.emplace_back("dtype", value_of(names, "dtype"));
+  return b.call("aten.linalg_vector_norm.default", {input, p, dim, value_of(names, "keepdim")}, kwargs);
+}
+
+/// For the rows whose expression is empty: what an expression cannot say.
+struct Special {
+  std::string_view name;
+  Arg (*build)(Builder&, Names&);
+};
+constexpr Special specials[] = {{"torch.nn.functional.interpolate", interpolate}, {"torch.functional.split", split},
+                                {"torch.split", split}, {"torch.functional.norm", norm}};
+
+/// Changes to the parameters before the expression reads them.
+struct Preparation {
+  std::string_view name;
+  void (*prepare)(Builder&, Names&);
+};
+constexpr Preparation preparations[] = {
+    {"torch.nn.functional.softmax", default_softmax_dim},       {"torch.nn.functional.log_softmax", default_softmax_dim},
+    {"torch.nn.functional.softmin", default_softmax_dim},       {"torch.nn.functional.embedding", prepare_embedding},
+    {"torch.nn.functional.embedding_bag", prepare_embedding_bag},
+};
+
+/// output_size with None items keeps those sizes of the input.
+void fill_output_size(Builder& b, Names& names) {
+  Arg* output = lookup(names, "output_size");
+  Arg* input = lookup(names, "input");
+  const ArgList* list = output ? output->get<ArgList>() : nullptr;
+  if (!list || !input || !is_tensor(*input)) return;
+  std::vector<Arg> items = list->items;
+  const SymList& sizes = b.tensor(*input).sizes;
+  for (std::size_t i = 0; i < items.size() && items.size() <= sizes.size(); ++i)
+    if (items[i].is_none()) items[i] = b.size(sizes[sizes.size() - items.size() + i]);
+  *output = Arg::list(std::move(items));
+}
+
+Arg divided_by_batch(Builder& b, Arg loss, Names& names) {
+  return b.call("aten.div.Tensor", {loss, b.size(b.tensor(node_of(names, "input")).sizes.at(0))});
+}
+
+}  // namespace
+
+std::optional<Arg> call_python_function(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
+  const Function* f = find_function(name);
+  if (!f) return std::nullopt;
+  Names names = bind_parameters(b, *f, args, kwargs);
+  refuse_unless_none(names, f->name, {"size_average", "reduce", "out"});
+  if (f->name.ends_with("_loss")) {
+    if (name == "torch.nn.functional.mse_loss" || name == "torch.nn.functional.l1_loss" || name == "torch.nn.functional.huber_loss")
+      refuse_unless_none(names, f->name, {"weight"});
+  }
+  if (Arg* indices = lookup(names, "return_indices"); indices && *indices == Arg(true)) {
+    // The variant that returns the indices too has its own operator.
+    std::string base(name.substr(name.rfind('.') + 1));
+    Args positional;
+    for (auto& [key, value] : names)
+      if (key != "return_indices") positional.push_back(value.is_none() ? Arg::list({}) : value);
+    if (!base.starts_with("adaptive")) base += "_with_indices";
+    return b.call("aten." + base, positional);
+  }
+  if (Arg* stride = lookup(names, "stride"); stride && stride->is_none()) *stride = Arg::list({});
+  bool batch_mean = read_reduction(names);
+  fill_output_size(b, names);
+  for (const Preparation& p : preparations)
+    if (p.name == name) p.prepare(b, names);
+  for (const Special& s : specials)
+    if (s.name == name) return s.build(b, names);
+  std::string_view expression = f->expression;
+  if (Arg* in_place = lookup(names, "inplace"); in_place && *in_place == Arg(true)) expression = f->in_place;
+  for (auto& [key, value] : names)
+    if (const auto* list = value.get<ArgList>(); list && list->is_tuple) value = Arg::list(list->items);
+  Arg result = b.expression(expression, names);
+  return batch_mean ? divided_by_batch(b, result, names) : result;
+}
+
+}  // namespace partita

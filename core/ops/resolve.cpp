@@ -1,0 +1,150 @@
+#include "core/ops/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "core/ops/resolve_parts.h"
+
+namespace partita {
+
+bool is_tensor(const Arg& arg) { return arg.node() && arg.node()->meta.tensor(); }
+
+bool is_int_like(const Arg& arg) {
+  if (arg.get<std::int64_t>()) return true;
+  const SymExpr* e = arg.node() ? arg.node()->meta.sym() : nullptr;
+  return e && !e->is_float() && !e->is_boolean();
+}
+
+std::optional<Number> as_number(const Arg& arg) {
+  if (auto* b = arg.get<bool>()) return Number(*b);
+  if (auto* i = arg.get<std::int64_t>()) return Number(*i);
+  if (auto* d = arg.get<double>()) return Number(*d);
+  if (auto* z = arg.get<std::complex<double>>()) return Number(*z);
+  return std::nullopt;
+}
+
+namespace {
+
+/// Python operators on tensors: the ATen operator, and what stands for it when the left operand is a number.
+struct OperatorRow {
+  std::string_view name, aten, reflected;
+};
+constexpr OperatorRow operators[] = {
+    {"add", "add", "add"}, {"sub", "sub", ""}, {"mul", "mul", "mul"}, {"truediv", "div", ""}, {"floordiv", "floor_divide", "floor_divide"},
+    {"mod", "remainder", "remainder"}, {"pow", "pow", "pow"}, {"matmul", "matmul", ""}, {"and_", "bitwise_and", "bitwise_and"},
+    {"or_", "bitwise_or", "bitwise_or"}, {"xor", "bitwise_xor", "bitwise_xor"}, {"lshift", "__lshift__", ""}, {"rshift", "__rshift__", ""},
+    {"eq", "eq", "eq"}, {"ne", "ne", "ne"}, {"lt", "lt", "gt"}, {"le", "le", "ge"}, {"gt", "gt", "lt"}, {"ge", "ge", "le"},
+    {"neg", "neg", ""}, {"pos", "positive", ""}, {"abs", "abs", ""}, {"invert", "bitwise_not", ""}, {"inv", "bitwise_not", ""},
+    {"iadd", "add_", ""}, {"isub", "sub_", ""}, {"imul", "mul_", ""}, {"itruediv", "div_", ""}, {"ifloordiv", "floor_divide_", ""},
+    {"imod", "remainder_", ""}, {"ipow", "pow_", ""}, {"iand", "bitwise_and_", ""}, {"ior", "bitwise_or_", ""}, {"ixor", "bitwise_xor_", ""},
+};
+
+/// Operands that swap places: comparisons and the commutative ones keep the tensor on the left.
+bool commutes(std::string_view name) { return name != "pow" && name != "mod" && name != "floordiv"; }
+
+Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
+  if (name == "getitem" && args.size() == 2) {
+    if (is_tensor(args[0])) return get_item(b, args[0].node(), args[1]);
+    const auto* list = args[0].get<ArgList>();
+    const auto* i = args[1].get<std::int64_t>();
+    if (list && i) {
+      auto count = static_cast<std::int64_t>(list->items.size());
+      std::int64_t at = *i < 0 ? *i + count : *i;
+      if (at < 0 || at >= count) fail(fmt::format("index {} of a list of {}", *i, count));
+      return list->items[static_cast<std::size_t>(at)];
+    }
+    return b.call("_operator.getitem", args);
+  }
+  if (name == "setitem" && args.size() == 3 && is_tensor(args[0])) return set_item(b, args[0].node(), args[1], args[2]);
+  bool tensors = std::any_of(args.begin(), args.end(), is_tensor);
+  if (!tensors) {
+    // x += 1 on sizes makes a new number.
+    std::string_view plain = name.size() > 1 && name[0] == 'i' && name != "invert" && name != "inv" ? name.substr(1) : name;
+    return b.call(fmt::format("_operator.{}", plain == "and" ? "and_" : plain == "or" ? "or_" : plain), args, kwargs);
+  }
+  for (const OperatorRow& row : operators) {
+    if (row.name != name) continue;
+    if (args.size() == 2 && !is_tensor(args[0])) {
+      if (name == "sub") return b.call("aten.rsub.Scalar", {args[1], args[0]});
+      if (name == "truediv") return b.call("aten.mul.Tensor", {b.call("aten.reciprocal.default", {args[1]}), args[0]});
+      if (row.reflected.empty()) fail_unsupported(fmt::format("{} of a number and a tensor", name));
+      Args operands = commutes(name) ? Args{args[1], args[0]} : args;
+      return b.call(fmt::format("aten.{}", row.reflected), operands, kwargs);
+    }
+    return b.call(fmt::format("aten.{}", row.aten), args, kwargs);
+  }
+  throw Raise{unsupported("ops.unknown", fmt::format("_operator.{} on tensors is not known", name))};
+}
+
+/// Modules whose members are ATen operators, with the prefix of the operators' names.
+struct ModuleRow {
+  std::string_view module, prefix;
+};
+constexpr ModuleRow modules[] = {
+    {"torch._VariableFunctionsClass.", ""}, {"torch._C._VariableFunctions.", ""}, {"torch._C._nn.", ""}, {"torch._VF.", ""},
+    {"torch._C._linalg.", ""}, {"torch._C._fft.", ""}, {"torch._C._special.", ""}, {"torch._C._nested.", ""},
+    {"torch.linalg.", "linalg_"}, {"torch.fft.", "fft_"}, {"torch.special.", "special_"}, {"torch.functional.", ""},
+    {"torch.Tensor.", ""}, {"torch._C.TensorBase.", ""}, {"torch.", ""},
+};
+
+/// Calls without a value in a graph: bookkeeping of the Python process.
+bool is_bookkeeping(std::string_view name) {
+  constexpr std::string_view names[] = {"torch._C._log_api_usage_once", "torch._functorch.predispatch.lazy_load_decompositions",
+                                        "torch._C._set_grad_enabled"};
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
+  if (name.starts_with("_operator.")) return call_operator(b, name.substr(10), args, kwargs);
+  if (name.starts_with("torch.sym_") || name.starts_with("math.") || name.starts_with("torch._sym_")) return b.call(name, args, kwargs);
+  if (is_bookkeeping(name)) return Arg();
+  if (name.starts_with("torch.amp.autocast_mode."))
+    fail_unsupported("autocast regions; export the graph under autocast so that it holds the casts");
+  if (name == "torch.Size" && args.size() == 1 && args[0].get<ArgList>()) return args[0];
+  if (name == "getattr" && args.size() == 2 && args[1].get<std::string>()) return get_attribute(b, args[0], *args[1].get<std::string>());
+  if (auto result = call_python_function(b, name, args, kwargs)) return *result;
+  for (const ModuleRow& row : modules) {
+    if (!name.starts_with(row.module)) continue;
+    std::string base = fmt::format("aten.{}{}", row.prefix, name.substr(row.module.size()));
+    if (!find_overloads(base).empty()) return call_by_schema(b, base, args, kwargs);
+  }
+  throw Raise{unsupported("ops.unknown", fmt::format("the function {} is not known", name))};
+}
+
+Arg resolve_call(Builder& b, const Node& node) {
+  const Op* op = node.op();
+  switch (op->kind) {
+    case OpKind::Function: return call_function(b, op->name, node.args(), node.kwargs());
+    case OpKind::Method: {
+      if (auto result = call_method(b, op->name, node.args(), node.kwargs())) return *result;
+      std::string base = "aten." + op->name;
+      if (find_overloads(base).empty()) throw Raise{unsupported("ops.unknown", fmt::format("the method {} is not known", op->name))};
+      return call_by_schema(b, base, node.args(), node.kwargs());
+    }
+    case OpKind::Torch: return call_by_schema(b, op->name, node.args(), node.kwargs());
+    default: CHECK(false, "not a call: " + op->name);
+  }
+}
+
+}  // namespace
+
+Result<Arg> resolve(Node& node) {
+  if (node.op()->kind == OpKind::Torch && (find_schema(node.op()) || find_overloads(node.op()->name).empty())) return Arg(&node);
+  Builder build(node.graph(), &node, node.origin);
+  try {
+    return resolve_call(build, node);
+  } catch (Raise& raised) {
+    Where& where = raised.diagnostic.where;
+    if (where.node.empty()) {
+      where.graph = node.graph().name;
+      where.node = node.name();
+      if (node.origin && !node.origin->file.empty())
+        where.origin = fmt::format("{}:{} in {}", node.origin->file, node.origin->line, node.origin->function);
+    }
+    return std::move(raised.diagnostic);
+  }
+}
+
+}  // namespace partita

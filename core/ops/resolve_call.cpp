@@ -1,0 +1,111 @@
+// Calls by schema, with what Python's bindings do before the dispatcher sees the arguments.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/ops/resolve.h"
+#include "core/ops/resolve_parts.h"
+
+namespace partita {
+
+namespace {
+
+/// numpy's names and Python's `input`, by the names schemas use.
+struct Alias {
+  std::string_view python, schema;
+};
+constexpr Alias aliases[] = {{"input", "self"}, {"axis", "dim"}, {"axes", "dims"}, {"keepdims", "keepdim"}, {"x", "self"},
+                             {"a", "self"}, {"x1", "self"}, {"x2", "other"}, {"axis", "dims"}, {"axis0", "dim0"}, {"axis1", "dim1"}};
+
+bool any_has(std::string_view base, std::string_view argument) {
+  const auto& overloads = find_overloads(base);
+  return std::any_of(overloads.begin(), overloads.end(), [&](const Schema* s) { return s->index_of(argument) >= 0; });
+}
+
+void rename_keywords(std::string_view base, Kwargs& kwargs) {
+  for (auto& [key, value] : kwargs) {
+    if (any_has(base, key)) continue;
+    for (const Alias& alias : aliases)
+      if (alias.python == key && any_has(base, alias.schema)) {
+        key = alias.schema;
+        break;
+      }
+  }
+}
+
+/// x.view(2, 3) is x.view([2, 3]) where the schema's only other positional argument is a list of ints.
+bool pack_sizes(std::string_view base, Args& args) {
+  std::size_t lead = !args.empty() && is_tensor(args[0]) ? 1 : 0;
+  if (args.size() <= lead || !std::all_of(args.begin() + static_cast<std::ptrdiff_t>(lead), args.end(), is_int_like)) return false;
+  for (const Schema* s : find_overloads(base)) {
+    if (s->args.size() <= lead || (lead == 1) != (s->args[0].type == SchemaType::Tensor && !s->args[0].is_list)) continue;
+    const SchemaArg& sizes = s->args[lead];
+    bool last = s->args.size() == lead + 1 || s->args[lead + 1].keyword_only || s->args[lead + 1].has_default;
+    bool ints = sizes.type == SchemaType::Int || sizes.type == SchemaType::SymInt;
+    if (!sizes.is_list || !ints || !last) continue;
+    std::vector<Arg> items(args.begin() + static_cast<std::ptrdiff_t>(lead), args.end());
+    args.resize(lead);
+    args.push_back(Arg::list(std::move(items)));
+    return true;
+  }
+  return false;
+}
+
+void drop(Kwargs& kwargs, std::string_view key) {
+  std::erase_if(kwargs, [&](const auto& item) { return item.first == key; });
+}
+
+bool given(const Kwargs& kwargs, std::string_view key) {
+  return std::any_of(kwargs.begin(), kwargs.end(), [&](const auto& item) { return item.first == key && !item.second.is_none(); });
+}
+
+/// Factory functions say that memory is not pinned, and on which device it is when they have no tensor to go by.
+void complete_factory(const Schema& schema, Kwargs& kwargs) {
+  if (schema.index_of("pin_memory") < 0 || schema.index_of("dtype") < 0 || schema.base == "aten._to_copy") return;
+  drop(kwargs, "out");
+  for (std::string_view key : {"dtype", "layout", "device", "pin_memory"})
+    if (!given(kwargs, key)) drop(kwargs, key);
+  bool from_tensor = !schema.args.empty() && schema.args[0].type == SchemaType::Tensor && !schema.args[0].is_list;
+  if (!from_tensor && !given(kwargs, "device")) kwargs.emplace_back("device", Device{});
+  if (!given(kwargs, "pin_memory")) kwargs.emplace_back("pin_memory", false);
+}
+
+/// Lists that are tuples in Python, devices written as strings.
+void convert_literals(const Schema& schema, Args& args, Kwargs& kwargs) {
+  auto convert = [](const SchemaArg& to, Arg& value) {
+    if (auto* list = value.get<ArgList>(); list && list->is_tuple) value = Arg::list(list->items);
+    if (auto* text = value.get<std::string>(); text && to.type == SchemaType::Device) {
+      auto device = Device::parse(*text);
+      if (!device) fail(fmt::format("'{}' is no device", *text));
+      value = *device;
+    }
+    // A number of results comes as a tuple, whose items a list of tensors takes.
+    Node* node = value.node();
+    if (const MetaTuple* tuple = node ? node->meta.tuple() : nullptr; tuple && to.is_list) {
+      std::vector<Arg> items;
+      Builder build(node->graph(), node->next(), node->origin);
+      for (std::size_t i = 0; i < tuple->items.size(); ++i) items.emplace_back(build.getitem(node, static_cast<std::int64_t>(i)));
+      value = Arg::list(std::move(items));
+    }
+  };
+  for (std::size_t i = 0; i < args.size() && i < schema.args.size(); ++i) convert(schema.args[i], args[i]);
+  for (auto& [key, value] : kwargs)
+    if (int i = schema.index_of(key); i >= 0) convert(schema.args[static_cast<std::size_t>(i)], value);
+}
+
+}  // namespace
+
+Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs) {
+  rename_keywords(base, kwargs);
+  if (!any_has(base, "requires_grad")) drop(kwargs, "requires_grad");
+  if (!any_has(base, "size") && given(kwargs, "size")) fail(fmt::format("{} takes no size", base));
+  Result<ResolvedCall> call = resolve_overload(base, args, kwargs);
+  if (!call && pack_sizes(base, args)) call = resolve_overload(base, args, kwargs);
+  ResolvedCall resolved = unwrap(std::move(call));
+  const Schema& schema = *find_schema(resolved.op);
+  convert_literals(schema, resolved.args, resolved.kwargs);
+  complete_factory(schema, resolved.kwargs);
+  return build.call(resolved.op->name, std::move(resolved.args), std::move(resolved.kwargs));
+}
+
+}  // namespace partita

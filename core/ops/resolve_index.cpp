@@ -1,0 +1,182 @@
+// Python's x[...] on tensors, as torch/csrc/autograd/python_variable_indexing.cpp takes it apart.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/ops/resolve_parts.h"
+
+namespace partita {
+
+Node* constant_tensor(Builder& build, const Number& value, DType dtype) {
+  Tensor full = unwrap(Tensor::scalar(DType::Float64, as_double(value)));
+  if (std::holds_alternative<std::int64_t>(value)) {
+    full = unwrap(Tensor::empty(DType::Int64, {}));
+    *full.as<std::int64_t>() = as_int(value);
+  } else if (const auto* z = std::get_if<std::complex<double>>(&value)) {
+    full = unwrap(Tensor::empty(DType::Complex128, {}));
+    *full.as<std::complex<double>>() = *z;
+  }
+  std::string name;
+  for (int i = 0; name.empty() || build.graph.attributes.contains(name); ++i) name = fmt::format("_tensor_constant{}", i);
+  build.graph.attributes[name] = unwrap(full.to(dtype));
+  Node* node = build.graph.create(Op::get_attr(), {}, {}, name, build.before);
+  node->target = name;
+  node->origin = build.origin;
+  node->meta = TensorMeta::contiguous(dtype, {});
+  return build.call("aten.lift_fresh_copy.default", {node});
+}
+
+namespace {
+
+constexpr std::int64_t end_of_dim = std::numeric_limits<std::int64_t>::max();
+
+bool is_ellipsis(const Arg& arg) {
+  const auto* name = arg.get<ArgName>();
+  return name && (name->text == "Ellipsis" || name->text == "...");
+}
+
+/// The view that ints, slices, None and ... make, and the index tensors that are left for aten.index.
+struct Sliced {
+  Node* view;
+  std::vector<Arg> indices;  ///< by dimension of the view, None where there is none; empty: no tensor
+};
+
+class Slicing {
+ public:
+  Slicing(Builder& build, Node* x) : b_(build), view_(x), given_dims_(Builder::tensor(x).dim()) {}
+
+  Sliced apply(const std::vector<Arg>& items) {
+    std::size_t consumed = 0;
+    for (const Arg& item : items) consumed += dims_taken(item);
+    if (consumed > given_dims_) fail(fmt::format("too many indices for tensor of dimension {}", given_dims_));
+    for (const Arg& item : items) {
+      if (is_ellipsis(item)) dim_ += given_dims_ - consumed;
+      else one(item);
+    }
+    return {view_, std::move(indices_)};
+  }
+
+ private:
+  static std::size_t dims_taken(const Arg& item) {
+    if (item.is_none() || is_ellipsis(item) || item.get<bool>()) return 0;
+    if (!is_tensor(item)) return 1;
+    const TensorMeta& t = Builder::tensor(item);
+    return t.dtype == DType::Bool || t.dtype == DType::UInt8 ? t.dim() : 1;
+  }
+
+  std::int64_t dim() const { return static_cast<std::int64_t>(dim_); }
+
+  void one(const Arg& item) {
+    if (item.is_none()) {
+      view_ = b_.call("aten.unsqueeze.default", {view_, dim()});
+      ++dim_;
+    } else if (const auto* slice = item.get<ArgSlice>()) {
+      take_slice(*slice);
+      ++dim_;
+    } else if (is_int_like(item)) {
+      view_ = b_.call("aten.select.int", {view_, dim(), item});
+    } else if (is_tensor(item)) {
+      take_tensor(item.node());
+    } else if (const auto* flag = item.get<bool>()) {
+      view_ = b_.call("aten.unsqueeze.default", {view_, dim()});
+      record(constant_tensor(b_, *flag, DType::Bool));
+      ++dim_;
+    } else {
+      fail_unsupported("an index that is no int, slice, tensor, None or ...");
+    }
+  }
+
+  void take_slice(const ArgSlice& slice) {
+    Arg start = slice.parts[0].is_none() ? Arg(0) : slice.parts[0];
+    Arg stop = slice.parts[1].is_none() ? Arg(end_of_dim) : slice.parts[1];
+    Arg step = slice.parts[2].is_none() ? Arg(1) : slice.parts[2];
+    if (start == Arg(0) && step == Arg(1)) {
+      SymExpr size = Builder::tensor(view_).sizes.at(dim_);
+      const auto* end = stop.get<std::int64_t>();
+      if (end && (*end == end_of_dim || size.is(*end))) return;
+    }
+    view_ = b_.call("aten.slice.Tensor", {view_, dim(), start, stop, step});
+  }
+
+  void take_tensor(Node* index) {
+    const TensorMeta& t = Builder::tensor(index);
+    bool mask = t.dtype == DType::Bool || t.dtype == DType::UInt8;
+    if (mask && t.dim() == 0) view_ = b_.call("aten.unsqueeze.default", {view_, dim()});
+    record(index);
+    dim_ += mask ? std::max<std::size_t>(t.dim(), 1) : 1;
+  }
+
+  /// One item of the list aten.index takes; a mask's stands for all of its dimensions.
+  void record(Node* index) {
+    std::size_t items = 0;
+    for (const Arg& a : indices_) items += a.node() ? std::max<std::size_t>(dims_taken(a), 1) : 1;
+    while (items++ < dim_) indices_.emplace_back();
+    indices_.emplace_back(index);
+  }
+
+  Builder& b_;
+  Node* view_;
+  std::size_t given_dims_;
+  std::size_t dim_ = 0;  ///< of the view, next to be indexed
+  std::vector<Arg> indices_;
+};
+
+/// A tuple of indices. Lists of ints are index tensors.
+std::vector<Arg> items_of(Builder& b, const Arg& index) {
+  std::vector<Arg> items;
+  const auto* tuple = index.get<ArgList>();
+  if (tuple && tuple->is_tuple) items = tuple->items;
+  else items = {index};
+  for (Arg& item : items) {
+    const auto* list = item.get<ArgList>();
+    if (!list) continue;
+    Tensor t = unwrap(Tensor::empty(DType::Int64, {static_cast<std::int64_t>(list->items.size())}));
+    for (std::size_t i = 0; i < list->items.size(); ++i) {
+      const auto* value = list->items[i].get<std::int64_t>();
+      if (!value) fail_unsupported("a list index that holds more than ints");
+      t.as<std::int64_t>()[i] = *value;
+    }
+    std::string name;
+    for (int i = 0; name.empty() || b.graph.attributes.contains(name); ++i) name = fmt::format("_tensor_constant{}", i);
+    Node* node = b.graph.create(Op::get_attr(), {}, {}, name, b.before);
+    node->target = name;
+    node->origin = b.origin;
+    node->meta = TensorMeta::contiguous(DType::Int64, {static_cast<std::int64_t>(list->items.size())});
+    b.graph.attributes[name] = std::move(t);
+    item = b.call("aten.lift_fresh_copy.default", {node});
+  }
+  return items;
+}
+
+}  // namespace
+
+Arg get_item(Builder& b, Node* x, const Arg& index) {
+  Sliced sliced = Slicing(b, x).apply(items_of(b, index));
+  if (!sliced.indices.empty()) return b.call("aten.index.Tensor", {sliced.view, Arg::list(std::move(sliced.indices))});
+  if (sliced.view == x) return b.call("aten.alias.default", {x});
+  return sliced.view;
+}
+
+Arg set_item(Builder& b, Node* x, const Arg& index, const Arg& value) {
+  Node* source = value.node();
+  if (auto number = as_number(value)) source = constant_tensor(b, *number, Builder::tensor(x).dtype);
+  else if (!is_tensor(value)) source = b.call("aten.scalar_tensor.default", {value}, {{"dtype", Builder::tensor(x).dtype}});
+  Sliced sliced = Slicing(b, x).apply(items_of(b, index));
+  if (!sliced.indices.empty()) {
+    b.call("aten.index_put_.default", {sliced.view, Arg::list(std::move(sliced.indices)), source});
+    return x;
+  }
+  const TensorMeta &to = b.tensor(sliced.view), from = b.tensor(source);
+  if (from.dim() == 0 && to.dim() != 0) {
+    b.call("aten.fill_.Tensor", {sliced.view, source});
+    return x;
+  }
+  // Leading dimensions of 1 that the target lacks do not count.
+  SymList sizes = from.sizes;
+  while (sizes.size() > to.dim() && sizes[0].is(1)) sizes.erase(sizes.begin());
+  if (sizes.size() != from.sizes.size()) source = b.call("aten.view.default", {source, b.sizes(sizes)});
+  b.call("aten.copy_.default", {sliced.view, source});
+  return x;
+}
+
+}  // namespace partita

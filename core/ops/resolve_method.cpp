@@ -1,0 +1,159 @@
+// Methods and attributes of tensors that are no ATen operators by their name.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/ops/resolve_parts.h"
+
+namespace partita {
+
+namespace {
+
+struct CastRow {
+  std::string_view method;
+  DType dtype;
+};
+constexpr CastRow casts[] = {
+    {"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16}, {"bfloat16", DType::BFloat16},
+    {"long", DType::Int64}, {"int", DType::Int32}, {"short", DType::Int16}, {"char", DType::Int8}, {"byte", DType::UInt8},
+    {"bool", DType::Bool}, {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128},
+};
+
+const Arg* keyword(const Kwargs& kwargs, std::string_view key) {
+  for (const auto& [name, value] : kwargs)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+std::optional<Device> as_device(const Arg& arg) {
+  if (auto* device = arg.get<Device>()) return *device;
+  if (auto* text = arg.get<std::string>()) return Device::parse(*text);
+  return std::nullopt;
+}
+
+/// x.to(dtype | device | device, dtype | other, non_blocking, copy, memory_format=)
+Arg call_to(Builder& b, const Args& args, const Kwargs& kwargs) {
+  std::optional<Device> device;
+  std::optional<DType> dtype;
+  Arg non_blocking = false, copy = false, memory_format;
+  std::size_t next = 1;
+  if (args.size() > 1 && is_tensor(args[1]))
+    return b.call("aten.to.other", Args(args.begin(), args.end()), kwargs);
+  for (; next < args.size(); ++next) {
+    if (auto* t = args[next].get<DType>()) dtype = *t;
+    else if (auto d = as_device(args[next])) device = d;
+    else if (!args[next].is_none()) break;
+  }
+  if (next < args.size()) non_blocking = args[next++];
+  if (next < args.size()) copy = args[next++];
+  if (auto* a = keyword(kwargs, "dtype"); a && a->get<DType>()) dtype = *a->get<DType>();
+  if (auto* a = keyword(kwargs, "device"); a && !a->is_none()) device = as_device(*a);
+  if (auto* a = keyword(kwargs, "non_blocking")) non_blocking = *a;
+  if (auto* a = keyword(kwargs, "copy")) copy = *a;
+  if (auto* a = keyword(kwargs, "memory_format")) memory_format = *a;
+  if (auto* a = keyword(kwargs, "other")) return b.call("aten.to.other", {args[0], *a});
+  const TensorMeta& self = b.tensor(args[0]);
+  bool copies = copy == Arg(true);
+  if (!device && !dtype && !copies && memory_format.is_none()) return args[0];
+  if (device && *device == self.device) device.reset();
+  if (!device && !dtype && !copies && memory_format.is_none()) return args[0];
+  if (device) return b.call("aten.to.device", {args[0], *device, dtype.value_or(self.dtype), non_blocking, copy, memory_format});
+  return b.call("aten.to.dtype", {args[0], dtype.value_or(self.dtype), non_blocking, copy, memory_format});
+}
+
+Arg sizes_of(Builder& b, const Args& args, const Kwargs& kwargs, const SymList& list) {
+  const Arg* dim = args.size() > 1 ? &args[1] : keyword(kwargs, "dim");
+  if (!dim || dim->is_none()) {
+    Arg all = b.sizes(list);
+    return Arg::tuple(all.get<ArgList>()->items);
+  }
+  const auto* i = dim->get<std::int64_t>();
+  auto rank = static_cast<std::int64_t>(list.size());
+  if (!i || *i < -rank || *i >= rank) fail("Dimension out of range");
+  return b.size(list[static_cast<std::size_t>(*i < 0 ? *i + rank : *i)]);
+}
+
+/// "torch.FloatTensor" and the like, as x.type('torch.FloatTensor') takes them.
+std::optional<DType> tensor_type_dtype(std::string_view name) {
+  constexpr CastRow names[] = {{"torch.FloatTensor", DType::Float32}, {"torch.DoubleTensor", DType::Float64},
+                               {"torch.LongTensor", DType::Int64},    {"torch.IntTensor", DType::Int32},
+                               {"torch.BoolTensor", DType::Bool},     {"torch.HalfTensor", DType::Float16},
+                               {"torch.BFloat16Tensor", DType::BFloat16}};
+  for (const CastRow& row : names)
+    if (row.method == name) return row.dtype;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
+  if (args.empty()) fail(fmt::format("the method {} has no object", name));
+  if (!is_tensor(args[0])) {
+    // Python's methods of lists and numbers do not occur on tensors' side of the graph.
+    if (name == "__getitem__" || name == "index") return b.call("_operator.getitem", args);
+    return std::nullopt;
+  }
+  for (const CastRow& row : casts)
+    if (row.method == name) return b.call("aten.to.dtype", {args[0], row.dtype});
+  const TensorMeta& self = b.tensor(args[0]);
+  if (name == "to") return call_to(b, args, kwargs);
+  if (name == "cpu") return call_to(b, {args[0], Device{}}, {});
+  if (name == "cuda") fail_unsupported("the method cuda: tensors of this graph are on the CPU");
+  if (name == "type") {
+    const Arg* type = args.size() > 1 ? &args[1] : keyword(kwargs, "dtype");
+    if (!type) fail_unsupported("the method type without a dtype");
+    auto dtype = type->get<DType>() ? std::optional(*type->get<DType>())
+                 : type->get<std::string>() ? tensor_type_dtype(*type->get<std::string>())
+                                            : std::nullopt;
+    if (!dtype) fail_unsupported("the method type with this argument");
+    return b.call("aten.to.dtype", {args[0], *dtype});
+  }
+  if (name == "size") return sizes_of(b, args, kwargs, self.sizes);
+  if (name == "stride") return sizes_of(b, args, kwargs, self.strides);
+  if (name == "dim" || name == "ndimension") return static_cast<std::int64_t>(self.dim());
+  if (name == "numel" || name == "nelement" || name == "__len__")
+    return b.size(name == "__len__" ? (self.sizes.empty() ? SymExpr(0) : self.sizes[0]) : self.numel());
+  if (name == "is_floating_point") return is_floating(self.dtype);
+  if (name == "is_complex") return is_complex(self.dtype);
+  if (name == "is_contiguous") return self.strides == contiguous_strides(self.sizes);
+  if (name == "requires_grad_") return args[0];
+  if (name == "split" || name == "split_with_sizes") {
+    Args positional = args;
+    Kwargs named = kwargs;
+    for (auto& [key, value] : named)
+      if (key == "split_size_or_sections") key = "split_size";
+    bool list = (positional.size() > 1 && positional[1].get<ArgList>()) ||
+                (keyword(named, "split_size") && keyword(named, "split_size")->get<ArgList>());
+    if (!list) return call_by_schema(b, "aten.split", positional, named);
+    for (auto& [key, value] : named)
+      if (key == "split_size") key = "split_sizes";
+    return call_by_schema(b, "aten.split_with_sizes", positional, named);
+  }
+  if (name == "__getitem__" && args.size() == 2) return get_item(b, args[0].node(), args[1]);
+  if (name == "__setitem__" && args.size() == 3) return set_item(b, args[0].node(), args[1], args[2]);
+  if (name == "norm") return call_python_function(b, "torch.functional.norm", args, kwargs);
+  if (name == "numpy" || name == "tolist") fail_unsupported(fmt::format("the method {}", name));
+  return std::nullopt;
+}
+
+Arg get_attribute(Builder& b, const Arg& object, std::string_view name) {
+  if (!is_tensor(object)) fail_unsupported(fmt::format("the attribute {} of something that is no tensor", name));
+  const TensorMeta& self = b.tensor(object);
+  if (name == "shape") return Arg::tuple(b.sizes(self.sizes).get<ArgList>()->items);
+  if (name == "dtype") return self.dtype;
+  if (name == "device") return self.device;
+  if (name == "ndim") return static_cast<std::int64_t>(self.dim());
+  if (name == "is_cuda") return self.device.type == DeviceType::Cuda;
+  if (name == "requires_grad") return self.requires_grad;
+  if (name == "layout") return Layout::Strided;
+  if (name == "itemsize") return static_cast<std::int64_t>(itemsize(self.dtype));
+  if (name == "data") return b.call("aten.detach.default", {object});
+  if (name == "T") return b.call("aten.numpy_T.default", {object});
+  if (name == "mT") return b.call("aten.transpose.int", {object, -2, -1});
+  if (name == "H") return b.call("aten.matrix_H.default", {object});
+  if (name == "mH") return b.call("aten.mH.default", {object});
+  if (name == "real" || name == "imag") return b.call(fmt::format("aten.{}.default", name), {object});
+  throw Raise{unsupported("ops.unknown", fmt::format("the attribute {} of a tensor is not known", name))};
+}
+
+}  // namespace partita

@@ -1,0 +1,28 @@
+#pragma once
+// The parts of resolve(): calls by schema, indexing, Python functions of torch.nn.functional.
+#include "core/ops/call.h"
+
+namespace partita {
+
+/// aten.NAME called as Python's argument parser would: numpy's keyword names, sizes as separate ints, a missing `self`
+/// under the name `input`, and the keywords that Python's bindings of factory functions add.
+Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs);
+
+/// x[index] and x[index] = value; the latter returns x.
+Arg get_item(Builder& build, Node* x, const Arg& index);
+Arg set_item(Builder& build, Node* x, const Arg& index, const Arg& value);
+/// A tensor of no dimensions that holds a number, as PyTorch writes it: a constant of the graph, lifted.
+Node* constant_tensor(Builder& build, const Number& value, DType dtype);
+
+/// A function written in Python (python_functions.def); nullopt when the name is not there.
+std::optional<Arg> call_python_function(Builder& build, std::string_view name, const Args& args, const Kwargs& kwargs);
+/// Tensor methods and attributes that are no ATen operators: x.float(), x.to(...), x.size(), x.T.
+std::optional<Arg> call_method(Builder& build, std::string_view name, const Args& args, const Kwargs& kwargs);
+Arg get_attribute(Builder& build, const Arg& object, std::string_view name);
+
+std::optional<Number> as_number(const Arg& arg);  ///< a literal number
+bool is_tensor(const Arg& arg);
+/// A literal int or a node that holds a symbolic integer.
+bool is_int_like(const Arg& arg);
+
+}  // namespace partita
