@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 constexpr std::int64_t schema_major = 8;
 
 void add(Artefact a, const std::string& prefix, const std::string& id, const std::string& path, Loading& loading) {
-  a.id = unique_id(loading.out, join_id(prefix, id));
+  a.id = join_id(prefix, id);
   a.where.file = path;
   a.group = fs::path(path).parent_path().string();
   if (a.title.empty()) a.title = fs::path(path).filename().string();
-  loading.out.artefacts.push_back(std::move(a));
+  loading.add(std::move(a));
 }
 
 Status read_ranges(pt2::Json model, ShapeEnv& shapes) {
@@ -151,6 +151,40 @@ Status load_pickle(std::shared_ptr<const FileBytes> bytes, const std::string& pr
   std::string id = prefix.empty() ? fs::path(bytes->path()).stem().string() : "";
   add(Artefact::of_string(describe(*pickle)), prefix, id, bytes->path(), loading);
   return {};
+}
+
+std::shared_ptr<const Companion> read_companion(const std::string& module_path) {
+  fs::path folder = fs::path(module_path).parent_path();
+  std::string name = folder.filename().string();
+  auto companion = std::make_shared<Companion>();
+  bool any = false;
+  auto read = [&](const fs::path& path, auto use) {
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) return;
+    auto bytes = FileBytes::open(path.string());
+    Status status = bytes ? use(*bytes) : Status(bytes.error());
+    // A file that is listed by itself too reports itself; the graph is good without it.
+    if (status) any = true;
+  };
+  read(folder / (name + ".input"), [&](const std::shared_ptr<const FileBytes>& bytes) -> Status {
+    TRY(companion->placeholders, read_dumped_inputs(bytes->text()));
+    return {};
+  });
+  read(folder / (name + ".pt"), [&](const std::shared_ptr<const FileBytes>& bytes) -> Status {
+    TRY(Pickle pickle, read_torch_save(bytes->text(), bytes));
+    TRY(companion->sample_inputs, pytree_leaves(*pickle.root));
+    return {};
+  });
+  read(folder / "state_dict.pt", [&](const std::shared_ptr<const FileBytes>& bytes) -> Status {
+    TRY(Pickle pickle, read_torch_save(bytes->text(), bytes));
+    auto* dict = pickle.root->get<PickleDict>();
+    if (!dict) return input_error("load.torch_save", "a state dict that is no dict");
+    for (const auto& [key, value] : dict->items)
+      if (key->get<std::string>() && value->get<Tensor>())
+        companion->attributes[*key->get<std::string>()] = *value->get<Tensor>();
+    return {};
+  });
+  return any ? companion : nullptr;
 }
 
 Status load_tensors(const std::string& path, const std::string& prefix, Loading& loading) {

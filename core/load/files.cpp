@@ -85,28 +85,31 @@ std::string join_id(const std::string& prefix, const std::string& id) {
   return prefix + "/" + id;
 }
 
-std::string unique_id(const Loaded& loaded, const std::string& id) {
-  std::string candidate = id;
-  for (int n = 1; loaded.find(candidate); ++n) candidate = fmt::format("{}_{}", id, n);
-  return candidate;
+void Loading::add(Artefact artefact) {
+  std::string id = artefact.id;
+  for (int n; (n = copies[artefact.id]++) > 0;) artefact.id = fmt::format("{}_{}", id, n);
+  out.artefacts.push_back(std::move(artefact));
 }
 
 Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading) {
   std::vector<FxSection> modules = find_fx_modules(bytes->text());
   fs::path path(bytes->path());
   std::string stem = path.stem().string(), folder = path.parent_path().filename().string();
+  std::shared_ptr<const Companion> companion;
+  if (path.filename() == "module.py") companion = read_companion(path.string());
   for (const FxSection& section : modules) {
     Artefact a = Artefact::of_text(bytes, {{section.begin, section.end - section.begin, false}});
+    a.companion = companion;
     a.kind = kind_of_name(stem);
     // module.py and fx_graph_readable.py say what they are by their folder.
     if (a.kind == ArtefactKind::Graph) a.kind = kind_of_name(folder);
     if (section.name == "inner_f" && a.kind == ArtefactKind::Graph) a.kind = ArtefactKind::Joint;
     a.where.line = section.line;
     std::string id = modules.size() == 1 ? "" : std::string(section.name);
-    a.id = unique_id(loading.out, join_id(prefix, id.empty() && prefix.empty() ? stem : id));
+    a.id = join_id(prefix, id.empty() && prefix.empty() ? stem : id);
     a.group = path.parent_path().string();
     a.title = fmt::format("{} ({})", stem, section.name);
-    loading.out.artefacts.push_back(std::move(a));
+    loading.add(std::move(a));
   }
   return {};
 }
@@ -138,8 +141,8 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
   Artefact a = Artefact::of_text(bytes);
   a.title = fs::path(path).filename().string();
   a.group = fs::path(path).parent_path().string();
-  a.id = unique_id(loading.out, prefix);
-  loading.out.artefacts.push_back(std::move(a));
+  a.id = prefix;
+  loading.add(std::move(a));
   return {};
 }
 

@@ -6,16 +6,22 @@
 
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
+#include "core/load/runnable.h"
 #include "core/load/sources.h"
 
 namespace partita {
 namespace {
 
-/// Fills in what the text lacks from the files beside it. An annotation in the text wins.
-void apply(const Companion& companion, Graph& graph) {
+/// An annotation in the text wins.
+void give_metas(const std::vector<Meta>& metas, Graph& graph) {
   std::vector<Node*> inputs = graph.placeholders();
-  for (std::size_t i = 0; i < std::min(inputs.size(), companion.placeholders.size()); ++i)
-    if (!inputs[i]->meta.known()) inputs[i]->meta = companion.placeholders[i];
+  for (std::size_t i = 0; i < std::min(inputs.size(), metas.size()); ++i)
+    if (!inputs[i]->meta.known()) inputs[i]->meta = metas[i];
+}
+
+/// Fills in what the text lacks from the files beside it.
+void apply(const Companion& companion, Graph& graph) {
+  give_metas(companion.placeholders, graph);
   for (const auto& [target, tensor] : companion.attributes) graph.attributes.emplace(target, tensor);
 }
 
@@ -89,6 +95,8 @@ Result<std::unique_ptr<Graph>> Artefact::graph() const {
   TRY(std::string source, text());
   TRY(auto graph, parse_fx_text(source, where.file, std::max(where.line, 1)));
   if (companion) apply(*companion, *graph);
+  if (std::vector<Meta> inputs = read_load_args(source); inputs.size() == graph->placeholders().size())
+    give_metas(inputs, *graph);
   return graph;
 }
 

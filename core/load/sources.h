@@ -1,5 +1,7 @@
 #pragma once
 // The readers behind load(), one per kind of file. Internal to core/load.
+#include <unordered_map>
+
 #include "core/load/session.h"
 
 namespace partita {
@@ -8,6 +10,10 @@ namespace partita {
 struct Loading {
   Loaded& out;
   const Progress& progress;
+  std::unordered_map<std::string, int> copies = {};  ///< how often an id was asked for
+
+  /// Under its id, or "id_1", "id_2", ... when that is taken.
+  void add(Artefact artefact);
 };
 
 /// A file or a folder, whatever is in it.
@@ -37,7 +43,8 @@ ArtefactKind kind_of_name(std::string_view name);
 
 /// "a/b" + "c"; either may be empty.
 std::string join_id(const std::string& prefix, const std::string& id);
-/// `id`, or "id_1", "id_2", ... when it is taken.
-std::string unique_id(const Loaded& loaded, const std::string& id);
+/// What lies beside a to_folder module.py: .input, .pt and state_dict.pt. Null when there is nothing readable; an
+/// unreadable file is reported where it is listed by itself.
+std::shared_ptr<const Companion> read_companion(const std::string& module_path);
 
 }  // namespace partita

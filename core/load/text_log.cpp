@@ -71,8 +71,8 @@ Status load_text_log(std::shared_ptr<const FileBytes> bytes, const std::string& 
     std::string id = compile_id + (compile_id.empty() ? "" : ".") + channel;
     for (char& c : id)
       if (c == '/') c = '_';
-    a.id = unique_id(loading.out, join_id(prefix, id));
-    loading.out.artefacts.push_back(std::move(a));
+    a.id = join_id(prefix, id);
+    loading.add(std::move(a));
   };
   for (std::size_t at = 0; at < text.size(); ++number) {
     std::size_t end = std::min(text.find('\n', at), text.size());

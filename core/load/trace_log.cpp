@@ -1,7 +1,6 @@
 // TORCH_TRACE logs: one record a line, "V1121 07:58:09.531000 PID FILE:LINE] {json}", its payload behind it with a tab
 // before each line.
 #include <map>
-#include <unordered_map>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -169,11 +168,10 @@ class LogReader {
     for (char& c : id)
       if (c == '/') c = '_';
     id += (id.empty() ? "" : ".") + name;
-    int copy = copies_[id]++;
-    a.id = join_id(prefix_, copy ? fmt::format("{}_{}", id, copy) : id);
+    a.id = join_id(prefix_, id);
     a.group = compile_id;
     a.title = compile_id.empty() ? name : fmt::format("{} of {}", name, compile_id);
-    loading_.out.artefacts.push_back(std::move(a));
+    loading_.add(std::move(a));
   }
 
   void flush_gathered() {
@@ -186,7 +184,6 @@ class LogReader {
   Loading& loading_;
   simdjson::dom::parser parser_;
   std::map<std::pair<std::string, std::string>, std::vector<Artefact::Piece>> gathered_;
-  std::unordered_map<std::string, int> copies_;
   std::size_t warnings_ = 0;
   bool skipping_payload_ = false;
 };
