@@ -98,14 +98,17 @@ Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::stri
   std::shared_ptr<const Companion> companion;
   if (path.filename() == "module.py") companion = read_companion(path.string());
   for (const FxSection& section : modules) {
-    Artefact a = Artefact::of_text(bytes, {{section.begin, section.end - section.begin, false}});
+    // A lone module keeps the Python around it: load_args of fx_graph_runnable.py says what the inputs are.
+    bool alone = modules.size() == 1;
+    Artefact a = alone ? Artefact::of_text(bytes)
+                       : Artefact::of_text(bytes, {{section.begin, section.end - section.begin, false}});
     a.companion = companion;
     a.kind = kind_of_name(stem);
     // module.py and fx_graph_readable.py say what they are by their folder.
     if (a.kind == ArtefactKind::Graph) a.kind = kind_of_name(folder);
     if (section.name == "inner_f" && a.kind == ArtefactKind::Graph) a.kind = ArtefactKind::Joint;
-    a.where.line = section.line;
-    std::string id = modules.size() == 1 ? "" : std::string(section.name);
+    a.where.line = alone ? 1 : section.line;
+    std::string id = alone ? "" : std::string(section.name);
     a.id = join_id(prefix, id.empty() && prefix.empty() ? stem : id);
     a.group = path.parent_path().string();
     a.title = fmt::format("{} ({})", stem, section.name);

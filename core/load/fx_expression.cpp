@@ -136,7 +136,7 @@ Result<Expression> ExpressionReader::number(bool negative) {
     return error_at(token.at, fmt::format("'{}' is no number", token.text.substr(0, 60)));
   if (negative) real = -real;
   if (imaginary)
-    e.value = std::complex<double>(negative ? -0.0 : 0.0, real);
+    e.value = std::complex<double>(0.0, real);
   else
     e.value = real;
   return e;
@@ -363,11 +363,15 @@ Result<Expression> ExpressionReader::call(const Op* op, Args first) {
 /// Behind `self`: an attribute path, or a call of a sub module.
 Result<Expression> ExpressionReader::of_self() {
   Expression e;
-  while (lexer_.eat(".")) {
-    if (lexer_.peek().kind != TokenKind::Name && lexer_.peek().kind != TokenKind::Number)
-      return expected("an attribute name");
+  for (;;) {
+    // Modules in a list have numbers: ".0.weight" is lexed as one number.
+    bool numbered = lexer_.peek().kind == TokenKind::Number && lexer_.peek().text.starts_with(".");
+    if (!numbered && !lexer_.eat(".")) break;
+    if (!numbered && lexer_.peek().kind != TokenKind::Name) return expected("an attribute name");
+    std::string_view part = lexer_.next().text;
+    if (numbered) part.remove_prefix(1);
     if (!e.target.empty()) e.target += '.';
-    e.target += lexer_.next().text;
+    e.target += part;
   }
   if (e.target.empty()) return expected("'.' behind self");
   if (lexer_.peek().is("(")) return call(Op::get(OpKind::Function, "self." + e.target), {});

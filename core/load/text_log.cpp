@@ -60,12 +60,14 @@ Status load_text_log(std::shared_ptr<const FileBytes> bytes, const std::string& 
   std::string_view text = bytes->text();
   std::string graph, channel, compile_id;
   int start = 0, number = 1;
+  ArtefactKind heading = ArtefactKind::Graph;  // of the last " ===== Forward graph 0 ====="
   auto finish = [&] {
     if (graph.empty()) return;
     Artefact a = Artefact::of_string(std::move(graph));
     graph.clear();
     a.where = {.file = bytes->path(), .line = start};
     a.kind = kind_of_name(channel);
+    if (a.kind == ArtefactKind::Graph) a.kind = heading;
     a.group = compile_id;
     a.title = fmt::format("{} of {}", channel, compile_id);
     std::string id = compile_id + (compile_id.empty() ? "" : ".") + channel;
@@ -87,6 +89,11 @@ Status load_text_log(std::shared_ptr<const FileBytes> bytes, const std::string& 
       compile_id = line.compile_id;
       start = number;
       graph = fmt::format("{}\n", header);
+    } else if (line.content.starts_with(" ===== ")) {
+      finish();
+      std::string title(line.content);
+      for (char& c : title) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+      heading = kind_of_name(title);
     } else if (!graph.empty()) {
       bool same = line.channel == channel && line.compile_id == compile_id;
       bool inside = same && (line.content.empty() || line.content.starts_with(" "));

@@ -1,9 +1,9 @@
 // Every artefact of the corpus loads, with PyTorch's own node counts, and its text reads back as the same graph.
 #include <QtTest>
 #include <algorithm>
+#include <set>
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/ir/print.h"
 #include "core/ir/same_graph.h"

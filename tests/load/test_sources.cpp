@@ -1,0 +1,185 @@
+// The kinds of files beside FX text, on the samples of the repo.
+#include <QtTest>
+
+#include "core/ir/print.h"
+#include "core/load/fx_text.h"
+#include "core/load/pickle.h"
+#include "core/load/session.h"
+#include "tests/load/paths.h"
+
+using namespace partita;
+using partita::testing::read_text;
+
+namespace {
+
+const std::string data = std::string(PARTITA_SOURCE_DIR) + "/tests/load/data/";
+
+Loaded opened(const std::string& name) {
+  auto loaded = load(data + name);
+  if (!loaded) qFatal("%s", loaded.error().line().c_str());
+  return *std::move(loaded);
+}
+
+}  // namespace
+
+class TestSources : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void folder_lists_everything();
+  void pick_prefers_one_joint_graph();
+  void archive_has_graph_signature_and_weights();
+  void archive_has_sub_graphs();
+  void trace_log_has_every_graph();
+  void trace_log_reports_damage_and_keeps_the_rest();
+  void text_log_strips_its_prefix();
+  void dumped_folder_gives_metas_and_inputs();
+  void runnable_gives_metas();
+  void dumped_inputs_round_trip();
+};
+
+void TestSources::folder_lists_everything() {
+  Loaded loaded = opened("");
+  std::map<std::string, int> kinds;
+  for (const Artefact& a : loaded.artefacts) ++kinds[std::string(kind_name(a.kind))];
+  QCOMPARE(loaded.warnings.size(), 0u);
+  QCOMPARE(kinds["exported"], 2);
+  QCOMPARE(kinds["dynamo"], 2);
+  QCOMPARE(kinds["joint"], 4);
+  QCOMPARE(kinds["pre_grad"], 2);
+  QCOMPARE(kinds["post_grad"], 4);
+  QVERIFY(loaded.find("mlp_joint") && loaded.find("trace/0_0.aot_joint_graph") && loaded.find("mlp_joint_0/module"));
+}
+
+void TestSources::pick_prefers_one_joint_graph() {
+  Loaded trace = opened("trace.log");
+  auto joint = trace.pick("");
+  QVERIFY(bool(joint));
+  QCOMPARE((*joint)->id, std::string("0_0.aot_joint_graph"));
+  auto absent = trace.pick("nothing");
+  QVERIFY(!absent);
+  QCOMPARE(absent.error().exit_code(), 2);
+  QVERIFY(QString::fromStdString(absent.error().message)
+              .contains("no graph 'nothing' in it; choose one with --graph: 0_0.dynamo_output_graph"));
+  QVERIFY(!opened("").pick(""));
+}
+
+void TestSources::archive_has_graph_signature_and_weights() {
+  Loaded loaded = opened("mlp.pt2");
+  QCOMPARE(loaded.artefacts.size(), 1u);
+  const Artefact& a = loaded.artefacts[0];
+  QCOMPARE(a.id, std::string("exported"));
+  auto graph = *a.graph();
+  QCOMPARE(graph->size(), 20u);
+  Node* norm = graph->find("layer_norm");
+  QVERIFY(norm);
+  QCOMPARE(norm->op()->name, std::string("aten.layer_norm.default"));
+  QCOMPARE(norm->origin->modules, std::string("norm"));
+  const Program& p = *a.program;
+  QCOMPARE(p.inputs.size(), 10u);
+  QVERIFY(p.inputs[0].kind == ProgramInputKind::Parameter && p.inputs[8].kind == ProgramInputKind::UserInput);
+  const Tensor* weight = p.tensor_of("p_fc1_weight");
+  QVERIFY(weight);
+  QCOMPARE(weight->sizes, (Sizes{64, 32}));
+  QVERIFY(weight->requires_grad);
+  QCOMPARE(p.sample_inputs.size(), 2u);
+  QCOMPARE(p.sample_inputs[1].get<Tensor>()->dtype, DType::Int64);
+  // Two graphs of one artefact are independent.
+  auto other = *a.graph();
+  other->set_output(Arg::tuple({}));
+  QCOMPARE(graph->outputs().size(), 2u);
+}
+
+void TestSources::archive_has_sub_graphs() {
+  auto graph = *opened("cond.pt2").artefacts[0].graph();
+  QCOMPARE(graph->children.size(), 2u);
+  QCOMPARE(graph->children[0].first, std::string("true_graph_0"));
+  Node* cond = graph->find("cond");
+  QVERIFY(cond);
+  // The archive does not tell tuples from lists.
+  QCOMPARE(cond->args()[0].node()->name(), std::string("p"));
+  QCOMPARE(print(cond->args()[3]), std::string("[x, p_a_bias, p_a_weight, p_b_bias, p_b_weight]"));
+  QCOMPARE(annotation(graph->find("getitem")->meta), std::string("f32[4, 4][4, 1]cpu"));
+}
+
+void TestSources::trace_log_has_every_graph() {
+  Loaded loaded = opened("trace.log");
+  std::map<std::string, std::size_t> sizes;
+  for (const Artefact& a : loaded.artefacts)
+    if (a.is_graph()) sizes[a.id] = (*a.graph())->size();
+  std::map<std::string, std::size_t> expected = {
+      {"0_0.dynamo_output_graph", 11},       {"0_0.before_pre_grad_graph", 11},    {"0_0.after_pre_grad_graph", 11},
+      {"0_0.aot_joint_graph", 41},           {"0_0.aot_forward_graph", 18},        {"0_0.aot_backward_graph", 24},
+      {"0_0.before_post_grad_graph", 18},    {"0_0.inductor_post_grad_graph", 18}, {"0_0.before_post_grad_graph_1", 24},
+      {"0_0.inductor_post_grad_graph_1", 24}};
+  QVERIFY(sizes == expected);
+  QCOMPARE(loaded.find("0_0.aot_joint_graph")->group, std::string("0/0"));
+  QVERIFY(QString::fromStdString(*loaded.find("0_0.compilation_metrics")->text()).contains("\"co_name\""));
+  QVERIFY((*loaded.find("0_0.aot_forward_graph")->graph())->first()->note.starts_with("PlainAOTInput(idx="));
+}
+
+void TestSources::trace_log_reports_damage_and_keeps_the_rest() {
+  std::string text = read_text(data + "trace.log");
+  // A record whose json is cut, a stray line, and a payload with one byte changed.
+  std::size_t at = text.find("{\"aot_backward_graph\"");
+  text.insert(at + 1, "}}");
+  text.insert(0, "what is this\n");
+  std::size_t joint = text.find("class inner_f");
+  text[joint + 6] = 'X';
+  QTemporaryDir dir;
+  std::string path = dir.filePath("t.log").toStdString();
+  std::ofstream(path, std::ios::binary) << text;
+  auto loaded = load(path);
+  QVERIFY2(bool(loaded), loaded ? "" : loaded.error().line().c_str());
+  QVERIFY(loaded->find("0_0.aot_forward_graph") && !loaded->find("0_0.aot_backward_graph") &&
+          loaded->find("0_0.inductor_post_grad_graph_1"));
+  std::vector<std::string> messages;
+  for (const Diagnostic& w : loaded->warnings) messages.push_back(w.message);
+  QCOMPARE(messages.size(), 3u);
+  QCOMPARE(messages[0], std::string("damaged: neither a record nor a payload"));
+  QCOMPARE(messages[1], std::string("damaged: the payload of aot_joint_graph does not match its checksum"));
+  QCOMPARE(messages[2], std::string("damaged: no JSON object"));
+}
+
+void TestSources::text_log_strips_its_prefix() {
+  Loaded loaded = opened("torch_logs.txt");
+  QCOMPARE(loaded.artefacts.size(), 4u);
+  std::vector<std::pair<std::string, std::size_t>> got;
+  for (const Artefact& a : loaded.artefacts) got.emplace_back(kind_name(a.kind), (*a.graph())->size());
+  QVERIFY((got == std::vector<std::pair<std::string, std::size_t>>{
+                      {"joint", 19}, {"forward", 12}, {"backward", 10}, {"forward", 3}}));
+}
+
+void TestSources::dumped_folder_gives_metas_and_inputs() {
+  Loaded loaded = opened("mlp_joint_0");
+  const Artefact* a = loaded.find("module");
+  QVERIFY(a && a->companion);
+  auto graph = *a->graph();
+  QCOMPARE(graph->placeholders().size(), 12u);
+  QCOMPARE(annotation(graph->placeholders()[0]->meta), std::string("f32[64, 32][32, 1]cpu"));
+  QCOMPARE(annotation(graph->placeholders()[9]->meta), std::string("i64[8][1]cpu"));
+  QCOMPARE(a->companion->sample_inputs.size(), 12u);
+  QCOMPARE(a->companion->sample_inputs[0].get<Tensor>()->sizes, (Sizes{64, 32}));
+}
+
+void TestSources::runnable_gives_metas() {
+  auto graph = *opened("fx_graph_runnable.py").artefacts[0].graph();
+  QCOMPARE(graph->name, std::string("Repro"));
+  QCOMPARE(annotation(graph->placeholders()[0]->meta), std::string("f32[64, 32][32, 1]cpu"));
+  QCOMPARE(annotation(graph->placeholders()[9]->meta), std::string("i64[8][1]cpu"));
+}
+
+void TestSources::dumped_inputs_round_trip() {
+  std::string bytes = read_text(data + "mlp_joint_0/mlp_joint_0.input");
+  auto inputs = read_dumped_inputs(bytes);
+  QVERIFY2(bool(inputs), inputs ? "" : inputs.error().line().c_str());
+  QCOMPARE(inputs->size(), 12u);
+  auto written = write_dumped_inputs(*inputs);
+  QVERIFY(bool(written));
+  auto again = read_dumped_inputs(*written);
+  QVERIFY2(bool(again), again ? "" : again.error().line().c_str());
+  for (std::size_t i = 0; i < inputs->size(); ++i) QVERIFY(same_annotation((*inputs)[i], (*again)[i]));
+}
+
+QTEST_GUILESS_MAIN(TestSources)
+#include "test_sources.moc"
