@@ -108,7 +108,7 @@ class PhaseEmitter {
       : kernel_(kernel),
         deps_(deps),
         b_(module.getContext()),
-        ops_(b_, module),
+        ops_(b_, module, target.vector_bytes == 64),
         module_(module),
         symbols_(symbols),
         vector_(vector_loops(kernel)) {
@@ -170,6 +170,7 @@ class PhaseEmitter {
   Value* sym_lanes(const SymExpr& e);  ///< i32 or i64 vector
   Value* sym_lanes(const SymExpr& e, llvm::Type* element);
   Value* sym_op(SymKind kind, const std::vector<Value*>& args, bool non_negative);
+  std::optional<IndexRange> range_of(const SymExpr& e) const;
   bool non_negative(const SymExpr& e) const;
   Value* iota(llvm::Type* element, std::int64_t step);
   std::optional<SymExpr> step(const SymExpr& e) const;
@@ -296,8 +297,10 @@ void PhaseEmitter::loop(const Loop& l) {
 }
 
 void PhaseEmitter::range(const std::vector<const Loop*>& nest, Value* begin, Value* end) {
-  for (const Loop* l : nest)
-    if (l->extent.is_int()) extents_[l->var] = l->extent.as_int();
+  for (const Loop* l : nest) {
+    auto extent = range_of(l->extent);
+    if (extent) extents_[l->var] = extent->high;
+  }
   if (vector_.contains(nest[0]))
     vector_range(*nest[0], begin, end);
   else
@@ -739,11 +742,15 @@ Value* PhaseEmitter::iota(llvm::Type* element, std::int64_t step) {
   return llvm::ConstantVector::get(c);
 }
 
-bool PhaseEmitter::non_negative(const SymExpr& e) const {
-  auto range = index_range(e, [&](const std::string& name) -> std::optional<std::int64_t> {
+std::optional<IndexRange> PhaseEmitter::range_of(const SymExpr& e) const {
+  return index_range(e, [&](const std::string& name) -> std::optional<std::int64_t> {
     auto it = extents_.find(name);
     return it == extents_.end() ? std::nullopt : std::optional(it->second);
   });
+}
+
+bool PhaseEmitter::non_negative(const SymExpr& e) const {
+  auto range = range_of(e);
   return range && range->low >= 0;
 }
 
@@ -837,10 +844,7 @@ Value* PhaseEmitter::sym(const SymExpr& e) {
 }
 
 Value* PhaseEmitter::sym_lanes(const SymExpr& e) {
-  auto range = index_range(e, [&](const std::string& name) -> std::optional<std::int64_t> {
-    auto it = extents_.find(name);
-    return it == extents_.end() ? std::nullopt : std::optional(it->second);
-  });
+  auto range = range_of(e);
   // Lanes beyond the extent are masked off but computed: leave room for them.
   bool narrow = range && range->low > -(std::int64_t{1} << 28) && range->high < (std::int64_t{1} << 28);
   return sym_lanes(e, narrow ? b_.getInt32Ty() : b_.getInt64Ty());

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 namespace partita::codegen {
 
@@ -67,17 +68,56 @@ MathEmitter::Reduced MathEmitter::reduce_ln2(Value* x) {
   Value* rest = fma(whole, -6.93145752e-1, x);
   rest = fma(whole, -1.42860677e-6, rest);
   Value* n = b.CreateSub(as_int(shifted), int_constant(x, 0x4B400000));
-  return {rest, whole, n};
+  return {rest, whole, n, shifted};
 }
 
-/// exp(rest) * 2^whole in two factors, so that denormal results come out and overflow goes to infinity.
+Value* MathEmitter::exp_of_rest(Value* rest) {
+  return polynomial(rest, {1.37805939e-3, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1, 1});
+}
+
+/// exp(rest) * 2^whole; denormal results come out and overflow goes to infinity.
 Value* MathEmitter::exp_of(const Reduced& r) {
-  Value* p = polynomial(r.rest, {1.37805939e-3, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1, 1});
+  Value* p = exp_of_rest(r.rest);
+  if (Value* scaled = scale_by_instruction(p, r.whole)) return scaled;
   Value* half = b.CreateAShr(r.whole_int, int_constant(p, 1));
   auto power = [&](Value* n) {
     return as_float(b.CreateShl(b.CreateAdd(n, int_constant(p, 127)), int_constant(p, 23)));
   };
   return b.CreateFMul(b.CreateFMul(p, power(half)), power(b.CreateSub(r.whole_int, half)));
+}
+
+/// AVX-512 has p * 2^n as one instruction on 16 floats; null for other shapes.
+Value* MathEmitter::scale_by_instruction(Value* p, Value* n) {
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(p->getType());
+  constexpr unsigned width = 16;
+  if (!avx512 || !type || type->getNumElements() % width != 0) return nullptr;
+  auto* part = llvm::FixedVectorType::get(b.getFloatTy(), width);
+  constexpr int current_rounding = 4;
+  std::vector<Value*> parts;
+  for (unsigned first = 0; first < type->getNumElements(); first += width) {
+    auto slice = [&](Value* v) { return type == part ? v : b.CreateExtractVector(part, v, b.getInt64(first)); };
+    parts.push_back(b.CreateIntrinsic(
+        llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+        {slice(p), slice(n), llvm::Constant::getNullValue(part), b.getInt16(0xffff), b.getInt32(current_rounding)}));
+  }
+  if (parts.size() == 1) return parts[0];
+  Value* whole = llvm::PoisonValue::get(type);
+  for (unsigned i = 0; i < parts.size(); ++i)
+    whole = b.CreateInsertVector(type, whole, parts[i], b.getInt64(i * width));
+  return whole;
+}
+
+/// For exponents that are those of normal numbers: one factor does.
+Value* MathEmitter::power_of_two(const Reduced& r) {
+  Value* exponent = b.CreateShl(as_int(r.shifted), int_constant(r.rest, 23));
+  return as_float(b.CreateAdd(exponent, int_constant(r.rest, 0x3f800000)));
+}
+
+/// For x in [-87, 0].
+Value* MathEmitter::expm1_of_negative(Value* x) {
+  Reduced r = reduce_ln2(x);
+  Value* t = power_of_two(r);
+  return fma(expm1_of(r), t, b.CreateFSub(t, constant(x, 1)));
 }
 
 Value* MathEmitter::exp(Value* x) {
@@ -91,19 +131,20 @@ Value* MathEmitter::exp2(Value* x) {
   Value* shifted = b.CreateFAdd(t, constant(x, magic));
   Value* whole = b.CreateFSub(shifted, constant(x, magic));
   Value* rest = b.CreateFMul(b.CreateFSub(t, whole), constant(x, 0.693147182));
-  return exp_of({rest, whole, b.CreateSub(as_int(shifted), int_constant(x, 0x4B400000))});
+  return exp_of({rest, whole, b.CreateSub(as_int(shifted), int_constant(x, 0x4B400000)), shifted});
 }
 
-Value* MathEmitter::expm1_core(Value* x) {
-  Reduced r = reduce_ln2(x);
-  Value* zero = constant(x, 0);
-  Value* is_zero = b.CreateFCmpOEQ(x, zero);
-  Value* s = b.CreateSelect(is_zero, x, b.CreateFMul(r.rest, r.rest));  // keeps -0
+/// exp(rest) - 1.
+Value* MathEmitter::expm1_of(const Reduced& r) {
   Value* p =
       polynomial(r.rest, {1.97350979e-4, 1.39309070e-3, 8.33343994e-3, 4.16668020e-2, 1.66666716e-1, 4.99999970e-1});
-  Value* is_one = b.CreateFCmpOEQ(r.whole, constant(x, 1));
-  Value* start = b.CreateSelect(is_one, b.CreateFAdd(r.rest, constant(x, 0.5)), r.rest);
-  Value* v = fma(p, s, start);
+  return fma(p, b.CreateFMul(r.rest, r.rest), r.rest);
+}
+
+/// For x in [-50, 88].
+Value* MathEmitter::expm1_core(Value* x) {
+  Reduced r = reduce_ln2(x);
+  Value* v = expm1_of(r);
   // (2^whole * (1 + v) - 1) as twice half of it, so that whole = 128 does not overflow early.
   Value* half = constant(x, 0.5);
   Value* t = as_float(b.CreateShl(b.CreateAdd(r.whole_int, int_constant(x, 126)), int_constant(x, 23)));
@@ -111,8 +152,8 @@ Value* MathEmitter::expm1_core(Value* x) {
   Value* lost = b.CreateFSub(b.CreateFSub(t, y), half);
   Value* result = b.CreateFAdd(fma(v, t, lost), y);
   result = b.CreateFAdd(result, result);
-  result = b.CreateSelect(b.CreateFCmpOEQ(r.whole, zero), v, result);
-  return b.CreateSelect(is_one, b.CreateFAdd(v, v), result);
+  result = b.CreateSelect(b.CreateFCmpOEQ(r.whole, constant(x, 0)), v, result);
+  return b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, 0)), x, result);  // keeps -0
 }
 
 Value* MathEmitter::expm1(Value* x) {
@@ -186,31 +227,25 @@ Value* MathEmitter::log1p(Value* x) {
 
 Value* MathEmitter::tanh(Value* x) {
   Value* a = b.CreateFMul(abs(x), constant(x, -2));
-  Value* m = expm1_core(select_less(a, -40, -40, a));
+  Value* m = expm1_of_negative(select_less(a, -40, -40, a));
   return copysign(b.CreateFDiv(m, b.CreateFAdd(m, constant(x, 2))), x);
 }
 
 Value* MathEmitter::sigmoid(Value* x) {
   Value* one = constant(x, 1);
-  return b.CreateFDiv(one, b.CreateFAdd(one, exp(b.CreateFNeg(x))));
+  Value* low = select_less(x, -88, -88, x);
+  Reduced r = reduce_ln2(b.CreateFNeg(b.CreateSelect(b.CreateFCmpOGT(low, constant(x, 87)), constant(x, 87), low)));
+  Value* e = b.CreateFMul(exp_of_rest(r.rest), power_of_two(r));
+  return select_less(x, -88, 0, b.CreateFDiv(one, b.CreateFAdd(one, e)));
 }
 
+/// log(1 - erf(t)) is t times a polynomial, fitted so that erf has a uniform relative error.
 Value* MathEmitter::erf(Value* x) {
-  Value* t = abs(x);
-  Value* s = b.CreateFMul(x, x);
-  Value* r = fma(t, -1.72853470e-5, constant(x, 3.83197126e-4));
-  Value* u = fma(t, -3.88396438e-3, constant(x, 2.42546219e-2));
-  r = fma(r, s, u);
-  r = fma(r, t, -1.06777877e-1);
-  r = fma(r, t, -6.34846687e-1);
-  r = fma(r, t, -1.28717512e-1);
-  r = fma(r, t, b.CreateFNeg(t));
-  Value* tail = b.CreateFSub(constant(x, 1), exp_of(reduce_ln2(select_less(r, -50, -50, r))));
-  tail = b.CreateSelect(b.CreateFCmpOGT(t, constant(x, 4)), constant(x, 1), tail);
-  Value* p =
-      polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
-  Value* centre = fma(p, x, x);
-  return b.CreateSelect(b.CreateFCmpOGT(t, constant(x, 0.927734375)), copysign(tail, x), centre);
+  Value* a = abs(x);
+  Value* t = b.CreateSelect(b.CreateFCmpOGT(a, constant(x, 4)), constant(x, 4), a);
+  Value* p = polynomial(t, {8.35054016e-06, -1.09214947e-4, 6.013987e-4, -1.60648942e-3, 9.59078097e-05, 1.91908572e-2,
+                            -1.02789201e-1, -6.36617899e-1, -1.12837923});
+  return copysign(expm1_of_negative(b.CreateFMul(p, t)), x);
 }
 
 MathEmitter::Quadrant MathEmitter::quadrant(Value* x) {

@@ -68,7 +68,7 @@ Value* OpEmitter::apply(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args) {
 
 Value* OpEmitter::single_only(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args) {
   if (dtype != DType::Float32) return by_lane(op, dtype, args);
-  MathEmitter math(b);
+  MathEmitter math(b, avx512);
   Value* x = args[0];
   switch (op) {
     case ScalarOp::Exp:
@@ -531,7 +531,7 @@ Value* OpEmitter::trigonometric(ScalarOp op, Value* x) {
     Value* arg = f->getArg(0);
     Value* large = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(Intrinsic::fabs, arg), number(arg, 1e9));
     b.CreateCondBr(vector ? b.CreateOrReduce(large) : large, far, near);
-    MathEmitter math(b);
+    MathEmitter math(b, avx512);
     auto reduced = [&] { return op == ScalarOp::Tan ? math.tan(arg) : math.sine(arg, op == ScalarOp::Cos ? 1 : 0); };
     b.SetInsertPoint(near);
     b.CreateRet(reduced());

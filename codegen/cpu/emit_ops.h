@@ -10,7 +10,7 @@ namespace partita::codegen {
 /// hold Bool as i1, BFloat16 as its bits; memory holds Bool as a byte.
 class OpEmitter {
  public:
-  OpEmitter(llvm::IRBuilder<>& b, llvm::Module& module) : b(b), module(module) {}
+  OpEmitter(llvm::IRBuilder<>& b, llvm::Module& module, bool avx512) : b(b), module(module), avx512(avx512) {}
 
   llvm::Type* register_type(DType dtype);
   llvm::Type* memory_type(DType dtype);
@@ -44,6 +44,7 @@ class OpEmitter {
 
   llvm::IRBuilder<>& b;
   llvm::Module& module;
+  bool avx512;
 };
 
 }  // namespace partita::codegen

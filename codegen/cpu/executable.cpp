@@ -46,6 +46,7 @@ struct InputView {
   TensorMeta meta;
   Sizes sizes, strides;
   int buffer = -1;                   ///< -1: nothing reads it
+  bool written = false;              ///< the graph mutates it
   std::shared_ptr<Storage> staging;  ///< for tensors of other strides, made when needed
 };
 
@@ -76,6 +77,7 @@ class PlanExecutable final : public Executable {
   int threads = 1;
 
  private:
+  void write_back(const std::vector<Value>& values);
   Status bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held);
   void run_kernel(KernelStep& step);
 
@@ -127,6 +129,16 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
   return {};
 }
 
+/// Inputs that the plan wrote to as copies.
+void PlanExecutable::write_back(const std::vector<Value>& values) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const InputView& input = inputs_[i];
+    if (!input.written || !input.staging || base[static_cast<std::size_t>(input.buffer)] != input.staging->data())
+      continue;
+    values[i].get<Tensor>()->copy_from(Tensor{input.staging, input.meta.dtype, input.sizes, input.strides, 0});
+  }
+}
+
 void PlanExecutable::run_kernel(KernelStep& step) {
   for (std::size_t i = 0; i < step.buffers.size(); ++i)
     step.arguments[i] = base[static_cast<std::size_t>(step.buffers[i])];
@@ -161,6 +173,7 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
     else
       TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
   }
+  write_back(inputs);
   std::vector<Value> results;
   results.reserve(outputs.size());
   for (const OutputView& out : outputs) {
@@ -212,6 +225,7 @@ class Compiler {
   Status externs();
   Status code();
   Status steps();
+  std::set<int> written_buffers() const;
   Status inputs_and_outputs();
   Result<KernelStep> kernel_step(std::size_t kernel, const std::vector<int>& buffers);
   Result<loops::Kernel> epilogue(const ExternCall& call, std::vector<int>& buffers);
@@ -422,7 +436,26 @@ Status Compiler::steps() {
   return {};
 }
 
+std::set<int> Compiler::written_buffers() const {
+  std::set<int> written;
+  for (const auto& step : plan_.steps) {
+    if (auto* call = std::get_if<ExternCall>(&step)) {
+      for (const PlanView& v : call->results) written.insert(v.buffer);
+      continue;
+    }
+    const auto& call = std::get<KernelCall>(step);
+    std::size_t next = 0;
+    for (const loops::Buffer& b : plan_.kernels[static_cast<std::size_t>(call.kernel)].buffers) {
+      if (b.role == loops::Buffer::Role::Scratch) continue;
+      if (b.role == loops::Buffer::Role::Output) written.insert(call.buffers[next]);
+      ++next;
+    }
+  }
+  return written;
+}
+
 Status Compiler::inputs_and_outputs() {
+  std::set<int> written = written_buffers();
   for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
     InputView input;
     input.meta = plan_.inputs[i];
@@ -430,6 +463,7 @@ Status Compiler::inputs_and_outputs() {
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b)
       if (plan_.buffers[b].kind == PlanBuffer::Kind::Input && plan_.buffers[b].index == static_cast<int>(i))
         input.buffer = static_cast<int>(b);
+    input.written = input.buffer >= 0 && written.contains(input.buffer);
     if (input.buffer >= 0 && (!sizes || !strides)) return dynamic("input " + std::to_string(i));
     if (sizes && strides) {
       input.sizes = std::move(*sizes);

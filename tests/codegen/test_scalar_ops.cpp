@@ -21,7 +21,7 @@ struct Bound {
 constexpr Bound bounds[] = {
     {ScalarOp::Rsqrt, 1.5}, {ScalarOp::Exp, 1},    {ScalarOp::Exp2, 1},    {ScalarOp::Expm1, 1.5}, {ScalarOp::Log, 1},
     {ScalarOp::Log2, 2},    {ScalarOp::Log10, 2},  {ScalarOp::Log1p, 2},   {ScalarOp::Sin, 1},     {ScalarOp::Cos, 1},
-    {ScalarOp::Tan, 1},     {ScalarOp::Tanh, 2.5}, {ScalarOp::Sigmoid, 2}, {ScalarOp::Erf, 1},     {ScalarOp::Pow, 1},
+    {ScalarOp::Tan, 1},     {ScalarOp::Tanh, 2.5}, {ScalarOp::Sigmoid, 2}, {ScalarOp::Erf, 2.5},   {ScalarOp::Pow, 1},
     {ScalarOp::Asin, 2},    {ScalarOp::Acos, 2},   {ScalarOp::Atan, 2},    {ScalarOp::Sinh, 2},    {ScalarOp::Cosh, 2},
     {ScalarOp::Asinh, 2},   {ScalarOp::Acosh, 2},  {ScalarOp::Atanh, 2},   {ScalarOp::Atan2, 2},   {ScalarOp::Erfc, 3},
     {ScalarOp::Erfinv, 1},  {ScalarOp::Lgamma, 8}, {ScalarOp::Digamma, 2},

@@ -22,7 +22,7 @@ Tensor tensor_over(const ConcreteView& v, std::byte* const* buffers) {
 
 class Evaluation final : public ExternStep {
  public:
-  using Argument = std::variant<Value, ConcreteView, std::vector<ConcreteView>>;
+  using Argument = std::variant<Value, ConcreteView, std::vector<std::optional<ConcreteView>>>;  ///< nullopt: None
   const Op* op = nullptr;
   std::vector<Argument> args;
   std::vector<std::pair<std::string, Argument>> kwargs;
@@ -35,7 +35,8 @@ class Evaluation final : public ExternStep {
       if (auto* v = std::get_if<Value>(&a)) return *v;
       if (auto* v = std::get_if<ConcreteView>(&a)) return tensor_over(*v, buffers);
       ValueList list;
-      for (const ConcreteView& v : std::get<std::vector<ConcreteView>>(a)) list.push_back(tensor_over(v, buffers));
+      for (const auto& v : std::get<std::vector<std::optional<ConcreteView>>>(a))
+        list.push_back(v ? Value(tensor_over(*v, buffers)) : Value());
       return list;
     };
     std::vector<Value> positional;
@@ -86,8 +87,12 @@ Result<Prepared> prepare_evaluation(const ExternContext& context) {
       if (!view) return symbolic();
       argument = std::move(*view);
     } else {
-      std::vector<ConcreteView> list;
+      std::vector<std::optional<ConcreteView>> list;
       for (const schedule::PlanView& v : std::get<std::vector<schedule::PlanView>>(call.args[i])) {
+        if (v.buffer < 0) {
+          list.push_back(std::nullopt);
+          continue;
+        }
         auto view = concrete_view(v);
         if (!view) return symbolic();
         list.push_back(std::move(*view));
