@@ -13,7 +13,7 @@ namespace partita {
 /// What one pass did.
 struct PassRun {
   std::string name;
-  Stage stage = Stage::PostGrad;
+  PassStage stage = PassStage::PostGrad;
   bool disabled = false;
   bool changed = false;
   double milliseconds = 0;                        ///< of the pass itself
@@ -27,8 +27,8 @@ struct PipelineOptions {
   int stop_after = -1;     ///< run only so many passes, disabled ones counted; -1: all
   bool snapshots = false;  ///< keep the graph before and after each changed pass
   const Progress* progress = nullptr;
-  /// Called after each pass that changed the graph; a failure stops the pipeline and is returned.
-  std::function<Status(const Graph& before, const Graph& after, const PassRun& run)> changed;
+  /// Called after each pass that changed the graph; false stops the pipeline there.
+  std::function<Result<bool>(const Graph& before, const Graph& after, const PassRun& run)> changed;
 };
 
 struct PipelineRun {
@@ -42,6 +42,6 @@ struct PipelineRun {
 Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                const PipelineOptions& options = {});
 /// The passes of one stage out of passes.def.
-std::vector<Pass> passes_of(Stage stage);
+std::vector<Pass> passes_of(PassStage stage);
 
 }  // namespace partita

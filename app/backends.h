@@ -1,0 +1,34 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/aot/compile_fn.h"
+#include "core/base/progress.h"
+
+namespace partita {
+
+class CodeStore;
+
+struct BackendOptions {
+  int threads = 1;
+  const Progress* progress = nullptr;
+  /// Parameters and buffers keep their values between runs, so that a compiler may pack them: an inference.
+  bool fixed_parameters = false;
+  /// Where compiled code is found again; null: nowhere.
+  std::shared_ptr<CodeStore> store;
+};
+
+/// What runs graphs. One row each; `--backend` takes the name.
+struct Backend {
+  std::string_view name;
+  std::string_view description;
+  CompileFn (*make)(const BackendOptions& options);
+  bool takes_any_graph;  ///< runs mutating and torch-level graphs as they stand; others want functional ATen
+};
+std::span<const Backend> backends();
+/// Error backend.unknown lists the names.
+Result<const Backend*> find_backend(std::string_view name);
+
+}  // namespace partita
