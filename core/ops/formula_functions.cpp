@@ -211,9 +211,7 @@ Arg copysign_backward(const FormulaCall& f) {  // grad, self, result
 }
 Arg sgn_backward(const FormulaCall& f) {  // self, grad, sgn
   if (!is_complex(f.tensor(0).dtype)) return f("zeros_like(x1)");
-  Arg magnitude = f("abs(x0)");
-  return f("where(eq(m, 0.0), aten.zeros.default([], dtype=dtype(x1)), (x1 / m) - (real_of_complex(x1 / x2) * x2 / m))",
-           {{"m", magnitude}});
+  fail_unsupported("the gradient of sgn of complex numbers");
 }
 Arg sinc_backward(const FormulaCall& f) {
   Arg scaled = f("x1 * 3.141592653589793");
@@ -230,6 +228,22 @@ Arg one_minus(const FormulaCall& f) {
 }
 Arg scalar_le(const FormulaCall& f) {
   return as_double(number_of(f.args[0])) <= as_double(number_of(f.args[1]));
+}
+
+Arg roll_backward(const FormulaCall& f) {
+  std::vector<Arg> back;
+  if (auto* list = f.args[1].get<ArgList>())
+    for (const Arg& a : list->items) back.push_back(-*a.get<std::int64_t>());
+  else
+    back.push_back(-*f.args[1].get<std::int64_t>());
+  return f.build.call("aten.roll.default", {f.args[0], Arg::list(std::move(back)), f.args[2]});
+}
+
+/// dropout_scale(p, train)
+Arg dropout_scale(const FormulaCall& f) {
+  double p = as_double(number_of(f.args[0]));
+  bool train = f.has(1) && *f.args[1].get<bool>();
+  return train ? p == 1 ? 0.0 : 1 / (1 - p) : 1.0;
 }
 
 constexpr FormulaFunction functions[] = {
@@ -256,6 +270,8 @@ constexpr FormulaFunction functions[] = {
     {"sgn_backward", sgn_backward},
     {"sinc_backward", sinc_backward},
     {"nan_to_num_backward", nan_to_num_backward},
+    {"roll_backward", roll_backward},
+    {"dropout_scale", dropout_scale},
     {"one_minus", one_minus},
     {"scalar_le", scalar_le},
 };

@@ -9,7 +9,7 @@ namespace partita {
 
 struct FormulaCall {
   Builder& build;
-  const Args& args;
+  const Args args;
 
   const TensorMeta& tensor(std::size_t i) const { return Builder::tensor(args[i]); }
   bool has(std::size_t i) const { return i < args.size() && !args[i].is_none(); }

@@ -177,6 +177,39 @@ Arg vector_norm_backward(const FormulaCall& f) {
   return f("x1 * pow(abs(x1), two_less) * g * masked_fill(reciprocal(pow(n, less)), eq(n, 0), 0)", names);
 }
 
+/// The sum of what flows through both outputs; null ones add nothing.
+Arg sum_of(const FormulaCall& f, const Arg& a, const Arg& b) {
+  if (a.is_none()) return b;
+  if (b.is_none()) return a;
+  return f.build.call("aten.add.Tensor", {a, b});
+}
+Arg part(const FormulaCall& f, std::size_t output) { return f.args[0].get<ArgList>()->items[output]; }
+
+/// var_mean_backward(grads, self, dims, correction, keepdim)
+Arg var_mean_backward(const FormulaCall& f) {
+  Arg spread, center;
+  if (Arg g = part(f, 0); !g.is_none()) spread = var_backward({f.build, {g, f.args[1], f.args[2], f.args[3], f.args[4]}});
+  if (Arg g = part(f, 1); !g.is_none()) center = mean_backward({f.build, {g, f.args[1], f.args[2], f.args[4]}});
+  return sum_of(f, spread, center);
+}
+
+/// std_mean_backward(grads, self, dims, correction, keepdim, std)
+Arg std_mean_backward(const FormulaCall& f) {
+  Arg spread, center;
+  if (Arg g = part(f, 0); !g.is_none())
+    spread = std_backward({f.build, {f.args[5], g, f.args[1], f.args[2], f.args[3], f.args[4]}});
+  if (Arg g = part(f, 1); !g.is_none()) center = mean_backward({f.build, {g, f.args[1], f.args[2], f.args[4]}});
+  return sum_of(f, spread, center);
+}
+
+/// aminmax_backward(grads, self, dim, keepdim, min, max)
+Arg aminmax_backward(const FormulaCall& f) {
+  Arg low, high;
+  if (Arg g = part(f, 0); !g.is_none()) low = extreme_backward({f.build, {g, f.args[4], f.args[1], f.args[2], f.args[3]}});
+  if (Arg g = part(f, 1); !g.is_none()) high = extreme_backward({f.build, {g, f.args[5], f.args[1], f.args[2], f.args[3]}});
+  return sum_of(f, low, high);
+}
+
 constexpr FormulaFunction functions[] = {
     {"restore_reduced_dims", restore_reduced_dims},
     {"sum_backward", sum_backward},
@@ -187,6 +220,9 @@ constexpr FormulaFunction functions[] = {
     {"value_selecting_reduction_backward", value_selecting_reduction_backward},
     {"var_backward", var_backward},
     {"std_backward", std_backward},
+    {"var_mean_backward", var_mean_backward},
+    {"std_mean_backward", std_mean_backward},
+    {"aminmax_backward", aminmax_backward},
     {"prod_backward", prod_backward},
     {"cumsum_backward", cumsum_backward},
     {"logsumexp_backward", logsumexp_backward},

@@ -129,6 +129,21 @@ Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEn
 
 Result<Meta> infer(const Node& node) { return infer(node.op(), node.args(), node.kwargs(), *node.graph().shapes, &node); }
 
+namespace {
+
+/// Values of float8 and complex32 are carried and viewed, not computed with.
+Status check_computable(const Value& v, const Op* op, const Node* node) {
+  if (auto* list = v.get<ValueList>())
+    for (const Value& item : *list) TRY_DO(check_computable(item, op, node));
+  const DType* dtype = v.get<DType>();
+  if (auto* t = v.get<Tensor>()) dtype = &t->dtype;
+  if (dtype && (*dtype == DType::Float8E4M3FN || *dtype == DType::Float8E5M2 || *dtype == DType::Complex32))
+    return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(*dtype)), where(node));
+  return {};
+}
+
+}  // namespace
+
 Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
                        int threads, const Node* node) {
   if (op->is_call() && op->kind != OpKind::Torch) return evaluate_python(op, std::move(args), std::move(kwargs), node);
@@ -147,6 +162,8 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   }
   EvalCall call(*schema, *std::move(bound));
   call.threads = threads;
+  if (!schema->is_view)
+    for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
   return guarded<Value>(node, [&]() -> Value {
     return record->eval ? record->eval(call) : eval_pointwise(*record, call);
   });

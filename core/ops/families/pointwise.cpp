@@ -291,6 +291,7 @@ void register_pointwise(OpTable& t) {
 
   add_unary(t);
   add_activations(t);
+  add_pointwise_composites(t);
 }
 
 }  // namespace partita

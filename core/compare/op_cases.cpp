@@ -1,0 +1,308 @@
+#include "core/compare/op_cases.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "core/compare/compare.h"
+#include "core/grad/joint.h"
+#include "core/interp/debug_interpreter.h"
+#include "core/load/fx_text.h"
+#include "core/load/safetensors.h"
+#include "core/ops/record.h"
+
+namespace partita {
+namespace {
+
+using Json = nlohmann::json;
+
+Diagnostic bad(const std::string& file, std::string message) {
+  return input_error("compare.cases", std::move(message), Where{.file = file});
+}
+Diagnostic differs(std::string message) {
+  Diagnostic d = input_error("compare.differs", std::move(message));
+  d.fault = Fault::Differs;
+  return d;
+}
+
+std::string first_wrong(const Difference& d) {
+  std::string text = d.name + ": ";
+  if (!d.layout.empty()) return text + d.layout.front();
+  if (!d.first_wrong) return text + "values differ";
+  return text + fmt::format("{} of {} elements differ, first at [{}]: {} expected, {} found", d.wrong, d.numel,
+                            fmt::join(d.first_wrong->index, ", "), d.first_wrong->expected, d.first_wrong->found);
+}
+
+/// Sizes and strides of a case are integers in the range of memory; anything else in the file is refused.
+Sizes integers(const Json& list) {
+  return list.get<std::vector<std::int64_t>>();
+}
+
+class Case {
+ public:
+  Case(const Json& json, const TensorFile& tensors, const CaseOptions& options)
+      : json_(json), tensors_(tensors), options_(options) {}
+
+  Status check() {
+    if (json_["graph"].is_null()) return unsupported("compare.no_graph", "the case has no graph");
+    TRY(auto graph, parse_fx_text(json_["graph"].get<std::string>()));
+    TRY_DO(set_constants(*graph));
+    TRY(std::vector<Value> inputs, make_inputs());
+    TRY(std::vector<Value> kept, make_inputs());
+    std::vector<Value> outputs;
+    if (options_.run) {
+      TRY(outputs, options_.run(*graph, inputs));
+    } else {
+      TRY(DebugRun run, debug_interpret(*graph, inputs));
+      if (!run.mismatches.empty())
+        return differs(run.mismatches.front().node + ": " + run.mismatches.front().message());
+      outputs = std::move(run.outputs);
+    }
+    TRY_DO(check_metas(*graph));
+    TRY_DO(check_outputs(outputs, inputs));
+    TRY_DO(check_inputs_after(inputs));
+    if (options_.train && json_.value("differentiable", false) && json_.value("graph_grad_ok", true))
+      return check_gradients(*graph, std::move(kept));
+    return {};
+  }
+
+ private:
+  Result<Tensor> stored(const std::string& key) {
+    const Tensor* t = tensors_.find(key);
+    if (!t) return input_error("compare.cases", "the tensor " + key + " is missing in the safetensors file");
+    return *t;
+  }
+
+  /// The tensor of an entry with its dtype (complex ones are stored as pairs) and strides.
+  Result<Tensor> tensor_of(const Json& entry, bool with_strides) {
+    TRY(Tensor values, stored(entry["key"]));
+    std::string dtype_name = entry["dtype"];
+    auto dtype = dtype_from_torch(dtype_name);
+    if (!dtype) return input_error("compare.cases", "unknown dtype " + dtype_name);
+    if (*dtype == DType::Complex32) return unsupported("compare.dtype", "complex32");
+    if (is_complex(*dtype) && !is_complex(values.dtype)) {
+      TRY(values, view_as_complex(values));
+    }
+    if (values.dtype != *dtype) return input_error("compare.cases", "dtype of " + entry["key"].get<std::string>());
+    if (!with_strides || !entry.contains("stride")) return values;
+    TRY(Tensor out, Tensor::empty_strided(*dtype, values.sizes, integers(entry["stride"])));
+    out.copy_from(values);
+    return out;
+  }
+
+  Status set_constants(Graph& graph) {
+    if (!json_.contains("constants")) return {};
+    for (const Json& entry : json_["constants"]) {
+      TRY(Tensor t, tensor_of(entry, true));
+      graph.attributes[entry["name"].get<std::string>()] = std::move(t);
+    }
+    return {};
+  }
+
+  Result<std::vector<Value>> make_inputs() {
+    std::vector<Value> out;
+    for (const Json& entry : json_["inputs"]) {
+      TRY(Tensor t, tensor_of(entry, true));
+      out.push_back(std::move(t));
+    }
+    return out;
+  }
+
+  Tolerance tolerance() const { return {json_["tolerance"]["rtol"], json_["tolerance"]["atol"]}; }
+
+  static Status check_metas(Graph& graph) {
+    for (Node* node : graph) {
+      if (!node->op()->is_call() || node->is(Op::getitem())) continue;
+      Result<Meta> inferred = infer(*node);
+      if (!inferred && inferred.error().code == "ops.unknown") continue;
+      if (!inferred) return std::move(inferred).error();
+      if (const MetaTuple* tuple = inferred->tuple()) {
+        node->meta = *inferred;
+        for (Node* user : node->users()) {
+          auto* index = user->is(Op::getitem()) ? user->args()[1].get<std::int64_t>() : nullptr;
+          if (index && *index < static_cast<std::int64_t>(tuple->items.size()))
+            TRY_DO(check_meta(*user, tuple->items[static_cast<std::size_t>(*index)]));
+        }
+      } else {
+        TRY_DO(check_meta(*node, *inferred));
+      }
+    }
+    return {};
+  }
+
+  static Status check_meta(const Node& node, const Meta& inferred) {
+    const TensorMeta *a = node.meta.tensor(), *b = inferred.tensor();
+    if (!a) return {};
+    bool same = b && a->dtype == b->dtype && a->sizes == b->sizes;
+    bool empty = std::any_of(a->sizes.begin(), a->sizes.end(), [](SymExpr s) { return s.is(0); });
+    for (std::size_t d = 0; same && !empty && d < a->dim(); ++d)
+      if (!a->sizes[d].is(1) && a->strides[d] != b->strides[d] && !(a->sizes[d].symbols().size() && !a->strides_known))
+        same = false;
+    if (same) return {};
+    return differs(
+        fmt::format("{}: meta {} expected, {} inferred", node.name(), annotation(node.meta), annotation(inferred)));
+  }
+
+  Status check_outputs(const std::vector<Value>& outputs, const std::vector<Value>& inputs) {
+    const Json& expected = json_["outputs"];
+    std::vector<Value> tensors;
+    for (const Value& v : outputs)
+      if (v.get<Tensor>()) tensors.push_back(v);
+    if (tensors.size() != expected.size())
+      return differs(fmt::format("{} tensor outputs expected, {} found", expected.size(), tensors.size()));
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const Json& entry = expected[i];
+      const Tensor& found = *tensors[i].get<Tensor>();
+      TRY(Tensor values, tensor_of(entry, false));
+      if (entry.value("undefined_values", false)) {
+        if (found.sizes != values.sizes || found.dtype != values.dtype)
+          return differs(fmt::format("output.{}: dtype or sizes differ", i));
+        continue;
+      }
+      values.strides = row_major_strides(values.sizes);
+      Difference d = compare_values(fmt::format("output.{}", i), values, found, tolerance(), false);
+      if (!d.ok()) return differs(first_wrong(d));
+      const Json& stride = json_.contains("graph_out_strides") ? json_["graph_out_strides"][i] : entry["stride"];
+      if (!stride.is_null()) TRY_DO(check_strides(i, integers(stride), found));
+      if (entry.contains("aliases_input") && !entry.contains("conj_bit")) {
+        const Tensor& base = *inputs[entry["aliases_input"].get<std::size_t>()].get<Tensor>();
+        if (found.storage != base.storage || found.offset != entry["storage_offset"].get<std::int64_t>())
+          return differs(fmt::format("output.{}: does not alias input {}", i, entry["aliases_input"].dump()));
+      }
+    }
+    return {};
+  }
+
+  static Status check_strides(std::size_t i, const Sizes& expected, const Tensor& found) {
+    if (found.numel() == 0) return {};
+    for (std::size_t d = 0; d < expected.size(); ++d)
+      if (found.sizes[d] != 1 && expected[d] != found.strides[d])
+        return differs(fmt::format("output.{}: strides [{}] expected, [{}] found", i, fmt::join(expected, ", "),
+                                   fmt::join(found.strides, ", ")));
+    return {};
+  }
+
+  Status check_inputs_after(const std::vector<Value>& inputs) {
+    if (!json_.contains("inputs_after")) return {};
+    for (const Json& entry : json_["inputs_after"]) {
+      TRY(Tensor values, tensor_of(entry, false));
+      auto i = entry["input"].get<std::size_t>();
+      const Tensor& found = *inputs[i].get<Tensor>();
+      if (found.sizes != values.sizes) continue;  // its geometry changed too: seen by the outputs
+      Difference d = compare_values(fmt::format("input_after.{}", i), values, found, tolerance(), false);
+      if (!d.ok()) return differs(first_wrong(d));
+    }
+    return {};
+  }
+
+  Status check_gradients(const Graph& graph, std::vector<Value> inputs) {
+    FunctionalizeOptions functional;
+    for (const Json& entry : json_["inputs"]) functional.requires_grad.push_back(entry.value("requires_grad", false));
+    TRY(FunctionalGraph forward, functionalize(graph, functional));
+    std::size_t mutated = forward.meta.mutated_runtime_inputs().size();
+    TRY(Joint joint, make_joint(std::move(forward), {.tangents_for_aliases = true}));
+    for (std::size_t output : joint.tangent_of) {
+      const Json* tangent = nullptr;
+      for (const Json& t : json_["tangents"])
+        if (output >= mutated && t["output"].get<std::size_t>() == output - mutated) tangent = &t;
+      if (tangent) {
+        TRY(Tensor t, tensor_of(*tangent, false));
+        inputs.push_back(std::move(t));
+      } else {
+        return unsupported("compare.tangent", "an output has a gradient here and none in PyTorch");
+      }
+    }
+    RunGraph run =
+        options_.run ? options_.run : [](const Graph& g, std::vector<Value> in) { return interpret(g, std::move(in)); };
+    TRY(std::vector<Value> results, run(*joint.graph, std::move(inputs)));
+    for (const Json& entry : json_["grads"]) {
+      auto i = entry["input"].get<std::size_t>();
+      const Value& found = results[joint.forward_outputs + i];
+      if (entry["key"].is_null()) continue;
+      TRY(Tensor values, tensor_of(entry, false));
+      values.strides = row_major_strides(values.sizes);
+      if (found.is_none()) {
+        bool zero = true;
+        for (std::int64_t e = 0; e < values.numel(); ++e) zero = zero && values.item_as_double(e) == 0;
+        if (zero) continue;
+        return differs(fmt::format("grad.input.{}: no gradient flows", i));
+      }
+      Difference d = compare_values(fmt::format("grad.input.{}", i), values, found, tolerance(), false);
+      if (!d.ok()) return differs(first_wrong(d));
+    }
+    return {};
+  }
+
+  const Json& json_;
+  const TensorFile& tensors_;
+  const CaseOptions& options_;
+};
+
+/// "no record for operator aten.x.y; ..." -> "aten.x.y"
+std::string refused(const Diagnostic& d) {
+  for (std::string_view prefix : {"aten.", "prims.", "higher_order.", "torch."}) {
+    auto at = d.message.find(prefix);
+    if (at == std::string::npos) continue;
+    auto end = d.message.find_first_of(" ;,'", at);
+    return d.message.substr(at, end - at);
+  }
+  return d.message;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> find_case_files(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> files;
+  if (fs::is_directory(path, error)) {
+    for (const auto& entry : fs::directory_iterator(path, error))
+      if (entry.path().extension() == ".json" && fs::exists(fs::path(entry.path()).replace_extension(".safetensors")))
+        files.push_back(entry.path().string());
+  } else if (fs::exists(path, error)) {
+    files.push_back(path);
+  }
+  if (error) return bad(path, error.message());
+  if (files.empty())
+    return bad(path, "no operator cases here; give a folder of NAME.json with NAME.safetensors, or one such file");
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const CaseOptions& options) {
+  std::ifstream in(json_path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  Json json = Json::parse(text.str(), nullptr, false);
+  if (json.is_discarded() || !json.contains("cases")) return bad(json_path, "not a file of operator cases");
+  std::filesystem::path tensor_path = std::filesystem::path(json_path).replace_extension(".safetensors");
+  TRY(TensorFile tensors, read_safetensors(tensor_path.string()));
+  std::vector<CaseResult> out;
+  for (const Json& entry : json["cases"]) {
+    CaseResult result;
+    result.file = std::filesystem::path(json_path).stem().string();
+    try {
+      result.index = entry.at("idx");
+      if (entry.value("gauge_dependent", false)) {
+        result.outcome = Outcome::Skipped;
+        result.message = result.unsupported = "gauge dependent";
+      } else if (Status status = Case(entry, tensors, options).check(); !status) {
+        const Diagnostic& d = status.error();
+        result.outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;
+        result.message = d.line();
+        if (d.fault == Fault::Unsupported) result.unsupported = refused(d);
+      }
+    } catch (const Json::exception& e) {
+      return bad(json_path, std::string("a case that is not as corpus/README.md says: ") + e.what());
+    }
+    out.push_back(std::move(result));
+  }
+  return out;
+}
+
+}  // namespace partita

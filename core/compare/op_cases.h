@@ -1,0 +1,38 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/ir/graph.h"
+#include "core/tensor/value.h"
+
+namespace partita {
+
+enum class Outcome : unsigned char { Passed, Failed, Skipped };
+
+/// One operator case of a corpus folder: a graph, its inputs, and what PyTorch computed from them.
+struct CaseResult {
+  std::string file;  ///< "add.default"
+  std::int64_t index = 0;
+  Outcome outcome = Outcome::Passed;
+  std::string message;      ///< what differs, or why it was skipped
+  std::string unsupported;  ///< of a skipped case, what was refused: an operator's name or the reason
+};
+
+/// Runs a graph on inputs that it may write to.
+using RunGraph = std::function<Result<std::vector<Value>>(const Graph& graph, std::vector<Value> inputs)>;
+
+struct CaseOptions {
+  RunGraph run;        ///< unset: the debug interpreter, which also holds every node against its annotation
+  bool train = false;  ///< differentiate too and hold the gradients against the recorded ones
+};
+
+/// The case files (NAME.json beside NAME.safetensors) of a folder, or the one file. Error compare.cases when there are
+/// none.
+Result<std::vector<std::string>> find_case_files(const std::string& path);
+/// Every case of one file, in order. A case is held against dtype, sizes, significant strides, values and aliases of
+/// the outputs, values of written inputs, and every node's inferred meta against its annotation.
+Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const CaseOptions& options = {});
+
+}  // namespace partita

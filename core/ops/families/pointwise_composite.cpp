@@ -1,0 +1,129 @@
+// Pointwise operators that are others by another name, or two or three of them (CompositeImplicitAutograd).
+#include "core/ops/families/body.h"
+#include "core/ops/families/pointwise_parts.h"
+
+namespace partita {
+namespace {
+
+struct Name {
+  std::string_view name, means;
+};
+constexpr Name names[] = {
+    {"aten.__and__.Tensor", "aten.bitwise_and.Tensor"},
+    {"aten.__and__.Scalar", "aten.bitwise_and.Scalar"},
+    {"aten.__or__.Tensor", "aten.bitwise_or.Tensor"},
+    {"aten.__or__.Scalar", "aten.bitwise_or.Scalar"},
+    {"aten.__xor__.Tensor", "aten.bitwise_xor.Tensor"},
+    {"aten.__xor__.Scalar", "aten.bitwise_xor.Scalar"},
+    {"aten.absolute.default", "aten.abs.default"},
+    {"aten.arccos.default", "aten.acos.default"},
+    {"aten.arccosh.default", "aten.acosh.default"},
+    {"aten.arcsin.default", "aten.asin.default"},
+    {"aten.arcsinh.default", "aten.asinh.default"},
+    {"aten.arctan.default", "aten.atan.default"},
+    {"aten.arctanh.default", "aten.atanh.default"},
+    {"aten.arctan2.default", "aten.atan2.default"},
+    {"aten.clip.default", "aten.clamp.default"},
+    {"aten.clip.Tensor", "aten.clamp.Tensor"},
+    {"aten.divide.Tensor", "aten.div.Tensor"},
+    {"aten.divide.Scalar", "aten.div.Scalar"},
+    {"aten.divide.Tensor_mode", "aten.div.Tensor_mode"},
+    {"aten.divide.Scalar_mode", "aten.div.Scalar_mode"},
+    {"aten.true_divide.Scalar", "aten.div.Scalar"},
+    {"aten.fix.default", "aten.trunc.default"},
+    {"aten.greater.Tensor", "aten.gt.Tensor"},
+    {"aten.greater.Scalar", "aten.gt.Scalar"},
+    {"aten.greater_equal.Tensor", "aten.ge.Tensor"},
+    {"aten.greater_equal.Scalar", "aten.ge.Scalar"},
+    {"aten.less.Tensor", "aten.lt.Tensor"},
+    {"aten.less.Scalar", "aten.lt.Scalar"},
+    {"aten.less_equal.Tensor", "aten.le.Tensor"},
+    {"aten.less_equal.Scalar", "aten.le.Scalar"},
+    {"aten.not_equal.Tensor", "aten.ne.Tensor"},
+    {"aten.not_equal.Scalar", "aten.ne.Scalar"},
+    {"aten.multiply.Tensor", "aten.mul.Tensor"},
+    {"aten.multiply.Scalar", "aten.mul.Scalar"},
+    {"aten.negative.default", "aten.neg.default"},
+    {"aten.subtract.Tensor", "aten.sub.Tensor"},
+    {"aten.subtract.Scalar", "aten.sub.Scalar"},
+    {"aten.special_exp2.default", "aten.exp2.default"},
+    {"aten.special_expit.default", "aten.sigmoid.default"},
+    {"aten.special_expm1.default", "aten.expm1.default"},
+    {"aten.special_log1p.default", "aten.log1p.default"},
+    {"aten.special_logit.default", "aten.logit.default"},
+    {"aten.special_erf.default", "aten.erf.default"},
+    {"aten.special_erfc.default", "aten.erfc.default"},
+    {"aten.special_erfinv.default", "aten.erfinv.default"},
+    {"aten.special_gammaln.default", "aten.lgamma.default"},
+    {"aten.special_digamma.default", "aten.digamma.default"},
+    {"aten.special_psi.default", "aten.digamma.default"},
+    {"aten.special_sinc.default", "aten.sinc.default"},
+    {"aten.special_round.default", "aten.round.decimals"},
+    {"aten.special_xlogy.default", "aten.xlogy.Tensor"},
+};
+
+Arg by_another_name(DecomposeCall& call) {
+  for (const Name& n : names)
+    if (n.name == call.schema.name) {
+      Args args;
+      Kwargs kwargs;
+      for (std::size_t i = 0; i < call.args.size(); ++i) {
+        const SchemaArg& a = call.schema.args[i];
+        if (a.keyword_only) kwargs.emplace_back(a.name, call.args[i]);
+        else args.push_back(call.args[i]);
+      }
+      return call.build.call(n.means, std::move(args), std::move(kwargs));
+    }
+  CHECK(false, "not in the table: " + call.schema.name);
+}
+
+/// The formula over the call's arguments by their names.
+template <const char* const& formula>
+Arg expressed(DecomposeCall& call) {
+  std::vector<std::pair<std::string, Arg>> bound;
+  for (std::size_t i = 0; i < call.args.size(); ++i) bound.emplace_back(call.schema.args[i].name, call.args[i]);
+  return call.build.expression(formula, bound);
+}
+constexpr const char* where_form = "where(condition, self, other)";
+constexpr const char* relu6 = "hardtanh(self, 0, 6)";
+constexpr const char* selu = "elu(self, 1.6732632423543772, 1.0507009873554805)";
+constexpr const char* square = "pow(self, 2)";
+constexpr const char* log_sigmoid = "log_sigmoid_forward(self)[0]";
+constexpr const char* ldexp_form = "self * pow(2.0, other)";
+constexpr const char* prelu = "_prelu_kernel(self, weight)";
+constexpr const char* finite_form = "logical_and(eq(self, self), ne(abs(self), inf))";
+
+Arg isfinite_of(DecomposeCall& call) {
+  if (!is_floating(call.tensor("self").dtype) && !is_complex(call.tensor("self").dtype))
+    return call.build.call("aten.ones_like.default", {call.arg("self")}, {{"dtype", DType::Bool}});
+  return expressed<finite_form>(call);
+}
+
+/// The weight of one channel each is laid along dim 1.
+Arg prelu_of(DecomposeCall& call) {
+  const TensorMeta &self = call.tensor("self"), &weight = call.tensor("weight");
+  if (weight.dim() == 0 || self.dim() < 2) {
+    if (weight.dim() == 0 || self.dim() == weight.dim() || weight.numel().is(1)) return expressed<prelu>(call);
+  }
+  SymList shape(self.dim(), 1);
+  if (self.dim() >= 2) shape[1] = weight.numel();
+  std::vector<std::pair<std::string, Arg>> bound = {{"x", call.arg("self")}, {"w", call.arg("weight")}, {"s", call.build.sizes(shape)}};
+  return call.build.expression("_prelu_kernel(x, view(w, s))", bound);
+}
+
+}  // namespace
+
+void add_pointwise_composites(OpTable& t) {
+  for (const Name& n : names) t.add(n.name, {.decompose = by_another_name});
+  for (std::string_view name : {"aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar"})
+    t.add(name, {.decompose = expressed<where_form>});
+  t.add("aten.relu6.default", {.decompose = expressed<relu6>});
+  t.add("aten.selu.default", {.decompose = expressed<selu>});
+  t.add("aten.square.default", {.decompose = expressed<square>});
+  t.add("aten.log_sigmoid.default", {.decompose = expressed<log_sigmoid>});
+  t.add("aten.ldexp.Tensor", {.decompose = expressed<ldexp_form>});
+  t.add("aten.isfinite.default", {.decompose = isfinite_of});
+  t.add("aten.prelu.default", {.decompose = prelu_of});
+}
+
+}  // namespace partita
