@@ -40,6 +40,24 @@ bool agrees(const Node& node, const Meta& inferred, std::string& what) {
   return false;
 }
 
+/// Texts do not say what the symbols were: sizes that differ from one another and from the constants around them.
+void give_hints(const Graph& graph) {
+  std::int64_t next = 101;
+  auto hint = [&](const SymList& list) {
+    for (SymExpr e : list)
+      for (const std::string& symbol : e.symbols())
+        if (symbol.starts_with("s") && !graph.shapes->hints().contains(symbol)) {
+          graph.shapes->set_range(symbol, {.low = 2});
+          graph.shapes->set_hint(symbol, next);
+          next += 12;
+        }
+  };
+  for (const Node* node : graph.placeholders()) {
+    if (const TensorMeta* t = node->meta.tensor()) hint(t->sizes);
+    if (const SymExpr* e = node->meta.sym()) hint({*e});
+  }
+}
+
 }  // namespace
 
 class CorpusMetas : public QObject {
@@ -66,6 +84,7 @@ class CorpusMetas : public QObject {
     QFETCH(QString, path);
     auto graph = parse_fx_text(read(path.toStdString()), path.toStdString());
     QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+    give_hints(**graph);
     std::map<std::string, int> failures;
     for (Node* node : **graph) {
       if (node->op()->kind != OpKind::Torch) continue;
@@ -97,6 +116,7 @@ class CorpusMetas : public QObject {
     QFETCH(QString, path);
     auto graph = parse_fx_text(read(path.toStdString()), path.toStdString());
     QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+    give_hints(**graph);
     auto aten = to_aten(**graph);
     QVERIFY2(bool(aten), aten ? "" : aten.error().line().c_str());
     for (const Node* node : *aten->graph) {
