@@ -1,7 +1,166 @@
+// Composites of several families that decompose before autograd.
 #include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 
-void register_composite(OpTable&) {}
+namespace {
+
+using kernels::dim_index;
+
+/// A generator's mask over `shape`, scaled to keep the mean: x * bernoulli(1 - p) / (1 - p).
+Node* noisy(DecomposeCall& c, Node* x, const SymList& shape, double p, bool in_place) {
+  Builder& b = c.build;
+  Node* noise = shape == b.tensor(x).sizes
+                    ? b.call("aten.empty_like.default", {x})
+                    : b.call("aten.new_empty.default", {x, b.sizes(shape)});
+  noise = b.call("aten.bernoulli_.float", {noise, 1 - p});
+  noise = b.call("aten.div_.Scalar", {noise, 1 - p});
+  return b.call(in_place ? "aten.mul_.Tensor" : "aten.mul.Tensor", {x, noise});
+}
+
+double probability(DecomposeCall& c) {
+  double p = as_double(c.number("p"));
+  if (p < 0 || p > 1) fail("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
+  return p;
+}
+
+Arg decompose_dropout(DecomposeCall& c) {
+  Builder& b = c.build;
+  if (!c.boolean("train") || probability(c) == 0) return b.call("aten.clone.default", {c.arg("input")});
+  return b.getitem(b.call("aten.native_dropout.default", {c.arg("input"), c.arg("p"), c.arg("train")}), 0);
+}
+
+Arg decompose_dropout_(DecomposeCall& c) {
+  Builder& b = c.build;
+  double p = probability(c);
+  if (!c.boolean("train") || p == 0) return c.arg("self");
+  if (p == 1) return b.call("aten.mul_.Tensor", {c.arg("self"), b.call("aten.zeros_like.default", {c.arg("self")})});
+  return noisy(c, tensor_node(c, "self"), c.tensor("self").sizes, p, true);
+}
+
+/// Whole channels are dropped.
+template <bool in_place>
+Arg decompose_feature_dropout(DecomposeCall& c) {
+  const char* name = in_place ? "self" : "input";
+  double p = probability(c);
+  if (!c.boolean("train") || p == 0) return c.arg(name);
+  SymList shape = c.tensor(name).sizes;
+  if (shape.size() < 2) fail("Feature dropout requires at least 2 dimensions in the input");
+  if (p == 1) {
+    Node* zeros = c.build.call("aten.zeros_like.default", {c.arg(name)});
+    return c.build.call(in_place ? "aten.mul_.Tensor" : "aten.mul.Tensor", {c.arg(name), zeros});
+  }
+  std::fill(shape.begin() + 2, shape.end(), SymExpr(1));
+  return noisy(c, tensor_node(c, name), shape, p, in_place);
+}
+
+Arg decompose_diff(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* x = tensor_node(c, "self");
+  Arg dim = c.arg("dim");
+  auto at = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(c.tensor("self").dim())));
+  if (c.tensor("self").dim() == 0) fail("diff expects input to be at least one-dimensional");
+  if (c.has("prepend") || c.has("append")) {
+    std::vector<Arg> parts;
+    if (c.has("prepend")) parts.push_back(c.arg("prepend"));
+    parts.emplace_back(x);
+    if (c.has("append")) parts.push_back(c.arg("append"));
+    x = b.call("aten.cat.default", {Arg::list(std::move(parts)), dim});
+  }
+  std::int64_t n = c.integer("n");
+  if (n < 0) fail("order must be non-negative but got " + std::to_string(n));
+  SymExpr size = b.tensor(x).sizes[at];
+  if (size.is_int()) n = std::min(n, size.as_int());
+  if (n == 0) return x;
+  for (std::int64_t i = 0; i < n; ++i) {
+    size = size - 1;
+    auto narrow = [&](SymExpr start) { return b.call("aten.slice.Tensor", {x, dim, b.size(start), b.size(start + size)}); };
+    Node* left = narrow(0);
+    Node* right = narrow(1);
+    bool boolean = b.tensor(x).dtype == DType::Bool;
+    x = b.call(boolean ? "aten.logical_xor.default" : "aten.sub.Tensor", {right, left});
+  }
+  return x;
+}
+
+/// where with numbers: each becomes a tensor of no dimensions in the dtype of the result.
+Arg decompose_where(DecomposeCall& c) {
+  Builder& b = c.build;
+  std::vector<Operand> operands;
+  for (const char* name : {"self", "other"})
+    operands.push_back(c.is_tensor(name) ? Operand::of(c.tensor(name)) : Operand::of(c.number(name)));
+  DType dtype = result_type(operands);
+  auto as_tensor = [&](const char* name) -> Node* {
+    if (!c.is_tensor(name))
+      return b.call("aten.scalar_tensor.default", {c.arg(name)},
+                    {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", c.tensor("condition").device}});
+    if (c.tensor(name).dtype == dtype) return tensor_node(c, name);
+    return b.call("aten._to_copy.default", {c.arg(name)}, {{"dtype", dtype}});
+  };
+  bool other_first = c.is_tensor("self");
+  Node* first = as_tensor(other_first ? "other" : "self");
+  Node* second = as_tensor(other_first ? "self" : "other");
+  return b.call("aten.where.self", {c.arg("condition"), other_first ? second : first, other_first ? first : second});
+}
+
+Arg decompose_broadcast_tensors(DecomposeCall& c) {
+  Builder& b = c.build;
+  std::vector<SymList> sizes;
+  for (const TensorMeta* t : c.tensors("tensors")) {
+    if (!t) fail("broadcast_tensors: None among the tensors");
+    sizes.push_back(t->sizes);
+  }
+  SymList common = broadcast(c, sizes);
+  std::vector<Arg> results;
+  for (const Arg& t : c.arg("tensors").get<ArgList>()->items)
+    results.push_back(b.tensor(t).sizes == common ? t : Arg(b.call("aten.expand.default", {t, b.sizes(common)})));
+  return Arg::tuple(std::move(results));
+}
+
+Arg decompose_repeat_interleave(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* x = tensor_node(c, "self");
+  if (!c.has("dim")) x = b.call("aten.flatten.using_ints", {x});
+  std::int64_t dim = c.has("dim") ? dim_index(c.integer("dim"), static_cast<std::int64_t>(b.tensor(x).dim())) : 0;
+  if (b.tensor(x).dim() == 0) x = b.call("aten.view.default", {x, Arg::list({1})});
+  SymList sizes = b.tensor(x).sizes;
+  auto at = sizes.begin() + dim;
+  SymExpr repeats = c.sym("repeats");
+  SymList flat = sizes;
+  flat[static_cast<std::size_t>(dim)] = *at * repeats;
+  sizes.insert(at + 1, repeats);
+  x = b.call("aten.unsqueeze.default", {x, dim + 1});
+  x = b.call("aten.expand.default", {x, b.sizes(sizes)});
+  x = b.call("aten.clone.default", {x}, {{"memory_format", MemoryFormat::Contiguous}});
+  return b.call("aten.view.default", {x, b.sizes(flat)});
+}
+
+template <const char* op>
+Arg renamed(DecomposeCall& c) {
+  return c.build.call(op, c.args);
+}
+constexpr char and_op[] = "aten.bitwise_and", or_op[] = "aten.bitwise_or", xor_op[] = "aten.bitwise_xor";
+
+}  // namespace
+
+void register_composite(OpTable& t) {
+  t.add("aten.dropout.default", {.decompose = decompose_dropout});
+  t.add("aten.dropout_.default", {.decompose = decompose_dropout_});
+  t.add("aten.feature_dropout.default", {.decompose = decompose_feature_dropout<false>});
+  t.add("aten.feature_dropout_.default", {.decompose = decompose_feature_dropout<true>});
+  t.add("aten.diff.default", {.decompose = decompose_diff});
+  for (const char* name : {"aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar"})
+    t.add(name, {.decompose = decompose_where});
+  t.add("aten.broadcast_tensors.default", {.decompose = decompose_broadcast_tensors});
+  t.add("aten.repeat_interleave.self_int", {.decompose = decompose_repeat_interleave});
+  for (const char* overload : {"Tensor", "Scalar"}) {
+    t.add(std::string("aten.__and__.") + overload, {.decompose = renamed<and_op>});
+    t.add(std::string("aten.__or__.") + overload, {.decompose = renamed<or_op>});
+    t.add(std::string("aten.__xor__.") + overload, {.decompose = renamed<xor_op>});
+  }
+}
 
 }  // namespace partita

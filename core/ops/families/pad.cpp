@@ -1,7 +1,209 @@
+// Padding: constant, reflected and replicated borders with their gradients, and the composite pad.
+#include <algorithm>
+
 #include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/indexing.h"
+#include "core/ops/layout.h"
 
 namespace partita {
 
-void register_pad(OpTable&) {}
+namespace {
+
+using namespace kernels;
+
+/// Sizes after padding: `pad` holds (before, after) pairs from the last dimension on.
+SymList padded_sizes(const SymList& sizes, const SymList& pad) {
+  if (pad.size() % 2 != 0 || pad.size() > 2 * sizes.size())
+    fail("Length of pad must be even and no more than twice the number of dimensions of the input");
+  SymList out = sizes;
+  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
+    SymExpr& size = out[out.size() - 1 - i];
+    size = size + pad[2 * i] + pad[2 * i + 1];
+  }
+  return out;
+}
+
+Meta fake_constant_pad(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  SymList sizes = padded_sizes(self.sizes, c.syms("pad"));
+  for (SymExpr s : sizes)
+    if (s.is_int() && s.as_int() < 0) fail("The input size plus negative padding resulted in a negative output size");
+  return new_like(self, sizes, suggest_memory_format(self, c.shapes));
+}
+
+Value eval_constant_pad(EvalCall& c) {
+  Tensor out = allocate(c, fake_constant_pad);
+  const Tensor& self = c.tensor("self");
+  Sizes pad = c.integers("pad");
+  Tensor fill = unwrap(unwrap(Tensor::scalar(DType::Float64, as_double(c.number("value")))).to(out.dtype));
+  out.copy_from(fill.view_as(out.sizes, Sizes(out.sizes.size(), 0), fill.offset));
+  // The part of self that stays, and where it goes.
+  Tensor from = self, to = out;
+  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
+    std::size_t d = self.sizes.size() - 1 - i;
+    std::int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    std::int64_t skip = std::max<std::int64_t>(-before, 0), start = std::max<std::int64_t>(before, 0);
+    std::int64_t count = self.sizes[d] - skip - std::max<std::int64_t>(-after, 0);
+    if (count <= 0) return out;
+    from.offset += skip * from.strides[d];
+    to.offset += start * to.strides[d];
+    from.sizes[d] = to.sizes[d] = count;
+  }
+  to.copy_from(from);
+  return out;
+}
+
+std::vector<Node*> grad_constant_pad(GradCall& c) {
+  GradientSlots slots(c);
+  Builder& b = c.build;
+  SymList pad = c.syms("pad");
+  for (SymExpr& p : pad) p = -p;
+  slots["self"] = b.call("aten.constant_pad_nd.default", {c.grads[0], b.sizes(pad)});
+  return slots;
+}
+
+Meta fake_border(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  SymList sizes = padded_sizes(self.sizes, c.syms("padding"));
+  return new_like(self, sizes, suggest_memory_format(self, c.shapes));
+}
+
+Meta fake_border_backward(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
+}
+
+/// Where position `i` of a padded dimension comes from.
+template <bool reflect>
+std::int64_t source(std::int64_t i, std::int64_t before, std::int64_t size) {
+  std::int64_t at = i - before;
+  if (!reflect) return std::clamp<std::int64_t>(at, 0, size - 1);
+  if (at < 0) at = -at;
+  if (at >= size) at = 2 * (size - 1) - at;
+  if (at < 0 || at >= size) fail("Padding size should be less than the corresponding input dimension");
+  return at;
+}
+
+/// For every element of the padded tensor, row-major: its source element of the original, row-major.
+template <bool reflect>
+std::vector<std::int64_t> sources(const Sizes& original, const Sizes& padded, const Sizes& pad) {
+  std::vector<std::int64_t> at = {0};
+  for (std::size_t d = 0; d < original.size(); ++d) {
+    std::size_t pair = original.size() - 1 - d;
+    std::int64_t before = 2 * pair < pad.size() ? pad[2 * pair] : 0;
+    std::vector<std::int64_t> next;
+    next.reserve(at.size() * static_cast<std::size_t>(padded[d]));
+    for (auto base : at)
+      for (std::int64_t i = 0; i < padded[d]; ++i) next.push_back(base * original[d] + source<reflect>(i, before, original[d]));
+    at = std::move(next);
+  }
+  return at;
+}
+
+template <bool reflect>
+Value eval_border(EvalCall& c) {
+  Tensor out = allocate(c, fake_border);
+  Tensor x = load(c.tensor("self"), out.dtype), y = empty(out.dtype, out.sizes);
+  std::vector<std::int64_t> from = sources<reflect>(x.sizes, y.sizes, c.integers("padding"));
+  dispatch_width(x.dtype, [&]<class T>() {
+    for (std::size_t i = 0; i < from.size(); ++i) y.as<T>()[i] = x.as<T>()[from[i]];
+  });
+  out.copy_from(y);
+  return out;
+}
+
+template <bool reflect>
+Value eval_border_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_border_backward);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
+  std::vector<std::int64_t> from = sources<reflect>(dx.sizes, grad.sizes, c.integers("padding"));
+  dispatch_compute(dtype, "pad_backward", [&]<class T>() {
+    for (std::size_t i = 0; i < from.size(); ++i) dx.as<T>()[from[i]] += grad.as<T>()[i];
+  });
+  out.copy_from(dx);
+  return out;
+}
+
+/// Wraps around: the tensor is copied into the middle, then borders from within.
+Node* circular(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& self = c.tensor("self");
+  SymList pad = c.syms("pad");
+  SymList out_sizes = padded_sizes(self.sizes, pad);
+  std::size_t rank = pad.size() / 2;
+  if (self.dim() != rank + 2 && self.dim() != rank + 1) fail("Invalid padding size for circular padding");
+  auto concrete_pad = c.integers("pad");
+  Node* out = b.call("aten.new_empty.default", {c.arg("self"), b.sizes(out_sizes)},
+                     {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}});
+  auto slice = [&](Node* x, std::size_t d, SymExpr from, SymExpr to) {
+    if (from.is(0) && b.tensor(x).sizes[d] == to) return x;
+    return b.call("aten.slice.Tensor", {x, static_cast<std::int64_t>(d), b.size(from), b.size(to)});
+  };
+  auto positive = [](std::int64_t v) { return std::max<std::int64_t>(v, 0); };
+  Node *to = out, *from = tensor_node(c, "self");
+  for (std::size_t i = 0; i < rank; ++i) {
+    std::size_t d = self.dim() - 1 - i;
+    std::int64_t left = concrete_pad[2 * i], right = concrete_pad[2 * i + 1];
+    to = slice(to, d, positive(left), out_sizes[d] - positive(right));
+    from = slice(from, d, positive(-left), self.sizes[d] - positive(-right));
+  }
+  b.call("aten.copy_.default", {to, from});
+  for (std::size_t i = 0; i < rank; ++i) {
+    std::size_t d = self.dim() - 1 - i;
+    std::int64_t left = concrete_pad[2 * i], right = concrete_pad[2 * i + 1];
+    if (left > 0) {
+      Node* border = slice(out, d, 0, left);
+      b.call("aten.copy_.default", {border, slice(out, d, out_sizes[d] - left - positive(right), out_sizes[d] - positive(right))});
+    }
+    if (right > 0) {
+      Node* border = slice(out, d, out_sizes[d] - right, out_sizes[d]);
+      b.call("aten.copy_.default", {border, slice(out, d, positive(left), positive(left) + right)});
+    }
+  }
+  return out;
+}
+
+Arg decompose_pad(DecomposeCall& c) {
+  Builder& b = c.build;
+  std::string mode = c.string("mode");
+  if (mode == "constant")
+    return b.call("aten.constant_pad_nd.default", {c.arg("self"), c.arg("pad"), c.has("value") ? c.arg("value") : Arg(0.0)});
+  if (c.has("value") && as_double(c.number("value")) != 0) fail("Padding mode \"" + mode + "\" doesn't take in value argument");
+  if (mode == "circular") return circular(c);
+  std::size_t rank = c.syms("pad").size() / 2;
+  if (rank < 1 || rank > 3 || (c.tensor("self").dim() != rank + 1 && c.tensor("self").dim() != rank + 2))
+    fail("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+  std::string base = mode == "reflect" ? "reflection_pad" : mode == "replicate" ? "replication_pad" : "";
+  if (base.empty()) fail("Unrecognised padding mode " + mode);
+  return b.call("aten." + base + std::to_string(rank) + "d.default", {c.arg("self"), c.arg("pad")});
+}
+
+struct BorderRow {
+  const char *forward, *backward, *gradient;
+  bool reflect;
+};
+constexpr BorderRow borders[] = {
+    {"aten.reflection_pad1d.default", "aten.reflection_pad1d_backward.default", "reflection_pad1d_backward(grad, self, padding)", true},
+    {"aten.reflection_pad2d.default", "aten.reflection_pad2d_backward.default", "reflection_pad2d_backward(grad, self, padding)", true},
+    {"aten.reflection_pad3d.default", "aten.reflection_pad3d_backward.default", "reflection_pad3d_backward(grad, self, padding)", true},
+    {"aten.replication_pad1d.default", "aten.replication_pad1d_backward.default", "replication_pad1d_backward(grad, self, padding)", false},
+    {"aten.replication_pad2d.default", "aten.replication_pad2d_backward.default", "replication_pad2d_backward(grad, self, padding)", false},
+    {"aten.replication_pad3d.default", "aten.replication_pad3d_backward.default", "replication_pad3d_backward(grad, self, padding)", false},
+};
+
+}  // namespace
+
+void register_pad(OpTable& t) {
+  t.add("aten.constant_pad_nd.default", {.fake = fake_constant_pad, .eval = eval_constant_pad, .gradient = grad_constant_pad});
+  for (const BorderRow& row : borders) {
+    t.add(row.forward, {.fake = fake_border,
+                        .eval = row.reflect ? eval_border<true> : eval_border<false>,
+                        .derivative = {{"self", row.gradient}}});
+    t.add(row.backward, {.fake = fake_border_backward, .eval = row.reflect ? eval_border_backward<true> : eval_border_backward<false>});
+  }
+  t.add("aten.pad.default", {.decompose = decompose_pad});
+}
 
 }  // namespace partita

@@ -82,6 +82,7 @@ void register_pool(OpTable& t) {
   register_max_pool(t);
   register_avg_pool(t);
   register_adaptive_pool(t);
+  register_low_memory_pool(t);
 }
 
 }  // namespace partita

@@ -6,6 +6,7 @@ namespace partita {
 void register_max_pool(OpTable& t);
 void register_avg_pool(OpTable& t);
 void register_adaptive_pool(OpTable& t);
+void register_low_memory_pool(OpTable& t);
 
 /// A pooling window over the last `rank` dimensions, as three dimensions with lower ranks padded in front.
 struct Window {

@@ -1,0 +1,115 @@
+// Inductor's max pooling that keeps, instead of an index, the 8-bit offset within the window.
+#include "core/ops/families/pool.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+Meta fake_with_offsets(FakeCall& c) {
+  TensorMeta values = pooled(c, c.tensor("self"), c.syms("kernel_size").size()), offsets = values;
+  offsets.dtype = DType::Int8;
+  return MetaTuple{{values, offsets}};
+}
+
+/// f(window position, row-major in the output; coordinates in it) over the last dimensions.
+template <class F>
+void each_position(const Sizes& out, std::size_t rank, F f) {
+  std::vector<std::int64_t> at(rank, 0);
+  std::int64_t count = 1;
+  for (std::size_t i = out.size() - rank; i < out.size(); ++i) count *= out[i];
+  for (std::int64_t p = 0; p < count; ++p) {
+    f(p, at);
+    for (std::size_t d = rank; d-- > 0;) {
+      if (++at[d] < out[out.size() - rank + d]) break;
+      at[d] = 0;
+    }
+  }
+}
+
+Value eval_with_offsets(EvalCall& c) {
+  std::vector<Tensor> outputs = allocate_all(c, fake_with_offsets);
+  std::size_t rank = c.integers("kernel_size").size();
+  std::string op = rank == 2 ? "aten.max_pool2d_with_indices.default" : "aten.max_pool3d_with_indices.default";
+  Value pooled = unwrap(evaluate(Op::torch(op), c.args, {}, c.threads));
+  const ValueList& pair = *pooled.get<ValueList>();
+  Tensor indices = load(*pair[1].get<Tensor>(), DType::Int64), offsets = empty(DType::Int64, indices.sizes);
+  PoolArguments a = pool_arguments(c, rank);
+  const Sizes& in = c.tensor("self").sizes;
+  std::int64_t planes = partita::planes(indices.sizes, rank), plane = planes ? indices.numel() / planes : 0;
+  each_position(indices.sizes, rank, [&](std::int64_t p, const std::vector<std::int64_t>& at) {
+    for (std::int64_t n = 0; n < planes; ++n) {
+      std::int64_t index = indices.as<std::int64_t>()[n * plane + p], offset = 0, step = 1;
+      for (std::size_t d = rank; d-- > 0;) {
+        std::int64_t size = in[in.size() - rank + d], base = at[d] * a.stride[d] - a.padding[d];
+        offset += (index % size - base) / a.dilation[d] * step;
+        step *= a.kernel[d];
+        index /= size;
+      }
+      offsets.as<std::int64_t>()[n * plane + p] = offset;
+    }
+  });
+  outputs[0].copy_from(*pair[0].get<Tensor>());
+  outputs[1].copy_from(offsets);
+  return ValueList{outputs[0], outputs[1]};
+}
+
+/// PyTorch computes the index of each dimension as base + offset * dilation and sums them up; the strides are those
+/// its broadcasts leave.
+Meta fake_offsets_to_indices(FakeCall& c) {
+  const TensorMeta& offsets = c.tensor("self");
+  std::size_t rank = c.syms("kernel_size").size();
+  TensorMeta sum = new_like(offsets, offsets.sizes);
+  sum.dtype = DType::Int64;
+  TensorMeta increment = sum;
+  increment.strides = offsets.strides;
+  for (std::size_t d = 0; d < rank; ++d) {
+    TensorMeta base = sum, index = sum;
+    base.sizes.assign(offsets.dim(), 1);
+    std::size_t at = offsets.dim() - rank + d;
+    base.sizes[at] = offsets.sizes[at];
+    base.strides = contiguous_strides(base.sizes);
+    const TensorMeta* terms[] = {&base, &increment};
+    index.strides = elementwise_strides(c, sum.sizes, terms);
+    const TensorMeta* both[] = {&sum, &index};
+    sum.strides = d == 0 ? index.strides : elementwise_strides(c, sum.sizes, both);
+  }
+  return sum;
+}
+
+Value eval_offsets_to_indices(EvalCall& c) {
+  Tensor out = allocate(c, fake_offsets_to_indices);
+  std::size_t rank = c.integers("kernel_size").size();
+  Tensor offsets = load(c.tensor("self"), DType::Int64), indices = empty(DType::Int64, offsets.sizes);
+  PoolArguments a = pool_arguments(c, rank);
+  Sizes in = c.integers("input_size");
+  if (in.size() != rank) fail("input_size does not fit kernel_size");
+  std::int64_t planes = partita::planes(offsets.sizes, rank), plane = planes ? offsets.numel() / planes : 0;
+  each_position(offsets.sizes, rank, [&](std::int64_t p, const std::vector<std::int64_t>& at) {
+    for (std::int64_t n = 0; n < planes; ++n) {
+      std::int64_t offset = offsets.as<std::int64_t>()[n * plane + p], index = 0, step = 1;
+      for (std::size_t d = rank; d-- > 0;) {
+        index += (at[d] * a.stride[d] - a.padding[d] + offset % a.kernel[d] * a.dilation[d]) * step;
+        offset /= a.kernel[d];
+        step *= in[d];
+      }
+      indices.as<std::int64_t>()[n * plane + p] = index;
+    }
+  });
+  out.copy_from(indices);
+  return out;
+}
+
+}  // namespace
+
+void register_low_memory_pool(OpTable& t) {
+  t.add("prims._low_memory_max_pool_with_offsets.default", {.fake = fake_with_offsets, .eval = eval_with_offsets});
+  t.add("prims._low_memory_max_pool_offsets_to_indices.default",
+        {.fake = fake_offsets_to_indices, .eval = eval_offsets_to_indices});
+}
+
+}  // namespace partita

@@ -1,0 +1,133 @@
+// Every ATen call in PyTorch's own graphs of the corpus models: what we infer is what PyTorch annotated.
+#include <QtTest>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "core/functionalize/to_aten.h"
+#include "core/load/fx_text.h"
+#include "core/ops/record.h"
+#include "tests/support/corpus.h"
+
+namespace partita {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// A node's annotation, or its getitems' for a tuple; nullopt where PyTorch wrote none.
+bool agrees(const Node& node, const Meta& inferred, std::string& what) {
+  if (const MetaTuple* tuple = inferred.tuple()) {
+    for (const Node* user : node.users()) {
+      if (!user->is(Op::getitem()) || !user->meta.known()) continue;
+      auto i = static_cast<std::size_t>(*user->args()[1].get<std::int64_t>());
+      if (i < tuple->items.size() && same_annotation(tuple->items[i], user->meta)) continue;
+      what = user->name() + ": " + (i < tuple->items.size() ? annotation(tuple->items[i]) : "nothing") + " instead of " +
+             annotation(user->meta);
+      return false;
+    }
+    return true;
+  }
+  if (!node.meta.known() || same_annotation(inferred, node.meta)) return true;
+  what = node.name() + ": " + annotation(inferred) + " instead of " + annotation(node.meta);
+  return false;
+}
+
+/// Texts do not say what the symbols were: sizes that differ from one another and from the constants around them.
+void give_hints(const Graph& graph) {
+  std::int64_t next = 101;
+  auto hint = [&](const SymList& list) {
+    for (SymExpr e : list)
+      for (const std::string& symbol : e.symbols())
+        if (symbol.starts_with("s") && !graph.shapes->hints().contains(symbol)) {
+          graph.shapes->set_range(symbol, {.low = 2});
+          graph.shapes->set_hint(symbol, next);
+          next += 12;
+        }
+  };
+  for (const Node* node : graph.placeholders()) {
+    if (const TensorMeta* t = node->meta.tensor()) hint(t->sizes);
+    if (const SymExpr* e = node->meta.sym()) hint({*e});
+  }
+}
+
+}  // namespace
+
+class CorpusMetas : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void models_data() {
+    QTest::addColumn<QString>("path");
+    fs::path corpus = testing::corpus();
+    if (corpus.empty()) return;
+    for (const auto& model : fs::directory_iterator(corpus / "models")) {
+      if (!fs::is_directory(model.path() / "graphs")) continue;
+      for (const char* file : {"exported.py", "core.py", "joint.py", "inductor_decomp/joint.py", "post_grad_0.py", "post_grad_1.py"}) {
+        fs::path path = model.path() / "graphs" / file;
+        if (!fs::exists(path)) continue;
+        std::string name = model.path().filename().string() + "/" + file;
+        QTest::newRow(name.c_str()) << QString::fromStdString(path.string());
+      }
+    }
+  }
+
+  void models() {
+    if (testing::corpus().empty()) QSKIP(testing::no_corpus);
+    QFETCH(QString, path);
+    auto graph = parse_fx_text(read(path.toStdString()), path.toStdString());
+    QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+    give_hints(**graph);
+    std::map<std::string, int> failures;
+    for (Node* node : **graph) {
+      if (node->op()->kind != OpKind::Torch) continue;
+      if (node->op()->name.starts_with("higher_order.")) continue;
+      Result<Meta> meta = infer(*node);
+      std::string what;
+      if (!meta) {
+        if (meta.error().code == "ops.unknown") continue;  // counted by the coverage page
+        what = node->name() + ": " + meta.error().message;
+      } else if (agrees(*node, *meta, what)) {
+        continue;
+      }
+      if (failures[node->op()->name]++ == 0) qWarning("%s", (node->op()->name + " " + what).c_str());
+    }
+    QVERIFY(failures.empty());
+  }
+
+  void dynamo_data() {
+    QTest::addColumn<QString>("path");
+    fs::path corpus = testing::corpus();
+    if (corpus.empty()) return;
+    for (const auto& model : fs::directory_iterator(corpus / "models"))
+      if (fs::exists(model.path() / "graphs/dynamo.py"))
+        QTest::newRow(model.path().filename().c_str()) << QString::fromStdString((model.path() / "graphs/dynamo.py").string());
+  }
+
+  void dynamo() {
+    if (testing::corpus().empty()) QSKIP(testing::no_corpus);
+    QFETCH(QString, path);
+    auto graph = parse_fx_text(read(path.toStdString()), path.toStdString());
+    QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+    give_hints(**graph);
+    auto aten = to_aten(**graph);
+    QVERIFY2(bool(aten), aten ? "" : aten.error().line().c_str());
+    for (const Node* node : *aten->graph) {
+      if (!node->op()->is_call()) continue;
+      bool python = node->op()->kind == OpKind::Function && (node->op()->name.starts_with("_operator.") || node->op()->name.starts_with("torch.sym_"));
+      QVERIFY2(node->op()->kind == OpKind::Torch || python, node->op()->name.c_str());
+    }
+  }
+};
+
+}  // namespace partita
+
+QTEST_GUILESS_MAIN(partita::CorpusMetas)
+#include "test_corpus_metas.moc"
