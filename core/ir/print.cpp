@@ -179,11 +179,14 @@ class Printer {
       return;
     }
     std::string parameters = "self";
-    for (Node* n : inputs) parameters += ", " + declared(*n, n->target.empty() ? n->name() : n->target);
+    for (Node* n : inputs) {
+      parameters += ", " + declared(*n, n->target.empty() ? n->name() : n->target);
+      if (!n->args().empty()) parameters += " = " + print(n->args()[0]);  // a default value
+    }
     line(1, fmt::format("def forward({}):", parameters));
     bool renamed = false;
     for (Node* n : inputs) {
-      if (n->target.empty() || n->target == n->name()) continue;
+      if (n->target.empty() || n->target == n->name() || n->target.starts_with("*")) continue;
       line(2, n->name() + " = " + n->target);
       renamed = true;
     }

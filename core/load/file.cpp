@@ -1,7 +1,9 @@
 #include "core/load/file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -24,27 +26,64 @@ Diagnostic system_error(const char* code, const std::string& path, const char* w
   return input_error(code, fmt::format("{}: {}", what, std::strerror(errno)), {.file = path});
 }
 
+/// Opened and known to be a regular file of that size.
+struct Opened {
+  Descriptor file;
+  std::size_t size = 0;
+};
+
+Status open_regular(const std::string& path, Opened& out) {
+  out.file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (out.file.fd < 0) return system_error(errno == ENOENT ? "file.missing" : "file.read", path, "cannot open");
+  struct stat status;
+  if (::fstat(out.file.fd, &status) != 0) return system_error("file.read", path, "cannot read");
+  if (!S_ISREG(status.st_mode))
+    return input_error("file.read", "not a regular file; give a file or a folder", {.file = path});
+  out.size = static_cast<std::size_t>(status.st_size);
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) return system_error(errno == ENOENT ? "file.missing" : "file.read", path, "cannot open");
-  struct stat status;
-  if (::fstat(file.fd, &status) != 0) return system_error("file.read", path, "cannot read");
-  if (!S_ISREG(status.st_mode))
-    return input_error("file.read", "not a regular file; give a file or a folder", {.file = path});
+  Opened opened;
+  TRY_DO(open_regular(path, opened));
   std::shared_ptr<FileBytes> out(new FileBytes);
   out->path_ = path;
-  if (status.st_size == 0) return std::shared_ptr<const FileBytes>(std::move(out));
-  void* data = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file.fd, 0);
+  char* data = static_cast<char*>(std::malloc(std::max<std::size_t>(opened.size, 1)));
+  if (!data)
+    return input_error("file.read", fmt::format("{} bytes do not fit into memory", opened.size), {.file = path});
+  out->data_ = data;
+  while (out->size_ < opened.size) {
+    ssize_t n = ::read(opened.file.fd, data + out->size_, opened.size - out->size_);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error("file.read", path, "cannot read");
+    if (n == 0) break;
+    out->size_ += static_cast<std::size_t>(n);
+  }
+  return std::shared_ptr<const FileBytes>(std::move(out));
+}
+
+Result<std::shared_ptr<const FileBytes>> FileBytes::map(const std::string& path) {
+  Opened opened;
+  TRY_DO(open_regular(path, opened));
+  std::shared_ptr<FileBytes> out(new FileBytes);
+  out->path_ = path;
+  if (opened.size == 0) return std::shared_ptr<const FileBytes>(std::move(out));
+  void* data = ::mmap(nullptr, opened.size, PROT_READ, MAP_PRIVATE, opened.file.fd, 0);
   if (data == MAP_FAILED) return system_error("file.read", path, "cannot map");
   out->data_ = static_cast<const char*>(data);
-  out->size_ = static_cast<std::size_t>(status.st_size);
+  out->size_ = opened.size;
+  out->mapped_ = true;
   return std::shared_ptr<const FileBytes>(std::move(out));
 }
 
 FileBytes::~FileBytes() {
-  if (data_) ::munmap(const_cast<char*>(data_), size_);
+  char* data = const_cast<char*>(data_);
+  if (mapped_)
+    ::munmap(data, size_);
+  else
+    std::free(data);
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {

@@ -118,7 +118,7 @@ Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::stri
 }
 
 Status load_file(const std::string& path, const std::string& prefix, bool alone, Loading& loading) {
-  TRY(auto bytes, FileBytes::open(path));
+  TRY(auto bytes, FileBytes::map(path));
   std::string_view text = bytes->text();
   auto refuse = [&](std::string what) { return input_error("load.unknown", std::move(what), {.file = path}); };
   if (text.empty()) {
@@ -133,6 +133,9 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
       return refuse("is binary and of no kind that Partita reads; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
+  // Texts are parsed when asked for, archives at once: only texts must outlive this call.
+  TRY(bytes, FileBytes::open(path));
+  text = bytes->text();
   if (is_trace_log(text)) return load_trace_log(std::move(bytes), prefix, loading);
   if (is_text_log(text)) return load_text_log(std::move(bytes), prefix, loading);
   if (!find_fx_modules(text).empty()) return load_fx_text_file(std::move(bytes), prefix, loading);

@@ -133,6 +133,7 @@ class ModuleReader {
  private:
   struct Parameter {
     std::string_view name;
+    std::string_view stars;  ///< "*" or "**", part of the placeholder's target
     Meta meta;
     std::string note;
     Arg default_value;
@@ -193,11 +194,13 @@ class ModuleReader {
     lexer_.next();
     if (!lexer_.eat("(")) return reader_->expected("'('");
     while (!lexer_.eat(")")) {
-      if (lexer_.peek().is("*") || lexer_.peek().is("**")) lexer_.next();
+      std::string_view stars;
+      if (lexer_.peek().is("*") || lexer_.peek().is("**")) stars = lexer_.next().text;
       if (lexer_.peek().kind != TokenKind::Name) return reader_->expected("a parameter name");
       lexer_.take_comment();
       Parameter p;
       p.name = lexer_.next().text;
+      p.stars = stars;
       if (lexer_.eat(":")) {
         TRY(p.meta, annotation());
       }
@@ -270,7 +273,7 @@ class ModuleReader {
 
   void add_placeholder(Parameter& p) {
     p.node = graph_->placeholder(p.name, std::move(p.meta));
-    p.node->target = p.name;
+    p.node->target = fmt::format("{}{}", p.stars, p.name);
     p.node->note = std::move(p.note);
     if (p.has_default) p.node->set_args({std::move(p.default_value)}, {});
     reader_->names[p.name] = p.node;

@@ -220,7 +220,7 @@ Result<Tensor> view_as_complex(const Tensor& real) {
 }
 
 Result<TensorFile> read_safetensors(const std::string& path) {
-  TRY(auto bytes, FileBytes::open(path));
+  TRY(auto bytes, FileBytes::map(path));
   auto file = parse(bytes->text());
   if (!file) file.error().where.file = path;
   return file;
