@@ -9,13 +9,13 @@ namespace {
 
 QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<int>(s.size())); }
 
-Stage stage_of(ArtefactKind kind) {
+PassStage stage_of(ArtefactKind kind) {
   switch (kind) {
     case ArtefactKind::Dynamo:
     case ArtefactKind::PreGrad:
-    case ArtefactKind::Exported: return Stage::PreGrad;
-    case ArtefactKind::Joint: return Stage::Joint;
-    default: return Stage::PostGrad;
+    case ArtefactKind::Exported: return PassStage::PreGrad;
+    case ArtefactKind::Joint: return PassStage::Joint;
+    default: return PassStage::PostGrad;
   }
 }
 
@@ -92,7 +92,7 @@ void Workbench::run_passes() {
   window_.show_bottom(tr("Passes"));
   auto graph = current_->graph;
   QString key = current_->key;
-  Stage stage = stage_of(current_->kind);
+  PassStage stage = stage_of(current_->kind);
   jobs_.start<std::shared_ptr<const views::PassFilm>>(
       tr("Passes of %1").arg(current_->title), "passes:" + key, this,
       [graph, stage, width = text_width_](const Progress& progress) -> Result<std::shared_ptr<const views::PassFilm>> {
