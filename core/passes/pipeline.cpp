@@ -107,7 +107,9 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
     if (!keep) continue;
     const std::shared_ptr<const Graph> before = std::exchange(last, std::shared_ptr<const Graph>(graph.clone()));
     if (options.snapshots) record.after = last;
-    if (options.changed) TRY_DO(options.changed(*before, *last, record));
+    if (!options.changed) continue;
+    TRY(const bool go_on, options.changed(*before, *last, record));
+    if (!go_on) break;
   }
   return run;
 }

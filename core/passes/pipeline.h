@@ -27,8 +27,8 @@ struct PipelineOptions {
   int stop_after = -1;     ///< run only so many passes, disabled ones counted; -1: all
   bool snapshots = false;  ///< keep the graph before and after each changed pass
   const Progress* progress = nullptr;
-  /// Called after each pass that changed the graph; a failure stops the pipeline and is returned.
-  std::function<Status(const Graph& before, const Graph& after, const PassRun& run)> changed;
+  /// Called after each pass that changed the graph; false stops the pipeline there.
+  std::function<Result<bool>(const Graph& before, const Graph& after, const PassRun& run)> changed;
 };
 
 struct PipelineRun {

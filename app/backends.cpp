@@ -1,0 +1,61 @@
+#include "app/backends.h"
+
+#include <fmt/format.h>
+
+#include "core/interp/debug_interpreter.h"
+#include "core/interp/interpreter.h"
+
+namespace partita {
+namespace {
+
+InterpOptions interp_options(const BackendOptions& options) {
+  InterpOptions out;
+  out.threads = options.threads;
+  out.progress = options.progress;
+  return out;
+}
+
+CompileFn interpreter(const BackendOptions& options) {
+  return [options = interp_options(options)](const Graph& graph) -> Result<Executable> {
+    return Executable([&graph, options](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), options); });
+  };
+}
+
+CompileFn double_interpreter(const BackendOptions& options) {
+  InterpOptions wide = interp_options(options);
+  wide.float64 = true;
+  return [wide](const Graph& graph) -> Result<Executable> {
+    return Executable([&graph, wide](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), wide); });
+  };
+}
+
+CompileFn debug(const BackendOptions& options) {
+  return [options = interp_options(options)](const Graph& graph) -> Result<Executable> {
+    return Executable([&graph, options](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+      TRY(DebugRun run, debug_interpret(graph, std::move(inputs), options));
+      if (!run.mismatches.empty()) return mismatch_error(run.mismatches);
+      return std::move(run.outputs);
+    });
+  };
+}
+
+constexpr Backend table[] = {
+    {"interp", "reference interpreter", interpreter, true},
+    {"debug", "interpreter that holds every value against its node's meta", debug, true},
+    {"f64", "interpreter in double precision", double_interpreter, true},
+};
+
+}  // namespace
+
+std::span<const Backend> backends() { return table; }
+
+Result<const Backend*> find_backend(std::string_view name) {
+  std::string names;
+  for (const Backend& b : table) {
+    if (b.name == name) return &b;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", b.name);
+  }
+  return input_error("backend.unknown", fmt::format("no backend {}; there are {}", name, names));
+}
+
+}  // namespace partita

@@ -1,0 +1,26 @@
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "core/aot/compile_fn.h"
+#include "core/base/progress.h"
+
+namespace partita {
+
+struct BackendOptions {
+  int threads = 1;
+  const Progress* progress = nullptr;
+};
+
+/// What runs graphs. One row each; `--backend` takes the name.
+struct Backend {
+  std::string_view name;
+  std::string_view description;
+  CompileFn (*make)(const BackendOptions& options);
+  bool takes_any_graph;  ///< runs mutating and torch-level graphs as they stand; others want functional ATen
+};
+std::span<const Backend> backends();
+/// Error backend.unknown lists the names.
+Result<const Backend*> find_backend(std::string_view name);
+
+}  // namespace partita

@@ -1,0 +1,94 @@
+#include "core/store/store.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/cli/command.h"
+
+namespace partita::cli {
+namespace {
+
+struct Options {
+  std::string id, file;
+  bool json = false;
+};
+
+Result<int> stats(const Options& o) {
+  TRY(Store store, Store::open(Store::default_file()));
+  TRY(const StoreStats s, store.stats());
+  if (o.json) {
+    const nlohmann::ordered_json j = {{"file", s.file}, {"file_bytes", s.file_bytes}, {"compiled", s.compiled}, {"compiled_bytes", s.compiled_bytes},
+                                      {"hits", s.hits}, {"runs", s.runs},             {"checks", s.checks},     {"snapshots", s.snapshots}};
+    fmt::print("{}\n", j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return 0;
+  }
+  fmt::print("{} ({} bytes)\ncompiled  {:>8}, {} bytes, found again {} times\nruns      {:>8}\nchecks    {:>8}\nsnapshots {:>8}\n", s.file,
+             s.file_bytes, s.compiled, s.compiled_bytes, s.hits, s.runs, s.checks, s.snapshots);
+  return 0;
+}
+
+Result<int> list(const Options& o) {
+  TRY(Store store, Store::open(Store::default_file()));
+  TRY(const std::vector<StoreEntry> rows, store.list());
+  nlohmann::ordered_json document = nlohmann::ordered_json::array();
+  for (const StoreEntry& e : rows) {
+    const std::string id = fmt::format("{}/{}", e.table, e.id);
+    if (o.json) document.push_back({{"id", id}, {"at", e.at}, {"title", e.title}, {"bytes", e.bytes}});
+    else fmt::print("{:<16}{:%F %T}  {:>10}  {}\n", id, fmt::localtime(static_cast<std::time_t>(e.at)), e.bytes, e.title);
+  }
+  if (o.json) fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return 0;
+}
+
+Result<int> show(const Options& o) {
+  TRY(Store store, Store::open(Store::default_file()));
+  TRY(const std::string text, store.show(o.id));
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+Result<int> verify(const Options&) {
+  TRY(Store store, Store::open(Store::default_file()));
+  TRY(const std::vector<std::string> problems, store.verify());
+  for (const std::string& p : problems) fmt::print("{}\n", p);
+  fmt::print("{} problems\n", problems.size());
+  return problems.empty() ? 0 : 1;
+}
+
+Result<int> clear(const Options&) {
+  TRY(Store store, Store::open(Store::default_file()));
+  TRY_DO(store.clear());
+  return 0;
+}
+
+Result<int> export_copy(const Options& o) {
+  TRY(Store store, Store::open(Store::default_file()));
+  TRY_DO(store.export_to(o.file));
+  return 0;
+}
+
+}  // namespace
+
+extern const Command store_command;
+const Command store_command = {
+    "store", "What is remembered between runs: compiled code, runs, checks, snapshots", [](CLI::App& app) -> Action {
+      auto o = std::make_shared<Options>();
+      auto chosen = std::make_shared<Result<int> (*)(const Options&)>(nullptr);
+      const auto verb = [&](const char* name, const char* summary, Result<int> (*run)(const Options&)) {
+        CLI::App* sub = app.add_subcommand(name, summary);
+        sub->callback([chosen, run] { *chosen = run; });
+        return sub;
+      };
+      verb("stats", "sizes and counts", stats)->add_flag("--json", o->json, "one JSON document");
+      verb("list", "every row, newest first", list)->add_flag("--json", o->json, "one JSON document");
+      verb("show", "one row", show)->add_option("id", o->id, "TABLE/NUMBER, as list shows it")->required();
+      verb("verify", "read everything; exit 1 when something is damaged", verify);
+      verb("clear", "forget everything", clear);
+      verb("export", "copy into one file", export_copy)->add_option("file", o->file)->required();
+      app.require_subcommand(1);
+      return [o, chosen] { return (*chosen)(*o); };
+    }};
+
+}  // namespace partita::cli

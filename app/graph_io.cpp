@@ -1,0 +1,186 @@
+#include "app/graph_io.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/base/hash.h"
+#include "core/compare/per_node.h"
+#include "core/interp/random_values.h"
+#include "core/ir/place.h"
+#include "core/ops/schema.h"
+
+namespace partita {
+namespace {
+
+/// The name of a placeholder's value in IO files. For archives, user inputs are counted alone; in joint graphs tangents
+/// come after primals.
+class Keys {
+ public:
+  Keys(const Graph& graph, const Program* program) : graph_(graph), program_(program) {}
+
+  std::string next(const Node& placeholder) {
+    if (program_) {
+      const ProgramInput* input = program_->input(placeholder.name());
+      if (input && input->kind == ProgramInputKind::Parameter) return "param." + input->target;
+      if (input && input->kind == ProgramInputKind::Buffer) return "buffer." + input->target;
+      if (input && input->kind == ProgramInputKind::Constant) return "constant." + input->target;
+    }
+    return fmt::format("input.{}", count_++);
+  }
+  /// The second name of a joint graph's tangent: "tangent.K".
+  std::optional<std::string> tangent(const Node& placeholder) {
+    if (graph_.form != GraphForm::Joint || !placeholder.name().starts_with("tangents_")) return std::nullopt;
+    return fmt::format("tangent.{}", tangents_++);
+  }
+  int count() const { return count_; }
+
+ private:
+  const Graph& graph_;
+  const Program* program_;
+  int count_ = 0, tangents_ = 0;
+};
+
+/// Symbolic and plain integers are stored as tensors of one element.
+Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string& key) {
+  if (!meta.sym()) return Value(t);
+  if (t.numel() != 1 || is_floating(t.dtype) || is_complex(t.dtype))
+    return input_error("io.number", fmt::format("{} stands for one integer and is a tensor of {} elements of {}", key,
+                                                t.numel(), torch_name(t.dtype)));
+  return Value(static_cast<std::int64_t>(t.item_as_double()));
+}
+
+Result<Value> gather(const Node& node, const std::string& key, const std::optional<std::string>& second,
+                     const Program* program, const TensorFile& io, std::optional<std::uint64_t> seed) {
+  if (const Tensor* t = io.find(key)) return as_meta_wants(node.meta, *t, key);
+  if (second)
+    if (const Tensor* t = io.find(*second)) return as_meta_wants(node.meta, *t, *second);
+  if (program) {
+    if (const Tensor* t = program->tensor_of(node.name())) return Value(*t);
+    if (const ProgramInput* input = program->input(node.name()); input && !input->constant.is_none()) {
+      if (const auto* i = input->constant.get<std::int64_t>()) return Value(*i);
+      if (const auto* d = input->constant.get<double>()) return Value(*d);
+      if (const auto* b = input->constant.get<bool>()) return Value(*b);
+    }
+  }
+  if (const SymExpr* e = node.meta.sym())
+    if (const auto hint = node.graph().shapes->hint(*e)) return Value(*hint);
+  if (seed) return random_value(node.meta, *node.graph().shapes, *seed);
+  return input_error(
+      "io.missing",
+      fmt::format("the inputs hold no {} ({} {}); add it to the --inputs file or use --random-weights SEED", key,
+                  node.name(), annotation(node.meta)));
+}
+
+Status gather_attributes(Graph& graph, const TensorFile& io, std::optional<std::uint64_t> seed) {
+  for (const Node* node : graph) {
+    if (!node->is(Op::get_attr()) || graph.attributes.contains(node->target) || graph.child(node->target)) continue;
+    const Tensor* found = nullptr;
+    for (const char* stem : {"param.", "buffer.", "constant.", ""})
+      if (!found) found = io.find(stem + node->target);
+    if (found) {
+      graph.attributes[node->target] = *found;
+    } else if (seed && node->meta.tensor()) {
+      TRY(Value made_up, random_value(node->meta, *graph.shapes, hash_combine(*seed, hash64(node->target))));
+      graph.attributes[node->target] = *made_up.get<Tensor>();
+    } else {
+      return input_error("io.missing",
+                         fmt::format("the file holds no values for self.{}; add param.{} to the --inputs file or use "
+                                     "--random-weights SEED",
+                                     node->target, node->target),
+                         place_of(*node));
+    }
+  }
+  for (auto& [name, child] : graph.children) TRY_DO(gather_attributes(*child, io, seed));
+  return {};
+}
+
+bool same_bytes(const Value& a, const Value& b) {
+  const auto *x = a.get<Tensor>(), *y = b.get<Tensor>();
+  if (!x || !y) return true;
+  if (x->sizes != y->sizes || x->dtype != y->dtype) return false;
+  const auto p = x->contiguous(), q = y->contiguous();
+  return p && q && std::memcmp(p->data(), q->data(), static_cast<std::size_t>(p->numel()) * itemsize(p->dtype)) == 0;
+}
+
+/// "buffer.NAME" -> "buffer_after.NAME"
+std::string after_key(const std::string& key) {
+  const std::size_t dot = key.find('.');
+  return key.substr(0, dot) + "_after" + key.substr(dot);
+}
+
+}  // namespace
+
+Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
+                                  std::optional<std::uint64_t> random_weights) {
+  GraphInputs inputs;
+  Keys keys(graph, program);
+  for (const Node* node : graph.placeholders()) {
+    inputs.keys.push_back(keys.next(*node));
+    std::optional<std::uint64_t> seed;
+    if (random_weights) seed = hash_combine(*random_weights, inputs.keys.size());
+    TRY(Value v, gather(*node, inputs.keys.back(), keys.tangent(*node), program, io, seed));
+    inputs.values.push_back(std::move(v));
+  }
+  for (const auto& [key, tensor] : io.tensors)
+    if (key.starts_with("input.") && std::atoi(key.c_str() + 6) >= keys.count())
+      return input_error("io.surplus",
+                         fmt::format("the inputs hold {}, but the graph takes {} inputs", key, keys.count()));
+  TRY_DO(gather_attributes(graph, io, random_weights));
+  // What the archive maps is read-only and shared.
+  TRY(inputs.values, copy_values(inputs.values));
+  return inputs;
+}
+
+Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& inputs, const std::vector<Value>& before,
+                                   const std::vector<Value>& outputs) {
+  TensorFile file;
+  std::map<const Storage*, std::pair<std::string, std::int64_t>> owner;  // first key seen in a storage, and its offset
+  for (std::size_t i = 0; i < inputs.values.size(); ++i)
+    if (const auto* t = inputs.values[i].get<Tensor>())
+      owner.emplace(t->storage.get(), std::pair(inputs.keys[i], t->offset));
+  int count = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    std::string key;
+    if (program && i < program->outputs.size()) {
+      const ProgramOutput& o = program->outputs[i];
+      if (o.kind == ProgramOutputKind::BufferMutation) key = "buffer_after." + o.target;
+      if (o.kind == ProgramOutputKind::ParameterMutation) key = "param_after." + o.target;
+      if (o.kind == ProgramOutputKind::UserInputMutation)
+        for (std::size_t k = 0, user = 0; k < program->inputs.size(); ++k) {
+          if (program->inputs[k].kind != ProgramInputKind::UserInput) continue;
+          if (program->inputs[k].name == o.target) key = fmt::format("input_after.{}", user);
+          ++user;
+        }
+    }
+    if (key.empty()) key = fmt::format("output.{}", count++);
+    const auto* t = outputs[i].get<Tensor>();
+    if (const auto* n = outputs[i].get<std::int64_t>()) {
+      TRY(Tensor number, Tensor::scalar(DType::Int64, static_cast<double>(*n)));
+      file.tensors[key] = std::move(number);
+    } else if (const auto* x = outputs[i].get<double>()) {
+      TRY(Tensor number, Tensor::scalar(DType::Float64, *x));
+      file.tensors[key] = std::move(number);
+    }
+    if (!t) continue;
+    file.tensors[key] = *t;
+    const auto [it, is_new] = owner.emplace(t->storage.get(), std::pair(key, t->offset));
+    if (!is_new) file.aliases[key] = SharedMemory{it->second.first, t->offset - it->second.second};
+  }
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (const auto* t = inputs.values[i].get<Tensor>(); t && !same_bytes(before[i], inputs.values[i]))
+      file.tensors.insert_or_assign(after_key(inputs.keys[i]), *t);
+  return file;
+}
+
+bool mutates_inputs(const Graph& graph) {
+  for (const Node* node : graph) {
+    const Schema* schema = node->op()->is_call() ? find_schema(node->op()) : nullptr;
+    if (node->op()->is_call() && !node->is(Op::getitem()) && (!schema || schema->is_mutable)) return true;
+  }
+  for (const auto& [name, child] : graph.children)
+    if (mutates_inputs(*child)) return true;
+  return false;
+}
+
+}  // namespace partita

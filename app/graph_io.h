@@ -1,0 +1,34 @@
+#pragma once
+// The conventions of IO and OUT files (design.md, section 6) between safetensors and a graph's values.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/load/program.h"
+#include "core/load/safetensors.h"
+#include "core/tensor/value.h"
+
+namespace partita {
+
+struct GraphInputs {
+  std::vector<Value> values;  ///< in placeholder order
+  std::vector<std::string>
+      keys;  ///< "input.0", "param.fc1.weight", "buffer.NAME", "tangent.0": what each is called in files
+};
+
+/// Values for the graph's placeholders and, put into graph.attributes, for its get_attr nodes. Weights come from the IO
+/// file, else from the archive (as copies: they may be written to), else, with a seed, are made up. Error io.missing
+/// names what is not there, io.surplus an input.N too many.
+Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
+                                  std::optional<std::uint64_t> random_weights);
+
+/// The OUT file: output.N, input_after.N and buffer_after.NAME where the values differ from `before`, and the aliases
+/// among outputs and inputs. `program` tells which results are mutations. `before` may be empty: nothing was mutated.
+Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& inputs, const std::vector<Value>& before,
+                                   const std::vector<Value>& outputs);
+
+/// May running the graph write to its inputs?
+bool mutates_inputs(const Graph& graph);
+
+}  // namespace partita

@@ -1,0 +1,171 @@
+#include <QtTest>
+
+#include "core/passes/pipeline.h"
+#include "tests/support/fx.h"
+
+using namespace partita;
+using partita::testing::body;
+using partita::testing::expand;
+using partita::testing::fx;
+
+namespace {
+
+struct Case {
+  const char* name;
+  const char* pass;
+  const char* parameters;
+  const char* before;
+  const char* after;  ///< null: must not change
+};
+
+#define M "<f32[2, 2][2, 1]>"
+constexpr const char* xy = "x: " M ", y: " M;
+constexpr const char* half = "x: <bf16[4][1]>";
+constexpr const char* rows4 = "x: <f32[4, 2][2, 1]>";
+constexpr const char* gemm = "a: <f32[2, 3][3, 1]>, b: <f32[3, 4][4, 1]>, c: <f32[4][1]>";
+#define FULL(value) "$full([2, 2], " value ", dtype = torch.float32, layout = torch.strided, device = device(type='cpu'), pin_memory = False)"
+#define RANGE(n) "$arange(" n ", device = device(type='cpu'), pin_memory = False)"
+
+const Case cases[] = {
+    {"clone of a temporary", "remove_noops", xy, "s: " M " = $sin(x)\nd: " M " = $clone(s)\nc: " M " = $cos(d)\nreturn (c,)",
+     "s = $sin(x)\nc = $cos(s)\nreturn (c,)\n"},
+    {"clone of an input that is returned", "remove_noops", xy, "d: " M " = $clone(x)\nreturn (d,)", nullptr},
+    {"clone seen through a view that is returned", "remove_noops", xy, "d: " M " = $clone(x)\nt: <f32[2, 2][1, 2]> = $t(d)\nreturn (t,)", nullptr},
+    {"clone that is written to", "remove_noops", xy,
+     "d: " M " = $clone(x)\nadd_: " M " = $add_.Tensor(d, y)\ns: " M " = $sin(add_)\nreturn (s,)", nullptr},
+    {"clone of what is written to later", "remove_noops", xy,
+     "d: " M " = $clone(x)\ncopy_: " M " = $copy_(x, y)\ns: " M " = $sin(d)\nreturn (s,)", nullptr},
+    {"clone that changes the layout", "remove_noops", "x: <f32[2, 2][1, 2]>",
+     "d: " M " = $clone(x, memory_format = torch.contiguous_format)\ns: " M " = $sin(d)\nreturn (s,)", nullptr},
+    {"view to the same sizes", "remove_noops", xy, "v: " M " = $view(x, [2, 2])\nreturn (v,)", "return (x,)\n"},
+    {"square transpose", "remove_noops", xy, "p: <f32[2, 2][1, 2]> = $permute(x, [1, 0])\nreturn (p,)", nullptr},
+    {"permute in order", "remove_noops", xy, "p: " M " = $permute(x, [0, -1])\nreturn (p,)", "return (x,)\n"},
+    {"expand to more", "remove_noops", "x: <f32[1, 2][2, 1]>", "e: <f32[3, 2][0, 1]> = $expand(x, [3, 2])\nreturn (e,)", nullptr},
+    {"cast to the same dtype", "remove_noops", half,
+     "c: <bf16[4][1]> = torch.ops.prims.convert_element_type.default(x, torch.bfloat16)\ns: <bf16[4][1]> = $sin(c)\nreturn (s,)",
+     "s = $sin(x)\nreturn (s,)\n"},
+    {"cast to another dtype", "remove_noops", half,
+     "c: <f32[4][1]> = torch.ops.prims.convert_element_type.default(x, torch.float32)\ns: <f32[4][1]> = $sin(c)\nreturn (s,)", nullptr},
+    {"pad by nothing", "remove_noops", xy, "s: " M " = $sin(x)\np: " M " = $constant_pad_nd(s, [0, 0, 0, 0], 0.0)\nreturn (p,)",
+     "s = $sin(x)\nreturn (s,)\n"},
+    {"pad that shifts", "remove_noops", xy, "s: " M " = $sin(x)\np: " M " = $constant_pad_nd(s, [1, -1], 0.0)\nreturn (p,)", nullptr},
+    {"slice of everything", "remove_noops", xy, "s: " M " = $slice.Tensor(x, 0, 0, 9223372036854775807)\nreturn (s,)", "return (x,)\n"},
+
+    {"equal calls", "share_common", xy, "a: " M " = $sin(x)\nb: " M " = $sin(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)",
+     "a = $sin(x)\nc = $mul.Tensor(a, a)\nreturn (c,)\n"},
+    {"equal calls, both returned", "share_common", xy, "a: " M " = $sin(x)\nb: " M " = $sin(x)\nreturn (a, b)", nullptr},
+    {"equal draws", "share_common", xy, "a: " M " = $rand_like(x)\nb: " M " = $rand_like(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)", nullptr},
+    {"reads around a write", "share_common", xy,
+     "a: " M " = $sin(x)\ncopy_: " M " = $copy_(x, y)\nb: " M " = $sin(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)", nullptr},
+    {"1 is not 1.0", "share_common", xy, "a: " M " = $add.Tensor(x, 1)\nb: " M " = $add.Tensor(x, 1.0)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)",
+     nullptr},
+
+    {"unread chain", "remove_dead", xy, "a: " M " = $sin(x)\nb: " M " = $cos(a)\nreturn (y,)", "return (y,)\n"},
+    {"unread writes, draws and asserts", "remove_dead", xy,
+     "copy_: " M " = $copy_(x, y)\nr: " M " = $rand_like(x)\nn = $_assert_tensor_metadata(x, [2, 2])\nreturn (y,)", nullptr},
+
+    {"t of t", "squash_views", xy, "a: <f32[2, 2][1, 2]> = $t(x)\nb: " M " = $t(a)\nreturn (b,)", "return (x,)\n"},
+    {"permute of transpose", "squash_views", "x: <f32[2, 3, 4][12, 4, 1]>",
+     "a: <f32[3, 2, 4][4, 12, 1]> = $transpose.int(x, 0, 1)\nb: <f32[4, 3, 2][1, 4, 12]> = $permute(a, [2, 0, 1])\nreturn (b,)",
+     "b = $permute(x, [2, 1, 0])\nreturn (b,)\n"},
+    {"one permute", "squash_views", xy, "p: <f32[2, 2][1, 2]> = $permute(x, [1, 0])\nreturn (p,)", nullptr},
+
+#define SPLIT(of, width) "split = $split.Tensor(" of ", " width ")\ng: " M " = split[0]\nh: " M " = split[1]\n"
+    {"cat of a split", "undo_split_cat", rows4,
+     "n: <f32[4, 2][2, 1]> = $neg(x)\n" SPLIT("n", "2") "c: <f32[4, 2][2, 1]> = $cat([g, h])\nreturn (c,)", "n = $neg(x)\nreturn (n,)\n"},
+    {"cat of a split in another order", "undo_split_cat", rows4,
+     "n: <f32[4, 2][2, 1]> = $neg(x)\n" SPLIT("n", "2") "c: <f32[4, 2][2, 1]> = $cat([h, g])\nreturn (c,)", nullptr},
+    {"cat of a split along another dimension", "undo_split_cat", rows4,
+     "n: <f32[4, 2][2, 1]> = $neg(x)\n" SPLIT("n", "2") "c: <f32[2, 4][4, 1]> = $cat([g, h], 1)\nreturn (c,)", nullptr},
+    {"cat of a split of an input is a copy", "undo_split_cat", rows4, SPLIT("x", "2") "c: <f32[4, 2][2, 1]> = $cat([g, h])\nreturn (c,)", nullptr},
+    {"split of a cat at its seams", "undo_split_cat", xy,
+     "c: <f32[4, 2][2, 1]> = $cat([x, y])\n" SPLIT("c", "2") "s: " M " = $sub.Tensor(g, h)\nreturn (s,)", "s = $sub.Tensor(x, y)\nreturn (s,)\n"},
+    {"split of a cat elsewhere", "undo_split_cat", "x: <f32[1, 2][2, 1]>, y: <f32[3, 2][2, 1]>",
+     "c: <f32[4, 2][2, 1]> = $cat([x, y])\n" SPLIT("c", "2") "s: " M " = $sub.Tensor(g, h)\nreturn (s,)", nullptr},
+
+    {"mul by one", "rewrite_post_grad", xy, "s: " M " = $sin(x)\nm: " M " = $mul.Tensor(s, 1.0)\nreturn (m,)", "s = $sin(x)\nreturn (s,)\n"},
+    {"mul by one promotes", "rewrite_post_grad", "x: <i64[2][1]>", "s: <i64[2][1]> = $neg(x)\nm: <f32[2][1]> = $mul.Tensor(s, 1.0)\nreturn (m,)",
+     nullptr},
+    {"mul by one of an input, returned", "rewrite_post_grad", xy, "m: " M " = $mul.Tensor(x, 1)\nreturn (m,)", nullptr},
+    {"add of zero to floats", "rewrite_post_grad", xy, "s: " M " = $sin(x)\nm: " M " = $add.Tensor(s, 0)\nreturn (m,)", nullptr},
+    {"add of zero to integers", "rewrite_post_grad", "x: <i64[2][1]>", "s: <i64[2][1]> = $neg(x)\nm: <i64[2][1]> = $add.Tensor(s, 0)\nreturn (m,)",
+     "s = $neg(x)\nreturn (s,)\n"},
+    {"sub of zero times alpha is not the pattern", "rewrite_post_grad", xy, "s: " M " = $sin(x)\nm: " M " = $sub.Tensor(s, 0, alpha = 2)\nreturn (m,)",
+     nullptr},
+    {"view of view", "rewrite_post_grad", xy, "v: <f32[4][1]> = $view(x, [4])\nw: <f32[1, 4][4, 1]> = $view(v, [1, 4])\nreturn (w,)",
+     "view = $view(x, [1, 4])\nreturn (view,)\n"},
+    {"view of view that is read elsewhere", "rewrite_post_grad", xy,
+     "v: <f32[4][1]> = $view(x, [4])\nw: <f32[1, 4][4, 1]> = $view(v, [1, 4])\nreturn (v, w)", nullptr},
+    {"bmm of one batch", "rewrite_post_grad", "a: <f32[1, 2, 3][6, 3, 1]>, b: <f32[1, 3, 4][12, 4, 1]>",
+     "m: <f32[1, 2, 4][8, 4, 1]> = $bmm(a, b)\nreturn (m,)",
+     "squeeze = $squeeze.dim(a, 0)\nsqueeze_1 = $squeeze.dim(b, 0)\nmm = $mm(squeeze, squeeze_1)\nunsqueeze = $unsqueeze(mm, 0)\nreturn (unsqueeze,)\n"},
+    {"bmm of two batches", "rewrite_post_grad", "a: <f32[2, 2, 3][6, 3, 1]>, b: <f32[2, 3, 4][12, 4, 1]>",
+     "m: <f32[2, 2, 4][8, 4, 1]> = $bmm(a, b)\nreturn (m,)", nullptr},
+    {"mm and bias", "rewrite_post_grad", gemm, "mm: <f32[2, 4][4, 1]> = $mm(a, b)\nadd: <f32[2, 4][4, 1]> = $add.Tensor(mm, c)\nreturn (add,)",
+     "addmm = $addmm(c, a, b)\nreturn (addmm,)\n"},
+    {"bias and mm", "rewrite_post_grad", gemm, "mm: <f32[2, 4][4, 1]> = $mm(a, b)\nadd: <f32[2, 4][4, 1]> = $add.Tensor(c, mm)\nreturn (add,)",
+     "addmm = $addmm(c, a, b)\nreturn (addmm,)\n"},
+    {"mm and scaled bias", "rewrite_post_grad", gemm,
+     "mm: <f32[2, 4][4, 1]> = $mm(a, b)\nadd: <f32[2, 4][4, 1]> = $add.Tensor(mm, c, alpha = 2)\nreturn (add,)", nullptr},
+    {"mm that is read twice", "rewrite_post_grad", gemm,
+     "mm: <f32[2, 4][4, 1]> = $mm(a, b)\nadd: <f32[2, 4][4, 1]> = $add.Tensor(mm, c)\nreturn (add, mm)", nullptr},
+    {"mm and a larger tensor", "rewrite_post_grad", "a: <f32[1, 3][3, 1]>, b: <f32[3, 4][4, 1]>, c: <f32[2, 4][4, 1]>",
+     "mm: <f32[1, 4][4, 1]> = $mm(a, b)\nadd: <f32[2, 4][4, 1]> = $add.Tensor(mm, c)\nreturn (add,)", nullptr},
+    {"cast there and back", "rewrite_post_grad", half,
+     "s: <bf16[4][1]> = $sin(x)\nw: <f32[4][1]> = torch.ops.prims.convert_element_type.default(s, torch.float32)\n"
+     "n: <bf16[4][1]> = torch.ops.prims.convert_element_type.default(w, torch.bfloat16)\nreturn (n,)",
+     "s = $sin(x)\nreturn (s,)\n"},
+    {"cast that loses bits and back", "rewrite_post_grad", "x: <f32[4][1]>",
+     "s: <f32[4][1]> = $sin(x)\nw: <bf16[4][1]> = torch.ops.prims.convert_element_type.default(s, torch.bfloat16)\n"
+     "n: <f32[4][1]> = torch.ops.prims.convert_element_type.default(w, torch.float32)\nreturn (n,)",
+     nullptr},
+    {"dropout in evaluation", "rewrite_pre_grad", xy, "d: " M " = $dropout(x, 0.5, False)\ns: " M " = $sin(d)\nreturn (s,)",
+     "s = $sin(x)\nreturn (s,)\n"},
+    {"dropout in training", "rewrite_pre_grad", xy, "d: " M " = $dropout(x, 0.5, True)\ns: " M " = $sin(d)\nreturn (s,)", nullptr},
+
+    {"arithmetic on a range", "fold_constants", xy,
+     "r: <i64[2][1]> = " RANGE("2") "\nt: <i64[2][1]> = $mul.Tensor(r, 3)\nu: " M " = $add.Tensor(x, t)\nreturn (u,)",
+     "_folded_constant0 = self._folded_constant0\nu = $add.Tensor(x, _folded_constant0)\nreturn (u,)\n"},
+    {"equal elements become full", "fold_constants", xy, "f: " M " = " FULL("3.0") "\nt: " M " = $mul.Tensor(f, 2)\nu: " M " = $add.Tensor(x, t)\nreturn (u,)",
+     "full_default = " FULL("6.0") "\nu = $add.Tensor(x, full_default)\nreturn (u,)\n"},
+    {"a bare factory", "fold_constants", xy, "f: " M " = " FULL("3.0") "\nu: " M " = $add.Tensor(x, f)\nreturn (u,)", nullptr},
+    {"constants over the limit", "fold_constants", xy,
+     "r: <i64[1000000][1]> = " RANGE("1000000") "\nt: <i64[1000000][1]> = $mul.Tensor(r, 3)\nreturn (t,)", nullptr},
+
+    {"view", "view_to_reshape", xy, "v: <f32[4][1]> = $view(x, [4])\nreturn (v,)", "v = $reshape(x, [4])\nreturn (v,)\n"},
+    {"view that is written to", "view_to_reshape", xy, "v: <f32[4][1]> = $view(x, [4])\nf: <f32[4][1]> = $fill_.Scalar(v, 1)\nreturn (y,)", nullptr},
+};
+
+const Pass* find_pass(std::string_view name) {
+  for (const Pass& p : all_passes())
+    if (p.name == name) return &p;
+  return nullptr;
+}
+
+}  // namespace
+
+class TestPasses : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void text_data() {
+    QTest::addColumn<int>("index");
+    for (std::size_t i = 0; i < std::size(cases); ++i)
+      QTest::newRow((std::string(cases[i].pass) + ": " + cases[i].name).c_str()) << static_cast<int>(i);
+  }
+  void text() {
+    QFETCH(int, index);
+    const Case& c = cases[index];
+    const auto graph = fx(c.parameters, c.before);
+    const std::string before = body(*graph);
+    const Pass* pass = find_pass(c.pass);
+    QVERIFY(pass);
+    PassContext context;
+    const auto run = run_passes(*graph, {pass, 1}, context);
+    QVERIFY2(run, run ? "" : run.error().line().c_str());
+    QCOMPARE(QString::fromStdString(body(*graph)), QString::fromStdString(c.after ? expand(c.after) : before));
+    QCOMPARE(run->passes[0].changed, c.after != nullptr);
+  }
+};
+
+QTEST_GUILESS_MAIN(TestPasses)
+#include "test_passes.moc"

@@ -1,0 +1,119 @@
+#include <QtTest>
+
+#include "core/passes/pipeline.h"
+#include "tests/support/fx.h"
+
+using namespace partita;
+using partita::testing::body;
+using partita::testing::fx;
+
+namespace {
+
+Result<bool> lies(Graph& graph, PassContext&) {
+  graph.output()->previous()->set_op(Op::torch("aten.cos.default"));
+  return false;
+}
+Result<bool> breaks_order(Graph& graph, PassContext&) {
+  graph.move_before(graph.output()->previous(), graph.output()->previous()->previous());
+  return true;
+}
+Result<bool> breaks_promise(Graph& graph, PassContext&) {
+  graph.output()->previous()->meta.tensor()->dtype = DType::Float64;
+  return true;
+}
+Result<bool> nothing(Graph&, PassContext&) { return false; }
+Result<bool> sin_to_cos(Graph& graph, PassContext&) {
+  bool changed = false;
+  for (Node* node : graph)
+    if (node->is(Op::torch("aten.sin.default"))) {
+      node->set_op(Op::torch("aten.cos.default"));
+      changed = true;
+    }
+  return changed;
+}
+
+std::unique_ptr<Graph> sample() {
+  return fx("x: <f32[2][1]>", "a: <f32[2][1]> = $neg(x)\nb: <f32[2][1]> = $sin(a)\nreturn (b,)");
+}
+
+}  // namespace
+
+class TestPipeline : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void bugs_of_passes_are_told_data() {
+    QTest::addColumn<int>("which");
+    QTest::addColumn<QString>("code");
+    QTest::newRow("claims that nothing changed") << 0 << "pipeline.claim";
+    QTest::newRow("uses a value before it is made") << 1 << "pipeline.verify";
+    QTest::newRow("changes what an output is") << 2 << "pipeline.outputs";
+  }
+  void bugs_of_passes_are_told() {
+    QFETCH(int, which);
+    QFETCH(QString, code);
+    const PassFunction functions[] = {lies, breaks_order, breaks_promise};
+    const Pass pass{functions[which], "planted", Stage::PostGrad, "a pass with a bug"};
+    PassContext context;
+    const auto graph = sample();
+    const auto run = run_passes(*graph, {&pass, 1}, context);
+    QVERIFY(!run);
+    QCOMPARE(QString::fromStdString(run.error().code), code);
+    QCOMPARE(run.error().exit_code(), 4);
+    QVERIFY(run.error().message.starts_with("pass planted "));
+  }
+
+  void stop_after_disable_and_snapshots() {
+    const Pass passes[] = {{nothing, "nothing", Stage::PostGrad, ""}, {sin_to_cos, "sin_to_cos", Stage::PostGrad, ""}, {nothing, "last", Stage::PostGrad, ""}};
+    PassContext context;
+    PipelineOptions options;
+    options.snapshots = true;
+    auto graph = sample();
+    auto run = run_passes(*graph, passes, context, options);
+    QVERIFY(run);
+    QCOMPARE(run->passes.size(), std::size_t{3});
+    QCOMPARE(run->passes[0].after.get(), run->before.get());
+    QVERIFY(body(*run->before).find("sin") != std::string::npos);
+    QVERIFY(body(*run->passes[1].after).find("cos") != std::string::npos);
+    QCOMPARE(run->passes[2].after.get(), run->passes[1].after.get());
+
+    options.stop_after = 1;
+    graph = sample();
+    run = run_passes(*graph, passes, context, options);
+    QCOMPARE(run->passes.size(), std::size_t{1});
+    QVERIFY(body(*graph).find("sin") != std::string::npos);
+
+    options.stop_after = -1;
+    options.disabled = {"sin_to_cos"};
+    graph = sample();
+    run = run_passes(*graph, passes, context, options);
+    QVERIFY(run->passes[1].disabled && !run->passes[1].changed);
+    QVERIFY(body(*graph).find("sin") != std::string::npos);
+  }
+
+  void passes_reach_sub_graphs() {
+    const char* children =
+        "\n    class true_graph_0(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>):\n"
+        "            s: <f32[2][1]> = $sin(x)\n            return (s,)\n"
+        "\n    class false_graph_0(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>):\n"
+        "            s: <f32[2][1]> = $neg(x)\n            return (s,)\n";
+    const auto graph = fx("p: <b8[][]>, x: <f32[2][1]>",
+                          "true_graph_0 = self.true_graph_0\nfalse_graph_0 = self.false_graph_0\n"
+                          "cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,))\ng: <f32[2][1]> = cond[0]\nreturn (g,)",
+                          children);
+    const Pass pass{sin_to_cos, "sin_to_cos", Stage::PostGrad, ""};
+    PassContext context;
+    const auto run = run_passes(*graph, {&pass, 1}, context);
+    QVERIFY2(run, run ? "" : run.error().line().c_str());
+    QVERIFY(run->passes[0].changed);
+    QCOMPARE(body(*graph->child("true_graph_0")), std::string("s = torch.ops.aten.cos.default(x)\nreturn (s,)\n"));
+  }
+
+  void names_are_unique_within_a_stage() {
+    for (const Pass& a : all_passes())
+      for (const Pass& b : all_passes())
+        if (&a != &b && a.stage == b.stage) QVERIFY2(a.name != b.name, std::string(a.name).c_str());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestPipeline)
+#include "test_pipeline.moc"
