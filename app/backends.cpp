@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/cpu_backend.h"
 #include "core/interp/debug_interpreter.h"
 #include "core/interp/interpreter.h"
 
@@ -43,6 +44,7 @@ constexpr Backend table[] = {
     {"interp", "reference interpreter", interpreter, true},
     {"debug", "interpreter that holds every value against its node's meta", debug, true},
     {"f64", "interpreter in double precision", double_interpreter, true},
+    {"cpu", "compiled for this machine", cpu_compiler, false},
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -7,9 +9,15 @@
 
 namespace partita {
 
+class CodeStore;
+
 struct BackendOptions {
   int threads = 1;
   const Progress* progress = nullptr;
+  /// Parameters and buffers keep their values between runs, so that a compiler may pack them: an inference.
+  bool fixed_parameters = false;
+  /// Where compiled code is found again; null: nowhere.
+  std::shared_ptr<CodeStore> store;
 };
 
 /// What runs graphs. One row each; `--backend` takes the name.

@@ -22,26 +22,26 @@ struct Options {
 };
 
 /// Where in the flow an artefact stands.
-std::vector<Stage> stages_of(ArtefactKind kind) {
+std::vector<PassStage> stages_of(ArtefactKind kind) {
   switch (kind) {
     case ArtefactKind::Dynamo:
     case ArtefactKind::PreGrad:
-    case ArtefactKind::Exported: return {Stage::PreGrad};
-    case ArtefactKind::Joint: return {Stage::Joint};
-    default: return {Stage::PostGrad};
+    case ArtefactKind::Exported: return {PassStage::PreGrad};
+    case ArtefactKind::Joint: return {PassStage::Joint};
+    default: return {PassStage::PostGrad};
   }
 }
 
 Result<std::vector<Pass>> choose(const Options& o, ArtefactKind kind) {
-  std::vector<Stage> stages = stages_of(kind);
+  std::vector<PassStage> stages = stages_of(kind);
   if (!o.stage.empty()) {
     stages.clear();
-    for (const Stage s : {Stage::PreGrad, Stage::Joint, Stage::PostGrad})
+    for (const PassStage s : {PassStage::PreGrad, PassStage::Joint, PassStage::PostGrad})
       if (stage_name(s) == o.stage) stages = {s};
     if (stages.empty()) return input_error("passes.stage", fmt::format("no stage {}; there are pre_grad, joint, post_grad", o.stage));
   }
   std::vector<Pass> passes;
-  for (const Stage s : stages)
+  for (const PassStage s : stages)
     for (const Pass& p : passes_of(s)) passes.push_back(p);
   for (const std::string& name : o.disable)
     if (std::ranges::none_of(all_passes(), [&](const Pass& p) { return p.name == name; }))

@@ -3,6 +3,7 @@
 
 #include "app/backends.h"
 #include "app/cli/command.h"
+#include "app/code_store.h"
 #include "app/graph_io.h"
 #include "core/compare/per_node.h"
 #include "core/load/session.h"
@@ -25,7 +26,7 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, 
   if (mutates_inputs(*graph)) {
     TRY(before, copy_values(inputs.values));
   }
-  TRY(const Executable run, backend.make({.threads = o.threads})(*graph));
+  TRY(const Executable run, backend.make({.threads = o.threads, .store = std::make_shared<CodeStore>()})(*graph));
   TRY(const std::vector<Value> outputs, run(inputs.values));
   return collect_outputs(artefact.program.get(), inputs, before, outputs);
 }
@@ -42,7 +43,7 @@ Result<int> run(const Options& o) {
   if (!o.inputs.empty()) {
     TRY(io, read_safetensors(o.inputs));
   }
-  if (o.train || !backend->takes_any_graph) return unsupported("run.train", "--train is not supported by this build");
+  if (o.train) return unsupported("run.train", "--train is not supported by this build");
   TRY(const TensorFile out, run_as_it_is(*artefact, io, *backend, o));
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, out));
   std::string text;

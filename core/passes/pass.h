@@ -11,8 +11,8 @@ namespace partita {
 ///   PreGrad   what autograd has not seen: torch-level or composite ATen calls, mutation and views allowed
 ///   Joint     forward and backward in one; ATen, functional
 ///   PostGrad  a forward, backward or inference graph on its way to the compiler; functional but for a copy_ epilogue
-enum class Stage : unsigned char { PreGrad, Joint, PostGrad };
-std::string_view stage_name(Stage stage);  ///< "pre_grad"
+enum class PassStage : unsigned char { PreGrad, Joint, PostGrad };
+std::string_view stage_name(PassStage stage);  ///< "pre_grad"
 
 struct PassContext {
   int threads = 1;
@@ -26,7 +26,7 @@ using PassFunction = Result<bool> (*)(Graph& graph, PassContext& context);
 struct Pass {
   PassFunction run = nullptr;
   std::string_view name;  ///< unique within its stage
-  Stage stage = Stage::PostGrad;
+  PassStage stage = PassStage::PostGrad;
   std::string_view description;
 };
 

@@ -8,20 +8,20 @@ namespace partita {
 
 std::span<const Pass> all_passes() {
   static constexpr Pass table[] = {
-#define PASS(function, stage, description) {function, #function, Stage::stage, description},
+#define PASS(function, stage, description) {function, #function, PassStage::stage, description},
 #include "core/passes/passes.def"
 #undef PASS
   };
   return table;
 }
 
-std::string_view stage_name(Stage stage) {
+std::string_view stage_name(PassStage stage) {
   switch (stage) {
-    case Stage::PreGrad:
+    case PassStage::PreGrad:
       return "pre_grad";
-    case Stage::Joint:
+    case PassStage::Joint:
       return "joint";
-    case Stage::PostGrad:
+    case PassStage::PostGrad:
       return "post_grad";
   }
   return {};

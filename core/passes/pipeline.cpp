@@ -114,7 +114,7 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
   return run;
 }
 
-std::vector<Pass> passes_of(Stage stage) {
+std::vector<Pass> passes_of(PassStage stage) {
   std::vector<Pass> out;
   for (const Pass& pass : all_passes())
     if (pass.stage == stage) out.push_back(pass);

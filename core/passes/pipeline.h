@@ -13,7 +13,7 @@ namespace partita {
 /// What one pass did.
 struct PassRun {
   std::string name;
-  Stage stage = Stage::PostGrad;
+  PassStage stage = PassStage::PostGrad;
   bool disabled = false;
   bool changed = false;
   double milliseconds = 0;                        ///< of the pass itself
@@ -42,6 +42,6 @@ struct PipelineRun {
 Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                const PipelineOptions& options = {});
 /// The passes of one stage out of passes.def.
-std::vector<Pass> passes_of(Stage stage);
+std::vector<Pass> passes_of(PassStage stage);
 
 }  // namespace partita

@@ -47,9 +47,9 @@ bool is_gemm_bias(const Match& m) {
          c->dim() <= 2;
 }
 
-constexpr unsigned PreGrad = 1U << static_cast<unsigned>(Stage::PreGrad);
-constexpr unsigned Joint = 1U << static_cast<unsigned>(Stage::Joint);
-constexpr unsigned PostGrad = 1U << static_cast<unsigned>(Stage::PostGrad);
+constexpr unsigned PreGrad = 1U << static_cast<unsigned>(PassStage::PreGrad);
+constexpr unsigned Joint = 1U << static_cast<unsigned>(PassStage::Joint);
+constexpr unsigned PostGrad = 1U << static_cast<unsigned>(PassStage::PostGrad);
 
 constexpr Rewrite rows[] = {
 #define REWRITE(name, stages, pattern, replacement, guard) {#name, stages, pattern, replacement, guard},

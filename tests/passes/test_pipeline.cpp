@@ -52,7 +52,7 @@ class TestPipeline : public QObject {
     QFETCH(int, which);
     QFETCH(QString, code);
     const PassFunction functions[] = {lies, breaks_order, breaks_promise};
-    const Pass pass{functions[which], "planted", Stage::PostGrad, "a pass with a bug"};
+    const Pass pass{functions[which], "planted", PassStage::PostGrad, "a pass with a bug"};
     PassContext context;
     const auto graph = sample();
     const auto run = run_passes(*graph, {&pass, 1}, context);
@@ -63,7 +63,7 @@ class TestPipeline : public QObject {
   }
 
   void stop_after_disable_and_snapshots() {
-    const Pass passes[] = {{nothing, "nothing", Stage::PostGrad, ""}, {sin_to_cos, "sin_to_cos", Stage::PostGrad, ""}, {nothing, "last", Stage::PostGrad, ""}};
+    const Pass passes[] = {{nothing, "nothing", PassStage::PostGrad, ""}, {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""}, {nothing, "last", PassStage::PostGrad, ""}};
     PassContext context;
     PipelineOptions options;
     options.snapshots = true;
@@ -100,7 +100,7 @@ class TestPipeline : public QObject {
                           "true_graph_0 = self.true_graph_0\nfalse_graph_0 = self.false_graph_0\n"
                           "cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,))\ng: <f32[2][1]> = cond[0]\nreturn (g,)",
                           children);
-    const Pass pass{sin_to_cos, "sin_to_cos", Stage::PostGrad, ""};
+    const Pass pass{sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""};
     PassContext context;
     const auto run = run_passes(*graph, {&pass, 1}, context);
     QVERIFY2(run, run ? "" : run.error().line().c_str());

@@ -1,0 +1,52 @@
+#include "app/code_store.h"
+
+#include <cstdio>
+
+namespace partita {
+namespace {
+
+/// What the code was made for and by; CodeStore's own keys name graph, options and machine already.
+CacheKey address(const std::string& key) { return {.graph = key, .options = {}, .cpu_features = {}, .version = PARTITA_VERSION}; }
+
+}  // namespace
+
+CodeStore::CodeStore() {
+  auto opened = Store::open(Store::default_file());
+  if (opened) store_ = *std::move(opened);
+  else give_up(opened.error());
+}
+
+std::optional<std::string> CodeStore::find(const std::string& key) {
+  if (!store_) return std::nullopt;
+  auto found = store_->find_compiled(address(key));
+  if (!found) {
+    give_up(found.error());
+    return std::nullopt;
+  }
+  if (!*found) return std::nullopt;
+  return std::move((*found)->bytes);
+}
+
+void CodeStore::put(const std::string& key, const std::string& code, const std::string& graph_name) {
+  if (store_) check(store_->put_compiled(address(key), {code, graph_name, "elf"}));
+}
+void CodeStore::add(const RunRow& row) {
+  if (store_) check(store_->add_run(row));
+}
+void CodeStore::add(const CheckRow& row) {
+  if (store_) check(store_->add_check(row));
+}
+void CodeStore::add(const SnapshotRow& row) {
+  if (store_) check(store_->add_snapshot(row));
+}
+
+void CodeStore::check(Status done) {
+  if (!done) give_up(done.error());
+}
+
+void CodeStore::give_up(const Diagnostic& why) {
+  std::fprintf(stderr, "partita: warning: %s; going on without the store\n", why.line().c_str());
+  store_.reset();
+}
+
+}  // namespace partita

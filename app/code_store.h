@@ -1,0 +1,28 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/store/store.h"
+
+namespace partita {
+
+/// The store as compiled code and records of work are kept in it. Nothing depends on it: at the first failure it says so
+/// in one line on stderr and stays silent and empty from then on.
+class CodeStore {
+ public:
+  CodeStore();
+
+  std::optional<std::string> find(const std::string& key);
+  void put(const std::string& key, const std::string& code, const std::string& graph_name);
+  void add(const RunRow& row);
+  void add(const CheckRow& row);
+  void add(const SnapshotRow& row);
+
+ private:
+  void check(Status done);
+  void give_up(const Diagnostic& why);
+  std::optional<Store> store_;
+};
+
+}  // namespace partita

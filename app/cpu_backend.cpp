@@ -1,0 +1,88 @@
+#include "app/cpu_backend.h"
+
+#include <map>
+
+#include "app/code_store.h"
+#include "codegen/cpu/executable.h"
+#include "core/interp/symbols.h"
+#include "core/passes/pipeline.h"
+#include "core/ops/record.h"
+#include "core/schedule/make_plan.h"
+
+namespace partita {
+namespace {
+
+class CompiledGraph {
+ public:
+  CompiledGraph(const Graph& graph, const BackendOptions& options) : graph_(graph.clone()), options_(options) {}
+
+  Status prepare() {
+    for (Node* node : *graph_) {
+      // Text annotates no tuples, which the planner wants to know.
+      if (node->meta.known() || !node->op()->is_call()) continue;
+      TRY(node->meta, infer(*node));
+    }
+    PassContext context;
+    context.threads = options_.threads;
+    if (auto passed = run_passes(*graph_, passes_of(PassStage::PostGrad), context); !passed) return std::move(passed).error();
+    int index = 0;
+    for (const Node* node : graph_->placeholders()) {
+      has_symbols_ |= has_symbols(node->meta);
+      if (options_.fixed_parameters && (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")))
+        fixed_.insert(index);
+      ++index;
+    }
+    if (has_symbols_) return {};
+    return compile({});
+  }
+
+  Result<std::vector<Value>> run(const std::vector<Value>& inputs) {
+    std::map<std::string, std::int64_t> sizes;
+    if (has_symbols_) {
+      TRY(const SymbolMap symbols, bind_symbols(*graph_, inputs));
+      sizes = symbols.all();
+      if (!executables_.contains(sizes)) TRY_DO(compile(sizes));
+    }
+    return executables_.at(sizes)->run(inputs);
+  }
+
+ private:
+  static bool has_symbols(const Meta& meta) {
+    if (const SymExpr* e = meta.sym()) return !e->is_int();
+    const TensorMeta* t = meta.tensor();
+    return t && (!concrete(t->sizes) || !concrete(t->strides));
+  }
+
+  Status compile(const std::map<std::string, std::int64_t>& sizes) {
+    schedule::PlanOptions plan_options;
+    plan_options.sizes = sizes;
+    TRY(const schedule::Plan plan, schedule::make_plan(*graph_, plan_options));
+    codegen::CpuOptions cpu;
+    cpu.threads = options_.threads;
+    cpu.fixed_inputs = fixed_;
+    if (const auto store = options_.store) {
+      cpu.load_code = [store](const std::string& key) { return store->find(key); };
+      cpu.store_code = [store, name = graph_->name](const std::string& key, const std::string& code) { store->put(key, code, name); };
+    }
+    TRY(executables_[sizes], codegen::compile_cpu(plan, graph_->attributes, cpu));
+    return {};
+  }
+
+  std::unique_ptr<Graph> graph_;
+  BackendOptions options_;
+  bool has_symbols_ = false;
+  std::set<int> fixed_;
+  std::map<std::map<std::string, std::int64_t>, std::unique_ptr<codegen::Executable>> executables_;  // by symbol values
+};
+
+}  // namespace
+
+CompileFn cpu_compiler(const BackendOptions& options) {
+  return [options](const Graph& graph) -> Result<Executable> {
+    auto compiled = std::make_shared<CompiledGraph>(graph, options);
+    TRY_DO(compiled->prepare());
+    return Executable([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
+  };
+}
+
+}  // namespace partita
