@@ -138,12 +138,6 @@ Arg decompose_repeat_interleave(DecomposeCall& c) {
   return b.call("aten.view.default", {x, b.sizes(flat)});
 }
 
-template <const char* op>
-Arg renamed(DecomposeCall& c) {
-  return c.build.call(op, c.args);
-}
-constexpr char and_op[] = "aten.bitwise_and", or_op[] = "aten.bitwise_or", xor_op[] = "aten.bitwise_xor";
-
 }  // namespace
 
 void register_composite(OpTable& t) {
@@ -156,11 +150,6 @@ void register_composite(OpTable& t) {
     t.add(name, {.decompose = decompose_where});
   t.add("aten.broadcast_tensors.default", {.decompose = decompose_broadcast_tensors});
   t.add("aten.repeat_interleave.self_int", {.decompose = decompose_repeat_interleave});
-  for (const char* overload : {"Tensor", "Scalar"}) {
-    t.add(std::string("aten.__and__.") + overload, {.decompose = renamed<and_op>});
-    t.add(std::string("aten.__or__.") + overload, {.decompose = renamed<or_op>});
-    t.add(std::string("aten.__xor__.") + overload, {.decompose = renamed<xor_op>});
-  }
 }
 
 }  // namespace partita

@@ -84,7 +84,6 @@ Arg expressed(DecomposeCall& call) {
   for (std::size_t i = 0; i < call.args.size(); ++i) bound.emplace_back(call.schema.args[i].name, call.args[i]);
   return call.build.expression(formula, bound);
 }
-constexpr const char* where_form = "where(condition, self, other)";
 constexpr const char* relu6 = "hardtanh(self, 0, 6)";
 constexpr const char* selu = "elu(self, 1.6732632423543772, 1.0507009873554805)";
 constexpr const char* square = "pow(self, 2)";
@@ -115,8 +114,6 @@ Arg prelu_of(DecomposeCall& call) {
 
 void add_pointwise_composites(OpTable& t) {
   for (const Name& n : names) t.add(n.name, {.decompose = by_another_name});
-  for (std::string_view name : {"aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar"})
-    t.add(name, {.decompose = expressed<where_form>});
   t.add("aten.relu6.default", {.decompose = expressed<relu6>});
   t.add("aten.selu.default", {.decompose = expressed<selu>});
   t.add("aten.square.default", {.decompose = expressed<square>});
