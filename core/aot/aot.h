@@ -11,20 +11,21 @@
 
 namespace partita {
 
-/// Which operators are replaced by simpler ones before the graph is differentiated and partitioned.
+/// What is replaced by simpler operators once the graph is differentiated, besides composites, which always are.
 enum class Decompositions : unsigned char {
-  Default,  ///< composites only, as AOTAutograd without a table
-  Core,     ///< down to core ATen
-  None,     ///< composites stay where they can be differentiated
+  None,  ///< nothing, as AOTAutograd without a table
+  Core,  ///< what has a decomposition on the way to the compiler
 };
 
 struct AotOptions {
   bool train = true;
   PartitionOptions partition = {};
-  Decompositions decompositions = Decompositions::Default;
-  /// Per placeholder of the graph; empty: parameters (by the archive's signature, else by their name in dynamo's text
-  /// or Parameter placeholders, else every floating placeholder).
+  Decompositions decompositions = Decompositions::None;
+  /// Per placeholder of the graph; empty: parameters (by the archive's signature, else by their names in dynamo's
+  /// text), and for text without parameters every floating input.
   std::vector<bool> requires_grad = {};
+  /// See JointOptions: for who runs the graphs without PyTorch's runtime around them.
+  bool tangents_for_aliases = false;
 };
 
 /// What an input of the graph is to the user.
@@ -43,7 +44,7 @@ struct AotGraphs {
   ViewAndMutationMeta meta;
   std::vector<InputBinding> inputs;     ///< one per placeholder of the forward
   std::vector<std::size_t> tangent_of;  ///< for each tangent the forward output (before saved values) it belongs to
-  bool train = false;
+  bool train = false;                   ///< is there a backward
 };
 
 /// graph: dynamo text, exported or ATen code; program: the archive's signature, null without. A joint graph is

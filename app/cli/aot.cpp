@@ -1,0 +1,174 @@
+#include "core/aot/aot.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/command.h"
+#include "core/ir/print.h"
+#include "core/load/session.h"
+
+namespace partita::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string path, graph, partitioner = "min-cut", decompositions = "default", output;
+  std::vector<std::string> save, recompute;
+  double memory_budget = 1;
+  bool inference = false, json = false;
+};
+
+std::string_view role_name(InputRole role) {
+  static constexpr std::string_view names[] = {"user", "parameter", "buffer", "constant", "symbol"};
+  return names[static_cast<std::size_t>(role)];
+}
+
+std::size_t calls(const Graph& graph) {
+  std::size_t count = 0;
+  for (Node* n : graph) count += n->op()->is_call();
+  return count;
+}
+
+Json node_counts(const Graph* graph) {
+  if (!graph) return nullptr;
+  Json out;
+  for (const auto& [kind, count] : graph->kind_counts()) out[kind] = count;
+  out["total"] = graph->size();
+  return out;
+}
+
+Json mutations(const AotGraphs& graphs) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < graphs.meta.inputs.size(); ++i) {
+    const InputAliasInfo& info = graphs.meta.inputs[i];
+    if (!info.mutates_data && !info.mutates_metadata) continue;
+    out.push_back({{"input", i},
+                   {"name", graphs.inputs[i].name},
+                   {"mutates_data", info.mutates_data},
+                   {"mutates_metadata", info.mutates_metadata},
+                   {"mutation_type", name_of(info.mutation_type)}});
+  }
+  return out;
+}
+
+Json aliases(const AotGraphs& graphs) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < graphs.meta.outputs.size(); ++i) {
+    const OutputAliasInfo& info = graphs.meta.outputs[i];
+    Json row = {{"output", i}, {"output_type", name_of(info.type)}, {"requires_grad", info.requires_grad}};
+    row["base_idx"] = info.base_idx ? Json(*info.base_idx) : Json(nullptr);
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Json metadata(const AotGraphs& graphs, const Options& o) {
+  const Partition& p = graphs.partition;
+  Json saved = Json::array();
+  for (const SavedValue& s : p.saved)
+    saved.push_back(
+        {{"name", s.name}, {"bytes", s.bytes}, {"is_input", s.is_input}, {"is_symbol", s.is_symbol}, {"why", s.why}});
+  Json inputs = Json::array();
+  for (const InputBinding& b : graphs.inputs)
+    inputs.push_back({{"role", role_name(b.role)}, {"name", b.name}, {"requires_grad", b.requires_grad}});
+  return {{"partitioner", o.partitioner},
+          {"decompositions", o.decompositions},
+          {"memory_budget", o.memory_budget},
+          {"num_fwd_outputs", p.forward_outputs},
+          {"num_symints_saved_for_bw", p.saved_symbols},
+          {"saved", saved},
+          {"saved_activation_bytes", p.activation_bytes},
+          {"saved_input_bytes", p.input_bytes},
+          {"recomputed", p.recomputed},
+          {"recomputed_operations", p.recomputed_operations},
+          {"nodes",
+           {{"joint", node_counts(graphs.joint.get())},
+            {"forward", node_counts(p.forward.get())},
+            {"backward", node_counts(p.backward.get())}}},
+          {"inputs", inputs},
+          {"mutations", mutations(graphs)},
+          {"outputs", aliases(graphs)},
+          {"num_intermediate_bases", graphs.meta.num_intermediate_bases},
+          {"tangent_of", graphs.tangent_of}};
+}
+
+Status write_graphs(const AotGraphs& graphs, const Json& facts, const std::filesystem::path& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    return input_error("aot.output", fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
+  auto write = [&](const char* name, const Graph* graph) -> Status {
+    return graph ? write_file((folder / name).string(), print(*graph)) : Status();
+  };
+  TRY_DO(write("joint.py", graphs.joint.get()));
+  TRY_DO(write("forward.py", graphs.partition.forward.get()));
+  TRY_DO(write("backward.py", graphs.partition.backward.get()));
+  return write_file((folder / "metadata.json").string(), facts.dump(2) + "\n");
+}
+
+Result<AotOptions> read_options(const Options& o) {
+  AotOptions a;
+  a.train = !o.inference;
+  a.partition.partitioner = o.partitioner == "default" ? Partitioner::Default : Partitioner::MinCut;
+  a.partition.save = o.save;
+  a.partition.recompute = o.recompute;
+  a.partition.memory_budget = o.memory_budget;
+  a.decompositions = o.decompositions == "core" ? Decompositions::Core : Decompositions::None;
+  return a;
+}
+
+Result<int> run(const Options& o) {
+  TRY(const AotOptions options, read_options(o));
+  TRY(const Loaded loaded, load(o.path));
+  TRY(const Artefact* artefact, loaded.pick(o.graph));
+  TRY(const std::unique_ptr<Graph> graph, artefact->graph());
+  TRY(const AotGraphs graphs, aot(*graph, artefact->program.get(), options));
+  const Json facts = metadata(graphs, o);
+  TRY_DO(write_graphs(graphs, facts, o.output));
+  if (o.json) {
+    fmt::print("{}\n", facts.dump(2));
+    return 0;
+  }
+  const Partition& p = graphs.partition;
+  if (graphs.joint) fmt::print("joint     {} calls\n", calls(*graphs.joint));
+  fmt::print("forward   {} calls\n", calls(*p.forward));
+  if (p.backward) {
+    fmt::print("backward  {} calls, {} of them recomputed (about {} operations)\n", calls(*p.backward),
+               p.recomputed.size(), p.recomputed_operations);
+    fmt::print("saved     {} values: {} bytes of activations, {} bytes of inputs\n", p.saved.size(), p.activation_bytes,
+               p.input_bytes);
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Command aot_command;
+const Command aot_command = {
+    "aot", "Functionalise, differentiate and partition a graph", [](CLI::App& app) -> Action {
+      auto o = std::make_shared<Options>();
+      app.add_option("path", o->path, "graph, archive, log or folder")->required();
+      app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
+      app.add_option("--partitioner", o->partitioner)
+          ->check(CLI::IsMember({"min-cut", "default"}))
+          ->capture_default_str();
+      app.add_option("--decompositions", o->decompositions, "default and none: composites only; core: to core ATen")
+          ->check(CLI::IsMember({"default", "core", "none"}))
+          ->capture_default_str();
+      app.add_option("--save", o->save, "keep this value for the backward")->expected(1)->take_all();
+      app.add_option("--recompute", o->recompute, "compute this value again in the backward")->expected(1)->take_all();
+      app.add_option("--memory-budget", o->memory_budget, "0: keep inputs only ... 1: recompute what is about free")
+          ->check(CLI::Range(0.0, 1.0))
+          ->capture_default_str();
+      app.add_flag("--inference", o->inference, "no backward: the functional graph alone");
+      app.add_flag("--json", o->json, "print metadata.json instead of a summary");
+      app.add_option("-o,--output", o->output, "folder for joint.py, forward.py, backward.py, metadata.json")
+          ->required();
+      return [o] { return run(*o); };
+    }};
+
+}  // namespace partita::cli

@@ -1,0 +1,113 @@
+#include "core/aot/aot.h"
+
+#include "core/grad/joint.h"
+
+namespace partita {
+namespace {
+
+/// Is a dynamo placeholder a parameter: L_self_modules_fc1_parameters_weight_?
+bool named_as(const Node& placeholder, std::string_view what) {
+  return placeholder.target.find(what) != std::string::npos || placeholder.name().find(what) != std::string::npos;
+}
+
+bool differentiable(const Node& placeholder) {
+  const TensorMeta* t = placeholder.meta.tensor();
+  return t && (is_floating(t->dtype) || is_complex(t->dtype));
+}
+
+std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program, const AotOptions& options) {
+  std::vector<InputBinding> inputs;
+  bool any_parameter = false;
+  for (Node* node : graph.placeholders()) {
+    InputBinding b{InputRole::User, node->name()};
+    const ProgramInput* from = program ? program->input(node->name()) : nullptr;
+    if (from && from->kind == ProgramInputKind::Parameter)
+      b = {InputRole::Parameter, from->target};
+    else if (from && from->kind == ProgramInputKind::Buffer)
+      b = {InputRole::Buffer, from->target};
+    else if (from && from->kind == ProgramInputKind::Constant)
+      b = {InputRole::Constant, from->target};
+    else if (node->meta.sym())
+      b.role = InputRole::Symbol;
+    else if (!program && named_as(*node, "_parameters_"))
+      b.role = InputRole::Parameter;
+    else if (!program && named_as(*node, "_buffers_"))
+      b.role = InputRole::Buffer;
+    any_parameter |= b.role == InputRole::Parameter;
+    inputs.push_back(std::move(b));
+  }
+  std::vector<Node*> placeholders = graph.placeholders();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bool wanted =
+        any_parameter || program ? inputs[i].role == InputRole::Parameter : inputs[i].role != InputRole::Buffer;
+    if (!options.requires_grad.empty()) wanted = i < options.requires_grad.size() && options.requires_grad[i];
+    inputs[i].requires_grad = options.train && wanted && differentiable(*placeholders[i]);
+  }
+  return inputs;
+}
+
+/// Inference: the functional graph is the forward, and nothing is saved.
+Partition forward_only(const FunctionalGraph& functional) {
+  Partition p;
+  p.forward = renamed_in_order(*functional.graph);
+  p.forward_outputs = p.forward->outputs().size();
+  return p;
+}
+
+Result<AotGraphs> partition_joint(const Graph& joint, const AotOptions& options) {
+  AotGraphs out;
+  out.train = true;
+  TRY(out.partition, partition(joint, options.partition));
+  out.joint = joint.clone();
+  std::vector<Node*> placeholders = out.partition.forward->placeholders();
+  std::vector<Arg> gradients = out.partition.backward->outputs();
+  for (std::size_t i = 0; i < placeholders.size(); ++i) {
+    bool differentiated = i < gradients.size() && gradients[i].node();
+    InputRole role = placeholders[i]->meta.sym() ? InputRole::Symbol : InputRole::User;
+    out.inputs.push_back({role, placeholders[i]->name(), differentiated});
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options) {
+  if (is_joint(graph)) return partition_joint(graph, options);
+  AotGraphs out;
+  out.inputs = bind_inputs(graph, program, options);
+  FunctionalizeOptions functional_options;
+  functional_options.keep_input_mutations = !options.train;
+  for (const InputBinding& b : out.inputs) functional_options.requires_grad.push_back(b.requires_grad);
+  TRY(FunctionalGraph functional, functionalize(graph, functional_options));
+  out.meta = functional.meta;
+  if (options.train) {
+    JointOptions joint_options{.tangents_for_aliases = options.tangents_for_aliases};
+    TRY(Joint joint, make_joint(std::move(functional), joint_options));
+    if (options.decompositions == Decompositions::Core) {
+      TRY_DO(decompose_for_compiler(*joint.graph));
+      joint.graph = renamed_in_order(*joint.graph);
+    }
+    out.joint = std::move(joint.graph);
+    out.tangent_of = std::move(joint.tangent_of);
+    out.train = !out.tangent_of.empty();
+    PartitionOptions cut = options.partition;
+    cut.forward_outputs = joint.forward_outputs;
+    if (out.train) {
+      TRY(out.partition, partition(*out.joint, cut));
+      return out;
+    }
+    // Nothing to differentiate: the joint graph is the forward with a None per primal.
+    out.partition.forward = out.joint->clone();
+    out.partition.forward->form = GraphForm::Flat;
+    std::vector<Arg> kept = out.partition.forward->outputs();
+    kept.resize(joint.forward_outputs);
+    out.partition.forward->set_output(Arg::tuple(std::move(kept)));
+    out.partition.forward_outputs = joint.forward_outputs;
+    return out;
+  }
+  if (options.decompositions == Decompositions::Core) TRY_DO(decompose_for_compiler(*functional.graph));
+  out.partition = forward_only(functional);
+  return out;
+}
+
+}  // namespace partita
