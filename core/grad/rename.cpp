@@ -1,3 +1,5 @@
+#include <map>
+
 #include "core/grad/joint.h"
 
 namespace partita {
@@ -10,21 +12,31 @@ std::unique_ptr<Graph> renamed_in_order(const Graph& graph) {
   for (const auto& [target, child] : graph.children) out->children.emplace_back(target, child->clone());
   std::vector<Node*> twin(graph.id_limit(), nullptr);
   auto map = [&](Node* n) -> Arg { return twin[n->id()]; };
-  for (Node* node : graph) {
+  auto copy = [&](Node* node) {
+    if (twin[node->id()]) return;
     if (!node->op()->is_call()) {
       twin[node->id()] = out->copy_node(*node, map);
-      continue;
+      return;
     }
     Args args;
     Kwargs kwargs;
     for (const Arg& a : node->args()) args.push_back(map_nodes(a, map));
     for (const auto& [name, a] : node->kwargs()) kwargs.emplace_back(name, map_nodes(a, map));
-    Node* copy = out->create(node->op(), std::move(args), std::move(kwargs));
-    copy->meta = node->meta;
-    copy->origin = node->origin;
-    copy->note = node->note;
-    copy->recompute = node->recompute;
-    twin[node->id()] = copy;
+    Node* made = out->create(node->op(), std::move(args), std::move(kwargs));
+    made->meta = node->meta;
+    made->origin = node->origin;
+    made->note = node->note;
+    made->recompute = node->recompute;
+    twin[node->id()] = made;
+  };
+  for (Node* node : graph) {
+    copy(node);
+    // A tracer takes a tuple apart as soon as it has it, in order.
+    std::map<std::int64_t, Node*> parts;
+    for (Node* user : node->users())
+      if (user->is(Op::getitem()))
+        if (auto* index = user->args()[1].get<std::int64_t>()) parts.emplace(*index, user);
+    for (const auto& [index, part] : parts) copy(part);
   }
   return out;
 }
