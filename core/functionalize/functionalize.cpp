@@ -191,17 +191,22 @@ class Functionalizer {
     Kwargs kwargs;
     for (const Arg& a : node.args()) args.push_back(mapped(a));
     for (const auto& [name, a] : node.kwargs()) kwargs.emplace_back(name, mapped(a));
-    Node* twin = out_.graph->create(node.op(), std::move(args), std::move(kwargs));
-    twin->origin = node.origin;
+    Node* twin = nullptr;
+    if (node.op()->kind == OpKind::Torch && find_record(node.op())) {
+      twin = builder().call(node.op()->name, std::move(args), std::move(kwargs));
+    } else {
+      twin = out_.graph->create(node.op(), std::move(args), std::move(kwargs));
+      twin->origin = node.origin;
+      Result<Meta> meta = infer(*twin);
+      if (meta)
+        twin->meta = *std::move(meta);
+      else if (meta.error().code == "ops.unknown" || node.is(Op::getitem()))
+        twin->meta = node.meta;
+      else
+        throw Raise{std::move(meta).error()};
+    }
     twin->recompute = node.recompute;
     twin->note = node.note;
-    Result<Meta> meta = infer(*twin);
-    if (meta)
-      twin->meta = *std::move(meta);
-    else if (meta.error().code == "ops.unknown" || node.is(Op::getitem()))
-      twin->meta = node.meta;
-    else
-      throw Raise{std::move(meta).error()};
     plain_[node.id()] = twin;
     if (twin->meta.tensor()) object_of_[node.id()] = new_object(twin);
     return twin;

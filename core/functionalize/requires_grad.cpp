@@ -22,11 +22,11 @@ bool differentiable(const Op* op) {
   return !record || !record->not_differentiable;
 }
 
-/// Formulas that speak of `grad` alone make the first result the only differentiable one.
+/// Lists of results are alike; of other tuples only the first is differentiable, unless the record says otherwise.
 bool result_differentiable(const Node& tuple, std::int64_t index) {
   const OpRecord* record = find_record(tuple.op());
-  if (!record || index == 0) return true;
-  if (record->derivative.empty()) return true;
+  if (!record || index == 0 || record->all_results_differentiable) return true;
+  if (!record->schema->returns.empty() && record->schema->returns[0].is_list) return true;
   for (const Derivative& d : record->derivative)
     if (d.formula.find("grads") != std::string_view::npos) return true;
   return false;

@@ -10,6 +10,7 @@ std::unique_ptr<Graph> renamed_in_order(const Graph& graph) {
   out->shapes = graph.shapes;
   out->attributes = graph.attributes;
   for (const auto& [target, child] : graph.children) out->children.emplace_back(target, child->clone());
+  std::vector<Node*> unread;
   std::vector<Node*> twin(graph.id_limit(), nullptr);
   auto map = [&](Node* n) -> Arg { return twin[n->id()]; };
   auto copy = [&](Node* node) {
@@ -36,8 +37,18 @@ std::unique_ptr<Graph> renamed_in_order(const Graph& graph) {
     for (Node* user : node->users())
       if (user->is(Op::getitem()))
         if (auto* index = user->args()[1].get<std::int64_t>()) parts.emplace(*index, user);
+    const MetaTuple* tuple = node->op()->is_call() ? node->meta.tuple() : nullptr;
+    for (std::size_t i = 0; tuple && i < tuple->items.size(); ++i) {
+      // Parts that nobody reads have had their names all the same.
+      auto it = parts.find(static_cast<std::int64_t>(i));
+      if (it != parts.end())
+        copy(it->second);
+      else
+        unread.push_back(out->create(Op::getitem(), {twin[node->id()], static_cast<std::int64_t>(i)}));
+    }
     for (const auto& [index, part] : parts) copy(part);
   }
+  for (Node* part : unread) out->erase(part);
   return out;
 }
 

@@ -17,7 +17,13 @@ void normalize(const Schema& schema, Args& args, Kwargs& kwargs) {
   std::size_t positional = 0;
   for (std::size_t i = 0; i < bound.size(); ++i) {
     const SchemaArg& a = schema.args[i];
-    bool is_default = a.has_default && bound[i] == a.default_value;
+    // One number for an int[2] stands for two.
+    auto spread = [&](const Arg& value) {
+      bool one = a.is_list && a.list_size > 0 && (value.get<std::int64_t>() || (value.node() && value.node()->meta.sym()));
+      return one ? Arg::list(std::vector<Arg>(static_cast<std::size_t>(a.list_size), value)) : value;
+    };
+    bound[i] = spread(bound[i]);
+    bool is_default = a.has_default && bound[i] == spread(a.default_value);
     if (a.keyword_only && !is_default) kwargs.emplace_back(a.name, bound[i]);
     if (!a.keyword_only && !is_default) positional = i + 1;
   }

@@ -53,6 +53,8 @@ struct OpRecord {
   std::vector<Derivative> derivative = {};
   /// For what a formula cannot say: gradients per schema argument, null where none.
   std::vector<Node*> (*gradient)(GradCall&) = nullptr;
+  /// The gradient function takes gradients of results beyond the first (formulas say so by naming grads[i]).
+  bool all_results_differentiable = false;
   bool not_differentiable = false;  ///< results carry no gradient: comparisons, argmax, arange
   /// Loops for it (core/ops/lowerings.h); what a lowering refuses as unsupported stays a call.
   Status (*lower)(loops::LowerCall&) = nullptr;

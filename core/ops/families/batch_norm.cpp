@@ -200,6 +200,11 @@ std::vector<Node*> grad_batch_norm(GradCall& c) {
     mean = c.arg("running_mean");
     var = c.arg("running_var");
   }
+  if constexpr (stats == Stats::Functional) {
+    // Autograd saved the statistics that the forward then wrote.
+    mean = c.results[3];
+    var = c.results[4];
+  }
   if (c.schema.index_of("training") >= 0) train = c.arg("training");
   Node* backward = c.build.call("aten.native_batch_norm_backward.default",
                                 {c.grads[0], c.arg("input"), c.arg("weight"), mean, var, c.results[1], c.results[2],

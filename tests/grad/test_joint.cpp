@@ -1,0 +1,129 @@
+#include <QtTest>
+
+#include "core/grad/joint.h"
+#include "core/ir/print.h"
+#include "core/ir/verify.h"
+#include "core/load/fx_text.h"
+
+using namespace partita;
+
+namespace {
+
+/// The joint graph of a forward whose first `wants` inputs require grad: one line a call, "name = op(args)".
+QString joint_of(const char* text, std::size_t wants) {
+  auto graph = parse_fx_text(text);
+  if (!graph) return QString::fromStdString(graph.error().line());
+  auto functional = functionalize(**graph, {.requires_grad = std::vector<bool>(wants, true)});
+  if (!functional) return QString::fromStdString(functional.error().line());
+  auto joint = make_joint(std::move(*functional));
+  if (!joint) return QString::fromStdString(joint.error().line());
+  if (!verify(*joint->graph).empty()) return QString::fromStdString(verify(*joint->graph)[0].line());
+  std::string out;
+  for (Node* n : *joint->graph) {
+    if (!n->op()->is_call()) continue;
+    std::string args;
+    for (const Arg& a : n->args()) args += (args.empty() ? "" : ", ") + print(a);
+    out += n->name() + " = " + std::string(n->op()->brief()) + "(" + args + ")\n";
+  }
+  std::string returned;
+  for (const Arg& a : joint->graph->outputs()) returned += (returned.empty() ? "" : ", ") + print(a);
+  return QString::fromStdString(out + "return " + returned);
+}
+
+}  // namespace
+
+class JointTest : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void graphs_data() {
+    QTest::addColumn<QString>("forward");
+    QTest::addColumn<int>("wants");
+    QTest::addColumn<QString>("joint");
+    const QString head = "class GraphModule(torch.nn.Module):\n    def forward(self, ";
+    QTest::newRow("other before self; sums arrive in argument order")
+        << head + "x: \"f32[3][1]cpu\", y: \"f32[3][1]cpu\"):\n"
+                  "        mul = torch.ops.aten.mul.Tensor(x, x)\n"
+                  "        mul_1 = torch.ops.aten.mul.Tensor(mul, y)\n"
+                  "        return (mul_1,)\n"
+        << 2
+        << "mul = mul(primals_1, primals_1)\n"
+           "mul_1 = mul(mul, primals_2)\n"
+           "mul_2 = mul(tangents_1, mul)\n"
+           "mul_3 = mul(tangents_1, primals_2)\n"
+           "mul_4 = mul(mul_3, primals_1)\n"
+           "mul_5 = mul(mul_3, primals_1)\n"
+           "add = add(mul_5, mul_4)\n"
+           "return mul_1, add, mul_2";
+    QTest::newRow("a saved result is detached twice")
+        << head + "x: \"f32[3][1]cpu\"):\n"
+                  "        tanh = torch.ops.aten.tanh.default(x)\n"
+                  "        return (tanh,)\n"
+        << 1
+        << "tanh = tanh(primals_1)\n"
+           "detach = detach(tanh)\n"
+           "detach_1 = detach(detach)\n"
+           "tanh_backward = tanh_backward(tangents_1, detach_1)\n"
+           "return tanh, tanh_backward";
+    QTest::newRow("broadcast gradients are summed back after the formulas")
+        << head + "x: \"f32[4]\", y: \"f32[2, 4]\", z: \"f32[]\"):\n"
+                  "        add = torch.ops.aten.add.Tensor(x, y)\n"
+                  "        mul = torch.ops.aten.mul.Tensor(add, z)\n"
+                  "        return (mul,)\n"
+        << 3
+        << "add = add(primals_1, primals_2)\n"
+           "mul = mul(add, primals_3)\n"
+           "mul_1 = mul(tangents_1, add)\n"
+           "mul_2 = mul(tangents_1, primals_3)\n"
+           "sum_1 = sum(mul_1)\n"
+           "sum_2 = sum(mul_2, [0], True)\n"
+           "view = view(sum_2, [4])\n"
+           "return mul, view, mul_2, sum_1";
+    QTest::newRow("later calls first; inputs without grad give None")
+        << head + "x: \"f32[2, 3]\", y: \"f32[3, 2]\"):\n"
+                  "        mm = torch.ops.aten.mm.default(x, y)\n"
+                  "        relu = torch.ops.aten.relu.default(mm)\n"
+                  "        sum_1 = torch.ops.aten.sum.default(relu)\n"
+                  "        return (sum_1, mm)\n"
+        << 1
+        << "mm = mm(primals_1, primals_2)\n"
+           "relu = relu(mm)\n"
+           "detach = detach(relu)\n"
+           "sum_1 = sum(relu)\n"
+           "expand = expand(tangents_1, [2, 2])\n"
+           "detach_1 = detach(detach)\n"
+           "threshold_backward = threshold_backward(expand, detach_1, 0)\n"
+           "add = add(tangents_2, threshold_backward)\n"
+           "t = t(primals_2)\n"
+           "mm_1 = mm(add, t)\n"
+           "return sum_1, mm, mm_1, None";
+    QTest::newRow("no tangent where nothing requires grad")
+        << head + "x: \"f32[2]\", i: \"i64[2]\"):\n"
+                  "        add = torch.ops.aten.add.Tensor(i, 1)\n"
+                  "        detach = torch.ops.aten.detach.default(x)\n"
+                  "        neg = torch.ops.aten.neg.default(detach)\n"
+                  "        return (add, neg)\n"
+        << 1
+        << "add = add(primals_2, 1)\n"
+           "detach = detach(primals_1)\n"
+           "neg = neg(detach)\n"
+           "return add, neg, None, None";
+  }
+
+  void graphs() {
+    QFETCH(QString, forward);
+    QFETCH(int, wants);
+    QFETCH(QString, joint);
+    QCOMPARE(joint_of(forward.toUtf8().constData(), static_cast<std::size_t>(wants)), joint);
+  }
+
+  void unknownOperatorIsNamed() {
+    QVERIFY(joint_of("class G(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n"
+                     "        igamma: \"f32[2]\" = torch.ops.aten._fft_r2c.default(x, [0], 0, True)\n"
+                     "        return (igamma,)\n",
+                     1)
+                .contains("_fft_r2c"));
+  }
+};
+
+QTEST_GUILESS_MAIN(JointTest)
+#include "test_joint.moc"
