@@ -4,7 +4,7 @@
 #include <set>
 
 #include "app/cli/command.h"
-#include "app/graph_io.h"
+#include "core/aot/graph_io.h"
 #include "core/compare/check_passes.h"
 #include "core/interp/random_values.h"
 #include "core/ir/print.h"

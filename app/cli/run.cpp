@@ -4,7 +4,7 @@
 #include "app/backends.h"
 #include "app/cli/command.h"
 #include "app/code_store.h"
-#include "app/graph_io.h"
+#include "core/aot/graph_io.h"
 #include "core/compare/per_node.h"
 #include "core/load/session.h"
 

@@ -1,4 +1,4 @@
-#include "app/graph_io.h"
+#include "core/aot/graph_io.h"
 
 #include <cstring>
 

@@ -1,0 +1,189 @@
+#include "core/aot/run_program.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/base/check.h"
+
+namespace partita {
+namespace {
+
+/// "buffer.NAME" -> "buffer_after.NAME"
+std::string after_key(const std::string& key) {
+  std::size_t dot = key.find('.');
+  return key.substr(0, dot) + "_after" + key.substr(dot);
+}
+
+/// "param.NAME" -> "grad.NAME", "input.3" -> "grad.input.3"
+std::string gradient_key(const std::string& key) {
+  return key.starts_with("param.") ? "grad." + key.substr(6) : "grad." + key;
+}
+
+/// Which placeholders are differentiated: what the IO file marks, and parameters.
+std::vector<bool> wanted(const Graph& graph, const Program* program, const GraphInputs& inputs, const TensorFile& io) {
+  std::vector<bool> wants;
+  std::vector<Node*> placeholders = graph.placeholders();
+  bool marked =
+      std::any_of(io.tensors.begin(), io.tensors.end(), [](auto& entry) { return entry.second.requires_grad; });
+  for (std::size_t i = 0; i < placeholders.size(); ++i) {
+    const Tensor* given = io.find(inputs.keys[i]);
+    const ProgramInput* from = program ? program->input(placeholders[i]->name()) : nullptr;
+    bool parameter = from ? from->kind == ProgramInputKind::Parameter
+                          : !program && !marked && placeholders[i]->target.find("_parameters_") != std::string::npos;
+    wants.push_back(parameter || (given && given->requires_grad));
+  }
+  return wants;
+}
+
+Result<Tensor> filled(const Tensor& like, double value) {
+  TRY(Tensor one, Tensor::scalar(like.dtype, value));
+  TRY(Tensor out, Tensor::zeros(like.dtype, like.sizes));
+  if (value != 0) out.copy_from(one.view_as(like.sizes, Sizes(like.sizes.size(), 0), 0));
+  return out;
+}
+
+}  // namespace
+
+Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const TensorFile& io,
+                                              const RunOptions& options) {
+  TrainedFunction f;
+  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  f.program_ = artefact.program;
+  TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights));
+  AotOptions how = options.aot;
+  how.tangents_for_aliases = true;
+  bool joint = is_joint(*graph);
+  if (how.train && !joint) {
+    how.requires_grad = wanted(*graph, f.program_.get(), f.inputs_, io);
+    if (std::find(how.requires_grad.begin(), how.requires_grad.end(), true) == how.requires_grad.end())
+      return input_error("run.train",
+                         "nothing is to be differentiated: the file has no parameters; mark inputs by "
+                         "requires_grad in the --inputs file's metadata",
+                         {.graph = graph->name});
+  }
+  TRY(AotGraphs graphs, aot(*graph, f.program_.get(), how));
+  f.graphs_ = std::make_shared<AotGraphs>(std::move(graphs));
+  if (joint) {
+    // The values of tangents_* are inputs like the primals.
+    GraphInputs primals;
+    std::vector<Node*> placeholders = graph->placeholders();
+    for (std::size_t i = 0; i < placeholders.size(); ++i) {
+      if (placeholders[i]->name().starts_with("tangents")) {
+        f.joint_tangents_.push_back(f.inputs_.values[i]);
+      } else {
+        primals.values.push_back(f.inputs_.values[i]);
+        primals.keys.push_back(f.inputs_.keys[i]);
+      }
+    }
+    f.inputs_ = std::move(primals);
+  }
+  for (const auto& [key, tensor] : io.tensors)
+    if (key.starts_with("tangent.")) f.tangents_.emplace(std::strtoull(key.c_str() + 8, nullptr, 10), tensor);
+  TRY(f.forward_, options.forward(*f.graphs_->partition.forward));
+  if (f.graphs_->partition.backward) {
+    TRY(f.backward_, options.backward(*f.graphs_->partition.backward));
+  }
+  return f;
+}
+
+Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& outputs) const {
+  if (!joint_tangents_.empty()) return joint_tangents_;
+  std::vector<Value> out;
+  std::size_t mutated = graphs_->meta.mutated_runtime_inputs().size();
+  for (std::size_t position : graphs_->tangent_of) {
+    const Tensor* value = outputs[position].get<Tensor>();
+    CHECK(value, "a tangent for something that is no tensor");
+    auto given = position < mutated ? tangents_.end() : tangents_.find(position - mutated);
+    if (given != tangents_.end()) {
+      if (given->second.sizes != value->sizes)
+        return input_error("run.input",
+                           fmt::format("tangent.{} has other sizes than output {}", given->first, given->first));
+      out.emplace_back(given->second);
+      continue;
+    }
+    bool loss = position >= mutated && tangents_.empty() && value->dim() == 0;
+    TRY(Tensor tangent, filled(*value, loss ? 1 : 0));
+    out.emplace_back(std::move(tangent));
+  }
+  return out;
+}
+
+Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, TensorFile& out) const {
+  // A tied weight is several placeholders over one memory: each name gets the whole gradient.
+  std::map<const Storage*, Tensor> total;
+  std::vector<std::pair<std::string, const Storage*>> names;
+  for (std::size_t i = 0; i < gradients.size() && i < inputs_.values.size(); ++i) {
+    const Tensor *gradient = gradients[i].get<Tensor>(), *input = inputs_.values[i].get<Tensor>();
+    if (!gradient || !input) continue;
+    bool tied = inputs_.keys[i].starts_with("param.");
+    if (!tied) {
+      out.tensors[gradient_key(inputs_.keys[i])] = *gradient;
+      continue;
+    }
+    names.emplace_back(gradient_key(inputs_.keys[i]), input->storage.get());
+    auto [sum, fresh] = total.emplace(input->storage.get(), *gradient);
+    if (fresh) continue;
+    if (sum->second.sizes != gradient->sizes)
+      return unsupported("run.tied", fmt::format("{} shares memory with a parameter of other sizes", inputs_.keys[i]));
+    TRY(Tensor added, sum->second.to(DType::Float64));
+    TRY(const Tensor more, gradient->to(DType::Float64));
+    auto *a = added.as<double>(), *b = more.as<double>();
+    for (std::int64_t k = 0; k < added.numel(); ++k) a[k] += b[k];
+    TRY(sum->second, added.to(gradient->dtype));
+  }
+  for (const auto& [name, storage] : names) out.tensors[name] = total.at(storage);
+  return {};
+}
+
+Result<TensorFile> TrainedFunction::step() {
+  const Partition& p = graphs_->partition;
+  const ViewAndMutationMeta& meta = graphs_->meta;
+  TRY(std::vector<Value> values, forward_(inputs_.values));
+  CHECK(values.size() == p.forward_outputs + p.saved.size(), "the forward returned another number of values");
+
+  std::vector<Value> gradients;
+  if (backward_) {
+    // Before the inputs are written: saved inputs are the old ones.
+    std::vector<Value> saved(values.begin() + static_cast<std::ptrdiff_t>(p.forward_outputs), values.end());
+    std::rotate(saved.begin(), saved.end() - static_cast<std::ptrdiff_t>(p.saved_symbols), saved.end());
+    TRY(std::vector<Value> seeds, tangents(values));
+    saved.insert(saved.end(), seeds.begin(), seeds.end());
+    TRY(gradients, backward_(std::move(saved)));
+  }
+
+  std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
+  std::vector<Value> outputs(
+      values.begin() + static_cast<std::ptrdiff_t>(mutated.size()),
+      values.begin() + static_cast<std::ptrdiff_t>(p.forward_outputs - meta.num_intermediate_bases));
+  TensorFile out;
+  for (std::size_t k = 0; k < mutated.size(); ++k) {
+    const Tensor *now = values[k].get<Tensor>(), *input = inputs_.values[mutated[k]].get<Tensor>();
+    CHECK(now && input, "a mutated input that is no tensor");
+    for (std::size_t i = 0; i < meta.outputs.size(); ++i) {
+      // Outputs that were made from the new value show the input's memory, as they do in eager.
+      const Tensor* shown = outputs[i].get<Tensor>();
+      if (!shown || !meta.outputs[i].base_idx || *meta.outputs[i].base_idx != mutated[k]) continue;
+      if (meta.outputs[i].type != OutputType::IsInput && meta.outputs[i].type != OutputType::AliasOfInput) continue;
+      if (shown->storage != now->storage || now->sizes != input->sizes || now->strides != input->strides) continue;
+      outputs[i] = input->view_as(shown->sizes, shown->strides, input->offset + shown->offset - now->offset);
+    }
+    if (now->sizes == input->sizes)
+      input->copy_from(*now);
+    else
+      inputs_.values[mutated[k]] = *now;
+  }
+  TRY(out, collect_outputs(program_.get(), inputs_, {}, outputs));
+  for (std::size_t i : mutated) out.tensors[after_key(inputs_.keys[i])] = *inputs_.values[i].get<Tensor>();
+  for (std::size_t i : meta.mutated_in_graph())
+    out.tensors[after_key(inputs_.keys[i])] = *inputs_.values[i].get<Tensor>();
+  TRY_DO(collect_gradients(gradients, out));
+  return out;
+}
+
+Result<TensorFile> run_program(const Artefact& artefact, const TensorFile& io, const RunOptions& options) {
+  TRY(TrainedFunction f, TrainedFunction::make(artefact, io, options));
+  return f.step();
+}
+
+}  // namespace partita
