@@ -170,7 +170,7 @@ class Printer {
       line(1, "def forward(self, primals, tangents):");
       std::string declarations, names;
       for (Node* n : inputs) {
-        declarations += declared(*n, n->name()) + "; ";
+        if (!annotation(n->meta).empty()) declarations += declared(*n, n->name()) + "; ";
         names += n->name() + ", ";
       }
       if (options_.annotations) line(2, declarations);

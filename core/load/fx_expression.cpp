@@ -165,11 +165,13 @@ Result<Expression> ExpressionReader::prefix() {
   }
   Expression e;
   switch (t.kind) {
-    case TokenKind::Number:
-      return number(false);
+    case TokenKind::Number: {
+      TRY(e, number(false));
+      return postfix(std::move(e));
+    }
     case TokenKind::String:
       e.value = unquote(lexer_.next().text);
-      return e;
+      return postfix(std::move(e));
     case TokenKind::Name: {
       TRY(e, name());
       return postfix(std::move(e));
