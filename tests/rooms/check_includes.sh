@@ -12,7 +12,7 @@ below[grad]="$under_ops fake functionalize"
 below[partition]="$under_ops fake"
 below[passes]="$under_ops fake interp"
 below[schedule]="$under_ops fake interp passes"
-below[compare]="$under_ops interp"
+below[compare]="$under_ops fake functionalize grad interp load passes"
 below[store]="$under_ops"
 below[aot]="$under_ops fake functionalize grad partition interp passes schedule compare store load"
 
