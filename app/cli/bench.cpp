@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/command.h"
+#include "app/code_store.h"
+#include "app/run_artefact.h"
+
+namespace partita::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  RunRequest request;
+  std::string backend = "cpu";
+  double seconds = 2;
+  bool compile_only = false;
+};
+
+double since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+struct Prepared {
+  TrainedFunction function;
+  double compile_ms = 0;  ///< from the loaded archive to the end of the first step
+};
+
+Result<Prepared> prepare(const Options& o) {
+  TRY(const Backend* backend, find_backend(o.backend));
+  TRY(const Loaded loaded, load(o.request.path));
+  TRY(const Artefact* artefact, loaded.pick(o.request.graph));
+  TRY(const TensorFile io, read_io(o.request));
+  const auto start = Clock::now();
+  const auto store = std::make_shared<CodeStore>();
+  const CompileFn compile = backend->make({.threads = o.request.threads, .fixed_parameters = !o.request.train, .store = store});
+  TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, run_options(o.request, compile)));
+  TRY(const TensorFile first, function.step());
+  return Prepared{std::move(function), since(start)};
+}
+
+/// Runs until `seconds` are over, at least five times.
+Result<double> median_ms(TrainedFunction& function, double seconds) {
+  for (int i = 0; i < 3; ++i) {
+    TRY(const TensorFile ignored, function.step());
+  }
+  std::vector<double> times;
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  while (Clock::now() < end || times.size() < 5) {
+    const auto start = Clock::now();
+    TRY(const TensorFile ignored, function.step());
+    times.push_back(since(start));
+  }
+  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+  return times[times.size() / 2];
+}
+
+/// An empty store that lives as long as this, in place of the user's.
+class ScratchStore {
+ public:
+  ScratchStore() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "partita-bench-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data()) ? pattern : std::string();
+    if (!folder_.empty()) setenv("PARTITA_STORE", folder_.c_str(), 1);
+  }
+  ~ScratchStore() {
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+  bool ok() const { return !folder_.empty(); }
+
+ private:
+  std::string folder_;
+};
+
+std::string quoted(const std::string& s) {
+  std::string out = "'";
+  for (char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+/// compile_ms of a new process that finds the store filled.
+Result<double> warm_compile_ms(const Options& o) {
+  std::error_code failed;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+  std::string command = fmt::format("{} bench {} --compile-only --backend {} --threads {} --partitioner {}", quoted(self), quoted(o.request.path),
+                                    quoted(o.backend), o.request.threads, o.request.partitioner);
+  if (!o.request.inputs.empty()) command += " --inputs " + quoted(o.request.inputs);
+  if (!o.request.graph.empty()) command += " --graph " + quoted(o.request.graph);
+  if (o.request.random_weights) command += fmt::format(" --random-weights {}", *o.request.random_weights);
+  if (o.request.train) command += " --train";
+  FILE* pipe = failed ? nullptr : popen(command.c_str(), "r");
+  std::string text;
+  char buffer[256];
+  while (pipe && fgets(buffer, sizeof buffer, pipe)) text += buffer;
+  const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
+  if (!pipe || pclose(pipe) != 0 || !line.contains("compile_ms"))
+    return Diagnostic{Fault::Internal, "bench.child", "the process that measures the warm compilation failed"};
+  return line["compile_ms"].get<double>();
+}
+
+Result<int> run(const Options& o) {
+  if (o.compile_only) {
+    TRY(const Prepared p, prepare(o));
+    fmt::print("{{\"compile_ms\": {:.3f}}}\n", p.compile_ms);
+    return 0;
+  }
+  const ScratchStore store;
+  if (!store.ok()) return input_error("bench.store", "no folder for a scratch store can be made; set TMPDIR to one that can be written");
+  TRY(Prepared p, prepare(o));
+  TRY(const double median, median_ms(p.function, o.seconds));
+  TRY(const double warm, warm_compile_ms(o));
+  fmt::print("{{\"compile_ms\": {:.3f}, \"warm_compile_ms\": {:.3f}, \"median_ms\": {:.6f}}}\n", p.compile_ms, warm, median);
+  return 0;
+}
+
+}  // namespace
+
+extern const Command bench_command;
+const Command bench_command = {"bench", "Measure compilation, cold and warm, and a step", [](CLI::App& app) -> Action {
+                                 auto o = std::make_shared<Options>();
+                                 add_run_options(app, o->request);
+                                 app.add_option("--backend", o->backend, "interp, debug, f64 or cpu")->capture_default_str();
+                                 app.add_option("--seconds", o->seconds, "how long to run")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+                                 app.add_flag("--compile-only", o->compile_only, "compile with the store as it is, run once, print the time");
+                                 return [o] { return run(*o); };
+                               }};
+
+}  // namespace partita::cli

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "app/backends.h"
+#include "app/cli/command.h"
+#include "app/code_store.h"
+#include "app/graph_io.h"
+#include "app/run_artefact.h"
+#include "core/compare/per_node.h"
+
+namespace partita::cli {
+namespace {
+
+struct Options {
+  RunRequest request;
+  std::string backends = "interp,cpu";
+  double rtol = 1e-4, atol = 1e-5;
+  bool per_node = false, json = false;
+};
+
+Result<std::pair<const Backend*, const Backend*>> parse_backends(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos)
+    return input_error("cli.usage", fmt::format("--backends takes two names, A,B, and got {}", text));
+  TRY(const Backend* a, find_backend(text.substr(0, comma)));
+  TRY(const Backend* b, find_backend(text.substr(comma + 1)));
+  return std::pair(a, b);
+}
+
+bool is_result(const std::string& key) {
+  for (const char* stem : {"output.", "grad.", "input_after.", "buffer_after.", "param_after."})
+    if (key.starts_with(stem)) return true;
+  return false;
+}
+
+/// Strides that IO does not tell are not held against anybody.
+Report compare_files(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides) {
+  Report report;
+  for (const auto& [key, tensor] : expected.tensors) {
+    if (!is_result(key)) continue;
+    const Tensor* other = found.find(key);
+    report.rows.push_back(compare_values(key, Value(tensor), other ? Value(*other) : Value(), tolerance, strides));
+  }
+  return report;
+}
+
+/// What IO holds beyond what a run without --train gives.
+TensorFile stored_results(const TensorFile& io, bool train) {
+  TensorFile out;
+  for (const auto& [key, tensor] : io.tensors)
+    if (is_result(key) && (train || !key.starts_with("grad."))) out.tensors.emplace(key, tensor);
+  return out;
+}
+
+Result<int> run(const Options& o) {
+  TRY(const auto pair, parse_backends(o.backends));
+  const auto [a, b] = pair;
+  TRY(const Loaded loaded, load(o.request.path));
+  TRY(const Artefact* artefact, loaded.pick(o.request.graph));
+  TRY(const TensorFile io, read_io(o.request));
+  const Tolerance tolerance{o.rtol, o.atol};
+  const auto store = std::make_shared<CodeStore>();
+  std::vector<Report> reports;
+  if (o.per_node) {
+    TRY(reports, compare_artefact_nodes(*artefact, io, o.request, *a, *b, tolerance, store));
+  } else {
+    TRY(const TensorFile first, run_artefact(*artefact, io, o.request, *a, store));
+    TRY(const TensorFile second, run_artefact(*artefact, io, o.request, *b, store));
+    const TensorFile stored = stored_results(io, o.request.train);
+    const auto add = [&](std::string_view expected_name, const TensorFile& expected, std::string_view name, const TensorFile& found, bool strides) {
+      reports.push_back(compare_files(expected, found, tolerance, strides));
+      reports.back().expected_name = expected_name;
+      reports.back().found_name = name;
+    };
+    if (!stored.tensors.empty()) {
+      add("the stored results", stored, a->name, first, false);
+      add("the stored results", stored, b->name, second, false);
+    }
+    add(a->name, first, b->name, second, true);
+  }
+  bool ok = true;
+  std::string text, json;
+  for (const Report& r : reports) {
+    ok &= r.ok();
+    text += r.text();
+    json += (json.empty() ? "" : ",\n") + r.json();
+    store->add(CheckRow{o.request.path, artefact->id, "compare", r.ok(), r.json()});
+  }
+  fmt::print("{}", o.json ? fmt::format("{{\"ok\": {}, \"reports\": [{}]}}\n", ok, json) : text);
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+extern const Command compare_command;
+const Command compare_command = {
+    "compare", "Hold two backends against one another and against stored results", [](CLI::App& app) -> Action {
+      auto o = std::make_shared<Options>();
+      add_run_options(app, o->request);
+      app.add_option("--backends", o->backends, "A,B: B is held against A")->capture_default_str();
+      app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();
+      app.add_option("--atol", o->atol)->check(CLI::NonNegativeNumber)->capture_default_str();
+      app.add_flag("--per-node", o->per_node, "every node's value, not only results; rounding is told from error by a run in double");
+      app.add_flag("--json", o->json, "one JSON document");
+      return [o] { return run(*o); };
+    }};
+
+}  // namespace partita::cli

@@ -1,0 +1,90 @@
+#include "app/run_artefact.h"
+
+#include <CLI/CLI.hpp>
+
+#include "core/aot/run_program.h"
+#include "core/compare/per_node.h"
+
+namespace partita {
+namespace {
+
+/// The graph as it stands.
+Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const CompileFn& compile) {
+  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, request.random_weights));
+  std::vector<Value> before;
+  if (mutates_inputs(*graph)) {
+    TRY(before, copy_values(inputs.values));
+  }
+  TRY(const Executable run, compile(*graph));
+  TRY(const std::vector<Value> outputs, run(inputs.values));
+  return collect_outputs(artefact.program.get(), inputs, before, outputs);
+}
+
+Runner runner(const Backend& backend, const BackendOptions& options) {
+  return [compile = backend.make(options)](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
+    TRY(const Executable run, compile(graph));
+    return run(std::move(inputs));
+  };
+}
+
+}  // namespace
+
+void add_run_options(CLI::App& app, RunRequest& request) {
+  app.add_option("path", request.path, "graph, archive, log or folder")->required();
+  app.add_option("--graph", request.graph, "id of the graph, as `partita list` shows it");
+  app.add_option("--inputs", request.inputs, "safetensors file with input.0, input.1, ...");
+  app.add_flag("--train", request.train, "differentiate the outputs and return gradients");
+  app.add_option("--partitioner", request.partitioner, "min-cut or default")
+      ->check(CLI::IsMember({"min-cut", "default"}))
+      ->capture_default_str();
+  app.add_option("--threads", request.threads)->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--random-weights", request.random_weights, "make up what neither the file nor the inputs hold, from this seed");
+}
+
+Result<TensorFile> read_io(const RunRequest& request) {
+  if (request.inputs.empty()) return TensorFile();
+  return read_safetensors(request.inputs);
+}
+
+RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
+  RunOptions options;
+  options.aot.train = request.train;
+  options.aot.partition.partitioner = request.partitioner == "default" ? Partitioner::Default : Partitioner::MinCut;
+  options.forward = options.backward = compile;
+  options.random_weights = request.random_weights;
+  return options;
+}
+
+Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const Backend& backend,
+                                const std::shared_ptr<CodeStore>& store) {
+  const CompileFn compile = backend.make({.threads = request.threads, .fixed_parameters = !request.train, .store = store});
+  if (backend.takes_any_graph && !request.train) return run_as_it_is(artefact, io, request, compile);
+  return run_program(artefact, io, run_options(request, compile));
+}
+
+Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const Backend& a,
+                                                   const Backend& b, const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store) {
+  // In the place of a compiler stands the comparison: it gets the graphs and inputs of the very run that is doubted, and
+  // hands on A's values, so that the backward is compared on the same numbers.
+  std::vector<Report> reports;
+  const BackendOptions options{.threads = request.threads, .store = store};
+  TRY(const Backend* wide, find_backend("f64"));
+  const Runner expected = runner(a, options), found = runner(b, options);
+  PerNodeOptions how;
+  how.tolerance = tolerance;
+  how.baseline = runner(*wide, options);
+  const CompileFn compare = [&](const Graph& graph) -> Result<Executable> {
+    return Executable([&, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+      TRY(Report report, compare_nodes(*graph, inputs, expected, found, how));
+      report.expected_name = a.name;
+      report.found_name = b.name;
+      reports.push_back(std::move(report));
+      return expected(*graph, std::move(inputs));
+    });
+  };
+  TRY(const TensorFile done, run_program(artefact, io, run_options(request, compare)));
+  return reports;
+}
+
+}  // namespace partita

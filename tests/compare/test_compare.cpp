@@ -1,0 +1,215 @@
+#include <QtTest>
+#include <cmath>
+
+#include "core/compare/check_passes.h"
+#include "core/compare/per_node.h"
+#include "core/interp/interpreter.h"
+#include "core/ops/record.h"
+#include "tests/support/fx.h"
+#include "tests/support/values.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+Runner interpreter() {
+  return [](const Graph& graph, std::vector<Value> inputs) { return interpret(graph, std::move(inputs)); };
+}
+Runner wide_interpreter() {
+  return [](const Graph& graph, std::vector<Value> inputs) {
+    InterpOptions options;
+    options.float64 = true;
+    return interpret(graph, std::move(inputs), options);
+  };
+}
+/// Multiplies the result of one node's kernel.
+Runner planted(std::string node, double factor) {
+  return [=](const Graph& graph, std::vector<Value> inputs) {
+    InterpOptions options;
+    options.evaluate = [&](const Node& n, std::vector<Value> args, ValueKwargs kwargs, int threads) -> Result<Value> {
+      TRY(Value v, evaluate(n.op(), std::move(args), std::move(kwargs), threads, &n));
+      if (n.name() != node) return v;
+      return evaluate(Op::torch("aten.mul.Tensor"), {v, Value(factor)}, {});
+    };
+    return interpret(graph, std::move(inputs), options);
+  };
+}
+
+std::unique_ptr<Graph> chain() {
+  return fx("x: <f32[4][1]>",
+            "# File: net.py:5 in forward, code: h = x.sin()\na: <f32[4][1]> = $sin(x)\n"
+            "# File: net.py:6 in forward, code: h = h.exp()\nb: <f32[4][1]> = $exp(a)\nc: <f32[4][1]> = $mul.Tensor(b, a)\nreturn (c,)");
+}
+std::vector<Value> chain_input() { return {f32({4}, {0.1, 0.2, 0.3, 0.4})}; }
+
+Result<bool> sin_to_cos(Graph& graph, PassContext&) {
+  bool changed = false;
+  for (Node* node : graph)
+    if (node->is(Op::torch("aten.sin.default"))) {
+      node->set_op(Op::torch("aten.cos.default"));
+      changed = true;
+    }
+  return changed;
+}
+Result<bool> exp_to_new_sin(Graph& graph, PassContext&) {
+  Node* exp = graph.find("b");
+  Node* made = graph.create(Op::torch("aten.sin.default"), {exp->args()[0]}, {}, "wrong", exp);
+  made->meta = exp->meta;
+  made->origin = exp->origin;
+  exp->replace_all_uses_with(made);
+  graph.erase(exp);
+  return true;
+}
+Result<bool> harmless(Graph& graph, PassContext&) {
+  graph.rename(graph.find("c"), "product");
+  Node* b = graph.find("product");
+  b->set_args({b->args()[1], b->args()[0]}, {});
+  return true;
+}
+
+}  // namespace
+
+class TestCompare : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void elements_are_counted() {
+    const double nan = std::nan(""), inf = INFINITY;
+    const Difference d = compare_values("output.0", f32({2, 3}, {1, 2, nan, inf, 5, 100}), f32({2, 3}, {1, 2.5, nan, inf, 5, nan}), {1e-4, 1e-5});
+    QVERIFY(!d.ok());
+    QCOMPARE(d.wrong, std::int64_t{2});
+    QCOMPARE(d.max_abs, 0.5);
+    QCOMPARE(d.max_rel, 0.25);
+    QCOMPARE(d.first_wrong->index, (Sizes{0, 1}));
+    QCOMPARE(d.first_wrong->expected, 2.0);
+    QCOMPARE(d.first_wrong->found, 2.5);
+    QCOMPARE(d.nan_expected, std::int64_t{1});
+    QCOMPARE(d.nan_found, std::int64_t{2});
+    QCOMPARE(d.inf_found, std::int64_t{1});
+  }
+
+  void ulps_are_steps_of_the_dtype() {
+    const float one = 1, next = std::nextafterf(std::nextafterf(1.0f, 2.0f), 2.0f);
+    Difference d = compare_values("", f32({1}, {one}), f32({1}, {next}), {1e-4, 0});
+    QVERIFY(d.ok());
+    QCOMPARE(*d.max_ulp, std::int64_t{2});
+    d = compare_values("", f32({1}, {-1e-45}), f32({1}, {1e-45}), {0, 1});
+    QCOMPARE(*d.max_ulp, std::int64_t{2});
+    d = compare_values("", tensor(DType::BFloat16, {1}, {1}), tensor(DType::BFloat16, {1}, {1.0078125}), {1e-1, 0});
+    QCOMPARE(*d.max_ulp, std::int64_t{1});
+  }
+
+  void large_integers_are_exact() {
+    Tensor a = *Tensor::zeros(DType::Int64, {1}), b = *Tensor::zeros(DType::Int64, {1});
+    *a.as<std::int64_t>() = std::int64_t{1} << 60;
+    *b.as<std::int64_t>() = (std::int64_t{1} << 60) + 1;
+    QVERIFY(!compare_values("", a, b, {1e-4, 1e-5}).ok());
+  }
+
+  void layout_is_told() {
+    const Tensor dense = f32({2, 2}, {1, 2, 3, 4});
+    Difference d = compare_values("", dense, dense.view_as({2, 2}, {1, 2}, 0), {10, 10});
+    QCOMPARE(d.layout, std::vector<std::string>{"strides: [2, 1] expected, [1, 2] found"});
+    d = compare_values("", dense, *dense.to(DType::Float64), {});
+    QCOMPARE(d.layout, std::vector<std::string>{"dtype: float32 expected, float64 found"});
+    d = compare_values("", dense, f32({4}, {1, 2, 3, 4}), {});
+    QCOMPARE(d.layout, std::vector<std::string>{"sizes: [2, 2] expected, [4] found"});
+    QVERIFY(compare_values("", f32({1, 2}, {1, 2}), f32({1, 2}, {1, 2}).view_as({1, 2}, {9, 1}, 0), {}).ok());
+    QVERIFY(!compare_values("", dense, Value(), {}).ok());
+  }
+
+  void a_planted_wrong_kernel_is_named() {
+    const auto graph = chain();
+    PerNodeOptions options;
+    options.baseline = wide_interpreter();
+    options.batch_bytes = 16;  // one node a batch
+    const auto report = compare_nodes(*graph, chain_input(), interpreter(), planted("b", 1.01), options);
+    QVERIFY2(report, report ? "" : report.error().line().c_str());
+    QVERIFY(!report->ok());
+    QCOMPARE(report->first_bad()->name, std::string("b"));
+    QCOMPARE(report->first_bad()->origin, std::string("net.py:6 in forward"));
+    QCOMPARE(report->rows.size(), std::size_t{4});  // a, b, c, output.0
+    QVERIFY(report->rows[0].ok() && !report->rows[1].ok() && !report->rows[2].ok() && !report->rows[3].ok());
+  }
+
+  void rounding_is_told_from_error() {
+    // Both are about as far from the f64 value: no fault of either.
+    const auto graph = fx("x: <f32[4][1]>", "a: <f32[4][1]> = $sin(x)\nreturn (a,)");
+    PerNodeOptions options;
+    options.tolerance = {0, 0};
+    options.baseline = wide_interpreter();
+    const auto report = compare_nodes(*graph, chain_input(), planted("a", 1 + 1e-4), planted("a", 1 - 1e-4), options);
+    QVERIFY2(report, report ? "" : report.error().line().c_str());
+    QVERIFY(report->rows[0].rounding);
+    QVERIFY(report->rows[0].ok());
+  }
+
+  void inputs_are_not_touched() {
+    const auto graph = fx("x: <f32[2][1]>", "a: <f32[2][1]> = $add_.Tensor(x, 1)\nb: <f32[2][1]> = $neg(a)\nreturn (b,)");
+    const std::vector<Value> inputs = {f32({2}, {1, 2})};
+    const auto report = compare_nodes(*graph, inputs, interpreter(), interpreter());
+    QVERIFY(report && report->ok());
+    QCOMPARE(elements(inputs[0]), (std::vector<double>{1, 2}));
+  }
+
+  void a_planted_bug_in_a_pass_is_named() {
+    const Pass passes[] = {{harmless, "harmless", PassStage::PostGrad, ""}, {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""},
+                           {harmless, "never reached", PassStage::PostGrad, ""}};
+    PassContext context;
+    const auto graph = chain();
+    const auto done = run_passes_checked(*graph, passes, context, chain_input());
+    QVERIFY2(done, done ? "" : done.error().line().c_str());
+    QVERIFY(done->failure);
+    QCOMPARE(done->failure->pass, std::string("sin_to_cos"));
+    QCOMPARE(done->failure->node, std::string("a"));
+    QCOMPARE(done->failure->origin, std::string("net.py:5 in forward"));
+    QVERIFY(!done->failure->node_is_new);
+    QCOMPARE(done->run.passes.size(), std::size_t{2});
+  }
+
+  void a_wrong_node_that_a_pass_made_is_named() {
+    const Pass pass{exp_to_new_sin, "exp_to_new_sin", PassStage::PostGrad, ""};
+    PassContext context;
+    const auto done = run_passes_checked(*chain(), {&pass, 1}, context, chain_input());
+    QVERIFY2(done, done ? "" : done.error().line().c_str());
+    QVERIFY(done->failure);
+    QCOMPARE(done->failure->node, std::string("wrong"));
+    QVERIFY(done->failure->node_is_new);
+    QCOMPARE(done->failure->seen_at, std::string("c"));
+  }
+
+  void harmless_passes_pass() {
+    const Pass pass{harmless, "harmless", PassStage::PostGrad, ""};
+    PassContext context;
+    const auto done = run_passes_checked(*chain(), {&pass, 1}, context, chain_input());
+    QVERIFY(done && !done->failure);
+  }
+
+  void random_graphs_cannot_be_checked() {
+    PassContext context;
+    const auto graph = fx("x: <f32[4][1]>", "r: <f32[4][1]> = $rand_like(x)\nreturn (r,)");
+    const auto done = run_passes_checked(*graph, {}, context, chain_input());
+    QVERIFY(!done);
+    QCOMPARE(done.error().code, std::string("check.random"));
+    QCOMPARE(done.error().where.node, std::string("r"));
+  }
+
+  void report_is_worst_first() {
+    Report r;
+    r.expected_name = "interp";
+    r.found_name = "cpu";
+    r.rows.push_back(compare_values("small", f32({1}, {1}), f32({1}, {1.1}), {}));
+    r.rows.push_back(compare_values("fine", f32({1}, {1}), f32({1}, {1}), {}));
+    r.rows.push_back(compare_values("large", f32({1}, {1}), f32({1}, {9}), {}));
+    const QStringList lines = QString::fromStdString(r.text()).split('\n');
+    QVERIFY(lines[0].startsWith("DIFFERS  large"));
+    QVERIFY(lines[1].startsWith("DIFFERS  small"));
+    QVERIFY(lines[2].startsWith("ok       fine"));
+    QCOMPARE(lines[3], QString("cpu against interp: 3 compared, 2 differ"));
+    QCOMPARE(lines[4], QString("first that differs: small"));
+    QVERIFY(QString::fromStdString(r.json()).contains("\"first_that_differs\": \"small\""));
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCompare)
+#include "test_compare.moc"
