@@ -1,0 +1,207 @@
+#include "core/ops/lowerings.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+namespace {
+
+using Write = Definition::Write;
+
+/// A position read from memory, as an index of a dim of `size`. Negative ones count from the end; what is out of range
+/// is brought into it, so that no kernel touches foreign memory.
+SymExpr position(Body& body, const LoweredTensor& index, const Index& at, std::int64_t size) {
+  ScalarBuilder& b = body.b;
+  Scalar i = b.cast(body.read(index, at), DType::Int64);
+  Scalar zero = b.constant_int(DType::Int64, 0);
+  i = b.where(b.Lt(i, zero), b.Add(i, b.constant_int(DType::Int64, size)), i);
+  return body.indirect(b.Max(b.Min(i, b.constant_int(DType::Int64, std::max<std::int64_t>(size - 1, 0))), zero), size);
+}
+
+LoweredTensor integer_index(LowerCall& call, std::string_view name) {
+  LoweredTensor index = call.in(name);
+  if (!is_integral(index.dtype)) fail_unsupported("an index of " + std::string(torch_name(index.dtype)));
+  return index;
+}
+
+/// self[indices]: which element a place of the result is. Indexed dims come together where they stand when they are
+/// neighbours, else in front, as NumPy's rule.
+struct Advanced {
+  LoweredTensor self;
+  std::vector<LoweredTensor> indices;  ///< by dim of self, broadcast to one size; invalid where sliced whole
+  Sizes common;
+  std::size_t front = 0;  ///< dims of the result before the indexed ones
+  Sizes sizes;            ///< of the result
+
+  Advanced(LowerCall& call, std::string_view name) : self(call.in("self")), indices(call.ins(name)) {
+    indices.resize(self.dim());
+    for (const LoweredTensor& t : indices)
+      if (t.valid()) {
+        if (!is_integral(t.dtype) || t.dtype == DType::UInt8)
+          fail_unsupported("an index of " + std::string(torch_name(t.dtype)));
+        common = broadcast_sizes(common, t.sizes);
+      }
+    std::size_t first = 0, last = 0, count = 0;
+    for (std::size_t d = 0; d < indices.size(); ++d)
+      if (indices[d].valid()) {
+        if (count++ == 0) first = d;
+        last = d;
+        indices[d] = call.to.expand(indices[d], common);
+      }
+    front = count > 0 && last - first + 1 == count ? first : 0;
+    for (std::size_t d = 0; d < indices.size(); ++d)
+      if (!indices[d].valid()) sizes.push_back(self.sizes[d]);
+    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(front), common.begin(), common.end());
+  }
+
+  Index source(Body& body, const Index& i) const {
+    auto begin = i.begin() + static_cast<std::ptrdiff_t>(front);
+    Index within(begin, begin + static_cast<std::ptrdiff_t>(common.size())), at;
+    std::size_t next = 0;
+    for (std::size_t d = 0; d < indices.size(); ++d) {
+      if (indices[d].valid()) {
+        at.push_back(position(body, indices[d], within, self.sizes[d]));
+        continue;
+      }
+      at.push_back(i[next < front ? next : next + common.size()]);
+      ++next;
+    }
+    return at;
+  }
+};
+
+Write whole(const LoweredTensor& t) {
+  return {t.sizes, [t](Body& body, const Index& i) { return body.read(t, i); },
+          [](Body&, const Index& i) { return i; }};
+}
+
+/// `self` with values put (or added) at the places that indices name; `mask`, when valid, drops some.
+void give_put(LowerCall& call, const LoweredTensor& mask, bool accumulate) {
+  auto put = std::make_shared<Advanced>(call, "indices");
+  LoweredTensor values = call.to.expand(call.to.cast(call.in("values"), put->self.dtype), put->sizes);
+  LoweredTensor keep = mask.valid() ? call.to.expand(mask, put->sizes) : mask;
+  Write write{put->sizes,
+              [=](Body& body, const Index& i) {
+                Scalar v = body.read(values, i);
+                return keep.valid() ? body.b.where(body.read(keep, i), v, body.b.constant(values.dtype, 0)) : v;
+              },
+              [put](Body& body, const Index& i) { return put->source(body, i); }, accumulate, true};
+  call.give(call.to.writes(put->self.dtype, put->self.sizes, {whole(put->self), std::move(write)}));
+}
+
+void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
+  LoweredTensor self = call.in("self"), index = integer_index(call, "index");
+  std::vector<Write> writes{whole(self)};
+  if (index.numel() > 0) {
+    if (self.dim() == 0) fail_unsupported("scatter into a number");
+    std::size_t dim = call.dim("dim", self.dim());
+    writes.push_back({index.sizes, std::move(value),
+                      [=](Body& body, const Index& i) {
+                        Index at = i;
+                        at[dim] = position(body, index, i, self.sizes[dim]);
+                        return at;
+                      },
+                      accumulate, true});
+  }
+  call.give(call.to.writes(self.dtype, self.sizes, std::move(writes)));
+}
+
+ElementFunction source_value(LowerCall& call) {
+  LoweredTensor src = call.in("src");
+  return [src, dtype = call.out().dtype](Body& body, const Index& i) { return body.b.cast(body.read(src, i), dtype); };
+}
+
+}  // namespace
+
+Status lower_embedding(LowerCall& call) {
+  LoweredTensor weight = call.in("weight"), indices = integer_index(call, "indices");
+  call.give(call.to.map(weight.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    Index at(i.begin(), i.end() - 1);
+    return body.read(weight, {position(body, indices, at, weight.sizes[0]), i.back()});
+  }));
+  return {};
+}
+
+Status lower_embedding_backward(LowerCall& call) {
+  LoweredTensor grad = call.in("grad_output"), indices = integer_index(call, "indices");
+  if (call.boolean("scale_grad_by_freq")) fail_unsupported("gradients scaled by frequency");
+  std::int64_t rows = call.integer("num_weights"), padding = call.integer("padding_idx");
+  LoweredTensor zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
+  Write add{grad.sizes,
+            [=](Body& body, const Index& i) {
+              Scalar g = body.read(grad, i);
+              if (padding < 0) return g;
+              Scalar index = body.b.cast(body.read(indices, Index(i.begin(), i.end() - 1)), DType::Int64);
+              return body.b.where(body.b.Eq(index, body.b.constant_int(DType::Int64, padding)),
+                                  body.b.constant(grad.dtype, 0), g);
+            },
+            [=](Body& body, const Index& i) {
+              return Index{position(body, indices, Index(i.begin(), i.end() - 1), rows), i.back()};
+            },
+            true, true};
+  call.give(call.to.writes(grad.dtype, zero.sizes, {whole(zero), std::move(add)}));
+  return {};
+}
+
+Status lower_index_select(LowerCall& call) {
+  LoweredTensor self = call.in("self"), index = integer_index(call, "index");
+  if (self.dim() == 0) fail_unsupported("index_select of a number");
+  std::size_t dim = call.dim("dim", self.dim());
+  call.give(call.to.map(self.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    Index at = i;
+    at[dim] = position(body, index, index.dim() == 0 ? Index() : Index{i[dim]}, self.sizes[dim]);
+    return body.read(self, at);
+  }));
+  return {};
+}
+
+Status lower_gather(LowerCall& call) {
+  LoweredTensor self = call.in("self"), index = integer_index(call, "index");
+  if (self.dim() == 0 || index.dim() == 0) fail_unsupported("gather from a number");
+  std::size_t dim = call.dim("dim", self.dim());
+  call.give(call.to.map(self.dtype, index.sizes, [=](Body& body, const Index& i) {
+    Index at = i;
+    at[dim] = position(body, index, i, self.sizes[dim]);
+    return body.read(self, at);
+  }));
+  return {};
+}
+
+Status lower_index(LowerCall& call) {
+  auto taken = std::make_shared<Advanced>(call, "indices");
+  call.give(call.to.map(taken->self.dtype, taken->sizes, [taken](Body& body, const Index& i) {
+    return body.read(taken->self, taken->source(body, i));
+  }));
+  return {};
+}
+
+Status lower_masked_index(LowerCall& call) {
+  auto taken = std::make_shared<Advanced>(call, "indices");
+  LoweredTensor mask = call.to.expand(call.in("mask"), taken->sizes);
+  double fill = as_double(call.number("fill"));
+  call.give(call.to.map(taken->self.dtype, taken->sizes, [=](Body& body, const Index& i) {
+    Scalar v = body.read(taken->self, taken->source(body, i));
+    return body.b.where(body.read(mask, i), v, body.b.constant(taken->self.dtype, fill));
+  }));
+  return {};
+}
+
+Status lower_index_put(LowerCall& call) {
+  return give_put(call, {}, call.boolean("accumulate")), Status();
+}
+Status lower_masked_index_put(LowerCall& call) {
+  return give_put(call, call.in("mask"), true), Status();
+}
+
+Status lower_scatter(LowerCall& call) {
+  if (call.schema.index_of("src") >= 0) return give_scatter(call, source_value(call), false), Status();
+  double value = as_double(call.number("value"));
+  give_scatter(
+      call, [value, dtype = call.out().dtype](Body& body, const Index&) { return body.b.constant(dtype, value); },
+      false);
+  return {};
+}
+
+Status lower_scatter_add(LowerCall& call) {
+  return give_scatter(call, source_value(call), true), Status();
+}
+
+}  // namespace partita::loops

@@ -1,0 +1,145 @@
+// What fuses into one kernel, and what the arena saves.
+#include "tests/schedule/plan_test.h"
+
+namespace partita {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* arguments;
+  std::vector<std::string> statements;
+  int kernels;
+  int calls;
+};
+
+const std::vector<Case> cases = {
+    {"pointwise_chain",
+     "x: 'f32[64, 32]', y: 'f32[64, 32]', b: 'f32[32]'",
+     {"m = torch.ops.aten.mul.Tensor(x, y)", "a = torch.ops.aten.add.Tensor(m, b)",
+      "h = torch.ops.aten.gelu.default(a)", "s = torch.ops.aten.sigmoid.default(h)",
+      "p = torch.ops.aten.mul.Tensor(s, h)", "d = torch.ops.aten.sub.Tensor(x, y)",
+      "t = torch.ops.aten.tanh.default(d)", "q = torch.ops.aten.mul.Tensor(t, 0.5)",
+      "r = torch.ops.aten.add.Tensor(p, q)", "return (r,)"},
+     1,
+     0},
+    {"softmax", "x: 'f32[16, 32]'", {"a = torch.ops.aten._softmax.default(x, 1, False)", "return (a,)"}, 1, 0},
+    {"masked_softmax",
+     "x: 'f32[4, 16, 32]', m: 'b8[16, 32]'",
+     {"f = torch.ops.aten.masked_fill.Scalar(x, m, -inf)", "a = torch.ops.aten._softmax.default(f, -1, False)",
+      "return (a,)"},
+     1,
+     0},
+    {"layernorm_gelu",
+     "x: 'f32[64, 32]', r: 'f32[64, 32]', w: 'f32[32]', b: 'f32[32]'",
+     {"s = torch.ops.aten.add.Tensor(x, r)", "n = torch.ops.aten.native_layer_norm.default(s, [32], w, b, 1e-05)",
+      "o = n[0]", "g = torch.ops.aten.gelu.default(o)", "return (g,)"},
+     1,
+     0},
+    {"layernorm_training",
+     "x: 'f32[64, 32]', r: 'f32[64, 32]', w: 'f32[32]', b: 'f32[32]'",
+     {"s = torch.ops.aten.add.Tensor(x, r)", "n = torch.ops.aten.native_layer_norm.default(s, [32], w, b, 1e-05)",
+      "o = n[0]", "m = n[1]", "v = n[2]", "return (o, m, v, s)"},
+     1,
+     0},
+    {"layernorm_backward",
+     "g: 'f32[64, 32]', x: 'f32[64, 32]', m: 'f32[64, 1]', r: 'f32[64, 1]', w: 'f32[32]', b: 'f32[32]'",
+     {"q = torch.ops.aten.native_layer_norm_backward.default(g, x, [32], m, r, w, b, [True, True, True])", "dx = q[0]",
+      "dw = q[1]", "db = q[2]", "return (dx, dw, db)"},
+     2,
+     0},
+    {"relu_backward_bias",
+     "g: 'f32[64, 32]', y: 'f32[64, 32]'",
+     {"z = torch.ops.aten.threshold_backward.default(g, y, 0)", "s = torch.ops.aten.sum.dim_IntList(z, [0], True)",
+      "return (z, s)"},
+     1,
+     0},
+    {"batch_norm_training",
+     "x: 'f32[4, 8, 5, 2]', w: 'f32[8]', b: 'f32[8]', rm: 'f32[8]', rv: 'f32[8]'",
+     {"n = torch.ops.aten._native_batch_norm_legit_functional.default(x, w, b, rm, rv, True, 0.1, 1e-05)", "o = n[0]",
+      "y = torch.ops.aten.relu.default(o)", "nm = n[3]", "nv = n[4]", "c = torch.ops.aten.copy_.default(rm, nm)",
+      "d = torch.ops.aten.copy_.default(rv, nv)", "return (y,)"},
+     1,
+     0},
+    {"siblings",
+     "x: 'f32[64, 32]'",
+     {"a = torch.ops.aten.exp.default(x)", "b = torch.ops.aten.tanh.default(x)", "return (a, b)"},
+     1,
+     0},
+    {"strangers",
+     "x: 'f32[64, 32]', y: 'f32[64, 32]'",
+     {"a = torch.ops.aten.exp.default(x)", "b = torch.ops.aten.tanh.default(y)", "return (a, b)"},
+     2,
+     0},
+    {"around_a_call",
+     "x: 'f32[8, 8]'",
+     {"a = torch.ops.aten.exp.default(x)", "m = torch.ops.aten.mm.default(a, a)", "b = torch.ops.aten.add.Tensor(a, m)",
+      "s = torch.ops.aten.sum.dim_IntList(b, [1])", "return (s,)"},
+     2,
+     1},
+};
+
+int count_kernels(const schedule::Plan& plan) {
+  return static_cast<int>(
+      std::ranges::count_if(plan.steps, [](const auto& s) { return std::holds_alternative<schedule::KernelCall>(s); }));
+}
+
+}  // namespace
+
+class Fusion : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void steps_data() {
+    QTest::addColumn<int>("row");
+    for (std::size_t i = 0; i < cases.size(); ++i) QTest::addRow("%s", cases[i].name) << static_cast<int>(i);
+  }
+  void steps() {
+    QFETCH(int, row);
+    const Case& c = cases[static_cast<std::size_t>(row)];
+    auto graph = testing::parse(testing::module(c.arguments, c.statements));
+    auto propagated = propagate(*graph);
+    QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
+    auto plan = schedule::make_plan(*graph);
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    QVERIFY2(count_kernels(*plan) == c.kernels, print(*plan).c_str());
+    QCOMPARE(static_cast<int>(plan->steps.size()) - count_kernels(*plan), c.calls);
+    auto inputs = testing::random_inputs(*graph);
+    auto ours = testing::copies(inputs);
+    auto expected = interpret(*graph, inputs);
+    QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+    auto found = testing::PlanRun(*plan, *graph)(ours);
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    for (std::size_t i = 0; i < expected->size(); ++i)
+      QVERIFY2(testing::difference((*found)[i], (*expected)[i]) < 1e-5, print(*plan).c_str());
+    for (std::size_t i = 0; i < inputs.size(); ++i) QVERIFY(testing::difference(ours[i], inputs[i]) < 1e-5);
+  }
+
+  void a_softmax_keeps_its_row_in_scratch() {
+    auto graph = testing::parse(
+        testing::module("x: 'f32[16, 32]'", {"a = torch.ops.aten._softmax.default(x, 1, False)", "return (a,)"}));
+    QVERIFY(propagate(*graph));
+    auto plan = schedule::make_plan(*graph);
+    QVERIFY(plan);
+    std::string text = loops::print(plan->kernels.at(0));
+    QCOMPARE(QString::fromStdString(text).count("Exp("), 1);
+    QCOMPARE(QString::fromStdString(text).count("scratch"), 1);
+    QCOMPARE(plan->arena_bytes, std::size_t{0});
+  }
+
+  void temporaries_share_the_arena() {
+    std::vector<std::string> lines{"a0 = torch.ops.aten.mm.default(x, x)"};
+    for (int i = 1; i < 8; ++i)
+      lines.push_back("a" + std::to_string(i) + " = torch.ops.aten.mm.default(a" + std::to_string(i - 1) + ", x)");
+    lines.push_back("return (a7,)");
+    auto graph = testing::parse(testing::module("x: 'f32[16, 16]'", lines));
+    QVERIFY(propagate(*graph));
+    auto plan = schedule::make_plan(*graph);
+    QVERIFY(plan);
+    // Seven temporaries of 1 KiB, two alive at a time; the eighth result is an output.
+    QCOMPARE(plan->arena_bytes, std::size_t{2048});
+  }
+};
+
+}  // namespace partita
+
+QTEST_MAIN(partita::Fusion)
+#include "test_fusion.moc"

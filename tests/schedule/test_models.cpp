@@ -1,0 +1,57 @@
+// Whole graphs of the corpus: the plan's values are the interpreter's.
+#include <fstream>
+#include <sstream>
+
+#include "tests/schedule/plan_test.h"
+#include "tests/support/corpus.h"
+
+namespace partita {
+
+class Models : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void run_data() {
+    QTest::addColumn<QString>("path");
+    for (const char* path :
+         {"mlp/graphs/forward.py", "mlp/graphs/backward.py", "mlp/graphs/post_grad_0.py", "mlp/graphs/post_grad_1.py",
+          "gpt2/graphs/forward.py", "gpt2/graphs/backward.py", "gpt2/graphs/post_grad_0.py",
+          "gpt2/graphs/post_grad_1.py", "resnet/graphs/forward.py", "resnet/graphs/backward.py",
+          "resnet/graphs/post_grad_0.py", "resnet/graphs/post_grad_1.py"})
+      QTest::addRow("%s", path) << path;
+  }
+  void run() {
+    QFETCH(QString, path);
+    auto corpus = testing::corpus();
+    if (corpus.empty()) QSKIP(testing::no_corpus);
+    std::ifstream in(corpus / "models" / path.toStdString());
+    std::stringstream text;
+    text << in.rdbuf();
+    auto graph = testing::parse(text.str());
+    auto inputs = testing::random_inputs(*graph, 1, 8);
+    // Variances and scales that are inputs of backward graphs are not negative.
+    auto ours = testing::copies(inputs);
+    auto expected = interpret(*graph, inputs);
+    QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+    auto plan = schedule::make_plan(*graph);
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    int kernels = 0;
+    for (const auto& step : plan->steps) kernels += std::holds_alternative<schedule::KernelCall>(step);
+    qInfo("%d kernels, %d calls, arena %d KiB", kernels, static_cast<int>(plan->steps.size()) - kernels,
+          static_cast<int>(plan->arena_bytes / 1024));
+    if (std::getenv("PARTITA_TEST_PLAN")) puts(print(*plan).c_str());
+    auto found = testing::PlanRun(*plan, *graph)(ours);
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    QCOMPARE(found->size(), expected->size());
+    for (std::size_t i = 0; i < expected->size(); ++i) {
+      double d = testing::difference((*found)[i], (*expected)[i]);
+      QVERIFY2(d < 1e-3, qPrintable(QString("output %1 differs by %2").arg(i).arg(d)));
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].get<Tensor>()) QVERIFY2(testing::difference(ours[i], inputs[i]) < 1e-3, "an input");
+  }
+};
+
+}  // namespace partita
+
+QTEST_MAIN(partita::Models)
+#include "test_models.moc"

@@ -1,0 +1,129 @@
+#pragma once
+// Runs a plan with the reference executor of kernels and the operators' own evaluation of calls.
+#include <algorithm>
+#include <cstring>
+
+#include "core/loops/execute.h"
+#include "core/loops/scalar_eval.h"
+#include "core/ops/record.h"
+#include "core/ops/values.h"
+#include "core/schedule/plan.h"
+
+namespace partita::testing {
+
+class PlanRun {
+ public:
+  PlanRun(const schedule::Plan& plan, const Graph& graph) : plan_(plan), graph_(graph) {}
+
+  Result<std::vector<Value>> operator()(const std::vector<Value>& inputs) {
+    TRY(arena_, Storage::allocate(plan_.arena_bytes, true));
+    for (const schedule::PlanBuffer& b : plan_.buffers) TRY_DO(allocate(b, inputs));
+    for (const auto& step : plan_.steps) {
+      auto* call = std::get_if<schedule::KernelCall>(&step);
+      TRY_DO(call ? kernel(*call) : external(std::get<schedule::ExternCall>(step)));
+    }
+    std::vector<Value> outputs;
+    for (const auto& o : plan_.outputs) {
+      if (auto* view = std::get_if<schedule::PlanView>(&o))
+        outputs.emplace_back(tensor(*view));
+      else if (auto* e = std::get_if<SymExpr>(&o))
+        outputs.emplace_back(e->as_int());
+      else
+        outputs.emplace_back(literal(std::get<Arg>(o)));
+    }
+    return outputs;
+  }
+
+ private:
+  Status allocate(const schedule::PlanBuffer& b, const std::vector<Value>& inputs) {
+    auto bytes = static_cast<std::size_t>(b.elements.as_int()) * itemsize(b.dtype);
+    using Kind = schedule::PlanBuffer::Kind;
+    if (b.kind == Kind::Input || b.kind == Kind::Constant) {
+      const Tensor& t = b.kind == Kind::Input ? *inputs.at(static_cast<std::size_t>(b.index)).get<Tensor>()
+                                              : graph_.attributes.at(b.attribute);
+      storages_.push_back(Storage::borrow(t.data(), bytes, t.storage));
+    } else if (b.kind == Kind::Temporary) {
+      CHECK(b.offset % 64 == 0 && b.offset + bytes <= plan_.arena_bytes);
+      storages_.push_back(Storage::borrow(arena_->data() + b.offset, bytes, arena_));
+    } else {
+      TRY(auto storage, Storage::allocate(bytes));
+      storages_.push_back(std::move(storage));
+    }
+    return {};
+  }
+
+  Tensor tensor(const schedule::PlanView& v) const {
+    return {storages_[static_cast<std::size_t>(v.buffer)], v.dtype, *concrete(v.sizes), *concrete(v.strides),
+            v.offset.as_int()};
+  }
+
+  static Value literal(const Arg& a) {
+    if (auto* list = a.get<ArgList>()) {
+      ValueList items;
+      for (const Arg& item : list->items) items.push_back(literal(item));
+      return items;
+    }
+    return std::visit(
+        [](const auto& v) -> Value {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_constructible_v<decltype(Value::v), const T&> && !std::is_same_v<T, Node*>)
+            return Value(v);
+          else
+            return Value();
+        },
+        a.v);
+  }
+
+  Status kernel(const schedule::KernelCall& call) {
+    std::vector<void*> buffers;
+    for (int b : call.buffers) buffers.push_back(storages_[static_cast<std::size_t>(b)]->data());
+    return loops::execute(plan_.kernels[static_cast<std::size_t>(call.kernel)], buffers);
+  }
+
+  Status external(const schedule::ExternCall& call) {
+    std::vector<Value> args;
+    for (const auto& a : call.args) {
+      if (auto* view = std::get_if<schedule::PlanView>(&a)) {
+        args.emplace_back(tensor(*view));
+      } else if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&a)) {
+        ValueList items;
+        for (const auto& v : *list) items.push_back(v.buffer < 0 ? Value() : Value(tensor(v)));
+        args.emplace_back(std::move(items));
+      } else {
+        args.push_back(literal(std::get<Arg>(a)));
+      }
+    }
+    const Schema* schema = find_schema(call.op);
+    std::vector<std::pair<std::string, Value>> keywords;
+    for (std::size_t i = schema->args.size(); i-- > 0;)
+      if (schema->args[i].keyword_only) {
+        keywords.emplace_back(schema->args[i].name, args[i]);
+        args.erase(args.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    TRY(Value result, evaluate(call.op, std::move(args), std::move(keywords)));
+    ValueList results;
+    if (auto* list = result.get<ValueList>())
+      results = *list;
+    else
+      results.push_back(result);
+    for (std::size_t i = 0; i < call.results.size(); ++i) {
+      if (call.results[i].buffer < 0) continue;
+      Tensor out = tensor(call.results[i]);
+      out.copy_from(*results.at(i).get<Tensor>());
+      if (call.epilogue) {
+        TRY(Tensor before, out.clone());
+        std::vector<Tensor> inputs{before};
+        for (const auto& v : call.epilogue_inputs) inputs.push_back(tensor(v));
+        TRY_DO(loops::evaluate(*call.epilogue, {{call.epilogue_value}}, inputs, {{out}}));
+      }
+    }
+    return {};
+  }
+
+  const schedule::Plan& plan_;
+  const Graph& graph_;
+  std::shared_ptr<Storage> arena_;
+  std::vector<std::shared_ptr<Storage>> storages_;
+};
+
+}  // namespace partita::testing
