@@ -203,28 +203,32 @@ class TestExecutable : public QObject {
   }
   void convolution_data() {
     QTest::addColumn<int>("channels");
+    QTest::addColumn<int>("filters");
     QTest::addColumn<int>("groups");
     QTest::addColumn<int>("stride");
     QTest::addColumn<int>("padding");
     QTest::addColumn<bool>("bias");
-    QTest::newRow("3 channels") << 3 << 1 << 2 << 3 << false;
-    QTest::newRow("32 channels") << 32 << 1 << 1 << 1 << true;
-    QTest::newRow("groups") << 32 << 4 << 1 << 1 << true;
-    QTest::newRow("depthwise") << 16 << 16 << 2 << 0 << false;
+    QTest::newRow("3 channels") << 3 << 48 << 1 << 2 << 3 << false;
+    QTest::newRow("32 channels") << 32 << 48 << 1 << 1 << 1 << true;
+    QTest::newRow("groups") << 32 << 48 << 4 << 1 << 1 << true;
+    QTest::newRow("8 channels") << 8 << 8 << 1 << 1 << 1 << false;
+    QTest::newRow("20 channels") << 20 << 12 << 1 << 2 << 1 << true;
+    QTest::newRow("depthwise") << 16 << 48 << 16 << 2 << 0 << false;
   }
   void convolution() {
     QFETCH(int, channels);
+    QFETCH(int, filters);
     QFETCH(int, groups);
     QFETCH(int, stride);
     QFETCH(int, padding);
     QFETCH(bool, bias);
-    Tensor x = random_tensor({2, channels, 14, 13}, 1), w = random_tensor({48, channels / groups, 3, 3}, 2);
-    Value b = bias ? Value(random_tensor({48}, 3)) : Value();
+    Tensor x = random_tensor({2, channels, 14, 13}, 1), w = random_tensor({filters, channels / groups, 3, 3}, 2);
+    Value b = bias ? Value(random_tensor({filters}, 3)) : Value();
     ValueList two = ints({stride, stride}), pad = ints({padding, padding}), one = ints({1, 1}), none = ints({0, 0});
     OneCall forward("aten.convolution.default", {x, w, b, two, pad, one, false, none, std::int64_t{groups}});
     check(forward, "oneDNN", {.threads = 2});
     Tensor grad = random_tensor(forward.expected.get<Tensor>()->sizes, 5);
-    OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({48}), two, pad, one, false, none,
+    OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({filters}), two, pad, one, false, none,
                                                            std::int64_t{groups}, ValueList{true, true, bias}});
     check(backward, "oneDNN", {.threads = 2});
   }

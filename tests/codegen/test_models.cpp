@@ -3,6 +3,8 @@
 #include <sstream>
 
 #include "codegen/cpu/executable.h"
+#include "core/loops/execute.h"
+#include "tests/codegen/run_kernel.h"
 #include "tests/schedule/plan_test.h"
 #include "tests/support/corpus.h"
 
@@ -14,8 +16,59 @@ class CompiledModels : public QObject {
   void run_data() {
     QTest::addColumn<QString>("path");
     for (const char* model : {"mlp", "gpt2", "resnet"})
-      for (const char* graph : {"forward", "backward", "inductor_decomp/forward", "inductor_decomp/backward", "post_grad_0", "post_grad_1"})
+      for (const char* graph :
+           {"forward", "backward", "inductor_decomp/forward", "inductor_decomp/backward", "post_grad_0", "post_grad_1"})
         QTest::addRow("%s %s", model, graph) << QString("%1/graphs/%2.py").arg(model, graph);
+  }
+  void each_kernel_data() { run_data(); }
+  /// Each kernel of the plans by itself against the reference executor, on random memory.
+  void each_kernel() {
+    QFETCH(QString, path);
+    auto corpus = testing::corpus();
+    if (corpus.empty()) QSKIP(testing::no_corpus);
+    std::ifstream in(corpus / "models" / path.toStdString());
+    std::stringstream text;
+    text << in.rdbuf();
+    auto graph = testing::parse(text.str());
+    auto propagated = propagate(*graph);
+    QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
+    auto plan = schedule::make_plan(*graph);
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    for (const loops::Kernel& k : plan->kernels) {
+      std::vector<Tensor> ours, reference;
+      std::uint32_t seed = 1;
+      for (const loops::Buffer& b : k.buffers) {
+        if (b.role == loops::Buffer::Role::Scratch) continue;
+        Tensor t = *Tensor::empty(b.dtype, {b.elements.as_int()});
+        std::mt19937 rng(seed++);
+        std::normal_distribution<double> normal;
+        Tensor wide = *Tensor::empty(DType::Float64, t.sizes);
+        for (std::int64_t i = 0; i < t.numel(); ++i)
+          wide.as<double>()[i] = is_floating(b.dtype) ? normal(rng) : static_cast<double>(rng() % 2);
+        t.copy_from(wide);
+        reference.push_back(*t.clone());
+        ours.push_back(std::move(t));
+      }
+      auto pointers = [](std::vector<Tensor>& ts) {
+        std::vector<void*> p;
+        for (Tensor& t : ts) p.push_back(t.data());
+        return p;
+      };
+      auto done = loops::execute(k, pointers(reference));
+      QVERIFY2(done, done ? "" : done.error().line().c_str());
+      auto compiled = codegen::compile(k);
+      codegen::run(compiled, pointers(ours), {}, 2);
+      std::size_t b = 0;
+      for (const loops::Buffer& buffer : k.buffers) {
+        if (buffer.role == loops::Buffer::Role::Scratch) continue;
+        double d = testing::difference(ours[b], reference[b]);
+        QVERIFY2(d < 1e-3, qPrintable(QString("%1 differs by %2\n%3")
+                                          .arg(QString::fromStdString(buffer.name))
+                                          .arg(d)
+                                          .arg(QString::fromStdString(loops::print(k)))));
+        ++b;
+      }
+    }
   }
   void run() {
     QFETCH(QString, path);
@@ -32,11 +85,15 @@ class CompiledModels : public QObject {
     auto ours = testing::copies(inputs), again = testing::copies(inputs);
     auto plan = schedule::make_plan(*graph);
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    auto compiled = codegen::compile_cpu(*plan, graph->attributes, {.threads = 2, .keep_text = std::getenv("PARTITA_TEST_ASSEMBLY") != nullptr});
+    auto compiled = codegen::compile_cpu(*plan, graph->attributes,
+                                         {.threads = 2, .keep_text = std::getenv("PARTITA_TEST_ASSEMBLY") != nullptr});
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const codegen::CompileTimes& t = (*compiled)->times;
-    qInfo("%zu kernels, %zu calls; emit %.1f optimise %.1f generate %.1f, by the clock %.1f, link %.1f, calls %.1f, in all %.1f ms", plan->kernels.size(),
-          (*compiled)->externs.size(), t.emit_ms, t.optimise_ms, t.generate_ms, t.compile_ms, t.link_ms, t.prepare_ms, t.total_ms);
+    qInfo(
+        "%zu kernels, %zu calls; emit %.1f optimise %.1f generate %.1f, by the clock %.1f, link %.1f, calls %.1f, in "
+        "all %.1f ms",
+        plan->kernels.size(), (*compiled)->externs.size(), t.emit_ms, t.optimise_ms, t.generate_ms, t.compile_ms,
+        t.link_ms, t.prepare_ms, t.total_ms);
     for (const codegen::ExternReport& e : (*compiled)->externs)
       if (e.library == "interpreter") qInfo("interpreted: %s %s %s", e.node.c_str(), e.op.c_str(), e.why_not.c_str());
     if (std::getenv("PARTITA_TEST_PLAN")) puts(print(*plan).c_str());
@@ -44,6 +101,14 @@ class CompiledModels : public QObject {
 
     auto expected = interpret(*graph, inputs);
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+    if (std::getenv("PARTITA_TEST_PLAN")) {
+      auto fresh = testing::copies(inputs);
+      auto reference = testing::PlanRun(*plan, *graph)(testing::copies(inputs));
+      auto found = (*compiled)->run(testing::copies(inputs));
+      for (std::size_t i = 0; i < expected->size(); ++i)
+        qInfo("output %zu: reference %g compiled %g buffer %d", i, testing::difference((*reference)[i], (*expected)[i]),
+              testing::difference((*found)[i], (*expected)[i]), std::get<schedule::PlanView>(plan->outputs[i]).buffer);
+    }
     for (int round = 0; round < 2; ++round) {
       auto found = (*compiled)->run(round == 0 ? ours : again);
       QVERIFY2(found, found ? "" : found.error().line().c_str());
