@@ -39,10 +39,11 @@ std::vector<views::EmptyPage::Sample> samples() {
 
 }  // namespace
 
-Workbench::Workbench() : window_(jobs_) {
+Workbench::Workbench(WorkbenchTools tools) : window_(jobs_), tools_(std::move(tools)) {
   text_width_ = views::measured_text_width(views::card_title_font(), views::card_detail_font());
   wire_window();
   wire_search();
+  wire_analyses();
   refresh_recent();
   window_.set_palette_source([this](const QString& typed) { return palette_entries(typed); });
 }
@@ -134,26 +135,30 @@ void Workbench::refresh_recent() {
   window_.set_recent(recent, samples());
 }
 
-bool Workbench::show_view(const QString& name) {
-  if (name != "graph") return false;
-  window_.show_page(window_.graph());
-  return true;
-}
-
 QString Workbench::command_line() const {
   if (!current_) return "partita open";
-  QStringList words{"partita"};
+  QStringList words{"partita", "open", quoted(current_->path)};
   QStringList graph;
   if (!current_->id.isEmpty()) graph << "--graph" << quoted(current_->id);
-  if (current_->pins.empty()) {
-    words << "open" << quoted(current_->path);
-    return words.join(' ');
+  PartitionOptions pins = views::partition_options(*current_);
+  if (window_.bottom_title() == tr("Passes") && film_of_ == current_->key) {
+    words[1] = "passes";
+    words << graph << "--print" << "changed";
+  } else if (window_.bottom_title() == tr("Compare") && compare_->table()->model()->rowCount() > 0) {
+    views::CompareRequest request = compare_->request();
+    words[1] = "compare";
+    words << graph << "--backends" << request.expected + "," + request.found;
+    if (!request.inputs.isEmpty()) words << "--inputs" << quoted(request.inputs);
+    if (request.per_node) words << "--per-node";
+  } else if (!current_->pins.empty() || window_.page() == aot_) {
+    words[1] = "aot";
+    words << graph;
+    for (const std::string& name : pins.save) words << "--save" << quoted(text(name));
+    for (const std::string& name : pins.recompute) words << "--recompute" << quoted(text(name));
+    words << "-o" << "out";
+  } else {
+    words << graph;
   }
-  words << "aot" << quoted(current_->path) << graph;
-  PartitionOptions options = views::partition_options(*current_);
-  for (const std::string& name : options.save) words << "--save" << quoted(text(name));
-  for (const std::string& name : options.recompute) words << "--recompute" << quoted(text(name));
-  words << "-o" << "out";
   return words.join(' ');
 }
 

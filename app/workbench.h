@@ -4,6 +4,12 @@
 #include <map>
 #include <memory>
 
+#include "core/aot/compile_fn.h"
+#include "core/base/progress.h"
+#include "views/aot/aot_view.h"
+#include "views/compare/compare_view.h"
+#include "views/coverage/coverage_view.h"
+#include "views/passes/passes_view.h"
 #include "views/session/artefact_tree.h"
 #include "views/session/document.h"
 #include "views/session/jobs.h"
@@ -12,13 +18,24 @@
 
 namespace partita {
 
+/// What runs graphs, and where their inputs come from: given by the program, so that a test can plant a bug.
+struct WorkbenchTools {
+  struct Backend {
+    QString name;
+    std::function<CompileFn(const Progress& progress)> make;
+  };
+  std::vector<Backend> backends;
+  /// One value for each placeholder; `io` is the path of an IO file, or empty.
+  std::function<Result<std::vector<Value>>(Graph& graph, const Program* program, const QString& io)> inputs;
+};
+
 /// Wires the window: what users ask for becomes a job on core's functions, its result goes to the views. Owns what is
 /// open.
 class Workbench : public QObject {
   Q_OBJECT
 
  public:
-  Workbench();
+  explicit Workbench(WorkbenchTools tools);
 
   views::MainWindow& window() { return window_; }
   views::JobTracker& jobs() { return jobs_; }
@@ -36,6 +53,12 @@ class Workbench : public QObject {
   bool show_view(const QString& name);
   void pin(const QString& node, views::Pin pin);
   void fold(const QString& frame_key);
+  void run_passes();
+  void compare(const views::CompareRequest& request);
+  void show_aot();
+  views::PassesView* passes() { return passes_; }
+  views::CompareView* comparison() { return compare_; }
+  views::AotView* aot() { return aot_; }
   /// The command that does what is on the screen, for a shell.
   QString command_line() const;
 
@@ -47,6 +70,8 @@ class Workbench : public QObject {
   using Document = views::Document;
   void wire_window();
   void wire_search();
+  void wire_analyses();
+  void show_step(int step);
   void add_loaded(const QString& path, Loaded loaded);
   Document& add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
                          const QString& parent_key);
@@ -65,6 +90,12 @@ class Workbench : public QObject {
   views::Selection selection_;
   views::ArtefactTree tree_;
   views::MainWindow window_;
+  WorkbenchTools tools_;
+  views::PassesView* passes_;
+  views::CompareView* compare_;
+  views::AotView* aot_;
+  views::CoverageView* coverage_;
+  QString film_of_;  ///< key of the document whose passes are shown
   views::TextWidth text_width_;
   std::map<QString, std::unique_ptr<Document>> documents_;
   Document* current_ = nullptr;

@@ -74,6 +74,7 @@ void Workbench::put_on_screen(Document& document) {
   graph->set_pins(document.pins);
   graph->set_facts(document.facts);
   if (document.scene) {
+    graph->set_changes({});
     graph->set_scene(document.scene, same);
     if (window_.page() != graph && window_.page() == window_.empty_page()) window_.show_page(graph);
   } else {
@@ -87,8 +88,31 @@ void Workbench::put_on_screen(Document& document) {
     selection_.select({document.key, {}});
   else
     select_in_views(selection_.spot());
+  if (film_of_ != document.key && passes_->film()) {
+    film_of_.clear();
+    passes_->set_film(nullptr);
+  }
+  if (window_.page() == aot_) show_aot();
   tell_cut(document);
   Q_EMIT shown(document.key);
+}
+
+bool Workbench::show_view(const QString& name) {
+  if (name == "graph") {
+    window_.show_page(window_.graph());
+  } else if (name == "aot") {
+    show_aot();
+  } else if (name == "passes") {
+    run_passes();
+  } else if (name == "compare") {
+    compare(compare_->request());
+  } else if (name == "coverage") {
+    if (coverage_->model()->rowCount() == 0) coverage_->set_rows(views::coverage_rows());
+    window_.show_page(coverage_);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void Workbench::tell_cut(const Document& document) {
@@ -114,6 +138,9 @@ void Workbench::select_in_views(const Spot& spot) {
     return;
   }
   window_.graph()->select(spot.node);
+  passes_->select(spot.node);
+  compare_->select(spot.node);
+  aot_->select(spot.node);
   window_.code()->select(spot.node);
   auto facts = current_->facts.find(spot.node.toStdString());
   window_.inspector()->show_node(current_, spot.node, facts == current_->facts.end() ? nullptr : &facts->second);

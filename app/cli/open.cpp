@@ -9,6 +9,8 @@
 
 #include "app/cli/command.h"
 #include "app/workbench.h"
+#include "core/interp/interpreter.h"
+#include "core/interp/random_values.h"
 
 namespace partita::cli {
 namespace {
@@ -26,6 +28,17 @@ Status check_display() {
     return {};
   return input_error("window.display",
                      "no display: neither DISPLAY nor WAYLAND_DISPLAY is set; use a headless verb (partita --help)");
+}
+
+WorkbenchTools tools() {
+  WorkbenchTools tools;
+  tools.backends.push_back({"interp", [](const Progress&) -> CompileFn {
+                              return [](const Graph& graph) -> Result<Executable> {
+                                return Executable([&graph](std::vector<Value> inputs) { return interpret(graph, std::move(inputs)); });
+                              };
+                            }});
+  tools.inputs = [](Graph& graph, const Program*, const QString&) { return random_inputs(graph, 0); };
+  return tools;
 }
 
 // Shows everything asked for, takes the picture once no job runs, and leaves.
@@ -91,7 +104,7 @@ Result<int> run(const Options& options) {
     QSettings::setDefaultFormat(QSettings::IniFormat);
     QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, fresh.path());
   }
-  Workbench bench;
+  Workbench bench(tools());
   for (const std::string& path : options.paths) bench.open(QString::fromStdString(path));
   if (!options.graph.empty()) bench.show_when_loaded(QString::fromStdString(options.graph));
   if (!options.screenshot.empty()) return take_screenshot(app, bench, options);

@@ -51,6 +51,7 @@ void GraphView::set_scene(std::shared_ptr<const Scene> scene, bool same_place) {
   state_.overlay = nullptr;
   state_.pins.clear();
   state_.changes.clear();
+  state_.ghosts.clear();
   state_.found.clear();
   if (scene_) {
     set_overlay(overlay_.kind);
@@ -93,6 +94,11 @@ void GraphView::set_pins(const std::unordered_map<std::string, Pin>& pins) {
 void GraphView::set_changes(const std::unordered_map<std::string, Change>& changes) {
   changes_ = changes;
   if (scene_) state_.changes = by_card<Change>(changes_);
+  stale();
+}
+
+void GraphView::set_ghosts(std::vector<Ghost> ghosts) {
+  state_.ghosts = std::move(ghosts);
   stale();
 }
 

@@ -25,6 +25,8 @@ class GraphView : public QWidget {
   void set_pins(const std::unordered_map<std::string, Pin>& pins);
   /// Marks by node name since the previous pass.
   void set_changes(const std::unordered_map<std::string, Change>& changes);
+  /// Cards that the shown pass removed, drawn faded where they were.
+  void set_ghosts(std::vector<Ghost> ghosts);
   void set_search(const QString& text);
   void set_busy(const QString& text);  ///< a quiet line in the middle while the scene is being made; empty: none
 

@@ -290,6 +290,22 @@ struct Brush {
     }
   }
 
+  void ghosts() {
+    QPen pen = cosmetic(with_alpha(theme.removed, 150), 1.3);
+    pen.setStyle(Qt::DotLine);
+    painter.setFont(state.detail_font);
+    for (const Ghost& ghost : state.ghosts) {
+      QRectF box = rect(ghost.box);
+      if (!box.intersects(area)) continue;
+      painter.setPen(pen);
+      painter.setBrush(Qt::NoBrush);
+      painter.drawRoundedRect(box, 5, 5);
+      if (detail == Detail::Blocks) continue;
+      painter.setPen(with_alpha(theme.removed, 190));
+      painter.drawText(box, Qt::AlignCenter, ghost.title);
+    }
+  }
+
   void brackets() {
     double pixel = 1 / zoom;
     painter.setFont(state.detail_font);
@@ -421,6 +437,7 @@ void paint_base(QPainter& painter, const Scene& scene, const PaintState& state, 
   }
   for (int card : row_cards)
     if (scene.crosses(card)) brush.cut_label(card);
+  brush.ghosts();
   brush.brackets();
 }
 

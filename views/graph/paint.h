@@ -12,6 +12,12 @@ namespace partita::views {
 enum class Pin : unsigned char { None, Save, Recompute };
 enum class Change : unsigned char { None, Added, Changed, Removed };
 
+/// A card that is not there any more.
+struct Ghost {
+  Box box;
+  QString title;
+};
+
 struct PaintState {
   const Theme* theme = &Theme::light();
   QFont title_font, detail_font;
@@ -19,6 +25,7 @@ struct PaintState {
   const Overlay* overlay = nullptr;  ///< null: families
   std::vector<Pin> pins;             ///< by card; empty: none
   std::vector<Change> changes;       ///< by card, since the previous pass; empty: none
+  std::vector<Ghost> ghosts;            ///< of removed cards
   std::vector<bool> found;           ///< by card: search hits; empty: no search
 };
 

@@ -1,0 +1,100 @@
+#include "views/aot/aot_view.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QSplitter>
+#include <QVBoxLayout>
+
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<int>(s.size())); }
+
+QWidget* column(const QString& title, QWidget* content) {
+  auto* box = new QWidget;
+  auto* layout = new QVBoxLayout(box);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  auto* heading = new QLabel(title);
+  heading->setObjectName("panelTitle");
+  heading->setContentsMargins(12, 6, 12, 6);
+  layout->addWidget(heading);
+  layout->addWidget(content, 1);
+  return box;
+}
+
+}  // namespace
+
+std::vector<Row> saved_rows(const Cut& cut) {
+  std::vector<Row> rows;
+  for (const SavedValue& value : cut.saved)
+    rows.push_back({text(value.name),
+                    {Cell(text(value.name)), Cell(bytes_text(value.bytes), static_cast<double>(value.bytes), value.is_input ? Tone::Dim : Tone::Plain),
+                     Cell(value.is_input ? "input" : value.is_symbol ? "number" : "saved", value.is_input ? Tone::Dim : Tone::Plain),
+                     Cell(text(value.why), Tone::Dim)}});
+  for (const std::string& name : cut.recomputed)
+    rows.push_back({text(name), {Cell(text(name)), Cell("", -1.0), Cell("recomputed", Tone::Warn), Cell()}});
+  return rows;
+}
+
+AotView::AotView(QWidget* parent) : QWidget(parent) {
+  auto* layout = new QHBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  auto* split = new QSplitter;
+  forward_ = new GraphView;
+  forward_->setAccessibleName(tr("Forward graph"));
+  backward_ = new GraphView;
+  backward_->setAccessibleName(tr("Backward graph"));
+  saved_ = new TablePanel({tr("Value"), tr("Bytes"), tr("How"), tr("Why")});
+  auto* middle = new QWidget;
+  auto* stack = new QVBoxLayout(middle);
+  stack->setContentsMargins(0, 0, 0, 0);
+  stack->setSpacing(0);
+  total_ = new QLabel;
+  total_->setContentsMargins(12, 4, 12, 8);
+  total_->setWordWrap(true);
+  stack->addWidget(saved_, 1);
+  stack->addWidget(total_);
+  split->addWidget(column(tr("FORWARD"), forward_));
+  split->addWidget(column(tr("BETWEEN THEM"), middle));
+  split->addWidget(column(tr("BACKWARD"), backward_));
+  split->setSizes({420, 300, 420});
+  layout->addWidget(split);
+  for (GraphView* view : {forward_, backward_}) {
+    connect(view, &GraphView::node_chosen, this, &AotView::node_chosen);
+    connect(view, &GraphView::pin_asked, this, &AotView::pin_asked);
+  }
+  connect(saved_, &TablePanel::node_chosen, this, &AotView::node_chosen);
+}
+
+void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
+  bool same_place = pair_ != nullptr && pair != nullptr;
+  pair_ = std::move(pair);
+  forward_->set_scene(pair_ ? pair_->forward : nullptr, same_place);
+  backward_->set_scene(pair_ ? pair_->backward : nullptr, same_place);
+  saved_->set_rows(pair_ ? saved_rows(*pair_->cut) : std::vector<Row>{});
+  saved_->sort_by(1, Qt::DescendingOrder);
+  if (!pair_) return total_->setText(tr("Open a joint graph, or make one: Graph, Make joint graph (Ctrl+J)."));
+  const Cut& cut = *pair_->cut;
+  QString line = tr("%1 saved, %2 of inputs kept, %3 recomputed for %4 operations")
+                     .arg(bytes_text(cut.activation_bytes), bytes_text(cut.input_bytes))
+                     .arg(cut.recomputed.size())
+                     .arg(cut.recomputed_operations);
+  total_->setText(line);
+}
+
+void AotView::set_theme(const Theme& theme) {
+  forward_->set_theme(theme);
+  backward_->set_theme(theme);
+  saved_->set_theme(theme);
+}
+
+void AotView::select(const QString& node) {
+  forward_->select(node);
+  backward_->select(node);
+  saved_->select_node(node);
+}
+
+}  // namespace partita::views

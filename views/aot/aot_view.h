@@ -1,0 +1,42 @@
+#pragma once
+#include <QWidget>
+
+#include "views/graph/graph_view.h"
+#include "views/table/table_panel.h"
+
+class QLabel;
+class QSlider;
+
+namespace partita::views {
+
+/// The forward and the backward of a joint graph as they will be compiled, with what goes from one to the other.
+struct AotPair {
+  std::shared_ptr<const Scene> forward, backward;
+  std::shared_ptr<const Cut> cut;
+  std::vector<BudgetPoint> budget;  ///< empty: not asked
+};
+std::vector<Row> saved_rows(const Cut& cut);
+
+/// Forward, saved values, backward beside each other.
+class AotView : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit AotView(QWidget* parent = nullptr);
+  void set_pair(std::shared_ptr<const AotPair> pair);
+  void set_theme(const Theme& theme);
+  void select(const QString& node);
+  TablePanel* saved() { return saved_; }
+
+ Q_SIGNALS:
+  void node_chosen(QString node);
+  void pin_asked(QString node, partita::views::Pin pin);
+
+ private:
+  std::shared_ptr<const AotPair> pair_;
+  GraphView *forward_, *backward_;
+  TablePanel* saved_;
+  QLabel* total_;
+};
+
+}  // namespace partita::views

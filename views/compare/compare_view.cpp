@@ -1,0 +1,135 @@
+#include "views/compare/compare_view.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<int>(s.size())); }
+
+// How far outside: errors of other layouts are worst, then by the error itself.
+double badness(const Difference& d) {
+  if (!d.layout.empty()) return 1e300;
+  if (d.nan_expected != d.nan_found || d.inf_expected != d.inf_found) return 1e200;
+  return (d.ok() ? 0 : 1e100) + std::min(d.max_abs, 1e50);
+}
+
+QString what_is_wrong(const Difference& d) {
+  QStringList parts;
+  for (const std::string& line : d.layout) parts << text(line);
+  if (d.nan_expected != d.nan_found) parts << QString("%1 NaN expected, %2 found").arg(d.nan_expected).arg(d.nan_found);
+  if (d.inf_expected != d.inf_found) parts << QString("%1 inf expected, %2 found").arg(d.inf_expected).arg(d.inf_found);
+  if (d.wrong > 0 && d.first_wrong) {
+    QStringList index;
+    for (auto i : d.first_wrong->index) index << QString::number(i);
+    parts << QString("[%1] %2 expected, %3 found").arg(index.join(", ")).arg(d.first_wrong->expected, 0, 'g', 6).arg(d.first_wrong->found, 0, 'g', 6);
+  }
+  if (d.rounding) parts << "rounding: no farther from f64 than expected is";
+  return parts.join("; ");
+}
+
+}  // namespace
+
+std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
+  std::vector<const Difference*> order;
+  for (const Difference& d : report.rows) order.push_back(&d);
+  std::stable_sort(order.begin(), order.end(), [](const Difference* a, const Difference* b) { return badness(*a) > badness(*b); });
+  std::vector<Row> rows;
+  for (const Difference* d : order) {
+    Tone tone = d->ok() ? (d->rounding ? Tone::Warn : Tone::Plain) : Tone::Bad;
+    Cell verdict(d->ok() ? (d->rounding ? "rounding" : "agrees") : "differs", d->ok() ? Tone::Good : Tone::Bad);
+    if (d->rounding) verdict.tone = Tone::Warn;
+    rows.push_back({text(d->name),
+                    {verdict, Cell(text(d->name)), Cell(error_text(d->max_abs), d->max_abs, tone), Cell(error_text(d->max_rel), d->max_rel, tone),
+                     d->max_ulp ? Cell(QString::number(*d->max_ulp), static_cast<double>(*d->max_ulp)) : Cell(),
+                     Cell(QString("%1 / %2").arg(d->wrong).arg(d->numel), static_cast<double>(d->wrong), d->wrong ? Tone::Bad : Tone::Dim),
+                     Cell(error_text(tolerance.absolute) + " + " + error_text(tolerance.relative) + "·|x|", Tone::Dim),
+                     Cell(what_is_wrong(*d), tone), Cell(text(d->origin), Tone::Dim)}});
+  }
+  return rows;
+}
+
+CompareView::CompareView(QWidget* parent) : QWidget(parent) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  auto* bar = new QHBoxLayout;
+  bar->setContentsMargins(12, 6, 12, 6);
+  bar->setSpacing(8);
+  auto* run = new QPushButton(tr("Compare"));
+  connect(run, &QPushButton::clicked, this, [this] { Q_EMIT run_asked(request()); });
+  bar->addWidget(run);
+  expected_ = new QComboBox;
+  expected_->setAccessibleName(tr("Expected"));
+  found_ = new QComboBox;
+  found_->setAccessibleName(tr("Found"));
+  bar->addWidget(expected_);
+  bar->addWidget(new QLabel("="));
+  bar->addWidget(found_);
+  per_node_ = new QCheckBox(tr("every node"));
+  per_node_->setChecked(true);
+  bar->addWidget(per_node_);
+  auto* choose = new QPushButton(tr("Inputs…"));
+  connect(choose, &QPushButton::clicked, this, [this] {
+    auto* dialog = new QFileDialog(this, tr("Inputs"));
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    dialog->setNameFilters({tr("Tensors (*.safetensors)"), tr("All files (*)")});
+    connect(dialog, &QFileDialog::fileSelected, this, &CompareView::set_inputs);
+    dialog->open();
+  });
+  bar->addWidget(choose);
+  inputs_label_ = new QLabel;
+  inputs_label_->setObjectName("dim");
+  bar->addWidget(inputs_label_);
+  bar->addStretch(1);
+  summary_ = new QLabel;
+  bar->addWidget(summary_);
+  layout->addLayout(bar);
+  table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"), tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
+  layout->addWidget(table_, 1);
+  connect(table_, &TablePanel::node_chosen, this, &CompareView::node_chosen);
+  set_inputs({});
+}
+
+void CompareView::set_backends(const QStringList& names) {
+  for (auto* box : {expected_, found_}) {
+    box->clear();
+    box->addItems(names);
+  }
+  found_->setCurrentIndex(std::max(0, static_cast<int>(names.indexOf("cpu"))));
+}
+
+void CompareView::set_inputs(const QString& path) {
+  inputs_ = path;
+  inputs_label_->setText(path.isEmpty() ? tr("the file's samples, else made up") : QFileInfo(path).fileName());
+  inputs_label_->setToolTip(path);
+}
+
+CompareRequest CompareView::request() const {
+  return {expected_->currentText(), found_->currentText(), per_node_->isChecked(), Tolerance{}, inputs_};
+}
+
+void CompareView::set_report(const Report& report, const Tolerance& tolerance, const QString& summary) {
+  table_->set_rows(report_rows(report, tolerance));
+  summary_->setText(summary);
+}
+
+void CompareView::clear(const QString& note) {
+  table_->set_rows({});
+  summary_->setText(note);
+}
+
+void CompareView::set_theme(const Theme& theme) { table_->set_theme(theme); }
+void CompareView::select(const QString& node) { table_->select_node(node); }
+
+}  // namespace partita::views

@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "views/graph/paint.h"
+
+namespace partita::views {
+
+struct DiffLine {
+  Change change = Change::None;
+  std::string text;
+  std::string node;
+};
+
+/// What a pass did to a graph, by node names; order counts only where nodes came or went.
+struct GraphDiff {
+  std::unordered_map<std::string, Change> marks;  ///< Added and Changed, of nodes in `after`
+  std::vector<DiffLine> lines;                    ///< statements of both; runs of unchanged ones cut short
+  int added = 0, removed = 0, changed = 0;
+};
+/// `context` unchanged statements are kept around a change.
+GraphDiff diff(const Graph& before, const Graph& after, int context = 2);
+
+}  // namespace partita::views

@@ -1,0 +1,167 @@
+#include "views/passes/passes_view.h"
+
+#include <QHBoxLayout>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QPushButton>
+#include <QSlider>
+#include <QSplitter>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<int>(s.size())); }
+
+QString summary(const PassStep& step) {
+  if (step.disabled) return "disabled";
+  if (!step.diff) return step.changed ? "changed" : "";
+  QStringList parts;
+  if (step.diff->added) parts << QString("+%1").arg(step.diff->added);
+  if (step.diff->removed) parts << QString("−%1").arg(step.diff->removed);
+  if (step.diff->changed) parts << QString("~%1").arg(step.diff->changed);
+  return parts.isEmpty() ? "order" : parts.join("  ");
+}
+
+}  // namespace
+
+PassFilm make_film(const PipelineRun& run, const TextWidth& text_width) {
+  PictureOptions options;
+  options.text_width = text_width;
+  PassFilm film;
+  PassStep first;
+  first.name = "before";
+  first.graph = run.before;
+  first.scene = make_scene(first.graph, options);
+  film.steps.push_back(first);
+  const Graph* before = run.before.get();
+  for (const PassRun& pass : run.passes) {
+    PassStep step;
+    step.name = text(pass.name);
+    step.stage = text(stage_name(pass.stage));
+    step.seconds = pass.milliseconds / 1e3;
+    step.nodes_before = pass.nodes_before;
+    step.nodes_after = pass.nodes_after;
+    step.changed = pass.changed;
+    step.disabled = pass.disabled;
+    step.graph = pass.after;
+    step.scene = film.steps.back().scene;
+    if (pass.changed && pass.after) {
+      const Scene& old = *film.steps.back().scene;
+      step.scene = make_scene(pass.after, options, &old);
+      for (std::size_t i = 0; i < old.picture.cards.size(); ++i)
+        if (step.scene->picture.card_by_key(old.picture.cards[i].key) < 0)
+          step.removed.push_back({old.layout.boxes[i], text(old.picture.cards[i].title)});
+      auto difference = std::make_shared<GraphDiff>(diff(*before, *pass.after));
+      QString listing;
+      for (const DiffLine& line : difference->lines) {
+        listing += text(line.text) + '\n';
+        step.line_changes.push_back(line.change);
+      }
+      step.listing = std::make_shared<CodeDocument>(listing, pass.after.get());
+      step.diff = std::move(difference);
+    }
+    if (pass.after) before = pass.after.get();
+    film.steps.push_back(std::move(step));
+  }
+  return film;
+}
+
+PassesView::PassesView(QWidget* parent) : QWidget(parent) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  auto* bar = new QHBoxLayout;
+  bar->setContentsMargins(12, 6, 12, 6);
+  bar->setSpacing(12);
+  auto* run = new QPushButton(tr("Run passes"));
+  connect(run, &QPushButton::clicked, this, &PassesView::run_asked);
+  bar->addWidget(run);
+  slider_ = new QSlider(Qt::Horizontal);
+  slider_->setPageStep(1);
+  slider_->setAccessibleName(tr("Pass"));
+  slider_->setEnabled(false);
+  bar->addWidget(slider_, 2);
+  title_ = new QLabel(tr("Each pass of this graph's stage, one step at a time"));
+  bar->addWidget(title_, 3);
+  layout->addLayout(bar);
+  auto* split = new QSplitter;
+  list_ = new TablePanel({tr("#"), tr("Pass"), tr("Changed"), tr("Nodes"), tr("Time")});
+  text_ = new CodeView;
+  split->addWidget(list_);
+  split->addWidget(text_);
+  split->setSizes({460, 640});
+  layout->addWidget(split, 1);
+  connect(slider_, &QSlider::valueChanged, this, &PassesView::go_to);
+  connect(list_, &TablePanel::row_chosen, this, &PassesView::go_to);
+  connect(text_, &CodeView::node_chosen, this, &PassesView::node_chosen);
+}
+
+void PassesView::set_film(std::shared_ptr<const PassFilm> film) {
+  film_ = std::move(film);
+  step_ = -1;
+  std::vector<Row> rows;
+  int count = film_ ? static_cast<int>(film_->steps.size()) : 0;
+  for (int i = 0; i < count; ++i) {
+    const PassStep& step = film_->steps[i];
+    Tone tone = step.changed ? Tone::Plain : Tone::Dim;
+    rows.push_back({{},
+                    {Cell(QString::number(i), i, Tone::Dim), Cell(step.name, tone), Cell(summary(step), step.changed ? Tone::Warn : Tone::Dim),
+                     i == 0 ? Cell(QString::number(step.graph ? step.graph->size() : 0), Tone::Dim)
+                     : step.nodes_before == step.nodes_after
+                         ? Cell(QString::number(step.nodes_after), Tone::Dim)
+                         : Cell(QString("%1 → %2").arg(step.nodes_before).arg(step.nodes_after)),
+                     i == 0 ? Cell() : Cell(seconds_text(step.seconds), step.seconds, tone)}});
+  }
+  list_->set_rows(std::move(rows));
+  slider_->setRange(0, std::max(0, count - 1));
+  slider_->setEnabled(count > 1);
+  text_->set_document(nullptr);
+  if (count == 0) return title_->setText(tr("Each pass of this graph's stage, one step at a time"));
+  // The first pass that did something is what one came to see.
+  int first = 0;
+  while (first + 1 < count && !film_->steps[first].changed) ++first;
+  go_to(film_->steps[first].changed ? first : 0);
+}
+
+void PassesView::set_theme(const Theme& theme) {
+  list_->set_theme(theme);
+  text_->set_theme(theme);
+}
+
+void PassesView::go_to(int step) {
+  if (!film_ || step == step_ || step < 0 || step >= static_cast<int>(film_->steps.size())) return;
+  step_ = step;
+  const PassStep& chosen = film_->steps[step];
+  QSignalBlocker quiet(slider_);
+  slider_->setValue(step);
+  list_->set_current_row(step);
+  text_->set_document(chosen.listing);
+  text_->set_line_changes(chosen.line_changes);
+  int last = static_cast<int>(film_->steps.size()) - 1;
+  title_->setText(step == 0 ? tr("before the first of %1 passes").arg(last)
+                            : tr("%1/%2  %3  %4  %5").arg(step).arg(last).arg(chosen.name, seconds_text(chosen.seconds),
+                                                                              chosen.changed ? summary(chosen) : tr("changed nothing")));
+  Q_EMIT step_chosen(step);
+}
+
+void PassesView::go_by(int by, bool only_changed) {
+  if (!film_) return;
+  int step = step_ + by;
+  while (only_changed && step > 0 && step + 1 < static_cast<int>(film_->steps.size()) && !film_->steps[step].changed) step += by;
+  go_to(step);
+}
+
+void PassesView::select(const QString& node) { text_->select(node); }
+
+void PassesView::keyPressEvent(QKeyEvent* event) {
+  bool shift = event->modifiers() & Qt::ShiftModifier;
+  if (event->key() == Qt::Key_Left) return go_by(-1, shift);
+  if (event->key() == Qt::Key_Right) return go_by(1, shift);
+  QWidget::keyPressEvent(event);
+}
+
+}  // namespace partita::views

@@ -1,0 +1,68 @@
+#pragma once
+#include <QWidget>
+#include <memory>
+
+#include "core/passes/pipeline.h"
+#include "views/code/code_view.h"
+#include "views/graph/scene.h"
+#include "views/passes/graph_diff.h"
+#include "views/table/table_panel.h"
+
+class QLabel;
+class QPushButton;
+class QSlider;
+
+namespace partita::views {
+
+/// One step of the film: the graph after a pass, and what the pass did.
+struct PassStep {
+  QString name, stage;
+  double seconds = 0;
+  std::size_t nodes_before = 0, nodes_after = 0;
+  bool changed = false, disabled = false;
+  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const Scene> scene;  ///< unchanged cards stay where they were in the step before
+  std::vector<Ghost> removed;          ///< cards of the step before that are gone
+  std::shared_ptr<const GraphDiff> diff;       ///< null when nothing changed
+  std::shared_ptr<const CodeDocument> listing;  ///< of the diff
+  std::vector<Change> line_changes;
+};
+/// Step 0 is the graph before any pass.
+struct PassFilm {
+  std::vector<PassStep> steps;
+};
+/// Made on a working thread: diffs are computed here.
+PassFilm make_film(const PipelineRun& run, const TextWidth& text_width);
+
+/// Steps through passes: list with timings, slider, text diff. The picture is the window's, told by `step_chosen`.
+class PassesView : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit PassesView(QWidget* parent = nullptr);
+  void set_film(std::shared_ptr<const PassFilm> film);
+  const PassFilm* film() const { return film_.get(); }
+  void set_theme(const Theme& theme);
+  int step() const { return step_; }
+  void go_to(int step);
+  void go_by(int by, bool only_changed);
+  void select(const QString& node);
+
+ Q_SIGNALS:
+  void run_asked();
+  void step_chosen(int step);
+  void node_chosen(QString node);
+
+ protected:
+  void keyPressEvent(QKeyEvent* event) override;
+
+ private:
+  std::shared_ptr<const PassFilm> film_;
+  int step_ = -1;
+  TablePanel* list_;
+  QSlider* slider_;
+  QLabel* title_;
+  CodeView* text_;
+};
+
+}  // namespace partita::views

@@ -1,0 +1,155 @@
+#include "views/table/table_panel.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QClipboard>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QSortFilterProxyModel>
+#include <QStyledItemDelegate>
+#include <QTableView>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "views/look/format.h"
+
+namespace partita::views {
+
+/// Colours a cell's text by its tone, in the theme of the moment.
+class ToneDelegate : public QStyledItemDelegate {
+ public:
+  using QStyledItemDelegate::QStyledItemDelegate;
+  const Theme* theme = &Theme::light();
+
+ protected:
+  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
+    QStyledItemDelegate::initStyleOption(option, index);
+    QColor colour = theme->ink;
+    switch (static_cast<Tone>(index.data(TableModel::ToneRole).toInt())) {
+      case Tone::Plain: break;
+      case Tone::Dim: colour = theme->dim; break;
+      case Tone::Good: colour = theme->good; break;
+      case Tone::Warn: colour = theme->warn; break;
+      case Tone::Bad: colour = theme->bad; break;
+    }
+    for (auto role : {QPalette::Text, QPalette::HighlightedText}) option->palette.setColor(role, colour);
+  }
+};
+
+TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  bar_ = new QHBoxLayout;
+  bar_->setContentsMargins(8, 4, 8, 4);
+  bar_->setSpacing(8);
+  filter_ = new QLineEdit;
+  filter_->setPlaceholderText(tr("Filter"));
+  filter_->setClearButtonEnabled(true);
+  filter_->setMaximumWidth(200);
+  count_ = new QLabel;
+  count_->setObjectName("dim");
+  bar_->addWidget(filter_, 1);
+  bar_->addWidget(count_);
+  bar_->addStretch(1);
+  for (bool markdown : {false, true}) {
+    auto* button = new QToolButton;
+    button->setText(markdown ? tr("Markdown") : tr("TSV"));
+    button->setToolTip(markdown ? tr("Copy the shown rows as Markdown") : tr("Copy the shown rows as TSV"));
+    connect(button, &QToolButton::clicked, this, [this, markdown] { copy(markdown); });
+    bar_->addWidget(button);
+  }
+  layout->addLayout(bar_);
+  model_ = new TableModel(std::move(columns), this);
+  proxy_ = new QSortFilterProxyModel(this);
+  proxy_->setSourceModel(model_);
+  proxy_->setSortRole(TableModel::SortRole);
+  proxy_->setFilterKeyColumn(-1);
+  proxy_->setFilterCaseSensitivity(Qt::CaseInsensitive);
+  view_ = new QTableView;
+  view_->setModel(proxy_);
+  view_->setFrameShape(QFrame::NoFrame);
+  view_->setShowGrid(false);
+  view_->setSortingEnabled(true);
+  view_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
+  proxy_->sort(-1);
+  view_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  view_->setSelectionMode(QAbstractItemView::SingleSelection);
+  view_->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  view_->setWordWrap(false);
+  view_->setTabKeyNavigation(false);
+  view_->verticalHeader()->hide();
+  view_->verticalHeader()->setDefaultSectionSize(view_->fontMetrics().height() + 8);
+  view_->horizontalHeader()->setHighlightSections(false);
+  view_->horizontalHeader()->setStretchLastSection(true);
+  delegate_ = new ToneDelegate(view_);
+  view_->setItemDelegate(delegate_);
+  layout->addWidget(view_, 1);
+  setFocusProxy(view_);
+  connect(filter_, &QLineEdit::textChanged, this, [this](const QString& text) {
+    proxy_->setFilterFixedString(text);
+    count_->setText(tr("%1 of %2").arg(proxy_->rowCount()).arg(model_->rowCount()));
+  });
+  connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& index) {
+    if (quiet_ || !index.isValid()) return;
+    Q_EMIT row_chosen(proxy_->mapToSource(index).row());
+    if (QString node = index.data(TableModel::NodeRole).toString(); !node.isEmpty()) Q_EMIT node_chosen(node);
+  });
+}
+
+void TablePanel::set_rows(std::vector<Row> rows) {
+  quiet_ = true;
+  model_->set_rows(std::move(rows));
+  count_->setText(count_text(model_->rowCount(), "row"));
+  quiet_ = false;
+  // Widths from the first rows: measuring thousands would hold the window up.
+  constexpr int kMostMeasured = 200;
+  view_->horizontalHeader()->setResizeContentsPrecision(kMostMeasured);
+  for (int c = 0; c + 1 < model_->columnCount(); ++c) {
+    view_->resizeColumnToContents(c);
+    view_->setColumnWidth(c, std::min(view_->columnWidth(c) + 12, 320));
+  }
+}
+
+void TablePanel::set_theme(const Theme& theme) {
+  delegate_->theme = &theme;
+  view_->viewport()->update();
+}
+
+void TablePanel::sort_by(int column, Qt::SortOrder order) { view_->sortByColumn(column, order); }
+
+void TablePanel::set_stretched_column(int column) {
+  view_->horizontalHeader()->setStretchLastSection(false);
+  view_->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Stretch);
+}
+
+void TablePanel::select_node(const QString& node) {
+  if (node.isEmpty() || view_->currentIndex().data(TableModel::NodeRole).toString() == node) return;
+  for (int r = 0; r < static_cast<int>(model_->rows().size()); ++r) {
+    if (model_->rows()[r].node != node) continue;
+    set_current_row(r);
+    return;
+  }
+}
+
+void TablePanel::set_current_row(int row) {
+  quiet_ = true;
+  QModelIndex index = proxy_->mapFromSource(model_->index(row, 0));
+  view_->setCurrentIndex(index);
+  view_->scrollTo(index);
+  quiet_ = false;
+}
+
+std::vector<const Row*> TablePanel::shown_rows() const {
+  std::vector<const Row*> rows;
+  for (int r = 0; r < proxy_->rowCount(); ++r) rows.push_back(&model_->rows()[proxy_->mapToSource(proxy_->index(r, 0)).row()]);
+  return rows;
+}
+
+void TablePanel::copy(bool markdown) {
+  QApplication::clipboard()->setText(markdown ? as_markdown(model_->columns(), shown_rows()) : as_tsv(model_->columns(), shown_rows()));
+}
+
+}  // namespace partita::views

@@ -1,0 +1,49 @@
+#pragma once
+#include <QWidget>
+
+#include "views/look/theme.h"
+#include "views/table/table_model.h"
+
+class QHBoxLayout;
+class QLabel;
+class QLineEdit;
+class QSortFilterProxyModel;
+class QTableView;
+
+namespace partita::views {
+
+/// A table with a filter field, sorting by any column, and copying as TSV or Markdown.
+class TablePanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit TablePanel(QStringList columns, QWidget* parent = nullptr);
+  void set_rows(std::vector<Row> rows);
+  void set_theme(const Theme& theme);
+  void sort_by(int column, Qt::SortOrder order);
+  void set_stretched_column(int column);
+  void select_node(const QString& node);  ///< marks its row, without telling
+  void set_current_row(int row);          ///< in the order the rows were given
+  TableModel* model() { return model_; }
+  QTableView* view() { return view_; }
+  QHBoxLayout* bar() { return bar_; }  ///< of the filter field, for a view's own buttons
+  std::vector<const Row*> shown_rows() const;  ///< filtered and sorted
+
+ Q_SIGNALS:
+  void node_chosen(QString node);
+  void row_chosen(int row);  ///< in the order the rows were given
+
+ private:
+  void copy(bool markdown);
+
+  TableModel* model_;
+  QSortFilterProxyModel* proxy_;
+  QTableView* view_;
+  QLineEdit* filter_;
+  QLabel* count_;
+  QHBoxLayout* bar_;
+  class ToneDelegate* delegate_;
+  bool quiet_ = false;
+};
+
+}  // namespace partita::views
