@@ -5,7 +5,7 @@
 #include "app/backends.h"
 #include "app/cli/command.h"
 #include "app/code_store.h"
-#include "app/graph_io.h"
+#include "core/aot/graph_io.h"
 #include "app/run_artefact.h"
 #include "core/compare/per_node.h"
 
