@@ -32,6 +32,7 @@ class Printer {
     for (const ScalarNode& n : k_.scalars.nodes())
       for (Scalar a : n.args)
         if (a.id >= 0) ++uses_[static_cast<std::size_t>(a.id)];
+    count(k_.body);
   }
 
   std::string print() {
@@ -45,6 +46,14 @@ class Printer {
   }
 
  private:
+  void count(const std::vector<Stmt>& statements) {
+    for (const Stmt& s : statements)
+      std::visit(Overloaded{[&](const Store& s) { ++uses_[static_cast<std::size_t>(s.value.id)]; },
+                            [&](const Reduce& r) { ++uses_[static_cast<std::size_t>(r.value.id)]; },
+                            [&](const Loop& l) { count(l.body); }},
+                 s);
+  }
+
   const std::string& buffer(int i) const { return k_.buffers[static_cast<std::size_t>(i)].name; }
 
   void line(int depth, const std::string& text) {

@@ -150,7 +150,9 @@ Status lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call) 
   Sizes sizes = call->out_sizes();
   DType dtype = call->out().dtype;
   std::unordered_map<std::string_view, LoweredTensor> inputs;
-  for (std::string_view name : pointwise_inputs(record)) {
+  std::vector<std::string_view> names = pointwise_inputs(record);
+  if (!record.pointwise.condition.empty()) names.push_back(record.pointwise.condition);
+  for (std::string_view name : names) {
     if (!call->has(name)) continue;
     if (call->is_tensor(name)) {
       inputs[name] = call->to.expand(call->in(name), sizes);

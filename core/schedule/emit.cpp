@@ -1,10 +1,10 @@
 #include "core/schedule/emit.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <unordered_map>
 
 #include "core/base/check.h"
-#include "core/base/hash.h"
 #include "core/schedule/nest.h"
 
 namespace partita::schedule {
@@ -135,12 +135,11 @@ class Emitter final : public Body {
   }
 
   Scalar inlined(int id, const Index& index) {
-    std::uint64_t key = hash_combine(static_cast<std::uint64_t>(id), static_cast<std::uint64_t>(pass));
-    for (SymExpr e : index) key = hash_combine(key, e.hash());
+    Place key{id, pass, index};
     auto it = known_.find(key);
     if (it != known_.end()) return it->second;
     Scalar v = g_.lowering[id].value(*this, index);
-    known_[key] = v;
+    known_.emplace(std::move(key), v);
     return v;
   }
 
@@ -163,9 +162,16 @@ class Emitter final : public Body {
   const Group* group_;
   std::unordered_map<int, std::size_t> member_;
   std::unordered_map<int, int> buffers_;
-  std::unordered_map<std::uint64_t, Scalar> known_;
+  std::unordered_map<Place, Scalar, PlaceHash> known_;
   int variables_ = 0;
 };
+
+/// The value that a running value starts at; 2^63 saturates.
+Scalar start_value(loops::ScalarBuilder& b, const Definition& d) {
+  if (is_floating(d.dtype)) return b.constant(d.dtype, d.start);
+  if (d.start >= 9.2e18) return b.constant_int(d.dtype, INT64_MAX);
+  return b.constant_int(d.dtype, static_cast<std::int64_t>(d.start));
+}
 
 /// Puts `body` into loops; accumulators belong to the outermost.
 std::vector<Stmt> wrap(std::vector<Loop> loops, std::vector<Stmt> body) {
@@ -380,7 +386,7 @@ class GroupEmitter {
       for (const Member& m : members())
         if (m.role == Role::Reduce && m.level == pass) {
           const Definition& d = g_.lowering[m.definition];
-          to.push_back(Store{e_.results.at(m.definition), e_.column, {}, e_.b.constant(d.dtype, d.start), false});
+          to.push_back(Store{e_.results.at(m.definition), e_.column, {}, start_value(e_.b, d), false});
         }
     }));
     if (std::get<Loop>(out.back()).body.empty()) out.pop_back();

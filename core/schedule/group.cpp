@@ -97,15 +97,11 @@ class Walk final : public Body {
       if (tensor.numel() == group_.domain.numel()) found_.streams.insert(tensor.id);
       return b.load(tensor.id, element(e).affine, tensor.dtype);
     }
-    std::uint64_t key = static_cast<std::uint64_t>(tensor.id);
-    for (SymExpr e : index) key = hash_combine(key, e.hash());
-    auto [it, fresh] = known_.try_emplace(key);
-    if (fresh) {
-      Scalar value = d.value(*this, index);
-      known_[key] = value;
-      return value;
-    }
-    return it->second;
+    Place key{tensor.id, 0, index};
+    if (auto it = known_.find(key); it != known_.end()) return it->second;
+    Scalar value = d.value(*this, index);
+    known_.emplace(std::move(key), value);
+    return value;
   }
 
  private:
@@ -129,7 +125,7 @@ class Walk final : public Body {
   Group& group_;
   Analysis& found_;
   std::unordered_map<int, std::size_t> member_;
-  std::unordered_map<std::uint64_t, Scalar> known_;
+  std::unordered_map<Place, Scalar, PlaceHash> known_;
   std::vector<std::pair<int, SymExpr>> fresh_;
   std::set<int> reads_;
   Role current_ = Role::Full;
@@ -137,6 +133,13 @@ class Walk final : public Body {
 };
 
 }  // namespace
+
+std::size_t PlaceHash::operator()(const Place& p) const {
+  std::uint64_t h = hash_combine(0x51ed270b, static_cast<std::uint64_t>(p.definition));
+  h = hash_combine(h, static_cast<std::uint64_t>(p.pass));
+  for (SymExpr e : p.index) h = hash_combine(h, e.hash());
+  return h;
+}
 
 bool Domain::reduces() const {
   return std::ranges::find(reduced, true) != reduced.end();

@@ -68,6 +68,17 @@ struct Analysis {
   std::set<int> streams;  ///< definitions read from memory with as many elements as the space
 };
 
+/// One element of a definition, as a key of memoised values.
+struct Place {
+  int definition;
+  int pass;
+  loops::Index index;
+  bool operator==(const Place&) const = default;
+};
+struct PlaceHash {
+  std::size_t operator()(const Place& p) const;
+};
+
 /// Gives members their levels and says whether every value can be computed at its place. Members that are `stored` are
 /// taken to be written where their layout says.
 Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group);

@@ -41,9 +41,10 @@ bool is_dense(const Sizes& sizes, const Sizes& strides) {
   return true;
 }
 
-/// The strides that give `element` over index variables, or nullopt when it is no such sum.
-std::optional<StridedView> linear(const loops::IndexMath& math, SymExpr element, const Index& variables,
-                                  const Sizes& sizes) {
+}  // namespace
+
+std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element, const Index& variables,
+                                   const Sizes& sizes) {
   StridedView view;
   SymExpr rest = element;
   std::int64_t step = 1;
@@ -63,8 +64,6 @@ std::optional<StridedView> linear(const loops::IndexMath& math, SymExpr element,
   view.offset = rest.as_int();
   return view;
 }
-
-}  // namespace
 
 Layout layout_of(const LoweredGraph& g, int definition) {
   const Definition& d = g.lowering[definition];
@@ -103,7 +102,7 @@ StridedView resolve_view(const LoweredGraph& g, int definition, bool through_cop
     if (source.id < 0) return best;
     at = source.id;
     index = source.index;
-    auto view = linear(math, math.element(index, layout_of(g, at).strides), variables, sizes);
+    auto view = strided(math, math.element(index, layout_of(g, at).strides), variables, sizes);
     // A view in the middle of a chain that has no strides may still end in memory that gives it some.
     if (!view) continue;
     const Definition& base = g.lowering[at];

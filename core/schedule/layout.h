@@ -19,6 +19,10 @@ struct StridedView {
   Sizes strides;
   std::int64_t offset = 0;
 };
+/// The strides over `sizes` that give `element` at an index of `variables` (0 where a size is 1); nullopt when it is no
+/// such sum. The base is left open.
+std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element, const loops::Index& variables,
+                                   const Sizes& sizes);
 /// Follows views (and copies, where the reader does not mind sharing) from `definition` to what holds its elements;
 /// itself when it is no view, or when no strides can say it.
 StridedView resolve_view(const LoweredGraph& g, int definition, bool through_copies);

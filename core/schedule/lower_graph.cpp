@@ -38,6 +38,11 @@ class GraphLowering {
       } else if (node->op()->kind == OpKind::GetAttr) {
         TRY_DO(attribute(*node));
       } else if (!node->is_output() && !node->meta.sym()) {
+        // FX text does not annotate tuples.
+        if (!node->meta.known() && !node->is(Op::getitem())) {
+          TRY(Meta found, infer(*node));
+          node->meta = std::move(found);
+        }
         TRY_DO(call(*node));
       }
     }

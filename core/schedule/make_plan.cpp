@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/schedule/arena.h"
 #include "core/schedule/emit.h"
+#include "core/schedule/epilogue.h"
 #include "core/schedule/fuse.h"
 
 namespace partita::schedule {
@@ -23,14 +25,24 @@ class Planner {
     for (const Node* n : g_.graph->placeholders())
       plan_.inputs.push_back(n->meta.tensor() ? *n->meta.tensor() : TensorMeta());
     stages_ = find_stages(g_);
-    for (const Group& group : fuse(g_, stages_, fuse_stages)) {
-      const Unit& unit = stages_.units[static_cast<std::size_t>(*group.units.begin())];
-      if (unit.kind == Unit::Kind::Extern)
-        call(g_.externs[static_cast<std::size_t>(unit.id)]);
+    std::vector<Group> groups = fuse(g_, stages_, fuse_stages);
+    std::vector<std::optional<Epilogue>> epilogues(groups.size());
+    if (fuse_stages) epilogues = find_epilogues(g_, stages_, groups);
+    std::set<int> taken;
+    for (const auto& e : epilogues)
+      if (e) taken.insert(e->call);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const Unit& unit = stages_.units[static_cast<std::size_t>(*groups[i].units.begin())];
+      if (epilogues[i])
+        call(g_.externs[static_cast<std::size_t>(epilogues[i]->call)], &*epilogues[i]);
+      else if (unit.kind == Unit::Kind::Extern && taken.contains(unit.id))
+        continue;  // made where its epilogue stands
+      else if (unit.kind == Unit::Kind::Extern)
+        call(g_.externs[static_cast<std::size_t>(unit.id)], nullptr);
       else if (unit.kind == Unit::Kind::Writes)
         for (std::size_t w = 0; w < g_.lowering[unit.id].writes.size(); ++w) kernel(emit(g_, stages_, unit.id, w));
-      else if (std::ranges::any_of(group.members, &Member::stored))
-        kernel(emit(g_, stages_, group));
+      else if (std::ranges::any_of(groups[i].members, &Member::stored))
+        kernel(emit(g_, stages_, groups[i]));
     }
     TRY_DO(outputs());
     arena();
@@ -80,7 +92,7 @@ class Planner {
 
   PlanView argument(const Node* n) { return view(argument_view(g_, g_.value(n)), g_.value(n)); }
 
-  void call(const ExternNode& e) {
+  void call(const ExternNode& e, const Epilogue* epilogue) {
     ExternCall call;
     call.op = e.node->op();
     call.origin = e.node->name();
@@ -103,7 +115,16 @@ class Planner {
     for (int r : e.results) {
       PlanView none;
       none.buffer = -1;
-      call.results.push_back(r < 0 ? none : view({r, layout_of(g_, r).strides, 0}, r));
+      int holder = epilogue ? epilogue->result : r;
+      call.results.push_back(r < 0 ? none : view({holder, layout_of(g_, r).strides, 0}, r));
+    }
+    if (epilogue) {
+      call.epilogue = epilogue->body;
+      call.epilogue_value = epilogue->value;
+      for (const StridedView& v : epilogue->inputs) {
+        call.epilogue_inputs.push_back(view(v, e.results[0]));
+        call.epilogue_inputs.back().dtype = g_.lowering[v.base].dtype;
+      }
     }
     plan_.steps.emplace_back(std::in_place_type<ExternCall>, std::move(call));
   }

@@ -12,22 +12,22 @@ namespace partita::schedule {
 /// Memory the executable keeps apart. Views share their base's buffer.
 struct PlanBuffer {
   enum class Kind : std::uint8_t {
-    Input,     ///< index: graph input; begins at the tensor's first element; never written unless the graph mutates it
-    Constant,  ///< attribute; begins at the tensor's first element; may be prepacked
-    Temporary, ///< `offset` bytes into one arena
-    Output,    ///< allocated anew for each run and given to the caller
+    Input,      ///< index: graph input; begins at the tensor's first element; never written unless the graph mutates it
+    Constant,   ///< attribute; begins at the tensor's first element; may be prepacked
+    Temporary,  ///< `offset` bytes into one arena
+    Output,     ///< allocated anew for each run and given to the caller
   };
   Kind kind = Kind::Temporary;
   int index = 0;
-  std::string attribute;      ///< Constant: name in Graph::attributes
+  std::string attribute;  ///< Constant: name in Graph::attributes
   DType dtype = DType::Float32;
-  SymExpr elements;           ///< size of the whole storage
-  std::size_t offset = 0;     ///< Temporary: bytes into the arena, 64-byte aligned; set when elements are concrete
+  SymExpr elements;        ///< size of the whole storage
+  std::size_t offset = 0;  ///< Temporary: bytes into the arena, 64-byte aligned; set when elements are concrete
 };
 
 /// A strided look at a buffer: how calls and outputs see it.
 struct PlanView {
-  int buffer = 0;            ///< -1: None, in lists of optional tensors and among results
+  int buffer = 0;  ///< -1: None, in lists of optional tensors and among results
   DType dtype = DType::Float32;
   SymList sizes, strides;
   SymExpr offset = 0;
@@ -42,13 +42,14 @@ struct KernelCall {
 struct ExternCall {
   using Argument = std::variant<Arg, PlanView, std::vector<PlanView>>;  ///< Arg: literals only
   const Op* op = nullptr;
-  std::vector<Argument> args;      ///< in schema order
-  std::vector<PlanView> results;   ///< where to put them; strides are what the graph's metas promise
-  /// Pointwise work done on the result while it is hot: element i of the result is input 0, further inputs are `epilogue_inputs`.
+  std::vector<Argument> args;     ///< in schema order
+  std::vector<PlanView> results;  ///< where to put them; strides are what the graph's metas promise
+  /// Pointwise work done on the result while it is hot: element i of the result is input 0, further inputs are
+  /// `epilogue_inputs`.
   std::shared_ptr<const loops::ScalarBuilder> epilogue;
   loops::Scalar epilogue_value;
   std::vector<PlanView> epilogue_inputs;
-  std::string origin;              ///< node name
+  std::string origin;  ///< node name
 };
 
 struct Plan {
@@ -57,7 +58,7 @@ struct Plan {
   std::vector<std::variant<KernelCall, ExternCall>> steps;  ///< in execution order
   /// What forward returns: a view, a literal, or a symbolic int.
   std::vector<std::variant<PlanView, Arg, SymExpr>> outputs;
-  std::vector<TensorMeta> inputs;      ///< of the graph's placeholders; symbols are bound from actual sizes
+  std::vector<TensorMeta> inputs;  ///< of the graph's placeholders; symbols are bound from actual sizes
   std::size_t arena_bytes = 0;
   std::shared_ptr<ShapeEnv> shapes;
 };

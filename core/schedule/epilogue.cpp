@@ -1,0 +1,126 @@
+#include "core/schedule/epilogue.h"
+
+#include <algorithm>
+
+namespace partita::schedule {
+namespace {
+
+using loops::Body;
+using loops::Definition;
+using loops::Index;
+using loops::LoweredTensor;
+using loops::Scalar;
+using loops::ScalarOp;
+
+// Streams beside the call's result.
+constexpr std::size_t most_inputs = 4;
+
+/// The value of a group's member over the index space of a call's result.
+class OverResult final : public Body {
+ public:
+  OverResult(loops::ScalarBuilder& b, loops::IndexMath& math, const LoweredGraph& g, const Stages& stages,
+             const Group& group, int result)
+      : Body(b, math), g_(g), stages_(stages), group_(group), result_(result), sizes_(g.lowering[result].sizes) {
+    for (std::size_t d = 0; d < sizes_.size(); ++d)
+      position.push_back(sizes_[d] == 1 ? SymExpr(0) : math.variable("p" + std::to_string(d), sizes_[d]));
+    element_ = math.element(position, layout_of(g, result).strides);
+  }
+
+  bool fits = true;
+  Index position;
+  std::vector<StridedView> inputs;
+
+  SymExpr element() const { return element_; }
+  using Body::element;
+
+  Scalar read(const LoweredTensor& tensor, const Index& index) override {
+    const Definition& d = g_.lowering[tensor.id];
+    bool inside = std::ranges::any_of(group_.members, [&](const Member& m) { return m.definition == tensor.id; });
+    bool memory = d.kind == Definition::Kind::Memory || stages_.unit_of[static_cast<std::size_t>(tensor.id)] >= 0;
+    if (inside || !memory) return d.value(*this, index);
+    SymExpr e = math.element(index, layout_of(g_, tensor.id).strides);
+    if (tensor.id == result_) {
+      fits = fits && e == element_;
+      return b.input(0, tensor.dtype);
+    }
+    auto view = strided(math, e, position, sizes_);
+    if (!view) {
+      fits = false;
+      return b.constant(tensor.dtype, 0);
+    }
+    view->base = tensor.id;
+    auto same = std::ranges::find_if(inputs, [&](const StridedView& v) {
+      return v.base == view->base && v.strides == view->strides && v.offset == view->offset;
+    });
+    if (same == inputs.end()) same = inputs.insert(inputs.end(), *view);
+    return b.input(static_cast<int>(same - inputs.begin()) + 1, tensor.dtype);
+  }
+
+ private:
+  const LoweredGraph& g_;
+  const Stages& stages_;
+  const Group& group_;
+  int result_;
+  Sizes sizes_;
+  SymExpr element_;
+};
+
+std::optional<Epilogue> over(const LoweredGraph& g, const Stages& stages, const Group& group, const Member& stored,
+                             int call) {
+  int result = g.externs[static_cast<std::size_t>(call)].results[0];
+  const Definition &d = g.lowering[stored.definition], &r = g.lowering[result];
+  if (d.dtype != r.dtype || group.domain.numel() != g.lowering.handle(result).numel() ||
+      stages.stored[static_cast<std::size_t>(result)])
+    return std::nullopt;
+  Epilogue e;
+  e.body = std::make_shared<loops::ScalarBuilder>();
+  e.result = stored.definition;
+  e.call = call;
+  loops::IndexMath math;
+  OverResult body(*e.body, math, g, stages, group, result);
+  Index index = math.delinearize(math.linear(body.position, r.sizes), d.sizes);
+  if (math.element(index, layout_of(g, stored.definition).strides) != body.element()) return std::nullopt;
+  e.value = d.value(body, index);
+  bool plain = std::ranges::none_of(e.body->nodes(),
+                                    [](const auto& n) { return n.op == ScalarOp::Index || n.op == ScalarOp::Load; });
+  if (!body.fits || !plain || body.inputs.size() > most_inputs) return std::nullopt;
+  e.inputs = std::move(body.inputs);
+  return e;
+}
+
+}  // namespace
+
+std::vector<std::optional<Epilogue>> find_epilogues(const LoweredGraph& g, const Stages& stages,
+                                                    const std::vector<Group>& groups) {
+  std::vector<int> readers(stages.units.size(), 0);
+  for (const Group& group : groups) {
+    std::set<int> needs;
+    for (int u : group.units)
+      needs.insert(stages.units[static_cast<std::size_t>(u)].needs.begin(),
+                   stages.units[static_cast<std::size_t>(u)].needs.end());
+    for (int u : needs)
+      if (!group.units.contains(u)) ++readers[static_cast<std::size_t>(u)];
+  }
+  std::vector<std::optional<Epilogue>> found(groups.size());
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Group& group = groups[i];
+    if (group.domain.reduces()) continue;
+    auto stored = std::ranges::find_if(group.members, &Member::stored);
+    if (stored == group.members.end() || std::ranges::count_if(group.members, &Member::stored) != 1) continue;
+    if (g.destination.contains(stored->definition)) continue;
+    // The latest call: what else the group reads is ready by then.
+    std::set<int> calls;
+    for (int u : group.units)
+      for (int need : stages.units[static_cast<std::size_t>(u)].needs) {
+        const Unit& unit = stages.units[static_cast<std::size_t>(need)];
+        if (unit.kind == Unit::Kind::Extern && readers[static_cast<std::size_t>(need)] == 1 &&
+            g.externs[static_cast<std::size_t>(unit.id)].fuses)
+          calls.insert(unit.id);
+      }
+    for (auto call = calls.rbegin(); call != calls.rend() && !found[i]; ++call)
+      found[i] = over(g, stages, group, *stored, *call);
+  }
+  return found;
+}
+
+}  // namespace partita::schedule
