@@ -63,10 +63,10 @@ inline std::vector<Value> copies(const std::vector<Value>& values) {
 }
 
 /// The largest |a - b| / (1 + |b|), infinite where only one is NaN or they differ in kind.
-inline double difference(const Value& a, const Value& b) {
+inline double difference(const Value& a, const Value& b, bool same_dtype = true) {
   const Tensor *x = a.get<Tensor>(), *y = b.get<Tensor>();
   if (!x || !y) return x || y ? INFINITY : 0;
-  if (x->dtype != y->dtype || x->sizes != y->sizes) return INFINITY;
+  if ((same_dtype && x->dtype != y->dtype) || x->sizes != y->sizes) return INFINITY;
   double worst = 0;
   for (std::int64_t i = 0; i < x->numel(); ++i) {
     double u = x->item_as_double(i), v = y->item_as_double(i);

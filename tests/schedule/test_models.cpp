@@ -28,10 +28,12 @@ class Models : public QObject {
     text << in.rdbuf();
     auto graph = testing::parse(text.str());
     auto inputs = testing::random_inputs(*graph, 1, 8);
-    // Variances and scales that are inputs of backward graphs are not negative.
-    auto ours = testing::copies(inputs);
+    auto ours = testing::copies(inputs), wide_inputs = testing::copies(inputs);
     auto expected = interpret(*graph, inputs);
+    if (!expected && expected.error().code == "ops.unknown") QSKIP(expected.error().line().c_str());
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+    auto exact = interpret(*graph, wide_inputs, {.float64 = true});
+    QVERIFY2(exact, exact ? "" : exact.error().line().c_str());
     auto plan = schedule::make_plan(*graph);
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     int kernels = 0;
@@ -43,8 +45,13 @@ class Models : public QObject {
     QVERIFY2(found, found ? "" : found.error().line().c_str());
     QCOMPARE(found->size(), expected->size());
     for (std::size_t i = 0; i < expected->size(); ++i) {
+      // Random inputs cancel badly: our rounding error may be a few times the interpreter's own.
       double d = testing::difference((*found)[i], (*expected)[i]);
-      QVERIFY2(d < 1e-3, qPrintable(QString("output %1 differs by %2").arg(i).arg(d)));
+      double error = testing::difference((*found)[i], (*exact)[i], false),
+             usual = testing::difference((*expected)[i], (*exact)[i], false);
+      QVERIFY2(d < 1e-4 || error < 1e-5 + 10 * usual,
+               qPrintable(
+                   QString("output %1 differs by %2; error %3, interpreter's %4").arg(i).arg(d).arg(error).arg(usual)));
     }
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].get<Tensor>()) QVERIFY2(testing::difference(ours[i], inputs[i]) < 1e-3, "an input");
