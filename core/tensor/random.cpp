@@ -34,14 +34,18 @@ std::uint32_t Philox::next() {
   return block_[static_cast<std::size_t>(used_++)];
 }
 
-double Philox::uniform() { return static_cast<double>(next64() >> 11) * 0x1p-53; }
+double Philox::uniform() {
+  return static_cast<double>(next64() >> 11) * 0x1p-53;
+}
 
 double Philox::normal() {
   const double radius = std::sqrt(-2 * std::log(1 - uniform()));
   return radius * std::cos(2 * std::numbers::pi * uniform());
 }
 
-Philox next_random_stream() { return {seed, stream++}; }
+Philox next_random_stream() {
+  return {seed, stream++};
+}
 
 void set_random_seed(std::uint64_t value) {
   seed = value;

@@ -21,8 +21,8 @@ class Philox {
   int used_ = 4;
 };
 
-/// The numbers of the next random operator that this process runs. Streams follow each other from set_random_seed on, so
-/// that a run repeats. Values are not PyTorch's.
+/// The numbers of the next random operator that this process runs. Streams follow each other from set_random_seed on,
+/// so that a run repeats. Values are not PyTorch's.
 Philox next_random_stream();
 void set_random_seed(std::uint64_t seed);
 

@@ -59,8 +59,10 @@ void check(Graph& graph, const std::string& name, Count& count) {
       for (Node* user : n->users()) {
         if (!user->is(Op::getitem())) continue;
         auto i = static_cast<std::size_t>(*user->args()[1].get<std::int64_t>());
-        if (i < tuple->items.size()) compare(tuple->items[i], *user, name, count);
-        else ++count.different;
+        if (i < tuple->items.size())
+          compare(tuple->items[i], *user, name, count);
+        else
+          ++count.different;
       }
     } else if (n->meta.known()) {
       compare(*meta, *n, name, count);
@@ -82,8 +84,8 @@ void Annotations::models_data() {
   QTest::addColumn<bool>("strict");
   if (testing::corpus().empty()) QSKIP(testing::no_corpus);
   for (const char* model : {"mlp", "gpt2", "resnet"}) QTest::newRow(model) << QString(model) << true;
-  for (const char* model : {"autoencoder_dyn", "bert", "convnext", "dlrm", "gpt2_dyn", "llama", "lstm", "mamba", "mixtral",
-                            "mobilenet_v2", "swin", "t5", "unet", "vae", "vit", "whisper"})
+  for (const char* model : {"autoencoder_dyn", "bert", "convnext", "dlrm", "gpt2_dyn", "llama", "lstm", "mamba",
+                            "mixtral", "mobilenet_v2", "swin", "t5", "unet", "vae", "vit", "whisper"})
     QTest::newRow(model) << QString(model) << false;
 }
 

@@ -69,8 +69,10 @@ Arg by_another_name(DecomposeCall& call) {
       Kwargs kwargs;
       for (std::size_t i = 0; i < call.args.size(); ++i) {
         const SchemaArg& a = call.schema.args[i];
-        if (a.keyword_only) kwargs.emplace_back(a.name, call.args[i]);
-        else args.push_back(call.args[i]);
+        if (a.keyword_only)
+          kwargs.emplace_back(a.name, call.args[i]);
+        else
+          args.push_back(call.args[i]);
       }
       return call.build.call(n.means, std::move(args), std::move(kwargs));
     }
@@ -106,7 +108,8 @@ Arg prelu_of(DecomposeCall& call) {
   }
   SymList shape(self.dim(), 1);
   if (self.dim() >= 2) shape[1] = weight.numel();
-  std::vector<std::pair<std::string, Arg>> bound = {{"x", call.arg("self")}, {"w", call.arg("weight")}, {"s", call.build.sizes(shape)}};
+  std::vector<std::pair<std::string, Arg>> bound = {
+      {"x", call.arg("self")}, {"w", call.arg("weight")}, {"s", call.build.sizes(shape)}};
   return call.build.expression("_prelu_kernel(x, view(w, s))", bound);
 }
 

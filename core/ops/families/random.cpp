@@ -22,11 +22,18 @@ void draw_all(const Tensor& out, Draw draw) {
   });
 }
 
-Meta fake_new(FakeCall& call) { return new_meta(call, DType::Float32, "size"); }
-Meta fake_new_int(FakeCall& call) { return new_meta(call, DType::Int64, "size"); }
-Meta fake_like(FakeCall& call) { return like_meta(call); }
+Meta fake_new(FakeCall& call) {
+  return new_meta(call, DType::Float32, "size");
+}
+Meta fake_new_int(FakeCall& call) {
+  return new_meta(call, DType::Int64, "size");
+}
+Meta fake_like(FakeCall& call) {
+  return like_meta(call);
+}
 Meta fake_permutation(FakeCall& call) {
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64), {call.sym("n")}, call.device("device").value_or(Device{}));
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64), {call.sym("n")},
+                                call.device("device").value_or(Device{}));
 }
 Meta fake_self(FakeCall& call) {
   const TensorMeta& self = call.tensor(call.schema.args[0].name);
@@ -54,7 +61,9 @@ constexpr auto whole = [](const EvalCall& call, Philox& numbers) {
   if (high <= low) fail("random_ expects 'from' to be less than 'to'");
   return low + static_cast<std::int64_t>(numbers.next64() % static_cast<std::uint64_t>(high - low));
 };
-constexpr auto coin = [](const EvalCall& call, Philox& numbers) { return numbers.uniform() < as_double(call.number("p")) ? 1.0 : 0.0; };
+constexpr auto coin = [](const EvalCall& call, Philox& numbers) {
+  return numbers.uniform() < as_double(call.number("p")) ? 1.0 : 0.0;
+};
 constexpr auto exponential = [](const EvalCall& call, Philox& numbers) {
   return -std::log(1 - numbers.uniform()) / as_double(call.number("lambd"));
 };
@@ -81,7 +90,8 @@ Value eval_permutation(EvalCall& call) {
   std::iota(order.begin(), order.end(), 0);
   Philox numbers = next_random_stream();
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[numbers.next64() % i]);
-  Tensor out = unwrap(Tensor::empty(call.dtype("dtype").value_or(DType::Int64), {static_cast<std::int64_t>(order.size())}));
+  Tensor out =
+      unwrap(Tensor::empty(call.dtype("dtype").value_or(DType::Int64), {static_cast<std::int64_t>(order.size())}));
   dispatch(out.dtype, [&]<class T>() {
     for (std::size_t i = 0; i < order.size(); ++i) out.as<T>()[i] = convert<T>(order[i]);
   });
@@ -108,8 +118,9 @@ Value eval_dropout(EvalCall& call) {
   return ValueList{out, mask};
 }
 Arg dropout_backward(DecomposeCall& call) {
-  return call.build.expression("g * (aten._to_copy.default(mask, dtype=dtype(g)) * scale)",
-                               {{"g", call.arg("grad_output")}, {"mask", call.arg("mask")}, {"scale", call.arg("scale")}});
+  return call.build.expression(
+      "g * (aten._to_copy.default(mask, dtype=dtype(g)) * scale)",
+      {{"g", call.arg("grad_output")}, {"mask", call.arg("mask")}, {"scale", call.arg("scale")}});
 }
 
 }  // namespace
@@ -143,8 +154,10 @@ void register_random(OpTable& t) {
     t.add(row.name, std::move(record));
   }
   t.add("aten.native_dropout.default",
-        {.fake = fake_dropout, .eval = eval_dropout,
-         .derivative = {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}}, .random = true});
+        {.fake = fake_dropout,
+         .eval = eval_dropout,
+         .derivative = {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}},
+         .random = true});
   t.add("aten.native_dropout_backward.default", {.decompose = dropout_backward});
 }
 

@@ -1,0 +1,95 @@
+// Evaluation of pointwise operators where rounding, signs, NaN and overflow decide; expected values are PyTorch 2.13's.
+#include <QTest>
+#include <cmath>
+#include <limits>
+
+#include "core/ops/record.h"
+
+using namespace partita;
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+Tensor vector_of(DType dtype, const std::vector<double>& values) {
+  Tensor t = *Tensor::empty(DType::Float64, {static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), t.as<double>());
+  return *t.to(dtype);
+}
+
+struct Row {
+  const char* op;
+  DType dtype;
+  std::vector<std::vector<double>> inputs;
+  std::vector<double> expected;
+};
+
+const Row rows[] = {
+    {"aten.floor_divide.default", DType::Int64, {{7, -7, 7, -7}, {2, 2, -2, -2}}, {3, -4, -4, 3}},
+    {"aten.remainder.Tensor", DType::Int64, {{7, -7, 7, -7}, {3, 3, -3, -3}}, {1, 2, -2, -1}},
+    {"aten.fmod.Tensor", DType::Int64, {{7, -7, 7, -7}, {3, 3, -3, -3}}, {1, -1, 1, -1}},
+    {"aten.remainder.Tensor", DType::Float32, {{5.5, -5.5, 1}, {2, 2, -inf}}, {1.5, 0.5, -inf}},
+    {"aten.round.default", DType::Float32, {{0.5, 1.5, 2.5, -0.5, -1.5}}, {0, 2, 2, 0, -2}},
+    {"aten.maximum.default", DType::Float32, {{nan, 1, -inf}, {1, nan, 0}}, {nan, nan, 0}},
+    {"aten.fmax.default", DType::Float32, {{nan, 1, -inf}, {1, nan, 0}}, {1, 1, 0}},
+    {"aten.add.Tensor", DType::Int8, {{127, -128}, {1, -1}}, {-128, 127}},
+    {"aten.neg.default", DType::Int8, {{-128, 5}}, {-128, -5}},
+    {"aten.relu.default", DType::Float32, {{nan, -1, inf}}, {nan, 0, inf}},
+    {"aten.sign.default", DType::Float32, {{nan, -2, 0}}, {0, -1, 0}},
+    {"aten.bitwise_left_shift.Tensor", DType::Int32, {{1, 1, -1}, {3, 32, 1}}, {8, 0, -2}},
+    {"aten.bitwise_right_shift.Tensor", DType::Int32, {{8, -8, -8}, {2, 2, 40}}, {2, -2, -1}},
+    {"aten.xlogy.Tensor", DType::Float32, {{0, 0, 0}, {0, nan, -1}}, {0, nan, 0}},
+    {"aten.logaddexp.default", DType::Float32, {{inf, -inf}, {inf, -inf}}, {inf, -inf}},
+    {"aten.hypot.default", DType::Float32, {{3, 0, inf}, {4, 0, nan}}, {5, 0, inf}},
+};
+
+}  // namespace
+
+class SpecialValues : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void evaluates_data() {
+    QTest::addColumn<int>("index");
+    for (std::size_t i = 0; i < std::size(rows); ++i) QTest::addRow("%s %zu", rows[i].op, i) << static_cast<int>(i);
+  }
+
+  void evaluates() {
+    QFETCH(int, index);
+    const Row& row = rows[index];
+    std::vector<Value> args;
+    for (const auto& values : row.inputs) args.push_back(vector_of(row.dtype, values));
+    Result<Value> result = evaluate(Op::torch(row.op), std::move(args), {});
+    QVERIFY2(bool(result), result ? "" : result.error().line().c_str());
+    const Tensor& found = *result->get<Tensor>();
+    QCOMPARE(found.numel(), static_cast<std::int64_t>(row.expected.size()));
+    for (std::size_t i = 0; i < row.expected.size(); ++i) {
+      double value = found.item_as_double(static_cast<std::int64_t>(i)), expected = row.expected[i];
+      bool same = std::isnan(expected) ? std::isnan(value) : value == expected;
+      QVERIFY2(same, qPrintable(QString("element %1: %2, expected %3").arg(i).arg(value).arg(expected)));
+    }
+  }
+
+  void integersDividedByZeroAreRefused() {
+    Result<Value> result = evaluate(Op::torch("aten.floor_divide.default"),
+                                    {vector_of(DType::Int64, {1}), vector_of(DType::Int64, {0})}, {});
+    QVERIFY(!result);
+    QCOMPARE(result.error().code, std::string("ops.zero_division"));
+  }
+
+  void viewsShareMemory() {
+    Tensor base = vector_of(DType::Float32, {1, 2, 3, 4, 5, 6});
+    Result<Value> view = evaluate(Op::torch("aten.slice.Tensor"),
+                                  {base, std::int64_t{0}, std::int64_t{1}, std::int64_t{6}, std::int64_t{2}}, {});
+    QVERIFY(bool(view));
+    const Tensor& t = *view->get<Tensor>();
+    QCOMPARE(t.storage.get(), base.storage.get());
+    QCOMPARE(t.sizes, Sizes({3}));
+    QCOMPARE(t.strides, Sizes({2}));
+    QCOMPARE(t.offset, std::int64_t{1});
+    QCOMPARE(t.item_as_double(2), 6.0);
+  }
+};
+
+QTEST_APPLESS_MAIN(SpecialValues)
+#include "test_special_values.moc"
