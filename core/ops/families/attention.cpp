@@ -1,7 +1,254 @@
+// scaled_dot_product_attention: the flash operator of the CPU with its gradient, and the composite that chooses between
+// it and plain products.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/broadcast.h"
+#include "core/ops/kernels/gemm.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
 
 namespace partita {
 
-void register_attention(OpTable&) {}
+namespace {
+
+using namespace kernels;
+
+/// [b, h, s, d] stored as [b, s, h, d].
+TensorMeta heads_inside(const TensorMeta& like) {
+  TensorMeta meta = new_like(like, like.sizes);
+  const SymList& s = meta.sizes;
+  meta.strides = {s[1] * s[2] * s[3], s[3], s[1] * s[3], 1};
+  return meta;
+}
+
+void check_operands(FakeCall& c) {
+  for (const char* name : {"query", "key", "value"})
+    if (c.tensor(name).dim() != 4) fail("Expected query, key, value to be 4-dimensional [batch, heads, sequence, head size]");
+}
+
+Meta fake_flash(FakeCall& c) {
+  check_operands(c);
+  const TensorMeta& q = c.tensor("query");
+  SymExpr b = q.sizes[0], h = q.sizes[1], s = q.sizes[2];
+  TensorMeta logsumexp = new_like(q, {b, h, s});
+  logsumexp.strides = {h * s, 1, h};
+  if (q.dtype != DType::Float64) logsumexp.dtype = DType::Float32;
+  return MetaTuple{{like_preserving(q, c.shapes), logsumexp}};
+}
+
+Meta fake_flash_backward(FakeCall& c) {
+  check_operands(c);
+  return MetaTuple{{heads_inside(c.tensor("query")), heads_inside(c.tensor("key")), heads_inside(c.tensor("value"))}};
+}
+
+/// The operands of one call, row-major in the computation dtype.
+struct Problem {
+  DType dtype;
+  Tensor q, k, v, mask;
+  std::int64_t batch, heads, queries, keys, width;
+  double scale;
+  bool causal;
+
+  explicit Problem(const EvalCall& c) {
+    const Tensor& query = c.tensor("query");
+    dtype = arithmetic_dtype(query.dtype);
+    q = load(query, dtype);
+    k = load(c.tensor("key"), dtype);
+    v = load(c.tensor("value"), dtype);
+    batch = q.sizes[0], heads = q.sizes[1], queries = q.sizes[2], width = q.sizes[3], keys = k.sizes[2];
+    bool fits = k.sizes[3] == width && v.sizes[3] == width && v.sizes[2] == keys;
+    for (const Tensor* t : {&k, &v}) fits = fits && t->sizes[0] == batch && t->sizes[1] == heads;
+    if (!fits) fail("scaled_dot_product_attention: query, key and value do not fit one another");
+    if (as_double(c.number("dropout_p")) != 0) fail_unsupported("flash attention with dropout on the CPU");
+    scale = c.has("scale") ? as_double(c.number("scale")) : 1 / std::sqrt(static_cast<double>(width));
+    causal = c.boolean("is_causal");
+    if (c.has("attn_mask")) mask = expand_load(c.tensor("attn_mask"), {batch, heads, queries, keys}, dtype);
+  }
+
+  /// scores[queries, keys] = scale * q k^T + mask of one (batch, head)
+  template <class T>
+  void scores(std::int64_t i, T* out) const {
+    gemm<T>(queries, keys, width, {q.as<T>() + i * queries * width, width, 1}, {k.as<T>() + i * keys * width, 1, width}, out, keys);
+    const T* m = mask.storage ? mask.as<T>() + i * queries * keys : nullptr;
+    for (std::int64_t r = 0; r < queries; ++r)
+      for (std::int64_t j = 0; j < keys; ++j) {
+        T& s = out[r * keys + j];
+        s = s * static_cast<T>(scale) + (m ? m[r * keys + j] : T(0));
+        if (causal && j > r) s = -std::numeric_limits<T>::infinity();
+      }
+  }
+};
+
+Value eval_flash(EvalCall& c) {
+  std::vector<Tensor> outputs = allocate_all(c, fake_flash);
+  Problem p(c);
+  Tensor out = empty(p.dtype, p.q.sizes), logsumexp = empty(p.dtype, {p.batch, p.heads, p.queries});
+  dispatch_floating(p.dtype, "flash_attention", [&]<class T>() {
+    std::vector<T> scores(static_cast<std::size_t>(p.queries * p.keys));
+    for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
+      p.scores<T>(i, scores.data());
+      for (std::int64_t r = 0; r < p.queries; ++r) {
+        T* row = scores.data() + r * p.keys;
+        T high = p.keys ? *std::max_element(row, row + p.keys) : -std::numeric_limits<T>::infinity();
+        // A row that sees no key gives zeros.
+        bool empty_row = high == -std::numeric_limits<T>::infinity();
+        double sum = 0;
+        for (std::int64_t j = 0; j < p.keys; ++j) {
+          row[j] = empty_row ? T(0) : std::exp(row[j] - high);
+          sum += static_cast<double>(row[j]);
+        }
+        for (std::int64_t j = 0; j < p.keys && !empty_row; ++j) row[j] /= static_cast<T>(sum);
+        logsumexp.as<T>()[i * p.queries + r] = high + static_cast<T>(std::log(sum));
+      }
+      gemm<T>(p.queries, p.width, p.keys, {scores.data(), p.keys, 1}, {p.v.as<T>() + i * p.keys * p.width, p.width, 1},
+              out.as<T>() + i * p.queries * p.width, p.width);
+    }
+  });
+  outputs[0].copy_from(out);
+  outputs[1].copy_from(logsumexp);
+  return ValueList{outputs[0], outputs[1]};
+}
+
+Value eval_flash_backward(EvalCall& c) {
+  std::vector<Tensor> outputs = allocate_all(c, fake_flash_backward);
+  Problem p(c);
+  Tensor grad = load(c.tensor("grad_out"), p.dtype), out = load(c.tensor("out"), p.dtype), lse = load(c.tensor("logsumexp"), p.dtype);
+  if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes) fail("flash attention backward: grad_out or out does not fit the query");
+  Tensor dq = empty(p.dtype, p.q.sizes), dk = empty(p.dtype, p.k.sizes), dv = empty(p.dtype, p.v.sizes);
+  dispatch_floating(p.dtype, "flash_attention_backward", [&]<class T>() {
+    std::vector<T> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());
+    for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
+      std::int64_t at_q = i * p.queries * p.width, at_k = i * p.keys * p.width;
+      p.scores<T>(i, weights.data());
+      gemm<T>(p.queries, p.keys, p.width, {grad.as<T>() + at_q, p.width, 1}, {p.v.as<T>() + at_k, 1, p.width}, slopes.data(), p.keys);
+      for (std::int64_t r = 0; r < p.queries; ++r) {
+        double dot = 0;
+        for (std::int64_t d = 0; d < p.width; ++d)
+          dot += static_cast<double>(grad.as<T>()[at_q + r * p.width + d]) * static_cast<double>(out.as<T>()[at_q + r * p.width + d]);
+        T shift = lse.as<T>()[i * p.queries + r];
+        for (std::int64_t j = 0; j < p.keys; ++j) {
+          T& w = weights[static_cast<std::size_t>(r * p.keys + j)];
+          w = std::isinf(shift) ? T(0) : std::exp(w - shift);
+          T& s = slopes[static_cast<std::size_t>(r * p.keys + j)];
+          s = w * (s - static_cast<T>(dot)) * static_cast<T>(p.scale);
+        }
+      }
+      gemm<T>(p.keys, p.width, p.queries, {weights.data(), 1, p.keys}, {grad.as<T>() + at_q, p.width, 1}, dv.as<T>() + at_k, p.width);
+      gemm<T>(p.queries, p.width, p.keys, {slopes.data(), p.keys, 1}, {p.k.as<T>() + at_k, p.width, 1}, dq.as<T>() + at_q, p.width);
+      gemm<T>(p.keys, p.width, p.queries, {slopes.data(), 1, p.keys}, {p.q.as<T>() + at_q, p.width, 1}, dk.as<T>() + at_k, p.width);
+    }
+  });
+  outputs[0].copy_from(dq);
+  outputs[1].copy_from(dk);
+  outputs[2].copy_from(dv);
+  return ValueList{outputs[0], outputs[1], outputs[2]};
+}
+
+std::vector<Node*> grad_flash(GradCall& c) {
+  GradientSlots slots(c);
+  if (!c.grads[0]) return slots;
+  Node* backward = c.build.call(
+      "aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+      {c.grads[0], c.arg("query"), c.arg("key"), c.arg("value"), c.results[0], c.results[1], c.arg("dropout_p"), c.arg("is_causal")},
+      {{"attn_mask", c.arg("attn_mask")}, {"scale", c.arg("scale")}});
+  take_results(c, slots, backward, {"query", "key", "value"});
+  return slots;
+}
+
+/// A boolean mask as what is added to the scores: 0 where true, -inf where false.
+Arg additive_mask(DecomposeCall& c, const Arg& mask, DType dtype) {
+  if (mask.is_none() || c.build.tensor(mask).dtype != DType::Bool) return mask;
+  Builder& b = c.build;
+  const TensorMeta& query = c.tensor("query");
+  Node* minus_infinity = b.call("aten.scalar_tensor.default", {-std::numeric_limits<double>::infinity()},
+                                {{"dtype", dtype}, {"device", query.device}});
+  return b.call("aten.where.ScalarSelf", {mask, 0.0, minus_infinity});
+}
+
+bool requires_grad(const Arg& arg) { return arg.node() && Builder::tensor(arg).requires_grad; }
+
+/// Whether PyTorch takes its CPU flash kernel (sdp_utils_cpp.cpp).
+bool takes_flash(DecomposeCall& c) {
+  const TensorMeta &q = c.tensor("query"), &k = c.tensor("key"), &v = c.tensor("value");
+  if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4 || !is_floating(q.dtype)) return false;
+  if (as_double(c.number("dropout_p")) > 0 || requires_grad(c.arg("attn_mask"))) return false;
+  if (q.sizes[0] != k.sizes[0] || q.sizes[0] != v.sizes[0]) return false;
+  if (!c.boolean("enable_gqa") && (q.sizes[1] != k.sizes[1] || q.sizes[1] != v.sizes[1])) return false;
+  if (c.boolean("enable_gqa") && (q.sizes[1] != k.sizes[1] || k.sizes[1] != v.sizes[1])) return false;
+  if (q.sizes[3] != k.sizes[3] || q.sizes[3] != v.sizes[3]) return false;
+  for (const TensorMeta* t : {&q, &k, &v})
+    if (!t->strides[3].is(1) || t->sizes[2].is(0)) return false;
+  if (!c.has("attn_mask")) return true;
+  const TensorMeta& mask = c.tensor("attn_mask");
+  if (mask.dim() != 2 && mask.dim() != 4) return false;
+  SymExpr full[] = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
+  for (std::size_t i = 0; i < mask.dim(); ++i)
+    if (SymExpr size = mask.sizes[mask.dim() - 1 - i]; !size.is(1) && size != full[3 - i]) return false;
+  return true;
+}
+
+/// Repeats the key and value heads that groups of query heads share.
+Node* expand_heads(DecomposeCall& c, Node* x) {
+  SymExpr heads = c.tensor("query").sizes.at(c.tensor("query").dim() - 3), own = Builder::tensor(x).sizes.at(Builder::tensor(x).dim() - 3);
+  if (!c.boolean("enable_gqa") || heads == own) return x;
+  if (own.is(0) || !c.test(sym_eq(sym_mod(heads, own), 0), "grouped-query attention"))
+    fail("Number of heads in key and value must divide the number of heads in query");
+  return c.build.call("aten.repeat_interleave.self_int", {x, c.build.size(sym_floordiv(heads, own)), -3});
+}
+
+Arg attention_by_products(DecomposeCall& c, Arg mask) {
+  Builder& b = c.build;
+  const TensorMeta& q = c.tensor("query");
+  if (!q.sizes.back().is_int() && !c.has("scale")) fail_unsupported("attention over a symbolic head size without a scale");
+  double scale = c.has("scale") ? as_double(c.number("scale")) : 1 / std::sqrt(static_cast<double>(q.sizes.back().as_int()));
+  double root = std::sqrt(std::abs(scale));
+  bool half = q.dtype == DType::Float16 || q.dtype == DType::BFloat16;
+  auto widened = [&](std::string_view name) {
+    Node* x = tensor_node(c, name);
+    return half ? b.call("aten._to_copy.default", {x}, {{"dtype", DType::Float32}}) : x;
+  };
+  Node *query = widened("query"), *key = widened("key"), *value = widened("value");
+  query = b.call("aten.mul.Scalar", {query, scale < 0 ? -root : root});
+  if (c.boolean("is_causal")) {
+    if (!mask.is_none()) fail("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    SymList sizes = {q.sizes[q.dim() - 2], b.tensor(key).sizes[b.tensor(key).dim() - 2]};
+    Node* ones = b.call("aten.ones.default", {b.sizes(sizes)}, {{"dtype", DType::Bool}, {"device", q.device}});
+    mask = additive_mask(c, b.call("aten.tril.default", {ones}), b.tensor(query).dtype);
+  }
+  key = expand_heads(c, key);
+  value = expand_heads(c, value);
+  Node* transposed = b.call("aten.transpose.int", {key, -2, -1});
+  Node* scores = b.call("aten.matmul.default", {query, b.call("aten.mul.Scalar", {transposed, root})});
+  if (!mask.is_none()) scores = b.call("aten.add.Tensor", {scores, mask});
+  Node* weights = b.call("aten._safe_softmax.default", {scores, -1});
+  if (as_double(c.number("dropout_p")) > 0) weights = b.call("aten.dropout.default", {weights, c.arg("dropout_p"), true});
+  Node* result = b.call("aten.matmul.default", {weights, value});
+  return half ? b.call("aten._to_copy.default", {result}, {{"dtype", q.dtype}}) : result;
+}
+
+Arg decompose_attention(DecomposeCall& c) {
+  bool flash = takes_flash(c);
+  Arg mask = additive_mask(c, c.arg("attn_mask"), c.tensor("query").dtype);
+  if (!flash) return attention_by_products(c, mask);
+  Builder& b = c.build;
+  Node* result = b.call("aten._scaled_dot_product_flash_attention_for_cpu.default",
+                        {c.arg("query"), c.arg("key"), c.arg("value"), c.arg("dropout_p"), c.arg("is_causal")},
+                        {{"attn_mask", mask}, {"scale", c.arg("scale")}});
+  return b.getitem(result, 0);
+}
+
+}  // namespace
+
+void register_attention(OpTable& t) {
+  t.add("aten._scaled_dot_product_flash_attention_for_cpu.default",
+        {.fake = fake_flash, .eval = eval_flash, .gradient = grad_flash, .expensive = true});
+  t.add("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+        {.fake = fake_flash_backward, .eval = eval_flash_backward, .expensive = true});
+  t.add("aten.scaled_dot_product_attention.default", {.decompose = decompose_attention});
+}
 
 }  // namespace partita

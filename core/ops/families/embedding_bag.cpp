@@ -1,0 +1,207 @@
+// embedding_bag: rows of a table summed, averaged or maximised over bags.
+#include <limits>
+
+#include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+enum class Mode : std::int64_t { Sum = 0, Mean = 1, Max = 2 };
+
+template <class C>
+Mode mode_of(const C& c) {
+  std::int64_t mode = c.integer("mode");
+  if (mode < 0 || mode > 2) fail("mode has to be one of sum, mean or max");
+  return static_cast<Mode>(mode);
+}
+
+Meta fake_embedding_bag(FakeCall& c) {
+  const TensorMeta &weight = c.tensor("weight"), &indices = c.tensor("indices"), &offsets = c.tensor("offsets");
+  if (weight.dim() != 2 || indices.dim() != 1 || offsets.dim() != 1) fail("embedding_bag: weight must be 2-D, indices and offsets 1-D");
+  SymExpr bags = offsets.sizes[0] - (c.boolean("include_last_offset") ? 1 : 0);
+  Mode mode = mode_of(c);
+  bool scaled = c.has("per_sample_weights");
+  if (scaled && mode != Mode::Sum) fail("embedding_bag: per_sample_weights only supported with mode='sum'");
+  // The fast path does not say which bag an index is in.
+  bool fast = mode == Mode::Sum && (weight.dtype == DType::Float32 || weight.dtype == DType::Float16) && weight.strides[1].is(1) &&
+              c.integer("padding_idx") < 0 && (!scaled || c.tensor("per_sample_weights").strides[0].is(1));
+  TensorMeta offset_to_bag = new_like(offsets, {fast ? SymExpr(0) : indices.sizes[0]});
+  TensorMeta maximum = new_like(offsets, mode == Mode::Max ? SymList{bags, weight.sizes[1]} : SymList{bags});
+  return MetaTuple{{new_like(weight, {bags, weight.sizes[1]}), offset_to_bag, new_like(offsets, {bags}), maximum}};
+}
+
+/// f(index position, bag) for every index, in order.
+template <class F>
+void each_index(const Tensor& offsets, std::int64_t bags, std::int64_t count, F f) {
+  const auto* at = offsets.as<std::int64_t>();
+  for (std::int64_t bag = 0; bag < bags; ++bag) {
+    std::int64_t begin = at[bag], end = bag + 1 < offsets.numel() ? at[bag + 1] : count;
+    if (begin < 0 || end > count || begin > end) fail("embedding_bag: offsets must rise from 0 to the number of indices");
+    for (std::int64_t i = begin; i < end; ++i) f(i, bag);
+  }
+}
+
+Value eval_embedding_bag(EvalCall& c) {
+  std::vector<Tensor> outputs = allocate_all(c, fake_embedding_bag);
+  DType dtype = arithmetic_dtype(outputs[0].dtype);
+  Mode mode = mode_of(c);
+  Tensor weight = load(c.tensor("weight"), dtype), indices = load(c.tensor("indices"), DType::Int64);
+  Tensor offsets = load(c.tensor("offsets"), DType::Int64), scales = load_optional(c, "per_sample_weights", dtype);
+  std::int64_t bags = outputs[0].sizes[0], width = weight.sizes[1], padding = c.integer("padding_idx");
+  Tensor out = zeros(dtype, outputs[0].sizes), bag_of = zeros(DType::Int64, outputs[1].sizes);
+  Tensor sizes = zeros(DType::Int64, {bags}), maximum = zeros(DType::Int64, outputs[3].sizes);
+  dispatch_floating(dtype, "embedding_bag", [&]<class T>() {
+    each_index(offsets, bags, indices.numel(), [&](std::int64_t i, std::int64_t bag) {
+      std::int64_t row = indices.as<std::int64_t>()[i];
+      if (row < 0 || row >= weight.sizes[0]) fail("embedding_bag: index out of range");
+      if (bag_of.numel() > 0) bag_of.as<std::int64_t>()[i] = bag;
+      if (row == padding) return;
+      bool first = sizes.as<std::int64_t>()[bag]++ == 0;
+      T scale = scales.storage ? scales.as<T>()[i] : T(1);
+      for (std::int64_t k = 0; k < width; ++k) {
+        T v = weight.as<T>()[row * width + k];
+        T& to = out.as<T>()[bag * width + k];
+        if (mode != Mode::Max) {
+          to += v * scale;
+        } else if (first || v > to) {
+          to = v;
+          maximum.as<std::int64_t>()[bag * width + k] = row;
+        }
+      }
+    });
+    for (std::int64_t bag = 0; bag < bags && mode == Mode::Mean; ++bag) {
+      std::int64_t n = sizes.as<std::int64_t>()[bag];
+      for (std::int64_t k = 0; k < width && n > 0; ++k) out.as<T>()[bag * width + k] /= static_cast<T>(n);
+    }
+  });
+  const Tensor* computed[] = {&out, &bag_of, &sizes, &maximum};
+  ValueList results;
+  for (std::size_t i = 0; i < 4; ++i) {
+    // Only max fills the last result with indices.
+    if (i == 3 && mode != Mode::Max) computed[i] = &sizes;
+    outputs[i].copy_from(*computed[i]);
+    results.emplace_back(outputs[i]);
+  }
+  return results;
+}
+
+Meta fake_embedding_bag_backward(FakeCall& c) {
+  const TensorMeta& grad = c.tensor("grad");
+  return new_like(grad, {c.sym("num_weights"), grad.sizes.at(1)});
+}
+
+Value eval_embedding_bag_backward(EvalCall& c) {
+  if (c.boolean("sparse")) fail_unsupported("embedding_bag with sparse gradients");
+  Tensor out = allocate(c, fake_embedding_bag_backward);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Mode mode = mode_of(c);
+  Tensor grad = load(c.tensor("grad"), dtype), indices = load(c.tensor("indices"), DType::Int64);
+  Tensor offsets = load(c.tensor("offsets"), DType::Int64), sizes = load(c.tensor("bag_size"), DType::Int64);
+  Tensor maximum = load(c.tensor("maximum_indices"), DType::Int64), scales = load_optional(c, "per_sample_weights", dtype);
+  Tensor dw = zeros(dtype, out.sizes);
+  std::int64_t bags = grad.sizes[0], width = out.sizes[1], rows = out.sizes[0], padding = c.integer("padding_idx");
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(rows), 0);
+  bool by_frequency = c.boolean("scale_grad_by_freq");
+  dispatch_floating(dtype, "embedding_bag_backward", [&]<class T>() {
+    if (mode == Mode::Max) {
+      for (std::int64_t bag = 0; bag < bags; ++bag)
+        for (std::int64_t k = 0; k < width && sizes.as<std::int64_t>()[bag] > 0; ++k) {
+          std::int64_t row = maximum.as<std::int64_t>()[bag * width + k];
+          if (row < 0 || row >= rows) fail("embedding_bag backward: index out of range");
+          dw.as<T>()[row * width + k] += grad.as<T>()[bag * width + k];
+        }
+      return;
+    }
+    each_index(offsets, bags, indices.numel(), [&](std::int64_t i, std::int64_t) {
+      std::int64_t row = indices.as<std::int64_t>()[i];
+      if (row < 0 || row >= rows) fail("embedding_bag backward: index out of range");
+      ++counts[static_cast<std::size_t>(row)];
+    });
+    each_index(offsets, bags, indices.numel(), [&](std::int64_t i, std::int64_t bag) {
+      std::int64_t row = indices.as<std::int64_t>()[i];
+      if (row == padding) return;
+      T scale = scales.storage ? scales.as<T>()[i] : T(1);
+      if (mode == Mode::Mean) scale /= static_cast<T>(std::max<std::int64_t>(sizes.as<std::int64_t>()[bag], 1));
+      if (by_frequency) scale /= static_cast<T>(counts[static_cast<std::size_t>(row)]);
+      for (std::int64_t k = 0; k < width; ++k) dw.as<T>()[row * width + k] += grad.as<T>()[bag * width + k] * scale;
+    });
+  });
+  out.copy_from(dw);
+  return out;
+}
+
+Meta fake_scales_backward(FakeCall& c) { return new_like(c.tensor("grad"), {c.tensor("indices").sizes.at(0)}); }
+
+/// d(scale of index i) = its row times the gradient of its bag.
+Value eval_scales_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_scales_backward);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor grad = load(c.tensor("grad"), dtype), weight = load(c.tensor("weight"), dtype);
+  Tensor indices = load(c.tensor("indices"), DType::Int64), offsets = load(c.tensor("offsets"), DType::Int64);
+  Tensor ds = zeros(dtype, out.sizes);
+  std::int64_t width = weight.sizes[1], padding = c.integer("padding_idx");
+  dispatch_floating(dtype, "embedding_bag_per_sample_weights_backward", [&]<class T>() {
+    each_index(offsets, grad.sizes[0], indices.numel(), [&](std::int64_t i, std::int64_t bag) {
+      std::int64_t row = indices.as<std::int64_t>()[i];
+      if (row < 0 || row >= weight.sizes[0]) fail("embedding_bag backward: index out of range");
+      if (row == padding) return;
+      T sum = 0;
+      for (std::int64_t k = 0; k < width; ++k) sum += weight.as<T>()[row * width + k] * grad.as<T>()[bag * width + k];
+      ds.as<T>()[i] = sum;
+    });
+  });
+  out.copy_from(ds);
+  return out;
+}
+
+std::vector<Node*> grad_embedding_bag(GradCall& c) {
+  GradientSlots slots(c);
+  if (!c.grads[0]) return slots;
+  Builder& b = c.build;
+  if (c.want("per_sample_weights"))
+    slots["per_sample_weights"] =
+        b.call("aten._embedding_bag_per_sample_weights_backward.default",
+               {c.grads[0], c.arg("weight"), c.arg("indices"), c.arg("offsets"), c.results[1], c.arg("mode"), c.arg("padding_idx")});
+  if (c.want("weight"))
+    slots["weight"] = b.call("aten._embedding_bag_backward.default",
+                             {c.grads[0], c.arg("indices"), c.arg("offsets"), c.results[1], c.results[2], c.results[3],
+                              b.size(c.tensor("weight").sizes[0]), c.arg("scale_grad_by_freq"), c.arg("mode"), c.arg("sparse"),
+                              c.arg("per_sample_weights"), c.arg("padding_idx")});
+  return slots;
+}
+
+template <bool has_padding>
+Arg decompose_embedding_bag(DecomposeCall& c) {
+  Builder& b = c.build;
+  Arg padding = -1;
+  if constexpr (has_padding) {
+    if (c.has("padding_idx")) {
+      padding = c.arg("padding_idx");
+      if (const auto* i = padding.get<std::int64_t>(); i && *i < 0) padding = b.size(c.tensor("weight").sizes[0] + *i);
+    }
+  }
+  Node* bag = b.call("aten._embedding_bag.default", {c.arg("weight"), c.arg("indices"), c.arg("offsets"), c.arg("scale_grad_by_freq"),
+                                                     c.arg("mode"), c.arg("sparse"), c.arg("per_sample_weights"),
+                                                     c.arg("include_last_offset"), padding});
+  std::vector<Arg> results;
+  for (std::int64_t i = 0; i < 4; ++i) results.emplace_back(b.getitem(bag, i));
+  return Arg::tuple(std::move(results));
+}
+
+}  // namespace
+
+void register_embedding_bag(OpTable& t) {
+  t.add("aten._embedding_bag.default", {.fake = fake_embedding_bag, .eval = eval_embedding_bag, .gradient = grad_embedding_bag});
+  t.add("aten._embedding_bag_backward.default", {.fake = fake_embedding_bag_backward, .eval = eval_embedding_bag_backward});
+  t.add("aten._embedding_bag_per_sample_weights_backward.default", {.fake = fake_scales_backward, .eval = eval_scales_backward});
+  t.add("aten.embedding_bag.default", {.decompose = decompose_embedding_bag<false>});
+  t.add("aten.embedding_bag.padding_idx", {.decompose = decompose_embedding_bag<true>});
+}
+
+}  // namespace partita
