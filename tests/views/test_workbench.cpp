@@ -1,0 +1,280 @@
+// The window driven as a user drives it, on in-repo samples and graphs made here.
+#include <QAction>
+#include <QMenuBar>
+#include <QSettings>
+#include <QSignalSpy>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QTest>
+#include <QTreeView>
+#include <fstream>
+
+#include "app/workbench.h"
+#include "core/interp/interpreter.h"
+#include "core/interp/random_values.h"
+#include "core/ir/print.h"
+#include "tests/support/corpus.h"
+#include "tests/views/graphs.h"
+#include "views/graph/export.h"
+
+using namespace partita;
+using namespace partita::views;
+
+namespace {
+
+CompileFn interpreter(double planted) {
+  return [planted](const Graph& graph) -> Result<Executable> {
+    return Executable([&graph, planted](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+      InterpOptions options;
+      if (planted != 0)
+        options.evaluate = [planted](const Node& node, std::vector<Value> args, ValueKwargs kwargs, int threads) -> Result<Value> {
+          TRY(Value value, evaluate(node.op(), std::move(args), std::move(kwargs), threads, &node));
+          if (node.op()->name == "aten.gelu.default") value.get<Tensor>()->as<float>()[5] += static_cast<float>(planted);
+          return value;
+        };
+      return interpret(graph, std::move(inputs), options);
+    });
+  };
+}
+
+WorkbenchTools tools() {
+  WorkbenchTools t;
+  t.backends.push_back({"interp", [](const Progress&) { return interpreter(0); }});
+  t.backends.push_back({"broken", [](const Progress&) { return interpreter(0.25); }});
+  t.inputs = [](Graph& graph, const Program*, const QString&) { return random_inputs(graph, 0); };
+  return t;
+}
+
+// Notes the longest time between two turns of the event loop.
+class Watchdog : public QObject {
+ public:
+  Watchdog() {
+    clock_.start();
+    startTimer(1);
+  }
+  qint64 longest_ms = 0;
+
+ protected:
+  void timerEvent(QTimerEvent*) override { longest_ms = std::max(longest_ms, clock_.restart()); }
+
+ private:
+  QElapsedTimer clock_;
+};
+
+}  // namespace
+
+class TestWorkbench : public QObject {
+  Q_OBJECT
+
+  QTemporaryDir folder_;
+  QString write(const char* name, const Graph& graph) {
+    QString path = folder_.filePath(name);
+    std::ofstream(path.toStdString()) << print(graph);
+    return path;
+  }
+  static bool wait_shown(Workbench& bench, int ms = 30000) {
+    return QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, ms);
+  }
+
+ private Q_SLOTS:
+  void initTestCase() {
+    QSettings::setDefaultFormat(QSettings::IniFormat);
+    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, folder_.path());
+    QCoreApplication::setOrganizationName("partita-test");
+  }
+
+  void a_file_opens_and_one_selection_is_everywhere() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("joint.py", *tests::joint_graph(4)));
+    QVERIFY(wait_shown(bench));
+    QVERIFY(bench.window().graph()->scene()->picture.joint);
+    QVERIFY(bench.current()->cut);
+
+    bench.selection().select_node("gelu_2");
+    QCOMPARE(bench.window().graph()->selected_node(), QString("gelu_2"));
+    QCOMPARE(bench.window().code()->current_line(), bench.current()->code->line_of("gelu_2"));
+
+    QTest::keyClick(bench.window().graph(), Qt::Key_Down);  // along the edge, to the residual's add
+    QCOMPARE(bench.selection().spot().node, QString("add_2"));
+    QTest::keyClick(bench.window().graph(), Qt::Key_Up);
+    QCOMPARE(bench.selection().spot().node, QString("gelu_2"));
+    bench.selection().back();
+    QCOMPARE(bench.window().graph()->selected_node(), QString("add_2"));
+
+    QTest::keyClick(bench.window().code(), Qt::Key_Home);
+    QTest::keyClick(bench.window().code(), Qt::Key_End);
+    QTest::keyClick(bench.window().code(), Qt::Key_Up);
+  }
+
+  void a_click_on_a_card_selects_it() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("joint.py", *tests::joint_graph(3)));
+    QVERIFY(wait_shown(bench));
+    GraphView* view = bench.window().graph();
+    view->select("addmm_1");
+    const Scene& scene = *view->scene();
+    const Box& box = scene.layout.boxes[scene.picture.card_by_key("gelu_1")];
+    QTest::mouseClick(view, Qt::LeftButton, {}, view->to_view({box.center_x(), box.center_y()}).toPoint());
+    QCOMPARE(bench.selection().spot().node, QString("gelu_1"));
+  }
+
+  void a_pin_changes_the_cut_and_the_command_line() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("pins.py", *tests::joint_graph(4)));
+    QVERIFY(wait_shown(bench));
+    auto saved = [&](const char* name) {
+      for (const SavedValue& value : bench.current()->cut->saved)
+        if (value.name == name) return true;
+      return false;
+    };
+    QVERIFY(!saved("gelu_1"));
+    bench.selection().select_node("gelu_1");
+    std::int64_t before = bench.current()->cut->activation_bytes;
+    auto places = bench.window().graph()->scene()->layout.boxes;
+    QTest::keyClick(bench.window().graph(), Qt::Key_S);
+    QVERIFY(wait_shown(bench));
+    QVERIFY(saved("gelu_1"));
+    QCOMPARE(bench.current()->bytes_before.value_or(-1), before);
+    QVERIFY(bench.command_line().contains("aot") && bench.command_line().contains("--save gelu_1"));
+    QTest::keyClick(bench.window().graph(), Qt::Key_U);
+    QVERIFY(wait_shown(bench));
+    QVERIFY(!saved("gelu_1"));
+    QCOMPARE(bench.current()->cut->activation_bytes, before);
+  }
+
+  void a_module_folds_and_unfolds() {
+    Workbench bench(tools());
+    bench.window().show();
+    auto graph = tests::joint_graph(3);
+    bench.open(write("fold.py", *graph));
+    QVERIFY(wait_shown(bench));
+    std::size_t cards = bench.window().graph()->scene()->picture.cards.size();
+    if (bench.window().graph()->scene()->picture.frames.empty()) QSKIP("FX text does not keep module paths");
+    QString key = QString::fromStdString(bench.window().graph()->scene()->picture.frames.front().key);
+    bench.fold(key);
+    QVERIFY(wait_shown(bench));
+    QVERIFY(bench.window().graph()->scene()->picture.cards.size() < cards);
+    bench.fold(key);
+    QVERIFY(wait_shown(bench));
+    QCOMPARE(bench.window().graph()->scene()->picture.cards.size(), cards);
+  }
+
+  void passes_are_stepped_through() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("passes.py", *tests::joint_graph(3)));
+    QVERIFY(wait_shown(bench));
+    bench.run_passes();
+    QVERIFY(QTest::qWaitFor([&] { return bench.passes()->film() != nullptr; }, 30000));
+    const PassFilm& film = *bench.passes()->film();
+    QVERIFY(film.steps.size() > 3);
+    bench.passes()->go_to(0);
+    QCOMPARE(bench.passes()->step(), 0);
+    bench.passes()->go_by(1, false);
+    QCOMPARE(bench.passes()->step(), 1);
+    for (std::size_t i = 1; i < film.steps.size(); ++i) QCOMPARE(film.steps[i].diff != nullptr, film.steps[i].changed);
+    QVERIFY(bench.command_line().startsWith("partita passes "));
+  }
+
+  void a_planted_bug_is_the_first_row() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("compare.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    bench.compare({"interp", "broken", true, Tolerance{}, {}});
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    const auto& rows = bench.comparison()->table()->model()->rows();
+    QVERIFY(!rows.empty());
+    QCOMPARE(rows[0].cells[0].text, QString("differs"));
+    auto facts = bench.current()->facts.find("gelu");
+    QVERIFY(facts != bench.current()->facts.end());
+    QVERIFY(facts->second.error > 0.2 && facts->second.error < 0.3);
+    bench.compare({"interp", "interp", true, Tolerance{}, {}});
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QCOMPARE(bench.comparison()->table()->model()->rows()[0].cells[0].text, QString("agrees"));
+  }
+
+  void what_cannot_be_read_is_said_where_it_happened() {
+    Workbench bench(tools());
+    bench.window().show();
+    QString path = folder_.filePath("broken.py");
+    std::ofstream(path.toStdString()) << "class GraphModule(torch.nn.Module):\n    def forward(self, x):\n        y = (\n";
+    bench.open(path);
+    bench.open(folder_.filePath("missing.py"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    bool said = false;
+    for (QLabel* label : bench.window().findChildren<QLabel*>()) said = said || (label->objectName() == "error" && !label->text().isEmpty());
+    QVERIFY(said);
+  }
+
+  void pictures_export_data() {
+    QTest::addColumn<QString>("format");
+    QTest::addColumn<QByteArray>("magic");
+    QTest::newRow("svg") << "svg" << QByteArray("<?xml");
+    QTest::newRow("png") << "png" << QByteArray("\x89PNG");
+    QTest::newRow("pdf") << "pdf" << QByteArray("%PDF");
+  }
+  void pictures_export() {
+    QFETCH(QString, format);
+    QFETCH(QByteArray, magic);
+    auto scene = make_scene(tests::joint_graph(3), {});
+    auto bytes = export_scene(*scene, format, Theme::light());
+    QVERIFY(bool(bytes));
+    QVERIFY(bytes->startsWith(magic));
+    QVERIFY(bytes->size() > 2000);
+    QVERIFY(!export_scene(*scene, "gif", Theme::light()));
+  }
+
+  void nothing_blocks_while_a_big_graph_opens() {
+    Workbench bench(tools());
+    bench.window().resize(1400, 900);
+    bench.window().show();
+    auto corpus = partita::testing::corpus();
+    QString path = corpus.empty() ? write("big.py", *tests::joint_graph(200)) : QString::fromStdString((corpus / "big/gpt12/joint.py").string());
+    QVERIFY(QTest::qWaitForWindowExposed(&bench.window()));
+    QTest::qWait(50);
+    Watchdog watchdog;
+    QElapsedTimer clock;
+    clock.start();
+    bench.open(path);
+    QVERIFY(wait_shown(bench, 60000));
+    qInfo("first picture after %lld ms; longest turn of the event loop %lld ms", clock.elapsed(), watchdog.longest_ms);
+    QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
+  }
+
+  void only_the_newest_job_of_a_key_answers() {
+    JobTracker jobs;
+    QObject receiver;
+    QStringList answers;
+    for (int i = 0; i < 3; ++i)
+      jobs.start<int>("count", "key", &receiver, [i](const Progress& progress) -> Result<int> {
+        for (int k = 0; k < 20 && !progress.cancelled(); ++k) QThread::msleep(2);
+        return i;
+      }, [&](Result<int> r) { answers << QString::number(*r); });
+    QVERIFY(QTest::qWaitFor([&] { return jobs.idle(); }, 10000));
+    QCOMPARE(answers, QStringList{"2"});
+    int id = jobs.start<int>("never", {}, &receiver, [](const Progress& progress) -> Result<int> {
+      while (!progress.cancelled()) QThread::msleep(1);
+      return 1;
+    }, [&](Result<int>) { answers << "cancelled jobs do not answer"; });
+    jobs.cancel(id);
+    QVERIFY(QTest::qWaitFor([&] { return jobs.idle(); }, 10000));
+    QCOMPARE(answers.size(), 1);
+  }
+
+  void themes_switch_live() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.window().set_theme_choice(ThemeChoice::Dark);
+    QVERIFY(bench.window().theme().dark);
+    QVERIFY(bench.window().grab().toImage().pixelColor(700, 300).lightness() < 60);
+    bench.window().set_theme_choice(ThemeChoice::Light);
+    QVERIFY(bench.window().grab().toImage().pixelColor(700, 300).lightness() > 200);
+  }
+};
+
+QTEST_MAIN(TestWorkbench)
+#include "test_workbench.moc"
