@@ -198,6 +198,7 @@ void Workbench::add_loaded(const QString& path, Loaded loaded) {
     if (group.startsWith(path)) group = group.mid(path.size());
     while (group.startsWith('/') && QFileInfo(path).isDir()) group.remove(0, 1);
     if (group == QFileInfo(path).path()) group.clear();
+    if (!group.isEmpty() && document->title.endsWith(" of " + group)) document->title.chop(group.size() + 4);
     QString kind = text(kind_name(artefact.kind));
     document->artefact = artefact;
     add_document(std::move(document), group, kind, {});

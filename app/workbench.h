@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "core/aot/compile_fn.h"
+#include "core/aot/aot.h"
 #include "core/base/progress.h"
 #include "views/aot/aot_view.h"
 #include "views/compare/compare_view.h"
@@ -27,6 +27,8 @@ struct WorkbenchTools {
   std::vector<Backend> backends;
   /// One value for each placeholder; `io` is the path of an IO file, or empty.
   std::function<Result<std::vector<Value>>(Graph& graph, const Program* program, const QString& io)> inputs;
+  /// AOTAutograd on a dynamo or exported graph; empty: not offered.
+  std::function<Result<AotGraphs>(const Graph& graph, const Program* program)> joint;
 };
 
 /// Wires the window: what users ask for becomes a job on core's functions, its result goes to the views. Owns what is
@@ -54,6 +56,7 @@ class Workbench : public QObject {
   void pin(const QString& node, views::Pin pin);
   void fold(const QString& frame_key);
   void run_passes();
+  void make_joint();
   void compare(const views::CompareRequest& request);
   void show_aot();
   views::PassesView* passes() { return passes_; }

@@ -1,4 +1,6 @@
 // Workbench: passes, comparison, forward and backward beside each other.
+#include <QTreeView>
+
 #include "app/workbench.h"
 #include "core/compare/per_node.h"
 #include "core/passes/pipeline.h"
@@ -76,6 +78,8 @@ void Workbench::wire_analyses() {
   connect(passes_, &views::PassesView::step_chosen, this, &Workbench::show_step);
   connect(compare_, &views::CompareView::run_asked, this, &Workbench::compare);
 
+  if (tools_.joint)
+    window_.add_command("Graph", tr("Make the joint graph"), QKeySequence("Ctrl+J"), [this] { make_joint(); });
   window_.add_command("Graph", tr("Run the passes"), QKeySequence("Ctrl+P"), [this] { run_passes(); });
   window_.add_command("Graph", tr("Next pass"), QKeySequence("Ctrl+Right"), [this] { passes_->go_by(1, false); });
   window_.add_command("Graph", tr("Previous pass"), QKeySequence("Ctrl+Left"), [this] { passes_->go_by(-1, false); });
@@ -190,6 +194,39 @@ void Workbench::compare(const views::CompareRequest& request) {
         compare_->set_report(done->report, request.tolerance, summary);
         window_.set_status(summary, {});
         if (current_ && current_->key == key) window_.graph()->set_facts(current_->facts);
+      });
+}
+
+void Workbench::make_joint() {
+  if (!current_ || !current_->graph || !tools_.joint) return;
+  auto graph = current_->graph;
+  auto program = current_->artefact.program;
+  QString parent = current_->key, path = current_->path, title = current_->title;
+  using Made = std::shared_ptr<AotGraphs>;
+  jobs_.start<Made>(
+      tr("Joint graph of %1").arg(title), "joint:" + parent, this,
+      [graph, program, joint = tools_.joint](const Progress&) -> Result<Made> {
+        TRY(AotGraphs graphs, joint(*graph, program.get()));
+        return std::make_shared<AotGraphs>(std::move(graphs));
+      },
+      [this, parent, path](Result<Made> made) {
+        if (!made) return report(made.error());
+        Made graphs = *made;
+        auto add = [&](const char* name, const Graph* product, ArtefactKind kind) {
+          auto document = std::make_unique<Document>();
+          document->path = path;
+          document->key = parent + "/" + name;
+          document->title = tr("%1, made here").arg(name);
+          document->kind = kind;
+          document->artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graphs, product));
+          document->artefact.kind = kind;
+          if (!documents_.contains(document->key)) add_document(std::move(document), {}, text(kind_name(kind)), parent);
+        };
+        add("joint", graphs->joint.get(), ArtefactKind::Joint);
+        add("forward", graphs->partition.forward.get(), ArtefactKind::Forward);
+        add("backward", graphs->partition.backward.get(), ArtefactKind::Backward);
+        window_.tree()->expand(tree_.find(parent));
+        show(parent + "/joint");
       });
 }
 

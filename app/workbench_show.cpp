@@ -1,4 +1,5 @@
 // Workbench: from a document to the screen, and what users do to what is on it.
+#include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QHeaderView>
@@ -88,6 +89,10 @@ void Workbench::put_on_screen(Document& document) {
     selection_.select({document.key, {}});
   else
     select_in_views(selection_.spot());
+  // The inputs that lie beside an archive are meant for it.
+  QString io = QFileInfo(document.path).dir().filePath("io.safetensors");
+  bool whole_program = document.artefact.program != nullptr && !document.id.isEmpty();
+  compare_->set_inputs(whole_program && QFileInfo::exists(io) ? io : QString());
   if (film_of_ != document.key && passes_->film()) {
     film_of_.clear();
     passes_->set_film(nullptr);

@@ -7,10 +7,10 @@
 #include <QTimer>
 #include <cstdio>
 
+#include "app/backends.h"
 #include "app/cli/command.h"
+#include "app/graph_io.h"
 #include "app/workbench.h"
-#include "core/interp/interpreter.h"
-#include "core/interp/random_values.h"
 
 namespace partita::cli {
 namespace {
@@ -32,12 +32,21 @@ Status check_display() {
 
 WorkbenchTools tools() {
   WorkbenchTools tools;
-  tools.backends.push_back({"interp", [](const Progress&) -> CompileFn {
-                              return [](const Graph& graph) -> Result<Executable> {
-                                return Executable([&graph](std::vector<Value> inputs) { return interpret(graph, std::move(inputs)); });
-                              };
-                            }});
-  tools.inputs = [](Graph& graph, const Program*, const QString&) { return random_inputs(graph, 0); };
+  for (const Backend& backend : backends())
+    tools.backends.push_back({QString::fromUtf8(backend.name.data(), static_cast<int>(backend.name.size())),
+                              [&backend](const Progress& progress) {
+                                BackendOptions options;
+                                options.progress = &progress;
+                                return backend.make(options);
+                              }});
+  tools.inputs = [](Graph& graph, const Program* program, const QString& path) -> Result<std::vector<Value>> {
+    TensorFile io;
+    if (!path.isEmpty()) {
+      TRY(io, read_safetensors(path.toStdString()));
+    }
+    TRY(GraphInputs inputs, gather_inputs(graph, program, io, path.isEmpty() ? std::optional<std::uint64_t>(0) : std::nullopt));
+    return std::move(inputs.values);
+  };
   return tools;
 }
 

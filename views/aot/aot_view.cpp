@@ -76,7 +76,7 @@ void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
   backward_->set_scene(pair_ ? pair_->backward : nullptr, same_place);
   saved_->set_rows(pair_ ? saved_rows(*pair_->cut) : std::vector<Row>{});
   saved_->sort_by(1, Qt::DescendingOrder);
-  if (!pair_) return total_->setText(tr("Open a joint graph, or make one: Graph, Make joint graph (Ctrl+J)."));
+  if (!pair_) return total_->setText(tr("Open a joint graph to see what its forward hands to its backward."));
   const Cut& cut = *pair_->cut;
   QString line = tr("%1 saved, %2 of inputs kept, %3 recomputed for %4 operations")
                      .arg(bytes_text(cut.activation_bytes), bytes_text(cut.input_bytes))
