@@ -1,5 +1,6 @@
 // The window driven as a user drives it, on in-repo samples and graphs made here.
 #include <QAction>
+#include <QLabel>
 #include <QMenuBar>
 #include <QSettings>
 #include <QSignalSpy>
@@ -13,6 +14,7 @@
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
 #include "core/ir/print.h"
+#include "core/ops/record.h"
 #include "tests/support/corpus.h"
 #include "tests/views/graphs.h"
 #include "views/graph/export.h"
@@ -28,7 +30,7 @@ CompileFn interpreter(double planted) {
       InterpOptions options;
       if (planted != 0)
         options.evaluate = [planted](const Node& node, std::vector<Value> args, ValueKwargs kwargs, int threads) -> Result<Value> {
-          TRY(Value value, evaluate(node.op(), std::move(args), std::move(kwargs), threads, &node));
+          TRY(Value value, partita::evaluate(node.op(), std::move(args), std::move(kwargs), threads, &node));
           if (node.op()->name == "aten.gelu.default") value.get<Tensor>()->as<float>()[5] += static_cast<float>(planted);
           return value;
         };
