@@ -79,8 +79,7 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
     auto rows = jobs_.rows();
     jobs_button_->setText(rows.empty() ? tr("Jobs") : tr("Jobs %1").arg(rows.size()));
     jobs_button_->setVisible(!rows.empty());
-    if (!rows.empty())
-      status_left_->setText(rows.back().name + (rows.back().at.isEmpty() ? "" : ": " + rows.back().at));
+    jobs_button_->setToolTip(rows.empty() ? QString() : rows.back().name + "  " + rows.back().at);
   });
   default_layout_ = saveState();
   choice_ = static_cast<ThemeChoice>(QSettings().value("theme", 0).toInt());
@@ -166,7 +165,7 @@ void MainWindow::make_docks() {
   bottom_dock_->setTitleBarWidget(new QWidget);
   resizeDocks({findChild<QDockWidget*>("artefacts"), code}, {220, 440}, Qt::Horizontal);
   resizeDocks({code, node}, {520, 380}, Qt::Vertical);
-  resizeDocks({bottom_dock_}, {190}, Qt::Vertical);
+  resizeDocks({bottom_dock_}, {250}, Qt::Vertical);
 }
 
 QAction* MainWindow::add_command(const QString& menu, const QString& text, const QKeySequence& shortcut,
