@@ -48,7 +48,7 @@ Meta fake_native_layer_norm_backward(FakeCall& c) {
   std::vector<bool> mask = booleans(c, "output_mask");
   if (mask.size() != 3) fail("output_mask must have 3 items");
   MetaTuple result;
-  result.items.push_back(meta_if(mask[0], like_preserving(input, c.shapes)));
+  result.items.push_back(meta_if(mask[0], like_preserving(c.tensor("grad_out"), c.shapes)));
   for (std::size_t i : {1, 2}) {
     const char* parameter = i == 1 ? "weight" : "bias";
     bool wanted = mask[i] && c.has(parameter);

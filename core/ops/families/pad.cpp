@@ -29,7 +29,13 @@ Meta fake_constant_pad(FakeCall& c) {
   SymList sizes = padded_sizes(self.sizes, c.syms("pad"));
   for (SymExpr s : sizes)
     if (s.is_int() && s.as_int() < 0) fail("The input size plus negative padding resulted in a negative output size");
-  return new_like(self, sizes, suggest_memory_format(self, c.shapes));
+  SymList pad = c.syms("pad");
+  bool only_crops = std::all_of(pad.begin(), pad.end(), [](SymExpr p) { return p.is_int() && p.as_int() <= 0; });
+  if (!only_crops) return new_like(self, sizes, suggest_memory_format(self, c.shapes));
+  // Eager clones the part that is left.
+  TensorMeta part = self;
+  part.sizes = sizes;
+  return like_preserving(part, c.shapes);
 }
 
 Value eval_constant_pad(EvalCall& c) {
