@@ -9,7 +9,7 @@
 
 #include "app/backends.h"
 #include "app/cli/command.h"
-#include "core/aot/graph_io.h"
+#include "app/graph_io.h"
 #include "app/workbench.h"
 
 namespace partita::cli {
