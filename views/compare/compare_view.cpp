@@ -90,10 +90,11 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   bar->addWidget(choose);
   inputs_label_ = new QLabel;
   inputs_label_->setObjectName("dim");
-  bar->addWidget(inputs_label_);
-  bar->addStretch(1);
+  bar->addWidget(inputs_label_, 1);
   summary_ = new QLabel;
-  bar->addWidget(summary_);
+  for (QLabel* label : {inputs_label_, summary_}) label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  summary_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  bar->addWidget(summary_, 3);
   layout->addLayout(bar);
   table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"), tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
   layout->addWidget(table_, 1);
@@ -122,6 +123,7 @@ CompareRequest CompareView::request() const {
 void CompareView::set_report(const Report& report, const Tolerance& tolerance, const QString& summary) {
   table_->set_rows(report_rows(report, tolerance));
   summary_->setText(summary);
+  summary_->setToolTip(summary);
 }
 
 void CompareView::clear(const QString& note) {

@@ -42,8 +42,13 @@ std::vector<bool> backward_nodes(const Graph& graph, const Cut* cut) {
     for (const Node* node : graph) backward[node->id()] = is_tangent(*node) || cut->backward.contains(node->name());
     return backward;
   }
+  // A backward on its own has tangents too, but gives nothing that a forward would.
+  std::vector<Arg> outputs = graph.outputs();
+  if (std::none_of(outputs.begin(), outputs.end(),
+                   [&](const Arg& out) { return out.node() && !depends[out.node()->id()]; }))
+    return {};
   std::vector<bool> forward(graph.id_limit());
-  for (const Arg& out : graph.outputs())
+  for (const Arg& out : outputs)
     if (const Node* node = out.node(); node && !depends[node->id()]) forward[node->id()] = true;
   for (const Node* node = graph.last(); node; node = node->previous()) {
     if (node->is_output()) continue;

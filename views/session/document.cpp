@@ -36,7 +36,7 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
   PictureOptions options;
   options.text_width = text_width;
   options.folded = document.folded;
-  if (is_joint(*out.graph)) {
+  if (document.kind != ArtefactKind::Backward && document.kind != ArtefactKind::PostGrad && is_joint(*out.graph)) {
     progress.at(-1, "cutting forward from backward");
     auto partition = partita::partition(*out.graph, partition_options(document));
     if (partition) {

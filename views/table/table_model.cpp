@@ -22,7 +22,9 @@ QVariant TableModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
     case Qt::ToolTipRole: return cell.text;
-    case Qt::TextAlignmentRole: return QVariant(std::isnan(cell.number) ? Qt::AlignLeft | Qt::AlignVCenter : Qt::AlignRight | Qt::AlignVCenter);
+    case Qt::TextAlignmentRole:
+      if (cell.text.size() == 1 && !cell.text[0].isDigit()) return QVariant(Qt::AlignCenter);  // a mark
+      return QVariant(std::isnan(cell.number) ? Qt::AlignLeft | Qt::AlignVCenter : Qt::AlignRight | Qt::AlignVCenter);
     case SortRole: return std::isnan(cell.number) ? QVariant(cell.text) : QVariant(cell.number);
     case ToneRole: return static_cast<int>(cell.tone);
     default: return {};

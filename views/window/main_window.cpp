@@ -166,7 +166,7 @@ void MainWindow::make_docks() {
   bottom_dock_->setTitleBarWidget(new QWidget);
   resizeDocks({findChild<QDockWidget*>("artefacts"), code}, {220, 440}, Qt::Horizontal);
   resizeDocks({code, node}, {520, 380}, Qt::Vertical);
-  resizeDocks({bottom_dock_}, {190}, Qt::Vertical);
+  resizeDocks({bottom_dock_}, {250}, Qt::Vertical);
 }
 
 QAction* MainWindow::add_command(const QString& menu, const QString& text, const QKeySequence& shortcut,
