@@ -9,8 +9,8 @@
 
 #include "app/backends.h"
 #include "app/cli/command.h"
-#include "app/graph_io.h"
 #include "app/workbench.h"
+#include "core/aot/graph_io.h"
 
 namespace partita::cli {
 namespace {
@@ -47,6 +47,7 @@ WorkbenchTools tools() {
     TRY(GraphInputs inputs, gather_inputs(graph, program, io, path.isEmpty() ? std::optional<std::uint64_t>(0) : std::nullopt));
     return std::move(inputs.values);
   };
+  tools.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };
   return tools;
 }
 

@@ -79,8 +79,7 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
     auto rows = jobs_.rows();
     jobs_button_->setText(rows.empty() ? tr("Jobs") : tr("Jobs %1").arg(rows.size()));
     jobs_button_->setVisible(!rows.empty());
-    if (!rows.empty())
-      status_left_->setText(rows.back().name + (rows.back().at.isEmpty() ? "" : ": " + rows.back().at));
+    jobs_button_->setToolTip(rows.empty() ? QString() : rows.back().name + "  " + rows.back().at);
   });
   default_layout_ = saveState();
   choice_ = static_cast<ThemeChoice>(QSettings().value("theme", 0).toInt());
