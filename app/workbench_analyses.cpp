@@ -9,23 +9,29 @@
 namespace partita {
 namespace {
 
-QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<int>(s.size())); }
+QString text(std::string_view s) {
+  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
+}
 
 PassStage stage_of(ArtefactKind kind) {
   switch (kind) {
     case ArtefactKind::Dynamo:
     case ArtefactKind::PreGrad:
-    case ArtefactKind::Exported: return PassStage::PreGrad;
-    case ArtefactKind::Joint: return PassStage::Joint;
-    default: return PassStage::PostGrad;
+    case ArtefactKind::Exported:
+      return PassStage::PreGrad;
+    case ArtefactKind::Joint:
+      return PassStage::Joint;
+    default:
+      return PassStage::PostGrad;
   }
 }
 
 Runner runner_of(const WorkbenchTools::Backend& backend, const Progress& progress) {
-  return [compile = backend.make(progress)](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
-    TRY(Executable run, compile(graph));
-    return run(std::move(inputs));
-  };
+  return
+      [compile = backend.make(progress)](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        TRY(Executable run, compile(graph));
+        return run(std::move(inputs));
+      };
 }
 
 struct Comparison {
@@ -34,8 +40,8 @@ struct Comparison {
 };
 
 // The graph's own outputs, without a look inside.
-Result<Report> compare_outputs(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected, const Runner& found,
-                               const Tolerance& tolerance) {
+Result<Report> compare_outputs(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
+                               const Runner& found, const Tolerance& tolerance) {
   TRY(std::vector<Value> for_expected, copy_values(inputs));
   TRY(std::vector<Value> for_found, copy_values(inputs));
   TRY(std::vector<Value> a, expected(graph, std::move(for_expected)));
@@ -83,10 +89,13 @@ void Workbench::wire_analyses() {
   window_.add_command("Graph", tr("Run the passes"), QKeySequence("Ctrl+P"), [this] { run_passes(); });
   window_.add_command("Graph", tr("Next pass"), QKeySequence("Ctrl+Right"), [this] { passes_->go_by(1, false); });
   window_.add_command("Graph", tr("Previous pass"), QKeySequence("Ctrl+Left"), [this] { passes_->go_by(-1, false); });
-  window_.add_command("Graph", tr("Next pass that changed something"), QKeySequence("Ctrl+Shift+Right"), [this] { passes_->go_by(1, true); });
-  window_.add_command("Graph", tr("Previous pass that changed something"), QKeySequence("Ctrl+Shift+Left"), [this] { passes_->go_by(-1, true); });
+  window_.add_command("Graph", tr("Next pass that changed something"), QKeySequence("Ctrl+Shift+Right"),
+                      [this] { passes_->go_by(1, true); });
+  window_.add_command("Graph", tr("Previous pass that changed something"), QKeySequence("Ctrl+Shift+Left"),
+                      [this] { passes_->go_by(-1, true); });
   window_.add_command("Graph", tr("Run and compare"), QKeySequence("Ctrl+R"), [this] { compare(compare_->request()); });
-  window_.add_command("Graph", tr("Forward and backward beside each other"), QKeySequence("Ctrl+B"), [this] { show_aot(); });
+  window_.add_command("Graph", tr("Forward and backward beside each other"), QKeySequence("Ctrl+B"),
+                      [this] { show_aot(); });
   window_.add_command("Graph", tr("The picture"), QKeySequence("Ctrl+G"), [this] { show_view("graph"); });
   window_.add_command("View", tr("Operator coverage"), {}, [this] { show_view("coverage"); });
 }
@@ -128,7 +137,8 @@ void Workbench::show_step(int step) {
   QString first;
   if (chosen.diff)
     for (const views::DiffLine& line : chosen.diff->lines)
-      if (first.isEmpty() && (line.change == views::Change::Added || line.change == views::Change::Changed)) first = text(line.node);
+      if (first.isEmpty() && (line.change == views::Change::Added || line.change == views::Change::Changed))
+        first = text(line.node);
   if (!first.isEmpty()) window_.graph()->select(first);
   window_.set_status(step == 0 ? tr("before the passes") : tr("after %1").arg(chosen.name), {});
 }
@@ -186,11 +196,12 @@ void Workbench::compare(const views::CompareRequest& request) {
           facts.error = d.max_abs;
           facts.tolerance = d.ok() ? std::max(d.max_abs, request.tolerance.absolute) : request.tolerance.absolute;
         }
-        QString summary = tr("%1 = %2: %3 compared, %4, worst %5%6 in %7")
-                              .arg(request.expected, request.found)
-                              .arg(done->report.rows.size())
-                              .arg(bad == 0 ? tr("all agree") : tr("%1 differ").arg(bad), views::error_text(worst),
-                                   where.empty() ? QString() : " at " + text(where), views::seconds_text(done->seconds));
+        QString summary =
+            tr("%1 = %2: %3 compared, %4, worst %5%6 in %7")
+                .arg(request.expected, request.found)
+                .arg(done->report.rows.size())
+                .arg(bad == 0 ? tr("all agree") : tr("%1 differ").arg(bad), views::error_text(worst),
+                     where.empty() ? QString() : " at " + text(where), views::seconds_text(done->seconds));
         compare_->set_report(done->report, request.tolerance, summary);
         window_.set_status(summary, {});
         if (current_ && current_->key == key) window_.graph()->set_facts(current_->facts);

@@ -44,7 +44,8 @@ WorkbenchTools tools() {
     if (!path.isEmpty()) {
       TRY(io, read_safetensors(path.toStdString()));
     }
-    TRY(GraphInputs inputs, gather_inputs(graph, program, io, path.isEmpty() ? std::optional<std::uint64_t>(0) : std::nullopt));
+    TRY(GraphInputs inputs,
+        gather_inputs(graph, program, io, path.isEmpty() ? std::optional<std::uint64_t>(0) : std::nullopt));
     return std::move(inputs.values);
   };
   tools.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };

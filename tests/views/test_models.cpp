@@ -73,7 +73,8 @@ class TestModels : public QObject {
     QCOMPARE(model.index(0, 0).data(TableModel::NodeRole).toString(), QString("a"));
     std::vector<const Row*> rows{&model.rows()[1], &model.rows()[0]};
     QCOMPARE(as_tsv(model.columns(), rows), QString("name\terror\nc d\t2.0e-3\na|b\t1.0e-6\n"));
-    QCOMPARE(as_markdown(model.columns(), rows), QString("| name | error |\n|---|---|\n| c\td | 2.0e-3 |\n| a\\|b | 1.0e-6 |\n"));
+    QCOMPARE(as_markdown(model.columns(), rows),
+             QString("| name | error |\n|---|---|\n| c\td | 2.0e-3 |\n| a\\|b | 1.0e-6 |\n"));
   }
 
   void report_is_worst_first() {
@@ -157,7 +158,8 @@ class TestModels : public QObject {
     QCOMPARE(d.marks.at("add_1"), Change::Changed);
     QStringList changes;
     for (const DiffLine& line : d.lines)
-      if (line.change != Change::None) changes << QString("%1 %2").arg(static_cast<int>(line.change)).arg(QString::fromStdString(line.node));
+      if (line.change != Change::None)
+        changes << QString("%1 %2").arg(static_cast<int>(line.change)).arg(QString::fromStdString(line.node));
     QCOMPARE(changes, (QStringList{"1 relu", "3 add_1", "2 add_1"}));
     GraphDiff back = diff(*after, *before, 0);
     QCOMPARE(back.removed, 1);

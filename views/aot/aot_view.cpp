@@ -10,7 +10,9 @@
 namespace partita::views {
 namespace {
 
-QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<int>(s.size())); }
+QString text(std::string_view s) {
+  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
+}
 
 QWidget* column(const QString& title, QWidget* content) {
   auto* box = new QWidget;
@@ -30,10 +32,15 @@ QWidget* column(const QString& title, QWidget* content) {
 std::vector<Row> saved_rows(const Cut& cut) {
   std::vector<Row> rows;
   for (const SavedValue& value : cut.saved)
-    rows.push_back({text(value.name),
-                    {Cell(text(value.name)), Cell(bytes_text(value.bytes), static_cast<double>(value.bytes), value.is_input ? Tone::Dim : Tone::Plain),
-                     Cell(value.is_input ? "input" : value.is_symbol ? "number" : "saved", value.is_input ? Tone::Dim : Tone::Plain),
-                     Cell(text(value.why), Tone::Dim)}});
+    rows.push_back(
+        {text(value.name),
+         {Cell(text(value.name)),
+          Cell(bytes_text(value.bytes), static_cast<double>(value.bytes), value.is_input ? Tone::Dim : Tone::Plain),
+          Cell(value.is_input    ? "input"
+               : value.is_symbol ? "number"
+                                 : "saved",
+               value.is_input ? Tone::Dim : Tone::Plain),
+          Cell(text(value.why), Tone::Dim)}});
   for (const std::string& name : cut.recomputed)
     rows.push_back({text(name), {Cell(text(name)), Cell("", -1.0), Cell("recomputed", Tone::Warn), Cell()}});
   return rows;

@@ -15,7 +15,9 @@
 namespace partita::views {
 namespace {
 
-QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<int>(s.size())); }
+QString text(std::string_view s) {
+  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
+}
 
 // How far outside: errors of other layouts are worst, then by the error itself.
 double badness(const Difference& d) {
@@ -32,7 +34,10 @@ QString what_is_wrong(const Difference& d) {
   if (d.wrong > 0 && d.first_wrong) {
     QStringList index;
     for (auto i : d.first_wrong->index) index << QString::number(i);
-    parts << QString("[%1] %2 expected, %3 found").arg(index.join(", ")).arg(d.first_wrong->expected, 0, 'g', 6).arg(d.first_wrong->found, 0, 'g', 6);
+    parts << QString("[%1] %2 expected, %3 found")
+                 .arg(index.join(", "))
+                 .arg(d.first_wrong->expected, 0, 'g', 6)
+                 .arg(d.first_wrong->found, 0, 'g', 6);
   }
   if (d.rounding) parts << "rounding: no farther from f64 than expected is";
   return parts.join("; ");
@@ -43,16 +48,19 @@ QString what_is_wrong(const Difference& d) {
 std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
   std::vector<const Difference*> order;
   for (const Difference& d : report.rows) order.push_back(&d);
-  std::stable_sort(order.begin(), order.end(), [](const Difference* a, const Difference* b) { return badness(*a) > badness(*b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Difference* a, const Difference* b) { return badness(*a) > badness(*b); });
   std::vector<Row> rows;
   for (const Difference* d : order) {
     Tone tone = d->ok() ? (d->rounding ? Tone::Warn : Tone::Plain) : Tone::Bad;
     Cell verdict(d->ok() ? (d->rounding ? "rounding" : "agrees") : "differs", d->ok() ? Tone::Good : Tone::Bad);
     if (d->rounding) verdict.tone = Tone::Warn;
     rows.push_back({text(d->name),
-                    {verdict, Cell(text(d->name)), Cell(error_text(d->max_abs), d->max_abs, tone), Cell(error_text(d->max_rel), d->max_rel, tone),
+                    {verdict, Cell(text(d->name)), Cell(error_text(d->max_abs), d->max_abs, tone),
+                     Cell(error_text(d->max_rel), d->max_rel, tone),
                      d->max_ulp ? Cell(QString::number(*d->max_ulp), static_cast<double>(*d->max_ulp)) : Cell(),
-                     Cell(QString("%1 / %2").arg(d->wrong).arg(d->numel), static_cast<double>(d->wrong), d->wrong ? Tone::Bad : Tone::Dim),
+                     Cell(QString("%1 / %2").arg(d->wrong).arg(d->numel), static_cast<double>(d->wrong),
+                          d->wrong ? Tone::Bad : Tone::Dim),
                      Cell(error_text(tolerance.absolute) + " + " + error_text(tolerance.relative) + "·|x|", Tone::Dim),
                      Cell(what_is_wrong(*d), tone), Cell(text(d->origin), Tone::Dim)}});
   }
@@ -96,7 +104,8 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   summary_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
   bar->addWidget(summary_, 3);
   layout->addLayout(bar);
-  table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"), tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
+  table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"),
+                           tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
   layout->addWidget(table_, 1);
   connect(table_, &TablePanel::node_chosen, this, &CompareView::node_chosen);
   set_inputs({});
@@ -131,7 +140,11 @@ void CompareView::clear(const QString& note) {
   summary_->setText(note);
 }
 
-void CompareView::set_theme(const Theme& theme) { table_->set_theme(theme); }
-void CompareView::select(const QString& node) { table_->select_node(node); }
+void CompareView::set_theme(const Theme& theme) {
+  table_->set_theme(theme);
+}
+void CompareView::select(const QString& node) {
+  table_->select_node(node);
+}
 
 }  // namespace partita::views

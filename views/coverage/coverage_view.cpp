@@ -6,7 +6,9 @@
 namespace partita::views {
 namespace {
 
-QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<int>(s.size())); }
+QString text(std::string_view s) {
+  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
+}
 
 struct Aspect {
   const char* name;
@@ -15,7 +17,8 @@ struct Aspect {
 constexpr Aspect kAspects[] = {
     {"Fake", [](const OpRecord& r) { return r.fake || r.pointwise.body; }},
     {"Eval", [](const OpRecord& r) { return r.eval || r.pointwise.body || r.decompose; }},
-    {"Derivative", [](const OpRecord& r) { return !r.derivative.empty() || r.gradient || r.not_differentiable || r.decompose; }},
+    {"Derivative",
+     [](const OpRecord& r) { return !r.derivative.empty() || r.gradient || r.not_differentiable || r.decompose; }},
     {"Decompose", [](const OpRecord& r) { return r.decompose || r.compile_decompose; }},
     {"Lower", [](const OpRecord& r) { return r.lower || r.pointwise.body || r.decompose || r.compile_decompose; }},
 };
@@ -30,7 +33,8 @@ std::vector<Row> coverage_rows() {
     row.cells.emplace_back(text(family_name(family_of(Op::torch(record->schema->name)))), Tone::Dim);
     for (const Aspect& aspect : kAspects) {
       bool has = aspect.has(*record);
-      row.cells.emplace_back(has ? QString::fromUtf8("●") : QString::fromUtf8("○"), has ? 1.0 : 0.0, has ? Tone::Good : Tone::Dim);
+      row.cells.emplace_back(has ? QString::fromUtf8("●") : QString::fromUtf8("○"), has ? 1.0 : 0.0,
+                             has ? Tone::Good : Tone::Dim);
     }
     QStringList notes;
     if (record->expensive) notes << "never recomputed";
@@ -43,6 +47,8 @@ std::vector<Row> coverage_rows() {
 }
 
 CoverageView::CoverageView(QWidget* parent)
-    : TablePanel({tr("Operator"), tr("Family"), kAspects[0].name, kAspects[1].name, kAspects[2].name, kAspects[3].name, kAspects[4].name, tr("Notes")}, parent) {}
+    : TablePanel({tr("Operator"), tr("Family"), kAspects[0].name, kAspects[1].name, kAspects[2].name, kAspects[3].name,
+                  kAspects[4].name, tr("Notes")},
+                 parent) {}
 
 }  // namespace partita::views

@@ -25,7 +25,7 @@ struct PaintState {
   const Overlay* overlay = nullptr;  ///< null: families
   std::vector<Pin> pins;             ///< by card; empty: none
   std::vector<Change> changes;       ///< by card, since the previous pass; empty: none
-  std::vector<Ghost> ghosts;            ///< of removed cards
+  std::vector<Ghost> ghosts;         ///< of removed cards
   std::vector<bool> found;           ///< by card: search hits; empty: no search
 };
 

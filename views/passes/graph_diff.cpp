@@ -22,7 +22,8 @@ void cut_short(std::vector<DiffLine>& lines, int context) {
     }
     int run = 0;
     while (i + run < count && !keep[i + run]) ++run;
-    kept.push_back({Change::None, "# " + std::to_string(run) + (run == 1 ? " unchanged statement" : " unchanged statements"), ""});
+    kept.push_back(
+        {Change::None, "# " + std::to_string(run) + (run == 1 ? " unchanged statement" : " unchanged statements"), ""});
     i += run - 1;
   }
   lines = std::move(kept);
@@ -32,7 +33,9 @@ void cut_short(std::vector<DiffLine>& lines, int context) {
 
 GraphDiff diff(const Graph& before, const Graph& after, int context) {
   GraphDiff result;
-  auto add = [&](Change change, const Node& node, std::string text) { result.lines.push_back({change, std::move(text), node.name()}); };
+  auto add = [&](Change change, const Node& node, std::string text) {
+    result.lines.push_back({change, std::move(text), node.name()});
+  };
   const Node* old = before.first();
   // What went stands where it was: before the next statement that both have.
   auto removed_until = [&](const std::string* name) {

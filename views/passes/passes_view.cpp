@@ -14,7 +14,9 @@
 namespace partita::views {
 namespace {
 
-QString text(std::string_view s) { return QString::fromUtf8(s.data(), static_cast<int>(s.size())); }
+QString text(std::string_view s) {
+  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
+}
 
 QString summary(const PassStep& step) {
   if (step.disabled) return "disabled";
@@ -109,7 +111,8 @@ void PassesView::set_film(std::shared_ptr<const PassFilm> film) {
     const PassStep& step = film_->steps[i];
     Tone tone = step.changed ? Tone::Plain : Tone::Dim;
     rows.push_back({{},
-                    {Cell(QString::number(i), i, Tone::Dim), Cell(step.name, tone), Cell(summary(step), step.changed ? Tone::Warn : Tone::Dim),
+                    {Cell(QString::number(i), i, Tone::Dim), Cell(step.name, tone),
+                     Cell(summary(step), step.changed ? Tone::Warn : Tone::Dim),
                      i == 0 ? Cell(QString::number(step.graph ? step.graph->size() : 0), Tone::Dim)
                      : step.nodes_before == step.nodes_after
                          ? Cell(QString::number(step.nodes_after), Tone::Dim)
@@ -143,19 +146,25 @@ void PassesView::go_to(int step) {
   text_->set_line_changes(chosen.line_changes);
   int last = static_cast<int>(film_->steps.size()) - 1;
   title_->setText(step == 0 ? tr("before the first of %1 passes").arg(last)
-                            : tr("%1/%2  %3  %4  %5").arg(step).arg(last).arg(chosen.name, seconds_text(chosen.seconds),
-                                                                              chosen.changed ? summary(chosen) : tr("changed nothing")));
+                            : tr("%1/%2  %3  %4  %5")
+                                  .arg(step)
+                                  .arg(last)
+                                  .arg(chosen.name, seconds_text(chosen.seconds),
+                                       chosen.changed ? summary(chosen) : tr("changed nothing")));
   Q_EMIT step_chosen(step);
 }
 
 void PassesView::go_by(int by, bool only_changed) {
   if (!film_) return;
   int step = step_ + by;
-  while (only_changed && step > 0 && step + 1 < static_cast<int>(film_->steps.size()) && !film_->steps[step].changed) step += by;
+  while (only_changed && step > 0 && step + 1 < static_cast<int>(film_->steps.size()) && !film_->steps[step].changed)
+    step += by;
   go_to(step);
 }
 
-void PassesView::select(const QString& node) { text_->select(node); }
+void PassesView::select(const QString& node) {
+  text_->select(node);
+}
 
 void PassesView::keyPressEvent(QKeyEvent* event) {
   bool shift = event->modifiers() & Qt::ShiftModifier;

@@ -21,9 +21,9 @@ struct PassStep {
   std::size_t nodes_before = 0, nodes_after = 0;
   bool changed = false, disabled = false;
   std::shared_ptr<const Graph> graph;
-  std::shared_ptr<const Scene> scene;  ///< unchanged cards stay where they were in the step before
-  std::vector<Ghost> removed;          ///< cards of the step before that are gone
-  std::shared_ptr<const GraphDiff> diff;       ///< null when nothing changed
+  std::shared_ptr<const Scene> scene;           ///< unchanged cards stay where they were in the step before
+  std::vector<Ghost> removed;                   ///< cards of the step before that are gone
+  std::shared_ptr<const GraphDiff> diff;        ///< null when nothing changed
   std::shared_ptr<const CodeDocument> listing;  ///< of the diff
   std::vector<Change> line_changes;
 };

@@ -2,7 +2,8 @@
 
 namespace partita::views {
 
-TableModel::TableModel(QStringList columns, QObject* parent) : QAbstractTableModel(parent), columns_(std::move(columns)) {}
+TableModel::TableModel(QStringList columns, QObject* parent)
+    : QAbstractTableModel(parent), columns_(std::move(columns)) {}
 
 void TableModel::set_rows(std::vector<Row> rows) {
   beginResetModel();
@@ -10,8 +11,12 @@ void TableModel::set_rows(std::vector<Row> rows) {
   endResetModel();
 }
 
-int TableModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows_.size()); }
-int TableModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(columns_.size()); }
+int TableModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(rows_.size());
+}
+int TableModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(columns_.size());
+}
 
 QVariant TableModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
@@ -21,13 +26,17 @@ QVariant TableModel::data(const QModelIndex& index, int role) const {
   const Cell& cell = row.cells[index.column()];
   switch (role) {
     case Qt::DisplayRole:
-    case Qt::ToolTipRole: return cell.text;
+    case Qt::ToolTipRole:
+      return cell.text;
     case Qt::TextAlignmentRole:
       if (cell.text.size() == 1 && !cell.text[0].isDigit()) return QVariant(Qt::AlignCenter);  // a mark
       return QVariant(std::isnan(cell.number) ? Qt::AlignLeft | Qt::AlignVCenter : Qt::AlignRight | Qt::AlignVCenter);
-    case SortRole: return std::isnan(cell.number) ? QVariant(cell.text) : QVariant(cell.number);
-    case ToneRole: return static_cast<int>(cell.tone);
-    default: return {};
+    case SortRole:
+      return std::isnan(cell.number) ? QVariant(cell.text) : QVariant(cell.number);
+    case ToneRole:
+      return static_cast<int>(cell.tone);
+    default:
+      return {};
   }
 }
 

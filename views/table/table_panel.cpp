@@ -28,11 +28,20 @@ class ToneDelegate : public QStyledItemDelegate {
     QStyledItemDelegate::initStyleOption(option, index);
     QColor colour = theme->ink;
     switch (static_cast<Tone>(index.data(TableModel::ToneRole).toInt())) {
-      case Tone::Plain: break;
-      case Tone::Dim: colour = theme->dim; break;
-      case Tone::Good: colour = theme->good; break;
-      case Tone::Warn: colour = theme->warn; break;
-      case Tone::Bad: colour = theme->bad; break;
+      case Tone::Plain:
+        break;
+      case Tone::Dim:
+        colour = theme->dim;
+        break;
+      case Tone::Good:
+        colour = theme->good;
+        break;
+      case Tone::Warn:
+        colour = theme->warn;
+        break;
+      case Tone::Bad:
+        colour = theme->bad;
+        break;
     }
     for (auto role : {QPalette::Text, QPalette::HighlightedText}) option->palette.setColor(role, colour);
   }
@@ -118,7 +127,9 @@ void TablePanel::set_theme(const Theme& theme) {
   view_->viewport()->update();
 }
 
-void TablePanel::sort_by(int column, Qt::SortOrder order) { view_->sortByColumn(column, order); }
+void TablePanel::sort_by(int column, Qt::SortOrder order) {
+  view_->sortByColumn(column, order);
+}
 
 void TablePanel::set_stretched_column(int column) {
   view_->horizontalHeader()->setStretchLastSection(false);
@@ -144,12 +155,14 @@ void TablePanel::set_current_row(int row) {
 
 std::vector<const Row*> TablePanel::shown_rows() const {
   std::vector<const Row*> rows;
-  for (int r = 0; r < proxy_->rowCount(); ++r) rows.push_back(&model_->rows()[proxy_->mapToSource(proxy_->index(r, 0)).row()]);
+  for (int r = 0; r < proxy_->rowCount(); ++r)
+    rows.push_back(&model_->rows()[proxy_->mapToSource(proxy_->index(r, 0)).row()]);
   return rows;
 }
 
 void TablePanel::copy(bool markdown) {
-  QApplication::clipboard()->setText(markdown ? as_markdown(model_->columns(), shown_rows()) : as_tsv(model_->columns(), shown_rows()));
+  QApplication::clipboard()->setText(markdown ? as_markdown(model_->columns(), shown_rows())
+                                              : as_tsv(model_->columns(), shown_rows()));
 }
 
 }  // namespace partita::views

@@ -26,7 +26,7 @@ class TablePanel : public QWidget {
   void set_current_row(int row);          ///< in the order the rows were given
   TableModel* model() { return model_; }
   QTableView* view() { return view_; }
-  QHBoxLayout* bar() { return bar_; }  ///< of the filter field, for a view's own buttons
+  QHBoxLayout* bar() { return bar_; }          ///< of the filter field, for a view's own buttons
   std::vector<const Row*> shown_rows() const;  ///< filtered and sorted
 
  Q_SIGNALS:
