@@ -18,7 +18,8 @@ InterpOptions interp_options(const BackendOptions& options) {
 
 CompileFn interpreter(const BackendOptions& options) {
   return [options = interp_options(options)](const Graph& graph) -> Result<Executable> {
-    return Executable([&graph, options](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), options); });
+    return Executable(
+        [&graph, options](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), options); });
   };
 }
 
@@ -49,7 +50,9 @@ constexpr Backend table[] = {
 
 }  // namespace
 
-std::span<const Backend> backends() { return table; }
+std::span<const Backend> backends() {
+  return table;
+}
 
 Result<const Backend*> find_backend(std::string_view name) {
   std::string names;

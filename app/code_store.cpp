@@ -6,14 +6,18 @@ namespace partita {
 namespace {
 
 /// What the code was made for and by; CodeStore's own keys name graph, options and machine already.
-CacheKey address(const std::string& key) { return {.graph = key, .options = {}, .cpu_features = {}, .version = PARTITA_VERSION}; }
+CacheKey address(const std::string& key) {
+  return {.graph = key, .options = {}, .cpu_features = {}, .version = PARTITA_VERSION};
+}
 
 }  // namespace
 
 CodeStore::CodeStore() {
   auto opened = Store::open(Store::default_file());
-  if (opened) store_ = *std::move(opened);
-  else give_up(opened.error());
+  if (opened)
+    store_ = *std::move(opened);
+  else
+    give_up(opened.error());
 }
 
 std::optional<std::string> CodeStore::find(const std::string& key) {

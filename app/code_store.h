@@ -7,8 +7,8 @@
 
 namespace partita {
 
-/// The store as compiled code and records of work are kept in it. Nothing depends on it: at the first failure it says so
-/// in one line on stderr and stays silent and empty from then on.
+/// The store as compiled code and records of work are kept in it. Nothing depends on it: at the first failure it says
+/// so in one line on stderr and stays silent and empty from then on.
 class CodeStore {
  public:
   CodeStore();

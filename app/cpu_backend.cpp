@@ -5,8 +5,8 @@
 #include "app/code_store.h"
 #include "codegen/cpu/executable.h"
 #include "core/interp/symbols.h"
-#include "core/passes/pipeline.h"
 #include "core/ops/record.h"
+#include "core/passes/pipeline.h"
 #include "core/schedule/make_plan.h"
 
 namespace partita {
@@ -24,11 +24,13 @@ class CompiledGraph {
     }
     PassContext context;
     context.threads = options_.threads;
-    if (auto passed = run_passes(*graph_, passes_of(PassStage::PostGrad), context); !passed) return std::move(passed).error();
+    if (auto passed = run_passes(*graph_, passes_of(PassStage::PostGrad), context); !passed)
+      return std::move(passed).error();
     int index = 0;
     for (const Node* node : graph_->placeholders()) {
       has_symbols_ |= has_symbols(node->meta);
-      if (options_.fixed_parameters && (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")))
+      if (options_.fixed_parameters &&
+          (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")))
         fixed_.insert(index);
       ++index;
     }
@@ -62,7 +64,9 @@ class CompiledGraph {
     cpu.fixed_inputs = fixed_;
     if (const auto store = options_.store) {
       cpu.load_code = [store](const std::string& key) { return store->find(key); };
-      cpu.store_code = [store, name = graph_->name](const std::string& key, const std::string& code) { store->put(key, code, name); };
+      cpu.store_code = [store, name = graph_->name](const std::string& key, const std::string& code) {
+        store->put(key, code, name);
+      };
     }
     TRY(executables_[sizes], codegen::compile_cpu(plan, graph_->attributes, cpu));
     return {};

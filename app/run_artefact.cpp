@@ -9,7 +9,8 @@ namespace partita {
 namespace {
 
 /// The graph as it stands.
-Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const CompileFn& compile) {
+Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                const CompileFn& compile) {
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, request.random_weights));
   std::vector<Value> before;
@@ -22,10 +23,11 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, 
 }
 
 Runner runner(const Backend& backend, const BackendOptions& options) {
-  return [compile = backend.make(options)](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
-    TRY(const Executable run, compile(graph));
-    return run(std::move(inputs));
-  };
+  return
+      [compile = backend.make(options)](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        TRY(const Executable run, compile(graph));
+        return run(std::move(inputs));
+      };
 }
 
 }  // namespace
@@ -39,7 +41,8 @@ void add_run_options(CLI::App& app, RunRequest& request) {
       ->check(CLI::IsMember({"min-cut", "default"}))
       ->capture_default_str();
   app.add_option("--threads", request.threads)->check(CLI::Range(1, 1024))->capture_default_str();
-  app.add_option("--random-weights", request.random_weights, "make up what neither the file nor the inputs hold, from this seed");
+  app.add_option("--random-weights", request.random_weights,
+                 "make up what neither the file nor the inputs hold, from this seed");
 }
 
 Result<TensorFile> read_io(const RunRequest& request) {
@@ -56,17 +59,20 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
   return options;
 }
 
-Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const Backend& backend,
-                                const std::shared_ptr<CodeStore>& store) {
-  const CompileFn compile = backend.make({.threads = request.threads, .fixed_parameters = !request.train, .store = store});
+Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                const Backend& backend, const std::shared_ptr<CodeStore>& store) {
+  const CompileFn compile =
+      backend.make({.threads = request.threads, .fixed_parameters = !request.train, .store = store});
   if (backend.takes_any_graph && !request.train) return run_as_it_is(artefact, io, request, compile);
   return run_program(artefact, io, run_options(request, compile));
 }
 
-Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const Backend& a,
-                                                   const Backend& b, const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store) {
-  // In the place of a compiler stands the comparison: it gets the graphs and inputs of the very run that is doubted, and
-  // hands on A's values, so that the backward is compared on the same numbers.
+Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, const TensorFile& io,
+                                                   const RunRequest& request, const Backend& a, const Backend& b,
+                                                   const Tolerance& tolerance,
+                                                   const std::shared_ptr<CodeStore>& store) {
+  // In the place of a compiler stands the comparison: it gets the graphs and inputs of the very run that is doubted,
+  // and hands on A's values, so that the backward is compared on the same numbers.
   std::vector<Report> reports;
   const BackendOptions options{.threads = request.threads, .store = store};
   TRY(const Backend* wide, find_backend("f64"));

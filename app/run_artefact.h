@@ -34,11 +34,12 @@ Result<TensorFile> read_io(const RunRequest& request);
 RunOptions run_options(const RunRequest& request, const CompileFn& compile);
 
 /// OUT of one run. Interpreters run the graph as it stands; compilers, and all with --train, go through AOT.
-Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const Backend& backend,
-                                const std::shared_ptr<CodeStore>& store);
+Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                const Backend& backend, const std::shared_ptr<CodeStore>& store);
 
 /// One report for the forward (or inference) graph and, with --train, one for the backward: every node of b against a.
-Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, const TensorFile& io, const RunRequest& request, const Backend& a,
-                                                   const Backend& b, const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store);
+Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, const TensorFile& io,
+                                                   const RunRequest& request, const Backend& a, const Backend& b,
+                                                   const Tolerance& tolerance, const std::shared_ptr<CodeStore>& store);
 
 }  // namespace partita

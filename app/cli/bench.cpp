@@ -1,11 +1,11 @@
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "app/cli/command.h"
 #include "app/code_store.h"
@@ -23,7 +23,9 @@ struct Options {
   bool compile_only = false;
 };
 
-double since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 struct Prepared {
   TrainedFunction function;
@@ -37,7 +39,8 @@ Result<Prepared> prepare(const Options& o) {
   TRY(const TensorFile io, read_io(o.request));
   const auto start = Clock::now();
   const auto store = std::make_shared<CodeStore>();
-  const CompileFn compile = backend->make({.threads = o.request.threads, .fixed_parameters = !o.request.train, .store = store});
+  const CompileFn compile =
+      backend->make({.threads = o.request.threads, .fixed_parameters = !o.request.train, .store = store});
   TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, run_options(o.request, compile)));
   TRY(const TensorFile first, function.step());
   return Prepared{std::move(function), since(start)};
@@ -87,8 +90,9 @@ std::string quoted(const std::string& s) {
 Result<double> warm_compile_ms(const Options& o) {
   std::error_code failed;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
-  std::string command = fmt::format("{} bench {} --compile-only --backend {} --threads {} --partitioner {}", quoted(self), quoted(o.request.path),
-                                    quoted(o.backend), o.request.threads, o.request.partitioner);
+  std::string command =
+      fmt::format("{} bench {} --compile-only --backend {} --threads {} --partitioner {}", quoted(self),
+                  quoted(o.request.path), quoted(o.backend), o.request.threads, o.request.partitioner);
   if (!o.request.inputs.empty()) command += " --inputs " + quoted(o.request.inputs);
   if (!o.request.graph.empty()) command += " --graph " + quoted(o.request.graph);
   if (o.request.random_weights) command += fmt::format(" --random-weights {}", *o.request.random_weights);
@@ -110,24 +114,28 @@ Result<int> run(const Options& o) {
     return 0;
   }
   const ScratchStore store;
-  if (!store.ok()) return input_error("bench.store", "no folder for a scratch store can be made; set TMPDIR to one that can be written");
+  if (!store.ok())
+    return input_error("bench.store",
+                       "no folder for a scratch store can be made; set TMPDIR to one that can be written");
   TRY(Prepared p, prepare(o));
   TRY(const double median, median_ms(p.function, o.seconds));
   TRY(const double warm, warm_compile_ms(o));
-  fmt::print("{{\"compile_ms\": {:.3f}, \"warm_compile_ms\": {:.3f}, \"median_ms\": {:.6f}}}\n", p.compile_ms, warm, median);
+  fmt::print("{{\"compile_ms\": {:.3f}, \"warm_compile_ms\": {:.3f}, \"median_ms\": {:.6f}}}\n", p.compile_ms, warm,
+             median);
   return 0;
 }
 
 }  // namespace
 
 extern const Command bench_command;
-const Command bench_command = {"bench", "Measure compilation, cold and warm, and a step", [](CLI::App& app) -> Action {
-                                 auto o = std::make_shared<Options>();
-                                 add_run_options(app, o->request);
-                                 app.add_option("--backend", o->backend, "interp, debug, f64 or cpu")->capture_default_str();
-                                 app.add_option("--seconds", o->seconds, "how long to run")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
-                                 app.add_flag("--compile-only", o->compile_only, "compile with the store as it is, run once, print the time");
-                                 return [o] { return run(*o); };
-                               }};
+const Command bench_command = {
+    "bench", "Measure compilation, cold and warm, and a step", [](CLI::App& app) -> Action {
+      auto o = std::make_shared<Options>();
+      add_run_options(app, o->request);
+      app.add_option("--backend", o->backend, "interp, debug, f64 or cpu")->capture_default_str();
+      app.add_option("--seconds", o->seconds, "how long to run")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+      app.add_flag("--compile-only", o->compile_only, "compile with the store as it is, run once, print the time");
+      return [o] { return run(*o); };
+    }};
 
 }  // namespace partita::cli

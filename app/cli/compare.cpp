@@ -1,11 +1,10 @@
-#include <fmt/format.h>
-
 #include <cstdio>
+
+#include <fmt/format.h>
 
 #include "app/backends.h"
 #include "app/cli/command.h"
 #include "app/code_store.h"
-#include "core/aot/graph_io.h"
 #include "app/run_artefact.h"
 #include "core/compare/per_node.h"
 
@@ -68,7 +67,8 @@ Result<int> run(const Options& o) {
     TRY(const TensorFile first, run_artefact(*artefact, io, o.request, *a, store));
     TRY(const TensorFile second, run_artefact(*artefact, io, o.request, *b, store));
     const TensorFile stored = stored_results(io, o.request.train);
-    const auto add = [&](std::string_view expected_name, const TensorFile& expected, std::string_view name, const TensorFile& found, bool strides) {
+    const auto add = [&](std::string_view expected_name, const TensorFile& expected, std::string_view name,
+                         const TensorFile& found, bool strides) {
       reports.push_back(compare_files(expected, found, tolerance, strides));
       reports.back().expected_name = expected_name;
       reports.back().found_name = name;
@@ -101,7 +101,8 @@ const Command compare_command = {
       app.add_option("--backends", o->backends, "A,B: B is held against A")->capture_default_str();
       app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_option("--atol", o->atol)->check(CLI::NonNegativeNumber)->capture_default_str();
-      app.add_flag("--per-node", o->per_node, "every node's value, not only results; rounding is told from error by a run in double");
+      app.add_flag("--per-node", o->per_node,
+                   "every node's value, not only results; rounding is told from error by a run in double");
       app.add_flag("--json", o->json, "one JSON document");
       return [o] { return run(*o); };
     }};

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
@@ -19,14 +18,19 @@ struct Aspect {
   const char* (*state)(const OpRecord&);  ///< "own", "derived", or "" for none
 };
 
-const char* own(bool has, bool derived) { return has ? "own" : derived ? "derived" : ""; }
+const char* own(bool has, bool derived) {
+  return has ? "own" : derived ? "derived" : "";
+}
 
 constexpr Aspect aspects[] = {
     {"fake", [](const OpRecord& r) { return own(r.fake, r.pointwise.body || r.decompose); }},
     {"eval", [](const OpRecord& r) { return own(r.eval, r.pointwise.body || r.decompose); }},
     {"decompose", [](const OpRecord& r) { return own(r.decompose, false); }},
     {"compile", [](const OpRecord& r) { return own(r.compile_decompose, false); }},
-    {"derivative", [](const OpRecord& r) { return r.not_differentiable ? "none" : own(r.gradient || !r.derivative.empty(), r.decompose); }},
+    {"derivative",
+     [](const OpRecord& r) {
+       return r.not_differentiable ? "none" : own(r.gradient || !r.derivative.empty(), r.decompose);
+     }},
     {"lower", [](const OpRecord& r) { return own(r.lower, r.pointwise.body || r.decompose || r.compile_decompose); }},
 };
 
@@ -45,7 +49,8 @@ constexpr Tag tags[] = {
 
 bool fits(std::string_view name, std::string_view wanted) {
   return wanted.empty() || name == wanted || (name.starts_with(wanted) && name[wanted.size()] == '.') ||
-         (name.size() > 5 && name.substr(5).starts_with(wanted) && (name.size() == 5 + wanted.size() || name[5 + wanted.size()] == '.'));
+         (name.size() > 5 && name.substr(5).starts_with(wanted) &&
+          (name.size() == 5 + wanted.size() || name[5 + wanted.size()] == '.'));
 }
 
 Result<int> run(const Options& o) {
@@ -69,8 +74,11 @@ Result<int> run(const Options& o) {
     text += line + "\n";
   }
   if (rows.empty() && !o.name.empty()) {
-    const bool known = find_schema(o.name) || !find_overloads(o.name).empty() || !find_overloads("aten." + o.name).empty();
-    return unsupported("ops.unknown", fmt::format("{} has no record{}", o.name, known ? ", though PyTorch has the operator" : " and PyTorch has no such operator"));
+    const bool known =
+        find_schema(o.name) || !find_overloads(o.name).empty() || !find_overloads("aten." + o.name).empty();
+    return unsupported("ops.unknown",
+                       fmt::format("{} has no record{}", o.name,
+                                   known ? ", though PyTorch has the operator" : " and PyTorch has no such operator"));
   }
   if (o.json) {
     fmt::print("{}\n", rows.dump(1));
@@ -87,7 +95,8 @@ Result<int> run(const Options& o) {
 extern const Command ops_command;
 const Command ops_command = {"ops", "Which operator has what: the matrix of records", [](CLI::App& app) -> Action {
                                auto o = std::make_shared<Options>();
-                               app.add_option("name", o->name, "an overload, an operator (aten.add, add), or nothing for all");
+                               app.add_option("name", o->name,
+                                              "an overload, an operator (aten.add, add), or nothing for all");
                                app.add_flag("--json", o->json, "one JSON document");
                                return [o] { return run(*o); };
                              }};

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
 #include "core/aot/graph_io.h"
@@ -26,9 +26,12 @@ std::vector<PassStage> stages_of(ArtefactKind kind) {
   switch (kind) {
     case ArtefactKind::Dynamo:
     case ArtefactKind::PreGrad:
-    case ArtefactKind::Exported: return {PassStage::PreGrad};
-    case ArtefactKind::Joint: return {PassStage::Joint};
-    default: return {PassStage::PostGrad};
+    case ArtefactKind::Exported:
+      return {PassStage::PreGrad};
+    case ArtefactKind::Joint:
+      return {PassStage::Joint};
+    default:
+      return {PassStage::PostGrad};
   }
 }
 
@@ -38,7 +41,8 @@ Result<std::vector<Pass>> choose(const Options& o, ArtefactKind kind) {
     stages.clear();
     for (const PassStage s : {PassStage::PreGrad, PassStage::Joint, PassStage::PostGrad})
       if (stage_name(s) == o.stage) stages = {s};
-    if (stages.empty()) return input_error("passes.stage", fmt::format("no stage {}; there are pre_grad, joint, post_grad", o.stage));
+    if (stages.empty())
+      return input_error("passes.stage", fmt::format("no stage {}; there are pre_grad, joint, post_grad", o.stage));
   }
   std::vector<Pass> passes;
   for (const PassStage s : stages)
@@ -52,8 +56,10 @@ Result<std::vector<Pass>> choose(const Options& o, ArtefactKind kind) {
 int list_passes(bool json) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Pass& p : all_passes()) {
-    if (json) rows.push_back({{"name", p.name}, {"stage", stage_name(p.stage)}, {"description", p.description}});
-    else fmt::print("{:<10}{:<24}{}\n", stage_name(p.stage), p.name, p.description);
+    if (json)
+      rows.push_back({{"name", p.name}, {"stage", stage_name(p.stage)}, {"description", p.description}});
+    else
+      fmt::print("{:<10}{:<24}{}\n", stage_name(p.stage), p.name, p.description);
   }
   if (json) fmt::print("{}\n", rows.dump(1));
   return 0;
@@ -78,18 +84,27 @@ Result<std::vector<Value>> inputs_for_check(const Options& o, const Artefact& ar
   if (!o.inputs.empty()) {
     TRY(io, read_safetensors(o.inputs));
   }
-  TRY(GraphInputs inputs, gather_inputs(graph, artefact.program.get(), io, o.inputs.empty() ? std::optional(o.seed) : std::nullopt));
+  TRY(GraphInputs inputs,
+      gather_inputs(graph, artefact.program.get(), io, o.inputs.empty() ? std::optional(o.seed) : std::nullopt));
   return std::move(inputs.values);
 }
 
 nlohmann::ordered_json as_json(const PassRun& run) {
-  return {{"pass", run.name},           {"stage", stage_name(run.stage)}, {"changed", run.changed}, {"disabled", run.disabled},
-          {"ms", run.milliseconds}, {"nodes_before", run.nodes_before},   {"nodes_after", run.nodes_after}};
+  return {{"pass", run.name},
+          {"stage", stage_name(run.stage)},
+          {"changed", run.changed},
+          {"disabled", run.disabled},
+          {"ms", run.milliseconds},
+          {"nodes_before", run.nodes_before},
+          {"nodes_after", run.nodes_after}};
 }
 
 std::string as_line(const PassRun& run) {
-  return fmt::format("{:<10}{:<24}{:>9.3f} ms {:>6} -> {:<6} {}\n", stage_name(run.stage), run.name, run.milliseconds, run.nodes_before,
-                     run.nodes_after, run.disabled ? "disabled" : run.changed ? "changed" : "(unchanged)");
+  return fmt::format("{:<10}{:<24}{:>9.3f} ms {:>6} -> {:<6} {}\n", stage_name(run.stage), run.name, run.milliseconds,
+                     run.nodes_before, run.nodes_after,
+                     run.disabled  ? "disabled"
+                     : run.changed ? "changed"
+                                   : "(unchanged)");
 }
 
 Result<int> run(const Options& o) {
@@ -127,7 +142,8 @@ Result<int> run(const Options& o) {
   }
   if (done.failure) {
     const PassFailure& f = *done.failure;
-    document["failure"] = {{"pass", f.pass}, {"node", f.node}, {"node_is_new", f.node_is_new}, {"seen_at", f.seen_at}, {"origin", f.origin}, {"output", f.difference.name}};
+    document["failure"] = {{"pass", f.pass},       {"node", f.node},     {"node_is_new", f.node_is_new},
+                           {"seen_at", f.seen_at}, {"origin", f.origin}, {"output", f.difference.name}};
   } else if (o.check) {
     document["numbers"] = "unchanged";
     if (!o.json) fmt::print("the numbers agree after every pass\n");
@@ -137,11 +153,12 @@ Result<int> run(const Options& o) {
   const PassFailure& f = *done.failure;
   Report report;
   report.rows.push_back(f.difference);
-  Diagnostic error{Fault::Differs, "check.pass",
-                   fmt::format("pass {} changed the numbers of {}: {}{}; --disable {} goes on without it", f.pass, f.difference.name,
-                               f.node_is_new ? "it made this node" : "first at this node",
-                               f.seen_at == f.node || f.seen_at == "output" ? "" : fmt::format(", seen at {}", f.seen_at), f.pass),
-                   Where{.file = {}, .line = 0, .graph = graph->name, .node = f.node, .origin = f.origin}};
+  Diagnostic error{
+      Fault::Differs, "check.pass",
+      fmt::format("pass {} changed the numbers of {}: {}{}; --disable {} goes on without it", f.pass, f.difference.name,
+                  f.node_is_new ? "it made this node" : "first at this node",
+                  f.seen_at == f.node || f.seen_at == "output" ? "" : fmt::format(", seen at {}", f.seen_at), f.pass),
+      Where{.file = {}, .line = 0, .graph = graph->name, .node = f.node, .origin = f.origin}};
   return error;
 }
 
@@ -154,8 +171,10 @@ const Command passes_command = {
       app.add_option("path", o->path, "graph, archive, log or folder");
       app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
       app.add_option("--stage", o->stage, "pre_grad, joint or post_grad; by the graph's kind when not given");
-      app.add_option("--print", o->print, "changed: what each pass changed; all: the graph after each pass")->check(CLI::IsMember({"changed", "all"}));
-      app.add_flag("--check", o->check, "interpret before and after each changed pass and name the first that changes the numbers");
+      app.add_option("--print", o->print, "changed: what each pass changed; all: the graph after each pass")
+          ->check(CLI::IsMember({"changed", "all"}));
+      app.add_flag("--check", o->check,
+                   "interpret before and after each changed pass and name the first that changes the numbers");
       app.add_option("--inputs", o->inputs, "inputs for --check; made up when not given");
       app.add_option("--seed", o->seed, "of made up inputs")->capture_default_str();
       app.add_option("--stop-after", o->stop_after, "run only the first N passes");

@@ -1,7 +1,7 @@
+#include <chrono>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
@@ -22,7 +22,8 @@ std::string summary(const TensorFile& out, bool json) {
   std::string text;
   for (const auto& [key, t] : out.tensors) {
     document[key] = {{"dtype", torch_name(t.dtype)}, {"sizes", t.sizes}, {"strides", t.strides}};
-    text += fmt::format("{:<40} {}[{}][{}]\n", key, short_name(t.dtype), fmt::join(t.sizes, ", "), fmt::join(t.strides, ", "));
+    text += fmt::format("{:<40} {}[{}][{}]\n", key, short_name(t.dtype), fmt::join(t.sizes, ", "),
+                        fmt::join(t.strides, ", "));
   }
   return json ? document.dump(1) + "\n" : text;
 }
@@ -36,7 +37,8 @@ Result<int> run(const Options& o) {
   const auto start = std::chrono::steady_clock::now();
   Result<TensorFile> out = run_artefact(*artefact, io, o.request, *backend, store);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  store->add(RunRow{o.request.path, artefact->id, o.backend, o.request.train ? "train" : "", ms, out ? "ok" : out.error().code});
+  store->add(RunRow{o.request.path, artefact->id, o.backend, o.request.train ? "train" : "", ms,
+                    out ? "ok" : out.error().code});
   if (!out) return std::move(out).error();
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, *out));
   fmt::print("{}", summary(*out, o.json));
@@ -50,7 +52,8 @@ const Command run_command = {"run", "Run a graph on given inputs", [](CLI::App& 
                                auto o = std::make_shared<Options>();
                                add_run_options(app, o->request);
                                std::string names;
-                               for (const Backend& b : backends()) names += fmt::format("\n{}: {}", b.name, b.description);
+                               for (const Backend& b : backends())
+                                 names += fmt::format("\n{}: {}", b.name, b.description);
                                app.add_option("--backend", o->backend, "what runs it" + names)->capture_default_str();
                                app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME");
                                app.add_flag("--json", o->json, "one JSON document");

@@ -2,7 +2,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
@@ -19,13 +18,17 @@ Result<int> stats(const Options& o) {
   TRY(Store store, Store::open(Store::default_file()));
   TRY(const StoreStats s, store.stats());
   if (o.json) {
-    const nlohmann::ordered_json j = {{"file", s.file}, {"file_bytes", s.file_bytes}, {"compiled", s.compiled}, {"compiled_bytes", s.compiled_bytes},
-                                      {"hits", s.hits}, {"runs", s.runs},             {"checks", s.checks},     {"snapshots", s.snapshots}};
+    const nlohmann::ordered_json j = {{"file", s.file},         {"file_bytes", s.file_bytes},
+                                      {"compiled", s.compiled}, {"compiled_bytes", s.compiled_bytes},
+                                      {"hits", s.hits},         {"runs", s.runs},
+                                      {"checks", s.checks},     {"snapshots", s.snapshots}};
     fmt::print("{}\n", j.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return 0;
   }
-  fmt::print("{} ({} bytes)\ncompiled  {:>8}, {} bytes, found again {} times\nruns      {:>8}\nchecks    {:>8}\nsnapshots {:>8}\n", s.file,
-             s.file_bytes, s.compiled, s.compiled_bytes, s.hits, s.runs, s.checks, s.snapshots);
+  fmt::print(
+      "{} ({} bytes)\ncompiled  {:>8}, {} bytes, found again {} times\nruns      {:>8}\nchecks    {:>8}\nsnapshots "
+      "{:>8}\n",
+      s.file, s.file_bytes, s.compiled, s.compiled_bytes, s.hits, s.runs, s.checks, s.snapshots);
   return 0;
 }
 
@@ -35,8 +38,10 @@ Result<int> list(const Options& o) {
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   for (const StoreEntry& e : rows) {
     const std::string id = fmt::format("{}/{}", e.table, e.id);
-    if (o.json) document.push_back({{"id", id}, {"at", e.at}, {"title", e.title}, {"bytes", e.bytes}});
-    else fmt::print("{:<16}{:%F %T}  {:>10}  {}\n", id, fmt::localtime(static_cast<std::time_t>(e.at)), e.bytes, e.title);
+    if (o.json)
+      document.push_back({{"id", id}, {"at", e.at}, {"title", e.title}, {"bytes", e.bytes}});
+    else
+      fmt::print("{:<16}{:%F %T}  {:>10}  {}\n", id, fmt::localtime(static_cast<std::time_t>(e.at)), e.bytes, e.title);
   }
   if (o.json) fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   return 0;

@@ -1,8 +1,8 @@
 #include "core/compare/check_passes.h"
 
-#include <fmt/format.h>
-
 #include <map>
+
+#include <fmt/format.h>
 
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
@@ -14,7 +14,9 @@ namespace {
 
 const Node* find_random(const Graph& graph) {
   for (const Node* node : graph)
-    if (const Schema* schema = node->op()->is_call() ? find_schema(node->op()) : nullptr; schema && schema->nondeterministic_seeded) return node;
+    if (const Schema* schema = node->op()->is_call() ? find_schema(node->op()) : nullptr;
+        schema && schema->nondeterministic_seeded)
+      return node;
   for (const auto& [name, child] : graph.children)
     if (const Node* node = find_random(*child)) return node;
   return nullptr;
@@ -36,7 +38,8 @@ Tolerance tolerance_of(const Value& v) {
 
 /// Runs both graphs and fills in the first node of `after` that has another value than its namesake before; what it
 /// reads and the pass has made is the likelier culprit.
-Status locate(const Graph& before, const Graph& after, const std::vector<Value>& inputs, const PassContext& context, PassFailure& failure) {
+Status locate(const Graph& before, const Graph& after, const std::vector<Value>& inputs, const PassContext& context,
+              PassFailure& failure) {
   std::map<std::string, Value> known;
   const auto remember = [&](const Node& node, const Value& value) -> Status {
     if (&node.graph() != &before || !value.get<Tensor>() || !after.find(node.name())) return {};
@@ -48,7 +51,8 @@ Status locate(const Graph& before, const Graph& after, const std::vector<Value>&
   const Node* first = nullptr;
   const auto compare = [&](const Node& node, const Value& value) -> Status {
     const auto it = first || &node.graph() != &after ? known.end() : known.find(node.name());
-    if (it != known.end() && !compare_values("", it->second, value, tolerance_of(it->second), false).ok()) first = &node;
+    if (it != known.end() && !compare_values("", it->second, value, tolerance_of(it->second), false).ok())
+      first = &node;
     return {};
   };
   if (auto done = run(after, inputs, context, compare); !done) return std::move(done).error();
@@ -58,7 +62,8 @@ Status locate(const Graph& before, const Graph& after, const std::vector<Value>&
     if (!before.find(in->name())) culprit = in;
   if (first->is_output()) {  // an output that is a new node, or reads another one than before
     const auto outputs = after.outputs();
-    const auto index = static_cast<std::size_t>(std::atoi(failure.difference.name.c_str() + std::string_view("output.").size()));
+    const auto index =
+        static_cast<std::size_t>(std::atoi(failure.difference.name.c_str() + std::string_view("output.").size()));
     if (index < outputs.size() && outputs[index].node()) culprit = outputs[index].node();
   }
   failure.node = culprit->name();
@@ -73,18 +78,24 @@ Status locate(const Graph& before, const Graph& after, const std::vector<Value>&
 Tolerance pass_tolerance(DType t) {
   switch (t) {
     case DType::Float32:
-    case DType::Complex64: return {1e-4, 1e-5};
-    case DType::Float16: return {2e-2, 1e-3};
-    case DType::BFloat16: return {5e-2, 1e-2};
-    default: return default_tolerance(t);
+    case DType::Complex64:
+      return {1e-4, 1e-5};
+    case DType::Float16:
+      return {2e-2, 1e-3};
+    case DType::BFloat16:
+      return {5e-2, 1e-2};
+    default:
+      return default_tolerance(t);
   }
 }
 
-Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes, PassContext& context, const std::vector<Value>& inputs,
-                                      const PipelineOptions& options) {
+Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes, PassContext& context,
+                                      const std::vector<Value>& inputs, const PipelineOptions& options) {
   if (const Node* random = find_random(graph))
-    return unsupported("check.random", "draws random numbers, so its results cannot be held against one another; give a graph without dropout",
-                       place_of(*random));
+    return unsupported(
+        "check.random",
+        "draws random numbers, so its results cannot be held against one another; give a graph without dropout",
+        place_of(*random));
   CheckedRun checked;
   TRY(std::vector<Value> reference, run(graph, inputs, context));
   PipelineOptions watched = options;
@@ -97,7 +108,8 @@ Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes
     for (std::size_t i = 0; i < outputs.size() && i < reference.size(); ++i) {
       Difference d = compare_values(fmt::format("output.{}", i), reference[i], outputs[i], tolerance_of(reference[i]));
       if (d.ok()) continue;
-      checked.failure = PassFailure{.pass = pass.name, .node = {}, .origin = {}, .seen_at = {}, .difference = std::move(d)};
+      checked.failure =
+          PassFailure{.pass = pass.name, .node = {}, .origin = {}, .seen_at = {}, .difference = std::move(d)};
       TRY_DO(locate(before, after, inputs, context, *checked.failure));
       return false;
     }

@@ -11,8 +11,8 @@ namespace partita {
 /// The first pass that changed the numbers.
 struct PassFailure {
   std::string pass;
-  std::string node;    ///< the first node, in the graph after the pass, that is wrong
-  std::string origin;  ///< of that node
+  std::string node;          ///< the first node, in the graph after the pass, that is wrong
+  std::string origin;        ///< of that node
   bool node_is_new = false;  ///< made by the pass; `seen_at` is then the first node before and after that differs
   std::string seen_at;
   Difference difference;  ///< of the output that told
@@ -26,9 +26,9 @@ struct CheckedRun {
 /// Tolerance for the comparison of a graph with itself after a pass: reassociation is allowed, casts are not lost.
 Tolerance pass_tolerance(DType t);
 
-/// run_passes() that interprets the graph before and after each pass that changed it, with the same inputs, and stops at
-/// the first whose outputs differ. Random operators make this meaningless: error check.random names one.
-Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes, PassContext& context, const std::vector<Value>& inputs,
-                                      const PipelineOptions& options = {});
+/// run_passes() that interprets the graph before and after each pass that changed it, with the same inputs, and stops
+/// at the first whose outputs differ. Random operators make this meaningless: error check.random names one.
+Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes, PassContext& context,
+                                      const std::vector<Value>& inputs, const PipelineOptions& options = {});
 
 }  // namespace partita

@@ -9,6 +9,7 @@
 #include "core/ir/place.h"
 #include "core/ir/print.h"
 #include "core/ops/record.h"
+#include "core/ops/twin.h"
 
 namespace partita {
 namespace {
@@ -23,6 +24,14 @@ std::vector<std::vector<const Node*>> last_readers(const Graph& graph) {
   std::vector<std::vector<const Node*>> free_after(graph.id_limit());
   for (const Node* node : graph) free_after[last[node->id()]->id()].push_back(node);
   return free_after;
+}
+
+/// aten.t for aten.t_ and the like, which write to no memory but change what their argument is; null for others.
+const Op* view_in_place(const Op* op) {
+  const Schema* schema = find_schema(op);
+  if (!schema || !schema->is_mutable) return nullptr;
+  const auto twin = functional_twin(op);
+  return twin && twin->schema->is_view ? twin->op : nullptr;
 }
 
 class Run {
@@ -110,9 +119,10 @@ class Run {
       TRY(Value v, value_of(a));
       kwargs.emplace_back(key, std::move(v));
     }
+    const Op* op = view_in_place(node.op());
     TRY(Value result, options_.evaluate
                           ? options_.evaluate(node, std::move(args), std::move(kwargs), options_.threads)
-                          : evaluate(node.op(), std::move(args), std::move(kwargs), options_.threads, &node));
+                          : evaluate(op ? op : node.op(), std::move(args), std::move(kwargs), options_.threads, &node));
     if (options_.float64) {
       TRY(result, widened(std::move(result)));
     }

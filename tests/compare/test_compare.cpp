@@ -39,9 +39,12 @@ Runner planted(std::string node, double factor) {
 std::unique_ptr<Graph> chain() {
   return fx("x: <f32[4][1]>",
             "# File: net.py:5 in forward, code: h = x.sin()\na: <f32[4][1]> = $sin(x)\n"
-            "# File: net.py:6 in forward, code: h = h.exp()\nb: <f32[4][1]> = $exp(a)\nc: <f32[4][1]> = $mul.Tensor(b, a)\nreturn (c,)");
+            "# File: net.py:6 in forward, code: h = h.exp()\nb: <f32[4][1]> = $exp(a)\nc: <f32[4][1]> = $mul.Tensor(b, "
+            "a)\nreturn (c,)");
 }
-std::vector<Value> chain_input() { return {f32({4}, {0.1, 0.2, 0.3, 0.4})}; }
+std::vector<Value> chain_input() {
+  return {f32({4}, {0.1, 0.2, 0.3, 0.4})};
+}
 
 Result<bool> sin_to_cos(Graph& graph, PassContext&) {
   bool changed = false;
@@ -75,7 +78,8 @@ class TestCompare : public QObject {
  private Q_SLOTS:
   void elements_are_counted() {
     const double nan = std::nan(""), inf = INFINITY;
-    const Difference d = compare_values("output.0", f32({2, 3}, {1, 2, nan, inf, 5, 100}), f32({2, 3}, {1, 2.5, nan, inf, 5, nan}), {1e-4, 1e-5});
+    const Difference d = compare_values("output.0", f32({2, 3}, {1, 2, nan, inf, 5, 100}),
+                                        f32({2, 3}, {1, 2.5, nan, inf, 5, nan}), {1e-4, 1e-5});
     QVERIFY(!d.ok());
     QCOMPARE(d.wrong, std::int64_t{2});
     QCOMPARE(d.max_abs, 0.5);
@@ -145,7 +149,8 @@ class TestCompare : public QObject {
   }
 
   void inputs_are_not_touched() {
-    const auto graph = fx("x: <f32[2][1]>", "a: <f32[2][1]> = $add_.Tensor(x, 1)\nb: <f32[2][1]> = $neg(a)\nreturn (b,)");
+    const auto graph =
+        fx("x: <f32[2][1]>", "a: <f32[2][1]> = $add_.Tensor(x, 1)\nb: <f32[2][1]> = $neg(a)\nreturn (b,)");
     const std::vector<Value> inputs = {f32({2}, {1, 2})};
     const auto report = compare_nodes(*graph, inputs, interpreter(), interpreter());
     QVERIFY(report && report->ok());
@@ -153,7 +158,8 @@ class TestCompare : public QObject {
   }
 
   void a_planted_bug_in_a_pass_is_named() {
-    const Pass passes[] = {{harmless, "harmless", PassStage::PostGrad, ""}, {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""},
+    const Pass passes[] = {{harmless, "harmless", PassStage::PostGrad, ""},
+                           {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""},
                            {harmless, "never reached", PassStage::PostGrad, ""}};
     PassContext context;
     const auto graph = chain();

@@ -25,21 +25,60 @@ std::vector<Case> cases() {
   const char* neg = "a: <f32[2, 3][3, 1]> = $neg(x)\nreturn (a,)";
   return {
       {"as annotated", x23, neg, {dense}, nullptr, nullptr},
-      {"input of another dtype", x23, "return (x,)", {*dense.to(DType::Float64)}, "x", "output 0 where {}: torch.float32 != torch.float64"},
-      {"input of another size", x23, "return (x,)", {f32({4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})}, "x",
+      {"input of another dtype",
+       x23,
+       "return (x,)",
+       {*dense.to(DType::Float64)},
+       "x",
+       "output 0 where {}: torch.float32 != torch.float64"},
+      {"input of another size",
+       x23,
+       "return (x,)",
+       {f32({4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})},
+       "x",
        "output 0 where {}: torch.Size([2, 3]) aka (2, 3) != torch.Size([4, 3])"},
-      {"input of another rank", x23, "return (x,)", {f32({2, 3, 1}, {1, 2, 3, 4, 5, 6})}, "x",
+      {"input of another rank",
+       x23,
+       "return (x,)",
+       {f32({2, 3, 1}, {1, 2, 3, 4, 5, 6})},
+       "x",
        "output 0 where {}: torch.Size([2, 3]) aka (2, 3) != torch.Size([2, 3, 1])"},
       {"transposed input", x23, "return (x,)", {transposed}, "x", "output 0 where {}: (3, 1) aka (3, 1) != (1, 2)"},
-      {"wrong stride in an annotation", x23, "a: <f32[2, 3][1, 2]> = $neg(x)\nreturn (a,)", {dense}, "a",
+      {"wrong stride in an annotation",
+       x23,
+       "a: <f32[2, 3][1, 2]> = $neg(x)\nreturn (a,)",
+       {dense},
+       "a",
        "output 0 where {}: (1, 2) aka (1, 2) != (3, 1)"},
-      {"one dimension has a comma", "x: <f32[6][1]>", "a: <f32[3][1]> = $slice.Tensor(x, 0, 0, 9223372036854775807, 2)\nreturn (a,)",
-       {f32({6}, {1, 2, 3, 4, 5, 6})}, "a", "output 0 where {}: (1,) aka (1,) != (2,)"},
-      {"strides of size one do not count", "x: <f32[1, 3][77, 1]>", "return (x,)", {f32({1, 3}, {1, 2, 3})}, nullptr, nullptr},
-      {"strides of empty tensors do not count", "x: <f32[0, 3][77, 5]>", "return (x,)", {f32({0, 3}, {})}, nullptr, nullptr},
-      {"symbols are bound", "x: <f32[s75, 3][3, 1]>", "a: <i64[s75, 3][3, 1]> = $neg(x)\nreturn (a,)", {dense}, "a",
+      {"one dimension has a comma",
+       "x: <f32[6][1]>",
+       "a: <f32[3][1]> = $slice.Tensor(x, 0, 0, 9223372036854775807, 2)\nreturn (a,)",
+       {f32({6}, {1, 2, 3, 4, 5, 6})},
+       "a",
+       "output 0 where {}: (1,) aka (1,) != (2,)"},
+      {"strides of size one do not count",
+       "x: <f32[1, 3][77, 1]>",
+       "return (x,)",
+       {f32({1, 3}, {1, 2, 3})},
+       nullptr,
+       nullptr},
+      {"strides of empty tensors do not count",
+       "x: <f32[0, 3][77, 5]>",
+       "return (x,)",
+       {f32({0, 3}, {})},
+       nullptr,
+       nullptr},
+      {"symbols are bound",
+       "x: <f32[s75, 3][3, 1]>",
+       "a: <i64[s75, 3][3, 1]> = $neg(x)\nreturn (a,)",
+       {dense},
+       "a",
        "output 0 where {s75: 2}: torch.int64 != torch.float32"},
-      {"symbolic sizes are compared with values put in", "x: <f32[s75, 3][3, 1]>", "a: <f32[2*s75, 3][3, 1]> = $neg(x)\nreturn (a,)", {dense}, "a",
+      {"symbolic sizes are compared with values put in",
+       "x: <f32[s75, 3][3, 1]>",
+       "a: <f32[2*s75, 3][3, 1]> = $neg(x)\nreturn (a,)",
+       {dense},
+       "a",
        "output 0 where {s75: 2}: torch.Size([2*s75, 3]) aka (4, 3) != torch.Size([2, 3])"},
   };
 }
@@ -75,13 +114,15 @@ class TestDebug : public QObject {
     const Diagnostic error = mismatch_error(run->mismatches);
     QCOMPARE(error.exit_code(), 1);
     QCOMPARE(QString::fromStdString(error.line()),
-             QString("graph GraphModule: node a: output 0 where {}: torch.float64 != torch.float32; 1 more mismatches follow (from m.py:3 in forward)"));
+             QString("graph GraphModule: node a: output 0 where {}: torch.float64 != torch.float32; 1 more mismatches "
+                     "follow (from m.py:3 in forward)"));
     QCOMPARE(error.notes.size(), std::size_t{1});
     QVERIFY(error.notes[0].starts_with("node c: output 0 where {}: (2, 1) aka (2, 1) != (1, 3)"));
   }
 
   void a_kernel_with_a_wrong_stride_is_named() {
-    const auto graph = fx("x: <f32[2, 3][3, 1]>", "a: <f32[2, 3][3, 1]> = $neg(x)\nb: <f32[2, 3][3, 1]> = $sin(a)\nreturn (b,)");
+    const auto graph =
+        fx("x: <f32[2, 3][3, 1]>", "a: <f32[2, 3][3, 1]> = $neg(x)\nb: <f32[2, 3][3, 1]> = $sin(a)\nreturn (b,)");
     InterpOptions options;
     options.evaluate = [](const Node& node, std::vector<Value> args, ValueKwargs, int) -> Result<Value> {
       Tensor t = *args[0].get<Tensor>();

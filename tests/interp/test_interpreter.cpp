@@ -26,24 +26,59 @@ constexpr const char* vec = "x: <f32[3][1]>";
 std::vector<Case> cases() {
   const auto x = [] { return f32({3}, {1, 2, 3}); };
   return {
-      {"pointwise chain", vec, "a: <f32[3][1]> = $mul.Tensor(x, 2)\nb: <f32[3][1]> = $add.Tensor(a, x, alpha = 10)\nreturn (b,)", {x()}, {{12, 24, 36}}},
+      {"pointwise chain",
+       vec,
+       "a: <f32[3][1]> = $mul.Tensor(x, 2)\nb: <f32[3][1]> = $add.Tensor(a, x, alpha = 10)\nreturn (b,)",
+       {x()},
+       {{12, 24, 36}}},
       {"bare output, no parentheses", vec, "a: <f32[3][1]> = $neg(x)\nreturn a", {x()}, {{-1, -2, -3}}},
       {"an input returned, a literal, None", vec, "return (x, 3, None)", {x()}, {{1, 2, 3}, {3}, {}}},
-      {"many results", "x: <f32[4, 2][2, 1]>",
-       "split = $split.Tensor(x, 2)\na: <f32[2, 2][2, 1]> = split[0]\nb: <f32[2, 2][2, 1]> = split[1]\nc: <f32[2, 2][2, 1]> = $sub.Tensor(a, b)\nreturn (c,)",
-       {f32({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}, {{-4, -4, -4, -4}}},
-      {"a write reaches the caller", vec, "a: <f32[3][1]> = $add_.Tensor(x, 1)\nreturn (a,)", {x()}, {{2, 3, 4}}, {{2, 3, 4}}},
-      {"a write through a view", "x: <f32[2, 2][2, 1]>",
-       "v: <f32[2][2]> = $select.int(x, 1, 0)\nw: <f32[2][2]> = $mul_.Tensor(v, 10)\nreturn (x,)", {f32({2, 2}, {1, 2, 3, 4})}, {{10, 2, 30, 4}}, {{10, 2, 30, 4}}},
-      {"a clone keeps the old value", vec, "c: <f32[3][1]> = $clone(x)\na: <f32[3][1]> = $zero_(x)\nreturn (c, x)", {x()}, {{1, 2, 3}, {0, 0, 0}}, {{0, 0, 0}}},
-      {"copy_ epilogue", "x: <f32[3][1]>, y: <f32[3][1]>", "a: <f32[3][1]> = $add.Tensor(x, y)\nc: <f32[3][1]> = $copy_(x, a)\nreturn (a,)",
-       {x(), f32({3}, {10, 10, 10})}, {{11, 12, 13}}, {{11, 12, 13}, {10, 10, 10}}},
-      {"metadata in place", "x: <f32[2, 3][3, 1]>", "t: <f32[3, 2][1, 3]> = $t_(x)\ns: <f32[2][1]> = $sum.dim_IntList(x, [0])\nreturn (s,)",
-       {f32({2, 3}, {1, 2, 3, 4, 5, 6})}, {{6, 15}}},
-      {"symbolic integers are computed", "s0: \"Sym(s0)\", x: <f32[s0][1]>",
-       "n: \"Sym(2*s0)\" = s0 * 2\nm: \"Sym(2*s0 - 1)\" = n - 1\nq: \"Sym(s0)\" = n // 2\nf: <f32[2*s0][1]> = $cat([x, x])\nreturn (f, m, q)",
-       {Value(std::int64_t{3}), x()}, {{1, 2, 3, 1, 2, 3}, {5}, {3}}},
-      {"sizes of tensors", "x: <f32[s0][1]>", "s: \"Sym(s0)\" = $sym_size.int(x, 0)\nz: <f32[s0][1]> = $mul.Tensor(x, s)\nreturn (z,)", {x()}, {{3, 6, 9}}},
+      {"many results",
+       "x: <f32[4, 2][2, 1]>",
+       "split = $split.Tensor(x, 2)\na: <f32[2, 2][2, 1]> = split[0]\nb: <f32[2, 2][2, 1]> = split[1]\nc: <f32[2, "
+       "2][2, 1]> = $sub.Tensor(a, b)\nreturn (c,)",
+       {f32({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})},
+       {{-4, -4, -4, -4}}},
+      {"a write reaches the caller",
+       vec,
+       "a: <f32[3][1]> = $add_.Tensor(x, 1)\nreturn (a,)",
+       {x()},
+       {{2, 3, 4}},
+       {{2, 3, 4}}},
+      {"a write through a view",
+       "x: <f32[2, 2][2, 1]>",
+       "v: <f32[2][2]> = $select.int(x, 1, 0)\nw: <f32[2][2]> = $mul_.Tensor(v, 10)\nreturn (x,)",
+       {f32({2, 2}, {1, 2, 3, 4})},
+       {{10, 2, 30, 4}},
+       {{10, 2, 30, 4}}},
+      {"a clone keeps the old value",
+       vec,
+       "c: <f32[3][1]> = $clone(x)\na: <f32[3][1]> = $zero_(x)\nreturn (c, x)",
+       {x()},
+       {{1, 2, 3}, {0, 0, 0}},
+       {{0, 0, 0}}},
+      {"copy_ epilogue",
+       "x: <f32[3][1]>, y: <f32[3][1]>",
+       "a: <f32[3][1]> = $add.Tensor(x, y)\nc: <f32[3][1]> = $copy_(x, a)\nreturn (a,)",
+       {x(), f32({3}, {10, 10, 10})},
+       {{11, 12, 13}},
+       {{11, 12, 13}, {10, 10, 10}}},
+      {"metadata in place",
+       "x: <f32[2, 3][3, 1]>",
+       "t: <f32[3, 2][1, 3]> = $t_(x)\ns: <f32[2][1]> = $sum.dim_IntList(x, [0])\nreturn (s,)",
+       {f32({2, 3}, {1, 2, 3, 4, 5, 6})},
+       {{6, 15}}},
+      {"symbolic integers are computed",
+       "s0: \"Sym(s0)\", x: <f32[s0][1]>",
+       "n: \"Sym(2*s0)\" = s0 * 2\nm: \"Sym(2*s0 - 1)\" = n - 1\nq: \"Sym(s0)\" = n // 2\nf: <f32[2*s0][1]> = $cat([x, "
+       "x])\nreturn (f, m, q)",
+       {Value(std::int64_t{3}), x()},
+       {{1, 2, 3, 1, 2, 3}, {5}, {3}}},
+      {"sizes of tensors",
+       "x: <f32[s0][1]>",
+       "s: \"Sym(s0)\" = $sym_size.int(x, 0)\nz: <f32[s0][1]> = $mul.Tensor(x, s)\nreturn (z,)",
+       {x()},
+       {{3, 6, 9}}},
   };
 }
 
@@ -54,10 +89,11 @@ constexpr const char* cond_children =
     "            s: <f32[2][1]> = $neg(x)\n            return (s,)\n";
 
 std::unique_ptr<Graph> cond_graph() {
-  return fx("p: <b8[][]>, x: <f32[2][1]>",
-            "true_graph_0 = self.true_graph_0\nfalse_graph_0 = self.false_graph_0\n"
-            "cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,))\ng: <f32[2][1]> = cond[0]\nreturn (g,)",
-            cond_children);
+  return fx(
+      "p: <b8[][]>, x: <f32[2][1]>",
+      "true_graph_0 = self.true_graph_0\nfalse_graph_0 = self.false_graph_0\n"
+      "cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,))\ng: <f32[2][1]> = cond[0]\nreturn (g,)",
+      cond_children);
 }
 
 }  // namespace
@@ -80,7 +116,8 @@ class TestInterpreter : public QObject {
     QVERIFY2(out, out ? "" : out.error().line().c_str());
     QCOMPARE(out->size(), c.outputs.size());
     for (std::size_t i = 0; i < out->size(); ++i) QCOMPARE(elements((*out)[i]), c.outputs[i]);
-    for (std::size_t i = 0; i < before.size(); ++i) QCOMPARE(elements(c.inputs[i]), c.inputs_after.empty() ? before[i] : c.inputs_after[i]);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      QCOMPARE(elements(c.inputs[i]), c.inputs_after.empty() ? before[i] : c.inputs_after[i]);
   }
 
   void cond_takes_the_right_branch() {
@@ -99,7 +136,8 @@ class TestInterpreter : public QObject {
                           "\n    class c(torch.nn.Module):\n        def forward(self, i: <i64[][]>, x: <f32[2][1]>):\n"
                           "            lt: <b8[][]> = $lt.Scalar(i, 5)\n            return lt\n"
                           "\n    class b(torch.nn.Module):\n        def forward(self, i: <i64[][]>, x: <f32[2][1]>):\n"
-                          "            n: <i64[][]> = $add.Tensor(i, 1)\n            y: <f32[2][1]> = $mul.Tensor(x, 2)\n            return (n, y)\n");
+                          "            n: <i64[][]> = $add.Tensor(i, 1)\n            y: <f32[2][1]> = $mul.Tensor(x, "
+                          "2)\n            return (n, y)\n");
     const auto out = interpret(*graph, {i64({}, {2}), f32({2}, {1, 3})});
     QVERIFY2(out, out ? "" : out.error().line().c_str());
     QCOMPARE(elements((*out)[0]), Row{5});
@@ -107,10 +145,11 @@ class TestInterpreter : public QObject {
   }
 
   void map_stacks_rows() {
-    const auto graph = fx("xs: <f32[3, 2][2, 1]>, y: <f32[2][1]>",
-                          "b = self.b\nm = torch.ops.higher_order.map_impl(b, [xs], [y])\ng: <f32[3, 2][2, 1]> = m[0]\nreturn (g,)",
-                          "\n    class b(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>, y: <f32[2][1]>):\n"
-                          "            a: <f32[2][1]> = $add.Tensor(x, y)\n            return (a,)\n");
+    const auto graph =
+        fx("xs: <f32[3, 2][2, 1]>, y: <f32[2][1]>",
+           "b = self.b\nm = torch.ops.higher_order.map_impl(b, [xs], [y])\ng: <f32[3, 2][2, 1]> = m[0]\nreturn (g,)",
+           "\n    class b(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>, y: <f32[2][1]>):\n"
+           "            a: <f32[2][1]> = $add.Tensor(x, y)\n            return (a,)\n");
     const auto out = interpret(*graph, {f32({3, 2}, {1, 2, 3, 4, 5, 6}), f32({2}, {10, 20})});
     QVERIFY2(out, out ? "" : out.error().line().c_str());
     QCOMPARE(elements((*out)[0]), (Row{11, 22, 13, 24, 15, 26}));
@@ -129,8 +168,11 @@ class TestInterpreter : public QObject {
     QFETCH(int, which);
     QFETCH(QString, message);
     const Tensor v4 = f32({4}, {1, 2, 3, 4});
-    const std::vector<std::vector<Value>> inputs = {
-        {v4}, {v4, tensor(DType::Float64, {4}, {1, 2, 3, 4})}, {f32({4, 1}, {1, 2, 3, 4}), v4}, {v4, f32({3}, {1, 2, 3})}, {Value(std::int64_t{4}), v4}};
+    const std::vector<std::vector<Value>> inputs = {{v4},
+                                                    {v4, tensor(DType::Float64, {4}, {1, 2, 3, 4})},
+                                                    {f32({4, 1}, {1, 2, 3, 4}), v4},
+                                                    {v4, f32({3}, {1, 2, 3})},
+                                                    {Value(std::int64_t{4}), v4}};
     const auto graph = fx("x: <f32[s0][1]>, y: <f32[s0][1]>", "a: <f32[s0][1]> = $add.Tensor(x, y)\nreturn (a,)");
     const auto out = interpret(*graph, inputs[static_cast<std::size_t>(which)]);
     QVERIFY(!out);
@@ -139,7 +181,9 @@ class TestInterpreter : public QObject {
   }
 
   void errors_name_the_node_and_its_line() {
-    const auto graph = fx(vec, "# File: model.py:7 in forward, code: y = mystery(x)\na: <f32[3][1]> = torch.ops.mystery.op.default(x)\nreturn (a,)");
+    const auto graph = fx(vec,
+                          "# File: model.py:7 in forward, code: y = mystery(x)\na: <f32[3][1]> = "
+                          "torch.ops.mystery.op.default(x)\nreturn (a,)");
     const auto out = interpret(*graph, {f32({3}, {1, 2, 3})});
     QVERIFY(!out);
     QCOMPARE(out.error().where.node, std::string("a"));
@@ -157,24 +201,29 @@ class TestInterpreter : public QObject {
   void values_are_freed_after_their_last_use() {
     // Each link holds 4 MB; only the newest may still be alive when the next one is seen.
     std::string body = "a0: <f32[1048576][1]> = $neg(x)\n";
-    for (int i = 1; i < 8; ++i) body += "a" + std::to_string(i) + ": <f32[1048576][1]> = $neg(a" + std::to_string(i - 1) + ")\n";
+    for (int i = 1; i < 8; ++i)
+      body += "a" + std::to_string(i) + ": <f32[1048576][1]> = $neg(a" + std::to_string(i - 1) + ")\n";
     const auto graph = fx("x: <f32[1048576][1]>", body + "return (a7,)");
     std::vector<std::weak_ptr<Storage>> seen;
     std::size_t most = 0;
     InterpOptions options;
     options.observer = [&](const Node&, const Value& v) -> Status {
       seen.push_back(v.get<Tensor>()->storage);
-      most = std::max(most, static_cast<std::size_t>(std::ranges::count_if(seen, [](const auto& w) { return !w.expired(); })));
+      most = std::max(
+          most, static_cast<std::size_t>(std::ranges::count_if(seen, [](const auto& w) { return !w.expired(); })));
       return {};
     };
-    QVERIFY(interpret(*graph, {*Tensor::zeros(DType::Float32, {1048576})}, options));
+    std::vector<Value> inputs;
+    inputs.emplace_back(*Tensor::zeros(DType::Float32, {1048576}));
+    QVERIFY(interpret(*graph, std::move(inputs), options));
     QVERIFY2(most <= 2, std::to_string(most).c_str());
   }
 
   void double_precision_is_a_baseline() {
-    const auto graph = fx("x: <f32[2][1]>",
-                          "a: <f32[2][1]> = $add.Tensor(x, 16777216)\nb: <f32[2][1]> = $sub.Tensor(a, 16777216)\n"
-                          "c: <f32[2][1]> = torch.ops.prims.convert_element_type.default(b, torch.float32)\nreturn (c,)");
+    const auto graph =
+        fx("x: <f32[2][1]>",
+           "a: <f32[2][1]> = $add.Tensor(x, 16777216)\nb: <f32[2][1]> = $sub.Tensor(a, 16777216)\n"
+           "c: <f32[2][1]> = torch.ops.prims.convert_element_type.default(b, torch.float32)\nreturn (c,)");
     const Tensor x = f32({2}, {1, 3});
     InterpOptions options;
     QCOMPARE(elements((*interpret(*graph, {x}, options))[0]), (Row{0, 4}));

@@ -21,7 +21,9 @@ Result<bool> breaks_promise(Graph& graph, PassContext&) {
   graph.output()->previous()->meta.tensor()->dtype = DType::Float64;
   return true;
 }
-Result<bool> nothing(Graph&, PassContext&) { return false; }
+Result<bool> nothing(Graph&, PassContext&) {
+  return false;
+}
 Result<bool> sin_to_cos(Graph& graph, PassContext&) {
   bool changed = false;
   for (Node* node : graph)
@@ -63,7 +65,9 @@ class TestPipeline : public QObject {
   }
 
   void stop_after_disable_and_snapshots() {
-    const Pass passes[] = {{nothing, "nothing", PassStage::PostGrad, ""}, {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""}, {nothing, "last", PassStage::PostGrad, ""}};
+    const Pass passes[] = {{nothing, "nothing", PassStage::PostGrad, ""},
+                           {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""},
+                           {nothing, "last", PassStage::PostGrad, ""}};
     PassContext context;
     PipelineOptions options;
     options.snapshots = true;
@@ -98,7 +102,8 @@ class TestPipeline : public QObject {
         "            s: <f32[2][1]> = $neg(x)\n            return (s,)\n";
     const auto graph = fx("p: <b8[][]>, x: <f32[2][1]>",
                           "true_graph_0 = self.true_graph_0\nfalse_graph_0 = self.false_graph_0\n"
-                          "cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,))\ng: <f32[2][1]> = cond[0]\nreturn (g,)",
+                          "cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,))\ng: <f32[2][1]> = "
+                          "cond[0]\nreturn (g,)",
                           children);
     const Pass pass{sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""};
     PassContext context;

@@ -1,9 +1,9 @@
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <QTemporaryDir>
 #include <QtTest>
 #include <fstream>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/store/store.h"
 
@@ -13,7 +13,9 @@ using namespace partita;
 
 namespace {
 
-CacheKey key(const std::string& graph) { return {graph, "O3", "avx512f", "0.1"}; }
+CacheKey key(const std::string& graph) {
+  return {graph, "O3", "avx512f", "0.1"};
+}
 
 }  // namespace
 
@@ -86,8 +88,12 @@ class TestStore : public QObject {
   void bad_files_are_refused_data() {
     QTest::addColumn<QString>("content");
     QTest::addColumn<QString>("code");
-    QTest::newRow("text") << QString("not a database at all, but long enough to have a header of its own, and then some more text") << "store.corrupt";
-    QTest::newRow("damaged header") << QString("SQLite format 3 with a damaged header........................................................") << "store.corrupt";
+    QTest::newRow("text")
+        << QString("not a database at all, but long enough to have a header of its own, and then some more text")
+        << "store.corrupt";
+    QTest::newRow("damaged header")
+        << QString("SQLite format 3 with a damaged header........................................................")
+        << "store.corrupt";
   }
   void bad_files_are_refused() {
     QFETCH(QString, content);

@@ -17,7 +17,9 @@ inline std::string expand(const std::string& text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '$') {
       std::size_t end = i + 1;
-      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_' || text[end] == '.')) ++end;
+      while (end < text.size() &&
+             (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_' || text[end] == '.'))
+        ++end;
       const std::string name = text.substr(i + 1, end - i - 1);
       out += "torch.ops.aten." + name + (name.find('.') == std::string::npos ? ".default" : "");
       i = end - 1;
@@ -33,8 +35,10 @@ inline std::string expand(const std::string& text) {
 }
 
 /// A graph out of its parameters and body. Throws when the text does not parse, so that the test fails with the reason.
-inline std::unique_ptr<Graph> fx(const std::string& parameters, const std::string& lines, const std::string& children = {}) {
-  std::string text = "class GraphModule(torch.nn.Module):\n    def forward(self" + (parameters.empty() ? "" : ", " + parameters) + "):\n";
+inline std::unique_ptr<Graph> fx(const std::string& parameters, const std::string& lines,
+                                 const std::string& children = {}) {
+  std::string text = "class GraphModule(torch.nn.Module):\n    def forward(self" +
+                     (parameters.empty() ? "" : ", " + parameters) + "):\n";
   for (std::size_t at = 0; at < lines.size();) {
     const std::size_t end = std::min(lines.find('\n', at), lines.size());
     text += "        " + lines.substr(at, end - at) + "\n";
@@ -50,7 +54,8 @@ inline std::unique_ptr<Graph> fx(const std::string& parameters, const std::strin
 inline std::string body(const Graph& graph) {
   std::string text;
   for (const Node* node : graph)
-    if (!node->is_placeholder()) text += print(*node, {.annotations = false, .origins = false, .deletions = false}) + "\n";
+    if (!node->is_placeholder())
+      text += print(*node, {.annotations = false, .origins = false, .deletions = false}) + "\n";
   return text;
 }
 

@@ -13,8 +13,12 @@ inline Tensor tensor(DType dtype, Sizes sizes, const std::vector<double>& values
   for (std::size_t i = 0; i < values.size(); ++i) wide.as<double>()[i] = values[i];
   return *wide.to(dtype);
 }
-inline Tensor f32(Sizes sizes, const std::vector<double>& values) { return tensor(DType::Float32, std::move(sizes), values); }
-inline Tensor i64(Sizes sizes, const std::vector<double>& values) { return tensor(DType::Int64, std::move(sizes), values); }
+inline Tensor f32(Sizes sizes, const std::vector<double>& values) {
+  return tensor(DType::Float32, std::move(sizes), values);
+}
+inline Tensor i64(Sizes sizes, const std::vector<double>& values) {
+  return tensor(DType::Int64, std::move(sizes), values);
+}
 
 /// Elements in row-major order; one for a number; empty for anything else.
 inline std::vector<double> elements(const Value& v) {
