@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
+
+#include <nlohmann/json.hpp>
 
 #include "core/grad/joint.h"
 #include "core/ir/verify.h"

@@ -41,10 +41,11 @@ class JointTest : public QObject {
     QTest::addColumn<QString>("joint");
     const QString head = "class GraphModule(torch.nn.Module):\n    def forward(self, ";
     QTest::newRow("other before self; sums arrive in argument order")
-        << head + "x: \"f32[3][1]cpu\", y: \"f32[3][1]cpu\"):\n"
-                  "        mul = torch.ops.aten.mul.Tensor(x, x)\n"
-                  "        mul_1 = torch.ops.aten.mul.Tensor(mul, y)\n"
-                  "        return (mul_1,)\n"
+        << head +
+               "x: \"f32[3][1]cpu\", y: \"f32[3][1]cpu\"):\n"
+               "        mul = torch.ops.aten.mul.Tensor(x, x)\n"
+               "        mul_1 = torch.ops.aten.mul.Tensor(mul, y)\n"
+               "        return (mul_1,)\n"
         << 2
         << "mul = mul(primals_1, primals_1)\n"
            "mul_1 = mul(mul, primals_2)\n"
@@ -54,21 +55,22 @@ class JointTest : public QObject {
            "mul_5 = mul(mul_3, primals_1)\n"
            "add = add(mul_5, mul_4)\n"
            "return mul_1, add, mul_2";
-    QTest::newRow("a saved result is detached twice")
-        << head + "x: \"f32[3][1]cpu\"):\n"
-                  "        tanh = torch.ops.aten.tanh.default(x)\n"
-                  "        return (tanh,)\n"
-        << 1
-        << "tanh = tanh(primals_1)\n"
-           "detach = detach(tanh)\n"
-           "detach_1 = detach(detach)\n"
-           "tanh_backward = tanh_backward(tangents_1, detach_1)\n"
-           "return tanh, tanh_backward";
+    QTest::newRow("a saved result is detached twice") << head +
+                                                             "x: \"f32[3][1]cpu\"):\n"
+                                                             "        tanh = torch.ops.aten.tanh.default(x)\n"
+                                                             "        return (tanh,)\n"
+                                                      << 1
+                                                      << "tanh = tanh(primals_1)\n"
+                                                         "detach = detach(tanh)\n"
+                                                         "detach_1 = detach(detach)\n"
+                                                         "tanh_backward = tanh_backward(tangents_1, detach_1)\n"
+                                                         "return tanh, tanh_backward";
     QTest::newRow("broadcast gradients are summed back after the formulas")
-        << head + "x: \"f32[4]\", y: \"f32[2, 4]\", z: \"f32[]\"):\n"
-                  "        add = torch.ops.aten.add.Tensor(x, y)\n"
-                  "        mul = torch.ops.aten.mul.Tensor(add, z)\n"
-                  "        return (mul,)\n"
+        << head +
+               "x: \"f32[4]\", y: \"f32[2, 4]\", z: \"f32[]\"):\n"
+               "        add = torch.ops.aten.add.Tensor(x, y)\n"
+               "        mul = torch.ops.aten.mul.Tensor(add, z)\n"
+               "        return (mul,)\n"
         << 3
         << "add = add(primals_1, primals_2)\n"
            "mul = mul(add, primals_3)\n"
@@ -79,11 +81,12 @@ class JointTest : public QObject {
            "view = view(sum_2, [4])\n"
            "return mul, view, mul_2, sum_1";
     QTest::newRow("later calls first; inputs without grad give None")
-        << head + "x: \"f32[2, 3]\", y: \"f32[3, 2]\"):\n"
-                  "        mm = torch.ops.aten.mm.default(x, y)\n"
-                  "        relu = torch.ops.aten.relu.default(mm)\n"
-                  "        sum_1 = torch.ops.aten.sum.default(relu)\n"
-                  "        return (sum_1, mm)\n"
+        << head +
+               "x: \"f32[2, 3]\", y: \"f32[3, 2]\"):\n"
+               "        mm = torch.ops.aten.mm.default(x, y)\n"
+               "        relu = torch.ops.aten.relu.default(mm)\n"
+               "        sum_1 = torch.ops.aten.sum.default(relu)\n"
+               "        return (sum_1, mm)\n"
         << 1
         << "mm = mm(primals_1, primals_2)\n"
            "relu = relu(mm)\n"
@@ -96,17 +99,17 @@ class JointTest : public QObject {
            "t = t(primals_2)\n"
            "mm_1 = mm(add, t)\n"
            "return sum_1, mm, mm_1, None";
-    QTest::newRow("no tangent where nothing requires grad")
-        << head + "x: \"f32[2]\", i: \"i64[2]\"):\n"
-                  "        add = torch.ops.aten.add.Tensor(i, 1)\n"
-                  "        detach = torch.ops.aten.detach.default(x)\n"
-                  "        neg = torch.ops.aten.neg.default(detach)\n"
-                  "        return (add, neg)\n"
-        << 1
-        << "add = add(primals_2, 1)\n"
-           "detach = detach(primals_1)\n"
-           "neg = neg(detach)\n"
-           "return add, neg, None, None";
+    QTest::newRow("no tangent where nothing requires grad") << head +
+                                                                   "x: \"f32[2]\", i: \"i64[2]\"):\n"
+                                                                   "        add = torch.ops.aten.add.Tensor(i, 1)\n"
+                                                                   "        detach = torch.ops.aten.detach.default(x)\n"
+                                                                   "        neg = torch.ops.aten.neg.default(detach)\n"
+                                                                   "        return (add, neg)\n"
+                                                            << 1
+                                                            << "add = add(primals_2, 1)\n"
+                                                               "detach = detach(primals_1)\n"
+                                                               "neg = neg(detach)\n"
+                                                               "return add, neg, None, None";
   }
 
   void graphs() {

@@ -149,7 +149,8 @@ void register_pointwise(OpTable& t) {
   };
 
   // Sums, products, quotients.
-  const Formulas quotient = {{"self", "grad / conj(other)"}, {"other", "-grad * conj((self / other) / other)"}};
+  const Formulas quotient = {{"self", "aten.div.Tensor(grad, conj(other))"},
+                             {"other", "-grad * conj((self / other) / other)"}};
   const Formulas divided = {{"self", "grad / conj(other)"}};
   binary("aten.add.Tensor", body<add>, {{"self", "grad"}, {"other", "maybe_multiply(grad, alpha)"}});
   binary("aten.add.Scalar", body<add>, {{"self", "grad"}});
@@ -157,7 +158,9 @@ void register_pointwise(OpTable& t) {
   binary("aten.sub.Scalar", body<sub>, {{"self", "grad"}});
   binary("aten.rsub.Tensor", body<rsub>, {{"self", "maybe_multiply(-grad, alpha)"}, {"other", "grad"}});
   binary("aten.rsub.Scalar", body<rsub>, {{"self", "maybe_multiply(-grad, alpha)"}});
-  binary("aten.mul.Tensor", body<mul>, {{"self", "grad * conj(other)"}, {"other", "grad * conj(self)"}});
+  // `other` may be a number in the place of a tensor; autograd keeps it there.
+  binary("aten.mul.Tensor", body<mul>,
+         {{"self", "aten.mul.Tensor(grad, conj(other))"}, {"other", "aten.mul.Tensor(grad, conj(self))"}});
   binary("aten.mul.Scalar", body<mul>, {{"self", "grad * conj(other)"}});
   binary("aten.div.Tensor", body<div>, quotient, Promotion::IntToFloat);
   binary("aten.div.Scalar", body<div>, divided, Promotion::IntToFloat);
