@@ -13,7 +13,7 @@ using loops::Scalar;
 using loops::ScalarOp;
 
 // Streams beside the call's result.
-constexpr std::size_t most_inputs = 4;
+constexpr std::size_t most_inputs = 8;
 
 /// The value of a group's member over the index space of a call's result.
 class OverResult final : public Body {

@@ -19,6 +19,13 @@ constexpr std::size_t most_candidates = 12;
 // Definitions read and written by one kernel.
 constexpr std::size_t most_streams = 32;
 
+/// Is the variable below a division or remainder?
+bool divides(SymExpr e, SymExpr variable) {
+  if (e.is_int() || e.kind() == SymKind::Symbol) return false;
+  if (e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod) return loops::contains(e, variable);
+  return std::ranges::any_of(e.args(), [&](SymExpr a) { return divides(a, variable); });
+}
+
 class Fuser {
  public:
   Fuser(const LoweredGraph& g, const Stages& stages) : g_(g), s_(stages), group_of_(stages.units.size(), -1) {}
@@ -154,11 +161,11 @@ class Fuser {
       if (m.stored) memory.insert(m.definition);
     if (memory.size() > most_streams) return false;
     // Loads along the innermost dim must stay strided; a place found by division would make them gathers.
-    for (std::size_t d = 0; d < found.position.size(); ++d)
-      for (SymExpr e : found.elements)
-        if (domain.space[d] != 1 && d + 1 == found.position.size() && group.members.size() > 1 &&
-            !found.math.factor(e, found.position[d]))
-          return false;
+    std::size_t inner = found.position.size();
+    while (inner > 0 && domain.space[inner - 1] == 1) --inner;
+    if (inner > 0 && group.members.size() > 1 &&
+        std::ranges::any_of(found.elements, [&](SymExpr e) { return divides(e, found.position[inner - 1]); }))
+      return false;
     for (const Member& m : group.members) {
       if (m.role != Role::Full || m.level == 0) continue;
       if (domain.by_columns) return domain.numel() <= little_work;
@@ -220,7 +227,7 @@ void choose_storage(const LoweredGraph& g, const Stages& stages, std::vector<Gro
     if (group.members.empty()) continue;
     Analysis found = analyse(g, stages, group);
     CHECK(found.legal, "a group that cannot be computed");
-    constexpr int costly = 8;
+    constexpr int costly = 8, many_reads = 3;
     constexpr std::int64_t largest_row = 1 << 16;
     std::int64_t row = group.domain.numel() / std::max<std::int64_t>(group.domain.kept_numel(), 1);
     for (Member& m : group.members) {
@@ -228,7 +235,8 @@ void choose_storage(const LoweredGraph& g, const Stages& stages, std::vector<Gro
       if (m.role != Role::Full || passes == found.passes.end() || group.domain.by_columns || row > largest_row)
         continue;
       bool later = *passes->second.rbegin() > m.level;
-      m.scratch = later && !m.stored && g.lowering[m.definition].weight >= costly;
+      auto d = static_cast<std::size_t>(m.definition);
+      m.scratch = later && !m.stored && (stages.weight[d] >= costly || stages.reads[d] >= many_reads);
     }
   }
 }

@@ -94,7 +94,7 @@ class Walk final : public Body {
       SymExpr e = math.element(index, layout_of(g_, tensor.id).strides);
       found_.elements.push_back(e);
       if (memory) fresh_.emplace_back(tensor.id, e);
-      if (tensor.numel() == group_.domain.numel()) found_.streams.insert(tensor.id);
+      if (tensor.numel() >= group_.domain.numel()) found_.streams.insert(tensor.id);
       return b.load(tensor.id, element(e).affine, tensor.dtype);
     }
     Place key{tensor.id, 0, index};

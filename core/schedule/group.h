@@ -65,7 +65,7 @@ struct Analysis {
   loops::IndexMath math;
   std::map<int, std::set<int>> passes;  ///< definition -> levels of its readers, Full members only
   std::map<int, std::vector<std::pair<SymExpr, int>>> loads;  ///< input memory -> element and level of each load
-  std::set<int> streams;  ///< definitions read from memory with as many elements as the space
+  std::set<int> streams;  ///< definitions read from memory with at least as many elements as the space
 };
 
 /// One element of a definition, as a key of memoised values.

@@ -26,7 +26,8 @@ class Finder {
     s_.stage.assign(n, false);
     s_.stored.assign(n, false);
     s_.unit_of.assign(n, -1);
-    weight_.assign(n, 0);
+    s_.weight.assign(n, 0);
+    s_.reads.assign(n, 0);
     leaves_.resize(n);
   }
 
@@ -100,11 +101,12 @@ class Finder {
       if (is_stage(o.id) || l_[o.id].kind == Kind::Memory || l_[o.id].kind == Kind::Writes) {
         leaves.insert(o.id);
       } else {
-        weight += weight_[static_cast<std::size_t>(o.id)];
+        weight += s_.weight[static_cast<std::size_t>(o.id)];
         leaves.insert(leaves_[static_cast<std::size_t>(o.id)].begin(), leaves_[static_cast<std::size_t>(o.id)].end());
       }
     }
-    weight_[static_cast<std::size_t>(id)] = std::min(weight, 1 << 20);
+    s_.weight[static_cast<std::size_t>(id)] = std::min(weight, 1 << 20);
+    s_.reads[static_cast<std::size_t>(id)] = static_cast<int>(leaves.size());
   }
 
   void decide(int id) {
@@ -120,7 +122,7 @@ class Finder {
     const std::set<int>& readers = readers_[i];
     bool repeats = false;
     for (int r : readers) repeats = repeats || iterations(r) > iterations(id);
-    int weight = weight_[i];
+    int weight = s_.weight[i];
     std::size_t reads = leaves_[i].size();
     bool keep = (readers.size() > 1 && (weight > cheap_weight || reads > cheap_reads)) ||
                 (repeats && weight > broadcast_weight) || reads > most_reads;
@@ -200,7 +202,6 @@ class Finder {
   const loops::Lowering& l_;
   Stages s_;
   std::vector<std::set<int>> readers_;
-  std::vector<int> weight_;
   std::vector<std::set<int>> leaves_;
   std::vector<int> extern_unit_;
 };
