@@ -48,6 +48,8 @@ Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const 
     else args.push_back(value);
   }
   TRY(Meta functional, infer(twin.op, args, kwargs, shapes, node));
+  // t_, squeeze_: the argument becomes the view.
+  if (twin.schema->is_view) return functional;
   if (!schema.args[static_cast<std::size_t>(twin.written[0])].keyword_only) {
     // In place: the result is the argument, with its own dtype and strides.
     if (Node* self = bound[static_cast<std::size_t>(twin.written[0])].node()) return self->meta;
@@ -64,6 +66,7 @@ Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, st
     else args.push_back(value);
   }
   TRY(Value result, evaluate(twin.op, std::move(args), std::move(kwargs), threads, node));
+  if (twin.schema->is_view) return result;
   std::vector<Value> results;
   if (auto* list = result.get<ValueList>()) results = *list;
   else results = {result};

@@ -124,6 +124,7 @@ Meta fake_arange(FakeCall& call) {
   bool whole = is_whole(call, "start") && is_whole(call, "end") && is_whole(call, "step");
   TensorMeta out;
   out.dtype = call.dtype("dtype").value_or(whole ? DType::Int64 : DType::Float32);
+  bool truncates = is_integral(out.dtype);
   out.device = call.device("device").value_or(Device{});
   SymExpr length;
   if (whole) {
@@ -135,7 +136,9 @@ Meta fake_arange(FakeCall& call) {
     length = down ? sym_floordiv(start - end - step - 1, -step) : sym_floordiv(end - start + step - 1, step);
   } else {
     auto number = [&](std::string_view name, double otherwise) {
-      return call.schema.index_of(name) >= 0 && call.has(name) ? as_double(call.number(name)) : otherwise;
+      if (call.schema.index_of(name) < 0 || !call.has(name)) return otherwise;
+      double v = as_double(call.number(name));
+      return truncates ? std::trunc(v) : v;
     };
     double start = number("start", 0), end = number("end", 0), step = number("step", 1);
     if (step == 0) fail("step must be nonzero");
@@ -209,6 +212,10 @@ Value eval_linspace(EvalCall& call) {
   Tensor out = empty_of(*fake_linspace(metas.call).tensor());
   std::int64_t n = call.integer("steps");
   std::complex<double> start = end_of(call, "start"), end = end_of(call, "end");
+  if (is_integral(out.dtype)) {
+    start = std::trunc(start.real());
+    end = std::trunc(end.real());
+  }
   std::complex<double> step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
   double base = exponents ? as_double(call.number("base")) : 0;
   dispatch(out.dtype, [&]<class T>() {
