@@ -107,7 +107,10 @@ void Annotations::models() {
   qInfo("%s: %d equal, %d different; without a record:%s", qPrintable(model), count.equal, count.different,
         unknown.empty() ? " none" : unknown.c_str());
   QVERIFY(count.equal > 0);
-  if (strict) QCOMPARE(count.different, 0);
+  if (strict) {
+    QCOMPARE(count.different, 0);
+    QVERIFY(count.unknown.empty());
+  }
 }
 
 QTEST_APPLESS_MAIN(Annotations)
