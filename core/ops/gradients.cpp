@@ -32,6 +32,11 @@ Node* multiply_unless_one(Builder& build, Node* grad, const Arg& factor) {
   return build.call("aten.mul", {grad, factor});
 }
 
+Arg conjugate(const Arg& number) {
+  const auto* z = number.get<std::complex<double>>();
+  return z ? Arg(std::conj(*z)) : number;
+}
+
 Node* conj_if_complex(Builder& build, Node* x) {
   return is_complex(Builder::tensor(x).dtype) ? build.call("aten._conj.default", {x}) : x;
 }

@@ -31,6 +31,8 @@ void take_results(const GradCall& call, GradientSlots& slots, Node* results,
                   std::initializer_list<std::string_view> names);
 /// derivatives.yaml's maybe_multiply: grad * factor, or grad itself when the factor is 1.
 Node* multiply_unless_one(Builder& build, Node* grad, const Arg& factor);
+/// Scalar.conj().
+Arg conjugate(const Arg& number);
 /// x.conj(): x itself unless complex.
 Node* conj_if_complex(Builder& build, Node* x);
 

@@ -17,9 +17,10 @@ using namespace kernels;
 void check_index(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &index = c.tensor("index");
   dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
-  if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
+  bool nothing = index.numel().is(0);
+  if (!nothing && index.dtype != DType::Int64 && index.dtype != DType::Int32)
     fail(c.schema.base.substr(5) + "(): Expected dtype int32/int64 for index");
-  if (!index.numel().is(0) && std::max<std::size_t>(self.dim(), 1) != std::max<std::size_t>(index.dim(), 1))
+  if (!nothing && std::max<std::size_t>(self.dim(), 1) != std::max<std::size_t>(index.dim(), 1))
     fail("Index tensor must have the same number of dimensions as " + std::string("input tensor"));
 }
 
@@ -237,8 +238,7 @@ std::vector<Node*> grad_scatter_reduce(GradCall& c) {
       Node* self_wins = b.call("aten._to_copy.default", {op("aten.eq.Tensor", {self, result})}, {{"dtype", c.tensor("self").dtype}});
       Node* source_wins = b.call("aten._to_copy.default", {op("aten.eq.Tensor", {source, gathered(result)})},
                                  {{"dtype", c.tensor("self").dtype}});
-      Node* winners = include_self ? self_wins : b.call("aten.zeros_like.default", {self});
-      winners = op("aten.scatter_add.default", {winners, dim, index, source_wins});
+      Node* winners = op("aten.scatter_add.default", {self_wins, dim, index, source_wins});
       Node* shared = op("aten.div.Tensor", {grad, winners});
       of_self = op("aten.mul.Tensor", {self_wins, shared});
       of_source = op("aten.mul.Tensor", {source_wins, gathered(shared)});

@@ -119,24 +119,46 @@ Value eval_native_group_norm_backward(EvalCall& c) {
   return results;
 }
 
+/// What flows into the input through mean and rstd: d mean / dx = 1 / n, d rstd / dx = -rstd^3 (x - mean) / n.
+Node* gradient_of_statistics(GradCall& c) {
+  Builder& b = c.build;
+  SymExpr batch = c.sym("N"), groups = c.sym("group"), size = sym_floordiv(c.sym("C"), groups) * c.sym("HxW");
+  auto column = [&](Node* x) { return b.call("aten.unsqueeze.default", {x, -1}); };
+  Node* total = c.grads[1] ? b.call("aten.expand.default", {column(c.grads[1]), b.sizes({batch, groups, size})}) : nullptr;
+  if (c.grads[2]) {
+    Node* x = b.call("aten.reshape.default", {c.arg("input"), b.sizes({batch, groups, size})});
+    Node* centred = b.call("aten.sub.Tensor", {x, column(c.results[1])});
+    Node* slope = b.call("aten.mul.Tensor", {c.grads[2], b.call("aten.pow.Tensor_Scalar", {c.results[2], 3})});
+    Node* through_rstd = b.call("aten.mul.Tensor", {centred, column(b.call("aten.neg.default", {slope}))});
+    total = total ? b.call("aten.add.Tensor", {total, through_rstd}) : through_rstd;
+  }
+  total = b.call("aten.div.Scalar", {total, b.size(size)});
+  return b.call("aten.reshape.default", {total, b.sizes(c.tensor("input").sizes)});
+}
+
 std::vector<Node*> grad_native_group_norm(GradCall& c) {
   GradientSlots slots(c);
-  if (!c.grads[0]) return slots;
-  if (c.grads[1] || c.grads[2]) fail_unsupported("native_group_norm: gradients through its statistics");
   Builder& b = c.build;
-  auto contiguous = [&](Node* x) {
-    MemoryFormat format = suggest_memory_format(c.tensor("input"), c.shapes);
-    return b.tensor(x).strides == strides_for(format, b.tensor(x).sizes)
-               ? x
-               : b.call("aten.clone.default", {x}, {{"memory_format", format}});
-  };
-  Node* grad = contiguous(c.grads[0]);
-  Node* input = contiguous(tensor_node(c, "input"));
-  Node* backward =
-      b.call("aten.native_group_norm_backward.default",
-             {grad, input, c.results[1], c.results[2], c.arg("weight"), c.arg("N"), c.arg("C"), c.arg("HxW"),
-              c.arg("group"), output_mask(c, {"input", "weight", "bias"})});
-  take_results(c, slots, backward, {"input", "weight", "bias"});
+  if (c.grads[0]) {
+    auto contiguous = [&](Node* x) {
+      MemoryFormat format = suggest_memory_format(c.tensor("input"), c.shapes);
+      return b.tensor(x).strides == strides_for(format, b.tensor(x).sizes)
+                 ? x
+                 : b.call("aten.clone.default", {x}, {{"memory_format", format}});
+    };
+    Node* grad = contiguous(c.grads[0]);
+    Node* input = contiguous(tensor_node(c, "input"));
+    Node* backward =
+        b.call("aten.native_group_norm_backward.default",
+               {grad, input, c.results[1], c.results[2], c.arg("weight"), c.arg("N"), c.arg("C"), c.arg("HxW"),
+                c.arg("group"), output_mask(c, {"input", "weight", "bias"})});
+    take_results(c, slots, backward, {"input", "weight", "bias"});
+  }
+  if ((c.grads[1] || c.grads[2]) && c.want("input")) {
+    Node* through_statistics = gradient_of_statistics(c);
+    Node*& slot = slots["input"];
+    slot = slot ? b.call("aten.add.Tensor", {slot, through_statistics}) : through_statistics;
+  }
   return slots;
 }
 
@@ -159,7 +181,7 @@ Arg decompose_group_norm(DecomposeCall& c) {
 
 void register_group_norm(OpTable& t) {
   t.add("aten.native_group_norm.default",
-        {.fake = fake_native_group_norm, .eval = eval_native_group_norm, .gradient = grad_native_group_norm});
+        {.fake = fake_native_group_norm, .eval = eval_native_group_norm, .gradient = grad_native_group_norm, .all_results_differentiable = true});
   t.add("aten.native_group_norm_backward.default",
         {.fake = fake_native_group_norm_backward, .eval = eval_native_group_norm_backward});
   t.add("aten.group_norm.default", {.decompose = decompose_group_norm});

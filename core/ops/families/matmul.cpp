@@ -283,9 +283,9 @@ std::vector<Node*> grad_mm(GradCall& c) {
 
 std::vector<Node*> grad_addmm(GradCall& c) {
   GradientSlots slots(c);
-  if (c.want("mat1")) slots["mat1"] = left_gradient(c, "mat1", "mat2", c.arg("alpha"));
-  if (c.want("mat2")) slots["mat2"] = right_gradient(c, "mat1", "mat2", c.arg("alpha"));
-  if (c.want("self")) slots["self"] = multiply_unless_one(c.build, c.grads[0], c.arg("beta"));
+  if (c.want("mat1")) slots["mat1"] = left_gradient(c, "mat1", "mat2", conjugate(c.arg("alpha")));
+  if (c.want("mat2")) slots["mat2"] = right_gradient(c, "mat1", "mat2", conjugate(c.arg("alpha")));
+  if (c.want("self")) slots["self"] = multiply_unless_one(c.build, c.grads[0], conjugate(c.arg("beta")));
   return slots;
 }
 
@@ -310,9 +310,9 @@ std::vector<Node*> grad_bmm(GradCall& c) {
 
 std::vector<Node*> grad_baddbmm(GradCall& c) {
   GradientSlots slots(c);
-  if (c.want("batch1")) slots["batch1"] = batch_left_gradient(c, "batch2", c.grads[0], c.arg("alpha"));
-  if (c.want("batch2")) slots["batch2"] = batch_right_gradient(c, "batch1", c.grads[0], c.arg("alpha"));
-  if (c.want("self")) slots["self"] = multiply_unless_one(c.build, c.grads[0], c.arg("beta"));
+  if (c.want("batch1")) slots["batch1"] = batch_left_gradient(c, "batch2", c.grads[0], conjugate(c.arg("alpha")));
+  if (c.want("batch2")) slots["batch2"] = batch_right_gradient(c, "batch1", c.grads[0], conjugate(c.arg("alpha")));
+  if (c.want("self")) slots["self"] = multiply_unless_one(c.build, c.grads[0], conjugate(c.arg("beta")));
   return slots;
 }
 
@@ -322,9 +322,9 @@ std::vector<Node*> grad_addbmm(GradCall& c) {
   const TensorMeta &left = c.tensor("batch1"), &right = c.tensor("batch2");
   Node* grad = b.call("aten.unsqueeze.default", {c.grads[0], 0});
   grad = b.call("aten.expand.default", {grad, b.sizes({left.sizes[0], left.sizes[1], right.sizes[2]})});
-  if (c.want("batch1")) slots["batch1"] = batch_left_gradient(c, "batch2", grad, c.arg("alpha"));
-  if (c.want("batch2")) slots["batch2"] = batch_right_gradient(c, "batch1", grad, c.arg("alpha"));
-  if (c.want("self")) slots["self"] = multiply_unless_one(b, c.grads[0], c.arg("beta"));
+  if (c.want("batch1")) slots["batch1"] = batch_left_gradient(c, "batch2", grad, conjugate(c.arg("alpha")));
+  if (c.want("batch2")) slots["batch2"] = batch_right_gradient(c, "batch1", grad, conjugate(c.arg("alpha")));
+  if (c.want("self")) slots["self"] = multiply_unless_one(b, c.grads[0], conjugate(c.arg("beta")));
   return slots;
 }
 
@@ -349,8 +349,8 @@ std::vector<Node*> matrix_vector_gradients(GradCall& c, std::string_view matrix,
 std::vector<Node*> grad_mv(GradCall& c) { return matrix_vector_gradients(c, "self", 1); }
 
 std::vector<Node*> grad_addmv(GradCall& c) {
-  std::vector<Node*> gradients = matrix_vector_gradients(c, "mat", c.arg("alpha"));
-  if (c.want("self")) gradients[0] = multiply_unless_one(c.build, c.grads[0], c.arg("beta"));
+  std::vector<Node*> gradients = matrix_vector_gradients(c, "mat", conjugate(c.arg("alpha")));
+  if (c.want("self")) gradients[0] = multiply_unless_one(c.build, c.grads[0], conjugate(c.arg("beta")));
   return gradients;
 }
 
@@ -358,12 +358,12 @@ std::vector<Node*> grad_addr(GradCall& c) {
   GradientSlots slots(c);
   Builder& b = c.build;
   auto conj = [&](std::string_view name) { return conj_if_complex(b, tensor_node(c, name)); };
-  if (c.want("self")) slots["self"] = multiply_unless_one(b, c.grads[0], c.arg("beta"));
+  if (c.want("self")) slots["self"] = multiply_unless_one(b, c.grads[0], conjugate(c.arg("beta")));
   if (c.want("vec1"))
-    slots["vec1"] = multiply_unless_one(b, b.call("aten.mv.default", {c.grads[0], conj("vec2")}), c.arg("alpha"));
+    slots["vec1"] = multiply_unless_one(b, b.call("aten.mv.default", {c.grads[0], conj("vec2")}), conjugate(c.arg("alpha")));
   if (c.want("vec2"))
     slots["vec2"] =
-        multiply_unless_one(b, b.call("aten.mv.default", {t(b, c.grads[0]), conj("vec1")}), c.arg("alpha"));
+        multiply_unless_one(b, b.call("aten.mv.default", {t(b, c.grads[0]), conj("vec1")}), conjugate(c.arg("alpha")));
   return slots;
 }
 

@@ -183,6 +183,23 @@ Value eval_logsumexp(EvalCall& c) {
   sizes.insert(sizes.end(), tail_sizes.begin(), tail_sizes.end());
   strides.insert(strides.end(), tail_strides.begin(), tail_strides.end());
   Tensor x = load(self.view_as(sizes, strides, self.offset), dtype), y = empty(dtype, out.sizes);
+  if (is_complex(dtype)) {
+    dispatch_compute(dtype, "logsumexp", [&]<class T>() {
+      if constexpr (!std::is_arithmetic_v<T>) {
+        for (std::int64_t r = 0; r < y.numel(); ++r) {
+          const T* in = x.as<T>() + r * length;
+          T sum = 0;
+          auto high = -std::numeric_limits<typename T::value_type>::infinity();
+          for (std::int64_t i = 0; i < length; ++i) high = std::max(high, in[i].real());
+          if (std::isinf(high)) high = 0;
+          for (std::int64_t i = 0; i < length; ++i) sum += std::exp(in[i] - high);
+          y.as<T>()[r] = std::log(sum) + high;
+        }
+      }
+    });
+    out.copy_from(y);
+    return out;
+  }
   dispatch_floating(dtype, "logsumexp", [&]<class T>() {
     for (std::int64_t r = 0; r < y.numel(); ++r) {
       const T* in = x.as<T>() + r * length;
