@@ -110,7 +110,8 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
 }
 
 Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, TensorFile& out) const {
-  // A tied weight is several placeholders over one memory: each name gets the whole gradient.
+  // A tied weight is several placeholders over one memory of the archive (the inputs here are copies): each name gets
+  // the whole gradient.
   std::map<const Storage*, Tensor> total;
   std::vector<std::pair<std::string, const Storage*>> names;
   for (std::size_t i = 0; i < gradients.size() && i < inputs_.values.size(); ++i) {
@@ -121,8 +122,12 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
       out.tensors[gradient_key(inputs_.keys[i])] = *gradient;
       continue;
     }
-    names.emplace_back(gradient_key(inputs_.keys[i]), input->storage.get());
-    auto [sum, fresh] = total.emplace(input->storage.get(), *gradient);
+    const std::string name = inputs_.keys[i].substr(std::string_view("param.").size());
+    auto stored = program_ ? program_->tensors.find(name) : std::map<std::string, Tensor>::const_iterator();
+    const Storage* memory =
+        program_ && stored != program_->tensors.end() ? stored->second.storage.get() : input->storage.get();
+    names.emplace_back(gradient_key(inputs_.keys[i]), memory);
+    auto [sum, fresh] = total.emplace(memory, *gradient);
     if (fresh) continue;
     if (sum->second.sizes != gradient->sizes)
       return unsupported("run.tied", fmt::format("{} shares memory with a parameter of other sizes", inputs_.keys[i]));
@@ -133,6 +138,11 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
     TRY(sum->second, added.to(gradient->dtype));
   }
   for (const auto& [name, storage] : names) out.tensors[name] = total.at(storage);
+  if (!program_) return {};
+  // Names of a tied weight that the exported graph has no placeholder for.
+  for (const auto& [name, tensor] : program_->tensors)
+    if (auto it = total.find(tensor.storage.get()); it != total.end() && it->second.sizes == tensor.sizes)
+      out.tensors.emplace("grad." + name, it->second);
   return {};
 }
 
