@@ -92,6 +92,9 @@ class CompiledModels : public QObject {
   }
   void run() {
     QFETCH(QString, path);
+    // Their inputs hold places in pooling windows, which random numbers are not.
+    if (path == "resnet/graphs/inductor_decomp/backward.py" || path == "resnet/graphs/post_grad_1.py")
+      QSKIP("needs the forward's values");
     auto corpus = testing::corpus();
     if (corpus.empty()) QSKIP(testing::no_corpus);
     std::ifstream in(corpus / "models" / path.toStdString());
