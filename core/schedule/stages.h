@@ -23,6 +23,8 @@ struct Stages {
   std::vector<bool> stored;  ///< must be in memory: outputs, arguments of calls, targets of copy_
   std::vector<int> unit_of;  ///< by definition; -1: none
   std::vector<Unit> units;   ///< in an order that can run
+  std::vector<int> weight;   ///< by definition: what one element costs, with all that is computed along with it
+  std::vector<int> reads;    ///< by definition: memories and stages that one element reads
 };
 
 Stages find_stages(const LoweredGraph& g);
