@@ -22,34 +22,41 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-/// Where an annotation cannot follow from the node alone: attention in an exported graph depends on whether the mask
-/// requires a gradient, which the text does not say; inductor put another layout behind neg_18; view_1 keeps a symbolic
-/// stride of its tracing.
+/// Attention in an exported graph picks its kernel by whether the mask requires a gradient, which the text does not say.
 bool undecidable(const std::string& path, const std::string& node) {
-  static constexpr std::pair<const char*, const char*> list[] = {
-      {"t5/graphs/exported.py", "scaled_dot_product_attention"}, {"swin/graphs/exported.py", "scaled_dot_product_attention"},
-      {"unet/graphs/post_grad_1.py", "neg_18"},                  {"gpt2_dyn/graphs/exported.py", "view_1"}};
-  return std::any_of(std::begin(list), std::end(list), [&](const auto& item) {
-    return path.ends_with(item.first) && node.starts_with(item.second);
-  });
+  return path.ends_with("/exported.py") && node.starts_with("scaled_dot_product_attention");
 }
 
-/// A node's annotation, or its getitems' for a tuple; nullopt where PyTorch wrote none.
+/// Equal dtype, device and sizes, and equal strides where they are significant: in dims of more than one element of a
+/// tensor that has any. Symbolic strides of equal value agree: Min(32, 32*s38) is 32.
+bool alike(const Meta& a, const Meta& b, const ShapeEnv& shapes) {
+  const TensorMeta *x = a.tensor(), *y = b.tensor();
+  if (!x || !y || !x->strides_known || !y->strides_known) return same_annotation(a, b);
+  TensorMeta relaxed = *y;
+  for (std::size_t d = 0; d < y->dim() && x->sizes == y->sizes; ++d) {
+    bool equal = shapes.hint(x->strides[d]).has_value() && shapes.hint(x->strides[d]) == shapes.hint(y->strides[d]);
+    if (y->sizes[d].is(1) || y->numel().is(0) || equal) relaxed.strides[d] = x->strides[d];
+  }
+  return same_annotation(a, relaxed);
+}
+
+/// A node's annotation, or its getitems' for a tuple; true where PyTorch wrote none.
 bool agrees(const Node& node, const Meta& inferred, std::string& what) {
+  const ShapeEnv& shapes = *node.graph().shapes;
+  auto differs = [&](const Node& shown, const Meta& found) {
+    what = shown.name() + ": " + annotation(found) + " instead of " + annotation(shown.meta);
+    return false;
+  };
   if (const MetaTuple* tuple = inferred.tuple()) {
     for (const Node* user : node.users()) {
       if (!user->is(Op::getitem()) || !user->meta.known()) continue;
       auto i = static_cast<std::size_t>(*user->args()[1].get<std::int64_t>());
-      if (i < tuple->items.size() && same_annotation(tuple->items[i], user->meta)) continue;
-      what = user->name() + ": " + (i < tuple->items.size() ? annotation(tuple->items[i]) : "nothing") + " instead of " +
-             annotation(user->meta);
-      return false;
+      Meta found = i < tuple->items.size() ? tuple->items[i] : Meta();
+      if (!alike(found, user->meta, shapes)) return differs(*user, found);
     }
     return true;
   }
-  if (!node.meta.known() || same_annotation(inferred, node.meta)) return true;
-  what = node.name() + ": " + annotation(inferred) + " instead of " + annotation(node.meta);
-  return false;
+  return !node.meta.known() || alike(inferred, node.meta, shapes) || differs(node, inferred);
 }
 
 /// Texts do not say what the symbols were: sizes that differ from one another and from the constants around them.
