@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Bad input gets one clear line on stderr, the right exit code, no crash and no hang. bad_input.sh PARTITA SOURCE_DIR
+partita=$1 sample=$2/resources/samples/mlp
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PARTITA_STORE=$work/store.sqlite
+unset DISPLAY WAYLAND_DISPLAY QT_QPA_PLATFORM
+status=0
+
+# expect CODE WORDS COMMAND...: exit code and a part of the one line.
+expect() {
+  local code=$1 words=$2
+  shift 2
+  timeout 60 "$@" >"$work/out" 2>"$work/err"
+  local got=$? lines
+  lines=$(grep -c . "$work/err")
+  if [ "$got" -ne "$code" ] || [ "$lines" -ne 1 ] || ! grep -qF -- "$words" "$work/err"; then
+    echo "FAIL: ${*/$work/.}: exit $got (wanted $code), $lines lines (wanted 1 with '$words'):"
+    head -5 "$work/err"
+    status=1
+  fi
+}
+
+: >"$work/empty.py"
+head -c 3000 "$sample/program.pt2" >"$work/truncated.pt2"
+head -c 5000 /dev/urandom >"$work/binary"
+truncate -s 100M "$work/zeros.pt2"
+head -c 200 "$sample/io.safetensors" >"$work/truncated.safetensors"
+printf 'class G(torch.nn.Module):\n    def forward(self, x: "f32[2][1]cpu"):\n        y = torch.ops.aten.add.Tensor(x, \n' >"$work/cut.py"
+printf 'class G(torch.nn.Module):\n    def forward(self, x: "f32[2][1]cpu"):\n        y: "f32[2][1]cpu" = torch.ops.mine.op.default(x);  x = None\n        return (y,)\n' >"$work/unknown.py"
+printf 'class G(torch.nn.Module):\n    def forward(self, x: "f32[2, 3][3, 1]cpu", y: "f32[4, 5][5, 1]cpu"):\n        m = torch.ops.aten.mm.default(x, y);  x = y = None\n        return (m,)\n' >"$work/shapes.py"
+printf '\200\002cos\nsystem\nX\004\000\000\000truer\205R.' >"$work/hostile.input"
+tensors() { # NAME DTYPE SHAPE BYTES: a safetensors file of one zero tensor input.0
+  local header="{\"input.0\":{\"dtype\":\"$2\",\"shape\":$3,\"data_offsets\":[0,$4]}}"
+  { printf "\\x$(printf %02x ${#header})\0\0\0\0\0\0\0%s" "$header"; head -c "$4" /dev/zero; } >"$work/$1"
+}
+tensors wrong_shape.safetensors F32 '[3]' 12
+tensors wrong_dtype.safetensors I64 '[2]' 16
+tensors good.safetensors F32 '[2]' 8
+echo "not a database, just text that is long enough to be looked at as a header" >"$work/corrupt.sqlite"
+
+expect 2 "no_such_file" "$partita" list "$work/no_such_file"
+expect 2 "empty.py" "$partita" list "$work/empty.py"
+expect 2 "truncated.pt2" "$partita" list "$work/truncated.pt2"
+expect 2 "binary" "$partita" list "$work/binary"
+expect 2 "zeros.pt2" "$partita" list "$work/zeros.pt2"
+expect 2 "cut.py:4" "$partita" show "$work/cut.py"
+expect 2 "hostile.input" "$partita" list "$work/hostile.input"
+expect 2 "truncated.safetensors" "$partita" run "$sample/program.pt2" --inputs "$work/truncated.safetensors"
+expect 3 "mine.op" "$partita" run "$work/unknown.py" --inputs "$work/good.safetensors"
+expect 2 "" "$partita" run "$sample/program.pt2"
+expect 2 "" "$partita" run "$sample/program.pt2" --inputs "$work/wrong_shape.safetensors"
+expect 2 "" "$partita" run "$sample/program.pt2" --inputs "$work/wrong_dtype.safetensors"
+expect 2 "node m" "$partita" run "$work/shapes.py" --random-weights 1
+expect 2 "nonsense" "$partita" run "$sample/program.pt2" --inputs "$sample/io.safetensors" --backend nonsense
+expect 2 "no_such_graph" "$partita" show "$sample/program.pt2" --graph no_such_graph
+expect 2 "" "$partita" nonsense
+expect 2 "corrupt.sqlite" env PARTITA_STORE="$work/corrupt.sqlite" "$partita" store stats
+expect 2 "display" "$partita" open "$sample/program.pt2"
+expect 2 "" "$partita" aot "$sample/program.pt2" -o "$work/empty.py/inside"
+exit $status
