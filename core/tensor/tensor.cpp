@@ -38,7 +38,8 @@ Sizes row_major_strides(std::span<const std::int64_t> sizes) {
   std::int64_t step = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
     strides[i] = step;
-    step *= std::max<std::int64_t>(sizes[i], 1);
+    // Saturates for sizes out of a damaged file: reach() then refuses them.
+    if (__builtin_mul_overflow(step, std::max<std::int64_t>(sizes[i], 1), &step)) step = INT64_MAX;
   }
   return strides;
 }
