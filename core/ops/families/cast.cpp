@@ -99,11 +99,21 @@ Arg contiguous(DecomposeCall& call) {
   return call.build.call("aten.clone.default", {call.arg("self")}, {{"memory_format", format}});
 }
 
+/// A view in PyTorch, so gaps between the elements stay.
+Meta fake_conj(FakeCall& call) {
+  TensorMeta meta = call.tensor("self");
+  meta.offset = 0;
+  meta.requires_grad = false;
+  meta.storage_id = -1;
+  return meta;
+}
+
 /// conj as a value: there is no conjugate bit, so nothing aliases.
+template <Meta (*fake)(FakeCall&)>
 Value eval_conj(EvalCall& call) {
   const Tensor& self = call.tensor("self");
   CallOfValues metas(call);
-  Tensor out = empty_of(*fake_preserving(metas.call).tensor());
+  Tensor out = empty_of(*fake(metas.call).tensor());
   out.copy_from(self);
   if (!is_complex(self.dtype)) return out;
   dispatch(out.dtype, [&]<class T>() {
@@ -129,8 +139,10 @@ void register_cast(OpTable& t) {
         {.fake = fake_convert, .eval = copied<fake_convert>, .derivative = {{"a", "grad"}}});
   t.add("aten.copy.default",
         {.fake = fake_copy, .eval = eval_copy, .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}}});
-  for (std::string_view name : {"aten._conj.default", "aten._conj_physical.default", "aten.conj_physical.default"})
-    t.add(name, {.fake = fake_preserving, .eval = eval_conj, .derivative = {{"self", "conj(grad)"}}});
+  t.add("aten._conj.default",
+        {.fake = fake_conj, .eval = eval_conj<fake_conj>, .derivative = {{"self", "conj(grad)"}}});
+  for (std::string_view name : {"aten._conj_physical.default", "aten.conj_physical.default"})
+    t.add(name, {.fake = fake_preserving, .eval = eval_conj<fake_preserving>, .derivative = {{"self", "conj(grad)"}}});
 
   t.add("aten.to.dtype", {.decompose = to_dtype});
   t.add("aten.to.dtype_layout", {.decompose = to_device});
