@@ -7,6 +7,7 @@
 #include <QFileInfo>
 #include <QHeaderView>
 #include <QTreeView>
+#include <algorithm>
 
 #include "views/look/format.h"
 
@@ -86,14 +87,16 @@ void Workbench::wire_window() {
 }
 
 void Workbench::wire_search() {
-  connect(&window_, &views::MainWindow::search_changed, this, [this](const QString& needle) {
+  auto reading = [this] { return window_.page() == window_.text() ? window_.text() : window_.code(); };
+  connect(&window_, &views::MainWindow::search_changed, this, [this, reading](const QString& needle) {
     window_.graph()->set_search(needle);
     window_.code()->set_search(needle);
-    if (const auto* code = window_.code()->document(); code && !needle.isEmpty())
+    window_.text()->set_search(needle);
+    if (const auto* code = reading()->document(); code && !needle.isEmpty())
       window_.set_status(tr("%1 found").arg(views::count_text(code->count(needle), "line")), {});
   });
   connect(&window_, &views::MainWindow::search_next, this,
-          [this](bool backwards) { window_.code()->find_next(backwards); });
+          [reading](bool backwards) { reading()->find_next(backwards); });
 }
 
 std::vector<views::PaletteEntry> Workbench::palette_entries(const QString& typed) {
@@ -176,21 +179,23 @@ void Workbench::open(const QString& path) {
 }
 
 views::Document& Workbench::add_document(std::unique_ptr<Document> document, const QString& group,
-                                         const QString& detail, const QString& parent_key) {
+                                         const QString& detail, const QString& parent_key, const QString& heading) {
   Document& added = *document;
-  tree_.add_document(added.path, group, added.key, added.title, detail, parent_key);
+  tree_.add_document(added.path, group, added.key, added.title, detail, parent_key, heading);
   documents_[added.key] = std::move(document);
   return added;
 }
 
 void Workbench::add_loaded(const QString& path, Loaded loaded) {
   QModelIndex file = tree_.add_file(path, QFileInfo(path).fileName());
-  for (const Artefact& artefact : loaded.artefacts) {
+  // Graphs are what people come for: what else a log says about a compile stands behind them, under a heading.
+  bool has_graphs = std::ranges::any_of(loaded.artefacts, &Artefact::is_graph);
+  auto add = [&](const Artefact& artefact) {
     auto document = std::make_unique<Document>();
     document->path = path;
     document->id = text(artefact.id);
     document->key = path + "#" + document->id;
-    if (documents_.contains(document->key)) continue;
+    if (documents_.contains(document->key)) return;
     document->title = text(artefact.title.empty() ? artefact.id : artefact.title);
     document->kind = artefact.kind;
     // A file's own folder says nothing; a folder's parts are told apart by what follows its path.
@@ -201,10 +206,16 @@ void Workbench::add_loaded(const QString& path, Loaded loaded) {
     if (!group.isEmpty() && document->title.endsWith(" of " + group)) document->title.chop(group.size() + 4);
     QString kind = text(kind_name(artefact.kind));
     document->artefact = artefact;
-    add_document(std::move(document), group, kind, {});
-  }
+    bool below_heading = has_graphs && !artefact.is_graph();
+    add_document(std::move(document), group, below_heading ? QString() : kind, {},
+                 below_heading ? tr("texts") : QString());
+  };
+  for (const Artefact& artefact : loaded.artefacts)
+    if (artefact.is_graph()) add(artefact);
   window_.tree()->expand(file);
   for (int row = 0; row < tree_.rowCount(file) && row < 12; ++row) window_.tree()->expand(tree_.index(row, 0, file));
+  for (const Artefact& artefact : loaded.artefacts)
+    if (!artefact.is_graph()) add(artefact);
   for (const Diagnostic& warning : loaded.warnings) window_.log(text(warning.line()), true);
   if (!loaded.warnings.empty())
     window_.show_problem(tr("%1 could not be read; the rest is open")

@@ -77,7 +77,7 @@ class Workbench : public QObject {
   void show_step(int step);
   void add_loaded(const QString& path, Loaded loaded);
   Document& add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
-                         const QString& parent_key);
+                         const QString& parent_key, const QString& heading = {});
   void render(Document& document);
   void set_rendering(const QString& key, views::Rendering rendering);
   void put_on_screen(Document& document);

@@ -32,8 +32,13 @@ void Workbench::show(const QString& key) {
   window_.graph()->set_scene(nullptr);
   window_.code()->set_document(nullptr);
   window_.inspector()->show_node(nullptr, {}, nullptr);
-  window_.graph()->set_busy(tr("Drawing %1").arg(document.title));
-  window_.show_page(window_.graph());
+  if (document.kind == ArtefactKind::Text) {
+    window_.text()->set_document(nullptr);
+    window_.show_page(window_.text());
+  } else {
+    window_.graph()->set_busy(tr("Drawing %1").arg(document.title));
+    window_.show_page(window_.graph());
+  }
   render(document);
 }
 
@@ -71,18 +76,21 @@ void Workbench::put_on_screen(Document& document) {
   bool same = graph->scene() && document.graph && graph->scene()->picture.graph == document.graph;
   QString title = QFileInfo(document.path).fileName() + "  ›  " + document.title;
   window_.set_breadcrumb(title);
-  if (window_.code()->document() != document.code.get()) window_.code()->set_document(document.code);
+  // A text has the middle to itself; beside a picture the code goes with it.
+  bool is_text = document.scene == nullptr;
+  auto* pane = is_text ? window_.text() : window_.code();
+  if (pane->document() != document.code.get()) pane->set_document(document.code);
+  if (is_text) window_.code()->set_document(nullptr);
   graph->set_pins(document.pins);
   graph->set_facts(document.facts);
   if (document.scene) {
     graph->set_changes({});
     graph->set_scene(document.scene, same);
-    if (window_.page() != graph && window_.page() == window_.empty_page()) window_.show_page(graph);
+    if (window_.page() == window_.empty_page() || window_.page() == window_.text()) window_.show_page(graph);
   } else {
     graph->set_scene(nullptr);
-    graph->set_busy(tr("%1 is text: see Code").arg(document.title));
+    window_.show_page(window_.text());
   }
-  if (window_.page() == window_.empty_page()) window_.show_page(graph);
   window_.tree()->setCurrentIndex(tree_.find(document.key));
   QString node = selection_.spot().document == document.key ? selection_.spot().node : QString();
   if (selection_.spot().document != document.key)
@@ -123,7 +131,8 @@ bool Workbench::show_view(const QString& name) {
 void Workbench::tell_cut(const Document& document) {
   if (!document.cut) {
     std::int64_t nodes = document.graph ? static_cast<std::int64_t>(document.graph->size()) : 0;
-    return window_.set_status(document.graph ? views::count_text(nodes, "node") : QString(), {});
+    int lines = document.code ? document.code->line_count() : 0;
+    return window_.set_status(document.graph ? views::count_text(nodes, "node") : views::count_text(lines, "line"), {});
   }
   const views::Cut& cut = *document.cut;
   QString left = tr("%1 saved, %2; %3 recomputed")

@@ -6,7 +6,7 @@ namespace partita::views {
 
 struct ArtefactTree::Item {
   QString text, detail, key, path;
-  bool is_file = false;
+  bool is_file = false, is_heading = false;
   Item* parent = nullptr;
   std::vector<std::unique_ptr<Item>> children;
 
@@ -57,8 +57,19 @@ void ArtefactTree::remove_file(const QString& path) {
   }
 }
 
+// The group or heading of that text, made when there is none.
+ArtefactTree::Item* ArtefactTree::named(Item* parent, const QString& text, bool is_heading) {
+  for (const auto& child : parent->children)
+    if (child->key.isEmpty() && child->text == text && child->is_heading == is_heading) return child.get();
+  auto item = std::make_unique<Item>();
+  item->text = text;
+  item->is_heading = is_heading;
+  return append(parent, std::move(item));
+}
+
 QModelIndex ArtefactTree::add_document(const QString& path, const QString& group, const QString& key,
-                                       const QString& title, const QString& detail, const QString& parent_key) {
+                                       const QString& title, const QString& detail, const QString& parent_key,
+                                       const QString& heading) {
   Item* file = nullptr;
   for (const auto& candidate : root_->children)
     if (candidate->path == path) file = candidate.get();
@@ -66,17 +77,8 @@ QModelIndex ArtefactTree::add_document(const QString& path, const QString& group
   if (Item* known = find_below(file, key)) return index_of(known);
   Item* parent = parent_key.isEmpty() ? nullptr : find_below(file, parent_key);
   if (!parent) {
-    parent = file;
-    if (!group.isEmpty()) {
-      parent = nullptr;
-      for (const auto& child : file->children)
-        if (child->key.isEmpty() && child->text == group) parent = child.get();
-      if (!parent) {
-        auto item = std::make_unique<Item>();
-        item->text = group;
-        parent = append(file, std::move(item));
-      }
-    }
+    parent = group.isEmpty() ? file : named(file, group, false);
+    if (!heading.isEmpty()) parent = named(parent, heading, true);
   }
   auto item = std::make_unique<Item>();
   item->text = title;
@@ -118,6 +120,8 @@ int ArtefactTree::columnCount(const QModelIndex&) const {
 QVariant ArtefactTree::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const Item* item = item_of(index);
+  if (role == Qt::DisplayRole && item->is_heading && index.column() == 1)
+    return QString::number(item->children.size());
   if (role == Qt::DisplayRole) return index.column() == 0 ? item->text : item->detail;
   if (role == Qt::ToolTipRole) return item->is_file ? item->path : QVariant();
   if (role == KeyRole) return item->key;

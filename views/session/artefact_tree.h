@@ -18,9 +18,10 @@ class ArtefactTree : public QAbstractItemModel {
 
   QModelIndex add_file(const QString& path, const QString& title);
   void remove_file(const QString& path);
-  /// Below the group of that name in the file (none: below the file itself), or below the document `parent_key`.
+  /// Below the group of that name in the file (none: below the file itself), or below the document `parent_key`; with a
+  /// `heading` below the heading of that name there, which tells how many it holds.
   QModelIndex add_document(const QString& path, const QString& group, const QString& key, const QString& title,
-                           const QString& detail, const QString& parent_key = {});
+                           const QString& detail, const QString& parent_key = {}, const QString& heading = {});
   QModelIndex find(const QString& key) const;
 
   QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
@@ -34,6 +35,7 @@ class ArtefactTree : public QAbstractItemModel {
   struct Item;
   Item* item_of(const QModelIndex& index) const;
   QModelIndex index_of(const Item* item) const;
+  Item* named(Item* parent, const QString& text, bool is_heading);
   Item* append(Item* parent, std::unique_ptr<Item> item);
   static Item* find_below(Item* item, const QString& key);
 

@@ -60,6 +60,9 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   graph_ = new GraphView;
   pages_->addWidget(empty_);
   pages_->addWidget(graph_);
+  text_ = new CodeView;
+  text_->setAccessibleName(tr("Text"));
+  pages_->addWidget(text_);
   connect(empty_, &EmptyPage::open_asked, this, &MainWindow::open_asked);
 
   code_ = new CodeView;
@@ -283,6 +286,7 @@ void MainWindow::apply_theme() {
   setStyleSheet(theme.style_sheet());
   graph_->set_theme(theme);
   code_->set_theme(theme);
+  text_->set_theme(theme);
   inspector_->set_theme(theme);
   Q_EMIT theme_changed(theme);
 }

@@ -29,6 +29,7 @@ class MainWindow : public QMainWindow {
 
   GraphView* graph() { return graph_; }
   CodeView* code() { return code_; }
+  CodeView* text() { return text_; }  ///< the page for documents that are no graphs
   Inspector* inspector() { return inspector_; }
   EmptyPage* empty_page() { return empty_; }
   QTreeView* tree() { return tree_; }
@@ -90,7 +91,7 @@ class MainWindow : public QMainWindow {
   QStackedWidget* pages_;
   EmptyPage* empty_;
   GraphView* graph_;
-  CodeView* code_;
+  CodeView *code_, *text_;
   Inspector* inspector_;
   QTreeView* tree_;
   QTabWidget* bottom_;
