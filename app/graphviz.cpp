@@ -1,5 +1,6 @@
 #include "app/graphviz.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -10,6 +11,8 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "core/ir/dot.h"
 
 extern char** environ;
 
@@ -38,9 +41,16 @@ struct Pipe {
   }
 };
 
+std::size_t total_nodes(const Graph& graph) {
+  std::size_t n = graph.size();
+  for (const auto& [target, child] : graph.children) n += total_nodes(*child);
+  return n;
+}
+
 }  // namespace
 
-Result<std::string> run_graphviz(const std::string& dot, const std::string& format, std::chrono::seconds limit) {
+Result<std::string> run_graphviz(const std::string& dot, const std::string& format, std::chrono::seconds limit,
+                                 const Progress* progress) {
   Pipe in, out;
   if (in.read < 0 || out.read < 0)
     return input_error("graphviz.failed", fmt::format("cannot make a pipe: {}", std::strerror(errno)));
@@ -68,8 +78,12 @@ Result<std::string> run_graphviz(const std::string& dot, const std::string& form
   auto deadline = std::chrono::steady_clock::now() + limit;
   std::string result;
   std::size_t sent = 0;
-  bool timed_out = false;
+  bool timed_out = false, cancelled = false;
   for (;;) {
+    if (progress && progress->cancelled()) {
+      cancelled = true;
+      break;
+    }
     auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     if (left <= 0) {
@@ -77,7 +91,7 @@ Result<std::string> run_graphviz(const std::string& dot, const std::string& form
       break;
     }
     pollfd wait[] = {{out.read, POLLIN, 0}, {in.write, POLLOUT, 0}};
-    if (::poll(wait, in.write >= 0 ? 2 : 1, static_cast<int>(left)) < 0 && errno != EINTR) break;
+    if (::poll(wait, in.write >= 0 ? 2 : 1, static_cast<int>(std::min<std::int64_t>(left, 100))) < 0 && errno != EINTR) break;
     if (in.write >= 0 && wait[1].revents) {
       ssize_t n = ::write(in.write, dot.data() + sent, dot.size() - sent);
       if (n > 0) sent += static_cast<std::size_t>(n);
@@ -91,16 +105,30 @@ Result<std::string> run_graphviz(const std::string& dot, const std::string& form
     }
   }
   ::sigaction(SIGPIPE, &before, nullptr);
-  if (timed_out) ::kill(child, SIGKILL);
+  if (timed_out || cancelled) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  if (cancelled) return input_error("graphviz.cancelled", "stopped");
   if (timed_out)
     return unsupported("graphviz.time_limit",
                        fmt::format("dot took over {} s; use --format dot or the window", limit.count()));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return unsupported("graphviz.failed", "dot failed; use --format dot or the window");
   return result;
+}
+
+Result<std::string> draw_with_graphviz(const Graph& graph, const std::string& format, const Progress* progress) {
+  constexpr std::chrono::seconds limit{60};
+  if (format == "dot") return to_dot(graph);
+  if (format != "svg" && format != "png" && format != "pdf")
+    return input_error("graphviz.format", fmt::format("unknown format '{}'; svg, png, pdf and dot are written", format));
+  if (std::size_t n = total_nodes(graph); n > max_graphviz_nodes)
+    return unsupported(
+        "graphviz.size",
+        fmt::format("graph {} has {} nodes and Graphviz draws at most {}; use --format dot or the window's own picture",
+                    graph.name, n, max_graphviz_nodes));
+  return run_graphviz(to_dot(graph), format, limit, progress);
 }
 
 }  // namespace partita

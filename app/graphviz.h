@@ -2,7 +2,9 @@
 #include <chrono>
 #include <string>
 
+#include "core/base/progress.h"
 #include "core/base/result.h"
+#include "core/ir/graph.h"
 
 namespace partita {
 
@@ -10,7 +12,13 @@ namespace partita {
 inline constexpr std::size_t max_graphviz_nodes = 300;
 
 /// Runs `dot -TFORMAT` in a child process and returns what it writes. Errors graphviz.missing, graphviz.time_limit,
-/// graphviz.failed; the child is killed at the limit.
-Result<std::string> run_graphviz(const std::string& dot, const std::string& format, std::chrono::seconds limit);
+/// graphviz.failed, graphviz.cancelled; the child is killed at the limit and when `progress` (may be null) says stop.
+Result<std::string> run_graphviz(const std::string& dot, const std::string& format, std::chrono::seconds limit,
+                                 const Progress* progress = nullptr);
+
+/// The graph as "dot" (the source, of any size), "svg", "png" or "pdf". Errors graphviz.size, graphviz.format and those
+/// of run_graphviz, which is given a minute.
+Result<std::string> draw_with_graphviz(const Graph& graph, const std::string& format,
+                                       const Progress* progress = nullptr);
 
 }  // namespace partita

@@ -5,7 +5,6 @@
 
 #include "app/cli/command.h"
 #include "app/graphviz.h"
-#include "core/ir/dot.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
 
@@ -17,8 +16,6 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string path, graph, format = "text", output;
 };
-
-constexpr std::chrono::seconds graphviz_limit{60};
 
 std::string_view kind_text(OpKind kind) {
   switch (kind) {
@@ -73,12 +70,6 @@ Json to_json(const Graph& graph) {
   return out;
 }
 
-std::size_t total_nodes(const Graph& graph) {
-  std::size_t n = graph.size();
-  for (const auto& [target, child] : graph.children) n += total_nodes(*child);
-  return n;
-}
-
 Result<std::string> render(const Artefact& artefact, const std::string& format) {
   if (!artefact.is_graph()) {
     if (format == "text") return artefact.text();
@@ -86,14 +77,8 @@ Result<std::string> render(const Artefact& artefact, const std::string& format) 
   }
   TRY(auto graph, artefact.graph());
   if (format == "text") return print(*graph);
-  if (format == "dot") return to_dot(*graph);
   if (format == "json") return to_json(*graph).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  if (std::size_t n = total_nodes(*graph); n > max_graphviz_nodes)
-    return unsupported(
-        "graphviz.size",
-        fmt::format("graph {} has {} nodes and Graphviz draws at most {}; use --format dot or the window", artefact.id,
-                    n, max_graphviz_nodes));
-  return run_graphviz(to_dot(*graph), format, graphviz_limit);
+  return draw_with_graphviz(*graph, format);
 }
 
 Result<int> show(const Options& options) {
