@@ -196,10 +196,13 @@ Result<Partition> partition(const Graph& joint, const PartitionOptions& options)
   return solve(p, options);
 }
 
-Result<std::vector<BudgetPoint>> budget_curve(const Graph& joint, const PartitionOptions& options, int points) {
+Result<std::vector<BudgetPoint>> budget_curve(const Graph& joint, const PartitionOptions& options, int points,
+                                              const Progress* progress) {
   TRY(Problem p, prepare(joint, options, true));
   std::vector<BudgetPoint> curve;
   for (int i = 0; i < points; ++i) {
+    if (progress && progress->cancelled()) return input_error("partition.cancelled", "stopped");
+    if (progress) progress->at(static_cast<double>(i) / points, "memory budgets");
     PartitionOptions at = options;
     at.memory_budget = points > 1 ? static_cast<double>(i) / (points - 1) : 1;
     TRY(Partition result, solve(p, at));

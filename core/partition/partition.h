@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/base/result.h"
 #include "core/ir/graph.h"
 
@@ -59,7 +60,9 @@ struct BudgetPoint {
   std::int64_t activation_bytes = 0;
   std::int64_t recomputed_operations = 0;
 };
-/// What each memory budget costs and saves, for budgets 0, 1/(points-1), ..., 1.
-Result<std::vector<BudgetPoint>> budget_curve(const Graph& joint, const PartitionOptions& options, int points = 11);
+/// What each memory budget costs and saves, for budgets 0, 1/(points-1), ..., 1. `progress` may be null; stopped by it
+/// between two points: error partition.cancelled.
+Result<std::vector<BudgetPoint>> budget_curve(const Graph& joint, const PartitionOptions& options, int points = 11,
+                                              const Progress* progress = nullptr);
 
 }  // namespace partita
