@@ -45,6 +45,7 @@ Workbench::Workbench(WorkbenchTools tools) : window_(jobs_), tools_(std::move(to
   wire_window();
   wire_search();
   wire_analyses();
+  wire_measures();
   refresh_recent();
   window_.set_palette_source([this](const QString& typed) { return palette_entries(typed); });
 }
@@ -83,6 +84,8 @@ void Workbench::wire_window() {
   for (const char* format : {"svg", "png", "pdf"})
     window_.add_command("File", tr("Export the picture as %1…").arg(QString(format).toUpper()), {},
                         [this, format] { export_picture(format); });
+  if (tools_.graphviz)
+    window_.add_command("File", tr("Export through Graphviz…"), {}, [this] { ask_graphviz_path(); });
   window_.add_command("Edit", tr("Cancel all jobs"), QKeySequence("Ctrl+."), [this] { jobs_.cancel_all(); });
 }
 
@@ -153,11 +156,12 @@ QString Workbench::command_line() const {
     words << graph << "--backends" << request.expected + "," + request.found;
     if (!request.inputs.isEmpty()) words << "--inputs" << quoted(request.inputs);
     if (request.per_node) words << "--per-node";
-  } else if (!current_->pins.empty() || window_.page() == aot_) {
+  } else if (!current_->pins.empty() || current_->memory_budget < 1 || window_.page() == aot_) {
     words[1] = "aot";
     words << graph;
     for (const std::string& name : pins.save) words << "--save" << quoted(text(name));
     for (const std::string& name : pins.recompute) words << "--recompute" << quoted(text(name));
+    if (current_->memory_budget < 1) words << "--memory-budget" << QString::number(current_->memory_budget);
     words << "-o" << "out";
   } else {
     words << graph;

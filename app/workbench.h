@@ -3,6 +3,7 @@
 #include <QSettings>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "core/aot/aot.h"
 #include "core/base/progress.h"
@@ -29,6 +30,8 @@ struct WorkbenchTools {
   std::function<Result<std::vector<Value>>(Graph& graph, const Program* program, const QString& io)> inputs;
   /// AOTAutograd on a dynamo or exported graph; empty: not offered.
   std::function<Result<AotGraphs>(const Graph& graph, const Program* program)> joint;
+  /// Through Graphviz in a child process, as "svg", "png", "pdf" or "dot" (its source); empty: not offered.
+  std::function<Result<std::string>(const Graph& graph, const std::string& format, const Progress& progress)> graphviz;
 };
 
 /// Wires the window: what users ask for becomes a job on core's functions, its result goes to the views. Owns what is
@@ -58,6 +61,14 @@ class Workbench : public QObject {
   void run_passes();
   void make_joint();
   void compare(const views::CompareRequest& request);
+  /// Times the nodes of what is on the screen in the interpreter, and asks which kernels the compiler plans for them.
+  void measure(const QString& inputs);
+  /// Colours the picture by what this name says (family, bytes, error, time, kernel, module, pass); starts what finds it
+  /// out. False when there is none of that name.
+  bool show_overlay(const QString& name);
+  void set_budget(double budget);
+  /// Writes the graph on the screen as Graphviz draws it; the path's ending says how.
+  void export_graphviz(const QString& path);
   void show_aot();
   views::PassesView* passes() { return passes_; }
   views::CompareView* comparison() { return compare_; }
@@ -87,6 +98,10 @@ class Workbench : public QObject {
   void refresh_recent();
   void tell_cut(const Document& document);
   void export_picture(const QString& format);
+  void ask_graphviz_path();
+  void wire_measures();
+  void ask_budget_curve(Document& document);
+  void tell_overlays();
   std::vector<views::PaletteEntry> palette_entries(const QString& typed);
 
   views::JobTracker jobs_;
@@ -103,6 +118,7 @@ class Workbench : public QObject {
   std::map<QString, std::unique_ptr<Document>> documents_;
   Document* current_ = nullptr;
   QString wanted_id_;
+  std::optional<views::OverlayKind> wanted_overlay_;  ///< to show as soon as there is something to show
 };
 
 }  // namespace partita

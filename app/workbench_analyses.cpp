@@ -62,6 +62,7 @@ void Workbench::wire_analyses() {
   window_.add_bottom(compare_, tr("Compare"));
   window_.add_bottom(passes_, tr("Passes"));
   window_.add_page(aot_, tr("forward and backward"));
+  window_.set_pair_page(aot_);
   window_.add_page(coverage_, tr("operator coverage"));
   auto themed = [this](const views::Theme& theme) {
     passes_->set_theme(theme);
@@ -121,7 +122,10 @@ void Workbench::run_passes() {
       [this, key](Result<std::shared_ptr<const views::PassFilm>> film) {
         if (!film) return report(film.error());
         film_of_ = key;
+        if (auto of = documents_.find(key); of != documents_.end())
+          for (const auto& [node, pass] : views::pass_of_nodes(**film, 0)) of->second->facts[node].pass = pass;
         passes_->set_film(*film);
+        tell_overlays();
       });
 }
 
@@ -132,6 +136,10 @@ void Workbench::show_step(int step) {
   if (!chosen.scene) return;
   window_.show_page(window_.graph());
   window_.graph()->set_changes(chosen.diff ? chosen.diff->marks : std::unordered_map<std::string, views::Change>{});
+  views::Facts facts = current_->facts;
+  for (auto& [node, fact] : facts) fact.pass.clear();
+  for (const auto& [node, pass] : views::pass_of_nodes(*film, step)) facts[node].pass = pass;
+  window_.graph()->set_facts(std::move(facts));
   window_.graph()->set_scene(chosen.scene, true);
   window_.graph()->set_ghosts(chosen.removed);
   QString first;
@@ -204,7 +212,10 @@ void Workbench::compare(const views::CompareRequest& request) {
                      where.empty() ? QString() : " at " + text(where), views::seconds_text(done->seconds));
         compare_->set_report(done->report, request.tolerance, summary);
         window_.set_status(summary, {});
-        if (current_ && current_->key == key) window_.graph()->set_facts(current_->facts);
+        if (!current_ || current_->key != key) return;
+        window_.graph()->set_facts(current_->facts);
+        tell_overlays();
+        measure(request.inputs);  // what the run was of is what its times are of
       });
 }
 

@@ -107,6 +107,11 @@ void Workbench::put_on_screen(Document& document) {
   }
   if (window_.page() == aot_) show_aot();
   tell_cut(document);
+  tell_overlays();
+  window_.picture_bar()->budget()->set_curve(document.budget);
+  window_.picture_bar()->budget()->set_budget(document.memory_budget);
+  window_.set_joint(document.cut != nullptr);
+  ask_budget_curve(document);
   Q_EMIT shown(document.key);
 }
 
@@ -141,7 +146,7 @@ void Workbench::tell_cut(const Document& document) {
                      .arg(cut.recomputed.size());
   if (document.bytes_before && *document.bytes_before != cut.activation_bytes) {
     std::int64_t delta = cut.activation_bytes - *document.bytes_before;
-    left += tr(" (%1%2 by the last pin)").arg(delta > 0 ? "+" : "").arg(views::bytes_text(delta));
+    left += tr(" (%1%2 by the last change)").arg(delta > 0 ? "+" : "").arg(views::bytes_text(delta));
   }
   window_.set_status(left, tr("%1 of inputs kept").arg(views::bytes_text(cut.input_bytes)));
 }

@@ -9,6 +9,7 @@
 
 #include "app/backends.h"
 #include "app/cli/command.h"
+#include "app/graphviz.h"
 #include "app/workbench.h"
 #include "core/aot/graph_io.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> paths;
-  std::string screenshot, size = "1440x900", theme, select, view, graph;
+  std::string screenshot, size = "1440x900", theme, select, view, graph, overlay;
   double scale = 1;
 };
 
@@ -49,6 +50,9 @@ WorkbenchTools tools() {
     return std::move(inputs.values);
   };
   tools.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };
+  tools.graphviz = [](const Graph& graph, const std::string& format, const Progress& progress) {
+    return draw_with_graphviz(graph, format, &progress);
+  };
   return tools;
 }
 
@@ -59,7 +63,7 @@ int take_screenshot(QApplication& app, Workbench& bench, const Options& options)
   if (!options.theme.empty())
     bench.window().set_theme_choice(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
   bench.window().show();
-  bool asked = options.select.empty() && options.view.empty();
+  bool asked = options.select.empty() && options.view.empty() && options.overlay.empty();
   QTimer poll;
   QElapsedTimer clock;
   clock.start();
@@ -84,6 +88,7 @@ int take_screenshot(QApplication& app, Workbench& bench, const Options& options)
         app.quit();
         return;
       }
+      if (!options.overlay.empty()) bench.show_overlay(QString::fromStdString(options.overlay));
       if (!options.select.empty()) bench.selection().select_node(QString::fromStdString(options.select));
       return;
     }
@@ -133,6 +138,8 @@ Action add(CLI::App& app) {
   app.add_option("--theme", options->theme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
   app.add_option("--scale", options->scale, "Device pixels per pixel for --screenshot")->check(CLI::Range(0.5, 4.0));
   app.add_option("--select", options->select, "Node to choose");
+  app.add_option("--overlay", options->overlay, "Colour the picture by it; finds out what that takes")
+      ->check(CLI::IsMember({"family", "bytes", "error", "time", "kernel", "module", "pass"}));
   app.add_option("--view", options->view, "graph, aot, passes, compare or coverage");
   return [options] { return run(*options); };
 }

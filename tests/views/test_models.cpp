@@ -7,8 +7,10 @@
 #include "views/code/code_document.h"
 #include "views/code/fx_highlight.h"
 #include "views/compare/compare_view.h"
+#include "views/graph/budget_slider.h"
 #include "views/look/format.h"
 #include "views/passes/graph_diff.h"
+#include "views/passes/passes_view.h"
 #include "views/session/artefact_tree.h"
 #include "views/session/selection.h"
 #include "views/table/table_model.h"
@@ -43,6 +45,92 @@ class TestModels : public QObject {
     tree.remove_file("/a.log");
     QCOMPARE(tree.rowCount(), 1);
     QCOMPARE(tree.index(0, 0).data().toString(), QString("b.py"));
+  }
+
+  void texts_stand_below_a_heading_of_their_group() {
+    ArtefactTree tree;
+    QAbstractItemModelTester tester(&tree, QAbstractItemModelTester::FailureReportingMode::QtTest);
+    QModelIndex file = tree.add_file("/a.log", "a.log");
+    tree.add_document("/a.log", "0/0", "a#joint", "joint", "joint");
+    tree.add_document("/a.log", "0/0", "a#guards", "guards", "", {}, "texts");
+    tree.add_document("/a.log", "0/0", "a#code", "code", "", {}, "texts");
+    tree.add_document("/a.log", "", "a#version", "version", "", {}, "texts");
+    QModelIndex group = tree.index(0, 0, file);
+    QCOMPARE(tree.rowCount(group), 2);  // the graph and the heading
+    QModelIndex heading = tree.find("a#guards").parent();
+    QCOMPARE(heading.parent(), group);
+    QCOMPARE(heading.data().toString(), QString("texts"));
+    QCOMPARE(heading.siblingAtColumn(1).data().toString(), QString("2"));
+    QVERIFY(heading.data(ArtefactTree::KeyRole).toString().isEmpty());
+    QCOMPARE(tree.find("a#version").parent().parent(), file);
+  }
+
+  void overlays_show_what_is_known() {
+    Picture picture = make_picture(tests::joint_graph(2));
+    std::size_t gelu = static_cast<std::size_t>(picture.card_by_key("gelu"));
+    std::size_t add = static_cast<std::size_t>(picture.card_by_key("add"));
+    for (OverlayKind kind : {OverlayKind::Time, OverlayKind::Kernel, OverlayKind::Pass}) {
+      Overlay none = make_overlay(kind, picture, {}, Theme::light());
+      QVERIFY(none.legend.empty());
+      QVERIFY(!none.colours[gelu].isValid());
+    }
+    Facts facts;
+    facts["gelu"] = {.seconds = 2e-3, .kernel = "k0_gelu_add", .pass = "rewrite"};
+    facts["add"] = {.seconds = 1e-6, .kernel = "k0_gelu_add"};
+    Overlay time = make_overlay(OverlayKind::Time, picture, facts, Theme::light());
+    QCOMPARE(time.texts[gelu], QString("2.00 ms"));
+    QVERIFY(time.colours[gelu] != time.colours[add]);
+    QCOMPARE(time.legend.front().colour, time.colours[add]);  // from the least to the most
+    QCOMPARE(time.legend.back().colour, time.colours[gelu]);
+    Overlay kernel = make_overlay(OverlayKind::Kernel, picture, facts, Theme::light());
+    QCOMPARE(kernel.legend.size(), std::size_t{1});
+    QCOMPARE(kernel.legend[0].text, QString("k0_gelu_add (2)"));
+    QCOMPARE(kernel.colours[gelu], kernel.colours[add]);
+    Overlay pass = make_overlay(OverlayKind::Pass, picture, facts, Theme::light());
+    QCOMPARE(pass.texts[gelu], QString("rewrite"));
+    QVERIFY(!pass.colours[add].isValid());
+  }
+
+  void nodes_know_the_pass_that_changed_them() {
+    auto before = tests::joint_graph(2);
+    auto after = std::shared_ptr<Graph>(before->clone());
+    Node* gelu = after->find("gelu");
+    Node* relu = after->create(Op::torch("aten.relu.default"), {gelu}, {}, "relu", gelu->next());
+    relu->meta = gelu->meta;
+    after->find("add")->replace_input(gelu, relu);
+    PassFilm film;
+    film.steps.push_back({.name = "before", .graph = before});
+    film.steps.push_back({.name = "quiet", .graph = before});
+    film.steps.push_back({.name = "loud", .graph = after});
+    film.steps.back().diff = std::make_shared<GraphDiff>(diff(*before, *after));
+    auto will = pass_of_nodes(film, 0);
+    QCOMPARE(will.at("add"), std::string("loud"));
+    QVERIFY(!will.contains("relu"));  // it is not there yet
+    QVERIFY(pass_of_nodes(film, 1).empty());
+    QCOMPARE(pass_of_nodes(film, 2).at("relu"), std::string("loud"));
+  }
+
+  void budgets_are_said_against_the_largest() {
+    std::vector<BudgetPoint> curve{{0, 0, 250'000}, {0.5, 1024, 3000}, {1, 4096, 1000}};
+    QCOMPARE(budget_text({}, 0.5), QString("budget 50 %"));
+    QCOMPARE(budget_text(curve, 1), QString("budget 100 %: 4.00 KiB"));
+    QCOMPARE(budget_text(curve, 0.5), QString("budget 50 %: 1.00 KiB, 3.00 KiB less, 2000 operations more"));
+    QCOMPARE(budget_text(curve, 0), QString("budget 0 %: 0 B, 4.00 KiB less, 249 k operations more"));
+  }
+
+  void the_slider_tells_once_the_hand_rests() {
+    BudgetSlider slider;
+    QSignalSpy chosen(&slider, &BudgetSlider::budget_chosen);
+    slider.set_budget(0.3);
+    QCOMPARE(slider.budget(), 0.3);
+    for (int i = 0; i < 4; ++i) QTest::keyClick(&slider, Qt::Key_Right);
+    QCOMPARE(chosen.count(), 0);
+    QVERIFY(chosen.wait(5000));
+    QCOMPARE(chosen.count(), 1);
+    QCOMPARE(chosen[0][0].toDouble(), 0.7);
+    slider.set_budget(1);
+    QTest::qWait(300);
+    QCOMPARE(chosen.count(), 1);  // what the program sets it tells nobody
   }
 
   void selection_walks_back_and_forth() {

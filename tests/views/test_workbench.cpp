@@ -204,6 +204,127 @@ class TestWorkbench : public QObject {
     QCOMPARE(bench.comparison()->table()->model()->rows()[0].cells[0].text, QString("agrees"));
   }
 
+  void overlays_are_offered_once_there_is_something_to_show() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("overlays.py", *tests::joint_graph(3)));
+    QVERIFY(wait_shown(bench));
+    auto offered = [&](OverlayKind kind) { return bench.window().overlay_action(kind)->isEnabled(); };
+    QVERIFY(offered(OverlayKind::None) && offered(OverlayKind::Bytes) && offered(OverlayKind::Module));
+    for (OverlayKind kind : {OverlayKind::Error, OverlayKind::Time, OverlayKind::Kernel, OverlayKind::Pass}) {
+      QVERIFY(!offered(kind));
+      QVERIFY(bench.window().overlay_action(kind)->toolTip().contains("Graph >"));
+    }
+    QVERIFY(bench.show_overlay("time"));  // finds it out first
+    QVERIFY(QTest::qWaitFor([&] { return bench.window().graph()->overlay() == OverlayKind::Time; }, 30000));
+    QVERIFY(offered(OverlayKind::Kernel) && !offered(OverlayKind::Pass));
+    const NodeFacts& addmm = bench.current()->facts.at("addmm_1");
+    QVERIFY(addmm.seconds > 0 && addmm.seconds < 1);
+    QCOMPARE(addmm.kernel, std::string("library: addmm"));
+    QVERIFY(!bench.current()->facts.at("gelu_1").kernel.empty());
+    QVERIFY(bench.show_overlay("pass"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(bench.passes()->film());
+    // Another document: nothing is known of it, so that overlay gives way.
+    bench.open(write("other.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    QVERIFY(!offered(OverlayKind::Time));
+    QCOMPARE(bench.window().graph()->overlay(), OverlayKind::None);
+    QVERIFY(!bench.show_overlay("no such thing"));
+  }
+
+  void the_budget_moves_the_cut_and_the_command_line() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("budget.py", *tests::joint_graph(6)));
+    QVERIFY(wait_shown(bench));
+    BudgetSlider* slider = bench.window().picture_bar()->budget();
+    QVERIFY(slider->isVisible());
+    QCOMPARE(slider->curve().size(), std::size_t{BudgetSlider::kSteps + 1});
+    std::int64_t usual = bench.current()->cut->activation_bytes;
+    QCOMPARE(slider->curve().back().activation_bytes, usual);
+    slider->setValue(0);
+    QVERIFY(QTest::qWaitFor(
+        [&] { return bench.jobs().idle() && bench.current()->cut->activation_bytes < usual; }, 30000));
+    QCOMPARE(bench.current()->cut->activation_bytes, slider->curve().front().activation_bytes);
+    QVERIFY(bench.command_line().contains("--memory-budget 0 "));
+    slider->setValue(BudgetSlider::kSteps);
+    QVERIFY(QTest::qWaitFor(
+        [&] { return bench.jobs().idle() && bench.current()->cut->activation_bytes == usual; }, 30000));
+    QVERIFY(!bench.command_line().contains("--memory-budget"));
+  }
+
+  void the_joint_graph_is_made_and_its_halves_stand_beside_each_other() {
+    WorkbenchTools with_joint = tools();
+    with_joint.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };
+    Workbench bench(with_joint);
+    bench.window().show();
+    bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
+    QVERIFY(wait_shown(bench));
+    QVERIFY(!bench.current()->cut);
+    QVERIFY(!bench.window().picture_bar()->budget()->isVisible());
+    QString source = bench.current()->key;
+    bench.make_joint();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut; }, 30000));
+    QCOMPARE(bench.current()->key, source + "/joint");
+    for (const char* half : {"/forward", "/backward"}) QVERIFY(bench.documents().contains(source + half));
+    bench.show_aot();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.aot()));
+    QVERIFY(bench.window().picture_bar()->budget()->isVisible());
+    const Cut& cut = *bench.current()->cut;
+    QCOMPARE(bench.aot()->saved()->model()->rowCount(), static_cast<int>(cut.saved.size() + cut.recomputed.size()));
+    auto halves = bench.aot()->findChildren<GraphView*>();
+    QCOMPARE(halves.size(), 2);
+    for (GraphView* half : halves) QVERIFY(half->scene() && !half->scene()->picture.cards.empty());
+    QString saved;
+    for (const SavedValue& value : cut.saved)
+      if (saved.isEmpty() && !value.is_input) saved = QString::fromStdString(value.name);
+    bench.selection().select_node(saved);  // computed by one half, read by the other
+    for (GraphView* half : halves) QCOMPARE(half->selected_node(), saved);
+    QVERIFY(bench.command_line().startsWith("partita aot "));
+  }
+
+  void texts_have_the_middle_to_themselves() {
+    Workbench bench(tools());
+    bench.window().show();
+    QString path = folder_.filePath("notes.log");
+    std::ofstream(path.toStdString())
+        << "V1121 07:58:09.531000 7 a.py:1] {\"dynamo_guards\": {}, \"frame_id\": 0, \"frame_compile_id\": 0, "
+           "\"has_payload\": \"\"}\n\tfirst guard\n\tsecond guard\n";
+    bench.open(path);
+    QVERIFY(wait_shown(bench));
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.window().text()));
+    QVERIFY(bench.window().text()->document()->text().contains("second guard"));
+    QVERIFY(!bench.window().code()->document());
+    bench.open(write("after.py", *tests::joint_graph(1)));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.window().graph()->scene(); }, 30000));
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.window().graph()));
+    QVERIFY(bench.window().code()->document());
+  }
+
+  void graphviz_draws_and_says_why_it_cannot() {
+    WorkbenchTools with_dot = tools();
+    with_dot.graphviz = [](const Graph& graph, const std::string& format, const Progress&) -> Result<std::string> {
+      if (format != "svg") return unsupported("graphviz.missing", "cannot start dot; install graphviz");
+      return "<svg>" + graph.name + "</svg>";
+    };
+    Workbench bench(with_dot);
+    bench.window().show();
+    bench.open(write("dot.py", *tests::joint_graph(1)));
+    QVERIFY(wait_shown(bench));
+    bench.export_graphviz(folder_.filePath("dot.svg"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(QFile::exists(folder_.filePath("dot.svg")));
+    bench.export_graphviz(folder_.filePath("dot.pdf"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(!QFile::exists(folder_.filePath("dot.pdf")));
+    bool said = false;
+    for (QLabel* label : bench.window().findChildren<QLabel*>())
+      said = said || (label->objectName() == "error" && label->text().contains("install graphviz"));
+    QVERIFY(said);
+  }
+
   void what_cannot_be_read_is_said_where_it_happened() {
     Workbench bench(tools());
     bench.window().show();

@@ -348,17 +348,23 @@ void GraphView::paint_legend(QPainter& painter) {
   painter.setRenderHint(QPainter::Antialiasing, true);
   painter.setFont(card_detail_font());
   QFontMetricsF metrics(painter.font());
-  // Left bottom, one row, as many entries as there is room for.
+  // Left bottom, one row, as many entries as there is room for; what is left out is counted.
+  constexpr double kWidestEntry = 130;
+  auto elided = [&](const QString& text) { return metrics.elidedText(text, Qt::ElideRight, kWidestEntry); };
+  auto left_out = [&](std::size_t shown) { return QString("+%1").arg(overlay_.legend.size() - shown); };
   double x = 12, y = height() - 30;
   double room = width() - kOverviewWidth - 24;
   double total = metrics.horizontalAdvance(overlay_name(overlay_.kind)) + 20;
   std::size_t fits = 0;
   for (; fits < overlay_.legend.size(); ++fits) {
-    double more = metrics.horizontalAdvance(overlay_.legend[fits].text) + 26;
-    if (total + more > room) break;
+    double more = metrics.horizontalAdvance(elided(overlay_.legend[fits].text)) + 26;
+    double tail = fits + 1 < overlay_.legend.size() ? metrics.horizontalAdvance(left_out(fits + 1)) + 12 : 0;
+    if (total + more + tail > room) break;
     total += more;
   }
   if (fits == 0) return;
+  QString rest = fits < overlay_.legend.size() ? left_out(fits) : QString();
+  if (!rest.isEmpty()) total += metrics.horizontalAdvance(rest) + 12;
   QColor ground = theme.panel;
   ground.setAlpha(235);
   painter.setPen(theme.line);
@@ -373,10 +379,13 @@ void GraphView::paint_legend(QPainter& painter) {
     painter.setBrush(entry.colour.isValid() ? entry.colour : QColor(Qt::transparent));
     painter.drawRoundedRect(QRectF(x, y + 6, 10, 10), 2, 2);
     painter.setPen(theme.ink);
-    double w = metrics.horizontalAdvance(entry.text);
-    painter.drawText(QRectF(x + 14, y, w + 2, 21), Qt::AlignVCenter, entry.text);
+    QString shown = elided(entry.text);
+    double w = metrics.horizontalAdvance(shown);
+    painter.drawText(QRectF(x + 14, y, w + 2, 21), Qt::AlignVCenter, shown);
     x += w + 26;
   }
+  painter.setPen(theme.dim);
+  painter.drawText(QRectF(x, y, total, 21), Qt::AlignVCenter, rest);
 }
 
 void GraphView::resizeEvent(QResizeEvent* event) {

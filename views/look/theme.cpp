@@ -152,6 +152,7 @@ QString Theme::style_sheet() const {
     QStatusBar { border-top: 1px solid @line; background: @panel; }
     QStatusBar::item { border: none; }
     QToolButton { border: 1px solid transparent; border-radius: 4px; padding: 4px 8px; }
+    QToolButton::menu-indicator { image: none; }
     QToolButton:hover, QPushButton:hover { background: @hover; }
     QToolButton:pressed, QToolButton:checked { background: @current; }
     QToolButton:focus, QPushButton:focus { border: 1px solid @accent; }
@@ -173,6 +174,7 @@ QString Theme::style_sheet() const {
     QMenu { background: @raised; border: 1px solid @line; padding: 4px; }
     QMenu::item { padding: 4px 24px 4px 12px; border-radius: 4px; }
     QMenu::item:selected { background: @current; }
+    QMenu::item:disabled { color: @dim; background: transparent; }
     QMenu::separator { height: 1px; background: @line; margin: 4px 8px; }
     QScrollBar:vertical { background: transparent; width: 10px; margin: 0; }
     QScrollBar:horizontal { background: transparent; height: 10px; margin: 0; }
@@ -189,6 +191,7 @@ QString Theme::style_sheet() const {
     QSlider::handle:horizontal { background: @raised; border: 2px solid @accent; width: 10px; margin: -5px 0; border-radius: 7px; }
     QProgressBar { border: none; background: @line; border-radius: 2px; max-height: 4px; }
     QProgressBar::chunk { background: @accent; border-radius: 2px; }
+    #pictureBar { background: @panel; border-top: 1px solid @line; }
     #heading { font-weight: 600; }
     #dim { color: @dim; }
     #error { color: @bad; }

@@ -72,6 +72,22 @@ PassFilm make_film(const PipelineRun& run, const TextWidth& text_width) {
   return film;
 }
 
+std::unordered_map<std::string, std::string> pass_of_nodes(const PassFilm& film, int step) {
+  std::unordered_map<std::string, std::string> passes;
+  if (step == 0) {
+    for (const PassStep& later : film.steps)
+      if (later.diff)
+        for (const DiffLine& line : later.diff->lines)
+          if (line.change == Change::Removed || line.change == Change::Changed)
+            passes.try_emplace(line.node, later.name.toStdString());
+    return passes;
+  }
+  for (int i = 1; i <= step; ++i)
+    if (const PassStep& made = film.steps[static_cast<std::size_t>(i)]; made.diff)
+      for (const auto& [node, change] : made.diff->marks) passes[node] = made.name.toStdString();
+  return passes;
+}
+
 PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);

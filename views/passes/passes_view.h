@@ -34,6 +34,10 @@ struct PassFilm {
 /// Made on a working thread: diffs are computed here.
 PassFilm make_film(const PipelineRun& run, const TextWidth& text_width);
 
+/// By node name, a pass. At step 0 the first that will change or remove the node, at a later step the last that made or
+/// changed it.
+std::unordered_map<std::string, std::string> pass_of_nodes(const PassFilm& film, int step);
+
 /// Steps through passes: list with timings, slider, text diff. The picture is the window's, told by `step_chosen`.
 class PassesView : public QWidget {
   Q_OBJECT

@@ -123,7 +123,7 @@ QVariant ArtefactTree::data(const QModelIndex& index, int role) const {
   if (role == Qt::DisplayRole && item->is_heading && index.column() == 1)
     return QString::number(item->children.size());
   if (role == Qt::DisplayRole) return index.column() == 0 ? item->text : item->detail;
-  if (role == Qt::ToolTipRole) return item->is_file ? item->path : QVariant();
+  if (role == Qt::ToolTipRole) return item->is_file ? item->path : item->text;
   if (role == KeyRole) return item->key;
   if (role == Qt::FontRole && item->is_file && index.column() == 0) {
     QFont font;

@@ -8,6 +8,7 @@ namespace partita::views {
 
 PartitionOptions partition_options(const Document& document) {
   PartitionOptions options;
+  options.memory_budget = document.memory_budget;
   for (const auto& [name, pin] : document.pins) {
     if (pin == Pin::Save) options.save.push_back(name);
     if (pin == Pin::Recompute) options.recompute.push_back(name);

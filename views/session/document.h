@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/load/session.h"
+#include "core/partition/partition.h"
 #include "core/passes/pipeline.h"
 #include "views/code/code_document.h"
 #include "views/graph/scene.h"
@@ -26,9 +27,13 @@ struct Document {
   std::shared_ptr<const Scene> scene;
   std::shared_ptr<const Cut> cut;  ///< of a joint graph
   std::unordered_map<std::string, Pin> pins;
+  double memory_budget = 1;         ///< of the cut, 0..1 as PartitionOptions has it
+  std::vector<BudgetPoint> budget;  ///< what each budget would cost; empty: not known yet
+  std::optional<std::unordered_map<std::string, Pin>> budget_asked;  ///< the pins it was asked for
   std::unordered_set<std::string> folded;
   Facts facts;                               ///< what runs found out about its nodes
-  std::optional<std::int64_t> bytes_before;  ///< saved bytes before the last pin
+  std::optional<std::int64_t> bytes_before;  ///< saved bytes before the last pin or budget
+  QString no_kernels;                        ///< why the compiler has no plan for it; empty: it has, or was not asked
 };
 
 /// What makes a document visible; the slow part, for a working thread.

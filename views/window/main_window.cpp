@@ -55,6 +55,10 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   column->addWidget(problem_);
   pages_ = new QStackedWidget;
   column->addWidget(pages_, 1);
+  picture_bar_ = new PictureBar;
+  picture_bar_->hide();
+  column->addWidget(picture_bar_);
+  connect(pages_, &QStackedWidget::currentChanged, this, &MainWindow::arrange_bar);
   setCentralWidget(middle);
   empty_ = new EmptyPage;
   graph_ = new GraphView;
@@ -166,17 +170,20 @@ void MainWindow::make_docks() {
   bottom_->addTab(log_, tr("Log"));
   bottom_dock_ = add_dock(Qt::BottomDockWidgetArea, bottom_, tr("Details"), "bottom");
   bottom_dock_->setTitleBarWidget(new QWidget);
-  resizeDocks({findChild<QDockWidget*>("artefacts"), code}, {220, 440}, Qt::Horizontal);
+  resizeDocks({findChild<QDockWidget*>("artefacts"), code}, {260, 440}, Qt::Horizontal);
   resizeDocks({code, node}, {520, 380}, Qt::Vertical);
   resizeDocks({bottom_dock_}, {250}, Qt::Vertical);
 }
 
 QAction* MainWindow::add_command(const QString& menu, const QString& text, const QKeySequence& shortcut,
                                  std::function<void()> run) {
-  QMenu* target = nullptr;
+  QMenu* target = nullptr;  // its entries tell by tooltips why they cannot be chosen
   for (QAction* action : menuBar()->actions())
     if (action->text() == menu) target = action->menu();
-  if (!target) target = menuBar()->addMenu(menu);
+  if (!target) {
+    target = menuBar()->addMenu(menu);
+    target->setToolTipsVisible(true);
+  }
   QAction* action = target->addAction(text, this, std::move(run));
   action->setShortcut(shortcut);
   action->setShortcutContext(Qt::WindowShortcut);
@@ -199,10 +206,12 @@ void MainWindow::make_menus() {
   add_command("View", tr("Show the whole picture"), {}, [this] { graph_->fit(true); });
   add_command("View", tr("Zoom to the selection"), {}, [this] { graph_->zoom_to_selection(); });
   for (OverlayKind kind : {OverlayKind::None, OverlayKind::Bytes, OverlayKind::Error, OverlayKind::Time,
-                           OverlayKind::Kernel, OverlayKind::Module, OverlayKind::Pass})
-    add_command("View", tr("Colour by %1").arg(overlay_name(kind).toLower()),
-                QKeySequence(QString("Alt+%1").arg(static_cast<int>(kind) + 1)),
-                [this, kind] { graph_->set_overlay(kind); });
+                           OverlayKind::Kernel, OverlayKind::Module, OverlayKind::Pass}) {
+    overlays_[kind] = add_command("View", tr("Colour by %1").arg(overlay_name(kind).toLower()),
+                                  QKeySequence(QString("Alt+%1").arg(static_cast<int>(kind) + 1)),
+                                  [this, kind] { set_overlay(kind); });
+    picture_bar_->add_overlay(kind, overlays_[kind]);
+  }
   add_command("View", tr("Theme: as the system"), {}, [this] { set_theme_choice(ThemeChoice::System); });
   add_command("View", tr("Theme: light"), {}, [this] { set_theme_choice(ThemeChoice::Light); });
   add_command("View", tr("Theme: dark"), {}, [this] { set_theme_choice(ThemeChoice::Dark); });
@@ -219,6 +228,29 @@ int MainWindow::add_page(QWidget* page, const QString& title) {
   int index = pages_->addWidget(page);
   add_command("View", tr("Show %1").arg(title), {}, [this, page] { show_page(page); });
   return index;
+}
+
+void MainWindow::set_overlay(OverlayKind kind) {
+  graph_->set_overlay(kind);
+  picture_bar_->set_overlay(kind);
+}
+
+void MainWindow::set_overlay_known(OverlayKind kind, bool known, const QString& hint) {
+  QAction* action = overlays_.at(kind);
+  action->setEnabled(known);
+  action->setToolTip(known ? QString() : hint);
+}
+
+void MainWindow::set_joint(bool joint) {
+  joint_ = joint;
+  picture_bar_->set_budget_visible(joint);
+  arrange_bar();
+}
+
+void MainWindow::arrange_bar() {
+  bool picture = page() == graph_;
+  picture_bar_->set_colours_visible(picture);
+  picture_bar_->setVisible(picture || (joint_ && page() == pair_page_));
 }
 
 void MainWindow::show_page(QWidget* page) {
@@ -288,6 +320,7 @@ void MainWindow::apply_theme() {
   code_->set_theme(theme);
   text_->set_theme(theme);
   inspector_->set_theme(theme);
+  picture_bar_->set_theme(theme);
   Q_EMIT theme_changed(theme);
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 #include <QMainWindow>
+#include <map>
 
 #include "views/code/code_view.h"
 #include "views/graph/graph_view.h"
+#include "views/graph/picture_bar.h"
 #include "views/inspector/inspector.h"
 #include "views/session/artefact_tree.h"
 #include "views/session/jobs.h"
@@ -30,6 +32,7 @@ class MainWindow : public QMainWindow {
   GraphView* graph() { return graph_; }
   CodeView* code() { return code_; }
   CodeView* text() { return text_; }  ///< the page for documents that are no graphs
+  PictureBar* picture_bar() { return picture_bar_; }
   Inspector* inspector() { return inspector_; }
   EmptyPage* empty_page() { return empty_; }
   QTreeView* tree() { return tree_; }
@@ -37,6 +40,8 @@ class MainWindow : public QMainWindow {
 
   /// Pages of the middle; added ones are reachable from the View menu.
   int add_page(QWidget* page, const QString& title);
+  /// An added page that shows the cut as well: the budget stands below it.
+  void set_pair_page(QWidget* page) { pair_page_ = page; }
   void show_page(QWidget* page);
   QWidget* page() const;
   /// A tab of the bottom dock.
@@ -49,6 +54,12 @@ class MainWindow : public QMainWindow {
   void set_palette_source(std::function<std::vector<PaletteEntry>(const QString&)> more) {
     palette_more_ = std::move(more);
   }
+
+  void set_overlay(OverlayKind kind);
+  /// Whether there is something to colour by; `hint` says how to get it when there is not.
+  void set_overlay_known(OverlayKind kind, bool known, const QString& hint);
+  QAction* overlay_action(OverlayKind kind) { return overlays_.at(kind); }
+  void set_joint(bool joint);  ///< the picture on the screen has a cut to choose a budget for
 
   void set_breadcrumb(const QString& text);
   void set_status(const QString& left, const QString& right);
@@ -81,6 +92,7 @@ class MainWindow : public QMainWindow {
   void make_menus();
   QDockWidget* add_dock(Qt::DockWidgetArea area, QWidget* content, const QString& title, const char* name);
   void apply_theme();
+  void arrange_bar();
   void ask_for_file(bool folder);
   void open_palette();
   void show_jobs();
@@ -89,6 +101,10 @@ class MainWindow : public QMainWindow {
   const Theme* theme_ = nullptr;
   ThemeChoice choice_ = ThemeChoice::System;
   QStackedWidget* pages_;
+  PictureBar* picture_bar_;
+  QWidget* pair_page_ = nullptr;
+  bool joint_ = false;
+  std::map<OverlayKind, QAction*> overlays_;
   EmptyPage* empty_;
   GraphView* graph_;
   CodeView *code_, *text_;

@@ -1,0 +1,80 @@
+#include "app/workbench_measure.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/compare/per_node.h"
+#include "core/interp/interpreter.h"
+#include "core/ops/record.h"
+#include "core/passes/pipeline.h"
+#include "core/schedule/make_plan.h"
+
+namespace partita {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Times = std::unordered_map<std::string, double>;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+constexpr int kMostRuns = 5;
+constexpr double kEnoughSeconds = 0.3;
+
+// "aten.addmm.default" -> "addmm".
+std::string short_name(const Op& op) {
+  std::size_t begin = op.name.find('.'), end = op.name.rfind('.');
+  return begin == std::string::npos || begin == end ? op.name : op.name.substr(begin + 1, end - begin - 1);
+}
+
+}  // namespace
+
+Result<Times> time_nodes(const Graph& graph, const std::vector<Value>& inputs, const Progress& progress) {
+  Times least;
+  double total = 0;
+  for (int run = 0; run < kMostRuns && total < kEnoughSeconds; ++run) {
+    progress.at(static_cast<double>(run) / kMostRuns, "timing nodes");
+    TRY(std::vector<Value> values, copy_values(inputs));
+    Times now;
+    auto last = Clock::now();
+    InterpOptions options;
+    options.progress = &progress;
+    options.observer = [&](const Node& node, const Value&) -> Status {
+      if (node.op()->is_call()) now[node.name()] += seconds_since(last);
+      last = Clock::now();  // what this function costs belongs to no node
+      return {};
+    };
+    auto start = Clock::now();
+    TRY_DO(interpret(graph, std::move(values), options));
+    total += seconds_since(start);
+    for (const auto& [name, seconds] : now) {
+      auto [known, fresh] = least.try_emplace(name, seconds);
+      if (!fresh) known->second = std::min(known->second, seconds);
+    }
+  }
+  return least;
+}
+
+Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Graph& graph) {
+  auto copy = graph.clone();
+  for (Node* node : *copy) {
+    if (node->meta.known() || !node->op()->is_call()) continue;
+    TRY(node->meta, infer(*node));
+  }
+  PassContext context;
+  TRY_DO(run_passes(*copy, passes_of(PassStage::PostGrad), context));
+  TRY(const schedule::Plan plan, schedule::make_plan(*copy));
+  std::unordered_map<std::string, std::string> kernels;
+  for (const auto& step : plan.steps) {
+    if (const auto* call = std::get_if<schedule::ExternCall>(&step)) {
+      kernels[call->origin] = "library: " + short_name(*call->op);
+    } else {
+      const loops::Kernel& kernel = plan.kernels[static_cast<std::size_t>(std::get<schedule::KernelCall>(step).kernel)];
+      for (const std::string& node : kernel.origins) kernels[node] = kernel.name;
+    }
+  }
+  return kernels;
+}
+
+}  // namespace partita

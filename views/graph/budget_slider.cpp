@@ -1,0 +1,117 @@
+#include "views/graph/budget_slider.h"
+
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPainterPath>
+#include <algorithm>
+#include <cmath>
+
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+constexpr int kRestMs = 200;
+constexpr double kHandle = 5, kMargin = 8;
+
+QString amount(std::int64_t n) {
+  if (n < 10'000) return QString::number(n);
+  return n < 10'000'000 ? QString("%1 k").arg((n + 500) / 1000) : QString("%1 M").arg((n + 500'000) / 1'000'000);
+}
+
+}  // namespace
+
+QString budget_text(const std::vector<BudgetPoint>& curve, double budget) {
+  QString share = QString("budget %1 %").arg(std::lround(budget * 100));
+  auto at = std::ranges::min_element(curve, {}, [&](const BudgetPoint& p) { return std::abs(p.budget - budget); });
+  if (at == curve.end()) return share;
+  const BudgetPoint& most = curve.back();
+  QString text = QString("%1: %2").arg(share, bytes_text(at->activation_bytes));
+  if (std::int64_t less = most.activation_bytes - at->activation_bytes; less != 0)
+    text += QString(", %1 %2").arg(bytes_text(std::abs(less)), less > 0 ? "less" : "more");
+  if (std::int64_t more = at->recomputed_operations - most.recomputed_operations; more > 0)
+    text += QString(", %1 operations more").arg(amount(more));
+  return text;
+}
+
+BudgetSlider::BudgetSlider(QWidget* parent) : QSlider(Qt::Horizontal, parent) {
+  setRange(0, kSteps);
+  setPageStep(1);
+  setFocusPolicy(Qt::ClickFocus);  // so that the picture has the focus at first; Ctrl+[ and Ctrl+] move it too
+  setValue(kSteps);
+  setFixedSize(sizeHint());
+  setAccessibleName(tr("Memory budget"));
+  setToolTip(
+      tr("Memory budget of what the forward keeps for the backward.\n"
+         "Right: recompute only what is about free. Left: keep nothing but inputs.\n"
+         "The curve: bytes kept at each budget."));
+  rest_.setSingleShot(true);
+  rest_.setInterval(kRestMs);
+  connect(this, &QSlider::valueChanged, this, [this] {
+    rest_.start();
+    Q_EMIT moved();
+  });
+  connect(&rest_, &QTimer::timeout, this, [this] { Q_EMIT budget_chosen(budget()); });
+}
+
+void BudgetSlider::set_curve(std::vector<BudgetPoint> curve) {
+  curve_ = std::move(curve);
+  update();
+  Q_EMIT moved();
+}
+
+void BudgetSlider::set_budget(double budget) {
+  QSignalBlocker quiet(this);
+  rest_.stop();
+  setValue(static_cast<int>(std::lround(budget * kSteps)));
+  update();
+}
+
+void BudgetSlider::set_theme(const Theme& theme) {
+  theme_ = &theme;
+  update();
+}
+
+double BudgetSlider::x_of(double share) const {
+  return kMargin + share * (width() - 2 * kMargin);
+}
+
+void BudgetSlider::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  double base = height() - 9, top = 4;
+  std::int64_t most = 0;
+  for (const BudgetPoint& p : curve_) most = std::max(most, p.activation_bytes);
+  if (most > 0) {
+    QPolygonF line;
+    for (const BudgetPoint& p : curve_)
+      line << QPointF(x_of(p.budget), base - (base - top) * static_cast<double>(p.activation_bytes) /
+                                                 static_cast<double>(most));
+    QPolygonF area = line;
+    area << QPointF(line.back().x(), base) << QPointF(line.front().x(), base);
+    QColor fill = theme_->accent;
+    fill.setAlphaF(0.18f);
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(fill);
+    painter.drawPolygon(area);
+    painter.setPen(QPen(theme_->accent, 1));
+    painter.drawPolyline(line);
+  }
+  painter.setPen(QPen(theme_->line, 2, Qt::SolidLine, Qt::RoundCap));
+  painter.drawLine(QPointF(x_of(0), base), QPointF(x_of(1), base));
+  QColor ink = isEnabled() ? theme_->accent : theme_->dim;
+  painter.setPen(QPen(ink, 2, Qt::SolidLine, Qt::RoundCap));
+  painter.drawLine(QPointF(x_of(0), base), QPointF(x_of(budget()), base));
+  painter.setBrush(hasFocus() ? ink : theme_->raised);
+  painter.drawEllipse(QPointF(x_of(budget()), base), kHandle, kHandle);
+}
+
+void BudgetSlider::mousePressEvent(QMouseEvent* event) {
+  // To where the click is, not one page nearer; the handle then follows the hand.
+  double share = (event->position().x() - kMargin) / (width() - 2 * kMargin);
+  if (event->button() == Qt::LeftButton)
+    setValue(static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kSteps)));
+  QSlider::mousePressEvent(event);
+}
+
+}  // namespace partita::views

@@ -1,0 +1,63 @@
+#include "views/graph/picture_bar.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QMenu>
+#include <QToolButton>
+
+namespace partita::views {
+
+PictureBar::PictureBar(QWidget* parent) : QWidget(parent) {
+  setObjectName("pictureBar");
+  setAttribute(Qt::WA_StyledBackground);
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(4, 2, 12, 2);
+  row->setSpacing(8);
+  colours_ = new QToolButton;
+  colours_->setAccessibleName(tr("What colours say"));
+  colours_->setToolTip(tr("What the colours of the picture say"));
+  colours_->setFocusPolicy(Qt::ClickFocus);  // by keyboard: the View menu, Alt+1 to Alt+7
+  colours_->setPopupMode(QToolButton::InstantPopup);
+  menu_ = new QMenu(this);
+  menu_->setToolTipsVisible(true);
+  colours_->setMenu(menu_);
+  row->addWidget(colours_);
+  row->addStretch(1);
+  budget_label_ = new QLabel;
+  budget_label_->setObjectName("dim");
+  row->addWidget(budget_label_);
+  budget_ = new BudgetSlider;
+  row->addWidget(budget_);
+  connect(budget_, &BudgetSlider::moved, this, &PictureBar::tell_budget);
+  set_overlay(OverlayKind::None);
+  tell_budget();
+}
+
+void PictureBar::add_overlay(OverlayKind kind, QAction* action) {
+  menu_->addAction(action);
+  connect(action, &QAction::triggered, this, [this, kind] { set_overlay(kind); });
+}
+
+void PictureBar::set_overlay(OverlayKind kind) {
+  colours_->setText(tr("Colour by %1").arg(overlay_name(kind).toLower()));
+}
+
+void PictureBar::set_colours_visible(bool visible) {
+  colours_->setVisible(visible);
+}
+
+void PictureBar::set_theme(const Theme& theme) {
+  budget_->set_theme(theme);
+}
+
+void PictureBar::set_budget_visible(bool visible) {
+  budget_->setVisible(visible);
+  budget_label_->setVisible(visible);
+  if (visible) tell_budget();
+}
+
+void PictureBar::tell_budget() {
+  budget_label_->setText(budget_text(budget_->curve(), budget_->budget()));
+}
+
+}  // namespace partita::views
