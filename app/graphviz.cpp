@@ -91,7 +91,8 @@ Result<std::string> run_graphviz(const std::string& dot, const std::string& form
       break;
     }
     pollfd wait[] = {{out.read, POLLIN, 0}, {in.write, POLLOUT, 0}};
-    if (::poll(wait, in.write >= 0 ? 2 : 1, static_cast<int>(std::min<std::int64_t>(left, 100))) < 0 && errno != EINTR) break;
+    int wait_ms = static_cast<int>(std::min<std::int64_t>(left, 100));  // then asks whether to stop
+    if (::poll(wait, in.write >= 0 ? 2 : 1, wait_ms) < 0 && errno != EINTR) break;
     if (in.write >= 0 && wait[1].revents) {
       ssize_t n = ::write(in.write, dot.data() + sent, dot.size() - sent);
       if (n > 0) sent += static_cast<std::size_t>(n);
@@ -122,7 +123,8 @@ Result<std::string> draw_with_graphviz(const Graph& graph, const std::string& fo
   constexpr std::chrono::seconds limit{60};
   if (format == "dot") return to_dot(graph);
   if (format != "svg" && format != "png" && format != "pdf")
-    return input_error("graphviz.format", fmt::format("unknown format '{}'; svg, png, pdf and dot are written", format));
+    return input_error("graphviz.format",
+                       fmt::format("unknown format '{}'; svg, png, pdf and dot are written", format));
   if (std::size_t n = total_nodes(graph); n > max_graphviz_nodes)
     return unsupported(
         "graphviz.size",

@@ -63,8 +63,8 @@ class Workbench : public QObject {
   void compare(const views::CompareRequest& request);
   /// Times the nodes of what is on the screen in the interpreter, and asks which kernels the compiler plans for them.
   void measure(const QString& inputs);
-  /// Colours the picture by what this name says (family, bytes, error, time, kernel, module, pass); starts what finds it
-  /// out. False when there is none of that name.
+  /// Colours the picture by what this name says (family, bytes, error, time, kernel, module, pass); starts what finds
+  /// it out. False when there is none of that name.
   bool show_overlay(const QString& name);
   void set_budget(double budget);
   /// Writes the graph on the screen as Graphviz draws it; the path's ending says how.

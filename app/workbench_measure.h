@@ -16,8 +16,8 @@ namespace partita {
 Result<std::unordered_map<std::string, double>> time_nodes(const Graph& graph, const std::vector<Value>& inputs,
                                                            const Progress& progress);
 
-/// The kernel each node becomes part of, by node name, as the compiler would plan it after its passes: "k3_relu_add", or
-/// "library: addmm" for a call. Views and what passes removed have none. Errors are the passes' and make_plan's.
+/// The kernel each node becomes part of, by node name, as the compiler would plan it after its passes: "k3_relu_add",
+/// or "library: addmm" for a call. Views and what passes removed have none. Errors are the passes' and make_plan's.
 Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Graph& graph);
 
 }  // namespace partita

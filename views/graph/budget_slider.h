@@ -8,8 +8,8 @@
 
 namespace partita::views {
 
-/// What a memory budget (0..1) means on a curve: "budget 50 %: 113 KiB, 116 KiB less, 182 k operations more". Of an empty
-/// curve only the share.
+/// What a memory budget (0..1) means on a curve: "budget 50 %: 113 KiB, 116 KiB less, 182 k operations more". Of an
+/// empty curve only the share.
 QString budget_text(const std::vector<BudgetPoint>& curve, double budget);
 
 /// Chooses how much memory the saved values may take, over the curve of what each choice keeps. Its values are steps
