@@ -1,4 +1,7 @@
 #pragma once
+#include <functional>
+#include <span>
+
 #include <llvm/IR/IRBuilder.h>
 
 namespace partita::codegen {
@@ -44,12 +47,17 @@ class MathEmitter {
     llvm::Value* shifted;  ///< whole + 1.5 * 2^23
   };
   Reduced reduce_ln2(llvm::Value* x);
+  Reduced reduce_ln2_once(llvm::Value* x);
+  Reduced split_ln2(llvm::Value* x);  ///< all but rest
   llvm::Value* exp_of(const Reduced& r);
   llvm::Value* exp_of_rest(llvm::Value* rest);
   llvm::Value* expm1_of(const Reduced& r);
   llvm::Value* expm1_of_negative(llvm::Value* x);
   llvm::Value* power_of_two(const Reduced& r);
+  llvm::Value* by_sixteen(std::initializer_list<llvm::Value*> arguments,
+                          const std::function<llvm::Value*(std::span<llvm::Value* const>)>& instruction);
   llvm::Value* scale_by_instruction(llvm::Value* p, llvm::Value* n);
+  llvm::Value* divide(llvm::Value* n, llvm::Value* d);
   llvm::Value* expm1_core(llvm::Value* x);  ///< for |x| <= 88
   struct Mantissa {
     llvm::Value* f;  ///< mantissa - 1, in [-1/3, 1/3]

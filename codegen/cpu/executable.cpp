@@ -1,6 +1,7 @@
 #include "codegen/cpu/executable.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -64,6 +65,7 @@ class PlanExecutable final : public Executable {
   std::vector<std::int64_t> elements;
   std::vector<Tensor> constants;  ///< kept alive
   std::vector<std::byte*> base;   ///< of each plan buffer; inputs and outputs change from run to run
+  std::vector<std::shared_ptr<Storage>> output_memory;  ///< by plan buffer, of the last run
   std::shared_ptr<Storage> arena, scratch;
   std::size_t scratch_bytes = 0;  ///< of one thread
   std::vector<InputView> inputs_;
@@ -94,6 +96,17 @@ bool same_strides(const Tensor& t, const Sizes& strides) {
   return true;
 }
 
+/// Memory that a result may alias: the last run's if nobody kept it (its pages are mapped already, which for a
+/// memory-bound graph is half of the time), else new.
+Status reuse_or_allocate(std::shared_ptr<Storage>& memory, std::size_t bytes) {
+  if (memory && memory.use_count() == 1) {
+    std::atomic_thread_fence(std::memory_order_acquire);  // after the last reads of the thread that let go of it
+    return {};
+  }
+  TRY(memory, Storage::allocate(bytes));
+  return {};
+}
+
 Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held) {
   if (values.size() != inputs_.size())
     return input_error("run.inputs", fmt::format("{} inputs given, the graph takes {}", values.size(), inputs_.size()));
@@ -117,10 +130,7 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
       held[b] = t->storage;
       continue;
     }
-    // The result may alias the copy, so each run has its own unless nobody kept the last one.
-    if (!input.staging || input.staging.use_count() > 1) {
-      TRY(input.staging, Storage::allocate(room));
-    }
+    TRY_DO(reuse_or_allocate(input.staging, room));
     Tensor copy{input.staging, t->dtype, input.sizes, input.strides, 0};
     copy.copy_from(*t);
     base[b] = input.staging->data();
@@ -164,7 +174,8 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
   TRY_DO(bind_inputs(inputs, held));
   for (std::size_t b = 0; b < buffers.size(); ++b) {
     if (buffers[b].kind != PlanBuffer::Kind::Output) continue;
-    TRY(held[b], Storage::allocate(static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)));
+    TRY_DO(reuse_or_allocate(output_memory[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)));
+    held[b] = output_memory[b];
     base[b] = held[b]->data();
   }
   for (const Step& step : steps) {
@@ -246,6 +257,7 @@ Status Compiler::memory() {
   out_->buffers = plan_.buffers;
   out_->base.resize(plan_.buffers.size());
   out_->constants.resize(plan_.buffers.size());
+  out_->output_memory.resize(plan_.buffers.size());
   if (plan_.arena_bytes > 0) {
     TRY(out_->arena, Storage::allocate(plan_.arena_bytes));
   }
