@@ -118,14 +118,14 @@ Value* MathEmitter::by_sixteen(std::initializer_list<Value*> arguments,
 Value* MathEmitter::scale_by_instruction(Value* p, Value* n) {
   constexpr int current_rounding = 4;
   return by_sixteen({p, n}, [&](std::span<Value* const> v) -> Value* {
-    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
-                             {v[0], v[1], llvm::Constant::getNullValue(v[0]->getType()), b.getInt16(0xffff),
-                              b.getInt32(current_rounding)});
+    return b.CreateIntrinsic(
+        llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+        {v[0], v[1], llvm::Constant::getNullValue(v[0]->getType()), b.getInt16(0xffff), b.getInt32(current_rounding)});
   });
 }
 
-/// n / d for d in [2^-126, 2^126], within 1.5 ulp: a Newton step on AVX-512's approximation costs a third of a division.
-/// Scalars and short vectors take the same way, so that a loop's remainder has the same bits as its body.
+/// n / d for d in [2^-126, 2^126], within 1.5 ulp: a Newton step on AVX-512's approximation costs a third of a
+/// division. Scalars and short vectors take the same way, so that a loop's remainder has the same bits as its body.
 Value* MathEmitter::divide(Value* n, Value* d) {
   if (!avx512) return b.CreateFDiv(n, d);
   auto* type = llvm::dyn_cast<llvm::FixedVectorType>(d->getType());
@@ -137,7 +137,8 @@ Value* MathEmitter::divide(Value* n, Value* d) {
   Value* guess = by_sixteen({d}, approximate);
   if (!guess) {
     Value* one = llvm::ConstantFP::get(sixteen, 1);
-    Value* padded = type ? b.CreateInsertVector(sixteen, one, d, b.getInt64(0)) : b.CreateInsertElement(one, d, std::uint64_t{0});
+    Value* padded =
+        type ? b.CreateInsertVector(sixteen, one, d, b.getInt64(0)) : b.CreateInsertElement(one, d, std::uint64_t{0});
     guess = approximate({&padded, 1});
     guess = type ? b.CreateExtractVector(type, guess, b.getInt64(0)) : b.CreateExtractElement(guess, std::uint64_t{0});
   }
