@@ -215,7 +215,7 @@ Arg sgn_backward(const FormulaCall& f) {  // self, grad, sgn
 }
 Arg sinc_backward(const FormulaCall& f) {
   Arg scaled = f("x1 * 3.141592653589793");
-  return f("masked_fill(x0 * ((cos(p) * p - sin(p)) / (x1 * p)), eq(x1, 0.0), 0)", {{"p", scaled}});
+  return f("masked_fill(x0 * conj((cos(p) * p - sin(p)) / (x1 * p)), eq(x1, 0.0), 0)", {{"p", scaled}});
 }
 Arg nan_to_num_backward(const FormulaCall& f) {
   return f("x0 * logical_not(logical_or(isinf(x1), isnan(x1)))");

@@ -1,6 +1,7 @@
 // Backward functions of reductions, as FunctionsManual.cpp.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/ops/formula_functions.h"
 #include "core/ops/promote.h"
@@ -120,13 +121,84 @@ Arg std_backward(const FormulaCall& f) {
   return var_backward({f.build, args});
 }
 
+/// x without index `from` up to `to` of dim.
+Node* narrow(const FormulaCall& f, const Arg& x, std::int64_t dim, std::int64_t from, SymExpr to) {
+  return f.build.call("aten.slice.Tensor", {x, dim, from, f.build.size(to)});
+}
+
+/// The factor of each element in a product along a dim that may hold zeros: the product of all others, as those before
+/// it times those after it.
+Arg products_of_others(const FormulaCall& f, const Arg& x, std::int64_t dim) {
+  const TensorMeta& t = Builder::tensor(x);
+  const auto d = static_cast<std::size_t>(dim);
+  SymList one = t.sizes;
+  one[d] = 1;
+  Node* ones = f.build.call("aten.ones.default", {f.build.sizes(one)},
+                            {{"dtype", t.dtype}, {"layout", Layout::Strided}, {"device", t.device}});
+  std::vector<std::pair<std::string, Arg>> names = {{"o", ones}, {"d", dim}};
+  names.emplace_back("head", narrow(f, x, dim, 0, t.sizes[d] - 1));
+  names.emplace_back("tail", narrow(f, x, dim, 1, t.sizes[d]));
+  return f("cumprod(cat([o, head], d), d) * flip(cumprod(cat([o, flip(tail, [d])], d), d), [d])", names);
+}
+
 /// prod_backward(grad, self, result[, dim, keepdim])
 Arg prod_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   if (self.sizes.empty()) return f("x0");
-  Args restored = {f("x0 * x2"), f.args[1], f.has(3) ? f.args[3] : Arg(), f.has(4) ? f.args[4] : Arg()};
-  Arg product = restore_reduced_dims({f.build, restored});
-  return f("p / x1", {{"p", product}});
+  const bool all = !f.has(3);
+  Arg grad = f.args[0], x = all ? f("reshape(x1, [-1])") : f.args[1];
+  const auto dim =
+      all ? std::int64_t{0} : static_cast<std::int64_t>(wrap_dim(*f.args[3].get<std::int64_t>(), self.dim()));
+  if (!all && !flag(f, 4)) grad = f.build.call("aten.unsqueeze.default", {grad, dim});
+  if (self.numel().is(0)) return f("zeros_like(x1)");
+  Arg out = grad;
+  if (!Builder::tensor(x).sizes[static_cast<std::size_t>(dim)].is(1))
+    out = f("g * conj(others)", {{"g", grad}, {"others", products_of_others(f, x, dim)}});
+  return all ? f("reshape(y, sizes(x1))", {{"y", out}}) : out;
+}
+
+/// cumprod_backward(grad, self, dim, result): before the first zero of a line, the later products over the element; at
+/// it, the gradients up to the second zero times the products without it; behind it nothing. What eager computes; what
+/// PyTorch traces instead, since it may not look for zeros, is quadratic in the size of the dim.
+Arg cumprod_backward(const FormulaCall& f) {
+  const TensorMeta& self = f.tensor(1);
+  if (self.sizes.empty() || self.numel().is(1)) return f.args[0];
+  if (self.numel().is(0)) return f("zeros_like(x1)");
+  Arg zero = f("eq(x1, 0)"), zeros = f("cumsum(z, x2)", {{"z", zero}}), hit = f("ge(n, 1)", {{"n", zeros}});
+  Arg before = f("flip(cumsum(flip(masked_fill(x0 * conj(x3), hit, 0), [x2]), x2), [x2]) / conj(x1)", {{"hit", hit}});
+  before = f("masked_fill(b, hit, 0)", {{"b", before}, {"hit", hit}});
+  Arg first = f("logical_and(z, eq(n, 1))", {{"z", zero}, {"n", zeros}});
+  Arg others = f("cumprod(masked_fill(x1, first, 1), x2)", {{"first", first}});
+  Arg at = f("sum(masked_fill(x0 * conj(o), ne(n, 1), 0), [x2], True)", {{"o", others}, {"n", zeros}});
+  return f("where(first, a, b)", {{"first", first}, {"a", at}, {"b", before}});
+}
+
+/// logcumsumexp_backward(grad, self, result, dim): positive and negative gradients apart, as logarithms.
+Arg logcumsumexp_backward(const FormulaCall& f) {
+  const TensorMeta& grad = f.tensor(0);
+  if (grad.sizes.empty() || grad.numel().is(0)) return f.args[0];
+  auto through = [&](const Arg& logarithm) {
+    return f("exp(flip(logcumsumexp(flip(l - x2, [x3]), x3), [x3]) + x1)", {{"l", logarithm}});
+  };
+  if (is_complex(grad.dtype)) {
+    Arg out = through(f("log(conj(x0))"));
+    return f("conj(y)", {{"y", out}});
+  }
+  const double lowest = grad.dtype == DType::Float64    ? std::numeric_limits<double>::lowest()
+                        : grad.dtype == DType::Float16  ? -65504.0
+                        : grad.dtype == DType::BFloat16 ? -0x1.FEp127
+                                                        : static_cast<double>(std::numeric_limits<float>::lowest());
+  std::vector<std::pair<std::string, Arg>> names = {{"l", f("log(abs(x0))")}, {"low", lowest}};
+  Arg positive = f("where(gt(x0, 0), l, low)", names), negative = f("where(lt(x0, 0), l, low)", names);
+  Arg up = through(positive), down = through(negative);
+  return f("up - down", {{"up", up}, {"down", down}});
+}
+
+/// trace_backward(grad, self)
+Arg trace_backward(const FormulaCall& f) {
+  const TensorMeta& self = f.tensor(1);
+  Node* zeros = f.build.call("aten.new_zeros.default", {f.args[0], f.build.sizes(self.sizes)});
+  return f("diagonal_scatter(z, expand(x0, sizes(diagonal(x1))))", {{"z", zeros}});
 }
 
 /// cumsum_backward(grad, dim)
@@ -183,12 +255,15 @@ Arg sum_of(const FormulaCall& f, const Arg& a, const Arg& b) {
   if (b.is_none()) return a;
   return f.build.call("aten.add.Tensor", {a, b});
 }
-Arg part(const FormulaCall& f, std::size_t output) { return f.args[0].get<ArgList>()->items[output]; }
+Arg part(const FormulaCall& f, std::size_t output) {
+  return f.args[0].get<ArgList>()->items[output];
+}
 
 /// var_mean_backward(grads, self, dims, correction, keepdim)
 Arg var_mean_backward(const FormulaCall& f) {
   Arg spread, center;
-  if (Arg g = part(f, 0); !g.is_none()) spread = var_backward({f.build, {g, f.args[1], f.args[2], f.args[3], f.args[4]}});
+  if (Arg g = part(f, 0); !g.is_none())
+    spread = var_backward({f.build, {g, f.args[1], f.args[2], f.args[3], f.args[4]}});
   if (Arg g = part(f, 1); !g.is_none()) center = mean_backward({f.build, {g, f.args[1], f.args[2], f.args[4]}});
   return sum_of(f, spread, center);
 }
@@ -205,8 +280,10 @@ Arg std_mean_backward(const FormulaCall& f) {
 /// aminmax_backward(grads, self, dim, keepdim, min, max)
 Arg aminmax_backward(const FormulaCall& f) {
   Arg low, high;
-  if (Arg g = part(f, 0); !g.is_none()) low = extreme_backward({f.build, {g, f.args[4], f.args[1], f.args[2], f.args[3]}});
-  if (Arg g = part(f, 1); !g.is_none()) high = extreme_backward({f.build, {g, f.args[5], f.args[1], f.args[2], f.args[3]}});
+  if (Arg g = part(f, 0); !g.is_none())
+    low = extreme_backward({f.build, {g, f.args[4], f.args[1], f.args[2], f.args[3]}});
+  if (Arg g = part(f, 1); !g.is_none())
+    high = extreme_backward({f.build, {g, f.args[5], f.args[1], f.args[2], f.args[3]}});
   return sum_of(f, low, high);
 }
 
@@ -224,6 +301,9 @@ constexpr FormulaFunction functions[] = {
     {"std_mean_backward", std_mean_backward},
     {"aminmax_backward", aminmax_backward},
     {"prod_backward", prod_backward},
+    {"cumprod_backward", cumprod_backward},
+    {"logcumsumexp_backward", logcumsumexp_backward},
+    {"trace_backward", trace_backward},
     {"cumsum_backward", cumsum_backward},
     {"logsumexp_backward", logsumexp_backward},
     {"vector_norm_backward", vector_norm_backward},

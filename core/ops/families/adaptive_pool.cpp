@@ -20,7 +20,8 @@ TensorMeta adaptive(FakeCall& c) {
   if (self.dim() != rank + 1 && self.dim() != rank + 2)
     fail("adaptive_pool" + std::to_string(rank) + "d: Expected " + std::to_string(rank + 1) + "D or " +
          std::to_string(rank + 2) + "D tensor, but got " + std::to_string(self.dim()) + "D");
-  if (output.size() != rank) fail("adaptive_pool" + std::to_string(rank) + "d: output_size must be " + std::to_string(rank));
+  if (output.size() != rank)
+    fail("adaptive_pool" + std::to_string(rank) + "d: output_size must be " + std::to_string(rank));
   SymList sizes = self.sizes;
   std::copy(output.begin(), output.end(), sizes.end() - rank);
   return new_like(self, sizes, suggest_memory_format(self, c.shapes));
@@ -90,9 +91,14 @@ Value eval_adaptive_avg(EvalCall& c) {
   dispatch_floating(dtype, "adaptive_avg_pool", [&]<class T>() {
     for (std::int64_t p = 0; p < cells.planes; ++p)
       cells.each([&](std::int64_t position, const std::int64_t* begin, const std::int64_t* end) {
-        double sum = 0;
-        cells.inputs(begin, end, [&](std::int64_t i) { sum += static_cast<double>(x.as<T>()[p * cells.in_plane() + i]); });
-        y.as<T>()[p * cells.out_plane() + position] = static_cast<T>(sum / static_cast<double>(count(begin, end)));
+        // PyTorch sums in the tensor's own dtype in three dimensions, in a wider one in two.
+        std::conditional_t<rank == 3, T, double> sum = 0;
+        cells.inputs(begin, end, [&](std::int64_t i) {
+          sum += static_cast<decltype(sum)>(x.as<T>()[p * cells.in_plane() + i]);
+          if constexpr (rank == 3) sum = rounded(out.dtype, sum);
+        });
+        y.as<T>()[p * cells.out_plane() + position] =
+            static_cast<T>(sum / static_cast<decltype(sum)>(count(begin, end)));
       });
   });
   out.copy_from(y);
@@ -109,8 +115,12 @@ Value eval_adaptive_avg_backward(EvalCall& c) {
   dispatch_floating(dtype, "adaptive_avg_pool_backward", [&]<class T>() {
     for (std::int64_t p = 0; p < cells.planes; ++p)
       cells.each([&](std::int64_t position, const std::int64_t* begin, const std::int64_t* end) {
-        T share = grad.as<T>()[p * cells.out_plane() + position] / static_cast<T>(count(begin, end));
-        cells.inputs(begin, end, [&](std::int64_t i) { dx.as<T>()[p * cells.in_plane() + i] += share; });
+        T share =
+            rounded(out.dtype, grad.as<T>()[p * cells.out_plane() + position] / static_cast<T>(count(begin, end)));
+        cells.inputs(begin, end, [&](std::int64_t i) {
+          T& sum = dx.as<T>()[p * cells.in_plane() + i];
+          sum = rounded(out.dtype, sum + share);
+        });
       });
   });
   out.copy_from(dx);
@@ -144,14 +154,16 @@ template <std::size_t rank>
 Value eval_adaptive_max_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_like_self);
   DType dtype = arithmetic_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), at = load(c.tensor("indices"), DType::Int64), dx = zeros(dtype, out.sizes);
+  Tensor grad = load(c.tensor("grad_output"), dtype), at = load(c.tensor("indices"), DType::Int64),
+         dx = zeros(dtype, out.sizes);
   if (grad.sizes != at.sizes) fail("adaptive_max_pool backward: grad_output and indices differ in shape");
   Cells cells(dx.sizes, grad.sizes, rank);
   dispatch_floating(dtype, "adaptive_max_pool_backward", [&]<class T>() {
     for (std::int64_t i = 0; i < grad.numel(); ++i) {
       std::int64_t target = at.as<std::int64_t>()[i];
       if (target < 0 || target >= cells.in_plane()) fail("adaptive_max_pool backward: an index is out of range");
-      dx.as<T>()[i / cells.out_plane() * cells.in_plane() + target] += grad.as<T>()[i];
+      T& sum = dx.as<T>()[i / cells.out_plane() * cells.in_plane() + target];
+      sum = rounded(out.dtype, sum + grad.as<T>()[i]);
     }
   });
   out.copy_from(dx);
@@ -215,9 +227,10 @@ void register_adaptive_pool(OpTable& t) {
   t.add(max_2d, {.fake = fake_adaptive_max<2>,
                  .eval = eval_adaptive_max<2>,
                  .derivative = {{"self", "adaptive_max_pool2d_backward(grad, self, result1)"}}});
-  t.add("aten.adaptive_max_pool3d.default", {.fake = fake_adaptive_max<3>,
-                                             .eval = eval_adaptive_max<3>,
-                                             .derivative = {{"self", "adaptive_max_pool3d_backward(grad, self, result1)"}}});
+  t.add("aten.adaptive_max_pool3d.default",
+        {.fake = fake_adaptive_max<3>,
+         .eval = eval_adaptive_max<3>,
+         .derivative = {{"self", "adaptive_max_pool3d_backward(grad, self, result1)"}}});
   t.add("aten.adaptive_max_pool2d_backward.default", {.fake = fake_like_self, .eval = eval_adaptive_max_backward<2>});
   t.add("aten.adaptive_max_pool3d_backward.default", {.fake = fake_like_self, .eval = eval_adaptive_max_backward<3>});
   t.add(avg_2d, {.decompose = decompose_adaptive_avg_pool2d});

@@ -116,7 +116,9 @@ void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& v
   if (accumulate) {
     dispatch_compute(dtype, "index_put", [&]<class T>() {
       indexing.each([&](std::int64_t position, std::int64_t offset) {
-        if (!mask || keep.as<bool>()[position]) target.as<T>()[offset] += source.as<T>()[position];
+        if (mask && !keep.as<bool>()[position]) return;
+        T& sum = target.as<T>()[offset];
+        sum = rounded(out.dtype, sum + source.as<T>()[position]);
       });
     });
   } else {

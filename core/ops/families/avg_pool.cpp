@@ -89,8 +89,11 @@ Value eval_avg_pool_backward(EvalCall& c) {
     for (std::int64_t p = 0; p < count; ++p)
       each_window(w, c.boolean("count_include_pad"), divisor_override(c),
                   [&](std::int64_t position, const std::int64_t* begin, const std::int64_t* end, std::int64_t divisor) {
-                    T share = grad.as<T>()[p * out_plane + position] / static_cast<T>(divisor);
-                    each_element(w, begin, end, [&](std::int64_t i) { dx.as<T>()[p * in_plane + i] += share; });
+                    T share = rounded(out.dtype, grad.as<T>()[p * out_plane + position] / static_cast<T>(divisor));
+                    each_element(w, begin, end, [&](std::int64_t i) {
+                      T& sum = dx.as<T>()[p * in_plane + i];
+                      sum = rounded(out.dtype, sum + share);
+                    });
                   });
   });
   out.copy_from(dx);

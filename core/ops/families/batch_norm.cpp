@@ -39,7 +39,7 @@ Meta fake_batch_norm(FakeCall& c) {
   if constexpr (stats == Stats::Update || stats == Stats::UpdateFunctional) {
     TensorMeta reserve = new_like(input, {0});
     reserve.dtype = DType::UInt8;
-    result.items.push_back(reserve);
+    result.items.emplace_back(std::move(reserve));
   }
   if constexpr (stats == Stats::Functional || stats == Stats::UpdateFunctional)
     for (std::string_view name : {"running_mean", "running_var"})
@@ -88,7 +88,7 @@ Value eval_batch_norm(EvalCall& c) {
   Tensor x = load(input, dtype), weight = load_optional(c, "weight", dtype), bias = load_optional(c, "bias", dtype);
   Geometry g = geometry(x);
   auto channels = static_cast<std::size_t>(g.channels);
-  std::vector<double> mean(channels), variance(channels), unbiased(channels);
+  std::vector<double> mean(channels), unbiased(channels);
   double eps = as_double(c.number("eps"));
   Tensor running_mean, running_var;
   if constexpr (stats != Stats::None) {
@@ -103,18 +103,23 @@ Value eval_batch_norm(EvalCall& c) {
     for (std::int64_t k = 0; k < g.channels; ++k) {
       auto i = static_cast<std::size_t>(k);
       const T* in = x.as<T>() + k * g.inner;
+      T invstd;
       if (train) {
+        // The mean, the sum of squares and 1/std stand in tensors of the statistics' dtype before they are used.
+        const DType kept = outputs[1].dtype;
+        const auto n = static_cast<double>(g.count());
         Moments m = moments(in, g.batch, g.channels * g.inner, g.inner);
-        mean[i] = m.mean;
-        variance[i] = m.variance;
-        unbiased[i] = m.variance * static_cast<double>(g.count()) / static_cast<double>(g.count() - 1);
-        save_mean.as<T>()[k] = static_cast<T>(m.mean);
-        save_invstd.as<T>()[k] = static_cast<T>(1 / std::sqrt(m.variance + eps));
+        mean[i] = static_cast<double>(rounded(kept, static_cast<T>(m.mean)));
+        const auto squares = static_cast<double>(rounded(kept, static_cast<T>(m.variance * n)));
+        unbiased[i] = squares / (n - 1);
+        invstd = rounded(kept, static_cast<T>(1 / std::sqrt(squares / n + eps)));
+        save_mean.as<T>()[k] = static_cast<T>(mean[i]);
+        save_invstd.as<T>()[k] = invstd;
       } else {
         mean[i] = running_mean.as<double>()[k];
-        variance[i] = running_var.as<double>()[k];
+        invstd = static_cast<T>(1 / std::sqrt(running_var.as<double>()[k] + eps));
       }
-      T scale = static_cast<T>(1 / std::sqrt(variance[i] + eps)) * (weight.storage ? weight.as<T>()[k] : T(1));
+      T scale = invstd * (weight.storage ? weight.as<T>()[k] : T(1));
       T center = static_cast<T>(mean[i]), shift = bias.storage ? bias.as<T>()[k] : T(0);
       for (std::int64_t n = 0; n < g.batch; ++n)
         for (std::int64_t j = 0; j < g.inner; ++j) {

@@ -1,6 +1,7 @@
 #pragma once
 // The notation in which records write scalar bodies: body<[](In& x) { return x[0] * Sigmoid(x[0]); }>.
 #include "core/ops/pointwise.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 
@@ -28,6 +29,15 @@ class In {
   bool has(std::size_t i) const { return inputs_[i].id >= 0; }
   /// A number that takes no part in promotion (alpha, negative_slope), in the computation dtype.
   V number(std::string_view name) const { return {&b_, partita::constant(b_, call, name, first())}; }
+  /// A value through the dtype that the tensors promote to: an intermediate that PyTorch's kernel for half types keeps
+  /// in that type. The value itself for wider ones.
+  V kept(V v) const {
+    std::vector<Operand> operands;
+    for (std::string_view name : {"self", "other"})
+      if (call.schema.index_of(name) >= 0 && call.is_tensor(name)) operands.push_back(Operand::of(call.tensor(name)));
+    const DType type = result_type(operands);
+    return type == DType::BFloat16 || type == DType::Float16 ? v.as(type).as(v.dtype()) : v;
+  }
   V constant(double value) const { return {&b_, b_.constant(b_.dtype(first()), value)}; }
 
  private:

@@ -221,9 +221,16 @@ Value eval_linspace(EvalCall& call) {
   dispatch(out.dtype, [&]<class T>() {
     // Integer steps are rounded to float, as the kernel's step type is.
     if constexpr (std::is_integral_v<T>) step = static_cast<float>(step.real());
+    constexpr bool half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+    // The kernel of half types rounds the step and its multiples.
+    auto held = [](std::complex<double> v) {
+      if constexpr (half) return std::complex<double>(convert<double>(convert<T>(v.real())));
+      return v;
+    };
+    step = held(step);
     for (std::int64_t i = 0; i < n; ++i) {
       std::complex<double> v =
-          i < n / 2 ? start + step * static_cast<double>(i) : end - step * static_cast<double>(n - 1 - i);
+          i < n / 2 ? start + held(step * static_cast<double>(i)) : end - held(step * static_cast<double>(n - 1 - i));
       if (n == 1) v = start;
       if constexpr (exponents)
         v = is_complex(out.dtype) ? std::pow(std::complex<double>(base), v) : std::pow(base, v.real());

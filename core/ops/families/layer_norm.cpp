@@ -72,6 +72,7 @@ Value eval_native_layer_norm(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm);
   double eps = as_double(c.number("eps"));
   std::int64_t n = row_length(c), rows = n ? x.numel() / n : 0;
+  const bool half = dtype != input.dtype;  // whose kernel in PyTorch adds -mean * rstd in one fused step
   Tensor y = empty(dtype, x.sizes), mean = empty(dtype, outputs[1].sizes), rstd = empty(dtype, outputs[1].sizes);
   dispatch_floating(dtype, "LayerNormKernelImpl", [&]<class T>() {
     const T* w = weight.storage ? weight.as<T>() : nullptr;
@@ -80,9 +81,9 @@ Value eval_native_layer_norm(EvalCall& c) {
       const T* in = x.as<T>() + r * n;
       T* out = y.as<T>() + r * n;
       Moments m = moments(in, 1, 0, n);
-      T center = static_cast<T>(m.mean), scale = static_cast<T>(1 / std::sqrt(m.variance + eps));
+      T center = static_cast<T>(m.mean), scale = T(1) / std::sqrt(static_cast<T>(m.variance) + static_cast<T>(eps));
       for (std::int64_t i = 0; i < n; ++i) {
-        T v = (in[i] - center) * scale;
+        T v = half ? std::fma(in[i], scale, -(center * scale)) : (in[i] - center) * scale;
         out[i] = (w ? v * w[i] : v) + (b ? b[i] : T(0));
       }
       mean.as<T>()[r] = center;
@@ -111,19 +112,22 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
       const T *in = x.as<T>() + r * n, *g = grad.as<T>() + r * n;
       T* out = dx.as<T>() + r * n;
       T center = mean.as<T>()[r], scale = rstd.as<T>()[r];
-      double sum = 0, projected = 0;
+      double sum = 0, dot = 0;
       for (std::int64_t i = 0; i < n; ++i) {
-        double normal = static_cast<double>((in[i] - center) * scale);
-        double gw = static_cast<double>(g[i]) * (w ? static_cast<double>(w[i]) : 1.0);
-        sum += gw;
-        projected += gw * normal;
+        const double normal = static_cast<double>((in[i] - center) * scale);
+        const T weighted = w ? g[i] * w[i] : g[i];
+        sum += static_cast<double>(weighted);
+        dot += static_cast<double>(weighted * in[i]);
         dw[static_cast<std::size_t>(i)] += static_cast<double>(g[i]) * normal;
         db[static_cast<std::size_t>(i)] += static_cast<double>(g[i]);
       }
-      T a = static_cast<T>(sum / static_cast<double>(n)), p = static_cast<T>(projected / static_cast<double>(n));
+      // As PyTorch's kernel: linear in x and grad, with coefficients of the row.
+      const T total = static_cast<T>(sum), share = T(1) / static_cast<T>(n);
+      const T slope = (total * center - static_cast<T>(dot)) * scale * scale * scale * share;
+      const T offset = -slope * center - total * scale * share;
       for (std::int64_t i = 0; i < n; ++i) {
-        T gw = g[i] * (w ? w[i] : T(1));
-        out[i] = scale * (gw - a - (in[i] - center) * scale * p);
+        const T flow = w ? scale * g[i] * w[i] : scale * g[i];
+        out[i] = flow + slope * in[i] + offset;
       }
     }
   });

@@ -191,16 +191,36 @@ Value eval_baddbmm(EvalCall& c) {
   return store(c, fake_baddbmm, product);
 }
 
+/// Batch by batch into the result, which is rounded to its dtype after each.
 Value eval_addbmm(EvalCall& c) {
   const Tensor &left = c.tensor("batch1"), &right = c.tensor("batch2");
   DType dtype = arithmetic_dtype(left.dtype);
   Tensor a = operand(left, dtype), b = operand(right, dtype);
   std::int64_t batch = a.sizes[0], m = a.sizes[1], k = a.sizes[2], n = b.sizes[2];
-  Tensor sum = zeros(dtype, {m, n});
+  Number beta = c.number("beta"), alpha = c.number("alpha");
+  const bool use_self = beta.index() == 3 || as_double(beta) != 0;
+  Tensor sum = zeros(dtype, {m, n}), product = empty(dtype, {m, n});
+  if (use_self) {
+    Tensor self = load(c.tensor("self"), dtype);
+    std::size_t lead = 2 - self.sizes.size();
+    Sizes strides(2, 0);
+    for (std::size_t i = 0; i < self.sizes.size(); ++i) strides[lead + i] = self.sizes[i] == 1 ? 0 : self.strides[i];
+    sum.copy_from(self.view_as({m, n}, strides, self.offset));
+  }
   dispatch_compute(dtype, "addbmm", [&]<class T>() {
-    for (std::int64_t i = 0; i < batch; ++i) gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), sum.as<T>(), n, true);
+    T *total = sum.as<T>(), *term = product.as<T>(), factor = as<T>(alpha), scale = as<T>(beta);
+    if (batch == 0)
+      for (std::int64_t j = 0; j < m * n; ++j) total[j] *= scale;
+    for (std::int64_t i = 0; i < batch; ++i, scale = T(1)) {
+      if (scale == T(1) && factor == T(1)) {
+        gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), total, n, true);
+        for (std::int64_t j = 0; j < m * n; ++j) total[j] = rounded(left.dtype, total[j]);
+        continue;
+      }
+      gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), term, n);
+      for (std::int64_t j = 0; j < m * n; ++j) total[j] = rounded(left.dtype, scale * total[j] + factor * term[j]);
+    }
   });
-  add_scaled(c, sum);
   return store(c, fake_addbmm, sum);
 }
 
@@ -233,11 +253,31 @@ Value eval_addmv(EvalCall& c) {
   return store(c, fake_addmv, product);
 }
 
+/// Every product and the sum are rounded to the result's dtype, the factors too.
 Value eval_addr(EvalCall& c) {
-  DType dtype = arithmetic_dtype(promote(c.tensor("self").dtype, promote(c.tensor("vec1").dtype, c.tensor("vec2").dtype)));
-  Tensor product = multiply(as_column(load(c.tensor("vec1"), dtype)), as_row(load(c.tensor("vec2"), dtype)));
-  add_scaled(c, product);
-  return store(c, fake_addr, product);
+  DType result = promote(c.tensor("self").dtype, promote(c.tensor("vec1").dtype, c.tensor("vec2").dtype));
+  DType dtype = arithmetic_dtype(result);
+  if (dtype == result || dtype == DType::Int64) {
+    Tensor product = multiply(as_column(load(c.tensor("vec1"), dtype)), as_row(load(c.tensor("vec2"), dtype)));
+    add_scaled(c, product);
+    return store(c, fake_addr, product);
+  }
+  auto step = [&](double v) { return rounded(result, static_cast<float>(v)); };
+  const float beta = step(as_double(c.number("beta"))), alpha = step(as_double(c.number("alpha")));
+  Tensor x = load(c.tensor("vec1"), dtype), y = load(c.tensor("vec2"), dtype), self = load(c.tensor("self"), dtype);
+  const std::int64_t rows = x.numel(), columns = y.numel();
+  auto stride = [&](std::int64_t from_last) {
+    const std::int64_t d = self.dim() - from_last;
+    return d < 0 || self.sizes[static_cast<std::size_t>(d)] == 1 ? 0 : self.strides[static_cast<std::size_t>(d)];
+  };
+  Tensor out = empty(dtype, {rows, columns});
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const float product = rounded(result, rounded(result, alpha * x.as<float>()[i]) * y.as<float>()[j]);
+      const float addend = beta == 0 ? 0 : rounded(result, beta * self.as<float>()[i * stride(2) + j * stride(1)]);
+      out.as<float>()[i * columns + j] = addend + product;
+    }
+  return store(c, fake_addr, out);
 }
 
 bool column_major(const TensorMeta& t) { return t.strides[0].is(1) && t.strides[1] == t.sizes[0]; }

@@ -77,7 +77,8 @@ Value eval_max_pool_backward(EvalCall& c) {
       for (std::int64_t i = p * out_plane; i < (p + 1) * out_plane; ++i) {
         std::int64_t target = at.as<std::int64_t>()[i];
         if (target < 0 || target >= in_plane) fail("max_pool backward: index " + std::to_string(target) + " is out of range");
-        dx.as<T>()[p * in_plane + target] += grad.as<T>()[i];
+        T& sum = dx.as<T>()[p * in_plane + target];
+        sum = rounded(out.dtype, sum + grad.as<T>()[i]);
       }
   });
   out.copy_from(dx);

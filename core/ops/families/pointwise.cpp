@@ -37,7 +37,7 @@ V div_mode(In& x) {
   if (!x.call.has("rounding_mode")) return div(x);
   std::string mode = x.call.string("rounding_mode");
   if (mode == "floor") return FloorDiv(x[0], x[1]);
-  if (mode == "trunc") return is_floating(x[0].dtype()) ? Trunc(div(x)) : div(x);
+  if (mode == "trunc") return is_floating(x[0].dtype()) ? Trunc(x.kept(div(x))) : div(x);
   fail("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" + mode + "'");
 }
 Promotion div_mode_promotion(const FakeCall& call) {
@@ -67,10 +67,10 @@ V x_times(V x, V y, V logarithm) {
   return where(IsNan(y), y, where(x == 0.0, x.constant(0), x * logarithm));
 }
 V xlogy(In& x) {
-  return x_times(x[0], x[1], Log(x[1]));
+  return x_times(x[0], x[1], x.kept(Log(x[1])));
 }
 V xlog1py(In& x) {
-  return x_times(x[0], x[1], Log1p(x[1]));
+  return x_times(x[0], x[1], x.kept(Log1p(x[1])));
 }
 
 /// log(e^a + e^b) where `e` and `l` are the base's exponential and logarithm of 1 + x; equal infinities stay.
@@ -225,16 +225,16 @@ void register_pointwise(OpTable& t) {
 
   // Geometry, order.
   binary("aten.atan2.default", body<[](In& x) { return Atan2(x[0], x[1]); }>,
-         {{"self", "grad * (other * reciprocal(self * self + other * other))"},
-          {"other", "grad * (-self * reciprocal(self * self + other * other))"}},
+         {{"self", "grad * other * reciprocal(self * self + other * other)"},
+          {"other", "grad * -self * reciprocal(self * self + other * other)"}},
          Promotion::IntToFloat);
-  binary("aten.hypot.default", body<hypot>, {{"self", "grad * (self / result)"}, {"other", "grad * (other / result)"}});
+  binary("aten.hypot.default", body<hypot>, {{"self", "grad * self / result"}, {"other", "grad * other / result"}});
   constexpr auto copysign = body<[](In& x) { return Copysign(x[0], x[1]); }>;
   binary("aten.copysign.Tensor", copysign,
          {{"self", "copysign_backward(grad, self, result)"}, {"other", "zeros_like(grad)"}}, Promotion::IntToFloat);
   binary("aten.copysign.Scalar", copysign, {{"self", "copysign_backward(grad, self, result)"}}, Promotion::IntToFloat);
-  t.add("aten.nextafter.default",
-        {.pointwise = {body<[](In& x) { return Nextafter(x[0], x[1]); }>}, .not_differentiable = true});
+  binary("aten.nextafter.default", body<[](In& x) { return Nextafter(x[0], x[1]); }>,
+         {{"self", "where(ne(self, other), grad, 0)"}, {"other", "zeros_like(grad)"}});
   t.add("aten.heaviside.default", {.pointwise = {body<heaviside>}, .not_differentiable = true});
   constexpr auto maximum = body<[](In& x) { return Max(x[0], x[1]); }>;
   constexpr auto minimum = body<[](In& x) { return Min(x[0], x[1]); }>;
@@ -270,8 +270,8 @@ void register_pointwise(OpTable& t) {
                                             {"end", "grad * conj(weight)"},
                                             {"weight", "grad * conj(end - self)"}}});
   t.add("aten.lerp.Scalar", {.pointwise = {body<lerp>},
-                             .derivative = {{"self", "aten.mul.Scalar(grad, one_minus(weight))"},
-                                            {"end", "aten.mul.Scalar(grad, weight)"}}});
+                             .derivative = {{"self", "aten.mul.Scalar(grad, one_minus(conj(weight)))"},
+                                            {"end", "aten.mul.Scalar(grad, conj(weight))"}}});
 
   // Choices by a mask.
   t.add("aten.where.self",

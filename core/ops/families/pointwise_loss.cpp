@@ -163,10 +163,12 @@ Value eval_bce_with_logits(EvalCall& c) {
     auto at = [&](std::size_t k, std::int64_t i) { return operands.tensors[k].as<T>()[i]; };
     for (std::int64_t i = 0; i < operands.numel(); ++i) {
       T x = at(0, i), y = at(1, i);
-      T logistic = std::log1p(std::exp(-std::abs(x))) + std::max(-x, T(0));
-      T weight = operands.tensors[3].storage ? (at(3, i) - T(1)) * y + T(1) : T(1);
-      T loss = (T(1) - y) * x + weight * logistic;
-      losses.as<T>()[i] = operands.tensors[2].storage ? loss * at(2, i) : loss;
+      // Eager calls an operator a step, so a half type rounds each.
+      auto step = [&](T v) { return rounded(out.dtype, v); };
+      T logistic = step(std::log1p(std::exp(-std::abs(x))) + std::max(-x, T(0)));
+      if (operands.tensors[3].storage) logistic = step(logistic * step(step(step(at(3, i) - T(1)) * y) + T(1)));
+      T loss = step(step(step(T(1) - y) * x) + logistic);
+      losses.as<T>()[i] = operands.tensors[2].storage ? step(loss * at(2, i)) : loss;
     }
     return reduce<T>(out, losses, static_cast<Reduction>(c.integer("reduction")));
   });

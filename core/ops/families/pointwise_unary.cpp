@@ -50,7 +50,7 @@ V logit(In& in) {
     V eps = in.number("eps");
     x = Min(Max(x, eps), 1.0 - eps);
   }
-  return Log(x / (1.0 - x));
+  return Log(in.kept(x / in.kept(1.0 - x)));
 }
 
 V logit_backward(In& in) {

@@ -48,8 +48,7 @@ void add_reduce_composites(OpTable& t) {
     t.add(std::string(base) + ".default", {.decompose = with_correction<false>});
     t.add(std::string(base) + ".dim", {.decompose = with_correction<true>});
   }
-  t.add("aten.trace.default",
-        {.decompose = trace, .derivative = {{"self", "diag_embed(expand(grad, sizes(diagonal(self))))"}}});
+  t.add("aten.trace.default", {.decompose = trace, .derivative = {{"self", "trace_backward(grad, self)"}}});
   t.add("aten.max.other", {.decompose = maximum});
   t.add("aten.min.other", {.decompose = minimum});
   t.add("aten.dist.default", {.decompose = dist});

@@ -136,19 +136,16 @@ void add_scans(OpTable& t) {
         {.fake = fake_sum, .eval = eval_sum<false>, .derivative = {{"self", "cumsum_backward(grad, dim)"}}});
   t.add("aten.cumprod.default", {.fake = fake_sum,
                                  .eval = eval_sum<true>,
-                                 .derivative = {{"self", "cumsum_backward(grad * result, dim) / self"}}});
+                                 .derivative = {{"self", "cumprod_backward(grad, self, dim, result)"}}});
   t.add("aten.cummax.default", {.fake = fake_extreme,
                                 .eval = eval_extreme<true>,
                                 .derivative = {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}}});
   t.add("aten.cummin.default", {.fake = fake_extreme,
                                 .eval = eval_extreme<false>,
                                 .derivative = {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}}});
-  t.add(
-      "aten.logcumsumexp.default",
-      {.fake = fake_logcumsumexp,
-       .eval = eval_logcumsumexp,
-       .derivative = {
-           {"self", "exp(flip(logcumsumexp(flip(log(abs(grad)) - result, [dim]), dim), [dim]) + self) * sign(grad)"}}});
+  t.add("aten.logcumsumexp.default", {.fake = fake_logcumsumexp,
+                                      .eval = eval_logcumsumexp,
+                                      .derivative = {{"self", "logcumsumexp_backward(grad, self, result, dim)"}}});
 }
 
 }  // namespace partita

@@ -107,7 +107,10 @@ void add_scatters(OpTable& t) {
   t.add("aten.as_strided_scatter.default",
         {.fake = fake_scatter,
          .eval = eval_scatter<as_strided>,
-         .derivative = {{"self", "as_strided_scatter(grad, zeros_like(src), size, stride, storage_offset)"},
+         // As PyTorch has it: what flows into self is the gradient of the part that was written, not of the rest.
+         .derivative = {{"self",
+                         "as_strided_scatter(new_zeros(grad, sizes(self)), as_strided(contiguous(grad), size, stride, "
+                         "storage_offset), size, stride, storage_offset)"},
                         {"src", "as_strided(contiguous(grad), size, stride, storage_offset)"}}});
   t.add("aten.select_backward.default", {.fake = fake_backward,
                                          .eval = eval_backward<select>,

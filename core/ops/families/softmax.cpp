@@ -39,8 +39,9 @@ void along(const DimSplit& split, F f) {
 }
 
 /// Softmax of one line; a line of -inf gives zeros when `safe`, else NaN.
+/// The logarithm of a sum in the last dimension passes through `kept`, the tensor's dtype, as PyTorch's kernel has it.
 template <bool logarithm, bool safe, class T>
-void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length) {
+void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length, DType kept) {
   T high = -std::numeric_limits<T>::infinity();
   for (std::int64_t i = 0; i < length; ++i) {
     T v = in[i * stride];
@@ -57,7 +58,8 @@ void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length)
     if (!logarithm) out[i * stride] = e;
     sum += static_cast<double>(e);
   }
-  T shift = high + static_cast<T>(std::log(sum)), scale = static_cast<T>(sum);
+  T scale = static_cast<T>(sum), shift = T(0);
+  if (logarithm) shift = high + rounded(kept, static_cast<T>(std::log(rounded(kept, scale))));
   for (std::int64_t i = 0; i < length; ++i)
     out[i * stride] = logarithm ? in[i * stride] - shift : out[i * stride] / scale;
 }
@@ -66,10 +68,12 @@ template <bool logarithm, bool safe>
 Value softmax(const Tensor& self, std::int64_t dim, Tensor out) {
   DType dtype = arithmetic_dtype(out.dtype);
   Tensor x = load(self, dtype), y = empty(dtype, x.sizes);
-  DimSplit split = split_at(x.sizes, dim_index(dim, x.dim()));
+  dim = dim_index(dim, x.dim());
+  DimSplit split = split_at(x.sizes, dim);
+  const DType kept = dim + 1 == x.dim() ? self.dtype : dtype;
   dispatch_floating(dtype, "softmax_lastdim_kernel_impl", [&]<class T>() {
     along(split, [&](std::int64_t at) {
-      softmax_line<logarithm, safe>(x.as<T>() + at, y.as<T>() + at, split.inner, split.length);
+      softmax_line<logarithm, safe>(x.as<T>() + at, y.as<T>() + at, split.inner, split.length, kept);
     });
   });
   out.copy_from(y);

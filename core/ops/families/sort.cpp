@@ -44,8 +44,10 @@ Meta fake_selection(FakeCall& c) {
   auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
   SymList sizes = self.sizes;
   if (!sizes.empty()) {
-    if (c.boolean("keepdim")) sizes[dim] = 1;
-    else sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(dim));
+    if (c.boolean("keepdim"))
+      sizes[dim] = 1;
+    else
+      sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(dim));
   }
   TensorMeta values = new_like(self, sizes);
   return MetaTuple{{values, as_indices(values)}};
@@ -53,8 +55,10 @@ Meta fake_selection(FakeCall& c) {
 
 template <class T>
 bool is_nan(T v) {
-  if constexpr (std::is_floating_point_v<T>) return std::isnan(v);
-  else return false;
+  if constexpr (std::is_floating_point_v<T>)
+    return std::isnan(v);
+  else
+    return false;
 }
 
 /// PyTorch's order: NaN is greater than everything.
@@ -63,19 +67,26 @@ bool less(T a, T b) {
   return is_nan(b) ? !is_nan(a) : a < b;
 }
 
-/// Positions of a line in order; ties by position.
+using Order = std::vector<std::int64_t>;
+
+/// Whether position a of a line comes before b.
 template <class T>
-void order_line(const T* line, std::int64_t stride, std::vector<std::int64_t>& order, bool descending) {
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+auto before(const T* line, std::int64_t stride, bool descending) {
+  return [=](std::int64_t a, std::int64_t b) {
     T x = line[a * stride], y = line[b * stride];
     return descending ? less(y, x) : less(x, y);
-  });
+  };
 }
 
-/// Takes `count` entries of every sorted line; pick(order) says which, as positions in the line.
-template <class Pick>
-Value select_sorted(EvalCall& c, Meta (*fake)(FakeCall&), bool descending, std::int64_t count, Pick pick) {
+/// Positions of a line in order; ties by position.
+constexpr auto in_order = [](const auto* line, std::int64_t stride, Order& order) {
+  std::stable_sort(order.begin(), order.end(), before(line, stride, false));
+};
+
+/// Takes `count` entries of every line: arrange(line, stride, order) puts their positions first in `order`, which holds
+/// all positions in their order.
+template <class Arrange>
+Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange arrange) {
   std::vector<Tensor> outputs = allocate_all(c, fake);
   const Tensor& self = c.tensor("self");
   DType dtype = arithmetic_dtype(self.dtype);
@@ -90,9 +101,10 @@ Value select_sorted(EvalCall& c, Meta (*fake)(FakeCall&), bool descending, std::
     for (std::int64_t o = 0; o < split.outer; ++o)
       for (std::int64_t i = 0; i < split.inner; ++i) {
         const T* line = x.as<T>() + o * split.length * split.inner + i;
-        order_line(line, split.inner, order, descending);
+        std::iota(order.begin(), order.end(), 0);
+        if (count > 0) arrange(line, split.inner, order);
         for (std::int64_t k = 0; k < count; ++k) {
-          std::int64_t from = pick(line, order, k), to = (o * count + k) * split.inner + i;
+          std::int64_t from = order[static_cast<std::size_t>(k)], to = (o * count + k) * split.inner + i;
           values.as<T>()[to] = line[from * split.inner];
           indices.as<std::int64_t>()[to] = from;
         }
@@ -110,34 +122,85 @@ std::int64_t line_length(const EvalCall& c) {
   return self.sizes.empty() ? 1 : self.sizes[static_cast<std::size_t>(dim_index(c.integer("dim"), self.dim()))];
 }
 
-constexpr auto in_order = [](const auto*, const std::vector<std::int64_t>& order, std::int64_t k) {
-  return order[static_cast<std::size_t>(k)];
-};
+Value eval_sort(EvalCall& c) {
+  return select(c, fake_sort, line_length(c),
+                [descending = c.boolean("descending")](const auto* line, std::int64_t stride, Order& order) {
+                  std::stable_sort(order.begin(), order.end(), before(line, stride, descending));
+                });
+}
 
-Value eval_sort(EvalCall& c) { return select_sorted(c, fake_sort, c.boolean("descending"), line_length(c), in_order); }
-Value eval_topk(EvalCall& c) { return select_sorted(c, fake_topk, c.boolean("largest"), c.integer("k"), in_order); }
+// Which of equal elements topk, kthvalue and mode name is nobody's promise but visible: these are the algorithms that
+// PyTorch's CPU kernels use, on the same sequence of positions.
+
+Value eval_topk(EvalCall& c) {
+  const std::int64_t k = c.integer("k");
+  return select(c, fake_topk, k,
+                [k, largest = c.boolean("largest")](const auto* line, std::int64_t stride, Order& order) {
+                  const auto first = before(line, stride, largest);
+                  if (k * 64 <= static_cast<std::int64_t>(order.size())) {
+                    std::partial_sort(order.begin(), order.begin() + k, order.end(), first);
+                  } else {
+                    std::nth_element(order.begin(), order.begin() + (k - 1), order.end(), first);
+                    std::sort(order.begin(), order.begin() + (k - 1), first);
+                  }
+                });
+}
+
+/// Hoare's selection with the median of three as pivot: order[k] becomes the position of the k-th smallest.
+template <class T>
+void quick_select(const T* line, std::int64_t stride, Order& order, std::int64_t k) {
+  auto at = [&](std::int64_t i) -> std::int64_t& { return order[static_cast<std::size_t>(i)]; };
+  auto value = [&](std::int64_t i) { return line[at(i) * stride]; };
+  auto swap_if_greater = [&](std::int64_t i, std::int64_t j) {
+    if (less(value(j), value(i))) std::swap(at(i), at(j));
+  };
+  for (std::int64_t low = 0, high = static_cast<std::int64_t>(order.size()) - 1; low < high;) {
+    if (high == low + 1) return swap_if_greater(low, high);
+    std::swap(at(low + (high - low) / 2), at(low + 1));
+    swap_if_greater(low + 1, high);
+    swap_if_greater(low, high);
+    swap_if_greater(low + 1, low);
+    const T pivot = value(low);
+    std::int64_t i = low + 1, j = high;
+    while (true) {
+      do ++i;
+      while (less(value(i), pivot));
+      do --j;
+      while (less(pivot, value(j)));
+      if (j < i) break;
+      std::swap(at(i), at(j));
+    }
+    std::swap(at(low), at(j));
+    if (j <= k) low = i;
+    if (j >= k) high = j - 1;
+  }
+}
 
 Value eval_kthvalue(EvalCall& c) {
   std::int64_t k = c.integer("k");
   if (k < 1 || k > line_length(c)) fail("kthvalue(): selected number k out of range for dimension");
-  return select_sorted(c, fake_selection, false, 1,
-                       [k](const auto*, const std::vector<std::int64_t>& order, std::int64_t) { return order[static_cast<std::size_t>(k - 1)]; });
+  return select(c, fake_selection, 1, [k](const auto* line, std::int64_t stride, Order& order) {
+    quick_select(line, stride, order, k - 1);
+    order[0] = order[static_cast<std::size_t>(k - 1)];
+  });
 }
 
 /// The lower of the middle elements; a NaN wins unless `ignore_nan`, which does not count them.
 template <bool ignore_nan>
 Value eval_median(EvalCall& c) {
   if (line_length(c) == 0) fail("median(): Expected reduction dim to have non-zero size.");
-  std::int64_t inner = split_at(c.tensor("self").sizes, dim_index(c.integer("dim"), c.tensor("self").dim())).inner;
-  return select_sorted(c, fake_selection, false, 1, [inner](const auto* line, const std::vector<std::int64_t>& order, std::int64_t) {
+  return select(c, fake_selection, 1, [](const auto* line, std::int64_t stride, Order& order) {
+    in_order(line, stride, order);
     std::size_t numbers = order.size();
-    while (numbers > 0 && is_nan(line[order[numbers - 1] * inner])) --numbers;
-    if (numbers < order.size() && (!ignore_nan || numbers == 0)) return order[numbers];
-    return order[(numbers - 1) / 2];
+    while (numbers > 0 && is_nan(line[order[numbers - 1] * stride])) --numbers;
+    const bool nan = numbers < order.size() && (!ignore_nan || numbers == 0);
+    order[0] = order[nan ? numbers : (numbers - 1) / 2];
   });
 }
 
-Meta fake_median_of_all(FakeCall& c) { return new_like(c.tensor("self"), {}); }
+Meta fake_median_of_all(FakeCall& c) {
+  return new_like(c.tensor("self"), {});
+}
 
 template <bool ignore_nan>
 Value eval_median_of_all(EvalCall& c) {
@@ -159,22 +222,21 @@ Value eval_median_of_all(EvalCall& c) {
   return out;
 }
 
-/// The most frequent value, the smallest of equals; the index is its last position in the line.
+/// The most frequent value, the smallest of equals.
 Value eval_mode(EvalCall& c) {
-  std::int64_t inner = split_at(c.tensor("self").sizes, dim_index(c.integer("dim"), c.tensor("self").dim())).inner;
-  return select_sorted(c, fake_selection, false, 1, [inner](const auto* line, const std::vector<std::int64_t>& order, std::int64_t) {
+  return select(c, fake_selection, 1, [](const auto* line, std::int64_t stride, Order& order) {
+    std::sort(order.begin(), order.end(), before(line, stride, false));
     std::size_t best = 0, longest = 0;
     for (std::size_t i = 0; i < order.size();) {
-      std::size_t j = i;
-      while (j < order.size() && line[order[j] * inner] == line[order[i] * inner]) ++j;
-      j = std::max(j, i + 1);
+      std::size_t j = i + 1;
+      while (j < order.size() && line[order[j] * stride] == line[order[i] * stride]) ++j;
       if (j - i > longest) {
         longest = j - i;
         best = j - 1;
       }
       i = j;
     }
-    return order[best];
+    order[0] = order[best];
   });
 }
 
@@ -202,7 +264,8 @@ std::vector<Node*> grad_median_of_all(GradCall& c) {
   GradientSlots slots(c);
   Builder& b = c.build;
   Node *self = tensor_node(c, "self"), *result = c.results[0];
-  Node* nan = b.call("aten.logical_and.default", {b.call("aten.isnan.default", {self}), b.call("aten.isnan.default", {result})});
+  Node* nan = b.call("aten.logical_and.default",
+                     {b.call("aten.isnan.default", {self}), b.call("aten.isnan.default", {result})});
   Node* mask = b.call("aten.logical_or.default", {b.call("aten.eq.Tensor", {self, result}), nan});
   Node* share = b.call("aten.div.Tensor", {c.grads[0], b.call("aten.sum.default", {mask})});
   slots["self"] = b.call("aten.mul.Tensor", {mask, share});
@@ -212,7 +275,8 @@ std::vector<Node*> grad_median_of_all(GradCall& c) {
 Arg decompose_argsort(DecomposeCall& c) {
   Builder& b = c.build;
   Node* sorted = c.schema.index_of("stable") >= 0
-                     ? b.call("aten.sort.stable", {c.arg("self")}, {{"stable", c.arg("stable")}, {"dim", c.arg("dim")}, {"descending", c.arg("descending")}})
+                     ? b.call("aten.sort.stable", {c.arg("self")},
+                              {{"stable", c.arg("stable")}, {"dim", c.arg("dim")}, {"descending", c.arg("descending")}})
                      : b.call("aten.sort.default", {c.arg("self"), c.arg("dim"), c.arg("descending")});
   return b.getitem(sorted, 1);
 }
@@ -221,30 +285,39 @@ Arg decompose_msort(DecomposeCall& c) {
   return c.build.getitem(c.build.call("aten.sort.default", {c.arg("self"), 0}), 0);
 }
 
-Meta fake_histc(FakeCall& c) { return new_like(c.tensor("self"), {c.sym("bins")}); }
+Meta fake_histc(FakeCall& c) {
+  return new_like(c.tensor("self"), {c.sym("bins")});
+}
 
+/// Positions are computed, and for half types rounded, in the tensor's dtype: which bin takes an edge hangs on it.
 Value eval_histc(EvalCall& c) {
   Tensor out = allocate(c, fake_histc), counts = zeros(DType::Float64, out.sizes);
-  Tensor x = load(c.tensor("self"), DType::Float64);
-  std::int64_t bins = c.integer("bins");
+  const DType dtype = is_floating(out.dtype) ? arithmetic_dtype(out.dtype) : DType::Float64;
+  Tensor x = load(c.tensor("self"), dtype);
+  const std::int64_t bins = c.integer("bins");
   double low = as_double(c.number("min")), high = as_double(c.number("max"));
-  if (low == high && x.numel() > 0) {
-    auto [least, most] = std::minmax_element(x.as<double>(), x.as<double>() + x.numel());
-    low = *least;
-    high = *most;
-  }
-  if (low == high) {
-    low -= 1;
-    high += 1;
-  }
-  if (!std::isfinite(low) || !std::isfinite(high)) fail("range of [" + std::to_string(low) + ", " + std::to_string(high) + "] is not finite");
-  if (!(low < high)) fail("max must be larger than min");
-  for (std::int64_t i = 0; i < x.numel(); ++i) {
-    double v = x.as<double>()[i];
-    if (!(v >= low && v <= high)) continue;
-    auto bin = static_cast<std::int64_t>((v - low) / (high - low) * static_cast<double>(bins));
-    counts.as<double>()[std::min(bin, bins - 1)] += 1;
-  }
+  dispatch_floating(dtype, "histogram_cpu", [&]<class T>() {
+    const T* values = x.as<T>();
+    if (low == high && x.numel() > 0) {
+      auto [least, most] = std::minmax_element(values, values + x.numel());
+      low = static_cast<double>(*least);
+      high = static_cast<double>(*most);
+    }
+    if (low == high) {
+      low -= 1;
+      high += 1;
+    }
+    if (!std::isfinite(low) || !std::isfinite(high))
+      fail("range of [" + std::to_string(low) + ", " + std::to_string(high) + "] is not finite");
+    if (!(low < high)) fail("max must be larger than min");
+    auto step = [&](T v) { return rounded(out.dtype, v); };
+    const T first = static_cast<T>(low), last = static_cast<T>(high), width = step(last - first);
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      if (!(values[i] >= first && values[i] <= last)) continue;
+      const T position = step(step(step(values[i] - first) * static_cast<T>(bins)) / width);
+      counts.as<double>()[std::min(static_cast<std::int64_t>(position), bins - 1)] += 1;
+    }
+  });
   out.copy_from(counts);
   return out;
 }
@@ -260,7 +333,8 @@ Value eval_searchsorted(EvalCall& c) {
   Tensor out = allocate(c, fake_searchsorted);
   bool bucketize = c.schema.index_of("boundaries") >= 0;
   const Tensor& sequence = c.tensor(bucketize ? "boundaries" : "sorted_sequence");
-  Tensor values = c.is_tensor("self") ? c.tensor("self") : unwrap(Tensor::scalar(DType::Float64, as_double(c.number("self"))));
+  Tensor values =
+      c.is_tensor("self") ? c.tensor("self") : unwrap(Tensor::scalar(DType::Float64, as_double(c.number("self"))));
   bool integers = arithmetic_dtype(sequence.dtype) == DType::Int64 && arithmetic_dtype(values.dtype) == DType::Int64;
   DType dtype = integers ? DType::Int64 : DType::Float64;
   bool right = c.boolean("right");
@@ -281,8 +355,10 @@ Value eval_searchsorted(EvalCall& c) {
       while (low < high) {
         std::int64_t middle = low + (high - low) / 2;
         bool before = right ? !less(v, edge(middle)) : less(edge(middle), v);
-        if (before) low = middle + 1;
-        else high = middle;
+        if (before)
+          low = middle + 1;
+        else
+          high = middle;
       }
       at.as<std::int64_t>()[i] = low;
     }
@@ -294,20 +370,26 @@ Value eval_searchsorted(EvalCall& c) {
 }  // namespace
 
 void register_sort(OpTable& t) {
-  t.add("aten.sort.default", {.fake = fake_sort, .eval = eval_sort, .gradient = grad_selection<true>, .expensive = true});
-  t.add("aten.sort.stable", {.fake = fake_sort, .eval = eval_sort, .gradient = grad_selection<true>, .expensive = true});
-  t.add("aten.topk.default", {.fake = fake_topk, .eval = eval_topk, .gradient = grad_selection<true>, .expensive = true});
+  t.add("aten.sort.default",
+        {.fake = fake_sort, .eval = eval_sort, .gradient = grad_selection<true>, .expensive = true});
+  t.add("aten.sort.stable",
+        {.fake = fake_sort, .eval = eval_sort, .gradient = grad_selection<true>, .expensive = true});
+  t.add("aten.topk.default",
+        {.fake = fake_topk, .eval = eval_topk, .gradient = grad_selection<true>, .expensive = true});
   t.add("aten.kthvalue.default", {.fake = fake_selection, .eval = eval_kthvalue, .gradient = grad_selection<false>});
   t.add("aten.median.dim", {.fake = fake_selection, .eval = eval_median<false>, .gradient = grad_selection<false>});
   t.add("aten.nanmedian.dim", {.fake = fake_selection, .eval = eval_median<true>, .gradient = grad_selection<false>});
   t.add("aten.mode.default", {.fake = fake_selection, .eval = eval_mode, .gradient = grad_selection<false>});
-  t.add("aten.median.default", {.fake = fake_median_of_all, .eval = eval_median_of_all<false>, .gradient = grad_median_of_all});
-  t.add("aten.nanmedian.default", {.fake = fake_median_of_all, .eval = eval_median_of_all<true>, .gradient = grad_median_of_all});
+  t.add("aten.median.default",
+        {.fake = fake_median_of_all, .eval = eval_median_of_all<false>, .gradient = grad_median_of_all});
+  t.add("aten.nanmedian.default",
+        {.fake = fake_median_of_all, .eval = eval_median_of_all<true>, .gradient = grad_median_of_all});
   t.add("aten.argsort.default", {.decompose = decompose_argsort});
   t.add("aten.argsort.stable", {.decompose = decompose_argsort});
   t.add("aten.msort.default", {.decompose = decompose_msort});
   t.add("aten.histc.default", {.fake = fake_histc, .eval = eval_histc, .not_differentiable = true});
-  for (const char* name : {"aten.searchsorted.Tensor", "aten.searchsorted.Scalar", "aten.bucketize.Tensor", "aten.bucketize.Scalar"})
+  for (const char* name :
+       {"aten.searchsorted.Tensor", "aten.searchsorted.Scalar", "aten.bucketize.Tensor", "aten.bucketize.Scalar"})
     t.add(name, {.fake = fake_searchsorted, .eval = eval_searchsorted, .not_differentiable = true});
 }
 

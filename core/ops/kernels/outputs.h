@@ -17,6 +17,16 @@ DType arithmetic_dtype(DType t);
 Tensor load(const Tensor& t, DType dtype);
 Tensor empty(DType dtype, Sizes sizes);
 Tensor zeros(DType dtype, Sizes sizes);
+/// A value of the computation dtype as a tensor of `t` holds it: what PyTorch's kernels for half types keep between
+/// steps where they do not keep a float.
+template <class T>
+T rounded(DType t, T v) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (t == DType::BFloat16) return to_float(to_bfloat16(v));
+    if (t == DType::Float16) return to_float(to_half(v));
+  }
+  return v;
+}
 /// Dimension of a tensor of `rank` dimensions, negative ones counted from the end; fails in PyTorch's words.
 std::int64_t dim_index(std::int64_t dim, std::int64_t rank);
 
