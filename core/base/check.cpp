@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/result.h"
+
 namespace partita {
 namespace {
 thread_local std::vector<std::string> work;
@@ -23,7 +25,7 @@ void check_failed(const char* condition, const char* file, int line, const std::
   if (!message.empty()) std::fprintf(stderr, ": %s", message.c_str());
   for (const std::string& what : work) std::fprintf(stderr, "; %s", what.c_str());
   std::fputs("\n", stderr);
-  std::abort();
+  std::_Exit(static_cast<int>(Fault::Internal) + 1);
 }
 
 }  // namespace partita

@@ -12,7 +12,8 @@ class WorkingOn {
   WorkingOn& operator=(const WorkingOn&) = delete;
 };
 
-/// Prints the broken invariant with the WorkingOn stack to stderr and aborts.
+/// Prints the broken invariant with the WorkingOn stack to stderr, in one line, and ends the process with exit code 4.
+/// No destructors run: what they rely on may be what broke.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
 
 /// CHECK(condition) or CHECK(condition, message): an invariant of ours. Never reachable by user input.
