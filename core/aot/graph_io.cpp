@@ -7,17 +7,23 @@
 #include "core/base/hash.h"
 #include "core/compare/per_node.h"
 #include "core/interp/random_values.h"
+#include "core/interp/symbols.h"
 #include "core/ir/place.h"
 #include "core/ops/schema.h"
 
 namespace partita {
 namespace {
 
+bool is_number(const Tensor& t) {
+  return t.numel() == 1 && !is_floating(t.dtype) && !is_complex(t.dtype);
+}
+
 /// The name of a placeholder's value in IO files. For archives, user inputs are counted alone; in joint graphs tangents
-/// come after primals.
+/// come after primals. A symbol of a text graph may be left out of a file that holds the tensors whose size it is: it
+/// is not counted where its number is taken by what is no single integer.
 class Keys {
  public:
-  Keys(const Graph& graph, const Program* program) : graph_(graph), program_(program) {}
+  Keys(const Graph& graph, const Program* program, const TensorFile& io) : graph_(graph), program_(program), io_(io) {}
 
   std::string next(const Node& placeholder) {
     if (program_) {
@@ -26,7 +32,12 @@ class Keys {
       if (input && input->kind == ProgramInputKind::Buffer) return "buffer." + input->target;
       if (input && input->kind == ProgramInputKind::Constant) return "constant." + input->target;
     }
-    return fmt::format("input.{}", count_++);
+    std::string key = fmt::format("input.{}", count_);
+    const Tensor* t = io_.find(key);
+    const bool left_out = !program_ && placeholder.meta.sym() && t && !is_number(*t);
+    if (left_out) return "symbol." + placeholder.name();
+    ++count_;
+    return key;
   }
   /// The second name of a joint graph's tangent: "tangent.K".
   std::optional<std::string> tangent(const Node& placeholder) {
@@ -38,13 +49,14 @@ class Keys {
  private:
   const Graph& graph_;
   const Program* program_;
+  const TensorFile& io_;
   int count_ = 0, tangents_ = 0;
 };
 
 /// Symbolic and plain integers are stored as tensors of one element.
 Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string& key) {
   if (!meta.sym()) return Value(t);
-  if (t.numel() != 1 || is_floating(t.dtype) || is_complex(t.dtype))
+  if (!is_number(t))
     return input_error("io.number", fmt::format("{} stands for one integer and is a tensor of {} elements of {}", key,
                                                 t.numel(), torch_name(t.dtype)));
   return Value(static_cast<std::int64_t>(t.item_as_double()));
@@ -70,6 +82,26 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
       "io.missing",
       fmt::format("the inputs hold no {} ({} {}); add it to the --inputs file or use --random-weights SEED", key,
                   node.name(), annotation(node.meta)));
+}
+
+/// Text names symbols and gives no example of them: the inputs that there are do.
+Status learn_hints(Graph& graph, const Program* program, const TensorFile& io) {
+  Keys keys(graph, program, io);
+  std::vector<Value> given;
+  for (const Node* node : graph.placeholders()) {
+    const std::string key = keys.next(*node);
+    const Tensor* t = io.find(key);
+    if (const auto second = keys.tangent(*node); !t && second) t = io.find(*second);
+    if (!t && program) t = program->tensor_of(node->name());
+    given.emplace_back();
+    if (t) {
+      TRY(given.back(), as_meta_wants(node->meta, *t, key));
+    }
+  }
+  TRY(const SymbolMap symbols, bind_symbols(graph, given));
+  for (const auto& [name, value] : symbols.all())
+    if (!graph.shapes->hint(SymExpr::symbol(name))) graph.shapes->set_hint(name, value);
+  return {};
 }
 
 Status gather_attributes(Graph& graph, const TensorFile& io, std::optional<std::uint64_t> seed) {
@@ -113,8 +145,9 @@ std::string after_key(const std::string& key) {
 
 Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
                                   std::optional<std::uint64_t> random_weights) {
+  TRY_DO(learn_hints(graph, program, io));
   GraphInputs inputs;
-  Keys keys(graph, program);
+  Keys keys(graph, program, io);
   for (const Node* node : graph.placeholders()) {
     inputs.keys.push_back(keys.next(*node));
     std::optional<std::uint64_t> seed;
