@@ -1,0 +1,86 @@
+#include <QtTest>
+
+#include "core/fake/propagate.h"
+#include "core/ir/print.h"
+#include "tests/support/fx.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+std::string meta_of(const Graph& graph, const char* node) {
+  return annotation(graph.find(node)->meta);
+}
+
+}  // namespace
+
+class TestPropagate : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void every_node_gets_its_meta() {
+    const auto graph = fx("x: <f32[4, 3][3, 1]>, w: <bf16[5, 3][3, 1]>",
+                          "t = $t(w)\nc = $_to_copy(t, dtype = torch.float32)\nm = $mm(x, c)\np = $gt.Scalar(m, 0)\n"
+                          "s = $sum.dim_IntList(m, [1], True)\nreturn (p, s)");
+    const auto computed = propagate(*graph);
+    QVERIFY2(computed, computed ? "" : computed.error().line().c_str());
+    QCOMPARE(*computed, std::size_t{5});
+    QCOMPARE(meta_of(*graph, "t"), std::string("bf16[3, 5][1, 3]cpu"));
+    QCOMPARE(meta_of(*graph, "m"), std::string("f32[4, 5][5, 1]cpu"));
+    QCOMPARE(meta_of(*graph, "p"), std::string("b8[4, 5][5, 1]cpu"));
+    QCOMPARE(meta_of(*graph, "s"), std::string("f32[4, 1][1, 1]cpu"));
+  }
+
+  void sizes_stay_symbolic_under_guards() {
+    const auto graph = fx("n: \"Sym(s0)\", m: \"Sym(s1)\", x: <f32[s0, 4][4, 1]>, y: <f32[s1, 4][4, 1]>",
+                          "a = $add.Tensor(x, y)\nc = $cat([a, x])\nreturn (c,)");
+    graph->shapes->set_hint("s0", 3);
+    graph->shapes->set_hint("s1", 3);
+    const auto computed = propagate(*graph);
+    QVERIFY2(computed, computed ? "" : computed.error().line().c_str());
+    QVERIFY(meta_of(*graph, "a").starts_with("f32[s"));
+    QVERIFY(meta_of(*graph, "c").starts_with("f32[2*s") || meta_of(*graph, "c").starts_with("f32[s"));
+    // That the sum needs equal sizes is not known from the graph, only from the hints.
+    QVERIFY(!graph->shapes->guards().empty());
+    const SymExpr equal = sym_eq(SymExpr::symbol("s0"), SymExpr::symbol("s1"));
+    const auto again = graph->shapes->evaluate(equal, "test");
+    QVERIFY(again && *again);
+  }
+
+  void sizes_that_do_not_fit_are_told() {
+    const auto graph = fx("x: <f32[2, 3][3, 1]>, y: <f32[4, 5][5, 1]>", "m = $mm(x, y)\nreturn (m,)");
+    const auto computed = propagate(*graph);
+    QVERIFY(!computed);
+    QCOMPARE(computed.error().where.node, std::string("m"));
+    QCOMPARE(computed.error().exit_code(), 2);
+  }
+
+  void an_unknown_operator_keeps_what_is_written() {
+    const auto annotated =
+        fx("x: <f32[2][1]>", "a: <f32[7][1]> = torch.ops.mine.op.default(x)\nb = $neg(a)\nreturn (b,)");
+    const auto computed = propagate(*annotated);
+    QVERIFY2(computed, computed ? "" : computed.error().line().c_str());
+    QCOMPARE(meta_of(*annotated, "b"), std::string("f32[7][1]cpu"));
+
+    const auto bare = fx("x: <f32[2][1]>", "a = torch.ops.mine.op.default(x)\nreturn (a,)");
+    const auto failed = propagate(*bare);
+    QVERIFY(!failed);
+    QCOMPARE(failed.error().code, std::string("ops.unknown"));
+    QCOMPARE(failed.error().exit_code(), 3);
+    QCOMPARE(failed.error().where.node, std::string("a"));
+  }
+
+  void wrong_annotations_are_listed() {
+    const auto graph =
+        fx("x: <f32[4, 3][3, 1]>", "a: <f32[4, 3][1, 4]> = $neg(x)\nb: <f32[4, 3][1, 4]> = $neg(a)\nreturn (b,)");
+    const MetaCheck check = check_metas(*graph);
+    QCOMPARE(check.checked, std::size_t{2});
+    QCOMPARE(check.differences.size(), std::size_t{1});
+    QCOMPARE(check.differences[0].node, std::string("a"));
+    QCOMPARE(check.differences[0].annotated, std::string("f32[4, 3][1, 4]cpu"));
+    QCOMPARE(check.differences[0].inferred, std::string("f32[4, 3][3, 1]cpu"));
+  }
+};
+
+QTEST_GUILESS_MAIN(TestPropagate)
+#include "test_propagate.moc"

@@ -1,0 +1,134 @@
+// The functional graph returns what the mutating one returns, and the new values of what that one wrote.
+#include <QtTest>
+
+#include "core/functionalize/functionalize.h"
+#include "core/interp/interpreter.h"
+#include "core/ops/record.h"
+#include "tests/support/fx.h"
+#include "tests/support/values.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+Tensor copy(const Tensor& t) {
+  return *t.clone();
+}
+
+bool writes(const Graph& graph) {
+  for (const Node* node : graph)
+    if (const Schema* schema = find_schema(node->op()); schema && schema->is_mutable) return true;
+  return false;
+}
+
+}  // namespace
+
+class TestFunctionalize : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void runs_the_same_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<int>("mutated");  // inputs
+    QTest::addRow("pure") << "a = $sin(x)\nreturn (a,)" << 0;
+    QTest::addRow("an input") << "a = $add_.Tensor(x, 1)\nb = $mul.Tensor(a, y)\nreturn (b,)" << 1;
+    QTest::addRow("two inputs") << "a = $mul_.Tensor(x, 2)\nb = $add_.Tensor(y, a)\nc = $neg(x)\nreturn (c,)" << 2;
+    QTest::addRow("a view of an input") << "v = $select.int(x, 0, 1)\nw = $fill_.Scalar(v, 7)\nb = $neg(x)\nreturn (b,)"
+                                        << 1;
+    QTest::addRow("a view of a view") << "t = $t(x)\nv = $slice.Tensor(t, 0, 0, 2)\nw = $mul_.Tensor(v, 3)\n"
+                                         "b = $exp(x)\nreturn (b,)"
+                                      << 1;
+    QTest::addRow("a view of an intermediate")
+        << "a = $sin(x)\nv = $view(a, [6])\nw = $add_.Tensor(v, 1)\nreturn (a, w)" << 0;
+    QTest::addRow("a write through the base is seen in the view")
+        << "v = $view(x, [6])\na = $add_.Tensor(x, 1)\nb = $neg(v)\nreturn (b,)" << 1;
+    QTest::addRow("copy") << "a = $cos(y)\nb = $copy_(x, a)\nreturn (a,)" << 1;
+  }
+
+  void runs_the_same() {
+    QFETCH(QString, lines);
+    QFETCH(int, mutated);
+    const auto graph = fx("x: <f32[2, 3][3, 1]>, y: <f32[2, 3][3, 1]>", lines.toStdString());
+    const Tensor x = f32({2, 3}, {1, 2, 3, 4, 5, 6}), y = f32({2, 3}, {0.5, -1, 2, 0.25, 3, -2});
+    const std::vector<Value> written = {copy(x), copy(y)}, kept = {copy(x), copy(y)};
+    const auto expected = interpret(*graph, written);
+    QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+
+    const auto made = functionalize(*graph);
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    QVERIFY(!writes(*made->graph));
+    const std::vector<std::size_t> inputs = made->meta.mutated_runtime_inputs();
+    QCOMPARE(inputs.size(), static_cast<std::size_t>(mutated));
+    const auto found = interpret(*made->graph, kept);
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    QCOMPARE(elements(kept[0]), elements(x));
+    QCOMPARE(elements(kept[1]), elements(y));
+    for (std::size_t i = 0; i < inputs.size(); ++i) QCOMPARE(elements(found->at(i)), elements(written[inputs[i]]));
+    for (std::size_t i = 0; i < expected->size(); ++i) {
+      // An output that is a view of an intermediate is made again from its base, which then is an output too.
+      const OutputType type = made->meta.outputs[i].type;
+      if (type == OutputType::NonAlias) QCOMPARE(elements(found->at(inputs.size() + i)), elements(expected->at(i)));
+    }
+  }
+
+  void mutations_may_stay_in_the_graph() {
+    const auto graph = fx("x: <f32[2][1]>", "a = $add_.Tensor(x, 1)\nb = $neg(a)\nreturn (b,)");
+    const auto made = functionalize(*graph, {.keep_input_mutations = true});
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    QVERIFY(made->meta.mutated_runtime_inputs().empty());
+    QCOMPARE(made->meta.mutated_in_graph(), std::vector<std::size_t>{0});
+    const Tensor x = f32({2}, {1, 2});
+    const auto found = interpret(*made->graph, {x});
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    QCOMPARE(elements(Value(x)), (std::vector<double>{2, 3}));
+    QCOMPARE(elements(found->at(0)), (std::vector<double>{-2, -3}));
+  }
+
+  void running_statistics_are_outputs() {
+    const char* parameters =
+        "x: <f32[2, 1, 1, 2][2, 2, 2, 1]>, w: <f32[1][1]>, b: <f32[1][1]>, m: <f32[1][1]>, v: <f32[1][1]>";
+    const auto graph = fx(parameters,
+                          "r = torch.ops.aten._native_batch_norm_legit.default(x, w, b, m, v, True, 0.5, 1e-05)\n"
+                          "y = r[0]\nreturn (y,)");
+    const auto inputs = [] {
+      return std::vector<Value>{f32({2, 1, 1, 2}, {1, 3, 5, 7}), f32({1}, {1}), f32({1}, {0}), f32({1}, {0}),
+                                f32({1}, {1})};
+    };
+    const auto written = inputs();
+    const auto expected = interpret(*graph, written);
+    QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+    const auto made = functionalize(*graph);
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    QVERIFY(!writes(*made->graph));
+    QCOMPARE(made->meta.mutated_runtime_inputs(), (std::vector<std::size_t>{3, 4}));
+    const auto found = interpret(*made->graph, inputs());
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    QCOMPARE(elements(found->at(0)), (std::vector<double>{2}));  // half of the mean 4
+    QCOMPARE(elements(found->at(0)), elements(written[3]));
+    QCOMPARE(elements(found->at(1)), elements(written[4]));
+    QCOMPARE(elements(found->at(2)), elements(expected->at(0)));
+  }
+
+  void aliases_among_outputs_are_told() {
+    const auto graph = fx("x: <f32[2, 3][3, 1]>",
+                          "v = $view(x, [6])\na = $sin(x)\nb = $t(a)\nc = $view(a, [6])\nreturn (x, v, a, b, c)");
+    // Autograd is why views of intermediates are made again; without it they are plain outputs.
+    const auto plain = functionalize(*graph);
+    QVERIFY2(plain, plain ? "" : plain.error().line().c_str());
+    QCOMPARE(name_of(plain->meta.outputs[3].type), name_of(OutputType::NonAlias));
+    const auto made = functionalize(*graph, {.requires_grad = {true}});
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    const auto& outputs = made->meta.outputs;
+    QCOMPARE(outputs.size(), std::size_t{5});
+    QCOMPARE(name_of(outputs[0].type), name_of(OutputType::IsInput));
+    QCOMPARE(name_of(outputs[1].type), name_of(OutputType::AliasOfInput));
+    QCOMPARE(*outputs[1].base_idx, std::size_t{0});
+    QCOMPARE(name_of(outputs[2].type), name_of(OutputType::NonAlias));
+    QCOMPARE(name_of(outputs[3].type), name_of(OutputType::AliasOfIntermediateBaseIsUserOutput));
+    QCOMPARE(*outputs[3].base_idx, std::size_t{2});
+    QCOMPARE(name_of(outputs[4].type), name_of(OutputType::AliasOfIntermediateBaseIsUserOutput));
+  }
+};
+
+QTEST_GUILESS_MAIN(TestFunctionalize)
+#include "test_functionalize.moc"

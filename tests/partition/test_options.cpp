@@ -1,0 +1,93 @@
+// Pins and the memory budget on a joint graph small enough to reason about.
+#include <QtTest>
+
+#include "core/partition/partition.h"
+#include "tests/support/fx.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+/// out = exp(sin(x @ w)): by itself the backward wants the product and, for little, computes sin and exp again.
+std::unique_ptr<Graph> joint() {
+  return fx("primals_1: <f32[64, 64][64, 1]>, primals_2: <f32[64, 64][64, 1]>, tangents_1: <f32[64, 64][64, 1]>",
+            "mm: <f32[64, 64][64, 1]> = $mm(primals_1, primals_2)\n"
+            "sin: <f32[64, 64][64, 1]> = $sin(mm)\n"
+            "exp: <f32[64, 64][64, 1]> = $exp(sin)\n"
+            "mul: <f32[64, 64][64, 1]> = $mul.Tensor(tangents_1, exp)\n"
+            "cos: <f32[64, 64][64, 1]> = $cos(mm)\n"
+            "mul_1: <f32[64, 64][64, 1]> = $mul.Tensor(mul, cos)\n"
+            "t: <f32[64, 64][1, 64]> = $t(primals_2)\n"
+            "mm_1: <f32[64, 64][64, 1]> = $mm(mul_1, t)\n"
+            "t_1: <f32[64, 64][1, 64]> = $t(primals_1)\n"
+            "mm_2: <f32[64, 64][64, 1]> = $mm(t_1, mul_1)\n"
+            "return (exp, mm_1, mm_2)");
+}
+
+bool saves(const Partition& p, const std::string& name) {
+  return std::ranges::any_of(p.saved, [&](const SavedValue& v) { return v.name == name; });
+}
+bool recomputes(const Partition& p, const std::string& name) {
+  return std::ranges::find(p.recomputed, name) != p.recomputed.end();
+}
+
+}  // namespace
+
+class TestPartitionOptions : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void a_saved_value_is_saved() {
+    const auto graph = joint();
+    const auto p = partition(*graph, {.save = {"cos"}});
+    QVERIFY2(p, p ? "" : p.error().line().c_str());
+    QVERIFY(saves(*p, "cos"));
+    QVERIFY(!recomputes(*p, "cos"));
+    QVERIFY(p->forward->find("cos"));
+    QVERIFY(p->backward->find("cos")->is_placeholder());
+  }
+
+  void a_recomputed_value_is_not_saved() {
+    const auto graph = joint();
+    const auto before = partition(*graph);
+    QVERIFY2(before, before ? "" : before.error().line().c_str());
+    const auto kept = std::ranges::find_if(before->saved, [](const SavedValue& v) { return !v.is_input; });
+    QVERIFY(kept != before->saved.end());
+    const auto p = partition(*graph, {.recompute = {kept->name}});
+    QVERIFY2(p, p ? "" : p.error().line().c_str());
+    QVERIFY(!saves(*p, kept->name));
+    QVERIFY(p->backward->find(kept->name) && !p->backward->find(kept->name)->is_placeholder());
+  }
+
+  void what_cannot_be_pinned_is_told() {
+    const auto graph = joint();
+    for (const PartitionOptions& options :
+         {PartitionOptions{.save = {"nothing"}}, PartitionOptions{.recompute = {"tangents_1"}},
+          PartitionOptions{.save = {"mm"}, .recompute = {"mm"}}}) {
+      const auto p = partition(*graph, options);
+      QVERIFY(!p);
+      QCOMPARE(p.error().code, std::string("partition.pin"));
+    }
+  }
+
+  void the_budget_trades_bytes_for_arithmetic() {
+    const auto graph = joint();
+    const auto all = partition(*graph), none = partition(*graph, {.memory_budget = 0});
+    QVERIFY2(all, all ? "" : all.error().line().c_str());
+    QVERIFY2(none, none ? "" : none.error().line().c_str());
+    QVERIFY(all->activation_bytes > 0);
+    QCOMPARE(none->activation_bytes, std::int64_t{0});
+    QVERIFY(recomputes(*none, "mm"));
+    const auto curve = budget_curve(*graph, {}, 5);
+    QVERIFY2(curve, curve ? "" : curve.error().line().c_str());
+    QCOMPARE(curve->size(), std::size_t{5});
+    for (std::size_t i = 1; i < curve->size(); ++i) {
+      QVERIFY((*curve)[i].activation_bytes >= (*curve)[i - 1].activation_bytes);
+      QVERIFY((*curve)[i].recomputed_operations <= (*curve)[i - 1].recomputed_operations);
+    }
+    QCOMPARE(curve->back().activation_bytes, all->activation_bytes);
+  }
+};
+
+QTEST_GUILESS_MAIN(TestPartitionOptions)
+#include "test_options.moc"
