@@ -11,6 +11,7 @@
 
 #include "codegen/cpu/emit_ops.h"
 #include "codegen/cpu/index.h"
+#include "codegen/cpu/runtime.h"
 #include "core/base/check.h"
 
 namespace partita::codegen {
@@ -158,8 +159,13 @@ class PhaseEmitter {
   void reduce(const Reduce& r);
   Value* horizontal(ScalarOp combine, DType dtype, Value* v);
 
+  void fault(std::int64_t which, Val seen, Value* bad);
+  void report_faults();
+  void report(std::int64_t which, Value* seen, Value* bad);
+
   Val value(Scalar s);
   Val compute(const ScalarNode& n);
+  bool may_divide_by_zero(const ScalarNode& n) const;
   Val load(const ScalarNode& n);
   Value* load_scalar(int buffer, Value* element);
   Value* load_contiguous(int buffer, Value* element);
@@ -210,11 +216,13 @@ class PhaseEmitter {
   llvm::Function* function_ = nullptr;
   llvm::Instruction* entry_end_ = nullptr;
   std::vector<Value*> pointers_;
+  unsigned arguments_ = 0;                   ///< buffers handed over
   std::map<std::string, Value*> variables_;  ///< loop variables (of a vector loop: at lane 0) and sizes
   std::map<std::string, std::int64_t> extents_;
   std::vector<Scope> scopes_;
   std::optional<Lanes> active_;
   std::vector<Running> running_;
+  std::map<std::pair<std::int64_t, bool>, llvm::AllocaInst*> faults_;  ///< by what, and whether of lanes
 };
 
 /// Vectors of a few registers give independent chains to work on; long bodies take one register, or they spill.
@@ -224,8 +232,7 @@ int PhaseEmitter::choose_lanes(const EmitTarget& target) const {
   for (const ScalarNode& n : kernel_.scalars.nodes()) {
     if (n.op == ScalarOp::Const || n.op == ScalarOp::Index) continue;
     if (n.dtype != DType::Int64) item = std::max(item, itemsize(n.dtype));
-    bool elementary = n.op >= ScalarOp::Exp && n.op <= ScalarOp::Sigmoid;
-    cost += elementary ? 12 : 1;
+    cost += loops::is_elementary(n.op) ? 12 : 1;
   }
   int base = target.vector_bytes / 4;
   int lanes = base * (cost <= 10 ? 4 : cost <= 30 ? 2 : 1);
@@ -254,12 +261,12 @@ void PhaseEmitter::emit(const PhaseShape& shape, const std::string& symbol) {
   for (std::size_t i = 0; i < symbols_.size(); ++i)
     variables_[symbols_[i]] = b_.CreateLoad(i64, b_.CreateConstGEP1_64(i64, function_->getArg(1), i), symbols_[i]);
   pointers_.clear();
-  unsigned argument = 0;
+  arguments_ = 0;
   Value* scratch = function_->getArg(2);
   for (const loops::Buffer& buffer : kernel_.buffers) {
     if (buffer.role != loops::Buffer::Role::Scratch) {
       pointers_.push_back(
-          b_.CreateLoad(ptr, b_.CreateConstGEP1_64(ptr, function_->getArg(0), argument++), buffer.name));
+          b_.CreateLoad(ptr, b_.CreateConstGEP1_64(ptr, function_->getArg(0), arguments_++), buffer.name));
       continue;
     }
     pointers_.push_back(scratch);
@@ -277,6 +284,7 @@ void PhaseEmitter::emit(const PhaseShape& shape, const std::string& symbol) {
   } else {
     range(shape.parallel, function_->getArg(3), function_->getArg(4));
   }
+  report_faults();
   b_.CreateRetVoid();
 }
 
@@ -592,6 +600,14 @@ PhaseEmitter::Val PhaseEmitter::value(Scalar s) {
   return v;
 }
 
+/// An integer division by what is not known.
+bool PhaseEmitter::may_divide_by_zero(const ScalarNode& n) const {
+  if (n.op != ScalarOp::Div && n.op != ScalarOp::FloorDiv && n.op != ScalarOp::Fmod && n.op != ScalarOp::Remainder)
+    return false;
+  const ScalarNode& divisor = kernel_.scalars[n.args[1]];
+  return !is_floating(n.dtype) && (divisor.op != ScalarOp::Const || divisor.integer == 0);
+}
+
 PhaseEmitter::Val PhaseEmitter::compute(const ScalarNode& n) {
   if (n.op == ScalarOp::Load) return load(n);
   if (n.op == ScalarOp::Index) {
@@ -623,9 +639,65 @@ PhaseEmitter::Val PhaseEmitter::compute(const ScalarNode& n) {
       return {ops_.cast(args[0], kernel_.scalars.dtype(n.args[0]), n.dtype), lanes};
     case ScalarOp::Bitcast:
       return {ops_.bitcast(args[0], n.dtype), lanes};
+    case ScalarOp::Within: {
+      Value* bad = b_.CreateICmpUGE(args[0], llvm::ConstantInt::getSigned(args[0]->getType(), n.integer));
+      fault(n.slot, {args[0], lanes}, bad);
+      return {b_.CreateSelect(bad, llvm::Constant::getNullValue(args[0]->getType()), args[0]), lanes};
+    }
     default:
+      if (may_divide_by_zero(n)) {
+        Value* bad = b_.CreateICmpEQ(args[1], llvm::Constant::getNullValue(args[1]->getType()));
+        fault(KernelFault::zero_division, {bad, lanes}, bad);
+      }
       return {ops_.apply(n.op, kernel_.scalars.dtype(n.args[0]), args), lanes};
   }
+}
+
+/// Keeps `seen` where it is bad, for the report at the end of the function: no branch in the loops. A slot holds a
+/// value that is not bad, 0, until then.
+void PhaseEmitter::fault(std::int64_t which, Val seen, Value* bad) {
+  if (seen.lanes && active_->mask) bad = b_.CreateAnd(bad, active_->mask);
+  llvm::AllocaInst*& kept = faults_[{which, seen.lanes}];
+  if (!kept) {
+    kept = slot(seen.v->getType());
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(entry_end_);
+    b_.CreateStore(llvm::Constant::getNullValue(seen.v->getType()), kept);
+  }
+  b_.CreateStore(b_.CreateSelect(bad, seen.v, b_.CreateLoad(kept->getAllocatedType(), kept)), kept);
+}
+
+void PhaseEmitter::report_faults() {
+  for (const auto& [key, kept] : faults_) {
+    Value* seen = b_.CreateLoad(kept->getAllocatedType(), kept);
+    Value* bad = seen;
+    if (key.first != KernelFault::zero_division) {
+      const std::int64_t size = kernel_.scalars.bounds()[static_cast<std::size_t>(key.first)].size;
+      bad = b_.CreateICmpUGE(seen, llvm::ConstantInt::getSigned(seen->getType(), size));
+    }
+    report(key.first, seen, bad);
+  }
+}
+
+/// Calls the runtime when a lane is bad, with what the first such lane saw.
+void PhaseEmitter::report(std::int64_t which, Value* seen, Value* bad) {
+  const bool lanes = bad->getType()->isVectorTy();
+  BasicBlock* met = block("fault");
+  BasicBlock* after = block("no_fault");
+  b_.CreateCondBr(lanes ? b_.CreateOrReduce(bad) : bad, met, after);
+  b_.SetInsertPoint(met);
+  if (lanes) {
+    Value* bits = b_.CreateBitCast(bad, b_.getIntNTy(width()));
+    Value* first = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, b_.getTrue());
+    seen = b_.CreateExtractElement(seen, b_.CreateZExtOrTrunc(first, b_.getInt64Ty()));
+  }
+  llvm::Type* i64 = b_.getInt64Ty();
+  llvm::Type* ptr = b_.getPtrTy();
+  auto function = module_.getOrInsertFunction(report_fault_symbol, b_.getVoidTy(), ptr, i64, i64);
+  Value* fault = b_.CreateLoad(ptr, b_.CreateConstGEP1_64(ptr, function_->getArg(0), arguments_));
+  b_.CreateCall(function, {fault, b_.getInt64(static_cast<std::uint64_t>(which)), b_.CreateZExtOrTrunc(seen, i64)});
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
 }
 
 Value* PhaseEmitter::load_scalar(int buffer, Value* element) {

@@ -198,12 +198,13 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
     case ScalarOp::Where:
     case ScalarOp::Cast:
     case ScalarOp::Bitcast:
+    case ScalarOp::Within:
       break;
   }
   CHECK(false, std::string(loops::name(op)) + " of a float");
 }
 
-/// A zero divisor gives 0, where the interpreter raises.
+/// A zero divisor gives 0; who emits the operation reports it.
 Value* OpEmitter::integer_quotient(Value* a, Value* divisor, DType dtype, bool rest) {
   Value* zero = b.CreateICmpEQ(divisor, whole(a, 0));
   Value* unsafe = zero;
@@ -340,6 +341,7 @@ Value* OpEmitter::integral(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
     case ScalarOp::Where:
     case ScalarOp::Cast:
     case ScalarOp::Bitcast:
+    case ScalarOp::Within:
       break;
   }
   CHECK(false, std::string(loops::name(op)) + " of an integer");

@@ -6,10 +6,12 @@
 #include <mutex>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "codegen/cpu/extern/extern.h"
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/kernel_cost.h"
+#include "codegen/cpu/runtime.h"
 #include "codegen/cpu/threads.h"
 #include "core/base/check.h"
 #include "core/base/hash.h"
@@ -40,7 +42,9 @@ struct PhaseStep {
 struct KernelStep {
   std::vector<PhaseStep> phases;
   std::vector<void*> arguments;
-  std::vector<int> buffers;  ///< plan buffer of each argument
+  std::vector<int> buffers;  ///< plan buffer of each argument but the last, the fault
+  std::vector<loops::Bound> bounds;
+  std::vector<std::string> origins;
 };
 
 struct InputView {
@@ -81,7 +85,7 @@ class PlanExecutable final : public Executable {
  private:
   void write_back(const std::vector<Value>& values);
   Status bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held);
-  void run_kernel(KernelStep& step);
+  Status run_kernel(KernelStep& step);
 
   std::mutex mutex_;
 };
@@ -149,7 +153,16 @@ void PlanExecutable::write_back(const std::vector<Value>& values) {
   }
 }
 
-void PlanExecutable::run_kernel(KernelStep& step) {
+Diagnostic diagnostic(const KernelFault& fault, const KernelStep& step) {
+  if (fault.which != KernelFault::zero_division)
+    return loops::out_of_bounds(step.bounds[static_cast<std::size_t>(fault.which)], fault.position);
+  return input_error("ops.zero_division", "ZeroDivisionError",
+                     {.node = fmt::format("{}", fmt::join(step.origins, ", "))});
+}
+
+Status PlanExecutable::run_kernel(KernelStep& step) {
+  KernelFault fault;
+  step.arguments[step.buffers.size()] = &fault;
   for (std::size_t i = 0; i < step.buffers.size(); ++i)
     step.arguments[i] = base[static_cast<std::size_t>(step.buffers[i])];
   struct Context {
@@ -166,6 +179,8 @@ void PlanExecutable::run_kernel(KernelStep& step) {
     };
     parallel_for(phase.parts, phase.iterations, 1, phase.alignment, part, &context);
   }
+  if (fault.met) return diagnostic(fault, step);
+  return {};
 }
 
 Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs) {
@@ -179,10 +194,11 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
     base[b] = held[b]->data();
   }
   for (const Step& step : steps) {
-    if (step.kernel >= 0)
-      run_kernel(kernels[static_cast<std::size_t>(step.kernel)]);
-    else
+    if (step.kernel >= 0) {
+      TRY_DO(run_kernel(kernels[static_cast<std::size_t>(step.kernel)]));
+    } else {
       TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
+    }
   }
   write_back(inputs);
   std::vector<Value> results;
@@ -355,6 +371,7 @@ Result<loops::Kernel> Compiler::epilogue(const ExternCall& call, std::vector<int
         made.push_back(k.scalars.index(n.index));
         break;
       case loops::ScalarOp::Load:
+      case loops::ScalarOp::Within:
         return unsupported("codegen.epilogue", "a load in the work after " + call.op->name, {.node = call.origin});
       default:
         made.push_back(k.scalars.make(n.op, arg(0), arg(1), arg(2)));
@@ -403,7 +420,9 @@ Result<KernelStep> Compiler::kernel_step(std::size_t kernel, const std::vector<i
   KernelEntry entry = kernel_entry(k, kernel_symbol(kernel));
   KernelStep step;
   step.buffers = buffers;
-  step.arguments.resize(buffers.size());
+  step.arguments.resize(buffers.size() + 1);
+  step.bounds = k.scalars.bounds();
+  step.origins = k.origins;
   double work = kernel_work(k);
   for (const Phase& phase : entry.phases) {
     auto iterations = integer(phase.iterations);

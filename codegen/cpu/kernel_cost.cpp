@@ -21,7 +21,7 @@ using loops::Stmt;
 
 double node_cost(const ScalarNode& n) {
   if (n.op == ScalarOp::Const || n.op == ScalarOp::Index || n.op == ScalarOp::Input) return 0;
-  return n.op >= ScalarOp::Exp && n.op <= ScalarOp::Sigmoid ? 12 : 1;
+  return loops::is_elementary(n.op) ? 12 : 1;
 }
 
 double value_cost(const Kernel& kernel, Scalar s, std::set<int>& seen) {

@@ -11,8 +11,9 @@ namespace partita::codegen {
 
 constexpr std::int64_t max_lanes = 64;
 
-/// buffers: for each non-scratch Kernel::buffers, in order. symbols: values of the names the module was compiled with.
-/// scratch: memory private to the thread, 64-byte aligned. Runs iterations [begin, end) of the phase's parallel loop.
+/// buffers: for each non-scratch Kernel::buffers, in order, then a KernelFault (runtime.h). symbols: values of the
+/// names the module was compiled with. scratch: memory private to the thread, 64-byte aligned. Runs iterations [begin,
+/// end) of the phase's parallel loop.
 using PhaseFunction = void (*)(void* const* buffers, const std::int64_t* symbols, std::byte* scratch,
                                std::int64_t begin, std::int64_t end);
 

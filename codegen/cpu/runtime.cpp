@@ -24,7 +24,7 @@ void* address_of(F) {
 template <class T>
 void add_rows(DType dtype, std::vector<RuntimeFunction>& table) {
   using namespace loops;
-#define SCALAR_OP(name, arity, result, ...)                                                                           \
+#define SCALAR_OP(name, arity, result, weight, ...)                                                                   \
   {                                                                                                                   \
     auto f = []([[maybe_unused]] auto a, [[maybe_unused]] auto b, [[maybe_unused]] auto c) -> decltype(__VA_ARGS__) { \
       return __VA_ARGS__;                                                                                             \
@@ -36,6 +36,12 @@ void add_rows(DType dtype, std::vector<RuntimeFunction>& table) {
 #undef SCALAR_OP
 }
 
+void report_fault(KernelFault* fault, std::int64_t which, std::int64_t position) {
+  if (fault->met.exchange(true)) return;
+  fault->which = which;
+  fault->position = position;
+}
+
 }  // namespace
 
 std::string runtime_symbol(ScalarOp op, DType dtype) {
@@ -45,6 +51,7 @@ std::string runtime_symbol(ScalarOp op, DType dtype) {
 std::span<const RuntimeFunction> runtime_functions() {
   static const std::vector<RuntimeFunction> table = [] {
     std::vector<RuntimeFunction> t;
+    t.push_back({report_fault_symbol, reinterpret_cast<void*>(report_fault)});
     add_rows<float>(DType::Float32, t);
     add_rows<double>(DType::Float64, t);
     add_rows<std::uint8_t>(DType::UInt8, t);

@@ -80,7 +80,9 @@ class Executor {
     }
     for (const ScalarNode& n : k_.scalars.nodes()) {
       indices_.push_back(formula(n.index));
-      kernels_.push_back(n.op < ScalarOp::Const || n.op >= ScalarOp::Where ? node_kernel(k_.scalars, n) : nullptr);
+      kernels_.push_back(n.op < ScalarOp::Const || (n.op >= ScalarOp::Where && n.op != ScalarOp::Within)
+                             ? node_kernel(k_.scalars, n)
+                             : nullptr);
     }
   }
 
@@ -181,6 +183,12 @@ class Executor {
         int64_t element = indices_[static_cast<std::size_t>(i)]() + (n.args[0].id >= 0 ? int64(n.args[0]) : 0);
         std::memcpy(out.bytes, address(n.slot, element), itemsize(n.dtype));
         return;
+      }
+      case ScalarOp::Within: {
+        const int64_t position = int64(n.args[0]);
+        if (position < 0 || position >= n.integer)
+          throw out_of_bounds(k_.scalars.bounds()[static_cast<std::size_t>(n.slot)], position);
+        return constant(position);
       }
       default: {
         NodeKernel f = kernels_[static_cast<std::size_t>(i)];

@@ -295,57 +295,6 @@ double identity(ScalarOp combine, DType dtype) {
   }
 }
 
-int weight(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::Const:
-    case ScalarOp::Input:
-    case ScalarOp::Index:
-    case ScalarOp::Load:
-    case ScalarOp::Bitcast:
-      return 0;
-    case ScalarOp::Div:
-    case ScalarOp::Sqrt:
-    case ScalarOp::Rsqrt:
-      return 4;
-    case ScalarOp::FloorDiv:
-    case ScalarOp::Fmod:
-    case ScalarOp::Remainder:
-      return 8;
-    case ScalarOp::Exp:
-    case ScalarOp::Exp2:
-    case ScalarOp::Expm1:
-    case ScalarOp::Log:
-    case ScalarOp::Log2:
-    case ScalarOp::Log10:
-    case ScalarOp::Log1p:
-    case ScalarOp::Tanh:
-    case ScalarOp::Sigmoid:
-    case ScalarOp::Erf:
-    case ScalarOp::Erfc:
-    case ScalarOp::Sin:
-    case ScalarOp::Cos:
-      return 12;
-    case ScalarOp::Pow:
-    case ScalarOp::Tan:
-    case ScalarOp::Asin:
-    case ScalarOp::Acos:
-    case ScalarOp::Atan:
-    case ScalarOp::Atan2:
-    case ScalarOp::Sinh:
-    case ScalarOp::Cosh:
-    case ScalarOp::Asinh:
-    case ScalarOp::Acosh:
-    case ScalarOp::Atanh:
-    case ScalarOp::Erfinv:
-    case ScalarOp::Lgamma:
-    case ScalarOp::Digamma:
-    case ScalarOp::Nextafter:
-      return 24;
-    default:
-      return 1;
-  }
-}
-
 DType arithmetic_dtype(DType t) {
   return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
 }

@@ -125,8 +125,6 @@ class Lowering {
 
 /// Value that leaves `combine` unchanged: 0, 1, +inf or -inf, for integers the extreme value.
 double identity(ScalarOp combine, DType dtype);
-/// Cost of one operation, an addition being 1, a division about 4, exp about 12.
-int weight(ScalarOp op);
 /// The dtype arithmetic is done in: float32 for half types, else itself.
 DType arithmetic_dtype(DType t);
 Sizes broadcast_sizes(const Sizes& a, const Sizes& b);

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "core/base/check.h"
 #include "core/base/hash.h"
 
@@ -13,15 +15,16 @@ struct Row {
   std::string_view name;
   int arity;
   bool is_bool;
+  int weight;
 };
 constexpr bool Same = false;
 constexpr bool Bool = true;
 constexpr Row rows[] = {
-#define SCALAR_OP(name, arity, result, ...) {#name, arity, result},
+#define SCALAR_OP(name, arity, result, weight, ...) {#name, arity, result, weight},
 #include "core/loops/scalar_ops.def"
 #undef SCALAR_OP
-    {"Const", 0, false}, {"Input", 0, false}, {"Index", 0, false}, {"Load", 0, false},
-    {"Where", 3, false}, {"Cast", 1, false},  {"Bitcast", 1, false}};
+    {"Const", 0, false, 0}, {"Input", 0, false, 0}, {"Index", 0, false, 0},   {"Load", 0, false, 0},
+    {"Where", 3, false, 1}, {"Cast", 1, false, 1},  {"Bitcast", 1, false, 0}, {"Within", 1, false, 1}};
 
 std::uint64_t hash(const ScalarNode& n) {
   std::uint64_t h = hash_combine(static_cast<std::uint64_t>(n.op), static_cast<std::uint64_t>(n.dtype));
@@ -42,6 +45,12 @@ bool ScalarNode::operator==(const ScalarNode& o) const {
 
 int arity(ScalarOp op) { return rows[static_cast<std::size_t>(op)].arity; }
 std::string_view name(ScalarOp op) { return rows[static_cast<std::size_t>(op)].name; }
+int weight(ScalarOp op) {
+  return rows[static_cast<std::size_t>(op)].weight;
+}
+bool is_elementary(ScalarOp op) {
+  return weight(op) >= 12 && op != ScalarOp::Pow;
+}
 
 Scalar ScalarBuilder::intern(ScalarNode node) {
   std::uint64_t h = hash(node);
@@ -115,6 +124,21 @@ Scalar ScalarBuilder::where(Scalar condition, Scalar a, Scalar b) {
   return intern(std::move(n));
 }
 
+Scalar ScalarBuilder::within(Scalar position, const Bound& bound) {
+  CHECK(dtype(position) == DType::Int64 && bound.size > 0);
+  const ScalarNode& known = (*this)[position];
+  if (known.op == ScalarOp::Const && known.integer >= 0 && known.integer < bound.size) return position;
+  // One check is enough, whichever node it names.
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].op == ScalarOp::Within && nodes_[i].args[0] == position && nodes_[i].integer == bound.size)
+      return {static_cast<std::int32_t>(i)};
+  ScalarNode n{ScalarOp::Within, DType::Int64, {position}};
+  n.slot = static_cast<int>(bounds_.size());
+  n.integer = bound.size;
+  bounds_.push_back(bound);
+  return intern(std::move(n));
+}
+
 Scalar ScalarBuilder::make(ScalarOp op, Scalar a, Scalar b, Scalar c) {
   const Row& row = rows[static_cast<std::size_t>(op)];
   CHECK(op < ScalarOp::Const, std::string(row.name));
@@ -123,6 +147,13 @@ Scalar ScalarBuilder::make(ScalarOp op, Scalar a, Scalar b, Scalar c) {
   for (int i = 1; i < row.arity; ++i) CHECK(dtype(args[i]) == dtype(a), std::string(row.name) + ": arguments of different dtypes");
   ScalarNode n{op, row.is_bool ? DType::Bool : dtype(a), {a, b, c}};
   return intern(std::move(n));
+}
+
+Diagnostic out_of_bounds(const Bound& bound, std::int64_t position) {
+  const std::int64_t given = bound.wraps && position < 0 ? position - bound.size : position;
+  return input_error("ops.arguments",
+                     fmt::format("index {} is out of bounds for {} with size {}", given, bound.space, bound.size),
+                     {.node = bound.node});
 }
 
 }  // namespace partita::loops

@@ -2,11 +2,12 @@
 #include <complex>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
-#include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/sym/sym_expr.h"
 #include "core/tensor/dtype.h"
 
@@ -23,7 +24,20 @@ enum class ScalarOp : std::uint8_t {
   Where,  ///< args: condition (b8), then, else
   Cast,   ///< to dtype; floats truncate towards zero
   Bitcast,
+  Within,  ///< args[0], an int64, brought into 0 .. integer-1; one outside is an error: `slot` of
+           ///< ScalarBuilder::bounds()
 };
+
+/// An index that a graph's input decides, and what to say of one out of range.
+struct Bound {
+  std::string node;       ///< of the graph
+  std::string space;      ///< what is indexed: "dimension 0"
+  std::int64_t size = 0;  ///< of it, at least 1
+  bool wraps = true;      ///< negative indices count from the end: `size` was added to them
+  bool operator==(const Bound&) const = default;
+};
+/// Error ops.arguments, as evaluating the operator gives it. `position`: after wrapping.
+Diagnostic out_of_bounds(const Bound& bound, std::int64_t position);
 
 /// A value within one ScalarBuilder.
 struct Scalar {
@@ -63,6 +77,9 @@ class ScalarBuilder {
   Scalar cast(Scalar a, DType dtype);                   ///< itself when it has the dtype
   Scalar bitcast(Scalar a, DType dtype);
   Scalar where(Scalar condition, Scalar a, Scalar b);
+  /// `position` where it lies within 0 .. bound.size-1; elsewhere the run fails, and the value is 0.
+  Scalar within(Scalar position, const Bound& bound);
+  const std::vector<Bound>& bounds() const { return bounds_; }
   /// One row of scalar_ops.def. CHECKs arity and equal argument dtypes.
   Scalar make(ScalarOp op, Scalar a, Scalar b = {}, Scalar c = {});
 
@@ -75,10 +92,16 @@ class ScalarBuilder {
  private:
   Scalar intern(ScalarNode node);
   std::vector<ScalarNode> nodes_;
+  std::vector<Bound> bounds_;
   std::unordered_multimap<std::uint64_t, std::int32_t> table_;
 };
 
 int arity(ScalarOp op);
+/// Cost of one operation, an addition being 1: the column of scalar_ops.def. What only moves or names a value costs 0.
+int weight(ScalarOp op);
+/// Computed by a polynomial or by a library's function, about as costly as exp. Not Pow, whose exponent is mostly
+/// known.
+bool is_elementary(ScalarOp op);
 std::string_view name(ScalarOp op);
 
 }  // namespace partita::loops

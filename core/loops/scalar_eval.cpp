@@ -21,7 +21,7 @@ template <ScalarOp op, class T>
 struct Row {
   static constexpr Kernel kernel() { return nullptr; }
 };
-#define SCALAR_OP(name, arity, result, ...)                                                                        \
+#define SCALAR_OP(name, arity, result, weight, ...)                                                                \
   template <class T>                                                                                               \
     requires requires(T a, T b, T c) { __VA_ARGS__; }                                                              \
   struct Row<ScalarOp::name, T> {                                                                                  \
@@ -266,6 +266,7 @@ Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std:
         break;
       }
       case ScalarOp::Load:
+      case ScalarOp::Within:
         CHECK(false, "a body that is evaluated reads its inputs by slot");
       default: {
         Step step{node_kernel(body, node), i};

@@ -6,15 +6,27 @@ namespace {
 
 using Write = Definition::Write;
 
-/// A position read from memory, as an index of a dim of `size`. Negative ones count from the end; what is out of range
-/// is brought into it, so that no kernel touches foreign memory.
-SymExpr position(Body& body, const LoweredTensor& index, const Index& at, std::int64_t size) {
-  ScalarBuilder& b = body.b;
-  Scalar i = b.cast(body.read(index, at), DType::Int64);
-  Scalar zero = b.constant_int(DType::Int64, 0);
-  i = b.where(b.Lt(i, zero), b.Add(i, b.constant_int(DType::Int64, size)), i);
-  return body.indirect(b.Max(b.Min(i, b.constant_int(DType::Int64, std::max<std::int64_t>(size - 1, 0))), zero), size);
-}
+/// What brings positions that are read from memory into a dim.
+struct Reach {
+  Bound bound;
+  bool checked = true;  ///< one out of range is an error; otherwise it is brought into it, and its value not used
+
+  Reach(const LowerCall& call, std::size_t dim, std::int64_t size, bool wraps, bool checked = true)
+      : bound{call.to.origin, "dimension " + std::to_string(dim), size, wraps}, checked(checked) {
+    // Evaluation says whether there is an index that cannot be.
+    if (size == 0) fail_unsupported("indices into nothing");
+  }
+
+  /// As an index of the dim; no kernel touches foreign memory.
+  SymExpr position(Body& body, const LoweredTensor& index, const Index& at) const {
+    ScalarBuilder& b = body.b;
+    Scalar i = b.cast(body.read(index, at), DType::Int64);
+    Scalar zero = b.constant_int(DType::Int64, 0);
+    if (bound.wraps) i = b.where(b.Lt(i, zero), b.Add(i, b.constant_int(DType::Int64, bound.size)), i);
+    if (checked) return body.indirect(b.within(i, bound), bound.size);
+    return body.indirect(b.Max(b.Min(i, b.constant_int(DType::Int64, bound.size - 1)), zero), bound.size);
+  }
+};
 
 LoweredTensor integer_index(LowerCall& call, std::string_view name) {
   LoweredTensor index = call.in(name);
@@ -27,11 +39,13 @@ LoweredTensor integer_index(LowerCall& call, std::string_view name) {
 struct Advanced {
   LoweredTensor self;
   std::vector<LoweredTensor> indices;  ///< by dim of self, broadcast to one size; invalid where sliced whole
+  std::vector<Reach> reaches;          ///< of the valid ones
   Sizes common;
   std::size_t front = 0;  ///< dims of the result before the indexed ones
   Sizes sizes;            ///< of the result
 
-  Advanced(LowerCall& call, std::string_view name) : self(call.in("self")), indices(call.ins(name)) {
+  Advanced(LowerCall& call, std::string_view name, bool checked = true)
+      : self(call.in("self")), indices(call.ins(name)) {
     indices.resize(self.dim());
     for (const LoweredTensor& t : indices)
       if (t.valid()) {
@@ -45,6 +59,7 @@ struct Advanced {
         if (count++ == 0) first = d;
         last = d;
         indices[d] = call.to.expand(indices[d], common);
+        reaches.emplace_back(call, d, self.sizes[d], true, checked);
       }
     front = count > 0 && last - first + 1 == count ? first : 0;
     for (std::size_t d = 0; d < indices.size(); ++d)
@@ -55,10 +70,10 @@ struct Advanced {
   Index source(Body& body, const Index& i) const {
     auto begin = i.begin() + static_cast<std::ptrdiff_t>(front);
     Index within(begin, begin + static_cast<std::ptrdiff_t>(common.size())), at;
-    std::size_t next = 0;
+    std::size_t next = 0, reach = 0;
     for (std::size_t d = 0; d < indices.size(); ++d) {
       if (indices[d].valid()) {
-        at.push_back(position(body, indices[d], within, self.sizes[d]));
+        at.push_back(reaches[reach++].position(body, indices[d], within));
         continue;
       }
       at.push_back(i[next < front ? next : next + common.size()]);
@@ -75,7 +90,7 @@ Write whole(const LoweredTensor& t) {
 
 /// `self` with values put (or added) at the places that indices name; `mask`, when valid, drops some.
 void give_put(LowerCall& call, const LoweredTensor& mask, bool accumulate) {
-  auto put = std::make_shared<Advanced>(call, "indices");
+  auto put = std::make_shared<Advanced>(call, "indices", !mask.valid());
   LoweredTensor values = call.to.expand(call.to.cast(call.in("values"), put->self.dtype), put->sizes);
   LoweredTensor keep = mask.valid() ? call.to.expand(mask, put->sizes) : mask;
   Write write{put->sizes,
@@ -93,10 +108,11 @@ void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
   if (index.numel() > 0) {
     if (self.dim() == 0) fail_unsupported("scatter into a number");
     std::size_t dim = call.dim("dim", self.dim());
+    Reach reach(call, dim, self.sizes[dim], false);
     writes.push_back({index.sizes, std::move(value),
                       [=](Body& body, const Index& i) {
                         Index at = i;
-                        at[dim] = position(body, index, i, self.sizes[dim]);
+                        at[dim] = reach.position(body, index, i);
                         return at;
                       },
                       accumulate, true});
@@ -113,9 +129,10 @@ ElementFunction source_value(LowerCall& call) {
 
 Status lower_embedding(LowerCall& call) {
   LoweredTensor weight = call.in("weight"), indices = integer_index(call, "indices");
+  Reach reach(call, 0, weight.sizes[0], false);
   call.give(call.to.map(weight.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
     Index at(i.begin(), i.end() - 1);
-    return body.read(weight, {position(body, indices, at, weight.sizes[0]), i.back()});
+    return body.read(weight, {reach.position(body, indices, at), i.back()});
   }));
   return {};
 }
@@ -124,6 +141,7 @@ Status lower_embedding_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), indices = integer_index(call, "indices");
   if (call.boolean("scale_grad_by_freq")) fail_unsupported("gradients scaled by frequency");
   std::int64_t rows = call.integer("num_weights"), padding = call.integer("padding_idx");
+  Reach reach(call, 0, rows, false);
   LoweredTensor zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
   Write add{grad.sizes,
             [=](Body& body, const Index& i) {
@@ -134,7 +152,7 @@ Status lower_embedding_backward(LowerCall& call) {
                                   body.b.constant(grad.dtype, 0), g);
             },
             [=](Body& body, const Index& i) {
-              return Index{position(body, indices, Index(i.begin(), i.end() - 1), rows), i.back()};
+              return Index{reach.position(body, indices, Index(i.begin(), i.end() - 1)), i.back()};
             },
             true, true};
   call.give(call.to.writes(grad.dtype, zero.sizes, {whole(zero), std::move(add)}));
@@ -145,9 +163,10 @@ Status lower_index_select(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
   if (self.dim() == 0) fail_unsupported("index_select of a number");
   std::size_t dim = call.dim("dim", self.dim());
+  Reach reach(call, dim, self.sizes[dim], false);
   call.give(call.to.map(self.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
     Index at = i;
-    at[dim] = position(body, index, index.dim() == 0 ? Index() : Index{i[dim]}, self.sizes[dim]);
+    at[dim] = reach.position(body, index, index.dim() == 0 ? Index() : Index{i[dim]});
     return body.read(self, at);
   }));
   return {};
@@ -157,9 +176,10 @@ Status lower_gather(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
   if (self.dim() == 0 || index.dim() == 0) fail_unsupported("gather from a number");
   std::size_t dim = call.dim("dim", self.dim());
+  Reach reach(call, dim, self.sizes[dim], false);
   call.give(call.to.map(self.dtype, index.sizes, [=](Body& body, const Index& i) {
     Index at = i;
-    at[dim] = position(body, index, i, self.sizes[dim]);
+    at[dim] = reach.position(body, index, i);
     return body.read(self, at);
   }));
   return {};
@@ -174,7 +194,7 @@ Status lower_index(LowerCall& call) {
 }
 
 Status lower_masked_index(LowerCall& call) {
-  auto taken = std::make_shared<Advanced>(call, "indices");
+  auto taken = std::make_shared<Advanced>(call, "indices", false);
   LoweredTensor mask = call.to.expand(call.in("mask"), taken->sizes);
   double fill = as_double(call.number("fill"));
   call.give(call.to.map(taken->self.dtype, taken->sizes, [=](Body& body, const Index& i) {

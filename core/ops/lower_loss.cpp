@@ -11,6 +11,7 @@ struct Rows {
   LoweredTensor x, target, weight;
   std::int64_t ignored;
   Reduction reduction;
+  Bound bound;  ///< of the classes
 
   explicit Rows(LowerCall& call)
       : x(call.in("self")),
@@ -19,16 +20,19 @@ struct Rows {
         reduction(static_cast<Reduction>(call.integer("reduction"))) {
     if (call.has("weight")) weight = call.in("weight");
     std::int64_t classes = x.sizes.back();
+    if (classes == 0) fail_unsupported("a loss over no classes");
+    bound = {call.to.origin, "the classes", classes, false};
     x = call.to.reshape(call.to.cast(x, arithmetic_dtype(x.dtype)), {x.numel() / classes, classes});
     target = call.to.reshape(target, {x.sizes[0]});
   }
 
   Scalar class_of(Body& body, SymExpr row) const { return body.b.cast(body.read(target, {row}), DType::Int64); }
   Scalar counts(Body& body, Scalar c) const { return body.b.Ne(c, body.b.constant_int(DType::Int64, ignored)); }
-  SymExpr column(Body& body, Scalar c) const {
-    Scalar zero = body.b.constant_int(DType::Int64, 0), last = body.b.constant_int(DType::Int64, x.sizes[1] - 1);
-    return body.indirect(body.b.Max(body.b.Min(c, last), zero), x.sizes[1]);
+  /// The class, 0 for the ignored one.
+  Scalar checked(Body& body, Scalar c) const {
+    return body.b.within(body.b.where(counts(body, c), c, body.b.constant_int(DType::Int64, 0)), bound);
   }
+  SymExpr column(Body& body, Scalar c) const { return body.indirect(checked(body, c), x.sizes[1]); }
   /// The weight of a row; 0 when its class is ignored.
   Scalar row_weight(Body& body, Scalar c) const {
     Scalar w =
@@ -78,7 +82,7 @@ Status lower_nll_loss_backward(LowerCall& call) {
     Scalar g = b.cast(body.read(grad, {by_row ? i[0] : SymExpr(0)}), t);
     if (rows.reduction == Reduction::Mean) g = b.Div(g, b.cast(body.read(total, {0}), t));
     Scalar value = b.Neg(b.Mul(rows.row_weight(body, c), g));
-    Scalar hit = b.BitAnd(b.Eq(c, body.scalar(i[1])), rows.counts(body, c));
+    Scalar hit = b.BitAnd(b.Eq(rows.checked(body, c), body.scalar(i[1])), rows.counts(body, c));
     return b.where(hit, value, b.constant(t, 0));
   }));
   return {};

@@ -100,6 +100,8 @@ Status lower_max_pool2d(LowerCall& call) {
 Status lower_max_pool2d_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), self = call.in("self"), indices = call.in("indices");
   std::int64_t width = self.sizes.back(), plane = width * self.sizes[self.dim() - 2];
+  if (plane == 0) fail_unsupported("the gradient of pooling nothing");
+  Bound bound{call.to.origin, "a plane", plane, false};
   LoweredTensor zero = call.to.constant(grad.dtype, self.sizes, 0);
   Definition::Write fill{self.sizes, [zero](Body& body, const Index& i) { return body.read(zero, i); },
                          [](Body&, const Index& i) { return i; }};
@@ -107,9 +109,7 @@ Status lower_max_pool2d_backward(LowerCall& call) {
                         [=](Body& body, const Index& i) {
                           ScalarBuilder& b = body.b;
                           Scalar at = body.read(indices, i);
-                          at = b.Max(b.Min(at, b.constant_int(DType::Int64, plane - 1)),
-                                     b.constant_int(DType::Int64, 0));
-                          SymExpr e = body.indirect(at, plane);
+                          SymExpr e = body.indirect(b.within(at, bound), plane);
                           Index target = i;
                           target[i.size() - 2] = body.math.floordiv(e, width);
                           target[i.size() - 1] = body.math.mod(e, width);

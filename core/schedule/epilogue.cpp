@@ -81,8 +81,9 @@ std::optional<Epilogue> over(const LoweredGraph& g, const Stages& stages, const 
   Index index = math.delinearize(math.linear(body.position, r.sizes), d.sizes);
   if (math.element(index, layout_of(g, stored.definition).strides) != body.element()) return std::nullopt;
   e.value = d.value(body, index);
-  bool plain = std::ranges::none_of(e.body->nodes(),
-                                    [](const auto& n) { return n.op == ScalarOp::Index || n.op == ScalarOp::Load; });
+  bool plain = std::ranges::none_of(e.body->nodes(), [](const auto& n) {
+    return n.op == ScalarOp::Index || n.op == ScalarOp::Load || n.op == ScalarOp::Within;
+  });
   if (!body.fits || !plain || body.inputs.size() > most_inputs) return std::nullopt;
   e.inputs = std::move(body.inputs);
   return e;

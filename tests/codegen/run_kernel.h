@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/cpu/jit.h"
+#include "codegen/cpu/runtime.h"
 #include "codegen/cpu/threads.h"
 
 namespace partita::codegen {
@@ -26,8 +27,11 @@ inline CompiledKernel compile(const loops::Kernel& kernel, std::vector<std::stri
   return {kernel_entry(kernel, kernel_symbol(0)), std::move(*code), std::move(*object), std::move(symbols)};
 }
 
-inline void run(CompiledKernel& kernel, std::vector<void*> buffers, std::vector<std::int64_t> values = {},
+/// True when it met no fault.
+inline bool run(CompiledKernel& kernel, std::vector<void*> buffers, std::vector<std::int64_t> values = {},
                 int threads = 1) {
+  KernelFault fault;
+  buffers.push_back(&fault);
   auto value = [&](const SymExpr& e) {
     auto v = e.evaluate([&](const std::string& name) -> std::optional<std::int64_t> {
       for (std::size_t i = 0; i < kernel.symbols.size(); ++i)
@@ -58,6 +62,7 @@ inline void run(CompiledKernel& kernel, std::vector<void*> buffers, std::vector<
     };
     parallel_for(phase.parallel ? threads : 1, value(phase.iterations), 1, phase.alignment, call, &context);
   }
+  return !fault.met;
 }
 
 }  // namespace partita::codegen
