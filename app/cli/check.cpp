@@ -24,6 +24,14 @@ struct Options {
 struct Totals {
   std::size_t passed = 0, failed = 0, skipped = 0;
   std::map<std::string, std::size_t> refused;
+
+  void count(const CaseResult& r) {
+    if (r.outcome == Outcome::Passed) ++passed;
+    if (r.outcome == Outcome::Failed) ++failed;
+    if (r.outcome != Outcome::Skipped) return;
+    ++skipped;
+    ++refused[r.unsupported];
+  }
 };
 
 Result<RunGraph> runner(const std::string& backend) {
@@ -52,36 +60,35 @@ Result<int> check(const Options& options) {
   TRY(std::vector<std::string> files, find_case_files(options.path));
   TRY(RunGraph run, runner(options.backend));
   unsigned jobs = options.jobs ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
-  Totals totals;
+  // By graph kind: "graph", "pre_dispatch_graph", "symbolic_graph".
+  std::map<std::string, Totals> kinds = {{"graph", {}}};
   Json failures = Json::array();
   for (auto& file : check_all(files, {run, options.train}, jobs)) {
     if (!file) return std::move(file).error();
     for (const CaseResult& r : *file) {
-      if (r.outcome == Outcome::Passed) ++totals.passed;
-      if (r.outcome == Outcome::Skipped) {
-        ++totals.skipped;
-        ++totals.refused[r.unsupported];
-      }
+      kinds[r.kind].count(r);
       if (r.outcome != Outcome::Failed) continue;
-      ++totals.failed;
       if (options.json)
-        failures.push_back({{"file", r.file}, {"idx", r.index}, {"message", r.message}});
+        failures.push_back({{"file", r.file}, {"idx", r.index}, {"graph", r.kind}, {"message", r.message}});
       else
-        std::printf("%s:%lld: %s\n", r.file.c_str(), static_cast<long long>(r.index), r.message.c_str());
+        std::printf("%s:%lld:%s: %s\n", r.file.c_str(), static_cast<long long>(r.index), r.kind.c_str(),
+                    r.message.c_str());
     }
   }
-  if (options.json) {
-    Json document = {{"passed", totals.passed},
-                     {"failed", totals.failed},
-                     {"skipped", totals.skipped},
-                     {"failures", failures},
-                     {"refused", totals.refused}};
-    std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-  } else {
-    for (const auto& [what, count] : totals.refused) std::printf("skipped %zu: %s\n", count, what.c_str());
-    std::printf("%zu passed, %zu failed, %zu skipped\n", totals.passed, totals.failed, totals.skipped);
+  std::size_t failed = 0;
+  Json document = {{"failures", failures}};
+  for (const auto& [kind, totals] : kinds) {
+    failed += totals.failed;
+    document[kind] = {
+        {"passed", totals.passed}, {"failed", totals.failed}, {"skipped", totals.skipped}, {"refused", totals.refused}};
+    if (options.json) continue;
+    for (const auto& [what, count] : totals.refused)
+      std::printf("%s: skipped %zu: %s\n", kind.c_str(), count, what.c_str());
+    std::printf("%s: %zu passed, %zu failed, %zu skipped\n", kind.c_str(), totals.passed, totals.failed,
+                totals.skipped);
   }
-  return totals.failed ? 1 : 0;
+  if (options.json) std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  return failed ? 1 : 0;
 }
 
 Action add(CLI::App& app) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/compare/compare.h"
+#include "core/fake/propagate.h"
 #include "core/grad/joint.h"
 #include "core/interp/debug_interpreter.h"
 #include "core/load/fx_text.h"
@@ -45,12 +46,14 @@ Sizes integers(const Json& list) {
 
 class Case {
  public:
-  Case(const Json& json, const TensorFile& tensors, const CaseOptions& options)
-      : json_(json), tensors_(tensors), options_(options) {}
+  Case(const Json& json, const std::string& kind, const TensorFile& tensors, const CaseOptions& options)
+      : json_(json), kind_(kind), tensors_(tensors), options_(options) {}
 
   Status check() {
-    if (json_["graph"].is_null()) return unsupported("compare.no_graph", "the case has no graph");
-    TRY(auto graph, parse_fx_text(json_["graph"].get<std::string>()));
+    if (json_[kind_].is_null()) return unsupported("compare.no_graph", "the case has no graph");
+    TRY(auto graph, parse_fx_text(json_[kind_].get<std::string>()));
+    if (kind_ == "symbolic_graph") return check_symbolic(*graph);
+    if (json_.value("gauge_dependent", false)) return unsupported("compare.gauge", "gauge dependent");
     TRY_DO(set_constants(*graph));
     TRY(std::vector<Value> inputs, make_inputs());
     TRY(std::vector<Value> kept, make_inputs());
@@ -66,7 +69,7 @@ class Case {
     TRY_DO(check_metas(*graph));
     TRY_DO(check_outputs(outputs, inputs));
     TRY_DO(check_inputs_after(inputs));
-    if (options_.train && json_.value("differentiable", false) && json_.value("graph_grad_ok", true))
+    if (options_.train && json_.value("differentiable", false) && json_.value(kind_ + "_grad_ok", true))
       return check_gradients(*graph, std::move(kept));
     return {};
   }
@@ -96,8 +99,9 @@ class Case {
   }
 
   Status set_constants(Graph& graph) {
-    if (!json_.contains("constants")) return {};
-    for (const Json& entry : json_["constants"]) {
+    const char* key = kind_ == "graph" ? "constants" : "pre_dispatch_constants";
+    if (!json_.contains(key)) return {};
+    for (const Json& entry : json_[key]) {
       TRY(Tensor t, tensor_of(entry, true));
       graph.attributes[entry["name"].get<std::string>()] = std::move(t);
     }
@@ -111,6 +115,25 @@ class Case {
       out.push_back(std::move(t));
     }
     return out;
+  }
+
+  /// The annotations under the symbols' example values; unbacked symbols have none.
+  Status check_symbolic(Graph& graph) {
+    if (json_.contains("symbols"))
+      for (const auto& [symbol, value] : json_["symbols"].items())
+        if (value.is_number_integer() && !symbol.starts_with("u")) graph.shapes->set_hint(symbol, value);
+    MetaCheck found = partita::check_metas(graph);
+    if (!found.differences.empty()) {
+      const MetaDifference& d = found.differences.front();
+      return differs(fmt::format("{}: meta {} expected, {} inferred", d.node, d.annotated, d.inferred));
+    }
+    if (found.without_record == 0) return {};
+    for (Node* node : graph) {
+      if (!node->op()->is_call() || node->is(Op::getitem())) continue;
+      Result<Meta> inferred = infer(*node);
+      if (!inferred && inferred.error().code == "ops.unknown") return std::move(inferred).error();
+    }
+    return {};
   }
 
   Tolerance tolerance() const { return {json_["tolerance"]["rtol"], json_["tolerance"]["atol"]}; }
@@ -170,7 +193,7 @@ class Case {
       values.strides = row_major_strides(values.sizes);
       Difference d = compare_values(fmt::format("output.{}", i), values, found, tolerance(), false);
       if (!d.ok()) return differs(first_wrong(d));
-      const Json& stride = json_.contains("graph_out_strides") ? json_["graph_out_strides"][i] : entry["stride"];
+      const Json& stride = json_.contains(kind_ + "_out_strides") ? json_[kind_ + "_out_strides"][i] : entry["stride"];
       if (!stride.is_null()) TRY_DO(check_strides(i, integers(stride), found));
       if (entry.contains("aliases_input") && !entry.contains("conj_bit")) {
         const Tensor& base = *inputs[entry["aliases_input"].get<std::size_t>()].get<Tensor>();
@@ -242,6 +265,7 @@ class Case {
   }
 
   const Json& json_;
+  const std::string kind_;
   const TensorFile& tensors_;
   const CaseOptions& options_;
 };
@@ -286,25 +310,25 @@ Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const 
   std::filesystem::path tensor_path = std::filesystem::path(json_path).replace_extension(".safetensors");
   TRY(TensorFile tensors, read_safetensors(tensor_path.string()));
   std::vector<CaseResult> out;
-  for (const Json& entry : json["cases"]) {
-    CaseResult result;
-    result.file = std::filesystem::path(json_path).stem().string();
-    try {
-      result.index = entry.at("idx");
-      if (entry.value("gauge_dependent", false)) {
-        result.outcome = Outcome::Skipped;
-        result.message = result.unsupported = "gauge dependent";
-      } else if (Status status = Case(entry, tensors, options).check(); !status) {
-        const Diagnostic& d = status.error();
-        result.outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;
-        result.message = d.line();
-        if (d.fault == Fault::Unsupported) result.unsupported = refused(d);
+  for (const Json& entry : json["cases"])
+    for (const char* kind : {"graph", "pre_dispatch_graph", "symbolic_graph"}) {
+      if (kind != std::string_view("graph") && (!entry.contains(kind) || entry[kind].is_null())) continue;
+      CaseResult result;
+      result.file = std::filesystem::path(json_path).stem().string();
+      result.kind = kind;
+      try {
+        result.index = entry.at("idx");
+        if (Status status = Case(entry, kind, tensors, options).check(); !status) {
+          const Diagnostic& d = status.error();
+          result.outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;
+          result.message = d.line();
+          if (d.fault == Fault::Unsupported) result.unsupported = refused(d);
+        }
+      } catch (const Json::exception& e) {
+        return bad(json_path, std::string("a case that is not as corpus/README.md says: ") + e.what());
       }
-    } catch (const Json::exception& e) {
-      return bad(json_path, std::string("a case that is not as corpus/README.md says: ") + e.what());
+      out.push_back(std::move(result));
     }
-    out.push_back(std::move(result));
-  }
   return out;
 }
 

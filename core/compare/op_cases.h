@@ -11,9 +11,10 @@ namespace partita {
 
 enum class Outcome : unsigned char { Passed, Failed, Skipped };
 
-/// One operator case of a corpus folder: a graph, its inputs, and what PyTorch computed from them.
+/// One graph of an operator case of a corpus folder, held against what PyTorch computed.
 struct CaseResult {
   std::string file;  ///< "add.default"
+  std::string kind;  ///< which graph of the case: "graph", "pre_dispatch_graph" or "symbolic_graph"
   std::int64_t index = 0;
   Outcome outcome = Outcome::Passed;
   std::string message;      ///< what differs, or why it was skipped
@@ -31,8 +32,10 @@ struct CaseOptions {
 /// The case files (NAME.json beside NAME.safetensors) of a folder, or the one file. Error compare.cases when there are
 /// none.
 Result<std::vector<std::string>> find_case_files(const std::string& path);
-/// Every case of one file, in order. A case is held against dtype, sizes, significant strides, values and aliases of
-/// the outputs, values of written inputs, and every node's inferred meta against its annotation.
+/// Every graph of every case of one file, in order; a case has a `graph` and may have the two others. The graph and the
+/// pre-dispatch graph are run and held against dtype, sizes, significant strides, values and aliases of the outputs,
+/// values of written inputs, and every node's inferred meta against its annotation. Of the symbolic graph, which has no
+/// values, the annotations are held against fake propagation under the case's example values.
 Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const CaseOptions& options = {});
 
 }  // namespace partita
