@@ -98,11 +98,10 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   bar->addWidget(choose);
   inputs_label_ = new QLabel;
   inputs_label_->setObjectName("dim");
-  bar->addWidget(inputs_label_, 1);
+  bar->addWidget(inputs_label_);
   summary_ = new QLabel;
-  for (QLabel* label : {inputs_label_, summary_}) label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  summary_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-  bar->addWidget(summary_, 3);
+  summary_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // cut at its end: the verdict comes first
+  bar->addWidget(summary_, 1);
   layout->addLayout(bar);
   table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"),
                            tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
@@ -121,8 +120,8 @@ void CompareView::set_backends(const QStringList& names) {
 
 void CompareView::set_inputs(const QString& path) {
   inputs_ = path;
-  inputs_label_->setText(path.isEmpty() ? tr("the file's samples, else made up") : QFileInfo(path).fileName());
-  inputs_label_->setToolTip(path);
+  inputs_label_->setText(path.isEmpty() ? tr("samples") : QFileInfo(path).fileName());
+  inputs_label_->setToolTip(path.isEmpty() ? tr("The file's own samples; made up where it has none") : path);
 }
 
 CompareRequest CompareView::request() const {

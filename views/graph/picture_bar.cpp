@@ -39,7 +39,7 @@ void PictureBar::add_overlay(OverlayKind kind, QAction* action) {
 }
 
 void PictureBar::set_overlay(OverlayKind kind) {
-  colours_->setText(tr("Colour by %1").arg(overlay_name(kind).toLower()));
+  colours_->setText(tr("Colour by %1 ▾").arg(overlay_name(kind).toLower()));
 }
 
 void PictureBar::set_colours_visible(bool visible) {

@@ -167,7 +167,7 @@ QString Theme::style_sheet() const {
     QTreeView::item:selected, QListView::item:selected, QTableView::item:selected { background: @current; color: @ink; }
     QHeaderView, QTableCornerButton::section { background: @panel; border: none; }
     QHeaderView::section { background: @panel; color: @dim; border: none; border-bottom: 1px solid @line; padding: 4px 8px; }
-    QTabBar { background: transparent; }
+    QTabBar { background: transparent; qproperty-drawBase: 0; }
     QTabBar::tab { background: transparent; color: @dim; padding: 5px 12px; border: none; border-bottom: 2px solid transparent; }
     QTabBar::tab:selected { color: @ink; border-bottom: 2px solid @accent; }
     QTabBar::tab:hover { color: @ink; }

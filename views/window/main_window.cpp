@@ -104,7 +104,7 @@ void MainWindow::make_toolbar() {
   connect(open, &QToolButton::clicked, this, [this] { ask_for_file(false); });
   bar->addWidget(open);
   recent_button_ = new QToolButton;
-  recent_button_->setText(tr("Recent"));
+  recent_button_->setText(tr("Recent ▾"));
   recent_button_->setPopupMode(QToolButton::InstantPopup);
   recent_menu_ = new QMenu(this);
   recent_button_->setMenu(recent_menu_);
