@@ -7,7 +7,7 @@ namespace partita {
 #define PARTITA_FAMILIES(V)                                                                          \
   V(pointwise) V(compare) V(reduce) V(view) V(factory) V(cast) V(random) V(symint)                   \
   V(matmul) V(conv) V(norm) V(pool) V(index) V(softmax) V(loss) V(sort) V(embedding) V(attention)    \
-  V(composite) V(pad) V(embedding_bag) V(upsample) V(rnn) V(fft)
+  V(composite) V(pad) V(embedding_bag) V(upsample) V(rnn) V(fft) V(linalg)
 
 #define V(family) void register_##family(OpTable& table);
 PARTITA_FAMILIES(V)

@@ -27,5 +27,6 @@ struct FormulaFunction {
 /// Null when there is none of that name.
 const FormulaFunction* find_formula_function(std::string_view name);
 std::span<const FormulaFunction> reduction_formula_functions();  ///< part of the table: formula_reductions.cpp
+std::span<const FormulaFunction> matrix_formula_functions();     ///< another: formula_linalg.cpp
 
 }  // namespace partita

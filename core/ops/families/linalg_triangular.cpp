@@ -1,0 +1,360 @@
+// Triangular matrices: Cholesky factors, LDL factors, solutions by substitution.
+#include "core/ops/families/linalg.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/lapack.h"
+#include "core/ops/layout.h"
+#include "core/tensor/convert.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+void store(const Tensor& out, const Matrices& m) {
+  if (out.numel() > 0) out.copy_from(m.values.view_as(out.sizes, m.values.strides, 0));
+}
+
+/// The elements of one triangle, the others zero.
+template <class T>
+void keep_triangle(T* a, std::int64_t n, bool upper) {
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i < n; ++i)
+      if (upper ? i > j : i < j) a[j * n + i] = T(0);
+}
+
+/// Cholesky factors; returns each matrix's info.
+Tensor factorise(const Matrices& a, bool upper) {
+  Tensor info = zeros(DType::Int32, {a.count});
+  if (a.rows == 0) return info;
+  dispatch_lapack(a.values.dtype, "cholesky", [&]<class T>() {
+    for (std::int64_t i = 0; i < a.count; ++i) {
+      keep_triangle(a.at<T>(i), a.rows, upper);
+      info.as<std::int32_t>()[i] =
+          lapack::potrf<T>(upper ? 'U' : 'L', static_cast<int>(a.rows), a.at<T>(i), a.leading_dimension());
+    }
+  });
+  return info;
+}
+
+void check_positive(const Tensor& info, const char* what) {
+  for (std::int64_t i = 0; i < info.numel(); ++i)
+    if (int order = info.as<std::int32_t>()[i]; order > 0)
+      fail(std::string(what) +
+           ": The factorization could not be completed because the input is not positive-definite (the leading minor "
+           "of order " +
+           std::to_string(order) + " is not positive-definite).");
+}
+
+Meta fake_cholesky_ex(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  check_square(c, self, "linalg.cholesky");
+  return MetaTuple{{column_major(self, self.sizes), int32_like(self, leading(self.sizes, 2))}};
+}
+
+Value eval_cholesky_ex(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_cholesky_ex);
+  Matrices a(c.tensor("self"));
+  Tensor info = factorise(a, c.boolean("upper"));
+  if (c.boolean("check_errors")) check_positive(info, "linalg.cholesky_ex");
+  store(out[0], a);
+  if (info.numel() > 0) out[1].copy_from(info.view_as(out[1].sizes, row_major_strides(out[1].sizes), 0));
+  return ValueList{out[0], out[1]};
+}
+
+Meta fake_cholesky(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  check_square(c, self, "cholesky");
+  bool none = false;
+  for (SymExpr s : self.sizes) none = none || s.is(0);
+  return none ? new_like(self, self.sizes) : column_major(self, self.sizes);
+}
+
+Value eval_cholesky(EvalCall& c) {
+  Tensor out = allocate(c, fake_cholesky);
+  Matrices a(c.tensor("self"));
+  check_positive(factorise(a, c.boolean("upper")), "cholesky");
+  store(out, a);
+  return out;
+}
+
+Meta fake_cholesky_inverse(FakeCall& c) {
+  check_square(c, c.tensor("self"), "cholesky_inverse");
+  return column_major(c.tensor("self"), c.tensor("self").sizes);
+}
+
+Value eval_cholesky_inverse(EvalCall& c) {
+  Tensor out = allocate(c, fake_cholesky_inverse);
+  Matrices a(c.tensor("self"));
+  bool upper = c.boolean("upper");
+  std::int64_t n = a.rows;
+  if (n > 0)
+    dispatch_lapack(out.dtype, "cholesky_inverse", [&]<class T>() {
+      for (std::int64_t b = 0; b < a.count; ++b) {
+        T* x = a.at<T>(b);
+        if (lapack::potri<T>(upper ? 'U' : 'L', static_cast<int>(n), x, a.leading_dimension()) > 0)
+          fail("cholesky_inverse: a diagonal element of the factor is zero");
+        for (std::int64_t j = 0; j < n; ++j)
+          for (std::int64_t i = 0; i < n; ++i)
+            if (upper ? i > j : i < j) {
+              if constexpr (is_complex_type<T>::value)
+                x[j * n + i] = std::conj(x[i * n + j]);
+              else
+                x[j * n + i] = x[i * n + j];
+            }
+      }
+    });
+  store(out, a);
+  return out;
+}
+
+/// A and B of a system A X = B, by argument names, with a common batch.
+TensorMeta solution(FakeCall& c, const TensorMeta& a, const TensorMeta& b, bool left, const char* what) {
+  check_square(c, a, what);
+  check_matrix(b, what);
+  if (!c.test(sym_eq(rows_of(a), left ? rows_of(b) : columns_of(b)), what))
+    fail(std::string(what) + ": Incompatible shapes of the coefficients and the right-hand side");
+  return column_major(b, with_batch(common_batch(c, a, b), {rows_of(b), columns_of(b)}));
+}
+
+Meta fake_cholesky_solve(FakeCall& c) {
+  return solution(c, c.tensor("input2"), c.tensor("self"), true, "cholesky_solve");
+}
+
+Value eval_cholesky_solve(EvalCall& c) {
+  Tensor out = allocate(c, fake_cholesky_solve);
+  Sizes batch = common_batch(c.tensor("input2"), c.tensor("self"));
+  Matrices a(c.tensor("input2"), batch), x(c.tensor("self"), batch);
+  if (out.numel() > 0)
+    dispatch_lapack(out.dtype, "cholesky_solve", [&]<class T>() {
+      for (std::int64_t i = 0; i < x.count; ++i)
+        lapack::potrs<T>(c.boolean("upper") ? 'U' : 'L', static_cast<int>(a.rows), static_cast<int>(x.columns),
+                         static_cast<const T*>(a.at<T>(i)), a.leading_dimension(), x.at<T>(i), x.leading_dimension());
+    });
+  store(out, x);
+  return out;
+}
+
+/// Substitution in place; a zero on the diagonal gives infinities, as in PyTorch.
+template <class T>
+void substitute(const Matrices& a, const Matrices& x, bool upper, bool transpose, bool unit) {
+  std::int64_t n = a.rows;
+  for (std::int64_t b = 0; b < x.count; ++b) {
+    auto at = [&](std::int64_t i, std::int64_t j) { return transpose ? a.at<T>(b)[i * n + j] : a.at<T>(b)[j * n + i]; };
+    bool backward = upper != transpose;
+    for (std::int64_t j = 0; j < x.columns; ++j) {
+      T* column = x.at<T>(b) + j * n;
+      for (std::int64_t step = 0; step < n; ++step) {
+        std::int64_t i = backward ? n - 1 - step : step;
+        T sum = column[i];
+        for (std::int64_t k = backward ? i + 1 : 0; k < (backward ? n : i); ++k) sum -= at(i, k) * column[k];
+        column[i] = unit ? sum : sum / at(i, i);
+      }
+    }
+  }
+}
+
+Tensor transposed(const Tensor& t) {
+  Tensor out = t;
+  std::size_t n = out.sizes.size();
+  std::swap(out.sizes[n - 1], out.sizes[n - 2]);
+  std::swap(out.strides[n - 1], out.strides[n - 2]);
+  return out;
+}
+
+Meta fake_solve_triangular(FakeCall& c) {
+  return solution(c, c.tensor("self"), c.tensor("B"), c.boolean("left"), "linalg.solve_triangular");
+}
+
+Value eval_solve_triangular(EvalCall& c) {
+  Tensor out = allocate(c, fake_solve_triangular);
+  if (out.numel() == 0) return out;
+  const Tensor& b = c.tensor("B");
+  bool left = c.boolean("left");
+  Sizes batch = common_batch(c.tensor("self"), b);
+  Matrices a(c.tensor("self"), batch), x(left ? b : transposed(b), batch);
+  dispatch_lapack(out.dtype, "linalg_solve_triangular",
+                  [&]<class T>() { substitute<T>(a, x, c.boolean("upper"), !left, c.boolean("unitriangular")); });
+  out.copy_from(left ? x.values : transposed(x.values));
+  return out;
+}
+
+Meta fake_triangular_solve(FakeCall& c) {
+  const TensorMeta &a = c.tensor("A"), &b = c.tensor("self");
+  TensorMeta x = solution(c, a, b, true, "triangular_solve");
+  return MetaTuple{{x, column_major(a, with_batch(leading(x.sizes, 2), {rows_of(a), columns_of(a)}))}};
+}
+
+Value eval_triangular_solve(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_triangular_solve);
+  Sizes batch = common_batch(c.tensor("A"), c.tensor("self"));
+  Matrices a(c.tensor("A"), batch), x(c.tensor("self"), batch);
+  dispatch_lapack(out[0].dtype, "triangular_solve", [&]<class T>() {
+    substitute<T>(a, x, c.boolean("upper"), c.boolean("transpose"), c.boolean("unitriangular"));
+  });
+  store(out[0], x);
+  store(out[1], a);
+  return ValueList{out[0], out[1]};
+}
+
+Meta fake_ldl_factor(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  check_square(c, self, "torch.linalg.ldl_factor_ex");
+  return MetaTuple{{column_major(self, self.sizes), int32_like(self, leading(self.sizes, 1)),
+                    int32_like(self, leading(self.sizes, 2))}};
+}
+
+Value eval_ldl_factor(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_ldl_factor);
+  Matrices a(c.tensor("self"));
+  if (a.rows == 0)
+    std::fill_n(out[2].as<std::int32_t>(), out[2].numel(), 0);
+  else
+    dispatch_lapack(a.values.dtype, "ldl_factor", [&]<class T>() {
+      for (std::int64_t i = 0; i < a.count; ++i) {
+        keep_triangle(a.at<T>(i), a.rows, false);
+        auto* pivots = out[1].as<std::int32_t>() + i * a.rows;
+        int n = static_cast<int>(a.rows), info;
+        if (c.boolean("hermitian"))
+          info = lapack::hetrf<T>('L', n, a.at<T>(i), n, pivots);
+        else
+          info = lapack::sytrf<T>('L', n, a.at<T>(i), n, pivots);
+        if (info > 0 && c.boolean("check_errors")) fail("torch.linalg.ldl_factor_ex: D is singular");
+        out[2].as<std::int32_t>()[i] = info;
+      }
+    });
+  store(out[0], a);
+  return ValueList{out[0], out[1], out[2]};
+}
+
+Meta fake_ldl_solve(FakeCall& c) {
+  return solution(c, c.tensor("LD"), c.tensor("B"), true, "torch.linalg.ldl_solve");
+}
+
+Value eval_ldl_solve(EvalCall& c) {
+  Tensor out = allocate(c, fake_ldl_solve);
+  Sizes batch = common_batch(c.tensor("LD"), c.tensor("B"));
+  Matrices ld(c.tensor("LD"), batch), x(c.tensor("B"), batch);
+  Tensor pivots = expand_batch(load(c.tensor("pivots"), DType::Int32), batch, 1);
+  if (out.numel() > 0)
+    dispatch_lapack(out.dtype, "ldl_solve", [&]<class T>() {
+      int n = static_cast<int>(ld.rows), columns = static_cast<int>(x.columns);
+      for (std::int64_t i = 0; i < x.count; ++i) {
+        const T* a = ld.at<T>(i);
+        const int* p = pivots.as<std::int32_t>() + i * n;
+        if (c.boolean("hermitian"))
+          lapack::hetrs<T>('L', n, columns, a, n, p, x.at<T>(i), n);
+        else
+          lapack::sytrs<T>('L', n, columns, a, n, p, x.at<T>(i), n);
+      }
+    });
+  store(out, x);
+  return out;
+}
+
+using Names = std::vector<std::pair<std::string, Arg>>;
+
+std::vector<Node*> grad_cholesky_solve(GradCall& c) {
+  GradientSlots slots(c);
+  Names names = {{"grad", c.grads[0]}, {"L", c.arg("input2")}, {"X", c.results[0]}, {"upper", c.arg("upper")}};
+  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
+  names.emplace_back("g", build("cholesky_solve(grad, L, upper)"));
+  if (c.want("self")) slots["self"] = names.back().second.node();
+  if (!c.want("input2")) return slots;
+  names.emplace_back("once", build("matmul(g, mH(X))"));
+  names.emplace_back("both", build("once + mH(once)"));
+  slots["input2"] = build(c.boolean("upper") ? "-matmul(L, both)" : "-matmul(both, L)").node();
+  return slots;
+}
+
+std::vector<Node*> grad_cholesky_inverse(GradCall& c) {
+  GradientSlots slots(c);
+  Names names = {{"g", c.grads[0]}, {"L", c.arg("self")}, {"inverse", c.results[0]}};
+  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
+  names.emplace_back("W", build("matmul(matmul(inverse, g + mH(g)), inverse)"));
+  slots["self"] = build(c.boolean("upper") ? "-matmul(L, W)" : "-matmul(W, L)").node();
+  return slots;
+}
+
+/// Of a triangular matrix only its triangle gets a gradient, without the diagonal when that is taken as ones.
+const char* in_triangle(bool upper, bool unit) {
+  return upper ? unit ? "triu(gA, 1)" : "triu(gA)" : unit ? "tril(gA, -1)" : "tril(gA)";
+}
+
+std::vector<Node*> grad_solve_triangular(GradCall& c) {
+  GradientSlots slots(c);
+  bool upper = c.boolean("upper"), left = c.boolean("left"), unit = c.boolean("unitriangular");
+  Names names = {{"grad", c.grads[0]}, {"A", c.arg("self")}, {"X", c.results[0]},
+                 {"lower", !upper},    {"left", left},       {"unit", unit}};
+  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
+  names.emplace_back("gB", build("linalg_solve_triangular(mH(A), grad, upper=lower, left=left, unitriangular=unit)"));
+  if (c.want("B")) slots["B"] = names.back().second.node();
+  if (!c.want("self")) return slots;
+  names.emplace_back("gA", build(left ? "-matmul(gB, mH(X))" : "-matmul(mH(X), gB)"));
+  slots["self"] = build(in_triangle(upper, unit)).node();
+  return slots;
+}
+
+std::vector<Node*> grad_triangular_solve(GradCall& c) {
+  GradientSlots slots(c);
+  bool upper = c.boolean("upper"), transpose = c.boolean("transpose"), unit = c.boolean("unitriangular");
+  Names names = {{"A", c.arg("A")}, {"X", c.results[0]}, {"upper", upper}, {"other", !transpose}, {"unit", unit}};
+  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
+  Node* of_a = c.grads.size() > 1 ? c.grads[1] : nullptr;
+  if (c.grads[0]) {
+    names.emplace_back("grad", c.grads[0]);
+    names.emplace_back("gB", build("triangular_solve(grad, conj(A), upper, other, unit)[0]"));
+    if (c.want("self")) slots["self"] = names.back().second.node();
+    if (c.want("A")) {
+      names.emplace_back("gA", build(transpose ? "-matmul(conj(X), mT(gB))" : "-matmul(gB, mH(X))"));
+      Arg triangle = build(in_triangle(upper, unit));
+      of_a = of_a ? c.build.call("aten.add.Tensor", {triangle, of_a}) : triangle.node();
+    }
+  }
+  if (c.want("A")) slots["A"] = of_a;
+  return slots;
+}
+
+std::vector<Node*> grad_ldl_solve(GradCall& c) {
+  GradientSlots slots(c);
+  // LD is no function that can be differentiated; the adjoint of a symmetric matrix is its conjugate.
+  if (c.want("LD")) fail_unsupported("the gradient of linalg_ldl_solve with respect to the factors");
+  bool hermitian = c.boolean("hermitian");
+  Names names = {{"grad", c.grads[0]}, {"LD", c.arg("LD")}, {"pivots", c.arg("pivots")}, {"hermitian", hermitian}};
+  if (!hermitian) names[1].second = c.build.expression("conj(LD)", names);
+  slots["B"] = c.build.expression("linalg_ldl_solve(LD, pivots, grad, hermitian=hermitian)", names).node();
+  return slots;
+}
+
+}  // namespace
+
+void register_triangular(OpTable& t) {
+  t.add("aten.linalg_cholesky_ex.default", {.fake = fake_cholesky_ex,
+                                            .eval = eval_cholesky_ex,
+                                            .derivative = {{"self", "cholesky_backward(grad, upper, result0)"}},
+                                            .expensive = true});
+  t.add("aten.cholesky.default", {.fake = fake_cholesky,
+                                  .eval = eval_cholesky,
+                                  .derivative = {{"self", "cholesky_backward(grad, upper, result)"}},
+                                  .expensive = true});
+  t.add("aten.cholesky_inverse.default", {.fake = fake_cholesky_inverse,
+                                          .eval = eval_cholesky_inverse,
+                                          .gradient = grad_cholesky_inverse,
+                                          .expensive = true});
+  t.add("aten.cholesky_solve.default",
+        {.fake = fake_cholesky_solve, .eval = eval_cholesky_solve, .gradient = grad_cholesky_solve, .expensive = true});
+  t.add("aten.linalg_solve_triangular.default", {.fake = fake_solve_triangular,
+                                                 .eval = eval_solve_triangular,
+                                                 .gradient = grad_solve_triangular,
+                                                 .expensive = true});
+  t.add("aten.triangular_solve.default", {.fake = fake_triangular_solve,
+                                          .eval = eval_triangular_solve,
+                                          .gradient = grad_triangular_solve,
+                                          .all_results_differentiable = true,
+                                          .expensive = true});
+  t.add("aten.linalg_ldl_factor_ex.default", {.fake = fake_ldl_factor, .eval = eval_ldl_factor, .expensive = true});
+  t.add("aten.linalg_ldl_solve.default",
+        {.fake = fake_ldl_solve, .eval = eval_ldl_solve, .gradient = grad_ldl_solve, .expensive = true});
+}
+
+}  // namespace partita
