@@ -143,6 +143,8 @@ void register_linalg(OpTable& t) {
         {.fake = fake_check_errors, .eval = eval_check_errors, .not_differentiable = true, .side_effect = true});
   register_lu(t);
   register_triangular(t);
+  register_spectral(t);
+  register_distance(t);
 }
 
 }  // namespace partita

@@ -44,5 +44,7 @@ Sizes common_batch(const Tensor& a, const Tensor& b);
 
 void register_lu(OpTable& t);
 void register_triangular(OpTable& t);
+void register_spectral(OpTable& t);
+void register_distance(OpTable& t);
 
 }  // namespace partita

@@ -1,0 +1,191 @@
+// Distances between rows, cross products, and the product of three tensors under bilinear.
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/families/linalg.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/broadcast.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+/// The p-norm of the difference of two rows; p = 0 counts what differs.
+template <class T>
+double distance(const T* a, const T* b, std::int64_t n, double p) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (p == 0)
+      sum += d != 0;
+    else if (std::isinf(p))
+      sum = std::isnan(d) || d > sum ? d : sum;
+    else
+      sum += p == 1 ? d : p == 2 ? d * d : std::pow(d, p);
+  }
+  return p == 0 || p == 1 || std::isinf(p) ? sum : p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
+}
+
+/// What a distance's gradient adds to one coordinate's, the coordinates differing by `d`.
+double distance_gradient(double d, double grad, double distance, double p) {
+  double sign = d > 0 ? 1 : d < 0 ? -1 : 0, size = std::abs(d);
+  if (p == 0) return 0;
+  if (p == 1) return grad * sign;
+  if (std::isinf(p)) return size == distance ? grad * sign : 0;
+  if (distance == 0 || (p < 1 && d == 0)) return 0;
+  if (p == 2) return grad * d / distance;
+  return sign * std::pow(size, p - 1) * grad / std::pow(distance, p - 1);
+}
+
+Meta fake_cdist(FakeCall& c) {
+  const TensorMeta &a = c.tensor("x1"), &b = c.tensor("x2");
+  if (a.dim() < 2 || b.dim() < 2) fail("cdist only supports at least 2D tensors");
+  if (!c.test(sym_eq(columns_of(a), columns_of(b)), "cdist"))
+    fail("X1 and X2 must have the same number of columns. X1: " + columns_of(a).str() + " X2: " + columns_of(b).str());
+  return new_like(a, with_batch(common_batch(c, a, b), {rows_of(a), rows_of(b)}));
+}
+
+Value eval_cdist(EvalCall& c) {
+  Tensor out = allocate(c, fake_cdist);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Sizes batch = common_batch(c.tensor("x1"), c.tensor("x2"));
+  Tensor a = load(expand_batch(c.tensor("x1"), batch, 2), dtype),
+         b = load(expand_batch(c.tensor("x2"), batch, 2), dtype);
+  Tensor y = empty(dtype, out.sizes);
+  double p = as_double(c.number("p"));
+  std::int64_t rows = out.sizes[out.sizes.size() - 2], columns = out.sizes.back(), n = a.sizes.back();
+  dispatch_floating(dtype, "cdist", [&]<class T>() {
+    for (std::int64_t i = 0; i < y.numel(); ++i) {
+      std::int64_t entry = i / columns / rows, row = i / columns, column = entry * columns + i % columns;
+      y.as<T>()[i] = static_cast<T>(distance(a.as<T>() + row * n, b.as<T>() + column * n, n, p));
+    }
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Meta fake_cdist_backward(FakeCall& c) {
+  const TensorMeta& a = c.tensor("x1");
+  return new_like(a, with_batch(common_batch(c, a, c.tensor("x2")), {rows_of(a), columns_of(a)}));
+}
+
+Value eval_cdist_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_cdist_backward), y = zeros(DType::Float64, out.sizes);
+  Sizes batch = common_batch(c.tensor("x1"), c.tensor("x2"));
+  auto operand = [&](const char* name) { return load(expand_batch(c.tensor(name), batch, 2), DType::Float64); };
+  Tensor a = operand("x1"), b = operand("x2"), grad = operand("grad"), distances = operand("cdist");
+  double p = as_double(c.number("p"));
+  std::int64_t rows = grad.sizes[grad.sizes.size() - 2], columns = grad.sizes.back(), n = a.sizes.back();
+  for (std::int64_t i = 0; i < grad.numel(); ++i) {
+    std::int64_t row = i / columns, column = row / rows * columns + i % columns;
+    for (std::int64_t k = 0; k < n; ++k)
+      y.as<double>()[row * n + k] += distance_gradient(a.as<double>()[row * n + k] - b.as<double>()[column * n + k],
+                                                       grad.as<double>()[i], distances.as<double>()[i], p);
+  }
+  out.copy_from(y);
+  return out;
+}
+
+Meta fake_pdist(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  if (self.dim() != 2) fail("pdist only supports 2D tensors, got: " + std::to_string(self.dim()) + "D");
+  SymExpr n = self.sizes[0];
+  return new_like(self, {sym_floordiv(n * (n - 1), 2)});
+}
+
+/// f(pair number, first row, second row)
+template <class F>
+void each_pair(std::int64_t rows, F use) {
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = i + 1; j < rows; ++j) use(at++, i, j);
+}
+
+Value eval_pdist(EvalCall& c) {
+  Tensor out = allocate(c, fake_pdist), x = load(c.tensor("self"), DType::Float64),
+         y = empty(DType::Float64, out.sizes);
+  double p = as_double(c.number("p"));
+  std::int64_t n = x.sizes[1];
+  each_pair(x.sizes[0], [&](std::int64_t at, std::int64_t i, std::int64_t j) {
+    y.as<double>()[at] = distance(x.as<double>() + i * n, x.as<double>() + j * n, n, p);
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Meta fake_pdist_backward(FakeCall& c) {
+  return new_like(c.tensor("self"), c.tensor("self").sizes);
+}
+
+Value eval_pdist_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_pdist_backward), y = zeros(DType::Float64, out.sizes);
+  Tensor x = load(c.tensor("self"), DType::Float64), grad = load(c.tensor("grad"), DType::Float64),
+         distances = load(c.tensor("pdist"), DType::Float64);
+  double p = as_double(c.number("p"));
+  std::int64_t n = x.sizes[1];
+  each_pair(x.sizes[0], [&](std::int64_t at, std::int64_t i, std::int64_t j) {
+    for (std::int64_t k = 0; k < n; ++k) {
+      double g = distance_gradient(x.as<double>()[i * n + k] - x.as<double>()[j * n + k], grad.as<double>()[at],
+                                   distances.as<double>()[at], p);
+      y.as<double>()[i * n + k] += g;
+      y.as<double>()[j * n + k] -= g;
+    }
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Meta fake_cross(FakeCall& c) {
+  const TensorMeta &a = c.tensor("self"), &b = c.tensor("other");
+  if (a.dim() != b.dim()) fail("linalg.cross: inputs must have the same number of dimensions.");
+  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(a.dim())));
+  if (!a.sizes[dim].is(3) || !b.sizes[dim].is(3))
+    fail("linalg.cross: inputs dimension " + std::to_string(dim) + " must have length 3.");
+  SymList sizes[] = {a.sizes, b.sizes};
+  return new_like(a, broadcast(c, sizes));
+}
+
+Value eval_cross(EvalCall& c) {
+  Tensor out = allocate(c, fake_cross);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor a = expand_load(c.tensor("self"), out.sizes, dtype), b = expand_load(c.tensor("other"), out.sizes, dtype);
+  Tensor y = empty(dtype, out.sizes);
+  DimSplit split = split_at(out.sizes, dim_index(c.integer("dim"), out.dim()));
+  dispatch_compute(dtype, "cross", [&]<class T>() {
+    for (std::int64_t o = 0; o < split.outer; ++o)
+      for (std::int64_t i = 0; i < split.inner; ++i) {
+        auto at = [&](std::int64_t k) { return (o * 3 + k % 3) * split.inner + i; };
+        const T *u = a.as<T>(), *v = b.as<T>();
+        for (std::int64_t k = 0; k < 3; ++k)
+          y.as<T>()[at(k)] = u[at(k + 1)] * v[at(k + 2)] - u[at(k + 2)] * v[at(k + 1)];
+      }
+  });
+  out.copy_from(y);
+  return out;
+}
+
+}  // namespace
+
+void register_distance(OpTable& t) {
+  t.add("aten._cdist_forward.default",
+        {.fake = fake_cdist,
+         .eval = eval_cdist,
+         .derivative = {{"x1", "_cdist_backward(contiguous(grad), x1, x2, p, result)"},
+                        {"x2", "_cdist_backward(contiguous(mT(grad)), x2, x1, p, contiguous(mT(result)))"}}});
+  t.add("aten._cdist_backward.default", {.fake = fake_cdist_backward, .eval = eval_cdist_backward});
+  t.add("aten._pdist_forward.default",
+        {.fake = fake_pdist,
+         .eval = eval_pdist,
+         .derivative = {{"self", "_pdist_backward(contiguous(grad), self, p, result)"}}});
+  t.add("aten._pdist_backward.default", {.fake = fake_pdist_backward, .eval = eval_pdist_backward});
+  t.add("aten.linalg_cross.default", {.fake = fake_cross,
+                                      .eval = eval_cross,
+                                      .derivative = {{"self", "linalg_cross(conj(other), grad, dim=dim)"},
+                                                     {"other", "linalg_cross(grad, conj(self), dim=dim)"}}});
+}
+
+}  // namespace partita
