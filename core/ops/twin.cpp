@@ -10,12 +10,32 @@ bool pair_arguments(const Schema& mutating, const Schema& twin, FunctionalTwin& 
   out.from.clear();
   for (const SchemaArg& a : twin.args) {
     int i = mutating.index_of(a.name);
-    if (i < 0 || mutating.args[static_cast<std::size_t>(i)].type != a.type) return false;
+    if (i < 0) return false;
+    const SchemaArg& own = mutating.args[static_cast<std::size_t>(i)];
+    if (own.type != a.type || own.is_list != a.is_list) return false;
     out.from.push_back(i);
   }
   bool in_place = !mutating.args.empty() && mutating.args[0].is_write;
   std::size_t outs = in_place ? 0 : out.written.size();
   return twin.args.size() + outs == mutating.args.size();
+}
+
+/// Copies a result into the argument it belongs to, item by item for lists.
+Status write(const Value& target, const Value& result, const Schema& schema) {
+  auto *targets = target.get<ValueList>(), *results = result.get<ValueList>();
+  if (targets && results && targets->size() == results->size()) {
+    for (std::size_t i = 0; i < targets->size(); ++i) TRY_DO(write((*targets)[i], (*results)[i], schema));
+    return {};
+  }
+  auto *to = target.get<Tensor>(), *from = result.get<Tensor>();
+  if (!to || !from)
+    return input_error("ops.arguments", fmt::format("{}: the argument written must be a tensor", schema.name));
+  if (to->sizes != from->sizes)
+    return input_error(
+        "ops.arguments",
+        fmt::format("{}: the result does not have the shape of the argument it is written to", schema.name));
+  to->copy_from(*from);
+  return {};
 }
 
 }  // namespace
@@ -50,6 +70,7 @@ Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const 
   TRY(Meta functional, infer(twin.op, args, kwargs, shapes, node));
   // t_, squeeze_: the argument becomes the view.
   if (twin.schema->is_view) return functional;
+  if (schema.returns.empty()) return Meta();  // _foreach_add_: the lists are written, nothing is returned
   if (!schema.args[static_cast<std::size_t>(twin.written[0])].keyword_only) {
     // In place: the result is the argument, with its own dtype and strides.
     if (Node* self = bound[static_cast<std::size_t>(twin.written[0])].node()) return self->meta;
@@ -67,20 +88,17 @@ Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, st
   }
   TRY(Value result, evaluate(twin.op, std::move(args), std::move(kwargs), threads, node));
   if (twin.schema->is_view) return result;
-  std::vector<Value> results;
-  if (auto* list = result.get<ValueList>()) results = *list;
-  else results = {result};
+  bool several = twin.written.size() != 1;
+  auto* results = several ? result.get<ValueList>() : nullptr;
+  if (several && (!results || results->size() != twin.written.size()))
+    return input_error("ops.arguments", fmt::format("{}: as many results as arguments written", schema.name));
   ValueList written;
   for (std::size_t i = 0; i < twin.written.size(); ++i) {
-    auto* target = bound[static_cast<std::size_t>(twin.written[i])].get<Tensor>();
-    auto* source = results[i].get<Tensor>();
-    if (!target || !source)
-      return input_error("ops.arguments", fmt::format("{}: the argument written must be a tensor", schema.name));
-    if (target->sizes != source->sizes)
-      return input_error("ops.arguments", fmt::format("{}: the result does not have the shape of the argument it is written to", schema.name));
-    target->copy_from(*source);
-    written.push_back(*target);
+    const Value& target = bound[static_cast<std::size_t>(twin.written[i])];
+    TRY_DO(write(target, results ? (*results)[i] : result, schema));
+    written.push_back(target);
   }
+  if (schema.returns.empty()) return Value();
   if (written.size() == 1) return written[0];
   return Value(std::move(written));
 }

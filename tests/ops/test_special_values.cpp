@@ -41,6 +41,15 @@ const Row rows[] = {
     {"aten.bitwise_right_shift.Tensor", DType::Int32, {{8, -8, -8}, {2, 2, 40}}, {2, -2, -1}},
     {"aten.xlogy.Tensor", DType::Float32, {{0, 0, 0}, {0, nan, -1}}, {0, nan, 0}},
     {"aten.logaddexp.default", DType::Float32, {{inf, -inf}, {inf, -inf}}, {inf, -inf}},
+    {"aten.gcd.default", DType::Int64, {{12, -8, 0}, {18, 6, 5}}, {6, 2, 5}},
+    {"aten.lcm.default", DType::Int64, {{4, 0, 3}, {6, 0, -2}}, {12, 0, 6}},
+    {"aten.special_zeta.default", DType::Float64, {{1, 0.5, 2}, {2, 2, -1}}, {inf, nan, inf}},
+    {"aten.igamma.default", DType::Float64, {{0, 1, -1, inf}, {2, 0, 1, inf}}, {1, 0, nan, nan}},
+    {"aten.special_bessel_y0.default", DType::Float32, {{0, -1}}, {-inf, nan}},
+    {"aten.special_i1e.default", DType::Float32, {{0, inf, nan}}, {0, 0, nan}},
+    {"aten.special_ndtri.default", DType::Float64, {{0, 0.5, 1, 2}}, {-inf, 0, inf, nan}},
+    {"aten.special_hermite_polynomial_h.default", DType::Float64, {{2, 2, 2}, {3, -1, 0}}, {40, 0, 1}},
+    {"aten.special_shifted_chebyshev_polynomial_u.default", DType::Float64, {{1, 0, 1.5}, {4, 3, 2}}, {5, -4, 63}},
     {"aten.hypot.default", DType::Float32, {{3, 0, inf}, {4, 0, nan}}, {5, 0, inf}},
 };
 
@@ -75,6 +84,17 @@ class SpecialValues : public QObject {
                                     {vector_of(DType::Int64, {1}), vector_of(DType::Int64, {0})}, {});
     QVERIFY(!result);
     QCOMPARE(result.error().code, std::string("ops.zero_division"));
+  }
+
+  void listsAreWrittenItemByItem() {
+    Tensor a = vector_of(DType::Float32, {1, 2}), b = vector_of(DType::Float32, {3});
+    ValueList lists = {a, b}, factors = {2.0, std::int64_t{10}};
+    Result<Value> result = evaluate(Op::torch("aten._foreach_mul_.ScalarList"), {lists, factors}, {});
+    QVERIFY2(bool(result), result ? "" : result.error().message.c_str());
+    QVERIFY(result->is_none());
+    QCOMPARE(a.item_as_double(1), 4.0);
+    QCOMPARE(b.item_as_double(0), 30.0);
+    QVERIFY(!evaluate(Op::torch("aten._foreach_mul.List"), {lists, ValueList{a}}, {}));
   }
 
   void viewsShareMemory() {

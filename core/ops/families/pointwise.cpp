@@ -295,6 +295,10 @@ void register_pointwise(OpTable& t) {
   add_unary(t);
   add_activations(t);
   add_pointwise_composites(t);
+  add_foreach(t);
+  add_special(t);
+  add_polynomials(t);
+  add_number_parts(t);
 }
 
 }  // namespace partita

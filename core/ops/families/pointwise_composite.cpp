@@ -60,6 +60,11 @@ constexpr Name names[] = {
     {"aten.special_sinc.default", "aten.sinc.default"},
     {"aten.special_round.default", "aten.round.decimals"},
     {"aten.special_xlogy.default", "aten.xlogy.Tensor"},
+    {"aten.special_i0.default", "aten.i0.default"},
+    {"aten.special_gammainc.default", "aten.igamma.default"},
+    {"aten.special_gammaincc.default", "aten.igammac.default"},
+    {"aten.special_multigammaln.default", "aten.mvlgamma.default"},
+    {"aten.special_polygamma.default", "aten.polygamma.default"},
 };
 
 Arg by_another_name(DecomposeCall& call) {
@@ -91,6 +96,7 @@ constexpr const char* selu = "elu(self, 1.6732632423543772, 1.0507009873554805)"
 constexpr const char* square = "pow(self, 2)";
 constexpr const char* log_sigmoid = "log_sigmoid_forward(self)[0]";
 constexpr const char* ldexp_form = "self * pow(2.0, other)";
+constexpr const char* ndtr_form = "(erf(self * 0.7071067811865476) + 1) * 0.5";
 constexpr const char* prelu = "_prelu_kernel(self, weight)";
 constexpr const char* finite_form = "logical_and(eq(self, self), ne(abs(self), inf))";
 
@@ -124,6 +130,7 @@ void add_pointwise_composites(OpTable& t) {
   t.add("aten.ldexp.Tensor", {.decompose = expressed<ldexp_form>,
                                .derivative = {{"self", "grad * conj(pow(2.0, other))"},
                                               {"other", "aten.mul.Scalar(grad * conj(result), 0.6931471805599453)"}}});
+  t.add("aten.special_ndtr.default", {.decompose = expressed<ndtr_form>});
   t.add("aten.isfinite.default", {.decompose = isfinite_of});
   t.add("aten.prelu.default", {.decompose = prelu_of});
 }

@@ -7,5 +7,9 @@ namespace partita {
 void add_unary(OpTable& t);
 void add_activations(OpTable& t);
 void add_pointwise_composites(OpTable& t);  ///< other names, and operators made of two or three
+void add_foreach(OpTable& t);               ///< lists of tensors
+void add_special(OpTable& t);               ///< gamma, zeta, error and Bessel functions
+void add_polynomials(OpTable& t);           ///< orthogonal polynomials
+void add_number_parts(OpTable& t);          ///< complex from parts, angle, frexp, gcd, lcm
 
 }  // namespace partita

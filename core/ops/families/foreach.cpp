@@ -1,0 +1,132 @@
+// Operators on lists of tensors: each is its per-tensor namesake, item by item.
+#include <algorithm>
+
+#include "core/ops/families/pointwise_parts.h"
+
+namespace partita {
+namespace {
+
+/// A list operator's base name after "_foreach_", and what is called for each item when that is not its namesake.
+struct ListForm {
+  std::string_view name;
+  std::string_view item = {};
+  /// The name under which the item's call takes the argument that is positional in the list's: "value" of addcmul.
+  std::string_view factor = {};
+  /// What the Scalar overloads call instead, where the namesake has none or takes a number for a tensor.
+  std::string_view item_of_number = {};
+};
+constexpr ListForm forms[] = {
+    {"abs"},
+    {"acos"},
+    {"add"},
+    {"addcdiv", {}, "value"},
+    {"addcmul", {}, "value"},
+    {"asin"},
+    {"atan"},
+    {"ceil"},
+    {"clamp_max"},
+    {"clamp_min"},
+    {"clone"},
+    {"copy"},
+    {"cos"},
+    {"cosh"},
+    {"div"},
+    {"erf"},
+    {"erfc"},
+    {"exp"},
+    {"expm1"},
+    {"floor"},
+    {"frac"},
+    {"lerp", {}, {}, "lerp.Scalar"},
+    {"lgamma"},
+    {"log"},
+    {"log10"},
+    {"log1p"},
+    {"log2"},
+    {"max"},
+    {"maximum", {}, {}, "clamp_min"},
+    {"minimum", {}, {}, "clamp_max"},
+    {"mm"},
+    {"mul"},
+    {"neg"},
+    {"norm", "linalg_vector_norm"},
+    {"pow"},
+    {"reciprocal"},
+    {"round"},
+    {"rsqrt"},
+    {"sigmoid"},
+    {"sign"},
+    {"sin"},
+    {"sinh"},
+    {"sqrt"},
+    {"sub"},
+    {"tan"},
+    {"tanh"},
+    {"trunc"},
+    {"zero", "zeros_like"},
+};
+
+constexpr std::string_view prefix = "aten._foreach_";
+
+const ListForm& form_of(const Schema& schema) {
+  std::string_view name = std::string_view(schema.base).substr(prefix.size());
+  return *std::find_if(std::begin(forms), std::end(forms), [&](const ListForm& f) { return f.name == name; });
+}
+
+bool takes_number(const Schema& schema) {
+  return std::any_of(schema.args.begin(), schema.args.end(),
+                     [](const SchemaArg& a) { return !a.keyword_only && a.type == SchemaType::Scalar; });
+}
+
+/// The number of items; fails where the lists differ.
+std::size_t length(const DecomposeCall& call) {
+  const ArgList* first = nullptr;
+  for (std::size_t i = 0; i < call.args.size(); ++i) {
+    if (!call.schema.args[i].is_list) continue;
+    auto* list = call.args[i].get<ArgList>();
+    if (!list) fail(call.schema.name + ": argument '" + call.schema.args[i].name + "' must be a list");
+    if (first && first->items.size() != list->items.size())
+      fail("Tensor lists must have the same number of tensors, got " + std::to_string(first->items.size()) + " and " +
+           std::to_string(list->items.size()));
+    first = list;
+  }
+  if (!first) fail(call.schema.name + ": no list among its arguments");
+  return first->items.size();
+}
+
+Arg item_by_item(DecomposeCall& call) {
+  const ListForm& form = form_of(call.schema);
+  std::string_view item = form.item.empty() ? form.name : form.item;
+  if (!form.item_of_number.empty() && takes_number(call.schema)) item = form.item_of_number;
+  const std::string op = "aten." + std::string(item);
+  std::vector<Arg> results;
+  for (std::size_t i = 0, n = length(call); i < n; ++i) {
+    Args args;
+    Kwargs kwargs;
+    for (std::size_t a = 0; a < call.args.size(); ++a) {
+      const SchemaArg& formal = call.schema.args[a];
+      const Arg& value = formal.is_list ? call.args[a].get<ArgList>()->items[i] : call.args[a];
+      bool number = formal.type == SchemaType::Scalar;
+      if (!form.factor.empty() && (number || formal.name == "scalars")) {
+        if (!number) fail_unsupported(call.schema.name + " with the factors in a tensor");
+        kwargs.emplace_back(form.factor, value);
+      } else if (formal.keyword_only || formal.type == SchemaType::Dtype) {
+        if (!value.is_none()) kwargs.emplace_back(formal.name, value);
+      } else {
+        args.push_back(value);
+      }
+    }
+    results.push_back(call.build.call(op, std::move(args), std::move(kwargs)));
+  }
+  return Arg::list(std::move(results));
+}
+
+}  // namespace
+
+void add_foreach(OpTable& t) {
+  for (const ListForm& form : forms)
+    for (const Schema* schema : find_overloads(std::string(prefix) + std::string(form.name)))
+      if (!schema->is_mutable) t.add(schema->name, {.decompose = item_by_item});
+}
+
+}  // namespace partita

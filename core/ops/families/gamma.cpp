@@ -1,0 +1,135 @@
+#include "core/ops/families/gamma.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include <boost/math/special_functions/erf.hpp>
+#include <boost/math/special_functions/gamma.hpp>
+
+#include "core/loops/scalar_math.h"
+
+namespace partita::gamma {
+namespace {
+
+namespace policies = boost::math::policies;
+using Quiet =
+    policies::policy<policies::domain_error<policies::ignore_error>, policies::pole_error<policies::ignore_error>,
+                     policies::overflow_error<policies::ignore_error>,
+                     policies::evaluation_error<policies::ignore_error>, policies::promote_double<false>>;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+
+/// The Bernoulli numbers B_2, B_4, ...
+constexpr double bernoulli[] = {1.0 / 6,       -1.0 / 30,       1.0 / 42,       -1.0 / 30,
+                                5.0 / 66,      -691.0 / 2730,   7.0 / 6,        -3617.0 / 510,
+                                43867.0 / 798, -174611.0 / 330, 854513.0 / 138, -236364091.0 / 2730};
+
+/// P or Q where an argument is at the edge of the domain; false inside.
+bool at_edge(double a, double x, bool lower, double& value) {
+  double zero = lower ? 0 : 1, one = 1 - zero;
+  if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0)
+    value = nan;
+  else if (a == 0)
+    value = x > 0 ? one : nan;
+  else if (x == 0)
+    value = zero;
+  else if (std::isinf(a))
+    value = std::isinf(x) ? nan : zero;
+  else if (std::isinf(x))
+    value = one;
+  else
+    return false;
+  return true;
+}
+
+}  // namespace
+
+/// Recurrence by six, then the asymptotic series (Abramowitz and Stegun, 6.4.12); reflection below 1/2 (6.4.7).
+template <class T>
+T trigamma(T x) {
+  if (x < T(0.5)) {
+    T scaled = std::numbers::pi_v<T> / std::sin(std::numbers::pi_v<T> * x);
+    return scaled * scaled - trigamma(1 - x);
+  }
+  T sum = 0;
+  for (int i = 0; i < 6; ++i, ++x) sum += 1 / (x * x);
+  T square = 1 / (x * x), power = 1 / x, tail = power + square / 2;
+  for (int k = 0; k < 8; ++k) tail += static_cast<T>(bernoulli[k]) * (power *= square);
+  return sum + tail;
+}
+
+template <class T>
+T polygamma(int n, T x) {
+  if (n == 0) return loops::scalar_digamma(x);
+  if (n == 1) return trigamma(x);
+  return static_cast<T>((n % 2 ? 1 : -1) * std::exp(std::lgamma(n + 1.0)) * zeta(n + 1, static_cast<double>(x)));
+}
+template float polygamma(int, float);
+template double polygamma(int, double);
+
+/// Ten terms at least, then Euler-Maclaurin's remainder with twelve (Cephes' zeta).
+double zeta(double x, double q) {
+  if (x == 1) return inf;
+  if (!(x > 1) || std::isnan(q)) return nan;
+  if (q <= 0) {
+    if (q == std::floor(q)) return inf;
+    if (x != std::floor(x)) return nan;
+  }
+  double sum = std::pow(q, -x), term = 0;
+  for (int i = 0; i < 9 || q <= 9; ++i) {
+    term = std::pow(++q, -x);
+    sum += term;
+    if (std::fabs(term) < epsilon * std::fabs(sum)) return sum;
+  }
+  sum += term * q / (x - 1) - term / 2;
+  // The k-th of the remainder's terms has B_2k / (2k)! x (x + 1) ... (x + 2k - 2) q^(1 - x - 2k).
+  double factor = x * term / q;
+  for (int k = 1; k <= 12; ++k) {
+    factor /= k == 1 ? 2 : (2.0 * k - 1) * (2.0 * k);
+    double part = bernoulli[k - 1] * factor;
+    sum += part;
+    if (std::fabs(part) < epsilon * std::fabs(sum)) break;
+    factor *= (x + 2 * k - 1) * (x + 2 * k) / (q * q);
+  }
+  return sum;
+}
+
+double lower(double a, double x) {
+  double value;
+  return at_edge(a, x, true, value) ? value : boost::math::gamma_p(a, x, Quiet());
+}
+double upper(double a, double x) {
+  double value;
+  return at_edge(a, x, false, value) ? value : boost::math::gamma_q(a, x, Quiet());
+}
+
+double multivariate_lgamma(double x, int p) {
+  double sum = p * (p - 1) / 4.0 * std::log(std::numbers::pi);
+  for (int j = 0; j < p; ++j) sum += std::lgamma(x - j / 2.0);
+  return sum;
+}
+
+/// The product below 10; beyond, where it would underflow, the asymptotic series (Abramowitz and Stegun, 7.1.23).
+double erfcx(double x) {
+  if (x < 10) return std::exp(x * x) * std::erfc(x);
+  double square = 2 * x * x, term = 1, sum = 1;
+  for (int k = 1; k < 40 && std::fabs(term) > 1e-18; ++k) sum += term *= -(2 * k - 1) / square;
+  return sum / (x * std::sqrt(std::numbers::pi));
+}
+
+double log_ndtr(double x) {
+  double t = x / std::numbers::sqrt2;
+  return x < -1 ? std::log(erfcx(-t) / 2) - t * t : std::log1p(-std::erfc(t) / 2);
+}
+
+double ndtri(double p) {
+  if (p == 0) return -inf;
+  if (p == 1) return inf;
+  if (!(p > 0 && p < 1)) return nan;
+  return -std::numbers::sqrt2 * boost::math::erfc_inv(2 * p, Quiet());
+}
+
+}  // namespace partita::gamma

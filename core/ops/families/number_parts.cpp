@@ -1,0 +1,178 @@
+// Numbers from parts and parts of numbers: complex from real and imaginary, angle, mantissa and exponent, divisors.
+#include <cmath>
+#include <complex>
+#include <numeric>
+
+#include "core/ops/families/pointwise_parts.h"
+#include "core/ops/families/special.h"
+
+namespace partita {
+namespace {
+
+Meta fake_complex(FakeCall& call) {
+  const std::string &first = call.schema.args[0].name, &second = call.schema.args[1].name;
+  DType a = call.tensor(first).dtype, b = call.tensor(second).dtype;
+  if (a != b || !is_floating(a) || itemsize(a) == 1 || a == DType::BFloat16)
+    fail("Expected both inputs to be Half, Float or Double tensors but got " + std::string(torch_name(a)) + " and " +
+         std::string(torch_name(b)));
+  Meta meta = fake_special(call);
+  TensorMeta out = *meta.tensor();
+  out.dtype = complex_of(a);
+  return out;
+}
+
+constexpr auto cartesian = []<class T>(T real, T imaginary) { return std::complex<T>(real, imaginary); };
+constexpr auto from_polar = []<class T>(T radius, T angle) {
+  return std::complex<T>(radius * std::cos(angle), radius * std::sin(angle));
+};
+
+template <auto f>
+Value eval_complex(EvalCall& call) {
+  SpecialCall s(call);
+  auto run = [&]<class T>(T) -> Value {
+    Tensor flat = unwrap(Tensor::empty(complex_of(s.computed.dtype), s.result.sizes));
+    const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();
+    for (std::int64_t i = 0, n = flat.numel(); i < n; ++i) flat.as<std::complex<T>>()[i] = f(a[i], b[i]);
+    Tensor out = unwrap(Tensor::empty_strided(complex_of(s.result.dtype), s.result.sizes, s.result.strides));
+    out.copy_from(flat);
+    return out;
+  };
+  if (s.result.dtype == DType::Float16) fail_unsupported(call.schema.name + " of half precision");
+  return s.computed.dtype == DType::Float64 ? run(double()) : run(float());
+}
+
+/// view_as_real(grad) along its last axis: 0 the real part, 1 the imaginary.
+Node* part_of(Builder& b, Node* x, std::int64_t part) {
+  return b.call("aten.select.int", {b.call("aten.view_as_real.default", {x}), Arg(-1), Arg(part)});
+}
+
+std::vector<Node*> complex_gradient(GradCall& call) {
+  std::vector<Node*> out(call.args.size(), nullptr);
+  for (std::size_t i = 0; i < 2; ++i)
+    if (call.wants[i]) out[i] = part_of(call.build, call.grads[0], static_cast<std::int64_t>(i));
+  return out;
+}
+
+/// d/d abs of r e^(i t) is e^(i t), d/d angle is i times the result; a gradient meets the conjugate of each.
+std::vector<Node*> polar_gradient(GradCall& call) {
+  Builder& b = call.build;
+  std::vector<Node*> out(call.args.size(), nullptr);
+  Node *grad = call.grads[0], *result = call.results[0];
+  auto real_product = [&](Node* direction) {
+    Node* conjugate = b.call("aten._conj.default", {direction});
+    return part_of(b, b.call("aten.mul.Tensor", {grad, conjugate}), 0);
+  };
+  if (call.wants[0]) out[0] = real_product(b.call("aten.sgn.default", {result}));
+  if (call.wants[1]) out[1] = real_product(b.call("aten.mul.Tensor", {result, Arg(std::complex<double>(0, 1))}));
+  return out;
+}
+
+Meta fake_angle(FakeCall& call) {
+  Meta meta = fake_special(call);
+  TensorMeta out = *meta.tensor();
+  out.dtype = real_of(out.dtype);
+  return out;
+}
+
+/// Of a real number pi where it is negative, else 0; a NaN stays.
+Value eval_angle(EvalCall& call) {
+  const Tensor& self = call.tensor("self");
+  SpecialCall s(call);
+  DType real = real_of(s.computed.dtype);
+  Tensor out = unwrap(Tensor::empty_strided(real_of(s.result.dtype), s.result.sizes, s.result.strides));
+  Tensor flat = unwrap(Tensor::empty(real, s.result.sizes));
+  auto run = [&]<class T>(T) {
+    for (std::int64_t i = 0, n = flat.numel(); i < n; ++i) {
+      if (is_complex(self.dtype)) {
+        flat.as<T>()[i] = std::arg(s.inputs[0].as<std::complex<T>>()[i]);
+      } else {
+        T x = s.inputs[0].as<T>()[i];
+        flat.as<T>()[i] = std::isnan(x) ? x : x < 0 ? std::numbers::pi_v<T> : T(0);
+      }
+    }
+  };
+  if (real == DType::Float64)
+    run(double());
+  else
+    run(float());
+  out.copy_from(flat);
+  return out;
+}
+
+/// 0 for real numbers; i z / |z|^2 for complex ones, 0 at 0.
+std::vector<Node*> angle_gradient(GradCall& call) {
+  Builder& b = call.build;
+  std::vector<Node*> out(call.args.size(), nullptr);
+  Node* self = call.arg("self").node();
+  if (!is_complex(call.tensor("self").dtype)) {
+    out[0] = b.call("aten.zeros_like.default", {self});
+    return out;
+  }
+  std::vector<std::pair<std::string, Arg>> names = {
+      {"grad", call.grads[0]}, {"z", self}, {"i", Arg(std::complex<double>(0, 1))}};
+  names.emplace_back("r", b.call("aten.abs.default", {self}));
+  out[0] = b.expression("where(eq(z, 0), 0.0, grad * (mul(z, i) / (r * r)))", names).node();
+  return out;
+}
+
+Meta fake_frexp(FakeCall& call) {
+  TensorMeta mantissa = *fake_special(call).tensor();
+  if (!is_floating(mantissa.dtype)) fail("torch.frexp() only supports floating-point dtypes");
+  TensorMeta exponent = mantissa;
+  exponent.dtype = DType::Int32;
+  return MetaTuple{{mantissa, exponent}};
+}
+
+Value eval_frexp(EvalCall& call) {
+  SpecialCall s(call);
+  Tensor exponent = unwrap(Tensor::empty_strided(DType::Int32, s.result.sizes, s.result.strides));
+  Tensor whole = unwrap(Tensor::empty(DType::Int32, s.result.sizes));
+  auto run = [&]<class T>(T) {
+    for (std::int64_t i = 0, n = whole.numel(); i < n; ++i) {
+      int e = 0;
+      s.computed.as<T>()[i] = std::frexp(s.inputs[0].as<T>()[i], &e);
+      whole.as<std::int32_t>()[i] = e;
+    }
+  };
+  if (s.computed.dtype == DType::Float64)
+    run(double());
+  else
+    run(float());
+  s.result.copy_from(s.computed);
+  exponent.copy_from(whole);
+  return ValueList{s.result, exponent};
+}
+
+constexpr auto gcd = []<class T>(T a, T b) { return std::gcd(a, b); };
+constexpr auto lcm = []<class T>(T a, T b) { return a == 0 && b == 0 ? T(0) : std::lcm(a, b); };
+
+template <auto f>
+Value eval_divisor(EvalCall& call) {
+  SpecialCall s(call);
+  if (!is_integral(s.computed.dtype)) fail(call.schema.name + " is for integers");
+  dispatch(s.computed.dtype, [&]<class T>() {
+    if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+      const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();
+      for (std::int64_t i = 0, n = s.computed.numel(); i < n; ++i) s.computed.as<T>()[i] = f(a[i], b[i]);
+    }
+  });
+  s.result.copy_from(s.computed);
+  return s.result;
+}
+
+}  // namespace
+
+void add_number_parts(OpTable& t) {
+  t.add("aten.complex.default", {.fake = fake_complex, .eval = eval_complex<cartesian>, .gradient = complex_gradient});
+  t.add("aten.polar.default", {.fake = fake_complex, .eval = eval_complex<from_polar>, .gradient = polar_gradient});
+  t.add("aten.angle.default", {.fake = fake_angle,
+                               .eval = eval_angle,
+                               .pointwise = {.promotion = Promotion::IntToFloat},
+                               .gradient = angle_gradient});
+  t.add("aten.frexp.Tensor",
+        {.fake = fake_frexp, .eval = eval_frexp, .derivative = {{"self", "grad / exp2(result1)"}}});
+  t.add("aten.gcd.default", {.fake = fake_special, .eval = eval_divisor<gcd>, .not_differentiable = true});
+  t.add("aten.lcm.default", {.fake = fake_special, .eval = eval_divisor<lcm>, .not_differentiable = true});
+}
+
+}  // namespace partita

@@ -1,0 +1,135 @@
+// Orthogonal polynomials by their three-term recurrences in the dtype of x (Abramowitz and Stegun, 22.7), Chebyshev's
+// of high degree inside (-1, 1) by their trigonometric form (22.3.15-16). A negative degree gives 0.
+#include <cmath>
+#include <string>
+
+#include "core/ops/families/pointwise_parts.h"
+#include "core/ops/families/special.h"
+
+namespace partita {
+namespace {
+
+/// p(0) = 1, p(1) = first, p(k + 1) = next(k, p(k), p(k - 1)); a NaN ends it.
+template <class T, class Next>
+T recur(std::int64_t n, T first, Next next) {
+  if (n < 0) return 0;
+  if (n == 0) return 1;
+  T before = 1, p = first;
+  for (std::int64_t k = 1; k < n && !std::isnan(p); ++k) {
+    T after = next(static_cast<T>(k), p, before);
+    before = p;
+    p = after;
+  }
+  return p;
+}
+
+template <class T>
+T chebyshev(T x, std::int64_t n, T first) {
+  return recur(n, first, [x](T, T p, T before) { return (x + x) * p - before; });
+}
+
+/// `even` for an even degree, else its negative.
+template <class T>
+T alternating(std::int64_t n, T even) {
+  return n % 2 == 0 ? even : -even;
+}
+
+constexpr auto chebyshev_t = []<class T>(T x, T degree) -> T {
+  auto n = static_cast<std::int64_t>(degree);
+  if (n < 0) return 0;
+  if (std::abs(x) == 1) return x > 0 ? T(1) : alternating(n, T(1));
+  if (n > 6 && std::abs(x) < 1) return std::cos(static_cast<T>(n) * std::acos(x));
+  return chebyshev(x, n, x);
+};
+
+constexpr auto chebyshev_u = []<class T>(T x, T degree) -> T {
+  auto n = static_cast<std::int64_t>(degree);
+  if (n < 0) return 0;
+  T count = static_cast<T>(n + 1);
+  if (std::abs(x) == 1) return x > 0 ? count : alternating(n, count);
+  if (n > 8 && std::abs(x) < 1) {
+    T angle = std::acos(x), sine = std::sin(angle);
+    return sine != 0 ? std::sin(count * angle) / sine : count * std::cos(count * angle) / x;
+  }
+  return chebyshev(x, n, x + x);
+};
+
+constexpr auto chebyshev_v = []<class T>(T x, T degree) -> T {
+  auto n = static_cast<std::int64_t>(degree);
+  if (n < 0) return 0;
+  T end = static_cast<T>(n + n + 1);
+  if (std::abs(x) == 1) return x > 0 ? T(1) : alternating(n, end);
+  if (n > 8 && std::abs(x) < 1) {
+    T angle = std::acos(x);
+    if (std::sin(angle / 2) == 1) return alternating(n, end);
+    return std::cos((static_cast<T>(n) + T(0.5)) * angle) / std::cos(angle / 2);
+  }
+  return chebyshev(x, n, x + x - 1);
+};
+
+constexpr auto chebyshev_w = []<class T>(T x, T degree) -> T {
+  auto n = static_cast<std::int64_t>(degree);
+  if (n < 0) return 0;
+  T end = static_cast<T>(n + n + 1);
+  if (std::abs(x) == 1) return x > 0 ? end : alternating(n, T(1));
+  if (n > 8 && std::abs(x) < 1) {
+    T angle = std::acos(x);
+    if (std::cos(angle / 2) == 1) return end;
+    return std::sin((static_cast<T>(n) + T(0.5)) * angle) / std::sin(angle / 2);
+  }
+  return chebyshev(x, n, x + x + 1);
+};
+
+/// The shifted ones live on [0, 1].
+template <auto f>
+constexpr auto shifted = []<class T>(T x, T degree) -> T { return f(x + x - 1, degree); };
+
+constexpr auto hermite_h = []<class T>(T x, T degree) -> T {
+  return recur(static_cast<std::int64_t>(degree), x + x,
+               [x](T k, T p, T before) { return (x + x) * p - (k + k) * before; });
+};
+
+constexpr auto hermite_he = []<class T>(T x, T degree) -> T {
+  return recur(static_cast<std::int64_t>(degree), x, [x](T k, T p, T before) { return x * p - k * before; });
+};
+
+constexpr auto laguerre = []<class T>(T x, T degree) -> T {
+  return recur(static_cast<std::int64_t>(degree), 1 - x,
+               [x](T k, T p, T before) { return ((k + k + 1 - x) * p - k * before) / (k + 1); });
+};
+
+constexpr auto legendre = []<class T>(T x, T degree) -> T {
+  auto n = static_cast<std::int64_t>(degree);
+  if (n >= 0 && std::abs(x) == 1) return x > 0 ? T(1) : alternating(n, T(1));
+  return recur(n, x, [x](T k, T p, T before) { return ((k + k + 1) * x * p - k * before) / (k + 1); });
+};
+
+struct Row {
+  std::string_view name;
+  Value (*eval)(EvalCall&);
+};
+constexpr Row rows[] = {
+    {"chebyshev_polynomial_t", eval_special<chebyshev_t>},
+    {"chebyshev_polynomial_u", eval_special<chebyshev_u>},
+    {"chebyshev_polynomial_v", eval_special<chebyshev_v>},
+    {"chebyshev_polynomial_w", eval_special<chebyshev_w>},
+    {"shifted_chebyshev_polynomial_t", eval_special<shifted<chebyshev_t>>},
+    {"shifted_chebyshev_polynomial_u", eval_special<shifted<chebyshev_u>>},
+    {"shifted_chebyshev_polynomial_v", eval_special<shifted<chebyshev_v>>},
+    {"shifted_chebyshev_polynomial_w", eval_special<shifted<chebyshev_w>>},
+    {"hermite_polynomial_h", eval_special<hermite_h>},
+    {"hermite_polynomial_he", eval_special<hermite_he>},
+    {"laguerre_polynomial_l", eval_special<laguerre>},
+    {"legendre_polynomial_p", eval_special<legendre>},
+};
+
+}  // namespace
+
+void add_polynomials(OpTable& t) {
+  for (const Row& row : rows)
+    for (std::string_view overload : {"default", "n_scalar", "x_scalar"})
+      t.add("aten.special_" + std::string(row.name) + "." + std::string(overload),
+            {.fake = fake_special, .eval = row.eval, .pointwise = {.promotion = Promotion::IntToFloat}});
+}
+
+}  // namespace partita

@@ -1,0 +1,133 @@
+// Special functions: one row an overload.
+#include "core/ops/families/special.h"
+
+#include <numbers>
+
+#include "core/ops/families/bessel.h"
+#include "core/ops/families/gamma.h"
+#include "core/ops/families/pointwise_parts.h"
+
+namespace partita {
+namespace {
+
+struct Row {
+  std::string_view name;
+  Value (*eval)(EvalCall&);
+  std::vector<Derivative> derivative = {};
+};
+
+/// A function of doubles on elements of either dtype.
+template <auto f>
+constexpr auto unary = []<class T>(T x) -> T { return static_cast<T>(f(static_cast<double>(x))); };
+template <auto f>
+constexpr auto binary =
+    []<class T>(T x, T y) -> T { return static_cast<T>(f(static_cast<double>(x), static_cast<double>(y))); };
+template <auto f>
+constexpr auto one = eval_special<unary<f>>;
+template <auto f>
+constexpr auto two = eval_special<binary<f>>;
+
+/// f(element), where f holds an integer argument of the call.
+template <class F>
+Value eval_with_integer(EvalCall& call, F f) {
+  SpecialCall s(call);
+  auto run = [&]<class T>(T) {
+    for (std::int64_t i = 0, n = s.computed.numel(); i < n; ++i) s.computed.as<T>()[i] = f(s.inputs[0].as<T>()[i]);
+  };
+  if (s.computed.dtype == DType::Float64)
+    run(double());
+  else
+    run(float());
+  s.result.copy_from(s.computed);
+  return s.result;
+}
+
+Value eval_polygamma(EvalCall& call) {
+  std::int64_t n = call.integer("n");
+  if (n < 0) fail("polygamma(n, x) does not support negative n.");
+  return eval_with_integer(call, [n]<class T>(T x) { return gamma::polygamma(static_cast<int>(n), x); });
+}
+
+Value eval_mvlgamma(EvalCall& call) {
+  std::int64_t p = call.integer("p");
+  if (p < 1) fail("p has to be greater than or equal to 1");
+  return eval_with_integer(
+      call, [p]<class T>(T x) { return static_cast<T>(gamma::multivariate_lgamma(x, static_cast<int>(p))); });
+}
+
+/// The sum of digamma(self - j / 2).
+std::vector<Node*> mvlgamma_gradient(GradCall& call) {
+  Arg sum;
+  for (std::int64_t j = 0, p = call.integer("p"); j < p; ++j) {
+    std::vector<std::pair<std::string, Arg>> names = {
+        {"x", call.arg("self")}, {"half", Arg(static_cast<double>(j) / 2)}, {"sum", sum}};
+    sum = call.build.expression(j == 0 ? "digamma(x)" : "sum + digamma(x - half)", names);
+  }
+  std::vector<Node*> out(call.args.size(), nullptr);
+  out[0] = call.build.call("aten.mul.Tensor", {call.grads[0], sum});
+  return out;
+}
+
+/// Both derivatives of i1 have a quotient by self that tends to 1/2 at 0.
+constexpr std::string_view i1_slope = "grad * where(eq(self, 0), 0.5, i0(self) - result / self)";
+constexpr std::string_view i1e_slope =
+    "grad * where(eq(self, 0), 0.5, special_i0e(self) - result * (sgn(self) + reciprocal(self)))";
+
+}  // namespace
+
+void add_special(OpTable& t) {
+  const std::vector<Derivative> by_q = {{"other", "grad * -self * special_zeta(self + 1, other)"}};
+  const Row rows[] = {
+      {"aten.i0.default", one<bessel::i0>, {{"self", "grad * special_i1(self)"}}},
+      {"aten.special_i0e.default", one<bessel::i0e>, {{"self", "grad * (special_i1e(self) - sgn(self) * result)"}}},
+      {"aten.special_i1.default", one<bessel::i1>, {{"self", i1_slope}}},
+      {"aten.special_i1e.default", one<bessel::i1e>, {{"self", i1e_slope}}},
+      {"aten.special_bessel_j0.default", one<bessel::j0>},
+      {"aten.special_bessel_j1.default", one<bessel::j1>},
+      {"aten.special_bessel_y0.default", one<bessel::y0>},
+      {"aten.special_bessel_y1.default", one<bessel::y1>},
+      {"aten.special_modified_bessel_i0.default", one<bessel::i0>},
+      {"aten.special_modified_bessel_i1.default", one<bessel::i1>},
+      {"aten.special_modified_bessel_k0.default", one<bessel::k0>},
+      {"aten.special_modified_bessel_k1.default", one<bessel::k1>},
+      {"aten.special_scaled_modified_bessel_k0.default", one<bessel::k0e>},
+      {"aten.special_scaled_modified_bessel_k1.default", one<bessel::k1e>},
+      {"aten.special_spherical_bessel_j0.default", one<bessel::spherical_j0>},
+      {"aten.special_airy_ai.default", one<bessel::airy_ai>},
+      {"aten.special_erfcx.default",
+       one<gamma::erfcx>,
+       {{"self", "(2.0 * self * result - 1.1283791670955126) * grad"}}},
+      {"aten.special_log_ndtr.default",
+       one<gamma::log_ndtr>,
+       {{"self", "grad / special_erfcx(self * -0.7071067811865476) * 0.7978845608028654"}}},
+      {"aten.special_ndtri.default",
+       one<gamma::ndtri>,
+       {{"self", "grad * 2.5066282746310002 * exp(result * result / 2)"}}},
+      {"aten.igamma.default",
+       two<gamma::lower>,
+       {{"other", "grad * exp((self - 1) * log(other) - other - lgamma(self))"}}},
+      {"aten.igammac.default",
+       two<gamma::upper>,
+       {{"other", "-grad * exp((self - 1) * log(other) - other - lgamma(self))"}}},
+      {"aten.special_zeta.default", two<gamma::zeta>, by_q},
+      {"aten.special_zeta.other_scalar", two<gamma::zeta>},
+      {"aten.special_zeta.self_scalar", two<gamma::zeta>, by_q},
+  };
+  for (const Row& row : rows) {
+    bool promotes = !row.name.starts_with("aten.igamma");
+    t.add(row.name, {.fake = fake_special,
+                     .eval = row.eval,
+                     .pointwise = {.promotion = promotes ? Promotion::IntToFloat : Promotion::Default},
+                     .derivative = row.derivative});
+  }
+  t.add("aten.polygamma.default", {.fake = fake_special,
+                                   .eval = eval_polygamma,
+                                   .pointwise = {.promotion = Promotion::IntToFloat},
+                                   .derivative = {{"self", "grad * polygamma(n + 1, self)"}}});
+  t.add("aten.mvlgamma.default", {.fake = fake_special,
+                                  .eval = eval_mvlgamma,
+                                  .pointwise = {.promotion = Promotion::IntToFloat},
+                                  .gradient = mvlgamma_gradient});
+}
+
+}  // namespace partita
