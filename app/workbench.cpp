@@ -84,8 +84,7 @@ void Workbench::wire_window() {
   for (const char* format : {"svg", "png", "pdf"})
     window_.add_command("File", tr("Export the picture as %1…").arg(QString(format).toUpper()), {},
                         [this, format] { export_picture(format); });
-  if (tools_.graphviz)
-    window_.add_command("File", tr("Export through Graphviz…"), {}, [this] { ask_graphviz_path(); });
+  if (tools_.graphviz) window_.add_command("File", tr("Export through Graphviz…"), {}, [this] { ask_graphviz_path(); });
   window_.add_command("Edit", tr("Cancel all jobs"), QKeySequence("Ctrl+."), [this] { jobs_.cancel_all(); });
 }
 

@@ -43,8 +43,12 @@ bool ScalarNode::operator==(const ScalarNode& o) const {
          integer == o.integer && index == o.index;
 }
 
-int arity(ScalarOp op) { return rows[static_cast<std::size_t>(op)].arity; }
-std::string_view name(ScalarOp op) { return rows[static_cast<std::size_t>(op)].name; }
+int arity(ScalarOp op) {
+  return rows[static_cast<std::size_t>(op)].arity;
+}
+std::string_view name(ScalarOp op) {
+  return rows[static_cast<std::size_t>(op)].name;
+}
 int weight(ScalarOp op) {
   return rows[static_cast<std::size_t>(op)].weight;
 }
@@ -103,7 +107,8 @@ Scalar ScalarBuilder::cast(Scalar a, DType dtype) {
   if (from.op == ScalarOp::Const && from.dtype != DType::Complex64 && from.dtype != DType::Complex128) {
     bool was_real = is_floating(from.dtype);
     if (was_real && is_floating(dtype) && dtype >= DType::Float32) return constant(dtype, from.real);
-    if (!was_real && (dtype == DType::Float64 || dtype == DType::Float32)) return constant(dtype, static_cast<double>(from.integer));
+    if (!was_real && (dtype == DType::Float64 || dtype == DType::Float32))
+      return constant(dtype, static_cast<double>(from.integer));
   }
   ScalarNode n{ScalarOp::Cast, dtype, {a}};
   return intern(std::move(n));
@@ -143,8 +148,10 @@ Scalar ScalarBuilder::make(ScalarOp op, Scalar a, Scalar b, Scalar c) {
   const Row& row = rows[static_cast<std::size_t>(op)];
   CHECK(op < ScalarOp::Const, std::string(row.name));
   const Scalar args[3] = {a, b, c};
-  for (int i = 0; i < 3; ++i) CHECK((args[i].id >= 0) == (i < row.arity), std::string(row.name) + ": wrong argument count");
-  for (int i = 1; i < row.arity; ++i) CHECK(dtype(args[i]) == dtype(a), std::string(row.name) + ": arguments of different dtypes");
+  for (int i = 0; i < 3; ++i)
+    CHECK((args[i].id >= 0) == (i < row.arity), std::string(row.name) + ": wrong argument count");
+  for (int i = 1; i < row.arity; ++i)
+    CHECK(dtype(args[i]) == dtype(a), std::string(row.name) + ": arguments of different dtypes");
   ScalarNode n{op, row.is_bool ? DType::Bool : dtype(a), {a, b, c}};
   return intern(std::move(n));
 }

@@ -59,13 +59,16 @@ std::optional<FunctionalTwin> functional_twin(const Op* op) {
   return std::nullopt;
 }
 
-Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const Args& bound, ShapeEnv& shapes, const Node* node) {
+Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const Args& bound, ShapeEnv& shapes,
+                        const Node* node) {
   Args args;
   Kwargs kwargs;
   for (std::size_t i = 0; i < twin.from.size(); ++i) {
     const Arg& value = bound[static_cast<std::size_t>(twin.from[i])];
-    if (twin.schema->args[i].keyword_only) kwargs.emplace_back(twin.schema->args[i].name, value);
-    else args.push_back(value);
+    if (twin.schema->args[i].keyword_only)
+      kwargs.emplace_back(twin.schema->args[i].name, value);
+    else
+      args.push_back(value);
   }
   TRY(Meta functional, infer(twin.op, args, kwargs, shapes, node));
   // t_, squeeze_: the argument becomes the view.
@@ -78,13 +81,16 @@ Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const 
   return functional;
 }
 
-Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, std::vector<Value> bound, int threads, const Node* node) {
+Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, std::vector<Value> bound, int threads,
+                            const Node* node) {
   std::vector<Value> args;
   std::vector<std::pair<std::string, Value>> kwargs;
   for (std::size_t i = 0; i < twin.from.size(); ++i) {
     const Value& value = bound[static_cast<std::size_t>(twin.from[i])];
-    if (twin.schema->args[i].keyword_only) kwargs.emplace_back(twin.schema->args[i].name, value);
-    else args.push_back(value);
+    if (twin.schema->args[i].keyword_only)
+      kwargs.emplace_back(twin.schema->args[i].name, value);
+    else
+      args.push_back(value);
   }
   TRY(Value result, evaluate(twin.op, std::move(args), std::move(kwargs), threads, node));
   if (twin.schema->is_view) return result;

@@ -244,13 +244,13 @@ class TestWorkbench : public QObject {
     std::int64_t usual = bench.current()->cut->activation_bytes;
     QCOMPARE(slider->curve().back().activation_bytes, usual);
     slider->setValue(0);
-    QVERIFY(QTest::qWaitFor(
-        [&] { return bench.jobs().idle() && bench.current()->cut->activation_bytes < usual; }, 30000));
+    QVERIFY(
+        QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut->activation_bytes < usual; }, 30000));
     QCOMPARE(bench.current()->cut->activation_bytes, slider->curve().front().activation_bytes);
     QVERIFY(bench.command_line().contains("--memory-budget 0 "));
     slider->setValue(BudgetSlider::kSteps);
-    QVERIFY(QTest::qWaitFor(
-        [&] { return bench.jobs().idle() && bench.current()->cut->activation_bytes == usual; }, 30000));
+    QVERIFY(
+        QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut->activation_bytes == usual; }, 30000));
     QVERIFY(!bench.command_line().contains("--memory-budget"));
   }
 

@@ -85,8 +85,8 @@ void BudgetSlider::paintEvent(QPaintEvent*) {
   if (most > 0) {
     QPolygonF line;
     for (const BudgetPoint& p : curve_)
-      line << QPointF(x_of(p.budget), base - (base - top) * static_cast<double>(p.activation_bytes) /
-                                                 static_cast<double>(most));
+      line << QPointF(x_of(p.budget),
+                      base - (base - top) * static_cast<double>(p.activation_bytes) / static_cast<double>(most));
     QPolygonF area = line;
     area << QPointF(line.back().x(), base) << QPointF(line.front().x(), base);
     QColor fill = theme_->accent;
@@ -109,8 +109,7 @@ void BudgetSlider::paintEvent(QPaintEvent*) {
 void BudgetSlider::mousePressEvent(QMouseEvent* event) {
   // To where the click is, not one page nearer; the handle then follows the hand.
   double share = (event->position().x() - kMargin) / (width() - 2 * kMargin);
-  if (event->button() == Qt::LeftButton)
-    setValue(static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kSteps)));
+  if (event->button() == Qt::LeftButton) setValue(static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kSteps)));
   QSlider::mousePressEvent(event);
 }
 

@@ -120,8 +120,7 @@ int ArtefactTree::columnCount(const QModelIndex&) const {
 QVariant ArtefactTree::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const Item* item = item_of(index);
-  if (role == Qt::DisplayRole && item->is_heading && index.column() == 1)
-    return QString::number(item->children.size());
+  if (role == Qt::DisplayRole && item->is_heading && index.column() == 1) return QString::number(item->children.size());
   if (role == Qt::DisplayRole) return index.column() == 0 ? item->text : item->detail;
   if (role == Qt::ToolTipRole) return item->is_file ? item->path : item->text;
   if (role == KeyRole) return item->key;

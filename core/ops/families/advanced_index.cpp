@@ -29,7 +29,8 @@ std::vector<std::optional<SymList>> index_sizes(FakeCall& c, const TensorMeta& s
     for (std::size_t d = 0; d < index->dim(); ++d) out.emplace_back(SymList{count});
   }
   if (out.size() > self.dim())
-    fail("too many indices for tensor of dimension " + std::to_string(self.dim()) + " (got " + std::to_string(out.size()) + ")");
+    fail("too many indices for tensor of dimension " + std::to_string(self.dim()) + " (got " +
+         std::to_string(out.size()) + ")");
   out.resize(self.dim());
   return out;
 }
@@ -71,8 +72,12 @@ TensorMeta indexed(FakeCall& c, const TensorMeta& self) {
   return meta;
 }
 
-Meta fake_index(FakeCall& c) { return indexed(c, c.tensor("self")); }
-Meta fake_index_put(FakeCall& c) { return like_preserving(c.tensor("self"), c.shapes); }
+Meta fake_index(FakeCall& c) {
+  return indexed(c, c.tensor("self"));
+}
+Meta fake_index_put(FakeCall& c) {
+  return like_preserving(c.tensor("self"), c.shapes);
+}
 
 /// Result strides follow self's: fake of the same call with masks turned into positions.
 Tensor allocate_indexed(const EvalCall& c, const Tensor& self, const Indexing& indexing) {
@@ -107,7 +112,8 @@ Value eval_index(EvalCall& c) {
 }
 
 /// Writes (or adds) values where the indices say, into `out`, which is laid out as it likes.
-void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& values, bool accumulate, const Tensor* mask) {
+void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& values, bool accumulate,
+         const Tensor* mask) {
   DType dtype = accumulate ? arithmetic_dtype(out.dtype) : out.dtype;
   Tensor target = accumulate && dtype != out.dtype ? load(out, dtype) : out;
   Indexing indexing = index_of(target, indices);
@@ -123,7 +129,8 @@ void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& v
     });
   } else {
     dispatch_width(dtype, [&]<class T>() {
-      indexing.each([&](std::int64_t position, std::int64_t offset) { target.as<T>()[offset] = source.as<T>()[position]; });
+      indexing.each(
+          [&](std::int64_t position, std::int64_t offset) { target.as<T>()[offset] = source.as<T>()[position]; });
     });
   }
   if (target.storage != out.storage) out.copy_from(target);
@@ -222,7 +229,8 @@ std::vector<Node*> grad_index_put(GradCall& c) {
 }
 
 constexpr char index_op[] = "aten.index.Tensor", index_put_op[] = "aten.index_put.default";
-constexpr char unsafe_index_op[] = "aten._unsafe_index.Tensor", unsafe_index_put_op[] = "aten._unsafe_index_put.default";
+constexpr char unsafe_index_op[] = "aten._unsafe_index.Tensor",
+               unsafe_index_put_op[] = "aten._unsafe_index_put.default";
 
 std::vector<Node*> grad_masked_index(GradCall& c) {
   GradientSlots slots(c);
@@ -235,7 +243,8 @@ std::vector<Node*> grad_masked_index_put(GradCall& c) {
   GradientSlots slots(c);
   if (c.want("self")) slots["self"] = c.grads[0];
   if (c.want("values"))
-    slots["values"] = c.build.call("aten._unsafe_masked_index.default", {c.grads[0], c.arg("mask"), c.arg("indices"), 0});
+    slots["values"] =
+        c.build.call("aten._unsafe_masked_index.default", {c.grads[0], c.arg("mask"), c.arg("indices"), 0});
   return slots;
 }
 
@@ -244,7 +253,8 @@ std::vector<Node*> grad_masked_index_put(GradCall& c) {
 void register_advanced_index(OpTable& t) {
   t.add(index_op, {.fake = fake_index, .eval = eval_index, .gradient = grad_index<index_put_op>});
   t.add(unsafe_index_op, {.fake = fake_index, .eval = eval_index, .gradient = grad_index<unsafe_index_put_op>});
-  t.add(index_put_op, {.fake = fake_index_put, .eval = eval_index_put, .gradient = grad_index_put<index_op, index_put_op>});
+  t.add(index_put_op,
+        {.fake = fake_index_put, .eval = eval_index_put, .gradient = grad_index_put<index_op, index_put_op>});
   t.add(unsafe_index_put_op, {.fake = fake_index_put,
                               .eval = eval_index_put,
                               .gradient = grad_index_put<unsafe_index_op, unsafe_index_put_op>});
@@ -252,7 +262,8 @@ void register_advanced_index(OpTable& t) {
         {.fake = fake_index, .eval = eval_masked_index, .gradient = grad_masked_index});
   t.add("aten._unsafe_masked_index_put_accumulate.default",
         {.fake = fake_index_put, .eval = eval_masked_index_put, .gradient = grad_masked_index_put});
-  t.add("aten.index_put_.default", {.fake = [](FakeCall& c) -> Meta { return c.tensor("self"); }, .eval = eval_index_put_});
+  t.add("aten.index_put_.default",
+        {.fake = [](FakeCall& c) -> Meta { return c.tensor("self"); }, .eval = eval_index_put_});
 }
 
 }  // namespace partita

@@ -64,7 +64,8 @@ Value eval_avg_pool(EvalCall& c) {
   DType dtype = arithmetic_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
   Window w = window(pool_arguments(c, rank), x.sizes, y.sizes, rank);
-  std::int64_t count = planes(x.sizes, rank), in_plane = count ? x.numel() / count : 0, out_plane = count ? y.numel() / count : 0;
+  std::int64_t count = planes(x.sizes, rank), in_plane = count ? x.numel() / count : 0,
+               out_plane = count ? y.numel() / count : 0;
   dispatch_ordered(dtype, "avg_pool", [&]<class T>() {
     for (std::int64_t p = 0; p < count; ++p)
       each_window(w, c.boolean("count_include_pad"), divisor_override(c),
@@ -84,7 +85,8 @@ Value eval_avg_pool_backward(EvalCall& c) {
   DType dtype = arithmetic_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   Window w = window(pool_arguments(c, rank), dx.sizes, grad.sizes, rank);
-  std::int64_t count = planes(dx.sizes, rank), in_plane = count ? dx.numel() / count : 0, out_plane = count ? grad.numel() / count : 0;
+  std::int64_t count = planes(dx.sizes, rank), in_plane = count ? dx.numel() / count : 0,
+               out_plane = count ? grad.numel() / count : 0;
   dispatch_floating(dtype, "avg_pool_backward", [&]<class T>() {
     for (std::int64_t p = 0; p < count; ++p)
       each_window(w, c.boolean("count_include_pad"), divisor_override(c),

@@ -17,9 +17,12 @@ enum class Stats { Argument, None, NoTraining, Functional, Update, UpdateFunctio
 
 template <Stats stats>
 bool trains(auto& c) {
-  if constexpr (stats == Stats::NoTraining) return false;
-  else if constexpr (stats == Stats::Update || stats == Stats::UpdateFunctional) return true;
-  else return c.boolean("training");
+  if constexpr (stats == Stats::NoTraining)
+    return false;
+  else if constexpr (stats == Stats::Update || stats == Stats::UpdateFunctional)
+    return true;
+  else
+    return c.boolean("training");
 }
 
 template <Stats stats>
@@ -95,7 +98,8 @@ Value eval_batch_norm(EvalCall& c) {
     running_mean = load_optional(c, "running_mean", DType::Float64);
     running_var = load_optional(c, "running_var", DType::Float64);
   }
-  if (!train && (!running_mean.storage || !running_var.storage)) fail("batch norm in evaluation needs running statistics");
+  if (!train && (!running_mean.storage || !running_var.storage))
+    fail("batch norm in evaluation needs running statistics");
   if (train && g.count() == 0) fail("Expected more than 1 value per channel when training");
   Tensor y = empty(dtype, x.sizes), save_mean = empty(dtype, {train ? g.channels : 0});
   Tensor save_invstd = empty(dtype, save_mean.sizes);
@@ -140,8 +144,10 @@ Value eval_batch_norm(EvalCall& c) {
     for (auto [name, statistic] : {std::pair{"running_mean", &mean}, std::pair{"running_var", &unbiased}}) {
       if (!c.has(name)) continue;
       Tensor to = functional ? outputs[at++] : c.tensor(name);
-      if (train) blend(c.tensor(name), *statistic, momentum, to);
-      else if (functional) to.copy_from(c.tensor(name));
+      if (train)
+        blend(c.tensor(name), *statistic, momentum, to);
+      else if (functional)
+        to.copy_from(c.tensor(name));
     }
   }
   ValueList results;
@@ -221,8 +227,7 @@ std::vector<Node*> grad_batch_norm(GradCall& c) {
 /// native_batch_norm as the variant that fits the running statistics.
 Node* native_batch_norm(DecomposeCall& c, Arg input, Arg weight, Arg bias, Arg mean, Arg var) {
   Builder& b = c.build;
-  if (mean.is_none() != var.is_none())
-    fail("running_mean and running_var should both be None or both be provided.");
+  if (mean.is_none() != var.is_none()) fail("running_mean and running_var should both be None or both be provided.");
   Arg training = c.arg("training"), momentum = c.arg("momentum"), eps = c.arg("eps");
   if (mean.is_none())
     return b.call("aten._native_batch_norm_legit.no_stats", {input, weight, bias, training, momentum, eps});
@@ -233,16 +238,16 @@ Node* native_batch_norm(DecomposeCall& c, Arg input, Arg weight, Arg bias, Arg m
 
 Arg decompose_native_batch_norm(DecomposeCall& c) {
   Builder& b = c.build;
-  Node* result = native_batch_norm(c, c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("running_mean"),
-                                   c.arg("running_var"));
+  Node* result =
+      native_batch_norm(c, c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("running_mean"), c.arg("running_var"));
   return Arg::tuple({b.getitem(result, 0), b.getitem(result, 1), b.getitem(result, 2)});
 }
 
 Arg decompose_batch_norm(DecomposeCall& c) {
   Builder& b = c.build;
-  return b.getitem(native_batch_norm(c, c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("running_mean"),
-                                     c.arg("running_var")),
-                   0);
+  return b.getitem(
+      native_batch_norm(c, c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("running_mean"), c.arg("running_var")),
+      0);
 }
 
 /// Batch norm over a batch of 1 whose channels are all (sample, channel) pairs.
@@ -262,9 +267,9 @@ Arg decompose_instance_norm(DecomposeCall& c) {
   }
   Node* x = b.call("aten.contiguous.default", {c.arg("input")});
   x = b.call("aten.view.default", {x, b.sizes(folded)});
-  Node* normal = b.call("aten.batch_norm.default", {x, parameters[0], parameters[1], parameters[2], parameters[3],
-                                                    c.arg("use_input_stats"), c.arg("momentum"), c.arg("eps"),
-                                                    c.arg("cudnn_enabled")});
+  Node* normal = b.call("aten.batch_norm.default",
+                        {x, parameters[0], parameters[1], parameters[2], parameters[3], c.arg("use_input_stats"),
+                         c.arg("momentum"), c.arg("eps"), c.arg("cudnn_enabled")});
   i = 2;
   for (std::string_view name : {"running_mean", "running_var"}) {
     if (c.has(name)) {

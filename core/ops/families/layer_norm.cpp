@@ -22,8 +22,9 @@ SymList leading_sizes(FakeCall& c) {
   const TensorMeta& input = c.tensor("input");
   SymList shape = c.syms("normalized_shape");
   if (shape.empty())
-    fail("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-         "normalized_shape = []");
+    fail(
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+        "normalized_shape = []");
   bool fits = input.dim() >= shape.size();
   std::size_t lead = fits ? input.dim() - shape.size() : 0;
   for (std::size_t i = 0; fits && i < shape.size(); ++i)
@@ -52,7 +53,8 @@ Meta fake_native_layer_norm_backward(FakeCall& c) {
   for (std::size_t i : {1, 2}) {
     const char* parameter = i == 1 ? "weight" : "bias";
     bool wanted = mask[i] && c.has(parameter);
-    result.items.push_back(meta_if(wanted, new_like(c.has(parameter) ? c.tensor(parameter) : input, c.syms("normalized_shape"))));
+    result.items.push_back(
+        meta_if(wanted, new_like(c.has(parameter) ? c.tensor(parameter) : input, c.syms("normalized_shape"))));
   }
   return result;
 }
@@ -148,10 +150,9 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
 std::vector<Node*> grad_native_layer_norm(GradCall& c) {
   GradientSlots slots(c);
   if (!c.grads[0]) return slots;
-  Node* backward = c.build.call(
-      "aten.native_layer_norm_backward.default",
-      {c.grads[0], c.arg("input"), c.arg("normalized_shape"), c.results[1], c.results[2], c.arg("weight"),
-       c.arg("bias"), output_mask(c, {"input", "weight", "bias"})});
+  Node* backward = c.build.call("aten.native_layer_norm_backward.default",
+                                {c.grads[0], c.arg("input"), c.arg("normalized_shape"), c.results[1], c.results[2],
+                                 c.arg("weight"), c.arg("bias"), output_mask(c, {"input", "weight", "bias"})});
   take_results(c, slots, backward, {"input", "weight", "bias"});
   return slots;
 }
@@ -170,9 +171,9 @@ Arg decompose_rms_norm(DecomposeCall& c) {
   DType dtype = arithmetic_dtype(input.dtype);
   Node* x = tensor_node(c, "input");
   if (dtype != input.dtype) x = b.call("aten._to_copy.default", {x}, {{"dtype", dtype}});
-  double eps = c.has("eps")               ? as_double(c.number("eps"))
+  double eps = c.has("eps")              ? as_double(c.number("eps"))
                : dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
-                                          : static_cast<double>(std::numeric_limits<float>::epsilon());
+                                         : static_cast<double>(std::numeric_limits<float>::epsilon());
   if (dtype == DType::Float32) eps = static_cast<double>(static_cast<float>(eps));
   std::vector<Arg> dims;
   for (std::size_t i = 0; i < c.syms("normalized_shape").size(); ++i)
@@ -182,7 +183,8 @@ Arg decompose_rms_norm(DecomposeCall& c) {
   Node* scale = b.call("aten.rsqrt.default", {b.call("aten.add.Scalar", {mean, eps})});
   Node* result = b.call("aten.mul.Tensor", {x, scale});
   if (c.has("weight")) result = b.call("aten.mul.Tensor", {result, c.arg("weight")});
-  if (b.tensor(result).dtype != input.dtype) result = b.call("aten._to_copy.default", {result}, {{"dtype", input.dtype}});
+  if (b.tensor(result).dtype != input.dtype)
+    result = b.call("aten._to_copy.default", {result}, {{"dtype", input.dtype}});
   return result;
 }
 

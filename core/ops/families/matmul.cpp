@@ -1,6 +1,5 @@
 // Matrix products: mm, bmm, dot, mv and their sums with a third operand.
 #include "core/ops/families/matmul_composites.h"
-
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/outputs.h"
@@ -41,7 +40,8 @@ SymList batch_product_sizes(FakeCall& c, std::string_view left, std::string_view
   if (a.dim() != 3) fail("batch1 must be a 3D tensor");
   if (b.dim() != 3) fail("batch2 must be a 3D tensor");
   check_dtypes(a, b);
-  if (!c.test(sym_eq(a.sizes[0], b.sizes[0]), "bmm batch") || !c.test(sym_eq(a.sizes[2], b.sizes[1]), "bmm reduction dim"))
+  if (!c.test(sym_eq(a.sizes[0], b.sizes[0]), "bmm batch") ||
+      !c.test(sym_eq(a.sizes[2], b.sizes[1]), "bmm reduction dim"))
     fail("Expected size for first two dimensions of batch2 tensor to be: [" + a.sizes[0].str() + ", " +
          a.sizes[2].str() + "] but got: [" + b.sizes[0].str() + ", " + b.sizes[1].str() + "].");
   return {a.sizes[0], a.sizes[1], b.sizes[2]};
@@ -58,8 +58,12 @@ void check_expandable(FakeCall& c, const SymList& sizes) {
            self.sizes[i].str() + ") at non-singleton dimension " + std::to_string(lead + i));
 }
 
-Meta fake_mm(FakeCall& c) { return new_like(c.tensor("self"), product_sizes(c, "self", "mat2")); }
-Meta fake_bmm(FakeCall& c) { return new_like(c.tensor("self"), batch_product_sizes(c, "self", "mat2")); }
+Meta fake_mm(FakeCall& c) {
+  return new_like(c.tensor("self"), product_sizes(c, "self", "mat2"));
+}
+Meta fake_bmm(FakeCall& c) {
+  return new_like(c.tensor("self"), batch_product_sizes(c, "self", "mat2"));
+}
 
 Meta fake_addmm(FakeCall& c) {
   SymList sizes = product_sizes(c, "mat1", "mat2");
@@ -101,7 +105,9 @@ SymList matrix_vector_sizes(FakeCall& c, std::string_view matrix) {
   return {a.sizes[0]};
 }
 
-Meta fake_mv(FakeCall& c) { return new_like(c.tensor("self"), matrix_vector_sizes(c, "self")); }
+Meta fake_mv(FakeCall& c) {
+  return new_like(c.tensor("self"), matrix_vector_sizes(c, "self"));
+}
 
 Meta fake_addmv(FakeCall& c) {
   SymList sizes = matrix_vector_sizes(c, "mat");
@@ -128,7 +134,9 @@ MatrixView<T> matrix(const Tensor& t, std::int64_t i = 0) {
 }
 
 /// A strided operand in the dtype of the computation, copied only when its dtype differs.
-Tensor operand(const Tensor& t, DType dtype) { return t.dtype == dtype ? t : load(t, dtype); }
+Tensor operand(const Tensor& t, DType dtype) {
+  return t.dtype == dtype ? t : load(t, dtype);
+}
 
 /// Row-major a @ b in the compute dtype, for matrices and for batches of them.
 Tensor multiply(const Tensor& left, const Tensor& right) {
@@ -138,15 +146,18 @@ Tensor multiply(const Tensor& left, const Tensor& right) {
   std::int64_t batch = d == 3 ? a.sizes[0] : 1, m = a.sizes[d - 2], k = a.sizes[d - 1], n = b.sizes[d - 1];
   Tensor out = empty(dtype, d == 3 ? Sizes{batch, m, n} : Sizes{m, n});
   dispatch_compute(dtype, "addmm_impl_cpu_", [&]<class T>() {
-    for (std::int64_t i = 0; i < batch; ++i) gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<T>() + i * m * n, n);
+    for (std::int64_t i = 0; i < batch; ++i)
+      gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<T>() + i * m * n, n);
   });
   return out;
 }
 
 template <class T>
 T as(const Number& n) {
-  if constexpr (std::is_same_v<T, std::int64_t>) return as_int(n);
-  else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(as_double(n));
+  if constexpr (std::is_same_v<T, std::int64_t>)
+    return as_int(n);
+  else if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(as_double(n));
   else {
     const auto* z = std::get_if<std::complex<double>>(&n);
     return z ? T(*z) : T(static_cast<typename T::value_type>(as_double(n)));
@@ -176,8 +187,12 @@ Value store(const EvalCall& c, Meta (*fake)(FakeCall&), const Tensor& result) {
   return out;
 }
 
-Value eval_mm(EvalCall& c) { return store(c, fake_mm, multiply(c.tensor("self"), c.tensor("mat2"))); }
-Value eval_bmm(EvalCall& c) { return store(c, fake_bmm, multiply(c.tensor("self"), c.tensor("mat2"))); }
+Value eval_mm(EvalCall& c) {
+  return store(c, fake_mm, multiply(c.tensor("self"), c.tensor("mat2")));
+}
+Value eval_bmm(EvalCall& c) {
+  return store(c, fake_bmm, multiply(c.tensor("self"), c.tensor("mat2")));
+}
 
 Value eval_addmm(EvalCall& c) {
   Tensor product = multiply(c.tensor("mat1"), c.tensor("mat2"));
@@ -224,13 +239,18 @@ Value eval_addbmm(EvalCall& c) {
 }
 
 /// A vector as a matrix of one row or column.
-Tensor as_row(const Tensor& v) { return v.view_as({1, v.sizes[0]}, {0, v.strides[0]}, v.offset); }
-Tensor as_column(const Tensor& v) { return v.view_as({v.sizes[0], 1}, {v.strides[0], 0}, v.offset); }
+Tensor as_row(const Tensor& v) {
+  return v.view_as({1, v.sizes[0]}, {0, v.strides[0]}, v.offset);
+}
+Tensor as_column(const Tensor& v) {
+  return v.view_as({v.sizes[0], 1}, {v.strides[0], 0}, v.offset);
+}
 
 constexpr char self_name[] = "self", tensor_name[] = "tensor", other_name[] = "other";
 
 Value eval_dot(EvalCall& c) {
-  return store(c, fake_inner<self_name, tensor_name>, multiply(as_row(c.tensor("self")), as_column(c.tensor("tensor"))));
+  return store(c, fake_inner<self_name, tensor_name>,
+               multiply(as_row(c.tensor("self")), as_column(c.tensor("tensor"))));
 }
 
 Value eval_vdot(EvalCall& c) {
@@ -243,7 +263,9 @@ Value eval_vdot(EvalCall& c) {
   return store(c, fake_inner<self_name, other_name>, multiply(as_row(a), as_column(c.tensor("other"))));
 }
 
-Value eval_mv(EvalCall& c) { return store(c, fake_mv, multiply(c.tensor("self"), as_column(c.tensor("vec")))); }
+Value eval_mv(EvalCall& c) {
+  return store(c, fake_mv, multiply(c.tensor("self"), as_column(c.tensor("vec"))));
+}
 
 Value eval_addmv(EvalCall& c) {
   Tensor product = multiply(c.tensor("mat"), as_column(c.tensor("vec")));
@@ -279,10 +301,16 @@ Value eval_addr(EvalCall& c) {
   return store(c, fake_addr, out);
 }
 
-bool column_major(const TensorMeta& t) { return t.strides[0].is(1) && t.strides[1] == t.sizes[0]; }
+bool column_major(const TensorMeta& t) {
+  return t.strides[0].is(1) && t.strides[1] == t.sizes[0];
+}
 
-Node* t(Builder& b, Node* x) { return b.call("aten.t.default", {x}); }
-Node* mm(Builder& b, Node* x, Node* y) { return b.call("aten.mm.default", {x, y}); }
+Node* t(Builder& b, Node* x) {
+  return b.call("aten.t.default", {x});
+}
+Node* mm(Builder& b, Node* x, Node* y) {
+  return b.call("aten.mm.default", {x, y});
+}
 
 /// The gradients of a product of matrices have the layout of the operands, as in PyTorch.
 Node* left_gradient(GradCall& c, std::string_view left, std::string_view right, const Arg& alpha) {
@@ -290,7 +318,8 @@ Node* left_gradient(GradCall& c, std::string_view left, std::string_view right, 
   Node* grad = c.grads[0];
   Node* mat2 = tensor_node(c, right);
   Node* result;
-  if (column_major(c.tensor(left))) result = t(b, mm(b, conj_if_complex(b, mat2), t(b, grad)));
+  if (column_major(c.tensor(left)))
+    result = t(b, mm(b, conj_if_complex(b, mat2), t(b, grad)));
   else {
     Node* transposed = conj_if_complex(b, t(b, mat2));
     result = mm(b, grad, transposed);
@@ -376,8 +405,7 @@ std::vector<Node*> matrix_vector_gradients(GradCall& c, std::string_view matrix,
   GradientSlots slots(c);
   Builder& b = c.build;
   if (c.want(matrix))
-    slots[matrix] =
-        multiply_unless_one(b, outer(b, c.grads[0], conj_if_complex(b, tensor_node(c, "vec"))), alpha);
+    slots[matrix] = multiply_unless_one(b, outer(b, c.grads[0], conj_if_complex(b, tensor_node(c, "vec"))), alpha);
   if (c.want("vec")) {
     Node* adjoint = t(b, conj_if_complex(b, tensor_node(c, matrix)));
     slots["vec"] = multiply_unless_one(b, b.call("aten.mv.default", {adjoint, c.grads[0]}), alpha);
@@ -385,7 +413,9 @@ std::vector<Node*> matrix_vector_gradients(GradCall& c, std::string_view matrix,
   return slots;
 }
 
-std::vector<Node*> grad_mv(GradCall& c) { return matrix_vector_gradients(c, "self", 1); }
+std::vector<Node*> grad_mv(GradCall& c) {
+  return matrix_vector_gradients(c, "self", 1);
+}
 
 std::vector<Node*> grad_addmv(GradCall& c) {
   std::vector<Node*> gradients = matrix_vector_gradients(c, "mat", conjugate(c.arg("alpha")));
@@ -399,7 +429,8 @@ std::vector<Node*> grad_addr(GradCall& c) {
   auto conj = [&](std::string_view name) { return conj_if_complex(b, tensor_node(c, name)); };
   if (c.want("self")) slots["self"] = multiply_unless_one(b, c.grads[0], conjugate(c.arg("beta")));
   if (c.want("vec1"))
-    slots["vec1"] = multiply_unless_one(b, b.call("aten.mv.default", {c.grads[0], conj("vec2")}), conjugate(c.arg("alpha")));
+    slots["vec1"] =
+        multiply_unless_one(b, b.call("aten.mv.default", {c.grads[0], conj("vec2")}), conjugate(c.arg("alpha")));
   if (c.want("vec2"))
     slots["vec2"] =
         multiply_unless_one(b, b.call("aten.mv.default", {t(b, c.grads[0]), conj("vec1")}), conjugate(c.arg("alpha")));

@@ -69,14 +69,17 @@ template <std::size_t rank>
 Value eval_max_pool_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_max_pool_backward);
   DType dtype = arithmetic_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), at = load(c.tensor("indices"), DType::Int64), dx = zeros(dtype, out.sizes);
+  Tensor grad = load(c.tensor("grad_output"), dtype), at = load(c.tensor("indices"), DType::Int64),
+         dx = zeros(dtype, out.sizes);
   if (grad.sizes != at.sizes) fail("max_pool backward: grad_output and indices differ in shape");
-  std::int64_t count = planes(dx.sizes, rank), in_plane = count ? dx.numel() / count : 0, out_plane = count ? grad.numel() / count : 0;
+  std::int64_t count = planes(dx.sizes, rank), in_plane = count ? dx.numel() / count : 0,
+               out_plane = count ? grad.numel() / count : 0;
   dispatch_floating(dtype, "max_pool_backward", [&]<class T>() {
     for (std::int64_t p = 0; p < count; ++p)
       for (std::int64_t i = p * out_plane; i < (p + 1) * out_plane; ++i) {
         std::int64_t target = at.as<std::int64_t>()[i];
-        if (target < 0 || target >= in_plane) fail("max_pool backward: index " + std::to_string(target) + " is out of range");
+        if (target < 0 || target >= in_plane)
+          fail("max_pool backward: index " + std::to_string(target) + " is out of range");
         T& sum = dx.as<T>()[p * in_plane + target];
         sum = rounded(out.dtype, sum + grad.as<T>()[i]);
       }
@@ -89,8 +92,8 @@ template <const char* backward>
 std::vector<Node*> grad_max_pool(GradCall& c) {
   GradientSlots slots(c);
   if (c.grads[0])
-    slots["self"] = c.build.call(backward, {c.grads[0], c.arg("self"), c.arg("kernel_size"), c.arg("stride"), c.arg("padding"),
-                                            c.arg("dilation"), c.arg("ceil_mode"), c.results[1]});
+    slots["self"] = c.build.call(backward, {c.grads[0], c.arg("self"), c.arg("kernel_size"), c.arg("stride"),
+                                            c.arg("padding"), c.arg("dilation"), c.arg("ceil_mode"), c.results[1]});
   return slots;
 }
 
@@ -98,11 +101,16 @@ constexpr char backward_2d[] = "aten.max_pool2d_with_indices_backward.default";
 constexpr char backward_3d[] = "aten.max_pool3d_with_indices_backward.default";
 
 Node* with_indices(DecomposeCall& c, const char* op) {
-  return c.build.call(op, {c.arg("self"), c.arg("kernel_size"), c.arg("stride"), c.arg("padding"), c.arg("dilation"), c.arg("ceil_mode")});
+  return c.build.call(op, {c.arg("self"), c.arg("kernel_size"), c.arg("stride"), c.arg("padding"), c.arg("dilation"),
+                           c.arg("ceil_mode")});
 }
 
-Arg decompose_max_pool2d(DecomposeCall& c) { return c.build.getitem(with_indices(c, "aten.max_pool2d_with_indices.default"), 0); }
-Arg decompose_max_pool3d(DecomposeCall& c) { return c.build.getitem(with_indices(c, "aten.max_pool3d_with_indices.default"), 0); }
+Arg decompose_max_pool2d(DecomposeCall& c) {
+  return c.build.getitem(with_indices(c, "aten.max_pool2d_with_indices.default"), 0);
+}
+Arg decompose_max_pool3d(DecomposeCall& c) {
+  return c.build.getitem(with_indices(c, "aten.max_pool3d_with_indices.default"), 0);
+}
 
 /// 1-d as 2-d with a height of 1.
 Node* pool_as_2d(DecomposeCall& c) {
@@ -112,8 +120,9 @@ Node* pool_as_2d(DecomposeCall& c) {
     return Arg::list({Arg(first), Arg(values[0])});
   };
   Node* x = c.build.call("aten.unsqueeze.default", {c.arg("self"), -2});
-  return c.build.call("aten.max_pool2d_with_indices.default", {x, pair("kernel_size", 1), pair("stride", 1), pair("padding", 0),
-                                                               pair("dilation", 1), c.arg("ceil_mode")});
+  return c.build.call(
+      "aten.max_pool2d_with_indices.default",
+      {x, pair("kernel_size", 1), pair("stride", 1), pair("padding", 0), pair("dilation", 1), c.arg("ceil_mode")});
 }
 
 Arg decompose_max_pool1d(DecomposeCall& c) {

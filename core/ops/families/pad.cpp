@@ -101,7 +101,8 @@ std::vector<std::int64_t> sources(const Sizes& original, const Sizes& padded, co
     std::vector<std::int64_t> next;
     next.reserve(at.size() * static_cast<std::size_t>(padded[d]));
     for (auto base : at)
-      for (std::int64_t i = 0; i < padded[d]; ++i) next.push_back(base * original[d] + source<reflect>(i, before, original[d]));
+      for (std::int64_t i = 0; i < padded[d]; ++i)
+        next.push_back(base * original[d] + source<reflect>(i, before, original[d]));
     at = std::move(next);
   }
   return at;
@@ -164,7 +165,8 @@ Node* circular(DecomposeCall& c) {
     std::int64_t left = concrete_pad[2 * i], right = concrete_pad[2 * i + 1];
     if (left > 0) {
       Node* border = slice(out, d, 0, left);
-      b.call("aten.copy_.default", {border, slice(out, d, out_sizes[d] - left - positive(right), out_sizes[d] - positive(right))});
+      b.call("aten.copy_.default",
+             {border, slice(out, d, out_sizes[d] - left - positive(right), out_sizes[d] - positive(right))});
     }
     if (right > 0) {
       Node* border = slice(out, d, out_sizes[d] - right, out_sizes[d]);
@@ -178,8 +180,10 @@ Arg decompose_pad(DecomposeCall& c) {
   Builder& b = c.build;
   std::string mode = c.string("mode");
   if (mode == "constant")
-    return b.call("aten.constant_pad_nd.default", {c.arg("self"), c.arg("pad"), c.has("value") ? c.arg("value") : Arg(0.0)});
-  if (c.has("value") && as_double(c.number("value")) != 0) fail("Padding mode \"" + mode + "\" doesn't take in value argument");
+    return b.call("aten.constant_pad_nd.default",
+                  {c.arg("self"), c.arg("pad"), c.has("value") ? c.arg("value") : Arg(0.0)});
+  if (c.has("value") && as_double(c.number("value")) != 0)
+    fail("Padding mode \"" + mode + "\" doesn't take in value argument");
   if (mode == "circular") return circular(c);
   std::size_t rank = c.syms("pad").size() / 2;
   if (rank < 1 || rank > 3 || (c.tensor("self").dim() != rank + 1 && c.tensor("self").dim() != rank + 2))
@@ -194,23 +198,31 @@ struct BorderRow {
   bool reflect;
 };
 constexpr BorderRow borders[] = {
-    {"aten.reflection_pad1d.default", "aten.reflection_pad1d_backward.default", "reflection_pad1d_backward(grad, self, padding)", true},
-    {"aten.reflection_pad2d.default", "aten.reflection_pad2d_backward.default", "reflection_pad2d_backward(grad, self, padding)", true},
-    {"aten.reflection_pad3d.default", "aten.reflection_pad3d_backward.default", "reflection_pad3d_backward(grad, self, padding)", true},
-    {"aten.replication_pad1d.default", "aten.replication_pad1d_backward.default", "replication_pad1d_backward(grad, self, padding)", false},
-    {"aten.replication_pad2d.default", "aten.replication_pad2d_backward.default", "replication_pad2d_backward(grad, self, padding)", false},
-    {"aten.replication_pad3d.default", "aten.replication_pad3d_backward.default", "replication_pad3d_backward(grad, self, padding)", false},
+    {"aten.reflection_pad1d.default", "aten.reflection_pad1d_backward.default",
+     "reflection_pad1d_backward(grad, self, padding)", true},
+    {"aten.reflection_pad2d.default", "aten.reflection_pad2d_backward.default",
+     "reflection_pad2d_backward(grad, self, padding)", true},
+    {"aten.reflection_pad3d.default", "aten.reflection_pad3d_backward.default",
+     "reflection_pad3d_backward(grad, self, padding)", true},
+    {"aten.replication_pad1d.default", "aten.replication_pad1d_backward.default",
+     "replication_pad1d_backward(grad, self, padding)", false},
+    {"aten.replication_pad2d.default", "aten.replication_pad2d_backward.default",
+     "replication_pad2d_backward(grad, self, padding)", false},
+    {"aten.replication_pad3d.default", "aten.replication_pad3d_backward.default",
+     "replication_pad3d_backward(grad, self, padding)", false},
 };
 
 }  // namespace
 
 void register_pad(OpTable& t) {
-  t.add("aten.constant_pad_nd.default", {.fake = fake_constant_pad, .eval = eval_constant_pad, .gradient = grad_constant_pad});
+  t.add("aten.constant_pad_nd.default",
+        {.fake = fake_constant_pad, .eval = eval_constant_pad, .gradient = grad_constant_pad});
   for (const BorderRow& row : borders) {
     t.add(row.forward, {.fake = fake_border,
                         .eval = row.reflect ? eval_border<true> : eval_border<false>,
                         .derivative = {{"self", row.gradient}}});
-    t.add(row.backward, {.fake = fake_border_backward, .eval = row.reflect ? eval_border_backward<true> : eval_border_backward<false>});
+    t.add(row.backward, {.fake = fake_border_backward,
+                         .eval = row.reflect ? eval_border_backward<true> : eval_border_backward<false>});
   }
   t.add("aten.pad.default", {.decompose = decompose_pad});
 }

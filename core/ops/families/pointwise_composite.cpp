@@ -128,8 +128,8 @@ void add_pointwise_composites(OpTable& t) {
   t.add("aten.square.default", {.decompose = expressed<square>});
   t.add("aten.log_sigmoid.default", {.decompose = expressed<log_sigmoid>});
   t.add("aten.ldexp.Tensor", {.decompose = expressed<ldexp_form>,
-                               .derivative = {{"self", "grad * conj(pow(2.0, other))"},
-                                              {"other", "aten.mul.Scalar(grad * conj(result), 0.6931471805599453)"}}});
+                              .derivative = {{"self", "grad * conj(pow(2.0, other))"},
+                                             {"other", "aten.mul.Scalar(grad * conj(result), 0.6931471805599453)"}}});
   t.add("aten.special_ndtr.default", {.decompose = expressed<ndtr_form>});
   t.add("aten.isfinite.default", {.decompose = isfinite_of});
   t.add("aten.prelu.default", {.decompose = prelu_of});

@@ -16,17 +16,25 @@ using namespace kernels;
 /// Losses as rows: value and derivative by x, of x and y and one parameter (beta, delta; unused by most).
 struct Mse {
   static constexpr const char* parameter = nullptr;
-  template <class T> static T value(T x, T y, T) { return (x - y) * (x - y); }
-  template <class T> static T slope(T x, T y, T) { return T(2) * (x - y); }
+  template <class T>
+  static T value(T x, T y, T) {
+    return (x - y) * (x - y);
+  }
+  template <class T>
+  static T slope(T x, T y, T) {
+    return T(2) * (x - y);
+  }
 };
 
 struct SmoothL1 {
   static constexpr const char* parameter = "beta";
-  template <class T> static T value(T x, T y, T beta) {
+  template <class T>
+  static T value(T x, T y, T beta) {
     T d = std::abs(x - y);
     return d < beta ? T(0.5) * d * d / beta : d - T(0.5) * beta;
   }
-  template <class T> static T slope(T x, T y, T beta) {
+  template <class T>
+  static T slope(T x, T y, T beta) {
     T d = x - y;
     return d <= -beta ? T(-1) : d >= beta ? T(1) : d / beta;
   }
@@ -34,11 +42,13 @@ struct SmoothL1 {
 
 struct Huber {
   static constexpr const char* parameter = "delta";
-  template <class T> static T value(T x, T y, T delta) {
+  template <class T>
+  static T value(T x, T y, T delta) {
     T d = std::abs(x - y);
     return d <= delta ? T(0.5) * d * d : delta * (d - T(0.5) * delta);
   }
-  template <class T> static T slope(T x, T y, T delta) {
+  template <class T>
+  static T slope(T x, T y, T delta) {
     T d = x - y;
     return d <= -delta ? -delta : d >= delta ? delta : d;
   }
@@ -46,8 +56,12 @@ struct Huber {
 
 struct SoftMargin {
   static constexpr const char* parameter = nullptr;
-  template <class T> static T value(T x, T y, T) { return std::log1p(std::exp(-y * x)); }
-  template <class T> static T slope(T x, T y, T) {
+  template <class T>
+  static T value(T x, T y, T) {
+    return std::log1p(std::exp(-y * x));
+  }
+  template <class T>
+  static T slope(T x, T y, T) {
     T z = std::exp(-y * x);
     return -y * z / (T(1) + z);
   }
@@ -55,10 +69,14 @@ struct SoftMargin {
 
 struct BinaryCrossEntropy {
   static constexpr const char* parameter = nullptr;
-  template <class T> static T value(T x, T y, T) {
+  template <class T>
+  static T value(T x, T y, T) {
     return (y - T(1)) * std::max(std::log1p(-x), T(-100)) - y * std::max(std::log(x), T(-100));
   }
-  template <class T> static T slope(T x, T y, T) { return (x - y) / std::max((T(1) - x) * x, T(1e-12)); }
+  template <class T>
+  static T slope(T x, T y, T) {
+    return (x - y) / std::max((T(1) - x) * x, T(1e-12));
+  }
 };
 
 /// The tensors of a call, None ones left out.
@@ -111,8 +129,10 @@ const Tensor* optional(const EvalCall& c, const char* name) {
 
 template <class Loss, class C>
 double parameter(const C& c) {
-  if constexpr (Loss::parameter != nullptr) return as_double(c.number(Loss::parameter));
-  else return 0;
+  if constexpr (Loss::parameter != nullptr)
+    return as_double(c.number(Loss::parameter));
+  else
+    return 0;
 }
 
 template <class Loss>

@@ -17,9 +17,9 @@ struct Row {
   std::string_view derivative;  ///< of self; empty: none
 };
 
-#define F(expression)  \
-  body<[](In& in) {    \
-    V x = in[0];       \
+#define F(expression)    \
+  body<[](In& in) {      \
+    V x = in[0];         \
     return (expression); \
   }>
 

@@ -89,7 +89,8 @@ template <bool logarithm>
 Value eval_softmax_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_softmax_backward);
   DType dtype = arithmetic_dtype(promote(c.tensor("grad_output").dtype, c.tensor("output").dtype));
-  Tensor grad = load(c.tensor("grad_output"), dtype), y = load(c.tensor("output"), dtype), dx = empty(dtype, grad.sizes);
+  Tensor grad = load(c.tensor("grad_output"), dtype), y = load(c.tensor("output"), dtype),
+         dx = empty(dtype, grad.sizes);
   DimSplit split = split_at(grad.sizes, dim_index(c.integer("dim"), grad.dim()));
   dispatch_floating(dtype, "softmax_backward_lastdim_kernel_impl", [&]<class T>() {
     along(split, [&](std::int64_t at) {
@@ -163,8 +164,10 @@ Meta fake_logsumexp(FakeCall& c) {
   bool keepdim = c.boolean("keepdim");
   SymList sizes;
   for (std::size_t i = 0; i < self.dim(); ++i) {
-    if (!flags[i]) sizes.push_back(self.sizes[i]);
-    else if (keepdim) sizes.push_back(1);
+    if (!flags[i])
+      sizes.push_back(self.sizes[i]);
+    else if (keepdim)
+      sizes.push_back(1);
   }
   TensorMeta meta = new_like(self, sizes);
   if (!is_floating(meta.dtype) && !is_complex(meta.dtype)) meta.dtype = DType::Float32;
@@ -246,8 +249,7 @@ void register_softmax(OpTable& t) {
         {.fake = fake_softmax, .eval = eval_softmax<false>, .gradient = grad_softmax<softmax_backward>});
   t.add("aten._log_softmax.default",
         {.fake = fake_softmax, .eval = eval_softmax<true>, .gradient = grad_softmax<log_softmax_backward>});
-  t.add("aten._softmax_backward_data.default",
-        {.fake = fake_softmax_backward, .eval = eval_softmax_backward<false>});
+  t.add("aten._softmax_backward_data.default", {.fake = fake_softmax_backward, .eval = eval_softmax_backward<false>});
   t.add("aten._log_softmax_backward_data.default",
         {.fake = fake_softmax_backward, .eval = eval_softmax_backward<true>});
   t.add("aten._safe_softmax.default",
