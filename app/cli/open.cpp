@@ -6,6 +6,7 @@
 #include <QTemporaryDir>
 #include <QTimer>
 #include <cstdio>
+#include <filesystem>
 
 #include "app/backends.h"
 #include "app/cli/command.h"
@@ -105,6 +106,10 @@ int take_screenshot(QApplication& app, Workbench& bench, const Options& options)
 
 Result<int> run(const Options& options) {
   TRY_DO(check_display());
+  // The window says it itself; a picture of a window that says it is no success.
+  for (const std::string& path : options.paths)
+    if (!options.screenshot.empty() && !std::filesystem::exists(path))
+      return input_error("open.missing", path + ": no such file or folder; give one that exists");
   if (!options.screenshot.empty() && options.scale != 1) qputenv("QT_SCALE_FACTOR", QByteArray::number(options.scale));
   int argc = 1;
   char name[] = "partita";

@@ -7,15 +7,10 @@
 #include <boost/math/special_functions/airy.hpp>
 #include <boost/math/special_functions/bessel.hpp>
 
+#include "core/ops/families/boost_policy.h"
+
 namespace partita::bessel {
 namespace {
-
-namespace policies = boost::math::policies;
-/// Errors become NaN or infinity, as everywhere in tensors; double is computed in double.
-using Quiet =
-    policies::policy<policies::domain_error<policies::ignore_error>, policies::pole_error<policies::ignore_error>,
-                     policies::overflow_error<policies::ignore_error>,
-                     policies::evaluation_error<policies::ignore_error>, policies::promote_double<false>>;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double inf = std::numeric_limits<double>::infinity();

@@ -8,15 +8,10 @@
 #include <boost/math/special_functions/gamma.hpp>
 
 #include "core/loops/scalar_math.h"
+#include "core/ops/families/boost_policy.h"
 
 namespace partita::gamma {
 namespace {
-
-namespace policies = boost::math::policies;
-using Quiet =
-    policies::policy<policies::domain_error<policies::ignore_error>, policies::pole_error<policies::ignore_error>,
-                     policies::overflow_error<policies::ignore_error>,
-                     policies::evaluation_error<policies::ignore_error>, policies::promote_double<false>>;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double inf = std::numeric_limits<double>::infinity();

@@ -40,16 +40,12 @@ PARTITA_LAPACK(getrs, sgetrs, dgetrs, cgetrs, zgetrs)
 PARTITA_LAPACK(potrf, spotrf, dpotrf, cpotrf, zpotrf)
 PARTITA_LAPACK(potri, spotri, dpotri, cpotri, zpotri)
 PARTITA_LAPACK(potrs, spotrs, dpotrs, cpotrs, zpotrs)
-PARTITA_LAPACK(trtrs, strtrs, dtrtrs, ctrtrs, ztrtrs)
 PARTITA_LAPACK(sytrf, ssytrf, dsytrf, csytrf, zsytrf)
 PARTITA_LAPACK(sytrs, ssytrs, dsytrs, csytrs, zsytrs)
 PARTITA_LAPACK(hetrf, ssytrf, dsytrf, chetrf, zhetrf)
 PARTITA_LAPACK(hetrs, ssytrs, dsytrs, chetrs, zhetrs)
 PARTITA_LAPACK(heevd, ssyevd, dsyevd, cheevd, zheevd)
 PARTITA_LAPACK(gesdd, sgesdd, dgesdd, cgesdd, zgesdd)
-PARTITA_LAPACK(geqrf, sgeqrf, dgeqrf, cgeqrf, zgeqrf)
-PARTITA_LAPACK(ungqr, sorgqr, dorgqr, cungqr, zungqr)
-PARTITA_LAPACK(unmqr, sormqr, dormqr, cunmqr, zunmqr)
 #undef PARTITA_LAPACK
 
 }  // namespace lapack
