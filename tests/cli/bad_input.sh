@@ -57,5 +57,6 @@ expect 2 "no_such_graph" "$partita" show "$sample/program.pt2" --graph no_such_g
 expect 2 "" "$partita" nonsense
 expect 2 "corrupt.sqlite" env PARTITA_STORE="$work/corrupt.sqlite" "$partita" store stats
 expect 2 "display" "$partita" open "$sample/program.pt2"
+expect 2 "no such file" env QT_QPA_PLATFORM=offscreen "$partita" open "$work/missing.py" --screenshot "$work/missing.png"
 expect 2 "" "$partita" aot "$sample/program.pt2" -o "$work/empty.py/inside"
 exit $status
