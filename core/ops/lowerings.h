@@ -28,8 +28,6 @@ PARTITA_LOWERINGS(V)
 #undef V
 
 using LowerFunction = Status (*)(LowerCall&);
-/// The lowering of an operator: its record's, or one of the table of operators whose records have none yet.
-LowerFunction find_lowering(const Op* op);
 
 /// A pointwise record's value as a definition, which keeps the call.
 Status lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call);

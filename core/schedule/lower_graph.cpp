@@ -99,12 +99,12 @@ class GraphLowering {
     bool in_loops = computable(node.meta);
     for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta);
     const OpRecord* record = find_record(node.op());
-    auto lower = loops::find_lowering(node.op());
-    if (in_loops && (lower || (record && record->pointwise.body))) {
+    if (in_loops && record && (record->lower || record->pointwise.body)) {
       auto call =
           std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
-      Status done =
-          guarded(node, [&]() -> Status { return lower ? lower(*call) : loops::lower_pointwise(*record, call); });
+      Status done = guarded(node, [&]() -> Status {
+        return record->lower ? record->lower(*call) : loops::lower_pointwise(*record, call);
+      });
       if (done) return results(node, *call);
       if (done.error().fault != Fault::Unsupported) return done;
     }

@@ -5,6 +5,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -218,11 +219,14 @@ Arg decompose_adaptive_max_pool1d(DecomposeCall& c) {
 void register_adaptive_pool(OpTable& t) {
   t.add("aten._adaptive_avg_pool2d.default", {.fake = fake_adaptive_avg<2>,
                                               .eval = eval_adaptive_avg<2>,
-                                              .derivative = {{"self", "_adaptive_avg_pool2d_backward(grad, self)"}}});
+                                              .derivative = {{"self", "_adaptive_avg_pool2d_backward(grad, self)"}},
+                                              .lower = loops::lower_adaptive_avg_pool2d});
   t.add("aten._adaptive_avg_pool3d.default", {.fake = fake_adaptive_avg<3>,
                                               .eval = eval_adaptive_avg<3>,
                                               .derivative = {{"self", "_adaptive_avg_pool3d_backward(grad, self)"}}});
-  t.add("aten._adaptive_avg_pool2d_backward.default", {.fake = fake_like_self, .eval = eval_adaptive_avg_backward<2>});
+  t.add("aten._adaptive_avg_pool2d_backward.default", {.fake = fake_like_self,
+                                                       .eval = eval_adaptive_avg_backward<2>,
+                                                       .lower = loops::lower_adaptive_avg_pool2d_backward});
   t.add("aten._adaptive_avg_pool3d_backward.default", {.fake = fake_like_self, .eval = eval_adaptive_avg_backward<3>});
   t.add(max_2d, {.fake = fake_adaptive_max<2>,
                  .eval = eval_adaptive_max<2>,

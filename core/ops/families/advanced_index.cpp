@@ -4,6 +4,7 @@
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 
 namespace partita {
@@ -251,17 +252,28 @@ std::vector<Node*> grad_masked_index_put(GradCall& c) {
 }  // namespace
 
 void register_advanced_index(OpTable& t) {
-  t.add(index_op, {.fake = fake_index, .eval = eval_index, .gradient = grad_index<index_put_op>});
-  t.add(unsafe_index_op, {.fake = fake_index, .eval = eval_index, .gradient = grad_index<unsafe_index_put_op>});
-  t.add(index_put_op,
-        {.fake = fake_index_put, .eval = eval_index_put, .gradient = grad_index_put<index_op, index_put_op>});
+  t.add(index_op,
+        {.fake = fake_index, .eval = eval_index, .gradient = grad_index<index_put_op>, .lower = loops::lower_index});
+  t.add(unsafe_index_op, {.fake = fake_index,
+                          .eval = eval_index,
+                          .gradient = grad_index<unsafe_index_put_op>,
+                          .lower = loops::lower_index});
+  t.add(index_put_op, {.fake = fake_index_put,
+                       .eval = eval_index_put,
+                       .gradient = grad_index_put<index_op, index_put_op>,
+                       .lower = loops::lower_index_put});
   t.add(unsafe_index_put_op, {.fake = fake_index_put,
                               .eval = eval_index_put,
-                              .gradient = grad_index_put<unsafe_index_op, unsafe_index_put_op>});
-  t.add("aten._unsafe_masked_index.default",
-        {.fake = fake_index, .eval = eval_masked_index, .gradient = grad_masked_index});
-  t.add("aten._unsafe_masked_index_put_accumulate.default",
-        {.fake = fake_index_put, .eval = eval_masked_index_put, .gradient = grad_masked_index_put});
+                              .gradient = grad_index_put<unsafe_index_op, unsafe_index_put_op>,
+                              .lower = loops::lower_index_put});
+  t.add("aten._unsafe_masked_index.default", {.fake = fake_index,
+                                              .eval = eval_masked_index,
+                                              .gradient = grad_masked_index,
+                                              .lower = loops::lower_masked_index});
+  t.add("aten._unsafe_masked_index_put_accumulate.default", {.fake = fake_index_put,
+                                                             .eval = eval_masked_index_put,
+                                                             .gradient = grad_masked_index_put,
+                                                             .lower = loops::lower_masked_index_put});
   t.add("aten.index_put_.default",
         {.fake = [](FakeCall& c) -> Meta { return c.tensor("self"); }, .eval = eval_index_put_});
 }

@@ -5,6 +5,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -123,8 +124,10 @@ constexpr char gradient_3d[] =
 }  // namespace
 
 void register_avg_pool(OpTable& t) {
-  t.add("aten.avg_pool2d.default",
-        {.fake = fake_avg_pool<2>, .eval = eval_avg_pool<2>, .derivative = {{"self", gradient_2d}}});
+  t.add("aten.avg_pool2d.default", {.fake = fake_avg_pool<2>,
+                                    .eval = eval_avg_pool<2>,
+                                    .derivative = {{"self", gradient_2d}},
+                                    .lower = loops::lower_avg_pool2d});
   t.add("aten.avg_pool3d.default",
         {.fake = fake_avg_pool<3>, .eval = eval_avg_pool<3>, .derivative = {{"self", gradient_3d}}});
   t.add("aten.avg_pool2d_backward.default", {.fake = fake_avg_pool_backward, .eval = eval_avg_pool_backward<2>});

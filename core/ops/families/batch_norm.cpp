@@ -5,6 +5,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -283,22 +284,28 @@ Arg decompose_instance_norm(DecomposeCall& c) {
 }
 
 template <Stats stats>
-OpRecord record() {
-  return {.fake = fake_batch_norm<stats>, .eval = eval_batch_norm<stats>, .gradient = grad_batch_norm<stats>};
+OpRecord record(loops::LowerFunction lower = nullptr) {
+  return {.fake = fake_batch_norm<stats>,
+          .eval = eval_batch_norm<stats>,
+          .gradient = grad_batch_norm<stats>,
+          .lower = lower};
 }
 
 }  // namespace
 
 void register_batch_norm(OpTable& t) {
-  t.add("aten._native_batch_norm_legit.default", record<Stats::Argument>());
-  t.add("aten._native_batch_norm_legit.no_stats", record<Stats::None>());
-  t.add("aten._native_batch_norm_legit_no_training.default", record<Stats::NoTraining>());
-  t.add("aten._native_batch_norm_legit_functional.default", record<Stats::Functional>());
+  t.add("aten._native_batch_norm_legit.default", record<Stats::Argument>(loops::lower_batch_norm));
+  t.add("aten._native_batch_norm_legit.no_stats", record<Stats::None>(loops::lower_batch_norm));
+  t.add("aten._native_batch_norm_legit_no_training.default",
+        record<Stats::NoTraining>(loops::lower_batch_norm_inference));
+  t.add("aten._native_batch_norm_legit_functional.default",
+        record<Stats::Functional>(loops::lower_batch_norm_functional));
   t.add("aten._batch_norm_with_update.default", record<Stats::Update>());
   t.add("aten._batch_norm_with_update_functional.default", record<Stats::UpdateFunctional>());
-  t.add("aten.native_batch_norm_backward.default",
-        {.fake = fake_batch_norm_backward, .eval = eval_batch_norm_backward});
-  t.add("aten.native_batch_norm.default", {.decompose = decompose_native_batch_norm});
+  t.add(
+      "aten.native_batch_norm_backward.default",
+      {.fake = fake_batch_norm_backward, .eval = eval_batch_norm_backward, .lower = loops::lower_batch_norm_backward});
+  t.add("aten.native_batch_norm.default", {.decompose = decompose_native_batch_norm, .lower = loops::lower_batch_norm});
   t.add("aten.batch_norm.default", {.decompose = decompose_batch_norm});
   t.add("aten.instance_norm.default", {.decompose = decompose_instance_norm});
 }

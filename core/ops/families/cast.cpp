@@ -2,6 +2,7 @@
 #include "core/ops/families.h"
 #include "core/ops/families/body.h"
 #include "core/ops/families/copy_parts.h"
+#include "core/ops/lowerings.h"
 #include "core/ops/values.h"
 #include "core/tensor/convert.h"
 
@@ -128,17 +129,25 @@ Value eval_conj(EvalCall& call) {
 }  // namespace
 
 void register_cast(OpTable& t) {
-  t.add("aten.clone.default", {.fake = fake_clone, .eval = copied<fake_clone>, .derivative = {{"self", "grad"}}});
-  t.add("aten._to_copy.default",
-        {.fake = fake_to_copy, .eval = copied<fake_to_copy>, .derivative = {{"self", "grad"}}});
-  t.add("aten.lift_fresh_copy.default",
-        {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
+  t.add("aten.clone.default",
+        {.fake = fake_clone, .eval = copied<fake_clone>, .derivative = {{"self", "grad"}}, .lower = loops::lower_copy});
+  t.add("aten._to_copy.default", {.fake = fake_to_copy,
+                                  .eval = copied<fake_to_copy>,
+                                  .derivative = {{"self", "grad"}},
+                                  .lower = loops::lower_copy});
+  t.add("aten.lift_fresh_copy.default", {.fake = fake_preserving,
+                                         .eval = copied<fake_preserving>,
+                                         .derivative = {{"self", "grad"}},
+                                         .lower = loops::lower_copy});
   t.add("aten.lift.default",
         {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
-  t.add("prims.convert_element_type.default",
-        {.fake = fake_convert, .eval = copied<fake_convert>, .derivative = {{"a", "grad"}}});
-  t.add("aten.copy.default",
-        {.fake = fake_copy, .eval = eval_copy, .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}}});
+  t.add(
+      "prims.convert_element_type.default",
+      {.fake = fake_convert, .eval = copied<fake_convert>, .derivative = {{"a", "grad"}}, .lower = loops::lower_copy});
+  t.add("aten.copy.default", {.fake = fake_copy,
+                              .eval = eval_copy,
+                              .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}},
+                              .lower = loops::lower_copy_from});
   t.add("aten._conj.default",
         {.fake = fake_conj, .eval = eval_conj<fake_conj>, .derivative = {{"self", "conj(grad)"}}});
   for (std::string_view name : {"aten._conj_physical.default", "aten.conj_physical.default"})

@@ -3,6 +3,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -78,11 +79,13 @@ std::vector<Node*> grad_embedding(GradCall& c) {
 }  // namespace
 
 void register_embedding(OpTable& t) {
-  t.add("aten.embedding.default", {.fake = fake_embedding, .eval = eval_embedding, .gradient = grad_embedding});
+  t.add("aten.embedding.default",
+        {.fake = fake_embedding, .eval = eval_embedding, .gradient = grad_embedding, .lower = loops::lower_embedding});
   t.add("aten.embedding_dense_backward.default",
         {.fake = fake_embedding_dense_backward,
          .eval = eval_embedding_dense_backward,
-         .derivative = {{"grad_output", "aten.embedding.default(grad, indices, padding_idx)"}}});
+         .derivative = {{"grad_output", "aten.embedding.default(grad, indices, padding_idx)"}},
+         .lower = loops::lower_embedding_backward});
 }
 
 }  // namespace partita

@@ -5,6 +5,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"
+#include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/tensor/convert.h"
@@ -311,30 +312,31 @@ void register_factory(OpTable& t) {
     std::string_view name;
     Meta (*fake)(FakeCall&);
     Value (*eval)(EvalCall&);
+    loops::LowerFunction lower = nullptr;
   };
   const Row rows[] = {
-      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>},
-      {"aten.zeros.default", fake_new, filled<fake_new, zero>},
-      {"aten.ones.default", fake_new, filled<fake_new, one>},
-      {"aten.full.default", fake_full, filled<fake_full, given>},
+      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, loops::lower_zeros},
+      {"aten.zeros.default", fake_new, filled<fake_new, zero>, loops::lower_zeros},
+      {"aten.ones.default", fake_new, filled<fake_new, one>, loops::lower_ones},
+      {"aten.full.default", fake_full, filled<fake_full, given>, loops::lower_full},
       {"prims.full.default", fake_prims_full, filled<fake_prims_full, given>},
-      {"aten.empty_strided.default", fake_strided, filled<fake_strided, zero>},
+      {"aten.empty_strided.default", fake_strided, filled<fake_strided, zero>, loops::lower_zeros},
       {"aten.empty_permuted.default", fake_permuted, filled<fake_permuted, zero>},
-      {"aten.new_empty.default", fake_new_from, filled<fake_new_from, zero>},
-      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>},
-      {"aten.new_ones.default", fake_new_from, filled<fake_new_from, one>},
-      {"aten.new_full.default", fake_new_from, filled<fake_new_from, given>},
-      {"aten.new_empty_strided.default", fake_strided, filled<fake_strided, zero>},
-      {"aten.empty_like.default", fake_like, filled<fake_like, zero>},
-      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>},
-      {"aten.ones_like.default", fake_like, filled<fake_like, one>},
-      {"aten.full_like.default", fake_like, filled<fake_like, given>},
-      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>},
+      {"aten.new_empty.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros},
+      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros},
+      {"aten.new_ones.default", fake_new_from, filled<fake_new_from, one>, loops::lower_ones},
+      {"aten.new_full.default", fake_new_from, filled<fake_new_from, given>, loops::lower_full},
+      {"aten.new_empty_strided.default", fake_strided, filled<fake_strided, zero>, loops::lower_zeros},
+      {"aten.empty_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros},
+      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros},
+      {"aten.ones_like.default", fake_like, filled<fake_like, one>, loops::lower_ones},
+      {"aten.full_like.default", fake_like, filled<fake_like, given>, loops::lower_full_like},
+      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, loops::lower_full_like},
       {"prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>},
-      {"aten.arange.default", fake_arange, eval_arange},
-      {"aten.arange.start", fake_arange, eval_arange},
-      {"aten.arange.start_step", fake_arange, eval_arange},
-      {"prims.iota.default", fake_iota, eval_iota},
+      {"aten.arange.default", fake_arange, eval_arange, loops::lower_arange},
+      {"aten.arange.start", fake_arange, eval_arange, loops::lower_arange},
+      {"aten.arange.start_step", fake_arange, eval_arange, loops::lower_arange},
+      {"prims.iota.default", fake_iota, eval_iota, loops::lower_iota},
       {"aten.linspace.default", fake_linspace, eval_linspace<false>},
       {"aten.linspace.Tensor_Tensor", fake_linspace, eval_linspace<false>},
       {"aten.linspace.Tensor_Scalar", fake_linspace, eval_linspace<false>},
@@ -343,18 +345,22 @@ void register_factory(OpTable& t) {
       {"aten.logspace.Tensor_Tensor", fake_linspace, eval_linspace<true>},
       {"aten.logspace.Tensor_Scalar", fake_linspace, eval_linspace<true>},
       {"aten.logspace.Scalar_Tensor", fake_linspace, eval_linspace<true>},
-      {"aten.eye.default", fake_eye, eval_eye},
+      {"aten.eye.default", fake_eye, eval_eye, loops::lower_eye},
       {"aten.eye.m", fake_eye, eval_eye},
       {"aten.tril_indices.default", fake_triangle<true>, eval_triangle<true>},
       {"aten.triu_indices.default", fake_triangle<false>, eval_triangle<false>},
       {"aten.zero.default", fake_fill, filled<fake_fill, zero>},
   };
-  for (const Row& row : rows) t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true});
-  t.add("aten.fill.Scalar",
-        {.fake = fake_fill, .eval = filled<fake_fill, fill_value>, .derivative = {{"self", "zeros_like(grad)"}}});
+  for (const Row& row : rows)
+    t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true, .lower = row.lower});
+  t.add("aten.fill.Scalar", {.fake = fake_fill,
+                             .eval = filled<fake_fill, fill_value>,
+                             .derivative = {{"self", "zeros_like(grad)"}},
+                             .lower = loops::lower_full_like});
   t.add("aten.fill.Tensor", {.fake = fake_fill,
                              .eval = filled<fake_fill, fill_value>,
-                             .derivative = {{"self", "zeros_like(grad)"}, {"value", "sum(grad)"}}});
+                             .derivative = {{"self", "zeros_like(grad)"}, {"value", "sum(grad)"}},
+                             .lower = loops::lower_fill});
 }
 
 }  // namespace partita

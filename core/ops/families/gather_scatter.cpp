@@ -7,6 +7,7 @@
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -337,18 +338,23 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
 }  // namespace
 
 void register_gather_scatter(OpTable& t) {
-  t.add("aten.gather.default", {.fake = fake_gather, .eval = eval_gather, .gradient = grad_gather});
-  t.add("aten.scatter.src", {.fake = fake_scatter,
-                             .eval = eval_scatter_src,
-                             .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}, {"src", "gather(grad, dim, index)"}}});
+  t.add("aten.gather.default",
+        {.fake = fake_gather, .eval = eval_gather, .gradient = grad_gather, .lower = loops::lower_gather});
+  t.add("aten.scatter.src",
+        {.fake = fake_scatter,
+         .eval = eval_scatter_src,
+         .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}, {"src", "gather(grad, dim, index)"}},
+         .lower = loops::lower_scatter});
   t.add("aten.scatter.value", {.fake = fake_scatter,
                                .eval = eval_scatter_value,
-                               .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}}});
+                               .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}},
+                               .lower = loops::lower_scatter});
   t.add("aten.scatter.reduce", {.fake = fake_scatter, .eval = eval_scatter_reduce_old});
   t.add("aten.scatter.value_reduce", {.fake = fake_scatter, .eval = eval_scatter_value_reduce});
   t.add("aten.scatter_add.default", {.fake = fake_scatter,
                                      .eval = eval_scatter_add,
-                                     .derivative = {{"self", "grad"}, {"src", "gather(grad, dim, index)"}}});
+                                     .derivative = {{"self", "grad"}, {"src", "gather(grad, dim, index)"}},
+                                     .lower = loops::lower_scatter_add});
   t.add("aten.scatter_reduce.two", {.fake = fake_scatter, .eval = eval_scatter_reduce, .gradient = grad_scatter_reduce});
   t.add("aten.take.default", {.fake = fake_take, .eval = eval_take, .derivative = {{"self", "put(zeros_like(self), index, grad, True)"}}});
   t.add("aten.put.default", {.fake = fake_put, .eval = eval_put, .gradient = grad_put});

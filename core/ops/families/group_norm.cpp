@@ -4,6 +4,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -180,8 +181,11 @@ Arg decompose_group_norm(DecomposeCall& c) {
 }  // namespace
 
 void register_group_norm(OpTable& t) {
-  t.add("aten.native_group_norm.default",
-        {.fake = fake_native_group_norm, .eval = eval_native_group_norm, .gradient = grad_native_group_norm, .all_results_differentiable = true});
+  t.add("aten.native_group_norm.default", {.fake = fake_native_group_norm,
+                                           .eval = eval_native_group_norm,
+                                           .gradient = grad_native_group_norm,
+                                           .all_results_differentiable = true,
+                                           .lower = loops::lower_group_norm});
   t.add("aten.native_group_norm_backward.default",
         {.fake = fake_native_group_norm_backward, .eval = eval_native_group_norm_backward});
   t.add("aten.group_norm.default", {.decompose = decompose_group_norm});

@@ -4,6 +4,7 @@
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -163,7 +164,10 @@ std::vector<Node*> grad_index_copy(GradCall& c) {
 }  // namespace
 
 void register_index_along(OpTable& t) {
-  t.add("aten.index_select.default", {.fake = fake_index_select, .eval = eval_index_select, .gradient = grad_index_select});
+  t.add("aten.index_select.default", {.fake = fake_index_select,
+                                      .eval = eval_index_select,
+                                      .gradient = grad_index_select,
+                                      .lower = loops::lower_index_select});
   t.add("aten.index_add.default", {.fake = fake_like_self, .eval = eval_index_add, .gradient = grad_index_add});
   t.add("aten.index_copy.default", {.fake = fake_like_self, .eval = eval_index_copy, .gradient = grad_index_copy});
   t.add("aten.index_fill.int_Scalar", {.fake = fake_index_fill,

@@ -5,6 +5,7 @@
 
 #include "core/ops/families/body.h"
 #include "core/ops/families/copy_parts.h"
+#include "core/ops/lowerings.h"
 #include "core/ops/values.h"
 
 namespace partita {
@@ -328,14 +329,20 @@ Arg concat(DecomposeCall& call) {
 }  // namespace
 
 void add_joins(OpTable& t) {
-  t.add("aten.cat.default", {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient});
-  t.add("aten.stack.default",
-        {.fake = fake_stack, .eval = eval_stack, .compile_decompose = stack, .gradient = stack_gradient});
+  t.add("aten.cat.default", {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient, .lower = loops::lower_cat});
+  t.add("aten.stack.default", {.fake = fake_stack,
+                               .eval = eval_stack,
+                               .compile_decompose = stack,
+                               .gradient = stack_gradient,
+                               .lower = loops::lower_stack});
   t.add("aten.concat.default", {.decompose = concat});
   t.add("aten.concatenate.default", {.decompose = concat});
-  t.add("aten.repeat.default", {.fake = fake_repeat, .eval = eval_repeat, .gradient = repeat_gradient});
+  t.add("aten.repeat.default",
+        {.fake = fake_repeat, .eval = eval_repeat, .gradient = repeat_gradient, .lower = loops::lower_repeat});
   t.add("aten.tile.default", {.decompose = tile});
-  t.add("aten.flip.default", {.fake = fake_flip, .eval = eval_flip, .derivative = {{"self", "flip(grad, dims)"}}});
+  t.add(
+      "aten.flip.default",
+      {.fake = fake_flip, .eval = eval_flip, .derivative = {{"self", "flip(grad, dims)"}}, .lower = loops::lower_flip});
   t.add("prims.rev.default",
         {.fake = [](FakeCall& call) -> Meta {
            const TensorMeta& a = call.tensor("a");
@@ -344,13 +351,19 @@ void add_joins(OpTable& t) {
          .eval = [](EvalCall& call) -> Value {
            return unwrap(evaluate(Op::torch("aten.flip.default"), {call.arg("a"), call.arg("dims")}, {}));
          }});
-  t.add("aten.roll.default",
-        {.fake = fake_roll, .eval = eval_roll, .derivative = {{"self", "roll_backward(grad, shifts, dims)"}}});
+  t.add("aten.roll.default", {.fake = fake_roll,
+                              .eval = eval_roll,
+                              .derivative = {{"self", "roll_backward(grad, shifts, dims)"}},
+                              .lower = loops::lower_roll});
   t.add("aten.rot90.default", {.decompose = rot90, .derivative = {{"self", "rot90(grad, -k, dims)"}}});
-  t.add("aten.tril.default",
-        {.fake = fake_roll, .eval = eval_triangle<true>, .derivative = {{"self", "tril(grad, diagonal)"}}});
-  t.add("aten.triu.default",
-        {.fake = fake_roll, .eval = eval_triangle<false>, .derivative = {{"self", "triu(grad, diagonal)"}}});
+  t.add("aten.tril.default", {.fake = fake_roll,
+                              .eval = eval_triangle<true>,
+                              .derivative = {{"self", "tril(grad, diagonal)"}},
+                              .lower = loops::lower_tril});
+  t.add("aten.triu.default", {.fake = fake_roll,
+                              .eval = eval_triangle<false>,
+                              .derivative = {{"self", "triu(grad, diagonal)"}},
+                              .lower = loops::lower_triu});
   t.add("aten.diag_embed.default", {.fake = fake_diag_embed,
                                     .eval = eval_diag_embed,
                                     .derivative = {{"self", "diagonal(grad, offset, dim1, dim2)"}}});

@@ -4,6 +4,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -164,7 +165,8 @@ Arg decompose_layer_norm(DecomposeCall& c) {
   return b.getitem(result, 0);
 }
 
-Arg decompose_rms_norm(DecomposeCall& c) {
+/// {normalised and scaled input, 1 / root mean square}: at::rms_norm_composite.
+std::pair<Node*, Node*> rms_norm(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& input = c.tensor("input");
   leading_sizes(c);
@@ -185,18 +187,29 @@ Arg decompose_rms_norm(DecomposeCall& c) {
   if (c.has("weight")) result = b.call("aten.mul.Tensor", {result, c.arg("weight")});
   if (b.tensor(result).dtype != input.dtype)
     result = b.call("aten._to_copy.default", {result}, {{"dtype", input.dtype}});
-  return result;
+  return {result, scale};
+}
+Arg decompose_rms_norm(DecomposeCall& c) {
+  return rms_norm(c).first;
+}
+Arg decompose_fused_rms_norm(DecomposeCall& c) {
+  auto [result, scale] = rms_norm(c);
+  return Arg::list({result, scale});
 }
 
 }  // namespace
 
 void register_layer_norm(OpTable& t) {
-  t.add("aten.native_layer_norm.default",
-        {.fake = fake_native_layer_norm, .eval = eval_native_layer_norm, .gradient = grad_native_layer_norm});
-  t.add("aten.native_layer_norm_backward.default",
-        {.fake = fake_native_layer_norm_backward, .eval = eval_native_layer_norm_backward});
+  t.add("aten.native_layer_norm.default", {.fake = fake_native_layer_norm,
+                                           .eval = eval_native_layer_norm,
+                                           .gradient = grad_native_layer_norm,
+                                           .lower = loops::lower_layer_norm});
+  t.add("aten.native_layer_norm_backward.default", {.fake = fake_native_layer_norm_backward,
+                                                    .eval = eval_native_layer_norm_backward,
+                                                    .lower = loops::lower_layer_norm_backward});
   t.add("aten.layer_norm.default", {.decompose = decompose_layer_norm});
   t.add("aten.rms_norm.default", {.decompose = decompose_rms_norm});
+  t.add("aten._fused_rms_norm.default", {.decompose = decompose_fused_rms_norm, .lower = loops::lower_rms_norm});
 }
 
 }  // namespace partita

@@ -5,6 +5,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -139,11 +140,14 @@ Arg decompose_max_pool1d_with_indices(DecomposeCall& c) {
 }  // namespace
 
 void register_max_pool(OpTable& t) {
-  t.add("aten.max_pool2d_with_indices.default",
-        {.fake = fake_max_pool<2>, .eval = eval_max_pool<2>, .gradient = grad_max_pool<backward_2d>});
+  t.add("aten.max_pool2d_with_indices.default", {.fake = fake_max_pool<2>,
+                                                 .eval = eval_max_pool<2>,
+                                                 .gradient = grad_max_pool<backward_2d>,
+                                                 .lower = loops::lower_max_pool2d});
   t.add("aten.max_pool3d_with_indices.default",
         {.fake = fake_max_pool<3>, .eval = eval_max_pool<3>, .gradient = grad_max_pool<backward_3d>});
-  t.add(backward_2d, {.fake = fake_max_pool_backward, .eval = eval_max_pool_backward<2>});
+  t.add(backward_2d,
+        {.fake = fake_max_pool_backward, .eval = eval_max_pool_backward<2>, .lower = loops::lower_max_pool2d_backward});
   t.add(backward_3d, {.fake = fake_max_pool_backward, .eval = eval_max_pool_backward<3>});
   t.add("aten.max_pool1d.default", {.decompose = decompose_max_pool1d});
   t.add("aten.max_pool1d_with_indices.default", {.decompose = decompose_max_pool1d_with_indices});

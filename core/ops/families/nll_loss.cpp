@@ -5,6 +5,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -154,9 +155,13 @@ Arg decompose_nll_loss_nd(DecomposeCall& c) {
 }  // namespace
 
 void register_nll_loss(OpTable& t) {
-  t.add(forward_1d, {.fake = fake_nll_loss_forward, .eval = eval_nll_loss_forward, .gradient = grad_nll_loss<backward_1d>});
+  t.add(forward_1d, {.fake = fake_nll_loss_forward,
+                     .eval = eval_nll_loss_forward,
+                     .gradient = grad_nll_loss<backward_1d>,
+                     .lower = loops::lower_nll_loss});
   t.add(forward_2d, {.fake = fake_nll_loss_forward, .eval = eval_nll_loss_forward, .gradient = grad_nll_loss<backward_2d>});
-  t.add(backward_1d, {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward});
+  t.add(backward_1d,
+        {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward, .lower = loops::lower_nll_loss_backward});
   t.add(backward_2d, {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward});
   t.add("aten.nll_loss.default", {.decompose = decompose_nll_loss<forward_1d>});
   t.add("aten.nll_loss2d.default", {.decompose = decompose_nll_loss<forward_2d>});

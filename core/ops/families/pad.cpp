@@ -5,6 +5,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -215,8 +216,9 @@ constexpr BorderRow borders[] = {
 }  // namespace
 
 void register_pad(OpTable& t) {
-  t.add("aten.constant_pad_nd.default",
-        {.fake = fake_constant_pad, .eval = eval_constant_pad, .gradient = grad_constant_pad});
+  t.add(
+      "aten.constant_pad_nd.default",
+      {.fake = fake_constant_pad, .eval = eval_constant_pad, .gradient = grad_constant_pad, .lower = loops::lower_pad});
   for (const BorderRow& row : borders) {
     t.add(row.forward, {.fake = fake_border,
                         .eval = row.reflect ? eval_border<true> : eval_border<false>,

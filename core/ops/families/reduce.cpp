@@ -5,6 +5,7 @@
 #include "core/ops/families.h"
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/families/reduce_parts.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 namespace {
@@ -247,58 +248,64 @@ void register_reduce(OpTable& t) {
     Meta (*fake)(FakeCall&);
     Value (*eval)(EvalCall&);
     std::string_view derivative;  ///< of self; empty: not differentiable
+    loops::LowerFunction lower = nullptr;
   };
   constexpr auto prod = eval<sum_dtype, times>;
   const Row rows[] = {
-      {"aten.sum.default", fake<sum_dtype>, eval<sum_dtype, sum>, "expand(grad, sizes(self))"},
-      {"aten.sum.dim_IntList", fake<sum_dtype>, eval<sum_dtype, sum>, "sum_backward(grad, self, dim, keepdim)"},
+      {"aten.sum.default", fake<sum_dtype>, eval<sum_dtype, sum>, "expand(grad, sizes(self))", loops::lower_sum},
+      {"aten.sum.dim_IntList", fake<sum_dtype>, eval<sum_dtype, sum>, "sum_backward(grad, self, dim, keepdim)",
+       loops::lower_sum},
       {"aten.nansum.default", fake<sum_dtype>, eval<sum_dtype, nansum>,
        "sum_backward(grad, self, dim, keepdim) * logical_not(isnan(self))"},
-      {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)"},
-      {"aten.prod.dim_int", fake<sum_dtype>, prod, "prod_backward(grad, self, result, dim, keepdim)"},
-      {"aten.mean.default", fake<mean_dtype>, eval<mean_dtype, mean>, "mean_backward(grad, self, None, False)"},
-      {"aten.mean.dim", fake<mean_dtype>, eval<mean_dtype, mean>, "mean_backward(grad, self, dim, keepdim)"},
+      {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)", loops::lower_prod},
+      {"aten.prod.dim_int", fake<sum_dtype>, prod, "prod_backward(grad, self, result, dim, keepdim)",
+       loops::lower_prod},
+      {"aten.mean.default", fake<mean_dtype>, eval<mean_dtype, mean>, "mean_backward(grad, self, None, False)",
+       loops::lower_mean},
+      {"aten.mean.dim", fake<mean_dtype>, eval<mean_dtype, mean>, "mean_backward(grad, self, dim, keepdim)",
+       loops::lower_mean},
       {"aten.amax.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
-       "extreme_backward(grad, result, self, dim, keepdim)"},
+       "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amax},
       {"aten.amin.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
-       "extreme_backward(grad, result, self, dim, keepdim)"},
+       "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amin},
       {"aten.max.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
-       "evenly_distribute_backward(grad, self, result)"},
+       "evenly_distribute_backward(grad, self, result)", loops::lower_amax},
       {"aten.min.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
-       "evenly_distribute_backward(grad, self, result)"},
+       "evenly_distribute_backward(grad, self, result)", loops::lower_amin},
       {"aten.max.dim", fake_extreme_dim, eval_extreme_dim<true>,
-       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"},
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_max_dim},
       {"aten.min.dim", fake_extreme_dim, eval_extreme_dim<false>,
-       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"},
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_min_dim},
       {"aten.aminmax.default", fake_aminmax, eval_aminmax,
        "aminmax_backward(grads, self, dim, keepdim, result0, result1)"},
       {"aten.var.correction", fake<real_dtype>, eval<real_dtype, variance>,
-       "var_backward(grad, self, dim, correction, keepdim)"},
+       "var_backward(grad, self, dim, correction, keepdim)", loops::lower_var},
       {"aten.std.correction", fake<real_dtype>, eval<real_dtype, deviation>,
-       "std_backward(result, grad, self, dim, correction, keepdim)"},
+       "std_backward(result, grad, self, dim, correction, keepdim)", loops::lower_std},
       {"aten.var_mean.correction", fake_spread_and_mean, eval_spread_and_mean<variance>,
-       "var_mean_backward(grads, self, dim, correction, keepdim)"},
+       "var_mean_backward(grads, self, dim, correction, keepdim)", loops::lower_var_mean},
       {"aten.std_mean.correction", fake_spread_and_mean, eval_spread_and_mean<deviation>,
        "std_mean_backward(grads, self, dim, correction, keepdim, result0)"},
       {"aten.linalg_vector_norm.default", fake<real_dtype>, eval<real_dtype, norm>,
-       "vector_norm_backward(grad, self, ord, result, dim, keepdim)"},
+       "vector_norm_backward(grad, self, ord, result, dim, keepdim)", loops::lower_vector_norm},
       {"aten.norm.Scalar", fake<real_dtype>, eval<real_dtype, norm>,
        "vector_norm_backward(grad, self, p, result, None, False)"},
       {"aten.norm.ScalarOpt_dim", fake<real_dtype>, eval<real_dtype, norm>,
        "vector_norm_backward(grad, self, p, result, dim, keepdim)"},
-      {"aten.argmax.default", fake<index_dtype>, eval<index_dtype, extreme_place<true>>, ""},
-      {"aten.argmin.default", fake<index_dtype>, eval<index_dtype, extreme_place<false>>, ""},
-      {"aten.any.default", fake<truth_dtype>, eval<truth_dtype, any>, ""},
-      {"aten.any.dim", fake<truth_dtype>, eval<truth_dtype, any>, ""},
-      {"aten.any.dims", fake<truth_dtype>, eval<truth_dtype, any>, ""},
-      {"aten.all.default", fake<truth_dtype>, eval<truth_dtype, all>, ""},
-      {"aten.all.dim", fake<truth_dtype>, eval<truth_dtype, all>, ""},
-      {"aten.all.dims", fake<truth_dtype>, eval<truth_dtype, all>, ""},
+      {"aten.argmax.default", fake<index_dtype>, eval<index_dtype, extreme_place<true>>, "", loops::lower_argmax},
+      {"aten.argmin.default", fake<index_dtype>, eval<index_dtype, extreme_place<false>>, "", loops::lower_argmin},
+      {"aten.any.default", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any},
+      {"aten.any.dim", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any},
+      {"aten.any.dims", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any},
+      {"aten.all.default", fake<truth_dtype>, eval<truth_dtype, all>, "", loops::lower_all},
+      {"aten.all.dim", fake<truth_dtype>, eval<truth_dtype, all>, "", loops::lower_all},
+      {"aten.all.dims", fake<truth_dtype>, eval<truth_dtype, all>, "", loops::lower_all},
       {"aten.count_nonzero.default", fake<index_dtype>, eval<index_dtype, count_nonzero>, ""},
       {"aten.count_nonzero.dim_IntList", fake<index_dtype>, eval<index_dtype, count_nonzero>, ""},
   };
   for (const Row& row : rows) {
-    OpRecord record{.fake = row.fake, .eval = row.eval, .not_differentiable = row.derivative.empty()};
+    OpRecord record{
+        .fake = row.fake, .eval = row.eval, .not_differentiable = row.derivative.empty(), .lower = row.lower};
     if (!row.derivative.empty()) record.derivative = {{"self", row.derivative}};
     t.add(row.name, std::move(record));
   }

@@ -1,6 +1,7 @@
 // The inverses of views: a tensor with what a view of it shows replaced (select_scatter), or zeros around it (the
 // backward functions).
 #include "core/ops/families/view_parts.h"
+#include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 
@@ -93,12 +94,14 @@ void add_scatters(OpTable& t) {
   t.add("aten.select_scatter.default", {.fake = fake_scatter,
                                         .eval = eval_scatter<select>,
                                         .derivative = {{"self", "select_scatter(grad, zeros_like(src), dim, index)"},
-                                                       {"src", "select(grad, dim, index)"}}});
+                                                       {"src", "select(grad, dim, index)"}},
+                                        .lower = loops::lower_select_scatter});
   t.add("aten.slice_scatter.default",
         {.fake = fake_scatter,
          .eval = eval_scatter<slice>,
          .derivative = {{"self", "slice_scatter(grad, zeros_like(src), dim, start, end, step)"},
-                        {"src", "slice(grad, dim, start, end, step)"}}});
+                        {"src", "slice(grad, dim, start, end, step)"}},
+         .lower = loops::lower_slice_scatter});
   t.add("aten.diagonal_scatter.default",
         {.fake = fake_scatter,
          .eval = eval_scatter<diagonal>,
@@ -115,11 +118,13 @@ void add_scatters(OpTable& t) {
   t.add("aten.select_backward.default", {.fake = fake_backward,
                                          .eval = eval_backward<select>,
                                          .compile_decompose = select_backward_as_scatter,
-                                         .derivative = {{"grad_output", "select(grad, dim, index)"}}});
+                                         .derivative = {{"grad_output", "select(grad, dim, index)"}},
+                                         .lower = loops::lower_select_backward});
   t.add("aten.slice_backward.default", {.fake = fake_backward,
                                         .eval = eval_backward<slice>,
                                         .compile_decompose = slice_backward_as_scatter,
-                                        .derivative = {{"grad_output", "slice(grad, dim, start, end, step)"}}});
+                                        .derivative = {{"grad_output", "slice(grad, dim, start, end, step)"}},
+                                        .lower = loops::lower_slice_backward});
   t.add("aten.diagonal_backward.default", {.fake = fake_backward,
                                            .eval = eval_backward<diagonal>,
                                            .derivative = {{"grad_output", "diagonal(grad, offset, dim1, dim2)"}}});

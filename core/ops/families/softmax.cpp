@@ -6,6 +6,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/lowerings.h"
 
 namespace partita {
 
@@ -245,16 +246,23 @@ std::vector<Node*> grad_logsumexp(GradCall& c) {
 }  // namespace
 
 void register_softmax(OpTable& t) {
-  t.add("aten._softmax.default",
-        {.fake = fake_softmax, .eval = eval_softmax<false>, .gradient = grad_softmax<softmax_backward>});
-  t.add("aten._log_softmax.default",
-        {.fake = fake_softmax, .eval = eval_softmax<true>, .gradient = grad_softmax<log_softmax_backward>});
-  t.add("aten._softmax_backward_data.default", {.fake = fake_softmax_backward, .eval = eval_softmax_backward<false>});
-  t.add("aten._log_softmax_backward_data.default",
-        {.fake = fake_softmax_backward, .eval = eval_softmax_backward<true>});
+  t.add("aten._softmax.default", {.fake = fake_softmax,
+                                  .eval = eval_softmax<false>,
+                                  .gradient = grad_softmax<softmax_backward>,
+                                  .lower = loops::lower_softmax});
+  t.add("aten._log_softmax.default", {.fake = fake_softmax,
+                                      .eval = eval_softmax<true>,
+                                      .gradient = grad_softmax<log_softmax_backward>,
+                                      .lower = loops::lower_log_softmax});
+  t.add("aten._softmax_backward_data.default",
+        {.fake = fake_softmax_backward, .eval = eval_softmax_backward<false>, .lower = loops::lower_softmax_backward});
+  t.add(
+      "aten._log_softmax_backward_data.default",
+      {.fake = fake_softmax_backward, .eval = eval_softmax_backward<true>, .lower = loops::lower_log_softmax_backward});
   t.add("aten._safe_softmax.default",
         {.fake = fake_safe_softmax, .eval = eval_safe_softmax, .gradient = grad_softmax<softmax_backward>});
-  t.add("aten.logsumexp.default", {.fake = fake_logsumexp, .eval = eval_logsumexp, .gradient = grad_logsumexp});
+  t.add("aten.logsumexp.default",
+        {.fake = fake_logsumexp, .eval = eval_logsumexp, .gradient = grad_logsumexp, .lower = loops::lower_logsumexp});
   t.add("aten.softmax.int", {.decompose = decompose_softmax<softmax_op>});
   t.add("aten.log_softmax.int", {.decompose = decompose_softmax<log_softmax_op>});
   t.add("aten.special_softmax.default", {.decompose = decompose_softmax<softmax_op>});

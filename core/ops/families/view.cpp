@@ -5,6 +5,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/view_parts.h"
+#include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
@@ -386,54 +387,66 @@ std::vector<Node*> stack_gradients(GradCall& call) {
   return join_gradients(call, "aten.stack.default");
 }
 
+using loops::LowerFunction;
+
 /// A view, and where there is one the overload that copies what the view shows.
 template <Meta (*fake)(FakeCall&)>
-void row(OpTable& t, std::string_view name, std::string_view copy, std::string_view derivative) {
-  OpRecord view{.fake = fake, .eval = alias_of<fake>};
+void row(OpTable& t, std::string_view name, std::string_view copy, std::string_view derivative,
+         LowerFunction lower = nullptr) {
+  OpRecord view{.fake = fake, .eval = alias_of<fake>, .lower = lower};
   OpRecord dense{.fake = copied_meta<fake>, .eval = copied<fake>};
   if (!derivative.empty()) view.derivative = dense.derivative = {{"self", derivative}};
   t.add(name, std::move(view));
   if (!copy.empty()) t.add(copy, std::move(dense));
 }
 template <Meta (*fake)(FakeCall&)>
-void row(OpTable& t, std::string_view name, std::string_view copy, std::vector<Node*> (*gradient)(GradCall&)) {
-  t.add(name, {.fake = fake, .eval = alias_of<fake>, .gradient = gradient});
+void row(OpTable& t, std::string_view name, std::string_view copy, std::vector<Node*> (*gradient)(GradCall&),
+         LowerFunction lower) {
+  t.add(name, {.fake = fake, .eval = alias_of<fake>, .gradient = gradient, .lower = lower});
   t.add(copy, {.fake = copied_meta<fake>, .eval = copied<fake>, .gradient = gradient});
 }
 
 }  // namespace
 
 void register_view(OpTable& t) {
-  row<fake_alias>(t, "aten.alias.default", "aten.alias_copy.default", "grad");
-  row<fake_alias>(t, "aten.detach.default", "aten.detach_copy.default", "zero");
+  row<fake_alias>(t, "aten.alias.default", "aten.alias_copy.default", "grad", loops::lower_alias);
+  row<fake_alias>(t, "aten.detach.default", "aten.detach_copy.default", "zero", loops::lower_alias);
   row<fake_alias>(t, "aten.lift_fresh.default", "", "grad");
-  row<fake_view>(t, "aten.view.default", "aten.view_copy.default", "reshape(grad, sizes(self))");
-  row<fake_view>(t, "aten._unsafe_view.default", "", "reshape(grad, sizes(self))");
+  row<fake_view>(t, "aten.view.default", "aten.view_copy.default", "reshape(grad, sizes(self))", loops::lower_reshape);
+  row<fake_view>(t, "aten._unsafe_view.default", "", "reshape(grad, sizes(self))", loops::lower_reshape);
   row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", "");
-  row<fake_expand>(t, "aten.expand.default", "aten.expand_copy.default", "grad");
-  row<fake_permute>(t, "aten.permute.default", "aten.permute_copy.default", "permute_backwards(grad, dims)");
-  row<fake_transpose>(t, "aten.transpose.int", "aten.transpose_copy.int", "transpose(grad, dim0, dim1)");
-  row<fake_t>(t, "aten.t.default", "aten.t_copy.default", "t(grad)");
-  row<fake_unsqueeze>(t, "aten.unsqueeze.default", "aten.unsqueeze_copy.default", "squeeze(grad, dim)");
-  row<fake_squeeze>(t, "aten.squeeze.default", "aten.squeeze_copy.default", "unsqueeze_to(grad, self)");
-  row<fake_squeeze_dims>(t, "aten.squeeze.dim", "aten.squeeze_copy.dim", "unsqueeze_to(grad, self, dim)");
-  row<fake_squeeze_dims>(t, "aten.squeeze.dims", "aten.squeeze_copy.dims", "unsqueeze_to(grad, self, dim)");
+  row<fake_expand>(t, "aten.expand.default", "aten.expand_copy.default", "grad", loops::lower_expand);
+  row<fake_permute>(t, "aten.permute.default", "aten.permute_copy.default", "permute_backwards(grad, dims)",
+                    loops::lower_permute);
+  row<fake_transpose>(t, "aten.transpose.int", "aten.transpose_copy.int", "transpose(grad, dim0, dim1)",
+                      loops::lower_transpose);
+  row<fake_t>(t, "aten.t.default", "aten.t_copy.default", "t(grad)", loops::lower_t);
+  row<fake_unsqueeze>(t, "aten.unsqueeze.default", "aten.unsqueeze_copy.default", "squeeze(grad, dim)",
+                      loops::lower_reshape);
+  row<fake_squeeze>(t, "aten.squeeze.default", "aten.squeeze_copy.default", "unsqueeze_to(grad, self)",
+                    loops::lower_reshape);
+  row<fake_squeeze_dims>(t, "aten.squeeze.dim", "aten.squeeze_copy.dim", "unsqueeze_to(grad, self, dim)",
+                         loops::lower_reshape);
+  row<fake_squeeze_dims>(t, "aten.squeeze.dims", "aten.squeeze_copy.dims", "unsqueeze_to(grad, self, dim)",
+                         loops::lower_reshape);
   row<fake_slice>(t, "aten.slice.Tensor", "aten.slice_copy.Tensor",
-                  "slice_backward_wrapper(grad, self, dim, start, end, step)");
-  row<fake_select>(t, "aten.select.int", "aten.select_copy.int", "select_backward(grad, sizes(self), dim, index)");
+                  "slice_backward_wrapper(grad, self, dim, start, end, step)", loops::lower_slice);
+  row<fake_select>(t, "aten.select.int", "aten.select_copy.int", "select_backward(grad, sizes(self), dim, index)",
+                   loops::lower_select);
   row<fake_diagonal>(t, "aten.diagonal.default", "aten.diagonal_copy.default",
-                     "diagonal_backward(grad, sizes(self), offset, dim1, dim2)");
+                     "diagonal_backward(grad, sizes(self), offset, dim1, dim2)", loops::lower_diagonal);
   row<fake_unfold>(t, "aten.unfold.default", "aten.unfold_copy.default",
                    "unfold_backward(grad, sizes(self), dimension, size, step)");
   row<fake_as_strided>(t, "aten.as_strided.default", "aten.as_strided_copy.default",
-                       "as_strided_backward(grad, self, size, stride, storage_offset)");
+                       "as_strided_backward(grad, self, size, stride, storage_offset)", loops::lower_as_strided);
   row<fake_view_as_real>(t, "aten.view_as_real.default", "aten.view_as_real_copy.default",
                          "view_as_complex(contiguous(grad))");
   row<fake_view_as_complex>(t, "aten.view_as_complex.default", "aten.view_as_complex_copy.default",
                             "view_as_real(contiguous(grad))");
-  row<fake_split>(t, "aten.split.Tensor", "aten.split_copy.Tensor", cat_gradients);
-  row<fake_split_with_sizes>(t, "aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", cat_gradients);
-  row<fake_unbind>(t, "aten.unbind.int", "aten.unbind_copy.int", stack_gradients);
+  row<fake_split>(t, "aten.split.Tensor", "aten.split_copy.Tensor", cat_gradients, loops::lower_split);
+  row<fake_split_with_sizes>(t, "aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", cat_gradients,
+                             loops::lower_split_sizes);
+  row<fake_unbind>(t, "aten.unbind.int", "aten.unbind_copy.int", stack_gradients, loops::lower_unbind);
   t.add("aten.unsafe_split.Tensor", {.fake = fake_split, .eval = alias_of<fake_split>, .gradient = cat_gradients});
   t.add("aten.unsafe_split_with_sizes.default",
         {.fake = fake_split_with_sizes, .eval = alias_of<fake_split_with_sizes>, .gradient = cat_gradients});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/view_parts.h"
+#include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
@@ -191,7 +192,8 @@ Arg conj(DecomposeCall& call) {
 }  // namespace
 
 void add_view_composites(OpTable& t) {
-  t.add("aten.reshape.default", {.fake = fake_reshape, .eval = eval_reshape, .decompose = decompose_reshape});
+  t.add("aten.reshape.default",
+        {.fake = fake_reshape, .eval = eval_reshape, .decompose = decompose_reshape, .lower = loops::lower_reshape});
   t.add("aten._reshape_copy.default", {.decompose = [](DecomposeCall& call) -> Arg {
           return call.build.expression("view(clone(x, memory_format=contiguous_format), size)",
                                        {{"x", call.arg("self")}, {"size", call.arg("size")}});

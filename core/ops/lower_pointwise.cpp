@@ -1,0 +1,28 @@
+#include "core/ops/lowerings.h"
+#include "core/ops/pointwise.h"
+
+namespace partita::loops {
+
+Status lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call) {
+  Sizes sizes = call->out_sizes();
+  DType dtype = call->out().dtype;
+  std::unordered_map<std::string_view, LoweredTensor> inputs;
+  std::vector<std::string_view> names = pointwise_inputs(record);
+  if (!record.pointwise.condition.empty()) names.push_back(record.pointwise.condition);
+  for (std::string_view name : names) {
+    if (!call->has(name)) continue;
+    if (call->is_tensor(name)) {
+      inputs[name] = call->to.expand(call->in(name), sizes);
+      if (is_complex(inputs[name].dtype)) fail_unsupported("complex numbers in loops");
+    }
+  }
+  if (is_complex(dtype)) fail_unsupported("complex numbers in loops");
+  call->give(call->to.map(dtype, sizes, [&record, call, inputs, dtype](Body& body, const Index& i) {
+    Scalar value =
+        pointwise_value(record, *call, body.b, [&](std::string_view name) { return body.read(inputs.at(name), i); });
+    return body.b.cast(value, dtype);
+  }));
+  return {};
+}
+
+}  // namespace partita::loops
