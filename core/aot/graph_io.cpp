@@ -1,5 +1,6 @@
 #include "core/aot/graph_io.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -135,6 +136,16 @@ bool same_bytes(const Value& a, const Value& b) {
   return p && q && std::memcmp(p->data(), q->data(), static_cast<std::size_t>(p->numel()) * itemsize(p->dtype)) == 0;
 }
 
+/// Does a run end with other values in the inputs: written by the graph, or after it, as an exported program's
+/// signature says?
+bool writes_inputs(const Graph& graph, const Program* program) {
+  const auto mutates = [](const ProgramOutput& o) {
+    return o.kind == ProgramOutputKind::BufferMutation || o.kind == ProgramOutputKind::ParameterMutation ||
+           o.kind == ProgramOutputKind::UserInputMutation;
+  };
+  return mutates_inputs(graph) || (program && std::ranges::any_of(program->outputs, mutates));
+}
+
 /// "buffer.NAME" -> "buffer_after.NAME"
 std::string after_key(const std::string& key) {
   const std::size_t dot = key.find('.');
@@ -142,6 +153,16 @@ std::string after_key(const std::string& key) {
 }
 
 }  // namespace
+
+bool mutates_inputs(const Graph& graph) {
+  for (const Node* node : graph) {
+    const Schema* schema = node->op()->is_call() ? find_schema(node->op()) : nullptr;
+    if (node->op()->is_call() && !node->is(Op::getitem()) && (!schema || schema->is_mutable)) return true;
+  }
+  for (const auto& [name, child] : graph.children)
+    if (mutates_inputs(*child)) return true;
+  return false;
+}
 
 Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
                                   std::optional<std::uint64_t> random_weights) {
@@ -160,8 +181,9 @@ Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const Te
       return input_error("io.surplus",
                          fmt::format("the inputs hold {}, but the graph takes {} inputs", key, keys.count()));
   TRY_DO(gather_attributes(graph, io, random_weights));
-  // What the archive maps is read-only and shared.
-  TRY(inputs.values, copy_values(inputs.values));
+  if (writes_inputs(graph, program)) {
+    TRY(inputs.values, copy_values(inputs.values));  // the archive's and the file's values are kept as they are
+  }
   return inputs;
 }
 
@@ -204,16 +226,6 @@ Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& in
     if (const auto* t = inputs.values[i].get<Tensor>(); t && !same_bytes(before[i], inputs.values[i]))
       file.tensors.insert_or_assign(after_key(inputs.keys[i]), *t);
   return file;
-}
-
-bool mutates_inputs(const Graph& graph) {
-  for (const Node* node : graph) {
-    const Schema* schema = node->op()->is_call() ? find_schema(node->op()) : nullptr;
-    if (node->op()->is_call() && !node->is(Op::getitem()) && (!schema || schema->is_mutable)) return true;
-  }
-  for (const auto& [name, child] : graph.children)
-    if (mutates_inputs(*child)) return true;
-  return false;
 }
 
 }  // namespace partita
