@@ -8,11 +8,17 @@
 namespace partita {
 namespace {
 
-/// clone_preserve_strides: the geometry of self, but for overlapping elements.
+/// clone_preserve_strides: the geometry of self, or where elements share memory (has_internal_overlap), a dense clone's.
 Meta fake_scatter(FakeCall& call) {
-  TensorMeta out = view_meta(call.tensor("self"));
+  const TensorMeta& self = call.tensor("self");
+  TensorMeta out = view_meta(self);
   out.storage_id = -1;
   out.offset = 0;
+  for (std::size_t d = 0; d < self.sizes.size(); ++d)
+    if (self.strides[d].is(0) && call.test(sym_lt(1, self.sizes[d]), "internal overlap")) {
+      out.strides = strides_like(call, self, self.sizes, MemoryFormat::Preserve);
+      break;
+    }
   return out;
 }
 
