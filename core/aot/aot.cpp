@@ -72,7 +72,7 @@ Result<AotGraphs> partition_joint(const Graph& joint, const AotOptions& options)
 }  // namespace
 
 Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options) {
-  if (is_joint(graph)) return partition_joint(graph, options);
+  if (options.train && is_joint(graph)) return partition_joint(graph, options);
   AotGraphs out;
   out.inputs = bind_inputs(graph, program, options);
   FunctionalizeOptions functional_options;

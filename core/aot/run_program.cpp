@@ -53,7 +53,7 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
   TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights));
   AotOptions how = options.aot;
   how.tangents_for_aliases = true;
-  bool joint = is_joint(*graph);
+  const bool joint = how.train && is_joint(*graph);
   if (how.train && !joint) {
     how.requires_grad = wanted(*graph, f.program_.get(), f.inputs_, io);
     if (std::find(how.requires_grad.begin(), how.requires_grad.end(), true) == how.requires_grad.end())

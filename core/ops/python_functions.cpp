@@ -1,7 +1,7 @@
 // Reads python_functions.def: binds a call to the parameters, prepares the few that need it, builds the expression.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "core/base/check.h"
 #include "core/ops/resolve_parts.h"
@@ -10,7 +10,7 @@ namespace partita {
 
 namespace {
 
-using Names = std::vector<std::pair<std::string, Arg>>;
+using Names = NamedArgs;
 
 struct Function {
   std::string_view name, parameters, expression, in_place;
@@ -75,9 +75,12 @@ Names bind_parameters(Builder& b, const Function& f, const Args& args, const Kwa
       continue;
     }
     auto given = std::find_if(kwargs.begin(), kwargs.end(), [&](const auto& item) { return item.first == p.name; });
-    if (given != kwargs.end()) names.emplace_back(p.name, given->second);
-    else if (!p.default_text.empty()) names.emplace_back(p.name, b.expression(p.default_text, {}));
-    else fail(fmt::format("{}: argument '{}' is missing", f.name, p.name));
+    if (given != kwargs.end())
+      names.emplace_back(p.name, given->second);
+    else if (!p.default_text.empty())
+      names.emplace_back(p.name, b.expression(p.default_text, {}));
+    else
+      fail(fmt::format("{}: argument '{}' is missing", f.name, p.name));
   }
   if (next < args.size()) fail(fmt::format("{} takes at most {} arguments", f.name, parameters.size()));
   for (const auto& [key, value] : kwargs)
@@ -100,7 +103,8 @@ Arg& value_of(Names& names, std::string_view key) {
 
 void refuse_unless_none(Names& names, std::string_view function, std::initializer_list<std::string_view> keys) {
   for (std::string_view key : keys)
-    if (Arg* value = lookup(names, key); value && !value->is_none()) fail_unsupported(fmt::format("{} with {}", function, key));
+    if (Arg* value = lookup(names, key); value && !value->is_none())
+      fail_unsupported(fmt::format("{} with {}", function, key));
 }
 
 /// reduction='mean' as ATen's number; KL divergence's batchmean is a sum divided later.
@@ -109,10 +113,14 @@ bool read_reduction(Names& names) {
   const std::string* text = reduction ? reduction->get<std::string>() : nullptr;
   if (!text) return false;
   bool batch_mean = *text == "batchmean";
-  if (*text == "none") *reduction = 0;
-  else if (*text == "mean" || *text == "elementwise_mean") *reduction = 1;
-  else if (*text == "sum" || batch_mean) *reduction = 2;
-  else fail(fmt::format("{} is not a valid value for reduction", *text));
+  if (*text == "none")
+    *reduction = 0;
+  else if (*text == "mean" || *text == "elementwise_mean")
+    *reduction = 1;
+  else if (*text == "sum" || batch_mean)
+    *reduction = 2;
+  else
+    fail(fmt::format("{} is not a valid value for reduction", *text));
   return batch_mean;
 }
 
@@ -134,8 +142,10 @@ void prepare_embedding(Builder& b, Names& names) {
   refuse_unless_none(names, "embedding", {"max_norm"});
   Arg& padding = value_of(names, "padding_idx");
   const auto* i = padding.get<std::int64_t>();
-  if (padding.is_none()) padding = -1;
-  else if (i && *i < 0) padding = b.size(b.tensor(node_of(names, "weight")).sizes.at(0) + *i);
+  if (padding.is_none())
+    padding = -1;
+  else if (i && *i < 0)
+    padding = b.size(b.tensor(node_of(names, "weight")).sizes.at(0) + *i);
 }
 
 void prepare_embedding_bag(Builder& b, Names& names) {
@@ -188,9 +198,11 @@ Arg interpolate(Builder& b, Names& names) {
   std::size_t rank = spatial_rank(b, input);
   const auto* mode = value_of(names, "mode").get<std::string>();
   if (!mode) fail("interpolate: mode must be a string");
-  Arg size = repeated(value_of(names, "size"), rank), scale = as_floats(repeated(value_of(names, "scale_factor"), rank));
+  Arg size = repeated(value_of(names, "size"), rank),
+      scale = as_floats(repeated(value_of(names, "scale_factor"), rank));
   if (size.is_none() == scale.is_none()) fail("interpolate: exactly one of size and scale_factor must be given");
-  if (value_of(names, "recompute_scale_factor") == Arg(true)) fail_unsupported("interpolate with recompute_scale_factor");
+  if (value_of(names, "recompute_scale_factor") == Arg(true))
+    fail_unsupported("interpolate with recompute_scale_factor");
   if (value_of(names, "antialias") == Arg(true)) fail_unsupported("interpolate with antialias");
   if (*mode == "area") {
     if (size.is_none()) fail_unsupported("interpolate mode='area' with a scale factor");
@@ -204,11 +216,14 @@ Arg interpolate(Builder& b, Names& names) {
     std::string_view mode, op;
     std::size_t rank;
   };
-  constexpr ModeRow modes[] = {{"linear", "upsample_linear1d", 1}, {"bilinear", "upsample_bilinear2d", 2},
-                               {"bicubic", "upsample_bicubic2d", 2}, {"trilinear", "upsample_trilinear3d", 3}};
+  constexpr ModeRow modes[] = {{"linear", "upsample_linear1d", 1},
+                               {"bilinear", "upsample_bilinear2d", 2},
+                               {"bicubic", "upsample_bicubic2d", 2},
+                               {"trilinear", "upsample_trilinear3d", 3}};
   Arg align = value_of(names, "align_corners").is_none() ? Arg(false) : value_of(names, "align_corners");
   for (const ModeRow& row : modes)
-    if (row.mode == *mode && row.rank == rank) return b.call(fmt::format("aten.{}.vec", row.op), {input, size, align, scale});
+    if (row.mode == *mode && row.rank == rank)
+      return b.call(fmt::format("aten.{}.vec", row.op), {input, size, align, scale});
   fail(fmt::format("interpolate: mode '{}' does not fit an input of {} dimensions", *mode, rank + 2));
 }
 
@@ -216,7 +231,8 @@ Arg split(Builder& b, Names& names) {
   Arg sections = value_of(names, "split_size_or_sections");
   bool list = sections.get<ArgList>() != nullptr;
   return call_by_schema(b, list ? "aten.split_with_sizes" : "aten.split",
-                        {value_of(names, "tensor"), list ? repeated(sections, 0) : sections, value_of(names, "dim")}, {});
+                        {value_of(names, "tensor"), list ? repeated(sections, 0) : sections, value_of(names, "dim")},
+                        {});
 }
 
 Arg norm(Builder& b, Names& names) {
@@ -236,8 +252,11 @@ struct Special {
   std::string_view name;
   Arg (*build)(Builder&, Names&);
 };
-constexpr Special specials[] = {{"torch.nn.functional.interpolate", interpolate}, {"torch.functional.split", split},
-                                {"torch.split", split}, {"torch.functional.norm", norm}};
+constexpr Special specials[] = {{"torch.nn.functional.interpolate", interpolate},
+                                {"torch.functional.split", split},
+                                {"torch.split", split},
+                                {"torch.functional.norm", norm},
+                                {"torch.nn.functional.multi_head_attention_forward", multi_head_attention_forward}};
 
 /// Changes to the parameters before the expression reads them.
 struct Preparation {
@@ -245,8 +264,10 @@ struct Preparation {
   void (*prepare)(Builder&, Names&);
 };
 constexpr Preparation preparations[] = {
-    {"torch.nn.functional.softmax", default_softmax_dim},       {"torch.nn.functional.log_softmax", default_softmax_dim},
-    {"torch.nn.functional.softmin", default_softmax_dim},       {"torch.nn.functional.embedding", prepare_embedding},
+    {"torch.nn.functional.softmax", default_softmax_dim},
+    {"torch.nn.functional.log_softmax", default_softmax_dim},
+    {"torch.nn.functional.softmin", default_softmax_dim},
+    {"torch.nn.functional.embedding", prepare_embedding},
     {"torch.nn.functional.embedding_bag", prepare_embedding_bag},
 };
 
@@ -275,7 +296,8 @@ std::optional<Arg> call_python_function(Builder& b, std::string_view name, const
   Names names = bind_parameters(b, *f, args, kwargs);
   refuse_unless_none(names, f->name, {"size_average", "reduce", "out"});
   if (f->name.ends_with("_loss")) {
-    if (name == "torch.nn.functional.mse_loss" || name == "torch.nn.functional.l1_loss" || name == "torch.nn.functional.huber_loss")
+    if (name == "torch.nn.functional.mse_loss" || name == "torch.nn.functional.l1_loss" ||
+        name == "torch.nn.functional.huber_loss")
       refuse_unless_none(names, f->name, {"weight"});
   }
   if (Arg* indices = lookup(names, "return_indices"); indices && *indices == Arg(true)) {

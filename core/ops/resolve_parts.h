@@ -20,6 +20,11 @@ std::optional<Arg> call_python_function(Builder& build, std::string_view name, c
 std::optional<Arg> call_method(Builder& build, std::string_view name, const Args& args, const Kwargs& kwargs);
 Arg get_attribute(Builder& build, const Arg& object, std::string_view name);
 
+/// A Python function's parameters, bound.
+using NamedArgs = std::vector<std::pair<std::string, Arg>>;
+/// torch.nn.functional.multi_head_attention_forward (python_attention.cpp): (output, weights or None).
+Arg multi_head_attention_forward(Builder& build, NamedArgs& names);
+
 std::optional<Number> as_number(const Arg& arg);  ///< a literal number
 bool is_tensor(const Arg& arg);
 /// A literal int or a node that holds a symbolic integer.

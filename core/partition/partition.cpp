@@ -53,7 +53,9 @@ Status read_pins(Problem& p, const PartitionOptions& options) {
 Result<Problem> prepare(const Graph& joint, const PartitionOptions& options, bool merge) {
   if (!is_joint(joint))
     return input_error("partition.joint",
-                       fmt::format("graph {} has no tangents_* placeholders, so it is no joint graph", joint.name),
+                       fmt::format("graph {} is no joint graph: its inputs are not primals_1, ... followed by "
+                                   "tangents_1, ..., or its first outputs hang on tangents",
+                                   joint.name),
                        {.graph = joint.name});
   Problem p;
   p.joint = joint.clone();
@@ -185,9 +187,17 @@ Status check_budget(const PartitionOptions& options) {
 }  // namespace
 
 bool is_joint(const Graph& graph) {
-  for (Node* n : graph.placeholders())
-    if (is_tangent(*n)) return true;
-  return false;
+  if (graph.form == GraphForm::Joint) return true;
+  // Written flat (to_folder, GraphModule.code): a backward has tangents too, but not all primals, and it returns
+  // gradients from the first output on.
+  std::size_t primals = 0, tangents = 0;
+  for (const Node* n : graph.placeholders()) {
+    const bool named = is_tangent(*n) ? n->name() == fmt::format("tangents_{}", ++tangents)
+                                      : tangents == 0 && n->name() == fmt::format("primals_{}", ++primals);
+    if (!named) return false;
+  }
+  if (tangents == 0 || graph.outputs().size() < primals + tangents) return false;
+  return static_cast<bool>(find_roles(graph, {}));
 }
 
 Result<Partition> partition(const Graph& joint, const PartitionOptions& options) {

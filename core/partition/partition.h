@@ -48,7 +48,7 @@ struct Partition {
   std::int64_t recomputed_operations = 0;  ///< arithmetic added by recomputing, about
 };
 
-/// Is this a joint graph: are there placeholders for tangents?
+/// Is this a joint graph: inputs are all primals, then the tangents; outputs the forward's, then a gradient per primal?
 bool is_joint(const Graph& graph);
 
 /// Splits a joint graph. Symbolic sizes count by their hints, 4096 where a symbol has none. Errors: partition.pin for a

@@ -5,6 +5,7 @@
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lowerings.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 
@@ -50,7 +51,11 @@ Meta fake_native_layer_norm_backward(FakeCall& c) {
   std::vector<bool> mask = booleans(c, "output_mask");
   if (mask.size() != 3) fail("output_mask must have 3 items");
   MetaTuple result;
-  result.items.push_back(meta_if(mask[0], like_preserving(c.tensor("grad_out"), c.shapes)));
+  // The decomposition's last step is rstd * (...): rows lie as rstd has them, the inside of a row as grad_out.
+  TensorMeta grad_input = new_like(c.tensor("grad_out"), input.sizes);
+  const TensorMeta* operands[] = {&c.tensor("rstd"), &c.tensor("grad_out")};
+  grad_input.strides = elementwise_strides(c, input.sizes, operands);
+  result.items.push_back(meta_if(mask[0], std::move(grad_input)));
   for (std::size_t i : {1, 2}) {
     const char* parameter = i == 1 ? "weight" : "bias";
     bool wanted = mask[i] && c.has(parameter);
