@@ -12,11 +12,23 @@
 namespace partita {
 namespace {
 
+/// Does the call draw random numbers? Dropout with probability 0, or outside of training, does not.
+bool draws(const Node& node) {
+  const Schema* schema = node.op()->is_call() ? find_schema(node.op()) : nullptr;
+  if (!schema || !schema->nondeterministic_seeded) return false;
+  const Result<Args> args = bind_arguments(*schema, node.args(), node.kwargs());
+  const auto is = [&](const char* name, const Arg& value) {
+    const int at = args ? schema->index_of(name) : -1;
+    return at >= 0 && (*args)[static_cast<std::size_t>(at)] == value;
+  };
+  for (const char* probability : {"p", "dropout_p"})
+    if (is(probability, 0.0) || is(probability, 0)) return false;
+  return !is("train", false) && !is("training", false);
+}
+
 const Node* find_random(const Graph& graph) {
   for (const Node* node : graph)
-    if (const Schema* schema = node->op()->is_call() ? find_schema(node->op()) : nullptr;
-        schema && schema->nondeterministic_seeded)
-      return node;
+    if (draws(*node)) return node;
   for (const auto& [name, child] : graph.children)
     if (const Node* node = find_random(*child)) return node;
   return nullptr;
