@@ -167,6 +167,7 @@ bool mutates_inputs(const Graph& graph) {
 Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
                                   std::optional<std::uint64_t> random_weights) {
   TRY_DO(learn_hints(graph, program, io));
+  if (random_weights) choose_sizes(graph);
   GraphInputs inputs;
   Keys keys(graph, program, io);
   for (const Node* node : graph.placeholders()) {

@@ -1,5 +1,6 @@
 #include "core/interp/random_values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -55,6 +56,10 @@ Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64
     const auto at = static_cast<std::uint64_t>(i);
     dense.as<float>()[i] = static_cast<float>(floats ? centre + 0.1 * normal(seed, at) : uniform(seed, at) > 0.5);
   }
+  if (!floats && sizes.size() == 1 && n > 0) {
+    std::sort(dense.as<float>(), dense.as<float>() + n);
+    dense.as<float>()[0] = 0;
+  }
   TRY(Tensor values, dense.to(t->dtype));
   if (!t->strides_known) return Value(std::move(values));
   TRY(Sizes strides, with_hints(t->strides, shapes));
@@ -64,7 +69,26 @@ Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64
   return Value(std::move(laid_out));
 }
 
+void choose_sizes(const Graph& graph) {
+  // One for all: text does not tell which symbols are the same size (the batch of inputs and labels).
+  constexpr std::int64_t size = 8;
+  const auto choose = [&](SymExpr e) {
+    for (const std::string& symbol : e.symbols()) {
+      if (!symbol.starts_with('s') || graph.shapes->hint(SymExpr::symbol(symbol))) continue;
+      const auto ranges = graph.shapes->ranges();
+      const auto range = ranges.find(symbol);
+      graph.shapes->set_hint(symbol,
+                             range == ranges.end() ? size : std::clamp(size, range->second.low, range->second.high));
+    }
+  };
+  for (const Node* node : graph.placeholders()) {
+    if (const SymExpr* e = node->meta.sym()) choose(*e);
+    if (const TensorMeta* t = node->meta.tensor()) std::ranges::for_each(t->sizes, choose);
+  }
+}
+
 Result<std::vector<Value>> random_inputs(const Graph& graph, std::uint64_t seed) {
+  choose_sizes(graph);
   std::vector<Value> out;
   for (const Node* node : graph.placeholders()) {
     auto value = random_value(node->meta, *graph.shapes, hash_combine(seed, out.size() + 1));

@@ -9,10 +9,14 @@
 namespace partita {
 
 /// A value that fits a meta, the same for the same seed on every machine. Floats are normal with deviation 0.1 (around
-/// 1 for vectors, so that variances and scales are positive), integers 0 or 1 (indices stay in range), symbols take
-/// their hints. Error interp.random when a size has no hint or the meta is not known.
+/// 1 for vectors, so that variances and scales are positive), integers 0 or 1 (indices stay in range; vectors of them
+/// rise from 0, as offsets must), symbols take their hints. Error interp.random when a size has no hint or the meta is
+/// not known.
 Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64_t seed);
-/// One for each placeholder.
+/// Gives the symbols of the inputs' sizes that have no hint (text names them and no more) the value 8, or what is next to it
+/// in their ranges. Data-dependent symbols (u0) get none.
+void choose_sizes(const Graph& graph);
+/// One for each placeholder; sizes without a hint are chosen.
 Result<std::vector<Value>> random_inputs(const Graph& graph, std::uint64_t seed);
 
 }  // namespace partita

@@ -1,5 +1,7 @@
 #include "core/ops/lower_call.h"
 
+#include <fmt/format.h>
+
 #include "core/base/check.h"
 #include "core/ops/promote.h"
 
@@ -42,7 +44,14 @@ Sizes LowerCall::out_sizes(std::size_t i) const {
 
 void LowerCall::give(LoweredTensor t) {
   std::size_t i = results.size();
-  results.push_back(to.reshape(to.cast(t, out(i).dtype), out_sizes(i)));
+  const Sizes sizes = out_sizes(i);
+  std::int64_t expected = 1;
+  for (std::int64_t n : sizes) expected *= n;
+  if (t.numel() != expected)
+    fail(fmt::format("{} elements are computed where the annotation {} stands for {}; do the sizes of the inputs fit "
+                     "together?",
+                     t.numel(), annotation(out(i)), expected));
+  results.push_back(to.reshape(to.cast(t, out(i).dtype), sizes));
 }
 
 std::size_t LowerCall::dim(std::string_view name, std::size_t rank) const {

@@ -2,6 +2,11 @@
 
 #include <unordered_map>
 
+#include <fmt/format.h>
+
+#include "core/ir/place.h"
+#include "core/ops/record.h"
+
 namespace partita::schedule {
 namespace {
 
@@ -10,6 +15,9 @@ class Specialiser {
   Specialiser(Graph& graph, const std::map<std::string, std::int64_t>& sizes) : graph_(graph), sizes_(sizes) {
     if (graph.shapes) hints_ = graph.shapes->hints();
   }
+
+  /// Did the graph have symbols?
+  bool changed() const { return changed_; }
 
   Status run() {
     for (Node* node : graph_) {
@@ -35,8 +43,9 @@ class Specialiser {
     return e.as_float();
   }
 
-  Status value(SymExpr& e, const Node& node) const {
+  Status value(SymExpr& e, const Node& node) {
     if (e.is_int()) return {};
+    changed_ = true;
     auto v = e.evaluate([&](const std::string& symbol) -> std::optional<std::int64_t> {
       if (auto it = sizes_.find(symbol); it != sizes_.end()) return it->second;
       if (auto it = hints_.find(symbol); it != hints_.end()) return it->second;
@@ -49,7 +58,7 @@ class Specialiser {
     return {};
   }
 
-  Status meta(Meta& m, const Node& node) const {
+  Status meta(Meta& m, const Node& node) {
     if (TensorMeta* t = m.tensor()) {
       for (SymExpr& e : t->sizes) TRY_DO(value(e, node));
       for (SymExpr& e : t->strides) TRY_DO(value(e, node));
@@ -65,14 +74,42 @@ class Specialiser {
   const std::map<std::string, std::int64_t>& sizes_;
   std::map<std::string, std::int64_t> hints_;
   std::unordered_map<const Node*, Arg> numbers_;
+  bool changed_ = false;
 };
+
+bool same_sizes(const Meta& a, const Meta& b) {
+  if (const TensorMeta *x = a.tensor(), *y = b.tensor(); x && y) return x->sizes == y->sizes;
+  const MetaTuple *x = a.tuple(), *y = b.tuple();
+  for (std::size_t i = 0; x && y && i < x->items.size() && i < y->items.size(); ++i)
+    if (!same_sizes(x->items[i], y->items[i])) return false;
+  return true;
+}
+
+/// Two symbols may stand for what must be one size (text has no guards): the code would read past its operands.
+Status check_sizes(const Graph& graph) {
+  for (const Node* node : graph) {
+    if (!node->op()->is_call() || !node->meta.known()) continue;
+    const Result<Meta> inferred = infer(*node);
+    if (!inferred && inferred.error().code == "ops.unknown") continue;
+    if (!inferred) return inferred.error();
+    if (!same_sizes(*inferred, node->meta))
+      return input_error("schedule.sizes",
+                         fmt::format("with these inputs {} has the sizes of {} where the graph says {}; do their sizes "
+                                     "fit together?",
+                                     node->name(), annotation(*inferred), annotation(node->meta)),
+                         place_of(*node));
+  }
+  return {};
+}
 
 }  // namespace
 
 Result<std::unique_ptr<Graph>> specialise(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
   std::unique_ptr<Graph> copy = graph.clone();
   if (!copy->shapes) copy->shapes = std::make_shared<ShapeEnv>();
-  TRY_DO(Specialiser(*copy, sizes).run());
+  Specialiser specialiser(*copy, sizes);
+  TRY_DO(specialiser.run());
+  if (specialiser.changed()) TRY_DO(check_sizes(*copy));
   return copy;
 }
 

@@ -13,22 +13,37 @@ namespace {
 
 using namespace kernels;
 
-Meta fake_nll_loss_forward(FakeCall& c) {
+/// Raises unless target and weight fit the input, [classes], [samples, classes] or, as images, [samples, classes, h,
+/// w].
+void check_target(const FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
-  bool images = self.dim() == 4;
-  if (!images && (self.dim() == 0 || self.dim() > 2)) fail("input tensor should be 1D or 2D");
-  if (target.dim() + 1 != self.dim())
-    fail("0D or 1D target tensor expected, multi-target not supported");
+  if (self.dim() != 4 && (self.dim() == 0 || self.dim() > 2)) fail("input tensor should be 1D or 2D");
+  if (target.dim() + 1 != self.dim()) fail("0D or 1D target tensor expected, multi-target not supported");
   for (std::size_t i = 0; i < target.dim(); ++i)
     if (!c.test(sym_eq(target.sizes[i], self.sizes[i == 0 ? 0 : i + 1]), "nll_loss target"))
-      fail("size mismatch (got input: " + self.sizes[i == 0 ? 0 : i + 1].str() + ", target: " + target.sizes[i].str() + ")");
-  if (c.has("weight") && !c.test(sym_eq(c.tensor("weight").numel(), self.sizes[self.dim() == 1 ? 0 : 1]), "nll_loss weight"))
+      fail("size mismatch (got input: " + self.sizes[i == 0 ? 0 : i + 1].str() + ", target: " + target.sizes[i].str() +
+           ")");
+  if (c.has("weight") &&
+      !c.test(sym_eq(c.tensor("weight").numel(), self.sizes[self.dim() == 1 ? 0 : 1]), "nll_loss weight"))
     fail("weight tensor should be defined either for all classes or no classes");
-  bool none = static_cast<Reduction>(c.integer("reduction")) == Reduction::None;
-  return MetaTuple{{new_like(self, none ? target.sizes : SymList{}), new_like(self, {})}};
 }
 
-Meta fake_nll_loss_backward(FakeCall& c) { return new_like(c.tensor("self"), c.tensor("self").sizes); }
+Meta fake_nll_loss_forward(FakeCall& c) {
+  check_target(c);
+  const TensorMeta& self = c.tensor("self");
+  bool none = static_cast<Reduction>(c.integer("reduction")) == Reduction::None;
+  return MetaTuple{{new_like(self, none ? c.tensor("target").sizes : SymList{}), new_like(self, {})}};
+}
+
+Meta fake_nll_loss_backward(FakeCall& c) {
+  check_target(c);
+  const TensorMeta &grad = c.tensor("grad_output"), &target = c.tensor("target");
+  const bool each = static_cast<Reduction>(c.integer("reduction")) == Reduction::None && target.dim() > 0;
+  if (!c.test(sym_eq(grad.numel(), each ? target.numel() : SymExpr(1)), "nll_loss gradient"))
+    fail("Expected a gradient for " + std::string(each ? "each target" : "one number") + ", but got " +
+         grad.numel().str() + " elements");
+  return new_like(c.tensor("self"), c.tensor("self").sizes);
+}
 
 /// Input as [samples, classes, positions].
 struct Geometry {
@@ -60,7 +75,8 @@ Value eval_nll_loss_forward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_nll_loss_forward);
   const Tensor& self = c.tensor("self");
   DType dtype = arithmetic_dtype(self.dtype);
-  Tensor x = load(self, dtype), target = load(c.tensor("target"), DType::Int64), weight = load_optional(c, "weight", dtype);
+  Tensor x = load(self, dtype), target = load(c.tensor("target"), DType::Int64),
+         weight = load_optional(c, "weight", dtype);
   Geometry g = geometry(x);
   auto reduction = static_cast<Reduction>(c.integer("reduction"));
   dispatch_floating(dtype, "nll_loss_out_frame", [&]<class T>() {
@@ -92,7 +108,8 @@ Value eval_nll_loss_backward(EvalCall& c) {
   double total = c.tensor("total_weight").item_as_double();
   Geometry g = geometry(dx);
   auto reduction = static_cast<Reduction>(c.integer("reduction"));
-  if (reduction == Reduction::None && grad.numel() != target.numel()) fail("nll_loss_backward: grad_output does not fit");
+  if (reduction == Reduction::None && grad.numel() != target.numel())
+    fail("nll_loss_backward: grad_output does not fit");
   dispatch_floating(dtype, "nll_loss_backward_out_frame", [&]<class T>() {
     T scale = reduction == Reduction::Mean ? static_cast<T>(1 / total) : T(1);
     each_target<T>(c, g, target, weight, [&](std::int64_t i, std::int64_t label, T w) {
@@ -118,7 +135,8 @@ constexpr char backward_1d[] = "aten.nll_loss_backward.default", backward_2d[] =
 template <const char* forward>
 Arg decompose_nll_loss(DecomposeCall& c) {
   Builder& b = c.build;
-  Node* result = b.call(forward, {c.arg("self"), c.arg("target"), c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
+  Node* result =
+      b.call(forward, {c.arg("self"), c.arg("target"), c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
   return b.getitem(result, 0);
 }
 
@@ -159,7 +177,8 @@ void register_nll_loss(OpTable& t) {
                      .eval = eval_nll_loss_forward,
                      .gradient = grad_nll_loss<backward_1d>,
                      .lower = loops::lower_nll_loss});
-  t.add(forward_2d, {.fake = fake_nll_loss_forward, .eval = eval_nll_loss_forward, .gradient = grad_nll_loss<backward_2d>});
+  t.add(forward_2d,
+        {.fake = fake_nll_loss_forward, .eval = eval_nll_loss_forward, .gradient = grad_nll_loss<backward_2d>});
   t.add(backward_1d,
         {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward, .lower = loops::lower_nll_loss_backward});
   t.add(backward_2d, {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward});
