@@ -7,6 +7,7 @@
 #include "core/base/check.h"
 #include "core/ops/families.h"
 #include "core/ops/pointwise.h"
+#include "core/ops/values.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/formula.h"
 #include "core/ops/python_ops.h"
@@ -165,7 +166,13 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   if (!schema->is_view)
     for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
   return guarded<Value>(node, [&]() -> Value {
-    return record->eval ? record->eval(call) : eval_pointwise(*record, call);
+    if (!record->eval) return eval_pointwise(*record, call);
+    // The checks of the meta come before the memory: kernels rely on sizes that fit together.
+    if (record->fake) {
+      CallOfValues metas(call);
+      record->fake(metas.call);
+    }
+    return record->eval(call);
   });
 }
 

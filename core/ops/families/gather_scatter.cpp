@@ -18,7 +18,7 @@ using namespace kernels;
 void check_index(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &index = c.tensor("index");
   dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
-  bool nothing = index.numel().is(0);
+  const bool nothing = index.numel().is(0);
   if (!nothing && index.dtype != DType::Int64 && index.dtype != DType::Int32)
     fail(c.schema.base.substr(5) + "(): Expected dtype int32/int64 for index");
   if (!nothing && std::max<std::size_t>(self.dim(), 1) != std::max<std::size_t>(index.dim(), 1))
