@@ -226,6 +226,21 @@ NodeKernel node_kernel(const ScalarBuilder& body, const ScalarNode& node) {
   }
 }
 
+namespace {
+
+Diagnostic no_operation(const ScalarBuilder& body, const ScalarNode& node) {
+  return unsupported("ops.dtype", fmt::format("no {} of {}", name(node.op), torch_name(body.dtype(node.args[0]))));
+}
+
+}  // namespace
+
+Status check_operations(const ScalarBuilder& body) {
+  for (const ScalarNode& node : body.nodes()) {
+    if (node.args[0].id >= 0 && !node_kernel(body, node)) return no_operation(body, node);
+  }
+  return {};
+}
+
 Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std::span<const Tensor> inputs,
                 std::span<const Tensor> outputs) {
   std::int64_t total = outputs[0].numel();
@@ -270,9 +285,7 @@ Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std:
         CHECK(false, "a body that is evaluated reads its inputs by slot");
       default: {
         Step step{node_kernel(body, node), i};
-        if (!step.kernel)
-          return unsupported("ops.dtype",
-                             fmt::format("no {} of {}", name(node.op), torch_name(body.dtype(node.args[0]))));
+        if (!step.kernel) return no_operation(body, node);
         for (int a = 0; a < 3; ++a)
           if (node.args[a].id >= 0) step.args[a] = static_cast<std::size_t>(node.args[a].id);
         steps.push_back(step);

@@ -13,6 +13,9 @@ namespace partita::loops {
 Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std::span<const Tensor> inputs,
                 std::span<const Tensor> outputs);
 
+/// Error ops.dtype for the first operation that its dtype does not have.
+Status check_operations(const ScalarBuilder& body);
+
 /// Computes n elements of one node from its arguments' elements.
 using NodeKernel = void (*)(void* out, const void* const* args, std::int64_t n);
 /// Of a row of scalar_ops.def, Where, Cast or Bitcast; null for an operation that its dtype does not have.
