@@ -200,6 +200,15 @@ class TestCompare : public QObject {
     QCOMPARE(done.error().where.node, std::string("r"));
   }
 
+  void dropout_of_nothing_is_not_random() {
+    PassContext context;
+    const auto graph = fx("x: <f32[4][1]>",
+                          "d = $native_dropout(x, 0.0, True)\na: <f32[4][1]> = d[0]\n"
+                          "e = $native_dropout(a, 0.5, False)\nb: <f32[4][1]> = e[0]\nreturn (b,)");
+    const auto done = run_passes_checked(*graph, {}, context, chain_input());
+    QVERIFY2(done, done ? "" : done.error().line().c_str());
+  }
+
   void report_is_worst_first() {
     Report r;
     r.expected_name = "interp";

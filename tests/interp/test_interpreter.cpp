@@ -57,6 +57,12 @@ std::vector<Case> cases() {
        {x()},
        {{1, 2, 3}, {0, 0, 0}},
        {{0, 0, 0}}},
+      {"a part of an expanded tensor replaced",
+       "x: <f32[1][1]>",
+       "e: <f32[4][0]> = $expand(x, [4])\nz: <f32[2][1]> = $full([2], 0.0, dtype = torch.float32)\n"
+       "s: <f32[4][1]> = $slice_scatter(e, z, 0, 1, 3)\nreturn (s, e)",
+       {f32({1}, {5})},
+       {{5, 0, 0, 5}, {5, 5, 5, 5}}},
       {"copy_ epilogue",
        "x: <f32[3][1]>, y: <f32[3][1]>",
        "a: <f32[3][1]> = $add.Tensor(x, y)\nc: <f32[3][1]> = $copy_(x, a)\nreturn (a,)",
@@ -189,6 +195,28 @@ class TestInterpreter : public QObject {
     QCOMPARE(out.error().where.node, std::string("a"));
     QCOMPARE(out.error().where.origin, std::string("model.py:7 in forward"));
     QCOMPARE(out.error().exit_code(), 3);
+  }
+
+  void ill_fitting_inputs_touch_no_memory_data() {
+    QTest::addColumn<QString>("parameters");
+    QTest::addColumn<QString>("call");
+    QTest::addRow("a matrix times a number") << "x: <f32[2, 3][3, 1]>, y: <f32[][]>" << "$mv(x, y)";
+    QTest::addRow("an index of other rank")
+        << "x: <f32[2, 3, 4][12, 4, 1]>, i: <i64[2, 2][2, 1]>, y: <f32[2, 2][2, 1]>" << "$scatter_add(x, 0, i, y)";
+    QTest::addRow("a target for each of other samples")
+        << "g: <f32[][]>, x: <f32[2, 3][3, 1]>, t: <i64[50][1]>, w: <f32[][]>"
+        << "$nll_loss_backward(g, x, t, None, 1, -100, w)";
+  }
+  void ill_fitting_inputs_touch_no_memory() {
+    QFETCH(QString, parameters);
+    QFETCH(QString, call);
+    const auto graph = fx(parameters.toStdString(), "a = " + call.toStdString() + "\nreturn (a,)");
+    const auto inputs = random_inputs(*graph, 1);
+    QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
+    const auto out = interpret(*graph, *inputs);
+    QVERIFY(!out);
+    QCOMPARE(out.error().exit_code(), 2);
+    QCOMPARE(out.error().where.node, std::string("a"));
   }
 
   void missing_weights_are_told() {

@@ -70,6 +70,17 @@ class TestPartitionOptions : public QObject {
     }
   }
 
+  void what_a_joint_graph_is() {
+    QVERIFY(is_joint(*joint()));
+    const char* body = "m: <f32[2][1]> = $mul.Tensor(tangents_1, primals_1)\nreturn (m, None)";
+    QVERIFY2(!is_joint(*fx("primals_1: <f32[2][1]>, tangents_1: <f32[2][1]>", body)),
+             "a backward: its first output hangs on the tangent");
+    QVERIFY2(!is_joint(*fx("primals_2: <f32[2][1]>, tangents_1: <f32[2][1]>",
+                           "m: <f32[2][1]> = $mul.Tensor(tangents_1, primals_2)\nreturn (None, m)")),
+             "a backward of which one primal was saved");
+    QVERIFY2(!is_joint(*fx("primals_1: <f32[2][1]>", "s: <f32[2][1]> = $sin(primals_1)\nreturn (s,)")), "a forward");
+  }
+
   void the_budget_trades_bytes_for_arithmetic() {
     const auto graph = joint();
     const auto all = partition(*graph), none = partition(*graph, {.memory_budget = 0});
