@@ -175,7 +175,11 @@ void Workbench::open(const QString& path) {
       tr("Load %1").arg(QFileInfo(full).fileName()), "load:" + full, this,
       [full](const Progress& progress) { return load(full.toStdString(), &progress); },
       [this, full](Result<Loaded> result) {
-        if (!result) return report(result.error());
+        if (!result) {
+          report(result.error());
+          Q_EMIT failed(result.error());
+          return;
+        }
         remember(full);
         add_loaded(full, *std::move(result));
       });

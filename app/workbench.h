@@ -10,11 +10,13 @@
 #include "views/aot/aot_view.h"
 #include "views/compare/compare_view.h"
 #include "views/coverage/coverage_view.h"
+#include "views/history/history_view.h"
 #include "views/passes/passes_view.h"
 #include "views/session/artefact_tree.h"
 #include "views/session/document.h"
 #include "views/session/jobs.h"
 #include "views/session/selection.h"
+#include "views/tensor/tensor_view.h"
 #include "views/window/main_window.h"
 
 namespace partita {
@@ -30,6 +32,8 @@ struct WorkbenchTools {
   std::function<Result<std::vector<Value>>(Graph& graph, const Program* program, const QString& io)> inputs;
   /// AOTAutograd on a dynamo or exported graph; empty: not offered.
   std::function<Result<AotGraphs>(const Graph& graph, const Program* program)> joint;
+  /// Where checks of the past are, and new ones are kept; empty: nowhere.
+  std::string store_file;
   /// Through Graphviz in a child process, as "svg", "png", "pdf" or "dot" (its source); empty: not offered.
   std::function<Result<std::string>(const Graph& graph, const std::string& format, const Progress& progress)> graphviz;
 };
@@ -53,14 +57,18 @@ class Workbench : public QObject {
   void show(const QString& key);
   /// As soon as a file that has a graph of this id is read.
   void show_when_loaded(const QString& id) { wanted_id_ = id; }
-  /// A view by its name (graph, aot, passes, compare, coverage); starts what it needs to have something to show. False
-  /// when there is none of that name.
+  /// A view by its name (graph, aot, passes, compare, values, history, coverage); starts what it needs to have
+  /// something to show. False when there is none of that name.
   bool show_view(const QString& name);
   void pin(const QString& node, views::Pin pin);
   void fold(const QString& frame_key);
   void run_passes();
   void make_joint();
   void compare(const views::CompareRequest& request);
+  /// The values of a row of the last comparison, or of a node: both sides, their difference, where they differ.
+  void look_at(const QString& row);
+  /// Reads checks and runs of the past from the store.
+  void read_history();
   /// Times the nodes of what is on the screen in the interpreter, and asks which kernels the compiler plans for them.
   void measure(const QString& inputs);
   /// Colours the picture by what this name says (family, bytes, error, time, kernel, module, pass); starts what finds
@@ -73,11 +81,14 @@ class Workbench : public QObject {
   views::PassesView* passes() { return passes_; }
   views::CompareView* comparison() { return compare_; }
   views::AotView* aot() { return aot_; }
+  views::TensorView* tensor() { return tensor_; }
+  views::HistoryView* history() { return history_; }
   /// The command that does what is on the screen, for a shell.
   QString command_line() const;
 
  Q_SIGNALS:
-  void loaded(QString path);  ///< read, with what could not be read reported
+  void loaded(QString path);                        ///< read, with what could not be read reported
+  void failed(const partita::Diagnostic& problem);  ///< nothing of a file could be read, or a graph not be drawn
   void shown(QString key);
 
  private:
@@ -85,6 +96,10 @@ class Workbench : public QObject {
   void wire_window();
   void wire_search();
   void wire_analyses();
+  void wire_comparison();
+  void show_report(const QString& key, const views::CompareRequest& request, const Report& report, double seconds);
+  void ask_slice(const views::Slice& slice);
+  void ask_reports(const std::vector<std::int64_t>& checks);
   void show_step(int step);
   void add_loaded(const QString& path, Loaded loaded);
   Document& add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
@@ -113,7 +128,12 @@ class Workbench : public QObject {
   views::CompareView* compare_;
   views::AotView* aot_;
   views::CoverageView* coverage_;
-  QString film_of_;  ///< key of the document whose passes are shown
+  views::TensorView* tensor_;
+  views::HistoryView* history_;
+  std::optional<views::CompareRequest> compared_;  ///< how the report on the screen was made
+  QString compared_key_;                           ///< of which document
+  bool values_wanted_ = false;                     ///< of the worst row, as soon as there is a report
+  QString film_of_;                                ///< key of the document whose passes are shown
   views::TextWidth text_width_;
   std::map<QString, std::unique_ptr<Document>> documents_;
   Document* current_ = nullptr;

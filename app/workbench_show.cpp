@@ -52,7 +52,9 @@ void Workbench::render(Document& document) {
       [this, key](Result<Rendering> result) {
         if (!result) {
           window_.graph()->set_busy({});
-          return report(result.error());
+          report(result.error());
+          Q_EMIT failed(result.error());
+          return;
         }
         set_rendering(key, *std::move(result));
       });
@@ -124,6 +126,19 @@ bool Workbench::show_view(const QString& name) {
     run_passes();
   } else if (name == "compare") {
     compare(compare_->request());
+  } else if (name == "values") {
+    QString row = compare_->table()->current_node();
+    if (row.isEmpty()) row = selection_.spot().node;
+    if (!row.isEmpty()) {
+      look_at(row);
+    } else {  // the worst of what is about to be compared
+      values_wanted_ = true;
+      window_.show_page(tensor_);
+      compare(compare_->request());
+    }
+  } else if (name == "history" && !tools_.store_file.empty()) {
+    window_.show_bottom(tr("History"));
+    read_history();
   } else if (name == "coverage") {
     if (coverage_->model()->rowCount() == 0) coverage_->set_rows(views::coverage_rows());
     window_.show_page(coverage_);

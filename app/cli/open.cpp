@@ -7,12 +7,15 @@
 #include <QTimer>
 #include <cstdio>
 #include <filesystem>
+#include <regex>
 
 #include "app/backends.h"
 #include "app/cli/command.h"
 #include "app/graphviz.h"
 #include "app/workbench.h"
 #include "core/aot/graph_io.h"
+#include "core/store/store.h"
+#include "views/look/style.h"
 
 namespace partita::cli {
 namespace {
@@ -50,6 +53,7 @@ WorkbenchTools tools() {
         gather_inputs(graph, program, io, path.isEmpty() ? std::optional<std::uint64_t>(0) : std::nullopt));
     return std::move(inputs.values);
   };
+  tools.store_file = Store::default_file();
   tools.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };
   tools.graphviz = [](const Graph& graph, const std::string& format, const Progress& progress) {
     return draw_with_graphviz(graph, format, &progress);
@@ -57,51 +61,59 @@ WorkbenchTools tools() {
   return tools;
 }
 
+// What was asked for and is not there, once all is open.
+Status check_asked(const Workbench& bench, const Options& options) {
+  const views::Document* shown = bench.current();
+  if (!options.graph.empty() && (!shown || shown->id.toStdString() != options.graph))
+    return input_error("open.graph", "no graph '" + options.graph + "'; partita list FILE names them");
+  if (!options.select.empty() && (!shown || !shown->graph || !shown->graph->find(options.select)))
+    return input_error("open.select", "no node '" + options.select + "' in the graph on the screen");
+  return {};
+}
+
 // Shows everything asked for, takes the picture once no job runs, and leaves.
-int take_screenshot(QApplication& app, Workbench& bench, const Options& options) {
+Result<int> take_screenshot(QApplication& app, Workbench& bench, const Options& options) {
+  std::optional<Diagnostic> failed;
+  auto fail = [&](const Diagnostic& problem) {
+    if (!failed) failed = problem;
+    app.quit();
+  };
+  QObject::connect(&bench, &Workbench::failed, &app, fail);
   auto size = QString::fromStdString(options.size).split('x');
-  if (size.size() == 2) bench.window().resize(size[0].toInt(), size[1].toInt());
+  bench.window().resize(size[0].toInt(), size[1].toInt());
   if (!options.theme.empty())
     bench.window().set_theme_choice(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
   bench.window().show();
-  bool asked = options.select.empty() && options.view.empty() && options.overlay.empty();
+  bool asked = false;
   QTimer poll;
   QElapsedTimer clock;
   clock.start();
   int quiet = 0;
-  int code = 0;
   QObject::connect(&poll, &QTimer::timeout, &app, [&] {
     constexpr int kLimitSeconds = 300;
-    if (clock.elapsed() > kLimitSeconds * 1000) {
-      std::fprintf(stderr, "partita: the window was still busy after %d s\n", kLimitSeconds);
-      code = 4;
-      app.quit();
-      return;
-    }
+    if (clock.elapsed() > kLimitSeconds * 1000)
+      return fail(Diagnostic{Fault::Internal, "open.busy",
+                             "the window was still busy after " + std::to_string(kLimitSeconds) + " s"});
     quiet = bench.jobs().idle() ? quiet + 1 : 0;
     if (quiet < 3) return;
     if (!asked) {
       asked = true;
       quiet = 0;
-      if (!options.view.empty() && !bench.show_view(QString::fromStdString(options.view))) {
-        std::fprintf(stderr, "partita: no view '%s'\n", options.view.c_str());
-        code = 2;
-        app.quit();
-        return;
-      }
-      if (!options.overlay.empty()) bench.show_overlay(QString::fromStdString(options.overlay));
+      if (Status there = check_asked(bench, options); !there) return fail(there.error());
       if (!options.select.empty()) bench.selection().select_node(QString::fromStdString(options.select));
+      if (!options.view.empty() && !bench.show_view(QString::fromStdString(options.view)))
+        return fail(input_error("open.view", "no view '" + options.view + "'; partita open --help names them"));
+      if (!options.overlay.empty()) bench.show_overlay(QString::fromStdString(options.overlay));
       return;
     }
-    if (!bench.window().grab().save(QString::fromStdString(options.screenshot))) {
-      std::fprintf(stderr, "partita: %s: cannot write the picture\n", options.screenshot.c_str());
-      code = 2;
-    }
+    if (!bench.window().grab().save(QString::fromStdString(options.screenshot)))
+      return fail(input_error("open.screenshot", options.screenshot + ": cannot write the picture"));
     app.quit();
   });
   poll.start(30);
   app.exec();
-  return code;
+  if (failed) return *std::move(failed);
+  return 0;
 }
 
 Result<int> run(const Options& options) {
@@ -111,13 +123,18 @@ Result<int> run(const Options& options) {
     if (!options.screenshot.empty() && !std::filesystem::exists(path))
       return input_error("open.missing", path + ": no such file or folder; give one that exists");
   if (!options.screenshot.empty() && options.scale != 1) qputenv("QT_SCALE_FACTOR", QByteArray::number(options.scale));
+  // Without a window to be used, what Qt says about its platform is noise beside our one line.
+  if (!options.screenshot.empty())
+    qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& message) {
+      if (type == QtFatalMsg) std::fprintf(stderr, "partita: %s\n", qPrintable(message));
+    });
   int argc = 1;
   char name[] = "partita";
   char* argv[] = {name, nullptr};
   QApplication app(argc, argv);
   QApplication::setApplicationName("partita");
   QApplication::setOrganizationName("partita");
-  QApplication::setStyle("Fusion");
+  QApplication::setStyle(new views::PlainStyle);
   QApplication::setFont(views::interface_font());
   // A screenshot is the same whatever was open before.
   QTemporaryDir fresh;
@@ -139,13 +156,17 @@ Action add(CLI::App& app) {
   app.add_option("paths", options->paths, "Files and folders to open");
   app.add_option("--graph", options->graph, "Id of the graph to show first, as partita list prints it");
   app.add_option("--screenshot", options->screenshot, "Write the window to a PNG and leave");
-  app.add_option("--size", options->size, "Of the window for --screenshot, WIDTHxHEIGHT");
+  app.add_option("--size", options->size, "Of the window for --screenshot, WIDTHxHEIGHT")
+      ->check([](const std::string& text) {
+        static const std::regex form("[1-9][0-9]{2,3}x[1-9][0-9]{2,3}");
+        return std::regex_match(text, form) ? std::string() : "WIDTHxHEIGHT, each of three or four digits";
+      });
   app.add_option("--theme", options->theme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
   app.add_option("--scale", options->scale, "Device pixels per pixel for --screenshot")->check(CLI::Range(0.5, 4.0));
   app.add_option("--select", options->select, "Node to choose");
   app.add_option("--overlay", options->overlay, "Colour the picture by it; finds out what that takes")
       ->check(CLI::IsMember({"family", "bytes", "error", "time", "kernel", "module", "pass"}));
-  app.add_option("--view", options->view, "graph, aot, passes, compare or coverage");
+  app.add_option("--view", options->view, "graph, aot, passes, compare, values, history or coverage");
   return [options] { return run(*options); };
 }
 

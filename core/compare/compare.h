@@ -2,8 +2,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/tensor/value.h"
 
 namespace partita {
@@ -52,6 +54,8 @@ struct Report {
   /// A line for each row, worst first; `limit` rows at most (0: all).
   std::string text(std::size_t limit = 0) const;
   std::string json() const;
+  /// What json() wrote. Error compare.json when it is something else.
+  static Result<Report> from_json(std::string_view text);
 };
 
 }  // namespace partita

@@ -1,5 +1,6 @@
 #include "core/compare/per_node.h"
 
+#include <charconv>
 #include <cstring>
 #include <map>
 
@@ -82,6 +83,26 @@ Result<std::vector<Value>> copy_values(const std::vector<Value>& values) {
     out.push_back(std::move(copy));
   }
   return out;
+}
+
+Result<Value> value_of(const Graph& graph, const std::vector<Value>& inputs, const Runner& run,
+                       const std::string& name) {
+  if (const Node* node = graph.find(name); node && node->op()->is_call() && node->meta.tensor()) {
+    TRY(std::vector<Value> values, run_on_copy(run, *with_outputs(graph, std::span(&node, 1)), inputs));
+    CHECK(values.size() == 1, "a backend returned another number of values than asked for");
+    return std::move(values[0]);
+  }
+  constexpr std::string_view prefix = "output.";
+  std::size_t index = 0;
+  const bool is_result = name.starts_with(prefix);
+  const char* end = name.data() + name.size();
+  const auto parsed = std::from_chars(is_result ? name.data() + prefix.size() : end, end, index);
+  if (!is_result || parsed.ec != std::errc() || parsed.ptr != end)
+    return input_error("compare.name", fmt::format("{} is no node with a tensor and no output.N; choose one", name));
+  TRY(std::vector<Value> values, run_on_copy(run, graph, inputs));
+  if (index >= values.size())
+    return input_error("compare.name", fmt::format("{}: the graph has {} results", name, values.size()));
+  return std::move(values[index]);
 }
 
 Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,

@@ -14,6 +14,11 @@ using Runner = std::function<Result<std::vector<Value>>(const Graph& graph, std:
 /// Deep copies: each storage is copied once, so that inputs that share memory still do.
 Result<std::vector<Value>> copy_values(const std::vector<Value>& values);
 
+/// What a row of a report was about, as this backend computes it: a node's tensor, or a result of the graph when `name`
+/// is "output.N". Error compare.name when there is no such row.
+Result<Value> value_of(const Graph& graph, const std::vector<Value>& inputs, const Runner& run,
+                       const std::string& name);
+
 struct PerNodeOptions {
   Tolerance tolerance;
   Runner baseline;                                   ///< in double; null: none. Tells rounding from error

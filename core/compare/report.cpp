@@ -68,7 +68,52 @@ Json row(const Difference& d) {
   return j;
 }
 
+double number_of(const Json& j) {
+  return j.is_string() ? std::stod(j.get<std::string>()) : j.get<double>();  // stod reads nan and inf
+}
+
+Difference difference_of(const Json& j) {
+  Difference d;
+  d.name = j.at("name");
+  d.max_abs = number_of(j.at("max_abs"));
+  d.max_rel = number_of(j.at("max_rel"));
+  d.numel = j.at("numel");
+  d.wrong = j.at("wrong");
+  d.values_agree = d.wrong == 0;
+  d.nan_expected = j.at("nan").at(0);
+  d.nan_found = j.at("nan").at(1);
+  d.inf_expected = j.at("inf").at(0);
+  d.inf_found = j.at("inf").at(1);
+  if (j.contains("max_ulp")) d.max_ulp = j["max_ulp"].get<std::int64_t>();
+  if (j.contains("first_wrong")) {
+    const Json& w = j["first_wrong"];
+    d.first_wrong = WrongElement{w.at("index"), number_of(w.at("expected")), number_of(w.at("found"))};
+  }
+  if (j.contains("baseline")) {
+    const Json& b = j["baseline"];
+    d.expected_error = number_of(b.at("expected"));
+    d.found_error = number_of(b.at("found"));
+    d.rounding = b.at("rounding");
+  }
+  if (j.contains("layout")) d.layout = j["layout"];
+  if (j.contains("origin")) d.origin = j["origin"];
+  return d;
+}
+
 }  // namespace
+
+Result<Report> Report::from_json(std::string_view text) {
+  try {
+    const Json j = Json::parse(text);
+    Report report;
+    report.expected_name = j.at("expected");
+    report.found_name = j.at("found");
+    for (const Json& row : j.at("rows")) report.rows.push_back(difference_of(row));
+    return report;
+  } catch (const std::exception& e) {
+    return input_error("compare.json", fmt::format("no report of a comparison: {}", e.what()));
+  }
+}
 
 bool Report::ok() const {
   return std::ranges::all_of(rows, &Difference::ok);

@@ -68,6 +68,40 @@ Result<std::vector<StoreEntry>> Store::list() {
   return out;
 }
 
+Result<std::vector<StoredRun>> Store::runs(std::int64_t limit) {
+  TRY(Statement s, Statement::prepare(db_.get(),
+                                      "SELECT id, at, path, graph, backend, options, milliseconds, outcome FROM runs "
+                                      "ORDER BY at DESC, id DESC LIMIT ?"));
+  s.bind(1, limit);
+  std::vector<StoredRun> out;
+  for (;;) {
+    TRY(const bool row, s.step());
+    if (!row) return out;
+    out.push_back({s.integer(0), s.integer(1), {s.text(2), s.text(3), s.text(4), s.text(5), s.real(6), s.text(7)}});
+  }
+}
+
+Result<std::vector<StoredCheck>> Store::checks(std::int64_t limit) {
+  TRY(Statement s, Statement::prepare(db_.get(),
+                                      "SELECT id, at, path, graph, kind, ok FROM checks ORDER BY at DESC, id DESC "
+                                      "LIMIT ?"));
+  s.bind(1, limit);
+  std::vector<StoredCheck> out;
+  for (;;) {
+    TRY(const bool row, s.step());
+    if (!row) return out;
+    out.push_back({s.integer(0), s.integer(1), {s.text(2), s.text(3), s.text(4), s.integer(5) != 0, {}}});
+  }
+}
+
+Result<std::string> Store::check_report(std::int64_t id) {
+  TRY(Statement s, Statement::prepare(db_.get(), "SELECT report FROM checks WHERE id = ?"));
+  s.bind(1, id);
+  TRY(const bool row, s.step());
+  if (!row) return input_error("store.id", fmt::format("checks/{} is not in the store any more", id));
+  return s.text(0);
+}
+
 Result<std::string> Store::show(std::string_view id) {
   const auto slash = id.find('/');
   const auto* table = std::ranges::find(tables, id.substr(0, slash), &Table::name);

@@ -40,6 +40,17 @@ struct SnapshotRow {
   std::string graph, pass, text;
 };
 
+struct StoredRun {
+  std::int64_t id = 0;
+  std::int64_t at = 0;  ///< seconds since 1970
+  RunRow row;
+};
+struct StoredCheck {
+  std::int64_t id = 0;
+  std::int64_t at = 0;
+  CheckRow row;  ///< without its report, which check_report gives
+};
+
 /// A row of any table, for `store list`.
 struct StoreEntry {
   std::string table;
@@ -73,7 +84,10 @@ class Store {
   Status add_snapshot(const SnapshotRow& row);  ///< once for equal texts
 
   Result<StoreStats> stats();
-  Result<std::vector<StoreEntry>> list();  ///< newest first
+  Result<std::vector<StoreEntry>> list();                       ///< newest first
+  Result<std::vector<StoredRun>> runs(std::int64_t limit);      ///< newest first
+  Result<std::vector<StoredCheck>> checks(std::int64_t limit);  ///< newest first
+  Result<std::string> check_report(std::int64_t id);            ///< error store.id when there is none
   /// "compiled/3": what is known of the row, one "name: value" a line, then its text or report.
   Result<std::string> show(std::string_view id);
   /// Empty when sound; else a line for each damaged row or page.

@@ -58,5 +58,16 @@ expect 2 "" "$partita" nonsense
 expect 2 "corrupt.sqlite" env PARTITA_STORE="$work/corrupt.sqlite" "$partita" store stats
 expect 2 "display" "$partita" open "$sample/program.pt2"
 expect 2 "no such file" env QT_QPA_PLATFORM=offscreen "$partita" open "$work/missing.py" --screenshot "$work/missing.png"
+shot=(env QT_QPA_PLATFORM=offscreen "$partita" open --screenshot "$work/bad.png")
+expect 2 "truncated.pt2" "${shot[@]}" "$work/truncated.pt2"
+expect 2 "binary" "${shot[@]}" "$work/binary"
+expect 2 "empty.py" "${shot[@]}" "$work/empty.py"
+expect 2 "cut.py" "${shot[@]}" "$work/cut.py"
+expect 2 "hostile.input" "${shot[@]}" "$work/hostile.input"
+expect 2 "no graph" "${shot[@]}" "$sample/program.pt2" --graph no_such_graph
+expect 2 "no node" "${shot[@]}" "$sample/program.pt2" --select no_such_node
+expect 2 "no view" "${shot[@]}" "$sample/program.pt2" --view no_such_view
+expect 2 "cannot write" env QT_QPA_PLATFORM=offscreen "$partita" open "$sample/program.pt2" --screenshot "$work/no/such/folder.png"
+[ ! -e "$work/bad.png" ] || { echo "FAIL: a picture of what could not be opened"; status=1; }
 expect 2 "" "$partita" aot "$sample/program.pt2" -o "$work/empty.py/inside"
 exit $status

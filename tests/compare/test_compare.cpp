@@ -209,6 +209,18 @@ class TestCompare : public QObject {
     QVERIFY2(done, done ? "" : done.error().line().c_str());
   }
 
+  void the_value_behind_a_row_is_computed_again() {
+    const auto graph = fx("x: <f32[4][1]>", "a: <f32[4][1]> = $neg(x)\nb: <f32[4][1]> = $neg(a)\nreturn (b, a)");
+    const std::vector<Value> inputs{f32({4}, {1, 2, 3, 4})};
+    for (const char* name : {"a", "output.1"}) {
+      const auto value = value_of(*graph, inputs, interpreter(), name);
+      QVERIFY2(value, name);
+      QCOMPARE(value->get<Tensor>()->item_as_double(3), -4.0);
+    }
+    for (const char* name : {"x", "c", "output.2", "output.", "output.1x", ""})
+      QCOMPARE(value_of(*graph, inputs, interpreter(), name).error().code, std::string("compare.name"));
+  }
+
   void report_is_worst_first() {
     Report r;
     r.expected_name = "interp";
@@ -223,6 +235,11 @@ class TestCompare : public QObject {
     QCOMPARE(lines[3], QString("cpu against interp: 3 compared, 2 differ"));
     QCOMPARE(lines[4], QString("first that differs: small"));
     QVERIFY(QString::fromStdString(r.json()).contains("\"first_that_differs\": \"small\""));
+    const auto back = Report::from_json(r.json());
+    QVERIFY2(back, back ? "" : back.error().line().c_str());
+    QCOMPARE(back->text(), r.text());
+    for (const char* other : {"", "{}", "[1]", "{\"expected\": \"a\", \"found\": \"b\", \"rows\": [{}]}"})
+      QCOMPARE(Report::from_json(other).error().code, std::string("compare.json"));
   }
 };
 

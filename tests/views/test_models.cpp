@@ -80,8 +80,11 @@ class TestModels : public QObject {
     Overlay time = make_overlay(OverlayKind::Time, picture, facts, Theme::light());
     QCOMPARE(time.texts[gelu], QString("2.00 ms"));
     QVERIFY(time.colours[gelu] != time.colours[add]);
-    QCOMPARE(time.legend.front().colour, time.colours[add]);  // from the least to the most
-    QCOMPARE(time.legend.back().colour, time.colours[gelu]);
+    QVERIFY(time.ramp);  // from the least to the most, by powers of ten
+    QCOMPARE(time.ramp->scale.low, 1e-6);
+    QCOMPARE(time.ramp->scale.high, 2e-3);
+    QCOMPARE(time.colours[add], sequential(0, Theme::light()));
+    QCOMPARE(time.colours[gelu], sequential(1, Theme::light()));
     Overlay kernel = make_overlay(OverlayKind::Kernel, picture, facts, Theme::light());
     QCOMPARE(kernel.legend.size(), std::size_t{1});
     QCOMPARE(kernel.legend[0].text, QString("k0_gelu_add (2)"));
@@ -89,6 +92,56 @@ class TestModels : public QObject {
     Overlay pass = make_overlay(OverlayKind::Pass, picture, facts, Theme::light());
     QCOMPARE(pass.texts[gelu], QString("rewrite"));
     QVERIFY(!pass.colours[add].isValid());
+  }
+
+  void error_heat_marks_what_is_wrong_and_what_is_no_number() {
+    Picture picture = make_picture(tests::joint_graph(3));
+    auto card = [&](const char* name) { return static_cast<std::size_t>(picture.card_by_key(name)); };
+    Facts facts;
+    Difference off, fine, nan, exact;
+    off.max_abs = 1e-2, off.values_agree = false;
+    fine.max_abs = 1e-6;
+    nan.nan_found = 1, nan.values_agree = false;
+    note_error(facts["gelu"], off, {});
+    note_error(facts["add"], fine, {});
+    note_error(facts["gelu_1"], nan, {});
+    note_error(facts["add_1"], exact, {});
+    for (const Theme* theme : {&Theme::light(), &Theme::night()}) {
+      Overlay heat = make_overlay(OverlayKind::Error, picture, facts, *theme);
+      QCOMPARE(heat.marks[card("gelu")], '!');
+      QCOMPARE(heat.marks[card("gelu_1")], 'N');
+      QCOMPARE(heat.marks[card("add")], char(0));
+      QCOMPARE(heat.colours[card("gelu_1")], nan_colour(*theme));
+      QCOMPARE(heat.colours[card("gelu")], sequential(1, *theme));
+      QCOMPARE(heat.colours[card("add_1")], sequential(0, *theme));
+      QVERIFY(!heat.colours[card("addmm")].isValid());
+      QVERIFY(heat.ramp);
+      QCOMPARE(heat.ramp->mark, Tolerance{}.absolute);
+      QStringList legend;
+      for (const auto& entry : heat.legend) legend << entry.text;
+      QCOMPARE(legend, (QStringList{"0 (1)", "N: nan (1)", "!: over tolerance (2)"}));
+    }
+  }
+
+  void ramps_keep_their_order_without_colour() {
+    for (const Theme* theme : {&Theme::light(), &Theme::night()}) {
+      double before = -1;
+      for (int k = 0; k <= 10; ++k) {
+        QColor c = sequential(k / 10.0, *theme);
+        double luminance = 0.2126 * c.redF() + 0.7152 * c.greenF() + 0.0722 * c.blueF();
+        if (k > 0) QVERIFY(theme->dark ? luminance > before : luminance < before);
+        before = luminance;
+      }
+    }
+    LogScale scale = LogScale::of({0, -1, NAN, 1e-7, 1e-3, INFINITY});
+    QCOMPARE(scale.low, 1e-7);
+    QCOMPARE(scale.high, 1e-3);
+    QVERIFY(std::abs(scale.at(1e-5) - 0.5) < 1e-9);
+    QCOMPARE(scale.at(0), 0.0);
+    QCOMPARE(scale.at(INFINITY), 1.0);
+    QCOMPARE(scale.ticks(8).size(), std::size_t{5});
+    QVERIFY(scale.ticks(2).size() <= 3);
+    QVERIFY(LogScale::of({0, 0}).empty());
   }
 
   void nodes_know_the_pass_that_changed_them() {

@@ -5,6 +5,7 @@
 #include <QSettings>
 #include <QSignalSpy>
 #include <QStandardPaths>
+#include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
 #include <QTreeView>
@@ -202,6 +203,55 @@ class TestWorkbench : public QObject {
     bench.compare({"interp", "interp", true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(bench.comparison()->table()->model()->rows()[0].cells[0].text, QString("agrees"));
+  }
+
+  void the_values_behind_a_row_are_seen() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("values.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    bench.compare({"interp", "broken", true, Tolerance{}, {}});
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    Watchdog watchdog;
+    bench.look_at("gelu");
+    TensorView* view = bench.tensor();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->grid(); }, 30000));
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
+    QCOMPARE(view->pair()->found_name, QString("broken"));
+    QCOMPARE(view->pair()->first_wrong, 5);
+    QVERIFY(view->readout().startsWith("[0, 5]"));
+    QVERIFY(view->readout().contains("over tolerance"));
+    QVERIFY(bench.window().grab().toImage().width() > 100);
+    view->choose_cell(1, 2);
+    QVERIFY(view->readout().startsWith("[1, 2]"));
+    // While the values are on the screen they follow the rows, the graph's own results among them.
+    Q_EMIT bench.comparison()->node_chosen("output.0");
+    QVERIFY(QTest::qWaitFor([&] { return view->pair() && view->pair()->name == "output.0" && view->grid(); }, 30000));
+    bench.look_at("no such row");
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && !view->pair(); }, 30000));
+    QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
+  }
+
+  void checks_of_the_past_stand_side_by_side() {
+    WorkbenchTools with_store = tools();
+    with_store.store_file = folder_.filePath("past.sqlite").toStdString();
+    Workbench bench(with_store);
+    bench.window().show();
+    bench.open(write("past.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    for (const char* found : {"broken", "interp"}) {
+      bench.compare({"interp", found, true, Tolerance{}, {}});
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    }
+    QVERIFY(bench.show_view("history"));
+    TablePanel* past = bench.history()->past();
+    QVERIFY(QTest::qWaitFor([&] { return past->model()->rowCount() == 2; }, 30000));
+    QCOMPARE(past->model()->rows()[0].cells[2].text, QString("ok"));
+    QCOMPARE(past->model()->rows()[1].cells[2].text, QString("differs"));
+    past->view()->selectAll();
+    const auto& beside = bench.history()->beside()->model()->rows();
+    QVERIFY(QTest::qWaitFor([&] { return !beside.empty(); }, 30000));
+    QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older one stands left
   }
 
   void overlays_are_offered_once_there_is_something_to_show() {

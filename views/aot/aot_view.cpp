@@ -67,7 +67,10 @@ AotView::AotView(QWidget* parent) : QWidget(parent) {
   split->addWidget(column(tr("FORWARD"), forward_));
   split->addWidget(column(tr("BETWEEN THEM"), middle));
   split->addWidget(column(tr("BACKWARD"), backward_));
-  split->setSizes({420, 300, 420});
+  split->setSizes({420, 230, 420});
+  split->setStretchFactor(0, 2);
+  split->setStretchFactor(1, 1);
+  split->setStretchFactor(2, 2);
   layout->addWidget(split);
   for (GraphView* view : {forward_, backward_}) {
     connect(view, &GraphView::node_chosen, this, &AotView::node_chosen);

@@ -9,6 +9,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
 
 #include "views/look/format.h"
 
@@ -44,6 +45,13 @@ QString what_is_wrong(const Difference& d) {
 }
 
 }  // namespace
+
+void note_error(NodeFacts& facts, const Difference& d, const Tolerance& tolerance) {
+  bool special = d.nan_expected != d.nan_found || d.inf_expected != d.inf_found;
+  facts.error = special ? NAN : d.max_abs;
+  facts.wrong = !d.ok();
+  facts.tolerance = tolerance.absolute;
+}
 
 std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
   std::vector<const Difference*> order;
@@ -102,11 +110,28 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   summary_ = new QLabel;
   summary_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // cut at its end: the verdict comes first
   bar->addWidget(summary_, 1);
+  first_wrong_ = new QPushButton(tr("First that differs"));
+  first_wrong_->setToolTip(tr("The first node in graph order that is outside the tolerance"));
+  first_wrong_->hide();
+  connect(first_wrong_, &QPushButton::clicked, this, [this] {
+    table_->select_node(first_wrong_name_);
+    Q_EMIT node_chosen(first_wrong_name_);
+  });
+  bar->addWidget(first_wrong_);
+  values_ = new QPushButton(tr("Values"));
+  values_->setToolTip(tr("The values of the chosen row on both sides (Enter)"));
+  values_->setEnabled(false);
+  bar->addWidget(values_);
   layout->addLayout(bar);
   table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"),
                            tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
   layout->addWidget(table_, 1);
   connect(table_, &TablePanel::node_chosen, this, &CompareView::node_chosen);
+  connect(table_, &TablePanel::node_activated, this, &CompareView::values_asked);
+  connect(values_, &QPushButton::clicked, this, [this] {
+    QString row = table_->current_node();
+    Q_EMIT values_asked(row.isEmpty() ? table_->model()->rows().front().node : row);
+  });
   set_inputs({});
 }
 
@@ -128,14 +153,20 @@ CompareRequest CompareView::request() const {
   return {expected_->currentText(), found_->currentText(), per_node_->isChecked(), Tolerance{}, inputs_};
 }
 
-void CompareView::set_report(const Report& report, const Tolerance& tolerance, const QString& summary) {
+void CompareView::set_report(const Report& report, const Tolerance& tolerance, const QString& summary,
+                             const QString& first_wrong) {
   table_->set_rows(report_rows(report, tolerance));
+  first_wrong_name_ = first_wrong;
+  first_wrong_->setVisible(!first_wrong.isEmpty());
+  values_->setEnabled(!report.rows.empty());
   summary_->setText(summary);
   summary_->setToolTip(summary);
 }
 
 void CompareView::clear(const QString& note) {
   table_->set_rows({});
+  first_wrong_->hide();
+  values_->setEnabled(false);
   summary_->setText(note);
 }
 

@@ -2,11 +2,11 @@
 #include <QWidget>
 
 #include "core/compare/compare.h"
+#include "views/graph/overlay.h"
 #include "views/table/table_panel.h"
 
 class QCheckBox;
 class QComboBox;
-class QDoubleSpinBox;
 class QLabel;
 class QPushButton;
 
@@ -18,6 +18,9 @@ struct CompareRequest {
   Tolerance tolerance;
   QString inputs;  ///< path of an IO file; empty: the archive's samples, else made up
 };
+
+/// What a row of a report says about its node.
+void note_error(NodeFacts& facts, const Difference& difference, const Tolerance& tolerance);
 
 /// Rows of a report, worst first: wrong layouts, then wrong values by error over tolerance.
 std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance);
@@ -31,7 +34,8 @@ class CompareView : public QWidget {
   void set_backends(const QStringList& names);
   void set_inputs(const QString& path);
   CompareRequest request() const;
-  void set_report(const Report& report, const Tolerance& tolerance, const QString& summary);
+  /// `first_wrong`: the first row in graph order that differs, to go to; empty: none does.
+  void set_report(const Report& report, const Tolerance& tolerance, const QString& summary, const QString& first_wrong);
   void clear(const QString& note = {});
   void set_theme(const Theme& theme);
   void select(const QString& node);
@@ -40,11 +44,14 @@ class CompareView : public QWidget {
  Q_SIGNALS:
   void run_asked(const partita::views::CompareRequest& request);
   void node_chosen(QString node);
+  void values_asked(QString row);  ///< Enter or a double click on a row
 
  private:
   QComboBox *expected_, *found_;
   QCheckBox* per_node_;
   QLabel *inputs_label_, *summary_;
+  QPushButton *first_wrong_, *values_;
+  QString first_wrong_name_;
   QString inputs_;
   TablePanel* table_;
 };

@@ -9,13 +9,14 @@
 #include <QToolTip>
 #include <cmath>
 
+#include "views/graph/legend.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 namespace {
 
 constexpr double kLeastZoom = 0.005, kMostZoom = 4, kReadableZoom = 0.7;
-constexpr int kHeadingHeight = 26, kOverviewWidth = 44;
+constexpr int kOverviewWidth = 44;
 
 QString text(const std::string& s) {
   return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
@@ -144,6 +145,15 @@ void GraphView::select(const QString& name) {
   update();
 }
 
+QRectF GraphView::legend_strip() const {
+  double high = overlay_.legend.empty() && !overlay_.ramp ? 0 : kLegendHeight;
+  return {0, height() - high, static_cast<double>(width()), high};
+}
+
+double GraphView::picture_height() const {
+  return height() - kHeadingHeight - legend_strip().height();
+}
+
 QRectF GraphView::scene_area() const {
   return {to_scene({0, 0}), QSizeF(size()) / zoom_};
 }
@@ -152,7 +162,7 @@ void GraphView::fit(bool whole) {
   if (!isVisible()) fit_when_shown_ = true;
   if (!scene_) return;
   const Box& b = scene_->layout.bounds;
-  double width = std::max(1, this->width() - kOverviewWidth), height = std::max(1, this->height() - kHeadingHeight);
+  double width = std::max(1, this->width() - kOverviewWidth), height = std::max(1.0, picture_height());
   double all = std::min({width / b.w, height / b.h, 1.25});
   double across = std::clamp(width / b.w, kReadableZoom, 1.0);
   zoom_ = std::clamp(whole || all >= 0.5 ? all : across, kLeastZoom, kMostZoom);
@@ -181,7 +191,7 @@ void GraphView::zoom_by(double factor, QPointF at) {
 void GraphView::reveal(int card) {
   const Box& b = scene_->layout.boxes[card];
   QRectF box(to_view({b.x, b.y}), QSizeF(b.w, b.h) * zoom_);
-  QRectF inside = QRectF(rect()).adjusted(12, kHeadingHeight + 12, -kOverviewWidth - 12, -12);
+  QRectF inside = QRectF(rect()).adjusted(12, kHeadingHeight + 12, -kOverviewWidth - 12, -12 - legend_strip().height());
   if (zoom_ >= 0.25 && inside.contains(box)) return;
   if (zoom_ < kReadableZoom) zoom_ = kReadableZoom;
   origin_ = QPointF(b.center_x(), b.center_y()) - QPointF((width() - kOverviewWidth) / 2.0, height() / 2.0) / zoom_;
@@ -245,7 +255,7 @@ void GraphView::paintEvent(QPaintEvent*) {
     painter.restore();
     paint_headings(painter);
     paint_overview(painter);
-    paint_legend(painter);
+    paint_legend(painter, legend_strip(), overlay_, theme);
   }
   if (!busy_.isEmpty()) {
     painter.setPen(theme.dim);
@@ -303,8 +313,8 @@ void GraphView::paint_headings(QPainter& painter) {
 QRectF GraphView::overview_box() const {
   if (!scene_) return {};
   const Box& b = scene_->layout.bounds;
-  if (b.h * zoom_ <= height() - kHeadingHeight && b.w * zoom_ <= width()) return {};
-  double room_h = height() - kHeadingHeight - 16, room_w = kOverviewWidth - 12;
+  if (b.h * zoom_ <= picture_height() && b.w * zoom_ <= width()) return {};
+  double room_h = picture_height() - 16, room_w = kOverviewWidth - 12;
   double h = std::min(room_h, std::max(40.0, b.h * (room_w / b.w)));
   return {width() - kOverviewWidth + 6.0, kHeadingHeight + 8.0, room_w, h};
 }
@@ -342,52 +352,6 @@ void GraphView::paint_overview(QPainter& painter) {
   painter.setClipping(false);
 }
 
-void GraphView::paint_legend(QPainter& painter) {
-  if (overlay_.legend.empty()) return;
-  const Theme& theme = *state_.theme;
-  painter.setRenderHint(QPainter::Antialiasing, true);
-  painter.setFont(card_detail_font());
-  QFontMetricsF metrics(painter.font());
-  // Left bottom, one row, as many entries as there is room for; what is left out is counted.
-  constexpr double kWidestEntry = 130;
-  auto elided = [&](const QString& text) { return metrics.elidedText(text, Qt::ElideRight, kWidestEntry); };
-  auto left_out = [&](std::size_t shown) { return QString("+%1").arg(overlay_.legend.size() - shown); };
-  double x = 12, y = height() - 30;
-  double room = width() - kOverviewWidth - 24;
-  double total = metrics.horizontalAdvance(overlay_name(overlay_.kind)) + 20;
-  std::size_t fits = 0;
-  for (; fits < overlay_.legend.size(); ++fits) {
-    double more = metrics.horizontalAdvance(elided(overlay_.legend[fits].text)) + 26;
-    double tail = fits + 1 < overlay_.legend.size() ? metrics.horizontalAdvance(left_out(fits + 1)) + 12 : 0;
-    if (total + more + tail > room) break;
-    total += more;
-  }
-  if (fits == 0) return;
-  QString rest = fits < overlay_.legend.size() ? left_out(fits) : QString();
-  if (!rest.isEmpty()) total += metrics.horizontalAdvance(rest) + 12;
-  QColor ground = theme.panel;
-  ground.setAlpha(235);
-  painter.setPen(theme.line);
-  painter.setBrush(ground);
-  painter.drawRoundedRect(QRectF(x - 0.5, y - 0.5, total, 22), 5, 5);
-  painter.setPen(theme.dim);
-  painter.drawText(QRectF(x + 8, y, total, 21), Qt::AlignVCenter, overlay_name(overlay_.kind));
-  x += metrics.horizontalAdvance(overlay_name(overlay_.kind)) + 20;
-  for (std::size_t i = 0; i < fits; ++i) {
-    const auto& entry = overlay_.legend[i];
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(entry.colour.isValid() ? entry.colour : QColor(Qt::transparent));
-    painter.drawRoundedRect(QRectF(x, y + 6, 10, 10), 2, 2);
-    painter.setPen(theme.ink);
-    QString shown = elided(entry.text);
-    double w = metrics.horizontalAdvance(shown);
-    painter.drawText(QRectF(x + 14, y, w + 2, 21), Qt::AlignVCenter, shown);
-    x += w + 26;
-  }
-  painter.setPen(theme.dim);
-  painter.drawText(QRectF(x, y, total, 21), Qt::AlignVCenter, rest);
-}
-
 void GraphView::resizeEvent(QResizeEvent* event) {
   if (fit_when_shown_ && isVisible()) {
     fit_when_shown_ = false;
@@ -395,236 +359,6 @@ void GraphView::resizeEvent(QResizeEvent* event) {
   }
   stale();
   QWidget::resizeEvent(event);
-}
-
-int GraphView::card_under(QPointF p) const {
-  if (!scene_ || p.y() < kHeadingHeight) return -1;
-  QPointF at = to_scene(p);
-  return scene_->card_at(static_cast<float>(at.x()), static_cast<float>(at.y()));
-}
-
-void GraphView::choose(int card) {
-  if (card < 0 || card == state_.selected) return;
-  const Card& chosen = scene_->picture.cards[card];
-  state_.selected = card;
-  reveal(card);
-  update();
-  if (chosen.node) Q_EMIT node_chosen(text(chosen.node->name()));
-}
-
-void GraphView::set_hovered(int card) {
-  if (card == state_.hovered) return;
-  state_.hovered = card;
-  update();
-}
-
-void GraphView::mousePressEvent(QMouseEvent* event) {
-  if (event->button() != Qt::LeftButton && event->button() != Qt::MiddleButton) return;
-  drag_from_ = event->position();
-  drag_ = overview_box().contains(event->position()) ? Drag::Overview : Drag::Maybe;
-  if (drag_ == Drag::Overview) mouseMoveEvent(event);
-}
-
-void GraphView::mouseMoveEvent(QMouseEvent* event) {
-  QPointF p = event->position();
-  if (drag_ == Drag::Overview) {
-    QRectF box = overview_box();
-    const Box& b = scene_->layout.bounds;
-    QPointF middle(b.x + (p.x() - box.x()) / box.width() * b.w, b.y + (p.y() - box.y()) / box.height() * b.h);
-    QPointF target = middle - QPointF(width() / 2.0, height() / 2.0) / zoom_;
-    if (b.w * zoom_ <= width()) target.setX(origin_.x());
-    pan_by((origin_ - target) * zoom_);
-    return;
-  }
-  if (drag_ == Drag::Maybe && (p - drag_from_).manhattanLength() > 4) {
-    drag_ = Drag::Pan;
-    setCursor(Qt::ClosedHandCursor);
-  }
-  if (drag_ == Drag::Pan || space_down_) {
-    if (drag_ == Drag::Pan) pan_by(p - drag_from_);
-    drag_from_ = p;
-    return;
-  }
-  set_hovered(card_under(p));
-}
-
-void GraphView::mouseReleaseEvent(QMouseEvent* event) {
-  Drag was = drag_;
-  drag_ = Drag::None;
-  unsetCursor();
-  if (was != Drag::Maybe || event->button() != Qt::LeftButton || !scene_) return;
-  int card = card_under(event->position());
-  if (card >= 0) return choose(card);
-  // Stub labels lie just outside their card: ask the cards of the neighbourhood.
-  QPointF at = to_scene(event->position());
-  if (detail_at(zoom_) == Detail::Full) {
-    std::vector<int> cards, links;
-    scene_->visible({static_cast<float>(at.x()) - 300, static_cast<float>(at.y()) - 2, 302, 4}, cards, links);
-    for (int near : cards)
-      for (const StubLabel& label : stub_labels(*scene_, near, state_.detail_font))
-        if (label.box.contains(at)) return choose(label.card);
-  }
-}
-
-void GraphView::ask_fold(int card) {
-  int frame = scene_->picture.cards[card].frame;
-  if (frame >= 0) Q_EMIT fold_asked(text(scene_->picture.frames[frame].key));
-}
-
-void GraphView::mouseDoubleClickEvent(QMouseEvent* event) {
-  if (!scene_) return;
-  if (int card = card_under(event->position()); card >= 0) return ask_fold(card);
-  QPointF at = to_scene(event->position());
-  if (int b = scene_->bracket_at(static_cast<float>(at.x()), static_cast<float>(at.y())); b >= 0)
-    Q_EMIT fold_asked(text(scene_->picture.frames[scene_->layout.brackets[b].frame].key));
-}
-
-void GraphView::wheelEvent(QWheelEvent* event) {
-  QPointF pixels = event->pixelDelta().isNull() ? QPointF(event->angleDelta()) / 2 : QPointF(event->pixelDelta());
-  if (event->modifiers() & Qt::ShiftModifier) {
-    pan_by(pixels.x() != 0 ? pixels : QPointF(pixels.y(), 0));
-  } else if (event->modifiers() & Qt::AltModifier ||
-             (!event->pixelDelta().isNull() && !(event->modifiers() & Qt::ControlModifier))) {
-    pan_by(pixels);
-  } else {
-    zoom_by(std::pow(1.0015, event->angleDelta().y()), event->position());
-  }
-  event->accept();
-}
-
-void GraphView::step_along(int key) {
-  if (!scene_) return;
-  if (state_.selected < 0) return step_in_order(1);
-  const Layout& layout = scene_->layout;
-  const Box& here = layout.boxes[state_.selected];
-  bool forward = scene_->picture.cards[state_.selected].side == Side::Forward;
-  bool outgoing = (key == Qt::Key_Down) == forward;
-  if (key == Qt::Key_Up || key == Qt::Key_Down) {
-    // The linked card most nearly straight above or below.
-    int best = -1;
-    double best_distance = 0;
-    for (int link : outgoing ? scene_->links_from(state_.selected) : scene_->links_to(state_.selected)) {
-      int other = outgoing ? scene_->picture.links[link].to : scene_->picture.links[link].from;
-      const Box& box = layout.boxes[other];
-      bool same_side = scene_->picture.cards[other].side == scene_->picture.cards[state_.selected].side;
-      double distance = std::abs(box.center_x() - here.center_x()) + std::abs(box.center_y() - here.center_y()) / 2 +
-                        (same_side ? 0 : 1e6) + (scene_->picture.cards[other].family == Family::Input ? 1e5 : 0);
-      if (best < 0 || distance < best_distance) best = other, best_distance = distance;
-    }
-    return choose(best);
-  }
-  // The nearest card in the row, or across the cut.
-  int best = -1;
-  double best_distance = 0;
-  for (std::size_t i = 0; i < layout.boxes.size(); ++i) {
-    const Box& box = layout.boxes[i];
-    double dx = box.center_x() - here.center_x();
-    if (std::abs(layout.rows[i] - layout.rows[state_.selected]) > 0 || (key == Qt::Key_Right ? dx <= 0 : dx >= 0))
-      continue;
-    if (best < 0 || std::abs(dx) < best_distance) best = static_cast<int>(i), best_distance = std::abs(dx);
-  }
-  choose(best);
-}
-
-void GraphView::step_in_order(int by) {
-  if (!scene_ || scene_->picture.cards.empty()) return;
-  int count = static_cast<int>(scene_->picture.cards.size());
-  int at = state_.selected < 0 ? (by > 0 ? 0 : count - 1) : (state_.selected + by + count) % count;
-  choose(at);
-}
-
-void GraphView::keyPressEvent(QKeyEvent* event) {
-  QString node = selected_node();
-  switch (event->key()) {
-    case Qt::Key_F:
-      return fit(event->modifiers() & Qt::ShiftModifier ||
-                 (scene_ && to_view({0, scene_->layout.bounds.y}).y() >= kHeadingHeight - 1));
-    case Qt::Key_Z:
-      return zoom_to_selection();
-    case Qt::Key_Plus:
-    case Qt::Key_Equal:
-      return zoom_by(1.25, rect().center());
-    case Qt::Key_Minus:
-      return zoom_by(0.8, rect().center());
-    case Qt::Key_Up:
-    case Qt::Key_Down:
-    case Qt::Key_Left:
-    case Qt::Key_Right:
-      if (event->modifiers() & Qt::ControlModifier) {
-        double step = 80;
-        return pan_by({event->key() == Qt::Key_Left    ? step
-                       : event->key() == Qt::Key_Right ? -step
-                                                       : 0,
-                       event->key() == Qt::Key_Up     ? step
-                       : event->key() == Qt::Key_Down ? -step
-                                                      : 0});
-      }
-      if (event->modifiers() & Qt::AltModifier) break;
-      return step_along(event->key());
-    case Qt::Key_PageUp:
-      return pan_by({0, height() * 0.8});
-    case Qt::Key_PageDown:
-      return pan_by({0, -height() * 0.8});
-    case Qt::Key_Tab:
-      return step_in_order(1);
-    case Qt::Key_Backtab:
-      return step_in_order(-1);
-    case Qt::Key_Home:
-      return scene_ && !scene_->picture.cards.empty() ? choose(0) : void();
-    case Qt::Key_End:
-      return scene_ ? choose(static_cast<int>(scene_->picture.cards.size()) - 1) : void();
-    case Qt::Key_Return:
-    case Qt::Key_Enter:
-      if (scene_ && state_.selected >= 0) return ask_fold(state_.selected);
-      break;
-    case Qt::Key_Space:
-      space_down_ = true;
-      setCursor(Qt::OpenHandCursor);
-      return;
-    case Qt::Key_S:
-      if (event->modifiers() == Qt::NoModifier && !node.isEmpty()) return Q_EMIT pin_asked(node, Pin::Save);
-      break;
-    case Qt::Key_R:
-      if (event->modifiers() == Qt::NoModifier && !node.isEmpty()) return Q_EMIT pin_asked(node, Pin::Recompute);
-      break;
-    case Qt::Key_U:
-      if (event->modifiers() == Qt::NoModifier && !node.isEmpty()) return Q_EMIT pin_asked(node, Pin::None);
-      break;
-    default:
-      break;
-  }
-  QWidget::keyPressEvent(event);
-}
-
-void GraphView::keyReleaseEvent(QKeyEvent* event) {
-  if (event->key() == Qt::Key_Space && !event->isAutoRepeat()) {
-    space_down_ = false;
-    unsetCursor();
-  }
-  QWidget::keyReleaseEvent(event);
-}
-
-bool GraphView::focusNextPrevChild(bool) {
-  return false;
-}  // Tab walks nodes; F6 and Ctrl+Tab leave
-
-void GraphView::contextMenuEvent(QContextMenuEvent* event) {
-  int card = event->reason() == QContextMenuEvent::Mouse ? card_under(event->pos()) : state_.selected;
-  if (card < 0) return;
-  choose(card);
-  const Card& chosen = scene_->picture.cards[card];
-  QMenu menu(this);
-  if (chosen.node && scene_->picture.joint && chosen.side == Side::Forward) {
-    QString node = text(chosen.node->name());
-    menu.addAction(tr("Save for backward\tS"), this, [=, this] { Q_EMIT pin_asked(node, Pin::Save); });
-    menu.addAction(tr("Recompute\tR"), this, [=, this] { Q_EMIT pin_asked(node, Pin::Recompute); });
-    menu.addAction(tr("Let the partitioner choose\tU"), this, [=, this] { Q_EMIT pin_asked(node, Pin::None); });
-    menu.addSeparator();
-  }
-  if (chosen.frame >= 0)
-    menu.addAction(chosen.node ? tr("Fold\tEnter") : tr("Unfold\tEnter"), this, [=, this] { ask_fold(card); });
-  menu.addAction(tr("Zoom to it\tZ"), this, [this] { zoom_to_selection(); });
-  menu.exec(event->globalPos());
 }
 
 void GraphView::changeEvent(QEvent* event) {

@@ -63,6 +63,8 @@ class GraphView : public QWidget {
   bool focusNextPrevChild(bool next) override;
 
  private:
+  static constexpr int kHeadingHeight = 26;
+
   void pan_by(QPointF pixels);
   void stale();  ///< the cached image must be drawn anew
   void refresh_cache();
@@ -72,7 +74,8 @@ class GraphView : public QWidget {
   void reveal(int card);
   void paint_headings(QPainter& painter);
   void paint_overview(QPainter& painter);
-  void paint_legend(QPainter& painter);
+  QRectF legend_strip() const;
+  double picture_height() const;  ///< between heading and legend
   QRectF overview_box() const;
   QRectF scene_area() const;
   int card_under(QPointF p) const;

@@ -8,18 +8,6 @@
 namespace partita::views {
 namespace {
 
-// Light to strong along one hue, so that it reads without colour vision too (cividis-like ends).
-QColor ramp(double t, const Theme& theme) {
-  t = std::clamp(t, 0.0, 1.0);
-  QColor low = theme.dark ? QColor(0x26415f) : QColor(0xdce8f5);
-  QColor middle = theme.dark ? QColor(0x7a7f86) : QColor(0x8fa0a8);
-  QColor high = theme.dark ? QColor(0xfde737) : QColor(0xb37400);
-  QColor a = t < 0.5 ? low : middle, b = t < 0.5 ? middle : high;
-  double s = t < 0.5 ? t * 2 : t * 2 - 1;
-  auto mix = [s](int x, int y) { return static_cast<int>(std::lround(x + (y - x) * s)); };
-  return {mix(a.red(), b.red()), mix(a.green(), b.green()), mix(a.blue(), b.blue())};
-}
-
 // Colours for names, by their first appearance.
 QColor category(std::size_t index, const Theme& theme) {
   static constexpr Family order[] = {Family::Pointwise,  Family::Index,  Family::Reduction, Family::Random,
@@ -28,27 +16,24 @@ QColor category(std::size_t index, const Theme& theme) {
   return (index / std::size(order)) % 2 == 1 ? (theme.dark ? colour.darker(150) : colour.lighter(140)) : colour;
 }
 
-struct Numbers {
-  std::vector<double> values;  ///< by card; negative: unknown
-  QString (*text)(double);
-};
+using Text = QString (*)(double);
 
-void scale(Overlay& overlay, const Numbers& numbers, const Theme& theme) {
-  double low = INFINITY, high = 0;
-  for (double v : numbers.values)
-    if (v > 0 && std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
-  double span = high > low ? std::log(high / low) : 1;
-  for (std::size_t i = 0; i < numbers.values.size(); ++i) {
-    double v = numbers.values[i];
+// `values` by card; negative: unknown.
+void scale(Overlay& overlay, const std::vector<double>& values, Text text, const Theme& theme) {
+  Overlay::Ramp ramp{LogScale::of(values), text};
+  int zeros = 0, without_value = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    double v = values[i];
     if (v < 0) continue;
-    overlay.colours[i] = ramp(v <= 0 ? 0 : !std::isfinite(v) ? 1 : std::log(v / low) / span, theme);
-    overlay.texts[i] = numbers.text(v);
+    bool not_a_number = std::isnan(v);
+    zeros += v == 0;
+    without_value += not_a_number;
+    overlay.colours[i] = not_a_number ? nan_colour(theme) : sequential(ramp.scale.at(v), theme);
+    overlay.texts[i] = text(v);
   }
-  if (high <= 0) return;
-  for (int k = 0; k <= 4; ++k) {
-    double t = k / 4.0;
-    overlay.legend.push_back({ramp(t, theme), numbers.text(low * std::exp(t * span))});
-  }
+  if (zeros > 0) overlay.legend.push_back({sequential(0, theme), QString("%1 (%2)").arg(text(0)).arg(zeros)});
+  if (without_value > 0) overlay.legend.push_back({nan_colour(theme), QString("N: nan (%1)").arg(without_value)});
+  if (!ramp.scale.empty()) overlay.ramp = ramp;
 }
 
 void categories(Overlay& overlay, const std::vector<std::string>& names, const Theme& theme) {
@@ -82,7 +67,7 @@ Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& fact
   overlay.kind = kind;
   std::size_t count = picture.cards.size();
   overlay.colours.resize(count);
-  overlay.marked.resize(count);
+  overlay.marks.resize(count);
   overlay.texts.resize(count);
   auto fact = [&](const Card& card) -> const NodeFacts* {
     auto found = card.node ? facts.find(card.node->name()) : facts.end();
@@ -90,6 +75,8 @@ Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& fact
   };
   std::vector<double> numbers(count, -1);
   std::vector<std::string> names(count);
+  int over = 0;
+  double tolerance = -1;
   for (std::size_t i = 0; i < count; ++i) {
     const Card& card = picture.cards[i];
     const NodeFacts* known = fact(card);
@@ -100,8 +87,11 @@ Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& fact
         numbers[i] = static_cast<double>(card.bytes);
         break;
       case OverlayKind::Error:
-        if (known) numbers[i] = known->error;
-        overlay.marked[i] = known && known->tolerance >= 0 && !(known->error <= known->tolerance);
+        if (!known) break;
+        numbers[i] = known->error;
+        overlay.marks[i] = std::isnan(known->error) ? 'N' : known->wrong ? '!' : 0;
+        over += known->wrong;
+        tolerance = std::max(tolerance, known->tolerance);
         break;
       case OverlayKind::Time:
         if (known) numbers[i] = known->seconds;
@@ -132,11 +122,12 @@ Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& fact
             {theme.family(family), QString::fromUtf8(family_name(family).data(), family_name(family).size())});
       }
   } else {
-    QString (*text)(double) = kind == OverlayKind::Bytes
-                                  ? [](double v) { return bytes_text(static_cast<std::int64_t>(v)); }
-                              : kind == OverlayKind::Error ? &error_text
-                                                           : &seconds_text;
-    scale(overlay, {numbers, text}, theme);
+    Text text = kind == OverlayKind::Bytes   ? [](double v) { return bytes_text(static_cast<std::int64_t>(v)); }
+                : kind == OverlayKind::Error ? &error_text
+                                             : &seconds_text;
+    scale(overlay, numbers, text, theme);
+    if (over > 0) overlay.legend.push_back({theme.bad, QString("!: over tolerance (%1)").arg(over)});
+    if (overlay.ramp && kind == OverlayKind::Error) overlay.ramp->mark = tolerance;
   }
   return overlay;
 }

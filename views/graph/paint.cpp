@@ -265,7 +265,8 @@ struct Brush {
     if (!state.pins.empty() && state.pins[index] == Pin::Save) badge(theme.accent, "S");
     if (!state.pins.empty() && state.pins[index] == Pin::Recompute) badge(theme.output_link, "R");
     if (card.again) badge(theme.dim, QString::fromUtf8("↻"));
-    if (overlaid() && state.overlay->marked[index]) badge(theme.bad, "!");
+    if (char mark = overlaid() ? state.overlay->marks[index] : 0)
+      badge(mark == 'N' ? nan_colour(theme) : theme.bad, QString(QChar(mark)));
     if (card.returned) {  // an arrow out of the graph
       double y = card.side == Side::Forward ? box.bottom() : box.top();
       double d = card.side == Side::Forward ? 6 : -6;

@@ -164,6 +164,7 @@ QString Theme::style_sheet() const {
     QTreeView, QTableView, QListView { border: none; background: @raised; alternate-background-color: @panel;
       selection-background-color: @current; selection-color: @ink; outline: none; }
     QTreeView::item, QListView::item { padding: 2px 0; }
+    QTableView::item { padding: 0 6px; }
     QTreeView::item:selected, QListView::item:selected, QTableView::item:selected { background: @current; color: @ink; }
     QHeaderView, QTableCornerButton::section { background: @panel; border: none; }
     QHeaderView::section { background: @panel; color: @dim; border: none; border-bottom: 1px solid @line; padding: 4px 8px; }
@@ -176,6 +177,7 @@ QString Theme::style_sheet() const {
     QMenu::item:selected { background: @current; }
     QMenu::item:disabled { color: @dim; background: transparent; }
     QMenu::separator { height: 1px; background: @line; margin: 4px 8px; }
+    QAbstractScrollArea::corner { background: transparent; border: none; }
     QScrollBar:vertical { background: transparent; width: 10px; margin: 0; }
     QScrollBar:horizontal { background: transparent; height: 10px; margin: 0; }
     QScrollBar::handle { background: @line; border-radius: 5px; min-height: 24px; min-width: 24px; }

@@ -1,12 +1,12 @@
 #include "views/table/table_panel.h"
 
-#include <QAction>
 #include <QApplication>
 #include <QClipboard>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMenu>
 #include <QSortFilterProxyModel>
 #include <QStyledItemDelegate>
 #include <QTableView>
@@ -63,13 +63,15 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   bar_->addWidget(filter_, 1);
   bar_->addWidget(count_);
   bar_->addStretch(1);
-  for (bool markdown : {false, true}) {
-    auto* button = new QToolButton;
-    button->setText(markdown ? tr("Markdown") : tr("TSV"));
-    button->setToolTip(markdown ? tr("Copy the shown rows as Markdown") : tr("Copy the shown rows as TSV"));
-    connect(button, &QToolButton::clicked, this, [this, markdown] { copy(markdown); });
-    bar_->addWidget(button);
-  }
+  auto* copy_button = new QToolButton;
+  copy_button->setText(tr("Copy ▾"));
+  copy_button->setToolTip(tr("Copy the shown rows"));
+  copy_button->setPopupMode(QToolButton::InstantPopup);
+  auto* menu = new QMenu(copy_button);
+  menu->addAction(tr("As TSV, for a spreadsheet"), this, [this] { copy(false); });
+  menu->addAction(tr("As a Markdown table"), this, [this] { copy(true); });
+  copy_button->setMenu(menu);
+  bar_->addWidget(copy_button);
   layout->addLayout(bar_);
   model_ = new TableModel(std::move(columns), this);
   proxy_ = new QSortFilterProxyModel(this);
@@ -93,6 +95,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   view_->verticalHeader()->setDefaultSectionSize(view_->fontMetrics().height() + 8);
   view_->horizontalHeader()->setHighlightSections(false);
   view_->horizontalHeader()->setStretchLastSection(true);
+  view_->resizeColumnsToContents();
   delegate_ = new ToneDelegate(view_);
   view_->setItemDelegate(delegate_);
   layout->addWidget(view_, 1);
@@ -106,6 +109,28 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
     Q_EMIT row_chosen(proxy_->mapToSource(index).row());
     if (QString node = index.data(TableModel::NodeRole).toString(); !node.isEmpty()) Q_EMIT node_chosen(node);
   });
+  connect(view_->selectionModel(), &QItemSelectionModel::selectionChanged, this, [this] {
+    if (!quiet_) Q_EMIT rows_changed();
+  });
+  connect(view_, &QTableView::activated, this, [this](const QModelIndex& index) {
+    if (QString node = index.data(TableModel::NodeRole).toString(); !node.isEmpty()) Q_EMIT node_activated(node);
+  });
+}
+
+QString TablePanel::current_node() const {
+  return view_->currentIndex().data(TableModel::NodeRole).toString();
+}
+
+void TablePanel::set_choose_many(bool many) {
+  view_->setSelectionMode(many ? QAbstractItemView::ExtendedSelection : QAbstractItemView::SingleSelection);
+}
+
+std::vector<int> TablePanel::chosen_rows() const {
+  std::vector<int> rows;
+  for (const QModelIndex& index : view_->selectionModel()->selectedRows())
+    rows.push_back(proxy_->mapToSource(index).row());
+  std::ranges::sort(rows);
+  return rows;
 }
 
 void TablePanel::set_rows(std::vector<Row> rows) {

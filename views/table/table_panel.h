@@ -23,6 +23,9 @@ class TablePanel : public QWidget {
   void sort_by(int column, Qt::SortOrder order);
   void set_stretched_column(int column);
   void select_node(const QString& node);  ///< marks its row, without telling
+  QString current_node() const;           ///< of the chosen row; empty: none
+  void set_choose_many(bool many);        ///< several rows at once
+  std::vector<int> chosen_rows() const;   ///< in the order the rows were given
   void set_current_row(int row);          ///< in the order the rows were given
   TableModel* model() { return model_; }
   QTableView* view() { return view_; }
@@ -31,7 +34,9 @@ class TablePanel : public QWidget {
 
  Q_SIGNALS:
   void node_chosen(QString node);
-  void row_chosen(int row);  ///< in the order the rows were given
+  void row_chosen(int row);           ///< in the order the rows were given
+  void node_activated(QString node);  ///< Enter or a double click
+  void rows_changed();                ///< chosen_rows() are others
 
  private:
   void copy(bool markdown);

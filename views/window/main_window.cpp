@@ -148,7 +148,7 @@ QDockWidget* MainWindow::add_dock(Qt::DockWidgetArea area, QWidget* content, con
 
 void MainWindow::make_docks() {
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
-  setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
+  setCorner(Qt::BottomLeftCorner, Qt::BottomDockWidgetArea);
   tree_ = new QTreeView;
   tree_->setHeaderHidden(true);
   tree_->setUniformRowHeights(true);

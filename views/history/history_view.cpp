@@ -1,0 +1,213 @@
+#include "views/history/history_view.h"
+
+#include <QDateTime>
+#include <QFileInfo>
+#include <QLabel>
+#include <QPushButton>
+#include <QSplitter>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+QString text(std::string_view s) {
+  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
+}
+
+bool special(const Difference& d) {
+  return d.nan_expected != d.nan_found || d.inf_expected != d.inf_found;
+}
+
+QString error_of(const Difference& d) {
+  return special(d) ? QString("nan") : error_text(d.max_abs);
+}
+
+/// What the second side is to the first, and how much a reader should care.
+struct Change {
+  int rank = 5;  ///< 0 first
+  QString text;
+  Tone tone = Tone::Dim;
+};
+
+Change change(const Difference* a, const Difference* b) {
+  if (!a || !b) return {4, a ? "only in A" : "only in B", Tone::Dim};
+  if (a->ok() != b->ok()) return b->ok() ? Change{1, "fixed", Tone::Good} : Change{0, "broken", Tone::Bad};
+  if (special(*a) || special(*b) || a->max_abs == b->max_abs) return {5, "same", Tone::Dim};
+  if (a->max_abs == 0) return {2, "was exact", Tone::Warn};
+  if (b->max_abs == 0) return {3, "exact now", Tone::Good};
+  double ratio = b->max_abs / a->max_abs;
+  constexpr double kWorthTelling = 1.5;
+  if (ratio > kWorthTelling) return {2, QString("%1 times larger").arg(ratio, 0, 'g', 3), Tone::Warn};
+  if (ratio < 1 / kWorthTelling) return {3, QString("%1 times smaller").arg(1 / ratio, 0, 'g', 3), Tone::Good};
+  return {5, "about the same", Tone::Dim};
+}
+
+void add_side(std::vector<Cell>& cells, const Difference* d) {
+  if (!d) return cells.insert(cells.end(), 2, Cell()), void();
+  Tone tone = d->ok() ? (d->rounding ? Tone::Warn : Tone::Good) : Tone::Bad;
+  cells.emplace_back(d->ok() ? (d->rounding ? "rounding" : "agrees") : "differs", tone);
+  cells.emplace_back(error_of(*d), special(*d) ? INFINITY : d->max_abs, d->ok() ? Tone::Plain : Tone::Bad);
+}
+
+}  // namespace
+
+std::vector<PastWork> past_work(const std::vector<StoredCheck>& checks, const std::vector<StoredRun>& runs) {
+  std::vector<PastWork> past;
+  for (const StoredCheck& c : checks)
+    past.push_back({PastWork::Kind::Check, c.id, c.at, text(c.row.path), text(c.row.graph), text(c.row.kind),
+                    c.row.ok ? "ok" : "differs", c.row.ok, -1});
+  for (const StoredRun& r : runs)
+    past.push_back({PastWork::Kind::Run, r.id, r.at, text(r.row.path), text(r.row.graph),
+                    QString(text(r.row.backend) + " " + text(r.row.options)).trimmed(), text(r.row.outcome),
+                    r.row.outcome == "ok", r.row.milliseconds});
+  std::ranges::stable_sort(past, std::greater{}, &PastWork::at);
+  return past;
+}
+
+std::vector<Row> past_rows(const std::vector<PastWork>& past) {
+  std::vector<Row> rows;
+  for (const PastWork& p : past)
+    rows.push_back({{},
+                    {Cell(QDateTime::fromSecsSinceEpoch(p.at).toString("yyyy-MM-dd hh:mm:ss")),
+                     Cell(p.kind == PastWork::Kind::Check ? "check" : "run", Tone::Dim),
+                     Cell(p.outcome, p.ok ? Tone::Good : Tone::Bad), Cell(QFileInfo(p.path).fileName()), Cell(p.graph),
+                     Cell(p.what, Tone::Dim),
+                     p.milliseconds < 0 ? Cell() : Cell(seconds_text(p.milliseconds / 1000), p.milliseconds)}});
+  return rows;
+}
+
+std::vector<Row> side_by_side(const Report& a, const Report* b) {
+  struct Pair {
+    const Difference *a = nullptr, *b = nullptr;
+  };
+  std::vector<Pair> pairs;
+  std::unordered_map<std::string_view, std::size_t> index;
+  for (const Difference& d : a.rows)
+    if (index.try_emplace(d.name, pairs.size()).second) pairs.push_back({&d, nullptr});
+  if (b)
+    for (const Difference& d : b->rows) {
+      auto [found, fresh] = index.try_emplace(d.name, pairs.size());
+      if (fresh) pairs.push_back({});
+      pairs[found->second].b = &d;
+    }
+  struct Ranked {
+    int rank;
+    double error;
+    Row row;
+  };
+  std::vector<Ranked> ranked;
+  for (const Pair& pair : pairs) {
+    const Difference& any = pair.a ? *pair.a : *pair.b;
+    Row row{text(any.name), {Cell(text(any.name))}};
+    add_side(row.cells, pair.a);
+    add_side(row.cells, pair.b);
+    Change c = b ? change(pair.a, pair.b) : Change{any.ok() ? 1 : 0, {}, Tone::Dim};
+    row.cells.emplace_back(c.text, c.tone);
+    const Difference& last = pair.b ? *pair.b : any;
+    ranked.push_back({c.rank, special(last) ? INFINITY : last.max_abs, std::move(row)});
+  }
+  std::ranges::stable_sort(
+      ranked, [](const Ranked& x, const Ranked& y) { return x.rank != y.rank ? x.rank < y.rank : x.error > y.error; });
+  std::vector<Row> rows;
+  for (Ranked& r : ranked) rows.push_back(std::move(r.row));
+  return rows;
+}
+
+std::vector<Row> side_by_side(const PastWork& a, const PastWork* b) {
+  std::vector<Row> rows;
+  auto add = [&](const QString& name, const QString& first, const QString& second, Cell how) {
+    rows.push_back({{}, {Cell(name), Cell(first), Cell(), Cell(b ? second : QString()), Cell(), b ? how : Cell()}});
+  };
+  auto plain = [&](const QString& name, const QString& first, const QString& second) {
+    add(name, first, second, Cell(first == second ? "same" : "other", first == second ? Tone::Dim : Tone::Warn));
+  };
+  const PastWork& other = b ? *b : a;
+  double ratio = a.milliseconds > 0 ? other.milliseconds / a.milliseconds : NAN;
+  add("time", seconds_text(a.milliseconds / 1000), seconds_text(other.milliseconds / 1000),
+      ratio > 1    ? Cell(QString("%1 times slower").arg(ratio, 0, 'g', 3), Tone::Warn)
+      : ratio <= 1 ? Cell(QString("%1 times faster").arg(1 / ratio, 0, 'g', 3), Tone::Good)
+                   : Cell());
+  plain("outcome", a.outcome, other.outcome);
+  plain("backend", a.what, other.what);
+  plain("graph", a.graph, other.graph);
+  plain("file", a.path, other.path);
+  return rows;
+}
+
+HistoryView::HistoryView(QWidget* parent) : QWidget(parent) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  auto* split = new QSplitter;
+  past_table_ =
+      new TablePanel({tr("When"), tr("Kind"), tr("Outcome"), tr("File"), tr("Graph"), tr("What"), tr("Time")});
+  past_table_->set_choose_many(true);
+  auto* refresh = new QPushButton(tr("Read again"));
+  connect(refresh, &QPushButton::clicked, this, &HistoryView::refresh_asked);
+  past_table_->bar()->addWidget(refresh);
+  connect(past_table_, &TablePanel::rows_changed, this, &HistoryView::choose);
+  split->addWidget(past_table_);
+  auto* right = new QWidget;
+  auto* column = new QVBoxLayout(right);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  note_ = new QLabel;
+  note_->setObjectName("dim");
+  note_->setContentsMargins(12, 8, 12, 2);
+  note_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  column->addWidget(note_);
+  beside_ = new TablePanel({tr("Node or output"), tr("A"), tr("Error of A"), tr("B"), tr("Error of B"), tr("Change")});
+  connect(beside_, &TablePanel::node_chosen, this, &HistoryView::node_chosen);
+  column->addWidget(beside_, 1);
+  split->addWidget(right);
+  split->setSizes({500, 500});
+  layout->addWidget(split);
+  set_note(tr("Choose one check or run, or two to see them beside each other"));
+}
+
+void HistoryView::set_past(std::vector<PastWork> past) {
+  past_ = std::move(past);
+  past_table_->set_rows(past_rows(past_));
+}
+
+void HistoryView::choose() {
+  std::vector<int> rows = past_table_->chosen_rows();
+  if (rows.empty()) return;
+  if (rows.size() > 2) return set_note(tr("Two at most can stand beside each other"));
+  std::ranges::reverse(rows);  // the older one is A
+  std::vector<PastWork> chosen;
+  for (int row : rows) chosen.push_back(past_[static_cast<std::size_t>(row)]);
+  for (const PastWork& p : chosen)
+    if (p.kind != chosen.front().kind) return set_note(tr("Choose two checks or two runs"));
+  beside_->set_rows({});
+  QStringList names;
+  for (const PastWork& p : chosen)
+    names << QDateTime::fromSecsSinceEpoch(p.at).toString("hh:mm:ss") + " " + QFileInfo(p.path).fileName();
+  note_->setText(names.size() == 2 ? tr("A: %1     B: %2").arg(names[0], names[1]) : tr("A: %1").arg(names[0]));
+  if (chosen.front().kind == PastWork::Kind::Run)
+    return beside_->set_rows(side_by_side(chosen[0], chosen.size() > 1 ? &chosen[1] : nullptr));
+  std::vector<std::int64_t> ids;
+  for (const PastWork& p : chosen) ids.push_back(p.id);
+  Q_EMIT reports_asked(ids);
+}
+
+void HistoryView::set_reports(const std::vector<Report>& reports) {
+  if (reports.empty()) return;
+  beside_->set_rows(side_by_side(reports[0], reports.size() > 1 ? &reports[1] : nullptr));
+}
+
+void HistoryView::set_note(const QString& text) {
+  note_->setText(text);
+  beside_->set_rows({});
+}
+
+void HistoryView::set_theme(const Theme& theme) {
+  past_table_->set_theme(theme);
+  beside_->set_theme(theme);
+}
+
+}  // namespace partita::views

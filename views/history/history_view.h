@@ -1,0 +1,58 @@
+#pragma once
+#include <QWidget>
+
+#include "core/compare/compare.h"
+#include "core/store/store.h"
+#include "views/table/table_panel.h"
+
+class QLabel;
+
+namespace partita::views {
+
+/// A check or a run of the past.
+struct PastWork {
+  enum class Kind : unsigned char { Check, Run } kind = Kind::Check;
+  std::int64_t id = 0, at = 0;
+  QString path, graph, what;  ///< what: a check's kind, a run's backend and options
+  QString outcome;
+  bool ok = true;
+  double milliseconds = -1;  ///< of a run
+};
+/// Newest first.
+std::vector<PastWork> past_work(const std::vector<StoredCheck>& checks, const std::vector<StoredRun>& runs);
+std::vector<Row> past_rows(const std::vector<PastWork>& past);
+
+/// Two reports node by node, what got worse first: broken, fixed, worse, better, on one side only, the rest. `b` may be
+/// null: the one alone.
+std::vector<Row> side_by_side(const Report& a, const Report* b);
+/// Two runs, one property a row.
+std::vector<Row> side_by_side(const PastWork& a, const PastWork* b);
+
+/// Checks and runs of the past, and two of them beside each other. Reads nothing itself.
+class HistoryView : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit HistoryView(QWidget* parent = nullptr);
+  void set_past(std::vector<PastWork> past);
+  /// The reports that reports_asked asked for; the second may be missing.
+  void set_reports(const std::vector<Report>& reports);
+  void set_note(const QString& text);
+  void set_theme(const Theme& theme);
+  TablePanel* past() { return past_table_; }
+  TablePanel* beside() { return beside_; }
+
+ Q_SIGNALS:
+  void refresh_asked();
+  void reports_asked(std::vector<std::int64_t> checks);
+  void node_chosen(QString node);
+
+ private:
+  void choose();
+
+  std::vector<PastWork> past_;
+  TablePanel *past_table_, *beside_;
+  QLabel* note_;
+};
+
+}  // namespace partita::views

@@ -1,0 +1,46 @@
+#pragma once
+#include <QImage>
+#include <QWidget>
+
+#include "views/tensor/tensor_image.h"
+
+namespace partita::views {
+
+/// One layer of a slice, with its scale below. The cell under the cursor, or where the arrow keys went, is told.
+class GridPane : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit GridPane(Layer layer, QWidget* parent = nullptr);
+  void set_content(const QString& title, std::shared_ptr<const Grid> grid, const TensorColours& colours,
+                   double tolerance);
+  void set_theme(const Theme& theme);
+  void set_cell(int row, int column);  ///< framed; outside: none
+  /// Framed as well, with a mark: the first element over tolerance. -1: none.
+  void set_marked(int cell);
+  QSize sizeHint() const override { return {260, 260}; }
+
+ Q_SIGNALS:
+  void cell_chosen(int row, int column);
+
+ protected:
+  void paintEvent(QPaintEvent*) override;
+  void mouseMoveEvent(QMouseEvent*) override;
+  void keyPressEvent(QKeyEvent*) override;
+
+ private:
+  QRectF picture_box() const;
+  QRectF cell_box(int row, int column) const;
+  void paint_scale(QPainter& painter);
+
+  Layer layer_;
+  QString title_;
+  std::shared_ptr<const Grid> grid_;
+  TensorColours colours_;
+  double tolerance_ = 0;
+  QImage image_;
+  const Theme* theme_ = &Theme::light();
+  int row_ = -1, column_ = -1, marked_ = -1;
+};
+
+}  // namespace partita::views

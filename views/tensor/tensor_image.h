@@ -1,0 +1,26 @@
+#pragma once
+// A slice of a tensor pair as coloured cells.
+#include <QImage>
+
+#include "views/look/ramp.h"
+#include "views/tensor/tensor_pair.h"
+
+namespace partita::views {
+
+enum class Layer : unsigned char { Expected, Found, Error };
+
+/// Numbers to colours over a whole pair, so that slices and both sides can be held against each other.
+struct TensorColours {
+  double low = 0, high = 0;  ///< of the values
+  LogScale errors;
+
+  static TensorColours of(const TensorPair& pair);
+  bool signed_values() const { return low < 0 && high > 0; }
+  QColor colour(const GridCell& cell, Layer layer, const Theme& theme) const;
+  QColor value_colour(double value, const Theme& theme) const;
+};
+
+/// One pixel a cell; transparent where there is no element.
+QImage tensor_image(const Grid& grid, Layer layer, const TensorColours& colours, const Theme& theme);
+
+}  // namespace partita::views
