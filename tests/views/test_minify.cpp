@@ -1,0 +1,102 @@
+// The minifier as it is watched: what it has done, without a minifier.
+#include <QLabel>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTest>
+
+#include "tests/views/graphs.h"
+#include "views/minify/minify_view.h"
+
+using namespace partita;
+using namespace partita::views;
+
+namespace {
+
+MinifyStep step(std::int64_t tries, std::int64_t calls, bool fails) {
+  MinifyStep s;
+  s.strategy = "truncate suffix";
+  s.tried = QString("keep %1 of 1700").arg(calls);
+  s.fails = fails;
+  s.tries = tries;
+  s.calls = calls;
+  s.start_calls = 1700;
+  s.seconds = static_cast<double>(tries) / 20;
+  s.tries_per_second = 20;
+  return s;
+}
+
+QPushButton* button(MinifyView& view, const QString& text) {
+  for (QPushButton* b : view.findChildren<QPushButton*>())
+    if (b->text() == text) return b;
+  return nullptr;
+}
+
+}  // namespace
+
+class TestMinify : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void the_log_keeps_the_newest_tries_and_every_step_down() {
+    MinifyLog log;
+    QVERIFY(log.empty() && log.rows().empty() && log.headline().isEmpty());
+    constexpr int tries = 1000;
+    for (int i = 1; i <= tries; ++i) log.add(step(i, 1700 - i / 100 * 100, i % 100 == 0));
+    QCOMPARE(log.rows().size(), MinifyLog::kMostKept);
+    QCOMPARE(log.rows().front().cells[0].text, QString("1000"));
+    QCOMPARE(log.rows().front().cells[1].text, QString("still fails"));
+    QCOMPARE(log.rows()[1].cells[1].text, QString("passes"));
+    QCOMPARE(log.curve().size(), std::size_t{11});  // the start and ten steps down
+    QCOMPARE(log.curve().front().calls, 1700);
+    QCOMPARE(log.curve().back().calls, 700);
+    QCOMPARE(log.headline(), QString("700 of 1,700 calls"));
+    QCOMPARE(log.line(), QString("truncate suffix: 1000 tries, 20 a second, 50.0 s"));
+  }
+
+  void an_outcome_names_who_is_to_blame() {
+    MinifyOutcome outcome{"values at float32", "fuse_addmm", "", "/tmp/repro", 2, 1717, 46, 1.9, nullptr};
+    QCOMPARE(outcome_text(outcome),
+             QString("2 of 1,717 calls still fail: values at float32; pass fuse_addmm; 46 tries in 1.90 s"));
+  }
+
+  void it_can_be_paused_resumed_accepted_and_cancelled_only_while_it_runs() {
+    MinifyView view;
+    view.set_choices({"accuracy", "crash"}, {"cpu", "nnc_jit"});
+    view.resize(720, 480);
+    view.show();
+    for (const char* name : {"Pause", "Accept now", "Cancel", "Open the repro"})
+      QVERIFY2(button(view, name)->isHidden(), name);
+    view.choose({"crash", "nnc_jit"});
+    QSignalSpy run(&view, &MinifyView::run_asked), pause(&view, &MinifyView::pause_asked),
+        accept(&view, &MinifyView::accept_asked), cancel(&view, &MinifyView::cancel_asked),
+        folder(&view, &MinifyView::folder_asked);
+    button(view, "Minify")->click();
+    QCOMPARE(run.at(0).at(0).value<MinifyRequest>().check, QString("crash"));
+    QCOMPARE(run.at(0).at(0).value<MinifyRequest>().compiler, QString("nnc_jit"));
+    view.start();
+    QVERIFY(!button(view, "Minify")->isEnabled());
+    view.add({step(1, 1700, true), step(2, 850, true)});
+    QCOMPARE(view.headline(), QString("850 of 1,700 calls"));
+    QCOMPARE(view.tried()->model()->rowCount(), 2);
+    button(view, "Pause")->click();
+    button(view, "Resume")->click();
+    QCOMPARE(pause.size(), 2);
+    QVERIFY(pause.at(0).at(0).toBool() && !pause.at(1).at(0).toBool());
+    button(view, "Accept now")->click();
+    button(view, "Cancel")->click();
+    QCOMPARE(accept.size(), 1);
+    QCOMPARE(cancel.size(), 1);
+    view.set_scene(make_scene(tests::joint_graph(1), {}));
+    view.finish({"values at float32", "none", "kernel 0 (tanh)", "/tmp/repro", 2, 1700, 46, 1.9, nullptr});
+    QVERIFY(view.grab().width() > 0);
+    QVERIFY(button(view, "Pause")->isHidden() && button(view, "Minify")->isEnabled());
+    button(view, "Open the repro")->click();
+    QCOMPARE(folder.at(0).at(0).toString(), QString("/tmp/repro"));
+    view.start();
+    view.fail("the graph does not fail");
+    QVERIFY(!view.running() && button(view, "Open the repro")->isHidden());
+  }
+};
+
+QTEST_MAIN(TestMinify)
+#include "test_minify.moc"

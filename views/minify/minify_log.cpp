@@ -1,0 +1,66 @@
+#include "views/minify/minify_log.h"
+
+#include <QLocale>
+
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+QString grouped(std::int64_t n) {
+  return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
+}
+
+}  // namespace
+
+QString outcome_text(const MinifyOutcome& outcome) {
+  QStringList parts{QString("%1 of %2 calls still fail: %3")
+                        .arg(grouped(outcome.calls), grouped(outcome.start_calls), outcome.failure)};
+  if (!outcome.pass.isEmpty()) parts << QString("pass %1").arg(outcome.pass);
+  if (!outcome.kernel.isEmpty()) parts << QString("kernel %1").arg(outcome.kernel);
+  parts << QString("%1 in %2").arg(count_text(outcome.tries, "try", "tries"), seconds_text(outcome.seconds));
+  return parts.join("; ");
+}
+
+void MinifyLog::clear() {
+  recent_.clear();
+  curve_.clear();
+}
+
+void MinifyLog::add(const MinifyStep& step) {
+  if (curve_.empty()) curve_.push_back({0, step.start_calls});
+  if (curve_.back().calls != step.calls) curve_.push_back({step.seconds, step.calls});
+  if (!recent_.empty()) recent_.back().graph = nullptr;  // only the newest is looked at
+  recent_.push_back(step);
+  if (recent_.size() > kMostKept) recent_.pop_front();
+}
+
+std::vector<Row> MinifyLog::rows() const {
+  std::vector<Row> rows;
+  for (auto step = recent_.rbegin(); step != recent_.rend(); ++step) {
+    QString verdict = step->fails ? "still fails" : "passes";
+    if (step->remembered) verdict += ", known";
+    rows.push_back(
+        {{},
+         {Cell(QString::number(step->tries), static_cast<double>(step->tries), Tone::Dim),
+          Cell(verdict, step->fails ? Tone::Good : Tone::Dim), Cell(step->tried), Cell(step->strategy, Tone::Dim)}});
+  }
+  return rows;
+}
+
+QString MinifyLog::headline() const {
+  if (recent_.empty()) return {};
+  return QString("%1 of %2 calls").arg(grouped(last().calls), grouped(last().start_calls));
+}
+
+QString MinifyLog::line() const {
+  if (recent_.empty()) return {};
+  QString line = QString("%1: %2, %3 a second, %4")
+                     .arg(last().strategy, count_text(last().tries, "try", "tries"))
+                     .arg(last().tries_per_second, 0, 'f', last().tries_per_second < 10 ? 1 : 0)
+                     .arg(seconds_text(last().seconds));
+  if (last().recalled > 0) line += QString(", %1 known from before").arg(grouped(last().recalled));
+  return line;
+}
+
+}  // namespace partita::views

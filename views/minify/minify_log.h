@@ -1,0 +1,57 @@
+#pragma once
+// What a minification has done so far, without widgets.
+#include <QString>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "views/table/table_model.h"
+
+namespace partita::views {
+
+/// One try, and where things stand after it.
+struct MinifyStep {
+  QString strategy, tried;
+  bool fails = false;  ///< in the way that is looked for: the try is taken
+  bool remembered = false;
+  std::int64_t tries = 0, recalled = 0;
+  std::int64_t calls = 0, start_calls = 0;  ///< of the smallest graph that fails, and of the first
+  double seconds = 0, tries_per_second = 0;
+  std::shared_ptr<const Graph> graph;  ///< the smallest that fails
+};
+
+/// What came out.
+struct MinifyOutcome {
+  QString failure;       ///< "values at float32"
+  QString pass, kernel;  ///< who is to blame; empty: not known
+  QString folder;        ///< of the repro
+  std::int64_t calls = 0, start_calls = 0, tries = 0;
+  double seconds = 0;
+  std::shared_ptr<const Graph> graph;
+};
+QString outcome_text(const MinifyOutcome& outcome);
+
+class MinifyLog {
+ public:
+  static constexpr std::size_t kMostKept = 300;
+  struct Point {
+    double seconds = 0;
+    std::int64_t calls = 0;
+  };
+
+  void clear();
+  void add(const MinifyStep& step);
+  bool empty() const { return recent_.empty(); }
+  const MinifyStep& last() const { return recent_.back(); }
+  const std::vector<Point>& curve() const { return curve_; }  ///< where it became smaller
+  std::vector<Row> rows() const;                              ///< the newest tries, newest first
+  QString headline() const;                                   ///< "12 of 1,717 calls"
+  QString line() const;                                       ///< strategy, tries, tries a second, time
+
+ private:
+  std::deque<MinifyStep> recent_;
+  std::vector<Point> curve_;
+};
+
+}  // namespace partita::views

@@ -1,0 +1,28 @@
+#pragma once
+#include <QWidget>
+
+#include "views/look/theme.h"
+#include "views/minify/minify_log.h"
+
+namespace partita::views {
+
+/// Calls of the smallest failing graph over time, on a logarithmic height.
+class ShrinkPlot : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit ShrinkPlot(QWidget* parent = nullptr);
+  void set_curve(std::vector<MinifyLog::Point> curve, double seconds);
+  void set_theme(const Theme& theme);
+  QSize sizeHint() const override { return {240, 110}; }
+
+ protected:
+  void paintEvent(QPaintEvent*) override;
+
+ private:
+  std::vector<MinifyLog::Point> curve_;
+  double seconds_ = 0;
+  const Theme* theme_ = &Theme::light();
+};
+
+}  // namespace partita::views
