@@ -1,7 +1,6 @@
 #include "views/compare/compare_view.h"
 
 #include <QCheckBox>
-#include <QComboBox>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QHBoxLayout>
@@ -11,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "views/look/combo_box.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -85,9 +85,9 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   auto* run = new QPushButton(tr("Compare"));
   connect(run, &QPushButton::clicked, this, [this] { Q_EMIT run_asked(request()); });
   bar->addWidget(run);
-  expected_ = new QComboBox;
+  expected_ = new ComboBox;
   expected_->setAccessibleName(tr("Expected"));
-  found_ = new QComboBox;
+  found_ = new ComboBox;
   found_->setAccessibleName(tr("Found"));
   bar->addWidget(expected_);
   bar->addWidget(new QLabel("="));

@@ -159,12 +159,13 @@ QString Theme::style_sheet() const {
     QPushButton { border: 1px solid @line; border-radius: 4px; padding: 4px 12px; background: @raised; }
     QPushButton:disabled { color: @dim; background: @panel; }
     QLineEdit, QComboBox, QSpinBox, QDoubleSpinBox { border: 1px solid @line; border-radius: 4px; padding: 3px 8px; background: @raised; }
+    QComboBox { padding-right: 22px; }
     QLineEdit:focus, QComboBox:focus { border: 1px solid @accent; }
-    QComboBox::drop-down { border: none; width: 18px; }
+    QComboBox::drop-down { border: none; width: 0; }
     QTreeView, QTableView, QListView { border: none; background: @raised; alternate-background-color: @panel;
       selection-background-color: @current; selection-color: @ink; outline: none; }
     QTreeView::item, QListView::item { padding: 2px 0; }
-    QTableView::item { padding: 0 6px; }
+    QTableView::item { padding: 0 8px; border: none; }
     QTreeView::item:selected, QListView::item:selected, QTableView::item:selected { background: @current; color: @ink; }
     QHeaderView, QTableCornerButton::section { background: @panel; border: none; }
     QHeaderView::section { background: @panel; color: @dim; border: none; border-bottom: 1px solid @line; padding: 4px 8px; }

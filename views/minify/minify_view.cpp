@@ -1,11 +1,12 @@
 #include "views/minify/minify_view.h"
 
-#include <QComboBox>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QSplitter>
 #include <QVBoxLayout>
+
+#include "views/look/combo_box.h"
 
 namespace partita::views {
 
@@ -19,9 +20,9 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   bar->setSpacing(8);
   run_ = new QPushButton(tr("Minify"));
   run_->setToolTip(tr("Find the small part of this graph that fails in the same way"));
-  check_ = new QComboBox;
+  check_ = new ComboBox;
   check_->setAccessibleName(tr("What is looked for"));
-  compiler_ = new QComboBox;
+  compiler_ = new ComboBox;
   compiler_->setAccessibleName(tr("Compiler"));
   pause_ = new QPushButton(tr("Pause"));
   accept_ = new QPushButton(tr("Accept now"));

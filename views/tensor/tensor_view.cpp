@@ -1,11 +1,12 @@
 #include "views/tensor/tensor_view.h"
 
-#include <QComboBox>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QSlider>
 #include <QVBoxLayout>
+
+#include "views/look/combo_box.h"
 
 namespace partita::views {
 
@@ -57,7 +58,7 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   readout_->setFont(code_font());
   readout_->setContentsMargins(8, 2, 8, 6);
   readout_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  readout_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  readout_->setWordWrap(true);
   readout_->setAccessibleName(tr("Values under the cursor"));
   body->addWidget(readout_);
   column->addWidget(body_, 1);
@@ -125,7 +126,7 @@ void TensorView::make_controls() {
   if (rank <= 2) return;
   for (bool rows : {true, false}) {
     row->addWidget(new QLabel(rows ? tr("down") : tr("across")));
-    auto* box = new QComboBox;
+    auto* box = new ComboBox;
     box->setAccessibleName(rows ? tr("Dimension drawn downwards") : tr("Dimension drawn across"));
     for (int d = 0; d < rank; ++d) box->addItem(tr("dim %1 (%2)").arg(d).arg(sizes[static_cast<std::size_t>(d)]));
     box->setCurrentIndex(rows ? slice_.rows : slice_.columns);
