@@ -13,6 +13,7 @@
 #include "core/fake/propagate.h"
 #include "core/grad/joint.h"
 #include "core/interp/debug_interpreter.h"
+#include "core/interp/symbols.h"
 #include "core/load/fx_text.h"
 #include "core/load/safetensors.h"
 #include "core/ops/record.h"
@@ -117,11 +118,21 @@ class Case {
     return out;
   }
 
-  /// The annotations under the symbols' example values; unbacked symbols have none.
+  /// The annotations under the example values of the symbols: those of the inputs, and of integers read from them.
+  /// Unbacked symbols have none.
   Status check_symbolic(Graph& graph) {
     if (json_.contains("symbols"))
       for (const auto& [symbol, value] : json_["symbols"].items())
         if (value.is_number_integer() && !symbol.starts_with("u")) graph.shapes->set_hint(symbol, value);
+    TRY(std::vector<Value> inputs, make_inputs());
+    TRY(SymbolMap bound, bind_symbols(graph, inputs));
+    const auto placeholders = graph.placeholders();
+    for (std::size_t i = 0; i < placeholders.size() && i < inputs.size(); ++i)
+      for (const Node* user : placeholders[i]->users())
+        if (const SymExpr* e = user->meta.sym(); e && user->op()->name == "aten._local_scalar_dense.default")
+          if (const auto* t = inputs[i].get<Tensor>(); t && e->symbols().size() == 1 && !e->str().starts_with("u"))
+            bound.bind(*e, static_cast<std::int64_t>(t->item_as_double()));
+    for (const auto& [symbol, value] : bound.all()) graph.shapes->set_hint(symbol, value);
     MetaCheck found = partita::check_metas(graph);
     if (!found.differences.empty()) {
       const MetaDifference& d = found.differences.front();

@@ -9,8 +9,12 @@
 namespace partita {
 namespace {
 
+/// An unbacked integer (u0) or float (zuf0).
 bool is_unbacked(const SymExpr& e) {
-  return e.kind() == SymKind::Symbol && e.name().size() > 1 && e.name()[0] == 'u' && std::isdigit(e.name()[1]);
+  if (e.kind() != SymKind::Symbol) return false;
+  std::string_view name = e.name();
+  if (name.starts_with("zuf")) return true;
+  return name.size() > 1 && name[0] == 'u' && std::isdigit(static_cast<unsigned char>(name[1]));
 }
 
 /// Are two metas equal when the first one's unbacked symbols may be renamed?
@@ -18,7 +22,7 @@ class Renaming {
  public:
   bool same(const Meta& a, const Meta& b) {
     if (auto* t = a.tensor(); t && b.tensor()) return same_annotation(renamed(*t, *b.tensor()), b);
-    if (auto* e = a.sym(); e && b.sym()) return rename(*e, *b.sym()) == *b.sym();
+    if (auto* e = a.sym(); e && b.sym()) return same_annotation(rename(*e, *b.sym()), b);
     if (auto* t = a.tuple(); t && b.tuple()) {
       if (t->items.size() != b.tuple()->items.size()) return false;
       for (std::size_t i = 0; i < t->items.size(); ++i)

@@ -50,11 +50,13 @@ constexpr std::size_t order3d[] = {1, 4, 3, 2, 0};
 bool is_row_major(const TensorMeta& meta) {
   for (SymExpr s : meta.sizes)
     if (s.is(0)) return true;
-  SymExpr expected = 1;
+  // A view's strides are products of sizes n, an allocation's of Max(1, n).
+  SymExpr expected = 1, allocated = 1;
   for (std::size_t i = meta.dim(); i-- > 0;) {
     if (meta.sizes[i].is(1)) continue;
-    if (meta.strides[i] != expected) return false;
+    if (meta.strides[i] != expected && meta.strides[i] != allocated) return false;
     expected = expected * meta.sizes[i];
+    allocated = allocated * sym_max(1, meta.sizes[i]);
   }
   return true;
 }
@@ -105,6 +107,8 @@ TensorMeta like_preserving(const TensorMeta& like, const ShapeEnv& shapes) {
   return meta;
 }
 
-Meta meta_if(bool wanted, TensorMeta meta) { return wanted ? Meta(std::move(meta)) : Meta(); }
+Meta meta_if(bool wanted, TensorMeta meta) {
+  return wanted ? Meta(std::move(meta)) : Meta();
+}
 
 }  // namespace partita

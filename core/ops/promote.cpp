@@ -205,7 +205,7 @@ SymList elementwise_strides(const FakeCall& call, const SymList& sizes, std::spa
   SymExpr step = 1;
   for (std::size_t d : order) {
     out[d] = step;
-    step = step * sizes[d];
+    step = step * sym_max(1, sizes[d]);
   }
   return out;
 }

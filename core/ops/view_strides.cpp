@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/ops/guards.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
 namespace partita {
 namespace {
 
@@ -35,24 +39,23 @@ SymList infer_size(const FakeCall& call, const SymList& shape, SymExpr numel) {
           fmt::format("cannot reshape tensor of 0 elements into shape {} because the unspecified dimension "
                       "size -1 can be any value and is ambiguous",
                       text(shape)));
-    if (!call.test(sym_eq(sym_mod(numel, known), 0), "a view's sizes must divide its elements")) refuse();
+    if (!checked_equal(call, sym_mod(numel, known), 0, "a view's sizes must divide its elements")) refuse();
     out[*unknown] = sym_floordiv(numel, known);
-  } else if (known != numel && !call.test(sym_eq(known, numel), "a view keeps the number of elements")) {
+  } else if (!checked_equal(call, known, numel, "a view keeps the number of elements")) {
     refuse();
   }
   return out;
 }
 
-std::optional<SymList> view_strides(const FakeCall& call, const SymList& old_sizes, const SymList& old_strides,
-                                    const SymList& new_sizes) {
-  auto equal = [&](SymExpr a, SymExpr b) { return a == b || call.test(sym_eq(a, b), "a view's strides"); };
-  auto less = [&](SymExpr a, SymExpr b) { return a != b && call.test(sym_lt(a, b), "a view's strides"); };
-  if (old_sizes.empty()) return SymList(new_sizes.size(), 1);
-  SymExpr numel = product(old_sizes);
-  if (numel.is(0)) {
-    if (old_sizes == new_sizes) return old_strides;
-    return contiguous_strides(new_sizes);
-  }
+namespace {
+
+constexpr const char* reason = "a view's strides";
+
+/// at::detail::computeStride. Of a size known only at run time it takes the general case, as PyTorch does.
+std::optional<SymList> chunked_strides(const FakeCall& call, const SymList& old_sizes, const SymList& old_strides,
+                                       const SymList& new_sizes) {
+  auto equal = [&](SymExpr a, SymExpr b) { return a == b || guard_or(call, sym_eq(a, b), false, reason); };
+  auto less = [&](SymExpr a, SymExpr b) { return a != b && guard_or(call, sym_lt(a, b), true, reason); };
   SymList strides(new_sizes.size());
   std::size_t view_end = new_sizes.size();  // dimensions from here on have their strides
   SymExpr base = old_strides.back(), tensor_numel = 1, view_numel = 1;
@@ -73,6 +76,98 @@ std::optional<SymList> view_strides(const FakeCall& call, const SymList& old_siz
   }
   if (view_end != 0) return std::nullopt;
   return strides;
+}
+
+/// A tensor's geometry while torch._refs.reshape turns it into another, one dimension after the other.
+class Reshaping {
+ public:
+  Reshaping(const FakeCall& call, SymList sizes, SymList strides)
+      : call_(call), sizes_(std::move(sizes)), strides_(std::move(strides)) {}
+
+  std::optional<SymList> to(const SymList& shape) {
+    std::size_t at = 0;
+    for (SymExpr length : shape) {
+      if (at >= sizes_.size()) {
+        split(sizes_.size() - 1, sizes_.back());
+      } else if (!equal(length, sizes_[at])) {
+        SymExpr gathered = sizes_[at];
+        std::size_t last = at;
+        while (!equal(sym_mod(gathered, length), 0)) {
+          if (++last >= sizes_.size()) return std::nullopt;
+          gathered = gathered * sizes_[last];
+        }
+        if (last != at && !collapse(at, last)) return std::nullopt;
+        if (!equal(gathered, length)) split(at, length);
+      }
+      ++at;
+    }
+    strides_.resize(shape.size(), 1);  // what is left over has size 1
+    return strides_;
+  }
+
+ private:
+  bool equal(SymExpr a, SymExpr b) { return a == b || call_.test(sym_eq(a, b), reason); }
+
+  /// prims.split_dim.
+  void split(std::size_t d, SymExpr outer) {
+    const SymExpr inner = sym_floordiv(sizes_[d], outer);
+    const auto at = static_cast<std::ptrdiff_t>(d);
+    sizes_[d] = outer;
+    sizes_.insert(sizes_.begin() + at + 1, inner);
+    strides_.insert(strides_.begin() + at, strides_[d] * inner);
+  }
+
+  /// prims.collapse_view of the dimensions first..last; false when they do not lie one in the other.
+  bool collapse(std::size_t first, std::size_t last) {
+    SymExpr stride = strides_[last], length = sizes_[last];
+    for (std::size_t d = last; d-- > first;) {
+      if (!equal(sizes_[d], 1) && !equal(sizes_[d + 1], 1) && !equal(strides_[d], strides_[d + 1] * sizes_[d + 1]))
+        return false;
+      length = length * sizes_[d];
+    }
+    for (std::size_t d = last; d-- > first;)
+      if (!equal(sizes_[d], 1) && strides_[d] != stride && call_.test(sym_lt(strides_[d], stride), reason))
+        stride = strides_[d];
+    const auto from = static_cast<std::ptrdiff_t>(first), to = static_cast<std::ptrdiff_t>(last);
+    sizes_[last] = length;
+    strides_[last] = stride;
+    sizes_.erase(sizes_.begin() + from, sizes_.begin() + to);
+    strides_.erase(strides_.begin() + from, strides_.begin() + to);
+    return true;
+  }
+
+  const FakeCall& call_;
+  SymList sizes_, strides_;
+};
+
+bool symbolic(const SymList& list) {
+  return !concrete(list);
+}
+
+}  // namespace
+
+std::optional<SymList> view_strides(const FakeCall& call, const SymList& old_sizes, const SymList& old_strides,
+                                    const SymList& new_sizes) {
+  if (old_sizes.empty()) return SymList(new_sizes.size(), 1);
+  const bool by_expressions = symbolic(old_sizes) || symbolic(old_strides) || symbolic(new_sizes);
+  if (product(old_sizes).is(0)) {
+    if (old_sizes == new_sizes && !by_expressions) return old_strides;
+    return contiguous_strides(new_sizes);
+  }
+  if (!by_expressions) return chunked_strides(call, old_sizes, old_strides, new_sizes);
+  if (has_unbacked(call, old_sizes) || has_unbacked(call, old_strides) || has_unbacked(call, new_sizes)) {
+    if (old_sizes == new_sizes) return old_strides;
+    TensorMeta old;
+    old.sizes = old_sizes;
+    old.strides = old_strides;
+    if (is_row_major(old)) return contiguous_strides(new_sizes);
+    return chunked_strides(call, old_sizes, old_strides, new_sizes);
+  }
+  if (is_contiguous(call, old_sizes, old_strides)) {
+    if (new_sizes.size() == 1 && old_sizes.size() > 1) return SymList{1};
+    if (new_sizes.size() == 2 && old_sizes.size() == 1) return SymList{new_sizes[1], 1};
+  }
+  return Reshaping(call, old_sizes, old_strides).to(new_sizes);
 }
 
 }  // namespace partita

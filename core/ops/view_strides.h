@@ -5,8 +5,9 @@
 
 namespace partita {
 
-/// Strides of a view of another size (THTensor's computeStride): nullopt when the elements do not lie so that one
-/// exists.
+/// Strides of a view of another size; nullopt when the elements do not lie so that one exists. Integers give those of
+/// at::detail::computeStride, symbolic sizes those of FakeTensor's view (torch._refs._reshape_view_helper, or
+/// _view_unbacked_meta where a size is known only at run time): the two differ where a size is 1.
 std::optional<SymList> view_strides(const FakeCall& call, const SymList& old_sizes, const SymList& old_strides,
                                     const SymList& new_sizes);
 /// Sizes with one -1 replaced by what `numel` leaves for it. Fails in PyTorch's words.

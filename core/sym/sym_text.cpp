@@ -1,9 +1,9 @@
 // Text of symbolic expressions: the printer writes sympy's form, the reader also takes srepr.
-#include <fmt/format.h>
-
 #include <cctype>
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "core/sym/sym_expr.h"
 
@@ -12,18 +12,38 @@ namespace {
 
 int precedence(SymKind kind) {
   switch (kind) {
-    case SymKind::Or: return 1;
-    case SymKind::And: return 2;
-    case SymKind::Not: return 3;
+    case SymKind::Or:
+      return 1;
+    case SymKind::And:
+      return 2;
+    case SymKind::Not:
+      return 3;
     case SymKind::Eq:
     case SymKind::Ne:
     case SymKind::Lt:
-    case SymKind::Le: return 4;
-    case SymKind::Add: return 5;
-    case SymKind::Mul: return 6;
-    case SymKind::Pow: return 8;
-    default: return 9;
+    case SymKind::Le:
+      return 4;
+    case SymKind::Add:
+      return 5;
+    case SymKind::Mul:
+      return 6;
+    case SymKind::Pow:
+      return 8;
+    default:
+      return 9;
   }
+}
+
+/// 15 significant digits and an exponent without leading zeros, as sympy prints them: 0.6, 1.0, 1.19209289550781e-7.
+std::string print(double v) {
+  if (!std::isfinite(v)) return std::isnan(v) ? "nan" : v > 0 ? "oo" : "-oo";
+  std::string digits = fmt::format("{:.15g}", v);
+  const std::size_t e = digits.find('e');
+  std::string mantissa = digits.substr(0, e);
+  if (mantissa.find('.') == std::string::npos) mantissa += ".0";
+  if (e == std::string::npos) return mantissa;
+  const std::size_t first = digits.find_first_not_of('0', e + 2);
+  return mantissa + digits.substr(e, 2) + digits.substr(first);
 }
 
 std::string print(SymExpr e, int outer) {
@@ -39,18 +59,21 @@ std::string print(SymExpr e, int outer) {
       out = fmt::format("{}", e.as_int());
       if (e.as_int() < 0) level = 6;
       break;
-    case SymKind::Float: {
-      double v = e.as_float();
-      out = v == std::floor(v) && std::abs(v) < 1e15 ? fmt::format("{:.1f}", v) : fmt::format("{}", v);
+    case SymKind::Float:
+      out = print(e.as_float());
+      if (e.as_float() < 0) level = 6;
       break;
-    }
-    case SymKind::Symbol: return e.name();
+    case SymKind::Symbol:
+      return e.name();
     case SymKind::Add:
       for (SymExpr a : e.args()) {
         std::string term = print(a, level);
-        if (out.empty()) out = term;
-        else if (term[0] == '-') out += " - " + term.substr(1);
-        else out += " + " + term;
+        if (out.empty())
+          out = term;
+        else if (term[0] == '-')
+          out += " - " + term.substr(1);
+        else
+          out += " + " + term;
       }
       break;
     case SymKind::Mul:
@@ -60,20 +83,41 @@ std::string print(SymExpr e, int outer) {
         out += a.is_int() ? fmt::format("{}", a.as_int()) : print(a, level + 1);
       }
       break;
-    case SymKind::Pow: out = print(e.args()[0], level + 1) + "**" + print(e.args()[1], level + 1); break;
-    case SymKind::FloorDiv: return "(" + print(e.args()[0], 7) + "//" + print(e.args()[1], 7) + ")";
-    case SymKind::Mod: return "Mod(" + join(", ", 0) + ")";
-    case SymKind::TrueDiv: return "IntTrueDiv(" + join(", ", 0) + ")";
-    case SymKind::Min: return "Min(" + join(", ", 0) + ")";
-    case SymKind::Max: return "Max(" + join(", ", 0) + ")";
-    case SymKind::Eq: return "Eq(" + join(", ", 0) + ")";
-    case SymKind::Ne: return "Ne(" + join(", ", 0) + ")";
-    case SymKind::Lt: out = join(" < ", level + 1); break;
-    case SymKind::Le: out = join(" <= ", level + 1); break;
-    case SymKind::And: out = join(" & ", 5); break;
-    case SymKind::Or: out = join(" | ", 5); break;
-    case SymKind::Not: out = "~" + print(e.args()[0], 9); break;
-    case SymKind::Call: return e.name() + "(" + join(", ", 0) + ")";
+    case SymKind::Pow:
+      if (!e.args()[1].is_int()) return (e.is_float() ? "FloatPow(" : "PowByNatural(") + join(", ", 0) + ")";
+      out = print(e.args()[0], level + 1) + "**" + print(e.args()[1], level + 1);
+      break;
+    case SymKind::FloorDiv:
+      return "(" + print(e.args()[0], 7) + "//" + print(e.args()[1], 7) + ")";
+    case SymKind::Mod:
+      return "Mod(" + join(", ", 0) + ")";
+    case SymKind::TrueDiv:
+      return (e.args()[0].is_float() || e.args()[1].is_float() ? "FloatTrueDiv(" : "IntTrueDiv(") + join(", ", 0) + ")";
+    case SymKind::Min:
+      return "Min(" + join(", ", 0) + ")";
+    case SymKind::Max:
+      return "Max(" + join(", ", 0) + ")";
+    case SymKind::Eq:
+      return "Eq(" + join(", ", 0) + ")";
+    case SymKind::Ne:
+      return "Ne(" + join(", ", 0) + ")";
+    case SymKind::Lt:
+      out = join(" < ", level + 1);
+      break;
+    case SymKind::Le:
+      out = join(" <= ", level + 1);
+      break;
+    case SymKind::And:
+      out = join(" & ", 5);
+      break;
+    case SymKind::Or:
+      out = join(" | ", 5);
+      break;
+    case SymKind::Not:
+      out = "~" + print(e.args()[0], 9);
+      break;
+    case SymKind::Call:
+      return e.name() + "(" + join(", ", 0) + ")";
   }
   return level < outer ? "(" + out + ")" : out;
 }
@@ -105,16 +149,19 @@ class Reader {
   }
 
   Diagnostic error(const char* what) const {
-    return input_error("sym.syntax", fmt::format("symbolic expression '{}': {} at column {}",
-                                                 text_.substr(0, 200), what, at_ + 1));
+    return input_error("sym.syntax",
+                       fmt::format("symbolic expression '{}': {} at column {}", text_.substr(0, 200), what, at_ + 1));
   }
 
   /// The binary operator at the cursor that binds at least as tight as `least`; empty when there is none.
   std::string_view binary(int least, int& level) {
     skip();
-    struct Row { std::string_view token; int level; };
-    static constexpr Row rows[] = {{"**", 8}, {"//", 6}, {"<=", 3}, {">=", 3}, {"==", 3}, {"!=", 3}, {"<", 3},
-                                   {">", 3},  {"|", 1},  {"&", 2},  {"+", 4},  {"-", 4},  {"*", 6},  {"/", 6}, {"%", 6}};
+    struct Row {
+      std::string_view token;
+      int level;
+    };
+    static constexpr Row rows[] = {{"**", 8}, {"//", 6}, {"<=", 3}, {">=", 3}, {"==", 3}, {"!=", 3}, {"<", 3}, {">", 3},
+                                   {"|", 1},  {"&", 2},  {"+", 4},  {"-", 4},  {"*", 6},  {"/", 6},  {"%", 6}};
     for (const Row& row : rows) {
       if (text_.substr(at_).starts_with(row.token)) {
         if (row.level < least) return {};
@@ -133,21 +180,36 @@ class Reader {
     for (std::string_view op; !(op = binary(least, level)).empty();) {
       TRY(SymExpr right, expression(op == "**" ? level : level + 1));
       if ((op == "//" || op == "%" || op == "/") && right.is(0)) return error("division by zero");
-      if (op == "**") left = sym_pow(left, right);
-      else if (op == "//") left = sym_floordiv(left, right);
-      else if (op == "%") left = sym_mod(left, right);
-      else if (op == "/") left = sym_truediv(left, right);
-      else if (op == "*") left = left * right;
-      else if (op == "+") left = left + right;
-      else if (op == "-") left = left - right;
-      else if (op == "<=") left = sym_le(left, right);
-      else if (op == ">=") left = sym_le(right, left);
-      else if (op == "<") left = sym_lt(left, right);
-      else if (op == ">") left = sym_lt(right, left);
-      else if (op == "==") left = sym_eq(left, right);
-      else if (op == "!=") left = sym_ne(left, right);
-      else if (op == "&") left = sym_and(left, right);
-      else left = sym_or(left, right);
+      if (op == "**")
+        left = sym_pow(left, right);
+      else if (op == "//")
+        left = sym_floordiv(left, right);
+      else if (op == "%")
+        left = sym_mod(left, right);
+      else if (op == "/")
+        left = sym_truediv(left, right);
+      else if (op == "*")
+        left = left * right;
+      else if (op == "+")
+        left = left + right;
+      else if (op == "-")
+        left = left - right;
+      else if (op == "<=")
+        left = sym_le(left, right);
+      else if (op == ">=")
+        left = sym_le(right, left);
+      else if (op == "<")
+        left = sym_lt(left, right);
+      else if (op == ">")
+        left = sym_lt(right, left);
+      else if (op == "==")
+        left = sym_eq(left, right);
+      else if (op == "!=")
+        left = sym_ne(left, right);
+      else if (op == "&")
+        left = sym_and(left, right);
+      else
+        left = sym_or(left, right);
     }
     --depth_;
     return left;
@@ -169,8 +231,10 @@ class Reader {
     }
     skip();
     std::size_t start = at_;
-    if (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.')) return number();
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
+    if (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.'))
+      return number();
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
       ++at_;
     if (at_ == start) return error("a number, symbol or '(' expected");
     std::string_view name = text_.substr(start, at_ - start);
@@ -249,7 +313,7 @@ class Reader {
     if (name == "Or") return fold(sym_or);
     if (name == "Not" && a.size() == 1) return sym_not(a[0]);
     if (a.size() == 2) {
-      if (name == "Pow" || name == "PowByNatural") return sym_pow(a[0], a[1]);
+      if (name == "Pow" || name == "PowByNatural" || name == "FloatPow") return sym_pow(a[0], a[1]);
       if (name == "Eq" || name == "Equality") return sym_eq(a[0], a[1]);
       if (name == "Ne" || name == "Unequality") return sym_ne(a[0], a[1]);
       if (name == "Lt" || name == "StrictLessThan") return sym_lt(a[0], a[1]);
@@ -272,8 +336,12 @@ class Reader {
 
 }  // namespace
 
-std::string SymExpr::str() const { return print(*this, 0); }
+std::string SymExpr::str() const {
+  return print(*this, 0);
+}
 
-Result<SymExpr> SymExpr::parse(std::string_view text) { return Reader(text).read(); }
+Result<SymExpr> SymExpr::parse(std::string_view text) {
+  return Reader(text).read();
+}
 
 }  // namespace partita

@@ -30,14 +30,29 @@ class SymExprTest : public QObject {
     QTest::newRow("nested floor division") << "((s0//2)//3)" << "(s0//6)";
     QTest::newRow("modulo of a multiple") << "(6*s0) % 3" << "0";
     QTest::newRow("modulo drops multiples") << "(6*s0 + s1) % 3" << "Mod(s1, 3)";
-    QTest::newRow("max is sorted, deduplicated") << "Max(s1, 1, s0, s1)" << "Max(1, s0, s1)";
+    QTest::newRow("max is sorted, deduplicated") << "Max(u1, 1, u0, u1)" << "Max(1, u0, u1)";
+    QTest::newRow("a size is no less than 1") << "Max(1, s0)" << "s0";
+    QTest::newRow("a size less 1 may be 0") << "Max(1, s0 - 1)" << "Max(1, s0 - 1)";
+    QTest::newRow("but not negative") << "Max(0, s0 - 1)" << "s0 - 1";
+    QTest::newRow("a polynomial that grows") << "Max(1, 14*s0 - 6)" << "14*s0 - 6";
+    QTest::newRow("of two sizes less 1 nothing is known") << "Max(1, s0 + s1 - 1)" << "Max(1, s0 + s1 - 1)";
+    QTest::newRow("a quotient of sizes may be 0") << "Max(1, (s0//2))" << "Max(1, (s0//2))";
+    QTest::newRow("a quotient and 1") << "Max(1, (s0//2) + 1)" << "(s0//2) + 1";
+    QTest::newRow("an unbacked number may be negative") << "Max(0, u0)" << "Max(0, u0)";
+    QTest::newRow("the smaller of two sizes") << "Max(0, Min(s0, s1))" << "Min(s0, s1)";
+    QTest::newRow("multiples of one size") << "Max(2*s0, 3*s0)" << "3*s0";
+    QTest::newRow("floor division cancels a common factor") << "(5*s0)//25" << "(s0//5)";
+    QTest::newRow("floats as sympy prints them") << "1e-07*ToFloat(s0)" << "1.0e-7*ToFloat(s0)";
+    QTest::newRow("whole floats") << "ToFloat(s0) - 1.0" << "ToFloat(s0) - 1.0";
+    QTest::newRow("power of floats") << "FloatPow(ToFloat(s0), 0.5)" << "FloatPow(ToFloat(s0), 0.5)";
     QTest::newRow("max folds numbers") << "Max(1, u0, 7)" << "Max(7, u0)";
     QTest::newRow("powers") << "s38*s38*s38" << "s38**3";
     QTest::newRow("negative floor division rounds down") << "-7//2" << "-4";
     QTest::newRow("negative modulo has the divisor's sign") << "-7 % 3" << "2";
     QTest::newRow("comparison folds by difference") << "s0 + 1 < s0 + 2" << "1";
     QTest::newRow("greater turns round") << "u0 >= 0" << "0 <= u0";
-    QTest::newRow("srepr") << "Add(Mul(Integer(2), Symbol('s17', positive=True, integer=True)), Integer(2))" << "2*s17 + 2";
+    QTest::newRow("srepr") << "Add(Mul(Integer(2), Symbol('s17', positive=True, integer=True)), Integer(2))"
+                           << "2*s17 + 2";
     QTest::newRow("srepr floor division") << "FloorDiv(Symbol('s0', integer=True), Integer(2))" << "(s0//2)";
     QTest::newRow("true division") << "IntTrueDiv(s77, s17)" << "IntTrueDiv(s77, s17)";
     QTest::newRow("unknown call kept") << "CeilToInt(IntTrueDiv(s0, 2))" << "CeilToInt(IntTrueDiv(s0, 2))";
@@ -50,6 +65,11 @@ class SymExprTest : public QObject {
     SymExpr e = parsed(text.toUtf8().constData());
     QCOMPARE(QString::fromStdString(e.str()), printed);
     QVERIFY2(parsed(e.str().c_str()) == e, "what is printed reads back as the same node");
+  }
+
+  void floatsHave15Digits() {
+    QCOMPARE(QString::fromStdString(SymExpr::real(1.1920928955078125e-07).str()), QString("1.19209289550781e-7"));
+    QCOMPARE(QString::fromStdString(SymExpr::real(1e22).str()), QString("1.0e+22"));
   }
 
   void equalIsSameNode() {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/ops/families.h"
+#include "core/ops/families/fft_composites.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -38,11 +39,17 @@ TensorMeta transformed(const TensorMeta& input, SymList sizes, std::span<const s
   auto batch_end = std::partition(order.begin(), order.end(), batch);
   sort_by_stride({order.begin(), batch_end}, input, shapes);
   std::copy(dims.begin(), dims.end(), batch_end);
-  SymList permuted;
-  for (std::size_t d : order) permuted.push_back(sizes[d]);
-  SymList strides = strides_for(MemoryFormat::Contiguous, permuted);
+  const auto batches = static_cast<std::size_t>(batch_end - order.begin());
+  SymList permuted = {1};  // the batch as one dimension, then the signal
+  for (std::size_t i = batches; i < order.size(); ++i) permuted.push_back(sizes[order[i]]);
+  const SymList strides = strides_for(MemoryFormat::Contiguous, permuted);
   TensorMeta out = new_like(input, std::move(sizes));
-  for (std::size_t i = 0; i < order.size(); ++i) out.strides[order[i]] = strides[i];
+  for (std::size_t i = batches; i < order.size(); ++i) out.strides[order[i]] = strides[i - batches + 1];
+  SymExpr step = strides[0];
+  for (std::size_t i = batches; i-- > 0;) {
+    out.strides[order[i]] = step;
+    step = step * (out.sizes[order[i]].is(0) ? SymExpr(1) : out.sizes[order[i]]);
+  }
   return out;
 }
 
@@ -212,6 +219,7 @@ void register_fft(OpTable& t) {
   t.add("aten._fft_c2c.default", {.fake = fake_c2c, .eval = eval_c2c, .gradient = grad_c2c, .expensive = true});
   t.add("aten._fft_r2c.default", {.fake = fake_r2c, .eval = eval_r2c, .gradient = grad_r2c, .expensive = true});
   t.add("aten._fft_c2r.default", {.fake = fake_c2r, .eval = eval_c2r, .gradient = grad_c2r, .expensive = true});
+  add_fft_composites(t);
 }
 
 }  // namespace partita

@@ -5,8 +5,10 @@
 
 #include "core/ops/families/body.h"
 #include "core/ops/families/copy_parts.h"
+#include "core/ops/guards.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/values.h"
+#include "core/ops/view_strides.h"
 
 namespace partita {
 namespace {
@@ -38,7 +40,7 @@ Joined join(const FakeCall& call) {
     if (t->dim() != first.dim())
       fail(fmt::format("Tensors must have same number of dimensions: got {} and {}", first.dim(), t->dim()));
     for (std::size_t d = 0; d < first.dim(); ++d)
-      if (d != out.dim && t->sizes[d] != first.sizes[d] && !call.test(sym_eq(t->sizes[d], first.sizes[d]), "cat"))
+      if (d != out.dim && !checked_equal(call, t->sizes[d], first.sizes[d], "cat"))
         fail(fmt::format("Sizes of tensors must match except in dimension {}. Expected {} but got {} in dimension {}",
                          out.dim, first.sizes[d].str(), t->sizes[d].str(), d));
     total = total + t->sizes[out.dim];
@@ -113,12 +115,22 @@ Meta fake_stack(FakeCall& call) {
   std::vector<Operand> operands;
   for (const TensorMeta* t : tensors) {
     operands.push_back(Operand::of(*t));
-    if (t->sizes != tensors[0]->sizes) fail("stack expects each tensor to be equal size");
+    bool same = t->dim() == tensors[0]->dim();
+    for (std::size_t d = 0; same && d < t->dim(); ++d)
+      same = checked_equal(call, t->sizes[d], tensors[0]->sizes[d], "stack");
+    if (!same) fail("stack expects each tensor to be equal size");
   }
-  SymList sizes = tensors[0]->sizes;
-  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(wrap_dim(call.integer("dim"), sizes.size() + 1)),
-               static_cast<std::int64_t>(tensors.size()));
-  return TensorMeta::contiguous(result_type(operands), std::move(sizes), tensors[0]->device);
+  const auto count = static_cast<std::int64_t>(tensors.size());
+  SymList joined = tensors[0]->sizes, sizes = joined;
+  const std::size_t dim = wrap_dim(call.integer("dim"), sizes.size() + 1);
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(dim), count);
+  TensorMeta out = TensorMeta::contiguous(result_type(operands), sizes, tensors[0]->device);
+  // Before the last dimension it is a view of the tensors one after the other.
+  if (dim < joined.size()) {
+    joined[dim] = joined[dim] * count;
+    if (auto strides = view_strides(call, joined, contiguous_strides(joined), sizes)) out.strides = *std::move(strides);
+  }
+  return out;
 }
 
 Value eval_stack(EvalCall& call) {

@@ -5,6 +5,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/view_parts.h"
+#include "core/ops/guards.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
@@ -21,7 +22,13 @@ TensorMeta view_meta(const TensorMeta& base) {
 SliceRange slice_range(const FakeCall& call, SymExpr size) {
   SymExpr step = call.sym("step");
   if (step.is_int() && step.as_int() <= 0) fail("slice step must be positive");
-  auto less = [&](SymExpr a, SymExpr b) { return a != b && call.test(sym_lt(a, b), "a slice's bounds"); };
+  bool decided = true;  // unless a bound is known only at run time, on either side of the size
+  auto less = [&](SymExpr a, SymExpr b) {
+    if (a == b) return false;
+    SymExpr condition = sym_lt(a, b);
+    decided = decided && (call.shapes.statically(condition) || call.shapes.hint(condition));
+    return guard_or(call, condition, false, "a slice's bounds");
+  };
   auto wrapped = [&](SymExpr v) {
     if (v.is_int() && v.as_int() >= INT64_MAX) return size;
     if (less(v, 0)) v = v + size;
@@ -31,6 +38,7 @@ SliceRange slice_range(const FakeCall& call, SymExpr size) {
   SymExpr start = call.has("start") ? wrapped(call.sym("start")) : SymExpr(0);
   SymExpr end = call.has("end") ? wrapped(call.sym("end")) : size;
   if (less(end, start)) end = start;
+  if (!decided) return {start, call.shapes.new_unbacked(), step};
   return {start, sym_floordiv(end - start + step - 1, step), step};
 }
 
@@ -79,6 +87,9 @@ Meta fake_expand(FakeCall& call) {
                     "the tensor ({})",
                     size.size(), out.dim()));
   std::size_t lead = size.size() - out.dim();
+  // FakeTensor's rule for a new dimension of size 1 is not that of integers.
+  const bool by_expressions = !concrete(out.sizes) || !concrete(out.strides) || !concrete(size);
+  const SymExpr outer = out.sizes.empty() ? SymExpr(1) : out.sizes[0] * out.strides[0];
   SymList strides(size.size());
   for (std::size_t d = size.size(); d-- > 0;) {
     bool is_new = d < lead;
@@ -95,7 +106,7 @@ Meta fake_expand(FakeCall& call) {
             size[d].str(), old.str(), d));
       stride = 0;
     }
-    strides[d] = stride;
+    strides[d] = is_new && by_expressions && size[d].is(1) ? outer : stride;
   }
   out.sizes = std::move(size);
   out.strides = std::move(strides);
@@ -452,6 +463,7 @@ void register_view(OpTable& t) {
         {.fake = fake_split_with_sizes, .eval = alias_of<fake_split_with_sizes>, .gradient = cat_gradients});
 
   add_view_composites(t);
+  add_stack_composites(t);
   add_scatters(t);
 }
 

@@ -1,0 +1,20 @@
+#include "core/ops/guards.h"
+
+#include <algorithm>
+
+namespace partita {
+
+bool guard_or(const FakeCall& call, SymExpr condition, bool otherwise, const char* reason) {
+  if (auto known = call.shapes.statically(condition)) return *known;
+  return call.shapes.hint(condition) ? call.test(condition, reason) : otherwise;
+}
+
+bool checked_equal(const FakeCall& call, SymExpr a, SymExpr b, const char* reason) {
+  return a == b || guard_or(call, sym_eq(a, b), true, reason);
+}
+
+bool has_unbacked(const FakeCall& call, std::span<const SymExpr> list) {
+  return std::any_of(list.begin(), list.end(), [&](SymExpr e) { return !call.shapes.hint(e); });
+}
+
+}  // namespace partita
