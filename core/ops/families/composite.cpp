@@ -1,4 +1,6 @@
 // Composites of several families that decompose before autograd.
+#include <cmath>
+
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
@@ -13,9 +15,8 @@ using kernels::dim_index;
 /// A generator's mask over `shape`, scaled to keep the mean: x * bernoulli(1 - p) / (1 - p).
 Node* noisy(DecomposeCall& c, Node* x, const SymList& shape, double p, bool in_place) {
   Builder& b = c.build;
-  Node* noise = shape == b.tensor(x).sizes
-                    ? b.call("aten.empty_like.default", {x})
-                    : b.call("aten.new_empty.default", {x, b.sizes(shape)});
+  Node* noise = shape == b.tensor(x).sizes ? b.call("aten.empty_like.default", {x})
+                                           : b.call("aten.new_empty.default", {x, b.sizes(shape)});
   noise = b.call("aten.bernoulli_.float", {noise, 1 - p});
   noise = b.call("aten.div_.Scalar", {noise, 1 - p});
   return b.call(in_place ? "aten.mul_.Tensor" : "aten.mul.Tensor", {x, noise});
@@ -31,6 +32,15 @@ Arg decompose_dropout(DecomposeCall& c) {
   Builder& b = c.build;
   if (!c.boolean("train") || probability(c) == 0) return b.call("aten.clone.default", {c.arg("input")});
   return b.getitem(b.call("aten.native_dropout.default", {c.arg("input"), c.arg("p"), c.arg("train")}), 0);
+}
+
+/// Where nothing is dropped PyTorch's eager dropout gives its input, of which the traced one is a copy.
+Value eval_dropout(EvalCall& c) {
+  const Tensor& input = c.tensor("input");
+  if (!c.boolean("train") || as_double(c.number("p")) == 0 || input.numel() == 0) return input;
+  Value dropped = unwrap(
+      evaluate(Op::torch("aten.native_dropout.default"), {c.arg("input"), c.arg("p"), c.arg("train")}, {}, c.threads));
+  return dropped.get<ValueList>()->front();
 }
 
 Arg decompose_dropout_(DecomposeCall& c) {
@@ -57,6 +67,30 @@ Arg decompose_feature_dropout(DecomposeCall& c) {
   return noisy(c, tensor_node(c, name), shape, p, in_place);
 }
 
+/// Dropout that keeps the mean and the variance of what selu gives; `feature` drops whole channels.
+template <bool feature>
+Arg decompose_alpha_dropout(DecomposeCall& c) {
+  Builder& b = c.build;
+  const double p = probability(c);
+  const TensorMeta& input = c.tensor("input");
+  if (!c.boolean("train") || p == 0 || input.numel().is(0)) return c.arg("input");
+  if (p == 1) return b.call("aten.mul.Tensor", {c.arg("input"), b.call("aten.zeros_like.default", {c.arg("input")})});
+  SymList shape = input.sizes;
+  if (feature) {
+    if (shape.size() < 2) fail("Feature dropout requires at least 2 dimensions in the input");
+    std::fill(shape.begin() + 2, shape.end(), SymExpr(1));
+  }
+  Node* noise = feature ? b.call("aten.new_empty.default", {c.arg("input"), b.sizes(shape)})
+                        : b.call("aten.empty_like.default", {c.arg("input")});
+  noise = b.call("aten.bernoulli_.float", {noise, 1 - p});
+  constexpr double alpha = 1.7580993408473766;  // selu's saturation, negated
+  const double a = 1 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
+  Node* shift = b.call("aten.mul.Scalar", {b.call("aten.add.Scalar", {noise, -1}), alpha * a});
+  shift = b.call("aten.add.Scalar", {shift, alpha * a * p});
+  noise = b.call("aten.mul.Scalar", {noise, a});
+  return b.call("aten.add.Tensor", {b.call("aten.mul.Tensor", {c.arg("input"), noise}), shift});
+}
+
 Arg decompose_diff(DecomposeCall& c) {
   Builder& b = c.build;
   Node* x = tensor_node(c, "self");
@@ -77,7 +111,9 @@ Arg decompose_diff(DecomposeCall& c) {
   if (n == 0) return x;
   for (std::int64_t i = 0; i < n; ++i) {
     size = size - 1;
-    auto narrow = [&](SymExpr start) { return b.call("aten.slice.Tensor", {x, dim, b.size(start), b.size(start + size)}); };
+    auto narrow = [&](SymExpr start) {
+      return b.call("aten.slice.Tensor", {x, dim, b.size(start), b.size(start + size)});
+    };
     Node* left = narrow(0);
     Node* right = narrow(1);
     bool boolean = b.tensor(x).dtype == DType::Bool;
@@ -141,10 +177,12 @@ Arg decompose_repeat_interleave(DecomposeCall& c) {
 }  // namespace
 
 void register_composite(OpTable& t) {
-  t.add("aten.dropout.default", {.decompose = decompose_dropout});
+  t.add("aten.dropout.default", {.eval = eval_dropout, .decompose = decompose_dropout});
   t.add("aten.dropout_.default", {.decompose = decompose_dropout_});
   t.add("aten.feature_dropout.default", {.decompose = decompose_feature_dropout<false>});
   t.add("aten.feature_dropout_.default", {.decompose = decompose_feature_dropout<true>});
+  t.add("aten.alpha_dropout.default", {.decompose = decompose_alpha_dropout<false>});
+  t.add("aten.feature_alpha_dropout.default", {.decompose = decompose_alpha_dropout<true>});
   t.add("aten.diff.default", {.decompose = decompose_diff});
   for (const char* name : {"aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar"})
     t.add(name, {.decompose = decompose_where});

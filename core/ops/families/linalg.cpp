@@ -145,6 +145,7 @@ void register_linalg(OpTable& t) {
   register_triangular(t);
   register_spectral(t);
   register_distance(t);
+  register_linalg_composites(t);
 }
 
 }  // namespace partita

@@ -46,5 +46,6 @@ void register_lu(OpTable& t);
 void register_triangular(OpTable& t);
 void register_spectral(OpTable& t);
 void register_distance(OpTable& t);
+void register_linalg_composites(OpTable& t);
 
 }  // namespace partita

@@ -6,6 +6,7 @@ void register_loss(OpTable& t) {
   register_pointwise_losses(t);
   register_nll_loss(t);
   register_loss_composites(t);
+  register_distance_losses(t);
 }
 
 }  // namespace partita

@@ -295,6 +295,7 @@ void register_pointwise(OpTable& t) {
   add_unary(t);
   add_activations(t);
   add_pointwise_composites(t);
+  add_numeric_composites(t);
   add_foreach(t);
   add_special(t);
   add_polynomials(t);

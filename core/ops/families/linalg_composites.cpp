@@ -1,0 +1,245 @@
+// Linear algebra made of other operators (CompositeImplicitAutograd; native/LinearAlgebra.cpp, BatchLinearAlgebra.cpp).
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/families/linalg.h"
+#include "core/ops/gradients.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+namespace {
+
+Node* formula(DecomposeCall& c, const char* text, std::vector<std::pair<std::string, Arg>> names = {}) {
+  for (std::size_t i = 0; i < c.args.size(); ++i) names.emplace_back(c.schema.args[i].name, c.args[i]);
+  return c.build.expression(text, names).node();
+}
+
+/// The results of `op` but the last, which holds LAPACK's info and is checked.
+std::vector<Arg> checked(DecomposeCall& c, const char* op, Args args, Kwargs kwargs, std::int64_t results,
+                         std::int64_t info, const char* name, std::size_t rank) {
+  Builder& b = c.build;
+  Node* tuple = b.call(op, std::move(args), std::move(kwargs));
+  std::vector<Arg> out;
+  for (std::int64_t i = 0; i < results; ++i) out.emplace_back(b.getitem(tuple, i));
+  b.call("aten._linalg_check_errors.default", {b.getitem(tuple, info), std::string(name)}, {{"is_matrix", rank == 2}});
+  return out;
+}
+
+Arg inverse(DecomposeCall& c) {
+  const char* self = c.schema.args[0].name.c_str();
+  return checked(c, "aten.linalg_inv_ex.default", {c.arg(self)}, {}, 1, 1, "linalg.inv", c.tensor(self).dim())[0];
+}
+Arg cholesky(DecomposeCall& c) {
+  return checked(c, "aten.linalg_cholesky_ex.default", {c.arg("self")}, {{"upper", c.arg("upper")}}, 1, 1,
+                 "linalg.cholesky", c.tensor("self").dim())[0];
+}
+Arg lu_factor(DecomposeCall& c) {
+  return Arg::tuple(checked(c, "aten.linalg_lu_factor_ex.default", {c.arg("A")}, {{"pivot", c.arg("pivot")}}, 2, 2,
+                            "torch.linalg.lu_factor", c.tensor("A").dim()));
+}
+Arg ldl_factor(DecomposeCall& c) {
+  return Arg::tuple(checked(c, "aten.linalg_ldl_factor_ex.default", {c.arg("self")},
+                            {{"hermitian", c.arg("hermitian")}}, 2, 2, "torch.linalg.ldl_factor",
+                            c.tensor("self").dim()));
+}
+Arg solve(DecomposeCall& c) {
+  return checked(c, "aten._linalg_solve_ex.default", {c.arg("A"), c.arg("B")}, {{"left", c.arg("left")}}, 1, 3,
+                 "torch.linalg.solve", c.tensor("A").dim())[0];
+}
+Arg solve_ex(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* tuple = b.call("aten._linalg_solve_ex.default", {c.arg("A"), c.arg("B")},
+                       {{"left", c.arg("left")}, {"check_errors", c.arg("check_errors")}});
+  return Arg::tuple({b.getitem(tuple, 0), b.getitem(tuple, 3)});
+}
+Arg lu_with_info(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* tuple = b.call("aten.linalg_lu_factor_ex.default", {c.arg("self")},
+                       {{"pivot", c.arg("pivot")}, {"check_errors", c.arg("check_errors")}});
+  return Arg::tuple({b.getitem(tuple, 0), b.getitem(tuple, 1), b.getitem(tuple, 2)});
+}
+Arg lu_solve(DecomposeCall& c) {
+  return c.build.call("aten.linalg_lu_solve.default", {c.arg("LU_data"), c.arg("LU_pivots"), c.arg("self")});
+}
+
+Arg det(DecomposeCall& c) {
+  return c.build.getitem(c.build.call("aten._linalg_det.default", {c.arg(c.schema.args[0].name)}), 0);
+}
+Arg slogdet(DecomposeCall& c) {
+  Node* tuple = c.build.call("aten._linalg_slogdet.default", {c.arg(c.schema.args[0].name)});
+  return Arg::tuple({c.build.getitem(tuple, 0), c.build.getitem(tuple, 1)});
+}
+Arg logdet(DecomposeCall& c) {
+  Node* tuple = c.build.call("aten._linalg_slogdet.default", {c.arg("self")});
+  Arg sign = c.build.getitem(tuple, 0), log = c.build.getitem(tuple, 1);
+  if (is_complex(c.tensor("self").dtype)) return formula(c, "log(sign) + logabs", {{"sign", sign}, {"logabs", log}});
+  return c.build.call("aten.where.ScalarSelf", {c.build.call("aten.eq.Scalar", {sign, -1.0}), std::nan(""), log});
+}
+
+/// A to the n by squaring; a negative n takes the inverse.
+Arg matrix_power(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* x = tensor_node(c, "self");
+  const TensorMeta& self = c.tensor("self");
+  check_square(c, self, "linalg.matrix_power");
+  std::int64_t n = c.integer("n");
+  auto times = [&](Node* l, Node* r) { return b.call("aten.matmul.default", {l, r}); };
+  if (n == 0) {
+    Node* identity = b.call("aten.eye.default", {b.size(rows_of(self))}, {{"dtype", self.dtype}});
+    return b.call("aten.clone.default", {b.call("aten.expand.default", {identity, b.sizes(self.sizes)})},
+                  {{"memory_format", MemoryFormat::Contiguous}});
+  }
+  if (n < 0) {
+    x = b.call("aten.linalg_inv.default", {x});
+    n = -n;
+  }
+  if (n == 1) return b.call("aten.clone.default", {x});
+  if (n == 3) return times(times(x, x), x);
+  Node *square = nullptr, *result = nullptr;
+  for (; n > 0; n /= 2) {
+    square = square ? times(square, square) : x;
+    if (n % 2 == 1) result = result ? times(result, square) : square;
+  }
+  return result;
+}
+
+Arg vecdot(DecomposeCall& c) {
+  if (c.tensor("x").dim() == 1 && c.tensor("y").dim() == 1) return formula(c, "vdot(x, y)");
+  return c.build.call("aten.sum.dim_IntList", {formula(c, "conj(x) * y"), Arg::list({c.arg("dim")})});
+}
+
+/// Powers 0 to N - 1 of the elements, along a new last dimension.
+Arg vander(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* x = tensor_node(c, "x");
+  if (b.tensor(x).dtype == DType::Bool) fail("linalg.vander does not support boolean tensors");
+  if (b.tensor(x).dim() == 0) x = b.call("aten.unsqueeze.default", {x, -1});
+  SymList sizes = b.tensor(x).sizes;
+  const SymExpr n = c.has("N") ? c.sym("N") : sizes.back();
+  if (!c.test(sym_lt(1, n), "linalg.vander")) fail("N must be greater than 1.");
+  sizes.push_back(n - 1);
+  x = b.call("aten.expand.default", {b.call("aten.unsqueeze.default", {x, -1}), b.sizes(sizes)});
+  x = b.call("aten.cumprod.default", {x, -1});
+  sizes.back() = 1;
+  Node* ones = b.call("aten.new_ones.default", {x, b.sizes(sizes)});
+  return b.call("aten.cat.default", {Arg::list({ones, x}), -1});
+}
+
+Arg kron(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta &self = c.tensor("self"), &other = c.tensor("other");
+  const std::size_t rank = std::max(self.dim(), other.dim());
+  SymList left(2 * rank, 1), right(2 * rank, 1), sizes(rank, 1);
+  for (std::size_t d = 0; d < self.dim(); ++d) left[2 * (rank - self.dim() + d)] = self.sizes[d];
+  for (std::size_t d = 0; d < other.dim(); ++d) right[2 * (rank - other.dim() + d) + 1] = other.sizes[d];
+  for (std::size_t d = 0; d < rank; ++d) sizes[d] = left[2 * d] * right[2 * d + 1];
+  auto view = [&](const Arg& x, const SymList& to) { return b.call("aten._unsafe_view.default", {x, b.sizes(to)}); };
+  Node* dense_left = b.call("aten.contiguous.default", {c.arg("self")});
+  Node* dense_right = b.call("aten.contiguous.default", {c.arg("other")});
+  Node* product = b.call("aten.mul.Tensor", {view(dense_left, left), view(dense_right, right)});
+  return view(product, sizes);
+}
+
+Arg tensorinv(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& self = c.tensor("self");
+  const std::int64_t ind = c.integer("ind");
+  if (ind <= 0) fail("Expected a strictly positive integer for 'ind'");
+  const auto split = self.sizes.begin() + std::min(ind, static_cast<std::int64_t>(self.dim()));
+  SymList rows(self.sizes.begin(), split), columns(split, self.sizes.end()), swapped = columns;
+  swapped.insert(swapped.end(), rows.begin(), rows.end());
+  if (!c.test(sym_eq(product(rows), product(columns)), "linalg.tensorinv"))
+    fail("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got " +
+         product(columns).str() + " != " + product(rows).str());
+  Node* matrix = b.call("aten.reshape.default", {c.arg("self"), b.sizes({product(columns), product(rows)})});
+  return b.call("aten.reshape.default", {b.call("aten.linalg_inv.default", {matrix}), b.sizes(swapped)});
+}
+
+Arg tensorsolve(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* x = tensor_node(c, "self");
+  const std::size_t rank = b.tensor(x).dim();
+  if (c.has("dims")) {
+    std::vector<std::int64_t> order;
+    std::vector<std::size_t> moved;
+    for (std::int64_t d : c.integers("dims")) moved.push_back(wrap_dim(d, rank));
+    for (std::size_t d = 0; d < rank; ++d)
+      if (std::ranges::find(moved, d) == moved.end()) order.push_back(static_cast<std::int64_t>(d));
+    for (std::size_t d : moved) order.push_back(static_cast<std::int64_t>(d));
+    x = b.call("aten.permute.default", {x, Arg::list(std::vector<Arg>(order.begin(), order.end()))});
+  }
+  const SymList sizes = b.tensor(x).sizes;
+  const std::size_t kept = std::min(c.tensor("other").dim(), rank);
+  const SymList solution(sizes.begin() + static_cast<std::ptrdiff_t>(kept), sizes.end());
+  const SymExpr columns = product(solution), rows = product(std::span(sizes).first(kept));
+  if (!c.test(sym_eq(columns, rows), "linalg.tensorsolve"))
+    fail(
+        "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
+        "but got " +
+        columns.str() + " != " + rows.str());
+  x = b.call("aten.reshape.default", {x, b.sizes({columns, columns})});
+  Node* right = b.call("aten.reshape.default", {c.arg("other"), Arg::list({-1})});
+  return b.call("aten.reshape.default", {b.call("aten.linalg_solve.default", {x, right}), b.sizes(solution)});
+}
+
+/// Where no dimension is named, the first of size 3.
+Arg cross(DecomposeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  Arg dim = c.arg("dim");
+  if (dim.is_none()) {
+    const auto it = std::ranges::find_if(self.sizes, [](SymExpr s) { return s.is(3); });
+    if (it == self.sizes.end()) fail("no dimension of size 3 in input");
+    dim = static_cast<std::int64_t>(it - self.sizes.begin());
+  }
+  return c.build.call("aten.linalg_cross.default", {c.arg("self"), c.arg("other")}, {{"dim", dim}});
+}
+
+Arg diagonal(DecomposeCall& c) {
+  return c.build.call("aten.diagonal.default", {c.arg("A"), c.arg("offset"), c.arg("dim1"), c.arg("dim2")});
+}
+Arg pdist(DecomposeCall& c) {
+  Node* dense = c.build.call("aten.contiguous.default", {c.arg("self")});
+  return c.build.call("aten._pdist_forward.default", {dense, c.arg("p")});
+}
+Arg cdist(DecomposeCall& c) {
+  return c.build.call("aten._cdist_forward.default", {c.arg("x1"), c.arg("x2"), c.arg("p"), c.arg("compute_mode")});
+}
+
+}  // namespace
+
+void register_linalg_composites(OpTable& t) {
+  struct Row {
+    std::string_view name;
+    Arg (*decompose)(DecomposeCall&);
+  };
+  const Row rows[] = {
+      {"aten.linalg_inv.default", inverse},
+      {"aten.inverse.default", inverse},
+      {"aten.linalg_cholesky.default", cholesky},
+      {"aten.linalg_lu_factor.default", lu_factor},
+      {"aten.linalg_ldl_factor.default", ldl_factor},
+      {"aten._lu_with_info.default", lu_with_info},
+      {"aten.lu_solve.default", lu_solve},
+      {"aten.linalg_solve.default", solve},
+      {"aten.linalg_solve_ex.default", solve_ex},
+      {"aten.linalg_det.default", det},
+      {"aten.det.default", det},
+      {"aten.linalg_slogdet.default", slogdet},
+      {"aten.slogdet.default", slogdet},
+      {"aten.logdet.default", logdet},
+      {"aten.linalg_matrix_power.default", matrix_power},
+      {"aten.matrix_power.default", matrix_power},
+      {"aten.linalg_vecdot.default", vecdot},
+      {"aten.linalg_vander.default", vander},
+      {"aten.kron.default", kron},
+      {"aten.linalg_tensorinv.default", tensorinv},
+      {"aten.linalg_tensorsolve.default", tensorsolve},
+      {"aten.cross.default", cross},
+      {"aten.linalg_diagonal.default", diagonal},
+      {"aten.pdist.default", pdist},
+      {"aten.cdist.default", cdist},
+  };
+  for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+}
+
+}  // namespace partita

@@ -1,0 +1,148 @@
+// Comparisons, integrals and means made of other operators (CompositeImplicitAutograd).
+#include <fmt/format.h>
+
+#include "core/ops/families/body.h"
+#include "core/ops/families/pointwise_parts.h"
+#include "core/ops/gradients.h"
+
+namespace partita {
+namespace {
+
+Node* formula(DecomposeCall& c, const char* text, std::vector<std::pair<std::string, Arg>> names = {}) {
+  for (std::size_t i = 0; i < c.args.size(); ++i) names.emplace_back(c.schema.args[i].name, c.args[i]);
+  return c.build.expression(text, names).node();
+}
+
+Node* to_dtype(Builder& b, Node* x, DType dtype) {
+  return b.tensor(x).dtype == dtype ? x : b.call("aten._to_copy.default", {x}, {{"dtype", dtype}});
+}
+
+bool counts(DType t) {
+  return is_integral(t) || t == DType::Bool;
+}
+
+Arg isclose(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node *x = tensor_node(c, "self"), *y = tensor_node(c, "other");
+  const DType type = b.tensor(x).dtype;
+  if (type != b.tensor(y).dtype)
+    fail(fmt::format("{} did not match {}", torch_name(type), torch_name(b.tensor(y).dtype)));
+  const double rtol = as_double(c.number("rtol")), atol = as_double(c.number("atol"));
+  if (rtol < 0 || atol < 0)
+    fail(fmt::format("rtol and atol must be greater than or equal to zero, but got {} and {}", rtol, atol));
+  Node* close = formula(c, "eq(self, other)");
+  if (c.boolean("equal_nan") && !counts(type))
+    close = formula(c, "bitwise_or(close, bitwise_and(isnan(self), isnan(other)))", {{"close", close}});
+  if (rtol == 0 && atol == 0) return close;
+  if (type == DType::Bool) x = to_dtype(b, x, DType::Float32);
+  if (counts(type)) y = to_dtype(b, y, DType::Float32);
+  Node* allowed = formula(c, "abs(aten.mul.Scalar(y, rtol)) + atol", {{"y", y}});
+  Node* actual = formula(c, "abs(x - y)", {{"x", x}, {"y", y}});
+  return formula(c, "bitwise_or(close, bitwise_and(isfinite(actual), le(actual, allowed)))",
+                 {{"close", close}, {"actual", actual}, {"allowed", allowed}});
+}
+
+Arg isreal(DecomposeCall& c) {
+  if (is_complex(c.tensor("self").dtype)) return formula(c, "eq(imag(self), 0)");
+  return c.build.call("aten.ones_like.default", {c.arg("self")}, {{"dtype", DType::Bool}});
+}
+
+/// pow in float64, or complex128.
+Arg float_power(DecomposeCall& c) {
+  Builder& b = c.build;
+  auto complex = [&](const char* name) {
+    return c.is_tensor(name) ? is_complex(c.tensor(name).dtype) : c.number(name).index() == 3;
+  };
+  const DType dtype = complex("self") || complex("exponent") ? DType::Complex128 : DType::Float64;
+  auto operand = [&](const char* name) -> Arg {
+    return c.is_tensor(name) ? Arg(to_dtype(b, tensor_node(c, name), dtype)) : c.arg(name);
+  };
+  const Arg base = operand("self"), exponent = operand("exponent");
+  return b.call("aten.pow", {base, exponent});
+}
+
+Arg nanmean(DecomposeCall& c) {
+  if (!is_floating(c.tensor("self").dtype) && !is_complex(c.tensor("self").dtype))
+    fail("nanmean(): expected input to have floating point or complex dtype");
+  Builder& b = c.build;
+  Node* present = formula(c, "logical_not(isnan(self))");
+  Node* count = b.call("aten.sum.dim_IntList", {present, c.arg("dim"), c.arg("keepdim")});
+  Node* sum =
+      b.call("aten.nansum.default", {c.arg("self"), c.arg("dim"), c.arg("keepdim")}, {{"dtype", c.arg("dtype")}});
+  return b.call("aten.div.Tensor", {sum, count});
+}
+
+/// x without its last point along `dim`, and without its first.
+struct Neighbours {
+  Node *left, *right;
+};
+Neighbours neighbours(Builder& b, Node* x, std::int64_t dim) {
+  Node* left = b.call("aten.slice.Tensor", {x, dim, 0, -1});
+  return {left, b.call("aten.slice.Tensor", {x, dim, 1})};
+}
+
+/// Half the sum of each two neighbours, which are dx apart, or the width of their interval.
+template <bool cumulative>
+Arg trapezoid(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& y = c.tensor("y");
+  if (y.dim() == 0) fail("trapezoid: y must have at least one dimension");
+  const std::size_t at = wrap_dim(c.integer("dim"), y.dim());
+  if (y.sizes[at].is(0)) {
+    SymList sizes = y.sizes;
+    if (!cumulative) sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(at));
+    return b.call("aten.zeros.default", {b.sizes(sizes)}, {{"dtype", y.dtype}});
+  }
+  const bool spaced = c.schema.index_of("x") >= 0;
+  if (!spaced && !cumulative) {
+    Node* last = b.call("aten.select.int", {c.arg("y"), c.arg("dim"), -1});
+    Node* ends = b.call("aten.add.Tensor", {b.call("aten.select.int", {c.arg("y"), c.arg("dim"), 0}), last});
+    ends = b.call("aten.mul.Scalar", {ends, 0.5});
+    Node* sum = b.call("aten.sum.dim_IntList", {c.arg("y"), Arg::list({c.arg("dim")})});
+    return b.call("aten.mul.Scalar", {b.call("aten.sub.Tensor", {sum, ends}), c.arg("dx")});
+  }
+  if (!spaced) {
+    const Neighbours sides = neighbours(b, tensor_node(c, "y"), c.integer("dim"));
+    Node* areas = b.call("aten.add.Tensor", {sides.left, sides.right});
+    areas = b.call("aten.mul.Scalar", {areas, as_double(c.number("dx")) / 2.0});
+    return b.call("aten.cumsum.default", {areas, c.arg("dim")});
+  }
+  const auto dim = static_cast<std::int64_t>(at);
+  Node* x = tensor_node(c, "x");
+  const TensorMeta& points = c.tensor("x");
+  if (points.dim() == 1) {
+    if (!c.test(sym_eq(points.sizes[0], y.sizes[at]), "trapezoid"))
+      fail("trapezoid: There must be one `x` value for each sample point");
+    SymList sizes(y.dim(), 1);
+    sizes[at] = points.sizes[0];
+    x = b.call("aten.view.default", {x, b.sizes(sizes)});
+  } else if (points.dim() < y.dim()) {
+    SymList sizes(y.dim() - points.dim(), 1);
+    sizes.insert(sizes.end(), points.sizes.begin(), points.sizes.end());
+    x = b.call("aten.view.default", {x, b.sizes(sizes)});
+  }
+  const Neighbours ends = neighbours(b, x, dim);
+  Node* widths = b.call("aten.sub.Tensor", {ends.right, ends.left});
+  const Neighbours sides = neighbours(b, tensor_node(c, "y"), dim);
+  Node* areas = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {sides.left, sides.right}), widths});
+  areas = cumulative ? b.call("aten.cumsum.default", {areas, dim})
+                     : b.call("aten.sum.dim_IntList", {areas, Arg::list({dim})});
+  return b.call("aten.div.Scalar", {areas, 2.0});
+}
+
+}  // namespace
+
+void add_numeric_composites(OpTable& t) {
+  t.add("aten.isclose.default", {.decompose = isclose});
+  t.add("aten.isreal.default", {.decompose = isreal});
+  for (const char* overload : {"Tensor_Tensor", "Tensor_Scalar", "Scalar"})
+    t.add(std::string("aten.float_power.") + overload, {.decompose = float_power});
+  t.add("aten.nanmean.default", {.decompose = nanmean});
+  for (const char* overload : {"x", "dx"}) {
+    t.add(std::string("aten.trapezoid.") + overload, {.decompose = trapezoid<false>});
+    t.add(std::string("aten.trapz.") + overload, {.decompose = trapezoid<false>});
+    t.add(std::string("aten.cumulative_trapezoid.") + overload, {.decompose = trapezoid<true>});
+  }
+}
+
+}  // namespace partita

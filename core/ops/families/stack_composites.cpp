@@ -1,0 +1,206 @@
+// Tensors brought to a rank, put beside one another, or taken apart by direction (CompositeImplicitAutograd).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/ops/families/view_parts.h"
+#include "core/ops/gradients.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+namespace {
+
+Node* view(Builder& b, Node* x, SymList sizes) {
+  return b.call("aten.reshape.default", {x, b.sizes(sizes)});
+}
+
+Node* at_least(Builder& b, Node* x, std::size_t rank) {
+  const std::size_t own = b.tensor(x).dim();
+  if (own >= rank) return x;
+  if (own == 0) return view(b, x, SymList(rank, 1));
+  if (own == 1) x = b.call("aten.unsqueeze.default", {x, 0});
+  return rank == 3 ? b.call("aten.unsqueeze.default", {x, -1}) : x;
+}
+
+template <std::size_t rank>
+Arg atleast(DecomposeCall& c) {
+  return at_least(c.build, tensor_node(c, "self"), rank);
+}
+
+std::vector<Node*> tensors_of(const DecomposeCall& c) {
+  std::vector<Node*> out;
+  for (const Arg& a : c.arg("tensors").get<ArgList>()->items) out.push_back(a.node());
+  if (out.empty()) fail(c.schema.base + " expects a non-empty TensorList");
+  return out;
+}
+
+template <std::size_t rank>
+Arg atleast_list(DecomposeCall& c) {
+  std::vector<Arg> out;
+  for (const Arg& a : c.arg("tensors").get<ArgList>()->items) out.emplace_back(at_least(c.build, a.node(), rank));
+  return Arg::list(std::move(out));
+}
+
+Arg cat(Builder& b, std::span<Node* const> tensors, std::int64_t dim) {
+  return b.call("aten.cat.default", {Arg::list(std::vector<Arg>(tensors.begin(), tensors.end())), dim});
+}
+
+/// hstack, vstack and dstack: along the last of the dimensions each is brought to; vectors along their own.
+template <std::size_t rank>
+Arg stack(DecomposeCall& c) {
+  std::vector<Node*> tensors = tensors_of(c);
+  for (Node*& t : tensors) t = at_least(c.build, t, rank);
+  if constexpr (rank == 1) return cat(c.build, tensors, c.build.tensor(tensors[0]).dim() == 1 ? 0 : 1);
+  return cat(c.build, tensors, rank == 2 ? 0 : 2);
+}
+
+Arg column_stack(DecomposeCall& c) {
+  std::vector<Node*> tensors = tensors_of(c);
+  for (Node*& t : tensors)
+    if (c.build.tensor(t).dim() <= 1) t = view(c.build, t, {c.build.tensor(t).numel(), 1});
+  return cat(c.build, tensors, 1);
+}
+
+/// Each vector laid along a dimension of its own and expanded over the others'.
+std::vector<Arg> grids(Builder& b, std::span<Node* const> tensors) {
+  SymList shape;
+  for (Node* t : tensors) {
+    if (b.tensor(t).dim() > 1)
+      fail(fmt::format("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of {} dimensions",
+                       b.tensor(t).dim()));
+    shape.push_back(b.tensor(t).numel());
+  }
+  std::vector<Arg> out;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    std::vector<Arg> sizes(tensors.size(), Arg(1));
+    sizes[i] = Arg(-1);
+    Node* laid = b.call("aten.view.default", {tensors[i], Arg::list(std::move(sizes))});
+    out.emplace_back(b.call("aten.expand.default", {laid, b.sizes(shape)}));
+  }
+  return out;
+}
+
+Arg meshgrid(DecomposeCall& c) {
+  std::vector<Node*> tensors = tensors_of(c);
+  const std::string indexing = c.schema.index_of("indexing") >= 0 ? c.string("indexing") : "ij";
+  if (indexing != "ij" && indexing != "xy")
+    fail("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: " + indexing);
+  const bool swapped = indexing == "xy" && tensors.size() >= 2;
+  if (swapped) std::swap(tensors[0], tensors[1]);
+  std::vector<Arg> out = grids(c.build, tensors);
+  if (swapped) std::swap(out[0], out[1]);
+  return Arg::list(std::move(out));
+}
+
+Arg cartesian_prod(DecomposeCall& c) {
+  Builder& b = c.build;
+  const std::vector<Node*> tensors = tensors_of(c);
+  for (Node* t : tensors)
+    if (b.tensor(t).dim() != 1) fail(fmt::format("Expect a 1D vector, but got {} dimensions", b.tensor(t).dim()));
+  if (tensors.size() == 1) return tensors[0];
+  std::vector<Arg> out = grids(b, tensors);
+  for (Arg& grid : out) grid = b.call("aten.flatten.using_ints", {grid});
+  return b.call("aten.stack.default", {Arg::list(std::move(out)), 1});
+}
+
+/// hsplit, vsplit and dsplit: along dimension 1 (0 of a vector), 0 or 2.
+template <char direction>
+Arg split(DecomposeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  const std::size_t least = direction == 'h' ? 1 : direction == 'v' ? 2 : 3;
+  if (self.dim() < least)
+    fail(fmt::format("torch.{}split requires a tensor with at least {} dimension, but got a tensor with {} dimensions!",
+                     direction, least, self.dim()));
+  const std::int64_t dim = direction == 'h' ? (self.dim() == 1 ? 0 : 1) : direction == 'v' ? 0 : 2;
+  if (c.schema.index_of("indices") >= 0)
+    return c.build.call("aten.tensor_split.indices", {c.arg("self"), c.arg("indices"), dim});
+  const std::int64_t sections = c.integer("sections");
+  const SymExpr size = self.sizes[static_cast<std::size_t>(dim)];
+  if (sections <= 0 || !c.test(sym_eq(sym_mod(size, sections), 0), "a split into equal sections"))
+    fail(
+        fmt::format("torch.{}split attempted to split along dimension {}, but the size of the dimension {} is not "
+                    "divisible by the split_size {}!",
+                    direction, dim, size.str(), sections));
+  return c.build.call("aten.tensor_split.sections", {c.arg("self"), sections, dim});
+}
+
+template <std::int64_t dim>
+Arg flipped(DecomposeCall& c) {
+  if (c.tensor("self").dim() <= static_cast<std::size_t>(dim)) fail(fmt::format("Input must be >= {}-d.", dim + 1));
+  return c.build.call("aten.flip.default", {c.arg("self"), Arg::list({dim})});
+}
+
+Arg diag(DecomposeCall& c) {
+  const std::size_t rank = c.tensor("self").dim();
+  if (rank != 1 && rank != 2) fail(fmt::format("diag(): Supports 1D or 2D tensors. Got {}D", rank));
+  return c.build.call(rank == 1 ? "aten.diag_embed.default" : "aten.diagonal_copy.default",
+                      {c.arg("self"), c.arg("diagonal")});
+}
+
+Arg diagflat(DecomposeCall& c) {
+  Node* flat = c.build.call("aten.contiguous.default", {c.arg("self")});
+  flat = c.build.call("aten.view.default", {flat, Arg::list({-1})});
+  return c.build.call("aten.diag_embed.default", {flat, c.arg("offset")});
+}
+
+Arg part(DecomposeCall& c, std::int64_t index) {
+  Node* pairs = c.build.call("aten.view_as_real.default", {c.arg("self")});
+  return c.build.call("aten.select.int", {pairs, static_cast<std::int64_t>(c.tensor("self").dim()), index});
+}
+Arg real(DecomposeCall& c) {
+  return is_complex(c.tensor("self").dtype) ? part(c, 0) : c.arg("self");
+}
+Arg imag(DecomposeCall& c) {
+  if (!is_complex(c.tensor("self").dtype)) fail("imag is not implemented for tensors with non-complex dtypes.");
+  return part(c, 1);
+}
+
+Arg matrix_h(DecomposeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  if (self.dim() == 0) return c.arg("self");
+  if (self.dim() != 2)
+    fail(fmt::format("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", self.dim()));
+  Node* out = c.build.call("aten.transpose.int", {c.arg("self"), 0, 1});
+  return is_complex(self.dtype) ? c.build.call("aten._conj.default", {out}) : out;
+}
+
+}  // namespace
+
+void add_stack_composites(OpTable& t) {
+  struct Row {
+    std::string_view name;
+    Arg (*decompose)(DecomposeCall&);
+  };
+  const Row rows[] = {
+      {"aten.atleast_1d.default", atleast<1>},
+      {"aten.atleast_2d.default", atleast<2>},
+      {"aten.atleast_3d.default", atleast<3>},
+      {"aten.atleast_1d.Sequence", atleast_list<1>},
+      {"aten.atleast_2d.Sequence", atleast_list<2>},
+      {"aten.atleast_3d.Sequence", atleast_list<3>},
+      {"aten.hstack.default", stack<1>},
+      {"aten.vstack.default", stack<2>},
+      {"aten.row_stack.default", stack<2>},
+      {"aten.dstack.default", stack<3>},
+      {"aten.column_stack.default", column_stack},
+      {"aten.meshgrid.default", meshgrid},
+      {"aten.meshgrid.indexing", meshgrid},
+      {"aten.cartesian_prod.default", cartesian_prod},
+      {"aten.hsplit.int", split<'h'>},
+      {"aten.hsplit.array", split<'h'>},
+      {"aten.vsplit.int", split<'v'>},
+      {"aten.vsplit.array", split<'v'>},
+      {"aten.dsplit.int", split<'d'>},
+      {"aten.dsplit.array", split<'d'>},
+      {"aten.fliplr.default", flipped<1>},
+      {"aten.flipud.default", flipped<0>},
+      {"aten.diag.default", diag},
+      {"aten.diagflat.default", diagflat},
+      {"aten.real.default", real},
+      {"aten.imag.default", imag},
+      {"aten.matrix_H.default", matrix_h},
+  };
+  for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+}
+
+}  // namespace partita
