@@ -110,14 +110,18 @@ Value eval_batch_norm(EvalCall& c) {
       const T* in = x.as<T>() + k * g.inner;
       T invstd;
       if (train) {
-        // The mean, the sum of squares and 1/std stand in tensors of the statistics' dtype before they are used.
+        // The mean and 1/std stand in tensors of the statistics' dtype before they are used; in bfloat16 the sum of
+        // squares does too, and is divided in that dtype.
         const DType kept = outputs[1].dtype;
+        const auto in_statistics = [&](double v) {
+          return kept == DType::BFloat16 ? static_cast<double>(rounded(kept, static_cast<T>(v))) : v;
+        };
         const auto n = static_cast<double>(g.count());
         Moments m = moments(in, g.batch, g.channels * g.inner, g.inner);
         mean[i] = static_cast<double>(rounded(kept, static_cast<T>(m.mean)));
-        const auto squares = static_cast<double>(rounded(kept, static_cast<T>(m.variance * n)));
-        unbiased[i] = squares / (n - 1);
-        invstd = rounded(kept, static_cast<T>(1 / std::sqrt(squares / n + eps)));
+        const double squares = in_statistics(m.variance * n);
+        unbiased[i] = in_statistics(squares / in_statistics(n - 1));
+        invstd = rounded(kept, static_cast<T>(1 / std::sqrt(in_statistics(squares / in_statistics(n)) + eps)));
         save_mean.as<T>()[k] = static_cast<T>(mean[i]);
         save_invstd.as<T>()[k] = invstd;
       } else {
@@ -246,6 +250,14 @@ Arg decompose_native_batch_norm(DecomposeCall& c) {
 
 Arg decompose_batch_norm(DecomposeCall& c) {
   Builder& b = c.build;
+  const SymExpr numel = c.tensor("input").numel();
+  if (numel.is(0)) {  // a copy that keeps the gradient's path
+    Node* out = b.call("aten.clone.default", {c.arg("input")});
+    auto first = [&](const char* name) { return b.call("aten.select.int", {c.arg(name), 0, 0}); };
+    if (c.has("weight")) out = b.call("aten.mul.Tensor", {out, first("weight")});
+    if (c.has("bias")) out = b.call("aten.add.Tensor", {out, first("bias")});
+    return out;
+  }
   return b.getitem(
       native_batch_norm(c, c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("running_mean"), c.arg("running_var")),
       0);

@@ -126,6 +126,12 @@ Value eval_conj(EvalCall& call) {
   return out;
 }
 
+/// A number without imaginary part is its own conjugate: nothing is copied.
+Arg conj_physical(DecomposeCall& call) {
+  if (!is_complex(call.tensor("self").dtype)) return call.arg("self");
+  return call.build.call("aten._conj_physical.default", {call.arg("self")});
+}
+
 }  // namespace
 
 void register_cast(OpTable& t) {
@@ -150,8 +156,9 @@ void register_cast(OpTable& t) {
                               .lower = loops::lower_copy_from});
   t.add("aten._conj.default",
         {.fake = fake_conj, .eval = eval_conj<fake_conj>, .derivative = {{"self", "conj(grad)"}}});
-  for (std::string_view name : {"aten._conj_physical.default", "aten.conj_physical.default"})
-    t.add(name, {.fake = fake_preserving, .eval = eval_conj<fake_preserving>, .derivative = {{"self", "conj(grad)"}}});
+  t.add("aten._conj_physical.default",
+        {.fake = fake_preserving, .eval = eval_conj<fake_preserving>, .derivative = {{"self", "conj(grad)"}}});
+  t.add("aten.conj_physical.default", {.decompose = conj_physical});
 
   t.add("aten.to.dtype", {.decompose = to_dtype});
   t.add("aten.to.dtype_layout", {.decompose = to_device});

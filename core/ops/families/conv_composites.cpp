@@ -10,7 +10,8 @@ Arg repeated(const Arg& arg, std::size_t rank) {
   const ArgList* list = arg.get<ArgList>();
   if (list && list->items.size() == rank) return Arg::list(list->items);
   Arg item = list && list->items.size() == 1 ? list->items[0] : arg;
-  if (list && list->items.size() != 1) fail("convolution parameters do not fit " + std::to_string(rank) + " dimensions");
+  if (list && list->items.size() != 1)
+    fail("convolution parameters do not fit " + std::to_string(rank) + " dimensions");
   return Arg::list(std::vector<Arg>(rank, item));
 }
 
@@ -18,6 +19,38 @@ struct Call {
   Arg stride, padding, dilation, output_padding, groups;
   bool transposed = false;
 };
+
+/// A complex convolution by real ones: p of the real parts, q of the imaginary ones and r of their sums give
+/// p - q + i (r - p - q).
+Node* complex_convolution(DecomposeCall& c, Node* input, const Args& geometry) {
+  Builder& b = c.build;
+  struct Parts {
+    Arg real, imaginary;
+  };
+  auto parts = [&](const Arg& x) -> Parts {
+    if (x.is_none()) return {};
+    const auto last = static_cast<std::int64_t>(b.tensor(x).dim());
+    Node* pairs = b.call("aten.view_as_real.default", {x});
+    Node* real = b.call("aten.select.int", {pairs, last, 0});
+    return {real, b.call("aten.select.int", {pairs, last, 1})};
+  };
+  auto sum = [&](const Parts& x) -> Arg {
+    return x.real.is_none() ? Arg() : b.call("aten.add.Tensor", {x.real, x.imaginary});
+  };
+  auto real_convolution = [&](Arg x, Arg weight, Arg bias) {
+    Args args = {std::move(x), std::move(weight), std::move(bias)};
+    args.insert(args.end(), geometry.begin(), geometry.end());
+    return b.call("aten.convolution.default", std::move(args));
+  };
+  const Parts x = parts(input), w = parts(c.arg("weight")), bias = parts(c.arg("bias"));
+  Node* p = real_convolution(x.real, w.real, bias.real);
+  Node* q = real_convolution(x.imaginary, w.imaginary, Arg());
+  Arg bias_sum = sum(bias), weight_sum = sum(w), input_sum = sum(x);
+  Node* r = real_convolution(input_sum, weight_sum, bias_sum);
+  r = b.call("aten.sub.Tensor", {b.call("aten.sub.Tensor", {r, p}), q});
+  r = b.call("aten.mul.Scalar", {r, std::complex<double>(0, 1)});
+  return b.call("aten.add.Tensor", {b.call("aten.sub.Tensor", {p, q}), r});
+}
 
 /// Adds the batch dimension that the caller left out, and drops it from the result.
 Node* convolution(DecomposeCall& c, Node* input, std::size_t rank, const Call& call) {
@@ -28,9 +61,17 @@ Node* convolution(DecomposeCall& c, Node* input, std::size_t rank, const Call& c
          "D (batched) input to conv" + std::to_string(rank) + "d, but got input of " +
          std::to_string(b.tensor(input).dim()) + " dimensions");
   if (!batched) input = b.call("aten.unsqueeze.default", {input, 0});
-  Node* result = b.call("aten.convolution.default",
-                        {input, c.arg("weight"), c.arg("bias"), repeated(call.stride, rank), repeated(call.padding, rank),
-                         repeated(call.dilation, rank), call.transposed, repeated(call.output_padding, rank), call.groups});
+  Args geometry = {repeated(call.stride, rank),         repeated(call.padding, rank),
+                   repeated(call.dilation, rank),       call.transposed,
+                   repeated(call.output_padding, rank), call.groups};
+  Node* result = nullptr;
+  if (is_complex(b.tensor(input).dtype)) {
+    result = complex_convolution(c, input, geometry);
+  } else {
+    Args args = {input, c.arg("weight"), c.arg("bias")};
+    args.insert(args.end(), geometry.begin(), geometry.end());
+    result = b.call("aten.convolution.default", std::move(args));
+  }
   return batched ? result : b.call("aten.squeeze.dim", {result, 0});
 }
 
@@ -42,8 +83,9 @@ Arg decompose_conv(DecomposeCall& c) {
 
 template <std::size_t rank>
 Arg decompose_conv_transpose(DecomposeCall& c) {
-  return convolution(c, tensor_node(c, "input"), rank,
-                     {c.arg("stride"), c.arg("padding"), c.arg("dilation"), c.arg("output_padding"), c.arg("groups"), true});
+  return convolution(
+      c, tensor_node(c, "input"), rank,
+      {c.arg("stride"), c.arg("padding"), c.arg("dilation"), c.arg("output_padding"), c.arg("groups"), true});
 }
 
 /// padding="same" or "valid".
@@ -80,8 +122,8 @@ Arg decompose_conv_padding(DecomposeCall& c) {
 /// The older form with backend switches.
 Arg decompose_underscore_convolution(DecomposeCall& c) {
   return c.build.call("aten.convolution.default",
-                      {c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("stride"), c.arg("padding"), c.arg("dilation"),
-                       c.arg("transposed"), c.arg("output_padding"), c.arg("groups")});
+                      {c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("stride"), c.arg("padding"),
+                       c.arg("dilation"), c.arg("transposed"), c.arg("output_padding"), c.arg("groups")});
 }
 
 }  // namespace

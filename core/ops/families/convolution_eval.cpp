@@ -108,23 +108,24 @@ class Convolution {
     if (!g.is_plain_product()) columns_.resize(static_cast<std::size_t>(g.patch() * g.out_positions()));
   }
 
-  /// small = weight * patches(large)
-  void forward(const T* large, const T* weight, T* small) {
+  /// small = weight * patches(large), added to what is there if asked.
+  void forward(const T* large, const T* weight, T* small, bool accumulate = false) {
     each([&](std::int64_t n, std::int64_t group) {
       const T* columns = patches(large + in_at(n, group));
       gemm<T>(rows(), positions(), g_.patch(), {weight + weight_at(group), g_.patch(), 1}, {columns, positions(), 1},
-              small + out_at(n, group), positions());
+              small + out_at(n, group), positions(), accumulate);
     });
   }
 
-  /// large = patches^-1(weight^T * small)
-  void backward_input(const T* small, const T* weight, T* large) {
+  /// large = patches^-1(weight^T * small); the patches are rounded to `patch_dtype` before they are summed.
+  void backward_input(const T* small, const T* weight, T* large, DType patch_dtype = DType::Float64) {
     each([&](std::int64_t n, std::int64_t group) {
       T* image = large + in_at(n, group);
       T* columns = g_.is_plain_product() ? image : columns_.data();
       gemm<T>(g_.patch(), positions(), rows(), {weight + weight_at(group), 1, g_.patch()},
               {small + out_at(n, group), positions(), 1}, columns, positions());
       if (!g_.is_plain_product()) {
+        for (std::int64_t i = 0; i < g_.patch() * positions(); ++i) columns[i] = rounded(patch_dtype, columns[i]);
         std::fill_n(image, g_.in_per_group() * g_.in_positions(), T(0));
         scatter_patches(g_, columns, image);
       }
@@ -166,6 +167,29 @@ class Convolution {
   std::vector<T> columns_;
 };
 
+/// Is a transposed convolution of a half type one that PyTorch does not give to oneDNN? Then the patches, their sums
+/// and the bias are rounded one by one (native/NaiveConvolutionTranspose2d.cpp; use_mkldnn in native/Convolution.cpp).
+bool is_naive_transposed(const EvalCall& c, const Tensor& input) {
+  if (input.dtype == DType::Float16) return true;
+  if (input.dtype != DType::BFloat16) return false;
+  const std::size_t rank = input.sizes.size() - 2;
+  const Sizes stride = spatial(c, "stride", rank), output_padding = spatial(c, "output_padding", rank);
+  for (std::size_t i = 0; i < rank; ++i)
+    if (output_padding[i] >= stride[i]) return true;
+  return c.integer("groups") > 1 && input.sizes[1] == c.integer("groups");
+}
+
+/// f(plane, channel's bias) for every plane of y.
+template <class T, class F>
+void each_biased(const Tensor& y, const Tensor& bias, F f) {
+  DimSplit split = split_at(y.sizes, 1);
+  for (std::int64_t n = 0; n < split.outer; ++n)
+    for (std::int64_t k = 0; k < split.length; ++k) {
+      T* plane = y.as<T>() + (n * split.length + k) * split.inner;
+      for (std::int64_t i = 0; i < split.inner; ++i) plane[i] = f(plane[i], bias.as<T>()[k]);
+    }
+}
+
 }  // namespace
 
 Value eval_convolution(EvalCall& c) {
@@ -178,15 +202,14 @@ Value eval_convolution(EvalCall& c) {
   Geometry g = transposed ? geometry(c, y, x, w) : geometry(c, x, y, w);
   dispatch_compute(dtype, "convolution", [&]<class T>() {
     Convolution<T> convolution(g);
-    if (transposed) convolution.backward_input(x.as<T>(), w.as<T>(), y.as<T>());
-    else convolution.forward(x.as<T>(), w.as<T>(), y.as<T>());
-    if (!bias.storage) return;
-    DimSplit split = split_at(y.sizes, 1);
-    for (std::int64_t n = 0; n < split.outer; ++n)
-      for (std::int64_t k = 0; k < split.length; ++k) {
-        T* plane = y.as<T>() + (n * split.length + k) * split.inner;
-        for (std::int64_t i = 0; i < split.inner; ++i) plane[i] += bias.as<T>()[k];
-      }
+    if (!transposed) {  // products are summed onto the bias
+      if (bias.storage) each_biased<T>(y, bias, [](T, T shift) { return shift; });
+      convolution.forward(x.as<T>(), w.as<T>(), y.as<T>(), bias.storage != nullptr);
+      return;
+    }
+    const DType kept = is_naive_transposed(c, input) ? input.dtype : dtype;
+    convolution.backward_input(x.as<T>(), w.as<T>(), y.as<T>(), kept);
+    if (bias.storage) each_biased<T>(y, bias, [&](T v, T shift) { return rounded(kept, v) + shift; });
   });
   out.copy_from(y);
   return out;
@@ -214,14 +237,18 @@ Value eval_convolution_backward(EvalCall& c) {
         for (std::int64_t i = 0; i < t->numel(); ++i) t->as<T>()[i] = std::conj(t->as<T>()[i]);
     if (outputs[0].storage) {
       Tensor dx = empty(dtype, x.sizes);
-      if (transposed) convolution.forward(gy.as<T>(), wc.as<T>(), dx.as<T>());
-      else convolution.backward_input(gy.as<T>(), wc.as<T>(), dx.as<T>());
+      if (transposed)
+        convolution.forward(gy.as<T>(), wc.as<T>(), dx.as<T>());
+      else
+        convolution.backward_input(gy.as<T>(), wc.as<T>(), dx.as<T>());
       store(0, dx);
     }
     if (outputs[1].storage) {
       Tensor dw = empty(dtype, w.sizes);
-      if (transposed) convolution.backward_weight(gy.as<T>(), xc.as<T>(), dw.as<T>());
-      else convolution.backward_weight(xc.as<T>(), gy.as<T>(), dw.as<T>());
+      if (transposed)
+        convolution.backward_weight(gy.as<T>(), xc.as<T>(), dw.as<T>());
+      else
+        convolution.backward_weight(xc.as<T>(), gy.as<T>(), dw.as<T>());
       store(1, dw);
     }
     if (outputs[2].storage) {

@@ -161,7 +161,8 @@ Value eval_cross(EvalCall& c) {
         auto at = [&](std::int64_t k) { return (o * 3 + k % 3) * split.inner + i; };
         const T *u = a.as<T>(), *v = b.as<T>();
         for (std::int64_t k = 0; k < 3; ++k)
-          y.as<T>()[at(k)] = u[at(k + 1)] * v[at(k + 2)] - u[at(k + 2)] * v[at(k + 1)];
+          y.as<T>()[at(k)] = rounded(out.dtype, u[at(k + 1)] * v[at(k + 2)]) -  // each product in the tensor's dtype
+                             rounded(out.dtype, u[at(k + 2)] * v[at(k + 1)]);
       }
   });
   out.copy_from(y);

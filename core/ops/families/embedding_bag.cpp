@@ -23,14 +23,17 @@ Mode mode_of(const C& c) {
 
 Meta fake_embedding_bag(FakeCall& c) {
   const TensorMeta &weight = c.tensor("weight"), &indices = c.tensor("indices"), &offsets = c.tensor("offsets");
-  if (weight.dim() != 2 || indices.dim() != 1 || offsets.dim() != 1) fail("embedding_bag: weight must be 2-D, indices and offsets 1-D");
+  if (weight.dim() != 2 || indices.dim() != 1 || offsets.dim() != 1)
+    fail("embedding_bag: weight must be 2-D, indices and offsets 1-D");
   SymExpr bags = offsets.sizes[0] - (c.boolean("include_last_offset") ? 1 : 0);
   Mode mode = mode_of(c);
   bool scaled = c.has("per_sample_weights");
   if (scaled && mode != Mode::Sum) fail("embedding_bag: per_sample_weights only supported with mode='sum'");
   // The fast path does not say which bag an index is in.
-  bool fast = mode == Mode::Sum && (weight.dtype == DType::Float32 || weight.dtype == DType::Float16) && weight.strides[1].is(1) &&
-              c.integer("padding_idx") < 0 && (!scaled || c.tensor("per_sample_weights").strides[0].is(1));
+  bool fast = mode == Mode::Sum &&
+              (weight.dtype == DType::Float32 || weight.dtype == DType::Float16 || weight.dtype == DType::BFloat16) &&
+              weight.strides[1].is(1) && c.integer("padding_idx") < 0 &&
+              (!scaled || c.tensor("per_sample_weights").strides[0].is(1));
   TensorMeta offset_to_bag = new_like(offsets, {fast ? SymExpr(0) : indices.sizes[0]});
   TensorMeta maximum = new_like(offsets, mode == Mode::Max ? SymList{bags, weight.sizes[1]} : SymList{bags});
   return MetaTuple{{new_like(weight, {bags, weight.sizes[1]}), offset_to_bag, new_like(offsets, {bags}), maximum}};
@@ -42,7 +45,8 @@ void each_index(const Tensor& offsets, std::int64_t bags, std::int64_t count, F 
   const auto* at = offsets.as<std::int64_t>();
   for (std::int64_t bag = 0; bag < bags; ++bag) {
     std::int64_t begin = at[bag], end = bag + 1 < offsets.numel() ? at[bag + 1] : count;
-    if (begin < 0 || end > count || begin > end) fail("embedding_bag: offsets must rise from 0 to the number of indices");
+    if (begin < 0 || end > count || begin > end)
+      fail("embedding_bag: offsets must rise from 0 to the number of indices");
     for (std::int64_t i = begin; i < end; ++i) f(i, bag);
   }
 }
@@ -103,7 +107,8 @@ Value eval_embedding_bag_backward(EvalCall& c) {
   Mode mode = mode_of(c);
   Tensor grad = load(c.tensor("grad"), dtype), indices = load(c.tensor("indices"), DType::Int64);
   Tensor offsets = load(c.tensor("offsets"), DType::Int64), sizes = load(c.tensor("bag_size"), DType::Int64);
-  Tensor maximum = load(c.tensor("maximum_indices"), DType::Int64), scales = load_optional(c, "per_sample_weights", dtype);
+  Tensor maximum = load(c.tensor("maximum_indices"), DType::Int64),
+         scales = load_optional(c, "per_sample_weights", dtype);
   Tensor dw = zeros(dtype, out.sizes);
   std::int64_t bags = grad.sizes[0], width = out.sizes[1], rows = out.sizes[0], padding = c.integer("padding_idx");
   std::vector<std::int64_t> counts(static_cast<std::size_t>(rows), 0);
@@ -136,7 +141,9 @@ Value eval_embedding_bag_backward(EvalCall& c) {
   return out;
 }
 
-Meta fake_scales_backward(FakeCall& c) { return new_like(c.tensor("grad"), {c.tensor("indices").sizes.at(0)}); }
+Meta fake_scales_backward(FakeCall& c) {
+  return new_like(c.tensor("grad"), {c.tensor("indices").sizes.at(0)});
+}
 
 /// d(scale of index i) = its row times the gradient of its bag.
 Value eval_scales_backward(EvalCall& c) {
@@ -165,14 +172,14 @@ std::vector<Node*> grad_embedding_bag(GradCall& c) {
   if (!c.grads[0]) return slots;
   Builder& b = c.build;
   if (c.want("per_sample_weights"))
-    slots["per_sample_weights"] =
-        b.call("aten._embedding_bag_per_sample_weights_backward.default",
-               {c.grads[0], c.arg("weight"), c.arg("indices"), c.arg("offsets"), c.results[1], c.arg("mode"), c.arg("padding_idx")});
+    slots["per_sample_weights"] = b.call("aten._embedding_bag_per_sample_weights_backward.default",
+                                         {c.grads[0], c.arg("weight"), c.arg("indices"), c.arg("offsets"), c.results[1],
+                                          c.arg("mode"), c.arg("padding_idx")});
   if (c.want("weight"))
     slots["weight"] = b.call("aten._embedding_bag_backward.default",
                              {c.grads[0], c.arg("indices"), c.arg("offsets"), c.results[1], c.results[2], c.results[3],
-                              b.size(c.tensor("weight").sizes[0]), c.arg("scale_grad_by_freq"), c.arg("mode"), c.arg("sparse"),
-                              c.arg("per_sample_weights"), c.arg("padding_idx")});
+                              b.size(c.tensor("weight").sizes[0]), c.arg("scale_grad_by_freq"), c.arg("mode"),
+                              c.arg("sparse"), c.arg("per_sample_weights"), c.arg("padding_idx")});
   return slots;
 }
 
@@ -186,9 +193,9 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
       if (const auto* i = padding.get<std::int64_t>(); i && *i < 0) padding = b.size(c.tensor("weight").sizes[0] + *i);
     }
   }
-  Node* bag = b.call("aten._embedding_bag.default", {c.arg("weight"), c.arg("indices"), c.arg("offsets"), c.arg("scale_grad_by_freq"),
-                                                     c.arg("mode"), c.arg("sparse"), c.arg("per_sample_weights"),
-                                                     c.arg("include_last_offset"), padding});
+  Node* bag = b.call("aten._embedding_bag.default",
+                     {c.arg("weight"), c.arg("indices"), c.arg("offsets"), c.arg("scale_grad_by_freq"), c.arg("mode"),
+                      c.arg("sparse"), c.arg("per_sample_weights"), c.arg("include_last_offset"), padding});
   std::vector<Arg> results;
   for (std::int64_t i = 0; i < 4; ++i) results.emplace_back(b.getitem(bag, i));
   return Arg::tuple(std::move(results));
@@ -197,9 +204,12 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
 }  // namespace
 
 void register_embedding_bag(OpTable& t) {
-  t.add("aten._embedding_bag.default", {.fake = fake_embedding_bag, .eval = eval_embedding_bag, .gradient = grad_embedding_bag});
-  t.add("aten._embedding_bag_backward.default", {.fake = fake_embedding_bag_backward, .eval = eval_embedding_bag_backward});
-  t.add("aten._embedding_bag_per_sample_weights_backward.default", {.fake = fake_scales_backward, .eval = eval_scales_backward});
+  t.add("aten._embedding_bag.default",
+        {.fake = fake_embedding_bag, .eval = eval_embedding_bag, .gradient = grad_embedding_bag});
+  t.add("aten._embedding_bag_backward.default",
+        {.fake = fake_embedding_bag_backward, .eval = eval_embedding_bag_backward});
+  t.add("aten._embedding_bag_per_sample_weights_backward.default",
+        {.fake = fake_scales_backward, .eval = eval_scales_backward});
   t.add("aten.embedding_bag.default", {.decompose = decompose_embedding_bag<false>});
   t.add("aten.embedding_bag.padding_idx", {.decompose = decompose_embedding_bag<true>});
 }

@@ -44,16 +44,16 @@ void each_indexed(const Sizes& self_sizes, const Tensor& index, std::int64_t dim
   if (index.numel() == 0) return;
   for (std::size_t d = 0; d < rank && d < self_sizes.size(); ++d)
     if (static_cast<std::int64_t>(d) != dim && index.sizes[d] > self_sizes[d])
-      fail("Size does not match at dimension " + std::to_string(d) + ": expected index to be no larger than self apart from dimension " +
-           std::to_string(dim));
+      fail("Size does not match at dimension " + std::to_string(d) +
+           ": expected index to be no larger than self apart from dimension " + std::to_string(dim));
   const auto* entries = index.as<std::int64_t>();
   Sizes at(rank, 0);
   std::int64_t size = self_sizes.empty() ? 1 : self_sizes[static_cast<std::size_t>(dim)];
   for (std::int64_t i = 0, n = index.numel(); i < n; ++i) {
     std::int64_t target = 0, other = 0;
     if (entries[i] < 0 || entries[i] >= size)
-      fail("index " + std::to_string(entries[i]) + " is out of bounds for dimension " + std::to_string(dim) + " with size " +
-           std::to_string(size));
+      fail("index " + std::to_string(entries[i]) + " is out of bounds for dimension " + std::to_string(dim) +
+           " with size " + std::to_string(size));
     for (std::size_t d = 0; d < rank; ++d) {
       std::int64_t k = static_cast<std::int64_t>(d) == dim ? entries[i] : at[d];
       if (d < self_strides.size()) target += k * self_strides[d];
@@ -81,7 +81,8 @@ Value eval_gather(EvalCall& c) {
 
 void check_source(const Tensor& index, const Tensor& source) {
   if (index.numel() == 0) return;
-  if (source.sizes.size() != index.sizes.size()) fail("Index tensor must have the same number of dimensions as src tensor");
+  if (source.sizes.size() != index.sizes.size())
+    fail("Index tensor must have the same number of dimensions as src tensor");
   for (std::size_t d = 0; d < index.sizes.size(); ++d)
     if (index.sizes[d] > source.sizes[d]) fail("Expected index to be no larger than src");
 }
@@ -97,9 +98,12 @@ T combine(Combine how, T a, T b) {
     if (how == Combine::Min) return std::min(a, b);
   }
   switch (how) {
-    case Combine::Replace: return b;
-    case Combine::Multiply: return a * b;
-    default: return a + b;
+    case Combine::Replace:
+      return b;
+    case Combine::Multiply:
+      return a * b;
+    default:
+      return a + b;
   }
 }
 
@@ -117,8 +121,8 @@ T identity(Combine how) {
 }
 
 /// out[index] = combine(out[index], source), element by element; `source_strides` may be 0 for a scalar source.
-Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, const Sizes& source_strides,
-               Combine how, bool include_self) {
+Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+               const Sizes& source_strides, Combine how, bool include_self) {
   DType dtype = how == Combine::Replace ? self.dtype : arithmetic_dtype(self.dtype);
   Tensor y = unwrap(load(self, dtype).clone());
   dim = dim_index(dim, self.dim());
@@ -183,18 +187,34 @@ Value scatter_number(EvalCall& c, Combine how) {
   DType dtype = how == Combine::Replace ? self.dtype : arithmetic_dtype(self.dtype);
   Number value = c.number("value");
   const auto* z = std::get_if<std::complex<double>>(&value);
-  Tensor source = empty(z ? DType::Complex128 : std::holds_alternative<std::int64_t>(value) ? DType::Int64 : DType::Float64, {});
-  if (z) *source.as<std::complex<double>>() = *z;
-  else if (source.dtype == DType::Int64) *source.as<std::int64_t>() = as_int(value);
-  else *source.as<double>() = as_double(value);
+  Tensor source = empty(z                                             ? DType::Complex128
+                        : std::holds_alternative<std::int64_t>(value) ? DType::Int64
+                                                                      : DType::Float64,
+                        {});
+  if (z)
+    *source.as<std::complex<double>>() = *z;
+  else if (source.dtype == DType::Int64)
+    *source.as<std::int64_t>() = as_int(value);
+  else
+    *source.as<double>() = as_double(value);
   return store(c, scatter(self, c.integer("dim"), index, load(source, dtype), Sizes(index.sizes.size(), 0), how, true));
 }
 
-Value eval_scatter_src(EvalCall& c) { return scatter_tensor(c, Combine::Replace, true); }
-Value eval_scatter_add(EvalCall& c) { return scatter_tensor(c, Combine::Add, true); }
-Value eval_scatter_value(EvalCall& c) { return scatter_number(c, Combine::Replace); }
-Value eval_scatter_reduce_old(EvalCall& c) { return scatter_tensor(c, combine_of(c.string("reduce")), true); }
-Value eval_scatter_value_reduce(EvalCall& c) { return scatter_number(c, combine_of(c.string("reduce"))); }
+Value eval_scatter_src(EvalCall& c) {
+  return scatter_tensor(c, Combine::Replace, true);
+}
+Value eval_scatter_add(EvalCall& c) {
+  return scatter_tensor(c, Combine::Add, true);
+}
+Value eval_scatter_value(EvalCall& c) {
+  return scatter_number(c, Combine::Replace);
+}
+Value eval_scatter_reduce_old(EvalCall& c) {
+  return scatter_tensor(c, combine_of(c.string("reduce")), true);
+}
+Value eval_scatter_value_reduce(EvalCall& c) {
+  return scatter_number(c, combine_of(c.string("reduce")));
+}
 Value eval_scatter_reduce(EvalCall& c) {
   return scatter_tensor(c, combine_of(c.string("reduce")), c.boolean("include_self"));
 }
@@ -236,7 +256,8 @@ std::vector<Node*> grad_scatter_reduce(GradCall& c) {
     case Combine::Min: {
       // The gradient is shared by all that equal the result.
       Node* result = c.results[0];
-      Node* self_wins = b.call("aten._to_copy.default", {op("aten.eq.Tensor", {self, result})}, {{"dtype", c.tensor("self").dtype}});
+      Node* self_wins =
+          b.call("aten._to_copy.default", {op("aten.eq.Tensor", {self, result})}, {{"dtype", c.tensor("self").dtype}});
       Node* source_wins = b.call("aten._to_copy.default", {op("aten.eq.Tensor", {source, gathered(result)})},
                                  {{"dtype", c.tensor("self").dtype}});
       Node* winners = op("aten.scatter_add.default", {self_wins, dim, index, source_wins});
@@ -248,21 +269,24 @@ std::vector<Node*> grad_scatter_reduce(GradCall& c) {
     case Combine::Multiply: {
       // One zero among the factors still passes a gradient to itself; two stop it.
       Node* masked_self = op("aten.masked_fill.Scalar", {self, op("aten.eq.Scalar", {self, 0}), 1});
-      Node* masked_result = b.call("aten.scatter_reduce.two", {masked_self, dim, index, source, "prod"}, {{"include_self", Arg(include_self)}});
+      Node* masked_result = b.call("aten.scatter_reduce.two", {masked_self, dim, index, source, "prod"},
+                                   {{"include_self", Arg(include_self)}});
       of_self = op("aten.div.Tensor", {op("aten.mul.Tensor", {grad, masked_result}), masked_self});
       Node* zero = op("aten.eq.Scalar", {source, 0});
       Node* zero_count = b.call("aten._to_copy.default", {zero}, {{"dtype", c.tensor("self").dtype}});
       Node* zeros = op("aten.scatter_add.default", {b.call("aten.zeros_like.default", {self}), dim, index, zero_count});
       Node* single_zero = op("aten.bitwise_and.Tensor", {zero, op("aten.eq.Scalar", {gathered(zeros), 1})});
       Node* masked_source = op("aten.masked_fill.Scalar", {source, single_zero, 1});
-      Node* without_zero = b.call("aten.scatter_reduce.two", {self, dim, index, masked_source, "prod"}, {{"include_self", Arg(include_self)}});
+      Node* without_zero = b.call("aten.scatter_reduce.two", {self, dim, index, masked_source, "prod"},
+                                  {{"include_self", Arg(include_self)}});
       Node* at_zero = gathered(op("aten.mul.Tensor", {grad, without_zero}));
       Node* elsewhere = op("aten.div.Tensor", {gathered(op("aten.mul.Tensor", {grad, c.results[0]})),
                                                op("aten.masked_fill.Scalar", {source, zero, 1})});
       of_source = op("aten.where.self", {single_zero, at_zero, elsewhere});
       break;
     }
-    case Combine::Replace: break;
+    case Combine::Replace:
+      break;
   }
   if (!include_self && c.want("self")) of_self = op("aten.scatter.value", {of_self, dim, index, 0});
   if (c.want("self")) slots["self"] = of_self;
@@ -270,8 +294,12 @@ std::vector<Node*> grad_scatter_reduce(GradCall& c) {
   return slots;
 }
 
-Meta fake_take(FakeCall& c) { return new_like(c.tensor("self"), c.tensor("index").sizes); }
-Meta fake_put(FakeCall& c) { return like_preserving(c.tensor("self"), c.shapes); }
+Meta fake_take(FakeCall& c) {
+  return new_like(c.tensor("self"), c.tensor("index").sizes);
+}
+Meta fake_put(FakeCall& c) {
+  return like_preserving(c.tensor("self"), c.shapes);
+}
 
 Value eval_take(EvalCall& c) {
   const Tensor& self = c.tensor("self");
@@ -307,8 +335,10 @@ std::vector<Node*> grad_put(GradCall& c) {
   GradientSlots slots(c);
   Builder& b = c.build;
   if (c.want("self"))
-    slots["self"] = c.boolean("accumulate") ? c.grads[0]
-                                            : b.call("aten.put.default", {c.grads[0], c.arg("index"), b.call("aten.zeros_like.default", {c.arg("source")})});
+    slots["self"] = c.boolean("accumulate")
+                        ? c.grads[0]
+                        : b.call("aten.put.default",
+                                 {c.grads[0], c.arg("index"), b.call("aten.zeros_like.default", {c.arg("source")})});
   if (c.want("source"))
     slots["source"] = b.call("aten.reshape.default", {b.call("aten.take.default", {c.grads[0], c.arg("index")}),
                                                       b.sizes(c.tensor("source").sizes)});
@@ -322,7 +352,8 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
     return b.call("aten.gather.default", {flat, 0, b.call("aten.view.default", {c.arg("indices"), Arg::list({-1})})});
   }
   const TensorMeta &self = c.tensor("self"), &indices = c.tensor("indices");
-  if (self.dim() != indices.dim()) fail("torch.take_along_dim(): input and indices should have the same number of dimensions");
+  if (self.dim() != indices.dim())
+    fail("torch.take_along_dim(): input and indices should have the same number of dimensions");
   auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
   SymList self_sizes = self.sizes, index_sizes = indices.sizes;
   for (std::size_t d = 0; d < self.dim(); ++d) {
@@ -330,8 +361,9 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
     if (self.sizes[d].is(1)) self_sizes[d] = indices.sizes[d];
     if (indices.sizes[d].is(1)) index_sizes[d] = self.sizes[d];
   }
-  Node* x = b.call("aten.expand.default", {c.arg("self"), b.sizes(self_sizes)});
   Node* index = b.call("aten.expand.default", {c.arg("indices"), b.sizes(index_sizes)});
+  Node* x = b.call("aten.expand.default", {c.arg("self"), b.sizes(self_sizes)});
+  index = b.call("aten.remainder.Scalar", {index, b.size(self.sizes[dim])});  // negative ones count from the end
   return b.call("aten.gather.default", {x, static_cast<std::int64_t>(dim), index});
 }
 

@@ -1,4 +1,6 @@
 // native_layer_norm with its gradient, and the composites layer_norm and rms_norm.
+#include <cmath>
+
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
 #include "core/ops/gradients.h"
@@ -120,9 +122,10 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
       const T *in = x.as<T>() + r * n, *g = grad.as<T>() + r * n;
       T* out = dx.as<T>() + r * n;
       T center = mean.as<T>()[r], scale = rstd.as<T>()[r];
+      const T shift = -scale * center;  // the normalised row is scale * x + shift, in one rounding
       double sum = 0, dot = 0;
       for (std::int64_t i = 0; i < n; ++i) {
-        const double normal = static_cast<double>((in[i] - center) * scale);
+        const double normal = static_cast<double>(std::fma(scale, in[i], shift));
         const T weighted = w ? g[i] * w[i] : g[i];
         sum += static_cast<double>(weighted);
         dot += static_cast<double>(weighted * in[i]);

@@ -206,35 +206,40 @@ Value eval_baddbmm(EvalCall& c) {
   return store(c, fake_baddbmm, product);
 }
 
-/// In a half type batch by batch into the result, which is rounded after each; else the sum of the products at once.
+/// Batch by batch onto beta * self, as PyTorch's loop over addmm_: a half type is rounded after each.
 Value eval_addbmm(EvalCall& c) {
   const Tensor &left = c.tensor("batch1"), &right = c.tensor("batch2");
-  DType dtype = arithmetic_dtype(left.dtype);
+  const DType dtype = arithmetic_dtype(left.dtype);
+  const bool half = left.dtype == DType::Float16 || left.dtype == DType::BFloat16;
   Tensor a = operand(left, dtype), b = operand(right, dtype);
-  std::int64_t batch = a.sizes[0], m = a.sizes[1], k = a.sizes[2], n = b.sizes[2];
-  Tensor sum = zeros(dtype, {m, n});
-  if (dtype == left.dtype || dtype == DType::Int64 || batch == 0) {
-    dispatch_compute(dtype, "addbmm", [&]<class T>() {
-      for (std::int64_t i = 0; i < batch; ++i) gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), sum.as<T>(), n, true);
-    });
-    add_scaled(c, sum);
-    return store(c, fake_addbmm, sum);
-  }
-  float scale = static_cast<float>(as_double(c.number("beta")));
-  const float factor = static_cast<float>(as_double(c.number("alpha")));
-  if (scale != 0) {
-    Tensor self = load(c.tensor("self"), dtype);
-    std::size_t lead = 2 - self.sizes.size();
-    Sizes strides(2, 0);
-    for (std::size_t i = 0; i < self.sizes.size(); ++i) strides[lead + i] = self.sizes[i] == 1 ? 0 : self.strides[i];
-    sum.copy_from(self.view_as({m, n}, strides, self.offset));
-  }
-  Tensor product = empty(dtype, {m, n});
-  float *total = sum.as<float>(), *term = product.as<float>();
-  for (std::int64_t i = 0; i < batch; ++i, scale = 1) {
-    gemm(m, n, k, matrix<float>(a, i), matrix<float>(b, i), term, n);
-    for (std::int64_t j = 0; j < m * n; ++j) total[j] = rounded(left.dtype, scale * total[j] + factor * term[j]);
-  }
+  const std::int64_t batch = a.sizes[0], m = a.sizes[1], k = a.sizes[2], n = b.sizes[2];
+  Tensor sum = zeros(dtype, {m, n}), product = empty(dtype, {m, n});
+  dispatch_compute(dtype, "addbmm", [&]<class T>() {
+    const T beta = as<T>(c.number("beta")), alpha = as<T>(c.number("alpha"));
+    T *total = sum.as<T>(), *term = product.as<T>();
+    if (beta != T(0)) {  // else self is not read
+      Tensor self = load(c.tensor("self"), dtype);
+      const std::size_t lead = 2 - self.sizes.size();
+      Sizes strides(2, 0);
+      for (std::size_t i = 0; i < self.sizes.size(); ++i) strides[lead + i] = self.sizes[i] == 1 ? 0 : self.strides[i];
+      sum.copy_from(self.view_as({m, n}, strides, self.offset));
+    }
+    if (!half || batch == 0)
+      for (std::int64_t j = 0; j < m * n; ++j) total[j] *= beta;
+    if (!half && alpha != T(1)) {
+      a = unwrap(a.clone());
+      for (std::int64_t j = 0; j < a.numel(); ++j) a.as<T>()[j] *= alpha;
+    }
+    for (std::int64_t i = 0; i < batch; ++i) {
+      if (!half) {
+        gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), total, n, true);
+        continue;
+      }
+      gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), term, n);
+      for (std::int64_t j = 0; j < m * n; ++j)
+        total[j] = rounded(left.dtype, (i == 0 ? beta : T(1)) * total[j] + alpha * term[j]);
+    }
+  });
   return store(c, fake_addbmm, sum);
 }
 

@@ -1,6 +1,7 @@
 // Composites of matrix products, decomposed as PyTorch's traced graphs show them.
-#include "core/base/check.h"
 #include "core/ops/families/matmul_composites.h"
+
+#include "core/base/check.h"
 #include "core/ops/gradients.h"
 #include "core/ops/layout.h"
 
@@ -8,7 +9,9 @@ namespace partita {
 
 namespace {
 
-SymList without_last(const SymList& sizes) { return {sizes.begin(), sizes.end() - 1}; }
+SymList without_last(const SymList& sizes) {
+  return {sizes.begin(), sizes.end() - 1};
+}
 
 SymList broadcast(DecomposeCall& c, SymList a, SymList b) {
   if (a.size() < b.size()) std::swap(a, b);
@@ -16,7 +19,8 @@ SymList broadcast(DecomposeCall& c, SymList a, SymList b) {
   for (std::size_t i = 0; i < b.size(); ++i) {
     SymExpr& size = a[lead + i];
     if (size == b[i] || b[i].is(1)) continue;
-    if (size.is(1)) size = b[i];
+    if (size.is(1))
+      size = b[i];
     else if (!c.test(sym_eq(size, b[i]), "batch dimensions broadcast"))
       fail("Shape mismatch: objects cannot be broadcast to a single shape");
   }
@@ -39,7 +43,9 @@ bool folds(const TensorMeta& left, const TensorMeta& right) {
   return true;
 }
 
-Node* transposed(Builder& b, Node* x) { return b.call("aten.transpose.int", {x, -2, -1}); }
+Node* transposed(Builder& b, Node* x) {
+  return b.call("aten.transpose.int", {x, -2, -1});
+}
 
 Node* folded_product(Builder& b, Node* x, Node* y) {
   bool transpose = b.tensor(y).dim() > b.tensor(x).dim();
@@ -107,7 +113,9 @@ Node* matmul(DecomposeCall& c, Node* x, Node* y) {
   return batched_product(c, x, y);
 }
 
-Arg decompose_matmul(DecomposeCall& c) { return matmul(c, tensor_node(c, "self"), tensor_node(c, "other")); }
+Arg decompose_matmul(DecomposeCall& c) {
+  return matmul(c, tensor_node(c, "self"), tensor_node(c, "other"));
+}
 
 Arg decompose_linear(DecomposeCall& c) {
   Builder& b = c.build;
@@ -149,7 +157,7 @@ Arg decompose_inner(DecomposeCall& c) {
 Arg decompose_tensordot(DecomposeCall& c) {
   Builder& b = c.build;
   Node *x = tensor_node(c, "self"), *y = tensor_node(c, "other");
-  const TensorMeta left = c.tensor("self"), right = c.tensor("other");
+  TensorMeta left = c.tensor("self"), right = c.tensor("other");
   Sizes dims_left = c.integers("dims_self"), dims_right = c.integers("dims_other");
   if (dims_left.size() != dims_right.size()) fail("both dimension lists should have same length");
   auto wrap = [](Sizes& dims, std::size_t rank) {
@@ -161,7 +169,24 @@ Arg decompose_tensordot(DecomposeCall& c) {
     return std::find(list.begin(), list.end(), static_cast<std::int64_t>(d)) != list.end();
   };
   SymExpr contracted = 1;
-  for (auto d : dims_left) contracted = contracted * left.sizes[static_cast<std::size_t>(d)];
+  for (std::size_t i = 0; i < dims_left.size(); ++i) {
+    const auto l = static_cast<std::size_t>(dims_left[i]), r = static_cast<std::size_t>(dims_right[i]);
+    // A dimension that is broadcast is summed right away.
+    auto summed = [&](Node* t, std::int64_t d) {
+      return b.call("aten.sum.dim_IntList", {t, Arg::list({d}), true}, {{"dtype", b.tensor(t).dtype}});
+    };
+    if (right.sizes[r].is(1)) {
+      x = summed(x, dims_left[i]);
+      left = b.tensor(x);
+    } else if (left.sizes[l].is(1)) {
+      y = summed(y, dims_right[i]);
+      right = b.tensor(y);
+    } else if (!c.test(sym_eq(left.sizes[l], right.sizes[r]), "tensordot")) {
+      fail("contracted dimensions need to match, but first has size " + left.sizes[l].str() + " in dim " +
+           std::to_string(l) + " and second has size " + right.sizes[r].str() + " in dim " + std::to_string(r));
+    }
+    contracted = contracted * left.sizes[l];
+  }
   std::vector<Arg> order_left, order_right;
   SymList rows, columns;
   for (std::size_t d = 0; d < left.dim(); ++d)

@@ -67,7 +67,8 @@ Arg unflatten(DecomposeCall& call) {
 }
 
 Arg ravel(DecomposeCall& call) {
-  return reshape(call.build, call.arg("self"), {call.tensor("self").numel()});
+  Node* dense = call.build.call("aten.contiguous.default", {call.arg("self")});
+  return call.build.call("aten.view.default", {dense, Arg::list({-1})});
 }
 
 Arg narrow(DecomposeCall& call) {

@@ -120,11 +120,16 @@ void gemm_blocked(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> 
   }
 }
 
+/// Up to this many multiplications MKL, by which PyTorch multiplies, rounds each product and adds it to what is there,
+/// one after the other; larger products keep their sums in fused registers.
+constexpr std::int64_t in_order_limit = 1024;
+
 /// Integers wrap, as in PyTorch.
 template <class T>
 T multiply_add(T sum, T x, T y) {
   if constexpr (std::is_same_v<T, std::int64_t>)
-    return static_cast<T>(static_cast<std::uint64_t>(sum) + static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(y));
+    return static_cast<T>(static_cast<std::uint64_t>(sum) +
+                          static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(y));
   else
     return sum + x * y;
 }
@@ -140,16 +145,15 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, Matri
       for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * c_row_stride, n, T(0));
     return;
   }
-  if constexpr (std::is_floating_point_v<T>) {
-    gemm_blocked(m, n, k, a, b, c, c_row_stride, accumulate);
-  } else {
-    for (std::int64_t i = 0; i < m; ++i) {
-      T* out = c + i * c_row_stride;
-      if (!accumulate) std::fill_n(out, n, T(0));
-      for (std::int64_t p = 0; p < k; ++p) {
-        T x = a.at(i, p);
-        for (std::int64_t j = 0; j < n; ++j) out[j] = multiply_add(out[j], x, b.at(p, j));
-      }
+  if constexpr (std::is_floating_point_v<T>)
+    if (m > in_order_limit || n > in_order_limit || k > in_order_limit || m * n > in_order_limit / k)
+      return gemm_blocked(m, n, k, a, b, c, c_row_stride, accumulate);
+  for (std::int64_t i = 0; i < m; ++i) {
+    T* out = c + i * c_row_stride;
+    if (!accumulate) std::fill_n(out, n, T(0));
+    for (std::int64_t p = 0; p < k; ++p) {
+      T x = a.at(i, p);
+      for (std::int64_t j = 0; j < n; ++j) out[j] = multiply_add(out[j], x, b.at(p, j));
     }
   }
 }
