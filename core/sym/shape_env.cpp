@@ -1,8 +1,8 @@
 #include "core/sym/shape_env.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace partita {
 namespace {
@@ -62,7 +62,8 @@ SymExpr ShapeEnv::new_unbacked(std::int64_t low, std::int64_t high) {
 SymRange ShapeEnv::bounds(SymExpr e) const {
   const SymRange anything{INT64_MIN, unbounded};
   switch (e.kind()) {
-    case SymKind::Int: return {e.as_int(), e.as_int()};
+    case SymKind::Int:
+      return {e.as_int(), e.as_int()};
     case SymKind::Symbol: {
       auto it = ranges_.find(e.name());
       if (it != ranges_.end()) return it->second;
@@ -112,12 +113,15 @@ SymRange ShapeEnv::bounds(SymExpr e) const {
       SymRange out = bounds(e.args()[0]);
       for (SymExpr a : e.args().subspan(1)) {
         SymRange r = bounds(a);
-        if (e.kind() == SymKind::Min) out = {std::min(out.low, r.low), std::min(out.high, r.high)};
-        else out = {std::max(out.low, r.low), std::max(out.high, r.high)};
+        if (e.kind() == SymKind::Min)
+          out = {std::min(out.low, r.low), std::min(out.high, r.high)};
+        else
+          out = {std::max(out.low, r.low), std::max(out.high, r.high)};
       }
       return out;
     }
-    default: return anything;
+    default:
+      return anything;
   }
 }
 
@@ -158,7 +162,8 @@ std::optional<bool> ShapeEnv::statically(SymExpr condition) const {
       }
       return std::nullopt;
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -166,9 +171,10 @@ Result<bool> ShapeEnv::evaluate(SymExpr condition, std::string reason) {
   if (auto known = statically(condition)) return *known;
   auto value = hint(condition);
   if (!value)
-    return unsupported("sym.data_dependent",
-                       fmt::format("'{}' ({}) depends on a size known only at run time; give the symbols example values",
-                                   condition.str(), reason));
+    return unsupported(
+        "sym.data_dependent",
+        fmt::format("'{}' ({}) depends on a size known only at run time; give the symbols example values",
+                    condition.str(), reason));
   std::lock_guard lock(mutex_);
   SymExpr guard = *value ? condition : sym_not(condition);
   bool known = std::any_of(guards_.begin(), guards_.end(), [&](const Guard& g) { return g.condition == guard; });

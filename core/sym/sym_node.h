@@ -34,4 +34,7 @@ SymExpr sym_sum(std::span<const SymExpr> terms);
 /// The coefficient of a term and the rest, which carries no integer factor.
 std::pair<std::int64_t, SymExpr> split_coefficient(SymExpr e);
 
+/// The arguments of an expression as sympy prints them: terms of a sum and factors of a product in its order.
+std::vector<SymExpr> sym_print_order(SymExpr e);
+
 }  // namespace partita

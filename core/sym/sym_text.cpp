@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "core/sym/sym_expr.h"
+#include "core/sym/sym_node.h"
 
 namespace partita {
 namespace {
@@ -49,7 +49,7 @@ std::string print(double v) {
 std::string print(SymExpr e, int outer) {
   auto join = [&](const char* separator, int level) {
     std::string out;
-    for (SymExpr a : e.args()) out += (out.empty() ? "" : separator) + print(a, level);
+    for (SymExpr a : sym_print_order(e)) out += (out.empty() ? "" : separator) + print(a, level);
     return out;
   };
   int level = precedence(e.kind());
@@ -66,7 +66,7 @@ std::string print(SymExpr e, int outer) {
     case SymKind::Symbol:
       return e.name();
     case SymKind::Add:
-      for (SymExpr a : e.args()) {
+      for (SymExpr a : sym_print_order(e)) {
         std::string term = print(a, level);
         if (out.empty())
           out = term;
@@ -78,7 +78,8 @@ std::string print(SymExpr e, int outer) {
       break;
     case SymKind::Mul:
       out = e.args()[0].is(-1) ? "-" : "";
-      for (SymExpr a : e.args().subspan(e.args()[0].is(-1) ? 1 : 0)) {
+      for (SymExpr a : sym_print_order(e)) {
+        if (a.is(-1)) continue;
         if (!out.empty() && out != "-") out += "*";
         out += a.is_int() ? fmt::format("{}", a.as_int()) : print(a, level + 1);
       }
@@ -87,8 +88,10 @@ std::string print(SymExpr e, int outer) {
       if (!e.args()[1].is_int()) return (e.is_float() ? "FloatPow(" : "PowByNatural(") + join(", ", 0) + ")";
       out = print(e.args()[0], level + 1) + "**" + print(e.args()[1], level + 1);
       break;
-    case SymKind::FloorDiv:
-      return "(" + print(e.args()[0], 7) + "//" + print(e.args()[1], 7) + ")";
+    case SymKind::FloorDiv:  // binds as a comparison, its own parentheses notwithstanding
+      out = "(" + print(e.args()[0], 7) + "//" + print(e.args()[1], 7) + ")";
+      level = precedence(SymKind::Le);
+      break;
     case SymKind::Mod:
       return "Mod(" + join(", ", 0) + ")";
     case SymKind::TrueDiv:

@@ -26,7 +26,7 @@ class TestIndex : public QObject {
     row("beyond range", m.floordiv(j, 4), "0");
     row("common factor", m.floordiv(k * 6 + 3, 12), "(k//2)");
     row("constant split", m.floordiv(j + 8, 4), "2");
-    row("not joined", m.simplify(m.floordiv(k, 4) * 3 + m.mod(k, 4)), "3*(k//4) + Mod(k, 4)");
+    row("not joined", m.simplify(m.floordiv(k, 4) * 3 + m.mod(k, 4)), "3*((k//4)) + Mod(k, 4)");
   }
   void simplifies() {
     QFETCH(QString, found);

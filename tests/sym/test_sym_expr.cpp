@@ -37,7 +37,7 @@ class SymExprTest : public QObject {
     QTest::newRow("a polynomial that grows") << "Max(1, 14*s0 - 6)" << "14*s0 - 6";
     QTest::newRow("of two sizes less 1 nothing is known") << "Max(1, s0 + s1 - 1)" << "Max(1, s0 + s1 - 1)";
     QTest::newRow("a quotient of sizes may be 0") << "Max(1, (s0//2))" << "Max(1, (s0//2))";
-    QTest::newRow("a quotient and 1") << "Max(1, (s0//2) + 1)" << "(s0//2) + 1";
+    QTest::newRow("a quotient and 1") << "Max(1, (s0//2) + 1)" << "((s0//2)) + 1";
     QTest::newRow("an unbacked number may be negative") << "Max(0, u0)" << "Max(0, u0)";
     QTest::newRow("the smaller of two sizes") << "Max(0, Min(s0, s1))" << "Min(s0, s1)";
     QTest::newRow("multiples of one size") << "Max(2*s0, 3*s0)" << "3*s0";
@@ -57,6 +57,10 @@ class SymExprTest : public QObject {
     QTest::newRow("true division") << "IntTrueDiv(s77, s17)" << "IntTrueDiv(s77, s17)";
     QTest::newRow("unknown call kept") << "CeilToInt(IntTrueDiv(s0, 2))" << "CeilToInt(IntTrueDiv(s0, 2))";
     QTest::newRow("negative coefficient") << "-s0 + s1" << "-s0 + s1";
+    QTest::newRow("terms by monomial, the constant last")
+        << "4 - 5*s96 + s96**2 + 2*s7*s96" << "2*s7*s96 + s96**2 - 5*s96 + 4";
+    QTest::newRow("symbols before functions") << "(s7//2)*s96*3" << "3*s96*((s7//2))";
+    QTest::newRow("names as text") << "s75 + s100" << "s100 + s75";
     QTest::newRow("not") << "Not(Eq(s0, s1))" << "Ne(s0, s1)";
   }
   void canonical() {

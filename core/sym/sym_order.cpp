@@ -1,0 +1,129 @@
+// The order in which sympy prints the terms of sums and the factors of products.
+#include <algorithm>
+#include <map>
+
+#include "core/sym/sym_node.h"
+
+namespace partita {
+namespace {
+
+/// Basic.class_key: numbers, symbols, arithmetic, functions, then what is left.
+int class_of(SymKind kind) {
+  switch (kind) {
+    case SymKind::Int:
+    case SymKind::Float:
+      return 1;
+    case SymKind::Symbol:
+      return 2;
+    case SymKind::Add:
+    case SymKind::Mul:
+    case SymKind::Pow:
+      return 3;
+    case SymKind::FloorDiv:
+    case SymKind::Mod:
+    case SymKind::TrueDiv:
+    case SymKind::Call:
+      return 4;
+    default:
+      return 5;
+  }
+}
+
+std::string_view name_of(SymExpr e) {
+  switch (e.kind()) {
+    case SymKind::FloorDiv:
+      return "FloorDiv";
+    case SymKind::Mod:
+      return "Mod";
+    case SymKind::TrueDiv:
+      return "IntTrueDiv";
+    case SymKind::Symbol:
+    case SymKind::Call:
+      return e.name();
+    default:
+      return {};
+  }
+}
+
+struct Power {
+  SymExpr base;
+  std::int64_t exponent;
+};
+Power power_of(SymExpr e) {
+  if (e.kind() == SymKind::Pow && e.args()[1].is_int()) return {e.args()[0], e.args()[1].as_int()};
+  return {e, 1};
+}
+
+template <class T>
+int three_way(const T& a, const T& b) {
+  return a < b ? -1 : b < a ? 1 : 0;
+}
+
+/// Expr.sort_key: class and name, arguments, exponent, coefficient.
+int compare(SymExpr a, SymExpr b) {
+  if (a == b) return 0;
+  const auto [ca, xa] = split_coefficient(a);
+  const auto [cb, xb] = split_coefficient(b);
+  const Power pa = power_of(xa), pb = power_of(xb);
+  const SymExpr x = pa.base, y = pb.base;
+  if (int c = three_way(class_of(x.kind()), class_of(y.kind()))) return c;
+  if (class_of(x.kind()) == 3)
+    if (int c = three_way(x.kind() == SymKind::Add, y.kind() == SymKind::Add)) return c;
+  if (x.kind() == SymKind::Float && y.kind() == SymKind::Float) return three_way(x.as_float(), y.as_float());
+  if (int c = three_way(name_of(x), name_of(y))) return c;
+  if (int c = three_way(x.args().size(), y.args().size())) return c;
+  const std::vector<SymExpr> l = sym_print_order(x), r = sym_print_order(y);
+  for (std::size_t i = 0; i < l.size(); ++i)
+    if (int c = compare(l[i], r[i])) return c;
+  if (int c = three_way(pa.exponent, pb.exponent)) return c;
+  return three_way(ca, cb);
+}
+
+bool precedes(SymExpr a, SymExpr b) {
+  return compare(a, b) < 0;
+}
+
+/// Lexicographic by monomial: the highest power of the first generator first, the constant last.
+std::vector<SymExpr> ordered_terms(std::span<const SymExpr> terms) {
+  std::vector<SymExpr> generators;
+  std::vector<std::pair<std::vector<Power>, SymExpr>> monomials;
+  for (SymExpr term : terms) {
+    std::vector<Power> factors;
+    const SymExpr rest = split_coefficient(term).second;
+    auto take = [&](SymExpr f) {
+      if (f.is_int() || f.kind() == SymKind::Float) return;
+      factors.push_back(power_of(f));
+      if (std::ranges::find(generators, factors.back().base) == generators.end())
+        generators.push_back(factors.back().base);
+    };
+    if (rest.kind() == SymKind::Mul)
+      std::ranges::for_each(rest.args(), take);
+    else
+      take(rest);
+    monomials.emplace_back(std::move(factors), term);
+  }
+  std::ranges::sort(generators, precedes);
+  std::vector<std::pair<std::vector<std::int64_t>, SymExpr>> keyed;
+  for (const auto& [factors, term] : monomials) {
+    std::vector<std::int64_t> exponents(generators.size(), 0);
+    for (const Power& f : factors)
+      exponents[static_cast<std::size_t>(std::ranges::find(generators, f.base) - generators.begin())] += f.exponent;
+    keyed.emplace_back(std::move(exponents), term);
+  }
+  std::ranges::stable_sort(keyed, [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<SymExpr> out;
+  for (const auto& [exponents, term] : keyed) out.push_back(term);
+  return out;
+}
+
+}  // namespace
+
+std::vector<SymExpr> sym_print_order(SymExpr e) {
+  if (e.kind() == SymKind::Add) return ordered_terms(e.args());
+  std::vector<SymExpr> out(e.args().begin(), e.args().end());
+  if (e.kind() == SymKind::Mul || e.kind() == SymKind::Min || e.kind() == SymKind::Max)
+    std::ranges::stable_sort(out, precedes);
+  return out;
+}
+
+}  // namespace partita
