@@ -47,6 +47,29 @@ class TestPropagate : public QObject {
     QVERIFY(again && *again);
   }
 
+  void an_allocation_that_may_be_empty_has_strides_of_at_least_one() {
+    const auto graph = fx("x: <f32[s0, s1][s1, 1]>",
+                          "a = $slice.Tensor(x, 1, 0, -1)\nb = $slice.Tensor(x, 1, 1)\nc = $sub.Tensor(b, a)\n"
+                          "return (c,)");
+    graph->shapes->set_hint("s0", 3);
+    graph->shapes->set_hint("s1", 5);
+    const auto computed = propagate(*graph);
+    QVERIFY2(computed, computed ? "" : computed.error().line().c_str());
+    QCOMPARE(meta_of(*graph, "a"), std::string("f32[s0, s1 - 1][s1, 1]cpu"));
+    QCOMPARE(meta_of(*graph, "c"), std::string("f32[s0, s1 - 1][Max(1, s1 - 1), 1]cpu"));
+  }
+
+  void a_slice_by_a_number_read_at_run_time_has_a_size_of_its_own() {
+    const auto graph = fx("x: <f32[s0, 4][4, 1]>, i: <i64[][]>",
+                          "n = $_local_scalar_dense(i)\nb = $slice.Tensor(x, 0, 0, n)\nc = $stack([b, b], 1)\n"
+                          "return (c,)");
+    graph->shapes->set_hint("s0", 3);
+    const auto computed = propagate(*graph);
+    QVERIFY2(computed, computed ? "" : computed.error().line().c_str());
+    QCOMPARE(meta_of(*graph, "b"), std::string("f32[u1, 4][4, 1]cpu"));
+    QCOMPARE(meta_of(*graph, "c"), std::string("f32[u1, 2, 4][8, 4, 1]cpu"));
+  }
+
   void sizes_that_do_not_fit_are_told() {
     const auto graph = fx("x: <f32[2, 3][3, 1]>, y: <f32[4, 5][5, 1]>", "m = $mm(x, y)\nreturn (m,)");
     const auto computed = propagate(*graph);

@@ -50,6 +50,17 @@ const Row rows[] = {
     {"aten.special_ndtri.default", DType::Float64, {{0, 0.5, 1, 2}}, {-inf, 0, inf, nan}},
     {"aten.special_hermite_polynomial_h.default", DType::Float64, {{2, 2, 2}, {3, -1, 0}}, {40, 0, 1}},
     {"aten.special_shifted_chebyshev_polynomial_u.default", DType::Float64, {{1, 0, 1.5}, {4, 3, 2}}, {5, -4, 15}},
+    {"aten.isclose.default", DType::Float32, {{1, nan, inf, 1}, {1.000001, nan, inf, 1.1}}, {1, 0, 1, 0}},
+    {"aten.float_power.Tensor_Tensor", DType::Int64, {{2, 3}, {-1, 2}}, {0.5, 9}},
+    {"aten.trapezoid.x", DType::Float32, {{1, 2, 3}, {0, 1, 3}}, {6.5}},
+    {"aten.cumulative_trapezoid.dx", DType::Float32, {{1, 2, 3}}, {1.5, 4}},
+    {"aten.nanmean.default", DType::Float32, {{1, nan, 3}}, {2}},
+    {"aten.kron.default", DType::Float32, {{1, 2}, {3, 4}}, {3, 4, 6, 8}},
+    {"aten.linalg_vecdot.default", DType::Float32, {{1, 2}, {3, 4}}, {11}},
+    {"aten.linalg_vander.default", DType::Float64, {{2, 3}}, {1, 2, 1, 3}},
+    {"aten.fft_fftshift.default", DType::Float32, {{0, 1, 2, 3, 4}}, {3, 4, 0, 1, 2}},
+    {"aten.diagflat.default", DType::Float32, {{1, 2}}, {1, 0, 0, 2}},
+    {"aten.hinge_embedding_loss.default", DType::Float32, {{2, 0.5}, {1, -1}}, {1.25}},
     {"aten.hypot.default", DType::Float32, {{3, 0, inf}, {4, 0, nan}}, {5, 0, inf}},
 };
 

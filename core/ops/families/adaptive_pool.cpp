@@ -116,8 +116,9 @@ Value eval_adaptive_avg_backward(EvalCall& c) {
   dispatch_floating(dtype, "adaptive_avg_pool_backward", [&]<class T>() {
     for (std::int64_t p = 0; p < cells.planes; ++p)
       cells.each([&](std::int64_t position, const std::int64_t* begin, const std::int64_t* end) {
-        T share =
-            rounded(out.dtype, grad.as<T>()[p * cells.out_plane() + position] / static_cast<T>(count(begin, end)));
+        T share = grad.as<T>()[p * cells.out_plane() + position];
+        for (std::size_t i = 3 - rank; i < 3; ++i)
+          share = rounded(out.dtype, share / static_cast<T>(end[i] - begin[i]));
         cells.inputs(begin, end, [&](std::int64_t i) {
           T& sum = dx.as<T>()[p * cells.in_plane() + i];
           sum = rounded(out.dtype, sum + share);

@@ -1,4 +1,6 @@
 // nll_loss for [N, C] and [N, C, H, W] inputs, and its gradient.
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/ops/families/loss.h"
@@ -71,6 +73,37 @@ void each_target(const EvalCall& c, const Geometry& g, const Tensor& target, con
   }
 }
 
+/// PyTorch's cascade: a long sum kept at eight levels, each step in the dtype of the tensors.
+template <class T>
+class CascadeSum {
+ public:
+  CascadeSum(DType dtype, std::int64_t count) : dtype_(dtype) {
+    std::int64_t bits = 0;
+    while ((std::int64_t{1} << bits) < count) ++bits;
+    power_ = std::max<std::int64_t>(4, bits / levels);
+  }
+  void add(T v) { partial_[0] = rounded(dtype_, partial_[0] + v); }
+  /// After the item at index i: full levels are carried to the next.
+  void carry(std::int64_t i) {
+    const std::int64_t mask = (std::int64_t{1} << power_) - 1;
+    for (std::size_t j = 0; j + 1 < levels && (i & (mask << (static_cast<std::int64_t>(j) * power_))) == 0; ++j) {
+      partial_[j + 1] = rounded(dtype_, partial_[j + 1] + partial_[j]);
+      partial_[j] = 0;
+    }
+  }
+  T total() const {
+    T sum = 0;
+    for (T p : partial_) sum = rounded(dtype_, sum + p);
+    return sum;
+  }
+
+ private:
+  static constexpr std::size_t levels = 8;
+  DType dtype_;
+  std::int64_t power_ = 4;
+  std::array<T, levels> partial_{};
+};
+
 Value eval_nll_loss_forward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_nll_loss_forward);
   const Tensor& self = c.tensor("self");
@@ -81,21 +114,26 @@ Value eval_nll_loss_forward(EvalCall& c) {
   auto reduction = static_cast<Reduction>(c.integer("reduction"));
   dispatch_floating(dtype, "nll_loss_out_frame", [&]<class T>() {
     Tensor losses = zeros(dtype, target.sizes);
-    double sum = 0, total = 0;
+    CascadeSum<T> sums(self.dtype, target.numel()), weights(self.dtype, target.numel());
+    std::int64_t counted = 0;
     each_target<T>(c, g, target, weight, [&](std::int64_t i, std::int64_t label, T w) {
-      T loss = -x.as<T>()[g.at(i, label)] * w;
+      const T loss = rounded(self.dtype, -x.as<T>()[g.at(i, label)] * w);
       losses.as<T>()[i] = loss;
-      sum += static_cast<double>(loss);
-      total += static_cast<double>(w);
+      ++counted;
+      sums.add(loss);
+      weights.add(w);
+      sums.carry(i);
+      weights.carry(i);
     });
-    if (reduction == Reduction::None) {
+    const T total = weight.storage ? weights.total() : rounded(self.dtype, static_cast<T>(counted));
+    const bool none = reduction == Reduction::None;
+    if (none) {
       outputs[0].copy_from(losses);
-      total = 0;
     } else {
-      double loss = reduction == Reduction::Mean ? sum / total : sum;
-      outputs[0].copy_from(unwrap(Tensor::scalar(DType::Float64, loss)));
+      const T loss = reduction == Reduction::Mean ? sums.total() / total : sums.total();
+      outputs[0].copy_from(unwrap(Tensor::scalar(DType::Float64, static_cast<double>(loss))));
     }
-    outputs[1].copy_from(unwrap(Tensor::scalar(DType::Float64, total)));
+    outputs[1].copy_from(unwrap(Tensor::scalar(DType::Float64, none ? 0 : static_cast<double>(total))));
   });
   return ValueList{outputs[0], outputs[1]};
 }
@@ -111,10 +149,10 @@ Value eval_nll_loss_backward(EvalCall& c) {
   if (reduction == Reduction::None && grad.numel() != target.numel())
     fail("nll_loss_backward: grad_output does not fit");
   dispatch_floating(dtype, "nll_loss_backward_out_frame", [&]<class T>() {
-    T scale = reduction == Reduction::Mean ? static_cast<T>(1 / total) : T(1);
     each_target<T>(c, g, target, weight, [&](std::int64_t i, std::int64_t label, T w) {
       T gradient = grad.as<T>()[reduction == Reduction::None ? i : 0];
-      dx.as<T>()[g.at(i, label)] = -w * gradient * scale;
+      if (reduction == Reduction::Mean) gradient = rounded(out.dtype, gradient / static_cast<T>(total));
+      dx.as<T>()[g.at(i, label)] = -w * gradient;
     });
   });
   out.copy_from(dx);
