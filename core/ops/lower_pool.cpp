@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/ops/families/pool.h"
 #include "core/ops/lowerings.h"
 
 namespace partita::loops {
@@ -14,16 +15,8 @@ struct Window {
   Sizes kernel, stride, padding, dilation;
 
   Window(LowerCall& call, std::string_view self) : x(call.in(self)) {
-    auto pair = [&](std::string_view name, std::int64_t otherwise) {
-      Sizes list = call.schema.index_of(name) >= 0 && call.has(name) ? call.integers(name) : Sizes();
-      if (list.empty()) return Sizes{otherwise, otherwise};
-      return list.size() == 1 ? Sizes{list[0], list[0]} : list;
-    };
-    kernel = pair("kernel_size", 1);
-    stride = pair("stride", 0);
-    if (stride == Sizes{0, 0}) stride = kernel;
-    padding = pair("padding", 0);
-    dilation = pair("dilation", 1);
+    PoolArguments a = pool_arguments(call, 2);
+    kernel = a.kernel, stride = a.stride, padding = a.padding, dilation = a.dilation;
     if (kernel[0] * kernel[1] > largest_window) fail_unsupported("a pooling window of more than 64 elements");
   }
 

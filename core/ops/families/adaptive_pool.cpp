@@ -1,6 +1,4 @@
 // Adaptive pooling: output cell i covers the inputs from floor(i * in / out) to ceil((i + 1) * in / out).
-#include <cmath>
-
 #include "core/ops/families/pool.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
@@ -35,52 +33,7 @@ Meta fake_adaptive_avg(FakeCall& c) {
 
 template <std::size_t rank>
 Meta fake_adaptive_max(FakeCall& c) {
-  TensorMeta values = adaptive<rank>(c), indices = values;
-  indices.dtype = DType::Int64;
-  return MetaTuple{{values, indices}};
-}
-
-Meta fake_like_self(FakeCall& c) {
-  const TensorMeta& self = c.tensor("self");
-  return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
-}
-
-/// The last `rank` sizes of the two ends, padded in front to three.
-struct Cells {
-  std::int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
-  std::int64_t planes = 1;
-  Cells(const Sizes& large, const Sizes& small, std::size_t rank) : planes(partita::planes(large, rank)) {
-    std::copy(large.end() - static_cast<std::ptrdiff_t>(rank), large.end(), in + (3 - rank));
-    std::copy(small.end() - static_cast<std::ptrdiff_t>(rank), small.end(), out + (3 - rank));
-  }
-  std::int64_t in_plane() const { return in[0] * in[1] * in[2]; }
-  std::int64_t out_plane() const { return out[0] * out[1] * out[2]; }
-
-  /// f(output position, first and last+1 input of the cell in each dimension)
-  template <class F>
-  void each(F f) const {
-    std::int64_t position = 0, at[3], begin[3], end[3];
-    for (at[0] = 0; at[0] < out[0]; ++at[0])
-      for (at[1] = 0; at[1] < out[1]; ++at[1])
-        for (at[2] = 0; at[2] < out[2]; ++at[2], ++position) {
-          for (int i = 0; i < 3; ++i) {
-            begin[i] = at[i] * in[i] / out[i];
-            end[i] = ((at[i] + 1) * in[i] + out[i] - 1) / out[i];
-          }
-          f(position, begin, end);
-        }
-  }
-  /// f(input element) for every element of a cell
-  template <class F>
-  void inputs(const std::int64_t* begin, const std::int64_t* end, F f) const {
-    for (std::int64_t d = begin[0]; d < end[0]; ++d)
-      for (std::int64_t h = begin[1]; h < end[1]; ++h)
-        for (std::int64_t w = begin[2]; w < end[2]; ++w) f((d * in[1] + h) * in[2] + w);
-  }
-};
-
-std::int64_t count(const std::int64_t* begin, const std::int64_t* end) {
-  return (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]);
+  return with_indices(adaptive<rank>(c));
 }
 
 template <std::size_t rank>
@@ -88,18 +41,17 @@ Value eval_adaptive_avg(EvalCall& c) {
   Tensor out = allocate(c, fake_adaptive_avg<rank>);
   DType dtype = arithmetic_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
-  Cells cells(x.sizes, y.sizes, rank);
+  Cells cells = adaptive_cells(x.sizes, y.sizes, rank);
   dispatch_floating(dtype, "adaptive_avg_pool", [&]<class T>() {
     for (std::int64_t p = 0; p < cells.planes; ++p)
-      cells.each([&](std::int64_t position, const std::int64_t* begin, const std::int64_t* end) {
+      cells.each([&](std::int64_t position, const Cell& cell) {
         // PyTorch sums in the tensor's own dtype in three dimensions, in a wider one in two.
         std::conditional_t<rank == 3, T, double> sum = 0;
-        cells.inputs(begin, end, [&](std::int64_t i) {
+        cells.inputs(cell, [&](std::int64_t i) {
           sum += static_cast<decltype(sum)>(x.as<T>()[p * cells.in_plane() + i]);
           if constexpr (rank == 3) sum = rounded(out.dtype, sum);
         });
-        y.as<T>()[p * cells.out_plane() + position] =
-            static_cast<T>(sum / static_cast<decltype(sum)>(count(begin, end)));
+        y.as<T>()[p * cells.out_plane() + position] = static_cast<T>(sum / static_cast<decltype(sum)>(cell.count()));
       });
   });
   out.copy_from(y);
@@ -108,18 +60,18 @@ Value eval_adaptive_avg(EvalCall& c) {
 
 template <std::size_t rank>
 Value eval_adaptive_avg_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_like_self);
+  Tensor out = allocate(c, fake_pool_backward);
   DType dtype = arithmetic_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
-  if (grad.sizes.size() != dx.sizes.size()) fail("adaptive_avg_pool backward: grad_output does not fit");
-  Cells cells(dx.sizes, grad.sizes, rank);
+  check_planes(grad, dx, rank);
+  Cells cells = adaptive_cells(dx.sizes, grad.sizes, rank);
   dispatch_floating(dtype, "adaptive_avg_pool_backward", [&]<class T>() {
     for (std::int64_t p = 0; p < cells.planes; ++p)
-      cells.each([&](std::int64_t position, const std::int64_t* begin, const std::int64_t* end) {
+      cells.each([&](std::int64_t position, const Cell& cell) {
         T share = grad.as<T>()[p * cells.out_plane() + position];
         for (std::size_t i = 3 - rank; i < 3; ++i)
-          share = rounded(out.dtype, share / static_cast<T>(end[i] - begin[i]));
-        cells.inputs(begin, end, [&](std::int64_t i) {
+          share = rounded(out.dtype, share / static_cast<T>(cell.along[i]->count()));
+        cells.inputs(cell, [&](std::int64_t i) {
           T& sum = dx.as<T>()[p * cells.in_plane() + i];
           sum = rounded(out.dtype, sum + share);
         });
@@ -132,44 +84,8 @@ Value eval_adaptive_avg_backward(EvalCall& c) {
 template <std::size_t rank>
 Value eval_adaptive_max(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_adaptive_max<rank>);
-  DType dtype = arithmetic_dtype(outputs[0].dtype);
-  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, outputs[0].sizes), at = empty(DType::Int64, y.sizes);
-  Cells cells(x.sizes, y.sizes, rank);
-  dispatch_floating(dtype, "adaptive_max_pool", [&]<class T>() {
-    for (std::int64_t p = 0; p < cells.planes; ++p)
-      cells.each([&](std::int64_t position, const std::int64_t* begin, const std::int64_t* end) {
-        const T* in = x.as<T>() + p * cells.in_plane();
-        std::int64_t best = -1;
-        cells.inputs(begin, end, [&](std::int64_t i) {
-          if (best < 0 || in[i] > in[best] || std::isnan(in[i])) best = i;
-        });
-        y.as<T>()[p * cells.out_plane() + position] = in[best];
-        at.as<std::int64_t>()[p * cells.out_plane() + position] = best;
-      });
-  });
-  outputs[0].copy_from(y);
-  outputs[1].copy_from(at);
-  return ValueList{outputs[0], outputs[1]};
-}
-
-template <std::size_t rank>
-Value eval_adaptive_max_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_like_self);
-  DType dtype = arithmetic_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), at = load(c.tensor("indices"), DType::Int64),
-         dx = zeros(dtype, out.sizes);
-  if (grad.sizes != at.sizes) fail("adaptive_max_pool backward: grad_output and indices differ in shape");
-  Cells cells(dx.sizes, grad.sizes, rank);
-  dispatch_floating(dtype, "adaptive_max_pool_backward", [&]<class T>() {
-    for (std::int64_t i = 0; i < grad.numel(); ++i) {
-      std::int64_t target = at.as<std::int64_t>()[i];
-      if (target < 0 || target >= cells.in_plane()) fail("adaptive_max_pool backward: an index is out of range");
-      T& sum = dx.as<T>()[i / cells.out_plane() * cells.in_plane() + target];
-      sum = rounded(out.dtype, sum + grad.as<T>()[i]);
-    }
-  });
-  out.copy_from(dx);
-  return out;
+  Cells cells = adaptive_cells(c.tensor("self").sizes, outputs[0].sizes, rank);
+  return max_of_cells(c, outputs, rank, [&](std::int64_t) -> const Cells& { return cells; });
 }
 
 /// A mean over everything when the output is one cell, as PyTorch does for speed.
@@ -225,10 +141,17 @@ void register_adaptive_pool(OpTable& t) {
   t.add("aten._adaptive_avg_pool3d.default", {.fake = fake_adaptive_avg<3>,
                                               .eval = eval_adaptive_avg<3>,
                                               .derivative = {{"self", "_adaptive_avg_pool3d_backward(grad, self)"}}});
-  t.add("aten._adaptive_avg_pool2d_backward.default", {.fake = fake_like_self,
-                                                       .eval = eval_adaptive_avg_backward<2>,
-                                                       .lower = loops::lower_adaptive_avg_pool2d_backward});
-  t.add("aten._adaptive_avg_pool3d_backward.default", {.fake = fake_like_self, .eval = eval_adaptive_avg_backward<3>});
+  t.add("aten._adaptive_avg_pool2d_backward.default",
+        {.fake = fake_pool_backward,
+         .eval = eval_adaptive_avg_backward<2>,
+         .derivative = {{"grad_output", "_adaptive_avg_pool2d(grad, last_sizes(grad_output, 2))"},
+                        {"self", "zeros_like(self)"}},
+         .lower = loops::lower_adaptive_avg_pool2d_backward});
+  t.add("aten._adaptive_avg_pool3d_backward.default",
+        {.fake = fake_pool_backward,
+         .eval = eval_adaptive_avg_backward<3>,
+         .derivative = {{"grad_output", "_adaptive_avg_pool3d(grad, last_sizes(grad_output, 3))"},
+                        {"self", "zeros_like(self)"}}});
   t.add(max_2d, {.fake = fake_adaptive_max<2>,
                  .eval = eval_adaptive_max<2>,
                  .derivative = {{"self", "adaptive_max_pool2d_backward(grad, self, result1)"}}});
@@ -236,8 +159,14 @@ void register_adaptive_pool(OpTable& t) {
         {.fake = fake_adaptive_max<3>,
          .eval = eval_adaptive_max<3>,
          .derivative = {{"self", "adaptive_max_pool3d_backward(grad, self, result1)"}}});
-  t.add("aten.adaptive_max_pool2d_backward.default", {.fake = fake_like_self, .eval = eval_adaptive_max_backward<2>});
-  t.add("aten.adaptive_max_pool3d_backward.default", {.fake = fake_like_self, .eval = eval_adaptive_max_backward<3>});
+  t.add("aten.adaptive_max_pool2d_backward.default",
+        {.fake = fake_pool_backward,
+         .eval = eval_add_at_indices<fake_pool_backward, 2>,
+         .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}}});
+  t.add("aten.adaptive_max_pool3d_backward.default",
+        {.fake = fake_pool_backward,
+         .eval = eval_add_at_indices<fake_pool_backward, 3>,
+         .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}}});
   t.add(avg_2d, {.decompose = decompose_adaptive_avg_pool2d});
   t.add("aten.adaptive_avg_pool3d.default", {.decompose = decompose_adaptive_avg_pool3d});
   t.add("aten.adaptive_avg_pool1d.default", {.decompose = decompose_adaptive_avg_pool1d});

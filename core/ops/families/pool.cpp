@@ -1,4 +1,9 @@
+// What poolings share: their arguments, the cells they cover, maxima with their places.
 #include "core/ops/families/pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -6,6 +11,8 @@
 namespace partita {
 
 namespace {
+
+using namespace kernels;
 
 template <class C>
 PoolArguments read_arguments(const C& c, std::size_t rank) {
@@ -15,7 +22,8 @@ PoolArguments read_arguments(const C& c, std::size_t rank) {
     if (values.empty()) return fallback;
     if (values.size() == 1) values.resize(rank, values[0]);
     if (values.size() != rank)
-      fail(c.schema.base.substr(5) + ": " + name + " must either be a single int, or a tuple of " + std::to_string(rank) + " ints");
+      fail(c.schema.base.substr(5) + ": " + name + " must either be a single int, or a tuple of " +
+           std::to_string(rank) + " ints");
     return values;
   };
   PoolArguments a;
@@ -36,12 +44,17 @@ PoolArguments read_arguments(const C& c, std::size_t rank) {
 
 }  // namespace
 
-PoolArguments pool_arguments(const FakeCall& c, std::size_t rank) { return read_arguments(c, rank); }
-PoolArguments pool_arguments(const EvalCall& c, std::size_t rank) { return read_arguments(c, rank); }
+PoolArguments pool_arguments(const FakeCall& c, std::size_t rank) {
+  return read_arguments(c, rank);
+}
+PoolArguments pool_arguments(const EvalCall& c, std::size_t rank) {
+  return read_arguments(c, rank);
+}
 
 TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank) {
   if (input.dim() != rank + 1 && input.dim() != rank + 2)
-    fail("non-empty " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) + "D (batch mode) tensor expected for input");
+    fail("non-empty " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) +
+         "D (batch mode) tensor expected for input");
   PoolArguments a = pool_arguments(c, rank);
   SymList sizes = input.sizes;
   std::size_t lead = input.dim() - rank;
@@ -52,24 +65,22 @@ TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank) {
     // The last window must start inside the image or its left padding.
     if (a.ceil_mode && c.test(sym_le(in + a.padding[i], (out - 1) * a.stride[i]), "pooling ceil_mode")) out = out - 1;
     if (!c.test(sym_lt(0, out), "pooling output"))
-      fail("Given input size: (" + in.str() + "), calculated output size: (" + out.str() + "). Output size is too small");
+      fail("Given input size: (" + in.str() + "), calculated output size: (" + out.str() +
+           "). Output size is too small");
     sizes[lead + i] = out;
   }
   return new_like(input, sizes, suggest_memory_format(input, c.shapes));
 }
 
-Window window(const PoolArguments& a, const Sizes& in, const Sizes& out, std::size_t rank) {
-  Window w{};
-  auto fill = [&](std::int64_t (&to)[3], const std::int64_t* from, std::int64_t neutral) {
-    for (std::size_t i = 0; i < 3; ++i) to[i] = i + rank < 3 ? neutral : from[i + rank - 3];
-  };
-  fill(w.in, in.data() + (in.size() - rank), 1);
-  fill(w.out, out.data() + (out.size() - rank), 1);
-  fill(w.kernel, a.kernel.data(), 1);
-  fill(w.stride, a.stride.data(), 1);
-  fill(w.padding, a.padding.data(), 0);
-  fill(w.dilation, a.dilation.data(), 1);
-  return w;
+Meta fake_pool_backward(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
+}
+
+MetaTuple with_indices(TensorMeta values) {
+  TensorMeta indices = values;
+  indices.dtype = DType::Int64;
+  return {{std::move(values), std::move(indices)}};
 }
 
 std::int64_t planes(const Sizes& sizes, std::size_t rank) {
@@ -78,10 +89,108 @@ std::int64_t planes(const Sizes& sizes, std::size_t rank) {
   return n;
 }
 
+void check_planes(const Tensor& grad, const Tensor& dx, std::size_t rank) {
+  if (grad.dim() != dx.dim() || planes(grad.sizes, rank) != planes(dx.sizes, rank))
+    fail("pooling backward: grad_output does not fit self");
+}
+
+Cells empty_cells(const Sizes& in, std::size_t rank) {
+  Cells cells;
+  cells.planes = planes(in, rank);
+  std::copy(in.end() - static_cast<std::ptrdiff_t>(rank), in.end(), cells.in + (3 - rank));
+  for (std::size_t d = 3 - rank; d < 3; ++d) cells.along[d].clear();
+  return cells;
+}
+
+namespace {
+
+/// span(dimension among the `rank`, output place)
+template <class F>
+Cells filled_cells(const Sizes& in, const Sizes& out, std::size_t rank, F span) {
+  Cells cells = empty_cells(in, rank);
+  for (std::size_t d = 0; d < rank; ++d)
+    for (std::int64_t i = 0; i < out[out.size() - rank + d]; ++i) cells.along[3 - rank + d].push_back(span(d, i));
+  return cells;
+}
+
+}  // namespace
+
+Cells sliding_cells(const PoolArguments& a, const Sizes& in, const Sizes& out, std::size_t rank) {
+  return filled_cells(in, out, rank, [&](std::size_t d, std::int64_t i) {
+    std::int64_t size = in[in.size() - rank + d], step = a.dilation[d];
+    std::int64_t begin = i * a.stride[d] - a.padding[d], end = begin + (a.kernel[d] - 1) * step + 1;
+    Span span{begin, std::min(end, size), step, std::min(end, size + a.padding[d]) - begin};
+    if (begin < 0) span.begin += (-begin + step - 1) / step * step;
+    return span;
+  });
+}
+
+Cells adaptive_cells(const Sizes& in, const Sizes& out, std::size_t rank) {
+  return filled_cells(in, out, rank, [&](std::size_t d, std::int64_t i) {
+    std::int64_t size = in[in.size() - rank + d], places = out[out.size() - rank + d];
+    return Span{i * size / places, ((i + 1) * size + places - 1) / places};
+  });
+}
+
+Value max_of_cells(const EvalCall& c, const std::vector<Tensor>& outputs, std::size_t rank,
+                   const std::function<const Cells&(std::int64_t plane)>& cells_of) {
+  DType dtype = arithmetic_dtype(outputs[0].dtype);
+  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, outputs[0].sizes), at = empty(DType::Int64, y.sizes);
+  dispatch_ordered(dtype, c.schema.base.c_str(), [&]<class T>() {
+    using Limits = std::numeric_limits<T>;
+    for (std::int64_t p = 0; p < planes(x.sizes, rank); ++p) {
+      const Cells& cells = cells_of(p);
+      const T* in = x.as<T>() + p * cells.in_plane();
+      T* values = y.as<T>() + p * cells.out_plane();
+      auto* places = at.as<std::int64_t>() + p * cells.out_plane();
+      cells.each([&](std::int64_t position, const Cell& cell) {
+        T largest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+        std::int64_t place = cells.first(cell);
+        cells.inputs(cell, [&](std::int64_t i) {
+          bool wins = in[i] > largest;
+          if constexpr (std::is_floating_point_v<T>) wins = wins || std::isnan(in[i]);
+          if (!wins) return;
+          largest = in[i];
+          place = i;
+        });
+        values[position] = largest;
+        places[position] = place;
+      });
+    }
+  });
+  outputs[0].copy_from(y);
+  outputs[1].copy_from(at);
+  return ValueList{outputs[0], outputs[1]};
+}
+
+Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank) {
+  Tensor out = allocate(c, fake);
+  DType dtype = arithmetic_dtype(out.dtype);
+  const std::string name = c.schema.base.substr(5);
+  Tensor grad = load(c.tensor("grad_output"), dtype), at = load(c.tensor("indices"), DType::Int64);
+  Tensor dx = zeros(dtype, out.sizes);
+  if (grad.sizes != at.sizes || at.dim() != dx.dim() || planes(at.sizes, rank) != planes(dx.sizes, rank))
+    fail(name + ": grad_output, indices and self do not fit one another");
+  std::int64_t count = planes(dx.sizes, rank), in_plane = count ? dx.numel() / count : 0,
+               out_plane = count ? grad.numel() / count : 0;
+  dispatch_floating(dtype, name.c_str(), [&]<class T>() {
+    for (std::int64_t i = 0; i < count * out_plane; ++i) {
+      std::int64_t place = at.as<std::int64_t>()[i];
+      if (place < 0 || place >= in_plane) fail(name + ": index " + std::to_string(place) + " is out of range");
+      T& sum = dx.as<T>()[i / out_plane * in_plane + place];
+      sum = rounded(out.dtype, sum + grad.as<T>()[i]);
+    }
+  });
+  out.copy_from(dx);
+  return out;
+}
+
 void register_pool(OpTable& t) {
   register_max_pool(t);
   register_avg_pool(t);
   register_adaptive_pool(t);
+  register_fractional_pool(t);
+  register_max_unpool(t);
   register_low_memory_pool(t);
 }
 

@@ -1,0 +1,107 @@
+// max_unpool2d/3d: values back at the places that max pooling took them from.
+#include "core/ops/families/pool.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+/// The kernel for images keeps channels last. PyTorch's meta function does not, and graphs with symbolic sizes only
+/// come from it.
+MemoryFormat format_of(const FakeCall& c, std::size_t rank) {
+  const TensorMeta& self = c.tensor("self");
+  return rank == 2 && concrete(self.sizes) ? suggest_memory_format(self, c.shapes) : MemoryFormat::Contiguous;
+}
+
+template <std::size_t rank>
+Meta fake_max_unpool(FakeCall& c) {
+  const TensorMeta &self = c.tensor("self"), &indices = c.tensor("indices");
+  const std::string name = "max_unpooling" + std::to_string(rank) + "d";
+  if (indices.dtype != DType::Int64)
+    fail("elements in indices should be type int64 but got: " + std::string(torch_name(indices.dtype)));
+  if (self.dim() != rank + 1 && self.dim() != rank + 2)
+    fail("Input to " + name + " should be a " + std::to_string(rank + 1) + "d or " + std::to_string(rank + 2) +
+         "d Tensor, but got a tensor with " + std::to_string(self.dim()) + " dimensions.");
+  bool same = self.dim() == indices.dim();
+  for (std::size_t d = 0; same && d < self.dim(); ++d)
+    same = c.test(sym_eq(self.sizes[d], indices.sizes[d]), "max_unpool indices");
+  if (!same) fail(name + ": Expected shape of indices to be same as that of the input tensor");
+  for (std::size_t d = 1; d < self.dim(); ++d)
+    if (!c.test(sym_lt(0, self.sizes[d]), "max_unpool input"))
+      fail(name + "(): Expected input to have non-zero size for non-batch dimensions, but got dimension " +
+           std::to_string(d) + " being empty.");
+  SymList sizes = self.sizes, output = c.syms("output_size");
+  if (output.size() != rank) fail(name + ": output_size must have " + std::to_string(rank) + " elements");
+  for (SymExpr size : output)
+    if (!c.test(sym_le(0, size), "max_unpool output"))
+      fail(name + "(): output_size must contain non-negative spatial dimensions, but got " + size.str());
+  if (c.schema.index_of("stride") >= 0)
+    for (std::int64_t stride : c.integers("stride"))
+      if (stride <= 0) fail("strides should be greater than zero, but got stride: " + std::to_string(stride));
+  std::copy(output.begin(), output.end(), sizes.end() - rank);
+  return new_like(self, sizes, format_of(c, rank));
+}
+
+template <std::size_t rank>
+Value eval_max_unpool(EvalCall& c) {
+  Tensor out = allocate(c, fake_max_unpool<rank>);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor x = load(c.tensor("self"), dtype), at = load(c.tensor("indices"), DType::Int64), y = zeros(dtype, out.sizes);
+  std::int64_t count = planes(x.sizes, rank), in_plane = count ? x.numel() / count : 0,
+               out_plane = count ? y.numel() / count : 0;
+  dispatch_ordered(dtype, "max_unpooling", [&]<class T>() {
+    // An output of no elements takes none.
+    for (std::int64_t i = 0; i < x.numel() && out_plane > 0; ++i) {
+      std::int64_t place = at.as<std::int64_t>()[i];
+      if (place < 0 || place >= out_plane)
+        fail("Found an invalid max index: " + std::to_string(place) + " (output volumes are of size " +
+             std::to_string(out_plane) + ")");
+      y.as<T>()[i / in_plane * out_plane + place] = x.as<T>()[i];
+    }
+  });
+  out.copy_from(y);
+  return out;
+}
+
+/// Zeros with the values put at indices that count through all planes.
+template <std::size_t rank>
+Arg decompose_max_unpool(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& self = c.tensor("self");
+  SymList lead(self.sizes.begin(), self.sizes.end() - rank), size = c.syms("output_size"), output = lead;
+  output.insert(output.end(), size.begin(), size.end());
+  Node* zeros = b.call("aten.new_zeros.default", {c.arg("self"), b.sizes(output)});
+  if (product(output).is(0)) return zeros;
+  SymList beside = lead;
+  beside.resize(self.dim(), 1);
+  Node* planes =
+      b.call("aten.arange.default", {b.size(product(lead))}, {{"device", self.device}, {"pin_memory", false}});
+  Node* offsets =
+      b.call("aten.mul.Tensor", {b.call("aten.view.default", {planes, b.sizes(beside)}), b.size(product(size))});
+  Node* indices = b.call("aten.add.Tensor", {c.arg("indices"), offsets});
+  auto flat = [&](const Arg& x) { return b.call("aten.reshape.default", {x, Arg::list({-1})}); };
+  Node* put = b.call("aten._unsafe_index_put.default", {flat(zeros), Arg::list({flat(indices)}), flat(c.arg("self"))});
+  Node* result = b.call("aten.view.default", {put, b.sizes(output)});
+  return b.call("aten.contiguous.default", {result}, {{"memory_format", format_of(c, rank)}});
+}
+
+template <std::size_t rank>
+OpRecord record(std::string_view gradient) {
+  return {.fake = fake_max_unpool<rank>,
+          .eval = eval_max_unpool<rank>,
+          .compile_decompose = decompose_max_unpool<rank>,
+          .derivative = {{"self", gradient}}};
+}
+
+}  // namespace
+
+void register_max_unpool(OpTable& t) {
+  t.add("aten.max_unpool2d.default", record<2>("max_pool_double_backward(grad, indices, 2)"));
+  t.add("aten.max_unpool3d.default", record<3>("max_pool_double_backward(grad, indices, 3)"));
+}
+
+}  // namespace partita
