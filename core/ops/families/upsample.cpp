@@ -1,43 +1,68 @@
-// Interpolation. PyTorch's compiler path has no upsampling operators: every mode becomes reads at computed indices.
+// Interpolation as other operators. PyTorch's compiler path has no upsampling operators: every mode becomes reads at
+// computed indices.
+#include "core/ops/families/upsample.h"
+
 #include <cmath>
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/layout.h"
+#include "core/ops/promote.h"
+#include "core/ops/values.h"
 
 namespace partita {
 
 namespace {
 
-/// Output sizes of the .vec overloads, and the scale given for each dimension (0: none).
-struct Target {
-  SymList sizes;
-  std::vector<double> scales;
-};
+constexpr const char* scale_names[] = {"scales_d", "scales_h", "scales_w"};
 
-Target target_of(DecomposeCall& c, std::size_t rank) {
-  const TensorMeta& input = c.tensor("input");
-  if (input.dim() != rank + 2) fail("upsampling expects an input of " + std::to_string(rank + 2) + " dimensions, got " + std::to_string(input.dim()));
-  bool sized = c.has("output_size"), scaled = c.has("scale_factors");
-  if (sized == scaled) fail("Must specify exactly one of output_size and scale_factors");
-  Target target{{}, std::vector<double>(rank, 0.0)};
-  if (sized) {
-    target.sizes = c.syms("output_size");
-  } else {
+/// Sizes by scale factors, rounded down.
+SymList scaled_sizes(const TensorMeta& input, const std::vector<double>& scales) {
+  SymList sizes;
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    double scale = scales[i];
+    if (!(scale > 0) || scale > 1e9) fail("scale_factors must be positive numbers");
+    SymExpr in = input.sizes[i + 2];
+    if (scale == std::floor(scale))
+      sizes.push_back(in * static_cast<std::int64_t>(scale));
+    else if (in.is_int())
+      sizes.push_back(static_cast<std::int64_t>(static_cast<double>(in.as_int()) * scale));
+    else
+      fail_unsupported("upsampling a symbolic size by a scale that is no whole number");
+  }
+  return sizes;
+}
+
+}  // namespace
+
+ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::size_t rank) {
+  if (input.dim() != rank + 2)
+    fail("upsampling expects an input of " + std::to_string(rank + 2) + " dimensions, got " +
+         std::to_string(input.dim()));
+  ResampleTarget target{{}, std::vector<double>(rank, 0.0)};
+  bool by_factors = c.schema.index_of("scale_factors") >= 0;
+  if (by_factors && c.has("output_size") == c.has("scale_factors"))
+    fail("Must specify exactly one of output_size and scale_factors");
+  if (c.has("output_size")) target.sizes = c.syms("output_size");
+  if (by_factors && c.has("scale_factors")) {
     const ArgList* list = c.arg("scale_factors").get<ArgList>();
-    for (std::size_t i = 0; list && i < list->items.size() && i < rank; ++i) {
+    if (!list || list->items.size() != rank) fail("upsampling: one scale for each spatial dimension expected");
+    for (std::size_t i = 0; i < rank; ++i) {
       const double* scale = list->items[i].get<double>();
-      if (!scale || !(*scale > 0) || *scale > 1e9) fail("scale_factors must be positive numbers");
-      target.scales[i] = *scale;
-      SymExpr in = input.sizes[i + 2];
-      if (*scale == std::floor(*scale)) target.sizes.push_back(in * static_cast<std::int64_t>(*scale));
-      else if (in.is_int()) target.sizes.push_back(static_cast<std::int64_t>(static_cast<double>(in.as_int()) * *scale));
-      else fail_unsupported("upsampling a symbolic size by a scale that is no whole number");
+      target.scales[i] = scale ? *scale : 0;
+    }
+    target.sizes = scaled_sizes(input, target.scales);
+  } else if (!by_factors) {
+    for (std::size_t i = 0; i < rank; ++i) {
+      const char* name = rank == 1 ? "scales" : scale_names[3 - rank + i];
+      if (c.has(name)) target.scales[i] = as_double(c.number(name));
     }
   }
   if (target.sizes.size() != rank) fail("upsampling: one size or scale for each spatial dimension expected");
   return target;
 }
+
+namespace {
 
 std::int64_t known(SymExpr size) {
   if (!size.is_int()) fail_unsupported("upsampling between symbolic sizes");
@@ -61,26 +86,61 @@ Node* arange(Builder& b, std::int64_t size, const TensorMeta& like, std::optiona
   return b.call("aten.arange.default", {size}, std::move(kwargs));
 }
 
+/// The first argument, named input or self by overload.
+const TensorMeta& input_of(const DecomposeCall& c) {
+  return Builder::tensor(c.args[0]);
+}
+/// Half types are interpolated in float32.
+Arg widened(DecomposeCall& c) {
+  DType dtype = input_of(c).dtype;
+  if (!is_floating(dtype) || compute_dtype(dtype) == dtype) return c.args[0];
+  return c.build.call("aten._to_copy.default", {c.args[0]}, {{"dtype", compute_dtype(dtype)}});
+}
+Node* narrowed(DecomposeCall& c, Node* result) {
+  DType dtype = input_of(c).dtype;
+  if (!is_floating(dtype) || compute_dtype(dtype) == dtype) return result;
+  return c.build.call("aten._to_copy.default", {result}, {{"dtype", dtype}});
+}
+
 Arg in_format_of(DecomposeCall& c, Node* result) {
-  MemoryFormat format = suggest_memory_format(c.tensor("input"), c.shapes);
+  MemoryFormat format = suggest_memory_format(input_of(c), c.shapes);
   return c.build.call("aten.contiguous.default", {result}, {{"memory_format", format}});
 }
+
+}  // namespace
 
 template <std::size_t rank, bool exact>
 Arg decompose_nearest(DecomposeCall& c) {
   Builder& b = c.build;
-  const TensorMeta& input = c.tensor("input");
-  Target target = target_of(c, rank);
+  const TensorMeta& input = input_of(c);
+  ResampleTarget target = resample_target(c, input, rank);
+  Arg image = widened(c);
   std::vector<Arg> indices(2);
   for (std::size_t d = 0; d < rank; ++d) {
     std::int64_t in = known(input.sizes[d + 2]), out = known(target.sizes[d]);
-    double scale = target.scales[d] > 0 ? static_cast<double>(in) / (static_cast<double>(in) * target.scales[d]) : ratio(in, out, 0);
+    double scale = target.scales[d] > 0 ? static_cast<double>(in) / (static_cast<double>(in) * target.scales[d])
+                                        : ratio(in, out, 0);
     Node* x = arange(b, out, input, DType::Float32);
     x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, exact ? 0.5 : 0.0}), scale});
     x = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
     indices.emplace_back(trailing_ones(b, x, rank - 1 - d));
   }
-  return in_format_of(c, b.call("aten._unsafe_index.Tensor", {c.arg("input"), Arg::list(std::move(indices))}));
+  Node* result = b.call("aten._unsafe_index.Tensor", {image, Arg::list(std::move(indices))});
+  return narrowed(c, in_format_of(c, result).node());
+}
+
+namespace {
+
+/// Where output positions 0 .. out-1 lie among the inputs.
+Node* source_positions(DecomposeCall& c, std::int64_t in, std::int64_t out, double given, DType dtype) {
+  Builder& b = c.build;
+  Node* x = b.call("aten._to_copy.default", {arange(b, out, input_of(c), std::nullopt)}, {{"dtype", dtype}});
+  if (c.boolean("align_corners")) {
+    double scale = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
+    return b.call("aten.mul.Tensor", {x, scale});
+  }
+  x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, 0.5}), ratio(in, out, given)});
+  return b.call("aten.sub.Tensor", {x, 0.5});
 }
 
 /// The two neighbours of every output position along one dimension, and where between them it lies.
@@ -89,14 +149,10 @@ struct Axis {
 };
 
 template <std::size_t rank>
-Axis axis(DecomposeCall& c, std::size_t d, const Target& target, DType dtype) {
+Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType dtype) {
   Builder& b = c.build;
-  std::int64_t in = known(c.tensor("input").sizes[d + 2]), out = known(target.sizes[d]);
-  bool align = c.boolean("align_corners");
-  double scale = align ? (out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0) : ratio(in, out, target.scales[d]);
-  Node* x = b.call("aten._to_copy.default", {arange(b, out, c.tensor("input"), std::nullopt)}, {{"dtype", dtype}});
-  if (align) x = b.call("aten.mul.Tensor", {x, scale});
-  else x = b.call("aten.sub.Tensor", {b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, 0.5}), scale}), 0.5});
+  std::int64_t in = known(input_of(c).sizes[d + 2]), out = known(target.sizes[d]);
+  Node* x = source_positions(c, in, out, target.scales[d], dtype);
   x = b.call("aten.clamp.default", {x, 0.0});
   SymList shape(rank - d, 1);
   shape[0] = out;
@@ -106,19 +162,23 @@ Axis axis(DecomposeCall& c, std::size_t d, const Target& target, DType dtype) {
   return {x, low, high};
 }
 
+}  // namespace
+
 template <std::size_t rank>
 Arg decompose_linear_interpolation(DecomposeCall& c) {
   Builder& b = c.build;
-  const TensorMeta& input = c.tensor("input");
-  Target target = target_of(c, rank);
-  DType dtype = is_floating(input.dtype) ? input.dtype : DType::Float32;
+  const TensorMeta& input = input_of(c);
+  ResampleTarget target = resample_target(c, input, rank);
+  Arg x = widened(c);
+  DType dtype = is_floating(input.dtype) ? b.tensor(x).dtype : DType::Float32;
   std::vector<Axis> axes;
   for (std::size_t d = 0; d < rank; ++d) axes.push_back(axis<rank>(c, d, target, dtype));
   std::vector<Node*> corners;
   for (std::size_t corner = 0; corner < (1u << rank); ++corner) {
     std::vector<Arg> indices(2);
-    for (std::size_t d = 0; d < rank; ++d) indices.emplace_back(corner >> (rank - 1 - d) & 1 ? axes[d].high : axes[d].low);
-    Node* v = b.call("aten._unsafe_index.Tensor", {c.arg("input"), Arg::list(std::move(indices))});
+    for (std::size_t d = 0; d < rank; ++d)
+      indices.emplace_back(corner >> (rank - 1 - d) & 1 ? axes[d].high : axes[d].low);
+    Node* v = b.call("aten._unsafe_index.Tensor", {x, Arg::list(std::move(indices))});
     if (b.tensor(v).dtype != dtype) v = b.call("aten._to_copy.default", {v}, {{"dtype", dtype}});
     corners.push_back(v);
   }
@@ -132,21 +192,121 @@ Arg decompose_linear_interpolation(DecomposeCall& c) {
     corners = std::move(mixed);
   }
   Node* result = in_format_of(c, corners[0]).node();
-  return is_floating(input.dtype) ? result : b.call("aten.round.default", {result});
+  return is_floating(input.dtype) ? narrowed(c, result) : b.call("aten.round.default", {result});
+}
+
+std::array<Node*, 4> cubic_coefficients(Builder& b, Node* t) {
+  const std::vector<std::pair<std::string, Arg>> names = {{"t", t}};
+  auto bound = [](const char* name, const Arg& value) {
+    return std::vector<std::pair<std::string, Arg>>{{name, value}};
+  };
+  Arg near = b.expression("stack([t, 1.0 - t])", names), far = b.expression("stack([t + 1.0, 2.0 - t])", names);
+  Arg outer = b.expression("((x * -0.75 - -3.75) * x + -6.0) * x - -3.0", bound("x", far));
+  Arg inner = b.expression("(x * 1.25 - 2.25) * x * x + 1", bound("x", near));
+  auto part = [&](const Arg& of, std::int64_t i) { return b.call("aten.select.int", {of, 0, i}); };
+  Node *first = part(outer, 0), *last = part(outer, 1), *second = part(inner, 0);
+  return {first, second, part(inner, 1), last};
+}
+
+Arg decompose_cubic_interpolation(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& input = input_of(c);
+  ResampleTarget target = resample_target(c, input, 2);
+  if (!is_floating(input.dtype)) fail_unsupported("bicubic interpolation of " + std::string(torch_name(input.dtype)));
+  Arg x = widened(c);
+  struct Line {
+    std::array<Node*, 4> index, weight;
+  } lines[2];
+  for (std::size_t d = 0; d < 2; ++d) {
+    std::int64_t in = known(input.sizes[d + 2]), out = known(target.sizes[d]);
+    Node* at = source_positions(c, in, out, target.scales[d], b.tensor(x).dtype);
+    if (d == 0) at = b.call("aten.unsqueeze.default", {at, -1});
+    Node* floor = b.call("aten.floor.default", {at});
+    Node* t = b.call("aten.clamp.default", {b.call("aten.sub.Tensor", {at, floor}), 0.0, 1.0});
+    Node* first = b.call("aten._to_copy.default", {floor}, {{"dtype", DType::Int64}});
+    for (std::int64_t k = 0; k < 4; ++k) {
+      Node* place = k == 1 ? first : b.call("aten.add.Tensor", {first, k - 1});
+      lines[d].index[static_cast<std::size_t>(k)] = b.call("aten.clamp.default", {place, 0, in - 1});
+    }
+    lines[d].weight = cubic_coefficients(b, t);
+  }
+  auto weighted = [&](Node* sum, Node* value, Node* weight) {
+    Node* term = b.call("aten.mul.Tensor", {value, weight});
+    return sum ? b.call("aten.add.Tensor", {sum, term}) : term;
+  };
+  Node* result = nullptr;
+  for (std::size_t i = 0; i < 4; ++i) {
+    Node* row = nullptr;
+    for (std::size_t k = 0; k < 4; ++k) {
+      Arg indices = Arg::list({Arg(), Arg(), lines[0].index[i], lines[1].index[k]});
+      row = weighted(row, b.call("aten._unsafe_index.Tensor", {x, indices}), lines[1].weight[k]);
+    }
+    result = weighted(result, row, lines[0].weight[i]);
+  }
+  return narrowed(c, in_format_of(c, result).node());
+}
+
+namespace {
+
+template <std::size_t rank>
+Meta fake_by_factors(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  ResampleTarget target = resample_target(c, input, rank);
+  SymList sizes(input.sizes.begin(), input.sizes.begin() + 2);
+  sizes.insert(sizes.end(), target.sizes.begin(), target.sizes.end());
+  return new_like(input, sizes, suggest_memory_format(input, c.shapes));
+}
+
+/// By the overload with sizes, and the scales besides: what eager PyTorch runs.
+template <std::size_t rank>
+Value eval_by_sizes(EvalCall& c) {
+  CallOfValues metas(c);
+  ResampleTarget target = resample_target(metas.call, metas.call.tensor("input"), rank);
+  ValueList sizes;
+  for (SymExpr size : target.sizes) sizes.emplace_back(size.as_int());
+  std::vector<Value> args = {c.args[0], std::move(sizes)};
+  if (c.schema.index_of("align_corners") >= 0) args.push_back(c.arg("align_corners"));
+  for (double scale : target.scales) args.push_back(scale > 0 ? Value(scale) : Value());
+  return unwrap(evaluate(Op::torch(c.schema.base + ".default"), std::move(args), {}, c.threads));
+}
+
+Arg decompose_by_sizes(DecomposeCall& c) {
+  ResampleTarget target = resample_target(c, input_of(c), 2);
+  auto scale = [&](std::size_t d) { return target.scales[d] > 0 ? Arg(target.scales[d]) : Arg(); };
+  return c.build.call(c.schema.base + ".default",
+                      {c.args[0], c.build.sizes(target.sizes), c.arg("align_corners"), scale(0), scale(1)});
 }
 
 }  // namespace
 
+template Arg decompose_nearest<1, false>(DecomposeCall&);
+template Arg decompose_nearest<2, false>(DecomposeCall&);
+template Arg decompose_nearest<3, false>(DecomposeCall&);
+template Arg decompose_nearest<1, true>(DecomposeCall&);
+template Arg decompose_nearest<2, true>(DecomposeCall&);
+template Arg decompose_nearest<3, true>(DecomposeCall&);
+template Arg decompose_linear_interpolation<1>(DecomposeCall&);
+template Arg decompose_linear_interpolation<2>(DecomposeCall&);
+template Arg decompose_linear_interpolation<3>(DecomposeCall&);
+
 void register_upsample(OpTable& t) {
-  t.add("aten.upsample_nearest1d.vec", {.decompose = decompose_nearest<1, false>});
-  t.add("aten.upsample_nearest2d.vec", {.decompose = decompose_nearest<2, false>});
-  t.add("aten.upsample_nearest3d.vec", {.decompose = decompose_nearest<3, false>});
-  t.add("aten._upsample_nearest_exact1d.vec", {.decompose = decompose_nearest<1, true>});
-  t.add("aten._upsample_nearest_exact2d.vec", {.decompose = decompose_nearest<2, true>});
-  t.add("aten._upsample_nearest_exact3d.vec", {.decompose = decompose_nearest<3, true>});
-  t.add("aten.upsample_linear1d.vec", {.decompose = decompose_linear_interpolation<1>});
-  t.add("aten.upsample_bilinear2d.vec", {.decompose = decompose_linear_interpolation<2>});
-  t.add("aten.upsample_trilinear3d.vec", {.decompose = decompose_linear_interpolation<3>});
+#define BY_FACTORS(name, rank, decomposition) \
+  t.add("aten." name ".vec", {.fake = fake_by_factors<rank>, .eval = eval_by_sizes<rank>, .decompose = decomposition})
+  BY_FACTORS("upsample_nearest1d", 1, (decompose_nearest<1, false>));
+  BY_FACTORS("upsample_nearest2d", 2, (decompose_nearest<2, false>));
+  BY_FACTORS("upsample_nearest3d", 3, (decompose_nearest<3, false>));
+  BY_FACTORS("_upsample_nearest_exact1d", 1, (decompose_nearest<1, true>));
+  BY_FACTORS("_upsample_nearest_exact2d", 2, (decompose_nearest<2, true>));
+  BY_FACTORS("_upsample_nearest_exact3d", 3, (decompose_nearest<3, true>));
+  BY_FACTORS("upsample_linear1d", 1, decompose_linear_interpolation<1>);
+  BY_FACTORS("upsample_bilinear2d", 2, decompose_linear_interpolation<2>);
+  BY_FACTORS("upsample_trilinear3d", 3, decompose_linear_interpolation<3>);
+  BY_FACTORS("upsample_bicubic2d", 2, decompose_cubic_interpolation);
+  BY_FACTORS("_upsample_bilinear2d_aa", 2, decompose_by_sizes);
+  BY_FACTORS("_upsample_bicubic2d_aa", 2, decompose_by_sizes);
+  BY_FACTORS("_upsample_lanczos2d_aa", 2, decompose_by_sizes);
+#undef BY_FACTORS
+  register_upsample_kernels(t);
 }
 
 }  // namespace partita

@@ -1,0 +1,311 @@
+// Interpolation as its kernels do it: along each dimension an output place reads a few inputs with weights ("taps");
+// the gradient goes the same way back.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/ops/families/upsample.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+template <class T>
+struct Tap {
+  std::int64_t index;
+  T weight;
+};
+/// The taps of every output place along one dimension.
+template <class T>
+using Taps = std::vector<std::vector<Tap<T>>>;
+
+/// One dimension's sizes and how they correspond (area_pixel_compute_scale of PyTorch's UpSample.h).
+struct Extent {
+  std::int64_t in, out;
+  bool align_corners;
+  double given;   ///< scale factor, 0: none
+  DType weights;  ///< the dtype weights are kept in
+
+  template <class T>
+  T scale() const {
+    if (align_corners) return out > 1 ? static_cast<T>(in - 1) / static_cast<T>(out - 1) : T(0);
+    return given > 0 ? static_cast<T>(1.0 / given) : static_cast<T>(in) / static_cast<T>(out);
+  }
+  /// Where output place i lies among the inputs.
+  template <class T>
+  T source(std::int64_t i) const {
+    T at = static_cast<T>(i);
+    return align_corners ? scale<T>() * at : scale<T>() * (at + T(0.5)) - T(0.5);
+  }
+};
+
+/// Nearest neighbours are found in single precision whatever the tensor's dtype.
+std::int64_t nearest(const Extent& e, std::int64_t i, bool exact) {
+  float scale = e.given > 0 ? static_cast<float>(1.0 / e.given) : static_cast<float>(e.in) / static_cast<float>(e.out);
+  float at;
+  if (exact)
+    at = std::floor(static_cast<float>((static_cast<double>(i) + 0.5) * static_cast<double>(scale)));
+  else if (e.out == e.in)
+    return i;
+  else if (e.out == 2 * e.in)
+    return i / 2;
+  else
+    at = std::floor(static_cast<float>(i) * scale);
+  return std::min(static_cast<std::int64_t>(at), e.in - 1);
+}
+
+template <class T>
+std::vector<Tap<T>> linear(const Extent& e, std::int64_t i) {
+  if (e.in == e.out) return {{i, T(1)}};
+  T at = std::max(e.source<T>(i), T(0));
+  auto low = std::min(static_cast<std::int64_t>(std::floor(at)), e.in - 1);
+  T lambda = rounded(e.weights, std::clamp(at - static_cast<T>(low), T(0), T(1)));
+  return {{low, rounded(e.weights, T(1) - lambda)}, {std::min(low + 1, e.in - 1), lambda}};
+}
+
+/// The cubic convolution kernel at distance x; a = -0.75 for interpolation, -0.5 with antialiasing.
+template <class T>
+T cubic_kernel(T x, T a) {
+  x = std::abs(x);
+  if (x <= T(1)) return ((a + T(2)) * x - (a + T(3))) * x * x + T(1);
+  if (x < T(2)) return ((a * x - T(5) * a) * x + T(8) * a) * x - T(4) * a;
+  return T(0);
+}
+
+template <class T>
+std::vector<Tap<T>> cubic(const Extent& e, std::int64_t i) {
+  T at = e.source<T>(i);
+  auto second = std::min(static_cast<std::int64_t>(std::floor(at)), e.in - 1);
+  T t = std::clamp(at - static_cast<T>(second), T(0), T(1));
+  std::vector<Tap<T>> taps;
+  for (std::int64_t k = 0; k < 4; ++k) {
+    T weight = cubic_kernel(t + T(1) - static_cast<T>(k), T(-0.75));
+    taps.push_back({std::clamp<std::int64_t>(second - 1 + k, 0, e.in - 1), rounded(e.weights, weight)});
+  }
+  return taps;
+}
+
+template <Resampling mode, class T>
+T antialias_filter(T x) {
+  if constexpr (mode == Resampling::LinearAntialias) return std::max(T(1) - std::abs(x), T(0));
+  if constexpr (mode == Resampling::CubicAntialias) return cubic_kernel(x, T(-0.5));
+  auto sinc = [](T v) {
+    if (v == T(0)) return T(1);
+    v *= std::numbers::pi_v<T>;
+    return std::sin(v) / v;
+  };
+  return x >= T(-3) && x < T(3) ? sinc(x) * sinc(x / T(3)) : T(0);
+}
+
+/// All inputs under a filter that grows with the scale when there are fewer outputs than inputs.
+template <Resampling mode, class T>
+std::vector<Tap<T>> antialiased(const Extent& e, std::int64_t i) {
+  constexpr int width = mode == Resampling::LinearAntialias ? 2 : mode == Resampling::CubicAntialias ? 4 : 6;
+  T scale = e.scale<T>(), stretch = std::max(scale, T(1)), support = T(width) / T(2) * stretch;
+  T center = scale * (static_cast<T>(i) + T(0.5)), total = 0;
+  auto begin = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + T(0.5)), 0);
+  auto end = std::min(static_cast<std::int64_t>(center + support + T(0.5)), e.in);
+  std::vector<Tap<T>> taps;
+  for (std::int64_t k = begin; k < end; ++k) {
+    T weight = antialias_filter<mode>((static_cast<T>(k) - center + T(0.5)) / stretch);
+    taps.push_back({k, weight});
+    total += weight;
+  }
+  if (total != T(0))
+    for (Tap<T>& tap : taps) tap.weight /= total;
+  return taps;
+}
+
+template <Resampling mode, class T>
+Taps<T> taps_of(const Extent& e) {
+  Taps<T> taps;
+  for (std::int64_t i = 0; i < e.out; ++i) {
+    if constexpr (mode == Resampling::Nearest || mode == Resampling::NearestExact)
+      taps.push_back({{nearest(e, i, mode == Resampling::NearestExact), T(1)}});
+    else if constexpr (mode == Resampling::Linear)
+      taps.push_back(linear<T>(e, i));
+    else if constexpr (mode == Resampling::Cubic)
+      taps.push_back(cubic<T>(e, i));
+    else
+      taps.push_back(antialiased<mode, T>(e, i));
+  }
+  return taps;
+}
+
+template <class C>
+bool align_corners(const C& c) {
+  return c.schema.index_of("align_corners") >= 0 && c.boolean("align_corners");
+}
+
+/// One interpolation between two sizes; lower ranks are padded in front to three dimensions.
+template <Resampling mode, std::size_t rank, class T>
+struct Resampler {
+  std::int64_t in[3] = {1, 1, 1}, planes = 1;
+  Taps<T> taps[3] = {{{{0, T(1)}}}, {{{0, T(1)}}}, {{{0, T(1)}}}};
+
+  Resampler(const EvalCall& c, const Sizes& from, const Sizes& to, DType weights) : planes(from[0] * from[1]) {
+    constexpr const char* scale_names[] = {"scales_d", "scales_h", "scales_w"};
+    for (std::size_t d = 0; d < rank; ++d) {
+      const char* name = rank == 1 ? "scales" : scale_names[3 - rank + d];
+      in[3 - rank + d] = from[d + 2];
+      taps[3 - rank + d] = taps_of<mode, T>(
+          {from[d + 2], to[d + 2], align_corners(c), c.has(name) ? as_double(c.number(name)) : 0.0, weights});
+    }
+  }
+
+  /// f(output position, and the taps that it has along each dimension)
+  template <class F>
+  void each(F f) const {
+    std::int64_t position = 0;
+    for (std::int64_t p = 0; p < planes; ++p)
+      for (const auto& d : taps[0])
+        for (const auto& h : taps[1])
+          for (const auto& w : taps[2]) f(position++, p * in[0], d, h, w);
+  }
+  std::int64_t row(std::int64_t d, std::int64_t h) const { return (d * in[1] + h) * in[2]; }
+};
+
+/// PyTorch's general kernel keeps weights in the tensor's own type, the one for channels last and small images does
+/// not.
+template <Resampling mode, std::size_t rank>
+DType weights_dtype(const Tensor& self, const Sizes& out) {
+  SymList sizes(self.sizes.begin(), self.sizes.end()), strides(self.strides.begin(), self.strides.end());
+  bool wide = mode == Resampling::Linear && rank > 1 && self.sizes[1] > 3 && channels_last_strides(sizes) == strides;
+  if (mode == Resampling::Linear && rank == 2) wide = wide || out[2] + out[3] <= 128;
+  return wide ? DType::Float32 : self.dtype;
+}
+
+/// Sizes of an interpolated tensor, with PyTorch's checks.
+template <std::size_t rank>
+void check_sizes(const FakeCall& c, const SymList& input, const SymList& output) {
+  if (input.size() != rank + 2)
+    fail("It is expected input_size equals to " + std::to_string(rank + 2) + ", but got size " +
+         std::to_string(input.size()));
+  if (output.size() != rank)
+    fail("It is expected output_size equals to " + std::to_string(rank) + ", but got size " +
+         std::to_string(output.size()));
+  for (std::size_t d = 0; d < rank; ++d)
+    if (!c.test(sym_and(sym_lt(0, input[d + 2]), sym_lt(0, output[d])), "upsample sizes"))
+      fail("Input and output sizes should be greater than 0, but got input size " + input[d + 2].str() +
+           " and output size " + output[d].str());
+}
+
+template <std::size_t rank>
+Meta fake_upsample(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  SymList output = c.syms("output_size");
+  check_sizes<rank>(c, self.sizes, output);
+  SymList sizes(self.sizes.begin(), self.sizes.begin() + 2);
+  sizes.insert(sizes.end(), output.begin(), output.end());
+  return new_like(self, sizes, suggest_memory_format(self, c.shapes));
+}
+
+/// Which of PyTorch's kernels keep the gradient's memory format.
+template <Resampling mode, std::size_t rank>
+constexpr bool backward_keeps_format = mode == Resampling::Linear || mode == Resampling::LinearAntialias ||
+                                       (rank == 2 && (mode == Resampling::Nearest || mode == Resampling::NearestExact));
+
+template <Resampling mode, std::size_t rank>
+Meta fake_upsample_backward(FakeCall& c) {
+  const TensorMeta& grad = c.tensor("grad_output");
+  SymList input = c.syms("input_size"), output = c.syms("output_size");
+  check_sizes<rank>(c, input, output);
+  output.insert(output.begin(), input.begin(), input.begin() + 2);
+  if (grad.dim() != output.size()) fail("Expected grad_output to be a tensor of dimension " + std::to_string(rank + 2));
+  for (std::size_t d = 0; d < output.size(); ++d)
+    if (!c.test(sym_eq(grad.sizes[d], output[d]), "upsample gradient"))
+      fail("Expected grad_output to have the same shape as output; output.size(" + std::to_string(d) +
+           ") = " + output[d].str() + " but got grad_output.size(" + std::to_string(d) + ") = " + grad.sizes[d].str());
+  return new_like(grad, input,
+                  backward_keeps_format<mode, rank> ? suggest_memory_format(grad, c.shapes) : MemoryFormat::Contiguous);
+}
+
+template <Resampling mode, std::size_t rank>
+Value eval_upsample(EvalCall& c) {
+  Tensor out = allocate(c, fake_upsample<rank>);
+  constexpr bool copies = mode == Resampling::Nearest || mode == Resampling::NearestExact;
+  if (!copies && out.dtype == DType::UInt8) fail_unsupported("interpolation of uint8 in fixed-point numbers");
+  if (!is_floating(out.dtype) && out.dtype != DType::UInt8)
+    fail("\"" + c.schema.base.substr(6) + "\" not implemented for '" + std::string(torch_name(out.dtype)) + "'");
+  DType dtype = out.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
+  dispatch_floating(dtype, "upsample", [&]<class T>() {
+    Resampler<mode, rank, T> resampler(c, x.sizes, y.sizes, weights_dtype<mode, rank>(c.tensor("self"), y.sizes));
+    resampler.each([&](std::int64_t position, std::int64_t depth, const auto& ds, const auto& hs, const auto& ws) {
+      T sum = 0;
+      for (const Tap<T>& d : ds) {
+        T plane = 0;
+        for (const Tap<T>& h : hs) {
+          const T* in = x.as<T>() + resampler.row(depth + d.index, h.index);
+          T line = 0;
+          for (const Tap<T>& w : ws) line += in[w.index] * w.weight;
+          plane += line * h.weight;
+        }
+        sum += plane * d.weight;
+      }
+      y.as<T>()[position] = sum;
+    });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+template <Resampling mode, std::size_t rank>
+Value eval_upsample_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_upsample_backward<mode, rank>);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
+  dispatch_floating(dtype, "upsample_backward", [&]<class T>() {
+    Resampler<mode, rank, T> resampler(c, dx.sizes, grad.sizes, dtype);
+    resampler.each([&](std::int64_t position, std::int64_t depth, const auto& ds, const auto& hs, const auto& ws) {
+      T g = grad.as<T>()[position];
+      for (const Tap<T>& d : ds)
+        for (const Tap<T>& h : hs) {
+          T* to = dx.as<T>() + resampler.row(depth + d.index, h.index);
+          for (const Tap<T>& w : ws) to[w.index] += g * d.weight * h.weight * w.weight;
+        }
+    });
+  });
+  out.copy_from(dx);
+  return out;
+}
+
+}  // namespace
+
+void register_upsample_kernels(OpTable& t) {
+#define UPSAMPLE(name, mode, rank, arguments, ...)                                                    \
+  t.add("aten." name ".default",                                                                      \
+        {.fake = fake_upsample<rank>,                                                                 \
+         .eval = eval_upsample<Resampling::mode, rank> __VA_OPT__(, ) __VA_ARGS__,                    \
+         .derivative = {{"self", name "_backward(grad, output_size, sizes(self), " arguments ")"}}}); \
+  t.add("aten." name "_backward.default",                                                             \
+        {.fake = fake_upsample_backward<Resampling::mode, rank>,                                      \
+         .eval = eval_upsample_backward<Resampling::mode, rank>,                                      \
+         .derivative = {{"grad_output", name "(grad, output_size, " arguments ")"}}})
+  UPSAMPLE("upsample_nearest1d", Nearest, 1, "scales", .decompose = decompose_nearest<1, false>);
+  UPSAMPLE("upsample_nearest2d", Nearest, 2, "scales_h, scales_w", .decompose = decompose_nearest<2, false>);
+  UPSAMPLE("upsample_nearest3d", Nearest, 3, "scales_d, scales_h, scales_w", .decompose = decompose_nearest<3, false>);
+  UPSAMPLE("_upsample_nearest_exact1d", NearestExact, 1, "scales", .decompose = decompose_nearest<1, true>);
+  UPSAMPLE("_upsample_nearest_exact2d", NearestExact, 2, "scales_h, scales_w", .decompose = decompose_nearest<2, true>);
+  UPSAMPLE("_upsample_nearest_exact3d", NearestExact, 3, "scales_d, scales_h, scales_w",
+           .decompose = decompose_nearest<3, true>);
+  UPSAMPLE("upsample_linear1d", Linear, 1, "align_corners, scales",
+           .compile_decompose = decompose_linear_interpolation<1>);
+  UPSAMPLE("upsample_bilinear2d", Linear, 2, "align_corners, scales_h, scales_w",
+           .compile_decompose = decompose_linear_interpolation<2>);
+  UPSAMPLE("upsample_trilinear3d", Linear, 3, "align_corners, scales_d, scales_h, scales_w",
+           .compile_decompose = decompose_linear_interpolation<3>);
+  UPSAMPLE("upsample_bicubic2d", Cubic, 2, "align_corners, scales_h, scales_w",
+           .compile_decompose = decompose_cubic_interpolation);
+  UPSAMPLE("_upsample_bilinear2d_aa", LinearAntialias, 2, "align_corners, scales_h, scales_w");
+  UPSAMPLE("_upsample_bicubic2d_aa", CubicAntialias, 2, "align_corners, scales_h, scales_w");
+  UPSAMPLE("_upsample_lanczos2d_aa", LanczosAntialias, 2, "align_corners, scales_h, scales_w");
+#undef UPSAMPLE
+}
+
+}  // namespace partita
