@@ -286,7 +286,8 @@ class Functionalizer {
       change_metadata(node, *twin->schema, twin->op, bound);
       return;
     }
-    std::string functional = schema.base + "_functional.default";
+    const bool in_place = !schema.args.empty() && schema.args[0].is_write;
+    const std::string functional = schema.base.substr(0, schema.base.size() - (in_place ? 1 : 0)) + "_functional.default";
     const Schema* target = twin ? twin->schema : find_schema(functional);
     if (!target)
       throw Raise{unsupported("functionalize.mutation",
@@ -313,7 +314,7 @@ class Functionalizer {
     result->recompute = node.recompute;
 
     // Results first, then the new values of what was written (an in-place call returns only the latter).
-    std::size_t own = twin ? 0 : schema.returns.size();
+    std::size_t own = twin || in_place ? 0 : schema.returns.size();
     auto* tuple = result->meta.tuple();
     std::vector<Node*> values;
     if (tuple)
@@ -342,7 +343,7 @@ class Functionalizer {
     }
     if (own == 0) {
       // What an in-place call returns is its argument.
-      if (objects.size() == 1 && schema.returns.size() == 1 && !schema.returns[0].is_list)
+      if (!objects.empty() && schema.returns.size() == 1 && !schema.returns[0].is_list)
         object_of_[node.id()] = objects[0];
       else
         parts_[&node] = objects;

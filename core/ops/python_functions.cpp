@@ -8,6 +8,36 @@
 
 namespace partita {
 
+Arg* lookup(NamedArgs& names, std::string_view key) {
+  for (auto& [name, value] : names)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+Arg& value_of(NamedArgs& names, std::string_view key) {
+  Arg* value = lookup(names, key);
+  CHECK(value, std::string(key));
+  return *value;
+}
+
+void refuse_unless_none(NamedArgs& names, std::string_view function, std::initializer_list<std::string_view> keys) {
+  for (std::string_view key : keys)
+    if (Arg* value = lookup(names, key); value && !value->is_none())
+      fail_unsupported(fmt::format("{} with {}", function, key));
+}
+
+Node* node_of(NamedArgs& names, std::string_view key) {
+  Node* n = value_of(names, key).node();
+  if (!n) fail(fmt::format("'{}' must be a tensor", key));
+  return n;
+}
+
+Arg repeated(const Arg& arg, std::size_t rank) {
+  if (arg.is_none()) return arg;
+  if (const auto* list = arg.get<ArgList>()) return Arg::list(list->items);
+  return Arg::list(std::vector<Arg>(rank, arg));
+}
+
 namespace {
 
 using Names = NamedArgs;
@@ -89,24 +119,6 @@ Names bind_parameters(Builder& b, const Function& f, const Args& args, const Kwa
   return names;
 }
 
-Arg* lookup(Names& names, std::string_view key) {
-  for (auto& [name, value] : names)
-    if (name == key) return &value;
-  return nullptr;
-}
-
-Arg& value_of(Names& names, std::string_view key) {
-  Arg* value = lookup(names, key);
-  CHECK(value, std::string(key));
-  return *value;
-}
-
-void refuse_unless_none(Names& names, std::string_view function, std::initializer_list<std::string_view> keys) {
-  for (std::string_view key : keys)
-    if (Arg* value = lookup(names, key); value && !value->is_none())
-      fail_unsupported(fmt::format("{} with {}", function, key));
-}
-
 /// reduction='mean' as ATen's number; KL divergence's batchmean is a sum divided later.
 bool read_reduction(Names& names) {
   Arg* reduction = lookup(names, "reduction");
@@ -122,12 +134,6 @@ bool read_reduction(Names& names) {
   else
     fail(fmt::format("{} is not a valid value for reduction", *text));
   return batch_mean;
-}
-
-Node* node_of(Names& names, std::string_view key) {
-  Node* n = value_of(names, key).node();
-  if (!n) fail(fmt::format("'{}' must be a tensor", key));
-  return n;
 }
 
 /// The dimension softmax takes when none is given.
@@ -170,63 +176,6 @@ void prepare_embedding_bag(Builder& b, Names& names) {
   }
 }
 
-std::size_t spatial_rank(Builder& b, Node* input) {
-  std::size_t rank = b.tensor(input).dim();
-  if (rank < 3 || rank > 5) fail("Input Error: Only 3D, 4D and 5D input Tensors supported");
-  return rank - 2;
-}
-
-/// A number for each spatial dimension.
-Arg repeated(const Arg& arg, std::size_t rank) {
-  if (arg.is_none()) return arg;
-  if (const auto* list = arg.get<ArgList>()) return Arg::list(list->items);
-  return Arg::list(std::vector<Arg>(rank, arg));
-}
-
-Arg as_floats(Arg list) {
-  if (auto* l = list.get<ArgList>()) {
-    std::vector<Arg> items = l->items;
-    for (Arg& item : items)
-      if (auto* i = item.get<std::int64_t>()) item = static_cast<double>(*i);
-    return Arg::list(std::move(items));
-  }
-  return list;
-}
-
-Arg interpolate(Builder& b, Names& names) {
-  Node* input = node_of(names, "input");
-  std::size_t rank = spatial_rank(b, input);
-  const auto* mode = value_of(names, "mode").get<std::string>();
-  if (!mode) fail("interpolate: mode must be a string");
-  Arg size = repeated(value_of(names, "size"), rank),
-      scale = as_floats(repeated(value_of(names, "scale_factor"), rank));
-  if (size.is_none() == scale.is_none()) fail("interpolate: exactly one of size and scale_factor must be given");
-  if (value_of(names, "recompute_scale_factor") == Arg(true))
-    fail_unsupported("interpolate with recompute_scale_factor");
-  if (value_of(names, "antialias") == Arg(true)) fail_unsupported("interpolate with antialias");
-  if (*mode == "area") {
-    if (size.is_none()) fail_unsupported("interpolate mode='area' with a scale factor");
-    return b.call(fmt::format("aten.adaptive_avg_pool{}d.default", rank), {input, size});
-  }
-  if (*mode == "nearest" || *mode == "nearest-exact") {
-    std::string base = *mode == "nearest" ? "upsample_nearest" : "_upsample_nearest_exact";
-    return b.call(fmt::format("aten.{}{}d.vec", base, rank), {input, size, scale});
-  }
-  struct ModeRow {
-    std::string_view mode, op;
-    std::size_t rank;
-  };
-  constexpr ModeRow modes[] = {{"linear", "upsample_linear1d", 1},
-                               {"bilinear", "upsample_bilinear2d", 2},
-                               {"bicubic", "upsample_bicubic2d", 2},
-                               {"trilinear", "upsample_trilinear3d", 3}};
-  Arg align = value_of(names, "align_corners").is_none() ? Arg(false) : value_of(names, "align_corners");
-  for (const ModeRow& row : modes)
-    if (row.mode == *mode && row.rank == rank)
-      return b.call(fmt::format("aten.{}.vec", row.op), {input, size, align, scale});
-  fail(fmt::format("interpolate: mode '{}' does not fit an input of {} dimensions", *mode, rank + 2));
-}
-
 Arg split(Builder& b, Names& names) {
   Arg sections = value_of(names, "split_size_or_sections");
   bool list = sections.get<ArgList>() != nullptr;
@@ -247,16 +196,8 @@ Arg norm(Builder& b, Names& names) {
   return b.call("aten.linalg_vector_norm.default", {input, p, dim, value_of(names, "keepdim")}, kwargs);
 }
 
-/// For the rows whose expression is empty: what an expression cannot say.
-struct Special {
-  std::string_view name;
-  Arg (*build)(Builder&, Names&);
-};
-constexpr Special specials[] = {{"torch.nn.functional.interpolate", interpolate},
-                                {"torch.functional.split", split},
-                                {"torch.split", split},
-                                {"torch.functional.norm", norm},
-                                {"torch.nn.functional.multi_head_attention_forward", multi_head_attention_forward}};
+constexpr PythonSpecial specials[] = {
+    {"torch.functional.split", split}, {"torch.split", split}, {"torch.functional.norm", norm}};
 
 /// Changes to the parameters before the expression reads them.
 struct Preparation {
@@ -300,7 +241,7 @@ std::optional<Arg> call_python_function(Builder& b, std::string_view name, const
         name == "torch.nn.functional.huber_loss")
       refuse_unless_none(names, f->name, {"weight"});
   }
-  if (Arg* indices = lookup(names, "return_indices"); indices && *indices == Arg(true)) {
+  if (Arg* indices = lookup(names, "return_indices"); indices && *indices == Arg(true) && !f->expression.empty()) {
     // The variant that returns the indices too has its own operator.
     std::string base(name.substr(name.rfind('.') + 1));
     Args positional;
@@ -314,8 +255,9 @@ std::optional<Arg> call_python_function(Builder& b, std::string_view name, const
   fill_output_size(b, names);
   for (const Preparation& p : preparations)
     if (p.name == name) p.prepare(b, names);
-  for (const Special& s : specials)
-    if (s.name == name) return s.build(b, names);
+  for (std::span<const PythonSpecial> table : {std::span<const PythonSpecial>(specials), nn_specials()})
+    for (const PythonSpecial& s : table)
+      if (s.name == name) return s.build(b, names);
   std::string_view expression = f->expression;
   if (Arg* in_place = lookup(names, "inplace"); in_place && *in_place == Arg(true)) expression = f->in_place;
   for (auto& [key, value] : names)

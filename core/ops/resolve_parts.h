@@ -1,5 +1,7 @@
 #pragma once
 // The parts of resolve(): calls by schema, indexing, Python functions of torch.nn.functional.
+#include <span>
+
 #include "core/ops/call.h"
 
 namespace partita {
@@ -22,6 +24,21 @@ Arg get_attribute(Builder& build, const Arg& object, std::string_view name);
 
 /// A Python function's parameters, bound.
 using NamedArgs = std::vector<std::pair<std::string, Arg>>;
+/// Null when there is no parameter of that name.
+Arg* lookup(NamedArgs& names, std::string_view key);
+Arg& value_of(NamedArgs& names, std::string_view key);
+/// The node of a tensor parameter; fails when it is none.
+Node* node_of(NamedArgs& names, std::string_view key);
+void refuse_unless_none(NamedArgs& names, std::string_view function, std::initializer_list<std::string_view> keys);
+/// A number for each of `rank` dimensions; None stays None.
+Arg repeated(const Arg& arg, std::size_t rank);
+
+/// For rows of python_functions.def whose expression is empty: what an expression cannot say.
+struct PythonSpecial {
+  std::string_view name;
+  Arg (*build)(Builder&, NamedArgs&);
+};
+std::span<const PythonSpecial> nn_specials();  ///< python_nn.cpp
 /// torch.nn.functional.multi_head_attention_forward (python_attention.cpp): (output, weights or None).
 Arg multi_head_attention_forward(Builder& build, NamedArgs& names);
 

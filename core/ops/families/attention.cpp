@@ -200,7 +200,11 @@ Node* expand_heads(DecomposeCall& c, Node* x) {
   return c.build.call("aten.repeat_interleave.self_int", {x, c.build.size(sym_floordiv(heads, own)), -3});
 }
 
-Arg attention_by_products(DecomposeCall& c, Arg mask) {
+/// Attention written out, with the weights that the values are averaged by (float32 for half types).
+struct Products {
+  Node *result, *weights;
+};
+Products attention_by_products(DecomposeCall& c, Arg mask) {
   Builder& b = c.build;
   const TensorMeta& q = c.tensor("query");
   if (!q.sizes.back().is_int() && !c.has("scale")) fail_unsupported("attention over a symbolic head size without a scale");
@@ -225,15 +229,32 @@ Arg attention_by_products(DecomposeCall& c, Arg mask) {
   Node* scores = b.call("aten.matmul.default", {query, b.call("aten.mul.Scalar", {transposed, root})});
   if (!mask.is_none()) scores = b.call("aten.add.Tensor", {scores, mask});
   Node* weights = b.call("aten._safe_softmax.default", {scores, -1});
-  if (as_double(c.number("dropout_p")) > 0) weights = b.call("aten.dropout.default", {weights, c.arg("dropout_p"), true});
+  if (double p = as_double(c.number("dropout_p")); p > 0) {
+    if (c.schema.index_of("dropout_mask") >= 0 && c.has("dropout_mask")) {
+      Node* dropped = b.call("aten.logical_not.default", {c.arg("dropout_mask")});
+      weights = b.call("aten.masked_fill.Scalar", {weights, dropped, 0.0});
+      value = b.call("aten.mul.Scalar", {value, 1 / (1 - p)});
+    } else {
+      weights = b.call("aten.dropout.default", {weights, c.arg("dropout_p"), true});
+    }
+  }
   Node* result = b.call("aten.matmul.default", {weights, value});
-  return half ? b.call("aten._to_copy.default", {result}, {{"dtype", q.dtype}}) : result;
+  return {half ? b.call("aten._to_copy.default", {result}, {{"dtype", q.dtype}}) : result, weights};
+}
+
+/// The same by its own name: the result and the weights.
+Arg decompose_attention_math(DecomposeCall& c) {
+  Products p = attention_by_products(c, additive_mask(c, c.arg("attn_mask"), c.tensor("query").dtype));
+  DType dtype = c.tensor("query").dtype;
+  if (c.build.tensor(p.weights).dtype != dtype)
+    p.weights = c.build.call("aten._to_copy.default", {p.weights}, {{"dtype", dtype}});
+  return Arg::tuple({p.result, p.weights});
 }
 
 Arg decompose_attention(DecomposeCall& c) {
   bool flash = takes_flash(c);
   Arg mask = additive_mask(c, c.arg("attn_mask"), c.tensor("query").dtype);
-  if (!flash) return attention_by_products(c, mask);
+  if (!flash) return attention_by_products(c, mask).result;
   Builder& b = c.build;
   Node* result = b.call("aten._scaled_dot_product_flash_attention_for_cpu.default",
                         {c.arg("query"), c.arg("key"), c.arg("value"), c.arg("dropout_p"), c.arg("is_causal")},
@@ -249,6 +270,7 @@ void register_attention(OpTable& t) {
   t.add("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
         {.fake = fake_flash_backward, .eval = eval_flash_backward, .expensive = true});
   t.add("aten.scaled_dot_product_attention.default", {.decompose = decompose_attention});
+  t.add("aten._scaled_dot_product_attention_math.default", {.decompose = decompose_attention_math});
 }
 
 }  // namespace partita

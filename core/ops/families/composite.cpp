@@ -1,6 +1,4 @@
 // Composites of several families that decompose before autograd.
-#include <cmath>
-
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
@@ -11,85 +9,6 @@ namespace partita {
 namespace {
 
 using kernels::dim_index;
-
-/// A generator's mask over `shape`, scaled to keep the mean: x * bernoulli(1 - p) / (1 - p).
-Node* noisy(DecomposeCall& c, Node* x, const SymList& shape, double p, bool in_place) {
-  Builder& b = c.build;
-  Node* noise = shape == b.tensor(x).sizes ? b.call("aten.empty_like.default", {x})
-                                           : b.call("aten.new_empty.default", {x, b.sizes(shape)});
-  noise = b.call("aten.bernoulli_.float", {noise, 1 - p});
-  noise = b.call("aten.div_.Scalar", {noise, 1 - p});
-  return b.call(in_place ? "aten.mul_.Tensor" : "aten.mul.Tensor", {x, noise});
-}
-
-double probability(DecomposeCall& c) {
-  double p = as_double(c.number("p"));
-  if (p < 0 || p > 1) fail("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
-  return p;
-}
-
-Arg decompose_dropout(DecomposeCall& c) {
-  Builder& b = c.build;
-  if (!c.boolean("train") || probability(c) == 0) return b.call("aten.clone.default", {c.arg("input")});
-  return b.getitem(b.call("aten.native_dropout.default", {c.arg("input"), c.arg("p"), c.arg("train")}), 0);
-}
-
-/// Where nothing is dropped PyTorch's eager dropout gives its input, of which the traced one is a copy.
-Value eval_dropout(EvalCall& c) {
-  const Tensor& input = c.tensor("input");
-  if (!c.boolean("train") || as_double(c.number("p")) == 0 || input.numel() == 0) return input;
-  Value dropped = unwrap(
-      evaluate(Op::torch("aten.native_dropout.default"), {c.arg("input"), c.arg("p"), c.arg("train")}, {}, c.threads));
-  return dropped.get<ValueList>()->front();
-}
-
-Arg decompose_dropout_(DecomposeCall& c) {
-  Builder& b = c.build;
-  double p = probability(c);
-  if (!c.boolean("train") || p == 0) return c.arg("self");
-  if (p == 1) return b.call("aten.mul_.Tensor", {c.arg("self"), b.call("aten.zeros_like.default", {c.arg("self")})});
-  return noisy(c, tensor_node(c, "self"), c.tensor("self").sizes, p, true);
-}
-
-/// Whole channels are dropped.
-template <bool in_place>
-Arg decompose_feature_dropout(DecomposeCall& c) {
-  const char* name = in_place ? "self" : "input";
-  double p = probability(c);
-  if (!c.boolean("train") || p == 0) return c.arg(name);
-  SymList shape = c.tensor(name).sizes;
-  if (shape.size() < 2) fail("Feature dropout requires at least 2 dimensions in the input");
-  if (p == 1) {
-    Node* zeros = c.build.call("aten.zeros_like.default", {c.arg(name)});
-    return c.build.call(in_place ? "aten.mul_.Tensor" : "aten.mul.Tensor", {c.arg(name), zeros});
-  }
-  std::fill(shape.begin() + 2, shape.end(), SymExpr(1));
-  return noisy(c, tensor_node(c, name), shape, p, in_place);
-}
-
-/// Dropout that keeps the mean and the variance of what selu gives; `feature` drops whole channels.
-template <bool feature>
-Arg decompose_alpha_dropout(DecomposeCall& c) {
-  Builder& b = c.build;
-  const double p = probability(c);
-  const TensorMeta& input = c.tensor("input");
-  if (!c.boolean("train") || p == 0 || input.numel().is(0)) return c.arg("input");
-  if (p == 1) return b.call("aten.mul.Tensor", {c.arg("input"), b.call("aten.zeros_like.default", {c.arg("input")})});
-  SymList shape = input.sizes;
-  if (feature) {
-    if (shape.size() < 2) fail("Feature dropout requires at least 2 dimensions in the input");
-    std::fill(shape.begin() + 2, shape.end(), SymExpr(1));
-  }
-  Node* noise = feature ? b.call("aten.new_empty.default", {c.arg("input"), b.sizes(shape)})
-                        : b.call("aten.empty_like.default", {c.arg("input")});
-  noise = b.call("aten.bernoulli_.float", {noise, 1 - p});
-  constexpr double alpha = 1.7580993408473766;  // selu's saturation, negated
-  const double a = 1 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
-  Node* shift = b.call("aten.mul.Scalar", {b.call("aten.add.Scalar", {noise, -1}), alpha * a});
-  shift = b.call("aten.add.Scalar", {shift, alpha * a * p});
-  noise = b.call("aten.mul.Scalar", {noise, a});
-  return b.call("aten.add.Tensor", {b.call("aten.mul.Tensor", {c.arg("input"), noise}), shift});
-}
 
 Arg decompose_diff(DecomposeCall& c) {
   Builder& b = c.build;
@@ -177,12 +96,6 @@ Arg decompose_repeat_interleave(DecomposeCall& c) {
 }  // namespace
 
 void register_composite(OpTable& t) {
-  t.add("aten.dropout.default", {.eval = eval_dropout, .decompose = decompose_dropout});
-  t.add("aten.dropout_.default", {.decompose = decompose_dropout_});
-  t.add("aten.feature_dropout.default", {.decompose = decompose_feature_dropout<false>});
-  t.add("aten.feature_dropout_.default", {.decompose = decompose_feature_dropout<true>});
-  t.add("aten.alpha_dropout.default", {.decompose = decompose_alpha_dropout<false>});
-  t.add("aten.feature_alpha_dropout.default", {.decompose = decompose_alpha_dropout<true>});
   t.add("aten.diff.default", {.decompose = decompose_diff});
   for (const char* name : {"aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar"})
     t.add(name, {.decompose = decompose_where});

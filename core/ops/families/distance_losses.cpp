@@ -104,11 +104,10 @@ Arg cosine_similarity(DecomposeCall& c) {
   }
   for (int i : {0, 1}) {
     norm[i] = b.call("aten.linalg_vector_norm.default", {x[i], 2, Arg::list({c.arg("dim")}), true});
-    norm[i] = b.call("aten.clone.default", {norm[i]});
+    // A small norm becomes eps, with the norm's own gradient: PyTorch clamps it without autograd, and n - detach(n) is
+    // 0.
+    norm[i] = b.expression("where(lt(n, eps), n - detach(n) + eps, n)", {{"n", norm[i]}, {"eps", c.arg("eps")}}).node();
   }
-  Node* least = b.call("aten.scalar_tensor.default", {c.arg("eps")},
-                       {{"dtype", b.tensor(norm[0]).dtype}, {"device", b.tensor(x[0]).device}});
-  for (Node*& n : norm) n = b.call("aten.clamp_min.Tensor", {n, least});
   Node* second = b.call("aten.div.Tensor", {x[1], norm[1]});
   Node* product = b.call("aten.mul.Tensor", {b.call("aten.div.Tensor", {x[0], norm[0]}), second});
   return b.call("aten.sum.dim_IntList", {product, Arg::list({c.arg("dim")})});

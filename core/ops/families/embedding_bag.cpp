@@ -21,6 +21,8 @@ Mode mode_of(const C& c) {
   return static_cast<Mode>(mode);
 }
 
+/// forward_only: what only a gradient needs is left out.
+template <bool forward_only>
 Meta fake_embedding_bag(FakeCall& c) {
   const TensorMeta &weight = c.tensor("weight"), &indices = c.tensor("indices"), &offsets = c.tensor("offsets");
   if (weight.dim() != 2 || indices.dim() != 1 || offsets.dim() != 1)
@@ -35,8 +37,10 @@ Meta fake_embedding_bag(FakeCall& c) {
               weight.strides[1].is(1) && c.integer("padding_idx") < 0 &&
               (!scaled || c.tensor("per_sample_weights").strides[0].is(1));
   TensorMeta offset_to_bag = new_like(offsets, {fast ? SymExpr(0) : indices.sizes[0]});
-  TensorMeta maximum = new_like(offsets, mode == Mode::Max ? SymList{bags, weight.sizes[1]} : SymList{bags});
-  return MetaTuple{{new_like(weight, {bags, weight.sizes[1]}), offset_to_bag, new_like(offsets, {bags}), maximum}};
+  // Sums without a gradient have no sizes of bags, but room for as many as offsets.
+  SymExpr counted = forward_only && mode == Mode::Sum ? offsets.sizes[0] : bags;
+  TensorMeta maximum = new_like(offsets, mode == Mode::Max ? SymList{bags, weight.sizes[1]} : SymList{counted});
+  return MetaTuple{{new_like(weight, {bags, weight.sizes[1]}), offset_to_bag, new_like(offsets, {counted}), maximum}};
 }
 
 /// f(index position, bag) for every index, in order.
@@ -51,15 +55,16 @@ void each_index(const Tensor& offsets, std::int64_t bags, std::int64_t count, F 
   }
 }
 
+template <bool forward_only>
 Value eval_embedding_bag(EvalCall& c) {
-  std::vector<Tensor> outputs = allocate_all(c, fake_embedding_bag);
+  std::vector<Tensor> outputs = allocate_all(c, fake_embedding_bag<forward_only>);
   DType dtype = arithmetic_dtype(outputs[0].dtype);
   Mode mode = mode_of(c);
   Tensor weight = load(c.tensor("weight"), dtype), indices = load(c.tensor("indices"), DType::Int64);
   Tensor offsets = load(c.tensor("offsets"), DType::Int64), scales = load_optional(c, "per_sample_weights", dtype);
   std::int64_t bags = outputs[0].sizes[0], width = weight.sizes[1], padding = c.integer("padding_idx");
   Tensor out = zeros(dtype, outputs[0].sizes), bag_of = zeros(DType::Int64, outputs[1].sizes);
-  Tensor sizes = zeros(DType::Int64, {bags}), maximum = zeros(DType::Int64, outputs[3].sizes);
+  Tensor sizes = zeros(DType::Int64, outputs[2].sizes), maximum = zeros(DType::Int64, outputs[3].sizes);
   dispatch_floating(dtype, "embedding_bag", [&]<class T>() {
     each_index(offsets, bags, indices.numel(), [&](std::int64_t i, std::int64_t bag) {
       std::int64_t row = indices.as<std::int64_t>()[i];
@@ -204,8 +209,10 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
 }  // namespace
 
 void register_embedding_bag(OpTable& t) {
+  t.add("aten._embedding_bag_forward_only.default",
+        {.fake = fake_embedding_bag<true>, .eval = eval_embedding_bag<true>, .not_differentiable = true});
   t.add("aten._embedding_bag.default",
-        {.fake = fake_embedding_bag, .eval = eval_embedding_bag, .gradient = grad_embedding_bag});
+        {.fake = fake_embedding_bag<false>, .eval = eval_embedding_bag<false>, .gradient = grad_embedding_bag});
   t.add("aten._embedding_bag_backward.default",
         {.fake = fake_embedding_bag_backward, .eval = eval_embedding_bag_backward});
   t.add("aten._embedding_bag_per_sample_weights_backward.default",

@@ -5,6 +5,7 @@ namespace partita {
 void register_loss(OpTable& t) {
   register_pointwise_losses(t);
   register_nll_loss(t);
+  register_margin_losses(t);
   register_loss_composites(t);
   register_distance_losses(t);
 }

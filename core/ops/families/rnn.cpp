@@ -23,13 +23,22 @@ using Cell = State (*)(Builder& b, Node* input, const State& state, const Layer&
 Node* linear(Builder& b, const Arg& x, const Arg& weight, const Arg& bias) {
   return b.call("aten.linear.default", {x, weight, bias});
 }
-Node* add(Builder& b, Node* x, Node* y) { return b.call("aten.add.Tensor", {x, y}); }
-Node* mul(Builder& b, Node* x, Node* y) { return b.call("aten.mul.Tensor", {x, y}); }
-Node* sigmoid(Builder& b, Node* x) { return b.call("aten.sigmoid.default", {x}); }
-Node* tanh(Builder& b, Node* x) { return b.call("aten.tanh.default", {x}); }
+Node* add(Builder& b, Node* x, Node* y) {
+  return b.call("aten.add.Tensor", {x, y});
+}
+Node* mul(Builder& b, Node* x, Node* y) {
+  return b.call("aten.mul.Tensor", {x, y});
+}
+Node* sigmoid(Builder& b, Node* x) {
+  return b.call("aten.sigmoid.default", {x});
+}
+Node* tanh(Builder& b, Node* x) {
+  return b.call("aten.tanh.default", {x});
+}
 
-std::vector<Node*> chunks(Builder& b, Node* x, std::int64_t count, std::int64_t dim) {
-  Node* tuple = b.call("aten.chunk.default", {x, count, dim});
+/// Parts of the last dimension.
+std::vector<Node*> chunks(Builder& b, Node* x, std::int64_t count) {
+  Node* tuple = b.call("aten.chunk.default", {x, count, static_cast<std::int64_t>(b.tensor(x).dim()) - 1});
   std::vector<Node*> parts;
   for (std::int64_t i = 0; i < count; ++i) parts.push_back(b.getitem(tuple, i));
   return parts;
@@ -37,7 +46,7 @@ std::vector<Node*> chunks(Builder& b, Node* x, std::int64_t count, std::int64_t 
 
 State lstm_cell(Builder& b, Node* input, const State& state, const Layer& layer) {
   Node* gates = add(b, linear(b, state[0], layer.hidden_weight, layer.hidden_bias), input);
-  std::vector<Node*> part = chunks(b, gates, 4, 2);
+  std::vector<Node*> part = chunks(b, gates, 4);
   Node *in = sigmoid(b, part[0]), *forget = sigmoid(b, part[1]), *cell = tanh(b, part[2]), *out = sigmoid(b, part[3]);
   Node* kept = mul(b, forget, state[1]);
   Node* next = add(b, kept, mul(b, in, cell));
@@ -47,8 +56,8 @@ State lstm_cell(Builder& b, Node* input, const State& state, const Layer& layer)
 }
 
 State gru_cell(Builder& b, Node* input, const State& state, const Layer& layer) {
-  std::vector<Node*> of_input = chunks(b, input, 3, 1);
-  std::vector<Node*> of_state = chunks(b, linear(b, state[0], layer.hidden_weight, layer.hidden_bias), 3, 2);
+  std::vector<Node*> of_input = chunks(b, input, 3);
+  std::vector<Node*> of_state = chunks(b, linear(b, state[0], layer.hidden_weight, layer.hidden_bias), 3);
   Node* reset = sigmoid(b, add(b, of_state[0], of_input[0]));
   Node* update = sigmoid(b, add(b, of_state[1], of_input[1]));
   Node* fresh = tanh(b, add(b, of_input[2], mul(b, of_state[2], reset)));
@@ -76,7 +85,8 @@ std::vector<Layer> layers_of(DecomposeCall& c, bool projected) {
   const ArgList* list = c.arg("params").get<ArgList>();
   bool biased = c.boolean("has_biases");
   std::size_t group = 2 + (biased ? 2 : 0) + (projected ? 1 : 0);
-  if (!list || list->items.size() % group != 0) fail("a recurrent layer takes " + std::to_string(group) + " weights for each layer and direction");
+  if (!list || list->items.size() % group != 0)
+    fail("a recurrent layer takes " + std::to_string(group) + " weights for each layer and direction");
   std::vector<Layer> layers;
   for (std::size_t i = 0; i < list->items.size(); i += group) {
     Layer layer{list->items[i], list->items[i + 1], Arg(), Arg(), Arg()};
@@ -115,7 +125,8 @@ Arg run_layers(DecomposeCall& c, Cell cell, const std::vector<State>& states, co
   Builder& b = c.build;
   bool batch_first = c.boolean("batch_first"), both_ways = c.boolean("bidirectional");
   auto count = static_cast<std::size_t>(c.integer("num_layers")), directions = std::size_t{both_ways ? 2u : 1u};
-  if (layers.size() != count * directions || states.size() != layers.size()) fail("the weights or states do not fit the number of layers");
+  if (layers.size() != count * directions || states.size() != layers.size())
+    fail("the weights or states do not fit the number of layers");
   // PyTorch's own condition for dropout between layers is never met on this path.
   Node* x = tensor_node(c, "input");
   if (batch_first) x = b.call("aten.transpose.int", {x, 0, 1});
@@ -127,7 +138,8 @@ Arg run_layers(DecomposeCall& c, Cell cell, const std::vector<State>& states, co
     if (both_ways) {
       Run backward = run_layer(b, cell, x, states[2 * i + 1], layers[2 * i + 1], true);
       last.push_back(backward.last);
-      out = b.call("aten.cat.default", {Arg::list({forward.output, backward.output}), static_cast<std::int64_t>(b.tensor(out).dim()) - 1});
+      out = b.call("aten.cat.default",
+                   {Arg::list({forward.output, backward.output}), static_cast<std::int64_t>(b.tensor(out).dim()) - 1});
     }
     x = out;
   }
@@ -144,7 +156,8 @@ Arg run_layers(DecomposeCall& c, Cell cell, const std::vector<State>& states, co
 Arg decompose_lstm(DecomposeCall& c) {
   Builder& b = c.build;
   const ArgList* hx = c.arg("hx").get<ArgList>();
-  if (!hx || hx->items.size() != 2 || !hx->items[0].node() || !hx->items[1].node()) fail("lstm expects two hidden states");
+  if (!hx || hx->items.size() != 2 || !hx->items[0].node() || !hx->items[1].node())
+    fail("lstm expects two hidden states");
   SymExpr hidden = b.tensor(hx->items[0]).sizes.at(2), cell = b.tensor(hx->items[1]).sizes.at(2);
   std::vector<Layer> layers = layers_of(c, hidden != cell);
   std::vector<Node*> h = unbind(b, hx->items[0].node()), s = unbind(b, hx->items[1].node());
@@ -160,6 +173,25 @@ Arg decompose_rnn(DecomposeCall& c) {
   return run_layers(c, cell, states, layers_of(c, false));
 }
 
+/// One step that users write: gates of the input, then the cell.
+State single_step(DecomposeCall& c, Cell cell, const State& state) {
+  Layer layer{c.arg("w_ih"), c.arg("w_hh"), c.arg("b_ih"), c.arg("b_hh"), Arg()};
+  return cell(c.build, linear(c.build, c.arg("input"), layer.input_weight, layer.input_bias), state, layer);
+}
+
+Arg decompose_lstm_cell(DecomposeCall& c) {
+  const ArgList* hx = c.arg("hx").get<ArgList>();
+  if (!hx || hx->items.size() != 2 || !hx->items[0].node() || !hx->items[1].node())
+    fail("lstm_cell expects two hidden states");
+  State next = single_step(c, lstm_cell, {hx->items[0].node(), hx->items[1].node()});
+  return Arg::tuple({next[0], next[1]});
+}
+
+template <Cell cell>
+Arg decompose_cell(DecomposeCall& c) {
+  return single_step(c, cell, {tensor_node(c, "hx")})[0];
+}
+
 }  // namespace
 
 void register_rnn(OpTable& t) {
@@ -167,6 +199,10 @@ void register_rnn(OpTable& t) {
   t.add("aten.gru.input", {.decompose = decompose_rnn<gru_cell>});
   t.add("aten.rnn_tanh.input", {.decompose = decompose_rnn<plain_cell<false>>});
   t.add("aten.rnn_relu.input", {.decompose = decompose_rnn<plain_cell<true>>});
+  t.add("aten.lstm_cell.default", {.decompose = decompose_lstm_cell});
+  t.add("aten.gru_cell.default", {.decompose = decompose_cell<gru_cell>});
+  t.add("aten.rnn_tanh_cell.default", {.decompose = decompose_cell<plain_cell<false>>});
+  t.add("aten.rnn_relu_cell.default", {.decompose = decompose_cell<plain_cell<true>>});
 }
 
 }  // namespace partita

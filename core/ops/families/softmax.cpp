@@ -255,10 +255,19 @@ void register_softmax(OpTable& t) {
                                       .gradient = grad_softmax<log_softmax_backward>,
                                       .lower = loops::lower_log_softmax});
   t.add("aten._softmax_backward_data.default",
-        {.fake = fake_softmax_backward, .eval = eval_softmax_backward<false>, .lower = loops::lower_softmax_backward});
-  t.add(
-      "aten._log_softmax_backward_data.default",
-      {.fake = fake_softmax_backward, .eval = eval_softmax_backward<true>, .lower = loops::lower_log_softmax_backward});
+        {.fake = fake_softmax_backward,
+         .eval = eval_softmax_backward<false>,
+         .derivative = {{"grad_output", "_softmax_backward_data(grad, output, dim, input_dtype)"},
+                        {"output",
+                         "grad_output * grad - sum(output * grad_output, [dim], True) * grad - "
+                         "grad_output * sum(output * grad, [dim], True)"}},
+         .lower = loops::lower_softmax_backward});
+  t.add("aten._log_softmax_backward_data.default",
+        {.fake = fake_softmax_backward,
+         .eval = eval_softmax_backward<true>,
+         .derivative = {{"grad_output", "grad - sum(grad * exp(output), [dim], True)"},
+                        {"output", "-sum(grad_output, [dim], True) * exp(output) * grad"}},
+         .lower = loops::lower_log_softmax_backward});
   t.add("aten._safe_softmax.default",
         {.fake = fake_safe_softmax, .eval = eval_safe_softmax, .gradient = grad_softmax<softmax_backward>});
   t.add("aten.logsumexp.default",

@@ -290,8 +290,11 @@ template Arg decompose_linear_interpolation<2>(DecomposeCall&);
 template Arg decompose_linear_interpolation<3>(DecomposeCall&);
 
 void register_upsample(OpTable& t) {
-#define BY_FACTORS(name, rank, decomposition) \
-  t.add("aten." name ".vec", {.fake = fake_by_factors<rank>, .eval = eval_by_sizes<rank>, .decompose = decomposition})
+#define BY_FACTORS(name, rank, decomposition)                \
+  t.add("aten." name ".vec", {.fake = fake_by_factors<rank>, \
+                              .eval = eval_by_sizes<rank>,   \
+                              .decompose = decomposition,    \
+                              .compile_decompose = decomposition})
   BY_FACTORS("upsample_nearest1d", 1, (decompose_nearest<1, false>));
   BY_FACTORS("upsample_nearest2d", 2, (decompose_nearest<2, false>));
   BY_FACTORS("upsample_nearest3d", 3, (decompose_nearest<3, false>));

@@ -278,6 +278,7 @@ Value eval_upsample_backward(EvalCall& c) {
 }  // namespace
 
 void register_upsample_kernels(OpTable& t) {
+#define NEAREST(...) .decompose = __VA_ARGS__, .compile_decompose = __VA_ARGS__
 #define UPSAMPLE(name, mode, rank, arguments, ...)                                                    \
   t.add("aten." name ".default",                                                                      \
         {.fake = fake_upsample<rank>,                                                                 \
@@ -287,13 +288,13 @@ void register_upsample_kernels(OpTable& t) {
         {.fake = fake_upsample_backward<Resampling::mode, rank>,                                      \
          .eval = eval_upsample_backward<Resampling::mode, rank>,                                      \
          .derivative = {{"grad_output", name "(grad, output_size, " arguments ")"}}})
-  UPSAMPLE("upsample_nearest1d", Nearest, 1, "scales", .decompose = decompose_nearest<1, false>);
-  UPSAMPLE("upsample_nearest2d", Nearest, 2, "scales_h, scales_w", .decompose = decompose_nearest<2, false>);
-  UPSAMPLE("upsample_nearest3d", Nearest, 3, "scales_d, scales_h, scales_w", .decompose = decompose_nearest<3, false>);
-  UPSAMPLE("_upsample_nearest_exact1d", NearestExact, 1, "scales", .decompose = decompose_nearest<1, true>);
-  UPSAMPLE("_upsample_nearest_exact2d", NearestExact, 2, "scales_h, scales_w", .decompose = decompose_nearest<2, true>);
+  UPSAMPLE("upsample_nearest1d", Nearest, 1, "scales", NEAREST(decompose_nearest<1, false>));
+  UPSAMPLE("upsample_nearest2d", Nearest, 2, "scales_h, scales_w", NEAREST(decompose_nearest<2, false>));
+  UPSAMPLE("upsample_nearest3d", Nearest, 3, "scales_d, scales_h, scales_w", NEAREST(decompose_nearest<3, false>));
+  UPSAMPLE("_upsample_nearest_exact1d", NearestExact, 1, "scales", NEAREST(decompose_nearest<1, true>));
+  UPSAMPLE("_upsample_nearest_exact2d", NearestExact, 2, "scales_h, scales_w", NEAREST(decompose_nearest<2, true>));
   UPSAMPLE("_upsample_nearest_exact3d", NearestExact, 3, "scales_d, scales_h, scales_w",
-           .decompose = decompose_nearest<3, true>);
+           NEAREST(decompose_nearest<3, true>));
   UPSAMPLE("upsample_linear1d", Linear, 1, "align_corners, scales",
            .compile_decompose = decompose_linear_interpolation<1>);
   UPSAMPLE("upsample_bilinear2d", Linear, 2, "align_corners, scales_h, scales_w",
@@ -306,6 +307,7 @@ void register_upsample_kernels(OpTable& t) {
   UPSAMPLE("_upsample_bicubic2d_aa", CubicAntialias, 2, "align_corners, scales_h, scales_w");
   UPSAMPLE("_upsample_lanczos2d_aa", LanczosAntialias, 2, "align_corners, scales_h, scales_w");
 #undef UPSAMPLE
+#undef NEAREST
 }
 
 }  // namespace partita

@@ -1,0 +1,184 @@
+// bilinear and the product of three tensors that it is made of.
+#include <algorithm>
+
+#include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+namespace {
+
+/// The operands of _trilinear as one index space: strides of 0 where an operand is expanded.
+struct Trilinear {
+  Sizes sizes, strides[3];
+  std::vector<bool> summed;
+  std::size_t unrolled;
+
+  Trilinear(const EvalCall& c, const Tensor (&operands)[3]) {
+    constexpr const char* expands[] = {"expand1", "expand2", "expand3"};
+    const std::int64_t rank = operands[0].dim() + static_cast<std::int64_t>(c.integers("expand1").size());
+    sizes.assign(static_cast<std::size_t>(rank), 1);
+    for (std::size_t k = 0; k < 3; ++k) {
+      std::vector<bool> expanded = marked(c.integers(expands[k]), rank);
+      std::size_t d = 0;
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        strides[k].push_back(0);
+        if (expanded[i]) continue;
+        if (d >= operands[k].sizes.size()) fail("_trilinear: the operands and their expanded dimensions do not fit");
+        sizes[i] = operands[k].sizes[d];
+        strides[k][i] = operands[k].strides[d++];
+      }
+      if (d != operands[k].sizes.size()) fail("_trilinear: the operands and their expanded dimensions do not fit");
+    }
+    summed = marked(c.integers("sumdim"), rank);
+    unrolled = static_cast<std::size_t>(kernels::dim_index(c.integer("unroll_dim"), rank));
+  }
+
+  static std::vector<bool> marked(const Sizes& dims, std::int64_t rank) {
+    std::vector<bool> marks(static_cast<std::size_t>(rank), false);
+    for (std::int64_t d : dims) marks[static_cast<std::size_t>(kernels::dim_index(d, rank))] = true;
+    return marks;
+  }
+
+  struct Place {
+    std::int64_t at[3] = {0, 0, 0};  ///< offsets in the operands
+  };
+  /// f(place) for every index of the dimensions that `in` marks, from `from` on.
+  template <class F>
+  void each(const std::vector<bool>& in, Place from, F f, std::size_t d = 0) const {
+    while (d < sizes.size() && !in[d]) ++d;
+    if (d == sizes.size()) return f(from);
+    for (std::int64_t i = 0; i < sizes[d]; ++i) {
+      each(in, from, f, d + 1);
+      for (std::size_t k = 0; k < 3; ++k) from.at[k] += strides[k][d];
+    }
+  }
+};
+
+Meta fake_trilinear(FakeCall& c) {
+  const TensorMeta& first = c.tensor("i1");
+  SymList sizes(first.dim() + c.integers("expand1").size(), 1);
+  auto rank = static_cast<std::int64_t>(sizes.size());
+  for (const auto& [name, expand] :
+       {std::pair("i1", "expand1"), std::pair("i2", "expand2"), std::pair("i3", "expand3")}) {
+    std::vector<bool> expanded = Trilinear::marked(c.integers(expand), rank);
+    std::size_t d = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (expanded[i]) continue;
+      if (d >= c.tensor(name).dim()) fail("_trilinear: the operands and their expanded dimensions do not fit");
+      sizes[i] = c.tensor(name).sizes[d++];
+    }
+  }
+  SymList kept;
+  std::vector<bool> summed = Trilinear::marked(c.integers("sumdim"), rank);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (!summed[i]) kept.push_back(sizes[i]);
+  return new_like(first, kept);
+}
+
+/// In PyTorch's two products of pairs, each of which rounds, one index of the unrolled dimension at a time.
+Value eval_trilinear(EvalCall& c) {
+  using namespace kernels;
+  Tensor out = allocate(c, fake_trilinear);
+  DType dtype = arithmetic_dtype(out.dtype);
+  const Tensor operands[] = {load(c.tensor("i1"), dtype), load(c.tensor("i2"), dtype), load(c.tensor("i3"), dtype)};
+  const Trilinear t(c, operands);
+  Tensor y = zeros(dtype, out.sizes);
+  // Dimensions of the result, of the first sum (those that only the third operand lacks) and of the second.
+  std::vector<bool> kept(t.sizes.size()), inner(kept), outer(kept), unrolled(kept);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    kept[i] = !t.summed[i];
+    if (i == t.unrolled)
+      unrolled[i] = t.summed[i];
+    else
+      (t.strides[2][i] == 0 && t.sizes[i] != 1 ? inner : outer)[i] = t.summed[i];
+  }
+  dispatch_compute(dtype, "_trilinear", [&]<class T>() {
+    const T *a = operands[0].as<T>(), *b = operands[1].as<T>(), *v = operands[2].as<T>();
+    std::int64_t at = 0;
+    t.each(kept, {}, [&](const Trilinear::Place& result) {
+      T total = 0;
+      t.each(unrolled, result, [&](const Trilinear::Place& step) {
+        T sum = 0;
+        t.each(outer, step, [&](const Trilinear::Place& place) {
+          T pairs = 0;
+          t.each(inner, place, [&](const Trilinear::Place& p) { pairs += a[p.at[0]] * b[p.at[1]]; });
+          sum += rounded(out.dtype, pairs) * v[place.at[2]];
+        });
+        total = rounded(out.dtype, total + rounded(out.dtype, sum));
+      });
+      y.as<T>()[at++] = total;
+    });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+/// The sum over `sumdim` of i1 * i2 * i3, each first unsqueezed at its `expand` dimensions.
+Arg decompose_trilinear(DecomposeCall& c) {
+  Builder& b = c.build;
+  auto operand = [&](const char* name, const char* expand) {
+    Node* x = tensor_node(c, name);
+    if (DType t = b.tensor(x).dtype; compute_dtype(t) != t)
+      x = b.call("aten._to_copy.default", {x}, {{"dtype", compute_dtype(t)}});
+    for (std::int64_t dim : c.integers(expand)) x = b.call("aten.unsqueeze.default", {x, dim});
+    return x;
+  };
+  Node *first = operand("i1", "expand1"), *second = operand("i2", "expand2"), *third = operand("i3", "expand3");
+  Node* x = b.call("aten.mul.Tensor", {b.call("aten.mul.Tensor", {first, second}), third});
+  DType dtype = c.tensor("i1").dtype;
+  // No dimensions to sum over is the product itself, not the sum of everything.
+  if (!c.integers("sumdim").empty()) {
+    Kwargs kwargs;
+    if (!is_floating(dtype)) kwargs.emplace_back("dtype", dtype);
+    x = b.call("aten.sum.dim_IntList", {x, c.arg("sumdim")}, std::move(kwargs));
+  }
+  return b.tensor(x).dtype == dtype ? x : b.call("aten._to_copy.default", {x}, {{"dtype", dtype}});
+}
+
+Arg decompose_bilinear(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta &x = c.tensor("input1"), &y = c.tensor("input2"), &weight = c.tensor("weight");
+  if (x.dim() == 0 || x.dim() != y.dim())
+    fail("bilinear(): input dimensions do not match: got " + std::to_string(x.dim()) + " and " +
+         std::to_string(y.dim()));
+  if (weight.dim() != 3) fail("bilinear(): weight must have 3 dimensions, got " + std::to_string(weight.dim()));
+  for (std::size_t d = 0; d + 1 < x.dim(); ++d)
+    if (!c.test(sym_eq(x.sizes[d], y.sizes[d]), "bilinear batch"))
+      fail("bilinear(): input batch dimensions do not match at dim " + std::to_string(d) + ": got " + x.sizes[d].str() +
+           " and " + y.sizes[d].str());
+  if (!c.test(sym_and(sym_eq(x.sizes.back(), weight.sizes[1]), sym_eq(y.sizes.back(), weight.sizes[2])),
+              "bilinear weight"))
+    fail("bilinear(): input sizes do not match weight size: got " + x.sizes.back().str() + " and " +
+         y.sizes.back().str() + " but expected " + weight.sizes[1].str() + " and " + weight.sizes[2].str());
+  if (c.has("bias") && !c.test(sym_eq(c.tensor("bias").sizes.at(0), weight.sizes[0]), "bilinear bias"))
+    fail("bilinear(): bias size does not match weight size");
+  auto flat = [&](const char* name) {
+    return b.call("aten.reshape.default", {c.arg(name), b.sizes({-1, c.tensor(name).sizes.back()})});
+  };
+  Node *first = flat("input1"), *second = flat("input2");
+  Node* result = b.call("aten._trilinear.default", {first, c.arg("weight"), second, Arg::list({1, 3}), Arg::list({0}),
+                                                    Arg::list({1, 2}), Arg::list({2, 3})});
+  SymList sizes(x.sizes.begin(), x.sizes.end() - 1);
+  sizes.push_back(weight.sizes[0]);
+  result = b.call("aten.reshape.default", {result, b.sizes(sizes)});
+  return c.has("bias") ? b.call("aten.add.Tensor", {result, c.arg("bias")}) : result;
+}
+
+}  // namespace
+
+void register_bilinear(OpTable& t) {
+  t.add("aten._trilinear.default",
+        {.fake = fake_trilinear,
+         .eval = eval_trilinear,
+         .compile_decompose = decompose_trilinear,
+         .derivative = {{"i1", "_trilinear(grad, i2, i3, sumdim, expand2, expand3, expand1)"},
+                        {"i2", "_trilinear(i1, grad, i3, expand1, sumdim, expand3, expand2)"},
+                        {"i3", "_trilinear(i1, i2, grad, expand1, expand2, sumdim, expand3)"}}});
+  t.add("aten.bilinear.default", {.decompose = decompose_bilinear});
+}
+
+}  // namespace partita

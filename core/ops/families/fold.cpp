@@ -1,0 +1,216 @@
+// im2col and col2im: sliding blocks of an image as columns, and columns added up into an image.
+#include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/indexing.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+/// Kernel positions (rows, columns) over an image [channels, height, width]; blocks are the places the kernel takes.
+struct Blocks {
+  Sizes kernel, dilation, padding, stride;
+
+  template <class C>
+  explicit Blocks(const C& c) {
+    auto pair = [&](const char* name, std::int64_t least) {
+      Sizes values = c.integers(name);
+      if (values.size() == 1) values.resize(2, values[0]);
+      if (values.size() != 2) fail(c.schema.base.substr(6) + ": only 2D " + name + " supported");
+      for (std::int64_t v : values)
+        if (v < least) fail(std::string(name) + " should be greater than zero, but got " + std::to_string(v));
+      return values;
+    };
+    kernel = pair("kernel_size", 1), dilation = pair("dilation", 1), padding = pair("padding", 0);
+    stride = pair("stride", 1);
+  }
+
+  SymExpr count(std::size_t d, SymExpr size) const {
+    return sym_floordiv(size + (2 * padding[d] - dilation[d] * (kernel[d] - 1) + stride[d] - 1), stride[d]);
+  }
+  /// Where kernel position k of block i lies in the image.
+  std::int64_t at(std::size_t d, std::int64_t i, std::int64_t k) const {
+    return i * stride[d] - padding[d] + k * dilation[d];
+  }
+  /// f(row of the columns, block, position in the image plane) by kernel position, then block, for one channel; blocks
+  /// that reach over the edge are left out.
+  template <class F>
+  void each(std::int64_t height, std::int64_t width, F f) const {
+    std::int64_t rows = count(0, height).as_int(), columns = count(1, width).as_int();
+    for (std::int64_t a = 0; a < kernel[0]; ++a)
+      for (std::int64_t b = 0; b < kernel[1]; ++b)
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < columns; ++j) {
+            std::int64_t y = at(0, i, a), x = at(1, j, b);
+            if (y >= 0 && y < height && x >= 0 && x < width) f(a * kernel[1] + b, i * columns + j, y * width + x);
+          }
+  }
+};
+
+void check_count(const FakeCall& c, const Blocks& blocks, SymExpr height, SymExpr width) {
+  for (std::size_t d = 0; d < 2; ++d)
+    if (!c.test(sym_lt(0, blocks.count(d, d == 0 ? height : width)), "sliding blocks"))
+      fail("Given an image with spatial size (" + height.str() + ", " + width.str() +
+           "), the calculated shape of the array of sliding blocks must be at least one in each dimension");
+}
+
+Meta fake_im2col(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  Blocks blocks(c);
+  if (self.dim() != 3 && self.dim() != 4)
+    fail("Expected 3D or 4D (batch mode) tensor for input with possibly 0 batch size, but got " +
+         std::to_string(self.dim()) + "D");
+  SymExpr height = self.sizes[self.dim() - 2], width = self.sizes.back();
+  check_count(c, blocks, height, width);
+  SymList sizes(self.sizes.begin(), self.sizes.end() - 3);
+  sizes.push_back(self.sizes[self.dim() - 3] * blocks.kernel[0] * blocks.kernel[1]);
+  sizes.push_back(blocks.count(0, height) * blocks.count(1, width));
+  return new_like(self, sizes);
+}
+
+Meta fake_col2im(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  Blocks blocks(c);
+  SymList output = c.syms("output_size");
+  if (output.size() != 2) fail("col2im: only 2D output_size supported");
+  if (self.dim() != 2 && self.dim() != 3)
+    fail("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size, but got " +
+         std::to_string(self.dim()) + "D");
+  check_count(c, blocks, output[0], output[1]);
+  SymExpr kernel = blocks.kernel[0] * blocks.kernel[1], rows = self.sizes[self.dim() - 2];
+  if (!c.test(sym_eq(sym_mod(rows, kernel), 0), "col2im rows"))
+    fail("Expected size of input's first non-batch dimension to be divisible by the product of kernel_size, but got " +
+         rows.str());
+  SymExpr count = blocks.count(0, output[0]) * blocks.count(1, output[1]);
+  if (!c.test(sym_eq(self.sizes.back(), count), "col2im blocks"))
+    fail("expected input.size(-1) to be " + count.str() + " but got " + self.sizes.back().str());
+  SymList sizes(self.sizes.begin(), self.sizes.end() - 2);
+  sizes.push_back(sym_floordiv(rows, kernel));
+  sizes.insert(sizes.end(), output.begin(), output.end());
+  return new_like(self, sizes);
+}
+
+Value eval_im2col(EvalCall& c) {
+  Tensor out = allocate(c, fake_im2col);
+  const Tensor& self = c.tensor("self");
+  Tensor x = load(self, self.dtype), y = zeros(self.dtype, out.sizes);
+  Blocks blocks(c);
+  std::int64_t height = x.sizes[x.sizes.size() - 2], width = x.sizes.back(), plane = height * width;
+  std::int64_t kernel = blocks.kernel[0] * blocks.kernel[1], count = y.sizes.back();
+  dispatch_width(self.dtype, [&]<class T>() {
+    const T* from = x.as<T>();
+    T* to = y.as<T>();
+    for (std::int64_t p = 0; p * plane < x.numel(); ++p)
+      blocks.each(height, width, [&](std::int64_t row, std::int64_t block, std::int64_t at) {
+        to[(p * kernel + row) * count + block] = from[p * plane + at];
+      });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Value eval_col2im(EvalCall& c) {
+  Tensor out = allocate(c, fake_col2im);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor x = load(c.tensor("self"), dtype), y = zeros(dtype, out.sizes);
+  Blocks blocks(c);
+  std::int64_t height = y.sizes[y.sizes.size() - 2], width = y.sizes.back(), plane = height * width;
+  std::int64_t kernel = blocks.kernel[0] * blocks.kernel[1], count = x.sizes.back();
+  dispatch_compute(dtype, "col2im", [&]<class T>() {
+    for (std::int64_t p = 0; p * plane < y.numel(); ++p)
+      blocks.each(height, width, [&](std::int64_t row, std::int64_t block, std::int64_t at) {
+        T& sum = y.as<T>()[p * plane + at];
+        sum = rounded(out.dtype, sum + x.as<T>()[(p * kernel + row) * count + block]);
+      });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+/// Rows or columns of the padded image that kernel positions of blocks read: [kernel, blocks].
+Node* block_indices(DecomposeCall& c, const Blocks& blocks, std::size_t d, SymExpr size) {
+  Builder& b = c.build;
+  auto range = [&](const Arg& end, std::int64_t step, std::int64_t new_dim) {
+    Node* x = b.call("aten.arange.start_step", {0, end, step},
+                     {{"dtype", DType::Int64}, {"device", c.tensor("self").device}, {"pin_memory", false}});
+    return b.call("aten.unsqueeze.default", {x, new_dim});
+  };
+  SymExpr places = size + (2 * blocks.padding[d] - blocks.dilation[d] * (blocks.kernel[d] - 1));
+  Node* starts = range(b.size(places), blocks.stride[d], 0);
+  Node* within = range(blocks.kernel[d] * blocks.dilation[d], blocks.dilation[d], -1);
+  return b.call("aten.add.Tensor", {starts, within});
+}
+
+/// [kernel rows, block rows, 1, 1] and [kernel columns, block columns] as indices of an image's last dimensions.
+Arg image_indices(DecomposeCall& c, const Blocks& blocks, SymExpr height, SymExpr width) {
+  Node* rows = block_indices(c, blocks, 0, height);
+  for (int i = 0; i < 2; ++i) rows = c.build.call("aten.unsqueeze.default", {rows, -1});
+  return Arg::list({Arg(), Arg(), rows, block_indices(c, blocks, 1, width)});
+}
+
+Arg padded(const Blocks& blocks, std::int64_t sign) {
+  std::int64_t h = sign * blocks.padding[0], w = sign * blocks.padding[1];
+  return Arg::list({w, w, h, h});
+}
+
+Arg decompose_im2col(DecomposeCall& c) {
+  Builder& b = c.build;
+  Blocks blocks(c);
+  bool batched = c.tensor("self").dim() == 4;
+  Node* x = tensor_node(c, "self");
+  if (!batched) x = b.call("aten.unsqueeze.default", {x, 0});
+  SymList in = b.tensor(x).sizes;
+  Arg indices = image_indices(c, blocks, in[2], in[3]);
+  x = b.call("aten.constant_pad_nd.default", {x, padded(blocks, 1)});
+  Node* columns = b.call("aten.index.Tensor", {x, indices});
+  columns = b.call("aten.permute.default", {columns, Arg::list({0, 1, 2, 4, 3, 5})});
+  SymList sizes = {in[0], in[1] * blocks.kernel[0] * blocks.kernel[1], blocks.count(0, in[2]) * blocks.count(1, in[3])};
+  columns = b.call("aten.reshape.default", {columns, b.sizes(sizes)});
+  return batched ? columns : b.call("aten.squeeze.dim", {columns, 0});
+}
+
+Arg decompose_col2im(DecomposeCall& c) {
+  Builder& b = c.build;
+  Blocks blocks(c);
+  const TensorMeta& self = c.tensor("self");
+  bool batched = self.dim() == 3;
+  Node* x = tensor_node(c, "self");
+  if (compute_dtype(self.dtype) != self.dtype)
+    x = b.call("aten._to_copy.default", {x}, {{"dtype", compute_dtype(self.dtype)}});
+  if (!batched) x = b.call("aten.unsqueeze.default", {x, 0});
+  SymList in = b.tensor(x).sizes, output = c.syms("output_size");
+  SymExpr channels = sym_floordiv(in[1], blocks.kernel[0] * blocks.kernel[1]);
+  x = b.call("aten.reshape.default", {x, b.sizes({in[0], channels, blocks.kernel[0], blocks.kernel[1],
+                                                  blocks.count(0, output[0]), blocks.count(1, output[1])})});
+  x = b.call("aten.permute.default", {x, Arg::list({0, 1, 2, 4, 3, 5})});
+  Arg indices = image_indices(c, blocks, output[0], output[1]);
+  Node* image =
+      b.call("aten.new_zeros.default",
+             {x, b.sizes({in[0], channels, output[0] + 2 * blocks.padding[0], output[1] + 2 * blocks.padding[1]})});
+  image = b.call("aten._unsafe_index_put.default", {image, indices, x, true});
+  image = b.call("aten.constant_pad_nd.default", {image, padded(blocks, -1)});
+  if (!batched) image = b.call("aten.squeeze.dim", {image, 0});
+  if (compute_dtype(self.dtype) == self.dtype) return image;
+  return b.call("aten._to_copy.default", {image}, {{"dtype", self.dtype}});
+}
+
+}  // namespace
+
+void register_fold(OpTable& t) {
+  t.add("aten.im2col.default",
+        {.fake = fake_im2col,
+         .eval = eval_im2col,
+         .compile_decompose = decompose_im2col,
+         .derivative = {{"self", "col2im(grad, last_sizes(self, 2), kernel_size, dilation, padding, stride)"}}});
+  t.add("aten.col2im.default", {.fake = fake_col2im,
+                                .eval = eval_col2im,
+                                .compile_decompose = decompose_col2im,
+                                .derivative = {{"self", "im2col(grad, kernel_size, dilation, padding, stride)"}}});
+}
+
+}  // namespace partita

@@ -1,0 +1,123 @@
+// Gated linear units: one half of a dimension times the sigmoid of the other.
+#include <cmath>
+
+#include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+std::size_t gated_dim(const FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  if (self.dim() == 0) fail("glu does not support 0-dimensional tensors");
+  std::size_t dim = wrap_dim(c.integer("dim"), self.dim());
+  if (!c.test(sym_eq(sym_mod(self.sizes[dim], 2), 0), "glu halves"))
+    fail("Halving dimension must be even, but dimension " + std::to_string(dim) + " is size " + self.sizes[dim].str());
+  return dim;
+}
+
+Meta fake_glu(FakeCall& c) {
+  std::size_t dim = gated_dim(c);
+  TensorMeta half = c.tensor("self");
+  half.sizes[dim] = sym_floordiv(half.sizes[dim], 2);
+  const TensorMeta* halves[] = {&half, &half};
+  TensorMeta out = new_like(half, half.sizes);
+  out.strides = elementwise_strides(c, half.sizes, halves);
+  return out;
+}
+
+Meta fake_glu_backward(FakeCall& c) {
+  gated_dim(c);
+  return new_like(c.tensor("self"), c.tensor("self").sizes);
+}
+
+/// f(position in the half, positions of value and gate in self)
+template <class F>
+void each_pair(const Sizes& sizes, std::int64_t dim, F f) {
+  DimSplit split = split_at(sizes, dim);
+  std::int64_t half = split.length / 2 * split.inner, at = 0;
+  for (std::int64_t o = 0; o < split.outer; ++o)
+    for (std::int64_t i = 0; i < half; ++i) f(at++, o * 2 * half + i, o * 2 * half + half + i);
+}
+
+Value eval_glu(EvalCall& c) {
+  Tensor out = allocate(c, fake_glu);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
+  dispatch_floating(dtype, "glu_cpu", [&]<class T>() {
+    each_pair(x.sizes, dim_index(c.integer("dim"), x.dim()),
+              [&](std::int64_t i, std::int64_t value, std::int64_t gate) {
+                y.as<T>()[i] = x.as<T>()[value] / (T(1) + std::exp(-x.as<T>()[gate]));
+              });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Value eval_glu_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_glu_backward);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor x = load(c.tensor("self"), dtype), grad = load(c.tensor("grad_output"), dtype), dx = empty(dtype, out.sizes);
+  if (2 * grad.numel() != x.numel()) fail("glu_backward: grad_output does not fit self");
+  dispatch_floating(dtype, "glu_backward_cpu", [&]<class T>() {
+    each_pair(x.sizes, dim_index(c.integer("dim"), x.dim()),
+              [&](std::int64_t i, std::int64_t value, std::int64_t gate) {
+                T s = T(1) / (T(1) + std::exp(-x.as<T>()[gate])), g = grad.as<T>()[i];
+                dx.as<T>()[value] = s * g;
+                dx.as<T>()[gate] = (T(1) - s) * s * g * x.as<T>()[value];
+              });
+  });
+  out.copy_from(dx);
+  return out;
+}
+
+struct Halves {
+  Node *value, *gate;
+};
+Halves halves(DecomposeCall& c) {
+  Builder& b = c.build;
+  std::size_t dim = gated_dim(c);
+  SymExpr half = sym_floordiv(c.tensor("self").sizes[dim], 2);
+  auto part = [&](SymExpr begin) {
+    return b.call("aten.slice.Tensor",
+                  {c.arg("self"), static_cast<std::int64_t>(dim), b.size(begin), b.size(begin + half)});
+  };
+  Node* value = part(0);
+  return {value, part(half)};
+}
+
+Arg decompose_glu(DecomposeCall& c) {
+  auto [value, gate] = halves(c);
+  return c.build.expression("v * sigmoid(g)", {{"v", value}, {"g", gate}});
+}
+
+Arg decompose_glu_backward(DecomposeCall& c) {
+  auto [value, gate] = halves(c);
+  std::vector<std::pair<std::string, Arg>> names = {{"v", value}, {"grad", c.arg("grad_output")}};
+  names.emplace_back("dim", c.arg("dim"));
+  names.emplace_back("s", c.build.expression("sigmoid(g)", {{"g", gate}}));
+  return c.build.expression("cat([s * grad, (1.0 - s) * s * v * grad], dim)", names);
+}
+
+}  // namespace
+
+void register_glu(OpTable& t) {
+  t.add("aten.glu.default", {.fake = fake_glu,
+                             .eval = eval_glu,
+                             .compile_decompose = decompose_glu,
+                             .derivative = {{"self", "glu_backward(grad, self, dim)"}}});
+  t.add("aten.glu_backward.default",
+        {.fake = fake_glu_backward,
+         .eval = eval_glu_backward,
+         .compile_decompose = decompose_glu_backward,
+         .derivative = {{"grad_output", "glu_double_backward_grad_output(grad, self, dim)"},
+                        {"self", "glu_double_backward(grad, grad_output, self, dim)"}}});
+}
+
+}  // namespace partita

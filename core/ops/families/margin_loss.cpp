@@ -1,0 +1,217 @@
+// multi_margin_loss and multilabel_margin_loss: hinges between a row's scores of target classes and of the others.
+#include <algorithm>
+
+#include "core/ops/families/loss.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+template <class C>
+Reduction reduction_of(const C& c) {
+  return static_cast<Reduction>(c.integer("reduction"));
+}
+
+/// Scores as rows: [classes] is one row.
+struct Rows {
+  SymExpr count, classes;
+};
+Rows rows_of(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  if (self.dim() != 1 && self.dim() != 2 && self.dim() != 0)
+    fail("Expected non-empty vector or matrix with optional 0-dim batch size, but got: " + std::to_string(self.dim()) +
+         " dimensions");
+  Rows rows{self.dim() == 2 ? self.sizes[0] : SymExpr(1), self.dim() == 0 ? SymExpr(1) : self.sizes.back()};
+  if (!c.test(sym_lt(0, rows.classes), "margin loss classes"))
+    fail("Expected non-empty vector or matrix with optional 0-dim batch size");
+  return rows;
+}
+
+Meta fake_multi_margin(FakeCall& c) {
+  Rows rows = rows_of(c);
+  const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
+  double p = as_double(c.number("p"));
+  if (p != 1 && p != 2) fail("only p == 1 and p == 2 supported");
+  if (target.dim() > 1 || !c.test(sym_eq(target.numel(), rows.count), "multi_margin_loss target"))
+    fail("inconsistent target size, expected " + rows.count.str());
+  if (c.has("weight") && !c.test(sym_eq(c.tensor("weight").numel(), rows.classes), "multi_margin_loss weight"))
+    fail("inconsistent weight size, expected " + rows.classes.str());
+  return new_like(self, reduction_of(c) == Reduction::None ? target.sizes : SymList{});
+}
+
+Meta fake_like_self(FakeCall& c) {
+  rows_of(c);
+  return new_like(c.tensor("self"), c.tensor("self").sizes);
+}
+
+Meta fake_multilabel(FakeCall& c) {
+  Rows rows = rows_of(c);
+  const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
+  bool same = self.dim() == target.dim();
+  for (std::size_t d = 0; same && d < self.dim(); ++d)
+    same = c.test(sym_eq(self.sizes[d], target.sizes[d]), "multilabel_margin_loss target");
+  if (!same) fail("inconsistent target size for multilabel_margin_loss");
+  bool by_row = reduction_of(c) == Reduction::None && target.dim() == 2;
+  return MetaTuple{{new_like(self, by_row ? SymList{rows.count} : SymList{}), new_like(self, target.sizes)}};
+}
+
+/// Losses of rows to the result; a mean is over the rows.
+template <class T>
+void reduce_rows(const Tensor& out, const std::vector<T>& losses, Reduction reduction) {
+  Tensor y = empty(out.dtype, out.sizes);
+  if (reduction == Reduction::None) {
+    std::copy(losses.begin(), losses.end(), y.as<T>());
+  } else {
+    T sum = 0;
+    for (T v : losses) sum += v;
+    *y.as<T>() = reduction == Reduction::Mean ? sum / static_cast<T>(losses.size()) : sum;
+  }
+  Tensor(out).copy_from(y);
+}
+
+/// What an element of a row's hinge contributes to the gradient, before the hinge's own slope.
+template <class T>
+T row_gradient(const EvalCall& c, const Tensor& grad, std::int64_t row, std::int64_t rows, std::int64_t classes) {
+  bool by_row = reduction_of(c) == Reduction::None && grad.dim() > 0;
+  if (by_row && grad.numel() != rows) fail(c.schema.base.substr(6) + ": grad_output does not fit");
+  T g = grad.as<T>()[by_row ? row : 0] / static_cast<T>(classes);
+  return reduction_of(c) == Reduction::Mean ? g / static_cast<T>(rows) : g;
+}
+
+/// f(row, target class, class, hinge > 0) for the hinges of multi_margin_loss.
+template <class T, class F>
+void each_hinge(const EvalCall& c, const Tensor& x, const Tensor& target, std::int64_t classes, F f) {
+  T margin = static_cast<T>(as_double(c.number("margin")));
+  for (std::int64_t row = 0; row < target.numel(); ++row) {
+    std::int64_t own = target.as<std::int64_t>()[row];
+    if (own < 0 || own >= classes) fail("target out of range");
+    const T* scores = x.as<T>() + row * classes;
+    for (std::int64_t k = 0; k < classes; ++k)
+      if (T z = margin - scores[own] + scores[k]; k != own && z > T(0)) f(row, own, k, z);
+  }
+}
+
+Value eval_multi_margin(EvalCall& c) {
+  Tensor out = allocate(c, fake_multi_margin);
+  Tensor x = load(c.tensor("self"), out.dtype), target = load(c.tensor("target"), DType::Int64);
+  Tensor weight = load_optional(c, "weight", out.dtype);
+  std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back();
+  bool squared = as_double(c.number("p")) == 2;
+  dispatch_floating(out.dtype, "multi_margin_loss", [&]<class T>() {
+    std::vector<T> losses(static_cast<std::size_t>(target.numel()), T(0));
+    each_hinge<T>(c, x, target, classes, [&](std::int64_t row, std::int64_t own, std::int64_t, T z) {
+      T h = squared ? z * z : z;
+      losses[static_cast<std::size_t>(row)] += weight.storage ? h * weight.as<T>()[own] : h;
+    });
+    for (T& v : losses) v /= static_cast<T>(classes);
+    reduce_rows(out, losses, reduction_of(c));
+  });
+  return out;
+}
+
+Value eval_multi_margin_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_like_self);
+  Tensor x = load(c.tensor("self"), out.dtype), target = load(c.tensor("target"), DType::Int64);
+  Tensor weight = load_optional(c, "weight", out.dtype), grad = load(c.tensor("grad_output"), out.dtype);
+  std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back();
+  if (target.numel() * classes != x.numel()) fail("multi_margin_loss_backward: target does not fit self");
+  bool squared = as_double(c.number("p")) == 2;
+  Tensor dx = zeros(out.dtype, out.sizes);
+  dispatch_floating(out.dtype, "multi_margin_loss_backward", [&]<class T>() {
+    each_hinge<T>(c, x, target, classes, [&](std::int64_t row, std::int64_t own, std::int64_t k, T z) {
+      T g = row_gradient<T>(c, grad, row, target.numel(), classes) * (squared ? 2 * z : T(1));
+      if (weight.storage) g *= weight.as<T>()[own];
+      dx.as<T>()[row * classes + k] += g;
+      dx.as<T>()[row * classes + own] -= g;
+    });
+  });
+  out.copy_from(dx);
+  return out;
+}
+
+/// The target classes of a row end at the first negative one.
+template <class F>
+void each_label(const std::int64_t* labels, std::int64_t classes, F f) {
+  for (std::int64_t i = 0; i < classes && labels[i] >= 0; ++i) {
+    if (labels[i] >= classes) fail("target out of range");
+    f(labels[i]);
+  }
+}
+
+Value eval_multilabel(EvalCall& c) {
+  std::vector<Tensor> outputs = allocate_all(c, fake_multilabel);
+  DType dtype = outputs[0].dtype;
+  Tensor x = load(c.tensor("self"), dtype), target = load(c.tensor("target"), DType::Int64);
+  Tensor is_target = zeros(dtype, target.sizes);
+  std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back(), rows = x.numel() / classes;
+  dispatch_floating(dtype, "multilabel_margin_loss_forward_out_frame", [&]<class T>() {
+    std::vector<T> losses(static_cast<std::size_t>(rows), T(0));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t* labels = target.as<std::int64_t>() + row * classes;
+      const T* scores = x.as<T>() + row * classes;
+      T *marks = is_target.as<T>() + row * classes, &loss = losses[static_cast<std::size_t>(row)];
+      each_label(labels, classes, [&](std::int64_t own) { marks[own] = T(1); });
+      each_label(labels, classes, [&](std::int64_t own) {
+        for (std::int64_t k = 0; k < classes; ++k)
+          if (marks[k] == T(0)) loss += std::max(T(1) - scores[own] + scores[k], T(0));
+      });
+      loss /= static_cast<T>(classes);
+    }
+    reduce_rows(outputs[0], losses, reduction_of(c));
+  });
+  outputs[1].copy_from(is_target);
+  return ValueList{outputs[0], outputs[1]};
+}
+
+Value eval_multilabel_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_like_self);
+  Tensor x = load(c.tensor("self"), out.dtype), target = load(c.tensor("target"), DType::Int64);
+  Tensor marks = load(c.tensor("is_target"), out.dtype), grad = load(c.tensor("grad_output"), out.dtype);
+  if (target.numel() != x.numel() || marks.numel() != x.numel())
+    fail("multilabel_margin_loss_backward: target or is_target does not fit self");
+  std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back(), rows = x.numel() / classes;
+  Tensor dx = zeros(out.dtype, out.sizes);
+  dispatch_floating(out.dtype, "multilabel_margin_loss_backward_out_frame", [&]<class T>() {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const T* scores = x.as<T>() + row * classes;
+      T *to = dx.as<T>() + row * classes, g = row_gradient<T>(c, grad, row, rows, classes);
+      each_label(target.as<std::int64_t>() + row * classes, classes, [&](std::int64_t own) {
+        for (std::int64_t k = 0; k < classes; ++k)
+          if (marks.as<T>()[row * classes + k] == T(0) && T(1) - scores[own] + scores[k] > T(0)) {
+            to[own] -= g;
+            to[k] += g;
+          }
+      });
+    }
+  });
+  out.copy_from(dx);
+  return out;
+}
+
+Arg decompose_multilabel(DecomposeCall& c) {
+  Node* pair = c.build.call("aten.multilabel_margin_loss_forward.default", c.args);
+  return c.build.getitem(pair, 0);
+}
+
+}  // namespace
+
+void register_margin_losses(OpTable& t) {
+  t.add("aten.multi_margin_loss.default",
+        {.fake = fake_multi_margin,
+         .eval = eval_multi_margin,
+         .derivative = {{"self", "multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)"}}});
+  t.add("aten.multi_margin_loss_backward.default", {.fake = fake_like_self, .eval = eval_multi_margin_backward});
+  t.add("aten.multilabel_margin_loss_forward.default",
+        {.fake = fake_multilabel,
+         .eval = eval_multilabel,
+         .derivative = {{"self", "multilabel_margin_loss_backward(grad, self, target, reduction, result1)"}}});
+  t.add("aten.multilabel_margin_loss_backward.default", {.fake = fake_like_self, .eval = eval_multilabel_backward});
+  t.add("aten.multilabel_margin_loss.default", {.decompose = decompose_multilabel});
+}
+
+}  // namespace partita

@@ -1,0 +1,114 @@
+// rrelu: negative numbers times slopes that are drawn in training, and kept as noise for the gradient.
+#include "core/ops/families.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+#include "core/tensor/random.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+template <class C>
+double bound(const C& c, const char* name) {
+  return as_double(c.number(name));
+}
+template <class C>
+double middle(const C& c) {
+  return (bound(c, "lower") + bound(c, "upper")) / 2;
+}
+
+Meta fake_rrelu(FakeCall& c) {
+  const TensorMeta &self = c.tensor("self"), &noise = c.tensor("noise");
+  if (bound(c, "lower") > bound(c, "upper")) fail("Lower bound should be less than or equal to the upper bound");
+  if (c.boolean("training") && noise.dtype != self.dtype) fail("noise tensor must have the same dtype as the input");
+  if (!c.test(sym_eq(self.numel(), noise.numel()), "rrelu noise"))
+    fail("noise tensor shape must match self tensor shape");
+  return new_like(self, self.sizes);
+}
+Meta fake_rrelu_in_place(FakeCall& c) {
+  fake_rrelu(c);
+  return c.tensor("self");
+}
+Meta fake_rrelu_functional(FakeCall& c) {
+  return MetaTuple{{fake_rrelu(c), c.tensor("noise")}};
+}
+
+struct Drawn {
+  Tensor output, noise;  ///< of the computation dtype, row-major; noise as it was where nothing is drawn
+};
+
+Drawn draw(const EvalCall& c) {
+  DType dtype = arithmetic_dtype(c.tensor("self").dtype);
+  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, x.sizes);
+  Tensor noise = empty(dtype, c.tensor("noise").sizes);
+  noise.copy_from(c.tensor("noise"));
+  bool training = c.boolean("training");
+  double low = bound(c, "lower"), high = bound(c, "upper");
+  dispatch_floating(dtype, "rrelu_with_noise", [&]<class T>() {
+    Philox numbers = next_random_stream();
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      T v = x.as<T>()[i];
+      T slope = static_cast<T>(training && v <= T(0) ? low + (high - low) * numbers.uniform() : middle(c));
+      y.as<T>()[i] = v <= T(0) ? v * slope : v;
+      if (training) noise.as<T>()[i] = v <= T(0) ? slope : T(1);
+    }
+  });
+  return {y, noise};
+}
+
+template <bool in_place>
+Value eval_rrelu(EvalCall& c) {
+  Drawn drawn = draw(c);
+  Tensor out = in_place ? c.tensor("self") : allocate(c, fake_rrelu);
+  out.copy_from(drawn.output);
+  if (c.boolean("training")) Tensor(c.tensor("noise")).copy_from(drawn.noise);
+  return out;
+}
+
+Value eval_rrelu_functional(EvalCall& c) {
+  std::vector<Tensor> outputs = allocate_all(c, fake_rrelu_functional);
+  Drawn drawn = draw(c);
+  outputs[0].copy_from(drawn.output);
+  outputs[1].copy_from(drawn.noise);
+  return ValueList{outputs[0], outputs[1]};
+}
+
+/// With bounds that are one number there was nothing to draw.
+Arg decompose_backward(DecomposeCall& c) {
+  if (c.boolean("training") && bound(c, "upper") - bound(c, "lower") > 1e-6)
+    return c.build.call("aten.mul.Tensor", {c.arg("grad_output"), c.arg("noise")});
+  return c.build.call("aten.leaky_relu_backward.default",
+                      {c.arg("grad_output"), c.arg("self"), middle(c), c.arg("self_is_result")});
+}
+
+template <const char* op>
+Arg decompose_rrelu(DecomposeCall& c) {
+  Node* noise = c.build.call("aten.empty_like.default", {c.arg("self")}, {{"memory_format", MemoryFormat::Contiguous}});
+  return c.build.call(op,
+                      {c.arg("self"), noise, c.arg("lower"), c.arg("upper"), c.arg("training"), c.arg("generator")});
+}
+
+constexpr char with_noise[] = "aten.rrelu_with_noise.default", with_noise_[] = "aten.rrelu_with_noise_.default";
+
+}  // namespace
+
+void register_rrelu(OpTable& t) {
+  const std::string_view gradient = "rrelu_with_noise_backward(grad, self, noise, lower, upper, training, False)";
+  t.add(with_noise,
+        {.fake = fake_rrelu, .eval = eval_rrelu<false>, .derivative = {{"self", gradient}}, .random = true});
+  t.add(with_noise_, {.fake = fake_rrelu_in_place, .eval = eval_rrelu<true>, .random = true});
+  t.add("aten.rrelu_with_noise_functional.default",
+        {.fake = fake_rrelu_functional,
+         .eval = eval_rrelu_functional,
+         .derivative = {{"self", "rrelu_with_noise_backward(grad, self, result1, lower, upper, training, False)"}},
+         .random = true});
+  t.add("aten.rrelu_with_noise_backward.default",
+        {.decompose = decompose_backward, .derivative = {{"grad_output", gradient}}});
+  t.add("aten.rrelu.default", {.decompose = decompose_rrelu<with_noise>});
+  t.add("aten.rrelu_.default", {.decompose = decompose_rrelu<with_noise_>});
+}
+
+}  // namespace partita
