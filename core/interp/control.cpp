@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -181,6 +182,33 @@ Result<Value> invoke_subgraph(const ControlCall& c) {
   return call_graph(c, 0, 2);
 }
 
+/// with_effects(token, op, *args, **kwargs): the call, in its place; (token, *results).
+Result<Value> with_effects(const ControlCall& c) {
+  const Args& args = c.node.args();
+  const ArgName* name = args.size() > 1 ? args[1].get<ArgName>() : nullptr;
+  constexpr std::string_view prefix = "torch.ops.";
+  if (!name || !name->text.starts_with(prefix)) return malformed(c, "takes a token and an operator");
+  std::vector<Value> values;
+  for (std::size_t i = 2; i < args.size(); ++i) {
+    TRY(Value v, c.value_of(args[i]));
+    values.push_back(std::move(v));
+  }
+  std::vector<std::pair<std::string, Value>> named;
+  for (const auto& [key, arg] : c.node.kwargs()) {
+    TRY(Value v, c.value_of(arg));
+    named.emplace_back(key, std::move(v));
+  }
+  ValueList results;
+  TRY(results.emplace_back(), c.value_of(args[0]));
+  TRY(Value result, evaluate(Op::torch(std::string_view(name->text).substr(prefix.size())), std::move(values),
+                             std::move(named), 1, &c.node));
+  if (auto* list = result.get<ValueList>())
+    results.insert(results.end(), list->begin(), list->end());
+  else if (!result.is_none())
+    results.push_back(std::move(result));
+  return Value(std::move(results));
+}
+
 struct Control {
   std::string_view name;
   Result<Value> (*run)(const ControlCall&);
@@ -195,6 +223,7 @@ constexpr Control controls[] = {
     {"higher_order.wrap", wrapper},
     {"higher_order.wrap_with_set_grad_enabled", grad_mode},
     {"higher_order.invoke_subgraph", invoke_subgraph},
+    {"higher_order.with_effects", with_effects},
 };
 
 const Control* find(const Op* op) {

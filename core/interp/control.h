@@ -8,7 +8,8 @@
 
 namespace partita {
 
-/// Operators that run sub graphs: cond, while_loop, map_impl, scan and the wrappers that only call one.
+/// Operators that run sub graphs: cond, while_loop, map_impl, scan and the wrappers that only call one; and
+/// with_effects, which calls an operator in the order of effect tokens.
 bool is_control(const Op* op);
 
 struct ControlCall {

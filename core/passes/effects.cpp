@@ -10,11 +10,14 @@ bool has_effect(const Node& node) {
   if (node.is(Op::getitem())) return false;
   if (node.op()->kind == OpKind::Function && node.meta.sym()) return false;  // arithmetic on sizes
   if (is_control(node.op())) {
+    bool runs_graphs = false;
     for (const Node* in : node.inputs())
-      if (const Graph* child = in->is(Op::get_attr()) ? node.graph().child(in->target) : nullptr)
+      if (const Graph* child = in->is(Op::get_attr()) ? node.graph().child(in->target) : nullptr) {
+        runs_graphs = true;
         for (const Node* inner : *child)
           if (inner->op()->is_call() && has_effect(*inner)) return true;
-    return false;
+      }
+    return !runs_graphs;  // with_effects
   }
   const Schema* schema = find_schema(node.op());
   if (!schema) return true;
