@@ -204,4 +204,20 @@ Difference compare_values(std::string name, const Value& expected, const Value& 
   return d;
 }
 
+namespace {
+
+/// Largest distance between finite elements.
+double distance(const Value& baseline, const Value& v) {
+  return compare_values("", baseline, v, Tolerance{}, false).max_abs;
+}
+
+}  // namespace
+
+void judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found) {
+  d.expected_error = distance(baseline, expected);
+  d.found_error = distance(baseline, found);
+  d.rounding = !d.values_agree && d.nan_expected == d.nan_found && d.inf_expected == d.inf_found &&
+               *d.found_error <= 2 * *d.expected_error;
+}
+
 }  // namespace partita

@@ -45,6 +45,10 @@ struct Difference {
 Difference compare_values(std::string name, const Value& expected, const Value& found, const Tolerance& tolerance,
                           bool strides = true);
 
+/// Sets `rounding` where values that do not agree differ no more from `baseline`, computed in double, than twice what
+/// the expected ones do.
+void judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found);
+
 struct Report {
   std::string expected_name, found_name;  ///< "io.safetensors", "cpu"
   std::vector<Difference> rows;           ///< in graph order

@@ -56,18 +56,6 @@ std::unique_ptr<Graph> with_outputs(const Graph& graph, std::span<const Node* co
   return copy;
 }
 
-/// Largest distance between finite elements.
-double distance(const Value& baseline, const Value& v) {
-  return compare_values("", baseline, v, Tolerance{}, false).max_abs;
-}
-
-void judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found) {
-  d.expected_error = distance(baseline, expected);
-  d.found_error = distance(baseline, found);
-  d.rounding = !d.values_agree && d.nan_expected == d.nan_found && d.inf_expected == d.inf_found &&
-               *d.found_error <= 2 * *d.expected_error;
-}
-
 Result<std::vector<Value>> run_on_copy(const Runner& run, const Graph& graph, const std::vector<Value>& inputs) {
   TRY(std::vector<Value> own, copy_values(inputs));
   return run(graph, std::move(own));

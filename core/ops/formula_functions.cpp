@@ -281,7 +281,8 @@ constexpr FormulaFunction functions[] = {
 const FormulaFunction* find_formula_function(std::string_view name) {
   for (const FormulaFunction& f : functions)
     if (f.name == name) return &f;
-  for (std::span<const FormulaFunction> part : {reduction_formula_functions(), matrix_formula_functions(), nn_formula_functions()})
+  for (std::span<const FormulaFunction> part :
+       {reduction_formula_functions(), matrix_formula_functions(), factor_formula_functions(), nn_formula_functions()})
     for (const FormulaFunction& f : part)
       if (f.name == name) return &f;
   return nullptr;

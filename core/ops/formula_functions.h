@@ -28,6 +28,7 @@ struct FormulaFunction {
 const FormulaFunction* find_formula_function(std::string_view name);
 std::span<const FormulaFunction> reduction_formula_functions();  ///< part of the table: formula_reductions.cpp
 std::span<const FormulaFunction> matrix_formula_functions();     ///< another: formula_linalg.cpp
+std::span<const FormulaFunction> factor_formula_functions();     ///< another: formula_factors.cpp
 std::span<const FormulaFunction> nn_formula_functions();         ///< another: formula_nn.cpp
 
 }  // namespace partita

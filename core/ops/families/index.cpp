@@ -6,7 +6,9 @@ void register_index(OpTable& t) {
   register_advanced_index(t);
   register_gather_scatter(t);
   register_index_along(t);
+  register_index_reduce(t);
   register_masked(t);
+  register_unique(t);
 }
 
 }  // namespace partita

@@ -28,7 +28,9 @@ Meta fake_like_self(FakeCall& c) {
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
-Meta fake_index_fill(FakeCall& c) { return like_preserving(c.tensor("self"), c.shapes); }
+Meta fake_index_fill(FakeCall& c) {
+  return like_preserving(c.tensor("self"), c.shapes);
+}
 
 Value eval_index_select(EvalCall& c) {
   Tensor out = allocate(c, fake_index_select);
@@ -40,28 +42,11 @@ Value eval_index_select(EvalCall& c) {
       for (std::int64_t k = 0; k < count; ++k) {
         std::int64_t at = index.as<std::int64_t>()[k];
         if (at < 0 || at >= split.length) fail("index out of range in self");
-        std::copy_n(x.as<T>() + (o * split.length + at) * split.inner, split.inner, out.as<T>() + (o * count + k) * split.inner);
+        std::copy_n(x.as<T>() + (o * split.length + at) * split.inner, split.inner,
+                    out.as<T>() + (o * count + k) * split.inner);
       }
   });
   return out;
-}
-
-/// Calls f(slice of the result, slice of the source, inner count) for each index entry and outer position.
-template <class F>
-void each_slice(const EvalCall& c, const Tensor& y, const Tensor& index, F f) {
-  DimSplit split = split_at(y.sizes, dim_index(c.integer("dim"), y.dim()));
-  std::int64_t count = index.numel();
-  for (std::int64_t o = 0; o < split.outer; ++o)
-    for (std::int64_t k = 0; k < count; ++k) {
-      std::int64_t at = checked_index(index.as<std::int64_t>()[k], split.length, 0);
-      f((o * split.length + at) * split.inner, (o * count + k) * split.inner, split.inner);
-    }
-}
-
-void check_source(const EvalCall& c, const Tensor& y, const Tensor& index, const Tensor& source) {
-  DimSplit split = split_at(y.sizes, dim_index(c.integer("dim"), y.dim()));
-  if (source.numel() != split.outer * index.numel() * split.inner)
-    fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
 }
 
 Value eval_index_add(EvalCall& c) {
@@ -73,8 +58,10 @@ Value eval_index_add(EvalCall& c) {
   double alpha = as_double(c.number("alpha"));
   dispatch_compute(dtype, "index_add", [&]<class T>() {
     T scale;
-    if constexpr (std::is_arithmetic_v<T>) scale = static_cast<T>(alpha);
-    else scale = T(static_cast<typename T::value_type>(alpha));
+    if constexpr (std::is_arithmetic_v<T>)
+      scale = static_cast<T>(alpha);
+    else
+      scale = T(static_cast<typename T::value_type>(alpha));
     each_slice(c, y, index, [&](std::int64_t to, std::int64_t from, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i) y.as<T>()[to + i] += source.as<T>()[from + i] * scale;
     });
@@ -117,7 +104,8 @@ Value eval_index_fill(EvalCall& c) {
   Tensor value = c.is_tensor("value") ? load(c.tensor("value"), y.dtype) : number_tensor(c.number("value"), y.dtype);
   if (value.numel() != 1) fail("index_fill_ only supports a 0-dimensional value tensor");
   dispatch_width(y.dtype, [&]<class T>() {
-    each_slice(c, y, index, [&](std::int64_t to, std::int64_t, std::int64_t n) { std::fill_n(y.as<T>() + to, n, *value.as<T>()); });
+    each_slice(c, y, index,
+               [&](std::int64_t to, std::int64_t, std::int64_t n) { std::fill_n(y.as<T>() + to, n, *value.as<T>()); });
   });
   out.copy_from(y);
   return out;

@@ -1,11 +1,33 @@
 #pragma once
+// What the operators that address by index tensors share.
+#include "core/ops/kernels/indexing.h"
 #include "core/ops/record.h"
 
 namespace partita {
 
+/// Calls f(slice of the result, slice of the source, inner count) for each index entry and outer position.
+template <class F>
+void each_slice(const EvalCall& c, const Tensor& y, const Tensor& index, F f) {
+  kernels::DimSplit split = kernels::split_at(y.sizes, kernels::dim_index(c.integer("dim"), y.dim()));
+  std::int64_t count = index.numel();
+  for (std::int64_t o = 0; o < split.outer; ++o)
+    for (std::int64_t k = 0; k < count; ++k) {
+      std::int64_t at = kernels::checked_index(index.as<std::int64_t>()[k], split.length, 0);
+      f((o * split.length + at) * split.inner, (o * count + k) * split.inner, split.inner);
+    }
+}
+
+inline void check_source(const EvalCall& c, const Tensor& y, const Tensor& index, const Tensor& source) {
+  kernels::DimSplit split = kernels::split_at(y.sizes, kernels::dim_index(c.integer("dim"), y.dim()));
+  if (source.numel() != split.outer * index.numel() * split.inner)
+    fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
+}
+
 void register_advanced_index(OpTable& t);
 void register_gather_scatter(OpTable& t);
 void register_index_along(OpTable& t);
+void register_index_reduce(OpTable& t);
 void register_masked(OpTable& t);
+void register_unique(OpTable& t);
 
 }  // namespace partita

@@ -106,6 +106,17 @@ Matrices::Matrices(const Tensor& t, const Sizes& batch)
 
 Matrices::Matrices(const Tensor& t) : Matrices(t, batch_of(t)) {}
 
+void store(const Tensor& out, const Matrices& m) {
+  if (out.numel() > 0) out.copy_from(m.values.view_as(out.sizes, m.values.strides, 0));
+}
+void store(const Tensor& out, const Tensor& values) {
+  if (out.storage && out.numel() > 0) out.copy_from(values.view_as(out.sizes, row_major_strides(out.sizes), 0));
+}
+
+Arg gradient_or_none(const GradCall& c, std::size_t i) {
+  return c.grads[i] ? Arg(c.grads[i]) : Arg();
+}
+
 Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept) {
   Tensor view = expanded(t, batch, kept), out = kernels::empty(t.dtype, view.sizes);
   if (out.numel() > 0) out.copy_from(view);
@@ -142,6 +153,11 @@ void register_linalg(OpTable& t) {
   t.add("aten._linalg_check_errors.default",
         {.fake = fake_check_errors, .eval = eval_check_errors, .not_differentiable = true, .side_effect = true});
   register_lu(t);
+  register_solve(t);
+  register_eigen(t);
+  register_qr(t);
+  register_lstsq(t);
+  register_matrix_exp(t);
   register_triangular(t);
   register_spectral(t);
   register_distance(t);

@@ -37,12 +37,22 @@ struct Matrices {
   }
   int leading_dimension() const { return static_cast<int>(rows > 1 ? rows : 1); }
 };
+/// Writes matrices, or the elements of a dense row-major tensor, into an output of as many elements.
+void store(const Tensor& out, const Matrices& m);
+void store(const Tensor& out, const Tensor& values);
+/// The gradient of the i-th result, None where none flows.
+Arg gradient_or_none(const GradCall& c, std::size_t i);
 Sizes batch_of(const Tensor& t, std::size_t matrix_dims = 2);
 /// A row-major copy of `t`, whose last `kept` dimensions stay and whose others are expanded to `batch`.
 Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept);
 Sizes common_batch(const Tensor& a, const Tensor& b);
 
 void register_lu(OpTable& t);
+void register_solve(OpTable& t);
+void register_eigen(OpTable& t);
+void register_qr(OpTable& t);
+void register_lstsq(OpTable& t);
+void register_matrix_exp(OpTable& t);
 void register_triangular(OpTable& t);
 void register_spectral(OpTable& t);
 void register_distance(OpTable& t);

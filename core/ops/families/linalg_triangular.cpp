@@ -11,10 +11,6 @@ namespace {
 
 using namespace kernels;
 
-void store(const Tensor& out, const Matrices& m) {
-  if (out.numel() > 0) out.copy_from(m.values.view_as(out.sizes, m.values.strides, 0));
-}
-
 /// The elements of one triangle, the others zero.
 template <class T>
 void keep_triangle(T* a, std::int64_t n, bool upper) {

@@ -46,7 +46,48 @@ PARTITA_LAPACK(hetrf, ssytrf, dsytrf, chetrf, zhetrf)
 PARTITA_LAPACK(hetrs, ssytrs, dsytrs, chetrs, zhetrs)
 PARTITA_LAPACK(heevd, ssyevd, dsyevd, cheevd, zheevd)
 PARTITA_LAPACK(gesdd, sgesdd, dgesdd, cgesdd, zgesdd)
+PARTITA_LAPACK(geqrf, sgeqrf, dgeqrf, cgeqrf, zgeqrf)
+PARTITA_LAPACK(orgqr, sorgqr, dorgqr, cungqr, zungqr)
+PARTITA_LAPACK(ormqr, sormqr, dormqr, cunmqr, zunmqr)
+PARTITA_LAPACK(gels, sgels, dgels, cgels, zgels)
+PARTITA_LAPACK(gelsy, sgelsy, dgelsy, cgelsy, zgelsy)
+PARTITA_LAPACK(gelsd, sgelsd, dgelsd, cgelsd, zgelsd)
+PARTITA_LAPACK(gelss, sgelss, dgelss, cgelss, zgelss)
 #undef PARTITA_LAPACK
+
+/// Eigenvalues and right eigenvectors of a general n x n matrix, which is overwritten; `vectors` [n, n], column-major.
+template <class T>
+int geev(int n, T* a, int lda, std::complex<decltype(std::abs(T()))>* values,
+         std::complex<decltype(std::abs(T()))>* vectors) {
+  using Real = decltype(std::abs(T()));
+  if constexpr (std::is_same_v<T, std::complex<float>>)
+    return checked(LAPACKE_cgeev(LAPACK_COL_MAJOR, 'N', 'V', n, a, lda, values, nullptr, 1, vectors, n), "geev");
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return checked(LAPACKE_zgeev(LAPACK_COL_MAJOR, 'N', 'V', n, a, lda, values, nullptr, 1, vectors, n), "geev");
+  else {
+    auto size = static_cast<std::size_t>(n);
+    std::vector<Real> re(size), im(size), v(size * size);
+    int info;
+    if constexpr (std::is_same_v<T, float>)
+      info = checked(
+          LAPACKE_sgeev(LAPACK_COL_MAJOR, 'N', 'V', n, a, lda, re.data(), im.data(), nullptr, 1, v.data(), n), "geev");
+    else
+      info = checked(
+          LAPACKE_dgeev(LAPACK_COL_MAJOR, 'N', 'V', n, a, lda, re.data(), im.data(), nullptr, 1, v.data(), n), "geev");
+    for (std::size_t j = 0; j < size; ++j) values[j] = {re[j], im[j]};
+    // A conjugate pair of eigenvalues shares two real columns: v[j] +- i v[j + 1].
+    for (std::size_t j = 0; j < size; ++j) {
+      bool pair = im[j] != 0 && j + 1 < size;
+      for (std::size_t i = 0; i < size; ++i) {
+        std::complex<Real> x(v[j * size + i], pair ? v[(j + 1) * size + i] : Real(0));
+        vectors[j * size + i] = x;
+        if (pair) vectors[(j + 1) * size + i] = std::conj(x);
+      }
+      if (pair) ++j;
+    }
+    return info;
+  }
+}
 
 }  // namespace lapack
 

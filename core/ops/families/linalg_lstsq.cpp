@@ -1,0 +1,211 @@
+// Least squares.
+#include <algorithm>
+#include <limits>
+
+#include "core/ops/families/linalg.h"
+#include "core/ops/formula.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/lapack.h"
+#include "core/ops/layout.h"
+#include "core/ops/values.h"
+#include "core/tensor/convert.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+enum class Driver { Gels, Gelsy, Gelsd, Gelss };
+
+template <class Call>
+Driver driver_of(const Call& c) {
+  if (!c.has("driver")) return Driver::Gelsy;
+  std::string name = c.string("driver");
+  if (name == "gels") return Driver::Gels;
+  if (name == "gelsy") return Driver::Gelsy;
+  if (name == "gelsd") return Driver::Gelsd;
+  if (name == "gelss") return Driver::Gelss;
+  fail("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got " + name);
+}
+bool gives_singular_values(Driver d) {
+  return d == Driver::Gelsd || d == Driver::Gelss;
+}
+
+/// B is a vector for each matrix: one dimension less, the sizes of A's batch and rows.
+bool vector_case(const FakeCall& c, const SymList& a, const SymList& b) {
+  if (b.size() == 1) return true;
+  if (b.size() + 1 != a.size()) return false;
+  for (std::size_t i = 0; i < b.size(); ++i)
+    if (!c.test(sym_eq(a[i], b[i]), "lstsq of vectors")) return false;
+  return true;
+}
+
+/// The four results' metas. Whether there are residuals hangs on the ranks, which only a run knows: here A is taken to
+/// have full rank, as lstsq's documentation asks for.
+Meta fake_lstsq(FakeCall& c) {
+  const TensorMeta& a = c.tensor("self");
+  TensorMeta b = c.tensor("b");
+  check_matrix(a, "torch.linalg.lstsq");
+  Driver driver = driver_of(c);
+  bool vectors = vector_case(c, a.sizes, b.sizes);
+  if (vectors) b.sizes.push_back(1);
+  if (b.dim() < 2) fail("torch.linalg.lstsq: other must have at least 1 dimension.");
+  if (!c.test(sym_eq(rows_of(a), rows_of(b)), "torch.linalg.lstsq"))
+    fail("torch.linalg.lstsq: input.size(-2) should match other.size(" + std::string(vectors ? "-1" : "-2") + ")");
+  SymExpr m = rows_of(a), n = columns_of(a), tall = sym_max(m, n);
+  SymList batch = common_batch(c, a, b);
+  // LAPACK leaves the solution in the first n of max(m, n) rows.
+  TensorMeta solution = column_major(a, with_batch(batch, {tall, columns_of(b)}));
+  solution.sizes[solution.dim() - 2] = n;
+  if (vectors) {
+    solution.sizes.pop_back();
+    solution.strides.pop_back();
+  }
+  TensorMeta residuals = new_like(a, {0}), rank = new_like(a, {0}), values = new_like(a, {0});
+  if (driver != Driver::Gelsy && c.test(sym_lt(n, m), "residuals of torch.linalg.lstsq"))
+    residuals = new_like(a, vectors ? batch : with_batch(batch, {columns_of(b)}));
+  if (driver != Driver::Gels) rank = new_like(a, leading(a.sizes, 2));
+  if (gives_singular_values(driver)) values = new_like(a, with_batch(leading(a.sizes, 2), {smaller(m, n)}));
+  residuals.dtype = values.dtype = real_of(a.dtype);
+  rank.dtype = DType::Int64;
+  return MetaTuple{{solution, residuals, rank, values}};
+}
+
+/// Solves one system in place: x [max(m, n), columns] holds B. Returns the rank, of gels the smaller side.
+template <class T>
+int solve(Driver driver, const Matrices& a, std::int64_t i, const Matrices& x, double rcond,
+          decltype(std::abs(T()))* values) {
+  using Real = decltype(std::abs(T()));
+  int m = static_cast<int>(a.rows), n = static_cast<int>(a.columns), nrhs = static_cast<int>(x.columns);
+  int lda = a.leading_dimension(), ldx = x.leading_dimension(), rank = std::min(m, n), info = 0;
+  T *matrix = a.at<T>(i), *solution = x.at<T>(i);
+  auto tolerance = static_cast<Real>(rcond);
+  std::vector<int> pivots(static_cast<std::size_t>(n), 0);
+  switch (driver) {
+    case Driver::Gels:
+      info = lapack::gels<T>('N', m, n, nrhs, matrix, lda, solution, ldx);
+      break;
+    case Driver::Gelsy:
+      info = lapack::gelsy<T>(m, n, nrhs, matrix, lda, solution, ldx, pivots.data(), tolerance, &rank);
+      break;
+    case Driver::Gelsd:
+      info = lapack::gelsd<T>(m, n, nrhs, matrix, lda, solution, ldx, values, tolerance, &rank);
+      break;
+    case Driver::Gelss:
+      info = lapack::gelss<T>(m, n, nrhs, matrix, lda, solution, ldx, values, tolerance, &rank);
+      break;
+  }
+  if (info > 0)
+    fail(driver == Driver::Gels
+             ? "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does "
+               "not have full rank (error code: " +
+                   std::to_string(info) + ")."
+             : "torch.linalg.lstsq: SVD algorithm failed to converge.");
+  return rank;
+}
+
+Value eval_lstsq(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_lstsq);
+  const Tensor& input = c.tensor("self");
+  Tensor b = c.tensor("b");
+  Driver driver = driver_of(c);
+  CallOfValues metas(c);
+  bool vectors = vector_case(metas.call, metas.call.tensor("self").sizes, metas.call.tensor("b").sizes);
+  if (vectors) {
+    b.sizes.push_back(1);
+    b.strides.push_back(1);
+  }
+  Sizes batch = common_batch(input, b);
+  Matrices a(input, batch), right(b, batch);
+  std::int64_t m = a.rows, n = a.columns, least = std::min(m, n);
+  Matrices x(input.dtype, batch, std::max(m, n), right.columns);
+  double eps = real_of(input.dtype) == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                                                      : std::numeric_limits<float>::epsilon();
+  double rcond = c.has("rcond") ? as_double(c.number("rcond")) : eps * static_cast<double>(std::max(m, n));
+  std::int64_t repeats = out[2].numel() > 0 ? std::max<std::int64_t>(1, a.count / out[2].numel()) : 1;
+  bool full_rank = true;
+  dispatch_lapack(input.dtype, "torch.linalg.lstsq", [&]<class T>() {
+    using Real = decltype(std::abs(T()));
+    std::vector<Real> values(static_cast<std::size_t>(least));
+    for (std::int64_t i = 0; i < a.count; ++i) {
+      for (std::int64_t j = 0; j < x.columns; ++j) std::copy_n(right.at<T>(i) + j * m, m, x.at<T>(i) + j * x.rows);
+      int rank = least > 0 ? solve<T>(driver, a, i, x, rcond, values.data()) : 0;
+      full_rank = full_rank && rank == n;
+      // A's batch may be repeated for B's: its ranks and singular values are those of the last repetition.
+      std::int64_t own = repeats == 1 ? i : i % std::max<std::int64_t>(1, out[2].numel());
+      if (driver != Driver::Gels && out[2].numel() > 0) out[2].as<std::int64_t>()[own] = rank;
+      if (out[3].numel() > 0) std::copy(values.begin(), values.end(), out[3].as<Real>() + own * least);
+    }
+    if (out[1].numel() == 0) return;
+    if (gives_singular_values(driver) && !full_rank) {
+      out[1] = empty(out[1].dtype, {0});
+      return;
+    }
+    for (std::int64_t i = 0; i < a.count; ++i)
+      for (std::int64_t j = 0; j < x.columns; ++j) {
+        Real sum = 0;
+        for (std::int64_t r = n; r < m; ++r) sum += std::norm(x.at<T>(i)[j * x.rows + r]);
+        out[1].as<Real>()[i * x.columns + j] = sum;
+      }
+  });
+  Tensor solution = x.values;
+  solution.sizes[solution.sizes.size() - 2] = n;
+  if (vectors) {
+    solution.sizes.pop_back();
+    solution.strides.pop_back();
+  }
+  out[0] = solution;
+  return ValueList{out[0], out[1], out[2], out[3]};
+}
+
+/// X moves as pinv(A) B does; the residuals |A X - B|^2 move with A and B alone, since X is where they are least.
+std::vector<Node*> grad_lstsq(GradCall& c) {
+  GradientSlots slots(c);
+  bool vectors = vector_case(c, c.tensor("self").sizes, c.tensor("b").sizes);
+  std::vector<std::pair<std::string, Arg>> names = {{"A", c.arg("self")}, {"B", c.arg("b")}, {"X", c.results[0]}};
+  auto bind = [&](const char* name, const char* formula) {
+    Arg value = c.build.expression(formula, names);
+    std::erase_if(names, [&](const auto& n) { return n.first == name; });
+    names.emplace_back(name, value);
+  };
+  auto add = [&](const char* name, const char* formula) {
+    Node* more = c.build.expression(formula, names).node();
+    Node*& slot = slots[name];
+    slot = slot ? c.build.call("aten.add.Tensor", {slot, more}) : more;
+  };
+  if (vectors) {
+    bind("B", "unsqueeze(B, -1)");
+    bind("X", "unsqueeze(X, -1)");
+  }
+  if (c.grads[0]) {
+    names.emplace_back("gX", c.grads[0]);
+    if (vectors) bind("gX", "unsqueeze(gX, -1)");
+    names.emplace_back("none", Arg());
+    bind("P", "aten.linalg_pinv.atol_rtol_tensor(A)");
+    if (c.want("self")) add("self", "pinv_backward(matmul(gX, mH(B)), P, A)");
+    if (c.want("b")) add("b", "matmul(mH(P), gX)");
+  }
+  bool residuals = c.results[1] && !Builder::tensor(c.results[1]).numel().is(0);
+  if (c.grads[1] && residuals) {
+    names.emplace_back("gL", c.grads[1]);
+    if (vectors) bind("gL", "unsqueeze(gL, -1)");
+    bind("r", "(matmul(A, X) - B) * unsqueeze(gL, -2) * 2");
+    if (c.want("self")) add("self", "matmul(r, mH(X))");
+    if (c.want("b")) add("b", "-r");
+  }
+  if (vectors && slots["b"]) slots["b"] = c.build.call("aten.squeeze.dim", {slots["b"], -1});
+  return slots;
+}
+
+}  // namespace
+
+void register_lstsq(OpTable& t) {
+  t.add("aten.linalg_lstsq.default", {.fake = fake_lstsq,
+                                      .eval = eval_lstsq,
+                                      .gradient = grad_lstsq,
+                                      .all_results_differentiable = true,
+                                      .expensive = true});
+}
+
+}  // namespace partita

@@ -1,0 +1,229 @@
+// QR factorisations, and products of the Householder reflectors that LAPACK leaves of them.
+#include <algorithm>
+
+#include "core/ops/families/linalg.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/lapack.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+/// Householder vectors below the diagonals, R on and above them; `tau` [count, k].
+struct Reflectors {
+  Matrices a;
+  Tensor tau;
+
+  explicit Reflectors(const Tensor& t) : a(t) {
+    std::int64_t k = std::min(a.rows, a.columns);
+    tau = zeros(a.values.dtype, {a.count, k});
+    if (k == 0) return;
+    dispatch_lapack(a.values.dtype, "geqrf", [&]<class T>() {
+      for (std::int64_t b = 0; b < a.count; ++b)
+        lapack::geqrf<T>(static_cast<int>(a.rows), static_cast<int>(a.columns), a.at<T>(b), a.leading_dimension(),
+                         tau.as<T>() + b * k);
+    });
+  }
+};
+
+/// q holds reflectors in its first columns and becomes their product's columns.
+void multiply_out(const Matrices& q, const Tensor& tau) {
+  std::int64_t k = tau.sizes.back();
+  if (q.rows == 0 || q.columns == 0) return;
+  dispatch_lapack(q.values.dtype, "orgqr", [&]<class T>() {
+    for (std::int64_t b = 0; b < q.count; ++b)
+      lapack::orgqr<T>(static_cast<int>(q.rows), static_cast<int>(q.columns), static_cast<int>(k), q.at<T>(b),
+                       q.leading_dimension(), static_cast<const T*>(tau.as<T>() + b * k));
+  });
+}
+
+/// The leading part that `to` has room for.
+template <class T>
+void copy_columns(const Matrices& from, const Matrices& to, bool upper_only) {
+  for (std::int64_t b = 0; b < to.count; ++b)
+    for (std::int64_t j = 0; j < std::min(from.columns, to.columns); ++j)
+      for (std::int64_t i = 0; i < std::min(upper_only ? std::min(j + 1, from.rows) : from.rows, to.rows); ++i)
+        to.at<T>(b)[j * to.rows + i] = from.at<T>(b)[j * from.rows + i];
+}
+
+enum class QrMode { Reduced, Complete, OnlyR };
+
+QrMode qr_mode(const std::string& mode) {
+  if (mode == "reduced") return QrMode::Reduced;
+  if (mode == "complete") return QrMode::Complete;
+  if (mode == "r") return QrMode::OnlyR;
+  fail("qr received unrecognized mode '" + mode + "' but expected one of 'reduced' (default), 'r', or 'complete'");
+}
+
+Meta fake_qr(FakeCall& c) {
+  const TensorMeta& a = c.tensor("A");
+  check_matrix(a, "linalg.qr");
+  QrMode mode = qr_mode(c.string("mode"));
+  SymExpr m = rows_of(a), k = smaller(m, columns_of(a)), inner = mode == QrMode::Complete ? m : k;
+  SymList batch = leading(a.sizes, 2);
+  return MetaTuple{{mode == QrMode::OnlyR ? new_like(a, {0}) : column_major(a, with_batch(batch, {m, inner})),
+                    column_major(a, with_batch(batch, {inner, columns_of(a)}))}};
+}
+
+Value eval_qr(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_qr);
+  const Tensor& input = c.tensor("A");
+  QrMode mode = qr_mode(c.string("mode"));
+  Reflectors factors(input);
+  std::int64_t m = factors.a.rows, n = factors.a.columns, inner = mode == QrMode::Complete ? m : std::min(m, n);
+  Matrices r(input.dtype, batch_of(input), inner, n);
+  dispatch_lapack(input.dtype, "linalg.qr", [&]<class T>() {
+    copy_columns<T>(factors.a, r, true);
+    store(out[1], r);
+    if (mode == QrMode::OnlyR) return;
+    Matrices q(input.dtype, batch_of(input), m, inner);
+    copy_columns<T>(factors.a, q, false);
+    multiply_out(q, factors.tau);
+    store(out[0], q);
+  });
+  return ValueList{out[0], out[1]};
+}
+
+Meta fake_geqrf(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  check_matrix(self, "torch.geqrf");
+  return MetaTuple{{column_major(self, self.sizes),
+                    new_like(self, with_batch(leading(self.sizes, 2), {smaller(rows_of(self), columns_of(self))}))}};
+}
+
+Value eval_geqrf(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_geqrf);
+  Reflectors factors(c.tensor("self"));
+  store(out[0], factors.a);
+  store(out[1], factors.tau);
+  return ValueList{out[0], out[1]};
+}
+
+void check_tau(FakeCall& c, const TensorMeta& a, const TensorMeta& tau, const char* what) {
+  if (tau.dim() + 1 != a.dim()) fail(std::string(what) + ": tau must have one dimension less than the reflectors");
+  for (std::size_t d = 0; d + 2 < a.dim(); ++d)
+    if (!c.test(sym_eq(a.sizes[d], tau.sizes[d]), what))
+      fail(std::string(what) + ": the batch dimensions of tau and of the reflectors differ");
+  if (!c.test(sym_le(tau.sizes.back(), smaller(rows_of(a), columns_of(a))), what))
+    fail(std::string(what) + ": there are more scales in tau than reflectors");
+  if (tau.dtype != a.dtype) fail(std::string(what) + ": tau's dtype is not the reflectors' dtype");
+}
+
+Meta fake_householder(FakeCall& c) {
+  const TensorMeta& a = c.tensor("input");
+  constexpr const char* what = "torch.linalg.householder_product";
+  check_matrix(a, what);
+  if (!c.test(sym_le(columns_of(a), rows_of(a)), what))
+    fail(std::string(what) + ": input.shape[-2] must be greater than or equal to input.shape[-1]");
+  check_tau(c, a, c.tensor("tau"), what);
+  return column_major(a, a.sizes);
+}
+
+Value eval_householder(EvalCall& c) {
+  Tensor out = allocate(c, fake_householder);
+  Matrices q(c.tensor("input"));
+  Tensor tau = load(c.tensor("tau"), out.dtype);
+  multiply_out(q, tau);
+  store(out, q);
+  return out;
+}
+
+Meta fake_ormqr(FakeCall& c) {
+  const TensorMeta &a = c.tensor("self"), &other = c.tensor("input3");
+  check_matrix(a, "torch.ormqr");
+  check_matrix(other, "torch.ormqr");
+  check_tau(c, a, c.tensor("input2"), "torch.ormqr");
+  if (!c.test(sym_eq(rows_of(a), c.boolean("left") ? rows_of(other) : columns_of(other)), "torch.ormqr"))
+    fail("torch.ormqr: other.shape[" + std::string(c.boolean("left") ? "-2" : "-1") +
+         "] must be equal to input.shape[-2]");
+  return column_major(other, other.sizes);
+}
+
+Value eval_ormqr(EvalCall& c) {
+  Tensor out = allocate(c, fake_ormqr);
+  Matrices a(c.tensor("self")), x(c.tensor("input3"));
+  Tensor tau = load(c.tensor("input2"), out.dtype);
+  std::int64_t k = tau.sizes.back();
+  char op = !c.boolean("transpose") ? 'N' : is_complex(out.dtype) ? 'C' : 'T';
+  if (x.rows > 0 && x.columns > 0 && k > 0)
+    dispatch_lapack(out.dtype, "ormqr", [&]<class T>() {
+      for (std::int64_t b = 0; b < x.count; ++b)
+        lapack::ormqr<T>(c.boolean("left") ? 'L' : 'R', op, static_cast<int>(x.rows), static_cast<int>(x.columns),
+                         static_cast<int>(k), static_cast<const T*>(a.at<T>(b)), a.leading_dimension(),
+                         static_cast<const T*>(tau.as<T>() + b * k), x.at<T>(b), x.leading_dimension());
+    });
+  store(out, x);
+  return out;
+}
+
+std::vector<Node*> grad_qr(GradCall& c) {
+  GradientSlots slots(c);
+  const TensorMeta& a = c.tensor("A");
+  QrMode mode = qr_mode(c.string("mode"));
+  if (mode == QrMode::OnlyR)
+    fail(
+        "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+        "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.");
+  if (mode == QrMode::Complete && c.test(sym_lt(columns_of(a), rows_of(a)), "linalg.qr"))
+    fail("The QR decomposition is not differentiable when mode='complete' and nrows > ncols");
+  slots["A"] = c.build
+                   .expression("linalg_qr_backward(gQ, gR, Q, R)", {{"gQ", gradient_or_none(c, 0)},
+                                                                    {"gR", gradient_or_none(c, 1)},
+                                                                    {"Q", c.results[0]},
+                                                                    {"R", c.results[1]}})
+                   .node();
+  return slots;
+}
+
+std::vector<Node*> grad_householder(GradCall& c) {
+  GradientSlots slots(c);
+  Arg both = c.build.expression("householder_product_backward(grad, a, tau)",
+                                {{"grad", c.grads[0]}, {"a", c.arg("input")}, {"tau", c.arg("tau")}});
+  slots["input"] = both.get<ArgList>()->items[0].node();
+  slots["tau"] = both.get<ArgList>()->items[1].node();
+  return slots;
+}
+
+/// The gradient of Q, all of its columns, makes those of the reflectors.
+std::vector<Node*> grad_ormqr(GradCall& c) {
+  GradientSlots slots(c);
+  bool left = c.boolean("left"), adjoint = c.boolean("transpose");
+  std::vector<std::pair<std::string, Arg>> names = {{"grad", c.grads[0]},     {"a", c.arg("self")},
+                                                    {"tau", c.arg("input2")}, {"other", c.arg("input3")},
+                                                    {"left", left},           {"adjoint", !adjoint}};
+  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
+  if (c.want("input3")) slots["input3"] = build("ormqr(a, tau, grad, left, adjoint)").node();
+  if (!c.want("self") && !c.want("input2")) return slots;
+  names.emplace_back("gQ", build(left ? (adjoint ? "matmul(other, mH(grad))" : "matmul(grad, mH(other))")
+                                      : (adjoint ? "matmul(mH(grad), other)" : "matmul(mH(other), grad)")));
+  Arg both = build("householder_product_backward(gQ, a, tau)");
+  slots["self"] = both.get<ArgList>()->items[0].node();
+  slots["input2"] = both.get<ArgList>()->items[1].node();
+  return slots;
+}
+
+/// The older qr(): `some` for reduced.
+Arg decompose_old_qr(DecomposeCall& c) {
+  return c.build.call("aten.linalg_qr.default", {c.arg("self"), c.boolean("some") ? "reduced" : "complete"});
+}
+Arg decompose_orgqr(DecomposeCall& c) {
+  return c.build.call("aten.linalg_householder_product.default", {c.arg("self"), c.arg("input2")});
+}
+
+}  // namespace
+
+void register_qr(OpTable& t) {
+  t.add("aten.linalg_qr.default",
+        {.fake = fake_qr, .eval = eval_qr, .gradient = grad_qr, .all_results_differentiable = true, .expensive = true});
+  t.add("aten.geqrf.default", {.fake = fake_geqrf, .eval = eval_geqrf, .expensive = true});
+  t.add("aten.linalg_householder_product.default",
+        {.fake = fake_householder, .eval = eval_householder, .gradient = grad_householder, .expensive = true});
+  t.add("aten.ormqr.default", {.fake = fake_ormqr, .eval = eval_ormqr, .gradient = grad_ormqr, .expensive = true});
+  t.add("aten.qr.default", {.decompose = decompose_old_qr});
+  t.add("aten.orgqr.default", {.decompose = decompose_orgqr});
+}
+
+}  // namespace partita

@@ -1,0 +1,222 @@
+// Determinants, inverses and solutions through LU factors.
+#include <cmath>
+
+#include "core/ops/families/linalg_lu.h"
+#include "core/ops/gradients.h"
+#include "core/ops/kernels/lapack.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+Meta fake_det(FakeCall& c) {
+  const TensorMeta& a = c.tensor("A");
+  check_square(c, a, "linalg.det");
+  return MetaTuple{{new_like(a, leading(a.sizes, 2)), column_major(a, a.sizes), int32_like(a, leading(a.sizes, 1))}};
+}
+
+Meta fake_slogdet(FakeCall& c) {
+  const TensorMeta& a = c.tensor("A");
+  check_square(c, a, "linalg.slogdet");
+  TensorMeta sign = new_like(a, leading(a.sizes, 2)), logarithm = sign;
+  logarithm.dtype = real_of(a.dtype);
+  return MetaTuple{{sign, logarithm, column_major(a, a.sizes), int32_like(a, leading(a.sizes, 1))}};
+}
+
+/// f(matrix number, diagonal of U as a function of position, sign of the permutation)
+template <class T, class F>
+void each_diagonal(const LuFactors& f, F use) {
+  std::int64_t n = f.lu.rows;
+  for (std::int64_t i = 0; i < f.lu.count; ++i) {
+    bool odd = false;
+    for (std::int64_t k = 0; k < n; ++k) odd ^= f.pivots.as<std::int32_t>()[i * n + k] != k + 1;
+    use(i, [&, i](std::int64_t k) { return f.lu.at<T>(i)[k * n + k]; }, odd ? T(-1) : T(1));
+  }
+}
+
+Value eval_det(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_det);
+  LuFactors f{Matrices(c.tensor("A"))};
+  dispatch_lapack(out[0].dtype, "det", [&]<class T>() {
+    each_diagonal<T>(f, [&](std::int64_t i, auto diagonal, T sign) {
+      T product = sign;
+      for (std::int64_t k = 0; k < f.lu.rows; ++k) product *= diagonal(k);
+      out[0].as<T>()[i] = product;
+    });
+  });
+  store(out[1], f.lu);
+  store(out[2], f.pivots);
+  return ValueList{out[0], out[1], out[2]};
+}
+
+Value eval_slogdet(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_slogdet);
+  LuFactors f{Matrices(c.tensor("A"))};
+  dispatch_lapack(out[0].dtype, "slogdet", [&]<class T>() {
+    using Real = decltype(std::abs(T()));
+    each_diagonal<T>(f, [&](std::int64_t i, auto diagonal, T sign) {
+      Real logarithm = 0;
+      for (std::int64_t k = 0; k < f.lu.rows; ++k) {
+        Real size = std::abs(diagonal(k));
+        sign *= size == 0 ? T(0) : diagonal(k) / size;
+        logarithm += std::log(size);
+      }
+      out[0].as<T>()[i] = sign;
+      out[1].as<Real>()[i] = logarithm;
+    });
+  });
+  store(out[2], f.lu);
+  store(out[3], f.pivots);
+  return ValueList{out[0], out[1], out[2], out[3]};
+}
+
+Meta fake_inv(FakeCall& c) {
+  const TensorMeta& a = c.tensor("A");
+  check_square(c, a, "linalg.inv");
+  return MetaTuple{{column_major(a, a.sizes), int32_like(a, leading(a.sizes, 2))}};
+}
+
+Value eval_inv(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_inv);
+  const Tensor& a = c.tensor("A");
+  LuFactors f{Matrices(a)};
+  check_info(c, f.info, "linalg.inv");
+  std::int64_t n = f.lu.rows;
+  Matrices x(a.dtype, batch_of(a), n, n);
+  dispatch_lapack(a.dtype, "inv", [&]<class T>() {
+    for (std::int64_t i = 0; i < x.count; ++i)
+      for (std::int64_t k = 0; k < n; ++k) x.at<T>(i)[k * n + k] = T(1);
+  });
+  solve_factored(f.lu, f.pivots, x, 'N');
+  store(out[0], x);
+  store(out[1], f.info);
+  return ValueList{out[0], out[1]};
+}
+
+/// B is a vector, or a batch of vectors as large as A's batch.
+template <class Call, class Sizes>
+bool vector_of(const Call& c, const Sizes& a, const Sizes& b) {
+  if (b.size() == 1) return true;
+  if (b.size() + 1 != a.size()) return false;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    if constexpr (std::is_same_v<Call, FakeCall>) {
+      if (!c.test(sym_eq(a[i], b[i]), "solve of vectors")) return false;
+    } else if (a[i] != b[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Meta fake_solve(FakeCall& c) {
+  const TensorMeta &a = c.tensor("A"), &b = c.tensor("B");
+  check_square(c, a, "linalg.solve");
+  bool vectors = vector_of(c, a.sizes, b.sizes), left = c.boolean("left");
+  TensorMeta matrix = b;
+  if (vectors) matrix.sizes.push_back(1);
+  check_matrix(matrix, "linalg.solve");
+  if (!c.test(sym_eq(rows_of(a), left ? rows_of(matrix) : columns_of(matrix)), "linalg.solve"))
+    fail("linalg.solve: Incompatible shapes of A and B for the equation " + std::string(left ? "AX = B" : "XA = B"));
+  SymList sizes = common_batch(c, a, matrix);
+  sizes.push_back(rows_of(matrix));
+  if (!vectors) sizes.push_back(columns_of(matrix));
+  return MetaTuple{{left ? column_major(b, sizes) : new_like(b, sizes), column_major(a, a.sizes),
+                    int32_like(a, leading(a.sizes, 1)), int32_like(a, leading(a.sizes, 2))}};
+}
+
+Value eval_solve(EvalCall& c) {
+  std::vector<Tensor> out = allocate_all(c, fake_solve);
+  const Tensor& a = c.tensor("A");
+  Tensor b = c.tensor("B");
+  bool left = c.boolean("left");
+  if (vector_of(c, a.sizes, b.sizes)) {
+    if (!left) fail("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.");
+    b.sizes.push_back(1);
+    b.strides.push_back(1);
+  }
+  Sizes batch = common_batch(a, b);
+  LuFactors f{Matrices(a)};
+  check_info(c, f.info, "torch.linalg.solve_ex");
+  store(out[1], f.lu);
+  store(out[2], f.pivots);
+  store(out[3], f.info);
+  Tensor pivots = expand_batch(out[2], batch, 1);
+  Tensor x = solve_with(Matrices(f.lu.values, batch), pivots, b, batch, left, false);
+  if (out[0].numel() > 0) {
+    Tensor view = out[0];
+    if (view.sizes.size() < x.sizes.size()) {
+      view.sizes.push_back(1);
+      view.strides.push_back(1);
+    }
+    view.copy_from(x);
+  }
+  return ValueList{out[0], out[1], out[2], out[3]};
+}
+
+/// log|det| moves by Re tr(A^-1 dA), the angle of the sign by its imaginary part.
+std::vector<Node*> grad_slogdet(GradCall& c) {
+  GradientSlots slots(c);
+  std::vector<std::pair<std::string, Arg>> names = {{"gsign", gradient_or_none(c, 0)},
+                                                    {"g", gradient_or_none(c, 1)},
+                                                    {"sign", c.results[0]},
+                                                    {"LU", c.results[2]},
+                                                    {"pivots", c.results[3]}};
+  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
+  bool turns = c.grads[0] && is_complex(c.tensor("A").dtype);
+  if (!c.grads[1] && !turns) return slots;
+  if (turns) {
+    names.emplace_back("w", build("conj(gsign) * sign"));
+    Arg angle = build("(conj(w) - w) * 0.5");
+    names.emplace_back("angle", angle);
+    names.emplace_back("d", c.grads[1] ? build("g + angle") : angle);
+  } else {
+    names.emplace_back("d", c.grads[1]);
+  }
+  slots["A"] = build("lu_diagonal_solve(d, LU, pivots)").node();
+  return slots;
+}
+
+std::vector<Node*> grad_solve(GradCall& c) {
+  GradientSlots slots(c);
+  const TensorMeta &a = c.tensor("A"), &b = c.tensor("B");
+  bool vectors = vector_of(static_cast<const FakeCall&>(c), a.sizes, b.sizes);
+  std::vector<std::pair<std::string, Arg>> names = {{"grad", c.grads[0]},
+                                                    {"LU", c.results[1]},
+                                                    {"pivots", c.results[2]},
+                                                    {"X", c.results[0]},
+                                                    {"left", c.arg("left")}};
+  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
+  if (vectors) {
+    names[0].second = build("unsqueeze(grad, -1)");
+    names[3].second = build("unsqueeze(X, -1)");
+  }
+  names.emplace_back("gB", build("linalg_lu_solve(LU, pivots, grad, left=left, adjoint=True)"));
+  if (c.want("A")) slots["A"] = build(c.boolean("left") ? "-matmul(gB, mH(X))" : "-matmul(mH(X), gB)").node();
+  if (c.want("B")) slots["B"] = build(vectors ? "aten.squeeze.dim(gB, -1)" : "gB").node();
+  return slots;
+}
+
+}  // namespace
+
+void register_solve(OpTable& t) {
+  t.add("aten._linalg_det.default", {.fake = fake_det,
+                                     .eval = eval_det,
+                                     .derivative = {{"A", "lu_diagonal_solve(grad * conj(result0), result1, result2)"}},
+                                     .expensive = true});
+  t.add("aten._linalg_slogdet.default", {.fake = fake_slogdet,
+                                         .eval = eval_slogdet,
+                                         .gradient = grad_slogdet,
+                                         .all_results_differentiable = true,
+                                         .expensive = true});
+  t.add("aten.linalg_inv_ex.default", {.fake = fake_inv,
+                                       .eval = eval_inv,
+                                       .derivative = {{"A", "-matmul(mH(result0), matmul(grad, mH(result0)))"}},
+                                       .expensive = true});
+  t.add("aten._linalg_solve_ex.default",
+        {.fake = fake_solve, .eval = eval_solve, .gradient = grad_solve, .expensive = true});
+}
+
+}  // namespace partita

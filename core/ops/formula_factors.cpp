@@ -1,0 +1,222 @@
+// The functions of formulas that differentiate factorisations with orthogonal factors.
+#include "core/ops/formula_functions.h"
+
+namespace partita {
+namespace {
+
+/// Expressions over names that are bound one after the other.
+class Steps {
+ public:
+  Steps(Builder& build, std::vector<std::pair<std::string, Arg>> names) : build_(build), names_(std::move(names)) {}
+
+  Arg operator()(const char* expression) { return build_.expression(expression, names_); }
+  /// Binds a name, also one that is bound already.
+  void set(std::string_view name, Arg value) {
+    std::erase_if(names_, [&](const auto& n) { return n.first == name; });
+    names_.emplace_back(name, std::move(value));
+  }
+  void set(std::string_view name, const char* expression) { set(name, (*this)(expression)); }
+
+ private:
+  Builder& build_;
+  std::vector<std::pair<std::string, Arg>> names_;
+};
+
+bool less(const FormulaCall& f, SymExpr a, SymExpr b) {
+  static const Schema none;
+  FakeCall guards(none, {}, *f.build.graph.shapes);
+  return guards.test(sym_lt(a, b), "the gradient of a factorisation");
+}
+
+/// svd_backward(gU, gS, gVh, U, S, Vh) of a reduced A = U diag(S) Vh, gradients None where none flows.
+Arg svd_backward(const FormulaCall& f) {
+  bool has_u = f.has(0), has_s = f.has(1), has_v = f.has(2), complex = is_complex(f.tensor(3).dtype);
+  SymExpr m = f.tensor(3).sizes[f.tensor(3).dim() - 2], n = f.tensor(5).sizes.back(), k = f.tensor(4).sizes.back();
+  bool tall = less(f, k, m), wide = less(f, k, n);
+  Steps s(f.build, {{"gU", f.args[0]},
+                    {"gS", f.args[1]},
+                    {"gVh", f.args[2]},
+                    {"U", f.args[3]},
+                    {"S", f.args[4]},
+                    {"Vh", f.args[5]}});
+  if (!has_u && !has_v) return s(wide ? "matmul(U * unsqueeze(gS, -2), Vh)" : "matmul(U, unsqueeze(gS, -1) * Vh)");
+  // E_ij = S_j^2 - S_i^2; the skew parts vanish on the real diagonal.
+  s.set("S2", "S * S");
+  s.set("E", "unsqueeze(S2, -2) - unsqueeze(S2, -1) + diag_embed(ones_like(S))");
+  if (has_u) {
+    s.set("UhgU", "matmul(mH(U), gU)");
+    s.set("UhgU", "UhgU - mH(UhgU)");
+    s.set("gA", "(UhgU / E) * unsqueeze(S, -2)");
+  }
+  if (has_v) {
+    s.set("VhgV", "matmul(Vh, mH(gVh))");
+    s.set("VhgV", "VhgV - mH(VhgV)");
+    s.set("right", "unsqueeze(S, -1) * (VhgV / E)");
+    s.set("gA", has_u ? "gA + right" : "right");
+  }
+  if (has_s) s.set("gA", "gA + diag_embed(gS)");
+  if (complex && has_u && has_v) s.set("gA", "gA + diag_embed(diagonal(UhgU, 0, -2, -1) / (S * 2))");
+  if (tall && has_u) {
+    s.set("gA", "matmul(U, gA)");
+    s.set("gUS", "gU / unsqueeze(S, -2)");
+    return s("matmul(gA + gUS - matmul(U, matmul(mH(U), gUS)), Vh)");
+  }
+  if (wide && has_v) {
+    s.set("gA", "matmul(gA, Vh)");
+    s.set("SgV", "gVh / unsqueeze(S, -1)");
+    return s("matmul(U, gA + SgV - matmul(matmul(SgV, mH(Vh)), Vh))");
+  }
+  return s(wide ? "matmul(matmul(U, gA), Vh)" : "matmul(U, matmul(gA, Vh))");
+}
+
+/// linalg_eig_backward(gL, gV, L, V, is_hermitian) of A = V diag(L) V^-1 with columns of V of norm 1, gradients None
+/// where none flows.
+Arg linalg_eig_backward(const FormulaCall& f) {
+  bool hermitian = *f.args[4].get<bool>();
+  Steps s(f.build, {{"gL", f.args[0]}, {"gV", f.args[1]}, {"L", f.args[2]}, {"V", f.args[3]}});
+  if (!f.has(1)) {
+    if (hermitian) return s("matmul(V * unsqueeze(gL, -2), mH(V))");
+    return s("aten._linalg_solve_ex.default(mH(V), unsqueeze(gL, -1) * mH(V))[0]");
+  }
+  s.set("M", "matmul(mH(V), gV)");
+  // Hermitian: onto the skew-Hermitian matrices, which are what unitary V can move by.
+  if (hermitian)
+    s.set("M", "(M - mH(M)) * 0.5");
+  else
+    s.set("M", "M - matmul(mH(V), V * unsqueeze(real_of(diagonal(M, 0, -2, -1)), -2))");
+  // E_ij = conj(L_j - L_i) off the diagonal, where the gradient of L stands.
+  s.set("E", "conj(unsqueeze(L, -2) - unsqueeze(L, -1)) + diag_embed(ones_like(L))");
+  s.set("M", "(M - diag_embed(diagonal(M, 0, -2, -1))) / E");
+  if (f.has(0)) s.set("M", "M + diag_embed(gL)");
+  if (hermitian) return s("matmul(V, matmul(M, mH(V)))");
+  return s("aten._linalg_solve_ex.default(mH(V), matmul(M, mH(V)))[0]");
+}
+
+/// The real part of a complex tensor, as a real one.
+Arg real_of_tensor(const FormulaCall& f) {
+  if (!is_complex(f.tensor(0).dtype)) return f.args[0];
+  return f("aten.select.int(aten.view_as_real.default(contiguous(x0)), -1, 0)");
+}
+
+/// linalg_qr_backward(gQ, gR, Q, R) of the reduced A = Q R, gradients None where none flows.
+Arg linalg_qr_backward(const FormulaCall& f) {
+  bool has_q = f.has(0), has_r = f.has(1);
+  SymExpr k = f.tensor(2).sizes.back(), n = f.tensor(3).sizes.back();
+  bool wide = less(f, k, n);
+  Steps s(f.build, {{"gQ", f.args[0]}, {"gR", f.args[1]}, {"Q", f.args[2]}, {"R", f.args[3]}});
+  if (wide && has_r) {
+    // A = [A1 A2] = Q [R1 R2]: R2 = Q^H A2 hands its gradient to Q and A2.
+    s.set("k", f.build.size(k));
+    s.set("n", f.build.size(n));
+    s.set("gR2", "aten.slice.Tensor(gR, -1, k, n)");
+    s.set("gR", "aten.slice.Tensor(gR, -1, 0, k)");
+    s.set("more", "matmul(matmul(Q, aten.slice.Tensor(R, -1, k, n)), mH(gR2))");
+    s.set("gQ", has_q ? "gQ + more" : "more");
+    s.set("R", "aten.slice.Tensor(R, -1, 0, k)");
+    s.set("gA2", "matmul(Q, gR2)");
+    has_q = true;
+  } else if (wide) {
+    s.set("k", f.build.size(k));
+    s.set("n", f.build.size(n));
+    s.set("gA2", "zeros_like(aten.slice.Tensor(R, -1, k, n))");
+    s.set("R", "aten.slice.Tensor(R, -1, 0, k)");
+  }
+  s.set("M", has_q && has_r ? "matmul(gR, mH(R)) - matmul(mH(Q), gQ)"
+             : has_q        ? "-matmul(mH(Q), gQ)"
+                            : "matmul(gR, mH(R))");
+  // The Hermitian matrix whose upper triangle is M's, the diagonal its real part.
+  s.set("M", "triu(M, 1) + mH(triu(M, 1)) + diag_embed(real_part(diagonal(M, 0, -2, -1)))");
+  s.set("gA", has_q ? "matmul(Q, M) + gQ" : "matmul(Q, M)");
+  s.set("gA", "linalg_solve_triangular(mH(R), gA, upper=False, left=False)");
+  return s(wide ? "cat([gA, gA2], -1)" : "gA");
+}
+
+/// The real part of a tensor in its own dtype.
+Arg real_part(const FormulaCall& f) {
+  if (!is_complex(f.tensor(0).dtype)) return f.args[0];
+  return f("(x0 + conj(x0)) * 0.5");
+}
+
+/// householder_product_backward(grad of Q, a, tau) -> (gradient of a, of tau), where Q is made of the first columns of
+/// H_1 ... H_k, H_i = I - tau_i v_i v_i^H, and v_i is 1 at i, a's column i below, 0 above. With the products before and
+/// after H_i as P_i and S_i, H_i's gradient is M_i = P_i^H G S_i^H. A loop from the last reflector to the first keeps
+/// R_i = G S_i^H, one from the first to the last L_i = P_i^H.
+Arg householder_product_backward(const FormulaCall& f) {
+  const TensorMeta &grad = f.tensor(0), &a = f.tensor(1), &tau = f.tensor(2);
+  SymExpr m = a.sizes[a.dim() - 2], n = a.sizes.back(), columns = grad.sizes.back();
+  if (!tau.sizes.back().is_int()) fail_unsupported("the gradient of Householder reflectors of symbolic number");
+  std::int64_t k = tau.sizes.back().as_int();
+  Steps s(f.build, {{"G", f.args[0]}, {"a", f.args[1]}, {"tau", f.args[2]}});
+  if (k == 0 || a.numel().is(0)) return Arg::tuple({s("zeros_like(a)"), s("zeros_like(tau)")});
+  if (less(f, columns, m)) {
+    s.set("pad", f.build.size(m - columns));
+    s.set("G", "constant_pad_nd(G, [0, pad], 0.0)");
+  }
+  s.set("k", k);
+  s.set("V", "tril(aten.slice.Tensor(a, -1, 0, k), -1)");
+  s.set("one", "aten.slice.Tensor(diag_embed(ones_like(aten.select.int(a, -1, 0))), -1, 0, k)");
+  s.set("V", "V + one");
+  auto at = [&](std::int64_t i) {
+    s.set("i", i);
+    s.set("i1", i + 1);
+    s.set("v", "aten.slice.Tensor(V, -1, i, i1)");
+    s.set("t", "unsqueeze(aten.slice.Tensor(tau, -1, i, i1), -1)");
+  };
+  std::vector<Arg> right(static_cast<std::size_t>(k)), image(right);  // R_i, R_i v_i
+  for (std::int64_t i = k; i-- > 0;) {
+    at(i);
+    right[static_cast<std::size_t>(i)] = s("G");
+    s.set("Gv", "matmul(G, v)");
+    image[static_cast<std::size_t>(i)] = s("Gv");
+    if (i > 0) s.set("G", "G - matmul(Gv * conj(t), mH(v))");
+  }
+  std::vector<Arg> gv, gtau;
+  for (std::int64_t i = 0; i < k; ++i) {
+    at(i);
+    s.set("R", right[static_cast<std::size_t>(i)]);
+    s.set("Rv", image[static_cast<std::size_t>(i)]);
+    s.set("w", i == 0 ? "v" : "matmul(mH(L), v)");
+    gtau.push_back(s("-aten.squeeze.dim(matmul(mH(w), Rv), -1)"));
+    s.set("Mv", i == 0 ? "Rv" : "matmul(L, Rv)");
+    gv.push_back(s("-(Mv * conj(t)) - matmul(mH(R), w) * t"));
+    if (i + 1 < k) {
+      if (i == 0) s.set("L", "diag_embed(ones_like(aten.select.int(a, -1, 0)))");
+      s.set("L", "L - matmul(v * conj(t), mH(w))");
+    }
+  }
+  s.set("ga", f.build.call("aten.cat.default", {Arg::list(std::move(gv)), -1}));
+  s.set("ga", "tril(ga, -1)");
+  if (less(f, k, n)) {
+    s.set("pad", f.build.size(n - k));
+    s.set("ga", "constant_pad_nd(ga, [0, pad], 0.0)");
+  }
+  return Arg::tuple({s("ga"), f.build.call("aten.cat.default", {Arg::list(std::move(gtau)), -1})});
+}
+
+/// matrix_exp_backward(grad, A): the upper right block of exp [[A^H, grad], [0, A^H]].
+Arg matrix_exp_backward(const FormulaCall& f) {
+  SymExpr n = f.tensor(1).sizes.back();
+  Steps s(f.build, {{"g", f.args[0]}, {"A", f.args[1]}, {"n", f.build.size(n)}, {"n2", f.build.size(n * 2)}});
+  s.set("Ah", "mH(A)");
+  s.set("block", "cat([cat([Ah, g], -1), cat([zeros_like(Ah), Ah], -1)], -2)");
+  s.set("e", "linalg_matrix_exp(block)");
+  return s("aten.slice.Tensor(aten.slice.Tensor(e, -2, 0, n), -1, n, n2)");
+}
+
+constexpr FormulaFunction functions[] = {
+    {"real_of", real_of_tensor},
+    {"real_part", real_part},
+    {"svd_backward", svd_backward},
+    {"linalg_eig_backward", linalg_eig_backward},
+    {"linalg_qr_backward", linalg_qr_backward},
+    {"householder_product_backward", householder_product_backward},
+    {"matrix_exp_backward", matrix_exp_backward},
+};
+
+}  // namespace
+
+std::span<const FormulaFunction> factor_formula_functions() {
+  return functions;
+}
+
+}  // namespace partita
