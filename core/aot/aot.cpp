@@ -1,14 +1,10 @@
 #include "core/aot/aot.h"
 
+#include "core/aot/text_roles.h"
 #include "core/grad/joint.h"
 
 namespace partita {
 namespace {
-
-/// Is a dynamo placeholder a parameter: L_self_modules_fc1_parameters_weight_?
-bool named_as(const Node& placeholder, std::string_view what) {
-  return placeholder.target.find(what) != std::string::npos || placeholder.name().find(what) != std::string::npos;
-}
 
 bool differentiable(const Node& placeholder) {
   const TensorMeta* t = placeholder.meta.tensor();
@@ -19,7 +15,8 @@ std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program
   std::vector<InputBinding> inputs;
   bool any_parameter = false;
   for (Node* node : graph.placeholders()) {
-    InputBinding b{InputRole::User, node->name()};
+    InputBinding b =
+        program ? InputBinding{node->meta.sym() ? InputRole::Symbol : InputRole::User, node->name()} : text_role(*node);
     const ProgramInput* from = program ? program->input(node->name()) : nullptr;
     if (from && from->kind == ProgramInputKind::Parameter)
       b = {InputRole::Parameter, from->target};
@@ -27,12 +24,6 @@ std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program
       b = {InputRole::Buffer, from->target};
     else if (from && from->kind == ProgramInputKind::Constant)
       b = {InputRole::Constant, from->target};
-    else if (node->meta.sym())
-      b.role = InputRole::Symbol;
-    else if (!program && named_as(*node, "_parameters_"))
-      b.role = InputRole::Parameter;
-    else if (!program && named_as(*node, "_buffers_"))
-      b.role = InputRole::Buffer;
     any_parameter |= b.role == InputRole::Parameter;
     inputs.push_back(std::move(b));
   }
@@ -76,7 +67,7 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
   AotGraphs out;
   out.inputs = bind_inputs(graph, program, options);
   FunctionalizeOptions functional_options;
-  functional_options.keep_input_mutations = !options.train;
+  functional_options.keep_input_mutations = !options.train && options.keep_input_mutations;
   for (const InputBinding& b : out.inputs) functional_options.requires_grad.push_back(b.requires_grad);
   TRY(FunctionalGraph functional, functionalize(graph, functional_options));
   out.meta = functional.meta;

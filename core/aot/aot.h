@@ -24,6 +24,9 @@ struct AotOptions {
   /// Per placeholder of the graph; empty: parameters (by the archive's signature, else by their names in dynamo's
   /// text), and for text without parameters every floating input.
   std::vector<bool> requires_grad = {};
+  /// Inference: the graph writes mutated inputs by copy_ at its end, as PyTorch's compilers have it. false: it returns
+  /// their new values first, and finish_forward (run_compiled.h) writes them.
+  bool keep_input_mutations = true;
   /// See JointOptions: for who runs the graphs without PyTorch's runtime around them.
   bool tangents_for_aliases = false;
 };

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/aot/text_roles.h"
 #include "core/base/hash.h"
 #include "core/compare/per_node.h"
 #include "core/interp/random_values.h"
@@ -19,40 +20,36 @@ bool is_number(const Tensor& t) {
   return t.numel() == 1 && !is_floating(t.dtype) && !is_complex(t.dtype);
 }
 
-/// The name of a placeholder's value in IO files. For archives, user inputs are counted alone; in joint graphs tangents
-/// come after primals. A symbol of a text graph may be left out of a file that holds the tensors whose size it is: it
-/// is not counted where its number is taken by what is no single integer.
-class Keys {
- public:
-  Keys(const Graph& graph, const Program* program, const TensorFile& io) : graph_(graph), program_(program), io_(io) {}
-
-  std::string next(const Node& placeholder) {
-    if (program_) {
-      const ProgramInput* input = program_->input(placeholder.name());
-      if (input && input->kind == ProgramInputKind::Parameter) return "param." + input->target;
-      if (input && input->kind == ProgramInputKind::Buffer) return "buffer." + input->target;
-      if (input && input->kind == ProgramInputKind::Constant) return "constant." + input->target;
-    }
-    std::string key = fmt::format("input.{}", count_);
-    const Tensor* t = io_.find(key);
-    const bool left_out = !program_ && placeholder.meta.sym() && t && !is_number(*t);
-    if (left_out) return "symbol." + placeholder.name();
-    ++count_;
-    return key;
+/// The names of the placeholders' values in IO files. For archives, user inputs are counted alone.
+std::vector<std::string> input_keys(const Graph& graph, const Program* program, const TensorFile& io) {
+  if (!program) return text_keys(graph, io);
+  std::vector<std::string> keys;
+  int count = 0;
+  for (const Node* placeholder : graph.placeholders()) {
+    const ProgramInput* input = program->input(placeholder->name());
+    if (input && input->kind == ProgramInputKind::Parameter)
+      keys.push_back("param." + input->target);
+    else if (input && input->kind == ProgramInputKind::Buffer)
+      keys.push_back("buffer." + input->target);
+    else if (input && input->kind == ProgramInputKind::Constant)
+      keys.push_back("constant." + input->target);
+    else
+      keys.push_back(fmt::format("input.{}", count++));
   }
-  /// The second name of a joint graph's tangent: "tangent.K".
-  std::optional<std::string> tangent(const Node& placeholder) {
-    if (graph_.form != GraphForm::Joint || !placeholder.name().starts_with("tangents_")) return std::nullopt;
-    return fmt::format("tangent.{}", tangents_++);
-  }
-  int count() const { return count_; }
+  return keys;
+}
 
- private:
-  const Graph& graph_;
-  const Program* program_;
-  const TensorFile& io_;
-  int count_ = 0, tangents_ = 0;
-};
+/// Second names: "tangent.K" of a joint graph's tangents, which come after the primals.
+std::vector<std::optional<std::string>> tangent_keys(const Graph& graph) {
+  std::vector<std::optional<std::string>> keys;
+  int count = 0;
+  for (const Node* placeholder : graph.placeholders()) {
+    keys.emplace_back();
+    if (graph.form == GraphForm::Joint && placeholder->name().starts_with("tangents_"))
+      keys.back() = fmt::format("tangent.{}", count++);
+  }
+  return keys;
+}
 
 /// Symbolic and plain integers are stored as tensors of one element.
 Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string& key) {
@@ -87,12 +84,13 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
 
 /// Text names symbols and gives no example of them: the inputs that there are do.
 Status learn_hints(Graph& graph, const Program* program, const TensorFile& io) {
-  Keys keys(graph, program, io);
+  const std::vector<std::string> keys = input_keys(graph, program, io);
+  const auto seconds = tangent_keys(graph);
   std::vector<Value> given;
   for (const Node* node : graph.placeholders()) {
-    const std::string key = keys.next(*node);
+    const std::string& key = keys[given.size()];
     const Tensor* t = io.find(key);
-    if (const auto second = keys.tangent(*node); !t && second) t = io.find(*second);
+    if (const auto& second = seconds[given.size()]; !t && second) t = io.find(*second);
     if (!t && program) t = program->tensor_of(node->name());
     given.emplace_back();
     if (t) {
@@ -169,18 +167,19 @@ Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const Te
   TRY_DO(learn_hints(graph, program, io));
   if (random_weights) choose_sizes(graph);
   GraphInputs inputs;
-  Keys keys(graph, program, io);
+  inputs.keys = input_keys(graph, program, io);
+  const auto seconds = tangent_keys(graph);
   for (const Node* node : graph.placeholders()) {
-    inputs.keys.push_back(keys.next(*node));
+    const std::size_t i = inputs.values.size();
     std::optional<std::uint64_t> seed;
-    if (random_weights) seed = hash_combine(*random_weights, inputs.keys.size());
-    TRY(Value v, gather(*node, inputs.keys.back(), keys.tangent(*node), program, io, seed));
+    if (random_weights) seed = hash_combine(*random_weights, i + 1);
+    TRY(Value v, gather(*node, inputs.keys[i], seconds[i], program, io, seed));
     inputs.values.push_back(std::move(v));
   }
+  const auto count = std::ranges::count_if(inputs.keys, [](auto& key) { return key.starts_with("input."); });
   for (const auto& [key, tensor] : io.tensors)
-    if (key.starts_with("input.") && std::atoi(key.c_str() + 6) >= keys.count())
-      return input_error("io.surplus",
-                         fmt::format("the inputs hold {}, but the graph takes {} inputs", key, keys.count()));
+    if (key.starts_with("input.") && std::atoi(key.c_str() + 6) >= count)
+      return input_error("io.surplus", fmt::format("the inputs hold {}, but the graph takes {} inputs", key, count));
   TRY_DO(gather_attributes(graph, io, random_weights));
   if (writes_inputs(graph, program)) {
     TRY(inputs.values, copy_values(inputs.values));  // the archive's and the file's values are kept as they are

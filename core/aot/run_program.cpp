@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/aot/run_compiled.h"
+#include "core/aot/text_roles.h"
 #include "core/base/check.h"
 
 namespace partita {
@@ -30,7 +32,7 @@ std::vector<bool> wanted(const Graph& graph, const Program* program, const Graph
     const Tensor* given = io.find(inputs.keys[i]);
     const ProgramInput* from = program ? program->input(placeholders[i]->name()) : nullptr;
     bool parameter = from ? from->kind == ProgramInputKind::Parameter
-                          : !program && !marked && placeholders[i]->target.find("_parameters_") != std::string::npos;
+                          : !program && !marked && text_role(*placeholders[i]).role == InputRole::Parameter;
     wants.push_back(parameter || (given && given->requires_grad));
   }
   return wants;
@@ -53,6 +55,7 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
   TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights));
   AotOptions how = options.aot;
   how.tangents_for_aliases = true;
+  how.keep_input_mutations = can_write_inputs(*graph);
   const bool joint = how.train && is_joint(*graph);
   if (how.train && !joint) {
     how.requires_grad = wanted(*graph, f.program_.get(), f.inputs_, io);
@@ -162,29 +165,10 @@ Result<TensorFile> TrainedFunction::step() {
     TRY(gradients, backward_(std::move(saved)));
   }
 
-  std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
-  std::vector<Value> outputs(
-      values.begin() + static_cast<std::ptrdiff_t>(mutated.size()),
-      values.begin() + static_cast<std::ptrdiff_t>(p.forward_outputs - meta.num_intermediate_bases));
-  TensorFile out;
-  for (std::size_t k = 0; k < mutated.size(); ++k) {
-    const Tensor *now = values[k].get<Tensor>(), *input = inputs_.values[mutated[k]].get<Tensor>();
-    CHECK(now && input, "a mutated input that is no tensor");
-    for (std::size_t i = 0; i < meta.outputs.size(); ++i) {
-      // Outputs that were made from the new value show the input's memory, as they do in eager.
-      const Tensor* shown = outputs[i].get<Tensor>();
-      if (!shown || !meta.outputs[i].base_idx || *meta.outputs[i].base_idx != mutated[k]) continue;
-      if (meta.outputs[i].type != OutputType::IsInput && meta.outputs[i].type != OutputType::AliasOfInput) continue;
-      if (shown->storage != now->storage || now->sizes != input->sizes || now->strides != input->strides) continue;
-      outputs[i] = input->view_as(shown->sizes, shown->strides, input->offset + shown->offset - now->offset);
-    }
-    if (now->sizes == input->sizes)
-      input->copy_from(*now);
-    else
-      inputs_.values[mutated[k]] = *now;
-  }
-  TRY(out, collect_outputs(program_.get(), inputs_, {}, outputs));
-  for (std::size_t i : mutated) out.tensors[after_key(inputs_.keys[i])] = *inputs_.values[i].get<Tensor>();
+  TRY(std::vector<Value> outputs, finish_forward(*graphs_, values, inputs_.values));
+  TRY(TensorFile out, collect_outputs(program_.get(), inputs_, {}, outputs));
+  for (std::size_t i : meta.mutated_runtime_inputs())
+    out.tensors[after_key(inputs_.keys[i])] = *inputs_.values[i].get<Tensor>();
   for (std::size_t i : meta.mutated_in_graph())
     out.tensors[after_key(inputs_.keys[i])] = *inputs_.values[i].get<Tensor>();
   TRY_DO(collect_gradients(gradients, out));

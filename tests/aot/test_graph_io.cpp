@@ -39,6 +39,42 @@ class TestGraphIo : public QObject {
     }
   }
 
+  void weights_are_known_by_their_names_and_comments() {
+    // Dynamo's names, torch.export's, and the comments of a trace log; a size comes before the input it belongs to.
+    for (const std::string& text :
+         {std::string("L_self_modules_net_modules_0_parameters_weight_: <f32[3][1]>, s: "
+                      "\"Sym(s0)\", L_x_: <f32[s0, 3][3, 1]>"),
+          std::string("p_net_0_weight: <f32[3][1]>, s: \"Sym(s0)\", x: <f32[s0, 3][3, 1]>")}) {
+      const std::string weight = text.substr(0, text.find(':')),
+                        x = text.find("L_x_") == std::string::npos ? "x" : "L_x_";
+      const auto graph = fx(text, "a: <f32[s0, 3][3, 1]> = $add.Tensor(" + x + ", " + weight + ")\nreturn (a,)");
+      TensorFile io;
+      io.tensors["input.0"] = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+      auto without = gather_inputs(*graph, nullptr, io, std::nullopt);
+      QVERIFY(!without);
+      QCOMPARE(without.error().code, std::string("io.missing"));
+      io.tensors["param.net.0.weight"] = f32({3}, {10, 20, 30});
+      const auto inputs = gather_inputs(*graph, nullptr, io, std::nullopt);
+      QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
+      QCOMPARE(inputs->keys, (std::vector<std::string>{"param.net.0.weight", "symbol.s", "input.0"}));
+      const auto outputs = interpret(*graph, inputs->values);
+      QVERIFY2(outputs, outputs ? "" : outputs.error().line().c_str());
+      QCOMPARE(elements(outputs->at(0)), (std::vector<double>{11, 22, 33, 14, 25, 36}));
+    }
+  }
+
+  void inputs_go_where_they_fit_when_no_name_tells() {
+    const auto graph =
+        fx("primals_1: <f32[4, 3][3, 1]>, primals_2: \"Sym(s0)\", primals_3: <f32[s0, 3][3, 1]>",
+           "a: <f32[3, 4][1, 3]> = $t(primals_1)\nb: <f32[s0, 4][4, 1]> = $mm(primals_3, a)\nreturn (b,)");
+    TensorFile io;
+    io.tensors["input.0"] = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+    const auto inputs = gather_inputs(*graph, nullptr, io, 3);
+    QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
+    QCOMPARE(inputs->keys, (std::vector<std::string>{"param.primals_1", "symbol.primals_2", "input.0"}));
+    QCOMPARE(*inputs->values[1].get<std::int64_t>(), std::int64_t{2});
+  }
+
   void what_is_made_up_fits_what_is_given() {
     const auto graph = dynamic();
     TensorFile io;

@@ -1,0 +1,117 @@
+#include "core/aot/run_compiled.h"
+
+#include "core/base/check.h"
+#include "core/interp/symbols.h"
+#include "core/ops/schema.h"
+
+namespace partita {
+namespace {
+
+/// Does the value show its input's elements as they are? There is no conjugate bit: a conjugated view is a value of its
+/// own.
+bool shows_memory(const Node* node) {
+  static const Op* const conj = Op::torch("aten._conj.default");
+  static const Op* const negative = Op::torch("aten._neg_view.default");
+  while (node && node->op()->is_call()) {
+    if (node->is(conj) || node->is(negative)) return false;
+    const Schema* schema = find_schema(node->op());
+    if (!node->is(Op::getitem()) && (!schema || !schema->is_view)) return true;
+    node = node->args()[0].node();
+  }
+  return true;
+}
+
+/// The inputs' sizes and strides are those the graph was made for.
+bool as_made_for(const Node& placeholder, const Tensor& input) {
+  const TensorMeta* meta = placeholder.meta.tensor();
+  for (std::size_t d = 0; meta && d < input.sizes.size(); ++d)
+    if (input.sizes[d] > 1 && meta->strides[d].is_int() && !meta->strides[d].is(input.strides[d])) return false;
+  return meta != nullptr;
+}
+
+/// `shown`, which has the values of a view of `input`, as that view.
+std::optional<Tensor> view_of(const Tensor& input, const Tensor& shown, const Node& node, const SymbolMap& symbols) {
+  const TensorMeta* meta = node.meta.tensor();
+  if (!meta) return std::nullopt;
+  const auto offset = symbols.value(meta->offset);
+  if (!offset) return std::nullopt;
+  // view_as_real counts in elements of another size.
+  const auto from = static_cast<std::int64_t>(itemsize(input.dtype)),
+             to = static_cast<std::int64_t>(itemsize(shown.dtype));
+  return Tensor{input.storage, shown.dtype, shown.sizes, shown.strides, input.offset * from / to + *offset};
+}
+
+}  // namespace
+
+Result<std::vector<Value>> finish_forward(const AotGraphs& graphs, const std::vector<Value>& values,
+                                          std::vector<Value>& inputs) {
+  const ViewAndMutationMeta& meta = graphs.meta;
+  const Graph& forward = *graphs.partition.forward;
+  const std::vector<Node*> placeholders = forward.placeholders();
+  const std::vector<Arg> returned = forward.outputs();
+  const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
+  const auto first = static_cast<std::ptrdiff_t>(mutated.size());
+  std::vector<Value> outputs(
+      values.begin() + first,
+      values.begin() + static_cast<std::ptrdiff_t>(graphs.partition.forward_outputs - meta.num_intermediate_bases));
+  TRY(const SymbolMap symbols, bind_symbols(forward, inputs));
+  const std::vector<Value> before = inputs;
+  std::vector<const Tensor*> newest(inputs.size(), nullptr);
+  for (std::size_t k = 0; k < mutated.size(); ++k) {
+    const std::size_t i = mutated[k];
+    const Tensor *now = values[k].get<Tensor>(), *input = inputs[i].get<Tensor>();
+    CHECK(now && input, "a mutated input that is no tensor");
+    const Node* node = returned[k].node();
+    // t_ and its kin show the same memory in another way.
+    if (meta.inputs[i].mutates_metadata && !meta.inputs[i].mutates_data && node && shows_memory(node)) {
+      if (const auto view = view_of(*input, *now, *node, symbols)) {
+        inputs[i] = *view;
+        continue;
+      }
+    }
+    newest[i] = now;
+  }
+  for (std::size_t i = 0; i < outputs.size() && i < meta.outputs.size(); ++i) {
+    const OutputAliasInfo& info = meta.outputs[i];
+    const Tensor* shown = outputs[i].get<Tensor>();
+    const Node* node = returned[mutated.size() + i].node();
+    if (!shown || !node || (info.type != OutputType::IsInput && info.type != OutputType::AliasOfInput)) continue;
+    const Tensor* input = before[*info.base_idx].get<Tensor>();
+    const Tensor* now = newest[*info.base_idx];
+    if (!input || shown->storage == input->storage || !as_made_for(*placeholders[*info.base_idx], *input)) continue;
+    // An input whose values and sizes both change is replaced, not written.
+    if (now && (now->sizes != input->sizes || now->strides != input->strides)) continue;
+    if (info.type == OutputType::IsInput && shown->sizes == inputs[*info.base_idx].get<Tensor>()->sizes) {
+      outputs[i] = inputs[*info.base_idx];
+    } else if (shows_memory(node)) {
+      if (const auto view = view_of(*input, *shown, *node, symbols)) outputs[i] = *view;
+    }
+  }
+  for (std::size_t i : mutated) {
+    if (!newest[i]) continue;
+    if (const Tensor* input = inputs[i].get<Tensor>(); newest[i]->sizes == input->sizes)
+      input->copy_from(*newest[i]);
+    else
+      inputs[i] = *newest[i];
+  }
+  return outputs;
+}
+
+bool can_write_inputs(const Graph& graph) {
+  for (const Node* p : graph.placeholders())
+    if (const TensorMeta* t = p->meta.tensor(); t && is_complex(t->dtype)) return false;
+  return true;
+}
+
+Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> inputs, const CompileFn& compile) {
+  if (is_joint(graph)) {
+    TRY(const Executable run, compile(graph));
+    return run(std::move(inputs));
+  }
+  TRY(const AotGraphs graphs, aot(graph, nullptr, {.train = false, .keep_input_mutations = can_write_inputs(graph)}));
+  TRY(const Executable run, compile(*graphs.partition.forward));
+  TRY(const std::vector<Value> values, run(inputs));
+  return finish_forward(graphs, values, inputs);
+}
+
+}  // namespace partita
