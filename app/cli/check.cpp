@@ -1,14 +1,14 @@
-#include <atomic>
 #include <cstdio>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include <nlohmann/json.hpp>
 
+#include "app/backends.h"
 #include "app/cli/command.h"
+#include "core/aot/run_compiled.h"
+#include "core/base/workers.h"
 #include "core/compare/op_cases.h"
-#include "core/interp/interpreter.h"
 
 namespace partita::cli {
 namespace {
@@ -37,25 +37,78 @@ struct Totals {
   }
 };
 
-Result<RunGraph> runner(const std::string& backend) {
-  if (backend == "debug") return RunGraph();
-  if (backend == "interp")
-    return RunGraph([](const Graph& g, std::vector<Value> in) { return interpret(g, std::move(in)); });
-  return unsupported("cli.backend", "check runs with --backend debug or interp, not " + backend);
+/// What runs a case's graphs; unset for the debug interpreter, which check_cases drives itself.
+Result<RunGraph> runner(const std::string& name) {
+  TRY(const Backend* backend, find_backend(name));
+  if (name == "debug") return RunGraph();
+  const CompileFn compile = backend->make({});
+  if (!backend->takes_any_graph)
+    return RunGraph(
+        [compile](const Graph& g, std::vector<Value> in) { return run_compiled(g, std::move(in), compile); });
+  return RunGraph([compile](const Graph& g, std::vector<Value> in) -> Result<std::vector<Value>> {
+    TRY(const Executable run, compile(g));
+    return run(std::move(in));
+  });
 }
 
-/// The files in order, each worked on by whichever thread is free.
-std::vector<Result<std::vector<CaseResult>>> check_all(const std::vector<std::string>& files,
-                                                       const CaseOptions& options, unsigned jobs) {
-  std::vector<Result<std::vector<CaseResult>>> results(files.size(), std::vector<CaseResult>{});
-  std::atomic<std::size_t> next = 0;
-  auto work = [&] {
-    for (std::size_t i; (i = next++) < files.size();) results[i] = check_cases(files[i], options);
+Json to_json(const CaseResult& r, bool done) {
+  return {{"file", r.file},       {"kind", r.kind},           {"index", r.index}, {"outcome", r.outcome},
+          {"message", r.message}, {"refused", r.unsupported}, {"done", done}};
+}
+
+/// What the workers find about a file.
+struct FileResults {
+  std::vector<CaseResult> cases;
+  CaseResult running;  ///< the graph that was begun last
+  std::string error;   ///< the file is no file of cases
+};
+
+/// Every graph of every file, in child processes: compiled code that crashes costs its own case.
+Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files, const CaseOptions& options,
+                                           unsigned jobs) {
+  std::vector<FileResults> results(files.size());
+  Workers workers;
+  workers.items = files.size();
+  workers.jobs = jobs;
+  workers.work = [&](std::size_t file, std::size_t from, const Workers::Send& send) {
+    auto tell = [&](const Json& j) { send(j.dump(-1, ' ', false, Json::error_handler_t::replace)); };
+    CaseOptions told = options;
+    told.skip = from;
+    told.starting = [&](const CaseResult& r) { tell(to_json(r, false)); };
+    told.finished = [&](const CaseResult& r) { tell(to_json(r, true)); };
+    if (auto checked = check_cases(files[file], told); !checked) tell({{"error", checked.error().line()}});
   };
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t < jobs; ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& t : threads) t.join();
+  workers.receive = [&](std::size_t file, std::string_view message) {
+    const Json j = Json::parse(message);
+    FileResults& f = results[file];
+    if (j.contains("error")) {
+      f.error = j["error"];
+      return;
+    }
+    CaseResult r;
+    r.file = j["file"];
+    r.kind = j["kind"];
+    r.index = j["index"];
+    r.outcome = j["outcome"];
+    r.message = j["message"];
+    r.unsupported = j["refused"];
+    if (j["done"])
+      f.cases.push_back(std::move(r));
+    else
+      f.running = std::move(r);
+  };
+  workers.died = [&](std::size_t file, const std::string& how) -> std::optional<std::size_t> {
+    FileResults& f = results[file];
+    if (f.running.kind.empty()) {
+      f.error = files[file] + ": " + how;
+      return std::nullopt;
+    }
+    f.running.outcome = Outcome::Failed;
+    f.running.message = "crashed: " + how;
+    f.cases.push_back(f.running);
+    return f.cases.size();
+  };
+  TRY_DO(run_workers(workers));
   return results;
 }
 
@@ -66,9 +119,10 @@ Result<int> check(const Options& options) {
   // By graph kind: "graph", "pre_dispatch_graph", "symbolic_graph".
   std::map<std::string, Totals> kinds = {{"graph", {}}};
   Json failures = Json::array();
-  for (auto& file : check_all(files, {run, options.train}, jobs)) {
-    if (!file) return std::move(file).error();
-    for (const CaseResult& r : *file) {
+  TRY(const std::vector<FileResults> results, check_all(files, {.run = run, .train = options.train}, jobs));
+  for (const FileResults& file : results) {
+    if (!file.error.empty()) return input_error("check.file", file.error);
+    for (const CaseResult& r : file.cases) {
       kinds[r.kind].count(r);
       if (r.outcome != Outcome::Failed) continue;
       if (options.json)
@@ -103,11 +157,12 @@ Result<int> check(const Options& options) {
 Action add(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("path", options->path, "Folder of operator cases, or one NAME.json")->required();
-  app.add_option("--backend", options->backend, "debug (holds every node against its annotation) or interp")
+  app.add_option("--backend", options->backend,
+                 "What runs the graphs: debug also holds every node against its annotation")
       ->capture_default_str();
   app.add_flag("--train", options->train, "Differentiate too");
   app.add_flag("--json", options->json, "One JSON document");
-  app.add_option("--jobs", options->jobs, "Threads; 0: one for each processor");
+  app.add_option("--jobs", options->jobs, "Processes; 0: one for each processor");
   return [options] { return check(*options); };
 }
 

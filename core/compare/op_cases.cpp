@@ -358,14 +358,17 @@ Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const 
   std::filesystem::path tensor_path = std::filesystem::path(json_path).replace_extension(".safetensors");
   TRY(TensorFile tensors, read_safetensors(tensor_path.string()));
   std::vector<CaseResult> out;
+  std::size_t position = 0;
   for (const Json& entry : json["cases"])
     for (const char* kind : {"graph", "pre_dispatch_graph", "symbolic_graph"}) {
       if (kind != std::string_view("graph") && (!entry.contains(kind) || entry[kind].is_null())) continue;
+      if (position++ < options.skip) continue;
       CaseResult result;
       result.file = std::filesystem::path(json_path).stem().string();
       result.kind = kind;
       try {
         result.index = entry.at("idx");
+        if (options.starting) options.starting(result);
         Case one(entry, kind, tensors, options);
         Status status = one.check();
         result.rounding = one.rounding();
@@ -378,6 +381,7 @@ Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const 
       } catch (const Json::exception& e) {
         return bad(json_path, std::string("a case that is not as corpus/README.md says: ") + e.what());
       }
+      if (options.finished) options.finished(result);
       out.push_back(std::move(result));
     }
   return out;

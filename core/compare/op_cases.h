@@ -26,8 +26,11 @@ struct CaseResult {
 using RunGraph = std::function<Result<std::vector<Value>>(const Graph& graph, std::vector<Value> inputs)>;
 
 struct CaseOptions {
-  RunGraph run;        ///< unset: the debug interpreter, which also holds every node against its annotation
-  bool train = false;  ///< differentiate too and hold the gradients against the recorded ones
+  RunGraph run;          ///< unset: the debug interpreter, which also holds every node against its annotation
+  bool train = false;    ///< differentiate too and hold the gradients against the recorded ones
+  std::size_t skip = 0;  ///< graphs of the file to pass over, in its order
+  std::function<void(const CaseResult&)> starting;  ///< sees file, kind and index of a graph before it is run
+  std::function<void(const CaseResult&)> finished;  ///< sees each result at once
 };
 
 /// The case files (NAME.json beside NAME.safetensors) of a folder, or the one file. Error compare.cases when there are

@@ -58,6 +58,11 @@ SymExpr ShapeEnv::new_unbacked(std::int64_t low, std::int64_t high) {
   return SymExpr::symbol(name);
 }
 
+SymExpr ShapeEnv::new_unbacked_float() {
+  std::lock_guard lock(mutex_);
+  return SymExpr::symbol(fmt::format("zuf{}", next_unbacked_float_++));
+}
+
 /// Interval arithmetic over what sizes use: symbols, sums with positive coefficients, products, //, min and max.
 SymRange ShapeEnv::bounds(SymExpr e) const {
   const SymRange anything{INT64_MIN, unbounded};

@@ -32,6 +32,8 @@ class ShapeEnv {
 
   /// A new unbacked symbol u0, u1, ... of range [low, high].
   SymExpr new_unbacked(std::int64_t low = 0, std::int64_t high = INT64_MAX);
+  /// A new unbacked symbol zuf0, zuf1, ... for a float.
+  SymExpr new_unbacked_float();
 
   /// True or false when ranges alone decide it; nullopt otherwise. Records nothing.
   std::optional<bool> statically(SymExpr condition) const;
@@ -48,7 +50,7 @@ class ShapeEnv {
   std::map<std::string, std::int64_t> hints_;
   std::map<std::string, SymRange> ranges_;
   std::vector<Guard> guards_;
-  int next_unbacked_ = 0;
+  int next_unbacked_ = 0, next_unbacked_float_ = 0;
 };
 
 }  // namespace partita
