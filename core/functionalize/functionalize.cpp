@@ -205,11 +205,30 @@ class Functionalizer {
       else
         throw Raise{std::move(meta).error()};
     }
+    keep_known_sizes(*twin, node.meta);
     twin->recompute = node.recompute;
     twin->note = node.note;
     plain_[node.id()] = twin;
     if (twin->meta.tensor()) object_of_[node.id()] = new_object(twin);
     return twin;
+  }
+
+  /// Sizes that hang on data are new unbacked symbols when inferred; a graph traced with real values is annotated with
+  /// what they were.
+  static void keep_known_sizes(Node& twin, const Meta& annotated) {
+    const TensorMeta *inferred = twin.meta.tensor(), *known = annotated.tensor();
+    auto all_known = [](const TensorMeta& t) {
+      return std::ranges::all_of(t.sizes, [](SymExpr e) { return e.is_int(); });
+    };
+    if (!inferred || !known || inferred->dtype != known->dtype || inferred->dim() != known->dim()) return;
+    if (all_known(*inferred) || !all_known(*known)) return;
+    twin.meta = annotated;
+    if (!twin.is(Op::getitem())) return;
+    Node* tuple = twin.args()[0].node();
+    const auto* index = twin.args()[1].get<std::int64_t>();
+    auto* items = tuple ? std::get_if<MetaTuple>(&tuple->meta.v) : nullptr;
+    if (items && index && *index >= 0 && static_cast<std::size_t>(*index) < items->items.size())
+      items->items[static_cast<std::size_t>(*index)] = annotated;
   }
 
   void aten_call(Node& node) {
@@ -600,7 +619,7 @@ std::vector<std::size_t> ViewAndMutationMeta::mutated_in_graph() const {
 }
 
 Result<FunctionalGraph> functionalize(const Graph& graph, const FunctionalizeOptions& options) {
-  TRY(AtenGraph aten, to_aten(graph));
+  TRY(AtenGraph aten, to_aten(graph, options.requires_grad));
   return Functionalizer(std::move(aten), options).run();
 }
 

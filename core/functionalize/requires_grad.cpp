@@ -34,6 +34,17 @@ bool result_differentiable(const Node& tuple, std::int64_t index) {
 
 }  // namespace
 
+bool call_requires_grad(const Node& call, const std::function<bool(const Node*)>& needs) {
+  bool any = false;
+  for (const Node* input : call.inputs()) any |= needs(input);
+  if (call.is(Op::getitem())) {
+    auto* index = call.args()[1].get<std::int64_t>();
+    Node* tuple = call.args()[0].node();
+    if (tuple && index && !result_differentiable(*tuple, *index)) any = false;
+  }
+  return any && differentiable(call.op()) && can_carry(call.meta);
+}
+
 std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& placeholders,
                                 const std::unordered_set<const Node*>& no_grad) {
   std::vector<char> needs(graph.id_limit(), 0);
@@ -43,14 +54,8 @@ std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& pla
       needs[n->id()] = position < placeholders.size() && placeholders[position] && can_carry(n->meta);
       ++position;
     } else if (n->op()->is_call()) {
-      bool any = false;
-      for (Node* input : n->inputs()) any |= needs[input->id()] != 0;
-      if (n->is(Op::getitem())) {
-        auto* index = n->args()[1].get<std::int64_t>();
-        Node* tuple = n->args()[0].node();
-        if (tuple && index && !result_differentiable(*tuple, *index)) any = false;
-      }
-      needs[n->id()] = any && !no_grad.contains(n) && differentiable(n->op()) && can_carry(n->meta);
+      needs[n->id()] =
+          !no_grad.contains(n) && call_requires_grad(*n, [&](const Node* input) { return needs[input->id()] != 0; });
     }
   }
   return needs;

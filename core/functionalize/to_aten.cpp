@@ -1,7 +1,10 @@
 #include "core/functionalize/to_aten.h"
 
+#include <unordered_map>
+
 #include <fmt/format.h>
 
+#include "core/functionalize/requires_grad.h"
 #include "core/ops/record.h"
 #include "core/ops/resolve.h"
 
@@ -16,7 +19,10 @@ class Lowering {
  public:
   explicit Lowering(const Graph& graph) { out_.graph = graph.clone(); }
 
-  Result<AtenGraph> run() {
+  Result<AtenGraph> run(const std::vector<bool>& requires_grad) {
+    std::vector<Node*> placeholders = out_.graph->placeholders();
+    for (std::size_t i = 0; i < placeholders.size(); ++i)
+      mark(*placeholders[i], i < requires_grad.size() && requires_grad[i]);
     Node* node = out_.graph->first();
     while (node) {
       if (!node->op()->is_call()) {
@@ -62,17 +68,67 @@ class Lowering {
                          "autocast regions are not supported; export the graph under autocast "
                          "so that it holds the casts",
                          where(*node));
+    if (name == "higher_order.wrap_with_set_grad_enabled") return inline_grad_region(node);
     if (node->op()->kind == OpKind::Torch) return lower_aten(node);
     if (is_number_arithmetic(*node)) return infer_and_go_on(node);
     return replace(node, [](Node& n) { return resolve(n); });
+  }
+
+  static bool needs_grad(const Node* node) {
+    const TensorMeta* t = node->meta.tensor();
+    if (t) return t->requires_grad;
+    const MetaTuple* tuple = node->meta.tuple();
+    if (!tuple) return false;
+    for (const Meta& item : tuple->items)
+      if (item.tensor() && item.tensor()->requires_grad) return true;
+    return false;
+  }
+
+  static void mark(Node& node, bool needs) {
+    if (TensorMeta* t = node.meta.tensor()) t->requires_grad = needs;
+    if (auto* tuple = std::get_if<MetaTuple>(&node.meta.v))
+      for (Meta& item : tuple->items)
+        if (TensorMeta* t = item.tensor()) t->requires_grad = needs;
+  }
+
+  /// torch.export keeps a no_grad region as a call of a sub graph: it becomes the sub graph's calls between two changes
+  /// of the grad mode.
+  Result<Node*> inline_grad_region(Node* node) {
+    Graph& graph = *out_.graph;
+    const bool* on = node->args().size() < 2 ? nullptr : node->args()[0].get<bool>();
+    const Node* body_node = on ? node->args()[1].node() : nullptr;
+    const Graph* body = body_node && body_node->is(Op::get_attr()) ? graph.child(body_node->target) : nullptr;
+    std::vector<Node*> parameters = body ? body->placeholders() : std::vector<Node*>();
+    if (!body || parameters.size() + 2 != node->args().size())
+      return unsupported("functionalize.region", node->op()->name + " without its sub graph", where(*node));
+    const Op* mode = Op::get(OpKind::Function, "torch._C._set_grad_enabled");
+    std::unordered_map<const Node*, Arg> twins;
+    for (std::size_t i = 0; i < parameters.size(); ++i) twins.emplace(parameters[i], node->args()[i + 2]);
+    auto twin = [&](Node* n) { return twins.at(n); };
+    Node* first = graph.create(mode, {*on}, {}, {}, node);
+    for (Node* inner : *body) {
+      if (inner->is_placeholder() || inner->is_output()) continue;
+      if (inner->is(Op::get_attr()) && body->child(inner->target))
+        return unsupported("functionalize.region", node->op()->name + " with sub graphs of its own", where(*node));
+      if (auto it = body->attributes.find(inner->target); inner->is(Op::get_attr()) && it != body->attributes.end())
+        graph.attributes.emplace(inner->target, it->second);
+      twins.emplace(inner, graph.copy_node(*inner, twin, node));
+    }
+    graph.create(mode, {grad_enabled_}, {}, {}, node);
+    std::vector<Arg> results;
+    for (const Arg& result : body->outputs()) results.push_back(map_nodes(result, twin));
+    TRY_DO(substitute(node, Arg::list(std::move(results))));
+    graph.erase(node);
+    return first;
   }
 
   /// getitem of a tuple, arithmetic on sizes: they stay Python calls in ATen graphs.
   static bool is_number_arithmetic(const Node& node) {
     if (node.op()->kind != OpKind::Function) return false;
     if (node.is(Op::getitem())) {
+      // What is not known (results of operators without a record) is a tuple: tensors are annotated.
       Node* from = node.args().empty() ? nullptr : node.args()[0].node();
-      return from && from->meta.tuple();
+      return from && !from->meta.tensor();
     }
     if (!node.op()->name.starts_with("_operator.") && !node.op()->name.starts_with("torch.sym_") &&
         !node.op()->name.starts_with("math."))
@@ -99,6 +155,11 @@ class Lowering {
         return std::move(meta).error();
     }
     if (!grad_enabled_) out_.no_grad.insert(node);
+    const bool needs = grad_enabled_ && call_requires_grad(*node, needs_grad);
+    mark(*node, needs);
+    // What is written in place carries the gradient from then on.
+    const Schema* schema = node->op()->kind == OpKind::Torch ? find_schema(node->op()) : nullptr;
+    if (needs && schema && schema->is_mutable && node->args()[0].node()) mark(*node->args()[0].node(), true);
     return node->next();
   }
 
@@ -161,8 +222,8 @@ class Lowering {
 
 }  // namespace
 
-Result<AtenGraph> to_aten(const Graph& graph) {
-  return Lowering(graph).run();
+Result<AtenGraph> to_aten(const Graph& graph, const std::vector<bool>& requires_grad) {
+  return Lowering(graph).run(requires_grad);
 }
 
 }  // namespace partita
