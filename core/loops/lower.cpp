@@ -169,6 +169,8 @@ LoweredTensor Lowering::view(const LoweredTensor& from, Sizes sizes, IndexFuncti
 LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduced, ScalarOp combine,
                                ElementFunction value) {
   CHECK(space.size() == reduced.size());
+  // Over nothing: each element is its own result.
+  if (std::ranges::find(reduced, true) == reduced.end()) return map(dtype, std::move(space), std::move(value));
   Definition d;
   d.kind = Definition::Kind::Reduce;
   d.dtype = dtype;

@@ -174,6 +174,10 @@ Status lower_index_select(LowerCall& call) {
 
 Status lower_gather(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
+  if (index.numel() == 0) {  // of any rank
+    call.give(call.to.constant(self.dtype, index.sizes, 0));
+    return {};
+  }
   if (self.dim() == 0 || index.dim() == 0) fail_unsupported("gather from a number");
   std::size_t dim = call.dim("dim", self.dim());
   Reach reach(call, dim, self.sizes[dim], false);

@@ -41,10 +41,10 @@ Arithmetic arithmetic(LowerCall& call, const LoweredTensor& t) {
   return {call.to, arithmetic_dtype(t.dtype)};
 }
 
-/// (x - mean) * rstd * weight + bias, what is absent left out.
+/// centred * rstd * weight + bias, what is absent left out.
 LoweredTensor affine(const Arithmetic& make, const LoweredTensor& centred, const LoweredTensor& rstd,
                      const LoweredTensor& weight, const LoweredTensor& bias) {
-  LoweredTensor y = make.mul(centred, rstd);
+  LoweredTensor y = rstd.valid() ? make.mul(centred, rstd) : centred;
   if (weight.valid()) y = make.mul(y, weight);
   if (bias.valid()) y = make({y, bias}, [](ScalarBuilder& b, auto x) { return b.Add(x[0], x[1]); });
   return y;
@@ -104,10 +104,15 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
   }
   std::vector<bool> reduced = but_channel(rank);
   double n = static_cast<double>(x.numel()) / static_cast<double>(x.sizes[1]);
-  LoweredTensor mean = make.mean(x, reduced);
-  LoweredTensor centred = make.sub(x, mean);
-  LoweredTensor variance = make.mean(make.square(centred), reduced);
-  LoweredTensor rstd = make.rsqrt(variance, eps);
+  // The mean, the sum of squares and 1/std stand in tensors of the statistics' dtype before they are used.
+  const DType kept = call.out(1).dtype;
+  auto rounded = [&](const LoweredTensor& t) { return to.cast(to.cast(t, kept), make.dtype); };
+  LoweredTensor centred_exactly = make.sub(x, make.mean(x, reduced));
+  LoweredTensor mean = rounded(make.mean(x, reduced)), centred = make.sub(x, mean);
+  LoweredTensor squares = rounded(make.sum(make.square(centred_exactly), reduced));
+  LoweredTensor variance =
+      make({squares}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), n)); });
+  LoweredTensor rstd = rounded(make.rsqrt(variance, eps));
   call.give(affine(make, centred, rstd, weight, bias));
   call.give(flat(to, mean));
   call.give(flat(to, rstd));
@@ -133,7 +138,14 @@ Status lower_layer_norm(LowerCall& call) {
   LoweredTensor mean = make.mean(x, reduced);
   LoweredTensor centred = make.sub(x, mean);
   LoweredTensor rstd = make.rsqrt(make.mean(make.square(centred), reduced), as_double(call.number("eps")));
-  call.give(affine(make, centred, rstd, optional(call, "weight"), optional(call, "bias")));
+  LoweredTensor weight = optional(call, "weight"), bias = optional(call, "bias");
+  if (make.dtype == input.dtype) {
+    call.give(affine(make, centred, rstd, weight, bias));
+  } else {  // PyTorch's kernel for half types adds -mean * rstd in one fused step
+    LoweredTensor hat =
+        make({x, rstd, mean}, [](ScalarBuilder& b, auto v) { return b.Fma(v[0], v[1], b.Neg(b.Mul(v[2], v[1]))); });
+    call.give(affine(make, hat, {}, weight, bias));
+  }
   call.give(mean);
   call.give(rstd);
   return {};

@@ -34,15 +34,23 @@ Status lower_softmax(LowerCall& call) {
   return {};
 }
 
+/// In the last dimension of half types, the sum and its logarithm pass through the tensor's dtype: PyTorch's kernel.
 Status lower_log_softmax(LowerCall& call) {
   auto [x, reduced] = rows(call, "self");
   LoweredTensor top = call.to.reduce(x, ScalarOp::Max, reduced);
+  const DType kept = !reduced.empty() && reduced.back() ? call.in("self").dtype : x.dtype;
+  auto rounded = [&](const LoweredTensor& t) { return call.to.cast(call.to.cast(t, kept), x.dtype); };
   LoweredTensor shifted =
       pointwise(call.to, x.dtype, x.dtype, {x, top}, [](ScalarBuilder& b, auto v) { return b.Sub(v[0], v[1]); });
   LoweredTensor e =
       pointwise(call.to, x.dtype, x.dtype, {shifted}, [](ScalarBuilder& b, auto v) { return b.Exp(v[0]); });
-  LoweredTensor log = pointwise(call.to, x.dtype, x.dtype, {sum(call.to, e, reduced)},
+  LoweredTensor log = pointwise(call.to, x.dtype, x.dtype, {rounded(sum(call.to, e, reduced))},
                                 [](ScalarBuilder& b, auto v) { return b.Log(v[0]); });
+  if (kept != x.dtype) {
+    call.give(pointwise(call.to, x.dtype, x.dtype, {x, top, rounded(log)},
+                        [](ScalarBuilder& b, auto v) { return b.Sub(v[0], b.Add(v[1], v[2])); }));
+    return {};
+  }
   call.give(
       pointwise(call.to, x.dtype, x.dtype, {shifted, log}, [](ScalarBuilder& b, auto v) { return b.Sub(v[0], v[1]); }));
   return {};

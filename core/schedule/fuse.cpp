@@ -112,7 +112,7 @@ class Fuser {
       for (std::size_t d = 0; d < found.position.size(); ++d)
         if (group.domain.space[d] != 1 && found.math.factor(e, found.position[d]) == 1)
           ++(group.domain.reduced[d] ? along_reduced : along_kept);
-    group.domain.by_columns = along_kept > along_reduced;
+    group.domain.by_columns = along_kept > along_reduced && group.domain.kept_numel() > 0;
   }
 
   bool join(int u, int candidate) {

@@ -109,7 +109,7 @@ class TestKernels : public QObject {
       run(compiled, {x.data(), w.data(), b.data(), y.data()}, {rows, columns}, threads);
       for (std::size_t i = 0; i < n; ++i) {
         auto c = static_cast<std::size_t>(columns);
-        QCOMPARE(y[i], std::fma(x[i], w[i % c], b[i / c]));
+        QCOMPARE(y[i], x[i] * w[i % c] + b[i / c]);
       }
       QCOMPARE(y[n], -99.f);
     }

@@ -104,7 +104,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
     auto algorithm = dnnl::algorithm::convolution_direct;
     auto kind = prop_kind::forward_inference;
     auto desc =
-        bias ? dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel), *bias_desc,
+        bias ? dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel), dense(*bias),
                                                any_layout(*out), g->strides, g->dilation, g->padding, g->padding)
              : dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel),
                                                any_layout(*out), g->strides, g->dilation, g->padding, g->padding);
@@ -176,8 +176,8 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
         return refused(why_not, "a stride of the result that oneDNN does not take");
       auto desc = results[2]
                       ? dnnl::convolution_backward_weights::desc(algorithm, any_layout(*input), any_layout(result),
-                                                                 *bias_desc, any_layout(*grad), g->strides, g->dilation,
-                                                                 g->padding, g->padding)
+                                                                 dense(*results[2]), any_layout(*grad), g->strides,
+                                                                 g->dilation, g->padding, g->padding)
                       : dnnl::convolution_backward_weights::desc(algorithm, any_layout(*input), any_layout(result),
                                                                  any_layout(*grad), g->strides, g->dilation, g->padding,
                                                                  g->padding);

@@ -73,7 +73,7 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
     return {};
   }
   std::size_t rank = a.sizes.size();
-  std::optional<memory::desc> added_desc;
+  std::optional<memory::desc> added_desc, added_wanted;
   bool is_bias = false;
   if (added) {
     added_desc = describe(*added);
@@ -81,6 +81,7 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
       why_not = "the added matrix has a dtype or stride that oneDNN does not take";
       return {};
     }
+    added_wanted = dense(*added);
     is_bias = alpha == 1;
     for (std::size_t d = 0; d + 1 < rank; ++d) is_bias = is_bias && added->sizes[d] == 1;
   }
@@ -89,7 +90,7 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
   dnnl::post_ops post;
   if (alpha != 1) post.append_eltwise(1, dnnl::algorithm::eltwise_linear, alpha, 0);
   int position = post.len();
-  if (added && !is_bias) post.append_binary(dnnl::algorithm::binary_add, *added_desc);
+  if (added && !is_bias) post.append_binary(dnnl::algorithm::binary_add, *added_wanted);
   attributes.set_post_ops(post);
   bool fixed = context.fixed(b.buffer);
   memory::desc any(right->view.sizes, right->plain.data_type(), memory::format_tag::any);
@@ -99,11 +100,11 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
   try {
     memory::desc weights = fixed ? any : right->wanted;
     memory::desc target = row_major_out ? *result : dense;
-    auto desc = is_bias ? dnnl::matmul::desc(left->wanted, weights, *added_desc, target)
+    auto desc = is_bias ? dnnl::matmul::desc(left->wanted, weights, *added_wanted, target)
                         : dnnl::matmul::desc(left->wanted, weights, target);
     dnnl::matmul::primitive_desc pd(desc, attributes, cpu_engine());
     std::optional<Operand> added_operand;
-    if (added) added_operand.emplace(*added, *added_desc, *added_desc, false);
+    if (added) added_operand.emplace(*added, *added_desc, *added_wanted, false);
     auto step = std::make_unique<Matmul>(Operand(left->view, left->plain, left->wanted, context.fixed(a.buffer)),
                                          Operand(right->view, right->plain, pd.weights_desc(), fixed),
                                          Operand(*out, *result, target, false), std::move(added_operand));

@@ -38,6 +38,10 @@ std::optional<memory::desc> describe(const ConcreteView& view) {
   return memory::desc(view.sizes, type, strides);
 }
 
+memory::desc dense(const ConcreteView& view) {
+  return memory::desc(view.sizes, onednn_type(view.dtype), memory::dims(row_major_strides(view.sizes)));
+}
+
 Operand::Operand(const ConcreteView& view, const memory::desc& plain, const memory::desc& wanted, bool fixed)
     : view_(view), plain_(plain, cpu_engine(), DNNL_MEMORY_NONE), fixed_(fixed) {
   if (plain == wanted) {

@@ -14,6 +14,9 @@ dnnl::memory::data_type onednn_type(DType dtype);
 /// of size 1 are made what a dense tensor has.
 std::optional<dnnl::memory::desc> describe(const ConcreteView& view);
 
+/// The view's sizes without gaps, row-major: for arguments whose strides oneDNN takes and then reads past (biases).
+dnnl::memory::desc dense(const ConcreteView& view);
+
 /// One argument of a primitive: the tensor as the plan has it, and as the primitive wants it. Reordered before (an
 /// input) or after (a result) when the two differ; a fixed input only when its address changes.
 class Operand {

@@ -458,9 +458,12 @@ void register_view(OpTable& t) {
   row<fake_split_with_sizes>(t, "aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", cat_gradients,
                              loops::lower_split_sizes);
   row<fake_unbind>(t, "aten.unbind.int", "aten.unbind_copy.int", stack_gradients, loops::lower_unbind);
-  t.add("aten.unsafe_split.Tensor", {.fake = fake_split, .eval = alias_of<fake_split>, .gradient = cat_gradients});
-  t.add("aten.unsafe_split_with_sizes.default",
-        {.fake = fake_split_with_sizes, .eval = alias_of<fake_split_with_sizes>, .gradient = cat_gradients});
+  t.add("aten.unsafe_split.Tensor",
+        {.fake = fake_split, .eval = alias_of<fake_split>, .gradient = cat_gradients, .lower = loops::lower_split});
+  t.add("aten.unsafe_split_with_sizes.default", {.fake = fake_split_with_sizes,
+                                                 .eval = alias_of<fake_split_with_sizes>,
+                                                 .gradient = cat_gradients,
+                                                 .lower = loops::lower_split_sizes});
 
   add_view_composites(t);
   add_stack_composites(t);
