@@ -166,6 +166,7 @@ void register_cast(OpTable& t) {
   t.add("aten.to.other", {.decompose = to_other});
   t.add("aten.type_as.default", {.decompose = to_other});
   t.add("aten.contiguous.default", {.decompose = contiguous});
+  add_blocks(t);
   add_joins(t);
 }
 

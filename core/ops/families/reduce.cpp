@@ -310,6 +310,9 @@ void register_reduce(OpTable& t) {
     t.add(row.name, std::move(record));
   }
   add_scans(t);
+  add_renorm(t);
+  add_histograms(t);
+  add_segment_reductions(t);
   add_reduce_composites(t);
 }
 

@@ -1,0 +1,153 @@
+// Pieces of tensors as copies, other geometries: _chunk_cat, narrow_copy, resize.
+#include "core/ops/families/copy_parts.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+#include "core/ops/promote.h"
+#include "core/ops/values.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+/// Each tensor is padded along `dim` to num_chunks chunks of equal length, a chunk a row of its flattened elements;
+/// rows of equal number are joined.
+Meta fake_chunk_cat(FakeCall& c) {
+  std::vector<const TensorMeta*> tensors = c.tensors("tensors");
+  std::int64_t chunks = c.integer("num_chunks");
+  if (tensors.empty()) fail("_chunk_cat expects a non-empty input tensor list");
+  if (chunks < 1) fail("_chunk_cat expects positive num_chunks");
+  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(tensors[0]->dim())));
+  SymExpr width = 0;
+  for (const TensorMeta* t : tensors) {
+    if (t->dtype != tensors[0]->dtype) fail("_chunk_cat expects all input tensors with the same dtype");
+    if (t->dim() <= dim) fail("_chunk_cat expects input tensors to have at least dim + 1 dimensions");
+    for (std::size_t d = 0; d < dim; ++d)
+      if (!c.test(sym_eq(t->sizes[d], tensors[0]->sizes[d]), "_chunk_cat"))
+        fail("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
+    SymExpr each = sym_floordiv(t->sizes[dim] + chunks - 1, chunks);
+    for (std::size_t d = dim + 1; d < t->dim(); ++d) each = each * t->sizes[d];
+    width = width + each;
+  }
+  SymList sizes(tensors[0]->sizes.begin(), tensors[0]->sizes.begin() + static_cast<std::ptrdiff_t>(dim));
+  sizes.insert(sizes.end(), {SymExpr(chunks), width});
+  return new_like(*tensors[0], sizes);
+}
+
+Value eval_chunk_cat(EvalCall& c) {
+  Tensor out = allocate(c, fake_chunk_cat);
+  std::fill_n(out.storage->data(), out.storage->bytes(), std::byte{0});
+  std::int64_t chunks = c.integer("num_chunks"), width = out.sizes.back(), at = 0;
+  std::int64_t dim = static_cast<std::int64_t>(out.sizes.size()) - 2;
+  for (const Tensor* t : c.tensors("tensors")) {
+    Tensor x = load(*t, t->dtype);
+    DimSplit split = split_at(x.sizes, dim);
+    std::int64_t each = (split.length + chunks - 1) / chunks;
+    std::size_t size = itemsize(x.dtype);
+    for (std::int64_t o = 0; o < split.outer; ++o)
+      for (std::int64_t k = 0; k < split.length; ++k) {
+        std::int64_t to = (o * chunks + k / each) * width + at + k % each * split.inner;
+        std::copy_n(x.data() + static_cast<std::size_t>((o * split.length + k) * split.inner) * size,
+                    static_cast<std::size_t>(split.inner) * size, out.data() + static_cast<std::size_t>(to) * size);
+      }
+    at += each * split.inner;
+  }
+  return out;
+}
+
+SymExpr narrow_start(const FakeCall& c, SymExpr size) {
+  SymExpr start = c.sym("start");
+  if (c.test(sym_lt(start, 0), "narrow_copy")) start = start + size;
+  if (!c.test(sym_le(start + c.sym("length"), size), "narrow_copy"))
+    fail("start (" + start.str() + ") + length (" + c.sym("length").str() + ") exceeds dimension size (" + size.str() +
+         ").");
+  return start;
+}
+
+Meta fake_narrow_copy(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
+  narrow_start(c, self.sizes[dim]);
+  SymList sizes = self.sizes;
+  sizes[dim] = c.sym("length");
+  return new_like(self, sizes);
+}
+
+Value eval_narrow_copy(EvalCall& c) {
+  Tensor out = allocate(c, fake_narrow_copy);
+  const Tensor& self = c.tensor("self");
+  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), self.dim()));
+  std::int64_t start = c.integer("start");
+  if (start < 0) start += self.sizes[dim];
+  if (out.numel() > 0) out.copy_from(self.view_as(out.sizes, self.strides, self.offset + start * self.strides[dim]));
+  return out;
+}
+
+std::vector<Node*> grad_narrow_copy(GradCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  SymExpr size =
+      self.sizes[static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())))];
+  SymExpr start = narrow_start(c, size);
+  Builder& b = c.build;
+  std::vector<Node*> slots(c.args.size(), nullptr);
+  slots[0] = b.call("aten.slice_backward.default",
+                    {c.grads[0], b.sizes(self.sizes), c.arg("dim"), b.size(start), b.size(start + c.sym("length")), 1});
+  return slots;
+}
+
+/// Dense, of the sizes asked for, whatever the tensor's own.
+TensorMeta resized(const FakeCall& c, const TensorMeta& self, SymList sizes, MemoryFormat format) {
+  if (c.has("memory_format")) format = *c.memory_format("memory_format");
+  if (format == MemoryFormat::Preserve) fail("Unsupported memory format Preserve");
+  return new_like(self, std::move(sizes), format);
+}
+
+Meta fake_resize(FakeCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  // The same sizes: nothing happens, to the strides neither.
+  SymList sizes = c.syms("size");
+  bool same = sizes.size() == self.dim();
+  for (std::size_t d = 0; same && d < sizes.size(); ++d) same = c.test(sym_eq(sizes[d], self.sizes[d]), "resize");
+  if (same && !c.has("memory_format")) return self;
+  return resized(c, self, sizes, MemoryFormat::Contiguous);
+}
+
+Meta fake_resize_as(FakeCall& c) {
+  const TensorMeta &self = c.tensor("self"), &like = c.tensor("the_template");
+  bool same = like.dim() == self.dim();
+  for (std::size_t d = 0; same && d < like.dim(); ++d) same = c.test(sym_eq(like.sizes[d], self.sizes[d]), "resize_as");
+  if (same && !c.has("memory_format")) return self;
+  if (c.has("memory_format") && *c.memory_format("memory_format") == MemoryFormat::Preserve)
+    return new_like(self, like.sizes, suggest_memory_format(like, c.shapes));
+  return resized(c, self, like.sizes, MemoryFormat::Contiguous);
+}
+
+/// Another geometry over the same storage, or over a larger one that begins with its elements.
+template <Meta (*fake)(FakeCall&), bool in_place>
+Value eval_resize(EvalCall& c) {
+  CallOfValues metas(c);
+  TensorMeta meta = *fake(metas.call).tensor();
+  const Tensor& self = c.tensor("self");
+  Tensor out = empty_of(meta);
+  std::size_t size = itemsize(self.dtype), offset = static_cast<std::size_t>(self.offset) * size;
+  std::size_t needed = out.storage->bytes();
+  if (in_place && offset + static_cast<std::size_t>(out.numel()) * size <= self.storage->bytes())
+    return self.view_as(out.sizes, out.strides, self.offset);
+  std::size_t own = self.storage->bytes() - offset;
+  std::copy_n(self.storage->data() + offset, std::min(own, needed), out.storage->data());
+  return out;
+}
+
+}  // namespace
+
+void add_blocks(OpTable& t) {
+  t.add("aten._chunk_cat.default", {.fake = fake_chunk_cat, .eval = eval_chunk_cat});
+  t.add("aten.narrow_copy.default", {.fake = fake_narrow_copy, .eval = eval_narrow_copy, .gradient = grad_narrow_copy});
+  t.add("aten.resize.default", {.fake = fake_resize, .eval = eval_resize<fake_resize, false>});
+  t.add("aten.resize_.default", {.fake = fake_resize, .eval = eval_resize<fake_resize, true>});
+  t.add("aten.resize_as.default", {.fake = fake_resize_as, .eval = eval_resize<fake_resize_as, false>});
+  t.add("aten.resize_as_.default", {.fake = fake_resize_as, .eval = eval_resize<fake_resize_as, true>});
+}
+
+}  // namespace partita

@@ -1,0 +1,195 @@
+// Reductions of consecutive segments along one dimension, given by lengths or by offsets.
+#include <cmath>
+#include <limits>
+
+#include "core/ops/families/reduce_parts.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
+
+namespace partita {
+
+namespace {
+
+using namespace kernels;
+
+enum class Reduce { Sum, Mean, Max, Min, Prod };
+
+Reduce reduction(const std::string& name) {
+  if (name == "sum") return Reduce::Sum;
+  if (name == "mean") return Reduce::Mean;
+  if (name == "max") return Reduce::Max;
+  if (name == "min") return Reduce::Min;
+  if (name == "prod") return Reduce::Prod;
+  fail("segment_reduce: unsupported reduction " + name);
+}
+
+/// Offsets are one more than the segments that they bound.
+Meta fake_segment_reduce(FakeCall& c) {
+  const TensorMeta& data = c.tensor("data");
+  reduction(c.string("reduce"));
+  if (c.has("indices")) fail_unsupported("segment_reduce with indices");
+  bool by_lengths = c.has("lengths");
+  if (!by_lengths && !c.has("offsets")) fail("segment_reduce: either lengths or offsets must be given");
+  auto axis = static_cast<std::size_t>(dim_index(c.integer("axis"), static_cast<std::int64_t>(data.dim())));
+  const TensorMeta& bounds = c.tensor(by_lengths ? "lengths" : "offsets");
+  if (bounds.dim() != axis + 1) fail("segment_reduce: the segments' dimensions must be those of data up to the axis");
+  SymList sizes = data.sizes;
+  sizes[axis] = by_lengths ? bounds.sizes.back() : bounds.sizes.back() - 1;
+  return new_like(data, sizes);
+}
+
+/// Segment s of row o is [at(o, s), at(o, s + 1)) along the axis.
+struct Segments {
+  std::int64_t count = 0;
+  std::vector<std::int64_t> bounds;
+  DimSplit split;
+
+  explicit Segments(const EvalCall& c) {
+    const Tensor& data = c.tensor("data");
+    std::int64_t axis = dim_index(c.integer("axis"), data.dim());
+    split = split_at(data.sizes, axis);
+    bool by_lengths = c.has("lengths");
+    Tensor given = load(c.tensor(by_lengths ? "lengths" : "offsets"), DType::Int64);
+    count = given.sizes.back() - (by_lengths ? 0 : 1);
+    for (std::int64_t o = 0; o < split.outer; ++o) {
+      std::int64_t at = 0;
+      if (!by_lengths) {
+        bounds.insert(bounds.end(), given.as<std::int64_t>() + o * (count + 1),
+                      given.as<std::int64_t>() + (o + 1) * (count + 1));
+        continue;
+      }
+      bounds.push_back(0);
+      for (std::int64_t s = 0; s < count; ++s) {
+        std::int64_t length = given.as<std::int64_t>()[o * count + s];
+        if (length < 0) fail("lengths contains negative value!");
+        bounds.push_back(at += length);
+      }
+      if (at > split.length) fail("Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1)");
+    }
+    for (std::int64_t b : bounds)
+      if (b < 0 || b > split.length) fail("segment_reduce: an offset is out of range");
+  }
+  /// f(index of the result's element, first and one past the last element of the segment, distance between elements)
+  template <class F>
+  void each(F f) const {
+    for (std::int64_t o = 0; o < split.outer; ++o)
+      for (std::int64_t s = 0; s < count; ++s)
+        for (std::int64_t i = 0; i < split.inner; ++i) {
+          auto at = static_cast<std::size_t>(o * (count + 1) + s);
+          auto element = [&](std::int64_t k) { return (o * split.length + k) * split.inner + i; };
+          f((o * count + s) * split.inner + i, element(bounds[at]), bounds[at + 1] - bounds[at]);
+        }
+  }
+};
+
+Value eval_segment_reduce(EvalCall& c) {
+  Tensor out = allocate(c, fake_segment_reduce);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor x = load(c.tensor("data"), dtype), y = empty(dtype, out.sizes);
+  Segments segments(c);
+  Reduce how = reduction(c.string("reduce"));
+  bool has_initial = c.has("initial");
+  double initial = has_initial ? as_double(c.number("initial")) : 0;
+  dispatch_floating(dtype, "segment_reduce", [&]<class T>() {
+    constexpr T inf = std::numeric_limits<T>::infinity();
+    T start = has_initial           ? static_cast<T>(initial)
+              : how == Reduce::Max  ? -inf
+              : how == Reduce::Min  ? inf
+              : how == Reduce::Prod ? T(1)
+                                    : T(0);
+    segments.each([&](std::int64_t to, std::int64_t from, std::int64_t length) {
+      T value = start;
+      for (std::int64_t k = 0; k < length; ++k) {
+        T next = x.as<T>()[from + k * segments.split.inner];
+        switch (how) {
+          case Reduce::Max:
+            value = std::isnan(next) ? next : std::max(value, next);
+            break;
+          case Reduce::Min:
+            value = std::isnan(next) ? next : std::min(value, next);
+            break;
+          case Reduce::Prod:
+            value = rounded(out.dtype, value * next);
+            break;
+          default:
+            value = rounded(out.dtype, value + next);
+        }
+      }
+      if (how == Reduce::Mean && length == 0 && !has_initial) value = std::numeric_limits<T>::quiet_NaN();
+      if (how == Reduce::Mean && length > 0 && !std::isnan(value)) value /= static_cast<T>(length);
+      y.as<T>()[to] = value;
+    });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+Meta fake_segment_reduce_backward(FakeCall& c) {
+  return new_like(c.tensor("grad"), c.tensor("data").sizes);
+}
+
+/// Extremes share the gradient equally; a factor of zero gets the product of the others.
+Value eval_segment_reduce_backward(EvalCall& c) {
+  Tensor out = allocate(c, fake_segment_reduce_backward);
+  DType dtype = arithmetic_dtype(out.dtype);
+  Tensor grad = load(c.tensor("grad"), dtype), result = load(c.tensor("output"), dtype),
+         x = load(c.tensor("data"), dtype);
+  Tensor y = zeros(dtype, out.sizes);
+  Segments segments(c);
+  Reduce how = reduction(c.string("reduce"));
+  double initial = c.has("initial") ? as_double(c.number("initial")) : 1;
+  dispatch_floating(dtype, "_segment_reduce_backward", [&]<class T>() {
+    std::int64_t step = segments.split.inner;
+    segments.each([&](std::int64_t to, std::int64_t from, std::int64_t length) {
+      T g = grad.as<T>()[to], r = result.as<T>()[to];
+      const T* in = x.as<T>() + from;
+      T* at = y.as<T>() + from;
+      std::int64_t shared = 0;
+      for (std::int64_t k = 0; k < length; ++k) {
+        T v = in[k * step];
+        switch (how) {
+          case Reduce::Sum:
+            at[k * step] = g;
+            break;
+          case Reduce::Mean:
+            at[k * step] = g / static_cast<T>(length);
+            break;
+          case Reduce::Max:
+          case Reduce::Min:
+            if (std::isnan(v) || v == r) {
+              at[k * step] = g;
+              ++shared;
+            }
+            break;
+          case Reduce::Prod:
+            if (v != 0 && !std::isnan(v)) {
+              at[k * step] = g * r / v;
+              break;
+            }
+            T others = static_cast<T>(initial);
+            for (std::int64_t j = 0; j < length; ++j)
+              if (j != k) others *= in[j * step];
+            at[k * step] = g * others;
+        }
+      }
+      for (std::int64_t k = 0; shared > 1 && k < length; ++k) at[k * step] /= static_cast<T>(shared);
+    });
+  });
+  out.copy_from(y);
+  return out;
+}
+
+}  // namespace
+
+void add_segment_reductions(OpTable& t) {
+  t.add("aten.segment_reduce.default",
+        {.fake = fake_segment_reduce,
+         .eval = eval_segment_reduce,
+         .derivative = {{"data",
+                         "aten._segment_reduce_backward.default(grad, result, data, reduce, lengths=lengths, "
+                         "offsets=offsets, axis=axis, initial=initial)"}}});
+  t.add("aten._segment_reduce_backward.default",
+        {.fake = fake_segment_reduce_backward, .eval = eval_segment_reduce_backward});
+}
+
+}  // namespace partita
