@@ -1,0 +1,88 @@
+// Compiled against interpreted where the two once parted: nothing to reduce, empty tensors, strided biases, roundings.
+#include <QtTest>
+
+#include "codegen/cpu/executable.h"
+#include "core/compare/compare.h"
+#include "core/fake/propagate.h"
+#include "core/interp/interpreter.h"
+#include "core/interp/random_values.h"
+#include "core/schedule/make_plan.h"
+#include "tests/support/fx.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+struct Case {
+  const char* name;
+  const char* parameters;
+  const char* lines;
+  bool exact = false;  ///< to the last bit
+};
+
+const Case cases[] = {
+    {"sum of a number", "x: <f32[][]>", "r: <f32[][]> = $sum(x)\nreturn (r,)"},
+    {"softmax of a number", "x: <f32[][]>", "r: <f32[][]> = $_softmax(x, 0, False)\nreturn (r,)"},
+    {"sum over no dims", "x: <f32[3][1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [])\nreturn (r,)"},
+    {"empty rows", "x: <f64[5, 0, 0][1, 1, 1]>", "r: <f64[5, 0, 0][1, 1, 1]> = $_softmax(x, -1, False)\nreturn (r,)"},
+    {"sums of nothing", "x: <f32[0, 3][3, 1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [0])\nreturn (r,)"},
+    {"layer norm of no rows", "x: <f32[0, 1][1, 1]>, w: <f32[1][1]>, b: <f32[1][1]>",
+     "n = $native_layer_norm(x, [1], w, b, 1e-05)\nr: <f32[0, 1][1, 1]> = n[0]\nreturn (r,)"},
+    {"gather with an empty index", "x: <f32[5][1]>, i: <i64[2, 0][1, 1]>",
+     "r: <f32[2, 0][1, 1]> = $gather(x, 0, i)\nreturn (r,)"},
+    {"convolution with a strided bias",
+     "x: <f32[1, 3, 5, 5][75, 25, 5, 1]>, w: <f32[4, 3, 3, 3][27, 9, 3, 1]>, b: <f32[4, 2][2, 1]>",
+     "s: <f32[4][2]> = $select.int(b, 1, 0)\n"
+     "r: <f32[1, 4, 3, 3][36, 9, 3, 1]> = $convolution(x, w, s, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)\nreturn "
+     "(r,)"},
+    {"addmm with a strided bias", "x: <f32[3, 4][4, 1]>, w: <f32[4, 5][5, 1]>, b: <f32[5, 2][2, 1]>",
+     "s: <f32[5][2]> = $select.int(b, 1, 0)\nr: <f32[3, 5][5, 1]> = $addmm(s, x, w)\nreturn (r,)"},
+    {"log_softmax of half types", "x: <bf16[4, 33][33, 1]>",
+     "r: <bf16[4, 33][33, 1]> = $_log_softmax(x, 1, False)\nreturn (r,)"},
+    {"layer norm of half types", "x: <f16[3, 7][7, 1]>, w: <f16[7][1]>",
+     "n = $native_layer_norm(x, [7], w, None, 1e-05)\nr: <f16[3, 7][7, 1]> = n[0]\nreturn (r,)"},
+    {"batch norm of half types", "x: <bf16[5, 3, 4][12, 4, 1]>",
+     "n = $_native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 1e-05)\nr: <bf16[5, 3, 4][12, 4, 1]> = n[0]\n"
+     "m: <bf16[3][1]> = n[1]\nreturn (r, m)"},
+    // A fused multiply-add would give another last bit, and 1 - x * x with x near 1 many of them.
+    {"products are rounded", "x: <f32[100][1]>",
+     "p: <f32[100][1]> = $mul.Tensor(x, x)\nr: <f32[100][1]> = $sub.Tensor(x, p)\nreturn (r,)", true},
+};
+
+}  // namespace
+
+class TestCornerCases : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void agree_data() {
+    QTest::addColumn<int>("index");
+    for (int i = 0; i < static_cast<int>(std::size(cases)); ++i) QTest::newRow(cases[i].name) << i;
+  }
+  void agree() {
+    QFETCH(int, index);
+    const auto graph = fx(cases[index].parameters, cases[index].lines);
+    const auto known = propagate(*graph);
+    QVERIFY2(known, known ? "" : known.error().line().c_str());
+    const auto inputs = random_inputs(*graph, 3);
+    QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
+    const auto expected = interpret(*graph, *inputs);
+    QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+    const auto plan = schedule::make_plan(*graph);
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    const auto compiled = codegen::compile_cpu(*plan, graph->attributes);
+    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+    const auto found = (*compiled)->run(*inputs);
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    QCOMPARE(found->size(), expected->size());
+    for (std::size_t i = 0; i < expected->size(); ++i) {
+      const Tolerance tolerance =
+          cases[index].exact ? Tolerance{0, 0} : default_tolerance((*expected)[i].get<Tensor>()->dtype);
+      const Difference d = compare_values("output", (*expected)[i], (*found)[i], tolerance);
+      QVERIFY2(d.ok(), qPrintable(QString("output %1: %2 of %3 differ").arg(i).arg(d.wrong).arg(d.numel)));
+    }
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCornerCases)
+#include "test_corner_cases.moc"
