@@ -1,0 +1,210 @@
+// Random graphs, three ways: the interpreter (held against what is inferred), compiled code, and the graph decomposed
+// for the compiler. A difference is printed as FX text with its seed.
+//   partita_fuzz [--seed S] [--count N] [--jobs J]        exit 1 when there is a difference
+//   partita_fuzz --write FOLDER ...                       cases for against_torch.py
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "app/cpu_backend.h"
+#include "core/base/workers.h"
+#include "core/compare/compare.h"
+#include "core/grad/joint.h"
+#include "core/interp/debug_interpreter.h"
+#include "core/interp/interpreter.h"
+#include "core/ir/print.h"
+#include "core/load/safetensors.h"
+#include "tests/fuzz/generate.h"
+
+using namespace partita;
+
+namespace {
+
+/// What is wrong, in one line; nullopt when nothing is, or when it cannot be run this way.
+using Finding = std::optional<std::string>;
+
+Tolerance tolerance_of(const Value& v) {
+  const Tensor* t = v.get<Tensor>();
+  return default_tolerance(t ? t->dtype : DType::Float32);
+}
+
+/// `found` against the interpreter's values. Differences where the interpreter itself is far from its result in double
+/// precision tell of the graph, not of who ran it.
+Finding compare(const std::vector<Value>& expected, const std::vector<Value>& found, const std::vector<Value>& wide,
+                bool strides) {
+  if (expected.size() != found.size()) return fmt::format("{} results for {}", found.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::string name = fmt::format("output {}", i);
+    const Difference d = compare_values(name, expected[i], found[i], tolerance_of(expected[i]), strides);
+    if (d.ok()) continue;
+    if (!d.layout.empty()) return name + ": " + d.layout.front();
+    const Tensor *narrow = expected[i].get<Tensor>(), *exact = i < wide.size() ? wide[i].get<Tensor>() : nullptr;
+    if (narrow && exact) {
+      const auto rounded = exact->to(narrow->dtype);
+      if (!rounded || !compare_values(name, Value(*rounded), expected[i], tolerance_of(expected[i]), false).ok())
+        continue;
+    }
+    return fmt::format(
+        "{}: {} of {} elements differ{}", name, d.wrong, d.numel,
+        d.first_wrong ? fmt::format(", {} expected, {} found", d.first_wrong->expected, d.first_wrong->found) : "");
+  }
+  return std::nullopt;
+}
+
+/// An error that is no refusal.
+Finding error(const Diagnostic& d) {
+  if (d.fault == Fault::Unsupported) return std::nullopt;
+  return d.line();
+}
+
+enum class Way { Inferred, Compiled, Decomposed };
+constexpr Way ways[] = {Way::Inferred, Way::Compiled, Way::Decomposed};
+constexpr const char* name_of(Way way) {
+  return way == Way::Inferred ? "inferred" : way == Way::Compiled ? "compiled" : "decomposed";
+}
+
+Finding check(const Graph& graph, const std::vector<Value>& inputs, Way way) {
+  if (way == Way::Inferred) {
+    const auto run = debug_interpret(graph, inputs);
+    if (!run) return error(run.error());
+    if (run->mismatches.empty()) return std::nullopt;
+    return run->mismatches.front().node + ": " + run->mismatches.front().message();
+  }
+  const auto expected = interpret(graph, inputs);
+  if (!expected) return std::nullopt;
+  InterpOptions in_double;
+  in_double.float64 = true;
+  const auto wide = interpret(graph, inputs, in_double);
+  const std::vector<Value> baseline = wide ? *wide : std::vector<Value>();
+  if (way == Way::Compiled) {
+    const auto executable = cpu_compiler({})(graph);
+    if (!executable) return error(executable.error());
+    const auto found = (*executable)(inputs);
+    return found ? compare(*expected, *found, baseline, true) : error(found.error());
+  }
+  const auto simpler = graph.clone();
+  if (const Status done = decompose_for_compiler(*simpler); !done) return error(done.error());
+  const auto found = interpret(*simpler, inputs);
+  return found ? compare(*expected, *found, baseline, false) : error(found.error());
+}
+
+/// The first node that differs by itself, with what it needs.
+fuzz::Case reduced(const fuzz::Case& c, Way way) {
+  for (const Node* node : *c.graph) {
+    if (!node->op()->is_call() || !node->meta.tensor()) continue;
+    fuzz::Case part{c.graph->clone(), c.inputs};
+    part.graph->set_output(Arg::tuple({part.graph->find(node->name())}));
+    part.graph->eliminate_dead([](const Node&) { return false; });
+    if (check(*part.graph, part.inputs, way)) return part;
+  }
+  return {c.graph->clone(), c.inputs};
+}
+
+/// Names the operators of a finding, so that many of one kind can be counted.
+std::string last_operator(const Graph& graph) {
+  std::string name = "nothing";
+  for (const Node* n : graph)
+    if (n->op()->is_call() && !n->is(Op::getitem())) name = n->op()->name;
+  return name;
+}
+
+constexpr std::size_t batch = 25;
+
+/// FOLDER/SEED.py with SEED.safetensors: inputs, and what the interpreter makes of them, for PyTorch to be held against
+/// (against_torch.py).
+Status write_case(const fuzz::Case& c, const std::string& stem) {
+  TRY(const std::vector<Value> outputs, interpret(*c.graph, c.inputs));
+  TensorFile file;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i)
+    file.tensors[fmt::format("input.{}", i)] = *c.inputs[i].get<Tensor>();
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (const Tensor* t = outputs[i].get<Tensor>()) file.tensors[fmt::format("output.{}", i)] = *t;
+  std::ofstream(stem + ".py") << print(*c.graph);
+  return write_safetensors(stem + ".safetensors", file);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::uint64_t seed = 1;
+  std::size_t count = 1000;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::string folder;
+  CLI::App app{"Random graphs by the interpreter, compiled and decomposed"};
+  app.add_option("--seed", seed, "of the first graph; the next has the next number")->capture_default_str();
+  app.add_option("--count", count, "graphs")->capture_default_str();
+  app.add_option("--jobs", jobs, "processes")->capture_default_str();
+  app.add_option("--write", folder, "write the graphs with their values here, for against_torch.py");
+  CLI11_PARSE(app, argc, argv);
+
+  if (!folder.empty()) {
+    for (std::size_t i = 0; i < count; ++i)
+      if (const Status done = write_case(fuzz::generate(seed + i), fmt::format("{}/{}", folder, seed + i)); !done)
+        fmt::print(stderr, "partita_fuzz: seed {}: {}\n", seed + i, done.error().line());
+    return 0;
+  }
+
+  std::size_t graphs = 0, failed = 0;
+  std::map<std::string, std::size_t> kinds;
+  std::vector<std::size_t> begun((count + batch - 1) / batch, 0);
+  std::vector<std::string> graph_text(begun.size());
+  auto report = [&](const std::string& kind, const std::string& text) {
+    ++failed;
+    if (++kinds[kind] <= 3) fmt::print("{}\n", text);
+    std::fflush(stdout);
+  };
+  Workers workers;
+  workers.items = begun.size();
+  workers.jobs = jobs;
+  workers.work = [&](std::size_t item, std::size_t from, const Workers::Send& send) {
+    for (std::size_t i = from; i < batch && item * batch + i < count; ++i) {
+      const std::uint64_t number = seed + item * batch + i;
+      send("begin");
+      // The last line of stderr is what a crash is reported with.
+      const fuzz::Case c =
+          fuzz::generate(number, [](const Node& n) { std::fprintf(stderr, "%s\n", print(n).c_str()); });
+      send("graph\n" + print(*c.graph));
+      for (const Way way : ways)
+        if (check(*c.graph, c.inputs, way)) {
+          const fuzz::Case part = reduced(c, way);
+          const Finding what = check(*part.graph, part.inputs, way);
+          send(fmt::format("{} {}\n# seed {}, {}: {}\n{}", name_of(way), last_operator(*part.graph), number,
+                           name_of(way), what.value_or("?"), print(*part.graph)));
+        }
+    }
+  };
+  workers.receive = [&](std::size_t item, std::string_view message) {
+    if (message == "begin") {
+      ++begun[item];
+      ++graphs;
+      graph_text[item].clear();
+      return;
+    }
+    const std::size_t end = message.find('\n');
+    if (message.substr(0, end) == "graph") {
+      graph_text[item] = message.substr(end + 1);
+      return;
+    }
+    report(std::string(message.substr(0, end)), std::string(message.substr(end + 1)));
+  };
+  workers.died = [&](std::size_t item, const std::string& how) -> std::optional<std::size_t> {
+    const std::uint64_t number = seed + item * batch + begun[item] - 1;
+    report("crash: " + how.substr(0, 100), fmt::format("# seed {}: {}\n{}", number, how, graph_text[item]));
+    return begun[item];
+  };
+  if (const Status done = run_workers(workers); !done) {
+    fmt::print(stderr, "partita_fuzz: {}\n", done.error().line());
+    return 2;
+  }
+  for (const auto& [kind, number] : kinds) fmt::print("{:6} {}\n", number, kind);
+  fmt::print("{} graphs, {} differences\n", graphs, failed);
+  return failed ? 1 : 0;
+}
