@@ -1,5 +1,7 @@
 #include "core/aot/aot.h"
 
+#include <algorithm>
+
 #include "core/aot/text_roles.h"
 #include "core/grad/joint.h"
 
@@ -37,6 +39,21 @@ std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program
   return inputs;
 }
 
+/// Gives placeholders without one the descriptor that PyTorch writes
+/// (torch/_functorch/_aot_autograd/descriptors.py), by which compilers know weights. Inputs whose new values the caller
+/// writes back get none: they do not keep theirs from run to run.
+void describe_inputs(Graph& functional, const std::vector<InputBinding>& inputs, const ViewAndMutationMeta& meta) {
+  std::vector<Node*> placeholders = functional.placeholders();
+  const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
+  for (std::size_t i = 0; i < inputs.size() && i < placeholders.size(); ++i) {
+    if (!placeholders[i]->note.empty() || std::ranges::find(mutated, i) != mutated.end()) continue;
+    if (inputs[i].role == InputRole::Parameter)
+      placeholders[i]->note = "ParamAOTInput(target='" + inputs[i].name + "')";
+    else if (inputs[i].role == InputRole::Buffer)
+      placeholders[i]->note = "BufferAOTInput(target='" + inputs[i].name + "')";
+  }
+}
+
 /// Inference: the functional graph is the forward, and nothing is saved.
 Partition forward_only(const FunctionalGraph& functional) {
   Partition p;
@@ -71,6 +88,7 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
   for (const InputBinding& b : out.inputs) functional_options.requires_grad.push_back(b.requires_grad);
   TRY(FunctionalGraph functional, functionalize(graph, functional_options));
   out.meta = functional.meta;
+  describe_inputs(*functional.graph, out.inputs, out.meta);
   if (options.train) {
     JointOptions joint_options{.tangents_for_aliases = options.tangents_for_aliases};
     TRY(Joint joint, make_joint(std::move(functional), joint_options));
