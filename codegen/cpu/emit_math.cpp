@@ -97,25 +97,35 @@ Value* MathEmitter::exp_of(const Reduced& r) {
   return b.CreateFMul(b.CreateFMul(p, power(half)), power(b.CreateSub(r.whole_int, half)));
 }
 
-/// An instruction on 16 floats, applied to all of longer vectors; null where the host or the shape has none.
+/// An AVX-512 instruction on 16 floats, part by part for longer vectors. Scalars and shorter vectors are filled up, so
+/// that a loop's remainder has the same bits as its body.
 Value* MathEmitter::by_sixteen(std::initializer_list<Value*> arguments,
                                const std::function<Value*(std::span<Value* const>)>& instruction) {
-  auto* type = llvm::dyn_cast<llvm::FixedVectorType>((*arguments.begin())->getType());
   constexpr unsigned width = 16;
-  if (!avx512 || !type || type->getNumElements() % width != 0) return nullptr;
-  if (type->getNumElements() == width) return instruction({arguments.begin(), arguments.size()});
   auto* part = llvm::FixedVectorType::get(b.getFloatTy(), width);
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>((*arguments.begin())->getType());
+  std::vector<Value*> slices;
+  if (!type || type->getNumElements() < width) {
+    Value* one = llvm::ConstantFP::get(part, 1);
+    for (Value* v : arguments)
+      slices.push_back(type ? b.CreateInsertVector(part, one, v, b.getInt64(0))
+                            : b.CreateInsertElement(one, v, std::uint64_t{0}));
+    Value* r = instruction(slices);
+    return type ? b.CreateExtractVector(type, r, b.getInt64(0)) : b.CreateExtractElement(r, std::uint64_t{0});
+  }
+  if (type->getNumElements() == width) return instruction({arguments.begin(), arguments.size()});
   Value* whole = llvm::PoisonValue::get(type);
   for (unsigned first = 0; first < type->getNumElements(); first += width) {
-    std::vector<Value*> slices;
+    slices.clear();
     for (Value* v : arguments) slices.push_back(b.CreateExtractVector(part, v, b.getInt64(first)));
     whole = b.CreateInsertVector(type, whole, instruction(slices), b.getInt64(first));
   }
   return whole;
 }
 
-/// AVX-512 has p * 2^n as one instruction; null without it.
+/// p * 2^n, one instruction of AVX-512; null without it.
 Value* MathEmitter::scale_by_instruction(Value* p, Value* n) {
+  if (!avx512) return nullptr;
   constexpr int current_rounding = 4;
   return by_sixteen({p, n}, [&](std::span<Value* const> v) -> Value* {
     return b.CreateIntrinsic(
@@ -125,23 +135,13 @@ Value* MathEmitter::scale_by_instruction(Value* p, Value* n) {
 }
 
 /// n / d for d in [2^-126, 2^126], within 1.5 ulp: a Newton step on AVX-512's approximation costs a third of a
-/// division. Scalars and short vectors take the same way, so that a loop's remainder has the same bits as its body.
+/// division.
 Value* MathEmitter::divide(Value* n, Value* d) {
   if (!avx512) return b.CreateFDiv(n, d);
-  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(d->getType());
-  auto* sixteen = llvm::FixedVectorType::get(b.getFloatTy(), 16);
-  auto approximate = [&](std::span<Value* const> v) -> Value* {
+  Value* guess = by_sixteen({d}, [&](std::span<Value* const> v) -> Value* {
     return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {},
-                             {v[0], llvm::Constant::getNullValue(sixteen), b.getInt16(0xffff)});
-  };
-  Value* guess = by_sixteen({d}, approximate);
-  if (!guess) {
-    Value* one = llvm::ConstantFP::get(sixteen, 1);
-    Value* padded =
-        type ? b.CreateInsertVector(sixteen, one, d, b.getInt64(0)) : b.CreateInsertElement(one, d, std::uint64_t{0});
-    guess = approximate({&padded, 1});
-    guess = type ? b.CreateExtractVector(type, guess, b.getInt64(0)) : b.CreateExtractElement(guess, std::uint64_t{0});
-  }
+                             {v[0], llvm::Constant::getNullValue(v[0]->getType()), b.getInt16(0xffff)});
+  });
   Value* quotient = b.CreateFMul(n, guess);
   return fma(fma(b.CreateFNeg(d), quotient, n), guess, quotient);
 }

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::int64_t index_limit = std::int64_t{1} << 40;
 
-/// A number that divides `e` whenever var is a multiple of `lanes`; 0 for a constant zero.
+}  // namespace
+
 std::int64_t divisor(SymExpr e, const std::string& var, std::int64_t lanes) {
   switch (e.kind()) {
     case SymKind::Int:
@@ -41,8 +42,6 @@ std::int64_t divisor(SymExpr e, const std::string& var, std::int64_t lanes) {
       return 1;
   }
 }
-
-}  // namespace
 
 bool mentions(SymExpr e, const std::string& var) {
   if (e.is_int()) return false;

@@ -13,6 +13,9 @@ namespace partita::codegen {
 /// boundary.
 std::optional<SymExpr> lane_step(SymExpr e, const std::string& var, std::int64_t lanes);
 
+/// A number that divides `e` whenever var is a multiple of `lanes`; 0 for a constant zero.
+std::int64_t divisor(SymExpr e, const std::string& var, std::int64_t lanes);
+
 bool mentions(SymExpr e, const std::string& var);
 
 struct IndexRange {

@@ -76,7 +76,7 @@ std::string code_key(std::span<const Kernel> kernels) {
   std::string text = host_processor() + "\n" + PARTITA_EMITTER_HASH + "\n";
   for (const Kernel& k : kernels) {
     for (const loops::Buffer& b : k.buffers)
-      text += fmt::format("b{} {} {}\n", int(b.dtype), int(b.role), b.elements.str());
+      text += fmt::format("b{} {} {} {}\n", int(b.dtype), int(b.role), b.elements.str(), b.streamed);
     for (const loops::Accumulator& a : k.accumulators)
       text += fmt::format("a{} {} {}\n", int(a.combine), int(a.dtype), a.start);
     for (const ScalarNode& n : k.scalars.nodes())

@@ -38,7 +38,8 @@ class Printer {
   std::string print() {
     std::vector<std::string> buffers;
     for (const Buffer& b : k_.buffers)
-      buffers.push_back(fmt::format("{} {}: {}[{}]", role_name(b.role), b.name, short_name(b.dtype), b.elements.str()));
+      buffers.push_back(fmt::format("{}{} {}: {}[{}]", role_name(b.role), b.streamed ? " streamed" : "", b.name,
+                                    short_name(b.dtype), b.elements.str()));
     out_ = fmt::format("kernel {}({})\n", k_.name, fmt::join(buffers, ", "));
     if (!k_.origins.empty()) out_ += fmt::format("  # {}\n", fmt::join(k_.origins, ", "));
     body(k_.body, 1);
@@ -144,6 +145,8 @@ class Verifier {
   explicit Verifier(const Kernel& kernel) : k_(kernel) {}
 
   std::vector<std::string> run() {
+    for (const Buffer& b : k_.buffers)
+      if (b.streamed && b.role != Buffer::Role::Output) fault(b.name + " is streamed but no output");
     body(k_.body, 0);
     return std::move(broken_);
   }
@@ -167,6 +170,9 @@ class Verifier {
     if (n.op == ScalarOp::Load) {
       if (!is_buffer(n.slot))
         fault(fmt::format("{} loads from unknown buffer {}", where, n.slot));
+      else if (k_.buffers[static_cast<std::size_t>(n.slot)].streamed)
+        fault(fmt::format("{} loads from {}, which is streamed", where,
+                          k_.buffers[static_cast<std::size_t>(n.slot)].name));
       else if (k_.buffers[static_cast<std::size_t>(n.slot)].dtype != n.dtype)
         fault(fmt::format("{} loads {} from {}", where, short_name(n.dtype),
                           k_.buffers[static_cast<std::size_t>(n.slot)].name));

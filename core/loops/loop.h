@@ -18,6 +18,9 @@ struct Buffer {
   DType dtype = DType::Float32;
   SymExpr elements;
   Role role = Role::Input;
+  /// Of an Output at a 64-byte boundary that the kernel does not load: nobody reads it while it would still be cached,
+  /// so stores may go past the caches.
+  bool streamed = false;
 };
 
 /// A running value of a reduction. It starts at `start` just before its loop and is complete just after it; read there

@@ -67,7 +67,8 @@ class TestKernel : public QObject {
     for (const char* fault :
          {"", "store to x, an input", "store to out uses i1 outside of its loop",
           "store to out uses accumulator a0, which is not complete", "reduction to a0 outside of its loop",
-          "loop variable i0 is used twice", "loop i0 is parallel but not outermost", "store to unknown buffer 7"})
+          "loop variable i0 is used twice", "loop i0 is parallel but not outermost", "store to unknown buffer 7",
+          "x is streamed but no output", "reduction to a0 loads from x, which is streamed"})
       QTest::newRow(fault) << fault;
   }
   void verifier() {
@@ -86,6 +87,7 @@ class TestKernel : public QObject {
       k.body = {around};
     }
     if (expected.contains("unknown buffer")) store.buffer = 7;
+    if (expected.contains("streamed")) k.buffers[0].streamed = true;
     auto broken = verify(k);
     if (expected.isEmpty()) {
       QVERIFY(broken.empty());

@@ -1,0 +1,221 @@
+// Index expressions: of one lane, of all, and how they move from lane to lane.
+#include "codegen/cpu/emit_phase.h"
+#include "core/base/check.h"
+
+namespace partita::codegen {
+
+using llvm::SmallBitVector;
+using llvm::Value;
+using loops::Scalar;
+using loops::ScalarNode;
+using loops::ScalarOp;
+
+bool PhaseEmitter::in_lanes(Scalar s) const {
+  const SmallBitVector& loops = dependence(s).loops;
+  return active_ && loops.test(static_cast<unsigned>(deps_.loop_of_var.at(active_->var)));
+}
+
+std::optional<SymExpr> PhaseEmitter::step(const SymExpr& e) const {
+  return lane_step(e, active_->var, lanes_);
+}
+
+std::optional<SymExpr> PhaseEmitter::step(Scalar s) const {
+  if (!in_lanes(s)) return SymExpr(0);
+  const ScalarNode& n = kernel_.scalars[s];
+  switch (n.op) {
+    case ScalarOp::Index:
+      return step(n.index);
+    case ScalarOp::Add:
+    case ScalarOp::Sub: {
+      auto x = step(n.args[0]), y = step(n.args[1]);
+      if (!x || !y) return std::nullopt;
+      return n.op == ScalarOp::Add ? *x + *y : *x - *y;
+    }
+    case ScalarOp::Mul: {
+      auto factor = [&](Scalar constant, Scalar other) -> std::optional<SymExpr> {
+        auto move = step(other);
+        if (kernel_.scalars[constant].op != ScalarOp::Const || !move) return std::nullopt;
+        return *move * SymExpr(kernel_.scalars[constant].integer);
+      };
+      if (auto move = factor(n.args[0], n.args[1])) return move;
+      return factor(n.args[1], n.args[0]);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<SymExpr> PhaseEmitter::step(const Place& p) const {
+  auto affine = step(p.element);
+  if (p.computed.id < 0 || !affine) return affine;
+  auto computed = step(p.computed);
+  return computed ? std::optional(*affine + *computed) : std::nullopt;
+}
+
+Value* PhaseEmitter::place(const Place& p) {
+  if (p.computed.id < 0) return sym(p.element);
+  Value* computed = active_ ? first_lane(p.computed) : value(p.computed).v;
+  return p.element.is(0) ? computed : b_.CreateAdd(sym(p.element), computed);
+}
+
+Value* PhaseEmitter::places(const Place& p) {
+  if (p.computed.id < 0) return sym_lanes(p.element);
+  Value* computed = spread(value(p.computed));
+  if (p.element.is(0)) return computed;
+  return b_.CreateAdd(b_.CreateSExt(sym_lanes(p.element), computed->getType()), computed);
+}
+
+/// The value at lane 0 of a computed index that step() knows.
+Value* PhaseEmitter::first_lane(Scalar s) {
+  if (!in_lanes(s)) return value(s).v;
+  const ScalarNode& n = kernel_.scalars[s];
+  switch (n.op) {
+    case ScalarOp::Index:
+      return sym(n.index);
+    case ScalarOp::Add:
+      return b_.CreateAdd(first_lane(n.args[0]), first_lane(n.args[1]));
+    case ScalarOp::Sub:
+      return b_.CreateSub(first_lane(n.args[0]), first_lane(n.args[1]));
+    case ScalarOp::Mul:
+      return b_.CreateMul(first_lane(n.args[0]), first_lane(n.args[1]));
+    default:
+      break;
+  }
+  CHECK(false, "no lane step");
+}
+
+Value* PhaseEmitter::iota(llvm::Type* element, std::int64_t step) {
+  std::vector<llvm::Constant*> c;
+  for (int i = 0; i < lanes_; ++i) c.push_back(llvm::ConstantInt::getSigned(element, i * step));
+  return llvm::ConstantVector::get(c);
+}
+
+std::optional<IndexRange> PhaseEmitter::range_of(const SymExpr& e) const {
+  return index_range(e, [&](const std::string& name) -> std::optional<std::int64_t> {
+    auto it = extents_.find(name);
+    return it == extents_.end() ? std::nullopt : std::optional(it->second);
+  });
+}
+
+bool PhaseEmitter::non_negative(const SymExpr& e) const {
+  auto range = range_of(e);
+  return range && range->low >= 0;
+}
+
+Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool unsigned_ok) {
+  Value* r = args[0];
+  auto whole = [&](std::int64_t v) { return llvm::ConstantInt::getSigned(r->getType(), v); };
+  auto boolean = [&](Value* v) { return b_.CreateZExt(v, r->getType()); };
+  if (kind == SymKind::Not) return boolean(b_.CreateICmpEQ(r, whole(0)));
+  for (std::size_t i = 1; i < args.size(); ++i) {
+    Value* a = args[i];
+    switch (kind) {
+      case SymKind::Add:
+        r = b_.CreateAdd(r, a);
+        break;
+      case SymKind::Mul:
+        r = b_.CreateMul(r, a);
+        break;
+      case SymKind::FloorDiv:
+        if (unsigned_ok) {
+          r = b_.CreateUDiv(r, a);
+        } else {
+          Value* q = b_.CreateSDiv(r, a);
+          Value* rest = b_.CreateSub(r, b_.CreateMul(q, a));
+          Value* down = b_.CreateAnd(b_.CreateICmpNE(rest, whole(0)), b_.CreateICmpSLT(b_.CreateXor(r, a), whole(0)));
+          r = b_.CreateSelect(down, b_.CreateSub(q, whole(1)), q);
+        }
+        break;
+      case SymKind::Mod:
+        if (unsigned_ok) {
+          r = b_.CreateURem(r, a);
+        } else {
+          Value* rest = b_.CreateSRem(r, a);
+          Value* wrong =
+              b_.CreateAnd(b_.CreateICmpNE(rest, whole(0)), b_.CreateICmpSLT(b_.CreateXor(rest, a), whole(0)));
+          r = b_.CreateSelect(wrong, b_.CreateAdd(rest, a), rest);
+        }
+        break;
+      case SymKind::Min:
+        r = b_.CreateSelect(b_.CreateICmpSLT(r, a), r, a);
+        break;
+      case SymKind::Max:
+        r = b_.CreateSelect(b_.CreateICmpSGT(r, a), r, a);
+        break;
+      case SymKind::Eq:
+        r = boolean(b_.CreateICmpEQ(r, a));
+        break;
+      case SymKind::Ne:
+        r = boolean(b_.CreateICmpNE(r, a));
+        break;
+      case SymKind::Lt:
+        r = boolean(b_.CreateICmpSLT(r, a));
+        break;
+      case SymKind::Le:
+        r = boolean(b_.CreateICmpSLE(r, a));
+        break;
+      case SymKind::And:
+        r = b_.CreateAnd(r, a);
+        break;
+      case SymKind::Or:
+        r = b_.CreateOr(r, a);
+        break;
+      case SymKind::Int:
+      case SymKind::Float:
+      case SymKind::Symbol:
+      case SymKind::Pow:
+      case SymKind::TrueDiv:
+      case SymKind::Not:
+      case SymKind::Call:
+        CHECK(false, "index expression");
+    }
+  }
+  return r;
+}
+
+Value* PhaseEmitter::sym(const SymExpr& e) {
+  if (e.is_int()) return b_.getInt64(static_cast<std::uint64_t>(e.as_int()));
+  if (e.kind() == SymKind::Symbol) {
+    auto it = variables_.find(e.name());
+    CHECK(it != variables_.end(), "unbound index symbol " + e.name() + " in " + kernel_.name);
+    return it->second;
+  }
+  if (e.kind() == SymKind::Pow) {
+    Value* base = sym(e.args()[0]);
+    return sym_op(SymKind::Mul, std::vector<Value*>(static_cast<std::size_t>(e.args()[1].as_int()), base), false);
+  }
+  std::vector<Value*> args;
+  for (const SymExpr& a : e.args()) args.push_back(sym(a));
+  bool divides = e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod;
+  return sym_op(e.kind(), args,
+                divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
+}
+
+Value* PhaseEmitter::sym_lanes(const SymExpr& e) {
+  auto range = range_of(e);
+  // Lanes beyond the extent are masked off but computed: leave room for them.
+  bool narrow = range && range->low > -(std::int64_t{1} << 28) && range->high < (std::int64_t{1} << 28);
+  return sym_lanes(e, narrow ? b_.getInt32Ty() : b_.getInt64Ty());
+}
+
+Value* PhaseEmitter::sym_lanes(const SymExpr& e, llvm::Type* element) {
+  auto scalar = [&] { return b_.CreateVectorSplat(width(), b_.CreateTrunc(sym(e), element)); };
+  auto move = step(e);
+  if (move && move->is(0)) return scalar();
+  if (move && move->is_int()) return b_.CreateAdd(scalar(), iota(element, move->as_int()));
+  if (move) {
+    Value* by = b_.CreateVectorSplat(width(), b_.CreateTrunc(sym(*move), element));
+    return b_.CreateAdd(scalar(), b_.CreateMul(by, iota(element, 1)));
+  }
+  if (e.kind() == SymKind::Pow) {
+    Value* base = sym_lanes(e.args()[0], element);
+    return sym_op(SymKind::Mul, std::vector<Value*>(static_cast<std::size_t>(e.args()[1].as_int()), base), false);
+  }
+  std::vector<Value*> args;
+  for (const SymExpr& a : e.args()) args.push_back(sym_lanes(a, element));
+  bool divides = e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod;
+  return sym_op(e.kind(), args,
+                divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
+}
+
+}  // namespace partita::codegen

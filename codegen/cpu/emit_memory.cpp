@@ -1,0 +1,155 @@
+// Loads and stores: of one element, of neighbours, gathered and scattered.
+#include <algorithm>
+
+#include "codegen/cpu/emit_phase.h"
+
+namespace partita::codegen {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using loops::ScalarNode;
+using loops::ScalarOp;
+using loops::Store;
+
+Value* PhaseEmitter::pointer(int buffer, Value* element) {
+  return b_.CreateGEP(ops_.memory_type(buffer_dtype(buffer)), pointers_[static_cast<std::size_t>(buffer)], element);
+}
+
+PhaseEmitter::Val PhaseEmitter::load(const ScalarNode& n) {
+  Place p{n.index, n.args[0]};
+  if (!active_) return {load_scalar(n.slot, place(p)), false};
+  auto move = step(p);
+  if (move && move->is(0)) return {load_scalar(n.slot, place(p)), false};
+  if (move && move->is(1)) return {load_contiguous(n.slot, place(p)), true};
+  return {load_gather(n.slot, places(p)), true};
+}
+
+Value* PhaseEmitter::load_scalar(int buffer, Value* element) {
+  DType dtype = buffer_dtype(buffer);
+  auto* v = b_.CreateAlignedLoad(ops_.memory_type(dtype), pointer(buffer, element), llvm::Align(itemsize(dtype)));
+  return ops_.from_memory(v, dtype);
+}
+
+Value* PhaseEmitter::load_contiguous(int buffer, Value* element) {
+  DType dtype = buffer_dtype(buffer);
+  llvm::Align align(itemsize(dtype));
+  llvm::Type* type = vector_of(ops_.memory_type(dtype));
+  Value* p = pointer(buffer, element);
+  Value* v = active_->mask ? b_.CreateMaskedLoad(type, p, align, active_->mask, llvm::Constant::getNullValue(type))
+                           : static_cast<Value*>(b_.CreateAlignedLoad(type, p, align));
+  return ops_.from_memory(v, dtype);
+}
+
+Value* PhaseEmitter::load_gather(int buffer, Value* elements) {
+  DType dtype = buffer_dtype(buffer);
+  llvm::Type* type = vector_of(ops_.memory_type(dtype));
+  Value* mask = active_->mask ? active_->mask : llvm::ConstantInt::getTrue(vector_of(b_.getInt1Ty()));
+  Value* v = b_.CreateMaskedGather(type, pointer(buffer, elements), llvm::Align(itemsize(dtype)), mask,
+                                   llvm::Constant::getNullValue(type));
+  return ops_.from_memory(v, dtype);
+}
+
+void PhaseEmitter::store(const Store& s) {
+  DType dtype = buffer_dtype(s.buffer);
+  Val v = value(s.value);
+  v.v = ops_.cast(v.v, kernel_.scalars.dtype(s.value), dtype);
+  if (active_) {
+    store_lanes(s, v, dtype);
+  } else {
+    Value* element = place({s.element, s.index});
+    if (s.accumulate) {
+      DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
+      Value* old = ops_.cast(load_scalar(s.buffer, element), dtype, sum);
+      v.v = ops_.cast(ops_.apply(ScalarOp::Add, sum, {old, ops_.cast(v.v, dtype, sum)}), sum, dtype);
+    }
+    Value* stored = ops_.to_memory(v.v, dtype);
+    b_.CreateAlignedStore(stored, pointer(s.buffer, element), llvm::Align(itemsize(dtype)));
+  }
+  forget([&](const Dependences::Node& d) { return d.buffers.test(static_cast<unsigned>(s.buffer)); });
+}
+
+void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
+  Place p{s.element, s.index};
+  auto move = step(p);
+  auto first = [&] { return place(p); };
+  auto elements = [&] { return places(p); };
+  llvm::Align align(itemsize(dtype));
+  DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
+  auto add = [&](Value* old, Value* more) {
+    return ops_.cast(ops_.apply(ScalarOp::Add, sum, {ops_.cast(old, dtype, sum), ops_.cast(more, dtype, sum)}), sum,
+                     dtype);
+  };
+  if (move && move->is(1)) {
+    Value* element = first();
+    Value* all = spread(v);
+    if (s.accumulate) all = add(load_contiguous(s.buffer, element), all);
+    Value* stored = ops_.to_memory(all, dtype);
+    if (active_->mask)
+      b_.CreateMaskedStore(stored, pointer(s.buffer, element), align, active_->mask);
+    else
+      store_vector(s, stored, element);
+    return;
+  }
+  bool distinct = move && move->is_int() && !move->is(0);
+  if (s.accumulate && !distinct) {
+    Value* index = elements();
+    return add_each_lane(b_.CreateSExt(index, vector_of(b_.getInt64Ty())), spread(v), dtype, s.buffer);
+  }
+  if (move && move->is(0)) {
+    // Every lane stores to one element: the last iteration stays.
+    Value* last = v.lanes ? b_.CreateExtractElement(v.v, b_.CreateSub(active_->count, b_.getInt64(1))) : v.v;
+    b_.CreateAlignedStore(ops_.to_memory(last, dtype), pointer(s.buffer, first()), align);
+    return;
+  }
+  Value* index = elements();
+  Value* all = spread(v);
+  if (s.accumulate) all = add(load_gather(s.buffer, index), all);
+  b_.CreateMaskedScatter(ops_.to_memory(all, dtype), pointer(s.buffer, index), align, active_->mask);
+}
+
+/// All lanes to neighbours: past the caches where the buffer asks for it and vectors begin at multiples of their size.
+void PhaseEmitter::store_vector(const Store& s, Value* stored, Value* element) {
+  const std::size_t item = itemsize(buffer_dtype(s.buffer)), bytes = item * width();
+  auto at_multiple = [&] {
+    constexpr std::size_t line = 64;
+    auto d = static_cast<std::size_t>(divisor(s.element, active_->var, lanes_));
+    return s.index.id < 0 && std::min(bytes, line) >= 32 && d * item % std::min(bytes, line) == 0;
+  };
+  bool past_caches = kernel_.buffers[static_cast<std::size_t>(s.buffer)].streamed && at_multiple();
+  llvm::Align align(past_caches ? std::min<std::size_t>(bytes, 64) : item);
+  llvm::StoreInst* store = b_.CreateAlignedStore(stored, pointer(s.buffer, element), align);
+  if (!past_caches) return;
+  llvm::Metadata* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b_.getContext(), one));
+  streams_ = true;
+}
+
+/// Lane after lane, so that lanes with equal indices add up.
+void PhaseEmitter::add_each_lane(Value* index, Value* v, DType dtype, int buffer) {
+  llvm::Type* i64 = b_.getInt64Ty();
+  Value* stored = ops_.to_memory(v, dtype);
+  llvm::Type* element = ops_.memory_type(dtype);
+  Value* indices = slot(index->getType());
+  Value* values = slot(stored->getType());
+  b_.CreateStore(index, indices);
+  b_.CreateStore(stored, values);
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* body = block("each_lane");
+  BasicBlock* after = block("after_lanes");
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+  auto* i = b_.CreatePHI(i64, 2);
+  i->addIncoming(b_.getInt64(0), before);
+  Value* where = pointer(buffer, b_.CreateLoad(i64, b_.CreateGEP(i64, indices, i)));
+  Value* old = ops_.from_memory(b_.CreateLoad(element, where), dtype);
+  Value* more = ops_.from_memory(b_.CreateLoad(element, b_.CreateGEP(element, values, i)), dtype);
+  DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
+  Value* total = ops_.apply(ScalarOp::Add, sum, {ops_.cast(old, dtype, sum), ops_.cast(more, dtype, sum)});
+  b_.CreateStore(ops_.to_memory(ops_.cast(total, sum, dtype), dtype), where);
+  Value* next = b_.CreateAdd(i, b_.getInt64(1));
+  i->addIncoming(next, body);
+  b_.CreateCondBr(b_.CreateICmpSLT(next, active_->count), body, after);
+  b_.SetInsertPoint(after);
+}
+
+}  // namespace partita::codegen

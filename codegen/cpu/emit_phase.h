@@ -1,0 +1,152 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include "codegen/cpu/emit_dependences.h"
+#include "codegen/cpu/emit_llvm.h"
+#include "codegen/cpu/emit_ops.h"
+#include "codegen/cpu/index.h"
+
+namespace partita::codegen {
+
+/// One function. Values are cached per scope; a value is put into the outermost scope whose loops it depends on, at the
+/// end of the code in front of the loop that is open there.
+class PhaseEmitter {
+ public:
+  PhaseEmitter(llvm::Module& module, const loops::Kernel& kernel, const std::vector<std::string>& symbols,
+               const EmitTarget& target, const Dependences& deps)
+      : kernel_(kernel),
+        deps_(deps),
+        b_(module.getContext()),
+        ops_(b_, module, target.vector_bytes == 64),
+        module_(module),
+        symbols_(symbols),
+        vector_(vector_loops(kernel)) {
+    // No contraction of products and sums: each operator rounds, as PyTorch's kernels do, and its generated C++, which
+    // is built with -ffp-contract=off. asin's gradient near 1 shows the difference.
+    lanes_ = choose_lanes(target);
+  }
+
+  void emit(const PhaseShape& shape, const std::string& symbol);
+
+ private:
+  struct Val {
+    llvm::Value* v = nullptr;
+    bool lanes = false;  ///< one value a lane, or one for all
+  };
+  struct Scope {
+    llvm::Instruction* before = nullptr;  ///< ends the code in front of this scope, in the one around it
+    llvm::SmallBitVector loops;
+    std::unordered_map<int, Val> values;
+  };
+  struct Lanes {
+    std::string var;
+    llvm::Value* mask = nullptr;   ///< null: all lanes are live
+    llvm::Value* count = nullptr;  ///< live lanes, i64
+  };
+  struct Running {
+    llvm::AllocaInst* slot = nullptr;
+    bool lanes = false;
+    Val complete;
+  };
+
+  int choose_lanes(const EmitTarget& target) const;
+  void statements(const std::vector<loops::Stmt>& body);
+  void statement(const loops::Stmt& stmt);
+  void loop(const loops::Loop& l);
+  void range(const std::vector<const loops::Loop*>& nest, llvm::Value* begin, llvm::Value* end);
+  void scalar_range(const std::vector<const loops::Loop*>& nest, llvm::Value* begin, llvm::Value* end);
+  void vector_range(const loops::Loop& l, llvm::Value* begin, llvm::Value* end);
+  void start(const loops::Loop& l);
+  void complete(const loops::Loop& l);
+  bool reduced_in_lanes(int accumulator, const std::vector<loops::Stmt>& body, bool within) const;
+  void store(const loops::Store& s);
+  void store_lanes(const loops::Store& s, Val value, DType dtype);
+  void store_vector(const loops::Store& s, llvm::Value* stored, llvm::Value* element);
+  void add_each_lane(llvm::Value* index, llvm::Value* value, DType dtype, int buffer);
+  void reduce(const loops::Reduce& r);
+  llvm::Value* horizontal(loops::ScalarOp combine, DType dtype, llvm::Value* v);
+
+  void fault(std::int64_t which, Val seen, llvm::Value* bad);
+  void report_faults();
+  void report(std::int64_t which, llvm::Value* seen, llvm::Value* bad);
+
+  Val value(loops::Scalar s);
+  Val compute(const loops::ScalarNode& n);
+  bool may_divide_by_zero(const loops::ScalarNode& n) const;
+  Val load(const loops::ScalarNode& n);
+  llvm::Value* load_scalar(int buffer, llvm::Value* element);
+  llvm::Value* load_contiguous(int buffer, llvm::Value* element);
+  llvm::Value* load_gather(int buffer, llvm::Value* elements);
+  llvm::Value* spread(Val v) { return v.lanes ? v.v : b_.CreateVectorSplat(width(), v.v); }
+
+  llvm::Value* sym(const SymExpr& e);        ///< at lane 0, i64
+  llvm::Value* sym_lanes(const SymExpr& e);  ///< i32 or i64 vector
+  llvm::Value* sym_lanes(const SymExpr& e, llvm::Type* element);
+  llvm::Value* sym_op(SymKind kind, const std::vector<llvm::Value*>& args, bool non_negative);
+  std::optional<IndexRange> range_of(const SymExpr& e) const;
+  bool non_negative(const SymExpr& e) const;
+  llvm::Value* iota(llvm::Type* element, std::int64_t step);
+  std::optional<SymExpr> step(const SymExpr& e) const;
+  std::optional<SymExpr> step(loops::Scalar s) const;
+  llvm::Value* first_lane(loops::Scalar s);
+  /// An element of a buffer: an index expression plus, when valid, a computed int64.
+  struct Place {
+    const SymExpr& element;
+    loops::Scalar computed;
+  };
+  std::optional<SymExpr> step(const Place& p) const;
+  llvm::Value* place(const Place& p);   ///< at lane 0; precondition in lanes: step() knows it
+  llvm::Value* places(const Place& p);  ///< one a lane
+  bool in_lanes(loops::Scalar s) const;
+
+  llvm::Value* pointer(int buffer, llvm::Value* element);
+  DType buffer_dtype(int buffer) const { return kernel_.buffers[static_cast<std::size_t>(buffer)].dtype; }
+  const Dependences::Node& dependence(loops::Scalar s) const { return deps_.nodes[static_cast<std::size_t>(s.id)]; }
+  std::size_t depth(const Dependences::Node& d) const;
+  template <class F>
+  void forget(const F& stale);
+  void push_scope(llvm::Instruction* before, const std::vector<const loops::Loop*>& nest);
+  llvm::AllocaInst* slot(llvm::Type* type);
+  unsigned width() const { return static_cast<unsigned>(lanes_); }
+  llvm::FixedVectorType* vector_of(llvm::Type* element) { return llvm::FixedVectorType::get(element, width()); }
+  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, function_); }
+
+  const loops::Kernel& kernel_;
+  const Dependences& deps_;
+  llvm::IRBuilder<> b_;
+  OpEmitter ops_;
+  llvm::Module& module_;
+  const std::vector<std::string>& symbols_;
+  std::set<const loops::Loop*> vector_;
+  int lanes_ = 16;
+
+  llvm::Function* function_ = nullptr;
+  llvm::Instruction* entry_end_ = nullptr;
+  std::vector<llvm::Value*> pointers_;
+  unsigned arguments_ = 0;                         ///< buffers handed over
+  bool streams_ = false;                           ///< some stores go past the caches
+  std::map<std::string, llvm::Value*> variables_;  ///< loop variables (of a vector loop: at lane 0) and sizes
+  std::map<std::string, std::int64_t> extents_;
+  std::vector<Scope> scopes_;
+  std::optional<Lanes> active_;
+  std::vector<Running> running_;
+  std::map<std::pair<std::int64_t, bool>, llvm::AllocaInst*> faults_;  ///< by what, and whether of lanes
+};
+
+template <class F>
+void PhaseEmitter::forget(const F& stale) {
+  for (Scope& scope : scopes_)
+    std::erase_if(scope.values,
+                  [&](const auto& entry) { return stale(deps_.nodes[static_cast<std::size_t>(entry.first)]); });
+}
+
+}  // namespace partita::codegen

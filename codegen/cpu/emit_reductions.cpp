@@ -1,0 +1,87 @@
+// Running values of reductions: started before their loop, combined in it, one number after it.
+#include <algorithm>
+#include <limits>
+
+#include "codegen/cpu/emit_phase.h"
+
+namespace partita::codegen {
+
+using llvm::Value;
+using loops::Loop;
+using loops::Reduce;
+using loops::ScalarOp;
+using loops::Stmt;
+
+bool PhaseEmitter::reduced_in_lanes(int accumulator, const std::vector<Stmt>& body, bool within) const {
+  return std::any_of(body.begin(), body.end(), [&](const Stmt& s) {
+    if (auto* r = std::get_if<Reduce>(&s)) return within && r->accumulator == accumulator;
+    auto* l = std::get_if<Loop>(&s);
+    return l && reduced_in_lanes(accumulator, l->body, within || vector_.contains(l));
+  });
+}
+
+void PhaseEmitter::start(const Loop& l) {
+  for (int a : l.accumulators) {
+    const loops::Accumulator& acc = kernel_.accumulators[static_cast<std::size_t>(a)];
+    Running& running = running_[static_cast<std::size_t>(a)];
+    running.lanes = reduced_in_lanes(a, l.body, active_.has_value() || vector_.contains(&l));
+    std::int64_t integer = 0;
+    if (!is_floating(acc.dtype)) {
+      // The extreme values of 64-bit integers are not doubles.
+      constexpr double limit = 9223372036854775808.0;
+      integer = acc.start >= limit    ? std::numeric_limits<std::int64_t>::max()
+                : acc.start <= -limit ? std::numeric_limits<std::int64_t>::min()
+                                      : static_cast<std::int64_t>(acc.start);
+    }
+    Value* initial = ops_.constant(acc.dtype, acc.start, integer);
+    llvm::Type* type = initial->getType();
+    if (running.lanes) {
+      type = vector_of(type);
+      initial = b_.CreateVectorSplat(width(), initial);
+    }
+    running.slot = slot(type);
+    b_.CreateStore(initial, running.slot);
+    forget([&](const Dependences::Node& d) { return d.accumulators.test(static_cast<unsigned>(a)); });
+  }
+}
+
+void PhaseEmitter::complete(const Loop& l) {
+  for (int a : l.accumulators) {
+    const loops::Accumulator& acc = kernel_.accumulators[static_cast<std::size_t>(a)];
+    Running& running = running_[static_cast<std::size_t>(a)];
+    Value* v = b_.CreateLoad(running.slot->getAllocatedType(), running.slot);
+    bool across = running.lanes && !active_;
+    running.complete = {across ? horizontal(acc.combine, acc.dtype, v) : v, running.lanes && !across};
+  }
+}
+
+Value* PhaseEmitter::horizontal(ScalarOp combine, DType dtype, Value* v) {
+  for (unsigned n = width(); n > 1; n /= 2) {
+    std::vector<int> low(n / 2), high(n / 2);
+    for (unsigned i = 0; i < n / 2; ++i) {
+      low[i] = static_cast<int>(i);
+      high[i] = static_cast<int>(i + n / 2);
+    }
+    v = ops_.apply(combine, dtype, {b_.CreateShuffleVector(v, low), b_.CreateShuffleVector(v, high)});
+  }
+  return b_.CreateExtractElement(v, std::uint64_t{0});
+}
+
+void PhaseEmitter::reduce(const Reduce& r) {
+  const loops::Accumulator& acc = kernel_.accumulators[static_cast<std::size_t>(r.accumulator)];
+  Running& running = running_[static_cast<std::size_t>(r.accumulator)];
+  Val v = value(r.value);
+  v.v = ops_.cast(v.v, kernel_.scalars.dtype(r.value), acc.dtype);
+  Value* old = b_.CreateLoad(running.slot->getAllocatedType(), running.slot);
+  if (running.lanes && !active_) {
+    // Outside of the vector loop one lane takes it.
+    Value* lane = ops_.apply(acc.combine, acc.dtype, {b_.CreateExtractElement(old, std::uint64_t{0}), v.v});
+    b_.CreateStore(b_.CreateInsertElement(old, lane, std::uint64_t{0}), running.slot);
+    return;
+  }
+  Value* combined = ops_.apply(acc.combine, acc.dtype, {old, running.lanes ? spread(v) : v.v});
+  if (running.lanes && active_->mask) combined = b_.CreateSelect(active_->mask, combined, old);
+  b_.CreateStore(combined, running.slot);
+}
+
+}  // namespace partita::codegen

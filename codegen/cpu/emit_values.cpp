@@ -1,0 +1,131 @@
+// Scalar expressions, each in the outermost scope that it depends on; faults they meet.
+#include "codegen/cpu/emit_phase.h"
+#include "codegen/cpu/runtime.h"
+
+namespace partita::codegen {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using loops::Scalar;
+using loops::ScalarNode;
+using loops::ScalarOp;
+
+PhaseEmitter::Val PhaseEmitter::value(Scalar s) {
+  const ScalarNode& n = kernel_.scalars[s];
+  if (n.op == ScalarOp::Const) return {ops_.constant(n.dtype, n.real, n.integer), false};
+  if (n.op == ScalarOp::Input) return running_[static_cast<std::size_t>(n.slot)].complete;
+  std::size_t at = depth(dependence(s));
+  if (auto it = scopes_[at].values.find(s.id); it != scopes_[at].values.end()) return it->second;
+  Val v;
+  if (at + 1 == scopes_.size()) {
+    v = compute(n);
+  } else {
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(scopes_[at + 1].before);
+    v = compute(n);
+  }
+  scopes_[at].values[s.id] = v;
+  return v;
+}
+
+/// An integer division by what is not known.
+bool PhaseEmitter::may_divide_by_zero(const ScalarNode& n) const {
+  if (n.op != ScalarOp::Div && n.op != ScalarOp::FloorDiv && n.op != ScalarOp::Fmod && n.op != ScalarOp::Remainder)
+    return false;
+  const ScalarNode& divisor = kernel_.scalars[n.args[1]];
+  return !is_floating(n.dtype) && (divisor.op != ScalarOp::Const || divisor.integer == 0);
+}
+
+PhaseEmitter::Val PhaseEmitter::compute(const ScalarNode& n) {
+  if (n.op == ScalarOp::Load) return load(n);
+  if (n.op == ScalarOp::Index) {
+    if (!active_) return {sym(n.index), false};
+    auto move = step(n.index);
+    if (move && move->is(0)) return {sym(n.index), false};
+    return {b_.CreateSExt(sym_lanes(n.index), vector_of(b_.getInt64Ty())), true};
+  }
+  if (n.op == ScalarOp::Pow) {
+    const ScalarNode& exponent = kernel_.scalars[n.args[1]];
+    if (exponent.op == ScalarOp::Const && is_floating(n.dtype)) {
+      Val base = value(n.args[0]);
+      if (Value* v = ops_.constant_power(base.v, exponent.real)) return {v, base.lanes};
+    }
+  }
+  std::vector<Val> vals;
+  bool lanes = false;
+  for (Scalar a : n.args) {
+    if (a.id < 0) continue;
+    vals.push_back(value(a));
+    lanes |= vals.back().lanes;
+  }
+  std::vector<Value*> args;
+  for (Val v : vals) args.push_back(lanes ? spread(v) : v.v);
+  switch (n.op) {
+    case ScalarOp::Where:
+      return {b_.CreateSelect(args[0], args[1], args[2]), lanes};
+    case ScalarOp::Cast:
+      return {ops_.cast(args[0], kernel_.scalars.dtype(n.args[0]), n.dtype), lanes};
+    case ScalarOp::Bitcast:
+      return {ops_.bitcast(args[0], n.dtype), lanes};
+    case ScalarOp::Within: {
+      Value* bad = b_.CreateICmpUGE(args[0], llvm::ConstantInt::getSigned(args[0]->getType(), n.integer));
+      fault(n.slot, {args[0], lanes}, bad);
+      return {b_.CreateSelect(bad, llvm::Constant::getNullValue(args[0]->getType()), args[0]), lanes};
+    }
+    default:
+      if (may_divide_by_zero(n)) {
+        Value* bad = b_.CreateICmpEQ(args[1], llvm::Constant::getNullValue(args[1]->getType()));
+        fault(KernelFault::zero_division, {bad, lanes}, bad);
+      }
+      return {ops_.apply(n.op, kernel_.scalars.dtype(n.args[0]), args), lanes};
+  }
+}
+
+/// Keeps `seen` where it is bad, for the report at the end of the function: no branch in the loops. A slot holds a
+/// value that is not bad, 0, until then.
+void PhaseEmitter::fault(std::int64_t which, Val seen, Value* bad) {
+  if (seen.lanes && active_->mask) bad = b_.CreateAnd(bad, active_->mask);
+  llvm::AllocaInst*& kept = faults_[{which, seen.lanes}];
+  if (!kept) {
+    kept = slot(seen.v->getType());
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(entry_end_);
+    b_.CreateStore(llvm::Constant::getNullValue(seen.v->getType()), kept);
+  }
+  b_.CreateStore(b_.CreateSelect(bad, seen.v, b_.CreateLoad(kept->getAllocatedType(), kept)), kept);
+}
+
+void PhaseEmitter::report_faults() {
+  for (const auto& [key, kept] : faults_) {
+    Value* seen = b_.CreateLoad(kept->getAllocatedType(), kept);
+    Value* bad = seen;
+    if (key.first != KernelFault::zero_division) {
+      const std::int64_t size = kernel_.scalars.bounds()[static_cast<std::size_t>(key.first)].size;
+      bad = b_.CreateICmpUGE(seen, llvm::ConstantInt::getSigned(seen->getType(), size));
+    }
+    report(key.first, seen, bad);
+  }
+}
+
+/// Calls the runtime when a lane is bad, with what the first such lane saw.
+void PhaseEmitter::report(std::int64_t which, Value* seen, Value* bad) {
+  const bool lanes = bad->getType()->isVectorTy();
+  BasicBlock* met = block("fault");
+  BasicBlock* after = block("no_fault");
+  b_.CreateCondBr(lanes ? b_.CreateOrReduce(bad) : bad, met, after);
+  b_.SetInsertPoint(met);
+  if (lanes) {
+    Value* bits = b_.CreateBitCast(bad, b_.getIntNTy(width()));
+    Value* first = b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, b_.getTrue());
+    seen = b_.CreateExtractElement(seen, b_.CreateZExtOrTrunc(first, b_.getInt64Ty()));
+  }
+  llvm::Type* i64 = b_.getInt64Ty();
+  llvm::Type* ptr = b_.getPtrTy();
+  auto function = module_.getOrInsertFunction(report_fault_symbol, b_.getVoidTy(), ptr, i64, i64);
+  Value* fault = b_.CreateLoad(ptr, b_.CreateConstGEP1_64(ptr, function_->getArg(0), arguments_));
+  b_.CreateCall(function, {fault, b_.getInt64(static_cast<std::uint64_t>(which)), b_.CreateZExtOrTrunc(seen, i64)});
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+}  // namespace partita::codegen
