@@ -4,10 +4,10 @@
 
 #include "app/code_store.h"
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/host.h"
 #include "core/interp/symbols.h"
 #include "core/ops/record.h"
 #include "core/passes/pipeline.h"
-#include "core/schedule/make_plan.h"
 
 namespace partita {
 namespace {
@@ -56,9 +56,7 @@ class CompiledGraph {
   }
 
   Status compile(const std::map<std::string, std::int64_t>& sizes) {
-    schedule::PlanOptions plan_options;
-    plan_options.sizes = sizes;
-    TRY(const schedule::Plan plan, schedule::make_plan(*graph_, plan_options));
+    TRY(const schedule::Plan plan, schedule::make_plan(*graph_, plan_for_this_machine(sizes)));
     codegen::CpuOptions cpu;
     cpu.threads = options_.threads;
     cpu.fixed_inputs = fixed_;
@@ -80,6 +78,12 @@ class CompiledGraph {
 };
 
 }  // namespace
+
+schedule::PlanOptions plan_for_this_machine(std::map<std::string, std::int64_t> sizes) {
+  return {.sizes = std::move(sizes),
+          .channels_last = codegen::convolutions_want_channels_last(),
+          .cache_bytes = codegen::last_level_cache_bytes()};
+}
 
 CompileFn cpu_compiler(const BackendOptions& options) {
   return [options](const Graph& graph) -> Result<Executable> {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "app/cpu_backend.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
 #include "core/ops/record.h"
@@ -64,7 +65,7 @@ Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Grap
   }
   PassContext context;
   TRY_DO(run_passes(*copy, passes_of(PassStage::PostGrad), context));
-  TRY(const schedule::Plan plan, schedule::make_plan(*copy));
+  TRY(const schedule::Plan plan, schedule::make_plan(*copy, plan_for_this_machine()));
   std::unordered_map<std::string, std::string> kernels;
   for (const auto& step : plan.steps) {
     if (const auto* call = std::get_if<schedule::ExternCall>(&step)) {

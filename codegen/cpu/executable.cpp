@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/cpu/epilogue_kernel.h"
 #include "codegen/cpu/extern/extern.h"
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/kernel_cost.h"
@@ -255,7 +256,6 @@ class Compiler {
   std::set<int> written_buffers() const;
   Status inputs_and_outputs();
   Result<KernelStep> kernel_step(std::size_t kernel, const std::vector<int>& buffers);
-  Result<loops::Kernel> epilogue(const ExternCall& call, std::vector<int>& buffers);
 
   const Plan& plan_;
   const std::map<std::string, Tensor>& constants_;
@@ -301,12 +301,14 @@ Status Compiler::memory() {
 Status Compiler::externs() {
   auto start = Clock::now();
   kernels_ = plan_.kernels;
+  const std::set<int> written = written_buffers();
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     auto* call = std::get_if<ExternCall>(&plan_.steps[i]);
     if (!call) continue;
     ExternContext context{
-        *call, out_->threads, [this](int b) {
+        *call, out_->threads, [&](int b) {
           const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(b)];
+          if (written.contains(b)) return false;
           return buffer.kind == PlanBuffer::Kind::Constant ||
                  (buffer.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(buffer.index));
         }};
@@ -316,73 +318,13 @@ Status Compiler::externs() {
     out_->calls.push_back(std::move(prepared.step));
     if (call->epilogue && !prepared.has_epilogue) {
       Epilogue e{kernels_.size(), {}};
-      TRY(auto kernel, epilogue(*call, e.buffers));
+      TRY(auto kernel, epilogue_kernel(plan_, *call, e.buffers));
       kernels_.push_back(std::move(kernel));
       epilogues_[i] = std::move(e);
     }
   }
   out_->times.prepare_ms = ms_since(start);
   return {};
-}
-
-/// The pointwise work on a call's result as a kernel over it, in place.
-Result<loops::Kernel> Compiler::epilogue(const ExternCall& call, std::vector<int>& buffers) {
-  CHECK(call.results.size() == 1, "an epilogue of a call with several results");
-  loops::Kernel k;
-  k.name = "epilogue_" + call.origin;
-  k.origins = {call.origin};
-  std::vector<PlanView> views = {call.results[0]};
-  views.insert(views.end(), call.epilogue_inputs.begin(), call.epilogue_inputs.end());
-  std::vector<SymExpr> elements;
-  for (std::size_t v = 0; v < views.size(); ++v) {
-    const PlanView& view = views[v];
-    const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(view.buffer)];
-    k.buffers.push_back({"b" + std::to_string(v), view.dtype, buffer.elements,
-                         v == 0 ? loops::Buffer::Role::Output : loops::Buffer::Role::Input});
-    buffers.push_back(view.buffer);
-    SymExpr element = view.offset;
-    CHECK(view.sizes.size() == views[0].sizes.size(), "an epilogue input of another rank");
-    for (std::size_t d = 0; d < view.sizes.size(); ++d)
-      element = element + SymExpr::symbol("i" + std::to_string(d)) * view.strides[d];
-    elements.push_back(element);
-  }
-  // The same DAG, its inputs loads.
-  std::vector<loops::Scalar> made;
-  for (const loops::ScalarNode& n : call.epilogue->nodes()) {
-    auto arg = [&](int i) { return n.args[i].id < 0 ? loops::Scalar{} : made[static_cast<std::size_t>(n.args[i].id)]; };
-    switch (n.op) {
-      case loops::ScalarOp::Input:
-        made.push_back(k.scalars.load(n.slot, elements[static_cast<std::size_t>(n.slot)], n.dtype));
-        break;
-      case loops::ScalarOp::Const:
-        made.push_back(is_floating(n.dtype) ? k.scalars.constant(n.dtype, n.real)
-                                            : k.scalars.constant_int(n.dtype, n.integer));
-        break;
-      case loops::ScalarOp::Where:
-        made.push_back(k.scalars.where(arg(0), arg(1), arg(2)));
-        break;
-      case loops::ScalarOp::Cast:
-        made.push_back(k.scalars.cast(arg(0), n.dtype));
-        break;
-      case loops::ScalarOp::Bitcast:
-        made.push_back(k.scalars.bitcast(arg(0), n.dtype));
-        break;
-      case loops::ScalarOp::Index:
-        made.push_back(k.scalars.index(n.index));
-        break;
-      case loops::ScalarOp::Load:
-      case loops::ScalarOp::Within:
-        return unsupported("codegen.epilogue", "a load in the work after " + call.op->name, {.node = call.origin});
-      default:
-        made.push_back(k.scalars.make(n.op, arg(0), arg(1), arg(2)));
-    }
-  }
-  loops::Stmt body = loops::Store{0, elements[0], {}, made[static_cast<std::size_t>(call.epilogue_value.id)], false};
-  std::size_t rank = views[0].sizes.size();
-  for (std::size_t d = rank; d-- > 0;)
-    body = loops::Loop{"i" + std::to_string(d), views[0].sizes[d], true, d + 1 == rank, {}, {std::move(body)}};
-  k.body.push_back(std::move(body));
-  return k;
 }
 
 Status Compiler::code() {

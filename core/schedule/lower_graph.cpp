@@ -5,6 +5,7 @@
 #include "core/base/check.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/record.h"
+#include "core/schedule/channels_last.h"
 #include "core/schedule/specialise.h"
 
 namespace partita::schedule {
@@ -190,9 +191,11 @@ class GraphLowering {
 
 }  // namespace
 
-Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
+Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
+                                 bool channels_last) {
   LoweredGraph lowered;
   TRY(lowered.graph, specialise(graph, sizes));
+  if (channels_last) prefer_channels_last(*lowered.graph);
   TRY_DO(GraphLowering(lowered).run());
   return lowered;
 }

@@ -39,7 +39,8 @@ struct LoweredGraph {
   int value(const Node* node, std::size_t i = 0) const { return values.at(node).at(i); }
 };
 
-/// `sizes` gives symbols values, see specialise().
-Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string, std::int64_t>& sizes);
+/// `sizes` gives symbols values, see specialise(); channels_last: see prefer_channels_last().
+Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
+                                 bool channels_last);
 
 }  // namespace partita::schedule

@@ -20,14 +20,14 @@ class Planner {
  public:
   explicit Planner(LoweredGraph& g) : g_(g) {}
 
-  Result<Plan> run(bool fuse_stages) {
+  Result<Plan> run(const PlanOptions& options) {
     plan_.shapes = g_.graph->shapes;
     for (const Node* n : g_.graph->placeholders())
       plan_.inputs.push_back(n->meta.tensor() ? *n->meta.tensor() : TensorMeta());
     stages_ = find_stages(g_);
-    std::vector<Group> groups = fuse(g_, stages_, fuse_stages);
+    std::vector<Group> groups = fuse(g_, stages_, options.fuse);
     std::vector<std::optional<Epilogue>> epilogues(groups.size());
-    if (fuse_stages) epilogues = find_epilogues(g_, stages_, groups);
+    if (options.fuse) epilogues = find_epilogues(g_, stages_, groups);
     std::set<int> taken;
     for (const auto& e : epilogues)
       if (e) taken.insert(e->call);
@@ -46,6 +46,7 @@ class Planner {
     }
     TRY_DO(outputs());
     arena();
+    if (options.cache_bytes > 0) stream(options.cache_bytes);
     return std::move(plan_);
   }
 
@@ -184,6 +185,36 @@ class Planner {
     plan_.arena_bytes = placed.bytes;
   }
 
+  std::size_t bytes(int buffer) const {
+    const PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(buffer)];
+    return static_cast<std::size_t>(b.elements.as_int()) * itemsize(b.dtype);
+  }
+
+  /// Large results of kernels that move more than the cache holds: their first elements are gone from it before anybody
+  /// reads them, and a store past the caches saves reading the memory it overwrites.
+  void stream(std::size_t cache_bytes) {
+    for (const auto& step : plan_.steps) {
+      auto* call = std::get_if<KernelCall>(&step);
+      if (!call) continue;
+      loops::Kernel& k = plan_.kernels[static_cast<std::size_t>(call->kernel)];
+      std::size_t moved = 0;
+      for (int b : call->buffers) moved += bytes(b);
+      if (moved <= 2 * cache_bytes) continue;
+      std::vector<bool> loaded(k.buffers.size(), false);
+      for (const loops::ScalarNode& n : k.scalars.nodes())
+        if (n.op == loops::ScalarOp::Load) loaded[static_cast<std::size_t>(n.slot)] = true;
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < k.buffers.size(); ++i) {
+        if (k.buffers[i].role == loops::Buffer::Role::Scratch) continue;
+        int b = call->buffers[next++];
+        PlanBuffer::Kind kind = plan_.buffers[static_cast<std::size_t>(b)].kind;
+        bool ours = kind == PlanBuffer::Kind::Output || kind == PlanBuffer::Kind::Temporary;
+        k.buffers[i].streamed =
+            k.buffers[i].role == loops::Buffer::Role::Output && ours && !loaded[i] && bytes(b) >= cache_bytes / 2;
+      }
+    }
+  }
+
   LoweredGraph& g_;
   Stages stages_;
   Plan plan_;
@@ -194,8 +225,8 @@ class Planner {
 
 Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) {
   WorkingOn working("plan of graph " + graph.name);
-  TRY(LoweredGraph lowered, lower_graph(graph, options.sizes));
-  return Planner(lowered).run(options.fuse);
+  TRY(LoweredGraph lowered, lower_graph(graph, options.sizes, options.channels_last));
+  return Planner(lowered).run(options);
 }
 
 }  // namespace partita::schedule

@@ -1,0 +1,122 @@
+#include "codegen/cpu/epilogue_kernel.h"
+
+#include <algorithm>
+
+#include "codegen/cpu/extern/extern.h"
+#include "core/base/check.h"
+
+namespace partita::codegen {
+namespace {
+
+using loops::Kernel;
+using loops::Scalar;
+using loops::ScalarOp;
+
+/// One loop over the result, and how each view moves along with it.
+struct Axis {
+  std::int64_t size = 1;
+  Sizes strides;  ///< by view
+};
+
+/// The result's dimensions in the order of its memory, neighbours innermost: those become the lanes. Dimensions that
+/// every view walks through as one are one.
+std::vector<Axis> axes(const std::vector<ConcreteView>& views) {
+  const Sizes& sizes = views[0].sizes;
+  std::vector<Axis> all;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 1) continue;
+    Axis axis{sizes[d], {}};
+    for (const ConcreteView& v : views) axis.strides.push_back(v.strides[d]);
+    all.push_back(std::move(axis));
+  }
+  std::ranges::stable_sort(all, [](const Axis& a, const Axis& b) { return a.strides[0] > b.strides[0]; });
+  std::vector<Axis> merged;
+  for (Axis& inner : all) {
+    bool joins = !merged.empty();
+    for (std::size_t v = 0; joins && v < views.size(); ++v)
+      joins = merged.back().strides[v] == inner.strides[v] * inner.size;
+    if (joins) {
+      inner.size *= merged.back().size;
+      merged.pop_back();
+    }
+    merged.push_back(std::move(inner));
+  }
+  return merged;
+}
+
+/// The call's scalars with loads in the place of inputs.
+Result<Scalar> copied(const schedule::ExternCall& call, const std::vector<SymExpr>& elements, Kernel& to) {
+  std::vector<Scalar> made;
+  for (const loops::ScalarNode& n : call.epilogue->nodes()) {
+    auto arg = [&](int i) { return n.args[i].id < 0 ? Scalar{} : made[static_cast<std::size_t>(n.args[i].id)]; };
+    switch (n.op) {
+      case ScalarOp::Input:
+        made.push_back(to.scalars.load(n.slot, elements[static_cast<std::size_t>(n.slot)], n.dtype));
+        break;
+      case ScalarOp::Const:
+        made.push_back(is_floating(n.dtype) ? to.scalars.constant(n.dtype, n.real)
+                                            : to.scalars.constant_int(n.dtype, n.integer));
+        break;
+      case ScalarOp::Where:
+        made.push_back(to.scalars.where(arg(0), arg(1), arg(2)));
+        break;
+      case ScalarOp::Cast:
+        made.push_back(to.scalars.cast(arg(0), n.dtype));
+        break;
+      case ScalarOp::Bitcast:
+        made.push_back(to.scalars.bitcast(arg(0), n.dtype));
+        break;
+      case ScalarOp::Index:
+      case ScalarOp::Load:
+      case ScalarOp::Within:
+        return unsupported("codegen.epilogue", "a load in the work after " + call.op->name, {.node = call.origin});
+      default:
+        made.push_back(to.scalars.make(n.op, arg(0), arg(1), arg(2)));
+    }
+  }
+  return made[static_cast<std::size_t>(call.epilogue_value.id)];
+}
+
+}  // namespace
+
+Result<Kernel> epilogue_kernel(const schedule::Plan& plan, const schedule::ExternCall& call,
+                               std::vector<int>& buffers) {
+  CHECK(call.results.size() == 1, "an epilogue of a call with several results");
+  Kernel k;
+  k.name = "epilogue_" + call.origin;
+  k.origins = {call.origin};
+  std::vector<ConcreteView> views;
+  auto add = [&](const schedule::PlanView& view) -> Status {
+    auto concrete = concrete_view(view);
+    if (!concrete)
+      return unsupported("codegen.dynamic", "the work after " + call.op->name +
+                                                " has a size that changes from run to run; make the plan for given "
+                                                "sizes");
+    const schedule::PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(view.buffer)];
+    k.buffers.push_back({"b" + std::to_string(views.size()), view.dtype, buffer.elements,
+                         views.empty() ? loops::Buffer::Role::Output : loops::Buffer::Role::Input});
+    buffers.push_back(view.buffer);
+    views.push_back(std::move(*concrete));
+    CHECK(views.back().sizes == views[0].sizes, "an epilogue input of other sizes");
+    return {};
+  };
+  TRY_DO(add(call.results[0]));
+  for (const schedule::PlanView& view : call.epilogue_inputs) TRY_DO(add(view));
+
+  const std::vector<Axis> nest = axes(views);
+  auto variable = [](std::size_t i) { return "i" + std::to_string(i); };
+  std::vector<SymExpr> elements;
+  for (std::size_t v = 0; v < views.size(); ++v) {
+    SymExpr element = views[v].offset;
+    for (std::size_t i = 0; i < nest.size(); ++i) element = element + SymExpr::symbol(variable(i)) * nest[i].strides[v];
+    elements.push_back(element);
+  }
+  TRY(const Scalar value, copied(call, elements, k));
+  loops::Stmt body = loops::Store{0, elements[0], {}, value, false};
+  for (std::size_t i = nest.size(); i-- > 0;)
+    body = loops::Loop{variable(i), nest[i].size, true, i + 1 == nest.size(), {}, {std::move(body)}};
+  k.body.push_back(std::move(body));
+  return k;
+}
+
+}  // namespace partita::codegen

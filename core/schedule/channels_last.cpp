@@ -1,0 +1,200 @@
+#include "core/schedule/channels_last.h"
+
+#include <algorithm>
+#include <ranges>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/ops/layout.h"
+#include "core/ops/record.h"
+#include "core/ops/schema.h"
+#include "core/passes/aliases.h"
+
+namespace partita::schedule {
+namespace {
+
+/// The arguments of a convolution or of its gradient that a library reads channel by channel: images, not weights.
+std::size_t image_arguments(const Node& node) {
+  static const Op* const forward = Op::torch("aten.convolution.default");
+  static const Op* const backward = Op::torch("aten.convolution_backward.default");
+  return node.is(forward) ? 1 : node.is(backward) ? 2 : 0;
+}
+
+/// A convolution that a library computes: 2-d or 3-d, not transposed, of a dtype it has.
+bool is_library_convolution(const Node& node) {
+  if (image_arguments(node) != 1) return false;
+  const TensorMeta* out = node.meta.tensor();
+  constexpr std::size_t transposed = 6;
+  const bool* flag = node.args().size() > transposed ? node.args()[transposed].get<bool>() : nullptr;
+  return out && (out->dim() == 4 || out->dim() == 5) && flag && !*flag &&
+         (out->dtype == DType::Float32 || out->dtype == DType::BFloat16);
+}
+
+/// What an operator does depends on its argument's strides, not only on its elements.
+bool reads_strides(const Node& node) {
+  if (!node.op()->is_call() || node.is(Op::getitem())) return false;
+  const Schema* schema = find_schema(node.op());
+  if (!schema) return true;
+  const bool addresses = schema->index_of("size") >= 0 && schema->index_of("stride") >= 0;  // as_strided and its kin
+  const std::string& name = node.op()->name;
+  return addresses || name.starts_with("aten.stride.") || name.starts_with("aten.sym_stride.");
+}
+
+/// The same but for the strides of its tensors.
+bool same_but_strides(const Meta& a, const Meta& b) {
+  const TensorMeta *s = a.tensor(), *t = b.tensor();
+  if (s && t) return s->dtype == t->dtype && s->sizes == t->sizes;
+  const MetaTuple *v = a.tuple(), *w = b.tuple();
+  if (!v || !w) return a.known() == b.known();
+  bool same = v->items.size() == w->items.size();
+  for (std::size_t i = 0; same && i < v->items.size(); ++i) same = same_but_strides(v->items[i], w->items[i]);
+  return same;
+}
+
+/// Precondition: same_but_strides.
+bool other_strides(const Meta& a, const Meta& b) {
+  const TensorMeta *s = a.tensor(), *t = b.tensor();
+  if (s && t) {
+    for (std::size_t d = 0; d < s->sizes.size(); ++d)
+      if (!s->sizes[d].is(1) && s->strides[d] != t->strides[d]) return true;
+    return false;
+  }
+  const MetaTuple *v = a.tuple(), *w = b.tuple();
+  for (std::size_t i = 0; v && w && i < v->items.size(); ++i)
+    if (other_strides(v->items[i], w->items[i])) return true;
+  return false;
+}
+
+std::int64_t numel(const Meta& m) {
+  const TensorMeta* t = m.tensor();
+  auto sizes = t ? concrete(t->sizes) : std::nullopt;
+  std::int64_t n = sizes ? 1 : 0;
+  if (sizes)
+    for (std::int64_t s : *sizes) n *= s;
+  return n;
+}
+
+class Chooser {
+ public:
+  explicit Chooser(Graph& graph) : graph_(graph), aliases_(graph) {
+    for (const Node* node : graph)
+      if (reads_strides(*node))
+        for (const Node* in : node->inputs()) pinned_.push_back(in);
+  }
+
+  void run() {
+    for (Node* node : graph_) visit(*node);
+    for (const auto& [node, region] : region_) {
+      const Region& r = regions_[find(region)];
+      if (!r.allowed || r.gain <= r.loss) node->meta = before_.at(node);
+    }
+  }
+
+ private:
+  /// Nodes whose layouts depend on one another, and elements that pass its borders with and without a transposition.
+  struct Region {
+    std::size_t parent = 0;
+    std::int64_t gain = 0, loss = 0;
+    bool allowed = true;
+  };
+
+  std::size_t find(std::size_t i) const {
+    while (regions_[i].parent != i) i = regions_[i].parent;
+    return i;
+  }
+
+  void join(std::size_t a, std::size_t b) {
+    a = find(a), b = find(b);
+    if (a == b) return;
+    regions_[b].parent = a;
+    regions_[a].gain += regions_[b].gain;
+    regions_[a].loss += regions_[b].loss;
+    regions_[a].allowed = regions_[a].allowed && regions_[b].allowed;
+  }
+
+  bool may_change(const Node& node) const {
+    if (aliases_.visible(node) || aliases_.mutated(node)) return false;
+    for (const Node* p : pinned_)
+      if (aliases_.share(node, *p)) return false;
+    return true;
+  }
+
+  void change(Node& node, Meta meta, std::size_t region) {
+    before_.emplace(&node, std::move(node.meta));
+    node.meta = std::move(meta);
+    region_.emplace(&node, region);
+  }
+
+  void visit(Node& node) {
+    std::vector<std::size_t> regions;
+    for (Node* in : node.inputs())
+      if (auto it = region_.find(in); it != region_.end()) regions.push_back(it->second);
+    if (is_library_convolution(node)) {
+      borders(node);
+      if (!may_change(node)) return;
+      Meta meta = node.meta;
+      TensorMeta& t = std::get<TensorMeta>(meta.v);
+      t.strides = strides_for(MemoryFormat::ChannelsLast, t.sizes);
+      if (t.dim() == 5) t.strides = strides_for(MemoryFormat::ChannelsLast3d, t.sizes);
+      if (!other_strides(meta, node.meta)) return;
+      regions_.push_back({regions_.size(), numel(meta), 0, true});
+      change(node, std::move(meta), regions_.size() - 1);
+      return;
+    }
+    if (regions.empty() || !node.op()->is_call()) return;
+    auto meta = inferred(node);
+    if (!meta || !same_but_strides(*meta, node.meta)) {
+      for (std::size_t r : regions) regions_[find(r)].allowed = false;
+      return;
+    }
+    if (!other_strides(*meta, node.meta) || !may_change(node)) return borders(node);
+    for (std::size_t r : regions) join(regions.front(), r);
+    change(node, std::move(*meta), regions.front());
+  }
+
+  static std::optional<Meta> inferred(const Node& node) {
+    if (node.is(Op::getitem())) {
+      const MetaTuple* tuple = node.inputs().front()->meta.tuple();
+      const auto* index = node.args().at(1).get<std::int64_t>();
+      if (!tuple || !index || *index < 0 || static_cast<std::size_t>(*index) >= tuple->items.size())
+        return std::nullopt;
+      return tuple->items[static_cast<std::size_t>(*index)];
+    }
+    auto meta = infer(node);
+    return meta ? std::optional(std::move(*meta)) : std::nullopt;
+  }
+
+  /// Counts what a node whose layout stays as it is reads out of regions.
+  void borders(const Node& node) {
+    const std::size_t images = image_arguments(node);
+    std::unordered_set<const Node*> seen;
+    for (Node* in : node.inputs()) {
+      auto it = region_.find(in);
+      if (it == region_.end() || !seen.insert(in).second) continue;
+      Region& r = regions_[find(it->second)];
+      const std::int64_t n = numel(in->meta);
+      const bool image = std::ranges::any_of(std::views::iota(std::size_t{0}, images),
+                                             [&](std::size_t i) { return node.args()[i].node() == in; });
+      if (image || (same_but_strides(in->meta, node.meta) && !other_strides(in->meta, node.meta)))
+        r.gain += n;
+      else if (numel(node.meta) == n)
+        r.loss += n;
+    }
+  }
+
+  Graph& graph_;
+  Aliases aliases_;
+  std::vector<const Node*> pinned_;
+  std::vector<Region> regions_;
+  std::unordered_map<Node*, Meta> before_;
+  std::unordered_map<Node*, std::size_t> region_;
+};
+
+}  // namespace
+
+void prefer_channels_last(Graph& graph) {
+  Chooser(graph).run();
+}
+
+}  // namespace partita::schedule
