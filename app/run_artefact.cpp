@@ -1,9 +1,13 @@
 #include "app/run_artefact.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "core/aot/run_program.h"
 #include "core/compare/per_node.h"
+#include "core/interp/random_values.h"
+#include "core/load/file.h"
+#include "core/load/pickle.h"
 
 namespace partita {
 namespace {
@@ -35,7 +39,9 @@ Runner runner(const Backend& backend, const BackendOptions& options) {
 void add_run_options(CLI::App& app, RunRequest& request) {
   app.add_option("path", request.path, "graph, archive, log or folder")->required();
   app.add_option("--graph", request.graph, "id of the graph, as `partita list` shows it");
-  app.add_option("--inputs", request.inputs, "safetensors file with input.0, input.1, ...");
+  app.add_option(
+      "--inputs", request.inputs,
+      "safetensors file with input.0, input.1, ..., or a .input pickle, whose inputs are made as get_inputs does");
   app.add_flag("--train", request.train, "differentiate the outputs and return gradients");
   app.add_option("--partitioner", request.partitioner, "min-cut or default")
       ->check(CLI::IsMember({"min-cut", "default"}))
@@ -45,9 +51,25 @@ void add_run_options(CLI::App& app, RunRequest& request) {
                  "make up what neither the file nor the inputs hold, from this seed");
 }
 
+Result<TensorFile> read_inputs(const std::string& path) {
+  if (!path.ends_with(".input")) return read_safetensors(path);
+  TRY(const auto bytes, FileBytes::open(path));
+  TRY(const std::vector<Meta> metas, read_dumped_inputs(bytes->text()));
+  TensorFile io;
+  for (std::size_t i = 0; i < metas.size(); ++i) {
+    auto made = get_input(metas[i], i);
+    if (!made) {
+      made.error().where = {.file = path, .node = fmt::format("input.{}", i)};
+      return std::move(made).error();
+    }
+    io.tensors[fmt::format("input.{}", i)] = *made->get<Tensor>();
+  }
+  return io;
+}
+
 Result<TensorFile> read_io(const RunRequest& request) {
   if (request.inputs.empty()) return TensorFile();
-  return read_safetensors(request.inputs);
+  return read_inputs(request.inputs);
 }
 
 RunOptions run_options(const RunRequest& request, const CompileFn& compile) {

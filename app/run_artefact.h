@@ -27,6 +27,8 @@ struct RunRequest {
 /// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights.
 void add_run_options(CLI::App& app, RunRequest& request);
 
+/// A safetensors file, or tensors made up for a graph_dumper's .input as PyTorch's get_inputs does.
+Result<TensorFile> read_inputs(const std::string& path);
 /// The --inputs file; empty when none is given.
 Result<TensorFile> read_io(const RunRequest& request);
 

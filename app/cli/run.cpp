@@ -6,6 +6,7 @@
 
 #include "app/cli/command.h"
 #include "app/code_store.h"
+#include "app/compilers.h"
 #include "app/run_artefact.h"
 
 namespace partita::cli {
@@ -13,7 +14,9 @@ namespace {
 
 struct Options {
   RunRequest request;
-  std::string backend = "interp", out;
+  std::string backend = "interp", compiler, out;
+  CompilerSetup setup;
+  bool partitioner_given = false;
   bool json = false;
 };
 
@@ -28,16 +31,34 @@ std::string summary(const TensorFile& out, bool json) {
   return json ? document.dump(1) + "\n" : text;
 }
 
+Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const Options& o,
+                                     const Compiler& compiler, const std::shared_ptr<CodeStore>& store) {
+  CompilerSetup setup = o.setup;
+  setup.backend = {.threads = o.request.threads, .fixed_parameters = !o.request.train, .store = store};
+  // With --json stdout is one document.
+  setup.print = [to = o.json ? stderr : stdout](std::string_view text) { fmt::print(to, "{}", text); };
+  RunOptions options = run_options(o.request, nullptr);
+  const Partitioner asked = options.aot.partition.partitioner;
+  compiler.set_up(setup, options);
+  if (o.partitioner_given) options.aot.partition.partitioner = asked;
+  return run_program(artefact, io, options);
+}
+
 Result<int> run(const Options& o) {
   TRY(const Backend* backend, find_backend(o.backend));
+  const Compiler* compiler = nullptr;
+  if (!o.compiler.empty()) {
+    TRY(compiler, find_compiler(o.compiler));
+  }
   TRY(const Loaded loaded, load(o.request.path));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));
   const auto store = std::make_shared<CodeStore>();
   const auto start = std::chrono::steady_clock::now();
-  Result<TensorFile> out = run_artefact(*artefact, io, o.request, *backend, store);
+  Result<TensorFile> out = compiler ? run_with_compiler(*artefact, io, o, *compiler, store)
+                                    : run_artefact(*artefact, io, o.request, *backend, store);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  store->add(RunRow{o.request.path, artefact->id, o.backend, o.request.train ? "train" : "", ms,
+  store->add(RunRow{o.request.path, artefact->id, compiler ? o.compiler : o.backend, o.request.train ? "train" : "", ms,
                     out ? "ok" : out.error().code});
   if (!out) return std::move(out).error();
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, *out));
@@ -48,16 +69,32 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 extern const Command run_command;
-const Command run_command = {"run", "Run a graph on given inputs", [](CLI::App& app) -> Action {
-                               auto o = std::make_shared<Options>();
-                               add_run_options(app, o->request);
-                               std::string names;
-                               for (const Backend& b : backends())
-                                 names += fmt::format("\n{}: {}", b.name, b.description);
-                               app.add_option("--backend", o->backend, "what runs it" + names)->capture_default_str();
-                               app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME");
-                               app.add_flag("--json", o->json, "one JSON document");
-                               return [o] { return run(*o); };
-                             }};
+const Command run_command = {
+    "run", "Run a graph on given inputs", [](CLI::App& app) -> Action {
+      auto o = std::make_shared<Options>();
+      add_run_options(app, o->request);
+      std::string names;
+      for (const Backend& b : backends()) names += fmt::format("\n{}: {}", b.name, b.description);
+      auto* backend = app.add_option("--backend", o->backend, "what runs it" + names)->capture_default_str();
+      names.clear();
+      for (const Compiler& c : compilers()) names += fmt::format("\n{}: {}", c.name, c.description);
+      auto* compiler = app.add_option("--compiler", o->compiler,
+                                      "one of PyTorch's compilers, or ours: what compiles forward and backward" + names)
+                           ->excludes(backend);
+      app.add_option("--compiler-name", o->setup.name, "of the drawing (NAME.svg, or with its extension) or the dump")
+          ->needs(compiler)
+          ->capture_default_str();
+      app.add_option("--compiler-folder", o->setup.folder, "for the drawing or the dump")
+          ->needs(compiler)
+          ->capture_default_str();
+      app.add_flag("--dump-example-inputs", o->setup.dump_example_inputs, "graph_dumper_aot writes the inputs too")
+          ->needs(compiler);
+      app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME");
+      app.add_flag("--json", o->json, "one JSON document");
+      return [o, &app] {
+        o->partitioner_given = app.count("--partitioner") > 0;
+        return run(*o);
+      };
+    }};
 
 }  // namespace partita::cli

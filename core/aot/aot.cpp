@@ -54,6 +54,12 @@ void describe_inputs(Graph& functional, const std::vector<InputBinding>& inputs,
   }
 }
 
+Status decompose_by(Decompositions which, Graph& graph) {
+  if (which == Decompositions::Core) return decompose_for_compiler(graph);
+  if (which == Decompositions::Functorch) return decompose_as_functorch(graph);
+  return {};
+}
+
 /// Inference: the functional graph is the forward, and nothing is saved.
 Partition forward_only(const FunctionalGraph& functional) {
   Partition p;
@@ -92,8 +98,8 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
   if (options.train) {
     JointOptions joint_options{.tangents_for_aliases = options.tangents_for_aliases};
     TRY(Joint joint, make_joint(std::move(functional), joint_options));
-    if (options.decompositions == Decompositions::Core) {
-      TRY_DO(decompose_for_compiler(*joint.graph));
+    if (options.decompositions != Decompositions::None) {
+      TRY_DO(decompose_by(options.decompositions, *joint.graph));
       joint.graph = renamed_in_order(*joint.graph);
     }
     out.joint = std::move(joint.graph);
@@ -114,7 +120,7 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
     out.partition.forward_outputs = joint.forward_outputs;
     return out;
   }
-  if (options.decompositions == Decompositions::Core) TRY_DO(decompose_for_compiler(*functional.graph));
+  TRY_DO(decompose_by(options.decompositions, *functional.graph));
   out.partition = forward_only(functional);
   return out;
 }

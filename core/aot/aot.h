@@ -15,6 +15,7 @@ namespace partita {
 enum class Decompositions : unsigned char {
   None,  ///< nothing, as AOTAutograd without a table
   Core,  ///< what has a decomposition on the way to the compiler
+  Functorch,  ///< torch._functorch.compilers.default_decompositions
 };
 
 struct AotOptions {

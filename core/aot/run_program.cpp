@@ -83,6 +83,7 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
   }
   for (const auto& [key, tensor] : io.tensors)
     if (key.starts_with("tangent.")) f.tangents_.emplace(std::strtoull(key.c_str() + 8, nullptr, 10), tensor);
+  if (options.joint && f.graphs_->joint) TRY_DO(options.joint(*f.graphs_->joint));
   TRY(f.forward_, options.forward(*f.graphs_->partition.forward));
   if (f.graphs_->partition.backward) {
     TRY(f.backward_, options.backward(*f.graphs_->partition.backward));

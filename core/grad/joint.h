@@ -30,6 +30,8 @@ Result<Joint> make_joint(FunctionalGraph forward, const JointOptions& options = 
 /// Replaces calls that have a decomposition on the way to the compiler (record.compile_decompose), and those that only
 /// have that, until none is left.
 Status decompose_for_compiler(Graph& graph);
+/// The operators of torch._functorch.compilers.default_decompositions, as far as there is a simpler form of them here.
+Status decompose_as_functorch(Graph& graph);
 
 /// A copy with nodes named as FX would name them had it traced them in this order.
 std::unique_ptr<Graph> renamed_in_order(const Graph& graph);

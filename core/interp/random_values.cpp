@@ -36,6 +36,17 @@ Result<Sizes> with_hints(const SymList& list, const ShapeEnv& shapes) {
   return out;
 }
 
+/// The values in the meta's dtype and strides.
+Result<Value> laid_out(const Tensor& dense, const TensorMeta& t, const ShapeEnv& shapes) {
+  TRY(Tensor values, dense.to(t.dtype));
+  if (!t.strides_known) return Value(std::move(values));
+  TRY(Sizes strides, with_hints(t.strides, shapes));
+  if (strides == values.strides) return Value(std::move(values));
+  TRY(Tensor out, Tensor::empty_strided(t.dtype, values.sizes, std::move(strides)));
+  out.copy_from(values);
+  return Value(std::move(out));
+}
+
 }  // namespace
 
 Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64_t seed) {
@@ -60,13 +71,21 @@ Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64
     std::sort(dense.as<float>(), dense.as<float>() + n);
     dense.as<float>()[0] = 0;
   }
-  TRY(Tensor values, dense.to(t->dtype));
-  if (!t->strides_known) return Value(std::move(values));
-  TRY(Sizes strides, with_hints(t->strides, shapes));
-  if (strides == values.strides) return Value(std::move(values));
-  TRY(Tensor laid_out, Tensor::empty_strided(t->dtype, std::move(sizes), std::move(strides)));
-  laid_out.copy_from(values);
-  return Value(std::move(laid_out));
+  return laid_out(dense, *t, shapes);
+}
+
+Result<Value> get_input(const Meta& meta, std::uint64_t seed) {
+  const TensorMeta* t = meta.tensor();
+  if (!t || !concrete(t->sizes) || !concrete(t->strides))
+    return input_error("interp.random", "get_inputs makes tensors of plain sizes only; give the input by a file");
+  const bool complex = is_complex(t->dtype);
+  TRY(Tensor dense, Tensor::zeros(complex ? DType::Complex64 : DType::Float32, *concrete(t->sizes)));
+  if (complex || is_floating(t->dtype))
+    for (std::int64_t i = 0, n = dense.numel() * (complex ? 2 : 1); i < n; ++i)
+      // 24 bits, as torch.rand: rounding may not reach 1.
+      dense.as<float>()[i] =
+          static_cast<float>(std::floor((1 - uniform(seed, static_cast<std::uint64_t>(i))) * 0x1p24) * 0x1p-24);
+  return laid_out(dense, *t, ShapeEnv());
 }
 
 void choose_sizes(const Graph& graph) {

@@ -118,15 +118,32 @@ class Printer {
   Printer(const Graph& graph, const PrintOptions& options, int depth) : graph_(graph), options_(options), depth_(depth) {}
 
   std::string text() {
-    if (options_.deletions) find_last_uses();
     line(0, fmt::format("class {}(torch.nn.Module):", graph_.name));
-    signature();
+    statements(graph_.form);
+    for (const auto& [target, child] : graph_.children) {
+      out_ += "\n";
+      std::string inner = Printer(*child, options_, depth_ + 1).text_named(target);
+      out_ += inner;
+    }
+    return std::move(out_);
+  }
+
+  /// Without the class and what else stands in it, as a flat function.
+  std::string function() {
+    statements(GraphForm::Flat);
+    return std::move(out_);
+  }
+
+ private:
+  void statements(GraphForm form) {
+    if (options_.deletions) find_last_uses();
+    signature(form);
     const Origin* shown = nullptr;
     bool first = true;
     for (Node* node : graph_) {
       if (node->is_placeholder()) continue;
       if (node->is_output()) {
-        output(*node);
+        output(*node, form);
         break;
       }
       if (options_.origins && node->origin && !(shown && *shown == *node->origin)) {
@@ -137,15 +154,8 @@ class Printer {
       first = false;
       line(2, statement(*node, options_.annotations) + deletions(*node));
     }
-    for (const auto& [target, child] : graph_.children) {
-      out_ += "\n";
-      std::string inner = Printer(*child, options_, depth_ + 1).text_named(target);
-      out_ += inner;
-    }
-    return std::move(out_);
   }
 
- private:
   std::string text_named(const std::string& target) {
     std::string body = text();
     // A nested class is named after the attribute that holds it.
@@ -164,9 +174,9 @@ class Printer {
     return type.empty() ? std::string(name) : fmt::format("{}: \"{}\"", name, type);
   }
 
-  void signature() {
+  void signature(GraphForm form) {
     std::vector<Node*> inputs = graph_.placeholders();
-    if (graph_.form == GraphForm::Joint) {
+    if (form == GraphForm::Joint) {
       line(1, "def forward(self, primals, tangents):");
       std::string declarations, names;
       for (Node* n : inputs) {
@@ -199,9 +209,9 @@ class Printer {
     else line(2, fmt::format("# {}File: {}:{} in {}, code: {}", prefix, o.file, o.line, o.function, o.code));
   }
 
-  void output(const Node& node) {
+  void output(const Node& node, GraphForm form) {
     const Arg value = node.args().empty() ? Arg() : node.args()[0];
-    if (graph_.form == GraphForm::Joint) {
+    if (form == GraphForm::Joint) {
       auto* list = value.get<ArgList>();
       line(2, fmt::format("return pytree.tree_unflatten([{}], self._out_spec)", list ? joined(list->items) : print(value)));
     } else {
@@ -274,5 +284,9 @@ std::string print(const Arg& arg) {
 std::string print(const Node& node, const PrintOptions& options) { return statement(node, options.annotations); }
 
 std::string print(const Graph& graph, const PrintOptions& options) { return Printer(graph, options, 0).text(); }
+
+std::string plain_code(const Graph& graph) {
+  return "\n\n\n" + Printer(graph, {.annotations = false, .origins = false, .deletions = true}, -1).function() + "    ";
+}
 
 }  // namespace partita

@@ -16,6 +16,8 @@ struct PrintOptions {
 std::string print(const Graph& graph, const PrintOptions& options = {});
 /// One statement, without indentation and deletions: addmm: "f32[8, 64][64, 1]cpu" = torch.ops.aten.addmm.default(...)
 std::string print(const Node& node, const PrintOptions& options = {});
+/// GraphModule.code: the bare function, its placeholders as flat parameters, without class, annotations and comments.
+std::string plain_code(const Graph& graph);
 /// An argument as Python: nodes by name, strings quoted, floats as repr.
 std::string print(const Arg& arg);
 

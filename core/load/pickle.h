@@ -63,7 +63,7 @@ Result<Value> to_value(const PickleValue& value);
 Result<std::vector<Value>> pytree_leaves(const PickleValue& value);
 /// A graph_dumper `.input`: the flat list of (type, shape, stride, dtype, device) as metas.
 Result<std::vector<Meta>> read_dumped_inputs(std::string_view bytes);
-/// The same, written: what torch._functorch's debugging tools read back.
+/// The same, written: what torch._functorch's debugging tools read back. A number is (int,): its value is not kept.
 Result<std::string> write_dumped_inputs(const std::vector<Meta>& inputs);
 /// One line a value, for people: "[0]: tensor f32[8, 32]".
 std::string describe(const Pickle& pickle);

@@ -207,7 +207,9 @@ Result<std::string> write_dumped_inputs(const std::vector<Meta>& inputs) {
   w.raw("](");
   for (const Meta& meta : inputs) {
     if (const SymExpr* e = meta.sym(); e && e->is_int()) {
-      w.number(e->as_int());
+      w.raw("(");
+      w.global("builtins", "int");
+      w.raw("t");
       continue;
     }
     const TensorMeta* t = meta.tensor();

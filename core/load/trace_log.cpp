@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include "core/load/md5.h"
+#include "core/base/md5.h"
 #include "core/load/sources.h"
 
 namespace partita {

@@ -6,7 +6,8 @@
 
 namespace partita {
 
-/// MD5, fed in pieces: the checksum TORCH_TRACE logs carry for their payloads. Not for security.
+/// MD5, fed in pieces: the checksum TORCH_TRACE logs carry for their payloads, the colours of FX drawings. Not for
+/// security.
 class Md5 {
  public:
   void update(std::string_view bytes);

@@ -1,4 +1,4 @@
-#include "core/load/md5.h"
+#include "core/base/md5.h"
 
 #include <bit>
 #include <cmath>

@@ -1,0 +1,227 @@
+#include "app/compilers.h"
+
+#include <filesystem>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/cpu_backend.h"
+#include "app/graphviz.h"
+#include "core/aot/dump_folder.h"
+#include "core/aot/ts_graph.h"
+#include "core/base/check.h"
+#include "core/compare/per_node.h"
+#include "core/fake/propagate.h"
+#include "core/interp/interpreter.h"
+#include "core/ir/fx_dot.h"
+#include "core/ir/print.h"
+#include "core/ir/verify.h"
+#include "core/load/file.h"
+
+namespace partita {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// aot_function with one compiler for both graphs.
+void both(RunOptions& options, const CompileFn& compile, Partitioner partitioner = Partitioner::Default) {
+  options.forward = options.backward = compile;
+  options.aot.partition.partitioner = partitioner;
+}
+
+CompileFn backend(const char* name, const CompilerSetup& setup) {
+  const auto found = find_backend(name);
+  CHECK(found, "a backend of our own table");
+  return (*found)->make(setup.backend);
+}
+
+void nop(const CompilerSetup& setup, RunOptions& options) {
+  both(options, backend("interp", setup));
+}
+
+void debug_nop(const CompilerSetup& setup, RunOptions& options) {
+  both(options, backend("debug", setup));
+}
+
+void print_compile(const CompilerSetup& setup, RunOptions& options) {
+  both(options, [setup, run = backend("interp", setup)](const Graph& graph) {
+    setup.print(plain_code(graph) + "\n");
+    return run(graph);
+  });
+}
+
+/// NAME.svg, or NAME as it is when it has an extension; .dot and .raw are the source.
+Status draw(const Graph& graph, const CompilerSetup& setup) {
+  fs::path file = fs::path(setup.folder) / setup.name;
+  if (file.extension().empty()) file += ".svg";
+  const std::string format = file.extension().string().substr(1);
+  const std::string dot = to_fx_dot(graph);
+  if (format == "dot" || format == "raw") return write_file(file.string(), dot);
+  TRY(const std::string picture, run_graphviz(dot, format, std::chrono::seconds(60), setup.backend.progress));
+  return write_file(file.string(), picture);
+}
+
+void draw_graph_compile(const CompilerSetup& setup, RunOptions& options) {
+  both(options, [setup, run = backend("interp", setup)](const Graph& graph) -> Result<Executable> {
+    setup.print(plain_code(graph) + "\n");
+    TRY_DO(draw(graph, setup));
+    return run(graph);
+  });
+}
+
+/// The graph as the script compiler gets it, on its way through machine code.
+Result<Executable> compile_script(const Graph& graph, const CompilerSetup& setup, bool optimised) {
+  const std::shared_ptr<Graph> script(graph.clone());
+  if (auto known = propagate(*script); !known) return std::move(known).error();
+  strip_overloads(*script);
+  if (optimised) canonicalize_for_script(*script);
+  if (const std::vector<Diagnostic> wrong = verify(*script); !wrong.empty()) return wrong.front();
+  TRY_DO(choose_overloads(*script));
+  TRY(const Executable run, cpu_compiler(setup.backend)(*script));
+  if (!optimised) return Executable([script, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
+  // The first call runs twice: the first time to see that it runs, on copies.
+  const auto tried = std::make_shared<std::once_flag>();
+  return Executable([script, run, tried](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+    Status smoke;
+    std::call_once(*tried, [&] {
+      auto copies = copy_values(inputs);
+      auto done = copies ? run(*std::move(copies)) : Result<std::vector<Value>>(copies.error());
+      if (!done) smoke = std::move(done).error();
+    });
+    if (!smoke) return std::move(smoke).error();
+    return run(std::move(inputs));
+  });
+}
+
+CompileFn script_compiler(const CompilerSetup& setup, bool optimised) {
+  return [setup, optimised](const Graph& graph) { return compile_script(graph, setup, optimised); };
+}
+
+void ts_compile(const CompilerSetup& setup, RunOptions& options) {
+  both(options, script_compiler(setup, true));
+}
+
+void simple_ts_compile(const CompilerSetup& setup, RunOptions& options) {
+  both(options, script_compiler(setup, false));
+}
+
+void memory_efficient_fusion(const CompilerSetup& setup, RunOptions& options) {
+  options.aot.decompositions = Decompositions::Functorch;
+  both(options, script_compiler(setup, true), Partitioner::MinCut);
+}
+
+/// What debug_compile prints: a script to minify the graph with functorch.
+std::string banner(const Graph& graph) {
+  std::string inputs;
+  for (const Node* node : graph.placeholders()) {
+    const TensorMeta* t = node->meta.tensor();
+    if (!t) continue;
+    std::vector<std::string> sizes;
+    for (const SymExpr e : t->sizes) sizes.push_back(e.str());
+    inputs += fmt::format("{}(torch.Size([{}]), torch.{})", inputs.empty() ? "" : ", ", fmt::join(sizes, ", "),
+                          torch_name(t->dtype));
+  }
+  const std::string line(62, '#');
+  return fmt::format(
+      "\n{0}\n# To minimize FX graph, copy and paste the below and run it  #\n{0}\n\nimport torch\nimport torch.fx as "
+      "fx\n"
+      "from functorch.compile import minifier, check_nvfuser_subprocess, check_nvfuser_correctness_subprocess\n\n"
+      "inps = [{1}]\n"
+      "inps = [torch.ones(shape, dtype=dtype, device='cuda') for (shape, dtype) in inps]\nfrom foo import FxModule\n"
+      "mod = FxModule().cuda()\n\nwith torch.jit.fuser(\"fuser2\"):\n"
+      "  # check_nvfuser_subprocess can be replaced with check_nvfuser_correctness_subprocess\n"
+      "  minifier(fx.symbolic_trace(mod), inps, check_nvfuser_subprocess)\n\n",
+      line, inputs);
+}
+
+void debug_compile(const CompilerSetup& setup, RunOptions& options) {
+  both(options, [setup](const Graph& graph) -> Result<Executable> {
+    TRY_DO(write_module_folder(graph, (fs::path(setup.folder) / "foo").string()));
+    setup.print(banner(graph));
+    return compile_script(graph, setup, true);
+  });
+}
+
+/// Dumps of one program: the joint graph's example inputs are known when the backward runs.
+struct Dump {
+  CompilerSetup setup;
+  std::unique_ptr<Graph> joint;
+  std::vector<Value> forward_inputs;
+
+  Status write(const Graph& graph, const char* type, const std::vector<Value>* inputs) const {
+    return dump_graph(graph, setup.folder, setup.name, type, 0, inputs);
+  }
+  /// Before a graph runs: its inputs, and those of the joint graph once the tangents are there.
+  Status write_inputs(const Graph& graph, bool backward, const std::vector<Value>& inputs) {
+    if (!setup.dump_example_inputs) return {};
+    TRY_DO(write(graph, backward ? "backward" : "forward", &inputs));
+    if (!backward) {
+      TRY(forward_inputs, copy_values(inputs));
+      return {};
+    }
+    std::vector<Value> all = forward_inputs;
+    const std::size_t tangents = joint ? joint->placeholders().size() - all.size() : 0;
+    if (!joint || tangents > inputs.size()) return {};
+    all.insert(all.end(), inputs.end() - static_cast<std::ptrdiff_t>(tangents), inputs.end());
+    return write(*joint, "joint", &all);
+  }
+};
+
+void graph_dumper_aot(const CompilerSetup& setup, RunOptions& options) {
+  const auto dump = std::make_shared<Dump>();
+  dump->setup = setup;
+  options.aot.partition.partitioner = Partitioner::Default;
+  options.aot.decompositions = Decompositions::Functorch;
+  options.joint = [dump](const Graph& joint) {
+    dump->joint = joint.clone();
+    return dump->write(joint, "joint", nullptr);
+  };
+  const auto side = [dump, run = backend("interp", setup)](bool backward) -> CompileFn {
+    return [=](const Graph& graph) -> Result<Executable> {
+      TRY_DO(dump->write(graph, backward ? "backward" : "forward", nullptr));
+      TRY(const Executable compiled, run(graph));
+      return Executable([=, &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        TRY_DO(dump->write_inputs(graph, backward, inputs));
+        return compiled(std::move(inputs));
+      });
+    };
+  };
+  options.forward = side(false);
+  options.backward = side(true);
+}
+
+void compiled(const CompilerSetup& setup, RunOptions& options) {
+  both(options, cpu_compiler(setup.backend), Partitioner::MinCut);
+}
+
+constexpr Compiler table[] = {
+    {"partita", "our own: compiled for this machine", compiled},
+    {"nop", "the graph as it is, interpreted", nop},
+    {"print_compile", "nop that prints each graph's code", print_compile},
+    {"draw_graph_compile", "print_compile that draws each graph into one file, the last one stays", draw_graph_compile},
+    {"debug_nop", "nop that holds every value against its node's meta", debug_nop},
+    {"ts_compile", "without overloads, canonical, optimised, compiled, run once to see that it runs", ts_compile},
+    {"simple_ts_compile", "without overloads, compiled", simple_ts_compile},
+    {"nnc_jit", "aot_function with simple_ts_compile", simple_ts_compile},
+    {"memory_efficient_fusion", "min-cut, the default decompositions, ts_compile", memory_efficient_fusion},
+    {"debug_compile", "writes the module folder foo, prints a script to minify it, then ts_compile", debug_compile},
+    {"graph_dumper_aot", "nop that writes joint, forward and backward as folders PyTorch loads", graph_dumper_aot},
+};
+
+}  // namespace
+
+std::span<const Compiler> compilers() {
+  return table;
+}
+
+Result<const Compiler*> find_compiler(std::string_view name) {
+  std::string names;
+  for (const Compiler& c : table) {
+    if (c.name == name) return &c;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", c.name);
+  }
+  return input_error("compiler.unknown", fmt::format("no compiler {}; there are {}", name, names));
+}
+
+}  // namespace partita

@@ -1,0 +1,33 @@
+#pragma once
+// PyTorch's debugging compilers (torch._functorch.compilers), by name.
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "app/backends.h"
+#include "core/aot/run_program.h"
+
+namespace partita {
+
+struct CompilerSetup {
+  BackendOptions backend;
+  std::string name = "graph";  ///< of the drawing or the dump
+  std::string folder = ".";    ///< where they go
+  bool dump_example_inputs = false;
+  std::function<void(std::string_view)> print;  ///< gets what the compiler prints
+};
+
+/// One row each; `run --compiler` and the window's compiler box take the name.
+struct Compiler {
+  std::string_view name;
+  std::string_view description;
+  /// Fills in what compiles the forward and the backward, and how the joint graph is made and cut: as aot_function does
+  /// where nothing else is said.
+  void (*set_up)(const CompilerSetup& setup, RunOptions& options);
+};
+std::span<const Compiler> compilers();
+/// Error compiler.unknown lists the names.
+Result<const Compiler*> find_compiler(std::string_view name);
+
+}  // namespace partita

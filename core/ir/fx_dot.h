@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+
+#include "core/ir/graph.h"
+
+namespace partita {
+
+/// The Graphviz text that torch._functorch's draw_graph(clear_meta=True) writes: torch.fx.passes.graph_drawer's records
+/// and colours.
+std::string to_fx_dot(const Graph& graph);
+
+}  // namespace partita

@@ -1,0 +1,174 @@
+#include "core/load/torch_save.h"
+
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+#include <zip.h>
+
+namespace partita {
+namespace {
+
+/// torch.FloatStorage and the like; empty for dtypes without one.
+std::string storage_name(DType t) {
+  switch (t) {
+    case DType::Float32:
+      return "FloatStorage";
+    case DType::Float64:
+      return "DoubleStorage";
+    case DType::Float16:
+      return "HalfStorage";
+    case DType::BFloat16:
+      return "BFloat16Storage";
+    case DType::Int64:
+      return "LongStorage";
+    case DType::Int32:
+      return "IntStorage";
+    case DType::Int16:
+      return "ShortStorage";
+    case DType::Int8:
+      return "CharStorage";
+    case DType::UInt8:
+      return "ByteStorage";
+    case DType::Bool:
+      return "BoolStorage";
+    case DType::Complex64:
+      return "ComplexFloatStorage";
+    case DType::Complex128:
+      return "ComplexDoubleStorage";
+    default:
+      return {};
+  }
+}
+
+/// Protocol 2, without memo: what torch's own unpickler of weights admits.
+class Pickler {
+ public:
+  void global(std::string_view module, std::string_view name) { out_ += fmt::format("c{}\n{}\n", module, name); }
+  void string(std::string_view s) {
+    out_ += 'X';
+    const auto n = static_cast<std::uint32_t>(s.size());
+    out_.append(reinterpret_cast<const char*>(&n), sizeof n);
+    out_ += s;
+  }
+  void number(std::int64_t v) {
+    out_ += "\x8a\x08";
+    out_.append(reinterpret_cast<const char*>(&v), sizeof v);
+  }
+  void numbers(const Sizes& list) {
+    out_ += '(';
+    for (const std::int64_t v : list) number(v);
+    out_ += 't';
+  }
+  void raw(std::string_view bytes) { out_ += bytes; }
+  void ordered_dict() {
+    global("collections", "OrderedDict");
+    out_ += ")R";
+  }
+  void tensor(const Tensor& t, std::size_t key, std::int64_t elements) {
+    global("torch._utils", "_rebuild_tensor_v2");
+    out_ += "((";
+    string("storage");
+    global("torch", storage_name(t.dtype));
+    string(std::to_string(key));
+    string("cpu");
+    number(elements);
+    out_ += "tQ";
+    number(0);
+    numbers(t.sizes);
+    numbers(t.strides);
+    out_ += '\x89';
+    ordered_dict();
+    out_ += "tR";
+  }
+  std::string finish() { return std::move(out_ += '.'); }
+
+ private:
+  std::string out_ = std::string("\x80\x02");
+};
+
+struct Entry {
+  std::string name, bytes;
+};
+
+struct DiscardZip {
+  void operator()(zip_t* z) const { zip_discard(z); }
+};
+
+Status write_archive(const std::string& path, const std::vector<Entry>& entries) {
+  const auto failed = [&](const std::string& why) {
+    return input_error("file.write", fmt::format("cannot be written ({}); give a folder that can", why),
+                       Where{.file = path});
+  };
+  int code = 0;
+  std::unique_ptr<zip_t, DiscardZip> archive(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
+  if (!archive) {
+    zip_error_t error;
+    zip_error_init_with_code(&error, code);
+    const std::string why = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    return failed(why);
+  }
+  for (const Entry& e : entries) {
+    zip_source_t* source = zip_source_buffer(archive.get(), e.bytes.data(), e.bytes.size(), 0);
+    if (!source) return failed(zip_strerror(archive.get()));
+    const zip_int64_t index = zip_file_add(archive.get(), ("archive/" + e.name).c_str(), source, ZIP_FL_ENC_UTF_8);
+    if (index < 0) {
+      zip_source_free(source);
+      return failed(zip_strerror(archive.get()));
+    }
+    zip_set_file_compression(archive.get(), static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
+  }
+  if (zip_close(archive.get()) != 0) return failed(zip_strerror(archive.get()));
+  (void)archive.release();  // closed
+  return {};
+}
+
+/// The tensor's elements as they lie in memory, from its first on.
+Result<Tensor> with_own_storage(const Tensor& t) {
+  if (storage_name(t.dtype).empty())
+    return unsupported("load.torch_save.dtype", fmt::format("torch.save of {} is not supported", torch_name(t.dtype)));
+  TRY(Tensor own, Tensor::empty_strided(t.dtype, t.sizes, t.strides));
+  own.copy_from(t);
+  return own;
+}
+
+Status save(const std::string& path, const std::vector<std::string>* names, const std::vector<Tensor>& tensors) {
+  Pickler pickle;
+  std::vector<Entry> entries{{"data.pkl", {}}, {"byteorder", "little"}};
+  if (names)
+    pickle.ordered_dict();
+  else
+    pickle.raw("]");
+  pickle.raw("(");
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    TRY(const Tensor own, with_own_storage(tensors[i]));
+    TRY(const std::int64_t elements, reach(own.sizes, own.strides));
+    if (names) pickle.string((*names)[i]);
+    pickle.tensor(own, i, elements);
+    const auto bytes = static_cast<std::size_t>(elements) * itemsize(own.dtype);
+    entries.push_back({fmt::format("data/{}", i), std::string(reinterpret_cast<const char*>(own.data()), bytes)});
+  }
+  pickle.raw(names ? "u" : "e");
+  entries[0].bytes = pickle.finish();
+  entries.push_back({"version", "3\n"});
+  return write_archive(path, entries);
+}
+
+}  // namespace
+
+Status save_state_dict(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors) {
+  std::vector<std::string> names;
+  std::vector<Tensor> values;
+  for (const auto& [name, tensor] : tensors) {
+    names.push_back(name);
+    values.push_back(tensor);
+  }
+  return save(path, &names, values);
+}
+
+Status save_tensor_list(const std::string& path, const std::vector<Tensor>& tensors) {
+  return save(path, nullptr, tensors);
+}
+
+}  // namespace partita
