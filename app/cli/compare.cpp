@@ -18,12 +18,21 @@ struct Options {
   bool per_node = false, json = false;
 };
 
+constexpr const char* stored_name = "stored";
+
+/// Who is compared: a backend, or (null) what the IO file holds.
+Result<const Backend*> parse_side(const std::string& name) {
+  if (name == stored_name) return nullptr;
+  return find_backend(name);
+}
+
 Result<std::pair<const Backend*, const Backend*>> parse_backends(const std::string& text) {
   const std::size_t comma = text.find(',');
   if (comma == std::string::npos)
     return input_error("cli.usage", fmt::format("--backends takes two names, A,B, and got {}", text));
-  TRY(const Backend* a, find_backend(text.substr(0, comma)));
-  TRY(const Backend* b, find_backend(text.substr(comma + 1)));
+  TRY(const Backend* a, parse_side(text.substr(0, comma)));
+  TRY(const Backend* b, parse_side(text.substr(comma + 1)));
+  if (!a && !b) return input_error("cli.usage", "--backends stored,stored compares the file with itself");
   return std::pair(a, b);
 }
 
@@ -61,23 +70,32 @@ Result<int> run(const Options& o) {
   const Tolerance tolerance{o.rtol, o.atol};
   const auto store = std::make_shared<CodeStore>();
   std::vector<Report> reports;
+  if (o.per_node && (!a || !b))
+    return input_error("cli.usage", "--per-node takes two backends: a file holds results, not every node's value");
   if (o.per_node) {
     TRY(reports, compare_artefact_nodes(*artefact, io, o.request, *a, *b, tolerance, store));
   } else {
-    TRY(const TensorFile first, run_artefact(*artefact, io, o.request, *a, store));
-    TRY(const TensorFile second, run_artefact(*artefact, io, o.request, *b, store));
     const TensorFile stored = stored_results(io, o.request.train);
+    if (stored.tensors.empty() && (!a || !b))
+      return input_error("compare.stored", "the --inputs file holds no output.N to compare with");
+    const auto results = [&](const Backend* side) -> Result<TensorFile> {
+      if (!side) return stored;
+      return run_artefact(*artefact, io, o.request, *side, store);
+    };
+    TRY(const TensorFile first, results(a));
+    TRY(const TensorFile second, results(b));
     const auto add = [&](std::string_view expected_name, const TensorFile& expected, std::string_view name,
                          const TensorFile& found, bool strides) {
       reports.push_back(compare_files(expected, found, tolerance, strides));
       reports.back().expected_name = expected_name;
       reports.back().found_name = name;
     };
-    if (!stored.tensors.empty()) {
+    if (!stored.tensors.empty() && a && b) {
       add("the stored results", stored, a->name, first, false);
       add("the stored results", stored, b->name, second, false);
     }
-    add(a->name, first, b->name, second, true);
+    // Strides are held against one another where both are ours.
+    add(a ? a->name : stored_name, first, b ? b->name : stored_name, second, a && b);
   }
   bool ok = true;
   std::string text, json;
@@ -98,7 +116,8 @@ const Command compare_command = {
     "compare", "Hold two backends against one another and against stored results", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
       add_run_options(app, o->request);
-      app.add_option("--backends", o->backends, "A,B: B is held against A")->capture_default_str();
+      app.add_option("--backends", o->backends, "A,B: B is held against A; stored stands for the results in --inputs")
+          ->capture_default_str();
       app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_option("--atol", o->atol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_flag("--per-node", o->per_node,

@@ -66,21 +66,49 @@ bool is_inf(T v) {
     return std::isinf(v);
 }
 
+/// Sums for the angle between two vectors.
+struct Angle {
+  double dot = 0, first = 0, second = 0;
+
+  void add(double x, double y) {
+    dot += x * y;
+    first += x * x;
+    second += y * y;
+  }
+  template <class R>
+  void add(std::complex<R> x, std::complex<R> y) {
+    dot += (std::conj(x) * y).real();
+    first += std::norm(x);
+    second += std::norm(y);
+  }
+  std::optional<double> cosine() const {
+    const double size = std::sqrt(first) * std::sqrt(second);
+    return size > 0 && std::isfinite(size) && std::isfinite(dot) ? std::optional(dot / size) : std::nullopt;
+  }
+};
+
 template <class T>
 void compare_floats(Difference& d, const Tensor& expected, const Tensor& found, const Tolerance& tolerance, bool ulp,
                     DType grid) {
   const T* a = expected.as<T>();
   const T* b = found.as<T>();
   std::int64_t max_ulp = 0;
+  Angle angle;
   for (std::int64_t i = 0; i < d.numel; ++i) {
     const T x = a[i], y = b[i];
+    angle.add(x, y);
     d.nan_expected += is_nan(x);
     d.nan_found += is_nan(y);
     d.inf_expected += is_inf(x);
     d.inf_found += is_inf(y);
     bool same = x == y || (is_nan(x) && is_nan(y));
-    if (!same && !is_nan(x) && !is_nan(y) && !is_inf(x) && !is_inf(y)) {
+    if (same) {
+      ++d.histogram.equal;
+    } else if (is_nan(x) || is_nan(y) || is_inf(x) || is_inf(y)) {
+      ++d.histogram.not_finite;
+    } else {
       const double distance = std::abs(magnitude(T(y - x))), size = std::abs(magnitude(x));
+      d.histogram.add(distance);
       d.max_abs = std::max(d.max_abs, distance);
       d.max_rel = std::max(d.max_rel, size > 0 ? distance / size : std::numeric_limits<double>::infinity());
       if constexpr (std::is_same_v<T, double>)
@@ -91,6 +119,7 @@ void compare_floats(Difference& d, const Tensor& expected, const Tensor& found, 
     if (d.wrong++ == 0) d.first_wrong = WrongElement{index_of(i, expected.sizes), magnitude(x), magnitude(y)};
   }
   if (ulp) d.max_ulp = max_ulp;
+  d.cosine = angle.cosine();
 }
 
 void compare_integers(Difference& d, const Tensor& expected, const Tensor& found) {
@@ -98,13 +127,20 @@ void compare_integers(Difference& d, const Tensor& expected, const Tensor& found
     if constexpr (std::is_integral_v<T>) {
       const T* a = expected.as<T>();
       const T* b = found.as<T>();
+      Angle angle;
       for (std::int64_t i = 0; i < d.numel; ++i) {
-        if (a[i] == b[i]) continue;
         const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+        angle.add(x, y);
+        if (a[i] == b[i]) {
+          ++d.histogram.equal;
+          continue;
+        }
+        d.histogram.add(std::abs(x - y));
         d.max_abs = std::max(d.max_abs, std::abs(x - y));
         d.max_rel = std::max(d.max_rel, x != 0 ? std::abs((x - y) / x) : std::numeric_limits<double>::infinity());
         if (d.wrong++ == 0) d.first_wrong = WrongElement{index_of(i, expected.sizes), x, y};
       }
+      d.cosine = angle.cosine();
     }
   });
 }
@@ -169,6 +205,14 @@ std::optional<Tensor> as_tensor(const Value& v) {
 }
 
 }  // namespace
+
+void ErrorHistogram::add(double error) {
+  double power = 1e-16;
+  static_assert(lowest == -16);
+  std::size_t k = 0;
+  for (; k + 1 < decades.size() && error >= power * 10; ++k) power *= 10;
+  ++decades[k];
+}
 
 Tolerance default_tolerance(DType t) {
   switch (t) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,16 @@ struct Tolerance {
 /// torch.testing.assert_close's default for a dtype.
 Tolerance default_tolerance(DType t);
 
+/// How many elements are how far off: |found - expected| by powers of ten.
+struct ErrorHistogram {
+  static constexpr int lowest = -16, highest = 6;  ///< exponents; what is smaller or larger counts with these
+  std::int64_t equal = 0;                          ///< both the same, NaN and infinities too
+  std::int64_t not_finite = 0;                     ///< one of the two is NaN or infinite and the other is not the same
+  std::array<std::int64_t, highest - lowest + 1> decades = {};  ///< [k]: 10^(lowest + k) <= error < 10^(lowest + k + 1)
+
+  void add(double error);  ///< of a finite pair that differs
+};
+
 struct WrongElement {
   Sizes index;
   double expected = 0, found = 0;  ///< magnitude for complex
@@ -36,6 +47,8 @@ struct Difference {
   std::optional<std::int64_t> max_ulp;  ///< when both have the same floating dtype
   std::optional<WrongElement> first_wrong;
   std::int64_t nan_expected = 0, nan_found = 0, inf_expected = 0, inf_found = 0;
+  std::optional<double> cosine;  ///< of the angle between both as vectors; none when one is zero or not finite
+  ErrorHistogram histogram;
   std::optional<double> expected_error, found_error;  ///< largest distance to the f64 baseline, when there is one
 
   bool ok() const { return layout.empty() && (values_agree || rounding); }

@@ -46,6 +46,15 @@ Json number(double v) {
   return std::isfinite(v) ? Json(v) : Json(fmt::format("{}", v));
 }
 
+/// {"equal": 90, "-7": 10}: elements by the power of ten of their error.
+Json histogram(const ErrorHistogram& h) {
+  Json j = {{"equal", h.equal}};
+  for (std::size_t k = 0; k < h.decades.size(); ++k)
+    if (h.decades[k] > 0) j[fmt::format("{}", ErrorHistogram::lowest + static_cast<int>(k))] = h.decades[k];
+  if (h.not_finite > 0) j["not_finite"] = h.not_finite;
+  return j;
+}
+
 Json row(const Difference& d) {
   Json j = {{"name", d.name},
             {"ok", d.ok()},
@@ -56,6 +65,8 @@ Json row(const Difference& d) {
             {"nan", {d.nan_expected, d.nan_found}},
             {"inf", {d.inf_expected, d.inf_found}}};
   if (d.max_ulp) j["max_ulp"] = *d.max_ulp;
+  if (d.cosine) j["cosine"] = *d.cosine;
+  j["histogram"] = histogram(d.histogram);
   if (d.first_wrong)
     j["first_wrong"] = {{"index", d.first_wrong->index},
                         {"expected", number(d.first_wrong->expected)},

@@ -221,6 +221,19 @@ class TestCompare : public QObject {
       QCOMPARE(value_of(*graph, inputs, interpreter(), name).error().code, std::string("compare.name"));
   }
 
+  void angle_and_histogram_are_told() {
+    const Difference d = compare_values("", f32({4}, {1, 2, 0, 5}), f32({4}, {1, 2.5, 0.002, NAN}), {});
+    QCOMPARE(d.histogram.equal, std::int64_t{1});
+    QCOMPARE(d.histogram.not_finite, std::int64_t{1});
+    QCOMPARE(d.histogram.decades[static_cast<std::size_t>(-1 - ErrorHistogram::lowest)], std::int64_t{1});
+    QCOMPARE(d.histogram.decades[static_cast<std::size_t>(-3 - ErrorHistogram::lowest)], std::int64_t{1});
+    QVERIFY(!d.cosine);
+    const Difference turned = compare_values("", f32({2}, {1, 0}), f32({2}, {3, 4}), {});
+    QVERIFY(std::abs(turned.cosine.value() - 0.6) < 1e-12);
+    QVERIFY(QString::fromStdString(Report{"a", "b", {d}}.json()).contains("\"-3\": 1"));
+    QCOMPARE(compare_values("", i64({2}, {1, 2}), i64({2}, {1, 12}), {}).histogram.equal, std::int64_t{1});
+  }
+
   void report_is_worst_first() {
     Report r;
     r.expected_name = "interp";
