@@ -12,20 +12,32 @@
 namespace partita {
 namespace {
 
+Status run_post_grad_passes(Graph& graph, const BackendOptions& options, int stop_after) {
+  for (Node* node : graph) {
+    // Text annotates no tuples, which the planner wants to know.
+    if (node->meta.known() || !node->op()->is_call()) continue;
+    TRY(node->meta, infer(*node));
+  }
+  PassContext context;
+  context.threads = options.threads;
+  PipelineOptions pipeline;
+  pipeline.stop_after = stop_after;
+  const auto passed = run_passes(graph, passes_of(PassStage::PostGrad), context, pipeline);
+  return passed ? Status() : Status(passed.error());
+}
+
+bool has_symbols(const Meta& meta) {
+  if (const SymExpr* e = meta.sym()) return !e->is_int();
+  const TensorMeta* t = meta.tensor();
+  return t && (!concrete(t->sizes) || !concrete(t->strides));
+}
+
 class CompiledGraph {
  public:
   CompiledGraph(const Graph& graph, const BackendOptions& options) : graph_(graph.clone()), options_(options) {}
 
-  Status prepare() {
-    for (Node* node : *graph_) {
-      // Text annotates no tuples, which the planner wants to know.
-      if (node->meta.known() || !node->op()->is_call()) continue;
-      TRY(node->meta, infer(*node));
-    }
-    PassContext context;
-    context.threads = options_.threads;
-    if (auto passed = run_passes(*graph_, passes_of(PassStage::PostGrad), context); !passed)
-      return std::move(passed).error();
+  Status prepare(int stop_after) {
+    TRY_DO(run_post_grad_passes(*graph_, options_, stop_after));
     int index = 0;
     for (const Node* node : graph_->placeholders()) {
       has_symbols_ |= has_symbols(node->meta);
@@ -49,12 +61,6 @@ class CompiledGraph {
   }
 
  private:
-  static bool has_symbols(const Meta& meta) {
-    if (const SymExpr* e = meta.sym()) return !e->is_int();
-    const TensorMeta* t = meta.tensor();
-    return t && (!concrete(t->sizes) || !concrete(t->strides));
-  }
-
   Status compile(const std::map<std::string, std::int64_t>& sizes) {
     TRY(const schedule::Plan plan, schedule::make_plan(*graph_, plan_for_this_machine(sizes)));
     codegen::CpuOptions cpu;
@@ -85,12 +91,27 @@ schedule::PlanOptions plan_for_this_machine(std::map<std::string, std::int64_t> 
           .cache_bytes = codegen::last_level_cache_bytes()};
 }
 
-CompileFn cpu_compiler(const BackendOptions& options) {
-  return [options](const Graph& graph) -> Result<Executable> {
+CompileFn cpu_compiler(const BackendOptions& options, int stop_after) {
+  return [options, stop_after](const Graph& graph) -> Result<Executable> {
     auto compiled = std::make_shared<CompiledGraph>(graph, options);
-    TRY_DO(compiled->prepare());
+    TRY_DO(compiled->prepare(stop_after));
     return Executable([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
   };
+}
+
+CompileFn cpu_compiler(const BackendOptions& options) {
+  return cpu_compiler(options, -1);
+}
+
+Result<PlannedGraph> plan_for_cpu(const Graph& graph, const BackendOptions& options) {
+  std::unique_ptr<Graph> passed = graph.clone();
+  TRY_DO(run_post_grad_passes(*passed, options, -1));
+  for (const Node* node : passed->placeholders())
+    if (has_symbols(node->meta))
+      return unsupported("backend.symbolic", "a plan is made for concrete sizes; this graph has symbolic ones",
+                         Where{.graph = graph.name, .node = node->name()});
+  TRY(schedule::Plan plan, schedule::make_plan(*passed, plan_for_this_machine()));
+  return PlannedGraph{std::move(passed), std::move(plan)};
 }
 
 }  // namespace partita

@@ -113,7 +113,7 @@ class Fusion : public QObject {
     auto ours = testing::copies(inputs);
     auto expected = interpret(*graph, inputs);
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
-    auto found = testing::PlanRun(*plan, *graph)(ours);
+    auto found = schedule::execute(*plan, graph->attributes, ours);
     QVERIFY2(found, found ? "" : found.error().line().c_str());
     for (std::size_t i = 0; i < expected->size(); ++i)
       QVERIFY2(testing::difference((*found)[i], (*expected)[i]) < 1e-5, print(*plan).c_str());

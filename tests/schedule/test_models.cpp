@@ -41,7 +41,7 @@ class Models : public QObject {
     qInfo("%d kernels, %d calls, arena %d KiB", kernels, static_cast<int>(plan->steps.size()) - kernels,
           static_cast<int>(plan->arena_bytes / 1024));
     if (std::getenv("PARTITA_TEST_PLAN")) puts(print(*plan).c_str());
-    auto found = testing::PlanRun(*plan, *graph)(ours);
+    auto found = schedule::execute(*plan, graph->attributes, ours);
     QVERIFY2(found, found ? "" : found.error().line().c_str());
     QCOMPARE(found->size(), expected->size());
     for (std::size_t i = 0; i < expected->size(); ++i) {

@@ -1,30 +1,31 @@
-#pragma once
-// Runs a plan with the reference executor of kernels and the operators' own evaluation of calls.
+#include "core/schedule/execute_plan.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "core/loops/execute.h"
 #include "core/loops/scalar_eval.h"
 #include "core/ops/record.h"
+#include "core/ops/schema.h"
 #include "core/ops/values.h"
-#include "core/schedule/plan.h"
 
-namespace partita::testing {
+namespace partita::schedule {
+namespace {
 
 class PlanRun {
  public:
-  PlanRun(const schedule::Plan& plan, const Graph& graph) : plan_(plan), graph_(graph) {}
+  PlanRun(const Plan& plan, const std::map<std::string, Tensor>& constants) : plan_(plan), constants_(constants) {}
 
   Result<std::vector<Value>> operator()(const std::vector<Value>& inputs) {
     TRY(arena_, Storage::allocate(plan_.arena_bytes, true));
-    for (const schedule::PlanBuffer& b : plan_.buffers) TRY_DO(allocate(b, inputs));
+    for (const PlanBuffer& b : plan_.buffers) TRY_DO(allocate(b, inputs));
     for (const auto& step : plan_.steps) {
-      auto* call = std::get_if<schedule::KernelCall>(&step);
-      TRY_DO(call ? kernel(*call) : external(std::get<schedule::ExternCall>(step)));
+      auto* call = std::get_if<KernelCall>(&step);
+      TRY_DO(call ? kernel(*call) : external(std::get<ExternCall>(step)));
     }
     std::vector<Value> outputs;
     for (const auto& o : plan_.outputs) {
-      if (auto* view = std::get_if<schedule::PlanView>(&o))
+      if (auto* view = std::get_if<PlanView>(&o))
         outputs.emplace_back(tensor(*view));
       else if (auto* e = std::get_if<SymExpr>(&o))
         outputs.emplace_back(e->as_int());
@@ -35,12 +36,12 @@ class PlanRun {
   }
 
  private:
-  Status allocate(const schedule::PlanBuffer& b, const std::vector<Value>& inputs) {
+  Status allocate(const PlanBuffer& b, const std::vector<Value>& inputs) {
     auto bytes = static_cast<std::size_t>(b.elements.as_int()) * itemsize(b.dtype);
-    using Kind = schedule::PlanBuffer::Kind;
+    using Kind = PlanBuffer::Kind;
     if (b.kind == Kind::Input || b.kind == Kind::Constant) {
       const Tensor& t = b.kind == Kind::Input ? *inputs.at(static_cast<std::size_t>(b.index)).get<Tensor>()
-                                              : graph_.attributes.at(b.attribute);
+                                              : constants_.at(b.attribute);
       storages_.push_back(Storage::borrow(t.data(), bytes, t.storage));
     } else if (b.kind == Kind::Temporary) {
       CHECK(b.offset % 64 == 0 && b.offset + bytes <= plan_.arena_bytes);
@@ -52,7 +53,7 @@ class PlanRun {
     return {};
   }
 
-  Tensor tensor(const schedule::PlanView& v) const {
+  Tensor tensor(const PlanView& v) const {
     return {storages_[static_cast<std::size_t>(v.buffer)], v.dtype, *concrete(v.sizes), *concrete(v.strides),
             v.offset.as_int()};
   }
@@ -74,18 +75,18 @@ class PlanRun {
         a.v);
   }
 
-  Status kernel(const schedule::KernelCall& call) {
+  Status kernel(const KernelCall& call) {
     std::vector<void*> buffers;
     for (int b : call.buffers) buffers.push_back(storages_[static_cast<std::size_t>(b)]->data());
     return loops::execute(plan_.kernels[static_cast<std::size_t>(call.kernel)], buffers);
   }
 
-  Status external(const schedule::ExternCall& call) {
+  Status external(const ExternCall& call) {
     std::vector<Value> args;
     for (const auto& a : call.args) {
-      if (auto* view = std::get_if<schedule::PlanView>(&a)) {
+      if (auto* view = std::get_if<PlanView>(&a)) {
         args.emplace_back(tensor(*view));
-      } else if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&a)) {
+      } else if (auto* list = std::get_if<std::vector<PlanView>>(&a)) {
         ValueList items;
         for (const auto& v : *list) items.push_back(v.buffer < 0 ? Value() : Value(tensor(v)));
         args.emplace_back(std::move(items));
@@ -120,10 +121,17 @@ class PlanRun {
     return {};
   }
 
-  const schedule::Plan& plan_;
-  const Graph& graph_;
+  const Plan& plan_;
+  const std::map<std::string, Tensor>& constants_;
   std::shared_ptr<Storage> arena_;
   std::vector<std::shared_ptr<Storage>> storages_;
 };
 
-}  // namespace partita::testing
+}  // namespace
+
+Result<std::vector<Value>> execute(const Plan& plan, const std::map<std::string, Tensor>& constants,
+                                   const std::vector<Value>& inputs) {
+  return PlanRun(plan, constants)(inputs);
+}
+
+}  // namespace partita::schedule

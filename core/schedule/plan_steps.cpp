@@ -1,0 +1,54 @@
+// Parts of a plan, for who looks for the step that is to blame.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/base/check.h"
+#include "core/schedule/execute_plan.h"
+
+namespace partita::schedule {
+namespace {
+
+std::vector<int> written_by(const Plan& plan, const std::variant<KernelCall, ExternCall>& step) {
+  std::vector<int> out;
+  const auto add = [&](int buffer) {
+    if (buffer >= 0 && std::ranges::find(out, buffer) == out.end()) out.push_back(buffer);
+  };
+  if (const auto* call = std::get_if<ExternCall>(&step)) {
+    for (const PlanView& v : call->results) add(v.buffer);
+    return out;
+  }
+  const auto& call = std::get<KernelCall>(step);
+  std::size_t next = 0;
+  for (const loops::Buffer& b : plan.kernels[static_cast<std::size_t>(call.kernel)].buffers) {
+    if (b.role == loops::Buffer::Role::Scratch) continue;
+    if (b.role == loops::Buffer::Role::Output) add(call.buffers[next]);
+    ++next;
+  }
+  return out;
+}
+
+}  // namespace
+
+Plan first_steps(const Plan& plan, std::size_t count) {
+  CHECK(count > 0 && count <= plan.steps.size());
+  Plan out = plan;
+  out.steps.resize(count);
+  out.outputs.clear();
+  for (const int buffer : written_by(plan, out.steps.back())) {
+    PlanBuffer& b = out.buffers[static_cast<std::size_t>(buffer)];
+    if (b.kind == PlanBuffer::Kind::Temporary) b.kind = PlanBuffer::Kind::Output;
+    out.outputs.emplace_back(PlanView{buffer, b.dtype, {b.elements}, {1}, 0});
+  }
+  return out;
+}
+
+std::string step_name(const Plan& plan, std::size_t step) {
+  if (const auto* call = std::get_if<ExternCall>(&plan.steps[step]))
+    return fmt::format("{} ({})", call->op->name, call->origin);
+  const int kernel = std::get<KernelCall>(plan.steps[step]).kernel;
+  return fmt::format("kernel {} ({})", kernel, fmt::join(plan.kernels[static_cast<std::size_t>(kernel)].origins, ", "));
+}
+
+}  // namespace partita::schedule
