@@ -44,6 +44,20 @@ void CodeStore::add(const SnapshotRow& row) {
   if (store_) check(store_->add_snapshot(row));
 }
 
+std::optional<std::string> CodeStore::find_try(const std::string& session, std::uint64_t candidate) {
+  if (!store_) return std::nullopt;
+  auto found = store_->find_try(session, candidate);
+  if (found) return *std::move(found);
+  give_up(found.error());
+  return std::nullopt;
+}
+void CodeStore::add_try(const std::string& session, std::uint64_t candidate, const std::string& answer) {
+  if (store_) check(store_->add_try(session, candidate, answer));
+}
+void CodeStore::forget_tries(const std::string& session) {
+  if (store_) check(store_->forget_tries(session));
+}
+
 void CodeStore::check(Status done) {
   if (!done) give_up(done.error());
 }

@@ -18,6 +18,10 @@ class CodeStore {
   void add(const RunRow& row);
   void add(const CheckRow& row);
   void add(const SnapshotRow& row);
+  /// A minification's answers.
+  std::optional<std::string> find_try(const std::string& session, std::uint64_t candidate);
+  void add_try(const std::string& session, std::uint64_t candidate, const std::string& answer);
+  void forget_tries(const std::string& session);
 
  private:
   void check(Status done);

@@ -54,10 +54,14 @@ void add_run_options(CLI::App& app, RunRequest& request) {
 Result<TensorFile> read_inputs(const std::string& path) {
   if (!path.ends_with(".input")) return read_safetensors(path);
   TRY(const auto bytes, FileBytes::open(path));
-  TRY(const std::vector<Meta> metas, read_dumped_inputs(bytes->text()));
+  auto metas = read_dumped_inputs(bytes->text());
+  if (!metas) {
+    metas.error().where.file = path;
+    return std::move(metas).error();
+  }
   TensorFile io;
-  for (std::size_t i = 0; i < metas.size(); ++i) {
-    auto made = get_input(metas[i], i);
+  for (std::size_t i = 0; i < metas->size(); ++i) {
+    auto made = get_input((*metas)[i], i);
     if (!made) {
       made.error().where = {.file = path, .node = fmt::format("input.{}", i)};
       return std::move(made).error();

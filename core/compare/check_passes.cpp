@@ -10,10 +10,8 @@
 #include "core/ops/record.h"
 
 namespace partita {
-namespace {
 
-/// Does the call draw random numbers? Dropout with probability 0, or outside of training, does not.
-bool draws(const Node& node) {
+bool draws_random(const Node& node) {
   const Schema* schema = node.op()->is_call() ? find_schema(node.op()) : nullptr;
   if (!schema || !schema->nondeterministic_seeded) return false;
   const Result<Args> args = bind_arguments(*schema, node.args(), node.kwargs());
@@ -26,9 +24,11 @@ bool draws(const Node& node) {
   return !is("train", false) && !is("training", false);
 }
 
+namespace {
+
 const Node* find_random(const Graph& graph) {
   for (const Node* node : graph)
-    if (draws(*node)) return node;
+    if (draws_random(*node)) return node;
   for (const auto& [name, child] : graph.children)
     if (const Node* node = find_random(*child)) return node;
   return nullptr;

@@ -23,6 +23,9 @@ struct CheckedRun {
   std::optional<PassFailure> failure;
 };
 
+/// Does the call draw random numbers? Dropout with probability 0, or outside of training, does not.
+bool draws_random(const Node& node);
+
 /// Tolerance for the comparison of a graph with itself after a pass: reassociation is allowed, casts are not lost.
 Tolerance pass_tolerance(DType t);
 

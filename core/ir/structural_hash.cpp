@@ -13,7 +13,7 @@ class Hasher {
 
   void node(const Node& n) {
     position_[n.id()] = ++count_;
-    mix(reinterpret_cast<std::uintptr_t>(n.op()));
+    mix(hash64(n.op()->name, static_cast<std::uint64_t>(n.op()->kind)));
     text(n.target);
     mix(n.args().size());
     for (const Arg& a : n.args()) arg(a);

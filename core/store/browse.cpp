@@ -27,6 +27,7 @@ constexpr Table tables[] = {
     {"checks", "path || ' ' || graph || ' ' || kind || iif(ok, ' ok', ' FAILED')", "length(report)",
      "at, path, graph, kind, ok", "report"},
     {"snapshots", "graph || ' after ' || pass", "length(text)", "at, graph, pass, hash", "text"},
+    {"tries", "'minify ' || session", "length(answer)", "at, session, candidate", "answer"},
 };
 
 Result<std::int64_t> number(sqlite3* db, std::string_view sql) {

@@ -29,6 +29,11 @@ constexpr const char* migrations[] = {
                            hash TEXT NOT NULL, text TEXT NOT NULL);
     CREATE UNIQUE INDEX snapshots_hash ON snapshots(hash, pass);
     )",
+    R"(
+    CREATE TABLE tries(id INTEGER PRIMARY KEY, at INTEGER NOT NULL, session TEXT NOT NULL, candidate INTEGER NOT NULL,
+                       answer TEXT NOT NULL);
+    CREATE UNIQUE INDEX tries_candidate ON tries(session, candidate);
+    )",
 };
 constexpr std::int64_t version = std::size(migrations);
 constexpr int busy_milliseconds = 10000;
@@ -214,6 +219,32 @@ Status Store::add_snapshot(const SnapshotRow& row) {
   s.bind_text(3, row.pass);
   s.bind_text(4, hash);
   s.bind_text(5, row.text);
+  return s.run();
+}
+
+Result<std::optional<std::string>> Store::find_try(const std::string& session, std::uint64_t candidate) {
+  TRY(Statement s, Statement::prepare(db_.get(), "SELECT answer FROM tries WHERE session = ? AND candidate = ?"));
+  s.bind_text(1, session);
+  s.bind(2, static_cast<std::int64_t>(candidate));
+  TRY(const bool found, s.step());
+  return found ? std::optional(s.text(0)) : std::nullopt;
+}
+
+Status Store::add_try(const std::string& session, std::uint64_t candidate, const std::string& answer) {
+  TRY(Statement s,
+      Statement::prepare(db_.get(), "INSERT OR REPLACE INTO tries(at, session, candidate, answer) VALUES(?,?,?,?)"));
+  s.bind(1, now());
+  s.bind_text(2, session);
+  s.bind(3, static_cast<std::int64_t>(candidate));
+  s.bind_text(4, answer);
+  return s.run();
+}
+
+Status Store::forget_tries(const std::string& session) {
+  constexpr std::int64_t month = 30 * 24 * 3600;
+  TRY(Statement s, Statement::prepare(db_.get(), "DELETE FROM tries WHERE session = ? OR at < ?"));
+  s.bind_text(1, session);
+  s.bind(2, now() - month);
   return s.run();
 }
 

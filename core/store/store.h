@@ -66,7 +66,7 @@ struct StoreStats {
   std::int64_t compiled = 0, compiled_bytes = 0, hits = 0, runs = 0, checks = 0, snapshots = 0;
 };
 
-/// What is remembered between runs: compiled code, runs, checks, snapshots. One SQLite file in write-ahead mode that
+/// What is remembered between runs: compiled code, runs, checks, snapshots, a minification's tries. One SQLite file in write-ahead mode that
 /// any number of processes share. Not for several threads at once.
 class Store {
  public:
@@ -82,6 +82,12 @@ class Store {
   Status add_run(const RunRow& row);
   Status add_check(const CheckRow& row);
   Status add_snapshot(const SnapshotRow& row);  ///< once for equal texts
+
+  /// Answers that a minification got, so that a run that was ended goes on where it was. `session`: what is asked of
+  /// which graph; `candidate`: what was tried.
+  Result<std::optional<std::string>> find_try(const std::string& session, std::uint64_t candidate);
+  Status add_try(const std::string& session, std::uint64_t candidate, const std::string& answer);
+  Status forget_tries(const std::string& session);  ///< and those of all sessions that are a month old
 
   Result<StoreStats> stats();
   Result<std::vector<StoreEntry>> list();                       ///< newest first

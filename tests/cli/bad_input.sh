@@ -29,6 +29,7 @@ head -c 200 "$sample/io.safetensors" >"$work/truncated.safetensors"
 printf 'class G(torch.nn.Module):\n    def forward(self, x: "f32[2][1]cpu"):\n        y = torch.ops.aten.add.Tensor(x, \n' >"$work/cut.py"
 printf 'class G(torch.nn.Module):\n    def forward(self, x: "f32[2][1]cpu"):\n        y: "f32[2][1]cpu" = torch.ops.mine.op.default(x);  x = None\n        return (y,)\n' >"$work/unknown.py"
 printf 'class G(torch.nn.Module):\n    def forward(self, x: "f32[2, 3][3, 1]cpu", y: "f32[4, 5][5, 1]cpu"):\n        m = torch.ops.aten.mm.default(x, y);  x = y = None\n        return (m,)\n' >"$work/shapes.py"
+printf '\200\004](' >"$work/truncated.input"
 printf '\200\002cos\nsystem\nX\004\000\000\000truer\205R.' >"$work/hostile.input"
 tensors() { # NAME DTYPE SHAPE BYTES: a safetensors file of one zero tensor input.0
   local header="{\"input.0\":{\"dtype\":\"$2\",\"shape\":$3,\"data_offsets\":[0,$4]}}"
@@ -70,4 +71,16 @@ expect 2 "no view" "${shot[@]}" "$sample/program.pt2" --view no_such_view
 expect 2 "cannot write" env QT_QPA_PLATFORM=offscreen "$partita" open "$sample/program.pt2" --screenshot "$work/no/such/folder.png"
 [ ! -e "$work/bad.png" ] || { echo "FAIL: a picture of what could not be opened"; status=1; }
 expect 2 "" "$partita" aot "$sample/program.pt2" -o "$work/empty.py/inside"
+minify=("$partita" minify "$work/shapes.py" -o "$work/small")
+expect 2 "--check" "${minify[@]}"
+expect 2 "nonsense" "${minify[@]}" --check nonsense
+expect 2 "nonsense" "${minify[@]}" --check crash:nonsense
+expect 2 "--plant" "${minify[@]}" --check crash --plant aten.mm.default:nonsense
+expect 2 "names no {}" "${minify[@]}" --command true
+expect 2 "regular expression" "${minify[@]}" --command "cat {}" --matches "("
+expect 1 "does not fail" "${minify[@]}" --command "false {}"
+expect 2 "-o" "$partita" minify "$work/shapes.py" --check crash
+expect 2 "nonsense" "$partita" run "$sample/program.pt2" --inputs "$sample/io.safetensors" --compiler nonsense
+expect 2 "truncated.input" "$partita" run "$sample/program.pt2" --inputs "$work/truncated.input"
+expect 2 "output.N" "$partita" compare "$work/shapes.py" --inputs "$work/good.safetensors" --backends stored,interp
 exit $status

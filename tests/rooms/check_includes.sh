@@ -15,6 +15,7 @@ below[schedule]="$under_ops fake interp passes"
 below[compare]="$under_ops fake functionalize grad interp load passes"
 below[store]="$under_ops"
 below[aot]="$under_ops fake functionalize grad partition interp passes schedule compare store load"
+below[minify]="${below[aot]} aot"
 
 status=0
 complain() { echo "$1"; status=1; }

@@ -1,0 +1,83 @@
+#include "app/minify_backend.h"
+
+#include <csignal>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "app/cpu_backend.h"
+#include "codegen/cpu/executable.h"
+#include "core/passes/pipeline.h"
+
+namespace partita {
+namespace {
+
+/// The graph with every value of the operator one percent (integers: one, truths: the other) off.
+std::unique_ptr<Graph> made_wrong(const Graph& graph, const Op* op) {
+  std::unique_ptr<Graph> copy = graph.clone();
+  for (Node* node : *copy) {
+    const TensorMeta* t = node->is(op) ? node->meta.tensor() : nullptr;
+    if (!t) continue;
+    const bool floats = is_floating(t->dtype) || is_complex(t->dtype);
+    const Op* error = Op::torch(floats                    ? "aten.mul.Tensor"
+                                : t->dtype == DType::Bool ? "aten.logical_not.default"
+                                                          : "aten.add.Tensor");
+    Args args{Arg(node)};
+    if (floats) args.emplace_back(1.01);
+    if (!floats && t->dtype != DType::Bool) args.emplace_back(1);
+    Node* wrong = copy->create(error, {}, {}, node->name() + "_wrong", node->next());
+    wrong->meta = node->meta;
+    node->replace_all_uses_with(wrong);
+    wrong->set_args(std::move(args), {});
+  }
+  return copy;
+}
+
+}  // namespace
+
+std::optional<minify::StagedCompiler> staged_compiler(const Backend& backend, const BackendOptions& options) {
+  if (backend.name != "cpu") return std::nullopt;
+  minify::StagedCompiler staged;
+  for (const Pass& p : passes_of(PassStage::PostGrad)) staged.passes.emplace_back(p.name);
+  staged.with_passes = [options](int stop_after) { return cpu_compiler(options, stop_after); };
+  staged.plan = [options](const Graph& graph) -> Result<minify::StagedCompiler::Planned> {
+    TRY(PlannedGraph planned, plan_for_cpu(graph, options));
+    return minify::StagedCompiler::Planned(std::move(planned.graph), std::move(planned.plan));
+  };
+  staged.run_plan = [options](const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
+                              const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+    codegen::CpuOptions cpu;
+    cpu.threads = options.threads;
+    TRY(const auto compiled, codegen::compile_cpu(plan, constants, cpu));
+    return compiled->run(inputs);
+  };
+  return staged;
+}
+
+Result<std::pair<const Op*, Plant>> parse_plant(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  const std::string kind = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const Op* op = Op::torch(text.substr(0, colon));
+  if (kind == "wrong") return std::pair(op, Plant::Wrong);
+  if (kind == "crash") return std::pair(op, Plant::Crash);
+  if (kind == "hang") return std::pair(op, Plant::Hang);
+  return input_error("cli.usage",
+                     fmt::format("--plant takes OP:wrong, OP:crash or OP:hang, as aten.tanh.default:wrong, "
+                                 "and got {}",
+                                 text));
+}
+
+CompileFn planted(CompileFn compile, const Op* op, Plant plant) {
+  return [compile = std::move(compile), op, plant](const Graph& graph) -> Result<Executable> {
+    bool found = false;
+    for (const Node* node : graph) found |= node->is(op);
+    if (!found) return compile(graph);
+    if (plant == Plant::Crash) std::raise(SIGSEGV);
+    while (plant == Plant::Hang) std::this_thread::sleep_for(std::chrono::seconds(1));
+    const std::shared_ptr<const Graph> wrong = made_wrong(graph, op);
+    TRY(const Executable run, compile(*wrong));
+    return Executable([wrong, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
+  };
+}
+
+}  // namespace partita

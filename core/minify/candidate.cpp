@@ -1,0 +1,341 @@
+#include "core/minify/candidate.h"
+
+#include <algorithm>
+
+#include "core/aot/graph_io.h"
+#include "core/base/hash.h"
+#include "core/compare/per_node.h"
+#include "core/interp/interpreter.h"
+#include "core/ir/structural_hash.h"
+#include "core/ops/schema.h"
+
+namespace partita::minify {
+namespace {
+
+bool is_sub_graph(const Node& node) {
+  return node.is(Op::get_attr()) && node.graph().child(node.target);
+}
+bool is_part(const Node& node) {
+  return node.is(Op::getitem()) && !node.args().empty() && node.args()[0].node() && !node.meta.sym();
+}
+/// Can the node's value be an input or a result?
+bool has_value(const Node& node) {
+  return !node.meta.tuple() && !is_sub_graph(node) && !node.is_output();
+}
+bool is_read_in_parts(const Node& node) {
+  if (node.meta.known() || node.users().empty()) return node.meta.tuple() != nullptr;
+  for (const Node* user : node.users())
+    if (!user->is(Op::getitem())) return false;
+  return true;
+}
+
+}  // namespace
+
+Base::Base(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, std::uint64_t salt, int threads)
+    : graph_(std::move(graph)),
+      inputs_(std::move(inputs)),
+      salt_(salt),
+      threads_(threads),
+      mutates_(mutates_inputs(*graph_)),
+      unit_(graph_->id_limit(), no_unit),
+      position_(graph_->id_limit(), 0) {
+  std::size_t position = 0;
+  for (const Node* node : *graph_) {
+    position_[node->id()] = position++;
+    if (node->is_placeholder() || node->is_output() || is_sub_graph(*node)) continue;
+    std::size_t& unit = unit_[node->id()];
+    if (is_part(*node)) unit = unit_[node->args()[0].node()->id()];
+    if (unit != no_unit) {
+      units_[unit].parts.push_back(node);
+      continue;
+    }
+    unit = units_.size();
+    units_.push_back({node, {}, {}});
+    for (const Node* in : node->inputs()) units_.back().reads.push_back(in);
+  }
+}
+
+Status Base::compute(const std::vector<const Node*>& wanted) {
+  // The slice of the graph that leads to them, from what is known already.
+  Graph slice(graph_->name);
+  slice.shapes = graph_->shapes;
+  std::vector<bool> needed(graph_->id_limit(), false);
+  for (const Node* node : wanted) needed[node->id()] = true;
+  for (const Node* node = graph_->last(); node; node = node->previous()) {
+    if (mutates_ && node->op()->is_call()) needed[node->id()] = true;  // who writes is not told from who reads
+    if (!needed[node->id()] || (!mutates_ && values_.contains(node->name()))) continue;
+    for (const Node* in : node->inputs()) needed[in->id()] = true;
+  }
+  std::vector<Value> inputs;
+  std::vector<Node*> twin(graph_->id_limit(), nullptr);
+  std::size_t position = 0;
+  Node* first_call = nullptr;
+  for (const Node* node : *graph_) {
+    if (node->is_output()) break;
+    const std::size_t place = node->is_placeholder() ? position++ : 0;
+    if (!needed[node->id()]) continue;
+    const auto known = mutates_ ? values_.end() : values_.find(node->name());
+    if (node->is_placeholder() || known != values_.end()) {
+      twin[node->id()] = slice.placeholder(node->name(), node->meta, first_call);
+      // Cut values come after the placeholders they depend on, so appending keeps the order of `inputs`.
+      inputs.push_back(node->is_placeholder() ? inputs_[place] : known->second);
+      continue;
+    }
+    if (const Graph* child = is_sub_graph(*node) ? graph_->child(node->target) : nullptr)
+      slice.children.emplace_back(node->target, child->clone());
+    else if (const auto it = graph_->attributes.find(node->target);
+             node->is(Op::get_attr()) && it != graph_->attributes.end())
+      slice.attributes.insert(*it);
+    twin[node->id()] = slice.copy_node(*node, [&](Node* n) -> Arg { return twin[n->id()]; });
+    if (!first_call) first_call = twin[node->id()];
+  }
+  slice.set_output(Arg::tuple({}));
+  if (mutates_) {
+    TRY(inputs, copy_values(inputs));
+  }
+  InterpOptions options;
+  options.threads = threads_;
+  options.check_inputs = false;
+  options.observer = [&](const Node& node, const Value& value) -> Status {
+    if (values_.contains(node.name())) return {};
+    if (!mutates_) {
+      values_.emplace(node.name(), value);
+      return {};
+    }
+    TRY(std::vector<Value> own, copy_values({value}));
+    values_.emplace(node.name(), std::move(own[0]));
+    return {};
+  };
+  if (auto done = interpret(slice, std::move(inputs), options); !done) return std::move(done).error();
+  return {};
+}
+
+Result<std::vector<Value>> Base::values(const std::vector<std::string>& names) {
+  if (values_.empty()) {
+    std::size_t i = 0;
+    for (const Node* node : graph_->placeholders())
+      if (i < inputs_.size()) values_.emplace(node->name(), inputs_[i++]);
+  }
+  std::vector<const Node*> wanted;
+  for (const std::string& name : names)
+    if (const Node* node = values_.contains(name) ? nullptr : graph_->find(name)) wanted.push_back(node);
+  Status computed;
+  if (!wanted.empty()) computed = compute(wanted);
+  std::vector<Value> out;
+  for (const std::string& name : names) {
+    auto found = values_.find(name);
+    if (found == values_.end()) {
+      const Node* node = graph_->find(name);
+      auto zeros = node ? zero_value(node->meta, *graph_->shapes)
+                        : Result<Value>(input_error("minify.value", "no node " + name));
+      if (!zeros) return computed ? std::move(zeros).error() : std::move(computed).error();
+      found = values_.emplace(name, *std::move(zeros)).first;
+      made_up_.insert(name);
+    }
+    out.push_back(found->second);
+  }
+  return out;
+}
+
+Result<std::vector<Value>> Candidate::inputs() const {
+  if (!base) return given;
+  std::vector<std::string> names;
+  for (const Node* node : graph->placeholders()) names.push_back(node->name());
+  return base->values(names);
+}
+
+std::uint64_t Candidate::hash() const {
+  return hash_combine(structural_hash(*graph), base ? base->salt() : salt);
+}
+
+namespace {
+
+/// Builds one candidate.
+class Cut {
+ public:
+  Cut(const std::shared_ptr<Base>& base, const Kept& kept, bool results)
+      : base_(base), from_(base->graph()), kept_(kept), stays_(base->units().size(), 0), wanted_(from_.id_limit(), 0) {
+    for (const std::size_t unit : kept) stays_[unit] = 1;
+    if (!results) return;
+    for (const Arg& arg : from_.outputs())
+      if (const Node* n = arg.node(); n && stays(*n) && std::ranges::find(results_, n) == results_.end())
+        results_.push_back(n);
+  }
+
+  std::optional<Candidate> operator()() {
+    if (!find_inputs()) return std::nullopt;
+    graph_ = std::make_unique<Graph>(from_.name);
+    graph_->shapes = from_.shapes;
+    twin_.assign(from_.id_limit(), nullptr);
+    if (!make_placeholders()) return std::nullopt;
+    Candidate out;
+    for (const std::size_t unit : kept_) {
+      copy(unit);
+      out.calls += base_->units()[unit].node->op()->is_call();
+    }
+    if (!make_output()) return std::nullopt;
+    out.graph = std::move(graph_);
+    out.base = base_;
+    return out;
+  }
+
+ private:
+  bool stays(const Node& node) const {
+    const std::size_t unit = base_->unit_of(node);
+    return unit != Base::no_unit && stays_[unit];
+  }
+
+  /// A part is wanted with the tuples it lies in.
+  void want(const Node* part) {
+    for (; part && is_part(*part) && !wanted_[part->id()]; part = part->args()[0].node()) {
+      wanted_[part->id()] = 1;
+      wanted_[base_->units()[base_->unit_of(*part)].node->id()] = 1;
+    }
+  }
+
+  /// False when a kept node reads what can be no input.
+  bool find_inputs() {
+    std::vector<char> seen(from_.id_limit(), 0);
+    for (const std::size_t unit : kept_)
+      for (const Node* in : base_->units()[unit].reads) {
+        if (is_sub_graph(*in)) continue;
+        if (stays(*in)) {
+          want(in);
+        } else if (!seen[in->id()]) {
+          if (!in->is_placeholder() && (!has_value(*in) || is_read_in_parts(*in))) return false;
+          seen[in->id()] = 1;
+          inputs_.push_back(in);
+        }
+      }
+    for (const Node* result : results_) want(result);
+    std::ranges::sort(inputs_, {}, [&](const Node* n) { return base_->position_of(*n); });
+    return true;
+  }
+
+  bool make_placeholders() {
+    for (const Node* node : inputs_) {
+      Meta meta = node->meta;
+      if (!meta.known() && !node->is_placeholder()) {
+        const auto value = base_->values({node->name()});
+        if (value) meta = meta_of(value->front());
+        if (!meta.known()) return false;
+      }
+      Node* placeholder = graph_->placeholder(node->name(), std::move(meta));
+      placeholder->target = node->name();
+      twin_[node->id()] = placeholder;
+    }
+    return true;
+  }
+
+  void copy(const Node& node) {
+    if (const auto it = from_.attributes.find(node.target); node.is(Op::get_attr()) && it != from_.attributes.end())
+      graph_->attributes.insert(*it);
+    twin_[node.id()] = graph_->copy_node(node, [&](Node* n) -> Arg { return twin_[n->id()]; });
+  }
+
+  void copy(std::size_t index) {
+    const Base::Unit& unit = base_->units()[index];
+    for (const Node* in : unit.reads) {
+      if (!is_sub_graph(*in) || twin_[in->id()]) continue;
+      graph_->children.emplace_back(in->target, from_.child(in->target)->clone());
+      copy(*in);
+    }
+    copy(*unit.node);
+    // Parts that nobody reads are left out, unless nobody reads any.
+    const bool some = wanted_[unit.node->id()];
+    for (const Node* part : unit.parts)
+      if (!some || wanted_[part->id()]) copy(*part);
+  }
+
+  /// False when nothing would be returned.
+  bool make_output() {
+    std::vector<Arg> returned;
+    std::vector<char> is_returned(graph_->id_limit(), 0);
+    const auto give = [&](Node* node) {
+      is_returned[node->id()] = 1;
+      returned.emplace_back(node);
+    };
+    for (const Node* result : results_) give(twin_[result->id()]);
+    for (Node* node : *graph_)
+      if (!node->is_placeholder() && node->users().empty() && !is_returned[node->id()] && may_be_returned(*node))
+        give(node);
+    if (returned.empty()) return false;
+    graph_->set_output(Arg::tuple(std::move(returned)));
+    return true;
+  }
+
+  static bool may_be_returned(const Node& node) {
+    if (node.meta.known()) return has_value(node);
+    const Schema* schema = find_schema(node.op());
+    return !is_sub_graph(node) && (!schema || (schema->returns.size() == 1 && !schema->returns[0].is_list));
+  }
+
+  const std::shared_ptr<Base>& base_;
+  const Graph& from_;
+  const Kept& kept_;
+  std::vector<char> stays_;   // by unit
+  std::vector<char> wanted_;  // by node id: parts, and units of which a part is wanted
+  std::vector<const Node*> results_, inputs_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<Node*> twin_;  // by node id of the base
+};
+
+}  // namespace
+
+std::optional<Candidate> keep(const std::shared_ptr<Base>& base, const Kept& kept, bool results) {
+  return Cut(base, kept, results)();
+}
+
+Candidate with_inputs(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, std::uint64_t salt) {
+  Candidate out;
+  out.calls = count_calls(*graph);
+  out.graph = std::move(graph);
+  out.given = std::move(inputs);
+  out.salt = salt;
+  return out;
+}
+
+std::size_t count_calls(const Graph& graph) {
+  std::size_t calls = 0;
+  for (const Node* node : graph) calls += node->op()->is_call() && !node->is(Op::getitem());
+  return calls;
+}
+
+Result<Value> zero_value(const Meta& meta, const ShapeEnv& shapes) {
+  const auto size = [&](SymExpr e) -> Result<std::int64_t> {
+    if (const auto v = shapes.hint(e)) return *v;
+    return input_error("minify.size", "the size " + e.str() + " has no example value; give the inputs by --inputs");
+  };
+  if (const SymExpr* e = meta.sym()) {
+    TRY(const std::int64_t value, size(*e));
+    return Value(value);
+  }
+  const TensorMeta* t = meta.tensor();
+  if (!t) return input_error("minify.value", "no value can be made up for what is not known to be a tensor");
+  Sizes sizes, strides;
+  for (SymExpr e : t->sizes) {
+    TRY(const std::int64_t n, size(e));
+    sizes.push_back(n);
+  }
+  for (SymExpr e : t->strides) {
+    TRY(const std::int64_t n, size(e));
+    strides.push_back(n);
+  }
+  if (!t->strides_known) strides = row_major_strides(sizes);
+  TRY(const std::int64_t elements, reach(sizes, strides));
+  TRY(const Tensor memory, Tensor::zeros(t->dtype, {elements}));
+  return Value(memory.view_as(std::move(sizes), std::move(strides), 0));
+}
+
+Meta meta_of(const Value& value) {
+  if (const auto* n = value.get<std::int64_t>()) return SymExpr(*n);
+  const auto* t = value.get<Tensor>();
+  if (!t) return {};
+  TensorMeta m;
+  m.dtype = t->dtype;
+  m.sizes.assign(t->sizes.begin(), t->sizes.end());
+  m.strides.assign(t->strides.begin(), t->strides.end());
+  return m;
+}
+
+}  // namespace partita::minify

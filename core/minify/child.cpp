@@ -1,0 +1,236 @@
+#include "core/minify/child.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <new>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace partita::minify {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int exit_out_of_memory = 86;  // what a child says of itself; no exit code of ours
+constexpr std::size_t kept_errors = 8192;
+constexpr int poll_milliseconds = 50;  // how soon a cancellation is seen
+
+Diagnostic system_error(const char* what) {
+  return Diagnostic{Fault::Internal, "minify.child", fmt::format("{} failed: {}", what, std::strerror(errno))};
+}
+
+/// The read end of a pipe, and what came out of it so far.
+struct Stream {
+  int fd = -1;
+  std::string text;
+
+  /// False at its end.
+  bool read_some() {
+    char buffer[65536];
+    const ssize_t n = ::read(fd, buffer, sizeof buffer);
+    if (n < 0) return errno == EINTR || errno == EAGAIN;
+    text.append(buffer, static_cast<std::size_t>(n));
+    return n > 0;
+  }
+  void close() {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
+};
+
+std::size_t address_space() {
+  std::ifstream in("/proc/self/statm");
+  std::size_t pages = 0;
+  in >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+void write_all(int fd, const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t n = ::write(fd, text.data() + at, text.size() - at);
+    if (n < 0 && errno != EINTR) return;  // nobody listens any more
+    if (n > 0) at += static_cast<std::size_t>(n);
+  }
+}
+
+/// One running child and what it says.
+class Child {
+ public:
+  Child() = default;
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    kill();
+    answer_.close();
+    errors_.close();
+    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+  }
+
+  /// `body` runs in the child and does not return; it gets the write end of the answer's pipe.
+  template <class Body>
+  Status start(const Body& body) {
+    int answer[2], errors[2];
+    if (::pipe2(answer, O_CLOEXEC) != 0) return system_error("pipe");
+    if (::pipe2(errors, O_CLOEXEC) != 0) return system_error("pipe");
+    std::fflush(nullptr);
+    started_ = Clock::now();
+    pid_ = ::fork();
+    if (pid_ < 0) return system_error("fork");
+    if (pid_ == 0) {
+      ::setpgid(0, 0);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody asks any more when the parent is gone
+      ::dup2(errors[1], STDERR_FILENO);
+      // Whoever caught these in the parent (a test, a crash reporter) has no business here.
+      for (const int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT}) ::signal(s, SIG_DFL);
+      body(answer[1]);
+      ::_exit(0);
+    }
+    ::setpgid(pid_, pid_);  // whoever of the two is first
+    ::close(answer[1]);
+    ::close(errors[1]);
+    answer_.fd = answer[0];
+    errors_.fd = errors[0];
+    return {};
+  }
+
+  bool running() const { return pid_ > 0; }
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
+  void kill() const {
+    if (pid_ > 0 && ::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
+  }
+  void watch(std::vector<pollfd>& out) const {
+    for (const Stream* s : {&answer_, &errors_})
+      if (s->fd >= 0) out.push_back({s->fd, POLLIN, 0});
+  }
+  /// Reads what has come; ends the child when both pipes are closed.
+  void read(const pollfd& ready) {
+    for (Stream* s : {&answer_, &errors_})
+      if (s->fd == ready.fd && ready.revents != 0 && !s->read_some()) s->close();
+    if (errors_.text.size() > 2 * kept_errors) errors_.text.erase(0, errors_.text.size() - kept_errors);
+  }
+  bool silent() const { return answer_.fd < 0 && errors_.fd < 0; }
+
+  /// Waits for a child that is silent or was killed.
+  ChildEnd reap() {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    ChildEnd end;
+    end.seconds = seconds();
+    pid_ = 0;
+    end.answer = std::move(answer_.text);
+    end.errors = std::move(errors_.text);
+    if (end.errors.size() > kept_errors) end.errors.erase(0, end.errors.size() - kept_errors);
+    if (WIFSIGNALED(status)) {
+      // SIGKILL that is not ours is the kernel short of memory.
+      end.how = WTERMSIG(status) == SIGKILL ? ChildEnd::OutOfMemory : ChildEnd::Signalled;
+      end.code = WTERMSIG(status);
+    } else {
+      end.how = WEXITSTATUS(status) == exit_out_of_memory ? ChildEnd::OutOfMemory : ChildEnd::Exited;
+      end.code = WEXITSTATUS(status);
+    }
+    return end;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  Clock::time_point started_;
+  Stream answer_, errors_;
+};
+
+/// Reads until the children end; kills those that are late. `ended` is told each.
+template <class Ended>
+void wait_some(std::span<const std::unique_ptr<Child>> children, const ChildLimits& limits, bool cancelled,
+               const Ended& ended) {
+  std::vector<pollfd> fds;
+  for (const auto& c : children)
+    if (c && c->running()) c->watch(fds);
+  ::poll(fds.data(), fds.size(), poll_milliseconds);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    Child* c = children[i].get();
+    if (!c || !c->running()) continue;
+    for (const pollfd& fd : fds) c->read(fd);
+    const bool late = limits.seconds > 0 && c->seconds() > limits.seconds;
+    if (!c->silent() && !late && !cancelled) continue;
+    const bool killed = !c->silent();
+    if (killed) c->kill();
+    ChildEnd end = c->reap();
+    if (killed) end.how = cancelled ? ChildEnd::Cancelled : ChildEnd::TimedOut;
+    ended(i, std::move(end));
+  }
+}
+
+void limit_memory(const ChildLimits& limits) {
+  if (limits.memory_bytes == 0) return;
+  const rlim_t bytes = address_space() + limits.memory_bytes;
+  const rlimit limit{bytes, bytes};
+  ::setrlimit(RLIMIT_AS, &limit);
+}
+
+}  // namespace
+
+Result<std::vector<ChildEnd>> run_children(std::span<const std::function<std::string()>> works, int jobs,
+                                           const ChildLimits& limits, const Progress* progress) {
+  std::vector<ChildEnd> ends(works.size());
+  std::vector<std::unique_ptr<Child>> children(works.size());
+  std::size_t next = 0, running = 0;
+  while (next < works.size() || running > 0) {
+    const bool cancelled = progress && progress->cancelled();
+    for (; next < works.size() && running < static_cast<std::size_t>(std::max(jobs, 1)); ++next) {
+      if (cancelled) {
+        ends[next].how = ChildEnd::Cancelled;
+        continue;
+      }
+      children[next] = std::make_unique<Child>();
+      TRY_DO(children[next]->start([&, &work = works[next]](int out) {
+        limit_memory(limits);
+        const rlimit no_core{0, 0};
+        ::setrlimit(RLIMIT_CORE, &no_core);
+        try {
+          write_all(out, work() + "\n");
+        } catch (const std::bad_alloc&) {
+          ::_exit(exit_out_of_memory);
+        }
+      }));
+      ++running;
+    }
+    if (running == 0) break;
+    wait_some(children, limits, cancelled, [&](std::size_t i, ChildEnd end) {
+      if (end.how == ChildEnd::Exited && end.code == 0 && end.answer.ends_with('\n')) {
+        end.how = ChildEnd::Answered;
+        end.answer.pop_back();
+      }
+      ends[i] = std::move(end);
+      --running;
+    });
+  }
+  return ends;
+}
+
+Result<ChildEnd> run_command(const std::string& command, const ChildLimits& limits, const Progress* progress) {
+  std::vector<std::unique_ptr<Child>> child;
+  child.push_back(std::make_unique<Child>());
+  TRY_DO(child[0]->start([&](int out) {
+    limit_memory(limits);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(out, STDERR_FILENO);
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+    ::_exit(127);
+  }));
+  ChildEnd end;
+  while (child[0]->running())
+    wait_some(child, limits, progress && progress->cancelled(), [&](std::size_t, ChildEnd e) { end = std::move(e); });
+  return end;
+}
+
+}  // namespace partita::minify

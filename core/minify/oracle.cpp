@@ -1,0 +1,252 @@
+#include "core/minify/oracle.h"
+
+#include <chrono>
+#include <filesystem>
+#include <regex>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "core/compare/check_passes.h"
+#include "core/compare/per_node.h"
+#include "core/interp/interpreter.h"
+#include "core/minify/repro.h"
+
+namespace partita::minify {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A diagnostic as a failure of the graph.
+Failure failure_of(const Diagnostic& error, const Graph& graph) {
+  Failure f{.what = "error " + error.code, .op = {}, .node = error.where.node, .message = error.line()};
+  if (const Node* node = f.node.empty() ? nullptr : graph.find(f.node)) f.op = node->op()->name;
+  return f;
+}
+
+Result<std::vector<Value>> run_compiled(const CompileFn& compile, const Graph& graph,
+                                        const std::vector<Value>& inputs) {
+  TRY(const Executable run, compile(graph));
+  TRY(std::vector<Value> own, copy_values(inputs));
+  return run(std::move(own));
+}
+
+std::string dtype_name(const Value& v) {
+  const auto* t = v.get<Tensor>();
+  return t ? std::string(torch_name(t->dtype)) : "number";
+}
+
+Result<Verdict> judge_accuracy(const CompileFn& compile, const SameOptions& options, int threads,
+                               const Candidate& candidate, const Progress* progress) {
+  const Graph& graph = *candidate.graph;
+  TRY(const std::vector<Value> inputs, candidate.inputs());
+  const auto interpreted = [&](bool float64) -> Result<std::vector<Value>> {
+    InterpOptions how;
+    how.threads = threads;
+    how.float64 = float64;
+    how.check_inputs = false;
+    how.progress = progress;
+    TRY(std::vector<Value> own, copy_values(inputs));
+    return interpret(graph, std::move(own), how);
+  };
+  const auto found = run_compiled(compile, graph, inputs);
+  if (!found) return Verdict(failure_of(found.error(), graph));
+  TRY(const std::vector<Value> expected, interpreted(false));
+  if (expected.size() != found->size())
+    return Verdict(
+        Failure{"count", {}, {}, fmt::format("{} outputs expected, {} found", expected.size(), found->size())});
+  // The run in double costs as much as the other two; it is asked only where the plain comparison says "differs".
+  std::optional<std::vector<Value>> exact;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!torch_difference(expected[i], (*found)[i], Value(), options)) continue;
+    if (!exact) {
+      auto wide = interpreted(true);
+      exact = wide ? *std::move(wide) : std::vector<Value>(expected.size());
+    }
+    if (const auto what = torch_difference(expected[i], (*found)[i], (*exact)[i], options)) {
+      const Arg output = graph.outputs()[i];
+      return Verdict(Failure{*what, dtype_name(expected[i]), output.node() ? output.node()->name() : "",
+                             fmt::format("output {} differs: {}", i, *what)});
+    }
+  }
+  return Verdict();
+}
+
+std::string encode(const Result<Verdict>& verdict) {
+  if (!verdict) return "?" + verdict.error().line();
+  return *verdict ? "!" + to_json(**verdict) : "-";
+}
+
+Result<Verdict> decode(const std::string& answer) {
+  if (answer == "-") return Verdict();
+  if (answer.starts_with('!')) {
+    TRY(Failure f, failure_from_json(answer.substr(1)));
+    return Verdict(std::move(f));
+  }
+  return Diagnostic{Fault::Differs, "minify.no_answer", answer.empty() ? "the child said nothing" : answer.substr(1)};
+}
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return {};
+  const std::size_t begin = text.rfind('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+}
+
+Result<Verdict> verdict_of(const ChildEnd& end) {
+  const std::string said = last_line(end.errors);
+  switch (end.how) {
+    case ChildEnd::Answered:
+      return decode(end.answer);
+    case ChildEnd::Exited:
+      return Verdict(Failure{fmt::format("exit {}", end.code), {}, {}, said});
+    case ChildEnd::Signalled:
+      return Verdict(Failure{fmt::format("signal {}", end.code), {}, {}, said});
+    case ChildEnd::TimedOut:
+      return Verdict(Failure{"timeout", {}, {}, fmt::format("no answer within {:.3g} s", end.seconds)});
+    case ChildEnd::OutOfMemory:
+      return Verdict(Failure{"out of memory", {}, {}, said});
+    case ChildEnd::Cancelled:
+      break;
+  }
+  return input_error("minify.cancelled", "stopped on request");
+}
+
+/// A folder that goes when its owner does.
+struct ScratchFolder {
+  fs::path path;
+  ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "partita-minify-XXXXXX").string();
+    if (::mkdtemp(name.data())) path = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path.empty()) fs::remove_all(path, ignored);
+  }
+};
+
+/// Line by line: std::regex recurses for every character.
+bool any_line_matches(const std::string& text, const std::regex& expression) {
+  constexpr std::size_t longest = 4096;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (std::regex_search(text.substr(at, std::min(end - at, longest)), expression)) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+std::string replaced(std::string text, std::string_view what, const std::string& by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
+  return text;
+}
+
+/// Runs a command on the candidate's files.
+Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
+                             const Progress* progress) {
+  const ScratchFolder folder;
+  if (folder.path.empty()) return input_error("minify.scratch", "no temporary folder can be made; set TMPDIR");
+  TRY_DO(write_case(candidate, folder.path.string()));
+  const std::string run = replaced(command, "{}", (folder.path / "graph.py").string());
+  TRY(ChildEnd end, run_command(run, limits, progress));
+  if (end.how == ChildEnd::Cancelled) return input_error("minify.cancelled", "stopped on request");
+  return end;
+}
+
+}  // namespace
+
+Oracle crash_oracle(const std::string& name, const CompileFn& compile) {
+  Oracle o;
+  o.question = "crash:" + name;
+  o.in_child = true;
+  o.judge = [compile](const Candidate& candidate, const Progress*) -> Result<Verdict> {
+    TRY(const std::vector<Value> inputs, candidate.inputs());
+    const auto ran = run_compiled(compile, *candidate.graph, inputs);
+    return ran ? Verdict() : Verdict(failure_of(ran.error(), *candidate.graph));
+  };
+  return o;
+}
+
+Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const SameOptions& options, int threads) {
+  Oracle o;
+  o.question = fmt::format("accuracy:{} tolerance {}", name, options.tolerance);
+  o.cut_first = draws_random;
+  o.judge = [compile, options, threads](const Candidate& candidate, const Progress* progress) {
+    return judge_accuracy(compile, options, threads, candidate, progress);
+  };
+  return o;
+}
+
+Result<Oracle> command_oracle(const std::string& command, const std::string& pattern, const ChildLimits& limits) {
+  std::optional<std::regex> expression;
+  try {
+    if (!pattern.empty()) expression.emplace(pattern);
+  } catch (const std::regex_error& e) {
+    return input_error("minify.pattern", fmt::format("{} is no regular expression ({})", pattern, e.what()));
+  }
+  if (command.find("{}") == std::string::npos)
+    return input_error("minify.command",
+                       "the command names no {}, the file to try; as in --command 'python test.py {}'");
+  Oracle o;
+  o.question = fmt::format("command {} matches {}", command, pattern);
+  o.limits = {limits.seconds + 5, 0};  // of a child that waits for the command, which has its own
+  o.judge = [command, expression, limits](const Candidate& candidate, const Progress* progress) -> Result<Verdict> {
+    TRY(const ChildEnd end, run_on_case(command, candidate, limits, progress));
+    const bool fails =
+        expression ? any_line_matches(end.answer, *expression) : end.how == ChildEnd::Exited && end.code == 0;
+    return fails ? Verdict(Failure{"command", {}, {}, last_line(end.answer)}) : Verdict();
+  };
+  return o;
+}
+
+Oracle program_oracle(const std::string& question, const std::string& program, const ChildLimits& limits) {
+  Oracle o;
+  o.question = question;
+  o.limits = limits;
+  o.judge = [program, limits](const Candidate& candidate, const Progress* progress) -> Result<Verdict> {
+    // exec: a signal is the program's, not the shell's.
+    TRY(const ChildEnd end, run_on_case("exec " + program, candidate, limits, progress));
+    if (end.how != ChildEnd::Exited || end.code > 1) return verdict_of(end);
+    if (end.code == 0) return Verdict();
+    TRY(Failure failure, failure_from_json(last_line(end.answer)));
+    return Verdict(std::move(failure));
+  };
+  return o;
+}
+
+std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
+                             const Progress* progress) {
+  std::vector<Judgement> out;
+  if (!oracle.in_child) {
+    for (const Candidate& c : candidates) {
+      const auto begun = std::chrono::steady_clock::now();
+      auto verdict = oracle.judge(c, progress);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+      out.push_back({std::move(verdict), took.count()});
+    }
+    return out;
+  }
+  // Values are found here, once, and not in each child again.
+  std::vector<std::function<std::string()>> works;
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& c = candidates[i];
+    const auto inputs = c.inputs();
+    out.push_back({inputs ? Result<Verdict>(Verdict()) : Result<Verdict>(inputs.error())});
+    if (!inputs) continue;
+    asked.push_back(i);
+    works.push_back([&oracle, &c, progress] { return encode(oracle.judge(c, progress)); });
+  }
+  const auto ends = run_children(works, jobs, oracle.limits, progress);
+  for (std::size_t k = 0; k < asked.size(); ++k)
+    out[asked[k]] = ends ? Judgement{verdict_of((*ends)[k]), (*ends)[k].seconds} : Judgement{ends.error()};
+  return out;
+}
+
+Result<Verdict> judge(const Oracle& oracle, const Candidate& candidate, const Progress* progress) {
+  return std::move(judge(oracle, {&candidate, 1}, 1, progress).front().verdict);
+}
+
+}  // namespace partita::minify

@@ -1,0 +1,39 @@
+#include "core/minify/start.h"
+
+#include "core/aot/aot.h"
+#include "core/aot/graph_io.h"
+#include "core/fake/propagate.h"
+#include "core/ops/rules.h"
+
+namespace partita::minify {
+
+Result<Start> make_start(const Artefact& artefact, const TensorFile& io, std::uint64_t seed, bool functional) {
+  TRY(std::unique_ptr<Graph> graph, artefact.graph());
+  Start start;
+  start.id = artefact.id;
+  const auto& dumped = artefact.companion ? artefact.companion->sample_inputs : std::vector<Value>();
+  if (io.tensors.empty() && !dumped.empty() && dumped.size() == graph->placeholders().size()) {
+    start.inputs = dumped;
+  } else {
+    TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, seed));
+    start.inputs = std::move(inputs.values);
+  }
+  if (functional) {
+    // Text leaves out the metas of tuples; what is not inferable shows when it is compiled.
+    if (auto inferred = propagate(*graph); inferred && verify(*graph, Stage::Functional).empty()) {
+      start.graph = std::move(graph);
+      return start;
+    }
+    TRY(AotGraphs graphs, aot(*graph, artefact.program.get(), {.train = false}));
+    graph = std::move(graphs.partition.forward);
+    if (graph->placeholders().size() != start.inputs.size())
+      return unsupported("minify.inputs",
+                         "this graph's functional form takes other inputs than the graph; give the "
+                         "functional graph (partita aot writes it)",
+                         Where{.graph = graph->name});
+  }
+  start.graph = std::move(graph);
+  return start;
+}
+
+}  // namespace partita::minify
