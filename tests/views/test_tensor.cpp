@@ -202,6 +202,15 @@ class TestTensor : public QObject {
     std::vector<PastWork> past = past_work(checks, runs);
     QCOMPARE(past.size(), std::size_t{3});
     QCOMPARE(past[1].id, 7);
+    QCOMPARE(newest_pair(past), std::vector<int>{1});
+    std::vector<PastWork> checks_only = past_work({{9, 300, {"m", "g", "compare", true, {}}},
+                                                   {8, 300, {"m", "g", "compare", true, {}}},  // the other half
+                                                   {7, 200, {"m", "h", "compare", true, {}}},  // another graph
+                                                   {6, 200, {"m", "g", "passes", true, {}}},   // another kind
+                                                   {5, 100, {"m", "g", "compare", true, {}}}},
+                                                  {});
+    QCOMPARE(newest_pair(checks_only), (std::vector<int>{0, 4}));
+    QVERIFY(newest_pair({}).empty());
     std::vector<Row> rows = past_rows(past);
     QCOMPARE(rows[0].cells[6].text, QString("1.50 ms"));
     QCOMPARE(rows[1].cells[2].text, QString("differs"));

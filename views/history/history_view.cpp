@@ -81,6 +81,18 @@ std::vector<Row> past_rows(const std::vector<PastWork>& past) {
   return rows;
 }
 
+std::vector<int> newest_pair(const std::vector<PastWork>& past) {
+  auto is_check = [](const PastWork& p) { return p.kind == PastWork::Kind::Check && p.what == "compare"; };
+  auto newest = std::ranges::find_if(past, is_check);
+  if (newest == past.end()) return {};
+  auto before = std::find_if(newest, past.end(), [&](const PastWork& p) {
+    return is_check(p) && p.path == newest->path && p.graph == newest->graph && p.at != newest->at;
+  });
+  std::vector<int> rows{static_cast<int>(newest - past.begin())};
+  if (before != past.end()) rows.push_back(static_cast<int>(before - past.begin()));
+  return rows;
+}
+
 std::vector<Row> side_by_side(const Report& a, const Report* b) {
   struct Pair {
     const Difference *a = nullptr, *b = nullptr;
@@ -172,6 +184,7 @@ HistoryView::HistoryView(QWidget* parent) : QWidget(parent) {
 void HistoryView::set_past(std::vector<PastWork> past) {
   past_ = std::move(past);
   past_table_->set_rows(past_rows(past_));
+  past_table_->choose_rows(newest_pair(past_));
 }
 
 void HistoryView::choose() {

@@ -22,6 +22,10 @@ struct PastWork {
 std::vector<PastWork> past_work(const std::vector<StoredCheck>& checks, const std::vector<StoredRun>& runs);
 std::vector<Row> past_rows(const std::vector<PastWork>& past);
 
+/// The newest check and the one before it of the same graph, made at another time: what is worth holding against each
+/// other first. Fewer than two when there are no such.
+std::vector<int> newest_pair(const std::vector<PastWork>& past);
+
 /// Two reports node by node, what got worse first: broken, fixed, worse, better, on one side only, the rest. `b` may be
 /// null: the one alone.
 std::vector<Row> side_by_side(const Report& a, const Report* b);
@@ -34,6 +38,7 @@ class HistoryView : public QWidget {
 
  public:
   explicit HistoryView(QWidget* parent = nullptr);
+  /// Newest first; chooses newest_pair().
   void set_past(std::vector<PastWork> past);
   /// The reports that reports_asked asked for; the second may be missing.
   void set_reports(const std::vector<Report>& reports);

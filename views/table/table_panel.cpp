@@ -4,6 +4,7 @@
 #include <QClipboard>
 #include <QHBoxLayout>
 #include <QHeaderView>
+#include <QItemSelection>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
@@ -131,6 +132,15 @@ std::vector<int> TablePanel::chosen_rows() const {
     rows.push_back(proxy_->mapToSource(index).row());
   std::ranges::sort(rows);
   return rows;
+}
+
+void TablePanel::choose_rows(const std::vector<int>& rows) {
+  QItemSelection selection;
+  for (int row : rows) {
+    QModelIndex index = proxy_->mapFromSource(model_->index(row, 0));
+    selection.select(index, index);
+  }
+  view_->selectionModel()->select(selection, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
 }
 
 void TablePanel::set_rows(std::vector<Row> rows) {

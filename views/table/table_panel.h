@@ -22,11 +22,12 @@ class TablePanel : public QWidget {
   void set_theme(const Theme& theme);
   void sort_by(int column, Qt::SortOrder order);
   void set_stretched_column(int column);
-  void select_node(const QString& node);  ///< marks its row, without telling
-  QString current_node() const;           ///< of the chosen row; empty: none
-  void set_choose_many(bool many);        ///< several rows at once
-  std::vector<int> chosen_rows() const;   ///< in the order the rows were given
-  void set_current_row(int row);          ///< in the order the rows were given
+  void select_node(const QString& node);           ///< marks its row, without telling
+  QString current_node() const;                    ///< of the chosen row; empty: none
+  void set_choose_many(bool many);                 ///< several rows at once
+  std::vector<int> chosen_rows() const;            ///< in the order the rows were given
+  void choose_rows(const std::vector<int>& rows);  ///< in the order the rows were given; tells rows_changed
+  void set_current_row(int row);                   ///< in the order the rows were given
   TableModel* model() { return model_; }
   QTableView* view() { return view_; }
   QHBoxLayout* bar() { return bar_; }          ///< of the filter field, for a view's own buttons
