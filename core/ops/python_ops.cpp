@@ -67,9 +67,16 @@ const Row rows[] = {
     {"math.trunc", Kind::AlwaysInt, UNARY(sym_call("TruncToInt", {a}), std::trunc(a)), ""},
 };
 
+/// Text graphs write math.trunc as the global name that FX gives it, math_trunc.
 const Row* find_row(const Op* op) {
-  for (const Row& row : rows)
-    if (row.name == op->name) return &row;
+  constexpr std::string_view module = "math.", global = "math_";
+  std::string_view name = op->name;
+  for (const Row& row : rows) {
+    if (row.name == name) return &row;
+    std::string_view own = row.name;
+    if (own.starts_with(module) && name.starts_with(global) && own.substr(module.size()) == name.substr(global.size()))
+      return &row;
+  }
   return nullptr;
 }
 

@@ -98,7 +98,7 @@ bool is_bookkeeping(std::string_view name) {
 
 Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
   if (name.starts_with("_operator.")) return call_operator(b, name.substr(10), args, kwargs);
-  if (name.starts_with("torch.sym_") || name.starts_with("math.") || name.starts_with("torch._sym_")) return b.call(name, args, kwargs);
+  if (name.starts_with("torch.sym_") || name.starts_with("math.") || name.starts_with("math_") || name.starts_with("torch._sym_")) return b.call(name, args, kwargs);
   if (is_bookkeeping(name)) return Arg();
   if (name.starts_with("torch.amp.autocast_mode."))
     fail_unsupported("autocast regions; export the graph under autocast so that it holds the casts");

@@ -47,6 +47,23 @@ class TestPropagate : public QObject {
     QVERIFY(again && *again);
   }
 
+  void math_functions_go_by_the_names_of_texts() {
+    const auto graph = fx("n: \"Sym(s0)\"", "f = torch.sym_float(n)\nh = f * 0.6\nk = math_trunc(h)\nreturn (k,)");
+    graph->shapes->set_hint("s0", 5);
+    const auto computed = propagate(*graph);
+    QVERIFY2(computed, computed ? "" : computed.error().line().c_str());
+    QCOMPARE(meta_of(*graph, "k"), std::string("Sym(TruncToInt(0.6*ToFloat(s0)))"));
+  }
+
+  void chunks_of_one_row_keep_the_padded_dimension() {
+    const auto graph = fx("x: <f32[2, s0, s1][s0*s1, s1, 1]>", "c = $_chunk_cat([x, x], 1, 5)\nreturn (c,)");
+    graph->shapes->set_hint("s0", 3);
+    graph->shapes->set_hint("s1", 4);
+    const auto computed = propagate(*graph);
+    QVERIFY2(computed, computed ? "" : computed.error().line().c_str());
+    QVERIFY(meta_of(*graph, "c").starts_with("f32[2, 5*(((s0 + 4)//5)), 2*s1]"));
+  }
+
   void an_allocation_that_may_be_empty_has_strides_of_at_least_one() {
     const auto graph = fx("x: <f32[s0, s1][s1, 1]>",
                           "a = $slice.Tensor(x, 1, 0, -1)\nb = $slice.Tensor(x, 1, 1)\nc = $sub.Tensor(b, a)\n"

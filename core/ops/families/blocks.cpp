@@ -19,19 +19,22 @@ Meta fake_chunk_cat(FakeCall& c) {
   if (tensors.empty()) fail("_chunk_cat expects a non-empty input tensor list");
   if (chunks < 1) fail("_chunk_cat expects positive num_chunks");
   auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(tensors[0]->dim())));
-  SymExpr width = 0;
+  SymExpr rows = chunks, width = 0;
   for (const TensorMeta* t : tensors) {
     if (t->dtype != tensors[0]->dtype) fail("_chunk_cat expects all input tensors with the same dtype");
     if (t->dim() <= dim) fail("_chunk_cat expects input tensors to have at least dim + 1 dimensions");
     for (std::size_t d = 0; d < dim; ++d)
       if (!c.test(sym_eq(t->sizes[d], tensors[0]->sizes[d]), "_chunk_cat"))
         fail("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
-    SymExpr each = sym_floordiv(t->sizes[dim] + chunks - 1, chunks);
-    for (std::size_t d = dim + 1; d < t->dim(); ++d) each = each * t->sizes[d];
-    width = width + each;
+    SymExpr each = sym_floordiv(t->sizes[dim] + chunks - 1, chunks), rest = 1;
+    for (std::size_t d = dim + 1; d < t->dim(); ++d) rest = rest * t->sizes[d];
+    // Chunks of length 1: the reshape keeps the padded dimension as it is, under a guard.
+    bool kept = c.test(sym_eq(each * chunks, chunks), "_chunk_cat");
+    if (t == tensors[0] && kept) rows = each * chunks;
+    width = width + (kept ? rest : each * rest);
   }
   SymList sizes(tensors[0]->sizes.begin(), tensors[0]->sizes.begin() + static_cast<std::ptrdiff_t>(dim));
-  sizes.insert(sizes.end(), {SymExpr(chunks), width});
+  sizes.insert(sizes.end(), {rows, width});
   return new_like(*tensors[0], sizes);
 }
 
