@@ -58,14 +58,8 @@ Result<Times> time_nodes(const Graph& graph, const std::vector<Value>& inputs, c
 }
 
 Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Graph& graph) {
-  auto copy = graph.clone();
-  for (Node* node : *copy) {
-    if (node->meta.known() || !node->op()->is_call()) continue;
-    TRY(node->meta, infer(*node));
-  }
-  PassContext context;
-  TRY_DO(run_passes(*copy, passes_of(PassStage::PostGrad), context));
-  TRY(const schedule::Plan plan, schedule::make_plan(*copy, plan_for_this_machine()));
+  TRY(const PlannedGraph planned, plan_for_cpu(graph, {}));
+  const schedule::Plan& plan = planned.plan;
   std::unordered_map<std::string, std::string> kernels;
   for (const auto& step : plan.steps) {
     if (const auto* call = std::get_if<schedule::ExternCall>(&step)) {

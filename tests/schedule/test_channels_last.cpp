@@ -76,7 +76,7 @@ class ChannelsLast : public QObject {
         variance->as<float>()[i] = std::abs(variance->as<float>()[i]) + 0.5F;
     auto expected = interpret(*graph, inputs);
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
-    auto found = testing::PlanRun(*plan, *graph)(inputs);
+    auto found = schedule::execute(*plan, graph->attributes, inputs);
     QVERIFY2(found, found ? "" : found.error().line().c_str());
     for (std::size_t i = 0; i < expected->size(); ++i) {
       QVERIFY2(testing::difference((*found)[i], (*expected)[i]) < 1e-4, print(*plan).c_str());
