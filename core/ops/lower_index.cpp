@@ -106,7 +106,7 @@ void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
   std::vector<Write> writes{whole(self)};
   if (index.numel() > 0) {
-    if (self.dim() == 0) fail_unsupported("scatter into a number");
+    if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("scatter of or into a number");
     std::size_t dim = call.dim("dim", self.dim());
     Reach reach(call, dim, self.sizes[dim], false);
     writes.push_back({index.sizes, std::move(value),
@@ -178,7 +178,7 @@ Status lower_gather(LowerCall& call) {
     call.give(call.to.constant(self.dtype, index.sizes, 0));
     return {};
   }
-  if (self.dim() == 0 || index.dim() == 0) fail_unsupported("gather from a number");
+  if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("gather of or from a number");
   std::size_t dim = call.dim("dim", self.dim());
   Reach reach(call, dim, self.sizes[dim], false);
   call.give(call.to.map(self.dtype, index.sizes, [=](Body& body, const Index& i) {
