@@ -27,6 +27,11 @@ Meta fake_softmax(FakeCall& c) {
 Meta fake_softmax_backward(FakeCall& c) {
   const TensorMeta& grad = c.tensor("grad_output");
   dim_index(c.integer("dim"), static_cast<std::int64_t>(grad.dim()));
+  const TensorMeta& output = c.tensor("output");
+  bool same = grad.dim() == output.dim();
+  for (std::size_t d = 0; same && d < grad.dim(); ++d)
+    same = c.test(sym_eq(grad.sizes[d], output.sizes[d]), "softmax_backward sizes");
+  if (!same) fail("Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'");
   TensorMeta meta = new_like(grad, grad.sizes);
   meta.dtype = *c.dtype("input_dtype");
   return meta;
