@@ -1,5 +1,6 @@
 // Composites of several families that decompose before autograd.
 #include "core/ops/families.h"
+#include "core/ops/families/composites.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/promote.h"
@@ -101,6 +102,18 @@ void register_composite(OpTable& t) {
     t.add(name, {.decompose = decompose_where});
   t.add("aten.broadcast_tensors.default", {.decompose = decompose_broadcast_tensors});
   t.add("aten.repeat_interleave.self_int", {.decompose = decompose_repeat_interleave});
+  add_list_composites(t);
+  add_place_composites(t);
+  add_statistics_composites(t);
+  add_quantile_composites(t);
+  add_gradient_composites(t);
+  add_matrix_chain(t);
+  add_matrix_norm_composites(t);
+  add_stft_composites(t);
+  add_windows(t);
+  add_einsum(t);
+  add_weight_norm(t);
+  add_block_diag(t);
 }
 
 }  // namespace partita

@@ -1,0 +1,35 @@
+#pragma once
+// Operators that are made of others in every case and decompose before autograd, by family.
+#include "core/ops/gradients.h"
+#include "core/ops/program.h"
+#include "core/ops/promote.h"
+
+namespace partita {
+
+void add_list_composites(OpTable& t);
+void add_place_composites(OpTable& t);
+void add_statistics_composites(OpTable& t);
+void add_quantile_composites(OpTable& t);
+void add_gradient_composites(OpTable& t);
+void add_matrix_chain(OpTable& t);
+void add_matrix_norm_composites(OpTable& t);
+void add_stft_composites(OpTable& t);
+void add_windows(OpTable& t);
+void add_einsum(OpTable& t);
+void add_weight_norm(OpTable& t);
+void add_block_diag(OpTable& t);
+
+/// The items of a Tensor[] argument.
+std::vector<Node*> tensor_list(const FakeCall& call, std::string_view name);
+/// aten.slice.Tensor; an absent end is PyTorch's INT64_MAX.
+Node* slice(Builder& b, Node* x, std::int64_t dim, Arg start, Arg end = Arg());
+Node* concatenate(Builder& b, const std::vector<Node*>& parts, std::int64_t dim = 0);
+Node* stacked(Builder& b, const std::vector<Node*>& parts, std::int64_t dim = 0);
+Arg list_of(const std::vector<Node*>& nodes);
+Arg list_of(const std::vector<std::int64_t>& numbers);
+/// {dtype, layout, device} as a factory call inside PyTorch's C++ is handed a tensor's options.
+Kwargs options_of(const TensorMeta& like, std::optional<DType> dtype = {});
+/// at::reshape: a view where the strides allow it, else a view of a copy.
+Node* reshape(Builder& b, Node* x, const SymList& sizes);
+
+}  // namespace partita

@@ -1,0 +1,78 @@
+// Places that are not zero, repeated rows, classes as rows, casts by name.
+#include <fmt/format.h>
+
+#include "core/ops/families/composites.h"
+
+namespace partita {
+namespace {
+
+Arg nonzero_numpy(DecomposeCall& c) {
+  if (c.tensor("self").dim() == 0) return run_program(c, "unbind(nonzero(unsqueeze(self, 0)), 1)");
+  return run_program(c, "unbind(nonzero(self), 1)");
+}
+
+/// Rows of `self` as often as `repeats` says.
+Arg repeat_interleave(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node *x = tensor_node(c, "self"), *repeats = tensor_node(c, "repeats");
+  Arg dim = c.arg("dim");
+  if (dim.is_none()) {
+    x = b.call("aten.flatten.using_ints", {x});
+    dim = 0;
+  }
+  const TensorMeta &counts = c.tensor("repeats"), &rows = b.tensor(x);
+  SymExpr size = rows.dim() == 0 ? SymExpr(1) : rows.sizes[wrap_dim(*dim.get<std::int64_t>(), rows.dim())];
+  if (counts.dim() > 1) fail("repeats must be 0-dim or 1-dim tensor");
+  if (counts.dim() == 0 || counts.sizes[0].is(1)) {
+    repeats = b.call("aten.expand.default", {reshape(b, repeats, {1}), b.sizes({size})});
+  } else if (!c.test(sym_eq(counts.sizes[0], size), "repeat_interleave")) {
+    fail(
+        fmt::format("repeats must have the same size as input along dim, but got repeats.size(0) = {} and "
+                    "input.size({}) = {}",
+                    counts.sizes[0].str(), *dim.get<std::int64_t>(), size.str()));
+  }
+  Kwargs given;
+  if (c.has("output_size")) given.emplace_back("output_size", c.arg("output_size"));
+  Node* indices = b.call("aten.repeat_interleave.Tensor", {repeats}, std::move(given));
+  return b.call("aten.index_select.default", {x, dim, indices});
+}
+
+/// Classes against a range, as PyTorch traces it; how many there are hangs on the values where it is not told.
+Arg one_hot(DecomposeCall& c) {
+  Builder& b = c.build;
+  const TensorMeta& self = c.tensor("self");
+  if (self.dtype != DType::Int64) fail("one_hot is only applicable to index tensor of type LongTensor.");
+  Arg classes = c.arg("num_classes");
+  if (auto* n = classes.get<std::int64_t>(); n && *n == -1) {
+    Node* largest = b.call("aten.item.default", {b.call("aten.max.default", {c.arg("self")})});
+    classes = b.call("_operator.add", {largest, 1});
+  }
+  Node* range = b.call("aten.arange.default", {classes}, options_of(self));
+  Node* hit = b.call("aten.eq.Tensor", {b.call("aten.unsqueeze.default", {c.arg("self"), -1}), range});
+  return b.call("aten._to_copy.default", {hit}, {{"dtype", DType::Int64}});
+}
+
+constexpr CompositeRow rows[] = {
+    {"aten.argwhere.default", "nonzero(self)"},
+    {"aten.where.default", "nonzero_numpy(condition)"},
+    {"aten.chalf.default", "aten.to.dtype(self, torch.complex32, False, False, memory_format)"},
+    {"aten._cast_Byte.default", "aten.to.dtype(self, torch.uint8, non_blocking)"},
+    {"aten._cast_Char.default", "aten.to.dtype(self, torch.int8, non_blocking)"},
+    {"aten._cast_Short.default", "aten.to.dtype(self, torch.int16, non_blocking)"},
+    {"aten._cast_Int.default", "aten.to.dtype(self, torch.int32, non_blocking)"},
+    {"aten._cast_Long.default", "aten.to.dtype(self, torch.int64, non_blocking)"},
+    {"aten._cast_Half.default", "aten.to.dtype(self, torch.float16, non_blocking)"},
+    {"aten._cast_Float.default", "aten.to.dtype(self, torch.float32, non_blocking)"},
+    {"aten._cast_Double.default", "aten.to.dtype(self, torch.float64, non_blocking)"},
+};
+
+}  // namespace
+
+void add_place_composites(OpTable& t) {
+  add_composites(t, rows);
+  t.add("aten.nonzero_numpy.default", {.decompose = nonzero_numpy});
+  t.add("aten.repeat_interleave.self_Tensor", {.decompose = repeat_interleave});
+  t.add("aten.one_hot.default", {.decompose = one_hot});
+}
+
+}  // namespace partita

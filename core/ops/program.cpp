@@ -1,0 +1,66 @@
+#include "core/ops/program.h"
+
+#include <cctype>
+
+#include "core/base/check.h"
+
+namespace partita {
+namespace {
+
+using Names = std::vector<std::pair<std::string, Arg>>;
+
+/// Programs by operator: a record's functions are handed its schema and nothing else.
+std::unordered_map<std::string_view, std::string_view>& programs() {
+  static auto* table = new std::unordered_map<std::string_view, std::string_view>;
+  return *table;
+}
+
+Arg by_program(DecomposeCall& call) {
+  return run_program(call, programs().at(call.schema.name));
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  return text;
+}
+
+/// The name that a statement gives its value, taken off it; empty when it gives none.
+std::string_view take_name(std::string_view& statement) {
+  std::size_t end = 0;
+  while (end < statement.size() && (std::isalnum(static_cast<unsigned char>(statement[end])) || statement[end] == '_'))
+    ++end;
+  std::string_view name = statement.substr(0, end), rest = trimmed(statement.substr(end));
+  if (name.empty() || !rest.starts_with("=")) return {};
+  statement = trimmed(rest.substr(1));
+  return name;
+}
+
+}  // namespace
+
+Arg run_program(DecomposeCall& call, std::string_view program, Names names) {
+  for (std::size_t i = 0; i < call.args.size(); ++i) names.emplace_back(call.schema.args[i].name, call.args[i]);
+  return run_program(call.build, program, std::move(names));
+}
+
+Arg run_program(Builder& build, std::string_view program, Names names) {
+  Arg value;
+  while (!program.empty()) {
+    std::size_t end = program.find(';');
+    std::string_view statement = trimmed(program.substr(0, end));
+    program = end == std::string_view::npos ? std::string_view() : program.substr(end + 1);
+    std::string_view name = take_name(statement);
+    value = build.expression(statement, names);
+    if (!name.empty()) names.emplace(names.begin(), name, value);
+  }
+  return value;
+}
+
+void add_composites(OpTable& table, std::span<const CompositeRow> rows) {
+  for (const CompositeRow& row : rows) {
+    programs()[row.name] = row.program;
+    table.add(row.name, {.decompose = by_program});
+  }
+}
+
+}  // namespace partita

@@ -1,0 +1,130 @@
+// Composite operators become the ATen calls that PyTorch 2.13 traces for them, in its order.
+#include <QTest>
+
+#include "core/functionalize/to_aten.h"
+#include "core/interp/interpreter.h"
+#include "tests/support/fx.h"
+#include "tests/support/values.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+/// The operators called, in order: "unsqueeze permute bmm".
+std::string calls(const Graph& graph) {
+  std::string out;
+  for (const Node* node : graph)
+    if (node->op()->is_call() && !node->is(Op::getitem())) {
+      if (!out.empty()) out += " ";
+      out += node->op()->brief();
+    }
+  return out;
+}
+
+}  // namespace
+
+class TestComposites : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void becomes_data() {
+    QTest::addColumn<QString>("inputs");
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<QString>("expected");
+    auto row = [](const char* name, const char* inputs, const char* lines, const char* expected) {
+      QTest::addRow("%s", name) << inputs << lines << expected;
+    };
+    const char *matrix = "x: <f32[3, 5][5, 1]>", *square = "x: <f32[3, 3][3, 1]>", *vector = "x: <f32[4][1]>";
+    const char* two = "x: <f32[2, 3][3, 1]>, y: <f32[3, 4][4, 1]>";
+    row("a program", matrix, "a = $fliplr(x)\nreturn (a,)", "flip");
+    row("a program with statements", "x: <f32[5][1]>, y: <f32[5][1]>, t: <f32[5][1]>",
+        "a = $margin_ranking_loss(x, y, t, 0.5)\nreturn (a,)", "sub neg mul add clamp_min_ mean");
+    row("a program within a program", square, "a = $inverse(x)\nreturn (a,)", "linalg_inv_ex _linalg_check_errors");
+    row("results of a program", square, "f = $slogdet(x)\na = f[0]\nb = f[1]\nreturn (a, b)", "_linalg_slogdet");
+    row("einsum of a matrix product", two, "a = $einsum('ij,jk->ik', [x, y])\nreturn (a,)",
+        "unsqueeze permute unsqueeze permute permute view permute view bmm view permute view");
+    row("einsum of a diagonal", square, "a = $einsum('ii->i', [x])\nreturn (a,)", "diagonal permute permute");
+    row("einsum of one operand", matrix, "a = $einsum('ij->', [x])\nreturn (a,)", "permute sum");
+    row("hstack of vectors", vector, "a = $hstack([x, x])\nreturn (a,)", "cat");
+    row("dstack of vectors", vector, "a = $dstack([x, x])\nreturn (a,)", "unsqueeze unsqueeze unsqueeze unsqueeze cat");
+    row("meshgrid", vector, "f = $meshgrid.indexing([x, x], indexing = 'xy')\na = f[0]\nreturn (a,)", "view expand");
+    row("splits", matrix, "f = $hsplit.array(x, [1, 2])\na = f[1]\nreturn (a,)", "slice");
+    row("quantile", matrix, "a = $quantile.scalar(x, 0.5, 1)\nreturn (a,)",
+        "scalar_tensor sort view mul isnan any expand masked_fill _to_copy gather sub ceil_ _to_copy gather lerp_ "
+        "squeeze_");
+    row("gradient", vector, "f = $gradient.scalarint(x)\na = f[0]\nreturn (a,)",
+        "slice slice sub div slice slice sub div slice slice sub div div cat");
+    row("matrix power", square, "a = $linalg_matrix_power(x, 5)\nreturn (a,)", "mm mm mm");
+    row("a chain of products", "x: <f32[2, 3][3, 1]>, y: <f32[3, 4][4, 1]>, z: <f32[4, 2][2, 1]>",
+        "a = $linalg_multi_dot([x, y, z])\nreturn (a,)", "mm mm view");
+    row("matrix norm", square, "a = $linalg_matrix_norm(x, 1)\nreturn (a,)", "linalg_vector_norm amax");
+    row("fft of real numbers", matrix, "a = $fft_ifft(x, 7)\nreturn (a,)", "constant_pad_nd _fft_r2c _conj");
+    row("hfft of several dimensions", matrix, "a = $fft_hfft2(x)\nreturn (a,)",
+        "_to_copy _fft_c2c _conj clone _fft_c2r");
+    row("stft", "x: <f32[100][1]>", "a = $stft(x, 10, return_complex = True)\nreturn (a,)",
+        "unsqueeze as_strided _fft_r2c transpose_ squeeze_");
+    row("dropout of a selu network", matrix, "a = $alpha_dropout(x, 0.5, False)\nb = $neg(a)\nreturn (b,)", "neg");
+    row("a recurrent cell", "x: <f32[2, 3][3, 1]>, h: <f32[2, 4][4, 1]>, i: <f32[4, 3][3, 1]>, w: <f32[4, 4][4, 1]>",
+        "a = $rnn_tanh_cell(x, h, i, w)\nreturn (a,)", "t mm t mm add_ tanh");
+    row("a window", "x: <f32[8][1]>", "a = $hann_window(8)\nb = $mul.Tensor(x, a)\nreturn (b,)", "hann_window mul");
+  }
+
+  void becomes() {
+    QFETCH(QString, inputs);
+    QFETCH(QString, lines);
+    QFETCH(QString, expected);
+    const auto made = to_aten(*fx(inputs.toStdString(), lines.toStdString()));
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    QCOMPARE(QString::fromStdString(calls(*made->graph)), expected);
+    for (const Node* node : *made->graph) QVERIFY2(node->is_output() || node->meta.known(), node->name().c_str());
+  }
+
+  /// Values PyTorch computes for x = [[1, 2, 4], [7, 3, 5]] and y = [1, 0, 2].
+  void computes_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<std::vector<double>>("expected");
+    auto row = [](const char* name, const char* lines, std::vector<double> expected) {
+      QTest::addRow("%s", name) << lines << std::move(expected);
+    };
+    row("einsum", "a = $einsum('ij,j->i', [x, y])\nreturn (a,)", {9, 17});
+    row("einsum with an ellipsis", "a = $einsum('...i,...i', [x, x])\nreturn (a,)", {21, 83});
+    row("kron", "a = $kron(y, y)\nreturn (a,)", {1, 0, 2, 0, 0, 0, 2, 0, 4});
+    row("quantile", "a = $quantile.scalar(x, 0.25, 1)\nreturn (a,)", {1.5, 4});
+    row("trapezoid", "a = $trapezoid.dx(x, dx = 2)\nreturn (a,)", {9, 18});
+    row("gradient", "f = $gradient.scalarint(x, dim = 1)\na = f[0]\nreturn (a,)", {1, 1.5, 2, -4, -1, 2});
+    row("cov", "a = $cov(x)\nreturn (a,)", {7.0 / 3, -1, -1, 4});
+    row("combinations", "a = $combinations(y)\nreturn (a,)", {1, 0, 1, 2, 0, 2});
+    row("block_diag", "a = $block_diag([y, y])\nreturn (a,)", {1, 0, 2, 0, 0, 0, 0, 0, 0, 1, 0, 2});
+    row("pad_sequence",
+        "s = $select.int(x, 0, 0)\nt = $slice.Tensor(y, 0, 0, 2)\n"
+        "a = $pad_sequence([s, t], True, -1.0)\nreturn (a,)",
+        {1, 2, 4, 1, 0, -1});
+    row("hann_window", "a = $hann_window(4)\nreturn (a,)", {0, 0.5, 1, 0.5});
+    row("multi_dot", "t = $t(x)\na = $linalg_multi_dot([x, t, x])\nreturn (a,)", {252, 141, 249, 614, 315, 547});
+  }
+
+  void computes() {
+    QFETCH(QString, lines);
+    QFETCH(std::vector<double>, expected);
+    const auto graph = fx("x: <f32[2, 3][3, 1]>, y: <f32[3][1]>", lines.toStdString());
+    const auto found = interpret(*graph, {f32({2, 3}, {1, 2, 4, 7, 3, 5}), f32({3}, {1, 0, 2})});
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    const Tensor* out = found->at(0).get<Tensor>();
+    QVERIFY(out);
+    const Tensor wide = *out->to(DType::Float64)->clone();
+    QCOMPARE(wide.numel(), static_cast<std::int64_t>(expected.size()));
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      QVERIFY2(std::abs(wide.as<double>()[i] - expected[i]) < 1e-5, std::to_string(wide.as<double>()[i]).c_str());
+  }
+
+  void refuses() {
+    const auto graph = fx("x: <f32[2, 3][3, 1]>", "a = $einsum('ijk->i', [x])\nreturn (a,)");
+    const auto made = to_aten(*graph);
+    QVERIFY(!made);
+    QVERIFY2(made.error().message.find("does not match the number of dimensions (2)") != std::string::npos,
+             made.error().message.c_str());
+  }
+};
+
+QTEST_APPLESS_MAIN(TestComposites)
+#include "test_composites.moc"
