@@ -23,8 +23,8 @@ class Descriptors : public QObject {
     const std::vector<Node*> inputs = made->partition.forward->placeholders();
     QCOMPARE(inputs.size(), std::size_t{3});
     QCOMPARE(inputs[0]->note, std::string());
-    QCOMPARE(inputs[1]->note, std::string("ParamAOTInput(target='L_self_parameters_w_')"));
-    QCOMPARE(inputs[2]->note, std::string("BufferAOTInput(target='L_self_buffers_n_')"));
+    QCOMPARE(inputs[1]->note, std::string("ParamAOTInput(target='w')"));
+    QCOMPARE(inputs[2]->note, std::string("BufferAOTInput(target='n')"));
   }
 };
 

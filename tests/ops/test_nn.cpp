@@ -160,7 +160,7 @@ const Adjoint adjoints[] = {
      "d = $upsample_trilinear3d_backward(g, [3, 7, 3], [1, 1, 2, 4, 5], True)"},
     {"nearest", "x: <f32[1, 1, 5][5, 5, 1]>, g: <f32[1, 1, 8][8, 8, 1]>", "y = $upsample_nearest1d(x, [8], 1.7)",
      "d = $upsample_nearest1d_backward(g, [8], [1, 1, 5], 1.7)"},
-    {"im2col", "x: <f32[2, 2, 5, 4][40, 20, 4, 1]>, g: <f32[2, 12, 8][96, 8, 1]>",
+    {"im2col", "x: <f32[2, 2, 5, 4][40, 20, 4, 1]>, g: <f32[2, 12, 12][144, 12, 1]>",
      "y = $im2col(x, [2, 3], [2, 1], [1, 1], [2, 1])", "d = $col2im(g, [5, 4], [2, 3], [2, 1], [1, 1], [2, 1])"},
     {"pixel_shuffle", "x: <f32[1, 4, 2, 3][24, 6, 3, 1]>, g: <f32[1, 1, 4, 6][24, 24, 6, 1]>",
      "y = $pixel_shuffle(x, 2)", "d = $pixel_unshuffle(g, 2)"},
