@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "core/interp/symbols.h"
+#include "core/minify/candidate.h"
 #include "core/minify/variants.h"
+#include "core/ops/record.h"
 #include "core/ops/schema.h"
 
 namespace partita::minify {
@@ -157,6 +159,11 @@ Result<Tensor> filled(const Tensor& like, double x) {
   return out;
 }
 
+/// Do the elements fill their memory, each in a place of its own?
+bool is_dense(const Tensor& t) {
+  return dense_strides(t.sizes, t.strides) == t.strides;
+}
+
 }  // namespace
 
 void smaller_sizes(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer) {
@@ -247,6 +254,52 @@ void plainer_values(const Graph& graph, const std::vector<Value>& inputs, const 
       v.inputs[i] = *std::move(plain);
       if (offer(std::move(v))) return;
     }
+  }
+}
+
+void earlier_ends(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer) {
+  std::vector<Value> larger = inputs;
+  for (Value& value : larger)
+    if (const auto* t = value.get<Tensor>(); t && is_floating(t->dtype) && is_dense(*t)) {
+      auto scaled = evaluate(Op::torch("aten.mul.Tensor"), {*t, Value(1024.0)}, {});
+      if (!scaled) return;
+      value = *std::move(scaled);
+    }
+  for (const Arg& result : graph.outputs()) {
+    const Node* last = result.node();
+    while (last && last->is(Op::getitem())) last = last->args()[0].node();
+    if (!last || !last->op()->is_call()) continue;
+    Variant v{graph.clone(), larger, "larger inputs, without " + last->name()};
+    std::vector<Arg> ends;
+    for (const Node* in : last->inputs())
+      if (in->op()->is_call() && in->meta.tensor()) ends.emplace_back(v.graph->find(in->name()));
+    if (ends.empty()) continue;
+    v.graph->set_output(Arg::tuple(std::move(ends)));
+    drop_unread(*v.graph, v.inputs);
+    if (offer(std::move(v))) return;
+  }
+}
+
+void calls_as_inputs(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer) {
+  const Node* first_call = nullptr;
+  for (const Node* node = graph.last(); node && !node->is_placeholder(); node = node->previous()) first_call = node;
+  for (const Node* node = graph.last(); node; node = node->previous()) {
+    const TensorMeta* meta = node->op()->is_call() && !node->users().empty() ? node->meta.tensor() : nullptr;
+    if (!meta || !first_call) continue;
+    const auto zeros = zero_value(node->meta, *graph.shapes);
+    auto plain = zeros ? filled(*zeros->get<Tensor>(), 1) : Result<Tensor>(zeros.error());
+    if (!plain) return;
+    Variant v{graph.clone(), inputs, node->name() + " an input of ones"};
+    Node* call = v.graph->find(node->name());
+    Meta as_input = node->meta;
+    TensorMeta* now = as_input.tensor();
+    now->sizes.assign(plain->sizes.begin(), plain->sizes.end());
+    now->strides.assign(plain->strides.begin(), plain->strides.end());
+    call->replace_all_uses_with(
+        v.graph->placeholder(node->name(), std::move(as_input), v.graph->find(first_call->name())));
+    v.inputs.emplace_back(*std::move(plain));
+    drop_unread(*v.graph, v.inputs);
+    if (infer_again(*v.graph) && offer(std::move(v))) return;
   }
 }
 

@@ -11,9 +11,9 @@ struct Rule {
 };
 /// Fewer things first: what is not there needs no simpler form.
 constexpr Rule rules[] = {
-    {"remove outputs", fewer_outputs},       {"bypass calls", bypassed_calls}, {"merge placeholders", fewer_inputs},
-    {"drop arguments", fewer_arguments},     {"shrink sizes", smaller_sizes},  {"reduce dtypes", plainer_dtypes},
-    {"simple input values", plainer_values},
+    {"remove outputs", fewer_outputs}, {"bypass calls", bypassed_calls},     {"calls as inputs", calls_as_inputs},
+    {"earlier ends", earlier_ends},    {"merge placeholders", fewer_inputs}, {"drop arguments", fewer_arguments},
+    {"shrink sizes", smaller_sizes},   {"reduce dtypes", plainer_dtypes},    {"simple input values", plainer_values},
 };
 
 /// One round of one rule, until none of its variants fails. Says whether any did.

@@ -21,6 +21,11 @@ using Offer = std::function<bool(Variant)>;
 void fewer_outputs(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
 /// A call replaced by one of its inputs of the same dtype and sizes.
 void bypassed_calls(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
+/// A call replaced by an input of ones: what was computed there may be too small for the failure to show.
+void calls_as_inputs(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
+/// What leads to a result instead of it, with floating inputs 1024 times as large: later calls may only have made a
+/// small error large enough to see.
+void earlier_ends(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
 /// Keyword arguments and trailing arguments that have a default.
 void fewer_arguments(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
 /// One placeholder instead of two that look alike.

@@ -109,11 +109,12 @@ class TestReduce : public QObject {
     QTest::addColumn<QString>("path");
     QTest::addColumn<QString>("op");
     QTest::addColumn<int>("fault");
-    const auto rows = [](const char* path, const char* op) {
+    // Hangs are waited for, so the smallest graphs stand for all.
+    const auto rows = [](const char* path, const char* op, bool hang = false) {
       for (const auto& [fault, name] : {std::pair(Wrong, "wrong"), std::pair(Crash, "crash"), std::pair(Hang, "hang")})
-        QTest::addRow("%s %s %s", path, op, name) << path << op << static_cast<int>(fault);
+        if (fault != Hang || hang) QTest::addRow("%s %s %s", path, op, name) << path << op << static_cast<int>(fault);
     };
-    rows("models/gpt2/graphs/joint.py", "aten.tanh.default");
+    rows("models/gpt2/graphs/joint.py", "aten.tanh.default", true);
     rows("models/resnet/graphs/joint.py", "aten.threshold_backward.default");
     rows("models/t5/graphs/joint.py", "aten.rsqrt.default");
     rows("models/swin/graphs/joint.py", "aten.native_layer_norm_backward.default");
@@ -132,7 +133,7 @@ class TestReduce : public QObject {
     QVERIFY_RESULT(reduced);
     qInfo("%zu of %zu calls, %zu tries, %.2f s, %.0f nodes/s", reduced->calls, reduced->start_calls, reduced->tries,
           reduced->seconds, static_cast<double>(reduced->nodes_tried) / reduced->seconds);
-    QVERIFY(reduced->calls <= 3);
+    QVERIFY2(reduced->calls <= 3, print(*reduced->graph).c_str());
     QVERIFY(count(*reduced->graph, op.toStdString()) >= 1);
     QCOMPARE(reduced->failure.what, std::string(fault == Wrong ? "values" : fault == Crash ? "signal 11" : "timeout"));
     QVERIFY(verify(*reduced->graph).empty());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`partita run` on interp, debug and cpu gives eager's outputs and gradients for the models of made_models.py.
 
-  runs_made_models.py PARTITA [NAME]      exit 0 same numbers, 1 not, 77 PyTorch is not installed
+  runs_made_models.py PARTITA SOURCE_DIR [NAME]      exit 0 same numbers, 1 not, 77 PyTorch is not installed
 """
 import os, subprocess, sys, tempfile
 
@@ -59,7 +59,7 @@ def differences(partita, backend, folder, expected):
 
 
 def main():
-    partita, chosen = sys.argv[1], sys.argv[2:]
+    partita, chosen = sys.argv[1], sys.argv[3:]
     wrong = 0
     for name in chosen or MODELS:
         with tempfile.TemporaryDirectory() as folder:

@@ -92,7 +92,9 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
   int position = post.len();
   if (added && !is_bias) post.append_binary(dnnl::algorithm::binary_add, *added_wanted);
   attributes.set_post_ops(post);
-  bool fixed = context.fixed(b.buffer);
+  // Packing reads and writes the whole weight once; in a product of many rows the kernel's own copy is a small share.
+  constexpr std::int64_t many_rows = 64;
+  const bool fixed = context.fixed(b.buffer) && a.sizes[rank - 2] < many_rows;
   memory::desc any(right->view.sizes, right->plain.data_type(), memory::format_tag::any);
   const auto& rs = result->data.format_desc.blocking.strides;
   memory::desc dense(out->sizes, result->data_type(), memory::dims(row_major_strides(out->sizes)));
