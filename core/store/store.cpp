@@ -71,6 +71,21 @@ std::string Store::default_file() {
   return (folder / "store.sqlite").string();
 }
 
+namespace {
+
+/// Two processes that make one file at once: the change to WAL needs a lock for which SQLite's busy timeout does not
+/// wait.
+Status enter_wal(sqlite3* db) {
+  constexpr int step_milliseconds = 10;
+  for (int waited = 0;; waited += step_milliseconds) {
+    Status done = execute(db, "PRAGMA journal_mode=WAL");
+    if (done || sqlite3_errcode(db) != SQLITE_BUSY || waited >= busy_milliseconds) return done;
+    sqlite3_sleep(step_milliseconds);
+  }
+}
+
+}  // namespace
+
 Result<Store> Store::open(const std::string& file) {
   std::error_code failed;
   const fs::path folder = fs::path(file).parent_path();
@@ -94,7 +109,9 @@ Result<Store> Store::open(const std::string& file) {
   if (sqlite3_db_readonly(raw, "main") == 1)
     return input_error("store.read_only", "the store is read-only; set PARTITA_STORE to a folder that can be written",
                        Where{.file = file});
-  TRY_DO(execute(raw, "PRAGMA page_size=32768; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"));
+  TRY_DO(execute(raw, "PRAGMA page_size=32768"));
+  TRY_DO(enter_wal(raw));
+  TRY_DO(execute(raw, "PRAGMA synchronous=NORMAL"));
   TRY_DO(store.migrate());
   return store;
 }
