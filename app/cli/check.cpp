@@ -22,14 +22,11 @@ struct Options {
 };
 
 struct Totals {
-  std::size_t passed = 0, rounding = 0, failed = 0, skipped = 0;  ///< rounding: of those passed
+  std::size_t passed = 0, failed = 0, skipped = 0;
   std::map<std::string, std::size_t> refused;
 
   void count(const CaseResult& r) {
-    if (r.outcome == Outcome::Passed) {
-      ++passed;
-      rounding += r.rounding;
-    }
+    if (r.outcome == Outcome::Passed) ++passed;
     if (r.outcome == Outcome::Failed) ++failed;
     if (r.outcome != Outcome::Skipped) return;
     ++skipped;
@@ -137,16 +134,12 @@ Result<int> check(const Options& options) {
   for (const auto& [kind, totals] : kinds) {
     failed += totals.failed;
     document[kind] = {{"passed", totals.passed},
-                      {"rounding", totals.rounding},
                       {"failed", totals.failed},
                       {"skipped", totals.skipped},
                       {"refused", totals.refused}};
     if (options.json) continue;
     for (const auto& [what, count] : totals.refused)
       std::printf("%s: skipped %zu: %s\n", kind.c_str(), count, what.c_str());
-    if (totals.rounding > 0)
-      std::printf("%s: %zu of those passed differ by rounding from gradients in single precision\n", kind.c_str(),
-                  totals.rounding);
     std::printf("%s: %zu passed, %zu failed, %zu skipped\n", kind.c_str(), totals.passed, totals.failed,
                 totals.skipped);
   }

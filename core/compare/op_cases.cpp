@@ -76,8 +76,6 @@ class Case {
     return {};
   }
 
-  /// A gradient was outside the tolerance by rounding alone.
-  bool rounding() const { return rounding_; }
 
  private:
   Result<Tensor> stored(const std::string& key) {
@@ -271,11 +269,9 @@ class Case {
         return unsupported("compare.tangent", "an output has a gradient here and none in PyTorch");
       }
     }
-    TRY(std::vector<Value> kept, copy_values(inputs));
     RunGraph run =
         options_.run ? options_.run : [](const Graph& g, std::vector<Value> in) { return interpret(g, std::move(in)); };
     TRY(std::vector<Value> results, run(*joint.graph, std::move(inputs)));
-    std::vector<Value> exact;
     for (const Json& entry : json_["grads"]) {
       auto i = entry["input"].get<std::size_t>();
       const Value& found = results[joint.forward_outputs + i];
@@ -289,25 +285,9 @@ class Case {
         return differs(fmt::format("grad.input.{}: no gradient flows", i));
       }
       Difference d = compare_values(fmt::format("grad.input.{}", i), values, found, tolerance(), false);
-      if (!d.ok() && d.layout.empty() && is_single(values.dtype) && gauge_.fixed()) {
-        if (exact.empty()) {
-          TRY(exact, in_double(*joint.graph, kept));
-        }
-        judge_by_baseline(d, exact[joint.forward_outputs + i], values, found);
-      }
       if (!d.ok()) return differs(first_wrong(d));
-      rounding_ = rounding_ || d.rounding;
     }
     return {};
-  }
-
-  static bool is_single(DType t) { return t == DType::Float32 || t == DType::Complex64; }
-
-  /// Gradients of long or ill-conditioned computations are rounded by more than the tolerance in PyTorch too: these are
-  /// the exact ones to hold both against. Not for vectors of a gauge, which may be another one in double.
-  static Result<std::vector<Value>> in_double(const Graph& joint, const std::vector<Value>& inputs) {
-    TRY(std::vector<Value> own, copy_values(inputs));
-    return interpret(joint, std::move(own), {.float64 = true});
   }
 
   const Json& json_;
@@ -315,7 +295,6 @@ class Case {
   const TensorFile& tensors_;
   const CaseOptions& options_;
   Gauge gauge_;
-  bool rounding_ = false;
 };
 
 /// "no record for operator aten.x.y; ..." -> "aten.x.y"
@@ -371,7 +350,6 @@ Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const 
         if (options.starting) options.starting(result);
         Case one(entry, kind, tensors, options);
         Status status = one.check();
-        result.rounding = one.rounding();
         if (!status) {
           const Diagnostic& d = status.error();
           result.outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;

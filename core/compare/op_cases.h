@@ -18,7 +18,6 @@ struct CaseResult {
   std::int64_t index = 0;
   Outcome outcome = Outcome::Passed;
   std::string message;      ///< what differs, or why it was skipped
-  bool rounding = false;    ///< passed, with a single-precision gradient that is as near the one in double as PyTorch's
   std::string unsupported;  ///< of a skipped case, what was refused: an operator's name or the reason
 };
 
