@@ -5,20 +5,23 @@
 #include <string>
 
 #include <dnnl.hpp>
+#include <unistd.h>
 
 namespace partita::codegen {
 
 std::size_t last_level_cache_bytes() {
-  // sysconf(_SC_LEVEL3_CACHE_SIZE) counts the caches of other cores on AMD's processors.
   std::size_t largest = 0;
   for (int index = 0;; ++index) {
     std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
     std::size_t size = 0;
     char unit = 0;
-    if (!(file >> size)) return largest;
+    if (!(file >> size)) break;
     file >> unit;
     largest = std::max(largest, size << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0));
   }
+  // Without /sys, as in a container. On AMD's processors this counts the caches of other cores too.
+  if (largest == 0) largest = static_cast<std::size_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
+  return largest;
 }
 
 bool convolutions_want_channels_last() {
