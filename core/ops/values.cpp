@@ -27,7 +27,6 @@ Arg as_arg(Graph& graph, const Value& value) {
 }
 
 Args as_args(Graph& graph, const std::vector<Value>& values) {
-  graph.shapes = std::make_shared<ShapeEnv>();
   Args args;
   for (const Value& v : values) args.push_back(as_arg(graph, v));
   return args;
