@@ -85,25 +85,31 @@ Status lower_triu(LowerCall& call) {
   return give_triangle(call, false), Status();
 }
 
-/// clone, _to_copy, convert_element_type: the elements in memory of their own.
-Status lower_copy(LowerCall& call) {
-  LoweredTensor self = call.in(call.schema.args[0].name);
-  DType dtype = call.out().dtype;
-  call.give(call.to.map(dtype, self.sizes,
-                        [=](Body& body, const Index& i) { return body.b.cast(body.read(self, i), dtype); }));
+namespace {
+
+/// The elements of an argument, broadcast to the result's sizes, in memory of their own.
+Status give_copy(LowerCall& call, std::string_view argument) {
+  const DType dtype = call.out().dtype;
+  const LoweredTensor from = call.to.expand(call.in(argument), call.out_sizes());
+  call.give(call.to.map(dtype, from.sizes,
+                        [=](Body& body, const Index& i) { return body.b.cast(body.read(from, i), dtype); }));
   return {};
+}
+
+}  // namespace
+
+/// clone, _to_copy, convert_element_type.
+Status lower_copy(LowerCall& call) {
+  return give_copy(call, call.schema.args[0].name);
 }
 
 /// copy(self, src): src in self's dtype and size.
 Status lower_copy_from(LowerCall& call) {
-  LoweredTensor src = call.in("src");
-  call.give(call.to.expand(call.to.cast(src, call.out().dtype), call.out_sizes()));
-  return {};
+  return give_copy(call, "src");
 }
 
 Status lower_fill(LowerCall& call) {
-  call.give(call.to.expand(call.to.cast(call.in("value"), call.out().dtype), call.out_sizes()));
-  return {};
+  return give_copy(call, "value");
 }
 
 }  // namespace partita::loops

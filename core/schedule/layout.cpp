@@ -28,15 +28,16 @@ class ViewSource final : public Body {
   }
 };
 
-bool is_dense(const Sizes& sizes, const Sizes& strides) {
+/// Has each element a place of its own? Gaps between them are allowed: copy() keeps those of the tensor it replaces.
+bool is_without_overlap(const Sizes& sizes, const Sizes& strides) {
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < sizes.size(); ++d)
     if (sizes[d] != 1) order.push_back(d);
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return strides[a] < strides[b]; });
   std::int64_t step = 1;
   for (std::size_t d : order) {
-    if (strides[d] != step) return false;
-    step *= sizes[d];
+    if (strides[d] < step) return false;
+    step = strides[d] * sizes[d];
   }
   return true;
 }
@@ -74,7 +75,7 @@ Layout layout_of(const LoweredGraph& g, int definition) {
       promised->second.sizes.size() == d.sizes.size()) {
     auto strides = concrete(promised->second.strides);
     CHECK(strides, "symbolic strides of " + d.origin);
-    if (d.kind == Definition::Kind::Memory || is_dense(d.sizes, *strides)) layout.strides = *strides;
+    if (d.kind == Definition::Kind::Memory || is_without_overlap(d.sizes, *strides)) layout.strides = *strides;
   }
   if (layout.strides.size() != d.sizes.size()) layout.strides = row_major_strides(d.sizes);
   auto elements = reach(d.sizes, layout.strides);

@@ -10,7 +10,8 @@ struct Layout {
   Sizes strides;
   std::int64_t elements = 0;  ///< of storage that they reach
 };
-/// Memory: as its meta says. Else the strides promised for it when they are dense, row-major otherwise.
+/// Memory: as its meta says. Else the strides promised for it when no two elements share memory by them, row-major
+/// otherwise.
 Layout layout_of(const LoweredGraph& g, int definition);
 
 /// A definition seen as strides over the memory of another.

@@ -45,6 +45,8 @@ const Case cases[] = {
     {"batch norm of half types", "x: <bf16[5, 3, 4][12, 4, 1]>",
      "n = $_native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 1e-05)\nr: <bf16[5, 3, 4][12, 4, 1]> = n[0]\n"
      "m: <bf16[3][1]> = n[1]\nreturn (r, m)"},
+    {"copy keeps the gaps of what it replaces", "x: <f32[2, 8][8, 1]>, y: <f32[2, 7][7, 1]>",
+     "s: <f32[2, 7][8, 1]> = $slice.Tensor(x, 1, 1, 8)\nr: <f32[2, 7][8, 1]> = $copy(s, y)\nreturn (r,)", true},
     // A fused multiply-add would give another last bit, and 1 - x * x with x near 1 many of them.
     {"products are rounded", "x: <f32[100][1]>",
      "p: <f32[100][1]> = $mul.Tensor(x, x)\nr: <f32[100][1]> = $sub.Tensor(x, p)\nreturn (r,)", true},
