@@ -129,6 +129,9 @@ Status lower_as_strided(LowerCall& call) {
   if (!is_contiguous(call, meta.sizes, meta.strides) || !meta.offset.is(0))
     fail_unsupported("as_strided of a tensor that is not row-major");
   Sizes strides = call.integers("stride");
+  auto reached = reach(call.out_sizes(), strides);
+  if (!reached || offset < 0 || offset + *reached > self.numel())
+    fail_unsupported("as_strided past the elements of its tensor");  // the call says whether memory is there
   call.give(call.to.view(self, call.out_sizes(), [=, from = self.sizes](Body& body, const Index& i) {
     return body.math.delinearize(body.math.element(i, strides) + offset, from);
   }));

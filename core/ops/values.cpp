@@ -1,5 +1,8 @@
 #include "core/ops/values.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 namespace partita {
 namespace {
 
@@ -51,6 +54,15 @@ Tensor view_of(const Tensor& base, const TensorMeta& meta) {
   CHECK(meta.offset.is_int(), "a value's meta has no symbols");
   Tensor t = base.view_as(numbers(meta.sizes), numbers(meta.strides), meta.offset.as_int());
   t.dtype = meta.dtype;
+  const auto size = static_cast<std::int64_t>(itemsize(t.dtype)),
+             room = base.storage ? static_cast<std::int64_t>(base.storage->bytes()) : 0;
+  const std::int64_t reached = unwrap(reach(t.sizes, t.strides));
+  if (t.offset < 0) fail(fmt::format("Tensor: invalid storage offset {}", t.offset));
+  if (reached > 0 && (reached > room / size || t.offset > room / size - reached))
+    fail(fmt::format(
+        "setStorage: sizes [{}], strides [{}], storage offset {}, and itemsize {} requiring a storage size of {} "
+        "are out of bounds for storage of size {}",
+        fmt::join(t.sizes, ", "), fmt::join(t.strides, ", "), t.offset, size, (t.offset + reached) * size, room));
   return t;
 }
 

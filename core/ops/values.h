@@ -7,7 +7,7 @@ namespace partita {
 TensorMeta meta_of(const Tensor& t);
 /// A new tensor of a meta without symbols.
 Tensor empty_of(const TensorMeta& meta);
-/// Another geometry over base's memory.
+/// Another geometry over base's memory; fails, in PyTorch's words, when it reaches past it.
 Tensor view_of(const Tensor& base, const TensorMeta& meta);
 
 /// The call that an evaluation makes, seen by metas.

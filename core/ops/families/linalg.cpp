@@ -1,5 +1,8 @@
 #include "core/ops/families/linalg.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "core/ops/families.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/layout.h"
@@ -53,6 +56,18 @@ void check_square(FakeCall& c, const TensorMeta& t, const char* what) {
   if (!c.test(sym_eq(rows_of(t), columns_of(t)), "square matrices"))
     fail(std::string(what) + ": A must be batches of square matrices, but they are " + rows_of(t).str() + " by " +
          columns_of(t).str() + " matrices");
+}
+
+void check_pivot_sizes(FakeCall& c, const TensorMeta& matrices, const TensorMeta& pivots, const char* what) {
+  bool same = pivots.dim() + 1 == matrices.dim();
+  for (std::size_t d = 0; same && d < pivots.dim(); ++d)
+    same = c.test(sym_eq(pivots.sizes[d], matrices.sizes[d]), what);
+  if (same) return;
+  std::vector<std::string> found;
+  for (SymExpr s : pivots.sizes) found.push_back(s.str());
+  fail(fmt::format(
+      "{}: Expected the factors' shape[:-1] and pivots.shape to be the same, but got pivots with shape [{}]", what,
+      fmt::join(found, ", ")));
 }
 
 SymList common_batch(FakeCall& c, const TensorMeta& a, const TensorMeta& b) {

@@ -104,8 +104,26 @@ Meta fake_lu_solve(FakeCall& c) {
   bool left = c.boolean("left");
   if (!c.test(sym_eq(rows_of(lu), left ? rows_of(b) : columns_of(b)), "linalg.lu_solve"))
     fail("linalg.lu_solve: Incompatible shapes of LU and B");
+  if (lu.dtype != b.dtype) fail("linalg.lu_solve: Expected LU and B to have the same dtype");
+  const TensorMeta& pivots = c.tensor("pivots");
+  if (pivots.dtype != DType::Int32) fail("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32");
+  check_pivot_sizes(c, lu, pivots, "linalg.lu_solve");
   SymList sizes = with_batch(common_batch(c, lu, b), {rows_of(b), columns_of(b)});
   return left ? column_major(b, sizes) : new_like(b, sizes);
+}
+
+/// LAPACK swaps rows by the pivots without a look at them.
+void check_rows(const Tensor& pivots, std::int64_t rows) {
+  for (std::int64_t i = 0; i < pivots.numel(); ++i) {
+    const int at = pivots.as<std::int32_t>()[i];
+    if (at < 1)
+      fail(
+          "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?");
+    if (at > rows)
+      fail(
+          "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of "
+          "lu_factor?");
+  }
 }
 
 Value eval_lu_solve(EvalCall& c) {
@@ -113,6 +131,7 @@ Value eval_lu_solve(EvalCall& c) {
   const Tensor &lu = c.tensor("LU"), &b = c.tensor("B");
   Sizes batch = common_batch(lu, b);
   Tensor pivots = expand_batch(load(c.tensor("pivots"), DType::Int32), batch, 1);
+  check_rows(pivots, lu.sizes.back());
   Tensor x = solve_with(Matrices(lu, batch), pivots, b, batch, c.boolean("left"), c.boolean("adjoint"));
   if (out.numel() > 0) out.copy_from(x);
   return out;
@@ -134,7 +153,17 @@ Meta fake_lu(FakeCall& c) {
 }
 
 Meta fake_unpack(FakeCall& c) {
-  check_matrix(c.tensor("LU_data"), "torch.lu_unpack");
+  const TensorMeta &lu = c.tensor("LU_data"), &pivots = c.tensor("LU_pivots");
+  check_matrix(lu, "torch.lu_unpack");
+  if (c.boolean("unpack_pivots")) {
+    if (pivots.dtype != DType::Int32)
+      fail(
+          "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype; pass what "
+          "torch.linalg.lu_factor gave");
+    TensorMeta steps = lu;  // a pivot for each column that was eliminated
+    steps.sizes[lu.dim() - 2] = smaller(rows_of(lu), columns_of(lu));
+    check_pivot_sizes(c, steps, pivots, "torch.lu_unpack");
+  }
   return triangles(c.tensor("LU_data"), c.boolean("unpack_data"), c.boolean("unpack_pivots"));
 }
 
@@ -155,7 +184,10 @@ void unpack(const Matrices& lu, const std::int32_t* pivots, const std::vector<Te
       for (std::int64_t i = 0; i < m; ++i) row[static_cast<std::size_t>(i)] = i;
       for (std::int64_t i = 0; i < k; ++i) {
         std::int64_t with = pivots[b * k + i] - 1;
-        if (with < 0 || with >= m) fail("torch.lu_unpack: a pivot is out of range");
+        if (with < 0 || with >= m)
+          fail(
+              "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive. Did you properly pass the "
+              "result of lu_factor?");
         std::swap(row[static_cast<std::size_t>(i)], row[static_cast<std::size_t>(with)]);
       }
       T* p = out[0].as<T>() + b * m * m;

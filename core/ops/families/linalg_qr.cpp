@@ -135,6 +135,11 @@ Meta fake_ormqr(FakeCall& c) {
   const TensorMeta &a = c.tensor("self"), &other = c.tensor("input3");
   check_matrix(a, "torch.ormqr");
   check_matrix(other, "torch.ormqr");
+  bool same_batch = a.dim() == other.dim();
+  for (std::size_t d = 0; same_batch && d + 2 < a.dim(); ++d)
+    same_batch = c.test(sym_eq(a.sizes[d], other.sizes[d]), "torch.ormqr");
+  if (!same_batch) fail("torch.ormqr: batch dimensions of other should be equal to input.shape[:-2]");
+  if (other.dtype != a.dtype) fail("torch.ormqr: Expected input and other to have the same dtype");
   check_tau(c, a, c.tensor("input2"), "torch.ormqr");
   if (!c.test(sym_eq(rows_of(a), c.boolean("left") ? rows_of(other) : columns_of(other)), "torch.ormqr"))
     fail("torch.ormqr: other.shape[" + std::string(c.boolean("left") ? "-2" : "-1") +

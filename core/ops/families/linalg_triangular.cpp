@@ -224,7 +224,25 @@ Value eval_ldl_factor(EvalCall& c) {
 }
 
 Meta fake_ldl_solve(FakeCall& c) {
-  return solution(c, c.tensor("LD"), c.tensor("B"), true, "torch.linalg.ldl_solve");
+  constexpr const char* what = "torch.linalg.ldl_solve";
+  const TensorMeta &ld = c.tensor("LD"), &pivots = c.tensor("pivots");
+  Meta out = solution(c, ld, c.tensor("B"), true, what);
+  if (!is_integral(pivots.dtype)) fail(std::string(what) + ": Expected pivots to be integers");
+  if (ld.dtype != c.tensor("B").dtype) fail(std::string(what) + ": Expected LD and B to have the same dtype");
+  check_pivot_sizes(c, ld, pivots, what);
+  return out;
+}
+
+/// sytrf's pivots: the row, from 1, that a row was swapped with, or its negative twice for a block of two rows. LAPACK
+/// follows them without a look, PyTorch hands them over.
+void check_blocks(const int* pivots, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t row = pivots[i];
+    const bool block = row < 0 && i + 1 < n && pivots[i + 1] < 0 && row >= -n && pivots[i + 1] >= -n;
+    if (!block && (row < 1 || row > n))
+      fail("torch.linalg.ldl_solve: pivots must be rows of LD, from 1, as torch.linalg.ldl_factor gives them");
+    if (block) ++i;
+  }
 }
 
 Value eval_ldl_solve(EvalCall& c) {
@@ -238,6 +256,7 @@ Value eval_ldl_solve(EvalCall& c) {
       for (std::int64_t i = 0; i < x.count; ++i) {
         const T* a = ld.at<T>(i);
         const int* p = pivots.as<std::int32_t>() + i * n;
+        check_blocks(p, n);
         if (c.boolean("hermitian"))
           lapack::hetrs<T>('L', n, columns, a, n, p, x.at<T>(i), n);
         else

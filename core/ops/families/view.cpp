@@ -292,6 +292,9 @@ Meta fake_as_strided(FakeCall& call) {
   out.strides = call.syms("stride");
   if (out.sizes.size() != out.strides.size()) fail("mismatch in length of strides and shape");
   if (call.has("storage_offset")) out.offset = call.sym("storage_offset");
+  for (SymExpr s : out.strides)
+    if (s.is_int() && s.as_int() < 0)
+      fail(fmt::format("as_strided: Negative strides are not supported at the moment, got stride {}", s.as_int()));
   return out;
 }
 
