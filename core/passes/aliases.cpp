@@ -2,17 +2,10 @@
 
 #include <algorithm>
 
-#include "core/ops/schema.h"
+#include "core/ops/alias.h"
 
 namespace partita {
 namespace {
-
-/// Operators that return their first argument's memory although their schema does not say so.
-bool is_undeclared_view(const Op* op) {
-  static const Op* const unsafe_view = Op::torch("aten._unsafe_view.default");
-  static const Op* const unsafe_reshape = Op::torch("aten._reshape_alias.default");
-  return op == unsafe_view || op == unsafe_reshape;
-}
 
 const Node* node_in(const Arg* arg) {
   const Node* found = nullptr;
@@ -46,7 +39,9 @@ void Aliases::add(const Node& node) {
   if (node.is_output())
     for (const Node* in : inputs) returned_[root(in->id())] = true;
   if (!node.op()->is_call() || inputs.empty()) return;
-  if (node.is(Op::getitem()) || is_undeclared_view(node.op())) return share_with(inputs.front());
+  // Eager dropout that drops nothing gives its argument itself.
+  static const Op* const dropout = Op::torch("aten.dropout.default");
+  if (node.is(Op::getitem()) || node.is(dropout) || is_undeclared_view(node.op())) return share_with(inputs.front());
   const Schema* schema = find_schema(node.op());
   if (!schema) {
     // Control operators may return what they are given; torch-level calls may write to it as well.

@@ -124,8 +124,10 @@ StridedView output_view(const LoweredGraph& g, int definition) {
   return view;
 }
 
-StridedView argument_view(const LoweredGraph& g, int definition) {
-  StridedView shared = resolve_view(g, definition, false), read = resolve_view(g, definition, true);
+StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int definition) {
+  StridedView shared = resolve_view(g, definition, false);
+  if (!call.any_strides) return shared;
+  StridedView read = resolve_view(g, definition, true);
   const Sizes& sizes = g.lowering[definition].sizes;
   if (read.base == shared.base || sizes.size() < 2) return shared;
   // Matrix libraries read any matrix with one dimension of stride 1, and any batch stride.

@@ -31,6 +31,6 @@ StridedView resolve_view(const LoweredGraph& g, int definition, bool through_cop
 /// An output as a view: of what it aliases in the graph when that has the promised strides, else of itself.
 StridedView output_view(const LoweredGraph& g, int definition);
 /// An argument of a call as a view; a copy is left out when the call can read through it.
-StridedView argument_view(const LoweredGraph& g, int definition);
+StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int definition);
 
 }  // namespace partita::schedule

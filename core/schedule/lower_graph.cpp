@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/ops/alias.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/record.h"
 #include "core/schedule/channels_last.h"
+#include "core/schedule/layout.h"
 #include "core/schedule/specialise.h"
 
 namespace partita::schedule {
@@ -100,16 +102,29 @@ class GraphLowering {
     bool in_loops = computable(node.meta);
     for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta);
     const OpRecord* record = find_record(node.op());
-    if (in_loops && record && (record->lower || record->pointwise.body)) {
+    const bool may_be_view = record && record->lower && (schema->is_view || is_undeclared_view(node.op()));
+    if (may_be_view || (in_loops && record && (record->lower || record->pointwise.body))) {
       auto call =
           std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
       Status done = guarded(node, [&]() -> Status {
         return record->lower ? record->lower(*call) : loops::lower_pointwise(*record, call);
       });
-      if (done) return results(node, *call);
-      if (done.error().fault != Fault::Unsupported) return done;
+      if (done && (in_loops || are_views(*call))) return results(node, *call);
+      if (!done && done.error().fault != Fault::Unsupported) return done;
     }
     return external(node, record, std::move(bound));
+  }
+
+  /// Is each result strides over memory, those that its meta promises? Then nothing needs computing, of whatever dtype.
+  bool are_views(const LowerCall& call) const {
+    for (std::size_t i = 0; i < call.results.size(); ++i) {
+      const int id = call.results[i].id;
+      const StridedView seen = resolve_view(to_, id, false);
+      if (seen.base == id || to_.lowering[seen.base].kind != loops::Definition::Kind::Memory) return false;
+      for (std::size_t d = 0; d < seen.strides.size(); ++d)
+        if (call.results[i].sizes[d] > 1 && !call.out(i).strides[d].is(seen.strides[d])) return false;
+    }
+    return true;
   }
 
   template <class F>
@@ -144,7 +159,7 @@ class GraphLowering {
     if (!record || !(record->eval || record->pointwise.body || record->decompose))
       return unsupported("ops.unknown",
                          "no compiled form of " + node.op()->name + "; `partita ops` lists what is there", where(node));
-    ExternNode e{&node, std::move(bound), {}, false};
+    ExternNode e{&node, std::move(bound), {}};
     int index = static_cast<int>(to_.externs.size());
     auto result = [&](const Meta& m) {
       const TensorMeta* meta = m.tensor();
@@ -158,6 +173,7 @@ class GraphLowering {
       for (const Meta& m : tuple->items) result(m);
     else if (node.meta.known())
       result(node.meta);
+    e.any_strides = record->expensive;
     e.fuses = record->expensive && e.results.size() == 1 && e.results[0] >= 0;
     to_.values[&node] = e.results;
     to_.externs.push_back(std::move(e));

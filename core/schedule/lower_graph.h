@@ -23,6 +23,7 @@ struct ExternNode {
   const Node* node = nullptr;
   Args args;                 ///< in schema order
   std::vector<int> results;  ///< Memory definitions, -1 for a result that is None
+  bool any_strides = false;  ///< reads elements, whatever their strides: GEMM, sort; not as_strided
   bool fuses = false;        ///< may take pointwise work on its one result: GEMM, convolution
 };
 

@@ -91,7 +91,7 @@ class Planner {
     return text;
   }
 
-  PlanView argument(const Node* n) { return view(argument_view(g_, g_.value(n)), g_.value(n)); }
+  PlanView argument(const ExternNode& e, const Node* n) { return view(argument_view(g_, e, g_.value(n)), g_.value(n)); }
 
   void call(const ExternNode& e, const Epilogue* epilogue) {
     ExternCall call;
@@ -100,13 +100,13 @@ class Planner {
     for (const Arg& a : e.args) {
       const ArgList* list = a.get<ArgList>();
       if (Node* n = a.node()) {
-        call.args.emplace_back(argument(n));
+        call.args.emplace_back(argument(e, n));
       } else if (list && std::ranges::any_of(list->items, [](const Arg& item) { return item.node() != nullptr; })) {
         std::vector<PlanView> views;
         for (const Arg& item : list->items) {
           PlanView none;
           none.buffer = -1;
-          views.push_back(item.node() ? argument(item.node()) : none);
+          views.push_back(item.node() ? argument(e, item.node()) : none);
         }
         call.args.emplace_back(std::move(views));
       } else {

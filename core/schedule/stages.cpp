@@ -53,7 +53,7 @@ class Finder {
     for (const Arg& out : g_.graph->outputs())
       if (const Node* n = out.node(); n && g_.values.contains(n)) store(output_view(g_, g_.value(n)).base);
     for (const ExternNode& e : g_.externs)
-      for (const Arg& a : e.args) for_each_node(a, [&](Node* n) { store(argument_view(g_, g_.value(n)).base); });
+      for (const Arg& a : e.args) for_each_node(a, [&](Node* n) { store(argument_view(g_, e, g_.value(n)).base); });
     for (const auto& [id, target] : g_.destination) store(id);
   }
 
@@ -176,7 +176,7 @@ class Finder {
         Unit unit{Unit::Kind::Extern, static_cast<int>(next), {}, {}, {}};
         std::set<int> seen;
         for (const Arg& a : e.args)
-          for_each_node(a, [&](Node* n) { reach(argument_view(g_, g_.value(n)).base, unit, seen); });
+          for_each_node(a, [&](Node* n) { reach(argument_view(g_, e, g_.value(n)).base, unit, seen); });
         extern_unit_[next++] = static_cast<int>(s_.units.size());
         add(std::move(unit));
       }

@@ -47,6 +47,15 @@ const Case cases[] = {
      "m: <bf16[3][1]> = n[1]\nreturn (r, m)"},
     {"copy keeps the gaps of what it replaces", "x: <f32[2, 8][8, 1]>, y: <f32[2, 7][7, 1]>",
      "s: <f32[2, 7][8, 1]> = $slice.Tensor(x, 1, 1, 8)\nr: <f32[2, 7][8, 1]> = $copy(s, y)\nreturn (r,)", true},
+    {"as_strided of a copy sees the copy's memory", "x: <f32[4, 6][6, 1]>",
+     "t: <f32[6, 4][1, 6]> = $t(x)\ns: <f32[3, 4][1, 6]> = $slice.Tensor(t, 0, 0, 3)\nc: <f32[3, 4][1, 3]> = "
+     "$clone(s)\n"
+     "r: <f32[12][1]> = $as_strided(c, [12], [1])\nreturn (r,)",
+     true},
+    {"views of complex numbers", "x: <c64[4, 6][6, 1]>",
+     "t: <c64[6, 4][1, 6]> = $t(x)\ns = $unsafe_split.Tensor(t, 4)\na: <c64[4, 4][1, 6]> = s[0]\n"
+     "b: <c64[2, 4][1, 6]> = s[1]\nc: <c64[4, 4][1, 4]> = $mul.Tensor(a, 2)\nreturn (b, c)",
+     true},
     // A fused multiply-add would give another last bit, and 1 - x * x with x near 1 many of them.
     {"products are rounded", "x: <f32[100][1]>",
      "p: <f32[100][1]> = $mul.Tensor(x, x)\nr: <f32[100][1]> = $sub.Tensor(x, p)\nreturn (r,)", true},
