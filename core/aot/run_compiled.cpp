@@ -3,6 +3,7 @@
 #include "core/base/check.h"
 #include "core/interp/symbols.h"
 #include "core/ops/schema.h"
+#include "core/passes/rewrite.h"
 
 namespace partita {
 namespace {
@@ -108,7 +109,11 @@ Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> i
     TRY(const Executable run, compile(graph));
     return run(std::move(inputs));
   }
-  TRY(const AotGraphs graphs, aot(graph, nullptr, {.train = false, .keep_input_mutations = can_write_inputs(graph)}));
+  // Dropout that drops nothing is its argument, memory and all, before AOT decomposes it into a copy.
+  std::unique_ptr<Graph> given = graph.clone();
+  PassContext context;
+  TRY_DO(rewrite_pre_grad(*given, context));
+  TRY(const AotGraphs graphs, aot(*given, nullptr, {.train = false, .keep_input_mutations = can_write_inputs(*given)}));
   TRY(const Executable run, compile(*graphs.partition.forward));
   TRY(const std::vector<Value> values, run(inputs));
   return finish_forward(graphs, values, inputs);

@@ -306,7 +306,8 @@ class Functionalizer {
       return;
     }
     const bool in_place = !schema.args.empty() && schema.args[0].is_write;
-    const std::string functional = schema.base.substr(0, schema.base.size() - (in_place ? 1 : 0)) + "_functional.default";
+    const std::string functional =
+        schema.base.substr(0, schema.base.size() - (in_place ? 1 : 0)) + "_functional.default";
     const Schema* target = twin ? twin->schema : find_schema(functional);
     if (!target)
       throw Raise{unsupported("functionalize.mutation",
@@ -401,6 +402,7 @@ class Functionalizer {
     if (Builder::tensor(value).dtype != dtype)
       value = build.call("aten._to_copy.default", {value}, {{"dtype", Arg(dtype)}});
     if (o.steps.empty()) {
+      o.own_metadata_changed |= Builder::tensor(value).sizes != Builder::tensor(o.value).sizes;  // resize_
       m.content = value;
       o.value = value;
       o.version = ++m.version;

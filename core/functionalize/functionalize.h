@@ -15,7 +15,7 @@ namespace partita {
 enum class MutationType : unsigned char { NotMutated, MutatedInGraph, MutatedOutGraph };
 struct InputAliasInfo {
   bool mutates_data = false;
-  bool mutates_metadata = false;  ///< sizes or strides change: t_, unsqueeze_, ...
+  bool mutates_metadata = false;  ///< sizes or strides change: t_, unsqueeze_, resize_, ...
   bool mutations_under_no_grad = false;
   bool requires_grad = false;
   MutationType mutation_type = MutationType::NotMutated;

@@ -8,6 +8,7 @@
 
 #include "core/base/result.h"
 #include "core/ir/graph.h"
+#include "core/passes/pass.h"
 
 namespace partita {
 
@@ -51,5 +52,8 @@ class RewriteSet {
 
   std::vector<Row> rows_;
 };
+
+/// The pass of that name, for who runs a graph as eager does.
+Result<bool> rewrite_pre_grad(Graph& graph, PassContext& context);
 
 }  // namespace partita

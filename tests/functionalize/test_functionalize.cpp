@@ -42,6 +42,7 @@ class TestFunctionalize : public QObject {
         << "a = $sin(x)\nv = $view(a, [6])\nw = $add_.Tensor(v, 1)\nreturn (a, w)" << 0;
     QTest::addRow("a write through the base is seen in the view")
         << "v = $view(x, [6])\na = $add_.Tensor(x, 1)\nb = $neg(v)\nreturn (b,)" << 1;
+    QTest::addRow("another size") << "a = $resize_(x, [6])\nb = $neg(a)\nreturn (b,)" << 1;
     QTest::addRow("copy") << "a = $cos(y)\nb = $copy_(x, a)\nreturn (a,)" << 1;
   }
 
