@@ -13,6 +13,7 @@ InterpOptions interp_options(const BackendOptions& options) {
   InterpOptions out;
   out.threads = options.threads;
   out.progress = options.progress;
+  out.generator = options.generator;
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/aot/compile_fn.h"
 #include "core/base/progress.h"
+#include "core/tensor/generator.h"
 
 namespace partita {
 
@@ -16,6 +17,9 @@ struct BackendOptions {
   const Progress* progress = nullptr;
   /// Parameters and buffers keep their values between runs, so that a compiler may pack them: an inference.
   bool fixed_parameters = false;
+  /// What random operators draw from, in all graphs made with these options; null: each run of a graph draws anew from
+  /// one with the default seed.
+  std::shared_ptr<Generator> generator;
   /// Where compiled code is found again; null: nowhere.
   std::shared_ptr<CodeStore> store;
 };

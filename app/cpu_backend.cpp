@@ -65,6 +65,7 @@ class CompiledGraph {
     TRY(const schedule::Plan plan, schedule::make_plan(*graph_, plan_for_this_machine(sizes)));
     codegen::CpuOptions cpu;
     cpu.threads = options_.threads;
+    cpu.generator = options_.generator;
     cpu.fixed_inputs = fixed_;
     if (const auto store = options_.store) {
       cpu.load_code = [store](const std::string& key) { return store->find(key); };

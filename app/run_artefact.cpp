@@ -26,12 +26,14 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, 
   return collect_outputs(artefact.program.get(), inputs, before, outputs);
 }
 
-Runner runner(const Backend& backend, const BackendOptions& options) {
-  return
-      [compile = backend.make(options)](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
-        TRY(const Executable run, compile(graph));
-        return run(std::move(inputs));
-      };
+/// Every run draws the same random numbers.
+Runner runner(const Backend& backend, const BackendOptions& options, std::uint64_t seed) {
+  return [&backend, options, seed](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
+    BackendOptions seeded = options;
+    seeded.generator = std::make_shared<Generator>(seed);
+    TRY(const Executable run, backend.make(seeded)(graph));
+    return run(std::move(inputs));
+  };
 }
 
 }  // namespace
@@ -49,6 +51,8 @@ void add_run_options(CLI::App& app, RunRequest& request) {
   app.add_option("--threads", request.threads)->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_option("--random-weights", request.random_weights,
                  "make up what neither the file nor the inputs hold, from this seed");
+  app.add_option("--seed", request.seed, "as torch.manual_seed, before random operators draw their numbers")
+      ->capture_default_str();
 }
 
 Result<TensorFile> read_inputs(const std::string& path) {
@@ -87,8 +91,10 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
 
 Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store) {
-  const CompileFn compile =
-      backend.make({.threads = request.threads, .fixed_parameters = !request.train, .store = store});
+  const CompileFn compile = backend.make({.threads = request.threads,
+                                          .fixed_parameters = !request.train,
+                                          .generator = std::make_shared<Generator>(request.seed),
+                                          .store = store});
   if (backend.takes_any_graph && !request.train) return run_as_it_is(artefact, io, request, compile);
   return run_program(artefact, io, run_options(request, compile));
 }
@@ -102,10 +108,10 @@ Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, con
   std::vector<Report> reports;
   const BackendOptions options{.threads = request.threads, .store = store};
   TRY(const Backend* wide, find_backend("f64"));
-  const Runner expected = runner(a, options), found = runner(b, options);
+  const Runner expected = runner(a, options, request.seed), found = runner(b, options, request.seed);
   PerNodeOptions how;
   how.tolerance = tolerance;
-  how.baseline = runner(*wide, options);
+  how.baseline = runner(*wide, options, request.seed);
   const CompileFn compare = [&](const Graph& graph) -> Result<Executable> {
     return Executable([&, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
       TRY(Report report, compare_nodes(*graph, inputs, expected, found, how));

@@ -23,8 +23,9 @@ struct RunRequest {
   bool train = false;
   int threads = 1;
   std::optional<std::uint64_t> random_weights;
+  std::uint64_t seed = Generator::default_seed;  ///< of the generator that random operators draw from
 };
-/// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights.
+/// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights, --seed.
 void add_run_options(CLI::App& app, RunRequest& request);
 
 /// A safetensors file, or tensors made up for a graph_dumper's .input as PyTorch's get_inputs does.

@@ -39,8 +39,10 @@ Result<Prepared> prepare(const Options& o) {
   TRY(const TensorFile io, read_io(o.request));
   const auto start = Clock::now();
   const auto store = std::make_shared<CodeStore>();
-  const CompileFn compile =
-      backend->make({.threads = o.request.threads, .fixed_parameters = !o.request.train, .store = store});
+  const CompileFn compile = backend->make({.threads = o.request.threads,
+                                           .fixed_parameters = !o.request.train,
+                                           .generator = std::make_shared<Generator>(o.request.seed),
+                                           .store = store});
   TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, run_options(o.request, compile)));
   TRY(const TensorFile first, function.step());
   return Prepared{std::move(function), since(start)};

@@ -82,6 +82,8 @@ class PlanExecutable final : public Executable {
   std::vector<KernelStep> kernels;
   std::vector<std::unique_ptr<ExternStep>> calls;
   int threads = 1;
+  std::shared_ptr<Generator> generator;
+  bool draws_anew = false;  ///< the generator is this executable's own, and something draws from it
 
  private:
   void write_back(const std::vector<Value>& values);
@@ -186,6 +188,7 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
 
 Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs) {
   std::lock_guard lock(mutex_);
+  if (draws_anew) *generator = Generator();
   std::vector<std::shared_ptr<Storage>> held(buffers.size());
   TRY_DO(bind_inputs(inputs, held));
   for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -301,19 +304,23 @@ Status Compiler::memory() {
 Status Compiler::externs() {
   auto start = Clock::now();
   kernels_ = plan_.kernels;
+  out_->generator = options_.generator ? options_.generator : std::make_shared<Generator>();
   const std::set<int> written = written_buffers();
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     auto* call = std::get_if<ExternCall>(&plan_.steps[i]);
     if (!call) continue;
     ExternContext context{
-        *call, out_->threads, [&](int b) {
+        *call, out_->threads,
+        [&](int b) {
           const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(b)];
           if (written.contains(b)) return false;
           return buffer.kind == PlanBuffer::Kind::Constant ||
                  (buffer.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(buffer.index));
-        }};
+        },
+        out_->generator.get()};
     std::string why_not;
     TRY(Prepared prepared, prepare_extern(context, why_not));
+    if (const OpRecord* record = find_record(call->op)) out_->draws_anew |= record->random && !options_.generator;
     out_->externs.push_back({call->origin, call->op->name, prepared.library, why_not});
     out_->calls.push_back(std::move(prepared.step));
     if (call->epilogue && !prepared.has_epilogue) {

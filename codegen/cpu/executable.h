@@ -9,12 +9,15 @@
 #include <vector>
 
 #include "core/schedule/plan.h"
+#include "core/tensor/generator.h"
 #include "core/tensor/value.h"
 
 namespace partita::codegen {
 
 struct CpuOptions {
-  int threads = 1;         ///< of kernels and oneDNN
+  int threads = 1;  ///< of kernels and oneDNN
+  /// What random operators draw from; null: each run draws anew from one with the default seed.
+  std::shared_ptr<Generator> generator;
   bool keep_text = false;  ///< Executable::ir(), assembly(); the store is not asked then
   /// Inputs whose values the caller promises not to change between runs (the weights of an inference): they are packed
   /// for oneDNN once.

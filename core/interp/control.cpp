@@ -201,7 +201,7 @@ Result<Value> with_effects(const ControlCall& c) {
   ValueList results;
   TRY(results.emplace_back(), c.value_of(args[0]));
   TRY(Value result, evaluate(Op::torch(std::string_view(name->text).substr(prefix.size())), std::move(values),
-                             std::move(named), 1, &c.node));
+                             std::move(named), c.context, &c.node));
   if (auto* list = result.get<ValueList>())
     results.insert(results.end(), list->begin(), list->end());
   else if (!result.is_none())

@@ -4,6 +4,7 @@
 
 #include "core/base/result.h"
 #include "core/ir/graph.h"
+#include "core/ops/call.h"
 #include "core/tensor/value.h"
 
 namespace partita {
@@ -14,6 +15,7 @@ bool is_control(const Op* op);
 
 struct ControlCall {
   const Node& node;
+  EvalContext context;
   std::function<Result<Value>(const Arg&)> value_of;
   std::function<Result<std::vector<Value>>(const Graph&, std::vector<Value>)> run;
 };

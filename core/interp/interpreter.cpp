@@ -34,6 +34,11 @@ const Op* view_in_place(const Op* op) {
   return twin && twin->schema->is_view ? twin->op : nullptr;
 }
 
+bool draws(const Op* op) {
+  const OpRecord* record = find_record(op);
+  return record && record->random;
+}
+
 class Run {
  public:
   Run(const Graph& graph, const InterpOptions& options) : graph_(graph), options_(options), values_(graph.id_limit()) {}
@@ -91,7 +96,7 @@ class Run {
             }
             return Value(std::move(list));
           } else if constexpr (std::is_same_v<T, DType>) {
-            return Value(options_.float64 ? widened(a) : a);
+            return Value(options_.float64 && !as_written_ ? widened(a) : a);
           } else if constexpr (std::is_same_v<T, ArgSlice> || std::is_same_v<T, ArgDict> ||
                                std::is_same_v<T, ArgName>) {
             return unsupported("interp.argument", fmt::format("cannot run with the argument {}", print(arg)));
@@ -104,10 +109,12 @@ class Run {
 
   Result<Value> compute(const Node& node) {
     if (node.is(Op::get_attr())) return attribute(node);
+    const EvalContext context{options_.threads, options_.generator.get()};
     if (is_control(node.op()))
       return run_control(
-          {node, [&](const Arg& a) { return value_of(a); },
+          {node, context, [&](const Arg& a) { return value_of(a); },
            [&](const Graph& child, std::vector<Value> operands) { return run_child(child, std::move(operands)); }});
+    as_written_ = options_.float64 && draws(node.op());
     std::vector<Value> args;
     args.reserve(node.args().size());
     for (const Arg& a : node.args()) {
@@ -119,10 +126,11 @@ class Run {
       TRY(Value v, value_of(a));
       kwargs.emplace_back(key, std::move(v));
     }
+    if (as_written_) return draw_as_written(node, std::move(args), std::move(kwargs), context);
     const Op* op = view_in_place(node.op());
     TRY(Value result, options_.evaluate
-                          ? options_.evaluate(node, std::move(args), std::move(kwargs), options_.threads)
-                          : evaluate(op ? op : node.op(), std::move(args), std::move(kwargs), options_.threads, &node));
+                          ? options_.evaluate(node, std::move(args), std::move(kwargs), context)
+                          : evaluate(op ? op : node.op(), std::move(args), std::move(kwargs), context, &node));
     if (options_.float64) {
       TRY(result, widened(std::move(result)));
     }
@@ -160,6 +168,7 @@ class Run {
   const Graph& graph_;
   const InterpOptions& options_;
   std::vector<Value> values_;  // by node id
+  bool as_written_ = false;    // the call being made has the dtypes of the graph, in a run in double precision
 };
 
 }  // namespace
@@ -178,7 +187,10 @@ Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inpu
     for (Value& v : inputs) {
       TRY(v, widened(std::move(v)));
     }
-  return Run(running, options)(std::move(inputs));
+  if (options.generator) return Run(running, options)(std::move(inputs));
+  InterpOptions own = options;
+  own.generator = std::make_shared<Generator>();
+  return Run(running, own)(std::move(inputs));
 }
 
 }  // namespace partita

@@ -1,5 +1,9 @@
 #include "core/interp/widen.h"
 
+#include <optional>
+
+#include "core/ops/record.h"
+
 namespace partita {
 
 DType widened(DType t) {
@@ -20,6 +24,45 @@ Result<Value> widened(Value v) {
   TRY(const Tensor values, t->to(wide.dtype));
   wide.copy_from(values);
   return Value(std::move(wide));
+}
+
+namespace {
+
+/// A tensor of a wide run in the dtype its node has, with its strides. Null when it has that already.
+Result<std::optional<Tensor>> narrowed(const Value& v, const Arg& arg) {
+  const auto* wide = v.get<Tensor>();
+  const Node* node = arg.node();
+  const TensorMeta* meta = node ? node->meta.tensor() : nullptr;
+  if (!wide || !meta || meta->dtype == wide->dtype) return std::optional<Tensor>();
+  TRY(Tensor narrow, Tensor::empty_strided(meta->dtype, wide->sizes, wide->strides));
+  TRY(const Tensor values, wide->to(meta->dtype));
+  narrow.copy_from(values);
+  return std::optional(std::move(narrow));
+}
+
+}  // namespace
+
+Result<Value> draw_as_written(const Node& node, std::vector<Value> args,
+                              std::vector<std::pair<std::string, Value>> kwargs, const EvalContext& context) {
+  const Schema& schema = *find_schema(node.op());
+  std::vector<std::pair<Tensor, Tensor>> written;  // wide, narrow
+  const auto narrow = [&](Value& v, const Arg& arg, std::size_t position) -> Status {
+    TRY(std::optional<Tensor> t, narrowed(v, arg));
+    if (!t) return {};
+    if (schema.args[position].is_write) written.emplace_back(*v.get<Tensor>(), *t);
+    v = *std::move(t);
+    return {};
+  };
+  for (std::size_t i = 0; i < args.size(); ++i) TRY_DO(narrow(args[i], node.args()[i], i));
+  for (std::size_t i = 0; i < kwargs.size(); ++i)
+    if (const int at = schema.index_of(kwargs[i].first); at >= 0)
+      TRY_DO(narrow(kwargs[i].second, node.kwargs()[i].second, static_cast<std::size_t>(at)));
+  TRY(Value result, evaluate(node.op(), std::move(args), std::move(kwargs), context, &node));
+  for (const auto& [wide, narrow] : written) {
+    wide.copy_from(narrow);
+    if (const auto* t = result.get<Tensor>(); t && t->storage == narrow.storage) result = wide;
+  }
+  return widened(std::move(result));
 }
 
 }  // namespace partita

@@ -8,6 +8,7 @@
 
 #include "core/ir/graph.h"
 #include "core/ops/schema.h"
+#include "core/tensor/generator.h"
 #include "core/tensor/value.h"
 
 namespace partita {
@@ -35,10 +36,11 @@ DType number_dtype(const Number& n);  ///< bool, int64, float32 (the default dty
 /// A call seen by metas. Arguments are asked for by schema name; asking for one that is None fails, has() tells.
 class FakeCall {
  public:
-  FakeCall(const Schema& schema, Args bound, ShapeEnv& shapes) : schema(schema), args(std::move(bound)), shapes(shapes) {}
+  FakeCall(const Schema& schema, Args bound, ShapeEnv& shapes)
+      : schema(schema), args(std::move(bound)), shapes(shapes) {}
 
   const Schema& schema;
-  const Args args;     ///< in schema order
+  const Args args;  ///< in schema order
   ShapeEnv& shapes;
 
   const Arg& arg(std::string_view name) const;
@@ -46,12 +48,12 @@ class FakeCall {
   bool is_tensor(std::string_view name) const;
   const TensorMeta& tensor(std::string_view name) const;
   std::vector<const TensorMeta*> tensors(std::string_view name) const;  ///< null for None items
-  SymExpr sym(std::string_view name) const;                   ///< int or SymInt
-  SymList syms(std::string_view name) const;                  ///< a single int for int[n] is repeated n times
-  std::int64_t integer(std::string_view name) const;          ///< a guard is taken when symbolic
+  SymExpr sym(std::string_view name) const;                             ///< int or SymInt
+  SymList syms(std::string_view name) const;                            ///< a single int for int[n] is repeated n times
+  std::int64_t integer(std::string_view name) const;                    ///< a guard is taken when symbolic
   Sizes integers(std::string_view name) const;
   bool boolean(std::string_view name) const;
-  Number number(std::string_view name) const;                 ///< a Scalar or float; symbolic ones by hint, guarded
+  Number number(std::string_view name) const;  ///< a Scalar or float; symbolic ones by hint, guarded
   std::string string(std::string_view name) const;
   std::optional<DType> dtype(std::string_view name) const;
   std::optional<Device> device(std::string_view name) const;
@@ -60,14 +62,22 @@ class FakeCall {
   bool test(SymExpr condition, const char* reason) const;
 };
 
+/// What an evaluation takes from the run it is part of.
+struct EvalContext {
+  int threads = 1;
+  Generator* generator = nullptr;  ///< null: the call draws from one of its own, with the default seed
+};
+
 /// A call with values.
 class EvalCall {
  public:
-  EvalCall(const Schema& schema, std::vector<Value> bound) : schema(schema), args(std::move(bound)) {}
+  /// Precondition: the context has a generator.
+  EvalCall(const Schema& schema, std::vector<Value> bound, const EvalContext& context)
+      : schema(schema), args(std::move(bound)), context(context) {}
 
   const Schema& schema;
   const std::vector<Value> args;  ///< in schema order
-  int threads = 1;
+  const EvalContext context;
 
   const Value& arg(std::string_view name) const;
   bool has(std::string_view name) const;
@@ -81,6 +91,7 @@ class EvalCall {
   std::string string(std::string_view name) const;
   std::optional<DType> dtype(std::string_view name) const;
   std::optional<MemoryFormat> memory_format(std::string_view name) const;
+  Generator& generator() const { return *context.generator; }
 };
 
 /// Appends calls to a graph, with fake propagation of each, so that later ones can ask for metas.
@@ -100,8 +111,9 @@ class Builder {
   /// A symbolic size as an argument: an int, or the node that holds the symbol (made by sym_size arithmetic if needed).
   Arg size(SymExpr e);
   Arg sizes(const SymList& list);
-  /// The IR's expression syntax over bound names: "grad * (1 - result * result)", "mm(grad, t(mat2))", "x[0]", "sum(grad, [0], keepdim=True)".
-  /// Calls without a dot are aten functions; + - * / and unary - are aten.add/sub/mul/div/neg.
+  /// The IR's expression syntax over bound names: "grad * (1 - result * result)", "mm(grad, t(mat2))", "x[0]",
+  /// "sum(grad, [0], keepdim=True)". Calls without a dot are aten functions; + - * / and unary - are
+  /// aten.add/sub/mul/div/neg.
   Arg expression(std::string_view text, const std::vector<std::pair<std::string, Arg>>& names);
 
   static const TensorMeta& tensor(const Arg& node);  ///< meta of a tensor node; fails when it has none
@@ -120,13 +132,17 @@ class GradCall : public FakeCall {
  public:
   GradCall(const Schema& schema, Args bound, Builder& build, Node* node, std::vector<Node*> results,
            std::vector<Node*> grads, std::vector<bool> wants)
-      : FakeCall(schema, std::move(bound), *build.graph.shapes), build(build), node(node), results(std::move(results)),
-        grads(std::move(grads)), wants(std::move(wants)) {}
+      : FakeCall(schema, std::move(bound), *build.graph.shapes),
+        build(build),
+        node(node),
+        results(std::move(results)),
+        grads(std::move(grads)),
+        wants(std::move(wants)) {}
   Builder& build;
-  Node* node;                   ///< the forward node
-  std::vector<Node*> results;   ///< its outputs as nodes: itself, or getitems (made when missing)
-  std::vector<Node*> grads;     ///< gradient of each output; null when none flows
-  std::vector<bool> wants;      ///< per schema argument: is a gradient asked for
+  Node* node;                  ///< the forward node
+  std::vector<Node*> results;  ///< its outputs as nodes: itself, or getitems (made when missing)
+  std::vector<Node*> grads;    ///< gradient of each output; null when none flows
+  std::vector<bool> wants;     ///< per schema argument: is a gradient asked for
 
   /// Gradients of the items of Tensor[] arguments, by argument position; a gradient function fills it (cat, stack).
   std::map<int, std::vector<Node*>> list_grads = {};

@@ -50,8 +50,10 @@ Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> 
   TRY(Args bound, bind_arguments(schema, positions, named));
   std::vector<Value> out;
   for (const Arg& a : bound) {
-    if (auto* position = a.get<ArgName>()) out.push_back(std::move(given[std::stoul(position->text)]));
-    else out.push_back(to_value(a));
+    if (auto* position = a.get<ArgName>())
+      out.push_back(std::move(given[std::stoul(position->text)]));
+    else
+      out.push_back(to_value(a));
   }
   return out;
 }
@@ -89,7 +91,8 @@ Value look_up(const Arg& arg, const std::unordered_map<const Node*, Value>& held
 
 }  // namespace
 
-Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Value> bound, int threads, const Node* node) {
+Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Value> bound, const EvalContext& context,
+                                        const Node* node) {
   Graph graph("decomposition");
   std::unordered_map<const Node*, Value> held;
   Args args;
@@ -112,7 +115,7 @@ Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Valu
     std::vector<std::pair<std::string, Value>> named;
     for (const Arg& a : n->args()) values.push_back(look_up(a, held));
     for (const auto& [key, a] : n->kwargs()) named.emplace_back(key, look_up(a, held));
-    TRY(held[n], evaluate(n->op(), std::move(values), std::move(named), threads, node));
+    TRY(held[n], evaluate(n->op(), std::move(values), std::move(named), context, node));
   }
   return look_up(result, held);
 }

@@ -9,6 +9,7 @@ Value to_value(const Arg& literal);
 Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> args,
                                        std::vector<std::pair<std::string, Value>> kwargs);
 /// Runs a composite by decomposing it for the values' metas and evaluating the pieces.
-Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Value> bound, int threads, const Node* node);
+Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Value> bound, const EvalContext& context,
+                                        const Node* node);
 
 }  // namespace partita

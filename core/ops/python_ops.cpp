@@ -1,9 +1,9 @@
 #include "core/ops/python_ops.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "core/ops/resolve.h"
 
@@ -21,7 +21,7 @@ struct Row {
   Kind kind;
   SymFunction sym;
   RealFunction real;
-  IntFunction whole;  ///< null: through double
+  IntFunction whole;      ///< null: through double
   std::string_view aten;  ///< what it means on tensors; empty: nothing
 };
 
@@ -30,29 +30,48 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
 }
 
-#define BINARY(sym_expression, real_expression, int_expression)                             \
-  [](std::span<const SymExpr> x) -> SymExpr { SymExpr a = x[0], b = x[1]; return sym_expression; }, \
-  [](std::span<const double> x) -> double { double a = x[0], b = x[1]; return real_expression; },   \
-  [](std::span<const std::int64_t> x) -> std::int64_t { std::int64_t a = x[0], b = x[1]; return int_expression; }
-#define UNARY(sym_expression, real_expression)                                      \
-  [](std::span<const SymExpr> x) -> SymExpr { SymExpr a = x[0]; return sym_expression; }, \
-  [](std::span<const double> x) -> double { double a = x[0]; return real_expression; }, nullptr
+#define BINARY(sym_expression, real_expression, int_expression) \
+  [](std::span<const SymExpr> x) -> SymExpr {                   \
+    SymExpr a = x[0], b = x[1];                                 \
+    return sym_expression;                                      \
+  },                                                            \
+      [](std::span<const double> x) -> double {                 \
+        double a = x[0], b = x[1];                              \
+        return real_expression;                                 \
+      },                                                        \
+      [](std::span<const std::int64_t> x) -> std::int64_t {     \
+        std::int64_t a = x[0], b = x[1];                        \
+        return int_expression;                                  \
+      }
+#define UNARY(sym_expression, real_expression)  \
+  [](std::span<const SymExpr> x) -> SymExpr {   \
+    SymExpr a = x[0];                           \
+    return sym_expression;                      \
+  },                                            \
+      [](std::span<const double> x) -> double { \
+        double a = x[0];                        \
+        return real_expression;                 \
+      },                                        \
+      nullptr
 
 const Row rows[] = {
     {"_operator.add", Kind::SameAsArguments, BINARY(a + b, a + b, a + b), "aten.add"},
     {"_operator.sub", Kind::SameAsArguments, BINARY(a - b, a - b, a - b), "aten.sub"},
-    {"_operator.mul", Kind::SameAsArguments, BINARY(a * b, a * b, a * b), "aten.mul"},
-    {"_operator.floordiv", Kind::SameAsArguments, BINARY(sym_floordiv(a, b), std::floor(a / b), floor_div(a, b)), "aten.floor_divide"},
-    {"_operator.mod", Kind::SameAsArguments, BINARY(sym_mod(a, b), a - std::floor(a / b) * b, a - floor_div(a, b) * b), "aten.remainder"},
+    {"_operator.mul", Kind::SameAsArguments, BINARY(a* b, a* b, a* b), "aten.mul"},
+    {"_operator.floordiv", Kind::SameAsArguments, BINARY(sym_floordiv(a, b), std::floor(a / b), floor_div(a, b)),
+     "aten.floor_divide"},
+    {"_operator.mod", Kind::SameAsArguments, BINARY(sym_mod(a, b), a - std::floor(a / b) * b, a - floor_div(a, b) * b),
+     "aten.remainder"},
     {"_operator.truediv", Kind::AlwaysFloat, BINARY(sym_truediv(a, b), a / b, 0 * a * b), "aten.div"},
-    {"_operator.pow", Kind::SameAsArguments, BINARY(sym_pow(a, b), std::pow(a, b), static_cast<std::int64_t>(std::llround(std::pow(a, b)))), "aten.pow"},
+    {"_operator.pow", Kind::SameAsArguments,
+     BINARY(sym_pow(a, b), std::pow(a, b), static_cast<std::int64_t>(std::llround(std::pow(a, b)))), "aten.pow"},
     {"_operator.eq", Kind::AlwaysBool, BINARY(sym_eq(a, b), a == b, a == b), "aten.eq"},
     {"_operator.ne", Kind::AlwaysBool, BINARY(sym_ne(a, b), a != b, a != b), "aten.ne"},
     {"_operator.lt", Kind::AlwaysBool, BINARY(sym_lt(a, b), a < b, a < b), "aten.lt"},
     {"_operator.le", Kind::AlwaysBool, BINARY(sym_le(a, b), a <= b, a <= b), "aten.le"},
     {"_operator.gt", Kind::AlwaysBool, BINARY(sym_lt(b, a), a > b, a > b), "aten.gt"},
     {"_operator.ge", Kind::AlwaysBool, BINARY(sym_le(b, a), a >= b, a >= b), "aten.ge"},
-    {"_operator.and_", Kind::SameAsArguments, BINARY(sym_and(a, b), a != 0 && b != 0, a & b), "aten.bitwise_and"},
+    {"_operator.and_", Kind::SameAsArguments, BINARY(sym_and(a, b), a != 0 && b != 0, a& b), "aten.bitwise_and"},
     {"_operator.or_", Kind::SameAsArguments, BINARY(sym_or(a, b), a != 0 || b != 0, a | b), "aten.bitwise_or"},
     {"_operator.neg", Kind::SameAsArguments, UNARY(-a, -a), "aten.neg"},
     {"_operator.not_", Kind::AlwaysBool, UNARY(sym_not(a), a == 0), ""},
@@ -87,7 +106,8 @@ bool divides_by_zero(std::string_view name, bool zero) {
 Diagnostic unknown(const Op* op, const Node* node) {
   Where w;
   if (node) w = {.graph = node->graph().name, .node = node->name()};
-  return unsupported("ops.unknown", fmt::format("{} is not known; `partita ops` lists what is there", op->name), std::move(w));
+  return unsupported("ops.unknown", fmt::format("{} is not known; `partita ops` lists what is there", op->name),
+                     std::move(w));
 }
 
 std::optional<SymExpr> as_sym(const Arg& a) {
@@ -100,7 +120,9 @@ std::optional<SymExpr> as_sym(const Arg& a) {
 }
 
 /// torch.sym_sum([...]) takes its terms as one list.
-bool is_sum(const Op* op) { return op->name == "torch.sym_sum"; }
+bool is_sum(const Op* op) {
+  return op->name == "torch.sym_sum";
+}
 
 }  // namespace
 
@@ -111,7 +133,8 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
       std::int64_t i = *args[1].get<std::int64_t>(), n = static_cast<std::int64_t>(tuple->items.size());
       if (i < 0) i += n;
       if (i < 0 || i >= n)
-        return input_error("ops.arguments", fmt::format("index {} of {}, which has {} results", *args[1].get<std::int64_t>(), source->name(), n));
+        return input_error("ops.arguments", fmt::format("index {} of {}, which has {} results",
+                                                        *args[1].get<std::int64_t>(), source->name(), n));
       return tuple->items[static_cast<std::size_t>(i)];
     }
   }
@@ -157,9 +180,12 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
   std::vector<double> reals;
   std::vector<std::int64_t> integers;
   for (const Value& v : *list) {
-    if (auto* b = v.get<bool>()) integers.push_back(*b), reals.push_back(*b);
-    else if (auto* i = v.get<std::int64_t>()) integers.push_back(*i), reals.push_back(static_cast<double>(*i));
-    else if (auto* d = v.get<double>()) reals.push_back(*d);
+    if (auto* b = v.get<bool>())
+      integers.push_back(*b), reals.push_back(*b);
+    else if (auto* i = v.get<std::int64_t>())
+      integers.push_back(*i), reals.push_back(static_cast<double>(*i));
+    else if (auto* d = v.get<double>())
+      reals.push_back(*d);
   }
   bool numbers = reals.size() == list->size(), whole = integers.size() == list->size();
   if (is_sum(op) && whole) {
@@ -175,12 +201,13 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
     if (whole && row->whole && row->kind == Kind::SameAsArguments) return Value(row->whole(integers));
     double v = row->real(reals);
     if (row->kind == Kind::AlwaysBool) return Value(v != 0);
-    if (row->kind == Kind::AlwaysInt || (row->kind == Kind::SameAsArguments && whole)) return Value(static_cast<std::int64_t>(v));
+    if (row->kind == Kind::AlwaysInt || (row->kind == Kind::SameAsArguments && whole))
+      return Value(static_cast<std::int64_t>(v));
     return Value(v);
   }
   if (row->aten.empty()) return unknown(op, node);
   TRY(const Op* aten, resolve_values(row->aten, args));
-  return evaluate(aten, std::move(args), std::move(kwargs), 1, node);
+  return evaluate(aten, std::move(args), std::move(kwargs), {}, node);
 }
 
 }  // namespace partita

@@ -1,17 +1,17 @@
 #include "core/ops/record.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "core/base/check.h"
-#include "core/ops/families.h"
-#include "core/ops/pointwise.h"
-#include "core/ops/values.h"
 #include "core/ops/evaluate.h"
+#include "core/ops/families.h"
 #include "core/ops/formula.h"
+#include "core/ops/pointwise.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/twin.h"
+#include "core/ops/values.h"
 
 namespace partita {
 namespace {
@@ -28,7 +28,8 @@ Where where(const Node* node) {
 
 Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
   const OpRecord* record = find_record(op);
-  std::string what = record ? fmt::format("operator {} has no {}", op->name, aspect) : fmt::format("no record for operator {}", op->name);
+  std::string what = record ? fmt::format("operator {} has no {}", op->name, aspect)
+                            : fmt::format("no record for operator {}", op->name);
   return unsupported("ops.unknown", what + "; `partita ops` lists what is there", where(node));
 }
 
@@ -45,9 +46,7 @@ Result<T> guarded(const Node* node, F f) {
 
 Result<Meta> infer_record(const OpRecord& record, Args bound, ShapeEnv& shapes, const Node* node) {
   FakeCall call(*record.schema, std::move(bound), shapes);
-  return guarded<Meta>(node, [&]() -> Meta {
-    return record.fake ? record.fake(call) : fake_pointwise(record, call);
-  });
+  return guarded<Meta>(node, [&]() -> Meta { return record.fake ? record.fake(call) : fake_pointwise(record, call); });
 }
 
 /// Metas by decomposing into a graph that is thrown away.
@@ -128,7 +127,9 @@ Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEn
   return unknown(op, "fake", node);
 }
 
-Result<Meta> infer(const Node& node) { return infer(node.op(), node.args(), node.kwargs(), *node.graph().shapes, &node); }
+Result<Meta> infer(const Node& node) {
+  return infer(node.op(), node.args(), node.kwargs(), *node.graph().shapes, &node);
+}
 
 namespace {
 
@@ -146,23 +147,26 @@ Status check_computable(const Value& v, const Op* op, const Node* node) {
 }  // namespace
 
 Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
-                       int threads, const Node* node) {
+                       const EvalContext& context, const Node* node) {
   if (op->is_call() && op->kind != OpKind::Torch) return evaluate_python(op, std::move(args), std::move(kwargs), node);
   const Schema* schema = find_schema(op);
   if (!schema) return unknown(op, "schema", node);
+  if (!context.generator) {
+    Generator own;
+    return evaluate(op, std::move(args), std::move(kwargs), {context.threads, &own}, node);
+  }
   Result<std::vector<Value>> bound = bind_values(*schema, std::move(args), std::move(kwargs));
   if (!bound) return std::move(bound).error();
   const OpRecord* record = ops().find(op);
   if (!record) {
-    if (auto twin = functional_twin(op)) return evaluate_twin(*twin, *schema, *std::move(bound), threads, node);
+    if (auto twin = functional_twin(op)) return evaluate_twin(*twin, *schema, *std::move(bound), context, node);
     return unknown(op, "eval", node);
   }
   if (!record->eval && !record->pointwise.body) {
-    if (record->decompose) return evaluate_by_decomposition(*record, *std::move(bound), threads, node);
+    if (record->decompose) return evaluate_by_decomposition(*record, *std::move(bound), context, node);
     return unknown(op, "eval", node);
   }
-  EvalCall call(*schema, *std::move(bound));
-  call.threads = threads;
+  EvalCall call(*schema, *std::move(bound), context);
   if (!schema->is_view)
     for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
   return guarded<Value>(node, [&]() -> Value {
@@ -178,7 +182,8 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
 
 Result<Arg> decompose(Node& node, bool for_compiler) {
   const OpRecord* record = ops().find(node.op());
-  auto function = record ? (for_compiler && record->compile_decompose ? record->compile_decompose : record->decompose) : nullptr;
+  auto function =
+      record ? (for_compiler && record->compile_decompose ? record->compile_decompose : record->decompose) : nullptr;
   if (!function) return unknown(node.op(), "decomposition", &node);
   TRY(Args bound, bind_arguments(*record->schema, node.args(), node.kwargs()));
   Builder build(node.graph(), &node, node.origin);
@@ -193,7 +198,8 @@ Result<std::vector<Node*>> differentiate(Builder& build, Node& node, std::vector
   if (!record->gradient && record->derivative.empty()) return unknown(node.op(), "derivative", &node);
   TRY(Args bound, bind_arguments(*record->schema, node.args(), node.kwargs()));
   return guarded<std::vector<Node*>>(&node, [&]() -> std::vector<Node*> {
-    GradCall call(*record->schema, std::move(bound), build, &node, result_nodes(node), std::move(grads), std::move(wants));
+    GradCall call(*record->schema, std::move(bound), build, &node, result_nodes(node), std::move(grads),
+                  std::move(wants));
     std::vector<Node*> out = record->gradient ? record->gradient(call) : apply_formulas(record->derivative, call);
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (!out[i]) continue;

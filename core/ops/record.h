@@ -33,8 +33,8 @@ struct Pointwise {
   Promotion (*promotion_of)(const FakeCall& call) = nullptr;
 };
 
-/// The gradient of one differentiable argument, as derivatives.yaml: {"self", "grad * result"}. In the expression `grad`
-/// (or grads[i]), `result` (or result0, result1, ...) and the argument names are bound. "zero": constant zero.
+/// The gradient of one differentiable argument, as derivatives.yaml: {"self", "grad * result"}. In the expression
+/// `grad` (or grads[i]), `result` (or result0, result1, ...) and the argument names are bound. "zero": constant zero.
 struct Derivative {
   std::string_view input;
   std::string_view formula;
@@ -58,8 +58,8 @@ struct OpRecord {
   bool not_differentiable = false;  ///< results carry no gradient: comparisons, argmax, arange
   /// Loops for it (core/ops/lowerings.h); what a lowering refuses as unsupported stays a call.
   Status (*lower)(loops::LowerCall&) = nullptr;
-  bool expensive = false;  ///< never recomputed by the partitioner: matmul, convolution, attention, sort
-  bool random = false;     ///< depends on a generator
+  bool expensive = false;    ///< never recomputed by the partitioner: matmul, convolution, attention, sort
+  bool random = false;       ///< depends on a generator
   bool side_effect = false;  ///< kept although unused: asserts
 
   const Schema* schema = nullptr;  ///< set at registration
@@ -86,7 +86,7 @@ const OpRecord* find_record(const Op* op);
 Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node = nullptr);
 Result<Meta> infer(const Node& node);
 Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
-                       int threads = 1, const Node* node = nullptr);
+                       const EvalContext& context = {}, const Node* node = nullptr);
 /// Decomposes `node` (calls `decompose`, or compile_decompose if asked) before it; does not erase it.
 Result<Arg> decompose(Node& node, bool for_compiler = false);
 /// Gradient nodes for the arguments in `wants`, per schema argument, each brought to its argument's sizes and dtype as

@@ -49,13 +49,14 @@ std::optional<FunctionalTwin> functional_twin(const Op* op) {
   if (twin.written.empty()) return std::nullopt;
   std::string base = schema->base;
   if (base.ends_with("_") && !base.ends_with("__")) base.pop_back();
-  for (const Schema* candidate : find_overloads(base)) {
-    if (candidate->is_mutable || candidate->returns.size() != twin.written.size()) continue;
-    if (!pair_arguments(*schema, *candidate, twin)) continue;
-    twin.op = Op::torch(candidate->name);
-    twin.schema = candidate;
-    return twin;
-  }
+  for (const std::string& name : {base, base + "_functional"})  // normal_ becomes normal_functional
+    for (const Schema* candidate : find_overloads(name)) {
+      if (candidate->is_mutable || candidate->returns.size() != twin.written.size()) continue;
+      if (!pair_arguments(*schema, *candidate, twin)) continue;
+      twin.op = Op::torch(candidate->name);
+      twin.schema = candidate;
+      return twin;
+    }
   return std::nullopt;
 }
 
@@ -81,8 +82,8 @@ Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const 
   return functional;
 }
 
-Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, std::vector<Value> bound, int threads,
-                            const Node* node) {
+Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, std::vector<Value> bound,
+                            const EvalContext& context, const Node* node) {
   std::vector<Value> args;
   std::vector<std::pair<std::string, Value>> kwargs;
   for (std::size_t i = 0; i < twin.from.size(); ++i) {
@@ -92,7 +93,7 @@ Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, st
     else
       args.push_back(value);
   }
-  TRY(Value result, evaluate(twin.op, std::move(args), std::move(kwargs), threads, node));
+  TRY(Value result, evaluate(twin.op, std::move(args), std::move(kwargs), context, node));
   if (twin.schema->is_view) return result;
   bool several = twin.written.size() != 1;
   auto* results = several ? result.get<ValueList>() : nullptr;

@@ -15,7 +15,9 @@ struct FunctionalTwin {
 
 /// Nullopt when op mutates nothing or has no twin in the table.
 std::optional<FunctionalTwin> functional_twin(const Op* op);
-Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const Args& bound, ShapeEnv& shapes, const Node* node);
-Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, std::vector<Value> bound, int threads, const Node* node);
+Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const Args& bound, ShapeEnv& shapes,
+                        const Node* node);
+Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, std::vector<Value> bound,
+                            const EvalContext& context, const Node* node);
 
 }  // namespace partita

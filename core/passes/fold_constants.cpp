@@ -67,9 +67,11 @@ class Folder {
     for (const Arg& a : node.args()) args.push_back(*value_of(a));
     std::vector<std::pair<std::string, Value>> kwargs;
     for (const auto& [key, a] : node.kwargs()) kwargs.emplace_back(key, *value_of(a));
-    Result<Value> value = evaluate(node.op(), std::move(args), std::move(kwargs), context_.threads, &node);
-    if (value) values_[node.id()] = *std::move(value);
-    else if (value.error().fault != Fault::Unsupported) return std::move(value).error();  // what cannot run here stays
+    Result<Value> value = evaluate(node.op(), std::move(args), std::move(kwargs), {.threads = context_.threads}, &node);
+    if (value)
+      values_[node.id()] = *std::move(value);
+    else if (value.error().fault != Fault::Unsupported)
+      return std::move(value).error();  // what cannot run here stays
     return {};
   }
 

@@ -101,7 +101,7 @@ class PlanRun {
         keywords.emplace_back(schema->args[i].name, args[i]);
         args.erase(args.begin() + static_cast<std::ptrdiff_t>(i));
       }
-    TRY(Value result, evaluate(call.op, std::move(args), std::move(keywords)));
+    TRY(Value result, evaluate(call.op, std::move(args), std::move(keywords), {.generator = &generator_}));
     ValueList results;
     if (auto* list = result.get<ValueList>())
       results = *list;
@@ -123,6 +123,7 @@ class PlanRun {
 
   const Plan& plan_;
   const std::map<std::string, Tensor>& constants_;
+  Generator generator_;
   std::shared_ptr<Storage> arena_;
   std::vector<std::shared_ptr<Storage>> storages_;
 };

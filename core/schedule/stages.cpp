@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/ops/record.h"
 
 namespace partita::schedule {
 namespace {
@@ -178,6 +179,11 @@ class Finder {
         for (const Arg& a : e.args)
           for_each_node(a, [&](Node* n) { reach(argument_view(g_, e, g_.value(n)).base, unit, seen); });
         extern_unit_[next++] = static_cast<int>(s_.units.size());
+        if (const OpRecord* record = find_record(e.node->op()); record && record->random) {
+          // One generator serves all, in the order of the graph.
+          if (last_draw_ >= 0) unit.after.insert(last_draw_);
+          last_draw_ = static_cast<int>(s_.units.size());
+        }
         add(std::move(unit));
       }
     };
@@ -204,6 +210,7 @@ class Finder {
   std::vector<std::set<int>> readers_;
   std::vector<std::set<int>> leaves_;
   std::vector<int> extern_unit_;
+  int last_draw_ = -1;  // unit
 };
 
 }  // namespace

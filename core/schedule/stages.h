@@ -12,7 +12,7 @@ struct Unit {
   Kind kind = Kind::Stage;
   int id = 0;           ///< definition, or index into LoweredGraph::externs
   std::set<int> needs;  ///< units whose results it reads
-  std::set<int> after;  ///< units that read the input it overwrites
+  std::set<int> after;  ///< units that read the input it overwrites; of what draws random numbers, the draw before
   std::set<int> reads;  ///< Memory definitions of inputs and constants it reads
 };
 

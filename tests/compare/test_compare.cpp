@@ -27,8 +27,9 @@ Runner wide_interpreter() {
 Runner planted(std::string node, double factor) {
   return [=](const Graph& graph, std::vector<Value> inputs) {
     InterpOptions options;
-    options.evaluate = [&](const Node& n, std::vector<Value> args, ValueKwargs kwargs, int threads) -> Result<Value> {
-      TRY(Value v, evaluate(n.op(), std::move(args), std::move(kwargs), threads, &n));
+    options.evaluate = [&](const Node& n, std::vector<Value> args, ValueKwargs kwargs,
+                           const EvalContext& context) -> Result<Value> {
+      TRY(Value v, evaluate(n.op(), std::move(args), std::move(kwargs), context, &n));
       if (n.name() != node) return v;
       return evaluate(Op::torch("aten.mul.Tensor"), {v, Value(factor)}, {});
     };

@@ -31,8 +31,8 @@ CompileFn faulty(const std::string& op, Fault fault) {
       InterpOptions options;
       options.check_inputs = false;
       options.evaluate = [op, fault](const Node& n, std::vector<Value> args, ValueKwargs kwargs,
-                                     int threads) -> Result<Value> {
-        TRY(Value v, evaluate(n.op(), std::move(args), std::move(kwargs), threads, &n));
+                                     const EvalContext& context) -> Result<Value> {
+        TRY(Value v, evaluate(n.op(), std::move(args), std::move(kwargs), context, &n));
         if (!n.is(op)) return v;
         if (fault == Crash) std::raise(SIGSEGV);
         while (fault == Hang) std::this_thread::sleep_for(std::chrono::seconds(1));

@@ -31,8 +31,8 @@ CompileFn interpreter(double planted) {
       InterpOptions options;
       if (planted != 0)
         options.evaluate = [planted](const Node& node, std::vector<Value> args, ValueKwargs kwargs,
-                                     int threads) -> Result<Value> {
-          TRY(Value value, partita::evaluate(node.op(), std::move(args), std::move(kwargs), threads, &node));
+                                     const EvalContext& context) -> Result<Value> {
+          TRY(Value value, partita::evaluate(node.op(), std::move(args), std::move(kwargs), context, &node));
           if (node.op()->name == "aten.gelu.default")
             value.get<Tensor>()->as<float>()[5] += static_cast<float>(planted);
           return value;

@@ -28,7 +28,7 @@ class Evaluation final : public ExternStep {
   std::vector<std::pair<std::string, Argument>> kwargs;
   std::vector<std::optional<ConcreteView>> results;  ///< nullopt: nobody reads it
   std::string origin;
-  int threads = 1;
+  EvalContext context;
 
   Status run(std::byte* const* buffers) override {
     auto value = [&](const Argument& a) -> Value {
@@ -43,7 +43,7 @@ class Evaluation final : public ExternStep {
     for (const Argument& a : args) positional.push_back(value(a));
     std::vector<std::pair<std::string, Value>> named;
     for (const auto& [name, a] : kwargs) named.emplace_back(name, value(a));
-    auto result = evaluate(op, std::move(positional), std::move(named), threads);
+    auto result = evaluate(op, std::move(positional), std::move(named), context);
     if (!result) {
       if (result.error().where.node.empty()) result.error().where.node = origin;
       return std::move(result).error();
@@ -74,7 +74,7 @@ Result<Prepared> prepare_evaluation(const ExternContext& context) {
   auto step = std::make_unique<Evaluation>();
   step->op = call.op;
   step->origin = call.origin;
-  step->threads = context.threads;
+  step->context = {context.threads, context.generator};
   auto symbolic = [&] {
     return unsupported("codegen.dynamic", call.op->name + ": sizes that change from run to run", {.node = call.origin});
   };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/schedule/plan.h"
+#include "core/tensor/generator.h"
 
 namespace partita::codegen {
 
@@ -35,6 +36,7 @@ struct ExternContext {
   int threads = 1;
   /// True for memory that holds the same values in every run: such weights are packed once.
   std::function<bool(int buffer)> fixed;
+  Generator* generator = nullptr;  ///< outlives what is prepared
 
   /// An argument in schema order.
   const schedule::ExternCall::Argument& arg(std::size_t i) const { return call.args[i]; }

@@ -96,7 +96,7 @@ Tensor allocate_indexed(const EvalCall& c, const Tensor& self, const Indexing& i
     }
   }
   args[static_cast<std::size_t>(c.schema.index_of("indices"))] = indices;
-  return allocate(EvalCall(c.schema, std::move(args)), fake_index);
+  return allocate(EvalCall(c.schema, std::move(args), c.context), fake_index);
 }
 
 Value eval_index(EvalCall& c) {

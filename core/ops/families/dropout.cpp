@@ -4,6 +4,9 @@
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
+#include "core/ops/kernels/distributions.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
 
 namespace partita {
 
@@ -61,19 +64,67 @@ Arg decompose_dropout(DecomposeCall& c) {
   return b.getitem(b.call("aten.native_dropout.default", {c.arg("input"), c.arg("p"), c.arg("train")}), 0);
 }
 
-/// Where nothing is dropped PyTorch's eager dropout gives its input, of which the traced one is a copy.
+Value run(const EvalCall& c, const char* op, std::vector<Value> args) {
+  return unwrap(evaluate(Op::torch(op), std::move(args), {}, c.context));
+}
+
+/// PyTorch's eager dropout: its input where nothing is dropped, of which the traced one is a copy, and else another
+/// rounding than native_dropout's.
 Value eval_dropout(EvalCall& c) {
   const Tensor& input = c.tensor("input");
-  if (!c.boolean("train") || as_double(c.number("p")) == 0 || input.numel() == 0) return input;
-  Value dropped = unwrap(
-      evaluate(Op::torch("aten.native_dropout.default"), {c.arg("input"), c.arg("p"), c.arg("train")}, {}, c.threads));
-  return dropped.get<ValueList>()->front();
+  const double p = as_double(c.number("p"));
+  if (p < 0 || p > 1) fail("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
+  if (!c.boolean("train") || p == 0 || input.numel() == 0) return input;
+  if (p == 1) return run(c, "aten.mul.Tensor", {input, unwrap(Tensor::zeros(input.dtype, {}))});
+  const Value noise = run(c, "aten.empty_like.default", {input});
+  kernels::fill_bernoulli(*noise.get<Tensor>(), 1 - p, c.generator());
+  return run(c, "aten.mul.Tensor", {input, run(c, "aten.div_.Scalar", {noise, 1 - p})});
+}
+
+bool drops(const EvalCall& c) {
+  return !c.has("train") || c.boolean("train");
+}
+
+/// native_dropout(input, p, train) -> (output, mask)
+Meta fake_native(FakeCall& c) {
+  const TensorMeta& input = c.tensor("input");
+  TensorMeta out = like_preserving(input, c.shapes), mask = out;
+  if (!input.numel().is(0)) mask.dtype = DType::Bool;
+  return MetaTuple{{out, mask}};
+}
+/// native_dropout_cpu of ATen/native/Dropout.cpp.
+Value eval_native(EvalCall& c) {
+  const Tensor& input = c.tensor("input");
+  const std::vector<Tensor> outputs = kernels::allocate_all(c, fake_native);
+  const Tensor &out = outputs[0], &mask = outputs[1];
+  if (input.numel() == 0) return ValueList{out, mask};
+  if (!drops(c)) {
+    run(c, "aten.fill_.Scalar", {mask, true});
+    out.copy_from(input);
+    return ValueList{out, mask};
+  }
+  if (!is_floating(input.dtype) && !is_complex(input.dtype))
+    fail("result type Float can't be cast to the desired output type " + std::string(torch_name(input.dtype)));
+  const double kept = 1 - as_double(c.number("p"));
+  kernels::fill_bernoulli(mask, kept, c.generator());
+  const Value factors = run(c, "aten.mul.Scalar", {unwrap(mask.to(input.dtype)), kept == 0 ? 0 : 1 / kept});
+  return ValueList{run(c, "aten.mul.Tensor", {input, factors}), mask};
+}
+Arg decompose_native_backward(DecomposeCall& c) {
+  return c.build.expression("g * (aten._to_copy.default(mask, dtype=dtype(g)) * scale)",
+                            {{"g", c.arg("grad_output")}, {"mask", c.arg("mask")}, {"scale", c.arg("scale")}});
 }
 
 }  // namespace
 
 void register_dropout(OpTable& t) {
-  t.add("aten.dropout.default", {.eval = eval_dropout, .decompose = decompose_dropout});
+  t.add("aten.native_dropout.default",
+        {.fake = fake_native,
+         .eval = eval_native,
+         .derivative = {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}},
+         .random = true});
+  t.add("aten.native_dropout_backward.default", {.decompose = decompose_native_backward});
+  t.add("aten.dropout.default", {.eval = eval_dropout, .decompose = decompose_dropout, .random = true});
   t.add("aten.dropout_.default", {.decompose = decompose<Kind{.in_place = true}>});
   t.add("aten.feature_dropout.default", {.decompose = decompose<Kind{.feature = true}>});
   t.add("aten.feature_dropout_.default", {.decompose = decompose<Kind{.feature = true, .in_place = true}>});

@@ -35,7 +35,7 @@ Value eval_with_offsets(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_with_offsets);
   std::size_t rank = c.integers("kernel_size").size();
   std::string op = rank == 2 ? "aten.max_pool2d_with_indices.default" : "aten.max_pool3d_with_indices.default";
-  Value pooled = unwrap(evaluate(Op::torch(op), c.args, {}, c.threads));
+  Value pooled = unwrap(evaluate(Op::torch(op), c.args, {}, c.context));
   const ValueList& pair = *pooled.get<ValueList>();
   Tensor indices = load(*pair[1].get<Tensor>(), DType::Int64), offsets = empty(DType::Int64, indices.sizes);
   PoolArguments a = pool_arguments(c, rank);

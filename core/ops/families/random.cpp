@@ -1,29 +1,84 @@
-// Operators that depend on a generator. Their values repeat from run to run; they are not PyTorch's.
-#include "core/tensor/random.h"
-
+// Tensors of random numbers: those a factory makes, and those that were there and are filled (uniform_ and its kin).
+// All draw from the run's generator, in the order of memory, and give what eager PyTorch gives on a CPU.
 #include <cmath>
-#include <numeric>
 
 #include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"
-#include "core/ops/families/reduce_kernels.h"
+#include "core/ops/kernels/distributions.h"
+#include "core/ops/layout.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
-#include "core/tensor/convert.h"
 
 namespace partita {
 namespace {
 
-template <class Draw>
-void draw_all(const Tensor& out, Draw draw) {
-  Philox numbers = next_random_stream();
-  dispatch(out.dtype, [&]<class T>() {
-    Line(out.sizes, out.strides).each([&](std::int64_t at) { out.as<T>()[at] = convert<T>(draw(numbers)); });
-  });
+using namespace kernels;
+using Fill = void (*)(const Tensor& out, const EvalCall& call);
+
+double real(const EvalCall& call, std::string_view name) {
+  return as_double(call.number(name));
+}
+
+// What the tensor is filled with.
+void unit_uniform(const Tensor& out, const EvalCall& call) {
+  fill_uniform(out, 0, 1, call.generator());
+}
+void unit_normal(const Tensor& out, const EvalCall& call) {
+  fill_normal(out, 0, 1, call.generator());
+}
+void uniform(const Tensor& out, const EvalCall& call) {
+  fill_uniform(out, real(call, "from"), real(call, "to"), call.generator());
+}
+void normal(const Tensor& out, const EvalCall& call) {
+  fill_normal(out, real(call, "mean"), real(call, "std"), call.generator());
+}
+void log_normal(const Tensor& out, const EvalCall& call) {
+  fill_log_normal(out, real(call, "mean"), real(call, "std"), call.generator());
+}
+void cauchy(const Tensor& out, const EvalCall& call) {
+  fill_cauchy(out, real(call, "median"), real(call, "sigma"), call.generator());
+}
+void exponential(const Tensor& out, const EvalCall& call) {
+  if (!is_floating(out.dtype))
+    fail(
+        "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+        "specified " +
+        std::string(torch_name(out.dtype)));
+  fill_exponential(out, real(call, "lambd"), call.generator());
+}
+void geometric(const Tensor& out, const EvalCall& call) {
+  fill_geometric(out, real(call, "p"), call.generator());
+}
+void coins(const Tensor& out, const EvalCall& call) {
+  fill_bernoulli(out, real(call, "p"), call.generator());
+}
+void biased_coins(const Tensor& out, const EvalCall& call) {
+  fill_bernoulli(out, call.tensor(call.schema.index_of("p") >= 0 ? "p" : "self"), call.generator());
+}
+/// high, or low and high; randint_like takes a tensor of one number too.
+void integers(const Tensor& out, const EvalCall& call) {
+  const std::int64_t low = call.schema.index_of("low") >= 0 ? call.integer("low") : 0;
+  std::int64_t high;
+  if (call.is_tensor("high")) {
+    const Tensor& t = call.tensor("high");
+    if (t.numel() != 1) fail("high must be a scalar tensor");
+    high = *unwrap(t.to(DType::Int64)).as<std::int64_t>();
+  } else {
+    high = call.integer("high");
+  }
+  fill_integers(out, low, high, call.generator());
+}
+void any_integers(const Tensor& out, const EvalCall& call) {
+  fill_integers(out, call.generator());
+}
+void integers_between(const Tensor& out, const EvalCall& call) {
+  const bool from = call.schema.index_of("from") >= 0;
+  fill_integers(out, from ? call.integer("from") : 0, call.has("to") ? std::optional(call.integer("to")) : std::nullopt,
+                call.generator());
 }
 
 Meta fake_new(FakeCall& call) {
-  return new_meta(call, DType::Float32, "size");
+  return new_meta(call, DType::Float32, call.schema.index_of("size") >= 0 ? "size" : "shape");
 }
 Meta fake_new_int(FakeCall& call) {
   return new_meta(call, DType::Int64, "size");
@@ -31,134 +86,126 @@ Meta fake_new_int(FakeCall& call) {
 Meta fake_like(FakeCall& call) {
   return like_meta(call);
 }
-Meta fake_permutation(FakeCall& call) {
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64), {call.sym("n")},
-                                call.device("device").value_or(Device{}));
+/// A copy of self, which is then filled.
+Meta fake_copy(FakeCall& call) {
+  return like_preserving(call.tensor("self"), call.shapes);
+}
+Meta fake_row_major(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  return new_like(self, self.sizes);
 }
 Meta fake_self(FakeCall& call) {
-  const TensorMeta& self = call.tensor(call.schema.args[0].name);
-  TensorMeta out = TensorMeta::contiguous(self.dtype, self.sizes, self.device);
-  out.strides = strides_like(call, self, self.sizes, MemoryFormat::Preserve);
-  return out;
+  return call.tensor("self");
 }
 
-template <Meta (*fake)(FakeCall&), auto draw>
-Value drawn(EvalCall& call) {
+template <Meta (*fake)(FakeCall&), Fill fill>
+Value made(EvalCall& call) {
   CallOfValues metas(call);
   Tensor out = empty_of(*fake(metas.call).tensor());
-  draw_all(out, [&](Philox& numbers) { return draw(call, numbers); });
+  fill(out, call);
   return out;
 }
+template <Fill fill>
+Value filled(EvalCall& call) {
+  fill(call.tensor("self"), call);
+  return call.tensor("self");
+}
 
-constexpr auto uniform = [](const EvalCall&, Philox& numbers) { return numbers.uniform(); };
-constexpr auto normal = [](const EvalCall&, Philox& numbers) { return numbers.normal(); };
-constexpr auto uniform_between = [](const EvalCall& call, Philox& numbers) {
-  double from = as_double(call.number("from")), to = as_double(call.number("to"));
-  return from + (to - from) * numbers.uniform();
-};
-constexpr auto whole = [](const EvalCall& call, Philox& numbers) {
-  std::int64_t low = call.schema.index_of("low") >= 0 ? call.integer("low") : 0, high = call.integer("high");
-  if (high <= low) fail("random_ expects 'from' to be less than 'to'");
-  return low + static_cast<std::int64_t>(numbers.next64() % static_cast<std::uint64_t>(high - low));
-};
-constexpr auto coin = [](const EvalCall& call, Philox& numbers) {
-  return numbers.uniform() < as_double(call.number("p")) ? 1.0 : 0.0;
-};
-constexpr auto exponential = [](const EvalCall& call, Philox& numbers) {
-  return -std::log(1 - numbers.uniform()) / as_double(call.number("lambd"));
-};
-
-Value eval_bernoulli(EvalCall& call) {
+/// normal(mean, std) where one or both are tensors: standard numbers times std plus mean, in the dtype of the first
+/// one.
+Meta fake_normal(FakeCall& call) {
+  if (!call.is_tensor("mean")) return new_like(call.tensor("std"), call.tensor("std").sizes);
+  const TensorMeta& mean = call.tensor("mean");
+  if (!call.is_tensor("std")) return new_like(mean, mean.sizes);
+  return new_like(mean, broadcast(call, std::vector{mean.sizes, call.tensor("std").sizes}));
+}
+Value eval_normal(EvalCall& call) {
   CallOfValues metas(call);
-  Tensor out = empty_of(*fake_self(metas.call).tensor());
-  Tensor p = unwrap(call.tensor(call.schema.index_of("p") >= 0 ? "p" : "self").to(DType::Float64));
-  Philox numbers = next_random_stream();
-  Tensor row_major = unwrap(Tensor::empty(out.dtype, out.sizes));
-  dispatch(out.dtype, [&]<class T>() {
-    for (std::int64_t i = 0; i < out.numel(); ++i) {
-      double chance = p.as<double>()[p.numel() == 1 ? 0 : i];
-      if (!(chance >= 0 && chance <= 1)) fail("Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
-      row_major.as<T>()[i] = convert<T>(numbers.uniform() < chance ? 1.0 : 0.0);
-    }
-  });
-  out.copy_from(row_major);
+  const Tensor out = empty_of(*fake_normal(metas.call).tensor());
+  const auto update = [&](const char* op, const Value& other) {
+    unwrap(evaluate(Op::torch(op), {out, other}, {}, call.context));
+  };
+  if (call.is_tensor("std")) {
+    const Tensor least = unwrap(call.tensor("std").to(DType::Float64));
+    for (std::int64_t i = 0; i < least.numel(); ++i)
+      if (!(least.as<double>()[i] >= 0)) fail("normal expects all elements of std >= 0.0");
+    fill_normal(out, 0, 1, call.generator());
+    update("aten.mul_.Tensor", call.arg("std"));
+  } else {
+    fill_normal(out, 0, real(call, "std"), call.generator());
+  }
+  update("aten.add_.Tensor", call.arg("mean"));
   return out;
 }
 
-Value eval_permutation(EvalCall& call) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(call.integer("n")));
-  std::iota(order.begin(), order.end(), 0);
-  Philox numbers = next_random_stream();
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[numbers.next64() % i]);
-  Tensor out =
-      unwrap(Tensor::empty(call.dtype("dtype").value_or(DType::Int64), {static_cast<std::int64_t>(order.size())}));
-  dispatch(out.dtype, [&]<class T>() {
-    for (std::size_t i = 0; i < order.size(); ++i) out.as<T>()[i] = convert<T>(order[i]);
-  });
-  return out;
-}
+struct Row {
+  std::string_view name;
+  Meta (*fake)(FakeCall&);
+  Value (*eval)(EvalCall&);
+};
+const Row factories[] = {
+    {"aten.rand.default", fake_new, made<fake_new, unit_uniform>},
+    {"aten.rand.generator", fake_new, made<fake_new, unit_uniform>},
+    {"aten.randn.default", fake_new, made<fake_new, unit_normal>},
+    {"aten.randn.generator", fake_new, made<fake_new, unit_normal>},
+    {"aten.rand_like.default", fake_like, made<fake_like, unit_uniform>},
+    {"aten.rand_like.generator", fake_like, made<fake_like, unit_uniform>},
+    {"aten.randn_like.default", fake_like, made<fake_like, unit_normal>},
+    {"aten.randn_like.generator", fake_like, made<fake_like, unit_normal>},
+    {"aten.randint.default", fake_new_int, made<fake_new_int, integers>},
+    {"aten.randint.generator", fake_new_int, made<fake_new_int, integers>},
+    {"aten.randint.low", fake_new_int, made<fake_new_int, integers>},
+    {"aten.randint.low_generator", fake_new_int, made<fake_new_int, integers>},
+    {"aten.randint_like.default", fake_like, made<fake_like, integers>},
+    {"aten.randint_like.generator", fake_like, made<fake_like, integers>},
+    {"aten.randint_like.Tensor", fake_like, made<fake_like, integers>},
+    {"aten.randint_like.Tensor_generator", fake_like, made<fake_like, integers>},
+    {"aten.randint_like.low_dtype", fake_like, made<fake_like, integers>},
+    {"aten.randint_like.low_generator_dtype", fake_like, made<fake_like, integers>},
+    {"aten.normal.float_float", fake_new, made<fake_new, normal>},
+    {"prims.normal.default", fake_new, made<fake_new, normal>},
+};
 
-/// native_dropout(input, p, train) -> (output, mask)
-Meta fake_dropout(FakeCall& call) {
-  Meta out = fake_self(call), mask = out;
-  mask.tensor()->dtype = DType::Bool;
-  MetaTuple tuple;
-  tuple.items = {std::move(out), std::move(mask)};
-  return tuple;
-}
-Value eval_dropout(EvalCall& call) {
-  CallOfValues metas(call);
-  Meta meta = fake_dropout(metas.call);
-  Tensor mask = empty_of(*meta.tuple()->items[1].tensor());
-  double keep = call.has("train") && !call.boolean("train") ? 1 : 1 - as_double(call.number("p"));
-  draw_all(mask, [&](Philox& numbers) { return numbers.uniform() < keep; });
-  double scale = keep > 0 ? 1 / keep : 0;
-  Value masked = unwrap(evaluate(Op::torch("aten.mul.Tensor"), {call.arg("input"), mask}, {}));
-  Value out = unwrap(evaluate(Op::torch("aten.mul.Scalar"), {masked, scale}, {}));
-  return ValueList{out, mask};
-}
-Arg dropout_backward(DecomposeCall& call) {
-  return call.build.expression(
-      "g * (aten._to_copy.default(mask, dtype=dtype(g)) * scale)",
-      {{"g", call.arg("grad_output")}, {"mask", call.arg("mask")}, {"scale", call.arg("scale")}});
-}
+/// A tensor filled, and a new one like it; both have the gradient zero with respect to what was there.
+struct Pair {
+  std::string_view name, in_place;
+  Meta (*fake)(FakeCall&);
+  Value (*eval)(EvalCall&);
+  Value (*eval_in_place)(EvalCall&);
+};
+const Pair pairs[] = {
+    {"aten.uniform.default", "aten.uniform_.default", fake_copy, made<fake_copy, uniform>, filled<uniform>},
+    {"aten.normal_functional.default", "aten.normal_.default", fake_copy, made<fake_copy, normal>, filled<normal>},
+    {"aten.log_normal.default", "aten.log_normal_.default", fake_copy, made<fake_copy, log_normal>, filled<log_normal>},
+    {"aten.cauchy.default", "aten.cauchy_.default", fake_copy, made<fake_copy, cauchy>, filled<cauchy>},
+    {"aten.exponential.default", "aten.exponential_.default", fake_copy, made<fake_copy, exponential>,
+     filled<exponential>},
+    {"aten.geometric.default", "aten.geometric_.default", fake_copy, made<fake_copy, geometric>, filled<geometric>},
+    {"aten.random.default", "aten.random_.default", fake_copy, made<fake_copy, any_integers>, filled<any_integers>},
+    {"aten.random.from", "aten.random_.from", fake_copy, made<fake_copy, integers_between>, filled<integers_between>},
+    {"aten.random.to", "aten.random_.to", fake_copy, made<fake_copy, integers_between>, filled<integers_between>},
+    {"aten.bernoulli.p", "aten.bernoulli_.float", fake_row_major, made<fake_row_major, coins>, filled<coins>},
+    {"aten.bernoulli.Tensor", "aten.bernoulli_.Tensor", fake_copy, made<fake_copy, biased_coins>, filled<biased_coins>},
+};
 
 }  // namespace
 
 void register_random(OpTable& t) {
-  struct Row {
-    std::string_view name;
-    Meta (*fake)(FakeCall&);
-    Value (*eval)(EvalCall&);
-    std::string_view derivative;  ///< of self; empty: none
-  };
-  const Row rows[] = {
-      {"aten.rand.default", fake_new, drawn<fake_new, uniform>, ""},
-      {"aten.randn.default", fake_new, drawn<fake_new, normal>, ""},
-      {"aten.rand_like.default", fake_like, drawn<fake_like, uniform>, ""},
-      {"aten.randn_like.default", fake_like, drawn<fake_like, normal>, ""},
-      {"aten.randint.default", fake_new_int, drawn<fake_new_int, whole>, ""},
-      {"aten.randint.low", fake_new_int, drawn<fake_new_int, whole>, ""},
-      {"aten.randint_like.default", fake_like, drawn<fake_like, whole>, ""},
-      {"aten.randint_like.low_dtype", fake_like, drawn<fake_like, whole>, ""},
-      {"aten.randperm.default", fake_permutation, eval_permutation, ""},
-      {"aten.uniform.default", fake_self, drawn<fake_self, uniform_between>, "zeros_like(grad)"},
-      {"aten.exponential.default", fake_self, drawn<fake_self, exponential>, "zeros_like(grad)"},
-      {"aten.bernoulli.default", fake_self, eval_bernoulli, "zeros_like(grad)"},
-      {"aten.bernoulli.p", fake_self, drawn<fake_self, coin>, "zeros_like(grad)"},
-      {"aten.bernoulli.Tensor", fake_self, eval_bernoulli, "zeros_like(grad)"},
-  };
-  for (const Row& row : rows) {
-    OpRecord record{.fake = row.fake, .eval = row.eval, .not_differentiable = row.derivative.empty(), .random = true};
-    if (!row.derivative.empty()) record.derivative = {{"self", row.derivative}};
-    t.add(row.name, std::move(record));
+  for (const Row& row : factories)
+    t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true, .random = true});
+  const std::vector<Derivative> none = {{"self", "zeros_like(grad)"}};
+  for (const Pair& row : pairs) {
+    t.add(row.name, {.fake = row.fake, .eval = row.eval, .derivative = none, .random = true});
+    t.add(row.in_place, {.fake = fake_self, .eval = row.eval_in_place, .derivative = none, .random = true});
   }
-  t.add("aten.native_dropout.default",
-        {.fake = fake_dropout,
-         .eval = eval_dropout,
-         .derivative = {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}},
-         .random = true});
-  t.add("aten.native_dropout_backward.default", {.decompose = dropout_backward});
+  t.add("aten.bernoulli.default",
+        {.fake = fake_row_major, .eval = made<fake_row_major, biased_coins>, .derivative = none, .random = true});
+  // The gradients have the sizes of what they belong to, whatever it was broadcast to.
+  const Derivative mean{"mean", "zeros_like(mean)"}, std{"std", "zeros_like(std)"};
+  t.add("aten.normal.Tensor_float", {.fake = fake_normal, .eval = eval_normal, .derivative = {mean}, .random = true});
+  t.add("aten.normal.float_Tensor", {.fake = fake_normal, .eval = eval_normal, .derivative = {std}, .random = true});
+  t.add("aten.normal.Tensor_Tensor",
+        {.fake = fake_normal, .eval = eval_normal, .derivative = {mean, std}, .random = true});
 }
 
 }  // namespace partita

@@ -3,7 +3,6 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
-#include "core/tensor/random.h"
 
 namespace partita {
 
@@ -48,10 +47,11 @@ Drawn draw(const EvalCall& c) {
   bool training = c.boolean("training");
   double low = bound(c, "lower"), high = bound(c, "upper");
   dispatch_floating(dtype, "rrelu_with_noise", [&]<class T>() {
-    Philox numbers = next_random_stream();
+    // Both ends are rounded to the dtype first; what is drawn between them is a double.
+    const double from = static_cast<T>(low), length = static_cast<T>(high) - from;
     for (std::int64_t i = 0; i < x.numel(); ++i) {
       T v = x.as<T>()[i];
-      T slope = static_cast<T>(training && v <= T(0) ? low + (high - low) * numbers.uniform() : middle(c));
+      T slope = static_cast<T>(training && v <= T(0) ? c.generator().uniform() * length + from : middle(c));
       y.as<T>()[i] = v <= T(0) ? v * slope : v;
       if (training) noise.as<T>()[i] = v <= T(0) ? slope : T(1);
     }

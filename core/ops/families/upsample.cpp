@@ -267,7 +267,7 @@ Value eval_by_sizes(EvalCall& c) {
   std::vector<Value> args = {c.args[0], std::move(sizes)};
   if (c.schema.index_of("align_corners") >= 0) args.push_back(c.arg("align_corners"));
   for (double scale : target.scales) args.push_back(scale > 0 ? Value(scale) : Value());
-  return unwrap(evaluate(Op::torch(c.schema.base + ".default"), std::move(args), {}, c.threads));
+  return unwrap(evaluate(Op::torch(c.schema.base + ".default"), std::move(args), {}, c.context));
 }
 
 Arg decompose_by_sizes(DecomposeCall& c) {
