@@ -29,6 +29,11 @@ const Case cases[] = {
     {"sums of nothing", "x: <f32[0, 3][3, 1]>", "r: <f32[3][1]> = $sum.dim_IntList(x, [0])\nreturn (r,)"},
     {"layer norm of no rows", "x: <f32[0, 1][1, 1]>, w: <f32[1][1]>, b: <f32[1][1]>",
      "n = $native_layer_norm(x, [1], w, b, 1e-05)\nr: <f32[0, 1][1, 1]> = n[0]\nreturn (r,)"},
+    {"draws come in the order of the graph", "x: <f32[40][1]>",
+     "a: <f32[40][1]> = $rand([40])\nb: <f32[40][1]> = $randn_like(x)\nc: <f32[40][1]> = $bernoulli.p(x, 0.5)\n"
+     "d: <f32[40][1]> = $mul.Tensor(x, c)\ne: <f32[40][1]> = $add.Tensor(d, b)\nf: <f32[40][1]> = $neg(a)\n"
+     "return (e, f, c)",
+     true},
     {"gather with an empty index", "x: <f32[5][1]>, i: <i64[2, 0][1, 1]>",
      "r: <f32[2, 0][1, 1]> = $gather(x, 0, i)\nreturn (r,)"},
     {"convolution with a strided bias",

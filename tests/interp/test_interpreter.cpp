@@ -262,6 +262,25 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*out)[0]), (Row{1, 3}));
   }
 
+  /// The baseline in double precision has the random numbers of the run that it judges.
+  void double_precision_draws_the_same() {
+    const auto graph = fx("x: <f32[4][1]>",
+                          "a: <f32[4][1]> = $rand([4], dtype=torch.float32)\nb: <f32[4][1]> = $randn_like(x)\n"
+                          "c: <f32[4][1]> = $clone(x)\nd: <f32[4][1]> = $uniform_(c, 0.0, 2.0)\nreturn (a, b, c, d)");
+    const Tensor x = f32({4}, {1, 2, 3, 4});
+    InterpOptions options;
+    const auto narrow = interpret(*graph, {x}, options);
+    QVERIFY2(narrow, narrow ? "" : narrow.error().line().c_str());
+    options.float64 = true;
+    const auto wide = interpret(*graph, {x}, options);
+    QVERIFY2(wide, wide ? "" : wide.error().line().c_str());
+    for (std::size_t i = 0; i < narrow->size(); ++i) {
+      QCOMPARE((*wide)[i].get<Tensor>()->dtype, DType::Float64);
+      QCOMPARE(elements((*wide)[i]), elements((*narrow)[i]));
+    }
+    QCOMPARE(elements((*wide)[2]), elements((*wide)[3]));
+  }
+
   void stops_on_request() {
     Progress progress;
     progress.stop = true;
