@@ -22,9 +22,11 @@ Meta fake_seeds(FakeCall& c) {
   if (c.schema.index_of("count") >= 0) sizes.push_back(c.sym("count"));
   return TensorMeta::contiguous(DType::Int64, sizes, *c.device("device"));
 }
+/// As the compiler lowers it (RandomSeeds in torch/_inductor/ir.py); the operator itself, run eagerly, begins at 0.
 Value eval_seeds(EvalCall& c) {
-  Tensor out = allocate(c, fake_seeds);
-  fill_integers(out, 0, std::numeric_limits<std::int64_t>::max(), c.generator());
+  using Limits = std::numeric_limits<std::int64_t>;
+  const Tensor out = allocate(c, fake_seeds);
+  fill_integers(out, Limits::min(), Limits::max(), c.generator());
   return out;
 }
 
