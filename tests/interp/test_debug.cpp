@@ -124,7 +124,7 @@ class TestDebug : public QObject {
     const auto graph =
         fx("x: <f32[2, 3][3, 1]>", "a: <f32[2, 3][3, 1]> = $neg(x)\nb: <f32[2, 3][3, 1]> = $sin(a)\nreturn (b,)");
     InterpOptions options;
-    options.evaluate = [](const Node& node, std::vector<Value> args, ValueKwargs, int) -> Result<Value> {
+    options.evaluate = [](const Node& node, std::vector<Value> args, ValueKwargs, const EvalContext&) -> Result<Value> {
       Tensor t = *args[0].get<Tensor>();
       if (node.name() != "b") return Value(t);
       TRY(Tensor wrong, Tensor::empty_strided(t.dtype, t.sizes, {1, 2}));
