@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <numeric>
 
 #include "core/ops/promote.h"
 #include "core/ops/view_strides.h"
@@ -68,7 +69,7 @@ Arg reshape(const FormulaCall& f) {
   if (view_strides(guards, t.sizes, t.strides, target))
     return f.build.call("aten.view.default", {f.args[0], f.args[1]});
   Node* dense = f.build.call("aten.clone.default", {f.args[0]}, {{"memory_format", MemoryFormat::Contiguous}});
-  return f.build.call("aten._unsafe_view.default", {dense, f.args[1]});
+  return f.build.call("aten._unsafe_view.default", {dense, f.build.sizes(target)});
 }
 
 Arg contiguous(const FormulaCall& f) {
@@ -127,30 +128,55 @@ Arg slice_backward_wrapper(const FormulaCall& f) {
                       {f.args[0], f.build.sizes(f.tensor(1).sizes), f.args[2], start, end, f.args[5]});
 }
 
-/// as_strided_backward where the view shows each element at most once: zeros with grad scattered into them.
+/// Does some element stand at two places of a geometry?
+bool shows_twice(const Sizes& sizes, const Sizes& strides) {
+  std::vector<std::size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return strides[a] < strides[b]; });
+  std::int64_t reached = 0;
+  for (std::size_t d : order) {
+    if (sizes[d] <= 1) continue;
+    if (strides[d] <= reached) return true;
+    reached += (sizes[d] - 1) * strides[d];
+  }
+  return false;
+}
+
+/// as_strided_backward(grad, self, size, stride, storage_offset): zeros with grad scattered into them, where the view
+/// shows each element at most once. Else the gradients of all places that show an element are added up, in memory that
+/// both geometries lie in.
 Arg as_strided_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   static const Schema none;
   FakeCall guards(none, {}, *f.build.graph.shapes);
-  SymList shown = list_of_sizes(f.args[2]), strides = list_of_sizes(f.args[3]);
+  auto sizes = concrete(list_of_sizes(f.args[2])), strides = concrete(list_of_sizes(f.args[3]));
+  if (!sizes || !strides) fail_unsupported("the gradient of as_strided with symbolic strides");
   if (!is_non_overlapping_and_dense(guards, self.sizes, self.strides))
     fail_unsupported("the gradient of as_strided of a tensor that is not dense");
-  std::vector<std::size_t> order(shown.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  auto concrete_strides = concrete(strides), concrete_sizes = concrete(shown);
-  if (!concrete_strides || !concrete_sizes) fail_unsupported("the gradient of as_strided with symbolic strides");
-  std::sort(order.begin(), order.end(),
-            [&](auto a, auto b) { return (*concrete_strides)[a] < (*concrete_strides)[b]; });
-  std::int64_t reached = 0;
-  for (std::size_t d : order) {
-    if ((*concrete_sizes)[d] <= 1) continue;
-    if ((*concrete_strides)[d] <= reached) fail_unsupported("the gradient of as_strided that shows an element twice");
-    reached += ((*concrete_sizes)[d] - 1) * (*concrete_strides)[d];
+  if (!shows_twice(*sizes, *strides)) {
+    Node* zeros = f.build.call("aten.new_empty_strided.default",
+                               {f.args[0], f.build.sizes(self.sizes), f.build.sizes(self.strides)});
+    Node* zeroed = f.build.call("aten.zeros_like.default", {zeros});
+    return f.build.call("aten.as_strided_scatter.default", {zeroed, f.args[0], f.args[2], f.args[3], f.args[4]});
   }
-  Node* zeros = f.build.call("aten.new_empty_strided.default",
-                             {f.args[0], f.build.sizes(self.sizes), f.build.sizes(self.strides)});
-  Node* zeroed = f.build.call("aten.zeros_like.default", {zeros});
-  return f.build.call("aten.as_strided_scatter.default", {zeroed, f.args[0], f.args[2], f.args[3], f.args[4]});
+  const auto own = concrete(self.sizes), own_strides = concrete(self.strides);
+  const auto* given = f.has(4) ? f.args[4].get<std::int64_t>() : nullptr;
+  if (!own || !own_strides || !self.offset.is_int() || (f.has(4) && !given))
+    fail_unsupported("the gradient of as_strided of symbolic sizes");
+  std::int64_t at = self.offset.as_int(), window_at = given ? *given : at;
+  const std::int64_t shared = std::min(at, window_at);
+  at -= shared;
+  window_at -= shared;
+  const std::int64_t room =
+      std::max(at + unwrap(reach(*own, *own_strides)), window_at + unwrap(reach(*sizes, *strides)));
+  auto flat = [&](const Arg& x) { return reshape({f.build, {x, Arg::list({-1})}}); };
+  Node* storage = f.build.call("aten.new_zeros.default", {f.args[0], Arg::list({room})});
+  Node* places = f.build.call("aten.arange.start", {0, room},
+                              {{"dtype", DType::Int64}, {"layout", Layout::Strided}, {"device", self.device}});
+  places = f.build.call("aten.as_strided.default", {places, f.args[2], f.args[3], window_at});
+  const Arg grad = flat(f.args[0]), shown = flat(places);
+  storage = f.build.call("aten.index_add.default", {storage, 0, shown, grad});
+  return f.build.call("aten.as_strided.default", {storage, f.build.sizes(self.sizes), f.build.sizes(self.strides), at});
 }
 
 Arg pow_backward(const FormulaCall& f) {
@@ -170,17 +196,19 @@ Arg pow_backward_self(const FormulaCall& f) {
   return f("where(eq(x2, 0.0), zero, x0 * conj(x2 * pow(x1, x2 - 1)))",
            {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
 }
-/// grad * result * log(self), 0 where the base is 0 and the exponent is not negative.
+/// grad * result * log(self), 0 where the base is 0 and the exponent's real part is not negative.
 Arg pow_backward_exponent(const FormulaCall& f) {
+  const Arg real = is_complex(f.tensor(2).dtype) ? f("aten.select.int(view_as_real(x2), -1, 0)") : f.args[2];
+  std::vector<std::pair<std::string, Arg>> names = {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")},
+                                                    {"real", real}};
   if (!f.is_tensor(1)) {
-    double base = as_double(number_of(f.args[1]));
-    if (base == 0)
-      return f("where(ge(x2, 0), zero, x0 * conj(aten.mul.Scalar(x3, -inf)))",
-               {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
-    return f("x0 * conj(aten.mul.Scalar(x3, l))", {{"l", std::log(base)}});
+    const Number base = number_of(f.args[1]);
+    if (auto* c = std::get_if<std::complex<double>>(&base); c && *c != 0.0)
+      return f("x0 * conj(aten.mul.Scalar(x3, l))", {{"l", std::log(*c)}});
+    if (as_double(base) == 0) return f("where(ge(real, 0), zero, x0 * conj(aten.mul.Scalar(x3, -inf)))", names);
+    return f("x0 * conj(aten.mul.Scalar(x3, l))", {{"l", std::log(as_double(base))}});
   }
-  return f("where(logical_and(eq(x1, 0), ge(x2, 0)), zero, x0 * conj(x3 * log(x1)))",
-           {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
+  return f("where(logical_and(eq(x1, 0), ge(real, 0)), zero, x0 * conj(x3 * log(x1)))", names);
 }
 
 Arg div_tensor_self_backward(const FormulaCall& f) {
@@ -226,8 +254,10 @@ Arg one_minus(const FormulaCall& f) {
   if (auto* c = std::get_if<std::complex<double>>(&n)) return 1.0 - *c;
   return 1 - as_double(n);
 }
-Arg scalar_le(const FormulaCall& f) {
-  return as_double(number_of(f.args[0])) <= as_double(number_of(f.args[1]));
+/// xlogy.Scalar_Other's: (grad, self, other number)
+Arg xlogy_backward_self(const FormulaCall& f) {
+  if (as_double(number_of(f.args[2])) > 0) return f("xlogy(x0, x2)");
+  return f("masked_fill(xlogy(x0, x2), eq(x1, 0.0), 0.0)");
 }
 
 Arg roll_backward(const FormulaCall& f) {
@@ -273,7 +303,7 @@ constexpr FormulaFunction functions[] = {
     {"roll_backward", roll_backward},
     {"dropout_scale", dropout_scale},
     {"one_minus", one_minus},
-    {"scalar_le", scalar_le},
+    {"xlogy_backward_self", xlogy_backward_self},
 };
 
 }  // namespace

@@ -110,6 +110,25 @@ class JointTest : public QObject {
                                                                "detach = detach(primals_1)\n"
                                                                "neg = neg(detach)\n"
                                                                "return add, neg, None, None";
+    QTest::newRow("windows that overlap add up")
+        << head +
+               "x: \"f32[4][1]cpu\"):\n"
+               "        as_strided = torch.ops.aten.as_strided.default(x, [3, 2], [1, 1])\n"
+               "        neg = torch.ops.aten.neg.default(as_strided)\n"
+               "        return (neg,)\n"
+        << 1
+        << "as_strided = as_strided(primals_1, [3, 2], [1, 1])\n"
+           "neg = neg(as_strided)\n"
+           "neg_1 = neg(tangents_1)\n"
+           "new_zeros = new_zeros(neg_1, [4])\n"
+           "arange = arange(0, 4)\n"
+           "as_strided_1 = as_strided(arange, [3, 2], [1, 1], 0)\n"
+           "view = view(neg_1, [-1])\n"
+           "clone = clone(as_strided_1)\n"
+           "_unsafe_view = _unsafe_view(clone, [6])\n"
+           "index_add = index_add(new_zeros, 0, _unsafe_view, view)\n"
+           "as_strided_2 = as_strided(index_add, [4], [1], 0)\n"
+           "return neg, as_strided_2";
   }
 
   void graphs() {

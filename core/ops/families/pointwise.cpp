@@ -3,7 +3,9 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/body.h"
+#include "core/ops/families/log_add_exp.h"
 #include "core/ops/families/pointwise_parts.h"
+#include "core/ops/families/special.h"
 
 namespace partita {
 namespace {
@@ -90,6 +92,25 @@ V log1p(V v) {
 }
 V log2_1p(V v) {
   return Log2(v + 1.0);
+}
+
+/// Scalar bodies order no complex numbers: these are added here.
+Value eval_logaddexp(EvalCall& call) {
+  if (!is_complex(call.tensor("self").dtype) && !is_complex(call.tensor("other").dtype))
+    return eval_pointwise(*ops().find(Op::torch(call.schema.name)), call);
+  SpecialCall s(call);
+  auto run = [&]<class T>(T) {
+    const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();
+    for (std::int64_t i = 0; i < s.computed.numel(); ++i)
+      s.computed.as<T>()[i] = static_cast<T>(
+          kernels::log_add_exp(static_cast<std::complex<double>>(a[i]), static_cast<std::complex<double>>(b[i])));
+  };
+  if (s.computed.dtype == DType::Complex64)
+    run(std::complex<float>());
+  else
+    run(std::complex<double>());
+  s.result.copy_from(s.computed);
+  return s.result;
 }
 
 V hypot(In& x) {
@@ -208,17 +229,17 @@ void register_pointwise(OpTable& t) {
                                "masked_fill(xlogy(grad, other), logical_and(eq(self, 0.0), le(other, 0.0)), 0.0)"};
   const Derivative log_other = {"other", "grad * self / other"};
   binary("aten.xlogy.Tensor", body<xlogy>, {log_self, log_other}, Promotion::IntToFloat);
-  binary("aten.xlogy.Scalar_Other", body<xlogy>,
-         {{"self", "masked_fill(xlogy(grad, other), logical_and(eq(self, 0.0), scalar_le(other, 0.0)), 0.0)"}},
+  binary("aten.xlogy.Scalar_Other", body<xlogy>, {{"self", "xlogy_backward_self(grad, self, other)"}},
          Promotion::IntToFloat);
   binary("aten.xlogy.Scalar_Self", body<xlogy>, {log_other}, Promotion::IntToFloat);
   binary("aten.special_xlog1py.default", body<xlog1py>,
          {{"self", "masked_fill(special_xlog1py(grad, other), logical_and(eq(self, 0.0), le(other, -1.0)), 0.0)"},
           {"other", "grad * self / (other + 1)"}},
          Promotion::IntToFloat);
-  binary("aten.logaddexp.default", body<log_add<exp, log1p>>,
-         {{"self", "grad / (exp(other - self) + 1)"}, {"other", "grad / (exp(self - other) + 1)"}},
-         Promotion::IntToFloat);
+  t.add("aten.logaddexp.default", {.eval = eval_logaddexp,
+                                   .pointwise = {body<log_add<exp, log1p>>, Promotion::IntToFloat, {"self", "other"}},
+                                   .derivative = {{"self", "grad / conj(exp(other - self) + 1)"},
+                                                  {"other", "grad / conj(exp(self - other) + 1)"}}});
   binary("aten.logaddexp2.default", body<log_add<exp2, log2_1p>>,
          {{"self", "grad / (pow(2, other - self) + 1)"}, {"other", "grad / (pow(2, self - other) + 1)"}},
          Promotion::IntToFloat);

@@ -1,6 +1,7 @@
 // Running values along one dim.
 #include <limits>
 
+#include "core/ops/families/log_add_exp.h"
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/families/reduce_parts.h"
 #include "core/ops/values.h"
@@ -109,18 +110,16 @@ Meta fake_logcumsumexp(FakeCall& call) {
 
 Value eval_logcumsumexp(EvalCall& call) {
   const Tensor& self = call.tensor("self");
-  if (!is_floating(self.dtype)) fail_unsupported("logcumsumexp of " + std::string(torch_name(self.dtype)));
+  if (!is_floating(self.dtype) && !is_complex(self.dtype))
+    fail_unsupported("logcumsumexp of " + std::string(torch_name(self.dtype)));
   Tensor out = unwrap(Tensor::empty(self.dtype, self.sizes));
   dispatch(self.dtype, [&]<class T>() {
-    if constexpr (!is_complex_type<T>::value && !std::is_integral_v<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      using Wide = std::conditional_t<is_complex_type<T>::value, std::complex<double>, double>;
       along(self, out, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {
-        double total = -std::numeric_limits<double>::infinity();
+        Wide total = -std::numeric_limits<double>::infinity();
         for (std::int64_t i = 0; i < n; ++i) {
-          double v = convert<double>(self.as<T>()[from + i * step]);
-          double hi = std::max(total, v), lo = std::min(total, v);
-          total = v != v || total != total     ? total + v
-                  : std::isinf(hi) && hi == lo ? hi
-                                               : hi + std::log1p(std::exp(lo - hi));
+          total = kernels::log_add_exp(total, convert<Wide>(self.as<T>()[from + i * step]));
           out.as<T>()[to + i * out_step] = convert<T>(total);
         }
       });
