@@ -1,3 +1,4 @@
+#include "core/ops/kernels/outputs.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 
@@ -104,28 +105,34 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
   }
   std::vector<bool> reduced = but_channel(rank);
   double n = static_cast<double>(x.numel()) / static_cast<double>(x.sizes[1]);
-  // The mean, the sum of squares and 1/std stand in tensors of the statistics' dtype before they are used.
+  // The mean and 1/std stand in tensors of the statistics' dtype before they are used; in bfloat16 the sum of squares
+  // does too, and is divided in that dtype.
   const DType kept = call.out(1).dtype;
+  const bool narrow = kept == DType::BFloat16;
   auto rounded = [&](const LoweredTensor& t) { return to.cast(to.cast(t, kept), make.dtype); };
+  auto in_statistics = [&](const LoweredTensor& t) { return narrow ? rounded(t) : t; };
+  auto divided = [&](const LoweredTensor& t, double by) {
+    if (narrow) by = kernels::rounded(kept, static_cast<float>(by));
+    return in_statistics(
+        make({t}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), by)); }));
+  };
   LoweredTensor centred_exactly = make.sub(x, make.mean(x, reduced));
   LoweredTensor mean = rounded(make.mean(x, reduced)), centred = make.sub(x, mean);
-  LoweredTensor squares = rounded(make.sum(make.square(centred_exactly), reduced));
-  LoweredTensor variance =
-      make({squares}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), n)); });
-  LoweredTensor rstd = rounded(make.rsqrt(variance, eps));
+  LoweredTensor squares = in_statistics(make.sum(make.square(centred_exactly), reduced));
+  LoweredTensor rstd = rounded(make.rsqrt(divided(squares, n), eps));
   call.give(affine(make, centred, rstd, weight, bias));
   call.give(flat(to, mean));
   call.give(flat(to, rstd));
   if (!functional) return;
   double momentum = as_double(call.number("momentum"));
-  auto blend = [&](const LoweredTensor& running, const LoweredTensor& now, double scale) {
+  auto blend = [&](const LoweredTensor& running, const LoweredTensor& now) {
     return make({running, flat(to, now)}, [=](ScalarBuilder& b, auto v) {
       DType t = b.dtype(v[0]);
-      return b.Add(b.Mul(v[1], b.constant(t, momentum * scale)), b.Mul(v[0], b.constant(t, 1 - momentum)));
+      return b.Add(b.Mul(v[1], b.constant(t, momentum)), b.Mul(v[0], b.constant(t, 1 - momentum)));
     });
   };
-  call.give(blend(running_mean, mean, 1));
-  call.give(blend(running_var, variance, n > 1 ? n / (n - 1) : 1));
+  call.give(blend(running_mean, mean));
+  call.give(blend(running_var, divided(squares, n > 1 ? n - 1 : n)));
 }
 
 }  // namespace

@@ -172,9 +172,9 @@ struct Sampler {
     for (std::size_t d = 0; d < rank; ++d) along[3 - rank + d].size = input.sizes[d + 2];
   }
 
-  /// Places that PyTorch's kernel for images takes at once (of a half type, with AVX-512): where sums round, their
-  /// order shows.
-  static constexpr std::int64_t block = rank == 2 ? 32 : 1;
+  /// Places that PyTorch's kernel for images takes at once (a vector of a half type with AVX2, which it is registered
+  /// for): where sums round, their order shows.
+  static constexpr std::int64_t block = rank == 2 ? 16 : 1;
 
   /// f(batch entry, first place, taps of the places from there on), a block at a time
   template <class F>
