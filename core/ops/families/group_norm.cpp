@@ -120,53 +120,86 @@ Value eval_native_group_norm_backward(EvalCall& c) {
   return results;
 }
 
-/// What flows into the input through mean and rstd: d mean / dx = 1 / n, d rstd / dx = -rstd^3 (x - mean) / n.
-Node* gradient_of_statistics(GradCall& c) {
+/// infinitely_differentiable_native_group_norm_backward of PyTorch's FunctionsManual.cpp, which is taken where
+/// gradients flow into mean and rstd too: its calls in its order.
+std::vector<Node*> grad_through_statistics(GradCall& c) {
+  GradientSlots slots(c);
   Builder& b = c.build;
-  SymExpr batch = c.sym("N"), groups = c.sym("group"), size = sym_floordiv(c.sym("C"), groups) * c.sym("HxW");
-  auto column = [&](Node* x) { return b.call("aten.unsqueeze.default", {x, -1}); };
-  Node* total = c.grads[1] ? b.call("aten.expand.default", {column(c.grads[1]), b.sizes({batch, groups, size})}) : nullptr;
-  if (c.grads[2]) {
-    Node* x = b.call("aten.reshape.default", {c.arg("input"), b.sizes({batch, groups, size})});
-    Node* centred = b.call("aten.sub.Tensor", {x, column(c.results[1])});
-    Node* slope = b.call("aten.mul.Tensor", {c.grads[2], b.call("aten.pow.Tensor_Scalar", {c.results[2], 3})});
-    Node* through_rstd = b.call("aten.mul.Tensor", {centred, column(b.call("aten.neg.default", {slope}))});
-    total = total ? b.call("aten.add.Tensor", {total, through_rstd}) : through_rstd;
+  const SymExpr batch = c.sym("N"), groups = c.sym("group"), inner = c.sym("HxW"),
+                depth = sym_floordiv(c.sym("C"), groups), size = depth * inner;
+  if (!size.is_int()) fail_unsupported("the gradient of group norm's statistics of symbolic size");
+  std::vector<std::pair<std::string, Arg>> names = {{"s", 1.0 / static_cast<double>(size.as_int())}};
+  auto shaped = [&](const char* name, const Arg& x, const SymList& sizes) {
+    names.emplace_back(name, b.call("aten.reshape.default", {x, b.sizes(sizes)}));
+  };
+  auto build = [&](const char* formula) { return b.expression(formula, names); };
+  auto bind = [&](const char* name, const char* formula) { names.emplace_back(name, build(formula)); };
+  const bool weighted = c.has("weight");
+  shaped("X", c.arg("input"), {batch, groups, depth, inner});
+  shaped("mean", c.results[1], {batch, groups, 1, 1});
+  shaped("rstd", c.results[2], {batch, groups, 1, 1});
+  bind("cube", "rstd * rstd * rstd");
+  if (weighted) shaped("gamma", c.arg("weight"), {1, groups, depth, 1});
+  Node* through_output = nullptr;
+  if (c.grads[0]) {
+    shaped("dY", c.grads[0], {batch, groups, depth, inner});
+    bind("ds", "unsqueeze(sum(dY * X, [3]), -1)");
+    bind("db", "unsqueeze(sum(dY, [3]), -1)");
+    bind("a", weighted ? "rstd * gamma" : "rstd");
+    bind("b0", weighted ? "unsqueeze(sum(ds * gamma, [2]), -2)" : "unsqueeze(sum(ds, [2]), -2)");
+    bind("c0", weighted ? "unsqueeze(sum(db * gamma, [2]), -2)" : "unsqueeze(sum(db, [2]), -2)");
+    bind("b1", "(c0 * mean - b0) * cube * s");
+    bind("c1", "-b1 * mean - c0 * rstd * s");
+    if (c.want("input")) through_output = build("a * dY + b1 * X + c1").node();
+    const SymList parameter = {c.sym("C")};
+    auto flat = [&](const char* formula) {
+      return b.call("aten.reshape.default", {build(formula), b.sizes(parameter)});
+    };
+    if (c.want("weight")) slots["weight"] = flat("sum((ds - db * mean) * rstd, [0])");
+    if (c.want("bias")) slots["bias"] = flat("sum(db, [0])");
   }
-  total = b.call("aten.div.Scalar", {total, b.size(size)});
-  return b.call("aten.reshape.default", {total, b.sizes(c.tensor("input").sizes)});
+  if (!c.want("input")) return slots;
+  if (c.grads[2]) {
+    shaped("drstd", c.grads[2], {batch, groups, 1, 1});
+    bind("dvar", "cube * -0.5 * drstd");
+  } else {
+    names.emplace_back("dvar", Arg());
+  }
+  if (c.grads[1])
+    shaped("dmean", c.grads[1], {batch, groups, 1, 1});
+  else
+    names.emplace_back("dmean", Arg());
+  Node* total = build("var_mean_backward([dvar, dmean], X, [2, 3], 0, True)").node();
+  if (through_output) total = b.call("aten.add.Tensor", {through_output, total});
+  slots["input"] = b.call("aten.reshape.default", {total, b.sizes(c.tensor("input").sizes)});
+  return slots;
 }
 
 std::vector<Node*> grad_native_group_norm(GradCall& c) {
+  if (c.grads[1] || c.grads[2]) return grad_through_statistics(c);
   GradientSlots slots(c);
+  if (!c.grads[0]) return slots;
   Builder& b = c.build;
-  if (c.grads[0]) {
-    auto contiguous = [&](Node* x) {
-      MemoryFormat format = suggest_memory_format(c.tensor("input"), c.shapes);
-      return b.tensor(x).strides == strides_for(format, b.tensor(x).sizes)
-                 ? x
-                 : b.call("aten.clone.default", {x}, {{"memory_format", format}});
-    };
-    Node* grad = contiguous(c.grads[0]);
-    Node* input = contiguous(tensor_node(c, "input"));
-    Node* backward =
-        b.call("aten.native_group_norm_backward.default",
-               {grad, input, c.results[1], c.results[2], c.arg("weight"), c.arg("N"), c.arg("C"), c.arg("HxW"),
-                c.arg("group"), output_mask(c, {"input", "weight", "bias"})});
-    take_results(c, slots, backward, {"input", "weight", "bias"});
-  }
-  if ((c.grads[1] || c.grads[2]) && c.want("input")) {
-    Node* through_statistics = gradient_of_statistics(c);
-    Node*& slot = slots["input"];
-    slot = slot ? b.call("aten.add.Tensor", {slot, through_statistics}) : through_statistics;
-  }
+  auto contiguous = [&](Node* x) {
+    MemoryFormat format = suggest_memory_format(c.tensor("input"), c.shapes);
+    return b.tensor(x).strides == strides_for(format, b.tensor(x).sizes)
+               ? x
+               : b.call("aten.clone.default", {x}, {{"memory_format", format}});
+  };
+  Node* grad = contiguous(c.grads[0]);
+  Node* input = contiguous(tensor_node(c, "input"));
+  Node* backward = b.call("aten.native_group_norm_backward.default",
+                          {grad, input, c.results[1], c.results[2], c.arg("weight"), c.arg("N"), c.arg("C"),
+                           c.arg("HxW"), c.arg("group"), output_mask(c, {"input", "weight", "bias"})});
+  take_results(c, slots, backward, {"input", "weight", "bias"});
   return slots;
 }
 
 Arg decompose_group_norm(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& input = c.tensor("input");
-  if (input.dim() < 2) fail("Expected at least 2 dimensions for input tensor but received " + std::to_string(input.dim()));
+  if (input.dim() < 2)
+    fail("Expected at least 2 dimensions for input tensor but received " + std::to_string(input.dim()));
   SymExpr inner = 1;
   for (std::size_t i = 2; i < input.dim(); ++i) inner = inner * input.sizes[i];
   Node* x = tensor_node(c, "input");

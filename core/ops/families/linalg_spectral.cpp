@@ -69,10 +69,12 @@ Spectrum<T> eigenvalues(T* a, int n) {
 
 Value eval_pinv(EvalCall& c) {
   Tensor out = allocate(c, fake_pinv);
-  Matrices a(c.tensor("self"));
+  // In double: a gradient multiplies the pseudo-inverse's error by the condition number.
+  const DType wide = is_complex(out.dtype) ? DType::Complex128 : DType::Float64;
+  Matrices a(load(c.tensor("self"), wide));
   std::int64_t m = a.rows, n = a.columns, k = std::min(m, n);
-  std::fill_n(reinterpret_cast<std::byte*>(out.storage->data()), out.storage->bytes(), std::byte{0});
   if (out.numel() == 0) return out;
+  Tensor inverse = zeros(wide, out.sizes);
   bool hermitian = c.boolean("hermitian");
   if (hermitian && m != n) fail("linalg.pinv: hermitian matrices are square");
   double eps = real_of(out.dtype) == DType::Float64 ? std::numeric_limits<double>::epsilon()
@@ -80,7 +82,8 @@ Value eval_pinv(EvalCall& c) {
   Sizes batch = batch_of(c.tensor("self"));
   std::vector<double> atol = tolerances(c, "atol", batch, a.count, 0);
   std::vector<double> rtol = tolerances(c, "rtol", batch, a.count, eps * static_cast<double>(std::max(m, n)));
-  dispatch_lapack(out.dtype, "pinv", [&]<class T>() {
+  dispatch_lapack(out.dtype, "pinv", [&]<class Kept>() {
+    using T = std::conditional_t<is_complex_type<Kept>::value, std::complex<double>, double>;
     for (std::int64_t b = 0; b < a.count; ++b) {
       auto s = hermitian ? eigenvalues(a.at<T>(b), static_cast<int>(n))
                          : singular_values(a.at<T>(b), static_cast<int>(m), static_cast<int>(n));
@@ -90,7 +93,7 @@ Value eval_pinv(EvalCall& c) {
       // A tolerance given alone switches the default of the other off, unless it is zero.
       double relative = c.has("atol") && !c.has("rtol") && atol[at] > 0 ? 0 : rtol[at];
       double least = std::max(atol[at], relative * largest);
-      T* y = out.as<T>() + b * n * m;
+      T* y = inverse.as<T>() + b * n * m;
       for (std::int64_t r = 0; r < k; ++r) {
         auto value = s.values[static_cast<std::size_t>(r)];
         if (!(static_cast<double>(std::abs(value)) > least)) continue;
@@ -103,6 +106,7 @@ Value eval_pinv(EvalCall& c) {
       }
     }
   });
+  out.copy_from(inverse);
   return out;
 }
 

@@ -79,7 +79,7 @@ void add_special(OpTable& t) {
   const std::vector<Derivative> by_q = {{"other", "grad * -self * special_zeta(self + 1, other)"}};
   const Row rows[] = {
       {"aten.i0.default", one<bessel::i0>, {{"self", "grad * special_i1(self)"}}},
-      {"aten.special_i0e.default", one<bessel::i0e>, {{"self", "grad * (special_i1e(self) - sgn(self) * result)"}}},
+      {"aten.special_i0e.default", eval_i0e, {{"self", "grad * (special_i1e(self) - sgn(self) * result)"}}},
       {"aten.special_i1.default", one<bessel::i1>, {{"self", i1_slope}}},
       {"aten.special_i1e.default", one<bessel::i1e>, {{"self", i1e_slope}}},
       {"aten.special_bessel_j0.default", one<bessel::j0>},

@@ -42,4 +42,6 @@ Value eval_special(EvalCall& call) {
   return s.result;
 }
 
+Value eval_i0e(EvalCall& call);
+
 }  // namespace partita
