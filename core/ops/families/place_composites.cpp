@@ -1,7 +1,11 @@
 // Places that are not zero, repeated rows, classes as rows, casts by name.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/layout.h"
 
 namespace partita {
 namespace {
@@ -35,6 +39,30 @@ Arg repeat_interleave(DecomposeCall& c) {
   if (c.has("output_size")) given.emplace_back("output_size", c.arg("output_size"));
   Node* indices = b.call("aten.repeat_interleave.Tensor", {repeats}, std::move(given));
   return b.call("aten.index_select.default", {x, dim, indices});
+}
+
+/// Each position of `repeats` as often as the number there says.
+Meta fake_repeated(FakeCall& c) {
+  TensorMeta repeats = c.tensor("repeats");
+  if (repeats.dim() != 1) fail("repeat_interleave only accept 1D vector as repeat");
+  if (repeats.dtype != DType::Int64 && repeats.dtype != DType::Int32) fail("repeats has to be Long or Int tensor");
+  return new_like(repeats, {c.has("output_size") ? c.sym("output_size") : c.shapes.new_unbacked()});
+}
+
+Value eval_repeated(EvalCall& c) {
+  const Tensor& given = c.tensor("repeats");
+  Tensor repeats = kernels::load(given, DType::Int64);
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < repeats.numel(); ++i) {
+    const std::int64_t times = repeats.as<std::int64_t>()[i];
+    if (times < 0) fail("repeats can not be negative");
+    if (__builtin_add_overflow(total, times, &total)) fail("repeat_interleave: the result is too large");
+  }
+  if (c.has("output_size") && c.integer("output_size") != total) fail("allocated size does not match required size");
+  Tensor places = kernels::empty(DType::Int64, {total});
+  std::int64_t* to = places.as<std::int64_t>();
+  for (std::int64_t i = 0; i < repeats.numel(); ++i) to = std::fill_n(to, repeats.as<std::int64_t>()[i], i);
+  return given.dtype == DType::Int64 ? places : unwrap(places.to(given.dtype));
 }
 
 /// Classes against a range, as PyTorch traces it; how many there are hangs on the values where it is not told.
@@ -72,6 +100,7 @@ void add_place_composites(OpTable& t) {
   add_composites(t, rows);
   t.add("aten.nonzero_numpy.default", {.decompose = nonzero_numpy});
   t.add("aten.repeat_interleave.self_Tensor", {.decompose = repeat_interleave});
+  t.add("aten.repeat_interleave.Tensor", {.fake = fake_repeated, .eval = eval_repeated, .not_differentiable = true});
   t.add("aten.one_hot.default", {.decompose = one_hot});
 }
 

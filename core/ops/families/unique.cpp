@@ -105,6 +105,9 @@ Meta fake_unique(FakeCall& c) {
   SymExpr count = c.shapes.new_unbacked();
   SymList sizes = one_dim ? self.sizes : SymList{count};
   if (one_dim && !sizes.empty()) sizes[static_cast<std::size_t>(*dim)] = count;
+  // FakeTensor slices the sizes after `dim` as Python does: [dim + 1:] of a dim of -1 is all of them.
+  if (one_dim && !concrete(self.sizes) && c.integer("dim") == -1)
+    sizes.insert(sizes.end(), self.sizes.begin(), self.sizes.end());
   SymList inverse =
       one_dim ? SymList{sizes.empty() ? SymExpr(1) : self.sizes[static_cast<std::size_t>(*dim)]} : self.sizes;
   // The kernels over whole slices always make all of them.

@@ -120,6 +120,41 @@ Arg tensor_split(DecomposeCall& call) {
   return Arg::list(std::move(out));
 }
 
+/// narrow and tensor_split where a tensor says where: how many results there are, or which elements they show, is known
+/// only by its values.
+Value eval_narrow_tensor(EvalCall& c) {
+  const Tensor& start = c.tensor("start");
+  if (!start.sizes.empty() || !is_integral(start.dtype)) fail("start must be an 0-dim integral Tensor.");
+  const Value at = static_cast<std::int64_t>(start.item_as_double());
+  return unwrap(evaluate(Op::torch("aten.narrow.default"), {c.arg("self"), c.arg("dim"), at, c.arg("length")}, {}));
+}
+Value eval_tensor_split(EvalCall& c) {
+  const Tensor& where = c.tensor("tensor_indices_or_sections");
+  if (where.dtype != DType::Int64)
+    fail(fmt::format("tensor_split expected tensor_indices_or_sections to have dtype of long, but got {}",
+                     torch_name(where.dtype)));
+  if (where.dim() > 1)
+    fail(
+        fmt::format("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
+                    "tensor, but got a tensor with {} dims",
+                    where.dim()));
+  ValueList numbers;
+  for (std::int64_t i = 0; i < where.numel(); ++i)
+    numbers.emplace_back(static_cast<std::int64_t>(where.item_as_double(i)));
+  const bool sections = where.sizes.empty();
+  const Op* op = Op::torch(sections ? "aten.tensor_split.sections" : "aten.tensor_split.indices");
+  return unwrap(evaluate(op, {c.arg("self"), sections ? numbers[0] : Value(numbers), c.arg("dim")}, {}));
+}
+
+/// As autograd sees it: the number is read from the tensor.
+Arg narrow_by_tensor(DecomposeCall& c) {
+  Builder& b = c.build;
+  Node* item = b.call("aten._local_scalar_dense.default", {c.arg("start")});
+  const SymExpr* start = item->meta.sym();
+  if (!start) fail("start must be an 0-dim integral Tensor.");
+  return b.call("aten.slice.Tensor", {c.arg("self"), c.arg("dim"), item, b.size(*start + c.sym("length"))});
+}
+
 /// movedim: the dims at `source` go to `destination`, the others keep their order.
 Arg move_dims(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -233,6 +268,8 @@ void add_view_composites(OpTable& t) {
       {"aten.conj.default", conj},
   };
   for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+  t.add("aten.narrow.Tensor", {.eval = eval_narrow_tensor, .decompose = narrow_by_tensor});
+  t.add("aten.tensor_split.tensor_indices_or_sections", {.eval = eval_tensor_split});
 }
 
 }  // namespace partita
