@@ -1,5 +1,7 @@
 #include "core/minify/culprit.h"
 
+#include <fmt/format.h>
+
 #include "core/compare/per_node.h"
 #include "core/loops/loop.h"
 #include "core/schedule/execute_plan.h"
@@ -9,21 +11,29 @@ namespace {
 
 using schedule::Plan;
 
-/// The number of passes after which the failure is first seen and then stays; 0: it needs none. Nothing: not even with
-/// all of them, so that the failure is somewhere else.
+/// The number of passes after which the failure is seen and one fewer before which it is not; 0: it needs none. Nothing:
+/// not even with all of them, so that the failure is somewhere else. Bisects, for a try may be a hang.
 Result<std::optional<std::size_t>> guilty_pass(const StagedCompiler& compiler,
                                                const std::function<Oracle(const CompileFn&)>& oracle,
                                                const Candidate& candidate, const Failure& failure,
                                                const Progress* progress) {
-  std::optional<std::size_t> first;
-  for (std::size_t n = compiler.passes.size() + 1; n-- > 0;) {
+  const auto fails_after = [&](std::size_t n) -> Result<bool> {
     if (progress && progress->cancelled()) return input_error("minify.cancelled", "stopped on request");
     const Result<Verdict> verdict = judge(oracle(compiler.with_passes(static_cast<int>(n))), candidate, progress);
     // A graph that is not ready for the compiler fails in another way.
-    if (!verdict || !*verdict || !(*verdict)->same(failure)) return first;
-    first = n;
+    return verdict && *verdict && (*verdict)->same(failure);
+  };
+  TRY(const bool without, fails_after(0));
+  if (without) return std::optional<std::size_t>(0);
+  std::size_t passes = 0, fails = compiler.passes.size();
+  TRY(const bool with_all, fails_after(fails));
+  if (!with_all) return std::optional<std::size_t>();
+  while (fails - passes > 1) {
+    const std::size_t middle = passes + (fails - passes) / 2;
+    TRY(const bool seen, fails_after(middle));
+    (seen ? fails : passes) = middle;
   }
-  return first;
+  return std::optional(fails);
 }
 
 /// Compiled against executed by reference, buffer for buffer of the last step.
@@ -38,6 +48,21 @@ Result<Verdict> judge_plan(const StagedCompiler& compiler, const Plan& plan, con
     if (const auto what = torch_difference(expected[i], (*found)[i], Value(), same))
       return Verdict(Failure{*what, {}, {}, {}});
   return Verdict();
+}
+
+/// The call that fails by itself as the whole graph does; nothing when they fail only together.
+Result<const Node*> guilty_call(const Oracle& oracle, const Candidate& candidate, const Failure& failure,
+                                const Progress* progress) {
+  TRY(std::vector<Value> inputs, candidate.inputs());
+  const auto base = std::make_shared<Base>(candidate.graph, std::move(inputs), candidate.salt, 1);
+  for (std::size_t unit = 0; unit < base->units().size(); ++unit) {
+    if (progress && progress->cancelled()) return input_error("minify.cancelled", "stopped on request");
+    const std::optional<Candidate> alone = keep(base, {unit}, false);
+    if (!alone) continue;
+    const Result<Verdict> verdict = judge(oracle, *alone, progress);
+    if (verdict && *verdict && (*verdict)->same(failure)) return base->units()[unit].node;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -79,7 +104,12 @@ Result<Culprit> find_culprit(const StagedCompiler& compiler, const std::function
       out.detail = loops::print(plan.kernels[static_cast<std::size_t>(call->kernel)]);
     return out;
   }
-  out.kernel = "none: each step does what is planned, so the lowering to loops or the plan is to blame";
+  const CompileFn compile = compiler.with_passes(pass ? 0 : static_cast<int>(compiler.passes.size()));
+  TRY(const Node* call, guilty_call(oracle(compile), candidate, failure, progress));
+  out.kernel =
+      call ? fmt::format("the lowering of {} ({}): each kernel does what is planned, and the call fails alone",
+                         call->op()->name, call->name())
+           : "none: each kernel does what is planned and no call fails alone, so fusion or the plan is to blame";
   return out;
 }
 
