@@ -5,6 +5,7 @@
 
 #include "app/cli/command.h"
 #include "app/graphviz.h"
+#include "core/ir/fx_dot.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
 
@@ -17,23 +18,6 @@ struct Options {
   std::string path, graph, format = "text", output;
 };
 
-std::string_view kind_text(OpKind kind) {
-  switch (kind) {
-    case OpKind::Placeholder:
-      return "placeholder";
-    case OpKind::GetAttr:
-      return "get_attr";
-    case OpKind::Output:
-      return "output";
-    case OpKind::Torch:
-    case OpKind::Function:
-      return "call_function";
-    case OpKind::Method:
-      return "call_method";
-  }
-  return "";
-}
-
 Json names(const std::vector<Node*>& nodes) {
   Json out = Json::array();
   for (Node* n : nodes) out.push_back(n->name());
@@ -41,7 +25,7 @@ Json names(const std::vector<Node*>& nodes) {
 }
 
 Json to_json(const Node& node) {
-  Json out = {{"name", node.name()}, {"kind", kind_text(node.op()->kind)}};
+  Json out = {{"name", node.name()}, {"kind", fx_kind(node)}};
   if (node.op()->is_call()) out["op"] = (node.op()->kind == OpKind::Torch ? "torch.ops." : "") + node.op()->name;
   if (!node.target.empty()) out["target"] = node.target;
   Json args = Json::array(), kwargs = Json::object();

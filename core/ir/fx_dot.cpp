@@ -17,23 +17,6 @@ constexpr std::string_view colours[] = {"CadetBlue1", "Coral",      "DarkOliveGr
                                         "Salmon",     "Thistle1",   "Thistle3",        "Wheat1"};
 constexpr std::size_t longest_list = 8;  ///< items of a list argument that are written
 
-std::string kind_of(const Node& node) {
-  switch (node.op()->kind) {
-    case OpKind::Placeholder:
-      return "placeholder";
-    case OpKind::GetAttr:
-      return "get_attr";
-    case OpKind::Output:
-      return "output";
-    case OpKind::Method:
-      return "call_method";
-    case OpKind::Torch:
-    case OpKind::Function:
-      break;
-  }
-  return "call_function";
-}
-
 /// FX's qualified name of what the node does.
 std::string target_of(const Node& node) {
   if (node.op()->kind == OpKind::Torch) return "torch.ops." + node.op()->name;
@@ -97,7 +80,7 @@ std::vector<const Node*> users_of(const Node& node, const std::vector<std::size_
 }
 
 std::string label(const Node& node, std::size_t users) {
-  std::string out = fmt::format("{{name=%{}|op_code={}\\n|target={}\\n", node.name(), kind_of(node), target_of(node));
+  std::string out = fmt::format("{{name=%{}|op_code={}\\n|target={}\\n", node.name(), fx_kind(node), target_of(node));
   std::vector<std::string> args, kwargs;
   for (const Arg& a : node.args()) args.push_back(text_of(a, longest_list));
   for (const auto& [key, a] : node.kwargs()) kwargs.push_back(key + ": " + text_of(a, longest_list));
@@ -106,6 +89,23 @@ std::string label(const Node& node, std::size_t users) {
 }
 
 }  // namespace
+
+std::string_view fx_kind(const Node& node) {
+  switch (node.op()->kind) {
+    case OpKind::Placeholder:
+      return "placeholder";
+    case OpKind::GetAttr:
+      return "get_attr";
+    case OpKind::Output:
+      return "output";
+    case OpKind::Method:
+      return "call_method";
+    case OpKind::Torch:
+    case OpKind::Function:
+      break;
+  }
+  return "call_function";
+}
 
 std::string to_fx_dot(const Graph& graph) {
   std::vector<std::size_t> position(graph.id_limit(), 0);

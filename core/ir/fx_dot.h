@@ -9,4 +9,7 @@ namespace partita {
 /// and colours.
 std::string to_fx_dot(const Graph& graph);
 
+/// Node.op as torch.fx says it: "placeholder", "get_attr", "call_function", "call_method", "output".
+std::string_view fx_kind(const Node& node);
+
 }  // namespace partita
