@@ -117,7 +117,7 @@ void Graph::unlink(Node* node) {
 std::string Graph::unique_name(std::string_view hint) {
   std::string base;
   for (char c : hint) base += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
-  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base.insert(0, "_");
+  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
   if (!by_name_.contains(base) && !is_reserved(base)) return base;
   // "add_2" counts on from "add", as FX's namespace does.
   std::size_t digits = base.size();
