@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "core/functionalize/requires_grad.h"
+#include "core/ops/requires_grad.h"
 #include "core/functionalize/to_aten.h"
 #include "core/functionalize/view_inverse.h"
 #include "core/ops/record.h"

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "core/functionalize/requires_grad.h"
 #include "core/ops/record.h"
+#include "core/ops/requires_grad.h"
 #include "core/ops/resolve.h"
 
 namespace partita {
@@ -19,10 +19,12 @@ class Lowering {
  public:
   explicit Lowering(const Graph& graph) { out_.graph = graph.clone(); }
 
-  Result<AtenGraph> run(const std::vector<bool>& requires_grad) {
-    std::vector<Node*> placeholders = out_.graph->placeholders();
-    for (std::size_t i = 0; i < placeholders.size(); ++i)
-      mark(*placeholders[i], i < requires_grad.size() && requires_grad[i]);
+  Result<AtenGraph> run(const std::vector<bool>& wanted) {
+    if (!wanted.empty()) {
+      std::vector<Node*> placeholders = out_.graph->placeholders();
+      for (std::size_t i = 0; i < placeholders.size(); ++i)
+        set_requires_grad(*placeholders[i], i < wanted.size() && wanted[i]);
+    }
     Node* node = out_.graph->first();
     while (node) {
       if (!node->op()->is_call()) {
@@ -72,23 +74,6 @@ class Lowering {
     if (node->op()->kind == OpKind::Torch) return lower_aten(node);
     if (is_number_arithmetic(*node)) return infer_and_go_on(node);
     return replace(node, [](Node& n) { return resolve(n); });
-  }
-
-  static bool needs_grad(const Node* node) {
-    const TensorMeta* t = node->meta.tensor();
-    if (t) return t->requires_grad;
-    const MetaTuple* tuple = node->meta.tuple();
-    if (!tuple) return false;
-    for (const Meta& item : tuple->items)
-      if (item.tensor() && item.tensor()->requires_grad) return true;
-    return false;
-  }
-
-  static void mark(Node& node, bool needs) {
-    if (TensorMeta* t = node.meta.tensor()) t->requires_grad = needs;
-    if (auto* tuple = std::get_if<MetaTuple>(&node.meta.v))
-      for (Meta& item : tuple->items)
-        if (TensorMeta* t = item.tensor()) t->requires_grad = needs;
   }
 
   /// torch.export keeps a no_grad region as a call of a sub graph: it becomes the sub graph's calls between two changes
@@ -155,11 +140,12 @@ class Lowering {
         return std::move(meta).error();
     }
     if (!grad_enabled_) out_.no_grad.insert(node);
-    const bool needs = grad_enabled_ && call_requires_grad(*node, needs_grad);
-    mark(*node, needs);
+    const bool needs = grad_enabled_ && call_requires_grad(*node);
+    set_requires_grad(*node, needs);
     // What is written in place carries the gradient from then on.
     const Schema* schema = node->op()->kind == OpKind::Torch ? find_schema(node->op()) : nullptr;
-    if (needs && schema && schema->is_mutable && node->args()[0].node()) mark(*node->args()[0].node(), true);
+    if (needs && schema && schema->is_mutable && node->args()[0].node())
+      set_requires_grad(*node->args()[0].node(), true);
     return node->next();
   }
 

@@ -17,7 +17,8 @@ struct AtenGraph {
 /// Resolves torch-level calls, methods and Python operators, decomposes CompositeImplicitAutograd operators as PyTorch
 /// does above autograd, and takes set_grad_enabled regions out, those of torch.export's sub graphs too. Metas of all
 /// calls are known afterwards, where a record tells; their requires_grad, on which some decompositions depend, follows
-/// from that of the placeholders (shorter: false). Errors: ops.unknown, and autocast, which is not supported.
+/// from that of the placeholders (empty: their metas tell; shorter: false). Errors: ops.unknown, and autocast, which is
+/// not supported.
 Result<AtenGraph> to_aten(const Graph& graph, const std::vector<bool>& requires_grad = {});
 
 }  // namespace partita

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "core/functionalize/requires_grad.h"
+#include "core/ops/requires_grad.h"
 #include "core/ops/record.h"
 
 namespace partita {

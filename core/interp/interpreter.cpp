@@ -9,6 +9,7 @@
 #include "core/ir/place.h"
 #include "core/ir/print.h"
 #include "core/ops/record.h"
+#include "core/ops/requires_grad.h"
 #include "core/ops/twin.h"
 
 namespace partita {
@@ -107,6 +108,13 @@ class Run {
         arg.v);
   }
 
+  /// With the mark that the graph's meta has: a composite may decompose otherwise for it.
+  Result<Value> argument(const Arg& arg) {
+    TRY(Value v, value_of(arg));
+    if (auto* t = std::get_if<Tensor>(&v.v); t && arg.node()) t->requires_grad = requires_grad(arg.node());
+    return v;
+  }
+
   Result<Value> compute(const Node& node) {
     if (node.is(Op::get_attr())) return attribute(node);
     const EvalContext context{options_.threads, options_.generator.get()};
@@ -118,12 +126,12 @@ class Run {
     std::vector<Value> args;
     args.reserve(node.args().size());
     for (const Arg& a : node.args()) {
-      TRY(Value v, value_of(a));
+      TRY(Value v, argument(a));
       args.push_back(std::move(v));
     }
     ValueKwargs kwargs;
     for (const auto& [key, a] : node.kwargs()) {
-      TRY(Value v, value_of(a));
+      TRY(Value v, argument(a));
       kwargs.emplace_back(key, std::move(v));
     }
     if (as_written_) return draw_as_written(node, std::move(args), std::move(kwargs), context);

@@ -8,6 +8,7 @@
 #include "core/load/pt2_signature.h"
 #include "core/load/safetensors.h"
 #include "core/load/sources.h"
+#include "core/ops/requires_grad.h"
 
 namespace partita {
 namespace {
@@ -66,6 +67,7 @@ Status load_model(const ZipArchive& zip, const std::string& root, const std::str
   std::vector<std::string> names;
   for (const ProgramInput& input : program->inputs) names.push_back(input.name);
   TRY(std::unique_ptr<Graph> graph, pt2::read_graph(graph_json, "GraphModule", shapes, names));
+  spread_requires_grad(*graph);  // the archive marks its parameters alone
 
   std::vector<Diagnostic> warnings;
   TRY_DO(pt2::read_tensors(zip, root + "data/weights/", name + "_weights_config.json", *program, warnings));

@@ -2,6 +2,7 @@
 
 #include "core/base/check.h"
 #include "core/ops/record.h"
+#include "core/ops/requires_grad.h"
 #include "core/ops/resolve.h"
 
 namespace partita {
@@ -19,7 +20,8 @@ void normalize(const Schema& schema, Args& args, Kwargs& kwargs) {
     const SchemaArg& a = schema.args[i];
     // One number for an int[2] stands for two.
     auto spread = [&](const Arg& value) {
-      bool one = a.is_list && a.list_size > 0 && (value.get<std::int64_t>() || (value.node() && value.node()->meta.sym()));
+      bool one =
+          a.is_list && a.list_size > 0 && (value.get<std::int64_t>() || (value.node() && value.node()->meta.sym()));
       return one ? Arg::list(std::vector<Arg>(static_cast<std::size_t>(a.list_size), value)) : value;
     };
     bound[i] = spread(bound[i]);
@@ -49,6 +51,7 @@ Node* Builder::call(std::string_view op, Args args, Kwargs kwargs) {
   Node* node = graph.create(target, std::move(args), std::move(kwargs), {}, before);
   node->meta = std::move(meta);
   node->origin = origin;
+  if (call_requires_grad(*node)) set_requires_grad(*node, true);
   return node;
 }
 
@@ -80,14 +83,22 @@ Arg Builder::size(SymExpr e) {
     return out;
   };
   switch (e.kind()) {
-    case SymKind::Add: return fold("_operator.add");
-    case SymKind::Mul: return fold("_operator.mul");
-    case SymKind::FloorDiv: return fold("_operator.floordiv");
-    case SymKind::Mod: return fold("_operator.mod");
-    case SymKind::Pow: return fold("_operator.pow");
-    case SymKind::Max: return fold("torch.sym_max");
-    case SymKind::Min: return fold("torch.sym_min");
-    default: fail_unsupported(fmt::format("no node holds the symbolic size {}", e.str()));
+    case SymKind::Add:
+      return fold("_operator.add");
+    case SymKind::Mul:
+      return fold("_operator.mul");
+    case SymKind::FloorDiv:
+      return fold("_operator.floordiv");
+    case SymKind::Mod:
+      return fold("_operator.mod");
+    case SymKind::Pow:
+      return fold("_operator.pow");
+    case SymKind::Max:
+      return fold("torch.sym_max");
+    case SymKind::Min:
+      return fold("torch.sym_min");
+    default:
+      fail_unsupported(fmt::format("no node holds the symbolic size {}", e.str()));
   }
 }
 

@@ -1,4 +1,6 @@
-#include "core/functionalize/requires_grad.h"
+#include "core/ops/requires_grad.h"
+
+#include <algorithm>
 
 #include "core/ops/record.h"
 
@@ -59,6 +61,30 @@ std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& pla
     }
   }
   return needs;
+}
+
+bool requires_grad(const Node* node) {
+  const TensorMeta* t = node->meta.tensor();
+  if (t) return t->requires_grad;
+  const MetaTuple* tuple = node->meta.tuple();
+  return tuple &&
+         std::ranges::any_of(tuple->items, [](const Meta& m) { return m.tensor() && m.tensor()->requires_grad; });
+}
+
+void set_requires_grad(Node& node, bool needs) {
+  if (TensorMeta* t = node.meta.tensor()) t->requires_grad = needs;
+  if (auto* tuple = std::get_if<MetaTuple>(&node.meta.v))
+    for (Meta& item : tuple->items)
+      if (TensorMeta* t = item.tensor()) t->requires_grad = needs;
+}
+
+bool call_requires_grad(const Node& call) {
+  return call_requires_grad(call, [](const Node* input) { return requires_grad(input); });
+}
+
+void spread_requires_grad(Graph& graph) {
+  for (Node* n : graph)
+    if (n->op()->is_call() && call_requires_grad(*n)) set_requires_grad(*n, true);
 }
 
 }  // namespace partita

@@ -12,7 +12,15 @@ namespace partita {
 std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& placeholders,
                                 const std::unordered_set<const Node*>& no_grad);
 
-/// The same of one call (not in a no_grad region), when `needs` tells it of the inputs.
+/// As a node's meta says; of a tuple, when one of its items does.
+bool requires_grad(const Node* node);
+/// Writes it into the meta. Some decompositions ask: scaled_dot_product_attention's, when a mask requires grad.
+void set_requires_grad(Node& node, bool needs);
+/// What is computed of values whose metas say so, as eager PyTorch's results do with grad mode on.
+void spread_requires_grad(Graph& graph);
+
+/// Does one call's result (not in a no_grad region), when `needs` tells it of the inputs?
 bool call_requires_grad(const Node& call, const std::function<bool(const Node*)>& needs);
+bool call_requires_grad(const Node& call);  ///< the inputs' metas tell
 
 }  // namespace partita
