@@ -50,12 +50,17 @@ struct OpRecord {
   Arg (*decompose)(DecomposeCall&) = nullptr;
   /// Replacement only on the way to the compiler (inductor's table) or for --decompositions core.
   Arg (*compile_decompose)(DecomposeCall&) = nullptr;
+  /// PyTorch's kernel for half types rounds between steps, as eval does and compile_decompose does not: compiled graphs
+  /// call eval for them.
+  bool rounds_halves = false;
   std::vector<Derivative> derivative = {};
   /// For what a formula cannot say: gradients per schema argument, null where none.
   std::vector<Node*> (*gradient)(GradCall&) = nullptr;
   /// The gradient function takes gradients of results beyond the first (formulas say so by naming grads[i]).
   bool all_results_differentiable = false;
   bool not_differentiable = false;  ///< results carry no gradient: comparisons, argmax, arange
+  /// Bit i: result i carries none, whatever the others do (derivatives.yaml's output_differentiability): permutations.
+  unsigned constant_results = 0;
   /// Loops for it (core/ops/lowerings.h); what a lowering refuses as unsupported stays a call.
   Status (*lower)(loops::LowerCall&) = nullptr;
   bool expensive = false;    ///< never recomputed by the partitioner: matmul, convolution, attention, sort

@@ -27,6 +27,7 @@ bool differentiable(const Op* op) {
 /// Lists of results are alike; of other tuples only the first is differentiable, unless the record says otherwise.
 bool result_differentiable(const Node& tuple, std::int64_t index) {
   const OpRecord* record = find_record(tuple.op());
+  if (record && index < 32 && (record->constant_results >> index & 1U) != 0) return false;
   if (!record || index == 0 || record->all_results_differentiable) return true;
   if (!record->schema->returns.empty() && record->schema->returns[0].is_list) return true;
   for (const Derivative& d : record->derivative)

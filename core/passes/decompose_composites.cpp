@@ -1,6 +1,8 @@
 // Composite operators become what the compiler lowers: a record's compile_decompose, else its decompose when it has no
 // lowering and no body of its own. Repeats on what comes out, which is placed before the node and so is met again by
 // walking on from there.
+#include <algorithm>
+
 #include "core/ir/place.h"
 #include "core/ops/record.h"
 #include "core/passes/pass.h"
@@ -8,9 +10,16 @@
 namespace partita {
 namespace {
 
-bool is_composite(const Op* op) {
-  const OpRecord* record = op->kind == OpKind::Torch ? ops().find(op) : nullptr;
-  if (!record) return false;
+bool computes_halves(const Node& node) {
+  return std::ranges::any_of(node.inputs(), [](const Node* n) {
+    const TensorMeta* t = n->meta.tensor();
+    return t && (t->dtype == DType::BFloat16 || t->dtype == DType::Float16);
+  });
+}
+
+bool is_composite(const Node& node) {
+  const OpRecord* record = node.op()->kind == OpKind::Torch ? ops().find(node.op()) : nullptr;
+  if (!record || (record->rounds_halves && computes_halves(node))) return false;
   return record->compile_decompose || (record->decompose && !record->lower && !record->pointwise.body && !record->eval);
 }
 
@@ -34,7 +43,7 @@ void hand_over(Graph& graph, Node* node, const Arg& value) {
 Result<bool> decompose_composites(Graph& graph, PassContext&) {
   bool changed = false;
   for (Node* node = graph.first(); node;) {
-    if (!is_composite(node->op())) {
+    if (!is_composite(*node)) {
       node = node->next();
       continue;
     }

@@ -110,15 +110,19 @@ class JointTest : public QObject {
                                                                "detach = detach(primals_1)\n"
                                                                "neg = neg(detach)\n"
                                                                "return add, neg, None, None";
-    QTest::newRow("windows that overlap add up")
+    QTest::newRow("windows that overlap add up; a permutation has no gradient")
         << head +
-               "x: \"f32[4][1]cpu\"):\n"
+               "x: \"f32[4][1]cpu\", y: \"f32[2, 2][2, 1]cpu\"):\n"
                "        as_strided = torch.ops.aten.as_strided.default(x, [3, 2], [1, 1])\n"
                "        neg = torch.ops.aten.neg.default(as_strided)\n"
-               "        return (neg,)\n"
-        << 1
+               "        linalg_lu = torch.ops.aten.linalg_lu.default(y)\n"
+               "        getitem: \"f32[2, 2][2, 1]cpu\" = linalg_lu[0]\n"
+               "        return (neg, getitem)\n"
+        << 2
         << "as_strided = as_strided(primals_1, [3, 2], [1, 1])\n"
            "neg = neg(as_strided)\n"
+           "linalg_lu = linalg_lu(primals_2)\n"
+           "getitem = getitem(linalg_lu, 0)\n"
            "neg_1 = neg(tangents_1)\n"
            "new_zeros = new_zeros(neg_1, [4])\n"
            "arange = arange(0, 4)\n"
@@ -128,7 +132,7 @@ class JointTest : public QObject {
            "_unsafe_view = _unsafe_view(clone, [6])\n"
            "index_add = index_add(new_zeros, 0, _unsafe_view, view)\n"
            "as_strided_2 = as_strided(index_add, [4], [1], 0)\n"
-           "return neg, as_strided_2";
+           "return neg, getitem, as_strided_2, None";
   }
 
   void graphs() {

@@ -147,6 +147,8 @@ const Case cases[] = {
      "s: <f32[4][1]> = $sin(x)\nw: <bf16[4][1]> = torch.ops.prims.convert_element_type.default(s, torch.bfloat16)\n"
      "n: <f32[4][1]> = torch.ops.prims.convert_element_type.default(w, torch.float32)\nreturn (n,)",
      nullptr},
+    {"interpolation of a half type", "decompose_composites", "x: <bf16[1, 1, 4][4, 4, 1]>",
+     "y: <bf16[1, 1, 8][8, 8, 1]> = $upsample_linear1d(x, [8], False)\nreturn (y,)", nullptr},
     {"dropout in evaluation", "rewrite_pre_grad", xy,
      "d: " M " = $dropout(x, 0.5, False)\ns: " M " = $sin(d)\nreturn (s,)", "s = $sin(x)\nreturn (s,)\n"},
     {"dropout in training", "rewrite_pre_grad", xy,

@@ -210,6 +210,7 @@ void register_fold(OpTable& t) {
   t.add("aten.col2im.default", {.fake = fake_col2im,
                                 .eval = eval_col2im,
                                 .compile_decompose = decompose_col2im,
+                                .rounds_halves = true,
                                 .derivative = {{"self", "im2col(grad, kernel_size, dilation, padding, stride)"}}});
 }
 

@@ -340,6 +340,7 @@ void register_grid_sampler(OpTable& t) {
   t.add("aten.grid_sampler_2d.default", {.fake = fake_grid_sampler<2>,
                                          .eval = eval_grid_sampler<2>,
                                          .compile_decompose = decompose_grid_sampler_2d,
+                                         .rounds_halves = true,
                                          .gradient = grad_grid_sampler<backward_2d>});
   t.add("aten.grid_sampler_3d.default",
         {.fake = fake_grid_sampler<3>, .eval = eval_grid_sampler<3>, .gradient = grad_grid_sampler<backward_3d>});

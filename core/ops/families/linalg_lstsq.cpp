@@ -205,6 +205,7 @@ void register_lstsq(OpTable& t) {
                                       .eval = eval_lstsq,
                                       .gradient = grad_lstsq,
                                       .all_results_differentiable = true,
+                                      .constant_results = 0b1100,
                                       .expensive = true});
 }
 

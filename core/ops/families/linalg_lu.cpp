@@ -267,10 +267,17 @@ void register_lu(OpTable& t) {
                                              .expensive = true});
   t.add("aten.linalg_lu_solve.default",
         {.fake = fake_lu_solve, .eval = eval_lu_solve, .gradient = grad_lu_solve, .expensive = true});
-  t.add("aten.linalg_lu.default",
-        {.fake = fake_lu, .eval = eval_lu, .gradient = grad_lu, .all_results_differentiable = true, .expensive = true});
-  t.add("aten.lu_unpack.default",
-        {.fake = fake_unpack, .eval = eval_unpack, .gradient = grad_unpack, .all_results_differentiable = true});
+  t.add("aten.linalg_lu.default", {.fake = fake_lu,
+                                   .eval = eval_lu,
+                                   .gradient = grad_lu,
+                                   .all_results_differentiable = true,
+                                   .constant_results = 0b001,
+                                   .expensive = true});
+  t.add("aten.lu_unpack.default", {.fake = fake_unpack,
+                                   .eval = eval_unpack,
+                                   .gradient = grad_unpack,
+                                   .all_results_differentiable = true,
+                                   .constant_results = 0b001});
 }
 
 }  // namespace partita

@@ -270,11 +270,19 @@ Value eval_by_sizes(EvalCall& c) {
   return unwrap(evaluate(Op::torch(c.schema.base + ".default"), std::move(args), {}, c.context));
 }
 
+template <std::size_t rank>
 Arg decompose_by_sizes(DecomposeCall& c) {
-  ResampleTarget target = resample_target(c, input_of(c), 2);
-  auto scale = [&](std::size_t d) { return target.scales[d] > 0 ? Arg(target.scales[d]) : Arg(); };
-  return c.build.call(c.schema.base + ".default",
-                      {c.args[0], c.build.sizes(target.sizes), c.arg("align_corners"), scale(0), scale(1)});
+  ResampleTarget target = resample_target(c, input_of(c), rank);
+  Args args = {c.args[0], c.build.sizes(target.sizes), c.arg("align_corners")};
+  for (double scale : target.scales) args.push_back(scale > 0 ? Arg(scale) : Arg());
+  return c.build.call(c.schema.base + ".default", std::move(args));
+}
+
+/// PyTorch's kernels for half types round between steps: they stay calls (rounds_halves).
+template <std::size_t rank, Arg (*arithmetic)(DecomposeCall&)>
+Arg decompose_unless_half(DecomposeCall& c) {
+  const DType t = input_of(c).dtype;
+  return t == DType::BFloat16 || t == DType::Float16 ? decompose_by_sizes<rank>(c) : arithmetic(c);
 }
 
 }  // namespace
@@ -301,13 +309,13 @@ void register_upsample(OpTable& t) {
   BY_FACTORS("_upsample_nearest_exact1d", 1, (decompose_nearest<1, true>));
   BY_FACTORS("_upsample_nearest_exact2d", 2, (decompose_nearest<2, true>));
   BY_FACTORS("_upsample_nearest_exact3d", 3, (decompose_nearest<3, true>));
-  BY_FACTORS("upsample_linear1d", 1, decompose_linear_interpolation<1>);
-  BY_FACTORS("upsample_bilinear2d", 2, decompose_linear_interpolation<2>);
-  BY_FACTORS("upsample_trilinear3d", 3, decompose_linear_interpolation<3>);
-  BY_FACTORS("upsample_bicubic2d", 2, decompose_cubic_interpolation);
-  BY_FACTORS("_upsample_bilinear2d_aa", 2, decompose_by_sizes);
-  BY_FACTORS("_upsample_bicubic2d_aa", 2, decompose_by_sizes);
-  BY_FACTORS("_upsample_lanczos2d_aa", 2, decompose_by_sizes);
+  BY_FACTORS("upsample_linear1d", 1, (decompose_unless_half<1, decompose_linear_interpolation<1>>));
+  BY_FACTORS("upsample_bilinear2d", 2, (decompose_unless_half<2, decompose_linear_interpolation<2>>));
+  BY_FACTORS("upsample_trilinear3d", 3, (decompose_unless_half<3, decompose_linear_interpolation<3>>));
+  BY_FACTORS("upsample_bicubic2d", 2, (decompose_unless_half<2, decompose_cubic_interpolation>));
+  BY_FACTORS("_upsample_bilinear2d_aa", 2, decompose_by_sizes<2>);
+  BY_FACTORS("_upsample_bicubic2d_aa", 2, decompose_by_sizes<2>);
+  BY_FACTORS("_upsample_lanczos2d_aa", 2, decompose_by_sizes<2>);
 #undef BY_FACTORS
   register_upsample_kernels(t);
 }

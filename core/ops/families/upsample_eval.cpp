@@ -296,13 +296,13 @@ void register_upsample_kernels(OpTable& t) {
   UPSAMPLE("_upsample_nearest_exact3d", NearestExact, 3, "scales_d, scales_h, scales_w",
            NEAREST(decompose_nearest<3, true>));
   UPSAMPLE("upsample_linear1d", Linear, 1, "align_corners, scales",
-           .compile_decompose = decompose_linear_interpolation<1>);
+           .compile_decompose = decompose_linear_interpolation<1>, .rounds_halves = true);
   UPSAMPLE("upsample_bilinear2d", Linear, 2, "align_corners, scales_h, scales_w",
-           .compile_decompose = decompose_linear_interpolation<2>);
+           .compile_decompose = decompose_linear_interpolation<2>, .rounds_halves = true);
   UPSAMPLE("upsample_trilinear3d", Linear, 3, "align_corners, scales_d, scales_h, scales_w",
-           .compile_decompose = decompose_linear_interpolation<3>);
+           .compile_decompose = decompose_linear_interpolation<3>, .rounds_halves = true);
   UPSAMPLE("upsample_bicubic2d", Cubic, 2, "align_corners, scales_h, scales_w",
-           .compile_decompose = decompose_cubic_interpolation);
+           .compile_decompose = decompose_cubic_interpolation, .rounds_halves = true);
   UPSAMPLE("_upsample_bilinear2d_aa", LinearAntialias, 2, "align_corners, scales_h, scales_w");
   UPSAMPLE("_upsample_bicubic2d_aa", CubicAntialias, 2, "align_corners, scales_h, scales_w");
   UPSAMPLE("_upsample_lanczos2d_aa", LanczosAntialias, 2, "align_corners, scales_h, scales_w");
