@@ -55,6 +55,19 @@ Json histogram(const ErrorHistogram& h) {
   return j;
 }
 
+ErrorHistogram histogram_of(const Json& j) {
+  ErrorHistogram h;
+  for (const auto& [key, count] : j.items()) {
+    if (key == "equal")
+      h.equal = count;
+    else if (key == "not_finite")
+      h.not_finite = count;
+    else
+      h.decades.at(static_cast<std::size_t>(std::stoi(key) - ErrorHistogram::lowest)) = count;
+  }
+  return h;
+}
+
 Json row(const Difference& d) {
   Json j = {{"name", d.name},
             {"ok", d.ok()},
@@ -96,6 +109,8 @@ Difference difference_of(const Json& j) {
   d.inf_expected = j.at("inf").at(0);
   d.inf_found = j.at("inf").at(1);
   if (j.contains("max_ulp")) d.max_ulp = j["max_ulp"].get<std::int64_t>();
+  if (j.contains("cosine")) d.cosine = j["cosine"].get<double>();
+  if (j.contains("histogram")) d.histogram = histogram_of(j["histogram"]);
   if (j.contains("first_wrong")) {
     const Json& w = j["first_wrong"];
     d.first_wrong = WrongElement{w.at("index"), number_of(w.at("expected")), number_of(w.at("found"))};

@@ -252,6 +252,8 @@ class TestCompare : public QObject {
     const auto back = Report::from_json(r.json());
     QVERIFY2(back, back ? "" : back.error().line().c_str());
     QCOMPARE(back->text(), r.text());
+    QCOMPARE(back->json(), r.json());  // cosine and histogram too
+    QVERIFY(back->rows[2].cosine && back->rows[0].histogram.decades[-1 - ErrorHistogram::lowest] == 1);
     for (const char* other : {"", "{}", "[1]", "{\"expected\": \"a\", \"found\": \"b\", \"rows\": [{}]}"})
       QCOMPARE(Report::from_json(other).error().code, std::string("compare.json"));
   }
