@@ -67,4 +67,15 @@ void CodeStore::give_up(const Diagnostic& why) {
   store_.reset();
 }
 
+Status keep_in_store(const std::string& file, const CheckRow& row) {
+  if (file.empty()) return {};
+  TRY(Store store, Store::open(file));
+  return store.add_check(row);
+}
+Status keep_in_store(const std::string& file, const RunRow& row) {
+  if (file.empty()) return {};
+  TRY(Store store, Store::open(file));
+  return store.add_run(row);
+}
+
 }  // namespace partita

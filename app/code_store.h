@@ -29,4 +29,8 @@ class CodeStore {
   std::optional<Store> store_;
 };
 
+/// One row into the store of that file; nothing where it is empty. For who keeps no store open.
+Status keep_in_store(const std::string& file, const CheckRow& row);
+Status keep_in_store(const std::string& file, const RunRow& row);
+
 }  // namespace partita

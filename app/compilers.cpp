@@ -196,17 +196,21 @@ void compiled(const CompilerSetup& setup, RunOptions& options) {
 }
 
 constexpr Compiler table[] = {
-    {"partita", "our own: compiled for this machine", compiled},
-    {"nop", "the graph as it is, interpreted", nop},
-    {"print_compile", "nop that prints each graph's code", print_compile},
-    {"draw_graph_compile", "print_compile that draws each graph into one file, the last one stays", draw_graph_compile},
-    {"debug_nop", "nop that holds every value against its node's meta", debug_nop},
-    {"ts_compile", "without overloads, canonical, optimised, compiled, run once to see that it runs", ts_compile},
-    {"simple_ts_compile", "without overloads, compiled", simple_ts_compile},
-    {"nnc_jit", "aot_function with simple_ts_compile", simple_ts_compile},
-    {"memory_efficient_fusion", "min-cut, the default decompositions, ts_compile", memory_efficient_fusion},
-    {"debug_compile", "writes the module folder foo, prints a script to minify it, then ts_compile", debug_compile},
-    {"graph_dumper_aot", "nop that writes joint, forward and backward as folders PyTorch loads", graph_dumper_aot},
+    {"partita", "our own: compiled for this machine", false, compiled},
+    {"nop", "the graph as it is, interpreted", false, nop},
+    {"print_compile", "nop that prints each graph's code", false, print_compile},
+    {"draw_graph_compile", "print_compile that draws each graph into one file, the last one stays", true,
+     draw_graph_compile},
+    {"debug_nop", "nop that holds every value against its node's meta", false, debug_nop},
+    {"ts_compile", "without overloads, canonical, optimised, compiled, run once to see that it runs", false,
+     ts_compile},
+    {"simple_ts_compile", "without overloads, compiled", false, simple_ts_compile},
+    {"nnc_jit", "aot_function with simple_ts_compile", false, simple_ts_compile},
+    {"memory_efficient_fusion", "min-cut, the default decompositions, ts_compile", false, memory_efficient_fusion},
+    {"debug_compile", "writes the module folder foo, prints a script to minify it, then ts_compile", true,
+     debug_compile},
+    {"graph_dumper_aot", "nop that writes joint, forward and backward as folders PyTorch loads", true,
+     graph_dumper_aot},
 };
 
 }  // namespace
@@ -222,6 +226,17 @@ Result<const Compiler*> find_compiler(std::string_view name) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", c.name);
   }
   return input_error("compiler.unknown", fmt::format("no compiler {}; there are {}", name, names));
+}
+
+Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                     const Compiler& compiler, CompilerSetup setup, bool partitioner_given) {
+  setup.backend.threads = request.threads;
+  setup.backend.fixed_parameters = !request.train;
+  RunOptions options = run_options(request, nullptr);
+  const Partitioner asked = options.aot.partition.partitioner;
+  compiler.set_up(setup, options);
+  if (partitioner_given) options.aot.partition.partitioner = asked;
+  return run_program(artefact, io, options);
 }
 
 }  // namespace partita

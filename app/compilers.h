@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "app/backends.h"
+#include "app/run_artefact.h"
 #include "core/aot/run_program.h"
 
 namespace partita {
@@ -22,6 +23,7 @@ struct CompilerSetup {
 struct Compiler {
   std::string_view name;
   std::string_view description;
+  bool writes_files;  ///< into CompilerSetup::folder
   /// Fills in what compiles the forward and the backward, and how the joint graph is made and cut: as aot_function does
   /// where nothing else is said.
   void (*set_up)(const CompilerSetup& setup, RunOptions& options);
@@ -29,5 +31,10 @@ struct Compiler {
 std::span<const Compiler> compilers();
 /// Error compiler.unknown lists the names.
 Result<const Compiler*> find_compiler(std::string_view name);
+
+/// OUT of one run with that compiler; `partitioner_given`: with the request's partitioner and not the compiler's own.
+/// The backend's threads, store and whether parameters are fixed follow from the request.
+Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
+                                     const Compiler& compiler, CompilerSetup setup, bool partitioner_given = false);
 
 }  // namespace partita

@@ -36,6 +36,12 @@ Runner runner(const Backend& backend, const BackendOptions& options, std::uint64
   };
 }
 
+bool is_result(const std::string& key) {
+  for (const char* stem : {"output.", "grad.", "input_after.", "buffer_after.", "param_after."})
+    if (key.starts_with(stem)) return true;
+  return false;
+}
+
 }  // namespace
 
 void add_run_options(CLI::App& app, RunRequest& request) {
@@ -97,6 +103,23 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
                                           .store = store});
   if (backend.takes_any_graph && !request.train) return run_as_it_is(artefact, io, request, compile);
   return run_program(artefact, io, run_options(request, compile));
+}
+
+Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides) {
+  Report report;
+  for (const auto& [key, tensor] : expected.tensors) {
+    if (!is_result(key)) continue;
+    const Tensor* other = found.find(key);
+    report.rows.push_back(compare_values(key, Value(tensor), other ? Value(*other) : Value(), tolerance, strides));
+  }
+  return report;
+}
+
+TensorFile stored_results(const TensorFile& io, bool train) {
+  TensorFile out;
+  for (const auto& [key, tensor] : io.tensors)
+    if (is_result(key) && (train || !key.starts_with("grad."))) out.tensors.emplace(key, tensor);
+  return out;
 }
 
 Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, const TensorFile& io,

@@ -40,6 +40,11 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile);
 Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store);
 
+/// What an IO file holds of the results: output.N, input_after.N, ...; gradients with `train` alone.
+TensorFile stored_results(const TensorFile& io, bool train);
+/// A row for each of the expected results. Strides that a file does not tell are not to be held against anybody.
+Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides);
+
 /// One report for the forward (or inference) graph and, with --train, one for the backward: every node of b against a.
 Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, const TensorFile& io,
                                                    const RunRequest& request, const Backend& a, const Backend& b,

@@ -13,11 +13,9 @@
 
 namespace partita {
 
-namespace {
+using views::text;
 
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
+namespace {
 
 // A word as a shell reads it.
 QString quoted(const QString& word) {

@@ -7,11 +7,16 @@
 
 #include "core/aot/aot.h"
 #include "core/base/progress.h"
+#include "core/minify/reduce.h"
+#include "core/minify/repro.h"
+#include "core/minify/start.h"
 #include "views/aot/aot_view.h"
 #include "views/compare/compare_view.h"
 #include "views/coverage/coverage_view.h"
 #include "views/history/history_view.h"
+#include "views/minify/minify_view.h"
 #include "views/passes/passes_view.h"
+#include "views/run/run_view.h"
 #include "views/session/artefact_tree.h"
 #include "views/session/document.h"
 #include "views/session/jobs.h"
@@ -21,6 +26,17 @@
 
 namespace partita {
 
+/// A question that a minification asks. Its oracle judges on a thread of this process, so what may crash or hang is
+/// judged by other processes.
+struct MinifyTool {
+  minify::Oracle oracle;
+  bool functional = false;                                           ///< what is asked about wants functional ATen
+  minify::ReproText words;                                           ///< for the repro folder, but for the culprit
+  std::function<minify::Memory(const minify::Start& start)> memory;  ///< of earlier runs; empty: none is kept
+  /// Who is to blame for what is left; empty: nobody finds out.
+  std::function<Result<minify::Culprit>(const minify::Reduced& reduced, const Progress& progress)> culprit;
+};
+
 /// What runs graphs, and where their inputs come from: given by the program, so that a test can plant a bug.
 struct WorkbenchTools {
   struct Backend {
@@ -28,10 +44,20 @@ struct WorkbenchTools {
     std::function<CompileFn(const Progress& progress)> make;
   };
   std::vector<Backend> backends;
-  /// One value for each placeholder; `io` is the path of an IO file, or empty.
-  std::function<Result<std::vector<Value>>(Graph& graph, const Program* program, const QString& io)> inputs;
+  QString doubted = "cpu";  ///< the backend that is compared and minified where no other is chosen
+  QString baseline =
+      "f64";  ///< the backend that tells rounding from error where every node is compared, if there is one
+  /// One value for each placeholder of the artefact's graph; `io` is the path of an IO file, or empty.
+  std::function<Result<std::vector<Value>>(Graph& graph, const Artefact& artefact, const QString& io)> inputs;
   /// AOTAutograd on a dynamo or exported graph; empty: not offered.
   std::function<Result<AotGraphs>(const Graph& graph, const Program* program)> joint;
+  /// What "accuracy" or "crash" with a backend's name asks; empty: not offered.
+  std::function<Result<MinifyTool>(const views::MinifyRequest& request)> minifier;
+  /// What `run --compiler` offers, and the run itself; empty: not offered.
+  std::vector<views::CompilerChoice> compilers;
+  std::function<Result<views::ProgramResult>(const Artefact& artefact, const views::ProgramRequest& request,
+                                             const Progress& progress)>
+      run;
   /// Where checks of the past are, and new ones are kept; empty: nowhere.
   std::string store_file;
   /// Through Graphviz in a child process, as "svg", "png", "pdf" or "dot" (its source); empty: not offered.
@@ -57,8 +83,8 @@ class Workbench : public QObject {
   void show(const QString& key);
   /// As soon as a file that has a graph of this id is read.
   void show_when_loaded(const QString& id) { wanted_id_ = id; }
-  /// A view by its name (graph, aot, passes, compare, values, history, coverage); starts what it needs to have
-  /// something to show. False when there is none of that name.
+  /// A view by its name (graph, aot, passes, compare, values, history, coverage, minify, run); starts what it needs to
+  /// have something to show. False when there is none of that name.
   bool show_view(const QString& name);
   void pin(const QString& node, views::Pin pin);
   void fold(const QString& frame_key);
@@ -67,6 +93,14 @@ class Workbench : public QObject {
   void compare(const views::CompareRequest& request);
   /// The values of a row of the last comparison, or of a node: both sides, their difference, where they differ.
   void look_at(const QString& row);
+  /// The program of what is on the screen, as a whole, with a compiler by name.
+  void run_program(const views::ProgramRequest& request);
+  /// From the graph on the screen to a small one that fails alike; one at a time.
+  void minify(const views::MinifyRequest& request);
+  /// Writes what the last minification found.
+  void save_repro(const QString& folder);
+  /// Shows what the last minification found beside the graph it was made from.
+  void open_smallest();
   /// Reads checks and runs of the past from the store.
   void read_history();
   /// Times the nodes of what is on the screen in the interpreter, and asks which kernels the compiler plans for them.
@@ -83,6 +117,8 @@ class Workbench : public QObject {
   views::AotView* aot() { return aot_; }
   views::TensorView* tensor() { return tensor_; }
   views::HistoryView* history() { return history_; }
+  views::MinifyView* minifier() { return minify_; }
+  views::RunView* runs() { return run_; }
   /// The command that does what is on the screen, for a shell.
   QString command_line() const;
 
@@ -97,6 +133,14 @@ class Workbench : public QObject {
   void wire_search();
   void wire_analyses();
   void wire_comparison();
+  void wire_run();
+  struct Minification;
+  void wire_minifier();
+  void show_minifier();
+  void take_tries();
+  void show_tries();
+  void draw_smallest();
+  void ask_repro_folder();
   void show_report(const QString& key, const views::CompareRequest& request, const Report& report, double seconds);
   void ask_slice(const views::Slice& slice);
   void ask_reports(const std::vector<std::int64_t>& checks);
@@ -111,6 +155,7 @@ class Workbench : public QObject {
   void report(const Diagnostic& problem);
   void remember(const QString& path);
   void refresh_recent();
+  void set_inputs(const QString& path);
   void tell_cut(const Document& document);
   void export_picture(const QString& format);
   void ask_graphviz_path();
@@ -130,6 +175,9 @@ class Workbench : public QObject {
   views::CoverageView* coverage_;
   views::TensorView* tensor_;
   views::HistoryView* history_;
+  views::MinifyView* minify_;
+  views::RunView* run_;
+  std::shared_ptr<Minification> minification_;     ///< the last; null: there was none
   std::optional<views::CompareRequest> compared_;  ///< how the report on the screen was made
   QString compared_key_;                           ///< of which document
   bool values_wanted_ = false;                     ///< of the worst row, as soon as there is a report

@@ -6,11 +6,10 @@
 #include "views/look/format.h"
 
 namespace partita {
-namespace {
 
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
+using views::text;
+
+namespace {
 
 PassStage stage_of(ArtefactKind kind) {
   switch (kind) {
@@ -32,6 +31,10 @@ void Workbench::wire_analyses() {
   aot_ = new views::AotView;
   coverage_ = new views::CoverageView;
   wire_comparison();
+  wire_minifier();
+  wire_run();
+  for (views::InputsBox* box : {compare_->inputs(), run_->inputs(), minify_->inputs()})
+    connect(box, &views::InputsBox::chosen, this, &Workbench::set_inputs);
   window_.add_bottom(passes_, tr("Passes"));
   if (!tools_.store_file.empty()) window_.add_bottom(history_, tr("History"));
   window_.add_page(aot_, tr("forward and backward"));

@@ -1,17 +1,17 @@
 // Workbench: two backends held against each other, the values behind a row, and comparisons of the past.
 #include <chrono>
 
+#include "app/code_store.h"
 #include "app/workbench.h"
 #include "core/compare/per_node.h"
 #include "core/store/store.h"
 #include "views/look/format.h"
 
 namespace partita {
-namespace {
 
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
+using views::text;
+
+namespace {
 
 Runner runner_of(const WorkbenchTools::Backend& backend, const Progress& progress) {
   return
@@ -45,11 +45,6 @@ const WorkbenchTools::Backend* find_backend(const WorkbenchTools& tools, const Q
   return found == tools.backends.end() ? nullptr : &*found;
 }
 
-Status keep(const std::string& store_file, const CheckRow& row) {
-  TRY(Store store, Store::open(store_file));
-  return store.add_check(row);
-}
-
 constexpr std::int64_t kMostPast = 2000;
 
 }  // namespace
@@ -70,7 +65,7 @@ void Workbench::wire_comparison() {
   themed(window_.theme());
   QStringList names;
   for (const auto& backend : tools_.backends) names << backend.name;
-  compare_->set_backends(names);
+  compare_->set_backends(names, tools_.doubted);
   connect(compare_, &views::CompareView::run_asked, this, &Workbench::compare);
   connect(compare_, &views::CompareView::values_asked, this, &Workbench::look_at);
   connect(compare_, &views::CompareView::node_chosen, this, [this](const QString& row) {
@@ -94,10 +89,11 @@ void Workbench::compare(const views::CompareRequest& request) {
   window_.show_bottom(tr("Compare"));
   const auto *expected = find_backend(tools_, request.expected), *found = find_backend(tools_, request.found);
   if (!expected || !found) return;
+  const auto* wide = find_backend(tools_, tools_.baseline);
   compare_->clear(tr("comparing…"));
   QString key = current_->key;
   auto graph = current_->graph;
-  auto program = current_->artefact.program;
+  auto artefact = current_->artefact;
   CheckRow row{current_->path.toStdString(), current_->id.toStdString(), "compare", true, {}};
   jobs_.start<Comparison>(
       tr("Compare %1 with %2").arg(request.expected, request.found), "compare:" + key, this,
@@ -105,10 +101,11 @@ void Workbench::compare(const views::CompareRequest& request) {
         auto start = std::chrono::steady_clock::now();
         progress.at(-1, "inputs");
         auto copy = graph->clone();
-        TRY(std::vector<Value> inputs, inputs_of(*copy, program.get(), request.inputs));
+        TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
         PerNodeOptions options;
         options.tolerance = request.tolerance;
         options.progress = &progress;
+        if (wide) options.baseline = runner_of(*wide, progress);
         Runner first = runner_of(*expected, progress), second = runner_of(*found, progress);
         progress.at(-1, "running");
         Comparison done;
@@ -120,11 +117,10 @@ void Workbench::compare(const views::CompareRequest& request) {
         done.report.expected_name = request.expected.toStdString();
         done.report.found_name = request.found.toStdString();
         done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        if (store.empty()) return done;
         CheckRow kept = row;
         kept.ok = done.report.ok();
         kept.report = done.report.json();
-        if (Status added = keep(store, kept); !added) done.not_kept = text(added.error().line());
+        if (Status added = keep_in_store(store, kept); !added) done.not_kept = text(added.error().line());
         return done;
       },
       [this, key, request](Result<Comparison> done) {
@@ -176,14 +172,14 @@ void Workbench::look_at(const QString& name) {
   if (!expected || !found) return;
   if (!tensor_->pair()) tensor_->set_note(tr("Computing %1…").arg(name));
   auto graph = current_->graph;
-  auto program = current_->artefact.program;
+  auto artefact = current_->artefact;
   using Made = std::shared_ptr<const views::TensorPair>;
   jobs_.start<Made>(
       tr("Values of %1").arg(name), "values", this,
       [=, inputs_of = tools_.inputs](const Progress& progress) -> Result<Made> {
         progress.at(-1, "inputs");
         auto copy = graph->clone();
-        TRY(std::vector<Value> inputs, inputs_of(*copy, program.get(), request.inputs));
+        TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
         std::string row = name.toStdString();
         progress.at(-1, "running " + request.expected.toStdString());
         TRY(const Value a, value_of(*copy, inputs, runner_of(*expected, progress), row));

@@ -5,16 +5,14 @@
 #include "app/workbench.h"
 #include "app/workbench_measure.h"
 #include "core/load/file.h"
+#include "views/look/format.h"
 
 namespace partita {
 
+using views::text;
 using views::OverlayKind;
 
 namespace {
-
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
 
 struct Measured {
   std::unordered_map<std::string, double> seconds;
@@ -37,14 +35,14 @@ void Workbench::wire_measures() {
 void Workbench::measure(const QString& inputs) {
   if (!current_ || !current_->graph) return;
   auto graph = current_->graph;
-  auto program = current_->artefact.program;
+  auto artefact = current_->artefact;
   QString key = current_->key;
   jobs_.start<Measured>(
       tr("Time the nodes of %1").arg(current_->title), "measure:" + key, this,
       [=, inputs_of = tools_.inputs](const Progress& progress) -> Result<Measured> {
         progress.at(-1, "inputs");
         auto copy = graph->clone();
-        TRY(std::vector<Value> values, inputs_of(*copy, program.get(), inputs));
+        TRY(std::vector<Value> values, inputs_of(*copy, artefact, inputs));
         TRY(auto seconds, time_nodes(*copy, values, progress));
         progress.at(-1, "planning kernels");
         return Measured{std::move(seconds), kernels_of_nodes(*graph)};

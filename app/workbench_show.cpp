@@ -11,17 +11,10 @@
 
 namespace partita {
 
+using views::text;
 using views::Pin;
 using views::Rendering;
 using views::Spot;
-
-namespace {
-
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
-
-}  // namespace
 
 void Workbench::show(const QString& key) {
   auto found = documents_.find(key);
@@ -102,7 +95,7 @@ void Workbench::put_on_screen(Document& document) {
   // The inputs that lie beside an archive are meant for it.
   QString io = QFileInfo(document.path).dir().filePath("io.safetensors");
   bool whole_program = document.artefact.program != nullptr && !document.id.isEmpty();
-  compare_->set_inputs(whole_program && QFileInfo::exists(io) ? io : QString());
+  set_inputs(whole_program && QFileInfo::exists(io) ? io : QString());
   if (film_of_ != document.key && passes_->film()) {
     film_of_.clear();
     passes_->set_film(nullptr);
@@ -115,6 +108,10 @@ void Workbench::put_on_screen(Document& document) {
   window_.set_joint(document.cut != nullptr);
   ask_budget_curve(document);
   Q_EMIT shown(document.key);
+}
+
+void Workbench::set_inputs(const QString& path) {
+  for (views::InputsBox* box : {compare_->inputs(), run_->inputs(), minify_->inputs()}) box->set_path(path);
 }
 
 bool Workbench::show_view(const QString& name) {
@@ -139,6 +136,11 @@ bool Workbench::show_view(const QString& name) {
   } else if (name == "history" && !tools_.store_file.empty()) {
     window_.show_bottom(tr("History"));
     read_history();
+  } else if (name == "minify" && tools_.minifier) {
+    minify(minify_->request());
+  } else if (name == "run" && tools_.run) {
+    window_.show_bottom(tr("Run"));
+    if (!run_->wants_folder()) run_program(run_->request());
   } else if (name == "coverage") {
     if (coverage_->model()->rowCount() == 0) coverage_->set_rows(views::coverage_rows());
     window_.show_page(coverage_);

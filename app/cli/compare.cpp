@@ -36,31 +36,6 @@ Result<std::pair<const Backend*, const Backend*>> parse_backends(const std::stri
   return std::pair(a, b);
 }
 
-bool is_result(const std::string& key) {
-  for (const char* stem : {"output.", "grad.", "input_after.", "buffer_after.", "param_after."})
-    if (key.starts_with(stem)) return true;
-  return false;
-}
-
-/// Strides that IO does not tell are not held against anybody.
-Report compare_files(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides) {
-  Report report;
-  for (const auto& [key, tensor] : expected.tensors) {
-    if (!is_result(key)) continue;
-    const Tensor* other = found.find(key);
-    report.rows.push_back(compare_values(key, Value(tensor), other ? Value(*other) : Value(), tolerance, strides));
-  }
-  return report;
-}
-
-/// What IO holds beyond what a run without --train gives.
-TensorFile stored_results(const TensorFile& io, bool train) {
-  TensorFile out;
-  for (const auto& [key, tensor] : io.tensors)
-    if (is_result(key) && (train || !key.starts_with("grad."))) out.tensors.emplace(key, tensor);
-  return out;
-}
-
 Result<int> run(const Options& o) {
   TRY(const auto pair, parse_backends(o.backends));
   const auto [a, b] = pair;
@@ -86,7 +61,7 @@ Result<int> run(const Options& o) {
     TRY(const TensorFile second, results(b));
     const auto add = [&](std::string_view expected_name, const TensorFile& expected, std::string_view name,
                          const TensorFile& found, bool strides) {
-      reports.push_back(compare_files(expected, found, tolerance, strides));
+      reports.push_back(compare_results(expected, found, tolerance, strides));
       reports.back().expected_name = expected_name;
       reports.back().found_name = name;
     };

@@ -9,12 +9,9 @@
 #include <filesystem>
 #include <regex>
 
-#include "app/backends.h"
 #include "app/cli/command.h"
-#include "app/graphviz.h"
 #include "app/workbench.h"
-#include "core/aot/graph_io.h"
-#include "core/store/store.h"
+#include "app/workbench_tools.h"
 #include "views/look/style.h"
 
 namespace partita::cli {
@@ -22,8 +19,8 @@ namespace {
 
 struct Options {
   std::vector<std::string> paths;
-  std::string screenshot, size = "1440x900", theme, select, view, graph, overlay;
-  double scale = 1;
+  std::string screenshot, size = "1440x900", theme, select, view, graph, overlay, plant;
+  double scale = 1, after = 0;
 };
 
 // Qt aborts when it finds no display; a missing one is the user's to mend.
@@ -33,32 +30,6 @@ Status check_display() {
     return {};
   return input_error("window.display",
                      "no display: neither DISPLAY nor WAYLAND_DISPLAY is set; use a headless verb (partita --help)");
-}
-
-WorkbenchTools tools() {
-  WorkbenchTools tools;
-  for (const Backend& backend : backends())
-    tools.backends.push_back({QString::fromUtf8(backend.name.data(), static_cast<int>(backend.name.size())),
-                              [&backend](const Progress& progress) {
-                                BackendOptions options;
-                                options.progress = &progress;
-                                return backend.make(options);
-                              }});
-  tools.inputs = [](Graph& graph, const Program* program, const QString& path) -> Result<std::vector<Value>> {
-    TensorFile io;
-    if (!path.isEmpty()) {
-      TRY(io, read_safetensors(path.toStdString()));
-    }
-    TRY(GraphInputs inputs,
-        gather_inputs(graph, program, io, path.isEmpty() ? std::optional<std::uint64_t>(0) : std::nullopt));
-    return std::move(inputs.values);
-  };
-  tools.store_file = Store::default_file();
-  tools.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };
-  tools.graphviz = [](const Graph& graph, const std::string& format, const Progress& progress) {
-    return draw_with_graphviz(graph, format, &progress);
-  };
-  return tools;
 }
 
 // What was asked for and is not there, once all is open.
@@ -95,10 +66,12 @@ Result<int> take_screenshot(QApplication& app, Workbench& bench, const Options& 
       return fail(Diagnostic{Fault::Internal, "open.busy",
                              "the window was still busy after " + std::to_string(kLimitSeconds) + " s"});
     quiet = bench.jobs().idle() ? quiet + 1 : 0;
-    if (quiet < 3) return;
+    bool late = asked && options.after > 0 && static_cast<double>(clock.elapsed()) > options.after * 1000;
+    if (quiet < 3 && !late) return;
     if (!asked) {
       asked = true;
       quiet = 0;
+      clock.restart();
       if (Status there = check_asked(bench, options); !there) return fail(there.error());
       if (!options.select.empty()) bench.selection().select_node(QString::fromStdString(options.select));
       if (!options.view.empty() && !bench.show_view(QString::fromStdString(options.view)))
@@ -142,7 +115,8 @@ Result<int> run(const Options& options) {
     QSettings::setDefaultFormat(QSettings::IniFormat);
     QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, fresh.path());
   }
-  Workbench bench(tools());
+  TRY(WorkbenchTools given, program_tools(options.plant, app.applicationFilePath().toStdString()));
+  Workbench bench(std::move(given));
   for (const std::string& path : options.paths) bench.open(QString::fromStdString(path));
   if (!options.graph.empty()) bench.show_when_loaded(QString::fromStdString(options.graph));
   if (!options.screenshot.empty()) return take_screenshot(app, bench, options);
@@ -163,10 +137,17 @@ Action add(CLI::App& app) {
       });
   app.add_option("--theme", options->theme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
   app.add_option("--scale", options->scale, "Device pixels per pixel for --screenshot")->check(CLI::Range(0.5, 4.0));
+  app.add_option("--after", options->after,
+                 "Seconds after which --screenshot does not wait any longer for what --view and --overlay started")
+      ->check(CLI::PositiveNumber);
   app.add_option("--select", options->select, "Node to choose");
   app.add_option("--overlay", options->overlay, "Colour the picture by it; finds out what that takes")
       ->check(CLI::IsMember({"family", "bytes", "error", "time", "kernel", "module", "pass"}));
-  app.add_option("--view", options->view, "graph, aot, passes, compare, values, history or coverage");
+  app.add_option("--view", options->view, "graph, aot, passes, compare, values, history, coverage, minify or run");
+  app.add_option(
+      "--plant", options->plant,
+      "OP:wrong, OP:crash or OP:hang: a backend more, planted, that compiles this operator by a wrong rule, to "
+      "see what comparisons and the minifier find");
   return [options] { return run(*options); };
 }
 

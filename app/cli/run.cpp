@@ -31,17 +31,13 @@ std::string summary(const TensorFile& out, bool json) {
   return json ? document.dump(1) + "\n" : text;
 }
 
-Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const Options& o,
-                                     const Compiler& compiler, const std::shared_ptr<CodeStore>& store) {
+Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io, const Options& o,
+                                  const Compiler& compiler, const std::shared_ptr<CodeStore>& store) {
   CompilerSetup setup = o.setup;
-  setup.backend = {.threads = o.request.threads, .fixed_parameters = !o.request.train, .store = store};
+  setup.backend.store = store;
   // With --json stdout is one document.
   setup.print = [to = o.json ? stderr : stdout](std::string_view text) { fmt::print(to, "{}", text); };
-  RunOptions options = run_options(o.request, nullptr);
-  const Partitioner asked = options.aot.partition.partitioner;
-  compiler.set_up(setup, options);
-  if (o.partitioner_given) options.aot.partition.partitioner = asked;
-  return run_program(artefact, io, options);
+  return run_with_compiler(artefact, io, o.request, compiler, setup, o.partitioner_given);
 }
 
 Result<int> run(const Options& o) {
@@ -55,7 +51,7 @@ Result<int> run(const Options& o) {
   TRY(const TensorFile io, read_io(o.request));
   const auto store = std::make_shared<CodeStore>();
   const auto start = std::chrono::steady_clock::now();
-  Result<TensorFile> out = compiler ? run_with_compiler(*artefact, io, o, *compiler, store)
+  Result<TensorFile> out = compiler ? run_with_named(*artefact, io, o, *compiler, store)
                                     : run_artefact(*artefact, io, o.request, *backend, store);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   store->add(RunRow{o.request.path, artefact->id, compiler ? o.compiler : o.backend, o.request.train ? "train" : "", ms,

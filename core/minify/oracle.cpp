@@ -143,7 +143,8 @@ std::string replaced(std::string text, std::string_view what, const std::string&
   return text;
 }
 
-/// Runs a command on the candidate's files.
+}  // namespace
+
 Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
                              const Progress* progress) {
   const ScratchFolder folder;
@@ -154,8 +155,6 @@ Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candid
   if (end.how == ChildEnd::Cancelled) return input_error("minify.cancelled", "stopped on request");
   return end;
 }
-
-}  // namespace
 
 Oracle crash_oracle(const std::string& name, const CompileFn& compile) {
   Oracle o;

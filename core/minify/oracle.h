@@ -36,13 +36,18 @@ Oracle crash_oracle(const std::string& name, const CompileFn& compile);
 /// A graph that cannot be compiled or run is another failure.
 Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const SameOptions& options, int threads);
 /// Fails when the command's exit code is 0 or, with `pattern`, when its output holds a match of the regular expression.
-/// In the command {} is a file with the candidate's FX text; beside it lie inputs.safetensors and graph.input.
+/// {} as for run_on_case.
 Result<Oracle> command_oracle(const std::string& command, const std::string& pattern, const ChildLimits& limits);
 
 /// Asks another program, `partita minify graph.py --once --json` of the same check, in a process of its own: for
 /// callers whose threads forbid in_child, as a window's. `program`: the executable with the verb and its options; {} as
-/// above.
+/// for run_on_case.
 Oracle program_oracle(const std::string& question, const std::string& program, const ChildLimits& limits);
+
+/// Runs a command in which {} is a file with the candidate's FX text; beside it lie inputs.safetensors and graph.input.
+/// Error minify.cancelled; a timeout or a signal is an end.
+Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
+                             const Progress* progress);
 
 struct Judgement {
   Result<Verdict> verdict;  ///< an error where there is none

@@ -4,6 +4,7 @@
 #include <QSignalSpy>
 #include <QTest>
 
+#include "core/ir/print.h"
 #include "tests/views/graphs.h"
 #include "views/minify/minify_view.h"
 
@@ -54,21 +55,23 @@ class TestMinify : public QObject {
   }
 
   void an_outcome_names_who_is_to_blame() {
-    MinifyOutcome outcome{"values at float32", "fuse_addmm", "", "/tmp/repro", 2, 1717, 46, 1.9, nullptr};
+    MinifyOutcome outcome{"values at float32", "fuse_addmm", "", 2, 1717, 46, 1.9, nullptr};
     QCOMPARE(outcome_text(outcome),
              QString("2 of 1,717 calls still fail: values at float32; pass fuse_addmm; 46 tries in 1.90 s"));
   }
 
   void it_can_be_paused_resumed_accepted_and_cancelled_only_while_it_runs() {
     MinifyView view;
-    view.set_choices({"accuracy", "crash"}, {"cpu", "nnc_jit"});
+    view.set_choices({"accuracy", "crash"}, {"cpu", "nnc_jit"}, "cpu");
     view.resize(720, 480);
     view.show();
-    for (const char* name : {"Pause", "Accept now", "Cancel", "Open the repro"})
+    for (const char* name :
+         {"Pause", "Accept now", "Cancel", "Save the repro…", "Open the small graph", "Show the folder"})
       QVERIFY2(button(view, name)->isHidden(), name);
     view.choose({"crash", "nnc_jit"});
     QSignalSpy run(&view, &MinifyView::run_asked), pause(&view, &MinifyView::pause_asked),
         accept(&view, &MinifyView::accept_asked), cancel(&view, &MinifyView::cancel_asked),
+        save(&view, &MinifyView::save_asked), open(&view, &MinifyView::open_asked),
         folder(&view, &MinifyView::folder_asked);
     button(view, "Minify")->click();
     QCOMPARE(run.at(0).at(0).value<MinifyRequest>().check, QString("crash"));
@@ -86,15 +89,25 @@ class TestMinify : public QObject {
     button(view, "Cancel")->click();
     QCOMPARE(accept.size(), 1);
     QCOMPARE(cancel.size(), 1);
-    view.set_scene(make_scene(tests::joint_graph(1), {}));
-    view.finish({"values at float32", "none", "kernel 0 (tanh)", "/tmp/repro", 2, 1700, 46, 1.9, nullptr});
+    auto graph = tests::joint_graph(1);
+    auto scene = make_scene(graph, {});
+    view.set_graph(scene, std::make_shared<CodeDocument>(QString::fromStdString(print(*graph)), graph.get()));
+    view.finish({"values at float32", "none", "kernel 0 (tanh)", 2, 1700, 46, 1.9, nullptr});
     QVERIFY(view.grab().width() > 0);
     QVERIFY(button(view, "Pause")->isHidden() && button(view, "Minify")->isEnabled());
-    button(view, "Open the repro")->click();
+    Q_EMIT view.graph()->node_chosen("gelu");
+    QCOMPARE(view.code()->current_line(), view.code()->document()->line_of("gelu"));
+    QVERIFY(button(view, "Show the folder")->isHidden());
+    button(view, "Save the repro…")->click();
+    button(view, "Open the small graph")->click();
+    QCOMPARE(save.size(), 1);
+    QCOMPARE(open.size(), 1);
+    view.set_saved("/tmp/repro");
+    button(view, "Show the folder")->click();
     QCOMPARE(folder.at(0).at(0).toString(), QString("/tmp/repro"));
     view.start();
     view.fail("the graph does not fail");
-    QVERIFY(!view.running() && button(view, "Open the repro")->isHidden());
+    QVERIFY(!view.running() && button(view, "Save the repro…")->isHidden());
   }
 };
 

@@ -2,6 +2,7 @@
 #include <QAction>
 #include <QLabel>
 #include <QMenuBar>
+#include <QPushButton>
 #include <QSettings>
 #include <QSignalSpy>
 #include <QStandardPaths>
@@ -12,6 +13,7 @@
 #include <fstream>
 
 #include "app/workbench.h"
+#include "app/workbench_tools.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
 #include "core/ir/print.h"
@@ -45,8 +47,9 @@ CompileFn interpreter(double planted) {
 WorkbenchTools tools() {
   WorkbenchTools t;
   t.backends.push_back({"interp", [](const Progress&) { return interpreter(0); }});
+  t.doubted = "broken";
   t.backends.push_back({"broken", [](const Progress&) { return interpreter(0.25); }});
-  t.inputs = [](Graph& graph, const Program*, const QString&) { return random_inputs(graph, 0); };
+  t.inputs = [](Graph& graph, const Artefact&, const QString&) { return random_inputs(graph, 0); };
   return t;
 }
 
@@ -252,6 +255,152 @@ class TestWorkbench : public QObject {
     const auto& beside = bench.history()->beside()->model()->rows();
     QVERIFY(QTest::qWaitFor([&] { return !beside.empty(); }, 30000));
     QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older one stands left
+  }
+
+  static bool wait_minified(Workbench& bench) {
+    return QTest::qWaitFor([&] { return bench.jobs().idle() && !bench.minifier()->running(); }, 60000);
+  }
+  static QPushButton* button(QWidget* view, const QString& words) {
+    for (QPushButton* b : view->findChildren<QPushButton*>())
+      if (b->text() == words) return b;
+    return nullptr;
+  }
+  // What is tried runs in this process: it neither crashes nor hangs.
+  static WorkbenchTools minifying_tools() {
+    WorkbenchTools with_minifier = tools();
+    with_minifier.minifier = [](const MinifyRequest& request) -> Result<MinifyTool> {
+      MinifyTool tool;
+      const double planted = request.compiler == "broken" ? 0.25 : 0;
+      tool.oracle = minify::accuracy_oracle(request.compiler.toStdString(), interpreter(planted), {}, 1);
+      tool.words = {"accuracy:broken", "partita minify graph.py --once", "partita", 1e-3, {}};
+      tool.culprit = [](const minify::Reduced&, const Progress&) -> Result<minify::Culprit> {
+        return minify::Culprit{"planted_pass", {}, {}};
+      };
+      return tool;
+    };
+    return with_minifier;
+  }
+
+  void a_failing_graph_is_minified_while_one_watches() {
+    Workbench bench(minifying_tools());
+    bench.window().show();
+    bench.open(write("minify.py", *tests::joint_graph(4)));
+    QVERIFY(wait_shown(bench));
+    bench.minify({"accuracy", "interp", {}});  // nothing is wrong with it
+    QVERIFY(wait_minified(bench));
+    QVERIFY(bench.minifier()->headline().contains("does not fail"));
+    MinifyView* view = bench.minifier();
+    QCOMPARE(view->request().compiler, QString("broken"));
+    Watchdog watchdog;
+    button(view, "Minify")->click();
+    QVERIFY(view->running());
+    QVERIFY(wait_minified(bench));
+    QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
+    QVERIFY2(view->headline().startsWith("1 of 44 calls still fail: values"), qPrintable(view->headline()));
+    QVERIFY(view->headline().contains("pass planted_pass"));
+    QVERIFY(view->tried()->model()->rowCount() > 3);
+    QVERIFY(view->code()->document()->text().contains("aten.gelu.default"));
+    QCOMPARE(view->graph()->scene()->picture.graph->size(), std::size_t{3});  // input, gelu, output
+    bench.save_repro(folder_.filePath("repro"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(QFile::exists(folder_.filePath("repro/README.md")) && QFile::exists(folder_.filePath("repro/repro.py")));
+    QVERIFY(button(view, "Show the folder")->isVisible());
+    QString parent = bench.current()->key;
+    button(view, "Open the small graph")->click();
+    QVERIFY(wait_shown(bench));
+    QCOMPARE(bench.current()->key, parent + "/minified 1");
+    bench.compare({"interp", "broken", true, Tolerance{}, {}});
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QCOMPARE(bench.comparison()->table()->model()->rows()[0].cells[0].text, QString("differs"));
+  }
+
+  void a_minification_is_paused_accepted_and_cancelled() {
+    WorkbenchTools slow = minifying_tools();
+    slow.minifier = [fast = slow.minifier](const MinifyRequest& request) -> Result<MinifyTool> {
+      TRY(MinifyTool tool, fast(request));
+      tool.oracle.judge = [judge = tool.oracle.judge](const minify::Candidate& c, const Progress* progress) {
+        QThread::msleep(20);
+        return judge(c, progress);
+      };
+      return tool;
+    };
+    Workbench bench(slow);
+    bench.window().show();
+    bench.open(write("steer.py", *tests::joint_graph(6)));
+    QVERIFY(wait_shown(bench));
+    MinifyView* view = bench.minifier();
+    auto begin = [&] {
+      bench.minify(view->request());
+      return QTest::qWaitFor([&] { return !view->log().empty(); }, 30000);
+    };
+    QVERIFY(begin());
+    button(view, "Pause")->click();
+    QTest::qWait(300);  // the try under way ends
+    auto tries = view->log().last().tries;
+    QTest::qWait(300);
+    QCOMPARE(view->log().last().tries, tries);
+    QVERIFY(view->running());
+    button(view, "Resume")->click();
+    QVERIFY(QTest::qWaitFor([&] { return view->log().last().tries > tries; }, 30000));
+    button(view, "Accept now")->click();
+    QVERIFY(wait_minified(bench));
+    QVERIFY2(view->headline().contains("still fail"), qPrintable(view->headline()));
+    QVERIFY(begin());
+    button(view, "Cancel")->click();
+    QVERIFY(wait_minified(bench));
+    QVERIFY2(view->headline().startsWith("Cancelled at "), qPrintable(view->headline()));
+    QVERIFY(begin());
+    bench.jobs().cancel_all();
+    QVERIFY(wait_minified(bench));
+    QVERIFY(view->headline().startsWith("Cancelled at "));
+  }
+
+  void what_crashes_is_tried_elsewhere() {
+    auto given = program_tools("aten.gelu.default:crash", PARTITA_BINARY);
+    QVERIFY(bool(given));
+    given->store_file.clear();
+    given->minifier = [own = given->minifier](const MinifyRequest& request) -> Result<MinifyTool> {
+      TRY(MinifyTool tool, own(request));
+      tool.memory = nullptr;  // the user's own store is not asked
+      return tool;
+    };
+    Workbench bench(*given);
+    bench.window().show();
+    bench.open(write("crash.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    QCOMPARE(bench.minifier()->request().compiler, QString("planted"));
+    Watchdog watchdog;
+    bench.minify({"crash", "planted", {}});
+    QVERIFY(wait_minified(bench));
+    QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
+    QVERIFY2(bench.minifier()->headline().startsWith("1 of 22 calls still fail: signal 11; pass none"),
+             qPrintable(bench.minifier()->headline()));
+  }
+
+  void compilers_by_name_run_the_program() {
+    auto given = program_tools({}, PARTITA_BINARY);
+    QVERIFY(bool(given));
+    given->store_file.clear();
+    Workbench bench(*given);
+    bench.window().show();
+    bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
+    QVERIFY(wait_shown(bench));
+    RunView* view = bench.runs();
+    view->choose("print_compile", true);
+    QVERIFY(!view->wants_folder());
+    bench.run_program(view->request());
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY2(view->summary().endsWith(", all as in the file"), qPrintable(view->summary()));
+    QVERIFY(view->results()->model()->rowCount() > 2);
+    QCOMPARE(view->results()->model()->rows().front().cells[6].text, QString("agrees"));
+    QCOMPARE(view->printed()->document()->text().count("def forward("), 2);  // forward and backward
+    view->choose("graph_dumper_aot", true);
+    QVERIFY(view->wants_folder());
+    view->set_folder(folder_.path());
+    bench.run_program(view->request());
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(QDir(folder_.path()).exists("graph"));
   }
 
   void overlays_are_offered_once_there_is_something_to_show() {

@@ -5,20 +5,15 @@
 #include <QSplitter>
 #include <QVBoxLayout>
 
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 namespace {
 
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
-
 QWidget* column(const QString& title, QWidget* content) {
   auto* box = new QWidget;
-  auto* layout = new QVBoxLayout(box);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
+  auto* layout = plain_column(box);
   auto* heading = new QLabel(title);
   heading->setObjectName("panelTitle");
   heading->setContentsMargins(12, 6, 12, 6);
@@ -56,9 +51,7 @@ AotView::AotView(QWidget* parent) : QWidget(parent) {
   backward_->setAccessibleName(tr("Backward graph"));
   saved_ = new TablePanel({tr("Value"), tr("Bytes"), tr("How"), tr("Why")});
   auto* middle = new QWidget;
-  auto* stack = new QVBoxLayout(middle);
-  stack->setContentsMargins(0, 0, 0, 0);
-  stack->setSpacing(0);
+  auto* stack = plain_column(middle);
   total_ = new QLabel;
   total_->setContentsMargins(12, 4, 12, 8);
   total_->setWordWrap(true);

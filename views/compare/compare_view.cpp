@@ -1,24 +1,18 @@
 #include "views/compare/compare_view.h"
 
 #include <QCheckBox>
-#include <QFileDialog>
-#include <QFileInfo>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 
+#include "views/look/arrange.h"
 #include "views/look/combo_box.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 namespace {
-
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
 
 // How far outside: errors of other layouts are worst, then by the error itself.
 double badness(const Difference& d) {
@@ -76,12 +70,8 @@ std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
 }
 
 CompareView::CompareView(QWidget* parent) : QWidget(parent) {
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  auto* bar = new QHBoxLayout;
-  bar->setContentsMargins(12, 6, 12, 6);
-  bar->setSpacing(8);
+  auto* layout = plain_column(this);
+  auto* bar = command_bar(layout);
   auto* run = new QPushButton(tr("Compare"));
   connect(run, &QPushButton::clicked, this, [this] { Q_EMIT run_asked(request()); });
   bar->addWidget(run);
@@ -95,18 +85,8 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   per_node_ = new QCheckBox(tr("every node"));
   per_node_->setChecked(true);
   bar->addWidget(per_node_);
-  auto* choose = new QPushButton(tr("Inputs…"));
-  connect(choose, &QPushButton::clicked, this, [this] {
-    auto* dialog = new QFileDialog(this, tr("Inputs"));
-    dialog->setAttribute(Qt::WA_DeleteOnClose);
-    dialog->setNameFilters({tr("Tensors (*.safetensors)"), tr("All files (*)")});
-    connect(dialog, &QFileDialog::fileSelected, this, &CompareView::set_inputs);
-    dialog->open();
-  });
-  bar->addWidget(choose);
-  inputs_label_ = new QLabel;
-  inputs_label_->setObjectName("dim");
-  bar->addWidget(inputs_label_);
+  inputs_ = new InputsBox;
+  bar->addWidget(inputs_);
   summary_ = new QLabel;
   summary_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // cut at its end: the verdict comes first
   bar->addWidget(summary_, 1);
@@ -122,7 +102,6 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   values_->setToolTip(tr("The values of the chosen row on both sides (Enter)"));
   values_->setEnabled(false);
   bar->addWidget(values_);
-  layout->addLayout(bar);
   table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"),
                            tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
   layout->addWidget(table_, 1);
@@ -132,25 +111,18 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
     QString row = table_->current_node();
     Q_EMIT values_asked(row.isEmpty() ? table_->model()->rows().front().node : row);
   });
-  set_inputs({});
 }
 
-void CompareView::set_backends(const QStringList& names) {
+void CompareView::set_backends(const QStringList& names, const QString& found) {
   for (auto* box : {expected_, found_}) {
     box->clear();
     box->addItems(names);
   }
-  found_->setCurrentIndex(std::max(0, static_cast<int>(names.indexOf("cpu"))));
-}
-
-void CompareView::set_inputs(const QString& path) {
-  inputs_ = path;
-  inputs_label_->setText(path.isEmpty() ? tr("samples") : QFileInfo(path).fileName());
-  inputs_label_->setToolTip(path.isEmpty() ? tr("The file's own samples; made up where it has none") : path);
+  found_->setCurrentText(found);
 }
 
 CompareRequest CompareView::request() const {
-  return {expected_->currentText(), found_->currentText(), per_node_->isChecked(), Tolerance{}, inputs_};
+  return {expected_->currentText(), found_->currentText(), per_node_->isChecked(), Tolerance{}, inputs_->path()};
 }
 
 void CompareView::set_report(const Report& report, const Tolerance& tolerance, const QString& summary,

@@ -3,6 +3,7 @@
 
 #include "core/compare/compare.h"
 #include "views/graph/overlay.h"
+#include "views/look/inputs_box.h"
 #include "views/table/table_panel.h"
 
 class QCheckBox;
@@ -31,8 +32,9 @@ class CompareView : public QWidget {
 
  public:
   explicit CompareView(QWidget* parent = nullptr);
-  void set_backends(const QStringList& names);
-  void set_inputs(const QString& path);
+  /// `found`: the one that is held against the first, until another is chosen.
+  void set_backends(const QStringList& names, const QString& found);
+  InputsBox* inputs() { return inputs_; }
   CompareRequest request() const;
   /// `first_wrong`: the first row in graph order that differs, to go to; empty: none does.
   void set_report(const Report& report, const Tolerance& tolerance, const QString& summary, const QString& first_wrong);
@@ -49,10 +51,10 @@ class CompareView : public QWidget {
  private:
   QComboBox *expected_, *found_;
   QCheckBox* per_node_;
-  QLabel *inputs_label_, *summary_;
+  InputsBox* inputs_;
+  QLabel* summary_;
   QPushButton *first_wrong_, *values_;
   QString first_wrong_name_;
-  QString inputs_;
   TablePanel* table_;
 };
 

@@ -2,13 +2,10 @@
 
 #include "core/ops/family.h"
 #include "core/ops/record.h"
+#include "views/look/format.h"
 
 namespace partita::views {
 namespace {
-
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
 
 struct Aspect {
   const char* name;

@@ -10,14 +10,11 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 namespace {
-
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
 
 bool special(const Difference& d) {
   return d.nan_expected != d.nan_found || d.inf_expected != d.inf_found;
@@ -164,9 +161,7 @@ HistoryView::HistoryView(QWidget* parent) : QWidget(parent) {
   connect(past_table_, &TablePanel::rows_changed, this, &HistoryView::choose);
   split->addWidget(past_table_);
   auto* right = new QWidget;
-  auto* column = new QVBoxLayout(right);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(0);
+  auto* column = plain_column(right);
   note_ = new QLabel;
   note_->setObjectName("dim");
   note_->setContentsMargins(12, 8, 12, 2);

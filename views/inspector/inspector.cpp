@@ -7,14 +7,12 @@
 #include <algorithm>
 
 #include "core/ir/print.h"
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 namespace {
 
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
 QString escaped(std::string_view s) {
   return text(s).toHtmlEscaped();
 }
@@ -130,9 +128,7 @@ QString account_html(const NodeAccount& account, const Theme& theme) {
 }
 
 Inspector::Inspector(QWidget* parent) : QWidget(parent) {
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
+  auto* layout = plain_column(this);
   page_ = new QTextBrowser;
   page_->setOpenLinks(false);
   page_->setFrameShape(QFrame::NoFrame);

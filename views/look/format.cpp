@@ -4,6 +4,10 @@
 
 namespace partita::views {
 
+QString text(std::string_view utf8) {
+  return QString::fromUtf8(utf8.data(), static_cast<qsizetype>(utf8.size()));
+}
+
 QString bytes_text(std::int64_t bytes) {
   if (bytes < 0) return "-" + bytes_text(-bytes);
   if (bytes < 1024) return QString::number(bytes) + " B";

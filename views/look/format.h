@@ -1,9 +1,11 @@
 #pragma once
 #include <QString>
 #include <cstdint>
+#include <string_view>
 
 namespace partita::views {
 
+QString text(std::string_view utf8);
 QString bytes_text(std::int64_t bytes);  ///< "512 B", "10.2 KiB", "3.40 MiB"
 QString seconds_text(double seconds);    ///< three digits and a unit: "1.23 ms", "0.81 s"
 QString error_text(double error);        ///< "3.1e-6"; "0" for none, "nan"

@@ -25,7 +25,6 @@ struct MinifyStep {
 struct MinifyOutcome {
   QString failure;       ///< "values at float32"
   QString pass, kernel;  ///< who is to blame; empty: not known
-  QString folder;        ///< of the repro
   std::int64_t calls = 0, start_calls = 0, tries = 0;
   double seconds = 0;
   std::shared_ptr<const Graph> graph;

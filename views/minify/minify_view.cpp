@@ -6,50 +6,57 @@
 #include <QSplitter>
 #include <QVBoxLayout>
 
+#include "views/look/arrange.h"
 #include "views/look/combo_box.h"
 
 namespace partita::views {
 
 MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Minifier"));
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  auto* bar = new QHBoxLayout;
-  bar->setContentsMargins(12, 6, 12, 6);
-  bar->setSpacing(8);
   run_ = new QPushButton(tr("Minify"));
   run_->setToolTip(tr("Find the small part of this graph that fails in the same way"));
   check_ = new ComboBox;
   check_->setAccessibleName(tr("What is looked for"));
   compiler_ = new ComboBox;
   compiler_->setAccessibleName(tr("Compiler"));
+  inputs_ = new InputsBox;
   pause_ = new QPushButton(tr("Pause"));
   accept_ = new QPushButton(tr("Accept now"));
   accept_->setToolTip(tr("End with the smallest graph so far"));
   cancel_ = new QPushButton(tr("Cancel"));
-  folder_ = new QPushButton(tr("Open the repro"));
+  save_ = new QPushButton(tr("Save the repro…"));
+  save_->setToolTip(tr("A folder with the graph, its inputs, a script for PyTorch and a README for a bug report"));
+  open_ = new QPushButton(tr("Open the small graph"));
+  open_->setToolTip(tr("Beside the graph it was made from, on the inputs it fails on"));
+  folder_ = new QPushButton(tr("Show the folder"));
   connect(run_, &QPushButton::clicked, this, [this] { Q_EMIT run_asked(request()); });
   connect(pause_, &QPushButton::clicked, this, [this] { set_paused(!paused_); });
   connect(accept_, &QPushButton::clicked, this, &MinifyView::accept_asked);
   connect(cancel_, &QPushButton::clicked, this, &MinifyView::cancel_asked);
+  connect(save_, &QPushButton::clicked, this, &MinifyView::save_asked);
+  connect(open_, &QPushButton::clicked, this, &MinifyView::open_asked);
   connect(folder_, &QPushButton::clicked, this, [this] { Q_EMIT folder_asked(repro_); });
-  bar->addWidget(run_);
-  bar->addWidget(check_);
-  bar->addWidget(new QLabel(tr("with")));
-  bar->addWidget(compiler_);
-  bar->addStretch(1);
-  for (QPushButton* button : {pause_, accept_, cancel_, folder_}) bar->addWidget(button);
-  layout->addLayout(bar);
 
-  auto* split = new QSplitter;
+  auto* layout = plain_column(this);
+  auto* bar = command_bar(layout);
+  for (QWidget* widget : std::initializer_list<QWidget*>{run_, check_, new QLabel(tr("with")), compiler_, inputs_})
+    bar->addWidget(widget);
+  bar->addStretch(1);
+  for (QPushButton* button : {pause_, accept_, cancel_, open_, save_, folder_}) bar->addWidget(button);
+
+  auto* left = new QSplitter(Qt::Vertical);
   graph_ = new GraphView;
   graph_->setAccessibleName(tr("The smallest graph that fails"));
-  split->addWidget(graph_);
+  code_ = new CodeView;
+  code_->setAccessibleName(tr("The smallest graph that fails, as text"));
+  left->addWidget(graph_);
+  left->addWidget(code_);
+  left->setSizes({320, 200});
+  left->setChildrenCollapsible(false);
+  connect(graph_, &GraphView::node_chosen, code_, &CodeView::select);
+  connect(code_, &CodeView::node_chosen, graph_, &GraphView::select);
   auto* right = new QWidget;
-  auto* column = new QVBoxLayout(right);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(0);
+  auto* column = plain_column(right);
   headline_ = new QLabel;
   headline_->setObjectName("heading");
   headline_->setContentsMargins(12, 8, 12, 0);
@@ -59,29 +66,32 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   line_->setObjectName("dim");
   line_->setContentsMargins(12, 2, 12, 4);
   line_->setWordWrap(true);
+  line_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   plot_ = new ShrinkPlot;
   tried_ = new TablePanel({tr("Try"), tr("It"), tr("What was tried"), tr("Strategy")});
   column->addWidget(headline_);
   column->addWidget(line_);
   column->addWidget(plot_);
   column->addWidget(tried_, 1);
+  auto* split = new QSplitter;
+  split->addWidget(left);
   split->addWidget(right);
   split->setSizes({380, 340});
   split->setChildrenCollapsible(false);
   layout->addWidget(split, 1);
   set_running(false);
-  folder_->hide();
   headline_->setText(tr("Nothing minified yet"));
   line_->setText(tr("Choose what is looked for and with which compiler, then Minify"));
 }
 
-void MinifyView::set_choices(const QStringList& checks, const QStringList& compilers) {
+void MinifyView::set_choices(const QStringList& checks, const QStringList& compilers, const QString& compiler) {
   check_->addItems(checks);
   compiler_->addItems(compilers);
+  compiler_->setCurrentText(compiler);
 }
 
 MinifyRequest MinifyView::request() const {
-  return {check_->currentText(), compiler_->currentText()};
+  return {check_->currentText(), compiler_->currentText(), inputs_->path()};
 }
 
 void MinifyView::choose(const MinifyRequest& request) {
@@ -98,7 +108,9 @@ void MinifyView::set_running(bool running) {
   paused_ = false;
   pause_->setText(tr("Pause"));
   for (QPushButton* button : {pause_, accept_, cancel_}) button->setVisible(running);
-  for (QWidget* widget : std::initializer_list<QWidget*>{run_, check_, compiler_}) widget->setEnabled(!running);
+  for (QPushButton* button : {save_, open_, folder_}) button->hide();  // until there is a result
+  for (QWidget* widget : std::initializer_list<QWidget*>{run_, check_, compiler_, inputs_})
+    widget->setEnabled(!running);
 }
 
 void MinifyView::set_paused(bool paused) {
@@ -111,7 +123,6 @@ void MinifyView::set_paused(bool paused) {
 void MinifyView::start() {
   log_.clear();
   repro_.clear();
-  folder_->hide();
   plot_->set_curve({}, 0);
   tried_->set_rows({});
   headline_->setText(tr("Does it fail?"));
@@ -128,27 +139,34 @@ void MinifyView::add(const std::vector<MinifyStep>& steps) {
   tried_->set_rows(log_.rows());
 }
 
-void MinifyView::set_scene(std::shared_ptr<const Scene> scene) {
+void MinifyView::set_graph(std::shared_ptr<const Scene> scene, std::shared_ptr<const CodeDocument> code) {
   graph_->set_scene(std::move(scene));
+  code_->set_document(std::move(code));
 }
 
 void MinifyView::finish(const MinifyOutcome& outcome) {
   set_running(false);
-  repro_ = outcome.folder;
-  folder_->setVisible(!repro_.isEmpty());
-  folder_->setToolTip(repro_);
+  for (QPushButton* button : {save_, open_}) button->show();
   headline_->setText(outcome_text(outcome));
-  line_->setText(repro_.isEmpty() ? QString() : tr("written to %1").arg(repro_));
+  line_->setText(tr("not saved yet"));
   plot_->set_curve(log_.curve(), outcome.seconds);
 }
 
 void MinifyView::fail(const QString& why) {
   set_running(false);
   headline_->setText(why);
+  line_->setText(log_.line());
+}
+
+void MinifyView::set_saved(const QString& folder) {
+  repro_ = folder;
+  folder_->show();
+  line_->setText(tr("saved in %1").arg(folder));
 }
 
 void MinifyView::set_theme(const Theme& theme) {
   graph_->set_theme(theme);
+  code_->set_theme(theme);
   plot_->set_theme(theme);
   tried_->set_theme(theme);
 }

@@ -1,7 +1,9 @@
 #pragma once
 #include <QWidget>
 
+#include "views/code/code_view.h"
 #include "views/graph/graph_view.h"
+#include "views/look/inputs_box.h"
 #include "views/minify/minify_log.h"
 #include "views/minify/shrink_plot.h"
 #include "views/table/table_panel.h"
@@ -15,29 +17,37 @@ namespace partita::views {
 struct MinifyRequest {
   QString check;     ///< "accuracy" or "crash"
   QString compiler;  ///< that compiles the graph and its parts
+  QString inputs;    ///< path of an IO file; empty: the archive's samples, else made up
 };
 
-/// A minification as it goes: the graph that becomes smaller, what was tried, how fast; pause, end with what there is,
-/// cancel; then the repro folder. Runs nothing itself.
+/// A minification as it goes: the graph that becomes smaller, as picture and as text, what was tried, how fast; pause,
+/// end with what there is, cancel; then the repro folder, and the small graph to go on with. Runs nothing itself.
 class MinifyView : public QWidget {
   Q_OBJECT
 
  public:
   explicit MinifyView(QWidget* parent = nullptr);
-  void set_choices(const QStringList& checks, const QStringList& compilers);
+  /// `compiler`: the one that stands there first.
+  void set_choices(const QStringList& checks, const QStringList& compilers, const QString& compiler);
   MinifyRequest request() const;
   void choose(const MinifyRequest& request);
   /// A job began; without one nothing can be paused or accepted.
   void start();
   void add(const std::vector<MinifyStep>& steps);
-  void set_scene(std::shared_ptr<const Scene> scene);
+  /// The smallest graph that fails.
+  void set_graph(std::shared_ptr<const Scene> scene, std::shared_ptr<const CodeDocument> code);
   void finish(const MinifyOutcome& outcome);
+  /// Ended without a result.
   void fail(const QString& why);
+  /// The repro is there.
+  void set_saved(const QString& folder);
   void set_theme(const Theme& theme);
 
   bool running() const { return running_; }
   const MinifyLog& log() const { return log_; }
   GraphView* graph() { return graph_; }
+  CodeView* code() { return code_; }
+  InputsBox* inputs() { return inputs_; }
   TablePanel* tried() { return tried_; }
   QString headline() const;
 
@@ -46,6 +56,8 @@ class MinifyView : public QWidget {
   void pause_asked(bool pause);
   void accept_asked();
   void cancel_asked();
+  void save_asked();  ///< the repro
+  void open_asked();  ///< the small graph, beside the others
   void folder_asked(QString folder);
 
  private:
@@ -53,9 +65,11 @@ class MinifyView : public QWidget {
   void set_paused(bool paused);
 
   QComboBox *check_, *compiler_;
-  QPushButton *run_, *pause_, *accept_, *cancel_, *folder_;
+  InputsBox* inputs_;
+  QPushButton *run_, *pause_, *accept_, *cancel_, *save_, *open_, *folder_;
   QLabel *headline_, *line_;
   GraphView* graph_;
+  CodeView* code_;
   ShrinkPlot* plot_;
   TablePanel* tried_;
   MinifyLog log_;

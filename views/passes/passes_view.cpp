@@ -9,14 +9,11 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 
 namespace partita::views {
 namespace {
-
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
 
 QString summary(const PassStep& step) {
   if (step.disabled) return "disabled";
@@ -89,12 +86,8 @@ std::unordered_map<std::string, std::string> pass_of_nodes(const PassFilm& film,
 }
 
 PassesView::PassesView(QWidget* parent) : QWidget(parent) {
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  auto* bar = new QHBoxLayout;
-  bar->setContentsMargins(12, 6, 12, 6);
-  bar->setSpacing(12);
+  auto* layout = plain_column(this);
+  auto* bar = command_bar(layout, 12);
   auto* run = new QPushButton(tr("Run passes"));
   connect(run, &QPushButton::clicked, this, &PassesView::run_asked);
   bar->addWidget(run);
@@ -105,7 +98,6 @@ PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   bar->addWidget(slider_, 2);
   title_ = new QLabel(tr("Each pass of this graph's stage, one step at a time"));
   bar->addWidget(title_, 3);
-  layout->addLayout(bar);
   auto* split = new QSplitter;
   list_ = new TablePanel({tr("#"), tr("Pass"), tr("Changed"), tr("Nodes"), tr("Time")});
   text_ = new CodeView;

@@ -18,7 +18,8 @@ struct JobTracker::Job {
 };
 
 JobTracker::JobTracker(QObject* parent) : QObject(parent) {
-  pool_.setMaxThreadCount(std::max(2, QThread::idealThreadCount()));
+  // A paused minification keeps a thread and uses none of the processor: others must still get on.
+  pool_.setMaxThreadCount(std::max(4, QThread::idealThreadCount()));
   pool_.setStackSize(16 << 20);  // graphs nest: recursion over them must not end at the default 8 MiB
   poll_.setInterval(100);
   connect(&poll_, &QTimer::timeout, this, &JobTracker::changed);
@@ -82,6 +83,10 @@ void JobTracker::cancel(int id) {
 void JobTracker::cancel_all() {
   for (auto& job : jobs_) job->progress.stop = true;
   Q_EMIT changed();
+}
+
+bool JobTracker::running(int id) const {
+  return std::ranges::any_of(jobs_, [id](const auto& job) { return job->id == id && !job->progress.cancelled(); });
 }
 
 std::vector<JobRow> JobTracker::rows() const {

@@ -47,6 +47,8 @@ class JobTracker : public QObject {
   void cancel(int id);
   void cancel_all();
   std::vector<JobRow> rows() const;
+  /// Goes on, and has not been asked to stop.
+  bool running(int id) const;
   bool idle() const { return jobs_.empty(); }
 
  Q_SIGNALS:

@@ -14,6 +14,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -49,9 +50,7 @@ class ToneDelegate : public QStyledItemDelegate {
 };
 
 TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
+  auto* layout = plain_column(this);
   bar_ = new QHBoxLayout;
   bar_->setContentsMargins(8, 4, 8, 4);
   bar_->setSpacing(8);

@@ -11,10 +11,6 @@ namespace {
 constexpr std::int64_t kChunk = 1 << 18;
 constexpr int kBins = 48;
 
-QString text(std::string_view s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
-
 QString sizes_text(const Sizes& sizes) {
   QStringList words;
   for (auto n : sizes) words << QString::number(n);

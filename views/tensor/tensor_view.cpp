@@ -6,15 +6,14 @@
 #include <QSlider>
 #include <QVBoxLayout>
 
+#include "views/look/arrange.h"
 #include "views/look/combo_box.h"
 
 namespace partita::views {
 
 TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Tensor"));
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(0);
+  auto* column = plain_column(this);
   auto* top = new QHBoxLayout;
   top->setContentsMargins(12, 6, 12, 2);
   heading_ = new QLabel(tr("No values"));

@@ -23,6 +23,7 @@
 #include <QVBoxLayout>
 #include <QWidgetAction>
 
+#include "views/look/arrange.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -34,9 +35,7 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   resize(1440, 900);
 
   auto* middle = new QWidget;
-  auto* column = new QVBoxLayout(middle);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(0);
+  auto* column = plain_column(middle);
   problem_ = new QWidget;
   auto* bar = new QHBoxLayout(problem_);
   bar->setContentsMargins(12, 6, 8, 6);

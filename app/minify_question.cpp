@@ -1,0 +1,169 @@
+#include "app/minify_question.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/minify_backend.h"
+#include "core/base/hash.h"
+#include "core/compare/check_passes.h"
+#include "core/ir/print.h"
+
+namespace partita {
+
+using minify::Candidate;
+using minify::Oracle;
+
+namespace {
+
+/// A word as a shell reads it.
+std::string quoted(const std::string& word) {
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+/// The command that tries the graph in {} and no other; `mode`: --once or --blame.
+std::string try_command(const MinifyCheck& check, const std::string& program, const char* mode) {
+  std::string command = fmt::format(
+      "{} minify {{}} --inputs \"$(dirname {{}})\"/inputs.safetensors --check {} --tolerance {} --timeout "
+      "{} --memory-limit {} --threads {} {} --json",
+      quoted(program), check.check, check.tolerance, check.timeout, check.memory_limit, check.threads, mode);
+  return check.plant.empty() ? command : command + " --plant " + check.plant;
+}
+
+/// Longer than the program allows its own tries, which it then tells about.
+minify::ChildLimits outer_limits(const MinifyCheck& check) {
+  constexpr double seconds_to_start = 5;
+  return {check.timeout + seconds_to_start, 0};
+}
+
+Result<MinifyQuestion> command_question(const MinifyCheck& check) {
+  MinifyQuestion q;
+  q.name = "command";
+  TRY(q.oracle, minify::command_oracle(check.command, check.matches, {check.timeout, check.memory_limit << 20}));
+  q.oracle.in_child = check.jobs > 1;
+  q.again = check.command;
+  return q;
+}
+
+}  // namespace
+
+Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
+  if (check.check.empty() == check.command.empty())
+    return input_error("cli.usage", "minify takes --check crash|accuracy[:backend] or --command 'CMD {}'");
+  if (!check.command.empty()) return command_question(check);
+  const std::size_t colon = check.check.find(':');
+  const std::string kind = check.check.substr(0, colon);
+  const std::string backend = colon == std::string::npos ? "cpu" : check.check.substr(colon + 1);
+  if (kind != "crash" && kind != "accuracy")
+    return input_error(
+        "cli.usage",
+        fmt::format("--check takes crash or accuracy, with a backend behind a colon, and got {}", check.check));
+  MinifyQuestion q;
+  TRY(q.backend, find_backend(backend));
+  q.name = kind + ":" + backend;
+  q.backend_options = {.threads = check.threads};
+  q.tolerance = check.tolerance;
+  std::optional<std::pair<const Op*, Plant>> plant;
+  if (!check.plant.empty()) {
+    TRY(plant, parse_plant(check.plant));
+  }
+  q.oracle_of = [=](const CompileFn& compile) {
+    const CompileFn faulty = plant && compile ? planted(compile, plant->first, plant->second) : compile;
+    Oracle oracle = kind == "crash"
+                        ? minify::crash_oracle(backend, faulty)
+                        : minify::accuracy_oracle(backend, faulty, {.tolerance = check.tolerance}, check.threads);
+    oracle.limits = {check.timeout, check.memory_limit << 20};
+    oracle.in_child |= check.jobs > 1;
+    return oracle;
+  };
+  q.oracle = q.oracle_of(q.backend->make(q.backend_options));
+  q.oracle.question += check.plant.empty() ? "" : " planted " + check.plant;
+  q.again = fmt::format("partita minify graph.py --inputs inputs.safetensors --check {}{} --once", q.name,
+                        check.plant.empty() ? "" : " --plant " + check.plant);
+  return q;
+}
+
+Oracle asked_elsewhere(const MinifyQuestion& question, const MinifyCheck& check, const std::string& program) {
+  Oracle oracle =
+      minify::program_oracle(question.oracle.question, try_command(check, program, "--once"), outer_limits(check));
+  oracle.cut_first = question.oracle.cut_first;
+  return oracle;
+}
+
+Result<minify::Culprit> find_culprit(const MinifyQuestion& question, const Candidate& smallest,
+                                     const minify::Failure& failure) {
+  const auto staged = question.backend ? staged_compiler(*question.backend, question.backend_options) : std::nullopt;
+  if (!staged) return minify::Culprit();
+  return find_culprit(*staged, question.oracle_of, smallest, failure, {.tolerance = question.tolerance});
+}
+
+Result<minify::Culprit> culprit_elsewhere(const MinifyCheck& check, const std::string& program,
+                                          const minify::Reduced& reduced, const Progress* progress) {
+  const Candidate smallest = minify::with_inputs(reduced.graph, reduced.inputs, 0);
+  // A try for each pass and each step of the plan, each within its own limit.
+  const minify::ChildLimits no_limit{0, 0};
+  TRY(const minify::ChildEnd end,
+      minify::run_on_case("exec " + try_command(check, program, "--blame"), smallest, no_limit, progress));
+  const auto said = nlohmann::json::parse(end.answer, nullptr, false);
+  if (!said.is_object() || !said.contains("pass") || !said.contains("kernel"))
+    return Diagnostic{Fault::Differs, "minify.no_culprit", "who is to blame could not be found out: " + end.answer};
+  return minify::Culprit{said["pass"], said["kernel"], said.value("detail", std::string())};
+}
+
+std::string to_json(const minify::Culprit& culprit) {
+  return nlohmann::ordered_json{{"pass", culprit.pass}, {"kernel", culprit.kernel}, {"detail", culprit.detail}}.dump();
+}
+
+minify::Memory remembered_tries(const std::shared_ptr<CodeStore>& store, const std::string& session) {
+  minify::Memory memory;
+  memory.recall = [store, session](std::uint64_t candidate) { return store->find_try(session, candidate); };
+  memory.remember = [store, session](std::uint64_t candidate, const std::string& answer) {
+    store->add_try(session, candidate, answer);
+  };
+  return memory;
+}
+
+std::string minify_session(const minify::Start& start, const MinifyQuestion& question) {
+  std::string text = fmt::format("{}\n{}\n{}", PARTITA_VERSION, question.oracle.question, print(*start.graph));
+  for (const Value& v : start.inputs)
+    if (const auto* t = v.get<Tensor>())
+      if (const auto dense = t->contiguous())
+        text += content_hash({reinterpret_cast<const char*>(dense->data()),
+                              static_cast<std::size_t>(dense->numel()) * itemsize(dense->dtype)});
+  return content_hash(text);
+}
+
+minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culprit& culprit) {
+  return {question.name, question.again, "partita " PARTITA_VERSION, question.tolerance, culprit};
+}
+
+std::string minify_report(const minify::Reduced& r, const minify::Culprit& culprit, const std::string& folder) {
+  nlohmann::ordered_json document = {
+      {"folder", folder},
+      {"failure", {{"what", r.failure.what}, {"op", r.failure.op}, {"message", r.failure.message}}},
+      {"calls", {{"before", r.start_calls}, {"after", r.calls}}},
+      {"tries", r.tries},
+      {"recalled", r.recalled},
+      {"nodes_tried", r.nodes_tried},
+      {"seconds", r.seconds},
+      {"tries_per_second", r.seconds > 0 ? static_cast<double>(r.tries) / r.seconds : 0},
+      {"nodes_per_second", r.seconds > 0 ? static_cast<double>(r.nodes_tried) / r.seconds : 0},
+      {"pass", culprit.pass},
+      {"kernel", culprit.kernel},
+      {"made_up", r.made_up},
+      {"graph", print(*r.graph, {.annotations = true, .origins = false, .deletions = false})},
+      {"strategies", nlohmann::ordered_json::array()}};
+  for (const minify::StrategyRun& s : r.strategies)
+    if (s.tries > 0)
+      document["strategies"].push_back({{"name", s.name},
+                                        {"tries", s.tries},
+                                        {"taken", s.successes},
+                                        {"calls_before", s.calls_before},
+                                        {"calls_after", s.calls_after},
+                                        {"seconds", s.seconds}});
+  // A child's last words need not be UTF-8.
+  return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace partita

@@ -1,0 +1,38 @@
+#include "views/look/inputs_box.h"
+
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+
+namespace partita::views {
+
+InputsBox::InputsBox(QWidget* parent) : QWidget(parent) {
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(8);
+  auto* choose = new QPushButton(tr("Inputs…"));
+  connect(choose, &QPushButton::clicked, this, &InputsBox::ask);
+  row->addWidget(choose);
+  label_ = new QLabel;
+  label_->setObjectName("dim");
+  row->addWidget(label_);
+  set_path({});
+}
+
+void InputsBox::set_path(const QString& path) {
+  path_ = path;
+  label_->setText(path.isEmpty() ? tr("samples") : QFileInfo(path).fileName());
+  label_->setToolTip(path.isEmpty() ? tr("The file's own samples; made up where it has none") : path);
+}
+
+void InputsBox::ask() {
+  auto* dialog = new QFileDialog(this, tr("Inputs"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setNameFilters({tr("Tensors (*.safetensors *.input)"), tr("All files (*)")});
+  connect(dialog, &QFileDialog::fileSelected, this, &InputsBox::chosen);
+  dialog->open();
+}
+
+}  // namespace partita::views

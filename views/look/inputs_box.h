@@ -1,0 +1,28 @@
+#pragma once
+#include <QWidget>
+
+class QLabel;
+
+namespace partita::views {
+
+/// Which file the inputs of a run come from.
+class InputsBox : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit InputsBox(QWidget* parent = nullptr);
+  /// Empty: the archive's samples, a dump's example inputs, else made up.
+  void set_path(const QString& path);
+  QString path() const { return path_; }
+
+ Q_SIGNALS:
+  void chosen(QString path);  ///< by the user
+
+ private:
+  void ask();
+
+  QString path_;
+  QLabel* label_;
+};
+
+}  // namespace partita::views

@@ -1,0 +1,187 @@
+#include "views/run/run_view.h"
+
+#include <QCheckBox>
+#include <QFileDialog>
+#include <QLabel>
+#include <QPushButton>
+#include <QSplitter>
+#include <algorithm>
+#include <cmath>
+
+#include "views/look/arrange.h"
+#include "views/look/combo_box.h"
+#include "views/look/format.h"
+
+namespace partita::views {
+namespace {
+
+QString type_of(const Tensor& t) {
+  QStringList sizes;
+  for (std::int64_t n : t.sizes) sizes << QString::number(n);
+  return QString("%1[%2]").arg(text(short_name(t.dtype)), sizes.join(", "));
+}
+
+struct Values {
+  double least = INFINITY, most = -INFINITY, sum = 0;
+  std::int64_t finite = 0, special = 0;
+};
+
+Values values_of(const Tensor& t) {
+  Values v;
+  for (std::int64_t i = 0; i < t.numel(); ++i) {
+    const double x = t.item_as_double(i);
+    if (!std::isfinite(x)) {
+      ++v.special;
+      continue;
+    }
+    v.least = std::min(v.least, x);
+    v.most = std::max(v.most, x);
+    v.sum += x;
+    ++v.finite;
+  }
+  return v;
+}
+
+Cell number(double x) {
+  return Cell(QString::number(x, 'g', 5), x);
+}
+
+void add_verdict(std::vector<Cell>& cells, const Report& report, const std::string& name) {
+  const auto row = std::ranges::find(report.rows, name, &Difference::name);
+  if (row == report.rows.end()) return cells.insert(cells.end(), 2, Cell()), void();
+  cells.emplace_back(row->ok() ? "agrees" : "differs", row->ok() ? Tone::Good : Tone::Bad);
+  cells.emplace_back(error_text(row->max_abs), row->max_abs, row->ok() ? Tone::Plain : Tone::Bad);
+}
+
+}  // namespace
+
+std::vector<Row> result_rows(const ProgramResult& result) {
+  std::vector<Row> rows;
+  for (const auto& [name, tensor] : result.results.tensors) {
+    const Values v = values_of(tensor);
+    Row row{{}, {Cell(text(name)), Cell(type_of(tensor), Tone::Dim)}};
+    if (v.finite > 0)
+      row.cells.insert(row.cells.end(),
+                       {number(v.least), number(v.most), number(v.sum / static_cast<double>(v.finite))});
+    else
+      row.cells.insert(row.cells.end(), 3, Cell());
+    row.cells.emplace_back(QString::number(v.special), static_cast<double>(v.special),
+                           v.special > 0 ? Tone::Warn : Tone::Dim);
+    add_verdict(row.cells, result.against_file, name);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+RunView::RunView(QWidget* parent) : QWidget(parent) {
+  setAccessibleName(tr("Run"));
+  auto* layout = plain_column(this);
+  auto* bar = command_bar(layout);
+  auto* run = new QPushButton(tr("Run"));
+  run->setToolTip(tr("Run the whole program: joint graph, cut, both halves compiled"));
+  connect(run, &QPushButton::clicked, this, [this] {
+    if (wants_folder()) return ask_folder(true);
+    Q_EMIT run_asked(request());
+  });
+  compiler_ = new ComboBox;
+  compiler_->setAccessibleName(tr("Compiler"));
+  connect(compiler_, &QComboBox::currentIndexChanged, this, &RunView::tell_choice);
+  train_ = new QCheckBox(tr("with gradients"));
+  inputs_ = new InputsBox;
+  choose_folder_ = new QPushButton(tr("Folder…"));
+  connect(choose_folder_, &QPushButton::clicked, this, [this] { ask_folder(false); });
+  description_ = new QLabel;
+  description_->setObjectName("dim");
+  description_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  summary_ = new QLabel;
+  for (QWidget* widget : std::initializer_list<QWidget*>{run, compiler_, train_, inputs_, choose_folder_})
+    bar->addWidget(widget);
+  bar->addWidget(description_, 1);
+  bar->addWidget(summary_);
+  results_ = new TablePanel({tr("Result"), tr("Type"), tr("Smallest"), tr("Largest"), tr("Mean"), tr("Not finite"),
+                             tr("The file's"), tr("Largest error")});
+  printed_ = new CodeView;
+  printed_->setAccessibleName(tr("What the compiler printed"));
+  auto* split = new QSplitter;
+  split->addWidget(results_);
+  split->addWidget(printed_);
+  split->setSizes({560, 540});
+  split->setChildrenCollapsible(false);
+  layout->addWidget(split, 1);
+}
+
+void RunView::set_compilers(std::vector<CompilerChoice> compilers) {
+  compilers_ = std::move(compilers);
+  compiler_->clear();
+  for (const CompilerChoice& c : compilers_) {
+    compiler_->addItem(c.name);
+    compiler_->setItemData(compiler_->count() - 1, c.description, Qt::ToolTipRole);
+  }
+  tell_choice();
+}
+
+void RunView::choose(const QString& compiler, bool train) {
+  compiler_->setCurrentText(compiler);
+  train_->setChecked(train);
+}
+
+const CompilerChoice* RunView::chosen() const {
+  const auto at = static_cast<std::size_t>(compiler_->currentIndex());
+  return at < compilers_.size() ? &compilers_[at] : nullptr;
+}
+
+void RunView::tell_choice() {
+  const CompilerChoice* choice = chosen();
+  if (!choice) return;
+  choose_folder_->setVisible(choice->writes_files);
+  choose_folder_->setToolTip(folder_.isEmpty() ? tr("Where it writes its files") : folder_);
+  description_->setText(choice->writes_files && !folder_.isEmpty()
+                            ? tr("%1; files go to %2").arg(choice->description, folder_)
+                            : choice->description);
+  description_->setToolTip(description_->text());
+}
+
+void RunView::ask_folder(bool then_run) {
+  auto* dialog = new QFileDialog(this, tr("Folder for what the compiler writes"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::Directory);
+  connect(dialog, &QFileDialog::fileSelected, this, [this, then_run](const QString& path) {
+    set_folder(path);
+    if (then_run) Q_EMIT run_asked(request());
+  });
+  dialog->open();
+}
+
+void RunView::set_folder(const QString& path) {
+  folder_ = path;
+  tell_choice();
+}
+
+bool RunView::wants_folder() const {
+  return chosen() && chosen()->writes_files && folder_.isEmpty();
+}
+
+ProgramRequest RunView::request() const {
+  return {compiler_->currentText(), train_->isChecked(), inputs_->path(), folder_};
+}
+
+QString RunView::summary() const {
+  return summary_->text();
+}
+
+void RunView::set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary) {
+  results_->set_rows(std::move(rows));
+  printed_->set_document(std::move(printed));
+  summary_->setText(summary);
+}
+
+void RunView::clear(const QString& note) {
+  set_result({}, nullptr, note);
+}
+
+void RunView::set_theme(const Theme& theme) {
+  results_->set_theme(theme);
+  printed_->set_theme(theme);
+}
+
+}  // namespace partita::views
