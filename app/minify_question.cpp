@@ -79,8 +79,8 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
   };
   q.oracle = q.oracle_of(q.backend->make(q.backend_options));
   q.oracle.question += check.plant.empty() ? "" : " planted " + check.plant;
-  q.again = fmt::format("partita minify graph.py --inputs inputs.safetensors --check {}{} --once", q.name,
-                        check.plant.empty() ? "" : " --plant " + check.plant);
+  q.options = fmt::format("--check {}{}", q.name, check.plant.empty() ? "" : " --plant " + check.plant);
+  q.again = fmt::format("partita minify graph.py --inputs inputs.safetensors {} --once", q.options);
   return q;
 }
 

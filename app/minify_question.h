@@ -27,7 +27,8 @@ struct MinifyQuestion {
   std::function<minify::Oracle(const CompileFn&)> oracle_of;  ///< unset for commands
   minify::Oracle oracle;
   double tolerance = 1e-3;
-  std::string again;  ///< the command that shows the failure again, run in the repro folder
+  std::string options;  ///< of `partita minify` that ask it, for a shell
+  std::string again;    ///< the command that shows the failure again, run in the repro folder
 
   /// Wants the compiler functional ATen?
   bool functional() const { return backend && !backend->takes_any_graph; }

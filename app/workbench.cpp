@@ -144,7 +144,21 @@ QString Workbench::command_line() const {
   QStringList graph;
   if (!current_->id.isEmpty()) graph << "--graph" << quoted(current_->id);
   PartitionOptions pins = views::partition_options(*current_);
-  if (window_.bottom_title() == tr("Passes") && film_of_ == current_->key) {
+  if (window_.page() == minify_) {
+    const views::MinifyRequest request = minify_->request();
+    words[1] = "minify";
+    words << graph;
+    if (const auto tool = tools_.minifier(request)) words << text(tool->options);
+    if (!request.inputs.isEmpty()) words << "--inputs" << quoted(request.inputs);
+    words << "-o" << "repro";
+  } else if (window_.bottom_title() == tr("Run")) {
+    const views::ProgramRequest request = run_->request();
+    words[1] = "run";
+    words << graph << "--compiler" << request.compiler;
+    if (!request.inputs.isEmpty()) words << "--inputs" << quoted(request.inputs);
+    if (request.train) words << "--train";
+    if (!request.folder.isEmpty()) words << "--compiler-folder" << quoted(request.folder);
+  } else if (window_.bottom_title() == tr("Passes") && film_of_ == current_->key) {
     words[1] = "passes";
     words << graph << "--print" << "changed";
   } else if (window_.bottom_title() == tr("Compare") && compare_->table()->model()->rowCount() > 0) {

@@ -30,9 +30,11 @@ namespace partita {
 /// judged by other processes.
 struct MinifyTool {
   minify::Oracle oracle;
-  bool functional = false;                                           ///< what is asked about wants functional ATen
-  minify::ReproText words;                                           ///< for the repro folder, but for the culprit
-  std::function<minify::Memory(const minify::Start& start)> memory;  ///< of earlier runs; empty: none is kept
+  bool functional = false;  ///< what is asked about wants functional ATen
+  std::string options;      ///< of `partita minify` that ask the same
+  minify::ReproText words;  ///< for the repro folder, but for the culprit
+  /// Answers of earlier runs; empty: none are kept.
+  std::function<minify::Memory(const minify::Start& start)> memory;
   /// Who is to blame for what is left; empty: nobody finds out.
   std::function<Result<minify::Culprit>(const minify::Reduced& reduced, const Progress& progress)> culprit;
 };
@@ -44,9 +46,8 @@ struct WorkbenchTools {
     std::function<CompileFn(const Progress& progress)> make;
   };
   std::vector<Backend> backends;
-  QString doubted = "cpu";  ///< the backend that is compared and minified where no other is chosen
-  QString baseline =
-      "f64";  ///< the backend that tells rounding from error where every node is compared, if there is one
+  QString doubted = "cpu";   ///< the backend that is compared and minified where no other is chosen
+  QString baseline = "f64";  ///< tells rounding from error where every node is compared; there need be none
   /// One value for each placeholder of the artefact's graph; `io` is the path of an IO file, or empty.
   std::function<Result<std::vector<Value>>(Graph& graph, const Artefact& artefact, const QString& io)> inputs;
   /// AOTAutograd on a dynamo or exported graph; empty: not offered.

@@ -9,8 +9,8 @@
 
 namespace partita {
 
-using views::text;
 using views::OverlayKind;
+using views::text;
 
 namespace {
 

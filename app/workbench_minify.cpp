@@ -105,8 +105,9 @@ void Workbench::show_minifier() {
 }
 
 void Workbench::minify(const views::MinifyRequest& request) {
+  if (!tools_.minifier || !current_ || !current_->graph) return;
   window_.show_page(minify_);
-  if (!current_ || !current_->graph || minify_->running()) return;
+  if (minify_->running()) return;
   auto tool = tools_.minifier(request);
   if (!tool) return minify_->fail(text(tool.error().line()));
   auto shared = std::make_shared<Minification>();

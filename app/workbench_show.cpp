@@ -11,10 +11,10 @@
 
 namespace partita {
 
-using views::text;
 using views::Pin;
 using views::Rendering;
 using views::Spot;
+using views::text;
 
 void Workbench::show(const QString& key) {
   auto found = documents_.find(key);

@@ -49,6 +49,7 @@ Result<MinifyTool> minify_tool(const views::MinifyRequest& request, const std::s
   MinifyTool tool;
   tool.oracle = asked_elsewhere(question, check, program);
   tool.functional = question.functional();
+  tool.options = question.options;
   tool.words = repro_text(question, {});
   tool.memory = [question](const minify::Start& start) {
     return remembered_tries(std::make_shared<CodeStore>(), minify_session(start, question));

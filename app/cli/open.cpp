@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "app/cli/command.h"
+#include "app/compilers.h"
 #include "app/workbench.h"
 #include "app/workbench_tools.h"
 #include "views/look/style.h"
@@ -19,7 +20,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> paths;
-  std::string screenshot, size = "1440x900", theme, select, view, graph, overlay, plant;
+  std::string screenshot, size = "1440x900", theme, select, view, graph, overlay, plant, compiler;
   double scale = 1, after = 0;
 };
 
@@ -117,6 +118,10 @@ Result<int> run(const Options& options) {
   }
   TRY(WorkbenchTools given, program_tools(options.plant, app.applicationFilePath().toStdString()));
   Workbench bench(std::move(given));
+  if (!options.compiler.empty()) {
+    TRY_DO(find_compiler(options.compiler));
+    bench.runs()->choose(QString::fromStdString(options.compiler), false);
+  }
   for (const std::string& path : options.paths) bench.open(QString::fromStdString(path));
   if (!options.graph.empty()) bench.show_when_loaded(QString::fromStdString(options.graph));
   if (!options.screenshot.empty()) return take_screenshot(app, bench, options);

@@ -56,9 +56,10 @@ Result<bool> Search::confirm() {
   TRY(const Verdict verdict, judge(oracle_, best_, options_.progress));
   ++tries_;
   nodes_tried_ += best_.graph->size();
-  if (!verdict || !verdict->same(target_)) return false;
-  failure_ = *verdict;
-  return true;
+  const bool fails = verdict && verdict->same(target_);
+  if (fails) failure_ = *verdict;
+  told(best_, fails, false);
+  return fails;
 }
 
 Result<std::vector<bool>> Search::fail(std::span<const Candidate> candidates) {
@@ -129,7 +130,10 @@ void Search::told(const Candidate& candidate, bool fails, bool remembered) {
   if (!options_.event && !options_.progress) return;
   Event e;
   e.strategy = strategies_.back().name;
-  e.tried = fmt::format("{} calls, {} inputs", candidate.calls, candidate.graph->placeholders().size());
+  const auto counted = [](std::size_t n, const char* what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  e.tried = counted(candidate.calls, "call") + ", " + counted(candidate.graph->placeholders().size(), "input");
   e.fails = fails;
   e.remembered = remembered;
   e.tries = tries_;

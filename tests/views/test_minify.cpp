@@ -56,8 +56,12 @@ class TestMinify : public QObject {
 
   void an_outcome_names_who_is_to_blame() {
     MinifyOutcome outcome{"values at float32", "fuse_addmm", "", 2, 1717, 46, 1.9, nullptr};
-    QCOMPARE(outcome_text(outcome),
-             QString("2 of 1,717 calls still fail: values at float32; pass fuse_addmm; 46 tries in 1.90 s"));
+    QCOMPARE(outcome_text(outcome), QString("2 of 1,717 calls still fail: values at float32"));
+    QCOMPARE(details_text(outcome), QString("Guilty pass: fuse_addmm\n46 tries in 1.90 s"));
+    outcome.pass = "none: it fails before any";
+    outcome.kernel = "kernel 0 (tanh)";
+    QCOMPARE(details_text(outcome),
+             QString("No guilty pass: it fails before any\nGuilty kernel: kernel 0 (tanh)\n46 tries in 1.90 s"));
   }
 
   void it_can_be_paused_resumed_accepted_and_cancelled_only_while_it_runs() {
@@ -103,6 +107,7 @@ class TestMinify : public QObject {
     QCOMPARE(save.size(), 1);
     QCOMPARE(open.size(), 1);
     view.set_saved("/tmp/repro");
+    QVERIFY(button(view, "Save the repro…")->isHidden());
     button(view, "Show the folder")->click();
     QCOMPARE(folder.at(0).at(0).toString(), QString("/tmp/repro"));
     view.start();

@@ -9,6 +9,7 @@
 
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
+#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -87,8 +88,7 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   bar->addWidget(per_node_);
   inputs_ = new InputsBox;
   bar->addWidget(inputs_);
-  summary_ = new QLabel;
-  summary_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // cut at its end: the verdict comes first
+  summary_ = new ElidedLabel;  // cut at its end: the verdict comes first
   bar->addWidget(summary_, 1);
   first_wrong_ = new QPushButton(tr("First that differs"));
   first_wrong_->setToolTip(tr("The first node in graph order that is outside the tolerance"));
@@ -132,7 +132,6 @@ void CompareView::set_report(const Report& report, const Tolerance& tolerance, c
   first_wrong_->setVisible(!first_wrong.isEmpty());
   values_->setEnabled(!report.rows.empty());
   summary_->setText(summary);
-  summary_->setToolTip(summary);
 }
 
 void CompareView::clear(const QString& note) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "views/look/format.h"
+#include "views/look/ramp.h"
 
 namespace partita::views {
 namespace {
@@ -222,8 +223,7 @@ struct Brush {
     QColor ink = theme.ink, dim = theme.dim;
     if (overlaid() && state.overlay->colours[index].isValid() && !card.again) {
       QColor fill = state.overlay->colours[index];
-      double luminance = 0.299 * fill.red() + 0.587 * fill.green() + 0.114 * fill.blue();
-      ink = luminance > 140 ? QColor(0x14171c) : QColor(0xffffff);
+      ink = ink_on(fill);
       dim = ink;
     }
     QRectF inner = box.adjusted(10, 0, -8, 0);

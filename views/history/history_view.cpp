@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "views/look/arrange.h"
+#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -162,10 +163,9 @@ HistoryView::HistoryView(QWidget* parent) : QWidget(parent) {
   split->addWidget(past_table_);
   auto* right = new QWidget;
   auto* column = plain_column(right);
-  note_ = new QLabel;
+  note_ = new ElidedLabel;
   note_->setObjectName("dim");
   note_->setContentsMargins(12, 8, 12, 2);
-  note_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   column->addWidget(note_);
   beside_ = new TablePanel({tr("Node or output"), tr("A"), tr("Error of A"), tr("B"), tr("Error of B"), tr("Change")});
   connect(beside_, &TablePanel::node_chosen, this, &HistoryView::node_chosen);

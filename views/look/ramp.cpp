@@ -36,6 +36,16 @@ QColor inf_colour(const Theme& theme) {
   return theme.ink;
 }
 
+QColor ink_on(const QColor& fill) {
+  const auto luminance = [](const QColor& c) {
+    const auto linear = [](double x) { return x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4); };
+    return 0.2126 * linear(c.redF()) + 0.7152 * linear(c.greenF()) + 0.0722 * linear(c.blueF());
+  };
+  const QColor dark(0x14171c), light(0xffffff);
+  const double l = luminance(fill);
+  return (l + 0.05) / (luminance(dark) + 0.05) > (luminance(light) + 0.05) / (l + 0.05) ? dark : light;
+}
+
 LogScale LogScale::of(const std::vector<double>& values) {
   LogScale scale{INFINITY, 0};
   for (double v : values)

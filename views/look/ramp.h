@@ -17,6 +17,9 @@ QColor nan_colour(const Theme& theme);
 /// Of infinities; on no ramp.
 QColor inf_colour(const Theme& theme);
 
+/// Of text on a filled card: near black or white, whichever has more contrast (WCAG 2.2's ratio).
+QColor ink_on(const QColor& fill);
+
 /// Positive numbers on a logarithmic scale.
 struct LogScale {
   double low = 0, high = 0;  ///< both 0: there is no positive number

@@ -14,12 +14,24 @@ QString grouped(std::int64_t n) {
 }  // namespace
 
 QString outcome_text(const MinifyOutcome& outcome) {
-  QStringList parts{QString("%1 of %2 calls still fail: %3")
-                        .arg(grouped(outcome.calls), grouped(outcome.start_calls), outcome.failure)};
-  if (!outcome.pass.isEmpty()) parts << QString("pass %1").arg(outcome.pass);
-  if (!outcome.kernel.isEmpty()) parts << QString("kernel %1").arg(outcome.kernel);
-  parts << QString("%1 in %2").arg(count_text(outcome.tries, "try", "tries"), seconds_text(outcome.seconds));
-  return parts.join("; ");
+  return QString("%1 of %2 calls still %3: %4")
+      .arg(grouped(outcome.calls), grouped(outcome.start_calls), outcome.calls == 1 ? "fails" : "fail",
+           outcome.failure);
+}
+
+QString details_text(const MinifyOutcome& outcome) {
+  QStringList lines;
+  const auto blame = [&lines](const QString& what, const QString& who) {
+    const QString nobody = "none: ";  // then follows why
+    if (who.startsWith(nobody))
+      lines << QString("No guilty %1: %2").arg(what, who.mid(nobody.size()));
+    else if (!who.isEmpty())
+      lines << QString("Guilty %1: %2").arg(what, who);
+  };
+  blame("pass", outcome.pass);
+  blame("kernel", outcome.kernel);
+  lines << QString("%1 in %2").arg(count_text(outcome.tries, "try", "tries"), seconds_text(outcome.seconds));
+  return lines.join('\n');
 }
 
 void MinifyLog::clear() {

@@ -42,7 +42,7 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   for (QWidget* widget : std::initializer_list<QWidget*>{run_, check_, new QLabel(tr("with")), compiler_, inputs_})
     bar->addWidget(widget);
   bar->addStretch(1);
-  for (QPushButton* button : {pause_, accept_, cancel_, open_, save_, folder_}) bar->addWidget(button);
+  for (QPushButton* button : {pause_, accept_, cancel_}) bar->addWidget(button);
 
   auto* left = new QSplitter(Qt::Vertical);
   graph_ = new GraphView;
@@ -71,12 +71,15 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   tried_ = new TablePanel({tr("Try"), tr("It"), tr("What was tried"), tr("Strategy")});
   column->addWidget(headline_);
   column->addWidget(line_);
+  auto* next = command_bar(column);
+  for (QPushButton* button : {save_, folder_, open_}) next->addWidget(button);
+  next->addStretch(1);
   column->addWidget(plot_);
   column->addWidget(tried_, 1);
   auto* split = new QSplitter;
   split->addWidget(left);
   split->addWidget(right);
-  split->setSizes({380, 340});
+  split->setSizes({330, 400});
   split->setChildrenCollapsible(false);
   layout->addWidget(split, 1);
   set_running(false);
@@ -101,6 +104,10 @@ void MinifyView::choose(const MinifyRequest& request) {
 
 QString MinifyView::headline() const {
   return headline_->text();
+}
+
+QString MinifyView::details() const {
+  return line_->text();
 }
 
 void MinifyView::set_running(bool running) {
@@ -132,11 +139,12 @@ void MinifyView::start() {
 
 void MinifyView::add(const std::vector<MinifyStep>& steps) {
   if (steps.empty()) return;
+  const bool first = log_.empty();  // it is of the whole graph, the widest there is
   for (const MinifyStep& step : steps) log_.add(step);
   headline_->setText(log_.headline());
   line_->setText(log_.line());
   plot_->set_curve(log_.curve(), log_.last().seconds);
-  tried_->set_rows(log_.rows());
+  tried_->set_rows(log_.rows(), !first);
 }
 
 void MinifyView::set_graph(std::shared_ptr<const Scene> scene, std::shared_ptr<const CodeDocument> code) {
@@ -148,7 +156,7 @@ void MinifyView::finish(const MinifyOutcome& outcome) {
   set_running(false);
   for (QPushButton* button : {save_, open_}) button->show();
   headline_->setText(outcome_text(outcome));
-  line_->setText(tr("not saved yet"));
+  line_->setText(details_text(outcome));
   plot_->set_curve(log_.curve(), outcome.seconds);
 }
 
@@ -160,8 +168,9 @@ void MinifyView::fail(const QString& why) {
 
 void MinifyView::set_saved(const QString& folder) {
   repro_ = folder;
+  save_->hide();
   folder_->show();
-  line_->setText(tr("saved in %1").arg(folder));
+  folder_->setToolTip(folder);
 }
 
 void MinifyView::set_theme(const Theme& theme) {

@@ -50,6 +50,7 @@ class MinifyView : public QWidget {
   InputsBox* inputs() { return inputs_; }
   TablePanel* tried() { return tried_; }
   QString headline() const;
+  QString details() const;
 
  Q_SIGNALS:
   void run_asked(const partita::views::MinifyRequest& request);

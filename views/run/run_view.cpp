@@ -10,6 +10,7 @@
 
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
+#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -60,6 +61,7 @@ std::vector<Row> result_rows(const ProgramResult& result) {
   for (const auto& [name, tensor] : result.results.tensors) {
     const Values v = values_of(tensor);
     Row row{{}, {Cell(text(name)), Cell(type_of(tensor), Tone::Dim)}};
+    add_verdict(row.cells, result.against_file, name);
     if (v.finite > 0)
       row.cells.insert(row.cells.end(),
                        {number(v.least), number(v.most), number(v.sum / static_cast<double>(v.finite))});
@@ -67,7 +69,6 @@ std::vector<Row> result_rows(const ProgramResult& result) {
       row.cells.insert(row.cells.end(), 3, Cell());
     row.cells.emplace_back(QString::number(v.special), static_cast<double>(v.special),
                            v.special > 0 ? Tone::Warn : Tone::Dim);
-    add_verdict(row.cells, result.against_file, name);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -90,16 +91,15 @@ RunView::RunView(QWidget* parent) : QWidget(parent) {
   inputs_ = new InputsBox;
   choose_folder_ = new QPushButton(tr("Folder…"));
   connect(choose_folder_, &QPushButton::clicked, this, [this] { ask_folder(false); });
-  description_ = new QLabel;
+  description_ = new ElidedLabel;
   description_->setObjectName("dim");
-  description_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   summary_ = new QLabel;
   for (QWidget* widget : std::initializer_list<QWidget*>{run, compiler_, train_, inputs_, choose_folder_})
     bar->addWidget(widget);
   bar->addWidget(description_, 1);
   bar->addWidget(summary_);
-  results_ = new TablePanel({tr("Result"), tr("Type"), tr("Smallest"), tr("Largest"), tr("Mean"), tr("Not finite"),
-                             tr("The file's"), tr("Largest error")});
+  results_ = new TablePanel({tr("Result"), tr("Type"), tr("As in the file"), tr("Largest error"), tr("Smallest"),
+                             tr("Largest"), tr("Mean"), tr("Not finite")});
   printed_ = new CodeView;
   printed_->setAccessibleName(tr("What the compiler printed"));
   auto* split = new QSplitter;
@@ -107,6 +107,7 @@ RunView::RunView(QWidget* parent) : QWidget(parent) {
   split->addWidget(printed_);
   split->setSizes({560, 540});
   split->setChildrenCollapsible(false);
+  printed_->hide();  // until a compiler prints
   layout->addWidget(split, 1);
 }
 
@@ -138,7 +139,6 @@ void RunView::tell_choice() {
   description_->setText(choice->writes_files && !folder_.isEmpty()
                             ? tr("%1; files go to %2").arg(choice->description, folder_)
                             : choice->description);
-  description_->setToolTip(description_->text());
 }
 
 void RunView::ask_folder(bool then_run) {
@@ -171,6 +171,7 @@ QString RunView::summary() const {
 
 void RunView::set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary) {
   results_->set_rows(std::move(rows));
+  printed_->setVisible(printed && !printed->text().isEmpty());
   printed_->set_document(std::move(printed));
   summary_->setText(summary);
 }

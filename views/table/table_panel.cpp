@@ -142,11 +142,12 @@ void TablePanel::choose_rows(const std::vector<int>& rows) {
   view_->selectionModel()->select(selection, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
 }
 
-void TablePanel::set_rows(std::vector<Row> rows) {
+void TablePanel::set_rows(std::vector<Row> rows, bool keep_widths) {
   quiet_ = true;
   model_->set_rows(std::move(rows));
   count_->setText(count_text(model_->rowCount(), "row"));
   quiet_ = false;
+  if (keep_widths) return;
   // Widths from the first rows: measuring thousands would hold the window up.
   constexpr int kMostMeasured = 200;
   view_->horizontalHeader()->setResizeContentsPrecision(kMostMeasured);

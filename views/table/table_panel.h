@@ -18,7 +18,8 @@ class TablePanel : public QWidget {
 
  public:
   explicit TablePanel(QStringList columns, QWidget* parent = nullptr);
-  void set_rows(std::vector<Row> rows);
+  /// `keep_widths`: of the columns, for rows that come ten times a second.
+  void set_rows(std::vector<Row> rows, bool keep_widths = false);
   void set_theme(const Theme& theme);
   void sort_by(int column, Qt::SortOrder order);
   void set_stretched_column(int column);

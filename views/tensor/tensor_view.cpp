@@ -16,6 +16,7 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   auto* column = plain_column(this);
   auto* top = new QHBoxLayout;
   top->setContentsMargins(12, 6, 12, 2);
+  top->setSpacing(8);
   heading_ = new QLabel(tr("No values"));
   heading_->setObjectName("heading");
   heading_->setTextInteractionFlags(Qt::TextSelectableByMouse);

@@ -1,0 +1,26 @@
+#pragma once
+#include <QLabel>
+#include <QPainter>
+#include <QStyle>
+
+namespace partita::views {
+
+/// One line that takes the room there is and ends in an ellipsis where that is too little; the tooltip has it all.
+class ElidedLabel : public QLabel {
+ public:
+  explicit ElidedLabel(QWidget* parent = nullptr) : QLabel(parent) {
+    setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  }
+
+ protected:
+  void paintEvent(QPaintEvent*) override {
+    QPainter painter(this);
+    const QRect area = contentsRect();
+    const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, area.width());
+    style()->drawItemText(&painter, area, Qt::AlignLeft | Qt::AlignVCenter, palette(), isEnabled(), shown,
+                          foregroundRole());
+    if (toolTip() != text()) setToolTip(text());
+  }
+};
+
+}  // namespace partita::views
