@@ -43,7 +43,8 @@ views::MinifyOutcome outcome_of(const minify::Reduced& r, const minify::Culprit&
           static_cast<std::int64_t>(r.start_calls),
           static_cast<std::int64_t>(r.tries),
           r.seconds,
-          r.graph};
+          r.graph,
+          static_cast<std::int64_t>(r.recalled)};
 }
 
 struct Drawn {

@@ -149,6 +149,7 @@ Action add(CLI::App& app) {
   app.add_option("--overlay", options->overlay, "Colour the picture by it; finds out what that takes")
       ->check(CLI::IsMember({"family", "bytes", "error", "time", "kernel", "module", "pass"}));
   app.add_option("--view", options->view, "graph, aot, passes, compare, values, history, coverage, minify or run");
+  app.add_option("--compiler", options->compiler, "What Run and --view run take, as partita run --help names them");
   app.add_option(
       "--plant", options->plant,
       "OP:wrong, OP:crash or OP:hang: a backend more, planted, that compiles this operator by a wrong rule, to "

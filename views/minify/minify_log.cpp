@@ -30,7 +30,9 @@ QString details_text(const MinifyOutcome& outcome) {
   };
   blame("pass", outcome.pass);
   blame("kernel", outcome.kernel);
-  lines << QString("%1 in %2").arg(count_text(outcome.tries, "try", "tries"), seconds_text(outcome.seconds));
+  QString tries = QString("%1 in %2").arg(count_text(outcome.tries, "try", "tries"), seconds_text(outcome.seconds));
+  if (outcome.recalled > 0) tries += QString(", %1 known from before").arg(grouped(outcome.recalled));
+  lines << tries;
   return lines.join('\n');
 }
 
@@ -52,9 +54,10 @@ std::vector<Row> MinifyLog::rows() const {
   for (auto step = recent_.rbegin(); step != recent_.rend(); ++step) {
     QString verdict = step->fails ? "still fails" : "passes";
     if (step->remembered) verdict += ", known";
+    const std::int64_t number = step->tries + step->recalled;
     rows.push_back(
         {{},
-         {Cell(QString::number(step->tries), static_cast<double>(step->tries), Tone::Dim),
+         {Cell(QString::number(number), static_cast<double>(number), Tone::Dim),
           Cell(verdict, step->fails ? Tone::Good : Tone::Dim), Cell(step->tried), Cell(step->strategy, Tone::Dim)}});
   }
   return rows;

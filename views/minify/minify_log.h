@@ -28,6 +28,7 @@ struct MinifyOutcome {
   std::int64_t calls = 0, start_calls = 0, tries = 0;
   double seconds = 0;
   std::shared_ptr<const Graph> graph;
+  std::int64_t recalled = 0;  ///< known from an earlier run
 };
 QString outcome_text(const MinifyOutcome& outcome);  ///< "2 of 1,717 calls still fail: values at float32"
 QString details_text(const MinifyOutcome& outcome);  ///< who is to blame, tries and time, a line each
