@@ -232,6 +232,7 @@ Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile&
                                      const Compiler& compiler, CompilerSetup setup, bool partitioner_given) {
   setup.backend.threads = request.threads;
   setup.backend.fixed_parameters = !request.train;
+  setup.backend.generator = std::make_shared<Generator>(request.seed);
   RunOptions options = run_options(request, nullptr);
   const Partitioner asked = options.aot.partition.partitioner;
   compiler.set_up(setup, options);

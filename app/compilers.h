@@ -33,7 +33,7 @@ std::span<const Compiler> compilers();
 Result<const Compiler*> find_compiler(std::string_view name);
 
 /// OUT of one run with that compiler; `partitioner_given`: with the request's partitioner and not the compiler's own.
-/// The backend's threads, store and whether parameters are fixed follow from the request.
+/// The backend's threads, generator and whether parameters are fixed follow from the request.
 Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                      const Compiler& compiler, CompilerSetup setup, bool partitioner_given = false);
 
