@@ -43,6 +43,15 @@ Value* OpEmitter::whole(Value* like, std::int64_t value) {
   return llvm::ConstantInt::getSigned(like->getType(), value);
 }
 
+Value* OpEmitter::is_nan(Value* x) {
+  llvm::Type* element = x->getType()->getScalarType();
+  const unsigned width = element->getScalarSizeInBits();
+  Value* bits = b.CreateBitCast(x, shaped(b.getIntNTy(width), x));
+  Value* magnitude = b.CreateAnd(bits, llvm::ConstantInt::get(bits->getType(), llvm::APInt::getSignedMaxValue(width)));
+  const llvm::APInt infinity = llvm::APFloat::getInf(element->getFltSemantics()).bitcastToAPInt();
+  return b.CreateICmpUGT(magnitude, llvm::ConstantInt::get(bits->getType(), infinity));
+}
+
 Value* OpEmitter::from_memory(Value* v, DType dtype) {
   return dtype == DType::Bool ? b.CreateICmpNE(v, whole(v, 0)) : v;
 }
@@ -122,11 +131,11 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
     // x unless y is strictly less (greater); a NaN in y fails the comparison and wins, one in x is put back.
     case ScalarOp::Min: {
       Value* least = b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);
-      return b.CreateSelect(b.CreateFCmpUNO(x, x), x, least);
+      return b.CreateSelect(is_nan(x), x, least);
     }
     case ScalarOp::Max: {
       Value* greatest = b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);
-      return b.CreateSelect(b.CreateFCmpUNO(x, x), x, greatest);
+      return b.CreateSelect(is_nan(x), x, greatest);
     }
     case ScalarOp::Sqrt:
       return unary(Intrinsic::sqrt);
@@ -149,7 +158,7 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
     case ScalarOp::Le:
       return b.CreateFCmpOLE(x, y);
     case ScalarOp::IsNan:
-      return b.CreateFCmpUNO(x, x);
+      return is_nan(x);
     case ScalarOp::Copysign:
       return b.CreateBinaryIntrinsic(Intrinsic::copysign, x, y);
     case ScalarOp::Exp:

@@ -39,6 +39,9 @@ class OpEmitter {
   llvm::Function* lane_function(loops::ScalarOp op, DType dtype, llvm::Type* type);
   llvm::FunctionCallee runtime(loops::ScalarOp op, DType dtype);
   llvm::Type* shaped(llvm::Type* element, llvm::Value* like);
+  /// By the bits: LLVM 19 joins `fcmp uno` and `fcmp ogt` of fabs(x) to one comparison of x, without the fabs, and so
+  /// made relu(abs(x)) relu(x).
+  llvm::Value* is_nan(llvm::Value* x);
   llvm::Value* number(llvm::Value* like, double value);
   llvm::Value* whole(llvm::Value* like, std::int64_t value);
 

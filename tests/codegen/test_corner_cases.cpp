@@ -50,6 +50,20 @@ const Case cases[] = {
     {"batch norm of half types", "x: <bf16[5, 3, 4][12, 4, 1]>",
      "n = $_native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 1e-05)\nr: <bf16[5, 3, 4][12, 4, 1]> = n[0]\n"
      "m: <bf16[3][1]> = n[1]\nreturn (r, m)"},
+    {"signs of what is known to be positive", "x: <u8[40][1]>, y: <b8[40][1]>",
+     "e: <f32[40][1]> = $erf(x)\nr: <f32[40][1]> = $relu(e)\nt: <f32[40][1]> = $tanh(y)\ns: <f32[40][1]> = "
+     "$relu(t)\nreturn (r, s)"},
+    {"the larger of a magnitude and a number", "x: <f32[40][1]>, y: <f64[40][1]>",
+     "m: <f32[40][1]> = $neg(x)\na: <f32[40][1]> = $abs(m)\nr: <f32[40][1]> = $relu(a)\nn: <f64[40][1]> = "
+     "$neg(y)\nc: <f64[40][1]> = $abs(n)\ns: <f64[40][1]> = $clamp_min(c, 0)\nreturn (r, s)",
+     true},
+    {"a constant is what its dtype holds", "x: <u8[5][1]>",
+     "f: <u8[5][1]> = $full_like(x, -3)\nr: <f32[5][1]> = $sin(f)\nb: <b8[5][1]> = $full_like(x, -0.25, dtype = "
+     "torch.bool)\nreturn (r, b)"},
+    {"a loss of one sample without a reduction", "x: <f32[2][1]>, t: <i64[][]>",
+     "n = $nll_loss_forward(x, t, None, 0, -100)\nr: <f32[][]> = n[0]\nw: <f32[][]> = n[1]\nreturn (r, w)"},
+    {"rows of a gradient in other dimensions than their indices", "g: <f32[1, 5, 2][10, 2, 1]>, i: <i64[5, 1][1, 1]>",
+     "r: <f32[3, 2][2, 1]> = $embedding_dense_backward(g, i, 3, -1, False)\nreturn (r,)"},
     {"copy keeps the gaps of what it replaces", "x: <f32[2, 8][8, 1]>, y: <f32[2, 7][7, 1]>",
      "s: <f32[2, 7][8, 1]> = $slice.Tensor(x, 1, 1, 8)\nr: <f32[2, 7][8, 1]> = $copy(s, y)\nreturn (r,)", true},
     {"as_strided of a copy sees the copy's memory", "x: <f32[4, 6][6, 1]>",
