@@ -7,6 +7,8 @@
 
 #include "core/base/check.h"
 #include "core/base/hash.h"
+#include "core/tensor/convert.h"
+#include "core/tensor/dtype_dispatch.h"
 
 namespace partita::loops {
 namespace {
@@ -25,6 +27,21 @@ constexpr Row rows[] = {
 #undef SCALAR_OP
     {"Const", 0, false, 0}, {"Input", 0, false, 0}, {"Index", 0, false, 0},   {"Load", 0, false, 0},
     {"Where", 3, false, 1}, {"Cast", 1, false, 1},  {"Bitcast", 1, false, 0}, {"Within", 1, false, 1}};
+
+/// A constant is what a tensor of its dtype would hold: rounded, wrapped around, true for anything but zero.
+template <class Number>
+void hold(ScalarNode& n, Number value) {
+  if (n.dtype == DType::Float64 || is_complex(n.dtype) || (is_floating(n.dtype) && itemsize(n.dtype) == 1)) {
+    n.real = static_cast<double>(value);
+    return;
+  }
+  dispatch(n.dtype, [&]<class T>() {
+    if (is_floating(n.dtype))
+      n.real = convert<double>(convert<T>(value));
+    else
+      n.integer = convert<std::int64_t>(convert<T>(value));
+  });
+}
 
 std::uint64_t hash(const ScalarNode& n) {
   std::uint64_t h = hash_combine(static_cast<std::uint64_t>(n.op), static_cast<std::uint64_t>(n.dtype));
@@ -74,16 +91,15 @@ Scalar ScalarBuilder::input(int slot, DType dtype) {
 }
 
 Scalar ScalarBuilder::constant(DType dtype, double value) {
-  if (!is_floating(dtype) && !is_complex(dtype)) return constant_int(dtype, static_cast<std::int64_t>(value));
   ScalarNode n{ScalarOp::Const, dtype, {}};
-  n.real = dtype == DType::Float32 ? static_cast<double>(static_cast<float>(value)) : value;
+  hold(n, value);
   return intern(std::move(n));
 }
 
 Scalar ScalarBuilder::constant_int(DType dtype, std::int64_t value) {
   if (is_floating(dtype) || is_complex(dtype)) return constant(dtype, static_cast<double>(value));
   ScalarNode n{ScalarOp::Const, dtype, {}};
-  n.integer = dtype == DType::Bool ? value != 0 : value;
+  hold(n, value);
   return intern(std::move(n));
 }
 

@@ -168,7 +168,14 @@ Status lower_slice_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
   std::size_t dim = call.dim("dim", zero.dim());
   std::int64_t start = call.integer("start");
-  start = std::clamp<std::int64_t>(start < 0 ? start + zero.sizes[dim] : start, 0, zero.sizes[dim]);
+  auto within = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + zero.sizes[dim] : at, 0, zero.sizes[dim]);
+  };
+  start = within(start);
+  Sizes window = zero.sizes;
+  window[dim] = (std::max<std::int64_t>(within(call.integer("end")) - start, 0) + call.integer("step") - 1) /
+                call.integer("step");
+  if (grad.sizes != window) fail_unsupported("a gradient that is broadcast");
   give_scatter(call, zero, grad, dim, start, call.integer("step"));
   return {};
 }
@@ -176,6 +183,9 @@ Status lower_slice_backward(LowerCall& call) {
 Status lower_select_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
   std::size_t dim = call.dim("dim", zero.dim());
+  Sizes window = zero.sizes;
+  window.erase(window.begin() + static_cast<std::ptrdiff_t>(dim));
+  if (grad.sizes != window) fail_unsupported("a gradient that is broadcast");
   give_scatter(call, zero, unsqueezed(call.to, grad, dim), dim, wrap_index(call, zero.sizes[dim]), 1);
   return {};
 }

@@ -139,6 +139,9 @@ Status lower_embedding(LowerCall& call) {
 
 Status lower_embedding_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), indices = integer_index(call, "indices");
+  // A row per index, in whatever dimensions the two lie.
+  indices = call.to.reshape(indices, {indices.numel()});
+  grad = call.to.reshape(grad, {indices.numel(), call.out_sizes()[1]});
   if (call.boolean("scale_grad_by_freq")) fail_unsupported("gradients scaled by frequency");
   std::int64_t rows = call.integer("num_weights"), padding = call.integer("padding_idx");
   Reach reach(call, 0, rows, false);
@@ -199,7 +202,7 @@ Status lower_index(LowerCall& call) {
 
 Status lower_masked_index(LowerCall& call) {
   auto taken = std::make_shared<Advanced>(call, "indices", false);
-  LoweredTensor mask = call.to.expand(call.in("mask"), taken->sizes);
+  LoweredTensor mask = call.to.expand(call.to.cast(call.in("mask"), DType::Bool), taken->sizes);
   double fill = as_double(call.number("fill"));
   call.give(call.to.map(taken->self.dtype, taken->sizes, [=](Body& body, const Index& i) {
     Scalar v = body.read(taken->self, taken->source(body, i));
@@ -212,7 +215,7 @@ Status lower_index_put(LowerCall& call) {
   return give_put(call, {}, call.boolean("accumulate")), Status();
 }
 Status lower_masked_index_put(LowerCall& call) {
-  return give_put(call, call.in("mask"), true), Status();
+  return give_put(call, call.to.cast(call.in("mask"), DType::Bool), true), Status();
 }
 
 Status lower_scatter(LowerCall& call) {

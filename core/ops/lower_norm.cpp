@@ -176,11 +176,11 @@ Status lower_layer_norm_backward(LowerCall& call) {
   } else {
     call.give_none();
   }
-  if (wanted(1))
+  if (wanted(1) && weight.valid())
     call.give(make.sum(make.mul(g, hat), outer));
   else
     call.give_none();
-  if (wanted(2))
+  if (wanted(2) && call.has("bias"))
     call.give(make.sum(g, outer));
   else
     call.give_none();

@@ -2,6 +2,8 @@
 #include "core/ops/families.h"
 #include "core/ops/families/body.h"
 #include "core/ops/families/copy_parts.h"
+#include "core/ops/families/view_parts.h"
+#include "core/ops/layout.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/values.h"
 #include "core/tensor/convert.h"
@@ -42,13 +44,13 @@ Value copied(EvalCall& call) {
   return out;
 }
 
-/// copy(self, src): src broadcast to self's size, in self's dtype and strides.
+/// copy(self, src): src broadcast to self's size, in self's dtype and, unless its elements overlap, strides.
 Meta fake_copy(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   SymList sizes[] = {self.sizes, call.tensor("src").sizes};
   if (broadcast(call, sizes) != self.sizes) fail("copy: src does not broadcast to self's size");
   TensorMeta out = TensorMeta::contiguous(self.dtype, self.sizes, self.device);
-  out.strides = self.strides;
+  out.strides = cloned_strides(call, self);
   return out;
 }
 
@@ -71,7 +73,7 @@ Arg to_copy_if(DecomposeCall& call, std::optional<DType> dtype, std::optional<De
   auto format = call.schema.index_of("memory_format") >= 0 ? call.memory_format("memory_format") : std::nullopt;
   bool other_type = dtype && *dtype != self.dtype, other_device = device && device->type != self.device.type;
   bool other_format =
-      format && *format != MemoryFormat::Preserve && strides_like(call, self, self.sizes, *format) != self.strides;
+      format && *format != MemoryFormat::Preserve && suggest_memory_format(self, call.shapes) != *format;
   bool copy = call.schema.index_of("copy") >= 0 && call.boolean("copy");
   if (!other_type && !other_device && !other_format && !copy) return call.arg("self");
   Kwargs kwargs;

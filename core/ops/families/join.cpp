@@ -6,6 +6,7 @@
 #include "core/ops/families/body.h"
 #include "core/ops/families/copy_parts.h"
 #include "core/ops/guards.h"
+#include "core/ops/layout.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
@@ -356,10 +357,7 @@ void add_joins(OpTable& t) {
       "aten.flip.default",
       {.fake = fake_flip, .eval = eval_flip, .derivative = {{"self", "flip(grad, dims)"}}, .lower = loops::lower_flip});
   t.add("prims.rev.default",
-        {.fake = [](FakeCall& call) -> Meta {
-           const TensorMeta& a = call.tensor("a");
-           return TensorMeta::contiguous(a.dtype, a.sizes, a.device);
-         },
+        {.fake = [](FakeCall& call) -> Meta { return like_preserving(call.tensor("a"), call.shapes); },
          .eval = [](EvalCall& call) -> Value {
            return unwrap(evaluate(Op::torch("aten.flip.default"), {call.arg("a"), call.arg("dims")}, {}));
          }});

@@ -133,7 +133,9 @@ Value eval_nll_loss_forward(EvalCall& c) {
       const T loss = reduction == Reduction::Mean ? sums.total() / total : sums.total();
       outputs[0].copy_from(unwrap(Tensor::scalar(DType::Float64, static_cast<double>(loss))));
     }
-    outputs[1].copy_from(unwrap(Tensor::scalar(DType::Float64, none ? 0 : static_cast<double>(total))));
+    // Without a reduction a batch's weights are not added up; a single sample's is there nevertheless.
+    const bool untold = none && self.dim() > 1;
+    outputs[1].copy_from(unwrap(Tensor::scalar(DType::Float64, untold ? 0 : static_cast<double>(total))));
   });
   return ValueList{outputs[0], outputs[1]};
 }

@@ -1,6 +1,8 @@
 // The inverses of views: a tensor with what a view of it shows replaced (select_scatter), or zeros around it (the
 // backward functions).
+#include "core/ir/arg.h"
 #include "core/ops/families/view_parts.h"
+#include "core/ops/kernels/broadcast.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
@@ -8,17 +10,42 @@
 namespace partita {
 namespace {
 
-/// clone_preserve_strides: the geometry of self, or where elements share memory (has_internal_overlap), a dense clone's.
+constexpr const char* select = "aten.select.int";
+constexpr const char* slice = "aten.slice.Tensor";
+constexpr const char* select_scatter = "aten.select_scatter.default";
+constexpr const char* slice_scatter = "aten.slice_scatter.default";
+constexpr const char* diagonal = "aten.diagonal.default";
+constexpr const char* as_strided = "aten.as_strided.default";
+constexpr const char* unfold = "aten.unfold.default";
+
+/// Sizes of what a view operator shows of `base`, with the call's arguments from the third on (self, src, ...). Not
+/// known while sizes or arguments are symbolic: the run has values for them.
+std::optional<SymList> window_sizes(const FakeCall& call, std::string_view view, const TensorMeta& base) {
+  if (!concrete(base.sizes) || !concrete(base.strides)) return std::nullopt;
+  bool symbolic = false;
+  for (std::size_t i = 2; i < call.args.size(); ++i) for_each_node(call.args[i], [&](Node*) { symbolic = true; });
+  if (symbolic) return std::nullopt;
+  Graph scratch("view");
+  Args args = {scratch.placeholder("base", base)};
+  args.insert(args.end(), call.args.begin() + 2, call.args.end());
+  return unwrap(infer(Op::torch(view), args, {}, call.shapes)).tensor()->sizes;
+}
+
+/// The sizes fit, or are not known yet.
+bool fit(const std::optional<SymList>& window, const SymList& sizes) {
+  return !window || !concrete(sizes) || *window == sizes;
+}
+
+/// A copy of self (clone_preserve_strides) with src in the window.
+template <const char* const& view>
 Meta fake_scatter(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
+  if (!fit(window_sizes(call, view, self), call.tensor("src").sizes))
+    fail(call.schema.name + ": expected src to have a size equal to the view of self");
   TensorMeta out = view_meta(self);
   out.storage_id = -1;
   out.offset = 0;
-  for (std::size_t d = 0; d < self.sizes.size(); ++d)
-    if (self.strides[d].is(0) && call.test(sym_lt(1, self.sizes[d]), "internal overlap")) {
-      out.strides = strides_like(call, self, self.sizes, MemoryFormat::Preserve);
-      break;
-    }
+  out.strides = cloned_strides(call, self);
   return out;
 }
 
@@ -32,25 +59,39 @@ Tensor show(const EvalCall& call, std::string_view view, Tensor base) {
 template <const char* const& view>
 Value eval_scatter(EvalCall& call) {
   CallOfValues metas(call);
-  Tensor out = empty_of(*fake_scatter(metas.call).tensor());
+  Tensor out = empty_of(*fake_scatter<view>(metas.call).tensor());
   out.copy_from(call.tensor("self"));
-  Tensor window = show(call, view, out);
-  const Tensor& src = call.tensor("src");
-  if (window.sizes != src.sizes) fail(call.schema.name + ": expected src to have a size equal to the view of self");
-  window.copy_from(src);
+  show(call, view, out).copy_from(call.tensor("src"));
   return out;
 }
 
+/// Zeros with the gradient in the window, to which it is broadcast as copy_ does.
+template <const char* const& view>
 Meta fake_backward(FakeCall& call) {
   const TensorMeta& grad = call.tensor(call.schema.args[0].name);
-  return TensorMeta::contiguous(grad.dtype, call.syms("input_sizes"), grad.device);
+  TensorMeta out = TensorMeta::contiguous(grad.dtype, call.syms("input_sizes"), grad.device);
+  const auto window = window_sizes(call, view, out);
+  if (!window || !concrete(grad.sizes)) return out;
+  const SymList both[] = {*window, grad.sizes};
+  if (broadcast(call, both) != *window) fail(call.schema.name + ": the gradient is larger than the view");
+  return out;
 }
 
 template <const char* const& view>
 Value eval_backward(EvalCall& call) {
   const Tensor& grad = call.tensor(call.schema.args[0].name);
   Tensor out = unwrap(Tensor::zeros(grad.dtype, call.integers("input_sizes")));
-  show(call, view, out).copy_from(grad);
+  Tensor window = show(call, view, out);
+  window.copy_from(kernels::expand_load(grad, window.sizes, grad.dtype));
+  return out;
+}
+
+/// unfold_backward adds windows up: the gradient has them all, in their size.
+Meta fake_unfold_backward(FakeCall& call) {
+  const TensorMeta& grad = call.tensor("grad_in");
+  TensorMeta out = TensorMeta::contiguous(grad.dtype, call.syms("input_sizes"), grad.device);
+  if (!fit(window_sizes(call, unfold, out), grad.sizes))
+    fail("unfold_backward: grad_in has not the sizes of the unfolded input");
   return out;
 }
 
@@ -64,77 +105,75 @@ Value eval_unfold_backward(EvalCall& call) {
       return *unwrap(evaluate(Op::torch(op), std::move(args), {})).get<Tensor>();
     };
     Value last = std::int64_t{-1}, at = i;
-    Tensor window = call_op("aten.select.int", {show(call, "aten.unfold.default", out), last, at});
+    Tensor window = call_op("aten.select.int", {show(call, unfold, out), last, at});
     Tensor part = call_op("aten.select.int", {grad, last, at});
     window.copy_from(call_op("aten.add.Tensor", {window, part}));
   }
   return out;
 }
 
-Arg slice_backward_as_scatter(DecomposeCall& call) {
+/// As the scatter of the gradient, broadcast to the window, into zeros.
+template <const char* const& view, const char* const& scatter>
+Arg backward_as_scatter(DecomposeCall& call) {
   const TensorMeta& grad = call.tensor("grad_output");
   Node* zeros = call.build.call(
       "aten.full.default", {call.arg("input_sizes"), 0},
       {{"dtype", grad.dtype}, {"layout", Layout::Strided}, {"device", grad.device}, {"pin_memory", false}});
-  return call.build.call("aten.slice_scatter.default", {zeros, call.arg("grad_output"), call.arg("dim"),
-                                                        call.arg("start"), call.arg("end"), call.arg("step")});
+  Args args = {zeros, call.arg("grad_output")};
+  if (const auto window = window_sizes(call, view, Builder::tensor(zeros)); !fit(window, grad.sizes))
+    args[1] = call.build.call("aten.expand.default", {args[1], call.build.sizes(*window)});
+  args.insert(args.end(), call.args.begin() + 2, call.args.end());
+  return call.build.call(scatter, std::move(args));
 }
-
-Arg select_backward_as_scatter(DecomposeCall& call) {
-  const TensorMeta& grad = call.tensor("grad_output");
-  Node* zeros = call.build.call(
-      "aten.full.default", {call.arg("input_sizes"), 0},
-      {{"dtype", grad.dtype}, {"layout", Layout::Strided}, {"device", grad.device}, {"pin_memory", false}});
-  return call.build.call("aten.select_scatter.default",
-                         {zeros, call.arg("grad_output"), call.arg("dim"), call.arg("index")});
-}
-
-constexpr const char* select = "aten.select.int";
-constexpr const char* slice = "aten.slice.Tensor";
-constexpr const char* diagonal = "aten.diagonal.default";
-constexpr const char* as_strided = "aten.as_strided.default";
 
 }  // namespace
 
+SymList cloned_strides(const FakeCall& call, const TensorMeta& self) {
+  for (std::size_t d = 0; d < self.sizes.size(); ++d)
+    if (self.strides[d].is(0) && call.test(sym_lt(1, self.sizes[d]), "internal overlap"))
+      return strides_like(call, self, self.sizes, MemoryFormat::Preserve);
+  return self.strides;
+}
+
 void add_scatters(OpTable& t) {
-  t.add("aten.select_scatter.default", {.fake = fake_scatter,
+  t.add("aten.select_scatter.default", {.fake = fake_scatter<select>,
                                         .eval = eval_scatter<select>,
                                         .derivative = {{"self", "select_scatter(grad, zeros_like(src), dim, index)"},
                                                        {"src", "select(grad, dim, index)"}},
                                         .lower = loops::lower_select_scatter});
   t.add("aten.slice_scatter.default",
-        {.fake = fake_scatter,
+        {.fake = fake_scatter<slice>,
          .eval = eval_scatter<slice>,
          .derivative = {{"self", "slice_scatter(grad, zeros_like(src), dim, start, end, step)"},
                         {"src", "slice(grad, dim, start, end, step)"}},
          .lower = loops::lower_slice_scatter});
   t.add("aten.diagonal_scatter.default",
-        {.fake = fake_scatter,
+        {.fake = fake_scatter<diagonal>,
          .eval = eval_scatter<diagonal>,
          .derivative = {{"self", "diagonal_scatter(grad, zeros_like(src), offset, dim1, dim2)"},
                         {"src", "diagonal(grad, offset, dim1, dim2)"}}});
   t.add("aten.as_strided_scatter.default",
-        {.fake = fake_scatter,
+        {.fake = fake_scatter<as_strided>,
          .eval = eval_scatter<as_strided>,
          // As PyTorch has it: what flows into self is the gradient of the part that was written, not of the rest.
          .derivative = {{"self",
                          "as_strided_scatter(new_zeros(grad, sizes(self)), as_strided(contiguous(grad), size, stride, "
                          "storage_offset), size, stride, storage_offset)"},
                         {"src", "as_strided(contiguous(grad), size, stride, storage_offset)"}}});
-  t.add("aten.select_backward.default", {.fake = fake_backward,
+  t.add("aten.select_backward.default", {.fake = fake_backward<select>,
                                          .eval = eval_backward<select>,
-                                         .compile_decompose = select_backward_as_scatter,
+                                         .compile_decompose = backward_as_scatter<select, select_scatter>,
                                          .derivative = {{"grad_output", "select(grad, dim, index)"}},
                                          .lower = loops::lower_select_backward});
-  t.add("aten.slice_backward.default", {.fake = fake_backward,
+  t.add("aten.slice_backward.default", {.fake = fake_backward<slice>,
                                         .eval = eval_backward<slice>,
-                                        .compile_decompose = slice_backward_as_scatter,
+                                        .compile_decompose = backward_as_scatter<slice, slice_scatter>,
                                         .derivative = {{"grad_output", "slice(grad, dim, start, end, step)"}},
                                         .lower = loops::lower_slice_backward});
-  t.add("aten.diagonal_backward.default", {.fake = fake_backward,
+  t.add("aten.diagonal_backward.default", {.fake = fake_backward<diagonal>,
                                            .eval = eval_backward<diagonal>,
                                            .derivative = {{"grad_output", "diagonal(grad, offset, dim1, dim2)"}}});
-  t.add("aten.unfold_backward.default", {.fake = fake_backward,
+  t.add("aten.unfold_backward.default", {.fake = fake_unfold_backward,
                                          .eval = eval_unfold_backward,
                                          .derivative = {{"grad_in", "unfold(grad, dim, size, step)"}}});
 }

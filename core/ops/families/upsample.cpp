@@ -86,6 +86,11 @@ Node* arange(Builder& b, std::int64_t size, const TensorMeta& like, std::optiona
   return b.call("aten.arange.default", {size}, std::move(kwargs));
 }
 
+/// Positions, the last of which is about `last`, as indices of `in` inputs: a scale given need not fit the sizes.
+Node* kept_inside(Builder& b, Node* positions, double last, std::int64_t in) {
+  return last < static_cast<double>(in) - 0.01 ? positions : b.call("aten.clamp.default", {positions, Arg(), in - 1});
+}
+
 /// The first argument, named input or self by overload.
 const TensorMeta& input_of(const DecomposeCall& c) {
   return Builder::tensor(c.args[0]);
@@ -123,6 +128,7 @@ Arg decompose_nearest(DecomposeCall& c) {
     Node* x = arange(b, out, input, DType::Float32);
     x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, exact ? 0.5 : 0.0}), scale});
     x = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
+    if (target.scales[d] > 0) x = kept_inside(b, x, (static_cast<double>(out - 1) + (exact ? 0.5 : 0.0)) * scale, in);
     indices.emplace_back(trailing_ones(b, x, rank - 1 - d));
   }
   Node* result = b.call("aten._unsafe_index.Tensor", {image, Arg::list(std::move(indices))});
@@ -158,6 +164,8 @@ Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType d
   shape[0] = out;
   x = b.call("aten.view.default", {x, b.sizes(shape)});
   Node* low = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
+  if (!c.boolean("align_corners") && target.scales[d] > 0)
+    low = kept_inside(b, low, (static_cast<double>(out) - 0.5) * ratio(in, out, target.scales[d]) - 0.5, in);
   Node* high = b.call("aten.clamp.default", {b.call("aten.add.Tensor", {low, 1}), Arg(), in - 1});
   return {x, low, high};
 }

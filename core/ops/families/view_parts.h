@@ -6,6 +6,9 @@ namespace partita {
 /// The meta of a view to start from: dtype, device, storage and geometry of its base.
 TensorMeta view_meta(const TensorMeta& base);
 
+/// Strides of a copy that keeps self's (clone_preserve_strides): where elements share memory, a dense clone's.
+SymList cloned_strides(const FakeCall& call, const TensorMeta& self);
+
 struct SliceRange {
   SymExpr start, length, step;
 };
