@@ -1,53 +1,12 @@
 #include "core/fake/propagate.h"
 
-#include <map>
-
 #include <fmt/format.h>
 
+#include "core/fake/renaming.h"
 #include "core/ops/record.h"
 
 namespace partita {
 namespace {
-
-/// An unbacked integer (u0) or float (zuf0).
-bool is_unbacked(const SymExpr& e) {
-  if (e.kind() != SymKind::Symbol) return false;
-  std::string_view name = e.name();
-  if (name.starts_with("zuf")) return true;
-  return name.size() > 1 && name[0] == 'u' && std::isdigit(static_cast<unsigned char>(name[1]));
-}
-
-/// Are two metas equal when the first one's unbacked symbols may be renamed?
-class Renaming {
- public:
-  bool same(const Meta& a, const Meta& b) {
-    if (auto* t = a.tensor(); t && b.tensor()) return same_annotation(renamed(*t, *b.tensor()), b);
-    if (auto* e = a.sym(); e && b.sym()) return same_annotation(rename(*e, *b.sym()), b);
-    if (auto* t = a.tuple(); t && b.tuple()) {
-      if (t->items.size() != b.tuple()->items.size()) return false;
-      for (std::size_t i = 0; i < t->items.size(); ++i)
-        if (!same(t->items[i], b.tuple()->items[i])) return false;
-      return true;
-    }
-    return same_annotation(a, b);
-  }
-
- private:
-  SymExpr rename(SymExpr from, SymExpr to) {
-    if (is_unbacked(from)) names_.emplace(from.name(), to);
-    return from.substitute([&](const std::string& symbol) -> std::optional<SymExpr> {
-      auto it = names_.find(symbol);
-      return it == names_.end() ? std::nullopt : std::optional(it->second);
-    });
-  }
-  Meta renamed(TensorMeta a, const TensorMeta& b) {
-    for (std::size_t d = 0; d < a.sizes.size() && d < b.sizes.size(); ++d) a.sizes[d] = rename(a.sizes[d], b.sizes[d]);
-    for (std::size_t d = 0; d < a.strides.size() && d < b.strides.size(); ++d)
-      a.strides[d] = rename(a.strides[d], b.strides[d]);
-    return a;
-  }
-  std::map<std::string, SymExpr> names_;
-};
 
 /// A higher-order operator whose results are those of a sub graph.
 struct HigherOrder {
@@ -146,7 +105,7 @@ Result<std::size_t> propagate(Graph& graph) {
     }
     ++count;
     // A known annotation wins over one that only names unbacked symbols otherwise.
-    if (!node->meta.known() || !Renaming().same(*inferred, node->meta)) {
+    if (!node->meta.known() || !UnbackedRenaming().same(*inferred, node->meta)) {
       node->meta = *std::move(inferred);
     } else if (auto* old = node->meta.tensor(), *fresh = inferred->tensor(); old && fresh) {
       old->strides_known = fresh->strides_known;
@@ -188,7 +147,7 @@ MetaCheck check_metas(const Graph& graph) {
     ++check.checked;
     if (!inferred)
       check.differences.push_back({node->name(), node->op()->name, annotation(node->meta), inferred.error().line()});
-    else if (!Renaming().same(*inferred, node->meta))
+    else if (!UnbackedRenaming().same(*inferred, node->meta))
       check.differences.push_back({node->name(), node->op()->name, annotation(node->meta), annotation(*inferred)});
   }
   for (const auto& [target, child] : copy->children) {
