@@ -48,9 +48,10 @@ void LowerCall::give(LoweredTensor t) {
   std::int64_t expected = 1;
   for (std::int64_t n : sizes) expected *= n;
   if (t.numel() != expected)
-    fail(fmt::format("{} elements are computed where the annotation {} stands for {}; do the sizes of the inputs fit "
-                     "together?",
-                     t.numel(), annotation(out(i)), expected));
+    fail(
+        fmt::format("{} elements are computed where the annotation {} stands for {}; do the sizes of the inputs fit "
+                    "together?",
+                    t.numel(), annotation(out(i)), expected));
   results.push_back(to.reshape(to.cast(t, out(i).dtype), sizes));
 }
 
@@ -64,7 +65,9 @@ std::vector<bool> LowerCall::dims(std::string_view name, std::size_t rank) const
   if (schema.index_of(name) >= 0 && has(name)) list = arg(name).get<ArgList>() ? integers(name) : Sizes{integer(name)};
   for (std::int64_t d : list)
     if (rank > 0) mask[wrap_dim(d, rank)] = true;
-  if (list.empty()) mask.assign(rank, true);
+  // An empty list is all of them, but of any.dims and all.dims none.
+  const bool nothing = schema.name.ends_with(".dims") && has(name);
+  if (list.empty() && !nothing) mask.assign(rank, true);
   return mask;
 }
 

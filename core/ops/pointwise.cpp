@@ -61,6 +61,8 @@ Promoted pointwise_dtypes(const OpRecord& record, const FakeCall& call) {
       operands.push_back(Operand::of(call.number(name)));
   }
   const Pointwise& p = record.pointwise;
+  // Where a meta of its own gives the result's dtype it is that of the first input: masked_fill's value becomes self's.
+  if (record.fake && p.body && operands.size() > 1) operands.resize(1);
   return promote(p.promotion_of ? p.promotion_of(call) : p.promotion, operands);
 }
 

@@ -101,6 +101,44 @@ class SpecialValues : public QObject {
     QCOMPARE(result.error().code, std::string("ops.zero_division"));
   }
 
+  void whatIsFilledKeepsItsDtype() {
+    Tensor self = *Tensor::empty(DType::Int64, {2});
+    self.as<std::int64_t>()[0] = self.as<std::int64_t>()[1] = (std::int64_t{1} << 53) + 1;
+    Result<Value> result = evaluate(Op::torch("aten.masked_fill.Tensor"),
+                                    {self, vector_of(DType::Bool, {0, 1}), *Tensor::scalar(DType::Float32, 2.5)}, {});
+    QVERIFY2(bool(result), result ? "" : result.error().message.c_str());
+    const Tensor& found = *result->get<Tensor>();
+    QCOMPARE(found.dtype, DType::Int64);
+    QCOMPARE(found.as<std::int64_t>()[0], self.as<std::int64_t>()[0]);
+    QCOMPARE(found.as<std::int64_t>()[1], std::int64_t{2});
+  }
+
+  void aNumberIsAnIndexOfALine() {
+    Result<Value> result =
+        evaluate(Op::torch("aten.gather.default"),
+                 {vector_of(DType::Float32, {1, 2, 3}), std::int64_t{0}, *Tensor::scalar(DType::Int64, 2)}, {});
+    QVERIFY2(bool(result), result ? "" : result.error().message.c_str());
+    QCOMPARE(result->get<Tensor>()->item_as_double(), 3.0);
+  }
+
+  void anEmptyListOfDimsReducesNothing() {
+    Result<Value> result = evaluate(Op::torch("aten.any.dims"), {vector_of(DType::Float32, {0, 2}), ValueList{}}, {});
+    QVERIFY2(bool(result), result ? "" : result.error().message.c_str());
+    QCOMPARE(result->get<Tensor>()->sizes, Sizes({2}));
+    QCOMPARE(result->get<Tensor>()->item_as_double(1), 1.0);
+  }
+
+  void floatsOutOfRangeBecomeTheLeastInteger() {
+    const Tensor t = vector_of(DType::Float64, {-inf, inf, 3e9, -1.5});
+    const std::vector<std::pair<DType, std::vector<double>>> expected = {
+        {DType::Int32, {-2147483648.0, -2147483648.0, -2147483648.0, -1}},
+        {DType::Int16, {0, 0, 0, -1}},
+        {DType::Int64, {-0x1p63, -0x1p63, 3e9, -1}}};
+    for (const auto& [dtype, values] : expected)
+      for (std::size_t i = 0; i < values.size(); ++i)
+        QCOMPARE(t.to(dtype)->item_as_double(static_cast<std::int64_t>(i)), values[i]);
+  }
+
   void listsAreWrittenItemByItem() {
     Tensor a = vector_of(DType::Float32, {1, 2}), b = vector_of(DType::Float32, {3});
     ValueList lists = {a, b}, factors = {2.0, std::int64_t{10}};

@@ -78,14 +78,15 @@ V softplus_backward(In& in) {
 V leaky_relu(In& in) {
   return where(in[0] > 0.0, in[0], in[0] * in.number("negative_slope"));
 }
+// These two list self before the gradient, as their kernels do: the strides of the result are self's.
 V leaky_relu_backward(In& in) {
-  return where(in[1] > 0.0, in[0], in[0] * in.number("negative_slope"));
+  return where(in[0] > 0.0, in[1], in[1] * in.number("negative_slope"));
 }
 V threshold(In& in) {
   return where(in[0] <= in.number("threshold"), in.number("value"), in[0]);
 }
 V threshold_backward(In& in) {
-  return where(in[1] <= in.number("threshold"), in.constant(0), in[0]);
+  return where(in[0] <= in.number("threshold"), in.constant(0), in[1]);
 }
 V hardtanh(In& in) {
   return Min(Max(in[0], in.number("min_val")), in.number("max_val"));
@@ -201,8 +202,8 @@ void add_activations(OpTable& t) {
   row("aten.mish_backward.default", body<mish_backward>, grad_self);
   row("aten.elu_backward.default", body<elu_backward>, {"grad_output", "self_or_result"});
   row("aten.softplus_backward.default", body<softplus_backward>, grad_self);
-  row("aten.leaky_relu_backward.default", body<leaky_relu_backward>, grad_self);
-  row("aten.threshold_backward.default", body<threshold_backward>, grad_self);
+  row("aten.leaky_relu_backward.default", body<leaky_relu_backward>, {"self", "grad_output"});
+  row("aten.threshold_backward.default", body<threshold_backward>, {"self", "grad_output"});
   row("aten.hardtanh_backward.default", body<hardtanh_backward>, grad_self);
   row("aten.hardswish_backward.default", body<hardswish_backward>, grad_self);
   row("aten.hardsigmoid_backward.default", body<hardsigmoid_backward>, grad_self);

@@ -58,6 +58,23 @@ Value eval_adaptive_avg(EvalCall& c) {
   return out;
 }
 
+/// The gradient of a plane flows into that plane.
+template <std::size_t rank>
+Meta fake_adaptive_avg_backward(FakeCall& c) {
+  const TensorMeta &grad = c.tensor("grad_output"), &self = c.tensor("self");
+  const std::string op = "adaptive_avg_pool" + std::to_string(rank) + "d_backward";
+  if (grad.dim() != rank + 1 && grad.dim() != rank + 2)
+    fail(op + ": Expected " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) + "D tensor, but got " +
+         std::to_string(grad.dim()) + "D");
+  if (grad.dim() != self.dim())
+    fail(op + ": Expected dimensions " + std::to_string(self.dim()) + " for `grad_output` but got dimensions " +
+         std::to_string(grad.dim()));
+  for (std::size_t d = 0; d + rank < self.dim(); ++d)
+    if (!c.test(sym_eq(grad.sizes[d], self.sizes[d]), "planes of an adaptive pooling"))
+      fail(op + ": grad_output has other planes than self");
+  return fake_pool_backward(c);
+}
+
 template <std::size_t rank>
 Value eval_adaptive_avg_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_pool_backward);
@@ -93,6 +110,7 @@ Arg decompose_adaptive_avg_pool2d(DecomposeCall& c) {
   Builder& b = c.build;
   SymList output = c.syms("output_size");
   if (output.size() == 1) output.resize(2, output[0]);
+  if (output.size() != 2) fail("adaptive_avg_pool2d: output_size must be 2");
   if (output[0].is(1) && output[1].is(1)) {
     const TensorMeta& self = c.tensor("self");
     Node* mean = b.call("aten.mean.dim", {c.arg("self"), Arg::list({-1, -2}), true});
@@ -107,6 +125,7 @@ Arg decompose_adaptive_avg_pool3d(DecomposeCall& c) {
   Builder& b = c.build;
   SymList output = c.syms("output_size");
   if (output.size() == 1) output.resize(3, output[0]);
+  if (output.size() != 3) fail("adaptive_avg_pool3d: output_size must be 3");
   if (output[0].is(1) && output[1].is(1) && output[2].is(1))
     return b.call("aten.mean.dim", {c.arg("self"), Arg::list({-1, -2, -3}), true});
   return b.call("aten._adaptive_avg_pool3d.default", {c.arg("self"), b.sizes(output)});
@@ -114,8 +133,10 @@ Arg decompose_adaptive_avg_pool3d(DecomposeCall& c) {
 
 template <const char* op>
 Node* pool_1d_as_2d(DecomposeCall& c) {
+  const SymList output = c.syms("output_size");
+  if (output.size() != 1) fail("adaptive_pool1d: output_size must be 1");
   Node* x = c.build.call("aten.unsqueeze.default", {c.arg("self"), -2});
-  return c.build.call(op, {x, c.build.sizes({1, c.syms("output_size").at(0)})});
+  return c.build.call(op, {x, c.build.sizes({1, output[0]})});
 }
 
 constexpr char avg_2d[] = "aten.adaptive_avg_pool2d.default", max_2d[] = "aten.adaptive_max_pool2d.default";
@@ -142,13 +163,13 @@ void register_adaptive_pool(OpTable& t) {
                                               .eval = eval_adaptive_avg<3>,
                                               .derivative = {{"self", "_adaptive_avg_pool3d_backward(grad, self)"}}});
   t.add("aten._adaptive_avg_pool2d_backward.default",
-        {.fake = fake_pool_backward,
+        {.fake = fake_adaptive_avg_backward<2>,
          .eval = eval_adaptive_avg_backward<2>,
          .derivative = {{"grad_output", "_adaptive_avg_pool2d(grad, last_sizes(grad_output, 2))"},
                         {"self", "zeros_like(self)"}},
          .lower = loops::lower_adaptive_avg_pool2d_backward});
   t.add("aten._adaptive_avg_pool3d_backward.default",
-        {.fake = fake_pool_backward,
+        {.fake = fake_adaptive_avg_backward<3>,
          .eval = eval_adaptive_avg_backward<3>,
          .derivative = {{"grad_output", "_adaptive_avg_pool3d(grad, last_sizes(grad_output, 3))"},
                         {"self", "zeros_like(self)"}}});

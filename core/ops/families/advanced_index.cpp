@@ -73,10 +73,36 @@ TensorMeta indexed(FakeCall& c, const TensorMeta& self) {
   return meta;
 }
 
+/// Raises unless the argument broadcasts to what is indexed; sizes that are not known yet are the run's to check.
+void check_broadcasts(FakeCall& c, const char* name, const SymList& sizes) {
+  const SymList& own = c.tensor(name).sizes;
+  if (!concrete(sizes) || !concrete(own)) return;
+  const SymList both[] = {sizes, own};
+  if (broadcast(c, both) != sizes)
+    fail("shape mismatch: " + std::string(name) + " cannot be broadcast to the indexing result");
+}
+
 Meta fake_index(FakeCall& c) {
   return indexed(c, c.tensor("self"));
 }
+Meta fake_masked_index(FakeCall& c) {
+  TensorMeta out = indexed(c, c.tensor("self"));
+  check_broadcasts(c, "mask", out.sizes);
+  return out;
+}
 Meta fake_index_put(FakeCall& c) {
+  const DType own = c.tensor("self").dtype, given = c.tensor("values").dtype;
+  if (own != given)
+    fail("Index put requires the source and destination dtypes match, got " + std::string(torch_name(own)) +
+         " for the destination and " + std::string(torch_name(given)) + " for the source.");
+  bool counted = false;  // a mask's ones, which only a run knows
+  for (const TensorMeta* index : c.tensors("indices"))
+    counted |= index && (index->dtype == DType::Bool || index->dtype == DType::UInt8);
+  if (!counted) {
+    const SymList sizes = indexed(c, c.tensor("self")).sizes;
+    check_broadcasts(c, "values", sizes);
+    if (c.schema.index_of("mask") >= 0) check_broadcasts(c, "mask", sizes);
+  }
   return like_preserving(c.tensor("self"), c.shapes);
 }
 
@@ -266,7 +292,7 @@ void register_advanced_index(OpTable& t) {
                               .eval = eval_index_put,
                               .gradient = grad_index_put<unsafe_index_op, unsafe_index_put_op>,
                               .lower = loops::lower_index_put});
-  t.add("aten._unsafe_masked_index.default", {.fake = fake_index,
+  t.add("aten._unsafe_masked_index.default", {.fake = fake_masked_index,
                                               .eval = eval_masked_index,
                                               .gradient = grad_masked_index,
                                               .lower = loops::lower_masked_index});

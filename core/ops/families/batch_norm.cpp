@@ -52,7 +52,20 @@ Meta fake_batch_norm(FakeCall& c) {
 }
 
 Meta fake_batch_norm_backward(FakeCall& c) {
-  const TensorMeta& input = c.tensor("input");
+  const TensorMeta &input = c.tensor("input"), &grad = c.tensor(c.schema.args[0].name);
+  if (input.dim() < 2) fail("batch norm expects an input of at least 2 dimensions, got " + std::to_string(input.dim()));
+  bool fits = grad.dim() == input.dim();
+  for (std::size_t d = 0; fits && d < grad.dim(); ++d)
+    fits = c.test(sym_eq(grad.sizes[d], input.sizes[d]), "batch norm gradient");
+  if (!fits) fail("batch norm backward: the gradient has not the sizes of the input");
+  for (std::string_view name : {"weight", "running_mean", "running_var", "save_mean", "save_invstd"}) {
+    if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
+    const TensorMeta& t = c.tensor(name);
+    // Evaluation saves nothing.
+    const bool unsaved = name.starts_with("save") && t.numel().is(0) && !c.boolean("train");
+    if (!unsaved && (t.dim() != 1 || !c.test(sym_eq(t.sizes[0], input.sizes[1]), "batch norm channels")))
+      fail(std::string(name) + " should contain " + input.sizes[1].str() + " elements not " + t.numel().str());
+  }
   std::vector<bool> mask = booleans(c, "output_mask");
   if (mask.size() != 3) fail("output_mask must have 3 items");
   TensorMeta parameter = new_like(c.has("weight") ? c.tensor("weight") : input, {input.sizes[1]});

@@ -62,6 +62,8 @@ Value eval_chunk_cat(EvalCall& c) {
 SymExpr narrow_start(const FakeCall& c, SymExpr size) {
   SymExpr start = c.sym("start");
   if (c.test(sym_lt(start, 0), "narrow_copy")) start = start + size;
+  if (!c.test(sym_le(0, start), "narrow_copy")) fail("start out of range (got " + c.sym("start").str() + ")");
+  if (!c.test(sym_le(0, c.sym("length")), "narrow_copy")) fail("narrow(): length must be non-negative.");
   if (!c.test(sym_le(start + c.sym("length"), size), "narrow_copy"))
     fail("start (" + start.str() + ") + length (" + c.sym("length").str() + ") exceeds dimension size (" + size.str() +
          ").");
@@ -70,6 +72,7 @@ SymExpr narrow_start(const FakeCall& c, SymExpr size) {
 
 Meta fake_narrow_copy(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
+  if (self.sizes.empty()) fail("narrow() cannot be applied to a 0-dim tensor.");
   auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
   narrow_start(c, self.sizes[dim]);
   SymList sizes = self.sizes;

@@ -48,14 +48,14 @@ Meta fake_convolution(FakeCall& c) {
       fail("non-positive stride or dilation is not supported");
   SymExpr channels = transposed ? weight.sizes[0] : weight.sizes[1] * groups;
   if (!c.test(sym_eq(input.sizes[1], channels), "convolution channels"))
-    fail("Given groups=" + std::to_string(groups) + ", expected input to have " + channels.str() + " channels, but got " +
-         input.sizes[1].str() + " channels instead");
+    fail("Given groups=" + std::to_string(groups) + ", expected input to have " + channels.str() +
+         " channels, but got " + input.sizes[1].str() + " channels instead");
   SymList sizes = {input.sizes[0], transposed ? weight.sizes[1] * groups : weight.sizes[0]};
   for (std::size_t i = 0; i < rank; ++i) {
     SymExpr in = input.sizes[i + 2], reach = dilation[i] * (weight.sizes[i + 2] - 1);
     SymExpr out = transposed ? (in - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i] + 1
                              : sym_floordiv(in + 2 * padding[i] - reach - 1, stride[i]) + 1;
-    if (!c.test(sym_lt(0, out), "convolution output") )
+    if (!c.test(sym_lt(0, out), "convolution output"))
       fail("Calculated padded input size per channel: (" + (in + 2 * padding[i]).str() + "). Kernel size: (" +
            (reach + 1).str() + "). Kernel size can't be greater than actual input size");
     sizes.push_back(out);
@@ -67,6 +67,12 @@ Meta fake_convolution_backward(FakeCall& c) {
   const TensorMeta &input = c.tensor("input"), &weight = c.tensor("weight");
   std::vector<bool> mask = booleans(c, "output_mask");
   if (mask.size() != 3) fail("output_mask must have 3 items");
+  const TensorMeta forward = *fake_convolution(c).tensor(), &grad = c.tensor("grad_output");
+  bool fits = grad.dim() == forward.dim();
+  for (std::size_t d = 0; fits && d < grad.dim(); ++d)
+    fits = c.test(sym_eq(grad.sizes[d], forward.sizes[d]), "convolution_backward");
+  if (!fits) fail("convolution_backward: grad_output has not the sizes of the convolution's output");
+  if (grad.dtype != input.dtype) fail("convolution_backward: grad_output and input must have the same dtype");
   MemoryFormat format = convolution_format(c, input, weight);
   bool transposed = c.boolean("transposed");
   SymExpr channels = transposed ? weight.sizes[1] * c.integer("groups") : weight.sizes[0];
@@ -84,10 +90,10 @@ std::vector<Node*> grad_convolution(GradCall& c) {
   if (!c.grads[0]) return slots;
   Builder& b = c.build;
   Arg bias_sizes = c.has("bias") ? b.sizes(c.tensor("bias").sizes) : Arg::list({Arg(0)});
-  Node* backward = b.call("aten.convolution_backward.default",
-                          {c.grads[0], c.arg("input"), c.arg("weight"), bias_sizes, c.arg("stride"), c.arg("padding"),
-                           c.arg("dilation"), c.arg("transposed"), c.arg("output_padding"), c.arg("groups"),
-                           output_mask(c, {"input", "weight", "bias"})});
+  Node* backward = b.call(
+      "aten.convolution_backward.default",
+      {c.grads[0], c.arg("input"), c.arg("weight"), bias_sizes, c.arg("stride"), c.arg("padding"), c.arg("dilation"),
+       c.arg("transposed"), c.arg("output_padding"), c.arg("groups"), output_mask(c, {"input", "weight", "bias"})});
   take_results(c, slots, backward, {"input", "weight", "bias"});
   return slots;
 }

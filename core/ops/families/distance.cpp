@@ -69,8 +69,19 @@ Value eval_cdist(EvalCall& c) {
 }
 
 Meta fake_cdist_backward(FakeCall& c) {
-  const TensorMeta& a = c.tensor("x1");
-  return new_like(a, with_batch(common_batch(c, a, c.tensor("x2")), {rows_of(a), columns_of(a)}));
+  const TensorMeta &a = c.tensor("x1"), &b = c.tensor("x2");
+  if (!c.test(sym_eq(columns_of(a), columns_of(b)), "cdist_backward"))
+    fail("X1 and X2 must have the same number of columns. X1: " + columns_of(a).str() + " X2: " + columns_of(b).str());
+  SymList batch = common_batch(c, a, b);
+  const SymList distances = with_batch(batch, {rows_of(a), rows_of(b)});
+  for (const char* name : {"grad", "cdist"}) {
+    const SymList& sizes = c.tensor(name).sizes;
+    bool fits = sizes.size() == distances.size();
+    for (std::size_t d = 0; fits && d < sizes.size(); ++d)
+      fits = c.test(sym_eq(sizes[d], distances[d]), "cdist_backward");
+    if (!fits) fail(std::string("_cdist_backward: ") + name + " must have one element per pair of rows");
+  }
+  return new_like(a, with_batch(std::move(batch), {rows_of(a), columns_of(a)}));
 }
 
 Value eval_cdist_backward(EvalCall& c) {
@@ -118,6 +129,10 @@ Value eval_pdist(EvalCall& c) {
 }
 
 Meta fake_pdist_backward(FakeCall& c) {
+  const TensorMeta pairs = *fake_pdist(c).tensor();
+  for (const char* name : {"grad", "pdist"})
+    if (c.tensor(name).dim() != 1 || !c.test(sym_eq(c.tensor(name).sizes[0], pairs.sizes[0]), "pdist_backward"))
+      fail(std::string("_pdist_backward: ") + name + " must have one element per pair of rows");
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
@@ -143,6 +158,7 @@ Meta fake_cross(FakeCall& c) {
   const TensorMeta &a = c.tensor("self"), &b = c.tensor("other");
   if (a.dim() != b.dim()) fail("linalg.cross: inputs must have the same number of dimensions.");
   auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(a.dim())));
+  if (a.sizes.empty()) fail("linalg.cross: the inputs have no dimensions");
   if (!a.sizes[dim].is(3) || !b.sizes[dim].is(3))
     fail("linalg.cross: inputs dimension " + std::to_string(dim) + " must have length 3.");
   SymList sizes[] = {a.sizes, b.sizes};

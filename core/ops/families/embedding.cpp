@@ -38,15 +38,17 @@ Value eval_embedding(EvalCall& c) {
 Meta fake_embedding_dense_backward(FakeCall& c) {
   const TensorMeta& grad = c.tensor("grad_output");
   if (grad.dim() == 0) fail("embedding_dense_backward: grad_output has no dimensions");
+  if (!c.test(sym_eq(grad.numel(), c.tensor("indices").numel() * grad.sizes.back()), "embedding_dense_backward"))
+    fail("embedding_dense_backward: grad_output does not fit the indices");
   return new_like(grad, {c.sym("num_weights"), grad.sizes.back()});
 }
 
 Value eval_embedding_dense_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_embedding_dense_backward);
   DType dtype = arithmetic_dtype(out.dtype);
-  Tensor grad = load(c.tensor("grad_output"), dtype), index = load(c.tensor("indices"), DType::Int64), sum = zeros(dtype, out.sizes);
+  Tensor grad = load(c.tensor("grad_output"), dtype), index = load(c.tensor("indices"), DType::Int64),
+         sum = zeros(dtype, out.sizes);
   std::int64_t width = out.sizes[1], padding = c.integer("padding_idx"), rows = out.sizes[0];
-  if (grad.numel() != index.numel() * width) fail("embedding_dense_backward: grad_output does not fit the indices");
   std::vector<std::int64_t> counts(static_cast<std::size_t>(rows), 0);
   for (std::int64_t i = 0; i < index.numel(); ++i) {
     std::int64_t row = index.as<std::int64_t>()[i];

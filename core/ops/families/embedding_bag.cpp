@@ -30,6 +30,10 @@ Meta fake_embedding_bag(FakeCall& c) {
   SymExpr bags = offsets.sizes[0] - (c.boolean("include_last_offset") ? 1 : 0);
   Mode mode = mode_of(c);
   bool scaled = c.has("per_sample_weights");
+  if (scaled &&
+      (c.tensor("per_sample_weights").dim() != 1 ||
+       !c.test(sym_eq(c.tensor("per_sample_weights").sizes[0], indices.sizes[0]), "embedding_bag per_sample_weights")))
+    fail("embedding_bag: per_sample_weights must have the sizes of indices");
   if (scaled && mode != Mode::Sum) fail("embedding_bag: per_sample_weights only supported with mode='sum'");
   // The fast path does not say which bag an index is in.
   bool fast = mode == Mode::Sum &&
@@ -100,8 +104,29 @@ Value eval_embedding_bag(EvalCall& c) {
   return results;
 }
 
+/// Raises unless the arguments of a gradient have the dimensions of the forward call's.
+void check_backward(FakeCall& c) {
+  if (c.tensor("grad").dim() != 2) fail("embedding_bag backward: grad must be 2-D");
+  if (c.tensor("indices").dim() != 1 || c.tensor("offsets").dim() != 1)
+    fail("embedding_bag backward: indices and offsets must be 1-D");
+  const SymExpr bags = c.tensor("grad").sizes[0], offsets = c.tensor("offsets").sizes[0];
+  if (bags.is_int() && offsets.is_int() && offsets.as_int() != bags.as_int() && offsets.as_int() != bags.as_int() + 1)
+    fail("embedding_bag backward: grad has " + bags.str() + " bags, offsets " + offsets.str());
+}
+
 Meta fake_embedding_bag_backward(FakeCall& c) {
   const TensorMeta& grad = c.tensor("grad");
+  check_backward(c);
+  const Mode mode = mode_of(c);
+  const TensorMeta &sizes = c.tensor("bag_size"), &maximum = c.tensor("maximum_indices");
+  if (mode != Mode::Sum &&
+      (sizes.numel().is_int() && grad.sizes[0].is_int() && sizes.numel().as_int() < grad.sizes[0].as_int()))
+    fail("embedding_bag backward: bag_size must have an element per bag");
+  if (mode == Mode::Max && !c.test(sym_eq(maximum.numel(), grad.numel()), "embedding_bag backward"))
+    fail("embedding_bag backward: maximum_indices must have the sizes of grad");
+  if (c.has("per_sample_weights") &&
+      !c.test(sym_eq(c.tensor("per_sample_weights").numel(), c.tensor("indices").numel()), "embedding_bag backward"))
+    fail("embedding_bag backward: per_sample_weights must have an element per index");
   return new_like(grad, {c.sym("num_weights"), grad.sizes.at(1)});
 }
 
@@ -147,6 +172,10 @@ Value eval_embedding_bag_backward(EvalCall& c) {
 }
 
 Meta fake_scales_backward(FakeCall& c) {
+  check_backward(c);
+  const TensorMeta& weight = c.tensor("weight");
+  if (weight.dim() != 2 || !c.test(sym_eq(weight.sizes[1], c.tensor("grad").sizes[1]), "embedding_bag backward"))
+    fail("embedding_bag backward: weight must be 2-D and as wide as grad");
   return new_like(c.tensor("grad"), {c.tensor("indices").sizes.at(0)});
 }
 

@@ -125,7 +125,7 @@ Meta fake_arange(FakeCall& call) {
   bool whole = is_whole(call, "start") && is_whole(call, "end") && is_whole(call, "step");
   TensorMeta out;
   out.dtype = call.dtype("dtype").value_or(whole ? DType::Int64 : DType::Float32);
-  bool truncates = is_integral(out.dtype);
+  bool truncates = out.dtype == DType::Int64;  // narrower integers are counted as the numbers given
   out.device = call.device("device").value_or(Device{});
   SymExpr length;
   if (whole) {
@@ -191,6 +191,9 @@ Value eval_iota(EvalCall& call) {
 Meta fake_linspace(FakeCall& call) {
   DType type = DType::Float32;
   for (std::string_view end : {"start", "end"}) {
+    if (call.is_tensor(end) && call.tensor(end).dim() > 0)
+      fail(call.schema.base.substr(5) + " only supports 0-dimensional start and end tensors, but got " +
+           std::string(end) + " with " + std::to_string(call.tensor(end).dim()) + " dimension(s).");
     DType t = call.is_tensor(end) ? call.tensor(end).dtype : number_dtype(call.number(end));
     if (is_complex(t)) type = complex_of(type);
     if (call.is_tensor(end) && is_floating(t) && !is_complex(type)) type = promote(type, t);

@@ -73,6 +73,7 @@ Transform dimensions(const DecomposeCall& c) {
   Transform t;
   SymList asked = c.has("s") ? c.syms("s") : SymList();
   if (c.has("dim")) {
+    if (self.sizes.empty() && !c.integers("dim").empty()) fail(c.schema.base + ": the tensor has no dimensions");
     for (std::int64_t d : c.integers("dim")) t.dims.push_back(wrap_dim(d, self.dim()));
     std::vector<std::size_t> sorted = t.dims;
     std::ranges::sort(sorted);
@@ -171,6 +172,7 @@ Arg shift(DecomposeCall& c) {
     dims.clear();
     for (std::int64_t d : c.integers("dim")) dims.push_back(wrap_dim(d, self.dim()));
   }
+  if (self.sizes.empty() || dims.empty()) fail(c.schema.base + ": the tensor has no dimensions to shift");
   SymList shifts;
   for (std::size_t d : dims) shifts.push_back(sym_floordiv(self.sizes[d] + (inverse ? 1 : 0), 2));
   return c.build.call("aten.roll.default", {c.arg("self"), c.build.sizes(shifts), dims_of(dims)});

@@ -23,6 +23,21 @@ void check_index(FakeCall& c) {
     fail(c.schema.base.substr(5) + "(): Expected dtype int32/int64 for index");
   if (!nothing && std::max<std::size_t>(self.dim(), 1) != std::max<std::size_t>(index.dim(), 1))
     fail("Index tensor must have the same number of dimensions as " + std::string("input tensor"));
+  if (nothing) return;
+  const auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
+  // Symbolic sizes are compared when there are values.
+  auto exceeds = [](SymExpr a, SymExpr b) { return a.is_int() && b.is_int() && a.as_int() > b.as_int(); };
+  for (std::size_t d = 0; d < index.dim() && d < self.dim(); ++d)
+    if (d != dim && exceeds(index.sizes[d], self.sizes[d]))
+      fail("Size does not match at dimension " + std::to_string(d) +
+           ": expected index to be no larger than self apart from dimension " + std::to_string(dim));
+  if (c.schema.index_of("src") < 0) return;
+  const TensorMeta& src = c.tensor("src");
+  if (src.dtype != self.dtype) fail("scatter(): Expected self.dtype to be equal to src.dtype");
+  if (std::max<std::size_t>(src.dim(), 1) != std::max<std::size_t>(index.dim(), 1))
+    fail("Index tensor must have the same number of dimensions as src tensor");
+  for (std::size_t d = 0; d < index.dim() && d < src.dim(); ++d)
+    if (exceeds(index.sizes[d], src.sizes[d])) fail("Expected index to be no larger than src");
 }
 
 Meta fake_gather(FakeCall& c) {
@@ -59,6 +74,7 @@ void each_indexed(const Sizes& self_sizes, const Tensor& index, std::int64_t dim
       if (d < self_strides.size()) target += k * self_strides[d];
       other += at[d] * other_strides[d];
     }
+    if (rank == 0 && !self_strides.empty()) target = entries[i] * self_strides[0];  // a number is a line of one
     f(i, target, other);
     for (std::size_t d = rank; d-- > 0;) {
       if (++at[d] < index.sizes[d]) break;
@@ -355,6 +371,7 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
   if (self.dim() != indices.dim())
     fail("torch.take_along_dim(): input and indices should have the same number of dimensions");
   auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
+  if (self.sizes.empty()) fail("torch.take_along_dim(): the input has no dimensions");
   SymList self_sizes = self.sizes, index_sizes = indices.sizes;
   for (std::size_t d = 0; d < self.dim(); ++d) {
     if (d == dim) continue;
@@ -387,8 +404,10 @@ void register_gather_scatter(OpTable& t) {
                                      .eval = eval_scatter_add,
                                      .derivative = {{"self", "grad"}, {"src", "gather(grad, dim, index)"}},
                                      .lower = loops::lower_scatter_add});
-  t.add("aten.scatter_reduce.two", {.fake = fake_scatter, .eval = eval_scatter_reduce, .gradient = grad_scatter_reduce});
-  t.add("aten.take.default", {.fake = fake_take, .eval = eval_take, .derivative = {{"self", "put(zeros_like(self), index, grad, True)"}}});
+  t.add("aten.scatter_reduce.two",
+        {.fake = fake_scatter, .eval = eval_scatter_reduce, .gradient = grad_scatter_reduce});
+  t.add("aten.take.default",
+        {.fake = fake_take, .eval = eval_take, .derivative = {{"self", "put(zeros_like(self), index, grad, True)"}}});
   t.add("aten.put.default", {.fake = fake_put, .eval = eval_put, .gradient = grad_put});
   t.add("aten.take_along_dim.default", {.decompose = decompose_take_along_dim});
 }

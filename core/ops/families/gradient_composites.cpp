@@ -81,6 +81,7 @@ Arg gradient(DecomposeCall& c) {
   std::int64_t order = c.integer("edge_order");
   if (order != 1 && order != 2) fail("torch.gradient only supports edge_order=1 and edge_order=2.");
   Sizes dims = gradient_dims(c);
+  if (self.sizes.empty() && !dims.empty()) fail("torch.gradient: the tensor has no dimensions");
   for (std::int64_t d : dims) {
     SymExpr size = self.sizes.at(static_cast<std::size_t>(d));
     if (!c.test(sym_le(order + 1, size), "gradient"))

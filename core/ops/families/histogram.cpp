@@ -20,6 +20,7 @@ struct Points {
   Points(const Tensor& t, bool flat) : values(load(t, t.dtype)) {
     if (!is_floating(t.dtype) || itemsize(t.dtype) < 4)
       fail("\"histogramdd\" not implemented for '" + std::string(torch_name(t.dtype)) + "'");
+    if (!flat && t.sizes.size() < 2) fail("torch.histogramdd: input tensor should have at least 2 dimensions");
     dims = flat ? 1 : t.sizes.back();
     count = dims > 0 ? values.numel() / dims : 0;
   }
@@ -38,7 +39,10 @@ std::vector<std::pair<T, T>> outer_edges(const EvalCall& c, const Points& p) {
     if (range.size() != 2 * out.size())
       fail("torch.histogramdd: for a 2-dimensional input, range should have 2 values per dimension");
     for (std::size_t d = 0; d < out.size(); ++d) {
-      auto value = [&](std::size_t i) { return static_cast<T>(*range[i].get<double>()); };
+      auto value = [&](std::size_t i) {
+        const std::int64_t* whole = range[i].get<std::int64_t>();
+        return whole ? static_cast<T>(*whole) : static_cast<T>(*range[i].get<double>());
+      };
       out[d] = {value(2 * d), value(2 * d + 1)};
     }
   } else if (p.count > 0) {
@@ -121,8 +125,18 @@ Tensor counted(const EvalCall& c, const Points& p, const std::vector<Tensor>& ed
   return out;
 }
 
+void check_edges(const TensorMeta& edges) {
+  if (edges.dim() != 1 || edges.sizes[0].is(0)) fail("torch.histogramdd: edges must be one-dimensional and not empty");
+}
+
+void check_counts(const FakeCall& c) {
+  for (std::int64_t bins : c.integers("bins"))
+    if (bins <= 0) fail("torch.histogramdd(): bins must be > 0, but got " + std::to_string(bins));
+}
+
 Meta fake_histogram_bins(FakeCall& c) {
   const TensorMeta& bins = c.tensor("bins");
+  check_edges(bins);
   return MetaTuple{{new_like(c.tensor("self"), {bins.numel() - 1}), new_like(bins, bins.sizes)}};
 }
 Value eval_histogram_bins(EvalCall& c) {
@@ -144,6 +158,7 @@ Value eval_histogram_count(EvalCall& c) {
 
 Meta fake_bin_edges(FakeCall& c) {
   MetaTuple out;
+  check_counts(c);
   for (std::int64_t bins : c.integers("bins")) out.items.push_back(new_like(c.tensor("self"), {bins + 1}));
   return out;
 }
@@ -155,6 +170,7 @@ Value eval_bin_edges(EvalCall& c) {
 
 Meta fake_from_counts(FakeCall& c) {
   SymList sizes;
+  check_counts(c);
   for (std::int64_t bins : c.integers("bins")) sizes.push_back(bins);
   return new_like(c.tensor("self"), sizes);
 }
@@ -165,7 +181,10 @@ Value eval_from_counts(EvalCall& c) {
 
 Meta fake_from_edges(FakeCall& c) {
   SymList sizes;
-  for (const TensorMeta* e : c.tensors("bins")) sizes.push_back(e->numel() - 1);
+  for (const TensorMeta* e : c.tensors("bins")) {
+    check_edges(*e);
+    sizes.push_back(e->numel() - 1);
+  }
   return new_like(c.tensor("self"), sizes);
 }
 Value eval_from_edges(EvalCall& c) {
@@ -182,6 +201,7 @@ Arg decompose_histogramdd(DecomposeCall& c) {
   if (c.schema.name.ends_with(".TensorList_bins"))
     return Arg::tuple({b.call("aten._histogramdd_from_bin_tensors.default", {c.arg("self"), bins}, weights), bins});
   if (c.schema.name.ends_with(".int_bins")) {
+    if (c.tensor("self").dim() < 2) fail("torch.histogramdd: input tensor should have at least 2 dimensions");
     SymExpr dims = c.tensor("self").sizes.back();
     if (!dims.is_int()) fail_unsupported("histogramdd of a symbolic number of dimensions");
     bins = Arg::list(std::vector<Arg>(static_cast<std::size_t>(dims.as_int()), bins));

@@ -19,7 +19,10 @@ Meta fake_index_select(FakeCall& c) {
   if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
     fail("index_select(): Expected dtype int32 or int64 for index");
   SymList sizes = self.sizes;
-  if (!sizes.empty()) sizes[static_cast<std::size_t>(dim)] = index.numel();
+  if (!sizes.empty())
+    sizes[static_cast<std::size_t>(dim)] = index.numel();
+  else if (!c.test(sym_eq(index.numel(), 1), "index_select of a number"))
+    fail("index_select(): Index to scalar can have only 1 value, got " + index.numel().str() + " value(s)");
   return new_like(self, sizes);
 }
 

@@ -36,7 +36,25 @@ SymList leading_sizes(FakeCall& c) {
   if (!fits)
     fail("Given normalized_shape=" + text(shape) + ", expected input with shape " + text(shape) +
          ", but got input of size" + text(input.sizes));
+  for (const char* name : {"weight", "bias"}) {
+    if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
+    const SymList& sizes = c.tensor(name).sizes;
+    bool same = sizes.size() == shape.size();
+    for (std::size_t i = 0; same && i < shape.size(); ++i) same = c.test(sym_eq(sizes[i], shape[i]), name);
+    if (!same)
+      fail("Expected " + std::string(name) + " to be of same shape as normalized_shape, but got " + name +
+           " of shape " + text(sizes) + " and normalized_shape = " + text(shape));
+  }
   return {input.sizes.begin(), input.sizes.begin() + static_cast<std::ptrdiff_t>(lead)};
+}
+
+/// Raises unless a tensor has as many elements as `sizes` stand for.
+void check_count(FakeCall& c, const char* name, const SymList& sizes) {
+  SymExpr count = 1;
+  for (SymExpr s : sizes) count = count * s;
+  if (!c.test(sym_eq(c.tensor(name).numel(), count), "layer_norm_backward"))
+    fail("native_layer_norm_backward: " + std::string(name) + " of shape " + text(c.tensor(name).sizes) +
+         " does not fit the input");
 }
 
 Meta fake_native_layer_norm(FakeCall& c) {
@@ -49,7 +67,10 @@ Meta fake_native_layer_norm(FakeCall& c) {
 
 Meta fake_native_layer_norm_backward(FakeCall& c) {
   const TensorMeta& input = c.tensor("input");
-  leading_sizes(c);
+  const SymList rows = leading_sizes(c);
+  check_count(c, "grad_out", input.sizes);
+  check_count(c, "mean", rows);
+  check_count(c, "rstd", rows);
   std::vector<bool> mask = booleans(c, "output_mask");
   if (mask.size() != 3) fail("output_mask must have 3 items");
   MetaTuple result;

@@ -21,6 +21,7 @@ TensorMeta column_major(const TensorMeta& like, SymList sizes) {
 }
 
 SymList leading(const SymList& sizes, std::size_t count) {
+  if (sizes.size() < count) fail("The input tensor must have at least " + std::to_string(count) + " dimensions");
   return {sizes.begin(), sizes.end() - static_cast<std::ptrdiff_t>(count)};
 }
 
@@ -36,9 +37,11 @@ TensorMeta int32_like(const TensorMeta& like, SymList sizes) {
 }
 
 SymExpr rows_of(const TensorMeta& t) {
+  if (t.dim() < 2) fail("The input tensor must have at least 2 dimensions");
   return t.sizes[t.dim() - 2];
 }
 SymExpr columns_of(const TensorMeta& t) {
+  if (t.dim() < 1) fail("The input tensor must have at least 1 dimension");
   return t.sizes[t.dim() - 1];
 }
 SymExpr smaller(SymExpr a, SymExpr b) {
@@ -76,16 +79,23 @@ SymList common_batch(FakeCall& c, const TensorMeta& a, const TensorMeta& b) {
 }
 
 Sizes batch_of(const Tensor& t, std::size_t matrix_dims) {
+  if (t.sizes.size() < matrix_dims)
+    fail("The input tensor must have at least " + std::to_string(matrix_dims) + " dimensions");
   return {t.sizes.begin(), t.sizes.end() - static_cast<std::ptrdiff_t>(matrix_dims)};
 }
 
 namespace {
 
-/// `t` seen with its leading dimensions repeated.
+/// `t` seen with its leading dimensions repeated; fails where they do not broadcast.
 Tensor expanded(const Tensor& t, const Sizes& batch, std::size_t kept) {
   Sizes sizes = batch, strides(batch.size(), 0);
-  std::size_t own = t.sizes.size() - kept, lead = batch.size() - own;
-  for (std::size_t i = 0; i < own; ++i) strides[lead + i] = t.sizes[i] == 1 ? 0 : t.strides[i];
+  std::size_t own = batch_of(t, kept).size();
+  if (own > batch.size()) fail("The batch dimensions of the operands do not broadcast");
+  std::size_t lead = batch.size() - own;
+  for (std::size_t i = 0; i < own; ++i) {
+    if (t.sizes[i] != 1 && t.sizes[i] != batch[lead + i]) fail("The batch dimensions of the operands do not broadcast");
+    strides[lead + i] = t.sizes[i] == 1 ? 0 : t.strides[i];
+  }
   for (std::size_t i = own; i < t.sizes.size(); ++i) {
     sizes.push_back(t.sizes[i]);
     strides.push_back(t.strides[i]);

@@ -118,6 +118,9 @@ Arg pad_sequence(DecomposeCall& c) {
     fail(fmt::format("Expected padding_side to be one of left or right, but got {}.", side));
   bool batch_first = c.boolean("batch_first");
   const TensorMeta& first = b.tensor(sequences[0]);
+  for (Node* s : sequences)
+    if (b.tensor(s).dim() == 0 || b.tensor(s).dim() != first.dim())
+      fail("pad_sequence: sequences must have one number of dimensions, at least 1");
   SymExpr longest = first.sizes.at(0);
   for (Node* s : sequences) longest = sym_max(longest, b.tensor(s).sizes.at(0));
   SymList sizes = {longest, static_cast<std::int64_t>(sequences.size())};

@@ -1,9 +1,12 @@
 // Composites of matrix products, decomposed as PyTorch's traced graphs show them.
 #include "core/ops/families/matmul_composites.h"
 
+#include <algorithm>
+
 #include "core/base/check.h"
 #include "core/ops/gradients.h"
 #include "core/ops/layout.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 
@@ -161,7 +164,11 @@ Arg decompose_tensordot(DecomposeCall& c) {
   Sizes dims_left = c.integers("dims_self"), dims_right = c.integers("dims_other");
   if (dims_left.size() != dims_right.size()) fail("both dimension lists should have same length");
   auto wrap = [](Sizes& dims, std::size_t rank) {
-    for (auto& d : dims) d = d < 0 ? d + static_cast<std::int64_t>(rank) : d;
+    for (auto& d : dims) d = static_cast<std::int64_t>(wrap_dim(d, rank));
+    if (rank == 0 && !dims.empty()) fail("tensordot: dims given of a tensor that has no dimensions");
+    Sizes sorted = dims;
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) != sorted.end()) fail("tensordot: a dim appears multiple times in the dims");
   };
   wrap(dims_left, left.dim());
   wrap(dims_right, right.dim());

@@ -36,6 +36,9 @@ Node* chain_product(Builder& b, const std::vector<Node*>& matrices, const std::v
 
 Node* multi_dot(Builder& b, std::vector<Node*> matrices) {
   if (matrices.size() < 2) fail("multi_dot(): expected at least 2 tensors but got " + std::to_string(matrices.size()));
+  for (std::size_t i : {std::size_t{0}, matrices.size() - 1})
+    if (const std::size_t rank = b.tensor(matrices[i]).dim(); rank < 1 || rank > 2)
+      fail("multi_dot(): the first and the last tensor must be 1D or 2D but got " + std::to_string(rank) + "D");
   SymList out;
   if (b.tensor(matrices[0]).dim() == 1)
     matrices[0] = b.call("aten.unsqueeze.default", {matrices[0], 0});

@@ -139,6 +139,7 @@ struct Tolerances {
 };
 
 double default_relative(DecomposeCall& c, const TensorMeta& t) {
+  if (t.dim() < 2) fail("linalg.matrix_rank: The input tensor must have at least 2 dimensions.");
   bool narrow = t.dtype == DType::Float32 || t.dtype == DType::Complex64;
   double epsilon = narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
   SymExpr longer = sym_max(t.sizes[t.dim() - 1], t.sizes[t.dim() - 2]);

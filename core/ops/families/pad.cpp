@@ -70,14 +70,44 @@ std::vector<Node*> grad_constant_pad(GradCall& c) {
   return slots;
 }
 
-Meta fake_border(FakeCall& c) {
+/// Sizes with a border, for reflection_pad and replication_pad in 1, 2 or 3 dimensions: `self` has these, channels and
+/// perhaps a batch, and only the batch may be empty. reflect: a border is narrower than what it mirrors.
+template <bool reflect>
+SymList bordered_sizes(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
-  SymList sizes = padded_sizes(self.sizes, c.syms("padding"));
-  return new_like(self, sizes, suggest_memory_format(self, c.shapes));
+  const SymList pad = c.syms("padding");
+  const std::size_t rank = pad.size() / 2;
+  bool fits = pad.size() % 2 == 0 && rank >= 1 && rank <= 3 && (self.dim() == rank + 1 || self.dim() == rank + 2);
+  for (std::size_t d = fits ? self.dim() - rank - 1 : self.dim(); d < self.dim(); ++d) fits &= !self.sizes[d].is(0);
+  if (!fits)
+    fail("Expected " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) +
+         "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input");
+  SymList sizes = padded_sizes(self.sizes, pad);
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t d = self.dim() - 1 - i;
+    const SymExpr size = self.sizes[d];
+    if (reflect && !(c.test(sym_lt(pad[2 * i], size), "padding") && c.test(sym_lt(pad[2 * i + 1], size), "padding")))
+      fail("Padding size should be less than the corresponding input dimension, but got: padding (" + pad[2 * i].str() +
+           ", " + pad[2 * i + 1].str() + ") at dimension " + std::to_string(d));
+    if (!c.test(sym_lt(0, sizes[d]), "padding"))
+      fail("input (" + size.str() + ") is too small. Calculated output: " + sizes[d].str());
+  }
+  return sizes;
 }
 
-Meta fake_border_backward(FakeCall& c) {
+template <bool reflect>
+Meta fake_border(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
+  return new_like(self, bordered_sizes<reflect>(c), suggest_memory_format(self, c.shapes));
+}
+
+template <bool reflect>
+Meta fake_border_backward(FakeCall& c) {
+  const TensorMeta &self = c.tensor("self"), &grad = c.tensor("grad_output");
+  const SymList padded = bordered_sizes<reflect>(c);
+  bool fits = grad.dim() == padded.size();
+  for (std::size_t d = 0; fits && d < padded.size(); ++d) fits = c.test(sym_eq(grad.sizes[d], padded[d]), "padding");
+  if (!fits) fail("grad_output has not the sizes of the padded input");
   return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
 }
 
@@ -111,7 +141,7 @@ std::vector<std::int64_t> sources(const Sizes& original, const Sizes& padded, co
 
 template <bool reflect>
 Value eval_border(EvalCall& c) {
-  Tensor out = allocate(c, fake_border);
+  Tensor out = allocate(c, fake_border<reflect>);
   Tensor x = load(c.tensor("self"), out.dtype), y = empty(out.dtype, out.sizes);
   std::vector<std::int64_t> from = sources<reflect>(x.sizes, y.sizes, c.integers("padding"));
   dispatch_width(x.dtype, [&]<class T>() {
@@ -123,7 +153,7 @@ Value eval_border(EvalCall& c) {
 
 template <bool reflect>
 Value eval_border_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_border_backward);
+  Tensor out = allocate(c, fake_border_backward<reflect>);
   DType dtype = arithmetic_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   std::vector<std::int64_t> from = sources<reflect>(dx.sizes, grad.sizes, c.integers("padding"));
@@ -220,10 +250,10 @@ void register_pad(OpTable& t) {
       "aten.constant_pad_nd.default",
       {.fake = fake_constant_pad, .eval = eval_constant_pad, .gradient = grad_constant_pad, .lower = loops::lower_pad});
   for (const BorderRow& row : borders) {
-    t.add(row.forward, {.fake = fake_border,
+    t.add(row.forward, {.fake = row.reflect ? fake_border<true> : fake_border<false>,
                         .eval = row.reflect ? eval_border<true> : eval_border<false>,
                         .derivative = {{"self", row.gradient}}});
-    t.add(row.backward, {.fake = fake_border_backward,
+    t.add(row.backward, {.fake = row.reflect ? fake_border_backward<true> : fake_border_backward<false>,
                          .eval = row.reflect ? eval_border_backward<true> : eval_border_backward<false>});
   }
   t.add("aten.pad.default", {.decompose = decompose_pad});

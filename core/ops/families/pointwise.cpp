@@ -155,6 +155,9 @@ Meta fake_masked_fill(FakeCall& call) {
   const TensorMeta& mask = call.tensor("mask");
   if (mask.dtype != DType::Bool)
     fail("masked_fill_ only supports boolean masks, but got mask with dtype " + std::string(torch_name(mask.dtype)));
+  if (call.is_tensor("value") && call.tensor("value").dim() > 0)
+    fail("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with " +
+         std::to_string(call.tensor("value").dim()) + " dimension(s).");
   SymList sizes[] = {self.sizes, mask.sizes};
   return TensorMeta::contiguous(self.dtype, broadcast(call, sizes), self.device);
 }

@@ -44,9 +44,14 @@ V nan_to_num(In& in) {
   return where(IsNan(x), value("nan", 0), where(x == in.constant(-inf), value("neginf", -largest), above));
 }
 
+/// A negative eps is none.
+bool has_eps(const In& in) {
+  return in.call.has("eps") && as_double(in.call.number("eps")) >= 0;
+}
+
 V logit(In& in) {
   V x = in[0];
-  if (in.call.has("eps")) {
+  if (has_eps(in)) {
     V eps = in.number("eps");
     x = Min(Max(x, eps), 1.0 - eps);
   }
@@ -55,7 +60,7 @@ V logit(In& in) {
 
 V logit_backward(In& in) {
   V grad = in[0], x = in[1], zero = in.constant(0), slope = grad / (x * (1.0 - x));
-  if (in.call.has("eps")) {
+  if (has_eps(in)) {
     V eps = in.number("eps");
     return where((x < eps) || (x > 1.0 - eps), zero, slope);
   }

@@ -28,6 +28,7 @@ PoolArguments read_arguments(const C& c, std::size_t rank) {
   };
   PoolArguments a;
   a.kernel = list("kernel_size", {});
+  if (a.kernel.empty()) fail(c.schema.base.substr(5) + ": kernel_size must not be empty");
   a.stride = list("stride", a.kernel);
   a.padding = list("padding", Sizes(rank, 0));
   a.dilation = list("dilation", Sizes(rank, 1));
@@ -73,7 +74,22 @@ TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank) {
 }
 
 Meta fake_pool_backward(FakeCall& c) {
-  const TensorMeta& self = c.tensor("self");
+  const TensorMeta &self = c.tensor("self"), &grad = c.tensor("grad_output");
+  if (grad.dtype != self.dtype)
+    fail("expected dtype " + std::string(torch_name(self.dtype)) + " for `gradOutput` but got dtype " +
+         std::string(torch_name(grad.dtype)));
+  if (grad.dim() != self.dim())
+    fail(c.schema.base.substr(5) + ": grad_output has " + std::to_string(grad.dim()) + " dimensions, self " +
+         std::to_string(self.dim()));
+  // Symbolic sizes are compared when there are values.
+  auto differ = [](const SymList& a, const SymList& b) { return concrete(a) && concrete(b) && a != b; };
+  if (c.schema.index_of("stride") >= 0) {
+    const SchemaArg& kernel = c.schema.args[static_cast<std::size_t>(c.schema.index_of("kernel_size"))];
+    if (differ(pooled(c, self, static_cast<std::size_t>(kernel.list_size)).sizes, grad.sizes))
+      fail(c.schema.base.substr(5) + ": grad_output has not the sizes of the pooled input");
+  }
+  if (c.schema.index_of("indices") >= 0 && differ(c.tensor("indices").sizes, grad.sizes))
+    fail(c.schema.base.substr(5) + ": indices and grad_output must have the same sizes");
   return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
 }
 
@@ -90,7 +106,8 @@ std::int64_t planes(const Sizes& sizes, std::size_t rank) {
 }
 
 void check_planes(const Tensor& grad, const Tensor& dx, std::size_t rank) {
-  if (grad.dim() != dx.dim() || planes(grad.sizes, rank) != planes(dx.sizes, rank))
+  if (static_cast<std::size_t>(dx.dim()) < rank || grad.dim() != dx.dim() ||
+      planes(grad.sizes, rank) != planes(dx.sizes, rank))
     fail("pooling backward: grad_output does not fit self");
 }
 

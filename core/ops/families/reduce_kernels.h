@@ -15,13 +15,15 @@ using Accumulator = std::conditional_t<is_complex_type<T>::value, std::complex<d
 template <class T>
 using Comparable = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
-/// Which dims of `rank` the argument `dim` (an int, a list, None) names; none named: all.
+/// Which dims of `rank` the argument `dim` (an int, a list, None) names; none named: all, but for an empty list of
+/// any.dims and all.dims, which reduces nothing.
 template <class Call>
 std::vector<bool> reduced_dims(const Call& call, std::size_t rank) {
   std::vector<bool> reduced(std::max<std::size_t>(rank, 1), false);
   Sizes dims;
   if (call.schema.index_of("dim") >= 0 && call.has("dim")) dims = call.integers("dim");
-  if (dims.empty()) reduced.assign(reduced.size(), true);
+  const bool nothing = rank > 0 && call.schema.name.ends_with(".dims") && call.has("dim");
+  if (dims.empty() && !nothing) reduced.assign(reduced.size(), true);
   for (std::int64_t d : dims) {
     std::size_t w = wrap_dim(d, rank);
     if (reduced[w]) fail("dim " + std::to_string(w) + " appears multiple times in the list of dims");

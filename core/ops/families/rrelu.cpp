@@ -76,10 +76,9 @@ Value eval_rrelu_functional(EvalCall& c) {
   return ValueList{outputs[0], outputs[1]};
 }
 
-/// With bounds that are one number there was nothing to draw.
+/// In training the noise is the slope that was drawn, or 1.
 Arg decompose_backward(DecomposeCall& c) {
-  if (c.boolean("training") && bound(c, "upper") - bound(c, "lower") > 1e-6)
-    return c.build.call("aten.mul.Tensor", {c.arg("grad_output"), c.arg("noise")});
+  if (c.boolean("training")) return c.build.call("aten.mul.Tensor", {c.arg("grad_output"), c.arg("noise")});
   return c.build.call("aten.leaky_relu_backward.default",
                       {c.arg("grad_output"), c.arg("self"), middle(c), c.arg("self_is_result")});
 }

@@ -27,12 +27,17 @@ Reduce reduction(const std::string& name) {
 Meta fake_segment_reduce(FakeCall& c) {
   const TensorMeta& data = c.tensor("data");
   reduction(c.string("reduce"));
-  if (c.has("indices")) fail_unsupported("segment_reduce with indices");
+  if (c.schema.index_of("indices") >= 0 && c.has("indices")) fail_unsupported("segment_reduce with indices");
   bool by_lengths = c.has("lengths");
   if (!by_lengths && !c.has("offsets")) fail("segment_reduce: either lengths or offsets must be given");
+  if (data.dim() == 0) fail("segment_reduce: data has no dimensions");
   auto axis = static_cast<std::size_t>(dim_index(c.integer("axis"), static_cast<std::int64_t>(data.dim())));
   const TensorMeta& bounds = c.tensor(by_lengths ? "lengths" : "offsets");
   if (bounds.dim() != axis + 1) fail("segment_reduce: the segments' dimensions must be those of data up to the axis");
+  for (std::size_t d = 0; d < axis; ++d)
+    if (!c.test(sym_eq(bounds.sizes[d], data.sizes[d]), "segment_reduce"))
+      fail("segment_reduce: the segments' dimensions must be those of data up to the axis");
+  if (!by_lengths && bounds.sizes.back().is(0)) fail("segment_reduce: offsets have one element more than segments");
   SymList sizes = data.sizes;
   sizes[axis] = by_lengths ? bounds.sizes.back() : bounds.sizes.back() - 1;
   return new_like(data, sizes);
@@ -125,6 +130,14 @@ Value eval_segment_reduce(EvalCall& c) {
 }
 
 Meta fake_segment_reduce_backward(FakeCall& c) {
+  const TensorMeta reduced = *fake_segment_reduce(c).tensor();
+  for (const char* name : {"grad", "output"}) {
+    const SymList& sizes = c.tensor(name).sizes;
+    bool fits = sizes.size() == reduced.dim();
+    for (std::size_t d = 0; fits && d < sizes.size(); ++d)
+      fits = c.test(sym_eq(sizes[d], reduced.sizes[d]), "segment_reduce gradient");
+    if (!fits) fail(std::string("_segment_reduce_backward: ") + name + " has not the sizes of the reduced data");
+  }
   return new_like(c.tensor("grad"), c.tensor("data").sizes);
 }
 

@@ -18,7 +18,11 @@ Meta fake_softmax(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
   TensorMeta meta = new_like(self, self.sizes);
-  if (c.boolean("half_to_float")) meta.dtype = DType::Float32;
+  if (c.boolean("half_to_float")) {
+    if (self.dtype != DType::Float16 && self.dtype != DType::BFloat16)
+      fail("softmax: conversion is supported for Half type only, got " + std::string(torch_name(self.dtype)));
+    meta.dtype = DType::Float32;
+  }
   if (!is_floating(meta.dtype))
     fail("\"softmax_lastdim_kernel_impl\" not implemented for '" + std::string(torch_name(meta.dtype)) + "'");
   return meta;
@@ -34,6 +38,12 @@ Meta fake_softmax_backward(FakeCall& c) {
   if (!same) fail("Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'");
   TensorMeta meta = new_like(grad, grad.sizes);
   meta.dtype = *c.dtype("input_dtype");
+  const bool narrows = grad.dtype == DType::Float32 && (meta.dtype == DType::Float16 || meta.dtype == DType::BFloat16);
+  if (!is_floating(grad.dtype) || (grad.dtype != meta.dtype && !narrows))
+    fail("softmax_backward: expected input and grad types to match, or input to be at::Half and grad to be at::Float");
+  if (output.dtype != grad.dtype)
+    fail("softmax_backward: expected scalar type " + std::string(torch_name(grad.dtype)) + " but found " +
+         std::string(torch_name(output.dtype)));
   return meta;
 }
 

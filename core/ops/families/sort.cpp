@@ -44,6 +44,8 @@ Meta fake_selection(FakeCall& c) {
   auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
   SymList sizes = self.sizes;
   if (!sizes.empty()) {
+    if (sizes[dim].is(0))
+      fail(c.schema.base.substr(5) + "(): Expected reduction dim " + std::to_string(dim) + " to have non-zero size.");
     if (c.boolean("keepdim"))
       sizes[dim] = 1;
     else
@@ -92,6 +94,7 @@ Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange a
   DType dtype = arithmetic_dtype(self.dtype);
   Tensor x = load(self, dtype);
   std::int64_t dim = dim_index(c.integer("dim"), x.dim());
+  if (x.dim() == 0) count = 1;  // of a number there is always one, topk's k = 0 or not
   DimSplit split = split_at(x.sizes, dim);
   Sizes sizes = x.sizes;
   if (!sizes.empty()) sizes[static_cast<std::size_t>(dim)] = count;
@@ -286,6 +289,7 @@ Arg decompose_msort(DecomposeCall& c) {
 }
 
 Meta fake_histc(FakeCall& c) {
+  if (!c.test(sym_lt(0, c.sym("bins")), "histc")) fail("torch.histc: bins must be > 0");
   return new_like(c.tensor("self"), {c.sym("bins")});
 }
 
@@ -315,7 +319,7 @@ Value eval_histc(EvalCall& c) {
     for (std::int64_t i = 0; i < x.numel(); ++i) {
       if (!(values[i] >= first && values[i] <= last)) continue;
       const T position = step(step(step(values[i] - first) * static_cast<T>(bins)) / width);
-      counts.as<double>()[std::min(static_cast<std::int64_t>(position), bins - 1)] += 1;
+      counts.as<double>()[position < static_cast<T>(bins) ? static_cast<std::int64_t>(position) : bins - 1] += 1;
     }
   });
   out.copy_from(counts);
@@ -323,7 +327,30 @@ Value eval_histc(EvalCall& c) {
 }
 
 Meta fake_searchsorted(FakeCall& c) {
-  const TensorMeta& sorted = c.tensor(c.schema.index_of("boundaries") >= 0 ? "boundaries" : "sorted_sequence");
+  const bool bucketize = c.schema.index_of("boundaries") >= 0;
+  const TensorMeta& sorted = c.tensor(bucketize ? "boundaries" : "sorted_sequence");
+  if (bucketize && sorted.dim() != 1)
+    fail("boundaries tensor must be 1 dimension, but got dim(" + std::to_string(sorted.dim()) + ")");
+  if (sorted.dim() == 0) fail("torch.searchsorted(): boundaries tensor should have positive dimension");
+  bool fits = sorted.dim() == 1;
+  if (!fits && c.is_tensor("self")) {
+    const SymList& values = c.tensor("self").sizes;
+    fits = values.size() == sorted.dim();
+    for (std::size_t d = 0; fits && d + 1 < values.size(); ++d)
+      fits = c.test(sym_eq(values[d], sorted.sizes[d]), "searchsorted");
+  }
+  if (!fits)
+    fail(
+        "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+        "tensor and input value tensor must match");
+  if (!bucketize && c.has("sorter")) {
+    const TensorMeta& sorter = c.tensor("sorter");
+    bool same = sorter.dim() == sorted.dim();
+    for (std::size_t d = 0; same && d < sorted.dim(); ++d)
+      same = c.test(sym_eq(sorter.sizes[d], sorted.sizes[d]), "searchsorted sorter");
+    if (!same) fail("torch.searchsorted(): boundary and sorter must have the same size");
+    if (sorter.dtype != DType::Int64) fail("torch.searchsorted(): sorter must be a tensor of long dtype");
+  }
   TensorMeta meta = new_like(sorted, c.is_tensor("self") ? c.tensor("self").sizes : SymList{});
   meta.dtype = c.boolean("out_int32") ? DType::Int32 : DType::Int64;
   return meta;

@@ -19,6 +19,9 @@ Arg cov(DecomposeCall& c) {
   SymExpr observations = b.tensor(x).sizes[1];
   for (const char* name : {"fweights", "aweights"}) {
     if (!c.has(name)) continue;
+    const bool whole = is_integral(c.tensor(name).dtype);
+    if (whole != (std::string_view(name) == "fweights") || (!whole && !is_floating(c.tensor(name).dtype)))
+      fail(fmt::format("cov(): expected {} to have {} dtype", name, whole ? "floating point" : "integral"));
     if (c.tensor(name).dim() > 1) fail(fmt::format("cov(): expected {} to have one or fewer dimensions", name));
     if (!c.test(sym_eq(c.tensor(name).numel(), observations), "cov"))
       fail(fmt::format("cov(): expected {} to have the same number of observations as the input", name));

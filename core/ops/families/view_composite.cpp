@@ -60,6 +60,8 @@ Arg flatten(DecomposeCall& call) {
 Arg unflatten(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
   std::size_t d = wrap_dim(call.integer("dim"), self.dim());
+  if (self.sizes.empty()) fail("unflatten: the tensor has no dimensions");
+  if (call.syms("sizes").empty()) fail("unflatten: sizes must be non-empty");
   SymList parts = infer_size(call, call.syms("sizes"), self.sizes[d]), sizes = self.sizes;
   sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(d));
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(d), parts.begin(), parts.end());
@@ -74,8 +76,11 @@ Arg ravel(DecomposeCall& call) {
 Arg narrow(DecomposeCall& call) {
   SymExpr start = call.sym("start"), length = call.sym("length");
   const TensorMeta& self = call.tensor("self");
+  if (self.sizes.empty()) fail("narrow() cannot be applied to a 0-dim tensor.");
   std::size_t d = wrap_dim(call.integer("dim"), self.dim());
   if (call.test(sym_lt(start, 0), "narrow")) start = start + self.sizes[d];
+  if (!call.test(sym_le(0, start), "narrow")) fail(fmt::format("start out of range (got {})", call.sym("start").str()));
+  if (!call.test(sym_le(0, length), "narrow")) fail("narrow(): length must be non-negative.");
   if (!call.test(sym_le(start + length, self.sizes[d]), "narrow"))
     fail(fmt::format("start ({}) + length ({}) exceeds dimension size ({}).", start.str(), length.str(),
                      self.sizes[d].str()));
@@ -100,6 +105,7 @@ Arg chunk(DecomposeCall& call) {
 
 Arg tensor_split(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
+  if (self.sizes.empty()) fail("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
   std::size_t d = wrap_dim(call.integer("dim"), self.dim());
   SymExpr size = self.sizes[d];
   SymList starts = {0};

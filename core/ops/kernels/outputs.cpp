@@ -38,6 +38,7 @@ Tensor allocate_like(const Meta& meta) {
   if (!t) return Tensor{};
   auto sizes = concrete(t->sizes), strides = concrete(t->strides);
   CHECK(sizes && strides, "fake made symbolic sizes out of values");
+  if (t->dtype == DType::Complex32) fail_unsupported("arithmetic in complex32");
   return unwrap(Tensor::empty_strided(t->dtype, *sizes, *strides));
 }
 
@@ -59,7 +60,9 @@ std::vector<Tensor> allocate_all(const EvalCall& call, Meta (*fake)(FakeCall&)) 
   return outputs;
 }
 
-Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&)) { return std::move(allocate_all(call, fake)[0]); }
+Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&)) {
+  return std::move(allocate_all(call, fake)[0]);
+}
 
 DType arithmetic_dtype(DType t) {
   if (t == DType::Bool || is_integral(t)) return DType::Int64;
@@ -67,9 +70,16 @@ DType arithmetic_dtype(DType t) {
   return t;
 }
 
-Tensor load(const Tensor& t, DType dtype) { return unwrap(t.dtype == dtype ? t.contiguous() : t.to(dtype)); }
-Tensor empty(DType dtype, Sizes sizes) { return unwrap(Tensor::empty(dtype, std::move(sizes))); }
-Tensor zeros(DType dtype, Sizes sizes) { return unwrap(Tensor::zeros(dtype, std::move(sizes))); }
+Tensor load(const Tensor& t, DType dtype) {
+  if (dtype == DType::Complex32 && t.dtype != dtype) fail_unsupported("arithmetic in complex32");
+  return unwrap(t.dtype == dtype ? t.contiguous() : t.to(dtype));
+}
+Tensor empty(DType dtype, Sizes sizes) {
+  return unwrap(Tensor::empty(dtype, std::move(sizes)));
+}
+Tensor zeros(DType dtype, Sizes sizes) {
+  return unwrap(Tensor::zeros(dtype, std::move(sizes)));
+}
 
 std::vector<bool> booleans(const FakeCall& call, std::string_view name) {
   const ArgList* list = call.arg(name).get<ArgList>();
@@ -111,7 +121,7 @@ DimSplit split_at(const Sizes& sizes, std::int64_t dim) {
   DimSplit split;
   if (sizes.empty()) return split;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    auto& part = static_cast<std::int64_t>(i) < dim ? split.outer
+    auto& part = static_cast<std::int64_t>(i) < dim   ? split.outer
                  : static_cast<std::int64_t>(i) > dim ? split.inner
                                                       : split.length;
     part *= sizes[i];

@@ -1,0 +1,87 @@
+// Calls whose arguments do not fit together, minified from what tests/fuzz found: each is refused in words before
+// memory is touched, by inference where sizes are known, and so by whatever would compile it.
+#include <QTest>
+
+#include "core/ir/graph.h"
+#include "core/ops/record.h"
+
+using namespace partita;
+
+namespace {
+
+struct Row {
+  const char* op;
+  std::vector<Sizes> tensors;  ///< f32 arguments before the others
+  Args others;
+  const char* why;  ///< part of the message; "" where the words are not ours alone
+};
+
+Arg ints(std::vector<Arg> items) {
+  return Arg::list(std::move(items));
+}
+
+std::vector<Row> rows() {
+  const Arg none;
+  return {
+      {"aten.narrow.default", {{}}, {0, 0, 1}, "0-dim"},
+      {"aten.narrow_copy.default", {{}}, {0, 0, 0}, "0-dim"},
+      {"aten.narrow_copy.default", {{4}}, {0, 1, -1}, "non-negative"},
+      {"aten.narrow.default", {{4}}, {0, -7, 1}, "out of range"},
+      {"aten.tensor_split.sections", {{}}, {1, 0}, "at least a 1-dimensional"},
+      {"aten.tensor_split.indices", {{}}, {ints({1}), 0}, "at least a 1-dimensional"},
+      {"aten.unflatten.int", {{3}}, {0, ints({})}, "non-empty"},
+      {"aten.unflatten.int", {{}}, {0, ints({1})}, "no dimensions"},
+      {"aten.tensordot.default", {{}, {}}, {ints({0}), ints({0})}, "no dimensions"},
+      {"aten.tensordot.default", {{2, 3}, {2, 3}}, {ints({2}), ints({1})}, "out of range"},
+      {"aten.linalg_cross.default", {{}, {}}, {}, "no dimensions"},
+      {"aten._cdist_backward.default", {{}, {3, 4}, {3, 4}, {3, 3}}, {2.0}, ""},
+      {"aten._cdist_backward.default", {{3, 2}, {3, 4}, {3, 4}, {3, 3}}, {2.0}, "per pair"},
+      {"aten._pdist_backward.default", {{2}, {3, 4}}, {2.0}, ""},
+      {"aten._adaptive_avg_pool2d_backward.default", {{}, {}}, {}, "3D or 4D"},
+      {"aten._adaptive_avg_pool2d_backward.default", {{2, 3, 4}, {3, 5, 5}}, {}, "planes"},
+      {"aten._adaptive_avg_pool3d_backward.default", {{2, 3, 4}, {3, 5, 5}}, {}, "4D or 5D"},
+      {"aten.replication_pad1d.default", {{3}}, {ints({1, 1})}, "Expected 2D or 3D"},
+      {"aten.replication_pad1d.default", {{2, 0}}, {ints({1, 1})}, "non-zero dimensions"},
+      {"aten.reflection_pad1d.default", {{2, 3}}, {ints({3, 1})}, "less than"},
+      {"aten.reflection_pad1d_backward.default", {{2, 6}, {2, 3}}, {ints({1, 1})}, "grad_output"},
+      {"aten.slice_backward.default", {{7}}, {ints({3, 4}), 0, 0, 2, 1}, ""},
+      {"aten.select_backward.default", {{2, 2}}, {ints({3, 4}), 0, 1}, ""},
+      {"aten.unfold_backward.default", {{3, 4}}, {ints({0, 2}), 0, 3, 0}, ""},
+      {"aten.slice_scatter.default", {{3, 4}, {1, 4}}, {0, 0, 2, 1}, "equal to the view"},
+      {"aten.native_layer_norm.default", {{33}}, {ints({32}), none, none, 1e-5}, "normalized_shape"},
+      {"aten.histogramdd.int_bins", {{4}}, {1}, "at least 2"},
+      {"aten._histogramdd_bin_edges.default", {{3, 1}}, {ints({-1})}, "bins must be > 0"},
+      {"aten.mode.default", {{0}}, {0, false}, "non-zero size"},
+      {"aten._softmax.default", {{3}}, {0, true}, "Half type only"},
+      {"aten.linalg_matrix_rank.atol_rtol_float", {{}}, {}, "at least 2"},
+      {"aten.avg_pool2d.default", {{1, 4, 4}}, {ints({})}, "kernel_size"},
+  };
+}
+
+}  // namespace
+
+class TestUnfitCalls : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void is_refused_data() {
+    QTest::addColumn<int>("index");
+    int i = 0;
+    for (const Row& row : rows()) QTest::addRow("%s %d", row.op, i) << i, ++i;
+  }
+  void is_refused() {
+    QFETCH(int, index);
+    const Row row = rows()[static_cast<std::size_t>(index)];
+    Graph graph("unfit");
+    Args args;
+    for (const Sizes& sizes : row.tensors)
+      args.emplace_back(
+          graph.placeholder("x", TensorMeta::contiguous(DType::Float32, SymList(sizes.begin(), sizes.end()))));
+    args.insert(args.end(), row.others.begin(), row.others.end());
+    const Result<Meta> meta = infer(Op::torch(row.op), args, {}, *graph.shapes);
+    QVERIFY(!meta);
+    QVERIFY2(meta.error().message.find(row.why) != std::string::npos, meta.error().message.c_str());
+  }
+};
+
+QTEST_APPLESS_MAIN(TestUnfitCalls)
+#include "test_unfit_calls.moc"
