@@ -1,6 +1,6 @@
 // Random graphs, three ways: the interpreter (held against what is inferred), compiled code, and the graph decomposed
 // for the compiler. A difference is printed as FX text with its seed.
-//   partita_fuzz [--seed S] [--count N] [--jobs J]        exit 1 when there is a difference
+//   partita_fuzz [--seed S] [--count N] [--jobs J] [--only NAME]   exit 1 when there is a difference
 //   partita_fuzz --write FOLDER ...                       cases for against_torch.py
 #include <algorithm>
 #include <cstdio>
@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -118,16 +119,22 @@ std::string last_operator(const Graph& graph) {
 
 constexpr std::size_t batch = 25;
 
-/// FOLDER/SEED.py with SEED.safetensors: inputs, and what the interpreter makes of them, for PyTorch to be held against
-/// (against_torch.py).
+/// FOLDER/SEED.py with SEED.safetensors: inputs, and what the interpreter makes of each call, for PyTorch to be held
+/// against (against_torch.py).
 Status write_case(const fuzz::Case& c, const std::string& stem) {
-  TRY(const std::vector<Value> outputs, interpret(*c.graph, c.inputs));
+  std::vector<Arg> all;
+  for (Node* n : *c.graph)
+    if (n->op()->is_call() && n->meta.tensor()) all.emplace_back(n);
+  const auto graph = c.graph->clone();
+  for (Arg& a : all) a = graph->find(a.node()->name());
+  graph->set_output(Arg::tuple(std::move(all)));
+  TRY(const std::vector<Value> outputs, interpret(*graph, c.inputs));
   TensorFile file;
   for (std::size_t i = 0; i < c.inputs.size(); ++i)
     file.tensors[fmt::format("input.{}", i)] = *c.inputs[i].get<Tensor>();
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (const Tensor* t = outputs[i].get<Tensor>()) file.tensors[fmt::format("output.{}", i)] = *t;
-  std::ofstream(stem + ".py") << print(*c.graph);
+  std::ofstream(stem + ".py") << print(*graph);
   return write_safetensors(stem + ".safetensors", file);
 }
 
@@ -137,25 +144,28 @@ int main(int argc, char** argv) {
   std::uint64_t seed = 1;
   std::size_t count = 1000;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
-  std::string folder;
+  std::string folder, only;
+  bool unused = false;
   CLI::App app{"Random graphs by the interpreter, compiled and decomposed"};
   app.add_option("--seed", seed, "of the first graph; the next has the next number")->capture_default_str();
   app.add_option("--count", count, "graphs")->capture_default_str();
   app.add_option("--jobs", jobs, "processes")->capture_default_str();
+  app.add_option("--only", only, "operators whose name contains this");
+  app.add_flag("--unused", unused, "name the operators that no graph had a call of");
   app.add_option("--write", folder, "write the graphs with their values here, for against_torch.py");
   CLI11_PARSE(app, argc, argv);
 
-  if (!folder.empty()) {
-    for (std::size_t i = 0; i < count; ++i)
-      if (const Status done = write_case(fuzz::generate(seed + i), fmt::format("{}/{}", folder, seed + i)); !done)
-        fmt::print(stderr, "partita_fuzz: seed {}: {}\n", seed + i, done.error().line());
-    return 0;
+  std::string tried;
+  const auto tell = [&](const Node& n) { std::fprintf(stderr, "%s\n", (tried = print(n)).c_str()); };
+  if (fuzz::candidates(only).empty()) {
+    fmt::print(stderr, "partita_fuzz: no operator has {} in its name; `partita ops` lists them\n", only);
+    return 1;
   }
-
   std::size_t graphs = 0, failed = 0;
   std::map<std::string, std::size_t> kinds;
   std::vector<std::size_t> begun((count + batch - 1) / batch, 0);
   std::vector<std::string> graph_text(begun.size());
+  std::map<std::string, std::size_t> calls;
   auto report = [&](const std::string& kind, const std::string& text) {
     ++failed;
     if (++kinds[kind] <= 3) fmt::print("{}\n", text);
@@ -169,9 +179,25 @@ int main(int argc, char** argv) {
       const std::uint64_t number = seed + item * batch + i;
       send("begin");
       // The last line of stderr is what a crash is reported with.
-      const fuzz::Case c =
-          fuzz::generate(number, [](const Node& n) { std::fprintf(stderr, "%s\n", print(n).c_str()); });
+      const fuzz::Case c = [&] {
+        try {
+          return fuzz::generate(number, only, tell);
+        } catch (const std::exception& e) {  // which call it was, not only that there was one
+          send(fmt::format("threw: {}\n# seed {}: {}: {}", tried, number, e.what(), tried));
+          return fuzz::Case{std::make_unique<Graph>(), {}};
+        }
+      }();
+      if (c.graph->size() == 0) continue;
+      if (!folder.empty()) {
+        if (const Status done = write_case(c, fmt::format("{}/{}", folder, number)); !done)
+          send(fmt::format("not written\n# seed {}: {}", number, done.error().line()));
+        continue;
+      }
       send("graph\n" + print(*c.graph));
+      std::string names = "calls\n";
+      for (const Node* n : *c.graph)
+        if (n->op()->is_call()) names += n->op()->name + " ";
+      send(names);
       for (const Way way : ways)
         if (check(*c.graph, c.inputs, way)) {
           const fuzz::Case part = reduced(c, way);
@@ -193,6 +219,11 @@ int main(int argc, char** argv) {
       graph_text[item] = message.substr(end + 1);
       return;
     }
+    if (message.substr(0, end) == "calls") {
+      std::istringstream names{std::string(message.substr(end + 1))};
+      for (std::string name; names >> name;) ++calls[name];
+      return;
+    }
     report(std::string(message.substr(0, end)), std::string(message.substr(end + 1)));
   };
   workers.died = [&](std::size_t item, const std::string& how) -> std::optional<std::size_t> {
@@ -205,6 +236,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (const auto& [kind, number] : kinds) fmt::print("{:6} {}\n", number, kind);
+  if (unused)
+    for (const std::string& name : fuzz::candidates(only))
+      if (!calls.contains(name)) fmt::print("no call of {}\n", name);
   fmt::print("{} graphs, {} differences\n", graphs, failed);
   return failed ? 1 : 0;
 }

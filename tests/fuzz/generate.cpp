@@ -1,6 +1,7 @@
 #include "tests/fuzz/generate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "core/base/check.h"
@@ -30,7 +31,8 @@ bool is_candidate(const OpRecord& record) {
   const Schema& s = *record.schema;
   if (s.is_mutable || s.nondeterministic_seeded || record.random || record.side_effect || s.returns.empty())
     return false;
-  if (s.base.find("empty") != std::string::npos) return false;
+  for (const char* unwritten : {"empty", "resize"})
+    if (s.base.find(unwritten) != std::string::npos) return false;
   for (const SchemaArg& r : s.returns)
     if (r.type != SchemaType::Tensor) return false;
   return std::ranges::all_of(s.args, can_be_made);
@@ -38,9 +40,9 @@ bool is_candidate(const OpRecord& record) {
 
 struct Candidates {
   std::vector<const OpRecord*> all, in_loops;
-  Candidates() {
+  explicit Candidates(std::string_view only) {
     for (const OpRecord* r : ops().all()) {
-      if (!is_candidate(*r)) continue;
+      if (!is_candidate(*r) || r->schema->name.find(only) == std::string::npos) continue;
       all.push_back(r);
       if (r->lower || r->pointwise.body) in_loops.push_back(r);
     }
@@ -49,18 +51,21 @@ struct Candidates {
 
 class Generator {
  public:
-  Generator(std::uint64_t seed, const std::function<void(const Node&)>& trying) : random_(seed), trying_(trying) {}
+  Generator(std::uint64_t seed, std::string_view only, const std::function<void(const Node&)>& trying)
+      : random_(seed), only_(only), trying_(trying) {}
 
   Case run() {
-    static const Candidates candidates;
+    const Candidates candidates(only_);
+    if (candidates.all.empty()) return {};
     graph_->shapes = std::make_shared<ShapeEnv>();
     base_ = sizes();
     const int wanted = 1 + pick(7);
     for (int tries = 0, made = 0; made < wanted && tries < 60 * wanted; ++tries)
-      made += call(*one_of(chance(0.7) ? candidates.in_loops : candidates.all));
+      made += call(*one_of(chance(0.5) && !candidates.in_loops.empty() ? candidates.in_loops : candidates.all));
     std::vector<Arg> outputs;
     for (Node* n : values_)
-      if (n->op()->is_call() && (n == values_.back() || chance(0.3))) outputs.emplace_back(n);
+      if (n->op()->is_call() && (n->users().empty() || chance(0.2))) outputs.emplace_back(n);
+    outputs.insert(outputs.end(), unsized_.begin(), unsized_.end());
     graph_->set_output(Arg::tuple(std::move(outputs)));
     graph_->eliminate_dead([](const Node&) { return false; });
     return {std::move(graph_), std::move(inputs_)};
@@ -235,7 +240,7 @@ class Generator {
       case SchemaType::Scalar:
         return scalar(false);
       case SchemaType::Bool:
-        return chance(0.5);
+        return a.name != "pin_memory" && chance(0.5);
       case SchemaType::Str:
         return text(a);
       case SchemaType::Dtype:
@@ -302,38 +307,62 @@ class Generator {
     if (results == 0 || results > 8 || !small(node.meta)) return false;
     auto trial = graph_->clone();
     trial->set_output(trial->find(node.name()));
-    if (!interpret(*trial, inputs_)) return false;
+    if (!interpret(*trial, inputs_) || shows_sign_of_nan(node)) return false;
     values_.insert(values_.end(), fresh_.begin(), fresh_.end());
-    if (node.meta.tensor()) values_.push_back(&node);
+    if (const TensorMeta* t = node.meta.tensor()) (concrete(t->sizes) ? values_ : unsized_).push_back(&node);
     if (const MetaTuple* tuple = node.meta.tuple())
       for (std::size_t i = 0; i < results; ++i) {
         if (!tuple->items[i].tensor()) continue;
         Node* item = graph_->create(Op::getitem(), {&node, static_cast<std::int64_t>(i)});
         item->meta = tuple->items[i];
-        values_.push_back(item);
+        (concrete(item->meta.tensor()->sizes) ? values_ : unsized_).push_back(item);
       }
     return true;
   }
 
+  /// What sign a NaN has is nobody's promise.
+  bool shows_sign_of_nan(const Node& node) {
+    const std::string& name = node.op()->name;
+    if (name.find("signbit") == std::string::npos && name.find("copysign") == std::string::npos) return false;
+    auto trial = graph_->clone();
+    const Node* operand = node.args().back().node();
+    if (!operand) return false;
+    trial->set_output(Arg::tuple({trial->find(operand->name())}));
+    const auto values = interpret(*trial, inputs_);
+    const Tensor* t = values ? values->front().get<Tensor>() : nullptr;
+    for (std::int64_t i = 0; t && i < t->numel(); ++i)
+      if (std::isnan(t->item_as_double(i))) return true;
+    return false;
+  }
+
   static bool small(const Meta& meta) {
-    if (const TensorMeta* t = meta.tensor()) return t->numel().is_int() && t->numel().as_int() <= 20000;
+    if (const TensorMeta* t = meta.tensor())
+      return !concrete(t->sizes) || (t->numel().is_int() && t->numel().as_int() <= 20000);
     if (const MetaTuple* tuple = meta.tuple()) return std::ranges::all_of(tuple->items, small);
     return !meta.sym();
   }
 
   std::mt19937_64 random_;
+  std::string_view only_;
   const std::function<void(const Node&)>& trying_;
   std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
   std::vector<Value> inputs_;
-  std::vector<Node*> values_;  ///< tensors to read
-  std::vector<Node*> fresh_;   ///< placeholders made for the call at hand
+  std::vector<Node*> values_;   ///< tensors to read
+  std::vector<Node*> unsized_;  ///< tensors whose sizes hang on data: results, read by no call
+  std::vector<Node*> fresh_;    ///< placeholders made for the call at hand
   Sizes base_;
 };
 
 }  // namespace
 
-Case generate(std::uint64_t seed, const std::function<void(const Node&)>& trying) {
-  return Generator(seed, trying).run();
+Case generate(std::uint64_t seed, std::string_view only, const std::function<void(const Node&)>& trying) {
+  return Generator(seed, only, trying).run();
+}
+
+std::vector<std::string> candidates(std::string_view only) {
+  std::vector<std::string> names;
+  for (const OpRecord* r : Candidates(only).all) names.push_back(r->schema->name);
+  return names;
 }
 
 }  // namespace partita::fuzz
