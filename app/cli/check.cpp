@@ -133,10 +133,8 @@ Result<int> check(const Options& options) {
   Json document = {{"failures", failures}};
   for (const auto& [kind, totals] : kinds) {
     failed += totals.failed;
-    document[kind] = {{"passed", totals.passed},
-                      {"failed", totals.failed},
-                      {"skipped", totals.skipped},
-                      {"refused", totals.refused}};
+    document[kind] = {
+        {"passed", totals.passed}, {"failed", totals.failed}, {"skipped", totals.skipped}, {"refused", totals.refused}};
     if (options.json) continue;
     for (const auto& [what, count] : totals.refused)
       std::printf("%s: skipped %zu: %s\n", kind.c_str(), count, what.c_str());

@@ -1,7 +1,8 @@
 #pragma once
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "core/base/result.h"
 

@@ -13,8 +13,8 @@ namespace partita {
 
 /// What is replaced by simpler operators once the graph is differentiated, besides composites, which always are.
 enum class Decompositions : unsigned char {
-  None,  ///< nothing, as AOTAutograd without a table
-  Core,  ///< what has a decomposition on the way to the compiler
+  None,       ///< nothing, as AOTAutograd without a table
+  Core,       ///< what has a decomposition on the way to the compiler
   Functorch,  ///< torch._functorch.compilers.default_decompositions
 };
 

@@ -13,7 +13,7 @@ namespace partita {
 struct RunOptions {
   AotOptions aot = {};  ///< aot.train: differentiate the outputs with `tangent.N` (ones for scalars when none is given)
   CompileFn forward;
-  CompileFn backward;  ///< unused without train
+  CompileFn backward;                              ///< unused without train
   std::function<Status(const Graph&)> joint = {};  ///< sees the joint graph before it is partitioned; may be null
   /// Fills parameters, buffers and inputs that neither the archive nor the IO file has.
   std::optional<std::uint64_t> random_weights = {};

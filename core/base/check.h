@@ -17,10 +17,10 @@ class WorkingOn {
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
 
 /// CHECK(condition) or CHECK(condition, message): an invariant of ours. Never reachable by user input.
-#define CHECK(condition, ...)                                                                        \
-  do {                                                                                               \
-    if (!(condition)) [[unlikely]]                                                                   \
-      ::partita::check_failed(#condition, __FILE__, __LINE__, std::string(__VA_ARGS__));             \
+#define CHECK(condition, ...)                                                            \
+  do {                                                                                   \
+    if (!(condition)) [[unlikely]]                                                       \
+      ::partita::check_failed(#condition, __FILE__, __LINE__, std::string(__VA_ARGS__)); \
   } while (false)
 
 }  // namespace partita

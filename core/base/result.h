@@ -85,12 +85,12 @@ using Status = Result<void>;
 #define PARTITA_JOIN(a, b) PARTITA_JOIN2(a, b)
 /// TRY(auto x, f()): declares x from the value of a Result, or returns its error from the enclosing function.
 #define TRY(declaration, ...) TRY_AS(PARTITA_JOIN(try_result_, __COUNTER__), declaration, __VA_ARGS__)
-#define TRY_AS(temporary, declaration, ...)          \
-  auto temporary = (__VA_ARGS__);                    \
+#define TRY_AS(temporary, declaration, ...)            \
+  auto temporary = (__VA_ARGS__);                      \
   if (!temporary) return std::move(temporary).error(); \
   declaration = *std::move(temporary)
 /// TRY_DO(f()): returns the error of a Status from the enclosing function.
-#define TRY_DO(...)                                              \
+#define TRY_DO(...) \
   if (auto try_status = (__VA_ARGS__); !try_status) return std::move(try_status).error()
 
 }  // namespace partita

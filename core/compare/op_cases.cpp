@@ -76,7 +76,6 @@ class Case {
     return {};
   }
 
-
  private:
   Result<Tensor> stored(const std::string& key) {
     const Tensor* t = tensors_.find(key);

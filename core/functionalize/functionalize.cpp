@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/requires_grad.h"
 #include "core/functionalize/to_aten.h"
 #include "core/functionalize/view_inverse.h"
 #include "core/ops/record.h"
+#include "core/ops/requires_grad.h"
 #include "core/ops/twin.h"
 
 namespace partita {

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/requires_grad.h"
 #include "core/ops/record.h"
+#include "core/ops/requires_grad.h"
 
 namespace partita {
 namespace {

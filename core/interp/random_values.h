@@ -13,8 +13,8 @@ namespace partita {
 /// rise from 0, as offsets must), symbols take their hints. Error interp.random when a size has no hint or the meta is
 /// not known.
 Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64_t seed);
-/// Gives the symbols of the inputs' sizes that have no hint (text names them and no more) the value 8, or what is next to it
-/// in their ranges. Data-dependent symbols (u0) get none.
+/// Gives the symbols of the inputs' sizes that have no hint (text names them and no more) the value 8, or what is next
+/// to it in their ranges. Data-dependent symbols (u0) get none.
 void choose_sizes(const Graph& graph);
 /// As torch._functorch.compilers.get_inputs makes it: integers and truths are randint(0, 1), which is 0, all others
 /// uniform in [0, 1). The meta's strides are kept.

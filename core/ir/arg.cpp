@@ -4,9 +4,15 @@
 
 namespace partita {
 
-bool ArgList::operator==(const ArgList& o) const { return is_tuple == o.is_tuple && items == o.items; }
-bool ArgSlice::operator==(const ArgSlice& o) const { return parts == o.parts; }
-bool ArgDict::operator==(const ArgDict& o) const { return items == o.items; }
+bool ArgList::operator==(const ArgList& o) const {
+  return is_tuple == o.is_tuple && items == o.items;
+}
+bool ArgSlice::operator==(const ArgSlice& o) const {
+  return parts == o.parts;
+}
+bool ArgDict::operator==(const ArgDict& o) const {
+  return items == o.items;
+}
 
 bool Arg::operator==(const Arg& o) const {
   if (auto *a = get<double>(), *b = o.get<double>(); a && b) return *a == *b || (std::isnan(*a) && std::isnan(*b));

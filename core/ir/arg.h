@@ -49,7 +49,9 @@ struct Arg {
   Arg(const char* value) : v(std::string(value)) {}
 
   template <class T>
-  const T* get() const { return std::get_if<T>(&v); }
+  const T* get() const {
+    return std::get_if<T>(&v);
+  }
   Node* node() const {
     auto* n = std::get_if<Node*>(&v);
     return n ? *n : nullptr;

@@ -1,30 +1,44 @@
 #include "core/ir/graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <unordered_set>
+
+#include <fmt/format.h>
 
 #include "core/base/check.h"
 
 namespace partita {
 namespace {
 
-/// Names FX gives to no node: Python's keywords and builtins, and what its generated code imports. "sum" becomes "sum_1".
+/// Names FX gives to no node: Python's keywords and builtins, and what its generated code imports. "sum" becomes
+/// "sum_1".
 bool is_reserved(const std::string& name) {
   static const std::unordered_set<std::string_view> reserved = {
-    "Ellipsis", "False", "None", "NoneType", "NotImplemented", "True", "abs", "aiter", "all", "and", "anext", "any",
-    "as", "ascii", "assert", "async", "await", "bin", "bool", "break", "breakpoint", "bytearray", "bytes",
-    "callable", "chr", "class", "classmethod", "compile", "complex", "continue", "copyright", "credits", "def",
-    "del", "delattr", "device", "dict", "dir", "divmod", "elif", "else", "enumerate", "eval", "except", "exec",
-    "exit", "filter", "finally", "float", "for", "format", "from", "frozenset", "fx_pytree", "getattr", "global",
-    "globals", "hasattr", "hash", "help", "hex", "id", "if", "import", "in", "inf", "input", "int", "is",
-    "isinstance", "issubclass", "iter", "lambda", "len", "license", "list", "locals", "map", "max", "memoryview",
-    "min", "nan", "next", "nonlocal", "not", "object", "oct", "open", "or", "ord", "pass", "pow", "print",
-    "property", "pytree", "quit", "raise", "range", "repr", "return", "reversed", "round", "set", "setattr", "slice",
-    "sorted", "staticmethod", "str", "sum", "super", "torch", "try", "tuple", "type", "vars", "while", "with",
-    "yield", "zip",
+      "Ellipsis",   "False",        "None",      "NoneType",  "NotImplemented",
+      "True",       "abs",          "aiter",     "all",       "and",
+      "anext",      "any",          "as",        "ascii",     "assert",
+      "async",      "await",        "bin",       "bool",      "break",
+      "breakpoint", "bytearray",    "bytes",     "callable",  "chr",
+      "class",      "classmethod",  "compile",   "complex",   "continue",
+      "copyright",  "credits",      "def",       "del",       "delattr",
+      "device",     "dict",         "dir",       "divmod",    "elif",
+      "else",       "enumerate",    "eval",      "except",    "exec",
+      "exit",       "filter",       "finally",   "float",     "for",
+      "format",     "from",         "frozenset", "fx_pytree", "getattr",
+      "global",     "globals",      "hasattr",   "hash",      "help",
+      "hex",        "id",           "if",        "import",    "in",
+      "inf",        "input",        "int",       "is",        "isinstance",
+      "issubclass", "iter",         "lambda",    "len",       "license",
+      "list",       "locals",       "map",       "max",       "memoryview",
+      "min",        "nan",          "next",      "nonlocal",  "not",
+      "object",     "oct",          "open",      "or",        "ord",
+      "pass",       "pow",          "print",     "property",  "pytree",
+      "quit",       "raise",        "range",     "repr",      "return",
+      "reversed",   "round",        "set",       "setattr",   "slice",
+      "sorted",     "staticmethod", "str",       "sum",       "super",
+      "torch",      "try",          "tuple",     "type",      "vars",
+      "while",      "with",         "yield",     "zip",
   };
   return reserved.contains(name);
 }
@@ -204,8 +218,7 @@ std::unique_ptr<Graph> Graph::clone() const {
   copy->attributes = attributes;
   for (const auto& [target, graph] : children) copy->children.emplace_back(target, graph->clone());
   std::vector<Node*> twin(next_id_, nullptr);
-  for (Node* node : *this)
-    twin[node->id_] = copy->copy_node(*node, [&](Node* n) -> Arg { return twin[n->id_]; });
+  for (Node* node : *this) twin[node->id_] = copy->copy_node(*node, [&](Node* n) -> Arg { return twin[n->id_]; });
   copy->next_suffix_ = next_suffix_;
   return copy;
 }
@@ -229,7 +242,9 @@ Node* Graph::find(std::string_view node_name) const {
   return it == by_name_.end() ? nullptr : it->second;
 }
 
-Node* Graph::output() const { return last_ && last_->is_output() ? last_ : nullptr; }
+Node* Graph::output() const {
+  return last_ && last_->is_output() ? last_ : nullptr;
+}
 
 std::vector<Node*> Graph::placeholders() const {
   std::vector<Node*> out;
@@ -249,12 +264,22 @@ std::map<std::string, std::size_t> Graph::kind_counts() const {
   std::map<std::string, std::size_t> counts;
   for (Node* node : *this) {
     switch (node->op()->kind) {
-      case OpKind::Placeholder: ++counts["placeholder"]; break;
-      case OpKind::GetAttr: ++counts["get_attr"]; break;
-      case OpKind::Output: ++counts["output"]; break;
+      case OpKind::Placeholder:
+        ++counts["placeholder"];
+        break;
+      case OpKind::GetAttr:
+        ++counts["get_attr"];
+        break;
+      case OpKind::Output:
+        ++counts["output"];
+        break;
       case OpKind::Torch:
-      case OpKind::Function: ++counts["call_function"]; break;
-      case OpKind::Method: ++counts["call_method"]; break;
+      case OpKind::Function:
+        ++counts["call_function"];
+        break;
+      case OpKind::Method:
+        ++counts["call_method"];
+        break;
     }
   }
   return counts;

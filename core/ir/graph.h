@@ -19,12 +19,12 @@ class Graph;
 
 /// Where a node comes from: a "# File:" comment, a stack trace, or the module stack of an archive.
 struct Origin {
-  std::string file;      ///< empty: "No stacktrace found for following nodes"
+  std::string file;  ///< empty: "No stacktrace found for following nodes"
   int line = 0;
   std::string function;
-  std::string code;      ///< the source line
-  std::string modules;   ///< path in the module tree, "transformer.h.0.attn"; empty when unknown
-  std::string prefix;    ///< text before "File:" in the comment, e.g. "recompute: MUST_SAVE"
+  std::string code;     ///< the source line
+  std::string modules;  ///< path in the module tree, "transformer.h.0.attn"; empty when unknown
+  std::string prefix;   ///< text before "File:" in the comment, e.g. "recompute: MUST_SAVE"
   bool operator==(const Origin&) const = default;
 };
 
@@ -98,12 +98,12 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  std::string name;                   ///< the class name in FX text; not always a Python identifier
+  std::string name;  ///< the class name in FX text; not always a Python identifier
   GraphForm form = GraphForm::Flat;
-  std::shared_ptr<ShapeEnv> shapes;   ///< shared by all graphs made from one another
-  std::map<std::string, Tensor> attributes;  ///< by get_attr target: _tensor_constant0, ...
+  std::shared_ptr<ShapeEnv> shapes;                                      ///< shared by all graphs made from one another
+  std::map<std::string, Tensor> attributes;                              ///< by get_attr target: _tensor_constant0, ...
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> children;  ///< by get_attr target: true_graph_0, ...
-  Graph* child(std::string_view target) const;  ///< null when there is none
+  Graph* child(std::string_view target) const;                           ///< null when there is none
 
   /// Appends, or inserts before `before`. The name is made unique: "add", "add_1", ... as FX does.
   Node* create(const Op* op, Args args, Kwargs kwargs = {}, std::string_view name_hint = {}, Node* before = nullptr);

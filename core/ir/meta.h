@@ -14,12 +14,12 @@ struct TensorMeta {
   DType dtype = DType::Float32;
   Device device;
   SymList sizes;
-  SymList strides;             ///< in elements; row-major where the annotation had none
-  SymExpr offset = 0;          ///< storage offset in elements
+  SymList strides;     ///< in elements; row-major where the annotation had none
+  SymExpr offset = 0;  ///< storage offset in elements
   bool requires_grad = false;
-  bool strides_known = true;   ///< false: annotation without strides, as in fx_graph_readable.py
-  bool device_known = true;    ///< false: annotation without device
-  int storage_id = -1;         ///< equal ids share memory; -1: not analysed
+  bool strides_known = true;  ///< false: annotation without strides, as in fx_graph_readable.py
+  bool device_known = true;   ///< false: annotation without device
+  int storage_id = -1;        ///< equal ids share memory; -1: not analysed
 
   std::size_t dim() const { return sizes.size(); }
   SymExpr numel() const { return product(sizes); }

@@ -1,11 +1,11 @@
 #include "core/ir/print.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <unordered_map>
+
+#include <fmt/format.h>
 
 namespace partita {
 namespace {
@@ -17,7 +17,9 @@ std::string repr(double v) {
   double a = std::fabs(v);
   bool scientific = a != 0 && (a >= 1e16 || a < 1e-4);
   char text[64];
-  auto end = std::to_chars(text, text + sizeof text, v, scientific ? std::chars_format::scientific : std::chars_format::fixed).ptr;
+  auto end =
+      std::to_chars(text, text + sizeof text, v, scientific ? std::chars_format::scientific : std::chars_format::fixed)
+          .ptr;
   std::string out(text, end);
   if (!scientific && out.find('.') == std::string::npos) out += ".0";
   return out;
@@ -28,18 +30,24 @@ std::string quoted(const std::string& s) {
   std::string out(1, quote);
   for (char c : s) {
     if (c == quote || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (c == '\r') out += "\\r";
-    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c == '\r')
+      out += "\\r";
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    else
+      out += c;
   }
   return out + quote;
 }
 
 std::string repr(std::complex<double> c) {
   auto part = [](double v) {
-    if (v == std::floor(v) && std::fabs(v) < 1e16) return fmt::format("{}{:.0f}", std::signbit(v) && v == 0 ? "-" : "", v == 0 ? 0.0 : v);
+    if (v == std::floor(v) && std::fabs(v) < 1e16)
+      return fmt::format("{}{:.0f}", std::signbit(v) && v == 0 ? "-" : "", v == 0 ? 0.0 : v);
     return repr(v);
   };
   std::string imaginary = part(c.imag()) + "j";
@@ -57,13 +65,14 @@ struct Infix {
   std::string_view op, text;
 };
 /// _operator functions that print_readable writes as Python operators.
-constexpr Infix infix[] = {
-    {"add", "+"}, {"sub", "-"}, {"mul", "*"},     {"truediv", "/"}, {"floordiv", "//"}, {"mod", "%"},  {"pow", "**"},
-    {"lt", "<"},  {"le", "<="}, {"gt", ">"},      {"ge", ">="},     {"eq", "=="},       {"ne", "!="},  {"and_", "&"},
-    {"or_", "|"}, {"xor", "^"}, {"lshift", "<<"}, {"rshift", ">>"}, {"matmul", "@"}};
-constexpr Infix in_place[] = {{"iadd", "+="}, {"isub", "-="}, {"imul", "*="}, {"itruediv", "/="}, {"ifloordiv", "//="},
-                              {"imod", "%="}, {"iand", "&="}, {"ior", "|="},  {"ixor", "^="},     {"ilshift", "<<="},
-                              {"irshift", ">>="}, {"ipow", "**="}, {"imatmul", "@="}};
+constexpr Infix infix[] = {{"add", "+"}, {"sub", "-"},     {"mul", "*"},     {"truediv", "/"}, {"floordiv", "//"},
+                           {"mod", "%"}, {"pow", "**"},    {"lt", "<"},      {"le", "<="},     {"gt", ">"},
+                           {"ge", ">="}, {"eq", "=="},     {"ne", "!="},     {"and_", "&"},    {"or_", "|"},
+                           {"xor", "^"}, {"lshift", "<<"}, {"rshift", ">>"}, {"matmul", "@"}};
+constexpr Infix in_place[] = {{"iadd", "+="},       {"isub", "-="},     {"imul", "*="},     {"itruediv", "/="},
+                              {"ifloordiv", "//="}, {"imod", "%="},     {"iand", "&="},     {"ior", "|="},
+                              {"ixor", "^="},       {"ilshift", "<<="}, {"irshift", ">>="}, {"ipow", "**="},
+                              {"imatmul", "@="}};
 
 template <std::size_t n>
 const Infix* find_operator(const Infix (&table)[n], std::string_view name) {
@@ -93,7 +102,8 @@ std::string statement(const Node& node, bool annotated) {
   const Args& a = node.args();
   bool plain = node.kwargs().empty();
   if (plain && a.size() == 2) {
-    if (const Infix* row = find_operator(infix, op)) return fmt::format("{} = {} {} {}", head, print(a[0]), row->text, print(a[1]));
+    if (const Infix* row = find_operator(infix, op))
+      return fmt::format("{} = {} {} {}", head, print(a[0]), row->text, print(a[1]));
     if (const Infix* row = find_operator(in_place, op); row && a[0].node())
       return fmt::format("{} {} {};  {} = {}", print(a[0]), row->text, print(a[1]), head, print(a[0]));
     if (op == "getitem") return fmt::format("{} = {}[{}]", head, print(a[0]), print(a[1]));
@@ -103,19 +113,26 @@ std::string statement(const Node& node, bool annotated) {
   if (plain && a.size() == 1 && op == "neg") return fmt::format("{} = -{}", head, print(a[0]));
   if (plain && a.size() == 1 && op == "invert") return fmt::format("{} = ~{}", head, print(a[0]));
   switch (node.op()->kind) {
-    case OpKind::GetAttr: return fmt::format("{} = self.{}", head, node.target);
-    case OpKind::Torch: return fmt::format("{} = torch.ops.{}({})", head, node.op()->name, arguments(node, 0));
-    case OpKind::Function: return fmt::format("{} = {}({})", head, node.op()->name, arguments(node, 0));
-    case OpKind::Method: return fmt::format("{} = {}.{}({})", head, a.empty() ? "" : print(a[0]), node.op()->name, arguments(node, 1));
-    case OpKind::Placeholder: return node.target == node.name() ? head : fmt::format("{} = {}", node.name(), node.target);
-    case OpKind::Output: break;
+    case OpKind::GetAttr:
+      return fmt::format("{} = self.{}", head, node.target);
+    case OpKind::Torch:
+      return fmt::format("{} = torch.ops.{}({})", head, node.op()->name, arguments(node, 0));
+    case OpKind::Function:
+      return fmt::format("{} = {}({})", head, node.op()->name, arguments(node, 0));
+    case OpKind::Method:
+      return fmt::format("{} = {}.{}({})", head, a.empty() ? "" : print(a[0]), node.op()->name, arguments(node, 1));
+    case OpKind::Placeholder:
+      return node.target == node.name() ? head : fmt::format("{} = {}", node.name(), node.target);
+    case OpKind::Output:
+      break;
   }
   return "return " + (a.empty() ? "None" : print(a[0]));
 }
 
 class Printer {
  public:
-  Printer(const Graph& graph, const PrintOptions& options, int depth) : graph_(graph), options_(options), depth_(depth) {}
+  Printer(const Graph& graph, const PrintOptions& options, int depth)
+      : graph_(graph), options_(options), depth_(depth) {}
 
   std::string text() {
     line(0, fmt::format("class {}(torch.nn.Module):", graph_.name));
@@ -205,15 +222,18 @@ class Printer {
 
   void comment(const Origin& o) {
     std::string prefix = o.prefix.empty() ? "" : o.prefix + " ";
-    if (o.file.empty()) line(2, "# " + prefix + "No stacktrace found for following nodes");
-    else line(2, fmt::format("# {}File: {}:{} in {}, code: {}", prefix, o.file, o.line, o.function, o.code));
+    if (o.file.empty())
+      line(2, "# " + prefix + "No stacktrace found for following nodes");
+    else
+      line(2, fmt::format("# {}File: {}:{} in {}, code: {}", prefix, o.file, o.line, o.function, o.code));
   }
 
   void output(const Node& node, GraphForm form) {
     const Arg value = node.args().empty() ? Arg() : node.args()[0];
     if (form == GraphForm::Joint) {
       auto* list = value.get<ArgList>();
-      line(2, fmt::format("return pytree.tree_unflatten([{}], self._out_spec)", list ? joined(list->items) : print(value)));
+      line(2, fmt::format("return pytree.tree_unflatten([{}], self._out_spec)",
+                          list ? joined(list->items) : print(value)));
     } else {
       line(2, "return " + print(value));
     }
@@ -262,7 +282,8 @@ std::string print(const Arg& arg) {
     std::string operator()(DType t) const { return fmt::format("torch.{}", torch_name(t)); }
     std::string operator()(const Device& d) const {
       Device bare{d.type, -1};
-      return d.index < 0 ? fmt::format("device(type='{}')", bare.str()) : fmt::format("device(type='{}', index={})", bare.str(), d.index);
+      return d.index < 0 ? fmt::format("device(type='{}')", bare.str())
+                         : fmt::format("device(type='{}', index={})", bare.str(), d.index);
     }
     std::string operator()(Layout l) const { return fmt::format("torch.{}", torch_name(l)); }
     std::string operator()(MemoryFormat f) const { return fmt::format("torch.{}", torch_name(f)); }
@@ -281,9 +302,13 @@ std::string print(const Arg& arg) {
   return std::visit(Visitor(), arg.v);
 }
 
-std::string print(const Node& node, const PrintOptions& options) { return statement(node, options.annotations); }
+std::string print(const Node& node, const PrintOptions& options) {
+  return statement(node, options.annotations);
+}
 
-std::string print(const Graph& graph, const PrintOptions& options) { return Printer(graph, options, 0).text(); }
+std::string print(const Graph& graph, const PrintOptions& options) {
+  return Printer(graph, options, 0).text();
+}
 
 std::string plain_code(const Graph& graph) {
   return "\n\n\n" + Printer(graph, {.annotations = false, .origins = false, .deletions = true}, -1).function() + "    ";

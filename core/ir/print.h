@@ -7,8 +7,8 @@ namespace partita {
 
 struct PrintOptions {
   bool annotations = true;
-  bool origins = true;   ///< "# File: ..." comments
-  bool deletions = true; ///< ";  x = None" after the last use
+  bool origins = true;    ///< "# File: ..." comments
+  bool deletions = true;  ///< ";  x = None" after the last use
 };
 
 /// FX's own text (GraphModule.print_readable with strides and device): PyTorch executes it, and reading it back gives

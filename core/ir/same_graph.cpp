@@ -17,7 +17,9 @@ bool same_origin(const Node& a, const Node& b) {
 
 /// What of two nodes differs; empty when nothing does. Arguments are compared as printed: nodes by name.
 std::string difference(const Node& a, const Node& b) {
-  auto differs = [](const char* what, const std::string& x, const std::string& y) { return fmt::format("{} '{}' and '{}'", what, x, y); };
+  auto differs = [](const char* what, const std::string& x, const std::string& y) {
+    return fmt::format("{} '{}' and '{}'", what, x, y);
+  };
   if (a.name() != b.name()) return differs("names", a.name(), b.name());
   if (a.op() != b.op()) return differs("operators", a.op()->name, b.op()->name);
   if (a.target != b.target) return differs("targets", a.target, b.target);
@@ -49,11 +51,13 @@ bool same_graph(const Graph& a, const Graph& b, std::string* why) {
   if (a.size() != b.size()) return fail(fmt::format("{} and {} nodes", a.size(), b.size()));
   for (Node *x = a.first(), *y = b.first(); x; x = x->next(), y = y->next())
     if (std::string what = difference(*x, *y); !what.empty()) return fail(fmt::format("node {}: {}", x->name(), what));
-  if (a.children.size() != b.children.size()) return fail(fmt::format("{} and {} sub graphs", a.children.size(), b.children.size()));
+  if (a.children.size() != b.children.size())
+    return fail(fmt::format("{} and {} sub graphs", a.children.size(), b.children.size()));
   for (std::size_t i = 0; i < a.children.size(); ++i) {
     if (a.children[i].first != b.children[i].first) return fail("names of sub graphs");
     std::string inner;
-    if (!same_graph(*a.children[i].second, *b.children[i].second, &inner)) return fail(a.children[i].first + ": " + inner);
+    if (!same_graph(*a.children[i].second, *b.children[i].second, &inner))
+      return fail(a.children[i].first + ": " + inner);
   }
   return true;
 }

@@ -56,8 +56,8 @@ struct ScalarNode {
   bool operator==(const ScalarNode&) const;
 };
 
-/// A DAG of scalar operations: the body of one loop. Equal nodes are made once; constants fold where exact (x + 0 is not
-/// folded: -0.0). Half types are not computed with: cast to f32 first.
+/// A DAG of scalar operations: the body of one loop. Equal nodes are made once; constants fold where exact (x + 0 is
+/// not folded: -0.0). Half types are not computed with: cast to f32 first.
 class ScalarBuilder {
  public:
   const std::vector<ScalarNode>& nodes() const { return nodes_; }
@@ -67,14 +67,14 @@ class ScalarBuilder {
   Scalar input(int slot, DType dtype);
   Scalar constant(DType dtype, double value);
   Scalar constant_int(DType dtype, std::int64_t value);
-  Scalar index(SymExpr e);                              ///< int64
+  Scalar index(SymExpr e);  ///< int64
   Scalar load(int buffer, SymExpr element, DType dtype);
-  /// A gather at `computed` (an int64) + `index`; their sum lies within the buffer. `computed` is often the same for all
-  /// iterations of the innermost loop, whose variable is in `index` alone: a row of an embedding.
+  /// A gather at `computed` (an int64) + `index`; their sum lies within the buffer. `computed` is often the same for
+  /// all iterations of the innermost loop, whose variable is in `index` alone: a row of an embedding.
   Scalar load_at(int buffer, Scalar computed, DType dtype, SymExpr index = 0) {
     return intern({.op = ScalarOp::Load, .dtype = dtype, .args = {computed, {}, {}}, .slot = buffer, .index = index});
   }
-  Scalar cast(Scalar a, DType dtype);                   ///< itself when it has the dtype
+  Scalar cast(Scalar a, DType dtype);  ///< itself when it has the dtype
   Scalar bitcast(Scalar a, DType dtype);
   Scalar where(Scalar condition, Scalar a, Scalar b);
   /// `position` where it lies within 0 .. bound.size-1; elsewhere the run fails, and the value is 0.
@@ -83,9 +83,11 @@ class ScalarBuilder {
   /// One row of scalar_ops.def. CHECKs arity and equal argument dtypes.
   Scalar make(ScalarOp op, Scalar a, Scalar b = {}, Scalar c = {});
 
-#define SCALAR_OP(name, ...) \
-  template <class... S>      \
-  Scalar name(S... args) { return make(ScalarOp::name, args...); }
+#define SCALAR_OP(name, ...)              \
+  template <class... S>                   \
+  Scalar name(S... args) {                \
+    return make(ScalarOp::name, args...); \
+  }
 #include "core/loops/scalar_ops.def"
 #undef SCALAR_OP
 

@@ -11,8 +11,8 @@ namespace {
 
 using schedule::Plan;
 
-/// The number of passes after which the failure is seen and one fewer before which it is not; 0: it needs none. Nothing:
-/// not even with all of them, so that the failure is somewhere else. Bisects, for a try may be a hang.
+/// The number of passes after which the failure is seen and one fewer before which it is not; 0: it needs none.
+/// Nothing: not even with all of them, so that the failure is somewhere else. Bisects, for a try may be a hang.
 Result<std::optional<std::size_t>> guilty_pass(const StagedCompiler& compiler,
                                                const std::function<Oracle(const CompileFn&)>& oracle,
                                                const Candidate& candidate, const Failure& failure,

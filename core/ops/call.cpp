@@ -1,28 +1,40 @@
 #include "core/ops/call.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "core/base/check.h"
 
 namespace partita {
 
-void fail(std::string message) { throw Raise{input_error("ops.arguments", std::move(message))}; }
-void fail_unsupported(std::string message) { throw Raise{unsupported("ops.unsupported", std::move(message))}; }
+void fail(std::string message) {
+  throw Raise{input_error("ops.arguments", std::move(message))};
+}
+void fail_unsupported(std::string message) {
+  throw Raise{unsupported("ops.unsupported", std::move(message))};
+}
 
 double as_double(const Number& n) {
-  return std::visit([]<class T>(const T& v) -> double {
-    if constexpr (std::is_same_v<T, std::complex<double>>) return v.real();
-    else return static_cast<double>(v);
-  }, n);
+  return std::visit(
+      []<class T>(const T& v) -> double {
+        if constexpr (std::is_same_v<T, std::complex<double>>)
+          return v.real();
+        else
+          return static_cast<double>(v);
+      },
+      n);
 }
 
 std::int64_t as_int(const Number& n) {
-  return std::visit([]<class T>(const T& v) -> std::int64_t {
-    if constexpr (std::is_same_v<T, std::complex<double>>) return static_cast<std::int64_t>(v.real());
-    else return static_cast<std::int64_t>(v);
-  }, n);
+  return std::visit(
+      []<class T>(const T& v) -> std::int64_t {
+        if constexpr (std::is_same_v<T, std::complex<double>>)
+          return static_cast<std::int64_t>(v.real());
+        else
+          return static_cast<std::int64_t>(v);
+      },
+      n);
 }
 
 DType number_dtype(const Number& n) {
@@ -67,8 +79,12 @@ std::optional<T> optional_literal(const Schema& schema, std::string_view name, c
 
 }  // namespace
 
-const Arg& FakeCall::arg(std::string_view name) const { return args[position(schema, name)]; }
-bool FakeCall::has(std::string_view name) const { return !arg(name).is_none(); }
+const Arg& FakeCall::arg(std::string_view name) const {
+  return args[position(schema, name)];
+}
+bool FakeCall::has(std::string_view name) const {
+  return !arg(name).is_none();
+}
 
 bool FakeCall::is_tensor(std::string_view name) const {
   Node* n = arg(name).node();
@@ -104,7 +120,9 @@ SymExpr sym_of(const Schema& schema, std::string_view name, const Arg& a) {
 
 }  // namespace
 
-SymExpr FakeCall::sym(std::string_view name) const { return sym_of(schema, name, arg(name)); }
+SymExpr FakeCall::sym(std::string_view name) const {
+  return sym_of(schema, name, arg(name));
+}
 
 SymList FakeCall::syms(std::string_view name) const {
   const Arg& a = arg(name);
@@ -123,7 +141,8 @@ std::int64_t FakeCall::integer(std::string_view name) const {
   SymExpr e = sym(name);
   if (e.is_int()) return e.as_int();
   auto hint = shapes.hint(e);
-  if (!hint) fail_unsupported(fmt::format("{}: argument '{}' is {}, known only at run time", schema.name, name, e.str()));
+  if (!hint)
+    fail_unsupported(fmt::format("{}: argument '{}' is {}, known only at run time", schema.name, name, e.str()));
   unwrap(shapes.evaluate(sym_eq(e, *hint), fmt::format("{} needs '{}' as a number", schema.name, name)));
   return *hint;
 }
@@ -133,7 +152,8 @@ Sizes FakeCall::integers(std::string_view name) const {
   for (SymExpr e : syms(name)) {
     if (!e.is_int()) {
       auto hint = shapes.hint(e);
-      if (!hint) fail_unsupported(fmt::format("{}: argument '{}' holds {}, known only at run time", schema.name, name, e.str()));
+      if (!hint)
+        fail_unsupported(fmt::format("{}: argument '{}' holds {}, known only at run time", schema.name, name, e.str()));
       unwrap(shapes.evaluate(sym_eq(e, *hint), fmt::format("{} needs '{}' as numbers", schema.name, name)));
       e = *hint;
     }
@@ -163,18 +183,32 @@ Number FakeCall::number(std::string_view name) const {
   wrong(schema, name, "a number");
 }
 
-std::string FakeCall::string(std::string_view name) const { return literal_string(schema, name, arg(name)); }
-std::optional<DType> FakeCall::dtype(std::string_view name) const { return optional_literal<DType>(schema, name, arg(name), "a dtype"); }
-std::optional<Device> FakeCall::device(std::string_view name) const { return optional_literal<Device>(schema, name, arg(name), "a device"); }
+std::string FakeCall::string(std::string_view name) const {
+  return literal_string(schema, name, arg(name));
+}
+std::optional<DType> FakeCall::dtype(std::string_view name) const {
+  return optional_literal<DType>(schema, name, arg(name), "a dtype");
+}
+std::optional<Device> FakeCall::device(std::string_view name) const {
+  return optional_literal<Device>(schema, name, arg(name), "a device");
+}
 std::optional<MemoryFormat> FakeCall::memory_format(std::string_view name) const {
   return optional_literal<MemoryFormat>(schema, name, arg(name), "a memory format");
 }
 
-bool FakeCall::test(SymExpr condition, const char* reason) const { return unwrap(shapes.evaluate(condition, reason)); }
+bool FakeCall::test(SymExpr condition, const char* reason) const {
+  return unwrap(shapes.evaluate(condition, reason));
+}
 
-const Value& EvalCall::arg(std::string_view name) const { return args[position(schema, name)]; }
-bool EvalCall::has(std::string_view name) const { return !arg(name).is_none(); }
-bool EvalCall::is_tensor(std::string_view name) const { return arg(name).get<Tensor>(); }
+const Value& EvalCall::arg(std::string_view name) const {
+  return args[position(schema, name)];
+}
+bool EvalCall::has(std::string_view name) const {
+  return !arg(name).is_none();
+}
+bool EvalCall::is_tensor(std::string_view name) const {
+  return arg(name).get<Tensor>();
+}
 
 const Tensor& EvalCall::tensor(std::string_view name) const {
   if (auto* t = arg(name).get<Tensor>()) return *t;
@@ -225,12 +259,18 @@ Number EvalCall::number(std::string_view name) const {
   wrong(schema, name, "a number");
 }
 
-std::string EvalCall::string(std::string_view name) const { return literal_string(schema, name, arg(name)); }
-std::optional<DType> EvalCall::dtype(std::string_view name) const { return optional_literal<DType>(schema, name, arg(name), "a dtype"); }
+std::string EvalCall::string(std::string_view name) const {
+  return literal_string(schema, name, arg(name));
+}
+std::optional<DType> EvalCall::dtype(std::string_view name) const {
+  return optional_literal<DType>(schema, name, arg(name), "a dtype");
+}
 std::optional<MemoryFormat> EvalCall::memory_format(std::string_view name) const {
   return optional_literal<MemoryFormat>(schema, name, arg(name), "a memory format");
 }
 
-bool GradCall::want(std::string_view name) const { return wants[position(schema, name)]; }
+bool GradCall::want(std::string_view name) const {
+  return wants[position(schema, name)];
+}
 
 }  // namespace partita

@@ -1,9 +1,9 @@
 // The IR's expression syntax: formulas of derivatives, decompositions and rewrites are written in it.
-#include <fmt/format.h>
-
 #include <cctype>
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "core/ops/formula_functions.h"
 #include "core/ops/record.h"
@@ -57,9 +57,12 @@ class Expression {
     }
     // A number on the left: 1 - x is rsub, 2 * x is x * 2, as PyTorch's operators do.
     if (!(a.node() && a.node()->meta.tensor())) {
-      if (op == '+' || op == '*') std::swap(a, b);
-      else if (op == '-') return build_.call("aten.rsub.Scalar", {b, a});
-      else return build_.call("aten.mul.Tensor", {build_.call("aten.reciprocal.default", {b}), a});
+      if (op == '+' || op == '*')
+        std::swap(a, b);
+      else if (op == '-')
+        return build_.call("aten.rsub.Scalar", {b, a});
+      else
+        return build_.call("aten.mul.Tensor", {build_.call("aten.reciprocal.default", {b}), a});
     }
     // A number on the right: the Scalar overload, as C++ code of PyTorch calls it.
     bool number = !(b.node() && b.node()->meta.tensor());
@@ -174,7 +177,9 @@ class Expression {
 
   Arg name_or_call() {
     std::size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
+      ++at_;
     std::string_view name = text_.substr(start, at_ - start);
     if (name.empty()) syntax("an expression expected");
     if (eat("(")) return call(name);
@@ -220,6 +225,8 @@ class Expression {
 
 }  // namespace
 
-Arg Builder::expression(std::string_view text, const Names& names) { return Expression(*this, text, names).read(); }
+Arg Builder::expression(std::string_view text, const Names& names) {
+  return Expression(*this, text, names).read();
+}
 
 }  // namespace partita

@@ -1,8 +1,8 @@
 #include "core/ops/formula.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace partita {
 
@@ -13,7 +13,8 @@ std::vector<Node*> result_nodes(Node& node) {
   for (Node* user : node.users()) {
     if (!user->is(Op::getitem())) continue;
     auto* index = user->args()[1].get<std::int64_t>();
-    if (index && *index >= 0 && *index < static_cast<std::int64_t>(results.size())) results[static_cast<std::size_t>(*index)] = user;
+    if (index && *index >= 0 && *index < static_cast<std::int64_t>(results.size()))
+      results[static_cast<std::size_t>(*index)] = user;
   }
   Node* after = node.next();
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -38,7 +39,9 @@ Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes) {
   return grad;
 }
 
-Node* zeros_like(Builder& build, Node* like) { return build.call("aten.zeros_like.default", {like}); }
+Node* zeros_like(Builder& build, Node* like) {
+  return build.call("aten.zeros_like.default", {like});
+}
 
 std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradCall& call) {
   std::vector<std::pair<std::string, Arg>> names;

@@ -19,8 +19,7 @@ Status lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call) 
   }
   if (is_complex(dtype)) fail_unsupported("complex numbers in loops");
   ScalarBuilder trial;
-  pointwise_value(record, *call, trial,
-                  [&](std::string_view name) { return trial.input(0, inputs.at(name).dtype); });
+  pointwise_value(record, *call, trial, [&](std::string_view name) { return trial.input(0, inputs.at(name).dtype); });
   TRY_DO(check_operations(trial));
   call->give(call->to.map(dtype, sizes, [&record, call, inputs, dtype](Body& body, const Index& i) {
     Scalar value =

@@ -1,15 +1,17 @@
 #include "core/ops/resolve.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "core/base/check.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
 
-bool is_tensor(const Arg& arg) { return arg.node() && arg.node()->meta.tensor(); }
+bool is_tensor(const Arg& arg) {
+  return arg.node() && arg.node()->meta.tensor();
+}
 
 bool is_int_like(const Arg& arg) {
   if (arg.get<std::int64_t>()) return true;
@@ -32,17 +34,46 @@ struct OperatorRow {
   std::string_view name, aten, reflected;
 };
 constexpr OperatorRow operators[] = {
-    {"add", "add", "add"}, {"sub", "sub", ""}, {"mul", "mul", "mul"}, {"truediv", "div", ""}, {"floordiv", "floor_divide", "floor_divide"},
-    {"mod", "remainder", "remainder"}, {"pow", "pow", "pow"}, {"matmul", "matmul", ""}, {"and_", "bitwise_and", "bitwise_and"},
-    {"or_", "bitwise_or", "bitwise_or"}, {"xor", "bitwise_xor", "bitwise_xor"}, {"lshift", "__lshift__", ""}, {"rshift", "__rshift__", ""},
-    {"eq", "eq", "eq"}, {"ne", "ne", "ne"}, {"lt", "lt", "gt"}, {"le", "le", "ge"}, {"gt", "gt", "lt"}, {"ge", "ge", "le"},
-    {"neg", "neg", ""}, {"pos", "positive", ""}, {"abs", "abs", ""}, {"invert", "bitwise_not", ""}, {"inv", "bitwise_not", ""},
-    {"iadd", "add_", ""}, {"isub", "sub_", ""}, {"imul", "mul_", ""}, {"itruediv", "div_", ""}, {"ifloordiv", "floor_divide_", ""},
-    {"imod", "remainder_", ""}, {"ipow", "pow_", ""}, {"iand", "bitwise_and_", ""}, {"ior", "bitwise_or_", ""}, {"ixor", "bitwise_xor_", ""},
+    {"add", "add", "add"},
+    {"sub", "sub", ""},
+    {"mul", "mul", "mul"},
+    {"truediv", "div", ""},
+    {"floordiv", "floor_divide", "floor_divide"},
+    {"mod", "remainder", "remainder"},
+    {"pow", "pow", "pow"},
+    {"matmul", "matmul", ""},
+    {"and_", "bitwise_and", "bitwise_and"},
+    {"or_", "bitwise_or", "bitwise_or"},
+    {"xor", "bitwise_xor", "bitwise_xor"},
+    {"lshift", "__lshift__", ""},
+    {"rshift", "__rshift__", ""},
+    {"eq", "eq", "eq"},
+    {"ne", "ne", "ne"},
+    {"lt", "lt", "gt"},
+    {"le", "le", "ge"},
+    {"gt", "gt", "lt"},
+    {"ge", "ge", "le"},
+    {"neg", "neg", ""},
+    {"pos", "positive", ""},
+    {"abs", "abs", ""},
+    {"invert", "bitwise_not", ""},
+    {"inv", "bitwise_not", ""},
+    {"iadd", "add_", ""},
+    {"isub", "sub_", ""},
+    {"imul", "mul_", ""},
+    {"itruediv", "div_", ""},
+    {"ifloordiv", "floor_divide_", ""},
+    {"imod", "remainder_", ""},
+    {"ipow", "pow_", ""},
+    {"iand", "bitwise_and_", ""},
+    {"ior", "bitwise_or_", ""},
+    {"ixor", "bitwise_xor_", ""},
 };
 
 /// Operands that swap places: comparisons and the commutative ones keep the tensor on the left.
-bool commutes(std::string_view name) { return name != "pow" && name != "mod" && name != "floordiv"; }
+bool commutes(std::string_view name) {
+  return name != "pow" && name != "mod" && name != "floordiv";
+}
 
 Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
   if (name == "getitem" && args.size() == 2) {
@@ -61,7 +92,8 @@ Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwa
   bool tensors = std::any_of(args.begin(), args.end(), is_tensor);
   if (!tensors) {
     // x += 1 on sizes makes a new number.
-    std::string_view plain = name.size() > 1 && name[0] == 'i' && name != "invert" && name != "inv" ? name.substr(1) : name;
+    std::string_view plain =
+        name.size() > 1 && name[0] == 'i' && name != "invert" && name != "inv" ? name.substr(1) : name;
     return b.call(fmt::format("_operator.{}", plain == "and" ? "and_" : plain == "or" ? "or_" : plain), args, kwargs);
   }
   for (const OperatorRow& row : operators) {
@@ -83,27 +115,42 @@ struct ModuleRow {
   std::string_view module, prefix;
 };
 constexpr ModuleRow modules[] = {
-    {"torch._VariableFunctionsClass.", ""}, {"torch._C._VariableFunctions.", ""}, {"torch._C._nn.", ""}, {"torch._VF.", ""},
-    {"torch._C._linalg.", ""}, {"torch._C._fft.", ""}, {"torch._C._special.", ""}, {"torch._C._nested.", ""},
-    {"torch.linalg.", "linalg_"}, {"torch.fft.", "fft_"}, {"torch.special.", "special_"}, {"torch.functional.", ""},
-    {"torch.Tensor.", ""}, {"torch._C.TensorBase.", ""}, {"torch.", ""},
+    {"torch._VariableFunctionsClass.", ""},
+    {"torch._C._VariableFunctions.", ""},
+    {"torch._C._nn.", ""},
+    {"torch._VF.", ""},
+    {"torch._C._linalg.", ""},
+    {"torch._C._fft.", ""},
+    {"torch._C._special.", ""},
+    {"torch._C._nested.", ""},
+    {"torch.linalg.", "linalg_"},
+    {"torch.fft.", "fft_"},
+    {"torch.special.", "special_"},
+    {"torch.functional.", ""},
+    {"torch.Tensor.", ""},
+    {"torch._C.TensorBase.", ""},
+    {"torch.", ""},
 };
 
 /// Calls without a value in a graph: bookkeeping of the Python process.
 bool is_bookkeeping(std::string_view name) {
-  constexpr std::string_view names[] = {"torch._C._log_api_usage_once", "torch._functorch.predispatch.lazy_load_decompositions",
+  constexpr std::string_view names[] = {"torch._C._log_api_usage_once",
+                                        "torch._functorch.predispatch.lazy_load_decompositions",
                                         "torch._C._set_grad_enabled"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
   if (name.starts_with("_operator.")) return call_operator(b, name.substr(10), args, kwargs);
-  if (name.starts_with("torch.sym_") || name.starts_with("math.") || name.starts_with("math_") || name.starts_with("torch._sym_")) return b.call(name, args, kwargs);
+  if (name.starts_with("torch.sym_") || name.starts_with("math.") || name.starts_with("math_") ||
+      name.starts_with("torch._sym_"))
+    return b.call(name, args, kwargs);
   if (is_bookkeeping(name)) return Arg();
   if (name.starts_with("torch.amp.autocast_mode."))
     fail_unsupported("autocast regions; export the graph under autocast so that it holds the casts");
   if (name == "torch.Size" && args.size() == 1 && args[0].get<ArgList>()) return args[0];
-  if (name == "getattr" && args.size() == 2 && args[1].get<std::string>()) return get_attribute(b, args[0], *args[1].get<std::string>());
+  if (name == "getattr" && args.size() == 2 && args[1].get<std::string>())
+    return get_attribute(b, args[0], *args[1].get<std::string>());
   if (auto result = call_python_function(b, name, args, kwargs)) return *result;
   for (const ModuleRow& row : modules) {
     if (!name.starts_with(row.module)) continue;
@@ -116,22 +163,27 @@ Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwa
 Arg resolve_call(Builder& b, const Node& node) {
   const Op* op = node.op();
   switch (op->kind) {
-    case OpKind::Function: return call_function(b, op->name, node.args(), node.kwargs());
+    case OpKind::Function:
+      return call_function(b, op->name, node.args(), node.kwargs());
     case OpKind::Method: {
       if (auto result = call_method(b, op->name, node.args(), node.kwargs())) return *result;
       std::string base = "aten." + op->name;
-      if (find_overloads(base).empty()) throw Raise{unsupported("ops.unknown", fmt::format("the method {} is not known", op->name))};
+      if (find_overloads(base).empty())
+        throw Raise{unsupported("ops.unknown", fmt::format("the method {} is not known", op->name))};
       return call_by_schema(b, base, node.args(), node.kwargs());
     }
-    case OpKind::Torch: return call_by_schema(b, op->name, node.args(), node.kwargs());
-    default: CHECK(false, "not a call: " + op->name);
+    case OpKind::Torch:
+      return call_by_schema(b, op->name, node.args(), node.kwargs());
+    default:
+      CHECK(false, "not a call: " + op->name);
   }
 }
 
 }  // namespace
 
 Result<Arg> resolve(Node& node) {
-  if (node.op()->kind == OpKind::Torch && (find_schema(node.op()) || find_overloads(node.op()->name).empty())) return Arg(&node);
+  if (node.op()->kind == OpKind::Torch && (find_schema(node.op()) || find_overloads(node.op()->name).empty()))
+    return Arg(&node);
   Builder build(node.graph(), &node, node.origin);
   try {
     return resolve_call(build, node);

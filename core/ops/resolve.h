@@ -20,8 +20,8 @@ Result<ResolvedCall> resolve_overload(std::string_view base, const Args& args, c
 Result<const Op*> resolve_values(std::string_view base, const std::vector<Value>& args);
 
 /// A dynamo-level call (torch.nn.functional.dropout(x, 0.1, True, False), x.view(-1), a + b, x[:, 1:]) as ATen calls,
-/// appended before `node`; returns the value that replaces it. ATen calls come back as they are. Error ops.unknown names
-/// the callable.
+/// appended before `node`; returns the value that replaces it. ATen calls come back as they are. Error ops.unknown
+/// names the callable.
 Result<Arg> resolve(Node& node);
 
 }  // namespace partita

@@ -1,7 +1,7 @@
 // Calls by schema, with what Python's bindings do before the dispatcher sees the arguments.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "core/ops/resolve.h"
 #include "core/ops/resolve_parts.h"
@@ -14,8 +14,9 @@ namespace {
 struct Alias {
   std::string_view python, schema;
 };
-constexpr Alias aliases[] = {{"input", "self"}, {"axis", "dim"}, {"axes", "dims"}, {"keepdims", "keepdim"}, {"x", "self"},
-                             {"a", "self"}, {"x1", "self"}, {"x2", "other"}, {"axis", "dims"}, {"axis0", "dim0"}, {"axis1", "dim1"}};
+constexpr Alias aliases[] = {{"input", "self"}, {"axis", "dim"},   {"axes", "dims"}, {"keepdims", "keepdim"},
+                             {"x", "self"},     {"a", "self"},     {"x1", "self"},   {"x2", "other"},
+                             {"axis", "dims"},  {"axis0", "dim0"}, {"axis1", "dim1"}};
 
 bool any_has(std::string_view base, std::string_view argument) {
   const auto& overloads = find_overloads(base);
@@ -36,9 +37,11 @@ void rename_keywords(std::string_view base, Kwargs& kwargs) {
 /// x.view(2, 3) is x.view([2, 3]) where the schema's only other positional argument is a list of ints.
 bool pack_sizes(std::string_view base, Args& args) {
   std::size_t lead = !args.empty() && is_tensor(args[0]) ? 1 : 0;
-  if (args.size() <= lead || !std::all_of(args.begin() + static_cast<std::ptrdiff_t>(lead), args.end(), is_int_like)) return false;
+  if (args.size() <= lead || !std::all_of(args.begin() + static_cast<std::ptrdiff_t>(lead), args.end(), is_int_like))
+    return false;
   for (const Schema* s : find_overloads(base)) {
-    if (s->args.size() <= lead || (lead == 1) != (s->args[0].type == SchemaType::Tensor && !s->args[0].is_list)) continue;
+    if (s->args.size() <= lead || (lead == 1) != (s->args[0].type == SchemaType::Tensor && !s->args[0].is_list))
+      continue;
     const SchemaArg& sizes = s->args[lead];
     bool last = s->args.size() == lead + 1 || s->args[lead + 1].keyword_only || s->args[lead + 1].has_default;
     bool ints = sizes.type == SchemaType::Int || sizes.type == SchemaType::SymInt;
@@ -56,7 +59,8 @@ void drop(Kwargs& kwargs, std::string_view key) {
 }
 
 bool given(const Kwargs& kwargs, std::string_view key) {
-  return std::any_of(kwargs.begin(), kwargs.end(), [&](const auto& item) { return item.first == key && !item.second.is_none(); });
+  return std::any_of(kwargs.begin(), kwargs.end(),
+                     [&](const auto& item) { return item.first == key && !item.second.is_none(); });
 }
 
 /// Factory functions say that memory is not pinned, and on which device it is when they have no tensor to go by.
@@ -84,7 +88,8 @@ void convert_literals(const Schema& schema, Args& args, Kwargs& kwargs) {
     if (const MetaTuple* tuple = node ? node->meta.tuple() : nullptr; tuple && to.is_list) {
       std::vector<Arg> items;
       Builder build(node->graph(), node->next(), node->origin);
-      for (std::size_t i = 0; i < tuple->items.size(); ++i) items.emplace_back(build.getitem(node, static_cast<std::int64_t>(i)));
+      for (std::size_t i = 0; i < tuple->items.size(); ++i)
+        items.emplace_back(build.getitem(node, static_cast<std::int64_t>(i)));
       value = Arg::list(std::move(items));
     }
   };

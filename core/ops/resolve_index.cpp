@@ -1,7 +1,7 @@
 // Python's x[...] on tensors, as torch/csrc/autograd/python_variable_indexing.cpp takes it apart.
-#include <fmt/format.h>
-
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "core/ops/resolve_parts.h"
 
@@ -17,7 +17,8 @@ Node* constant_tensor(Builder& build, const Number& value, DType dtype) {
     *full.as<std::complex<double>>() = *z;
   }
   std::string name;
-  for (int i = 0; name.empty() || build.graph.attributes.contains(name); ++i) name = fmt::format("_tensor_constant{}", i);
+  for (int i = 0; name.empty() || build.graph.attributes.contains(name); ++i)
+    name = fmt::format("_tensor_constant{}", i);
   build.graph.attributes[name] = unwrap(full.to(dtype));
   Node* node = build.graph.create(Op::get_attr(), {}, {}, name, build.before);
   node->target = name;
@@ -50,8 +51,10 @@ class Slicing {
     for (const Arg& item : items) consumed += dims_taken(item);
     if (consumed > given_dims_) fail(fmt::format("too many indices for tensor of dimension {}", given_dims_));
     for (const Arg& item : items) {
-      if (is_ellipsis(item)) dim_ += given_dims_ - consumed;
-      else one(item);
+      if (is_ellipsis(item))
+        dim_ += given_dims_ - consumed;
+      else
+        one(item);
     }
     return {view_, std::move(indices_)};
   }
@@ -125,8 +128,10 @@ class Slicing {
 std::vector<Arg> items_of(Builder& b, const Arg& index) {
   std::vector<Arg> items;
   const auto* tuple = index.get<ArgList>();
-  if (tuple && tuple->is_tuple) items = tuple->items;
-  else items = {index};
+  if (tuple && tuple->is_tuple)
+    items = tuple->items;
+  else
+    items = {index};
   for (Arg& item : items) {
     const auto* list = item.get<ArgList>();
     if (!list) continue;
@@ -159,8 +164,10 @@ Arg get_item(Builder& b, Node* x, const Arg& index) {
 
 Arg set_item(Builder& b, Node* x, const Arg& index, const Arg& value) {
   Node* source = value.node();
-  if (auto number = as_number(value)) source = constant_tensor(b, *number, Builder::tensor(x).dtype);
-  else if (!is_tensor(value)) source = b.call("aten.scalar_tensor.default", {value}, {{"dtype", Builder::tensor(x).dtype}});
+  if (auto number = as_number(value))
+    source = constant_tensor(b, *number, Builder::tensor(x).dtype);
+  else if (!is_tensor(value))
+    source = b.call("aten.scalar_tensor.default", {value}, {{"dtype", Builder::tensor(x).dtype}});
   Sliced sliced = Slicing(b, x).apply(items_of(b, index));
   if (!sliced.indices.empty()) {
     b.call("aten.index_put_.default", {sliced.view, Arg::list(std::move(sliced.indices)), source});

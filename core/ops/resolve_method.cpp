@@ -1,7 +1,7 @@
 // Methods and attributes of tensors that are no ATen operators by their name.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "core/ops/resolve_parts.h"
 
@@ -14,9 +14,9 @@ struct CastRow {
   DType dtype;
 };
 constexpr CastRow casts[] = {
-    {"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16}, {"bfloat16", DType::BFloat16},
-    {"long", DType::Int64}, {"int", DType::Int32}, {"short", DType::Int16}, {"char", DType::Int8}, {"byte", DType::UInt8},
-    {"bool", DType::Bool}, {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128},
+    {"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16},     {"bfloat16", DType::BFloat16},
+    {"long", DType::Int64},    {"int", DType::Int32},      {"short", DType::Int16},      {"char", DType::Int8},
+    {"byte", DType::UInt8},    {"bool", DType::Bool},      {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128},
 };
 
 const Arg* keyword(const Kwargs& kwargs, std::string_view key) {
@@ -37,12 +37,14 @@ Arg call_to(Builder& b, const Args& args, const Kwargs& kwargs) {
   std::optional<DType> dtype;
   Arg non_blocking = false, copy = false, memory_format;
   std::size_t next = 1;
-  if (args.size() > 1 && is_tensor(args[1]))
-    return b.call("aten.to.other", Args(args.begin(), args.end()), kwargs);
+  if (args.size() > 1 && is_tensor(args[1])) return b.call("aten.to.other", Args(args.begin(), args.end()), kwargs);
   for (; next < args.size(); ++next) {
-    if (auto* t = args[next].get<DType>()) dtype = *t;
-    else if (auto d = as_device(args[next])) device = d;
-    else if (!args[next].is_none()) break;
+    if (auto* t = args[next].get<DType>())
+      dtype = *t;
+    else if (auto d = as_device(args[next]))
+      device = d;
+    else if (!args[next].is_none())
+      break;
   }
   if (next < args.size()) non_blocking = args[next++];
   if (next < args.size()) copy = args[next++];
@@ -57,7 +59,8 @@ Arg call_to(Builder& b, const Args& args, const Kwargs& kwargs) {
   if (!device && !dtype && !copies && memory_format.is_none()) return args[0];
   if (device && *device == self.device) device.reset();
   if (!device && !dtype && !copies && memory_format.is_none()) return args[0];
-  if (device) return b.call("aten.to.device", {args[0], *device, dtype.value_or(self.dtype), non_blocking, copy, memory_format});
+  if (device)
+    return b.call("aten.to.device", {args[0], *device, dtype.value_or(self.dtype), non_blocking, copy, memory_format});
   return b.call("aten.to.dtype", {args[0], dtype.value_or(self.dtype), non_blocking, copy, memory_format});
 }
 
@@ -75,9 +78,9 @@ Arg sizes_of(Builder& b, const Args& args, const Kwargs& kwargs, const SymList& 
 
 /// "torch.FloatTensor" and the like, as x.type('torch.FloatTensor') takes them.
 std::optional<DType> tensor_type_dtype(std::string_view name) {
-  constexpr CastRow names[] = {{"torch.FloatTensor", DType::Float32}, {"torch.DoubleTensor", DType::Float64},
-                               {"torch.LongTensor", DType::Int64},    {"torch.IntTensor", DType::Int32},
-                               {"torch.BoolTensor", DType::Bool},     {"torch.HalfTensor", DType::Float16},
+  constexpr CastRow names[] = {{"torch.FloatTensor", DType::Float32},    {"torch.DoubleTensor", DType::Float64},
+                               {"torch.LongTensor", DType::Int64},       {"torch.IntTensor", DType::Int32},
+                               {"torch.BoolTensor", DType::Bool},        {"torch.HalfTensor", DType::Float16},
                                {"torch.BFloat16Tensor", DType::BFloat16}};
   for (const CastRow& row : names)
     if (row.method == name) return row.dtype;
@@ -102,7 +105,7 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
   if (name == "type") {
     const Arg* type = args.size() > 1 ? &args[1] : keyword(kwargs, "dtype");
     if (!type) fail_unsupported("the method type without a dtype");
-    auto dtype = type->get<DType>() ? std::optional(*type->get<DType>())
+    auto dtype = type->get<DType>()         ? std::optional(*type->get<DType>())
                  : type->get<std::string>() ? tensor_type_dtype(*type->get<std::string>())
                                             : std::nullopt;
     if (!dtype) fail_unsupported("the method type with this argument");

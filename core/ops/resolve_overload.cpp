@@ -1,13 +1,30 @@
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "core/ops/resolve.h"
 
 namespace partita {
 namespace {
 
-enum class Kind : unsigned char { None, Tensor, Int, SymInt, Float, SymFloat, Bool, SymBool, Complex, Str, DType, Device, Layout, MemoryFormat, List, Other };
+enum class Kind : unsigned char {
+  None,
+  Tensor,
+  Int,
+  SymInt,
+  Float,
+  SymFloat,
+  Bool,
+  SymBool,
+  Complex,
+  Str,
+  DType,
+  Device,
+  Layout,
+  MemoryFormat,
+  List,
+  Other
+};
 
 /// What the parser sees of an argument: its kind, and its items' when it is a list.
 struct Seen {
@@ -24,8 +41,10 @@ Seen see(const Arg& a) {
     Seen operator()(std::complex<double>) const { return {Kind::Complex, {}}; }
     Seen operator()(const std::string&) const { return {Kind::Str, {}}; }
     Seen operator()(Node* n) const {
-      if (const SymExpr* e = n->meta.sym()) return {e->is_boolean() ? Kind::SymBool : e->is_float() ? Kind::SymFloat : Kind::SymInt, {}};
-      if (auto* tuple = n->meta.tuple()) return {Kind::List, std::vector<Seen>(tuple->items.size(), {Kind::Tensor, {}})};
+      if (const SymExpr* e = n->meta.sym())
+        return {e->is_boolean() ? Kind::SymBool : e->is_float() ? Kind::SymFloat : Kind::SymInt, {}};
+      if (auto* tuple = n->meta.tuple())
+        return {Kind::List, std::vector<Seen>(tuple->items.size(), {Kind::Tensor, {}})};
       return {Kind::Tensor, {}};
     }
     Seen operator()(DType) const { return {Kind::DType, {}}; }
@@ -45,8 +64,9 @@ Seen see(const Arg& a) {
 }
 
 Seen see(const Value& v) {
-  static constexpr Kind kinds[] = {Kind::None, Kind::Bool, Kind::Int, Kind::Float, Kind::Complex, Kind::Str, Kind::Tensor,
-                                   Kind::DType, Kind::Device, Kind::Layout, Kind::MemoryFormat, Kind::List};
+  static constexpr Kind kinds[] = {Kind::None,    Kind::Bool,   Kind::Int,          Kind::Float,
+                                   Kind::Complex, Kind::Str,    Kind::Tensor,       Kind::DType,
+                                   Kind::Device,  Kind::Layout, Kind::MemoryFormat, Kind::List};
   Seen s{kinds[v.v.index()], {}};
   if (auto* list = v.get<ValueList>())
     for (const Value& item : *list) s.items.push_back(see(item));
@@ -55,34 +75,49 @@ Seen see(const Value& v) {
 
 /// torch/csrc/utils/python_arg_parser.cpp, should_allow_numbers_as_tensors.
 bool numbers_are_tensors(std::string_view base) {
-  static constexpr std::string_view names[] = {"add", "sub", "mul", "div", "divide", "multiply", "subtract", "true_divide",
-                                               "floor_divide", "fill", "copy", "lerp"};
+  static constexpr std::string_view names[] = {"add",      "sub",         "mul",          "div",  "divide", "multiply",
+                                               "subtract", "true_divide", "floor_divide", "fill", "copy",   "lerp"};
   base.remove_prefix(std::min(base.size(), base.find('.') + 1));
   if (base.ends_with("_")) base.remove_suffix(1);
   return std::find(std::begin(names), std::end(names), base) != std::end(names);
 }
 
-bool is_integer(Kind k) { return k == Kind::Int || k == Kind::SymInt; }
-bool is_number(Kind k) { return k >= Kind::Int && k <= Kind::Complex; }
+bool is_integer(Kind k) {
+  return k == Kind::Int || k == Kind::SymInt;
+}
+bool is_number(Kind k) {
+  return k >= Kind::Int && k <= Kind::Complex;
+}
 
 bool fits_one(SchemaType type, Kind k, bool numbers_as_tensors) {
   switch (type) {
-    case SchemaType::Tensor: return k == Kind::Tensor || (numbers_as_tensors && is_number(k));
+    case SchemaType::Tensor:
+      return k == Kind::Tensor || (numbers_as_tensors && is_number(k));
     case SchemaType::Int:
-    case SchemaType::SymInt: return is_integer(k);
-    case SchemaType::Float: return is_integer(k) || k == Kind::Float || k == Kind::SymFloat;
+    case SchemaType::SymInt:
+      return is_integer(k);
+    case SchemaType::Float:
+      return is_integer(k) || k == Kind::Float || k == Kind::SymFloat;
     case SchemaType::Bool:
-    case SchemaType::SymBool: return k == Kind::Bool || k == Kind::SymBool;
-    case SchemaType::Scalar: return is_number(k);
-    case SchemaType::Str: return k == Kind::Str;
-    case SchemaType::Dtype: return k == Kind::DType;
-    case SchemaType::Device: return k == Kind::Device || k == Kind::Str;
-    case SchemaType::Layout: return k == Kind::Layout;
-    case SchemaType::MemoryFormat: return k == Kind::MemoryFormat;
+    case SchemaType::SymBool:
+      return k == Kind::Bool || k == Kind::SymBool;
+    case SchemaType::Scalar:
+      return is_number(k);
+    case SchemaType::Str:
+      return k == Kind::Str;
+    case SchemaType::Dtype:
+      return k == Kind::DType;
+    case SchemaType::Device:
+      return k == Kind::Device || k == Kind::Str;
+    case SchemaType::Layout:
+      return k == Kind::Layout;
+    case SchemaType::MemoryFormat:
+      return k == Kind::MemoryFormat;
     case SchemaType::Dimname:
     case SchemaType::Generator:
     case SchemaType::Stream:
-    case SchemaType::Other: return false;
+    case SchemaType::Other:
+      return false;
   }
   return false;
 }
@@ -97,7 +132,8 @@ bool fits(const SchemaArg& arg, const Seen& s, bool numbers_as_tensors) {
 }
 
 /// Positions of the schema's arguments that are given, with what is given there; nullopt when the call cannot be made.
-bool matches(const Schema& schema, const std::vector<Seen>& positional, const std::vector<std::pair<std::string, Seen>>& named) {
+bool matches(const Schema& schema, const std::vector<Seen>& positional,
+             const std::vector<std::pair<std::string, Seen>>& named) {
   bool as_tensors = numbers_are_tensors(schema.base);
   std::vector<bool> given(schema.args.size());
   if (positional.size() > schema.args.size()) return false;
@@ -109,7 +145,9 @@ bool matches(const Schema& schema, const std::vector<Seen>& positional, const st
   }
   for (const auto& [key, seen] : named) {
     int i = schema.index_of(key);
-    if (i < 0 || given[static_cast<std::size_t>(i)] || !fits(schema.args[static_cast<std::size_t>(i)], seen, as_tensors && i > 0)) return false;
+    if (i < 0 || given[static_cast<std::size_t>(i)] ||
+        !fits(schema.args[static_cast<std::size_t>(i)], seen, as_tensors && i > 0))
+      return false;
     given[static_cast<std::size_t>(i)] = true;
   }
   for (std::size_t i = 0; i < schema.args.size(); ++i)

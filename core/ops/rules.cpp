@@ -14,8 +14,9 @@ class Rules {
   void aten() {
     for (Node* node : graph_) {
       if (!node->op()->is_call()) continue;
-      bool known = node->op()->kind == OpKind::Torch ? find_schema(node->op()) || node->op()->name.starts_with("higher_order.")
-                                                     : is_size_arithmetic(*node);
+      bool known = node->op()->kind == OpKind::Torch
+                       ? find_schema(node->op()) || node->op()->name.starts_with("higher_order.")
+                       : is_size_arithmetic(*node);
       if (!known) report(*node, "calls " + node->op()->name + ", which is no ATen operator");
       if (!node->meta.known() && !returns_nothing(*node) && !node->op()->name.starts_with("higher_order."))
         report(*node, "has no meta");
@@ -34,7 +35,8 @@ class Rules {
     bool tangents = false;
     for (Node* node : graph_.placeholders()) {
       bool tangent = node->name().starts_with("tangents_");
-      if (!tangent && !node->name().starts_with("primals_")) report(*node, "an input of a joint graph is named primals_N or tangents_N");
+      if (!tangent && !node->name().starts_with("primals_"))
+        report(*node, "an input of a joint graph is named primals_N or tangents_N");
       if (tangents && !tangent) report(*node, "a primal after a tangent");
       tangents |= tangent;
     }
@@ -63,7 +65,8 @@ class Rules {
     if (node.op()->name != "aten.copy_.default") return false;
     Node* target = node.args().empty() ? nullptr : node.args()[0].node();
     const auto& users = node.users();
-    return target && target->is_placeholder() && std::all_of(users.begin(), users.end(), [](Node* u) { return u->is_output(); });
+    return target && target->is_placeholder() &&
+           std::all_of(users.begin(), users.end(), [](Node* u) { return u->is_output(); });
   }
 
   const Graph& graph_;

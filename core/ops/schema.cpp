@@ -1,7 +1,5 @@
 #include "core/ops/schema.h"
 
-#include <fmt/format.h>
-
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -10,6 +8,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include <fmt/format.h>
+
 #include "core/base/check.h"
 
 // The table lies in the program itself: no file to find at run time, no parsing before it is asked for.
@@ -17,7 +17,8 @@ asm(".section .rodata\n"
     ".global partita_schemas_begin\n"
     ".global partita_schemas_end\n"
     "partita_schemas_begin:\n"
-    ".incbin \"" PARTITA_SCHEMAS "\"\n"
+    ".incbin \"" PARTITA_SCHEMAS
+    "\"\n"
     "partita_schemas_end:\n"
     ".previous\n");
 extern "C" const char partita_schemas_begin[];
@@ -34,7 +35,8 @@ class Reader {
     Schema s;
     std::size_t open = text_.find('(');
     std::size_t colons = text_.find("::");
-    if (open == std::string_view::npos || colons == std::string_view::npos || colons > open) return error("NAMESPACE::NAME( expected");
+    if (open == std::string_view::npos || colons == std::string_view::npos || colons > open)
+      return error("NAMESPACE::NAME( expected");
     std::string_view full = text_.substr(colons + 2, open - colons - 2);
     std::size_t dot = full.find('.');
     s.base = fmt::format("{}.{}", text_.substr(0, colons), full.substr(0, dot));
@@ -105,12 +107,15 @@ class Reader {
 
   Status type(SchemaArg& a) {
     static const std::map<std::string, SchemaType, std::less<>> types = {
-        {"Tensor", SchemaType::Tensor},      {"int", SchemaType::Int},          {"SymInt", SchemaType::SymInt},
-        {"float", SchemaType::Float},        {"bool", SchemaType::Bool},        {"SymBool", SchemaType::SymBool},
-        {"Scalar", SchemaType::Scalar},      {"number", SchemaType::Scalar},    {"complex", SchemaType::Scalar},
-        {"str", SchemaType::Str},            {"ScalarType", SchemaType::Dtype}, {"Device", SchemaType::Device},
-        {"Layout", SchemaType::Layout},      {"MemoryFormat", SchemaType::MemoryFormat},
-        {"Dimname", SchemaType::Dimname},    {"Generator", SchemaType::Generator}, {"Stream", SchemaType::Stream}};
+        {"Tensor", SchemaType::Tensor},    {"int", SchemaType::Int},
+        {"SymInt", SchemaType::SymInt},    {"float", SchemaType::Float},
+        {"bool", SchemaType::Bool},        {"SymBool", SchemaType::SymBool},
+        {"Scalar", SchemaType::Scalar},    {"number", SchemaType::Scalar},
+        {"complex", SchemaType::Scalar},   {"str", SchemaType::Str},
+        {"ScalarType", SchemaType::Dtype}, {"Device", SchemaType::Device},
+        {"Layout", SchemaType::Layout},    {"MemoryFormat", SchemaType::MemoryFormat},
+        {"Dimname", SchemaType::Dimname},  {"Generator", SchemaType::Generator},
+        {"Stream", SchemaType::Stream}};
     std::string word = identifier();
     if (word.empty()) return error("a type expected");
     auto it = types.find(word);
@@ -180,13 +185,15 @@ class Reader {
     }
     if (whole) {
       std::int64_t i = 0;
-      if (std::from_chars(word.data(), word.data() + word.size(), i).ec != std::errc()) return error("a number expected");
+      if (std::from_chars(word.data(), word.data() + word.size(), i).ec != std::errc())
+        return error("a number expected");
       if (a.type == SchemaType::Float) return Arg(static_cast<double>(i));
       return Arg(i);
     }
     double d = 0;
     if (word == "inf" || word == "-inf") return Arg(word[0] == '-' ? -HUGE_VAL : HUGE_VAL);
-    if (std::from_chars(word.data(), word.data() + word.size(), d).ec != std::errc()) return error("a default expected");
+    if (std::from_chars(word.data(), word.data() + word.size(), d).ec != std::errc())
+      return error("a default expected");
     return Arg(d);
   }
 
@@ -206,7 +213,8 @@ class Table {
       std::size_t space = line.find(' ');
       std::string_view schema = line.substr(space + 1), full = schema.substr(0, schema.find('('));
       std::size_t colons = full.find("::"), dot = full.find('.', colons);
-      std::string base = fmt::format("{}.{}", full.substr(0, colons), full.substr(colons + 2, dot == std::string_view::npos ? dot : dot - colons - 2));
+      std::string base = fmt::format("{}.{}", full.substr(0, colons),
+                                     full.substr(colons + 2, dot == std::string_view::npos ? dot : dot - colons - 2));
       std::string name = base + "." + std::string(dot == std::string_view::npos ? "default" : full.substr(dot + 1));
       bases_[base].push_back(name);
       rows_[std::move(name)] = {line.substr(0, space), schema, nullptr};
@@ -273,16 +281,22 @@ int Schema::index_of(std::string_view arg_name) const {
   return -1;
 }
 
-Result<Schema> parse_schema(std::string_view text) { return Reader(text).read(); }
+Result<Schema> parse_schema(std::string_view text) {
+  return Reader(text).read();
+}
 
-const Schema* find_schema(const Op* op) { return op->kind == OpKind::Torch ? find_schema(op->name) : nullptr; }
-const Schema* find_schema(std::string_view name) { return table().find(name); }
-const std::vector<const Schema*>& find_overloads(std::string_view base) { return table().overloads(base); }
+const Schema* find_schema(const Op* op) {
+  return op->kind == OpKind::Torch ? find_schema(op->name) : nullptr;
+}
+const Schema* find_schema(std::string_view name) {
+  return table().find(name);
+}
+const std::vector<const Schema*>& find_overloads(std::string_view base) {
+  return table().overloads(base);
+}
 
 Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs& kwargs) {
-  auto error = [&](std::string what) {
-    return input_error("ops.arguments", fmt::format("{}: {}", schema.name, what));
-  };
+  auto error = [&](std::string what) { return input_error("ops.arguments", fmt::format("{}: {}", schema.name, what)); };
   Args bound(schema.args.size());
   std::vector<bool> given(schema.args.size());
   if (args.size() > schema.args.size())
@@ -301,7 +315,8 @@ Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs
   }
   for (std::size_t i = 0; i < schema.args.size(); ++i) {
     if (given[i]) continue;
-    if (!schema.args[i].has_default && !schema.args[i].is_optional) return error(fmt::format("argument '{}' is missing", schema.args[i].name));
+    if (!schema.args[i].has_default && !schema.args[i].is_optional)
+      return error(fmt::format("argument '{}' is missing", schema.args[i].name));
     bound[i] = schema.args[i].default_value;
   }
   return bound;

@@ -10,27 +10,42 @@
 namespace partita {
 
 enum class SchemaType : unsigned char {
-  Tensor, Int, SymInt, Float, Bool, SymBool, Scalar, Str, Dtype, Device, Layout, MemoryFormat, Dimname, Generator, Stream, Other,
+  Tensor,
+  Int,
+  SymInt,
+  Float,
+  Bool,
+  SymBool,
+  Scalar,
+  Str,
+  Dtype,
+  Device,
+  Layout,
+  MemoryFormat,
+  Dimname,
+  Generator,
+  Stream,
+  Other,
 };
 
 struct SchemaArg {
   std::string name;
   SchemaType type = SchemaType::Other;
-  bool is_list = false;      ///< Tensor[], int[2], SymInt[]?
-  int list_size = 0;         ///< int[2]: a single int stands for the list; 0: no such rule
+  bool is_list = false;  ///< Tensor[], int[2], SymInt[]?
+  int list_size = 0;     ///< int[2]: a single int stands for the list; 0: no such rule
   bool is_optional = false;
   bool items_optional = false;  ///< Tensor?[]
   bool keyword_only = false;
   bool has_default = false;
   Arg default_value;
-  std::string alias_set;     ///< "a" of Tensor(a!); empty: no alias
-  bool is_write = false;     ///< Tensor(a!)
+  std::string alias_set;  ///< "a" of Tensor(a!); empty: no alias
+  bool is_write = false;  ///< Tensor(a!)
 };
 
 /// One overload, as native_functions.yaml writes it.
 struct Schema {
-  std::string name;      ///< "aten.add.Tensor"
-  std::string base;      ///< "aten.add"
+  std::string name;  ///< "aten.add.Tensor"
+  std::string base;  ///< "aten.add"
   std::vector<SchemaArg> args;
   std::vector<SchemaArg> returns;
   bool composite_implicit = false;  ///< CompositeImplicitAutograd: decomposes before autograd

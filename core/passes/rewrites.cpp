@@ -43,8 +43,8 @@ bool batch_of_one(const Match& m) {
 /// addmm adds a matrix or a row, no larger than the product and of its dtype; integers and mixed dtypes stay with add.
 bool is_gemm_bias(const Match& m) {
   const TensorMeta *a = m.tensor("a"), *b = m.tensor("b"), *c = m.tensor("c"), *sum = m.root->meta.tensor();
-  return a && b && c && sum->dim() == 2 && sum->sizes[0] == a->sizes[0] && sum->sizes[1] == b->sizes[1] && is_floating(a->dtype) && c->dtype == a->dtype && b->dtype == a->dtype && c->dim() >= 1 &&
-         c->dim() <= 2;
+  return a && b && c && sum->dim() == 2 && sum->sizes[0] == a->sizes[0] && sum->sizes[1] == b->sizes[1] &&
+         is_floating(a->dtype) && c->dtype == a->dtype && b->dtype == a->dtype && c->dim() >= 1 && c->dim() <= 2;
 }
 
 constexpr unsigned PreGrad = 1U << static_cast<unsigned>(PassStage::PreGrad);

@@ -66,8 +66,8 @@ struct StoreStats {
   std::int64_t compiled = 0, compiled_bytes = 0, hits = 0, runs = 0, checks = 0, snapshots = 0;
 };
 
-/// What is remembered between runs: compiled code, runs, checks, snapshots, a minification's tries. One SQLite file in write-ahead mode that
-/// any number of processes share. Not for several threads at once.
+/// What is remembered between runs: compiled code, runs, checks, snapshots, a minification's tries. One SQLite file in
+/// write-ahead mode that any number of processes share. Not for several threads at once.
 class Store {
  public:
   /// $PARTITA_STORE (a folder, or a file ending in .sqlite), else $XDG_CACHE_HOME/partita, else ~/.cache/partita.

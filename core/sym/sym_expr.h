@@ -14,12 +14,25 @@ namespace partita {
 struct SymNode;
 
 enum class SymKind : std::uint8_t {
-  Int, Float, Symbol,
-  Add, Mul, Pow,              ///< n-ary, sorted; Pow(base, exponent)
-  FloorDiv, Mod, TrueDiv,     ///< Python's //, % and / (TrueDiv gives a float)
-  Min, Max,                   ///< n-ary, sorted
-  Eq, Ne, Lt, Le, And, Or, Not,
-  Call,                       ///< any other sympy function, kept by name: CeilToInt, ToFloat, OpaqueUnaryFn_sqrt, ...
+  Int,
+  Float,
+  Symbol,
+  Add,
+  Mul,
+  Pow,  ///< n-ary, sorted; Pow(base, exponent)
+  FloorDiv,
+  Mod,
+  TrueDiv,  ///< Python's //, % and / (TrueDiv gives a float)
+  Min,
+  Max,  ///< n-ary, sorted
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  And,
+  Or,
+  Not,
+  Call,  ///< any other sympy function, kept by name: CeilToInt, ToFloat, OpaqueUnaryFn_sqrt, ...
 };
 
 /// An immutable, hash-consed, canonical symbolic integer (float, boolean) expression. Equal expressions are the
@@ -51,7 +64,8 @@ class SymExpr {
   std::size_t hash() const;
   bool operator==(const SymExpr&) const = default;
 
-  /// The value under an assignment of symbols, nullopt when one is unassigned or a Call is not known. Booleans are 0 / 1.
+  /// The value under an assignment of symbols, nullopt when one is unassigned or a Call is not known. Booleans are 0
+  /// / 1.
   std::optional<double> evaluate(const std::function<std::optional<std::int64_t>(const std::string&)>& symbol) const;
   SymExpr substitute(const std::function<std::optional<SymExpr>(const std::string&)>& symbol) const;
   /// Names of the symbols within, sorted, once each.

@@ -21,7 +21,9 @@ constexpr Row rows[] = {
 #undef V
 };
 
-const Row& row(DType t) { return rows[static_cast<std::size_t>(t)]; }
+const Row& row(DType t) {
+  return rows[static_cast<std::size_t>(t)];
+}
 
 template <class Match>
 std::optional<DType> find(Match match) {
@@ -32,7 +34,9 @@ std::optional<DType> find(Match match) {
 
 }  // namespace
 
-float to_float(BFloat16 v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); }
+float to_float(BFloat16 v) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16);
+}
 
 BFloat16 to_bfloat16(float v) {
   std::uint32_t bits = std::bit_cast<std::uint32_t>(v);
@@ -45,7 +49,8 @@ float to_float(Half v) {
   int exponent = (v.bits >> 10) & 0x1f;
   std::uint32_t fraction = v.bits & 0x3ff;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | (fraction << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | static_cast<std::uint32_t>(exponent + 112) << 23 | fraction << 13);
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | static_cast<std::uint32_t>(exponent + 112) << 23 | fraction << 13);
   float magnitude = std::ldexp(static_cast<float>(fraction), -24);
   return sign ? -magnitude : magnitude;
 }
@@ -63,11 +68,21 @@ Half to_half(float v) {
   return {static_cast<std::uint16_t>(sign | ((magnitude - (112u << 23)) >> 13))};
 }
 
-std::size_t itemsize(DType t) { return row(t).bytes; }
-std::string_view short_name(DType t) { return row(t).brief; }
-std::string_view torch_name(DType t) { return row(t).torch; }
-std::string_view safetensors_name(DType t) { return row(t).safetensors; }
-int pt2_code(DType t) { return row(t).code; }
+std::size_t itemsize(DType t) {
+  return row(t).bytes;
+}
+std::string_view short_name(DType t) {
+  return row(t).brief;
+}
+std::string_view torch_name(DType t) {
+  return row(t).torch;
+}
+std::string_view safetensors_name(DType t) {
+  return row(t).safetensors;
+}
+int pt2_code(DType t) {
+  return row(t).code;
+}
 
 std::optional<DType> dtype_from_short(std::string_view name) {
   return find([&](const Row& r) { return r.brief == name; });
@@ -75,8 +90,8 @@ std::optional<DType> dtype_from_short(std::string_view name) {
 
 std::optional<DType> dtype_from_torch(std::string_view name) {
   static constexpr std::pair<std::string_view, std::string_view> aliases[] = {
-      {"half", "float16"}, {"float", "float32"},    {"double", "float64"},  {"short", "int16"},   {"int", "int32"},
-      {"long", "int64"},   {"chalf", "complex32"},  {"cfloat", "complex64"}, {"cdouble", "complex128"}};
+      {"half", "float16"}, {"float", "float32"},   {"double", "float64"},   {"short", "int16"},       {"int", "int32"},
+      {"long", "int64"},   {"chalf", "complex32"}, {"cfloat", "complex64"}, {"cdouble", "complex128"}};
   for (auto& [alias, full] : aliases)
     if (alias == name) name = full;
   return find([&](const Row& r) { return r.torch == name; });
@@ -90,9 +105,15 @@ std::optional<DType> dtype_from_pt2(int code) {
   return find([&](const Row& r) { return r.code == code; });
 }
 
-bool is_floating(DType t) { return t >= DType::Float8E4M3FN && t <= DType::Float64; }
-bool is_complex(DType t) { return t >= DType::Complex32; }
-bool is_integral(DType t) { return t > DType::Bool && t <= DType::Int64; }
+bool is_floating(DType t) {
+  return t >= DType::Float8E4M3FN && t <= DType::Float64;
+}
+bool is_complex(DType t) {
+  return t >= DType::Complex32;
+}
+bool is_integral(DType t) {
+  return t > DType::Bool && t <= DType::Int64;
+}
 
 bool is_signed(DType t) {
   return !(t == DType::Bool || t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64);
@@ -100,18 +121,25 @@ bool is_signed(DType t) {
 
 DType real_of(DType t) {
   switch (t) {
-    case DType::Complex32: return DType::Float16;
-    case DType::Complex64: return DType::Float32;
-    case DType::Complex128: return DType::Float64;
-    default: return t;
+    case DType::Complex32:
+      return DType::Float16;
+    case DType::Complex64:
+      return DType::Float32;
+    case DType::Complex128:
+      return DType::Float64;
+    default:
+      return t;
   }
 }
 
 DType complex_of(DType t) {
   switch (t) {
-    case DType::Float16: return DType::Complex32;
-    case DType::Float64: return DType::Complex128;
-    default: return is_complex(t) ? t : DType::Complex64;
+    case DType::Float16:
+      return DType::Complex32;
+    case DType::Float64:
+      return DType::Complex128;
+    default:
+      return is_complex(t) ? t : DType::Complex64;
   }
 }
 

@@ -8,8 +8,12 @@
 namespace partita {
 
 /// bfloat16 and float16 as stored; arithmetic goes through float.
-struct BFloat16 { std::uint16_t bits; };
-struct Half { std::uint16_t bits; };
+struct BFloat16 {
+  std::uint16_t bits;
+};
+struct Half {
+  std::uint16_t bits;
+};
 float to_float(BFloat16 v);
 float to_float(Half v);
 BFloat16 to_bfloat16(float v);  ///< round to nearest even, NaN stays NaN
@@ -17,24 +21,24 @@ Half to_half(float v);          ///< round to nearest even, overflow to infinity
 
 /// name, short form in annotations, torch name, storage type, bytes, code in .pt2 archives, safetensors name.
 /// Order is the type promotion lattice's within a category: later wins.
-#define PARTITA_DTYPES(V)                                                     \
-  V(Bool, "b8", "bool", bool, 1, 12, "BOOL")                                  \
-  V(UInt8, "u8", "uint8", std::uint8_t, 1, 1, "U8")                           \
-  V(Int8, "i8", "int8", std::int8_t, 1, 2, "I8")                              \
-  V(UInt16, "u16", "uint16", std::uint16_t, 2, 28, "U16")                     \
-  V(Int16, "i16", "int16", std::int16_t, 2, 3, "I16")                         \
-  V(UInt32, "u32", "uint32", std::uint32_t, 4, 25, "U32")                     \
-  V(Int32, "i32", "int32", std::int32_t, 4, 4, "I32")                         \
-  V(UInt64, "u64", "uint64", std::uint64_t, 8, 26, "U64")                     \
-  V(Int64, "i64", "int64", std::int64_t, 8, 5, "I64")                         \
+#define PARTITA_DTYPES(V)                                                      \
+  V(Bool, "b8", "bool", bool, 1, 12, "BOOL")                                   \
+  V(UInt8, "u8", "uint8", std::uint8_t, 1, 1, "U8")                            \
+  V(Int8, "i8", "int8", std::int8_t, 1, 2, "I8")                               \
+  V(UInt16, "u16", "uint16", std::uint16_t, 2, 28, "U16")                      \
+  V(Int16, "i16", "int16", std::int16_t, 2, 3, "I16")                          \
+  V(UInt32, "u32", "uint32", std::uint32_t, 4, 25, "U32")                      \
+  V(Int32, "i32", "int32", std::int32_t, 4, 4, "I32")                          \
+  V(UInt64, "u64", "uint64", std::uint64_t, 8, 26, "U64")                      \
+  V(Int64, "i64", "int64", std::int64_t, 8, 5, "I64")                          \
   V(Float8E4M3FN, "f8e4m3fn", "float8_e4m3fn", std::uint8_t, 1, 29, "F8_E4M3") \
-  V(Float8E5M2, "f8e5m2", "float8_e5m2", std::uint8_t, 1, 30, "F8_E5M2")      \
-  V(Float16, "f16", "float16", ::partita::Half, 2, 6, "F16")                  \
-  V(BFloat16, "bf16", "bfloat16", ::partita::BFloat16, 2, 13, "BF16")         \
-  V(Float32, "f32", "float32", float, 4, 7, "F32")                            \
-  V(Float64, "f64", "float64", double, 8, 8, "F64")                           \
-  V(Complex32, "c32", "complex32", std::uint32_t, 4, 9, "")                   \
-  V(Complex64, "c64", "complex64", std::complex<float>, 8, 10, "C64")            \
+  V(Float8E5M2, "f8e5m2", "float8_e5m2", std::uint8_t, 1, 30, "F8_E5M2")       \
+  V(Float16, "f16", "float16", ::partita::Half, 2, 6, "F16")                   \
+  V(BFloat16, "bf16", "bfloat16", ::partita::BFloat16, 2, 13, "BF16")          \
+  V(Float32, "f32", "float32", float, 4, 7, "F32")                             \
+  V(Float64, "f64", "float64", double, 8, 8, "F64")                            \
+  V(Complex32, "c32", "complex32", std::uint32_t, 4, 9, "")                    \
+  V(Complex64, "c64", "complex64", std::complex<float>, 8, 10, "C64")          \
   V(Complex128, "c128", "complex128", std::complex<double>, 16, 11, "")
 
 enum class DType : std::uint8_t {
@@ -43,13 +47,14 @@ enum class DType : std::uint8_t {
 #undef V
 };
 
-std::size_t itemsize(DType t);              ///< bytes of one element
-std::string_view short_name(DType t);       ///< "f32"
-std::string_view torch_name(DType t);       ///< "float32"; Python writes torch.float32
-std::string_view safetensors_name(DType t); ///< "F32"; empty for complex
-int pt2_code(DType t);                      ///< ScalarType code of torch.export archives
+std::size_t itemsize(DType t);               ///< bytes of one element
+std::string_view short_name(DType t);        ///< "f32"
+std::string_view torch_name(DType t);        ///< "float32"; Python writes torch.float32
+std::string_view safetensors_name(DType t);  ///< "F32"; empty for complex
+int pt2_code(DType t);                       ///< ScalarType code of torch.export archives
 std::optional<DType> dtype_from_short(std::string_view name);
-std::optional<DType> dtype_from_torch(std::string_view name);  ///< also float, double, half, long, int, short, cfloat, ...
+std::optional<DType> dtype_from_torch(
+    std::string_view name);  ///< also float, double, half, long, int, short, cfloat, ...
 std::optional<DType> dtype_from_safetensors(std::string_view name);
 std::optional<DType> dtype_from_pt2(int code);
 

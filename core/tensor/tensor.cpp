@@ -1,12 +1,12 @@
 #include "core/tensor/tensor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include <fmt/format.h>
 
 #include "core/tensor/convert.h"
 
@@ -74,7 +74,8 @@ Result<Tensor> Tensor::empty_strided(DType dtype, Sizes sizes, Sizes strides) {
 Result<Tensor> Tensor::empty(DType dtype, Sizes sizes) {
   std::int64_t n = 1;
   for (std::int64_t s : sizes)
-    if (__builtin_mul_overflow(n, std::max<std::int64_t>(s, 1), &n)) return input_error("tensor.size", "size out of range");
+    if (__builtin_mul_overflow(n, std::max<std::int64_t>(s, 1), &n))
+      return input_error("tensor.size", "size out of range");
   Sizes strides = row_major_strides(sizes);
   return empty_strided(dtype, std::move(sizes), std::move(strides));
 }
@@ -157,11 +158,16 @@ void Tensor::copy_from(const Tensor& src) const {
         for (std::int64_t i = 0; i < n; ++i) a[i * ds] = b[i * ss];
       };
       switch (width) {
-        case 1: return strided(std::uint8_t{});
-        case 2: return strided(std::uint16_t{});
-        case 4: return strided(std::uint32_t{});
-        case 8: return strided(std::uint64_t{});
-        default: return strided(std::complex<double>{});
+        case 1:
+          return strided(std::uint8_t{});
+        case 2:
+          return strided(std::uint16_t{});
+        case 4:
+          return strided(std::uint32_t{});
+        case 8:
+          return strided(std::uint64_t{});
+        default:
+          return strided(std::complex<double>{});
       }
     });
     return;
@@ -182,7 +188,9 @@ Result<Tensor> Tensor::contiguous() const {
   return clone();
 }
 
-Result<Tensor> Tensor::clone() const { return to(dtype); }
+Result<Tensor> Tensor::clone() const {
+  return to(dtype);
+}
 
 Result<Tensor> Tensor::to(DType other) const {
   TRY(Tensor out, empty(other, sizes));

@@ -36,8 +36,8 @@ struct Tensor {
   std::shared_ptr<Storage> storage;
   DType dtype = DType::Float32;
   Sizes sizes;
-  Sizes strides;             ///< in elements
-  std::int64_t offset = 0;   ///< in elements
+  Sizes strides;            ///< in elements
+  std::int64_t offset = 0;  ///< in elements
   bool requires_grad = false;
 
   /// Row-major, uninitialised.
@@ -52,7 +52,9 @@ struct Tensor {
   bool is_contiguous() const;  ///< row-major, sizes of 1 ignored
   std::byte* data() const { return storage->data() + offset * static_cast<std::int64_t>(itemsize(dtype)); }
   template <class T>
-  T* as() const { return reinterpret_cast<T*>(data()); }
+  T* as() const {
+    return reinterpret_cast<T*>(data());
+  }
 
   /// Same storage, other geometry.
   Tensor view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offset) const;
@@ -68,7 +70,8 @@ struct Tensor {
 };
 
 Sizes row_major_strides(std::span<const std::int64_t> sizes);
-/// Elements of storage that sizes and strides reach from offset 0; 0 when empty. Error tensor.size on overflow or negatives.
+/// Elements of storage that sizes and strides reach from offset 0; 0 when empty. Error tensor.size on overflow or
+/// negatives.
 Result<std::int64_t> reach(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
 
 }  // namespace partita

@@ -24,7 +24,9 @@ struct Value {
   Value(T&& value) : v(std::forward<T>(value)) {}
 
   template <class T>
-  const T* get() const { return std::get_if<T>(&v); }
+  const T* get() const {
+    return std::get_if<T>(&v);
+  }
   bool is_none() const { return v.index() == 0; }
 };
 

@@ -7,7 +7,9 @@ using namespace partita;
 
 namespace {
 
-const Op* add() { return Op::torch("aten.add.Tensor"); }
+const Op* add() {
+  return Op::torch("aten.add.Tensor");
+}
 
 }  // namespace
 

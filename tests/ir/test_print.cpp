@@ -10,17 +10,50 @@ class PrintTest : public QObject {
   void arguments_data() {
     QTest::addColumn<QString>("text");
     QTest::addColumn<int>("row");
-    const char* expected[] = {"None", "True", "-3", "1e-05", "1.0", "0.7071067811865476", "inf", "nan", "quoted", "1j",
-                              "(1+2j)", "[1, None]", "(2,)", "torch.float32", "device(type='cuda', index=1)",
-                              "slice(None, 3, None)", "torch.channels_last", "1e+16", "123456789.0", "3.4028234663852886e+38"};
+    const char* expected[] = {"None",
+                              "True",
+                              "-3",
+                              "1e-05",
+                              "1.0",
+                              "0.7071067811865476",
+                              "inf",
+                              "nan",
+                              "quoted",
+                              "1j",
+                              "(1+2j)",
+                              "[1, None]",
+                              "(2,)",
+                              "torch.float32",
+                              "device(type='cuda', index=1)",
+                              "slice(None, 3, None)",
+                              "torch.channels_last",
+                              "1e+16",
+                              "123456789.0",
+                              "3.4028234663852886e+38"};
     for (int i = 0; i < static_cast<int>(std::size(expected)); ++i) QTest::newRow(expected[i]) << expected[i] << i;
   }
   void arguments() {
     QFETCH(QString, text);
     QFETCH(int, row);
-    const Arg args[] = {Arg(), true, -3, 1e-5, 1.0, 0.7071067811865476, HUGE_VAL, std::nan(""), "it's", std::complex<double>(0, 1),
-                        std::complex<double>(1, 2), Arg::list({1, Arg()}), Arg::tuple({2}), DType::Float32,
-                        Device{DeviceType::Cuda, 1}, ArgSlice{{Arg(), 3, Arg()}}, MemoryFormat::ChannelsLast, 1e16, 123456789.0,
+    const Arg args[] = {Arg(),
+                        true,
+                        -3,
+                        1e-5,
+                        1.0,
+                        0.7071067811865476,
+                        HUGE_VAL,
+                        std::nan(""),
+                        "it's",
+                        std::complex<double>(0, 1),
+                        std::complex<double>(1, 2),
+                        Arg::list({1, Arg()}),
+                        Arg::tuple({2}),
+                        DType::Float32,
+                        Device{DeviceType::Cuda, 1},
+                        ArgSlice{{Arg(), 3, Arg()}},
+                        MemoryFormat::ChannelsLast,
+                        1e16,
+                        123456789.0,
                         3.4028234663852886e+38};
     if (row == 8) text = "\"it's\"";
     QCOMPARE(QString::fromStdString(print(args[row])), text);
@@ -63,13 +96,14 @@ class PrintTest : public QObject {
     Node* p = g.placeholder("primals_1", TensorMeta::contiguous(DType::Float32, {SymExpr(2)}));
     g.placeholder("tangents_1", TensorMeta::contiguous(DType::Float32, {SymExpr(2)}));
     g.set_output(Arg::list({p, Arg()}));
-    QCOMPARE(QString::fromStdString(print(g)),
-             QString("class inner_f(torch.nn.Module):\n"
-                     "    def forward(self, primals, tangents):\n"
-                     "        primals_1: \"f32[2][1]cpu\"; tangents_1: \"f32[2][1]cpu\"; \n"
-                     "\n"
-                     "        primals_1, tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)\n"
-                     "        return pytree.tree_unflatten([primals_1, None], self._out_spec)\n"));
+    QCOMPARE(
+        QString::fromStdString(print(g)),
+        QString("class inner_f(torch.nn.Module):\n"
+                "    def forward(self, primals, tangents):\n"
+                "        primals_1: \"f32[2][1]cpu\"; tangents_1: \"f32[2][1]cpu\"; \n"
+                "\n"
+                "        primals_1, tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)\n"
+                "        return pytree.tree_unflatten([primals_1, None], self._out_spec)\n"));
   }
 };
 

@@ -1,6 +1,5 @@
 // Every ATen call in PyTorch's own graphs of the corpus models: what we infer is what PyTorch annotated.
 #include <QtTest>
-
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -22,7 +21,8 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-/// Attention in an exported graph picks its kernel by whether the mask requires a gradient, which the text does not say.
+/// Attention in an exported graph picks its kernel by whether the mask requires a gradient, which the text does not
+/// say.
 bool undecidable(const std::string& path, const std::string& node) {
   return path.ends_with("/exported.py") && node.starts_with("scaled_dot_product_attention");
 }
@@ -92,7 +92,8 @@ class CorpusMetas : public QObject {
     if (corpus.empty()) return;
     for (const auto& model : fs::directory_iterator(corpus / "models")) {
       if (!fs::is_directory(model.path() / "graphs")) continue;
-      for (const char* file : {"exported.py", "core.py", "joint.py", "inductor_decomp/joint.py", "post_grad_0.py", "post_grad_1.py"}) {
+      for (const char* file :
+           {"exported.py", "core.py", "joint.py", "inductor_decomp/joint.py", "post_grad_0.py", "post_grad_1.py"}) {
         fs::path path = model.path() / "graphs" / file;
         if (!fs::exists(path)) continue;
         std::string name = model.path().filename().string() + "/" + file;
@@ -130,7 +131,8 @@ class CorpusMetas : public QObject {
     if (corpus.empty()) return;
     for (const auto& model : fs::directory_iterator(corpus / "models"))
       if (fs::exists(model.path() / "graphs/dynamo.py"))
-        QTest::newRow(model.path().filename().c_str()) << QString::fromStdString((model.path() / "graphs/dynamo.py").string());
+        QTest::newRow(model.path().filename().c_str())
+            << QString::fromStdString((model.path() / "graphs/dynamo.py").string());
   }
 
   void dynamo() {
@@ -147,7 +149,8 @@ class CorpusMetas : public QObject {
     QVERIFY2(bool(aten), aten ? "" : aten.error().line().c_str());
     for (const Node* node : *aten->graph) {
       if (!node->op()->is_call()) continue;
-      bool python = node->op()->kind == OpKind::Function && (node->op()->name.starts_with("_operator.") || node->op()->name.starts_with("torch.sym_"));
+      bool python = node->op()->kind == OpKind::Function &&
+                    (node->op()->name.starts_with("_operator.") || node->op()->name.starts_with("torch.sym_"));
       QVERIFY2(node->op()->kind == OpKind::Torch || python, node->op()->name.c_str());
     }
   }

@@ -38,9 +38,8 @@ inline std::vector<Value> random_inputs(const Graph& graph, std::uint64_t seed =
     }
     Tensor t = unwrap(Tensor::empty(DType::Float64, *concrete(meta->sizes)));
     for (std::int64_t i = 0; i < t.numel(); ++i)
-      t.as<double>()[i] = is_floating(meta->dtype) ? normal(engine)
-                          : meta->dtype == DType::Bool
-                              ? static_cast<double>(engine() % 2)
+      t.as<double>()[i] = is_floating(meta->dtype)     ? normal(engine)
+                          : meta->dtype == DType::Bool ? static_cast<double>(engine() % 2)
                           : meta->dtype == DType::Int8
                               ? 4.0
                               : static_cast<double>(engine() % static_cast<std::uint64_t>(high));

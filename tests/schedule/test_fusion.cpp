@@ -147,9 +147,9 @@ class Fusion : public QObject {
 
   void sizes_that_contradict_one_another() {
     // Text has no guards: s0 and s1 must be one size, and nothing says so.
-    auto graph = testing::parse(testing::module(
-        "x: \"f32[s0, 4][4, 1]cpu\", y: \"f32[s1, 4][4, 1]cpu\"",
-        {"a: \"f32[s0, 4][4, 1]cpu\" = torch.ops.aten.add.Tensor(x, y)", "return (a,)"}));
+    auto graph = testing::parse(
+        testing::module("x: \"f32[s0, 4][4, 1]cpu\", y: \"f32[s1, 4][4, 1]cpu\"",
+                        {"a: \"f32[s0, 4][4, 1]cpu\" = torch.ops.aten.add.Tensor(x, y)", "return (a,)"}));
     QVERIFY(schedule::make_plan(*graph, {.sizes = {{"s0", 3}, {"s1", 3}}}));
     const auto plan = schedule::make_plan(*graph, {.sizes = {{"s0", 3}, {"s1", 5}}});
     QVERIFY(!plan);

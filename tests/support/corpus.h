@@ -15,6 +15,7 @@ inline std::filesystem::path corpus() {
   return {};
 }
 
-inline constexpr const char* no_corpus = "no corpus beside the checkout (../shared/corpus); set PARTITA_CORPUS to run this";
+inline constexpr const char* no_corpus =
+    "no corpus beside the checkout (../shared/corpus); set PARTITA_CORPUS to run this";
 
 }  // namespace partita::testing

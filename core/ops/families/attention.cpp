@@ -27,7 +27,8 @@ TensorMeta heads_inside(const TensorMeta& like) {
 
 void check_operands(FakeCall& c) {
   for (const char* name : {"query", "key", "value"})
-    if (c.tensor(name).dim() != 4) fail("Expected query, key, value to be 4-dimensional [batch, heads, sequence, head size]");
+    if (c.tensor(name).dim() != 4)
+      fail("Expected query, key, value to be 4-dimensional [batch, heads, sequence, head size]");
 }
 
 Meta fake_flash(FakeCall& c) {
@@ -72,7 +73,8 @@ struct Problem {
   /// scores[queries, keys] = scale * q k^T + mask of one (batch, head)
   template <class T>
   void scores(std::int64_t i, T* out) const {
-    gemm<T>(queries, keys, width, {q.as<T>() + i * queries * width, width, 1}, {k.as<T>() + i * keys * width, 1, width}, out, keys);
+    gemm<T>(queries, keys, width, {q.as<T>() + i * queries * width, width, 1}, {k.as<T>() + i * keys * width, 1, width},
+            out, keys);
     const T* m = mask.storage ? mask.as<T>() + i * queries * keys : nullptr;
     for (std::int64_t r = 0; r < queries; ++r)
       for (std::int64_t j = 0; j < keys; ++j) {
@@ -116,19 +118,23 @@ Value eval_flash(EvalCall& c) {
 Value eval_flash_backward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_flash_backward);
   Problem p(c);
-  Tensor grad = load(c.tensor("grad_out"), p.dtype), out = load(c.tensor("out"), p.dtype), lse = load(c.tensor("logsumexp"), p.dtype);
-  if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes) fail("flash attention backward: grad_out or out does not fit the query");
+  Tensor grad = load(c.tensor("grad_out"), p.dtype), out = load(c.tensor("out"), p.dtype),
+         lse = load(c.tensor("logsumexp"), p.dtype);
+  if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes)
+    fail("flash attention backward: grad_out or out does not fit the query");
   Tensor dq = empty(p.dtype, p.q.sizes), dk = empty(p.dtype, p.k.sizes), dv = empty(p.dtype, p.v.sizes);
   dispatch_floating(p.dtype, "flash_attention_backward", [&]<class T>() {
     std::vector<T> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());
     for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
       std::int64_t at_q = i * p.queries * p.width, at_k = i * p.keys * p.width;
       p.scores<T>(i, weights.data());
-      gemm<T>(p.queries, p.keys, p.width, {grad.as<T>() + at_q, p.width, 1}, {p.v.as<T>() + at_k, 1, p.width}, slopes.data(), p.keys);
+      gemm<T>(p.queries, p.keys, p.width, {grad.as<T>() + at_q, p.width, 1}, {p.v.as<T>() + at_k, 1, p.width},
+              slopes.data(), p.keys);
       for (std::int64_t r = 0; r < p.queries; ++r) {
         double dot = 0;
         for (std::int64_t d = 0; d < p.width; ++d)
-          dot += static_cast<double>(grad.as<T>()[at_q + r * p.width + d]) * static_cast<double>(out.as<T>()[at_q + r * p.width + d]);
+          dot += static_cast<double>(grad.as<T>()[at_q + r * p.width + d]) *
+                 static_cast<double>(out.as<T>()[at_q + r * p.width + d]);
         T shift = lse.as<T>()[i * p.queries + r];
         for (std::int64_t j = 0; j < p.keys; ++j) {
           T& w = weights[static_cast<std::size_t>(r * p.keys + j)];
@@ -137,9 +143,12 @@ Value eval_flash_backward(EvalCall& c) {
           s = w * (s - static_cast<T>(dot)) * static_cast<T>(p.scale);
         }
       }
-      gemm<T>(p.keys, p.width, p.queries, {weights.data(), 1, p.keys}, {grad.as<T>() + at_q, p.width, 1}, dv.as<T>() + at_k, p.width);
-      gemm<T>(p.queries, p.width, p.keys, {slopes.data(), p.keys, 1}, {p.k.as<T>() + at_k, p.width, 1}, dq.as<T>() + at_q, p.width);
-      gemm<T>(p.keys, p.width, p.queries, {slopes.data(), 1, p.keys}, {p.q.as<T>() + at_q, p.width, 1}, dk.as<T>() + at_k, p.width);
+      gemm<T>(p.keys, p.width, p.queries, {weights.data(), 1, p.keys}, {grad.as<T>() + at_q, p.width, 1},
+              dv.as<T>() + at_k, p.width);
+      gemm<T>(p.queries, p.width, p.keys, {slopes.data(), p.keys, 1}, {p.k.as<T>() + at_k, p.width, 1},
+              dq.as<T>() + at_q, p.width);
+      gemm<T>(p.keys, p.width, p.queries, {slopes.data(), 1, p.keys}, {p.q.as<T>() + at_q, p.width, 1},
+              dk.as<T>() + at_k, p.width);
     }
   });
   outputs[0].copy_from(dq);
@@ -151,10 +160,10 @@ Value eval_flash_backward(EvalCall& c) {
 std::vector<Node*> grad_flash(GradCall& c) {
   GradientSlots slots(c);
   if (!c.grads[0]) return slots;
-  Node* backward = c.build.call(
-      "aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
-      {c.grads[0], c.arg("query"), c.arg("key"), c.arg("value"), c.results[0], c.results[1], c.arg("dropout_p"), c.arg("is_causal")},
-      {{"attn_mask", c.arg("attn_mask")}, {"scale", c.arg("scale")}});
+  Node* backward = c.build.call("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+                                {c.grads[0], c.arg("query"), c.arg("key"), c.arg("value"), c.results[0], c.results[1],
+                                 c.arg("dropout_p"), c.arg("is_causal")},
+                                {{"attn_mask", c.arg("attn_mask")}, {"scale", c.arg("scale")}});
   take_results(c, slots, backward, {"query", "key", "value"});
   return slots;
 }
@@ -169,7 +178,9 @@ Arg additive_mask(DecomposeCall& c, const Arg& mask, DType dtype) {
   return b.call("aten.where.ScalarSelf", {mask, 0.0, minus_infinity});
 }
 
-bool requires_grad(const Arg& arg) { return arg.node() && Builder::tensor(arg).requires_grad; }
+bool requires_grad(const Arg& arg) {
+  return arg.node() && Builder::tensor(arg).requires_grad;
+}
 
 /// Whether PyTorch takes its CPU flash kernel (sdp_utils_cpp.cpp).
 bool takes_flash(DecomposeCall& c) {
@@ -193,7 +204,8 @@ bool takes_flash(DecomposeCall& c) {
 
 /// Repeats the key and value heads that groups of query heads share.
 Node* expand_heads(DecomposeCall& c, Node* x) {
-  SymExpr heads = c.tensor("query").sizes.at(c.tensor("query").dim() - 3), own = Builder::tensor(x).sizes.at(Builder::tensor(x).dim() - 3);
+  SymExpr heads = c.tensor("query").sizes.at(c.tensor("query").dim() - 3),
+          own = Builder::tensor(x).sizes.at(Builder::tensor(x).dim() - 3);
   if (!c.boolean("enable_gqa") || heads == own) return x;
   if (own.is(0) || !c.test(sym_eq(sym_mod(heads, own), 0), "grouped-query attention"))
     fail("Number of heads in key and value must divide the number of heads in query");
@@ -207,8 +219,10 @@ struct Products {
 Products attention_by_products(DecomposeCall& c, Arg mask) {
   Builder& b = c.build;
   const TensorMeta& q = c.tensor("query");
-  if (!q.sizes.back().is_int() && !c.has("scale")) fail_unsupported("attention over a symbolic head size without a scale");
-  double scale = c.has("scale") ? as_double(c.number("scale")) : 1 / std::sqrt(static_cast<double>(q.sizes.back().as_int()));
+  if (!q.sizes.back().is_int() && !c.has("scale"))
+    fail_unsupported("attention over a symbolic head size without a scale");
+  double scale =
+      c.has("scale") ? as_double(c.number("scale")) : 1 / std::sqrt(static_cast<double>(q.sizes.back().as_int()));
   double root = std::sqrt(std::abs(scale));
   bool half = q.dtype == DType::Float16 || q.dtype == DType::BFloat16;
   auto widened = [&](std::string_view name) {
@@ -218,7 +232,8 @@ Products attention_by_products(DecomposeCall& c, Arg mask) {
   Node *query = widened("query"), *key = widened("key"), *value = widened("value");
   query = b.call("aten.mul.Scalar", {query, scale < 0 ? -root : root});
   if (c.boolean("is_causal")) {
-    if (!mask.is_none()) fail("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    if (!mask.is_none())
+      fail("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
     SymList sizes = {q.sizes[q.dim() - 2], b.tensor(key).sizes[b.tensor(key).dim() - 2]};
     Node* ones = b.call("aten.ones.default", {b.sizes(sizes)}, {{"dtype", DType::Bool}, {"device", q.device}});
     mask = additive_mask(c, b.call("aten.tril.default", {ones}), b.tensor(query).dtype);

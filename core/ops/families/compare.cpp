@@ -9,15 +9,15 @@ namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-#define F1(expression) \
-  body<[](In& in) {    \
-    V x = in[0];       \
+#define F1(expression)   \
+  body<[](In& in) {      \
+    V x = in[0];         \
     return (expression); \
   }>
 #define F2(expression)      \
   body<[](In& in) {         \
     V x = in[0], y = in[1]; \
-    return (expression);      \
+    return (expression);    \
   }>
 
 V truth(V x) {

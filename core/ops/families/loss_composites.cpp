@@ -7,13 +7,18 @@ namespace partita {
 
 namespace {
 
-Reduction reduction(FakeCall& c) { return static_cast<Reduction>(c.integer("reduction")); }
+Reduction reduction(FakeCall& c) {
+  return static_cast<Reduction>(c.integer("reduction"));
+}
 
 Node* reduce(DecomposeCall& c, Node* losses) {
   switch (reduction(c)) {
-    case Reduction::Mean: return c.build.call("aten.mean.default", {losses});
-    case Reduction::Sum: return c.build.call("aten.sum.default", {losses});
-    case Reduction::None: break;
+    case Reduction::Mean:
+      return c.build.call("aten.mean.default", {losses});
+    case Reduction::Sum:
+      return c.build.call("aten.sum.default", {losses});
+    case Reduction::None:
+      break;
   }
   return losses;
 }
@@ -44,7 +49,8 @@ Arg decompose_kl_div(DecomposeCall& c) {
   return reduce(c, losses);
 }
 
-Node* cross_entropy_of_probabilities(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim, double smoothing) {
+Node* cross_entropy_of_probabilities(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim,
+                                     double smoothing) {
   Builder& b = c.build;
   SymExpr classes = c.tensor("self").sizes[class_dim];
   Node* target = tensor_node(c, "target");
@@ -101,8 +107,10 @@ Arg decompose_cross_entropy_loss(DecomposeCall& c) {
   if (self.dim() == 0) fail("cross_entropy_loss expects an input of at least 1 dimension");
   std::size_t class_dim = self.dim() == 1 ? 0 : 1;
   double smoothing = as_double(c.number("label_smoothing"));
-  if (smoothing < 0 || smoothing > 1) fail("label_smoothing must be between 0.0 and 1.0. Got: " + std::to_string(smoothing));
-  Node* log_probabilities = b.call("aten.log_softmax.int", {c.arg("self"), static_cast<std::int64_t>(class_dim), self.dtype});
+  if (smoothing < 0 || smoothing > 1)
+    fail("label_smoothing must be between 0.0 and 1.0. Got: " + std::to_string(smoothing));
+  Node* log_probabilities =
+      b.call("aten.log_softmax.int", {c.arg("self"), static_cast<std::int64_t>(class_dim), self.dtype});
   if (self.sizes == c.tensor("target").sizes)
     return cross_entropy_of_probabilities(c, log_probabilities, class_dim, smoothing);
   if (smoothing > 0) return smoothed_cross_entropy(c, log_probabilities, class_dim, smoothing);

@@ -28,7 +28,9 @@ Value eval_nonzero(EvalCall& c) {
   return out;
 }
 
-Meta fake_masked_select(FakeCall& c) { return new_like(c.tensor("self"), {c.shapes.new_unbacked()}); }
+Meta fake_masked_select(FakeCall& c) {
+  return new_like(c.tensor("self"), {c.shapes.new_unbacked()});
+}
 
 Value eval_masked_select(EvalCall& c) {
   const Tensor* inputs[] = {&c.tensor("self"), &c.tensor("mask")};
@@ -48,7 +50,8 @@ Value eval_masked_select(EvalCall& c) {
 Meta fake_masked_scatter(FakeCall& c) {
   SymList both[] = {c.tensor("self").sizes, c.tensor("mask").sizes};
   SymList sizes = broadcast(c, both);
-  return sizes == c.tensor("self").sizes ? like_preserving(c.tensor("self"), c.shapes) : new_like(c.tensor("self"), sizes);
+  return sizes == c.tensor("self").sizes ? like_preserving(c.tensor("self"), c.shapes)
+                                         : new_like(c.tensor("self"), sizes);
 }
 
 Value eval_masked_scatter(EvalCall& c) {
@@ -59,7 +62,8 @@ Value eval_masked_scatter(EvalCall& c) {
     std::int64_t next = 0;
     for (std::int64_t i = 0; i < y.numel(); ++i) {
       if (!mask.as<bool>()[i]) continue;
-      if (next >= source.numel()) fail("masked_scatter: expected self and source to have the same number of elements as the mask has ones");
+      if (next >= source.numel())
+        fail("masked_scatter: expected self and source to have the same number of elements as the mask has ones");
       y.as<T>()[i] = source.as<T>()[next++];
     }
   });
@@ -67,12 +71,15 @@ Value eval_masked_scatter(EvalCall& c) {
   return out;
 }
 
-Meta fake_masked_scatter_backward(FakeCall& c) { return new_like(c.tensor("grad_output"), c.syms("sizes")); }
+Meta fake_masked_scatter_backward(FakeCall& c) {
+  return new_like(c.tensor("grad_output"), c.syms("sizes"));
+}
 
 /// The gradient of the source: what was taken, in order, then zeros.
 Value eval_masked_scatter_backward(EvalCall& c) {
   const Tensor& grad = c.tensor("grad_output");
-  Tensor g = load(grad, grad.dtype), mask = expand_load(c.tensor("mask"), g.sizes, DType::Bool), y = zeros(g.dtype, c.integers("sizes"));
+  Tensor g = load(grad, grad.dtype), mask = expand_load(c.tensor("mask"), g.sizes, DType::Bool),
+         y = zeros(g.dtype, c.integers("sizes"));
   dispatch_width(g.dtype, [&]<class T>() {
     std::int64_t next = 0;
     for (std::int64_t i = 0; i < g.numel(); ++i)
@@ -95,13 +102,15 @@ std::vector<Node*> grad_masked_select(GradCall& c) {
 
 void register_masked(OpTable& t) {
   t.add("aten.nonzero.default", {.fake = fake_nonzero, .eval = eval_nonzero, .not_differentiable = true});
-  t.add("aten.masked_select.default", {.fake = fake_masked_select, .eval = eval_masked_select, .gradient = grad_masked_select});
+  t.add("aten.masked_select.default",
+        {.fake = fake_masked_select, .eval = eval_masked_select, .gradient = grad_masked_select});
   t.add("aten.masked_scatter.default",
         {.fake = fake_masked_scatter,
          .eval = eval_masked_scatter,
          .derivative = {{"self", "aten.masked_fill.Scalar(grad, mask, 0)"},
                         {"source", "masked_scatter_backward(grad, mask, sizes(source))"}}});
-  t.add("aten.masked_scatter_backward.default", {.fake = fake_masked_scatter_backward, .eval = eval_masked_scatter_backward});
+  t.add("aten.masked_scatter_backward.default",
+        {.fake = fake_masked_scatter_backward, .eval = eval_masked_scatter_backward});
 }
 
 }  // namespace partita

@@ -33,11 +33,16 @@ Tensor nonzero(const Tensor& t);
 template <class F>
 void dispatch_width(DType t, F&& f) {
   switch (itemsize(t)) {
-    case 1: return f.template operator()<std::uint8_t>();
-    case 2: return f.template operator()<std::uint16_t>();
-    case 4: return f.template operator()<std::uint32_t>();
-    case 8: return f.template operator()<std::uint64_t>();
-    default: return f.template operator()<std::array<std::uint64_t, 2>>();
+    case 1:
+      return f.template operator()<std::uint8_t>();
+    case 2:
+      return f.template operator()<std::uint16_t>();
+    case 4:
+      return f.template operator()<std::uint32_t>();
+    case 8:
+      return f.template operator()<std::uint64_t>();
+    default:
+      return f.template operator()<std::array<std::uint64_t, 2>>();
   }
 }
 

@@ -40,9 +40,12 @@ Tensor load_optional(const EvalCall& call, std::string_view name, DType dtype);
 template <class F>
 decltype(auto) dispatch_floating(DType t, const char* what, F&& f) {
   switch (t) {
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
-    default: break;
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    default:
+      break;
   }
   fail(std::string("\"") + what + "\" not implemented for '" + std::string(torch_name(t)) + "'");
 }
@@ -51,10 +54,14 @@ decltype(auto) dispatch_floating(DType t, const char* what, F&& f) {
 template <class F>
 decltype(auto) dispatch_compute(DType t, const char* what, F&& f) {
   switch (t) {
-    case DType::Int64: return f.template operator()<std::int64_t>();
-    case DType::Complex64: return f.template operator()<std::complex<float>>();
-    case DType::Complex128: return f.template operator()<std::complex<double>>();
-    default: return dispatch_floating(t, what, std::forward<F>(f));
+    case DType::Int64:
+      return f.template operator()<std::int64_t>();
+    case DType::Complex64:
+      return f.template operator()<std::complex<float>>();
+    case DType::Complex128:
+      return f.template operator()<std::complex<double>>();
+    default:
+      return dispatch_floating(t, what, std::forward<F>(f));
   }
 }
 
