@@ -51,9 +51,29 @@ std::vector<std::optional<std::string>> tangent_keys(const Graph& graph) {
   return keys;
 }
 
-/// Symbolic and plain integers are stored as tensors of one element.
+/// A file that records no strides holds row-major copies of what may have lain otherwise: the annotation tells.
+Result<Tensor> laid_out(const Tensor& t, const Meta& meta) {
+  const TensorMeta* wanted = meta.tensor();
+  if (!wanted || !wanted->strides_known || wanted->strides.size() != t.sizes.size() || !t.is_contiguous()) return t;
+  Sizes strides;
+  for (std::size_t d = 0; d < t.sizes.size(); ++d) {
+    if (!wanted->strides[d].is_int() || wanted->sizes[d] != SymExpr(t.sizes[d])) return t;
+    strides.push_back(wanted->strides[d].as_int());
+    if (strides[d] == 0 && t.sizes[d] > 1) return t;  // the copies in the file need not be alike
+  }
+  if (strides == t.strides) return t;
+  TRY(Tensor out, Tensor::empty_strided(t.dtype, t.sizes, strides));
+  out.copy_from(t);
+  out.requires_grad = t.requires_grad;
+  return out;
+}
+
+/// Symbolic and plain integers are stored as tensors of one element, tensors perhaps without their layout.
 Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string& key) {
-  if (!meta.sym()) return Value(t);
+  if (!meta.sym()) {
+    TRY(Tensor tensor, laid_out(t, meta));
+    return Value(std::move(tensor));
+  }
   if (!is_number(t))
     return input_error("io.number", fmt::format("{} stands for one integer and is a tensor of {} elements of {}", key,
                                                 t.numel(), torch_name(t.dtype)));

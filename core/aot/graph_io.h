@@ -18,8 +18,9 @@ struct GraphInputs {
 };
 
 /// Values for the graph's placeholders and, put into graph.attributes, for its get_attr nodes. Weights come from the IO
-/// file, else from the archive, else, with a seed, are made up; all are copies if a run may write to one. Error
-/// io.missing names what is not there, io.surplus an input.N too many.
+/// file, else from the archive, else, with a seed, are made up; all are copies if a run may write to one. What a file
+/// holds row-major is laid out as the placeholder's meta says. Error io.missing names what is not there, io.surplus an
+/// input.N too many.
 Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
                                   std::optional<std::uint64_t> random_weights);
 

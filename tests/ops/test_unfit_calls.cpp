@@ -49,6 +49,8 @@ std::vector<Row> rows() {
       {"aten.unfold_backward.default", {{3, 4}}, {ints({0, 2}), 0, 3, 0}, ""},
       {"aten.slice_scatter.default", {{3, 4}, {1, 4}}, {0, 0, 2, 1}, "equal to the view"},
       {"aten.native_layer_norm.default", {{33}}, {ints({32}), none, none, 1e-5}, "normalized_shape"},
+      {"aten.native_group_norm.default", {{2, 4, 3}, {3}, {4}}, {2, 4, 3, 2, 1e-5}, "Expected weight to be a vector"},
+      {"aten.cross_entropy_loss.default", {{3, 5}, {3, 5}, {4}}, {}, "either for all 5 classes"},
       {"aten.histogramdd.int_bins", {{4}}, {1}, "at least 2"},
       {"aten._histogramdd_bin_edges.default", {{3, 1}}, {ints({-1})}, "bins must be > 0"},
       {"aten.mode.default", {{0}}, {0, false}, "non-zero size"},

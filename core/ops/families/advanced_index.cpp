@@ -109,7 +109,7 @@ Meta fake_index_put(FakeCall& c) {
 /// Result strides follow self's: fake of the same call with masks turned into positions.
 Tensor allocate_indexed(const EvalCall& c, const Tensor& self, const Indexing& indexing) {
   Sizes sizes = indexing.sizes();
-  if (self.is_contiguous()) return empty(self.dtype, sizes);
+  if (self.strides == row_major_strides(self.sizes)) return empty(self.dtype, sizes);
   std::vector<Value> args = c.args;
   ValueList indices;
   for (const Tensor* t : c.tensors("indices")) {

@@ -19,6 +19,13 @@ Meta fake_native_group_norm(FakeCall& c) {
   if (!c.test(sym_eq(sym_mod(c.sym("C"), group), 0), "group norm channels"))
     fail("Expected number of channels in input to be divisible by num_groups, but got input of shape with " +
          c.sym("C").str() + " channels and num_groups=" + std::to_string(group));
+  for (const char* name : {"weight", "bias"}) {
+    if (!c.has(name)) continue;
+    const TensorMeta& t = c.tensor(name);
+    if (t.dim() != 1 || !c.test(sym_eq(t.sizes[0], c.sym("C")), "group norm parameters"))
+      fail("Expected " + std::string(name) + " to be a vector of size equal to the number of channels in input, " +
+           c.sym("C").str());
+  }
   TensorMeta statistics = new_like(input, {c.sym("N"), group});
   return MetaTuple{{new_like(input, input.sizes, suggest_memory_format(input, c.shapes)), statistics, statistics}};
 }
