@@ -139,6 +139,7 @@ void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
 
 void Tensor::copy_from(const Tensor& src) const {
   CHECK(sizes == src.sizes, "copy_from wants equal sizes");
+  if (numel() == 0) return;  // there may be no memory at all
   if (dtype == src.dtype) {
     std::size_t width = itemsize(dtype);
     if (is_contiguous() && src.is_contiguous()) {
