@@ -1,5 +1,8 @@
 #include "core/minify/culprit.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "core/compare/per_node.h"
@@ -50,6 +53,14 @@ Result<Verdict> judge_plan(const StagedCompiler& compiler, const Plan& plan, con
   return Verdict();
 }
 
+/// How a child ended, rather than what it computed. Another end than the graph's own (a timeout on a busy machine)
+/// blames nobody.
+bool is_end(const Failure& failure) {
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"signal", "exit", "timeout", "out of memory", "error"},
+      [&](std::string_view end) { return failure.what.starts_with(end); });
+}
+
 /// The call that fails by itself as the whole graph does; nothing when they fail only together.
 Result<const Node*> guilty_call(const Oracle& oracle, const Candidate& candidate, const Failure& failure,
                                 const Progress* progress) {
@@ -98,7 +109,7 @@ Result<Culprit> find_culprit(const StagedCompiler& compiler, const std::function
       return judge_plan(compiler, part, *graph, inputs, same);
     };
     const Result<Verdict> verdict = judge(whether, candidate, progress);
-    if (!verdict || !*verdict) continue;
+    if (!verdict || !*verdict || (is_end(**verdict) && !(*verdict)->same(failure))) continue;
     out.kernel = schedule::step_name(plan, steps - 1);
     if (const auto* call = std::get_if<schedule::KernelCall>(&plan.steps[steps - 1]))
       out.detail = loops::print(plan.kernels[static_cast<std::size_t>(call->kernel)]);
