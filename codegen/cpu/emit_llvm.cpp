@@ -100,6 +100,8 @@ void PhaseEmitter::loop(const Loop& l) {
 }
 
 void PhaseEmitter::range(const std::vector<const Loop*>& nest, Value* begin, Value* end) {
+  // Values are computed before the loops they do not hang on; what a loop without turns reads may have no memory.
+  if (std::ranges::any_of(nest, [](const Loop* l) { return l->extent.is(0); })) return;
   for (const Loop* l : nest) {
     auto extent = range_of(l->extent);
     if (extent) extents_[l->var] = extent->high;

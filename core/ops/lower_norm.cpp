@@ -159,12 +159,17 @@ Status lower_layer_norm(LowerCall& call) {
 }
 
 Status lower_layer_norm_backward(LowerCall& call) {
-  LoweredTensor dy = call.in("grad_out");
+  LoweredTensor dy = call.to.reshape(call.in("grad_out"), call.in("input").sizes);
   Arithmetic make = arithmetic(call, dy);
   LoweredTensor g = call.to.cast(dy, make.dtype), x = call.to.cast(call.in("input"), make.dtype);
-  LoweredTensor mean = call.in("mean"), rstd = call.in("rstd"), weight = optional(call, "weight");
   std::size_t inner = call.integers("normalized_shape").size();
   std::vector<bool> row = trailing(x.dim(), inner), outer = trailing(x.dim(), inner, false);
+  // Given flat or with a dimension for each of the input's: only their number counts.
+  Sizes statistics = x.sizes;
+  for (std::size_t d = 0; d < row.size(); ++d)
+    if (row[d]) statistics[d] = 1;
+  LoweredTensor mean = call.to.reshape(call.in("mean"), statistics);
+  LoweredTensor rstd = call.to.reshape(call.in("rstd"), statistics), weight = optional(call, "weight");
   LoweredTensor hat = make.mul(make.sub(x, mean), rstd);
   const ArgList* mask = call.arg("output_mask").get<ArgList>();
   auto wanted = [&](std::size_t i) { return *mask->items.at(i).get<bool>(); };

@@ -64,6 +64,12 @@ const Case cases[] = {
      "n = $nll_loss_forward(x, t, None, 0, -100)\nr: <f32[][]> = n[0]\nw: <f32[][]> = n[1]\nreturn (r, w)"},
     {"rows of a gradient in other dimensions than their indices", "g: <f32[1, 5, 2][10, 2, 1]>, i: <i64[5, 1][1, 1]>",
      "r: <f32[3, 2][2, 1]> = $embedding_dense_backward(g, i, 3, -1, False)\nreturn (r,)"},
+    {"an embedding of no indices has a gradient", "g: <f16[2, 0, 3][3, 3, 1]>, i: <i64[0][1]>",
+     "r: <f16[3, 3][3, 1]> = $embedding_dense_backward(g, i, 3, 2, False)\nreturn (r,)", true},
+    {"layer norm's statistics may be flat",
+     "g: <f32[3, 5][5, 1]>, x: <f32[3, 5][5, 1]>, m: <f32[3][1]>, r: <f32[3][1]>",
+     "l = $native_layer_norm_backward(g, x, [5], m, r, None, None, [True, False, False])\n"
+     "o: <f32[3, 5][5, 1]> = l[0]\nreturn (o,)"},
     {"copy keeps the gaps of what it replaces", "x: <f32[2, 8][8, 1]>, y: <f32[2, 7][7, 1]>",
      "s: <f32[2, 7][8, 1]> = $slice.Tensor(x, 1, 1, 8)\nr: <f32[2, 7][8, 1]> = $copy(s, y)\nreturn (r,)", true},
     {"as_strided of a copy sees the copy's memory", "x: <f32[4, 6][6, 1]>",

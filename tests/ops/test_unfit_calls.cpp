@@ -83,6 +83,22 @@ class TestUnfitCalls : public QObject {
     QVERIFY(!meta);
     QVERIFY2(meta.error().message.find(row.why) != std::string::npos, meta.error().message.c_str());
   }
+
+  void equations_have_one_dtype_data() {
+    QTest::addColumn<QString>("op");
+    for (const char* op : {"aten._linalg_solve_ex.default", "aten.linalg_lstsq.default", "aten.cholesky_solve.default",
+                           "aten.triangular_solve.default"})
+      QTest::newRow(op) << op;
+  }
+  void equations_have_one_dtype() {
+    QFETCH(QString, op);
+    Graph graph("unfit");
+    Node* a = graph.placeholder("a", TensorMeta::contiguous(DType::Complex64, {2, 2}));
+    Node* b = graph.placeholder("b", TensorMeta::contiguous(DType::Float32, {2, 2}));
+    const Result<Meta> meta = infer(Op::torch(op.toStdString()), {a, b}, {}, *graph.shapes);
+    QVERIFY(!meta);
+    QVERIFY2(meta.error().message.find("same dtype") != std::string::npos, meta.error().message.c_str());
+  }
 };
 
 QTEST_APPLESS_MAIN(TestUnfitCalls)

@@ -54,6 +54,12 @@ void check_matrix(const TensorMeta& t, const char* what) {
          std::to_string(t.dim()));
 }
 
+void check_same_dtype(const TensorMeta& a, const TensorMeta& b, const char* what) {
+  if (a.dtype != b.dtype)
+    fail(std::string(what) + ": Expected A and B to have the same dtype, but found A of type " +
+         std::string(torch_name(a.dtype)) + " and B of type " + std::string(torch_name(b.dtype)) + " instead");
+}
+
 void check_square(FakeCall& c, const TensorMeta& t, const char* what) {
   check_matrix(t, what);
   if (!c.test(sym_eq(rows_of(t), columns_of(t)), "square matrices"))

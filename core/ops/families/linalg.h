@@ -17,6 +17,8 @@ SymExpr smaller(SymExpr a, SymExpr b);
 /// Fails unless `t` is a matrix or a batch of them.
 void check_matrix(const TensorMeta& t, const char* what);
 void check_square(FakeCall& c, const TensorMeta& t, const char* what);
+/// Raises unless a matrix and the right-hand side are of one dtype.
+void check_same_dtype(const TensorMeta& a, const TensorMeta& b, const char* what);
 /// Fails unless there is a row of pivots for each of the matrices, as many as they have rows.
 void check_pivot_sizes(FakeCall& c, const TensorMeta& matrices, const TensorMeta& pivots, const char* what);
 /// The common batch of two batches of matrices.

@@ -47,6 +47,7 @@ Meta fake_lstsq(FakeCall& c) {
   const TensorMeta& a = c.tensor("self");
   TensorMeta b = c.tensor("b");
   check_matrix(a, "torch.linalg.lstsq");
+  check_same_dtype(a, b, "torch.linalg.lstsq");
   Driver driver = driver_of(c);
   bool vectors = vector_case(c, a.sizes, b.sizes);
   if (vectors) b.sizes.push_back(1);

@@ -114,6 +114,7 @@ bool vector_of(const Call& c, const Sizes& a, const Sizes& b) {
 Meta fake_solve(FakeCall& c) {
   const TensorMeta &a = c.tensor("A"), &b = c.tensor("B");
   check_square(c, a, "linalg.solve");
+  check_same_dtype(a, b, "linalg.solve");
   bool vectors = vector_of(c, a.sizes, b.sizes), left = c.boolean("left");
   TensorMeta matrix = b;
   if (vectors) matrix.sizes.push_back(1);

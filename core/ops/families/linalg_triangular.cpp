@@ -106,6 +106,7 @@ Value eval_cholesky_inverse(EvalCall& c) {
 
 /// A and B of a system A X = B, by argument names, with a common batch.
 TensorMeta solution(FakeCall& c, const TensorMeta& a, const TensorMeta& b, bool left, const char* what) {
+  check_same_dtype(a, b, what);
   check_square(c, a, what);
   check_matrix(b, what);
   if (!c.test(sym_eq(rows_of(a), left ? rows_of(b) : columns_of(b)), what))
