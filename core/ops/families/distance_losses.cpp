@@ -8,18 +8,6 @@
 namespace partita {
 namespace {
 
-Node* reduced(DecomposeCall& c, Node* losses) {
-  switch (static_cast<Reduction>(c.integer("reduction"))) {
-    case Reduction::Mean:
-      return c.build.call("aten.mean.default", {losses});
-    case Reduction::Sum:
-      return c.build.call("aten.sum.default", {losses});
-    case Reduction::None:
-      break;
-  }
-  return losses;
-}
-
 /// A formula over the call's arguments by their names and what else it needs.
 Node* formula(DecomposeCall& c, const char* text, std::vector<std::pair<std::string, Arg>> names = {}) {
   for (std::size_t i = 0; i < c.args.size(); ++i) names.emplace_back(c.schema.args[i].name, c.args[i]);

@@ -5,6 +5,9 @@ namespace partita {
 
 enum class Reduction : std::int64_t { None = 0, Mean = 1, Sum = 2 };
 
+/// The losses, or their mean or sum as the call's `reduction` asks (apply_loss_reduction, native/Loss.cpp).
+Node* reduced(DecomposeCall& c, Node* losses);
+
 void register_pointwise_losses(OpTable& t);
 void register_nll_loss(OpTable& t);
 void register_margin_losses(OpTable& t);

@@ -11,18 +11,6 @@ Reduction reduction(FakeCall& c) {
   return static_cast<Reduction>(c.integer("reduction"));
 }
 
-Node* reduce(DecomposeCall& c, Node* losses) {
-  switch (reduction(c)) {
-    case Reduction::Mean:
-      return c.build.call("aten.mean.default", {losses});
-    case Reduction::Sum:
-      return c.build.call("aten.sum.default", {losses});
-    case Reduction::None:
-      break;
-  }
-  return losses;
-}
-
 /// Class weights shaped to broadcast against the input.
 Node* broadcast_weight(DecomposeCall& c, std::size_t class_dim) {
   std::vector<Arg> shape(c.tensor("self").dim(), Arg(1));
@@ -33,7 +21,7 @@ Node* broadcast_weight(DecomposeCall& c, std::size_t class_dim) {
 Arg decompose_l1_loss(DecomposeCall& c) {
   Builder& b = c.build;
   Node* difference = b.call("aten.sub.Tensor", {c.arg("self"), c.arg("target")});
-  return reduce(c, b.call("aten.abs.default", {difference}));
+  return reduced(c, b.call("aten.abs.default", {difference}));
 }
 
 Arg decompose_kl_div(DecomposeCall& c) {
@@ -46,7 +34,7 @@ Arg decompose_kl_div(DecomposeCall& c) {
     Node* cross = b.call("aten.mul.Tensor", {target, input});
     losses = b.call("aten.sub.Tensor", {b.call("aten.xlogy.Tensor", {target, target}), cross});
   }
-  return reduce(c, losses);
+  return reduced(c, losses);
 }
 
 Node* cross_entropy_of_probabilities(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim,
@@ -123,6 +111,18 @@ Arg decompose_cross_entropy_loss(DecomposeCall& c) {
 }
 
 }  // namespace
+
+Node* reduced(DecomposeCall& c, Node* losses) {
+  switch (reduction(c)) {
+    case Reduction::Mean:
+      return c.build.call("aten.mean.default", {losses});
+    case Reduction::Sum:
+      return c.build.call("aten.sum.default", {losses});
+    case Reduction::None:
+      break;
+  }
+  return losses;
+}
 
 void register_loss_composites(OpTable& t) {
   t.add("aten.l1_loss.default", {.decompose = decompose_l1_loss});
