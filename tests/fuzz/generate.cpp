@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "core/base/check.h"
@@ -307,7 +308,7 @@ class Generator {
     if (results == 0 || results > 8 || !small(node.meta)) return false;
     auto trial = graph_->clone();
     trial->set_output(trial->find(node.name()));
-    if (!interpret(*trial, inputs_) || shows_sign_of_nan(node)) return false;
+    if (takes_long(node) || !interpret(*trial, inputs_) || shows_sign_of_nan(node)) return false;
     values_.insert(values_.end(), fresh_.begin(), fresh_.end());
     if (const TensorMeta* t = node.meta.tensor()) (concrete(t->sizes) ? values_ : unsized_).push_back(&node);
     if (const MetaTuple* tuple = node.meta.tuple())
@@ -320,16 +321,33 @@ class Generator {
     return true;
   }
 
+  std::optional<Tensor> value_of(const Node* node) {
+    if (!node) return std::nullopt;
+    auto trial = graph_->clone();
+    trial->set_output(Arg::tuple({trial->find(node->name())}));
+    const auto values = interpret(*trial, inputs_);
+    const Tensor* t = values ? values->front().get<Tensor>() : nullptr;
+    return t ? std::optional(*t) : std::nullopt;
+  }
+
+  static constexpr int most_steps = 1'000'000;
+  /// Polynomials take a step for each degree, in PyTorch too: it is given no end at 10^12 either.
+  bool takes_long(const Node& node) {
+    if (node.op()->name.find("_polynomial_") == std::string::npos) return false;
+    const Arg& degree = node.args().back();
+    if (const auto* n = degree.get<std::int64_t>()) return *n > most_steps;
+    if (const auto* n = degree.get<double>()) return *n > most_steps;
+    const std::optional<Tensor> t = value_of(degree.node());
+    for (std::int64_t i = 0; t && i < t->numel(); ++i)
+      if (t->item_as_double(i) > most_steps) return true;
+    return false;
+  }
+
   /// What sign a NaN has is nobody's promise.
   bool shows_sign_of_nan(const Node& node) {
     const std::string& name = node.op()->name;
     if (name.find("signbit") == std::string::npos && name.find("copysign") == std::string::npos) return false;
-    auto trial = graph_->clone();
-    const Node* operand = node.args().back().node();
-    if (!operand) return false;
-    trial->set_output(Arg::tuple({trial->find(operand->name())}));
-    const auto values = interpret(*trial, inputs_);
-    const Tensor* t = values ? values->front().get<Tensor>() : nullptr;
+    const std::optional<Tensor> t = value_of(node.args().back().node());
     for (std::int64_t i = 0; t && i < t->numel(); ++i)
       if (std::isnan(t->item_as_double(i))) return true;
     return false;
