@@ -134,13 +134,25 @@ Result<Meta> infer(const Node& node) {
 namespace {
 
 /// Values of float8 and complex32 are carried and viewed, not computed with.
+Status check_computable(DType t, const Op* op, const Node* node) {
+  if (t == DType::Float8E4M3FN || t == DType::Float8E5M2 || t == DType::Complex32)
+    return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), where(node));
+  return {};
+}
+
 Status check_computable(const Value& v, const Op* op, const Node* node) {
   if (auto* list = v.get<ValueList>())
     for (const Value& item : *list) TRY_DO(check_computable(item, op, node));
-  const DType* dtype = v.get<DType>();
-  if (auto* t = v.get<Tensor>()) dtype = &t->dtype;
-  if (dtype && (*dtype == DType::Float8E4M3FN || *dtype == DType::Float8E5M2 || *dtype == DType::Complex32))
-    return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(*dtype)), where(node));
+  if (auto* t = v.get<Tensor>()) return check_computable(t->dtype, op, node);
+  if (auto* dtype = v.get<DType>()) return check_computable(*dtype, op, node);
+  return {};
+}
+
+/// Of results: numbers of half types and complex ones make complex32.
+Status check_computable(const Meta& m, const Op* op, const Node* node) {
+  if (auto* tuple = m.tuple())
+    for (const Meta& item : tuple->items) TRY_DO(check_computable(item, op, node));
+  if (auto* t = m.tensor()) return check_computable(t->dtype, op, node);
   return {};
 }
 
@@ -172,9 +184,11 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   return guarded<Value>(node, [&]() -> Value {
     if (!record->eval) return eval_pointwise(*record, call);
     // The checks of the meta come before the memory: kernels rely on sizes that fit together.
-    if (record->fake) {
+    if (record->fake || record->pointwise.body) {
       CallOfValues metas(call);
-      record->fake(metas.call);
+      const Meta results = record->fake ? record->fake(metas.call) : Meta(fake_pointwise(*record, metas.call));
+      Status fit = schema->is_view ? Status() : check_computable(results, op, node);
+      if (!fit) throw Raise{std::move(fit).error()};
     }
     return record->eval(call);
   });

@@ -57,6 +57,24 @@ std::vector<Row> rows() {
       {"aten._softmax.default", {{3}}, {0, true}, "Half type only"},
       {"aten.linalg_matrix_rank.atol_rtol_float", {{}}, {}, "at least 2"},
       {"aten.avg_pool2d.default", {{1, 4, 4}}, {ints({})}, "kernel_size"},
+      {"aten.embedding_bag.padding_idx", {{}, {1}, {1}}, {false, 0, false, none, false, -2}, "2-D"},
+      {"aten.embedding_bag.padding_idx", {{3, 4}, {1}, {1}}, {false, 0, false, none, false, -5}, "-3 through 2"},
+      {"aten.native_group_norm.default", {{}}, {none, none, 1, -1, -1, 1, 1e-5}, "non-negative"},
+      {"aten.native_group_norm.default", {{12}}, {none, none, 2, 2, 4, 1, 1e-5}, "N * C * HxW = 16 elements"},
+      {"aten.native_group_norm_backward.default",
+       {{12}, {12}, {1}, {2}},
+       {none, 2, 2, 3, 1, ints({true, true, true})},
+       "mean"},
+      {"aten.convolution.default",
+       {{1, 4, 8, 5}, {2, 4, 1, 1}, {3}},
+       {ints({1, 1}), ints({0, 0}), ints({1, 1}), false, ints({0, 0}), 1},
+       "expected bias to be 1-dimensional with 2 elements"},
+      {"aten._trilinear.default", {{8}, {5, 8}, {8, 5}}, {ints({0, 2}), ints({0}), ints({1}), ints({0, 1, 2})}, ""},
+      {"aten._trilinear.default",
+       {{7, 2, 1, 3}, {7, 2, 1, 3}, {7, 2, 1, 1}},
+       {ints({1}), ints({2}), ints({2}), ints({1}), 2},
+       "the last operand has size 1"},
+      {"aten.glu_backward.default", {{3}, {4}}, {0}, ""},
   };
 }
 
@@ -82,6 +100,28 @@ class TestUnfitCalls : public QObject {
     const Result<Meta> meta = infer(Op::torch(row.op), args, {}, *graph.shapes);
     QVERIFY(!meta);
     QVERIFY2(meta.error().message.find(row.why) != std::string::npos, meta.error().message.c_str());
+  }
+
+  void a_gradient_has_one_total_weight() {
+    Graph graph("unfit");
+    auto tensor = [&](DType t, SymList sizes) {
+      return graph.placeholder("x", TensorMeta::contiguous(t, std::move(sizes)));
+    };
+    const Result<Meta> meta = infer(Op::torch("aten.nll_loss_backward.default"),
+                                    {tensor(DType::Float32, {}), tensor(DType::Float32, {3}), tensor(DType::Int64, {}),
+                                     Arg(), 0, -1, tensor(DType::Float32, {3, 3})},
+                                    {}, *graph.shapes);
+    QVERIFY(!meta);
+    QVERIFY2(meta.error().message.find("total_weight") != std::string::npos, meta.error().message.c_str());
+  }
+
+  void a_gated_gradient_has_the_dtype_of_what_was_gated() {
+    Graph graph("unfit");
+    Node* grad = graph.placeholder("grad", TensorMeta::contiguous(DType::Float32, {2}));
+    Node* self = graph.placeholder("self", TensorMeta::contiguous(DType::Float16, {4}));
+    const Result<Meta> meta = infer(Op::torch("aten.glu_backward.default"), {grad, self, 0}, {}, *graph.shapes);
+    QVERIFY(!meta);
+    QVERIFY2(meta.error().message.find("Found dtype") != std::string::npos, meta.error().message.c_str());
   }
 
   void equations_have_one_dtype_data() {

@@ -11,7 +11,8 @@ namespace partita {
 
 namespace {
 
-/// The operands of _trilinear as one index space: strides of 0 where an operand is expanded.
+/// The operands of _trilinear as one index space: strides of 0 where an operand is expanded. What fake_trilinear has
+/// checked is taken for granted.
 struct Trilinear {
   Sizes sizes, strides[3];
   std::vector<bool> summed;
@@ -27,11 +28,12 @@ struct Trilinear {
       for (std::size_t i = 0; i < sizes.size(); ++i) {
         strides[k].push_back(0);
         if (expanded[i]) continue;
-        if (d >= operands[k].sizes.size()) fail("_trilinear: the operands and their expanded dimensions do not fit");
-        sizes[i] = operands[k].sizes[d];
-        strides[k][i] = operands[k].strides[d++];
+        if (operands[k].sizes[d] != 1) {
+          sizes[i] = operands[k].sizes[d];
+          strides[k][i] = operands[k].strides[d];
+        }
+        ++d;
       }
-      if (d != operands[k].sizes.size()) fail("_trilinear: the operands and their expanded dimensions do not fit");
     }
     summed = marked(c.integers("sumdim"), rank);
     unrolled = static_cast<std::size_t>(kernels::dim_index(c.integer("unroll_dim"), rank));
@@ -63,24 +65,39 @@ struct Trilinear {
   }
 };
 
+/// Sizes are broadcast, but the last operand that has a dimension tells how long the result is along it and how often
+/// the unrolled one is stepped through.
 Meta fake_trilinear(FakeCall& c) {
   const TensorMeta& first = c.tensor("i1");
-  SymList sizes(first.dim() + c.integers("expand1").size(), 1);
-  auto rank = static_cast<std::int64_t>(sizes.size());
+  const std::size_t rank = first.dim() + c.integers("expand1").size();
+  const std::int64_t unrolled = c.integer("unroll_dim");
+  if (unrolled < 0 || unrolled >= static_cast<std::int64_t>(rank))
+    fail("unroll_dim must be in [0," + std::to_string(static_cast<std::int64_t>(rank) - 1) + "]");
+  std::vector<SymList> operands;
+  SymList told(rank, 0);
   for (const auto& [name, expand] :
        {std::pair("i1", "expand1"), std::pair("i2", "expand2"), std::pair("i3", "expand3")}) {
-    std::vector<bool> expanded = Trilinear::marked(c.integers(expand), rank);
-    std::size_t d = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (expanded[i]) continue;
-      if (d >= c.tensor(name).dim()) fail("_trilinear: the operands and their expanded dimensions do not fit");
-      sizes[i] = c.tensor(name).sizes[d++];
-    }
+    const TensorMeta& operand = c.tensor(name);
+    if (operand.dtype != first.dtype)
+      fail("_trilinear: expected operands of one dtype, but got " + std::string(torch_name(first.dtype)) + " and " +
+           std::string(torch_name(operand.dtype)));
+    const Sizes dims = c.integers(expand);
+    if (operand.dim() + dims.size() != rank) fail("_trilinear: the operands and their expanded dimensions do not fit");
+    const std::vector<bool> expanded = Trilinear::marked(dims, static_cast<std::int64_t>(rank));
+    SymList& sizes = operands.emplace_back(rank, 1);
+    for (std::size_t i = 0, d = 0; i < rank; ++i)
+      if (!expanded[i]) told[i] = sizes[i] = operand.sizes[d++];
   }
+  const SymList sizes = broadcast(c, operands);
+  const std::vector<bool> summed = Trilinear::marked(c.integers("sumdim"), static_cast<std::int64_t>(rank));
   SymList kept;
-  std::vector<bool> summed = Trilinear::marked(c.integers("sumdim"), rank);
-  for (std::size_t i = 0; i < sizes.size(); ++i)
+  for (std::size_t i = 0; i < rank; ++i) {
+    if ((!summed[i] || static_cast<std::int64_t>(i) == unrolled) &&
+        !c.test(sym_eq(told[i], sizes[i]), "_trilinear sizes"))
+      fail("_trilinear: the last operand has size " + told[i].str() + " at dimension " + std::to_string(i) +
+           ", the others " + sizes[i].str());
     if (!summed[i]) kept.push_back(sizes[i]);
+  }
   return new_like(first, kept);
 }
 
@@ -129,7 +146,10 @@ Arg decompose_trilinear(DecomposeCall& c) {
     Node* x = tensor_node(c, name);
     if (DType t = b.tensor(x).dtype; compute_dtype(t) != t)
       x = b.call("aten._to_copy.default", {x}, {{"dtype", compute_dtype(t)}});
-    for (std::int64_t dim : c.integers(expand)) x = b.call("aten.unsqueeze.default", {x, dim});
+    const auto rank = static_cast<std::int64_t>(b.tensor(x).dim() + c.integers(expand).size());
+    const std::vector<bool> expanded = Trilinear::marked(c.integers(expand), rank);
+    for (std::int64_t dim = 0; dim < rank; ++dim)
+      if (expanded[static_cast<std::size_t>(dim)]) x = b.call("aten.unsqueeze.default", {x, dim});
     return x;
   };
   Node *first = operand("i1", "expand1"), *second = operand("i2", "expand2"), *third = operand("i3", "expand3");

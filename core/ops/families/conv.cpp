@@ -27,6 +27,16 @@ MemoryFormat convolution_format(FakeCall& c, const TensorMeta& input, const Tens
   return format == MemoryFormat::Contiguous ? suggest_memory_format(weight, c.shapes) : format;
 }
 
+void check_bias(FakeCall& c, const TensorMeta& bias, SymExpr channels) {
+  const TensorMeta& input = c.tensor("input");
+  if (bias.dim() != 1 || !c.test(sym_eq(bias.sizes[0], channels), "convolution bias"))
+    fail("expected bias to be 1-dimensional with " + channels.str() + " elements, but got a bias of " +
+         std::to_string(bias.dim()) + " dimensions and " + bias.numel().str() + " elements instead");
+  if (bias.dtype != input.dtype)
+    fail("Input type (" + std::string(torch_name(input.dtype)) + ") and bias type (" +
+         std::string(torch_name(bias.dtype)) + ") should be the same");
+}
+
 }  // namespace
 
 Meta fake_convolution(FakeCall& c) {
@@ -51,6 +61,7 @@ Meta fake_convolution(FakeCall& c) {
     fail("Given groups=" + std::to_string(groups) + ", expected input to have " + channels.str() +
          " channels, but got " + input.sizes[1].str() + " channels instead");
   SymList sizes = {input.sizes[0], transposed ? weight.sizes[1] * groups : weight.sizes[0]};
+  if (c.schema.index_of("bias") >= 0 && c.has("bias")) check_bias(c, c.tensor("bias"), sizes[1]);
   for (std::size_t i = 0; i < rank; ++i) {
     SymExpr in = input.sizes[i + 2], reach = dilation[i] * (weight.sizes[i + 2] - 1);
     SymExpr out = transposed ? (in - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i] + 1

@@ -223,6 +223,11 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
   Arg padding = -1;
   if constexpr (has_padding) {
     if (c.has("padding_idx")) {
+      if (c.tensor("weight").dim() != 2) fail("embedding_bag: weight must be 2-D");
+      const SymExpr rows = c.tensor("weight").sizes[0], row = c.sym("padding_idx");
+      if (!c.test(sym_and(sym_le(-rows, row), sym_lt(row, rows)), "embedding_bag padding_idx"))
+        fail("padding_idx must be within the number of embeddings, " + (-rows).str() + " through " + (rows - 1).str() +
+             ", but got " + row.str());
       padding = c.arg("padding_idx");
       if (const auto* i = padding.get<std::int64_t>(); i && *i < 0) padding = b.size(c.tensor("weight").sizes[0] + *i);
     }

@@ -3,7 +3,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
-#include "core/ops/kernels/outputs.h"
+#include "core/ops/kernels/broadcast.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 
@@ -32,9 +32,17 @@ Meta fake_glu(FakeCall& c) {
   return out;
 }
 
+/// A gradient is broadcast to the half.
 Meta fake_glu_backward(FakeCall& c) {
-  gated_dim(c);
-  return new_like(c.tensor("self"), c.tensor("self").sizes);
+  const TensorMeta &self = c.tensor("self"), &grad = c.tensor("grad_output");
+  SymList half = self.sizes;
+  SymExpr& halved = half[gated_dim(c)];
+  halved = sym_floordiv(halved, 2);
+  if (grad.dtype != self.dtype)
+    fail("Found dtype " + std::string(torch_name(grad.dtype)) + " but expected " + std::string(torch_name(self.dtype)));
+  if (grad.dim() > half.size() || broadcast(c, std::vector<SymList>{half, grad.sizes}) != half)
+    fail("glu_backward: grad_output does not fit half of self");
+  return new_like(self, self.sizes);
 }
 
 /// f(position in the half, positions of value and gate in self)
@@ -63,8 +71,10 @@ Value eval_glu(EvalCall& c) {
 Value eval_glu_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_glu_backward);
   DType dtype = arithmetic_dtype(out.dtype);
-  Tensor x = load(c.tensor("self"), dtype), grad = load(c.tensor("grad_output"), dtype), dx = empty(dtype, out.sizes);
-  if (2 * grad.numel() != x.numel()) fail("glu_backward: grad_output does not fit self");
+  Tensor x = load(c.tensor("self"), dtype), dx = empty(dtype, out.sizes);
+  Sizes half = x.sizes;
+  half[static_cast<std::size_t>(dim_index(c.integer("dim"), x.dim()))] /= 2;
+  Tensor grad = expand_load(c.tensor("grad_output"), half, dtype);
   dispatch_floating(dtype, "glu_backward_cpu", [&]<class T>() {
     each_pair(x.sizes, dim_index(c.integer("dim"), x.dim()),
               [&](std::int64_t i, std::int64_t value, std::int64_t gate) {

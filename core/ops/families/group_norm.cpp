@@ -12,8 +12,24 @@ namespace {
 
 using namespace kernels;
 
+/// Raises unless a tensor has as many elements as the sizes given beside it stand for.
+void check_count(FakeCall& c, const char* name, std::initializer_list<const char*> sizes) {
+  SymExpr count = 1;
+  std::string product;
+  for (const char* size : sizes) {
+    if (!c.test(sym_le(0, c.sym(size)), "group norm sizes"))
+      fail(std::string(size) + " must be non-negative, got " + c.sym(size).str());
+    count = count * c.sym(size);
+    product += (product.empty() ? "" : " * ") + std::string(size);
+  }
+  if (!c.test(sym_eq(c.tensor(name).numel(), count), "group norm sizes"))
+    fail("Expected " + std::string(name) + " to have " + product + " = " + count.str() + " elements, but it has " +
+         c.tensor(name).numel().str());
+}
+
 Meta fake_native_group_norm(FakeCall& c) {
   const TensorMeta& input = c.tensor("input");
+  check_count(c, "input", {"N", "C", "HxW"});
   std::int64_t group = c.integer("group");
   if (group <= 0) fail("Expected num groups to be greater than 0, got " + std::to_string(group));
   if (!c.test(sym_eq(sym_mod(c.sym("C"), group), 0), "group norm channels"))
@@ -32,6 +48,9 @@ Meta fake_native_group_norm(FakeCall& c) {
 
 Meta fake_native_group_norm_backward(FakeCall& c) {
   const TensorMeta& input = c.tensor("input");
+  for (const char* name : {"grad_out", "input"}) check_count(c, name, {"N", "C", "HxW"});
+  for (const char* name : {"mean", "rstd"}) check_count(c, name, {"N", "group"});
+  if (c.has("weight")) check_count(c, "weight", {"C"});
   std::vector<bool> mask = booleans(c, "output_mask");
   if (mask.size() != 3) fail("output_mask must have 3 items");
   TensorMeta parameter = new_like(input, {c.sym("C")});

@@ -44,6 +44,8 @@ Meta fake_nll_loss_backward(FakeCall& c) {
   if (!c.test(sym_eq(grad.numel(), each ? target.numel() : SymExpr(1)), "nll_loss gradient"))
     fail("Expected a gradient for " + std::string(each ? "each target" : "one number") + ", but got " +
          grad.numel().str() + " elements");
+  if (const SymExpr n = c.tensor("total_weight").numel(); !c.test(sym_eq(n, 1), "nll_loss total_weight"))
+    fail("expected total_weight to be a single element tensor, got " + n.str() + " elements");
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
