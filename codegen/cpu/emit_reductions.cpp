@@ -1,6 +1,5 @@
 // Running values of reductions: started before their loop, combined in it, one number after it.
 #include <algorithm>
-#include <limits>
 
 #include "codegen/cpu/emit_phase.h"
 
@@ -25,14 +24,7 @@ void PhaseEmitter::start(const Loop& l) {
     const loops::Accumulator& acc = kernel_.accumulators[static_cast<std::size_t>(a)];
     Running& running = running_[static_cast<std::size_t>(a)];
     running.lanes = reduced_in_lanes(a, l.body, active_.has_value() || vector_.contains(&l));
-    std::int64_t integer = 0;
-    if (!is_floating(acc.dtype)) {
-      // The extreme values of 64-bit integers are not doubles.
-      constexpr double limit = 9223372036854775808.0;
-      integer = acc.start >= limit    ? std::numeric_limits<std::int64_t>::max()
-                : acc.start <= -limit ? std::numeric_limits<std::int64_t>::min()
-                                      : static_cast<std::int64_t>(acc.start);
-    }
+    const std::int64_t integer = is_floating(acc.dtype) ? 0 : loops::integer_start(acc.dtype, acc.start);
     Value* initial = ops_.constant(acc.dtype, acc.start, integer);
     llvm::Type* type = initial->getType();
     if (running.lanes) {

@@ -129,10 +129,7 @@ class Executor {
       Cell& cell = accumulators_[static_cast<std::size_t>(a)];
       dispatch(acc.dtype, [&]<class T>() {
         T start = convert<T>(acc.start);
-        if constexpr (std::is_integral_v<T>) {
-          if (acc.start >= static_cast<double>(std::numeric_limits<T>::max())) start = std::numeric_limits<T>::max();
-          if (acc.start <= static_cast<double>(std::numeric_limits<T>::min())) start = std::numeric_limits<T>::min();
-        }
+        if constexpr (std::is_integral_v<T>) start = static_cast<T>(integer_start(acc.dtype, acc.start));
         std::memcpy(cell.bytes, &start, sizeof(T));
       });
     }

@@ -1,12 +1,20 @@
 #include "core/loops/loop.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace partita::loops {
+
+std::int64_t integer_start(DType dtype, double start) {
+  if (dtype == DType::UInt64) return start >= 0x1p64 ? -1 : static_cast<std::int64_t>(start);
+  if (start >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(start);
+}
+
 namespace {
 
 template <class... F>

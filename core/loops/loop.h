@@ -30,6 +30,8 @@ struct Accumulator {
   DType dtype = DType::Float32;
   double start = 0;  ///< the identity of combine: 0, 1, +inf, -inf (integers: the extreme value, 2^63 saturates)
 };
+/// The bits of `start` in an integer dtype; the largest 64-bit integers, which no double is, are meant by the next.
+std::int64_t integer_start(DType dtype, double start);
 
 struct Loop;
 /// buffer[element] = value, or buffer[element] += value (scatter; such loops are never parallel).

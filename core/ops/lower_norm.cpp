@@ -141,6 +141,7 @@ Status lower_layer_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   LoweredTensor x = call.to.cast(input, make.dtype);
+  if (x.numel() == 0) fail_unsupported("normalisation of rows without elements");
   std::vector<bool> reduced = trailing(x.dim(), call.integers("normalized_shape").size());
   LoweredTensor mean = make.mean(x, reduced);
   LoweredTensor centred = make.sub(x, mean);

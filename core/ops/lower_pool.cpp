@@ -56,6 +56,9 @@ Status lower_max_pool2d(LowerCall& call) {
   Window w(call, "self");
   DType dtype = w.x.dtype;
   if (!is_floating(dtype)) fail_unsupported("max pooling of " + std::string(torch_name(dtype)));
+  // Such a window may hold nothing but padding; its index is then one that the kernel stops at, outside the plane.
+  for (std::size_t axis = 0; axis < 2; ++axis)
+    if (w.padding[axis] > 0 && w.dilation[axis] > 1) fail_unsupported("max pooling of dilated windows over padding");
   LoweredTensor x = call.to.cast(w.x, arithmetic_dtype(dtype));
   auto element = [x](Body& body, const Index& at, Scalar inside) {
     Scalar v = body.read(x, at);
@@ -141,7 +144,8 @@ Sizes equal_windows(const Sizes& in, const Sizes& out) {
   std::size_t r = in.size();
   Sizes window;
   for (std::size_t d = r - 2; d < r; ++d) {
-    if (out[d] == 0 || in[d] % out[d] != 0) fail_unsupported("adaptive pooling over windows of different sizes");
+    if (out[d] == 0 || in[d] == 0 || in[d] % out[d] != 0)
+      fail_unsupported("adaptive pooling over windows of different sizes");
     window.push_back(in[d] / out[d]);
   }
   return window;

@@ -75,11 +75,11 @@ class Folder {
     return {};
   }
 
-  /// Concrete and small.
+  /// Concrete and small. A symbolic size beside one of 0 leaves the number of bytes known, but not the sizes.
   bool fits(const Meta& meta) const {
     const TensorMeta* t = meta.tensor();
-    const SymExpr bytes = t ? byte_size(*t) : SymExpr(INT64_MAX);
-    return bytes.is_int() && static_cast<std::size_t>(bytes.as_int()) <= context_.fold_limit_bytes && t->strides_known;
+    if (!t || !t->strides_known || !concrete(t->sizes) || !concrete(t->strides)) return false;
+    return static_cast<std::size_t>(byte_size(*t).as_int()) <= context_.fold_limit_bytes;
   }
 
   bool is_read_by_others(const Node& node) const {

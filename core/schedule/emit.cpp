@@ -166,11 +166,10 @@ class Emitter final : public Body {
   int variables_ = 0;
 };
 
-/// The value that a running value starts at; 2^63 saturates.
+/// The value that a running value starts at.
 Scalar start_value(loops::ScalarBuilder& b, const Definition& d) {
   if (is_floating(d.dtype)) return b.constant(d.dtype, d.start);
-  if (d.start >= 9.2e18) return b.constant_int(d.dtype, INT64_MAX);
-  return b.constant_int(d.dtype, static_cast<std::int64_t>(d.start));
+  return b.constant_int(d.dtype, loops::integer_start(d.dtype, d.start));
 }
 
 /// Puts `body` into loops; accumulators belong to the outermost.

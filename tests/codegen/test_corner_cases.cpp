@@ -81,6 +81,26 @@ const Case cases[] = {
      "t: <c64[6, 4][1, 6]> = $t(x)\ns = $unsafe_split.Tensor(t, 4)\na: <c64[4, 4][1, 6]> = s[0]\n"
      "b: <c64[2, 4][1, 6]> = s[1]\nc: <c64[4, 4][1, 4]> = $mul.Tensor(a, 2)\nreturn (b, c)",
      true},
+    {"rows without elements have a mean of 0", "x: <f64[3, 0][1, 1]>",
+     "n = $native_layer_norm(x, [0], None, None, 1e-05)\nm: <f64[3, 1][1, 1]> = n[1]\nr: <f64[3, 1][1, 1]> = n[2]\n"
+     "return (m, r)",
+     true},
+    {"a gradient of a pooled plane without elements", "g: <f32[5, 8, 7][56, 7, 1]>, x: <f32[5, 8, 0][8, 1, 1]>",
+     "r: <f32[5, 8, 0][8, 1, 1]> = $_adaptive_avg_pool2d_backward(g, x)\nreturn (r,)"},
+    {"a dilated window of nothing but padding", "x: <f32[3, 5, 1][5, 1, 1]>",
+     "p = $max_pool1d_with_indices(x, [2], [], [1], [2])\nv: <f32[3, 5, 1][5, 1, 1]> = p[0]\n"
+     "i: <i64[3, 5, 1][5, 1, 1]> = p[1]\nreturn (v, i)",
+     true},
+    {"a gradient of an embedding in bfloat16 rounds row by row", "g: <bf16[64, 8][8, 1]>",
+     "i: <i64[64][1]> = $full([64], 1, dtype = torch.int64)\n"
+     "r: <bf16[3, 8][8, 1]> = $embedding_dense_backward(g, i, 3, -1, False)\nreturn (r,)",
+     true},
+    {"the least of numbers beyond 2^63", "x: <f64[4, 3][3, 1]>",
+     "h: <u64[4][1]> = $hash_tensor(x, [1])\nr: <u64[][]> = $amin(h, [0])\ns: <u64[][]> = $amax(h, [0])\n"
+     "return (r, s)",
+     true},
+    {"between equal sizes is no interpolation, whatever factor is given", "x: <f32[2, 3, 4][12, 4, 1]>",
+     "r: <f32[2, 3, 4][12, 4, 1]> = $upsample_linear1d(x, [4], False, 2.0)\nreturn (r,)"},
     // A fused multiply-add would give another last bit, and 1 - x * x with x near 1 many of them.
     {"products are rounded", "x: <f32[100][1]>",
      "p: <f32[100][1]> = $mul.Tensor(x, x)\nr: <f32[100][1]> = $sub.Tensor(x, p)\nreturn (r,)", true},

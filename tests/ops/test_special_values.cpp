@@ -94,6 +94,36 @@ class SpecialValues : public QObject {
     }
   }
 
+  void infinitiesMakeSingularValuesNotNumbers() {
+    Tensor m = *Tensor::zeros(DType::Float64, {2, 2});
+    m.as<double>()[0] = inf;
+    Result<Value> result = evaluate(Op::torch("aten._linalg_svd.default"), {m}, {});
+    QVERIFY2(bool(result), result ? "" : result.error().message.c_str());
+    for (const Value& part : *result->get<ValueList>())
+      for (std::int64_t i = 0; i < part.get<Tensor>()->numel(); ++i)
+        QVERIFY(std::isnan(part.get<Tensor>()->item_as_double(i)));
+    m.as<double>()[0] = std::numeric_limits<double>::quiet_NaN();
+    result = evaluate(Op::torch("aten._linalg_svd.default"), {m}, {});
+    QVERIFY(!result);
+    QVERIFY2(result.error().message.find("non-finite") != std::string::npos, result.error().message.c_str());
+  }
+
+  void complexNumbersOfHalvesAreRefused() {
+    for (const char* op : {"aten.logaddexp.default", "aten.special_chebyshev_polynomial_t.default"}) {
+      Result<Value> result =
+          evaluate(Op::torch(op), {vector_of(DType::Float16, {1}), *Tensor::scalar(DType::Complex64, 1)}, {});
+      QVERIFY(!result);
+      QCOMPARE(result.error().code, std::string("ops.dtype"));
+    }
+  }
+
+  void aMeanOfNoClassesIsNotANumber() {
+    const Tensor none = *Tensor::empty(DType::Float32, {3, 0});
+    Result<Value> result = evaluate(Op::torch("aten.cross_entropy_loss.default"), {none, none}, {});
+    QVERIFY2(bool(result), result ? "" : result.error().message.c_str());
+    QVERIFY(std::isnan(result->get<Tensor>()->item_as_double()));
+  }
+
   void integersDividedByZeroAreRefused() {
     Result<Value> result = evaluate(Op::torch("aten.floor_divide.default"),
                                     {vector_of(DType::Int64, {1}), vector_of(DType::Int64, {0})}, {});

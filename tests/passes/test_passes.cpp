@@ -162,6 +162,10 @@ const Case cases[] = {
      "full_default = " FULL("6.0") "\nu = $add.Tensor(x, full_default)\nreturn (u,)\n"},
     {"a bare factory", "fold_constants", xy, "f: " M " = " FULL("3.0") "\nu: " M " = $add.Tensor(x, f)\nreturn (u,)",
      nullptr},
+    {"a constant of no bytes whose size is known only at run time", "fold_constants", "x: <f32[][]>",
+     "f: <f32[][]> = $full([], 1.0)\nt: <f32[][]> = $neg(f)\ni = $nonzero(t)\nr = $neg(i)\nreturn (r,)",
+     "full_default = $full([], -1.0, dtype = torch.float32, layout = torch.strided, device = device(type='cpu'), "
+     "pin_memory = False)\ni = $nonzero(full_default)\nr = $neg(i)\nreturn (r,)\n"},
     {"constants over the limit", "fold_constants", xy,
      "r: <i64[1000000][1]> = " RANGE("1000000") "\nt: <i64[1000000][1]> = $mul.Tensor(r, 3)\nreturn (t,)", nullptr},
 

@@ -102,17 +102,19 @@ Value eval_native_layer_norm(EvalCall& c) {
   Tensor bias = load_optional(c, "bias", dtype);
   std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm);
   double eps = as_double(c.number("eps"));
-  std::int64_t n = row_length(c), rows = n ? x.numel() / n : 0;
+  std::int64_t n = row_length(c);
   const bool half = dtype != input.dtype;  // whose kernel in PyTorch adds -mean * rstd in one fused step
   Tensor y = empty(dtype, x.sizes), mean = empty(dtype, outputs[1].sizes), rstd = empty(dtype, outputs[1].sizes);
   dispatch_floating(dtype, "LayerNormKernelImpl", [&]<class T>() {
     const T* w = weight.storage ? weight.as<T>() : nullptr;
     const T* b = bias.storage ? bias.as<T>() : nullptr;
-    for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t r = 0; r < mean.numel(); ++r) {
       const T* in = x.as<T>() + r * n;
       T* out = y.as<T>() + r * n;
       Moments m = moments(in, 1, 0, n);
-      T center = static_cast<T>(m.mean), scale = T(1) / std::sqrt(static_cast<T>(m.variance) + static_cast<T>(eps));
+      // The mean of nothing is 0 here, as PyTorch's is, while its variance is 0 / 0.
+      T center = n > 0 ? static_cast<T>(m.mean) : T(0);
+      T scale = T(1) / std::sqrt(static_cast<T>(m.variance) + static_cast<T>(eps));
       for (std::int64_t i = 0; i < n; ++i) {
         T v = half ? std::fma(in[i], scale, -(center * scale)) : (in[i] - center) * scale;
         out[i] = (w ? v * w[i] : v) + (b ? b[i] : T(0));

@@ -61,9 +61,8 @@ Value eval_svd(EvalCall& c) {
     dispatch_lapack(a.values.dtype, "linalg.svd", [&]<class T>() {
       using Real = decltype(std::abs(T()));
       for (std::int64_t b = 0; b < a.count; ++b)
-        if (lapack::gesdd<T>(vectors ? (full ? 'A' : 'S') : 'N', static_cast<int>(m), static_cast<int>(n), a.at<T>(b),
-                             a.leading_dimension(), out[1].as<Real>() + b * k, u.at<T>(b), u.leading_dimension(),
-                             vh.at<T>(b), vh.leading_dimension()) > 0)
+        if (!lapack::singular_values<T>(vectors ? (full ? 'A' : 'S') : 'N', static_cast<int>(m), static_cast<int>(n),
+                                        a.at<T>(b), out[1].as<Real>() + b * k, u.at<T>(b), vh.at<T>(b)))
           not_converged("linalg.svd", "contained non-finite values.");
     });
   if (!vectors) return ValueList{out[0], out[1], out[2]};

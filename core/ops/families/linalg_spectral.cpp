@@ -43,7 +43,7 @@ Spectrum<T> singular_values(T* a, int m, int n) {
   Spectrum<T> s{std::vector<T>(area(m, k)), std::vector<T>(area(n, k)), {}};
   std::vector<T> adjoint(area(k, n));
   s.values.resize(static_cast<std::size_t>(k));
-  if (lapack::gesdd<T>('S', m, n, a, m, s.values.data(), s.left.data(), m, adjoint.data(), k) > 0)
+  if (!lapack::singular_values<T>('S', m, n, a, s.values.data(), s.left.data(), adjoint.data()))
     fail("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values.");
   for (int i = 0; i < k; ++i)
     for (int j = 0; j < n; ++j) {

@@ -43,6 +43,7 @@ Node* cross_entropy_of_probabilities(DecomposeCall& c, Node* log_probabilities, 
   SymExpr classes = c.tensor("self").sizes[class_dim];
   Node* target = tensor_node(c, "target");
   if (smoothing > 0) {
+    if (!classes.is_int()) fail_unsupported("label smoothing over a symbolic number of classes");
     target = b.call("aten.mul.Scalar", {target, 1 - smoothing});
     target = b.call("aten.add.Scalar", {target, smoothing / static_cast<double>(classes.as_int())});
   }
@@ -54,7 +55,8 @@ Node* cross_entropy_of_probabilities(DecomposeCall& c, Node* log_probabilities, 
   }
   Node* loss = b.call("aten.neg.default", {b.call("aten.sum.default", {losses})});
   if (reduction(c) == Reduction::Sum) return loss;
-  return b.call("aten.div.Scalar", {loss, b.size(sym_floordiv(c.tensor("self").numel(), classes))});
+  const SymExpr samples = classes.is(0) ? SymExpr(0) : sym_floordiv(c.tensor("self").numel(), classes);
+  return b.call("aten.div.Scalar", {loss, b.size(samples)});
 }
 
 Node* smoothed_cross_entropy(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim, double smoothing) {

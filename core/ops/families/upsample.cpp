@@ -158,14 +158,16 @@ template <std::size_t rank>
 Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType dtype) {
   Builder& b = c.build;
   std::int64_t in = known(input_of(c).sizes[d + 2]), out = known(target.sizes[d]);
-  Node* x = source_positions(c, in, out, target.scales[d], dtype);
+  // Between equal sizes PyTorch's kernels copy, whatever factor is given.
+  const double given = in == out ? 0 : target.scales[d];
+  Node* x = source_positions(c, in, out, given, dtype);
   x = b.call("aten.clamp.default", {x, 0.0});
   SymList shape(rank - d, 1);
   shape[0] = out;
   x = b.call("aten.view.default", {x, b.sizes(shape)});
   Node* low = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
-  if (!c.boolean("align_corners") && target.scales[d] > 0)
-    low = kept_inside(b, low, (static_cast<double>(out) - 0.5) * ratio(in, out, target.scales[d]) - 0.5, in);
+  if (!c.boolean("align_corners") && given > 0)
+    low = kept_inside(b, low, (static_cast<double>(out) - 0.5) * ratio(in, out, given) - 0.5, in);
   Node* high = b.call("aten.clamp.default", {b.call("aten.add.Tensor", {low, 1}), Arg(), in - 1});
   return {x, low, high};
 }

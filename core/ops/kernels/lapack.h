@@ -1,7 +1,10 @@
 #pragma once
 // LAPACK by the type of its operands. Matrices are column-major; a return value above zero is what the routine says of
 // the numbers ("singular"), which operators report as `info`.
+#include <algorithm>
+#include <cmath>
 #include <complex>
+#include <limits>
 
 #define lapack_complex_float std::complex<float>
 #define lapack_complex_double std::complex<double>
@@ -87,6 +90,27 @@ int geev(int n, T* a, int lda, std::complex<decltype(std::abs(T()))>* values,
     }
     return info;
   }
+}
+
+/// Singular values of an m x n matrix, which is overwritten, and by `job` no vectors ('N'), the first min(m, n) ('S')
+/// or all ('A'). False where they are not found. gesdd may never end on what is not finite: as in PyTorch, a NaN is
+/// refused (false) and infinities make everything NaN.
+template <class T>
+bool singular_values(char job, int m, int n, T* a, decltype(std::abs(T()))* values, T* left, T* right) {
+  using Real = decltype(std::abs(T()));
+  const int k = std::min(m, n), columns = job == 'A' ? m : job == 'S' ? k : 0, rows = job == 'A' ? n : columns;
+  auto area = [](int x, int y) { return static_cast<std::ptrdiff_t>(x) * y; };
+  bool finite = true;
+  for (const T* x = a; x < a + area(m, n); ++x) {
+    if (std::isnan(std::real(*x)) || std::isnan(std::imag(*x))) return false;
+    finite = finite && !std::isinf(std::real(*x)) && !std::isinf(std::imag(*x));
+  }
+  if (finite) return gesdd<T>(job, m, n, a, m, values, left, m, right, std::max(rows, 1)) <= 0;
+  constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
+  std::fill_n(values, k, nan);
+  std::fill_n(left, area(m, columns), T(nan));
+  std::fill_n(right, area(rows, n), T(nan));
+  return true;
 }
 
 }  // namespace lapack
