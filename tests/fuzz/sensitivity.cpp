@@ -1,5 +1,6 @@
 #include "tests/fuzz/sensitivity.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -58,23 +59,35 @@ class Shaker {
     return *std::move(out);
   }
 
-  Value shaken(const Value& v, const Meta& meta, bool input) {
+  /// `read`: elements of the largest argument. A number made of n may have been rounded n times, in any order.
+  Value shaken(const Value& v, const Meta& meta, bool input, std::int64_t read = 0) {
     if (const auto* list = v.get<ValueList>()) {
       const MetaTuple* tuple = meta.tuple();
       ValueList out = *list;
       for (std::size_t i = 0; tuple && i < out.size() && i < tuple->items.size(); ++i)
-        out[i] = shaken(out[i], tuple->items[i], input);
+        out[i] = shaken(out[i], tuple->items[i], input, read);
       return out;
     }
     const Tensor* t = v.get<Tensor>();
     if (!t || !meta.tensor()) return v;
-    return shaken(*t, shift_of(meta.tensor()->dtype, input));
+    const double terms = static_cast<double>(read) / static_cast<double>(std::max<std::int64_t>(t->numel(), 1));
+    return shaken(*t, shift_of(meta.tensor()->dtype, input) * std::sqrt(std::max(terms, 1.0)));
   }
 
  private:
   double sign() { return random_() % 2 ? 1 : -1; }
   std::mt19937_64 random_;
 };
+
+/// Elements of the largest tensor.
+std::int64_t largest(const std::vector<Value>& args) {
+  std::int64_t most = 0;
+  for (const Value& v : args) {
+    if (const Tensor* t = v.get<Tensor>()) most = std::max(most, t->numel());
+    if (const auto* list = v.get<ValueList>()) most = std::max(most, largest(*list));
+  }
+  return most;
+}
 
 double distance(double a, double b) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
@@ -102,10 +115,11 @@ std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& g
     options.float64 = true;
     options.evaluate = [&](const Node& node, std::vector<Value> args, ValueKwargs kwargs,
                            const EvalContext& context) -> Result<Value> {
+      const std::int64_t read = largest(args);
       TRY(Value result, evaluate(node.op(), std::move(args), std::move(kwargs), context, &node));
       TRY(Value out, widened(std::move(result)));
       const OpRecord* record = find_record(node.op());
-      return record && record->schema->is_view ? out : shaker.shaken(out, node.meta, false);
+      return record && record->schema->is_view ? out : shaker.shaken(out, node.meta, false, read);
     };
     options.check_inputs = false;
     std::vector<Value> shaken_inputs;
