@@ -86,16 +86,23 @@ TensorMeta like_preserving(const TensorMeta& like, const ShapeEnv& shapes) {
   TensorMeta meta = new_like(like, like.sizes);
   auto sizes = hinted(like.sizes, shapes), strides = hinted(like.strides, shapes);
   if (!sizes || !strides || is_row_major(like)) return meta;
-  // Dimensions from fastest to slowest; equal strides and broadcast ones keep their order in the row-major layout.
+  // Dimensions from fastest to slowest, sorted as TensorIterator does it: equal strides and broadcast ones keep their
+  // order in the row-major layout, and others are moved past them.
   std::vector<std::size_t> order(like.dim());
   std::iota(order.rbegin(), order.rend(), 0);
-  auto before = [&](std::size_t a, std::size_t b) {
-    if ((*strides)[a] == 0 || (*strides)[b] == 0) return false;
+  auto before = [&](std::size_t a, std::size_t b) -> std::optional<bool> {
+    if ((*strides)[a] == 0 || (*strides)[b] == 0) return std::nullopt;
     if ((*strides)[a] != (*strides)[b]) return (*strides)[a] < (*strides)[b];
-    return (*sizes)[a] < (*sizes)[b];
+    return (*sizes)[a] < (*sizes)[b] ? std::optional(true) : std::nullopt;
   };
   for (std::size_t i = 1; i < order.size(); ++i)
-    for (std::size_t j = i; j > 0 && before(order[j], order[j - 1]); --j) std::swap(order[j], order[j - 1]);
+    for (std::size_t moving = i, j = i; j-- > 0;) {
+      const std::optional<bool> swap = before(order[moving], order[j]);
+      if (swap == false) break;
+      if (!swap) continue;
+      std::swap(order[moving], order[j]);
+      moving = j;
+    }
   bool dense = true;
   std::int64_t expected = 1;
   for (std::size_t d : order) {

@@ -102,8 +102,13 @@ void give_put(LowerCall& call, const LoweredTensor& mask, bool accumulate) {
   call.give(call.to.writes(put->self.dtype, put->self.sizes, {whole(put->self), std::move(write)}));
 }
 
+/// Sums of half types are rounded once, as PyTorch's kernel does it.
 void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
+  if (const DType wide = arithmetic_dtype(self.dtype); accumulate && wide != self.dtype) {
+    self = call.to.cast(self, wide);
+    value = [value, wide](Body& body, const Index& i) { return body.b.cast(value(body, i), wide); };
+  }
   std::vector<Write> writes{whole(self)};
   if (index.numel() > 0) {
     if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("scatter of or into a number");

@@ -97,10 +97,9 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
     LoweredTensor rstd = make.rsqrt(by_channel(to, running_var, rank), eps);
     call.give(affine(make, make.sub(x, mean), rstd, weight, bias));
     for (std::size_t i : {1, 2}) call.give(to.constant(call.out(i).dtype, call.out_sizes(i), 0));
-    if (functional) {
-      call.give(running_mean);
-      call.give(running_var);
-    }
+    if (functional)  // which has copies of its own, not the arguments
+      for (const LoweredTensor& kept : {running_mean, running_var})
+        call.give(to.map(kept.dtype, kept.sizes, [kept](Body& body, const Index& i) { return body.read(kept, i); }));
     return;
   }
   std::vector<bool> reduced = but_channel(rank);
@@ -132,7 +131,7 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
     });
   };
   call.give(blend(running_mean, mean));
-  call.give(blend(running_var, divided(squares, n > 1 ? n - 1 : n)));
+  call.give(blend(running_var, divided(squares, n - 1)));  // 0 / 0 of a single sample
 }
 
 }  // namespace

@@ -18,9 +18,18 @@ std::size_t count_nodes(const Graph& graph) {
   return n;
 }
 
+/// Without strides that lead nowhere: of dimensions of size 1, of tensors without elements.
+Meta significant(Meta meta) {
+  TensorMeta* t = meta.tensor();
+  if (!t || !t->strides_known) return meta;
+  for (std::size_t d = 0; d < t->dim(); ++d)
+    if (t->sizes[d].is(1) || t->numel().is(0)) t->strides[d] = 1;
+  return meta;
+}
+
 /// What outputs promise, as annotations; sub graphs keep theirs too.
 void output_promises(const Graph& graph, std::vector<Meta>& out) {
-  for (const Arg& a : graph.outputs()) out.push_back(a.node() ? a.node()->meta : Meta());
+  for (const Arg& a : graph.outputs()) out.push_back(a.node() ? significant(a.node()->meta) : Meta());
   for (const auto& [name, child] : graph.children) output_promises(*child, out);
 }
 

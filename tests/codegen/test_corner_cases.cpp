@@ -101,6 +101,23 @@ const Case cases[] = {
      true},
     {"between equal sizes is no interpolation, whatever factor is given", "x: <f32[2, 3, 4][12, 4, 1]>",
      "r: <f32[2, 3, 4][12, 4, 1]> = $upsample_linear1d(x, [4], False, 2.0)\nreturn (r,)"},
+    {"sums scattered into bfloat16 are rounded once", "x: <bf16[6][1]>, s: <bf16[64][1]>",
+     "i: <i64[64][1]> = $full([64], 1, dtype = torch.int64)\nr: <bf16[6][1]> = $scatter_add(x, 0, i, s)\nreturn (r,)",
+     true},
+    {"a stack of one tensor lies as stacks do", "x: <f32[8, 3, 2][1, 16, 8]>",
+     "r: <f32[1, 8, 3, 2][48, 6, 2, 1]> = $stack([x])\nreturn (r,)", true},
+    {"what is reversed keeps its strides", "x: <f32[16, 1, 8][1, 0, 16]>",
+     "r: <f32[16, 1, 8][1, 16, 16]> = torch.ops.prims.rev.default(x, [0, 1, 2])\nreturn (r,)", true},
+    {"the running variance of a single sample", "x: <f32[1, 2][2, 1]>, m: <f32[2][1]>, v: <f32[2][1]>",
+     "n = $_native_batch_norm_legit_functional(x, None, None, m, v, True, 0.1, 1e-05)\nr: <f32[2][1]> = n[4]\n"
+     "return (r,)",
+     true},
+    {"running statistics that stay are copies", "x: <f32[4, 2][2, 1]>, m: <f32[2][1]>, v: <f32[2][2]>",
+     "n = $_native_batch_norm_legit_functional(x, None, None, m, v, False, 0.1, 1e-05)\nr: <f32[2][1]> = n[4]\n"
+     "return (r,)",
+     true},
+    {"nearest neighbours between equal sizes, whatever factor is given", "x: <f64[7, 3, 2, 5][30, 10, 5, 1]>",
+     "r: <f64[7, 3, 2, 2][12, 4, 2, 1]> = $upsample_nearest2d(x, [2, 2], 2.0)\nreturn (r,)", true},
     // A fused multiply-add would give another last bit, and 1 - x * x with x near 1 many of them.
     {"products are rounded", "x: <f32[100][1]>",
      "p: <f32[100][1]> = $mul.Tensor(x, x)\nr: <f32[100][1]> = $sub.Tensor(x, p)\nreturn (r,)", true},

@@ -117,6 +117,13 @@ class SpecialValues : public QObject {
     }
   }
 
+  void equalNumbersDoNotVary() {
+    Result<Value> result =
+        evaluate(Op::torch("aten.var.correction"), {vector_of(DType::Float64, std::vector<double>(33, 0.1234567))}, {});
+    QVERIFY2(bool(result), result ? "" : result.error().message.c_str());
+    QCOMPARE(result->get<Tensor>()->item_as_double(), 0.0);
+  }
+
   void aMeanOfNoClassesIsNotANumber() {
     const Tensor none = *Tensor::empty(DType::Float32, {3, 0});
     Result<Value> result = evaluate(Op::torch("aten.cross_entropy_loss.default"), {none, none}, {});

@@ -75,6 +75,12 @@ std::vector<Row> rows() {
        {ints({1}), ints({2}), ints({2}), ints({1}), 2},
        "the last operand has size 1"},
       {"aten.glu_backward.default", {{3}, {4}}, {0}, ""},
+      {"aten.max_pool2d_with_indices.default", {{2, 0, 4}}, {ints({2, 2}), ints({2, 1}), ints({1, 1})}, "is empty"},
+      {"prims._low_memory_max_pool_with_offsets.default",
+       {{2, 0, 4}},
+       {ints({2, 2}), ints({2, 1}), ints({1, 1}), ints({1, 1}), false},
+       "is empty"},
+      {"aten.upsample_nearest1d.default", {{2, 0, 4}}, {ints({4})}, "Non-empty 3D"},
   };
 }
 
@@ -113,6 +119,16 @@ class TestUnfitCalls : public QObject {
                                     {}, *graph.shapes);
     QVERIFY(!meta);
     QVERIFY2(meta.error().message.find("total_weight") != std::string::npos, meta.error().message.c_str());
+  }
+
+  void an_image_is_sampled_by_a_grid_of_its_dtype() {
+    Graph graph("unfit");
+    Node* image = graph.placeholder("image", TensorMeta::contiguous(DType::Float64, {1, 1, 4, 4}));
+    Node* grid = graph.placeholder("grid", TensorMeta::contiguous(DType::Float32, {1, 4, 4, 2}));
+    const Result<Meta> meta =
+        infer(Op::torch("aten.grid_sampler.default"), {image, grid, 0, 0, true}, {}, *graph.shapes);
+    QVERIFY(!meta);
+    QVERIFY2(meta.error().message.find("same dtype") != std::string::npos, meta.error().message.c_str());
   }
 
   void a_gated_gradient_has_the_dtype_of_what_was_gated() {

@@ -35,6 +35,9 @@ void check_operands(FakeCall& c, std::size_t rank) {
   const TensorMeta &input = c.tensor("input"), &grid = c.tensor("grid");
   if (input.dim() != rank + 2 || grid.dim() != rank + 2)
     fail("grid_sampler(): expected " + std::to_string(rank + 2) + "D input and grid with same number of dimensions");
+  if (input.dtype != grid.dtype)
+    fail("grid_sampler(): expected input and grid to have same dtype, but input has " +
+         std::string(torch_name(input.dtype)) + " and grid has " + std::string(torch_name(grid.dtype)));
   if (!c.test(sym_eq(input.sizes[0], grid.sizes[0]), "grid_sampler batch"))
     fail("grid_sampler(): expected grid and input to have same batch size, but got input with batch size " +
          input.sizes[0].str() + " and grid with batch size " + grid.sizes[0].str());

@@ -47,11 +47,11 @@ Joined join(const FakeCall& call) {
     total = total + t->sizes[out.dim];
   }
   out.meta.sizes[out.dim] = joined.empty() ? SymExpr(0) : total;
-  // Channels last where every tensor is: the common suggested memory format.
-  bool last = !joined.empty() && first.dim() == 4;
-  for (const TensorMeta* t : joined)
-    last = last && !is_contiguous(call, t->sizes, t->strides) && is_channels_last(call, t->sizes, t->strides);
-  out.meta.strides = last ? channels_last_strides(out.meta.sizes) : contiguous_strides(out.meta.sizes);
+  // Channels last where every tensor is, the skipped ones too (compute_output_memory_format, native/TensorShape.h).
+  MemoryFormat format = suggest_memory_format(*tensors[0], call.shapes);
+  for (const TensorMeta* t : tensors)
+    if (suggest_memory_format(*t, call.shapes) != format) format = MemoryFormat::Contiguous;
+  out.meta.strides = strides_for(format, out.meta.sizes);
   return out;
 }
 

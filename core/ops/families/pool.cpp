@@ -56,6 +56,12 @@ TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank) {
   if (input.dim() != rank + 1 && input.dim() != rank + 2)
     fail("non-empty " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) +
          "D (batch mode) tensor expected for input");
+  // Only a batch may be empty.
+  for (std::size_t d = input.dim() - rank - 1; d < input.dim(); ++d)
+    if (input.sizes[d].is(0))
+      fail("Expected " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) +
+           "D (batch mode) tensor with optional 0 dim batch size for input, but dimension " + std::to_string(d) +
+           " is empty");
   PoolArguments a = pool_arguments(c, rank);
   SymList sizes = input.sizes;
   std::size_t lead = input.dim() - rank;

@@ -189,16 +189,19 @@ double correction(const EvalCall& call) {
   return call.has("correction") ? as_double(call.number("correction")) : 1;
 }
 
+/// Welford's running mean, as PyTorch's kernel has it: equal elements have a variance of 0, whatever their mean rounds
+/// to.
 constexpr auto variance = [](const EvalCall& call, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
-  auto center = mean(call, x, line);
-  double squares = 0;
+  std::conditional_t<is_complex_type<T>::value, std::complex<double>, double> center = 0;
+  double squares = 0, count = 0;
   line.each([&](std::int64_t at) {
-    auto d = convert<Accumulator<T>>(x[at]);
+    const auto v = convert<decltype(center)>(x[at]), before = v - center;
+    center += before / ++count;
     if constexpr (is_complex_type<T>::value)
-      squares += std::norm(d - center);
+      squares += (before * std::conj(v - center)).real();
     else
-      squares += (static_cast<double>(d) - center) * (static_cast<double>(d) - center);
+      squares += before * (v - center);
   });
   return squares / std::max(0.0, static_cast<double>(line.length()) - correction(call));
 };

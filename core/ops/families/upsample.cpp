@@ -62,6 +62,15 @@ ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::
   return target;
 }
 
+bool is_small_or_channels_last(const SymList& sizes, const SymList& strides, const SymList& output) {
+  if (output.size() == 2 && output[0].as_int() + output[1].as_int() <= 128) return true;
+  if (output.size() == 1 || sizes[1].as_int() <= 3) return false;
+  const SymList last = channels_last_strides(sizes);
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    if (!sizes[d].is(1) && strides[d] != last[d]) return false;
+  return true;
+}
+
 namespace {
 
 std::int64_t known(SymExpr size) {
@@ -119,16 +128,18 @@ Arg decompose_nearest(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& input = input_of(c);
   ResampleTarget target = resample_target(c, input, rank);
+  const bool by_sizes = !exact && concrete(input.sizes) && concrete(target.sizes) &&
+                        is_small_or_channels_last(input.sizes, input.strides, target.sizes);
   Arg image = widened(c);
   std::vector<Arg> indices(2);
   for (std::size_t d = 0; d < rank; ++d) {
     std::int64_t in = known(input.sizes[d + 2]), out = known(target.sizes[d]);
-    double scale = target.scales[d] > 0 ? static_cast<double>(in) / (static_cast<double>(in) * target.scales[d])
-                                        : ratio(in, out, 0);
+    const double given = by_sizes && (out == in || out == 2 * in) ? 0 : target.scales[d];
+    double scale = given > 0 ? static_cast<double>(in) / (static_cast<double>(in) * given) : ratio(in, out, 0);
     Node* x = arange(b, out, input, DType::Float32);
     x = b.call("aten.mul.Tensor", {b.call("aten.add.Tensor", {x, exact ? 0.5 : 0.0}), scale});
     x = b.call("aten._to_copy.default", {x}, {{"dtype", DType::Int64}});
-    if (target.scales[d] > 0) x = kept_inside(b, x, (static_cast<double>(out - 1) + (exact ? 0.5 : 0.0)) * scale, in);
+    if (given > 0) x = kept_inside(b, x, (static_cast<double>(out - 1) + (exact ? 0.5 : 0.0)) * scale, in);
     indices.emplace_back(trailing_ones(b, x, rank - 1 - d));
   }
   Node* result = b.call("aten._unsafe_index.Tensor", {image, Arg::list(std::move(indices))});

@@ -25,6 +25,12 @@ struct ResampleTarget {
 /// `input` has a batch dimension, channels, and `rank` more.
 ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::size_t rank);
 
+/// PyTorch's kernels come in two kinds: a general one, and one for images that are small or have their channels last
+/// (and more than three). They differ in the precision of weights, and the latter's nearest neighbours take no notice
+/// of a factor between equal sizes or to twice the size. Concrete sizes of the input [n, c, ...] and of its output's
+/// images.
+bool is_small_or_channels_last(const SymList& sizes, const SymList& strides, const SymList& output);
+
 /// Weights of the four neighbours of a point at 0 <= t < 1 past the second, as PyTorch's decompositions compute them.
 std::array<Node*, 4> cubic_coefficients(Builder& b, Node* t);
 

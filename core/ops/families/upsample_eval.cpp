@@ -29,6 +29,7 @@ struct Extent {
   std::int64_t in, out;
   bool align_corners;
   double given;   ///< scale factor, 0: none
+  bool by_sizes;  ///< is_small_or_channels_last, and every gradient
   DType weights;  ///< the dtype weights are kept in
 
   template <class T>
@@ -50,9 +51,9 @@ std::int64_t nearest(const Extent& e, std::int64_t i, bool exact) {
   float at;
   if (exact)
     at = std::floor(static_cast<float>((static_cast<double>(i) + 0.5) * static_cast<double>(scale)));
-  else if (e.out == e.in)
+  else if (e.by_sizes && e.out == e.in)
     return i;
-  else if (e.out == 2 * e.in)
+  else if (e.by_sizes && e.out == 2 * e.in)
     return i / 2;
   else
     at = std::floor(static_cast<float>(i) * scale);
@@ -148,13 +149,14 @@ struct Resampler {
   std::int64_t in[3] = {1, 1, 1}, planes = 1;
   Taps<T> taps[3] = {{{{0, T(1)}}}, {{{0, T(1)}}}, {{{0, T(1)}}}};
 
-  Resampler(const EvalCall& c, const Sizes& from, const Sizes& to, DType weights) : planes(from[0] * from[1]) {
+  Resampler(const EvalCall& c, const Sizes& from, const Sizes& to, DType weights, bool by_sizes)
+      : planes(from[0] * from[1]) {
     constexpr const char* scale_names[] = {"scales_d", "scales_h", "scales_w"};
     for (std::size_t d = 0; d < rank; ++d) {
       const char* name = rank == 1 ? "scales" : scale_names[3 - rank + d];
       in[3 - rank + d] = from[d + 2];
       taps[3 - rank + d] = taps_of<mode, T>(
-          {from[d + 2], to[d + 2], align_corners(c), c.has(name) ? as_double(c.number(name)) : 0.0, weights});
+          {from[d + 2], to[d + 2], align_corners(c), c.has(name) ? as_double(c.number(name)) : 0.0, by_sizes, weights});
     }
   }
 
@@ -170,14 +172,9 @@ struct Resampler {
   std::int64_t row(std::int64_t d, std::int64_t h) const { return (d * in[1] + h) * in[2]; }
 };
 
-/// PyTorch's general kernel keeps weights in the tensor's own type, the one for channels last and small images does
-/// not.
-template <Resampling mode, std::size_t rank>
-DType weights_dtype(const Tensor& self, const Sizes& out) {
-  SymList sizes(self.sizes.begin(), self.sizes.end()), strides(self.strides.begin(), self.strides.end());
-  bool wide = mode == Resampling::Linear && rank > 1 && self.sizes[1] > 3 && channels_last_strides(sizes) == strides;
-  if (mode == Resampling::Linear && rank == 2) wide = wide || out[2] + out[3] <= 128;
-  return wide ? DType::Float32 : self.dtype;
+bool is_small_or_channels_last(const Tensor& self, const Sizes& out) {
+  return partita::is_small_or_channels_last({self.sizes.begin(), self.sizes.end()},
+                                            {self.strides.begin(), self.strides.end()}, {out.begin() + 2, out.end()});
 }
 
 /// Sizes of an interpolated tensor, with PyTorch's checks.
@@ -189,6 +186,8 @@ void check_sizes(const FakeCall& c, const SymList& input, const SymList& output)
   if (output.size() != rank)
     fail("It is expected output_size equals to " + std::to_string(rank) + ", but got size " +
          std::to_string(output.size()));
+  if (input[1].is(0))
+    fail("Non-empty " + std::to_string(rank + 2) + "D data tensor expected but got a tensor without channels");
   for (std::size_t d = 0; d < rank; ++d)
     if (!c.test(sym_and(sym_lt(0, input[d + 2]), sym_lt(0, output[d])), "upsample sizes"))
       fail("Input and output sizes should be greater than 0, but got input size " + input[d + 2].str() +
@@ -235,7 +234,11 @@ Value eval_upsample(EvalCall& c) {
   DType dtype = out.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
   dispatch_floating(dtype, "upsample", [&]<class T>() {
-    Resampler<mode, rank, T> resampler(c, x.sizes, y.sizes, weights_dtype<mode, rank>(c.tensor("self"), y.sizes));
+    const Tensor& self = c.tensor("self");
+    const bool special = is_small_or_channels_last(self, y.sizes);
+    // The general kernel keeps weights in the tensor's own type.
+    const DType weights = mode == Resampling::Linear && special ? DType::Float32 : self.dtype;
+    Resampler<mode, rank, T> resampler(c, x.sizes, y.sizes, weights, special);
     resampler.each([&](std::int64_t position, std::int64_t depth, const auto& ds, const auto& hs, const auto& ws) {
       T sum = 0;
       for (const Tap<T>& d : ds) {
@@ -261,7 +264,7 @@ Value eval_upsample_backward(EvalCall& c) {
   DType dtype = arithmetic_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   dispatch_floating(dtype, "upsample_backward", [&]<class T>() {
-    Resampler<mode, rank, T> resampler(c, dx.sizes, grad.sizes, dtype);
+    Resampler<mode, rank, T> resampler(c, dx.sizes, grad.sizes, dtype, true);
     resampler.each([&](std::int64_t position, std::int64_t depth, const auto& ds, const auto& hs, const auto& ws) {
       T g = grad.as<T>()[position];
       for (const Tap<T>& d : ds)
