@@ -317,7 +317,11 @@ Status Compiler::externs() {
           return buffer.kind == PlanBuffer::Kind::Constant ||
                  (buffer.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(buffer.index));
         },
-        out_->generator.get()};
+        out_->generator.get(),
+        [&](int b) -> std::optional<std::int64_t> {
+          const SymExpr n = plan_.buffers[static_cast<std::size_t>(b)].elements;
+          return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
+        }};
     std::string why_not;
     TRY(Prepared prepared, prepare_extern(context, why_not));
     if (const OpRecord* record = find_record(call->op)) out_->draws_anew |= record->random && !options_.generator;

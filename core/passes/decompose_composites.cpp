@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "core/ir/place.h"
+#include "core/ops/layout.h"
 #include "core/ops/record.h"
+#include "core/ops/schema.h"
 #include "core/passes/pass.h"
 
 namespace partita {
@@ -21,6 +23,26 @@ bool is_composite(const Node& node) {
   const OpRecord* record = node.op()->kind == OpKind::Torch ? ops().find(node.op()) : nullptr;
   if (!record || (record->rounds_halves && computes_halves(node))) return false;
   return record->compile_decompose || (record->decompose && !record->lower && !record->pointwise.body && !record->eval);
+}
+
+/// Strides that lead somewhere: of more than one element, in tensors that have any.
+bool same_layout(const TensorMeta& a, const TensorMeta& b) {
+  if (!a.strides_known || !b.strides_known || a.numel().is(0) || a.strides.size() != b.strides.size()) return true;
+  for (std::size_t d = 0; d < a.dim(); ++d)
+    if (!a.sizes[d].is(1) && a.strides[d] != b.strides[d]) return false;
+  return true;
+}
+
+/// `value`, copied when its memory format is another than the one promised: what views of views come to lie like is
+/// theirs, not the operator's that they stand for.
+Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
+  const TensorMeta* wanted = promised.tensor();
+  const TensorMeta* found = value.node() ? value.node()->meta.tensor() : nullptr;
+  if (!wanted || !found || wanted->sizes != found->sizes || same_layout(*wanted, *found)) return value;
+  for (MemoryFormat format : {MemoryFormat::Contiguous, MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
+    if (strides_for(format, wanted->sizes) == wanted->strides)
+      return build.call("aten.clone.default", {value}, {{"memory_format", format}});
+  return value;
 }
 
 /// The node's readers read `value`: a node, or a tuple of which they take items.
@@ -51,6 +73,10 @@ Result<bool> decompose_composites(Graph& graph, PassContext&) {
     const std::size_t first_new = graph.id_limit();
     auto value = decompose(*node, true);
     if (!value) return at_node(std::move(value).error(), *node);
+    if (!find_schema(node->op())->is_view) {
+      Builder build(graph, node, node->origin);
+      *value = laid_out(build, *value, node->meta);
+    }
     hand_over(graph, node, *value);
     const std::string name = node->name();
     Node* result = value->node();

@@ -1,4 +1,6 @@
 // The guards of rewrites.def, and the passes that apply its rows at each stage.
+#include <algorithm>
+
 #include "core/passes/pass.h"
 #include "core/passes/rewrite.h"
 
@@ -23,6 +25,15 @@ bool booleans(const Match& m) {
 bool viewable(const Match& m) {
   const TensorMeta* x = m.tensor("x");
   return x && x->strides_known && x->strides == contiguous_strides(x->sizes);
+}
+
+/// A size of -1 keeps one that the first expand may have made.
+bool all_sizes_given(const Match& m) {
+  const auto* sizes = m["r"].get<ArgList>();
+  return sizes && std::ranges::none_of(sizes->items, [](const Arg& a) {
+           const auto* size = a.get<std::int64_t>();
+           return size && *size < 0;
+         });
 }
 
 bool widened_and_back(const Match& m) {

@@ -1,4 +1,4 @@
-// Chains of views become one: permute of permute, transpose of transpose, t of t, expand of expand, unsqueeze undone.
+// Chains of views become one: permute of permute, transpose of transpose, t of t, as_strided of as_strided.
 // All dimension shuffles are seen as a permutation; a chain of two becomes aten.permute of the composed order, or the
 // source itself when that is the identity.
 #include <algorithm>
@@ -50,6 +50,23 @@ std::optional<Order> shuffle(const Node& node) {
   return order;
 }
 
+const Op* as_strided() {
+  static const Op* const op = Op::torch("aten.as_strided.default");
+  return op;
+}
+
+/// as_strided of as_strided: both look at the storage, the outer one from where the inner one begins unless it says.
+bool squash_as_strided(Node* node) {
+  Node* inner = node->is(as_strided()) ? node->args()[0].node() : nullptr;
+  if (!inner || !inner->is(as_strided())) return false;
+  Args args = bound_arguments(*node);
+  const Args through = bound_arguments(*inner);
+  args[0] = through[0];
+  if (args[3].is_none()) args[3] = through[3];
+  node->set_args(std::move(args), {});
+  return true;
+}
+
 bool squash(Node* node, const Aliases& aliases) {
   const auto outer = shuffle(*node);
   Node* middle = outer ? node->args()[0].node() : nullptr;
@@ -76,8 +93,8 @@ Result<bool> squash_views(Graph& graph, PassContext&) {
   bool changed = false;
   const Aliases aliases(graph);
   for (Node* node : graph)
-    if (squash(node, aliases)) changed = true;
-  if (changed) graph.eliminate_dead([](const Node& n) { return !shuffle(n); });
+    if (squash(node, aliases) || squash_as_strided(node)) changed = true;
+  if (changed) graph.eliminate_dead([](const Node& n) { return !shuffle(n) && !n.is(as_strided()); });
   return changed;
 }
 

@@ -86,6 +86,9 @@ const Case cases[] = {
      "a: <f32[3, 2, 4][4, 12, 1]> = $transpose.int(x, 0, 1)\nb: <f32[4, 3, 2][1, 4, 12]> = $permute(a, [2, 0, "
      "1])\nreturn (b,)",
      "b = $permute(x, [2, 1, 0])\nreturn (b,)\n"},
+    {"as_strided of as_strided", "squash_views", "x: <f32[6][1]>",
+     "a: <f32[2][1]> = $as_strided(x, [2], [1], 3)\nb: <f32[2][2]> = $as_strided(a, [2], [2])\nreturn (b,)",
+     "b = $as_strided(x, [2], [2], 3)\nreturn (b,)\n"},
     {"one permute", "squash_views", xy, "p: <f32[2, 2][1, 2]> = $permute(x, [1, 0])\nreturn (p,)", nullptr},
 
 #define SPLIT(of, width) "split = $split.Tensor(" of ", " width ")\ng: " M " = split[0]\nh: " M " = split[1]\n"
@@ -118,6 +121,13 @@ const Case cases[] = {
     {"view of view", "rewrite_post_grad", xy,
      "v: <f32[4][1]> = $view(x, [4])\nw: <f32[1, 4][4, 1]> = $view(v, [1, 4])\nreturn (w,)",
      "view = $view(x, [1, 4])\nreturn (view,)\n"},
+    {"view of a view as another dtype", "rewrite_post_grad", "x: <f32[4][1]>",
+     "v: <i16[8][1]> = $view.dtype(x, torch.int16)\nw: <i16[2, 4][4, 1]> = $view(v, [2, 4])\nreturn (w,)", nullptr},
+    {"expand of expand", "rewrite_post_grad", "x: <f32[1][1]>",
+     "e: <f32[3][0]> = $expand(x, [3])\nf: <f32[2, 3][0, 0]> = $expand(e, [2, 3])\nreturn (f,)",
+     "expand = $expand(x, [2, 3])\nreturn (expand,)\n"},
+    {"expand that keeps a size of expand's", "rewrite_post_grad", "x: <f32[][]>",
+     "e: <f32[1][1]> = $expand(x, [1])\nf: <f32[2, 1][0, 1]> = $expand(e, [2, -1])\nreturn (f,)", nullptr},
     {"view of view that is read elsewhere", "rewrite_post_grad", xy,
      "v: <f32[4][1]> = $view(x, [4])\nw: <f32[1, 4][4, 1]> = $view(v, [1, 4])\nreturn (v, w)", nullptr},
     {"bmm of one batch", "rewrite_post_grad", "a: <f32[1, 2, 3][6, 3, 1]>, b: <f32[1, 3, 4][12, 4, 1]>",

@@ -7,36 +7,39 @@
 namespace partita::codegen {
 namespace {
 
-Tensor tensor_over(const ConcreteView& v, std::byte* const* buffers) {
-  auto count = reach(v.sizes, v.strides);
-  CHECK(count, "strides of a plan's view");
-  std::size_t bytes = static_cast<std::size_t>(*count + v.offset) * itemsize(v.dtype);
-  Tensor t;
-  t.storage = Storage::borrow(buffers[v.buffer], bytes, nullptr);
-  t.dtype = v.dtype;
-  t.sizes = v.sizes;
-  t.strides = v.strides;
-  t.offset = v.offset;
-  return t;
-}
+/// A view with the bytes of the storage that it is of: its buffer's.
+struct Window {
+  ConcreteView view;
+  std::size_t bytes = 0;
+
+  Tensor over(std::byte* const* buffers) const {
+    Tensor t;
+    t.storage = Storage::borrow(buffers[view.buffer], bytes, nullptr);
+    t.dtype = view.dtype;
+    t.sizes = view.sizes;
+    t.strides = view.strides;
+    t.offset = view.offset;
+    return t;
+  }
+};
 
 class Evaluation final : public ExternStep {
  public:
-  using Argument = std::variant<Value, ConcreteView, std::vector<std::optional<ConcreteView>>>;  ///< nullopt: None
+  using Argument = std::variant<Value, Window, std::vector<std::optional<Window>>>;  ///< nullopt: None
   const Op* op = nullptr;
   std::vector<Argument> args;
   std::vector<std::pair<std::string, Argument>> kwargs;
-  std::vector<std::optional<ConcreteView>> results;  ///< nullopt: nobody reads it
+  std::vector<std::optional<Window>> results;  ///< nullopt: nobody reads it
   std::string origin;
   EvalContext context;
 
   Status run(std::byte* const* buffers) override {
     auto value = [&](const Argument& a) -> Value {
       if (auto* v = std::get_if<Value>(&a)) return *v;
-      if (auto* v = std::get_if<ConcreteView>(&a)) return tensor_over(*v, buffers);
+      if (auto* v = std::get_if<Window>(&a)) return v->over(buffers);
       ValueList list;
-      for (const auto& v : std::get<std::vector<std::optional<ConcreteView>>>(a))
-        list.push_back(v ? Value(tensor_over(*v, buffers)) : Value());
+      for (const auto& v : std::get<std::vector<std::optional<Window>>>(a))
+        list.push_back(v ? Value(v->over(buffers)) : Value());
       return list;
     };
     std::vector<Value> positional;
@@ -56,10 +59,10 @@ class Evaluation final : public ExternStep {
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!results[i]) continue;
       auto* t = i < values.size() ? values[i].get<Tensor>() : nullptr;
-      if (!t || t->sizes != results[i]->sizes)
+      if (!t || t->sizes != results[i]->view.sizes)
         return unsupported("codegen.extern", op->name + " gave a result of another size than the plan has",
                            {.node = origin});
-      tensor_over(*results[i], buffers).copy_from(*t);
+      results[i]->over(buffers).copy_from(*t);
     }
     return {};
   }
@@ -75,6 +78,14 @@ Result<Prepared> prepare_evaluation(const ExternContext& context) {
   step->op = call.op;
   step->origin = call.origin;
   step->context = {context.threads, context.generator};
+  auto window = [&](const schedule::PlanView& v) -> std::optional<Window> {
+    std::optional<ConcreteView> view = concrete_view(v);
+    if (!view) return std::nullopt;
+    const auto count = reach(view->sizes, view->strides);
+    CHECK(count, "strides of a plan's view");
+    const std::int64_t elements = std::max(*count + view->offset, context.elements(v.buffer).value_or(0));
+    return Window{*std::move(view), static_cast<std::size_t>(elements) * itemsize(v.dtype)};
+  };
   auto symbolic = [&] {
     return unsupported("codegen.dynamic", call.op->name + ": sizes that change from run to run", {.node = call.origin});
   };
@@ -83,17 +94,17 @@ Result<Prepared> prepare_evaluation(const ExternContext& context) {
     if (auto* literal = std::get_if<Arg>(&call.args[i])) {
       argument = to_value(*literal);
     } else if (auto* v = std::get_if<schedule::PlanView>(&call.args[i])) {
-      auto view = concrete_view(*v);
+      auto view = window(*v);
       if (!view) return symbolic();
       argument = std::move(*view);
     } else {
-      std::vector<std::optional<ConcreteView>> list;
+      std::vector<std::optional<Window>> list;
       for (const schedule::PlanView& v : std::get<std::vector<schedule::PlanView>>(call.args[i])) {
         if (v.buffer < 0) {
           list.push_back(std::nullopt);
           continue;
         }
-        auto view = concrete_view(v);
+        auto view = window(v);
         if (!view) return symbolic();
         list.push_back(std::move(*view));
       }
@@ -109,7 +120,7 @@ Result<Prepared> prepare_evaluation(const ExternContext& context) {
       step->results.push_back(std::nullopt);
       continue;
     }
-    auto view = concrete_view(v);
+    auto view = window(v);
     if (!view) return symbolic();
     step->results.push_back(std::move(*view));
   }

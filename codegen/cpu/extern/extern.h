@@ -37,6 +37,8 @@ struct ExternContext {
   /// True for memory that holds the same values in every run: such weights are packed once.
   std::function<bool(int buffer)> fixed;
   Generator* generator = nullptr;  ///< outlives what is prepared
+  /// The whole of a buffer, which as_strided of a view may reach; nullopt when symbolic.
+  std::function<std::optional<std::int64_t>(int buffer)> elements;
 
   /// An argument in schema order.
   const schedule::ExternCall::Argument& arg(std::size_t i) const { return call.args[i]; }

@@ -87,32 +87,40 @@ Value eval_glu_backward(EvalCall& c) {
   return out;
 }
 
-struct Halves {
-  Node *value, *gate;
-};
-Halves halves(DecomposeCall& c) {
+/// The halves of self and, of the gradient, `grad` in the dtype that eager computes in.
+std::vector<std::pair<std::string, Arg>> operands(DecomposeCall& c) {
   Builder& b = c.build;
-  std::size_t dim = gated_dim(c);
-  SymExpr half = sym_floordiv(c.tensor("self").sizes[dim], 2);
-  auto part = [&](SymExpr begin) {
-    return b.call("aten.slice.Tensor",
-                  {c.arg("self"), static_cast<std::int64_t>(dim), b.size(begin), b.size(begin + half)});
+  const std::size_t dim = gated_dim(c);
+  const SymExpr half = sym_floordiv(c.tensor("self").sizes[dim], 2);
+  auto wide = [&](const Arg& x) -> Arg {
+    const DType t = b.tensor(x).dtype;
+    return compute_dtype(t) == t ? x : b.call("aten._to_copy.default", {x}, {{"dtype", compute_dtype(t)}});
   };
-  Node* value = part(0);
-  return {value, part(half)};
+  const Arg self = wide(c.arg("self"));
+  auto part = [&](SymExpr begin) {
+    return b.call("aten.slice.Tensor", {self, static_cast<std::int64_t>(dim), b.size(begin), b.size(begin + half)});
+  };
+  std::vector<std::pair<std::string, Arg>> names = {{"v", part(0)}};
+  names.emplace_back("g", part(half));
+  if (c.schema.index_of("grad_output") >= 0) names.emplace_back("grad", wide(c.arg("grad_output")));
+  return names;
+}
+
+Arg narrowed(DecomposeCall& c, const Arg& result) {
+  const DType dtype = c.tensor("self").dtype;
+  if (Builder::tensor(result).dtype == dtype) return result;
+  return c.build.call("aten._to_copy.default", {result}, {{"dtype", dtype}});
 }
 
 Arg decompose_glu(DecomposeCall& c) {
-  auto [value, gate] = halves(c);
-  return c.build.expression("v * sigmoid(g)", {{"v", value}, {"g", gate}});
+  return narrowed(c, c.build.expression("v * sigmoid(g)", operands(c)));
 }
 
 Arg decompose_glu_backward(DecomposeCall& c) {
-  auto [value, gate] = halves(c);
-  std::vector<std::pair<std::string, Arg>> names = {{"v", value}, {"grad", c.arg("grad_output")}};
+  std::vector<std::pair<std::string, Arg>> names = operands(c);
   names.emplace_back("dim", c.arg("dim"));
-  names.emplace_back("s", c.build.expression("sigmoid(g)", {{"g", gate}}));
-  return c.build.expression("cat([s * grad, (1.0 - s) * s * v * grad], dim)", names);
+  names.emplace_back("s", c.build.expression("sigmoid(g)", names));
+  return narrowed(c, c.build.expression("cat([s * grad, (1.0 - s) * s * v * grad], dim)", names));
 }
 
 }  // namespace
