@@ -210,6 +210,7 @@ Status lower_group_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   Lowering& to = call.to;
+  if (input.numel() == 0) fail_unsupported("normalisation of groups without elements");
   std::int64_t n = call.integer("N"), c = call.integer("C"), hw = call.integer("HxW"), groups = call.integer("group");
   LoweredTensor x = to.reshape(to.cast(input, make.dtype), {n, groups, c / groups, hw});
   std::vector<bool> reduced{false, false, true, true};

@@ -176,9 +176,11 @@ void Tensor::copy_from(const Tensor& src) const {
   dispatch(dtype, [&]<class To>() {
     dispatch(src.dtype, [&]<class From>() {
       To* to = as<To>();
-      const From* from = src.as<From>();
+      // A byte of a view as bool may be any that is not 0.
+      using Stored = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;
+      const Stored* from = src.as<Stored>();
       for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
-        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert<To>(from[s + i * ss]);
+        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert<To>(static_cast<From>(from[s + i * ss]));
       });
     });
   });

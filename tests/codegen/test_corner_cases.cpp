@@ -118,6 +118,18 @@ const Case cases[] = {
      true},
     {"nearest neighbours between equal sizes, whatever factor is given", "x: <f64[7, 3, 2, 5][30, 10, 5, 1]>",
      "r: <f64[7, 3, 2, 2][12, 4, 2, 1]> = $upsample_nearest2d(x, [2, 2], 2.0)\nreturn (r,)", true},
+    {"as_strided of a column", "x: <f32[3, 4][4, 1]>",
+     "c: <f32[3][4]> = $select.int(x, 1, 1)\nr: <f32[4][2]> = $as_strided(c, [4], [2], 3)\nreturn (r,)", true},
+    {"patches lie in rows", "x: <f32[1, 1, 1][1, 1, 1]>",
+     "r: <f32[2, 5][5, 1]> = $im2col(x, [1, 2], [2, 2], [2, 1], [1, 2])\nreturn (r,)", true},
+    {"gates of half types are rounded once", "x: <f16[33, 16, 1, 4][64, 4, 4, 1]>, g: <f16[33, 8, 1, 4][32, 4, 4, 1]>",
+     "r: <f16[33, 8, 1, 4][32, 4, 4, 1]> = $glu(x, 1)\nd: <f16[33, 16, 1, 4][64, 4, 4, 1]> = $glu_backward(g, x, 1)\n"
+     "return (r, d)"},
+    {"groups without elements have a mean of 0", "x: <f32[8, 0, 8][8, 8, 1]>",
+     "n = $native_group_norm(x, None, None, 2, 0, 1, 3, 0.5)\nm: <f32[2, 3][3, 1]> = n[1]\nreturn (m,)", true},
+    {"bytes seen as bool are true unless 0", "x: <u8[40][1]>",
+     "b: <b8[40][1]> = $view.dtype(x, torch.bool)\nr: <f32[40][1]> = $atan(b)\ni: <i64[40][1]> = $_to_copy(b, dtype = "
+     "torch.int64)\nreturn (r, i)"},
     // A fused multiply-add would give another last bit, and 1 - x * x with x near 1 many of them.
     {"products are rounded", "x: <f32[100][1]>",
      "p: <f32[100][1]> = $mul.Tensor(x, x)\nr: <f32[100][1]> = $sub.Tensor(x, p)\nreturn (r,)", true},

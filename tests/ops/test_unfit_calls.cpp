@@ -121,6 +121,28 @@ class TestUnfitCalls : public QObject {
     QVERIFY2(meta.error().message.find("total_weight") != std::string::npos, meta.error().message.c_str());
   }
 
+  void classes_have_a_weight_each_data() {
+    QTest::addColumn<int>("dtype");
+    QTest::addColumn<int>("rank");
+    QTest::addColumn<QString>("why");
+    QTest::newRow("a matrix") << static_cast<int>(DType::Float32) << 2 << "all 4 classes";
+    QTest::newRow("another dtype") << static_cast<int>(DType::Float64) << 1 << "expected scalar type";
+  }
+  void classes_have_a_weight_each() {
+    QFETCH(int, dtype);
+    QFETCH(int, rank);
+    QFETCH(QString, why);
+    Graph graph("unfit");
+    Node* self = graph.placeholder("self", TensorMeta::contiguous(DType::Float32, {1, 4}));
+    Node* target = graph.placeholder("target", TensorMeta::contiguous(DType::Int64, {1}));
+    Node* weight = graph.placeholder(
+        "weight", TensorMeta::contiguous(static_cast<DType>(dtype), rank == 2 ? SymList{1, 4} : SymList{4}));
+    const Result<Meta> meta =
+        infer(Op::torch("aten.nll_loss_forward.default"), {self, target, weight, 1, -100}, {}, *graph.shapes);
+    QVERIFY(!meta);
+    QVERIFY2(meta.error().message.find(why.toStdString()) != std::string::npos, meta.error().message.c_str());
+  }
+
   void an_image_is_sampled_by_a_grid_of_its_dtype() {
     Graph graph("unfit");
     Node* image = graph.placeholder("image", TensorMeta::contiguous(DType::Float64, {1, 1, 4, 4}));

@@ -112,9 +112,7 @@ Value eval_native_layer_norm(EvalCall& c) {
       const T* in = x.as<T>() + r * n;
       T* out = y.as<T>() + r * n;
       Moments m = moments(in, 1, 0, n);
-      // The mean of nothing is 0 here, as PyTorch's is, while its variance is 0 / 0.
-      T center = n > 0 ? static_cast<T>(m.mean) : T(0);
-      T scale = T(1) / std::sqrt(static_cast<T>(m.variance) + static_cast<T>(eps));
+      T center = static_cast<T>(m.mean), scale = T(1) / std::sqrt(static_cast<T>(m.variance) + static_cast<T>(eps));
       for (std::int64_t i = 0; i < n; ++i) {
         T v = half ? std::fma(in[i], scale, -(center * scale)) : (in[i] - center) * scale;
         out[i] = (w ? v * w[i] : v) + (b ? b[i] : T(0));

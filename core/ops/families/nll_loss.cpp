@@ -19,15 +19,26 @@ using namespace kernels;
 /// w].
 void check_target(const FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
-  if (self.dim() != 4 && (self.dim() == 0 || self.dim() > 2)) fail("input tensor should be 1D or 2D");
+  const bool images = c.schema.base.find("nll_loss2d") != std::string::npos;
+  if (images && self.dim() != 4)
+    fail("only batches of images supported (4D tensors) as input, but got a tensor of " + std::to_string(self.dim()) +
+         " dimensions");
+  if (!images && (self.dim() == 0 || self.dim() > 2)) fail("input tensor should be 1D or 2D");
   if (target.dim() + 1 != self.dim()) fail("0D or 1D target tensor expected, multi-target not supported");
+  if (target.dtype != DType::Int64 && target.dtype != DType::UInt8)
+    fail("expected target dtype to be Long or Byte, but got " + std::string(torch_name(target.dtype)));
   for (std::size_t i = 0; i < target.dim(); ++i)
     if (!c.test(sym_eq(target.sizes[i], self.sizes[i == 0 ? 0 : i + 1]), "nll_loss target"))
       fail("size mismatch (got input: " + self.sizes[i == 0 ? 0 : i + 1].str() + ", target: " + target.sizes[i].str() +
            ")");
-  if (c.has("weight") &&
-      !c.test(sym_eq(c.tensor("weight").numel(), self.sizes[self.dim() == 1 ? 0 : 1]), "nll_loss weight"))
-    fail("weight tensor should be defined either for all classes or no classes");
+  if (!c.has("weight")) return;
+  const TensorMeta& weight = c.tensor("weight");
+  const SymExpr classes = self.sizes[self.dim() == 1 ? 0 : 1];
+  if ((weight.dim() != 1 && !images) || !c.test(sym_eq(weight.numel(), classes), "nll_loss weight"))
+    fail("weight tensor should be defined either for all " + classes.str() + " classes or no classes");
+  if (weight.dtype != self.dtype)
+    fail("expected scalar type " + std::string(torch_name(self.dtype)) + " but found " +
+         std::string(torch_name(weight.dtype)));
 }
 
 Meta fake_nll_loss_forward(FakeCall& c) {
