@@ -61,7 +61,11 @@ class Generator {
     graph_->shapes = std::make_shared<ShapeEnv>();
     base_ = sizes();
     const int wanted = 1 + pick(7);
-    for (int tries = 0, made = 0; made < wanted && tries < 60 * wanted; ++tries)
+    // Begun with an operator that is given many tries: most random arguments fit no convolution.
+    const OpRecord& first = *one_of(candidates.all);
+    int made = 0;
+    for (int tries = 0; made == 0 && tries < 100; ++tries) made += call(first);
+    for (int tries = 0; made < wanted && tries < 60 * wanted; ++tries)
       made += call(*one_of(chance(0.5) && !candidates.in_loops.empty() ? candidates.in_loops : candidates.all));
     std::vector<Arg> outputs;
     for (Node* n : values_)

@@ -12,7 +12,7 @@
 namespace partita::fuzz {
 namespace {
 
-constexpr int runs = 8;
+constexpr int runs = 32;
 
 /// Relative shift of a value of dtype `t`; 0: integers stay as they are.
 double shift_of(DType t, bool input) {
