@@ -125,6 +125,9 @@ const Case cases[] = {
     {"gates of half types are rounded once", "x: <f16[33, 16, 1, 4][64, 4, 4, 1]>, g: <f16[33, 8, 1, 4][32, 4, 4, 1]>",
      "r: <f16[33, 8, 1, 4][32, 4, 4, 1]> = $glu(x, 1)\nd: <f16[33, 16, 1, 4][64, 4, 4, 1]> = $glu_backward(g, x, 1)\n"
      "return (r, d)"},
+    {"the mean of a row with an infinity", "x: <f32[3, 4][4, 1]>",
+     "f: <f32[3, 1][1, 1]> = $full([3, 1], inf)\nc: <f32[3, 5][5, 1]> = $cat([x, f], 1)\n"
+     "n = $native_layer_norm(c, [5], None, None, 1e-05)\nm: <f32[3, 1][1, 1]> = n[1]\nreturn (m,)"},
     {"groups without elements have a mean of 0", "x: <f32[8, 0, 8][8, 8, 1]>",
      "n = $native_group_norm(x, None, None, 2, 0, 1, 3, 0.5)\nm: <f32[2, 3][3, 1]> = n[1]\nreturn (m,)", true},
     {"bytes seen as bool are true unless 0", "x: <u8[40][1]>",

@@ -80,6 +80,9 @@ std::vector<Row> rows() {
        {{2, 0, 4}},
        {ints({2, 2}), ints({2, 1}), ints({1, 1}), ints({1, 1}), false},
        "is empty"},
+      {"aten._fft_r2c.default", {{2, 0}}, {ints({1}), 2, true}, "data points (0)"},
+      {"aten._fft_r2c.default", {{}}, {ints({0}), 2, true}, "no dimensions"},
+      {"aten._fft_r2c.default", {{2, 4}}, {ints({1, -1}), 2, true}, "unique"},
       {"aten.upsample_nearest1d.default", {{2, 0, 4}}, {ints({4})}, "Non-empty 3D"},
   };
 }

@@ -19,7 +19,12 @@ using namespace kernels;
 
 std::vector<std::size_t> transformed_dims(const Sizes& dims, std::size_t rank) {
   std::vector<std::size_t> out;
-  for (std::int64_t d : dims) out.push_back(static_cast<std::size_t>(dim_index(d, static_cast<std::int64_t>(rank))));
+  for (std::int64_t d : dims) {
+    const auto dim = static_cast<std::size_t>(dim_index(d, static_cast<std::int64_t>(rank)));
+    if (rank == 0) fail("Dimension specified as " + std::to_string(d) + " but tensor has no dimensions");
+    if (std::find(out.begin(), out.end(), dim) != out.end()) fail("FFT dims must be unique");
+    out.push_back(dim);
+  }
   return out;
 }
 
@@ -33,6 +38,8 @@ void sort_by_stride(std::span<std::size_t> dims, const TensorMeta& t, const Shap
 /// input's strides, then the transformed ones as listed.
 TensorMeta transformed(const TensorMeta& input, SymList sizes, std::span<const std::size_t> dims,
                        const ShapeEnv& shapes) {
+  for (std::size_t d : dims)
+    if (input.sizes[d].is(0)) fail("Invalid number of data points (0) specified");
   std::vector<std::size_t> order(input.dim());
   std::iota(order.begin(), order.end(), 0);
   auto batch = [&](std::size_t d) { return std::find(dims.begin(), dims.end(), d) == dims.end(); };
