@@ -443,11 +443,17 @@ Value* OpEmitter::cast(Value* v, DType from, DType to) {
     bool extends_sign = from != DType::Bool && is_signed(from);
     return b.CreateIntCast(v, type, extends_sign);
   }
-  // Out of range is undefined in C++ and poison in IR; frozen it is what the machine gives. Narrow and unsigned types
+  // Out of range is undefined in C++ and poison in IR, from which LLVM would conclude that a special case before it,
+  // like the logarithm of 0, cannot be: it is made what the machine gives, the least integer. Narrow and unsigned types
   // take the low bits of a wider signed conversion, as compilers of C++ do.
   if (to == DType::UInt64) return b.CreateFreeze(b.CreateFPToUI(v, type));
-  llvm::Type* wide = shaped(to == DType::Int64 || to == DType::UInt32 ? b.getInt64Ty() : b.getInt32Ty(), v);
-  return b.CreateTrunc(b.CreateFreeze(b.CreateFPToSI(v, wide)), type);
+  const bool to_64 = to == DType::Int64 || to == DType::UInt32;
+  llvm::Type* wide = shaped(to_64 ? b.getInt64Ty() : b.getInt32Ty(), v);
+  Value* size = b.CreateUnaryIntrinsic(Intrinsic::fabs, v);
+  Value* fits = b.CreateFCmpOLT(size, number(v, to_64 ? 0x1p63 : 0x1p31));
+  Value* whole_part = b.CreateFPToSI(b.CreateSelect(fits, v, number(v, 0)), wide);
+  Value* least = whole(whole_part, to_64 ? INT64_MIN : INT32_MIN);
+  return b.CreateTrunc(b.CreateSelect(fits, whole_part, least), type);
 }
 
 Value* OpEmitter::bitcast(Value* v, DType to) {

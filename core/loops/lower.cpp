@@ -79,6 +79,15 @@ Scalar Body::scalar(SymExpr e) {
       if (affine.is(sum ? 0 : 1)) return computed;
       return sum ? b.Add(computed, b.index(affine)) : b.Mul(computed, b.index(affine));
     }
+    case SymKind::Min:
+    case SymKind::Max: {
+      Scalar extreme;
+      for (SymExpr a : e.args()) {
+        Scalar s = scalar(a);
+        extreme = extreme.id < 0 ? s : e.kind() == SymKind::Min ? b.Min(extreme, s) : b.Max(extreme, s);
+      }
+      return extreme;
+    }
     case SymKind::FloorDiv:
       return b.FloorDiv(scalar(e.args()[0]), scalar(e.args()[1]));
     case SymKind::Mod:

@@ -18,9 +18,9 @@ std::int64_t count(const LoweredTensor& t, const std::vector<bool>& reduced) {
   return n;
 }
 
-/// `self` in the dtype a sum of result dtype `out` is accumulated in.
+/// `self`, brought to the result's dtype `out`, in the dtype that its sum is accumulated in.
 LoweredTensor summand(LowerCall& call, DType out) {
-  return call.to.cast(call.in("self"), arithmetic_dtype(out));
+  return call.to.cast(call.to.cast(call.in("self"), out), arithmetic_dtype(out));
 }
 
 LoweredTensor divided(Lowering& to, const LoweredTensor& t, double by) {
@@ -107,8 +107,9 @@ Status lower_sum(LowerCall& call) {
   return {};
 }
 
+/// Of the elements as they are, also where a half type is asked for.
 Status lower_mean(LowerCall& call) {
-  LoweredTensor x = summand(call, call.out().dtype);
+  LoweredTensor x = call.to.cast(call.in("self"), arithmetic_dtype(call.out().dtype));
   std::vector<bool> reduced = reduced_dims(call, x.dim());
   call.give(divided(call.to, call.to.reduce(x, ScalarOp::Add, reduced), static_cast<double>(count(x, reduced))));
   return {};

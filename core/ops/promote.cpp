@@ -174,6 +174,8 @@ SymList elementwise_strides(const FakeCall& call, const SymList& sizes, std::spa
   std::vector<const TensorMeta*> tensors;
   bool same_size = true;
   for (const TensorMeta* t : operands) {
+    if (t->dim() > sizes.size())
+      fail(fmt::format("an operand of {} dimensions does not fit a result of {}", t->dim(), sizes.size()));
     same_size = same_size && t->sizes == sizes;
     if (!t->sizes.empty()) tensors.push_back(t);
   }

@@ -133,6 +133,20 @@ const Case cases[] = {
     {"bytes seen as bool are true unless 0", "x: <u8[40][1]>",
      "b: <b8[40][1]> = $view.dtype(x, torch.bool)\nr: <f32[40][1]> = $atan(b)\ni: <i64[40][1]> = $_to_copy(b, dtype = "
      "torch.int64)\nreturn (r, i)"},
+    {"the logarithm of 0 as an integer", "x: <f32[40][1]>",
+     "g: <i64[40][1]> = $_to_copy(x, dtype = torch.int64)\nl: <f32[40][1]> = $log(g)\n"
+     "r: <i8[40][1]> = $_to_copy(l, dtype = torch.int8)\ns: <i64[40][1]> = $_to_copy(l, dtype = torch.int64)\n"
+     "return (r, s)",
+     true},
+    {"sums and means in a half type", "x: <f32[8, 7][7, 1]>",
+     "m: <bf16[8][1]> = $mean.dim(x, [1], dtype = torch.bfloat16)\n"
+     "s: <bf16[8][1]> = $sum.dim_IntList(x, [1], dtype = torch.bfloat16)\nreturn (m, s)",
+     true},
+    {"windows that indices choose", "x: <f32[3, 4, 1, 5][20, 5, 5, 1]>",
+     "i: <i64[5][1]> = $full([5], 2, dtype = torch.int64)\n"
+     "p = $max_pool2d_with_indices(x, [1, 2], [1, 2], [0, 0], [1, 1], True)\nv: <f32[3, 4, 1, 3][12, 3, 3, 1]> = p[0]\n"
+     "r: <f32[3, 4, 1, 5][20, 5, 5, 1]> = $index.Tensor(v, [None, None, None, i])\nreturn (r,)",
+     true},
     // A fused multiply-add would give another last bit, and 1 - x * x with x near 1 many of them.
     {"products are rounded", "x: <f32[100][1]>",
      "p: <f32[100][1]> = $mul.Tensor(x, x)\nr: <f32[100][1]> = $sub.Tensor(x, p)\nreturn (r,)", true},

@@ -156,6 +156,19 @@ class TestUnfitCalls : public QObject {
     QVERIFY2(meta.error().message.find("same dtype") != std::string::npos, meta.error().message.c_str());
   }
 
+  void statistics_of_rows_have_no_more_dimensions_than_rows() {
+    Graph graph("unfit");
+    auto tensor = [&](SymList sizes) {
+      return graph.placeholder("x", TensorMeta::contiguous(DType::Float32, std::move(sizes)));
+    };
+    Node *grad = tensor({3, 4}), *input = tensor({3, 4}), *mean = tensor({3}), *rstd = tensor({1, 1, 1, 1, 3, 1, 1});
+    const Result<Meta> meta =
+        infer(Op::torch("aten.native_layer_norm_backward.default"),
+              {grad, input, ints({4}), mean, rstd, Arg(), Arg(), ints({true, true, true})}, {}, *graph.shapes);
+    QVERIFY(!meta);
+    QVERIFY2(meta.error().message.find("dimensions") != std::string::npos, meta.error().message.c_str());
+  }
+
   void a_gated_gradient_has_the_dtype_of_what_was_gated() {
     Graph graph("unfit");
     Node* grad = graph.placeholder("grad", TensorMeta::contiguous(DType::Float32, {2}));

@@ -66,7 +66,8 @@ Value eval(EvalCall& call) {
   Tensor self = call.tensor("self");
   std::optional<DType> asked = dtype_argument(call);
   DType type = rule(self.dtype, asked);
-  if (asked) self = unwrap(self.to(*asked));
+  // PyTorch's mean alone is computed of the elements as they are where a half type is asked for.
+  if (asked) self = unwrap(self.to(rule == mean_dtype ? compute_dtype(*asked) : *asked));
   std::vector<bool> reduced = reduced_dims(call, self.sizes.size());
   return dispatch(self.dtype, [&]<class T>() {
     const T* data = self.as<T>();
@@ -78,9 +79,20 @@ Value eval(EvalCall& call) {
   });
 }
 
+/// Doubles are summed with what each addition loses (Neumaier): a mean of equal numbers is that number.
 constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
   Accumulator<T> total = 0;
+  if constexpr (std::is_same_v<Accumulator<T>, double>) {
+    double lost = 0;
+    line.each([&](std::int64_t at) {
+      const auto v = convert<double>(x[at]);
+      const double next = total + v;
+      lost += std::abs(total) >= std::abs(v) ? (total - next) + v : (v - next) + total;
+      total = next;
+    });
+    return std::isfinite(lost) ? total + lost : total;
+  }
   line.each([&](std::int64_t at) { total += convert<Accumulator<T>>(x[at]); });
   return total;
 };
