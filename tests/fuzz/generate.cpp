@@ -335,15 +335,21 @@ class Generator {
   }
 
   static constexpr int most_steps = 1'000'000;
-  /// Polynomials take a step for each degree, in PyTorch too: it is given no end at 10^12 either.
+  /// Polynomials take a step for each degree, and zeta functions from a negative number up to 9, in PyTorch too: there
+  /// is no end at 10^12 either.
   bool takes_long(const Node& node) {
-    if (node.op()->name.find("_polynomial_") == std::string::npos) return false;
-    const Arg& degree = node.args().back();
-    if (const auto* n = degree.get<std::int64_t>()) return *n > most_steps;
-    if (const auto* n = degree.get<double>()) return *n > most_steps;
-    const std::optional<Tensor> t = value_of(degree.node());
-    for (std::int64_t i = 0; t && i < t->numel(); ++i)
-      if (t->item_as_double(i) > most_steps) return true;
+    const std::string& name = node.op()->name;
+    const bool zeta = name.find("polygamma") != std::string::npos || name.find("zeta") != std::string::npos;
+    if (!zeta && name.find("_polynomial_") == std::string::npos) return false;
+    const double sign = zeta ? -1 : 1;
+    for (const Arg& argument : node.args()) {
+      if (const auto* n = argument.get<std::int64_t>(); n && sign * static_cast<double>(*n) > most_steps) return true;
+      if (const auto* n = argument.get<double>(); n && sign * *n > most_steps) return true;
+      const std::optional<Tensor> t =
+          zeta || &argument == &node.args().back() ? value_of(argument.node()) : std::nullopt;
+      for (std::int64_t i = 0; t && i < t->numel(); ++i)
+        if (sign * t->item_as_double(i) > most_steps) return true;
+    }
     return false;
   }
 

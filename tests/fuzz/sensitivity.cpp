@@ -89,6 +89,17 @@ std::int64_t largest(const std::vector<Value>& args) {
   return most;
 }
 
+/// May a product of the elements overflow on its way, in some order, in `t`? With a 0 among them it is then NaN, else
+/// 0.
+bool may_overflow(const Tensor& elements, DType t) {
+  const double largest = t == DType::Float64 || t == DType::Complex128 ? std::numeric_limits<double>::max()
+                                                                       : std::numeric_limits<float>::max();
+  double size = 0;
+  for (std::int64_t i = 0; i < elements.numel(); ++i)
+    size += std::max(0.0, std::log(std::abs(elements.item_as_double(i))));
+  return size > std::log(largest);
+}
+
 double distance(double a, double b) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
   const double d = std::abs(a - b);
@@ -116,8 +127,16 @@ std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& g
     options.evaluate = [&](const Node& node, std::vector<Value> args, ValueKwargs kwargs,
                            const EvalContext& context) -> Result<Value> {
       const std::int64_t read = largest(args);
+      const Tensor* factors = node.op()->name.starts_with("aten.prod.") ? args[0].get<Tensor>() : nullptr;
+      const TensorMeta* product = node.meta.tensor();
+      const bool overflows = factors && product && may_overflow(*factors, product->dtype);
       TRY(Value result, evaluate(node.op(), std::move(args), std::move(kwargs), context, &node));
       TRY(Value out, widened(std::move(result)));
+      if (overflows && out.get<Tensor>() && out.get<Tensor>()->dtype == DType::Float64) {
+        const Tensor* t = out.get<Tensor>();
+        std::fill_n(t->as<double>(), t->numel(), std::numeric_limits<double>::infinity());
+        return out;
+      }
       const OpRecord* record = find_record(node.op());
       return record && record->schema->is_view ? out : shaker.shaken(out, node.meta, false, read);
     };
