@@ -122,6 +122,8 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
       return b.CreateIntrinsic(Intrinsic::fma, {x->getType()}, {x, y, args[2]});
     case ScalarOp::Neg:
       return b.CreateFNeg(x);
+    case ScalarOp::Conj:
+      return x;
     case ScalarOp::Abs:
       return unary(Intrinsic::fabs);
     case ScalarOp::Sign: {
@@ -276,6 +278,8 @@ Value* OpEmitter::integral(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
       return by_lane(op, dtype, args);
     case ScalarOp::Neg:
       return b.CreateNeg(x);
+    case ScalarOp::Conj:
+      return x;
     case ScalarOp::Abs:
       return sign ? b.CreateSelect(b.CreateICmpSLT(x, whole(x, 0)), b.CreateNeg(x), x) : x;
     case ScalarOp::Sign: {
@@ -395,6 +399,7 @@ Value* OpEmitter::boolean(ScalarOp op, llvm::ArrayRef<Value*> args) {
     case ScalarOp::IsNan:
       return llvm::ConstantInt::getFalse(x->getType());
     case ScalarOp::Neg:
+    case ScalarOp::Conj:
     case ScalarOp::Abs:
     case ScalarOp::Sign:
     case ScalarOp::Floor:

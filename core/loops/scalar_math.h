@@ -153,6 +153,15 @@ T scalar_fma(T a, T b, T c) {
   return std::fma(a, b, c);
 }
 
+/// A real number is its own conjugate.
+template <class T>
+T scalar_conj(T a) {
+  if constexpr (Complex<T>)
+    return std::conj(a);
+  else
+    return a;
+}
+
 template <class T>
 T scalar_abs(T a) {
   if constexpr (Complex<T>)

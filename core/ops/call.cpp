@@ -79,6 +79,10 @@ std::optional<T> optional_literal(const Schema& schema, std::string_view name, c
 
 }  // namespace
 
+std::optional<Number> as_number(const Arg& arg) {
+  return literal_number(arg);
+}
+
 const Arg& FakeCall::arg(std::string_view name) const {
   return args[position(schema, name)];
 }

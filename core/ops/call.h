@@ -31,7 +31,8 @@ T unwrap(Result<T> r) {
 using Number = std::variant<bool, std::int64_t, double, std::complex<double>>;
 double as_double(const Number& n);
 std::int64_t as_int(const Number& n);
-DType number_dtype(const Number& n);  ///< bool, int64, float32 (the default dtype), complex64
+std::optional<Number> as_number(const Arg& arg);  ///< a literal number
+DType number_dtype(const Number& n);              ///< bool, int64, float32 (the default dtype), complex64
 
 /// A call seen by metas. Arguments are asked for by schema name; asking for one that is None fails, has() tells.
 class FakeCall {

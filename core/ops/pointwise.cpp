@@ -95,14 +95,18 @@ Meta fake_pointwise(const OpRecord& record, const FakeCall& call) {
 
 Scalar pointwise_value(const OpRecord& record, const FakeCall& call, ScalarBuilder& b, const LoadInput& load) {
   Promoted types = pointwise_dtypes(record, call);
+  const bool half = types.common == DType::Float16 || types.common == DType::BFloat16;
   std::vector<Scalar> inputs;
   for (std::string_view name : pointwise_inputs(record)) {
-    if (!call.has(name))
+    if (!call.has(name)) {
       inputs.push_back({});
-    else if (call.is_tensor(name) || is_complex_number(call, name))
-      inputs.push_back(b.cast(load(name), types.compute));
-    else
-      inputs.push_back(number_value(b, call, name, types.compute));
+      continue;
+    }
+    const bool element = call.is_tensor(name) || is_complex_number(call, name);
+    const bool number = !element || (call.is_tensor(name) && call.tensor(name).dim() == 0);
+    Scalar value = element ? load(name) : number_value(b, call, name, types.compute);
+    if (half && !(number && record.pointwise.exact_numbers)) value = b.cast(value, types.common);
+    inputs.push_back(b.cast(value, types.compute));
   }
   if (std::string_view condition = record.pointwise.condition; !condition.empty())
     inputs.push_back(b.cast(load(condition), DType::Bool));

@@ -101,18 +101,18 @@ Promoted promote(Promotion kind, std::span<const Operand> operands) {
   switch (kind) {
     case Promotion::Default:
     case Promotion::NoOpMath:
-      return {compute_dtype(type), type};
+      return {type, compute_dtype(type), type};
     case Promotion::IntToFloat: {
       if (whole) type = DType::Float32;
-      return {compute_dtype(type), type};
+      return {type, compute_dtype(type), type};
     }
     case Promotion::AlwaysBool:
-      return {compute_dtype(type), DType::Bool};
+      return {type, compute_dtype(type), DType::Bool};
     case Promotion::ComplexToFloat:
-      return {compute_dtype(type), real_of(type)};
+      return {type, compute_dtype(type), real_of(type)};
     case Promotion::BoolToLong: {
       if (type == DType::Bool) type = DType::Int64;
-      return {compute_dtype(type), type};
+      return {type, compute_dtype(type), type};
     }
   }
   CHECK(false, "promotion kind");

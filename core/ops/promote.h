@@ -22,6 +22,7 @@ struct Operand {
 DType result_type(std::span<const Operand> operands);
 
 struct Promoted {
+  DType common;   ///< what the operands are converted to
   DType compute;  ///< dtype of the arithmetic; never a half type
   DType result;
 };

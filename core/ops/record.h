@@ -29,6 +29,9 @@ struct Pointwise {
   std::vector<std::string_view> inputs = {};
   /// A boolean tensor that is broadcast with the inputs but takes no part in promotion.
   std::string_view condition = {};
+  /// PyTorch's kernel reads a number beside a half tensor in float, as mul and div do; else it is rounded to the half
+  /// type like every operand (TensorIterator's common dtype).
+  bool exact_numbers = false;
   /// Where the promotion kind hangs on an argument.
   Promotion (*promotion_of)(const FakeCall& call) = nullptr;
 };

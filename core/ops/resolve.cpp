@@ -19,14 +19,6 @@ bool is_int_like(const Arg& arg) {
   return e && !e->is_float() && !e->is_boolean();
 }
 
-std::optional<Number> as_number(const Arg& arg) {
-  if (auto* b = arg.get<bool>()) return Number(*b);
-  if (auto* i = arg.get<std::int64_t>()) return Number(*i);
-  if (auto* d = arg.get<double>()) return Number(*d);
-  if (auto* z = arg.get<std::complex<double>>()) return Number(*z);
-  return std::nullopt;
-}
-
 namespace {
 
 /// Python operators on tensors: the ATen operator, and what stands for it when the left operand is a number.

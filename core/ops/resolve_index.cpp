@@ -3,23 +3,16 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/kernels/outputs.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
 
 Node* constant_tensor(Builder& build, const Number& value, DType dtype) {
-  Tensor full = unwrap(Tensor::scalar(DType::Float64, as_double(value)));
-  if (std::holds_alternative<std::int64_t>(value)) {
-    full = unwrap(Tensor::empty(DType::Int64, {}));
-    *full.as<std::int64_t>() = as_int(value);
-  } else if (const auto* z = std::get_if<std::complex<double>>(&value)) {
-    full = unwrap(Tensor::empty(DType::Complex128, {}));
-    *full.as<std::complex<double>>() = *z;
-  }
   std::string name;
   for (int i = 0; name.empty() || build.graph.attributes.contains(name); ++i)
     name = fmt::format("_tensor_constant{}", i);
-  build.graph.attributes[name] = unwrap(full.to(dtype));
+  build.graph.attributes[name] = kernels::number_tensor(value, dtype);
   Node* node = build.graph.create(Op::get_attr(), {}, {}, name, build.before);
   node->target = name;
   node->origin = build.origin;

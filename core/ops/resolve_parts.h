@@ -42,7 +42,6 @@ std::span<const PythonSpecial> nn_specials();  ///< python_nn.cpp
 /// torch.nn.functional.multi_head_attention_forward (python_attention.cpp): (output, weights or None).
 Arg multi_head_attention_forward(Builder& build, NamedArgs& names);
 
-std::optional<Number> as_number(const Arg& arg);  ///< a literal number
 bool is_tensor(const Arg& arg);
 /// A literal int or a node that holds a symbolic integer.
 bool is_int_like(const Arg& arg);

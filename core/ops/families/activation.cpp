@@ -107,7 +107,8 @@ V hardsigmoid_backward(In& in) {
 }
 /// Within [-lambd, lambd]; false for NaN.
 V shrunk(In& in, V x) {
-  return (x >= -in.number("lambd")) && (x <= in.number("lambd"));
+  const V lambd = in.kept(in.number("lambd"));
+  return (x >= -lambd) && (x <= lambd);
 }
 V hardshrink(In& in) {
   return where(shrunk(in, in[0]), in.constant(0), in[0]);
@@ -210,8 +211,8 @@ void add_activations(OpTable& t) {
   row("aten.hardshrink_backward.default", body<shrink_backward>, {"grad_out", "self"});
   row("aten.softshrink_backward.default", body<shrink_backward>, grad_self);
   row("aten.log_sigmoid_backward.default", body<log_sigmoid_backward>, {"grad_output", "self", "buffer"});
-  row("aten.tanh_backward.default", F(x * (1.0 - in[1] * in[1])), grad_output);
-  row("aten.sigmoid_backward.default", F(x * (1.0 - in[1]) * in[1]), grad_output);
+  row("aten.tanh_backward.default", F(x * Conj(1.0 - in[1] * in[1])), grad_output);
+  row("aten.sigmoid_backward.default", F(x * Conj(1.0 - in[1]) * Conj(in[1])), grad_output);
 }
 
 #undef F

@@ -206,7 +206,7 @@ Value eval_masked_index(EvalCall& c) {
   Indexing indexing = index_of(self, pointers(indices));
   Tensor out = allocate_indexed(c, self, indexing), y = empty(self.dtype, indexing.sizes());
   Tensor keep = expand_load(c.tensor("mask"), indexing.sizes(), DType::Bool);
-  Tensor fill = unwrap(unwrap(Tensor::scalar(DType::Float64, as_double(c.number("fill")))).to(self.dtype));
+  Tensor fill = number_tensor(c.number("fill"), self.dtype);
   dispatch_width(self.dtype, [&]<class T>() {
     const T* from = self.as<T>();
     T other = *fill.as<T>();

@@ -46,9 +46,11 @@ Meta fake_flash_backward(FakeCall& c) {
   return MetaTuple{{heads_inside(c.tensor("query")), heads_inside(c.tensor("key")), heads_inside(c.tensor("value"))}};
 }
 
-/// The operands of one call, row-major in the computation dtype.
+/// The operands of one call, row-major in the computation dtype. As in PyTorch's kernel (native/cpu/
+/// FlashAttentionKernel.cpp) exponentials are divided by their sum after the product with the values, and what goes
+/// into a second product goes there in the dtype of the query.
 struct Problem {
-  DType dtype;
+  DType kept, dtype;  ///< of the query; of the computation
   Tensor q, k, v, mask;
   std::int64_t batch, heads, queries, keys, width;
   double scale;
@@ -56,7 +58,8 @@ struct Problem {
 
   explicit Problem(const EvalCall& c) {
     const Tensor& query = c.tensor("query");
-    dtype = arithmetic_dtype(query.dtype);
+    kept = query.dtype;
+    dtype = arithmetic_dtype(kept);
     q = load(query, dtype);
     k = load(c.tensor("key"), dtype);
     v = load(c.tensor("value"), dtype);
@@ -90,7 +93,7 @@ Value eval_flash(EvalCall& c) {
   Problem p(c);
   Tensor out = empty(p.dtype, p.q.sizes), logsumexp = empty(p.dtype, {p.batch, p.heads, p.queries});
   dispatch_floating(p.dtype, "flash_attention", [&]<class T>() {
-    std::vector<T> scores(static_cast<std::size_t>(p.queries * p.keys));
+    std::vector<T> scores(static_cast<std::size_t>(p.queries * p.keys)), sums(static_cast<std::size_t>(p.queries));
     for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
       p.scores<T>(i, scores.data());
       for (std::int64_t r = 0; r < p.queries; ++r) {
@@ -102,12 +105,16 @@ Value eval_flash(EvalCall& c) {
         for (std::int64_t j = 0; j < p.keys; ++j) {
           row[j] = empty_row ? T(0) : std::exp(row[j] - high);
           sum += static_cast<double>(row[j]);
+          row[j] = rounded(p.kept, row[j]);
         }
-        for (std::int64_t j = 0; j < p.keys && !empty_row; ++j) row[j] /= static_cast<T>(sum);
+        sums[static_cast<std::size_t>(r)] = empty_row ? T(1) : static_cast<T>(sum);
         logsumexp.as<T>()[i * p.queries + r] = high + static_cast<T>(std::log(sum));
       }
+      T* y = out.as<T>() + i * p.queries * p.width;
       gemm<T>(p.queries, p.width, p.keys, {scores.data(), p.keys, 1}, {p.v.as<T>() + i * p.keys * p.width, p.width, 1},
-              out.as<T>() + i * p.queries * p.width, p.width);
+              y, p.width);
+      for (std::int64_t r = 0; r < p.queries; ++r)
+        for (std::int64_t d = 0; d < p.width; ++d) y[r * p.width + d] *= 1 / sums[static_cast<std::size_t>(r)];
     }
   });
   outputs[0].copy_from(out);
@@ -140,7 +147,8 @@ Value eval_flash_backward(EvalCall& c) {
           T& w = weights[static_cast<std::size_t>(r * p.keys + j)];
           w = std::isinf(shift) ? T(0) : std::exp(w - shift);
           T& s = slopes[static_cast<std::size_t>(r * p.keys + j)];
-          s = w * (s - static_cast<T>(dot)) * static_cast<T>(p.scale);
+          s = rounded(p.kept, w * (s - static_cast<T>(dot)));
+          w = rounded(p.kept, w);
         }
       }
       gemm<T>(p.keys, p.width, p.queries, {weights.data(), 1, p.keys}, {grad.as<T>() + at_q, p.width, 1},
@@ -150,6 +158,8 @@ Value eval_flash_backward(EvalCall& c) {
       gemm<T>(p.keys, p.width, p.queries, {slopes.data(), 1, p.keys}, {p.q.as<T>() + at_q, p.width, 1},
               dk.as<T>() + at_k, p.width);
     }
+    for (Tensor* t : {&dq, &dk})
+      for (std::int64_t i = 0, n = t->numel(); i < n; ++i) t->as<T>()[i] *= static_cast<T>(p.scale);
   });
   outputs[0].copy_from(dq);
   outputs[1].copy_from(dk);

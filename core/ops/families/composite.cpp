@@ -17,6 +17,9 @@ Arg decompose_diff(DecomposeCall& c) {
   Arg dim = c.arg("dim");
   auto at = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(c.tensor("self").dim())));
   if (c.tensor("self").dim() == 0) fail("diff expects input to be at least one-dimensional");
+  std::int64_t n = c.integer("n");
+  if (n < 0) fail("order must be non-negative but got " + std::to_string(n));
+  if (n == 0) return b.call("aten.clone.default", {x});  // what would be prepended is not: at::diff
   if (c.has("prepend") || c.has("append")) {
     std::vector<Arg> parts;
     if (c.has("prepend")) parts.push_back(c.arg("prepend"));
@@ -24,11 +27,8 @@ Arg decompose_diff(DecomposeCall& c) {
     if (c.has("append")) parts.push_back(c.arg("append"));
     x = b.call("aten.cat.default", {Arg::list(std::move(parts)), dim});
   }
-  std::int64_t n = c.integer("n");
-  if (n < 0) fail("order must be non-negative but got " + std::to_string(n));
   SymExpr size = b.tensor(x).sizes[at];
   if (size.is_int()) n = std::min(n, size.as_int());
-  if (n == 0) return x;
   for (std::int64_t i = 0; i < n; ++i) {
     size = size - 1;
     auto narrow = [&](SymExpr start) {

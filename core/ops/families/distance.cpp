@@ -30,6 +30,11 @@ double distance(const T* a, const T* b, std::int64_t n, double p) {
   return p == 0 || p == 1 || std::isinf(p) ? sum : p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
 }
 
+/// The difference of two coordinates as their dtype holds it: the largest one is the distance itself.
+double difference(DType t, double a, double b) {
+  return t == DType::Float64 ? a - b : static_cast<double>(static_cast<float>(a) - static_cast<float>(b));
+}
+
 /// What a distance's gradient adds to one coordinate's, the coordinates differing by `d`.
 double distance_gradient(double d, double grad, double distance, double p) {
   double sign = d > 0 ? 1 : d < 0 ? -1 : 0, size = std::abs(d);
@@ -94,8 +99,9 @@ Value eval_cdist_backward(EvalCall& c) {
   for (std::int64_t i = 0; i < grad.numel(); ++i) {
     std::int64_t row = i / columns, column = row / rows * columns + i % columns;
     for (std::int64_t k = 0; k < n; ++k)
-      y.as<double>()[row * n + k] += distance_gradient(a.as<double>()[row * n + k] - b.as<double>()[column * n + k],
-                                                       grad.as<double>()[i], distances.as<double>()[i], p);
+      y.as<double>()[row * n + k] +=
+          distance_gradient(difference(out.dtype, a.as<double>()[row * n + k], b.as<double>()[column * n + k]),
+                            grad.as<double>()[i], distances.as<double>()[i], p);
   }
   out.copy_from(y);
   return out;
@@ -144,8 +150,8 @@ Value eval_pdist_backward(EvalCall& c) {
   std::int64_t n = x.sizes[1];
   each_pair(x.sizes[0], [&](std::int64_t at, std::int64_t i, std::int64_t j) {
     for (std::int64_t k = 0; k < n; ++k) {
-      double g = distance_gradient(x.as<double>()[i * n + k] - x.as<double>()[j * n + k], grad.as<double>()[at],
-                                   distances.as<double>()[at], p);
+      double g = distance_gradient(difference(out.dtype, x.as<double>()[i * n + k], x.as<double>()[j * n + k]),
+                                   grad.as<double>()[at], distances.as<double>()[at], p);
       y.as<double>()[i * n + k] += g;
       y.as<double>()[j * n + k] -= g;
     }

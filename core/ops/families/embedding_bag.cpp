@@ -5,6 +5,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/requires_grad.h"
 
 namespace partita {
 
@@ -161,10 +162,14 @@ Value eval_embedding_bag_backward(EvalCall& c) {
     each_index(offsets, bags, indices.numel(), [&](std::int64_t i, std::int64_t bag) {
       std::int64_t row = indices.as<std::int64_t>()[i];
       if (row == padding) return;
-      T scale = scales.storage ? scales.as<T>()[i] : T(1);
-      if (mode == Mode::Mean) scale /= static_cast<T>(std::max<std::int64_t>(sizes.as<std::int64_t>()[bag], 1));
-      if (by_frequency) scale /= static_cast<T>(counts[static_cast<std::size_t>(row)]);
-      for (std::int64_t k = 0; k < width; ++k) dw.as<T>()[row * width + k] += grad.as<T>()[bag * width + k] * scale;
+      double scale = scales.storage ? static_cast<double>(scales.as<T>()[i]) : 1;
+      if (mode == Mode::Mean) scale /= static_cast<double>(std::max<std::int64_t>(sizes.as<std::int64_t>()[bag], 1));
+      if (by_frequency) scale /= static_cast<double>(counts[static_cast<std::size_t>(row)]);
+      const T factor = rounded(out.dtype, static_cast<T>(scale));
+      for (std::int64_t k = 0; k < width; ++k) {  // axpy in the dtype of the result
+        T& sum = dw.as<T>()[row * width + k];
+        sum = rounded(out.dtype, sum + rounded(out.dtype, grad.as<T>()[bag * width + k] * factor));
+      }
     });
   });
   out.copy_from(dw);
@@ -232,7 +237,12 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
       if (const auto* i = padding.get<std::int64_t>(); i && *i < 0) padding = b.size(c.tensor("weight").sizes[0] + *i);
     }
   }
-  Node* bag = b.call("aten._embedding_bag.default",
+  auto trained = [&](std::string_view name) {
+    const Node* n = c.arg(name).node();
+    return n && requires_grad(n);
+  };
+  const bool forward_only = !trained("weight") && !trained("per_sample_weights");
+  Node* bag = b.call(forward_only ? "aten._embedding_bag_forward_only.default" : "aten._embedding_bag.default",
                      {c.arg("weight"), c.arg("indices"), c.arg("offsets"), c.arg("scale_grad_by_freq"), c.arg("mode"),
                       c.arg("sparse"), c.arg("per_sample_weights"), c.arg("include_last_offset"), padding});
   std::vector<Arg> results;

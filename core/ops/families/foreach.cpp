@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/pointwise_parts.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 namespace {
@@ -12,7 +13,7 @@ struct ListForm {
   std::string_view item = {};
   /// The name under which the item's call takes the argument that is positional in the list's: "value" of addcmul.
   std::string_view factor = {};
-  /// What the Scalar overloads call instead, where the namesake has none or takes a number for a tensor.
+  /// What the Scalar overloads call instead, where the namesake has none.
   std::string_view item_of_number = {};
 };
 constexpr ListForm forms[] = {
@@ -44,8 +45,8 @@ constexpr ListForm forms[] = {
     {"log1p"},
     {"log2"},
     {"max"},
-    {"maximum", {}, {}, "clamp_min"},
-    {"minimum", {}, {}, "clamp_max"},
+    {"maximum"},
+    {"minimum"},
     {"mm"},
     {"mul"},
     {"neg"},
@@ -94,11 +95,24 @@ std::size_t length(const DecomposeCall& call) {
   return first->items.size();
 }
 
+/// maximum and minimum have no overload for numbers: the number in the dtype of its item's result, of no dimensions.
+Node* number_as_tensor(DecomposeCall& call, const Arg& item, const Arg& number) {
+  const TensorMeta& self = Builder::tensor(item);
+  const auto value = as_number(number);
+  if (!value) fail_unsupported(call.schema.name + " of a number that is computed");
+  const Operand operands[] = {Operand::of(self), Operand::of(*value)};
+  return call.build.call("aten.full.default", {Arg::list({}), number},
+                         {{"dtype", result_type(operands)}, {"device", self.device}});
+}
+
 Arg item_by_item(DecomposeCall& call) {
   const ListForm& form = form_of(call.schema);
   std::string_view item = form.item.empty() ? form.name : form.item;
   if (!form.item_of_number.empty() && takes_number(call.schema)) item = form.item_of_number;
   const std::string op = "aten." + std::string(item);
+  const bool of_tensors =
+      form.item_of_number.empty() &&
+      std::ranges::none_of(find_overloads(op), [](const Schema* schema) { return takes_number(*schema); });
   std::vector<Arg> results;
   for (std::size_t i = 0, n = length(call); i < n; ++i) {
     Args args;
@@ -113,7 +127,7 @@ Arg item_by_item(DecomposeCall& call) {
       } else if (formal.keyword_only || formal.type == SchemaType::Dtype) {
         if (!value.is_none()) kwargs.emplace_back(formal.name, value);
       } else {
-        args.push_back(value);
+        args.push_back(number && of_tensors ? number_as_tensor(call, args.front(), value) : value);
       }
     }
     results.push_back(call.build.call(op, std::move(args), std::move(kwargs)));

@@ -115,10 +115,14 @@ double erfcx(double x) {
   return sum / (x * std::sqrt(std::numbers::pi));
 }
 
-double log_ndtr(double x) {
-  double t = x / std::numbers::sqrt2;
-  return x < -1 ? std::log(erfcx(-t) / 2) - t * t : std::log1p(-std::erfc(t) / 2);
+template <class T>
+T log_ndtr(T x) {
+  const T t = x * (1 / std::numbers::sqrt2_v<T>);
+  if (x < -1) return std::log(static_cast<T>(erfcx(static_cast<double>(-t))) / 2) - t * t;
+  return std::log1p(-std::erfc(t) / 2);
 }
+template float log_ndtr(float);
+template double log_ndtr(double);
 
 double ndtri(double p) {
   if (p == 0) return -inf;

@@ -12,8 +12,10 @@ double zeta(double x, double q);   ///< Hurwitz's: the sum of (k + q)^-x
 double lower(double a, double x);  ///< regularised incomplete gamma function P(a, x)
 double upper(double a, double x);  ///< Q(a, x) = 1 - P(a, x)
 double multivariate_lgamma(double x, int p);
-double erfcx(double x);     ///< exp(x^2) erfc(x)
-double log_ndtr(double x);  ///< logarithm of the normal distribution function
-double ndtri(double p);     ///< its inverse
+double erfcx(double x);  ///< exp(x^2) erfc(x)
+/// Logarithm of the normal distribution function; float or double.
+template <class T>
+T log_ndtr(T x);
+double ndtri(double p);  ///< its inverse
 
 }  // namespace partita::gamma

@@ -58,15 +58,15 @@ Value eval_index_add(EvalCall& c) {
   Tensor y = unwrap(load(c.tensor("self"), dtype).clone()), index = load(c.tensor("index"), DType::Int64);
   Tensor source = load(c.tensor("source"), dtype);
   check_source(c, y, index, source);
-  double alpha = as_double(c.number("alpha"));
+  Tensor alpha = load(number_tensor(c.number("alpha"), out.dtype), dtype);
   dispatch_compute(dtype, "index_add", [&]<class T>() {
-    T scale;
-    if constexpr (std::is_arithmetic_v<T>)
-      scale = static_cast<T>(alpha);
-    else
-      scale = T(static_cast<typename T::value_type>(alpha));
     each_slice(c, y, index, [&](std::int64_t to, std::int64_t from, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) y.as<T>()[to + i] += source.as<T>()[from + i] * scale;
+      for (std::int64_t i = 0; i < n; ++i) {
+        T& sum = y.as<T>()[to + i];
+        const T term = source.as<T>()[from + i] * *alpha.as<T>();
+        // add_ of one slice after the other, which rounds once; a loop of elements where there is one dimension.
+        sum = rounded(out.dtype, sum + (out.dim() > 1 ? term : rounded(out.dtype, term)));
+      }
     });
   });
   out.copy_from(y);
@@ -87,20 +87,6 @@ Value eval_index_copy(EvalCall& c) {
   return out;
 }
 
-Tensor number_tensor(const Number& n, DType dtype) {
-  if (const auto* z = std::get_if<std::complex<double>>(&n)) {
-    Tensor t = empty(DType::Complex128, {});
-    *t.as<std::complex<double>>() = *z;
-    return load(t, dtype);
-  }
-  if (std::holds_alternative<std::int64_t>(n)) {
-    Tensor t = empty(DType::Int64, {});
-    *t.as<std::int64_t>() = as_int(n);
-    return load(t, dtype);
-  }
-  return load(unwrap(Tensor::scalar(DType::Float64, as_double(n))), dtype);
-}
-
 Value eval_index_fill(EvalCall& c) {
   Tensor out = allocate(c, fake_index_fill);
   Tensor y = unwrap(c.tensor("self").clone()), index = load(c.tensor("index"), DType::Int64);
@@ -113,6 +99,11 @@ Value eval_index_fill(EvalCall& c) {
   out.copy_from(y);
   return out;
 }
+
+/// An index may stand twice and its slice is filled once: autograd takes the distinct ones, whose number is known only
+/// at run time; the elements that were filled are the same.
+constexpr std::string_view value_of_fill =
+    "sum(masked_fill(grad, eq(aten.index_fill.int_Scalar(ones_like(grad), dim, index, 0), 1), 0.0))";
 
 std::vector<Node*> grad_index_select(GradCall& c) {
   GradientSlots slots(c);
@@ -164,10 +155,10 @@ void register_index_along(OpTable& t) {
   t.add("aten.index_fill.int_Scalar", {.fake = fake_index_fill,
                                        .eval = eval_index_fill,
                                        .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}});
-  t.add("aten.index_fill.int_Tensor", {.fake = fake_index_fill,
-                                       .eval = eval_index_fill,
-                                       .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"},
-                                                      {"value", "sum(index_select(grad, dim, index))"}}});
+  t.add("aten.index_fill.int_Tensor",
+        {.fake = fake_index_fill,
+         .eval = eval_index_fill,
+         .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"value", value_of_fill}}});
 }
 
 }  // namespace partita

@@ -187,21 +187,29 @@ Value eval_repeat(EvalCall& call) {
   return out;
 }
 
-/// repeat_backward: the repeats are summed away.
+/// repeat_backward (FunctionsManual.cpp): new dimensions are summed away one by one, then the repeats at once.
 std::vector<Node*> repeat_gradient(GradCall& call) {
   const TensorMeta& self = call.tensor("self");
-  SymList repeats = call.syms("repeats"), split;
-  std::size_t lead = repeats.size() - self.dim();
+  const SymList repeats = call.syms("repeats");
+  const std::size_t lead = repeats.size() - self.dim();
+  Builder& b = call.build;
+  Node* grad = call.grads[0];
+  for (std::size_t d = 0; d < lead; ++d) grad = b.call("aten.sum.dim_IntList", {grad, Arg::list({0})});
+  SymList split;
   std::vector<Arg> dims;
-  for (std::size_t d = 0; d < repeats.size(); ++d) {
-    dims.push_back(static_cast<std::int64_t>(split.size()));
-    split.push_back(repeats[d]);
-    if (d >= lead) split.push_back(self.sizes[d - lead]);
+  for (std::size_t d = 0; d < self.dim(); ++d) {
+    if (!repeats[lead + d].is(1)) {
+      dims.emplace_back(static_cast<std::int64_t>(split.size()));
+      split.push_back(repeats[lead + d]);
+    }
+    split.push_back(self.sizes[d]);
+  }
+  if (!dims.empty()) {
+    Node* apart = b.call("aten.reshape.default", {grad, b.sizes(split)});
+    grad = b.call("aten.sum.dim_IntList", {apart, Arg::list(std::move(dims))});
   }
   std::vector<Node*> out(call.args.size(), nullptr);
-  std::vector<std::pair<std::string, Arg>> names = {
-      {"g", call.grads[0]}, {"s", call.build.sizes(split)}, {"d", Arg::list(dims)}};
-  out[0] = call.build.expression(dims.empty() ? "g" : "sum(reshape(g, s), d)", names).node();
+  out[0] = grad;
   return out;
 }
 

@@ -43,7 +43,7 @@ Value eval_constant_pad(EvalCall& c) {
   Tensor out = allocate(c, fake_constant_pad);
   const Tensor& self = c.tensor("self");
   Sizes pad = c.integers("pad");
-  Tensor fill = unwrap(unwrap(Tensor::scalar(DType::Float64, as_double(c.number("value")))).to(out.dtype));
+  Tensor fill = number_tensor(c.number("value"), out.dtype);
   out.copy_from(fill.view_as(out.sizes, Sizes(out.sizes.size(), 0), fill.offset));
   // The part of self that stays, and where it goes.
   Tensor from = self, to = out;

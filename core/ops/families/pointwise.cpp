@@ -19,14 +19,18 @@ V times(In& x, V v, std::string_view factor) {
   return is_one(x.call.number(factor)) ? v : v * x.number(factor);
 }
 
+V times_alpha(In& x, V v) {
+  return is_one(x.call.number("alpha")) ? v : v * x.kept(x.number("alpha"));
+}
+
 V add(In& x) {
-  return x[0] + times(x, x[1], "alpha");
+  return x[0] + times_alpha(x, x[1]);
 }
 V sub(In& x) {
-  return x[0] - times(x, x[1], "alpha");
+  return x[0] - times_alpha(x, x[1]);
 }
 V rsub(In& x) {
-  return x[1] - times(x, x[0], "alpha");
+  return x[1] - times_alpha(x, x[0]);
 }
 V mul(In& x) {
   return x[0] * x[1];
@@ -39,7 +43,8 @@ V div_mode(In& x) {
   if (!x.call.has("rounding_mode")) return div(x);
   std::string mode = x.call.string("rounding_mode");
   if (mode == "floor") return FloorDiv(x[0], x[1]);
-  if (mode == "trunc") return is_floating(x[0].dtype()) ? Trunc(x.kept(div(x))) : div(x);
+  if (mode == "trunc")
+    return is_floating(x[0].dtype()) ? Trunc(x.call.is_tensor("other") ? x.kept(div(x)) : div(x)) : div(x);
   fail("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" + mode + "'");
 }
 Promotion div_mode_promotion(const FakeCall& call) {
@@ -171,6 +176,10 @@ void register_pointwise(OpTable& t) {
   auto binary = [&](std::string_view name, Pointwise::Body f, Formulas derivative, Promotion p = Promotion::Default) {
     t.add(name, {.pointwise = {f, p, {"self", "other"}}, .derivative = std::move(derivative)});
   };
+  auto scaling = [&](std::string_view name, Pointwise::Body f, Formulas derivative, Promotion p = Promotion::Default) {
+    t.add(name, {.pointwise = {.body = f, .promotion = p, .inputs = {"self", "other"}, .exact_numbers = true},
+                 .derivative = std::move(derivative)});
+  };
 
   // Sums, products, quotients.
   const Formulas quotient = {{"self", "aten.div.Tensor(grad, conj(other))"},
@@ -183,13 +192,14 @@ void register_pointwise(OpTable& t) {
   binary("aten.rsub.Tensor", body<rsub>, {{"self", "maybe_multiply(-grad, alpha)"}, {"other", "grad"}});
   binary("aten.rsub.Scalar", body<rsub>, {{"self", "maybe_multiply(-grad, alpha)"}});
   // `other` may be a number in the place of a tensor; autograd keeps it there.
-  binary("aten.mul.Tensor", body<mul>,
-         {{"self", "aten.mul.Tensor(grad, conj(other))"}, {"other", "aten.mul.Tensor(grad, conj(self))"}});
-  binary("aten.mul.Scalar", body<mul>, {{"self", "grad * conj(other)"}});
-  binary("aten.div.Tensor", body<div>, quotient, Promotion::IntToFloat);
-  binary("aten.div.Scalar", body<div>, divided, Promotion::IntToFloat);
-  binary("aten.true_divide.Tensor", body<div>, quotient, Promotion::IntToFloat);
-  const Pointwise rounded_div = {body<div_mode>, Promotion::Default, operands, {}, div_mode_promotion};
+  scaling("aten.mul.Tensor", body<mul>,
+          {{"self", "aten.mul.Tensor(grad, conj(other))"}, {"other", "aten.mul.Tensor(grad, conj(self))"}});
+  scaling("aten.mul.Scalar", body<mul>, {{"self", "grad * conj(other)"}});
+  scaling("aten.div.Tensor", body<div>, quotient, Promotion::IntToFloat);
+  scaling("aten.div.Scalar", body<div>, divided, Promotion::IntToFloat);
+  scaling("aten.true_divide.Tensor", body<div>, quotient, Promotion::IntToFloat);
+  const Pointwise rounded_div = {
+      .body = body<div_mode>, .inputs = operands, .exact_numbers = true, .promotion_of = div_mode_promotion};
   t.add("aten.div.Tensor_mode",
         {.pointwise = rounded_div,
          .derivative = {{"self", "div_tensor_self_backward(grad, other, rounding_mode)"},
@@ -197,8 +207,10 @@ void register_pointwise(OpTable& t) {
   t.add("aten.div.Scalar_mode",
         {.pointwise = rounded_div, .derivative = {{"self", "div_tensor_self_backward(grad, other, rounding_mode)"}}});
   constexpr auto floor_div = body<[](In& x) { return FloorDiv(x[0], x[1]); }>;
-  t.add("aten.floor_divide.default", {.pointwise = {floor_div}, .not_differentiable = true});
-  t.add("aten.floor_divide.Scalar", {.pointwise = {floor_div}, .not_differentiable = true});
+  t.add("aten.floor_divide.default",
+        {.pointwise = {.body = floor_div, .exact_numbers = true}, .not_differentiable = true});
+  t.add("aten.floor_divide.Scalar",
+        {.pointwise = {.body = floor_div, .exact_numbers = true}, .not_differentiable = true});
   constexpr auto fmod = body<[](In& x) { return Fmod(x[0], x[1]); }>;
   constexpr auto remainder = body<[](In& x) { return Remainder(x[0], x[1]); }>;
   const Derivative by_floor = {"other", "-grad * div(self, other, rounding_mode='floor')"};
@@ -217,7 +229,7 @@ void register_pointwise(OpTable& t) {
   t.add("aten.addcdiv.default",
         {.pointwise = {body<[](In& x) { return x[0] + times(x, x[1] / x[2], "value"); }>},
          .derivative = {{"self", "grad"},
-                        {"tensor1", "grad * conj(aten.mul.Scalar(reciprocal(tensor2), value))"},
+                        {"tensor1", "grad * conj(aten.fill.Scalar(tensor2, value) / tensor2)"},
                         {"tensor2", "-grad * conj(maybe_multiply(tensor1, value) / (tensor2 * tensor2))"}}});
 
   // Powers and logarithms of two arguments.
@@ -293,7 +305,7 @@ void register_pointwise(OpTable& t) {
                              .derivative = {{"self", "grad * conj(rsub(weight, 1))"},
                                             {"end", "grad * conj(weight)"},
                                             {"weight", "grad * conj(end - self)"}}});
-  t.add("aten.lerp.Scalar", {.pointwise = {body<lerp>},
+  t.add("aten.lerp.Scalar", {.pointwise = {.body = body<lerp>, .exact_numbers = true},
                              .derivative = {{"self", "aten.mul.Scalar(grad, one_minus(conj(weight)))"},
                                             {"end", "aten.mul.Scalar(grad, conj(weight))"}}});
 

@@ -110,7 +110,7 @@ Arg isfinite_of(DecomposeCall& call) {
 Arg prelu_of(DecomposeCall& call) {
   const TensorMeta &self = call.tensor("self"), &weight = call.tensor("weight");
   if (weight.dim() == 0 || self.dim() < 2) {
-    if (weight.dim() == 0 || self.dim() == weight.dim() || weight.numel().is(1)) return expressed<prelu>(call);
+    if (weight.dim() == 0 || self.dim() == weight.dim()) return expressed<prelu>(call);
   }
   SymList shape(self.dim(), 1);
   if (self.dim() >= 2) shape[1] = weight.numel();

@@ -100,7 +100,7 @@ void add_unary(OpTable& t) {
       {"aten.atan.default", F(Atan(x)), IntToFloat, "grad / conj(self * self + 1)"},
       {"aten.sinh.default", F(Sinh(x)), IntToFloat, "grad * conj(cosh(self))"},
       {"aten.cosh.default", F(Cosh(x)), IntToFloat, "grad * conj(sinh(self))"},
-      {"aten.tanh.default", F(Tanh(x)), IntToFloat, "tanh_backward(grad, conj(result))"},
+      {"aten.tanh.default", F(Tanh(x)), IntToFloat, "tanh_backward(grad, result)"},
       {"aten.asinh.default", F(Asinh(x)), IntToFloat, "grad * conj(rsqrt(pow(self, 2) + 1))"},
       {"aten.acosh.default", F(Acosh(x)), IntToFloat, "grad * conj(rsqrt(pow(self, 2) - 1))"},
       {"aten.atanh.default", F(Atanh(x)), IntToFloat, "grad * 1 / conj(1 - pow(self, 2))"},

@@ -1,5 +1,6 @@
 // Orthogonal polynomials by their three-term recurrences in the dtype of x (Abramowitz and Stegun, 22.7), Chebyshev's
-// of high degree inside (-1, 1) by their trigonometric form (22.3.15-16). A negative degree gives 0.
+// of high degree inside (-1, 1) by their trigonometric form (22.3.15-16). A negative degree gives 0. The differences
+// are fused as in PyTorch's kernels: near a zero of a polynomial of high degree the rounding is all there is.
 #include <cmath>
 #include <string>
 
@@ -25,7 +26,7 @@ T recur(std::int64_t n, T first, Next next) {
 
 template <class T>
 T chebyshev(T x, std::int64_t n, T first) {
-  return recur(n, first, [x](T, T p, T before) { return (x + x) * p - before; });
+  return recur(n, first, [x](T, T p, T before) { return std::fma(x + x, p, -before); });
 }
 
 /// `even` for an even degree, else its negative.
@@ -86,22 +87,22 @@ constexpr auto shifted = []<class T>(T x, T degree) -> T { return f(x + x - 1, d
 
 constexpr auto hermite_h = []<class T>(T x, T degree) -> T {
   return recur(static_cast<std::int64_t>(degree), x + x,
-               [x](T k, T p, T before) { return (x + x) * p - (k + k) * before; });
+               [x](T k, T p, T before) { return std::fma(x + x, p, -(k + k) * before); });
 };
 
 constexpr auto hermite_he = []<class T>(T x, T degree) -> T {
-  return recur(static_cast<std::int64_t>(degree), x, [x](T k, T p, T before) { return x * p - k * before; });
+  return recur(static_cast<std::int64_t>(degree), x, [x](T k, T p, T before) { return std::fma(x, p, -k * before); });
 };
 
 constexpr auto laguerre = []<class T>(T x, T degree) -> T {
   return recur(static_cast<std::int64_t>(degree), 1 - x,
-               [x](T k, T p, T before) { return ((k + k + 1 - x) * p - k * before) / (k + 1); });
+               [x](T k, T p, T before) { return std::fma(k + k + 1 - x, p, -k * before) / (k + 1); });
 };
 
 constexpr auto legendre = []<class T>(T x, T degree) -> T {
   auto n = static_cast<std::int64_t>(degree);
   if (n >= 0 && std::abs(x) == 1) return x > 0 ? T(1) : alternating(n, T(1));
-  return recur(n, x, [x](T k, T p, T before) { return ((k + k + 1) * x * p - k * before) / (k + 1); });
+  return recur(n, x, [x](T k, T p, T before) { return std::fma((k + k + 1) * x, p, -k * before) / (k + 1); });
 };
 
 struct Row {

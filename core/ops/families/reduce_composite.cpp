@@ -32,6 +32,8 @@ Arg sum_to_size(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
   SymList size = call.syms("size");
   if (size.size() > self.dim()) fail("sum_to_size: size is not expandable to the tensor's size");
+  // at::sum_to: a scalar is the sum of all, whose dtype is that of a sum, also where there is nothing to sum.
+  if (size.empty()) return call.build.call("aten.sum.default", {call.arg("self")});
   std::size_t lead = self.dim() - size.size();
   std::vector<Arg> dims;
   for (std::size_t d = 0; d < self.dim(); ++d)

@@ -95,12 +95,13 @@ Meta fake_unfold_backward(FakeCall& call) {
   return out;
 }
 
-/// Windows of unfold overlap: their gradients add up.
+/// Windows of unfold overlap: their gradients add up, of an element in the order of the windows (so from the last place
+/// in a window to the first), each sum rounded.
 Value eval_unfold_backward(EvalCall& call) {
   const Tensor& grad = call.tensor("grad_in");
   Tensor out = unwrap(Tensor::zeros(grad.dtype, call.integers("input_sizes")));
   std::int64_t size = grad.sizes.back();
-  for (std::int64_t i = 0; i < size; ++i) {
+  for (std::int64_t i = size; i-- > 0;) {
     auto call_op = [](std::string_view op, std::vector<Value> args) {
       return *unwrap(evaluate(Op::torch(op), std::move(args), {})).get<Tensor>();
     };

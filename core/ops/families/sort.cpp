@@ -125,15 +125,20 @@ std::int64_t line_length(const EvalCall& c) {
   return self.sizes.empty() ? 1 : self.sizes[static_cast<std::size_t>(dim_index(c.integer("dim"), self.dim()))];
 }
 
+// Which of equal elements sort, topk, kthvalue and mode name is nobody's promise but visible: these are the algorithms
+// that PyTorch's CPU kernels use, on the same sequence of positions.
+
 Value eval_sort(EvalCall& c) {
+  const bool stable = c.schema.index_of("stable") >= 0 && c.has("stable") && c.boolean("stable");
   return select(c, fake_sort, line_length(c),
-                [descending = c.boolean("descending")](const auto* line, std::int64_t stride, Order& order) {
-                  std::stable_sort(order.begin(), order.end(), before(line, stride, descending));
+                [stable, descending = c.boolean("descending")](const auto* line, std::int64_t stride, Order& order) {
+                  const auto first = before(line, stride, descending);
+                  if (stable)
+                    std::stable_sort(order.begin(), order.end(), first);
+                  else
+                    std::sort(order.begin(), order.end(), first);
                 });
 }
-
-// Which of equal elements topk, kthvalue and mode name is nobody's promise but visible: these are the algorithms that
-// PyTorch's CPU kernels use, on the same sequence of positions.
 
 Value eval_topk(EvalCall& c) {
   const std::int64_t k = c.integer("k");

@@ -41,7 +41,7 @@ Value eval_isin(EvalCall& c) {
       arithmetic_dtype(result_type(std::vector<Operand>{operand(metas.call, element), operand(metas.call, test)}));
   auto values = [&](const char* name) {
     if (c.is_tensor(name)) return load(c.tensor(name), dtype);
-    return load(unwrap(Tensor::scalar(DType::Float64, as_double(c.number(name)))), dtype);
+    return number_tensor(c.number(name), dtype);
   };
   Tensor x = values(element), of = values(test);
   bool invert = c.boolean("invert");

@@ -10,7 +10,6 @@ namespace {
 
 /// Rows of a register tile; its width is one 64-byte vector.
 constexpr std::int64_t tile_rows = 8;
-constexpr std::int64_t block_k = 256;
 constexpr std::int64_t block_m = 128;
 constexpr std::int64_t block_n = 1024;
 
@@ -81,14 +80,22 @@ void pack(const T* from, std::int64_t across, std::int64_t depth, std::int64_t a
   }
 }
 
+/// MKL, by which PyTorch multiplies, keeps sums of this many products at most in fused registers, and of two halves
+/// where two of them suffice; of a single column all.
+std::int64_t block_of(std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t most = 192;
+  return n == 1 || k <= most ? k : k <= 2 * most ? k / 2 : most;
+}
+
 template <class T>
 void gemm_blocked(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, T* c,
                   std::int64_t c_row_stride, bool accumulate) {
   static const PanelKernel<T> multiply = panel_kernel<T>();
   constexpr std::int64_t columns = tile_columns<T>;
+  const std::int64_t block_k = block_of(n, k);
   auto rounded = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to * to; };
-  std::vector<T> packed_a(static_cast<std::size_t>(rounded(std::min(m, block_m), tile_rows) * std::min(k, block_k)));
-  std::vector<T> packed_b(static_cast<std::size_t>(rounded(std::min(n, block_n), columns) * std::min(k, block_k)));
+  std::vector<T> packed_a(static_cast<std::size_t>(rounded(std::min(m, block_m), tile_rows) * block_k));
+  std::vector<T> packed_b(static_cast<std::size_t>(rounded(std::min(n, block_n), columns) * block_k));
   alignas(64) T tile[tile_rows * columns];
   for (std::int64_t j0 = 0; j0 < n; j0 += block_n) {
     std::int64_t nb = std::min(block_n, n - j0);
@@ -120,9 +127,14 @@ void gemm_blocked(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> 
   }
 }
 
-/// Up to this many multiplications MKL, by which PyTorch multiplies, rounds each product and adds it to what is there,
-/// one after the other; larger products keep their sums in fused registers.
-constexpr std::int64_t in_order_limit = 1024;
+/// Narrower results MKL sums otherwise: it rounds each product and adds it to what is there, one after the other.
+/// Single columns it takes apart; those are summed so up to the limit.
+constexpr std::int64_t narrow = 12;
+constexpr std::int64_t column_limit = 1024;
+
+bool sums_in_order(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return n < narrow && (n > 1 || (m <= column_limit && k <= column_limit / m));
+}
 
 /// Integers wrap, as in PyTorch.
 template <class T>
@@ -146,8 +158,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, Matri
     return;
   }
   if constexpr (std::is_floating_point_v<T>)
-    if (m > in_order_limit || n > in_order_limit || k > in_order_limit || m * n > in_order_limit / k)
-      return gemm_blocked(m, n, k, a, b, c, c_row_stride, accumulate);
+    if (!sums_in_order(m, n, k)) return gemm_blocked(m, n, k, a, b, c, c_row_stride, accumulate);
   for (std::int64_t i = 0; i < m; ++i) {
     T* out = c + i * c_row_stride;
     if (!accumulate) std::fill_n(out, n, T(0));

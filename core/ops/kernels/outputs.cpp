@@ -81,6 +81,17 @@ Tensor zeros(DType dtype, Sizes sizes) {
   return unwrap(Tensor::zeros(dtype, std::move(sizes)));
 }
 
+Tensor number_tensor(const Number& n, DType dtype) {
+  auto in_its_own = [&]<class T>(DType own, T value) {
+    Tensor t = empty(own, {});
+    *t.as<T>() = value;
+    return load(t, dtype);
+  };
+  if (const auto* z = std::get_if<std::complex<double>>(&n)) return in_its_own(DType::Complex128, *z);
+  if (std::holds_alternative<std::int64_t>(n)) return in_its_own(DType::Int64, as_int(n));
+  return in_its_own(DType::Float64, as_double(n));
+}
+
 std::vector<bool> booleans(const FakeCall& call, std::string_view name) {
   const ArgList* list = call.arg(name).get<ArgList>();
   if (!list) fail(std::string(name) + " must be a list of bools");

@@ -17,6 +17,7 @@ DType arithmetic_dtype(DType t);
 Tensor load(const Tensor& t, DType dtype);
 Tensor empty(DType dtype, Sizes sizes);
 Tensor zeros(DType dtype, Sizes sizes);
+Tensor number_tensor(const Number& n, DType dtype);  ///< of no dimensions
 /// A value of the computation dtype as a tensor of `t` holds it: what PyTorch's kernels for half types keep between
 /// steps where they do not keep a float.
 template <class T>
