@@ -55,9 +55,10 @@ void along(const DimSplit& split, F f) {
 }
 
 /// Softmax of one line; a line of -inf gives zeros when `safe`, else NaN.
-/// The logarithm of a sum in the last dimension passes through `kept`, the tensor's dtype, as PyTorch's kernel has it.
+/// The logarithm of a sum in the last dimension, and the exponentials in another one, pass through the tensor's dtype,
+/// `kept_sum` and `kept_exp`, as PyTorch's kernels have it.
 template <bool logarithm, bool safe, class T>
-void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length, DType kept) {
+void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length, DType kept_sum, DType kept_exp) {
   T high = -std::numeric_limits<T>::infinity();
   for (std::int64_t i = 0; i < length; ++i) {
     T v = in[i * stride];
@@ -71,11 +72,11 @@ void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length,
   double sum = 0;
   for (std::int64_t i = 0; i < length; ++i) {
     T e = std::exp(in[i * stride] - high);
-    if (!logarithm) out[i * stride] = e;
+    if (!logarithm) out[i * stride] = rounded(kept_exp, e);
     sum += static_cast<double>(e);
   }
   T scale = static_cast<T>(sum), shift = T(0);
-  if (logarithm) shift = high + rounded(kept, static_cast<T>(std::log(rounded(kept, scale))));
+  if (logarithm) shift = high + rounded(kept_sum, static_cast<T>(std::log(rounded(kept_sum, scale))));
   for (std::int64_t i = 0; i < length; ++i)
     out[i * stride] = logarithm ? in[i * stride] - shift : out[i * stride] / scale;
 }
@@ -86,10 +87,11 @@ Value softmax(const Tensor& self, std::int64_t dim, Tensor out) {
   Tensor x = load(self, dtype), y = empty(dtype, x.sizes);
   dim = dim_index(dim, x.dim());
   DimSplit split = split_at(x.sizes, dim);
-  const DType kept = dim + 1 == x.dim() ? self.dtype : dtype;
+  const bool last = dim + 1 == x.dim();
+  const DType kept_sum = last ? self.dtype : dtype, kept_exp = last ? dtype : out.dtype;
   dispatch_floating(dtype, "softmax_lastdim_kernel_impl", [&]<class T>() {
     along(split, [&](std::int64_t at) {
-      softmax_line<logarithm, safe>(x.as<T>() + at, y.as<T>() + at, split.inner, split.length, kept);
+      softmax_line<logarithm, safe>(x.as<T>() + at, y.as<T>() + at, split.inner, split.length, kept_sum, kept_exp);
     });
   });
   out.copy_from(y);
