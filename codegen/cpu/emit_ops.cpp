@@ -451,7 +451,11 @@ Value* OpEmitter::cast(Value* v, DType from, DType to) {
   // Out of range is undefined in C++ and poison in IR, from which LLVM would conclude that a special case before it,
   // like the logarithm of 0, cannot be: it is made what the machine gives, the least integer. Narrow and unsigned types
   // take the low bits of a wider signed conversion, as compilers of C++ do.
-  if (to == DType::UInt64) return b.CreateFreeze(b.CreateFPToUI(v, type));
+  if (to == DType::UInt64) {  // from 2^63 on the rest, with the highest bit flipped
+    Value* high = b.CreateFCmpOGE(v, number(v, 0x1p63));
+    Value* rest = cast(b.CreateSelect(high, b.CreateFSub(v, number(v, 0x1p63)), v), from, DType::Int64);
+    return b.CreateXor(rest, b.CreateSelect(high, whole(rest, INT64_MIN), whole(rest, 0)));
+  }
   const bool to_64 = to == DType::Int64 || to == DType::UInt32;
   llvm::Type* wide = shaped(to_64 ? b.getInt64Ty() : b.getInt32Ty(), v);
   Value* size = b.CreateUnaryIntrinsic(Intrinsic::fabs, v);

@@ -281,7 +281,8 @@ class Case {
       TRY(Tensor values, tensor_of(entry, false));
       auto i = entry["input"].get<std::size_t>();
       const Tensor& found = *inputs[i].get<Tensor>();
-      if (found.sizes != values.sizes) continue;  // its geometry changed too: seen by the outputs
+      // Its geometry changed too (transpose_): seen by the outputs.
+      if (found.sizes != values.sizes || integers(entry["stride"]) != found.strides) continue;
       Difference d = compare_values(fmt::format("input_after.{}", i), values, found, tolerance(), false);
       if (!d.ok()) return differs(first_wrong(d));
     }

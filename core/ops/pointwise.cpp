@@ -8,13 +8,10 @@ namespace {
 
 using loops::Scalar;
 using loops::ScalarBuilder;
+using loops::ScalarOp;
 
 const SymExpr* symbolic(const Arg& arg) {
   return arg.node() ? arg.node()->meta.sym() : nullptr;
-}
-
-bool is_complex_number(const FakeCall& call, std::string_view name) {
-  return call.arg(name).get<std::complex<double>>() != nullptr;
 }
 
 Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
@@ -22,8 +19,11 @@ Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
     return b.constant_int(dtype, dtype == DType::Bool ? *i != 0 : *i);
   if (auto* flag = std::get_if<bool>(&n); flag && (is_integral(dtype) || dtype == DType::Bool))
     return b.constant_int(dtype, *flag);
-  if (auto* c = std::get_if<std::complex<double>>(&n); c && c->imag() != 0)
-    fail_unsupported("a complex constant in a scalar body");
+  if (auto* c = std::get_if<std::complex<double>>(&n); c && c->imag() != 0) {
+    if (!is_complex(dtype)) fail("a complex number among real operands");
+    Scalar i = b.make(ScalarOp::Sqrt, b.constant(dtype, -1));  // constants are real
+    return b.make(ScalarOp::Add, b.constant(dtype, c->real()), b.make(ScalarOp::Mul, b.constant(dtype, c->imag()), i));
+  }
   return b.constant(dtype, as_double(n));
 }
 
@@ -102,9 +102,8 @@ Scalar pointwise_value(const OpRecord& record, const FakeCall& call, ScalarBuild
       inputs.push_back({});
       continue;
     }
-    const bool element = call.is_tensor(name) || is_complex_number(call, name);
-    const bool number = !element || (call.is_tensor(name) && call.tensor(name).dim() == 0);
-    Scalar value = element ? load(name) : number_value(b, call, name, types.compute);
+    const bool number = !call.is_tensor(name) || call.tensor(name).dim() == 0;
+    Scalar value = call.is_tensor(name) ? load(name) : number_value(b, call, name, types.compute);
     if (half && !(number && record.pointwise.exact_numbers)) value = b.cast(value, types.common);
     inputs.push_back(b.cast(value, types.compute));
   }
@@ -120,13 +119,7 @@ Value eval_pointwise(const OpRecord& record, const EvalCall& call) {
   ScalarBuilder body;
   std::vector<Tensor> inputs;
   Scalar value = pointwise_value(record, fake.call, body, [&](std::string_view name) {
-    if (call.is_tensor(name)) {
-      inputs.push_back(call.tensor(name));
-    } else {
-      Tensor t = unwrap(Tensor::empty(DType::Complex128, {}));
-      *t.as<std::complex<double>>() = *call.arg(name).get<std::complex<double>>();
-      inputs.push_back(std::move(t));
-    }
+    inputs.push_back(call.tensor(name));
     return body.input(static_cast<int>(inputs.size()) - 1, inputs.back().dtype);
   });
   Tensor out = empty_of(meta);

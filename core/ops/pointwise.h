@@ -14,7 +14,7 @@ Meta fake_pointwise(const OpRecord& record, const FakeCall& call);
 Value eval_pointwise(const OpRecord& record, const EvalCall& call);
 
 /// Appends the body to `b` and returns its value in the result dtype. `load` gives a tensor argument's element in the
-/// tensor's own dtype; complex numbers are asked of it too, as complex128, since bodies have no complex constants.
+/// tensor's own dtype.
 using LoadInput = std::function<loops::Scalar(std::string_view name)>;
 loops::Scalar pointwise_value(const OpRecord& record, const FakeCall& call, loops::ScalarBuilder& b,
                               const LoadInput& load);

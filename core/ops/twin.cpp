@@ -1,6 +1,7 @@
 #include "core/ops/twin.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace partita {
 namespace {
@@ -20,7 +21,8 @@ bool pair_arguments(const Schema& mutating, const Schema& twin, FunctionalTwin& 
   return twin.args.size() + outs == mutating.args.size();
 }
 
-/// Copies a result into the argument it belongs to, item by item for lists.
+/// Copies a result into the argument it belongs to, item by item for lists. One of another size is refused: PyTorch
+/// resizes out arguments, and addbmm_'s self, and says of most others that they do not fit.
 Status write(const Value& target, const Value& result, const Schema& schema) {
   auto *targets = target.get<ValueList>(), *results = result.get<ValueList>();
   if (targets && results && targets->size() == results->size()) {
@@ -31,9 +33,9 @@ Status write(const Value& target, const Value& result, const Schema& schema) {
   if (!to || !from)
     return input_error("ops.arguments", fmt::format("{}: the argument written must be a tensor", schema.name));
   if (to->sizes != from->sizes)
-    return input_error(
-        "ops.arguments",
-        fmt::format("{}: the result does not have the shape of the argument it is written to", schema.name));
+    return unsupported("ops.resize",
+                       fmt::format("{} on an argument of size [{}], which the result of size [{}] does not fit",
+                                   schema.name, fmt::join(to->sizes, ", "), fmt::join(from->sizes, ", ")));
   to->copy_from(*from);
   return {};
 }

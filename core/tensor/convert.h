@@ -14,7 +14,7 @@ struct is_complex_type<std::complex<T>> : std::true_type {};
 
 /// One element in another dtype, as Tensor.to: complex drops its imaginary part, halves go through float, anything
 /// non-zero is true. Floats out of range and NaN become the most negative int32 (int64 for 64 bits and uint32), of
-/// which narrower types take the low bits: PyTorch on x86.
+/// which narrower types take the low bits; uint64 flips the highest bit of what lies 2^63 below: PyTorch on x86.
 template <class To, class From>
 To convert(From v) {
   if constexpr (std::is_same_v<From, To>) {
@@ -35,6 +35,8 @@ To convert(From v) {
   } else if constexpr (is_complex_type<From>::value) {
     return convert<To>(v.real());
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    if constexpr (std::is_same_v<To, std::uint64_t>)
+      if (v >= From(0x1p63)) return static_cast<To>(convert<std::int64_t>(v - From(0x1p63))) ^ (To(1) << 63);
     if constexpr (sizeof(To) < sizeof(std::int64_t) && !std::is_same_v<To, std::uint32_t>)
       if (!(v > -2147483649.0 && v < 2147483648.0)) return static_cast<To>(INT32_MIN);
     if (!(v > -9.2233720368547758e18 && v < 9.2233720368547758e18)) return static_cast<To>(INT64_MIN);

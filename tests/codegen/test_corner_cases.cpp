@@ -138,6 +138,8 @@ const Case cases[] = {
      "r: <i8[40][1]> = $_to_copy(l, dtype = torch.int8)\ns: <i64[40][1]> = $_to_copy(l, dtype = torch.int64)\n"
      "return (r, s)",
      true},
+    {"numbers up to 2^64 and beyond as uint64", "x: <f32[40][1]>",
+     "s: <f32[40][1]> = $mul.Scalar(x, 1e19)\nr: <u64[40][1]> = $_to_copy(s, dtype = torch.uint64)\nreturn (r,)", true},
     {"sums and means in a half type", "x: <f32[8, 7][7, 1]>",
      "m: <bf16[8][1]> = $mean.dim(x, [1], dtype = torch.bfloat16)\n"
      "s: <bf16[8][1]> = $sum.dim_IntList(x, [1], dtype = torch.bfloat16)\nreturn (m, s)",
