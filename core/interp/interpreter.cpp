@@ -135,6 +135,7 @@ class Run {
       kwargs.emplace_back(key, std::move(v));
     }
     if (as_written_) return draw_as_written(node, std::move(args), std::move(kwargs), context);
+    if (options_.float64) clear_half_to_float(node, args, kwargs);
     const Op* op = view_in_place(node.op());
     TRY(Value result, options_.evaluate
                           ? options_.evaluate(node, std::move(args), std::move(kwargs), context)

@@ -42,6 +42,17 @@ Result<std::optional<Tensor>> narrowed(const Value& v, const Arg& arg) {
 
 }  // namespace
 
+void clear_half_to_float(const Node& node, std::vector<Value>& args,
+                         std::vector<std::pair<std::string, Value>>& kwargs) {
+  constexpr std::string_view name = "half_to_float";
+  const Schema* schema = find_schema(node.op());
+  const int at = schema ? schema->index_of(name) : -1;
+  if (at < 0) return;
+  if (static_cast<std::size_t>(at) < args.size()) args[static_cast<std::size_t>(at)] = false;
+  for (auto& [key, value] : kwargs)
+    if (key == name) value = false;
+}
+
 Result<Value> draw_as_written(const Node& node, std::vector<Value> args,
                               std::vector<std::pair<std::string, Value>> kwargs, const EvalContext& context) {
   const Schema& schema = *find_schema(node.op());

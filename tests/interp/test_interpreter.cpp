@@ -262,6 +262,15 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*out)[0]), (Row{1, 3}));
   }
 
+  void double_precision_widens_no_half() {
+    const auto graph = fx("x: <bf16[2][1]>", "s: <f32[2][1]> = $_softmax(x, 0, True)\nreturn (s,)");
+    InterpOptions options;
+    options.float64 = true;
+    const auto out = interpret(*graph, {*f32({2}, {1, 1}).to(DType::BFloat16)}, options);
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    QCOMPARE(elements((*out)[0]), (Row{0.5, 0.5}));
+  }
+
   /// The baseline in double precision has the random numbers of the run that it judges.
   void double_precision_draws_the_same() {
     const auto graph = fx("x: <f32[4][1]>",
