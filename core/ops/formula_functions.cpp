@@ -66,7 +66,7 @@ Arg reshape(const FormulaCall& f) {
   static const Schema none;
   FakeCall guards(none, {}, *f.build.graph.shapes);
   SymList target = infer_size(guards, list_of_sizes(f.args[1]), t.numel());
-  if (view_strides(guards, t.sizes, t.strides, target))
+  if (view_geometry(guards, t.sizes, t.strides, target))
     return f.build.call("aten.view.default", {f.args[0], f.args[1]});
   Node* dense = f.build.call("aten.clone.default", {f.args[0]}, {{"memory_format", MemoryFormat::Contiguous}});
   return f.build.call("aten._unsafe_view.default", {dense, f.build.sizes(target)});

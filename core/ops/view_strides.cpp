@@ -84,7 +84,7 @@ class Reshaping {
   Reshaping(const FakeCall& call, SymList sizes, SymList strides)
       : call_(call), sizes_(std::move(sizes)), strides_(std::move(strides)) {}
 
-  std::optional<SymList> to(const SymList& shape) {
+  std::optional<ViewGeometry> to(const SymList& shape) {
     std::size_t at = 0;
     for (SymExpr length : shape) {
       if (at >= sizes_.size()) {
@@ -101,8 +101,9 @@ class Reshaping {
       }
       ++at;
     }
-    strides_.resize(shape.size(), 1);  // what is left over has size 1
-    return strides_;
+    sizes_.resize(shape.size(), 1);  // what is left over has size 1
+    strides_.resize(shape.size(), 1);
+    return ViewGeometry{sizes_, strides_};
   }
 
  private:
@@ -146,26 +147,29 @@ bool symbolic(const SymList& list) {
 
 }  // namespace
 
-std::optional<SymList> view_strides(const FakeCall& call, const SymList& old_sizes, const SymList& old_strides,
-                                    const SymList& new_sizes) {
-  if (old_sizes.empty()) return SymList(new_sizes.size(), 1);
+std::optional<ViewGeometry> view_geometry(const FakeCall& call, const SymList& old_sizes, const SymList& old_strides,
+                                          const SymList& new_sizes) {
+  auto with = [&](std::optional<SymList> strides) {
+    return strides ? std::optional(ViewGeometry{new_sizes, *std::move(strides)}) : std::nullopt;
+  };
+  if (old_sizes.empty()) return with(SymList(new_sizes.size(), 1));
   const bool by_expressions = symbolic(old_sizes) || symbolic(old_strides) || symbolic(new_sizes);
   if (product(old_sizes).is(0)) {
-    if (old_sizes == new_sizes && !by_expressions) return old_strides;
-    return contiguous_strides(new_sizes);
+    if (old_sizes == new_sizes && !by_expressions) return with(old_strides);
+    return with(contiguous_strides(new_sizes));
   }
-  if (!by_expressions) return chunked_strides(call, old_sizes, old_strides, new_sizes);
+  if (!by_expressions) return with(chunked_strides(call, old_sizes, old_strides, new_sizes));
   if (has_unbacked(call, old_sizes) || has_unbacked(call, old_strides) || has_unbacked(call, new_sizes)) {
-    if (old_sizes == new_sizes) return old_strides;
+    if (old_sizes == new_sizes) return with(old_strides);
     TensorMeta old;
     old.sizes = old_sizes;
     old.strides = old_strides;
-    if (is_row_major(old)) return contiguous_strides(new_sizes);
-    return chunked_strides(call, old_sizes, old_strides, new_sizes);
+    if (is_row_major(old)) return with(contiguous_strides(new_sizes));
+    return with(chunked_strides(call, old_sizes, old_strides, new_sizes));
   }
   if (is_contiguous(call, old_sizes, old_strides)) {
-    if (new_sizes.size() == 1 && old_sizes.size() > 1) return SymList{1};
-    if (new_sizes.size() == 2 && old_sizes.size() == 1) return SymList{new_sizes[1], 1};
+    if (new_sizes.size() == 1 && old_sizes.size() > 1) return ViewGeometry{{product(old_sizes)}, {1}};
+    if (new_sizes.size() == 2 && old_sizes.size() == 1) return with(SymList{new_sizes[1], 1});
   }
   return Reshaping(call, old_sizes, old_strides).to(new_sizes);
 }

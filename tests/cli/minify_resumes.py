@@ -17,8 +17,9 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as work:
         def command(name):
-            # A command as oracle: it takes long enough to be killed in, and writes down that it came to its end.
-            judge = f"sleep 0.1; grep -q aten.tanh.default {{}}; code=$?; echo done >>{work}/{name}.log; exit $code"
+            # A command as oracle: it takes long enough to be killed in (a kill between its end and the store is the test's
+            # chance, not the program's fault), and writes down that it came to its end.
+            judge = f"sleep 0.25; grep -q aten.tanh.default {{}}; code=$?; echo done >>{work}/{name}.log; exit $code"
             args = [partita, "minify", graph, "--command", judge, "--json", "-o", f"{work}/{name}"]
             return args, {**os.environ, "PARTITA_STORE": f"{work}/{name}.sqlite"}
 

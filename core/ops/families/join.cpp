@@ -129,7 +129,8 @@ Meta fake_stack(FakeCall& call) {
   // Before the last dimension it is a view of the tensors one after the other.
   if (dim < joined.size()) {
     joined[dim] = joined[dim] * count;
-    if (auto strides = view_strides(call, joined, contiguous_strides(joined), sizes)) out.strides = *std::move(strides);
+    if (auto view = view_geometry(call, joined, contiguous_strides(joined), sizes))
+      out.strides = std::move(view->strides);
   }
   return out;
 }

@@ -29,7 +29,7 @@ std::vector<Arg> order_after(std::size_t lead, std::initializer_list<std::size_t
 }
 
 /// The factor r of [..., C * r^2, H, W] <-> [..., C, H * r, W * r]; the tensor's leading sizes go to `lead`.
-std::int64_t factor(DecomposeCall& c, const char* name, SymList& lead) {
+std::int64_t factor(FakeCall& c, const char* name, SymList& lead) {
   const TensorMeta& self = c.tensor("self");
   std::string op = c.schema.base.substr(6);
   if (self.dim() < 3)
@@ -46,19 +46,35 @@ SymList joined(SymList lead, std::initializer_list<SymExpr> tail) {
   return lead;
 }
 
-Arg decompose_pixel_shuffle(DecomposeCall& c) {
-  SymList lead;
-  std::int64_t r = factor(c, "upscale_factor", lead);
+/// [..., C / r^2, H * r, W * r] from the leading sizes.
+SymList shuffled_sizes(FakeCall& c, std::int64_t r, const SymList& lead) {
   const SymList& s = c.tensor("self").sizes;
-  SymExpr channels = s[s.size() - 3], height = s[s.size() - 2], width = s.back();
+  SymExpr channels = s[s.size() - 3];
   if (!c.test(sym_eq(sym_mod(channels, r * r), 0), "pixel_shuffle channels"))
     fail(
         "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
         "input.size(-3)=" +
         channels.str() + " is not divisible by " + std::to_string(r * r));
-  SymExpr out = sym_floordiv(channels, r * r);
-  return rearranged(c, joined(lead, {out, r, r, height, width}), order_after(lead.size(), {0, 3, 1, 4, 2}),
-                    joined(lead, {out, height * r, width * r}));
+  return joined(lead, {sym_floordiv(channels, r * r), s[s.size() - 2] * r, s.back() * r});
+}
+
+/// meta_pixel_shuffle: the sizes are those asked for, not what the views on the way make of symbolic ones.
+Meta fake_pixel_shuffle(FakeCall& c) {
+  SymList lead;
+  const std::int64_t r = factor(c, "upscale_factor", lead);
+  const TensorMeta& self = c.tensor("self");
+  TensorMeta out = TensorMeta::contiguous(self.dtype, shuffled_sizes(c, r, lead), self.device);
+  out.strides = strides_like(c, out, out.sizes, suggest_memory_format(self, c.shapes));
+  return out;
+}
+
+Arg decompose_pixel_shuffle(DecomposeCall& c) {
+  SymList lead;
+  const std::int64_t r = factor(c, "upscale_factor", lead);
+  const SymList& s = c.tensor("self").sizes;
+  const SymList sizes = shuffled_sizes(c, r, lead);
+  return rearranged(c, joined(lead, {sizes[lead.size()], r, r, s[s.size() - 2], s.back()}),
+                    order_after(lead.size(), {0, 3, 1, 4, 2}), sizes);
 }
 
 Arg decompose_pixel_unshuffle(DecomposeCall& c) {
@@ -102,8 +118,9 @@ std::vector<Node*> grad_channel_shuffle(GradCall& c) {
 }  // namespace
 
 void register_shuffle(OpTable& t) {
-  t.add("aten.pixel_shuffle.default",
-        {.decompose = decompose_pixel_shuffle, .derivative = {{"self", "pixel_unshuffle(grad, upscale_factor)"}}});
+  t.add("aten.pixel_shuffle.default", {.fake = fake_pixel_shuffle,
+                                       .decompose = decompose_pixel_shuffle,
+                                       .derivative = {{"self", "pixel_unshuffle(grad, upscale_factor)"}}});
   t.add("aten.pixel_unshuffle.default",
         {.decompose = decompose_pixel_unshuffle, .derivative = {{"self", "pixel_shuffle(grad, downscale_factor)"}}});
   t.add("aten.channel_shuffle.default", {.decompose = decompose_channel_shuffle, .gradient = grad_channel_shuffle});

@@ -51,13 +51,13 @@ Meta fake_alias(FakeCall& call) {
 Meta fake_view(FakeCall& call) {
   TensorMeta out = view_meta(call.tensor("self"));
   SymList sizes = infer_size(call, call.syms("size"), out.numel());
-  auto strides = view_strides(call, out.sizes, out.strides, sizes);
-  if (!strides)
+  auto view = view_geometry(call, out.sizes, out.strides, sizes);
+  if (!view)
     fail(
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
         "contiguous subspaces). Use .reshape(...) instead.");
-  out.sizes = std::move(sizes);
-  out.strides = *std::move(strides);
+  out.sizes = std::move(view->sizes);
+  out.strides = std::move(view->strides);
   return out;
 }
 

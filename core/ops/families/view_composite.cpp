@@ -13,10 +13,10 @@ namespace {
 Meta fake_reshape(FakeCall& call) {
   TensorMeta out = view_meta(call.tensor("self"));
   SymList sizes = infer_size(call, call.syms(call.schema.args[1].name), out.numel());
-  auto strides = view_strides(call, out.sizes, out.strides, sizes);
-  if (!strides) return TensorMeta::contiguous(out.dtype, std::move(sizes), out.device);
-  out.sizes = std::move(sizes);
-  out.strides = *std::move(strides);
+  auto view = view_geometry(call, out.sizes, out.strides, sizes);
+  if (!view) return TensorMeta::contiguous(out.dtype, std::move(sizes), out.device);
+  out.sizes = std::move(view->sizes);
+  out.strides = std::move(view->strides);
   return out;
 }
 
@@ -25,9 +25,9 @@ Value eval_reshape(EvalCall& call) {
   const Tensor& self = call.tensor("self");
   SymList sizes = infer_size(metas.call, metas.call.syms(call.schema.args[1].name), self.numel());
   TensorMeta out = meta_of(self);
-  auto strides = view_strides(metas.call, out.sizes, out.strides, sizes);
-  Tensor base = strides ? self : unwrap(self.clone());
-  out.strides = strides ? *strides : contiguous_strides(sizes);
+  auto view = view_geometry(metas.call, out.sizes, out.strides, sizes);
+  Tensor base = view ? self : unwrap(self.clone());
+  out.strides = view ? view->strides : contiguous_strides(sizes);
   out.sizes = std::move(sizes);
   out.offset = base.offset;
   return view_of(base, out);
