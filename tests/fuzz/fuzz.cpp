@@ -1,8 +1,9 @@
 // Random graphs, three ways: the interpreter (held against what is inferred), compiled code, and the graph decomposed
 // for the compiler. A difference is printed as FX text with its seed.
-//   partita_fuzz [--seed S] [--count N] [--jobs J] [--only NAME]   exit 1 when there is a difference
+//   partita_fuzz [--seed S] [--count N | --minutes M] [--jobs J] [--only NAME]   exit 1 when there is a difference
 //   partita_fuzz --write FOLDER ...                       cases for against_torch.py
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <complex>
 #include <cstdio>
@@ -149,6 +150,7 @@ std::string last_operator(const Graph& graph) {
 }
 
 constexpr std::size_t batch = 25;
+constexpr double most_graphs_a_minute = 1e5;
 
 /// FOLDER/SEED.py with SEED.safetensors: inputs, and what the interpreter makes of each call, for PyTorch to be held
 /// against (against_torch.py).
@@ -174,18 +176,29 @@ Status write_case(const fuzz::Case& c, const std::string& stem) {
 int main(int argc, char** argv) {
   std::uint64_t seed = 1;
   std::size_t count = 1000;
+  double minutes = 0;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string folder, only;
   bool unused = false;
   CLI::App app{"Random graphs by the interpreter, compiled and decomposed"};
   app.add_option("--seed", seed, "of the first graph; the next has the next number")->capture_default_str();
-  app.add_option("--count", count, "graphs")->capture_default_str();
+  const auto counted = app.add_option("--count", count, "graphs")->capture_default_str();
+  app.add_option("--minutes", minutes, "begin graphs for as long as this, instead of a number of them")
+      ->check(CLI::PositiveNumber)
+      ->excludes(counted);
   app.add_option("--jobs", jobs, "processes")->capture_default_str();
   app.add_option("--only", only, "operators whose name contains this");
   app.add_flag("--unused", unused, "name the operators that no graph had a call of");
   app.add_option("--write", folder, "write the graphs with their values here, for against_torch.py");
   CLI11_PARSE(app, argc, argv);
 
+  using Clock = std::chrono::steady_clock;
+  auto deadline = Clock::time_point::max();
+  if (minutes > 0) {
+    deadline = Clock::now() +
+               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::ratio<60>>(minutes));
+    count = static_cast<std::size_t>(minutes * most_graphs_a_minute);
+  }
   std::string tried;
   const auto tell = [&](const Node& n) { std::fprintf(stderr, "%s\n", (tried = print(n)).c_str()); };
   if (fuzz::candidates(only).empty()) {
@@ -206,7 +219,7 @@ int main(int argc, char** argv) {
   workers.items = begun.size();
   workers.jobs = jobs;
   workers.work = [&](std::size_t item, std::size_t from, const Workers::Send& send) {
-    for (std::size_t i = from; i < batch && item * batch + i < count; ++i) {
+    for (std::size_t i = from; i < batch && item * batch + i < count && Clock::now() < deadline; ++i) {
       const std::uint64_t number = seed + item * batch + i;
       send("begin");
       // The last line of stderr is what a crash is reported with.
