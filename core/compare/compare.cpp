@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/tensor/significant_strides.h"
+
 namespace partita {
 namespace {
 
@@ -170,12 +172,9 @@ void compare_tensors(Difference& d, const Tensor& expected, const Tensor& found,
         fmt::format("sizes: [{}] expected, [{}] found", fmt::join(expected.sizes, ", "), fmt::join(found.sizes, ", ")));
     return;
   }
-  for (std::size_t k = 0; strides && d.numel > 0 && k < expected.sizes.size(); ++k)
-    if (expected.sizes[k] > 1 && expected.strides[k] != found.strides[k]) {
-      d.layout.push_back(fmt::format("strides: [{}] expected, [{}] found", fmt::join(expected.strides, ", "),
-                                     fmt::join(found.strides, ", ")));
-      break;
-    }
+  if (strides && !same_significant_strides(expected.sizes, expected.strides, found.strides))
+    d.layout.push_back(fmt::format("strides: [{}] expected, [{}] found", fmt::join(expected.strides, ", "),
+                                   fmt::join(found.strides, ", ")));
   if (d.numel == 0) return;
   if (expected.dtype == DType::Complex32 && found.dtype == DType::Complex32)
     return compare_tensors(d, as_pairs(expected), as_pairs(found), default_tolerance(DType::Float16), false);

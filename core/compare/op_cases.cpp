@@ -19,6 +19,7 @@
 #include "core/load/fx_text.h"
 #include "core/load/safetensors.h"
 #include "core/ops/record.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita {
 namespace {
@@ -175,13 +176,9 @@ class Case {
     if (!a) return {};
     // The annotations are of a run: an unbacked symbol stands for any of their numbers.
     auto agree = [](SymExpr expected, SymExpr found) { return expected == found || !found.symbols().empty(); };
-    bool same = b && a->dtype == b->dtype && a->dim() == b->dim();
-    bool empty = std::any_of(a->sizes.begin(), a->sizes.end(), [](SymExpr s) { return s.is(0); });
-    for (std::size_t d = 0; same && d < a->dim(); ++d) {
-      same = agree(a->sizes[d], b->sizes[d]);
-      if (!empty && !a->sizes[d].is(1)) same = same && agree(a->strides[d], b->strides[d]);
-    }
-    if (same) return {};
+    if (b && a->dtype == b->dtype && std::ranges::equal(a->sizes, b->sizes, agree) &&
+        same_significant_strides(a->sizes, a->strides, b->strides, agree))
+      return {};
     return differs(
         fmt::format("{}: meta {} expected, {} inferred", node.name(), annotation(node.meta), annotation(inferred)));
   }
@@ -236,12 +233,9 @@ class Case {
   }
 
   static Status check_strides(std::size_t i, const Sizes& expected, const Tensor& found) {
-    if (found.numel() == 0) return {};
-    for (std::size_t d = 0; d < expected.size(); ++d)
-      if (found.sizes[d] != 1 && expected[d] != found.strides[d])
-        return differs(fmt::format("output.{}: strides [{}] expected, [{}] found", i, fmt::join(expected, ", "),
-                                   fmt::join(found.strides, ", ")));
-    return {};
+    if (same_significant_strides(found.sizes, expected, found.strides)) return {};
+    return differs(fmt::format("output.{}: strides [{}] expected, [{}] found", i, fmt::join(expected, ", "),
+                               fmt::join(found.strides, ", ")));
   }
 
   Status check_inputs_after(const std::vector<Value>& inputs) {

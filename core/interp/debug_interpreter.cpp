@@ -5,6 +5,7 @@
 
 #include "core/interp/aten_calls.h"
 #include "core/ir/place.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita {
 namespace {
@@ -67,12 +68,10 @@ class Checker {
     if (!same)
       return report(node, "sizes", fmt::format("{} aka {}", torch_size(strings(meta.sizes)), with_values(meta.sizes)),
                     torch_size(strings(found.sizes)));
-    if (!meta.strides_known || found.numel() == 0) return;
-    for (std::size_t d = 0; d < meta.strides.size(); ++d)
-      if (found.sizes[d] > 1 && !symbols_.bind(meta.strides[d], found.strides[d]))
-        return report(node, "strides",
-                      fmt::format("{} aka {}", python_tuple(strings(meta.strides)), with_values(meta.strides)),
-                      python_tuple(strings(found.strides)));
+    auto bind = [&](SymExpr expected, std::int64_t stride) { return symbols_.bind(expected, stride); };
+    if (meta.strides_known && !same_significant_strides(found.sizes, meta.strides, found.strides, bind))
+      report(node, "strides", fmt::format("{} aka {}", python_tuple(strings(meta.strides)), with_values(meta.strides)),
+             python_tuple(strings(found.strides)));
   }
 
   std::string with_values(const SymList& list) const {

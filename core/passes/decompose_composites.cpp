@@ -8,6 +8,7 @@
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
 #include "core/passes/pass.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita {
 namespace {
@@ -25,12 +26,10 @@ bool is_composite(const Node& node) {
   return record->compile_decompose || (record->decompose && !record->lower && !record->pointwise.body && !record->eval);
 }
 
-/// Strides that lead somewhere: of more than one element, in tensors that have any.
+/// Precondition: equal sizes.
 bool same_layout(const TensorMeta& a, const TensorMeta& b) {
-  if (!a.strides_known || !b.strides_known || a.numel().is(0) || a.strides.size() != b.strides.size()) return true;
-  for (std::size_t d = 0; d < a.dim(); ++d)
-    if (!a.sizes[d].is(1) && a.strides[d] != b.strides[d]) return false;
-  return true;
+  if (!a.strides_known || !b.strides_known || a.strides.size() != b.strides.size()) return true;
+  return same_significant_strides(a.sizes, a.strides, b.strides);
 }
 
 /// `value`, copied when its memory format is another than the one promised: what views of views come to lie like is

@@ -8,6 +8,7 @@
 #include "core/fake/renaming.h"
 #include "core/ir/structural_hash.h"
 #include "core/ir/verify.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita {
 namespace {
@@ -18,12 +19,12 @@ std::size_t count_nodes(const Graph& graph) {
   return n;
 }
 
-/// Without strides that lead nowhere: of dimensions of size 1, of tensors without elements.
+/// With 1 for every stride that is not significant.
 Meta significant(Meta meta) {
   TensorMeta* t = meta.tensor();
   if (!t || !t->strides_known) return meta;
   for (std::size_t d = 0; d < t->dim(); ++d)
-    if (t->sizes[d].is(1) || t->numel().is(0)) t->strides[d] = 1;
+    if (!is_significant_stride(t->sizes, d)) t->strides[d] = 1;
   return meta;
 }
 

@@ -10,6 +10,7 @@
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
 #include "core/passes/aliases.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita::schedule {
 namespace {
@@ -55,11 +56,7 @@ bool same_but_strides(const Meta& a, const Meta& b) {
 /// Precondition: same_but_strides.
 bool other_strides(const Meta& a, const Meta& b) {
   const TensorMeta *s = a.tensor(), *t = b.tensor();
-  if (s && t) {
-    for (std::size_t d = 0; d < s->sizes.size(); ++d)
-      if (!s->sizes[d].is(1) && s->strides[d] != t->strides[d]) return true;
-    return false;
-  }
+  if (s && t) return !same_significant_strides(s->sizes, s->strides, t->strides);
   const MetaTuple *v = a.tuple(), *w = b.tuple();
   for (std::size_t i = 0; v && w && i < v->items.size(); ++i)
     if (other_strides(v->items[i], w->items[i])) return true;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/base/check.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita::schedule {
 namespace {
@@ -117,11 +118,8 @@ StridedView output_view(const LoweredGraph& g, int definition) {
   StridedView view = resolve_view(g, definition, false);
   auto promised = g.promised.find(definition);
   if (view.base == definition || promised == g.promised.end() || !promised->second.strides_known) return view;
-  const Sizes& sizes = g.lowering[definition].sizes;
-  for (std::size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] > 1 && !promised->second.strides[d].is(view.strides[d]))
-      return {definition, layout_of(g, definition).strides, 0};
-  return view;
+  if (same_significant_strides(g.lowering[definition].sizes, promised->second.strides, view.strides)) return view;
+  return {definition, layout_of(g, definition).strides, 0};
 }
 
 StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int definition) {

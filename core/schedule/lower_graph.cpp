@@ -9,6 +9,7 @@
 #include "core/schedule/channels_last.h"
 #include "core/schedule/layout.h"
 #include "core/schedule/specialise.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita::schedule {
 namespace {
@@ -121,8 +122,7 @@ class GraphLowering {
       const int id = call.results[i].id;
       const StridedView seen = resolve_view(to_, id, false);
       if (seen.base == id || to_.lowering[seen.base].kind != loops::Definition::Kind::Memory) return false;
-      for (std::size_t d = 0; d < seen.strides.size(); ++d)
-        if (call.results[i].sizes[d] > 1 && !call.out(i).strides[d].is(seen.strides[d])) return false;
+      if (!same_significant_strides(call.results[i].sizes, call.out(i).strides, seen.strides)) return false;
     }
     return true;
   }

@@ -7,6 +7,7 @@
 #include "core/functionalize/to_aten.h"
 #include "core/load/fx_text.h"
 #include "core/ops/record.h"
+#include "core/tensor/significant_strides.h"
 #include "tests/support/corpus.h"
 
 namespace partita {
@@ -27,15 +28,15 @@ bool undecidable(const std::string& path, const std::string& node) {
   return path.ends_with("/exported.py") && node.starts_with("scaled_dot_product_attention");
 }
 
-/// Equal dtype, device and sizes, and equal strides where they are significant: in dims of more than one element of a
-/// tensor that has any. Symbolic strides of equal value agree: Min(32, 32*s38) is 32.
+/// Equal dtype, device and sizes, and equal significant strides. Symbolic strides of equal value agree: Min(32, 32*s38)
+/// is 32.
 bool alike(const Meta& a, const Meta& b, const ShapeEnv& shapes) {
   const TensorMeta *x = a.tensor(), *y = b.tensor();
   if (!x || !y || !x->strides_known || !y->strides_known) return same_annotation(a, b);
   TensorMeta relaxed = *y;
   for (std::size_t d = 0; d < y->dim() && x->sizes == y->sizes; ++d) {
     bool equal = shapes.hint(x->strides[d]).has_value() && shapes.hint(x->strides[d]) == shapes.hint(y->strides[d]);
-    if (y->sizes[d].is(1) || y->numel().is(0) || equal) relaxed.strides[d] = x->strides[d];
+    if (!is_significant_stride(y->sizes, d) || equal) relaxed.strides[d] = x->strides[d];
   }
   return same_annotation(a, relaxed);
 }
