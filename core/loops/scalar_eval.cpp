@@ -59,11 +59,9 @@ Kernel arithmetic(ScalarOp op) {
 
 template <class To, class From>
 void cast(void* out, const void* const* args, std::int64_t n) {
-  // A byte of a view as bool may be any that is not 0.
-  using Stored = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;
-  const Stored* from = static_cast<const Stored*>(args[0]);
+  const From* from = static_cast<const From*>(args[0]);
   To* to = static_cast<To*>(out);
-  for (std::int64_t i = 0; i < n; ++i) to[i] = convert<To>(static_cast<From>(from[i]));
+  for (std::int64_t i = 0; i < n; ++i) to[i] = convert_at<To>(from, i);
 }
 
 /// Calls f with a type of that many bytes: for moves that do not look at the value.

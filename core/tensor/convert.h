@@ -46,4 +46,14 @@ To convert(From v) {
   }
 }
 
+/// The element `i` places behind `from`, in another dtype. Any byte that is not 0 is true where it is stored as bool,
+/// out of a file or under a view; to C++ it would be no bool.
+template <class To, class From>
+To convert_at(const From* from, std::int64_t i) {
+  if constexpr (std::is_same_v<From, bool>)
+    return convert<To>(reinterpret_cast<const std::uint8_t*>(from)[i] != 0);
+  else
+    return convert<To>(from[i]);
+}
+
 }  // namespace partita

@@ -176,11 +176,9 @@ void Tensor::copy_from(const Tensor& src) const {
   dispatch(dtype, [&]<class To>() {
     dispatch(src.dtype, [&]<class From>() {
       To* to = as<To>();
-      // A byte of a view as bool may be any that is not 0.
-      using Stored = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;
-      const Stored* from = src.as<Stored>();
+      const From* from = src.as<From>();
       for_each_row(*this, src, [&](auto d, auto s, auto n, auto ds, auto ss) {
-        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert<To>(static_cast<From>(from[s + i * ss]));
+        for (std::int64_t i = 0; i < n; ++i) to[d + i * ds] = convert_at<To>(from, s + i * ss);
       });
     });
   });
@@ -213,7 +211,7 @@ double Tensor::item_as_double(std::int64_t i) const {
     at += i % sizes[d] * strides[d];
     i /= sizes[d];
   }
-  return dispatch(dtype, [&]<class T>() { return convert<double>(as<T>()[at]); });
+  return dispatch(dtype, [&]<class T>() { return convert_at<double>(as<T>(), at); });
 }
 
 }  // namespace partita

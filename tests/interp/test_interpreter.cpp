@@ -31,6 +31,12 @@ std::vector<Case> cases() {
        "a: <f32[3][1]> = $mul.Tensor(x, 2)\nb: <f32[3][1]> = $add.Tensor(a, x, alpha = 10)\nreturn (b,)",
        {x()},
        {{12, 24, 36}}},
+      {"any byte but 0 is true",
+       "x: <u8[3][1]>",
+       "v: <b8[3][1]> = $view.dtype(x, torch.bool)\nf: <f32[3][1]> = $_to_copy(v, dtype = torch.float32)\nreturn (v, "
+       "f)",
+       {tensor(DType::UInt8, {3}, {0, 1, 6})},
+       {{0, 1, 1}, {0, 1, 1}}},
       {"bare output, no parentheses", vec, "a: <f32[3][1]> = $neg(x)\nreturn a", {x()}, {{-1, -2, -3}}},
       {"an input returned, a literal, None", vec, "return (x, 3, None)", {x()}, {{1, 2, 3}, {3}, {}}},
       {"many results",
