@@ -43,7 +43,7 @@ Meta fake_svd(FakeCall& c) {
 
 /// Ones on the diagonals: the singular vectors of a matrix without elements.
 void set_identity(const Matrices& m) {
-  dispatch_lapack(m.values.dtype, "identity", [&]<class T>() {
+  dispatch_inexact(m.values.dtype, "identity", [&]<class T>() {
     for (std::int64_t b = 0; b < m.count; ++b)
       for (std::int64_t i = 0; i < std::min(m.rows, m.columns); ++i) m.at<T>(b)[i * m.rows + i] = T(1);
   });
@@ -58,7 +58,7 @@ Value eval_svd(EvalCall& c) {
   Matrices u(a.values.dtype, batch, m, vectors ? (full ? m : k) : 0);
   Matrices vh(a.values.dtype, batch, vectors ? (full ? n : k) : 0, n);
   if (k > 0)
-    dispatch_lapack(a.values.dtype, "linalg.svd", [&]<class T>() {
+    dispatch_inexact(a.values.dtype, "linalg.svd", [&]<class T>() {
       using Real = decltype(std::abs(T()));
       for (std::int64_t b = 0; b < a.count; ++b)
         if (!lapack::singular_values<T>(vectors ? (full ? 'A' : 'S') : 'N', static_cast<int>(m), static_cast<int>(n),
@@ -94,7 +94,7 @@ Value eval_eigh(EvalCall& c) {
   Matrices a(c.tensor("A"));
   int n = static_cast<int>(a.rows);
   if (n > 0)
-    dispatch_lapack(a.values.dtype, "linalg.eigh", [&]<class T>() {
+    dispatch_inexact(a.values.dtype, "linalg.eigh", [&]<class T>() {
       using Real = decltype(std::abs(T()));
       for (std::int64_t b = 0; b < a.count; ++b)
         if (lapack::heevd<T>(vectors ? 'V' : 'N', uplo, n, a.at<T>(b), n, out[0].as<Real>() + b * n) > 0)
@@ -119,7 +119,7 @@ Value eval_eig(EvalCall& c) {
   Matrices a(self), v(out[1].dtype, batch_of(self), a.rows, a.rows);
   int n = static_cast<int>(a.rows);
   if (n > 0)
-    dispatch_lapack(self.dtype, "linalg.eig", [&]<class T>() {
+    dispatch_inexact(self.dtype, "linalg.eig", [&]<class T>() {
       using Complex = std::complex<decltype(std::abs(T()))>;
       for (std::int64_t b = 0; b < a.count; ++b) {
         const T* first = a.at<T>(b);

@@ -126,7 +126,7 @@ Value eval_lstsq(EvalCall& c) {
   double rcond = c.has("rcond") ? as_double(c.number("rcond")) : eps * static_cast<double>(std::max(m, n));
   std::int64_t repeats = out[2].numel() > 0 ? std::max<std::int64_t>(1, a.count / out[2].numel()) : 1;
   bool full_rank = true;
-  dispatch_lapack(input.dtype, "torch.linalg.lstsq", [&]<class T>() {
+  dispatch_inexact(input.dtype, "torch.linalg.lstsq", [&]<class T>() {
     using Real = decltype(std::abs(T()));
     std::vector<Real> values(static_cast<std::size_t>(least));
     for (std::int64_t i = 0; i < a.count; ++i) {

@@ -16,7 +16,7 @@ LuFactors::LuFactors(Matrices m) : lu(std::move(m)) {
   pivots = zeros(DType::Int32, {lu.count, steps});
   info = zeros(DType::Int32, {lu.count});
   if (lu.rows == 0 || lu.columns == 0) return;
-  dispatch_lapack(lu.values.dtype, "lu_factor", [&]<class T>() {
+  dispatch_inexact(lu.values.dtype, "lu_factor", [&]<class T>() {
     for (std::int64_t i = 0; i < lu.count; ++i)
       info.as<std::int32_t>()[i] =
           lapack::getrf<T>(static_cast<int>(lu.rows), static_cast<int>(lu.columns), lu.at<T>(i), lu.leading_dimension(),
@@ -33,7 +33,7 @@ void check_info(const EvalCall& c, const Tensor& info, const char* what) {
 
 void solve_factored(const Matrices& lu, const Tensor& pivots, const Matrices& x, char op) {
   if (x.rows == 0 || x.columns == 0) return;
-  dispatch_lapack(lu.values.dtype, "lu_solve", [&]<class T>() {
+  dispatch_inexact(lu.values.dtype, "lu_solve", [&]<class T>() {
     for (std::int64_t i = 0; i < x.count; ++i)
       lapack::getrs<T>(op, static_cast<int>(lu.rows), static_cast<int>(x.columns), static_cast<const T*>(lu.at<T>(i)),
                        lu.leading_dimension(), static_cast<const int*>(pivots.as<std::int32_t>() + i * lu.rows),
@@ -65,7 +65,7 @@ Tensor solve_with(const Matrices& lu, const Tensor& pivots, const Tensor& b, con
   bool complex = is_complex(b.dtype);
   // X A^H = B is conj(A) X^T = B^T: conjugates on both sides of A Y = conj(B^T).
   bool conjugate = !left && adjoint && complex;
-  auto flip = [&] { dispatch_lapack(b.dtype, "lu_solve", [&]<class T>() { conjugate_all<T>(x); }); };
+  auto flip = [&] { dispatch_inexact(b.dtype, "lu_solve", [&]<class T>() { conjugate_all<T>(x); }); };
   if (conjugate) flip();
   solve_factored(lu, pivots, x, left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T'));
   if (conjugate) flip();
@@ -171,7 +171,7 @@ Meta fake_unpack(FakeCall& c) {
 void unpack(const Matrices& lu, const std::int32_t* pivots, const std::vector<Tensor>& out, bool data,
             bool permutation) {
   std::int64_t m = lu.rows, n = lu.columns, k = std::min(m, n);
-  dispatch_lapack(lu.values.dtype, "lu_unpack", [&]<class T>() {
+  dispatch_inexact(lu.values.dtype, "lu_unpack", [&]<class T>() {
     std::vector<std::int64_t> row(static_cast<std::size_t>(m));
     for (std::int64_t b = 0; b < lu.count; ++b) {
       auto at = [&](std::int64_t i, std::int64_t j) { return lu.at<T>(b)[j * m + i]; };

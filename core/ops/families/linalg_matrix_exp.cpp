@@ -135,7 +135,7 @@ Value eval_matrix_exp(EvalCall& c) {
   if (out.dtype == DType::BFloat16 || out.dtype == DType::Float16)
     fail_unsupported("matrix_exp of a half type, whose coefficients PyTorch's CPU kernel misreads");
   Tensor x = load(c.tensor("self"), out.dtype);
-  dispatch_lapack(out.dtype, "linalg.matrix_exp", [&]<class T>() {
+  dispatch_inexact(out.dtype, "linalg.matrix_exp", [&]<class T>() {
     std::int64_t n = out.sizes.back();
     for (std::int64_t at = 0; at < out.numel(); at += n * n) {
       T* to = out.as<T>() + at;

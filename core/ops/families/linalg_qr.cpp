@@ -21,7 +21,7 @@ struct Reflectors {
     std::int64_t k = std::min(a.rows, a.columns);
     tau = zeros(a.values.dtype, {a.count, k});
     if (k == 0) return;
-    dispatch_lapack(a.values.dtype, "geqrf", [&]<class T>() {
+    dispatch_inexact(a.values.dtype, "geqrf", [&]<class T>() {
       for (std::int64_t b = 0; b < a.count; ++b)
         lapack::geqrf<T>(static_cast<int>(a.rows), static_cast<int>(a.columns), a.at<T>(b), a.leading_dimension(),
                          tau.as<T>() + b * k);
@@ -33,7 +33,7 @@ struct Reflectors {
 void multiply_out(const Matrices& q, const Tensor& tau) {
   std::int64_t k = tau.sizes.back();
   if (q.rows == 0 || q.columns == 0) return;
-  dispatch_lapack(q.values.dtype, "orgqr", [&]<class T>() {
+  dispatch_inexact(q.values.dtype, "orgqr", [&]<class T>() {
     for (std::int64_t b = 0; b < q.count; ++b)
       lapack::orgqr<T>(static_cast<int>(q.rows), static_cast<int>(q.columns), static_cast<int>(k), q.at<T>(b),
                        q.leading_dimension(), static_cast<const T*>(tau.as<T>() + b * k));
@@ -75,7 +75,7 @@ Value eval_qr(EvalCall& c) {
   Reflectors factors(input);
   std::int64_t m = factors.a.rows, n = factors.a.columns, inner = mode == QrMode::Complete ? m : std::min(m, n);
   Matrices r(input.dtype, batch_of(input), inner, n);
-  dispatch_lapack(input.dtype, "linalg.qr", [&]<class T>() {
+  dispatch_inexact(input.dtype, "linalg.qr", [&]<class T>() {
     copy_columns<T>(factors.a, r, true);
     store(out[1], r);
     if (mode == QrMode::OnlyR) return;
@@ -154,7 +154,7 @@ Value eval_ormqr(EvalCall& c) {
   std::int64_t k = tau.sizes.back();
   char op = !c.boolean("transpose") ? 'N' : is_complex(out.dtype) ? 'C' : 'T';
   if (x.rows > 0 && x.columns > 0 && k > 0)
-    dispatch_lapack(out.dtype, "ormqr", [&]<class T>() {
+    dispatch_inexact(out.dtype, "ormqr", [&]<class T>() {
       for (std::int64_t b = 0; b < x.count; ++b)
         lapack::ormqr<T>(c.boolean("left") ? 'L' : 'R', op, static_cast<int>(x.rows), static_cast<int>(x.columns),
                          static_cast<int>(k), static_cast<const T*>(a.at<T>(b)), a.leading_dimension(),

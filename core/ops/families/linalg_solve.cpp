@@ -40,7 +40,7 @@ void each_diagonal(const LuFactors& f, F use) {
 Value eval_det(EvalCall& c) {
   std::vector<Tensor> out = allocate_all(c, fake_det);
   LuFactors f{Matrices(c.tensor("A"))};
-  dispatch_lapack(out[0].dtype, "det", [&]<class T>() {
+  dispatch_inexact(out[0].dtype, "det", [&]<class T>() {
     each_diagonal<T>(f, [&](std::int64_t i, auto diagonal, T sign) {
       T product = sign;
       for (std::int64_t k = 0; k < f.lu.rows; ++k) product *= diagonal(k);
@@ -55,7 +55,7 @@ Value eval_det(EvalCall& c) {
 Value eval_slogdet(EvalCall& c) {
   std::vector<Tensor> out = allocate_all(c, fake_slogdet);
   LuFactors f{Matrices(c.tensor("A"))};
-  dispatch_lapack(out[0].dtype, "slogdet", [&]<class T>() {
+  dispatch_inexact(out[0].dtype, "slogdet", [&]<class T>() {
     using Real = decltype(std::abs(T()));
     each_diagonal<T>(f, [&](std::int64_t i, auto diagonal, T sign) {
       Real logarithm = 0;
@@ -86,7 +86,7 @@ Value eval_inv(EvalCall& c) {
   check_info(c, f.info, "linalg.inv");
   std::int64_t n = f.lu.rows;
   Matrices x(a.dtype, batch_of(a), n, n);
-  dispatch_lapack(a.dtype, "inv", [&]<class T>() {
+  dispatch_inexact(a.dtype, "inv", [&]<class T>() {
     for (std::int64_t i = 0; i < x.count; ++i)
       for (std::int64_t k = 0; k < n; ++k) x.at<T>(i)[k * n + k] = T(1);
   });

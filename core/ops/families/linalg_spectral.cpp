@@ -82,7 +82,7 @@ Value eval_pinv(EvalCall& c) {
   Sizes batch = batch_of(c.tensor("self"));
   std::vector<double> atol = tolerances(c, "atol", batch, a.count, 0);
   std::vector<double> rtol = tolerances(c, "rtol", batch, a.count, eps * static_cast<double>(std::max(m, n)));
-  dispatch_lapack(out.dtype, "pinv", [&]<class Kept>() {
+  dispatch_inexact(out.dtype, "pinv", [&]<class Kept>() {
     using T = std::conditional_t<is_complex_type<Kept>::value, std::complex<double>, double>;
     for (std::int64_t b = 0; b < a.count; ++b) {
       auto s = hermitian ? eigenvalues(a.at<T>(b), static_cast<int>(n))

@@ -23,7 +23,7 @@ void keep_triangle(T* a, std::int64_t n, bool upper) {
 Tensor factorise(const Matrices& a, bool upper) {
   Tensor info = zeros(DType::Int32, {a.count});
   if (a.rows == 0) return info;
-  dispatch_lapack(a.values.dtype, "cholesky", [&]<class T>() {
+  dispatch_inexact(a.values.dtype, "cholesky", [&]<class T>() {
     for (std::int64_t i = 0; i < a.count; ++i) {
       keep_triangle(a.at<T>(i), a.rows, upper);
       info.as<std::int32_t>()[i] =
@@ -85,7 +85,7 @@ Value eval_cholesky_inverse(EvalCall& c) {
   bool upper = c.boolean("upper");
   std::int64_t n = a.rows;
   if (n > 0)
-    dispatch_lapack(out.dtype, "cholesky_inverse", [&]<class T>() {
+    dispatch_inexact(out.dtype, "cholesky_inverse", [&]<class T>() {
       for (std::int64_t b = 0; b < a.count; ++b) {
         T* x = a.at<T>(b);
         if (lapack::potri<T>(upper ? 'U' : 'L', static_cast<int>(n), x, a.leading_dimension()) > 0)
@@ -123,7 +123,7 @@ Value eval_cholesky_solve(EvalCall& c) {
   Sizes batch = common_batch(c.tensor("input2"), c.tensor("self"));
   Matrices a(c.tensor("input2"), batch), x(c.tensor("self"), batch);
   if (out.numel() > 0)
-    dispatch_lapack(out.dtype, "cholesky_solve", [&]<class T>() {
+    dispatch_inexact(out.dtype, "cholesky_solve", [&]<class T>() {
       for (std::int64_t i = 0; i < x.count; ++i)
         lapack::potrs<T>(c.boolean("upper") ? 'U' : 'L', static_cast<int>(a.rows), static_cast<int>(x.columns),
                          static_cast<const T*>(a.at<T>(i)), a.leading_dimension(), x.at<T>(i), x.leading_dimension());
@@ -170,8 +170,8 @@ Value eval_solve_triangular(EvalCall& c) {
   bool left = c.boolean("left");
   Sizes batch = common_batch(c.tensor("self"), b);
   Matrices a(c.tensor("self"), batch), x(left ? b : transposed(b), batch);
-  dispatch_lapack(out.dtype, "linalg_solve_triangular",
-                  [&]<class T>() { substitute<T>(a, x, c.boolean("upper"), !left, c.boolean("unitriangular")); });
+  dispatch_inexact(out.dtype, "linalg_solve_triangular",
+                   [&]<class T>() { substitute<T>(a, x, c.boolean("upper"), !left, c.boolean("unitriangular")); });
   out.copy_from(left ? x.values : transposed(x.values));
   return out;
 }
@@ -186,7 +186,7 @@ Value eval_triangular_solve(EvalCall& c) {
   std::vector<Tensor> out = allocate_all(c, fake_triangular_solve);
   Sizes batch = common_batch(c.tensor("A"), c.tensor("self"));
   Matrices a(c.tensor("A"), batch), x(c.tensor("self"), batch);
-  dispatch_lapack(out[0].dtype, "triangular_solve", [&]<class T>() {
+  dispatch_inexact(out[0].dtype, "triangular_solve", [&]<class T>() {
     substitute<T>(a, x, c.boolean("upper"), c.boolean("transpose"), c.boolean("unitriangular"));
   });
   store(out[0], x);
@@ -207,7 +207,7 @@ Value eval_ldl_factor(EvalCall& c) {
   if (a.rows == 0)
     std::fill_n(out[2].as<std::int32_t>(), out[2].numel(), 0);
   else
-    dispatch_lapack(a.values.dtype, "ldl_factor", [&]<class T>() {
+    dispatch_inexact(a.values.dtype, "ldl_factor", [&]<class T>() {
       for (std::int64_t i = 0; i < a.count; ++i) {
         keep_triangle(a.at<T>(i), a.rows, false);
         auto* pivots = out[1].as<std::int32_t>() + i * a.rows;
@@ -252,7 +252,7 @@ Value eval_ldl_solve(EvalCall& c) {
   Matrices ld(c.tensor("LD"), batch), x(c.tensor("B"), batch);
   Tensor pivots = expand_batch(load(c.tensor("pivots"), DType::Int32), batch, 1);
   if (out.numel() > 0)
-    dispatch_lapack(out.dtype, "ldl_solve", [&]<class T>() {
+    dispatch_inexact(out.dtype, "ldl_solve", [&]<class T>() {
       int n = static_cast<int>(ld.rows), columns = static_cast<int>(x.columns);
       for (std::int64_t i = 0; i < x.count; ++i) {
         const T* a = ld.at<T>(i);

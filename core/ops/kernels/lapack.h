@@ -115,17 +115,4 @@ bool singular_values(char job, int m, int n, T* a, decltype(std::abs(T()))* valu
 
 }  // namespace lapack
 
-/// f.operator()<T>() for the dtypes LAPACK computes in; fails, naming `what`, for others.
-template <class F>
-decltype(auto) dispatch_lapack(DType t, const char* what, F&& f) {
-  switch (t) {
-    case DType::Complex64:
-      return f.template operator()<std::complex<float>>();
-    case DType::Complex128:
-      return f.template operator()<std::complex<double>>();
-    default:
-      return dispatch_floating(t, what, std::forward<F>(f));
-  }
-}
-
 }  // namespace partita::kernels

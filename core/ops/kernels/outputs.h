@@ -51,12 +51,10 @@ decltype(auto) dispatch_floating(DType t, const char* what, F&& f) {
   fail(std::string("\"") + what + "\" not implemented for '" + std::string(torch_name(t)) + "'");
 }
 
-/// The same for every compute dtype: float, double, int64 and the complex ones.
+/// The same for float, double and the complex dtypes: those LAPACK computes in.
 template <class F>
-decltype(auto) dispatch_compute(DType t, const char* what, F&& f) {
+decltype(auto) dispatch_inexact(DType t, const char* what, F&& f) {
   switch (t) {
-    case DType::Int64:
-      return f.template operator()<std::int64_t>();
     case DType::Complex64:
       return f.template operator()<std::complex<float>>();
     case DType::Complex128:
@@ -64,6 +62,13 @@ decltype(auto) dispatch_compute(DType t, const char* what, F&& f) {
     default:
       return dispatch_floating(t, what, std::forward<F>(f));
   }
+}
+
+/// The same for every compute dtype: float, double, int64 and the complex ones.
+template <class F>
+decltype(auto) dispatch_compute(DType t, const char* what, F&& f) {
+  if (t == DType::Int64) return f.template operator()<std::int64_t>();
+  return dispatch_inexact(t, what, std::forward<F>(f));
 }
 
 /// The same for what can be ordered: float, double and int64.
