@@ -32,31 +32,43 @@ double shift_of(DType t, bool input) {
   }
 }
 
+/// A tensor of doubles (or pairs of them) after f(element, row-major position) of each; others as they are. Elements
+/// that share memory get memory of their own.
+template <class F>
+Tensor changed(const Tensor& t, F f) {
+  if (t.dtype != DType::Float64 && t.dtype != DType::Complex128) return t;
+  bool shared = false;
+  for (std::size_t d = 0; d < t.sizes.size(); ++d) shared = shared || (t.strides[d] == 0 && t.sizes[d] > 1);
+  Result<Tensor> row_major = Tensor::empty(t.dtype, t.sizes),
+                 out = shared ? row_major : Tensor::empty_strided(t.dtype, t.sizes, t.strides);
+  if (!row_major || !out) return t;
+  row_major->copy_from(t);
+  auto each = [&]<class T>(T* x) {
+    for (std::int64_t i = 0; i < t.numel(); ++i) f(x[i], i);
+  };
+  if (t.dtype == DType::Float64)
+    each(row_major->as<double>());
+  else
+    each(row_major->as<std::complex<double>>());
+  if (!shared) out->copy_from(*row_major);
+  return *std::move(out);
+}
+
 class Shaker {
  public:
   explicit Shaker(unsigned seed) : random_(seed) {}
 
-  /// A tensor of doubles (or pairs of them) shifted; others as they are. Elements that share memory are shifted apart:
-  /// what is computed of them rounds for each.
+  /// Shifted; elements that share memory are shifted apart: what is computed of them rounds for each.
   Tensor shaken(const Tensor& t, double shift) {
-    if (shift == 0 || (t.dtype != DType::Float64 && t.dtype != DType::Complex128)) return t;
-    bool shared = false;
-    for (std::size_t d = 0; d < t.sizes.size(); ++d) shared = shared || (t.strides[d] == 0 && t.sizes[d] > 1);
-    Result<Tensor> row_major = Tensor::empty(t.dtype, t.sizes),
-                   out = shared ? row_major : Tensor::empty_strided(t.dtype, t.sizes, t.strides);
-    if (!row_major || !out) return t;
-    row_major->copy_from(t);
-    if (t.dtype == DType::Float64) {
-      for (std::int64_t i = 0; i < t.numel(); ++i) row_major->as<double>()[i] *= 1 + shift * sign();
-    } else {
-      for (std::int64_t i = 0; i < t.numel(); ++i) {
-        std::complex<double>& z = row_major->as<std::complex<double>>()[i];
-        const double size = std::isfinite(std::abs(z)) ? shift * std::abs(z) : 0;
-        z += std::complex<double>(size * sign(), size * sign());
+    if (shift == 0) return t;
+    return changed(t, [&]<class T>(T& x, std::int64_t) {
+      if constexpr (std::is_same_v<T, double>) {
+        x *= 1 + shift * sign();
+      } else {
+        const double size = std::isfinite(std::abs(x)) ? shift * std::abs(x) : 0;
+        x += T(size * sign(), size * sign());
       }
-    }
-    if (!shared) out->copy_from(*row_major);
-    return *std::move(out);
+    });
   }
 
   /// `read`: elements of the largest argument. A number made of n may have been rounded n times, in any order.
@@ -89,15 +101,37 @@ std::int64_t largest(const std::vector<Value>& args) {
   return most;
 }
 
-/// May a product of the elements overflow on its way, in some order, in `t`? With a 0 among them it is then NaN, else
-/// 0.
-bool may_overflow(const Tensor& elements, DType t) {
+/// How far a call that makes one number of many may get on its way, if it multiplies them in any order: its result when
+/// no number of its first argument is smaller than 1, to which other ways of making one of many (sums, norms, the
+/// largest) are indifferent. None for other calls, and where it does not take such numbers.
+Value farthest(const Node& node, std::vector<Value> args, ValueKwargs kwargs, const EvalContext& context) {
+  const OpRecord* record = find_record(node.op());
+  const TensorMeta* result = node.meta.tensor();
+  const Tensor* numbers = args.empty() ? nullptr : args[0].get<Tensor>();
+  if (!record || record->random || !result || !numbers || !result->numel().is_int()) return {};
+  const bool reduces = result->numel().as_int() < numbers->numel(), rounds = shift_of(result->dtype, false) > 0;
+  if (!reduces || !rounds || !(is_integral(numbers->dtype) || shift_of(numbers->dtype, false) > 0)) return {};
+  const Result<Tensor> wide = numbers->to(is_complex(numbers->dtype) ? DType::Complex128 : DType::Float64);
+  if (!wide) return {};
+  args[0] = changed(*wide, []<class T>(T& x, std::int64_t) {
+    if (std::abs(x) < 1) x = T(1);
+  });
+  Result<Value> reached = evaluate(node.op(), std::move(args), std::move(kwargs), context, &node);
+  return reached ? *std::move(reached) : Value();
+}
+
+/// Infinity for what is finite and may overflow in `t` on its way, in some order: 1e30 * 1e30 * 1e-30 does in float32.
+Value with_overflows(Value result, const Value& farthest, DType t) {
+  const Tensor *whole = result.get<Tensor>(), *reached = farthest.get<Tensor>();
+  if (!whole || !reached || whole->sizes != reached->sizes) return result;
+  const Result<Tensor> sizes = reached->to(DType::Complex128);
+  if (!sizes) return result;
   const double largest = t == DType::Float64 || t == DType::Complex128 ? std::numeric_limits<double>::max()
                                                                        : std::numeric_limits<float>::max();
-  double size = 0;
-  for (std::int64_t i = 0; i < elements.numel(); ++i)
-    size += std::max(0.0, std::log(std::abs(elements.item_as_double(i))));
-  return size > std::log(largest);
+  return changed(*whole, [&]<class T>(T& x, std::int64_t i) {
+    if (std::isfinite(std::abs(x)) && std::abs(sizes->as<std::complex<double>>()[i]) > largest)
+      x = T(std::numeric_limits<double>::infinity());
+  });
 }
 
 double distance(double a, double b) {
@@ -127,18 +161,14 @@ std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& g
     options.evaluate = [&](const Node& node, std::vector<Value> args, ValueKwargs kwargs,
                            const EvalContext& context) -> Result<Value> {
       const std::int64_t read = largest(args);
-      const Tensor* factors = node.op()->name.starts_with("aten.prod.") ? args[0].get<Tensor>() : nullptr;
-      const TensorMeta* product = node.meta.tensor();
-      const bool overflows = factors && product && may_overflow(*factors, product->dtype);
+      const OpRecord* record = find_record(node.op());
+      const bool is_view = record && record->schema->is_view;
+      const Value reached = is_view ? Value() : farthest(node, args, kwargs, context);
       TRY(Value result, evaluate(node.op(), std::move(args), std::move(kwargs), context, &node));
       TRY(Value out, widened(std::move(result)));
-      if (overflows && out.get<Tensor>() && out.get<Tensor>()->dtype == DType::Float64) {
-        const Tensor* t = out.get<Tensor>();
-        std::fill_n(t->as<double>(), t->numel(), std::numeric_limits<double>::infinity());
-        return out;
-      }
-      const OpRecord* record = find_record(node.op());
-      return record && record->schema->is_view ? out : shaker.shaken(out, node.meta, false, read);
+      if (is_view) return out;
+      if (const TensorMeta* t = node.meta.tensor()) out = with_overflows(std::move(out), reached, t->dtype);
+      return shaker.shaken(out, node.meta, false, read);
     };
     options.check_inputs = false;
     std::vector<Value> shaken_inputs;

@@ -11,9 +11,10 @@ namespace partita::fuzz {
 /// Row-major, per element of each output: the farthest that it moves when the graph, computed in double, has its inputs
 /// and the results of its calls shifted at random by two units in the last place of their dtypes, which is what vector
 /// libraries promise of functions (one unit of half types: a rounding that fell the other way); infinite where it
-/// becomes or ceases to be finite. A number made of n, like a sum, is shifted sqrt(n) times as far: in what order it is
-/// added up is nobody's promise (torch.compile's sums differ from eager's as ours do). Nullopt when it cannot be
-/// computed; outputs that are no tensors have no elements. `exact`: the results in double.
+/// becomes or ceases to be finite, or may in another order of the factors of a product. A number made of n, like a sum,
+/// is shifted sqrt(n) times as far: in what order it is added up is nobody's promise (torch.compile's sums differ from
+/// eager's as ours do). Nullopt when it cannot be computed; outputs that are no tensors have no elements. `exact`: the
+/// results in double.
 std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& graph, const std::vector<Value>& inputs,
                                                                   const std::vector<Value>& exact);
 
