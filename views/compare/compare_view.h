@@ -8,10 +8,11 @@
 
 class QCheckBox;
 class QComboBox;
-class QLabel;
 class QPushButton;
 
 namespace partita::views {
+
+class ElidedLabel;
 
 struct CompareRequest {
   QString expected, found;  ///< backends
@@ -52,7 +53,7 @@ class CompareView : public QWidget {
   QComboBox *expected_, *found_;
   QCheckBox* per_node_;
   InputsBox* inputs_;
-  QLabel* summary_;
+  ElidedLabel* summary_;
   QPushButton *first_wrong_, *values_;
   QString first_wrong_name_;
   TablePanel* table_;

@@ -5,9 +5,9 @@
 #include "core/store/store.h"
 #include "views/table/table_panel.h"
 
-class QLabel;
-
 namespace partita::views {
+
+class ElidedLabel;
 
 /// A check or a run of the past.
 struct PastWork {
@@ -57,7 +57,7 @@ class HistoryView : public QWidget {
 
   std::vector<PastWork> past_;
   TablePanel *past_table_, *beside_;
-  QLabel* note_;
+  ElidedLabel* note_;
 };
 
 }  // namespace partita::views

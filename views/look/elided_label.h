@@ -12,6 +12,11 @@ class ElidedLabel : public QLabel {
     setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   }
 
+  void setText(const QString& text) {
+    QLabel::setText(text);
+    setToolTip(text);
+  }
+
  protected:
   void paintEvent(QPaintEvent*) override {
     QPainter painter(this);
@@ -19,7 +24,6 @@ class ElidedLabel : public QLabel {
     const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, area.width());
     style()->drawItemText(&painter, area, Qt::AlignLeft | Qt::AlignVCenter, palette(), isEnabled(), shown,
                           foregroundRole());
-    if (toolTip() != text()) setToolTip(text());
   }
 };
 

@@ -14,6 +14,8 @@ class QPushButton;
 
 namespace partita::views {
 
+class ElidedLabel;
+
 /// A row of the compiler box.
 struct CompilerChoice {
   QString name, description;
@@ -69,7 +71,8 @@ class RunView : public QWidget {
   QComboBox* compiler_;
   QCheckBox* train_;
   QPushButton* choose_folder_;
-  QLabel *description_, *summary_;
+  ElidedLabel* description_;
+  QLabel* summary_;
   TablePanel* results_;
   CodeView* printed_;
   InputsBox* inputs_;
