@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <utility>
 
 #include "core/ops/families/convolution.h"
+#include "core/ops/families/convolution_onednn.h"
+#include "core/ops/families/reduce_kernels.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/outputs.h"
 
@@ -9,26 +12,6 @@ namespace partita {
 namespace {
 
 using namespace kernels;
-
-/// A convolution of `in` to `out` seen as three spatial dimensions, lower ranks padded in front. For a transposed one
-/// the roles are swapped: `in` is the larger side, whose patches the small side's positions see.
-struct Geometry {
-  std::int64_t batch, groups;
-  std::int64_t in_channels, out_channels;  ///< of all groups
-  std::int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
-
-  std::int64_t in_positions() const { return in[0] * in[1] * in[2]; }
-  std::int64_t out_positions() const { return out[0] * out[1] * out[2]; }
-  std::int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-  std::int64_t in_per_group() const { return in_channels / groups; }
-  std::int64_t out_per_group() const { return out_channels / groups; }
-  std::int64_t patch() const { return in_per_group() * taps(); }
-  bool is_plain_product() const {
-    for (int i = 0; i < 3; ++i)
-      if (kernel[i] != 1 || stride[i] != 1 || padding[i] != 0) return false;
-    return true;
-  }
-};
 
 void fill_spatial(std::int64_t (&to)[3], const std::int64_t* from, std::size_t rank, std::int64_t neutral) {
   for (std::size_t i = 0; i < 3; ++i) to[i] = i + rank < 3 ? neutral : from[i + rank - 3];
@@ -57,40 +40,6 @@ Geometry geometry(const EvalCall& c, const Tensor& large, const Tensor& small, c
   return g;
 }
 
-/// Calls f(row of the column matrix, its first column, element, count, step) for the runs of in-bounds elements: row is
-/// (channel, tap), columns are output positions; `element` indexes the group's input planes.
-template <class F>
-void each_run(const Geometry& g, F f) {
-  std::int64_t row = 0;
-  for (std::int64_t channel = 0; channel < g.in_per_group(); ++channel)
-    for (std::int64_t kd = 0; kd < g.kernel[0]; ++kd)
-      for (std::int64_t kh = 0; kh < g.kernel[1]; ++kh)
-        for (std::int64_t kw = 0; kw < g.kernel[2]; ++kw, ++row)
-          for (std::int64_t d = 0; d < g.out[0]; ++d) {
-            std::int64_t id = d * g.stride[0] - g.padding[0] + kd * g.dilation[0];
-            if (id < 0 || id >= g.in[0]) continue;
-            for (std::int64_t h = 0; h < g.out[1]; ++h) {
-              std::int64_t ih = h * g.stride[1] - g.padding[1] + kh * g.dilation[1];
-              if (ih < 0 || ih >= g.in[1]) continue;
-              std::int64_t first = kw * g.dilation[2] - g.padding[2];  // input column of output column 0
-              std::int64_t begin = first < 0 ? (-first + g.stride[2] - 1) / g.stride[2] : 0;
-              std::int64_t end = first >= g.in[2] ? 0 : std::min(g.out[2], (g.in[2] - 1 - first) / g.stride[2] + 1);
-              if (begin >= end) continue;
-              std::int64_t element = ((channel * g.in[0] + id) * g.in[1] + ih) * g.in[2] + first + begin * g.stride[2];
-              f(row, (d * g.out[1] + h) * g.out[2] + begin, element, end - begin, g.stride[2]);
-            }
-          }
-}
-
-template <class T>
-void gather_patches(const Geometry& g, const T* image, T* columns) {
-  std::fill_n(columns, g.patch() * g.out_positions(), T(0));
-  each_run(g, [&](std::int64_t row, std::int64_t at, std::int64_t element, std::int64_t count, std::int64_t step) {
-    T* to = columns + row * g.out_positions() + at;
-    for (std::int64_t i = 0; i < count; ++i) to[i] = image[element + i * step];
-  });
-}
-
 template <class T>
 void scatter_patches(const Geometry& g, const T* columns, T* image) {
   each_run(g, [&](std::int64_t row, std::int64_t at, std::int64_t element, std::int64_t count, std::int64_t step) {
@@ -111,19 +60,19 @@ class Convolution {
   /// small = weight * patches(large), added to what is there if asked.
   void forward(const T* large, const T* weight, T* small, bool accumulate = false) {
     each([&](std::int64_t n, std::int64_t group) {
-      const T* columns = patches(large + in_at(n, group));
-      gemm<T>(rows(), positions(), g_.patch(), {weight + weight_at(group), g_.patch(), 1}, {columns, positions(), 1},
-              small + out_at(n, group), positions(), accumulate);
+      const T* columns = patches(large + g_.in_at(n, group));
+      gemm<T>(rows(), positions(), g_.patch(), {weight + g_.weight_at(group), g_.patch(), 1}, {columns, positions(), 1},
+              small + g_.out_at(n, group), positions(), accumulate);
     });
   }
 
   /// large = patches^-1(weight^T * small); the patches are rounded to `patch_dtype` before they are summed.
   void backward_input(const T* small, const T* weight, T* large, DType patch_dtype = DType::Float64) {
     each([&](std::int64_t n, std::int64_t group) {
-      T* image = large + in_at(n, group);
+      T* image = large + g_.in_at(n, group);
       T* columns = g_.is_plain_product() ? image : columns_.data();
-      gemm<T>(g_.patch(), positions(), rows(), {weight + weight_at(group), 1, g_.patch()},
-              {small + out_at(n, group), positions(), 1}, columns, positions());
+      gemm<T>(g_.patch(), positions(), rows(), {weight + g_.weight_at(group), 1, g_.patch()},
+              {small + g_.out_at(n, group), positions(), 1}, columns, positions());
       if (!g_.is_plain_product()) {
         for (std::int64_t i = 0; i < g_.patch() * positions(); ++i) columns[i] = rounded(patch_dtype, columns[i]);
         std::fill_n(image, g_.in_per_group() * g_.in_positions(), T(0));
@@ -136,9 +85,9 @@ class Convolution {
   void backward_weight(const T* large, const T* small, T* weight) {
     std::fill_n(weight, g_.out_channels * g_.patch(), T(0));
     each([&](std::int64_t n, std::int64_t group) {
-      const T* columns = patches(large + in_at(n, group));
-      gemm<T>(rows(), g_.patch(), positions(), {small + out_at(n, group), positions(), 1}, {columns, 1, positions()},
-              weight + weight_at(group), g_.patch(), true);
+      const T* columns = patches(large + g_.in_at(n, group));
+      gemm<T>(rows(), g_.patch(), positions(), {small + g_.out_at(n, group), positions(), 1}, {columns, 1, positions()},
+              weight + g_.weight_at(group), g_.patch(), true);
     });
   }
 
@@ -155,28 +104,36 @@ class Convolution {
   }
   std::int64_t rows() const { return g_.out_per_group(); }
   std::int64_t positions() const { return g_.out_positions(); }
-  std::int64_t in_at(std::int64_t n, std::int64_t group) const {
-    return (n * g_.in_channels + group * g_.in_per_group()) * g_.in_positions();
-  }
-  std::int64_t out_at(std::int64_t n, std::int64_t group) const {
-    return (n * g_.out_channels + group * rows()) * positions();
-  }
-  std::int64_t weight_at(std::int64_t group) const { return group * rows() * g_.patch(); }
 
   const Geometry& g_;
   std::vector<T> columns_;
 };
 
-/// Is a transposed convolution of a half type one that PyTorch does not give to oneDNN? Then the patches, their sums
-/// and the bias are rounded one by one (native/NaiveConvolutionTranspose2d.cpp; use_mkldnn in native/Convolution.cpp).
-bool is_naive_transposed(const EvalCall& c, const Tensor& input) {
-  if (input.dtype == DType::Float16) return true;
-  if (input.dtype != DType::BFloat16) return false;
+/// Does PyTorch give it to oneDNN, with one thread? (ConvParams::use_mkldnn in native/Convolution.cpp; its float16
+/// kernels ask for instructions that few processors have.)
+bool uses_onednn(const EvalCall& c, const Tensor& input, const Tensor& weight) {
   const std::size_t rank = input.sizes.size() - 2;
-  const Sizes stride = spatial(c, "stride", rank), output_padding = spatial(c, "output_padding", rank);
+  const std::int64_t groups = c.integer("groups"), batch = input.sizes[0], channels = input.sizes[1];
+  const Sizes stride = spatial(c, "stride", rank), dilation = spatial(c, "dilation", rank),
+              output_padding = spatial(c, "output_padding", rank);
+  const bool transposed = c.boolean("transposed");
   for (std::size_t i = 0; i < rank; ++i)
-    if (output_padding[i] >= stride[i]) return true;
-  return false;
+    if (transposed && output_padding[i] >= stride[i]) return false;
+  if (input.dtype != DType::Float32) return input.dtype == DType::BFloat16;
+  if (transposed && groups > 1 && channels == groups) return false;
+  auto above = [](const Sizes& list) { return std::ranges::any_of(list, [](std::int64_t v) { return v > 1; }); };
+  // A single dimension is seen as the second of two.
+  const std::int64_t width = weight.sizes.back(), height = rank > 1 ? weight.sizes[rank] : 1;
+  const std::int64_t plane = rank > 1 ? input.sizes[2] * input.sizes[3] : input.sizes[2];
+  return (above(stride) || above(dilation) || batch >= 16 || width != 1 || height != 1) &&
+         (groups > 1 || (width > 3 && height > 3) || batch > 1 || batch * channels * plane > 20480);
+}
+
+/// Of its kernels those for groups of several channels are not followed.
+bool adds_as_onednn(const EvalCall& c, const Tensor& input, const Tensor& weight) {
+  const std::int64_t groups = c.integer("groups");
+  const bool by_channel = weight.sizes[0] == groups && weight.sizes[1] == 1;
+  return input.dtype == DType::Float32 && (groups == 1 || by_channel) && uses_onednn(c, input, weight);
 }
 
 /// f(plane, channel's bias) for every plane of y.
@@ -190,6 +147,21 @@ void each_biased(const Tensor& y, const Tensor& bias, F f) {
     }
 }
 
+/// The sums of each channel of y over images and positions, in `Sum`; by image, sums of images are added up.
+template <class T, class Sum>
+void sum_planes(const Tensor& y, const Tensor& out, bool by_image) {
+  const DimSplit split = split_at(y.sizes, 1);
+  for (std::int64_t k = 0; k < split.length; ++k) {
+    Sum total(0), sum(0);
+    for (std::int64_t n = 0; n < split.outer; ++n) {
+      const T* plane = y.as<T>() + (n * split.length + k) * split.inner;
+      for (std::int64_t i = 0; i < split.inner; ++i) sum += static_cast<Sum>(plane[i]);
+      if (by_image) total += std::exchange(sum, Sum(0));
+    }
+    out.as<T>()[k] = static_cast<T>(total + sum);
+  }
+}
+
 }  // namespace
 
 Value eval_convolution(EvalCall& c) {
@@ -200,6 +172,15 @@ Value eval_convolution(EvalCall& c) {
   Tensor y = empty(dtype, out.sizes);
   bool transposed = c.boolean("transposed");
   Geometry g = transposed ? geometry(c, y, x, w) : geometry(c, x, y, w);
+  if (adds_as_onednn(c, input, w)) {
+    if (transposed)
+      onednn::backward_input(g, x.as<float>(), w.as<float>(), y.as<float>());
+    else
+      onednn::forward(g, x.as<float>(), w.as<float>(), y.as<float>());
+    if (bias.storage) each_biased<float>(y, bias, [](float v, float shift) { return v + shift; });
+    out.copy_from(y);
+    return out;
+  }
   dispatch_compute(dtype, "convolution", [&]<class T>() {
     Convolution<T> convolution(g);
     if (!transposed) {  // products are summed onto the bias
@@ -207,7 +188,9 @@ Value eval_convolution(EvalCall& c) {
       convolution.forward(x.as<T>(), w.as<T>(), y.as<T>(), bias.storage != nullptr);
       return;
     }
-    const DType kept = is_naive_transposed(c, input) ? input.dtype : dtype;
+    // PyTorch's own loops round the patches of half types, their sums and the bias one by one
+    // (native/NaiveConvolutionTranspose2d.cpp).
+    const DType kept = uses_onednn(c, input, w) ? dtype : input.dtype;
     convolution.backward_input(x.as<T>(), w.as<T>(), y.as<T>(), kept);
     if (bias.storage) each_biased<T>(y, bias, [&](T v, T shift) { return rounded(kept, v) + shift; });
   });
@@ -228,6 +211,7 @@ Value eval_convolution_backward(EvalCall& c) {
     results[i] = outputs[i];
   };
   auto conjugated = [](Tensor t) { return is_complex(t.dtype) ? unwrap(t.clone()) : t; };
+  const bool chained = adds_as_onednn(c, input, w);
   dispatch_compute(dtype, "convolution_backward", [&]<class T>() {
     Convolution<T> convolution(g);
     // Gradients of complex products take conjugates of the operands.
@@ -237,7 +221,9 @@ Value eval_convolution_backward(EvalCall& c) {
         for (std::int64_t i = 0; i < t->numel(); ++i) t->as<T>()[i] = std::conj(t->as<T>()[i]);
     if (outputs[0].storage) {
       Tensor dx = empty(dtype, x.sizes);
-      if (transposed)
+      if (chained)
+        (transposed ? onednn::forward : onednn::backward_input)(g, gy.as<float>(), w.as<float>(), dx.as<float>());
+      else if (transposed)
         convolution.forward(gy.as<T>(), wc.as<T>(), dx.as<T>());
       else
         convolution.backward_input(gy.as<T>(), wc.as<T>(), dx.as<T>());
@@ -245,22 +231,19 @@ Value eval_convolution_backward(EvalCall& c) {
     }
     if (outputs[1].storage) {
       Tensor dw = empty(dtype, w.sizes);
-      if (transposed)
-        convolution.backward_weight(gy.as<T>(), xc.as<T>(), dw.as<T>());
+      const Tensor &large = transposed ? gy : xc, &small = transposed ? xc : gy;
+      if (chained)
+        onednn::backward_weight(g, large.as<float>(), small.as<float>(), dw.as<float>());
       else
-        convolution.backward_weight(xc.as<T>(), gy.as<T>(), dw.as<T>());
+        convolution.backward_weight(large.as<T>(), small.as<T>(), dw.as<T>());
       store(1, dw);
     }
     if (outputs[2].storage) {
-      DimSplit split = split_at(gy.sizes, 1);
-      Tensor db = zeros(dtype, {split.length});
-      for (std::int64_t n = 0; n < split.outer; ++n)
-        for (std::int64_t k = 0; k < split.length; ++k) {
-          const T* plane = gy.as<T>() + (n * split.length + k) * split.inner;
-          T sum = T(0);
-          for (std::int64_t i = 0; i < split.inner; ++i) sum += plane[i];
-          db.as<T>()[k] += sum;
-        }
+      Tensor db = empty(dtype, {gy.sizes[1]});
+      if (chained)
+        sum_planes<T, T>(gy, db, transposed);
+      else
+        sum_planes<T, Accumulator<T>>(gy, db, false);
       store(2, db);
     }
   });

@@ -37,7 +37,7 @@ struct Square {
 
   Square operator*(const Square& b) const {
     Square out(n);
-    gemm<T>(n, n, n, {values.data(), n, 1}, {b.values.data(), n, 1}, out.values.data(), n);
+    batch_gemm<T>(n, n, n, {values.data(), n, 1}, {b.values.data(), n, 1}, out.values.data(), n);
     return out;
   }
   Square operator+(const Square& b) const {

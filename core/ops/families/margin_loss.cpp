@@ -44,6 +44,11 @@ Meta fake_multi_margin(FakeCall& c) {
   return new_like(self, reduction_of(c) == Reduction::None ? target.sizes : SymList{});
 }
 
+Meta fake_multi_margin_backward(FakeCall& c) {
+  fake_multi_margin(c);  // the same demands on sizes
+  return new_like(c.tensor("self"), c.tensor("self").sizes);
+}
+
 Meta fake_like_self(FakeCall& c) {
   rows_of(c);
   return new_like(c.tensor("self"), c.tensor("self").sizes);
@@ -115,11 +120,10 @@ Value eval_multi_margin(EvalCall& c) {
 }
 
 Value eval_multi_margin_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_like_self);
+  Tensor out = allocate(c, fake_multi_margin_backward);
   Tensor x = load(c.tensor("self"), out.dtype), target = load(c.tensor("target"), DType::Int64);
   Tensor weight = load_optional(c, "weight", out.dtype), grad = load(c.tensor("grad_output"), out.dtype);
   std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back();
-  if (target.numel() * classes != x.numel()) fail("multi_margin_loss_backward: target does not fit self");
   bool squared = as_double(c.number("p")) == 2;
   Tensor dx = zeros(out.dtype, out.sizes);
   dispatch_floating(out.dtype, "multi_margin_loss_backward", [&]<class T>() {
@@ -205,7 +209,8 @@ void register_margin_losses(OpTable& t) {
         {.fake = fake_multi_margin,
          .eval = eval_multi_margin,
          .derivative = {{"self", "multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)"}}});
-  t.add("aten.multi_margin_loss_backward.default", {.fake = fake_like_self, .eval = eval_multi_margin_backward});
+  t.add("aten.multi_margin_loss_backward.default",
+        {.fake = fake_multi_margin_backward, .eval = eval_multi_margin_backward});
   t.add("aten.multilabel_margin_loss_forward.default",
         {.fake = fake_multilabel,
          .eval = eval_multilabel,

@@ -138,17 +138,29 @@ Tensor operand(const Tensor& t, DType dtype) {
   return t.dtype == dtype ? t : load(t, dtype);
 }
 
+Sizes product_sizes(const Tensor& a, const Tensor& b) {
+  const std::size_t d = a.sizes.size();
+  Sizes sizes = a.sizes;
+  sizes[d - 1] = b.sizes[d - 1];
+  return sizes;
+}
+
+/// out = alpha a @ b, added to what is there when `accumulate`; out is row-major.
+template <class T>
+void multiply_into(const Tensor& a, const Tensor& b, Tensor& out, bool accumulate, T alpha) {
+  const std::size_t d = a.sizes.size();
+  const std::int64_t m = a.sizes[d - 2], k = a.sizes[d - 1], n = b.sizes[d - 1];
+  if (d == 2) return gemm(m, n, k, matrix<T>(a), matrix<T>(b), out.as<T>(), n, accumulate, alpha);
+  for (std::int64_t i = 0; i < a.sizes[0]; ++i)
+    batch_gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<T>() + i * m * n, n, accumulate, alpha);
+}
+
 /// Row-major a @ b in the compute dtype, for matrices and for batches of them.
 Tensor multiply(const Tensor& left, const Tensor& right) {
   DType dtype = arithmetic_dtype(left.dtype);
   Tensor a = operand(left, dtype), b = operand(right, dtype);
-  std::size_t d = a.sizes.size();
-  std::int64_t batch = d == 3 ? a.sizes[0] : 1, m = a.sizes[d - 2], k = a.sizes[d - 1], n = b.sizes[d - 1];
-  Tensor out = empty(dtype, d == 3 ? Sizes{batch, m, n} : Sizes{m, n});
-  dispatch_compute(dtype, "addmm_impl_cpu_", [&]<class T>() {
-    for (std::int64_t i = 0; i < batch; ++i)
-      gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<T>() + i * m * n, n);
-  });
+  Tensor out = empty(dtype, product_sizes(a, b));
+  dispatch_compute(dtype, "addmm_impl_cpu_", [&]<class T>() { multiply_into<T>(a, b, out, false, T(1)); });
   return out;
 }
 
@@ -164,20 +176,50 @@ T as(const Number& n) {
   }
 }
 
-/// product = beta * self + alpha * product; self is expanded, and not read when beta is 0 (its NaNs do not count).
-void add_scaled(const EvalCall& c, Tensor& product) {
-  DType dtype = product.dtype;
-  Number beta = c.number("beta"), alpha = c.number("alpha");
-  bool use_self = beta.index() == 3 || as_double(beta) != 0;
+/// When beta is 0 self is not read: its NaNs do not count.
+bool reads_self(const EvalCall& c) {
+  return as<std::complex<double>>(c.number("beta")) != 0.0;
+}
+
+/// beta * self, expanded to `sizes`, in a tensor of its own.
+Tensor scaled_addend(const EvalCall& c, DType dtype, const Sizes& sizes) {
+  if (!reads_self(c)) return zeros(dtype, sizes);
   Tensor self = load(c.tensor("self"), dtype);
-  std::size_t lead = product.sizes.size() - self.sizes.size();
-  Sizes strides(product.sizes.size(), 0);
+  const std::size_t lead = sizes.size() - self.sizes.size();
+  Sizes strides(sizes.size(), 0);
   for (std::size_t i = 0; i < self.sizes.size(); ++i) strides[lead + i] = self.sizes[i] == 1 ? 0 : self.strides[i];
-  Tensor addend = unwrap(self.view_as(product.sizes, strides, self.offset).contiguous());
+  Tensor addend = empty(dtype, sizes);
+  addend.copy_from(self.view_as(sizes, strides, self.offset));
   dispatch_compute(dtype, "addmm_impl_cpu_", [&]<class T>() {
-    T *out = product.as<T>(), *in = addend.as<T>(), a = as<T>(alpha), b = as<T>(beta);
-    for (std::int64_t i = 0, n = product.numel(); i < n; ++i) out[i] = use_self ? b * in[i] + a * out[i] : a * out[i];
+    const T beta = as<T>(c.number("beta"));
+    T* values = addend.as<T>();
+    if (beta != T(1))
+      for (std::int64_t i = 0, n = addend.numel(); i < n; ++i) values[i] = kernels::multiply_add(T(0), beta, values[i]);
   });
+  return addend;
+}
+
+/// beta * self + alpha * product
+Tensor add_scaled(const EvalCall& c, const Tensor& product) {
+  Tensor sum = scaled_addend(c, product.dtype, product.sizes);
+  dispatch_compute(product.dtype, "addmm_impl_cpu_", [&]<class T>() {
+    const T alpha = as<T>(c.number("alpha"));
+    T* values = sum.as<T>();
+    const T* products = product.as<T>();
+    for (std::int64_t i = 0, n = sum.numel(); i < n; ++i)
+      values[i] = kernels::multiply_add(values[i], alpha, products[i]);
+  });
+  return sum;
+}
+
+/// beta * self + alpha * left @ right: BLAS adds onto what is there; half types are added to when they are summed up.
+Tensor multiply_onto_self(const EvalCall& c, const Tensor& left, const Tensor& right) {
+  const DType dtype = arithmetic_dtype(left.dtype);
+  if (dtype != left.dtype) return add_scaled(c, multiply(left, right));
+  Tensor sum = scaled_addend(c, dtype, product_sizes(left, right));
+  dispatch_compute(dtype, "addmm_impl_cpu_",
+                   [&]<class T>() { multiply_into<T>(left, right, sum, reads_self(c), as<T>(c.number("alpha"))); });
+  return sum;
 }
 
 Value store(const EvalCall& c, Meta (*fake)(FakeCall&), const Tensor& result) {
@@ -195,15 +237,11 @@ Value eval_bmm(EvalCall& c) {
 }
 
 Value eval_addmm(EvalCall& c) {
-  Tensor product = multiply(c.tensor("mat1"), c.tensor("mat2"));
-  add_scaled(c, product);
-  return store(c, fake_addmm, product);
+  return store(c, fake_addmm, multiply_onto_self(c, c.tensor("mat1"), c.tensor("mat2")));
 }
 
 Value eval_baddbmm(EvalCall& c) {
-  Tensor product = multiply(c.tensor("batch1"), c.tensor("batch2"));
-  add_scaled(c, product);
-  return store(c, fake_baddbmm, product);
+  return store(c, fake_baddbmm, multiply_onto_self(c, c.tensor("batch1"), c.tensor("batch2")));
 }
 
 /// Batch by batch onto beta * self, as PyTorch's loop over addmm_: a half type is rounded after each.
@@ -211,36 +249,71 @@ Value eval_addbmm(EvalCall& c) {
   const Tensor &left = c.tensor("batch1"), &right = c.tensor("batch2");
   const DType dtype = arithmetic_dtype(left.dtype);
   const bool half = left.dtype == DType::Float16 || left.dtype == DType::BFloat16;
-  Tensor a = operand(left, dtype), b = operand(right, dtype);
+  const Tensor a = operand(left, dtype), b = operand(right, dtype);
   const std::int64_t batch = a.sizes[0], m = a.sizes[1], k = a.sizes[2], n = b.sizes[2];
-  Tensor sum = zeros(dtype, {m, n}), product = empty(dtype, {m, n});
+  Tensor sum = scaled_addend(c, dtype, {m, n}), product = half ? empty(dtype, {m, n}) : Tensor();
   dispatch_compute(dtype, "addbmm", [&]<class T>() {
-    const T beta = as<T>(c.number("beta")), alpha = as<T>(c.number("alpha"));
-    T *total = sum.as<T>(), *term = product.as<T>();
-    if (beta != T(0)) {  // else self is not read
-      Tensor self = load(c.tensor("self"), dtype);
-      const std::size_t lead = 2 - self.sizes.size();
-      Sizes strides(2, 0);
-      for (std::size_t i = 0; i < self.sizes.size(); ++i) strides[lead + i] = self.sizes[i] == 1 ? 0 : self.strides[i];
-      sum.copy_from(self.view_as({m, n}, strides, self.offset));
-    }
-    if (!half || batch == 0)
-      for (std::int64_t j = 0; j < m * n; ++j) total[j] *= beta;
-    if (!half && alpha != T(1)) {
-      a = unwrap(a.clone());
-      for (std::int64_t j = 0; j < a.numel(); ++j) a.as<T>()[j] *= alpha;
-    }
+    const T alpha = as<T>(c.number("alpha"));
+    T* total = sum.as<T>();
     for (std::int64_t i = 0; i < batch; ++i) {
       if (!half) {
-        gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), total, n, true);
+        gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), total, n, true, alpha);
         continue;
       }
+      T* term = product.as<T>();
       gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), term, n);
-      for (std::int64_t j = 0; j < m * n; ++j)
-        total[j] = rounded(left.dtype, (i == 0 ? beta : T(1)) * total[j] + alpha * term[j]);
+      for (std::int64_t j = 0; j < m * n; ++j) total[j] = rounded(left.dtype, total[j] + alpha * term[j]);
     }
   });
   return store(c, fake_addbmm, sum);
+}
+
+constexpr char self_name[] = "self", tensor_name[] = "tensor", other_name[] = "other";
+
+Tensor inner(const Tensor& left, const Tensor& right) {
+  const DType dtype = arithmetic_dtype(left.dtype);
+  const Tensor a = operand(left, dtype), b = operand(right, dtype);
+  Tensor out = empty(dtype, {});
+  dispatch_compute(dtype, "dot", [&]<class T>() {
+    *out.as<T>() = kernels::dot(a.numel(), a.as<T>(), a.strides[0], b.as<T>(), b.strides[0]);
+  });
+  return out;
+}
+
+Value eval_dot(EvalCall& c) {
+  return store(c, fake_inner<self_name, tensor_name>, inner(c.tensor("self"), c.tensor("tensor")));
+}
+
+Value eval_vdot(EvalCall& c) {
+  Tensor a = unwrap(c.tensor("self").clone());
+  if (is_complex(a.dtype))
+    dispatch_compute(a.dtype, "vdot", [&]<class T>() {
+      if constexpr (!std::is_arithmetic_v<T>)
+        for (std::int64_t i = 0; i < a.numel(); ++i) a.as<T>()[i] = std::conj(a.as<T>()[i]);
+    });
+  return store(c, fake_inner<self_name, other_name>, inner(a, c.tensor("other")));
+}
+
+/// alpha matrix @ vec, added to out when `accumulate`.
+void multiply_vector(const Tensor& matrix_, const Tensor& vec, Tensor& out, bool accumulate, const Number& alpha) {
+  const Tensor a = operand(matrix_, out.dtype), x = operand(vec, out.dtype);
+  dispatch_compute(out.dtype, "addmv_impl_cpu", [&]<class T>() {
+    gemv(a.sizes[0], a.sizes[1], matrix<T>(a), x.as<T>(), x.strides[0], out.as<T>(), accumulate, as<T>(alpha));
+  });
+}
+
+Value eval_mv(EvalCall& c) {
+  const Tensor& self = c.tensor("self");
+  Tensor product = empty(arithmetic_dtype(self.dtype), {self.sizes[0]});
+  multiply_vector(self, c.tensor("vec"), product, false, Number(1.0));
+  return store(c, fake_mv, product);
+}
+
+Value eval_addmv(EvalCall& c) {
+  const Tensor& mat = c.tensor("mat");
+  Tensor sum = scaled_addend(c, arithmetic_dtype(mat.dtype), {mat.sizes[0]});
+  multiply_vector(mat, c.tensor("vec"), sum, reads_self(c), c.number("alpha"));
+  return store(c, fake_addmv, sum);
 }
 
 /// A vector as a matrix of one row or column.
@@ -251,42 +324,13 @@ Tensor as_column(const Tensor& v) {
   return v.view_as({v.sizes[0], 1}, {v.strides[0], 0}, v.offset);
 }
 
-constexpr char self_name[] = "self", tensor_name[] = "tensor", other_name[] = "other";
-
-Value eval_dot(EvalCall& c) {
-  return store(c, fake_inner<self_name, tensor_name>,
-               multiply(as_row(c.tensor("self")), as_column(c.tensor("tensor"))));
-}
-
-Value eval_vdot(EvalCall& c) {
-  Tensor a = unwrap(c.tensor("self").clone());
-  if (is_complex(a.dtype))
-    dispatch_compute(a.dtype, "vdot", [&]<class T>() {
-      if constexpr (!std::is_arithmetic_v<T>)
-        for (std::int64_t i = 0; i < a.numel(); ++i) a.as<T>()[i] = std::conj(a.as<T>()[i]);
-    });
-  return store(c, fake_inner<self_name, other_name>, multiply(as_row(a), as_column(c.tensor("other"))));
-}
-
-Value eval_mv(EvalCall& c) {
-  return store(c, fake_mv, multiply(c.tensor("self"), as_column(c.tensor("vec"))));
-}
-
-Value eval_addmv(EvalCall& c) {
-  Tensor product = multiply(c.tensor("mat"), as_column(c.tensor("vec")));
-  product = product.view_as({product.sizes[0]}, {1}, product.offset);
-  add_scaled(c, product);
-  return store(c, fake_addmv, product);
-}
-
 /// Every product and the sum are rounded to the result's dtype, the factors too.
 Value eval_addr(EvalCall& c) {
   DType result = promote(c.tensor("self").dtype, promote(c.tensor("vec1").dtype, c.tensor("vec2").dtype));
   DType dtype = arithmetic_dtype(result);
   if (dtype == result || dtype == DType::Int64) {
     Tensor product = multiply(as_column(load(c.tensor("vec1"), dtype)), as_row(load(c.tensor("vec2"), dtype)));
-    add_scaled(c, product);
-    return store(c, fake_addr, product);
+    return store(c, fake_addr, add_scaled(c, product));
   }
   auto step = [&](double v) { return rounded(result, static_cast<float>(v)); };
   const float beta = step(as_double(c.number("beta"))), alpha = step(as_double(c.number("alpha")));

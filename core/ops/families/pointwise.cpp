@@ -185,12 +185,12 @@ void register_pointwise(OpTable& t) {
   const Formulas quotient = {{"self", "aten.div.Tensor(grad, conj(other))"},
                              {"other", "-grad * conj((self / other) / other)"}};
   const Formulas divided = {{"self", "grad / conj(other)"}};
-  binary("aten.add.Tensor", body<add>, {{"self", "grad"}, {"other", "maybe_multiply(grad, alpha)"}});
+  binary("aten.add.Tensor", body<add>, {{"self", "grad"}, {"other", "maybe_multiply(grad, conj(alpha))"}});
   binary("aten.add.Scalar", body<add>, {{"self", "grad"}});
-  binary("aten.sub.Tensor", body<sub>, {{"self", "grad"}, {"other", "maybe_multiply(-grad, alpha)"}});
+  binary("aten.sub.Tensor", body<sub>, {{"self", "grad"}, {"other", "maybe_multiply(-grad, conj(alpha))"}});
   binary("aten.sub.Scalar", body<sub>, {{"self", "grad"}});
-  binary("aten.rsub.Tensor", body<rsub>, {{"self", "maybe_multiply(-grad, alpha)"}, {"other", "grad"}});
-  binary("aten.rsub.Scalar", body<rsub>, {{"self", "maybe_multiply(-grad, alpha)"}});
+  binary("aten.rsub.Tensor", body<rsub>, {{"self", "maybe_multiply(-grad, conj(alpha))"}, {"other", "grad"}});
+  binary("aten.rsub.Scalar", body<rsub>, {{"self", "maybe_multiply(-grad, conj(alpha))"}});
   // `other` may be a number in the place of a tensor; autograd keeps it there.
   scaling("aten.mul.Tensor", body<mul>,
           {{"self", "aten.mul.Tensor(grad, conj(other))"}, {"other", "aten.mul.Tensor(grad, conj(self))"}});
