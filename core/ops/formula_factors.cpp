@@ -1,4 +1,6 @@
 // The functions of formulas that differentiate factorisations with orthogonal factors.
+#include <limits>
+
 #include "core/ops/formula_functions.h"
 
 namespace partita {
@@ -137,60 +139,56 @@ Arg real_part(const FormulaCall& f) {
   return f("(x0 + conj(x0)) * 0.5");
 }
 
-/// householder_product_backward(grad of Q, a, tau) -> (gradient of a, of tau), where Q is made of the first columns of
-/// H_1 ... H_k, H_i = I - tau_i v_i v_i^H, and v_i is 1 at i, a's column i below, 0 above. With the products before and
-/// after H_i as P_i and S_i, H_i's gradient is M_i = P_i^H G S_i^H. A loop from the last reflector to the first keeps
-/// R_i = G S_i^H, one from the first to the last L_i = P_i^H.
+/// householder_product_backward(K, input, tau) -> (gradient of input, of tau), where K = Q grad^H for Q, the product of
+/// the reflectors H_i = I - tau_i v_i v_i^H; v_i is 1 at i, the input's column i below and 0 above. H_0^{-1} K tells
+/// the gradients of H_0; from step to step it becomes H_{i+1}^{-1} K H_i. H_i^{-1} is the reflector of sigma_i.
 Arg householder_product_backward(const FormulaCall& f) {
-  const TensorMeta &grad = f.tensor(0), &a = f.tensor(1), &tau = f.tensor(2);
-  SymExpr m = a.sizes[a.dim() - 2], n = a.sizes.back(), columns = grad.sizes.back();
+  const TensorMeta &input = f.tensor(1), &tau = f.tensor(2);
+  const SymExpr n = input.sizes.back();
   if (!tau.sizes.back().is_int()) fail_unsupported("the gradient of Householder reflectors of symbolic number");
-  std::int64_t k = tau.sizes.back().as_int();
-  Steps s(f.build, {{"G", f.args[0]}, {"a", f.args[1]}, {"tau", f.args[2]}});
-  if (k == 0 || a.numel().is(0)) return Arg::tuple({s("zeros_like(a)"), s("zeros_like(tau)")});
-  if (less(f, columns, m)) {
-    s.set("pad", f.build.size(m - columns));
-    s.set("G", "constant_pad_nd(G, [0, pad], 0.0)");
-  }
-  s.set("k", k);
-  s.set("V", "tril(aten.slice.Tensor(a, -1, 0, k), -1)");
-  s.set("one", "aten.slice.Tensor(diag_embed(ones_like(aten.select.int(a, -1, 0))), -1, 0, k)");
-  s.set("V", "V + one");
-  auto at = [&](std::int64_t i) {
+  const std::int64_t k = tau.sizes.back().as_int();
+  Steps s(f.build, {{"K", f.args[0]}, {"a", f.args[1]}, {"tau", f.args[2]}, {"k", k}});
+  if (k == 0 || input.numel().is(0)) return Arg::tuple({s("zeros_like(a)"), s("zeros_like(tau)")});
+  s.set("end", std::numeric_limits<std::int64_t>::max());
+  s.set("V", "tril(a, -1)");
+  s.set("V", "diagonal_scatter(V, ones_like(diagonal(V, 0, -2, -1)), 0, -2, -1)");
+  s.set("Vk", "aten.slice.Tensor(V, -1, 0, k)");
+  s.set("sigma", "tau / (tau * sum(Vk * conj(Vk), [-2]) - 1.0)");
+
+  auto choose = [&](std::int64_t i) {
     s.set("i", i);
     s.set("i1", i + 1);
-    s.set("v", "aten.slice.Tensor(V, -1, i, i1)");
+    s.set("v", "aten.slice.Tensor(aten.slice.Tensor(V, -1, i, i1), -2, i, end)");
     s.set("t", "unsqueeze(aten.slice.Tensor(tau, -1, i, i1), -1)");
+    s.set("vK", "matmul(mH(v), aten.slice.Tensor(K, -2, i, end))");
   };
-  std::vector<Arg> right(static_cast<std::size_t>(k)), image(right);  // R_i, R_i v_i
-  for (std::int64_t i = k; i-- > 0;) {
-    at(i);
-    right[static_cast<std::size_t>(i)] = s("G");
-    s.set("Gv", "matmul(G, v)");
-    image[static_cast<std::size_t>(i)] = s("Gv");
-    if (i > 0) s.set("G", "G - matmul(Gv * conj(t), mH(v))");
-  }
-  std::vector<Arg> gv, gtau;
+  auto reflect_left = [&](std::int64_t i) {
+    choose(i);
+    s.set("u", "unsqueeze(aten.slice.Tensor(sigma, -1, i, i1), -1) * v");
+    s.set("K", "aten.slice_scatter.default(K, aten.slice.Tensor(K, -2, i, end) - u * vK, -2, i, end)");
+  };
+  auto reflect_right = [&](std::int64_t i) {
+    choose(i);
+    s.set("Ku", "matmul(aten.slice.Tensor(K, -1, i, end), t * v)");
+    s.set("K", "aten.slice_scatter.default(K, aten.slice.Tensor(K, -1, i, end) - Ku * mH(v), -1, i, end)");
+  };
+  std::vector<Arg> columns, taus;
+  reflect_left(0);
   for (std::int64_t i = 0; i < k; ++i) {
-    at(i);
-    s.set("R", right[static_cast<std::size_t>(i)]);
-    s.set("Rv", image[static_cast<std::size_t>(i)]);
-    s.set("w", i == 0 ? "v" : "matmul(mH(L), v)");
-    gtau.push_back(s("-aten.squeeze.dim(matmul(mH(w), Rv), -1)"));
-    s.set("Mv", i == 0 ? "Rv" : "matmul(L, Rv)");
-    gv.push_back(s("-(Mv * conj(t)) - matmul(mH(R), w) * t"));
-    if (i + 1 < k) {
-      if (i == 0) s.set("L", "diag_embed(ones_like(aten.select.int(a, -1, 0)))");
-      s.set("L", "L - matmul(v * conj(t), mH(w))");
-    }
+    choose(i);
+    s.set("Kv", "matmul(aten.slice.Tensor(K, -1, i, end), v)");
+    columns.push_back(s("unsqueeze(aten.squeeze.dim(conj(-t * vK), -2) - aten.squeeze.dim(t * Kv, -1), -1)"));
+    taus.push_back(s("-aten.squeeze.dim(conj(matmul(aten.slice.Tensor(vK, -1, i, end), v)), -1)"));
+    if (i + 1 == k) break;
+    reflect_left(i + 1);
+    reflect_right(i);
   }
-  s.set("ga", f.build.call("aten.cat.default", {Arg::list(std::move(gv)), -1}));
-  s.set("ga", "tril(ga, -1)");
+  s.set("ga", f.build.call("aten.cat.default", {Arg::list(std::move(columns)), -1}));
   if (less(f, k, n)) {
     s.set("pad", f.build.size(n - k));
     s.set("ga", "constant_pad_nd(ga, [0, pad], 0.0)");
   }
-  return Arg::tuple({s("ga"), f.build.call("aten.cat.default", {Arg::list(std::move(gtau)), -1})});
+  return Arg::tuple({s("tril(ga, -1)"), f.build.call("aten.cat.default", {Arg::list(std::move(taus)), -1})});
 }
 
 /// matrix_exp_backward(grad, A): the upper right block of exp [[A^H, grad], [0, A^H]].

@@ -185,26 +185,31 @@ std::vector<Node*> grad_qr(GradCall& c) {
 
 std::vector<Node*> grad_householder(GradCall& c) {
   GradientSlots slots(c);
-  Arg both = c.build.expression("householder_product_backward(grad, a, tau)",
-                                {{"grad", c.grads[0]}, {"a", c.arg("input")}, {"tau", c.arg("tau")}});
+  Arg both =
+      c.build.expression("householder_product_backward(matmul(Q, mH(grad)), a, tau)",
+                         {{"grad", c.grads[0]}, {"Q", c.results[0]}, {"a", c.arg("input")}, {"tau", c.arg("tau")}});
   slots["input"] = both.get<ArgList>()->items[0].node();
   slots["tau"] = both.get<ArgList>()->items[1].node();
   return slots;
 }
 
-/// The gradient of Q, all of its columns, makes those of the reflectors.
+/// Q grad_Q^H makes the gradients of the reflectors; it follows from the result, or from the other operand's gradient.
 std::vector<Node*> grad_ormqr(GradCall& c) {
   GradientSlots slots(c);
-  bool left = c.boolean("left"), adjoint = c.boolean("transpose");
-  std::vector<std::pair<std::string, Arg>> names = {{"grad", c.grads[0]},     {"a", c.arg("self")},
-                                                    {"tau", c.arg("input2")}, {"other", c.arg("input3")},
-                                                    {"left", left},           {"adjoint", !adjoint}};
+  const bool left = c.boolean("left"), adjoint = c.boolean("transpose");
+  std::vector<std::pair<std::string, Arg>> names = {
+      {"grad", c.grads[0]}, {"a", c.arg("self")},  {"tau", c.arg("input2")}, {"other", c.arg("input3")},
+      {"left", left},       {"adjoint", !adjoint}, {"result", c.results[0]}};
   auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  if (c.want("input3")) slots["input3"] = build("ormqr(a, tau, grad, left, adjoint)").node();
-  if (!c.want("self") && !c.want("input2")) return slots;
-  names.emplace_back("gQ", build(left ? (adjoint ? "matmul(other, mH(grad))" : "matmul(grad, mH(other))")
-                                      : (adjoint ? "matmul(mH(grad), other)" : "matmul(mH(other), grad)")));
-  Arg both = build("householder_product_backward(gQ, a, tau)");
+  const bool of_reflectors = c.want("self") || c.want("input2");
+  if (c.want("input3") || (of_reflectors && left == adjoint)) {
+    names.emplace_back("grad_other", build("ormqr(a, tau, grad, left, adjoint)"));
+    slots["input3"] = names.back().second.node();
+  }
+  if (!of_reflectors) return slots;
+  names.emplace_back("K", build(left ? (adjoint ? "matmul(grad_other, mH(other))" : "matmul(result, mH(grad))")
+                                     : (adjoint ? "matmul(mH(result), grad)" : "matmul(mH(grad_other), other)")));
+  Arg both = build("householder_product_backward(K, a, tau)");
   slots["self"] = both.get<ArgList>()->items[0].node();
   slots["input2"] = both.get<ArgList>()->items[1].node();
   return slots;

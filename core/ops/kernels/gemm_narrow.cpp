@@ -33,6 +33,7 @@ class Rows {
     stride_ = length;
   }
   const T* operator[](std::int64_t i) const { return data_ + i * stride_; }
+  bool is_copy() const { return !copy_.empty(); }
 
  private:
   std::vector<T> copy_;
@@ -81,14 +82,16 @@ void put(float& to, float sum, bool accumulate, float alpha) {
 }
 
 /// y = matrix x, of rows that are contiguous: sgemv, transposed. Four rows at a time begin where the fourth is aligned,
-/// the others where x is.
-void multiply_rows(std::int64_t rows, std::int64_t k, const Rows<float>& matrix, const float* x, float* y,
+/// the others where x is; they are added up one by one where x is strided.
+void multiply_rows(std::int64_t rows, std::int64_t k, const Rows<float>& matrix, const Rows<float>& vector, float* y,
                    std::int64_t y_stride, bool accumulate, float alpha) {
+  const float* x = vector[0];
   const std::int64_t in_fours = rows / 4 * 4;
   for (std::int64_t i = 0; i < rows; ++i) {
     const float *row = matrix[i], *aligned = i < in_fours ? matrix[i / 4 * 4 + 3] : x;
     const std::int64_t head = lanes - misaligned(aligned);
     const float sum = i < in_fours        ? dot_in_lanes<1, lanes>(k, row, x, head)
+                      : vector.is_copy()  ? dot_in_lanes<1, lanes>(k, row, x, k)
                       : i == in_fours + 1 ? dot_in_lanes<1, 2 * lanes>(k, row, x, head)
                                           : dot_in_lanes<2, 2 * lanes>(k, row, x, head);
     put(y[i * y_stride], sum, accumulate, alpha);
@@ -190,16 +193,14 @@ bool gemm_narrow(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<floa
   const bool b_in_columns = !is_row_major(b, n) && is_column_major(b, k);
   if (m == 1) {
     if (b_in_columns)
-      multiply_rows(n, k, {b.transposed(), n, k}, Rows<float>(a, 1, k)[0], c, 1, accumulate, alpha);
+      multiply_rows(n, k, {b.transposed(), n, k}, {a, 1, k}, c, 1, accumulate, alpha);
     else
       add_rows(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
   } else if (n == 1) {
     if (is_column_major(a, m))
       add_rows(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-    else {
-      const Rows<float> x(b.transposed(), 1, k);
-      multiply_rows(m, k, {a, m, k}, x[0], c, c_row_stride, accumulate, alpha);
-    }
+    else
+      multiply_rows(m, k, {a, m, k}, {b.transposed(), 1, k}, c, c_row_stride, accumulate, alpha);
   } else if (!b_in_columns) {
     add_rows(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
   } else if (!is_row_major(a, k) && is_column_major(a, m)) {
