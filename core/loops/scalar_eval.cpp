@@ -300,6 +300,13 @@ Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std:
       for (auto [node, slot] : loads) {
         const Tensor& t = inputs[slot];
         std::byte* to = memory[node].get();
+        if (t.dtype == DType::Bool) {
+          cursor.runs(slot, n, [&](auto offset, auto stride, auto count, auto done) {
+            bool* into = reinterpret_cast<bool*>(to) + done;
+            for (std::int64_t i = 0; i < count; ++i) into[i] = convert_at<bool>(t.as<bool>() + offset, i * stride);
+          });
+          continue;
+        }
         if (space.sizes.size() == 1 && space.strides[slot][0] == 1) {
           values[node] = t.data() + at * static_cast<std::int64_t>(itemsize(t.dtype));
           continue;

@@ -58,12 +58,13 @@ class Shaker {
  public:
   explicit Shaker(unsigned seed) : random_(seed) {}
 
-  /// Shifted; elements that share memory are shifted apart: what is computed of them rounds for each.
+  /// Shifted; elements that share memory are shifted apart: what is computed of them rounds for each. The sign of a NaN
+  /// is whichever (IEEE 754 leaves it open; copysign and bits show it).
   Tensor shaken(const Tensor& t, double shift) {
     if (shift == 0) return t;
     return changed(t, [&]<class T>(T& x, std::int64_t) {
       if constexpr (std::is_same_v<T, double>) {
-        x *= 1 + shift * sign();
+        x = std::isnan(x) ? std::copysign(x, sign()) : x * (1 + shift * sign());
       } else {
         const double size = std::isfinite(std::abs(x)) ? shift * std::abs(x) : 0;
         x += T(size * sign(), size * sign());

@@ -26,9 +26,13 @@ TensorMeta heads_inside(const TensorMeta& like) {
 }
 
 void check_operands(FakeCall& c) {
-  for (const char* name : {"query", "key", "value"})
+  const DType dtype = c.tensor("query").dtype;
+  if (!is_floating(dtype)) fail("\"flash_attention\" not implemented for '" + std::string(torch_name(dtype)) + "'");
+  for (const char* name : {"query", "key", "value"}) {
     if (c.tensor(name).dim() != 4)
       fail("Expected query, key, value to be 4-dimensional [batch, heads, sequence, head size]");
+    if (c.tensor(name).dtype != dtype) fail("Expected query, key, and value to have the same dtype");
+  }
 }
 
 Meta fake_flash(FakeCall& c) {
@@ -127,8 +131,8 @@ Value eval_flash_backward(EvalCall& c) {
   Problem p(c);
   Tensor grad = load(c.tensor("grad_out"), p.dtype), out = load(c.tensor("out"), p.dtype),
          lse = load(c.tensor("logsumexp"), p.dtype);
-  if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes)
-    fail("flash attention backward: grad_out or out does not fit the query");
+  if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes || lse.sizes != Sizes{p.batch, p.heads, p.queries})
+    fail("flash attention backward: grad_out, out or logsumexp does not fit the query");
   Tensor dq = empty(p.dtype, p.q.sizes), dk = empty(p.dtype, p.k.sizes), dv = empty(p.dtype, p.v.sizes);
   dispatch_floating(p.dtype, "flash_attention_backward", [&]<class T>() {
     std::vector<T> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());

@@ -179,7 +179,8 @@ Arg decompose_bilinear(DecomposeCall& c) {
               "bilinear weight"))
     fail("bilinear(): input sizes do not match weight size: got " + x.sizes.back().str() + " and " +
          y.sizes.back().str() + " but expected " + weight.sizes[1].str() + " and " + weight.sizes[2].str());
-  if (c.has("bias") && !c.test(sym_eq(c.tensor("bias").sizes.at(0), weight.sizes[0]), "bilinear bias"))
+  if (c.has("bias") &&
+      (c.tensor("bias").dim() == 0 || !c.test(sym_eq(c.tensor("bias").sizes[0], weight.sizes[0]), "bilinear bias")))
     fail("bilinear(): bias size does not match weight size");
   auto flat = [&](const char* name) {
     return b.call("aten.reshape.default", {c.arg(name), b.sizes({-1, c.tensor(name).sizes.back()})});

@@ -31,6 +31,7 @@ V magnitude_is_inf(V x) {
   return Abs(x) == x.constant(inf);
 }
 V is(V x, double value) {
+  if (is_complex(x.dtype())) fail("isposinf and isneginf do not support complex inputs");
   return is_floating(x.dtype()) ? x == x.constant(value) : x != x;
 }
 V complement(V x) {

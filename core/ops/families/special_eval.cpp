@@ -21,7 +21,11 @@ Tensor broadcast_to(const Tensor& t, const Sizes& sizes) {
 }  // namespace
 
 Meta fake_special(FakeCall& call) {
-  return fake_pointwise(record_of(call.schema), call);
+  const OpRecord& record = record_of(call.schema);
+  const DType compute = pointwise_dtypes(record, call).compute;
+  if (is_complex(compute))
+    fail("\"" + call.schema.base.substr(5) + "\" not implemented for '" + std::string(torch_name(compute)) + "'");
+  return fake_pointwise(record, call);
 }
 
 SpecialCall::SpecialCall(const EvalCall& call) {

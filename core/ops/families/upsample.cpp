@@ -205,11 +205,12 @@ Arg decompose_linear_interpolation(DecomposeCall& c) {
   }
   for (std::size_t d = rank; d-- > 0;) {
     Node* weight = b.call("aten.clamp.default", {b.call("aten.sub.Tensor", {axes[d].position, axes[d].low}), 0.0, 1.0});
-    std::vector<Node*> mixed;
-    for (std::size_t i = 0; i < corners.size(); i += 2) {
-      Node* step = b.call("aten.sub.Tensor", {corners[i + 1], corners[i]});
-      mixed.push_back(b.call("aten.add.Tensor", {corners[i], b.call("aten.mul.Tensor", {step, weight})}));
-    }
+    Node* rest = b.call("aten.rsub.Scalar", {weight, 1.0});
+    std::vector<Node*>
+        mixed;  // each corner times its weight, as the kernels: a step from one to the other loses infinities
+    for (std::size_t i = 0; i < corners.size(); i += 2)
+      mixed.push_back(b.call("aten.add.Tensor", {b.call("aten.mul.Tensor", {corners[i], rest}),
+                                                 b.call("aten.mul.Tensor", {corners[i + 1], weight})}));
     corners = std::move(mixed);
   }
   Node* result = in_format_of(c, corners[0]).node();
