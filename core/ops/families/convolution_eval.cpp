@@ -173,11 +173,13 @@ Value eval_convolution(EvalCall& c) {
   bool transposed = c.boolean("transposed");
   Geometry g = transposed ? geometry(c, y, x, w) : geometry(c, x, y, w);
   if (adds_as_onednn(c, input, w)) {
-    if (transposed)
-      onednn::backward_input(g, x.as<float>(), w.as<float>(), y.as<float>());
-    else
-      onednn::forward(g, x.as<float>(), w.as<float>(), y.as<float>());
-    if (bias.storage) each_biased<float>(y, bias, [](float v, float shift) { return v + shift; });
+    const float *image = x.as<float>(), *filter = w.as<float>();
+    if (transposed) {
+      onednn::backward_input(g, image, filter, y.as<float>());
+      if (bias.storage) each_biased<float>(y, bias, [](float v, float shift) { return v + shift; });
+    } else {
+      onednn::forward(g, image, filter, bias.storage ? bias.as<float>() : nullptr, y.as<float>());
+    }
     out.copy_from(y);
     return out;
   }
@@ -221,8 +223,10 @@ Value eval_convolution_backward(EvalCall& c) {
         for (std::int64_t i = 0; i < t->numel(); ++i) t->as<T>()[i] = std::conj(t->as<T>()[i]);
     if (outputs[0].storage) {
       Tensor dx = empty(dtype, x.sizes);
-      if (chained)
-        (transposed ? onednn::forward : onednn::backward_input)(g, gy.as<float>(), w.as<float>(), dx.as<float>());
+      if (chained && transposed)
+        onednn::forward(g, gy.as<float>(), w.as<float>(), nullptr, dx.as<float>());
+      else if (chained)
+        onednn::backward_input(g, gy.as<float>(), w.as<float>(), dx.as<float>());
       else if (transposed)
         convolution.forward(gy.as<T>(), wc.as<T>(), dx.as<T>());
       else

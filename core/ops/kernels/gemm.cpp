@@ -200,9 +200,10 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, Matri
 template <class T>
 void batch_gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, T* c,
                 std::int64_t c_row_stride, bool accumulate, T alpha) {
-  // The products below which PyTorch's bmm does not call BLAS; MKL's batches take single columns in order.
-  constexpr std::int64_t own_loops = 400;
+  constexpr std::int64_t own_loops = 400;  // products below which bmm does not call BLAS
   const bool small = m < own_loops && n < own_loops && k < own_loops && m * n * k < own_loops;
+  if constexpr (std::is_same_v<T, float>)
+    if (!small && n == 1) return gemm_as_matrices(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
   if (small || n == 1)
     gemm_in_order(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
   else

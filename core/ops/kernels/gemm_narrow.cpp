@@ -20,6 +20,12 @@ bool is_column_major(const MatrixView<T>& v, std::int64_t rows) {
   return v.row_stride == 1 && v.column_stride >= std::max<std::int64_t>(1, rows);
 }
 
+/// Does BLAS get it as transposed rows?
+template <class T>
+bool in_columns(const MatrixView<T>& v, std::int64_t rows, std::int64_t columns) {
+  return !is_row_major(v, columns) && is_column_major(v, rows);
+}
+
 /// Rows of `length` contiguous elements: the matrix's own, or a copy's.
 template <class T>
 class Rows {
@@ -33,7 +39,6 @@ class Rows {
     stride_ = length;
   }
   const T* operator[](std::int64_t i) const { return data_ + i * stride_; }
-  bool is_copy() const { return !copy_.empty(); }
 
  private:
   std::vector<T> copy_;
@@ -82,16 +87,18 @@ void put(float& to, float sum, bool accumulate, float alpha) {
 }
 
 /// y = matrix x, of rows that are contiguous: sgemv, transposed. Four rows at a time begin where the fourth is aligned,
-/// the others where x is; they are added up one by one where x is strided.
-void multiply_rows(std::int64_t rows, std::int64_t k, const Rows<float>& matrix, const Rows<float>& vector, float* y,
+/// the others where x, a row, is; they are added up one by one where BLAS gets it with a stride.
+void multiply_rows(std::int64_t rows, std::int64_t k, const Rows<float>& matrix, MatrixView<float> vector, float* y,
                    std::int64_t y_stride, bool accumulate, float alpha) {
-  const float* x = vector[0];
+  const Rows<float> contiguous(vector, 1, k);
+  const float* x = contiguous[0];
+  const bool strided_vector = vector.column_stride != 1 && vector.row_stride == 1;
   const std::int64_t in_fours = rows / 4 * 4;
   for (std::int64_t i = 0; i < rows; ++i) {
     const float *row = matrix[i], *aligned = i < in_fours ? matrix[i / 4 * 4 + 3] : x;
     const std::int64_t head = lanes - misaligned(aligned);
     const float sum = i < in_fours        ? dot_in_lanes<1, lanes>(k, row, x, head)
-                      : vector.is_copy()  ? dot_in_lanes<1, lanes>(k, row, x, k)
+                      : strided_vector    ? dot_in_lanes<1, lanes>(k, row, x, k)
                       : i == in_fours + 1 ? dot_in_lanes<1, 2 * lanes>(k, row, x, head)
                                           : dot_in_lanes<2, 2 * lanes>(k, row, x, head);
     put(y[i * y_stride], sum, accumulate, alpha);
@@ -187,33 +194,33 @@ void gemm_in_order(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T>
   }
 }
 
+void gemm_as_matrices(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<float> a, MatrixView<float> b,
+                      float* c, std::int64_t c_row_stride, bool accumulate, float alpha) {
+  if (!in_columns(b, k, n))
+    add_rows(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
+  else if (in_columns(a, m, k))
+    gemm_in_order(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
+  else
+    multiply_rows_by_rows(m, n, k, {a, m, k}, {b.transposed(), n, k}, c, c_row_stride, accumulate, alpha);
+}
+
 bool gemm_narrow(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<float> a, MatrixView<float> b, float* c,
                  std::int64_t c_row_stride, bool accumulate, float alpha) {
   if (m >= 4 && n >= 12) return false;
-  const bool b_in_columns = !is_row_major(b, n) && is_column_major(b, k);
-  if (m == 1) {
-    if (b_in_columns)
-      multiply_rows(n, k, {b.transposed(), n, k}, {a, 1, k}, c, 1, accumulate, alpha);
-    else
-      add_rows(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-  } else if (n == 1) {
-    if (is_column_major(a, m))
-      add_rows(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-    else
-      multiply_rows(m, k, {a, m, k}, {b.transposed(), 1, k}, c, c_row_stride, accumulate, alpha);
-  } else if (!b_in_columns) {
+  if (m == 1 && in_columns(b, k, n))
+    multiply_rows(n, k, {b.transposed(), n, k}, a, c, 1, accumulate, alpha);
+  else if (m > 1 && n == 1 && is_column_major(a, m))
     add_rows(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-  } else if (!is_row_major(a, k) && is_column_major(a, m)) {
-    gemm_in_order(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-  } else {
-    multiply_rows_by_rows(m, n, k, {a, m, k}, {b.transposed(), n, k}, c, c_row_stride, accumulate, alpha);
-  }
+  else if (m > 1 && n == 1)
+    multiply_rows(m, k, {a, m, k}, b.transposed(), c, c_row_stride, accumulate, alpha);
+  else
+    gemm_as_matrices(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
   return true;
 }
 
 bool gemm_narrow(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<Complex> a, MatrixView<Complex> b,
                  Complex* c, std::int64_t c_row_stride, bool accumulate, Complex alpha) {
-  const bool by_rows = m == 1 ? !is_row_major(b, n) && is_column_major(b, k) : !is_column_major(a, m);
+  const bool by_rows = m == 1 ? in_columns(b, k, n) : !is_column_major(a, m);
   if (m > 1 && n > 1) {
     if (n >= 4 && k >= 4) return false;
     gemm_in_order(m, n, k, a, b, c, c_row_stride, accumulate, alpha);

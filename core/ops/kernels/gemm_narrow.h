@@ -11,7 +11,11 @@ template <class T>
 void gemm_in_order(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, T* c,
                    std::int64_t c_row_stride, bool accumulate, T alpha);
 
-/// Products of single or double columns and rows, and others where panels do not pay; false where they do.
+/// c = alpha a b where b has few columns or a few rows; single ones are not taken for vectors.
+void gemm_as_matrices(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<float> a, MatrixView<float> b,
+                      float* c, std::int64_t c_row_stride, bool accumulate, float alpha);
+
+/// Products with vectors, and others where panels do not pay; false where they do.
 bool gemm_narrow(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<float> a, MatrixView<float> b, float* c,
                  std::int64_t c_row_stride, bool accumulate, float alpha);
 bool gemm_narrow(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<std::complex<float>> a,
