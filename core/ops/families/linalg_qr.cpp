@@ -3,8 +3,10 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"
+#include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
+#include "core/tensor/convert.h"
 
 namespace partita {
 
@@ -29,14 +31,47 @@ struct Reflectors {
   }
 };
 
-/// q holds reflectors in its first columns and becomes their product's columns.
+/// xORG2R: the m x n matrix q, column by column, holds k reflectors and becomes their product's columns. Blocked forms
+/// of it, which LAPACKs differ in, add up otherwise than MKL's at the sizes that PyTorch's is asked for.
+template <class T>
+void multiply_out(std::int64_t m, std::int64_t n, std::int64_t k, T* q, const T* tau) {
+  for (std::int64_t j = k; j < n; ++j) {
+    std::fill_n(q + j * m, m, T(0));
+    q[j * m + j] = T(1);
+  }
+  std::vector<T> adjoint(is_complex_type<T>::value ? static_cast<std::size_t>(m * n) : 0),
+      w(static_cast<std::size_t>(n));
+  for (std::int64_t i = k; i-- > 0;) {
+    T* v = q + i * m + i;
+    const std::int64_t rows = m - i, columns = n - i - 1;
+    *v = T(1);
+    // C -= tau v (C^H v)^H, for the columns C to the right of v.
+    const T* c = q + (i + 1) * m + i;
+    MatrixView<T> transposed{c, m, 1};
+    if constexpr (is_complex_type<T>::value) {
+      for (std::int64_t j = 0; j < columns; ++j)
+        for (std::int64_t r = 0; r < rows; ++r)
+          adjoint[static_cast<std::size_t>(j * rows + r)] = std::conj(c[j * m + r]);
+      transposed = {adjoint.data(), rows, 1};
+    }
+    gemm<T>(columns, 1, rows, transposed, {v, 1, rows}, w.data(), 1);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      T factor = w[static_cast<std::size_t>(j)];
+      if constexpr (is_complex_type<T>::value) factor = std::conj(factor);
+      factor *= -tau[i];
+      T* column = q + (i + 1 + j) * m + i;
+      for (std::int64_t r = 0; r < rows; ++r) column[r] += v[r] * factor;
+    }
+    for (std::int64_t r = 1; r < rows; ++r) v[r] *= -tau[i];
+    *v = T(1) - tau[i];
+    std::fill_n(q + i * m, i, T(0));
+  }
+}
+
 void multiply_out(const Matrices& q, const Tensor& tau) {
-  std::int64_t k = tau.sizes.back();
-  if (q.rows == 0 || q.columns == 0) return;
+  const std::int64_t k = tau.sizes.back();
   dispatch_inexact(q.values.dtype, "orgqr", [&]<class T>() {
-    for (std::int64_t b = 0; b < q.count; ++b)
-      lapack::orgqr<T>(static_cast<int>(q.rows), static_cast<int>(q.columns), static_cast<int>(k), q.at<T>(b),
-                       q.leading_dimension(), static_cast<const T*>(tau.as<T>() + b * k));
+    for (std::int64_t b = 0; b < q.count; ++b) multiply_out(q.rows, q.columns, k, q.at<T>(b), tau.as<T>() + b * k);
   });
 }
 
