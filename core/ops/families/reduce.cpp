@@ -1,10 +1,11 @@
-// Reductions. Fakes are row-major; kernels run in double (int64, complex<double>) and round once.
+// Reductions. Fakes are row-major; kernels run in double (int64, complex<double>) and round once, but for sums.
 #include <algorithm>
 #include <limits>
 
 #include "core/ops/families.h"
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/families/reduce_parts.h"
+#include "core/ops/kernels/cascade_sum.h"
 #include "core/ops/lowerings.h"
 
 namespace partita {
@@ -96,6 +97,27 @@ constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line) {
   line.each([&](std::int64_t at) { total += convert<Accumulator<T>>(x[at]); });
   return total;
 };
+/// Sums and means of single precision are PyTorch's to the last bit, rounding and all; others are rounded once.
+template <DType (*rule)(DType, std::optional<DType>), auto value>
+Value eval_sum(EvalCall& call) {
+  const Tensor& self = call.tensor("self");
+  const DType type = self.dtype;
+  if ((type != DType::Float32 && type != DType::Complex64) || rule(type, dtype_argument(call)) != type)
+    return eval<rule, value>(call);
+  Tensor out = result_of(call, type);
+  const std::vector<bool> reduced = reduced_dims(call, self.sizes.size());
+  const std::int64_t terms = out.numel() == 0 ? 0 : self.numel() / out.numel();
+  auto run = [&]<class T>(T* sums) {
+    kernels::cascade_sum(self, reduced, sums);
+    if (rule == mean_dtype)
+      for (std::int64_t i = 0; i < out.numel(); ++i) sums[i] /= static_cast<float>(terms);
+  };
+  if (type == DType::Float32)
+    run(out.as<float>());
+  else
+    run(out.as<std::complex<float>>());
+  return out;
+}
 constexpr auto nansum = [](const EvalCall&, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
   Accumulator<T> total = 0;
@@ -267,17 +289,17 @@ void register_reduce(OpTable& t) {
   };
   constexpr auto prod = eval<sum_dtype, times>;
   const Row rows[] = {
-      {"aten.sum.default", fake<sum_dtype>, eval<sum_dtype, sum>, "expand(grad, sizes(self))", loops::lower_sum},
-      {"aten.sum.dim_IntList", fake<sum_dtype>, eval<sum_dtype, sum>, "sum_backward(grad, self, dim, keepdim)",
+      {"aten.sum.default", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "expand(grad, sizes(self))", loops::lower_sum},
+      {"aten.sum.dim_IntList", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "sum_backward(grad, self, dim, keepdim)",
        loops::lower_sum},
       {"aten.nansum.default", fake<sum_dtype>, eval<sum_dtype, nansum>,
        "sum_backward(grad, self, dim, keepdim) * logical_not(isnan(self))"},
       {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)", loops::lower_prod},
       {"aten.prod.dim_int", fake<sum_dtype>, prod, "prod_backward(grad, self, result, dim, keepdim)",
        loops::lower_prod},
-      {"aten.mean.default", fake<mean_dtype>, eval<mean_dtype, mean>, "mean_backward(grad, self, None, False)",
+      {"aten.mean.default", fake<mean_dtype>, eval_sum<mean_dtype, mean>, "mean_backward(grad, self, None, False)",
        loops::lower_mean},
-      {"aten.mean.dim", fake<mean_dtype>, eval<mean_dtype, mean>, "mean_backward(grad, self, dim, keepdim)",
+      {"aten.mean.dim", fake<mean_dtype>, eval_sum<mean_dtype, mean>, "mean_backward(grad, self, dim, keepdim)",
        loops::lower_mean},
       {"aten.amax.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
        "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amax},
