@@ -1,4 +1,4 @@
-"""Writes tests/ops/cases/summation_orders: products and convolutions of single precision whose sums the interpreter is
+"""Writes tests/ops/cases/summation_orders: products, convolutions and sums of single precision that the interpreter is
 to add up in PyTorch's order, bit by bit (tolerance 0). Needs PyTorch for x86 with MKL; one thread, as the corpus.
 
     python3 tests/torch/summation_orders.py tests/ops/cases
@@ -87,6 +87,16 @@ for x, w, groups, transposed in (
     grad = torch.randn_like(aten.convolution(image, weight, bias, *common))
     case(lambda g, x, w: aten.convolution_backward(g, x, w, list(bias.shape), *common, [True, True, False]),
          grad, image, weight)
+
+for sizes, order, dims in (
+    ((70,), (0,), [0]), ((5,), (0,), [0]), ((3000,), (0,), [0]), ((9, 40), (0, 1), [1]), ((40, 9), (0, 1), [0]),
+    ((40, 3), (0, 1), [0]), ((37, 70), (0, 1), [0]), ((6, 5, 7), (0, 1, 2), [0, 2]), ((6, 5, 7), (2, 0, 1), [0, 2]),
+    ((2, 3, 5, 5), (0, 1, 2, 3), [0, 2, 3]), ((2, 3, 5, 5), (0, 2, 3, 1), [0, 2, 3]), ((17, 1, 9), (0, 1, 2), [1]),
+):
+    for dtype in (torch.float32, torch.complex64):
+        x = torch.randn([sizes[d] for d in order], dtype=dtype).permute([order.index(d) for d in range(len(order))])
+        case(lambda x: aten.sum(x, dims), x)
+        case(lambda x: aten.mean(x, dims, True), x)
 
 folder = pathlib.Path(sys.argv[1])
 (folder / "summation_orders.json").write_text(

@@ -109,8 +109,10 @@ Value eval_sum(EvalCall& call) {
   const std::int64_t terms = out.numel() == 0 ? 0 : self.numel() / out.numel();
   auto run = [&]<class T>(T* sums) {
     kernels::cascade_sum(self, reduced, sums);
-    if (rule == mean_dtype)
-      for (std::int64_t i = 0; i < out.numel(); ++i) sums[i] /= static_cast<float>(terms);
+    if (rule != mean_dtype) return;
+    const auto count = static_cast<float>(terms);
+    for (std::int64_t i = 0; i < out.numel(); ++i)
+      sums[i] = is_complex_type<T>::value ? sums[i] * (1 / count) : sums[i] / count;  // complex division by a number
   };
   if (type == DType::Float32)
     run(out.as<float>());
