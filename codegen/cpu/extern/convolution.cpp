@@ -93,7 +93,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
   auto out = concrete_view(context.call.results[0]);
   if (!input || !weight || !out) return refused(why_not, "symbolic sizes");
   auto g = geometry(context, 3, input->sizes.size() - 2, why_not);
-  if (!g) return {};
+  if (!g || is_small(out->numel() * weight->numel() / std::max<std::int64_t>(weight->sizes[0], 1), why_not)) return {};
   ConcreteView kernel = grouped(*weight, g->groups);
   auto input_desc = describe(*input), weight_desc = describe(kernel), out_desc = describe(*out);
   auto bias_desc = bias ? describe(*bias) : std::nullopt;
@@ -129,7 +129,7 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
   auto mask = context.integers(10);
   if (!grad || !input || !weight || !mask || mask->size() != 3) return refused(why_not, "symbolic sizes");
   auto g = geometry(context, 4, input->sizes.size() - 2, why_not);
-  if (!g) return {};
+  if (!g || is_small(grad->numel() * weight->numel() / std::max<std::int64_t>(weight->sizes[0], 1), why_not)) return {};
   ConcreteView kernel = grouped(*weight, g->groups);
   auto grad_desc = describe(*grad), input_desc = describe(*input), weight_desc = describe(kernel);
   if (!grad_desc || !input_desc || !weight_desc)

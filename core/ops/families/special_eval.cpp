@@ -24,7 +24,7 @@ Meta fake_special(FakeCall& call) {
   const OpRecord& record = record_of(call.schema);
   const DType compute = pointwise_dtypes(record, call).compute;
   if (is_complex(compute))
-    fail("\"" + call.schema.base.substr(5) + "\" not implemented for '" + std::string(torch_name(compute)) + "'");
+    throw Raise{unsupported("ops.dtype", call.schema.name + " of " + std::string(torch_name(compute)))};
   return fake_pointwise(record, call);
 }
 
