@@ -103,8 +103,16 @@ Status lower_copy(LowerCall& call) {
   return give_copy(call, call.schema.args[0].name);
 }
 
-/// copy(self, src): src in self's dtype and size.
+/// copy(self, src): src in self's dtype and size. Of elements that share memory, as self's do, the last one written
+/// counts, which loops do not promise.
 Status lower_copy_from(LowerCall& call) {
+  const Sizes sizes = call.out_sizes(), strides = concrete_sizes(call.out().strides);
+  std::int64_t elements = 1, reach = 1;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    elements *= sizes[d];
+    reach += (sizes[d] - 1) * strides[d];
+  }
+  if (reach < elements) fail_unsupported("a copy whose elements share memory");
   return give_copy(call, "src");
 }
 

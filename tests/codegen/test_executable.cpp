@@ -193,6 +193,15 @@ class TestExecutable : public QObject {
                     {random_tensor({27, 64}, 1).view_as({27, 32}, {64, 2}, 0), random_tensor({32, 29}, 2)});
     check(strided, "oneDNN");
   }
+  void small_products() {
+    Tensor a = random_tensor({4, 5}, 1), b = random_tensor({5, 3}, 2);
+    for (const Tensor& added : {random_tensor({3}, 3), random_tensor({4, 3}, 3), random_tensor({4, 1}, 3)}) {
+      OneCall addmm("aten.addmm.default", {added, a, b, std::int64_t{1}, 0.5});
+      check(addmm, "small product");
+    }
+    OneCall batched("aten.bmm.default", {random_tensor({2, 4, 5}, 1), transposed(random_tensor({2, 3, 5}, 2))});
+    check(batched, "small product");
+  }
   /// What oneDNN does not take runs by the record, and says why.
   void refused() {
     OneCall beta("aten.addmm.default",
@@ -200,8 +209,6 @@ class TestExecutable : public QObject {
     check(beta, "interpreter");
     auto e = compile_cpu(beta.plan, {}, {});
     QCOMPARE((*e)->externs[0].why_not, std::string("beta is not 1"));
-    OneCall small("aten.mm.default", {random_tensor({2, 4}, 2), random_tensor({4, 3}, 3)});
-    check(small, "interpreter");
   }
   void convolution_data() {
     QTest::addColumn<int>("channels");

@@ -42,13 +42,6 @@ memory::desc dense(const ConcreteView& view) {
   return memory::desc(view.sizes, onednn_type(view.dtype), memory::dims(row_major_strides(view.sizes)));
 }
 
-bool is_small(std::int64_t multiplications, std::string& why_not) {
-  constexpr std::int64_t worth_a_call = 1 << 14;
-  if (multiplications >= worth_a_call) return false;
-  why_not = "too small for oneDNN to pay";
-  return true;
-}
-
 Operand::Operand(const ConcreteView& view, const memory::desc& plain, const memory::desc& wanted, bool fixed)
     : view_(view), plain_(plain, cpu_engine(), DNNL_MEMORY_NONE), fixed_(fixed) {
   if (plain == wanted) {

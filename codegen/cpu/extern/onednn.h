@@ -17,10 +17,6 @@ std::optional<dnnl::memory::desc> describe(const ConcreteView& view);
 /// The view's sizes without gaps, row-major: for arguments whose strides oneDNN takes and then reads past (biases).
 dnnl::memory::desc dense(const ConcreteView& view);
 
-/// Is a product of so few multiplications better left to the interpreter's kernels? There they cost no more than a
-/// primitive's call, and are added up in PyTorch's order: where sums cancel, the same rest is left.
-bool is_small(std::int64_t multiplications, std::string& why_not);
-
 /// One argument of a primitive: the tensor as the plan has it, and as the primitive wants it. Reordered before (an
 /// input) or after (a result) when the two differ; a fixed input only when its address changes.
 class Operand {
