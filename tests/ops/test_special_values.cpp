@@ -117,6 +117,31 @@ class SpecialValues : public QObject {
     }
   }
 
+  /// Special functions have no complex kernels; the angle is no such function.
+  void anglesAreOfComplexNumbers() {
+    Tensor z = *Tensor::zeros(DType::Complex128, {1});
+    z.as<std::complex<double>>()[0] = {-1, -1};
+    const Result<Value> angle = evaluate(Op::torch("aten.angle.default"), {z}, {});
+    QVERIFY2(bool(angle), angle ? "" : angle.error().message.c_str());
+    QCOMPARE(angle->get<Tensor>()->item_as_double(), std::atan2(-1.0, -1.0));
+    const Result<Value> lgamma = evaluate(Op::torch("aten.mvlgamma.default"), {z, std::int64_t{2}}, {});
+    QVERIFY(!lgamma);
+    QCOMPARE(lgamma.error().code, std::string("ops.dtype"));
+  }
+
+  /// Squares of floats overflow and vanish as PyTorch's do, whatever the norm would be.
+  void normsAreOfFloats() {
+    for (const auto& [value, norm] : {std::pair(1e25, inf), std::pair(1e-25, 0.0)}) {
+      const Result<Value> of_float =
+          evaluate(Op::torch("aten.linalg_vector_norm.default"), {*Tensor::scalar(DType::Float32, value)}, {});
+      QVERIFY(bool(of_float));
+      QCOMPARE(of_float->get<Tensor>()->item_as_double(), norm);
+      const Result<Value> of_double =
+          evaluate(Op::torch("aten.linalg_vector_norm.default"), {*Tensor::scalar(DType::Float64, value)}, {});
+      QCOMPARE(of_double->get<Tensor>()->item_as_double(), value);
+    }
+  }
+
   void equalNumbersDoNotVary() {
     Result<Value> result =
         evaluate(Op::torch("aten.var.correction"), {vector_of(DType::Float64, std::vector<double>(33, 0.1234567))}, {});

@@ -84,6 +84,8 @@ std::vector<Row> rows() {
       {"aten._fft_r2c.default", {{}}, {ints({0}), 2, true}, "no dimensions"},
       {"aten._fft_r2c.default", {{2, 4}}, {ints({1, -1}), 2, true}, "unique"},
       {"aten.upsample_nearest1d.default", {{2, 0, 4}}, {ints({4})}, "Non-empty 3D"},
+      {"aten.bilinear.default", {{3}, {4}, {2, 3, 4}, {}}, {}, "bias size"},
+      {"aten.multi_margin_loss_backward.default", {{}, {2, 4}, {1}}, {1, 1.0, none, 1}, "target"},
   };
 }
 

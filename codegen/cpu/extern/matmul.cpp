@@ -184,8 +184,8 @@ Prepared prepare_addmm(const ExternContext& context, std::string& why_not) {
     why_not = "symbolic sizes";
     return {};
   }
-  if (*beta != 1 && *beta != 0) {
-    why_not = "beta is not 1";
+  if ((*beta != 1 && *beta != 0) || *alpha == 0) {
+    why_not = *alpha == 0 ? "alpha is 0: the product does not count, infinities or not" : "beta is not 1";
     return {};
   }
   // Sizes of the result, broadcast ones as 1.

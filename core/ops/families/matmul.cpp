@@ -58,6 +58,15 @@ void check_expandable(FakeCall& c, const SymList& sizes) {
            self.sizes[i].str() + ") at non-singleton dimension " + std::to_string(lead + i));
 }
 
+/// So it must, in the dtype of the products.
+void check_addend(FakeCall& c, const SymList& sizes, std::string_view factor) {
+  const DType own = c.tensor("self").dtype, other = c.tensor(factor).dtype;
+  if (own != other)
+    fail("self and " + std::string(factor) + " must have the same dtype, but got " + std::string(torch_name(own)) +
+         " and " + std::string(torch_name(other)));
+  check_expandable(c, sizes);
+}
+
 Meta fake_mm(FakeCall& c) {
   return new_like(c.tensor("self"), product_sizes(c, "self", "mat2"));
 }
@@ -67,20 +76,20 @@ Meta fake_bmm(FakeCall& c) {
 
 Meta fake_addmm(FakeCall& c) {
   SymList sizes = product_sizes(c, "mat1", "mat2");
-  check_expandable(c, sizes);
+  check_addend(c, sizes, "mat2");
   return new_like(c.tensor("mat1"), sizes);
 }
 
 Meta fake_baddbmm(FakeCall& c) {
   SymList sizes = batch_product_sizes(c, "batch1", "batch2");
-  check_expandable(c, sizes);
+  check_addend(c, sizes, "batch1");
   return new_like(c.tensor("batch1"), sizes);
 }
 
 Meta fake_addbmm(FakeCall& c) {
   SymList sizes = batch_product_sizes(c, "batch1", "batch2");
   sizes.erase(sizes.begin());
-  check_expandable(c, sizes);
+  check_addend(c, sizes, "batch1");
   return new_like(c.tensor("batch1"), sizes);
 }
 
@@ -111,7 +120,7 @@ Meta fake_mv(FakeCall& c) {
 
 Meta fake_addmv(FakeCall& c) {
   SymList sizes = matrix_vector_sizes(c, "mat");
-  check_expandable(c, sizes);
+  check_addend(c, sizes, "mat");
   return new_like(c.tensor("mat"), sizes);
 }
 

@@ -68,7 +68,7 @@ std::vector<Node*> polar_gradient(GradCall& call) {
 }
 
 Meta fake_angle(FakeCall& call) {
-  Meta meta = fake_special(call);
+  Meta meta = fake_by_promotion(call);
   TensorMeta out = *meta.tensor();
   out.dtype = real_of(out.dtype);
   return out;

@@ -259,6 +259,9 @@ constexpr auto norm = [](const EvalCall& call, const auto* x, const Line& line) 
   std::string_view name = call.schema.index_of("ord") >= 0 ? "ord" : "p";
   double ord = call.has(name) ? as_double(call.number(name)) : 2;
   bool largest = ord > 0 && std::isinf(ord), smallest = ord < 0 && std::isinf(ord);
+  // Powers of all but doubles are floats, as PyTorch's: they overflow and vanish as those do.
+  constexpr bool wide = std::is_same_v<T, double> || std::is_same_v<T, std::complex<double>>;
+  auto power = [](double v) { return wide ? v : static_cast<double>(static_cast<float>(v)); };
   double total = smallest ? std::numeric_limits<double>::infinity() : 0;
   line.each([&](std::int64_t at) {
     double a = std::abs(convert<Accumulator<T>>(x[at]));
@@ -271,10 +274,11 @@ constexpr auto norm = [](const EvalCall& call, const auto* x, const Line& line) 
     else if (ord == 1)
       total += a;
     else if (ord == 2)
-      total += a * a;
+      total += power(a * a);
     else
-      total += std::pow(a, ord);
+      total += power(std::pow(a, ord));
   });
+  total = power(total);
   if (largest || smallest || ord == 0 || ord == 1) return total;
   return ord == 2 ? std::sqrt(total) : std::pow(total, 1 / ord);
 };

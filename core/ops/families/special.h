@@ -6,7 +6,9 @@
 
 namespace partita {
 
-/// The meta that a pointwise record without a body has.
+/// Broadcast sizes, the dtype by the record's promotion.
+Meta fake_by_promotion(FakeCall& call);
+/// The same for functions that have no complex kernel.
 Meta fake_special(FakeCall& call);
 
 /// The inputs converted to the computation dtype, broadcast and row-major, and the output to fill.

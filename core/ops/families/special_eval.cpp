@@ -20,12 +20,15 @@ Tensor broadcast_to(const Tensor& t, const Sizes& sizes) {
 
 }  // namespace
 
+Meta fake_by_promotion(FakeCall& call) {
+  return fake_pointwise(record_of(call.schema), call);
+}
+
 Meta fake_special(FakeCall& call) {
-  const OpRecord& record = record_of(call.schema);
-  const DType compute = pointwise_dtypes(record, call).compute;
+  const DType compute = pointwise_dtypes(record_of(call.schema), call).compute;
   if (is_complex(compute))
     throw Raise{unsupported("ops.dtype", call.schema.name + " of " + std::string(torch_name(compute)))};
-  return fake_pointwise(record, call);
+  return fake_by_promotion(call);
 }
 
 SpecialCall::SpecialCall(const EvalCall& call) {

@@ -351,6 +351,12 @@ Meta fake_view_as_real(FakeCall& call) {
 Meta fake_view_as_complex(FakeCall& call) {
   TensorMeta out = view_meta(call.tensor("self"));
   if (out.sizes.empty() || !out.sizes.back().is(2)) fail("Tensor must have a last dimension of size 2");
+  if (!out.numel().is(0)) {
+    if (!out.strides.back().is(1)) fail("Tensor must have a last dimension with stride 1");
+    for (std::size_t d = 0; d + 1 < out.strides.size(); ++d)
+      if (out.strides[d].is_int() && out.strides[d].as_int() % 2 != 0)
+        fail("Tensor must have a stride divisible by 2 for all but last dimension");
+  }
   out.dtype = complex_of(out.dtype);
   out.sizes.pop_back();
   out.strides.pop_back();

@@ -187,7 +187,7 @@ template <class T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, T* c,
           std::int64_t c_row_stride, bool accumulate, T alpha) {
   if (m == 0 || n == 0) return;
-  if (k == 0) {
+  if (k == 0 || alpha == T(0)) {  // of which BLAS reads neither factor
     if (!accumulate)
       for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * c_row_stride, n, T(0));
   } else if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::complex<double>>) {
