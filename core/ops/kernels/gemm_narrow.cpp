@@ -123,6 +123,7 @@ void multiply_rows_by_rows(std::int64_t m, std::int64_t n, std::int64_t k, const
 /// first aligned vector every other four of them are added up before.
 void add_rows(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<float> a, MatrixView<float> b, float* c,
               std::int64_t c_row_stride, bool accumulate, float alpha) {
+  const Rows<float> rows(b, k, n);
   for (std::int64_t i = 0; i < m; ++i) {
     float* row = c + i * c_row_stride;
     if (!accumulate) std::fill_n(row, n, 0.0f);
@@ -130,10 +131,11 @@ void add_rows(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<float> 
     if (n < head + lanes) head = 0;
     for (std::int64_t p = 0; p < k; ++p) {
       const float x = alpha * a.at(i, p);
-      for (std::int64_t j = head; j < n; ++j) row[j] += x * b.at(p, j);
+      const float* from = rows[p];
+      for (std::int64_t j = head; j < n; ++j) row[j] += x * from[j];
     }
     for (std::int64_t j = 0; j < head; ++j) {
-      auto product = [&](std::int64_t p) { return alpha * a.at(i, p) * b.at(p, j); };
+      auto product = [&](std::int64_t p) { return alpha * a.at(i, p) * rows[p][j]; };
       std::int64_t p = 0;
       for (; p + 8 <= k; p += 8) {
         for (std::int64_t q = p; q < p + 4; ++q) row[j] += product(q);
