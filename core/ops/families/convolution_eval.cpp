@@ -214,6 +214,7 @@ Value eval_convolution_backward(EvalCall& c) {
   };
   auto conjugated = [](Tensor t) { return is_complex(t.dtype) ? unwrap(t.clone()) : t; };
   const bool chained = adds_as_onednn(c, input, w);
+  const bool by_planes = x.dim() == 5 && std::ranges::any_of(g.dilation, [](std::int64_t d) { return d > 1; });
   dispatch_compute(dtype, "convolution_backward", [&]<class T>() {
     Convolution<T> convolution(g);
     // Gradients of complex products take conjugates of the operands.
@@ -236,7 +237,12 @@ Value eval_convolution_backward(EvalCall& c) {
     if (outputs[1].storage) {
       Tensor dw = empty(dtype, w.sizes);
       const Tensor &large = transposed ? gy : xc, &small = transposed ? xc : gy;
-      if (chained)
+      if (chained && by_planes) {  // sums of sums of lanes, whose order is not followed: rounded once
+        const Tensor wide = empty(DType::Float64, w.sizes);
+        Convolution<double>(g).backward_weight(load(large, DType::Float64).as<double>(),
+                                               load(small, DType::Float64).as<double>(), wide.as<double>());
+        dw.copy_from(wide);
+      } else if (chained)
         onednn::backward_weight(g, large.as<float>(), small.as<float>(), dw.as<float>());
       else
         convolution.backward_weight(large.as<T>(), small.as<T>(), dw.as<T>());
