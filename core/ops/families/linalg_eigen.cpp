@@ -52,19 +52,22 @@ void set_identity(const Matrices& m) {
 Value eval_svd(EvalCall& c) {
   std::vector<Tensor> out = allocate_all(c, fake_svd);
   bool vectors = c.boolean("compute_uv"), full = c.boolean("full_matrices");
-  Matrices a(c.tensor("A"));
+  // In double, as LAPACKs round otherwise: singular vectors are told apart by differences of singular values.
+  Matrices a(load(c.tensor("A"), is_complex(c.tensor("A").dtype) ? DType::Complex128 : DType::Float64));
   Sizes batch = batch_of(c.tensor("A"));
   std::int64_t m = a.rows, n = a.columns, k = std::min(m, n);
   Matrices u(a.values.dtype, batch, m, vectors ? (full ? m : k) : 0);
   Matrices vh(a.values.dtype, batch, vectors ? (full ? n : k) : 0, n);
+  Tensor values = zeros(DType::Float64, out[1].sizes);
   if (k > 0)
     dispatch_inexact(a.values.dtype, "linalg.svd", [&]<class T>() {
-      using Real = decltype(std::abs(T()));
       for (std::int64_t b = 0; b < a.count; ++b)
         if (!lapack::singular_values<T>(vectors ? (full ? 'A' : 'S') : 'N', static_cast<int>(m), static_cast<int>(n),
-                                        a.at<T>(b), out[1].as<Real>() + b * k, u.at<T>(b), vh.at<T>(b)))
+                                        a.at<T>(b), values.as<decltype(std::abs(T()))>() + b * k, u.at<T>(b),
+                                        vh.at<T>(b)))
           not_converged("linalg.svd", "contained non-finite values.");
     });
+  out[1].copy_from(values);
   if (!vectors) return ValueList{out[0], out[1], out[2]};
   if (k == 0) {
     set_identity(u);
