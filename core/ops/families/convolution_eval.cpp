@@ -53,13 +53,11 @@ void scatter_patches(const Geometry& g, const T* columns, T* image) {
 template <class T>
 class Convolution {
  public:
-  explicit Convolution(const Geometry& g) : g_(g) {
-    if (!g.is_plain_product()) columns_.resize(static_cast<std::size_t>(g.patch() * g.out_positions()));
-  }
+  explicit Convolution(const Geometry& g) : g_(g) {}
 
   /// small = weight * patches(large), added to what is there if asked.
   void forward(const T* large, const T* weight, T* small, bool accumulate = false) {
-    each([&](std::int64_t n, std::int64_t group) {
+    each_group(g_, [&](std::int64_t n, std::int64_t group) {
       const T* columns = patches(large + g_.in_at(n, group));
       gemm<T>(rows(), positions(), g_.patch(), {weight + g_.weight_at(group), g_.patch(), 1}, {columns, positions(), 1},
               small + g_.out_at(n, group), positions(), accumulate);
@@ -68,9 +66,9 @@ class Convolution {
 
   /// large = patches^-1(weight^T * small); the patches are rounded to `patch_dtype` before they are summed.
   void backward_input(const T* small, const T* weight, T* large, DType patch_dtype = DType::Float64) {
-    each([&](std::int64_t n, std::int64_t group) {
+    each_group(g_, [&](std::int64_t n, std::int64_t group) {
       T* image = large + g_.in_at(n, group);
-      T* columns = g_.is_plain_product() ? image : columns_.data();
+      T* columns = g_.is_plain_product() ? image : this->columns();
       gemm<T>(g_.patch(), positions(), rows(), {weight + g_.weight_at(group), 1, g_.patch()},
               {small + g_.out_at(n, group), positions(), 1}, columns, positions());
       if (!g_.is_plain_product()) {
@@ -84,7 +82,7 @@ class Convolution {
   /// weight gradient = sum over images of small * patches(large)^T
   void backward_weight(const T* large, const T* small, T* weight) {
     std::fill_n(weight, g_.out_channels * g_.patch(), T(0));
-    each([&](std::int64_t n, std::int64_t group) {
+    each_group(g_, [&](std::int64_t n, std::int64_t group) {
       const T* columns = patches(large + g_.in_at(n, group));
       gemm<T>(rows(), g_.patch(), positions(), {small + g_.out_at(n, group), positions(), 1}, {columns, 1, positions()},
               weight + g_.weight_at(group), g_.patch(), true);
@@ -92,14 +90,13 @@ class Convolution {
   }
 
  private:
-  template <class F>
-  void each(F f) {
-    for (std::int64_t n = 0; n < g_.batch; ++n)
-      for (std::int64_t group = 0; group < g_.groups; ++group) f(n, group);
+  T* columns() {
+    columns_.resize(static_cast<std::size_t>(g_.patch() * positions()));
+    return columns_.data();
   }
   const T* patches(const T* image) {
     if (g_.is_plain_product()) return image;
-    gather_patches(g_, image, columns_.data());
+    gather_patches(g_, image, columns());
     return columns_.data();
   }
   std::int64_t rows() const { return g_.out_per_group(); }

@@ -33,6 +33,13 @@ struct Geometry {
   }
 };
 
+/// f(image, group)
+template <class F>
+void each_group(const Geometry& g, F f) {
+  for (std::int64_t n = 0; n < g.batch; ++n)
+    for (std::int64_t group = 0; group < g.groups; ++group) f(n, group);
+}
+
 /// Calls f(row of the column matrix, its first column, element, count, step) for the runs of in-bounds elements: row is
 /// (channel, tap), columns are output positions; `element` indexes the group's input planes.
 template <class F>

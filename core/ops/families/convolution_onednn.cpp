@@ -19,13 +19,6 @@ Buffer buffer(std::int64_t elements) {
   return Buffer(static_cast<std::size_t>(elements));
 }
 
-/// f(image, group)
-template <class F>
-void each_group(const Geometry& g, F f) {
-  for (std::int64_t n = 0; n < g.batch; ++n)
-    for (std::int64_t group = 0; group < g.groups; ++group) f(n, group);
-}
-
 /// Runs `chain(first channel, channels, sums)` for each block of channels; the first one's sums go onto the result,
 /// `after_first` is called, and the others' sums are added. Without neighbours there is one chain of all channels.
 template <class Chain, class After>

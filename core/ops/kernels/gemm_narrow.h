@@ -11,7 +11,7 @@ template <class T>
 void gemm_in_order(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, T* c,
                    std::int64_t c_row_stride, bool accumulate, T alpha);
 
-/// c = alpha a b where b has few columns or a few rows; single ones are not taken for vectors.
+/// c = alpha a b where c has few columns or few rows; a single one is a matrix too, as in batches, and no vector.
 void gemm_as_matrices(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<float> a, MatrixView<float> b,
                       float* c, std::int64_t c_row_stride, bool accumulate, float alpha);
 
