@@ -9,8 +9,8 @@ namespace partita {
 
 namespace {
 
-/// Arguments as PyTorch's tracer writes them: positional up to the last one that is not its default, keyword-only ones
-/// where they are not.
+/// Writes the arguments as PyTorch's tracer does: positional ones up to the last that differs from its default,
+/// keyword-only ones where they differ from theirs.
 void normalize(const Schema& schema, Args& args, Kwargs& kwargs) {
   Args bound = unwrap(bind_arguments(schema, args, kwargs));
   args.clear();
@@ -18,7 +18,7 @@ void normalize(const Schema& schema, Args& args, Kwargs& kwargs) {
   std::size_t positional = 0;
   for (std::size_t i = 0; i < bound.size(); ++i) {
     const SchemaArg& a = schema.args[i];
-    // One number for an int[2] stands for two.
+    // One number given for an int[2] argument is repeated.
     auto spread = [&](const Arg& value) {
       bool one =
           a.is_list && a.list_size > 0 && (value.get<std::int64_t>() || (value.node() && value.node()->meta.sym()));
@@ -61,7 +61,7 @@ Node* Builder::getitem(Node* tuple, std::int64_t index) {
 
 Arg Builder::size(SymExpr e) {
   if (e.is_int()) return e.as_int();
-  // A node that already holds the expression, or a tensor dimension that has it.
+  // Prefer a node that holds the expression itself; else read it from a tensor that has it as a size.
   Node* holder = nullptr;
   std::int64_t axis = -1;
   for (Node* n : graph) {

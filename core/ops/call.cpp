@@ -54,7 +54,8 @@ std::size_t position(const Schema& schema, std::string_view name) {
   fail(fmt::format("{}: argument '{}' must be {}", schema.name, name, wanted));
 }
 
-/// The accessors FakeCall and EvalCall share: both variants hold the literals by the same types.
+/// Reads a literal from an Arg (for FakeCall) or a Value (for EvalCall): both variants have the same alternatives for
+/// literals.
 template <class V>
 std::optional<Number> literal_number(const V& v) {
   if (auto* b = v.template get<bool>()) return Number(*b);
@@ -179,7 +180,7 @@ Number FakeCall::number(std::string_view name) const {
     if (const SymExpr* e = node->meta.sym()) {
       if (e->is_int()) return e->as_int();
       if (e->kind() == SymKind::Float) return e->as_float();
-      // Only the kind matters to a fake; the value stands for itself at run time.
+      // A fake needs only the kind of the number. Its value is known when the graph runs.
       if (e->is_float()) return 0.0;
       if (e->is_boolean()) return false;
       return shapes.hint(*e).value_or(0);

@@ -38,7 +38,7 @@ Value to_value(const Arg& literal) {
 
 Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> args,
                                        std::vector<std::pair<std::string, Value>> kwargs) {
-  // bind_arguments() knows the rules; it sees each value as its position.
+  // bind_arguments() does the binding. It is given each value's position in `given` in place of the value.
   Args positions;
   Kwargs named;
   std::vector<Value> given = std::move(args);
@@ -60,7 +60,7 @@ Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> 
 
 namespace {
 
-/// Values as arguments of a scratch graph: tensors become placeholders, the rest literals.
+/// Turns a value into an argument of a scratch graph: a tensor becomes a placeholder, anything else a literal.
 Arg import(const Value& value, Graph& graph, std::unordered_map<const Node*, Value>& held) {
   return std::visit(
       [&]<class T>(const T& v) -> Arg {

@@ -1,4 +1,4 @@
-// The IR's expression syntax: formulas of derivatives, decompositions and rewrites are written in it.
+// Parses the IR's expression syntax, in which formulas of derivatives, decompositions and rewrites are written.
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::vector<std::pair<std::string, Arg>>;
 
-/// Builds calls while it reads, so the order of nodes is the order of evaluation in Python.
+/// Builds calls while it parses, so nodes come in the order in which Python would evaluate the expression.
 class Expression {
  public:
   Expression(Builder& build, std::string_view text, const Names& names) : build_(build), text_(text), names_(names) {}
@@ -41,7 +41,7 @@ class Expression {
     return true;
   }
 
-  /// One of these operators, not followed by '=' or another '*'.
+  /// Takes one of these operators off the text, unless '=' or a second '*' follows it. Returns 0 when there is none.
   char one_of(std::string_view operators) {
     skip();
     if (at_ >= text_.size() || operators.find(text_[at_]) == std::string_view::npos) return 0;
@@ -55,7 +55,7 @@ class Expression {
       if (!a.node() && !b.node()) return fold(op, a, b);
       return build_.call(op == '/' ? "_operator.truediv" : fmt::format("_operator.{}", name), {a, b});
     }
-    // A number on the left: 1 - x is rsub, 2 * x is x * 2, as PyTorch's operators do.
+    // The number is on the left: 1 - x becomes rsub, 2 * x becomes x * 2, as Python's operators on tensors do.
     if (!(a.node() && a.node()->meta.tensor())) {
       if (op == '+' || op == '*')
         std::swap(a, b);
@@ -64,7 +64,7 @@ class Expression {
       else
         return build_.call("aten.mul.Tensor", {build_.call("aten.reciprocal.default", {b}), a});
     }
-    // A number on the right: the Scalar overload, as C++ code of PyTorch calls it.
+    // The number is on the right: PyTorch's C++ code calls the Scalar overload.
     bool number = !(b.node() && b.node()->meta.tensor());
     return build_.call(fmt::format("aten.{}.{}", name, number ? "Scalar" : "Tensor"), {a, b});
   }

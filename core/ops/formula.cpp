@@ -61,7 +61,7 @@ std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradC
   names.emplace_back("grads", Arg::list(grads));
 
   std::vector<Node*> out(call.schema.args.size(), nullptr);
-  // PyTorch generates the formulas in the alphabetical order of their arguments.
+  // PyTorch's generated code computes the gradients in alphabetical order of the arguments' names.
   std::vector<Derivative> sorted = formulas;
   std::sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.input < b.input; });
   for (const Derivative& d : sorted) {

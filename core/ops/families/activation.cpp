@@ -8,7 +8,7 @@
 namespace partita {
 namespace {
 
-constexpr double cubic = 0.044715;                                       // of gelu's tanh form
+constexpr double cubic = 0.044715;                                       // coefficient in gelu's tanh form
 constexpr double beta = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
 constexpr double sqrt_half = std::numbers::sqrt2 / 2;
 
@@ -78,7 +78,7 @@ V softplus_backward(In& in) {
 V leaky_relu(In& in) {
   return where(in[0] > 0.0, in[0], in[0] * in.number("negative_slope"));
 }
-// These two list self before the gradient, as their kernels do: the strides of the result are self's.
+// These two take self before the gradient, as PyTorch's kernels do, so the result gets self's strides.
 V leaky_relu_backward(In& in) {
   return where(in[0] > 0.0, in[1], in[1] * in.number("negative_slope"));
 }
@@ -105,7 +105,7 @@ V hardsigmoid_backward(In& in) {
   V x = in[1];
   return where((x > -3.0) && (x < 3.0), in[0] / 6.0, in.constant(0));
 }
-/// Within [-lambd, lambd]; false for NaN.
+/// Whether x lies within [-lambd, lambd]; false for NaN.
 V shrunk(In& in, V x) {
   const V lambd = in.kept(in.number("lambd"));
   return (x >= -lambd) && (x <= lambd);
@@ -138,7 +138,7 @@ Arg prelu_kernel_backward(DecomposeCall& call) {
   Arg by_input = call.build.expression("where(gt(x, 0), g, w * g)", names);
   return Arg::tuple({by_input, call.build.expression("where(gt(x, 0), 0.0, x * g)", names)});
 }
-/// Gradients of the two results may be missing.
+/// Either of the two incoming gradients may be null.
 std::vector<Node*> prelu_double_backward(GradCall& call) {
   GradientSlots slots(call);
   Builder& b = call.build;

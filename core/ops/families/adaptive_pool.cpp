@@ -45,7 +45,7 @@ Value eval_adaptive_avg(EvalCall& c) {
   dispatch_floating(dtype, "adaptive_avg_pool", [&]<class T>() {
     for (std::int64_t p = 0; p < cells.planes; ++p)
       cells.each([&](std::int64_t position, const Cell& cell) {
-        // PyTorch sums in the tensor's own dtype in three dimensions, in a wider one in two.
+        // PyTorch's 3-d kernel sums in the tensor's own dtype, its 2-d kernel in a wider one.
         std::conditional_t<rank == 3, T, double> sum = 0;
         cells.inputs(cell, [&](std::int64_t i) {
           sum += static_cast<decltype(sum)>(x.as<T>()[p * cells.in_plane() + i]);
@@ -58,7 +58,7 @@ Value eval_adaptive_avg(EvalCall& c) {
   return out;
 }
 
-/// The gradient of a plane flows into that plane.
+/// Checks that the gradient has the batch and the channels of self.
 template <std::size_t rank>
 Meta fake_adaptive_avg_backward(FakeCall& c) {
   const TensorMeta &grad = c.tensor("grad_output"), &self = c.tensor("self");
@@ -105,7 +105,7 @@ Value eval_adaptive_max(EvalCall& c) {
   return max_of_cells(c, outputs, rank, [&](std::int64_t) -> const Cells& { return cells; });
 }
 
-/// A mean over everything when the output is one cell, as PyTorch does for speed.
+/// When the output is one cell PyTorch takes the mean over the whole plane, which is faster.
 Arg decompose_adaptive_avg_pool2d(DecomposeCall& c) {
   Builder& b = c.build;
   SymList output = c.syms("output_size");

@@ -1,4 +1,4 @@
-// x[indices] and its writing forms: index, index_put and the variants that skip checks or mask.
+// x[indices] and assignments to it: index, index_put, and their variants that skip checks or take a mask.
 #include "core/ops/families/indexing.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
@@ -13,7 +13,8 @@ namespace {
 
 using namespace kernels;
 
-/// The index items by dimension, masks replaced by one index of unknown length for each of their dimensions.
+/// Sizes of the index for each dimension of self, nullopt where a dimension is not indexed. A boolean mask becomes one
+/// index of unknown length for each dimension that it covers.
 std::vector<std::optional<SymList>> index_sizes(FakeCall& c, const TensorMeta& self) {
   std::vector<std::optional<SymList>> out;
   for (const TensorMeta* index : c.tensors("indices")) {
@@ -47,7 +48,8 @@ TensorMeta indexed(FakeCall& c, const TensorMeta& self) {
   }
   if (given.empty()) fail("at least one index must be provided");
   SymList replacement = broadcast(c, given);
-  // Sizes of the result, and self's strides with 0 for the replaced dimensions: the order eager lays the result out in.
+  // `strides` has 0 for the dimensions that the indices replace. Eager PyTorch lays the result out in the order of
+  // these strides.
   SymList sizes, strides;
   auto replace = [&] {
     sizes.insert(sizes.end(), replacement.begin(), replacement.end());
@@ -73,7 +75,8 @@ TensorMeta indexed(FakeCall& c, const TensorMeta& self) {
   return meta;
 }
 
-/// Raises unless the argument broadcasts to what is indexed; sizes that are not known yet are the run's to check.
+/// Fails unless the argument broadcasts to the indexed part. Sizes that are known only at run time are checked by the
+/// evaluation.
 void check_broadcasts(FakeCall& c, const char* name, const SymList& sizes) {
   const SymList& own = c.tensor(name).sizes;
   if (!concrete(sizes) || !concrete(own)) return;
@@ -95,7 +98,8 @@ Meta fake_index_put(FakeCall& c) {
   if (own != given)
     fail("Index put requires the source and destination dtypes match, got " + std::string(torch_name(own)) +
          " for the destination and " + std::string(torch_name(given)) + " for the source.");
-  bool counted = false;  // a mask's ones, which only a run knows
+  // Whether a mask is among the indices. The number of its true elements is known only at run time.
+  bool counted = false;
   for (const TensorMeta* index : c.tensors("indices"))
     counted |= index && (index->dtype == DType::Bool || index->dtype == DType::UInt8);
   if (!counted) {
@@ -106,7 +110,8 @@ Meta fake_index_put(FakeCall& c) {
   return like_preserving(c.tensor("self"), c.shapes);
 }
 
-/// Result strides follow self's: fake of the same call with masks turned into positions.
+/// The strides of the result follow self's. The fake decides them, given the same call with masks replaced by
+/// positions.
 Tensor allocate_indexed(const EvalCall& c, const Tensor& self, const Indexing& indexing) {
   Sizes sizes = indexing.sizes();
   if (self.strides == row_major_strides(self.sizes)) return empty(self.dtype, sizes);
@@ -138,7 +143,8 @@ Value eval_index(EvalCall& c) {
   return out;
 }
 
-/// Writes (or adds) values where the indices say, into `out`, which is laid out as it likes.
+/// Writes (or adds) `values` into `out` at the indexed elements; `out` may have any strides. With `accumulate`,
+/// elements where `mask` is false are left alone.
 void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& values, bool accumulate,
          const Tensor* mask) {
   DType dtype = accumulate ? arithmetic_dtype(out.dtype) : out.dtype;
@@ -170,14 +176,14 @@ Value eval_index_put(EvalCall& c) {
   return out;
 }
 
-/// In place: the storage is the caller's.
+/// Writes into self's own storage.
 Value eval_index_put_(EvalCall& c) {
   Tensor self = c.tensor("self");
   put(self, c.tensors("indices"), c.tensor("values"), c.boolean("accumulate"), nullptr);
   return self;
 }
 
-/// Indices clamped into range: masked-off positions may hold anything.
+/// Brings indices into range, since an index that the mask switches off may be out of range.
 std::vector<Tensor> clamped(const Tensor& self, const std::vector<const Tensor*>& indices) {
   std::vector<Tensor> out;
   for (std::size_t d = 0; d < indices.size(); ++d) {
@@ -226,7 +232,7 @@ Value eval_masked_index_put(EvalCall& c) {
   return out;
 }
 
-/// zeros like self, made from the gradient: grad.new_zeros(self.sizes(), self.options())
+/// grad.new_zeros(self.sizes(), self.options()): zeros with the sizes and dtype of argument `name`.
 Node* zeros_of(GradCall& c, std::string_view name) {
   const TensorMeta& self = c.tensor(name);
   return c.build.call("aten.new_zeros.default", {c.grads[0], c.build.sizes(self.sizes)},

@@ -1,4 +1,4 @@
-// affine_grid_generator: the places that an affine map of the output's places, from -1 to 1, gives.
+// affine_grid_generator: applies an affine map to the coordinates of the output's pixels, which run from -1 to 1.
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/promote.h"
@@ -7,14 +7,14 @@ namespace partita {
 
 namespace {
 
-/// size is [N, C, H, W] or [N, C, D, H, W]; theta fits when it is [N, rank, rank + 1].
+/// `size` is [N, C, H, W] or [N, C, D, H, W]. Fails unless theta is [N, rank, rank + 1].
 SymList grid_sizes(const FakeCall& c) {
   SymList size = c.syms("size");
   if (size.size() != 4 && size.size() != 5) fail("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
   return size;
 }
 
-/// The homogeneous places of the output, [D, H, W, rank + 1]: x, y(, z) and 1.
+/// Homogeneous coordinates of the output's pixels, [D, H, W, rank + 1]: x, y (and z), then 1.
 Node* base_grid(DecomposeCall& c, const SymList& size, DType dtype, Device device) {
   Builder& b = c.build;
   const std::size_t rank = size.size() - 2;
@@ -26,7 +26,7 @@ Node* base_grid(DecomposeCall& c, const SymList& size, DType dtype, Device devic
     if (i == rank) {
       line = b.call("aten.ones.default", {b.sizes(shape)}, {{"dtype", dtype}, {"device", device}});
     } else {
-      // The width comes first.
+      // Coordinates come in the order x, y, z; sizes in the order depth, height, width.
       SymExpr steps = size[size.size() - 1 - i];
       if (!steps.is_int()) fail_unsupported("affine_grid_generator of a symbolic size");
       double n = static_cast<double>(steps.as_int()), edge = n <= 1 ? 0 : align ? 1 : (n - 1) / n;
@@ -63,7 +63,7 @@ Arg decompose_affine_grid(DecomposeCall& c) {
   return dtype == theta.dtype ? grid : b.call("aten._to_copy.default", {grid}, {{"dtype", theta.dtype}});
 }
 
-/// theta's gradient: the places times the gradients there, summed.
+/// The gradient of theta: the sum over pixels of the gradient times the pixel's homogeneous coordinates.
 Arg decompose_affine_grid_backward(DecomposeCall& c) {
   Builder& b = c.build;
   const SymList size = grid_sizes(c);

@@ -1,5 +1,5 @@
-// scaled_dot_product_attention: the flash operator of the CPU with its gradient, and the composite that chooses between
-// it and plain products.
+// scaled_dot_product_attention: the CPU's flash attention operator with its gradient, and the composite that chooses
+// between it and plain matrix products.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace kernels;
 
-/// [b, h, s, d] stored as [b, s, h, d].
+/// The meta of a [b, h, s, d] tensor whose memory has the order [b, s, h, d].
 TensorMeta heads_inside(const TensorMeta& like) {
   TensorMeta meta = new_like(like, like.sizes);
   const SymList& s = meta.sizes;
@@ -50,11 +50,11 @@ Meta fake_flash_backward(FakeCall& c) {
   return MetaTuple{{heads_inside(c.tensor("query")), heads_inside(c.tensor("key")), heads_inside(c.tensor("value"))}};
 }
 
-/// The operands of one call, row-major in the computation dtype. As in PyTorch's kernel (native/cpu/
-/// FlashAttentionKernel.cpp) exponentials are divided by their sum after the product with the values, and what goes
-/// into a second product goes there in the dtype of the query.
+/// The operands of one call, row-major in the computation dtype. As in PyTorch's kernel
+/// (native/cpu/FlashAttentionKernel.cpp), exponentials are divided by their sum only after they were multiplied with
+/// the values, and the operand of a second matrix product is rounded to the query's dtype first.
 struct Problem {
-  DType kept, dtype;  ///< of the query; of the computation
+  DType kept, dtype;  ///< dtype of the query; dtype of the computation
   Tensor q, k, v, mask;
   std::int64_t batch, heads, queries, keys, width;
   double scale;
@@ -103,7 +103,7 @@ Value eval_flash(EvalCall& c) {
       for (std::int64_t r = 0; r < p.queries; ++r) {
         T* row = scores.data() + r * p.keys;
         T high = p.keys ? *std::max_element(row, row + p.keys) : -std::numeric_limits<T>::infinity();
-        // A row that sees no key gives zeros.
+        // A query that may attend to no key gives a row of zeros.
         bool empty_row = high == -std::numeric_limits<T>::infinity();
         double sum = 0;
         for (std::int64_t j = 0; j < p.keys; ++j) {
@@ -182,7 +182,7 @@ std::vector<Node*> grad_flash(GradCall& c) {
   return slots;
 }
 
-/// A boolean mask as what is added to the scores: 0 where true, -inf where false.
+/// Turns a boolean mask into a term of the scores: 0 where it is true, -inf where it is false.
 Arg additive_mask(DecomposeCall& c, const Arg& mask, DType dtype) {
   if (mask.is_none() || c.build.tensor(mask).dtype != DType::Bool) return mask;
   Builder& b = c.build;
@@ -196,7 +196,7 @@ bool requires_grad(const Arg& arg) {
   return arg.node() && Builder::tensor(arg).requires_grad;
 }
 
-/// Whether PyTorch takes its CPU flash kernel (sdp_utils_cpp.cpp).
+/// Whether PyTorch chooses its CPU flash kernel (sdp_utils_cpp.cpp).
 bool takes_flash(DecomposeCall& c) {
   const TensorMeta &q = c.tensor("query"), &k = c.tensor("key"), &v = c.tensor("value");
   if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4 || !is_floating(q.dtype)) return false;
@@ -216,7 +216,7 @@ bool takes_flash(DecomposeCall& c) {
   return true;
 }
 
-/// Repeats the key and value heads that groups of query heads share.
+/// Repeats each key and value head for the query heads that share it (grouped-query attention).
 Node* expand_heads(DecomposeCall& c, Node* x) {
   SymExpr heads = c.tensor("query").sizes.at(c.tensor("query").dim() - 3),
           own = Builder::tensor(x).sizes.at(Builder::tensor(x).dim() - 3);
@@ -226,7 +226,7 @@ Node* expand_heads(DecomposeCall& c, Node* x) {
   return c.build.call("aten.repeat_interleave.self_int", {x, c.build.size(sym_floordiv(heads, own)), -3});
 }
 
-/// Attention written out, with the weights that the values are averaged by (float32 for half types).
+/// Attention written as matrix products. `weights` are the softmax of the scores (float32 for half types).
 struct Products {
   Node *result, *weights;
 };
@@ -271,7 +271,7 @@ Products attention_by_products(DecomposeCall& c, Arg mask) {
   return {half ? b.call("aten._to_copy.default", {result}, {{"dtype", q.dtype}}) : result, weights};
 }
 
-/// The same by its own name: the result and the weights.
+/// _scaled_dot_product_attention_math: returns the result and the weights.
 Arg decompose_attention_math(DecomposeCall& c) {
   Products p = attention_by_products(c, additive_mask(c, c.arg("attn_mask"), c.tensor("query").dtype));
   DType dtype = c.tensor("query").dtype;

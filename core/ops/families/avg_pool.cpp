@@ -23,7 +23,7 @@ std::int64_t divisor_override(const EvalCall& c) {
   return divisor;
 }
 
-/// What the sum over a cell is divided by.
+/// The number that the sum over a cell is divided by.
 std::function<std::int64_t(const Cell&)> divisor(const EvalCall& c) {
   if (std::int64_t divisor = divisor_override(c)) return [divisor](const Cell&) { return divisor; };
   if (c.boolean("count_include_pad")) return &Cell::padded;

@@ -1,4 +1,5 @@
-// The batch norm family: one computation with running statistics given, mutated, returned or absent.
+// The batch norm family. Its operators compute the same and differ in the running statistics: they are updated,
+// returned as results, only read, or absent.
 #include "core/base/check.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
@@ -13,7 +14,8 @@ namespace {
 
 using namespace kernels;
 
-/// How a member of the family treats the running statistics.
+/// How an operator of the family treats the running statistics, and where it learns whether it trains: Argument and
+/// None, Functional by its argument; NoTraining never trains; Update and UpdateFunctional always do.
 enum class Stats { Argument, None, NoTraining, Functional, Update, UpdateFunctional };
 
 template <Stats stats>
@@ -61,7 +63,7 @@ Meta fake_batch_norm_backward(FakeCall& c) {
   for (std::string_view name : {"weight", "running_mean", "running_var", "save_mean", "save_invstd"}) {
     if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
     const TensorMeta& t = c.tensor(name);
-    // Evaluation saves nothing.
+    // In evaluation save_mean and save_invstd may be empty.
     const bool unsaved = name.starts_with("save") && t.numel().is(0) && !c.boolean("train");
     if (!unsaved && (t.dim() != 1 || !c.test(sym_eq(t.sizes[0], input.sizes[1]), "batch norm channels")))
       fail(std::string(name) + " should contain " + input.sizes[1].str() + " elements not " + t.numel().str());
@@ -76,7 +78,7 @@ Meta fake_batch_norm_backward(FakeCall& c) {
   return result;
 }
 
-/// A tensor as [batch, channels, inner].
+/// A tensor seen as [batch, channels, inner].
 struct Geometry {
   std::int64_t batch, channels, inner;
   std::int64_t count() const { return batch * inner; }
@@ -123,8 +125,8 @@ Value eval_batch_norm(EvalCall& c) {
       const T* in = x.as<T>() + k * g.inner;
       T invstd;
       if (train) {
-        // The mean and 1/std stand in tensors of the statistics' dtype before they are used; in bfloat16 the sum of
-        // squares does too, and is divided in that dtype.
+        // Eager PyTorch rounds the mean and 1/std to the statistics' dtype before it uses them. In bfloat16 it also
+        // rounds the sum of squares and divides in bfloat16.
         const DType kept = outputs[1].dtype;
         const auto in_statistics = [&](double v) {
           return kept == DType::BFloat16 ? static_cast<double>(rounded(kept, static_cast<T>(v))) : v;
@@ -230,7 +232,8 @@ std::vector<Node*> grad_batch_norm(GradCall& c) {
     var = c.arg("running_var");
   }
   if constexpr (stats == Stats::Functional) {
-    // Autograd saved the statistics that the forward then wrote.
+    // Autograd saves running_mean and running_var, which the forward call then overwrites. Results 3 and 4 hold the new
+    // values.
     mean = c.results[3];
     var = c.results[4];
   }
@@ -242,7 +245,7 @@ std::vector<Node*> grad_batch_norm(GradCall& c) {
   return slots;
 }
 
-/// native_batch_norm as the variant that fits the running statistics.
+/// Calls the overload of native_batch_norm that fits the running statistics.
 Node* native_batch_norm(DecomposeCall& c, Arg input, Arg weight, Arg bias, Arg mean, Arg var) {
   Builder& b = c.build;
   if (mean.is_none() != var.is_none()) fail("running_mean and running_var should both be None or both be provided.");
@@ -264,7 +267,7 @@ Arg decompose_native_batch_norm(DecomposeCall& c) {
 Arg decompose_batch_norm(DecomposeCall& c) {
   Builder& b = c.build;
   const SymExpr numel = c.tensor("input").numel();
-  if (numel.is(0)) {  // a copy that keeps the gradient's path
+  if (numel.is(0)) {  // a copy, made by operators through which gradients flow
     Node* out = b.call("aten.clone.default", {c.arg("input")});
     auto first = [&](const char* name) { return b.call("aten.select.int", {c.arg(name), 0, 0}); };
     if (c.has("weight")) out = b.call("aten.mul.Tensor", {out, first("weight")});
@@ -276,7 +279,7 @@ Arg decompose_batch_norm(DecomposeCall& c) {
       0);
 }
 
-/// Batch norm over a batch of 1 whose channels are all (sample, channel) pairs.
+/// Batch norm with batch size 1, where every (sample, channel) pair is a channel.
 Arg decompose_instance_norm(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& input = c.tensor("input");

@@ -14,10 +14,10 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double inf = std::numeric_limits<double>::infinity();
-/// Where the asymptotic expansions reach double precision.
+/// From here on the asymptotic expansions are exact to double precision.
 constexpr double far = 40;
 
-/// The sum of (sign)^k a_k(order) / x^k (Abramowitz and Stegun, 9.7.1 and 9.7.2), until its terms vanish.
+/// The sum of (sign)^k a_k(order) / x^k (Abramowitz and Stegun, 9.7.1 and 9.7.2), until its terms no longer change it.
 double asymptotic(int order, double x, double sign) {
   double mu = 4.0 * order * order, term = 1, sum = 1;
   for (int k = 1; k < 40 && std::fabs(term) > 1e-18; ++k) {

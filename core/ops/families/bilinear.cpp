@@ -1,4 +1,4 @@
-// bilinear and the product of three tensors that it is made of.
+// bilinear, and _trilinear, the product of three tensors that it is made of.
 #include <algorithm>
 
 #include "core/ops/families.h"
@@ -11,8 +11,8 @@ namespace partita {
 
 namespace {
 
-/// The operands of _trilinear as one index space: strides of 0 where an operand is expanded. What fake_trilinear has
-/// checked is taken for granted.
+/// The operands of _trilinear in one index space; an operand has stride 0 along dimensions in which it is expanded.
+/// Precondition: fake_trilinear has checked the arguments.
 struct Trilinear {
   Sizes sizes, strides[3];
   std::vector<bool> summed;
@@ -51,9 +51,9 @@ struct Trilinear {
   }
 
   struct Place {
-    std::int64_t at[3] = {0, 0, 0};  ///< offsets in the operands
+    std::int64_t at[3] = {0, 0, 0};  ///< element offsets in the operands
   };
-  /// f(place) for every index of the dimensions that `in` marks, from `from` on.
+  /// Calls f(place) for every index of the dimensions marked in `in`, starting at `from`.
   template <class F>
   void each(const std::vector<bool>& in, Place from, F f, std::size_t d = 0) const {
     while (d < sizes.size() && !in[d]) ++d;
@@ -65,8 +65,8 @@ struct Trilinear {
   }
 };
 
-/// Sizes are broadcast, but the last operand that has a dimension tells how long the result is along it and how often
-/// the unrolled one is stepped through.
+/// Sizes broadcast. PyTorch takes the length of a result dimension, and the number of steps along the unrolled one,
+/// from the last operand that has the dimension; a call where that is not the broadcast size is refused.
 Meta fake_trilinear(FakeCall& c) {
   const TensorMeta& first = c.tensor("i1");
   const std::size_t rank = first.dim() + c.integers("expand1").size();
@@ -101,7 +101,8 @@ Meta fake_trilinear(FakeCall& c) {
   return new_like(first, kept);
 }
 
-/// In PyTorch's two products of pairs, each of which rounds, one index of the unrolled dimension at a time.
+/// Multiplies as PyTorch does: for each index of the unrolled dimension i1 * i2, then the result * i3. Each of the two
+/// products rounds to the tensor's dtype.
 Value eval_trilinear(EvalCall& c) {
   using namespace kernels;
   Tensor out = allocate(c, fake_trilinear);
@@ -109,7 +110,8 @@ Value eval_trilinear(EvalCall& c) {
   const Tensor operands[] = {load(c.tensor("i1"), dtype), load(c.tensor("i2"), dtype), load(c.tensor("i3"), dtype)};
   const Trilinear t(c, operands);
   Tensor y = zeros(dtype, out.sizes);
-  // Dimensions of the result, of the first sum (those that only the third operand lacks) and of the second.
+  // kept: dimensions of the result. inner: summed in the first product, since i3 is expanded along them. outer: summed
+  // in the second product.
   std::vector<bool> kept(t.sizes.size()), inner(kept), outer(kept), unrolled(kept);
   for (std::size_t i = 0; i < kept.size(); ++i) {
     kept[i] = !t.summed[i];
@@ -139,7 +141,7 @@ Value eval_trilinear(EvalCall& c) {
   return out;
 }
 
-/// The sum over `sumdim` of i1 * i2 * i3, each first unsqueezed at its `expand` dimensions.
+/// The sum over `sumdim` of i1 * i2 * i3, after each was unsqueezed at the dimensions in its `expand` argument.
 Arg decompose_trilinear(DecomposeCall& c) {
   Builder& b = c.build;
   auto operand = [&](const char* name, const char* expand) {
@@ -155,7 +157,7 @@ Arg decompose_trilinear(DecomposeCall& c) {
   Node *first = operand("i1", "expand1"), *second = operand("i2", "expand2"), *third = operand("i3", "expand3");
   Node* x = b.call("aten.mul.Tensor", {b.call("aten.mul.Tensor", {first, second}), third});
   DType dtype = c.tensor("i1").dtype;
-  // No dimensions to sum over is the product itself, not the sum of everything.
+  // An empty sumdim leaves the product as it is; aten.sum with an empty list would sum everything.
   if (!c.integers("sumdim").empty()) {
     Kwargs kwargs;
     if (!is_floating(dtype)) kwargs.emplace_back("dtype", dtype);

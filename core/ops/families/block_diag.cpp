@@ -1,4 +1,4 @@
-// block_diag: matrices along the diagonal of one that is zero elsewhere.
+// block_diag: places matrices along the diagonal of a larger matrix of zeros.
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
@@ -11,7 +11,7 @@ struct Block {
   SymExpr row, column, end_row, end_column;
 };
 
-/// Where each tensor lies: vectors are rows, scalars have one element.
+/// The place of each tensor in the result. A vector counts as one row, a scalar as a 1 x 1 matrix.
 std::vector<Block> blocks_of(Builder& b, const std::vector<Node*>& tensors) {
   std::vector<Block> out;
   SymExpr row = 0, column = 0;
@@ -33,7 +33,7 @@ Node* place(Builder& b, Node* whole, const Block& block) {
   return slice(b, rows, 1, b.size(block.column), b.size(block.end_column));
 }
 
-/// Each block padded to the whole width, one below the other.
+/// Pads each block with zeros to the full width and stacks the blocks.
 Arg block_diag(DecomposeCall& c) {
   Builder& b = c.build;
   std::vector<Node*> tensors = tensor_list(c, "tensors"), rows;

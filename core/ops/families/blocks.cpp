@@ -1,4 +1,4 @@
-// Pieces of tensors as copies, other geometries: _chunk_cat, narrow_copy, resize.
+// Operators that copy a part of a tensor or change its sizes: _chunk_cat, narrow_copy, resize.
 #include "core/ops/families/copy_parts.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -11,8 +11,8 @@ namespace {
 
 using namespace kernels;
 
-/// Each tensor is padded along `dim` to num_chunks chunks of equal length, a chunk a row of its flattened elements;
-/// rows of equal number are joined.
+/// Each tensor is padded with zeros along `dim` to num_chunks chunks of equal length. Each chunk is flattened to one
+/// row; row i of the result joins the i-th chunks of all tensors.
 Meta fake_chunk_cat(FakeCall& c) {
   std::vector<const TensorMeta*> tensors = c.tensors("tensors");
   std::int64_t chunks = c.integer("num_chunks");
@@ -28,7 +28,7 @@ Meta fake_chunk_cat(FakeCall& c) {
         fail("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
     SymExpr each = sym_floordiv(t->sizes[dim] + chunks - 1, chunks), rest = 1;
     for (std::size_t d = dim + 1; d < t->dim(); ++d) rest = rest * t->sizes[d];
-    // Chunks of length 1: the reshape keeps the padded dimension as it is, under a guard.
+    // When chunks have length 1, PyTorch's reshape keeps the padded dimension unchanged and takes a guard.
     bool kept = c.test(sym_eq(each * chunks, chunks), "_chunk_cat");
     if (t == tensors[0] && kept) rows = each * chunks;
     width = width + (kept ? rest : each * rest);
@@ -102,7 +102,7 @@ std::vector<Node*> grad_narrow_copy(GradCall& c) {
   return slots;
 }
 
-/// Dense, of the sizes asked for, whatever the tensor's own.
+/// A dense tensor of the given sizes; self's strides have no influence.
 TensorMeta resized(const FakeCall& c, const TensorMeta& self, SymList sizes, MemoryFormat format) {
   if (c.has("memory_format")) format = *c.memory_format("memory_format");
   if (format == MemoryFormat::Preserve) fail("Unsupported memory format Preserve");
@@ -111,7 +111,7 @@ TensorMeta resized(const FakeCall& c, const TensorMeta& self, SymList sizes, Mem
 
 Meta fake_resize(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
-  // The same sizes: nothing happens, to the strides neither.
+  // A resize to the same sizes changes nothing, not even the strides.
   SymList sizes = c.syms("size");
   bool same = sizes.size() == self.dim();
   for (std::size_t d = 0; same && d < sizes.size(); ++d) same = c.test(sym_eq(sizes[d], self.sizes[d]), "resize");
@@ -129,7 +129,8 @@ Meta fake_resize_as(FakeCall& c) {
   return resized(c, self, like.sizes, MemoryFormat::Contiguous);
 }
 
-/// Another geometry over the same storage, or over a larger one that begins with its elements.
+/// The result uses self's storage where that is large enough (in place), else a new storage that begins with self's
+/// elements.
 template <Meta (*fake)(FakeCall&), bool in_place>
 Value eval_resize(EvalCall& c) {
   CallOfValues metas(c);

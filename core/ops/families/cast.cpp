@@ -35,7 +35,7 @@ Meta fake_convert(FakeCall& call) {
   return dense_copy(call, *call.dtype("dtype"), MemoryFormat::Preserve);
 }
 
-/// The first argument's elements in the geometry and dtype of the fake.
+/// Copies the first argument into a tensor with the sizes, strides and dtype of the fake.
 template <Meta (*fake)(FakeCall&)>
 Value copied(EvalCall& call) {
   CallOfValues metas(call);
@@ -44,7 +44,7 @@ Value copied(EvalCall& call) {
   return out;
 }
 
-/// copy(self, src): src broadcast to self's size, in self's dtype and, unless its elements overlap, strides.
+/// copy(self, src): src broadcast to self's sizes, in self's dtype. The strides are self's unless its elements overlap.
 Meta fake_copy(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   SymList sizes[] = {self.sizes, call.tensor("src").sizes};
@@ -66,7 +66,7 @@ Value eval_copy(EvalCall& call) {
   return out;
 }
 
-// Tensor.to and its kin (CompositeImplicitAutograd): themselves where nothing changes.
+// Tensor.to and its overloads (CompositeImplicitAutograd) return their argument when nothing changes.
 
 Arg to_copy_if(DecomposeCall& call, std::optional<DType> dtype, std::optional<Device> device) {
   const TensorMeta& self = call.tensor("self");
@@ -102,7 +102,7 @@ Arg contiguous(DecomposeCall& call) {
   return call.build.call("aten.clone.default", {call.arg("self")}, {{"memory_format", format}});
 }
 
-/// A view in PyTorch, so gaps between the elements stay.
+/// In PyTorch conj is a view, so its strides are self's even where self has gaps between its elements.
 Meta fake_conj(FakeCall& call) {
   TensorMeta meta = call.tensor("self");
   meta.offset = 0;
@@ -111,7 +111,7 @@ Meta fake_conj(FakeCall& call) {
   return meta;
 }
 
-/// conj as a value: there is no conjugate bit, so nothing aliases.
+/// Partita has no conjugate bit: conj computes a new tensor, and nothing aliases.
 template <Meta (*fake)(FakeCall&)>
 Value eval_conj(EvalCall& call) {
   const Tensor& self = call.tensor("self");
@@ -128,7 +128,7 @@ Value eval_conj(EvalCall& call) {
   return out;
 }
 
-/// A number without imaginary part is its own conjugate: nothing is copied.
+/// conj_physical returns a real tensor itself, without a copy.
 Arg conj_physical(DecomposeCall& call) {
   if (!is_complex(call.tensor("self").dtype)) return call.arg("self");
   return call.build.call("aten._conj_physical.default", {call.arg("self")});

@@ -19,7 +19,7 @@ Arg decompose_diff(DecomposeCall& c) {
   if (c.tensor("self").dim() == 0) fail("diff expects input to be at least one-dimensional");
   std::int64_t n = c.integer("n");
   if (n < 0) fail("order must be non-negative but got " + std::to_string(n));
-  if (n == 0) return b.call("aten.clone.default", {x});  // what would be prepended is not: at::diff
+  if (n == 0) return b.call("aten.clone.default", {x});  // as at::diff, which ignores prepend and append when n is 0
   if (c.has("prepend") || c.has("append")) {
     std::vector<Arg> parts;
     if (c.has("prepend")) parts.push_back(c.arg("prepend"));
@@ -42,7 +42,7 @@ Arg decompose_diff(DecomposeCall& c) {
   return x;
 }
 
-/// where with numbers: each becomes a tensor of no dimensions in the dtype of the result.
+/// `where` with numbers: each number becomes a 0-dim tensor in the result's dtype.
 Arg decompose_where(DecomposeCall& c) {
   Builder& b = c.build;
   std::vector<Operand> operands;

@@ -1,4 +1,4 @@
-// convolution and its gradient: shapes, layouts, derivative.
+// convolution and convolution_backward: sizes, memory formats, derivative.
 #include "core/ops/families.h"
 #include "core/ops/families/convolution.h"
 #include "core/ops/gradients.h"
@@ -20,7 +20,8 @@ SymList spatial(FakeCall& c, std::string_view name, std::size_t rank) {
   return list;
 }
 
-/// Channels last when the input or the weight is: the backends compute in one format. A 1-d convolution is contiguous.
+/// Channels last when the input or the weight has that format, since the backends convert both to one format. A 1-d
+/// convolution is contiguous.
 MemoryFormat convolution_format(FakeCall& c, const TensorMeta& input, const TensorMeta& weight) {
   if (input.dim() == 3) return MemoryFormat::Contiguous;
   MemoryFormat format = suggest_memory_format(input, c.shapes);

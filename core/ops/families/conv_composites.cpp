@@ -1,4 +1,4 @@
-// The convolutions users write, as aten.convolution.
+// The convolution functions that users call, decomposed to aten.convolution.
 #include "core/ops/families/convolution.h"
 #include "core/ops/gradients.h"
 
@@ -20,8 +20,8 @@ struct Call {
   bool transposed = false;
 };
 
-/// A complex convolution by real ones: p of the real parts, q of the imaginary ones and r of their sums give
-/// p - q + i (r - p - q).
+/// A complex convolution as three real ones: p of the real parts, q of the imaginary parts, r of their sums. The result
+/// is p - q + i (r - p - q).
 Node* complex_convolution(DecomposeCall& c, Node* input, const Args& geometry) {
   Builder& b = c.build;
   struct Parts {
@@ -52,7 +52,7 @@ Node* complex_convolution(DecomposeCall& c, Node* input, const Args& geometry) {
   return b.call("aten.add.Tensor", {b.call("aten.sub.Tensor", {p, q}), r});
 }
 
-/// Adds the batch dimension that the caller left out, and drops it from the result.
+/// Adds the batch dimension where the caller left it out, and removes it from the result.
 Node* convolution(DecomposeCall& c, Node* input, std::size_t rank, const Call& call) {
   Builder& b = c.build;
   bool batched = b.tensor(input).dim() == rank + 2;
@@ -119,7 +119,7 @@ Arg decompose_conv_padding(DecomposeCall& c) {
   return convolution(c, input, rank, call);
 }
 
-/// The older form with backend switches.
+/// The older overload, whose additional arguments choose a backend.
 Arg decompose_underscore_convolution(DecomposeCall& c) {
   return c.build.call("aten.convolution.default",
                       {c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("stride"), c.arg("padding"),

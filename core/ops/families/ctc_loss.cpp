@@ -1,4 +1,4 @@
-// Connectionist temporal classification after Graves et al. 2006, whose equations the comments number.
+// Connectionist temporal classification (Graves et al. 2006). Numbers in parentheses are equations of that paper.
 #include <cmath>
 #include <limits>
 
@@ -44,13 +44,13 @@ Meta fake_ctc_loss_backward(FakeCall& c) {
   return new_like(c.tensor("log_probs"), c.tensor("log_probs").sizes);
 }
 
-/// One entry of the batch: its labels with blanks between and around them, and its numbers.
+/// One sample of the batch. Its states are the target's labels with blanks between and around them.
 template <class T>
 class Entry {
  public:
   static constexpr T none = -std::numeric_limits<T>::infinity();
 
-  std::int64_t time, length;  ///< of its input and its target
+  std::int64_t time, length;  ///< length of the sample's input; length of its target
   const T* log_probs;         ///< label k at time t is log_probs[t * step + k]
   std::int64_t step, blank;
   const std::int64_t* labels;
@@ -67,7 +67,7 @@ class Entry {
     return std::log(sum) + high;
   }
 
-  /// alpha[time, states] by (6) and (7); returns the negative logarithm of the likelihood (8).
+  /// Fills alpha[time, states] by (6) and (7), in logarithms. Returns the negative log likelihood (8).
   T forward(T* alpha, std::int64_t width) const {
     if (time == 0) return length == 0 ? T(0) : -none;
     alpha[0] = log_prob(0, 0);
@@ -83,7 +83,8 @@ class Entry {
     return -log_sum({last[states() - 1], length > 0 ? last[states() - 2] : none});
   }
 
-  /// sums[time, labels] of alpha beta over the states of each label, (15), with beta by (10) and (11).
+  /// Fills sums[time, labels] with the sum of alpha * beta over the states that have the label (15), in logarithms.
+  /// beta follows (10) and (11).
   void backward(const T* alpha, std::int64_t width, T* sums, std::int64_t labels_count) const {
     std::vector<T> beta(static_cast<std::size_t>(width), none), next(beta);
     for (std::int64_t t = time; t-- > 0;) {
@@ -102,7 +103,7 @@ class Entry {
   }
 };
 
-/// f(batch index, entry) for every entry.
+/// Calls f(batch index, entry) for every sample.
 template <class T, class F>
 void each_entry(const EvalCall& c, const Tensor& x, const Tensor& targets, F f) {
   Sizes times = c.integers("input_lengths"), lengths = c.integers("target_lengths");
@@ -141,7 +142,7 @@ Value eval_ctc_loss(EvalCall& c) {
   return ValueList{outputs[0], outputs[1]};
 }
 
-/// exp(log p) - exp(sum + loss - log p) times the entry's gradient, by (16).
+/// The gradient by (16): (exp(log p) - exp(sum + loss - log p)) times the sample's incoming gradient.
 Value eval_ctc_loss_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_ctc_loss_backward);
   DType dtype = out.dtype;

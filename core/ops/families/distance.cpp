@@ -1,4 +1,4 @@
-// Distances between rows, cross products, and the product of three tensors under bilinear.
+// Distances between rows (cdist, pdist), and cross products.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@ namespace {
 
 using namespace kernels;
 
-/// The p-norm of the difference of two rows; p = 0 counts what differs.
+/// The p-norm of the difference of two rows. p = 0 counts the coordinates that differ.
 template <class T>
 double distance(const T* a, const T* b, std::int64_t n, double p) {
   double sum = 0;
@@ -30,12 +30,13 @@ double distance(const T* a, const T* b, std::int64_t n, double p) {
   return p == 0 || p == 1 || std::isinf(p) ? sum : p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
 }
 
-/// The difference of two coordinates as their dtype holds it: the largest one is the distance itself.
+/// The difference of two coordinates, rounded to their dtype. With p = inf it is compared for equality with the
+/// distance, which was rounded so.
 double difference(DType t, double a, double b) {
   return t == DType::Float64 ? a - b : static_cast<double>(static_cast<float>(a) - static_cast<float>(b));
 }
 
-/// What a distance's gradient adds to one coordinate's, the coordinates differing by `d`.
+/// What one distance adds to the gradient of a coordinate; `d` is the difference of the two rows in that coordinate.
 double distance_gradient(double d, double grad, double distance, double p) {
   double sign = d > 0 ? 1 : d < 0 ? -1 : 0, size = std::abs(d);
   if (p == 0) return 0;
@@ -183,7 +184,7 @@ Value eval_cross(EvalCall& c) {
         auto at = [&](std::int64_t k) { return (o * 3 + k % 3) * split.inner + i; };
         const T *u = a.as<T>(), *v = b.as<T>();
         for (std::int64_t k = 0; k < 3; ++k)
-          y.as<T>()[at(k)] = rounded(out.dtype, u[at(k + 1)] * v[at(k + 2)]) -  // each product in the tensor's dtype
+          y.as<T>()[at(k)] = rounded(out.dtype, u[at(k + 1)] * v[at(k + 2)]) -  // each product is rounded
                              rounded(out.dtype, u[at(k + 2)] * v[at(k + 1)]);
       }
   });

@@ -8,13 +8,13 @@
 namespace partita {
 namespace {
 
-/// A formula over the call's arguments by their names and what else it needs.
+/// Evaluates a formula over the call's arguments, which have their schema names, and the values in `names`.
 Node* formula(DecomposeCall& c, const char* text, std::vector<std::pair<std::string, Arg>> names = {}) {
   for (std::size_t i = 0; i < c.args.size(); ++i) names.emplace_back(c.schema.args[i].name, c.args[i]);
   return c.build.expression(text, names).node();
 }
 
-/// The number as a tensor like `like`, less `like`: how PyTorch subtracts a tensor from a number.
+/// number - like, as PyTorch computes it: it fills a tensor with the number and subtracts.
 Node* number_less(DecomposeCall& c, const Arg& number, Node* like) {
   Node* filled = c.build.call("aten.full_like.default", {like, number});
   return c.build.call("aten.sub.Tensor", {filled, like});
@@ -92,8 +92,8 @@ Arg cosine_similarity(DecomposeCall& c) {
   }
   for (int i : {0, 1}) {
     norm[i] = b.call("aten.linalg_vector_norm.default", {x[i], 2, Arg::list({c.arg("dim")}), true});
-    // A small norm becomes eps, with the norm's own gradient: PyTorch clamps it without autograd, and n - detach(n) is
-    // 0.
+    // PyTorch clamps the norm to eps without autograd, so the gradient is that of the norm: n - detach(n) is 0 and
+    // carries it.
     norm[i] = b.expression("where(lt(n, eps), n - detach(n) + eps, n)", {{"n", norm[i]}, {"eps", c.arg("eps")}}).node();
   }
   Node* second = b.call("aten.div.Tensor", {x[1], norm[1]});

@@ -1,5 +1,6 @@
-// The dropouts users write, as a generator's mask: of elements or of whole channels ("feature"), to zero or to the
-// value that keeps the statistics of selu ("alpha").
+// The dropout functions that users call, written with a random mask. The mask has a number for each element, or for
+// each channel ("feature"). Dropped elements become 0, or a value that keeps the mean and variance of selu's output
+// ("alpha").
 #include <cmath>
 
 #include "core/ops/families.h"
@@ -22,7 +23,7 @@ double probability(DecomposeCall& c) {
   return p;
 }
 
-/// One number for each element, or for each channel; not filled yet.
+/// An uninitialised mask with a number for each element, or for each channel.
 Node* mask(DecomposeCall& c, Node* x, bool feature) {
   Builder& b = c.build;
   if (!feature) return b.call("aten.empty_like.default", {x});
@@ -48,7 +49,7 @@ Arg decompose(DecomposeCall& c) {
   }
   Node* noise = b.call("aten.bernoulli_.float", {mask(c, x, kind.feature), 1 - p});
   if (!kind.alpha) return b.call(multiply, {x, b.call("aten.div_.Scalar", {noise, 1 - p})});
-  // selu's negative saturation, and the factor that keeps the variance.
+  // `alpha` is the negative of selu's limit at -inf; `a` is the factor that restores the variance.
   constexpr double alpha = 1.7580993408473766;
   const double a = 1 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
   Node* shift = b.call("aten.add.Scalar", {noise, -1});
@@ -57,7 +58,7 @@ Arg decompose(DecomposeCall& c) {
   return b.call("aten.add_.Tensor", {kept, shift});
 }
 
-/// PyTorch's compiler path decomposes dropout itself into native_dropout.
+/// PyTorch's compiler path decomposes dropout to native_dropout before autograd.
 Arg decompose_dropout(DecomposeCall& c) {
   Builder& b = c.build;
   if (!c.boolean("train") || probability(c) == 0) return b.call("aten.clone.default", {c.arg("input")});
@@ -68,8 +69,8 @@ Value run(const EvalCall& c, const char* op, std::vector<Value> args) {
   return unwrap(evaluate(Op::torch(op), std::move(args), {}, c.context));
 }
 
-/// PyTorch's eager dropout: its input where nothing is dropped, of which the traced one is a copy, and else another
-/// rounding than native_dropout's.
+/// Eager PyTorch returns the input itself where nothing is dropped (the decomposition returns a copy), and rounds
+/// differently from native_dropout.
 Value eval_dropout(EvalCall& c) {
   const Tensor& input = c.tensor("input");
   const double p = as_double(c.number("p"));

@@ -1,5 +1,5 @@
-// einsum: operands brought to one set of dimensions, then contracted pairwise by batched matrix products
-// (aten/src/ATen/native/Linear.cpp).
+// einsum: permutes the operands to a common list of dimensions, then contracts pairs of them with batched matrix
+// products (aten/src/ATen/native/Linear.cpp).
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -13,7 +13,7 @@ namespace partita {
 namespace {
 
 constexpr std::size_t label_count = 52;
-constexpr std::size_t ellipsis = 52;  ///< stands among labels for "..."
+constexpr std::size_t ellipsis = 52;  ///< the label number of "..."
 
 std::size_t label_of(char letter) {
   if (letter >= 'A' && letter <= 'Z') return static_cast<std::size_t>(letter - 'A');
@@ -41,10 +41,10 @@ std::vector<std::size_t> parse_subscripts(std::string_view text) {
   return labels;
 }
 
-/// The dimensions all operands are brought to: those of the result, then those summed over.
+/// The common dimensions of all operands: first those of the result, then those that are summed.
 struct Plan {
-  std::vector<std::vector<std::size_t>> operands;  ///< labels
-  std::array<std::int64_t, label_count> place;     ///< of a label among the dimensions; -1: unused
+  std::vector<std::vector<std::size_t>> operands;  ///< labels of each operand's dimensions
+  std::array<std::int64_t, label_count> place;     ///< a label's position among the common dimensions; -1: not used
   std::size_t ellipsis_dims = 0, ellipsis_place = 0, output_dims = 0, all_dims = 0;
 };
 
@@ -53,7 +53,7 @@ void place_output(Plan& plan, std::string_view equation, std::size_t arrow,
   std::size_t next = 0;
   bool shows_ellipsis = false;
   if (arrow == std::string_view::npos) {
-    // The result's dimensions are the ellipsis, then the labels seen once, in the order of the alphabet.
+    // Without an arrow the result has the ellipsis first, then each label that occurs once, in alphabetical order.
     next = plan.ellipsis_dims;
     shows_ellipsis = true;
     for (std::size_t l = 0; l < label_count; ++l)
@@ -119,7 +119,8 @@ class Contraction {
   Contraction(DecomposeCall& call, Plan plan)
       : call_(call), b_(call.build), plan_(std::move(plan)), sizes_(plan_.all_dims, 1), uses_(plan_.all_dims, 0) {}
 
-  /// Repeated labels to their diagonal, missing ones to size 1, the dimensions in the plan's order.
+  /// Brings an operand to the plan's dimensions: takes the diagonal of repeated labels, gives missing labels size 1,
+  /// permutes.
   void add(std::size_t index, Node* x) {
     std::vector<std::int64_t> order(plan_.all_dims, -1);
     std::int64_t dim = 0;
@@ -193,7 +194,7 @@ class Contraction {
     ++uses_[place];
   }
 
-  /// The product of two operands, summed over the dimensions that no other has.
+  /// Multiplies two operands. Sums over the dimensions that no remaining operand has.
   Node* contract(Node* left, Node* right) {
     std::vector<std::int64_t> both, left_only, right_only;
     for (std::size_t d = plan_.output_dims; d < plan_.all_dims; ++d) {
@@ -213,8 +214,8 @@ class Contraction {
     return sumproduct_pair(left, right, both);
   }
 
-  /// sum(left * right, summed, keepdim=True) as one batched matrix product: batch, rows and columns are the dimensions
-  /// of both, of the left alone and of the right alone.
+  /// sum(left * right, summed, keepdim=True) as one batched matrix product. Dimensions that both have and that are not
+  /// summed are the batch; those of the left alone are rows, those of the right alone are columns.
   Node* sumproduct_pair(Node* left, Node* right, const std::vector<std::int64_t>& summed) {
     if (summed.empty()) return b_.call("aten.mul.Tensor", {left, right});
     std::vector<std::int64_t> batch, rows, columns;
@@ -236,7 +237,7 @@ class Contraction {
         column_size = column_size * size;
       }
     }
-    // The operand whose dimensions come first in the result goes first, which leaves the result dense.
+    // The operand whose dimensions come first in the result is the left one, so that the result is dense.
     if (!rows.empty() && !columns.empty() && columns.back() < rows.front()) {
       std::swap(left, right);
       std::swap(rows, columns);
@@ -278,8 +279,8 @@ class Contraction {
   DecomposeCall& call_;
   Builder& b_;
   Plan plan_;
-  SymList sizes_;                  ///< of each dimension, as the operands so far say
-  std::vector<std::size_t> uses_;  ///< operands in which a dimension is not 1
+  SymList sizes_;                  ///< broadcast size of each dimension over the operands added so far
+  std::vector<std::size_t> uses_;  ///< for each dimension, the number of remaining operands whose size is not 1
   std::deque<Node*> operands_;
 };
 

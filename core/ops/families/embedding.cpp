@@ -61,7 +61,7 @@ Value eval_embedding_dense_backward(EvalCall& c) {
       std::int64_t row = index.as<std::int64_t>()[i];
       if (row == padding) continue;
       T scale = by_frequency ? T(1) / static_cast<T>(counts[static_cast<std::size_t>(row)]) : T(1);
-      for (std::int64_t k = 0; k < width; ++k) {  // in the tensor's own type, row by row
+      for (std::int64_t k = 0; k < width; ++k) {  // rounds after each row, to the tensor's dtype
         T& to = sum.as<T>()[row * width + k];
         to = rounded(out.dtype, to + grad.as<T>()[i * width + k] * scale);
       }

@@ -1,4 +1,4 @@
-// embedding_bag: rows of a table summed, averaged or maximised over bags.
+// embedding_bag: the sum, mean or maximum of an embedding's rows over bags of indices.
 #include <limits>
 
 #include "core/ops/families.h"
@@ -22,7 +22,7 @@ Mode mode_of(const C& c) {
   return static_cast<Mode>(mode);
 }
 
-/// forward_only: what only a gradient needs is left out.
+/// forward_only: results that only the gradient needs are not computed.
 template <bool forward_only>
 Meta fake_embedding_bag(FakeCall& c) {
   const TensorMeta &weight = c.tensor("weight"), &indices = c.tensor("indices"), &offsets = c.tensor("offsets");
@@ -36,19 +36,19 @@ Meta fake_embedding_bag(FakeCall& c) {
        !c.test(sym_eq(c.tensor("per_sample_weights").sizes[0], indices.sizes[0]), "embedding_bag per_sample_weights")))
     fail("embedding_bag: per_sample_weights must have the sizes of indices");
   if (scaled && mode != Mode::Sum) fail("embedding_bag: per_sample_weights only supported with mode='sum'");
-  // The fast path does not say which bag an index is in.
+  // PyTorch's fast kernel leaves offset2bag empty.
   bool fast = mode == Mode::Sum &&
               (weight.dtype == DType::Float32 || weight.dtype == DType::Float16 || weight.dtype == DType::BFloat16) &&
               weight.strides[1].is(1) && c.integer("padding_idx") < 0 &&
               (!scaled || c.tensor("per_sample_weights").strides[0].is(1));
   TensorMeta offset_to_bag = new_like(offsets, {fast ? SymExpr(0) : indices.sizes[0]});
-  // Sums without a gradient have no sizes of bags, but room for as many as offsets.
+  // For a sum without a gradient bag_size is not computed, but PyTorch returns a tensor as long as offsets.
   SymExpr counted = forward_only && mode == Mode::Sum ? offsets.sizes[0] : bags;
   TensorMeta maximum = new_like(offsets, mode == Mode::Max ? SymList{bags, weight.sizes[1]} : SymList{counted});
   return MetaTuple{{new_like(weight, {bags, weight.sizes[1]}), offset_to_bag, new_like(offsets, {counted}), maximum}};
 }
 
-/// f(index position, bag) for every index, in order.
+/// Calls f(position in indices, bag) for every index, in order.
 template <class F>
 void each_index(const Tensor& offsets, std::int64_t bags, std::int64_t count, F f) {
   const auto* at = offsets.as<std::int64_t>();
@@ -97,7 +97,7 @@ Value eval_embedding_bag(EvalCall& c) {
   const Tensor* computed[] = {&out, &bag_of, &sizes, &maximum};
   ValueList results;
   for (std::size_t i = 0; i < 4; ++i) {
-    // Only max fills the last result with indices.
+    // Unless the mode is max, max_indices is a copy of bag_size.
     if (i == 3 && mode != Mode::Max) computed[i] = &sizes;
     outputs[i].copy_from(*computed[i]);
     results.emplace_back(outputs[i]);
@@ -105,7 +105,7 @@ Value eval_embedding_bag(EvalCall& c) {
   return results;
 }
 
-/// Raises unless the arguments of a gradient have the dimensions of the forward call's.
+/// Fails unless the arguments of a gradient fit the sizes of the forward call.
 void check_backward(FakeCall& c) {
   if (c.tensor("grad").dim() != 2) fail("embedding_bag backward: grad must be 2-D");
   if (c.tensor("indices").dim() != 1 || c.tensor("offsets").dim() != 1)
@@ -166,7 +166,7 @@ Value eval_embedding_bag_backward(EvalCall& c) {
       if (mode == Mode::Mean) scale /= static_cast<double>(std::max<std::int64_t>(sizes.as<std::int64_t>()[bag], 1));
       if (by_frequency) scale /= static_cast<double>(counts[static_cast<std::size_t>(row)]);
       const T factor = rounded(out.dtype, static_cast<T>(scale));
-      for (std::int64_t k = 0; k < width; ++k) {  // axpy in the dtype of the result
+      for (std::int64_t k = 0; k < width; ++k) {  // rounds after each addition (PyTorch's axpy)
         T& sum = dw.as<T>()[row * width + k];
         sum = rounded(out.dtype, sum + rounded(out.dtype, grad.as<T>()[bag * width + k] * factor));
       }
@@ -184,7 +184,7 @@ Meta fake_scales_backward(FakeCall& c) {
   return new_like(c.tensor("grad"), {c.tensor("indices").sizes.at(0)});
 }
 
-/// d(scale of index i) = its row times the gradient of its bag.
+/// The gradient of index i's weight: the dot product of its embedding row and its bag's gradient.
 Value eval_scales_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_scales_backward);
   DType dtype = arithmetic_dtype(out.dtype);

@@ -1,4 +1,4 @@
-// Tensors out of nothing: full, arange, new_zeros, ones_like, ...
+// Factories: full, arange, new_zeros, ones_like, ...
 #include <cmath>
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ Meta fake_like(FakeCall& call) {
   return like_meta(call);
 }
 
-/// full's dtype is that of its number where none is given.
+/// Without a dtype argument, full takes the dtype of the number.
 Meta fake_full(FakeCall& call) {
   return new_meta(call, number_dtype(call.number("fill_value")), "size");
 }
@@ -96,7 +96,7 @@ void fill(const Tensor& out, const Number& value) {
   out.copy_from(one.view_as(out.sizes, Sizes(out.sizes.size(), 0), 0));
 }
 
-/// Follows the fake and fills with a constant; empty tensors are zeros here, so that runs repeat.
+/// Fills a tensor of the fake's meta with a constant. aten.empty gives zeros, so that runs are reproducible.
 template <Meta (*fake)(FakeCall&), auto value>
 Value filled(EvalCall& call) {
   CallOfValues metas(call);
@@ -109,7 +109,7 @@ constexpr auto one = [](const EvalCall&) -> Number { return std::int64_t{1}; };
 constexpr auto given = [](const EvalCall& call) -> Number { return call.number("fill_value"); };
 constexpr auto scalar = [](const EvalCall& call) -> Number { return call.number("s"); };
 
-// arange: integers where every number is one.
+// arange has integer results when all of its numbers are integers.
 
 SymExpr sym_or(const FakeCall& call, std::string_view name, std::int64_t otherwise) {
   return call.schema.index_of(name) >= 0 && call.has(name) ? call.sym(name) : SymExpr(otherwise);
@@ -125,7 +125,8 @@ Meta fake_arange(FakeCall& call) {
   bool whole = is_whole(call, "start") && is_whole(call, "end") && is_whole(call, "step");
   TensorMeta out;
   out.dtype = call.dtype("dtype").value_or(whole ? DType::Int64 : DType::Float32);
-  bool truncates = out.dtype == DType::Int64;  // narrower integers are counted as the numbers given
+  // For int64 PyTorch truncates the numbers before it counts the elements; for narrower integers it does not.
+  bool truncates = out.dtype == DType::Int64;
   out.device = call.device("device").value_or(Device{});
   SymExpr length;
   if (whole) {
@@ -151,7 +152,7 @@ Meta fake_arange(FakeCall& call) {
   return out;
 }
 
-/// start + i * step, in int64 for integers and in double otherwise.
+/// Fills with whole(i) for integer dtypes, real(i) for others.
 template <class Whole, class Real>
 void fill_sequence(const Tensor& out, Whole whole, Real real) {
   dispatch(out.dtype, [&]<class T>() {
@@ -209,7 +210,8 @@ std::complex<double> end_of(const EvalCall& call, std::string_view name) {
   }
   return *unwrap(call.tensor(name).to(DType::Complex128)).as<std::complex<double>>();
 }
-/// From both ends to the middle, as PyTorch's kernel; integer results truncate.
+/// Like PyTorch's kernel, computes the first half from `start` and the second half from `end`. Integer results
+/// truncate.
 template <bool exponents>
 Value eval_linspace(EvalCall& call) {
   CallOfValues metas(call);
@@ -223,10 +225,10 @@ Value eval_linspace(EvalCall& call) {
   std::complex<double> step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
   double base = exponents ? as_double(call.number("base")) : 0;
   dispatch(out.dtype, [&]<class T>() {
-    // Integer steps are rounded to float, as the kernel's step type is.
+    // PyTorch's kernel for integers holds the step in a float.
     if constexpr (std::is_integral_v<T>) step = static_cast<float>(step.real());
     constexpr bool half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-    // The kernel of half types rounds the step and its multiples.
+    // PyTorch's kernel for half types rounds the step and each multiple of it.
     auto held = [](std::complex<double> v) {
       if constexpr (half) return std::complex<double>(convert<double>(convert<T>(v.real())));
       return v;
@@ -261,7 +263,7 @@ Value eval_eye(EvalCall& call) {
   return out;
 }
 
-/// Coordinates of the triangle's elements, row by row.
+/// Coordinates of a triangle's elements, row by row.
 template <bool lower>
 std::vector<std::int64_t> triangle(std::int64_t rows, std::int64_t columns, std::int64_t offset) {
   std::vector<std::int64_t> r, c;
@@ -291,7 +293,7 @@ Value eval_triangle(EvalCall& call) {
   return out;
 }
 
-/// fill and zero: self's geometry, another value.
+/// fill and zero: sizes, strides and dtype of self, another value.
 Meta fake_fill(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   TensorMeta out = TensorMeta::contiguous(self.dtype, self.sizes, self.device);

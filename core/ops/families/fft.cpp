@@ -1,4 +1,4 @@
-// Discrete Fourier transforms: the three operators under torch.fft and torch.stft.
+// Discrete Fourier transforms: the three ATen operators that torch.fft and torch.stft call.
 #include "core/ops/kernels/fft.h"
 
 #include <algorithm>
@@ -34,8 +34,8 @@ void sort_by_stride(std::span<std::size_t> dims, const TensorMeta& t, const Shap
   std::sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return stride(a) > stride(b); });
 }
 
-/// The layout that PyTorch's transform of `dims` leaves: dense, batch dimensions slowest and in the order of the
-/// input's strides, then the transformed ones as listed.
+/// The layout of PyTorch's result for a transform of `dims`: dense; batch dimensions outermost, in the order of the
+/// input's strides; then the transformed dimensions in the order of `dims`.
 TensorMeta transformed(const TensorMeta& input, SymList sizes, std::span<const std::size_t> dims,
                        const ShapeEnv& shapes) {
   for (std::size_t d : dims)
@@ -47,7 +47,7 @@ TensorMeta transformed(const TensorMeta& input, SymList sizes, std::span<const s
   sort_by_stride({order.begin(), batch_end}, input, shapes);
   std::copy(dims.begin(), dims.end(), batch_end);
   const auto batches = static_cast<std::size_t>(batch_end - order.begin());
-  SymList permuted = {1};  // the batch as one dimension, then the signal
+  SymList permuted = {1};  // all batch dimensions as one, then the transformed ones
   for (std::size_t i = batches; i < order.size(); ++i) permuted.push_back(sizes[order[i]]);
   const SymList strides = strides_for(MemoryFormat::Contiguous, permuted);
   TensorMeta out = new_like(input, std::move(sizes));
@@ -94,7 +94,7 @@ Meta fake_c2r(FakeCall& c) {
   check_dtype(is_complex(self.dtype), self, "_fft_c2r");
   std::vector<std::size_t> dims = transformed_dims(c.integers("dim"), self.dim());
   if (dims.empty()) fail("_fft_c2r: at least one dimension is needed");
-  // All but the last dimension are transformed first, as complex numbers.
+  // A complex transform of all dimensions but the last comes first.
   TensorMeta input = dims.size() > 1 ? complex_to_complex(self, {dims.begin(), dims.end() - 1}, c.shapes) : self;
   SymList sizes = self.sizes;
   sizes[dims.back()] = c.sym("last_dim_size");
@@ -103,7 +103,7 @@ Meta fake_c2r(FakeCall& c) {
   return out;
 }
 
-/// Multiplies by 1, 1/sqrt(n) or 1/n, as `normalization` is 0, 1 or 2; n counts the points of one transform.
+/// Scales by 1, 1/sqrt(n) or 1/n when `normalization` is 0, 1 or 2; n is the number of points of one transform.
 void normalize(const EvalCall& c, const Tensor& t, std::int64_t points) {
   std::int64_t kind = c.integer("normalization");
   if (kind < 0 || kind > 2) fail("unsupported normalization mode " + std::to_string(kind));
@@ -113,7 +113,7 @@ void normalize(const EvalCall& c, const Tensor& t, std::int64_t points) {
   for (std::int64_t i = 0; i < t.numel(); ++i) data[i] *= factor;
 }
 
-/// A copy, since it is transformed in place.
+/// A copy in complex128, since the transform works in place.
 Tensor complex_copy(const Tensor& t) {
   Tensor x = empty(DType::Complex128, t.sizes);
   x.copy_from(t);
@@ -144,7 +144,8 @@ Value eval_r2c(EvalCall& c) {
   return out;
 }
 
-/// The spectrum of real numbers from its first half; imaginary parts that such a spectrum cannot have are ignored.
+/// Completes a Hermitian spectrum from its first half. The imaginary parts at frequency 0 and n/2, which must be 0, are
+/// ignored.
 Tensor whole_spectrum(const Tensor& half, std::int64_t dim, std::int64_t length) {
   DimSplit from = split_at(half.sizes, dim);
   if (length < 1 || from.length < length / 2 + 1)
@@ -186,7 +187,8 @@ std::vector<Node*> grad_c2c(GradCall& c) {
   return slots;
 }
 
-/// The other frequencies of a one-sided result are zero: what is left is a complex transform's real part.
+/// Pads the gradient of a one-sided result with zeros for the missing frequencies; the result is the real part of a
+/// complex transform.
 std::vector<Node*> grad_r2c(GradCall& c) {
   GradientSlots slots(c);
   Builder& b = c.build;
@@ -203,7 +205,7 @@ std::vector<Node*> grad_r2c(GradCall& c) {
   return slots;
 }
 
-/// Frequencies that stand for two, themselves and their mirror image, count twice.
+/// In the half spectrum, a frequency whose mirror image was left out counts twice.
 std::vector<Node*> grad_c2r(GradCall& c) {
   GradientSlots slots(c);
   Builder& b = c.build;

@@ -1,5 +1,5 @@
-// torch.fft: transforms of chosen sizes, dimensions and norms, made of the three operators of fft.cpp. Steps and their
-// order are those of ATen's native/SpectralOps.cpp.
+// torch.fft: transforms with given sizes, dimensions and norms, decomposed to the three operators of fft.cpp. The calls
+// and their order are those of ATen's native/SpectralOps.cpp.
 #include "core/ops/families/fft_composites.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace {
 
 struct Transform {
   std::vector<std::size_t> dims;
-  SymList sizes;  ///< points along each of `dims`
+  SymList sizes;  ///< number of points along each of `dims`
 };
 
-/// 0, 1 or 2 for no scaling, 1/sqrt(n) and 1/n.
+/// The number for _fft_*'s `normalization`: 0 for no scaling, 1 for 1/sqrt(n), 2 for 1/n.
 std::int64_t normalization(const FakeCall& c, bool forward) {
   const std::string norm = c.has("norm") ? c.string("norm") : "backward";
   if (norm == "ortho") return 1;
@@ -38,7 +38,7 @@ Node* promoted(Builder& b, Node* x, bool to_complex) {
   return type == b.tensor(x).dtype ? x : b.call("aten._to_copy.default", {x}, {{"dtype", type}});
 }
 
-/// Cut, or filled up with zeros, to the sizes transformed.
+/// Slices x, or pads it with zeros, to the number of points transformed.
 Node* resized(const FakeCall& c, Builder& b, Node* x, const Transform& t) {
   const std::size_t rank = b.tensor(x).dim();
   std::vector<Arg> pads(2 * rank, Arg(0));
@@ -92,7 +92,8 @@ Transform dimensions(const DecomposeCall& c) {
   return t;
 }
 
-/// The last of the sizes counts real points; half of them, and one, are read. Returns that count.
+/// The last size is the number of real points n, of which the complex input has n / 2 + 1. Sets the size to that and
+/// returns n.
 SymExpr halve_last(const DecomposeCall& c, Transform& t, bool given) {
   if (t.dims.empty()) fail(c.schema.name + " must transform at least one axis");
   const SymExpr points = given ? t.sizes.back() : (t.sizes.back() - 1) * 2;
@@ -109,7 +110,7 @@ Node* complex_to_complex(Builder& b, Node* x, std::span<const std::size_t> dims,
   return b.call("aten._fft_c2c.default", {x, dims_of(dims), norm, forward});
 }
 
-/// A spectrum's half to real numbers; the forward transform is the inverse one of the conjugate.
+/// Transforms half a spectrum to real numbers. A forward transform is the inverse transform of the conjugate.
 Node* to_real(Builder& b, Node* x, std::span<const std::size_t> dims, std::int64_t norm, SymExpr points, bool forward) {
   if (forward) {
     x = b.call("aten.clone.default", {conjugate(b, x)});
@@ -162,7 +163,7 @@ Arg along_many(DecomposeCall& c) {
   return transform(c, {real_input, real_output, forward}, dimensions(c), given);
 }
 
-/// Moves the zero frequency to the middle, or back.
+/// Moves the frequency 0 to the middle, or back (inverse).
 template <bool inverse>
 Arg shift(DecomposeCall& c) {
   const TensorMeta& self = c.tensor("self");

@@ -1,4 +1,4 @@
-// im2col and col2im: sliding blocks of an image as columns, and columns added up into an image.
+// im2col and col2im: the sliding blocks of an image as columns of a matrix, and the sum of such columns into an image.
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/indexing.h"
@@ -12,7 +12,8 @@ namespace {
 
 using namespace kernels;
 
-/// Kernel positions (rows, columns) over an image [channels, height, width]; blocks are the places the kernel takes.
+/// The positions of a sliding kernel (d = 0: rows, 1: columns) over an image [channels, height, width]. A block is one
+/// place of the kernel.
 struct Blocks {
   Sizes kernel, dilation, padding, stride;
 
@@ -33,12 +34,12 @@ struct Blocks {
   SymExpr count(std::size_t d, SymExpr size) const {
     return sym_floordiv(size + (2 * padding[d] - dilation[d] * (kernel[d] - 1) + stride[d] - 1), stride[d]);
   }
-  /// Where kernel position k of block i lies in the image.
+  /// The coordinate in the image of kernel position k of block i.
   std::int64_t at(std::size_t d, std::int64_t i, std::int64_t k) const {
     return i * stride[d] - padding[d] + k * dilation[d];
   }
-  /// f(row of the columns, block, position in the image plane) by kernel position, then block, for one channel; blocks
-  /// that reach over the edge are left out.
+  /// Calls f(row of the columns, block, position in the image plane) for one channel, in order of kernel position, then
+  /// block. Elements outside of the image are skipped.
   template <class F>
   void each(std::int64_t height, std::int64_t width, F f) const {
     std::int64_t rows = count(0, height).as_int(), columns = count(1, width).as_int();
@@ -132,7 +133,7 @@ Value eval_col2im(EvalCall& c) {
   return out;
 }
 
-/// Rows or columns of the padded image that kernel positions of blocks read: [kernel, blocks].
+/// Rows (d = 0) or columns (d = 1) of the padded image that each kernel position reads: [kernel, blocks].
 Node* block_indices(DecomposeCall& c, const Blocks& blocks, std::size_t d, SymExpr size) {
   Builder& b = c.build;
   auto range = [&](const Arg& end, std::int64_t step, std::int64_t new_dim) {
@@ -146,7 +147,8 @@ Node* block_indices(DecomposeCall& c, const Blocks& blocks, std::size_t d, SymEx
   return b.call("aten.add.Tensor", {starts, within});
 }
 
-/// [kernel rows, block rows, 1, 1] and [kernel columns, block columns] as indices of an image's last dimensions.
+/// Index tensors for an image's last two dimensions: rows as [kernel rows, block rows, 1, 1], columns as [kernel
+/// columns, block columns].
 Arg image_indices(DecomposeCall& c, const Blocks& blocks, SymExpr height, SymExpr width) {
   Node* rows = block_indices(c, blocks, 0, height);
   for (int i = 0; i < 2; ++i) rows = c.build.call("aten.unsqueeze.default", {rows, -1});

@@ -1,4 +1,4 @@
-// Operators on lists of tensors: each is its per-tensor namesake, item by item.
+// Operators on lists of tensors. Each calls an operator on tensors item by item, usually the one with the same name.
 #include <algorithm>
 
 #include "core/ops/families/pointwise_parts.h"
@@ -7,13 +7,14 @@
 namespace partita {
 namespace {
 
-/// A list operator's base name after "_foreach_", and what is called for each item when that is not its namesake.
+/// The base name of a list operator after "_foreach_", and the operator called for each item when it has another name.
 struct ListForm {
   std::string_view name;
   std::string_view item = {};
-  /// The name under which the item's call takes the argument that is positional in the list's: "value" of addcmul.
+  /// The keyword under which the item's operator takes an argument that is positional in the list's: "value" of
+  /// addcmul.
   std::string_view factor = {};
-  /// What the Scalar overloads call instead, where the namesake has none.
+  /// The operator that the Scalar overloads call when the one named above has no Scalar overload.
   std::string_view item_of_number = {};
 };
 constexpr ListForm forms[] = {
@@ -79,7 +80,7 @@ bool takes_number(const Schema& schema) {
                      [](const SchemaArg& a) { return !a.keyword_only && a.type == SchemaType::Scalar; });
 }
 
-/// The number of items; fails where the lists differ.
+/// The number of items; fails when the lists have different lengths.
 std::size_t length(const DecomposeCall& call) {
   const ArgList* first = nullptr;
   for (std::size_t i = 0; i < call.args.size(); ++i) {
@@ -95,7 +96,7 @@ std::size_t length(const DecomposeCall& call) {
   return first->items.size();
 }
 
-/// maximum and minimum have no overload for numbers: the number in the dtype of its item's result, of no dimensions.
+/// maximum and minimum have no Scalar overload: the number becomes a 0-dim tensor in the dtype of the item's result.
 Node* number_as_tensor(DecomposeCall& call, const Arg& item, const Arg& number) {
   const TensorMeta& self = Builder::tensor(item);
   const auto value = as_number(number);

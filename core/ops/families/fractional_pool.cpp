@@ -1,4 +1,4 @@
-// Fractional max pooling: windows of one size whose places random samples decide, plane by plane.
+// Fractional max pooling: windows of equal size at places that random samples decide, separately for each plane.
 #include "core/ops/families/pool.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
@@ -37,7 +37,7 @@ Meta fake_fractional(FakeCall& c) {
   return with_indices(new_like(self, sizes));
 }
 
-/// Where the windows begin along one dimension; steps in half types round as PyTorch's do.
+/// The starts of the windows along one dimension. Half types round each step as PyTorch does.
 template <class T>
 std::vector<Span> windows(DType dtype, T sample, std::int64_t in, std::int64_t out, std::int64_t kernel) {
   std::vector<Span> spans;
@@ -63,7 +63,7 @@ Value eval_fractional(EvalCall& c) {
   return max_of_cells(c, outputs, rank, [&](std::int64_t plane) -> const Cells& {
     dispatch_floating(samples.dtype, "fractional_max_pool", [&]<class T>() {
       for (std::size_t d = 0; d < rank; ++d) {
-        // In two dimensions the first sample is the width's.
+        // PyTorch's 2-d kernel takes the first sample for the width; the 3-d kernel goes by depth, height, width.
         std::size_t of = rank == 2 ? 1 - d : d;
         T sample = samples.as<T>()[plane * static_cast<std::int64_t>(rank) + static_cast<std::int64_t>(of)];
         cells.along[3 - rank + d] =
