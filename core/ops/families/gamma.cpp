@@ -22,7 +22,8 @@ constexpr double bernoulli[] = {1.0 / 6,       -1.0 / 30,       1.0 / 42,       
                                 5.0 / 66,      -691.0 / 2730,   7.0 / 6,        -3617.0 / 510,
                                 43867.0 / 798, -174611.0 / 330, 854513.0 / 138, -236364091.0 / 2730};
 
-/// P or Q where an argument is at the edge of the domain; false inside.
+/// Handles arguments at the edge of the domain: sets `value` to P(a, x) if `lower`, else to Q(a, x). Returns false for
+/// arguments inside the domain.
 bool at_edge(double a, double x, bool lower, double& value) {
   double zero = lower ? 0 : 1, one = 1 - zero;
   if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0)
@@ -42,7 +43,8 @@ bool at_edge(double a, double x, bool lower, double& value) {
 
 }  // namespace
 
-/// Recurrence by six, then the asymptotic series (Abramowitz and Stegun, 6.4.12); reflection below 1/2 (6.4.7).
+/// Applies the recurrence six times, then the asymptotic series (Abramowitz and Stegun, 6.4.12). Below 1/2 it uses the
+/// reflection formula (6.4.7).
 template <class T>
 T trigamma(T x) {
   if (x < T(0.5)) {
@@ -65,7 +67,7 @@ T polygamma(int n, T x) {
 template float polygamma(int, float);
 template double polygamma(int, double);
 
-/// Ten terms at least, then Euler-Maclaurin's remainder with twelve (Cephes' zeta).
+/// At least ten terms of the sum, then twelve terms of Euler and Maclaurin's remainder (as zeta in Cephes).
 double zeta(double x, double q) {
   if (x == 1) return inf;
   if (!(x > 1) || std::isnan(q)) return nan;
@@ -80,7 +82,7 @@ double zeta(double x, double q) {
     if (std::fabs(term) < epsilon * std::fabs(sum)) return sum;
   }
   sum += term * q / (x - 1) - term / 2;
-  // The k-th of the remainder's terms has B_2k / (2k)! x (x + 1) ... (x + 2k - 2) q^(1 - x - 2k).
+  // Term k of the remainder is B_2k / (2k)! x (x + 1) ... (x + 2k - 2) q^(1 - x - 2k).
   double factor = x * term / q;
   for (int k = 1; k <= 12; ++k) {
     factor /= k == 1 ? 2 : (2.0 * k - 1) * (2.0 * k);
@@ -107,7 +109,8 @@ double multivariate_lgamma(double x, int p) {
   return sum;
 }
 
-/// The product below 10; beyond, where it would underflow, the asymptotic series (Abramowitz and Stegun, 7.1.23).
+/// Below 10 the product of exp and erfc. From there on erfc would underflow, so the asymptotic series is used
+/// (Abramowitz and Stegun, 7.1.23).
 double erfcx(double x) {
   if (x < 10) return std::exp(x * x) * std::erfc(x);
   double square = 2 * x * x, term = 1, sum = 1;

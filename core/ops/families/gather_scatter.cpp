@@ -25,7 +25,7 @@ void check_index(FakeCall& c) {
     fail("Index tensor must have the same number of dimensions as " + std::string("input tensor"));
   if (nothing) return;
   const auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
-  // Symbolic sizes are compared when there are values.
+  // Only known sizes are compared here; symbolic ones are checked when the call is evaluated.
   auto exceeds = [](SymExpr a, SymExpr b) { return a.is_int() && b.is_int() && a.as_int() > b.as_int(); };
   for (std::size_t d = 0; d < index.dim() && d < self.dim(); ++d)
     if (d != dim && exceeds(index.sizes[d], self.sizes[d]))
@@ -50,8 +50,8 @@ Meta fake_scatter(FakeCall& c) {
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
-/// f(position in index, position in self, coordinates as an offset into `other`) for each element of index; self is
-/// row-major, `other_strides` belong to a tensor with index's rank.
+/// Calls f(position in index, position in self, offset in `other`) for each element of index. Positions are row-major;
+/// `other` has index's rank and the strides `other_strides`.
 template <class F>
 void each_indexed(const Sizes& self_sizes, const Tensor& index, std::int64_t dim, const Sizes& other_strides, F f) {
   Sizes self_strides = row_major_strides(self_sizes);
@@ -74,7 +74,8 @@ void each_indexed(const Sizes& self_sizes, const Tensor& index, std::int64_t dim
       if (d < self_strides.size()) target += k * self_strides[d];
       other += at[d] * other_strides[d];
     }
-    if (rank == 0 && !self_strides.empty()) target = entries[i] * self_strides[0];  // a number is a line of one
+    // A 0-dim index selects from a 1-d self.
+    if (rank == 0 && !self_strides.empty()) target = entries[i] * self_strides[0];
     f(i, target, other);
     for (std::size_t d = rank; d-- > 0;) {
       if (++at[d] < index.sizes[d]) break;
@@ -123,7 +124,7 @@ T combine(Combine how, T a, T b) {
   }
 }
 
-/// Start of a reduction that leaves self out.
+/// The value from which a reduction without self's elements starts.
 template <class T>
 T identity(Combine how) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -136,7 +137,7 @@ T identity(Combine how) {
   return how == Combine::Multiply ? T(1) : T(0);
 }
 
-/// out[index] = combine(out[index], source), element by element; `source_strides` may be 0 for a scalar source.
+/// out[index] = combine(out[index], source), element by element. `source_strides` are 0 when the source is one number.
 Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
                const Sizes& source_strides, Combine how, bool include_self) {
   DType dtype = how == Combine::Replace ? self.dtype : arithmetic_dtype(self.dtype);
@@ -244,7 +245,7 @@ std::vector<Node*> grad_gather(GradCall& c) {
   return slots;
 }
 
-/// scatter_reduce_backward of PyTorch's FunctionsManual.
+/// scatter_reduce_backward of PyTorch's FunctionsManual.cpp.
 std::vector<Node*> grad_scatter_reduce(GradCall& c) {
   GradientSlots slots(c);
   Builder& b = c.build;
@@ -270,7 +271,7 @@ std::vector<Node*> grad_scatter_reduce(GradCall& c) {
     }
     case Combine::Max:
     case Combine::Min: {
-      // The gradient is shared by all that equal the result.
+      // All elements that equal the result get an equal share of the gradient.
       Node* result = c.results[0];
       Node* self_wins =
           b.call("aten._to_copy.default", {op("aten.eq.Tensor", {self, result})}, {{"dtype", c.tensor("self").dtype}});
@@ -283,7 +284,7 @@ std::vector<Node*> grad_scatter_reduce(GradCall& c) {
       break;
     }
     case Combine::Multiply: {
-      // One zero among the factors still passes a gradient to itself; two stop it.
+      // If exactly one factor is 0, only that factor has a gradient; with two zeros no factor has one.
       Node* masked_self = op("aten.masked_fill.Scalar", {self, op("aten.eq.Scalar", {self, 0}), 1});
       Node* masked_result = b.call("aten.scatter_reduce.two", {masked_self, dim, index, source, "prod"},
                                    {{"include_self", Arg(include_self)}});
@@ -380,7 +381,7 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
   }
   Node* index = b.call("aten.expand.default", {c.arg("indices"), b.sizes(index_sizes)});
   Node* x = b.call("aten.expand.default", {c.arg("self"), b.sizes(self_sizes)});
-  index = b.call("aten.remainder.Scalar", {index, b.size(self.sizes[dim])});  // negative ones count from the end
+  index = b.call("aten.remainder.Scalar", {index, b.size(self.sizes[dim])});  // negative indices count from the end
   return b.call("aten.gather.default", {x, static_cast<std::int64_t>(dim), index});
 }
 

@@ -1,4 +1,4 @@
-// Gated linear units: one half of a dimension times the sigmoid of the other.
+// Gated linear units: the first half of a dimension times the sigmoid of the second.
 #include <cmath>
 
 #include "core/ops/families.h"
@@ -32,7 +32,7 @@ Meta fake_glu(FakeCall& c) {
   return out;
 }
 
-/// A gradient is broadcast to the half.
+/// grad_output broadcasts to the sizes of one half.
 Meta fake_glu_backward(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &grad = c.tensor("grad_output");
   SymList half = self.sizes;
@@ -45,7 +45,7 @@ Meta fake_glu_backward(FakeCall& c) {
   return new_like(self, self.sizes);
 }
 
-/// f(position in the half, positions of value and gate in self)
+/// Calls f(position in the half, position of the value in self, position of the gate in self).
 template <class F>
 void each_pair(const Sizes& sizes, std::int64_t dim, F f) {
   DimSplit split = split_at(sizes, dim);
@@ -87,7 +87,8 @@ Value eval_glu_backward(EvalCall& c) {
   return out;
 }
 
-/// The halves of self and, of the gradient, `grad` in the dtype that eager computes in.
+/// The operands of a formula: v and g are the halves of self (value and gate), grad is grad_output if the call has it.
+/// Half types are converted to float32, in which eager PyTorch computes.
 std::vector<std::pair<std::string, Arg>> operands(DecomposeCall& c) {
   Builder& b = c.build;
   const std::size_t dim = gated_dim(c);

@@ -1,4 +1,4 @@
-// Derivatives of sampled functions.
+// torch.gradient: derivatives of sampled functions.
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
@@ -8,7 +8,7 @@ namespace {
 
 using Names = std::vector<std::pair<std::string, Arg>>;
 
-/// Differences between samples at equal distances `step`, one-sided at the ends.
+/// The derivative from samples at equal distances `step`: central differences, one-sided ones at the ends.
 Arg even_gradient(DecomposeCall& c, std::int64_t dim, double step) {
   Names names = {{"d", dim}, {"step", step}};
   names.emplace_back("center",
@@ -28,7 +28,7 @@ Arg even_gradient(DecomposeCall& c, std::int64_t dim, double step) {
   return run_program(c, "cat([first, center / 2, last], d)", names);
 }
 
-/// The same between samples at given points: parabolas through three neighbours.
+/// The derivative from samples at the coordinates `points`: that of the parabola through three neighbours.
 Arg uneven_gradient(DecomposeCall& c, std::int64_t dim, const Arg& points) {
   std::vector<std::int64_t> along(c.tensor("self").dim(), 1);
   along[static_cast<std::size_t>(dim)] = -1;
@@ -63,7 +63,7 @@ Arg uneven_gradient(DecomposeCall& c, std::int64_t dim, const Arg& points) {
   return run_program(c, "cat([a, b, c], d)", {{"a", begin}, {"b", center}, {"c", end}, {"d", dim}});
 }
 
-/// The dimensions asked for, counted from 0: all of them when none is named.
+/// The dimensions asked for, counted from 0; all of them when the call names none.
 Sizes gradient_dims(DecomposeCall& c) {
   std::size_t rank = c.tensor("self").dim();
   Sizes dims;

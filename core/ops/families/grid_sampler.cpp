@@ -1,4 +1,4 @@
-// grid_sampler_2d/3d: an image read at the places a grid names, and the gradients by both.
+// grid_sampler_2d/3d: reads an image at coordinates that a grid gives; and the gradients of image and grid.
 #include "core/ops/families/grid_sampler.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ GridPadding padding_of(const C& c) {
   return static_cast<GridPadding>(mode);
 }
 
-/// input [N, C, spatial...] and grid [N, out spatial..., rank] fit.
+/// Fails unless input [N, C, spatial...] and grid [N, out spatial..., rank] fit together.
 void check_operands(FakeCall& c, std::size_t rank) {
   const TensorMeta &input = c.tensor("input"), &grid = c.tensor("grid");
   if (input.dim() != rank + 2 || grid.dim() != rank + 2)
@@ -68,7 +68,7 @@ Meta fake_grid_sampler_backward(FakeCall& c) {
   return MetaTuple{{meta_if(booleans(c, "output_mask")[0], new_like(input, input.sizes)), new_like(grid, grid.sizes)}};
 }
 
-/// How places of a grid, from -1 to 1, become places among `size` inputs along one dimension.
+/// Converts a coordinate of the grid, from -1 to 1, to a position among `size` inputs along one dimension.
 template <class T>
 struct Location {
   std::int64_t size;
@@ -76,14 +76,14 @@ struct Location {
   bool align_corners;
 
   struct Place {
-    T at, slope;  ///< and its derivative by the grid's number
+    T at, slope;  ///< the position, and its derivative by the coordinate without the factor scaling()
   };
   T scaling() const { return T(align_corners ? size - 1 : size) / T(2); }
   T unnormalized(T x) const {
     T scaled = (x + T(1)) * scaling();
     return align_corners ? scaled : scaled - T(0.5);
   }
-  /// What padding makes of a place. At the border the derivative is 0.
+  /// Applies the padding mode to a position. Beyond the border the derivative is 0.
   Place padded(T at) const {
     using std::abs, std::trunc;
     T slope(1);
@@ -99,12 +99,12 @@ struct Location {
       at = std::min(extra, back) + low;
     }
     T last(static_cast<double>(size - 1));
-    // Not-a-number goes to the first input.
+    // NaN goes to the first input.
     if (!(at > T(0))) return {T(0), T(0)};
     if (!(at < last)) return {last, T(0)};
     return {at, slope};
   }
-  /// -1 when there is no input there.
+  /// The input at a position; -1 when the position is outside of the image.
   std::int64_t index(T at) const {
     using std::isfinite;
     if (!isfinite(at)) return -1;
@@ -113,8 +113,9 @@ struct Location {
   }
 };
 
-/// The inputs along one dimension that an output place reads: indices (-1: none), weights and their derivatives by the
-/// place; `factor` is the derivative of that by the grid's number.
+/// The inputs along one dimension that an output element reads: their indices (-1: outside of the image), their
+/// weights, and the weights' derivatives by the position. `factor` is the derivative of the position by the grid's
+/// coordinate.
 template <class T>
 struct GridTaps {
   int count = 1;
@@ -156,11 +157,11 @@ GridTaps<T> taps_at(const Location<T>& l, GridMode mode, T x) {
   return {2, {l.index(low), l.index(low + T(1))}, {T(1) - t, t}, {T(-1), T(1)}, slope * l.scaling()};
 }
 
-/// By depth, height, width.
+/// The taps along depth, height, width.
 template <class T>
 using PlaceTaps = std::array<GridTaps<T>, 3>;
 
-/// The call's operands, and the taps of each place of the grid; two dimensions are three with a depth of 1.
+/// The operands of a call, and the taps of each output position. A 2-d image is treated as 3-d with depth 1.
 template <std::size_t rank, class T, class S>
 struct Sampler {
   Tensor input, grid;
@@ -175,11 +176,11 @@ struct Sampler {
     for (std::size_t d = 0; d < rank; ++d) along[3 - rank + d].size = input.sizes[d + 2];
   }
 
-  /// Places that PyTorch's kernel for images takes at once (a vector of a half type with AVX2, which it is registered
-  /// for): where sums round, their order shows.
+  /// How many output positions PyTorch's 2-d kernel processes at a time: a vector of a half type with AVX2, for which
+  /// it is registered. The order of the sums depends on it, which shows where sums round.
   static constexpr std::int64_t block = rank == 2 ? 16 : 1;
 
-  /// f(batch entry, first place, taps of the places from there on), a block at a time
+  /// Calls f(sample, first output position, taps of the positions from there on) for one block at a time.
   template <class F>
   void each(F f) const {
     std::vector<PlaceTaps<T>> taps;
@@ -188,7 +189,7 @@ struct Sampler {
         taps.clear();
         for (std::int64_t p = first; p < std::min(first + block, places); ++p) {
           const S* at = grid.as<S>() + (n * places + p) * static_cast<std::int64_t>(rank);
-          // The grid names width first.
+          // The grid lists width first.
           PlaceTaps<T> own = {GridTaps<T>{1, {0}, {T(1)}, {T(0)}}};
           for (std::size_t d = 0; d < rank; ++d) own[2 - d] = taps_at(along[2 - d], mode, T(at[d]));
           taps.push_back(own);
@@ -196,7 +197,7 @@ struct Sampler {
         f(n, first, taps);
       }
   }
-  /// f(numbers of the taps by depth, height, width) in the order of PyTorch's kernels
+  /// Calls f(index of the tap along depth, along height, along width) in the order of PyTorch's kernels.
   template <class F>
   void corners(F f) const {
     const int count = mode == GridMode::Bicubic ? 4 : mode == GridMode::Bilinear ? 2 : 1;
@@ -204,7 +205,7 @@ struct Sampler {
       for (int outer = 0; outer < count; ++outer)
         for (int inner = 0; inner < count; ++inner) mode == GridMode::Bicubic ? f(d, inner, outer) : f(d, outer, inner);
   }
-  /// In the plane; -1 where no input is.
+  /// The position in the image's plane that three taps read; -1 outside of the image.
   std::int64_t position(const PlaceTaps<T>& taps, int d, int h, int w) const {
     std::int64_t z = taps[0].index[d], y = taps[1].index[h], x = taps[2].index[w];
     return z < 0 || y < 0 || x < 0 ? -1 : (z * along[1].size + y) * along[2].size + x;
@@ -229,12 +230,12 @@ struct Sampler {
     }
     return sum;
   }
-  /// What an output with gradient g adds to the gradient of the input at a corner.
+  /// What an output element with gradient g adds to the gradient of the input that three taps read.
   T share(const PlaceTaps<T>& taps, int d, int h, int w, T g) const {
     T wd = taps[0].weight[d], wh = taps[1].weight[h], ww = taps[2].weight[w];
     return mode == GridMode::Bicubic ? g * ww * wh : ww * wh * wd * g;
   }
-  /// Adds what an output with gradient g has for the derivatives by its place.
+  /// Adds what an output element with gradient g contributes to the derivatives by depth, height and width.
   void add_slopes(const S* data, const PlaceTaps<T>& taps, T g, T (&slopes)[3]) const {
     const auto &td = taps[0], &th = taps[1], &tw = taps[2];
     if (mode == GridMode::Bilinear && rank == 2) {

@@ -1,4 +1,5 @@
-// grid_sampler_2d as PyTorch's compiler sees it: coordinates, weights, and reads of the image at indices.
+// grid_sampler_2d as PyTorch's compiler decomposes it: computes positions and weights, and reads the image with
+// aten.index.
 #include <limits>
 
 #include "core/ops/families/grid_sampler.h"
@@ -26,7 +27,7 @@ class GridReads {
   }
 
   SymExpr size(std::size_t axis) const { return b_.tensor(image_).sizes[3 - axis]; }  ///< axis 0 is x
-  /// Component `axis` of the grid as places among the inputs, before padding; [N, 1, H, W].
+  /// Component `axis` of the grid as positions in the image, before padding; [N, 1, H, W].
   Node* unnormalized(std::size_t axis) {
     Node* x = b_.call("aten.select.int", {grid_, -1, static_cast<std::int64_t>(axis)});
     x = b_.call("aten.unsqueeze.default", {x, 1});
@@ -36,7 +37,7 @@ class GridReads {
                                            : b_.expression("s * 0.5", {{"s", size}})},
                               {"o", b_.expression("s * 0.5 - 0.5", {{"s", size}})}});
   }
-  /// Where padding brings a place.
+  /// Applies the padding mode to positions.
   Node* padded(Node* x, std::size_t axis) {
     if (padding_ == GridPadding::Zeros) return x;
     Arg last = b_.size(size(axis) - 1);
@@ -54,7 +55,7 @@ class GridReads {
     }
     return b_.call("aten.clamp.default", {x, 0, last});
   }
-  /// The image at whole places times a weight (null: 1); nothing where there is no input.
+  /// The image at whole positions times `weight` (null: 1); 0 at positions outside of the image.
   Node* read(Node* x, Node* y, Node* weight) {
     Node* within = made("logical_and(ge(x, 0), logical_and(lt(x, w), logical_and(ge(y, 0), lt(y, h))))",
                         {{"x", x}, {"y", y}, {"w", b_.size(size(0))}, {"h", b_.size(size(1))}});

@@ -12,7 +12,7 @@ namespace {
 
 using namespace kernels;
 
-/// Raises unless a tensor has as many elements as the sizes given beside it stand for.
+/// Fails unless a tensor's element count is the product of the arguments named in `sizes`.
 void check_count(FakeCall& c, const char* name, std::initializer_list<const char*> sizes) {
   SymExpr count = 1;
   std::string product;
@@ -146,8 +146,8 @@ Value eval_native_group_norm_backward(EvalCall& c) {
   return results;
 }
 
-/// infinitely_differentiable_native_group_norm_backward of PyTorch's FunctionsManual.cpp, which is taken where
-/// gradients flow into mean and rstd too: its calls in its order.
+/// infinitely_differentiable_native_group_norm_backward of PyTorch's FunctionsManual.cpp, with its calls in its order.
+/// PyTorch uses it when mean and rstd have gradients too.
 std::vector<Node*> grad_through_statistics(GradCall& c) {
   GradientSlots slots(c);
   Builder& b = c.build;

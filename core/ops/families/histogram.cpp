@@ -1,4 +1,4 @@
-// Histograms over one and several dimensions with given or evenly spaced edges. (histc: reduce.cpp)
+// Histograms of points in one or more dimensions, with given or evenly spaced edges. (histc is in reduce.cpp.)
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace kernels;
 
-/// Points [M, N] to be counted in N dimensions, in their own dtype's arithmetic.
+/// Points [M, N] to be counted in N dimensions. All arithmetic is in their dtype.
 struct Points {
   Tensor values;
   std::int64_t count = 0, dims = 0;
@@ -30,7 +30,8 @@ struct Points {
   }
 };
 
-/// The outermost edges of each dimension: `range`, or the extremes of the points; of equal extremes half a unit apart.
+/// The first and last edge of each dimension: `range` if given, else the points' extremes. Equal extremes are moved
+/// apart by 1/2 each.
 template <class T>
 std::vector<std::pair<T, T>> outer_edges(const EvalCall& c, const Points& p) {
   std::vector<std::pair<T, T>> out(static_cast<std::size_t>(p.dims), {T(0), T(1)});
@@ -82,7 +83,8 @@ std::vector<Tensor> even_edges(const EvalCall& c, const Points& p, const Sizes& 
   return out;
 }
 
-/// Counts, or sums of weights; the last bin has both of its edges. With `density`, divided by total and volumes.
+/// Counts the points, or sums their weights. The last bin includes its upper edge. With `density`, the result is
+/// divided by the total and by each bin's volume.
 Tensor counted(const EvalCall& c, const Points& p, const std::vector<Tensor>& edges) {
   if (edges.size() != static_cast<std::size_t>(p.dims))
     fail("torch.histogramdd: Expected as many sequences of edges as the input has columns");

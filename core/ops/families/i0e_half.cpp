@@ -1,5 +1,5 @@
-// special_i0e of half types as PyTorch's CPU kernel has it: whole vectors in float32, the elements left over at the end
-// of each run by the Chebyshev series of Cephes (i0e.c), every step of it in the half type itself.
+// special_i0e of half types, as PyTorch's CPU kernel computes it: whole vectors in float32; the elements left over at
+// the end of a contiguous run by the Chebyshev series of Cephes (i0e.c), with every step rounded to the half type.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -11,9 +11,9 @@
 namespace partita {
 namespace {
 
-constexpr std::int64_t lanes = 32;  ///< of the kernel's loop: two vectors of half types
+constexpr std::int64_t lanes = 32;  ///< elements per iteration of PyTorch's loop: two vectors of a half type
 
-/// On [0, 8].
+/// Coefficients for |x| in [0, 8].
 constexpr double near_zero[] = {
     -4.41534164647933937950E-18, 3.33079451882223809783E-17, -2.43127984654795469359E-16, 1.71539128555513303061E-15,
     -1.16853328779934516808E-14, 7.67618549860493561688E-14, -4.85644678311192946090E-13, 2.95505266312963983461E-12,
@@ -23,7 +23,7 @@ constexpr double near_zero[] = {
     -5.76375574538582365885E-4,  1.63947561694133579842E-3,  -4.32430999505057594430E-3,  1.05464603945949983183E-2,
     -2.37374148058994688156E-2,  4.93052842396707084878E-2,  -9.49010970480476444210E-2,  1.71620901522208775349E-1,
     -3.04682672343198398683E-1,  6.76795274409476084995E-1};
-/// On [8, inf], of i0e(x) sqrt(x).
+/// Coefficients of i0e(x) sqrt(x) for |x| > 8.
 constexpr double far_out[] = {
     -7.23318048787475395456E-18, -4.83050448594418207126E-18, 4.46562142029675999901E-17,  3.46122286769746109310E-17,
     -2.82762398051658348494E-16, -3.42548561967721913462E-16, 1.77256013305652638360E-15,  3.81168066935262242075E-15,
@@ -49,11 +49,11 @@ float one_by_one(float value) {
   using T = kernels::Narrow<dtype>;
   const T x = abs(T(value)), eight(8);
   if (x <= eight) return static_cast<float>(series(x / T(2) - T(2), near_zero));
-  // The root is a float, and so is the quotient.
+  // PyTorch's code computes the square root and the quotient in float.
   return static_cast<float>(series(T(32) / x - T(2), far_out)) / std::sqrt(static_cast<float>(x));
 }
 
-/// Elements that lie side by side in both tensors, the one dense.
+/// The number of elements that are contiguous in both tensors, in the memory order of `dense`.
 std::int64_t run_length(const Tensor& dense, const Tensor& other) {
   std::vector<std::size_t> order(dense.sizes.size());
   std::iota(order.begin(), order.end(), 0);

@@ -1,4 +1,4 @@
-// Whole slices along one dimension: index_select, index_add, index_copy, index_fill.
+// Operators on whole slices along one dimension: index_select, index_add, index_copy, index_fill.
 #include "core/ops/families/indexing.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
@@ -64,7 +64,8 @@ Value eval_index_add(EvalCall& c) {
       for (std::int64_t i = 0; i < n; ++i) {
         T& sum = y.as<T>()[to + i];
         const T term = source.as<T>()[from + i] * *alpha.as<T>();
-        // add_ of one slice after the other, which rounds once; a loop of elements where there is one dimension.
+        // PyTorch adds slice by slice with add_, which rounds once. For 1-d tensors it multiplies and adds single
+        // elements, and rounds both.
         sum = rounded(out.dtype, sum + (out.dim() > 1 ? term : rounded(out.dtype, term)));
       }
     });
@@ -100,8 +101,8 @@ Value eval_index_fill(EvalCall& c) {
   return out;
 }
 
-/// An index may stand twice and its slice is filled once: autograd takes the distinct ones, whose number is known only
-/// at run time; the elements that were filled are the same.
+/// An index that occurs twice fills its slice once, so PyTorch's autograd removes duplicates, whose number is known
+/// only at run time. This formula instead marks the filled elements, and gives the same sum.
 constexpr std::string_view value_of_fill =
     "sum(masked_fill(grad, eq(aten.index_fill.int_Scalar(ones_like(grad), dim, index, 0), 1), 0.0))";
 
@@ -115,7 +116,7 @@ std::vector<Node*> grad_index_select(GradCall& c) {
   return slots;
 }
 
-/// Gradient of what was put in: the rows it went to.
+/// The gradient of `source`: the slices of the gradient that index_add or index_copy wrote.
 Node* selected(GradCall& c) {
   Builder& b = c.build;
   const TensorMeta& source = c.tensor("source");

@@ -1,4 +1,4 @@
-// index_reduce: whole slices along one dimension, reduced into those of another tensor.
+// index_reduce: reduces slices of `source` into slices of `self` along one dimension.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -29,7 +29,7 @@ Meta fake_index_reduce(FakeCall& c) {
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
-/// What a slice that is not included starts from.
+/// The value from which the reduction starts when self's slice is not included.
 template <class T>
 T identity(Reduce how) {
   using Limits = std::numeric_limits<T>;
@@ -61,7 +61,8 @@ T combined(Reduce how, T a, T b) {
   fail("index_reduce(): unknown reduction");
 }
 
-/// Half types are rounded at every step, as eager adds and multiplies slices; integer means are floored.
+/// Half types round at every step, since eager PyTorch adds and multiplies slice by slice. Means of integers are
+/// floored.
 Value eval_index_reduce(EvalCall& c) {
   Tensor out = allocate(c, fake_index_reduce);
   DType dtype = arithmetic_dtype(out.dtype);
@@ -95,8 +96,8 @@ Value eval_index_reduce(EvalCall& c) {
   return out;
 }
 
-/// Gradients as FunctionsManual.cpp's index_reduce_backward gives them. Maxima that several elements share are shared
-/// out; for prod, a source that is the only zero of its product gets the product of the others.
+/// As index_reduce_backward of FunctionsManual.cpp. Elements that equal the extreme share the gradient equally. For
+/// prod, a source that is the only zero of its product gets the product of the other factors.
 std::vector<Node*> grad_index_reduce(GradCall& c) {
   GradientSlots slots(c);
   Reduce how = reduction(c.string("reduce"));

@@ -1,7 +1,6 @@
-// Inductor's functional random numbers (torch/_inductor/inductor_prims.py): seeds are drawn from the run's generator,
-// and all else is a function of a seed and of the position in row-major order, so that a kernel can compute it where it
-// is read. The functions are those of inductor's C++ code (torch/csrc/inductor/cpp_prefix.h), which takes 32 bits of a
-// seed.
+// Inductor's functional random numbers (torch/_inductor/inductor_prims.py). Seeds are drawn from the run's generator;
+// every number is a function of a seed and its row-major position, so a kernel can compute it where it is read. The
+// functions are those of inductor's C++ code (torch/csrc/inductor/cpp_prefix.h), which uses 32 bits of a seed.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -22,7 +21,8 @@ Meta fake_seeds(FakeCall& c) {
   if (c.schema.index_of("count") >= 0) sizes.push_back(c.sym("count"));
   return TensorMeta::contiguous(DType::Int64, sizes, *c.device("device"));
 }
-/// As the compiler lowers it (RandomSeeds in torch/_inductor/ir.py); the operator itself, run eagerly, begins at 0.
+/// Draws from the range that inductor's lowering uses (RandomSeeds in torch/_inductor/ir.py). The operator itself, run
+/// eagerly, draws from [0, 2^63).
 Value eval_seeds(EvalCall& c) {
   using Limits = std::numeric_limits<std::int64_t>;
   const Tensor out = allocate(c, fake_seeds);
@@ -47,7 +47,7 @@ std::array<std::uint32_t, 4> block(const EvalCall& c, std::int64_t position) {
                     {static_cast<std::uint32_t>(*seed.as<std::int64_t>()), 0});
 }
 
-/// In [0, 1), 31 bits.
+/// A number in [0, 1) from 31 bits.
 float unit(std::uint32_t bits) {
   return static_cast<float>(bits & 0x7fffffffu) * 4.6566127342e-10f;
 }
@@ -56,7 +56,7 @@ float normal(const std::array<std::uint32_t, 4>& bits) {
   return static_cast<float>(std::sqrt(-2.0 * std::log(u1)) * std::cos(2 * std::numbers::pi * u2));
 }
 
-/// inductor_random(size, seed, mode): mode is "rand" or "randn".
+/// inductor_random(size, seed, mode), where mode is "rand" or "randn".
 Value eval_random(EvalCall& c) {
   const std::string mode = c.string("mode");
   if (mode != "rand" && mode != "randn") fail("inductor_random has no mode '" + mode + "'");
@@ -66,7 +66,7 @@ Value eval_random(EvalCall& c) {
   return out;
 }
 
-/// inductor_randint(low, high, size, seed), high excluded.
+/// inductor_randint(low, high, size, seed): numbers in [low, high).
 Value eval_randint(EvalCall& c) {
   const std::int64_t low = c.integer("low"), high = c.integer("high");
   if (low >= high)

@@ -1,4 +1,4 @@
-// Elements put elsewhere: cat, stack, repeat, flip, roll, triangles.
+// Operators that place elements elsewhere: cat, stack, repeat, flip, roll, triangles.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace partita {
 namespace {
 
-/// Legacy: a 1-d tensor without elements joins anything.
+/// PyTorch's legacy rule: cat ignores a 1-d tensor without elements.
 bool skipped(const TensorMeta& t) {
   return t.dim() == 1 && t.sizes[0].is(0);
 }
@@ -47,7 +47,8 @@ Joined join(const FakeCall& call) {
     total = total + t->sizes[out.dim];
   }
   out.meta.sizes[out.dim] = joined.empty() ? SymExpr(0) : total;
-  // Channels last where every tensor is, the skipped ones too (compute_output_memory_format, native/TensorShape.h).
+  // Channels last if every tensor has that format, including the ignored ones (compute_output_memory_format,
+  // native/TensorShape.h).
   MemoryFormat format = suggest_memory_format(*tensors[0], call.shapes);
   for (const TensorMeta* t : tensors)
     if (suggest_memory_format(*t, call.shapes) != format) format = MemoryFormat::Contiguous;
@@ -73,13 +74,13 @@ Value eval_cat(EvalCall& call) {
   return out;
 }
 
-/// Gradients of the items of `tensors`.
+/// Returns the gradients of the items of `tensors`, and none for other arguments.
 std::vector<Node*> item_gradients(GradCall& call, std::vector<Node*> grads) {
   call.list_grads[call.schema.index_of("tensors")] = std::move(grads);
   return std::vector<Node*>(call.args.size(), nullptr);
 }
 
-/// Each tensor's part of the gradient.
+/// Slices the gradient into the parts of the tensors.
 std::vector<Node*> cat_gradient(GradCall& call) {
   Joined joined = join(call);
   const ArgList& list = *call.arg("tensors").get<ArgList>();
@@ -126,7 +127,8 @@ Meta fake_stack(FakeCall& call) {
   const std::size_t dim = wrap_dim(call.integer("dim"), sizes.size() + 1);
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(dim), count);
   TensorMeta out = TensorMeta::contiguous(result_type(operands), sizes, tensors[0]->device);
-  // Before the last dimension it is a view of the tensors one after the other.
+  // Unless the new dimension is the last, PyTorch concatenates the tensors and takes a view, whose strides the result
+  // has.
   if (dim < joined.size()) {
     joined[dim] = joined[dim] * count;
     if (auto view = view_geometry(call, joined, contiguous_strides(joined), sizes))
@@ -175,7 +177,7 @@ Value eval_repeat(EvalCall& call) {
   const Tensor& self = call.tensor("self");
   Sizes repeats = call.integers("repeats");
   if (out.numel() == 0) return out;
-  // [r0, s0, r1, s1, ...] views of both sides, the repeats of self with stride 0.
+  // Both sides are viewed as [repeats, size] for each dimension; self has stride 0 along the repeats.
   std::size_t lead = repeats.size() - self.sizes.size();
   Sizes sizes, from, to;
   for (std::size_t d = 0; d < repeats.size(); ++d) {
@@ -188,7 +190,8 @@ Value eval_repeat(EvalCall& call) {
   return out;
 }
 
-/// repeat_backward (FunctionsManual.cpp): new dimensions are summed away one by one, then the repeats at once.
+/// repeat_backward (FunctionsManual.cpp): sums over the new dimensions one after the other, then over all repeats in
+/// one call.
 std::vector<Node*> repeat_gradient(GradCall& call) {
   const TensorMeta& self = call.tensor("self");
   const SymList repeats = call.syms("repeats");
@@ -234,7 +237,7 @@ Value eval_flip(EvalCall& call) {
       dims.push_back(wrap_dim(d, self.sizes.size()));
   }
   if (self.numel() == 0) return out;
-  // Slice by slice along the flipped dims, since strides are not negative.
+  // Copies slice by slice along the flipped dimensions, since strides cannot be negative.
   auto recurse = [&](auto&& self_call, std::size_t i, Tensor from, Tensor to) -> void {
     if (i == dims.size()) return to.copy_from(from);
     std::size_t d = dims[i];

@@ -21,7 +21,7 @@ std::string text(const SymList& sizes) {
   return "[" + out + "]";
 }
 
-/// Sizes before the normalised dimensions; checks that the call is well-formed.
+/// The sizes before the normalised dimensions. Fails unless the call is well-formed.
 SymList leading_sizes(FakeCall& c) {
   const TensorMeta& input = c.tensor("input");
   SymList shape = c.syms("normalized_shape");
@@ -48,7 +48,7 @@ SymList leading_sizes(FakeCall& c) {
   return {input.sizes.begin(), input.sizes.begin() + static_cast<std::ptrdiff_t>(lead)};
 }
 
-/// Raises unless a tensor has as many elements as `sizes` stand for.
+/// Fails unless a tensor's element count is the product of `sizes`.
 void check_count(FakeCall& c, const char* name, const SymList& sizes) {
   SymExpr count = 1;
   for (SymExpr s : sizes) count = count * s;
@@ -74,7 +74,7 @@ Meta fake_native_layer_norm_backward(FakeCall& c) {
   std::vector<bool> mask = booleans(c, "output_mask");
   if (mask.size() != 3) fail("output_mask must have 3 items");
   MetaTuple result;
-  // The decomposition's last step is rstd * (...): rows lie as rstd has them, the inside of a row as grad_out.
+  // PyTorch's decomposition ends with rstd * (...), an elementwise operator, which decides the strides.
   TensorMeta grad_input = new_like(c.tensor("grad_out"), input.sizes);
   const TensorMeta* operands[] = {&c.tensor("rstd"), &c.tensor("grad_out")};
   grad_input.strides = elementwise_strides(c, input.sizes, operands);
@@ -103,7 +103,7 @@ Value eval_native_layer_norm(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm);
   double eps = as_double(c.number("eps"));
   std::int64_t n = row_length(c);
-  const bool half = dtype != input.dtype;  // whose kernel in PyTorch adds -mean * rstd in one fused step
+  const bool half = dtype != input.dtype;  // PyTorch's kernel for half types adds -mean * rstd in a fused step
   Tensor y = empty(dtype, x.sizes), mean = empty(dtype, outputs[1].sizes), rstd = empty(dtype, outputs[1].sizes);
   dispatch_floating(dtype, "LayerNormKernelImpl", [&]<class T>() {
     const T* w = weight.storage ? weight.as<T>() : nullptr;
@@ -143,7 +143,7 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
       const T *in = x.as<T>() + r * n, *g = grad.as<T>() + r * n;
       T* out = dx.as<T>() + r * n;
       T center = mean.as<T>()[r], scale = rstd.as<T>()[r];
-      const T shift = -scale * center;  // the normalised row is scale * x + shift, in one rounding
+      const T shift = -scale * center;  // the normalised row is scale * x + shift, fused
       double sum = 0, dot = 0;
       for (std::int64_t i = 0; i < n; ++i) {
         const double normal = static_cast<double>(std::fma(scale, in[i], shift));
@@ -153,7 +153,7 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
         dw[static_cast<std::size_t>(i)] += static_cast<double>(g[i]) * normal;
         db[static_cast<std::size_t>(i)] += static_cast<double>(g[i]);
       }
-      // As PyTorch's kernel: linear in x and grad, with coefficients of the row.
+      // PyTorch's kernel computes the gradient as linear in x and grad, with two coefficients for each row.
       const T total = static_cast<T>(sum), share = T(1) / static_cast<T>(n);
       const T slope = (total * center - static_cast<T>(dot)) * scale * scale * scale * share;
       const T offset = -slope * center - total * scale * share;
@@ -194,7 +194,7 @@ Arg decompose_layer_norm(DecomposeCall& c) {
   return b.getitem(result, 0);
 }
 
-/// {normalised and scaled input, 1 / root mean square}: at::rms_norm_composite.
+/// Returns {normalised and scaled input, 1 / root mean square}, as at::rms_norm_composite.
 std::pair<Node*, Node*> rms_norm(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& input = c.tensor("input");

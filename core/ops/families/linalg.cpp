@@ -92,7 +92,7 @@ Sizes batch_of(const Tensor& t, std::size_t matrix_dims) {
 
 namespace {
 
-/// `t` seen with its leading dimensions repeated; fails where they do not broadcast.
+/// `t` with its leading dimensions broadcast to `batch`; the last `kept` ones stay. Fails if they do not broadcast.
 Tensor expanded(const Tensor& t, const Sizes& batch, std::size_t kept) {
   Sizes sizes = batch, strides(batch.size(), 0);
   std::size_t own = batch_of(t, kept).size();

@@ -1,4 +1,5 @@
-// Linear algebra made of other operators (CompositeImplicitAutograd; native/LinearAlgebra.cpp, BatchLinearAlgebra.cpp).
+// Linear algebra decomposed to other operators (CompositeImplicitAutograd; native/LinearAlgebra.cpp,
+// BatchLinearAlgebra.cpp).
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +15,8 @@ Node* formula(DecomposeCall& c, const char* text, std::vector<std::pair<std::str
   return c.build.expression(text, names).node();
 }
 
-/// The results of `op` but the last, which holds LAPACK's info and is checked.
+/// Calls `op` and returns its first `results` results. Result `info` holds LAPACK's error codes, which a second call
+/// checks.
 std::vector<Arg> checked(DecomposeCall& c, const char* op, Args args, Kwargs kwargs, std::int64_t results,
                          std::int64_t info, const char* name, std::size_t rank) {
   Builder& b = c.build;
@@ -76,7 +78,7 @@ Arg logdet(DecomposeCall& c) {
   return c.build.call("aten.where.ScalarSelf", {c.build.call("aten.eq.Scalar", {sign, -1.0}), std::nan(""), log});
 }
 
-/// A to the n by squaring; a negative n takes the inverse.
+/// A to the power n by repeated squaring. A negative n inverts A first.
 Arg matrix_power(DecomposeCall& c) {
   Builder& b = c.build;
   Node* x = tensor_node(c, "self");
@@ -108,7 +110,7 @@ Arg vecdot(DecomposeCall& c) {
   return c.build.call("aten.sum.dim_IntList", {formula(c, "conj(x) * y"), Arg::list({c.arg("dim")})});
 }
 
-/// Powers 0 to N - 1 of the elements, along a new last dimension.
+/// The powers 0 to N - 1 of each element, along a new last dimension.
 Arg vander(DecomposeCall& c) {
   Builder& b = c.build;
   Node* x = tensor_node(c, "x");
@@ -182,7 +184,7 @@ Arg tensorsolve(DecomposeCall& c) {
   return b.call("aten.reshape.default", {b.call("aten.linalg_solve.default", {x, right}), b.sizes(solution)});
 }
 
-/// Where no dimension is named, the first of size 3.
+/// Without a dim argument, cross takes the first dimension of size 3.
 Arg cross(DecomposeCall& c) {
   const TensorMeta& self = c.tensor("self");
   Arg dim = c.arg("dim");

@@ -18,7 +18,7 @@ void check_inexact(const TensorMeta& t, const char* what) {
          std::string(torch_name(t.dtype)));
 }
 
-/// A result that was not asked for.
+/// The meta of a result that the call does not ask for.
 TensorMeta nothing(const TensorMeta& like) {
   return new_like(like, {0});
 }
@@ -41,7 +41,7 @@ Meta fake_svd(FakeCall& c) {
   fail(std::string(what) + ": The algorithm failed to converge because the input matrix " + why);
 }
 
-/// Ones on the diagonals: the singular vectors of a matrix without elements.
+/// Sets the diagonals to 1, which gives the singular vectors of matrices without elements.
 void set_identity(const Matrices& m) {
   dispatch_inexact(m.values.dtype, "identity", [&]<class T>() {
     for (std::int64_t b = 0; b < m.count; ++b)
@@ -52,7 +52,8 @@ void set_identity(const Matrices& m) {
 Value eval_svd(EvalCall& c) {
   std::vector<Tensor> out = allocate_all(c, fake_svd);
   bool vectors = c.boolean("compute_uv"), full = c.boolean("full_matrices");
-  // In double, as LAPACKs round otherwise: singular vectors are told apart by differences of singular values.
+  // Computed in double: different LAPACKs round differently, and the gradient divides by differences of singular
+  // values.
   Matrices a(load(c.tensor("A"), is_complex(c.tensor("A").dtype) ? DType::Complex128 : DType::Float64));
   Sizes batch = batch_of(c.tensor("A"));
   std::int64_t m = a.rows, n = a.columns, k = std::min(m, n);
@@ -137,7 +138,7 @@ Value eval_eig(EvalCall& c) {
   return ValueList{out[0], out[1]};
 }
 
-/// The first k columns (dim -1) or rows (dim -2) of a node; the node itself when there are no more.
+/// The first k columns (dim -1) or rows (dim -2) of x; None stays None.
 Arg narrowed(const GradCall& c, Arg x, std::int64_t dim, SymExpr k) {
   if (x.is_none()) return x;
   return c.build.call("aten.slice.Tensor", {x, dim, 0, c.build.size(k)});
@@ -180,7 +181,7 @@ std::vector<Node*> grad_eigen(GradCall& c) {
   return slots;
 }
 
-// The composites: what PyTorch's C++ calls for them.
+// The composites. They make the calls that PyTorch's C++ code makes.
 
 Arg decompose_svd(DecomposeCall& c) {
   return c.build.expression("aten._linalg_svd.default(A, full, True, driver=d)",
@@ -190,7 +191,7 @@ Arg decompose_svdvals(DecomposeCall& c) {
   return c.build.expression("aten._linalg_svd.default(A, False, True, driver=d)[1]",
                             {{"A", c.arg("A")}, {"d", c.arg("driver")}});
 }
-/// The older svd(): V instead of its adjoint, `some` for reduced.
+/// torch.svd: returns V instead of its adjoint, and has `some` for reduced factors.
 Arg decompose_old_svd(DecomposeCall& c) {
   if (!c.boolean("compute_uv")) fail_unsupported("svd with compute_uv=False");
   Node* all = c.build.call("aten._linalg_svd.default", {c.arg("self"), !c.boolean("some")});

@@ -1,4 +1,4 @@
-// Least squares.
+// linalg.lstsq: least squares.
 #include <algorithm>
 #include <limits>
 
@@ -32,7 +32,7 @@ bool gives_singular_values(Driver d) {
   return d == Driver::Gelsd || d == Driver::Gelss;
 }
 
-/// B is a vector for each matrix: one dimension less, the sizes of A's batch and rows.
+/// Whether B is one vector for each matrix: it has one dimension less than A, and the sizes of A's batch and rows.
 bool vector_case(const FakeCall& c, const SymList& a, const SymList& b) {
   if (b.size() == 1) return true;
   if (b.size() + 1 != a.size()) return false;
@@ -41,8 +41,8 @@ bool vector_case(const FakeCall& c, const SymList& a, const SymList& b) {
   return true;
 }
 
-/// The four results' metas. Whether there are residuals hangs on the ranks, which only a run knows: here A is taken to
-/// have full rank, as lstsq's documentation asks for.
+/// The metas of the four results. Whether there are residuals depends on A's rank, which is known only at run time.
+/// Here A counts as having full rank, which lstsq's documentation requires.
 Meta fake_lstsq(FakeCall& c) {
   const TensorMeta& a = c.tensor("self");
   TensorMeta b = c.tensor("b");
@@ -56,7 +56,7 @@ Meta fake_lstsq(FakeCall& c) {
     fail("torch.linalg.lstsq: input.size(-2) should match other.size(" + std::string(vectors ? "-1" : "-2") + ")");
   SymExpr m = rows_of(a), n = columns_of(a), tall = sym_max(m, n);
   SymList batch = common_batch(c, a, b);
-  // LAPACK leaves the solution in the first n of max(m, n) rows.
+  // LAPACK returns the solution in the first n of max(m, n) rows, so the strides are those of the taller matrix.
   TensorMeta solution = column_major(a, with_batch(batch, {tall, columns_of(b)}));
   solution.sizes[solution.dim() - 2] = n;
   if (vectors) {
@@ -73,7 +73,8 @@ Meta fake_lstsq(FakeCall& c) {
   return MetaTuple{{solution, residuals, rank, values}};
 }
 
-/// Solves one system in place: x [max(m, n), columns] holds B. Returns the rank, of gels the smaller side.
+/// Solves one system in place: x [max(m, n), columns] holds B. Returns A's rank; gels does not compute one and gives
+/// min(m, n).
 template <class T>
 int solve(Driver driver, const Matrices& a, std::int64_t i, const Matrices& x, double rcond,
           decltype(std::abs(T()))* values) {
@@ -133,7 +134,7 @@ Value eval_lstsq(EvalCall& c) {
       for (std::int64_t j = 0; j < x.columns; ++j) std::copy_n(right.at<T>(i) + j * m, m, x.at<T>(i) + j * x.rows);
       int rank = least > 0 ? solve<T>(driver, a, i, x, rcond, values.data()) : 0;
       full_rank = full_rank && rank == n;
-      // A's batch may be repeated for B's: its ranks and singular values are those of the last repetition.
+      // A's batch may be broadcast to B's. Rank and singular values of a matrix come from its last repetition.
       std::int64_t own = repeats == 1 ? i : i % std::max<std::int64_t>(1, out[2].numel());
       if (driver != Driver::Gels && out[2].numel() > 0) out[2].as<std::int64_t>()[own] = rank;
       if (out[3].numel() > 0) std::copy(values.begin(), values.end(), out[3].as<Real>() + own * least);
@@ -160,7 +161,8 @@ Value eval_lstsq(EvalCall& c) {
   return ValueList{out[0], out[1], out[2], out[3]};
 }
 
-/// X moves as pinv(A) B does; the residuals |A X - B|^2 move with A and B alone, since X is where they are least.
+/// The solution X depends on A and B as pinv(A) B does. The residuals |A X - B|^2 have no gradient through X, because X
+/// minimises them.
 std::vector<Node*> grad_lstsq(GradCall& c) {
   GradientSlots slots(c);
   bool vectors = vector_case(c, c.tensor("self").sizes, c.tensor("b").sizes);

@@ -1,4 +1,4 @@
-// LU factorisations: factors, their unpacking, solutions by them.
+// LU factorisation: the factors, unpacking them, and solving with them.
 #include "core/ops/families/linalg_lu.h"
 
 #include "core/ops/formula.h"
@@ -63,7 +63,7 @@ Tensor solve_with(const Matrices& lu, const Tensor& pivots, const Tensor& b, con
                   bool adjoint) {
   Matrices x(left ? b : transposed(b), batch);
   bool complex = is_complex(b.dtype);
-  // X A^H = B is conj(A) X^T = B^T: conjugates on both sides of A Y = conj(B^T).
+  // X A^H = B means conj(A) X^T = B^T, so A Y = conj(B^T) is solved and the result conjugated.
   bool conjugate = !left && adjoint && complex;
   auto flip = [&] { dispatch_inexact(b.dtype, "lu_solve", [&]<class T>() { conjugate_all<T>(x); }); };
   if (conjugate) flip();
@@ -112,7 +112,7 @@ Meta fake_lu_solve(FakeCall& c) {
   return left ? column_major(b, sizes) : new_like(b, sizes);
 }
 
-/// LAPACK swaps rows by the pivots without a look at them.
+/// LAPACK swaps rows by the pivots without checking them, so they are checked here.
 void check_rows(const Tensor& pivots, std::int64_t rows) {
   for (std::int64_t i = 0; i < pivots.numel(); ++i) {
     const int at = pivots.as<std::int32_t>()[i];
@@ -137,7 +137,7 @@ Value eval_lu_solve(EvalCall& c) {
   return out;
 }
 
-/// P, L, U of matrices of lu's sizes; what is not asked for has size [0].
+/// Metas of P, L and U for matrices of lu's sizes. A factor that is not asked for has size [0].
 Meta triangles(const TensorMeta& lu, bool data, bool pivots) {
   SymExpr m = rows_of(lu), n = columns_of(lu), k = smaller(m, n);
   SymList batch = leading(lu.sizes, 2);
@@ -160,14 +160,14 @@ Meta fake_unpack(FakeCall& c) {
       fail(
           "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype; pass what "
           "torch.linalg.lu_factor gave");
-    TensorMeta steps = lu;  // a pivot for each column that was eliminated
+    TensorMeta steps = lu;  // there is a pivot for each column that was eliminated
     steps.sizes[lu.dim() - 2] = smaller(rows_of(lu), columns_of(lu));
     check_pivot_sizes(c, steps, pivots, "torch.lu_unpack");
   }
   return triangles(c.tensor("LU_data"), c.boolean("unpack_data"), c.boolean("unpack_pivots"));
 }
 
-/// Fills those of P, L, U that are not of size [0].
+/// Fills P, L and U; those of size [0] are skipped.
 void unpack(const Matrices& lu, const std::int32_t* pivots, const std::vector<Tensor>& out, bool data,
             bool permutation) {
   std::int64_t m = lu.rows, n = lu.columns, k = std::min(m, n);
@@ -213,7 +213,7 @@ Value eval_unpack(EvalCall& c) {
   return ValueList{out[0], out[1], out[2]};
 }
 
-// Gradients. Every factor is a function of A through A itself, so gradients of LU data go by the factors P, L, U.
+// Gradients. The gradient of packed LU data is split into those of L and U, since formulas exist for P, L and U.
 
 std::vector<Node*> grad_lu(GradCall& c) {
   GradientSlots slots(c);

@@ -1,6 +1,6 @@
-// The exponential of square matrices, by the polynomials of Bader, Blanes and Casas, "Computing the matrix exponential
-// with an optimized Taylor polynomial approximation" (2019): Taylor polynomials of degree 1, 2, 4, 8, 12 and 18 in 0 to
-// 5 products. PyTorch's results are those of the degree that it chooses, so the choice is its own.
+// The exponential of square matrices by Taylor polynomials of degree 1, 2, 4, 8, 12 or 18, which take 0 to 5 matrix
+// products (Bader, Blanes, Casas: "Computing the matrix exponential with an optimized Taylor polynomial approximation",
+// 2019). The result depends on the degree, so the degree is chosen as PyTorch does.
 #include <array>
 #include <cmath>
 
@@ -21,7 +21,7 @@ Meta fake_matrix_exp(FakeCall& c) {
   return new_like(self, self.sizes);
 }
 
-/// The largest norm for which degree 1, 2, 4, 8, 12 and 18 is exact to rounding.
+/// The largest norms for which the polynomials of degree 1, 2, 4, 8, 12 and 18 are exact up to rounding.
 constexpr std::array<double, 6> single_bounds = {1.192092800768788e-07, 5.978858893805233e-04, 5.116619363445086e-02,
                                                  5.800524627688768e-01, 1.461661507209034e+00, 3.010066362817634e+00};
 constexpr std::array<double, 6> double_bounds = {2.220446049250313e-16, 2.580956802971767e-08, 3.397168839976962e-04,
@@ -47,7 +47,7 @@ struct Square {
   }
 };
 
-/// The sum of factors times terms; factors are rounded to the matrices' precision.
+/// The sum of factors times terms. The factors are first rounded to the matrices' precision.
 template <class T, std::size_t count>
 Square<T> combine(const std::array<const Square<T>*, count>& terms, const std::array<double, count>& factors) {
   using Real = decltype(std::abs(T()));

@@ -1,4 +1,4 @@
-// QR factorisations, and products of the Householder reflectors that LAPACK leaves of them.
+// QR factorisation, and products of the Householder reflectors in which LAPACK returns Q.
 #include <algorithm>
 
 #include "core/ops/families/linalg.h"
@@ -14,7 +14,8 @@ namespace {
 
 using namespace kernels;
 
-/// Householder vectors below the diagonals, R on and above them; `tau` [count, k].
+/// The result of LAPACK's geqrf: Householder vectors below the diagonals of `a`, R on and above them; `tau` is [count,
+/// k].
 struct Reflectors {
   Matrices a;
   Tensor tau;
@@ -75,7 +76,7 @@ void multiply_out(const Matrices& q, const Tensor& tau) {
   });
 }
 
-/// The leading part that `to` has room for.
+/// Copies the leading rows and columns of `from` that `to` has.
 template <class T>
 void copy_columns(const Matrices& from, const Matrices& to, bool upper_only) {
   for (std::int64_t b = 0; b < to.count; ++b)
@@ -228,7 +229,8 @@ std::vector<Node*> grad_householder(GradCall& c) {
   return slots;
 }
 
-/// Q grad_Q^H makes the gradients of the reflectors; it follows from the result, or from the other operand's gradient.
+/// The gradient of the reflectors is computed from K = Q grad_Q^H. K follows from the result and its gradient, or from
+/// the other operand and its gradient.
 std::vector<Node*> grad_ormqr(GradCall& c) {
   GradientSlots slots(c);
   const bool left = c.boolean("left"), adjoint = c.boolean("transpose");
@@ -250,7 +252,7 @@ std::vector<Node*> grad_ormqr(GradCall& c) {
   return slots;
 }
 
-/// The older qr(): `some` for reduced.
+/// torch.qr, which has `some` for reduced factors.
 Arg decompose_old_qr(DecomposeCall& c) {
   return c.build.call("aten.linalg_qr.default", {c.arg("self"), c.boolean("some") ? "reduced" : "complete"});
 }

@@ -1,4 +1,4 @@
-// Determinants, inverses and solutions through LU factors.
+// Determinants, inverses and solutions of linear systems by LU factors.
 #include <cmath>
 
 #include "core/ops/families/linalg_lu.h"
@@ -26,7 +26,7 @@ Meta fake_slogdet(FakeCall& c) {
   return MetaTuple{{sign, logarithm, column_major(a, a.sizes), int32_like(a, leading(a.sizes, 1))}};
 }
 
-/// f(matrix number, diagonal of U as a function of position, sign of the permutation)
+/// Calls f(matrix number, diagonal of U as a function of the position, sign of the permutation) for every matrix.
 template <class T, class F>
 void each_diagonal(const LuFactors& f, F use) {
   std::int64_t n = f.lu.rows;
@@ -96,7 +96,7 @@ Value eval_inv(EvalCall& c) {
   return ValueList{out[0], out[1]};
 }
 
-/// B is a vector, or a batch of vectors as large as A's batch.
+/// Whether B is a vector, or a batch of vectors as large as A's batch.
 template <class Call, class Sizes>
 bool vector_of(const Call& c, const Sizes& a, const Sizes& b) {
   if (b.size() == 1) return true;
@@ -157,7 +157,7 @@ Value eval_solve(EvalCall& c) {
   return ValueList{out[0], out[1], out[2], out[3]};
 }
 
-/// log|det| moves by Re tr(A^-1 dA), the angle of the sign by its imaginary part.
+/// The derivative of log|det| is Re tr(A^-1 dA); the derivative of the sign's angle is Im tr(A^-1 dA).
 std::vector<Node*> grad_slogdet(GradCall& c) {
   GradientSlots slots(c);
   std::vector<std::pair<std::string, Arg>> names = {{"gsign", gradient_or_none(c, 0)},

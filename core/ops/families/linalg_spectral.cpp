@@ -1,4 +1,4 @@
-// The pseudo-inverse, through singular values or, of Hermitian matrices, eigenvalues.
+// The pseudo-inverse, by singular values or, for Hermitian matrices, by eigenvalues.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ Meta fake_pinv(FakeCall& c) {
   return new_like(self, with_batch(leading(self.sizes, 2), {columns_of(self), rows_of(self)}));
 }
 
-/// A tolerance for each matrix: the tensor argument broadcast to the batch, or `otherwise`.
+/// A tolerance for each matrix: the tensor argument broadcast to the batch, or `otherwise` when it is None.
 std::vector<double> tolerances(const EvalCall& c, const char* name, const Sizes& batch, std::int64_t count,
                                double otherwise) {
   if (!c.has(name)) return std::vector<double>(static_cast<std::size_t>(count), otherwise);
@@ -28,7 +28,7 @@ std::vector<double> tolerances(const EvalCall& c, const char* name, const Sizes&
   return {t.as<double>(), t.as<double>() + count};
 }
 
-/// What a matrix is a sum of: columns of `left` times conjugated columns of `right` times `values`, all column-major.
+/// A matrix as a sum over i of values[i] * left column i * (right column i)^H. Both are column-major.
 template <class T>
 struct Spectrum {
   using Real = decltype(std::abs(T()));
@@ -69,7 +69,7 @@ Spectrum<T> eigenvalues(T* a, int n) {
 
 Value eval_pinv(EvalCall& c) {
   Tensor out = allocate(c, fake_pinv);
-  // In double: a gradient multiplies the pseudo-inverse's error by the condition number.
+  // Computed in double, because the gradient multiplies the error of the pseudo-inverse by the condition number.
   const DType wide = is_complex(out.dtype) ? DType::Complex128 : DType::Float64;
   Matrices a(load(c.tensor("self"), wide));
   std::int64_t m = a.rows, n = a.columns, k = std::min(m, n);
@@ -90,7 +90,7 @@ Value eval_pinv(EvalCall& c) {
       double largest = 0;
       for (auto v : s.values) largest = std::max(largest, static_cast<double>(std::abs(v)));
       auto at = static_cast<std::size_t>(b);
-      // A tolerance given alone switches the default of the other off, unless it is zero.
+      // If only one tolerance is given and it is not 0, the default of the other does not apply.
       double relative = c.has("atol") && !c.has("rtol") && atol[at] > 0 ? 0 : rtol[at];
       double least = std::max(atol[at], relative * largest);
       T* y = inverse.as<T>() + b * n * m;

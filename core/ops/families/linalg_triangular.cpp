@@ -1,4 +1,4 @@
-// Triangular matrices: Cholesky factors, LDL factors, solutions by substitution.
+// Triangular matrices: Cholesky and LDL factors, and solving triangular systems.
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/lapack.h"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace kernels;
 
-/// The elements of one triangle, the others zero.
+/// Zeroes the elements outside of one triangle.
 template <class T>
 void keep_triangle(T* a, std::int64_t n, bool upper) {
   for (std::int64_t j = 0; j < n; ++j)
@@ -19,7 +19,7 @@ void keep_triangle(T* a, std::int64_t n, bool upper) {
       if (upper ? i > j : i < j) a[j * n + i] = T(0);
 }
 
-/// Cholesky factors; returns each matrix's info.
+/// Computes Cholesky factors in place. Returns LAPACK's info for each matrix.
 Tensor factorise(const Matrices& a, bool upper) {
   Tensor info = zeros(DType::Int32, {a.count});
   if (a.rows == 0) return info;
@@ -104,7 +104,8 @@ Value eval_cholesky_inverse(EvalCall& c) {
   return out;
 }
 
-/// A and B of a system A X = B, by argument names, with a common batch.
+/// The meta of X in A X = B (X A = B when not `left`), with the common batch of A and B. Fails when they do not fit;
+/// `what` names the operator.
 TensorMeta solution(FakeCall& c, const TensorMeta& a, const TensorMeta& b, bool left, const char* what) {
   check_same_dtype(a, b, what);
   check_square(c, a, what);
@@ -132,7 +133,7 @@ Value eval_cholesky_solve(EvalCall& c) {
   return out;
 }
 
-/// Substitution in place; a zero on the diagonal gives infinities, as in PyTorch.
+/// Solves a triangular system in place. A 0 on the diagonal gives infinities, as in PyTorch.
 template <class T>
 void substitute(const Matrices& a, const Matrices& x, bool upper, bool transpose, bool unit) {
   std::int64_t n = a.rows;
@@ -234,8 +235,8 @@ Meta fake_ldl_solve(FakeCall& c) {
   return out;
 }
 
-/// sytrf's pivots: the row, from 1, that a row was swapped with, or its negative twice for a block of two rows. LAPACK
-/// follows them without a look, PyTorch hands them over.
+/// Checks pivots as sytrf returns them: the row, counted from 1, with which a row was swapped; or for a block of two
+/// rows its negative, twice. LAPACK does not check them, and PyTorch passes them on unchecked.
 void check_blocks(const int* pivots, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t row = pivots[i];
@@ -292,7 +293,7 @@ std::vector<Node*> grad_cholesky_inverse(GradCall& c) {
   return slots;
 }
 
-/// Of a triangular matrix only its triangle gets a gradient, without the diagonal when that is taken as ones.
+/// Only the triangle that was read has a gradient; its diagonal does not when it counts as ones.
 const char* in_triangle(bool upper, bool unit) {
   return upper ? unit ? "triu(gA, 1)" : "triu(gA)" : unit ? "tril(gA, -1)" : "tril(gA)";
 }
@@ -333,7 +334,7 @@ std::vector<Node*> grad_triangular_solve(GradCall& c) {
 
 std::vector<Node*> grad_ldl_solve(GradCall& c) {
   GradientSlots slots(c);
-  // LD is no function that can be differentiated; the adjoint of a symmetric matrix is its conjugate.
+  // linalg_ldl_solve is not differentiable by LD. For a symmetric matrix, the adjoint system has the conjugate of LD.
   if (c.want("LD")) fail_unsupported("the gradient of linalg_ldl_solve with respect to the factors");
   bool hermitian = c.boolean("hermitian");
   Names names = {{"grad", c.grads[0]}, {"LD", c.arg("LD")}, {"pivots", c.arg("pivots")}, {"hermitian", hermitian}};

@@ -1,4 +1,4 @@
-// Lists of tensors: flattened into one, padded to one length, combined; what composites share.
+// Lists of tensors: flattened to one tensor, padded to one length, combined; and helpers for other composites.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ Node* reshape(Builder& b, Node* x, const SymList& sizes) {
 
 namespace {
 
-/// x along each dimension of a grid in turn.
+/// `rank` views of the vector x; view i runs along dimension i of a grid and is expanded over the others.
 std::vector<Node*> grid_of(Builder& b, Node* x, std::size_t rank) {
   SymList shape(rank, b.tensor(x).sizes.at(0));
   std::vector<Node*> grids;
@@ -61,7 +61,7 @@ std::vector<Node*> grid_of(Builder& b, Node* x, std::size_t rank) {
   return grids;
 }
 
-/// Rows of the grid of `r` copies whose indices rise.
+/// Takes the r-dimensional grid of indices and keeps those that increase.
 Arg combinations(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& self = c.tensor("self");
@@ -77,7 +77,7 @@ Arg combinations(DecomposeCall& c) {
   const char* rises = c.boolean("with_replacement") ? "aten.le.Tensor" : "aten.lt.Tensor";
   for (std::size_t i = 0; i + 1 < copies; ++i)
     mask = b.call("aten.mul_.Tensor", {mask, b.call(rises, {indices[i], indices[i + 1]})});
-  // One list of places for all copies, so that they have one length.
+  // nonzero is called once, so that all selections have the same symbolic length.
   Arg places = run_program(c, "aten.squeeze.dim(nonzero(reshape(mask, [-1])), 1)", {{"mask", mask}});
   for (Node*& grid : grids)
     grid = b.call("aten.index_select.default", {b.call("aten.flatten.using_ints", {grid}), 0, places});

@@ -1,5 +1,5 @@
 #pragma once
-// log(e^a + e^b) of numbers, as PyTorch's LogAddExp.h has it.
+// log(e^a + e^b), as in PyTorch's LogAddExp.h.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -7,14 +7,15 @@
 
 namespace partita::kernels {
 
-/// NaNs go on; equal infinities stay.
+/// Propagates NaN. Equal infinities give that infinity.
 inline double log_add_exp(double a, double b) {
   if (a != a || b != b) return a + b;
   const double high = std::max(a, b), low = std::min(a, b);
   return std::isinf(high) && high == low ? high : high + std::log1p(std::exp(low - high));
 }
 
-/// The larger is the one of the larger real part; where both are infinite, -inf stays as it is.
+/// The larger operand is that with the larger real part. If both real parts are -inf, the result is the smaller
+/// operand.
 inline std::complex<double> log_add_exp(std::complex<double> a, std::complex<double> b) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   for (const std::complex<double>& z : {a, b})
@@ -23,7 +24,7 @@ inline std::complex<double> log_add_exp(std::complex<double> a, std::complex<dou
   if (std::isinf(low.real()) && low.real() == high.real())
     return low.real() < 0 ? low : std::log(std::exp(low) + std::exp(high));
   const std::complex<double> ratio = std::isinf(low.real()) ? 0.0 : std::exp(low - high);
-  // log(1 + z) without loss where z is small: half the logarithm of |1 + z|^2.
+  // log(1 + z) without cancellation for small z: its real part is half the logarithm of |1 + z|^2.
   const double x = ratio.real(), y = ratio.imag();
   return high + std::complex<double>(0.5 * std::log1p(x * (2 + x) + y * y), std::atan2(y, 1 + x));
 }

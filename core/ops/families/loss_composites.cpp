@@ -1,4 +1,4 @@
-// Losses that PyTorch composes of other operators.
+// Losses that PyTorch decomposes to other operators.
 #include "core/ops/families/loss.h"
 #include "core/ops/gradients.h"
 #include "core/ops/layout.h"
@@ -11,7 +11,7 @@ Reduction reduction(FakeCall& c) {
   return static_cast<Reduction>(c.integer("reduction"));
 }
 
-/// Class weights shaped to broadcast against the input.
+/// The class weights with the sizes that broadcast against the input.
 Node* broadcast_weight(DecomposeCall& c, std::size_t class_dim) {
   std::vector<Arg> shape(c.tensor("self").dim(), Arg(1));
   shape[class_dim] = c.build.size(c.tensor("weight").sizes[0]);
@@ -75,7 +75,8 @@ Node* smoothed_cross_entropy(DecomposeCall& c, Node* log_probabilities, std::siz
   if (reduction(c) == Reduction::Mean) {
     Node* total;
     if (c.has("weight")) {
-      // PyTorch selects the targets that count, of a number known only at run time; zero weights sum to the same.
+      // PyTorch selects the targets that are not ignored, whose number is known only at run time. Here ignored targets
+      // get weight 0, which gives the same sum.
       Node* label = b.call("aten.masked_fill.Scalar", {target, ignored, 0});
       Node* weights = b.call("aten.index.Tensor", {c.arg("weight"), Arg::list({label})});
       total = b.call("aten.sum.default", {b.call("aten.masked_fill.Scalar", {weights, ignored, 0.0})});

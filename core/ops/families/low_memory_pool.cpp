@@ -1,4 +1,4 @@
-// Inductor's max pooling that keeps, instead of an index, the 8-bit offset within the window.
+// Inductor's max pooling, which stores the 8-bit offset within the window instead of an index.
 #include "core/ops/families/pool.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -16,7 +16,7 @@ Meta fake_with_offsets(FakeCall& c) {
   return MetaTuple{{values, offsets}};
 }
 
-/// f(window position, row-major in the output; coordinates in it) over the last dimensions.
+/// Calls f(output position, its coordinates) for the last `rank` dimensions; the position is row-major.
 template <class F>
 void each_position(const Sizes& out, std::size_t rank, F f) {
   std::vector<std::int64_t> at(rank, 0);
@@ -58,8 +58,8 @@ Value eval_with_offsets(EvalCall& c) {
   return ValueList{outputs[0], outputs[1]};
 }
 
-/// PyTorch computes the index of each dimension as base + offset * dilation and sums them up; the strides are those
-/// its broadcasts leave.
+/// PyTorch computes base + offset * dilation for each dimension and adds these. The strides of the result are those of
+/// its broadcast additions.
 Meta fake_offsets_to_indices(FakeCall& c) {
   const TensorMeta& offsets = c.tensor("self");
   std::size_t rank = c.syms("kernel_size").size();

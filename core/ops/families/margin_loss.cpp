@@ -1,4 +1,5 @@
-// multi_margin_loss and multilabel_margin_loss: hinges between a row's scores of target classes and of the others.
+// multi_margin_loss and multilabel_margin_loss: hinges between the scores of a row's target classes and of its other
+// classes.
 #include <algorithm>
 
 #include "core/ops/families/loss.h"
@@ -17,7 +18,7 @@ Reduction reduction_of(const C& c) {
   return static_cast<Reduction>(c.integer("reduction"));
 }
 
-/// Scores as rows: [classes] is one row.
+/// The number of rows of scores, and of classes. A tensor [classes] is one row.
 struct Rows {
   SymExpr count, classes;
 };
@@ -45,7 +46,7 @@ Meta fake_multi_margin(FakeCall& c) {
 }
 
 Meta fake_multi_margin_backward(FakeCall& c) {
-  fake_multi_margin(c);  // the same demands on sizes
+  fake_multi_margin(c);  // the same checks of sizes
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
@@ -65,7 +66,7 @@ Meta fake_multilabel(FakeCall& c) {
   return MetaTuple{{new_like(self, by_row ? SymList{rows.count} : SymList{}), new_like(self, target.sizes)}};
 }
 
-/// Losses of rows to the result; a mean is over the rows.
+/// Reduces the rows' losses to the result. A mean divides by the number of rows.
 template <class T>
 void reduce_rows(const Tensor& out, const std::vector<T>& losses, Reduction reduction) {
   Tensor y = empty(out.dtype, out.sizes);
@@ -79,7 +80,8 @@ void reduce_rows(const Tensor& out, const std::vector<T>& losses, Reduction redu
   Tensor(out).copy_from(y);
 }
 
-/// What an element of a row's hinge contributes to the gradient, before the hinge's own slope.
+/// The factor of a row's hinge derivatives in the gradient: grad_output over the number of classes (and of rows, for a
+/// mean).
 template <class T>
 T row_gradient(const EvalCall& c, const Tensor& grad, std::int64_t row, std::int64_t rows, std::int64_t classes) {
   bool by_row = reduction_of(c) == Reduction::None && grad.dim() > 0;
@@ -88,7 +90,7 @@ T row_gradient(const EvalCall& c, const Tensor& grad, std::int64_t row, std::int
   return reduction_of(c) == Reduction::Mean ? g / static_cast<T>(rows) : g;
 }
 
-/// f(row, target class, class, hinge > 0) for the hinges of multi_margin_loss.
+/// Calls f(row, target class, class, hinge) for the hinges of multi_margin_loss that are above 0.
 template <class T, class F>
 void each_hinge(const EvalCall& c, const Tensor& x, const Tensor& target, std::int64_t classes, F f) {
   T margin = static_cast<T>(as_double(c.number("margin")));
@@ -138,7 +140,7 @@ Value eval_multi_margin_backward(EvalCall& c) {
   return out;
 }
 
-/// The target classes of a row end at the first negative one.
+/// Calls f for each target class of a row. The list of classes ends at the first negative number.
 template <class F>
 void each_label(const std::int64_t* labels, std::int64_t classes, F f) {
   for (std::int64_t i = 0; i < classes && labels[i] >= 0; ++i) {
