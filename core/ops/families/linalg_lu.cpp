@@ -213,7 +213,7 @@ Value eval_unpack(EvalCall& c) {
   return ValueList{out[0], out[1], out[2]};
 }
 
-// Gradients. The gradient of packed LU data is split into those of L and U, since formulas exist for P, L and U.
+// Gradients. Those of packed LU data are computed by way of the factors P, L and U.
 
 std::vector<Node*> grad_lu(GradCall& c) {
   GradientSlots slots(c);

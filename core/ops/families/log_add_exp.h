@@ -14,8 +14,8 @@ inline double log_add_exp(double a, double b) {
   return std::isinf(high) && high == low ? high : high + std::log1p(std::exp(low - high));
 }
 
-/// The larger operand is that with the larger real part. If both real parts are -inf, the result is the smaller
-/// operand.
+/// The larger operand is that with the larger real part. If both real parts are -inf, the result is one of the
+/// operands.
 inline std::complex<double> log_add_exp(std::complex<double> a, std::complex<double> b) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   for (const std::complex<double>& z : {a, b})

@@ -16,7 +16,7 @@ Meta fake_nonzero(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   TensorMeta meta = new_like(self, {c.shapes.new_unbacked(), static_cast<std::int64_t>(self.dim())});
   meta.dtype = DType::Int64;
-  // Eager collects the coordinates dimension by dimension.
+  // Eager PyTorch stores the coordinates dimension by dimension, so the result is column-major.
   meta.strides = {1, meta.sizes[0]};
   return meta;
 }
@@ -75,7 +75,7 @@ Meta fake_masked_scatter_backward(FakeCall& c) {
   return new_like(c.tensor("grad_output"), c.syms("sizes"));
 }
 
-/// The gradient of the source: what was taken, in order, then zeros.
+/// The gradient of `source`: the gradient's elements where the mask is true, in order, then zeros.
 Value eval_masked_scatter_backward(EvalCall& c) {
   const Tensor& grad = c.tensor("grad_output");
   Tensor g = load(grad, grad.dtype), mask = expand_load(c.tensor("mask"), g.sizes, DType::Bool),

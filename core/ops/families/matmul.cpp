@@ -45,7 +45,7 @@ SymList batch_product_sizes(FakeCall& c, std::string_view left, std::string_view
   return {a.sizes[0], a.sizes[1], b.sizes[2]};
 }
 
-/// The addend of addmm and its kin must be expandable to the result.
+/// Fails unless the addend of addmm and similar operators expands to the result.
 void check_expandable(FakeCall& c, const SymList& sizes) {
   const TensorMeta& self = c.tensor("self");
   if (self.dim() > sizes.size()) fail("expand(" + shape(self) + "): the number of sizes provided is too small");
@@ -56,7 +56,7 @@ void check_expandable(FakeCall& c, const SymList& sizes) {
            self.sizes[i].str() + ") at non-singleton dimension " + std::to_string(lead + i));
 }
 
-/// So it must, in the dtype of the products.
+/// Fails unless the addend expands to the result and has the dtype of the factors.
 void check_addend(FakeCall& c, const SymList& sizes, std::string_view factor) {
   const DType own = c.tensor("self").dtype, other = c.tensor(factor).dtype;
   if (own != other)
@@ -155,7 +155,7 @@ Node* mm(Builder& b, Node* x, Node* y) {
   return b.call("aten.mm.default", {x, y});
 }
 
-/// The gradients of a product of matrices have the layout of the operands, as in PyTorch.
+/// As in PyTorch, the gradient of a matrix has the matrix's layout: for a column-major one its transpose is computed.
 Node* left_gradient(GradCall& c, std::string_view left, std::string_view right, const Arg& alpha) {
   Builder& b = c.build;
   Node* grad = c.grads[0];
@@ -184,7 +184,7 @@ Node* right_gradient(GradCall& c, std::string_view left, std::string_view right,
   return multiply_unless_one(b, result, alpha);
 }
 
-// Gradient nodes come in PyTorch's order: by argument name, as its generated code has them.
+// Gradient nodes come in the order of PyTorch's generated code, by argument name.
 std::vector<Node*> grad_mm(GradCall& c) {
   GradientSlots slots(c);
   if (c.want("mat2")) slots["mat2"] = right_gradient(c, "self", "mat2", 1);
@@ -204,7 +204,7 @@ Node* adjoint(GradCall& c, std::string_view name) {
   return conj_if_complex(c.build, c.build.call("aten.transpose.int", {tensor_node(c, name), 1, 2}));
 }
 
-/// Batches: left = grad @ right^H, right = left^H @ grad.
+/// For batches: left = grad @ right^H, right = left^H @ grad.
 Node* batch_left_gradient(GradCall& c, std::string_view right, Node* grad, const Arg& alpha) {
   return multiply_unless_one(c.build, c.build.call("aten.bmm.default", {grad, adjoint(c, right)}), alpha);
 }

@@ -1,4 +1,4 @@
-// Composites of matrix products, decomposed as PyTorch's traced graphs show them.
+// Composites of matrix products. Their decompositions are those in PyTorch's traced graphs.
 #include "core/ops/families/matmul_composites.h"
 
 #include <algorithm>
@@ -178,7 +178,7 @@ Arg decompose_tensordot(DecomposeCall& c) {
   SymExpr contracted = 1;
   for (std::size_t i = 0; i < dims_left.size(); ++i) {
     const auto l = static_cast<std::size_t>(dims_left[i]), r = static_cast<std::size_t>(dims_right[i]);
-    // A dimension that is broadcast is summed right away.
+    // A dimension that is broadcast is summed before the product.
     auto summed = [&](Node* t, std::int64_t d) {
       return b.call("aten.sum.dim_IntList", {t, Arg::list({d}), true}, {{"dtype", b.tensor(t).dtype}});
     };

@@ -9,7 +9,7 @@ namespace {
 
 using namespace kernels;
 
-/// The matrix of batch entry `i` (of the tensor itself when it has two dimensions).
+/// The matrix of batch entry i; the tensor itself when it has two dimensions.
 template <class T>
 MatrixView<T> matrix(const Tensor& t, std::int64_t i = 0) {
   std::size_t d = t.sizes.size();
@@ -17,7 +17,7 @@ MatrixView<T> matrix(const Tensor& t, std::int64_t i = 0) {
   return {data, t.strides[d - 2], t.strides[d - 1]};
 }
 
-/// A strided operand in the dtype of the computation, copied only when its dtype differs.
+/// A strided operand in the computation dtype. It is copied only when its dtype differs.
 Tensor operand(const Tensor& t, DType dtype) {
   return t.dtype == dtype ? t : load(t, dtype);
 }
@@ -29,7 +29,7 @@ Sizes product_sizes(const Tensor& a, const Tensor& b) {
   return sizes;
 }
 
-/// out = alpha a @ b, added to what is there when `accumulate`; out is row-major.
+/// out = alpha a @ b, or out += alpha a @ b when `accumulate`. `out` is row-major.
 template <class T>
 void multiply_into(const Tensor& a, const Tensor& b, Tensor& out, bool accumulate, T alpha) {
   const std::size_t d = a.sizes.size();
@@ -39,7 +39,7 @@ void multiply_into(const Tensor& a, const Tensor& b, Tensor& out, bool accumulat
     batch_gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<T>() + i * m * n, n, accumulate, alpha);
 }
 
-/// Row-major a @ b in the compute dtype, for matrices and for batches of them.
+/// Row-major a @ b in the computation dtype, for matrices and for batches of them.
 Tensor multiply(const Tensor& left, const Tensor& right) {
   DType dtype = arithmetic_dtype(left.dtype);
   Tensor a = operand(left, dtype), b = operand(right, dtype);
@@ -60,7 +60,7 @@ T as(const Number& n) {
   }
 }
 
-/// When beta is 0 self is not read: its NaNs do not count.
+/// Whether self is read. With beta = 0 it is not, so NaNs in it have no effect.
 bool reads_self(const EvalCall& c) {
   return as<std::complex<double>>(c.number("beta")) != 0.0;
 }
@@ -96,7 +96,8 @@ Tensor add_scaled(const EvalCall& c, const Tensor& product) {
   return sum;
 }
 
-/// beta * self + alpha * left @ right: BLAS adds onto what is there; half types are added to when they are summed up.
+/// beta * self + alpha * left @ right. BLAS adds the product to beta * self; for half types the product is computed
+/// first and the sum is separate.
 Tensor multiply_onto_self(const EvalCall& c, const Tensor& left, const Tensor& right) {
   const DType dtype = arithmetic_dtype(left.dtype);
   if (dtype != left.dtype) return add_scaled(c, multiply(left, right));
@@ -123,7 +124,7 @@ Tensor inner(const Tensor& left, const Tensor& right) {
   return out;
 }
 
-/// alpha matrix @ vec, added to out when `accumulate`.
+/// alpha matrix @ vec, added to `out` when `accumulate`.
 void multiply_vector(const Tensor& matrix_, const Tensor& vec, Tensor& out, bool accumulate, const Number& alpha) {
   const Tensor a = operand(matrix_, out.dtype), x = operand(vec, out.dtype);
   dispatch_compute(out.dtype, "addmv_impl_cpu", [&]<class T>() {
@@ -156,7 +157,8 @@ Value eval_baddbmm(EvalCall& c) {
   return store(c, fake_baddbmm, multiply_onto_self(c, c.tensor("batch1"), c.tensor("batch2")));
 }
 
-/// Batch by batch onto beta * self, as PyTorch's loop over addmm_: a half type is rounded after each.
+/// Adds the products one after the other to beta * self, as PyTorch's loop over addmm_ does. Half types round after
+/// each.
 Value eval_addbmm(EvalCall& c) {
   const Tensor &left = c.tensor("batch1"), &right = c.tensor("batch2");
   const DType dtype = arithmetic_dtype(left.dtype);
@@ -208,7 +210,7 @@ Value eval_addmv(EvalCall& c) {
   return store(c, fake_addmv, sum);
 }
 
-/// Every product and the sum are rounded to the result's dtype, the factors too.
+/// For half types PyTorch rounds beta, alpha, every product and the sum to the result's dtype.
 Value eval_addr(EvalCall& c) {
   DType result = promote(c.tensor("self").dtype, promote(c.tensor("vec1").dtype, c.tensor("vec2").dtype));
   DType dtype = arithmetic_dtype(result);

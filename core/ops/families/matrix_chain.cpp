@@ -1,4 +1,4 @@
-// Chains of matrix products in the order that multiplies least.
+// multi_dot: a chain of matrix products in the order that takes the fewest multiplications.
 #include <limits>
 
 #include "core/ops/families/composites.h"
@@ -6,8 +6,9 @@
 namespace partita {
 namespace {
 
-/// The cheapest order of a chain of products, by the sizes between them (Cormen et al., section 15.2): where
-/// matrices i to j are cut. Of equal costs the first cut is taken, but the second of three matrices', as PyTorch does.
+/// The cheapest order of a chain of products, from the matrices' sizes (Cormen et al., section 15.2). split[i][j] is
+/// the last matrix of the left factor in the product of matrices i to j. Of equally cheap splits the first is taken; of
+/// three matrices the second, as PyTorch does.
 std::vector<std::vector<std::size_t>> chain_order(const Sizes& sizes) {
   std::size_t n = sizes.size() - 1;
   std::vector<std::vector<std::int64_t>> cost(n, std::vector<std::int64_t>(n, 0));

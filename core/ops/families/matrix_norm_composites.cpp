@@ -24,7 +24,7 @@ MatrixDims matrix_dims(const TensorMeta& t, const Sizes& dims) {
   return {rows, columns};
 }
 
-/// `reduction` of the singular values of the matrices along two dimensions, which move to the end for it.
+/// Applies `reduction` to the singular values of the matrices in two dimensions, which are first permuted to the end.
 Arg of_singular_values(DecomposeCall& c, Arg x, MatrixDims dims, bool keep, std::string_view reduction) {
   std::vector<std::int64_t> order, back(c.build.tensor(x).dim());
   for (std::int64_t d = 0; d < static_cast<std::int64_t>(back.size()); ++d)
@@ -38,7 +38,7 @@ Arg of_singular_values(DecomposeCall& c, Arg x, MatrixDims dims, bool keep, std:
   return run_program(c, "permute(unsqueeze(s, -1), back)", {{"s", values}, {"back", list_of(back)}});
 }
 
-/// linalg.matrix_norm of x in the order `order`: a number, 'fro' or 'nuc'.
+/// linalg.matrix_norm of x. `order` is a number, 'fro' or 'nuc'.
 Arg matrix_norm(DecomposeCall& c, const Arg& x, const Arg& order, const Sizes& over, bool keep, const Arg& dtype) {
   MatrixDims dims = matrix_dims(c.build.tensor(x), over);
   Names names = {{"x", x}, {"keep", keep}, {"type", dtype}};
@@ -95,7 +95,8 @@ Arg frobenius_norm(DecomposeCall& c) {
   return run_program(c, "aten.norm.ScalarOpt_dim(self, 2.0, dim, keepdim)");
 }
 
-/// The norm of a matrix times that of its inverse, or the ratio of its outer singular values.
+/// linalg.cond: the norm of a matrix times that of its inverse. For order 2 it is the ratio of the largest and the
+/// smallest singular value, for order -2 the inverse of that.
 Arg condition(DecomposeCall& c) {
   Arg order = c.arg("p");
   const TensorMeta& self = c.tensor("self");
@@ -152,8 +153,8 @@ Node* scalar(DecomposeCall& c, const TensorMeta& like, double value) {
   return c.build.call("aten.full.default", {Arg::list({}), value}, options_of(like, DType::Float64));
 }
 
-/// atol and rtol as PyTorch fills them in: with an absolute tolerance above 0 alone the relative one is 0, else it is
-/// epsilon times the longer side.
+/// The tolerances as PyTorch completes them: an absent atol is 0; an absent rtol is 0 when atol is above 0, else
+/// epsilon times the larger side of the matrix.
 Tolerances tolerances(DecomposeCall& c, const TensorMeta& t) {
   auto given = [&](const char* name) { return c.schema.index_of(name) >= 0 && c.has(name); };
   bool absolute = given("atol"), relative = given("rtol");
@@ -171,7 +172,7 @@ Tolerances tolerances(DecomposeCall& c, const TensorMeta& t) {
   return {atol, run_program(c, "aten.where.self(gt(a, 0), z, r)", {{"a", atol}, {"z", zero()}, {"r", usual}})};
 }
 
-/// How many singular values (of a Hermitian matrix: absolute eigenvalues) lie above the tolerance.
+/// How many singular values exceed the tolerance; for Hermitian matrices, how many absolute eigenvalues.
 Arg rank_above(DecomposeCall& c, const char* name, const Tolerances& tolerance) {
   const TensorMeta& x = c.tensor(name);
   if (x.dim() < 2) fail("linalg.matrix_rank: The input tensor must have at least 2 dimensions.");

@@ -47,7 +47,7 @@ Arg decompose_max_pool3d(DecomposeCall& c) {
   return c.build.getitem(pool_with_indices(c, "aten.max_pool3d_with_indices.default"), 0);
 }
 
-/// 1-d as 2-d with a height of 1.
+/// Pools a 1-d signal as a 2-d image of height 1.
 Node* pool_as_2d(DecomposeCall& c) {
   auto pair = [&](const char* name, std::int64_t first) {
     Sizes values = c.integers(name);

@@ -1,4 +1,4 @@
-// max_unpool2d/3d: values back at the places that max pooling took them from.
+// max_unpool2d/3d: write values back to the positions that max pooling took them from.
 #include "core/ops/families/pool.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
@@ -10,8 +10,8 @@ namespace {
 
 using namespace kernels;
 
-/// The kernel for images keeps channels last. PyTorch's meta function does not, and graphs with symbolic sizes only
-/// come from it.
+/// PyTorch's 2-d kernel keeps channels last, its meta function does not. Graphs with symbolic sizes were traced with
+/// the meta function.
 MemoryFormat format_of(const FakeCall& c, std::size_t rank) {
   const TensorMeta& self = c.tensor("self");
   return rank == 2 && concrete(self.sizes) ? suggest_memory_format(self, c.shapes) : MemoryFormat::Contiguous;
@@ -54,7 +54,7 @@ Value eval_max_unpool(EvalCall& c) {
   std::int64_t count = planes(x.sizes, rank), in_plane = count ? x.numel() / count : 0,
                out_plane = count ? y.numel() / count : 0;
   dispatch_ordered(dtype, "max_unpooling", [&]<class T>() {
-    // An output of no elements takes none.
+    // When the output is empty nothing is written, and no index is checked.
     for (std::int64_t i = 0; i < x.numel() && out_plane > 0; ++i) {
       std::int64_t place = at.as<std::int64_t>()[i];
       if (place < 0 || place >= out_plane)
@@ -67,7 +67,7 @@ Value eval_max_unpool(EvalCall& c) {
   return out;
 }
 
-/// Zeros with the values put at indices that count through all planes.
+/// Writes the values into zeros. Indices are made to count through all planes.
 template <std::size_t rank>
 Arg decompose_max_unpool(DecomposeCall& c) {
   Builder& b = c.build;

@@ -15,8 +15,8 @@ namespace {
 
 using namespace kernels;
 
-/// Raises unless target and weight fit the input, [classes], [samples, classes] or, as images, [samples, classes, h,
-/// w].
+/// Fails unless target and weight fit the input, which is [classes], [samples, classes] or, for images, [samples,
+/// classes, h, w].
 void check_target(const FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &target = c.tensor("target");
   const bool images = c.schema.base.find("nll_loss2d") != std::string::npos;
@@ -60,7 +60,7 @@ Meta fake_nll_loss_backward(FakeCall& c) {
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
-/// Input as [samples, classes, positions].
+/// The input seen as [samples, classes, positions].
 struct Geometry {
   std::int64_t samples, classes, positions;
   std::int64_t at(std::int64_t i, std::int64_t label) const {
@@ -74,7 +74,7 @@ Geometry geometry(const Tensor& self) {
   return {split.outer, split.length, split.inner};
 }
 
-/// f(i, label, class weight) for every target that is not ignored.
+/// Calls f(i, label, class weight) for every target that is not ignored.
 template <class T, class F>
 void each_target(const EvalCall& c, const Geometry& g, const Tensor& target, const Tensor& weight, F f) {
   std::int64_t ignore = c.integer("ignore_index");
@@ -86,7 +86,8 @@ void each_target(const EvalCall& c, const Geometry& g, const Tensor& target, con
   }
 }
 
-/// PyTorch's cascade: a long sum kept at eight levels, each step in the dtype of the tensors.
+/// Adds numbers as PyTorch's kernel does: partial sums at eight levels, with every addition rounded to the tensors'
+/// dtype.
 template <class T>
 class CascadeSum {
  public:
@@ -96,7 +97,7 @@ class CascadeSum {
     power_ = std::max<std::int64_t>(4, bits / levels);
   }
   void add(T v) { partial_[0] = rounded(dtype_, partial_[0] + v); }
-  /// After the item at index i: full levels are carried to the next.
+  /// Is called after the item at index i. Adds the sums of full levels to the next level.
   void carry(std::int64_t i) {
     const std::int64_t mask = (std::int64_t{1} << power_) - 1;
     for (std::size_t j = 0; j + 1 < levels && (i & (mask << (static_cast<std::int64_t>(j) * power_))) == 0; ++j) {
@@ -146,7 +147,7 @@ Value eval_nll_loss_forward(EvalCall& c) {
       const T loss = reduction == Reduction::Mean ? sums.total() / total : sums.total();
       outputs[0].copy_from(unwrap(Tensor::scalar(DType::Float64, static_cast<double>(loss))));
     }
-    // Without a reduction a batch's weights are not added up; a single sample's is there nevertheless.
+    // Without a reduction PyTorch returns 0 for the total weight of a batch, but computes that of a single sample.
     const bool untold = none && self.dim() > 1;
     outputs[1].copy_from(unwrap(Tensor::scalar(DType::Float64, untold ? 0 : static_cast<double>(total))));
   });
@@ -209,7 +210,7 @@ Arg decompose_nll_loss_nd(DecomposeCall& c) {
   };
   if (self.dim() <= 2) return loss(forward_1d);
   if (self.dim() == 4) return loss(forward_2d);
-  // [N, C, d1, ...] as an image of height 1.
+  // An input [N, C, d1, ...] is viewed as an image of height 1.
   SymExpr n = self.sizes[0];
   SymList output(self.sizes.begin() + 2, self.sizes.end());
   output.insert(output.begin(), n);

@@ -1,4 +1,4 @@
-// Numbers from parts and parts of numbers: complex from real and imaginary, angle, mantissa and exponent, divisors.
+// Operators between numbers and their parts: complex, polar, angle, frexp, gcd, lcm.
 #include <cmath>
 #include <complex>
 #include <numeric>
@@ -41,7 +41,7 @@ Value eval_complex(EvalCall& call) {
   return s.computed.dtype == DType::Float64 ? run(double()) : run(float());
 }
 
-/// view_as_real(grad) along its last axis: 0 the real part, 1 the imaginary.
+/// The real (0) or imaginary (1) part of a complex tensor.
 Node* part_of(Builder& b, Node* x, std::int64_t part) {
   return b.call("aten.select.int", {b.call("aten.view_as_real.default", {x}), Arg(-1), Arg(part)});
 }
@@ -53,7 +53,8 @@ std::vector<Node*> complex_gradient(GradCall& call) {
   return out;
 }
 
-/// d/d abs of r e^(i t) is e^(i t), d/d angle is i times the result; a gradient meets the conjugate of each.
+/// The derivative of r e^(i t) by r is e^(i t), that by t is i times the result. The gradient is multiplied by their
+/// conjugates.
 std::vector<Node*> polar_gradient(GradCall& call) {
   Builder& b = call.build;
   std::vector<Node*> out(call.args.size(), nullptr);
@@ -74,7 +75,7 @@ Meta fake_angle(FakeCall& call) {
   return out;
 }
 
-/// Of a real number pi where it is negative, else 0; a NaN stays.
+/// The angle of a real number is pi when it is negative, else 0. NaN stays NaN.
 Value eval_angle(EvalCall& call) {
   const Tensor& self = call.tensor("self");
   SpecialCall s(call);
@@ -99,7 +100,7 @@ Value eval_angle(EvalCall& call) {
   return out;
 }
 
-/// 0 for real numbers; i z / |z|^2 for complex ones, 0 at 0.
+/// The derivative is 0 for real numbers; i z / |z|^2 for complex ones, and 0 at z = 0.
 std::vector<Node*> angle_gradient(GradCall& call) {
   Builder& b = call.build;
   std::vector<Node*> out(call.args.size(), nullptr);

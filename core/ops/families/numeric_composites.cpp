@@ -1,4 +1,4 @@
-// Comparisons, integrals and means made of other operators (CompositeImplicitAutograd).
+// Comparisons, integrals and means decomposed to other operators (CompositeImplicitAutograd).
 #include <fmt/format.h>
 
 #include "core/ops/families/body.h"
@@ -47,7 +47,7 @@ Arg isreal(DecomposeCall& c) {
   return c.build.call("aten.ones_like.default", {c.arg("self")}, {{"dtype", DType::Bool}});
 }
 
-/// pow in float64, or complex128.
+/// pow computed in float64, or in complex128 when an operand is complex.
 Arg float_power(DecomposeCall& c) {
   Builder& b = c.build;
   auto complex = [&](const char* name) {
@@ -72,7 +72,7 @@ Arg nanmean(DecomposeCall& c) {
   return b.call("aten.div.Tensor", {sum, count});
 }
 
-/// x without its last point along `dim`, and without its first.
+/// x without its last element along `dim` (left), and without its first (right).
 struct Neighbours {
   Node *left, *right;
 };
@@ -81,7 +81,8 @@ Neighbours neighbours(Builder& b, Node* x, std::int64_t dim) {
   return {left, b.call("aten.slice.Tensor", {x, dim, 1})};
 }
 
-/// Half the sum of each two neighbours, which are dx apart, or the width of their interval.
+/// The sum, or the running sum, of the averages of neighbours times their distance. The distance is dx or the
+/// difference of x.
 template <bool cumulative>
 Arg trapezoid(DecomposeCall& c) {
   Builder& b = c.build;

@@ -1,4 +1,4 @@
-// Padding: constant, reflected and replicated borders with their gradients, and the composite pad.
+// Padding with a constant, by reflection or by replication, with gradients; and the composite pad.
 #include <algorithm>
 
 #include "core/ops/families.h"
@@ -13,7 +13,7 @@ namespace {
 
 using namespace kernels;
 
-/// Sizes after padding: `pad` holds (before, after) pairs from the last dimension on.
+/// Sizes after padding. `pad` holds pairs (before, after), starting with the last dimension.
 SymList padded_sizes(const SymList& sizes, const SymList& pad) {
   if (pad.size() % 2 != 0 || pad.size() > 2 * sizes.size())
     fail("Length of pad must be even and no more than twice the number of dimensions of the input");
@@ -33,7 +33,7 @@ Meta fake_constant_pad(FakeCall& c) {
   SymList pad = c.syms("pad");
   bool only_crops = std::all_of(pad.begin(), pad.end(), [](SymExpr p) { return p.is_int() && p.as_int() <= 0; });
   if (!only_crops) return new_like(self, sizes, suggest_memory_format(self, c.shapes));
-  // Eager clones the part that is left.
+  // Eager PyTorch clones the slice that is left, so strides follow self's.
   TensorMeta part = self;
   part.sizes = sizes;
   return like_preserving(part, c.shapes);
@@ -45,7 +45,7 @@ Value eval_constant_pad(EvalCall& c) {
   Sizes pad = c.integers("pad");
   Tensor fill = number_tensor(c.number("value"), out.dtype);
   out.copy_from(fill.view_as(out.sizes, Sizes(out.sizes.size(), 0), fill.offset));
-  // The part of self that stays, and where it goes.
+  // from: the part of self that stays. to: its place in the result.
   Tensor from = self, to = out;
   for (std::size_t i = 0; i < pad.size() / 2; ++i) {
     std::size_t d = self.sizes.size() - 1 - i;
@@ -70,8 +70,9 @@ std::vector<Node*> grad_constant_pad(GradCall& c) {
   return slots;
 }
 
-/// Sizes with a border, for reflection_pad and replication_pad in 1, 2 or 3 dimensions: `self` has these, channels and
-/// perhaps a batch, and only the batch may be empty. reflect: a border is narrower than what it mirrors.
+/// The padded sizes for reflection_pad and replication_pad in 1, 2 or 3 dimensions. Fails unless `self` has these
+/// dimensions, channels and perhaps a batch; only the batch may be empty. With `reflect` each padding must be smaller
+/// than its dimension.
 template <bool reflect>
 SymList bordered_sizes(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
@@ -111,7 +112,7 @@ Meta fake_border_backward(FakeCall& c) {
   return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
 }
 
-/// Where position `i` of a padded dimension comes from.
+/// The position in the original from which position i of a padded dimension is copied.
 template <bool reflect>
 std::int64_t source(std::int64_t i, std::int64_t before, std::int64_t size) {
   std::int64_t at = i - before;
@@ -122,7 +123,8 @@ std::int64_t source(std::int64_t i, std::int64_t before, std::int64_t size) {
   return at;
 }
 
-/// For every element of the padded tensor, row-major: its source element of the original, row-major.
+/// For each element of the padded tensor, the element of the original that it is copied from. Both are row-major
+/// positions.
 template <bool reflect>
 std::vector<std::int64_t> sources(const Sizes& original, const Sizes& padded, const Sizes& pad) {
   std::vector<std::int64_t> at = {0};
@@ -167,7 +169,7 @@ Value eval_border_backward(EvalCall& c) {
   return out;
 }
 
-/// Wraps around: the tensor is copied into the middle, then borders from within.
+/// Circular padding: copies the tensor into the middle of the result, then the borders from within the result.
 Node* circular(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& self = c.tensor("self");

@@ -1,4 +1,4 @@
-// Places that are not zero, repeated rows, classes as rows, casts by name.
+// Positions of nonzero elements, repeated slices, one-hot classes, casts by name.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ Arg nonzero_numpy(DecomposeCall& c) {
   return run_program(c, "unbind(nonzero(self), 1)");
 }
 
-/// Rows of `self` as often as `repeats` says.
+/// Repeats each slice of `self` along `dim` as often as `repeats` says.
 Arg repeat_interleave(DecomposeCall& c) {
   Builder& b = c.build;
   Node *x = tensor_node(c, "self"), *repeats = tensor_node(c, "repeats");
@@ -41,7 +41,7 @@ Arg repeat_interleave(DecomposeCall& c) {
   return b.call("aten.index_select.default", {x, dim, indices});
 }
 
-/// Each position of `repeats` as often as the number there says.
+/// repeat_interleave.Tensor: each position of `repeats`, as often as the number there says.
 Meta fake_repeated(FakeCall& c) {
   TensorMeta repeats = c.tensor("repeats");
   if (repeats.dim() != 1) fail("repeat_interleave only accept 1D vector as repeat");
@@ -65,7 +65,7 @@ Value eval_repeated(EvalCall& c) {
   return given.dtype == DType::Int64 ? places : unwrap(places.to(given.dtype));
 }
 
-/// Classes against a range, as PyTorch traces it; how many there are hangs on the values where it is not told.
+/// Compares the classes with a range, as PyTorch traces it. Without num_classes their number depends on the values.
 Arg one_hot(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& self = c.tensor("self");

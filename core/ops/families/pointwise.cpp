@@ -51,7 +51,7 @@ Promotion div_mode_promotion(const FakeCall& call) {
   return call.has("rounding_mode") ? Promotion::Default : Promotion::IntToFloat;
 }
 
-/// Small powers multiply, as PyTorch's kernels do.
+/// Small powers are computed as products, as PyTorch's kernels do.
 V pow_number(In& x) {
   V base = x[0];
   Number exponent = x.call.number("exponent");
@@ -69,7 +69,7 @@ V pow_number(In& x) {
   return Pow(base, x[1]);
 }
 
-/// 0 where x is 0, whatever the logarithm, but for a NaN y.
+/// x * logarithm; but 0 where x is 0, and NaN where y is NaN.
 V x_times(V x, V y, V logarithm) {
   return where(IsNan(y), y, where(x == 0.0, x.constant(0), x * logarithm));
 }
@@ -80,7 +80,8 @@ V xlog1py(In& x) {
   return x_times(x[0], x[1], x.kept(Log1p(x[1])));
 }
 
-/// log(e^a + e^b) where `e` and `l` are the base's exponential and logarithm of 1 + x; equal infinities stay.
+/// log(e^a + e^b) in some base: `e` is its exponential, `l` its logarithm of 1 + x. Equal infinities give that
+/// infinity.
 template <auto e, auto l>
 V log_add(In& x) {
   V hi = Max(x[0], x[1]), lo = Min(x[0], x[1]);
@@ -99,7 +100,7 @@ V log2_1p(V v) {
   return Log2(v + 1.0);
 }
 
-/// Scalar bodies order no complex numbers: these are added here.
+/// The scalar body compares its operands, which complex numbers do not allow. Complex operands are evaluated here.
 Value eval_logaddexp(EvalCall& call) {
   if (!is_complex(call.tensor("self").dtype) && !is_complex(call.tensor("other").dtype))
     return eval_pointwise(*ops().find(Op::torch(call.schema.name)), call);
@@ -135,7 +136,7 @@ V heaviside(In& x) {
   return where(x[0] == 0.0, x[1], where(x[0] > 0.0, 1.0, x[0].constant(0)));
 }
 
-/// From the nearer end, so that weight 1 gives exactly `end`.
+/// Starts from the nearer end, so that weight 1 gives exactly `end`.
 V lerp(In& x) {
   V self = x[0], end = x[1], weight = x[2], d = end - self;
   V near = is_complex(weight.dtype()) ? Abs(weight) : weight;
@@ -191,7 +192,8 @@ void register_pointwise(OpTable& t) {
   binary("aten.sub.Scalar", body<sub>, {{"self", "grad"}});
   binary("aten.rsub.Tensor", body<rsub>, {{"self", "maybe_multiply(-grad, conj(alpha))"}, {"other", "grad"}});
   binary("aten.rsub.Scalar", body<rsub>, {{"self", "maybe_multiply(-grad, conj(alpha))"}});
-  // `other` may be a number in the place of a tensor; autograd keeps it there.
+  // `other` may be a number; PyTorch's autograd calls the Tensor overload with it as well, so the formulas name that
+  // overload.
   scaling("aten.mul.Tensor", body<mul>,
           {{"self", "aten.mul.Tensor(grad, conj(other))"}, {"other", "aten.mul.Tensor(grad, conj(self))"}});
   scaling("aten.mul.Scalar", body<mul>, {{"self", "grad * conj(other)"}});

@@ -1,4 +1,5 @@
-// Pointwise operators that are others by another name, or two or three of them (CompositeImplicitAutograd).
+// Pointwise operators that are another operator under a second name, or decompose to two or three operators
+// (CompositeImplicitAutograd).
 #include "core/ops/families/body.h"
 #include "core/ops/families/pointwise_parts.h"
 
@@ -84,7 +85,7 @@ Arg by_another_name(DecomposeCall& call) {
   CHECK(false, "not in the table: " + call.schema.name);
 }
 
-/// The formula over the call's arguments by their names.
+/// Evaluates a formula over the call's arguments, which have their schema names.
 template <const char* const& formula>
 Arg expressed(DecomposeCall& call) {
   std::vector<std::pair<std::string, Arg>> bound;
@@ -106,7 +107,7 @@ Arg isfinite_of(DecomposeCall& call) {
   return expressed<finite_form>(call);
 }
 
-/// The weight of one channel each is laid along dim 1.
+/// A weight with one element per channel is reshaped so that it broadcasts along dimension 1.
 Arg prelu_of(DecomposeCall& call) {
   const TensorMeta &self = call.tensor("self"), &weight = call.tensor("weight");
   if (weight.dim() == 0 || self.dim() < 2) {

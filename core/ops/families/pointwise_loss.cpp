@@ -1,4 +1,4 @@
-// Losses that compare element by element and reduce: a loss is a function of (input, target) and its derivative.
+// Elementwise losses with a reduction. Each consists of a function of (input, target) and its derivative.
 #include <cmath>
 
 #include "core/ops/families/loss.h"
@@ -13,7 +13,8 @@ namespace {
 
 using namespace kernels;
 
-/// Losses as rows: value and derivative by x, of x and y and one parameter (beta, delta; unused by most).
+/// The losses: their value, and its derivative by x, as functions of x, y and one parameter (beta or delta; most have
+/// none).
 struct Mse {
   static constexpr const char* parameter = nullptr;
   template <class T>
@@ -79,7 +80,7 @@ struct BinaryCrossEntropy {
   }
 };
 
-/// The tensors of a call, None ones left out.
+/// The metas of a call's tensor arguments, without those that are None.
 std::vector<const TensorMeta*> operands(FakeCall& c, std::initializer_list<const char*> names) {
   std::vector<const TensorMeta*> out;
   for (const char* name : names)
@@ -172,7 +173,7 @@ Value eval_loss_backward(EvalCall& c) {
   return out;
 }
 
-/// max(-x, 0) + log(1 + exp(-|x|)) weighted by pos_weight where the target is 1.
+/// The loss is (1 - y) x + p (max(-x, 0) + log(1 + exp(-|x|))), where p is 1 + (pos_weight - 1) y.
 Value eval_bce_with_logits(EvalCall& c) {
   Tensor out = allocate(c, fake_loss);
   DType dtype = arithmetic_dtype(out.dtype);
@@ -183,7 +184,7 @@ Value eval_bce_with_logits(EvalCall& c) {
     auto at = [&](std::size_t k, std::int64_t i) { return operands.tensors[k].as<T>()[i]; };
     for (std::int64_t i = 0; i < operands.numel(); ++i) {
       T x = at(0, i), y = at(1, i);
-      // Eager calls an operator a step, so a half type rounds each.
+      // Eager PyTorch calls one operator for each step, so half types round after each.
       auto step = [&](T v) { return rounded(out.dtype, v); };
       T logistic = step(std::log1p(std::exp(-std::abs(x))) + std::max(-x, T(0)));
       if (operands.tensors[3].storage) logistic = step(logistic * step(step(step(at(3, i) - T(1)) * y) + T(1)));

@@ -14,7 +14,7 @@ struct Row {
   std::string_view name;
   Pointwise::Body body;
   Promotion promotion;
-  std::string_view derivative;  ///< of self; empty: none
+  std::string_view derivative;  ///< formula of self's gradient; empty: it has none
 };
 
 #define F(expression)    \
@@ -44,7 +44,7 @@ V nan_to_num(In& in) {
   return where(IsNan(x), value("nan", 0), where(x == in.constant(-inf), value("neginf", -largest), above));
 }
 
-/// A negative eps is none.
+/// A negative eps counts as none given.
 bool has_eps(const In& in) {
   return in.call.has("eps") && as_double(in.call.number("eps")) >= 0;
 }

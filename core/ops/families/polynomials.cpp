@@ -1,6 +1,7 @@
-// Orthogonal polynomials by their three-term recurrences in the dtype of x (Abramowitz and Stegun, 22.7), Chebyshev's
-// of high degree inside (-1, 1) by their trigonometric form (22.3.15-16). A negative degree gives 0. The differences
-// are fused as in PyTorch's kernels: near a zero of a polynomial of high degree the rounding is all there is.
+// Orthogonal polynomials by their three-term recurrences, in the dtype of x (Abramowitz and Stegun, 22.7). Chebyshev
+// polynomials of high degree inside (-1, 1) use the trigonometric form (22.3.15-16). A negative degree gives 0. Each
+// step is a fused multiply-add, as in PyTorch's kernels: near a zero of a polynomial of high degree the result consists
+// of rounding errors only.
 #include <cmath>
 #include <string>
 
@@ -10,7 +11,7 @@
 namespace partita {
 namespace {
 
-/// p(0) = 1, p(1) = first, p(k + 1) = next(k, p(k), p(k - 1)); a NaN ends it.
+/// The recurrence p(0) = 1, p(1) = first, p(k + 1) = next(k, p(k), p(k - 1)). It ends early at NaN.
 template <class T, class Next>
 T recur(std::int64_t n, T first, Next next) {
   if (n < 0) return 0;
@@ -29,7 +30,7 @@ T chebyshev(T x, std::int64_t n, T first) {
   return recur(n, first, [x](T, T p, T before) { return std::fma(x + x, p, -before); });
 }
 
-/// `even` for an even degree, else its negative.
+/// `even` for an even degree, else -even.
 template <class T>
 T alternating(std::int64_t n, T even) {
   return n % 2 == 0 ? even : -even;
@@ -81,7 +82,7 @@ constexpr auto chebyshev_w = []<class T>(T x, T degree) -> T {
   return chebyshev(x, n, x + x + 1);
 };
 
-/// The shifted ones live on [0, 1].
+/// Shifted polynomials are evaluated at 2x - 1, since their interval is [0, 1].
 template <auto f>
 constexpr auto shifted = []<class T>(T x, T degree) -> T { return f(x + x - 1, degree); };
 

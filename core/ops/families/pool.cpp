@@ -1,4 +1,4 @@
-// What poolings share: their arguments, the cells they cover, maxima with their places.
+// What pooling operators share: their arguments, the inputs that each output covers, maxima with their positions.
 #include "core/ops/families/pool.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank) {
   if (input.dim() != rank + 1 && input.dim() != rank + 2)
     fail("non-empty " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) +
          "D (batch mode) tensor expected for input");
-  // Only a batch may be empty.
+  // Only the batch dimension may be empty.
   for (std::size_t d = input.dim() - rank - 1; d < input.dim(); ++d)
     if (input.sizes[d].is(0))
       fail("Expected " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) +
@@ -87,7 +87,7 @@ Meta fake_pool_backward(FakeCall& c) {
   if (grad.dim() != self.dim())
     fail(c.schema.base.substr(5) + ": grad_output has " + std::to_string(grad.dim()) + " dimensions, self " +
          std::to_string(self.dim()));
-  // Symbolic sizes are compared when there are values.
+  // Symbolic sizes are compared when the call is evaluated.
   auto differ = [](const SymList& a, const SymList& b) { return concrete(a) && concrete(b) && a != b; };
   if (c.schema.index_of("stride") >= 0) {
     const SchemaArg& kernel = c.schema.args[static_cast<std::size_t>(c.schema.index_of("kernel_size"))];
@@ -127,7 +127,7 @@ Cells empty_cells(const Sizes& in, std::size_t rank) {
 
 namespace {
 
-/// span(dimension among the `rank`, output place)
+/// `span(d, i)` gives the inputs that output position i covers along spatial dimension d.
 template <class F>
 Cells filled_cells(const Sizes& in, const Sizes& out, std::size_t rank, F span) {
   Cells cells = empty_cells(in, rank);

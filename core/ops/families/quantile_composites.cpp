@@ -1,4 +1,4 @@
-// quantile and nanquantile: sorted values between two ranks.
+// quantile and nanquantile: interpolate between sorted values.
 #include <algorithm>
 #include <array>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> modes = {"linear", "lower", "higher", "midpoint", "nearest"};
 
-/// Sizes of the result: one for each q, then what is left of self; those of self alone when q has no dimensions.
+/// Sizes of the result: first the number of quantiles, then what is left of self's sizes.
 SymList quantile_sizes(DecomposeCall& c, std::size_t dim, const TensorMeta& q) {
   const TensorMeta& self = c.tensor("self");
   bool keep = c.boolean("keepdim");
@@ -27,7 +27,7 @@ SymList quantile_sizes(DecomposeCall& c, std::size_t dim, const TensorMeta& q) {
   return out;
 }
 
-/// Values along the last dimension, rising.
+/// The values sorted in ascending order along the last dimension.
 Node* sorted_values(DecomposeCall& c, std::size_t dim) {
   Builder& b = c.build;
   Node* x = tensor_node(c, "self");
@@ -44,7 +44,8 @@ Node* as_index(Builder& b, const Arg& x) {
   return b.call("aten._to_copy.default", {x}, options_of(b.tensor(x), DType::Int64));
 }
 
-/// The rank of each quantile among the sorted values; the last or, without NaN, the first where there is none.
+/// The rank of each quantile among the sorted values. In a line with NaN it is the last rank, where a NaN is. With
+/// ignore_nan only numbers count, and a line without any has rank 0.
 Arg ranks_of(DecomposeCall& c, const Arg& q, Node* sorted, bool ignore_nan) {
   Builder& b = c.build;
   std::vector<std::pair<std::string, Arg>> names = {{"q", q}, {"x", sorted}};

@@ -1,5 +1,5 @@
-// Tensors of random numbers: those a factory makes, and those that were there and are filled (uniform_ and its kin).
-// All draw from the run's generator, in the order of memory, and give what eager PyTorch gives on a CPU.
+// Operators that fill tensors with random numbers: factories, and operators that fill in place (uniform_ and others).
+// All draw from the run's generator in the order of memory, and give the numbers that eager PyTorch gives on a CPU.
 #include <cmath>
 
 #include "core/ops/families.h"
@@ -19,7 +19,7 @@ double real(const EvalCall& call, std::string_view name) {
   return as_double(call.number(name));
 }
 
-// What the tensor is filled with.
+// The fill functions of the operators.
 void unit_uniform(const Tensor& out, const EvalCall& call) {
   fill_uniform(out, 0, 1, call.generator());
 }
@@ -55,7 +55,8 @@ void coins(const Tensor& out, const EvalCall& call) {
 void biased_coins(const Tensor& out, const EvalCall& call) {
   fill_bernoulli(out, call.tensor(call.schema.index_of("p") >= 0 ? "p" : "self"), call.generator());
 }
-/// high, or low and high; randint_like takes a tensor of one number too.
+/// Integers from low (0 if the overload has none) up to, but not including, high. randint_like may take high as a
+/// tensor with one element.
 void integers(const Tensor& out, const EvalCall& call) {
   const std::int64_t low = call.schema.index_of("low") >= 0 ? call.integer("low") : 0;
   std::int64_t high;
@@ -86,7 +87,7 @@ Meta fake_new_int(FakeCall& call) {
 Meta fake_like(FakeCall& call) {
   return like_meta(call);
 }
-/// A copy of self, which is then filled.
+/// The meta of an operator that returns a filled copy of self.
 Meta fake_copy(FakeCall& call) {
   return like_preserving(call.tensor("self"), call.shapes);
 }
@@ -111,8 +112,8 @@ Value filled(EvalCall& call) {
   return call.tensor("self");
 }
 
-/// normal(mean, std) where one or both are tensors: standard numbers times std plus mean, in the dtype of the first
-/// one.
+/// normal(mean, std) where at least one is a tensor: standard normal numbers times std plus mean, in the dtype of the
+/// first tensor.
 Meta fake_normal(FakeCall& call) {
   if (!call.is_tensor("mean")) return new_like(call.tensor("std"), call.tensor("std").sizes);
   const TensorMeta& mean = call.tensor("mean");
@@ -166,7 +167,8 @@ const Row factories[] = {
     {"prims.normal.default", fake_new, made<fake_new, normal>},
 };
 
-/// A tensor filled, and a new one like it; both have the gradient zero with respect to what was there.
+/// An operator that returns a filled tensor, and the one that fills its argument. Their gradient by the old values is
+/// 0.
 struct Pair {
   std::string_view name, in_place;
   Meta (*fake)(FakeCall&);
@@ -200,7 +202,7 @@ void register_random(OpTable& t) {
   }
   t.add("aten.bernoulli.default",
         {.fake = fake_row_major, .eval = made<fake_row_major, biased_coins>, .derivative = none, .random = true});
-  // The gradients have the sizes of what they belong to, whatever it was broadcast to.
+  // mean and std get zeros of their own sizes, whatever they were broadcast to.
   const Derivative mean{"mean", "zeros_like(mean)"}, std{"std", "zeros_like(std)"};
   t.add("aten.normal.Tensor_float", {.fake = fake_normal, .eval = eval_normal, .derivative = {mean}, .random = true});
   t.add("aten.normal.float_Tensor", {.fake = fake_normal, .eval = eval_normal, .derivative = {std}, .random = true});

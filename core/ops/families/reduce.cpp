@@ -1,4 +1,5 @@
-// Reductions. Fakes are row-major; kernels run in double (int64, complex<double>) and round once, but for sums.
+// Reductions. Results are row-major. Kernels compute in double (int64, complex<double>) and round once; sums in single
+// precision are an exception (eval_sum).
 #include <algorithm>
 #include <limits>
 
@@ -26,7 +27,7 @@ std::optional<DType> dtype_argument(const Call& call) {
   return call.schema.index_of("dtype") >= 0 ? call.dtype("dtype") : std::nullopt;
 }
 
-/// An empty tensor of the result's sizes.
+/// A new tensor with the sizes of the result.
 Tensor result_of(const EvalCall& call, DType dtype) {
   const Tensor& self = call.tensor("self");
   return unwrap(
@@ -60,14 +61,14 @@ Meta fake(FakeCall& call) {
   return reduced_meta(call, rule(call.tensor("self").dtype, dtype_argument(call)));
 }
 
-/// One value an output: value(call, data, line) returns it in the type it is computed in. The input is first brought to
-/// `dtype` where the call asks for one.
+/// Evaluates a reduction: value(call, data, line) returns an output element in the type it was computed in. The input
+/// is first converted to the call's `dtype` argument, if given.
 template <DType (*rule)(DType, std::optional<DType>), auto value>
 Value eval(EvalCall& call) {
   Tensor self = call.tensor("self");
   std::optional<DType> asked = dtype_argument(call);
   DType type = rule(self.dtype, asked);
-  // PyTorch's mean alone is computed of the elements as they are where a half type is asked for.
+  // With dtype a half type, PyTorch's mean does not round the elements to it before it adds them.
   if (asked) self = unwrap(self.to(rule == mean_dtype ? compute_dtype(*asked) : *asked));
   std::vector<bool> reduced = reduced_dims(call, self.sizes.size());
   return dispatch(self.dtype, [&]<class T>() {
@@ -80,7 +81,7 @@ Value eval(EvalCall& call) {
   });
 }
 
-/// Doubles are summed with what each addition loses (Neumaier): a mean of equal numbers is that number.
+/// Doubles are summed with compensation (Neumaier), so that the mean of equal numbers is that number.
 constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
   Accumulator<T> total = 0;
@@ -97,7 +98,8 @@ constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line) {
   line.each([&](std::int64_t at) { total += convert<Accumulator<T>>(x[at]); });
   return total;
 };
-/// Sums and means of single precision are PyTorch's to the last bit, rounding and all; others are rounded once.
+/// Sums and means in single precision are added in PyTorch's order and equal PyTorch's bit by bit. Others are rounded
+/// once.
 template <DType (*rule)(DType, std::optional<DType>), auto value>
 Value eval_sum(EvalCall& call) {
   const Tensor& self = call.tensor("self");
@@ -112,7 +114,8 @@ Value eval_sum(EvalCall& call) {
     if (rule != mean_dtype) return;
     const auto count = static_cast<float>(terms);
     for (std::int64_t i = 0; i < out.numel(); ++i)
-      sums[i] = is_complex_type<T>::value ? sums[i] * (1 / count) : sums[i] / count;  // complex division by a number
+      // PyTorch multiplies complex sums by 1 / count.
+      sums[i] = is_complex_type<T>::value ? sums[i] * (1 / count) : sums[i] / count;
   };
   if (type == DType::Float32)
     run(out.as<float>());
@@ -163,7 +166,7 @@ constexpr auto count_nonzero = [](const EvalCall&, const auto* x, const Line& li
   return n;
 };
 
-/// The extreme element and its place in the line; the first NaN wins, of equals the first.
+/// The extreme element and its position in the line. The first NaN wins; of equal elements the first does.
 template <bool greatest, class T>
 std::pair<Comparable<T>, std::int64_t> extreme(const T* x, const Line& line) {
   if (line.length() == 0)
@@ -198,7 +201,7 @@ DType index_dtype(DType, std::optional<DType>) {
   return DType::Int64;
 }
 
-/// (values, indices) of max.dim and its kin.
+/// The results (values, indices) of max.dim and similar operators.
 template <class T, class Second>
 MetaTuple pair_of(T first, Second second) {
   MetaTuple out;
@@ -225,8 +228,7 @@ double correction(const EvalCall& call) {
   return call.has("correction") ? as_double(call.number("correction")) : 1;
 }
 
-/// Welford's running mean, as PyTorch's kernel has it: equal elements have a variance of 0, whatever their mean rounds
-/// to.
+/// Welford's running mean, as in PyTorch's kernel: equal elements have variance 0, however their mean is rounded.
 constexpr auto variance = [](const EvalCall& call, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
   std::conditional_t<is_complex_type<T>::value, std::complex<double>, double> center = 0;
@@ -259,7 +261,7 @@ constexpr auto norm = [](const EvalCall& call, const auto* x, const Line& line) 
   std::string_view name = call.schema.index_of("ord") >= 0 ? "ord" : "p";
   double ord = call.has(name) ? as_double(call.number(name)) : 2;
   bool largest = ord > 0 && std::isinf(ord), smallest = ord < 0 && std::isinf(ord);
-  // Powers of all but doubles are floats, as PyTorch's: they overflow and vanish as those do.
+  // Unless the dtype is double, PyTorch computes powers in float, where they overflow and underflow earlier.
   constexpr bool wide = std::is_same_v<T, double> || std::is_same_v<T, std::complex<double>>;
   auto power = [](double v) { return wide ? v : static_cast<double>(static_cast<float>(v)); };
   double total = smallest ? std::numeric_limits<double>::infinity() : 0;

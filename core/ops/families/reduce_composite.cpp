@@ -1,10 +1,10 @@
-// Reductions that are others in disguise.
+// Reductions that decompose to other reductions.
 #include "core/ops/families/reduce_parts.h"
 
 namespace partita {
 namespace {
 
-/// std(unbiased), var.dim(dim, unbiased, keepdim): the correction form.
+/// std(unbiased), var.dim(dim, unbiased, keepdim) and similar overloads call the overload with `correction`.
 template <bool has_dim>
 Arg with_correction(DecomposeCall& call) {
   Args args = {call.arg("self")};
@@ -32,7 +32,8 @@ Arg sum_to_size(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
   SymList size = call.syms("size");
   if (size.size() > self.dim()) fail("sum_to_size: size is not expandable to the tensor's size");
-  // at::sum_to: a scalar is the sum of all, whose dtype is that of a sum, also where there is nothing to sum.
+  // at::sum_to: for an empty size the result is the sum of all elements. It has the dtype of a sum, also when self is
+  // 0-dim.
   if (size.empty()) return call.build.call("aten.sum.default", {call.arg("self")});
   std::size_t lead = self.dim() - size.size();
   std::vector<Arg> dims;

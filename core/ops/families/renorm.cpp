@@ -1,4 +1,4 @@
-// Reductions over several dimensions that are neither plain sums nor norms: renorm, hash_tensor.
+// Reductions over several dimensions besides sums and norms: renorm, hash_tensor.
 #include <algorithm>
 #include <bit>
 
@@ -36,7 +36,7 @@ auto list_of(const std::vector<std::int64_t>& numbers) {
   }
 }
 
-/// float32 for half types: what their norms are computed in.
+/// Norms of half types are computed in float32.
 DType norm_dtype(DType t) {
   return t == DType::BFloat16 || t == DType::Float16 ? DType::Float32 : t;
 }
@@ -52,7 +52,7 @@ Meta fake_renorm(FakeCall& c) {
   return new_like(self, self.sizes);
 }
 
-/// Slices along `dim` whose norm is above maxnorm are scaled down to it.
+/// Slices along `dim` whose norm exceeds maxnorm are scaled down to that norm.
 Value eval_renorm(EvalCall& c) {
   Tensor out = allocate(c, fake_renorm);
   const Tensor& self = c.tensor("self");
@@ -125,14 +125,14 @@ Meta fake_hash(FakeCall& c) {
   return out;
 }
 
-/// The exclusive or of the elements' bits: of floating ones as doubles, of integers sign-extended.
+/// The exclusive or of the elements' bits. Floating elements are first converted to double, integers to int64.
 Value eval_hash(EvalCall& c) {
   Tensor out = allocate(c, fake_hash);
   const Tensor& self = c.tensor("self");
   bool floating = is_floating(self.dtype);
   Tensor x = load(self, floating ? DType::Float64 : DType::Int64);
   Sizes dims = c.integers("dim");
-  // Strides of the result over the input's dimensions: 0 where reduced.
+  // Strides of the result for the input's dimensions: 0 for those that are reduced.
   Sizes strides(self.sizes.size(), 0);
   std::int64_t step = 1;
   for (std::size_t d = self.sizes.size(); d-- > 0;) {

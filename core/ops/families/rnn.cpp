@@ -1,4 +1,4 @@
-// Recurrent layers, unrolled over their sequence as PyTorch's compiler path does.
+// Recurrent layers, unrolled over the sequence as PyTorch's compiler path does.
 #include <algorithm>
 
 #include "core/base/check.h"
@@ -9,15 +9,16 @@ namespace partita {
 
 namespace {
 
-/// Weights of one layer in one direction.
+/// The weights of one layer in one direction.
 struct Layer {
   Arg input_weight, hidden_weight, input_bias, hidden_bias, projection;
 };
 
-/// What a layer carries from step to step: h, and c for an LSTM.
+/// The state passed from step to step: h, and c for an LSTM.
 using State = std::vector<Node*>;
 
-/// One step: gates of the input, computed for the whole sequence before, and the state.
+/// One time step. `input` is the part of the gates that depends on the input; it was computed for the whole sequence at
+/// once.
 using Cell = State (*)(Builder& b, Node* input, const State& state, const Layer& layer);
 
 Node* linear(Builder& b, const Arg& x, const Arg& weight, const Arg& bias) {
@@ -36,7 +37,7 @@ Node* tanh(Builder& b, Node* x) {
   return b.call("aten.tanh.default", {x});
 }
 
-/// Parts of the last dimension.
+/// Splits the last dimension into `count` parts.
 std::vector<Node*> chunks(Builder& b, Node* x, std::int64_t count) {
   Node* tuple = b.call("aten.chunk.default", {x, count, static_cast<std::int64_t>(b.tensor(x).dim()) - 1});
   std::vector<Node*> parts;
@@ -71,7 +72,7 @@ State plain_cell(Builder& b, Node* input, const State& state, const Layer& layer
   return {relu ? b.call("aten.relu.default", {sum}) : tanh(b, sum)};
 }
 
-/// Items of a tensor along its first dimension.
+/// The slices of a tensor along its first dimension.
 std::vector<Node*> unbind(Builder& b, Node* x) {
   SymExpr size = Builder::tensor(x).sizes.at(0);
   if (!size.is_int()) fail_unsupported("a recurrent layer over a symbolic length");
@@ -120,14 +121,14 @@ Run run_layer(Builder& b, Cell cell, Node* input, State state, const Layer& laye
   return {output, state};
 }
 
-/// All layers; `states` holds the first state of every layer and direction.
+/// Runs all layers. `states` holds the initial state of every layer and direction.
 Arg run_layers(DecomposeCall& c, Cell cell, const std::vector<State>& states, const std::vector<Layer>& layers) {
   Builder& b = c.build;
   bool batch_first = c.boolean("batch_first"), both_ways = c.boolean("bidirectional");
   auto count = static_cast<std::size_t>(c.integer("num_layers")), directions = std::size_t{both_ways ? 2u : 1u};
   if (layers.size() != count * directions || states.size() != layers.size())
     fail("the weights or states do not fit the number of layers");
-  // PyTorch's own condition for dropout between layers is never met on this path.
+  // There is no dropout between layers: the condition for it in PyTorch's decomposition is never true.
   Node* x = tensor_node(c, "input");
   if (batch_first) x = b.call("aten.transpose.int", {x, 0, 1});
   std::vector<State> last;
@@ -173,7 +174,7 @@ Arg decompose_rnn(DecomposeCall& c) {
   return run_layers(c, cell, states, layers_of(c, false));
 }
 
-/// One step that users write: gates of the input, then the cell.
+/// A single step (lstm_cell and others): computes the input's part of the gates, then the cell.
 State single_step(DecomposeCall& c, Cell cell, const State& state) {
   Layer layer{c.arg("w_ih"), c.arg("w_hh"), c.arg("b_ih"), c.arg("b_hh"), Arg()};
   return cell(c.build, linear(c.build, c.arg("input"), layer.input_weight, layer.input_bias), state, layer);

@@ -1,4 +1,5 @@
-// rrelu: negative numbers times slopes that are drawn in training, and kept as noise for the gradient.
+// rrelu: multiplies negative elements by slopes, which are drawn at random in training and kept as `noise` for the
+// gradient.
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
@@ -36,7 +37,7 @@ Meta fake_rrelu_functional(FakeCall& c) {
 }
 
 struct Drawn {
-  Tensor output, noise;  ///< of the computation dtype, row-major; noise as it was where nothing is drawn
+  Tensor output, noise;  ///< row-major, in the computation dtype; noise is unchanged where nothing is drawn
 };
 
 Drawn draw(const EvalCall& c) {
@@ -47,7 +48,7 @@ Drawn draw(const EvalCall& c) {
   bool training = c.boolean("training");
   double low = bound(c, "lower"), high = bound(c, "upper");
   dispatch_floating(dtype, "rrelu_with_noise", [&]<class T>() {
-    // Both ends are rounded to the dtype first; what is drawn between them is a double.
+    // Both bounds are rounded to the dtype. The number drawn between them is a double.
     const double from = static_cast<T>(low), length = static_cast<T>(high) - from;
     for (std::int64_t i = 0; i < x.numel(); ++i) {
       T v = x.as<T>()[i];
@@ -76,7 +77,7 @@ Value eval_rrelu_functional(EvalCall& c) {
   return ValueList{outputs[0], outputs[1]};
 }
 
-/// In training the noise is the slope that was drawn, or 1.
+/// In training `noise` holds the factor of each element: the drawn slope, or 1.
 Arg decompose_backward(DecomposeCall& c) {
   if (c.boolean("training")) return c.build.call("aten.mul.Tensor", {c.arg("grad_output"), c.arg("noise")});
   return c.build.call("aten.leaky_relu_backward.default",

@@ -1,4 +1,4 @@
-// Draws from a distribution that a tensor gives, and permutations.
+// Samples from a distribution given by a tensor, and random permutations.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,7 +23,7 @@ Meta fake_permutation(FakeCall& call) {
                                 call.device("device").value_or(Device{}));
 }
 
-/// randperm_cpu of ATen/native/TensorFactories.cpp: Fisher and Yates' shuffle from the front.
+/// randperm_cpu of ATen/native/TensorFactories.cpp: a Fisher-Yates shuffle from the front.
 Value eval_permutation(EvalCall& call) {
   const std::int64_t n = call.integer("n");
   if (n >= std::numeric_limits<std::uint32_t>::max() / 20)
@@ -58,7 +58,7 @@ Meta fake_multinomial(FakeCall& call) {
   return TensorMeta::contiguous(DType::Int64, sizes, self.device);
 }
 
-/// The category of each of `count` uniform numbers, by the sums of the probabilities before it.
+/// Draws categories by inversion: a uniform number selects the first category whose cumulative probability reaches it.
 template <class T>
 void draw_with_replacement(std::span<const T> chances, std::span<std::int64_t> drawn, Generator& numbers) {
   std::vector<T> sums(chances.size());
@@ -78,7 +78,7 @@ void draw_with_replacement(std::span<const T> chances, std::span<std::int64_t> d
   }
 }
 
-/// Largest p / q with q drawn from the exponential distribution, as many as are asked for.
+/// Takes the categories with the largest p / q, where q is drawn from the exponential distribution.
 Value draw_without_replacement(const EvalCall& call) {
   const Tensor& self = call.tensor("self");
   const Tensor chances = unwrap(self.to(DType::Float64));
@@ -103,7 +103,7 @@ Value draw_without_replacement(const EvalCall& call) {
   return run("aten.topk.default", {weights, samples}).get<ValueList>()->at(1);
 }
 
-/// multinomial_out of ATen/native/Distributions.cpp and its kernel.
+/// multinomial_out of ATen/native/Distributions.cpp, and its kernel.
 Value eval_multinomial(EvalCall& call) {
   const Tensor& self = call.tensor("self");
   if (self.sizes.back() > 1 << 24) fail("number of categories cannot exceed 2^24");
@@ -121,8 +121,8 @@ Value eval_multinomial(EvalCall& call) {
   return out;
 }
 
-/// sample_poisson of ATen/native/Distributions.cpp: for rates from 10 on by transformed rejection (Hoermann 1993), for
-/// smaller ones by the product of uniform numbers.
+/// sample_poisson of ATen/native/Distributions.cpp: transformed rejection for rates of at least 10 (Hoermann 1993),
+/// products of uniform numbers for smaller rates.
 double poisson(double rate, Generator& numbers) {
   if (!(rate >= 0)) fail("invalid Poisson rate, expected rate to be non-negative");
   if (rate == 0) return 0;

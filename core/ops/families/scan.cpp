@@ -1,4 +1,4 @@
-// Running values along one dim.
+// Running sums, products and extremes along one dimension.
 #include <limits>
 
 #include "core/ops/families/log_add_exp.h"
@@ -26,7 +26,8 @@ Meta fake_sum(FakeCall& call) {
   return out;
 }
 
-/// Walks every line along `dim` of tensors of one size: f(offset in a, offset in b, length, stride in a, stride in b).
+/// Calls f(offset in a, offset in b, length, stride in a, stride in b) for every line along `dim` of two tensors of the
+/// same sizes.
 template <class F>
 void along(const Tensor& a, const Tensor& b, std::int64_t dim, F f) {
   std::size_t rank = a.sizes.size();
@@ -74,7 +75,7 @@ Meta fake_extreme(FakeCall& call) {
   return out;
 }
 
-/// Of equals the last, and a NaN stays.
+/// cummax and cummin: of equal elements the last wins. From the first NaN on, the values are NaN.
 template <bool greatest>
 Value eval_extreme(EvalCall& call) {
   const Tensor& self = call.tensor("self");

@@ -1,5 +1,5 @@
-// The inverses of views: a tensor with what a view of it shows replaced (select_scatter), or zeros around it (the
-// backward functions).
+// The inverses of views: they replace the part of a tensor that a view selects (select_scatter), or write that part
+// into zeros (the backward functions).
 #include "core/ir/arg.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/kernels/broadcast.h"
@@ -18,8 +18,8 @@ constexpr const char* diagonal = "aten.diagonal.default";
 constexpr const char* as_strided = "aten.as_strided.default";
 constexpr const char* unfold = "aten.unfold.default";
 
-/// Sizes of what a view operator shows of `base`, with the call's arguments from the third on (self, src, ...). Not
-/// known while sizes or arguments are symbolic: the run has values for them.
+/// Sizes of the view of `base` that operator `view` gives with the call's arguments from the third on (after self,
+/// src). nullopt while sizes or arguments are symbolic; the evaluation has values for them.
 std::optional<SymList> window_sizes(const FakeCall& call, std::string_view view, const TensorMeta& base) {
   if (!concrete(base.sizes) || !concrete(base.strides)) return std::nullopt;
   bool symbolic = false;
@@ -31,12 +31,12 @@ std::optional<SymList> window_sizes(const FakeCall& call, std::string_view view,
   return unwrap(infer(Op::torch(view), args, {}, call.shapes)).tensor()->sizes;
 }
 
-/// The sizes fit, or are not known yet.
+/// Whether the sizes are equal; true as long as they are not known.
 bool fit(const std::optional<SymList>& window, const SymList& sizes) {
   return !window || !concrete(sizes) || *window == sizes;
 }
 
-/// A copy of self (clone_preserve_strides) with src in the window.
+/// A copy of self (clone_preserve_strides) in which the view's part is replaced by src.
 template <const char* const& view>
 Meta fake_scatter(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -49,7 +49,7 @@ Meta fake_scatter(FakeCall& call) {
   return out;
 }
 
-/// Evaluates a view operator on `base` with the call's arguments from the third on (self, src, ...).
+/// Evaluates a view operator on `base` with the call's arguments from the third on (after self, src).
 Tensor show(const EvalCall& call, std::string_view view, Tensor base) {
   std::vector<Value> args = {std::move(base)};
   args.insert(args.end(), call.args.begin() + 2, call.args.end());
@@ -65,7 +65,7 @@ Value eval_scatter(EvalCall& call) {
   return out;
 }
 
-/// Zeros with the gradient in the window, to which it is broadcast as copy_ does.
+/// Zeros, with the gradient written to the view's part. The gradient broadcasts to that part, as with copy_.
 template <const char* const& view>
 Meta fake_backward(FakeCall& call) {
   const TensorMeta& grad = call.tensor(call.schema.args[0].name);
@@ -86,7 +86,7 @@ Value eval_backward(EvalCall& call) {
   return out;
 }
 
-/// unfold_backward adds windows up: the gradient has them all, in their size.
+/// The gradient must have exactly the sizes of the unfolded input, since windows are added up.
 Meta fake_unfold_backward(FakeCall& call) {
   const TensorMeta& grad = call.tensor("grad_in");
   TensorMeta out = TensorMeta::contiguous(grad.dtype, call.syms("input_sizes"), grad.device);
@@ -95,8 +95,8 @@ Meta fake_unfold_backward(FakeCall& call) {
   return out;
 }
 
-/// Windows of unfold overlap: their gradients add up, of an element in the order of the windows (so from the last place
-/// in a window to the first), each sum rounded.
+/// Windows of unfold overlap, so their gradients are added. Each element adds them in the order of the windows (from
+/// the last position within a window to the first) and rounds after each.
 Value eval_unfold_backward(EvalCall& call) {
   const Tensor& grad = call.tensor("grad_in");
   Tensor out = unwrap(Tensor::zeros(grad.dtype, call.integers("input_sizes")));
@@ -113,7 +113,7 @@ Value eval_unfold_backward(EvalCall& call) {
   return out;
 }
 
-/// As the scatter of the gradient, broadcast to the window, into zeros.
+/// Decomposes a view's backward function: scatters the gradient, expanded to the view's sizes, into zeros.
 template <const char* const& view, const char* const& scatter>
 Arg backward_as_scatter(DecomposeCall& call) {
   const TensorMeta& grad = call.tensor("grad_output");
@@ -156,7 +156,7 @@ void add_scatters(OpTable& t) {
   t.add("aten.as_strided_scatter.default",
         {.fake = fake_scatter<as_strided>,
          .eval = eval_scatter<as_strided>,
-         // As PyTorch has it: what flows into self is the gradient of the part that was written, not of the rest.
+         // As in PyTorch, the gradient of self is that of the part that was written, not that of the rest.
          .derivative = {{"self",
                          "as_strided_scatter(new_zeros(grad, sizes(self)), as_strided(contiguous(grad), size, stride, "
                          "storage_offset), size, stride, storage_offset)"},

@@ -1,4 +1,4 @@
-// Reductions of consecutive segments along one dimension, given by lengths or by offsets.
+// Reductions of consecutive segments along one dimension. Segments are given by their lengths or by their offsets.
 #include <cmath>
 #include <limits>
 
@@ -23,7 +23,7 @@ Reduce reduction(const std::string& name) {
   fail("segment_reduce: unsupported reduction " + name);
 }
 
-/// Offsets are one more than the segments that they bound.
+/// There is one more offset than there are segments.
 Meta fake_segment_reduce(FakeCall& c) {
   const TensorMeta& data = c.tensor("data");
   reduction(c.string("reduce"));
@@ -43,7 +43,7 @@ Meta fake_segment_reduce(FakeCall& c) {
   return new_like(data, sizes);
 }
 
-/// Segment s of row o is [at(o, s), at(o, s + 1)) along the axis.
+/// Segment s of row o covers [bounds[i], bounds[i + 1]) along the axis, where i is o * (count + 1) + s.
 struct Segments {
   std::int64_t count = 0;
   std::vector<std::int64_t> bounds;
@@ -74,7 +74,7 @@ struct Segments {
     for (std::int64_t b : bounds)
       if (b < 0 || b > split.length) fail("segment_reduce: an offset is out of range");
   }
-  /// f(index of the result's element, first and one past the last element of the segment, distance between elements)
+  /// Calls f(index of the result's element, index of the segment's first element, length of the segment).
   template <class F>
   void each(F f) const {
     for (std::int64_t o = 0; o < split.outer; ++o)
@@ -141,7 +141,8 @@ Meta fake_segment_reduce_backward(FakeCall& c) {
   return new_like(c.tensor("grad"), c.tensor("data").sizes);
 }
 
-/// Extremes share the gradient equally; a factor of zero gets the product of the others.
+/// Elements that equal the extreme share the gradient equally. For prod, a factor of 0 or NaN gets the product of the
+/// other factors.
 Value eval_segment_reduce_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_segment_reduce_backward);
   DType dtype = arithmetic_dtype(out.dtype);

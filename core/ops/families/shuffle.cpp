@@ -1,4 +1,4 @@
-// Rearrangements between channels and space: pixel_shuffle, pixel_unshuffle, channel_shuffle.
+// Operators that move elements between channels and space: pixel_shuffle, pixel_unshuffle, channel_shuffle.
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/layout.h"
@@ -8,7 +8,7 @@ namespace partita {
 
 namespace {
 
-/// x seen as `split`, its dimensions permuted, copied and seen as `sizes`, in the memory format of the argument.
+/// Reshapes self to `split`, permutes, copies and reshapes to `sizes`. The result has self's memory format.
 Arg rearranged(DecomposeCall& c, const SymList& split, const std::vector<Arg>& order, const SymList& sizes) {
   Builder& b = c.build;
   Node* x = b.call("aten.reshape.default", {c.arg("self"), b.sizes(split)});
@@ -20,7 +20,7 @@ Arg rearranged(DecomposeCall& c, const SymList& split, const std::vector<Arg>& o
   return b.call("aten.clone.default", {x}, {{"memory_format", format}});
 }
 
-/// 0, 1, ..., lead-1, then lead + each of `tail`.
+/// The permutation 0, 1, ..., lead - 1, then lead + each of `tail`.
 std::vector<Arg> order_after(std::size_t lead, std::initializer_list<std::size_t> tail) {
   std::vector<Arg> order;
   for (std::size_t i = 0; i < lead; ++i) order.emplace_back(static_cast<std::int64_t>(i));
@@ -28,7 +28,8 @@ std::vector<Arg> order_after(std::size_t lead, std::initializer_list<std::size_t
   return order;
 }
 
-/// The factor r of [..., C * r^2, H, W] <-> [..., C, H * r, W * r]; the tensor's leading sizes go to `lead`.
+/// The factor r between [..., C * r^2, H, W] and [..., C, H * r, W * r]. Stores the sizes before the last three in
+/// `lead`.
 std::int64_t factor(FakeCall& c, const char* name, SymList& lead) {
   const TensorMeta& self = c.tensor("self");
   std::string op = c.schema.base.substr(6);
@@ -46,7 +47,7 @@ SymList joined(SymList lead, std::initializer_list<SymExpr> tail) {
   return lead;
 }
 
-/// [..., C / r^2, H * r, W * r] from the leading sizes.
+/// The sizes [..., C / r^2, H * r, W * r]; `lead` are those before the last three.
 SymList shuffled_sizes(FakeCall& c, std::int64_t r, const SymList& lead) {
   const SymList& s = c.tensor("self").sizes;
   SymExpr channels = s[s.size() - 3];
@@ -58,7 +59,8 @@ SymList shuffled_sizes(FakeCall& c, std::int64_t r, const SymList& lead) {
   return joined(lead, {sym_floordiv(channels, r * r), s[s.size() - 2] * r, s.back() * r});
 }
 
-/// meta_pixel_shuffle: the sizes are those asked for, not what the views on the way make of symbolic ones.
+/// As meta_pixel_shuffle: the sizes are computed directly. The views on the way would give other expressions for
+/// symbolic sizes.
 Meta fake_pixel_shuffle(FakeCall& c) {
   SymList lead;
   const std::int64_t r = factor(c, "upscale_factor", lead);
@@ -107,7 +109,7 @@ Arg decompose_channel_shuffle(DecomposeCall& c) {
   return rearranged(c, {self.sizes[0], groups, own, space}, order_after(0, {0, 2, 1, 3}), sizes);
 }
 
-/// Shuffled back: with as many groups as a group had channels.
+/// The gradient is shuffled back, with as many groups as a group has channels.
 std::vector<Node*> grad_channel_shuffle(GradCall& c) {
   GradientSlots slots(c);
   SymExpr back = sym_floordiv(c.tensor("self").sizes[1], c.sym("groups"));

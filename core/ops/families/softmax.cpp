@@ -1,4 +1,4 @@
-// softmax, log_softmax, logsumexp and their gradients.
+// softmax, log_softmax and logsumexp, with gradients.
 #include <cmath>
 #include <limits>
 
@@ -47,16 +47,15 @@ Meta fake_softmax_backward(FakeCall& c) {
   return meta;
 }
 
-/// Runs f(in, out, stride, length) on every line along `dim`, in the computation dtype.
+/// Calls f(offset of the first element) for every line along the split dimension.
 template <class F>
 void along(const DimSplit& split, F f) {
   for (std::int64_t o = 0; o < split.outer; ++o)
     for (std::int64_t i = 0; i < split.inner; ++i) f(o * split.length * split.inner + i);
 }
 
-/// Softmax of one line; a line of -inf gives zeros when `safe`, else NaN.
-/// The logarithm of a sum in the last dimension, and the exponentials in another one, pass through the tensor's dtype,
-/// `kept_sum` and `kept_exp`, as PyTorch's kernels have it.
+/// Softmax of one line. A line of -inf gives zeros when `safe`, else NaN. As in PyTorch's kernels, half types round
+/// between steps: in the last dimension the sum and its logarithm (kept_sum), in others the exponentials (kept_exp).
 template <bool logarithm, bool safe, class T>
 void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length, DType kept_sum, DType kept_exp) {
   T high = -std::numeric_limits<T>::infinity();
@@ -140,7 +139,7 @@ std::vector<Node*> grad_softmax(GradCall& c) {
 constexpr char softmax_backward[] = "aten._softmax_backward_data.default";
 constexpr char log_softmax_backward[] = "aten._log_softmax_backward_data.default";
 
-/// self converted to the dtype asked for, as softmax and its kin do first.
+/// self converted to the `dtype` argument, which softmax does first.
 Node* converted(DecomposeCall& c) {
   Node* self = tensor_node(c, "self");
   auto dtype = c.dtype("dtype");
@@ -166,7 +165,7 @@ Value eval_safe_softmax(EvalCall& c) {
   return softmax<false, true>(c.tensor("self"), c.integer("dim"), allocate(c, fake_safe_softmax));
 }
 
-/// The dims reduced, as flags; all of them when none is named.
+/// A flag for each dimension that is reduced; all of them when none is named.
 std::vector<bool> reduced(const Sizes& dims, std::size_t rank) {
   std::vector<bool> flags(rank, dims.empty());
   for (auto d : dims) {
@@ -197,7 +196,7 @@ Value eval_logsumexp(EvalCall& c) {
   const Tensor& self = c.tensor("self");
   DType dtype = arithmetic_dtype(out.dtype);
   std::vector<bool> flags = reduced(c.integers("dim"), self.sizes.size());
-  // The reduced dimensions last, as one line for each element of the result.
+  // Moves the reduced dimensions to the end, so that each element of the result has one contiguous line.
   Sizes sizes, strides, tail_sizes, tail_strides;
   std::int64_t length = 1;
   for (std::size_t i = 0; i < self.sizes.size(); ++i) {
@@ -231,7 +230,7 @@ Value eval_logsumexp(EvalCall& c) {
       T high = -std::numeric_limits<T>::infinity();
       for (std::int64_t i = 0; i < length; ++i) high = std::isnan(in[i]) ? in[i] : std::max(high, in[i]);
       if (std::isinf(high)) {
-        // inf - inf: the largest element stands for all.
+        // inf - inf would be NaN. The result is the infinite maximum.
         y.as<T>()[r] = high;
         continue;
       }

@@ -1,4 +1,5 @@
-// Order along a dimension: sort, topk, kthvalue, median; and counting: histc, searchsorted, bucketize.
+// Operators that depend on the order of elements: sort, topk, kthvalue, median, mode; and those that count: histc,
+// searchsorted, bucketize.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -38,7 +39,7 @@ Meta fake_topk(FakeCall& c) {
   return MetaTuple{{values, as_indices(values)}};
 }
 
-/// One element of each line: kthvalue, median, mode.
+/// kthvalue, median and mode select one element of each line.
 Meta fake_selection(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
@@ -63,7 +64,7 @@ bool is_nan(T v) {
     return false;
 }
 
-/// PyTorch's order: NaN is greater than everything.
+/// PyTorch's order, in which NaN is greater than every number.
 template <class T>
 bool less(T a, T b) {
   return is_nan(b) ? !is_nan(a) : a < b;
@@ -71,7 +72,7 @@ bool less(T a, T b) {
 
 using Order = std::vector<std::int64_t>;
 
-/// Whether position a of a line comes before b.
+/// A comparison of two positions of a line by their elements.
 template <class T>
 auto before(const T* line, std::int64_t stride, bool descending) {
   return [=](std::int64_t a, std::int64_t b) {
@@ -80,13 +81,13 @@ auto before(const T* line, std::int64_t stride, bool descending) {
   };
 }
 
-/// Positions of a line in order; ties by position.
+/// Sorts the positions of a line by their elements; equal elements keep their order.
 constexpr auto in_order = [](const auto* line, std::int64_t stride, Order& order) {
   std::stable_sort(order.begin(), order.end(), before(line, stride, false));
 };
 
-/// Takes `count` entries of every line: arrange(line, stride, order) puts their positions first in `order`, which holds
-/// all positions in their order.
+/// Selects `count` elements of every line. arrange(line, stride, order) is given all positions in ascending order and
+/// moves the selected ones to the front.
 template <class Arrange>
 Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange arrange) {
   std::vector<Tensor> outputs = allocate_all(c, fake);
@@ -94,7 +95,7 @@ Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange a
   DType dtype = arithmetic_dtype(self.dtype);
   Tensor x = load(self, dtype);
   std::int64_t dim = dim_index(c.integer("dim"), x.dim());
-  if (x.dim() == 0) count = 1;  // of a number there is always one, topk's k = 0 or not
+  if (x.dim() == 0) count = 1;  // a 0-dim tensor gives its element even for topk with k = 0
   DimSplit split = split_at(x.sizes, dim);
   Sizes sizes = x.sizes;
   if (!sizes.empty()) sizes[static_cast<std::size_t>(dim)] = count;
@@ -125,8 +126,8 @@ std::int64_t line_length(const EvalCall& c) {
   return self.sizes.empty() ? 1 : self.sizes[static_cast<std::size_t>(dim_index(c.integer("dim"), self.dim()))];
 }
 
-// Which of equal elements sort, topk, kthvalue and mode name is nobody's promise but visible: these are the algorithms
-// that PyTorch's CPU kernels use, on the same sequence of positions.
+// PyTorch does not promise which of several equal elements sort, topk, kthvalue and mode return, but users see it.
+// These are therefore the algorithms of PyTorch's CPU kernels, on the same sequence of positions.
 
 Value eval_sort(EvalCall& c) {
   const bool stable = c.schema.index_of("stable") >= 0 && c.has("stable") && c.boolean("stable");
@@ -154,7 +155,8 @@ Value eval_topk(EvalCall& c) {
                 });
 }
 
-/// Hoare's selection with the median of three as pivot: order[k] becomes the position of the k-th smallest.
+/// Hoare's quickselect with the median of three as pivot. Afterwards order[k] is the position of the k-th smallest
+/// element.
 template <class T>
 void quick_select(const T* line, std::int64_t stride, Order& order, std::int64_t k) {
   auto at = [&](std::int64_t i) -> std::int64_t& { return order[static_cast<std::size_t>(i)]; };
@@ -193,7 +195,7 @@ Value eval_kthvalue(EvalCall& c) {
   });
 }
 
-/// The lower of the middle elements; a NaN wins unless `ignore_nan`, which does not count them.
+/// The lower of the two middle elements. The result is NaN if the line has one; with `ignore_nan` NaNs do not count.
 template <bool ignore_nan>
 Value eval_median(EvalCall& c) {
   if (line_length(c) == 0) fail("median(): Expected reduction dim to have non-zero size.");
@@ -230,7 +232,7 @@ Value eval_median_of_all(EvalCall& c) {
   return out;
 }
 
-/// The most frequent value, the smallest of equals.
+/// The most frequent element; of several the smallest.
 Value eval_mode(EvalCall& c) {
   return select(c, fake_selection, 1, [](const auto* line, std::int64_t stride, Order& order) {
     std::sort(order.begin(), order.end(), before(line, stride, false));
@@ -248,7 +250,7 @@ Value eval_mode(EvalCall& c) {
   });
 }
 
-/// value_selecting_reduction_backward: the gradient goes where the value came from.
+/// value_selecting_reduction_backward: the gradient goes to the element that was selected.
 template <bool keeps_dim>
 std::vector<Node*> grad_selection(GradCall& c) {
   GradientSlots slots(c);
@@ -267,7 +269,7 @@ std::vector<Node*> grad_selection(GradCall& c) {
   return slots;
 }
 
-/// evenly_distribute_backward: all elements equal to the result share the gradient.
+/// evenly_distribute_backward: all elements that equal the result share the gradient.
 std::vector<Node*> grad_median_of_all(GradCall& c) {
   GradientSlots slots(c);
   Builder& b = c.build;
@@ -298,7 +300,8 @@ Meta fake_histc(FakeCall& c) {
   return new_like(c.tensor("self"), {c.sym("bins")});
 }
 
-/// Positions are computed, and for half types rounded, in the tensor's dtype: which bin takes an edge hangs on it.
+/// Positions among the bins are computed in the tensor's dtype, and rounded for half types, since they decide the bin
+/// of an element at an edge.
 Value eval_histc(EvalCall& c) {
   Tensor out = allocate(c, fake_histc), counts = zeros(DType::Float64, out.sizes);
   const DType dtype = is_floating(out.dtype) ? arithmetic_dtype(out.dtype) : DType::Float64;

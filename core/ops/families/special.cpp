@@ -16,7 +16,7 @@ struct Row {
   std::vector<Derivative> derivative = {};
 };
 
-/// A function of doubles on elements of either dtype.
+/// Applies a function of doubles to elements of type T, which is float or double.
 template <auto f>
 constexpr auto unary = []<class T>(T x) -> T { return static_cast<T>(f(static_cast<double>(x))); };
 template <auto f>
@@ -27,7 +27,7 @@ constexpr auto one = eval_special<unary<f>>;
 template <auto f>
 constexpr auto two = eval_special<binary<f>>;
 
-/// f(element), where f holds an integer argument of the call.
+/// Evaluates f on every element. f holds an integer argument of the call.
 template <class F>
 Value eval_with_integer(EvalCall& call, F f) {
   SpecialCall s(call);
@@ -55,7 +55,7 @@ Value eval_mvlgamma(EvalCall& call) {
       call, [p]<class T>(T x) { return static_cast<T>(gamma::multivariate_lgamma(x, static_cast<int>(p))); });
 }
 
-/// The sum of digamma(self - j / 2).
+/// The derivative is the sum of digamma(self - j / 2) for j below p.
 std::vector<Node*> mvlgamma_gradient(GradCall& call) {
   Arg sum;
   for (std::int64_t j = 0, p = call.integer("p"); j < p; ++j) {
@@ -68,7 +68,7 @@ std::vector<Node*> mvlgamma_gradient(GradCall& call) {
   return out;
 }
 
-/// Both derivatives of i1 have a quotient by self that tends to 1/2 at 0.
+/// The derivatives of i1 and i1e contain a quotient by self; their value at 0 is 1/2.
 constexpr std::string_view i1_slope = "grad * where(eq(self, 0), 0.5, i0(self) - result / self)";
 constexpr std::string_view i1e_slope =
     "grad * where(eq(self, 0), 0.5, special_i0e(self) - result * (sgn(self) + reciprocal(self)))";

@@ -1,4 +1,4 @@
-// Tensors brought to a rank, put beside one another, or taken apart by direction (CompositeImplicitAutograd).
+// Tensors brought to a common rank, concatenated or split by direction (CompositeImplicitAutograd).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -45,7 +45,8 @@ Arg cat(Builder& b, std::span<Node* const> tensors, std::int64_t dim) {
   return b.call("aten.cat.default", {Arg::list(std::vector<Arg>(tensors.begin(), tensors.end())), dim});
 }
 
-/// hstack, vstack and dstack: along the last of the dimensions each is brought to; vectors along their own.
+/// hstack, vstack, dstack: bring tensors to 1, 2 or 3 dimensions and concatenate them along dimension 1, 0 or 2; hstack
+/// concatenates vectors along dimension 0.
 template <std::size_t rank>
 Arg stack(DecomposeCall& c) {
   std::vector<Node*> tensors = tensors_of(c);
@@ -61,7 +62,7 @@ Arg column_stack(DecomposeCall& c) {
   return cat(c.build, tensors, 1);
 }
 
-/// Each vector laid along a dimension of its own and expanded over the others'.
+/// Views each vector along its own dimension of a grid, expanded over the other dimensions.
 std::vector<Arg> grids(Builder& b, std::span<Node* const> tensors) {
   SymList shape;
   for (Node* t : tensors) {
@@ -103,7 +104,7 @@ Arg cartesian_prod(DecomposeCall& c) {
   return b.call("aten.stack.default", {Arg::list(std::move(out)), 1});
 }
 
-/// hsplit, vsplit and dsplit: along dimension 1 (0 of a vector), 0 or 2.
+/// hsplit, vsplit, dsplit: split along dimension 1 (vectors: 0), 0 or 2.
 template <char direction>
 Arg split(DecomposeCall& c) {
   const TensorMeta& self = c.tensor("self");

@@ -1,4 +1,4 @@
-// Covariance and correlation, Vandermonde matrices, special functions by other names.
+// Covariance and correlation, Vandermonde matrices, and special functions under other names.
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
@@ -6,7 +6,7 @@
 namespace partita {
 namespace {
 
-/// Rows are variables, columns observations; a column counts as often as its frequency times its weight says.
+/// Rows are variables, columns are observations. Each observation has the weight fweights * aweights.
 Arg cov(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& self = c.tensor("self");
@@ -37,7 +37,7 @@ Arg cov(DecomposeCall& c) {
   bool corrected = c.has("aweights") && c.integer("correction") != 0;
   Arg factor = run_program(
       c, corrected ? "total - aten.sum.default(w * aweights) * correction / total" : "total - correction", names);
-  // PyTorch zeroes a factor that is not positive.
+  // PyTorch replaces a factor below 0 by 0.
   x = run_program(c, "x - unsqueeze(mean, 1)", names);
   return run_program(c, "squeeze(mm(x, conj(t(y))) / clamp_min(factor, 0))",
                      {{"x", x}, {"y", weighted()}, {"factor", factor}});

@@ -1,4 +1,4 @@
-// Short-time Fourier transforms and the windows they are taken through.
+// Short-time Fourier transforms and window functions.
 #include <cmath>
 #include <numbers>
 
@@ -18,7 +18,7 @@ bool boolean_or(DecomposeCall& c, const char* name, bool otherwise) {
   return c.has(name) ? c.boolean(name) : otherwise;
 }
 
-/// Reflected or padded otherwise by half a frame at both ends.
+/// Pads half a frame at both ends, with pad_mode (reflect by default).
 Node* centered(DecomposeCall& c, Node* x, std::int64_t points) {
   Builder& b = c.build;
   SymList sizes = b.tensor(x).sizes;
@@ -30,7 +30,8 @@ Node* centered(DecomposeCall& c, Node* x, std::int64_t points) {
   return b.call("aten.view.default", {padded, b.sizes({out.begin() + static_cast<std::ptrdiff_t>(extra), out.end()})});
 }
 
-/// The window in the middle of a frame; a frame that is shorter than the transform has a window of ones.
+/// The window in the middle of a frame as long as the transform, with zeros around it. A window that is not given
+/// consists of ones, or is None if it fills the frame.
 Arg frame_window(DecomposeCall& c, std::int64_t points, std::int64_t length) {
   Arg window = c.arg("window");
   if (!window.is_none() && (c.tensor("window").dim() != 1 || !c.tensor("window").sizes[0].is(length)))
@@ -81,7 +82,8 @@ Arg stft(DecomposeCall& c) {
   return b.call("aten.view_as_real.default", {out});
 }
 
-/// Frames of the inverse transform, windowed, laid over one another and divided by the windows' overlap.
+/// Transforms the frames back, multiplies them by the window, adds them where they overlap, and divides by the sum of
+/// the squared windows.
 Arg istft(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta self = c.tensor("self");
@@ -135,7 +137,7 @@ Arg istft(DecomposeCall& c) {
   return b.call("aten.constant_pad_nd.default", {signal, Arg::list({0, missing}), 0});
 }
 
-/// The arguments every factory takes, as given.
+/// The arguments that every factory takes, where given.
 Kwargs factory_options(DecomposeCall& c) {
   Kwargs out;
   for (const char* name : {"dtype", "layout", "device"})
@@ -143,8 +145,8 @@ Kwargs factory_options(DecomposeCall& c) {
   return out;
 }
 
-/// A window as its formula over n = 0, 1, ..., step = 2 pi / (length - 1); one point more is made and left out where
-/// the window is to be periodic, which it is unless the overload says otherwise.
+/// A window from its formula over n = 0, 1, ..., with step = 2 pi / (points - 1). A periodic window has one point more,
+/// which is dropped afterwards. A window is periodic unless the overload says otherwise.
 Arg window(DecomposeCall& c, std::string_view formula, Names names) {
   Builder& b = c.build;
   std::int64_t length = c.integer("window_length");
@@ -182,7 +184,7 @@ Arg blackman(DecomposeCall& c) {
 Arg bartlett(DecomposeCall& c) {
   return window(c, "x = aten.mul.Scalar(n, 2.0) / last; -abs(x - 1) + 1", {});
 }
-/// The modified Bessel function of a half circle, over its value at the middle.
+/// i0(beta sqrt(1 - x^2)) / i0(beta) for x from -1 to 1.
 Arg kaiser(DecomposeCall& c) {
   double beta = number_or(c, "beta", 12.0);
   return window(

@@ -1,4 +1,4 @@
-// Operators between tensors and numbers: sizes and strides as values, item, asserts.
+// Operators between tensors and numbers: sizes and strides as numbers, item, asserts.
 #include <fmt/format.h>
 
 #include "core/ops/families.h"
@@ -49,7 +49,7 @@ Meta fake_is_contiguous(FakeCall& call) {
   return SymExpr(yes ? 1 : 0);
 }
 
-/// Numbers of the fake of a call with values.
+/// Evaluates a fake that returns numbers, for a call with values.
 template <Meta (*fake)(FakeCall&)>
 Value number_of(EvalCall& call) {
   CallOfValues metas(call);
@@ -67,7 +67,8 @@ Value eval_is_contiguous(EvalCall& call) {
   return fake_is_contiguous(metas.call).sym()->is(1);
 }
 
-/// An int of a tensor is a new unbacked symbol; other dtypes are numbers nothing is known of.
+/// item() of an integer tensor is a new unbacked symbol. Of float and bool tensors it is an unbacked number of that
+/// kind; of complex tensors nothing is known.
 Meta fake_item(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   if (is_integral(self.dtype)) return call.shapes.new_unbacked(INT64_MIN);

@@ -1,4 +1,4 @@
-// Distinct elements and slices, membership, counts: isin, unique, bincount, nonzero_static.
+// Distinct elements and slices, membership and counts: isin, unique, bincount, nonzero_static.
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
@@ -30,7 +30,7 @@ Meta fake_isin(FakeCall& c) {
   return of_type(new_like(like, element_is_number ? SymList{} : like.sizes), DType::Bool);
 }
 
-/// Elements are compared in the common dtype; a NaN is in no set.
+/// Elements are compared in the common dtype. NaN is never found.
 template <bool element_is_number, bool test_is_number>
 Value eval_isin(EvalCall& c) {
   const char *element = element_is_number ? "element" : "elements",
@@ -52,13 +52,14 @@ Value eval_isin(EvalCall& c) {
   return out;
 }
 
-/// Distinct slices along `dim` (the elements of the flattened tensor when there is none): their order of first
-/// appearance in `order`, and for each slice which it is.
+/// Distinct slices along a dimension (or elements of the flattened tensor). first: position of a slice's first
+/// occurrence; counts: number of occurrences; inverse: for each slice of the input, its index among the distinct ones.
 struct Distinct {
   std::vector<std::int64_t> first, inverse, counts;
 };
 
-/// `sorted`: in ascending order, NaNs last and each for itself; else runs of equal neighbours.
+/// With `sorted`, distinct slices in ascending order, NaNs last and each counted separately. Otherwise the runs of
+/// equal neighbours.
 template <class T>
 Distinct distinct(const T* x, const DimSplit& s, bool sorted) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(s.length));
@@ -97,7 +98,7 @@ std::optional<std::int64_t> dim_of(const FakeCall& c) {
   return dim_index(c.integer("dim"), static_cast<std::int64_t>(c.tensor("self").dim()));
 }
 
-/// Results: the distinct slices, for each slice of the input its place among them, their counts.
+/// Results: the distinct slices; for each slice of the input its index among them; their counts.
 Meta fake_unique(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   std::optional<std::int64_t> dim = dim_of(c);
@@ -105,12 +106,12 @@ Meta fake_unique(FakeCall& c) {
   SymExpr count = c.shapes.new_unbacked();
   SymList sizes = one_dim ? self.sizes : SymList{count};
   if (one_dim && !sizes.empty()) sizes[static_cast<std::size_t>(*dim)] = count;
-  // FakeTensor slices the sizes after `dim` as Python does: [dim + 1:] of a dim of -1 is all of them.
+  // FakeTensor takes the sizes after `dim` with Python's slice [dim + 1:], which for dim = -1 gives all sizes.
   if (one_dim && !concrete(self.sizes) && c.integer("dim") == -1)
     sizes.insert(sizes.end(), self.sizes.begin(), self.sizes.end());
   SymList inverse =
       one_dim ? SymList{sizes.empty() ? SymExpr(1) : self.sizes[static_cast<std::size_t>(*dim)]} : self.sizes;
-  // The kernels over whole slices always make all of them.
+  // PyTorch's kernels for whole slices always return all three results.
   bool all = one_dim;
   return MetaTuple{
       {new_like(self, sizes),
@@ -152,7 +153,7 @@ Value eval_unique(EvalCall& c) {
   return ValueList{out, inverse, counts};
 }
 
-/// Counts of 0, 1, ..., the largest element (at least `minlength` of them), or sums of their weights.
+/// The counts of 0, 1, ... up to the largest element (at least `minlength` counts), or sums of weights.
 Meta fake_bincount(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   if (self.dim() != 1) fail("bincount only supports 1-d non-negative integral inputs.");

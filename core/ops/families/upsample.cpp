@@ -1,5 +1,5 @@
-// Interpolation as other operators. PyTorch's compiler path has no upsampling operators: every mode becomes reads at
-// computed indices.
+// Interpolation decomposed to other operators. PyTorch's compiler path has no upsampling operators: every mode reads
+// the input at computed indices.
 #include "core/ops/families/upsample.h"
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* scale_names[] = {"scales_d", "scales_h", "scales_w"};
 
-/// Sizes by scale factors, rounded down.
+/// Output sizes from scale factors: size times factor, rounded down.
 SymList scaled_sizes(const TensorMeta& input, const std::vector<double>& scales) {
   SymList sizes;
   for (std::size_t i = 0; i < scales.size(); ++i) {
@@ -95,12 +95,13 @@ Node* arange(Builder& b, std::int64_t size, const TensorMeta& like, std::optiona
   return b.call("aten.arange.default", {size}, std::move(kwargs));
 }
 
-/// Positions, the last of which is about `last`, as indices of `in` inputs: a scale given need not fit the sizes.
+/// Clamps indices to `in` inputs where the largest, about `last`, may exceed them: a scale that the caller gives need
+/// not fit the sizes.
 Node* kept_inside(Builder& b, Node* positions, double last, std::int64_t in) {
   return last < static_cast<double>(in) - 0.01 ? positions : b.call("aten.clamp.default", {positions, Arg(), in - 1});
 }
 
-/// The first argument, named input or self by overload.
+/// The first argument; overloads call it input or self.
 const TensorMeta& input_of(const DecomposeCall& c) {
   return Builder::tensor(c.args[0]);
 }
@@ -148,7 +149,7 @@ Arg decompose_nearest(DecomposeCall& c) {
 
 namespace {
 
-/// Where output positions 0 .. out-1 lie among the inputs.
+/// The positions in the input of output elements 0 to out - 1.
 Node* source_positions(DecomposeCall& c, std::int64_t in, std::int64_t out, double given, DType dtype) {
   Builder& b = c.build;
   Node* x = b.call("aten._to_copy.default", {arange(b, out, input_of(c), std::nullopt)}, {{"dtype", dtype}});
@@ -160,7 +161,7 @@ Node* source_positions(DecomposeCall& c, std::int64_t in, std::int64_t out, doub
   return b.call("aten.sub.Tensor", {x, 0.5});
 }
 
-/// The two neighbours of every output position along one dimension, and where between them it lies.
+/// For each output element along one dimension: its position in the input, and the indices of its two neighbours.
 struct Axis {
   Node *position, *low, *high;
 };
@@ -169,7 +170,7 @@ template <std::size_t rank>
 Axis axis(DecomposeCall& c, std::size_t d, const ResampleTarget& target, DType dtype) {
   Builder& b = c.build;
   std::int64_t in = known(input_of(c).sizes[d + 2]), out = known(target.sizes[d]);
-  // Between equal sizes PyTorch's kernels copy, whatever factor is given.
+  // Between equal sizes PyTorch's kernels copy, whatever scale is given.
   const double given = in == out ? 0 : target.scales[d];
   Node* x = source_positions(c, in, out, given, dtype);
   x = b.call("aten.clamp.default", {x, 0.0});
@@ -206,8 +207,9 @@ Arg decompose_linear_interpolation(DecomposeCall& c) {
   for (std::size_t d = rank; d-- > 0;) {
     Node* weight = b.call("aten.clamp.default", {b.call("aten.sub.Tensor", {axes[d].position, axes[d].low}), 0.0, 1.0});
     Node* rest = b.call("aten.rsub.Scalar", {weight, 1.0});
-    std::vector<Node*>
-        mixed;  // each corner times its weight, as the kernels: a step from one to the other loses infinities
+    // Each corner is multiplied by its weight, as in PyTorch's kernels: low + weight * (high - low) would turn
+    // infinities into NaN.
+    std::vector<Node*> mixed;
     for (std::size_t i = 0; i < corners.size(); i += 2)
       mixed.push_back(b.call("aten.add.Tensor", {b.call("aten.mul.Tensor", {corners[i], rest}),
                                                  b.call("aten.mul.Tensor", {corners[i + 1], weight})}));
@@ -279,7 +281,7 @@ Meta fake_by_factors(FakeCall& c) {
   return new_like(input, sizes, suggest_memory_format(input, c.shapes));
 }
 
-/// By the overload with sizes, and the scales besides: what eager PyTorch runs.
+/// Evaluates the overload with sizes and scales, which is what eager PyTorch runs.
 template <std::size_t rank>
 Value eval_by_sizes(EvalCall& c) {
   CallOfValues metas(c);
@@ -300,7 +302,7 @@ Arg decompose_by_sizes(DecomposeCall& c) {
   return c.build.call(c.schema.base + ".default", std::move(args));
 }
 
-/// PyTorch's kernels for half types round between steps: they stay calls (rounds_halves).
+/// For half types the call is kept, since PyTorch's kernels round between steps (rounds_halves).
 template <std::size_t rank, Arg (*arithmetic)(DecomposeCall&)>
 Arg decompose_unless_half(DecomposeCall& c) {
   const DType t = input_of(c).dtype;

@@ -1,5 +1,5 @@
-// Interpolation as its kernels do it: along each dimension an output place reads a few inputs with weights ("taps");
-// the gradient goes the same way back.
+// Interpolation as PyTorch's kernels compute it: along each dimension an output element reads a few inputs with weights
+// ("taps"). The gradient uses the same taps.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -20,24 +20,24 @@ struct Tap {
   std::int64_t index;
   T weight;
 };
-/// The taps of every output place along one dimension.
+/// The taps of every output element along one dimension.
 template <class T>
 using Taps = std::vector<std::vector<Tap<T>>>;
 
-/// One dimension's sizes and how they correspond (area_pixel_compute_scale of PyTorch's UpSample.h).
+/// The sizes along one dimension and the map between them (area_pixel_compute_scale of PyTorch's UpSample.h).
 struct Extent {
   std::int64_t in, out;
   bool align_corners;
-  double given;   ///< scale factor, 0: none
-  bool by_sizes;  ///< is_small_or_channels_last, and every gradient
-  DType weights;  ///< the dtype weights are kept in
+  double given;   ///< scale factor; 0: none given
+  bool by_sizes;  ///< ignores the scale for equal or doubled sizes: is_small_or_channels_last, and every gradient
+  DType weights;  ///< the dtype that weights are rounded to
 
   template <class T>
   T scale() const {
     if (align_corners) return out > 1 ? static_cast<T>(in - 1) / static_cast<T>(out - 1) : T(0);
     return given > 0 ? static_cast<T>(1.0 / given) : static_cast<T>(in) / static_cast<T>(out);
   }
-  /// Where output place i lies among the inputs.
+  /// The position in the input of output element i.
   template <class T>
   T source(std::int64_t i) const {
     T at = static_cast<T>(i);
@@ -45,7 +45,7 @@ struct Extent {
   }
 };
 
-/// Nearest neighbours are found in single precision whatever the tensor's dtype.
+/// PyTorch finds nearest neighbours in single precision, whatever the tensor's dtype.
 std::int64_t nearest(const Extent& e, std::int64_t i, bool exact) {
   float scale = e.given > 0 ? static_cast<float>(1.0 / e.given) : static_cast<float>(e.in) / static_cast<float>(e.out);
   float at;
@@ -69,7 +69,7 @@ std::vector<Tap<T>> linear(const Extent& e, std::int64_t i) {
   return {{low, rounded(e.weights, T(1) - lambda)}, {std::min(low + 1, e.in - 1), lambda}};
 }
 
-/// The cubic convolution kernel at distance x; a = -0.75 for interpolation, -0.5 with antialiasing.
+/// The cubic convolution kernel at distance x. a is -0.75 for interpolation, -0.5 with antialiasing.
 template <class T>
 T cubic_kernel(T x, T a) {
   x = std::abs(x);
@@ -103,7 +103,7 @@ T antialias_filter(T x) {
   return x >= T(-3) && x < T(3) ? sinc(x) * sinc(x / T(3)) : T(0);
 }
 
-/// All inputs under a filter that grows with the scale when there are fewer outputs than inputs.
+/// The inputs under the antialiasing filter, which is wider when there are fewer outputs than inputs.
 template <Resampling mode, class T>
 std::vector<Tap<T>> antialiased(const Extent& e, std::int64_t i) {
   constexpr int width = mode == Resampling::LinearAntialias ? 2 : mode == Resampling::CubicAntialias ? 4 : 6;
@@ -143,7 +143,7 @@ bool align_corners(const C& c) {
   return c.schema.index_of("align_corners") >= 0 && c.boolean("align_corners");
 }
 
-/// One interpolation between two sizes; lower ranks are padded in front to three dimensions.
+/// One interpolation between two sizes. One and two dimensions are treated as three, with leading sizes of 1.
 template <Resampling mode, std::size_t rank, class T>
 struct Resampler {
   std::int64_t in[3] = {1, 1, 1}, planes = 1;
@@ -160,7 +160,7 @@ struct Resampler {
     }
   }
 
-  /// f(output position, and the taps that it has along each dimension)
+  /// Calls f(output position, plane times input depth, taps along depth, height, width) for every output element.
   template <class F>
   void each(F f) const {
     std::int64_t position = 0;
@@ -177,7 +177,7 @@ bool is_small_or_channels_last(const Tensor& self, const Sizes& out) {
                                             {self.strides.begin(), self.strides.end()}, {out.begin() + 2, out.end()});
 }
 
-/// Sizes of an interpolated tensor, with PyTorch's checks.
+/// Fails as PyTorch does when the sizes of an interpolation are not valid.
 template <std::size_t rank>
 void check_sizes(const FakeCall& c, const SymList& input, const SymList& output) {
   if (input.size() != rank + 2)
@@ -204,7 +204,7 @@ Meta fake_upsample(FakeCall& c) {
   return new_like(self, sizes, suggest_memory_format(self, c.shapes));
 }
 
-/// Which of PyTorch's kernels keep the gradient's memory format.
+/// Whether PyTorch's backward kernel keeps the gradient's memory format.
 template <Resampling mode, std::size_t rank>
 constexpr bool backward_keeps_format = mode == Resampling::Linear || mode == Resampling::LinearAntialias ||
                                        (rank == 2 && (mode == Resampling::Nearest || mode == Resampling::NearestExact));
@@ -236,7 +236,7 @@ Value eval_upsample(EvalCall& c) {
   dispatch_floating(dtype, "upsample", [&]<class T>() {
     const Tensor& self = c.tensor("self");
     const bool special = is_small_or_channels_last(self, y.sizes);
-    // The general kernel keeps weights in the tensor's own type.
+    // PyTorch's general kernel rounds weights to the tensor's dtype.
     const DType weights = mode == Resampling::Linear && special ? DType::Float32 : self.dtype;
     Resampler<mode, rank, T> resampler(c, x.sizes, y.sizes, weights, special);
     resampler.each([&](std::int64_t position, std::int64_t depth, const auto& ds, const auto& hs, const auto& ws) {

@@ -1,4 +1,5 @@
-// Views: results that alias their first argument. A fake gives the geometry; evaluation follows it (alias_of).
+// Views: results that alias their first argument. The fake computes sizes and strides, and the evaluation takes them
+// over (alias_of).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ TensorMeta view_meta(const TensorMeta& base) {
 SliceRange slice_range(const FakeCall& call, SymExpr size) {
   SymExpr step = call.sym("step");
   if (step.is_int() && step.as_int() <= 0) fail("slice step must be positive");
-  bool decided = true;  // unless a bound is known only at run time, on either side of the size
+  bool decided = true;  // false when a bound is known only at run time and may lie on either side of the size
   auto less = [&](SymExpr a, SymExpr b) {
     if (a == b) return false;
     SymExpr condition = sym_lt(a, b);
@@ -68,7 +69,7 @@ Meta fake_view_dtype(FakeCall& call) {
   out.dtype = to;
   if (from_bytes == to_bytes) return out;
   if (out.sizes.empty()) fail("self.dim() cannot be 0 to view a tensor as a dtype of another element size");
-  // A compiled graph may have dropped a copy of nothing, whose strides do not count.
+  // The stride of an empty tensor is not checked: a compiled graph may have removed the copy that would have made it 1.
   if (!out.strides.back().is(1) && !out.numel().is(0))
     fail("self.stride(-1) must be 1 to view a tensor as a dtype of another element size");
   auto rescale = [&](SymExpr e) {
@@ -89,7 +90,7 @@ Meta fake_expand(FakeCall& call) {
                     "the tensor ({})",
                     size.size(), out.dim()));
   std::size_t lead = size.size() - out.dim();
-  // FakeTensor's rule for a new dimension of size 1 is not that of integers.
+  // For symbolic sizes FakeTensor gives a new dimension of size 1 another stride than for integers.
   const bool by_expressions = !concrete(out.sizes) || !concrete(out.strides) || !concrete(size);
   const SymExpr outer = out.sizes.empty() ? SymExpr(1) : out.sizes[0] * out.strides[0];
   SymList strides(size.size());
@@ -385,7 +386,7 @@ Value copied(EvalCall& call) {
   return out;
 }
 
-/// The gradients of the pieces put together again by `join`; a piece without one is zeros.
+/// Joins the gradients of the pieces by operator `join`. A missing gradient is replaced by zeros.
 std::vector<Node*> join_gradients(GradCall& call, std::string_view join) {
   const TensorMeta& self = call.tensor("self");
   std::vector<Arg> grads;
@@ -411,7 +412,7 @@ std::vector<Node*> stack_gradients(GradCall& call) {
 
 using loops::LowerFunction;
 
-/// A view, and where there is one the overload that copies what the view shows.
+/// Registers a view and, unless `copy` is empty, the overload that copies its elements.
 template <Meta (*fake)(FakeCall&)>
 void row(OpTable& t, std::string_view name, std::string_view copy, std::string_view derivative,
          LowerFunction lower = nullptr) {

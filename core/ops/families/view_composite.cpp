@@ -1,4 +1,4 @@
-// Operators that are views of views in every case (CompositeImplicitAutograd): they decompose before autograd.
+// Composites that decompose to views (CompositeImplicitAutograd); they decompose before autograd.
 #include <fmt/format.h>
 
 #include "core/ops/families/view_parts.h"
@@ -126,8 +126,8 @@ Arg tensor_split(DecomposeCall& call) {
   return Arg::list(std::move(out));
 }
 
-/// narrow and tensor_split where a tensor says where: how many results there are, or which elements they show, is known
-/// only by its values.
+/// narrow and tensor_split with a tensor argument: the number of results, or the elements they select, depend on its
+/// values.
 Value eval_narrow_tensor(EvalCall& c) {
   const Tensor& start = c.tensor("start");
   if (!start.sizes.empty() || !is_integral(start.dtype)) fail("start must be an 0-dim integral Tensor.");
@@ -152,7 +152,7 @@ Value eval_tensor_split(EvalCall& c) {
   return unwrap(evaluate(op, {c.arg("self"), sections ? numbers[0] : Value(numbers), c.arg("dim")}, {}));
 }
 
-/// As autograd sees it: the number is read from the tensor.
+/// For autograd the number is read from the tensor by an operator of its own.
 Arg narrow_by_tensor(DecomposeCall& c) {
   Builder& b = c.build;
   Node* item = b.call("aten._local_scalar_dense.default", {c.arg("start")});
@@ -161,7 +161,7 @@ Arg narrow_by_tensor(DecomposeCall& c) {
   return b.call("aten.slice.Tensor", {c.arg("self"), c.arg("dim"), item, b.size(*start + c.sym("length"))});
 }
 
-/// movedim: the dims at `source` go to `destination`, the others keep their order.
+/// movedim: the dimensions in `source` move to `destination`; the others keep their order.
 Arg move_dims(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
   Sizes source = call.integers("source"), destination = call.integers("destination");

@@ -1,4 +1,4 @@
-// Weights as a direction and a length (aten/src/ATen/native/WeightNorm.cpp).
+// Weight normalisation: weights given by a direction and a length (aten/src/ATen/native/WeightNorm.cpp).
 #include <fmt/format.h>
 
 #include "core/ops/families/composites.h"
@@ -6,7 +6,7 @@
 namespace partita {
 namespace {
 
-/// The norm over all dimensions but one, which keeps its place; dim=-1: over all.
+/// The norm over all dimensions but `dim`, which keeps its place. dim = -1 means over all dimensions.
 Arg norm_except_dim(DecomposeCall& c) {
   std::int64_t dim = c.integer("dim");
   const TensorMeta& v = c.tensor("v");
@@ -26,7 +26,7 @@ Arg norm_except_dim(DecomposeCall& c) {
        {"out", c.build.sizes(sizes)}});
 }
 
-/// v in the direction it has, as long as g says along `dim`.
+/// v scaled so that its norm over all dimensions but `dim` is g.
 Arg weight_norm(DecomposeCall& c) {
   const TensorMeta& v = c.tensor("v");
   std::int64_t dim = c.integer("dim");
@@ -36,7 +36,7 @@ Arg weight_norm(DecomposeCall& c) {
   return run_program(c, "x = contiguous(v); y = contiguous(g); x * (y / norm_except_dim(x, 2, dim))");
 }
 
-/// With unit = v / norms: the gradient along the unit is what g gets, the rest, scaled by g / norms, what v gets.
+/// With unit = v / norms: g gets the component of the gradient along unit; v gets the rest, scaled by g / norms.
 constexpr std::string_view unit_gradients =
     "unit = v / norms; along = aten.sum.dim_IntList(grad_w * unit, over, True);"
     "(g / norms * (grad_w - unit * along), along)";
