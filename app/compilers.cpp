@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/cpu_backend.h"
 #include "app/graphviz.h"
 #include "core/aot/dump_folder.h"
 #include "core/aot/ts_graph.h"
@@ -78,7 +77,7 @@ Result<Executable> compile_script(const Graph& graph, const CompilerSetup& setup
   if (optimised) canonicalize_for_script(*script);
   if (const std::vector<Diagnostic> wrong = verify(*script); !wrong.empty()) return wrong.front();
   TRY_DO(choose_overloads(*script));
-  TRY(const Executable run, cpu_compiler(setup.backend)(*script));
+  TRY(const Executable run, default_compiler().make(setup.backend)(*script));
   if (!optimised) return Executable([script, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
   // The first call runs twice: the first time to see that it runs, on copies.
   const auto tried = std::make_shared<std::once_flag>();
@@ -192,7 +191,7 @@ void graph_dumper_aot(const CompilerSetup& setup, RunOptions& options) {
 }
 
 void compiled(const CompilerSetup& setup, RunOptions& options) {
-  both(options, cpu_compiler(setup.backend), Partitioner::MinCut);
+  both(options, default_compiler().make(setup.backend), Partitioner::MinCut);
 }
 
 constexpr Compiler table[] = {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "app/backends.h"
 #include "app/run_artefact.h"
+#include "codegen/backends.h"
 #include "core/aot/run_program.h"
 
 namespace partita {

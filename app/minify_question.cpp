@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/minify_backend.h"
+#include "app/plant.h"
 #include "core/base/hash.h"
 #include "core/compare/check_passes.h"
 #include "core/ir/print.h"
@@ -54,7 +54,8 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
   if (!check.command.empty()) return command_question(check);
   const std::size_t colon = check.check.find(':');
   const std::string kind = check.check.substr(0, colon);
-  const std::string backend = colon == std::string::npos ? "cpu" : check.check.substr(colon + 1);
+  const std::string backend =
+      colon == std::string::npos ? std::string(default_compiler().name) : check.check.substr(colon + 1);
   if (kind != "crash" && kind != "accuracy")
     return input_error(
         "cli.usage",
@@ -93,9 +94,9 @@ Oracle asked_elsewhere(const MinifyQuestion& question, const MinifyCheck& check,
 
 Result<minify::Culprit> find_culprit(const MinifyQuestion& question, const Candidate& smallest,
                                      const minify::Failure& failure) {
-  const auto staged = question.backend ? staged_compiler(*question.backend, question.backend_options) : std::nullopt;
-  if (!staged) return minify::Culprit();
-  return find_culprit(*staged, question.oracle_of, smallest, failure, {.tolerance = question.tolerance});
+  if (!question.backend || !question.backend->stages) return minify::Culprit();
+  return find_culprit(question.backend->stages(question.backend_options), question.oracle_of, smallest, failure,
+                      {.tolerance = question.tolerance});
 }
 
 Result<minify::Culprit> culprit_elsewhere(const MinifyCheck& check, const std::string& program,

@@ -3,16 +3,16 @@
 #include <memory>
 #include <string>
 
-#include "app/backends.h"
-#include "app/code_store.h"
+#include "codegen/backends.h"
 #include "core/minify/culprit.h"
 #include "core/minify/start.h"
+#include "core/store/code_store.h"
 
 namespace partita {
 
 /// Which failure is looked for, in the words of `partita minify`.
 struct MinifyCheck {
-  std::string check;             ///< "crash" or "accuracy", a backend behind a colon or the CPU's; empty: `command`
+  std::string check;  ///< "crash" or "accuracy", a backend behind a colon or default_compiler(); empty: `command`
   std::string command, matches;  ///< as minify::command_oracle takes them
   std::string plant;             ///< "aten.tanh.default:wrong": a fault to be found; empty: none
   int jobs = 1, threads = 1;

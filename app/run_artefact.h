@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/backends.h"
+#include "codegen/backends.h"
 #include "core/aot/run_program.h"
 #include "core/compare/compare.h"
 #include "core/load/safetensors.h"

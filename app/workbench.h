@@ -46,7 +46,7 @@ struct WorkbenchTools {
     std::function<CompileFn(const Progress& progress)> make;
   };
   std::vector<Backend> backends;
-  QString doubted = "cpu";   ///< the backend that is compared and minified where no other is chosen
+  QString doubted;           ///< the backend that is compared and minified where no other is chosen
   QString baseline = "f64";  ///< tells rounding from error where every node is compared; there need be none
   /// One value for each placeholder of the artefact's graph; `io` is the path of an IO file, or empty.
   std::function<Result<std::vector<Value>>(Graph& graph, const Artefact& artefact, const QString& io)> inputs;

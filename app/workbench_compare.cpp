@@ -1,9 +1,9 @@
 // Workbench: two backends held against each other, the values behind a row, and comparisons of the past.
 #include <chrono>
 
-#include "app/code_store.h"
 #include "app/workbench.h"
 #include "core/compare/per_node.h"
+#include "core/store/code_store.h"
 #include "core/store/store.h"
 #include "views/look/format.h"
 

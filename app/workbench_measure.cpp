@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "app/cpu_backend.h"
+#include "codegen/backends.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
-#include "core/ops/record.h"
-#include "core/passes/pipeline.h"
-#include "core/schedule/make_plan.h"
 
 namespace partita {
 namespace {
@@ -58,8 +55,8 @@ Result<Times> time_nodes(const Graph& graph, const std::vector<Value>& inputs, c
 }
 
 Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Graph& graph) {
-  TRY(const PlannedGraph planned, plan_for_cpu(graph, {}));
-  const schedule::Plan& plan = planned.plan;
+  TRY(const StagedCompiler::Planned planned, default_compiler().stages({}).plan(graph));
+  const schedule::Plan& plan = planned.second;
   std::unordered_map<std::string, std::string> kernels;
   for (const auto& step : plan.steps) {
     if (const auto* call = std::get_if<schedule::ExternCall>(&step)) {

@@ -6,11 +6,11 @@
 #include <QUrl>
 #include <mutex>
 
-#include "app/code_store.h"
 #include "app/minify_question.h"
 #include "app/run_artefact.h"
 #include "app/workbench.h"
 #include "core/ir/print.h"
+#include "core/store/code_store.h"
 #include "views/look/format.h"
 
 namespace partita {

@@ -1,6 +1,6 @@
 // Workbench: a whole program run with a compiler by name.
-#include "app/code_store.h"
 #include "app/workbench.h"
+#include "core/store/code_store.h"
 #include "views/look/format.h"
 
 namespace partita {

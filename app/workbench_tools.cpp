@@ -2,16 +2,15 @@
 
 #include <chrono>
 
-#include "app/backends.h"
-#include "app/code_store.h"
 #include "app/compilers.h"
-#include "app/cpu_backend.h"
 #include "app/graphviz.h"
-#include "app/minify_backend.h"
 #include "app/minify_question.h"
+#include "app/plant.h"
 #include "app/run_artefact.h"
+#include "codegen/backends.h"
 #include "core/aot/graph_io.h"
 #include "core/compare/per_node.h"
+#include "core/store/code_store.h"
 #include "core/store/store.h"
 #include "views/look/format.h"
 
@@ -43,7 +42,7 @@ Result<MinifyTool> minify_tool(const views::MinifyRequest& request, const std::s
                                const std::string& program) {
   const bool planted = request.compiler == kPlanted;
   MinifyCheck check;
-  check.check = (request.check + ":" + (planted ? "cpu" : request.compiler)).toStdString();
+  check.check = (request.check + ":" + (planted ? text(default_compiler().name) : request.compiler)).toStdString();
   if (planted) check.plant = plant;
   TRY(MinifyQuestion question, minify_question(check));
   MinifyTool tool;
@@ -93,10 +92,12 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
                                 options.progress = &progress;
                                 return backend.make(options);
                               }});
+  tools.doubted = text(default_compiler().name);
   if (!plant.empty()) {
     TRY(const auto fault, parse_plant(plant));
     tools.backends.push_back({kPlanted, [fault](const Progress& progress) {
-                                return planted(cpu_compiler({.progress = &progress}), fault.first, fault.second);
+                                return planted(default_compiler().make({.progress = &progress}), fault.first,
+                                               fault.second);
                               }});
     tools.doubted = kPlanted;
   }

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "app/cli/command.h"
-#include "app/code_store.h"
 #include "app/run_artefact.h"
+#include "core/store/code_store.h"
 
 namespace partita::cli {
 namespace {
@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   RunRequest request;
-  std::string backend = "cpu";
+  std::string backend{default_compiler().name};
   double seconds = 2;
   bool compile_only = false;
 };

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/backends.h"
 #include "app/cli/command.h"
+#include "codegen/backends.h"
 #include "core/aot/run_compiled.h"
 #include "core/base/workers.h"
 #include "core/compare/op_cases.h"

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "app/backends.h"
 #include "app/cli/command.h"
-#include "app/code_store.h"
 #include "app/run_artefact.h"
+#include "codegen/backends.h"
 #include "core/compare/per_node.h"
+#include "core/store/code_store.h"
 
 namespace partita::cli {
 namespace {

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include "app/cli/command.h"
-#include "app/code_store.h"
 #include "app/minify_question.h"
 #include "app/run_artefact.h"
 #include "core/minify/reduce.h"
 #include "core/minify/repro.h"
 #include "core/minify/start.h"
+#include "core/store/code_store.h"
 
 namespace partita::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
-#include "app/code_store.h"
 #include "app/compilers.h"
 #include "app/run_artefact.h"
+#include "core/store/code_store.h"
 
 namespace partita::cli {
 namespace {

@@ -18,7 +18,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "app/cpu_backend.h"
+#include "codegen/backends.h"
 #include "core/base/workers.h"
 #include "core/compare/compare.h"
 #include "core/grad/joint.h"
@@ -118,7 +118,7 @@ Finding check(const Graph& graph, const std::vector<Value>& inputs, Way way) {
   const auto exact = interpret(graph, inputs, in_double);
   const Expected expected{graph, inputs, *values, exact ? *exact : std::vector<Value>()};
   if (way == Way::Compiled) {
-    const auto executable = cpu_compiler({})(graph);
+    const auto executable = default_compiler().make({})(graph);
     if (!executable) return error(executable.error());
     const auto found = (*executable)(inputs);
     return found ? compare(expected, *found, true) : error(found.error());

@@ -1,4 +1,4 @@
-#include "app/code_store.h"
+#include "core/store/code_store.h"
 
 #include <cstdio>
 

@@ -1,8 +1,9 @@
-#include "app/backends.h"
+#include "codegen/backends.h"
 
 #include <fmt/format.h>
 
-#include "app/cpu_backend.h"
+#include "codegen/driver.h"
+#include "core/base/check.h"
 #include "core/interp/debug_interpreter.h"
 #include "core/interp/interpreter.h"
 
@@ -46,7 +47,7 @@ constexpr Backend table[] = {
     {"interp", "reference interpreter", interpreter, true},
     {"debug", "interpreter that holds every value against its node's meta", debug, true},
     {"f64", "interpreter in double precision", double_interpreter, true},
-    {"cpu", "compiled for this machine", cpu_compiler, false},
+    {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages},
 };
 
 }  // namespace
@@ -62,6 +63,12 @@ Result<const Backend*> find_backend(std::string_view name) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", b.name);
   }
   return input_error("backend.unknown", fmt::format("no backend {}; there are {}", name, names));
+}
+
+const Backend& default_compiler() {
+  for (const Backend& b : table)
+    if (b.stages) return b;
+  CHECK(false, "no compiler among the backends");
 }
 
 }  // namespace partita

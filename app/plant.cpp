@@ -1,13 +1,9 @@
-#include "app/minify_backend.h"
+#include "app/plant.h"
 
 #include <csignal>
 #include <thread>
 
 #include <fmt/format.h>
-
-#include "app/cpu_backend.h"
-#include "codegen/cpu/executable.h"
-#include "core/passes/pipeline.h"
 
 namespace partita {
 namespace {
@@ -34,25 +30,6 @@ std::unique_ptr<Graph> made_wrong(const Graph& graph, const Op* op) {
 }
 
 }  // namespace
-
-std::optional<minify::StagedCompiler> staged_compiler(const Backend& backend, const BackendOptions& options) {
-  if (backend.name != "cpu") return std::nullopt;
-  minify::StagedCompiler staged;
-  for (const Pass& p : passes_of(PassStage::PostGrad)) staged.passes.emplace_back(p.name);
-  staged.with_passes = [options](int stop_after) { return cpu_compiler(options, stop_after); };
-  staged.plan = [options](const Graph& graph) -> Result<minify::StagedCompiler::Planned> {
-    TRY(PlannedGraph planned, plan_for_cpu(graph, options));
-    return minify::StagedCompiler::Planned(std::move(planned.graph), std::move(planned.plan));
-  };
-  staged.run_plan = [options](const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
-                              const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
-    codegen::CpuOptions cpu;
-    cpu.threads = options.threads;
-    TRY(const auto compiled, codegen::compile_cpu(plan, constants, cpu));
-    return compiled->run(inputs);
-  };
-  return staged;
-}
 
 Result<std::pair<const Op*, Plant>> parse_plant(const std::string& text) {
   const std::size_t colon = text.rfind(':');

@@ -1,10 +1,9 @@
 #pragma once
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include "core/aot/compile_fn.h"
+#include "core/aot/staged_compiler.h"
 #include "core/base/progress.h"
 #include "core/tensor/generator.h"
 
@@ -30,9 +29,13 @@ struct Backend {
   std::string_view description;
   CompileFn (*make)(const BackendOptions& options);
   bool takes_any_graph;  ///< runs mutating and torch-level graphs as they stand; others want functional ATen
+  /// The same in stages, for callers that show its kernels or look for the stage to blame; null: it has none.
+  StagedCompiler (*stages)(const BackendOptions& options) = nullptr;
 };
 std::span<const Backend> backends();
 /// Error backend.unknown lists the names.
 Result<const Backend*> find_backend(std::string_view name);
+/// The compiler for this machine: what is meant where no backend is named. It has stages.
+const Backend& default_compiler();
 
 }  // namespace partita

@@ -1,13 +1,10 @@
 #pragma once
-#include <optional>
+#include <string>
+#include <utility>
 
-#include "app/backends.h"
-#include "core/minify/culprit.h"
+#include "core/aot/compile_fn.h"
 
 namespace partita {
-
-/// The CPU compiler in stages, for who looks for the guilty one; nothing for backends that have none.
-std::optional<minify::StagedCompiler> staged_compiler(const Backend& backend, const BackendOptions& options);
 
 /// How a rule is wrong: the value is one percent off, compiling crashes, compiling hangs.
 enum class Plant : unsigned char { Wrong, Crash, Hang };

@@ -1,13 +1,14 @@
-#include "app/cpu_backend.h"
+#include "codegen/driver.h"
 
 #include <map>
 
-#include "app/code_store.h"
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
 #include "core/interp/symbols.h"
 #include "core/ops/record.h"
 #include "core/passes/pipeline.h"
+#include "core/schedule/make_plan.h"
+#include "core/store/code_store.h"
 
 namespace partita {
 namespace {
@@ -30,6 +31,13 @@ bool has_symbols(const Meta& meta) {
   if (const SymExpr* e = meta.sym()) return !e->is_int();
   const TensorMeta* t = meta.tensor();
   return t && (!concrete(t->sizes) || !concrete(t->strides));
+}
+
+/// For the caches and the convolutions of this machine; `sizes`: of symbols.
+schedule::PlanOptions plan_for_this_machine(std::map<std::string, std::int64_t> sizes = {}) {
+  return {.sizes = std::move(sizes),
+          .channels_last = codegen::convolutions_want_channels_last(),
+          .cache_bytes = codegen::last_level_cache_bytes()};
 }
 
 class CompiledGraph {
@@ -84,15 +92,8 @@ class CompiledGraph {
   std::map<std::map<std::string, std::int64_t>, std::unique_ptr<codegen::Executable>> executables_;  // by symbol values
 };
 
-}  // namespace
-
-schedule::PlanOptions plan_for_this_machine(std::map<std::string, std::int64_t> sizes) {
-  return {.sizes = std::move(sizes),
-          .channels_last = codegen::convolutions_want_channels_last(),
-          .cache_bytes = codegen::last_level_cache_bytes()};
-}
-
-CompileFn cpu_compiler(const BackendOptions& options, int stop_after) {
+/// With only the first `stop_after` passes; -1: all.
+CompileFn compiler(const BackendOptions& options, int stop_after) {
   return [options, stop_after](const Graph& graph) -> Result<Executable> {
     auto compiled = std::make_shared<CompiledGraph>(graph, options);
     TRY_DO(compiled->prepare(stop_after));
@@ -100,11 +101,7 @@ CompileFn cpu_compiler(const BackendOptions& options, int stop_after) {
   };
 }
 
-CompileFn cpu_compiler(const BackendOptions& options) {
-  return cpu_compiler(options, -1);
-}
-
-Result<PlannedGraph> plan_for_cpu(const Graph& graph, const BackendOptions& options) {
+Result<StagedCompiler::Planned> planned(const Graph& graph, const BackendOptions& options) {
   std::unique_ptr<Graph> passed = graph.clone();
   TRY_DO(run_post_grad_passes(*passed, options, -1));
   for (const Node* node : passed->placeholders())
@@ -112,7 +109,28 @@ Result<PlannedGraph> plan_for_cpu(const Graph& graph, const BackendOptions& opti
       return unsupported("backend.symbolic", "a plan is made for concrete sizes; this graph has symbolic ones",
                          Where{.graph = graph.name, .node = node->name()});
   TRY(schedule::Plan plan, schedule::make_plan(*passed, plan_for_this_machine()));
-  return PlannedGraph{std::move(passed), std::move(plan)};
+  return StagedCompiler::Planned(std::move(passed), std::move(plan));
+}
+
+}  // namespace
+
+CompileFn cpu_compiler(const BackendOptions& options) {
+  return compiler(options, -1);
+}
+
+StagedCompiler cpu_stages(const BackendOptions& options) {
+  StagedCompiler staged;
+  for (const Pass& p : passes_of(PassStage::PostGrad)) staged.passes.emplace_back(p.name);
+  staged.with_passes = [options](int stop_after) { return compiler(options, stop_after); };
+  staged.plan = [options](const Graph& graph) { return planned(graph, options); };
+  staged.run_plan = [options](const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
+                              const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+    codegen::CpuOptions cpu;
+    cpu.threads = options.threads;
+    TRY(const auto compiled, codegen::compile_cpu(plan, constants, cpu));
+    return compiled->run(inputs);
+  };
+  return staged;
 }
 
 }  // namespace partita
