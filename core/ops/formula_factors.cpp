@@ -1,4 +1,4 @@
-// The functions of formulas that differentiate factorisations with orthogonal factors.
+// Formula functions for the gradients of factorisations with orthogonal factors.
 #include <limits>
 
 #include "core/ops/formula_functions.h"
@@ -6,13 +6,13 @@
 namespace partita {
 namespace {
 
-/// Expressions over names that are bound one after the other.
+/// A sequence of steps: each evaluates an expression over the names bound so far and may bind its value to a name.
 class Steps {
  public:
   Steps(Builder& build, std::vector<std::pair<std::string, Arg>> names) : build_(build), names_(std::move(names)) {}
 
   Arg operator()(const char* expression) { return build_.expression(expression, names_); }
-  /// Binds a name, also one that is bound already.
+  /// Binds a name; an earlier value of it is replaced.
   void set(std::string_view name, Arg value) {
     std::erase_if(names_, [&](const auto& n) { return n.first == name; });
     names_.emplace_back(name, std::move(value));
@@ -30,7 +30,7 @@ bool less(const FormulaCall& f, SymExpr a, SymExpr b) {
   return guards.test(sym_lt(a, b), "the gradient of a factorisation");
 }
 
-/// svd_backward(gU, gS, gVh, U, S, Vh) of a reduced A = U diag(S) Vh, gradients None where none flows.
+/// svd_backward(gU, gS, gVh, U, S, Vh) for the reduced A = U diag(S) Vh. Gradients that do not exist are None.
 Arg svd_backward(const FormulaCall& f) {
   bool has_u = f.has(0), has_s = f.has(1), has_v = f.has(2), complex = is_complex(f.tensor(3).dtype);
   SymExpr m = f.tensor(3).sizes[f.tensor(3).dim() - 2], n = f.tensor(5).sizes.back(), k = f.tensor(4).sizes.back();
@@ -42,7 +42,8 @@ Arg svd_backward(const FormulaCall& f) {
                     {"S", f.args[4]},
                     {"Vh", f.args[5]}});
   if (!has_u && !has_v) return s(wide ? "matmul(U * unsqueeze(gS, -2), Vh)" : "matmul(U, unsqueeze(gS, -1) * Vh)");
-  // E_ij = S_j^2 - S_i^2; the skew parts vanish on the real diagonal.
+  // E_ij = S_j^2 - S_i^2 off the diagonal and 1 on it. The skew-Hermitian parts that are divided by E are 0 on a real
+  // diagonal.
   s.set("S2", "S * S");
   s.set("E", "unsqueeze(S2, -2) - unsqueeze(S2, -1) + diag_embed(ones_like(S))");
   if (has_u) {
@@ -71,8 +72,8 @@ Arg svd_backward(const FormulaCall& f) {
   return s(wide ? "matmul(matmul(U, gA), Vh)" : "matmul(U, matmul(gA, Vh))");
 }
 
-/// linalg_eig_backward(gL, gV, L, V, is_hermitian) of A = V diag(L) V^-1 with columns of V of norm 1, gradients None
-/// where none flows.
+/// linalg_eig_backward(gL, gV, L, V, is_hermitian) for A = V diag(L) V^-1, where columns of V have norm 1. Gradients
+/// that do not exist are None.
 Arg linalg_eig_backward(const FormulaCall& f) {
   bool hermitian = *f.args[4].get<bool>();
   Steps s(f.build, {{"gL", f.args[0]}, {"gV", f.args[1]}, {"L", f.args[2]}, {"V", f.args[3]}});
@@ -81,12 +82,13 @@ Arg linalg_eig_backward(const FormulaCall& f) {
     return s("aten._linalg_solve_ex.default(mH(V), unsqueeze(gL, -1) * mH(V))[0]");
   }
   s.set("M", "matmul(mH(V), gV)");
-  // Hermitian: onto the skew-Hermitian matrices, which are what unitary V can move by.
+  // For a Hermitian A, V is unitary: the gradient is projected onto the skew-Hermitian matrices, in whose directions V
+  // can change.
   if (hermitian)
     s.set("M", "(M - mH(M)) * 0.5");
   else
     s.set("M", "M - matmul(mH(V), V * unsqueeze(real_of(diagonal(M, 0, -2, -1)), -2))");
-  // E_ij = conj(L_j - L_i) off the diagonal, where the gradient of L stands.
+  // E_ij = conj(L_j - L_i) off the diagonal. The diagonal of the result is the gradient of L.
   s.set("E", "conj(unsqueeze(L, -2) - unsqueeze(L, -1)) + diag_embed(ones_like(L))");
   s.set("M", "(M - diag_embed(diagonal(M, 0, -2, -1))) / E");
   if (f.has(0)) s.set("M", "M + diag_embed(gL)");
@@ -94,20 +96,20 @@ Arg linalg_eig_backward(const FormulaCall& f) {
   return s("aten._linalg_solve_ex.default(mH(V), matmul(M, mH(V)))[0]");
 }
 
-/// The real part of a complex tensor, as a real one.
+/// The real part of a complex tensor, in a real dtype.
 Arg real_of_tensor(const FormulaCall& f) {
   if (!is_complex(f.tensor(0).dtype)) return f.args[0];
   return f("aten.select.int(aten.view_as_real.default(contiguous(x0)), -1, 0)");
 }
 
-/// linalg_qr_backward(gQ, gR, Q, R) of the reduced A = Q R, gradients None where none flows.
+/// linalg_qr_backward(gQ, gR, Q, R) for the reduced A = Q R. Gradients that do not exist are None.
 Arg linalg_qr_backward(const FormulaCall& f) {
   bool has_q = f.has(0), has_r = f.has(1);
   SymExpr k = f.tensor(2).sizes.back(), n = f.tensor(3).sizes.back();
   bool wide = less(f, k, n);
   Steps s(f.build, {{"gQ", f.args[0]}, {"gR", f.args[1]}, {"Q", f.args[2]}, {"R", f.args[3]}});
   if (wide && has_r) {
-    // A = [A1 A2] = Q [R1 R2]: R2 = Q^H A2 hands its gradient to Q and A2.
+    // A is wide: A = [A1 A2] = Q [R1 R2]. Since R2 = Q^H A2, the gradient of R2 contributes to those of Q and A2.
     s.set("k", f.build.size(k));
     s.set("n", f.build.size(n));
     s.set("gR2", "aten.slice.Tensor(gR, -1, k, n)");
@@ -126,22 +128,23 @@ Arg linalg_qr_backward(const FormulaCall& f) {
   s.set("M", has_q && has_r ? "matmul(gR, mH(R)) - matmul(mH(Q), gQ)"
              : has_q        ? "-matmul(mH(Q), gQ)"
                             : "matmul(gR, mH(R))");
-  // The Hermitian matrix whose upper triangle is M's, the diagonal its real part.
+  // The Hermitian matrix with the upper triangle of M; its diagonal is the real part of M's.
   s.set("M", "triu(M, 1) + mH(triu(M, 1)) + diag_embed(real_part(diagonal(M, 0, -2, -1)))");
   s.set("gA", has_q ? "matmul(Q, M) + gQ" : "matmul(Q, M)");
   s.set("gA", "linalg_solve_triangular(mH(R), gA, upper=False, left=False)");
   return s(wide ? "cat([gA, gA2], -1)" : "gA");
 }
 
-/// The real part of a tensor in its own dtype.
+/// The real part of a tensor, in the tensor's own dtype.
 Arg real_part(const FormulaCall& f) {
   if (!is_complex(f.tensor(0).dtype)) return f.args[0];
   return f("(x0 + conj(x0)) * 0.5");
 }
 
-/// householder_product_backward(K, input, tau) -> (gradient of input, of tau), where K = Q grad^H for Q, the product of
-/// the reflectors H_i = I - tau_i v_i v_i^H; v_i is 1 at i, the input's column i below and 0 above. H_0^{-1} K tells
-/// the gradients of H_0; from step to step it becomes H_{i+1}^{-1} K H_i. H_i^{-1} is the reflector of sigma_i.
+/// householder_product_backward(K, input, tau) -> (gradient of input, of tau), where Q is the product of the reflectors
+/// H_i = I - tau_i v_i v_i^H and K = Q grad^H. v_i is 0 above i, 1 at i, and the input's column i below. The gradients
+/// of H_0 follow from H_0^{-1} K. Each step replaces the matrix by H_{i+1}^{-1} K H_i, from which those of H_{i+1}
+/// follow. H_i^{-1} is the reflector with factor sigma_i.
 Arg householder_product_backward(const FormulaCall& f) {
   const TensorMeta &input = f.tensor(1), &tau = f.tensor(2);
   const SymExpr n = input.sizes.back();

@@ -60,7 +60,7 @@ SymList list_of_sizes(const Arg& list) {
   return out;
 }
 
-/// at::reshape: a view where the strides allow it, else a view of a copy.
+/// at::reshape: a view where the strides allow one, else a view of a copy.
 Arg reshape(const FormulaCall& f) {
   const TensorMeta& t = f.tensor(0);
   static const Schema none;
@@ -80,7 +80,7 @@ Arg contiguous(const FormulaCall& f) {
   return f.build.call("aten.clone.default", {f.args[0]}, {{"memory_format", MemoryFormat::Contiguous}});
 }
 
-/// A number among the choices becomes a 0-dim tensor of the result's dtype.
+/// A number among the operands becomes a 0-dim tensor in the result's dtype.
 Arg where(const FormulaCall& f) {
   std::vector<Operand> operands;
   for (std::size_t i : {1, 2})
@@ -106,7 +106,7 @@ Arg permute_backwards(const FormulaCall& f) {
   return f.build.call("aten.permute.default", {f.args[0], Arg::list(std::move(inverse))});
 }
 
-/// unsqueeze_to(grad, self[, dim or dims]): the dims of size 1 that squeeze removed.
+/// unsqueeze_to(grad, self[, dim or dims]): restores the dimensions of size 1 that squeeze removed.
 Arg unsqueeze_to(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   std::vector<bool> asked(self.dim(), !f.has(2));
@@ -128,7 +128,7 @@ Arg slice_backward_wrapper(const FormulaCall& f) {
                       {f.args[0], f.build.sizes(f.tensor(1).sizes), f.args[2], start, end, f.args[5]});
 }
 
-/// Does some element stand at two places of a geometry?
+/// Whether some element occurs at more than one index.
 bool shows_twice(const Sizes& sizes, const Sizes& strides) {
   std::vector<std::size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -142,9 +142,9 @@ bool shows_twice(const Sizes& sizes, const Sizes& strides) {
   return false;
 }
 
-/// as_strided_backward(grad, self, size, stride, storage_offset): zeros with grad scattered into them, where the view
-/// shows each element at most once. Else the gradients of all places that show an element are added up, in memory that
-/// both geometries lie in.
+/// as_strided_backward(grad, self, size, stride, storage_offset). Where each element occurs in the view at most once,
+/// grad is scattered into zeros. Otherwise the gradients of all indices of an element are added up, in a buffer that
+/// covers both self and the view.
 Arg as_strided_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   static const Schema none;
@@ -196,7 +196,7 @@ Arg pow_backward_self(const FormulaCall& f) {
   return f("where(eq(x2, 0.0), zero, x0 * conj(x2 * pow(x1, x2 - 1)))",
            {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")}});
 }
-/// grad * result * log(self), 0 where the base is 0 and the exponent's real part is not negative.
+/// grad * result * log(self); 0 where the base is 0 and the real part of the exponent is not negative.
 Arg pow_backward_exponent(const FormulaCall& f) {
   const Arg real = is_complex(f.tensor(2).dtype) ? f("aten.select.int(view_as_real(x2), -1, 0)") : f.args[2];
   std::vector<std::pair<std::string, Arg>> names = {{"zero", f("aten.zeros.default([], dtype=dtype(x0))")},
@@ -254,7 +254,7 @@ Arg one_minus(const FormulaCall& f) {
   if (auto* c = std::get_if<std::complex<double>>(&n)) return 1.0 - *c;
   return 1 - as_double(n);
 }
-/// xlogy.Scalar_Other's: (grad, self, other number)
+/// For xlogy.Scalar_Other: xlogy_backward_self(grad, self, other number).
 Arg xlogy_backward_self(const FormulaCall& f) {
   if (as_double(number_of(f.args[2])) > 0) return f("xlogy(x0, x2)");
   return f("masked_fill(xlogy(x0, x2), eq(x1, 0.0), 0.0)");
@@ -269,7 +269,7 @@ Arg roll_backward(const FormulaCall& f) {
   return f.build.call("aten.roll.default", {f.args[0], Arg::list(std::move(back)), f.args[2]});
 }
 
-/// dropout_scale(p, train)
+/// dropout_scale(p, train): the factor by which dropout scales the elements that it keeps.
 Arg dropout_scale(const FormulaCall& f) {
   double p = as_double(number_of(f.args[0]));
   bool train = f.has(1) && *f.args[1].get<bool>();

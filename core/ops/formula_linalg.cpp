@@ -1,11 +1,11 @@
-// The functions of formulas over matrices and batches of them.
+// Formula functions over matrices and batches of matrices.
 #include "core/ops/formula_functions.h"
 #include "core/ops/record.h"
 
 namespace partita {
 namespace {
 
-/// matmul as autograd traces it: at once in terms of mm and bmm.
+/// matmul decomposed to mm and bmm, as autograd traces it.
 Arg matmul(const FormulaCall& f) {
   Node* product = f.build.call("aten.matmul.default", {f.args[0], f.args[1]});
   Arg result = unwrap(decompose(*product));
@@ -26,8 +26,8 @@ std::int64_t size_from_end(const TensorMeta& t, std::size_t i) {
   return size.as_int();
 }
 
-/// lu_backward(grad of L, grad of U, P, L, U), either gradient None: the gradient of A = P L U. Where A is wide, the
-/// columns of U beyond the square follow from L; where it is tall, the rows of L beyond the square follow from U.
+/// lu_backward(grad of L, grad of U, P, L, U): the gradient of A = P L U. A gradient that does not exist is None. For a
+/// wide A the columns of U beyond the square depend on L; for a tall A the rows of L beyond the square depend on U.
 Arg lu_backward(const FormulaCall& f) {
   std::vector<std::pair<std::string, Arg>> names = {{"P", f.args[2]}, {"L", f.args[3]}, {"U", f.args[4]}};
   auto build = [&](const char* formula) { return f.build.expression(formula, names); };
@@ -86,8 +86,8 @@ Arg lu_data_backward(const FormulaCall& f) {
   return f("low + up", {{"low", low}, {"up", up}});
 }
 
-/// lu_diagonal_solve(d, LU, pivots): A^-H d, a number d for each matrix. Zeros on U's diagonal are moved off zero: the
-/// gradient of a determinant is there for singular matrices too.
+/// lu_diagonal_solve(d, LU, pivots): A^-H d, with one number d for each matrix. Zeros on U's diagonal are replaced by
+/// tiny numbers, since a determinant has a gradient for singular matrices too.
 Arg lu_diagonal_solve(const FormulaCall& f) {
   DType dtype = f.tensor(1).dtype;
   double eps = real_of(dtype) == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
@@ -115,7 +115,7 @@ Arg cholesky_backward(const FormulaCall& f) {
   return f.build.expression("linalg_solve_triangular(L, left, upper=False, left=False)", names);
 }
 
-/// pinv_backward(grad, pseudo-inverse, A), in products of the smaller side.
+/// pinv_backward(grad, pseudo-inverse, A). The products are over the smaller side of A.
 Arg pinv_backward(const FormulaCall& f) {
   std::vector<std::pair<std::string, Arg>> names = {{"p", f.args[1]}, {"A", f.args[2]}};
   auto bind = [&](const char* name, const char* formula) {

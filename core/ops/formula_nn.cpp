@@ -1,4 +1,4 @@
-// Formula functions of pooling, embedding and loss operators, after PyTorch's FunctionsManual.cpp.
+// Formula functions of pooling, embedding and loss operators, as in PyTorch's FunctionsManual.cpp.
 #include "core/ops/formula_functions.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -12,7 +12,7 @@ Arg last_sizes(const FormulaCall& f) {
   return f.build.sizes(SymList(sizes.end() - *f.args[1].get<std::int64_t>(), sizes.end()));
 }
 
-/// max_pool_double_backward(grad, indices, rank): what grad holds where the maxima were, plane by plane.
+/// max_pool_double_backward(grad, indices, rank): the elements of grad at the maxima, separately for each plane.
 Arg max_pool_double_backward(const FormulaCall& f) {
   const TensorMeta& indices = f.tensor(1);
   auto rank = static_cast<std::size_t>(*f.args[2].get<std::int64_t>());
@@ -27,7 +27,7 @@ Arg max_pool_double_backward(const FormulaCall& f) {
            {{"dense", dense}, {"flat", f.build.sizes(flat)}});
 }
 
-/// narrow(x, dim, start, length) of one of the halves of a dimension.
+/// One half of a dimension: the first, or the second.
 Arg half(const FormulaCall& f, const Arg& x, const Arg& dim, bool second) {
   const SymList& sizes = Builder::tensor(x).sizes;
   std::size_t d = wrap_dim(*dim.get<std::int64_t>(), sizes.size());

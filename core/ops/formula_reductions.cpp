@@ -1,4 +1,4 @@
-// Backward functions of reductions, as FunctionsManual.cpp.
+// Backward functions of reductions, as in PyTorch's FunctionsManual.cpp.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@
 namespace partita {
 namespace {
 
-/// The reduced dims of a call: an int, a list, or None and [] for all.
+/// The reduced dimensions in argument i: an int, or a list; None and [] mean all.
 std::vector<std::size_t> reduced_dims(const FormulaCall& f, std::size_t i, std::size_t rank) {
   std::vector<std::size_t> dims;
   if (f.has(i)) {
@@ -45,7 +45,7 @@ Arg sum_backward(const FormulaCall& f) {
   return f.build.call("aten.expand.default", {restore_reduced_dims(f), f.build.sizes(f.tensor(1).sizes)});
 }
 
-/// The number of elements reduced to one: an int, or the node of a symbolic product.
+/// The number of elements that are reduced to one: an int, or the node of a symbolic product.
 Arg reduced_count(const FormulaCall& f, std::size_t self, std::size_t dims) {
   const TensorMeta& t = f.tensor(self);
   SymExpr count = 1;
@@ -60,7 +60,7 @@ Arg mean_backward(const FormulaCall& f) {
   return f.build.call("aten.div.Scalar", {spread, reduced_count(f, 1, 2)});
 }
 
-/// scale_grad_by_count(grad, mask, self, dims): shared among equal extremes.
+/// scale_grad_by_count(grad, mask, self, dims): equal extremes share the gradient.
 Arg scale_grad_by_count(const FormulaCall& f) {
   std::vector<Arg> dims;
   for (std::size_t d : reduced_dims(f, 3, f.tensor(2).dim())) dims.push_back(static_cast<std::int64_t>(d));
@@ -77,7 +77,7 @@ Arg extreme_backward(const FormulaCall& f) {
   return scale_grad_by_count({f.build, scaled});
 }
 
-/// evenly_distribute_backward(grad, self, value): max(), min() over all elements.
+/// evenly_distribute_backward(grad, self, value): for max() and min() over all elements.
 Arg evenly_distribute_backward(const FormulaCall& f) {
   Arg mask = f("logical_or(eq(x1, x2), logical_and(isnan(x1), isnan(x2)))");
   return f("mask * (x0 / sum(mask))", {{"mask", mask}});
@@ -121,13 +121,13 @@ Arg std_backward(const FormulaCall& f) {
   return var_backward({f.build, args});
 }
 
-/// x without index `from` up to `to` of dim.
+/// Elements `from` up to `to` (excluded) along dim.
 Node* narrow(const FormulaCall& f, const Arg& x, std::int64_t dim, std::int64_t from, SymExpr to) {
   return f.build.call("aten.slice.Tensor", {x, dim, from, f.build.size(to)});
 }
 
-/// The factor of each element in a product along a dim that may hold zeros: the product of all others, as those before
-/// it times those after it.
+/// For each element, the product of all other elements along dim. It is the product of those before it times the
+/// product of those after it, so that zeros do no harm.
 Arg products_of_others(const FormulaCall& f, const Arg& x, std::int64_t dim) {
   const TensorMeta& t = Builder::tensor(x);
   const auto d = static_cast<std::size_t>(dim);
@@ -157,9 +157,10 @@ Arg prod_backward(const FormulaCall& f) {
   return all ? f("reshape(y, sizes(x1))", {{"y", out}}) : out;
 }
 
-/// cumprod_backward(grad, self, dim, result): before the first zero of a line, the later products over the element; at
-/// it, the gradients up to the second zero times the products without it; behind it nothing. What eager computes; what
-/// PyTorch traces instead, since it may not look for zeros, is quadratic in the size of the dim.
+/// cumprod_backward(grad, self, dim, result), as eager PyTorch computes it. Before the first zero of a line: the sum of
+/// the later gradients times products, over the element. At the first zero: the gradients up to the second zero, times
+/// the products without the first. After it: 0. PyTorch traces a formula that does not look for zeros, but is quadratic
+/// in the size of dim.
 Arg cumprod_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   if (self.sizes.empty() || self.numel().is(1)) return f.args[0];
@@ -173,7 +174,8 @@ Arg cumprod_backward(const FormulaCall& f) {
   return f("where(first, a, b)", {{"first", first}, {"a", at}, {"b", before}});
 }
 
-/// logcumsumexp_backward(grad, self, result, dim): positive and negative gradients apart, as logarithms.
+/// logcumsumexp_backward(grad, self, result, dim). Positive and negative gradients are handled separately, as
+/// logarithms.
 Arg logcumsumexp_backward(const FormulaCall& f) {
   const TensorMeta& grad = f.tensor(0);
   if (grad.sizes.empty() || grad.numel().is(0)) return f.args[0];
@@ -249,7 +251,7 @@ Arg vector_norm_backward(const FormulaCall& f) {
   return f("x1 * pow(abs(x1), two_less) * g * masked_fill(reciprocal(pow(n, less)), eq(n, 0), 0)", names);
 }
 
-/// The sum of what flows through both outputs; null ones add nothing.
+/// The sum of two gradients; None counts as 0.
 Arg sum_of(const FormulaCall& f, const Arg& a, const Arg& b) {
   if (a.is_none()) return b;
   if (b.is_none()) return a;

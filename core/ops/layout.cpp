@@ -7,14 +7,14 @@ namespace partita {
 
 namespace {
 
-/// c10's is_channels_last_strides: `order` runs from the fastest dimension to the batch.
+/// c10's is_channels_last_strides. `order` lists the dimensions from the innermost to the batch.
 bool strides_follow(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& strides,
                     std::span<const std::size_t> order) {
   if (strides[1] == 0) return false;
   std::int64_t least = 0;
   for (std::size_t d : order) {
     if (sizes[d] == 0 || strides[d] < least) return false;
-    // An N111 tensor could be either format: it counts as contiguous.
+    // The strides of an [N, 1, 1, 1] tensor fit both formats; it counts as contiguous.
     if (d == 0 && least == strides[1]) return false;
     least = strides[d];
     if (sizes[d] > 1) least *= sizes[d];
@@ -50,7 +50,7 @@ constexpr std::size_t order3d[] = {1, 4, 3, 2, 0};
 bool is_row_major(const TensorMeta& meta) {
   for (SymExpr s : meta.sizes)
     if (s.is(0)) return true;
-  // A view's strides are products of sizes n, an allocation's of Max(1, n).
+  // The strides of a view are products of sizes n, those of an allocation products of Max(1, n).
   SymExpr expected = 1, allocated = 1;
   for (std::size_t i = meta.dim(); i-- > 0;) {
     if (meta.sizes[i].is(1)) continue;
@@ -86,8 +86,8 @@ TensorMeta like_preserving(const TensorMeta& like, const ShapeEnv& shapes) {
   TensorMeta meta = new_like(like, like.sizes);
   auto sizes = hinted(like.sizes, shapes), strides = hinted(like.strides, shapes);
   if (!sizes || !strides || is_row_major(like)) return meta;
-  // Dimensions from fastest to slowest, sorted as TensorIterator does it: equal strides and broadcast ones keep their
-  // order in the row-major layout, and others are moved past them.
+  // Dimensions from the innermost to the outermost, sorted as TensorIterator does: dimensions that are broadcast or
+  // have equal strides keep their row-major order, and other dimensions are moved past them.
   std::vector<std::size_t> order(like.dim());
   std::iota(order.rbegin(), order.rend(), 0);
   auto before = [&](std::size_t a, std::size_t b) -> std::optional<bool> {

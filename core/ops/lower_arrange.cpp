@@ -8,7 +8,7 @@ namespace {
 
 using Write = Definition::Write;
 
-/// Writes all of t into the result, its element i to target(i).
+/// Writes all elements of t into the result; element i goes to index target(i).
 Write write(const LoweredTensor& t, DType dtype, IndexFunction target) {
   return {t.sizes, [t, dtype](Body& body, const Index& i) { return body.b.cast(body.read(t, i), dtype); },
           std::move(target)};
@@ -32,7 +32,7 @@ void give_cat(LowerCall& call, const std::vector<LoweredTensor>& parts, std::siz
   call.give(call.to.writes(dtype, call.out_sizes(), std::move(writes)));
 }
 
-/// `base` with `part` written over the slice of `dim` that starts at start.
+/// `base`, with `part` written over every `step`-th index of `dim` from `start` on.
 void give_scatter(LowerCall& call, const LoweredTensor& base, const LoweredTensor& part, std::size_t dim,
                   std::int64_t start, std::int64_t step) {
   DType dtype = call.out().dtype;
@@ -104,7 +104,7 @@ Status lower_repeat(LowerCall& call) {
 
 Status lower_cat(LowerCall& call) {
   std::vector<LoweredTensor> parts;
-  // An empty 1-d tensor joins anything.
+  // cat ignores an empty 1-d tensor.
   for (const LoweredTensor& t : call.ins("tensors"))
     if (t.sizes != Sizes{0}) parts.push_back(t);
   std::size_t rank = call.out_sizes().size();

@@ -65,7 +65,7 @@ std::vector<bool> LowerCall::dims(std::string_view name, std::size_t rank) const
   if (schema.index_of(name) >= 0 && has(name)) list = arg(name).get<ArgList>() ? integers(name) : Sizes{integer(name)};
   for (std::int64_t d : list)
     if (rank > 0) mask[wrap_dim(d, rank)] = true;
-  // An empty list is all of them, but of any.dims and all.dims none.
+  // An empty list means all dimensions; for any.dims and all.dims it means none.
   const bool nothing = schema.name.ends_with(".dims") && has(name);
   if (list.empty() && !nothing) mask.assign(rank, true);
   return mask;

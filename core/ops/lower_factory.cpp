@@ -13,7 +13,8 @@ void give_constant(LowerCall& call, const Number& value) {
   }));
 }
 
-/// start + step * i in the dtype of the result: integers exactly, floats through float64 as PyTorch does.
+/// start + step * i in the result's dtype. Integers are exact; float32 is computed in float32, other floating dtypes in
+/// float64.
 void give_range(LowerCall& call, const Number& start, const Number& step) {
   DType dtype = call.out().dtype;
   bool whole = !is_floating(dtype);
@@ -43,7 +44,7 @@ Status lower_full(LowerCall& call) {
   return give_constant(call, call.number("fill_value")), Status();
 }
 
-/// scalar_tensor(s), full_like, fill.Scalar.
+/// Lowers scalar_tensor(s), full_like and fill.Scalar.
 Status lower_full_like(LowerCall& call) {
   for (std::string_view name : {"fill_value", "value", "s"})
     if (call.schema.index_of(name) >= 0) return give_constant(call, call.number(name)), Status();
@@ -87,7 +88,7 @@ Status lower_triu(LowerCall& call) {
 
 namespace {
 
-/// The elements of an argument, broadcast to the result's sizes, in memory of their own.
+/// A copy of an argument, broadcast to the result's sizes.
 Status give_copy(LowerCall& call, std::string_view argument) {
   const DType dtype = call.out().dtype;
   const LoweredTensor from = call.to.expand(call.in(argument), call.out_sizes());
@@ -98,13 +99,13 @@ Status give_copy(LowerCall& call, std::string_view argument) {
 
 }  // namespace
 
-/// clone, _to_copy, convert_element_type.
+/// Lowers clone, _to_copy and convert_element_type.
 Status lower_copy(LowerCall& call) {
   return give_copy(call, call.schema.args[0].name);
 }
 
-/// copy(self, src): src in self's dtype and size. Of elements that share memory, as self's do, the last one written
-/// counts, which loops do not promise.
+/// copy(self, src): src in self's dtype and sizes. Where elements of self share memory, the last write decides; loops
+/// promise no order of writes, so that case is refused.
 Status lower_copy_from(LowerCall& call) {
   const Sizes sizes = call.out_sizes(), strides = concrete_sizes(call.out().strides);
   std::int64_t elements = 1, reach = 1;

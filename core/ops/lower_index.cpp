@@ -6,18 +6,18 @@ namespace {
 
 using Write = Definition::Write;
 
-/// What brings positions that are read from memory into a dim.
+/// How indices that are read from memory are brought into the range of a dimension.
 struct Reach {
   Bound bound;
-  bool checked = true;  ///< one out of range is an error; otherwise it is brought into it, and its value not used
+  bool checked = true;  ///< an index out of range is an error; else it is clamped, and its element is not used
 
   Reach(const LowerCall& call, std::size_t dim, std::int64_t size, bool wraps, bool checked = true)
       : bound{call.to.origin, "dimension " + std::to_string(dim), size, wraps}, checked(checked) {
-    // Evaluation says whether there is an index that cannot be.
+    // The call stays a call, which reports an index that is out of range.
     if (size == 0) fail_unsupported("indices into nothing");
   }
 
-  /// As an index of the dim; no kernel touches foreign memory.
+  /// The index as an expression. Its value is always in range, so a kernel never touches memory outside of the tensor.
   SymExpr position(Body& body, const LoweredTensor& index, const Index& at) const {
     ScalarBuilder& b = body.b;
     Scalar i = b.cast(body.read(index, at), DType::Int64);
@@ -34,14 +34,15 @@ LoweredTensor integer_index(LowerCall& call, std::string_view name) {
   return index;
 }
 
-/// self[indices]: which element a place of the result is. Indexed dims come together where they stand when they are
-/// neighbours, else in front, as NumPy's rule.
+/// self[indices]: maps an index of the result to one of self. By NumPy's rule the indexed dimensions take the place of
+/// the first one when they are adjacent, else they come first.
 struct Advanced {
   LoweredTensor self;
-  std::vector<LoweredTensor> indices;  ///< by dim of self, broadcast to one size; invalid where sliced whole
-  std::vector<Reach> reaches;          ///< of the valid ones
+  /// By dimension of self, broadcast to one size; invalid for a dimension taken whole.
+  std::vector<LoweredTensor> indices;
+  std::vector<Reach> reaches;  ///< of the valid indices
   Sizes common;
-  std::size_t front = 0;  ///< dims of the result before the indexed ones
+  std::size_t front = 0;  ///< the number of the result's dimensions before the indexed ones
   Sizes sizes;            ///< of the result
 
   Advanced(LowerCall& call, std::string_view name, bool checked = true)
@@ -88,7 +89,7 @@ Write whole(const LoweredTensor& t) {
           [](Body&, const Index& i) { return i; }};
 }
 
-/// `self` with values put (or added) at the places that indices name; `mask`, when valid, drops some.
+/// `self` with values written (or added) at the indices; where `mask` is valid and false, 0 is written instead.
 void give_put(LowerCall& call, const LoweredTensor& mask, bool accumulate) {
   auto put = std::make_shared<Advanced>(call, "indices", !mask.valid());
   LoweredTensor values = call.to.expand(call.to.cast(call.in("values"), put->self.dtype), put->sizes);
@@ -102,7 +103,7 @@ void give_put(LowerCall& call, const LoweredTensor& mask, bool accumulate) {
   call.give(call.to.writes(put->self.dtype, put->self.sizes, {whole(put->self), std::move(write)}));
 }
 
-/// Sums of half types are rounded once, as PyTorch's kernel does it.
+/// Half types accumulate in float32 and are rounded once, as in PyTorch's kernel.
 void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
   if (const DType wide = arithmetic_dtype(self.dtype); accumulate && wide != self.dtype) {
@@ -144,7 +145,7 @@ Status lower_embedding(LowerCall& call) {
 
 Status lower_embedding_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), indices = integer_index(call, "indices");
-  // A row per index, in whatever dimensions the two lie.
+  // The indices may have any rank; each stands for one row of the gradient.
   indices = call.to.reshape(indices, {indices.numel()});
   grad = call.to.reshape(grad, {indices.numel(), call.out_sizes()[1]});
   if (call.boolean("scale_grad_by_freq")) fail_unsupported("gradients scaled by frequency");
@@ -182,7 +183,7 @@ Status lower_index_select(LowerCall& call) {
 
 Status lower_gather(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
-  if (index.numel() == 0) {  // of any rank
+  if (index.numel() == 0) {  // an empty index may have any rank
     call.give(call.to.constant(self.dtype, index.sizes, 0));
     return {};
   }

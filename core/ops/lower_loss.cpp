@@ -6,12 +6,12 @@ namespace {
 /// at::Reduction
 enum class Reduction : std::int64_t { None, Mean, Sum };
 
-/// Rows of log probabilities and their classes; a single row counts as one.
+/// Rows of log probabilities and their classes. A tensor [classes] counts as one row.
 struct Rows {
   LoweredTensor x, target, weight;
   std::int64_t ignored;
   Reduction reduction;
-  Bound bound;  ///< of the classes
+  Bound bound;  ///< range of the classes
 
   explicit Rows(LowerCall& call)
       : x(call.in("self")),
@@ -28,7 +28,7 @@ struct Rows {
 
   Scalar class_of(Body& body, SymExpr row) const { return body.b.cast(body.read(target, {row}), DType::Int64); }
   Scalar counts(Body& body, Scalar c) const { return body.b.Ne(c, body.b.constant_int(DType::Int64, ignored)); }
-  /// The class, 0 for the ignored one.
+  /// The class as an index; 0 for an ignored class.
   Scalar checked(Body& body, Scalar c) const {
     return body.b.within(body.b.where(counts(body, c), c, body.b.constant_int(DType::Int64, 0)), bound);
   }

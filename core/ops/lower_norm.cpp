@@ -5,7 +5,7 @@
 namespace partita::loops {
 namespace {
 
-/// Arithmetic between broadcast tensors of one dtype.
+/// Arithmetic on tensors in one dtype, with broadcasting.
 struct Arithmetic {
   Lowering& to;
   DType dtype;
@@ -42,7 +42,7 @@ Arithmetic arithmetic(LowerCall& call, const LoweredTensor& t) {
   return {call.to, arithmetic_dtype(t.dtype)};
 }
 
-/// centred * rstd * weight + bias, what is absent left out.
+/// centred * rstd * weight + bias; operands that are not valid are left out.
 LoweredTensor affine(const Arithmetic& make, const LoweredTensor& centred, const LoweredTensor& rstd,
                      const LoweredTensor& weight, const LoweredTensor& bias) {
   LoweredTensor y = rstd.valid() ? make.mul(centred, rstd) : centred;
@@ -67,7 +67,7 @@ std::vector<bool> but_channel(std::size_t rank) {
   return mask;
 }
 
-/// A [C] tensor as [1, C, 1, ...].
+/// Views a [C] tensor as [1, C, 1, ...].
 LoweredTensor by_channel(Lowering& to, const LoweredTensor& t, std::size_t rank) {
   if (!t.valid()) return t;
   Sizes sizes(rank, 1);
@@ -79,7 +79,7 @@ LoweredTensor flat(Lowering& to, const LoweredTensor& t) {
   return to.reshape(t, {t.numel()});
 }
 
-/// out, save_mean, save_invstd, then the new running statistics when asked for.
+/// Gives out, save_mean and save_invstd; then, if `functional`, the new running statistics.
 void give_batch_norm(LowerCall& call, bool training, bool functional) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
@@ -97,15 +97,15 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
     LoweredTensor rstd = make.rsqrt(by_channel(to, running_var, rank), eps);
     call.give(affine(make, make.sub(x, mean), rstd, weight, bias));
     for (std::size_t i : {1, 2}) call.give(to.constant(call.out(i).dtype, call.out_sizes(i), 0));
-    if (functional)  // which has copies of its own, not the arguments
+    if (functional)  // results must be copies, not the arguments
       for (const LoweredTensor& kept : {running_mean, running_var})
         call.give(to.map(kept.dtype, kept.sizes, [kept](Body& body, const Index& i) { return body.read(kept, i); }));
     return;
   }
   std::vector<bool> reduced = but_channel(rank);
   double n = static_cast<double>(x.numel()) / static_cast<double>(x.sizes[1]);
-  // The mean and 1/std stand in tensors of the statistics' dtype before they are used; in bfloat16 the sum of squares
-  // does too, and is divided in that dtype.
+  // Eager PyTorch rounds the mean and 1/std to the statistics' dtype before it uses them. In bfloat16 it also rounds
+  // the sum of squares and divides in bfloat16.
   const DType kept = call.out(1).dtype;
   const bool narrow = kept == DType::BFloat16;
   auto rounded = [&](const LoweredTensor& t) { return to.cast(to.cast(t, kept), make.dtype); };
@@ -131,7 +131,7 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
     });
   };
   call.give(blend(running_mean, mean));
-  call.give(blend(running_var, divided(squares, n - 1)));  // 0 / 0 of a single sample
+  call.give(blend(running_var, divided(squares, n - 1)));  // for a single sample this is 0 / 0, as in PyTorch
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ Status lower_layer_norm(LowerCall& call) {
   LoweredTensor weight = optional(call, "weight"), bias = optional(call, "bias");
   if (make.dtype == input.dtype) {
     call.give(affine(make, centred, rstd, weight, bias));
-  } else {  // PyTorch's kernel for half types adds -mean * rstd in one fused step
+  } else {  // PyTorch's kernel for half types adds -mean * rstd in a fused step
     LoweredTensor hat =
         make({x, rstd, mean}, [](ScalarBuilder& b, auto v) { return b.Fma(v[0], v[1], b.Neg(b.Mul(v[2], v[1]))); });
     call.give(affine(make, hat, {}, weight, bias));
@@ -164,7 +164,7 @@ Status lower_layer_norm_backward(LowerCall& call) {
   LoweredTensor g = call.to.cast(dy, make.dtype), x = call.to.cast(call.in("input"), make.dtype);
   std::size_t inner = call.integers("normalized_shape").size();
   std::vector<bool> row = trailing(x.dim(), inner), outer = trailing(x.dim(), inner, false);
-  // Given flat or with a dimension for each of the input's: only their number counts.
+  // mean and rstd may be flat or have the input's rank; only their number of elements matters.
   Sizes statistics = x.sizes;
   for (std::size_t d = 0; d < row.size(); ++d)
     if (row[d]) statistics[d] = 1;

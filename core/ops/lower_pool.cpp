@@ -6,10 +6,10 @@
 namespace partita::loops {
 namespace {
 
-// Windows are unrolled up to this many elements.
+// Larger windows are not lowered, because windows are unrolled.
 constexpr std::int64_t largest_window = 64;
 
-/// A 2-d window over the last two dims.
+/// A 2-d window over the last two dimensions.
 struct Window {
   LoweredTensor x;
   Sizes kernel, stride, padding, dilation;
@@ -23,7 +23,8 @@ struct Window {
   std::int64_t height() const { return x.sizes[x.dim() - 2]; }
   std::int64_t width() const { return x.sizes[x.dim() - 1]; }
 
-  /// Calls f(index in x, is inside or invalid Scalar when surely so) for each element of the window.
+  /// Calls f(index in x, condition that it is inside) for each element of the window. The condition is an invalid
+  /// Scalar when it always holds.
   template <class F>
   void each(Body& body, const Index& i, F f) const {
     for (std::int64_t a = 0; a < kernel[0]; ++a)
@@ -56,7 +57,8 @@ Status lower_max_pool2d(LowerCall& call) {
   Window w(call, "self");
   DType dtype = w.x.dtype;
   if (!is_floating(dtype)) fail_unsupported("max pooling of " + std::string(torch_name(dtype)));
-  // Such a window may hold nothing but padding; its index is then one that the kernel stops at, outside the plane.
+  // A dilated window may contain nothing but padding. Its index would lie outside of the plane, which the kernel
+  // reports as an error.
   for (std::size_t axis = 0; axis < 2; ++axis)
     if (w.padding[axis] > 0 && w.dilation[axis] > 1) fail_unsupported("max pooling of dilated windows over padding");
   LoweredTensor x = call.to.cast(w.x, arithmetic_dtype(dtype));
@@ -139,7 +141,7 @@ Status lower_avg_pool2d(LowerCall& call) {
 
 namespace {
 
-/// The window that every place of an adaptive pool has; refused when they differ.
+/// The size of the windows of an adaptive pooling; refused unless all windows have the same size.
 Sizes equal_windows(const Sizes& in, const Sizes& out) {
   std::size_t r = in.size();
   Sizes window;

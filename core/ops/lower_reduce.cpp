@@ -18,7 +18,7 @@ std::int64_t count(const LoweredTensor& t, const std::vector<bool>& reduced) {
   return n;
 }
 
-/// `self`, brought to the result's dtype `out`, in the dtype that its sum is accumulated in.
+/// `self` converted to the result's dtype `out`, then to the dtype in which its sum is accumulated.
 LoweredTensor summand(LowerCall& call, DType out) {
   return call.to.cast(call.to.cast(call.in("self"), out), arithmetic_dtype(out));
 }
@@ -37,8 +37,8 @@ LoweredTensor extremum(LowerCall& call, ScalarOp op, std::vector<bool>& reduced,
       self, self.dtype == DType::Bool ? (op == ScalarOp::Max ? ScalarOp::BitOr : ScalarOp::BitAnd) : op, reduced);
 }
 
-/// Position of the first element equal to the extremum (a NaN is the extremum), counted row-major over the reduced
-/// dims.
+/// The position of the first element that equals the extremum `best` or is NaN, counted in row-major order over the
+/// reduced dimensions.
 LoweredTensor position(Lowering& to, const LoweredTensor& self, const LoweredTensor& best,
                        const std::vector<bool>& reduced) {
   LoweredTensor wide = to.expand(best, self.sizes);
@@ -84,7 +84,7 @@ LoweredTensor logical(LowerCall& call, ScalarOp op) {
 struct Moments {
   LoweredTensor variance, mean;
 };
-/// Two passes: the mean, then the squares of what is left; exact where one pass cancels.
+/// Two passes: first the mean, then the squares of the differences from it. One pass would lose digits to cancellation.
 Moments moments(LowerCall& call) {
   LoweredTensor x = summand(call, call.in("self").dtype);
   std::vector<bool> reduced = reduced_dims(call, x.dim());
@@ -107,7 +107,7 @@ Status lower_sum(LowerCall& call) {
   return {};
 }
 
-/// Of the elements as they are, also where a half type is asked for.
+/// With dtype a half type, the elements are not rounded to it before they are added.
 Status lower_mean(LowerCall& call) {
   LoweredTensor x = call.to.cast(call.in("self"), arithmetic_dtype(call.out().dtype));
   std::vector<bool> reduced = reduced_dims(call, x.dim());
@@ -176,7 +176,7 @@ Status lower_logsumexp(LowerCall& call) {
   LoweredTensor x = summand(call, call.out().dtype);
   std::vector<bool> reduced = reduced_dims(call, x.dim());
   LoweredTensor top = call.to.reduce(x, ScalarOp::Max, reduced);
-  // An infinite maximum is not subtracted: inf - inf is NaN.
+  // An infinite maximum is not subtracted, since inf - inf is NaN.
   LoweredTensor shift = pointwise(call.to, x.dtype, x.dtype, {top}, [](ScalarBuilder& b, auto v) {
     DType t = b.dtype(v[0]);
     return b.where(b.Eq(b.Abs(v[0]), b.constant(t, INFINITY)), b.constant(t, 0), v[0]);
@@ -190,7 +190,7 @@ Status lower_logsumexp(LowerCall& call) {
   return {};
 }
 
-/// linalg_vector_norm for the orders 1, 2 and the extremes.
+/// Lowers linalg_vector_norm for the orders 1, 2 and +-inf.
 Status lower_vector_norm(LowerCall& call) {
   LoweredTensor x = summand(call, call.out().dtype);
   if (is_complex(call.in("self").dtype)) fail_unsupported("norms of complex numbers");

@@ -34,7 +34,7 @@ Status lower_softmax(LowerCall& call) {
   return {};
 }
 
-/// In the last dimension of half types, the sum and its logarithm pass through the tensor's dtype: PyTorch's kernel.
+/// In the last dimension, half types round the sum and its logarithm to the tensor's dtype, as PyTorch's kernel does.
 Status lower_log_softmax(LowerCall& call) {
   auto [x, reduced] = rows(call, "self");
   LoweredTensor top = call.to.reduce(x, ScalarOp::Max, reduced);

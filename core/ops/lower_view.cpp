@@ -6,7 +6,7 @@
 namespace partita::loops {
 namespace {
 
-/// A view whose index differs from the result's in one dimension: at `dim`, the source index is start + step * i.
+/// A view whose index differs from the result's in dimension `dim`, where it is start + step * i.
 LoweredTensor narrow(Lowering& to, const LoweredTensor& t, std::size_t dim, std::int64_t start, std::int64_t size,
                      std::int64_t step = 1) {
   Sizes sizes = t.sizes;
@@ -121,7 +121,7 @@ Status lower_unbind(LowerCall& call) {
   return {};
 }
 
-/// Only over memory that is known to be row-major: elsewhere the strides of `self` would have to be undone.
+/// Only a row-major tensor is lowered. For others the strides of `self` would have to be inverted.
 Status lower_as_strided(LowerCall& call) {
   LoweredTensor self = call.in("self");
   const TensorMeta& meta = call.tensor("self");
@@ -130,8 +130,9 @@ Status lower_as_strided(LowerCall& call) {
     fail_unsupported("as_strided of a tensor that is not row-major");
   Sizes strides = call.integers("stride");
   auto reached = reach(call.out_sizes(), strides);
+  // Whether the storage reaches further than the tensor is known only to the call.
   if (!reached || offset < 0 || offset + *reached > self.numel())
-    fail_unsupported("as_strided past the elements of its tensor");  // the call says whether memory is there
+    fail_unsupported("as_strided past the elements of its tensor");
   call.give(call.to.view(self, call.out_sizes(), [=, from = self.sizes](Body& body, const Index& i) {
     return body.math.delinearize(body.math.element(i, strides) + offset, from);
   }));

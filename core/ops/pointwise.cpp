@@ -21,7 +21,7 @@ Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
     return b.constant_int(dtype, *flag);
   if (auto* c = std::get_if<std::complex<double>>(&n); c && c->imag() != 0) {
     if (!is_complex(dtype)) fail("a complex number among real operands");
-    Scalar i = b.make(ScalarOp::Sqrt, b.constant(dtype, -1));  // constants are real
+    Scalar i = b.make(ScalarOp::Sqrt, b.constant(dtype, -1));  // constants of scalar bodies are real
     return b.make(ScalarOp::Add, b.constant(dtype, c->real()), b.make(ScalarOp::Mul, b.constant(dtype, c->imag()), i));
   }
   return b.constant(dtype, as_double(n));
@@ -61,7 +61,7 @@ Promoted pointwise_dtypes(const OpRecord& record, const FakeCall& call) {
       operands.push_back(Operand::of(call.number(name)));
   }
   const Pointwise& p = record.pointwise;
-  // Where a meta of its own gives the result's dtype it is that of the first input: masked_fill's value becomes self's.
+  // An operator with a fake of its own promotes by its first input only: masked_fill converts `value` to self's dtype.
   if (record.fake && p.body && operands.size() > 1) operands.resize(1);
   return promote(p.promotion_of ? p.promotion_of(call) : p.promotion, operands);
 }
@@ -83,7 +83,7 @@ Meta fake_pointwise(const OpRecord& record, const FakeCall& call) {
     const TensorMeta& t = call.tensor(name);
     operands.push_back(&t);
     sizes.push_back(t.sizes);
-    // A 0-dim cpu tensor joins operands of any device.
+    // A 0-dim CPU tensor may be combined with tensors on any device.
     if (!placed || (out.device.type == DeviceType::Cpu && !t.sizes.empty())) out.device = t.device;
     placed = true;
   }

@@ -9,7 +9,7 @@ namespace {
 
 using Names = std::vector<std::pair<std::string, Arg>>;
 
-/// Programs by operator: a record's functions are handed its schema and nothing else.
+/// Programs by operator name. They are looked up because a record's function has no argument but the call.
 std::unordered_map<std::string_view, std::string_view>& programs() {
   static auto* table = new std::unordered_map<std::string_view, std::string_view>;
   return *table;
@@ -25,7 +25,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The name that a statement gives its value, taken off it; empty when it gives none.
+/// Removes "name =" from the front of a statement and returns the name; empty when the statement has none.
 std::string_view take_name(std::string_view& statement) {
   std::size_t end = 0;
   while (end < statement.size() && (std::isalnum(static_cast<unsigned char>(statement[end])) || statement[end] == '_'))

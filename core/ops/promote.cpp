@@ -8,7 +8,7 @@
 namespace partita {
 namespace {
 
-/// `higher` decides the dtype unless `lower` is of a higher category (float over int, complex over float).
+/// The dtype is that of `higher`, unless `lower` is of a higher category (float over int, complex over float).
 std::optional<DType> combine(std::optional<DType> higher, std::optional<DType> lower) {
   if (!higher || !lower) return higher ? higher : lower;
   if (is_complex(*higher)) return higher;
@@ -24,7 +24,8 @@ bool is_one(const FakeCall& call, SymExpr size) {
   return same(call, size, 1);
 }
 
-/// Are the strides dense when dims are laid out in `order`, innermost first? Dims of size 1 do not count.
+/// Whether the strides are dense when dimensions are laid out in `order`, innermost first. Dimensions of size 1 do not
+/// count.
 bool dense_in(const FakeCall& call, const SymList& sizes, const SymList& strides, std::span<const std::size_t> order) {
   SymExpr expected = 1;
   for (std::size_t d : order) {
@@ -46,13 +47,13 @@ bool is_empty(const FakeCall& call, const SymList& sizes) {
   return std::any_of(sizes.begin(), sizes.end(), [&](SymExpr s) { return same(call, s, 0); });
 }
 
-/// TensorIterator's order of dimensions, innermost first.
+/// The order of dimensions in TensorIterator, innermost first.
 std::vector<std::size_t> iteration_order(const FakeCall& call, const SymList& sizes, std::span<const SymList> strides) {
   std::size_t rank = sizes.size();
   std::vector<std::size_t> order(rank);
   for (std::size_t i = 0; i < rank; ++i) order[i] = rank - 1 - i;
   auto less = [&](SymExpr a, SymExpr b) { return call.test(sym_lt(a, b), "dimensions are ordered by stride"); };
-  // 1: dim0 is outside dim1, -1: inside, 0: nothing known.
+  // 1: dim0 is outside of dim1; -1: dim0 is inside of dim1; 0: undecided.
   auto compare = [&](std::size_t dim0, std::size_t dim1) {
     for (const SymList& s : strides) {
       SymExpr a = s[dim0], b = s[dim1];

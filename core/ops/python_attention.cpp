@@ -1,4 +1,4 @@
-// torch.nn.functional.multi_head_attention_forward, which dynamo leaves whole in its graphs.
+// torch.nn.functional.multi_head_attention_forward, which dynamo leaves in its graphs as one call.
 #include <cmath>
 
 #include "core/ops/resolve_parts.h"
@@ -6,7 +6,8 @@
 namespace partita {
 namespace {
 
-/// The parameters by name and the steps between them; every step is an ATen expression over the names so far.
+/// Builds the steps of the function. Each is an ATen expression over the parameters and the results of earlier steps,
+/// all by name.
 class MultiHeadAttention {
  public:
   MultiHeadAttention(Builder& b, NamedArgs& names) : b_(b), names_(names) {}
@@ -65,7 +66,7 @@ class MultiHeadAttention {
     heads_ = *heads;
   }
 
-  /// Sizes as names, for they may be symbols.
+  /// Binds the sizes to names, since they may be symbols.
   void name_sizes() {
     const SymExpr head = sym_floordiv(width_, heads_);
     bind("L", b_.size(target_));
@@ -77,7 +78,7 @@ class MultiHeadAttention {
     bind("E2", b_.size(width_ * 2));
   }
 
-  /// A boolean mask (true: hidden) as numbers to add.
+  /// Turns a boolean mask, where true hides a position, into a term of the scores.
   void canonical(std::string_view name) {
     if (is_floating(tensor(name).dtype)) return;
     if (tensor(name).dtype != DType::Bool) fail(concat("only bool and floating types of ", name, " are supported"));
@@ -96,7 +97,8 @@ class MultiHeadAttention {
     if (has("attn_mask") && tensor("attn_mask").dim() == 2) set("attn_mask", "unsqueeze(attn_mask, 0)");
   }
 
-  /// One product for what is the same tensor; as _in_projection_packed, whose order of memory it keeps.
+  /// When query, key and value are the same tensor they are projected by one product. As _in_projection_packed, with
+  /// its order of memory.
   void packed(std::string_view input, std::string_view weight, std::string_view bias, int parts,
               std::initializer_list<const char*> results) {
     set("proj", "linear(" + std::string(input) + ", " + std::string(weight) + ", " + std::string(bias) + ")");
@@ -145,7 +147,7 @@ class MultiHeadAttention {
       if (has(mask)) set(mask, concat("constant_pad_nd(", mask, ", [0, 1], 0.0)"));
   }
 
-  /// Heads before positions, and the rows that bias_k and add_zero_attn put behind the keys.
+  /// Moves the heads before the positions, and appends the rows that bias_k and add_zero_attn add to the keys.
   void lengthen() {
     if (has("bias_k")) {
       set("k", "cat([k, repeat(bias_k, [1, N, 1])])");

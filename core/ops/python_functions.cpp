@@ -1,4 +1,4 @@
-// Reads python_functions.def: binds a call to the parameters, prepares the few that need it, builds the expression.
+// Interprets python_functions.def: binds a call to the parameters, changes some parameters, builds the expression.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -119,7 +119,8 @@ Names bind_parameters(Builder& b, const Function& f, const Args& args, const Kwa
   return names;
 }
 
-/// reduction='mean' as ATen's number; KL divergence's batchmean is a sum divided later.
+/// Replaces reduction='mean' by ATen's number. Returns true for the 'batchmean' of kl_div, which is a sum that is
+/// divided later.
 bool read_reduction(Names& names) {
   Arg* reduction = lookup(names, "reduction");
   const std::string* text = reduction ? reduction->get<std::string>() : nullptr;
@@ -136,7 +137,7 @@ bool read_reduction(Names& names) {
   return batch_mean;
 }
 
-/// The dimension softmax takes when none is given.
+/// Sets the dimension that softmax uses when none is given.
 void default_softmax_dim(Builder& b, Names& names) {
   Arg& dim = value_of(names, "dim");
   if (!dim.is_none()) return;
@@ -161,7 +162,7 @@ void prepare_embedding_bag(Builder& b, Names& names) {
   auto it = mode ? std::find(std::begin(modes), std::end(modes), *mode) : std::end(modes);
   if (it == std::end(modes)) fail("mode has to be one of sum, mean or max");
   value_of(names, "mode") = static_cast<std::int64_t>(it - std::begin(modes));
-  // Bags of equal length come as a matrix.
+  // Bags of equal length may be given as the rows of a matrix.
   Node* input = node_of(names, "input");
   const TensorMeta& meta = b.tensor(input);
   if (meta.dim() == 2) {
@@ -199,7 +200,7 @@ Arg norm(Builder& b, Names& names) {
 constexpr PythonSpecial specials[] = {
     {"torch.functional.split", split}, {"torch.split", split}, {"torch.functional.norm", norm}};
 
-/// Changes to the parameters before the expression reads them.
+/// A function that changes the parameters before the expression is built.
 struct Preparation {
   std::string_view name;
   void (*prepare)(Builder&, Names&);
@@ -212,7 +213,7 @@ constexpr Preparation preparations[] = {
     {"torch.nn.functional.embedding_bag", prepare_embedding_bag},
 };
 
-/// output_size with None items keeps those sizes of the input.
+/// A None in output_size stands for the size of the input.
 void fill_output_size(Builder& b, Names& names) {
   Arg* output = lookup(names, "output_size");
   Arg* input = lookup(names, "input");
@@ -242,7 +243,7 @@ std::optional<Arg> call_python_function(Builder& b, std::string_view name, const
       refuse_unless_none(names, f->name, {"weight"});
   }
   if (Arg* indices = lookup(names, "return_indices"); indices && *indices == Arg(true) && !f->expression.empty()) {
-    // The variant that returns the indices too has its own operator.
+    // With return_indices=True another operator is called, which also returns the indices.
     std::string base(name.substr(name.rfind('.') + 1));
     Args positional;
     for (auto& [key, value] : names)

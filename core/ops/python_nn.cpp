@@ -1,4 +1,4 @@
-// Functions of torch.nn.functional that take more than an expression: sampling, unpooling, losses.
+// Functions of torch.nn.functional that one expression cannot describe: sampling, unpooling, losses.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -16,7 +16,7 @@ std::size_t spatial_rank(Builder& b, Node* input) {
   return rank - 2;
 }
 
-/// Position of a string argument among the choices.
+/// The position of a string argument among the choices; fails when it is none of them.
 std::int64_t choice(NamedArgs& names, std::string_view key, std::initializer_list<std::string_view> choices) {
   const auto* text = value_of(names, key).get<std::string>();
   auto it = text ? std::find(choices.begin(), choices.end(), *text) : choices.end();
@@ -42,7 +42,7 @@ Arg as_floats(const Arg& list) {
   return Arg::list(std::move(items));
 }
 
-/// Input sizes by scale factors, rounded down.
+/// Output sizes from scale factors: size times factor, rounded down.
 Arg scaled_sizes(Builder& b, Node* input, const Arg& scales) {
   const ArgList* list = scales.get<ArgList>();
   std::vector<Arg> sizes;
@@ -95,7 +95,7 @@ Arg interpolate(Builder& b, NamedArgs& names) {
   fail(fmt::format("interpolate: mode '{}' does not fit an input of {} dimensions", mode, rank + 2));
 }
 
-/// The older names: with what interpolate has besides.
+/// upsample and its variants lack some parameters of interpolate, which get their defaults.
 Arg upsample(Builder& b, NamedArgs& names) {
   names.emplace_back("recompute_scale_factor", Arg());
   names.emplace_back("antialias", false);
@@ -120,7 +120,7 @@ Arg affine_grid(Builder& b, NamedArgs& names) {
                 {node_of(names, "theta"), repeated(value_of(names, "size"), 0), truth(names, "align_corners")});
 }
 
-/// Sizes that unpooling gives when none are asked for: those that pooling would have taken.
+/// Without output_size, the size is that of an input whose pooling gives the size of this input.
 template <std::size_t rank>
 Arg max_unpool(Builder& b, NamedArgs& names) {
   Node *input = node_of(names, "input"), *indices = node_of(names, "indices");
@@ -150,7 +150,7 @@ Arg max_unpool(Builder& b, NamedArgs& names) {
   return b.call("aten.squeeze.dim", {b.call("aten.max_unpool2d.default", {x, column(indices), Arg::list(sizes)}), -1});
 }
 
-/// Windows at random places when no samples are given.
+/// Without given samples, the windows are at random places.
 template <std::size_t rank>
 Arg fractional_max_pool(Builder& b, NamedArgs& names) {
   Node* input = node_of(names, "input");
@@ -184,7 +184,7 @@ Arg fractional_max_pool(Builder& b, NamedArgs& names) {
   return Arg::tuple({values, b.getitem(pair, 1)});
 }
 
-/// Each number divided by a power of the squares' average over neighbouring channels.
+/// Divides each element by a power of the average square over neighbouring channels.
 Arg local_response_norm(Builder& b, NamedArgs& names) {
   const SymList sizes = b.tensor(node_of(names, "input")).sizes;
   if (sizes.size() < 3)
@@ -210,7 +210,8 @@ Arg local_response_norm(Builder& b, NamedArgs& names) {
   return b.expression("input / pow(mean * alpha + k, beta)", names);
 }
 
-/// A sample of the categories by their logits, and with `hard` the one-hot vector whose gradient is the sample's.
+/// A random sample of the categories by their logits. With `hard` it is a one-hot vector, whose gradient is that of the
+/// soft sample.
 Arg gumbel_softmax(Builder& b, NamedArgs& names) {
   names.emplace_back("drawn",
                      b.call("aten.exponential_.default", {b.call("aten.empty_like.default", {node_of(names, "logits")},
@@ -221,7 +222,7 @@ Arg gumbel_softmax(Builder& b, NamedArgs& names) {
   return b.expression("scatter(zeros_like(logits), dim, index, 1.0) - detach(soft) + soft", names);
 }
 
-/// The power average: (sum of x^p)^(1/p) of each window.
+/// (sum of x^p)^(1/p) over each window.
 template <std::size_t rank>
 Arg lp_pool(Builder& b, NamedArgs& names) {
   Arg kernel = repeated(value_of(names, "kernel_size"), rank);
@@ -258,13 +259,13 @@ Arg gaussian_nll_loss(Builder& b, NamedArgs& names) {
   if (!var.node()) {
     var = b.expression("ones_like(input) * var", names);
   } else if (const SymList own = b.tensor(var).sizes; own != sizes) {
-    // One variance for each sample, its dimension left out; or its size is 1.
+    // `var` has one variance for each row: either its last dimension is missing or has size 1.
     if (own == SymList(sizes.begin(), sizes.end() - 1))
       var = b.call("aten.unsqueeze.default", {var, -1});
     else if (own.size() != sizes.size() || !own.back().is(1))
       fail("var is of incorrect size");
   }
-  // The bound on the variance is not part of what is differentiated.
+  // The clamped variance has the gradient of the variance itself.
   names.emplace_back("bounded", b.expression("var + detach(clamp_min(var, eps) - var)", names));
   Arg losses = b.expression("aten.mul.Scalar(log(bounded) + pow(input - target, 2) / bounded, 0.5)", names);
   if (truth(names, "full"))
@@ -272,7 +273,7 @@ Arg gaussian_nll_loss(Builder& b, NamedArgs& names) {
   return reduced(b, names, losses);
 }
 
-/// Without a distance function of the caller's.
+/// Only the default distance function is supported.
 Arg triplet_margin_with_distance_loss(Builder& b, NamedArgs& names) {
   if (!value_of(names, "distance_function").is_none())
     fail_unsupported("triplet_margin_with_distance_loss with a distance_function");

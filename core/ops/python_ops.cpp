@@ -21,8 +21,8 @@ struct Row {
   Kind kind;
   SymFunction sym;
   RealFunction real;
-  IntFunction whole;      ///< null: through double
-  std::string_view aten;  ///< what it means on tensors; empty: nothing
+  IntFunction whole;      ///< null: computed in double
+  std::string_view aten;  ///< the ATen operator for tensors; empty: none
 };
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
@@ -86,7 +86,7 @@ const Row rows[] = {
     {"math.trunc", Kind::AlwaysInt, UNARY(sym_call("TruncToInt", {a}), std::trunc(a)), ""},
 };
 
-/// Text graphs write math.trunc as the global name that FX gives it, math_trunc.
+/// Text graphs contain math.trunc as math_trunc, the global name that FX gives it.
 const Row* find_row(const Op* op) {
   constexpr std::string_view module = "math.", global = "math_";
   std::string_view name = op->name;

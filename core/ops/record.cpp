@@ -33,7 +33,7 @@ Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
   return unsupported("ops.unknown", what + "; `partita ops` lists what is there", where(node));
 }
 
-/// Runs a record function, turning what it raises into an error that names the node.
+/// Runs a record function. An error that it raises is returned, with the node's name added.
 template <class T, class F>
 Result<T> guarded(const Node* node, F f) {
   try {
@@ -49,7 +49,7 @@ Result<Meta> infer_record(const OpRecord& record, Args bound, ShapeEnv& shapes, 
   return guarded<Meta>(node, [&]() -> Meta { return record.fake ? record.fake(call) : fake_pointwise(record, call); });
 }
 
-/// Metas by decomposing into a graph that is thrown away.
+/// Infers metas by decomposing the call into a graph that is thrown away.
 Result<Meta> infer_by_decomposition(const OpRecord& record, const Args& bound, ShapeEnv& shapes, const Node* node) {
   Graph scratch("decomposition");
   scratch.shapes = std::shared_ptr<ShapeEnv>(&shapes, [](ShapeEnv*) {});
@@ -133,7 +133,7 @@ Result<Meta> infer(const Node& node) {
 
 namespace {
 
-/// Values of float8 and complex32 are carried and viewed, not computed with.
+/// Values of float8 and complex32 may be stored and viewed, but there is no arithmetic on them.
 Status check_computable(DType t, const Op* op, const Node* node) {
   if (t == DType::Float8E4M3FN || t == DType::Float8E5M2 || t == DType::Complex32)
     return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), where(node));
@@ -148,7 +148,7 @@ Status check_computable(const Value& v, const Op* op, const Node* node) {
   return {};
 }
 
-/// Of results: numbers of half types and complex ones make complex32.
+/// Checks results too: a complex number combined with a half type gives complex32.
 Status check_computable(const Meta& m, const Op* op, const Node* node) {
   if (auto* tuple = m.tuple())
     for (const Meta& item : tuple->items) TRY_DO(check_computable(item, op, node));
@@ -183,7 +183,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
     for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
   return guarded<Value>(node, [&]() -> Value {
     if (!record->eval) return eval_pointwise(*record, call);
-    // The checks of the meta come before the memory: kernels rely on sizes that fit together.
+    // The fake checks the arguments before the kernel runs: kernels rely on sizes that fit together.
     if (record->fake || record->pointwise.body) {
       CallOfValues metas(call);
       const Meta results = record->fake ? record->fake(metas.call) : Meta(fake_pointwise(*record, metas.call));

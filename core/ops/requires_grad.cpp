@@ -24,7 +24,7 @@ bool differentiable(const Op* op) {
   return !record || !record->not_differentiable;
 }
 
-/// Lists of results are alike; of other tuples only the first is differentiable, unless the record says otherwise.
+/// All results of a list are differentiable. Of other tuples only the first is, unless the record says otherwise.
 bool result_differentiable(const Node& tuple, std::int64_t index) {
   const OpRecord* record = find_record(tuple.op());
   if (record && index < 32 && (record->constant_results >> index & 1U) != 0) return false;

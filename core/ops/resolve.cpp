@@ -21,7 +21,7 @@ bool is_int_like(const Arg& arg) {
 
 namespace {
 
-/// Python operators on tensors: the ATen operator, and what stands for it when the left operand is a number.
+/// Python operators on tensors: the ATen operator, and the one to call when the left operand is a number (empty: none).
 struct OperatorRow {
   std::string_view name, aten, reflected;
 };
@@ -62,7 +62,7 @@ constexpr OperatorRow operators[] = {
     {"ixor", "bitwise_xor_", ""},
 };
 
-/// Operands that swap places: comparisons and the commutative ones keep the tensor on the left.
+/// Whether `reflected` takes the operands in reverse order, so that the tensor is on the left.
 bool commutes(std::string_view name) {
   return name != "pow" && name != "mod" && name != "floordiv";
 }
@@ -83,7 +83,7 @@ Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwa
   if (name == "setitem" && args.size() == 3 && is_tensor(args[0])) return set_item(b, args[0].node(), args[1], args[2]);
   bool tensors = std::any_of(args.begin(), args.end(), is_tensor);
   if (!tensors) {
-    // x += 1 on sizes makes a new number.
+    // x += 1 on a size makes a new number.
     std::string_view plain =
         name.size() > 1 && name[0] == 'i' && name != "invert" && name != "inv" ? name.substr(1) : name;
     return b.call(fmt::format("_operator.{}", plain == "and" ? "and_" : plain == "or" ? "or_" : plain), args, kwargs);
@@ -102,7 +102,7 @@ Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwa
   throw Raise{unsupported("ops.unknown", fmt::format("_operator.{} on tensors is not known", name))};
 }
 
-/// Modules whose members are ATen operators, with the prefix of the operators' names.
+/// Modules whose functions are ATen operators, and the prefix that the operators' names have.
 struct ModuleRow {
   std::string_view module, prefix;
 };
@@ -124,7 +124,7 @@ constexpr ModuleRow modules[] = {
     {"torch.", ""},
 };
 
-/// Calls without a value in a graph: bookkeeping of the Python process.
+/// Calls that only concern the Python process and have no effect on values.
 bool is_bookkeeping(std::string_view name) {
   constexpr std::string_view names[] = {"torch._C._log_api_usage_once",
                                         "torch._functorch.predispatch.lazy_load_decompositions",

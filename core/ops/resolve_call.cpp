@@ -1,4 +1,4 @@
-// Calls by schema, with what Python's bindings do before the dispatcher sees the arguments.
+// Calls matched with schemas. Does what Python's bindings do before the dispatcher sees the arguments.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace partita {
 
 namespace {
 
-/// numpy's names and Python's `input`, by the names schemas use.
+/// Keyword names of NumPy and Python (`input`), and the names that the schemas have instead.
 struct Alias {
   std::string_view python, schema;
 };
@@ -34,7 +34,7 @@ void rename_keywords(std::string_view base, Kwargs& kwargs) {
   }
 }
 
-/// x.view(2, 3) is x.view([2, 3]) where the schema's only other positional argument is a list of ints.
+/// x.view(2, 3) means x.view([2, 3]) when the only other required positional argument of the schema is a list of ints.
 bool pack_sizes(std::string_view base, Args& args) {
   std::size_t lead = !args.empty() && is_tensor(args[0]) ? 1 : 0;
   if (args.size() <= lead || !std::all_of(args.begin() + static_cast<std::ptrdiff_t>(lead), args.end(), is_int_like))
@@ -63,7 +63,7 @@ bool given(const Kwargs& kwargs, std::string_view key) {
                      [&](const auto& item) { return item.first == key && !item.second.is_none(); });
 }
 
-/// Factory functions say that memory is not pinned, and on which device it is when they have no tensor to go by.
+/// PyTorch's tracer writes pin_memory for factory functions, and the device unless they have a tensor argument.
 void complete_factory(const Schema& schema, Kwargs& kwargs) {
   if (schema.index_of("pin_memory") < 0 || schema.index_of("dtype") < 0 || schema.base == "aten._to_copy") return;
   drop(kwargs, "out");
@@ -74,7 +74,7 @@ void complete_factory(const Schema& schema, Kwargs& kwargs) {
   if (!given(kwargs, "pin_memory")) kwargs.emplace_back("pin_memory", false);
 }
 
-/// Lists that are tuples in Python, devices written as strings.
+/// Turns tuples into lists, and strings into devices, where the schema asks for them.
 void convert_literals(const Schema& schema, Args& args, Kwargs& kwargs) {
   auto convert = [](const SchemaArg& to, Arg& value) {
     if (auto* list = value.get<ArgList>(); list && list->is_tuple) value = Arg::list(list->items);
@@ -83,7 +83,7 @@ void convert_literals(const Schema& schema, Args& args, Kwargs& kwargs) {
       if (!device) fail(fmt::format("'{}' is no device", *text));
       value = *device;
     }
-    // A number of results comes as a tuple, whose items a list of tensors takes.
+    // Several results are a tuple. For a list of tensors its items are taken.
     Node* node = value.node();
     if (const MetaTuple* tuple = node ? node->meta.tuple() : nullptr; tuple && to.is_list) {
       std::vector<Arg> items;

@@ -1,4 +1,4 @@
-// Python's x[...] on tensors, as torch/csrc/autograd/python_variable_indexing.cpp takes it apart.
+// Python's x[...] on tensors, decomposed as in torch/csrc/autograd/python_variable_indexing.cpp.
 #include <limits>
 
 #include <fmt/format.h>
@@ -29,10 +29,11 @@ bool is_ellipsis(const Arg& arg) {
   return name && (name->text == "Ellipsis" || name->text == "...");
 }
 
-/// The view that ints, slices, None and ... make, and the index tensors that are left for aten.index.
+/// The view that ints, slices, None and ... select, and the index tensors that remain for aten.index.
 struct Sliced {
   Node* view;
-  std::vector<Arg> indices;  ///< by dimension of the view, None where there is none; empty: no tensor
+  /// By dimension of the view, None for one that is not indexed; empty: there are no index tensors.
+  std::vector<Arg> indices;
 };
 
 class Slicing {
@@ -102,7 +103,7 @@ class Slicing {
     dim_ += mask ? std::max<std::size_t>(t.dim(), 1) : 1;
   }
 
-  /// One item of the list aten.index takes; a mask's stands for all of its dimensions.
+  /// Appends an item to the list for aten.index. A mask is one item, though it covers several dimensions.
   void record(Node* index) {
     std::size_t items = 0;
     for (const Arg& a : indices_) items += a.node() ? std::max<std::size_t>(dims_taken(a), 1) : 1;
@@ -113,11 +114,11 @@ class Slicing {
   Builder& b_;
   Node* view_;
   std::size_t given_dims_;
-  std::size_t dim_ = 0;  ///< of the view, next to be indexed
+  std::size_t dim_ = 0;  ///< the next dimension of the view to be indexed
   std::vector<Arg> indices_;
 };
 
-/// A tuple of indices. Lists of ints are index tensors.
+/// The items of an index. A list of ints becomes an index tensor.
 std::vector<Arg> items_of(Builder& b, const Arg& index) {
   std::vector<Arg> items;
   const auto* tuple = index.get<ArgList>();
@@ -171,7 +172,7 @@ Arg set_item(Builder& b, Node* x, const Arg& index, const Arg& value) {
     b.call("aten.fill_.Tensor", {sliced.view, source});
     return x;
   }
-  // Leading dimensions of 1 that the target lacks do not count.
+  // Leading dimensions of size 1 that the target does not have are dropped.
   SymList sizes = from.sizes;
   while (sizes.size() > to.dim() && sizes[0].is(1)) sizes.erase(sizes.begin());
   if (sizes.size() != from.sizes.size()) source = b.call("aten.view.default", {source, b.sizes(sizes)});

@@ -1,4 +1,4 @@
-// Methods and attributes of tensors that are no ATen operators by their name.
+// Methods and attributes of tensors that are not ATen operators of the same name.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -76,7 +76,7 @@ Arg sizes_of(Builder& b, const Args& args, const Kwargs& kwargs, const SymList& 
   return b.size(list[static_cast<std::size_t>(*i < 0 ? *i + rank : *i)]);
 }
 
-/// "torch.FloatTensor" and the like, as x.type('torch.FloatTensor') takes them.
+/// Type names as in x.type('torch.FloatTensor').
 std::optional<DType> tensor_type_dtype(std::string_view name) {
   constexpr CastRow names[] = {{"torch.FloatTensor", DType::Float32},    {"torch.DoubleTensor", DType::Float64},
                                {"torch.LongTensor", DType::Int64},       {"torch.IntTensor", DType::Int32},
@@ -92,7 +92,7 @@ std::optional<DType> tensor_type_dtype(std::string_view name) {
 std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& args, const Kwargs& kwargs) {
   if (args.empty()) fail(fmt::format("the method {} has no object", name));
   if (!is_tensor(args[0])) {
-    // Python's methods of lists and numbers do not occur on tensors' side of the graph.
+    // Indexing is the only method of lists and tuples that occurs in a graph.
     if (name == "__getitem__" || name == "index") return b.call("_operator.getitem", args);
     return std::nullopt;
   }

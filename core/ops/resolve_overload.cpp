@@ -26,7 +26,7 @@ enum class Kind : unsigned char {
   Other
 };
 
-/// What the parser sees of an argument: its kind, and its items' when it is a list.
+/// An argument as PyTorch's parser sees it: its kind and, for a list, those of its items.
 struct Seen {
   Kind kind = Kind::Other;
   std::vector<Seen> items;
@@ -73,7 +73,7 @@ Seen see(const Value& v) {
   return s;
 }
 
-/// torch/csrc/utils/python_arg_parser.cpp, should_allow_numbers_as_tensors.
+/// As should_allow_numbers_as_tensors in torch/csrc/utils/python_arg_parser.cpp.
 bool numbers_are_tensors(std::string_view base) {
   static constexpr std::string_view names[] = {"add",      "sub",         "mul",          "div",  "divide", "multiply",
                                                "subtract", "true_divide", "floor_divide", "fill", "copy",   "lerp"};
@@ -131,7 +131,7 @@ bool fits(const SchemaArg& arg, const Seen& s, bool numbers_as_tensors) {
   });
 }
 
-/// Positions of the schema's arguments that are given, with what is given there; nullopt when the call cannot be made.
+/// Whether a schema accepts the arguments.
 bool matches(const Schema& schema, const std::vector<Seen>& positional,
              const std::vector<std::pair<std::string, Seen>>& named) {
   bool as_tensors = numbers_are_tensors(schema.base);
@@ -139,7 +139,7 @@ bool matches(const Schema& schema, const std::vector<Seen>& positional,
   if (positional.size() > schema.args.size()) return false;
   for (std::size_t i = 0; i < positional.size(); ++i) {
     const SchemaArg& arg = schema.args[i];
-    // The first argument of an operator that takes numbers as tensors is still a tensor.
+    // Even for operators that take numbers as tensors, the first argument must be a tensor.
     if (arg.keyword_only || !fits(arg, positional[i], as_tensors && i > 0)) return false;
     given[i] = true;
   }

@@ -60,7 +60,7 @@ class Rules {
     return schema && schema->returns.empty();
   }
 
-  /// copy_ onto a placeholder with only the output, or nothing, reading it.
+  /// Whether the node is a copy_ onto a placeholder, with no users but the output.
   static bool is_epilogue(const Node& node) {
     if (node.op()->name != "aten.copy_.default") return false;
     Node* target = node.args().empty() ? nullptr : node.args()[0].node();

@@ -12,7 +12,8 @@
 
 #include "core/base/check.h"
 
-// The table lies in the program itself: no file to find at run time, no parsing before it is asked for.
+// The table is linked into the program, so no file has to be found at run time. A row is parsed when it is first asked
+// for.
 asm(".section .rodata\n"
     ".global partita_schemas_begin\n"
     ".global partita_schemas_end\n"
@@ -179,7 +180,7 @@ class Reader {
       std::from_chars(word.data(), word.data() + word.size(), code);
       if (a.type == SchemaType::Layout) return Arg(Layout::Strided);
       if (a.type == SchemaType::MemoryFormat) return Arg(static_cast<MemoryFormat>(code));
-      // c10::ScalarType numbering, one less than the archive's codes.
+      // Schemas number dtypes as c10::ScalarType does, which is one less than the code in a .pt2 archive.
       if (auto t = dtype_from_pt2(code + 1)) return Arg(*t);
       return error("unknown dtype");
     }
@@ -201,7 +202,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-/// Rows by overload name, parsed when first asked for.
+/// The rows by overload name. A row is parsed when it is first asked for.
 class Table {
  public:
   Table() {

@@ -6,7 +6,8 @@
 namespace partita {
 namespace {
 
-/// Pairs the twin's arguments with those of `mutating` that are not out arguments; false when they do not match.
+/// Pairs the arguments of the functional variant with those of `mutating`, except its out arguments. False when they do
+/// not match.
 bool pair_arguments(const Schema& mutating, const Schema& twin, FunctionalTwin& out) {
   out.from.clear();
   for (const SchemaArg& a : twin.args) {
@@ -21,8 +22,8 @@ bool pair_arguments(const Schema& mutating, const Schema& twin, FunctionalTwin& 
   return twin.args.size() + outs == mutating.args.size();
 }
 
-/// Copies a result into the argument it belongs to, item by item for lists. One of another size is refused: PyTorch
-/// resizes out arguments, and addbmm_'s self, and says of most others that they do not fit.
+/// Copies a result into the argument that it belongs to, item by item for lists. A result of another size is refused.
+/// (PyTorch resizes out arguments and addbmm_'s self, and reports an error for most others.)
 Status write(const Value& target, const Value& result, const Schema& schema) {
   auto *targets = target.get<ValueList>(), *results = result.get<ValueList>();
   if (targets && results && targets->size() == results->size()) {
@@ -51,7 +52,7 @@ std::optional<FunctionalTwin> functional_twin(const Op* op) {
   if (twin.written.empty()) return std::nullopt;
   std::string base = schema->base;
   if (base.ends_with("_") && !base.ends_with("__")) base.pop_back();
-  for (const std::string& name : {base, base + "_functional"})  // normal_ becomes normal_functional
+  for (const std::string& name : {base, base + "_functional"})  // normal_ has the functional variant normal_functional
     for (const Schema* candidate : find_overloads(name)) {
       if (candidate->is_mutable || candidate->returns.size() != twin.written.size()) continue;
       if (!pair_arguments(*schema, *candidate, twin)) continue;
@@ -74,11 +75,11 @@ Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const 
       args.push_back(value);
   }
   TRY(Meta functional, infer(twin.op, args, kwargs, shapes, node));
-  // t_, squeeze_: the argument becomes the view.
+  // t_, squeeze_: the argument itself becomes the view.
   if (twin.schema->is_view) return functional;
-  if (schema.returns.empty()) return Meta();  // _foreach_add_: the lists are written, nothing is returned
+  if (schema.returns.empty()) return Meta();  // _foreach_add_ writes the lists and returns nothing
   if (!schema.args[static_cast<std::size_t>(twin.written[0])].keyword_only) {
-    // In place: the result is the argument, with its own dtype and strides.
+    // An in-place call returns its argument, with the argument's dtype and strides.
     if (Node* self = bound[static_cast<std::size_t>(twin.written[0])].node()) return self->meta;
   }
   return functional;

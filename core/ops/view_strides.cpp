@@ -51,13 +51,14 @@ namespace {
 
 constexpr const char* reason = "a view's strides";
 
-/// at::detail::computeStride. Of a size known only at run time it takes the general case, as PyTorch does.
+/// at::detail::computeStride. Where a comparison depends on a size known only at run time it takes the general case, as
+/// PyTorch does.
 std::optional<SymList> chunked_strides(const FakeCall& call, const SymList& old_sizes, const SymList& old_strides,
                                        const SymList& new_sizes) {
   auto equal = [&](SymExpr a, SymExpr b) { return a == b || guard_or(call, sym_eq(a, b), false, reason); };
   auto less = [&](SymExpr a, SymExpr b) { return a != b && guard_or(call, sym_lt(a, b), true, reason); };
   SymList strides(new_sizes.size());
-  std::size_t view_end = new_sizes.size();  // dimensions from here on have their strides
+  std::size_t view_end = new_sizes.size();  // the strides of the dimensions from here on are known
   SymExpr base = old_strides.back(), tensor_numel = 1, view_numel = 1;
   for (std::size_t d = old_sizes.size(); d-- > 0;) {
     tensor_numel = tensor_numel * old_sizes[d];
@@ -78,7 +79,7 @@ std::optional<SymList> chunked_strides(const FakeCall& call, const SymList& old_
   return strides;
 }
 
-/// A tensor's geometry while torch._refs.reshape turns it into another, one dimension after the other.
+/// The sizes and strides of a tensor while torch._refs.reshape changes one dimension after the other.
 class Reshaping {
  public:
   Reshaping(const FakeCall& call, SymList sizes, SymList strides)
@@ -101,7 +102,7 @@ class Reshaping {
       }
       ++at;
     }
-    sizes_.resize(shape.size(), 1);  // what is left over has size 1
+    sizes_.resize(shape.size(), 1);  // the remaining dimensions have size 1
     strides_.resize(shape.size(), 1);
     return ViewGeometry{sizes_, strides_};
   }
@@ -118,7 +119,7 @@ class Reshaping {
     strides_.insert(strides_.begin() + at, strides_[d] * inner);
   }
 
-  /// prims.collapse_view of the dimensions first..last; false when they do not lie one in the other.
+  /// prims.collapse_view of the dimensions first to last. False when they cannot be merged to one.
   bool collapse(std::size_t first, std::size_t last) {
     SymExpr stride = strides_[last], length = sizes_[last];
     for (std::size_t d = last; d-- > first;) {

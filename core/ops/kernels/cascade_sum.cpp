@@ -8,13 +8,14 @@ namespace partita::kernels {
 
 namespace {
 
-/// One dimension of input and output; strides in elements, 0 in the output where it is reduced.
+/// One dimension of the input and the output. Strides are in elements; the output's stride is 0 along a reduced
+/// dimension.
 struct Dim {
   std::int64_t size, in, out;
 };
 
-/// > 0: `a` belongs behind `b`; 0: no matter (TensorIteratorBase::reorder_dimensions). Reduced ones come first, then
-/// the smallest strides, the output's before the input's.
+/// Above 0: `a` belongs after `b`; 0: undecided (TensorIteratorBase::reorder_dimensions). Reduced dimensions come
+/// first, then those with the smallest strides; the output's strides are compared before the input's.
 int compare(const Dim& a, const Dim& b) {
   if ((a.out == 0) != (b.out == 0)) return b.out == 0 ? 1 : -1;
   for (const auto& [x, y] : {std::pair(a.out, b.out), std::pair(a.in, b.in)}) {
@@ -26,7 +27,7 @@ int compare(const Dim& a, const Dim& b) {
 }
 
 std::vector<Dim> arranged(const Tensor& in, const std::vector<bool>& reduced) {
-  std::vector<Dim> dims;  // the last one first
+  std::vector<Dim> dims;  // the last dimension first
   std::int64_t step = 1;
   for (std::size_t d = in.sizes.size(); d-- > 0;) {
     dims.push_back({in.sizes[d], in.strides[d], reduced[d] ? 0 : step});
@@ -67,7 +68,8 @@ struct Lanes {
   }
 };
 
-/// Sums over i < size of load(i, k), for each k < rows: of steps, of the sums of steps, and so on up to four levels.
+/// Sums load(i, k) over i < size, for each k < rows. Each level adds up a fixed number of sums of the level below;
+/// there are four levels.
 template <class V, std::size_t rows, class Load>
 std::array<V, rows> sum_rows(std::int64_t size, Load load) {
   constexpr std::size_t levels = 4;
@@ -95,7 +97,7 @@ std::array<V, rows> sum_rows(std::int64_t size, Load load) {
   return sums[0];
 }
 
-/// One row, as four rows of every fourth element.
+/// Sums one row. As in PyTorch, it is split into four rows of every fourth element.
 template <class V, class Load>
 V sum_row(std::int64_t size, Load load) {
   constexpr std::int64_t parts = 4;
@@ -105,7 +107,7 @@ V sum_row(std::int64_t size, Load load) {
   return sums[0];
 }
 
-/// Adds the sums over `reduced` to the outputs along `kept`.
+/// Sums over `reduced` and adds the sums to the outputs along `kept`.
 template <class T>
 void sum_plane(const T* in, T* out, const Dim& reduced, const Dim& kept) {
   using Vector = Lanes<T>;
@@ -164,7 +166,7 @@ void cascade_sum(const Tensor& in, const std::vector<bool>& reduced, T* out) {
   while (dims.size() < 2) dims.push_back({1, 0, 0});
   Dim inner = dims[0], outer = dims[1];
   if (inner.out != 0 && outer.out == 0) std::swap(inner, outer);
-  if (inner.out != 0) {  // nothing is reduced: sums of one
+  if (inner.out != 0) {  // no dimension is reduced: each sum has one term
     dims.insert(dims.begin(), {1, 0, 0});
     inner = dims[0], outer = dims[1];
   }

@@ -27,7 +27,7 @@ constexpr bool is_float = is_half<T> || std::is_floating_point_v<T>;
 template <class T>
 using OpMath = std::conditional_t<is_half<T>, float, T>;
 
-/// std::numeric_limits<T>::digits, max and lowest, which Half and BFloat16 have none of here.
+/// digits and max of std::numeric_limits<T>, which do not cover Half and BFloat16.
 template <class T>
 constexpr int digits = std::is_same_v<T, Half>       ? 11
                        : std::is_same_v<T, BFloat16> ? 8
@@ -60,7 +60,7 @@ void dispatch_float(DType t, const char* kernel, F f) {
       not_implemented(kernel, t);
   });
 }
-/// And for the integers that AT_DISPATCH_ALL_TYPES has.
+/// The same, and for the integer dtypes in AT_DISPATCH_ALL_TYPES.
 template <class F>
 void dispatch_real(DType t, const char* kernel, F f) {
   if (t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64) not_implemented(kernel, t);
@@ -111,11 +111,11 @@ void fill_normal_blocks(const Tensor& out, double mean, double deviation, Genera
   draw(0, n);
   for (std::int64_t i = 0; i + 16 <= n; i += 16) transform(i);
   if (n % 16 == 0) return;
-  draw(n - 16, 16);  // the last sixteen are made anew
+  draw(n - 16, 16);  // the last sixteen numbers are drawn again
   transform(n - 16);
 }
 
-/// The next number that the dtype holds, where it does not hold these (update_from, update_to).
+/// The smallest number from `from` on that the dtype can represent (update_from and update_to in PyTorch).
 template <class T>
 std::int64_t round_up(std::int64_t from) {
   const auto next = convert<std::int64_t>(convert<T>(from + 1));
@@ -183,7 +183,7 @@ void fill_uniform(const Tensor& out, double from, double to, Generator& numbers)
     const Op first = convert<Op>(convert<T>(from)), end = convert<Op>(convert<T>(to));
     fill<T>(out, [&] {
       const Op v = convert<Op>(convert<T>(std::fma(uniform_in_unit<Op>(numbers), length, low)));
-      return v == end ? first : v;  // rounded up to what is excluded
+      return v == end ? first : v;  // a number that was rounded up to the excluded end
     });
   });
 }
@@ -234,7 +234,7 @@ void fill_bernoulli(const Tensor& out, double p, Generator& numbers) {
 void fill_bernoulli(const Tensor& out, const Tensor& p, Generator& numbers) {
   dispatch_real(out.dtype, "bernoulli_tensor_cpu_self_", [&]<class T>() {
     dispatch_float(p.dtype, "bernoulli_tensor_cpu_p_", [&]<class P>() {
-      // p in out's place, so that its elements come in the order in which out's are visited.
+      // p is laid out like out, so that both are visited in the same order.
       Tensor chances = unwrap(Tensor::empty_strided(DType::Float64, out.sizes, out.strides));
       chances.copy_from(expand_load(p, out.sizes, DType::Float64));
       const Tensor to = in_memory_order(out), from = in_memory_order(chances);
@@ -272,7 +272,7 @@ void fill_integers(const Tensor& out, std::int64_t from, std::optional<std::int6
       }
       check_range<T>(from, last, out.dtype);
       const std::uint64_t range = static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(from) + 1;
-      // The remainder is skewed by at most 2^28 / 2^32 with 32 bits.
+      // With 32 bits the remainder would be biased by more than 2^28 / 2^32.
       const bool wide = range >= std::uint64_t{1} << 28;
       fill<T>(out, [&] {
         const std::uint64_t drawn = wide ? numbers.random64() : numbers.random();

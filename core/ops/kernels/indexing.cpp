@@ -34,7 +34,7 @@ Tensor nonzero(const Tensor& t) {
 
 namespace {
 
-/// Offsets of every coordinate of some dimensions, row-major.
+/// The offset of every index into some dimensions, in row-major order.
 std::vector<std::int64_t> offsets_of(const Sizes& sizes, const Sizes& strides) {
   std::vector<std::int64_t> offsets = {0};
   for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -50,7 +50,7 @@ std::vector<std::int64_t> offsets_of(const Sizes& sizes, const Sizes& strides) {
 }  // namespace
 
 Indexing index_of(const Tensor& self, const std::vector<const Tensor*>& indices) {
-  std::vector<Tensor> expanded;  // without storage: a whole dimension
+  std::vector<Tensor> expanded;  // a tensor without storage means a whole dimension
   for (const Tensor* index : indices) {
     if (!index) {
       expanded.emplace_back();
@@ -83,7 +83,7 @@ Indexing index_of(const Tensor& self, const std::vector<const Tensor*>& indices)
   out.replacement_offsets.assign(static_cast<std::size_t>(common.numel()), 0);
   Sizes before_strides, after_strides;
   std::size_t next = 0;
-  int runs = 0;  // of adjacent indexed dimensions
+  int runs = 0;  // runs of adjacent indexed dimensions
   for (std::size_t d = 0; d < expanded.size(); ++d) {
     if (!expanded[d].storage) {
       (runs ? out.after : out.before).push_back(self.sizes[d]);

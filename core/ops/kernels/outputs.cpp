@@ -13,7 +13,7 @@ TensorMeta meta_of(const Tensor& t) {
   return meta;
 }
 
-/// An argument that fake can read: tensors become placeholders of `scratch`.
+/// Turns a value into an argument for a fake: a tensor becomes a placeholder of `scratch`.
 Arg as_arg(const Value& value, Graph& scratch) {
   return std::visit(
       [&](const auto& v) -> Arg {
