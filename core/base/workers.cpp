@@ -25,7 +25,7 @@ struct Task {
   std::uint64_t item = 0, from = 0;
 };
 
-/// What a child sends: a header, and `length` bytes after it.
+/// A child sends this header and then `length` bytes.
 struct Header {
   enum class Kind : std::uint64_t { Message, Done };
   Kind kind = Kind::Message;
@@ -61,17 +61,17 @@ bool read_all(int fd, void* data, std::size_t size) {
   while (read_all(socket, &task, sizeof task)) {
     workers.work(task.item, task.from, [socket](std::string_view message) {
       const Header header{Header::Kind::Message, message.size()};
-      // Without a parent there is nobody to work for.
+      // A failed write means that the parent is gone, so the child ends.
       if (!write_all(socket, &header, sizeof header) || !write_all(socket, message.data(), message.size())) _exit(0);
     });
     const Header done{Header::Kind::Done, 0};
     if (!write_all(socket, &done, sizeof done)) break;
   }
-  // No destructors: the parent owns what they would clean up.
+  // Destructors are skipped, because they would clean up what belongs to the parent.
   _exit(0);
 }
 
-/// A child and what of its messages has arrived.
+/// A child process and the part of its messages that has arrived.
 struct Child {
   pid_t pid = -1;
   int socket = -1;
@@ -134,7 +134,7 @@ class Pool {
     waiting_.pop_front();
     child.busy = true;
     child.heard = Clock::now();
-    // A child that is gone is noticed when it is listened to.
+    // If the child has died, this write fails and listen() notices the death.
     write_all(child.socket, &child.task, sizeof child.task);
   }
 
@@ -147,7 +147,7 @@ class Pool {
     Child child;
     child.errors = std::tmpfile();
     if (!child.errors) return failed("tmpfile");
-    // What is buffered would be written by both.
+    // Text left in the stdio buffers would be written by both processes.
     std::fflush(nullptr);
     child.pid = ::fork();
     if (child.pid < 0) return failed("fork");
@@ -162,7 +162,7 @@ class Pool {
     return child;
   }
 
-  /// Takes what the child has sent; lets go of it when it is gone or silent for too long.
+  /// Receives what the child has sent. Gives the child up when it has died or was silent for too long.
   void listen(std::size_t index, bool readable) {
     Child& child = children_[index];
     if (!readable) {

@@ -63,7 +63,8 @@ SymExpr ShapeEnv::new_unbacked_float() {
   return SymExpr::symbol(fmt::format("zuf{}", next_unbacked_float_++));
 }
 
-/// Interval arithmetic over what sizes use: symbols, sums with positive coefficients, products, //, min and max.
+/// Interval arithmetic over the expressions that occur in sizes: symbols, sums with positive coefficients, products,
+/// //, min and max.
 SymRange ShapeEnv::bounds(SymExpr e) const {
   const SymRange anything{INT64_MIN, unbounded};
   switch (e.kind()) {

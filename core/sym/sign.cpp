@@ -31,8 +31,9 @@ Sign product_sign(std::span<const SymExpr> factors) {
   return out;
 }
 
-/// The least value of a polynomial in one backed size, when it grows from 1 on: p(t + 1) has no negative coefficient
-/// but the constant. sympy finds the same from the roots of the derivative.
+/// The least value of a polynomial in one backed size n >= 1, if it grows from n = 1 on; nullopt otherwise. The test is
+/// that p(t + 1) has no negative coefficient except the constant. sympy finds the same from the roots of the
+/// derivative.
 std::optional<std::int64_t> least_from_one(SymExpr e) {
   constexpr std::int64_t max_degree = 8;
   std::array<std::int64_t, max_degree + 1> shifted{};
@@ -52,7 +53,7 @@ std::optional<std::int64_t> least_from_one(SymExpr e) {
         return std::nullopt;
       symbol = rest;
     }
-    std::int64_t binomial = 1;  // of degree over k
+    std::int64_t binomial = 1;  // the binomial coefficient (degree over k)
     for (std::int64_t k = 0; k <= degree; ++k) {
       std::int64_t part = 0;
       if (__builtin_mul_overflow(c, binomial, &part) ||
@@ -65,7 +66,7 @@ std::optional<std::int64_t> least_from_one(SymExpr e) {
   return shifted[0];
 }
 
-/// The least value of a term that is no sum, as far as its sign and parity tell.
+/// The least value of a term that is not a sum, as far as its sign and parity tell.
 std::optional<std::int64_t> least_of_term(SymExpr term) {
   const Sign s = sign_of(term);
   if (s.positive) return split_coefficient(term).first % 2 == 0 ? 2 : 1;

@@ -138,7 +138,8 @@ SymExpr multiply(SymExpr a, SymExpr b) {
   return scaled(coefficient, rest);
 }
 
-/// e / d when every term of e has an integer coefficient divisible by d, or d is one of its factors.
+/// The quotient e / d if it is exact: every term of e has an integer coefficient divisible by d, or d is one of its
+/// factors.
 std::optional<SymExpr> exact_quotient(SymExpr e, SymExpr d) {
   if (e == d) return SymExpr(1);
   if (e.is(0)) return SymExpr(0);
@@ -166,7 +167,7 @@ std::optional<SymExpr> exact_quotient(SymExpr e, SymExpr d) {
   return q;
 }
 
-/// What divides every term of e and d: an integer times powers of factors they share.
+/// A common divisor of all terms of e and d: an integer times powers of shared factors.
 SymExpr common_factor(SymExpr e, SymExpr d) {
   std::int64_t number = 0;
   std::map<SymExpr, std::int64_t, Before> shared;
@@ -195,7 +196,7 @@ SymExpr common_factor(SymExpr e, SymExpr d) {
   return out;
 }
 
-/// Of c*x and k*x with x >= 0 the greater is the one with the greater coefficient.
+/// The greater of c*x and k*x if x >= 0 is known: the one with the greater coefficient. nullopt for other pairs.
 std::optional<SymExpr> greater_multiple(SymExpr a, SymExpr b) {
   auto [c, x] = split_coefficient(a);
   auto [k, y] = split_coefficient(b);
@@ -232,7 +233,7 @@ SymExpr extremum(SymKind kind, SymExpr a, SymExpr b, Int pick) {
   return out.size() == 1 ? out[0] : SymBuilder::make(kind, std::move(out));
 }
 
-/// Compares by the difference, so that s0 + 1 == s0 + 1 and s0 < s0 + 2 fold.
+/// Folds the comparison when the difference is a constant: s0 + 1 == s0 + 1 and s0 < s0 + 2 are true.
 SymExpr compare(SymKind kind, SymExpr a, SymExpr b) {
   SymExpr difference = a - b;
   if (difference.is_int()) {

@@ -7,7 +7,7 @@
 namespace partita {
 namespace {
 
-/// Basic.class_key: numbers, symbols, arithmetic, functions, then what is left.
+/// sympy's Basic.class_key orders numbers first, then symbols, arithmetic, functions, and everything else.
 int class_of(SymKind kind) {
   switch (kind) {
     case SymKind::Int:
@@ -59,7 +59,7 @@ int three_way(const T& a, const T& b) {
   return a < b ? -1 : b < a ? 1 : 0;
 }
 
-/// Expr.sort_key: class and name, arguments, exponent, coefficient.
+/// sympy's Expr.sort_key compares class and name, then arguments, exponent and coefficient.
 int compare(SymExpr a, SymExpr b) {
   if (a == b) return 0;
   const auto [ca, xa] = split_coefficient(a);
@@ -83,7 +83,7 @@ bool precedes(SymExpr a, SymExpr b) {
   return compare(a, b) < 0;
 }
 
-/// Lexicographic by monomial: the highest power of the first generator first, the constant last.
+/// Sorts terms lexicographically by monomial: the highest power of the first generator comes first, the constant last.
 std::vector<SymExpr> ordered_terms(std::span<const SymExpr> terms) {
   std::vector<SymExpr> generators;
   std::vector<std::pair<std::vector<Power>, SymExpr>> monomials;

@@ -1,4 +1,4 @@
-// Text of symbolic expressions: the printer writes sympy's form, the reader also takes srepr.
+// Text of symbolic expressions. The printer writes sympy's form; the reader also accepts srepr.
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -34,7 +34,7 @@ int precedence(SymKind kind) {
   }
 }
 
-/// 15 significant digits and an exponent without leading zeros, as sympy prints them: 0.6, 1.0, 1.19209289550781e-7.
+/// Prints 15 significant digits and an exponent without leading zeros, as sympy does: 0.6, 1.0, 1.19209289550781e-7.
 std::string print(double v) {
   if (!std::isfinite(v)) return std::isnan(v) ? "nan" : v > 0 ? "oo" : "-oo";
   std::string digits = fmt::format("{:.15g}", v);
@@ -88,7 +88,7 @@ std::string print(SymExpr e, int outer) {
       if (!e.args()[1].is_int()) return (e.is_float() ? "FloatPow(" : "PowByNatural(") + join(", ", 0) + ")";
       out = print(e.args()[0], level + 1) + "**" + print(e.args()[1], level + 1);
       break;
-    case SymKind::FloorDiv:  // binds as a comparison, its own parentheses notwithstanding
+    case SymKind::FloorDiv:  // PyTorch gives FloorDiv a precedence below Add
       out = "(" + print(e.args()[0], 7) + "//" + print(e.args()[1], 7) + ")";
       level = precedence(SymKind::Le);
       break;
@@ -273,7 +273,7 @@ class Reader {
     return out;
   }
 
-  /// srepr keyword arguments (positive=True, precision=53) say nothing that we keep.
+  /// Skips a keyword argument of srepr (positive=True, precision=53); none of them is kept.
   bool keyword_argument() {
     skip();
     std::size_t p = at_;

@@ -61,7 +61,7 @@ Half to_half(float v) {
   if (std::isnan(v)) return {static_cast<std::uint16_t>(sign | 0x7e00)};
   float a = std::fabs(v);
   if (a >= 65520.0f) return {static_cast<std::uint16_t>(sign | 0x7c00)};
-  if (a < 6.103515625e-05f)  // subnormal: nearbyint rounds to even in the default mode
+  if (a < 6.103515625e-05f)  // subnormal; nearbyint rounds to even in the default mode
     return {static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(std::ldexp(a, 24))))};
   std::uint32_t magnitude = bits & 0x7fffffff;
   magnitude += 0xfff + ((magnitude >> 13) & 1);

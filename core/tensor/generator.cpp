@@ -29,7 +29,7 @@ double Generator::normal(double mean, double deviation) {
     next_normal_ = radius * std::sin(angle);
     z = radius * std::cos(angle);
   }
-  return std::fma(z, deviation, mean);  // as ATen's kernels for AVX2 and AVX512 are compiled
+  return std::fma(z, deviation, mean);  // fused, because ATen's AVX2 and AVX-512 kernels are
 }
 
 }  // namespace partita

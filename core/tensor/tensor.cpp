@@ -38,7 +38,7 @@ Sizes row_major_strides(std::span<const std::int64_t> sizes) {
   std::int64_t step = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
     strides[i] = step;
-    // Saturates for sizes out of a damaged file: reach() then refuses them.
+    // Saturates, because sizes may come from a damaged file; reach() then refuses them.
     if (__builtin_mul_overflow(step, std::max<std::int64_t>(sizes[i], 1), &step)) step = INT64_MAX;
   }
   return strides;
@@ -112,7 +112,7 @@ Tensor Tensor::view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offs
 
 namespace {
 
-/// Calls row(destination, source, n, destination stride, source stride) for each innermost run.
+/// Calls row(destination, source, n, destination stride, source stride) for each run along the innermost dimension.
 template <class Row>
 void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
   std::int64_t n = dst.numel();
@@ -139,7 +139,7 @@ void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
 
 void Tensor::copy_from(const Tensor& src) const {
   CHECK(sizes == src.sizes, "copy_from wants equal sizes");
-  if (numel() == 0) return;  // there may be no memory at all
+  if (numel() == 0) return;  // the storage may be empty
   if (dtype == src.dtype) {
     std::size_t width = itemsize(dtype);
     if (is_contiguous() && src.is_contiguous()) {
