@@ -15,9 +15,9 @@ constexpr std::string_view colours[] = {"CadetBlue1", "Coral",      "DarkOliveGr
                                         "GhostWhite", "Khaki1",     "LavenderBlush1",  "LightSkyBlue",
                                         "MistyRose1", "MistyRose2", "PaleTurquoise2",  "PeachPuff1",
                                         "Salmon",     "Thistle1",   "Thistle3",        "Wheat1"};
-constexpr std::size_t longest_list = 8;  ///< items of a list argument that are written
+constexpr std::size_t longest_list = 8;  ///< items of a list argument that are printed
 
-/// FX's qualified name of what the node does.
+/// FX's qualified name of the node's target.
 std::string target_of(const Node& node) {
   if (node.op()->kind == OpKind::Torch) return "torch.ops." + node.op()->name;
   if (node.op()->is_call()) return node.op()->name;
@@ -37,7 +37,7 @@ std::string colour_of(const Node& node) {
       break;
   }
   std::string name = target_of(node);
-  if (name.starts_with("_operator.")) name.erase(0, 1);  // hashed as operator.getitem, written as _operator.getitem
+  if (name.starts_with("_operator.")) name.erase(0, 1);  // FX hashes operator.getitem but prints _operator.getitem
   Md5 md5;
   md5.update(name);
   return std::string(colours[std::strtoul(md5.hex().substr(0, 8).c_str(), nullptr, 16) % std::size(colours)]);
@@ -58,7 +58,8 @@ std::string text_of(const Arg& arg, std::size_t limit) {
   return fmt::format("({}{}{})", items, list->items.size() == 1 ? "," : "", more);
 }
 
-/// "|args=(0,)", or one a line where there are several; those that name nodes are left out, as edges show them.
+/// The field "|args=(0,)"; several items get one line each. Items that name nodes are left out, because edges show
+/// them.
 std::string field(std::string_view name, char open, char close, std::vector<std::string> items) {
   std::erase_if(items, [](const std::string& s) { return s.find('%') != std::string::npos; });
   if (items.empty()) return {};
@@ -71,7 +72,7 @@ std::string field(std::string_view name, char open, char close, std::vector<std:
   return escaped;
 }
 
-/// Each user once, in the order of the graph.
+/// Every user once, in graph order.
 std::vector<const Node*> users_of(const Node& node, const std::vector<std::size_t>& position) {
   std::vector<const Node*> users(node.users().begin(), node.users().end());
   std::ranges::sort(users, {}, [&](const Node* n) { return position[n->id()]; });

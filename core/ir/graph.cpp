@@ -11,8 +11,8 @@
 namespace partita {
 namespace {
 
-/// Names FX gives to no node: Python's keywords and builtins, and what its generated code imports. "sum" becomes
-/// "sum_1".
+/// Names that FX never gives to a node: Python's keywords and builtins, and what its generated code imports. "sum"
+/// becomes "sum_1".
 bool is_reserved(const std::string& name) {
   static const std::unordered_set<std::string_view> reserved = {
       "Ellipsis",   "False",        "None",      "NoneType",  "NotImplemented",
@@ -133,7 +133,7 @@ std::string Graph::unique_name(std::string_view hint) {
   for (char c : hint) base += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
   if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
   if (!by_name_.contains(base) && !is_reserved(base)) return base;
-  // "add_2" counts on from "add", as FX's namespace does.
+  // The hint "add_2" continues the count of "add", as in FX's namespace.
   std::size_t digits = base.size();
   while (digits > 0 && std::isdigit(static_cast<unsigned char>(base[digits - 1]))) --digits;
   if (digits < base.size() && digits > 1 && base[digits - 1] == '_') base.resize(digits - 1);

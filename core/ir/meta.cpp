@@ -11,7 +11,7 @@ std::string join(const SymList& list) {
   return out;
 }
 
-/// The text within the brackets that open at text[at], splitting at top-level commas; at moves past ']'.
+/// Splits the text within the brackets that open at text[at] at its top-level commas, and moves `at` past ']'.
 bool bracketed(std::string_view text, std::size_t& at, std::vector<std::string_view>& items) {
   if (at >= text.size() || text[at] != '[') return false;
   int depth = 0;
@@ -104,7 +104,7 @@ bool same_annotation(const Meta& a, const Meta& b) {
            (!x->device_known || !y->device_known || x->device == y->device);
   }
   if (a.sym() && b.sym()) {
-    // A text has 15 digits of a float.
+    // Text holds only 15 digits of a float.
     if (a.sym()->is_float()) return a.sym()->str() == b.sym()->str();
     return *a.sym() == *b.sym();
   }

@@ -145,7 +145,7 @@ class Printer {
     return std::move(out_);
   }
 
-  /// Without the class and what else stands in it, as a flat function.
+  /// The bare function without its class.
   std::string function() {
     statements(GraphForm::Flat);
     return std::move(out_);
@@ -175,7 +175,7 @@ class Printer {
 
   std::string text_named(const std::string& target) {
     std::string body = text();
-    // A nested class is named after the attribute that holds it.
+    // The printed name of a nested class is the name of the attribute that holds it.
     std::size_t start = body.find("class ") + 6, end = body.find('(', start);
     return body.replace(start, end - start, target);
   }
@@ -208,7 +208,7 @@ class Printer {
     std::string parameters = "self";
     for (Node* n : inputs) {
       parameters += ", " + declared(*n, n->target.empty() ? n->name() : n->target);
-      if (!n->args().empty()) parameters += " = " + print(n->args()[0]);  // a default value
+      if (!n->args().empty()) parameters += " = " + print(n->args()[0]);  // the placeholder's default value
     }
     line(1, fmt::format("def forward({}):", parameters));
     bool renamed = false;

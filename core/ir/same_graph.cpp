@@ -7,7 +7,7 @@
 namespace partita {
 namespace {
 
-/// The module path is not written in the text.
+/// Ignores the module path, because FX text does not hold it.
 bool same_origin(const Node& a, const Node& b) {
   if (!a.origin || !b.origin) return !a.origin && !b.origin;
   Origin x = *a.origin;
@@ -15,7 +15,8 @@ bool same_origin(const Node& a, const Node& b) {
   return x == *b.origin;
 }
 
-/// What of two nodes differs; empty when nothing does. Arguments are compared as printed: nodes by name.
+/// Names what differs between two nodes; empty when they are equal. Arguments are compared as printed, so nodes by
+/// name.
 std::string difference(const Node& a, const Node& b) {
   auto differs = [](const char* what, const std::string& x, const std::string& y) {
     return fmt::format("{} '{}' and '{}'", what, x, y);

@@ -24,7 +24,7 @@ struct alignas(16) Cell {
   std::byte bytes[16];
 };
 
-/// An index expression with its variables replaced by places in a table.
+/// An index expression whose variables are pointers into a table of values.
 struct Formula {
   SymKind kind = SymKind::Int;
   int64_t value = 0;
@@ -138,7 +138,7 @@ class Executor {
     for (variable = 0; variable < extent; ++variable) body(l.body);
   }
 
-  /// The values that a statement needs, arguments first.
+  /// The nodes to compute for a statement; arguments come before their users.
   const std::vector<int>& order(Scalar s) {
     std::vector<int>& list = orders_[s.id];
     if (list.empty()) {

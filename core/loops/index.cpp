@@ -46,7 +46,7 @@ SymExpr join(const std::vector<Term>& list) {
   return sum;
 }
 
-/// Mod(a, c) with a concrete c, taken apart.
+/// The parts of FloorDiv(a, c) or Mod(a, c) with a concrete c.
 struct Quotient {
   SymExpr dividend;
   int64_t divisor;
@@ -164,7 +164,7 @@ SymExpr IndexMath::floordiv(SymExpr a, int64_t c) const {
   if (a.is_int()) return floor_div(a.as_int(), c);
   std::vector<Term> whole, rest;
   for (Term t : terms(a)) {
-    // A constant splits into a multiple of c and what is left.
+    // Split a constant into a multiple of c and the remainder.
     if (t.base.is_int() && t.coefficient % c != 0) {
       int64_t q = floor_div(t.coefficient, c);
       if (q != 0) whole.push_back({q * c, 1});
@@ -230,7 +230,7 @@ Index IndexMath::delinearize(SymExpr linear, const Sizes& sizes) const {
   Index index(sizes.size(), 0);
   for (std::size_t i = sizes.size(); i-- > 0;) {
     int64_t size = std::max<int64_t>(sizes[i], 1);
-    // The first dimension takes what is left: it is in range by construction.
+    // The first dimension of size > 1 takes the whole remainder, which is in range by construction, so it needs no mod.
     bool first =
         std::all_of(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), [](int64_t s) { return s == 1; });
     index[i] = size == 1 ? SymExpr(0) : first ? linear : mod(linear, size);

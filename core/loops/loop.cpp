@@ -101,7 +101,7 @@ class Printer {
     named_ = std::move(outer);
   }
 
-  /// Gives values that are used more than once a line of their own, arguments first.
+  /// Gives a line of its own to each value that is used more than once; arguments come first.
   void name_shared(Scalar s, int depth) {
     const ScalarNode& n = k_.scalars[s];
     if (named_.contains(s.id)) return;

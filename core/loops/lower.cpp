@@ -22,7 +22,7 @@ int64_t numel_of(const Sizes& sizes) {
   return n;
 }
 
-/// Finds out what a value reads and how much it computes.
+/// Records what a value reads and how much it computes.
 class Probe final : public Body {
  public:
   Probe(ScalarBuilder& b, IndexMath& math) : Body(b, math) {}
@@ -178,7 +178,7 @@ LoweredTensor Lowering::view(const LoweredTensor& from, Sizes sizes, IndexFuncti
 LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduced, ScalarOp combine,
                                ElementFunction value) {
   CHECK(space.size() == reduced.size());
-  // Over nothing: each element is its own result.
+  // No dimension is reduced, so each element is its own result.
   if (std::ranges::find(reduced, true) == reduced.end()) return map(dtype, std::move(space), std::move(value));
   Definition d;
   d.kind = Definition::Kind::Reduce;
@@ -188,11 +188,11 @@ LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduc
   int64_t kept = 1, folded = 1;
   for (std::size_t i = 0; i < space.size(); ++i) (reduced[i] ? folded : kept) *= space[i];
 
-  // Few results of many elements: partial results first, so that threads have work and rounding errors stay small.
+  // Few results of many elements are reduced in two steps: threads have work, and rounding errors stay small.
   if (kept < 16 && folded >= 1 << 16) {
     std::size_t outer = 0;
     while (!reduced[outer] || space[outer] == 1) ++outer;
-    if (space[outer] == folded) {  // a single long dim: two dims of about its square root
+    if (space[outer] == folded) {  // split a single long dimension into two of about its square root
       int64_t rows = static_cast<int64_t>(std::sqrt(static_cast<double>(folded)));
       while (folded % rows != 0) --rows;
       if (rows >= 16) {

@@ -28,7 +28,7 @@ constexpr Row rows[] = {
     {"Const", 0, false, 0}, {"Input", 0, false, 0}, {"Index", 0, false, 0},   {"Load", 0, false, 0},
     {"Where", 3, false, 1}, {"Cast", 1, false, 1},  {"Bitcast", 1, false, 0}, {"Within", 1, false, 1}};
 
-/// A constant is what a tensor of its dtype would hold: rounded, wrapped around, true for anything but zero.
+/// Stores a constant as a tensor of its dtype would hold it: rounded, or wrapped around, or true for anything but zero.
 template <class Number>
 void hold(ScalarNode& n, Number value) {
   if (n.dtype == DType::Float64 || is_complex(n.dtype) || (is_floating(n.dtype) && itemsize(n.dtype) == 1)) {
@@ -149,7 +149,7 @@ Scalar ScalarBuilder::within(Scalar position, const Bound& bound) {
   CHECK(dtype(position) == DType::Int64 && bound.size > 0);
   const ScalarNode& known = (*this)[position];
   if (known.op == ScalarOp::Const && known.integer >= 0 && known.integer < bound.size) return position;
-  // One check is enough, whichever node it names.
+  // An equal check serves both, even if it names another node.
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     if (nodes_[i].op == ScalarOp::Within && nodes_[i].args[0] == position && nodes_[i].integer == bound.size)
       return {static_cast<std::int32_t>(i)};

@@ -64,7 +64,7 @@ void cast(void* out, const void* const* args, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = convert_at<To>(from, i);
 }
 
-/// Calls f with a type of that many bytes: for moves that do not look at the value.
+/// Calls f with an integer type of that many bytes, for moves that ignore the value.
 template <class F>
 decltype(auto) with_word(std::size_t bytes, F&& f) {
   switch (bytes) {
@@ -106,7 +106,7 @@ void fill(std::byte* out, const ScalarNode& node, std::int64_t value) {
   });
 }
 
-/// The iteration space: dims sorted by the first output's strides and merged where every operand allows it.
+/// The iteration space. Dims are sorted by the first output's strides and merged where every operand allows it.
 struct Space {
   Sizes sizes;
   std::vector<Sizes> strides;  ///< per operand: inputs, then outputs; in elements
@@ -154,12 +154,12 @@ struct Space {
   }
 };
 
-/// A position in a Space that moves on block by block.
+/// A position in a Space that advances block by block.
 class Cursor {
  public:
   explicit Cursor(const Space& space) : space_(space), index_(space.sizes.size(), 0) {}
 
-  /// Calls run(element offset, stride, count, done before) for the runs of the next n elements of one operand.
+  /// Calls run(element offset, stride, count, done before) for each strided run among one operand's next n elements.
   template <class Run>
   void runs(std::size_t operand, std::int64_t n, Run run) const {
     const Sizes& strides = space_.strides[operand];
