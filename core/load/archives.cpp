@@ -67,7 +67,7 @@ Status load_model(const ZipArchive& zip, const std::string& root, const std::str
   std::vector<std::string> names;
   for (const ProgramInput& input : program->inputs) names.push_back(input.name);
   TRY(std::unique_ptr<Graph> graph, pt2::read_graph(graph_json, "GraphModule", shapes, names));
-  spread_requires_grad(*graph);  // the archive marks its parameters alone
+  spread_requires_grad(*graph);  // the archive marks only its parameters
 
   std::vector<Diagnostic> warnings;
   TRY_DO(pt2::read_tensors(zip, root + "data/weights/", name + "_weights_config.json", *program, warnings));
@@ -165,7 +165,7 @@ std::shared_ptr<const Companion> read_companion(const std::string& module_path) 
     if (!fs::is_regular_file(path, error)) return;
     auto bytes = FileBytes::open(path.string());
     Status status = bytes ? use(*bytes) : Status(bytes.error());
-    // A file that is listed by itself too reports itself; the graph is good without it.
+    // A file that cannot be read is reported where it is listed by itself; the graph is usable without it.
     if (status) any = true;
   };
   read(folder / (name + ".input"), [&](const std::shared_ptr<const FileBytes>& bytes) -> Status {

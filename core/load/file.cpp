@@ -26,7 +26,7 @@ Diagnostic system_error(const char* code, const std::string& path, const char* w
   return input_error(code, fmt::format("{}: {}", what, std::strerror(errno)), {.file = path});
 }
 
-/// Opened and known to be a regular file of that size.
+/// An opened regular file and its size.
 struct Opened {
   Descriptor file;
   std::size_t size = 0;

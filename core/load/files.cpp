@@ -1,4 +1,4 @@
-// Files and folders: what a path is, and which reader it goes to.
+// Files and folders: finds out what a path is, and calls the reader for it.
 #include <algorithm>
 #include <filesystem>
 
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr int max_folder_depth = 12;
 constexpr std::size_t max_files = 20'000;
 
-/// Text has no NUL and hardly any control characters at its start.
+/// Text has no NUL and hardly any control characters in its first bytes.
 bool is_text(std::string_view bytes) {
   std::string_view head = bytes.substr(0, 4096);
   std::size_t odd = 0;
@@ -69,7 +69,7 @@ ArtefactKind kind_of_name(std::string_view name) {
     std::string_view word;
     ArtefactKind kind;
   };
-  // The first word that occurs wins: "before_joint_graph" of inductor is a joint graph, "aot_forward" a forward.
+  // The first row whose word occurs wins: inductor's "before_joint_graph" is a joint graph, "aot_forward" a forward.
   static constexpr Row rows[] = {{"pre_grad", ArtefactKind::PreGrad},     {"post_grad", ArtefactKind::PostGrad},
                                  {"transformed", ArtefactKind::PostGrad}, {"joint", ArtefactKind::Joint},
                                  {"forward", ArtefactKind::Forward},      {"backward", ArtefactKind::Backward},
@@ -98,13 +98,13 @@ Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::stri
   std::shared_ptr<const Companion> companion;
   if (path.filename() == "module.py") companion = read_companion(path.string());
   for (const FxSection& section : modules) {
-    // A lone module keeps the Python around it: load_args of fx_graph_runnable.py says what the inputs are.
+    // A single module keeps the Python code around it: load_args of fx_graph_runnable.py describes the inputs.
     bool alone = modules.size() == 1;
     Artefact a = alone ? Artefact::of_text(bytes)
                        : Artefact::of_text(bytes, {{section.begin, section.end - section.begin, false}});
     a.companion = companion;
     a.kind = kind_of_name(stem);
-    // module.py and fx_graph_readable.py say what they are by their folder.
+    // For module.py and fx_graph_readable.py the folder's name tells the kind.
     if (a.kind == ArtefactKind::Graph) a.kind = kind_of_name(folder);
     if (section.name == "inner_f" && a.kind == ArtefactKind::Graph) a.kind = ArtefactKind::Joint;
     a.where.line = alone ? 1 : section.line;
@@ -133,7 +133,7 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
       return refuse("is binary and of no kind that Partita reads; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
-  // Texts are parsed when asked for, archives at once: only texts must outlive this call.
+  // Archives are read now, but texts are parsed when asked for, so their bytes must outlive this call.
   TRY(bytes, FileBytes::open(path));
   text = bytes->text();
   if (is_trace_log(text)) return load_trace_log(std::move(bytes), prefix, loading);

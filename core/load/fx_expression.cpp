@@ -29,7 +29,7 @@ const Op* operator_function(std::string_view name) {
   return Op::get(OpKind::Function, fmt::format("_operator.{}", name));
 }
 
-/// A real number that stands first in (1+2j).
+/// The real part if the expression is the first number of (1+2j).
 std::optional<double> real_literal(const Expression& e) {
   if (e.op) return std::nullopt;
   if (auto* i = e.value.get<std::int64_t>()) return static_cast<double>(*i);
@@ -196,7 +196,7 @@ Result<Expression> ExpressionReader::bracketed() {
   }
   lexer_.next();
   bool comma = false;
-  // (x + y) is a grouping: its expression must stay unnamed until the statement names it.
+  // (x + y) is a grouping, not a tuple: its expression stays unnamed until the statement names it.
   if (lexer_.eat(")")) {
     e.value = Arg::tuple({});
     return e;
@@ -299,8 +299,8 @@ Result<Expression> ExpressionReader::dotted(std::string_view start) {
   return call(Op::get(OpKind::Function, path), {});
 }
 
-/// Calls that only write a constant: device(type='cpu'), torch.device('cuda:0'), slice(1, None, None), torch.Size([2])
-/// as an argument (as a statement it is a call).
+/// Reads calls that only denote a constant: device(type='cpu'), torch.device('cuda:0'), slice(1, None, None),
+/// torch.Size([2]) as an argument. As a statement, torch.Size([2]) is a call.
 Result<Expression> ExpressionReader::literal_call(std::string_view path, bool& known) {
   bool device = path == "device" || path == "torch.device", slice = path == "slice",
        size = path == "torch.Size" && depth_ > 1;
@@ -362,11 +362,11 @@ Result<Expression> ExpressionReader::call(const Op* op, Args first) {
   return e;
 }
 
-/// Behind `self`: an attribute path, or a call of a sub module.
+/// Reads what follows `self`: an attribute path, or a call of a sub module.
 Result<Expression> ExpressionReader::of_self() {
   Expression e;
   for (;;) {
-    // Modules in a list have numbers: ".0.weight" is lexed as one number.
+    // Modules in a list are named by numbers, and the lexer reads ".0" of ".0.weight" as a number.
     bool numbered = lexer_.peek().kind == TokenKind::Number && lexer_.peek().text.starts_with(".");
     if (!numbered && !lexer_.eat(".")) break;
     if (!numbered && lexer_.peek().kind != TokenKind::Name) return expected("an attribute name");
@@ -381,7 +381,7 @@ Result<Expression> ExpressionReader::of_self() {
   return e;
 }
 
-/// getattr(self.layers, "0").weight is the attribute layers.0.weight; of a value it is a call.
+/// getattr(self.layers, "0").weight is the attribute layers.0.weight. getattr of a value is a call.
 Result<Expression> ExpressionReader::getattr_call() {
   std::size_t at = lexer_.position();
   lexer_.next();
@@ -413,7 +413,7 @@ Result<Expression> ExpressionReader::getattr_call() {
   return e;
 }
 
-/// Subscripts, attributes and methods of a value.
+/// Reads the subscripts, attributes and methods that follow a value.
 Result<Expression> ExpressionReader::postfix(Expression e) {
   for (;;) {
     if (lexer_.peek().is("[")) {

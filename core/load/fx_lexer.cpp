@@ -8,7 +8,7 @@ namespace {
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-/// Bytes above 127 belong to names: Python identifiers may be any letter.
+/// Bytes above 127 count as letters, because Python identifiers may hold any letter.
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;

@@ -24,9 +24,9 @@ std::string_view trim(std::string_view s) {
   return s;
 }
 
-/// One physical line and where it stands.
+/// One physical line and its position in the text.
 struct Line {
-  std::size_t begin = 0, end = 0;  ///< end: of the newline
+  std::size_t begin = 0, end = 0;  ///< end is the position of the newline
   std::size_t indent = 0;
   std::string_view content;  ///< trimmed
 };
@@ -42,7 +42,7 @@ bool read_line(std::string_view text, std::size_t at, Line& line) {
   return true;
 }
 
-/// "class NAME(torch.nn.Module):" with any base. NAME need not be an identifier (<lambda>).
+/// The NAME of "class NAME(torch.nn.Module):" with any base. NAME need not be an identifier (<lambda>).
 std::string_view class_name(const Line& line) {
   if (!line.content.starts_with("class ") || !line.content.ends_with(":")) return {};
   std::size_t paren = line.content.find('(');
@@ -65,7 +65,8 @@ Recompute recompute_tag(std::string_view prefix) {
   return Recompute::Unspecified;
 }
 
-/// "File: F:LINE in FUNC, code: CODE" or "No stacktrace found for following nodes", with text before; null otherwise.
+/// Reads "File: F:LINE in FUNC, code: CODE" or "No stacktrace found for following nodes", both with optional text
+/// before. Null for other comments.
 std::shared_ptr<const Origin> parse_origin(std::string_view comment) {
   Origin origin;
   std::size_t file = comment.find("File: ");
@@ -100,7 +101,7 @@ class ModuleReader {
   ModuleReader(std::string_view text, Lexer& lexer, std::shared_ptr<ShapeEnv> shapes)
       : text_(text), lexer_(lexer), shapes_(std::move(shapes)) {}
 
-  /// Reads the class whose line is `header`; `at` moves behind its last line.
+  /// Reads the class with the header line `header`, and moves `at` past its last line.
   Result<std::unique_ptr<Graph>> read(const Line& header, std::size_t& at, int depth) {
     auto graph = std::make_unique<Graph>(std::string(class_name(header)));
     if (shapes_) graph->shapes = shapes_;
@@ -133,7 +134,7 @@ class ModuleReader {
  private:
   struct Parameter {
     std::string_view name;
-    std::string_view stars;  ///< "*" or "**", part of the placeholder's target
+    std::string_view stars;  ///< "*" or "**"; becomes part of the placeholder's target
     Meta meta;
     std::string note;
     Arg default_value;
@@ -143,7 +144,7 @@ class ModuleReader {
 
   Status forward(const Line& def, std::size_t& at) {
     TRY_DO(signature(def));
-    // Joint graphs and exported modules with pytrees take their placeholders from the flatten statement instead.
+    // Joint graphs and exported modules with pytrees declare their placeholders in the flatten statement.
     Line line;
     bool returned = false;
     at = next_line();
@@ -169,7 +170,7 @@ class ModuleReader {
     return {};
   }
 
-  /// In joint graphs: primals_1: "f32[2]" without '=' behind it.
+  /// A declaration in a joint graph: primals_1: "f32[2]" without '=' after it.
   static bool is_declaration(std::string_view content) {
     std::size_t colon = content.find(": \"");
     if (colon == std::string_view::npos || content.substr(0, colon).find_first_of(" =(.[") != std::string_view::npos)
@@ -221,10 +222,11 @@ class ModuleReader {
     return {};
   }
 
-  /// Where the next line starts; the look-ahead token must stay the newline, so that indentation and comments are seen.
+  /// The start of the next line. The look-ahead token must stay the newline, or indentation and comments would be
+  /// skipped.
   std::size_t next_line() const { return std::min(lexer_.position() + 1, text_.size()); }
 
-  /// A quoted FX annotation; a Python type (torch.Tensor, list[int]) says nothing we keep.
+  /// Reads a quoted FX annotation. A Python type (torch.Tensor, list[int]) is skipped.
   Result<Meta> annotation() {
     if (lexer_.peek().kind == TokenKind::String) {
       Token token = lexer_.next();
@@ -248,7 +250,7 @@ class ModuleReader {
     return Meta();
   }
 
-  /// Sizes that dynamo made symbolic are at least 2; unbacked symbols are known to be nothing but integers.
+  /// Gives symbols their ranges: symbolic sizes of dynamo are at least 2, unbacked symbols at least 0.
   void note_symbols(const Meta& meta) {
     const TensorMeta* tensor = meta.tensor();
     if (!tensor) return;
@@ -279,7 +281,7 @@ class ModuleReader {
     reader_->names[p.name] = p.node;
   }
 
-  /// Statements separated by ';' up to the end of the line.
+  /// Reads statements separated by ';' up to the end of the line.
   Status logical_line(bool& returned) {
     for (;;) {
       TRY_DO(statement(returned));
@@ -332,13 +334,13 @@ class ModuleReader {
       pending_.args = {target.args[0], target.args[1], std::move(value)};
       return {};
     }
-    // A call for its effect alone.
+    // A call without a name, made for its effect.
     if (!target.op) return reader_->expected("'='");
     reader_->materialise(std::move(target), {});
     return {};
   }
 
-  /// An in-place statement that no "name = base" follows.
+  /// Makes the node of an in-place statement that no "name = base" follows.
   void flush_in_place() {
     if (!pending_.op) return;
     reader_->materialise(std::move(pending_), {});
@@ -359,7 +361,7 @@ class ModuleReader {
     }
     if (lexer_.peek().is(",")) return flatten(name);
     if (!lexer_.eat("=")) return reader_->expected("'='");
-    // "a = b = None" frees names.
+    // "a = b = None" frees names; it makes no node.
     while (lexer_.peek().kind == TokenKind::Name && lexer_.after_peek() == '=') {
       lexer_.next();
       lexer_.next();
@@ -392,7 +394,7 @@ class ModuleReader {
     reader_->names[name] = node;
   }
 
-  /// a, b, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+  /// Reads a, b, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
   Status flatten(std::string_view first) {
     std::vector<std::string_view> names = {first};
     std::size_t at = lexer_.position();
@@ -456,7 +458,7 @@ class ModuleReader {
     return {};
   }
 
-  /// A tuple, or an expression in brackets.
+  /// Reads a tuple, or an expression in brackets.
   Result<Arg> tuple(std::vector<std::string>& notes) {
     lexer_.next();
     bool comma = false;
@@ -475,7 +477,7 @@ class ModuleReader {
   std::unordered_map<std::string_view, Parameter> declared_;
   std::string_view last_declared_;
   std::unordered_set<std::string> known_symbols_;
-  Expression pending_;  ///< an in-place statement that waits for its name
+  Expression pending_;  ///< an in-place statement whose name is not yet known
   Node* pending_base_ = nullptr;
 };
 

@@ -9,14 +9,15 @@ namespace partita {
 namespace {
 
 constexpr std::size_t max_objects = 4'000'000;
-constexpr std::size_t max_copied = 20'000'000;  ///< list entries copied by calls: a few bytes can ask for a million
+constexpr std::size_t max_copied = 20'000'000;  ///< limit of list entries that calls copy: a few bytes can ask for a
+                                                ///< million
 constexpr std::size_t max_rank = 64;
 
 Diagnostic bad(std::string message) {
   return input_error("load.pickle", "not a readable pickle: " + message);
 }
 
-/// What a global does when it is called (REDUCE) or stands for when it is not.
+/// What a global does when it is called (REDUCE), or what it denotes when it is not.
 enum class Callable : unsigned char {
   None,
   Dict,
@@ -35,7 +36,7 @@ struct GlobalRow {
   std::string_view name;
   Callable call;
 };
-/// The whole list of admitted globals besides torch dtypes and storage types. Everything else is refused by name.
+/// All admitted globals besides torch dtypes and storage types. Every other global is refused by name.
 constexpr GlobalRow globals[] = {
     {"collections.OrderedDict", Callable::Dict},
     {"torch.Size", Callable::Size},
@@ -112,7 +113,7 @@ class Machine {
   }
 
  private:
-  using Object = PickleValue*;  ///< null on the stack: a mark
+  using Object = PickleValue*;  ///< on the stack, null is a mark
 
   template <class T>
   Object make(T value) {
@@ -414,7 +415,7 @@ class Machine {
     return popped ? Status() : Status(popped.error());
   }
 
-  /// State that torch puts on an OrderedDict (_metadata) says nothing we keep; of other objects it is refused.
+  /// Drops the state (_metadata) that torch sets on an OrderedDict. State of other objects is refused.
   Status build() {
     TRY(Object state, pop());
     TRY(Object object, top());
@@ -528,7 +529,7 @@ class Machine {
     return {};
   }
 
-  /// ('storage', type, key, location, count): pushed as a flat tensor over the storage.
+  /// Reads ('storage', type, key, location, count) and pushes a flat tensor over the storage.
   Status persistent() {
     TRY(Object id, pop());
     const PickleItems* items = tuple_of(id);

@@ -1,4 +1,4 @@
-// What is made of a pickle: values, the leaves of a pytree, dumped inputs; and the writer of dumped inputs.
+// What pickles are converted to: values, the leaves of a pytree, dumped inputs. Also writes dumped inputs.
 #include <fmt/format.h>
 
 #include "core/load/pickle.h"
@@ -8,13 +8,13 @@ namespace partita {
 namespace {
 
 constexpr int max_depth = 200;
-constexpr std::size_t max_visited = 1'000'000;  ///< shared objects make small pickles large trees
+constexpr std::size_t max_visited = 1'000'000;  ///< a small pickle with shared objects can be a huge tree
 
 Diagnostic too_large() {
   return input_error("load.pickle", "a pickle whose values are nested or shared beyond reason");
 }
 
-/// A leaf as a value; nullopt for containers.
+/// The value of a leaf; nullopt for containers.
 std::optional<Value> leaf(const PickleValue& value) {
   return std::visit(
       [](const auto& v) -> std::optional<Value> {
@@ -53,7 +53,7 @@ Result<Value> convert(const PickleValue& value, int depth, std::size_t& visited)
 Status flatten(const PickleValue& value, int depth, std::size_t& visited, std::vector<Value>& out) {
   if (depth > max_depth || ++visited > max_visited) return too_large();
   if (auto v = leaf(value)) {
-    // None is an empty pytree node.
+    // None is a pytree node without leaves.
     if (!v->is_none()) out.push_back(*std::move(v));
     return {};
   }
@@ -100,13 +100,13 @@ Result<SymList> integers(const PickleValue& value) {
   return out;
 }
 
-/// (torch.Tensor, shape, stride, dtype, device), or a number.
+/// Reads (torch.Tensor, shape, stride, dtype, device), or a number.
 Result<Meta> dumped_input(const PickleValue& value) {
   if (auto* i = value.get<std::int64_t>()) return Meta(SymExpr(*i));
   auto* entry = value.get<PickleList>();
   if (!entry) return Meta();
   if (entry->items.size() < 5) {
-    // (int, value): a symbolic size with its example.
+    // (int, value) is a symbolic size and its example value.
     if (entry->items.size() == 2)
       if (auto* i = entry->items[1]->get<std::int64_t>()) return Meta(SymExpr(*i));
     return Meta();
@@ -123,7 +123,7 @@ Result<Meta> dumped_input(const PickleValue& value) {
   return Meta(std::move(t));
 }
 
-/// Writes protocol 4 without memo.
+/// Writes pickle protocol 4 without memo.
 class Writer {
  public:
   Writer() : out_("\x80\x04") {}

@@ -39,7 +39,7 @@ std::optional<MemoryFormat> memory_format_of(std::int64_t code) {
   }
 }
 
-/// A float, or the string JSON needs for what it lacks.
+/// Reads a float, or one of the strings that stand for infinities and NaN, which JSON lacks.
 Result<double> float_of(Json value) {
   double out;
   if (value.get(out) == simdjson::SUCCESS) return out;
@@ -63,7 +63,7 @@ Result<Device> device_of(Json value) {
   return *device;
 }
 
-/// {as_int} or {as_expr: {expr_str, hint}}; also a bare integer.
+/// Reads {as_int}, {as_expr: {expr_str, hint}} or a bare integer.
 Result<SymExpr> symbolic(Json json, ShapeEnv* shapes) {
   std::int64_t plain;
   if (json.get(plain) == simdjson::SUCCESS) return SymExpr(plain);
@@ -135,7 +135,7 @@ std::shared_ptr<const Origin> origin_of(Json metadata) {
       origin.code = code;
     }
   }
-  // "key,path,type;key,path,type": the last path is the innermost module.
+  // The text is "key,path,type;key,path,type"; the last path is that of the innermost module.
   if (metadata["nn_module_stack"].get(stack) == simdjson::SUCCESS) {
     std::string_view last = stack.substr(stack.rfind(';') + 1);
     std::size_t first = last.find(','), second = last.rfind(',');
@@ -227,7 +227,7 @@ class GraphReader {
     return {};
   }
 
-  /// A symbolic scalar: the node of its name, or a number.
+  /// Reads a symbolic scalar: a node by its name, or a number.
   Result<Arg> scalar(Json json) {
     TRY(Union u, union_of(json, "a symbolic argument"));
     if (u.kind == "as_name") {
@@ -293,7 +293,7 @@ class GraphReader {
 
   Status read_node(Json json) {
     TRY(std::string_view target, string_in(json, "target"));
-    // Known before the arguments, which may make nodes.
+    // The origin is needed first, because reading the arguments may make nodes.
     auto metadata = field(json, "metadata");
     origin_ = metadata ? origin_of(*metadata) : nullptr;
     TRY(auto inputs, array_in(json, "inputs"));
@@ -318,7 +318,7 @@ class GraphReader {
       TRY(Union u, union_of(output, "a node output"));
       results.push_back(u);
     }
-    // One higher-order result is still a tuple unless the archive says otherwise.
+    // A single result of a higher-order operator is a tuple unless the archive says otherwise.
     bool tuple_of_one = results.size() == 1 && target.starts_with("torch.ops.higher_order.");
     if (auto single = field(json, "is_hop_single_tensor_return"); single && tuple_of_one) {
       bool flag = true;
@@ -338,7 +338,7 @@ class GraphReader {
       define(name, node);
       return {};
     }
-    // A list result (split) and several results alike are read by getitem.
+    // getitem reads the items of a list result (split) and of several results alike.
     if (results.size() == 1 && results[0].value.is_array()) {
       TRY(auto list, array_of(results[0].value, "a list output"));
       std::int64_t index = 0;
@@ -370,7 +370,7 @@ class GraphReader {
       return {};
     }
     TRY(std::string_view name, result_name(u));
-    // The exporter names results that nobody reads NODE_unused_N; the graph had no node for them.
+    // The exporter names unused results NODE_unused_N; the graph has no node for them.
     if (name.find("_unused_") != std::string_view::npos) return {};
     Node* node = graph_->create(Op::getitem(), {Arg(tuple), Arg(index)}, {}, name);
     node->origin = tuple->origin;

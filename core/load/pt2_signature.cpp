@@ -9,7 +9,7 @@ namespace {
 struct InputRow {
   std::string_view key;
   ProgramInputKind kind;
-  const char* target;  ///< the field with the target; null when there is none
+  const char* target;  ///< name of the field that holds the target; null when there is none
 };
 constexpr InputRow input_rows[] = {{"user_input", ProgramInputKind::UserInput, nullptr},
                                    {"parameter", ProgramInputKind::Parameter, "parameter_name"},
@@ -34,7 +34,7 @@ constexpr OutputRow output_rows[] = {
     {"gradient_to_user_input", ProgramOutputKind::UserInputGradient, "user_input_name"},
     {"token", ProgramOutputKind::Token, nullptr}};
 
-/// The value's name: of {name} itself, or within a union ({as_tensor: {name}}, {as_sym_int: {as_name}}).
+/// The value's name, from {name} itself or from a union ({as_tensor: {name}}, {as_sym_int: {as_name}}).
 std::string name_of(Json argument) {
   std::string_view name;
   for (const char* key : {"name", "as_name"})

@@ -23,7 +23,7 @@ const Arg* keyword(const Kwargs& kwargs, std::string_view key) {
   return nullptr;
 }
 
-/// reader.tensor(buf0, (4, 8), (8, 1), dtype=torch.int64, is_leaf=True)
+/// Reads reader.tensor(buf0, (4, 8), (8, 1), dtype=torch.int64, is_leaf=True)
 std::optional<Meta> tensor(const fx::Expression& call) {
   if (call.args.size() < 2 || !call.args[0].node()) return std::nullopt;
   auto sizes = integers(call.args[1]);

@@ -63,7 +63,7 @@ Result<Entry> read_entry(const std::string& name, const Json& json, std::uint64_
                static_cast<std::uint64_t>(offsets[1])};
 }
 
-/// One of our metadata entries: a string that holds JSON. Null when absent.
+/// Reads a metadata entry of Partita's: a string that holds JSON. Null when absent.
 Result<Json> convention(Metadata& metadata, const char* key) {
   auto it = metadata.find(key);
   if (it == metadata.end()) return Json();
@@ -112,7 +112,7 @@ Result<Tensor> copy_in(const Entry& entry, const char* data, bool is_complex, co
   if (!strides) return flat;
   if (strides->size() != flat.sizes.size())
     return bad(fmt::format("'{}' has {} dimensions but {} strides", entry.name, flat.sizes.size(), strides->size()));
-  // Sizes are backed by data in the file, strides by nothing: a hole-ridden layout must not claim the whole memory.
+  // The file must hold data for the sizes, but not for the strides: a layout of mostly gaps must not claim all memory.
   TRY(std::int64_t elements, reach(flat.sizes, *strides));
   if (elements / 4096 > std::max<std::int64_t>(flat.numel(), 4096))
     return bad(fmt::format("strides of '{}' span {} elements for {} values", entry.name, elements, flat.numel()));
@@ -239,7 +239,7 @@ Status write_safetensors(const std::string& path, const TensorFile& file) {
     }
     order.emplace_back(name, std::move(dense));
   }
-  // Widest first, so that all data is aligned to its element size without padding.
+  // Sort by element size, largest first, so that all data is aligned without padding.
   std::stable_sort(order.begin(), order.end(),
                    [](auto& a, auto& b) { return itemsize(a.second.dtype) > itemsize(b.second.dtype); });
   std::uint64_t at = 0;

@@ -12,14 +12,14 @@
 namespace partita {
 namespace {
 
-/// An annotation in the text wins.
+/// Sets missing metas. An annotation in the text is kept.
 void give_metas(const std::vector<Meta>& metas, Graph& graph) {
   std::vector<Node*> inputs = graph.placeholders();
   for (std::size_t i = 0; i < std::min(inputs.size(), metas.size()); ++i)
     if (!inputs[i]->meta.known()) inputs[i]->meta = metas[i];
 }
 
-/// Fills in what the text lacks from the files beside it.
+/// Adds what the text lacks from the files beside it.
 void apply(const Companion& companion, Graph& graph) {
   give_metas(companion.placeholders, graph);
   for (const auto& [target, tensor] : companion.attributes) graph.attributes.emplace(target, tensor);
@@ -141,7 +141,7 @@ Result<Loaded> load(const std::string& path, const Progress* progress) {
   Loading loading{out, progress ? *progress : silent};
   TRY_DO(load_path(path, loading));
   if (out.artefacts.empty()) {
-    // One reason is worth more than "nothing found".
+    // A warning that gives a reason is more useful than "nothing found".
     if (!out.warnings.empty()) return out.warnings.front();
     return input_error(
         "load.nothing",

@@ -1,5 +1,5 @@
-// What TORCH_LOGS=aot_graphs, aot_joint_graph, graph_code, post_grad_graphs... writes to stderr: every line of a graph
-// behind "I1121 08:22:00.675000 PID FILE:LINE] [0/0] [__aot_joint_graph] ".
+// Reads what TORCH_LOGS=aot_graphs, aot_joint_graph, graph_code, post_grad_graphs... writes to stderr. Every line of a
+// graph follows a prefix like "I1121 08:22:00.675000 PID FILE:LINE] [0/0] [__aot_joint_graph] ".
 #include <fmt/format.h>
 
 #include "core/load/fx_text.h"
@@ -14,7 +14,7 @@ struct LogLine {
   std::string_view content;
 };
 
-/// The parts of a line behind a glog prefix; an empty channel when it has none.
+/// Splits a line with a glog prefix. The channel is empty if the line has no prefix.
 LogLine split(std::string_view line) {
   LogLine out;
   if (line.size() < 8 || line[0] < 'A' || line[0] > 'Z' || line[1] < '0' || line[1] > '9') return out;
@@ -38,7 +38,7 @@ LogLine split(std::string_view line) {
   return out;
 }
 
-/// "site-packages/torch/fx/_lazy_graph_module.py class inner_f(torch.nn.Module):" as the class line.
+/// The class statement in "site-packages/torch/fx/_lazy_graph_module.py class inner_f(torch.nn.Module):".
 std::string_view class_line(std::string_view content) {
   std::size_t at = content.find("class ");
   if (at == std::string_view::npos || !content.ends_with("(torch.nn.Module):")) return {};
@@ -60,7 +60,7 @@ Status load_text_log(std::shared_ptr<const FileBytes> bytes, const std::string& 
   std::string_view text = bytes->text();
   std::string graph, channel, compile_id;
   int start = 0, number = 1;
-  ArtefactKind heading = ArtefactKind::Graph;  // of the last " ===== Forward graph 0 ====="
+  ArtefactKind heading = ArtefactKind::Graph;  // kind in the last heading, as " ===== Forward graph 0 ====="
   auto finish = [&] {
     if (graph.empty()) return;
     Artefact a = Artefact::of_string(std::move(graph));

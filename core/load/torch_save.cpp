@@ -9,7 +9,7 @@
 namespace partita {
 namespace {
 
-/// torch.FloatStorage and the like; empty for dtypes without one.
+/// The torch storage type of a dtype, "FloatStorage"; empty for dtypes without one.
 std::string storage_name(DType t) {
   switch (t) {
     case DType::Float32:
@@ -41,7 +41,7 @@ std::string storage_name(DType t) {
   }
 }
 
-/// Protocol 2, without memo: what torch's own unpickler of weights admits.
+/// Writes pickle protocol 2 without memo, which torch's weights_only unpickler admits.
 class Pickler {
  public:
   void global(std::string_view module, std::string_view name) { out_ += fmt::format("c{}\n{}\n", module, name); }
@@ -120,11 +120,11 @@ Status write_archive(const std::string& path, const std::vector<Entry>& entries)
     zip_set_file_compression(archive.get(), static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
   }
   if (zip_close(archive.get()) != 0) return failed(zip_strerror(archive.get()));
-  (void)archive.release();  // closed
+  (void)archive.release();  // zip_close freed it
   return {};
 }
 
-/// The tensor's elements as they lie in memory, from its first on.
+/// Copies the tensor to a storage of its own, with the same strides.
 Result<Tensor> with_own_storage(const Tensor& t) {
   if (storage_name(t.dtype).empty())
     return unsupported("load.torch_save.dtype", fmt::format("torch.save of {} is not supported", torch_name(t.dtype)));

@@ -1,5 +1,5 @@
-// TORCH_TRACE logs: one record a line, "V1121 07:58:09.531000 PID FILE:LINE] {json}", its payload behind it with a tab
-// before each line.
+// Reads TORCH_TRACE logs. A record is one line, "V1121 07:58:09.531000 PID FILE:LINE] {json}"; its payload follows,
+// each line after a tab.
 #include <map>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t max_warnings = 20;
 
-/// The json of a record's line; empty when the line is no record.
+/// The JSON of a record's line; empty when the line is not a record.
 std::string_view record_json(std::string_view line) {
   if (line.size() < 8 || line[0] < 'A' || line[0] > 'Z') return {};
   for (int i = 1; i <= 4; ++i)
@@ -24,7 +24,7 @@ std::string_view record_json(std::string_view line) {
 
 struct Record {
   std::string compile_id;  ///< "0/0", "0/0_1" for a second attempt; empty outside any compile
-  std::string name;        ///< "aot_joint_graph"; of an artifact its own name
+  std::string name;        ///< "aot_joint_graph"; for an artifact, its own name
   bool has_payload = false;
   std::string checksum;  ///< md5 of the payload
 };
@@ -66,7 +66,7 @@ Result<Record> read_record(simdjson::dom::parser& parser, std::string_view json)
   return r;
 }
 
-/// Entries that come by the thousand and say something only together: one text for all of a compile.
+/// Is the record one of thousands that are useful only together? Those of a compile become one text.
 bool is_gathered(const Record& r) {
   return !r.has_payload || r.name == "chromium_event";
 }
@@ -133,7 +133,7 @@ class LogReader {
     loading_.out.warnings.push_back(std::move(d));
   }
 
-  /// The payload was written with a tab before each line and a newline behind the last.
+  /// The checksum covers the payload without the tab before each line and without the newline at the end.
   std::string checksum(std::string_view payload) const {
     Md5 sum;
     while (!payload.empty()) {
@@ -191,7 +191,7 @@ class LogReader {
 }  // namespace
 
 bool is_trace_log(std::string_view text) {
-  // The first lines may be the damaged ones.
+  // The first lines may be damaged, so try several.
   for (int i = 0; i < 20 && !text.empty(); ++i) {
     std::size_t end = std::min(text.find('\n'), text.size() - 1);
     if (record_json(text.substr(0, end)).starts_with("{")) return true;

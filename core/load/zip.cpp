@@ -7,7 +7,7 @@ namespace partita {
 namespace {
 
 constexpr std::int64_t max_entries = 1'000'000;
-constexpr std::uint64_t max_deflate_ratio = 1100;  // deflate cannot do better than 1032
+constexpr std::uint64_t max_deflate_ratio = 1100;  // deflate compresses at most 1032 to 1
 
 Diagnostic bad(std::string message) {
   return input_error("load.zip", "not a valid archive: " + message);
@@ -91,7 +91,7 @@ Status ZipArchive::fill(const std::string& name, char* to, std::uint64_t size) c
     if (n <= 0) return damaged(n < 0 ? zip_file_strerror(file.get()) : "it ends early");
     done += static_cast<std::uint64_t>(n);
   }
-  // One more read makes libzip compare the CRC.
+  // Reading past the end makes libzip compare the CRC.
   char extra;
   if (zip_fread(file.get(), &extra, 1) != 0) return damaged("its checksum is wrong");
   return {};
