@@ -8,12 +8,13 @@
 namespace partita {
 namespace {
 
-/// A higher-order operator whose results are those of a sub graph.
+/// A higher-order operator that returns the results of a sub graph.
 struct HigherOrder {
   std::string_view name;
-  std::size_t body;                   ///< argument that holds the sub graph whose results count
-  std::vector<std::size_t> graphs;    ///< arguments that are sub graphs
-  std::vector<std::size_t> operands;  ///< list arguments that become the sub graphs' placeholders, in order
+  std::size_t body;                   ///< index of the argument whose sub graph gives the results
+  std::vector<std::size_t> graphs;    ///< indices of the arguments that are sub graphs
+  std::vector<std::size_t> operands;  ///< indices of the list arguments that become the sub graphs' placeholders, in
+                                      ///< order
 };
 const HigherOrder* higher_order(const Op& op) {
   static const HigherOrder table[] = {
@@ -96,7 +97,7 @@ Result<std::size_t> propagate(Graph& graph) {
     Result<Meta> inferred = infer(*node);
     if (!inferred) {
       if (no_aspect(inferred.error()) && node->meta.known()) continue;
-      // Multi-result calls are not annotated; their getitems are.
+      // FX text annotates the getitems of a call with several results, not the call.
       bool read_by_parts = !node->users().empty();
       for (Node* user : node->users()) read_by_parts &= user->is(Op::getitem()) && user->meta.known();
       if (no_aspect(inferred.error()) && read_by_parts) continue;
@@ -104,7 +105,7 @@ Result<std::size_t> propagate(Graph& graph) {
       return std::move(inferred).error();
     }
     ++count;
-    // A known annotation wins over one that only names unbacked symbols otherwise.
+    // Keep a known annotation if the inferred meta differs from it only in the names of unbacked symbols.
     if (!node->meta.known() || !UnbackedRenaming().same(*inferred, node->meta)) {
       node->meta = *std::move(inferred);
     } else if (auto* old = node->meta.tensor(), *fresh = inferred->tensor(); old && fresh) {

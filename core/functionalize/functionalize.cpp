@@ -22,14 +22,15 @@ Where where(const Node& node) {
   return w;
 }
 
-/// Memory of the eager program: its newest content as a value of the functional graph.
+/// Memory of the eager program. `content` is its newest content, as a value of the functional graph.
 struct Memory {
   Node* content = nullptr;
   int version = 0;
   bool written_with_grad = false;
 };
 
-/// A tensor object of the eager program: views of a memory, and the value it had at some version.
+/// A tensor object of the eager program: the view steps that lead from a memory to it, and its value at some version of
+/// the memory.
 struct Object {
   std::size_t memory = 0;
   std::vector<ViewStep> steps;
@@ -38,7 +39,7 @@ struct Object {
   bool own_metadata_changed = false;
 };
 
-/// Interprets the eager graph over tensor objects, writing the functional graph.
+/// Interprets the eager graph over tensor objects and writes the functional graph.
 class Functionalizer {
  public:
   Functionalizer(AtenGraph aten, const FunctionalizeOptions& options) : aten_(std::move(aten)), options_(options) {}
@@ -74,7 +75,7 @@ class Functionalizer {
   Builder builder() { return Builder(*out_.graph, nullptr, current_ ? current_->origin : nullptr); }
 
   bool under_no_grad() const { return current_ && aten_.no_grad.contains(current_); }
-  /// Nodes made since `from` belong to the current call.
+  /// Marks the nodes made after `from` if the current call is under no_grad.
   void mark_no_grad(Node* from) {
     if (!under_no_grad()) return;
     for (Node* n = from ? from->next() : out_.graph->first(); n; n = n->next())
@@ -125,7 +126,7 @@ class Functionalizer {
     }
   }
 
-  /// The object's value at its memory's newest version.
+  /// The object's value at the newest version of its memory.
   Node* read(std::size_t object) {
     Object& o = objects_[object];
     Memory& m = memories_[o.memory];
@@ -167,7 +168,7 @@ class Functionalizer {
     copy(node);
   }
 
-  /// The object of a view call, its last step just added.
+  /// Adds the object that a view call makes. Its last step is the call.
   std::size_t add_view(Object object, const Node& node) {
     Memory& m = memories_[object.memory];
     Builder build = builder();
@@ -185,7 +186,7 @@ class Functionalizer {
     return objects_.size() - 1;
   }
 
-  /// The call as it is over newest values; its results own their memory.
+  /// Copies a call to the functional graph with the newest values as arguments. Its results have memory of their own.
   Node* copy(Node& node) {
     Args args;
     Kwargs kwargs;
@@ -213,8 +214,8 @@ class Functionalizer {
     return twin;
   }
 
-  /// Sizes that hang on data are new unbacked symbols when inferred; a graph traced with real values is annotated with
-  /// what they were.
+  /// Inference gives data-dependent sizes new unbacked symbols. If the graph was traced with real values, its
+  /// annotation has the numbers: keep those.
   static void keep_known_sizes(Node& twin, const Meta& annotated) {
     const TensorMeta *inferred = twin.meta.tensor(), *known = annotated.tensor();
     auto all_known = [](const TensorMeta& t) {
@@ -245,7 +246,7 @@ class Functionalizer {
       copy(node);
   }
 
-  /// The view step a call makes and the object it views; nullopt when it views no tensor.
+  /// The view step of a call and the object that it views; nullopt when it views no tensor.
   std::optional<std::pair<std::size_t, ViewStep>> step_of(const Node& node, const Schema& schema, const Op* op) {
     Args bound = unwrap(bind_arguments(schema, node.args(), node.kwargs()));
     ViewStep step{op, {}, -1, -1};
@@ -274,7 +275,7 @@ class Functionalizer {
     object.steps.push_back(std::move(step->second));
     object.own_metadata_changed = false;
     if (schema.returns[0].is_list) {
-      // Each getitem becomes a view; the call itself is written once for all of them that come before the next write.
+      // Each getitem becomes a view. The call itself is made once for all getitems that come before the next write.
       Builder build = builder();
       ViewStep all = object.steps.back();
       Node* tuple = apply_view(build, all, object.value);
@@ -294,7 +295,8 @@ class Functionalizer {
     object_of_[node.id()] = add_view(std::move(object), node);
   }
 
-  /// In-place calls and calls that write arguments: their functional twin, then the new values are committed.
+  /// Replaces an in-place call, or another call that writes arguments, by its functional variant, and records the new
+  /// values.
   void mutate(Node& node, const Schema& schema) {
     Args bound = unwrap(bind_arguments(schema, node.args(), node.kwargs()));
     std::vector<std::size_t> written_at;
@@ -333,7 +335,8 @@ class Functionalizer {
     Node* result = build.call(target->name, std::move(args), std::move(kwargs));
     result->recompute = node.recompute;
 
-    // Results first, then the new values of what was written (an in-place call returns only the latter).
+    // The functional variant returns the call's results, then the new values of the written arguments. For an in-place
+    // call it returns only the latter.
     std::size_t own = twin || in_place ? 0 : schema.returns.size();
     auto* tuple = result->meta.tuple();
     std::vector<Node*> values;
@@ -362,7 +365,7 @@ class Functionalizer {
         commit(bound[i]);
     }
     if (own == 0) {
-      // What an in-place call returns is its argument.
+      // An in-place call returns its argument.
       if (!objects.empty() && schema.returns.size() == 1 && !schema.returns[0].is_list)
         object_of_[node.id()] = objects[0];
       else
@@ -377,7 +380,7 @@ class Functionalizer {
       parts_[&node] = std::move(parts);
   }
 
-  /// t_, unsqueeze_: the object shows its memory otherwise from now on.
+  /// t_, unsqueeze_ and the like: from now on the object is another view of its memory.
   void change_metadata(Node& node, const Schema& schema, const Op* op, const Args& bound) {
     Node* self = bound[0].node();
     std::size_t object = self ? object_of_[self->id()] : npos;
@@ -472,7 +475,7 @@ class Functionalizer {
     return (schema && schema->is_mutable) || (record && record->side_effect);
   }
 
-  /// What eliminate_dead is about to erase: side tables must forget it.
+  /// The nodes that eliminate_dead will erase; the side tables must drop them.
   std::vector<Node*> dead() const {
     std::vector<char> live(out_.graph->id_limit(), 0);
     std::vector<Node*> erased;
@@ -561,7 +564,7 @@ class Functionalizer {
       return;
     }
     if (count[o.memory] > 1 && !info.requires_grad) {
-      // y and y.detach(): the one without gradient is made from the other.
+      // y and y.detach() are both returned: the one without gradient is a view of the other.
       for (std::size_t j = 0; j < user.size(); ++j) {
         Node* n = user[j].node();
         if (j == i || !n || object_of_[n->id()] == npos) continue;
@@ -581,8 +584,8 @@ class Functionalizer {
   std::vector<Node*> inputs_;  ///< placeholders of the eager graph
   std::vector<Memory> memories_;
   std::vector<Object> objects_;
-  std::vector<std::size_t> object_of_;  ///< by eager node id; npos for what is no tensor
-  std::vector<Node*> plain_;            ///< by eager node id: functional twin of placeholders, tuples and numbers
+  std::vector<std::size_t> object_of_;  ///< by eager node id; npos if it is not a tensor
+  std::vector<Node*> plain_;            ///< by eager node id: functional counterpart of placeholders, tuples, numbers
   std::unordered_map<const Node*, std::vector<std::size_t>> parts_;  ///< objects of a tuple's items
   std::vector<Node*> bases_;
   Node* current_ = nullptr;

@@ -56,7 +56,7 @@ class Lowering {
     node.meta = std::move(m);
   }
 
-  /// The node to look at next: the first of those that replace this one, or the one after it.
+  /// Lowers one node. Returns the next node to lower: the first of its replacements, or the node after it.
   Result<Node*> lower(Node* node) {
     const std::string& name = node->op()->name;
     if (name == "torch._C._set_grad_enabled") {
@@ -76,8 +76,7 @@ class Lowering {
     return replace(node, [](Node& n) { return resolve(n); });
   }
 
-  /// torch.export keeps a no_grad region as a call of a sub graph: it becomes the sub graph's calls between two changes
-  /// of the grad mode.
+  /// torch.export keeps a no_grad region as a call of a sub graph. Inlines it between two changes of the grad mode.
   Result<Node*> inline_grad_region(Node* node) {
     Graph& graph = *out_.graph;
     const bool* on = node->args().size() < 2 ? nullptr : node->args()[0].get<bool>();
@@ -107,11 +106,11 @@ class Lowering {
     return first;
   }
 
-  /// getitem of a tuple, arithmetic on sizes: they stay Python calls in ATen graphs.
+  /// Is the node a getitem of a tuple or arithmetic on sizes? These stay Python calls in ATen graphs.
   static bool is_number_arithmetic(const Node& node) {
     if (node.op()->kind != OpKind::Function) return false;
     if (node.is(Op::getitem())) {
-      // What is not known (results of operators without a record) is a tuple: tensors are annotated.
+      // A value without meta comes from an operator without a record, and is a tuple; tensors are annotated.
       Node* from = node.args().empty() ? nullptr : node.args()[0].node();
       return from && !from->meta.tensor();
     }
@@ -142,7 +141,7 @@ class Lowering {
     if (!grad_enabled_) out_.no_grad.insert(node);
     const bool needs = grad_enabled_ && call_requires_grad(*node);
     set_requires_grad(*node, needs);
-    // What is written in place carries the gradient from then on.
+    // A tensor that is written in place requires grad from here on.
     const Schema* schema = node->op()->kind == OpKind::Torch ? find_schema(node->op()) : nullptr;
     if (needs && schema && schema->is_mutable && node->args()[0].node())
       set_requires_grad(*node->args()[0].node(), true);
@@ -155,7 +154,7 @@ class Lowering {
     return true;
   }
 
-  /// `rewrite` appends calls before the node and says what replaces it; they are looked at next.
+  /// Replaces a node. `rewrite` makes calls before it and returns the replacement. Returns the first new call.
   template <class F>
   Result<Node*> replace(Node* node, F rewrite) {
     Node* previous = node->previous();
@@ -170,7 +169,7 @@ class Lowering {
     return next;
   }
 
-  /// Everybody reads `value` instead; getitems of a list take its items.
+  /// Makes all users read `value`. The getitems of a list read its items.
   Status substitute(Node* node, const Arg& value) {
     if (Node* n = value.node()) {
       node->replace_all_uses_with(n);

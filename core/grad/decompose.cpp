@@ -36,7 +36,7 @@ Status replace(Graph& graph, Node* node, const Arg& value) {
 
 namespace {
 
-/// Calls that `simpler` wants replaced and that have a decomposition, until none is left.
+/// Decomposes the calls for which `simpler` holds and that have a decomposition, until none is left.
 Status decompose_where(Graph& graph, const std::function<bool(const Op&, const OpRecord&)>& simpler) {
   Node* node = graph.first();
   while (node) {
@@ -57,7 +57,8 @@ Status decompose_where(Graph& graph, const std::function<bool(const Op&, const O
   return {};
 }
 
-/// torch._functorch.compilers.default_decompositions, as the module writes it: packets mean all their overloads.
+/// torch._functorch.compilers.default_decompositions, as the module writes it. A name without overload means all
+/// overloads.
 constexpr std::string_view functorch_table[] = {
     "aten.detach",
     "aten.gelu_backward",

@@ -15,11 +15,11 @@ namespace {
 
 /// Where a gradient goes: a result of a call, or a primal.
 struct Edge {
-  Node* function = nullptr;  ///< null: nobody wants it
+  Node* function = nullptr;  ///< null: no gradient is wanted
   std::size_t result = 0;
 };
 
-/// The tuple a getitem takes its value from, when that call is what is differentiated.
+/// The call that is differentiated: for a getitem, the call that makes the tuple.
 Node* function_of(Node* value) {
   return value->is(Op::getitem()) ? value->args()[0].node() : value;
 }
@@ -90,7 +90,7 @@ class Differentiator {
     }
   }
 
-  /// Calls on the way of a gradient that have no derivative of their own, but a decomposition.
+  /// Decomposes the calls on a gradient's path that have a decomposition but no derivative.
   Status decompose_what_has_no_derivative() {
     for (;;) {
       std::vector<char> needs = requires_grad(graph_, wants_, forward_.no_grad);
@@ -126,8 +126,8 @@ class Differentiator {
     return n;
   }
 
-  /// Which outputs take a tangent: mutated inputs, outputs that are no aliases, intermediate bases; only those that
-  /// require grad.
+  /// Chooses the outputs that take a tangent: those that require grad among mutated inputs, outputs that are not
+  /// aliases, and intermediate bases. With tangents_for_aliases, aliases take one and intermediate bases do not.
   void choose_tangents() {
     const ViewAndMutationMeta& meta = forward_.meta;
     std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
@@ -161,7 +161,8 @@ class Differentiator {
 
   bool needs(const Node* n) const { return n->id() < needs_.size() && needs_[n->id()]; }
 
-  /// The edges of a function, one per tensor argument (each item of a list), in schema order.
+  /// The edges of a function in schema order: one for each tensor argument that needs a gradient, one per item of a
+  /// list.
   struct Slot {
     int argument = 0;
     int item = -1;
@@ -196,7 +197,7 @@ class Differentiator {
   };
 
   Status backward() {
-    // What the engine will visit, and how many gradients each function waits for.
+    // The functions that the engine will visit, and the number of gradients that each waits for.
     std::unordered_map<Node*, std::size_t> waiting;
     std::unordered_map<Node*, std::vector<Slot>> edges;
     std::vector<Node*> open;
@@ -274,7 +275,7 @@ class Differentiator {
     return {};
   }
 
-  /// Autograd saves a result without its history, and hands it out once more detached.
+  /// Autograd saves a result detached from its history, and detaches it again when a backward formula reads it.
   void detach_results(Node& function, Node* last) {
     std::vector<Node*> results;
     if (function.meta.tuple()) {
@@ -308,14 +309,14 @@ class Differentiator {
   Graph& graph_;
   std::vector<Node*> primals_;
   std::vector<bool> wants_;
-  std::vector<char> needs_;  ///< by id, of forward nodes
+  std::vector<char> needs_;  ///< by id of forward nodes
   Node* output_ = nullptr;
   std::vector<Arg> outputs_;
   std::vector<Node*> tangents_;
   std::vector<std::size_t> tangent_of_;
   std::unordered_map<Node*, std::size_t> sequence_;
-  std::unordered_map<Node*, Node*> gradient_;  ///< of primals
-  std::unordered_map<Node*, Node*> saved_;     ///< results, detached
+  std::unordered_map<Node*, Node*> gradient_;  ///< by primal
+  std::unordered_map<Node*, Node*> saved_;     ///< detached results
 };
 
 }  // namespace

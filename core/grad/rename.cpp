@@ -32,14 +32,14 @@ std::unique_ptr<Graph> renamed_in_order(const Graph& graph) {
   };
   for (Node* node : graph) {
     copy(node);
-    // A tracer takes a tuple apart as soon as it has it, in order.
+    // A tracer makes the getitems of a tuple at once and in order.
     std::map<std::int64_t, Node*> parts;
     for (Node* user : node->users())
       if (user->is(Op::getitem()))
         if (auto* index = user->args()[1].get<std::int64_t>()) parts.emplace(*index, user);
     const MetaTuple* tuple = node->op()->is_call() ? node->meta.tuple() : nullptr;
     for (std::size_t i = 0; tuple && i < tuple->items.size(); ++i) {
-      // Parts that nobody reads have had their names all the same.
+      // Unread getitems took names as well.
       auto it = parts.find(static_cast<std::int64_t>(i));
       if (it != parts.end())
         copy(it->second);
