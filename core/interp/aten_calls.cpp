@@ -12,7 +12,7 @@ bool reads_tensor(const Node& node) {
   return false;
 }
 
-/// Python's own arithmetic, which evaluate() knows on numbers.
+/// Is it Python arithmetic, which evaluate() can do on numbers?
 bool is_python_arithmetic(const Op* op) {
   for (std::string_view module : {"_operator.", "math.", "torch.sym_", "torch._sym_"})
     if (op->name.starts_with(module)) return true;

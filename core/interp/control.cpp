@@ -35,7 +35,7 @@ Result<bool> truth(const ControlCall& c, const Value& v) {
   return malformed(c, "has a condition that is no single truth value");
 }
 
-/// Element i along dimension 0, as a view.
+/// The element i along dimension 0, as a view.
 Tensor row(const Tensor& t, std::int64_t i) {
   return t.view_as(Sizes(t.sizes.begin() + 1, t.sizes.end()), Sizes(t.strides.begin() + 1, t.strides.end()),
                    t.offset + i * t.strides[0]);
@@ -53,7 +53,7 @@ Result<std::int64_t> common_length(const ControlCall& c, const ValueList& xs) {
   return length;
 }
 
-/// Collects the i-th results of every iteration into one tensor each.
+/// Stacks the results of all iterations: one tensor for each result of the body.
 class Stack {
  public:
   explicit Stack(std::int64_t length) : length_(length) {}
@@ -182,7 +182,7 @@ Result<Value> invoke_subgraph(const ControlCall& c) {
   return call_graph(c, 0, 2);
 }
 
-/// with_effects(token, op, *args, **kwargs): the call, in its place; (token, *results).
+/// with_effects(token, op, *args, **kwargs) runs the call and returns (token, *results).
 Result<Value> with_effects(const ControlCall& c) {
   const Args& args = c.node.args();
   const ArgName* name = args.size() > 1 ? args[1].get<ArgName>() : nullptr;

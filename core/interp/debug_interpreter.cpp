@@ -110,7 +110,7 @@ Result<DebugRun> debug_interpret(const Graph& graph, std::vector<Value> inputs, 
   DebugRun run;
   Checker checker(std::move(symbols), run.mismatches);
   InterpOptions watched = options;
-  watched.check_inputs = false;  // an input that is not as annotated is a mismatch like any other
+  watched.check_inputs = false;  // an input that does not match its annotation is reported as a mismatch
   watched.observer = [&](const Node& node, const Value& value) -> Status {
     checker.check(node, value);
     return options.observer ? options.observer(node, value) : Status();

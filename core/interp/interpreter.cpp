@@ -15,7 +15,7 @@
 namespace partita {
 namespace {
 
-/// For each node (by id), the nodes whose values nobody reads after it.
+/// For each node (by id), the nodes whose values can be freed after it.
 std::vector<std::vector<const Node*>> last_readers(const Graph& graph) {
   std::vector<const Node*> last(graph.id_limit(), nullptr);
   for (const Node* node : graph) {
@@ -27,7 +27,8 @@ std::vector<std::vector<const Node*>> last_readers(const Graph& graph) {
   return free_after;
 }
 
-/// aten.t for aten.t_ and the like, which write to no memory but change what their argument is; null for others.
+/// aten.t for aten.t_ and the like, which write no memory but change their argument's sizes and strides; null for
+/// others.
 const Op* view_in_place(const Op* op) {
   const Schema* schema = find_schema(op);
   if (!schema || !schema->is_mutable) return nullptr;
@@ -108,7 +109,7 @@ class Run {
         arg.v);
   }
 
-  /// With the mark that the graph's meta has: a composite may decompose otherwise for it.
+  /// Sets requires_grad from the node's meta, because composites may decompose differently for it.
   Result<Value> argument(const Arg& arg) {
     TRY(Value v, value_of(arg));
     if (auto* t = std::get_if<Tensor>(&v.v); t && arg.node()) t->requires_grad = requires_grad(arg.node());
@@ -147,7 +148,7 @@ class Run {
     return result;
   }
 
-  /// x.t_() changes what x is, not only what its memory holds.
+  /// x.t_() also changes the sizes and strides of x, so x becomes the result.
   void adopt_new_geometry(const Node& node, const Value& result) {
     const Schema* schema = find_schema(node.op());
     if (!schema || !schema->is_mutable || schema->args.empty() || !schema->args[0].is_write || !result.get<Tensor>())
@@ -156,7 +157,7 @@ class Run {
   }
 
   Result<Value> attribute(const Node& node) {
-    if (graph_.child(node.target)) return Value();  // read by the control operator through the graph
+    if (graph_.child(node.target)) return Value();  // the control operator reads the graph itself
     const auto it = graph_.attributes.find(node.target);
     if (it == graph_.attributes.end())
       return input_error("interp.attribute",
@@ -177,7 +178,7 @@ class Run {
   const Graph& graph_;
   const InterpOptions& options_;
   std::vector<Value> values_;  // by node id
-  bool as_written_ = false;    // the call being made has the dtypes of the graph, in a run in double precision
+  bool as_written_ = false;    // in a double-precision run: this call keeps the graph's dtypes
 };
 
 }  // namespace

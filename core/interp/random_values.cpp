@@ -36,7 +36,7 @@ Result<Sizes> with_hints(const SymList& list, const ShapeEnv& shapes) {
   return out;
 }
 
-/// The values in the meta's dtype and strides.
+/// Copies the values into a tensor with the meta's dtype and strides.
 Result<Value> laid_out(const Tensor& dense, const TensorMeta& t, const ShapeEnv& shapes) {
   TRY(Tensor values, dense.to(t.dtype));
   if (!t.strides_known) return Value(std::move(values));
@@ -82,14 +82,14 @@ Result<Value> get_input(const Meta& meta, std::uint64_t seed) {
   TRY(Tensor dense, Tensor::zeros(complex ? DType::Complex64 : DType::Float32, *concrete(t->sizes)));
   if (complex || is_floating(t->dtype))
     for (std::int64_t i = 0, n = dense.numel() * (complex ? 2 : 1); i < n; ++i)
-      // 24 bits, as torch.rand: rounding may not reach 1.
+      // 24 bits, as torch.rand has, so that rounding does not reach 1.
       dense.as<float>()[i] =
           static_cast<float>(std::floor((1 - uniform(seed, static_cast<std::uint64_t>(i))) * 0x1p24) * 0x1p-24);
   return laid_out(dense, *t, ShapeEnv());
 }
 
 void choose_sizes(const Graph& graph) {
-  // One for all: text does not tell which symbols are the same size (the batch of inputs and labels).
+  // All symbols get one size, because text does not tell which of them must be equal (the batch of inputs and labels).
   constexpr std::int64_t size = 8;
   const auto choose = [&](SymExpr e) {
     for (const std::string& symbol : e.symbols()) {

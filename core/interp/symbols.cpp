@@ -60,7 +60,7 @@ Result<SymbolMap> bind_symbols(const Graph& graph, const std::vector<Value>& inp
     const auto* t = inputs[i].get<Tensor>();
     if (!meta || !t) continue;
     TRY_DO(bind_all(map, meta->sizes, t->sizes, node, "size"));
-    // Strides of dimensions of at most one element, and of empty tensors, mean nothing.
+    // Strides of dimensions of size 0 or 1, and of empty tensors, have no meaning.
     SymList strides;
     Sizes found;
     for (std::size_t d = 0; d < meta->strides.size() && d < t->strides.size(); ++d)

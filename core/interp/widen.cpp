@@ -19,7 +19,7 @@ Result<Value> widened(Value v) {
   }
   const auto* t = v.get<Tensor>();
   if (!t || widened(t->dtype) == t->dtype) return v;
-  // Strides are kept: what a view means depends on them.
+  // Keep the strides, because the meaning of views depends on them.
   TRY(Tensor wide, Tensor::empty_strided(widened(t->dtype), t->sizes, t->strides));
   TRY(const Tensor values, t->to(wide.dtype));
   wide.copy_from(values);
@@ -28,7 +28,8 @@ Result<Value> widened(Value v) {
 
 namespace {
 
-/// A tensor of a wide run in the dtype its node has, with its strides. Null when it has that already.
+/// Converts a tensor of a double-precision run to the dtype of its node, with its strides. Null if it has that dtype
+/// already.
 Result<std::optional<Tensor>> narrowed(const Value& v, const Arg& arg) {
   const auto* wide = v.get<Tensor>();
   const Node* node = arg.node();

@@ -12,8 +12,8 @@
 namespace partita {
 namespace {
 
-/// A graph of `inputs` as placeholders that returns `outputs`: the part of `joint` that follows from the inputs, less
-/// what nobody reads.
+/// Copies the part of `joint` that computes `outputs` from `inputs` into a graph of its own, without unused nodes. The
+/// inputs become its placeholders.
 Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Node*>& inputs,
                                        const std::vector<Arg>& outputs, const std::vector<char>& leave_out) {
   auto graph = std::make_unique<Graph>("GraphModule");
@@ -26,7 +26,7 @@ Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Nod
     placeholder->origin = n->origin;
     twin[n->id()] = placeholder;
   }
-  // Only what the outputs need is copied, so a call with an effect is wanted too unless told otherwise.
+  // Only nodes that the outputs need are copied. Calls with an effect count as needed unless `leave_out` has them.
   std::vector<char> wanted(joint.id_limit(), 0);
   for (const Arg& a : outputs) for_each_node(a, [&](Node* n) { wanted[n->id()] = 1; });
   for (Node* n = joint.last(); n; n = n->previous()) {
@@ -66,8 +66,8 @@ Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Nod
   return graph;
 }
 
-/// Puts recomputed calls just before the backward call that needs them, as the autograd engine would reach them, so
-/// that their results do not live long.
+/// Moves recomputed calls just before the backward call that needs them, in the order of the autograd engine, so that
+/// their results have short lifetimes.
 void bring_near_use(Graph& backward) {
   std::vector<int> order(backward.id_limit(), 0);
   int count = 0;
@@ -104,7 +104,7 @@ void bring_near_use(Graph& backward) {
     if (n != output) backward.move_before(n, output);
 }
 
-/// Tuples die early when their parts are taken at once.
+/// Moves getitems to their tuple, so that the tuple can be freed early.
 void raise_getitems(Graph& graph) {
   std::vector<Node*> parts;
   for (Node* n : graph)
@@ -151,7 +151,7 @@ Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vec
     for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
     return all;
   };
-  // Effects that hang on no tangent belong to the forward.
+  // Calls with an effect that do not depend on a tangent belong to the forward.
   std::vector<char> forward_effect(joint.id_limit(), 0), nothing(joint.id_limit(), 0);
   for (Node* n : joint) forward_effect[n->id()] = cost_class(*n).side_effect && !roles.on_tangents[n->id()];
   std::vector<char> backward_part(roles.on_tangents);
@@ -161,7 +161,7 @@ Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vec
   std::erase_if(tensors, unread);
   std::erase_if(numbers, unread);
 
-  // Symbols themselves first, then what is computed from them.
+  // Saved symbols come first, then numbers computed from them.
   std::map<std::string, Node*> binding;
   for (Node* n : roles.primals)
     if (auto* e = n->meta.sym(); e && e->kind() == SymKind::Symbol) binding.emplace(e->name(), n);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// GCC 12 takes Boost's optional edge iterators for uninitialised.
+// GCC 12 reports Boost's optional edge iterators as uninitialised; they are not.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <boost/graph/adjacency_list.hpp>
@@ -41,7 +41,7 @@ std::vector<char> FlowNetwork::min_cut(int source, int sink, std::int64_t& value
       boost::get(&Link::reverse, network), boost::get(&Place::predecessor, network), boost::get(&Place::color, network),
       boost::get(&Place::distance, network), boost::get(boost::vertex_index, network), source, sink);
 
-  // Who still reaches the sink: backwards along edges with capacity left.
+  // The vertices that can still reach the sink: walk backwards along edges with residual capacity.
   std::vector<char> sink_side(static_cast<std::size_t>(vertices_), 0);
   std::vector<int> open = {sink};
   sink_side[static_cast<std::size_t>(sink)] = 1;

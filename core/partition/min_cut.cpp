@@ -11,7 +11,8 @@
 namespace partita {
 namespace {
 
-// Prices of a cut edge: a byte of an activation outweighs 65536 of an input; arithmetic only breaks ties.
+// The price of saving one byte of an activation. A byte of an input costs 1, and all recomputed arithmetic together
+// costs less than one activation byte, so it only breaks ties.
 constexpr std::int64_t activation_byte = 1 << 16;
 
 class Cutter {
@@ -62,7 +63,7 @@ class Cutter {
   bool is_allowed(const Node* n) const { return !allowed_.empty() && allowed_[n->id()]; }
 
   bool fusible(const Node* a, const Node* b) const {
-    // A concatenation takes its inputs' loops in, but nothing takes in a concatenation.
+    // A concatenation fuses with its inputs, but nothing fuses with its result.
     if (b->op()->is_call() && b->op()->brief() == "cat") return true;
     return cost(a).fusible && cost(b).fusible;
   }
@@ -74,7 +75,7 @@ class Cutter {
     banned_[n->id()] = why;
   }
 
-  /// Must some kernel write this value to memory in the backward if it is computed there?
+  /// If the backward computes this value, must a kernel write it to memory?
   bool materialized_in_backward(const Node* node) const {
     if (cost(node).view) return false;
     std::vector<const Node*> open = {node};
@@ -131,7 +132,8 @@ class Cutter {
   };
   using Queue = std::priority_queue<std::pair<int, const Node*>, std::vector<std::pair<int, const Node*>>, Earlier>;
 
-  /// The first node after `starts` that cannot be fused into what reads them; last when there is none up to there.
+  /// The position of the first node after `starts` that cannot be fused with the values it reads; `last` if there is
+  /// none before.
   int first_unfusible(const std::vector<const Node*>& starts, int last) const {
     Queue fused;
     std::set<const Node*> seen(starts.begin(), starts.end());
@@ -151,8 +153,8 @@ class Cutter {
     return unfusible;
   }
 
-  /// When a value is read near by and far below, with something between that cannot be fused, the two readers are
-  /// unlikely to be fused with one another: the far one is not recomputed.
+  /// Bans recomputing a reader that is far from its input: if a node between a value's near and far readers cannot be
+  /// fused, the two readers are unlikely to be fused with each other.
   void ban_used_far_apart() {
     for (Node* used : joint_) {
       if (!roles_.forward(used)) continue;
@@ -170,7 +172,8 @@ class Cutter {
     }
   }
 
-  /// Residual streams would otherwise be recomputed from the first layer on.
+  /// Bans the end of a chain that spans more than 100 fusible nodes. Otherwise residual streams would be recomputed
+  /// from the first layer on.
   void ban_long_chains() {
     std::vector<char> visited(joint_.id_limit(), 0);
     for (Node* start : joint_) {
@@ -219,7 +222,7 @@ class Cutter {
       if (banned_[n->id()]) {
         network_.edge(source_, in(n), FlowNetwork::infinite);
       } else if (operations_[n->id()] > 0) {
-        // Cutting this edge stands for recomputing the node.
+        // Cutting this edge means to recompute the node.
         double share = static_cast<double>(operations_[n->id()]) / static_cast<double>(total);
         network_.edge(source_, in(n), 1 + static_cast<std::int64_t>(share * (activation_byte / 2)));
       }
@@ -258,7 +261,7 @@ class Cutter {
   std::vector<CostClass> cost_;
   std::vector<std::int64_t> bytes_;
   std::vector<std::int64_t> operations_;
-  std::vector<const char*> banned_;  ///< by id: why the node may not be recomputed; null when it may
+  std::vector<const char*> banned_;  ///< by id: why the node may not be recomputed; null if it may
   FlowNetwork network_;
   int source_ = 0;
   int sink_ = 0;

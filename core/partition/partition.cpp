@@ -13,7 +13,7 @@
 namespace partita {
 namespace {
 
-/// A joint graph made ready to be cut.
+/// A joint graph prepared for partitioning.
 struct Problem {
   std::unique_ptr<Graph> joint;
   Roles roles;
@@ -25,7 +25,7 @@ Diagnostic bad_pin(const Graph& joint, const std::string& name, std::string_view
   return input_error("partition.pin", fmt::format("cannot pin {}: {}", name, why), {.graph = joint.name, .node = name});
 }
 
-/// Pins meant for a getitem hold for the tuple when it comes to recomputing: it is computed whole.
+/// A pin to recompute a getitem applies to its tuple, because the call computes all results.
 Status read_pins(Problem& p, const PartitionOptions& options) {
   p.pins.save.assign(p.joint->id_limit(), 0);
   p.pins.recompute.assign(p.joint->id_limit(), 0);
@@ -66,8 +66,8 @@ Result<Problem> prepare(const Graph& joint, const PartitionOptions& options, boo
   return p;
 }
 
-/// Where the forward's part of the text ends: before the first node that hangs on a tangent, without the calls right
-/// before it that only the backward reads.
+/// Marks the forward's part of the text, which ends before the first node that depends on a tangent. Calls directly
+/// before that node belong to the backward if only the backward reads them.
 std::vector<char> written_as_forward(const Problem& p) {
   std::vector<Node*> prefix;
   for (Node* n : *p.joint) {
@@ -78,7 +78,7 @@ std::vector<char> written_as_forward(const Problem& p) {
   }
   std::vector<char> forward(p.joint->id_limit(), 0);
   for (Node* n : prefix) forward[n->id()] = 1;
-  // Autograd keeps a result by detaching it right after it was computed; a tuple's parts are taken at once.
+  // Autograd saves a result by detaching it directly after the call; getitems follow their tuple directly.
   auto kept_by_forward = [&](Node* n) {
     if (p.roles.forward(n)) return true;
     bool part = n->is(Op::getitem()), detached = n->op()->brief() == "detach" || n->op()->brief() == "alias";
@@ -108,7 +108,7 @@ Result<Partition> default_partition(const Problem& p) {
     for (Node* user : n->users())
       if (!forward[user->id()] && !user->is_output()) later.push_back(user);
     bool returned = p.roles.returned_gradient[n->id()];
-    // Only its sizes are asked for: save those.
+    // The backward needs only its sizes, so save those.
     if (!returned && std::all_of(later.begin(), later.end(), [](Node* u) { return u->meta.sym() != nullptr; }))
       for (Node* u : later) take(u);
     else
@@ -131,8 +131,8 @@ Result<Partition> cut_partition(const Problem& p, const CutOptions& options, con
   return extract(*p.joint, p.roles, cut.saved, cut.why, true);
 }
 
-/// Between nothing kept and the usual cut: lifts the bans on the values that free most bytes for least arithmetic, as
-/// many as needed.
+/// Finds a partition between saving nothing and the usual one. Lifts bans on the values that free the most bytes per
+/// arithmetic operation, as few as the budget needs.
 Result<Partition> budget_partition(const Problem& p, double budget) {
   TRY(Partition usual, cut_partition(p, {}, {}));
   std::vector<char> all(p.joint->id_limit(), 1);
@@ -152,7 +152,7 @@ Result<Partition> budget_partition(const Problem& p, double budget) {
     return static_cast<double>(operations_of(*n) + 1) / static_cast<double>(bytes_of(*n) + 1);
   };
   std::stable_sort(candidates.begin(), candidates.end(), [&](Node* a, Node* b) { return rate(a) < rate(b); });
-  // Bytes fall, nearly always, with the number of bans lifted: bisect for the fewest.
+  // Bytes almost always fall as more bans are lifted, so bisect for the fewest.
   std::size_t low = 0, high = candidates.size();
   Partition best = std::move(smallest);
   while (low < high) {
@@ -188,8 +188,8 @@ Status check_budget(const PartitionOptions& options) {
 
 bool is_joint(const Graph& graph) {
   if (graph.form == GraphForm::Joint) return true;
-  // Written flat (to_folder, GraphModule.code): a backward has tangents too, but not all primals, and it returns
-  // gradients from the first output on.
+  // In flat text (to_folder, GraphModule.code) a backward has tangents too. It lacks some primals, and its outputs are
+  // gradients from the first one on.
   std::size_t primals = 0, tangents = 0;
   for (const Node* n : graph.placeholders()) {
     const bool named = is_tangent(*n) ? n->name() == fmt::format("tangents_{}", ++tangents)
