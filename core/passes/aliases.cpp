@@ -39,12 +39,12 @@ void Aliases::add(const Node& node) {
   if (node.is_output())
     for (const Node* in : inputs) returned_[root(in->id())] = true;
   if (!node.op()->is_call() || inputs.empty()) return;
-  // Eager dropout that drops nothing gives its argument itself.
+  // Eager dropout returns its argument itself when it drops nothing.
   static const Op* const dropout = Op::torch("aten.dropout.default");
   if (node.is(Op::getitem()) || node.is(dropout) || is_undeclared_view(node.op())) return share_with(inputs.front());
   const Schema* schema = find_schema(node.op());
   if (!schema) {
-    // Control operators may return what they are given; torch-level calls may write to it as well.
+    // A control operator may return its arguments; a torch-level call may also write to them.
     for (const Node* in : inputs)
       if (in->meta.tensor() && node.op()->kind != OpKind::Torch) mutated_[root(in->id())] = true;
     if (!node.meta.sym()) share_with(inputs.front());

@@ -1,6 +1,6 @@
-// Composite operators become what the compiler lowers: a record's compile_decompose, else its decompose when it has no
-// lowering and no body of its own. Repeats on what comes out, which is placed before the node and so is met again by
-// walking on from there.
+// Replaces composite operators by what the compiler lowers: their compile_decompose, else their decompose if the record
+// has no lowering, body or evaluation. New calls are placed before the node, so the walk visits and decomposes them
+// too.
 #include <algorithm>
 
 #include "core/ir/place.h"
@@ -32,8 +32,8 @@ bool same_layout(const TensorMeta& a, const TensorMeta& b) {
   return same_significant_strides(a.sizes, a.strides, b.strides);
 }
 
-/// `value`, copied when its memory format is another than the one promised: what views of views come to lie like is
-/// theirs, not the operator's that they stand for.
+/// Copies `value` if its strides differ from the promised ones. The views in a decomposition may give other strides
+/// than the operator does.
 Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
   const TensorMeta* wanted = promised.tensor();
   const TensorMeta* found = value.node() ? value.node()->meta.tensor() : nullptr;
@@ -44,7 +44,7 @@ Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
   return value;
 }
 
-/// The node's readers read `value`: a node, or a tuple of which they take items.
+/// Makes the node's readers read `value`, or, through getitem, the items of a tuple.
 void hand_over(Graph& graph, Node* node, const Arg& value) {
   const auto* tuple = value.get<ArgList>();
   for (Node* user : std::vector<Node*>(node->users())) {

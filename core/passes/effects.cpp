@@ -17,7 +17,7 @@ bool has_effect(const Node& node) {
         for (const Node* inner : *child)
           if (inner->op()->is_call() && has_effect(*inner)) return true;
       }
-    return !runs_graphs;  // with_effects
+    return !runs_graphs;  // true for with_effects
   }
   const Schema* schema = find_schema(node.op());
   if (!schema) return true;

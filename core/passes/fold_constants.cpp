@@ -1,8 +1,8 @@
-// Values that depend on no input are computed now.
+// Computes values that depend on no input.
 // 1. In order, a pure call with concrete sizes whose tensors are all constants is a constant; its value is computed.
-// 2. A constant that a non-constant reads becomes an attribute; one whose elements are all equal becomes aten.full,
-//    which costs no memory. A bare aten.full and the like stay as they are.
-// Results over PassContext::fold_limit_bytes are no constants, so big masks stay computed where they are used.
+// 2. A constant that a non-constant reads becomes an attribute, or, if all its elements are equal, aten.full, which
+//    costs no memory. A bare aten.full and the like stay as they are.
+// Results over PassContext::fold_limit_bytes are not folded, so large masks are computed where they are used.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -71,11 +71,12 @@ class Folder {
     if (value)
       values_[node.id()] = *std::move(value);
     else if (value.error().fault != Fault::Unsupported)
-      return std::move(value).error();  // what cannot run here stays
+      return std::move(value).error();  // a call that the interpreter does not support stays
     return {};
   }
 
-  /// Concrete and small. A symbolic size beside one of 0 leaves the number of bytes known, but not the sizes.
+  /// Is the value concrete and small? A size of 0 makes the byte count known even when another size is symbolic, so
+  /// sizes are checked too.
   bool fits(const Meta& meta) const {
     const TensorMeta* t = meta.tensor();
     if (!t || !t->strides_known || !concrete(t->sizes) || !concrete(t->strides)) return false;
@@ -85,7 +86,7 @@ class Folder {
   bool is_read_by_others(const Node& node) const {
     return std::ranges::any_of(node.users(), [&](const Node* user) { return !is_constant(user); });
   }
-  /// Attributes and bare factories are as cheap as what would replace them.
+  /// False for attributes and factory calls: they are as cheap as their replacement.
   bool is_worth_it(const Node& node) const { return node.op()->is_call() && !node.inputs().empty(); }
 
   Status replace(Node& node, const Tensor& value) {
@@ -108,7 +109,7 @@ class Folder {
     return {};
   }
 
-  /// aten.full of the value all elements have; null when there is none or its strides would differ.
+  /// Makes aten.full of the value that all elements have; null when they differ or the strides would.
   Node* uniform_fill(Node& node, const Tensor& value) {
     const TensorMeta& meta = *node.meta.tensor();
     if (is_complex(value.dtype) || value.numel() == 0 || meta.strides != contiguous_strides(meta.sizes)) return nullptr;

@@ -19,7 +19,7 @@ std::size_t count_nodes(const Graph& graph) {
   return n;
 }
 
-/// With 1 for every stride that is not significant.
+/// Sets every insignificant stride to 1, so that metas can be compared.
 Meta significant(Meta meta) {
   TensorMeta* t = meta.tensor();
   if (!t || !t->strides_known) return meta;
@@ -28,7 +28,7 @@ Meta significant(Meta meta) {
   return meta;
 }
 
-/// What outputs promise, as annotations; sub graphs keep theirs too.
+/// Collects the metas of the outputs, also those of sub graphs: passes may not change them.
 void output_promises(const Graph& graph, std::vector<Meta>& out) {
   for (const Arg& a : graph.outputs()) out.push_back(a.node() ? significant(a.node()->meta) : Meta());
   for (const auto& [name, child] : graph.children) output_promises(*child, out);
@@ -65,7 +65,8 @@ Status check_promises(const Pass& pass, const Graph& graph, const std::vector<Me
   std::vector<Meta> after;
   output_promises(graph, after);
   if (before.size() != after.size()) return broken("pipeline.outputs", pass, graph, "changed the number of outputs");
-  // A pass that replaces a call of data-dependent size names its size anew; each name stands for one of before.
+  // A pass may replace a call whose size depends on data. The size then has a new name, and new and old names must map
+  // one to one.
   UnbackedRenaming forth, back;
   for (std::size_t i = 0; i < before.size(); ++i)
     if (before[i].known() && after[i].known() && !(forth.same(before[i], after[i]) && back.same(after[i], before[i])))

@@ -1,4 +1,4 @@
-// Nodes nobody reads. Kept: what writes memory, draws random numbers (a later draw would change) or raises.
+// Removes nodes without users. Nodes that write memory, draw random numbers (later draws would change) or raise stay.
 #include "core/ops/record.h"
 #include "core/passes/effects.h"
 #include "core/passes/pass.h"

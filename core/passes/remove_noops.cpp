@@ -1,5 +1,5 @@
-// Calls that return their first argument, value by value. Each row is an operator that only moves values, with the
-// condition under which it moves none; dtype, sizes, strides and memory are looked at for all of them alike.
+// Removes calls that return their first argument unchanged. A row is an operator that only moves values, and the
+// condition under which it moves none. Dtype, sizes, strides and memory are compared for all rows alike.
 #include <algorithm>
 
 #include "core/passes/pass.h"
@@ -49,7 +49,7 @@ struct Row {
 };
 constexpr Row rows[] = {
     {"aten.alias.default", always},
-    {"aten.detach.default", always},  // autograd is past
+    {"aten.detach.default", always},  // autograd is done at these stages
     {"aten.lift_fresh_copy.default", always},
     {"aten.clone.default", always},
     {"aten.contiguous.default", always},
@@ -66,7 +66,7 @@ constexpr Row rows[] = {
     {"aten.squeeze.dim", always},
     {"aten.squeeze.dims", always},
     {"aten.repeat.default", always},
-    {"aten.slice.Tensor", step_one},  // of all elements: the sizes are the same
+    {"aten.slice.Tensor", step_one},  // equal sizes mean that it takes all elements
     {"aten.permute.default", in_order},
     {"aten.transpose.int", same_dimension},
     {"aten.constant_pad_nd.default", zero_widths},

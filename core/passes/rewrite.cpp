@@ -59,7 +59,7 @@ bool keeps_promise(const Node& node, const Node& result) {
          made->strides_known && made->strides == promised.strides;
 }
 
-/// A result that is, or views, an argument shares memory that a computed value did not.
+/// Refuses a result that newly shares memory with an argument, as itself or as a view.
 bool shares_as_before(const Match& m, const Node& node, const Node& result, const Aliases& aliases) {
   for (const auto& [name, arg] : m.names)
     if (const Node* n = arg.node(); n && aliases.share(result, *n) && !aliases.may_replace(node, *n)) return false;

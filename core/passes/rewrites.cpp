@@ -21,13 +21,14 @@ bool booleans(const Match& m) {
   return x && x->dtype == DType::Bool;
 }
 
-/// Dense memory can be viewed in any sizes; what else can, the first view has decided for itself.
+/// Only if x is row-major: then it can be viewed in any sizes. For other strides, the second view of x may be
+/// impossible.
 bool viewable(const Match& m) {
   const TensorMeta* x = m.tensor("x");
   return x && x->strides_known && x->strides == contiguous_strides(x->sizes);
 }
 
-/// A size of -1 keeps one that the first expand may have made.
+/// A size of -1 would keep a size that the first expand may have made.
 bool all_sizes_given(const Match& m) {
   const auto* sizes = m["r"].get<ArgList>();
   return sizes && std::ranges::none_of(sizes->items, [](const Arg& a) {
@@ -51,7 +52,8 @@ bool batch_of_one(const Match& m) {
   return true;
 }
 
-/// addmm adds a matrix or a row, no larger than the product and of its dtype; integers and mixed dtypes stay with add.
+/// addmm takes a matrix or row that is no larger than the product and has its dtype. Integers and mixed dtypes stay
+/// with add.
 bool is_gemm_bias(const Match& m) {
   const TensorMeta *a = m.tensor("a"), *b = m.tensor("b"), *c = m.tensor("c"), *sum = m.root->meta.tensor();
   return a && b && c && sum->dim() == 2 && sum->sizes[0] == a->sizes[0] && sum->sizes[1] == b->sizes[1] &&

@@ -1,4 +1,5 @@
-// One node for equal computations. Keys are operator and arguments after earlier merges, so one walk in order suffices.
+// Replaces equal computations by one node. Keys hold the operator and the arguments after earlier merges, so one walk
+// in order is enough.
 #include <unordered_map>
 
 #include "core/base/hash.h"
@@ -34,7 +35,7 @@ Result<bool> share_common(Graph& graph, PassContext&) {
     const auto [it, is_new] = seen.emplace(key_of(*node), node);
     if (is_new) continue;
     Node* first = it->second;
-    // A read of memory that is written in between is another value.
+    // If the memory is written in between, two reads give different values.
     bool reads_mutated = aliases.mutated(*node);
     for (const Node* in : node->inputs()) reads_mutated |= aliases.mutated(*in);
     const bool both_returned = aliases.returned(*node) && aliases.returned(*first) && !aliases.share(*node, *first);

@@ -1,6 +1,6 @@
-// Chains of views become one: permute of permute, transpose of transpose, t of t, as_strided of as_strided.
-// All dimension shuffles are seen as a permutation; a chain of two becomes aten.permute of the composed order, or the
-// source itself when that is the identity.
+// Squashes chains of views: permute of permute, transpose of transpose, t of t, as_strided of as_strided. Dimension
+// shuffles are treated as permutations. A chain of two becomes aten.permute of the composed order, or the source itself
+// if that order is the identity.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -55,7 +55,8 @@ const Op* as_strided() {
   return op;
 }
 
-/// as_strided of as_strided: both look at the storage, the outer one from where the inner one begins unless it says.
+/// Squashes as_strided of as_strided. Both address the storage; without an offset of its own, the outer one starts
+/// where the inner one starts.
 bool squash_as_strided(Node* node) {
   Node* inner = node->is(as_strided()) ? node->args()[0].node() : nullptr;
   if (!inner || !inner->is(as_strided())) return false;

@@ -1,5 +1,5 @@
-// cat of all pieces of a split along its dimension, in order: the split's argument.
-// split of a cat at the cat's seams: the cat's arguments.
+// Replaces a cat of all pieces of a split, in order and along its dimension, by the split's argument,
+// and a split of a cat at the cat's seams by the cat's arguments.
 #include <algorithm>
 
 #include "core/passes/effects.h"
@@ -40,7 +40,7 @@ Piece piece(const Arg& a) {
   return index ? Piece{n->args()[0].node(), *index} : Piece{};
 }
 
-/// The tensor that was split and is put together again; null when `node` does not do that.
+/// The tensor that was split, if `node` concatenates the pieces again; else null.
 Node* whole(const Node& node) {
   const Args args = bound_arguments(node);
   const auto* items = node.is(known().cat) && args.size() > 1 ? args[0].get<ArgList>() : nullptr;
@@ -55,10 +55,10 @@ Node* whole(const Node& node) {
   const Args split_args = bound_arguments(*split);
   if (!source || split_args.size() < 3 || dimension(split_args[2], *source) != dimension(args[1], *source))
     return nullptr;
-  return source;  // that no piece is missing is seen by equal sizes
+  return source;  // equal sizes, checked later, show that no piece is missing
 }
 
-/// cat's items when the pieces of `split` are just these; else empty.
+/// The items of the cat that `split` reads, if its pieces are exactly these; else empty.
 std::vector<Node*> seams(const Node& split) {
   const Args args = bound_arguments(split);
   const Node* cat = known().is_split(split) && args.size() > 2 ? args[0].node() : nullptr;
@@ -101,7 +101,7 @@ Result<bool> undo_split_cat(Graph& graph, PassContext&) {
       const auto* index = reader->is(Op::getitem()) ? reader->args()[1].get<std::int64_t>() : nullptr;
       if (!index || *index < 0 || static_cast<std::size_t>(*index) >= items.size()) continue;
       Node* item = items[static_cast<std::size_t>(*index)];
-      // A piece is a view of the cat with the cat's strides; the item is dense in its own way.
+      // A piece has the cat's strides, but the item may have other ones.
       if (!may_stand_for(*item, *reader, aliases)) continue;
       aliases.replaced(*reader, *item);
       reader->replace_all_uses_with(item);

@@ -1,4 +1,4 @@
-// view wants a layout that allows it; reshape copies when there is none. Once nothing here looks for view any more, the
+// view needs strides that allow it; reshape copies when they do not. After this pass no pass looks for view, and the
 // layout of its argument may be chosen freely.
 #include "core/passes/aliases.h"
 #include "core/passes/pass.h"
@@ -11,7 +11,7 @@ Result<bool> view_to_reshape(Graph& graph, PassContext&) {
   bool changed = false;
   const Aliases aliases(graph);
   for (Node* node : graph) {
-    if (!node->is(view) || aliases.mutated(*node)) continue;  // a write must reach what is viewed
+    if (!node->is(view) || aliases.mutated(*node)) continue;  // a write through the view must reach the viewed tensor
     node->set_op(reshape);
     changed = true;
   }
