@@ -15,14 +15,15 @@
 namespace partita::schedule {
 namespace {
 
-/// The arguments of a convolution or of its gradient that a library reads channel by channel: images, not weights.
+/// The number of leading arguments of a convolution or its gradient that are images, which a library reads channel by
+/// channel.
 std::size_t image_arguments(const Node& node) {
   static const Op* const forward = Op::torch("aten.convolution.default");
   static const Op* const backward = Op::torch("aten.convolution_backward.default");
   return node.is(forward) ? 1 : node.is(backward) ? 2 : 0;
 }
 
-/// A convolution that a library computes: 2-d or 3-d, not transposed, of a dtype it has.
+/// Does a library compute this convolution? It must be 2-d or 3-d, not transposed, and of a supported dtype.
 bool is_library_convolution(const Node& node) {
   if (image_arguments(node) != 1) return false;
   const TensorMeta* out = node.meta.tensor();
@@ -32,17 +33,17 @@ bool is_library_convolution(const Node& node) {
          (out->dtype == DType::Float32 || out->dtype == DType::BFloat16);
 }
 
-/// What an operator does depends on its argument's strides, not only on its elements.
+/// Does the operator's result depend on its argument's strides, not only on its elements?
 bool reads_strides(const Node& node) {
   if (!node.op()->is_call() || node.is(Op::getitem())) return false;
   const Schema* schema = find_schema(node.op());
   if (!schema) return true;
-  const bool addresses = schema->index_of("size") >= 0 && schema->index_of("stride") >= 0;  // as_strided and its kin
+  const bool addresses = schema->index_of("size") >= 0 && schema->index_of("stride") >= 0;  // as_strided and similar
   const std::string& name = node.op()->name;
   return addresses || name.starts_with("aten.stride.") || name.starts_with("aten.sym_stride.");
 }
 
-/// The same but for the strides of its tensors.
+/// Are the metas equal except for strides?
 bool same_but_strides(const Meta& a, const Meta& b) {
   const TensorMeta *s = a.tensor(), *t = b.tensor();
   if (s && t) return s->dtype == t->dtype && s->sizes == t->sizes;
@@ -53,7 +54,7 @@ bool same_but_strides(const Meta& a, const Meta& b) {
   return same;
 }
 
-/// Precondition: same_but_strides.
+/// Do significant strides differ? Precondition: same_but_strides.
 bool other_strides(const Meta& a, const Meta& b) {
   const TensorMeta *s = a.tensor(), *t = b.tensor();
   if (s && t) return !same_significant_strides(s->sizes, s->strides, t->strides);
@@ -89,7 +90,8 @@ class Chooser {
   }
 
  private:
-  /// Nodes whose layouts depend on one another, and elements that pass its borders with and without a transposition.
+  /// Nodes whose layouts depend on one another. `gain` and `loss` count elements read across its borders that then need
+  /// one transposition fewer or one more.
   struct Region {
     std::size_t parent = 0;
     std::int64_t gain = 0, loss = 0;
@@ -162,7 +164,7 @@ class Chooser {
     return meta ? std::optional(std::move(*meta)) : std::nullopt;
   }
 
-  /// Counts what a node whose layout stays as it is reads out of regions.
+  /// Adds to gain and loss what this node, whose layout does not change, reads from regions.
   void borders(const Node& node) {
     const std::size_t images = image_arguments(node);
     std::unordered_set<const Node*> seen;

@@ -22,12 +22,12 @@ using loops::ScalarOp;
 using loops::Stmt;
 using loops::Store;
 
-// Elements below which a kernel does not pay for waking threads.
+// With fewer elements, a kernel is not worth waking threads.
 constexpr std::int64_t parallel_elements = 1 << 14;
-// Columns that a column-wise nest keeps running values of.
+// The number of columns for which a column-wise nest keeps running values.
 constexpr std::int64_t block_columns = 128;
 
-/// Kernel under construction, and how its values are read.
+/// The kernel under construction, and how its values are read.
 class Emitter final : public Body {
  public:
   Emitter(Emitted& to, loops::IndexMath& math, const LoweredGraph& g, const Stages& stages, const Group* group)
@@ -36,14 +36,14 @@ class Emitter final : public Body {
       for (std::size_t m = 0; m < group->members.size(); ++m) member_.emplace(group->members[m].definition, m);
   }
 
-  // Where the emitted statement stands.
+  // The position of the statement being emitted.
   Position at;
   int pass = 0;
-  SymExpr column;  ///< by columns: place of the running values in their scratch
+  SymExpr column;  ///< by columns: index of the running values in their scratch
 
-  std::vector<SymExpr> elements;         ///< of loads so far
-  std::unordered_map<int, int> results;  ///< Reduce definition -> accumulator, or scratch buffer when by columns
-  std::unordered_map<int, std::pair<int, SymExpr>> rows;  ///< scratch Full definition -> buffer, element of the pass
+  std::vector<SymExpr> elements;         ///< elements loaded so far
+  std::unordered_map<int, int> results;  ///< Reduce definition -> accumulator; by columns: scratch buffer
+  std::unordered_map<int, std::pair<int, SymExpr>> rows;  ///< scratch Full definition -> buffer and element
 
   Scalar read(const LoweredTensor& tensor, const Index& index) override {
     const Definition& d = g_.lowering[tensor.id];
@@ -63,7 +63,7 @@ class Emitter final : public Body {
     return m.role == Role::Reduce ? d.value(*this, *index) : inlined(m.definition, *index);
   }
 
-  /// The statement that keeps a member's value at the present place.
+  /// Makes the store of a member's value at the current position.
   Store store(const Member& m) {
     const Definition& d = g_.lowering[m.definition];
     auto index = index_at(math, group_->domain, d, m.role, at);
@@ -121,7 +121,7 @@ class Emitter final : public Body {
     for (auto [holder, slot] : buffers_) order.emplace_back(slot, holder);
     std::ranges::sort(order);
     for (auto [slot, holder] : order) to_.memory.push_back(holder);
-    // Graph order, whatever the order of reads.
+    // Sort into graph order; reads may come in another order.
     std::unordered_map<std::string, int> place;
     for (int i = 0; i < g_.lowering.size(); ++i) place.try_emplace(g_.lowering[i].origin, i);
     std::ranges::stable_sort(to_.kernel.origins, [&](const auto& a, const auto& b) { return place[a] < place[b]; });
@@ -166,13 +166,13 @@ class Emitter final : public Body {
   int variables_ = 0;
 };
 
-/// The value that a running value starts at.
+/// The start of a running value.
 Scalar start_value(loops::ScalarBuilder& b, const Definition& d) {
   if (is_floating(d.dtype)) return b.constant(d.dtype, d.start);
   return b.constant_int(d.dtype, loops::integer_start(d.dtype, d.start));
 }
 
-/// Puts `body` into loops; accumulators belong to the outermost.
+/// Nests `loops`, the outermost first, around `body`.
 std::vector<Stmt> wrap(std::vector<Loop> loops, std::vector<Stmt> body) {
   for (std::size_t i = loops.size(); i-- > 0;) {
     loops[i].body = std::move(body);
@@ -193,7 +193,7 @@ std::vector<std::size_t> dims_where(const Domain& domain, bool reduced) {
   return dims;
 }
 
-/// One loop over everything but the innermost dims, those vectorised. `statements` gives the body at the position.
+/// Makes two loops: one over all outer dims, and one over the innermost dims. `statements` gives the body.
 template <class F>
 std::vector<Stmt> pointwise_nest(Emitter& e, const Sizes& space, const std::vector<Merged>& merged, bool parallel,
                                  bool vector, F statements) {
@@ -264,7 +264,7 @@ class GroupEmitter {
   bool has_pass(int pass) const {
     return std::ranges::any_of(members(), [&](const Member& m) { return in_pass(m, pass); });
   }
-  /// Stored once the passes before `pass` are done.
+  /// Can the member be stored once the passes before `pass` are done?
   bool ready(const Member& m, int pass) const {
     return m.stored && ((m.role == Role::Reduce && m.level + 1 == pass) || (m.role == Role::Kept && m.level == pass));
   }
@@ -305,7 +305,7 @@ class GroupEmitter {
       place(e_.math, domain_.space, dims, variable, e_.at);
       in_row = in_row * n + variable;
     }
-    // A reduction of a single element still runs its loop once: accumulators start there.
+    // A reduction over a single element needs a loop too, because accumulators start at it.
     if (loops.empty()) loops.push_back(e_.loop(1, 1));
     loops.back().vector = true;
     for (const auto& [definition, slot] : scratch_) e_.rows[definition] = {slot, in_row};
@@ -368,7 +368,7 @@ class GroupEmitter {
     return wrap(std::move(outermost), std::move(body));
   }
 
-  /// A vector loop over the columns of a block.
+  /// Makes a vector loop over the columns of a block.
   template <class F>
   Loop over_columns(F statements) {
     Loop l = e_.loop(width_ % block_ == 0 ? SymExpr(block_) : sym_min(block_, SymExpr(width_) - first_), block_);
@@ -441,7 +441,7 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   const Definition::Write& w = d.writes[write];
   Sizes strides = layout_of(g, definition).strides;
 
-  // A first walk over plain dims finds which of them can be one loop.
+  // A trial walk over separate dims finds which of them can be merged into one loop.
   Emitted dry;
   loops::IndexMath dry_math;
   Emitter probe(dry, dry_math, g, stages, nullptr);

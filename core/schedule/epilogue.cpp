@@ -12,10 +12,10 @@ using loops::LoweredTensor;
 using loops::Scalar;
 using loops::ScalarOp;
 
-// Streams beside the call's result.
+// The largest number of inputs beside the call's result.
 constexpr std::size_t most_inputs = 8;
 
-/// The value of a group's member over the index space of a call's result.
+/// Computes the value of a group's member over the index space of a call's result.
 class OverResult final : public Body {
  public:
   OverResult(loops::ScalarBuilder& b, loops::IndexMath& math, const LoweredGraph& g, const Stages& stages,
@@ -109,7 +109,7 @@ std::vector<std::optional<Epilogue>> find_epilogues(const LoweredGraph& g, const
     auto stored = std::ranges::find_if(group.members, &Member::stored);
     if (stored == group.members.end() || std::ranges::count_if(group.members, &Member::stored) != 1) continue;
     if (g.destination.contains(stored->definition)) continue;
-    // The latest call: what else the group reads is ready by then.
+    // Take the latest call, because the group's other inputs are ready by then.
     std::set<int> calls;
     for (int u : group.units)
       for (int need : stages.units[static_cast<std::size_t>(u)].needs) {

@@ -10,16 +10,16 @@ namespace {
 
 using loops::Definition;
 
-// A nest with fewer independent rows than this does not get work that could run in parallel without it...
+// A reduction nest with fewer rows than this takes in no work that could run in parallel on its own...
 constexpr std::int64_t few_rows = 8;
-// ...unless there is little of it.
+// ...unless the nest has at most this many elements.
 constexpr std::int64_t little_work = 1 << 15;
-// Groups that are tried for one stage.
+// The number of groups tried for one stage.
 constexpr std::size_t most_candidates = 12;
-// Definitions read and written by one kernel.
+// The largest number of definitions that one kernel reads and writes.
 constexpr std::size_t most_streams = 32;
 
-/// Is the variable below a division or remainder?
+/// Does the expression divide by or take a remainder of something with the variable?
 bool divides(SymExpr e, SymExpr variable) {
   if (e.is_int() || e.kind() == SymKind::Symbol) return false;
   if (e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod) return loops::contains(e, variable);
@@ -51,7 +51,7 @@ class Fuser {
     return list;
   }
 
-  /// Groups that make or share what the unit reads, latest first.
+  /// The groups that make or also read what the unit reads, latest first.
   std::vector<int> candidates(int u) const {
     std::set<int> found;
     for (int need : unit(u).needs) {
@@ -69,7 +69,7 @@ class Fuser {
     return list;
   }
 
-  /// Does running `from` wait for `to`?
+  /// Must `from` run after `to`?
   bool depends(int from, int to, std::set<int>& seen) const {
     if (from == to) return true;
     if (!seen.insert(from).second) return false;
@@ -103,7 +103,7 @@ class Fuser {
 
   bool stored(int definition) const { return s_.stored[static_cast<std::size_t>(definition)]; }
 
-  /// Chooses between rows and columns by the dims that most loads run along.
+  /// Chooses between a row-wise and a column-wise nest by the dims along which most loads run.
   void settle(Group& group) const {
     if (!group.domain.reduces()) return;
     Analysis found = analyse(g_, s_, group);
@@ -160,7 +160,7 @@ class Fuser {
     for (const Member& m : group.members)
       if (m.stored) memory.insert(m.definition);
     if (memory.size() > most_streams) return false;
-    // Loads along the innermost dim must stay strided; a place found by division would make them gathers.
+    // Loads along the innermost dim must stay strided. An index with a division would make them gathers.
     std::size_t inner = found.position.size();
     while (inner > 0 && domain.space[inner - 1] == 1) --inner;
     if (inner > 0 && group.members.size() > 1 &&
@@ -174,7 +174,8 @@ class Fuser {
     return true;
   }
 
-  /// An input that a member overwrites is read by the group only where and when it is written.
+  /// If a member overwrites an input, may the group read that input? Only the element being written, and not in a later
+  /// pass.
   bool overwrites_safely(const Group& group, const Analysis& found) const {
     for (const Member& m : group.members) {
       auto target = g_.destination.find(m.definition);
@@ -213,7 +214,8 @@ class Fuser {
   std::map<int, std::set<int>> readers_, input_readers_;
 };
 
-/// A member that only its own group reads needs no memory; one that later passes read again may be worth a scratch row.
+/// A member that only its own group reads needs no memory. If later passes read it again, it may be worth a scratch
+/// row.
 void choose_storage(const LoweredGraph& g, const Stages& stages, std::vector<Group>& groups) {
   std::vector<std::vector<int>> readers(stages.units.size());
   for (std::size_t u = 0; u < stages.units.size(); ++u)

@@ -29,7 +29,7 @@ Sizes without_ones(const Sizes& sizes) {
   return out;
 }
 
-/// The index of `to` sizes that has the row-major place of `at` in `from`.
+/// Converts an index: the result has the same row-major position in `to` as `at` has in `from`.
 Index carried(const loops::IndexMath& math, const Index& at, const Sizes& from, const Sizes& to) {
   if (without_ones(from) != without_ones(to)) return math.delinearize(math.linear(at, from), to);
   Index index;
@@ -55,7 +55,7 @@ Sizes part_of(const Sizes& sizes, const std::vector<bool>& mask, bool which) {
   return out;
 }
 
-/// The walk: reads decide.
+/// Walks over the values of a group. Their reads decide the members' levels and whether the group is legal.
 class Walk final : public Body {
  public:
   Walk(loops::ScalarBuilder& b, const LoweredGraph& g, const Stages& stages, Group& group, Analysis& found)

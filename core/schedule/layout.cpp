@@ -15,7 +15,7 @@ using loops::Index;
 using loops::LoweredTensor;
 using loops::Scalar;
 
-/// Notes the one read of a view.
+/// Records the one read of a view.
 class ViewSource final : public Body {
  public:
   using Body::Body;
@@ -29,7 +29,7 @@ class ViewSource final : public Body {
   }
 };
 
-/// Has each element a place of its own? Gaps between them are allowed: copy() keeps those of the tensor it replaces.
+/// Does each element have memory of its own? Gaps are allowed: copy() keeps those of the tensor that it replaces.
 bool is_without_overlap(const Sizes& sizes, const Sizes& strides) {
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < sizes.size(); ++d)
@@ -105,7 +105,7 @@ StridedView resolve_view(const LoweredGraph& g, int definition, bool through_cop
     at = source.id;
     index = source.index;
     auto view = strided(math, math.element(index, layout_of(g, at).strides), variables, sizes);
-    // A view in the middle of a chain that has no strides may still end in memory that gives it some.
+    // A view in the middle of a chain may have no strides while the memory at its end gives it some, so go on.
     if (!view) continue;
     const Definition& base = g.lowering[at];
     if (base.kind == Definition::Kind::Map && (base.is_view || (through_copies && base.is_copy))) continue;
@@ -128,7 +128,7 @@ StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int def
   StridedView read = resolve_view(g, definition, true);
   const Sizes& sizes = g.lowering[definition].sizes;
   if (read.base == shared.base || sizes.size() < 2) return shared;
-  // Matrix libraries read any matrix with one dimension of stride 1, and any batch stride.
+  // Matrix libraries accept a matrix if one of its dimensions has stride 1, with any batch stride.
   std::size_t rank = sizes.size();
   bool matrix = (read.strides[rank - 1] == 1 && read.strides[rank - 2] >= sizes[rank - 1]) ||
                 (read.strides[rank - 2] == 1 && read.strides[rank - 1] >= sizes[rank - 2]);

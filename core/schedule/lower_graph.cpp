@@ -42,7 +42,7 @@ class GraphLowering {
       } else if (node->op()->kind == OpKind::GetAttr) {
         TRY_DO(attribute(*node));
       } else if (!node->is_output() && !node->meta.sym()) {
-        // FX text does not annotate tuples.
+        // FX text has no annotations of tuples.
         if (!node->meta.known() && !node->is(Op::getitem())) {
           TRY(Meta found, infer(*node));
           node->meta = std::move(found);
@@ -116,7 +116,8 @@ class GraphLowering {
     return external(node, record, std::move(bound));
   }
 
-  /// Is each result strides over memory, those that its meta promises? Then nothing needs computing, of whatever dtype.
+  /// Is each result a strided view of memory with the strides of its meta? Then nothing is computed, and any dtype is
+  /// fine.
   bool are_views(const LowerCall& call) const {
     for (std::size_t i = 0; i < call.results.size(); ++i) {
       const int id = call.results[i].id;
@@ -180,7 +181,7 @@ class GraphLowering {
     return {};
   }
 
-  /// copy_(input, value) at the end of a functional graph; every other mutation should be gone by now.
+  /// Lowers copy_(input, value) at the end of a functional graph; other mutations are errors here.
   Status mutation(const Node& node, const Schema& schema, const Args& bound) {
     static const Op* const copy = Op::torch("aten.copy_.default");
     const Node* target = bound.empty() ? nullptr : bound[0].node();

@@ -36,7 +36,7 @@ class Planner {
       if (epilogues[i])
         call(g_.externs[static_cast<std::size_t>(epilogues[i]->call)], &*epilogues[i]);
       else if (unit.kind == Unit::Kind::Extern && taken.contains(unit.id))
-        continue;  // made where its epilogue stands
+        continue;  // already made with its epilogue
       else if (unit.kind == Unit::Kind::Extern)
         call(g_.externs[static_cast<std::size_t>(unit.id)], nullptr);
       else if (unit.kind == Unit::Kind::Writes)
@@ -190,8 +190,8 @@ class Planner {
     return static_cast<std::size_t>(b.elements.as_int()) * itemsize(b.dtype);
   }
 
-  /// Large results of kernels that move more than the cache holds: their first elements are gone from it before anybody
-  /// reads them, and a store past the caches saves reading the memory it overwrites.
+  /// Marks large results for stores that bypass the caches, in kernels that move more than the caches hold. Their first
+  /// elements would leave the cache before they are read, and such stores need not read the memory that they overwrite.
   void stream(std::size_t cache_bytes) {
     for (const auto& step : plan_.steps) {
       auto* call = std::get_if<KernelCall>(&step);

@@ -1,4 +1,4 @@
-// Parts of a plan, for who looks for the step that is to blame.
+// Parts of a plan, to find the step that is wrong.
 #include <algorithm>
 
 #include <fmt/format.h>

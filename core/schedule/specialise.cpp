@@ -85,7 +85,8 @@ bool same_sizes(const Meta& a, const Meta& b) {
   return true;
 }
 
-/// Two symbols may stand for what must be one size (text has no guards): the code would read past its operands.
+/// Two symbols may stand for sizes that must be equal, since text has no guards. Different values would make the code
+/// read past its operands.
 Status check_sizes(const Graph& graph) {
   for (const Node* node : graph) {
     if (!node->op()->is_call() || !node->meta.known()) continue;

@@ -11,12 +11,12 @@ namespace {
 using loops::Definition;
 using Kind = Definition::Kind;
 
-// Work that is repeated rather than kept: a value that several readers compute again.
+// Limits up to which several readers compute a value again instead of storing it.
 constexpr int cheap_weight = 4;
 constexpr std::size_t cheap_reads = 1;
-// Repeated for each element of a larger tensor: at most a few additions.
+// The same limit for a value that is repeated for each element of a larger tensor: a few additions.
 constexpr int broadcast_weight = 3;
-// A loop that reads more streams than this is split.
+// A loop that would read more streams than this is split.
 constexpr std::size_t most_reads = 24;
 
 class Finder {
@@ -67,7 +67,7 @@ class Finder {
       for (const auto& o : d.operands) operands.insert(o.id);
       for (int o : operands) {
         s_.live[static_cast<std::size_t>(o)] = true;
-        // Views are read through.
+        // A view's readers read the viewed tensor.
         if (d.kind == Kind::Map && d.is_view && !s_.stored[static_cast<std::size_t>(id)])
           readers_[static_cast<std::size_t>(o)].insert(readers_[static_cast<std::size_t>(id)].begin(),
                                                        readers_[static_cast<std::size_t>(id)].end());
@@ -93,7 +93,7 @@ class Finder {
     return n;
   }
 
-  /// The work and the memory that computing an element in place takes.
+  /// Computes the work and the reads of one element when it is computed in place.
   void measure(int id) {
     const Definition& d = l_[id];
     auto& leaves = leaves_[static_cast<std::size_t>(id)];
@@ -130,7 +130,7 @@ class Finder {
     if (keep && weight + static_cast<int>(reads) > 0) s_.stage[i] = true;
   }
 
-  /// Units and input memory that computing `id` in place reads.
+  /// Collects the units and input memory that computing `id` in place reads.
   void collect(int id, Unit& unit, std::set<int>& seen) const {
     if (!seen.insert(id).second) return;
     for (const auto& o : l_[id].operands) reach(o.id, unit, seen);
@@ -160,14 +160,14 @@ class Finder {
     extern_unit_.assign(g_.externs.size(), -1);
     std::size_t next = 0;
     auto externs_before = [&](int id) {
-      // A call's results are defined right after what it reads.
+      // A call's results are defined directly after what it reads.
       while (next < g_.externs.size()) {
         const ExternNode& e = g_.externs[next];
         int first = l_.size();
         for (int r : e.results)
           if (r >= 0) first = std::min(first, r);
         if (first == l_.size() && id < l_.size()) {
-          // No results: after its arguments.
+          // A call without results comes after its arguments.
           int last = -1;
           for (const Arg& a : e.args) for_each_node(a, [&](Node* n) { last = std::max(last, g_.value(n)); });
           if (last >= id) return;
@@ -180,7 +180,7 @@ class Finder {
           for_each_node(a, [&](Node* n) { reach(argument_view(g_, e, g_.value(n)).base, unit, seen); });
         extern_unit_[next++] = static_cast<int>(s_.units.size());
         if (const OpRecord* record = find_record(e.node->op()); record && record->random) {
-          // One generator serves all, in the order of the graph.
+          // All draws use one generator, so they keep the graph's order.
           if (last_draw_ >= 0) unit.after.insert(last_draw_);
           last_draw_ = static_cast<int>(s_.units.size());
         }
@@ -195,7 +195,7 @@ class Finder {
       Unit unit{writes ? Unit::Kind::Writes : Unit::Kind::Stage, id, {}, {}, {}};
       std::set<int> seen;
       collect(id, unit, seen);
-      // Overwriting an input waits for everyone who reads it.
+      // Overwrite an input only after all its readers.
       if (auto it = g_.destination.find(id); it != g_.destination.end())
         for (std::size_t u = 0; u < s_.units.size(); ++u)
           if (s_.units[u].reads.contains(it->second)) unit.after.insert(static_cast<int>(u));
@@ -210,7 +210,7 @@ class Finder {
   std::vector<std::set<int>> readers_;
   std::vector<std::set<int>> leaves_;
   std::vector<int> extern_unit_;
-  int last_draw_ = -1;  // unit
+  int last_draw_ = -1;  // the last unit that draws random numbers
 };
 
 }  // namespace
