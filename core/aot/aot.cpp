@@ -39,9 +39,9 @@ std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program
   return inputs;
 }
 
-/// Gives placeholders without one the descriptor that PyTorch writes
-/// (torch/_functorch/_aot_autograd/descriptors.py), by which compilers know weights. Inputs whose new values the caller
-/// writes back get none: they do not keep theirs from run to run.
+/// Gives placeholders that have none PyTorch's descriptor (torch/_functorch/_aot_autograd/descriptors.py), by which
+/// compilers recognise weights. Inputs whose new values the caller writes back get none, because their values change
+/// between runs.
 void describe_inputs(Graph& functional, const std::vector<InputBinding>& inputs, const ViewAndMutationMeta& meta) {
   std::vector<Node*> placeholders = functional.placeholders();
   const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
@@ -60,7 +60,7 @@ Status decompose_by(Decompositions which, Graph& graph) {
   return {};
 }
 
-/// Inference: the functional graph is the forward, and nothing is saved.
+/// For inference, the functional graph is the forward, and nothing is saved.
 Partition forward_only(const FunctionalGraph& functional) {
   Partition p;
   p.forward = renamed_in_order(*functional.graph);
@@ -111,7 +111,7 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
       TRY(out.partition, partition(*out.joint, cut));
       return out;
     }
-    // Nothing to differentiate: the joint graph is the forward with a None per primal.
+    // If there is nothing to differentiate, the joint graph is the forward with a None per primal.
     out.partition.forward = out.joint->clone();
     out.partition.forward->form = GraphForm::Flat;
     std::vector<Arg> kept = out.partition.forward->outputs();

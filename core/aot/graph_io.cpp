@@ -20,7 +20,7 @@ bool is_number(const Tensor& t) {
   return t.numel() == 1 && !is_floating(t.dtype) && !is_complex(t.dtype);
 }
 
-/// The names of the placeholders' values in IO files. For archives, user inputs are counted alone.
+/// The keys of the placeholders' values in IO files. For an archive, only user inputs are counted as input.N.
 std::vector<std::string> input_keys(const Graph& graph, const Program* program, const TensorFile& io) {
   if (!program) return text_keys(graph, io);
   std::vector<std::string> keys;
@@ -39,7 +39,7 @@ std::vector<std::string> input_keys(const Graph& graph, const Program* program, 
   return keys;
 }
 
-/// Second names: "tangent.K" of a joint graph's tangents, which come after the primals.
+/// Alternative keys: "tangent.K" for a joint graph's tangents, which come after the primals.
 std::vector<std::optional<std::string>> tangent_keys(const Graph& graph) {
   std::vector<std::optional<std::string>> keys;
   int count = 0;
@@ -51,7 +51,7 @@ std::vector<std::optional<std::string>> tangent_keys(const Graph& graph) {
   return keys;
 }
 
-/// A file that records no strides holds row-major copies of what may have lain otherwise: the annotation tells.
+/// A file without strides holds row-major copies. The annotation tells the strides that the tensor had.
 Result<Tensor> laid_out(const Tensor& t, const Meta& meta) {
   const TensorMeta* wanted = meta.tensor();
   if (!wanted || !wanted->strides_known || wanted->strides.size() != t.sizes.size() || !t.is_contiguous()) return t;
@@ -59,7 +59,7 @@ Result<Tensor> laid_out(const Tensor& t, const Meta& meta) {
   for (std::size_t d = 0; d < t.sizes.size(); ++d) {
     if (!wanted->strides[d].is_int() || wanted->sizes[d] != SymExpr(t.sizes[d])) return t;
     strides.push_back(wanted->strides[d].as_int());
-    if (strides[d] == 0 && t.sizes[d] > 1) return t;  // the copies in the file need not be alike
+    if (strides[d] == 0 && t.sizes[d] > 1) return t;  // elements that shared memory may differ in the file
   }
   if (strides == t.strides) return t;
   TRY(Tensor out, Tensor::empty_strided(t.dtype, t.sizes, strides));
@@ -68,7 +68,8 @@ Result<Tensor> laid_out(const Tensor& t, const Meta& meta) {
   return out;
 }
 
-/// Symbolic and plain integers are stored as tensors of one element, tensors perhaps without their layout.
+/// Converts a stored tensor to what the meta wants: integers are stored as tensors of one element, tensors perhaps
+/// without their strides.
 Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string& key) {
   if (!meta.sym()) {
     TRY(Tensor tensor, laid_out(t, meta));
@@ -102,7 +103,7 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
                   node.name(), annotation(node.meta)));
 }
 
-/// Text names symbols and gives no example of them: the inputs that there are do.
+/// Sets the hints of symbols from the given inputs, because text has no example values.
 Status learn_hints(Graph& graph, const Program* program, const TensorFile& io) {
   const std::vector<std::string> keys = input_keys(graph, program, io);
   const auto seconds = tangent_keys(graph);
@@ -154,8 +155,8 @@ bool same_bytes(const Value& a, const Value& b) {
   return p && q && std::memcmp(p->data(), q->data(), static_cast<std::size_t>(p->numel()) * itemsize(p->dtype)) == 0;
 }
 
-/// Does a run end with other values in the inputs: written by the graph, or after it, as an exported program's
-/// signature says?
+/// May the inputs' values change in a run? The graph may write them, or the caller after it, as an exported program's
+/// signature says.
 bool writes_inputs(const Graph& graph, const Program* program) {
   const auto mutates = [](const ProgramOutput& o) {
     return o.kind == ProgramOutputKind::BufferMutation || o.kind == ProgramOutputKind::ParameterMutation ||
@@ -202,7 +203,7 @@ Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const Te
       return input_error("io.surplus", fmt::format("the inputs hold {}, but the graph takes {} inputs", key, count));
   TRY_DO(gather_attributes(graph, io, random_weights));
   if (writes_inputs(graph, program)) {
-    TRY(inputs.values, copy_values(inputs.values));  // the archive's and the file's values are kept as they are
+    TRY(inputs.values, copy_values(inputs.values));  // the archive's and the file's values must not change
   }
   return inputs;
 }

@@ -8,8 +8,7 @@
 namespace partita {
 namespace {
 
-/// Does the value show its input's elements as they are? There is no conjugate bit: a conjugated view is a value of its
-/// own.
+/// Does the value show its input's elements unchanged? There is no conjugate bit, so a conjugated view is a new value.
 bool shows_memory(const Node* node) {
   static const Op* const conj = Op::torch("aten._conj.default");
   static const Op* const negative = Op::torch("aten._neg_view.default");
@@ -22,7 +21,7 @@ bool shows_memory(const Node* node) {
   return true;
 }
 
-/// The inputs' sizes and strides are those the graph was made for.
+/// Does the input have the strides that the graph was made for?
 bool as_made_for(const Node& placeholder, const Tensor& input) {
   const TensorMeta* meta = placeholder.meta.tensor();
   for (std::size_t d = 0; meta && d < input.sizes.size(); ++d)
@@ -30,13 +29,13 @@ bool as_made_for(const Node& placeholder, const Tensor& input) {
   return meta != nullptr;
 }
 
-/// `shown`, which has the values of a view of `input`, as that view.
+/// Makes `shown`, which has the values of a view of `input`, that view.
 std::optional<Tensor> view_of(const Tensor& input, const Tensor& shown, const Node& node, const SymbolMap& symbols) {
   const TensorMeta* meta = node.meta.tensor();
   if (!meta) return std::nullopt;
   const auto offset = symbols.value(meta->offset);
   if (!offset) return std::nullopt;
-  // view_as_real counts in elements of another size.
+  // The offset counts elements, whose size view_as_real changes.
   const auto from = static_cast<std::int64_t>(itemsize(input.dtype)),
              to = static_cast<std::int64_t>(itemsize(shown.dtype));
   return Tensor{input.storage, shown.dtype, shown.sizes, shown.strides, input.offset * from / to + *offset};
@@ -63,7 +62,7 @@ Result<std::vector<Value>> finish_forward(const AotGraphs& graphs, const std::ve
     const Tensor *now = values[k].get<Tensor>(), *input = inputs[i].get<Tensor>();
     CHECK(now && input, "a mutated input that is no tensor");
     const Node* node = returned[k].node();
-    // t_ and its kin show the same memory in another way.
+    // t_ and similar operators only change how the input views its memory.
     if (meta.inputs[i].mutates_metadata && !meta.inputs[i].mutates_data && node && shows_memory(node)) {
       if (const auto view = view_of(*input, *now, *node, symbols)) {
         inputs[i] = *view;
@@ -80,7 +79,7 @@ Result<std::vector<Value>> finish_forward(const AotGraphs& graphs, const std::ve
     const Tensor* input = before[*info.base_idx].get<Tensor>();
     const Tensor* now = newest[*info.base_idx];
     if (!input || shown->storage == input->storage || !as_made_for(*placeholders[*info.base_idx], *input)) continue;
-    // An input whose values and sizes both change is replaced, not written.
+    // An input whose values and sizes both change is replaced, so the output cannot be a view of its memory.
     if (now && (now->sizes != input->sizes || now->strides != input->strides)) continue;
     if (info.type == OutputType::IsInput && shown->sizes == inputs[*info.base_idx].get<Tensor>()->sizes) {
       outputs[i] = inputs[*info.base_idx];
@@ -109,7 +108,7 @@ Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> i
     TRY(const Executable run, compile(graph));
     return run(std::move(inputs));
   }
-  // Dropout that drops nothing is its argument, memory and all, before AOT decomposes it into a copy.
+  // Dropout that drops nothing returns its argument itself. Rewrite it here, before AOT decomposes it into a copy.
   std::unique_ptr<Graph> given = graph.clone();
   PassContext context;
   TRY_DO(rewrite_pre_grad(*given, context));

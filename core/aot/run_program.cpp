@@ -22,7 +22,8 @@ std::string gradient_key(const std::string& key) {
   return key.starts_with("param.") ? "grad." + key.substr(6) : "grad." + key;
 }
 
-/// Which placeholders are differentiated: what the IO file marks, and parameters.
+/// The placeholders to differentiate: those that the IO file marks, and parameters. Parameters of text count only if
+/// the file marks nothing.
 std::vector<bool> wanted(const Graph& graph, const Program* program, const GraphInputs& inputs, const TensorFile& io) {
   std::vector<bool> wants;
   std::vector<Node*> placeholders = graph.placeholders();
@@ -68,7 +69,7 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
   TRY(AotGraphs graphs, aot(*graph, f.program_.get(), how));
   f.graphs_ = std::make_shared<AotGraphs>(std::move(graphs));
   if (joint) {
-    // The values of tangents_* are inputs like the primals.
+    // The values of tangents_* are among the inputs, after those of the primals.
     GraphInputs primals;
     std::vector<Node*> placeholders = graph->placeholders();
     for (std::size_t i = 0; i < placeholders.size(); ++i) {
@@ -114,8 +115,8 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
 }
 
 Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, TensorFile& out) const {
-  // A tied weight is several placeholders over one memory of the archive (the inputs here are copies): each name gets
-  // the whole gradient.
+  // A tied weight has several placeholders over one memory of the archive (the inputs here are copies). Each of its
+  // names gets the whole gradient.
   std::map<const Storage*, Tensor> total;
   std::vector<std::pair<std::string, const Storage*>> names;
   for (std::size_t i = 0; i < gradients.size() && i < inputs_.values.size(); ++i) {
@@ -143,7 +144,7 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
   }
   for (const auto& [name, storage] : names) out.tensors[name] = total.at(storage);
   if (!program_) return {};
-  // Names of a tied weight that the exported graph has no placeholder for.
+  // Further names of a tied weight, without a placeholder in the exported graph.
   for (const auto& [name, tensor] : program_->tensors)
     if (auto it = total.find(tensor.storage.get()); it != total.end() && it->second.sizes == tensor.sizes)
       out.tensors.emplace("grad." + name, it->second);
@@ -158,7 +159,7 @@ Result<TensorFile> TrainedFunction::step() {
 
   std::vector<Value> gradients;
   if (backward_) {
-    // Before the inputs are written: saved inputs are the old ones.
+    // The backward runs before the inputs are written, because saved inputs must have their old values.
     std::vector<Value> saved(values.begin() + static_cast<std::ptrdiff_t>(p.forward_outputs), values.end());
     std::rotate(saved.begin(), saved.end() - static_cast<std::ptrdiff_t>(p.saved_symbols), saved.end());
     TRY(std::vector<Value> seeds, tangents(values));

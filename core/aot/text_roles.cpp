@@ -27,8 +27,8 @@ std::optional<std::string> noted(const std::string& note, std::string_view kind)
   return note.substr(open + 1, close - open - 1);
 }
 
-/// "L_self_modules_enc_modules_0_parameters_weight_", "_parameters_" -> "enc.0.weight": dynamo writes the source
-/// L['self']._modules['enc']._modules['0']._parameters['weight'] with what is no letter made one underscore.
+/// "L_self_modules_enc_modules_0_parameters_weight_", "_parameters_" -> "enc.0.weight". Dynamo's name is the source
+/// L['self']._modules['enc']._modules['0']._parameters['weight'], with each run of non-letters made one underscore.
 std::optional<std::string> from_dynamo(const std::string& target, std::string_view member) {
   const std::size_t at = target.rfind(member);
   if (at == std::string::npos) return std::nullopt;
@@ -56,7 +56,7 @@ bool is_tangent(const Graph& graph, const Node& placeholder) {
   return graph.form == GraphForm::Joint && placeholder.name().starts_with("tangents_");
 }
 
-/// Can t be the placeholder's value?
+/// Can t be the value of the placeholder?
 bool fits(const Node& placeholder, const Tensor& t) {
   if (placeholder.meta.sym()) return t.dim() == 0 && is_number(t);
   const TensorMeta* meta = placeholder.meta.tensor();
@@ -71,7 +71,7 @@ std::string_view stem(InputRole role) {
   return role == InputRole::Parameter ? "param." : role == InputRole::Buffer ? "buffer." : "constant.";
 }
 
-/// The key of a weight: as the file has it, whose name may have dots where the placeholder's lost them.
+/// The key of a weight. The file's name may have dots where the placeholder's name has underscores.
 std::string weight_key(const InputBinding& weight, const TensorFile& io) {
   const std::string key = fmt::format("{}{}", stem(weight.role), weight.name);
   if (io.find(key)) return key;
@@ -80,7 +80,7 @@ std::string weight_key(const InputBinding& weight, const TensorFile& io) {
   return key;
 }
 
-/// Counts placeholders as inputs; the number of a symbol may be left out.
+/// Numbers placeholders as inputs. The file may leave out the number of a symbol.
 class Counter {
  public:
   explicit Counter(const TensorFile& io) : io_(io) {}
@@ -97,7 +97,7 @@ class Counter {
   int count_ = 0;
 };
 
-/// The inputs given, put to the first placeholders they fit; nullopt when one fits nowhere.
+/// Assigns each given input to the first placeholder that it fits; nullopt when one fits nowhere.
 std::optional<std::vector<std::string>> placed(const Graph& graph, const TensorFile& io) {
   std::vector<std::string> keys;
   int next = 0;

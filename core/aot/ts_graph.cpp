@@ -29,7 +29,7 @@ Status choose_overloads(Graph& graph) {
   for (Node* node : graph) {
     if (node->op()->kind != OpKind::Torch || find_schema(node->op()) || find_overloads(node->op()->name).empty())
       continue;
-    // Scripted code names a device by a string, which a schema takes for a Device.
+    // Scripted code names a device by a string, but the schema has a Device.
     Kwargs kwargs = node->kwargs();
     for (auto& [key, value] : kwargs)
       if (const auto* text = value.get<std::string>(); text && key == "device")

@@ -48,14 +48,14 @@ Tolerance tolerance_of(const Value& v) {
   return t ? pass_tolerance(t->dtype) : Tolerance{0, 0};
 }
 
-/// Runs both graphs and fills in the first node of `after` that has another value than its namesake before; what it
-/// reads and the pass has made is the likelier culprit.
+/// Runs both graphs and finds the first node of `after` whose value differs from that of the node with the same name in
+/// `before`. If it reads a node made by the pass, that node is the likelier culprit.
 Status locate(const Graph& before, const Graph& after, const std::vector<Value>& inputs, const PassContext& context,
               PassFailure& failure) {
   std::map<std::string, Value> known;
   const auto remember = [&](const Node& node, const Value& value) -> Status {
     if (&node.graph() != &before || !value.get<Tensor>() || !after.find(node.name())) return {};
-    TRY(std::vector<Value> copy, copy_values({value}));  // later nodes may write to it
+    TRY(std::vector<Value> copy, copy_values({value}));  // later nodes may write to the value
     known.emplace(node.name(), std::move(copy[0]));
     return {};
   };
@@ -72,7 +72,7 @@ Status locate(const Graph& before, const Graph& after, const std::vector<Value>&
   const Node* culprit = first;
   for (const Node* in : first->inputs())
     if (!before.find(in->name())) culprit = in;
-  if (first->is_output()) {  // an output that is a new node, or reads another one than before
+  if (first->is_output()) {  // the output is a new node, or reads another node than before
     const auto outputs = after.outputs();
     const auto index =
         static_cast<std::size_t>(std::atoi(failure.difference.name.c_str() + std::string_view("output.").size()));
@@ -125,7 +125,7 @@ Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes
       TRY_DO(locate(before, after, inputs, context, *checked.failure));
       return false;
     }
-    reference = std::move(outputs);  // rounding adds up over passes; each answers for its own
+    reference = std::move(outputs);  // rounding adds up, so compare each pass only with the one before
     return true;
   };
   TRY(checked.run, run_passes(graph, passes, context, watched));

@@ -12,7 +12,7 @@
 namespace partita {
 namespace {
 
-/// Position of a float on the line of all floats of its width, so that neighbours differ by one.
+/// The position of a float in the order of all floats of its width; neighbours differ by one.
 template <class Bits>
 std::int64_t ordinal(Bits bits) {
   constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
@@ -68,7 +68,7 @@ bool is_inf(T v) {
     return std::isinf(v);
 }
 
-/// Sums for the angle between two vectors.
+/// The sums from which the angle between two vectors follows.
 struct Angle {
   double dot = 0, first = 0, second = 0;
 
@@ -151,7 +151,7 @@ bool computable(DType t) {
   return t != DType::Float8E4M3FN && t != DType::Float8E5M2 && t != DType::Complex32;
 }
 
-/// complex32, in which nothing is computed, as float16 numbers, two for each.
+/// Views complex32, which has no arithmetic here, as pairs of float16 numbers.
 Tensor as_pairs(Tensor t) {
   t.dtype = DType::Float16;
   for (std::int64_t& stride : t.strides) stride *= 2;
@@ -180,7 +180,7 @@ void compare_tensors(Difference& d, const Tensor& expected, const Tensor& found,
     return compare_tensors(d, as_pairs(expected), as_pairs(found), default_tolerance(DType::Float16), false);
   if (!computable(expected.dtype) || !computable(found.dtype)) {
     if (expected.dtype != found.dtype) return;
-    Tensor a = expected, b = found;  // bit for bit
+    Tensor a = expected, b = found;  // compare bit for bit
     a.dtype = b.dtype = itemsize(a.dtype) == 1 ? DType::UInt8 : DType::Int32;
     return compare_tensors(d, a, b, tolerance, false);
   }
@@ -261,7 +261,7 @@ Difference compare_values(std::string name, const Value& expected, const Value& 
 
 namespace {
 
-/// Largest distance between finite elements.
+/// The largest distance between finite elements.
 double distance(const Value& baseline, const Value& v) {
   return compare_values("", baseline, v, Tolerance{}, false).max_abs;
 }

@@ -32,7 +32,7 @@ Result<Value> copy_value(const Value& value, std::map<const Storage*, std::share
   return Value(std::move(out));
 }
 
-/// Nodes whose values can be looked at: tensors, once each.
+/// The nodes whose values can be compared: calls that give one tensor.
 std::vector<const Node*> visible_nodes(const Graph& graph) {
   std::vector<const Node*> nodes;
   for (const Node* node : graph)

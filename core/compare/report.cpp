@@ -12,7 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Rank for "worst first": layout before values, then the share of wrong elements' error.
+/// Orders rows by "worst first": differing layouts, then wrong values, then rounding; within these, differing NaN
+/// counts, then the largest error.
 bool worse(const Difference* a, const Difference* b) {
   const auto rank = [](const Difference& d) {
     return d.layout.empty() ? (d.values_agree ? 0 : d.rounding ? 1 : 2) : 3;
@@ -41,12 +42,12 @@ std::string line(const Difference& d) {
   return text;
 }
 
-/// JSON has no NaN and no infinity.
+/// A number as JSON; NaN and infinities, which JSON lacks, become strings.
 Json number(double v) {
   return std::isfinite(v) ? Json(v) : Json(fmt::format("{}", v));
 }
 
-/// {"equal": 90, "-7": 10}: elements by the power of ten of their error.
+/// {"equal": 90, "-7": 10}: numbers of elements by the power of ten of their error.
 Json histogram(const ErrorHistogram& h) {
   Json j = {{"equal", h.equal}};
   for (std::size_t k = 0; k < h.decades.size(); ++k)

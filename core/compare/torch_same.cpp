@@ -13,7 +13,7 @@ bool is_nan(Complex v) {
   return std::isnan(v.real()) || std::isnan(v.imag());
 }
 
-/// Row-major elements as complex doubles.
+/// The elements as complex doubles in row-major order.
 std::optional<Tensor> widest(const Tensor& t) {
   auto wide = t.to(DType::Complex128);
   return wide ? std::optional(*std::move(wide)) : std::nullopt;
@@ -31,7 +31,7 @@ struct Elements {
   }
 };
 
-/// torch.allclose(a, b): the relative part is of b.
+/// torch.allclose(a, b): the tolerance is relative to b.
 bool all_close(const Elements& a, const Elements& b, double tolerance, bool equal_nan) {
   for (std::int64_t i = 0; i < a.count; ++i) {
     const Complex x = a.at[i], y = b.at[i];
@@ -60,7 +60,7 @@ std::optional<std::string> difference(const Tensor& reference, const Tensor& res
   if (reference.sizes != result.sizes) return "sizes";
   if (reference.numel() == 0) return std::nullopt;
   const auto a = widest(reference), b = widest(result);
-  if (!a || !b) return std::nullopt;  // a dtype nobody computes with
+  if (!a || !b) return std::nullopt;  // a dtype without arithmetic
   const Elements x(*a), y(*b);
   if (all_close(x, y, options.tolerance, options.equal_nan)) return std::nullopt;
   const std::string what = y.any_nan() && !x.any_nan() ? "nan" : "values";
@@ -70,7 +70,7 @@ std::optional<std::string> difference(const Tensor& reference, const Tensor& res
           : std::nullopt;
   if (!wide) return what;
   const Elements z(*wide);
-  // The result may be better than the reference: it has no NaN where double precision has none either.
+  // The result may be better than the reference: no NaN where the run in double precision has none.
   constexpr double loose = 4e-2;
   if (!z.any_nan() && !y.any_nan() && x.any_nan() && all_close(z, y, loose, options.equal_nan)) return std::nullopt;
   const double reference_error = root_mean_square(z, x), result_error = root_mean_square(z, y);

@@ -1,4 +1,4 @@
-// What `partita store` and the store's page ask for.
+// The queries of `partita store` and of the store's page.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -12,13 +12,13 @@
 namespace partita {
 namespace {
 
-/// How each table is listed and shown. `big` is the column with text or bytes.
+/// How a table is listed and shown. `big` is the column with text or bytes.
 struct Table {
   std::string_view name;
   const char* title;    ///< SQL
   const char* bytes;    ///< SQL
-  const char* columns;  ///< SQL list shown by `show`
-  const char* big;      ///< column printed whole; null: bytes are not for eyes
+  const char* columns;  ///< SQL list for `show`
+  const char* big;      ///< column printed in full; null: it holds bytes, which are not printed
 };
 constexpr Table tables[] = {
     {"compiled", "graph || ' ' || kind", "bytes", "key, kind, graph, options, bytes, hash, at, used, hits", nullptr},

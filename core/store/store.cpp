@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Each string takes the file from user_version i to i + 1. Never change one that was released; append.
+/// String i migrates the file from user_version i to i + 1. Never change a string that was released; append.
 constexpr const char* migrations[] = {
     R"(
     CREATE TABLE compiled(id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, graph TEXT NOT NULL,
@@ -51,7 +51,7 @@ Result<std::int64_t> user_version(sqlite3* db) {
 }  // namespace
 
 std::string CacheKey::hash() const {
-  // Lengths, so that no two keys read alike when joined.
+  // The lengths keep two different keys from giving the same text.
   return content_hash(fmt::format("{}:{}{}:{}{}:{}{}:{}", version.size(), version, cpu_features.size(), cpu_features,
                                   options.size(), options, graph.size(), graph));
 }
@@ -73,8 +73,8 @@ std::string Store::default_file() {
 
 namespace {
 
-/// Two processes that make one file at once: the change to WAL needs a lock for which SQLite's busy timeout does not
-/// wait.
+/// Switches to WAL mode. When two processes make a file at once, this needs a lock for which SQLite's busy timeout does
+/// not wait.
 Status enter_wal(sqlite3* db) {
   constexpr int step_milliseconds = 10;
   for (int waited = 0;; waited += step_milliseconds) {
@@ -122,7 +122,7 @@ Status Store::migrate() {
   if (have == version) return {};
   TRY_DO(execute(db, "BEGIN IMMEDIATE"));
   const auto upgrade = [&]() -> Status {
-    TRY(have, user_version(db));  // another process may have been faster
+    TRY(have, user_version(db));  // another process may have migrated it
     if (have > version)
       return input_error(
           "store.version",
