@@ -56,13 +56,13 @@ Base::Base(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, std::u
 }
 
 Status Base::compute(const std::vector<const Node*>& wanted) {
-  // The slice of the graph that leads to them, from what is known already.
+  // Build the slice of the graph that computes the wanted nodes from known values.
   Graph slice(graph_->name);
   slice.shapes = graph_->shapes;
   std::vector<bool> needed(graph_->id_limit(), false);
   for (const Node* node : wanted) needed[node->id()] = true;
   for (const Node* node = graph_->last(); node; node = node->previous()) {
-    if (mutates_ && node->op()->is_call()) needed[node->id()] = true;  // who writes is not told from who reads
+    if (mutates_ && node->op()->is_call()) needed[node->id()] = true;  // keep all calls, as any may write
     if (!needed[node->id()] || (!mutates_ && values_.contains(node->name()))) continue;
     for (const Node* in : node->inputs()) needed[in->id()] = true;
   }
@@ -77,7 +77,7 @@ Status Base::compute(const std::vector<const Node*>& wanted) {
     const auto known = mutates_ ? values_.end() : values_.find(node->name());
     if (node->is_placeholder() || known != values_.end()) {
       twin[node->id()] = slice.placeholder(node->name(), node->meta, first_call);
-      // Cut values come after the placeholders they depend on, so appending keeps the order of `inputs`.
+      // Known values come after the placeholders that they depend on, so appending keeps the order of `inputs`.
       inputs.push_back(node->is_placeholder() ? inputs_[place] : known->second);
       continue;
     }
@@ -185,7 +185,7 @@ class Cut {
     return unit != Base::no_unit && stays_[unit];
   }
 
-  /// A part is wanted with the tuples it lies in.
+  /// Marks a part and the tuples that it lies in as wanted.
   void want(const Node* part) {
     for (; part && is_part(*part) && !wanted_[part->id()]; part = part->args()[0].node()) {
       wanted_[part->id()] = 1;
@@ -193,7 +193,7 @@ class Cut {
     }
   }
 
-  /// False when a kept node reads what can be no input.
+  /// Returns false when a kept node reads something that cannot be an input.
   bool find_inputs() {
     std::vector<char> seen(from_.id_limit(), 0);
     for (const std::size_t unit : kept_)
@@ -241,13 +241,13 @@ class Cut {
       copy(*in);
     }
     copy(*unit.node);
-    // Parts that nobody reads are left out, unless nobody reads any.
+    // Unread parts are left out, unless no part is read.
     const bool some = wanted_[unit.node->id()];
     for (const Node* part : unit.parts)
       if (!some || wanted_[part->id()]) copy(*part);
   }
 
-  /// False when nothing would be returned.
+  /// Returns false when nothing would be returned.
   bool make_output() {
     std::vector<Arg> returned;
     std::vector<char> is_returned(graph_->id_limit(), 0);

@@ -21,20 +21,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int exit_out_of_memory = 86;  // what a child says of itself; no exit code of ours
+constexpr int exit_out_of_memory = 86;  // exit code of a child that ran out of memory; Partita uses it for nothing else
 constexpr std::size_t kept_errors = 8192;
-constexpr int poll_milliseconds = 50;  // how soon a cancellation is seen
+constexpr int poll_milliseconds = 50;  // delay until a cancellation is noticed
 
 Diagnostic system_error(const char* what) {
   return Diagnostic{Fault::Internal, "minify.child", fmt::format("{} failed: {}", what, std::strerror(errno))};
 }
 
-/// The read end of a pipe, and what came out of it so far.
+/// The read end of a pipe, and the text read so far.
 struct Stream {
   int fd = -1;
   std::string text;
 
-  /// False at its end.
+  /// Returns false at the end of the pipe.
   bool read_some() {
     char buffer[65536];
     const ssize_t n = ::read(fd, buffer, sizeof buffer);
@@ -58,12 +58,12 @@ std::size_t address_space() {
 void write_all(int fd, const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t n = ::write(fd, text.data() + at, text.size() - at);
-    if (n < 0 && errno != EINTR) return;  // nobody listens any more
+    if (n < 0 && errno != EINTR) return;  // the reader is gone
     if (n > 0) at += static_cast<std::size_t>(n);
   }
 }
 
-/// One running child and what it says.
+/// One running child and its output.
 class Child {
  public:
   Child() = default;
@@ -76,7 +76,7 @@ class Child {
     if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
   }
 
-  /// `body` runs in the child and does not return; it gets the write end of the answer's pipe.
+  /// Starts a child that runs `body`, which does not return. `body` gets the write end of the answer's pipe.
   template <class Body>
   Status start(const Body& body) {
     int answer[2], errors[2];
@@ -88,14 +88,14 @@ class Child {
     if (pid_ < 0) return system_error("fork");
     if (pid_ == 0) {
       ::setpgid(0, 0);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody asks any more when the parent is gone
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child dies with its parent
       ::dup2(errors[1], STDERR_FILENO);
-      // Whoever caught these in the parent (a test, a crash reporter) has no business here.
+      // Handlers that the parent installed (a test, a crash reporter) must not run here.
       for (const int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT}) ::signal(s, SIG_DFL);
       body(answer[1]);
       ::_exit(0);
     }
-    ::setpgid(pid_, pid_);  // whoever of the two is first
+    ::setpgid(pid_, pid_);  // both set it, as either may run first
     ::close(answer[1]);
     ::close(errors[1]);
     answer_.fd = answer[0];
@@ -112,7 +112,7 @@ class Child {
     for (const Stream* s : {&answer_, &errors_})
       if (s->fd >= 0) out.push_back({s->fd, POLLIN, 0});
   }
-  /// Reads what has come; ends the child when both pipes are closed.
+  /// Reads the available output, and closes a pipe at its end.
   void read(const pollfd& ready) {
     for (Stream* s : {&answer_, &errors_})
       if (s->fd == ready.fd && ready.revents != 0 && !s->read_some()) s->close();
@@ -120,7 +120,7 @@ class Child {
   }
   bool silent() const { return answer_.fd < 0 && errors_.fd < 0; }
 
-  /// Waits for a child that is silent or was killed.
+  /// Waits for a child that closed its pipes or was killed.
   ChildEnd reap() {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -132,7 +132,7 @@ class Child {
     end.errors = std::move(errors_.text);
     if (end.errors.size() > kept_errors) end.errors.erase(0, end.errors.size() - kept_errors);
     if (WIFSIGNALED(status)) {
-      // SIGKILL that is not ours is the kernel short of memory.
+      // A SIGKILL from elsewhere comes from the kernel when memory is short.
       end.how = WTERMSIG(status) == SIGKILL ? ChildEnd::OutOfMemory : ChildEnd::Signalled;
       end.code = WTERMSIG(status);
     } else {
@@ -148,7 +148,7 @@ class Child {
   Stream answer_, errors_;
 };
 
-/// Reads until the children end; kills those that are late. `ended` is told each.
+/// Reads from the children, kills those that are late, and calls `ended` for each that ended.
 template <class Ended>
 void wait_some(std::span<const std::unique_ptr<Child>> children, const ChildLimits& limits, bool cancelled,
                const Ended& ended) {

@@ -14,8 +14,8 @@ namespace {
 
 using schedule::Plan;
 
-/// The number of passes after which the failure is seen and one fewer before which it is not; 0: it needs none.
-/// Nothing: not even with all of them, so that the failure is somewhere else. Bisects, for a try may be a hang.
+/// Finds by bisection, since a try may hang, how many passes are needed for the failure to appear; 0: it appears
+/// without any. nullopt: it does not appear even after all passes, so the cause is elsewhere.
 Result<std::optional<std::size_t>> guilty_pass(const StagedCompiler& compiler,
                                                const std::function<Oracle(const CompileFn&)>& oracle,
                                                const Candidate& candidate, const Failure& failure,
@@ -23,7 +23,7 @@ Result<std::optional<std::size_t>> guilty_pass(const StagedCompiler& compiler,
   const auto fails_after = [&](std::size_t n) -> Result<bool> {
     if (progress && progress->cancelled()) return input_error("minify.cancelled", "stopped on request");
     const Result<Verdict> verdict = judge(oracle(compiler.with_passes(static_cast<int>(n))), candidate, progress);
-    // A graph that is not ready for the compiler fails in another way.
+    // A graph that lacks a needed pass fails in another way.
     return verdict && *verdict && (*verdict)->same(failure);
   };
   TRY(const bool without, fails_after(0));
@@ -39,7 +39,7 @@ Result<std::optional<std::size_t>> guilty_pass(const StagedCompiler& compiler,
   return std::optional(fails);
 }
 
-/// Compiled against executed by reference, buffer for buffer of the last step.
+/// Compares compiled code with the reference executor, over the buffers that the last step writes.
 Result<Verdict> judge_plan(const StagedCompiler& compiler, const Plan& plan, const Graph& graph,
                            const std::vector<Value>& inputs, const SameOptions& same) {
   TRY(std::vector<Value> own, copy_values(inputs));
@@ -53,15 +53,15 @@ Result<Verdict> judge_plan(const StagedCompiler& compiler, const Plan& plan, con
   return Verdict();
 }
 
-/// How a child ended, rather than what it computed. Another end than the graph's own (a timeout on a busy machine)
-/// blames nobody.
+/// Is the failure a way in which a child ended, rather than a wrong value? If it is another one than the graph's own (a
+/// timeout on a busy machine), no step is blamed for it.
 bool is_end(const Failure& failure) {
   return std::ranges::any_of(
       std::initializer_list<std::string_view>{"signal", "exit", "timeout", "out of memory", "error"},
       [&](std::string_view end) { return failure.what.starts_with(end); });
 }
 
-/// The call that fails by itself as the whole graph does; nothing when they fail only together.
+/// The call that alone fails as the whole graph does; null when none does.
 Result<const Node*> guilty_call(const Oracle& oracle, const Candidate& candidate, const Failure& failure,
                                 const Progress* progress) {
   TRY(std::vector<Value> inputs, candidate.inputs());
@@ -84,7 +84,7 @@ Result<Culprit> find_culprit(const StagedCompiler& compiler, const std::function
   Culprit out;
   TRY(const auto pass, guilty_pass(compiler, oracle, candidate, failure, progress));
   if (pass) out.pass = *pass == 0 ? "none: it fails before any" : compiler.passes[*pass - 1];
-  if (pass && *pass > 0) return out;  // what the pass made is compiled as it stands
+  if (pass && *pass > 0) return out;  // the pass is to blame, so no kernel is
 
   const Oracle asked = oracle(CompileFn());
   Oracle whether;

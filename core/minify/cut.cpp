@@ -1,4 +1,4 @@
-// Which calls are needed. Sub sets of one base graph, so that a try costs what it keeps.
+// Finds the calls that are needed. Candidates are subsets of one base graph, so a try costs only what it keeps.
 #include <algorithm>
 
 #include "core/minify/search.h"
@@ -24,7 +24,7 @@ class Cutter {
  private:
   bool done() const { return kept_.size() <= 1 || search_.enough(); }
 
-  /// Takes the units when they fail.
+  /// Takes the units if they fail.
   Result<bool> attempt(Kept units) {
     auto candidate = units.empty() ? std::nullopt : keep(base_, units, results_);
     if (!candidate) return false;
@@ -35,7 +35,7 @@ class Cutter {
     return true;
   }
 
-  /// The first of the sub sets that fails is taken; several are asked at once when there are jobs for them.
+  /// Takes the first subset that fails. Tries as many at once as there are jobs.
   Result<bool> first_of(std::size_t count, const std::function<Kept(std::size_t)>& make) {
     const auto wave = static_cast<std::size_t>(std::max(search_.jobs(), 1));
     for (std::size_t begin = 0; begin < count && !search_.enough(); begin += wave) {
@@ -60,8 +60,8 @@ class Cutter {
     return false;
   }
 
-  /// The smallest n, in (0, kept], for which make(n) fails, provided that more of it fails too. `jobs` + 1 parts at
-  /// once: with one job, halves.
+  /// Finds the smallest n in (0, kept] for which make(n) fails, assuming that larger n fail too. Divides into `jobs` +
+  /// 1 parts at once; with one job, into halves.
   Status bisect(const std::function<Kept(std::size_t)>& make) {
     std::size_t passes = 0, fails = kept_.size();
     const auto jobs = static_cast<std::size_t>(std::max(search_.jobs(), 1));
@@ -82,7 +82,7 @@ class Cutter {
       TRY(const std::vector<bool> failed, search_.fail(candidates));
       std::size_t i = 0;
       for (const std::size_t point : points) {
-        // What cannot be tried counts as passing.
+        // A candidate that cannot be made counts as passing.
         const bool was_asked = i < asked.size() && asked[i] == point;
         if (was_asked && failed[i]) {
           fails = point;
@@ -99,7 +99,7 @@ class Cutter {
     return {};
   }
 
-  /// An error that names its node is a good guess: the call itself, then more and more of what leads to it.
+  /// If the error names a node, tries that call alone, then with more and more of what leads to it.
   Status guess() {
     const Node* node = search_.failure().node.empty() ? nullptr : base_->graph().find(search_.failure().node);
     const std::size_t unit = node ? base_->unit_of(*node) : Base::no_unit;
@@ -113,7 +113,7 @@ class Cutter {
     return {};
   }
 
-  /// The graph's own results may be left out where something else that is kept reads them.
+  /// Tries to leave out the graph's own results that other kept calls read.
   Status results_only() {
     if (done()) return {};
     search_.strategy("remove outputs");
@@ -136,7 +136,7 @@ class Cutter {
     return bisect([this](std::size_t n) { return Kept(kept_.end() - static_cast<std::ptrdiff_t>(n), kept_.end()); });
   }
 
-  /// After the suffix is gone the last call is needed; what does not lead to it may not be.
+  /// After truncating the suffix, the last call is needed. Tries to drop all calls that do not lead to it.
   Status only_what_leads_to_the_end() {
     if (done()) return {};
     search_.strategy("dead code");
@@ -144,7 +144,7 @@ class Cutter {
     return taken ? Status() : Status(std::move(taken).error());
   }
 
-  /// Kept units from which `ends` are reached by at most `depth` reads (-1: any number), themselves included.
+  /// The kept units that lead to `ends` by at most `depth` reads (-1: any number), and `ends`.
   Kept leading_to(const Kept& ends, int depth) const {
     std::vector<char> in(base_->units().size(), 0), stays(base_->units().size(), 0);
     for (const std::size_t unit : kept_) stays[unit] = 1;
@@ -166,13 +166,13 @@ class Cutter {
     return found;
   }
 
-  /// Zeller's ddmin: halves alone, then without each part, in ever smaller parts, until no single call can go.
+  /// Zeller's ddmin: removes one of two halves, then of ever smaller parts, until no single call can go.
   Status delta_debugging() {
     if (done()) return {};
     search_.strategy("delta debugging");
     for (std::size_t size = (kept_.size() + 1) / 2; !done();) {
       const std::size_t parts = (kept_.size() + size - 1) / size;
-      // From the end: later calls are more often left over.
+      // Start from the end: later calls are more often unneeded.
       TRY(bool taken, first_of(parts, [&](std::size_t i) { return without(parts - 1 - i, size); }));
       if (taken) {
         size = std::min(size, std::max<std::size_t>(kept_.size() / 2, 1));

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A diagnostic as a failure of the graph.
+/// Makes a failure of the graph from a diagnostic.
 Failure failure_of(const Diagnostic& error, const Graph& graph) {
   Failure f{.what = "error " + error.code, .op = {}, .node = error.where.node, .message = error.line()};
   if (const Node* node = f.node.empty() ? nullptr : graph.find(f.node)) f.op = node->op()->name;
@@ -55,7 +55,7 @@ Result<Verdict> judge_accuracy(const CompileFn& compile, const SameOptions& opti
   if (expected.size() != found->size())
     return Verdict(
         Failure{"count", {}, {}, fmt::format("{} outputs expected, {} found", expected.size(), found->size())});
-  // The run in double costs as much as the other two; it is asked only where the plain comparison says "differs".
+  // The run in double costs as much as the other two, so it is made only when the plain comparison says "differs".
   std::optional<std::vector<Value>> exact;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!torch_difference(expected[i], (*found)[i], Value(), options)) continue;
@@ -113,7 +113,7 @@ Result<Verdict> verdict_of(const ChildEnd& end) {
   return input_error("minify.cancelled", "stopped on request");
 }
 
-/// A folder that goes when its owner does.
+/// A folder that its owner's destructor removes.
 struct ScratchFolder {
   fs::path path;
   ScratchFolder() {
@@ -126,7 +126,7 @@ struct ScratchFolder {
   }
 };
 
-/// Line by line: std::regex recurses for every character.
+/// Matches line by line, because std::regex recurses for every character.
 bool any_line_matches(const std::string& text, const std::regex& expression) {
   constexpr std::size_t longest = 4096;
   for (std::size_t at = 0; at < text.size();) {
@@ -190,7 +190,7 @@ Result<Oracle> command_oracle(const std::string& command, const std::string& pat
                        "the command names no {}, the file to try; as in --command 'python test.py {}'");
   Oracle o;
   o.question = fmt::format("command {} matches {}", command, pattern);
-  o.limits = {limits.seconds + 5, 0};  // of a child that waits for the command, which has its own
+  o.limits = {limits.seconds + 5, 0};  // limit for a child that waits for the command; the command has its own limit
   o.judge = [command, expression, limits](const Candidate& candidate, const Progress* progress) -> Result<Verdict> {
     TRY(const ChildEnd end, run_on_case(command, candidate, limits, progress));
     const bool fails =
@@ -205,7 +205,7 @@ Oracle program_oracle(const std::string& question, const std::string& program, c
   o.question = question;
   o.limits = limits;
   o.judge = [program, limits](const Candidate& candidate, const Progress* progress) -> Result<Verdict> {
-    // exec: a signal is the program's, not the shell's.
+    // exec, so that a signal is reported for the program and not for the shell.
     TRY(const ChildEnd end, run_on_case("exec " + program, candidate, limits, progress));
     if (end.how != ChildEnd::Exited || end.code > 1) return verdict_of(end);
     if (end.code == 0) return Verdict();
@@ -227,7 +227,7 @@ std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> ca
     }
     return out;
   }
-  // Values are found here, once, and not in each child again.
+  // Compute the values once here, instead of in each child.
   std::vector<std::function<std::string()>> works;
   std::vector<std::size_t> asked;
   for (std::size_t i = 0; i < candidates.size(); ++i) {

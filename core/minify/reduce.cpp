@@ -35,7 +35,7 @@ Result<Reduced> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> in
     search->strategy("once more");
     TRY(confirmed, search->confirm());
     if (confirmed || search->failure().what != "timeout") break;
-    how.memory = {};  // its answers are those of the impatient
+    how.memory = {};  // answers from short time limits are not reliable
   }
   if (!confirmed)
     return Diagnostic{Fault::Differs, "minify.unsteady",

@@ -19,7 +19,7 @@ std::string graph_text(const Graph& graph) {
   return print(graph, {.annotations = true, .origins = false, .deletions = true});
 }
 
-/// A copy with a name that is a Python identifier and no traces of where it comes from.
+/// Copies the graph, with a Python identifier as name and without origins and notes.
 std::unique_ptr<Graph> plain_copy(const Graph& graph) {
   std::unique_ptr<Graph> copy = graph.clone();
   copy->name = "GraphModule";
@@ -36,7 +36,7 @@ Result<TensorFile> input_file(const Graph& graph, const std::vector<Value>& inpu
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::string key = fmt::format("input.{}", i);
     if (const auto* t = inputs[i].get<Tensor>()) {
-      // A memory of its own: a small view does not carry a large storage along.
+      // Copy to memory of its own, so that a small view does not bring along a large storage.
       TRY(Tensor own, Tensor::empty_strided(t->dtype, t->sizes, t->strides));
       own.copy_from(*t);
       file.tensors[key] = std::move(own);

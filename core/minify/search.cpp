@@ -8,7 +8,7 @@
 namespace partita::minify {
 namespace {
 
-constexpr const char* passed = "-";  // an answer in a memory: does not fail
+constexpr const char* passed = "-";  // stored answer: does not fail
 constexpr double hang_factor = 30, hang_seconds = 0.5;
 
 }  // namespace

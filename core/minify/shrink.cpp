@@ -15,7 +15,7 @@
 namespace partita::minify {
 namespace {
 
-/// Dense strides with the dimensions in the order of the old ones.
+/// Dense strides with the dimensions in the order that the old strides had.
 Sizes dense_strides(const Sizes& sizes, const Sizes& old) {
   std::vector<std::size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -29,7 +29,8 @@ Sizes dense_strides(const Sizes& sizes, const Sizes& old) {
   return strides;
 }
 
-/// The first elements of each dimension, dense. Integers that may be indices of what was cut off come back into range.
+/// The first elements of each dimension, with dense strides. Integers that may be indices into the removed part are
+/// brought back into range.
 Result<Tensor> narrowed(const Tensor& t, const Sizes& sizes, std::int64_t old_size, std::int64_t new_size) {
   TRY(Tensor out, Tensor::empty_strided(t.dtype, sizes, dense_strides(sizes, t.strides)));
   out.copy_from(t.view_as(sizes, t.strides, t.offset));
@@ -46,7 +47,7 @@ Result<Tensor> narrowed(const Tensor& t, const Sizes& sizes, std::int64_t old_si
   return out;
 }
 
-/// Size arguments are SymInt in the schemas (dimensions are plain int), but for arange's end.
+/// Is it a size argument? Those are SymInt in the schemas (dimensions are plain int), and also arange's end.
 bool is_size(const SchemaArg& arg) {
   return arg.type == SchemaType::SymInt || arg.name == "end";
 }
@@ -76,7 +77,7 @@ void map_size_arguments(Node& node, const F& f) {
   node.set_args(std::move(args), std::move(kwargs));
 }
 
-/// Is n a product of sizes out of the set (or 1)?
+/// Is n a product of sizes in the set, or 1?
 bool is_product(std::int64_t n, const std::set<std::int64_t>& sizes) {
   if (n == 1) return true;
   return std::ranges::any_of(sizes, [&](std::int64_t s) { return s > 1 && n % s == 0 && is_product(n / s, sizes); });
@@ -112,7 +113,7 @@ std::optional<Variant> with_size(const Graph& graph, const std::vector<Value>& i
   return v;
 }
 
-/// Another value for a symbol: inputs whose sizes speak of it shrink, numbers that are it change.
+/// Gives a symbol another value: inputs whose sizes use it shrink, and number inputs that use it change.
 std::optional<Variant> with_symbol(const Graph& graph, const std::vector<Value>& inputs, const SymbolMap& symbols,
                                    const std::string& symbol, std::int64_t to) {
   SymbolMap now;
@@ -143,7 +144,7 @@ std::optional<Variant> with_symbol(const Graph& graph, const std::vector<Value>&
   return v;
 }
 
-/// All zeros or all ones.
+/// Is it all zeros or all ones?
 bool is_plain(const Tensor& t) {
   const double first = t.item_as_double(0);
   if (first != 0 && first != 1) return false;
@@ -159,7 +160,7 @@ Result<Tensor> filled(const Tensor& like, double x) {
   return out;
 }
 
-/// Do the elements fill their memory, each in a place of its own?
+/// Is it dense: do the elements fill their memory without gaps and overlaps?
 bool is_dense(const Tensor& t) {
   return dense_strides(t.sizes, t.strides) == t.strides;
 }
@@ -184,7 +185,7 @@ void smaller_sizes(const Graph& graph, const std::vector<Value>& inputs, const O
   const auto symbols = bind_symbols(graph, inputs);
   if (!symbols) return;
   for (const auto& [name, value] : symbols->all())
-    // 0 and 1 are sizes that PyTorch never leaves symbolic.
+    // PyTorch never leaves sizes of 0 and 1 symbolic.
     for (const std::int64_t to : std::set<std::int64_t>{2, value / 2}) {
       if (to < 2 || to >= value) continue;
       auto v = with_symbol(graph, inputs, *symbols, name, to);
@@ -248,7 +249,7 @@ void plainer_values(const Graph& graph, const std::vector<Value>& inputs, const 
     for (const double x : {0.0, 1.0}) {
       auto plain = filled(*t, x);
       if (!plain) return;
-      // Broadcast inputs have no strides of their own; theirs stay.
+      // A broadcast input keeps its strides, so it cannot be filled densely.
       if (concrete(meta->strides) && plain->strides != t->strides) continue;
       Variant v{graph.clone(), inputs, fmt::format("{} all {}", name, x)};
       v.inputs[i] = *std::move(plain);

@@ -9,14 +9,14 @@ struct Rule {
   const char* name;
   void (*offer)(const Graph&, const std::vector<Value>&, const Offer&);
 };
-/// Fewer things first: what is not there needs no simpler form.
+/// Rules that remove things come first: what is removed need not be simplified.
 constexpr Rule rules[] = {
     {"remove outputs", fewer_outputs}, {"bypass calls", bypassed_calls},     {"calls as inputs", calls_as_inputs},
     {"earlier ends", earlier_ends},    {"merge placeholders", fewer_inputs}, {"drop arguments", fewer_arguments},
     {"shrink sizes", smaller_sizes},   {"reduce dtypes", plainer_dtypes},    {"simple input values", plainer_values},
 };
 
-/// One round of one rule, until none of its variants fails. Says whether any did.
+/// Applies one rule until none of its variants fails. Returns whether any did.
 Result<bool> apply(const Rule& rule, Search& search) {
   bool any = false;
   for (bool taken = true; taken && !search.enough();) {

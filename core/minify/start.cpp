@@ -19,7 +19,7 @@ Result<Start> make_start(const Artefact& artefact, const TensorFile& io, std::ui
     start.inputs = std::move(inputs.values);
   }
   if (functional) {
-    // Text leaves out the metas of tuples; what is not inferable shows when it is compiled.
+    // Text lacks the metas of tuples. A meta that cannot be inferred is reported when the graph is compiled.
     if (auto inferred = propagate(*graph); inferred && verify(*graph, Stage::Functional).empty()) {
       start.graph = std::move(graph);
       return start;
