@@ -110,7 +110,7 @@ Arg Builder::sizes(const SymList& list) {
 
 const TensorMeta& Builder::tensor(const Arg& node) {
   Node* n = node.node();
-  if (!n) fail("a tensor expected");
+  if (!n) fail("a tensor is expected");
   const TensorMeta* t = n->meta.tensor();
   if (!t) fail(fmt::format("{} is not known to be a tensor; run fake propagation first", n->name()));
   return *t;

@@ -12,7 +12,7 @@ void fail(std::string message) {
   throw Raise{input_error("ops.arguments", std::move(message))};
 }
 void fail_unsupported(std::string message) {
-  throw Raise{unsupported("ops.unsupported", std::move(message))};
+  throw Raise{unsupported("ops.unsupported", "not supported: " + message)};
 }
 
 double as_double(const Number& n) {
@@ -147,7 +147,8 @@ std::int64_t FakeCall::integer(std::string_view name) const {
   if (e.is_int()) return e.as_int();
   auto hint = shapes.hint(e);
   if (!hint)
-    fail_unsupported(fmt::format("{}: argument '{}' is {}, known only at run time", schema.name, name, e.str()));
+    fail_unsupported(
+        fmt::format("{}: argument '{}' is {}, which is known only at run time", schema.name, name, e.str()));
   unwrap(shapes.evaluate(sym_eq(e, *hint), fmt::format("{} needs '{}' as a number", schema.name, name)));
   return *hint;
 }
@@ -158,7 +159,8 @@ Sizes FakeCall::integers(std::string_view name) const {
     if (!e.is_int()) {
       auto hint = shapes.hint(e);
       if (!hint)
-        fail_unsupported(fmt::format("{}: argument '{}' holds {}, known only at run time", schema.name, name, e.str()));
+        fail_unsupported(
+            fmt::format("{}: argument '{}' holds {}, which is known only at run time", schema.name, name, e.str()));
       unwrap(shapes.evaluate(sym_eq(e, *hint), fmt::format("{} needs '{}' as numbers", schema.name, name)));
       e = *hint;
     }

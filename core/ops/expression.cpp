@@ -80,7 +80,7 @@ class Expression {
     if (auto* i = a.get<std::int64_t>()) return static_cast<double>(*i);
     if (auto* d = a.get<double>()) return *d;
     if (auto* b = a.get<bool>()) return *b;
-    syntax("arithmetic on something that is no number");
+    syntax("arithmetic on something that is not a number");
   }
 
   Arg sum() {

@@ -26,7 +26,7 @@ Number number_of(const Arg& a) {
   if (auto* b = a.get<bool>()) return *b;
   if (auto* d = a.get<double>()) return *d;
   if (auto* c = a.get<std::complex<double>>()) return *c;
-  fail("a number expected in a formula");
+  fail("a number is expected in a formula");
 }
 
 Arg sizes(const FormulaCall& f) {
@@ -55,7 +55,7 @@ SymList list_of_sizes(const Arg& list) {
     else if (a.node() && a.node()->meta.sym())
       out.push_back(*a.node()->meta.sym());
     else
-      fail("a size expected in a formula");
+      fail("a size is expected in a formula");
   }
   return out;
 }

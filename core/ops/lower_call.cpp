@@ -15,7 +15,7 @@ Sizes concrete_sizes(const SymList& list) {
 
 LoweredTensor LowerCall::in(std::string_view name) const {
   const Node* node = arg(name).node();
-  if (!node) fail_unsupported("argument " + std::string(name) + " is no tensor");
+  if (!node) fail_unsupported("argument " + std::string(name) + " is not a tensor");
   return value_(node);
 }
 

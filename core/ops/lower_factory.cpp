@@ -48,7 +48,7 @@ Status lower_full(LowerCall& call) {
 Status lower_full_like(LowerCall& call) {
   for (std::string_view name : {"fill_value", "value", "s"})
     if (call.schema.index_of(name) >= 0) return give_constant(call, call.number(name)), Status();
-  fail_unsupported("a fill value");
+  fail_unsupported("this form of a fill value");
 }
 
 Status lower_zeros(LowerCall& call) {

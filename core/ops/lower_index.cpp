@@ -14,7 +14,7 @@ struct Reach {
   Reach(const LowerCall& call, std::size_t dim, std::int64_t size, bool wraps, bool checked = true)
       : bound{call.to.origin, "dimension " + std::to_string(dim), size, wraps}, checked(checked) {
     // The call stays a call, which reports an index that is out of range.
-    if (size == 0) fail_unsupported("indices into nothing");
+    if (size == 0) fail_unsupported("indices into a dimension of size 0");
   }
 
   /// The index as an expression. Its value is always in range, so a kernel never touches memory outside of the tensor.
@@ -112,7 +112,7 @@ void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
   }
   std::vector<Write> writes{whole(self)};
   if (index.numel() > 0) {
-    if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("scatter of or into a number");
+    if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("scatter with a 0-dim tensor");
     std::size_t dim = call.dim("dim", self.dim());
     Reach reach(call, dim, self.sizes[dim], false);
     writes.push_back({index.sizes, std::move(value),
@@ -170,7 +170,7 @@ Status lower_embedding_backward(LowerCall& call) {
 
 Status lower_index_select(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
-  if (self.dim() == 0) fail_unsupported("index_select of a number");
+  if (self.dim() == 0) fail_unsupported("index_select of a 0-dim tensor");
   std::size_t dim = call.dim("dim", self.dim());
   Reach reach(call, dim, self.sizes[dim], false);
   call.give(call.to.map(self.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
@@ -187,7 +187,7 @@ Status lower_gather(LowerCall& call) {
     call.give(call.to.constant(self.dtype, index.sizes, 0));
     return {};
   }
-  if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("gather of or from a number");
+  if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("gather with a 0-dim tensor");
   std::size_t dim = call.dim("dim", self.dim());
   Reach reach(call, dim, self.sizes[dim], false);
   call.give(call.to.map(self.dtype, index.sizes, [=](Body& body, const Index& i) {

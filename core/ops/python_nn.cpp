@@ -26,7 +26,7 @@ std::int64_t choice(NamedArgs& names, std::string_view key, std::initializer_lis
 
 double real(const Arg& arg) {
   std::optional<Number> n = as_number(arg);
-  if (!n) fail("a number expected");
+  if (!n) fail("a number is expected");
   return as_double(*n);
 }
 

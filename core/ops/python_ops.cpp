@@ -106,7 +106,7 @@ bool divides_by_zero(std::string_view name, bool zero) {
 Diagnostic unknown(const Op* op, const Node* node) {
   Where w;
   if (node) w = {.graph = node->graph().name, .node = node->name()};
-  return unsupported("ops.unknown", fmt::format("{} is not known; `partita ops` lists what is there", op->name),
+  return unsupported("ops.unknown", fmt::format("{} is not known; `partita ops` lists the known operators", op->name),
                      std::move(w));
 }
 

@@ -30,7 +30,7 @@ Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
   const OpRecord* record = find_record(op);
   std::string what = record ? fmt::format("operator {} has no {}", op->name, aspect)
                             : fmt::format("no record for operator {}", op->name);
-  return unsupported("ops.unknown", what + "; `partita ops` lists what is there", where(node));
+  return unsupported("ops.unknown", what + "; `partita ops` lists the known operators", where(node));
 }
 
 /// Runs a record function. An error that it raises is returned, with the node's name added.

@@ -80,7 +80,7 @@ void convert_literals(const Schema& schema, Args& args, Kwargs& kwargs) {
     if (auto* list = value.get<ArgList>(); list && list->is_tuple) value = Arg::list(list->items);
     if (auto* text = value.get<std::string>(); text && to.type == SchemaType::Device) {
       auto device = Device::parse(*text);
-      if (!device) fail(fmt::format("'{}' is no device", *text));
+      if (!device) fail(fmt::format("'{}' is not a device", *text));
       value = *device;
     }
     // Several results are a tuple. For a list of tensors its items are taken.

@@ -79,7 +79,7 @@ class Slicing {
       record(constant_tensor(b_, *flag, DType::Bool));
       ++dim_;
     } else {
-      fail_unsupported("an index that is no int, slice, tensor, None or ...");
+      fail_unsupported("an index that is not an int, slice, tensor, None or ...");
     }
   }
 
@@ -132,7 +132,7 @@ std::vector<Arg> items_of(Builder& b, const Arg& index) {
     Tensor t = unwrap(Tensor::empty(DType::Int64, {static_cast<std::int64_t>(list->items.size())}));
     for (std::size_t i = 0; i < list->items.size(); ++i) {
       const auto* value = list->items[i].get<std::int64_t>();
-      if (!value) fail_unsupported("a list index that holds more than ints");
+      if (!value) fail_unsupported("a list index with items that are not ints");
       t.as<std::int64_t>()[i] = *value;
     }
     std::string name;

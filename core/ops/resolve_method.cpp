@@ -140,7 +140,7 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
 }
 
 Arg get_attribute(Builder& b, const Arg& object, std::string_view name) {
-  if (!is_tensor(object)) fail_unsupported(fmt::format("the attribute {} of something that is no tensor", name));
+  if (!is_tensor(object)) fail_unsupported(fmt::format("the attribute {} of something that is not a tensor", name));
   const TensorMeta& self = b.tensor(object);
   if (name == "shape") return Arg::tuple(b.sizes(self.sizes).get<ArgList>()->items);
   if (name == "dtype") return self.dtype;

@@ -101,7 +101,9 @@ Result<Value> evaluate_twin(const FunctionalTwin& twin, const Schema& schema, st
   bool several = twin.written.size() != 1;
   auto* results = several ? result.get<ValueList>() : nullptr;
   if (several && (!results || results->size() != twin.written.size()))
-    return input_error("ops.arguments", fmt::format("{}: as many results as arguments written", schema.name));
+    return input_error(
+        "ops.arguments",
+        fmt::format("{}: the functional variant must return one result for each argument written", schema.name));
   ValueList written;
   for (std::size_t i = 0; i < twin.written.size(); ++i) {
     const Value& target = bound[static_cast<std::size_t>(twin.written[i])];

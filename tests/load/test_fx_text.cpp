@@ -113,7 +113,7 @@ void TestFxText::errors_name_line_and_expectation_data() {
   row("no return", "y = -x", 3, "'return' expected, found the end of the method");
   row("two values on a line", "y = -x x\nreturn y", 3, "';' or the end of the line expected, found 'x'");
   row("bad annotation", "y: \"f32[2][1, 2]cpu\" = -x\nreturn y", 3, "1 sizes but 2 strides");
-  row("bad device", "y = x.to(device(type='toaster!'))\nreturn y", 3, "'toaster!' is no device");
+  row("bad device", "y = x.to(device(type='toaster!'))\nreturn y", 3, "'toaster!' is not a device");
   row("huge integer", "y = x + 99999999999999999999\nreturn y", 3, "integer 99999999999999999999 is out of range");
   row("unterminated string", "y = x.foo('abc)\nreturn y", 3, "an expression expected");
   row("positional behind keyword", "y = x.foo(a = 1, 2)\nreturn y", 3, "'name = value' expected");

@@ -71,7 +71,7 @@ Meta fake_adaptive_avg_backward(FakeCall& c) {
          std::to_string(grad.dim()));
   for (std::size_t d = 0; d + rank < self.dim(); ++d)
     if (!c.test(sym_eq(grad.sizes[d], self.sizes[d]), "planes of an adaptive pooling"))
-      fail(op + ": grad_output has other planes than self");
+      fail(op + ": grad_output must have the batch and the channels of self");
   return fake_pool_backward(c);
 }
 

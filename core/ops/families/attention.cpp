@@ -70,7 +70,7 @@ struct Problem {
     batch = q.sizes[0], heads = q.sizes[1], queries = q.sizes[2], width = q.sizes[3], keys = k.sizes[2];
     bool fits = k.sizes[3] == width && v.sizes[3] == width && v.sizes[2] == keys;
     for (const Tensor* t : {&k, &v}) fits = fits && t->sizes[0] == batch && t->sizes[1] == heads;
-    if (!fits) fail("scaled_dot_product_attention: query, key and value do not fit one another");
+    if (!fits) fail("scaled_dot_product_attention: the sizes of query, key and value do not fit together");
     if (as_double(c.number("dropout_p")) != 0) fail_unsupported("flash attention with dropout on the CPU");
     scale = c.has("scale") ? as_double(c.number("scale")) : 1 / std::sqrt(static_cast<double>(width));
     causal = c.boolean("is_causal");
@@ -132,7 +132,7 @@ Value eval_flash_backward(EvalCall& c) {
   Tensor grad = load(c.tensor("grad_out"), p.dtype), out = load(c.tensor("out"), p.dtype),
          lse = load(c.tensor("logsumexp"), p.dtype);
   if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes || lse.sizes != Sizes{p.batch, p.heads, p.queries})
-    fail("flash attention backward: grad_out, out or logsumexp does not fit the query");
+    fail("flash attention backward: the sizes of grad_out, out or logsumexp do not fit those of query");
   Tensor dq = empty(p.dtype, p.q.sizes), dk = empty(p.dtype, p.k.sizes), dv = empty(p.dtype, p.v.sizes);
   dispatch_floating(p.dtype, "flash_attention_backward", [&]<class T>() {
     std::vector<T> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());

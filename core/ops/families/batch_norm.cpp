@@ -59,7 +59,7 @@ Meta fake_batch_norm_backward(FakeCall& c) {
   bool fits = grad.dim() == input.dim();
   for (std::size_t d = 0; fits && d < grad.dim(); ++d)
     fits = c.test(sym_eq(grad.sizes[d], input.sizes[d]), "batch norm gradient");
-  if (!fits) fail("batch norm backward: the gradient has not the sizes of the input");
+  if (!fits) fail("batch norm backward: the gradient does not have the sizes of the input");
   for (std::string_view name : {"weight", "running_mean", "running_var", "save_mean", "save_invstd"}) {
     if (c.schema.index_of(name) < 0 || !c.has(name)) continue;
     const TensorMeta& t = c.tensor(name);

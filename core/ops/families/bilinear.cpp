@@ -43,7 +43,7 @@ struct Trilinear {
     std::vector<bool> marks(static_cast<std::size_t>(rank), false);
     for (std::int64_t d : dims) {
       auto mark = marks.begin() + kernels::dim_index(d, rank);
-      if (rank == 0) fail("_trilinear: dims given of operands that have no dimensions");
+      if (rank == 0) fail("_trilinear: dims are given for operands that have no dimensions");
       if (*mark) fail("dim " + std::to_string(mark - marks.begin()) + " appears multiple times in the list of dims");
       *mark = true;
     }
@@ -82,7 +82,8 @@ Meta fake_trilinear(FakeCall& c) {
       fail("_trilinear: expected operands of one dtype, but got " + std::string(torch_name(first.dtype)) + " and " +
            std::string(torch_name(operand.dtype)));
     const Sizes dims = c.integers(expand);
-    if (operand.dim() + dims.size() != rank) fail("_trilinear: the operands and their expanded dimensions do not fit");
+    if (operand.dim() + dims.size() != rank)
+      fail("_trilinear: the operands and their expanded dimensions do not fit together");
     const std::vector<bool> expanded = Trilinear::marked(dims, static_cast<std::int64_t>(rank));
     SymList& sizes = operands.emplace_back(rank, 1);
     for (std::size_t i = 0, d = 0; i < rank; ++i)

@@ -66,7 +66,7 @@ Arg decompose_broadcast_tensors(DecomposeCall& c) {
   Builder& b = c.build;
   std::vector<SymList> sizes;
   for (const TensorMeta* t : c.tensors("tensors")) {
-    if (!t) fail("broadcast_tensors: None among the tensors");
+    if (!t) fail("broadcast_tensors: one of the tensors is None");
     sizes.push_back(t->sizes);
   }
   SymList common = broadcast(c, sizes);

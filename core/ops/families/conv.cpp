@@ -83,7 +83,7 @@ Meta fake_convolution_backward(FakeCall& c) {
   bool fits = grad.dim() == forward.dim();
   for (std::size_t d = 0; fits && d < grad.dim(); ++d)
     fits = c.test(sym_eq(grad.sizes[d], forward.sizes[d]), "convolution_backward");
-  if (!fits) fail("convolution_backward: grad_output has not the sizes of the convolution's output");
+  if (!fits) fail("convolution_backward: grad_output does not have the sizes of the convolution's output");
   if (grad.dtype != input.dtype) fail("convolution_backward: grad_output and input must have the same dtype");
   MemoryFormat format = convolution_format(c, input, weight);
   bool transposed = c.boolean("transposed");

@@ -55,7 +55,7 @@ void each_index(const Tensor& offsets, std::int64_t bags, std::int64_t count, F 
   for (std::int64_t bag = 0; bag < bags; ++bag) {
     std::int64_t begin = at[bag], end = bag + 1 < offsets.numel() ? at[bag + 1] : count;
     if (begin < 0 || end > count || begin > end)
-      fail("embedding_bag: offsets must rise from 0 to the number of indices");
+      fail("embedding_bag: offsets must increase from 0 to the number of indices");
     for (std::int64_t i = begin; i < end; ++i) f(i, bag);
   }
 }

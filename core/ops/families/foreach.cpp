@@ -100,7 +100,7 @@ std::size_t length(const DecomposeCall& call) {
 Node* number_as_tensor(DecomposeCall& call, const Arg& item, const Arg& number) {
   const TensorMeta& self = Builder::tensor(item);
   const auto value = as_number(number);
-  if (!value) fail_unsupported(call.schema.name + " of a number that is computed");
+  if (!value) fail_unsupported(call.schema.name + " with a number that the graph computes");
   const Operand operands[] = {Operand::of(self), Operand::of(*value)};
   return call.build.call("aten.full.default", {Arg::list({}), number},
                          {{"dtype", result_type(operands)}, {"device", self.device}});

@@ -106,7 +106,7 @@ Arg gradient(DecomposeCall& c) {
     }
     auto* real = step.get<double>();
     auto* whole = step.get<std::int64_t>();
-    if (!real && !whole) fail_unsupported("gradient with a spacing that is no real number");
+    if (!real && !whole) fail_unsupported("gradient with a spacing that is not a real number");
     out.push_back(even_gradient(c, dims[i], real ? *real : static_cast<double>(*whole)));
   }
   return Arg::list(std::move(out));

@@ -285,7 +285,8 @@ Value eval_grid_sampler_backward(EvalCall& c) {
          dgrid = zeros(dtype, c.tensor("grid").sizes);
   dispatch_narrow(c.tensor("input").dtype, "grid_sampler_backward", [&]<class T, class S>() {
     Sampler<rank, T, S> s(c, dtype);
-    if (grad.numel() != s.batch * s.channels * s.places) fail("grid_sampler backward: grad_output does not fit");
+    if (grad.numel() != s.batch * s.channels * s.places)
+      fail("grid_sampler backward: grad_output does not fit input and grid");
     s.each([&](std::int64_t n, std::int64_t first, const std::vector<PlaceTaps<T>>& taps) {
       auto gradient = [&](std::int64_t k, std::size_t i) {
         return T(grad.as<S>()[k * s.places + first + static_cast<std::int64_t>(i)]);

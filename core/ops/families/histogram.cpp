@@ -37,8 +37,7 @@ std::vector<std::pair<T, T>> outer_edges(const EvalCall& c, const Points& p) {
   std::vector<std::pair<T, T>> out(static_cast<std::size_t>(p.dims), {T(0), T(1)});
   if (c.has("range")) {
     const ValueList& range = *c.arg("range").get<ValueList>();
-    if (range.size() != 2 * out.size())
-      fail("torch.histogramdd: for a 2-dimensional input, range should have 2 values per dimension");
+    if (range.size() != 2 * out.size()) fail("torch.histogramdd: range should have 2 values per dimension");
     for (std::size_t d = 0; d < out.size(); ++d) {
       auto value = [&](std::size_t i) {
         const std::int64_t* whole = range[i].get<std::int64_t>();

@@ -91,9 +91,8 @@ Meta fake_philox(FakeCall& c) {
 }
 Value eval_philox(EvalCall&) {
   fail_unsupported(
-      "philox_rand: its numbers follow from how a CUDA device shares the elements among its threads; PyTorch refuses "
-      "it "
-      "on the CPU too");
+      "philox_rand, whose numbers depend on how a CUDA device shares the elements among its threads; PyTorch refuses "
+      "it on the CPU too");
 }
 
 }  // namespace

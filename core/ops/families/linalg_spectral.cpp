@@ -76,7 +76,7 @@ Value eval_pinv(EvalCall& c) {
   if (out.numel() == 0) return out;
   Tensor inverse = zeros(wide, out.sizes);
   bool hermitian = c.boolean("hermitian");
-  if (hermitian && m != n) fail("linalg.pinv: hermitian matrices are square");
+  if (hermitian && m != n) fail("linalg.pinv: A must be square when hermitian=True");
   double eps = real_of(out.dtype) == DType::Float64 ? std::numeric_limits<double>::epsilon()
                                                     : std::numeric_limits<float>::epsilon();
   Sizes batch = batch_of(c.tensor("self"));

@@ -64,7 +64,9 @@ Meta fake_offsets_to_indices(FakeCall& c) {
   const TensorMeta& offsets = c.tensor("self");
   std::size_t rank = c.syms("kernel_size").size();
   if (rank < 1 || rank > 3 || offsets.dim() < rank || c.syms("input_size").size() != rank)
-    fail("_low_memory_max_pool_offsets_to_indices: kernel_size, input_size and the offsets' dimensions do not fit");
+    fail(
+        "_low_memory_max_pool_offsets_to_indices: kernel_size, input_size and the offsets' dimensions do not fit "
+        "together");
   pool_arguments(c, rank);
   TensorMeta sum = new_like(offsets, offsets.sizes);
   sum.dtype = DType::Int64;

@@ -85,7 +85,8 @@ void reduce_rows(const Tensor& out, const std::vector<T>& losses, Reduction redu
 template <class T>
 T row_gradient(const EvalCall& c, const Tensor& grad, std::int64_t row, std::int64_t rows, std::int64_t classes) {
   bool by_row = reduction_of(c) == Reduction::None && grad.dim() > 0;
-  if (by_row ? grad.numel() != rows : grad.numel() < 1) fail(c.schema.base.substr(6) + ": grad_output does not fit");
+  if (by_row ? grad.numel() != rows : grad.numel() < 1)
+    fail(c.schema.base.substr(6) + ": grad_output does not fit self");
   T g = grad.as<T>()[by_row ? row : 0] / static_cast<T>(classes);
   return reduction_of(c) == Reduction::Mean ? g / static_cast<T>(rows) : g;
 }

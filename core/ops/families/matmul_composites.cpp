@@ -165,7 +165,7 @@ Arg decompose_tensordot(DecomposeCall& c) {
   if (dims_left.size() != dims_right.size()) fail("both dimension lists should have same length");
   auto wrap = [](Sizes& dims, std::size_t rank) {
     for (auto& d : dims) d = static_cast<std::int64_t>(wrap_dim(d, rank));
-    if (rank == 0 && !dims.empty()) fail("tensordot: dims given of a tensor that has no dimensions");
+    if (rank == 0 && !dims.empty()) fail("tensordot: dims are given for a tensor that has no dimensions");
     Sizes sorted = dims;
     std::ranges::sort(sorted);
     if (std::ranges::adjacent_find(sorted) != sorted.end()) fail("tensordot: a dim appears multiple times in the dims");

@@ -55,7 +55,7 @@ Node* multi_dot(Builder& b, std::vector<Node*> matrices) {
     if (t.dim() != 2) fail("multi_dot(): tensors between the first and the last must be 2D");
     for (std::size_t d = sizes.empty() ? 0 : 1; d < 2; ++d) {
       auto known = b.graph.shapes->hint(t.sizes[d]);
-      if (!known) fail_unsupported("multi_dot of sizes that are not known");
+      if (!known) fail_unsupported("multi_dot of matrices with symbolic sizes");
       sizes.push_back(*known);
     }
   }

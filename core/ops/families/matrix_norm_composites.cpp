@@ -75,7 +75,7 @@ Arg linalg_norm(DecomposeCall& c) {
   if (!c.has("dim") && ordered && rank != 1 && rank != 2)
     fail("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D");
   if (ordered && c.arg("ord").get<std::string>() && count != 2)
-    fail("linalg.norm: a string order wants a matrix: an input of 2 dimensions, or dim of length 2");
+    fail("linalg.norm: a string order needs a matrix: an input of 2 dimensions, or dim of length 2");
   if (ordered && count == 2) {
     Sizes dims = c.has("dim") ? c.integers("dim") : Sizes{0, 1};
     return matrix_norm(c, c.arg("self"), c.arg("ord"), dims, c.boolean("keepdim"), c.arg("dtype"));
@@ -145,7 +145,7 @@ double default_relative(DecomposeCall& c, const TensorMeta& t) {
   double epsilon = narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
   SymExpr longer = sym_max(t.sizes[t.dim() - 1], t.sizes[t.dim() - 2]);
   auto size = c.shapes.hint(longer);
-  if (!size) fail_unsupported("a tolerance that hangs on sizes that are not known");
+  if (!size) fail_unsupported("a default tolerance for matrices of symbolic size");
   return epsilon * static_cast<double>(*size);
 }
 

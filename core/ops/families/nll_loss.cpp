@@ -163,7 +163,7 @@ Value eval_nll_loss_backward(EvalCall& c) {
   Geometry g = geometry(dx);
   auto reduction = static_cast<Reduction>(c.integer("reduction"));
   if (reduction == Reduction::None && grad.numel() != target.numel())
-    fail("nll_loss_backward: grad_output does not fit");
+    fail("nll_loss_backward: grad_output does not fit the input");
   dispatch_floating(dtype, "nll_loss_backward_out_frame", [&]<class T>() {
     each_target<T>(c, g, target, weight, [&](std::int64_t i, std::int64_t label, T w) {
       T gradient = grad.as<T>()[reduction == Reduction::None ? i : 0];

@@ -150,7 +150,7 @@ constexpr auto lcm = []<class T>(T a, T b) { return a == 0 && b == 0 ? T(0) : st
 template <auto f>
 Value eval_divisor(EvalCall& call) {
   SpecialCall s(call);
-  if (!is_integral(s.computed.dtype)) fail(call.schema.name + " is for integers");
+  if (!is_integral(s.computed.dtype)) fail(call.schema.name + " takes integers only");
   dispatch(s.computed.dtype, [&]<class T>() {
     if constexpr (std::integral<T> && !std::same_as<T, bool>) {
       const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();

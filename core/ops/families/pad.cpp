@@ -108,7 +108,7 @@ Meta fake_border_backward(FakeCall& c) {
   const SymList padded = bordered_sizes<reflect>(c);
   bool fits = grad.dim() == padded.size();
   for (std::size_t d = 0; fits && d < padded.size(); ++d) fits = c.test(sym_eq(grad.sizes[d], padded[d]), "padding");
-  if (!fits) fail("grad_output has not the sizes of the padded input");
+  if (!fits) fail("grad_output does not have the sizes of the padded input");
   return new_like(self, self.sizes, suggest_memory_format(self, c.shapes));
 }
 

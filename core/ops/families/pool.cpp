@@ -92,7 +92,7 @@ Meta fake_pool_backward(FakeCall& c) {
   if (c.schema.index_of("stride") >= 0) {
     const SchemaArg& kernel = c.schema.args[static_cast<std::size_t>(c.schema.index_of("kernel_size"))];
     if (differ(pooled(c, self, static_cast<std::size_t>(kernel.list_size)).sizes, grad.sizes))
-      fail(c.schema.base.substr(5) + ": grad_output has not the sizes of the pooled input");
+      fail(c.schema.base.substr(5) + ": grad_output does not have the sizes of the pooled input");
   }
   if (c.schema.index_of("indices") >= 0 && differ(c.tensor("indices").sizes, grad.sizes))
     fail(c.schema.base.substr(5) + ": indices and grad_output must have the same sizes");
@@ -193,7 +193,7 @@ Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank) {
   Tensor grad = load(c.tensor("grad_output"), dtype), at = load(c.tensor("indices"), DType::Int64);
   Tensor dx = zeros(dtype, out.sizes);
   if (grad.sizes != at.sizes || at.dim() != dx.dim() || planes(at.sizes, rank) != planes(dx.sizes, rank))
-    fail(name + ": grad_output, indices and self do not fit one another");
+    fail(name + ": the sizes of grad_output, indices and self do not fit together");
   std::int64_t count = planes(dx.sizes, rank), in_plane = count ? dx.numel() / count : 0,
                out_plane = count ? grad.numel() / count : 0;
   dispatch_floating(dtype, name.c_str(), [&]<class T>() {

@@ -91,7 +91,7 @@ Meta fake_unfold_backward(FakeCall& call) {
   const TensorMeta& grad = call.tensor("grad_in");
   TensorMeta out = TensorMeta::contiguous(grad.dtype, call.syms("input_sizes"), grad.device);
   if (!fit(window_sizes(call, unfold, out), grad.sizes))
-    fail("unfold_backward: grad_in has not the sizes of the unfolded input");
+    fail("unfold_backward: grad_in does not have the sizes of the unfolded input");
   return out;
 }
 

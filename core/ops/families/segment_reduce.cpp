@@ -37,7 +37,7 @@ Meta fake_segment_reduce(FakeCall& c) {
   for (std::size_t d = 0; d < axis; ++d)
     if (!c.test(sym_eq(bounds.sizes[d], data.sizes[d]), "segment_reduce"))
       fail("segment_reduce: the segments' dimensions must be those of data up to the axis");
-  if (!by_lengths && bounds.sizes.back().is(0)) fail("segment_reduce: offsets have one element more than segments");
+  if (!by_lengths && bounds.sizes.back().is(0)) fail("segment_reduce: offsets must have at least one element");
   SymList sizes = data.sizes;
   sizes[axis] = by_lengths ? bounds.sizes.back() : bounds.sizes.back() - 1;
   return new_like(data, sizes);
@@ -136,7 +136,7 @@ Meta fake_segment_reduce_backward(FakeCall& c) {
     bool fits = sizes.size() == reduced.dim();
     for (std::size_t d = 0; fits && d < sizes.size(); ++d)
       fits = c.test(sym_eq(sizes[d], reduced.sizes[d]), "segment_reduce gradient");
-    if (!fits) fail(std::string("_segment_reduce_backward: ") + name + " has not the sizes of the reduced data");
+    if (!fits) fail(std::string("_segment_reduce_backward: ") + name + " does not have the sizes of the reduced data");
   }
   return new_like(c.tensor("grad"), c.tensor("data").sizes);
 }
