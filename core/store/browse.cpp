@@ -6,7 +6,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "core/base/hash.h"
 #include "core/store/store.h"
 
 namespace partita {
@@ -21,7 +20,7 @@ struct Table {
   const char* big;      ///< column printed in full; null: it holds bytes, which are not printed
 };
 constexpr Table tables[] = {
-    {"compiled", "graph || ' ' || kind", "bytes", "key, kind, graph, options, bytes, hash, at, used, hits", nullptr},
+    {"compiled", "graph || ' ' || kind", "bytes", "key, kind, graph, options, bytes, signature, at, used, hits", nullptr},
     {"runs", "path || ' ' || graph || ' ' || backend || ' ' || outcome", "0",
      "at, path, graph, backend, options, milliseconds, outcome", nullptr},
     {"checks", "path || ' ' || graph || ' ' || kind || iif(ok, ' ok', ' FAILED')", "length(report)",
@@ -134,6 +133,7 @@ Result<std::string> Store::show(std::string_view id) {
 
 Result<std::vector<std::string>> Store::verify() {
   std::vector<std::string> problems;
+  if (!key_) problems.push_back(key_.error().line());
   {
     TRY(Statement s, Statement::prepare(db_.get(), "PRAGMA integrity_check"));
     for (;;) {
@@ -142,13 +142,12 @@ Result<std::vector<std::string>> Store::verify() {
       if (s.text(0) != "ok") problems.push_back(s.text(0));
     }
   }
-  TRY(Statement s, Statement::prepare(db_.get(), "SELECT id, object, hash, bytes FROM compiled"));
+  TRY(Statement s, Statement::prepare(db_.get(), "SELECT id, key, kind, object, signature FROM compiled"));
   for (;;) {
     TRY(const bool row, s.step());
     if (!row) break;
-    const std::string object = s.text(1);
-    if (content_hash(object) != s.text(2) || static_cast<std::int64_t>(object.size()) != s.integer(3))
-      problems.push_back(fmt::format("compiled/{}: the bytes are not those that were stored", s.integer(0)));
+    if (!key_ || !same_signature(sign(*key_, {s.text(1), s.text(2), s.text(3)}), s.text(4)))
+      problems.push_back(fmt::format("compiled/{}: the code was not signed by this user", s.integer(0)));
   }
   return problems;
 }

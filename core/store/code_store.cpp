@@ -14,10 +14,12 @@ CacheKey address(const std::string& key) {
 
 CodeStore::CodeStore() {
   auto opened = Store::open(Store::default_file());
-  if (opened)
-    store_ = *std::move(opened);
-  else
+  if (!opened) {
     give_up(opened.error());
+    return;
+  }
+  store_ = *std::move(opened);
+  if (const Diagnostic* why = store_->code_refused()) std::fprintf(stderr, "partita: warning: %s\n", why->line().c_str());
 }
 
 std::optional<std::string> CodeStore::find(const std::string& key) {

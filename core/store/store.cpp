@@ -34,6 +34,11 @@ constexpr const char* migrations[] = {
                        answer TEXT NOT NULL);
     CREATE UNIQUE INDEX tries_candidate ON tries(session, candidate);
     )",
+    // A hash says nothing of who wrote the code: entries are signed from here on, and older ones are made again.
+    R"(
+    DELETE FROM compiled;
+    ALTER TABLE compiled RENAME COLUMN hash TO signature;
+    )",
 };
 constexpr std::int64_t version = std::size(migrations);
 constexpr int busy_milliseconds = 10000;
@@ -46,6 +51,11 @@ Result<std::int64_t> user_version(sqlite3* db) {
   TRY(Statement s, Statement::prepare(db, "PRAGMA user_version"));
   TRY(const bool row, s.step());
   return row ? s.integer(0) : 0;
+}
+
+Result<SigningKey> key_for(const std::string& file) {
+  TRY_DO(check_private(file));
+  return user_key();
 }
 
 }  // namespace
@@ -62,11 +72,10 @@ std::string Store::default_file() {
     folder = given;
     std::error_code ignored;
     if (folder.extension() == ".sqlite" || fs::is_regular_file(folder, ignored)) return folder.string();
-  } else if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) {
-    folder = fs::path(cache) / "partita";
   } else {
-    const char* home = std::getenv("HOME");
-    folder = fs::path(home ? home : "/") / ".cache" / "partita";
+    const std::string cache = user_folder("XDG_CACHE_HOME", ".cache");
+    if (cache.empty()) return {};
+    folder = fs::path(cache) / "partita";
   }
   return (folder / "store.sqlite").string();
 }
@@ -87,19 +96,14 @@ Status enter_wal(sqlite3* db) {
 }  // namespace
 
 Result<Store> Store::open(const std::string& file) {
-  std::error_code failed;
-  const fs::path folder = fs::path(file).parent_path();
-  if (!folder.empty()) fs::create_directories(folder, failed);
-  if (failed)
-    return input_error(
-        "store.read_only",
-        fmt::format("the store's folder cannot be made ({}); set PARTITA_STORE to a folder that can be written",
-                    failed.message()),
-        Where{.file = file});
+  if (!fs::path(file).is_absolute())
+    return input_error("store.path", "the store needs an absolute path; set PARTITA_STORE or HOME to one",
+                       Where{.file = file});
+  TRY_DO(make_private_file(file));
   sqlite3* raw = nullptr;
   const int opened =
       sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  Store store{Database(raw)};
+  Store store(Database(raw), key_for(file));
   if (opened != SQLITE_OK) {
     Diagnostic error = sqlite_error(raw);
     error.where.file = file;
@@ -109,6 +113,8 @@ Result<Store> Store::open(const std::string& file) {
   if (sqlite3_db_readonly(raw, "main") == 1)
     return input_error("store.read_only", "the store is read-only; set PARTITA_STORE to a folder that can be written",
                        Where{.file = file});
+  // The file may come from somebody else: its views and triggers call no functions.
+  TRY_DO(execute(raw, "PRAGMA trusted_schema=OFF"));
   TRY_DO(execute(raw, "PRAGMA page_size=32768"));
   TRY_DO(enter_wal(raw));
   TRY_DO(execute(raw, "PRAGMA synchronous=NORMAL"));
@@ -123,7 +129,7 @@ Status Store::migrate() {
   TRY_DO(execute(db, "BEGIN IMMEDIATE"));
   const auto upgrade = [&]() -> Status {
     TRY(have, user_version(db));  // another process may have migrated it
-    if (have > version)
+    if (have < 0 || have > version)
       return input_error(
           "store.version",
           fmt::format("the store has version {}, this program knows {}; use a newer partita or another PARTITA_STORE",
@@ -140,18 +146,19 @@ Status Store::migrate() {
 }
 
 Result<std::optional<CompiledObject>> Store::find_compiled(const CacheKey& key) {
+  if (!key_) return std::optional<CompiledObject>();
   const std::string address = key.hash();
   CompiledObject object;
   std::int64_t id = 0;
   bool sound = false;
   {
-    TRY(Statement s, Statement::prepare(db_.get(), "SELECT id, object, graph, kind, hash FROM compiled WHERE key = ?"));
+    TRY(Statement s, Statement::prepare(db_.get(), "SELECT id, object, graph, kind, signature FROM compiled WHERE key = ?"));
     s.bind_text(1, address);
     TRY(const bool found, s.step());
     if (!found) return std::optional<CompiledObject>();
     id = s.integer(0);
     object = {s.text(1), s.text(2), s.text(3)};
-    sound = content_hash(object.bytes) == s.text(4);
+    sound = same_signature(sign(*key_, {address, object.kind, object.bytes}), s.text(4));
   }
   if (!sound) {
     TRY(Statement s, Statement::prepare(db_.get(), "DELETE FROM compiled WHERE id = ?"));
@@ -167,19 +174,20 @@ Result<std::optional<CompiledObject>> Store::find_compiled(const CacheKey& key) 
 }
 
 Status Store::put_compiled(const CacheKey& key, const CompiledObject& object) {
-  const std::string address = key.hash(), hash = content_hash(object.bytes);
+  if (!key_) return {};
+  const std::string address = key.hash(), signature = sign(*key_, {address, object.kind, object.bytes});
   TRY(Statement s,
       Statement::prepare(
           db_.get(),
-          "INSERT INTO compiled(key, kind, graph, options, bytes, hash, object, at, used) VALUES(?,?,?,?,?,?,?,?,?) "
-          "ON CONFLICT(key) DO UPDATE SET kind = excluded.kind, bytes = excluded.bytes, hash = excluded.hash, "
+          "INSERT INTO compiled(key, kind, graph, options, bytes, signature, object, at, used) VALUES(?,?,?,?,?,?,?,?,?) "
+          "ON CONFLICT(key) DO UPDATE SET kind = excluded.kind, bytes = excluded.bytes, signature = excluded.signature, "
           "object = excluded.object, used = excluded.used"));
   s.bind_text(1, address);
   s.bind_text(2, object.kind);
   s.bind_text(3, object.graph_name);
   s.bind_text(4, key.options);
   s.bind(5, static_cast<std::int64_t>(object.bytes.size()));
-  s.bind_text(6, hash);
+  s.bind_text(6, signature);
   s.bind_blob(7, object.bytes);
   s.bind(8, now());
   s.bind(9, now());

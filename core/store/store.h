@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/store/sqlite.h"
+#include "core/store/trust.h"
 
 namespace partita {
 
@@ -70,12 +71,18 @@ struct StoreStats {
 /// write-ahead mode that any number of processes share. Not for several threads at once.
 class Store {
  public:
-  /// $PARTITA_STORE (a folder, or a file ending in .sqlite), else $XDG_CACHE_HOME/partita, else ~/.cache/partita.
+  /// $PARTITA_STORE (a folder, or a file ending in .sqlite), else $XDG_CACHE_HOME/partita, else ~/.cache/partita; empty
+  /// when none of them is an absolute path.
   static std::string default_file();
-  /// Creates the file and its folder, or migrates it. Errors store.corrupt, store.read_only, store.version, ...
+  /// Creates the file and its folder for this user alone, or migrates it. Errors store.path, store.corrupt,
+  /// store.read_only, store.version, ...
   static Result<Store> open(const std::string& file);
 
-  /// Null when nothing is stored under the key, or when what is stored is not what was written (it is then dropped).
+  /// Why compiled code is neither kept nor loaded here: somebody else may have written it (store.untrusted). Null when
+  /// it is kept and loaded.
+  const Diagnostic* code_refused() const { return key_ ? nullptr : &key_.error(); }
+
+  /// Null when nothing is stored under the key, or when what is stored was not signed by this user (it is then dropped).
   Result<std::optional<CompiledObject>> find_compiled(const CacheKey& key);
   /// Drops the least recently used objects when all together exceed `limit_bytes`.
   Status put_compiled(const CacheKey& key, const CompiledObject& object);
@@ -96,7 +103,7 @@ class Store {
   Result<std::string> check_report(std::int64_t id);            ///< error store.id when there is none
   /// "compiled/3": what is known of the row, one "name: value" a line, then its text or report.
   Result<std::string> show(std::string_view id);
-  /// Empty when sound; else a line for each damaged row or page.
+  /// Empty when sound; else a line for each damaged page and for each row that was not signed by this user.
   Result<std::vector<std::string>> verify();
   Status clear();
   Status export_to(const std::string& file);  ///< a copy that is one file, consistent while others write
@@ -104,10 +111,11 @@ class Store {
   std::int64_t limit_bytes = std::int64_t{2} << 30;
 
  private:
-  explicit Store(Database db) : db_(std::move(db)) {}
+  Store(Database db, Result<SigningKey> key) : db_(std::move(db)), key_(std::move(key)) {}
   Status migrate();
   Status evict();
   Database db_;
+  Result<SigningKey> key_;
 };
 
 }  // namespace partita

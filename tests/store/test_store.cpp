@@ -2,6 +2,7 @@
 #include <QtTest>
 #include <fstream>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,15 +18,25 @@ CacheKey key(const std::string& graph) {
   return {graph, "O3", "avx512f", "0.1"};
 }
 
+mode_t mode_of(const std::string& path) {
+  struct stat s = {};
+  return stat(path.c_str(), &s) == 0 ? s.st_mode & 07777 : 0;
+}
+
 }  // namespace
 
 class TestStore : public QObject {
   Q_OBJECT
 
-  QTemporaryDir dir_;
+  QTemporaryDir dir_, config_;
   std::string path(const std::string& name) const { return dir_.path().toStdString() + "/" + name; }
 
  private Q_SLOTS:
+  void initTestCase() {
+    qputenv("XDG_CONFIG_HOME", config_.path().toUtf8());
+    qunsetenv("PARTITA_STORE");
+  }
+
   void key_parts_do_not_run_together() {
     QVERIFY((CacheKey{"ab", "c", "", ""}.hash() != CacheKey{"a", "bc", "", ""}.hash()));
     QCOMPARE(key("g").hash(), key("g").hash());
@@ -80,9 +91,99 @@ class TestStore : public QObject {
     const auto problems = s->verify();
     QVERIFY_RESULT(problems);
     QCOMPARE(problems->size(), std::size_t{1});
-    QCOMPARE((*problems)[0], std::string("compiled/1: the bytes are not those that were stored"));
+    QCOMPARE((*problems)[0], std::string("compiled/1: the code was not signed by this user"));
     QVERIFY(!(*s->find_compiled(key("g"))).has_value());
     QVERIFY((*s->verify()).empty());
+  }
+
+  void code_that_was_moved_or_signed_by_another_key_is_dropped() {
+    const std::string file = path("forged.sqlite");
+    auto s = Store::open(file);
+    for (const char* name : {"a", "b"}) QVERIFY(s->put_compiled(key(name), {name, "g", "elf"}));
+    Database db;
+    sqlite3* raw = nullptr;
+    QCOMPARE(sqlite3_open(file.c_str(), &raw), SQLITE_OK);
+    db.reset(raw);
+    // The code of a, signature and all, under the key of b.
+    QVERIFY(execute(raw,
+                    "UPDATE compiled SET (object, signature) = (SELECT object, signature FROM compiled WHERE id = 1) "
+                    "WHERE id = 2"));
+    QCOMPARE(s->verify()->size(), std::size_t{1});
+    QVERIFY(!(*s->find_compiled(key("b"))).has_value());
+    QVERIFY((*s->find_compiled(key("a"))).has_value());
+    SigningKey other;
+    const std::string forged = sign(other, {key("a").hash(), "elf", "evil"});
+    QVERIFY(execute(raw, "UPDATE compiled SET object = 'evil', signature = '" + forged + "' WHERE id = 1"));
+    QVERIFY(!(*s->find_compiled(key("a"))).has_value());
+  }
+
+  void is_private_whatever_the_umask() {
+    const mode_t before = umask(0);
+    const std::string file = path("new/folder/private.sqlite");
+    auto s = Store::open(file);
+    umask(before);
+    QVERIFY_RESULT(s);
+    QVERIFY(s->put_compiled(key("g"), {"code", "g", "elf"}));
+    for (const char* name : {"new", "new/folder"}) QCOMPARE(mode_of(path(name)), mode_t{0700});
+    for (const char* suffix : {"", "-wal", "-shm"}) QCOMPARE(mode_of(file + suffix), mode_t{0600});
+    QCOMPARE(mode_of(config_.path().toStdString() + "/partita/store.key"), mode_t{0600});
+  }
+
+  void code_is_refused_where_others_may_write_data() {
+    QTest::addColumn<QString>("how");
+    QTest::addColumn<QString>("fault");
+    QTest::newRow("folder for all") << "folder" << "other users may write it";
+    QTest::newRow("symbolic link") << "link" << "symbolic link";
+    QTest::newRow("key for all") << "key" << "can be read by other users";
+    QTest::newRow("key cut off") << "short key" << "damaged";
+  }
+  void code_is_refused_where_others_may_write() {
+    QFETCH(QString, how);
+    QFETCH(QString, fault);
+    const std::string folder = path("shared"), file = folder + "/store.sqlite";
+    const std::string key_file = config_.path().toStdString() + "/partita/store.key";
+    {
+      auto s = Store::open(file);
+      QVERIFY_RESULT(s);
+      QVERIFY(!s->code_refused());
+      QVERIFY(s->put_compiled(key("g"), {"code", "g", "elf"}));
+    }
+    std::string opened = file;
+    if (how == "folder") QCOMPARE(chmod(folder.c_str(), 0777), 0);
+    if (how == "link") {
+      opened = path("link.sqlite");
+      QCOMPARE(symlink(file.c_str(), opened.c_str()), 0);
+    }
+    if (how == "key") QCOMPARE(chmod(key_file.c_str(), 0644), 0);
+    if (how == "short key") QCOMPARE(truncate(key_file.c_str(), 7), 0);
+    {
+      auto s = Store::open(opened);
+      QVERIFY_RESULT(s);
+      QVERIFY(s->code_refused());
+      QVERIFY2(QString::fromStdString(s->code_refused()->message).contains(fault), s->code_refused()->message.c_str());
+      QVERIFY(!(*s->find_compiled(key("g"))).has_value());
+      QVERIFY(s->put_compiled(key("h"), {"code", "h", "elf"}));
+      QVERIFY(!(*s->find_compiled(key("h"))).has_value());
+      QVERIFY(!s->verify()->empty());
+      QVERIFY(s->add_run({"x", "g", "cpu", "", 1.5, "ok"}));
+    }
+    chmod(folder.c_str(), 0700);
+    unlink(key_file.c_str());
+    unlink(path("link.sqlite").c_str());
+  }
+
+  void paths_that_are_not_absolute_are_refused() {
+    auto s = Store::open("store.sqlite");
+    QVERIFY(!s);
+    QCOMPARE(s.error().code, std::string("store.path"));
+    qputenv("XDG_CACHE_HOME", "relative");
+    const QByteArray home = qgetenv("HOME");
+    qputenv("HOME", "");
+    QCOMPARE(Store::default_file(), std::string());
+    qputenv("HOME", "/home/x");
+    QCOMPARE(Store::default_file(), std::string("/home/x/.cache/partita/store.sqlite"));
+    qputenv("HOME", home);
+    qunsetenv("XDG_CACHE_HOME");
   }
 
   void bad_files_are_refused_data() {
@@ -113,13 +214,19 @@ class TestStore : public QObject {
     QCOMPARE(s.error().code, std::string("store.read_only"));
   }
 
+  void newer_version_is_refused_data() {
+    QTest::addColumn<int>("version");
+    QTest::newRow("newer") << 1000;
+    QTest::newRow("negative") << -1;
+  }
   void newer_version_is_refused() {
+    QFETCH(int, version);
     const std::string file = path("newer.sqlite");
     {
       sqlite3* raw = nullptr;
       sqlite3_open(file.c_str(), &raw);
       Database db(raw);
-      QVERIFY(execute(raw, "PRAGMA user_version=1000"));
+      QVERIFY(execute(raw, "PRAGMA user_version=" + std::to_string(version)));
     }
     auto s = Store::open(file);
     QVERIFY(!s);
