@@ -52,7 +52,7 @@ Status write_module_folder(const Graph& graph, const std::string& folder, const 
       "from torch.nn import *\nclass {}(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n",
       module_name);
   for (const auto& [name, tensor] : state)
-    text += fmt::format("        self.register_buffer('{}', torch.empty([{}], dtype=torch.{}))\n", name,
+    text += fmt::format("        self.register_buffer({}, torch.empty([{}], dtype=torch.{}))\n", print(Arg(name)),
                         fmt::join(tensor.sizes, ", "), torch_name(tensor.dtype));
   text += "        self.load_state_dict(torch.load(os.path.join(os.path.dirname(__file__), 'state_dict.pt')))\n";
   text += indented(plain_code(graph), "    ");

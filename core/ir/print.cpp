@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/python_text.h"
+
 namespace partita {
 namespace {
 
@@ -27,21 +29,33 @@ std::string repr(double v) {
 
 std::string quoted(const std::string& s) {
   char quote = s.find('\'') != std::string::npos && s.find('"') == std::string::npos ? '"' : '\'';
-  std::string out(1, quote);
-  for (char c : s) {
-    if (c == quote || c == '\\') out += '\\';
-    if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c == '\r')
-      out += "\\r";
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-    else
-      out += c;
+  return quote + inside_quotes(s, quote) + quote;
+}
+
+/// The annotation as it stands between the quotes behind a name.
+std::string annotation_text(const Meta& meta) {
+  return inside_quotes(annotation(meta), '"');
+}
+
+/// torch.fx.graph._format_target: "self.a.b"; a part that is no identifier is read by getattr.
+std::string attribute(std::string_view target) {
+  std::string out = "self";
+  for (;;) {
+    const std::size_t dot = target.find('.');
+    const std::string_view part = target.substr(0, dot);
+    out = is_identifier(part) ? fmt::format("{}.{}", out, part)
+                              : fmt::format("getattr({}, \"{}\")", out, inside_quotes(part, '"'));
+    if (dot == std::string_view::npos) return out;
+    target.remove_prefix(dot + 1);
   }
-  return out + quote;
+}
+
+/// The class name of a graph; PyTorch's own "<lambda>" is kept.
+std::string class_name(std::string name) {
+  if (name == "<lambda>") return name;
+  for (char& c : name)
+    if (!is_identifier(std::string("_") + c)) c = '_';
+  return is_identifier(name) ? name : "_" + name;
 }
 
 std::string repr(std::complex<double> c) {
@@ -96,7 +110,7 @@ std::string arguments(const Node& node, std::size_t skip) {
 
 std::string statement(const Node& node, bool annotated) {
   std::string head = node.name();
-  std::string type = annotated ? annotation(node.meta) : "";
+  std::string type = annotated ? annotation_text(node.meta) : "";
   if (!type.empty()) head += ": \"" + type + "\"";
   std::string_view op = operator_name(node.op());
   const Args& a = node.args();
@@ -114,7 +128,7 @@ std::string statement(const Node& node, bool annotated) {
   if (plain && a.size() == 1 && op == "invert") return fmt::format("{} = ~{}", head, print(a[0]));
   switch (node.op()->kind) {
     case OpKind::GetAttr:
-      return fmt::format("{} = self.{}", head, node.target);
+      return fmt::format("{} = {}", head, attribute(node.target));
     case OpKind::Torch:
       return fmt::format("{} = torch.ops.{}({})", head, node.op()->name, arguments(node, 0));
     case OpKind::Function:
@@ -135,7 +149,7 @@ class Printer {
       : graph_(graph), options_(options), depth_(depth) {}
 
   std::string text() {
-    line(0, fmt::format("class {}(torch.nn.Module):", graph_.name));
+    line(0, fmt::format("class {}(torch.nn.Module):", class_name(graph_.name)));
     statements(graph_.form);
     for (const auto& [target, child] : graph_.children) {
       out_ += "\n";
@@ -177,7 +191,7 @@ class Printer {
     std::string body = text();
     // The printed name of a nested class is the name of the attribute that holds it.
     std::size_t start = body.find("class ") + 6, end = body.find('(', start);
-    return body.replace(start, end - start, target);
+    return body.replace(start, end - start, class_name(target));
   }
 
   void line(int indent, std::string_view content) {
@@ -187,7 +201,7 @@ class Printer {
   }
 
   std::string declared(const Node& node, std::string_view name) const {
-    std::string type = options_.annotations ? annotation(node.meta) : "";
+    std::string type = options_.annotations ? annotation_text(node.meta) : "";
     return type.empty() ? std::string(name) : fmt::format("{}: \"{}\"", name, type);
   }
 
@@ -223,9 +237,10 @@ class Printer {
   void comment(const Origin& o) {
     std::string prefix = o.prefix.empty() ? "" : o.prefix + " ";
     if (o.file.empty())
-      line(2, "# " + prefix + "No stacktrace found for following nodes");
+      line(2, "# " + one_line(prefix) + "No stacktrace found for following nodes");
     else
-      line(2, fmt::format("# {}File: {}:{} in {}, code: {}", prefix, o.file, o.line, o.function, o.code));
+      line(2,
+           "# " + one_line(fmt::format("{}File: {}:{} in {}, code: {}", prefix, o.file, o.line, o.function, o.code)));
   }
 
   void output(const Node& node, GraphForm form) {

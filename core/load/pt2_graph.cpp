@@ -3,11 +3,18 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/base/python_text.h"
+
 namespace partita::pt2 {
 namespace {
 
 constexpr int max_depth = 50;
 constexpr std::size_t max_rank = 64;
+
+/// A text of the file for a message of one line.
+std::string_view shortened(std::string_view text) {
+  return text.substr(0, 100);
+}
 
 std::optional<Layout> layout_of(std::int64_t code) {
   switch (code) {
@@ -212,7 +219,7 @@ class GraphReader {
 
   Result<Arg> node_named(std::string_view name) const {
     auto it = nodes_.find(std::string(name));
-    if (it == nodes_.end()) return bad(fmt::format("value '{}' is used but not defined", name.substr(0, 100)));
+    if (it == nodes_.end()) return bad(fmt::format("value '{}' is used but not defined", shortened(name)));
     return Arg(it->second);
   }
 
@@ -275,6 +282,7 @@ class GraphReader {
   Result<Arg> sub_graph(Json json) {
     TRY(std::string_view name, string_in(json, "name"));
     TRY(Json body, need(json, "graph"));
+    if (!is_identifier(name)) return bad(fmt::format("sub graph '{}'", shortened(name)));
     std::string key(name);
     if (!graph_->child(key)) {
       TRY(auto child, GraphReader(shapes_, depth_ + 1).read(body, key, {}));
@@ -286,7 +294,8 @@ class GraphReader {
     return Arg(node);
   }
 
-  static const Op* op_of(std::string_view target) {
+  static Result<const Op*> op_of(std::string_view target) {
+    if (!is_dotted_name(target)) return bad(fmt::format("target '{}' is not a dotted name", shortened(target)));
     if (target.starts_with("torch.ops.")) return Op::torch(target.substr(10));
     return Op::get(OpKind::Function, target);
   }
@@ -307,6 +316,7 @@ class GraphReader {
       if (auto k = field(input, "kind")) {
         TRY(kind, integer_of(*k, "kind"));
       }
+      if (kind == 2 && !is_identifier(name)) return bad(fmt::format("keyword '{}'", shortened(name)));
       if (kind == 2)
         kwargs.emplace_back(name, std::move(a));
       else
@@ -330,7 +340,7 @@ class GraphReader {
     if (named) {
       TRY(name, result_name(results[0]));
     }
-    const Op* op = op_of(target);
+    TRY(const Op* op, op_of(target));
     Node* node = graph_->create(op, std::move(args), std::move(kwargs), name);
     node->origin = origin_;
     if (named) {
@@ -447,6 +457,7 @@ Result<Arg> read_literal(const Union& u) {
   }
   if (u.kind == "as_operator") {
     TRY(std::string_view name, string_of(u.value, "as_operator"));
+    if (!is_dotted_name(name)) return bad(fmt::format("operator '{}' is not a dotted name", shortened(name)));
     return Arg(ArgName{std::string(name)});
   }
   if (u.kind == "as_complex") {

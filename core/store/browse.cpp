@@ -20,7 +20,8 @@ struct Table {
   const char* big;      ///< column printed in full; null: it holds bytes, which are not printed
 };
 constexpr Table tables[] = {
-    {"compiled", "graph || ' ' || kind", "bytes", "key, kind, graph, options, bytes, signature, at, used, hits", nullptr},
+    {"compiled", "graph || ' ' || kind", "bytes", "key, kind, graph, options, bytes, signature, at, used, hits",
+     nullptr},
     {"runs", "path || ' ' || graph || ' ' || backend || ' ' || outcome", "0",
      "at, path, graph, backend, options, milliseconds, outcome", nullptr},
     {"checks", "path || ' ' || graph || ' ' || kind || iif(ok, ' ok', ' FAILED')", "length(report)",

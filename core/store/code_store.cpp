@@ -19,7 +19,8 @@ CodeStore::CodeStore() {
     return;
   }
   store_ = *std::move(opened);
-  if (const Diagnostic* why = store_->code_refused()) std::fprintf(stderr, "partita: warning: %s\n", why->line().c_str());
+  if (const Diagnostic* why = store_->code_refused())
+    std::fprintf(stderr, "partita: warning: %s\n", why->line().c_str());
 }
 
 std::optional<std::string> CodeStore::find(const std::string& key) {

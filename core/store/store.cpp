@@ -152,7 +152,8 @@ Result<std::optional<CompiledObject>> Store::find_compiled(const CacheKey& key) 
   std::int64_t id = 0;
   bool sound = false;
   {
-    TRY(Statement s, Statement::prepare(db_.get(), "SELECT id, object, graph, kind, signature FROM compiled WHERE key = ?"));
+    TRY(Statement s,
+        Statement::prepare(db_.get(), "SELECT id, object, graph, kind, signature FROM compiled WHERE key = ?"));
     s.bind_text(1, address);
     TRY(const bool found, s.step());
     if (!found) return std::optional<CompiledObject>();
@@ -176,12 +177,12 @@ Result<std::optional<CompiledObject>> Store::find_compiled(const CacheKey& key) 
 Status Store::put_compiled(const CacheKey& key, const CompiledObject& object) {
   if (!key_) return {};
   const std::string address = key.hash(), signature = sign(*key_, {address, object.kind, object.bytes});
-  TRY(Statement s,
-      Statement::prepare(
-          db_.get(),
-          "INSERT INTO compiled(key, kind, graph, options, bytes, signature, object, at, used) VALUES(?,?,?,?,?,?,?,?,?) "
-          "ON CONFLICT(key) DO UPDATE SET kind = excluded.kind, bytes = excluded.bytes, signature = excluded.signature, "
-          "object = excluded.object, used = excluded.used"));
+  TRY(Statement s, Statement::prepare(db_.get(),
+                                      "INSERT INTO compiled(key, kind, graph, options, bytes, signature, object, at, "
+                                      "used) VALUES(?,?,?,?,?,?,?,?,?) "
+                                      "ON CONFLICT(key) DO UPDATE SET kind = excluded.kind, bytes = excluded.bytes, "
+                                      "signature = excluded.signature, "
+                                      "object = excluded.object, used = excluded.used"));
   s.bind_text(1, address);
   s.bind_text(2, object.kind);
   s.bind_text(3, object.graph_name);

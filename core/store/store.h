@@ -82,7 +82,8 @@ class Store {
   /// it is kept and loaded.
   const Diagnostic* code_refused() const { return key_ ? nullptr : &key_.error(); }
 
-  /// Null when nothing is stored under the key, or when what is stored was not signed by this user (it is then dropped).
+  /// Null when nothing is stored under the key, or when what is stored was not signed by this user (it is then
+  /// dropped).
   Result<std::optional<CompiledObject>> find_compiled(const CacheKey& key);
   /// Drops the least recently used objects when all together exceed `limit_bytes`.
   Status put_compiled(const CacheKey& key, const CompiledObject& object);

@@ -33,10 +33,10 @@ class File {
 };
 
 Diagnostic not_made(const fs::path& path) {
-  return input_error("store.read_only",
-                     fmt::format("cannot be made ({}); set PARTITA_STORE to a folder that can be written",
-                                 std::strerror(errno)),
-                     Where{.file = path.string()});
+  return input_error(
+      "store.read_only",
+      fmt::format("cannot be made ({}); set PARTITA_STORE to a folder that can be written", std::strerror(errno)),
+      Where{.file = path.string()});
 }
 
 Diagnostic untrusted(const fs::path& path, std::string_view fault) {
@@ -115,8 +115,8 @@ Result<SigningKey> user_key() {
     std::string unfinished = path.string() + ".XXXXXX";
     const int fd = ::mkostemp(unfinished.data(), O_CLOEXEC);  // of mode 0600
     if (fd < 0) return not_made(path);
-    const bool written = ::write(fd, key.bytes.data(), key.bytes.size()) == static_cast<ssize_t>(key.bytes.size()) &&
-                         ::fsync(fd) == 0;
+    const bool written =
+        ::write(fd, key.bytes.data(), key.bytes.size()) == static_cast<ssize_t>(key.bytes.size()) && ::fsync(fd) == 0;
     const bool linked = written && (::link(unfinished.c_str(), path.c_str()) == 0 || errno == EEXIST);
     const Diagnostic failed = not_made(path);  // reads errno
     ::close(fd);

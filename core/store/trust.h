@@ -9,8 +9,8 @@
 
 namespace partita {
 
-/// Makes the file (0600) and the folders that are missing (0700), whatever the umask; narrows the mode of a file that is
-/// already there and ours. Error store.read_only.
+/// Makes the file (0600) and the folders that are missing (0700), whatever the umask; narrows the mode of a file that
+/// is already there and ours. Error store.read_only.
 Status make_private_file(const std::string& file);
 
 /// Ok when only this user and root can write the file and its folders, up to the home folder or else the root folder.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/python_text.h"
 #include "core/sym/sym_node.h"
 
 namespace partita {
@@ -290,7 +291,10 @@ class Reader {
       while (eat(","))
         if (!keyword_argument()) return error("keyword argument expected");
       if (!eat(")")) return error("')' expected");
-      if (name == "Symbol") return SymExpr::symbol(body);
+      if (name == "Symbol") {
+        if (!is_identifier(body)) return error("the name of a symbol is not an identifier");
+        return SymExpr::symbol(body);
+      }
       return Reader(body).read();
     }
     std::vector<SymExpr> a;

@@ -75,8 +75,8 @@ void TestFxText::statements_data() {
   row("x @= n;  y = x", OpKind::Function, "_operator.imatmul");
   row("x[(slice(None, None, None), 1)] = n;  y = x", OpKind::Function, "_operator.setitem");
   row("y = self._tensor_constant0", OpKind::GetAttr, "get_attr");
-  row("y = self.layers.0.weight", OpKind::GetAttr, "get_attr");
-  row("y = getattr(self.layers, \"0\").weight", OpKind::GetAttr, "get_attr", "y = self.layers.0.weight");
+  row("y = self.layers.0.weight", OpKind::GetAttr, "get_attr", "y = getattr(self.layers, \"0\").weight");
+  row("y = getattr(self.layers, \"0\").weight", OpKind::GetAttr, "get_attr");
   row("y = self.fc1(x)", OpKind::Function, "self.fc1");
   row("y = x.shape", OpKind::Function, "getattr", "y = getattr(x, 'shape')");
   row("y = torch.sym_sum([n, 2])", OpKind::Function, "torch.sym_sum");
