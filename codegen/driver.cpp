@@ -15,7 +15,7 @@ namespace {
 
 Status run_post_grad_passes(Graph& graph, const BackendOptions& options, int stop_after) {
   for (Node* node : graph) {
-    // Text annotates no tuples, which the planner wants to know.
+    // Text has no annotations of tuples, but the planner needs their metas.
     if (node->meta.known() || !node->op()->is_call()) continue;
     TRY(node->meta, infer(*node));
   }
@@ -33,7 +33,7 @@ bool has_symbols(const Meta& meta) {
   return t && (!concrete(t->sizes) || !concrete(t->strides));
 }
 
-/// For the caches and the convolutions of this machine; `sizes`: of symbols.
+/// Plan options for the caches and convolutions of this machine. `sizes`: values of symbols.
 schedule::PlanOptions plan_for_this_machine(std::map<std::string, std::int64_t> sizes = {}) {
   return {.sizes = std::move(sizes),
           .channels_last = codegen::convolutions_want_channels_last(),
@@ -92,7 +92,7 @@ class CompiledGraph {
   std::map<std::map<std::string, std::int64_t>, std::unique_ptr<codegen::Executable>> executables_;  // by symbol values
 };
 
-/// With only the first `stop_after` passes; -1: all.
+/// Compiles with only the first `stop_after` passes; -1: all.
 CompileFn compiler(const BackendOptions& options, int stop_after) {
   return [options, stop_after](const Graph& graph) -> Result<Executable> {
     auto compiled = std::make_shared<CompiledGraph>(graph, options);

@@ -1,4 +1,4 @@
-// Index expressions: of one lane, of all, and how they move from lane to lane.
+// Emits index expressions: for one lane, for all lanes, and as steps from lane to lane.
 #include "codegen/cpu/emit_phase.h"
 #include "core/base/check.h"
 
@@ -193,7 +193,7 @@ Value* PhaseEmitter::sym(const SymExpr& e) {
 
 Value* PhaseEmitter::sym_lanes(const SymExpr& e) {
   auto range = range_of(e);
-  // Lanes beyond the extent are masked off but computed: leave room for them.
+  // Lanes beyond the extent are masked but still computed, so leave room for their indices.
   bool narrow = range && range->low > -(std::int64_t{1} << 28) && range->high < (std::int64_t{1} << 28);
   return sym_lanes(e, narrow ? b_.getInt32Ty() : b_.getInt64Ty());
 }

@@ -18,7 +18,7 @@ using loops::ScalarOp;
 using loops::Stmt;
 using loops::Store;
 
-/// Vectors of a few registers give independent chains to work on; long bodies take one register, or they spill.
+/// Vectors of several registers give independent chains of work. Long bodies use one register, or values would spill.
 int PhaseEmitter::choose_lanes(const EmitTarget& target) const {
   int cost = 0;
   std::size_t item = 4;
@@ -78,7 +78,7 @@ void PhaseEmitter::emit(const PhaseShape& shape, const std::string& symbol) {
     range(shape.parallel, function_->getArg(3), function_->getArg(4));
   }
   report_faults();
-  // Stores past the caches are seen by other threads in any order until then.
+  // Other threads may see stores that bypass the caches in any order; the fence orders them.
   if (streams_) b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
   b_.CreateRetVoid();
 }
@@ -100,7 +100,7 @@ void PhaseEmitter::loop(const Loop& l) {
 }
 
 void PhaseEmitter::range(const std::vector<const Loop*>& nest, Value* begin, Value* end) {
-  // Values are computed before the loops they do not hang on; what a loop without turns reads may have no memory.
+  // Values are computed before the loops that they do not depend on. What a loop of extent 0 reads may have no memory.
   if (std::ranges::any_of(nest, [](const Loop* l) { return l->extent.is(0); })) return;
   for (const Loop* l : nest) {
     auto extent = range_of(l->extent);

@@ -50,7 +50,7 @@ Value* MathEmitter::as_float(Value* x) {
   return b.CreateBitCast(x, with_element(x, b.getFloatTy()));
 }
 
-/// A NaN takes the otherwise branch.
+/// Selects `replacement` where x < bound; a NaN takes `otherwise`.
 Value* MathEmitter::select_less(Value* x, double bound, double replacement, Value* otherwise) {
   return b.CreateSelect(b.CreateFCmpOLT(x, constant(x, bound)), constant(x, replacement), otherwise);
 }
@@ -69,7 +69,8 @@ MathEmitter::Reduced MathEmitter::reduce_ln2(Value* x) {
   return r;
 }
 
-/// With ln 2 as one float: rest is off by 2e-9 for each whole, which 2^whole makes up for where whole < 0.
+/// Uses ln 2 as one float, so `rest` is off by 2e-9 per unit of `whole`. For whole < 0 the factor 2^whole makes that
+/// negligible.
 MathEmitter::Reduced MathEmitter::reduce_ln2_once(Value* x) {
   Reduced r = split_ln2(x);
   r.rest = fma(r.whole, -0.693147182, x);
@@ -86,7 +87,7 @@ Value* MathEmitter::exp_of_rest(Value* rest) {
   return polynomial(rest, {1.37805939e-3, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1, 1});
 }
 
-/// exp(rest) * 2^whole; denormal results come out and overflow goes to infinity.
+/// exp(rest) * 2^whole. Gives denormal results; overflow gives infinity.
 Value* MathEmitter::exp_of(const Reduced& r) {
   Value* p = exp_of_rest(r.rest);
   if (Value* scaled = scale_by_instruction(p, r.whole)) return scaled;
@@ -97,8 +98,8 @@ Value* MathEmitter::exp_of(const Reduced& r) {
   return b.CreateFMul(b.CreateFMul(p, power(half)), power(b.CreateSub(r.whole_int, half)));
 }
 
-/// An AVX-512 instruction on 16 floats, part by part for longer vectors. Scalars and shorter vectors are filled up, so
-/// that a loop's remainder has the same bits as its body.
+/// Applies an AVX-512 instruction on 16 floats, in parts for longer vectors. Scalars and shorter vectors are padded, so
+/// that a loop's remainder gives the same bits as its body.
 Value* MathEmitter::by_sixteen(std::initializer_list<Value*> arguments,
                                const std::function<Value*(std::span<Value* const>)>& instruction) {
   constexpr unsigned width = 16;
@@ -123,7 +124,7 @@ Value* MathEmitter::by_sixteen(std::initializer_list<Value*> arguments,
   return whole;
 }
 
-/// p * 2^n, one instruction of AVX-512; null without it.
+/// p * 2^n by one AVX-512 instruction; null without AVX-512.
 Value* MathEmitter::scale_by_instruction(Value* p, Value* n) {
   if (!avx512) return nullptr;
   constexpr int current_rounding = 4;
@@ -134,7 +135,7 @@ Value* MathEmitter::scale_by_instruction(Value* p, Value* n) {
   });
 }
 
-/// n / d for d in [2^-126, 2^126], within 1.5 ulp: a Newton step on AVX-512's approximation costs a third of a
+/// n / d for d in [2^-126, 2^126], within 1.5 ulp. A Newton step on AVX-512's approximation costs a third of a
 /// division.
 Value* MathEmitter::divide(Value* n, Value* d) {
   if (!avx512) return b.CreateFDiv(n, d);
@@ -146,7 +147,7 @@ Value* MathEmitter::divide(Value* n, Value* d) {
   return fma(fma(b.CreateFNeg(d), quotient, n), guess, quotient);
 }
 
-/// For exponents that are those of normal numbers: one factor does.
+/// 2^whole for exponents of normal numbers, where one factor is enough.
 Value* MathEmitter::power_of_two(const Reduced& r) {
   Value* exponent = b.CreateShl(as_int(r.shifted), int_constant(r.rest, 23));
   return as_float(b.CreateAdd(exponent, int_constant(r.rest, 0x3f800000)));
@@ -183,7 +184,7 @@ Value* MathEmitter::expm1_of(const Reduced& r) {
 Value* MathEmitter::expm1_core(Value* x) {
   Reduced r = reduce_ln2(x);
   Value* v = expm1_of(r);
-  // (2^whole * (1 + v) - 1) as twice half of it, so that whole = 128 does not overflow early.
+  // Compute (2^whole * (1 + v) - 1) as twice its half, so that whole = 128 does not overflow early.
   Value* half = constant(x, 0.5);
   Value* t = as_float(b.CreateShl(b.CreateAdd(r.whole_int, int_constant(x, 126)), int_constant(x, 23)));
   Value* y = b.CreateFSub(t, half);
@@ -197,7 +198,7 @@ Value* MathEmitter::expm1_core(Value* x) {
 Value* MathEmitter::expm1(Value* x) {
   Value* low = select_less(x, -50, -50, x);
   Value* large = b.CreateFCmpOGT(low, constant(x, 88));
-  // From here on expm1 and exp are the same float.
+  // From here on, expm1 and exp round to the same float.
   return b.CreateSelect(large, exp(x), expm1_core(b.CreateSelect(large, constant(x, 88), low)));
 }
 
@@ -254,7 +255,7 @@ Value* MathEmitter::log1p(Value* x) {
   Value* lost = b.CreateFAdd(b.CreateFSub(one, b.CreateFSub(u, v)), b.CreateFSub(x, v));
   Value* bits = as_int(u);
   Value* e = b.CreateAnd(b.CreateSub(bits, int_constant(x, 0x3f2aaaab)), int_constant(x, -0x00800000));
-  // 2^-exponent, kept above 0 where it would underflow: nothing is lost there.
+  // 2^-exponent, kept above 0 where it would underflow; the result does not change there.
   Value* inverse = b.CreateSub(int_constant(x, 0x3f800000), e);
   Value* scale = as_float(b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, inverse, int_constant(x, 0x00800000)));
   Value* f = fma(lost, scale, b.CreateFSub(as_float(b.CreateSub(bits, e)), one));
@@ -318,7 +319,7 @@ Value* MathEmitter::sine(Value* x, int shift) {
   Value* value = b.CreateFPTrunc(b.CreateSelect(odd, cosine_of(q.rest), sine_of(q.rest)), x->getType());
   Value* negative = b.CreateICmpNE(b.CreateAnd(count, int_constant(x, 2)), zero);
   value = b.CreateSelect(negative, b.CreateFNeg(value), value);
-  // The reduction adds +0 to a -0.
+  // The reduction turns -0 into +0, so select x itself.
   return shift == 0 ? b.CreateSelect(b.CreateFCmpOEQ(x, constant(x, 0)), x, value) : value;
 }
 

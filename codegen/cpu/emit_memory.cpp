@@ -1,4 +1,4 @@
-// Loads and stores: of one element, of neighbours, gathered and scattered.
+// Emits loads and stores: of one element, of neighbours, gathers and scatters.
 #include <algorithm>
 
 #include "codegen/cpu/emit_phase.h"
@@ -96,7 +96,7 @@ void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
     return add_each_lane(b_.CreateSExt(index, vector_of(b_.getInt64Ty())), spread(v), dtype, s.buffer);
   }
   if (move && move->is(0)) {
-    // Every lane stores to one element: the last iteration stays.
+    // All lanes store to one element; the last iteration wins.
     Value* last = v.lanes ? b_.CreateExtractElement(v.v, b_.CreateSub(active_->count, b_.getInt64(1))) : v.v;
     b_.CreateAlignedStore(ops_.to_memory(last, dtype), pointer(s.buffer, first()), align);
     return;
@@ -107,7 +107,8 @@ void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
   b_.CreateMaskedScatter(ops_.to_memory(all, dtype), pointer(s.buffer, index), align, active_->mask);
 }
 
-/// All lanes to neighbours: past the caches where the buffer asks for it and vectors begin at multiples of their size.
+/// Stores all lanes to neighbouring elements. Bypasses the caches if the buffer asks for it and vectors begin at
+/// multiples of their size.
 void PhaseEmitter::store_vector(const Store& s, Value* stored, Value* element) {
   const std::size_t item = itemsize(buffer_dtype(s.buffer)), bytes = item * width();
   auto at_multiple = [&] {
@@ -124,7 +125,7 @@ void PhaseEmitter::store_vector(const Store& s, Value* stored, Value* element) {
   streams_ = true;
 }
 
-/// Lane after lane, so that lanes with equal indices add up.
+/// Adds lane by lane, so that lanes with equal indices add up.
 void PhaseEmitter::add_each_lane(Value* index, Value* v, DType dtype, int buffer) {
   llvm::Type* i64 = b_.getInt64Ty();
   Value* stored = ops_.to_memory(v, dtype);

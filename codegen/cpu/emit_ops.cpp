@@ -130,7 +130,7 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
       auto unit = [&](Value* condition) { return b.CreateSelect(condition, number(x, 1), number(x, 0)); };
       return b.CreateFSub(unit(b.CreateFCmpOLT(number(x, 0), x)), unit(b.CreateFCmpOLT(x, number(x, 0))));
     }
-    // x unless y is strictly less (greater); a NaN in y fails the comparison and wins, one in x is put back.
+    // x < y ? x : y, which gives y if y is NaN; the second select handles a NaN in x. Max is alike.
     case ScalarOp::Min: {
       Value* least = b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);
       return b.CreateSelect(is_nan(x), x, least);
@@ -215,7 +215,7 @@ Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
   CHECK(false, std::string(loops::name(op)) + " of a float");
 }
 
-/// A zero divisor gives 0; who emits the operation reports it.
+/// A zero divisor gives 0; the caller reports it.
 Value* OpEmitter::integer_quotient(Value* a, Value* divisor, DType dtype, bool rest) {
   Value* zero = b.CreateICmpEQ(divisor, whole(a, 0));
   Value* unsafe = zero;
@@ -237,7 +237,7 @@ Value* OpEmitter::integer_quotient(Value* a, Value* divisor, DType dtype, bool r
 
 Value* OpEmitter::shift(ScalarOp op, Value* a, Value* amount, DType dtype) {
   std::int64_t width = static_cast<std::int64_t>(itemsize(dtype)) * 8;
-  Value* outside = b.CreateICmpUGE(amount, whole(a, width));  // negative amounts too
+  Value* outside = b.CreateICmpUGE(amount, whole(a, width));  // true for negative amounts too
   Value* safe = b.CreateSelect(outside, whole(a, 0), amount);
   if (op == ScalarOp::Shl) return b.CreateSelect(outside, whole(a, 0), b.CreateShl(a, safe));
   if (!is_signed(dtype)) return b.CreateSelect(outside, whole(a, 0), b.CreateLShr(a, safe));
@@ -360,7 +360,7 @@ Value* OpEmitter::integral(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args
   CHECK(false, std::string(loops::name(op)) + " of an integer");
 }
 
-/// Bools are one bit: sums are or, products and, differences xor.
+/// Bools are one bit: sums are `or`, products `and`, differences `xor`.
 Value* OpEmitter::boolean(ScalarOp op, llvm::ArrayRef<Value*> args) {
   Value* x = args[0];
   Value* y = args.size() > 1 ? args[1] : nullptr;
@@ -419,7 +419,7 @@ Value* OpEmitter::cast(Value* v, DType from, DType to) {
     if (from == DType::BFloat16) return b.CreateICmpNE(b.CreateAnd(v, whole(v, 0x7fff)), whole(v, 0));
     return is_floating(from) ? b.CreateFCmpUNE(v, number(v, 0)) : b.CreateICmpNE(v, whole(v, 0));
   }
-  // Half types convert through f32 only.
+  // Half types are converted through f32 only.
   if (from == DType::BFloat16) {
     Value* bits = b.CreateShl(b.CreateZExt(v, shaped(b.getInt32Ty(), v)), 16);
     return cast(b.CreateBitCast(bits, shaped(b.getFloatTy(), v)), DType::Float32, to);
@@ -429,7 +429,7 @@ Value* OpEmitter::cast(Value* v, DType from, DType to) {
   if ((to == DType::Float16 || to == DType::BFloat16) && from != DType::Float32)
     return cast(cast(v, from, DType::Float32), DType::Float32, to);
   if (to == DType::BFloat16) {
-    // Round to nearest even on the bits: the hardware conversion would flush denormals.
+    // Round to nearest even on the bits, because the hardware conversion would flush denormals.
     Value* bits = b.CreateBitCast(v, shaped(b.getInt32Ty(), v));
     Value* odd = b.CreateAnd(b.CreateLShr(bits, 16), whole(bits, 1));
     Value* rounded = b.CreateLShr(b.CreateAdd(b.CreateAdd(bits, whole(bits, 0x7fff)), odd), 16);
@@ -448,10 +448,10 @@ Value* OpEmitter::cast(Value* v, DType from, DType to) {
     bool extends_sign = from != DType::Bool && is_signed(from);
     return b.CreateIntCast(v, type, extends_sign);
   }
-  // Out of range is undefined in C++ and poison in IR, from which LLVM would conclude that a special case before it,
-  // like the logarithm of 0, cannot be: it is made what the machine gives, the least integer. Narrow and unsigned types
-  // take the low bits of a wider signed conversion, as compilers of C++ do.
-  if (to == DType::UInt64) {  // from 2^63 on the rest, with the highest bit flipped
+  // Converting a float out of range is undefined in C++ and poison in IR. From poison LLVM would conclude that an
+  // earlier special case (the logarithm of 0) cannot occur. So it gives what the machine gives: the least integer.
+  // Narrow and unsigned types take the low bits of a wider signed conversion, as C++ compilers do.
+  if (to == DType::UInt64) {  // from 2^63 on, the remainder with the highest bit flipped
     Value* high = b.CreateFCmpOGE(v, number(v, 0x1p63));
     Value* rest = cast(b.CreateSelect(high, b.CreateFSub(v, number(v, 0x1p63)), v), from, DType::Int64);
     return b.CreateXor(rest, b.CreateSelect(high, whole(rest, INT64_MIN), whole(rest, 0)));
@@ -489,7 +489,7 @@ llvm::FunctionCallee OpEmitter::runtime(ScalarOp op, DType dtype) {
   auto* f = llvm::cast<llvm::Function>(callee.getCallee());
   f->setDoesNotThrow();
   f->setDoesNotAccessMemory();
-  // The ABI leaves the upper bits of small integers open unless the attribute says how they are extended.
+  // The ABI leaves the upper bits of small integers undefined unless an attribute says how they are extended.
   if (type->isIntegerTy() && type->getIntegerBitWidth() < 32) {
     auto extend = is_signed(dtype) ? llvm::Attribute::SExt : llvm::Attribute::ZExt;
     f->addRetAttr(extend);
@@ -498,7 +498,7 @@ llvm::FunctionCallee OpEmitter::runtime(ScalarOp op, DType dtype) {
   return callee;
 }
 
-/// A function from vectors to a vector that calls the runtime in a loop over the lanes.
+/// Makes a function on vectors that calls the runtime function in a loop over the lanes.
 llvm::Function* OpEmitter::lane_function(ScalarOp op, DType dtype, llvm::Type* type) {
   auto lanes = llvm::cast<llvm::FixedVectorType>(type)->getNumElements();
   std::string name = runtime_symbol(op, dtype) + "_x" + std::to_string(lanes);

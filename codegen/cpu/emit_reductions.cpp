@@ -1,4 +1,4 @@
-// Running values of reductions: started before their loop, combined in it, one number after it.
+// Emits running values of reductions: set before their loop, combined in it, reduced to one number after it.
 #include <algorithm>
 
 #include "codegen/cpu/emit_phase.h"
@@ -66,7 +66,7 @@ void PhaseEmitter::reduce(const Reduce& r) {
   v.v = ops_.cast(v.v, kernel_.scalars.dtype(r.value), acc.dtype);
   Value* old = b_.CreateLoad(running.slot->getAllocatedType(), running.slot);
   if (running.lanes && !active_) {
-    // Outside of the vector loop one lane takes it.
+    // Outside of the vector loop, lane 0 takes the value.
     Value* lane = ops_.apply(acc.combine, acc.dtype, {b_.CreateExtractElement(old, std::uint64_t{0}), v.v});
     b_.CreateStore(b_.CreateInsertElement(old, lane, std::uint64_t{0}), running.slot);
     return;

@@ -1,4 +1,4 @@
-// Scalar expressions, each in the outermost scope that it depends on; faults they meet.
+// Emits scalar expressions, each in the outermost scope that it depends on, and the faults that they detect.
 #include "codegen/cpu/emit_phase.h"
 #include "codegen/cpu/runtime.h"
 
@@ -28,7 +28,7 @@ PhaseEmitter::Val PhaseEmitter::value(Scalar s) {
   return v;
 }
 
-/// An integer division by what is not known.
+/// Is it an integer division by a value that may be 0?
 bool PhaseEmitter::may_divide_by_zero(const ScalarNode& n) const {
   if (n.op != ScalarOp::Div && n.op != ScalarOp::FloorDiv && n.op != ScalarOp::Fmod && n.op != ScalarOp::Remainder)
     return false;
@@ -81,8 +81,8 @@ PhaseEmitter::Val PhaseEmitter::compute(const ScalarNode& n) {
   }
 }
 
-/// Keeps `seen` where it is bad, for the report at the end of the function: no branch in the loops. A slot holds a
-/// value that is not bad, 0, until then.
+/// Stores `seen` in a slot if it is bad, and reports it at the end of the function, so that loops need no branches. The
+/// slot starts with 0, which is not bad.
 void PhaseEmitter::fault(std::int64_t which, Val seen, Value* bad) {
   if (seen.lanes && active_->mask) bad = b_.CreateAnd(bad, active_->mask);
   llvm::AllocaInst*& kept = faults_[{which, seen.lanes}];
@@ -107,7 +107,7 @@ void PhaseEmitter::report_faults() {
   }
 }
 
-/// Calls the runtime when a lane is bad, with what the first such lane saw.
+/// Calls the runtime if a lane is bad, with the value of the first such lane.
 void PhaseEmitter::report(std::int64_t which, Value* seen, Value* bad) {
   const bool lanes = bad->getType()->isVectorTy();
   BasicBlock* met = block("fault");

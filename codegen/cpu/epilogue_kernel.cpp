@@ -12,14 +12,14 @@ using loops::Kernel;
 using loops::Scalar;
 using loops::ScalarOp;
 
-/// One loop over the result, and how each view moves along with it.
+/// One loop over the result, and each view's stride along it.
 struct Axis {
   std::int64_t size = 1;
   Sizes strides;  ///< by view
 };
 
-/// The result's dimensions in the order of its memory, neighbours innermost: those become the lanes. Dimensions that
-/// every view walks through as one are one.
+/// The result's dimensions in the order of its memory; the innermost becomes the lanes. Dimensions that every view
+/// walks through as one are merged.
 std::vector<Axis> axes(const std::vector<ConcreteView>& views) {
   const Sizes& sizes = views[0].sizes;
   std::vector<Axis> all;
@@ -44,7 +44,7 @@ std::vector<Axis> axes(const std::vector<ConcreteView>& views) {
   return merged;
 }
 
-/// The call's scalars with loads in the place of inputs.
+/// Copies the call's scalars, with loads in place of inputs.
 Result<Scalar> copied(const schedule::ExternCall& call, const std::vector<SymExpr>& elements, Kernel& to) {
   std::vector<Scalar> made;
   for (const loops::ScalarNode& n : call.epilogue->nodes()) {

@@ -32,7 +32,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// One function of a kernel with all that calling it takes.
+/// One function of a kernel, and how to call it.
 struct PhaseStep {
   PhaseFunction function = nullptr;
   std::int64_t iterations = 0;
@@ -43,7 +43,7 @@ struct PhaseStep {
 struct KernelStep {
   std::vector<PhaseStep> phases;
   std::vector<void*> arguments;
-  std::vector<int> buffers;  ///< plan buffer of each argument but the last, the fault
+  std::vector<int> buffers;  ///< plan buffers of the arguments; the last argument is the fault
   std::vector<loops::Bound> bounds;
   std::vector<std::string> origins;
 };
@@ -51,9 +51,9 @@ struct KernelStep {
 struct InputView {
   TensorMeta meta;
   Sizes sizes, strides;
-  int buffer = -1;                   ///< -1: nothing reads it
+  int buffer = -1;                   ///< -1: it is not read
   bool written = false;              ///< the graph mutates it
-  std::shared_ptr<Storage> staging;  ///< for tensors of other strides, made when needed
+  std::shared_ptr<Storage> staging;  ///< holds copies of tensors with other strides; allocated when needed
 };
 
 struct OutputView {
@@ -68,11 +68,11 @@ class PlanExecutable final : public Executable {
   std::unique_ptr<LoadedCode> code;
   std::vector<PlanBuffer> buffers;
   std::vector<std::int64_t> elements;
-  std::vector<Tensor> constants;  ///< kept alive
-  std::vector<std::byte*> base;   ///< of each plan buffer; inputs and outputs change from run to run
-  std::vector<std::shared_ptr<Storage>> output_memory;  ///< by plan buffer, of the last run
+  std::vector<Tensor> constants;  ///< kept, because `base` points into them
+  std::vector<std::byte*> base;   ///< address of each plan buffer; inputs and outputs change from run to run
+  std::vector<std::shared_ptr<Storage>> output_memory;  ///< by plan buffer: memory of the last run's results
   std::shared_ptr<Storage> arena, scratch;
-  std::size_t scratch_bytes = 0;  ///< of one thread
+  std::size_t scratch_bytes = 0;  ///< bytes of one thread
   std::vector<InputView> inputs_;
   std::vector<OutputView> outputs;
   struct Step {
@@ -83,7 +83,7 @@ class PlanExecutable final : public Executable {
   std::vector<std::unique_ptr<ExternStep>> calls;
   int threads = 1;
   std::shared_ptr<Generator> generator;
-  bool draws_anew = false;  ///< the generator is this executable's own, and something draws from it
+  bool draws_anew = false;  ///< the executable has its own generator, and something draws from it
 
  private:
   void write_back(const std::vector<Value>& values);
@@ -103,11 +103,11 @@ bool same_strides(const Tensor& t, const Sizes& strides) {
   return true;
 }
 
-/// Memory that a result may alias: the last run's if nobody kept it (its pages are mapped already, which for a
-/// memory-bound graph is half of the time), else new.
+/// Provides memory for a result: the last run's if nobody holds it, else new. Its pages are mapped already, which saves
+/// half of the time of a memory-bound graph.
 Status reuse_or_allocate(std::shared_ptr<Storage>& memory, std::size_t bytes) {
   if (memory && memory.use_count() == 1) {
-    std::atomic_thread_fence(std::memory_order_acquire);  // after the last reads of the thread that let go of it
+    std::atomic_thread_fence(std::memory_order_acquire);  // after the last reads by the thread that released it
     return {};
   }
   TRY(memory, Storage::allocate(bytes));
@@ -146,7 +146,7 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
   return {};
 }
 
-/// Inputs that the plan wrote to as copies.
+/// Copies back inputs that the plan wrote to in a staging copy.
 void PlanExecutable::write_back(const std::vector<Value>& values) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const InputView& input = inputs_[i];
@@ -382,7 +382,7 @@ Result<KernelStep> Compiler::kernel_step(std::size_t kernel, const std::vector<i
     if (!iterations) return dynamic("kernel " + k.name);
     TRY(void* address, out_->code->find(phase.symbol));
     PhaseStep p{reinterpret_cast<PhaseFunction>(address), *iterations, phase.alignment, 1};
-    // A part must outweigh waking a thread: a few microseconds.
+    // A part must do more work than waking a thread costs, which is a few microseconds.
     constexpr double part_work = 40'000;
     if (phase.parallel)
       p.parts = static_cast<int>(std::clamp(work / part_work, 1.0, static_cast<double>(out_->threads)));

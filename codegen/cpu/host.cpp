@@ -19,13 +19,14 @@ std::size_t last_level_cache_bytes() {
     file >> unit;
     largest = std::max(largest, size << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0));
   }
-  // Without /sys, as in a container. On AMD's processors this counts the caches of other cores too.
+  // A container may have no /sys. On AMD's processors this also counts caches of other cores.
   if (largest == 0) largest = static_cast<std::size_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
   return largest;
 }
 
 bool convolutions_want_channels_last() {
-  // Its brgemm kernels do. Older instruction sets have kernels for layouts in blocks of channels.
+  // oneDNN's brgemm kernels need avx512_core. For older instruction sets it has kernels for layouts in blocks of
+  // channels.
   return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
 }
 

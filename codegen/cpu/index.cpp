@@ -122,7 +122,7 @@ std::optional<IndexRange> index_range(SymExpr e,
         all = bounded(all->low + r->low, all->high + r->high);
         break;
       case SymKind::Mul: {
-        // Both factors are below 2^40 in size; a wider product is not an index.
+        // Both factors are below 2^40 in magnitude; a larger product is not an index.
         const double corners[] = {double(all->low) * double(r->low), double(all->low) * double(r->high),
                                   double(all->high) * double(r->low), double(all->high) * double(r->high)};
         auto [low, high] = std::minmax_element(std::begin(corners), std::end(corners));

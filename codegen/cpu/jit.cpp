@@ -78,8 +78,8 @@ std::unique_ptr<llvm::TargetMachine> target_machine() {
                                                                           llvm::CodeGenOptLevel::Default, true));
 }
 
-/// The emitter has already vectorised, hoisted and shared values; what is left is to get accumulators out of memory and
-/// address arithmetic out of loops.
+/// Optimises a module. The emitter has already vectorised, hoisted and shared values; these passes move accumulators
+/// out of memory and address arithmetic out of loops.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -146,7 +146,7 @@ void compile_share(std::span<const loops::Kernel> kernels, const std::vector<std
   if (keep_text) {
     llvm::raw_string_ostream text(out.ir);
     module.print(text, nullptr);
-    // Code generation changes the module, so each kind of file starts from its own.
+    // Code generation changes the module, so each kind of file gets its own copy.
     auto copy = llvm::CloneModule(module);
     out.assembly = generate(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
   }
@@ -194,7 +194,7 @@ Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const
   ObjectCode out;
   if (kernels.empty()) return out;
   host();
-  // Largest first, each to the thread with the least work.
+  // Assign the largest kernels first, each to the thread with the least work.
   std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(options.threads), 1, kernels.size());
   std::vector<std::size_t> order(kernels.size());
   std::iota(order.begin(), order.end(), 0);

@@ -58,7 +58,7 @@ Status each_stmt(const std::vector<Stmt>& body, const F& f) {
   return {};
 }
 
-/// Iterations that add to the same element race: such a kernel runs on one thread.
+/// Do iterations add to the same elements? They would race, so such a kernel runs on one thread.
 bool scatters(const std::vector<Stmt>& body, const std::vector<const Loop*>& parallel) {
   for (const Stmt& s : body) {
     if (auto* loop = std::get_if<Loop>(&s)) {
@@ -74,7 +74,7 @@ bool scatters(const std::vector<Stmt>& body, const std::vector<const Loop*>& par
   return false;
 }
 
-/// The loads that statements of a body reach, each once.
+/// Collects the loads that a value needs, each once.
 void collect_loads(const Kernel& kernel, loops::Scalar s, std::set<int>& seen, std::vector<const ScalarNode*>& loads) {
   if (s.id < 0 || !seen.insert(s.id).second) return;
   const ScalarNode& n = kernel.scalars[s];
@@ -82,7 +82,7 @@ void collect_loads(const Kernel& kernel, loops::Scalar s, std::set<int>& seen, s
   for (loops::Scalar a : n.args) collect_loads(kernel, a, seen, loads);
 }
 
-/// Counts accesses under `loop` by their step along var: of 0 or 1, and of another.
+/// The numbers of accesses under a loop whose step along var is 0 or 1 (near) or another (far).
 struct Steps {
   int near = 0, far = 0;
 };
@@ -179,7 +179,7 @@ std::vector<PhaseShape> phase_shapes(const Kernel& kernel) {
   for (const Stmt& s : kernel.body) {
     PhaseShape phase;
     phase.body = {&s};
-    // A vector loop is flattened with nothing: its lanes must be neighbours.
+    // A vector loop is not flattened with others, because its lanes must be neighbours.
     const Stmt* stmt = &s;
     for (const Loop* loop = std::get_if<Loop>(stmt); loop && loop->parallel && loop->accumulators.empty();
          loop = std::get_if<Loop>(stmt)) {

@@ -12,7 +12,7 @@ using loops::ScalarOp;
 
 template <class T, int arity, class F>
 void* address_of(F) {
-  // A captureless lambda is stateless: call it through a fresh one.
+  // A lambda without captures has no state, so a new object of its type can be called.
   if constexpr (arity == 1)
     return reinterpret_cast<void*>(+[](T a) -> T { return static_cast<T>(F{}(a, a, a)); });
   else if constexpr (arity == 2)

@@ -7,7 +7,7 @@
 namespace partita::codegen {
 namespace {
 
-/// A view with the bytes of the storage that it is of: its buffer's.
+/// A view, and the size of its buffer in bytes.
 struct Window {
   ConcreteView view;
   std::size_t bytes = 0;
@@ -29,7 +29,7 @@ class Evaluation final : public ExternStep {
   const Op* op = nullptr;
   std::vector<Argument> args;
   std::vector<std::pair<std::string, Argument>> kwargs;
-  std::vector<std::optional<Window>> results;  ///< nullopt: nobody reads it
+  std::vector<std::optional<Window>> results;  ///< nullopt: it is not read
   std::string origin;
   EvalContext context;
 
