@@ -1,1 +1,1 @@
-// Gives the header that all tests share, compiled once, a target to belong to.
+// A target for the precompiled header that all tests share.

@@ -1,4 +1,4 @@
-// Placeholders of a functional graph say what they are to the user, as PyTorch's do.
+// The descriptors of a functional graph's placeholders say what they are to the user, as PyTorch's do.
 #include <QtTest>
 
 #include "core/aot/aot.h"

@@ -1,5 +1,5 @@
-// What is written for PyTorch: drawings, plain code, module folders, torch.save files. Expected texts are
-// PyTorch 2.13's (pydot 4) for the same graph.
+// Files written for PyTorch: drawings, plain code, module folders, torch.save files. Expected texts are PyTorch 2.13's
+// (pydot 4) for the same graph.
 #include <QTemporaryDir>
 #include <QtTest>
 #include <fstream>

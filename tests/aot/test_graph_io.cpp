@@ -10,7 +10,7 @@ using namespace partita::testing;
 
 namespace {
 
-/// Text gives no example of s0 and s1.
+/// A text without example values of s0 and s1.
 std::unique_ptr<Graph> dynamic() {
   return fx("s: \"Sym(s0)\", t: \"Sym(s1)\", x: <f32[s0, s1][s1, 1]>, y: <f32[s1][1]>",
             "a: <f32[s0, s1][s1, 1]> = $add.Tensor(x, y)\nb: <f32[s1, s0][s0, 1]> = $view(a, [t, s])\nreturn (b,)");
@@ -22,7 +22,7 @@ class TestGraphIo : public QObject {
   Q_OBJECT
  private Q_SLOTS:
   void sizes_come_from_the_inputs() {
-    // Numbered with the symbols, and as PyTorch's example inputs, without them.
+    // Inputs are numbered with the symbols (from 2), or without them, as PyTorch's example inputs are (from 0).
     for (const int first : {2, 0}) {
       const auto graph = dynamic();
       TensorFile io;
@@ -40,7 +40,8 @@ class TestGraphIo : public QObject {
   }
 
   void weights_are_known_by_their_names_and_comments() {
-    // Dynamo's names, torch.export's, and the comments of a trace log; a size comes before the input it belongs to.
+    // Dynamo's names, torch.export's names, and the comments of a trace log. A size comes before the input that it
+    // belongs to.
     for (const std::string& text :
          {std::string("L_self_modules_net_modules_0_parameters_weight_: <f32[3][1]>, s: "
                       "\"Sym(s0)\", L_x_: <f32[s0, 3][3, 1]>"),
@@ -75,7 +76,7 @@ class TestGraphIo : public QObject {
     QCOMPARE(*inputs->values[1].get<std::int64_t>(), std::int64_t{2});
   }
 
-  void what_is_made_up_fits_what_is_given() {
+  void random_inputs_fit_the_given_ones() {
     const auto graph = dynamic();
     TensorFile io;
     io.tensors["input.0"] = f32({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -84,7 +85,7 @@ class TestGraphIo : public QObject {
     QCOMPARE(inputs->values[3].get<Tensor>()->sizes, (Sizes{3}));
   }
 
-  void sizes_that_disagree_are_told() {
+  void sizes_that_disagree_are_reported() {
     const auto graph = dynamic();
     TensorFile io;
     io.tensors["input.0"] = f32({2, 3}, {1, 2, 3, 4, 5, 6});

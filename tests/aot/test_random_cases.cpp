@@ -1,5 +1,5 @@
-// The corpus' AOT cases whose numbers hang on a generator nobody recorded: as its README asks, their statistics are
-// compared, and the numbers of equal seeds with one another.
+// The corpus' AOT cases whose numbers depend on a generator that was not recorded. As the corpus' README asks, this
+// compares their statistics, and the numbers of equal seeds with one another.
 #include <QtTest>
 #include <cmath>
 #include <fstream>

@@ -1,4 +1,4 @@
-// A broken invariant ends the process, so it is broken in a child and seen from here.
+// A broken invariant ends the process, so a child process breaks it and the test watches.
 #include <QtTest>
 #include <functional>
 #include <string>

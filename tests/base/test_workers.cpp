@@ -1,4 +1,4 @@
-// Work in child processes: results arrive, and a crash or a loop costs its step alone.
+// Work in child processes: results arrive, and a crash or a loop costs only its own step.
 #include <QtTest>
 #include <csignal>
 #include <set>
@@ -12,7 +12,7 @@ using namespace partita;
 
 namespace {
 
-/// What came of `items` items of three steps each, of which `fail` may end its process.
+/// The outcome of `items` items of three steps each; `fail` may end the process of a step.
 struct Outcome {
   std::set<std::string> sent;
   std::vector<std::string> deaths;
@@ -61,7 +61,7 @@ class TestWorkers : public QObject {
 
   void a_crash_costs_one_step() {
     const Outcome out = run(4, [](std::size_t item, std::size_t step) {
-      if (item == 2 && step == 1) std::raise(SIGKILL);  // the sanitizers take SIGSEGV for themselves
+      if (item == 2 && step == 1) std::raise(SIGKILL);  // the sanitizers handle SIGSEGV themselves
     });
     QCOMPARE(out.sent.size(), std::size_t{11});
     QVERIFY(!out.sent.contains("2.1") && out.sent.contains("2.2"));
@@ -77,7 +77,7 @@ class TestWorkers : public QObject {
     QVERIFY2(out.deaths[0].ends_with("of the test"), out.deaths[0].c_str());
   }
 
-  void what_does_not_end_is_ended() {
+  void endless_steps_are_killed() {
     const Outcome out = run(2, [](std::size_t item, std::size_t step) {
       if (item == 0 && step == 0)
         while (true) pause();

@@ -1,4 +1,5 @@
-// Compiled kernels and calls against what the machine can do: bytes moved against memcpy of the same bytes, GFLOP/s.
+// Compares compiled kernels and calls with what the machine can do: bytes moved against memcpy of the same bytes, and
+// GFLOP/s.
 #include <algorithm>
 #include <cstring>
 #include <ctime>
@@ -24,7 +25,7 @@ SymExpr var(const char* name) {
   return SymExpr::symbol(name);
 }
 
-/// On a busy machine: processor time, which other programs do not take (a share a thread).
+/// For busy machines: measures processor time, which other programs do not take (a share per thread).
 bool processor_time = false;
 
 double now(int threads) {
@@ -33,7 +34,7 @@ double now(int threads) {
   return (static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9) / (processor_time ? threads : 1);
 }
 
-/// Median of the times of f, in seconds.
+/// The median of the times of f, in seconds.
 template <class F>
 double seconds(int threads, F f) {
   std::vector<double> times;
@@ -83,7 +84,7 @@ std::unique_ptr<Executable> compiled(Plan plan, const CpuOptions& options) {
   return std::move(*e);
 }
 
-/// One kernel over inputs; the output has the size of the first.
+/// Measures one kernel over inputs. The output has the size of the first input.
 void bench_kernel(const char* name, loops::Kernel k, const std::vector<Tensor>& inputs, int threads, double copy_rate) {
   Plan plan;
   double bytes = 0;
@@ -97,7 +98,7 @@ void bench_kernel(const char* name, loops::Kernel k, const std::vector<Tensor>& 
     bytes += 4.0 * static_cast<double>(t.numel());
     call.buffers.push_back(static_cast<int>(call.buffers.size()));
   }
-  // A temporary, so that page faults of fresh outputs are not part of the figure.
+  // A temporary, so that page faults of new outputs are not measured.
   plan.buffers.push_back({PlanBuffer::Kind::Temporary, 0, "", DType::Float32, inputs[0].numel(), 0});
   plan.arena_bytes = static_cast<std::size_t>(inputs[0].numel()) * 4;
   call.buffers.push_back(static_cast<int>(inputs.size()));

@@ -1,5 +1,5 @@
-// Minifies a graph with an oracle that costs next to nothing: the graph holds an operator. What is measured is the
-// minifier itself; tests/bench/minify_beside_torch.py runs PyTorch's beside it.
+// Minifies a graph with an oracle that costs almost nothing: it fails if the graph holds an operator. This measures the
+// minifier itself; tests/bench/minify_beside_torch.py runs PyTorch's minifier beside it.
 //   bench_minify GRAPH.py aten.tanh.default
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Our minifier and functorch.compile.minifier on the same graphs. Prints a line a graph.
+"""Our minifier and functorch.compile.minifier on the same graphs. Prints one line per graph.
 
   minify_beside_torch.py BENCH_MINIFY CORPUS        the same cheap oracle: does the graph hold the operator?
   minify_beside_torch.py PARTITA CORPUS compile     a compiler that fails at the operator: ours, theirs inductor (minutes)
@@ -11,7 +11,7 @@ from functorch.compile import minifier
 
 GRAPHS = [("models/gpt2/graphs/joint.py", "aten.tanh.default"), ("models/swin/graphs/joint.py", "aten.native_layer_norm_backward.default"),
           ("big/gpt12/joint.py", "aten.tanh.default")]
-# Not t5: its text has constants, whose values PyTorch's minifier would have to have.
+# Not t5: its text has constants, and PyTorch's minifier would need their values.
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64, "i32": torch.int32, "b8": torch.bool}
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A minification that is killed at random moments goes on where it was: the same graph, hardly a try asked twice.
+"""A minification that is killed at random moments can go on: same graph, hardly a try repeated.
 
-  minify_resumes.py PARTITA SOURCE_DIR      exit 0 so it is, 1 not, 77 no corpus beside the checkout
+  minify_resumes.py PARTITA SOURCE_DIR      exit 0 if so, 1 if not, 77 no corpus beside the checkout
 """
 import json, os, random, signal, subprocess, sys, tempfile, time
 
@@ -17,8 +17,8 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as work:
         def command(name):
-            # A command as oracle: it takes long enough to be killed in (a kill between its end and the store is the test's
-            # chance, not the program's fault), and writes down that it came to its end.
+            # The oracle is a command that takes long enough to be killed, and writes a line when it finishes. A kill
+            # between its end and the store would be bad luck for the test, not a fault of the program.
             judge = f"sleep 0.25; grep -q aten.tanh.default {{}}; code=$?; echo done >>{work}/{name}.log; exit $code"
             args = [partita, "minify", graph, "--command", judge, "--json", "-o", f"{work}/{name}"]
             return args, {**os.environ, "PARTITA_STORE": f"{work}/{name}.sqlite"}
@@ -39,7 +39,7 @@ def main():
             child = subprocess.Popen(args + ["--resume"], env=env, stdout=subprocess.DEVNULL)
             try:
                 child.wait(random.uniform(0.02, 0.3) * seconds)
-                subprocess.run([partita, "store", "clear"], env=env, check=True)  # it came to its end: from the start
+                subprocess.run([partita, "store", "clear"], env=env, check=True)  # it finished: start again
                 os.remove(f"{work}/killed.log")
             except subprocess.TimeoutExpired:
                 child.send_signal(signal.SIGKILL)

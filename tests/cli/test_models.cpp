@@ -1,5 +1,5 @@
-// The models of the corpus through the command line: the programs by interpreter and compiled, with gradients where
-// PyTorch's are recorded, and PyTorch's own graphs under the debug interpreter. Folders are discovered.
+// The models of the corpus through the command line: the programs interpreted and compiled, with gradients where
+// PyTorch's are recorded, and PyTorch's own graphs under the debug interpreter. All folders of the corpus are run.
 #include <QtTest>
 #include <algorithm>
 #include <fstream>
@@ -38,7 +38,7 @@ std::string text_of(const fs::path& path) {
   return text.str();
 }
 
-/// The program draws random numbers: its values are PyTorch's generator's.
+/// Does the program draw random numbers? Its recorded values then come from PyTorch's generator.
 bool is_random(const fs::path& folder) {
   return text_of(folder / "exported.py").find("torch.ops.aten.rand") != std::string::npos;
 }
@@ -74,18 +74,18 @@ std::vector<fs::path> graphs_of_models() {
   return graphs;
 }
 
-/// Graphs that PyTorch would still differentiate. Their strides hang on the grad mode they were traced in: attention
-/// takes another kernel when its mask requires grad.
+/// Graphs before autograd. Their strides depend on the grad mode in which they were traced: attention uses another
+/// kernel when its mask requires grad.
 bool above_autograd(const fs::path& graph) {
   const std::string stem = graph.stem().string();
   return stem == "dynamo" || stem == "exported" || stem.starts_with("pre_grad");
 }
 
-/// The graph, its symbols with an example value.
+/// The graph, with an example value for each symbol.
 Result<std::unique_ptr<Graph>> with_sizes(const fs::path& path) {
   TRY(std::unique_ptr<Graph> graph, parse_fx_text(text_of(path)));
   choose_sizes(*graph);
-  for (const Node* n : *graph)  // constants, which text cannot hold
+  for (const Node* n : *graph)  // constants, which text does not hold
     if (n->is(Op::get_attr()) && !graph->child(n->target)) {
       TRY(const Value made_up, random_value(n->meta, *graph->shapes, 1));
       if (const Tensor* t = made_up.get<Tensor>()) graph->attributes.emplace(n->target, *t);
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Graph>> with_sizes(const fs::path& path) {
   return graph;
 }
 
-/// The values with the strides of `meta`: PyTorch's compiler changes layouts between its graphs.
+/// The value with the strides of `meta`, because PyTorch's compiler changes layouts between its graphs.
 Value laid_out(const Value& value, const Meta& meta) {
   const Tensor* t = value.get<Tensor>();
   const TensorMeta* wanted = meta.tensor();
@@ -109,7 +109,7 @@ Value laid_out(const Value& value, const Meta& meta) {
   return *out;
 }
 
-/// Values by name that another graph of the same folder returns, when it returns all that `graph` takes but tangents.
+/// Values by name returned by another graph of the folder, if it returns everything that `graph` takes except tangents.
 std::map<std::string, Value> from_forward(const fs::path& path, const Graph& graph) {
   for (const auto& entry : fs::directory_iterator(path.parent_path())) {
     if (entry.path() == path || entry.path().extension() != ".py" || above_autograd(entry.path())) continue;
@@ -167,7 +167,7 @@ class TestModels : public QObject {
     if (is_random(path)) QSKIP("random numbers");
     const auto io = read_safetensors((path / "io.safetensors").string());
     QVERIFY2(io, io ? "" : io.error().line().c_str());
-    // Under debug the program runs as it stands, for its own annotations to be held against it.
+    // Under debug the program runs unchanged, so that its own annotations are checked.
     const bool train = backend != "debug" &&
                        std::ranges::any_of(io->tensors, [](auto& entry) { return entry.first.starts_with("grad."); });
     QTemporaryDir work;
@@ -195,8 +195,8 @@ class TestModels : public QObject {
       if (!above_autograd(graph))
         QTest::addRow("%s", qPrintable(row_name(graph))) << QString::fromStdString(graph.string());
   }
-  /// PyTorch's own graphs: every value is what its annotation says. Inputs are made up; a backward's are what the
-  /// forward beside it returns under their names.
+  /// In PyTorch's own graphs, every value must match its annotation. Inputs are random; those of a backward are the
+  /// values that the forward beside it returns under their names.
   void graphs() {
     QFETCH(QString, graph);
     const fs::path path = graph.toStdString();
@@ -224,7 +224,7 @@ class TestModels : public QObject {
         QTest::addRow("%s", qPrintable(row_name(graph))) << QString::fromStdString(graph.string());
     }
   }
-  /// Sizes come from the recorded inputs, which are the user's: weights, made up here, may stand before them.
+  /// Sizes come from the recorded inputs, which are only the user's. Random weights may come before them.
   void dynamic_text() {
     QFETCH(QString, graph);
     const fs::path folder = fs::path(graph.toStdString()).parent_path().parent_path();

@@ -1,4 +1,5 @@
-// Compiled against interpreted where the two once parted: nothing to reduce, empty tensors, strided biases, roundings.
+// Compares compiled with interpreted results in cases where they once differed: nothing to reduce, empty tensors,
+// strided biases, roundings.
 #include <QtTest>
 
 #include "codegen/cpu/executable.h"
@@ -18,7 +19,7 @@ struct Case {
   const char* name;
   const char* parameters;
   const char* lines;
-  bool exact = false;  ///< to the last bit
+  bool exact = false;  ///< compare every bit
 };
 
 const Case cases[] = {
@@ -149,7 +150,7 @@ const Case cases[] = {
      "p = $max_pool2d_with_indices(x, [1, 2], [1, 2], [0, 0], [1, 1], True)\nv: <f32[3, 4, 1, 3][12, 3, 3, 1]> = p[0]\n"
      "r: <f32[3, 4, 1, 5][20, 5, 5, 1]> = $index.Tensor(v, [None, None, None, i])\nreturn (r,)",
      true},
-    // A fused multiply-add would give another last bit, and 1 - x * x with x near 1 many of them.
+    // A fused multiply-add would change the last bit, often so in 1 - x * x with x near 1.
     {"products are rounded", "x: <f32[100][1]>",
      "p: <f32[100][1]> = $mul.Tensor(x, x)\nr: <f32[100][1]> = $sub.Tensor(x, p)\nreturn (r,)", true},
 };

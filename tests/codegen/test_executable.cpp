@@ -35,7 +35,7 @@ PlanView view(int buffer, const Tensor& t) {
   return {buffer, t.dtype, meta(t).sizes, meta(t).strides, 0};
 }
 
-/// A plan of one call: the tensors among the arguments become inputs, the results outputs.
+/// A plan of one call. The tensors among its arguments become inputs, its results outputs.
 struct OneCall {
   Plan plan;
   std::vector<Value> inputs;
@@ -186,7 +186,7 @@ class TestExecutable : public QObject {
     check(turned, "oneDNN");
     OneCall repeated("aten.bmm.default", {a, random_tensor({22, 19}, 4).view_as({5, 22, 19}, {0, 19, 1}, 0)});
     check(repeated, "oneDNN");
-    // Heads side by side in a row: no dimension of stride 1 next to another.
+    // Attention heads side by side in a row: the rows of one head are 110 elements apart.
     OneCall heads("aten.bmm.default", {random_tensor({17, 5, 22}, 1).view_as({5, 17, 22}, {22, 110, 1}, 0), b});
     check(heads, "oneDNN");
     OneCall strided("aten.mm.default",
@@ -202,7 +202,7 @@ class TestExecutable : public QObject {
     OneCall batched("aten.bmm.default", {random_tensor({2, 4, 5}, 1), transposed(random_tensor({2, 3, 5}, 2))});
     check(batched, "small product");
   }
-  /// What oneDNN does not take runs by the record, and says why.
+  /// Calls that oneDNN does not support are run by the record, and give the reason.
   void refused() {
     OneCall beta("aten.addmm.default",
                  {random_tensor({3}, 1), random_tensor({2, 4}, 2), random_tensor({4, 3}, 3), 0.5, std::int64_t{1}});
@@ -317,7 +317,7 @@ class TestExecutable : public QObject {
       QCOMPARE(alias.item_as_double(2), double(x.as<float>()[9]));
       QCOMPARE(*(*out)[2].get<std::int64_t>(), std::int64_t{7});
       QCOMPARE(*(*out)[3].get<std::int64_t>(), std::int64_t{9});
-      // Another run does not write over this one's result.
+      // Another run must not overwrite this result.
       float first = y.as<float>()[0];
       QVERIFY(bool((*e)->run({w})));
       QCOMPARE(y.as<float>()[0], first);

@@ -1,5 +1,5 @@
-// What indexes, compiled against interpreted; and inputs that end a run: indices and pivots out of range, views past
-// their memory, integers divided by zero.
+// Compares compiled with interpreted results of operators that index, and of inputs that end a run: indices and pivots
+// out of range, views past their memory, integers divided by zero.
 #include <QtTest>
 
 #include "codegen/cpu/executable.h"
@@ -19,9 +19,9 @@ struct Case {
   const char* parameters;
   const char* lines;
   std::vector<Value> inputs;
-  const char* error = nullptr;  ///< a part of the message; null: the run succeeds
+  const char* error = nullptr;  ///< part of the message; null: the run succeeds
   const char* node = "r";
-  bool loops = true;  ///< it has a loop lowering, no call is left
+  bool loops = true;  ///< it has a loop lowering, so that no call remains
 };
 
 std::vector<double> counting(std::int64_t n) {
@@ -29,7 +29,7 @@ std::vector<double> counting(std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) v.push_back(static_cast<double>(i) - 2.5);
   return v;
 }
-/// 0, 1, ... n-1, 0, ... with one of another value.
+/// 0, 1, ... n-1, 0, ...; the element `at` is `odd`.
 std::vector<double> indices(std::int64_t count, std::int64_t n, std::int64_t at = -1, double odd = 0) {
   std::vector<double> v;
   for (std::int64_t i = 0; i < count; ++i) v.push_back(i == at ? odd : static_cast<double>(i % n));
@@ -194,7 +194,7 @@ class TestFaults : public QObject {
       const QString line = QString::fromStdString(found.error().line());
       QVERIFY2(line.contains(c.error), qPrintable(line));
       QVERIFY2(QString::fromStdString(found.error().where.node).contains(c.node), qPrintable(line));
-      // The next run is a new one.
+      // A fault does not persist: the next run succeeds.
       QVERIFY(!(*compiled)->run(c.inputs));
       return;
     }

@@ -177,7 +177,7 @@ class TestKernels : public QObject {
     }
   }
 
-  /// Everything into one number, in one function; with a NaN; and the extremes.
+  /// Reduces everything to one number in one function; also with a NaN, and for the extremes.
   void full_reduction() {
     constexpr int n = 100'003;
     for (auto [op, start] : {std::pair{ScalarOp::Add, 0.0}, {ScalarOp::Max, -infinity}, {ScalarOp::Min, infinity}}) {
@@ -223,7 +223,7 @@ class TestKernels : public QObject {
       for (std::size_t i = 0; i < rows; ++i) QCOMPARE(y[j * rows + i], data[i * columns + j]);
   }
 
-  /// Embedding and its gradient: whole rows at a computed place; indices repeat.
+  /// An embedding and its gradient: whole rows at computed positions, with repeated indices.
   void gather_and_scatter_rows() {
     constexpr std::int64_t tokens = 41, width = 50, table = 7;
     std::vector<std::int64_t> ids(tokens);
@@ -287,7 +287,7 @@ class TestKernels : public QObject {
     for (std::size_t i = 0; i < sums.size(); ++i) QCOMPARE(sums[i], want[i]);
   }
 
-  /// Lanes of one vector hit the same element.
+  /// Several lanes of one vector store to the same element.
   void scatter_conflicts() {
     constexpr std::int64_t n = 100;
     Kernel k;
@@ -346,7 +346,8 @@ class TestKernels : public QObject {
     QTest::newRow("bf16") << true;
     QTest::newRow("f16") << false;
   }
-  /// Every bit pattern survives a trip through f32, and x * 1.1 rounds to nearest even, denormals included.
+  /// Every bit pattern is unchanged after a conversion to f32 and back, and x * 1.1 rounds to nearest even, denormals
+  /// included.
   void half_types() {
     QFETCH(bool, brain);
     DType dtype = brain ? DType::BFloat16 : DType::Float16;
@@ -382,7 +383,8 @@ class TestKernels : public QObject {
     }
   }
 
-  /// A value of the row is used in the row's loop, and one that depends on a buffer the kernel writes is read anew.
+  /// A value of the row is used in the row's loop; a value that depends on a buffer that the kernel writes is loaded
+  /// again.
   void store_then_load() {
     constexpr std::int64_t rows = 5, columns = 33;
     Kernel k;
@@ -417,7 +419,7 @@ class TestKernels : public QObject {
     }
   }
 
-  /// Code stored as bytes links without the compiler; damaged bytes do not.
+  /// Code stored as bytes links without the compiler; damaged bytes do not link.
   void stored_code() {
     Kernel k = affine(3, 20, true);
     auto object = compile_kernels({&k, 1}, {}, {.keep_text = true});

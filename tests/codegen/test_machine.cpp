@@ -1,4 +1,4 @@
-// Plans that know the machine: channels innermost between convolutions, stores past the caches.
+// Plans made for a machine: channels innermost between convolutions, stores that bypass the caches.
 #include <cmath>
 
 #include "codegen/cpu/executable.h"
@@ -9,7 +9,7 @@ namespace partita {
 
 namespace {
 
-/// The largest |a - b| over the largest |b| (at least 1): sums of convolutions cancel.
+/// The largest |a - b| divided by the largest |b| (at least 1), because sums of convolutions cancel.
 double distance(const Tensor& a, const Tensor& b) {
   double worst = a.sizes == b.sizes && a.dtype == b.dtype ? 0 : INFINITY, scale = 1;
   for (std::int64_t i = 0; worst < INFINITY && i < b.numel(); ++i) {
@@ -24,7 +24,7 @@ double distance(const Tensor& a, const Tensor& b) {
 class MachinePlans : public QObject {
   Q_OBJECT
 
-  /// Compiled for 2 threads with the options, the graph gives what the interpreter does, with the same strides.
+  /// Checks that the graph, compiled for 2 threads with the options, gives the interpreter's values and strides.
   void check(const Graph& graph, const schedule::PlanOptions& options,
              const std::function<void(const schedule::Plan&)>& see) {
     auto plan = schedule::make_plan(graph, options);
@@ -47,7 +47,7 @@ class MachinePlans : public QObject {
   }
 
  private Q_SLOTS:
-  void the_cache_is_known() { QVERIFY(codegen::last_level_cache_bytes() >= 1 << 18); }
+  void the_cache_size_is_known() { QVERIFY(codegen::last_level_cache_bytes() >= 1 << 18); }
 
   void an_epilogue_walks_channels_last_memory() {
     const std::string rest = ", None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)";

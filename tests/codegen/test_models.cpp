@@ -1,4 +1,4 @@
-// Whole graphs of the corpus, compiled: outputs and mutated inputs are the interpreter's.
+// Whole graphs of the corpus, compiled: outputs and mutated inputs must be the interpreter's.
 #include <fstream>
 #include <sstream>
 
@@ -12,7 +12,7 @@ namespace partita {
 
 namespace {
 
-/// The largest |a - b| over the largest |b| (at least 1): random inputs make sums that cancel.
+/// The largest |a - b| divided by the largest |b| (at least 1), because random inputs make sums that cancel.
 double distance(const Value& a, const Value& b) {
   const Tensor *x = a.get<Tensor>(), *y = b.get<Tensor>();
   if (!x || !y) return x || y ? INFINITY : 0;
@@ -40,7 +40,7 @@ class CompiledModels : public QObject {
         QTest::addRow("%s %s", model, graph) << QString("%1/graphs/%2.py").arg(model, graph);
   }
   void each_kernel_data() { run_data(); }
-  /// Each kernel of the plans by itself against the reference executor, on random memory.
+  /// Runs each kernel of the plans alone, and compares it with the reference executor on random memory.
   void each_kernel() {
     QFETCH(QString, path);
     auto corpus = testing::corpus();
@@ -92,7 +92,7 @@ class CompiledModels : public QObject {
   }
   void run() {
     QFETCH(QString, path);
-    // Their inputs hold places in pooling windows, which random numbers are not.
+    // Their inputs hold positions in pooling windows, which random numbers are not.
     if (path == "resnet/graphs/inductor_decomp/backward.py" || path == "resnet/graphs/post_grad_1.py")
       QSKIP("needs the forward's values");
     auto corpus = testing::corpus();
@@ -101,7 +101,7 @@ class CompiledModels : public QObject {
     std::stringstream text;
     text << in.rdbuf();
     auto graph = testing::parse(text.str());
-    // Text has no metas for tuples.
+    // Text has no metas of tuples.
     auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
     auto inputs = testing::random_inputs(*graph, 1, 8);

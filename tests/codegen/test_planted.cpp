@@ -1,4 +1,5 @@
-// A wrong operation planted in compiled code is found: the comparison node by node names the node it was emitted for.
+// A wrong operation planted in compiled code must be found: the comparison node by node names the node that it was
+// emitted for.
 #include <fstream>
 #include <sstream>
 
@@ -31,7 +32,7 @@ void renumber(std::vector<loops::Stmt>& body, const std::vector<Scalar>& now) {
   }
 }
 
-/// The kernel with every `right` operation made `wrong`, as an emitter with a wrong row would compile it.
+/// Replaces every `right` operation of the kernel by `wrong`, as an emitter with a wrong row would compile it.
 void miscompile(Kernel& kernel, ScalarOp right, ScalarOp wrong) {
   const loops::ScalarBuilder old = std::move(kernel.scalars);
   kernel.scalars = {};
@@ -67,10 +68,10 @@ bool has(const Kernel& kernel, const std::string& origin, ScalarOp op) {
 struct Planted {
   std::string node;
   ScalarOp right = ScalarOp::Add, wrong = ScalarOp::Add;
-  int kernels = 0;  ///< that were miscompiled
+  int kernels = 0;  ///< number of miscompiled kernels
 };
 
-/// The compiler of the command line, but for the kernels of `planted->node`.
+/// The compiler of the command line, except for the kernels of `planted->node`.
 Runner compiler(Planted* planted = nullptr) {
   return [planted](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
     TRY(schedule::Plan plan, schedule::make_plan(graph));

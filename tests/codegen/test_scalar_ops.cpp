@@ -13,7 +13,7 @@ using loops::ScalarOp;
 
 namespace {
 
-/// Largest distance allowed in units in the last place of f32; rows not named are exact.
+/// The largest allowed error in units in the last place of f32. Rows that are not named are exact.
 struct Bound {
   ScalarOp op;
   double ulp;
@@ -117,7 +117,7 @@ void check_exact(ScalarOp op, DType dtype) {
     T got = boolean ? static_cast<T>(flags[i]) : out[i];
     bool same = got == want || (got != got && want != want);
     if constexpr (std::is_floating_point_v<T>) {
-      // Extremes of equal zeros may have either sign.
+      // The minimum or maximum of +0 and -0 may have either sign.
       if (op != ScalarOp::Min && op != ScalarOp::Max)
         same = same && (got != got || std::signbit(got) == std::signbit(want));
     }
@@ -163,7 +163,7 @@ class TestScalarOps : public QObject {
     for (std::size_t i = 0; i < n; ++i) {
       double want = reference<double>(exact, arity, a[i], b[i], 0);
       float rounded = static_cast<float>(want);
-      // The argument of exp(-x) in a sigmoid overflows before its result is a denormal.
+      // In a sigmoid, exp(-x) overflows before the result is a denormal.
       if (row == ScalarOp::Sigmoid && std::fabs(want) < 3e-38) want = rounded = out[i] < 3e-38f ? out[i] : rounded;
       if (std::isnan(want) || std::isinf(rounded) || rounded == 0) {
         bool same = std::isnan(want) ? std::isnan(out[i])
@@ -193,7 +193,7 @@ class TestScalarOps : public QObject {
     check_exact<std::uint8_t>(row, DType::UInt8);
     check_exact<std::int16_t>(row, DType::Int16);
   }
-  /// The scalar form agrees with the vector form bit for bit, so that tails and uniform values do not depend on
+  /// The scalar form gives the same bits as the vector form, so that tails and uniform values do not depend on their
   /// position.
   void scalar_form_data() { f32_data(); }
   void scalar_form() {

@@ -23,7 +23,7 @@ Runner wide_interpreter() {
     return interpret(graph, std::move(inputs), options);
   };
 }
-/// Multiplies the result of one node's kernel.
+/// A runner that multiplies the result of one node's kernel.
 Runner planted(std::string node, double factor) {
   return [=](const Graph& graph, std::vector<Value> inputs) {
     InterpOptions options;
@@ -111,7 +111,7 @@ class TestCompare : public QObject {
     QVERIFY(!compare_values("", a, b, {1e-4, 1e-5}).ok());
   }
 
-  void layout_is_told() {
+  void layout_differences_are_reported() {
     const Tensor dense = f32({2, 2}, {1, 2, 3, 4});
     Difference d = compare_values("", dense, dense.view_as({2, 2}, {1, 2}, 0), {10, 10});
     QCOMPARE(d.layout, std::vector<std::string>{"strides: [2, 1] expected, [1, 2] found"});
@@ -127,7 +127,7 @@ class TestCompare : public QObject {
     const auto graph = chain();
     PerNodeOptions options;
     options.baseline = wide_interpreter();
-    options.batch_bytes = 16;  // one node a batch
+    options.batch_bytes = 16;  // one node per batch
     const auto report = compare_nodes(*graph, chain_input(), interpreter(), planted("b", 1.01), options);
     QVERIFY2(report, report ? "" : report.error().line().c_str());
     QVERIFY(!report->ok());
@@ -137,8 +137,8 @@ class TestCompare : public QObject {
     QVERIFY(report->rows[0].ok() && !report->rows[1].ok() && !report->rows[2].ok() && !report->rows[3].ok());
   }
 
-  void rounding_is_told_from_error() {
-    // Both are about as far from the f64 value: no fault of either.
+  void rounding_is_separated_from_errors() {
+    // Both are about equally far from the f64 value, so neither is wrong.
     const auto graph = fx("x: <f32[4][1]>", "a: <f32[4][1]> = $sin(x)\nreturn (a,)");
     PerNodeOptions options;
     options.tolerance = {0, 0};
@@ -185,7 +185,7 @@ class TestCompare : public QObject {
     QCOMPARE(done->failure->seen_at, std::string("c"));
   }
 
-  void harmless_passes_pass() {
+  void correct_passes_pass() {
     const Pass pass{harmless, "harmless", PassStage::PostGrad, ""};
     PassContext context;
     const auto done = run_passes_checked(*chain(), {&pass, 1}, context, chain_input());
@@ -201,7 +201,7 @@ class TestCompare : public QObject {
     QCOMPARE(done.error().where.node, std::string("r"));
   }
 
-  void dropout_of_nothing_is_not_random() {
+  void dropout_with_probability_0_is_not_random() {
     PassContext context;
     const auto graph = fx("x: <f32[4][1]>",
                           "d = $native_dropout(x, 0.0, True)\na: <f32[4][1]> = d[0]\n"
@@ -222,7 +222,7 @@ class TestCompare : public QObject {
       QCOMPARE(value_of(*graph, inputs, interpreter(), name).error().code, std::string("compare.name"));
   }
 
-  void angle_and_histogram_are_told() {
+  void angle_and_histogram_are_computed() {
     const Difference d = compare_values("", f32({4}, {1, 2, 0, 5}), f32({4}, {1, 2.5, 0.002, NAN}), {});
     QCOMPARE(d.histogram.equal, std::int64_t{1});
     QCOMPARE(d.histogram.not_finite, std::int64_t{1});
@@ -252,7 +252,7 @@ class TestCompare : public QObject {
     const auto back = Report::from_json(r.json());
     QVERIFY2(back, back ? "" : back.error().line().c_str());
     QCOMPARE(back->text(), r.text());
-    QCOMPARE(back->json(), r.json());  // cosine and histogram too
+    QCOMPARE(back->json(), r.json());  // includes cosine and histogram
     QVERIFY(back->rows[2].cosine && back->rows[0].histogram.decades[-1 - ErrorHistogram::lowest] == 1);
     for (const char* other : {"", "{}", "[1]", "{\"expected\": \"a\", \"found\": \"b\", \"rows\": [{}]}"})
       QCOMPARE(Report::from_json(other).error().code, std::string("compare.json"));

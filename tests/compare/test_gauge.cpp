@@ -1,4 +1,4 @@
-// Results of decompositions, compared up to what LAPACK may choose.
+// Results of decompositions, compared up to what LAPACK may choose (signs, phases, bases).
 #include <QTest>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Corpus cases: each graph of a case is reported by its kind, and a wrong one of any kind is found.
+// Corpus cases: each graph of a case is reported by its kind, and a wrong graph of any kind is found.
 #include <QtTest>
 #include <fstream>
 #include <sstream>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A copy of a case file with every `from` in its text made `to`, checked.
+/// Checks a copy of a case file in whose text `to` replaces every `from`.
 Result<std::vector<CaseResult>> check_changed(const fs::path& original, const std::string& from,
                                               const std::string& to) {
   QTemporaryDir folder;
@@ -49,7 +49,7 @@ class TestOpCases : public QObject {
     QVERIFY2(add, add ? "" : add.error().line().c_str());
     QVERIFY(count(*add, "graph", Outcome::Passed) > 10);
     QVERIFY(count(*add, "symbolic_graph", Outcome::Passed) > 0);
-    // layer_norm is kept whole before dispatch.
+    // layer_norm is not decomposed before dispatch.
     const auto norm = check_cases((corpus() / "ops/nn.functional.layer_norm.default.json").string());
     QVERIFY2(norm, norm ? "" : norm.error().line().c_str());
     QVERIFY(count(*norm, "pre_dispatch_graph", Outcome::Passed) > 0);

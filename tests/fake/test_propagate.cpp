@@ -40,14 +40,14 @@ class TestPropagate : public QObject {
     QVERIFY2(computed, computed ? "" : computed.error().line().c_str());
     QVERIFY(meta_of(*graph, "a").starts_with("f32[s"));
     QVERIFY(meta_of(*graph, "c").starts_with("f32[2*s") || meta_of(*graph, "c").starts_with("f32[s"));
-    // That the sum needs equal sizes is not known from the graph, only from the hints.
+    // The sum needs equal sizes. Only the hints tell that they are equal, so there must be a guard.
     QVERIFY(!graph->shapes->guards().empty());
     const SymExpr equal = sym_eq(SymExpr::symbol("s0"), SymExpr::symbol("s1"));
     const auto again = graph->shapes->evaluate(equal, "test");
     QVERIFY(again && *again);
   }
 
-  void math_functions_go_by_the_names_of_texts() {
+  void math_functions_have_their_names_in_texts() {
     const auto graph = fx("n: \"Sym(s0)\"", "f = torch.sym_float(n)\nh = f * 0.6\nk = math_trunc(h)\nreturn (k,)");
     graph->shapes->set_hint("s0", 5);
     const auto computed = propagate(*graph);
@@ -87,7 +87,7 @@ class TestPropagate : public QObject {
     QCOMPARE(meta_of(*graph, "c"), std::string("f32[u1, 2, 4][8, 4, 1]cpu"));
   }
 
-  void sizes_that_do_not_fit_are_told() {
+  void sizes_that_do_not_fit_are_reported() {
     const auto graph = fx("x: <f32[2, 3][3, 1]>, y: <f32[4, 5][5, 1]>", "m = $mm(x, y)\nreturn (m,)");
     const auto computed = propagate(*graph);
     QVERIFY(!computed);
@@ -95,7 +95,7 @@ class TestPropagate : public QObject {
     QCOMPARE(computed.error().exit_code(), 2);
   }
 
-  void an_unknown_operator_keeps_what_is_written() {
+  void an_unknown_operator_keeps_its_annotation() {
     const auto annotated =
         fx("x: <f32[2][1]>", "a: <f32[7][1]> = torch.ops.mine.op.default(x)\nb = $neg(a)\nreturn (b,)");
     const auto computed = propagate(*annotated);

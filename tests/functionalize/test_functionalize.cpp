@@ -1,4 +1,4 @@
-// The functional graph returns what the mutating one returns, and the new values of what that one wrote.
+// The functional graph returns what the mutating graph returns, and the new values of what that graph wrote.
 #include <QtTest>
 
 #include "core/functionalize/functionalize.h"
@@ -29,7 +29,7 @@ class TestFunctionalize : public QObject {
  private Q_SLOTS:
   void runs_the_same_data() {
     QTest::addColumn<QString>("lines");
-    QTest::addColumn<int>("mutated");  // inputs
+    QTest::addColumn<int>("mutated");  // number of mutated inputs
     QTest::addRow("pure") << "a = $sin(x)\nreturn (a,)" << 0;
     QTest::addRow("an input") << "a = $add_.Tensor(x, 1)\nb = $mul.Tensor(a, y)\nreturn (b,)" << 1;
     QTest::addRow("two inputs") << "a = $mul_.Tensor(x, 2)\nb = $add_.Tensor(y, a)\nc = $neg(x)\nreturn (c,)" << 2;
@@ -66,7 +66,7 @@ class TestFunctionalize : public QObject {
     QCOMPARE(elements(kept[1]), elements(y));
     for (std::size_t i = 0; i < inputs.size(); ++i) QCOMPARE(elements(found->at(i)), elements(written[inputs[i]]));
     for (std::size_t i = 0; i < expected->size(); ++i) {
-      // An output that is a view of an intermediate is made again from its base, which then is an output too.
+      // An output that is a view of an intermediate is remade from its base, which then is an output too.
       const OutputType type = made->meta.outputs[i].type;
       if (type == OutputType::NonAlias) QCOMPARE(elements(found->at(inputs.size() + i)), elements(expected->at(i)));
     }
@@ -104,16 +104,16 @@ class TestFunctionalize : public QObject {
     QCOMPARE(made->meta.mutated_runtime_inputs(), (std::vector<std::size_t>{3, 4}));
     const auto found = interpret(*made->graph, inputs());
     QVERIFY2(found, found ? "" : found.error().line().c_str());
-    QCOMPARE(elements(found->at(0)), (std::vector<double>{2}));  // half of the mean 4
+    QCOMPARE(elements(found->at(0)), (std::vector<double>{2}));  // half of the mean, 4
     QCOMPARE(elements(found->at(0)), elements(written[3]));
     QCOMPARE(elements(found->at(1)), elements(written[4]));
     QCOMPARE(elements(found->at(2)), elements(expected->at(0)));
   }
 
-  void aliases_among_outputs_are_told() {
+  void aliases_among_outputs_are_recorded() {
     const auto graph = fx("x: <f32[2, 3][3, 1]>",
                           "v = $view(x, [6])\na = $sin(x)\nb = $t(a)\nc = $view(a, [6])\nreturn (x, v, a, b, c)");
-    // Autograd is why views of intermediates are made again; without it they are plain outputs.
+    // Views of intermediates are remade for autograd's sake; without autograd they are plain outputs.
     const auto plain = functionalize(*graph);
     QVERIFY2(plain, plain ? "" : plain.error().line().c_str());
     QCOMPARE(name_of(plain->meta.outputs[3].type), name_of(OutputType::NonAlias));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random graphs by PyTorch and by the reference interpreter, call by call: each call gets the interpreter's values.
+"""Runs random graphs by PyTorch and the reference interpreter, call by call, on the interpreter's values.
 
   against_torch.py PARTITA_FUZZ [--seed S] [--count N] [--only NAME]
       exit 0 same numbers, 1 not, 77 PyTorch is not installed
@@ -131,7 +131,7 @@ def main():
     kinds, graphs, failed, unknown = {}, 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         run = [a.fuzz, "--write", folder, "--seed", str(a.seed), "--count", str(a.count), "--only", a.only]
-        subprocess.run(run, stderr=subprocess.DEVNULL, check=False)  # 1: a crash, which is told
+        subprocess.run(run, stderr=subprocess.DEVNULL, check=False)  # exit code 1: a graph crashed; compare the others
         for path in sorted(glob.glob(folder + "/*.safetensors"), key=lambda s: int(os.path.basename(s).split(".")[0])):
             stem = path[:-len(".safetensors")]
             text = open(stem + ".py").read()

@@ -1,7 +1,7 @@
-// Random graphs, three ways: the interpreter (held against what is inferred), compiled code, and the graph decomposed
-// for the compiler. A difference is printed as FX text with its seed.
+// Runs random graphs in three ways: by the interpreter (whose metas are compared with inferred ones), compiled, and
+// decomposed for the compiler. Prints a difference as FX text with its seed.
 //   partita_fuzz [--seed S] [--count N | --minutes M] [--jobs J] [--only NAME]   exit 1 when there is a difference
-//   partita_fuzz --write FOLDER ...                       cases for against_torch.py
+//   partita_fuzz --write FOLDER ...                        cases for against_torch.py
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -33,7 +33,7 @@ using namespace partita;
 
 namespace {
 
-/// What is wrong, in one line; nullopt when nothing is, or when it cannot be run this way.
+/// What is wrong, in one line; nullopt when nothing is, or when the graph cannot be run this way.
 using Finding = std::optional<std::string>;
 
 Tolerance tolerance_of(const Value& v) {
@@ -41,14 +41,14 @@ Tolerance tolerance_of(const Value& v) {
   return default_tolerance(t ? t->dtype : DType::Float32);
 }
 
-/// The interpreter's values of a graph, and those that it computes in double (empty when it cannot).
+/// The interpreter's values of a graph, and its values in double (empty when it cannot compute them).
 struct Expected {
   const Graph& graph;
   const std::vector<Value>& inputs;
   std::vector<Value> values, exact;
 };
 
-/// No farther from `expected` than the tolerance and four times what rounding alone may move it.
+/// Is `found` within the tolerance plus four times what rounding alone may move the value?
 bool within(const Tensor& expected, const Tensor& found, const Tolerance& tolerance, const std::vector<double>& moved) {
   const bool complex = is_complex(expected.dtype);
   const auto a = expected.to(complex ? DType::Complex128 : DType::Float64),
@@ -65,8 +65,8 @@ bool within(const Tensor& expected, const Tensor& found, const Tolerance& tolera
   return true;
 }
 
-/// `found` against the interpreter's values. Differences where the interpreter itself is far from its result in double
-/// precision, or where a rounding more or less moves the result as far, tell of the graph, not of who ran it.
+/// Compares `found` with the interpreter's values. If the interpreter itself is far from its result in double, or one
+/// more rounding would move the result as far, the difference comes from the graph and is not reported.
 Finding compare(const Expected& expected, const std::vector<Value>& found, bool strides) {
   const std::vector<Value>& values = expected.values;
   if (values.size() != found.size()) return fmt::format("{} results for {}", found.size(), values.size());
@@ -92,7 +92,7 @@ Finding compare(const Expected& expected, const std::vector<Value>& found, bool 
   return std::nullopt;
 }
 
-/// An error that is no refusal.
+/// The error as a finding, unless it is a refusal.
 Finding error(const Diagnostic& d) {
   if (d.fault == Fault::Unsupported) return std::nullopt;
   return d.line();
@@ -129,7 +129,7 @@ Finding check(const Graph& graph, const std::vector<Value>& inputs, Way way) {
   return found ? compare(expected, *found, false) : error(found.error());
 }
 
-/// The first node that differs by itself, with what it needs.
+/// Reduces a case to the first node that differs alone, with what it needs.
 fuzz::Case reduced(const fuzz::Case& c, Way way) {
   for (const Node* node : *c.graph) {
     if (!node->op()->is_call() || !node->meta.tensor()) continue;
@@ -141,7 +141,7 @@ fuzz::Case reduced(const fuzz::Case& c, Way way) {
   return {c.graph->clone(), c.inputs};
 }
 
-/// Names the operators of a finding, so that many of one kind can be counted.
+/// Names the operator of a finding, so that findings of one kind can be counted.
 std::string last_operator(const Graph& graph) {
   std::string name = "nothing";
   for (const Node* n : graph)
@@ -152,8 +152,8 @@ std::string last_operator(const Graph& graph) {
 constexpr std::size_t batch = 25;
 constexpr double most_graphs_a_minute = 1e5;
 
-/// FOLDER/SEED.py with SEED.safetensors: inputs, and what the interpreter makes of each call, for PyTorch to be held
-/// against (against_torch.py).
+/// Writes FOLDER/SEED.py and SEED.safetensors: inputs, and the interpreter's value of each call. against_torch.py
+/// compares PyTorch with them.
 Status write_case(const fuzz::Case& c, const std::string& stem) {
   std::vector<Arg> all;
   for (Node* n : *c.graph)
@@ -222,11 +222,11 @@ int main(int argc, char** argv) {
     for (std::size_t i = from; i < batch && item * batch + i < count && Clock::now() < deadline; ++i) {
       const std::uint64_t number = seed + item * batch + i;
       send("begin");
-      // The last line of stderr is what a crash is reported with.
+      // A crash is reported with the last line of stderr.
       const fuzz::Case c = [&] {
         try {
           return fuzz::generate(number, only, tell);
-        } catch (const std::exception& e) {  // which call it was, not only that there was one
+        } catch (const std::exception& e) {  // report which call it was
           send(fmt::format("threw: {}\n# seed {}: {}: {}", tried, number, e.what(), tried));
           return fuzz::Case{std::make_unique<Graph>(), {}};
         }

@@ -27,7 +27,7 @@ bool can_be_made(const SchemaArg& a) {
   }
 }
 
-/// Pure, deterministic, with defined values.
+/// Is the operator pure, deterministic, and are all its values defined?
 bool is_candidate(const OpRecord& record) {
   const Schema& s = *record.schema;
   if (s.is_mutable || s.nondeterministic_seeded || record.random || record.side_effect || s.returns.empty())
@@ -61,7 +61,7 @@ class Generator {
     graph_->shapes = std::make_shared<ShapeEnv>();
     base_ = sizes();
     const int wanted = 1 + pick(7);
-    // Begun with an operator that is given many tries: most random arguments fit no convolution.
+    // Begin with one operator and give it many tries: few random arguments fit a convolution, for example.
     const OpRecord& first = *one_of(candidates.all);
     int made = 0;
     for (int tries = 0; made == 0 && tries < 100; ++tries) made += call(first);
@@ -103,7 +103,7 @@ class Generator {
     return s;
   }
 
-  /// Sizes that go with those there are: the same, broadcast against them, or the other factor of a product.
+  /// Sizes that fit existing ones: the same, broadcast against them, or those of the other factor of a product.
   Sizes related() {
     Sizes s = base_;
     if (!values_.empty() && chance(0.5))
@@ -123,7 +123,7 @@ class Generator {
     return s;
   }
 
-  /// Row-major, another order of dims, gaps between elements, or an expanded dim.
+  /// Strides: row-major, another order of dims, gaps between elements, or an expanded dim.
   Sizes strides(const Sizes& s) {
     std::vector<std::size_t> order(s.size());
     for (std::size_t d = 0; d < s.size(); ++d) order[d] = d;
@@ -173,7 +173,7 @@ class Generator {
     return placeholder(t, related(), index);
   }
 
-  /// Sizes of the first tensor among the arguments so far.
+  /// The sizes of the first tensor among the arguments so far.
   Sizes of_self(const Args& args) const {
     for (const Arg& a : args)
       if (const Node* n = a.node())
@@ -199,7 +199,7 @@ class Generator {
       std::ranges::shuffle(out, random_);
     } else if (a.name == "size" || a.name == "sizes" || a.name == "shape") {
       Sizes s = chance(0.7) ? self : related();
-      if (s.size() > 1 && chance(0.5)) {  // two dims as one
+      if (s.size() > 1 && chance(0.5)) {  // merge two dims
         s[1] *= s[0];
         s.erase(s.begin());
       } else if (chance(0.3)) {
@@ -275,7 +275,7 @@ class Generator {
     return Arg::list(std::move(items));
   }
 
-  /// Appends a call when it is one that PyTorch would take, as far as we know.
+  /// Appends a call if PyTorch would accept it, as far as is known here.
   bool call(const OpRecord& record) {
     fresh_.clear();
     Args args;
@@ -335,8 +335,8 @@ class Generator {
   }
 
   static constexpr int most_steps = 1'000'000;
-  /// Polynomials take a step for each degree, and zeta functions from a negative number up to 9, in PyTorch too: there
-  /// is no end at 10^12 either.
+  /// Does the call take very long? Polynomials take a step per degree, and zeta functions from a negative number up to
+  /// 9, in PyTorch too; at 10^12 that does not end.
   bool takes_long(const Node& node) {
     const std::string& name = node.op()->name;
     const bool zeta = name.find("polygamma") != std::string::npos || name.find("zeta") != std::string::npos;
@@ -353,7 +353,7 @@ class Generator {
     return false;
   }
 
-  /// What sign a NaN has is nobody's promise.
+  /// Does the call show the sign of a NaN? That sign is unspecified.
   bool shows_sign_of_nan(const Node& node) {
     const std::string& name = node.op()->name;
     if (name.find("signbit") == std::string::npos && name.find("copysign") == std::string::npos) return false;
@@ -375,9 +375,9 @@ class Generator {
   const std::function<void(const Node&)>& trying_;
   std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
   std::vector<Value> inputs_;
-  std::vector<Node*> values_;   ///< tensors to read
-  std::vector<Node*> unsized_;  ///< tensors whose sizes hang on data: results, read by no call
-  std::vector<Node*> fresh_;    ///< placeholders made for the call at hand
+  std::vector<Node*> values_;   ///< tensors that calls may read
+  std::vector<Node*> unsized_;  ///< tensors whose sizes depend on data: results that no call reads
+  std::vector<Node*> fresh_;    ///< placeholders made for the current call
   Sizes base_;
 };
 

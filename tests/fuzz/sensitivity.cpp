@@ -14,7 +14,7 @@ namespace {
 
 constexpr int runs = 32;
 
-/// Relative shift of a value of dtype `t`; 0: integers stay as they are.
+/// The relative shift of a value of dtype `t`; 0 for integers, which are not shifted.
 double shift_of(DType t, bool input) {
   switch (t) {
     case DType::Float64:
@@ -24,7 +24,7 @@ double shift_of(DType t, bool input) {
     case DType::Complex64:
       return 0x1p-22;
     case DType::Float16:
-      return input ? 0x1p-22 : 0x1p-10;  // inputs are what they are; what is computed of them is in float32
+      return input ? 0x1p-22 : 0x1p-10;  // inputs are exact; what is computed from them is in float32
     case DType::BFloat16:
       return input ? 0x1p-22 : 0x1p-7;
     default:
@@ -32,7 +32,7 @@ double shift_of(DType t, bool input) {
   }
 }
 
-/// A tensor of doubles (or pairs of them) after f(element, row-major position) of each; others as they are. Elements
+/// Applies f(element, row-major position) to a tensor of doubles or complex doubles; returns others unchanged. Elements
 /// that share memory get memory of their own.
 template <class F>
 Tensor changed(const Tensor& t, F f) {
@@ -58,8 +58,8 @@ class Shaker {
  public:
   explicit Shaker(unsigned seed) : random_(seed) {}
 
-  /// Shifted; elements that share memory are shifted apart: what is computed of them rounds for each. The sign of a NaN
-  /// is whichever (IEEE 754 leaves it open; copysign and bits show it).
+  /// Shifts the elements, those that share memory independently, because what is computed of each rounds alone. Gives
+  /// NaNs a random sign, which IEEE 754 leaves open and copysign and bits show.
   Tensor shaken(const Tensor& t, double shift) {
     if (shift == 0) return t;
     return changed(t, [&]<class T>(T& x, std::int64_t) {
@@ -72,7 +72,8 @@ class Shaker {
     });
   }
 
-  /// `read`: elements of the largest argument. A number made of n may have been rounded n times, in any order.
+  /// `read`: number of elements of the largest argument. A number made of n others may have been rounded n times, in
+  /// any order.
   Value shaken(const Value& v, const Meta& meta, bool input, std::int64_t read = 0) {
     if (const auto* list = v.get<ValueList>()) {
       const MetaTuple* tuple = meta.tuple();
@@ -92,7 +93,7 @@ class Shaker {
   std::mt19937_64 random_;
 };
 
-/// Elements of the largest tensor.
+/// The number of elements of the largest tensor.
 std::int64_t largest(const std::vector<Value>& args) {
   std::int64_t most = 0;
   for (const Value& v : args) {
@@ -102,9 +103,9 @@ std::int64_t largest(const std::vector<Value>& args) {
   return most;
 }
 
-/// How far a call that makes one number of many may get on its way, if it multiplies them in any order: its result when
-/// no number of its first argument is smaller than 1, to which other ways of making one of many (sums, norms, the
-/// largest) are indifferent. None for other calls, and where it does not take such numbers.
+/// An upper bound of the values that a reduction which multiplies reaches on its way, in any order: its result with all
+/// numbers of its first argument that are below 1 set to 1. For other reductions (sums, norms, maxima) this changes
+/// little. None if the call does not reduce, or does not take such numbers.
 Value farthest(const Node& node, std::vector<Value> args, ValueKwargs kwargs, const EvalContext& context) {
   const OpRecord* record = find_record(node.op());
   const TensorMeta* result = node.meta.tensor();
@@ -121,7 +122,8 @@ Value farthest(const Node& node, std::vector<Value> args, ValueKwargs kwargs, co
   return reached ? *std::move(reached) : Value();
 }
 
-/// Infinity for what is finite and may overflow in `t` on its way, in some order: 1e30 * 1e30 * 1e-30 does in float32.
+/// Makes a finite value infinite if it may overflow in `t` on its way in some order: 1e30 * 1e30 * 1e-30 does in
+/// float32.
 Value with_overflows(Value result, const Value& farthest, DType t) {
   const Tensor *whole = result.get<Tensor>(), *reached = farthest.get<Tensor>();
   if (!whole || !reached || whole->sizes != reached->sizes) return result;

@@ -1,4 +1,4 @@
-// Joint graphs made from what dynamo handed over and from archives, against those PyTorch made of the same models.
+// Joint graphs made from dynamo's graphs and from archives, compared with those PyTorch made of the same models.
 #include <QtTest>
 #include <algorithm>
 #include <fstream>
@@ -30,7 +30,7 @@ nlohmann::json case_of(const fs::path& model) {
   return nlohmann::json::parse(in);
 }
 
-/// "aten.mm.default f32[8, 4][4, 1]cpu", a call a line.
+/// One "aten.mm.default f32[8, 4][4, 1]cpu" per call.
 std::vector<std::string> calls(const Graph& graph) {
   std::vector<std::string> out;
   for (Node* n : graph)
@@ -38,7 +38,7 @@ std::vector<std::string> calls(const Graph& graph) {
   return out;
 }
 
-/// What one list has more often than the other: "+2 aten.t.default ...", at most a dozen.
+/// What one list has more often than the other, "+2 aten.t.default ...", at most twelve entries.
 std::string difference(std::vector<std::string> ours, const std::vector<std::string>& theirs) {
   std::map<std::string, int> count;
   for (const auto& s : ours) ++count[s];
@@ -82,7 +82,7 @@ class CorpusJointTest : public QObject {
     std::string broken;
     for (const Diagnostic& d : verify(*joint->graph)) broken += d.line() + "\n";
     QCOMPARE(QString::fromStdString(broken), QString());
-    // `detach` of a result leaves its meta as it is; all metas and operators are held against PyTorch's.
+    // A `detach` of a result keeps its meta. All metas and operators are compared with PyTorch's.
     std::string differs = difference(calls(*joint->graph), calls(*theirs));
     QVERIFY2(differs.empty(), differs.c_str());
     if (in_order) QVERIFY(calls(*joint->graph) == calls(*theirs));

@@ -9,7 +9,7 @@ using namespace partita;
 
 namespace {
 
-/// The joint graph of a forward whose first `wants` inputs require grad: one line a call, "name = op(args)".
+/// The joint graph of a forward whose first `wants` inputs require grad, with one line per call: "name = op(args)".
 QString joint_of(const char* text, std::size_t wants) {
   auto graph = parse_fx_text(text);
   if (!graph) return QString::fromStdString(graph.error().line());

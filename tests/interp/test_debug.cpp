@@ -14,8 +14,8 @@ struct Case {
   const char* parameters;
   const char* body;
   std::vector<Value> inputs;
-  const char* node;     ///< null: nothing to complain of
-  const char* message;  ///< of PyTorch's DebugInterpreter; corpus/compilers.md
+  const char* node;     ///< null: no mismatch
+  const char* message;  ///< PyTorch's DebugInterpreter's message; see corpus/compilers.md
 };
 
 std::vector<Case> cases() {

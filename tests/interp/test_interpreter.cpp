@@ -18,7 +18,7 @@ struct Case {
   const char* body;
   std::vector<Value> inputs;
   std::vector<Row> outputs;
-  std::vector<Row> inputs_after = {};  ///< empty: as before
+  std::vector<Row> inputs_after = {};  ///< empty: unchanged
 };
 
 constexpr const char* vec = "x: <f32[3][1]>";
@@ -167,7 +167,7 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*out)[0]), (Row{11, 22, 13, 24, 15, 26}));
   }
 
-  void wrong_inputs_are_told_data() {
+  void wrong_inputs_are_reported_data() {
     QTest::addColumn<int>("which");
     QTest::addColumn<QString>("message");
     QTest::newRow("count") << 0 << "the graph takes 2 inputs and got 1";
@@ -176,7 +176,7 @@ class TestInterpreter : public QObject {
     QTest::newRow("two values of a symbol") << 3 << "input.1 (y) has sizes [3]; f32[s0][1]cpu is expected";
     QTest::newRow("no tensor") << 4 << "input.0 (x) is no tensor; f32[s0][1]cpu is expected";
   }
-  void wrong_inputs_are_told() {
+  void wrong_inputs_are_reported() {
     QFETCH(int, which);
     QFETCH(QString, message);
     const Tensor v4 = f32({4}, {1, 2, 3, 4});
@@ -225,7 +225,7 @@ class TestInterpreter : public QObject {
     QCOMPARE(out.error().where.node, std::string("a"));
   }
 
-  void missing_weights_are_told() {
+  void missing_weights_are_reported() {
     const auto graph = fx(vec, "w = self.weight\na: <f32[3][1]> = $add.Tensor(x, w)\nreturn (a,)");
     const auto out = interpret(*graph, {f32({3}, {1, 2, 3})});
     QVERIFY(!out);
@@ -233,7 +233,7 @@ class TestInterpreter : public QObject {
   }
 
   void values_are_freed_after_their_last_use() {
-    // Each link holds 4 MB; only the newest may still be alive when the next one is seen.
+    // Each link of the chain holds 4 MB. Only the newest may be alive when the next is computed.
     std::string body = "a0: <f32[1048576][1]> = $neg(x)\n";
     for (int i = 1; i < 8; ++i)
       body += "a" + std::to_string(i) + ": <f32[1048576][1]> = $neg(a" + std::to_string(i - 1) + ")\n";
@@ -277,7 +277,7 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*out)[0]), (Row{0.5, 0.5}));
   }
 
-  /// The baseline in double precision has the random numbers of the run that it judges.
+  /// The baseline in double precision must draw the same random numbers as the run that it judges.
   void double_precision_draws_the_same() {
     const auto graph = fx("x: <f32[4][1]>",
                           "a: <f32[4][1]> = $rand([4], dtype=torch.float32)\nb: <f32[4][1]> = $randn_like(x)\n"

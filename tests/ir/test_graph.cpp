@@ -16,7 +16,7 @@ const Op* add() {
 class GraphTest : public QObject {
   Q_OBJECT
  private Q_SLOTS:
-  void namesCountOnAsInFx() {
+  void namesContinueTheirCountAsInFx() {
     Graph g;
     Node* x = g.placeholder("x");
     QCOMPARE(g.create(add(), {x, x})->name(), std::string("add"));

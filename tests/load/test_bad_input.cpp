@@ -1,4 +1,5 @@
-// Files that are truncated, empty, hostile or of another kind: one clear line each, no crash, no hang, little memory.
+// Truncated, empty or hostile files and files of other kinds must give one clear line: no crash, no hang, little
+// memory.
 #include <QProcess>
 #include <QtTest>
 #include <filesystem>
@@ -34,7 +35,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return text.replace(at, from.size(), to);
 }
 
-/// A .pt2 whose model.json is changed.
+/// A .pt2 archive in whose model.json `to` replaces `from`.
 std::string archive_with(const std::string& from, const std::string& to) {
   int error = 0;
   zip_t* z = zip_open((data + "mlp.pt2").c_str(), ZIP_RDONLY, &error);
@@ -137,7 +138,7 @@ void TestBadInput::refused_in_one_line() {
   QVERIFY2(error->line().starts_with(path), error->line().c_str());
 }
 
-/// Prefixes of every sample, and samples with bytes changed: any answer but a crash.
+/// Prefixes of all samples, and samples with changed bytes, may give any answer but a crash.
 void TestBadInput::truncated_at_any_length_never_crashes() {
   std::string path = dir_.filePath("cut").toStdString();
   std::uint64_t random = 1;
@@ -200,7 +201,7 @@ void TestBadInput::hostile_pickles_are_refused_by_name() {
   QVERIFY(!read);
   if (says == "opcode") says = "builtins.eval";
   QVERIFY2(QString::fromStdString(read.error().line()).contains(says), read.error().line().c_str());
-  // Shared objects that are a huge tree when followed, and a list that holds itself.
+  // Shared objects that unfold to a huge tree, and a list that contains itself.
   std::string laughs = pickle("](K\1eq\1"sv);
   for (int i = 0; i < 40; ++i)
     laughs += "0](h" + std::string(1, static_cast<char>(i + 1)) + "h" + std::string(1, static_cast<char>(i + 1)) +

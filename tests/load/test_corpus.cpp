@@ -1,4 +1,5 @@
-// Every artefact of the corpus loads, with PyTorch's own node counts, and its text reads back as the same graph.
+// Every artefact of the corpus must load, have PyTorch's node counts, and give the same graph when its text is read
+// back.
 #include <QtTest>
 #include <algorithm>
 #include <set>
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Empty when the graph is sound and parse(print(graph)) is the same graph.
+/// Empty if the graph is sound and parse(print(graph)) is the same graph.
 std::string trouble_with(const Graph& graph) {
   if (auto errors = verify(graph); !errors.empty()) return "verify: " + errors[0].line();
   auto again = parse_fx_text(print(graph));
@@ -135,7 +136,7 @@ void TestCorpus::archives_equal_their_printed_text() {
       auto b = load(text.string());
       QVERIFY(a && b);
       auto from_archive = a->artefacts[0].graph(), from_text = b->artefacts[0].graph();
-      // Nodes that are read in the archive in another spelling: names of get_attr, absent annotations of ops without
+      // What the archive spells differently is not compared: names of get_attr, annotations missing for ops without
       // recorded values, and the origin prefix.
       QCOMPARE((*from_archive)->size(), (*from_text)->size());
       for (Node *x = (*from_archive)->first(), *y = (*from_text)->first(); x; x = x->next(), y = y->next()) {
@@ -147,7 +148,8 @@ void TestCorpus::archives_equal_their_printed_text() {
                  (where + annotation(x->meta) + " / " + annotation(y->meta)).c_str());
         QVERIFY2(x->inputs().size() == y->inputs().size(), where.c_str());
         if (x->op()->is_call() && !x->is(Op::getitem()) && x->origin && y->origin && !y->origin->file.empty()) {
-          // Exported in another run: folders differ, and size nodes made while exporting had no stack then.
+          // The text was exported in another run: folders differ, and size nodes made while exporting had no stack
+          // there.
           QVERIFY2(x->origin->line == y->origin->line, (where + print(*x)).c_str());
           QCOMPARE(x->origin->function, y->origin->function);
           QCOMPARE(x->origin->code, y->origin->code);

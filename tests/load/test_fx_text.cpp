@@ -42,10 +42,10 @@ class TestFxText : public QObject {
 };
 
 void TestFxText::statements_data() {
-  QTest::addColumn<QString>("statement");  // of a node y over x and n
+  QTest::addColumn<QString>("statement");  // statement of a node y over x and n
   QTest::addColumn<int>("kind");
   QTest::addColumn<QString>("op");
-  QTest::addColumn<QString>("printed");  // empty: as written
+  QTest::addColumn<QString>("printed");  // empty: same as the statement
   auto row = [](const char* statement, OpKind kind, const char* op, const char* printed = "") {
     QTest::newRow(statement) << QString(statement) << static_cast<int>(kind) << QString(op) << QString(printed);
   };

@@ -1,4 +1,4 @@
-// The kinds of files beside FX text, on the samples of the repo.
+// The other kinds of files than FX text, on the samples of the repo.
 #include <QtTest>
 
 #include "core/ir/print.h"
@@ -96,7 +96,7 @@ void TestSources::archive_has_sub_graphs() {
   QCOMPARE(graph->children[0].first, std::string("true_graph_0"));
   Node* cond = graph->find("cond");
   QVERIFY(cond);
-  // The archive does not tell tuples from lists.
+  // The archive does not distinguish tuples from lists.
   QCOMPARE(cond->args()[0].node()->name(), std::string("p"));
   QCOMPARE(print(cond->args()[3]), std::string("[x, p_a_bias, p_a_weight, p_b_bias, p_b_weight]"));
   QCOMPARE(annotation(graph->find("getitem")->meta), std::string("f32[4, 4][4, 1]cpu"));
@@ -120,7 +120,7 @@ void TestSources::trace_log_has_every_graph() {
 
 void TestSources::trace_log_reports_damage_and_keeps_the_rest() {
   std::string text = read_text(data + "trace.log");
-  // A record whose json is cut, a stray line, and a payload with one byte changed.
+  // A record with truncated JSON, a stray line, and a payload with one changed byte.
   std::size_t at = text.find("{\"aot_backward_graph\"");
   text.insert(at + 1, "}}");
   text.insert(0, "what is this\n");

@@ -34,7 +34,7 @@ class TestIndex : public QObject {
     QCOMPARE(found, expected);
   }
 
-  void a_reshape_back_is_nothing() {
+  void a_reshape_and_back_gives_the_same_index() {
     IndexMath m;
     Index at{m.variable("a", 3), m.variable("b", 4), m.variable("c", 5)};
     QVERIFY(m.delinearize(m.linear(at, {3, 4, 5}), {3, 4, 5}) == at);

@@ -1,4 +1,4 @@
-// The pass or the kernel that is to blame is named: one made wrong in the compiler, the graph being right.
+// The test makes one pass or kernel of the compiler wrong, for a correct graph; the minifier must name it.
 #include <QtTest>
 
 #include "codegen/cpu/executable.h"
@@ -13,7 +13,7 @@
 namespace partita::minify {
 namespace {
 
-/// A pass that takes every tanh for a sigmoid.
+/// A wrong pass that replaces every tanh by sigmoid.
 Result<bool> tanh_to_sigmoid(Graph& graph, PassContext&) {
   bool changed = false;
   for (Node* node : graph)
@@ -30,7 +30,7 @@ std::vector<Pass> passes_with_a_wrong_one() {
   return passes;
 }
 
-/// What a wrong row of the emitter would do: what the kernels that stand for `origin` store is doubled.
+/// Doubles what the kernels of `origin` store, as a wrong row of the emitter would.
 void miscompile(schedule::Plan& plan, const std::string& origin) {
   for (loops::Kernel& kernel : plan.kernels) {
     if (std::ranges::find(kernel.origins, origin) == kernel.origins.end()) continue;
@@ -84,7 +84,7 @@ std::shared_ptr<const Graph> graph() {
   return std::shared_ptr<const Graph>(std::move(g));
 }
 
-/// Minifies and asks who it was.
+/// Minifies, and returns the culprit that is found.
 Culprit culprit_of(const StagedCompiler& c, Reduced& reduced) {
   const auto oracle = [](const CompileFn& compile) { return accuracy_oracle("staged", compile, {}, 1); };
   auto done = reduce(graph(), *random_inputs(*graph(), 5), oracle(c.with_passes(-1)));

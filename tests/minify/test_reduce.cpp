@@ -1,4 +1,4 @@
-// Wrong rules planted for one operator: what is left has at most three calls, one of them the guilty one.
+// The test plants a wrong rule for one operator. At most three calls may remain, the guilty one among them.
 #include <QTemporaryDir>
 #include <QtTest>
 #include <atomic>
@@ -61,7 +61,7 @@ std::size_t count(const Graph& graph, const std::string& op) {
   return n;
 }
 
-/// Fails where an operator is; costs nothing.
+/// An oracle that fails if the graph has an operator; it costs nothing.
 Oracle holds(const std::string& op) {
   Oracle o;
   o.question = "holds " + op;
@@ -71,7 +71,7 @@ Oracle holds(const std::string& op) {
   return o;
 }
 
-/// Its inputs and constants are made up.
+/// Loads a graph, with random inputs and constants.
 Start load_graph(const std::filesystem::path& path) {
   const auto loaded = partita::load(path.string());
   if (!loaded) throw std::runtime_error(loaded.error().line());
@@ -109,7 +109,7 @@ class TestReduce : public QObject {
     QTest::addColumn<QString>("path");
     QTest::addColumn<QString>("op");
     QTest::addColumn<int>("fault");
-    // Hangs are waited for, so the smallest graphs stand for all.
+    // A hang is waited for, so only the smallest graphs are tried with hangs.
     const auto rows = [](const char* path, const char* op, bool hang = false) {
       for (const auto& [fault, name] : {std::pair(Wrong, "wrong"), std::pair(Crash, "crash"), std::pair(Hang, "hang")})
         if (fault != Hang || hang) QTest::addRow("%s %s %s", path, op, name) << path << op << static_cast<int>(fault);
@@ -140,7 +140,8 @@ class TestReduce : public QObject {
   }
 
   void keeps_to_the_failure_it_started_from() {
-    // The start fails by a wrong value; once tanh is alone, exp crashes in this compiler: that does not count.
+    // The start fails by a wrong value. With tanh alone, exp crashes in this compiler, which is another failure and
+    // must not count.
     CompileFn compile = [](const Graph& graph) -> Result<Executable> {
       if (count(graph, "aten.tanh.default") == 0) return input_error("other.failure", "another failure");
       return faulty("aten.tanh.default", Wrong)(graph);
@@ -164,7 +165,7 @@ class TestReduce : public QObject {
     QCOMPARE(reduced->tries, std::size_t{3});
   }
 
-  void two_calls_that_are_needed_both_stay() {
+  void two_needed_calls_both_stay() {
     Oracle both = holds("aten.tanh.default");
     both.judge = [](const Candidate& c, const Progress*) -> Result<Verdict> {
       return count(*c.graph, "aten.tanh.default") && count(*c.graph, "aten.sigmoid.default")
@@ -196,7 +197,7 @@ class TestReduce : public QObject {
     QCOMPARE(t->sizes, (Sizes{2, 3}));
   }
 
-  void tuples_are_cut_at_their_parts() {
+  void tuples_are_replaced_at_their_getitems() {
     const auto graph = testing::fx("x: <f32[4, 6][6, 1]>",
                                    "a = $sort(x)\nv: <f32[4, 6][6, 1]> = a[0]\ni: <i64[4, 6][6, 1]> = a[1]\n"
                                    "b: <f32[4, 6][6, 1]> = $tanh(v)\nreturn (b, i)");
@@ -241,7 +242,7 @@ class TestReduce : public QObject {
     QVERIFY_RESULT(first);
     const auto again = reduce(branches(), branch_inputs(), oracle, options);
     QVERIFY_RESULT(again);
-    QCOMPARE(again->tries, std::size_t{1});  // the confirmation
+    QCOMPARE(again->tries, std::size_t{1});  // only the confirmation
     QCOMPARE(print(*again->graph), print(*first->graph));
   }
 
@@ -270,7 +271,7 @@ class TestReduce : public QObject {
     QCOMPARE(cancelled.error().code, std::string("minify.cancelled"));
   }
 
-  void children_that_die_are_told_apart() {
+  void ends_of_children_are_distinguished() {
     const std::vector<std::function<std::string()>> works = {
         [] { return std::string("fine"); },
         []() -> std::string {

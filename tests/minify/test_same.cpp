@@ -1,4 +1,4 @@
-// torch._dynamo.utils.same() in its own words: expectations are what PyTorch 2.13 returns for these values.
+// torch._dynamo.utils.same(): expectations are what PyTorch 2.13 returns for these values.
 #include <QtTest>
 #include <cmath>
 
@@ -22,7 +22,7 @@ class TestSame : public QObject {
     QCOMPARE(torch_difference(f32({2}, {1, 2}), f32({2}, {1.01, 2}), Value()).value(), std::string("values"));
   }
 
-  void as_far_from_double_as_the_reference() {
+  void within_three_times_the_distance_of_the_reference() {
     // rmse(exact, reference) = 0.1, rmse(exact, result) = 0.25 <= 3 * 0.1 + 1e-4
     const auto reference = f32({1}, {10.1}), result = f32({1}, {9.75});
     QVERIFY(!torch_difference(reference, result, tensor(DType::Float64, {1}, {10})));

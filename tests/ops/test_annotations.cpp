@@ -1,4 +1,4 @@
-// The meta that every operator record infers from its arguments' annotations is the annotation PyTorch gave the result.
+// Every operator record must infer from its arguments' annotations the annotation that PyTorch gave the result.
 #include <QTest>
 #include <fstream>
 #include <map>
@@ -35,7 +35,7 @@ void compare(const Meta& inferred, const Node& node, const std::string& graph, C
 }
 
 void check(Graph& graph, const std::string& name, Count& count) {
-  // Symbols without a hint in the text get one, so that guards can be answered.
+  // Symbols without a hint in the text get one, so that guards can be decided.
   std::int64_t next = 5;
   for (Node* n : graph)
     if (const TensorMeta* t = n->meta.tensor())

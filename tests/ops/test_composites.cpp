@@ -1,4 +1,4 @@
-// Composite operators become the ATen calls that PyTorch 2.13 traces for them, in its order.
+// Composite operators must decompose into the ATen calls that PyTorch 2.13 traces for them, in its order.
 #include <QTest>
 
 #include "core/functionalize/to_aten.h"
@@ -11,7 +11,7 @@ using namespace partita::testing;
 
 namespace {
 
-/// The operators called, in order: "unsqueeze permute bmm".
+/// The called operators in order: "unsqueeze permute bmm".
 std::string calls(const Graph& graph) {
   std::string out;
   for (const Node* node : graph)

@@ -1,4 +1,4 @@
-// Every ATen call in PyTorch's own graphs of the corpus models: what we infer is what PyTorch annotated.
+// For every ATen call in PyTorch's own graphs of the corpus models, inference must give PyTorch's annotation.
 #include <QtTest>
 #include <fstream>
 #include <map>
@@ -22,13 +22,12 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-/// Attention in an exported graph picks its kernel by whether the mask requires a gradient, which the text does not
-/// say.
+/// In an exported graph, attention chooses its kernel by whether the mask requires grad, which the text does not say.
 bool undecidable(const std::string& path, const std::string& node) {
   return path.ends_with("/exported.py") && node.starts_with("scaled_dot_product_attention");
 }
 
-/// Equal dtype, device and sizes, and equal significant strides. Symbolic strides of equal value agree: Min(32, 32*s38)
+/// Are dtype, device, sizes and significant strides equal? Symbolic strides agree if their values do: Min(32, 32*s38)
 /// is 32.
 bool alike(const Meta& a, const Meta& b, const ShapeEnv& shapes) {
   const TensorMeta *x = a.tensor(), *y = b.tensor();
@@ -41,7 +40,8 @@ bool alike(const Meta& a, const Meta& b, const ShapeEnv& shapes) {
   return same_annotation(a, relaxed);
 }
 
-/// A node's annotation, or its getitems' for a tuple; true where PyTorch wrote none.
+/// Does the inferred meta agree with the node's annotation (with its getitems' for a tuple)? True if PyTorch wrote
+/// none.
 bool agrees(const Node& node, const Meta& inferred, std::string& what) {
   const ShapeEnv& shapes = *node.graph().shapes;
   auto differs = [&](const Node& shown, const Meta& found) {
@@ -60,9 +60,9 @@ bool agrees(const Node& node, const Meta& inferred, std::string& what) {
   return !node.meta.known() || alike(inferred, node.meta, shapes) || differs(node, inferred);
 }
 
-/// Texts do not say what the symbols were: sizes that differ from one another and from the constants around them.
+/// Gives symbols hints, since texts have none: sizes that differ from one another and from the constants around them.
 void give_hints(const Graph& graph) {
-  // Input ids and labels of gpt2_dyn have the same shape, under other names.
+  // Input ids and labels of gpt2_dyn have the same shape, but their symbols have different names.
   static const std::map<std::string, std::int64_t> equal = {{"s38", 29}, {"s70", 29}, {"s72", 41}, {"s97", 41}};
   std::int64_t next = 101;
   auto hint = [&](const SymList& list) {
@@ -116,7 +116,7 @@ class CorpusMetas : public QObject {
       Result<Meta> meta = infer(*node);
       std::string what;
       if (!meta) {
-        if (meta.error().code == "ops.unknown") continue;  // counted by the coverage page
+        if (meta.error().code == "ops.unknown") continue;  // the coverage page counts these
         what = node->name() + ": " + meta.error().message;
       } else if (agrees(*node, *meta, what) || undecidable(path.toStdString(), node->name())) {
         continue;

@@ -1,5 +1,5 @@
-// Cases in the corpus' format that once came out wrong (tests/torch/operator_cases.py makes such from PyTorch's
-// operator database): values, strides and gradients, interpreted.
+// Cases in the corpus' format that were once wrong (tests/torch/operator_cases.py makes them from PyTorch's operator
+// database): values, strides and gradients, interpreted.
 #include <QtTest>
 #include <filesystem>
 

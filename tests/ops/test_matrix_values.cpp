@@ -29,13 +29,13 @@ const Tensor scales = doubles({2}, {1.1690308509457032, 1.1131040011646904});
 
 struct Expected {
   Sizes sizes, strides;
-  std::vector<double> values;  ///< real parts of complex results
+  std::vector<double> values;  ///< of complex results, the real parts
 };
 struct Row {
   const char* op;
   std::vector<Value> args;
   std::vector<std::pair<std::string, Value>> kwargs;
-  std::vector<Expected> results;  ///< the first ones; no values: only sizes and strides are compared
+  std::vector<Expected> results;  ///< the first results; without values, only sizes and strides are compared
 };
 
 const std::vector<double> factors = {4, 1, 2, 0.25, 2.75, -0.5, 0.5, -0.18181818181818182, 3.909090909090909};

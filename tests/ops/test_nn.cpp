@@ -1,5 +1,5 @@
-// torch.nn.functional's operators: values of PyTorch 2.13, decompositions against kernels, gradients of linear
-// operators as their adjoints.
+// torch.nn.functional's operators: values of PyTorch 2.13, decompositions compared with kernels, gradients of linear
+// operators compared with their adjoints.
 #include <QTest>
 #include <cmath>
 
@@ -14,7 +14,7 @@ using namespace partita::testing;
 
 namespace {
 
-/// Eighths from -11/8 to 11/8 in a fixed disorder.
+/// Eighths from -11/8 to 11/8 in a fixed shuffled order.
 Tensor numbers(Sizes sizes) {
   Tensor t = *Tensor::empty(DType::Float32, std::move(sizes));
   for (std::int64_t i = 0; i < t.numel(); ++i) t.as<float>()[i] = static_cast<float>((i * 37) % 23 - 11) / 8;
@@ -142,7 +142,7 @@ const Twice twice[] = {
     {"glu_backward", "g: <f32[2, 2][2, 1]>, x: <f32[2, 4][4, 1]>", "y = $glu_backward(g, x, 1)"},
 };
 
-/// y = F(x) linear in x, and the operator that its gradient calls.
+/// A function y = F(x) that is linear in x, and the operator that its gradient calls.
 struct Adjoint {
   const char* name;
   const char* parameters;
@@ -171,7 +171,7 @@ const Adjoint adjoints[] = {
      "y = $_adaptive_avg_pool2d(x, [3, 2])", "d = $_adaptive_avg_pool2d_backward(g, x)"},
 };
 
-/// A function that dynamo leaves whole in its graphs.
+/// A function that dynamo keeps whole in its graphs.
 struct Python {
   const char* name;
   const char* parameters;
@@ -245,7 +245,7 @@ std::vector<Value> inputs_of(const Graph& graph) {
     Tensor t = *Tensor::empty(meta.dtype, *concrete(meta.sizes));
     t.strides = *concrete(meta.strides);
     Tensor values = numbers(t.sizes);
-    // Places of max_unpool: distinct within a plane.
+    // Positions for max_unpool must be distinct within a plane.
     if (meta.dtype == DType::Int64)
       for (std::int64_t i = 0; i < values.numel(); ++i) values.as<float>()[i] = static_cast<float>(5 - i % 2 * 3);
     t.copy_from(*values.to(meta.dtype));

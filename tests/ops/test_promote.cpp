@@ -1,4 +1,4 @@
-// Type promotion, broadcasting and output strides against what PyTorch 2.13 gives.
+// Type promotion, broadcasting and output strides, compared with PyTorch 2.13's.
 #include <QTest>
 
 #include "core/ops/promote.h"
@@ -111,7 +111,7 @@ void Promote::strides_data() {
 }
 
 void Promote::strides() {
-  // Sizes of the result, operands, and (a + b).stride() or (-a).stride() of PyTorch.
+  // Sizes of the result, the operands, and PyTorch's (a + b).stride() or (-a).stride().
   struct Row {
     SymList sizes;
     std::vector<TensorMeta> operands;

@@ -1,5 +1,5 @@
-// Random operators against literal numbers of PyTorch 2.13 after torch.manual_seed(0); tests/torch/draws_as_torch.py
-// compares far more of them where PyTorch is there.
+// Random operators, compared with literal numbers of PyTorch 2.13 after torch.manual_seed(0). Where PyTorch is
+// installed, tests/torch/draws_as_torch.py compares far more.
 #include <QTest>
 
 #include "core/ops/record.h"
@@ -91,13 +91,13 @@ class TestRandom : public QObject {
              Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
   }
 
-  void high_bits_of_the_seed_count_for_nothing() {  // as in PyTorch
+  void high_bits_of_the_seed_are_ignored() {  // PyTorch ignores them too
     Generator a(7), b((std::uint64_t{1} << 40) + 7);
     QCOMPARE(a.random64(), b.random64());
   }
 
-  /// Calls of one run go on where the call before stopped; a call outside of a run begins anew.
-  void one_generator_serves_all() {
+  /// The calls of one run share a generator; a call outside of a run begins anew.
+  void calls_of_a_run_share_a_generator() {
     Generator generator(0);
     const Result<Value> first = run("aten.rand.default", {size(2)}, {}, generator),
                         second = run("aten.rand.default", {size(1)}, {}, generator);

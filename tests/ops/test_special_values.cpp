@@ -1,4 +1,4 @@
-// Evaluation of pointwise operators where rounding, signs, NaN and overflow decide; expected values are PyTorch 2.13's.
+// Pointwise operators where rounding, signs, NaN and overflow matter. Expected values are PyTorch 2.13's.
 #include <QTest>
 #include <cmath>
 #include <limits>
@@ -117,7 +117,7 @@ class SpecialValues : public QObject {
     }
   }
 
-  /// Special functions have no complex kernels; the angle is no such function.
+  /// Special functions have no complex kernels, but the angle has one.
   void anglesAreOfComplexNumbers() {
     Tensor z = *Tensor::zeros(DType::Complex128, {1});
     z.as<std::complex<double>>()[0] = {-1, -1};
@@ -129,7 +129,7 @@ class SpecialValues : public QObject {
     QCOMPARE(lgamma.error().code, std::string("ops.dtype"));
   }
 
-  /// Squares of floats overflow and vanish as PyTorch's do, whatever the norm would be.
+  /// Squares of floats overflow and underflow as PyTorch's do, even where the norm itself would not.
   void normsAreOfFloats() {
     for (const auto& [value, norm] : {std::pair(1e25, inf), std::pair(1e-25, 0.0)}) {
       const Result<Value> of_float =

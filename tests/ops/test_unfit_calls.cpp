@@ -1,5 +1,5 @@
-// Calls whose arguments do not fit together, minified from what tests/fuzz found: each is refused in words before
-// memory is touched, by inference where sizes are known, and so by whatever would compile it.
+// Calls whose arguments do not fit together, minified from findings of tests/fuzz. Each must be refused with a message
+// before memory is touched: by inference where sizes are known, and so by every compiler.
 #include <QTest>
 
 #include "core/ir/graph.h"
@@ -11,9 +11,9 @@ namespace {
 
 struct Row {
   const char* op;
-  std::vector<Sizes> tensors;  ///< f32 arguments before the others
+  std::vector<Sizes> tensors;  ///< f32 arguments that come before the others
   Args others;
-  const char* why;  ///< part of the message; "" where the words are not ours alone
+  const char* why;  ///< part of the message; "" if the words come from elsewhere
 };
 
 Arg ints(std::vector<Arg> items) {

@@ -1,4 +1,5 @@
-// PyTorch's joint graphs of the corpus, partitioned: never more bytes than PyTorch saves, nothing expensive recomputed.
+// PyTorch's joint graphs of the corpus, partitioned: never more saved bytes than PyTorch's, and nothing expensive
+// recomputed.
 #include <QtTest>
 #include <chrono>
 #include <fstream>
@@ -36,7 +37,7 @@ std::string structure_of(const Graph& g) {
   return out;
 }
 
-/// The sizes that the example inputs had, for graphs with symbols.
+/// Sets symbols to the sizes that the example inputs had.
 void set_hints(Graph& graph, const nlohmann::json& facts) {
   std::map<std::string, nlohmann::json> shapes;
   for (const auto& t : facts["tensors"]) shapes[t["key"]] = t["shape"];
@@ -50,7 +51,7 @@ void set_hints(Graph& graph, const nlohmann::json& facts) {
   }
 }
 
-/// "+name" for what only ours has, "-name" for what only theirs has; "order" when they differ in that alone.
+/// "+name" for what only our partition has, "-name" for what only PyTorch's has; "order" when only the order differs.
 std::string difference(const std::vector<std::string>& ours, const std::vector<std::string>& theirs) {
   std::string out;
   for (const std::string& n : ours)
@@ -154,7 +155,7 @@ class CorpusPartitionTest : public QObject {
       QVERIFY(cut->activation_bytes + cut->input_bytes <=
               sizes["min_cut"]["saved_bytes_with_inputs"].get<std::int64_t>());
     }
-    // Generous: tests also run under sanitizers and beside others.
+    // Generous, because tests also run under sanitizers and beside other programs.
     QVERIFY(took < 20 * milliseconds);
   }
 };

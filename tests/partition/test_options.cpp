@@ -9,7 +9,8 @@ using namespace partita::testing;
 
 namespace {
 
-/// out = exp(sin(x @ w)): by itself the backward wants the product and, for little, computes sin and exp again.
+/// out = exp(sin(x @ w)). Without options, the forward saves the product, and the backward recomputes sin and exp,
+/// which is cheap.
 std::unique_ptr<Graph> joint() {
   return fx("primals_1: <f32[64, 64][64, 1]>, primals_2: <f32[64, 64][64, 1]>, tangents_1: <f32[64, 64][64, 1]>",
             "mm: <f32[64, 64][64, 1]> = $mm(primals_1, primals_2)\n"
@@ -59,7 +60,7 @@ class TestPartitionOptions : public QObject {
     QVERIFY(p->backward->find(kept->name) && !p->backward->find(kept->name)->is_placeholder());
   }
 
-  void what_cannot_be_pinned_is_told() {
+  void impossible_pins_are_refused() {
     const auto graph = joint();
     for (const PartitionOptions& options :
          {PartitionOptions{.save = {"nothing"}}, PartitionOptions{.recompute = {"tangents_1"}},
@@ -70,7 +71,7 @@ class TestPartitionOptions : public QObject {
     }
   }
 
-  void what_a_joint_graph_is() {
+  void joint_graphs_are_recognised() {
     QVERIFY(is_joint(*joint()));
     const char* body = "m: <f32[2][1]> = $mul.Tensor(tangents_1, primals_1)\nreturn (m, None)";
     QVERIFY2(!is_joint(*fx("primals_1: <f32[2][1]>, tangents_1: <f32[2][1]>", body)),

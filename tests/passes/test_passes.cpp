@@ -15,7 +15,7 @@ struct Case {
   const char* pass;
   const char* parameters;
   const char* before;
-  const char* after;  ///< null: must not change
+  const char* after;  ///< null: the graph must not change
 };
 
 #define M "<f32[2, 2][2, 1]>"

@@ -43,14 +43,14 @@ std::unique_ptr<Graph> sample() {
 class TestPipeline : public QObject {
   Q_OBJECT
  private Q_SLOTS:
-  void bugs_of_passes_are_told_data() {
+  void bugs_of_passes_are_reported_data() {
     QTest::addColumn<int>("which");
     QTest::addColumn<QString>("code");
     QTest::newRow("claims that nothing changed") << 0 << "pipeline.claim";
     QTest::newRow("uses a value before it is made") << 1 << "pipeline.verify";
     QTest::newRow("changes what an output is") << 2 << "pipeline.outputs";
   }
-  void bugs_of_passes_are_told() {
+  void bugs_of_passes_are_reported() {
     QFETCH(int, which);
     QFETCH(QString, code);
     const PassFunction functions[] = {lies, breaks_order, breaks_promise};

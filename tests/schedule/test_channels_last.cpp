@@ -1,4 +1,4 @@
-// Which results of convolutions are kept with their channels innermost, and that nobody outside sees it.
+// Which results of convolutions have their channels innermost; this must not be visible outside of the graph.
 #include "tests/schedule/plan_test.h"
 
 namespace partita {
@@ -8,7 +8,7 @@ namespace {
 struct Case {
   const char* name;
   std::vector<std::string> statements;
-  int changed;  ///< results of calls in channels-last order
+  int changed;  ///< number of calls whose results are in channels-last order
 };
 
 const std::string convolution = " = torch.ops.aten.convolution.default(";

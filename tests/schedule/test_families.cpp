@@ -1,4 +1,4 @@
-// Each lowering against the operator's own evaluation, on small random inputs, fused and not.
+// Compares each lowering with the operator's own evaluation on small random inputs, fused and not.
 #include "tests/schedule/plan_test.h"
 
 namespace partita {
@@ -8,7 +8,7 @@ struct Case {
   const char* name;
   const char* arguments;
   std::vector<std::string> statements;
-  bool in_loops = true;  ///< no call may be left
+  bool in_loops = true;  ///< no call may remain
 };
 
 const std::vector<Case> cases = {

@@ -146,7 +146,7 @@ class Fusion : public QObject {
   }
 
   void sizes_that_contradict_one_another() {
-    // Text has no guards: s0 and s1 must be one size, and nothing says so.
+    // Text has no guards, so nothing says that s0 and s1 must be equal.
     auto graph = testing::parse(
         testing::module("x: \"f32[s0, 4][4, 1]cpu\", y: \"f32[s1, 4][4, 1]cpu\"",
                         {"a: \"f32[s0, 4][4, 1]cpu\" = torch.ops.aten.add.Tensor(x, y)", "return (a,)"}));

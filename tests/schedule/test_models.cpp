@@ -1,4 +1,4 @@
-// Whole graphs of the corpus: the plan's values are the interpreter's.
+// Whole graphs of the corpus: the plan must give the interpreter's values.
 #include <fstream>
 #include <sstream>
 
@@ -45,7 +45,7 @@ class Models : public QObject {
     QVERIFY2(found, found ? "" : found.error().line().c_str());
     QCOMPARE(found->size(), expected->size());
     for (std::size_t i = 0; i < expected->size(); ++i) {
-      // Random inputs cancel badly: our rounding error may be a few times the interpreter's own.
+      // Sums of random inputs cancel, so the plan's rounding error may be a few times the interpreter's.
       double d = testing::difference((*found)[i], (*expected)[i]);
       double error = testing::difference((*found)[i], (*exact)[i], false),
              usual = testing::difference((*expected)[i], (*exact)[i], false);

@@ -263,7 +263,7 @@ class TestStore : public QObject {
     QVERIFY((*s->verify()).empty());
   }
 
-  void lists_shows_clears_and_exports() {
+  void rows_are_listed_shown_cleared_and_exported() {
     auto s = Store::open(path("browse.sqlite"));
     QVERIFY(s->add_check({"m.pt2", "forward", "compare", false, "{\"ok\": false}"}));
     QVERIFY(s->add_snapshot({"forward", "remove_noops", "class GraphModule"}));

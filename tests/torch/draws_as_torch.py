@@ -14,7 +14,7 @@ except ImportError:
     sys.exit(77)
 
 torch.set_num_threads(1)
-warnings.simplefilter("ignore")  # of ranges that a half type does not hold
+warnings.simplefilter("ignore")  # about ranges that a half type cannot hold
 aten = torch.ops.aten
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 SIZES = ((), (0,), (1,), (7,), (15,), (16,), (17,), (3, 5), (33, 31))
@@ -29,7 +29,7 @@ def normal():
 
 
 def odd_normals():
-    """The second number of a pair is kept for whoever asks next."""
+    """Normal numbers are made in pairs: the second one is kept for the next draw."""
     return [torch.randn(n, dtype=t) for n in (1, 3, 16, 2, 5) for t in FLOATS] + [torch.randn(5)]
 
 
@@ -71,8 +71,8 @@ def fills(x):
 
 
 def fills_of_views(x):
-    """Not for a compiler: bernoulli and normal_functional, which it gets instead, have a memory of their own, and
-    PyTorch's too draw in another order then."""
+    """A compiler gets bernoulli and normal_functional instead, whose results have memory of their own;
+    PyTorch's also draw in another order then."""
     return [z for t in FLOATS for y in (x.to(t).clone().t(), x.to(t).clone()[:, ::2]) for z in filled(y)]
 
 
@@ -173,7 +173,7 @@ def check_draws(partita, case, seed, folder):
 
 
 def check_training(partita, seed, folder):
-    """Dropout's masks are eager's, and the backward has the forward's: gradients would show it."""
+    """Dropout's masks must be eager's, and the backward must use the forward's; wrong gradients would show it."""
     torch.manual_seed(0)
     net, x = Net(), torch.randn(6, 24)
     torch.export.save(torch.export.export(net, (x,), strict=False), f"{folder}/program.pt2")

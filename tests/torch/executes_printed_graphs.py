@@ -41,7 +41,7 @@ def check(partita, folder, work):
         symbols = meta["num_symints_saved_for_bw"]
         gradients = function(f"{work}/backward.py")(*saved[len(saved) - symbols:], *saved[: len(saved) - symbols], *tangents)
     expected = {f"output.{i}": o for i, o in enumerate(user)}
-    total = {}  # a tied weight is several inputs: each name gets the whole gradient
+    total = {}  # a tied weight is several inputs, and each name gets the whole gradient
     for given, value, gradient in zip(meta["inputs"], values, gradients):
         if gradient is not None and given["role"] == "parameter":
             total[value.data_ptr()] = total.get(value.data_ptr(), 0) + gradient

@@ -1,4 +1,4 @@
-"""Small models that stand in no corpus, of the kinds that people train. MODELS: name -> function that makes
+"""Small models that are not in the corpus, of kinds that people train. MODELS: name -> function that makes
 (module, inputs) or (module, inputs, dynamic_shapes); those with one 0-dim output are trained on it."""
 import torch
 import torch.nn as nn

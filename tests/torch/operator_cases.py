@@ -6,8 +6,8 @@
   build/release/partita check OUT --train
 
 Needs PyTorch, safetensors and what its test library asks for (expecttest, hypothesis). The corpus holds every second
-sample; this makes all, with other values for another seed. Left out: samples that PyTorch refuses, whose results hang
-on the generator, or whose traced graph does not give eager's values. The skipped are told on stderr.
+sample; this makes all, with other values for another seed. Left out: samples that PyTorch refuses, whose results
+depend on the generator, or whose traced graph does not give eager's values. stderr lists what is skipped.
 """
 import argparse, json, os, random, signal, sys, warnings, zlib
 
@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 
-# Signs and phases of their results are LAPACK's choice.
+# LAPACK chooses the signs and phases of their results.
 GAUGE_DEPENDENT = {"geqrf", "linalg.eig", "linalg.eigh", "linalg.eigvals", "linalg.eigvalsh", "linalg.qr", "linalg.svd",
                    "linalg.householder_product", "linalg.svdvals", "ormqr", "qr", "svd"}
 # torch.testing's defaults, (relative, absolute).

@@ -2,7 +2,7 @@
 """PyTorch runs what `partita minify` writes: with the fault planted as a backend there it fails, without it does not;
 .input files of ours are read by torch._functorch's get_inputs.
 
-  runs_repro.py PARTITA SOURCE_DIR      exit 0 so it is, 1 not, 77 PyTorch or the corpus is not there
+  runs_repro.py PARTITA SOURCE_DIR      exit 0 if so, 1 if not, 77 PyTorch or the corpus is not there
 """
 import os, subprocess, sys, tempfile
 
@@ -13,7 +13,7 @@ except ImportError:
     print("skipped: PyTorch is not installed")
     sys.exit(77)
 
-# A backend with the fault that --plant OP:wrong plants: the operator's value is one percent off.
+# A backend with the fault of --plant OP:wrong: the operator's value is off by one percent.
 BACKEND = '''
 import torch
 

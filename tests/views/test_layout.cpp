@@ -130,7 +130,7 @@ class TestLayout : public QObject {
     int again = 0;
     for (const Card& card : picture.cards) again += card.again;
     QCOMPARE(again, static_cast<int>(cut.recomputed.size()));
-    for (const Link& link : picture.links)  // what crosses the cut is saved
+    for (const Link& link : picture.links)  // edges across the cut are saved values
       if (picture.cards[link.from].side != picture.cards[link.to].side)
         QVERIFY(!picture.cards[link.from].saved.empty());
   }

@@ -1,4 +1,4 @@
-// The minifier as it is watched: what it has done, without a minifier.
+// The view of a minification, tested on events without a minifier.
 #include <QLabel>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -38,7 +38,7 @@ class TestMinify : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
-  void the_log_keeps_the_newest_tries_and_every_step_down() {
+  void the_log_keeps_the_newest_tries_and_all_improvements() {
     MinifyLog log;
     QVERIFY(log.empty() && log.rows().empty() && log.headline().isEmpty());
     constexpr int tries = 1000;
@@ -54,7 +54,7 @@ class TestMinify : public QObject {
     QCOMPARE(log.line(), QString("truncate suffix: 1000 tries, 20 a second, 50.0 s"));
   }
 
-  void an_outcome_names_who_is_to_blame() {
+  void an_outcome_names_the_culprit() {
     MinifyOutcome outcome{"values at float32", "fuse_addmm", "", 2, 1717, 46, 1.9, nullptr};
     QCOMPARE(outcome_text(outcome), QString("2 of 1,717 calls still fail: values at float32"));
     QCOMPARE(details_text(outcome), QString("Guilty pass: fuse_addmm\n46 tries in 1.90 s"));

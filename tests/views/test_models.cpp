@@ -31,7 +31,7 @@ class TestModels : public QObject {
     tree.add_document("/a.log", "0/0", "a#forward", "forward", "forward");
     tree.add_document("/a.log", "", "a#text", "version", "text");
     tree.add_document("/a.log", "", "a#made", "post-grad", "made", "a#forward");
-    tree.add_file("/a.log", "again");  // known already
+    tree.add_file("/a.log", "again");  // already known
     QCOMPARE(tree.rowCount(), 1);
     QModelIndex file = tree.index(0, 0);
     QCOMPARE(tree.rowCount(file), 2);
@@ -94,7 +94,7 @@ class TestModels : public QObject {
     QVERIFY(!pass.colours[add].isValid());
   }
 
-  void error_heat_marks_what_is_wrong_and_what_is_no_number() {
+  void error_heat_marks_wrong_values_and_nan() {
     Picture picture = make_picture(tests::joint_graph(3));
     auto card = [&](const char* name) { return static_cast<std::size_t>(picture.card_by_key(name)); };
     Facts facts;
@@ -158,7 +158,7 @@ class TestModels : public QObject {
     film.steps.back().diff = std::make_shared<GraphDiff>(diff(*before, *after));
     auto will = pass_of_nodes(film, 0);
     QCOMPARE(will.at("add"), std::string("loud"));
-    QVERIFY(!will.contains("relu"));  // it is not there yet
+    QVERIFY(!will.contains("relu"));  // it does not exist yet
     QVERIFY(pass_of_nodes(film, 1).empty());
     QCOMPARE(pass_of_nodes(film, 2).at("relu"), std::string("loud"));
   }
@@ -171,7 +171,7 @@ class TestModels : public QObject {
     QCOMPARE(budget_text(curve, 0), QString("budget 0 %: 0 B, 4.00 KiB less, 249 k operations more"));
   }
 
-  void the_slider_tells_once_the_hand_rests() {
+  void the_slider_emits_once_after_a_drag() {
     BudgetSlider slider;
     QSignalSpy chosen(&slider, &BudgetSlider::budget_chosen);
     slider.set_budget(0.3);
@@ -183,7 +183,7 @@ class TestModels : public QObject {
     QCOMPARE(chosen[0][0].toDouble(), 0.7);
     slider.set_budget(1);
     QTest::qWait(300);
-    QCOMPARE(chosen.count(), 1);  // what the program sets it tells nobody
+    QCOMPARE(chosen.count(), 1);  // changes made by the program emit no signal
   }
 
   void selection_walks_back_and_forth() {
@@ -200,7 +200,7 @@ class TestModels : public QObject {
     QVERIFY(!selection.can_go_back());
     selection.forward();
     QCOMPARE(selection.spot().node, QString("y"));
-    selection.select_node("w");  // what went forward is forgotten
+    selection.select_node("w");  // the forward history is dropped
     QVERIFY(!selection.can_go_forward());
     selection.back();
     QCOMPARE(selection.spot().node, QString("y"));
@@ -222,7 +222,7 @@ class TestModels : public QObject {
     Report report;
     Difference fine, off, shape;
     fine.name = "fine";
-    fine.max_abs = 0.5;  // within tolerance all the same
+    fine.max_abs = 0.5;  // still within the tolerance
     off.name = "off";
     off.values_agree = false;
     off.max_abs = 1e-3;
@@ -251,7 +251,7 @@ class TestModels : public QObject {
     QCOMPARE(code.node_at(line), QString("gelu_1"));
     QCOMPARE(code.node_at(0), QString());
     QCOMPARE(code.find("GELU_1:", line), line);
-    QCOMPARE(code.find("gelu_1:", line + 1), line);  // around the end
+    QCOMPARE(code.find("gelu_1:", line + 1), line);  // wraps around the end
     QCOMPARE(code.find("no such text", 0), -1);
     CodeDocument plain("one\ntwo\n", nullptr);
     QCOMPARE(plain.line_count(), 2);
@@ -260,7 +260,7 @@ class TestModels : public QObject {
 
   void highlights_data() {
     QTest::addColumn<QString>("line");
-    QTest::addColumn<QString>("tokens");  // one letter a token
+    QTest::addColumn<QString>("tokens");  // one letter per token
     QTest::newRow("statement") << "  relu: \"f32[2]\" = torch.ops.aten.relu.default(x)" << "NA";
     QTest::newRow("numbers") << "add = f(x, 1e-05, -2, None)" << "N##K";
     QTest::newRow("comment") << "    # File: a.py:3 in f, code: x = 'y'" << "C";
@@ -307,7 +307,7 @@ class TestModels : public QObject {
     QCOMPARE(diff(*before, *before).lines.size(), std::size_t{1});  // "# n unchanged statements"
   }
 
-  void numbers_read_well() {
+  void numbers_are_formatted() {
     QCOMPARE(bytes_text(0), QString("0 B"));
     QCOMPARE(bytes_text(1023), QString("1023 B"));
     QCOMPARE(bytes_text(10445), QString("10.2 KiB"));

@@ -1,4 +1,4 @@
-// What is to be seen of two tensors, and of two reports: models without a window.
+// What the views show of two tensors and of two reports: models without a window.
 #include <QTest>
 #include <cmath>
 
@@ -54,7 +54,7 @@ class TestTensor : public QObject {
     QVERIFY(pair_text(pair).startsWith("2 of 120 over tolerance, largest error 8.0e0"));
   }
 
-  void slices_stand_where_they_are_asked_to() {
+  void slices_are_placed_as_asked() {
     Tensor a = ramp_tensor(DType::Float32, {2, 3, 4, 5}), b = *a.clone();
     b.as<float>()[90] -= 8;
     TensorPair pair = pair_of(a, b);
@@ -74,7 +74,7 @@ class TestTensor : public QObject {
     QVERIFY(!grid.at(4, 0) && !grid.at(0, -1));
     QVERIFY(cell_text(pair, grid, *grid.at(2, 0)).startsWith("[1, 1, 2, 0]"));
     QVERIFY(cell_text(pair, grid, *grid.at(2, 0)).endsWith("over tolerance"));
-    // Other dimensions downwards and across.
+    // Shows other dimensions as rows and columns.
     Slice turned = slice_through(pair, 90, {0, 2, Sizes(4)});
     Grid other = *make_grid(pair, turned, 100, 100, {});
     QCOMPARE(other.rows, 2);
@@ -139,7 +139,7 @@ class TestTensor : public QObject {
     QCOMPARE(pair.errors.counts.size(), std::size_t{0});
   }
 
-  void what_is_no_number_has_a_colour_of_its_own() {
+  void nan_has_a_colour_of_its_own() {
     Tensor a = ramp_tensor(DType::Float32, {1, 4}), b = *a.clone();
     a.as<float>()[0] = b.as<float>()[0] = NAN;
     b.as<float>()[1] = NAN;
@@ -157,7 +157,7 @@ class TestTensor : public QObject {
     QVERIFY(pair_text(pair).contains("NaN 1 / 2"));
   }
 
-  void what_cannot_be_laid_over_each_other_says_so() {
+  void values_of_other_sizes_make_no_pair() {
     Tensor a = ramp_tensor(DType::Float32, {2, 3}), b = ramp_tensor(DType::Float32, {3, 2});
     auto pair = make_tensor_pair("x", Value(a), Value(b), {}, {});
     QVERIFY(!pair);
@@ -186,7 +186,7 @@ class TestTensor : public QObject {
     QCOMPARE(names, (QStringList{"broken", "fixed", "worse", "better", "gone", "new", "same"}));
     QCOMPARE(changes,
              (QStringList{"broken", "fixed", "30 times larger", "4 times smaller", "only in A", "only in B", "same"}));
-    QCOMPARE(side_by_side(a, nullptr).front().node, QString("fixed"));  // the one that is wrong
+    QCOMPARE(side_by_side(a, nullptr).front().node, QString("fixed"));  // the wrong node comes first
     PastWork slow{PastWork::Kind::Run, 1, 5, "m.pt2", "g", "interp", "ok", true, 30};
     PastWork fast{PastWork::Kind::Run, 2, 9, "m.pt2", "g", "cpu", "ok", true, 10};
     std::vector<Row> runs = side_by_side(slow, &fast);
@@ -195,7 +195,7 @@ class TestTensor : public QObject {
     QCOMPARE(runs[4].cells.back().text, QString("same"));
   }
 
-  void the_past_is_newest_first() {
+  void earlier_runs_are_listed_newest_first() {
     std::vector<StoredCheck> checks{{7, 100, {"a/m.pt2", "g", "compare", false, {}}}};
     std::vector<StoredRun> runs{{3, 200, {"a/m.pt2", "g", "cpu", "", 1.5, "ok"}},
                                 {2, 50, {"b", "g", "cpu", "", 2, "x"}}};

@@ -1,4 +1,4 @@
-// The window driven as a user drives it, on in-repo samples and graphs made here.
+// Drives the window as a user does, on samples of the repo and on graphs made here.
 #include <QAction>
 #include <QLabel>
 #include <QMenuBar>
@@ -53,7 +53,7 @@ WorkbenchTools tools() {
   return t;
 }
 
-// Notes the longest time between two turns of the event loop.
+// Measures the longest time between two turns of the event loop.
 class Watchdog : public QObject {
  public:
   Watchdog() {
@@ -69,7 +69,7 @@ class Watchdog : public QObject {
   }
 
  private:
-  /// This thread's time in the run queue: a busy machine is not a blocked window.
+  /// This thread's time in the run queue, which is subtracted: a busy machine is not a blocked window.
   static qint64 waited_for_processor_ms() {
     qint64 ran_ns = 0, waited_ns = 0;
     std::ifstream("/proc/thread-self/schedstat") >> ran_ns >> waited_ns;
@@ -219,7 +219,7 @@ class TestWorkbench : public QObject {
     QCOMPARE(bench.comparison()->table()->model()->rows()[0].cells[0].text, QString("agrees"));
   }
 
-  void the_values_behind_a_row_are_seen() {
+  void the_values_behind_a_row_are_shown() {
     Workbench bench(tools());
     bench.window().show();
     bench.open(write("values.py", *tests::joint_graph(2)));
@@ -238,7 +238,7 @@ class TestWorkbench : public QObject {
     QVERIFY(bench.window().grab().toImage().width() > 100);
     view->choose_cell(1, 2);
     QVERIFY(view->readout().startsWith("[1, 2]"));
-    // While the values are on the screen they follow the rows, the graph's own results among them.
+    // While values are shown, they follow the selected row; the graph's own results are rows too.
     Q_EMIT bench.comparison()->node_chosen("output.0");
     QVERIFY(QTest::qWaitFor([&] { return view->pair() && view->pair()->name == "output.0" && view->grid(); }, 30000));
     bench.look_at("no such row");
@@ -246,7 +246,7 @@ class TestWorkbench : public QObject {
     QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
   }
 
-  void checks_of_the_past_stand_side_by_side() {
+  void earlier_checks_are_shown_side_by_side() {
     WorkbenchTools with_store = tools();
     with_store.store_file = folder_.filePath("past.sqlite").toStdString();
     Workbench bench(with_store);
@@ -265,7 +265,7 @@ class TestWorkbench : public QObject {
     QCOMPARE(past->model()->rows()[1].cells[2].text, QString("differs"));
     const auto& beside = bench.history()->beside()->model()->rows();
     QVERIFY(QTest::qWaitFor([&] { return !beside.empty(); }, 30000));
-    QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older one stands left
+    QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older report is on the left
   }
 
   static bool wait_minified(Workbench& bench) {
@@ -276,7 +276,7 @@ class TestWorkbench : public QObject {
       if (b->text() == words) return b;
     return nullptr;
   }
-  // What is tried runs in this process: it neither crashes nor hangs.
+  // The tries run in this process, which is safe because they neither crash nor hang.
   static WorkbenchTools minifying_tools() {
     WorkbenchTools with_minifier = tools();
     with_minifier.minifier = [](const MinifyRequest& request) -> Result<MinifyTool> {
@@ -292,7 +292,7 @@ class TestWorkbench : public QObject {
     return with_minifier;
   }
 
-  void a_failing_graph_is_minified_while_one_watches() {
+  void a_failing_graph_is_minified_in_view() {
     Workbench bench(minifying_tools());
     bench.window().show();
     bench.open(write("minify.py", *tests::joint_graph(4)));
@@ -347,7 +347,7 @@ class TestWorkbench : public QObject {
     };
     QVERIFY(begin());
     button(view, "Pause")->click();
-    QTest::qWait(300);  // the try under way ends
+    QTest::qWait(300);  // the current try ends
     auto tries = view->log().last().tries;
     QTest::qWait(300);
     QCOMPARE(view->log().last().tries, tries);
@@ -367,7 +367,7 @@ class TestWorkbench : public QObject {
     QVERIFY(view->headline().startsWith("Cancelled at "));
   }
 
-  void what_crashes_is_tried_elsewhere() {
+  void crashing_tries_run_in_child_processes() {
     auto given = program_tools("aten.gelu.default:crash", PARTITA_BINARY);
     QVERIFY(bool(given));
     given->store_file.clear();
@@ -430,7 +430,7 @@ class TestWorkbench : public QObject {
       QVERIFY(!offered(kind));
       QVERIFY(bench.window().overlay_action(kind)->toolTip().contains("Graph >"));
     }
-    QVERIFY(bench.show_overlay("time"));  // finds it out first
+    QVERIFY(bench.show_overlay("time"));  // measures it first
     QVERIFY(QTest::qWaitFor([&] { return bench.window().graph()->overlay() == OverlayKind::Time; }, 30000));
     QVERIFY(offered(OverlayKind::Kernel) && !offered(OverlayKind::Pass));
     const NodeFacts& addmm = bench.current()->facts.at("addmm_1");
@@ -440,7 +440,7 @@ class TestWorkbench : public QObject {
     QVERIFY(bench.show_overlay("pass"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(bench.passes()->film());
-    // Another document: nothing is known of it, so that overlay gives way.
+    // Nothing is known of another document, so the overlay is switched off.
     bench.open(write("other.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     QVERIFY(!offered(OverlayKind::Time));
@@ -495,12 +495,12 @@ class TestWorkbench : public QObject {
     QString saved;
     for (const SavedValue& value : cut.saved)
       if (saved.isEmpty() && !value.is_input) saved = QString::fromStdString(value.name);
-    bench.selection().select_node(saved);  // computed by one half, read by the other
+    bench.selection().select_node(saved);  // computed by the forward, read by the backward
     for (GraphView* half : halves) QCOMPARE(half->selected_node(), saved);
     QVERIFY(bench.command_line().startsWith("partita aot "));
   }
 
-  void texts_have_the_middle_to_themselves() {
+  void texts_fill_the_middle_alone() {
     Workbench bench(tools());
     bench.window().show();
     QString path = folder_.filePath("notes.log");
@@ -540,7 +540,7 @@ class TestWorkbench : public QObject {
     QVERIFY(said);
   }
 
-  void what_cannot_be_read_is_said_where_it_happened() {
+  void a_file_that_cannot_be_read_shows_its_error() {
     Workbench bench(tools());
     bench.window().show();
     QString path = folder_.filePath("broken.py");
