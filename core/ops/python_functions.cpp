@@ -53,7 +53,6 @@ constexpr Function functions[] = {
 };
 
 const Function* find_function(std::string_view name) {
-  // F.max_pool2d and its kin are closures; readers may print the closure's name.
   auto it = std::find_if(std::begin(functions), std::end(functions), [&](const Function& f) { return f.name == name; });
   return it == std::end(functions) ? nullptr : it;
 }

@@ -1,4 +1,4 @@
-// Activations and the backward functions of pointwise operators: one row an overload.
+// Activations, and the backward functions of pointwise operators: one row for each overload.
 #include <numbers>
 
 #include "core/ops/families/body.h"

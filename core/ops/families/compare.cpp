@@ -1,4 +1,4 @@
-// Comparisons, logic and bits: one row an overload. None is differentiable.
+// Comparisons, logic and bits: one row for each overload. None is differentiable.
 #include <limits>
 
 #include "core/ops/families.h"

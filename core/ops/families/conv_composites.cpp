@@ -88,7 +88,7 @@ Arg decompose_conv_transpose(DecomposeCall& c) {
       {c.arg("stride"), c.arg("padding"), c.arg("dilation"), c.arg("output_padding"), c.arg("groups"), true});
 }
 
-/// padding="same" or "valid".
+/// The overloads with padding="same" or "valid".
 template <std::size_t rank>
 Arg decompose_conv_padding(DecomposeCall& c) {
   Builder& b = c.build;

@@ -115,7 +115,7 @@ Meta fake_pdist(FakeCall& c) {
   return new_like(self, {sym_floordiv(n * (n - 1), 2)});
 }
 
-/// f(pair number, first row, second row)
+/// Calls f(pair number, first row, second row) for each pair of rows.
 template <class F>
 void each_pair(std::int64_t rows, F use) {
   std::int64_t at = 0;

@@ -28,7 +28,7 @@ std::vector<std::size_t> transformed_dims(const Sizes& dims, std::size_t rank) {
   return out;
 }
 
-/// Orders dimensions from the largest stride to the smallest; symbolic strides go by their hints, without a guard.
+/// Orders dimensions from the largest stride to the smallest. Symbolic strides count with their hints, without a guard.
 void sort_by_stride(std::span<std::size_t> dims, const TensorMeta& t, const ShapeEnv& shapes) {
   auto stride = [&](std::size_t d) { return shapes.hint(t.strides[d]).value_or(0); };
   std::sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return stride(a) > stride(b); });

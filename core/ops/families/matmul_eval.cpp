@@ -132,7 +132,7 @@ void multiply_vector(const Tensor& matrix_, const Tensor& vec, Tensor& out, bool
   });
 }
 
-/// A vector as a matrix of one row or column.
+/// A vector as a matrix with one row or one column.
 Tensor as_row(const Tensor& v) {
   return v.view_as({1, v.sizes[0]}, {0, v.strides[0]}, v.offset);
 }

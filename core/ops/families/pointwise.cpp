@@ -1,4 +1,5 @@
-// Arithmetic: one row an overload. Elementary functions and activations are in pointwise_unary.cpp and activation.cpp.
+// Arithmetic: one row for each overload. Elementary functions and activations are in pointwise_unary.cpp and
+// activation.cpp.
 #include <limits>
 
 #include "core/ops/families.h"

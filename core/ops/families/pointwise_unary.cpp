@@ -1,4 +1,4 @@
-// Elementary functions of one argument: one row an overload.
+// Elementary functions of one argument: one row for each overload.
 #include <limits>
 #include <numbers>
 

@@ -1,4 +1,4 @@
-// Special functions: one row an overload.
+// Special functions: one row for each overload.
 #include "core/ops/families/special.h"
 
 #include <numbers>

@@ -50,7 +50,7 @@ T uniform_in_unit(Generator& numbers) {
     return numbers.uniform_float();
 }
 
-/// f.operator()<T>() for a floating element type.
+/// Calls f.operator()<T>() for a floating element type; fails for others.
 template <class F>
 void dispatch_float(DType t, const char* kernel, F f) {
   dispatch(t, [&]<class T>() {
