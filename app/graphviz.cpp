@@ -110,7 +110,7 @@ Result<std::string> run_graphviz(const std::string& dot, const std::string& form
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (cancelled) return input_error("graphviz.cancelled", "stopped");
+  if (cancelled) return stopped_on_request();
   if (timed_out)
     return unsupported("graphviz.time_limit",
                        fmt::format("dot took over {} s; use --format dot or the window", limit.count()));

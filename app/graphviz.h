@@ -12,7 +12,7 @@ namespace partita {
 inline constexpr std::size_t max_graphviz_nodes = 300;
 
 /// Runs `dot -TFORMAT` in a child process and returns what it writes. Errors graphviz.missing, graphviz.time_limit,
-/// graphviz.failed, graphviz.cancelled; the child is killed at the limit and when `progress` (may be null) says stop.
+/// graphviz.failed, Fault::Cancelled; the child is killed at the limit and when `progress` (may be null) says stop.
 Result<std::string> run_graphviz(const std::string& dot, const std::string& format, std::chrono::seconds limit,
                                  const Progress* progress = nullptr);
 

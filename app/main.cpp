@@ -17,6 +17,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Partita: a workbench for PyTorch graphs. Without a verb it opens the window."};
   app.set_version_flag("--version", "partita " PARTITA_VERSION);
   app.require_subcommand(0, 1);
+  app.footer(
+      "Exit codes: 0 done; 1 a comparison or check differs or fails; 2 bad input or usage; 3 not supported; "
+      "4 a bug of Partita; 5 stopped on request.");
   cli::Action chosen;
   for (const cli::Command* command : cli::commands()) {
     CLI::App* sub = app.add_subcommand(command->name, command->summary);

@@ -115,7 +115,7 @@ std::vector<views::PaletteEntry> Workbench::palette_entries(const QString& typed
 }
 
 void Workbench::report(const Diagnostic& problem) {
-  if (problem.code == "views.cancelled") return;
+  if (problem.fault == Fault::Cancelled) return;
   QStringList details{text(problem.line())};
   for (const std::string& note : problem.notes) details << "  " + text(note);
   details << text(problem.code);

@@ -3,6 +3,8 @@
 #include <functional>
 #include <string_view>
 
+#include "core/base/result.h"
+
 namespace partita {
 
 /// Lets long work be watched and stopped: pass by reference, ask `cancelled()` between steps.
@@ -16,5 +18,17 @@ struct Progress {
     if (report) report(fraction, what);
   }
 };
+
+/// Fault::Cancelled once `progress` (may be null) was asked to stop.
+inline Status check_cancelled(const Progress* progress) {
+  if (progress && progress->cancelled()) return stopped_on_request();
+  return {};
+}
+/// The same, and reports where the work stands.
+inline Status step(const Progress* progress, double fraction, std::string_view what) {
+  TRY_DO(check_cancelled(progress));
+  if (progress) progress->at(fraction, what);
+  return {};
+}
 
 }  // namespace partita

@@ -30,4 +30,8 @@ Diagnostic unsupported(std::string code, std::string message, Where where) {
   return {Fault::Unsupported, std::move(code), std::move(message), std::move(where)};
 }
 
+Diagnostic stopped_on_request() {
+  return {Fault::Cancelled, "cancelled", "stopped on request"};
+}
+
 }  // namespace partita

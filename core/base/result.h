@@ -15,6 +15,7 @@ enum class Fault {
   Input,        ///< bad input or usage: exit 2
   Unsupported,  ///< an operator, feature or device we do not have: exit 3
   Internal,     ///< our bug: exit 4
+  Cancelled,    ///< nobody: the work was stopped on request: exit 5
 };
 
 /// Where a diagnostic points. Empty fields are not printed.
@@ -42,6 +43,8 @@ struct Diagnostic {
 
 Diagnostic input_error(std::string code, std::string message, Where where = {});
 Diagnostic unsupported(std::string code, std::string message, Where where = {});
+/// What work returns that was asked to stop: Fault::Cancelled, code "cancelled".
+Diagnostic stopped_on_request();
 
 /// A value or the diagnostic that says why there is none.
 template <class T>

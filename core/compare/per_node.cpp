@@ -102,10 +102,8 @@ Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& input
     do bytes += bytes_of(*nodes[end++], graph);
     while (end < nodes.size() && bytes < options.batch_bytes);
     const auto batch = std::span(nodes).subspan(begin, end - begin);
-    if (options.progress) {
-      if (options.progress->cancelled()) return input_error("compare.cancelled", "stopped on request");
-      options.progress->at(static_cast<double>(begin) / static_cast<double>(nodes.size()), batch.front()->name());
-    }
+    TRY_DO(
+        step(options.progress, static_cast<double>(begin) / static_cast<double>(nodes.size()), batch.front()->name()));
     const std::unique_ptr<Graph> seen = with_outputs(graph, batch);
     TRY(const std::vector<Value> a, run_on_copy(expected, *seen, inputs));
     TRY(const std::vector<Value> b, run_on_copy(found, *seen, inputs));

@@ -49,10 +49,7 @@ class Run {
     const auto free_after = last_readers(graph_);
     std::size_t next_input = 0, done = 0;
     for (const Node* node : graph_) {
-      if (options_.progress) {
-        if (options_.progress->cancelled()) return input_error("interp.cancelled", "stopped on request");
-        options_.progress->at(static_cast<double>(done++) / static_cast<double>(graph_.size()), node->name());
-      }
+      TRY_DO(step(options_.progress, static_cast<double>(done++) / static_cast<double>(graph_.size()), node->name()));
       if (node->is_output()) return outputs();
       if (node->is_placeholder()) {
         values_[node->id()] = std::move(inputs[next_input++]);

@@ -30,7 +30,7 @@ struct InterpOptions {
 
 /// Runs the graph node by node; the meaning all backends are held against. Values are freed after their last use.
 /// In-place operators write through to the storages of `inputs`. A graph of torch-level calls (dynamo) is resolved to
-/// ATen first. Returns what forward returns, flattened. Errors name the node and its source line; interp.cancelled
+/// ATen first. Returns what forward returns, flattened. Errors name the node and its source line; Fault::Cancelled
 /// when progress says stop.
 Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inputs, const InterpOptions& options = {});
 

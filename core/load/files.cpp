@@ -157,11 +157,13 @@ Status load_folder(const std::string& path, Loading& loading) {
   TRY_DO(scan(path, 0, files, loading));
   std::size_t done = 0;
   for (const fs::path& file : files) {
-    if (loading.progress.cancelled()) return input_error("cancelled", "stopped", {.file = path});
-    loading.progress.at(static_cast<double>(done++) / static_cast<double>(files.size()), file.filename().string());
+    TRY_DO(step(&loading.progress, static_cast<double>(done++) / static_cast<double>(files.size()),
+                file.filename().string()));
     std::string prefix = file.lexically_relative(path).replace_extension().generic_string();
-    if (Status s = load_file(file.string(), prefix, false, loading); !s)
-      loading.out.warnings.push_back(std::move(s).error());
+    Status loaded = load_file(file.string(), prefix, false, loading);
+    if (loaded) continue;
+    if (loaded.error().fault == Fault::Cancelled) return loaded;
+    loading.out.warnings.push_back(std::move(loaded).error());
   }
   return {};
 }

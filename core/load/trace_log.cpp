@@ -85,8 +85,7 @@ class LogReader {
     std::size_t at = 0, next_report = 0;
     for (int line = 1; at < text_.size(); ++line) {
       if (at >= next_report) {
-        if (loading_.progress.cancelled()) return input_error("cancelled", "stopped", {.file = bytes_->path()});
-        loading_.progress.at(static_cast<double>(at) / static_cast<double>(text_.size()), "trace log");
+        TRY_DO(step(&loading_.progress, static_cast<double>(at) / static_cast<double>(text_.size()), "trace log"));
         next_report = at + (1 << 22);
       }
       std::size_t end = line_end(at);

@@ -21,7 +21,7 @@ Result<std::optional<std::size_t>> guilty_pass(const StagedCompiler& compiler,
                                                const Candidate& candidate, const Failure& failure,
                                                const Progress* progress) {
   const auto fails_after = [&](std::size_t n) -> Result<bool> {
-    if (progress && progress->cancelled()) return input_error("minify.cancelled", "stopped on request");
+    TRY_DO(check_cancelled(progress));
     const Result<Verdict> verdict = judge(oracle(compiler.with_passes(static_cast<int>(n))), candidate, progress);
     // A graph that lacks a needed pass fails in another way.
     return verdict && *verdict && (*verdict)->same(failure);
@@ -67,7 +67,7 @@ Result<const Node*> guilty_call(const Oracle& oracle, const Candidate& candidate
   TRY(std::vector<Value> inputs, candidate.inputs());
   const auto base = std::make_shared<Base>(candidate.graph, std::move(inputs), candidate.salt, 1);
   for (std::size_t unit = 0; unit < base->units().size(); ++unit) {
-    if (progress && progress->cancelled()) return input_error("minify.cancelled", "stopped on request");
+    TRY_DO(check_cancelled(progress));
     const std::optional<Candidate> alone = keep(base, {unit}, false);
     if (!alone) continue;
     const Result<Verdict> verdict = judge(oracle, *alone, progress);
@@ -103,7 +103,7 @@ Result<Culprit> find_culprit(const StagedCompiler& compiler, const std::function
   const auto& [graph, plan] = planned;
   TRY(const std::vector<Value> inputs, candidate.inputs());
   for (std::size_t steps = 1; steps <= plan.steps.size(); ++steps) {
-    if (progress && progress->cancelled()) return input_error("minify.cancelled", "stopped on request");
+    TRY_DO(check_cancelled(progress));
     const Plan part = schedule::first_steps(plan, steps);
     whether.judge = [&, graph = graph.get()](const Candidate&, const Progress*) {
       return judge_plan(compiler, part, *graph, inputs, same);

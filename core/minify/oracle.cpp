@@ -110,7 +110,7 @@ Result<Verdict> verdict_of(const ChildEnd& end) {
     case ChildEnd::Cancelled:
       break;
   }
-  return input_error("minify.cancelled", "stopped on request");
+  return stopped_on_request();
 }
 
 /// A folder that its owner's destructor removes.
@@ -152,7 +152,7 @@ Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candid
   TRY_DO(write_case(candidate, folder.path.string()));
   const std::string run = replaced(command, "{}", (folder.path / "graph.py").string());
   TRY(ChildEnd end, run_command(run, limits, progress));
-  if (end.how == ChildEnd::Cancelled) return input_error("minify.cancelled", "stopped on request");
+  if (end.how == ChildEnd::Cancelled) return stopped_on_request();
   return end;
 }
 

@@ -45,7 +45,7 @@ Result<Oracle> command_oracle(const std::string& command, const std::string& pat
 Oracle program_oracle(const std::string& question, const std::string& program, const ChildLimits& limits);
 
 /// Runs a command in which {} is a file with the candidate's FX text; beside it lie inputs.safetensors and graph.input.
-/// Error minify.cancelled; a timeout or a signal is an end.
+/// Fault::Cancelled; a timeout or a signal is an end.
 Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
                              const Progress* progress);
 

@@ -41,7 +41,7 @@ struct ReduceOptions {
   int threads = 1;       ///< of the interpreter that finds values
   bool simplify = true;  ///< not only cut, but also shrink sizes, simplify values, ...
   Memory memory = {};
-  const Progress* progress = nullptr;  ///< cancelling ends with error minify.cancelled
+  const Progress* progress = nullptr;  ///< cancelling ends with Fault::Cancelled
   const Steering* steering = nullptr;
   std::function<void(const Event&)> event = {};
 };

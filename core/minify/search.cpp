@@ -14,11 +14,11 @@ constexpr double hang_factor = 30, hang_seconds = 0.5;
 }  // namespace
 
 Status Search::wait_while_paused() const {
-  const auto cancelled = [&] { return options_.progress && options_.progress->cancelled(); };
-  while (options_.steering && options_.steering->pause.load(std::memory_order_relaxed) && !cancelled() && !enough())
+  for (;;) {
+    TRY_DO(check_cancelled(options_.progress));
+    if (!options_.steering || !options_.steering->pause.load(std::memory_order_relaxed) || enough()) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  if (cancelled()) return input_error("minify.cancelled", "stopped on request");
-  return {};
+  }
 }
 
 double Search::seconds_for_a_try() const {
@@ -92,7 +92,7 @@ Result<std::vector<bool>> Search::fail(std::span<const Candidate> candidates) {
   Oracle oracle = oracle_;
   oracle.limits.seconds = seconds_for_a_try();
   const std::vector<Judgement> judgements = judge(oracle, asked, options_.jobs, options_.progress);
-  if (options_.progress && options_.progress->cancelled()) return input_error("minify.cancelled", "stopped on request");
+  TRY_DO(check_cancelled(options_.progress));
   for (std::size_t k = 0; k < asked.size(); ++k) {
     const Judgement& judgement = judgements[k];
     const Verdict verdict = judgement.verdict ? *judgement.verdict : Verdict();

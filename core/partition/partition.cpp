@@ -211,8 +211,7 @@ Result<std::vector<BudgetPoint>> budget_curve(const Graph& joint, const Partitio
   TRY(Problem p, prepare(joint, options, true));
   std::vector<BudgetPoint> curve;
   for (int i = 0; i < points; ++i) {
-    if (progress && progress->cancelled()) return input_error("partition.cancelled", "stopped");
-    if (progress) progress->at(static_cast<double>(i) / points, "memory budgets");
+    TRY_DO(step(progress, static_cast<double>(i) / points, "memory budgets"));
     PartitionOptions at = options;
     at.memory_budget = points > 1 ? static_cast<double>(i) / (points - 1) : 1;
     TRY(Partition result, solve(p, at));

@@ -61,7 +61,7 @@ struct BudgetPoint {
   std::int64_t recomputed_operations = 0;
 };
 /// What each memory budget costs and saves, for budgets 0, 1/(points-1), ..., 1. `progress` may be null; stopped by it
-/// between two points: error partition.cancelled.
+/// between two points: Fault::Cancelled.
 Result<std::vector<BudgetPoint>> budget_curve(const Graph& joint, const PartitionOptions& options, int points = 11,
                                               const Progress* progress = nullptr);
 

@@ -88,10 +88,8 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
   output_promises(graph, promises);
   for (const Pass& pass : passes) {
     if (options.stop_after >= 0 && run.passes.size() >= static_cast<std::size_t>(options.stop_after)) break;
-    if (options.progress) {
-      if (options.progress->cancelled()) return input_error("pipeline.cancelled", "stopped on request");
-      options.progress->at(static_cast<double>(run.passes.size()) / static_cast<double>(passes.size()), pass.name);
-    }
+    TRY_DO(
+        step(options.progress, static_cast<double>(run.passes.size()) / static_cast<double>(passes.size()), pass.name));
     PassRun& record = run.passes.emplace_back();
     record.name = pass.name;
     record.stage = pass.stage;

@@ -303,7 +303,7 @@ class TestInterpreter : public QObject {
     options.progress = &progress;
     const auto out = interpret(*fx(vec, "a: <f32[3][1]> = $neg(x)\nreturn (a,)"), {f32({3}, {1, 2, 3})}, options);
     QVERIFY(!out);
-    QCOMPARE(out.error().code, std::string("interp.cancelled"));
+    QCOMPARE(out.error().fault, Fault::Cancelled);
   }
 
   void random_values_repeat_and_fit() {

@@ -165,7 +165,7 @@ class TestTensor : public QObject {
     QVERIFY(!make_tensor_pair("x", Value(a), Value(), {}, {}));
     Progress stopped;
     stopped.stop = true;
-    QCOMPARE(make_tensor_pair("x", Value(a), Value(a), {}, stopped).error().code, std::string("views.cancelled"));
+    QCOMPARE(make_tensor_pair("x", Value(a), Value(a), {}, stopped).error().fault, Fault::Cancelled);
   }
 
   void two_reports_side_by_side() {

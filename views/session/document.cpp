@@ -32,7 +32,7 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
     TRY(auto graph, document.artefact.graph());
     out.graph = std::move(graph);
   }
-  if (progress.cancelled()) return input_error("views.cancelled", "cancelled");
+  TRY_DO(check_cancelled(&progress));
   if (!out.code) out.code = std::make_shared<CodeDocument>(QString::fromStdString(print(*out.graph)), out.graph.get());
   PictureOptions options;
   options.text_width = text_width;
@@ -48,7 +48,7 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
       out.cut_problem = std::move(partition).error();
     }
   }
-  if (progress.cancelled()) return input_error("views.cancelled", "cancelled");
+  TRY_DO(check_cancelled(&progress));
   progress.at(-1, "laying out");
   options.cut = out.cut.get();
   out.scene = make_scene(out.graph, options, document.scene.get());

@@ -49,7 +49,7 @@ template <class Each>
 Status read_through(const TensorPair& pair, const Progress& progress, double from, double to, const Each& each) {
   std::int64_t n = pair.expected.numel();
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    if (progress.cancelled()) return input_error("views.cancelled", "stopped on request");
+    TRY_DO(check_cancelled(&progress));
     progress.at(from + (to - from) * static_cast<double>(begin) / static_cast<double>(n), "reading values");
     std::int64_t count = std::min(kChunk, n - begin);
     TRY(const Tensor a, in_double(pair.expected, {count}, {1}, begin));
@@ -199,7 +199,7 @@ Result<Grid> make_grid(const TensorPair& pair, const Slice& slice, int most_rows
   grid.cells.resize(static_cast<std::size_t>(grid.rows) * static_cast<std::size_t>(grid.columns));
   std::vector<double> worst(static_cast<std::size_t>(grid.columns));
   for (std::int64_t r = 0; r < g.rows; ++r) {
-    if (progress.cancelled()) return input_error("views.cancelled", "stopped on request");
+    TRY_DO(check_cancelled(&progress));
     std::int64_t count = std::min(g.columns, g.elements - r * g.columns);
     std::int64_t begin = g.offset + r * g.row_stride;
     TRY(const Tensor a, in_double(pair.expected, {count}, {g.column_stride}, begin));

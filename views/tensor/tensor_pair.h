@@ -36,7 +36,7 @@ struct TensorPair {
 };
 
 /// Reads both tensors through. Errors compare.shape when one is no tensor or the sizes differ, compare.dtype for types
-/// without arithmetic, views.cancelled.
+/// without arithmetic; Fault::Cancelled.
 Result<TensorPair> make_tensor_pair(const QString& name, const Value& expected, const Value& found,
                                     const Tolerance& tolerance, const Progress& progress);
 
@@ -65,7 +65,7 @@ struct Grid {
   const GridCell* at(int row, int column) const;  ///< null outside
   int cell_of(std::int64_t position) const;       ///< -1 when it is not drawn
 };
-/// Errors: views.cancelled.
+/// Error: Fault::Cancelled.
 Result<Grid> make_grid(const TensorPair& pair, const Slice& slice, int most_rows, int most_columns,
                        const Progress& progress);
 
