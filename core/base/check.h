@@ -12,8 +12,14 @@ class WorkingOn {
   WorkingOn& operator=(const WorkingOn&) = delete;
 };
 
-/// Prints the broken invariant with the WorkingOn stack to stderr, in one line, and ends the process with exit code 4.
-/// No destructors run: what they rely on may be what broke.
+/// Is given the broken invariant with the WorkingOn stack, in one line. An embedding program may throw from it, to give
+/// up the call into us and live on: what that call worked on must not be used again. Called on the thread that failed.
+using CheckHandler = void (*)(const std::string& line);
+/// Returns the handler that was set before; null stands for the default, which prints the line to stderr. Where a
+/// handler returns, the process ends with exit code 4 and runs no destructors: what they rely on may be what broke.
+CheckHandler set_check_handler(CheckHandler handler);
+
+/// Calls the handler.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
 
 /// CHECK(condition) or CHECK(condition, message): an invariant of ours. Never reachable by user input.

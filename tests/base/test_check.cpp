@@ -1,6 +1,7 @@
 // A broken invariant ends the process, so a child process breaks it and the test watches.
 #include <QtTest>
 #include <functional>
+#include <stdexcept>
 #include <string>
 
 #include <sys/wait.h>
@@ -57,6 +58,33 @@ class TestCheck : public QObject {
     QVERIFY2(error.startsWith("partita: internal error at "), qPrintable(error));
     QVERIFY2(error.endsWith("uses == 3: of node mul_7; graph joint; pass fold_constants\n"), qPrintable(error));
     QCOMPARE(error.count('\n'), 1);
+  }
+
+  void an_embedding_program_takes_over() {
+    const CheckHandler before = set_check_handler([](const std::string& line) { throw std::runtime_error(line); });
+    const auto restore = qScopeGuard([&] { set_check_handler(before); });
+    QVERIFY(!before);
+    for (const char* graph : {"graph a", "graph b"}) {
+      try {
+        WorkingOn work(graph);
+        CHECK(graph == nullptr, "of node mul_7");
+        QFAIL("a broken invariant was passed");
+      } catch (const std::runtime_error& error) {
+        const QString line = error.what();
+        QVERIFY2(line.startsWith("internal error at "), qPrintable(line));
+        QVERIFY2(line.endsWith(QString("graph == nullptr: of node mul_7; ") + graph), qPrintable(line));
+      }
+    }
+  }
+
+  void a_handler_that_returns_ends_the_process() {
+    const End end = in_child([] {
+      set_check_handler([](const std::string& line) { std::fprintf(stderr, "seen: %s", line.c_str()); });
+      CHECK(false, "of node mul_7");
+    });
+    QCOMPARE(end.exit_code, 4);
+    QVERIFY2(end.error.starts_with("seen: internal error at "), end.error.c_str());
+    QVERIFY2(end.error.ends_with("of node mul_7"), end.error.c_str());
   }
 
   void a_held_invariant_is_silent() {
