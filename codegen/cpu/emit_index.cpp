@@ -163,6 +163,7 @@ Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool 
       case SymKind::Int:
       case SymKind::Float:
       case SymKind::Symbol:
+      case SymKind::Computed:
       case SymKind::Pow:
       case SymKind::TrueDiv:
       case SymKind::Not:

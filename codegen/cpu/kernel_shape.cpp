@@ -38,6 +38,7 @@ bool plain_index(const SymExpr& e) {
     case SymKind::Pow:
       return e.args()[1].is_int() && e.args()[1].as_int() > 0 && e.args()[1].as_int() < 16 && plain_index(e.args()[0]);
     case SymKind::Float:
+    case SymKind::Computed:
     case SymKind::TrueDiv:
     case SymKind::Call:
       return false;

@@ -74,8 +74,15 @@ bool contains(SymExpr e, SymExpr variable) {
 }
 
 SymExpr IndexMath::variable(const std::string& name, int64_t extent) {
-  extents_[name] = extent;
-  return SymExpr::symbol(name);
+  const SymExpr symbol = SymExpr::symbol(name);
+  extents_[symbol] = extent;
+  return symbol;
+}
+
+SymExpr IndexMath::computed(int scalar, int64_t extent) {
+  const SymExpr term = SymExpr::computed(scalar);
+  extents_[term] = extent;
+  return term;
 }
 
 std::pair<int64_t, int64_t> IndexMath::bounds(SymExpr e) const {
@@ -83,8 +90,9 @@ std::pair<int64_t, int64_t> IndexMath::bounds(SymExpr e) const {
                                                 std::numeric_limits<int64_t>::max()};
   if (e.is_int()) return {e.as_int(), e.as_int()};
   switch (e.kind()) {
-    case SymKind::Symbol: {
-      auto it = extents_.find(e.name());
+    case SymKind::Symbol:
+    case SymKind::Computed: {
+      auto it = extents_.find(e);
       return it == extents_.end() ? unknown : std::pair<int64_t, int64_t>{0, std::max<int64_t>(it->second - 1, 0)};
     }
     case SymKind::Add: {

@@ -20,6 +20,8 @@ class IndexMath {
  public:
   /// A variable that runs over 0 .. extent-1. Declaring a name again changes its extent.
   SymExpr variable(const std::string& name, std::int64_t extent);
+  /// A computed scalar that lies within 0 .. extent-1.
+  SymExpr computed(int scalar, std::int64_t extent);
 
   /// Smallest and largest value that e can take.
   std::pair<std::int64_t, std::int64_t> bounds(SymExpr e) const;
@@ -38,7 +40,7 @@ class IndexMath {
   std::optional<std::int64_t> factor(SymExpr e, SymExpr variable) const;
 
  private:
-  std::unordered_map<std::string, std::int64_t> extents_;
+  std::unordered_map<SymExpr, std::int64_t> extents_;
 };
 
 bool contains(SymExpr e, SymExpr variable);

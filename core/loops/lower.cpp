@@ -11,9 +11,7 @@ namespace {
 using std::int64_t;
 
 bool is_indirect(SymExpr e) {
-  if (e.is_int()) return false;
-  if (e.kind() == SymKind::Symbol) return e.name().starts_with('$');
-  return std::ranges::any_of(e.args(), is_indirect);
+  return e.kind() == SymKind::Computed || std::ranges::any_of(e.args(), is_indirect);
 }
 
 int64_t numel_of(const Sizes& sizes) {
@@ -54,15 +52,15 @@ SymExpr Body::indirect(Scalar position, int64_t extent) {
   const ScalarNode& node = b[position];
   if (node.op == ScalarOp::Const) return node.integer;
   if (node.op == ScalarOp::Index) return node.index;
-  return math.variable("$" + std::to_string(position.id), extent);
+  return math.computed(position.id, extent);
 }
 
 Scalar Body::scalar(SymExpr e) {
   e = math.simplify(e);
   if (!is_indirect(e)) return b.index(e);
   switch (e.kind()) {
-    case SymKind::Symbol:
-      return {std::stoi(e.name().substr(1))};
+    case SymKind::Computed:
+      return {e.computed_id()};
     case SymKind::Add:
     case SymKind::Mul: {
       bool sum = e.kind() == SymKind::Add;

@@ -29,6 +29,8 @@ bool before(const SymExpr& a, const SymExpr& b) {
     case SymKind::Symbol:
       if (a.name().size() != b.name().size()) return a.name().size() < b.name().size();
       return a.name() < b.name();
+    case SymKind::Computed:
+      return a.computed_id() < b.computed_id();
     default:
       break;
   }

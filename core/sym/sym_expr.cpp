@@ -15,10 +15,11 @@
 
 namespace partita {
 
-SymExpr SymBuilder::make(SymKind kind, std::vector<SymExpr> args, std::string name, double real) {
-  SymNode node{kind, real, std::move(name), std::move(args)};
+SymExpr SymBuilder::make(SymKind kind, std::vector<SymExpr> args, std::string name, double real, int id) {
+  SymNode node{kind, real, std::move(name), std::move(args), id};
   std::size_t h = hash64(node.name, static_cast<std::uint64_t>(kind));
   h = hash_combine(h, std::bit_cast<std::uint64_t>(real));
+  h = hash_combine(h, static_cast<std::uint64_t>(id));
   for (const SymExpr& a : node.args) {
     h = hash_combine(h, a.hash());
     node.is_float |= a.is_float();
@@ -55,6 +56,10 @@ SymExpr SymExpr::real(double value) {
   return SymBuilder::make(SymKind::Float, {}, {}, value);
 }
 
+SymExpr SymExpr::computed(int id) {
+  return SymBuilder::make(SymKind::Computed, {}, {}, 0, id);
+}
+
 SymKind SymExpr::kind() const {
   return node_ ? node_->kind : SymKind::Int;
 }
@@ -67,6 +72,11 @@ std::int64_t SymExpr::as_int() const {
 double SymExpr::as_float() const {
   CHECK(kind() == SymKind::Float);
   return node_->real;
+}
+
+int SymExpr::computed_id() const {
+  CHECK(kind() == SymKind::Computed);
+  return node_->id;
 }
 
 std::span<const SymExpr> SymExpr::args() const {
@@ -100,6 +110,7 @@ std::optional<double> SymExpr::evaluate(
     if (!v) return std::nullopt;
     return static_cast<double>(*v);
   }
+  if (kind() == SymKind::Computed) return std::nullopt;
   std::vector<double> v;
   for (SymExpr a : args()) {
     auto x = a.evaluate(symbol);
@@ -153,6 +164,7 @@ std::optional<double> SymExpr::evaluate(
     case SymKind::Int:
     case SymKind::Float:
     case SymKind::Symbol:
+    case SymKind::Computed:
       break;
   }
   CHECK(false, "kind handled above");
@@ -199,6 +211,7 @@ SymExpr rebuild(SymKind kind, const std::string& name, std::vector<SymExpr> a) {
     case SymKind::Int:
     case SymKind::Float:
     case SymKind::Symbol:
+    case SymKind::Computed:
       break;
   }
   CHECK(false, "a leaf has no arguments");
@@ -207,7 +220,7 @@ SymExpr rebuild(SymKind kind, const std::string& name, std::vector<SymExpr> a) {
 }  // namespace
 
 SymExpr SymExpr::substitute(const std::function<std::optional<SymExpr>(const std::string&)>& symbol) const {
-  if (is_int() || kind() == SymKind::Float) return *this;
+  if (is_int() || kind() == SymKind::Float || kind() == SymKind::Computed) return *this;
   if (kind() == SymKind::Symbol) return symbol(node_->name).value_or(*this);
   std::vector<SymExpr> replaced;
   for (SymExpr a : args()) replaced.push_back(a.substitute(symbol));

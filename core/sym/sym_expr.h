@@ -17,6 +17,7 @@ enum class SymKind : std::uint8_t {
   Int,
   Float,
   Symbol,
+  Computed,  ///< a value known by a number of its owner alone: a scalar of a loop's body
   Add,
   Mul,
   Pow,  ///< n-ary, sorted; Pow(base, exponent)
@@ -44,6 +45,7 @@ class SymExpr {
   SymExpr(int value) : value_(value) {}
   static SymExpr symbol(std::string_view name);
   static SymExpr real(double value);
+  static SymExpr computed(int id);
   /// sympy text as annotations and guards print it ("3*s77 + 1", "(s75//5)", "Max(1, u0)", "u0 >= 0"), or srepr as
   /// .pt2 archives store it ("Add(Symbol('s17', integer=True), Integer(2))").
   static Result<SymExpr> parse(std::string_view text);
@@ -54,6 +56,7 @@ class SymExpr {
   /// Precondition: is_int().
   std::int64_t as_int() const;
   double as_float() const;  ///< precondition: Float
+  int computed_id() const;  ///< precondition: Computed
   std::span<const SymExpr> args() const;
   const std::string& name() const;  ///< of a Symbol or a Call
   /// True for results that are not integers: Float, TrueDiv, float symbols (zf*), and sums or products of them.

@@ -14,6 +14,7 @@ int class_of(SymKind kind) {
     case SymKind::Float:
       return 1;
     case SymKind::Symbol:
+    case SymKind::Computed:
       return 2;
     case SymKind::Add:
     case SymKind::Mul:

@@ -66,6 +66,8 @@ std::string print(SymExpr e, int outer) {
       break;
     case SymKind::Symbol:
       return e.name();
+    case SymKind::Computed:
+      return fmt::format("scalar({})", e.computed_id());
     case SymKind::Add:
       for (SymExpr a : sym_print_order(e)) {
         std::string term = print(a, level);
