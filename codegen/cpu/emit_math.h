@@ -23,9 +23,10 @@ class MathEmitter {
   llvm::Value* tanh(llvm::Value* x);     ///< 2.5 ulp
   llvm::Value* sigmoid(llvm::Value* x);  ///< 2 ulp
   llvm::Value* erf(llvm::Value* x);      ///< 2.5 ulp
-  /// Sine (shift 0) or cosine (shift 1) by reduction in double precision: 1 ulp for |x| <= 1e9.
-  llvm::Value* sine(llvm::Value* x, int shift);
-  llvm::Value* tan(llvm::Value* x);  ///< 1 ulp for |x| <= 1e9
+  // By reduction in double precision: 1 ulp for |x| <= 1e9.
+  llvm::Value* sin(llvm::Value* x) { return sine(x, 0); }
+  llvm::Value* cos(llvm::Value* x) { return sine(x, 1); }
+  llvm::Value* tan(llvm::Value* x);
 
  private:
   llvm::Value* constant(llvm::Value* like, double value);
@@ -71,6 +72,7 @@ class MathEmitter {
     llvm::Value* count;  ///< i32
   };
   Quadrant quadrant(llvm::Value* x);
+  llvm::Value* sine(llvm::Value* x, int shift);  ///< 1: cosine
   llvm::Value* sine_of(llvm::Value* r);
   llvm::Value* cosine_of(llvm::Value* r);
 

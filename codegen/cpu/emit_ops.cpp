@@ -1,15 +1,14 @@
 #include "codegen/cpu/emit_ops.h"
 
+#include <fmt/format.h>
 #include <llvm/IR/Intrinsics.h>
 
-#include "codegen/cpu/emit_math.h"
 #include "codegen/cpu/runtime.h"
 #include "core/base/check.h"
 
 namespace partita::codegen {
 
 using llvm::Value;
-using llvm::Intrinsic::ID;
 using loops::ScalarOp;
 namespace Intrinsic = llvm::Intrinsic;
 
@@ -67,350 +66,151 @@ llvm::Constant* OpEmitter::constant(DType dtype, double real, std::int64_t integ
   return llvm::ConstantInt::get(type, static_cast<std::uint64_t>(integer), true);
 }
 
-Value* OpEmitter::apply(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args) {
-  if (dtype == DType::Bool) return boolean(op, args);
-  if (is_integral(dtype)) return integral(op, dtype, args);
-  CHECK(dtype == DType::Float32 || dtype == DType::Float64,
-        std::string(loops::name(op)) + " of " + std::string(short_name(dtype)));
-  return floating(op, dtype, args);
-}
+/// The words that the LLVM columns of scalar_ops.def are written in: one operation on registers x, y and z.
+struct OpEmitter::Row {
+  OpEmitter& emit;
+  ScalarOp op;
+  DType dtype;  ///< of the arguments
+  llvm::ArrayRef<Value*> args;
 
-Value* OpEmitter::single_only(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args) {
-  if (dtype != DType::Float32) return by_lane(op, dtype, args);
-  MathEmitter math(b, avx512);
+  llvm::IRBuilder<>& ir = emit.b;
   Value* x = args[0];
+  Value* y = args.size() > 1 ? args[1] : nullptr;
+  Value* z = args.size() > 2 ? args[2] : nullptr;
+  bool is_signed = partita::is_signed(dtype);
+
+  using ID = llvm::Intrinsic::IndependentIntrinsics;
+  static constexpr Value* none = nullptr;
+
+  Value* floats();
+  Value* integers();
+  Value* bools();
+
+  Value* number(double value) { return emit.number(x, value); }
+  Value* whole(std::int64_t value) { return emit.whole(x, value); }
+  Value* is_nan(Value* v) { return emit.is_nan(v); }
+  /// A bool that is never true.
+  Value* no() { return llvm::ConstantInt::getFalse(x->getType()); }
+  Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> of) {
+    return ir.CreateIntrinsic(id, {x->getType()}, of);
+  }
+  Value* by_lane() { return emit.by_lane(op, dtype, args); }
+  /// Single precision by straight-line code, double by lane.
+  Value* polynomial(Value* (MathEmitter::*function)(Value*)) {
+    if (dtype != DType::Float32) return by_lane();
+    MathEmitter math(ir, emit.avx512);
+    return (math.*function)(x);
+  }
+  /// The same where large arguments need more.
+  Value* periodic(Value* (MathEmitter::*function)(Value*)) {
+    return dtype == DType::Float32 ? emit.trigonometric(op, function, x) : by_lane();
+  }
+
+  Value* less(Value* p, Value* q) { return is_signed ? ir.CreateICmpSLT(p, q) : ir.CreateICmpULT(p, q); }
+  Value* less_or_equal(Value* p, Value* q) { return is_signed ? ir.CreateICmpSLE(p, q) : ir.CreateICmpULE(p, q); }
+  /// x_wins ? x : y, which gives y if y is NaN; the second select handles a NaN in x.
+  Value* extreme(Value* x_wins) { return ir.CreateSelect(is_nan(x), x, ir.CreateSelect(x_wins, x, y)); }
+  Value* magnitude() { return is_signed ? ir.CreateSelect(less(x, whole(0)), ir.CreateNeg(x), x) : x; }
+  Value* sign() {
+    if (is_floating(dtype)) {
+      auto unit = [&](Value* condition) { return ir.CreateSelect(condition, number(1), number(0)); };
+      return ir.CreateFSub(unit(ir.CreateFCmpOLT(number(0), x)), unit(ir.CreateFCmpOLT(x, number(0))));
+    }
+    Value* positive = ir.CreateZExt(ir.CreateICmpNE(x, whole(0)), x->getType());
+    return is_signed ? ir.CreateSelect(less(x, whole(0)), whole(-1), positive) : positive;
+  }
+
+  /// x / y or x % y. A zero divisor gives 0; the caller reports it.
+  Value* quotient(bool rest) {
+    Value* zero = ir.CreateICmpEQ(y, whole(0));
+    if (!is_signed) {
+      Value* safe = ir.CreateSelect(zero, whole(1), y);
+      return ir.CreateSelect(zero, whole(0), rest ? ir.CreateURem(x, safe) : ir.CreateUDiv(x, safe));
+    }
+    Value* minus_one = ir.CreateICmpEQ(y, whole(-1));
+    Value* safe = ir.CreateSelect(ir.CreateOr(zero, minus_one), whole(1), y);
+    Value* result = rest ? ir.CreateSRem(x, safe) : ir.CreateSDiv(x, safe);
+    result = ir.CreateSelect(minus_one, rest ? whole(0) : ir.CreateNeg(x), result);
+    return ir.CreateSelect(zero, whole(0), result);
+  }
+  Value* floor_quotient() {
+    Value* q = quotient(false);
+    if (!is_signed) return q;
+    Value* opposite = less(ir.CreateXor(x, y), whole(0));
+    Value* inexact = ir.CreateICmpNE(ir.CreateMul(q, y), x);
+    Value* down = ir.CreateAnd(ir.CreateAnd(opposite, inexact), ir.CreateICmpNE(y, whole(0)));
+    return ir.CreateSelect(down, ir.CreateSub(q, whole(1)), q);
+  }
+  Value* floor_rest() {
+    Value* r = quotient(true);
+    if (!is_signed) return r;
+    Value* opposite = less(ir.CreateXor(r, y), whole(0));
+    Value* wrong = ir.CreateAnd(opposite, ir.CreateICmpNE(r, whole(0)));
+    return ir.CreateSelect(wrong, ir.CreateAdd(r, y), r);
+  }
+
+  std::int64_t width() const { return static_cast<std::int64_t>(itemsize(dtype)) * 8; }
+  Value* too_far() { return ir.CreateICmpUGE(y, whole(width())); }  // true for negative amounts too
+  Value* shift_left() {
+    Value* outside = too_far();
+    return ir.CreateSelect(outside, whole(0), ir.CreateShl(x, ir.CreateSelect(outside, whole(0), y)));
+  }
+  Value* shift_right() {
+    Value* outside = too_far();
+    Value* safe = ir.CreateSelect(outside, whole(0), y);
+    if (!is_signed) return ir.CreateSelect(outside, whole(0), ir.CreateLShr(x, safe));
+    return ir.CreateSelect(outside, ir.CreateAShr(x, whole(width() - 1)), ir.CreateAShr(x, safe));
+  }
+};
+
+Value* OpEmitter::Row::floats() {
   switch (op) {
-    case ScalarOp::Exp:
-      return math.exp(x);
-    case ScalarOp::Exp2:
-      return math.exp2(x);
-    case ScalarOp::Expm1:
-      return math.expm1(x);
-    case ScalarOp::Log:
-      return math.log(x);
-    case ScalarOp::Log2:
-      return math.log2(x);
-    case ScalarOp::Log10:
-      return math.log10(x);
-    case ScalarOp::Log1p:
-      return math.log1p(x);
-    case ScalarOp::Tanh:
-      return math.tanh(x);
-    case ScalarOp::Sigmoid:
-      return math.sigmoid(x);
-    case ScalarOp::Erf:
-      return math.erf(x);
+#define SCALAR_OP(name, arity, result, weight, evaluation, cuda, floats, integers, bools) \
+  case ScalarOp::name:                                                                    \
+    return floats;
+#include "core/loops/scalar_ops.def"
+#undef SCALAR_OP
     default:
-      return trigonometric(op, x);
+      return none;
   }
 }
 
-Value* OpEmitter::floating(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args) {
-  Value* x = args[0];
-  Value* y = args.size() > 1 ? args[1] : nullptr;
-  auto unary = [&](ID id) { return b.CreateUnaryIntrinsic(id, x); };
+Value* OpEmitter::Row::integers() {
   switch (op) {
-    case ScalarOp::Add:
-      return b.CreateFAdd(x, y);
-    case ScalarOp::Sub:
-      return b.CreateFSub(x, y);
-    case ScalarOp::Mul:
-      return b.CreateFMul(x, y);
-    case ScalarOp::Div:
-      return b.CreateFDiv(x, y);
-    case ScalarOp::Fma:
-      return b.CreateIntrinsic(Intrinsic::fma, {x->getType()}, {x, y, args[2]});
-    case ScalarOp::Neg:
-      return b.CreateFNeg(x);
-    case ScalarOp::Conj:
-      return x;
-    case ScalarOp::Abs:
-      return unary(Intrinsic::fabs);
-    case ScalarOp::Sign: {
-      auto unit = [&](Value* condition) { return b.CreateSelect(condition, number(x, 1), number(x, 0)); };
-      return b.CreateFSub(unit(b.CreateFCmpOLT(number(x, 0), x)), unit(b.CreateFCmpOLT(x, number(x, 0))));
-    }
-    // x < y ? x : y, which gives y if y is NaN; the second select handles a NaN in x. Max is alike.
-    case ScalarOp::Min: {
-      Value* least = b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);
-      return b.CreateSelect(is_nan(x), x, least);
-    }
-    case ScalarOp::Max: {
-      Value* greatest = b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);
-      return b.CreateSelect(is_nan(x), x, greatest);
-    }
-    case ScalarOp::Sqrt:
-      return unary(Intrinsic::sqrt);
-    case ScalarOp::Rsqrt:
-      return b.CreateFDiv(number(x, 1), unary(Intrinsic::sqrt));
-    case ScalarOp::Floor:
-      return unary(Intrinsic::floor);
-    case ScalarOp::Ceil:
-      return unary(Intrinsic::ceil);
-    case ScalarOp::Trunc:
-      return unary(Intrinsic::trunc);
-    case ScalarOp::Round:
-      return unary(Intrinsic::roundeven);
-    case ScalarOp::Eq:
-      return b.CreateFCmpOEQ(x, y);
-    case ScalarOp::Ne:
-      return b.CreateFCmpUNE(x, y);
-    case ScalarOp::Lt:
-      return b.CreateFCmpOLT(x, y);
-    case ScalarOp::Le:
-      return b.CreateFCmpOLE(x, y);
-    case ScalarOp::IsNan:
-      return is_nan(x);
-    case ScalarOp::Copysign:
-      return b.CreateBinaryIntrinsic(Intrinsic::copysign, x, y);
-    case ScalarOp::Exp:
-    case ScalarOp::Exp2:
-    case ScalarOp::Expm1:
-    case ScalarOp::Log:
-    case ScalarOp::Log2:
-    case ScalarOp::Log10:
-    case ScalarOp::Log1p:
-    case ScalarOp::Tanh:
-    case ScalarOp::Sigmoid:
-    case ScalarOp::Erf:
-    case ScalarOp::Sin:
-    case ScalarOp::Cos:
-    case ScalarOp::Tan:
-      return single_only(op, dtype, args);
-    case ScalarOp::FloorDiv:
-    case ScalarOp::Fmod:
-    case ScalarOp::Remainder:
-    case ScalarOp::Pow:
-    case ScalarOp::Asin:
-    case ScalarOp::Acos:
-    case ScalarOp::Atan:
-    case ScalarOp::Sinh:
-    case ScalarOp::Cosh:
-    case ScalarOp::Asinh:
-    case ScalarOp::Acosh:
-    case ScalarOp::Atanh:
-    case ScalarOp::Atan2:
-    case ScalarOp::Erfc:
-    case ScalarOp::Erfinv:
-    case ScalarOp::Lgamma:
-    case ScalarOp::Digamma:
-    case ScalarOp::Nextafter:
-      return by_lane(op, dtype, args);
-    case ScalarOp::BitAnd:
-    case ScalarOp::BitOr:
-    case ScalarOp::BitXor:
-    case ScalarOp::BitNot:
-    case ScalarOp::Shl:
-    case ScalarOp::Shr:
-    case ScalarOp::Const:
-    case ScalarOp::Input:
-    case ScalarOp::Index:
-    case ScalarOp::Load:
-    case ScalarOp::Where:
-    case ScalarOp::Cast:
-    case ScalarOp::Bitcast:
-    case ScalarOp::Within:
-      break;
+#define SCALAR_OP(name, arity, result, weight, evaluation, cuda, floats, integers, bools) \
+  case ScalarOp::name:                                                                    \
+    return integers;
+#include "core/loops/scalar_ops.def"
+#undef SCALAR_OP
+    default:
+      return none;
   }
-  CHECK(false, std::string(loops::name(op)) + " of a float");
-}
-
-/// A zero divisor gives 0; the caller reports it.
-Value* OpEmitter::integer_quotient(Value* a, Value* divisor, DType dtype, bool rest) {
-  Value* zero = b.CreateICmpEQ(divisor, whole(a, 0));
-  Value* unsafe = zero;
-  Value* minus_one = nullptr;
-  if (is_signed(dtype)) {
-    minus_one = b.CreateICmpEQ(divisor, whole(a, -1));
-    unsafe = b.CreateOr(zero, minus_one);
-  }
-  Value* safe = b.CreateSelect(unsafe, whole(a, 1), divisor);
-  Value* result;
-  if (is_signed(dtype)) {
-    result = rest ? b.CreateSRem(a, safe) : b.CreateSDiv(a, safe);
-    result = b.CreateSelect(minus_one, rest ? whole(a, 0) : b.CreateNeg(a), result);
-  } else {
-    result = rest ? b.CreateURem(a, safe) : b.CreateUDiv(a, safe);
-  }
-  return b.CreateSelect(zero, whole(a, 0), result);
-}
-
-Value* OpEmitter::shift(ScalarOp op, Value* a, Value* amount, DType dtype) {
-  std::int64_t width = static_cast<std::int64_t>(itemsize(dtype)) * 8;
-  Value* outside = b.CreateICmpUGE(amount, whole(a, width));  // true for negative amounts too
-  Value* safe = b.CreateSelect(outside, whole(a, 0), amount);
-  if (op == ScalarOp::Shl) return b.CreateSelect(outside, whole(a, 0), b.CreateShl(a, safe));
-  if (!is_signed(dtype)) return b.CreateSelect(outside, whole(a, 0), b.CreateLShr(a, safe));
-  return b.CreateSelect(outside, b.CreateAShr(a, whole(a, width - 1)), b.CreateAShr(a, safe));
-}
-
-Value* OpEmitter::integral(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args) {
-  bool sign = is_signed(dtype);
-  Value* x = args[0];
-  Value* y = args.size() > 1 ? args[1] : nullptr;
-  switch (op) {
-    case ScalarOp::Add:
-      return b.CreateAdd(x, y);
-    case ScalarOp::Sub:
-      return b.CreateSub(x, y);
-    case ScalarOp::Mul:
-      return b.CreateMul(x, y);
-    case ScalarOp::Div:
-      return integer_quotient(x, y, dtype, false);
-    case ScalarOp::FloorDiv: {
-      Value* q = integer_quotient(x, y, dtype, false);
-      if (!sign) return q;
-      Value* opposite = b.CreateICmpSLT(b.CreateXor(x, y), whole(x, 0));
-      Value* inexact = b.CreateICmpNE(b.CreateMul(q, y), x);
-      Value* down = b.CreateAnd(b.CreateAnd(opposite, inexact), b.CreateICmpNE(y, whole(x, 0)));
-      return b.CreateSelect(down, b.CreateSub(q, whole(x, 1)), q);
-    }
-    case ScalarOp::Fmod:
-      return integer_quotient(x, y, dtype, true);
-    case ScalarOp::Remainder: {
-      Value* r = integer_quotient(x, y, dtype, true);
-      if (!sign) return r;
-      Value* opposite = b.CreateICmpSLT(b.CreateXor(r, y), whole(x, 0));
-      Value* wrong = b.CreateAnd(opposite, b.CreateICmpNE(r, whole(x, 0)));
-      return b.CreateSelect(wrong, b.CreateAdd(r, y), r);
-    }
-    case ScalarOp::Pow:
-      return by_lane(op, dtype, args);
-    case ScalarOp::Neg:
-      return b.CreateNeg(x);
-    case ScalarOp::Conj:
-      return x;
-    case ScalarOp::Abs:
-      return sign ? b.CreateSelect(b.CreateICmpSLT(x, whole(x, 0)), b.CreateNeg(x), x) : x;
-    case ScalarOp::Sign: {
-      Value* positive = b.CreateZExt(b.CreateICmpNE(x, whole(x, 0)), x->getType());
-      return sign ? b.CreateSelect(b.CreateICmpSLT(x, whole(x, 0)), whole(x, -1), positive) : positive;
-    }
-    case ScalarOp::Min:
-      return b.CreateBinaryIntrinsic(sign ? Intrinsic::smin : Intrinsic::umin, x, y);
-    case ScalarOp::Max:
-      return b.CreateBinaryIntrinsic(sign ? Intrinsic::smax : Intrinsic::umax, x, y);
-    case ScalarOp::Floor:
-    case ScalarOp::Ceil:
-    case ScalarOp::Trunc:
-    case ScalarOp::Round:
-      return x;
-    case ScalarOp::Eq:
-      return b.CreateICmpEQ(x, y);
-    case ScalarOp::Ne:
-      return b.CreateICmpNE(x, y);
-    case ScalarOp::Lt:
-      return sign ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y);
-    case ScalarOp::Le:
-      return sign ? b.CreateICmpSLE(x, y) : b.CreateICmpULE(x, y);
-    case ScalarOp::IsNan:
-      return b.CreateICmpNE(x, x);
-    case ScalarOp::BitAnd:
-      return b.CreateAnd(x, y);
-    case ScalarOp::BitOr:
-      return b.CreateOr(x, y);
-    case ScalarOp::BitXor:
-      return b.CreateXor(x, y);
-    case ScalarOp::BitNot:
-      return b.CreateNot(x);
-    case ScalarOp::Shl:
-    case ScalarOp::Shr:
-      return shift(op, x, y, dtype);
-    case ScalarOp::Fma:
-    case ScalarOp::Sqrt:
-    case ScalarOp::Rsqrt:
-    case ScalarOp::Exp:
-    case ScalarOp::Exp2:
-    case ScalarOp::Expm1:
-    case ScalarOp::Log:
-    case ScalarOp::Log2:
-    case ScalarOp::Log10:
-    case ScalarOp::Log1p:
-    case ScalarOp::Sin:
-    case ScalarOp::Cos:
-    case ScalarOp::Tan:
-    case ScalarOp::Asin:
-    case ScalarOp::Acos:
-    case ScalarOp::Atan:
-    case ScalarOp::Sinh:
-    case ScalarOp::Cosh:
-    case ScalarOp::Tanh:
-    case ScalarOp::Asinh:
-    case ScalarOp::Acosh:
-    case ScalarOp::Atanh:
-    case ScalarOp::Atan2:
-    case ScalarOp::Erf:
-    case ScalarOp::Erfc:
-    case ScalarOp::Erfinv:
-    case ScalarOp::Lgamma:
-    case ScalarOp::Digamma:
-    case ScalarOp::Sigmoid:
-    case ScalarOp::Copysign:
-    case ScalarOp::Nextafter:
-    case ScalarOp::Const:
-    case ScalarOp::Input:
-    case ScalarOp::Index:
-    case ScalarOp::Load:
-    case ScalarOp::Where:
-    case ScalarOp::Cast:
-    case ScalarOp::Bitcast:
-    case ScalarOp::Within:
-      break;
-  }
-  CHECK(false, std::string(loops::name(op)) + " of an integer");
 }
 
 /// Bools are one bit: sums are `or`, products `and`, differences `xor`.
-Value* OpEmitter::boolean(ScalarOp op, llvm::ArrayRef<Value*> args) {
-  Value* x = args[0];
-  Value* y = args.size() > 1 ? args[1] : nullptr;
+Value* OpEmitter::Row::bools() {
   switch (op) {
-    case ScalarOp::Add:
-    case ScalarOp::Max:
-    case ScalarOp::BitOr:
-      return b.CreateOr(x, y);
-    case ScalarOp::Mul:
-    case ScalarOp::Min:
-    case ScalarOp::BitAnd:
-      return b.CreateAnd(x, y);
-    case ScalarOp::Sub:
-    case ScalarOp::Ne:
-    case ScalarOp::BitXor:
-      return b.CreateXor(x, y);
-    case ScalarOp::Eq:
-      return b.CreateNot(b.CreateXor(x, y));
-    case ScalarOp::Lt:
-      return b.CreateAnd(b.CreateNot(x), y);
-    case ScalarOp::Le:
-      return b.CreateOr(b.CreateNot(x), y);
-    case ScalarOp::Shl:
-    case ScalarOp::Shr:
-      return b.CreateAnd(x, b.CreateNot(y));
-    case ScalarOp::BitNot:
-      return b.CreateNot(x);
-    case ScalarOp::Div:
-    case ScalarOp::FloorDiv:
-      return b.CreateAnd(x, y);
-    case ScalarOp::Fmod:
-    case ScalarOp::Remainder:
-      return llvm::ConstantInt::getFalse(x->getType());
-    case ScalarOp::Pow:
-      return b.CreateOr(x, b.CreateNot(y));
-    case ScalarOp::IsNan:
-      return llvm::ConstantInt::getFalse(x->getType());
-    case ScalarOp::Neg:
-    case ScalarOp::Conj:
-    case ScalarOp::Abs:
-    case ScalarOp::Sign:
-    case ScalarOp::Floor:
-    case ScalarOp::Ceil:
-    case ScalarOp::Trunc:
-    case ScalarOp::Round:
-      return x;
+#define SCALAR_OP(name, arity, result, weight, evaluation, cuda, floats, integers, bools) \
+  case ScalarOp::name:                                                                    \
+    return bools;
+#include "core/loops/scalar_ops.def"
+#undef SCALAR_OP
     default:
-      break;
+      return none;
   }
-  CHECK(false, std::string(loops::name(op)) + " of a bool");
+}
+
+Value* OpEmitter::apply(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args) {
+  Row row{*this, op, dtype, args};
+  Value* value = nullptr;
+  if (dtype == DType::Bool)
+    value = row.bools();
+  else if (is_integral(dtype))
+    value = row.integers();
+  else if (dtype == DType::Float32 || dtype == DType::Float64)
+    value = row.floats();
+  CHECK(value, fmt::format("{} of {}", loops::name(op), short_name(dtype)));
+  return value;
 }
 
 Value* OpEmitter::cast(Value* v, DType from, DType to) {
@@ -540,7 +340,7 @@ Value* OpEmitter::by_lane(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args)
   return b.CreateCall(lane_function(op, dtype, type), args);
 }
 
-Value* OpEmitter::trigonometric(ScalarOp op, Value* x) {
+Value* OpEmitter::trigonometric(ScalarOp op, Value* (MathEmitter::*function)(Value*), Value* x) {
   llvm::Type* type = x->getType();
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   std::string name = runtime_symbol(op, DType::Float32) + "_v" + std::to_string(vector ? vector->getNumElements() : 1);
@@ -558,11 +358,10 @@ Value* OpEmitter::trigonometric(ScalarOp op, Value* x) {
     Value* large = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(Intrinsic::fabs, arg), number(arg, 1e9));
     b.CreateCondBr(vector ? b.CreateOrReduce(large) : large, far, near);
     MathEmitter math(b, avx512);
-    auto reduced = [&] { return op == ScalarOp::Tan ? math.tan(arg) : math.sine(arg, op == ScalarOp::Cos ? 1 : 0); };
     b.SetInsertPoint(near);
-    b.CreateRet(reduced());
+    b.CreateRet((math.*function)(arg));
     b.SetInsertPoint(far);
-    b.CreateRet(b.CreateSelect(large, by_lane(op, DType::Float32, {arg}), reduced()));
+    b.CreateRet(b.CreateSelect(large, by_lane(op, DType::Float32, {arg}), (math.*function)(arg)));
   }
   return b.CreateCall(f, {x});
 }

@@ -2,6 +2,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include "codegen/cpu/emit_math.h"
 #include "core/loops/scalar.h"
 
 namespace partita::codegen {
@@ -26,16 +27,11 @@ class OpEmitter {
   llvm::Value* constant_power(llvm::Value* a, double exponent);
 
  private:
-  llvm::Value* floating(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
-  llvm::Value* integral(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
-  llvm::Value* boolean(loops::ScalarOp op, llvm::ArrayRef<llvm::Value*> args);
-  llvm::Value* integer_quotient(llvm::Value* a, llvm::Value* b, DType dtype, bool rest);
-  llvm::Value* shift(loops::ScalarOp op, llvm::Value* a, llvm::Value* amount, DType dtype);
-  llvm::Value* single_only(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
+  struct Row;
   /// Lane by lane through the runtime function.
   llvm::Value* by_lane(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
   /// The vector form while all |x| <= 1e9, lane by lane otherwise.
-  llvm::Value* trigonometric(loops::ScalarOp op, llvm::Value* x);
+  llvm::Value* trigonometric(loops::ScalarOp op, llvm::Value* (MathEmitter::*function)(llvm::Value*), llvm::Value* x);
   llvm::Function* lane_function(loops::ScalarOp op, DType dtype, llvm::Type* type);
   llvm::FunctionCallee runtime(loops::ScalarOp op, DType dtype);
   llvm::Type* shaped(llvm::Type* element, llvm::Value* like);

@@ -24,13 +24,13 @@ void* address_of(F) {
 template <class T>
 void add_rows(DType dtype, std::vector<RuntimeFunction>& table) {
   using namespace loops;
-#define SCALAR_OP(name, arity, result, weight, ...)                                                                   \
-  {                                                                                                                   \
-    auto f = []([[maybe_unused]] auto a, [[maybe_unused]] auto b, [[maybe_unused]] auto c) -> decltype(__VA_ARGS__) { \
-      return __VA_ARGS__;                                                                                             \
-    };                                                                                                                \
-    if constexpr (std::is_invocable_v<decltype(f), T, T, T>)                                                          \
-      table.push_back({runtime_symbol(ScalarOp::name, dtype), address_of<T, arity>(f)});                              \
+#define SCALAR_OP(name, arity, result, weight, evaluation, ...)                                                      \
+  {                                                                                                                  \
+    auto f = []([[maybe_unused]] auto a, [[maybe_unused]] auto b, [[maybe_unused]] auto c) -> decltype(evaluation) { \
+      return evaluation;                                                                                             \
+    };                                                                                                               \
+    if constexpr (std::is_invocable_v<decltype(f), T, T, T>)                                                         \
+      table.push_back({runtime_symbol(ScalarOp::name, dtype), address_of<T, arity>(f)});                             \
   }
 #include "core/loops/scalar_ops.def"
 #undef SCALAR_OP

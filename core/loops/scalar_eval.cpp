@@ -21,25 +21,25 @@ template <ScalarOp op, class T>
 struct Row {
   static constexpr Kernel kernel() { return nullptr; }
 };
-#define SCALAR_OP(name, arity, result, weight, ...)                                                                \
-  template <class T>                                                                                               \
-    requires requires(T a, T b, T c) { __VA_ARGS__; }                                                              \
-  struct Row<ScalarOp::name, T> {                                                                                  \
-    static void run(void* out, const void* const* args, std::int64_t n) {                                          \
-      using Out = decltype([](T a, T b, T c) { return (void)a, (void)b, (void)c, (__VA_ARGS__); }(T(), T(), T())); \
-      Out* to = static_cast<Out*>(out);                                                                            \
-      const T* from[3] = {static_cast<const T*>(args[0]), static_cast<const T*>(args[1]),                          \
-                          static_cast<const T*>(args[2])};                                                         \
-      for (std::int64_t i = 0; i < n; ++i) {                                                                       \
-        T a = from[0][i];                                                                                          \
-        [[maybe_unused]] T b = arity > 1 ? from[1][i] : T();                                                       \
-        [[maybe_unused]] T c = arity > 2 ? from[2][i] : T();                                                       \
-        to[i] = __VA_ARGS__;                                                                                       \
-      }                                                                                                            \
-    }                                                                                                              \
-    static constexpr Kernel kernel() {                                                                             \
-      return run;                                                                                                  \
-    }                                                                                                              \
+#define SCALAR_OP(name, arity, result, weight, evaluation, ...)                                                   \
+  template <class T>                                                                                              \
+    requires requires(T a, T b, T c) { evaluation; }                                                              \
+  struct Row<ScalarOp::name, T> {                                                                                 \
+    static void run(void* out, const void* const* args, std::int64_t n) {                                         \
+      using Out = decltype([](T a, T b, T c) { return (void)a, (void)b, (void)c, (evaluation); }(T(), T(), T())); \
+      Out* to = static_cast<Out*>(out);                                                                           \
+      const T* from[3] = {static_cast<const T*>(args[0]), static_cast<const T*>(args[1]),                         \
+                          static_cast<const T*>(args[2])};                                                        \
+      for (std::int64_t i = 0; i < n; ++i) {                                                                      \
+        T a = from[0][i];                                                                                         \
+        [[maybe_unused]] T b = arity > 1 ? from[1][i] : T();                                                      \
+        [[maybe_unused]] T c = arity > 2 ? from[2][i] : T();                                                      \
+        to[i] = evaluation;                                                                                       \
+      }                                                                                                           \
+    }                                                                                                             \
+    static constexpr Kernel kernel() {                                                                            \
+      return run;                                                                                                 \
+    }                                                                                                             \
   };
 #include "core/loops/scalar_ops.def"
 #undef SCALAR_OP

@@ -1,6 +1,7 @@
 #pragma once
-// The C++ meaning of the rows of scalar_ops.def: PyTorch's arithmetic on one element. A function that has no overload
-// for a type does not exist for it (exp of an int: bodies cast first). Integers wrap; dividing one by zero throws.
+// The C++ meaning of the rows of scalar_ops.def: PyTorch's arithmetic on one element, of real numbers as
+// scalar_device.h has it. A function that has no overload for a type does not exist for it (exp of an int: bodies cast
+// first). Dividing an integer by zero throws.
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -9,6 +10,8 @@
 #include <limits>
 #include <numbers>
 #include <type_traits>
+
+#include "core/loops/scalar_device.h"
 
 namespace partita::loops {
 
@@ -30,121 +33,54 @@ concept Ordered = Real<T> || Integer<T>;
 template <class T>
 concept Inexact = Real<T> || Complex<T>;
 
-/// The unsigned type that an integer's arithmetic wraps in.
-template <Integer T>
-struct Wrapping {
-  using type = std::conditional_t<(sizeof(T) < 4), std::uint32_t,
-                                  std::make_unsigned_t<std::conditional_t<std::same_as<T, bool>, int, T>>>;
-};
-
 template <class T>
 T scalar_add(T a, T b) {
-  if constexpr (std::same_as<T, bool>)
-    return a || b;
-  else if constexpr (Integer<T>)
-    return static_cast<T>(static_cast<typename Wrapping<T>::type>(a) + static_cast<typename Wrapping<T>::type>(b));
-  else
-    return a + b;
+  return static_cast<T>(device::wrapped(a) + device::wrapped(b));
 }
 template <class T>
 T scalar_sub(T a, T b) {
-  if constexpr (std::same_as<T, bool>)
-    return a != b;
-  else if constexpr (Integer<T>)
-    return static_cast<T>(static_cast<typename Wrapping<T>::type>(a) - static_cast<typename Wrapping<T>::type>(b));
-  else
-    return a - b;
+  return static_cast<T>(device::wrapped(a) - device::wrapped(b));
 }
 template <class T>
 T scalar_mul(T a, T b) {
-  if constexpr (std::same_as<T, bool>)
-    return a && b;
-  else if constexpr (Integer<T>)
-    return static_cast<T>(static_cast<typename Wrapping<T>::type>(a) * static_cast<typename Wrapping<T>::type>(b));
-  else
-    return a * b;
+  return static_cast<T>(device::wrapped(a) * device::wrapped(b));
 }
 template <class T>
 T scalar_neg(T a) {
-  if constexpr (Integer<T>)
-    return scalar_sub(T(0), a);
-  else
-    return -a;
+  return static_cast<T>(-device::wrapped(a));
 }
 
-/// Integers truncate towards zero.
+template <class T>
+T divisor(T b) {
+  if constexpr (Integer<T>)
+    if (b == T(0)) throw ZeroDivision{};
+  return b;
+}
 template <class T>
 T scalar_div(T a, T b) {
-  if constexpr (Integer<T>) {
-    if (b == T(0)) throw ZeroDivision{};
-    if constexpr (std::signed_integral<T>)
-      if (b == T(-1)) return scalar_neg(a);
-    return static_cast<T>(a / b);
-  } else {
-    return a / b;
-  }
+  return device::quotient(a, divisor(b));
 }
-
-/// Floats: Python's rule through fmod, so that a result one ulp below an integer is not rounded up to it.
 template <Ordered T>
 T scalar_floordiv(T a, T b) {
-  if constexpr (Integer<T>) {
-    T quotient = scalar_div(a, b);
-    if constexpr (std::signed_integral<T>)
-      if (((a < 0) != (b < 0)) && static_cast<T>(quotient * b) != a) return static_cast<T>(quotient - 1);
-    return quotient;
-  } else {
-    if (b == 0) return a / b;
-    T mod = std::fmod(a, b);
-    T div = (a - mod) / b;
-    if (mod != 0 && (b < 0) != (mod < 0)) div -= 1;
-    if (div == 0) return std::copysign(T(0), a / b);
-    T rounded = std::floor(div);
-    return div - rounded > T(0.5) ? rounded + 1 : rounded;
-  }
+  return device::floor_quotient(a, divisor(b));
 }
-
-/// Sign of the dividend.
 template <Ordered T>
 T scalar_fmod(T a, T b) {
-  if constexpr (Integer<T>) {
-    if (b == T(0)) throw ZeroDivision{};
-    if constexpr (std::signed_integral<T>)
-      if (b == T(-1)) return 0;
-    return static_cast<T>(a % b);
-  } else {
-    return std::fmod(a, b);
-  }
+  return device::rest(a, divisor(b));
 }
-
-/// Sign of the divisor.
 template <Ordered T>
 T scalar_remainder(T a, T b) {
-  T mod = scalar_fmod(a, b);
-  if constexpr (!std::unsigned_integral<T>)
-    if (mod != 0 && (mod < 0) != (b < 0)) return static_cast<T>(mod + b);
-  return mod;
+  return device::floor_rest(a, divisor(b));
 }
 
-/// A negative exponent of an integer gives 0 but for the bases 1 and -1.
 template <class T>
 T scalar_pow(T a, T b) {
-  if constexpr (Integer<T>) {
-    if constexpr (std::signed_integral<T>)
-      if (b < 0) return a == 1 ? T(1) : a == -1 ? (b % 2 == 0 ? T(1) : T(-1)) : T(0);
-    T result = 1;
-    while (b) {
-      if (b & 1) result = scalar_mul(result, a);
-      b = static_cast<T>(b >> 1);
-      a = scalar_mul(a, a);
-    }
-    return result;
-  } else if constexpr (Complex<T>) {
+  if constexpr (Complex<T>) {
     if (b == T(0)) return T(1);
     if (a == T(0)) return b.real() > 0 ? T(0) : std::pow(a, b);
     return std::pow(a, b);
   } else {
-    return std::pow(a, b);
+    return device::power(a, b);
   }
 }
 
@@ -166,12 +102,8 @@ template <class T>
 T scalar_abs(T a) {
   if constexpr (Complex<T>)
     return T(std::hypot(a.real(), a.imag()));
-  else if constexpr (std::unsigned_integral<T>)
-    return a;
-  else if constexpr (Integer<T>)
-    return a < 0 ? scalar_neg(a) : a;
   else
-    return std::fabs(a);
+    return device::magnitude(a);
 }
 
 /// -1, 0 or 1, a NaN gives 0; complex: a / |a|.
@@ -342,30 +274,9 @@ T scalar_lgamma(T a) {
   return std::lgamma(a);
 }
 
-/// Recurrence up to 10, then the asymptotic series; reflection below 0. Poles: -inf at +0, +inf at -0, NaN at -1, -2,
-/// ...
 template <Real T>
 T scalar_digamma(T a) {
-  double x = a;
-  if (x == 0) return std::copysign(std::numeric_limits<T>::infinity(), -a);
-  double result = 0;
-  if (x < 0) {
-    if (x == std::trunc(x)) return std::numeric_limits<T>::quiet_NaN();
-    double whole;
-    result = -std::numbers::pi / std::tan(std::numbers::pi * std::modf(x, &whole));
-    x = 1 - x;
-  }
-  for (; x < 10; ++x) result -= 1 / x;
-  constexpr double series[] = {8.33333333333333333333E-2,  -2.10927960927960927961E-2, 7.57575757575757575758E-3,
-                               -4.16666666666666666667E-3, 3.96825396825396825397E-3,  -8.33333333333333333333E-3,
-                               8.33333333333333333333E-2};
-  double tail = 0;
-  if (x < 1e17) {
-    double z = 1 / (x * x);
-    for (double c : series) tail = tail * z + c;
-    tail *= z;
-  }
-  return static_cast<T>(result + std::log(x) - 0.5 / x - tail);
+  return device::digamma(a);
 }
 
 template <Inexact T>
@@ -375,32 +286,19 @@ T scalar_sigmoid(T a) {
 
 template <Ordered T>
 T scalar_floor(T a) {
-  if constexpr (Real<T>)
-    return std::floor(a);
-  else
-    return a;
+  return device::round_down(a);
 }
 template <Ordered T>
 T scalar_ceil(T a) {
-  if constexpr (Real<T>)
-    return std::ceil(a);
-  else
-    return a;
+  return device::round_up(a);
 }
 template <Ordered T>
 T scalar_trunc(T a) {
-  if constexpr (Real<T>)
-    return std::trunc(a);
-  else
-    return a;
+  return device::round_to_zero(a);
 }
-/// Half to even.
 template <Ordered T>
 T scalar_round(T a) {
-  if constexpr (Real<T>)
-    return std::nearbyint(a);
-  else
-    return a;
+  return device::round_to_even(a);
 }
 
 template <Ordered T>
@@ -426,28 +324,15 @@ T scalar_xor(T a, T b) {
 }
 template <Integer T>
 T scalar_not(T a) {
-  if constexpr (std::same_as<T, bool>)
-    return !a;
-  else
-    return static_cast<T>(~a);
+  return device::bit_not(a);
 }
 template <Integer T>
 T scalar_shl(T a, T b) {
-  if constexpr (std::same_as<T, bool>)
-    return b ? false : a;
-  else {
-    if (b < T(0) || b >= T(sizeof(T) * 8)) return 0;
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) << b);
-  }
+  return device::shift_left(a, b);
 }
 template <Integer T>
 T scalar_shr(T a, T b) {
-  if constexpr (std::same_as<T, bool>)
-    return b ? false : a;
-  else {
-    if (b < T(0) || b >= T(sizeof(T) * 8)) return a < T(0) ? static_cast<T>(-1) : T(0);
-    return static_cast<T>(a >> b);
-  }
+  return device::shift_right(a, b);
 }
 template <Real T>
 T scalar_copysign(T a, T b) {
