@@ -5,6 +5,7 @@
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
 #include "core/interp/symbols.h"
+#include "core/ir/place.h"
 #include "core/ops/record.h"
 #include "core/passes/pipeline.h"
 #include "core/schedule/make_plan.h"
@@ -107,7 +108,7 @@ Result<StagedCompiler::Planned> planned(const Graph& graph, const BackendOptions
   for (const Node* node : passed->placeholders())
     if (has_symbols(node->meta))
       return unsupported("backend.symbolic", "a plan is made for concrete sizes; this graph has symbolic ones",
-                         Where{.graph = graph.name, .node = node->name()});
+                         place_of(*node));
   TRY(schedule::Plan plan, schedule::make_plan(*passed, plan_for_this_machine()));
   return StagedCompiler::Planned(std::move(passed), std::move(plan));
 }

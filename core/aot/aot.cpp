@@ -55,7 +55,7 @@ void describe_inputs(Graph& functional, const std::vector<InputBinding>& inputs,
 }
 
 Status decompose_by(Decompositions which, Graph& graph) {
-  if (which == Decompositions::Core) return decompose_for_compiler(graph);
+  if (which == Decompositions::Core) return decompose_to_core(graph);
   if (which == Decompositions::Functorch) return decompose_as_functorch(graph);
   return {};
 }

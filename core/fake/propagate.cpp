@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/fake/renaming.h"
+#include "core/ir/place.h"
 #include "core/ops/record.h"
+#include "core/ops/values.h"
 
 namespace partita {
 namespace {
@@ -46,13 +48,13 @@ Result<std::size_t> propagate_sub_graphs(Node& node, const HigherOrder& h) {
     Graph* child = attribute ? node.graph().child(attribute->target) : nullptr;
     if (!child)
       return input_error("fake.sub_graph", fmt::format("argument {} of {} is no sub graph", i, node.op()->name),
-                         {.graph = node.graph().name, .node = node.name()});
+                         place_of(node));
     std::vector<Node*> placeholders = child->placeholders();
     if (placeholders.size() != operands.size())
       return input_error("fake.sub_graph",
                          fmt::format("sub graph {} takes {} inputs, {} are given", attribute->target,
                                      placeholders.size(), operands.size()),
-                         {.graph = node.graph().name, .node = node.name()});
+                         place_of(node));
     for (std::size_t p = 0; p < placeholders.size(); ++p) placeholders[p]->meta = operands[p];
     child->shapes = node.graph().shapes;
     TRY(std::size_t inner, propagate(*child));
@@ -63,15 +65,6 @@ Result<std::size_t> propagate_sub_graphs(Node& node, const HigherOrder& h) {
     node.meta = std::move(results);
   }
   return count + 1;
-}
-
-Meta meta_of(const Tensor& t) {
-  TensorMeta m;
-  m.dtype = t.dtype;
-  m.sizes.assign(t.sizes.begin(), t.sizes.end());
-  m.strides.assign(t.strides.begin(), t.strides.end());
-  m.requires_grad = t.requires_grad;
-  return m;
 }
 
 bool no_aspect(const Diagnostic& d) {

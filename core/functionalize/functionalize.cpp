@@ -8,19 +8,14 @@
 
 #include "core/functionalize/to_aten.h"
 #include "core/functionalize/view_inverse.h"
+#include "core/ir/place.h"
+#include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/twin.h"
 
 namespace partita {
 namespace {
-
-Where where(const Node& node) {
-  Where w{.graph = node.graph().name, .node = node.name()};
-  if (node.origin && !node.origin->file.empty())
-    w.origin = fmt::format("{}:{} in {}", node.origin->file, node.origin->line, node.origin->function);
-  return w;
-}
 
 /// Memory of the eager program. `content` is its newest content, as a value of the functional graph.
 struct Memory {
@@ -63,8 +58,7 @@ class Functionalizer {
       current_ = nullptr;
       finish();
     } catch (Raise& raised) {
-      if (current_ && raised.diagnostic.where.node.empty()) raised.diagnostic.where = where(*current_);
-      return std::move(raised.diagnostic);
+      return current_ ? at_node(std::move(raised.diagnostic), *current_) : std::move(raised.diagnostic);
     }
     return std::move(out_);
   }
@@ -122,7 +116,7 @@ class Functionalizer {
         throw Raise{unsupported(
             "functionalize.sub_graph",
             fmt::format("{} in sub graph {} writes in place; write it out of place", n->op()->name, child.name),
-            where(*n))};
+            place_of(*n))};
     }
   }
 
@@ -314,7 +308,7 @@ class Functionalizer {
     if (!target)
       throw Raise{unsupported("functionalize.mutation",
                               fmt::format("{} writes its arguments and has no functional form", node.op()->name),
-                              where(node))};
+                              place_of(node))};
     Args args;
     Kwargs kwargs;
     bool trailing_default = true;
@@ -466,13 +460,7 @@ class Functionalizer {
     }
     out_.graph->set_output(Arg::tuple(std::move(returned)));
     for (Node* n : dead()) out_.no_grad.erase(n);
-    out_.graph->eliminate_dead(kept);
-  }
-
-  static bool kept(const Node& n) {
-    const Schema* schema = n.op()->kind == OpKind::Torch ? find_schema(n.op()) : nullptr;
-    const OpRecord* record = schema ? find_record(n.op()) : nullptr;
-    return (schema && schema->is_mutable) || (record && record->side_effect);
+    out_.graph->eliminate_dead(has_effect);
   }
 
   /// The nodes that eliminate_dead will erase; the side tables must drop them.
@@ -480,7 +468,7 @@ class Functionalizer {
     std::vector<char> live(out_.graph->id_limit(), 0);
     std::vector<Node*> erased;
     for (Node* n = out_.graph->last(); n; n = n->previous()) {
-      if (n->is_output() || n->is_placeholder() || kept(*n)) live[n->id()] = 1;
+      if (has_effect(*n)) live[n->id()] = 1;
       if (!live[n->id()]) {
         erased.push_back(n);
         continue;

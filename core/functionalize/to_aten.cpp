@@ -2,18 +2,17 @@
 
 #include <unordered_map>
 
-#include <fmt/format.h>
-
+#include "core/ir/place.h"
+#include "core/ir/replace_uses.h"
+#include "core/ops/composite.h"
+#include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/resolve.h"
+#include "core/ops/values.h"
 
 namespace partita {
 namespace {
-
-Where where(const Node& node) {
-  return {.graph = node.graph().name, .node = node.name()};
-}
 
 class Lowering {
  public:
@@ -34,26 +33,15 @@ class Lowering {
       }
       TRY(node, lower(node));
     }
-    out_.graph->eliminate_dead([](const Node& n) { return has_effect(n); });
+    out_.graph->eliminate_dead(has_effect);
     return std::move(out_);
   }
 
  private:
-  static bool has_effect(const Node& n) {
-    const Schema* schema = n.op()->kind == OpKind::Torch ? find_schema(n.op()) : nullptr;
-    if (schema && schema->is_mutable) return true;
-    const OpRecord* record = schema ? find_record(n.op()) : nullptr;
-    return record && record->side_effect;
-  }
-
   void bind_attribute(Node& node) {
     auto it = out_.graph->attributes.find(node.target);
     if (node.meta.known() || it == out_.graph->attributes.end()) return;
-    TensorMeta m;
-    m.dtype = it->second.dtype;
-    m.sizes.assign(it->second.sizes.begin(), it->second.sizes.end());
-    m.strides.assign(it->second.strides.begin(), it->second.strides.end());
-    node.meta = std::move(m);
+    node.meta = meta_of(it->second);
   }
 
   /// Lowers one node. Returns the next node to lower: the first of its replacements, or the node after it.
@@ -61,7 +49,7 @@ class Lowering {
     const std::string& name = node->op()->name;
     if (name == "torch._C._set_grad_enabled") {
       const bool* on = node->args().empty() ? nullptr : node->args()[0].get<bool>();
-      if (!on) return input_error("functionalize.grad_mode", "_set_grad_enabled takes a constant", where(*node));
+      if (!on) return input_error("functionalize.grad_mode", "_set_grad_enabled takes a constant", place_of(*node));
       grad_enabled_ = *on;
       return drop(node);
     }
@@ -69,7 +57,7 @@ class Lowering {
       return unsupported("functionalize.autocast",
                          "autocast regions are not supported; export the graph under autocast "
                          "so that it holds the casts",
-                         where(*node));
+                         place_of(*node));
     if (name == "higher_order.wrap_with_set_grad_enabled") return inline_grad_region(node);
     if (node->op()->kind == OpKind::Torch) return lower_aten(node);
     if (is_number_arithmetic(*node)) return infer_and_go_on(node);
@@ -84,7 +72,7 @@ class Lowering {
     const Graph* body = body_node && body_node->is(Op::get_attr()) ? graph.child(body_node->target) : nullptr;
     std::vector<Node*> parameters = body ? body->placeholders() : std::vector<Node*>();
     if (!body || parameters.size() + 2 != node->args().size())
-      return unsupported("functionalize.region", node->op()->name + " without its sub graph", where(*node));
+      return unsupported("functionalize.region", node->op()->name + " without its sub graph", place_of(*node));
     const Op* mode = Op::get(OpKind::Function, "torch._C._set_grad_enabled");
     std::unordered_map<const Node*, Arg> twins;
     for (std::size_t i = 0; i < parameters.size(); ++i) twins.emplace(parameters[i], node->args()[i + 2]);
@@ -93,7 +81,7 @@ class Lowering {
     for (Node* inner : *body) {
       if (inner->is_placeholder() || inner->is_output()) continue;
       if (inner->is(Op::get_attr()) && body->child(inner->target))
-        return unsupported("functionalize.region", node->op()->name + " with sub graphs of its own", where(*node));
+        return unsupported("functionalize.region", node->op()->name + " with sub graphs of its own", place_of(*node));
       if (auto it = body->attributes.find(inner->target); inner->is(Op::get_attr()) && it != body->attributes.end())
         graph.attributes.emplace(inner->target, it->second);
       twins.emplace(inner, graph.copy_node(*inner, twin, node));
@@ -101,7 +89,7 @@ class Lowering {
     graph.create(mode, {grad_enabled_}, {}, {}, node);
     std::vector<Arg> results;
     for (const Arg& result : body->outputs()) results.push_back(map_nodes(result, twin));
-    TRY_DO(substitute(node, Arg::list(std::move(results))));
+    TRY_DO(replace_uses(*node, Arg::list(std::move(results))));
     graph.erase(node);
     return first;
   }
@@ -123,10 +111,7 @@ class Lowering {
   }
 
   Result<Node*> lower_aten(Node* node) {
-    const Schema* schema = find_schema(node->op());
-    const OpRecord* record = schema ? ops().find(node->op()) : nullptr;
-    if (schema && schema->composite_implicit && record && record->decompose)
-      return replace(node, [](Node& n) { return decompose(n); });
+    if (is_composite(node->op())) return replace(node, [](Node& n) { return decompose(n); });
     return infer_and_go_on(node);
   }
 
@@ -162,37 +147,11 @@ class Lowering {
     if (!value) return std::move(value).error();
     if (value->node() == node) return infer_and_go_on(node);
     if (Node* n = value->node(); n && !n->origin) n->origin = node->origin;
-    TRY_DO(substitute(node, *value));
+    TRY_DO(replace_uses(*node, *value));
     Node* next = previous ? previous->next() : out_.graph->first();
     if (next == node) next = node->next();
     out_.graph->erase(node);
     return next;
-  }
-
-  /// Makes all users read `value`. The getitems of a list read its items.
-  Status substitute(Node* node, const Arg& value) {
-    if (Node* n = value.node()) {
-      node->replace_all_uses_with(n);
-      return {};
-    }
-    auto* list = value.get<ArgList>();
-    while (!node->users().empty()) {
-      Node* user = node->users().front();
-      if (!list || !user->is(Op::getitem())) {
-        user->replace_input(node, value);
-        continue;
-      }
-      auto* index = user->args()[1].get<std::int64_t>();
-      auto count = static_cast<std::int64_t>(list->items.size());
-      std::int64_t at = index ? (*index < 0 ? *index + count : *index) : count;
-      if (at < 0 || at >= count)
-        return input_error("functionalize.getitem",
-                           fmt::format("{} takes an item that {} does not have", user->name(), node->name()),
-                           where(*user));
-      TRY_DO(substitute(user, list->items[static_cast<std::size_t>(at)]));
-      out_.graph->erase(user);
-    }
-    return {};
   }
 
   Result<Node*> drop(Node* node) {

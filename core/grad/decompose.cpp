@@ -1,47 +1,19 @@
 #include <algorithm>
 #include <functional>
 
-#include <fmt/format.h>
-
 #include "core/grad/joint.h"
+#include "core/ir/replace_uses.h"
+#include "core/ops/composite.h"
 #include "core/ops/record.h"
 
 namespace partita {
 namespace {
 
-Status replace(Graph& graph, Node* node, const Arg& value) {
-  if (Node* n = value.node()) {
-    node->replace_all_uses_with(n);
-    graph.erase(node);
-    return {};
-  }
-  auto* list = value.get<ArgList>();
-  for (Node* user : std::vector<Node*>(node->users())) {
-    auto* index = user->is(Op::getitem()) ? user->args()[1].get<std::int64_t>() : nullptr;
-    if (!list || !index || *index < 0 || static_cast<std::size_t>(*index) >= list->items.size())
-      return unsupported("grad.decompose", fmt::format("the results of {} are not read by getitem", node->name()),
-                         {.graph = graph.name, .node = node->name()});
-    const Arg& item = list->items[static_cast<std::size_t>(*index)];
-    if (Node* n = item.node())
-      user->replace_all_uses_with(n);
-    else
-      for (Node* reader : std::vector<Node*>(user->users())) reader->replace_input(user, item);
-    graph.erase(user);
-  }
-  graph.erase(node);
-  return {};
-}
-
-}  // namespace
-
-namespace {
-
-/// Decomposes the calls for which `simpler` holds and that have a decomposition, until none is left.
-Status decompose_where(Graph& graph, const std::function<bool(const Op&, const OpRecord&)>& simpler) {
+/// Replaces calls that `simpler` names until none is left.
+Status decompose_where(Graph& graph, const std::function<bool(const Op*)>& simpler) {
   Node* node = graph.first();
   while (node) {
-    const OpRecord* record = node->op()->kind == OpKind::Torch ? ops().find(node->op()) : nullptr;
-    if (!record || !simpler(*node->op(), *record)) {
+    if (!simpler(node->op())) {
       node = node->next();
       continue;
     }
@@ -51,7 +23,8 @@ Status decompose_where(Graph& graph, const std::function<bool(const Op&, const O
       node = node->next();
       continue;
     }
-    TRY_DO(replace(graph, node, value));
+    TRY_DO(replace_uses(*node, value));
+    graph.erase(node);
     node = previous ? previous->next() : graph.first();
   }
   return {};
@@ -85,16 +58,15 @@ constexpr std::string_view functorch_table[] = {
 
 }  // namespace
 
-Status decompose_for_compiler(Graph& graph) {
-  return decompose_where(graph, [](const Op&, const OpRecord& r) {
-    return r.compile_decompose || (r.decompose && !r.eval && !r.pointwise.body);
-  });
+Status decompose_to_core(Graph& graph) {
+  return decompose_where(graph, decomposes_to_core);
 }
 
 Status decompose_as_functorch(Graph& graph) {
-  return decompose_where(graph, [](const Op& op, const OpRecord& r) {
-    return (r.compile_decompose || r.decompose) &&
-           std::ranges::find(functorch_table, op.name.substr(0, op.name.rfind('.'))) != std::end(functorch_table);
+  return decompose_where(graph, [](const Op* op) {
+    const OpRecord* record = op->kind == OpKind::Torch ? ops().find(op) : nullptr;
+    return record && (record->compile_decompose || record->decompose) &&
+           std::ranges::find(functorch_table, op->name.substr(0, op->name.rfind('.'))) != std::end(functorch_table);
   });
 }
 

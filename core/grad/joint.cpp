@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "core/ir/place.h"
+#include "core/ir/replace_uses.h"
+#include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
 
@@ -54,8 +57,7 @@ class Differentiator {
   Result<Joint> run() {
     name_primals();
     for (const InputAliasInfo& input : forward_.meta.inputs) wants_.push_back(input.requires_grad);
-    TRY_DO(decompose_what_has_no_derivative());
-    needs_ = requires_grad(graph_, wants_, forward_.no_grad);
+    TRY_DO(find_what_requires_grad());
     output_ = graph_.output();
     outputs_ = graph_.outputs();
     choose_tangents();
@@ -70,11 +72,7 @@ class Differentiator {
       returned.push_back(i < wants_.size() && wants_[i] && gradient_[primals_[i]] ? Arg(gradient_[primals_[i]])
                                                                                   : Arg());
     graph_.set_output(Arg::list(std::move(returned)));
-    graph_.eliminate_dead([](const Node& n) {
-      const OpRecord* record = n.op()->kind == OpKind::Torch ? find_record(n.op()) : nullptr;
-      const Schema* schema = n.op()->kind == OpKind::Torch ? find_schema(n.op()) : nullptr;
-      return (record && record->side_effect) || (schema && schema->is_mutable);
-    });
+    graph_.eliminate_dead(has_effect);
     graph_.form = GraphForm::Joint;
     graph_.name = "inner_f";
     joint.graph = renamed_in_order(graph_);
@@ -90,34 +88,30 @@ class Differentiator {
     }
   }
 
-  /// Decomposes the calls on a gradient's path that have a decomposition but no derivative.
-  Status decompose_what_has_no_derivative() {
-    for (;;) {
-      std::vector<char> needs = requires_grad(graph_, wants_, forward_.no_grad);
-      Node* found = nullptr;
-      for (Node* n : graph_) {
-        if (!needs[n->id()] || n->op()->kind != OpKind::Torch) continue;
-        const OpRecord* record = ops().find(n->op());
-        if (record && record->decompose && !record->gradient && record->derivative.empty()) found = n;
-        if (found) break;
+  /// Which values require grad, as needs_. Calls on the way of a gradient that have no derivative of their own but a
+  /// decomposition are replaced by its calls, which are met next.
+  Status find_what_requires_grad() {
+    std::size_t placeholders = 0;
+    for (Node* n = graph_.first(); n;) {
+      needs_.resize(graph_.id_limit());
+      if (n->is_placeholder()) {
+        needs_[n->id()] = placeholders < wants_.size() && wants_[placeholders] && can_require_grad(n->meta);
+        ++placeholders;
+      } else if (n->op()->is_call() && !forward_.no_grad.contains(n)) {
+        needs_[n->id()] = call_requires_grad(*n, [&](const Node* input) { return needs(input); });
       }
-      if (!found) return {};
-      TRY(Arg value, decompose(*found));
-      if (Node* n = value.node()) {
-        found->replace_all_uses_with(n);
-      } else if (auto* list = value.get<ArgList>()) {
-        for (Node* user : std::vector<Node*>(found->users())) {
-          std::size_t i = result_of(user);
-          if (!user->is(Op::getitem()) || i >= list->items.size() || !list->items[i].node())
-            return unsupported("grad.decompose",
-                               fmt::format("the results of {} are not read by getitem", found->name()),
-                               {.graph = graph_.name, .node = found->name()});
-          user->replace_all_uses_with(list->items[i].node());
-          graph_.erase(user);
-        }
+      const OpRecord* record = needs_[n->id()] && n->op()->kind == OpKind::Torch ? ops().find(n->op()) : nullptr;
+      if (!record || !record->decompose || record->gradient || !record->derivative.empty()) {
+        n = n->next();
+        continue;
       }
-      graph_.erase(found);
+      Node* previous = n->previous();
+      TRY(const Arg value, decompose(*n));
+      TRY_DO(replace_uses(*n, value));
+      graph_.erase(n);
+      n = previous ? previous->next() : graph_.first();
     }
+    return {};
   }
 
   Node* first_call() const {
@@ -172,8 +166,7 @@ class Differentiator {
     std::vector<Slot> out;
     const Schema* schema = find_schema(function->op());
     if (!schema)
-      return unsupported("ops.unknown", fmt::format("no derivative for {}", function->op()->name),
-                         {.graph = graph_.name, .node = function->name()});
+      return unsupported("ops.unknown", fmt::format("no derivative for {}", function->op()->name), place_of(*function));
     TRY(Args bound, bind_arguments(*schema, function->args(), function->kwargs()));
     auto add = [&](int argument, int item, const Arg& a) {
       Node* n = a.node();

@@ -27,9 +27,8 @@ struct Joint {
 /// names an operator without derivative.
 Result<Joint> make_joint(FunctionalGraph forward, const JointOptions& options = {});
 
-/// Replaces calls that have a decomposition on the way to the compiler (record.compile_decompose), and those that only
-/// have that, until none is left.
-Status decompose_for_compiler(Graph& graph);
+/// Replaces calls that core ATen does not have, see decomposes_to_core.
+Status decompose_to_core(Graph& graph);
 /// The operators of torch._functorch.compilers.default_decompositions, as far as there is a simpler form of them here.
 Status decompose_as_functorch(Graph& graph);
 

@@ -1,6 +1,7 @@
 #include "core/interp/aten_calls.h"
 
 #include "core/ir/place.h"
+#include "core/ir/replace_uses.h"
 #include "core/ops/resolve.h"
 
 namespace partita {
@@ -33,14 +34,15 @@ bool is_torch_call(const Node& node) {
 
 Result<bool> resolve_calls(Graph& graph) {
   bool changed = false;
-  for (Node* node : graph) {
+  for (Node *node = graph.first(), *next = nullptr; node; node = next) {
+    next = node->next();
     if (!is_torch_call(*node)) continue;
     changed = true;
     const std::size_t first_new = graph.id_limit();
     auto value = resolve(*node);
     if (!value) return at_node(std::move(value).error(), *node);
-    const std::vector<Node*> users = node->users();
-    for (Node* user : users) user->replace_input(node, *value);
+    TRY_DO(replace_uses(*node, *value));
+    next = node->next();
     const std::string name = node->name();
     const Meta meta = node->meta;
     const auto origin = node->origin;

@@ -17,6 +17,10 @@ Where place_of(const Node& node) {
   return Where{.file = {}, .line = 0, .graph = node.graph().name, .node = node.name(), .origin = origin_text(node)};
 }
 
+Where place_of(const Node* node) {
+  return node ? place_of(*node) : Where();
+}
+
 Diagnostic at_node(Diagnostic error, const Node& node) {
   if (error.where.node.empty()) {
     Where place = place_of(node);

@@ -6,6 +6,7 @@ namespace partita {
 
 /// Where a diagnostic about this node points: graph, node and the user's source line.
 Where place_of(const Node& node);
+Where place_of(const Node* node);  ///< nowhere for null
 /// The same failure, told where it happened; a place it already has is kept.
 Diagnostic at_node(Diagnostic error, const Node& node);
 /// "FILE:LINE in FUNCTION"; the module path when there is no source line, empty when nothing is known.

@@ -8,6 +8,7 @@
 #include "core/interp/interpreter.h"
 #include "core/ir/structural_hash.h"
 #include "core/ops/schema.h"
+#include "core/ops/values.h"
 
 namespace partita::minify {
 namespace {
@@ -331,11 +332,7 @@ Meta meta_of(const Value& value) {
   if (const auto* n = value.get<std::int64_t>()) return SymExpr(*n);
   const auto* t = value.get<Tensor>();
   if (!t) return {};
-  TensorMeta m;
-  m.dtype = t->dtype;
-  m.sizes.assign(t->sizes.begin(), t->sizes.end());
-  m.strides.assign(t->strides.begin(), t->strides.end());
-  return m;
+  return partita::meta_of(*t);
 }
 
 }  // namespace partita::minify

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ir/place.h"
 #include "core/ops/resolve.h"
 
 namespace partita {
@@ -104,10 +105,8 @@ bool divides_by_zero(std::string_view name, bool zero) {
 }
 
 Diagnostic unknown(const Op* op, const Node* node) {
-  Where w;
-  if (node) w = {.graph = node->graph().name, .node = node->name()};
   return unsupported("ops.unknown", fmt::format("{} is not known; `partita ops` lists the known operators", op->name),
-                     std::move(w));
+                     place_of(node));
 }
 
 std::optional<SymExpr> as_sym(const Arg& a) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/ir/place.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/families.h"
 #include "core/ops/formula.h"
@@ -16,21 +17,11 @@
 namespace partita {
 namespace {
 
-Where where(const Node* node) {
-  Where w;
-  if (!node) return w;
-  w.graph = node->graph().name;
-  w.node = node->name();
-  if (node->origin && !node->origin->file.empty())
-    w.origin = fmt::format("{}:{} in {}", node->origin->file, node->origin->line, node->origin->function);
-  return w;
-}
-
 Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
   const OpRecord* record = find_record(op);
   std::string what = record ? fmt::format("operator {} has no {}", op->name, aspect)
                             : fmt::format("no record for operator {}", op->name);
-  return unsupported("ops.unknown", what + "; `partita ops` lists the known operators", where(node));
+  return unsupported("ops.unknown", what + "; `partita ops` lists the known operators", place_of(node));
 }
 
 /// Runs a record function. An error that it raises is returned, with the node's name added.
@@ -39,8 +30,7 @@ Result<T> guarded(const Node* node, F f) {
   try {
     return f();
   } catch (Raise& raised) {
-    if (raised.diagnostic.where.node.empty()) raised.diagnostic.where = where(node);
-    return std::move(raised.diagnostic);
+    return node ? at_node(std::move(raised.diagnostic), *node) : std::move(raised.diagnostic);
   }
 }
 
@@ -136,7 +126,7 @@ namespace {
 /// Values of float8 and complex32 may be stored and viewed, but there is no arithmetic on them.
 Status check_computable(DType t, const Op* op, const Node* node) {
   if (t == DType::Float8E4M3FN || t == DType::Float8E5M2 || t == DType::Complex32)
-    return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), where(node));
+    return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), place_of(node));
   return {};
 }
 

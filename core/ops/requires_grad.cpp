@@ -7,16 +7,6 @@
 namespace partita {
 namespace {
 
-bool can_carry(const Meta& meta) {
-  if (auto* t = meta.tensor()) return is_floating(t->dtype) || is_complex(t->dtype);
-  if (auto* tuple = meta.tuple()) {
-    for (const Meta& item : tuple->items)
-      if (can_carry(item)) return true;
-    return false;
-  }
-  return !meta.known();
-}
-
 bool differentiable(const Op* op) {
   if (op->kind != OpKind::Torch) return true;
   if (op->name == "aten.detach.default") return false;
@@ -37,6 +27,16 @@ bool result_differentiable(const Node& tuple, std::int64_t index) {
 
 }  // namespace
 
+bool can_require_grad(const Meta& meta) {
+  if (auto* t = meta.tensor()) return is_floating(t->dtype) || is_complex(t->dtype);
+  if (auto* tuple = meta.tuple()) {
+    for (const Meta& item : tuple->items)
+      if (can_require_grad(item)) return true;
+    return false;
+  }
+  return !meta.known();
+}
+
 bool call_requires_grad(const Node& call, const std::function<bool(const Node*)>& needs) {
   bool any = false;
   for (const Node* input : call.inputs()) any |= needs(input);
@@ -45,7 +45,7 @@ bool call_requires_grad(const Node& call, const std::function<bool(const Node*)>
     Node* tuple = call.args()[0].node();
     if (tuple && index && !result_differentiable(*tuple, *index)) any = false;
   }
-  return any && differentiable(call.op()) && can_carry(call.meta);
+  return any && differentiable(call.op()) && can_require_grad(call.meta);
 }
 
 std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& placeholders,
@@ -54,7 +54,7 @@ std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& pla
   std::size_t position = 0;
   for (Node* n : graph) {
     if (n->is_placeholder()) {
-      needs[n->id()] = position < placeholders.size() && placeholders[position] && can_carry(n->meta);
+      needs[n->id()] = position < placeholders.size() && placeholders[position] && can_require_grad(n->meta);
       ++position;
     } else if (n->op()->is_call()) {
       needs[n->id()] =

@@ -12,6 +12,9 @@ namespace partita {
 std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& placeholders,
                                 const std::unordered_set<const Node*>& no_grad);
 
+/// Floating and complex tensors can, what is not known too; a tuple when one of its items can.
+bool can_require_grad(const Meta& meta);
+
 /// As a node's meta says; of a tuple, when one of its items does.
 bool requires_grad(const Node* node);
 /// Writes it into the meta. Some decompositions ask: scaled_dot_product_attention's, when a mask requires grad.

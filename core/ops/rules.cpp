@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/ir/place.h"
 #include "core/ops/schema.h"
 
 namespace partita {
@@ -45,7 +46,7 @@ class Rules {
  private:
   void report(const Node& node, std::string what) {
     Diagnostic d{Fault::Internal, "ops.rules", std::move(what)};
-    d.where = {.graph = graph_.name, .node = node.name()};
+    d.where = place_of(node);
     found_.push_back(std::move(d));
   }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ir/place.h"
 #include "core/partition/cost.h"
 
 namespace partita {
@@ -59,7 +60,7 @@ Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Nod
       return input_error("partition.extract",
                          fmt::format("{} cannot be computed: {} needs a value that is not at hand", n->name(),
                                      missing ? missing->name() : n->name()),
-                         {.graph = joint.name, .node = n->name()});
+                         place_of(*n));
     returned.push_back(n ? Arg(twin[n->id()]) : a);
   }
   graph->set_output(Arg::tuple(std::move(returned)));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ir/place.h"
 #include "core/partition/cost.h"
 
 namespace partita {
@@ -55,7 +56,7 @@ Result<Roles> find_roles(const Graph& joint, std::optional<std::size_t> forward_
                          fmt::format("forward output {} hangs on a tangent; is the number of forward "
                                      "outputs ({}) right?",
                                      n->name(), forward_count),
-                         {.graph = joint.name, .node = n->name()});
+                         place_of(*n));
     if (n) r.needed_by_forward[n->id()] = 1;
   }
   for (Node* n = joint.last(); n; n = n->previous()) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "core/ir/place.h"
+#include "core/ir/replace_uses.h"
+#include "core/ops/composite.h"
 #include "core/ops/layout.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
@@ -12,19 +14,6 @@
 
 namespace partita {
 namespace {
-
-bool computes_halves(const Node& node) {
-  return std::ranges::any_of(node.inputs(), [](const Node* n) {
-    const TensorMeta* t = n->meta.tensor();
-    return t && (t->dtype == DType::BFloat16 || t->dtype == DType::Float16);
-  });
-}
-
-bool is_composite(const Node& node) {
-  const OpRecord* record = node.op()->kind == OpKind::Torch ? ops().find(node.op()) : nullptr;
-  if (!record || (record->rounds_halves && computes_halves(node))) return false;
-  return record->compile_decompose || (record->decompose && !record->lower && !record->pointwise.body && !record->eval);
-}
 
 /// Precondition: equal sizes.
 bool same_layout(const TensorMeta& a, const TensorMeta& b) {
@@ -44,27 +33,12 @@ Arg laid_out(Builder& build, const Arg& value, const Meta& promised) {
   return value;
 }
 
-/// Makes the node's readers read `value`, or, through getitem, the items of a tuple.
-void hand_over(Graph& graph, Node* node, const Arg& value) {
-  const auto* tuple = value.get<ArgList>();
-  for (Node* user : std::vector<Node*>(node->users())) {
-    const auto* index = tuple && user->is(Op::getitem()) ? user->args()[1].get<std::int64_t>() : nullptr;
-    if (!index) {
-      user->replace_input(node, value);
-      continue;
-    }
-    const Arg& item = tuple->items[static_cast<std::size_t>(*index)];
-    for (Node* reader : std::vector<Node*>(user->users())) reader->replace_input(user, item);
-    graph.erase(user);
-  }
-}
-
 }  // namespace
 
 Result<bool> decompose_composites(Graph& graph, PassContext&) {
   bool changed = false;
   for (Node* node = graph.first(); node;) {
-    if (!is_composite(*node)) {
+    if (!decomposes_for_compiler(*node)) {
       node = node->next();
       continue;
     }
@@ -76,7 +50,7 @@ Result<bool> decompose_composites(Graph& graph, PassContext&) {
       Builder build(graph, node, node->origin);
       *value = laid_out(build, *value, node->meta);
     }
-    hand_over(graph, node, *value);
+    TRY_DO(replace_uses(*node, *value));
     const std::string name = node->name();
     Node* result = value->node();
     graph.erase(node);

@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/effects.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/record.h"
 #include "core/passes/aliases.h"
-#include "core/passes/effects.h"
 #include "core/passes/pass.h"
 
 namespace partita {
@@ -32,7 +32,7 @@ class Folder {
       TRY_DO(replace(*node, *values_[node->id()]->get<Tensor>()));
       changed = true;
     }
-    if (changed) graph_.eliminate_dead([](const Node& n) { return has_effect(n); });
+    if (changed) graph_.eliminate_dead(has_effect);
     return changed;
   }
 

@@ -7,8 +7,8 @@
 
 #include "core/base/check.h"
 #include "core/ir/place.h"
+#include "core/ops/effects.h"
 #include "core/ops/record.h"
-#include "core/passes/effects.h"
 #include "core/passes/substitute.h"
 
 namespace partita {

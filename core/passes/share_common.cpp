@@ -4,8 +4,8 @@
 
 #include "core/base/hash.h"
 #include "core/ir/print.h"
+#include "core/ops/effects.h"
 #include "core/passes/aliases.h"
-#include "core/passes/effects.h"
 #include "core/passes/pass.h"
 
 namespace partita {

@@ -2,7 +2,7 @@
 // and a split of a cat at the cat's seams by the cat's arguments.
 #include <algorithm>
 
-#include "core/passes/effects.h"
+#include "core/ops/effects.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
 
@@ -108,7 +108,7 @@ Result<bool> undo_split_cat(Graph& graph, PassContext&) {
       changed = true;
     }
   }
-  if (changed) graph.eliminate_dead([](const Node& n) { return has_effect(n); });
+  if (changed) graph.eliminate_dead(has_effect);
   return changed;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/ir/place.h"
 #include "core/ops/alias.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/record.h"
@@ -54,13 +55,6 @@ class GraphLowering {
   }
 
  private:
-  Where where(const Node& node) const {
-    Where w{.graph = to_.graph->name, .node = node.name()};
-    if (node.origin && !node.origin->file.empty())
-      w.origin = node.origin->file + ":" + std::to_string(node.origin->line) + " in " + node.origin->function;
-    return w;
-  }
-
   void input(const Node& node, const TensorMeta& meta, Source source) {
     LoweredTensor t = to_.lowering.memory(meta.dtype, loops::concrete_sizes(meta.sizes));
     to_.sources[t.id] = std::move(source);
@@ -73,8 +67,8 @@ class GraphLowering {
     if (it == to_.graph->attributes.end()) {
       if (to_.graph->child(node.target))
         return unsupported("schedule.subgraph",
-                           "sub graph " + node.target + " cannot be compiled; use --backend interp", where(node));
-      return input_error("schedule.attribute", "attribute " + node.target + " has no value", where(node));
+                           "sub graph " + node.target + " cannot be compiled; use --backend interp", place_of(node));
+      return input_error("schedule.attribute", "attribute " + node.target + " has no value", place_of(node));
     }
     const Tensor& t = it->second;
     TensorMeta meta;
@@ -90,14 +84,14 @@ class GraphLowering {
       auto* index = node.args().at(1).get<std::int64_t>();
       auto it = to_.values.find(node.args()[0].node());
       if (!index || it == to_.values.end() || *index < 0 || static_cast<std::size_t>(*index) >= it->second.size())
-        return unsupported("schedule.getitem", "getitem of what is no list of results", where(node));
+        return unsupported("schedule.getitem", "getitem of what is no list of results", place_of(node));
       to_.values[&node] = {it->second[static_cast<std::size_t>(*index)]};
       return {};
     }
     const Schema* schema = find_schema(node.op());
     if (!schema)
       return unsupported("ops.unknown", "no compiled form of " + node.op()->name + "; use --backend interp",
-                         where(node));
+                         place_of(node));
     TRY(Args bound, bind_arguments(*schema, node.args(), node.kwargs()));
     if (schema->is_mutable) return mutation(node, *schema, bound);
     bool in_loops = computable(node.meta);
@@ -133,8 +127,7 @@ class GraphLowering {
     try {
       return f();
     } catch (Raise& raised) {
-      if (raised.diagnostic.where.node.empty()) raised.diagnostic.where = where(node);
-      return std::move(raised.diagnostic);
+      return at_node(std::move(raised.diagnostic), node);
     }
   }
 
@@ -159,7 +152,8 @@ class GraphLowering {
   Status external(const Node& node, const OpRecord* record, Args bound) {
     if (!record || !(record->eval || record->pointwise.body || record->decompose))
       return unsupported("ops.unknown",
-                         "no compiled form of " + node.op()->name + "; `partita ops` lists what is there", where(node));
+                         "no compiled form of " + node.op()->name + "; `partita ops` lists what is there",
+                         place_of(node));
     ExternNode e{&node, std::move(bound), {}};
     int index = static_cast<int>(to_.externs.size());
     auto result = [&](const Meta& m) {
@@ -188,7 +182,7 @@ class GraphLowering {
     const Node* source = bound.size() < 2 ? nullptr : bound[1].node();
     if (!node.is(copy) || !target || !source || !target->is_placeholder() || !target->meta.tensor())
       return unsupported("schedule.mutation", schema.name + " changes its argument; functionalise the graph first",
-                         where(node));
+                         place_of(node));
     const TensorMeta& meta = *target->meta.tensor();
     return guarded(node, [&]() -> Status {
       LoweredTensor from = to_.lowering.expand(value(source), loops::concrete_sizes(meta.sizes));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/ir/place.h"
 #include "core/schedule/arena.h"
 #include "core/schedule/emit.h"
 #include "core/schedule/epilogue.h"
@@ -138,8 +139,7 @@ class Planner {
       } else if (const SymExpr* e = n->meta.sym()) {
         plan_.outputs.emplace_back(*e);
       } else if (!n->meta.tensor()) {
-        return unsupported("schedule.output", "output " + n->name() + " is no tensor",
-                           {.graph = g_.graph->name, .node = n->name()});
+        return unsupported("schedule.output", "output " + n->name() + " is no tensor", place_of(*n));
       } else {
         PlanView v = view(output_view(g_, g_.value(n)), g_.value(n));
         PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(v.buffer)];

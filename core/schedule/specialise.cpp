@@ -53,7 +53,7 @@ class Specialiser {
     });
     if (!v)
       return unsupported("schedule.symbol", "the size " + e.str() + " is known only at run time; use --backend interp",
-                         {.graph = graph_.name, .node = node.name()});
+                         place_of(node));
     e = e.is_float() ? SymExpr::real(*v) : SymExpr(static_cast<std::int64_t>(*v));
     return {};
   }

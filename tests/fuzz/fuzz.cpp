@@ -124,7 +124,7 @@ Finding check(const Graph& graph, const std::vector<Value>& inputs, Way way) {
     return found ? compare(expected, *found, true) : error(found.error());
   }
   const auto simpler = graph.clone();
-  if (const Status done = decompose_for_compiler(*simpler); !done) return error(done.error());
+  if (const Status done = decompose_to_core(*simpler); !done) return error(done.error());
   const auto found = interpret(*simpler, inputs);
   return found ? compare(expected, *found, false) : error(found.error());
 }

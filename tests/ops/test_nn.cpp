@@ -304,7 +304,7 @@ class TestNn : public QObject {
         op = node->op();
         node->meta = *infer(*node);
       }
-    Status decomposed = decompose_for_compiler(*graph);
+    Status decomposed = decompose_to_core(*graph);
     QVERIFY2(bool(decomposed), decomposed ? "" : decomposed.error().line().c_str());
     for (const Node* node : *graph) QVERIFY(node->op() != op);
     const std::vector<double> composed = run(*graph);

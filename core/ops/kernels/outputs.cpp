@@ -1,37 +1,10 @@
 #include "core/ops/kernels/outputs.h"
 
+#include "core/ops/values.h"
+
 namespace partita::kernels {
 
 namespace {
-
-TensorMeta meta_of(const Tensor& t) {
-  TensorMeta meta;
-  meta.dtype = t.dtype;
-  meta.sizes.assign(t.sizes.begin(), t.sizes.end());
-  meta.strides.assign(t.strides.begin(), t.strides.end());
-  meta.offset = t.offset;
-  return meta;
-}
-
-/// Turns a value into an argument for a fake: a tensor becomes a placeholder of `scratch`.
-Arg as_arg(const Value& value, Graph& scratch) {
-  return std::visit(
-      [&](const auto& v) -> Arg {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, Tensor>) {
-          return scratch.placeholder("t", meta_of(v));
-        } else if constexpr (std::is_same_v<T, ValueList>) {
-          std::vector<Arg> items;
-          for (const Value& item : v) items.push_back(as_arg(item, scratch));
-          return Arg::list(std::move(items));
-        } else if constexpr (std::is_same_v<T, std::monostate>) {
-          return Arg();
-        } else {
-          return Arg(v);
-        }
-      },
-      value.v);
-}
 
 Tensor allocate_like(const Meta& meta) {
   const TensorMeta* t = meta.tensor();
@@ -45,12 +18,8 @@ Tensor allocate_like(const Meta& meta) {
 }  // namespace
 
 std::vector<Tensor> allocate_all(const EvalCall& call, Meta (*fake)(FakeCall&)) {
-  Graph scratch;
-  scratch.shapes = std::make_shared<ShapeEnv>();
-  Args args;
-  for (const Value& v : call.args) args.push_back(as_arg(v, scratch));
-  FakeCall fake_call(call.schema, std::move(args), *scratch.shapes);
-  Meta meta = fake(fake_call);
+  CallOfValues metas(call);
+  Meta meta = fake(metas.call);
   std::vector<Tensor> outputs;
   if (const MetaTuple* tuple = meta.tuple()) {
     for (const Meta& item : tuple->items) outputs.push_back(allocate_like(item));

@@ -1,6 +1,5 @@
-#include "core/passes/effects.h"
+#include "core/ops/effects.h"
 
-#include "core/interp/control.h"
 #include "core/ops/record.h"
 
 namespace partita {
@@ -9,16 +8,14 @@ bool has_effect(const Node& node) {
   if (!node.op()->is_call()) return !node.is(Op::get_attr());
   if (node.is(Op::getitem())) return false;
   if (node.op()->kind == OpKind::Function && node.meta.sym()) return false;  // arithmetic on sizes
-  if (is_control(node.op())) {
-    bool runs_graphs = false;
-    for (const Node* in : node.inputs())
-      if (const Graph* child = in->is(Op::get_attr()) ? node.graph().child(in->target) : nullptr) {
-        runs_graphs = true;
-        for (const Node* inner : *child)
-          if (inner->op()->is_call() && has_effect(*inner)) return true;
-      }
-    return !runs_graphs;  // true for with_effects
-  }
+  bool runs_graphs = false;
+  for (const Node* in : node.inputs())
+    if (const Graph* child = in->is(Op::get_attr()) ? node.graph().child(in->target) : nullptr) {
+      runs_graphs = true;
+      for (const Node* inner : *child)
+        if (inner->op()->is_call() && has_effect(*inner)) return true;
+    }
+  if (runs_graphs) return false;
   const Schema* schema = find_schema(node.op());
   if (!schema) return true;
   const OpRecord* record = find_record(node.op());

@@ -4,7 +4,7 @@
 namespace partita {
 
 /// Does running this node do more than give its value: write memory, draw random numbers, raise, print? Calls we know
-/// nothing of do.
+/// nothing of do; a call of sub graphs does when one of their calls does.
 bool has_effect(const Node& node);
 
 }  // namespace partita
