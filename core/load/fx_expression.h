@@ -4,10 +4,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/lexer.h"
 #include "core/ir/graph.h"
-#include "core/load/fx_lexer.h"
 
 namespace partita::fx {
+
+using python::Lexer, python::Token, python::TokenKind, python::unquote;
 
 /// An expression: a plain argument, or a call that is no node yet because the statement names it.
 struct Expression {

@@ -53,14 +53,14 @@ std::vector<Meta> read_load_args(std::string_view text) {
   std::vector<Meta> out;
   if (at == std::string_view::npos) return out;
   Graph scratch;
-  fx::Lexer lexer(text);
+  python::Lexer lexer(text);
   fx::ExpressionReader reader(lexer, scratch);
   for (at += head.size(); at < text.size() && text[at] == ' ';) {
     std::size_t end = std::min(text.find('\n', at), text.size());
     lexer.seek(at);
     at = end + 1;
     std::string_view name;
-    if (lexer.peek().kind == fx::TokenKind::Name && lexer.after_peek() == '=') {
+    if (lexer.peek().kind == python::TokenKind::Name && lexer.after_peek() == '=') {
       name = lexer.next().text;
       lexer.next();
     }

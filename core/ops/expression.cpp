@@ -1,52 +1,36 @@
 // Parses the IR's expression syntax, in which formulas of derivatives, decompositions and rewrites are written.
-#include <cctype>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "core/base/lexer.h"
 #include "core/ops/formula_functions.h"
 #include "core/ops/record.h"
 
 namespace partita {
 namespace {
 
+using python::Lexer, python::TokenKind;
 using Names = std::vector<std::pair<std::string, Arg>>;
 
 /// Builds calls while it parses, so nodes come in the order in which Python would evaluate the expression.
 class Expression {
  public:
-  Expression(Builder& build, std::string_view text, const Names& names) : build_(build), text_(text), names_(names) {}
+  Expression(Builder& build, std::string_view text, const Names& names)
+      : build_(build), lexer_(Lexer::of_expression(text)), names_(names) {}
 
   Arg read() {
     Arg a = sum();
-    skip();
-    if (at_ < text_.size()) syntax("unexpected text");
+    if (lexer_.peek().kind != TokenKind::End) syntax("unexpected text");
     return a;
   }
 
  private:
   [[noreturn]] void syntax(const char* what) {
-    fail(fmt::format("formula '{}': {} at column {}", text_, what, at_ + 1));
+    fail(fmt::format("formula '{}': {} at column {}", lexer_.text(), what, lexer_.position() + 1));
   }
 
-  void skip() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-  }
-
-  bool eat(std::string_view token) {
-    skip();
-    if (!text_.substr(at_).starts_with(token)) return false;
-    at_ += token.size();
-    return true;
-  }
-
-  /// Takes one of these operators off the text, unless '=' or a second '*' follows it. Returns 0 when there is none.
-  char one_of(std::string_view operators) {
-    skip();
-    if (at_ >= text_.size() || operators.find(text_[at_]) == std::string_view::npos) return 0;
-    return text_[at_++];
-  }
+  bool eat(std::string_view symbol) { return lexer_.eat(symbol); }
 
   Arg binary(char op, Arg a, Arg b) {
     std::string_view name = op == '+' ? "add" : op == '-' ? "sub" : op == '*' ? "mul" : "div";
@@ -85,13 +69,19 @@ class Expression {
 
   Arg sum() {
     Arg a = term();
-    while (char op = one_of("+-")) a = binary(op, a, term());
+    while (lexer_.peek().is("+") || lexer_.peek().is("-")) {
+      const char op = lexer_.next().text[0];
+      a = binary(op, a, term());
+    }
     return a;
   }
 
   Arg term() {
     Arg a = unary();
-    while (char op = one_of("*/")) a = binary(op, a, unary());
+    while (lexer_.peek().is("*") || lexer_.peek().is("/")) {
+      const char op = lexer_.next().text[0];
+      a = binary(op, a, unary());
+    }
     return a;
   }
 
@@ -123,64 +113,38 @@ class Expression {
     return a;
   }
 
-  Arg list(char close) {
+  Arg list() {
     std::vector<Arg> items;
-    while (!eat(std::string_view(&close, 1))) {
+    while (!eat("]")) {
       if (!items.empty() && !eat(",")) syntax("',' expected");
-      if (!items.empty() && eat(std::string_view(&close, 1))) break;
+      if (!items.empty() && eat("]")) break;
       items.push_back(sum());
     }
-    return ArgList{std::move(items), close == ')'};
+    return Arg::list(std::move(items));
   }
 
   Arg primary() {
-    skip();
-    if (at_ >= text_.size()) syntax("an expression expected");
-    char c = text_[at_];
-    if (eat("[")) return list(']');
+    if (eat("[")) return list();
     if (eat("(")) {
       Arg a = sum();
       if (eat(")")) return a;
       std::vector<Arg> items{a};
-      while (eat(",")) {
-        if (text_.substr(at_).starts_with(")")) break;
-        items.push_back(sum());
-      }
+      while (eat(",") && !lexer_.peek().is(")")) items.push_back(sum());
       if (!eat(")")) syntax("')' expected");
       return Arg::tuple(std::move(items));
     }
-    if (c == '\'') {
-      std::size_t end = text_.find('\'', at_ + 1);
-      if (end == std::string_view::npos) syntax("unterminated string");
-      std::string s(text_.substr(at_ + 1, end - at_ - 1));
-      at_ = end + 1;
-      return s;
+    if (lexer_.peek().kind == TokenKind::String) return python::unquote(lexer_.next().text);
+    if (lexer_.peek().kind == TokenKind::Number) {
+      const auto number = python::number_of(lexer_.peek());
+      if (!number) syntax("a number expected");
+      lexer_.next();
+      return std::visit([](auto value) { return Arg(value); }, *number);
     }
-    if (std::isdigit(static_cast<unsigned char>(c)) || c == '.') return literal();
     return name_or_call();
   }
 
-  Arg literal() {
-    const char *begin = text_.data() + at_, *end = text_.data() + text_.size();
-    std::int64_t i = 0;
-    auto whole = std::from_chars(begin, end, i);
-    if (whole.ec == std::errc() && (whole.ptr == end || (*whole.ptr != '.' && *whole.ptr != 'e'))) {
-      at_ += static_cast<std::size_t>(whole.ptr - begin);
-      return i;
-    }
-    double d = 0;
-    auto real = std::from_chars(begin, end, d);
-    if (real.ec != std::errc()) syntax("a number expected");
-    at_ += static_cast<std::size_t>(real.ptr - begin);
-    return d;
-  }
-
   Arg name_or_call() {
-    std::size_t start = at_;
-    while (at_ < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
-      ++at_;
-    std::string_view name = text_.substr(start, at_ - start);
+    const std::string_view name = lexer_.take_dotted_name();
     if (name.empty()) syntax("an expression expected");
     if (eat("(")) return call(name);
     for (const auto& [bound, value] : names_)
@@ -192,7 +156,7 @@ class Expression {
     if (name == "contiguous_format") return MemoryFormat::Contiguous;
     if (name.starts_with("torch."))
       if (auto t = dtype_from_torch(name.substr(6))) return *t;
-    fail(fmt::format("formula '{}': the name {} is not bound", text_, name));
+    fail(fmt::format("formula '{}': the name {} is not bound", lexer_.text(), name));
   }
 
   Arg call(std::string_view name) {
@@ -200,13 +164,9 @@ class Expression {
     Kwargs kwargs;
     while (!eat(")")) {
       if ((!args.empty() || !kwargs.empty()) && !eat(",")) syntax("',' expected");
-      skip();
-      std::size_t p = at_;
-      while (p < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[p])) || text_[p] == '_')) ++p;
-      std::size_t q = text_.find_first_not_of(' ', p);
-      if (p > at_ && q != std::string_view::npos && text_[q] == '=' && !text_.substr(q).starts_with("==")) {
-        std::string key(text_.substr(at_, p - at_));
-        at_ = q + 1;
+      if (lexer_.peek().kind == TokenKind::Name && lexer_.after_peek() == '=') {
+        std::string key(lexer_.next().text);
+        eat("=");
         kwargs.emplace_back(std::move(key), sum());
       } else {
         args.push_back(sum());
@@ -218,9 +178,8 @@ class Expression {
   }
 
   Builder& build_;
-  std::string_view text_;
+  Lexer lexer_;
   const Names& names_;
-  std::size_t at_ = 0;
 };
 
 }  // namespace

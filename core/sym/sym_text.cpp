@@ -1,15 +1,16 @@
 // Text of symbolic expressions. The printer writes sympy's form; the reader also accepts srepr.
-#include <cctype>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "core/base/lexer.h"
 #include "core/base/python_text.h"
 #include "core/sym/sym_node.h"
 
 namespace partita {
 namespace {
+
+using python::Lexer, python::TokenKind;
 
 int precedence(SymKind kind) {
   switch (kind) {
@@ -131,37 +132,25 @@ std::string print(SymExpr e, int outer) {
 /// Precedence-climbing reader of Python expressions over symbols and calls.
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit Reader(std::string_view text) : lexer_(Lexer::of_expression(text)) {}
 
   Result<SymExpr> read() {
     TRY(SymExpr e, expression(0));
-    skip();
-    if (at_ < text_.size()) return error("unexpected text");
+    if (lexer_.peek().kind != TokenKind::End) return error("unexpected text");
     return e;
   }
 
  private:
   static constexpr int max_depth = 200;
 
-  void skip() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-  }
-
-  bool eat(std::string_view token) {
-    skip();
-    if (!text_.substr(at_).starts_with(token)) return false;
-    at_ += token.size();
-    return true;
-  }
-
   Diagnostic error(const char* what) const {
-    return input_error("sym.syntax",
-                       fmt::format("symbolic expression '{}': {} at column {}", text_.substr(0, 200), what, at_ + 1));
+    return input_error("sym.syntax", fmt::format("symbolic expression '{}': {} at column {}",
+                                                 lexer_.text().substr(0, 200), what, lexer_.position() + 1));
   }
 
-  /// The binary operator at the cursor that binds at least as tight as `least`; empty when there is none.
+  /// The binary operator that comes next if it binds at least as tightly as `least`; it is taken. Empty if there is
+  /// none.
   std::string_view binary(int least, int& level) {
-    skip();
     struct Row {
       std::string_view token;
       int level;
@@ -169,12 +158,10 @@ class Reader {
     static constexpr Row rows[] = {{"**", 8}, {"//", 6}, {"<=", 3}, {">=", 3}, {"==", 3}, {"!=", 3}, {"<", 3}, {">", 3},
                                    {"|", 1},  {"&", 2},  {"+", 4},  {"-", 4},  {"*", 6},  {"/", 6},  {"%", 6}};
     for (const Row& row : rows) {
-      if (text_.substr(at_).starts_with(row.token)) {
-        if (row.level < least) return {};
-        level = row.level;
-        at_ += row.token.size();
-        return row.token;
-      }
+      if (!lexer_.peek().is(row.token) || row.level < least) continue;
+      level = row.level;
+      lexer_.next();
+      return row.token;
     }
     return {};
   }
@@ -222,77 +209,48 @@ class Reader {
   }
 
   Result<SymExpr> prefix() {
-    if (eat("-")) {
+    if (lexer_.eat("-")) {
       TRY(SymExpr e, expression(7));
       return -e;
     }
-    if (eat("~")) {
+    if (lexer_.eat("~")) {
       TRY(SymExpr e, expression(7));
       return sym_not(e);
     }
-    if (eat("(")) {
+    if (lexer_.eat("(")) {
       TRY(SymExpr e, expression(0));
-      if (!eat(")")) return error("')' expected");
+      if (!lexer_.eat(")")) return error("')' expected");
       return e;
     }
-    skip();
-    std::size_t start = at_;
-    if (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.'))
-      return number();
-    while (at_ < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
-      ++at_;
-    if (at_ == start) return error("a number, symbol or '(' expected");
-    std::string_view name = text_.substr(start, at_ - start);
-    if (eat("(")) return call(name);
+    if (lexer_.peek().kind == TokenKind::Number) {
+      const auto number = python::number_of(lexer_.next());
+      if (!number) return error("a number that can be read expected");
+      if (const auto* whole = std::get_if<std::int64_t>(&*number)) return SymExpr(*whole);
+      return SymExpr::real(std::get<double>(*number));
+    }
+    const std::string_view name = lexer_.take_dotted_name();
+    if (name.empty()) return error("a number, symbol or '(' expected");
+    if (lexer_.eat("(")) return call(name);
     if (name == "True" || name == "true") return SymExpr(1);
     if (name == "False" || name == "false") return SymExpr(0);
     if (name == "oo" || name == "int_oo" || name == "inf") return SymExpr::real(HUGE_VAL);
     return SymExpr::symbol(name);
   }
 
-  Result<SymExpr> number() {
-    std::int64_t whole = 0;
-    auto [end, bad] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), whole);
-    bool is_real = end < text_.data() + text_.size() && (*end == '.' || *end == 'e');
-    if (bad == std::errc() && !is_real) {
-      at_ = end - text_.data();
-      return SymExpr(whole);
-    }
-    double real = 0;
-    auto [real_end, real_bad] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), real);
-    if (real_bad != std::errc()) return error("number out of range");
-    at_ = real_end - text_.data();
-    return SymExpr::real(real);
-  }
-
-  Result<std::string> quoted() {
-    skip();
-    if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) return error("a quoted string expected");
-    std::size_t end = text_.find(text_[at_], at_ + 1);
-    if (end == std::string_view::npos) return error("unterminated string");
-    std::string out(text_.substr(at_ + 1, end - at_ - 1));
-    at_ = end + 1;
-    return out;
-  }
-
-  /// Skips a keyword argument of srepr (positive=True, precision=53); none of them is kept.
+  /// Skips a keyword argument of srepr (positive=True, precision=53); we keep nothing of it.
   bool keyword_argument() {
-    skip();
-    std::size_t p = at_;
-    while (p < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[p])) || text_[p] == '_')) ++p;
-    if (p == at_ || p >= text_.size() || text_[p] != '=' || text_.substr(p).starts_with("==")) return false;
-    at_ = p + 1;
-    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ')') ++at_;
+    if (lexer_.peek().kind != TokenKind::Name || lexer_.after_peek() != '=') return false;
+    while (lexer_.peek().kind != TokenKind::End && !lexer_.peek().is(",") && !lexer_.peek().is(")")) lexer_.next();
     return true;
   }
 
   Result<SymExpr> call(std::string_view name) {
     if (name == "Symbol" || name == "Float") {
-      TRY(std::string body, quoted());
-      while (eat(","))
+      if (lexer_.peek().kind != TokenKind::String) return error("a quoted string expected");
+      const std::string body = python::unquote(lexer_.next().text);
+      while (lexer_.eat(","))
         if (!keyword_argument()) return error("keyword argument expected");
-      if (!eat(")")) return error("')' expected");
+      if (!lexer_.eat(")")) return error("')' expected");
       if (name == "Symbol") {
         if (!is_identifier(body)) return error("the name of a symbol is not an identifier");
         return SymExpr::symbol(body);
@@ -300,8 +258,8 @@ class Reader {
       return Reader(body).read();
     }
     std::vector<SymExpr> a;
-    while (!eat(")")) {
-      if (!a.empty() && !eat(",")) return error("',' expected");
+    while (!lexer_.eat(")")) {
+      if (!a.empty() && !lexer_.eat(",")) return error("',' expected");
       if (keyword_argument()) continue;
       TRY(SymExpr e, expression(0));
       a.push_back(e);
@@ -338,8 +296,7 @@ class Reader {
     return sym_call(name, std::move(a));
   }
 
-  std::string_view text_;
-  std::size_t at_ = 0;
+  Lexer lexer_;
   int depth_ = 0;
 };
 

@@ -1,8 +1,9 @@
-#include "core/load/fx_lexer.h"
+#include "core/base/lexer.h"
 
 #include <algorithm>
+#include <charconv>
 
-namespace partita::fx {
+namespace partita::python {
 namespace {
 
 bool is_digit(char c) {
@@ -91,6 +92,26 @@ bool Lexer::eat(std::string_view symbol) {
   return true;
 }
 
+Lexer Lexer::of_expression(std::string_view text) {
+  Lexer lexer(text);
+  lexer.depth_ = 1;
+  lexer.advance();
+  return lexer;
+}
+
+std::string_view Lexer::take_dotted_name() {
+  if (token_.kind != TokenKind::Name) return {};
+  const std::size_t start = token_.at;
+  std::size_t end = start + next().text.size();
+  while (token_.is(".") && token_.at == end) {
+    next();
+    if (token_.kind != TokenKind::Name) break;
+    end = token_.at + token_.text.size();
+    next();
+  }
+  return text_.substr(start, end - start);
+}
+
 void Lexer::seek(std::size_t at) {
   at_ = at;
   depth_ = 0;
@@ -109,6 +130,16 @@ std::string_view Lexer::take_comment() {
 int Lexer::line_of(std::size_t at) const {
   return 1 + static_cast<int>(std::count(
                  text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(at, text_.size())), '\n'));
+}
+
+std::optional<std::variant<std::int64_t, double>> number_of(const Token& token) {
+  if (token.kind != TokenKind::Number) return std::nullopt;
+  const char *begin = token.text.data(), *end = begin + token.text.size();
+  std::int64_t whole = 0;
+  if (const auto [at, bad] = std::from_chars(begin, end, whole); at == end && bad == std::errc()) return whole;
+  double real = 0;
+  if (const auto [at, bad] = std::from_chars(begin, end, real); at == end && bad == std::errc()) return real;
+  return std::nullopt;
 }
 
 std::string unquote(std::string_view quoted) {
@@ -152,4 +183,4 @@ std::string unquote(std::string_view quoted) {
   return out;
 }
 
-}  // namespace partita::fx
+}  // namespace partita::python

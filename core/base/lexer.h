@@ -1,9 +1,12 @@
 #pragma once
-// Tokens of the Python subset that FX writes. Internal to core/load.
+// Tokens of the Python subset that FX text, symbolic expressions and formulas are written in.
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
-namespace partita::fx {
+namespace partita::python {
 
 enum class TokenKind : unsigned char { Name, Number, String, Operator, Newline, End, Bad };
 
@@ -20,12 +23,16 @@ struct Token {
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
+  /// Over one expression, at its first token: newlines are blanks.
+  static Lexer of_expression(std::string_view text);
 
   const Token& peek() const { return token_; }
   /// The character after the look-ahead token, blanks skipped: a second token of look-ahead for "name =".
   char after_peek() const;
   Token next();
   bool eat(std::string_view symbol);
+  /// "aten.add" as one word. Empty where no name comes next.
+  std::string_view take_dotted_name();
 
   /// Goes to `at`, outside all brackets, and reads the token there.
   void seek(std::size_t at);
@@ -45,7 +52,9 @@ class Lexer {
   std::string_view comment_;
 };
 
+/// A whole number, a float where it has a fraction, an exponent or does not fit; nothing for other tokens: 2j.
+std::optional<std::variant<std::int64_t, double>> number_of(const Token& token);
 /// The value of a quoted string: escapes resolved.
 std::string unquote(std::string_view quoted);
 
-}  // namespace partita::fx
+}  // namespace partita::python
