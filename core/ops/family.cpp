@@ -192,7 +192,7 @@ std::string_view family_name(Family family) {
 #define V(name, text) \
   case Family::name:  \
     return text;
-    PARTITA_FAMILIES(V)
+    PARTITA_FAMILY_NAMES(V)
 #undef V
   }
   return {};

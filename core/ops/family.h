@@ -6,21 +6,21 @@
 namespace partita {
 
 /// What an operator is about: for colours, legends and the coverage page. Never decides semantics.
-#define PARTITA_FAMILIES(V)   \
-  V(Input, "input")           \
-  V(Matmul, "matmul")         \
-  V(Pointwise, "pointwise")   \
-  V(Reduction, "reduction")   \
-  V(View, "view")             \
-  V(Index, "index")           \
-  V(Random, "random")         \
-  V(Collective, "collective") \
-  V(Control, "control")       \
+#define PARTITA_FAMILY_NAMES(V) \
+  V(Input, "input")             \
+  V(Matmul, "matmul")           \
+  V(Pointwise, "pointwise")     \
+  V(Reduction, "reduction")     \
+  V(View, "view")               \
+  V(Index, "index")             \
+  V(Random, "random")           \
+  V(Collective, "collective")   \
+  V(Control, "control")         \
   V(Other, "other")
 
 enum class Family : unsigned char {
 #define V(name, text) name,
-  PARTITA_FAMILIES(V)
+  PARTITA_FAMILY_NAMES(V)
 #undef V
 };
 
