@@ -9,6 +9,7 @@
 
 #include "core/loops/scalar_math.h"
 #include "core/tensor/convert.h"
+#include "core/tensor/word.h"
 
 namespace partita::loops {
 namespace {
@@ -62,23 +63,6 @@ void cast(void* out, const void* const* args, std::int64_t n) {
   const From* from = static_cast<const From*>(args[0]);
   To* to = static_cast<To*>(out);
   for (std::int64_t i = 0; i < n; ++i) to[i] = convert_at<To>(from, i);
-}
-
-/// Calls f with an integer type of that many bytes, for moves that ignore the value.
-template <class F>
-decltype(auto) with_word(std::size_t bytes, F&& f) {
-  switch (bytes) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    case 8:
-      return f(std::uint64_t{});
-    default:
-      return f(std::complex<double>{});
-  }
 }
 
 template <class Word>

@@ -21,8 +21,8 @@ Result<std::optional<std::size_t>> guilty_pass(const StagedCompiler& compiler,
                                                const Candidate& candidate, const Failure& failure,
                                                const Progress* progress) {
   const auto fails_after = [&](std::size_t n) -> Result<bool> {
-    TRY_DO(check_cancelled(progress));
     const Result<Verdict> verdict = judge(oracle(compiler.with_passes(static_cast<int>(n))), candidate, progress);
+    TRY_DO(check_cancelled(progress));
     // A graph that lacks a needed pass fails in another way.
     return verdict && *verdict && (*verdict)->same(failure);
   };
@@ -67,10 +67,10 @@ Result<const Node*> guilty_call(const Oracle& oracle, const Candidate& candidate
   TRY(std::vector<Value> inputs, candidate.inputs());
   const auto base = std::make_shared<Base>(candidate.graph, std::move(inputs), candidate.salt, 1);
   for (std::size_t unit = 0; unit < base->units().size(); ++unit) {
-    TRY_DO(check_cancelled(progress));
     const std::optional<Candidate> alone = keep(base, {unit}, false);
     if (!alone) continue;
     const Result<Verdict> verdict = judge(oracle, *alone, progress);
+    TRY_DO(check_cancelled(progress));
     if (verdict && *verdict && (*verdict)->same(failure)) return base->units()[unit].node;
   }
   return nullptr;
@@ -103,12 +103,12 @@ Result<Culprit> find_culprit(const StagedCompiler& compiler, const std::function
   const auto& [graph, plan] = planned;
   TRY(const std::vector<Value> inputs, candidate.inputs());
   for (std::size_t steps = 1; steps <= plan.steps.size(); ++steps) {
-    TRY_DO(check_cancelled(progress));
     const Plan part = schedule::first_steps(plan, steps);
     whether.judge = [&, graph = graph.get()](const Candidate&, const Progress*) {
       return judge_plan(compiler, part, *graph, inputs, same);
     };
     const Result<Verdict> verdict = judge(whether, candidate, progress);
+    TRY_DO(check_cancelled(progress));
     if (!verdict || !*verdict || (is_end(**verdict) && !(*verdict)->same(failure))) continue;
     out.kernel = schedule::step_name(plan, steps - 1);
     if (const auto* call = std::get_if<schedule::KernelCall>(&plan.steps[steps - 1]))

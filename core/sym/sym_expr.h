@@ -17,7 +17,6 @@ enum class SymKind : std::uint8_t {
   Int,
   Float,
   Symbol,
-  Computed,  ///< a value known by a number of its owner alone: a scalar of a loop's body
   Add,
   Mul,
   Pow,  ///< n-ary, sorted; Pow(base, exponent)
@@ -34,6 +33,7 @@ enum class SymKind : std::uint8_t {
   Or,
   Not,
   Call,  ///< any other sympy function, kept by name: CeilToInt, ToFloat, OpaqueUnaryFn_sqrt, ...
+  Computed,  ///< a value known by a number of its owner alone: a scalar of a loop's body
 };
 
 /// An immutable, hash-consed, canonical symbolic integer (float, boolean) expression. Equal expressions are the

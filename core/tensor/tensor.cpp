@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/tensor/convert.h"
+#include "core/tensor/word.h"
 
 namespace partita {
 
@@ -153,23 +154,11 @@ void Tensor::copy_from(const Tensor& src) const {
         std::memcpy(to + d * width, from + s * width, n * width);
         return;
       }
-      auto strided = [&]<class Word>(Word) {
+      with_word(width, [&]<class Word>(Word) {
         Word* a = reinterpret_cast<Word*>(to) + d;
         const Word* b = reinterpret_cast<const Word*>(from) + s;
         for (std::int64_t i = 0; i < n; ++i) a[i * ds] = b[i * ss];
-      };
-      switch (width) {
-        case 1:
-          return strided(std::uint8_t{});
-        case 2:
-          return strided(std::uint16_t{});
-        case 4:
-          return strided(std::uint32_t{});
-        case 8:
-          return strided(std::uint64_t{});
-        default:
-          return strided(std::complex<double>{});
-      }
+      });
     });
     return;
   }

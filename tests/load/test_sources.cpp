@@ -1,6 +1,7 @@
 // The other kinds of files than FX text, on the samples of the repo.
 #include <QtTest>
 
+#include "core/base/progress.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "core/load/pickle.h"
@@ -27,6 +28,7 @@ class TestSources : public QObject {
 
  private Q_SLOTS:
   void folder_lists_everything();
+  void a_stop_within_a_file_stops_the_folder();
   void pick_prefers_one_joint_graph();
   void archive_has_graph_signature_and_weights();
   void archive_has_sub_graphs();
@@ -49,6 +51,15 @@ void TestSources::folder_lists_everything() {
   QCOMPARE(kinds["pre_grad"], 2);
   QCOMPARE(kinds["post_grad"], 4);
   QVERIFY(loaded.find("mlp_joint") && loaded.find("trace/0_0.aot_joint_graph") && loaded.find("mlp_joint_0/module"));
+}
+
+void TestSources::a_stop_within_a_file_stops_the_folder() {
+  Progress progress;
+  progress.report = [&](double, std::string_view what) { progress.stop = what == "trace.log"; };
+  const auto loaded = load(data, &progress);
+  QVERIFY(!loaded);
+  QCOMPARE(loaded.error().fault, Fault::Cancelled);
+  QCOMPARE(loaded.error().exit_code(), 5);
 }
 
 void TestSources::pick_prefers_one_joint_graph() {

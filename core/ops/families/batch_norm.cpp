@@ -68,14 +68,9 @@ Meta fake_batch_norm_backward(FakeCall& c) {
     if (!unsaved && (t.dim() != 1 || !c.test(sym_eq(t.sizes[0], input.sizes[1]), "batch norm channels")))
       fail(std::string(name) + " should contain " + input.sizes[1].str() + " elements not " + t.numel().str());
   }
-  std::vector<bool> mask = booleans(c, "output_mask");
-  if (mask.size() != 3) fail("output_mask must have 3 items");
   TensorMeta parameter = new_like(c.has("weight") ? c.tensor("weight") : input, {input.sizes[1]});
-  MetaTuple result;
-  result.items.push_back(meta_if(mask[0], new_like(input, input.sizes, suggest_memory_format(input, c.shapes))));
-  result.items.push_back(meta_if(mask[1], parameter));
-  result.items.push_back(meta_if(mask[2], parameter));
-  return result;
+  return gradients_by_mask(c, new_like(input, input.sizes, suggest_memory_format(input, c.shapes)), parameter,
+                           parameter);
 }
 
 /// A tensor seen as [batch, channels, inner].

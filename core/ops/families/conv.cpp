@@ -77,8 +77,6 @@ Meta fake_convolution(FakeCall& c) {
 
 Meta fake_convolution_backward(FakeCall& c) {
   const TensorMeta &input = c.tensor("input"), &weight = c.tensor("weight");
-  std::vector<bool> mask = booleans(c, "output_mask");
-  if (mask.size() != 3) fail("output_mask must have 3 items");
   const TensorMeta forward = *fake_convolution(c).tensor(), &grad = c.tensor("grad_output");
   bool fits = grad.dim() == forward.dim();
   for (std::size_t d = 0; fits && d < grad.dim(); ++d)
@@ -88,11 +86,8 @@ Meta fake_convolution_backward(FakeCall& c) {
   MemoryFormat format = convolution_format(c, input, weight);
   bool transposed = c.boolean("transposed");
   SymExpr channels = transposed ? weight.sizes[1] * c.integer("groups") : weight.sizes[0];
-  MetaTuple result;
-  result.items.push_back(meta_if(mask[0], new_like(input, input.sizes, format)));
-  result.items.push_back(meta_if(mask[1], new_like(weight, weight.sizes, format)));
-  result.items.push_back(meta_if(mask[2], new_like(weight, {channels})));
-  return result;
+  return gradients_by_mask(c, new_like(input, input.sizes, format), new_like(weight, weight.sizes, format),
+                           new_like(weight, {channels}));
 }
 
 namespace {

@@ -51,14 +51,9 @@ Meta fake_native_group_norm_backward(FakeCall& c) {
   for (const char* name : {"grad_out", "input"}) check_count(c, name, {"N", "C", "HxW"});
   for (const char* name : {"mean", "rstd"}) check_count(c, name, {"N", "group"});
   if (c.has("weight")) check_count(c, "weight", {"C"});
-  std::vector<bool> mask = booleans(c, "output_mask");
-  if (mask.size() != 3) fail("output_mask must have 3 items");
   TensorMeta parameter = new_like(input, {c.sym("C")});
-  MetaTuple result;
-  result.items.push_back(meta_if(mask[0], new_like(input, input.sizes, suggest_memory_format(input, c.shapes))));
-  result.items.push_back(meta_if(mask[1], parameter));
-  result.items.push_back(meta_if(mask[2], parameter));
-  return result;
+  return gradients_by_mask(c, new_like(input, input.sizes, suggest_memory_format(input, c.shapes)), parameter,
+                           parameter);
 }
 
 struct Geometry {

@@ -1,5 +1,6 @@
 #include "core/ops/kernels/outputs.h"
 
+#include "core/ops/layout.h"
 #include "core/ops/values.h"
 
 namespace partita::kernels {
@@ -83,6 +84,13 @@ std::vector<bool> booleans(const EvalCall& call, std::string_view name) {
     out.push_back(*b);
   }
   return out;
+}
+
+MetaTuple gradients_by_mask(const FakeCall& call, TensorMeta input, TensorMeta weight, TensorMeta bias) {
+  const std::vector<bool> mask = booleans(call, "output_mask");
+  if (mask.size() != 3) fail("output_mask must have 3 items");
+  return MetaTuple{
+      {meta_if(mask[0], std::move(input)), meta_if(mask[1], std::move(weight)), meta_if(mask[2], std::move(bias))}};
 }
 
 Tensor load_optional(const EvalCall& call, std::string_view name, DType dtype) {

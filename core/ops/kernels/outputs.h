@@ -34,6 +34,8 @@ std::int64_t dim_index(std::int64_t dim, std::int64_t rank);
 /// A bool[n] argument, such as output_mask.
 std::vector<bool> booleans(const FakeCall& call, std::string_view name);
 std::vector<bool> booleans(const EvalCall& call, std::string_view name);
+/// The gradients of an input, a weight and a bias; None where the argument `output_mask` says no.
+MetaTuple gradients_by_mask(const FakeCall& call, TensorMeta input, TensorMeta weight, TensorMeta bias);
 /// A tensor argument, row-major in `dtype`; without storage when it is None.
 Tensor load_optional(const EvalCall& call, std::string_view name, DType dtype);
 
