@@ -117,7 +117,7 @@ Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& input
       Difference d =
           compare_values(batch[i]->name(), a[i], b[i], options.tolerance, batch[i]->meta.tensor()->strides_known);
       d.origin = origin_text(*batch[i]);
-      if (options.baseline) judge_by_baseline(d, exact[i], a[i], b[i]);
+      if (options.baseline) judge_by_baseline(d, exact[i], a[i], b[i], options.tolerance);
       report.rows.push_back(std::move(d));
     }
     begin = end;

@@ -2,17 +2,12 @@
 // PyTorch's are recorded, and PyTorch's own graphs under the debug interpreter. All folders of the corpus are run.
 #include <QtTest>
 #include <algorithm>
-#include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
 
 #include "core/compare/compare.h"
 #include "core/interp/debug_interpreter.h"
-#include "core/interp/random_values.h"
-#include "core/load/fx_text.h"
 #include "core/load/safetensors.h"
 #include "tests/support/corpus.h"
+#include "tests/support/model_inputs.h"
 
 using namespace partita;
 using namespace partita::testing;
@@ -29,13 +24,6 @@ std::vector<fs::path> folders() {
         found.push_back(entry.path());
   std::ranges::sort(found);
   return found;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 /// Does the program draw random numbers? Its recorded values then come from PyTorch's generator.
@@ -72,67 +60,6 @@ std::vector<fs::path> graphs_of_models() {
   }
   std::ranges::sort(graphs);
   return graphs;
-}
-
-/// Graphs before autograd. Their strides depend on the grad mode in which they were traced: attention uses another
-/// kernel when its mask requires grad.
-bool above_autograd(const fs::path& graph) {
-  const std::string stem = graph.stem().string();
-  return stem == "dynamo" || stem == "exported" || stem.starts_with("pre_grad");
-}
-
-/// The graph, with an example value for each symbol.
-Result<std::unique_ptr<Graph>> with_sizes(const fs::path& path) {
-  TRY(std::unique_ptr<Graph> graph, parse_fx_text(text_of(path)));
-  choose_sizes(*graph);
-  for (const Node* n : *graph)  // constants, which text does not hold
-    if (n->is(Op::get_attr()) && !graph->child(n->target)) {
-      TRY(const Value made_up, random_value(n->meta, *graph->shapes, 1));
-      if (const Tensor* t = made_up.get<Tensor>()) graph->attributes.emplace(n->target, *t);
-    }
-  return graph;
-}
-
-/// The value with the strides of `meta`, because PyTorch's compiler changes layouts between its graphs.
-Value laid_out(const Value& value, const Meta& meta) {
-  const Tensor* t = value.get<Tensor>();
-  const TensorMeta* wanted = meta.tensor();
-  if (!t || !wanted || !wanted->strides_known) return value;
-  Sizes strides;
-  for (SymExpr s : wanted->strides) {
-    if (!s.is_int()) return value;
-    strides.push_back(s.as_int());
-  }
-  const auto out = Tensor::empty_strided(t->dtype, t->sizes, strides);
-  if (!out) return value;
-  out->copy_from(*t);
-  return *out;
-}
-
-/// Values by name returned by another graph of the folder, if it returns everything that `graph` takes except tangents.
-std::map<std::string, Value> from_forward(const fs::path& path, const Graph& graph) {
-  for (const auto& entry : fs::directory_iterator(path.parent_path())) {
-    if (entry.path() == path || entry.path().extension() != ".py" || above_autograd(entry.path())) continue;
-    const auto forward = with_sizes(entry.path());
-    if (!forward) continue;
-    const std::vector<Arg> returned = (*forward)->outputs();
-    std::set<std::string> names;
-    for (const Arg& a : returned)
-      if (a.node()) names.insert(a.node()->name());
-    const bool all = std::ranges::all_of(graph.placeholders(), [&](const Node* p) {
-      return p->name().starts_with("tangents_") || names.contains(p->name());
-    });
-    if (!all) continue;
-    const auto inputs = random_inputs(**forward, 1);
-    if (!inputs) continue;
-    const auto outputs = interpret(**forward, *inputs);
-    if (!outputs) continue;
-    std::map<std::string, Value> values;
-    for (std::size_t i = 0; i < returned.size(); ++i)
-      if (returned[i].node()) values[returned[i].node()->name()] = (*outputs)[i];
-    return values;
-  }
-  return {};
 }
 
 bool is_result(const std::string& key) {
@@ -195,20 +122,14 @@ class TestModels : public QObject {
       if (!above_autograd(graph))
         QTest::addRow("%s", qPrintable(row_name(graph))) << QString::fromStdString(graph.string());
   }
-  /// In PyTorch's own graphs, every value must match its annotation. Inputs are random; those of a backward are the
-  /// values that the forward beside it returns under their names.
+  /// In PyTorch's own graphs, every value must match its annotation.
   void graphs() {
     QFETCH(QString, graph);
     const fs::path path = graph.toStdString();
     const auto parsed = with_sizes(path);
     QVERIFY2(parsed, parsed ? "" : parsed.error().line().c_str());
-    auto inputs = random_inputs(**parsed, 1);
+    const auto inputs = model_inputs(path, **parsed);
     QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
-    const std::vector<Node*> placeholders = (*parsed)->placeholders();
-    const auto saved = from_forward(path, **parsed);
-    for (std::size_t i = 0; i < placeholders.size(); ++i)
-      if (auto it = saved.find(placeholders[i]->name()); it != saved.end())
-        (*inputs)[i] = laid_out(it->second, placeholders[i]->meta);
     const auto run = debug_interpret(**parsed, *inputs);
     QVERIFY2(run, run ? "" : run.error().line().c_str());
     for (const MetaMismatch& m : run->mismatches)

@@ -1,25 +1,10 @@
 // Plans made for a machine: channels innermost between convolutions, stores that bypass the caches.
-#include <cmath>
-
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
 #include "tests/schedule/plan_test.h"
+#include "tests/support/close.h"
 
 namespace partita {
-
-namespace {
-
-/// The largest |a - b| divided by the largest |b| (at least 1), because sums of convolutions cancel.
-double distance(const Tensor& a, const Tensor& b) {
-  double worst = a.sizes == b.sizes && a.dtype == b.dtype ? 0 : INFINITY, scale = 1;
-  for (std::int64_t i = 0; worst < INFINITY && i < b.numel(); ++i) {
-    worst = std::max(worst, std::abs(a.item_as_double(i) - b.item_as_double(i)));
-    scale = std::max(scale, std::abs(b.item_as_double(i)));
-  }
-  return worst / scale;
-}
-
-}  // namespace
 
 class MachinePlans : public QObject {
   Q_OBJECT
@@ -31,6 +16,8 @@ class MachinePlans : public QObject {
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     see(*plan);
     auto inputs = testing::random_inputs(graph);
+    const auto exact = interpret(graph, inputs, {.float64 = true});
+    QVERIFY2(exact, exact ? "" : exact.error().line().c_str());
     auto expected = interpret(graph, testing::copies(inputs));
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
     auto compiled = codegen::compile_cpu(*plan, graph.attributes, {.threads = 2});
@@ -40,7 +27,8 @@ class MachinePlans : public QObject {
       QVERIFY2(found, found ? "" : found.error().line().c_str());
       for (std::size_t i = 0; i < expected->size(); ++i) {
         const Tensor &ours = *(*found)[i].get<Tensor>(), &wanted = *(*expected)[i].get<Tensor>();
-        QVERIFY2(distance(ours, wanted) < 1e-5, print(*plan).c_str());
+        const std::string wrong = testing::wrong(wanted, ours, {1e-5, 1e-5}, &(*exact)[i]);
+        QVERIFY2(wrong.empty(), (wrong + print(*plan)).c_str());
         QVERIFY(ours.strides == wanted.strides);
       }
     }

@@ -1,33 +1,13 @@
-// Whole graphs of the corpus, compiled: outputs and mutated inputs must be the interpreter's.
-#include <fstream>
-#include <sstream>
-
+// Whole graphs of the corpus, compiled: outputs and mutated inputs are the interpreter's.
 #include "codegen/cpu/executable.h"
 #include "core/loops/execute.h"
 #include "tests/codegen/run_kernel.h"
 #include "tests/schedule/plan_test.h"
+#include "tests/support/close.h"
 #include "tests/support/corpus.h"
+#include "tests/support/model_inputs.h"
 
 namespace partita {
-
-namespace {
-
-/// The largest |a - b| divided by the largest |b| (at least 1), because random inputs make sums that cancel.
-double distance(const Value& a, const Value& b) {
-  const Tensor *x = a.get<Tensor>(), *y = b.get<Tensor>();
-  if (!x || !y) return x || y ? INFINITY : 0;
-  if (x->dtype != y->dtype || x->sizes != y->sizes) return INFINITY;
-  double scale = 1, worst = 0;
-  for (std::int64_t i = 0; i < x->numel(); ++i) {
-    double u = x->item_as_double(i), v = y->item_as_double(i);
-    if (u == v || (std::isnan(u) && std::isnan(v))) continue;
-    worst = std::isnan(u - v) ? INFINITY : std::max(worst, std::abs(u - v));
-    scale = std::max(scale, std::abs(v));
-  }
-  return worst / scale;
-}
-
-}  // namespace
 
 class CompiledModels : public QObject {
   Q_OBJECT
@@ -45,14 +25,10 @@ class CompiledModels : public QObject {
     QFETCH(QString, path);
     auto corpus = testing::corpus();
     if (corpus.empty()) QSKIP(testing::no_corpus);
-    std::ifstream in(corpus / "models" / path.toStdString());
-    std::stringstream text;
-    text << in.rdbuf();
-    auto graph = testing::parse(text.str());
+    auto graph = testing::parse(testing::text_of(corpus / "models" / path.toStdString()));
     auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
     auto plan = schedule::make_plan(*graph);
-    if (!plan && plan.error().code == "ops.unknown") QSKIP(plan.error().line().c_str());
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     for (const loops::Kernel& k : plan->kernels) {
       std::vector<Tensor> ours, reference;
@@ -81,33 +57,26 @@ class CompiledModels : public QObject {
       std::size_t b = 0;
       for (const loops::Buffer& buffer : k.buffers) {
         if (buffer.role == loops::Buffer::Role::Scratch) continue;
-        double d = distance(ours[b], reference[b]);
-        QVERIFY2(d < 1e-3, qPrintable(QString("%1 differs by %2\n%3")
-                                          .arg(QString::fromStdString(buffer.name))
-                                          .arg(d)
-                                          .arg(QString::fromStdString(loops::print(k)))));
+        const std::string wrong = testing::wrong(reference[b], ours[b], {1e-3, 1e-3});
+        QVERIFY2(wrong.empty(), (buffer.name + ": " + wrong + loops::print(k)).c_str());
         ++b;
       }
     }
   }
   void run() {
     QFETCH(QString, path);
-    // Their inputs hold positions in pooling windows, which random numbers are not.
-    if (path == "resnet/graphs/inductor_decomp/backward.py" || path == "resnet/graphs/post_grad_1.py")
-      QSKIP("needs the forward's values");
     auto corpus = testing::corpus();
     if (corpus.empty()) QSKIP(testing::no_corpus);
-    std::ifstream in(corpus / "models" / path.toStdString());
-    std::stringstream text;
-    text << in.rdbuf();
-    auto graph = testing::parse(text.str());
-    // Text has no metas of tuples.
+    const auto file = corpus / "models" / path.toStdString();
+    auto graph = testing::parse(testing::text_of(file));
+    // Text has no metas for tuples.
     auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
-    auto inputs = testing::random_inputs(*graph, 1, 8);
+    const auto made_up = testing::model_inputs(file, *graph);
+    QVERIFY2(made_up, made_up ? "" : made_up.error().line().c_str());
+    const std::vector<Value>& inputs = *made_up;
     auto ours = testing::copies(inputs), again = testing::copies(inputs);
     auto plan = schedule::make_plan(*graph);
-    if (!plan && plan.error().code == "ops.unknown") QSKIP(plan.error().line().c_str());
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     auto compiled = codegen::compile_cpu(*plan, graph->attributes,
                                          {.threads = 2, .keep_text = std::getenv("PARTITA_TEST_ASSEMBLY") != nullptr});
@@ -123,20 +92,21 @@ class CompiledModels : public QObject {
     if (std::getenv("PARTITA_TEST_PLAN")) puts(print(*plan).c_str());
     if (std::getenv("PARTITA_TEST_ASSEMBLY")) puts((*compiled)->ir.c_str());
 
-    auto expected = interpret(*graph, inputs);
-    if (!expected && expected.error().code == "ops.unknown") QSKIP(expected.error().line().c_str());
+    const auto exact = interpret(*graph, testing::copies(inputs), {.float64 = true});
+    QVERIFY2(exact, exact ? "" : exact.error().line().c_str());
+    const auto expected = interpret(*graph, inputs);
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
     for (int round = 0; round < 2; ++round) {
       auto found = (*compiled)->run(round == 0 ? ours : again);
       QVERIFY2(found, found ? "" : found.error().line().c_str());
       QCOMPARE(found->size(), expected->size());
       for (std::size_t i = 0; i < expected->size(); ++i) {
-        double d = distance((*found)[i], (*expected)[i]);
-        QVERIFY2(d < 1e-3, qPrintable(QString("output %1 differs by %2").arg(i).arg(d)));
+        const std::string wrong = testing::wrong((*expected)[i], (*found)[i], {1e-4, 1e-4}, &(*exact)[i]);
+        QVERIFY2(wrong.empty(), qPrintable(QString("output %1: %2").arg(i).arg(wrong.c_str())));
       }
     }
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].get<Tensor>()) QVERIFY2(distance(ours[i], inputs[i]) < 1e-3, "an input");
+      QCOMPARE(testing::wrong(inputs[i], ours[i], {1e-4, 1e-4}), std::string());
   }
 };
 

@@ -149,6 +149,30 @@ class TestCompare : public QObject {
     QVERIFY(report->rows[0].ok());
   }
 
+  /// `expected` and `found` against `exact`, with a tolerance of 0.1.
+  static bool excused(const std::vector<double>& exact, const std::vector<double>& expected,
+                      const std::vector<double>& found) {
+    const Sizes sizes{static_cast<std::int64_t>(exact.size())};
+    const Tolerance tolerance{0, 0.1};
+    const Value a = f32(sizes, expected), b = f32(sizes, found);
+    Difference d = compare_values("", a, b, tolerance);
+    judge_by_baseline(d, tensor(DType::Float64, sizes, exact), a, b, tolerance);
+    return d.rounding;
+  }
+  void only_errors_like_the_expected_ones_are_excused() {
+    const double nan = std::nan(""), inf = INFINITY;
+    QVERIFY(excused({1, 2, 3}, {1.5, 2, 3}, {1, 2, 3}));    // nearer to double
+    QVERIFY(excused({1, 2, 3}, {1.5, 2, 3}, {1, 2.9, 3}));  // twice as far, elsewhere
+    QVERIFY(!excused({1, 2, 3}, {1.5, 2, 3}, {1, 3.1, 3}));
+    QVERIFY(!excused({1, 2, 3}, {1.5, 2, 3}, {1, 2.9, 3.9}));  // one such error excuses one
+    QVERIFY(excused({1, 1e39}, {1, 3e38}, {1, inf}));          // as double's in float32
+    QVERIFY(!excused({1, 2}, {1.5, 2}, {1, nan}));
+    QVERIFY(!excused({1, 2}, {1.5, inf}, {1, -inf}));
+    QVERIFY(!excused({nan, 2}, {1, 2}, {3, 2}));
+    QVERIFY(excused({nan, 2}, {1, 2}, {nan, 2}));
+    QVERIFY(!excused({1, 2}, {1, 2}, {1, 2}));  // nothing to excuse
+  }
+
   void inputs_are_not_touched() {
     const auto graph =
         fx("x: <f32[2][1]>", "a: <f32[2][1]> = $add_.Tensor(x, 1)\nb: <f32[2][1]> = $neg(a)\nreturn (b,)");

@@ -21,13 +21,13 @@
 #include "codegen/backends.h"
 #include "core/base/workers.h"
 #include "core/compare/compare.h"
+#include "core/compare/rounding.h"
 #include "core/grad/joint.h"
 #include "core/interp/debug_interpreter.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
 #include "core/load/safetensors.h"
 #include "tests/fuzz/generate.h"
-#include "tests/fuzz/sensitivity.h"
 
 using namespace partita;
 
@@ -48,23 +48,6 @@ struct Expected {
   std::vector<Value> values, exact;
 };
 
-/// Is `found` within the tolerance plus four times what rounding alone may move the value?
-bool within(const Tensor& expected, const Tensor& found, const Tolerance& tolerance, const std::vector<double>& moved) {
-  const bool complex = is_complex(expected.dtype);
-  const auto a = expected.to(complex ? DType::Complex128 : DType::Float64),
-             b = found.to(complex ? DType::Complex128 : DType::Float64);
-  if (!a || !b || moved.size() != static_cast<std::size_t>(expected.numel())) return false;
-  for (std::int64_t i = 0; i < expected.numel(); ++i) {
-    const auto x = complex ? a->as<std::complex<double>>()[i] : std::complex<double>(a->as<double>()[i]),
-               y = complex ? b->as<std::complex<double>>()[i] : std::complex<double>(b->as<double>()[i]);
-    if (x == y || (std::isnan(std::abs(x)) && std::isnan(std::abs(y)))) continue;
-    const double farthest = moved[static_cast<std::size_t>(i)];
-    if (std::isinf(farthest)) continue;
-    if (!(std::abs(y - x) <= tolerance.absolute + tolerance.relative * std::abs(x) + 4 * farthest)) return false;
-  }
-  return true;
-}
-
 /// Compares `found` with the interpreter's values. If the interpreter itself is far from its result in double, or one
 /// more rounding would move the result as far, the difference comes from the graph and is not reported.
 Finding compare(const Expected& expected, const std::vector<Value>& found, bool strides) {
@@ -82,8 +65,8 @@ Finding compare(const Expected& expected, const std::vector<Value>& found, bool 
     if (narrow && exact && narrow->dtype != DType::Complex32) {
       const auto rounded = exact->to(narrow->dtype);
       if (!rounded || !compare_values(name, Value(*rounded), values[i], tolerance, false).ok()) continue;
-      if (!moved) moved = fuzz::moved_by_rounding(expected.graph, expected.inputs, expected.exact);
-      if (moved && within(*narrow, *found[i].get<Tensor>(), tolerance, (*moved)[i])) continue;
+      if (!moved) moved = moved_by_rounding(expected.graph, expected.inputs, expected.exact);
+      if (moved && explained_by_rounding(*narrow, *found[i].get<Tensor>(), tolerance, (*moved)[i])) continue;
     }
     return fmt::format(
         "{}: {} of {} elements differ{}", name, d.wrong, d.numel,

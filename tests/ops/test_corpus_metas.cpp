@@ -60,25 +60,21 @@ bool agrees(const Node& node, const Meta& inferred, std::string& what) {
   return !node.meta.known() || alike(inferred, node.meta, shapes) || differs(node, inferred);
 }
 
-/// Gives symbols hints, since texts have none: sizes that differ from one another and from the constants around them.
+/// Texts do not say what the symbols were. Sizes differ from the constants around them; those of one dimension are the
+/// same in all inputs, as a batch of ids and one of labels are.
 void give_hints(const Graph& graph) {
-  // Input ids and labels of gpt2_dyn have the same shape, but their symbols have different names.
-  static const std::map<std::string, std::int64_t> equal = {{"s38", 29}, {"s70", 29}, {"s72", 41}, {"s97", 41}};
-  std::int64_t next = 101;
-  auto hint = [&](const SymList& list) {
-    for (SymExpr e : list)
-      for (const std::string& symbol : e.symbols())
-        if (symbol.starts_with("s") && !graph.shapes->hints().contains(symbol)) {
-          graph.shapes->set_range(symbol, {.low = 2});
-          bool known = equal.contains(symbol);
-          graph.shapes->set_hint(symbol, known ? equal.at(symbol) : next);
-          if (!known) next += 12;
-        }
+  auto hint = [&](SymExpr e, std::size_t dimension) {
+    for (const std::string& symbol : e.symbols())
+      if (symbol.starts_with("s") && !graph.shapes->hints().contains(symbol)) {
+        graph.shapes->set_range(symbol, {.low = 2});
+        graph.shapes->set_hint(symbol, 29 + 12 * static_cast<std::int64_t>(dimension));
+      }
   };
-  for (const Node* node : graph.placeholders()) {
-    if (const TensorMeta* t = node->meta.tensor()) hint(t->sizes);
-    if (const SymExpr* e = node->meta.sym()) hint({*e});
-  }
+  for (const Node* node : graph.placeholders())
+    if (const TensorMeta* t = node->meta.tensor())
+      for (std::size_t d = 0; d < t->dim(); ++d) hint(t->sizes[d], d);
+  for (const Node* node : graph.placeholders())
+    if (const SymExpr* e = node->meta.sym()) hint(*e, 9);
 }
 
 }  // namespace

@@ -24,8 +24,7 @@ inline std::string module(const std::string& arguments, const std::vector<std::s
   return text;
 }
 
-/// Values like the placeholders: normal floats, whole numbers below `high`, coin flips. Int8 holds window offsets of
-/// low-memory max pooling in these graphs: the centre of a 3x3 window, inside the tensor even at its border.
+/// Values like the placeholders: normal floats, whole numbers below `high`, coin flips.
 inline std::vector<Value> random_inputs(const Graph& graph, std::uint64_t seed = 1, std::int64_t high = 4) {
   std::mt19937_64 engine(seed);
   std::normal_distribution<double> normal;
@@ -38,10 +37,9 @@ inline std::vector<Value> random_inputs(const Graph& graph, std::uint64_t seed =
     }
     Tensor t = unwrap(Tensor::empty(DType::Float64, *concrete(meta->sizes)));
     for (std::int64_t i = 0; i < t.numel(); ++i)
-      t.as<double>()[i] = is_floating(meta->dtype)     ? normal(engine)
-                          : meta->dtype == DType::Bool ? static_cast<double>(engine() % 2)
-                          : meta->dtype == DType::Int8
-                              ? 4.0
+      t.as<double>()[i] = is_floating(meta->dtype) ? normal(engine)
+                          : meta->dtype == DType::Bool
+                              ? static_cast<double>(engine() % 2)
                               : static_cast<double>(engine() % static_cast<std::uint64_t>(high));
     Tensor strided = unwrap(Tensor::empty_strided(meta->dtype, t.sizes, *concrete(meta->strides)));
     strided.copy_from(unwrap(t.to(meta->dtype)));

@@ -1,9 +1,8 @@
-// Whole graphs of the corpus: the plan must give the interpreter's values.
-#include <fstream>
-#include <sstream>
-
+// Whole graphs of the corpus: the plan's values are the interpreter's.
 #include "tests/schedule/plan_test.h"
+#include "tests/support/close.h"
 #include "tests/support/corpus.h"
+#include "tests/support/model_inputs.h"
 
 namespace partita {
 
@@ -23,14 +22,13 @@ class Models : public QObject {
     QFETCH(QString, path);
     auto corpus = testing::corpus();
     if (corpus.empty()) QSKIP(testing::no_corpus);
-    std::ifstream in(corpus / "models" / path.toStdString());
-    std::stringstream text;
-    text << in.rdbuf();
-    auto graph = testing::parse(text.str());
-    auto inputs = testing::random_inputs(*graph, 1, 8);
+    const auto file = corpus / "models" / path.toStdString();
+    auto graph = testing::parse(testing::text_of(file));
+    auto made_up = testing::model_inputs(file, *graph);
+    QVERIFY2(made_up, made_up ? "" : made_up.error().line().c_str());
+    const std::vector<Value>& inputs = *made_up;
     auto ours = testing::copies(inputs), wide_inputs = testing::copies(inputs);
     auto expected = interpret(*graph, inputs);
-    if (!expected && expected.error().code == "ops.unknown") QSKIP(expected.error().line().c_str());
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
     auto exact = interpret(*graph, wide_inputs, {.float64 = true});
     QVERIFY2(exact, exact ? "" : exact.error().line().c_str());
@@ -45,16 +43,11 @@ class Models : public QObject {
     QVERIFY2(found, found ? "" : found.error().line().c_str());
     QCOMPARE(found->size(), expected->size());
     for (std::size_t i = 0; i < expected->size(); ++i) {
-      // Sums of random inputs cancel, so the plan's rounding error may be a few times the interpreter's.
-      double d = testing::difference((*found)[i], (*expected)[i]);
-      double error = testing::difference((*found)[i], (*exact)[i], false),
-             usual = testing::difference((*expected)[i], (*exact)[i], false);
-      QVERIFY2(d < 1e-4 || error < 1e-5 + 10 * usual,
-               qPrintable(
-                   QString("output %1 differs by %2; error %3, interpreter's %4").arg(i).arg(d).arg(error).arg(usual)));
+      const std::string wrong = testing::wrong((*expected)[i], (*found)[i], {1e-4, 1e-4}, &(*exact)[i]);
+      QVERIFY2(wrong.empty(), qPrintable(QString("output %1: %2").arg(i).arg(wrong.c_str())));
     }
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].get<Tensor>()) QVERIFY2(testing::difference(ours[i], inputs[i]) < 1e-3, "an input");
+      QCOMPARE(testing::wrong(inputs[i], ours[i], {1e-4, 1e-4}), std::string());
   }
 };
 

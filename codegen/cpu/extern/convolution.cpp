@@ -81,16 +81,6 @@ class Primitive final : public ExternStep {
   dnnl::stream stream_{cpu_engine()};
 };
 
-/// The interpreter's kernels add up in PyTorch's order: where sums cancel the same rest is left. They cost some
-/// microseconds more than a primitive, too little to matter beside what a graph with few multiplications costs at all.
-bool is_small(const ConcreteView& positions, const ConcreteView& weight, std::string& why_not) {
-  constexpr std::int64_t worth_a_primitive = 1 << 14;  // multiplications
-  if (positions.numel() * weight.numel() / std::max<std::int64_t>(weight.sizes[0], 1) >= worth_a_primitive)
-    return false;
-  why_not = "so small that the order of sums counts more than time";
-  return true;
-}
-
 Prepared refused(std::string& why_not, std::string why) {
   why_not = std::move(why);
   return {};
@@ -103,7 +93,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
   auto out = concrete_view(context.call.results[0]);
   if (!input || !weight || !out) return refused(why_not, "symbolic sizes");
   auto g = geometry(context, 3, input->sizes.size() - 2, why_not);
-  if (!g || is_small(*out, *weight, why_not)) return {};
+  if (!g) return {};
   ConcreteView kernel = grouped(*weight, g->groups);
   auto input_desc = describe(*input), weight_desc = describe(kernel), out_desc = describe(*out);
   auto bias_desc = bias ? describe(*bias) : std::nullopt;
@@ -139,7 +129,7 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
   auto mask = context.integers(10);
   if (!grad || !input || !weight || !mask || mask->size() != 3) return refused(why_not, "symbolic sizes");
   auto g = geometry(context, 4, input->sizes.size() - 2, why_not);
-  if (!g || is_small(*grad, *weight, why_not)) return {};
+  if (!g) return {};
   ConcreteView kernel = grouped(*weight, g->groups);
   auto grad_desc = describe(*grad), input_desc = describe(*input), weight_desc = describe(kernel);
   if (!grad_desc || !input_desc || !weight_desc)

@@ -2,7 +2,6 @@
 #include <unordered_map>
 
 #include "codegen/cpu/extern/onednn.h"
-#include "core/ops/kernels/gemm.h"
 
 namespace partita::codegen {
 namespace {
@@ -63,54 +62,10 @@ class Matmul final : public ExternStep {
   std::unordered_map<int, memory> args_;
 };
 
-/// A product by the interpreter's kernels, which add up in PyTorch's order: where sums cancel the same rest is left. Of
-/// few multiplications they are about as fast as a primitive's call.
-class SmallMatmul final : public ExternStep {
- public:
-  ConcreteView a, b, out;
-  std::optional<ConcreteView> added;
-  float alpha = 1;
-
-  Status run(std::byte* const* buffers) override {
-    const std::size_t rank = a.sizes.size();
-    const std::int64_t m = a.sizes[rank - 2], k = a.sizes[rank - 1], n = b.sizes[rank - 1];
-    auto batch_stride = [&](const ConcreteView& v) { return rank == 3 ? v.strides[0] : 0; };
-    auto matrix_of = [&](const ConcreteView& v, std::int64_t i) {
-      return kernels::MatrixView<float>{reinterpret_cast<const float*>(v.at(buffers)) + i * batch_stride(v),
-                                        v.strides[rank - 2], v.strides[rank - 1]};
-    };
-    for (std::int64_t i = 0, batch = rank == 3 ? a.sizes[0] : 1; i < batch; ++i) {
-      float* to = reinterpret_cast<float*>(out.at(buffers)) + i * batch_stride(out);
-      const std::int64_t row = out.strides[rank - 2];
-      if (added)
-        for (std::int64_t r = 0; r < m; ++r)
-          for (std::int64_t j = 0; j < n; ++j) to[r * row + j] = matrix_of(*added, i).at(r, j);
-      auto multiply = rank == 3 ? kernels::batch_gemm<float> : kernels::gemm<float>;
-      multiply(m, n, k, matrix_of(a, i), matrix_of(b, i), to, row, added.has_value(), alpha);
-    }
-    return {};
-  }
-};
-
-Prepared prepare_small(ConcreteView a, ConcreteView b, ConcreteView out, std::optional<ConcreteView> added,
-                       float alpha) {
-  auto step = std::make_unique<SmallMatmul>();
-  if (added)
-    for (std::size_t d = 0; d < added->sizes.size(); ++d)
-      if (added->sizes[d] == 1) added->strides[d] = 0;
-  step->a = std::move(a), step->b = std::move(b), step->out = std::move(out), step->added = std::move(added);
-  step->alpha = alpha;
-  return {std::move(step), false, "small product"};
-}
-
 /// `added` has the rank of the result, sizes 1 or the result's.
 Prepared prepare(const ExternContext& context, const ConcreteView& a, const ConcreteView& b,
                  std::optional<ConcreteView> added, float alpha, std::string& why_not) {
   auto out = concrete_view(context.call.results[0]);
-  constexpr std::int64_t worth_a_primitive = 1 << 12;  // multiplications
-  if (out && out->dtype == DType::Float32 && out->strides.back() == 1 &&
-      out->numel() * a.sizes.back() < worth_a_primitive)
-    return prepare_small(a, b, *out, added, alpha);
   auto left = matrix(a), right = matrix(b);
   auto result = out ? describe(*out) : std::nullopt;
   if (!left || !right || !result) {

@@ -45,13 +45,9 @@ Value eval_adaptive_avg(EvalCall& c) {
   dispatch_floating(dtype, "adaptive_avg_pool", [&]<class T>() {
     for (std::int64_t p = 0; p < cells.planes; ++p)
       cells.each([&](std::int64_t position, const Cell& cell) {
-        // PyTorch's 3-d kernel sums in the tensor's own dtype, its 2-d kernel in a wider one.
-        std::conditional_t<rank == 3, T, double> sum = 0;
-        cells.inputs(cell, [&](std::int64_t i) {
-          sum += static_cast<decltype(sum)>(x.as<T>()[p * cells.in_plane() + i]);
-          if constexpr (rank == 3) sum = rounded(out.dtype, sum);
-        });
-        y.as<T>()[p * cells.out_plane() + position] = static_cast<T>(sum / static_cast<decltype(sum)>(cell.count()));
+        double sum = 0;
+        cells.inputs(cell, [&](std::int64_t i) { sum += static_cast<double>(x.as<T>()[p * cells.in_plane() + i]); });
+        y.as<T>()[p * cells.out_plane() + position] = static_cast<T>(sum / static_cast<double>(cell.count()));
       });
   });
   out.copy_from(y);

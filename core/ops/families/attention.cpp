@@ -50,23 +50,19 @@ Meta fake_flash_backward(FakeCall& c) {
   return MetaTuple{{heads_inside(c.tensor("query")), heads_inside(c.tensor("key")), heads_inside(c.tensor("value"))}};
 }
 
-/// The operands of one call, row-major in the computation dtype. As in PyTorch's kernel
-/// (native/cpu/FlashAttentionKernel.cpp), exponentials are divided by their sum only after they were multiplied with
-/// the values, and the operand of a second matrix product is rounded to the query's dtype first.
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The operands of one call, row-major and in double.
 struct Problem {
-  DType kept, dtype;  ///< dtype of the query; dtype of the computation
   Tensor q, k, v, mask;
   std::int64_t batch, heads, queries, keys, width;
   double scale;
   bool causal;
 
   explicit Problem(const EvalCall& c) {
-    const Tensor& query = c.tensor("query");
-    kept = query.dtype;
-    dtype = arithmetic_dtype(kept);
-    q = load(query, dtype);
-    k = load(c.tensor("key"), dtype);
-    v = load(c.tensor("value"), dtype);
+    q = load(c.tensor("query"), DType::Float64);
+    k = load(c.tensor("key"), DType::Float64);
+    v = load(c.tensor("value"), DType::Float64);
     batch = q.sizes[0], heads = q.sizes[1], queries = q.sizes[2], width = q.sizes[3], keys = k.sizes[2];
     bool fits = k.sizes[3] == width && v.sizes[3] == width && v.sizes[2] == keys;
     for (const Tensor* t : {&k, &v}) fits = fits && t->sizes[0] == batch && t->sizes[1] == heads;
@@ -74,20 +70,19 @@ struct Problem {
     if (as_double(c.number("dropout_p")) != 0) fail_unsupported("flash attention with dropout on the CPU");
     scale = c.has("scale") ? as_double(c.number("scale")) : 1 / std::sqrt(static_cast<double>(width));
     causal = c.boolean("is_causal");
-    if (c.has("attn_mask")) mask = expand_load(c.tensor("attn_mask"), {batch, heads, queries, keys}, dtype);
+    if (c.has("attn_mask")) mask = expand_load(c.tensor("attn_mask"), {batch, heads, queries, keys}, DType::Float64);
   }
 
   /// scores[queries, keys] = scale * q k^T + mask of one (batch, head)
-  template <class T>
-  void scores(std::int64_t i, T* out) const {
-    gemm<T>(queries, keys, width, {q.as<T>() + i * queries * width, width, 1}, {k.as<T>() + i * keys * width, 1, width},
-            out, keys);
-    const T* m = mask.storage ? mask.as<T>() + i * queries * keys : nullptr;
+  void scores(std::int64_t i, double* out) const {
+    gemm<double>(queries, keys, width, {q.as<double>() + i * queries * width, width, 1},
+                 {k.as<double>() + i * keys * width, 1, width}, out, keys);
+    const double* m = mask.storage ? mask.as<double>() + i * queries * keys : nullptr;
     for (std::int64_t r = 0; r < queries; ++r)
       for (std::int64_t j = 0; j < keys; ++j) {
-        T& s = out[r * keys + j];
-        s = s * static_cast<T>(scale) + (m ? m[r * keys + j] : T(0));
-        if (causal && j > r) s = -std::numeric_limits<T>::infinity();
+        double& s = out[r * keys + j];
+        s = s * scale + (m ? m[r * keys + j] : 0);
+        if (causal && j > r) s = -infinity;
       }
   }
 };
@@ -95,32 +90,24 @@ struct Problem {
 Value eval_flash(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_flash);
   Problem p(c);
-  Tensor out = empty(p.dtype, p.q.sizes), logsumexp = empty(p.dtype, {p.batch, p.heads, p.queries});
-  dispatch_floating(p.dtype, "flash_attention", [&]<class T>() {
-    std::vector<T> scores(static_cast<std::size_t>(p.queries * p.keys)), sums(static_cast<std::size_t>(p.queries));
-    for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
-      p.scores<T>(i, scores.data());
-      for (std::int64_t r = 0; r < p.queries; ++r) {
-        T* row = scores.data() + r * p.keys;
-        T high = p.keys ? *std::max_element(row, row + p.keys) : -std::numeric_limits<T>::infinity();
-        // A query that may attend to no key gives a row of zeros.
-        bool empty_row = high == -std::numeric_limits<T>::infinity();
-        double sum = 0;
-        for (std::int64_t j = 0; j < p.keys; ++j) {
-          row[j] = empty_row ? T(0) : std::exp(row[j] - high);
-          sum += static_cast<double>(row[j]);
-          row[j] = rounded(p.kept, row[j]);
-        }
-        sums[static_cast<std::size_t>(r)] = empty_row ? T(1) : static_cast<T>(sum);
-        logsumexp.as<T>()[i * p.queries + r] = high + static_cast<T>(std::log(sum));
-      }
-      T* y = out.as<T>() + i * p.queries * p.width;
-      gemm<T>(p.queries, p.width, p.keys, {scores.data(), p.keys, 1}, {p.v.as<T>() + i * p.keys * p.width, p.width, 1},
-              y, p.width);
-      for (std::int64_t r = 0; r < p.queries; ++r)
-        for (std::int64_t d = 0; d < p.width; ++d) y[r * p.width + d] *= 1 / sums[static_cast<std::size_t>(r)];
+  Tensor out = empty(DType::Float64, p.q.sizes), logsumexp = empty(DType::Float64, {p.batch, p.heads, p.queries});
+  std::vector<double> scores(static_cast<std::size_t>(p.queries * p.keys));
+  for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
+    p.scores(i, scores.data());
+    for (std::int64_t r = 0; r < p.queries; ++r) {
+      double* row = scores.data() + r * p.keys;
+      const double high = p.keys ? *std::max_element(row, row + p.keys) : -infinity;
+      // A query that may attend to no key gives a row of zeros.
+      const bool empty_row = high == -infinity;
+      double sum = 0;
+      for (std::int64_t j = 0; j < p.keys; ++j) sum += row[j] = empty_row ? 0 : std::exp(row[j] - high);
+      for (std::int64_t j = 0; j < p.keys && !empty_row; ++j) row[j] /= sum;
+      logsumexp.as<double>()[i * p.queries + r] = high + std::log(sum);
     }
-  });
+    gemm<double>(p.queries, p.width, p.keys, {scores.data(), p.keys, 1},
+                 {p.v.as<double>() + i * p.keys * p.width, p.width, 1}, out.as<double>() + i * p.queries * p.width,
+                 p.width);
+  }
   outputs[0].copy_from(out);
   outputs[1].copy_from(logsumexp);
   return ValueList{outputs[0], outputs[1]};
@@ -129,42 +116,37 @@ Value eval_flash(EvalCall& c) {
 Value eval_flash_backward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_flash_backward);
   Problem p(c);
-  Tensor grad = load(c.tensor("grad_out"), p.dtype), out = load(c.tensor("out"), p.dtype),
-         lse = load(c.tensor("logsumexp"), p.dtype);
+  constexpr DType dtype = DType::Float64;
+  Tensor grad = load(c.tensor("grad_out"), dtype), out = load(c.tensor("out"), dtype),
+         lse = load(c.tensor("logsumexp"), dtype);
   if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes || lse.sizes != Sizes{p.batch, p.heads, p.queries})
     fail("flash attention backward: the sizes of grad_out, out or logsumexp do not fit those of query");
-  Tensor dq = empty(p.dtype, p.q.sizes), dk = empty(p.dtype, p.k.sizes), dv = empty(p.dtype, p.v.sizes);
-  dispatch_floating(p.dtype, "flash_attention_backward", [&]<class T>() {
-    std::vector<T> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());
-    for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
-      std::int64_t at_q = i * p.queries * p.width, at_k = i * p.keys * p.width;
-      p.scores<T>(i, weights.data());
-      gemm<T>(p.queries, p.keys, p.width, {grad.as<T>() + at_q, p.width, 1}, {p.v.as<T>() + at_k, 1, p.width},
-              slopes.data(), p.keys);
-      for (std::int64_t r = 0; r < p.queries; ++r) {
-        double dot = 0;
-        for (std::int64_t d = 0; d < p.width; ++d)
-          dot += static_cast<double>(grad.as<T>()[at_q + r * p.width + d]) *
-                 static_cast<double>(out.as<T>()[at_q + r * p.width + d]);
-        T shift = lse.as<T>()[i * p.queries + r];
-        for (std::int64_t j = 0; j < p.keys; ++j) {
-          T& w = weights[static_cast<std::size_t>(r * p.keys + j)];
-          w = std::isinf(shift) ? T(0) : std::exp(w - shift);
-          T& s = slopes[static_cast<std::size_t>(r * p.keys + j)];
-          s = rounded(p.kept, w * (s - static_cast<T>(dot)));
-          w = rounded(p.kept, w);
-        }
+  Tensor dq = empty(dtype, p.q.sizes), dk = empty(dtype, p.k.sizes), dv = empty(dtype, p.v.sizes);
+  std::vector<double> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());
+  for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
+    const std::int64_t at_q = i * p.queries * p.width, at_k = i * p.keys * p.width;
+    const double* dy = grad.as<double>() + at_q;
+    p.scores(i, weights.data());
+    gemm<double>(p.queries, p.keys, p.width, {dy, p.width, 1}, {p.v.as<double>() + at_k, 1, p.width}, slopes.data(),
+                 p.keys);
+    for (std::int64_t r = 0; r < p.queries; ++r) {
+      double dot = 0;
+      for (std::int64_t d = r * p.width; d < (r + 1) * p.width; ++d) dot += dy[d] * out.as<double>()[at_q + d];
+      const double shift = lse.as<double>()[i * p.queries + r];
+      for (std::int64_t j = 0; j < p.keys; ++j) {
+        double& w = weights[static_cast<std::size_t>(r * p.keys + j)];
+        w = std::isinf(shift) ? 0 : std::exp(w - shift);
+        double& s = slopes[static_cast<std::size_t>(r * p.keys + j)];
+        s = w * (s - dot) * p.scale;
       }
-      gemm<T>(p.keys, p.width, p.queries, {weights.data(), 1, p.keys}, {grad.as<T>() + at_q, p.width, 1},
-              dv.as<T>() + at_k, p.width);
-      gemm<T>(p.queries, p.width, p.keys, {slopes.data(), p.keys, 1}, {p.k.as<T>() + at_k, p.width, 1},
-              dq.as<T>() + at_q, p.width);
-      gemm<T>(p.keys, p.width, p.queries, {slopes.data(), 1, p.keys}, {p.q.as<T>() + at_q, p.width, 1},
-              dk.as<T>() + at_k, p.width);
     }
-    for (Tensor* t : {&dq, &dk})
-      for (std::int64_t i = 0, n = t->numel(); i < n; ++i) t->as<T>()[i] *= static_cast<T>(p.scale);
-  });
+    gemm<double>(p.keys, p.width, p.queries, {weights.data(), 1, p.keys}, {dy, p.width, 1}, dv.as<double>() + at_k,
+                 p.width);
+    gemm<double>(p.queries, p.width, p.keys, {slopes.data(), p.keys, 1}, {p.k.as<double>() + at_k, p.width, 1},
+                 dq.as<double>() + at_q, p.width);
+    gemm<double>(p.keys, p.width, p.queries, {slopes.data(), 1, p.keys}, {p.q.as<double>() + at_q, p.width, 1},
+                 dk.as<double>() + at_k, p.width);
+  }
   outputs[0].copy_from(dq);
   outputs[1].copy_from(dk);
   outputs[2].copy_from(dv);

@@ -1,6 +1,7 @@
 // avg_pool2d/3d, their gradients, and the composite avg_pool1d.
 #include "core/ops/families/pool.h"
 #include "core/ops/gradients.h"
+#include "core/ops/kernels/accumulator.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lowerings.h"
@@ -41,9 +42,10 @@ Value eval_avg_pool(EvalCall& c) {
     for (std::int64_t p = 0; p < cells.planes; ++p) {
       const T* in = x.as<T>() + p * cells.in_plane();
       cells.each([&](std::int64_t position, const Cell& cell) {
-        T sum = 0;
-        cells.inputs(cell, [&](std::int64_t i) { sum += in[i]; });
-        y.as<T>()[p * cells.out_plane() + position] = sum == T(0) ? T(0) : sum / static_cast<T>(divisor_of(cell));
+        Accumulator<T> sum = 0;
+        cells.inputs(cell, [&](std::int64_t i) { sum += static_cast<Accumulator<T>>(in[i]); });
+        y.as<T>()[p * cells.out_plane() + position] =
+            sum == 0 ? T(0) : static_cast<T>(sum / static_cast<Accumulator<T>>(divisor_of(cell)));
       });
     }
   });

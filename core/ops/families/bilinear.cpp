@@ -3,6 +3,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
+#include "core/ops/kernels/accumulator.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -16,7 +17,6 @@ namespace {
 struct Trilinear {
   Sizes sizes, strides[3];
   std::vector<bool> summed;
-  std::size_t unrolled;
 
   Trilinear(const EvalCall& c, const Tensor (&operands)[3]) {
     constexpr const char* expands[] = {"expand1", "expand2", "expand3"};
@@ -36,7 +36,6 @@ struct Trilinear {
       }
     }
     summed = marked(c.integers("sumdim"), rank);
-    unrolled = static_cast<std::size_t>(kernels::dim_index(c.integer("unroll_dim"), rank));
   }
 
   static std::vector<bool> marked(const Sizes& dims, std::int64_t rank) {
@@ -102,40 +101,23 @@ Meta fake_trilinear(FakeCall& c) {
   return new_like(first, kept);
 }
 
-/// Multiplies as PyTorch does: for each index of the unrolled dimension i1 * i2, then the result * i3. Each of the two
-/// products rounds to the tensor's dtype.
 Value eval_trilinear(EvalCall& c) {
   using namespace kernels;
   Tensor out = allocate(c, fake_trilinear);
   DType dtype = arithmetic_dtype(out.dtype);
   const Tensor operands[] = {load(c.tensor("i1"), dtype), load(c.tensor("i2"), dtype), load(c.tensor("i3"), dtype)};
   const Trilinear t(c, operands);
-  Tensor y = zeros(dtype, out.sizes);
-  // kept: dimensions of the result. inner: summed in the first product, since i3 is expanded along them. outer: summed
-  // in the second product.
-  std::vector<bool> kept(t.sizes.size()), inner(kept), outer(kept), unrolled(kept);
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    kept[i] = !t.summed[i];
-    if (i == t.unrolled)
-      unrolled[i] = t.summed[i];
-    else
-      (t.strides[2][i] == 0 && t.sizes[i] != 1 ? inner : outer)[i] = t.summed[i];
-  }
+  Tensor y = zeros(accumulator_dtype(dtype), out.sizes);
+  std::vector<bool> kept = t.summed;
+  kept.flip();
   dispatch_compute(dtype, "_trilinear", [&]<class T>() {
+    using Sum = Accumulator<T>;
     const T *a = operands[0].as<T>(), *b = operands[1].as<T>(), *v = operands[2].as<T>();
-    std::int64_t at = 0;
+    Sum* to = y.as<Sum>();
     t.each(kept, {}, [&](const Trilinear::Place& result) {
-      T total = 0;
-      t.each(unrolled, result, [&](const Trilinear::Place& step) {
-        T sum = 0;
-        t.each(outer, step, [&](const Trilinear::Place& place) {
-          T pairs = 0;
-          t.each(inner, place, [&](const Trilinear::Place& p) { pairs += a[p.at[0]] * b[p.at[1]]; });
-          sum += rounded(out.dtype, pairs) * v[place.at[2]];
-        });
-        total = rounded(out.dtype, total + rounded(out.dtype, sum));
-      });
-      y.as<T>()[at++] = total;
+      t.each(t.summed, result,
+             [&](const Trilinear::Place& p) { *to += Sum(a[p.at[0]]) * Sum(b[p.at[1]]) * Sum(v[p.at[2]]); });
+      ++to;
     });
   });
   out.copy_from(y);

@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <utility>
 
 #include "core/ops/families/convolution.h"
-#include "core/ops/families/convolution_onednn.h"
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/outputs.h"
@@ -12,6 +10,76 @@ namespace partita {
 namespace {
 
 using namespace kernels;
+
+/// A convolution of `in` to `out` seen as three spatial dimensions, lower ranks padded in front. For a transposed one
+/// the roles are swapped: `in` is the larger side, whose patches the small side's positions see.
+struct Geometry {
+  std::int64_t batch, groups;
+  std::int64_t in_channels, out_channels;  ///< of all groups
+  std::int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+
+  std::int64_t in_positions() const { return in[0] * in[1] * in[2]; }
+  std::int64_t out_positions() const { return out[0] * out[1] * out[2]; }
+  std::int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  std::int64_t in_per_group() const { return in_channels / groups; }
+  std::int64_t out_per_group() const { return out_channels / groups; }
+  std::int64_t patch() const { return in_per_group() * taps(); }
+  /// Where the planes of an image's group begin, and a group's filters.
+  std::int64_t in_at(std::int64_t image, std::int64_t group) const {
+    return (image * in_channels + group * in_per_group()) * in_positions();
+  }
+  std::int64_t out_at(std::int64_t image, std::int64_t group) const {
+    return (image * out_channels + group * out_per_group()) * out_positions();
+  }
+  std::int64_t weight_at(std::int64_t group) const { return group * out_per_group() * patch(); }
+  bool is_plain_product() const {
+    for (int i = 0; i < 3; ++i)
+      if (kernel[i] != 1 || stride[i] != 1 || padding[i] != 0) return false;
+    return true;
+  }
+};
+
+/// f(image, group)
+template <class F>
+void each_group(const Geometry& g, F f) {
+  for (std::int64_t n = 0; n < g.batch; ++n)
+    for (std::int64_t group = 0; group < g.groups; ++group) f(n, group);
+}
+
+/// Calls f(row of the column matrix, its first column, element, count, step) for the runs of in-bounds elements: row is
+/// (channel, tap), columns are output positions; `element` indexes the group's input planes.
+template <class F>
+void each_run(const Geometry& g, F f) {
+  std::int64_t row = 0;
+  for (std::int64_t channel = 0; channel < g.in_per_group(); ++channel)
+    for (std::int64_t kd = 0; kd < g.kernel[0]; ++kd)
+      for (std::int64_t kh = 0; kh < g.kernel[1]; ++kh)
+        for (std::int64_t kw = 0; kw < g.kernel[2]; ++kw, ++row)
+          for (std::int64_t d = 0; d < g.out[0]; ++d) {
+            std::int64_t id = d * g.stride[0] - g.padding[0] + kd * g.dilation[0];
+            if (id < 0 || id >= g.in[0]) continue;
+            for (std::int64_t h = 0; h < g.out[1]; ++h) {
+              std::int64_t ih = h * g.stride[1] - g.padding[1] + kh * g.dilation[1];
+              if (ih < 0 || ih >= g.in[1]) continue;
+              std::int64_t first = kw * g.dilation[2] - g.padding[2];  // input column of output column 0
+              std::int64_t begin = first < 0 ? (-first + g.stride[2] - 1) / g.stride[2] : 0;
+              std::int64_t end = first >= g.in[2] ? 0 : std::min(g.out[2], (g.in[2] - 1 - first) / g.stride[2] + 1);
+              if (begin >= end) continue;
+              std::int64_t element = ((channel * g.in[0] + id) * g.in[1] + ih) * g.in[2] + first + begin * g.stride[2];
+              f(row, (d * g.out[1] + h) * g.out[2] + begin, element, end - begin, g.stride[2]);
+            }
+          }
+}
+
+/// columns[patch, out positions] of one image's group.
+template <class T>
+void gather_patches(const Geometry& g, const T* image, T* columns) {
+  std::fill_n(columns, g.patch() * g.out_positions(), T(0));
+  each_run(g, [&](std::int64_t row, std::int64_t at, std::int64_t element, std::int64_t count, std::int64_t step) {
+    T* to = columns + row * g.out_positions() + at;
+    for (std::int64_t i = 0; i < count; ++i) to[i] = image[element + i * step];
+  });
+}
 
 void fill_spatial(std::int64_t (&to)[3], const std::int64_t* from, std::size_t rank, std::int64_t neutral) {
   for (std::size_t i = 0; i < 3; ++i) to[i] = i + rank < 3 ? neutral : from[i + rank - 3];
@@ -48,15 +116,18 @@ void scatter_patches(const Geometry& g, const T* columns, T* image) {
   });
 }
 
-/// The three products of a convolution, for one computation dtype. The weight is [out_channels, patch] in memory, as
-/// PyTorch stores it (for transposed convolutions too, with the roles of in and out as in Geometry).
+/// The three products of a convolution, for one computation dtype; sums are rounded by whom they are returned to. The
+/// weight is [out_channels, patch] in memory, as PyTorch stores it (for transposed convolutions too, with the roles of
+/// in and out as in Geometry).
 template <class T>
 class Convolution {
  public:
+  using Sum = Accumulator<T>;
+
   explicit Convolution(const Geometry& g) : g_(g) {}
 
   /// small = weight * patches(large), added to what is there if asked.
-  void forward(const T* large, const T* weight, T* small, bool accumulate = false) {
+  void forward(const T* large, const T* weight, Sum* small, bool accumulate = false) {
     each_group(g_, [&](std::int64_t n, std::int64_t group) {
       const T* columns = patches(large + g_.in_at(n, group));
       gemm<T>(rows(), positions(), g_.patch(), {weight + g_.weight_at(group), g_.patch(), 1}, {columns, positions(), 1},
@@ -64,24 +135,23 @@ class Convolution {
     });
   }
 
-  /// large = patches^-1(weight^T * small); the patches are rounded to `patch_dtype` before they are summed.
-  void backward_input(const T* small, const T* weight, T* large, DType patch_dtype = DType::Float64) {
+  /// large = patches^-1(weight^T * small)
+  void backward_input(const T* small, const T* weight, Sum* large) {
+    std::vector<Sum> columns(g_.is_plain_product() ? 0 : static_cast<std::size_t>(g_.patch() * positions()));
     each_group(g_, [&](std::int64_t n, std::int64_t group) {
-      T* image = large + g_.in_at(n, group);
-      T* columns = g_.is_plain_product() ? image : this->columns();
+      Sum* image = large + g_.in_at(n, group);
       gemm<T>(g_.patch(), positions(), rows(), {weight + g_.weight_at(group), 1, g_.patch()},
-              {small + g_.out_at(n, group), positions(), 1}, columns, positions());
-      if (!g_.is_plain_product()) {
-        for (std::int64_t i = 0; i < g_.patch() * positions(); ++i) columns[i] = rounded(patch_dtype, columns[i]);
-        std::fill_n(image, g_.in_per_group() * g_.in_positions(), T(0));
-        scatter_patches(g_, columns, image);
-      }
+              {small + g_.out_at(n, group), positions(), 1}, g_.is_plain_product() ? image : columns.data(),
+              positions());
+      if (g_.is_plain_product()) return;
+      std::fill_n(image, g_.in_per_group() * g_.in_positions(), Sum(0));
+      scatter_patches(g_, columns.data(), image);
     });
   }
 
   /// weight gradient = sum over images of small * patches(large)^T
-  void backward_weight(const T* large, const T* small, T* weight) {
-    std::fill_n(weight, g_.out_channels * g_.patch(), T(0));
+  void backward_weight(const T* large, const T* small, Sum* weight) {
+    std::fill_n(weight, g_.out_channels * g_.patch(), Sum(0));
     each_group(g_, [&](std::int64_t n, std::int64_t group) {
       const T* columns = patches(large + g_.in_at(n, group));
       gemm<T>(rows(), g_.patch(), positions(), {small + g_.out_at(n, group), positions(), 1}, {columns, 1, positions()},
@@ -90,13 +160,10 @@ class Convolution {
   }
 
  private:
-  T* columns() {
-    columns_.resize(static_cast<std::size_t>(g_.patch() * positions()));
-    return columns_.data();
-  }
   const T* patches(const T* image) {
     if (g_.is_plain_product()) return image;
-    gather_patches(g_, image, columns());
+    columns_.resize(static_cast<std::size_t>(g_.patch() * positions()));
+    gather_patches(g_, image, columns_.data());
     return columns_.data();
   }
   std::int64_t rows() const { return g_.out_per_group(); }
@@ -106,92 +173,34 @@ class Convolution {
   std::vector<T> columns_;
 };
 
-/// Does PyTorch give it to oneDNN, with one thread? (ConvParams::use_mkldnn in native/Convolution.cpp; its float16
-/// kernels ask for instructions that few processors have.)
-bool uses_onednn(const EvalCall& c, const Tensor& input, const Tensor& weight) {
-  const std::size_t rank = input.sizes.size() - 2;
-  const std::int64_t groups = c.integer("groups"), batch = input.sizes[0], channels = input.sizes[1];
-  const Sizes stride = spatial(c, "stride", rank), dilation = spatial(c, "dilation", rank),
-              output_padding = spatial(c, "output_padding", rank);
-  const bool transposed = c.boolean("transposed");
-  for (std::size_t i = 0; i < rank; ++i)
-    if (transposed && output_padding[i] >= stride[i]) return false;
-  if (input.dtype != DType::Float32) return input.dtype == DType::BFloat16;
-  if (transposed && groups > 1 && channels == groups) return false;
-  auto above = [](const Sizes& list) { return std::ranges::any_of(list, [](std::int64_t v) { return v > 1; }); };
-  // A single dimension is seen as the second of two.
-  const std::int64_t width = weight.sizes.back(), height = rank > 1 ? weight.sizes[rank] : 1;
-  const std::int64_t plane = rank > 1 ? input.sizes[2] * input.sizes[3] : input.sizes[2];
-  return (above(stride) || above(dilation) || batch >= 16 || width != 1 || height != 1) &&
-         (groups > 1 || (width > 3 && height > 3) || batch > 1 || batch * channels * plane > 20480);
-}
-
-/// Of its kernels those for groups of several channels are not followed.
-bool adds_as_onednn(const EvalCall& c, const Tensor& input, const Tensor& weight) {
-  const std::int64_t groups = c.integer("groups");
-  const bool by_channel = weight.sizes[0] == groups && weight.sizes[1] == 1;
-  return input.dtype == DType::Float32 && (groups == 1 || by_channel) && uses_onednn(c, input, weight);
-}
-
-/// f(plane, channel's bias) for every plane of y.
-template <class T, class F>
-void each_biased(const Tensor& y, const Tensor& bias, F f) {
+/// y += the bias of its channel.
+template <class T>
+void add_bias(const Tensor& y, const Tensor& bias) {
   DimSplit split = split_at(y.sizes, 1);
   for (std::int64_t n = 0; n < split.outer; ++n)
     for (std::int64_t k = 0; k < split.length; ++k) {
       T* plane = y.as<T>() + (n * split.length + k) * split.inner;
-      for (std::int64_t i = 0; i < split.inner; ++i) plane[i] = f(plane[i], bias.as<T>()[k]);
+      for (std::int64_t i = 0; i < split.inner; ++i) plane[i] += bias.as<T>()[k];
     }
-}
-
-/// The sums of each channel of y over images and positions, in `Sum`; by image, sums of images are added up.
-template <class T, class Sum>
-void sum_planes(const Tensor& y, const Tensor& out, bool by_image) {
-  const DimSplit split = split_at(y.sizes, 1);
-  for (std::int64_t k = 0; k < split.length; ++k) {
-    Sum total(0), sum(0);
-    for (std::int64_t n = 0; n < split.outer; ++n) {
-      const T* plane = y.as<T>() + (n * split.length + k) * split.inner;
-      for (std::int64_t i = 0; i < split.inner; ++i) sum += static_cast<Sum>(plane[i]);
-      if (by_image) total += std::exchange(sum, Sum(0));
-    }
-    out.as<T>()[k] = static_cast<T>(total + sum);
-  }
 }
 
 }  // namespace
 
 Value eval_convolution(EvalCall& c) {
   Tensor out = allocate(c, fake_convolution);
-  const Tensor& input = c.tensor("input");
-  DType dtype = arithmetic_dtype(input.dtype);
-  Tensor x = load(input, dtype), w = load(c.tensor("weight"), dtype), bias = load_optional(c, "bias", dtype);
-  Tensor y = empty(dtype, out.sizes);
+  const DType dtype = arithmetic_dtype(c.tensor("input").dtype), sum = accumulator_dtype(dtype);
+  Tensor x = load(c.tensor("input"), dtype), w = load(c.tensor("weight"), dtype), bias = load_optional(c, "bias", sum);
+  Tensor y = empty(sum, out.sizes);
   bool transposed = c.boolean("transposed");
   Geometry g = transposed ? geometry(c, y, x, w) : geometry(c, x, y, w);
-  if (adds_as_onednn(c, input, w)) {
-    const float *image = x.as<float>(), *filter = w.as<float>();
-    if (transposed) {
-      onednn::backward_input(g, image, filter, y.as<float>());
-      if (bias.storage) each_biased<float>(y, bias, [](float v, float shift) { return v + shift; });
-    } else {
-      onednn::forward(g, image, filter, bias.storage ? bias.as<float>() : nullptr, y.as<float>());
-    }
-    out.copy_from(y);
-    return out;
-  }
   dispatch_compute(dtype, "convolution", [&]<class T>() {
     Convolution<T> convolution(g);
-    if (!transposed) {  // products are summed onto the bias
-      if (bias.storage) each_biased<T>(y, bias, [](T, T shift) { return shift; });
-      convolution.forward(x.as<T>(), w.as<T>(), y.as<T>(), bias.storage != nullptr);
-      return;
-    }
-    // PyTorch's own loops round the patches of half types, their sums and the bias one by one
-    // (native/NaiveConvolutionTranspose2d.cpp).
-    const DType kept = uses_onednn(c, input, w) ? dtype : input.dtype;
-    convolution.backward_input(x.as<T>(), w.as<T>(), y.as<T>(), kept);
-    if (bias.storage) each_biased<T>(y, bias, [&](T v, T shift) { return rounded(kept, v) + shift; });
+    auto* to = y.as<Accumulator<T>>();
+    if (transposed)
+      convolution.backward_input(x.as<T>(), w.as<T>(), to);
+    else
+      convolution.forward(x.as<T>(), w.as<T>(), to);
+    if (bias.storage) add_bias<Accumulator<T>>(y, bias);
   });
   out.copy_from(y);
   return out;
@@ -199,9 +208,9 @@ Value eval_convolution(EvalCall& c) {
 
 Value eval_convolution_backward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_convolution_backward);
-  const Tensor& input = c.tensor("input");
-  DType dtype = arithmetic_dtype(input.dtype);
-  Tensor x = load(input, dtype), w = load(c.tensor("weight"), dtype), gy = load(c.tensor("grad_output"), dtype);
+  const DType dtype = arithmetic_dtype(c.tensor("input").dtype), sum = accumulator_dtype(dtype);
+  Tensor x = load(c.tensor("input"), dtype), w = load(c.tensor("weight"), dtype),
+         gy = load(c.tensor("grad_output"), dtype);
   bool transposed = c.boolean("transposed");
   Geometry g = transposed ? geometry(c, gy, x, w) : geometry(c, x, gy, w);
   ValueList results(3);
@@ -210,9 +219,8 @@ Value eval_convolution_backward(EvalCall& c) {
     results[i] = outputs[i];
   };
   auto conjugated = [](Tensor t) { return is_complex(t.dtype) ? unwrap(t.clone()) : t; };
-  const bool chained = adds_as_onednn(c, input, w);
-  const bool by_planes = x.dim() == 5 && std::ranges::any_of(g.dilation, [](std::int64_t d) { return d > 1; });
   dispatch_compute(dtype, "convolution_backward", [&]<class T>() {
+    using Sum = Accumulator<T>;
     Convolution<T> convolution(g);
     // Gradients of complex products take conjugates of the operands.
     Tensor xc = conjugated(x), wc = conjugated(w);
@@ -220,37 +228,24 @@ Value eval_convolution_backward(EvalCall& c) {
       for (Tensor* t : {&xc, &wc})
         for (std::int64_t i = 0; i < t->numel(); ++i) t->as<T>()[i] = std::conj(t->as<T>()[i]);
     if (outputs[0].storage) {
-      Tensor dx = empty(dtype, x.sizes);
-      if (chained && transposed)
-        onednn::forward(g, gy.as<float>(), w.as<float>(), nullptr, dx.as<float>());
-      else if (chained)
-        onednn::backward_input(g, gy.as<float>(), w.as<float>(), dx.as<float>());
-      else if (transposed)
-        convolution.forward(gy.as<T>(), wc.as<T>(), dx.as<T>());
+      Tensor dx = empty(sum, x.sizes);
+      if (transposed)
+        convolution.forward(gy.as<T>(), wc.as<T>(), dx.as<Sum>());
       else
-        convolution.backward_input(gy.as<T>(), wc.as<T>(), dx.as<T>());
+        convolution.backward_input(gy.as<T>(), wc.as<T>(), dx.as<Sum>());
       store(0, dx);
     }
     if (outputs[1].storage) {
-      Tensor dw = empty(dtype, w.sizes);
+      Tensor dw = empty(sum, w.sizes);
       const Tensor &large = transposed ? gy : xc, &small = transposed ? xc : gy;
-      if (chained && by_planes) {  // sums of sums of lanes, whose order is not followed: rounded once
-        const Tensor wide = empty(DType::Float64, w.sizes);
-        Convolution<double>(g).backward_weight(load(large, DType::Float64).as<double>(),
-                                               load(small, DType::Float64).as<double>(), wide.as<double>());
-        dw.copy_from(wide);
-      } else if (chained)
-        onednn::backward_weight(g, large.as<float>(), small.as<float>(), dw.as<float>());
-      else
-        convolution.backward_weight(large.as<T>(), small.as<T>(), dw.as<T>());
+      convolution.backward_weight(large.as<T>(), small.as<T>(), dw.as<Sum>());
       store(1, dw);
     }
     if (outputs[2].storage) {
-      Tensor db = empty(dtype, {gy.sizes[1]});
-      if (chained)
-        sum_planes<T, T>(gy, db, transposed);
-      else
-        sum_planes<T, Accumulator<T>>(gy, db, false);
+      const DimSplit split = split_at(gy.sizes, 1);
+      Tensor db = zeros(sum, {split.length});
+      for (std::int64_t i = 0; i < gy.numel(); ++i)
+        db.as<Sum>()[i / split.inner % split.length] += static_cast<Sum>(gy.as<T>()[i]);
       store(2, db);
     }
   });

@@ -197,9 +197,11 @@ Value eval_scales_backward(EvalCall& c) {
       std::int64_t row = indices.as<std::int64_t>()[i];
       if (row < 0 || row >= weight.sizes[0]) fail("embedding_bag backward: index out of range");
       if (row == padding) return;
-      T sum = 0;
-      for (std::int64_t k = 0; k < width; ++k) sum += weight.as<T>()[row * width + k] * grad.as<T>()[bag * width + k];
-      ds.as<T>()[i] = sum;
+      double sum = 0;
+      for (std::int64_t k = 0; k < width; ++k)
+        sum +=
+            static_cast<double>(weight.as<T>()[row * width + k]) * static_cast<double>(grad.as<T>()[bag * width + k]);
+      ds.as<T>()[i] = static_cast<T>(sum);
     });
   });
   out.copy_from(ds);

@@ -103,7 +103,6 @@ Value eval_native_layer_norm(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm);
   double eps = as_double(c.number("eps"));
   std::int64_t n = row_length(c);
-  const bool half = dtype != input.dtype;  // PyTorch's kernel for half types adds -mean * rstd in a fused step
   Tensor y = empty(dtype, x.sizes), mean = empty(dtype, outputs[1].sizes), rstd = empty(dtype, outputs[1].sizes);
   dispatch_floating(dtype, "LayerNormKernelImpl", [&]<class T>() {
     const T* w = weight.storage ? weight.as<T>() : nullptr;
@@ -112,13 +111,13 @@ Value eval_native_layer_norm(EvalCall& c) {
       const T* in = x.as<T>() + r * n;
       T* out = y.as<T>() + r * n;
       Moments m = moments(in, 1, 0, n);
-      T center = static_cast<T>(m.mean), scale = T(1) / std::sqrt(static_cast<T>(m.variance) + static_cast<T>(eps));
+      const double scale = 1 / std::sqrt(m.variance + eps);
       for (std::int64_t i = 0; i < n; ++i) {
-        T v = half ? std::fma(in[i], scale, -(center * scale)) : (in[i] - center) * scale;
-        out[i] = (w ? v * w[i] : v) + (b ? b[i] : T(0));
+        const double v = (static_cast<double>(in[i]) - m.mean) * scale;
+        out[i] = static_cast<T>((w ? v * static_cast<double>(w[i]) : v) + (b ? static_cast<double>(b[i]) : 0));
       }
-      mean.as<T>()[r] = center;
-      rstd.as<T>()[r] = scale;
+      mean.as<T>()[r] = static_cast<T>(m.mean);
+      rstd.as<T>()[r] = static_cast<T>(scale);
     }
   });
   outputs[0].copy_from(y);
@@ -131,7 +130,7 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
   const Tensor& input = c.tensor("input");
   DType dtype = arithmetic_dtype(input.dtype);
   Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype);
-  Tensor mean = load(c.tensor("mean"), dtype), rstd = load(c.tensor("rstd"), dtype);
+  Tensor mean = load(c.tensor("mean"), DType::Float64), rstd = load(c.tensor("rstd"), DType::Float64);
   Tensor weight = load_optional(c, "weight", dtype);
   std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm_backward);
   std::int64_t n = row_length(c), rows = n ? x.numel() / n : 0;
@@ -142,25 +141,21 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
     for (std::int64_t r = 0; r < rows; ++r) {
       const T *in = x.as<T>() + r * n, *g = grad.as<T>() + r * n;
       T* out = dx.as<T>() + r * n;
-      T center = mean.as<T>()[r], scale = rstd.as<T>()[r];
-      const T shift = -scale * center;  // the normalised row is scale * x + shift, fused
+      const double center = mean.as<double>()[r], scale = rstd.as<double>()[r];
       double sum = 0, dot = 0;
+      const auto weighted = [&](std::int64_t i) {
+        return static_cast<double>(g[i]) * (w ? static_cast<double>(w[i]) : 1);
+      };
+      const auto normal = [&](std::int64_t i) { return (static_cast<double>(in[i]) - center) * scale; };
       for (std::int64_t i = 0; i < n; ++i) {
-        const double normal = static_cast<double>(std::fma(scale, in[i], shift));
-        const T weighted = w ? g[i] * w[i] : g[i];
-        sum += static_cast<double>(weighted);
-        dot += static_cast<double>(weighted * in[i]);
-        dw[static_cast<std::size_t>(i)] += static_cast<double>(g[i]) * normal;
+        sum += weighted(i);
+        dot += weighted(i) * normal(i);
+        dw[static_cast<std::size_t>(i)] += static_cast<double>(g[i]) * normal(i);
         db[static_cast<std::size_t>(i)] += static_cast<double>(g[i]);
       }
-      // PyTorch's kernel computes the gradient as linear in x and grad, with two coefficients for each row.
-      const T total = static_cast<T>(sum), share = T(1) / static_cast<T>(n);
-      const T slope = (total * center - static_cast<T>(dot)) * scale * scale * scale * share;
-      const T offset = -slope * center - total * scale * share;
-      for (std::int64_t i = 0; i < n; ++i) {
-        const T flow = w ? scale * g[i] * w[i] : scale * g[i];
-        out[i] = flow + slope * in[i] + offset;
-      }
+      const double count = static_cast<double>(n);
+      for (std::int64_t i = 0; i < n; ++i)
+        out[i] = static_cast<T>(scale * (weighted(i) - sum / count - normal(i) * dot / count));
     }
   });
   auto store_sums = [](Tensor& to, const std::vector<double>& sums) {

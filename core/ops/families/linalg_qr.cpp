@@ -3,7 +3,7 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"
-#include "core/ops/kernels/gemm.h"
+#include "core/ops/kernels/accumulator.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 #include "core/tensor/convert.h"
@@ -14,13 +14,13 @@ namespace {
 
 using namespace kernels;
 
-/// The result of LAPACK's geqrf: Householder vectors below the diagonals of `a`, R on and above them; `tau` is [count,
-/// k].
+/// The result of LAPACK's geqrf in double: Householder vectors below the diagonals of `a`, R on and above them; `tau` is
+/// [count, k].
 struct Reflectors {
   Matrices a;
   Tensor tau;
 
-  explicit Reflectors(const Tensor& t) : a(t) {
+  explicit Reflectors(const Tensor& t) : a(load(t, accumulator_dtype(t.dtype))) {
     std::int64_t k = std::min(a.rows, a.columns);
     tau = zeros(a.values.dtype, {a.count, k});
     if (k == 0) return;
@@ -32,47 +32,14 @@ struct Reflectors {
   }
 };
 
-/// xORG2R: the m x n matrix q, column by column, holds k reflectors and becomes their product's columns. Blocked forms
-/// of it, which LAPACKs differ in, add up otherwise than MKL's at the sizes that PyTorch's is asked for.
-template <class T>
-void multiply_out(std::int64_t m, std::int64_t n, std::int64_t k, T* q, const T* tau) {
-  for (std::int64_t j = k; j < n; ++j) {
-    std::fill_n(q + j * m, m, T(0));
-    q[j * m + j] = T(1);
-  }
-  std::vector<T> adjoint(is_complex_type<T>::value ? static_cast<std::size_t>(m * n) : 0),
-      w(static_cast<std::size_t>(n));
-  for (std::int64_t i = k; i-- > 0;) {
-    T* v = q + i * m + i;
-    const std::int64_t rows = m - i, columns = n - i - 1;
-    *v = T(1);
-    // C -= tau v (C^H v)^H, for the columns C to the right of v.
-    const T* c = q + (i + 1) * m + i;
-    MatrixView<T> transposed{c, m, 1};
-    if constexpr (is_complex_type<T>::value) {
-      for (std::int64_t j = 0; j < columns; ++j)
-        for (std::int64_t r = 0; r < rows; ++r)
-          adjoint[static_cast<std::size_t>(j * rows + r)] = std::conj(c[j * m + r]);
-      transposed = {adjoint.data(), rows, 1};
-    }
-    gemm<T>(columns, 1, rows, transposed, {v, 1, rows}, w.data(), 1);
-    for (std::int64_t j = 0; j < columns; ++j) {
-      T factor = w[static_cast<std::size_t>(j)];
-      if constexpr (is_complex_type<T>::value) factor = std::conj(factor);
-      factor *= -tau[i];
-      T* column = q + (i + 1 + j) * m + i;
-      for (std::int64_t r = 0; r < rows; ++r) column[r] += v[r] * factor;
-    }
-    for (std::int64_t r = 1; r < rows; ++r) v[r] *= -tau[i];
-    *v = T(1) - tau[i];
-    std::fill_n(q + i * m, i, T(0));
-  }
-}
-
+/// The columns of q, which hold reflectors, become those of their product.
 void multiply_out(const Matrices& q, const Tensor& tau) {
   const std::int64_t k = tau.sizes.back();
+  if (q.rows == 0 || q.columns == 0) return;
   dispatch_inexact(q.values.dtype, "orgqr", [&]<class T>() {
-    for (std::int64_t b = 0; b < q.count; ++b) multiply_out(q.rows, q.columns, k, q.at<T>(b), tau.as<T>() + b * k);
+    for (std::int64_t b = 0; b < q.count; ++b)
+      lapack::orgqr<T>(static_cast<int>(q.rows), static_cast<int>(q.columns), static_cast<int>(k), q.at<T>(b),
+                       q.leading_dimension(), static_cast<const T*>(tau.as<T>() + b * k));
   });
 }
 
@@ -110,12 +77,13 @@ Value eval_qr(EvalCall& c) {
   QrMode mode = qr_mode(c.string("mode"));
   Reflectors factors(input);
   std::int64_t m = factors.a.rows, n = factors.a.columns, inner = mode == QrMode::Complete ? m : std::min(m, n);
-  Matrices r(input.dtype, batch_of(input), inner, n);
-  dispatch_inexact(input.dtype, "linalg.qr", [&]<class T>() {
+  const DType dtype = factors.a.values.dtype;
+  Matrices r(dtype, batch_of(input), inner, n);
+  dispatch_inexact(dtype, "linalg.qr", [&]<class T>() {
     copy_columns<T>(factors.a, r, true);
     store(out[1], r);
     if (mode == QrMode::OnlyR) return;
-    Matrices q(input.dtype, batch_of(input), m, inner);
+    Matrices q(dtype, batch_of(input), m, inner);
     copy_columns<T>(factors.a, q, false);
     multiply_out(q, factors.tau);
     store(out[0], q);
@@ -160,8 +128,8 @@ Meta fake_householder(FakeCall& c) {
 
 Value eval_householder(EvalCall& c) {
   Tensor out = allocate(c, fake_householder);
-  Matrices q(c.tensor("input"));
-  Tensor tau = load(c.tensor("tau"), out.dtype);
+  Matrices q(load(c.tensor("input"), accumulator_dtype(out.dtype)));
+  Tensor tau = load(c.tensor("tau"), q.values.dtype);
   multiply_out(q, tau);
   store(out, q);
   return out;
@@ -185,12 +153,13 @@ Meta fake_ormqr(FakeCall& c) {
 
 Value eval_ormqr(EvalCall& c) {
   Tensor out = allocate(c, fake_ormqr);
-  Matrices a(c.tensor("self")), x(c.tensor("input3"));
-  Tensor tau = load(c.tensor("input2"), out.dtype);
+  const DType dtype = accumulator_dtype(out.dtype);
+  Matrices a(load(c.tensor("self"), dtype)), x(load(c.tensor("input3"), dtype));
+  Tensor tau = load(c.tensor("input2"), dtype);
   std::int64_t k = tau.sizes.back();
   char op = !c.boolean("transpose") ? 'N' : is_complex(out.dtype) ? 'C' : 'T';
   if (x.rows > 0 && x.columns > 0 && k > 0)
-    dispatch_inexact(out.dtype, "ormqr", [&]<class T>() {
+    dispatch_inexact(dtype, "ormqr", [&]<class T>() {
       for (std::int64_t b = 0; b < x.count; ++b)
         lapack::ormqr<T>(c.boolean("left") ? 'L' : 'R', op, static_cast<int>(x.rows), static_cast<int>(x.columns),
                          static_cast<int>(k), static_cast<const T*>(a.at<T>(b)), a.leading_dimension(),

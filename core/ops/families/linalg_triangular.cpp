@@ -1,6 +1,7 @@
 // Triangular matrices: Cholesky and LDL factors, and solving triangular systems.
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"
+#include "core/ops/kernels/accumulator.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 #include "core/tensor/convert.h"
@@ -136,6 +137,7 @@ Value eval_cholesky_solve(EvalCall& c) {
 /// Solves a triangular system in place. A 0 on the diagonal gives infinities, as in PyTorch.
 template <class T>
 void substitute(const Matrices& a, const Matrices& x, bool upper, bool transpose, bool unit) {
+  using Sum = Accumulator<T>;
   std::int64_t n = a.rows;
   for (std::int64_t b = 0; b < x.count; ++b) {
     auto at = [&](std::int64_t i, std::int64_t j) { return transpose ? a.at<T>(b)[i * n + j] : a.at<T>(b)[j * n + i]; };
@@ -144,9 +146,9 @@ void substitute(const Matrices& a, const Matrices& x, bool upper, bool transpose
       T* column = x.at<T>(b) + j * n;
       for (std::int64_t step = 0; step < n; ++step) {
         std::int64_t i = backward ? n - 1 - step : step;
-        T sum = column[i];
-        for (std::int64_t k = backward ? i + 1 : 0; k < (backward ? n : i); ++k) sum -= at(i, k) * column[k];
-        column[i] = unit ? sum : sum / at(i, i);
+        Sum sum(column[i]);
+        for (std::int64_t k = backward ? i + 1 : 0; k < (backward ? n : i); ++k) sum -= Sum(at(i, k)) * Sum(column[k]);
+        column[i] = static_cast<T>(unit ? sum : sum / Sum(at(i, i)));
       }
     }
   }

@@ -29,22 +29,17 @@ Sizes product_sizes(const Tensor& a, const Tensor& b) {
   return sizes;
 }
 
-/// out = alpha a @ b, or out += alpha a @ b when `accumulate`. `out` is row-major.
-template <class T>
-void multiply_into(const Tensor& a, const Tensor& b, Tensor& out, bool accumulate, T alpha) {
+/// Row-major a @ b in the accumulator's dtype, for matrices and for batches of them.
+Tensor multiply(const Tensor& left, const Tensor& right) {
+  const DType dtype = arithmetic_dtype(left.dtype);
+  const Tensor a = operand(left, dtype), b = operand(right, dtype);
+  Tensor out = empty(accumulator_dtype(dtype), product_sizes(a, b));
   const std::size_t d = a.sizes.size();
   const std::int64_t m = a.sizes[d - 2], k = a.sizes[d - 1], n = b.sizes[d - 1];
-  if (d == 2) return gemm(m, n, k, matrix<T>(a), matrix<T>(b), out.as<T>(), n, accumulate, alpha);
-  for (std::int64_t i = 0; i < a.sizes[0]; ++i)
-    batch_gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<T>() + i * m * n, n, accumulate, alpha);
-}
-
-/// Row-major a @ b in the computation dtype, for matrices and for batches of them.
-Tensor multiply(const Tensor& left, const Tensor& right) {
-  DType dtype = arithmetic_dtype(left.dtype);
-  Tensor a = operand(left, dtype), b = operand(right, dtype);
-  Tensor out = empty(dtype, product_sizes(a, b));
-  dispatch_compute(dtype, "addmm_impl_cpu_", [&]<class T>() { multiply_into<T>(a, b, out, false, T(1)); });
+  dispatch_compute(dtype, "addmm_impl_cpu_", [&]<class T>() {
+    for (std::int64_t i = 0, batch = d == 3 ? a.sizes[0] : 1; i < batch; ++i)
+      gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<Accumulator<T>>() + i * m * n, n);
+  });
   return out;
 }
 
@@ -83,27 +78,17 @@ Tensor scaled_addend(const EvalCall& c, DType dtype, const Sizes& sizes) {
   return addend;
 }
 
-/// beta * self + alpha * product
+/// beta * self + alpha * product, whose NaNs do not count when alpha is 0.
 Tensor add_scaled(const EvalCall& c, const Tensor& product) {
   Tensor sum = scaled_addend(c, product.dtype, product.sizes);
   dispatch_compute(product.dtype, "addmm_impl_cpu_", [&]<class T>() {
     const T alpha = as<T>(c.number("alpha"));
+    if (alpha == T(0)) return;
     T* values = sum.as<T>();
     const T* products = product.as<T>();
     for (std::int64_t i = 0, n = sum.numel(); i < n; ++i)
       values[i] = kernels::multiply_add(values[i], alpha, products[i]);
   });
-  return sum;
-}
-
-/// beta * self + alpha * left @ right. BLAS adds the product to beta * self; for half types the product is computed
-/// first and the sum is separate.
-Tensor multiply_onto_self(const EvalCall& c, const Tensor& left, const Tensor& right) {
-  const DType dtype = arithmetic_dtype(left.dtype);
-  if (dtype != left.dtype) return add_scaled(c, multiply(left, right));
-  Tensor sum = scaled_addend(c, dtype, product_sizes(left, right));
-  dispatch_compute(dtype, "addmm_impl_cpu_",
-                   [&]<class T>() { multiply_into<T>(left, right, sum, reads_self(c), as<T>(c.number("alpha"))); });
   return sum;
 }
 
@@ -114,30 +99,22 @@ Value store(const EvalCall& c, Meta (*fake)(FakeCall&), const Tensor& result) {
   return out;
 }
 
-Tensor inner(const Tensor& left, const Tensor& right) {
-  const DType dtype = arithmetic_dtype(left.dtype);
-  const Tensor a = operand(left, dtype), b = operand(right, dtype);
-  Tensor out = empty(dtype, {});
-  dispatch_compute(dtype, "dot", [&]<class T>() {
-    *out.as<T>() = kernels::dot(a.numel(), a.as<T>(), a.strides[0], b.as<T>(), b.strides[0]);
-  });
-  return out;
-}
-
-/// alpha matrix @ vec, added to `out` when `accumulate`.
-void multiply_vector(const Tensor& matrix_, const Tensor& vec, Tensor& out, bool accumulate, const Number& alpha) {
-  const Tensor a = operand(matrix_, out.dtype), x = operand(vec, out.dtype);
-  dispatch_compute(out.dtype, "addmv_impl_cpu", [&]<class T>() {
-    gemv(a.sizes[0], a.sizes[1], matrix<T>(a), x.as<T>(), x.strides[0], out.as<T>(), accumulate, as<T>(alpha));
-  });
-}
-
 /// A vector as a matrix with one row or one column.
 Tensor as_row(const Tensor& v) {
   return v.view_as({1, v.sizes[0]}, {0, v.strides[0]}, v.offset);
 }
 Tensor as_column(const Tensor& v) {
   return v.view_as({v.sizes[0], 1}, {v.strides[0], 0}, v.offset);
+}
+
+Tensor multiply_vector(const Tensor& matrix, const Tensor& vec) {
+  const Tensor product = multiply(matrix, as_column(vec));
+  return product.view_as({product.sizes[0]}, {1}, 0);
+}
+
+/// sum of a[i] b[i]
+Tensor inner(const Tensor& a, const Tensor& b) {
+  return multiply(as_row(a), as_column(b)).view_as({}, {}, 0);
 }
 
 }  // namespace
@@ -150,36 +127,21 @@ Value eval_bmm(EvalCall& c) {
 }
 
 Value eval_addmm(EvalCall& c) {
-  return store(c, fake_addmm, multiply_onto_self(c, c.tensor("mat1"), c.tensor("mat2")));
+  return store(c, fake_addmm, add_scaled(c, multiply(c.tensor("mat1"), c.tensor("mat2"))));
 }
 
 Value eval_baddbmm(EvalCall& c) {
-  return store(c, fake_baddbmm, multiply_onto_self(c, c.tensor("batch1"), c.tensor("batch2")));
+  return store(c, fake_baddbmm, add_scaled(c, multiply(c.tensor("batch1"), c.tensor("batch2"))));
 }
 
-/// Adds the products one after the other to beta * self, as PyTorch's loop over addmm_ does. Half types round after
-/// each.
 Value eval_addbmm(EvalCall& c) {
-  const Tensor &left = c.tensor("batch1"), &right = c.tensor("batch2");
-  const DType dtype = arithmetic_dtype(left.dtype);
-  const bool half = left.dtype == DType::Float16 || left.dtype == DType::BFloat16;
-  const Tensor a = operand(left, dtype), b = operand(right, dtype);
-  const std::int64_t batch = a.sizes[0], m = a.sizes[1], k = a.sizes[2], n = b.sizes[2];
-  Tensor sum = scaled_addend(c, dtype, {m, n}), product = half ? empty(dtype, {m, n}) : Tensor();
-  dispatch_compute(dtype, "addbmm", [&]<class T>() {
-    const T alpha = as<T>(c.number("alpha"));
-    T* total = sum.as<T>();
-    for (std::int64_t i = 0; i < batch; ++i) {
-      if (!half) {
-        gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), total, n, true, alpha);
-        continue;
-      }
-      T* term = product.as<T>();
-      gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), term, n);
-      for (std::int64_t j = 0; j < m * n; ++j) total[j] = rounded(left.dtype, total[j] + alpha * term[j]);
-    }
+  const Tensor products = multiply(c.tensor("batch1"), c.tensor("batch2"));
+  Tensor sum = zeros(products.dtype, {products.sizes[1], products.sizes[2]});
+  dispatch_compute(sum.dtype, "addbmm", [&]<class T>() {
+    for (std::int64_t i = 0, n = sum.numel(); i < products.numel(); ++i)
+      sum.as<T>()[i % n] = kernels::multiply_add(sum.as<T>()[i % n], T(1), products.as<T>()[i]);
   });
-  return store(c, fake_addbmm, sum);
+  return store(c, fake_addbmm, add_scaled(c, sum));
 }
 
 Value eval_dot(EvalCall& c) {
@@ -197,43 +159,17 @@ Value eval_vdot(EvalCall& c) {
 }
 
 Value eval_mv(EvalCall& c) {
-  const Tensor& self = c.tensor("self");
-  Tensor product = empty(arithmetic_dtype(self.dtype), {self.sizes[0]});
-  multiply_vector(self, c.tensor("vec"), product, false, Number(1.0));
-  return store(c, fake_mv, product);
+  return store(c, fake_mv, multiply_vector(c.tensor("self"), c.tensor("vec")));
 }
 
 Value eval_addmv(EvalCall& c) {
-  const Tensor& mat = c.tensor("mat");
-  Tensor sum = scaled_addend(c, arithmetic_dtype(mat.dtype), {mat.sizes[0]});
-  multiply_vector(mat, c.tensor("vec"), sum, reads_self(c), c.number("alpha"));
-  return store(c, fake_addmv, sum);
+  return store(c, fake_addmv, add_scaled(c, multiply_vector(c.tensor("mat"), c.tensor("vec"))));
 }
 
-/// For half types PyTorch rounds beta, alpha, every product and the sum to the result's dtype.
 Value eval_addr(EvalCall& c) {
-  DType result = promote(c.tensor("self").dtype, promote(c.tensor("vec1").dtype, c.tensor("vec2").dtype));
-  DType dtype = arithmetic_dtype(result);
-  if (dtype == result || dtype == DType::Int64) {
-    Tensor product = multiply(as_column(load(c.tensor("vec1"), dtype)), as_row(load(c.tensor("vec2"), dtype)));
-    return store(c, fake_addr, add_scaled(c, product));
-  }
-  auto step = [&](double v) { return rounded(result, static_cast<float>(v)); };
-  const float beta = step(as_double(c.number("beta"))), alpha = step(as_double(c.number("alpha")));
-  Tensor x = load(c.tensor("vec1"), dtype), y = load(c.tensor("vec2"), dtype), self = load(c.tensor("self"), dtype);
-  const std::int64_t rows = x.numel(), columns = y.numel();
-  auto stride = [&](std::int64_t from_last) {
-    const std::int64_t d = self.dim() - from_last;
-    return d < 0 || self.sizes[static_cast<std::size_t>(d)] == 1 ? 0 : self.strides[static_cast<std::size_t>(d)];
-  };
-  Tensor out = empty(dtype, {rows, columns});
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) {
-      const float product = rounded(result, rounded(result, alpha * x.as<float>()[i]) * y.as<float>()[j]);
-      const float addend = beta == 0 ? 0 : rounded(result, beta * self.as<float>()[i * stride(2) + j * stride(1)]);
-      out.as<float>()[i * columns + j] = addend + product;
-    }
-  return store(c, fake_addr, out);
+  const Tensor &x = c.tensor("vec1"), &y = c.tensor("vec2");
+  const DType dtype = promote(c.tensor("self").dtype, promote(x.dtype, y.dtype));
+  return store(c, fake_addr, add_scaled(c, multiply(as_column(load(x, dtype)), as_row(load(y, dtype)))));
 }
 
 }  // namespace partita

@@ -2,15 +2,12 @@
 // Walking a tensor line by line: what reductions and scans are written with.
 #include <cmath>
 
+#include "core/ops/kernels/accumulator.h"
 #include "core/ops/promote.h"
 #include "core/tensor/convert.h"
 
 namespace partita {
 
-/// The type sums run in: double for every float, int64 for integers and bool.
-template <class T>
-using Accumulator = std::conditional_t<is_complex_type<T>::value, std::complex<double>,
-                                       std::conditional_t<std::is_integral_v<T>, std::int64_t, double>>;
 /// Half types as float, others as they are.
 template <class T>
 using Comparable = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;

@@ -4,233 +4,139 @@
 #include <cstring>
 #include <vector>
 
-#include "core/ops/kernels/gemm_narrow.h"
-
 namespace partita::kernels {
 
 namespace {
 
-/// Rows of a register tile; its width is one 64-byte vector.
-constexpr std::int64_t tile_rows = 8;
-constexpr std::int64_t block_m = 128;
-constexpr std::int64_t block_n = 1024;
+/// A register tile: rows of one 64-byte vector of doubles each.
+constexpr std::int64_t tile_rows = 8, tile_columns = 8;
+/// Panels of a block of b fit into half of a level 2 cache, those of a block of a into a quarter.
+constexpr std::int64_t block_m = 128, block_n = 512, block_k = 256;
 
-template <class T>
-struct Vector;
-template <>
-struct Vector<float> {
-  typedef float type __attribute__((vector_size(64)));
-};
-template <>
-struct Vector<double> {
-  typedef double type __attribute__((vector_size(64)));
-};
-template <class T>
-constexpr std::int64_t tile_columns = 64 / sizeof(T);
-
-/// tile[8][columns] += packed panels a[k][8] times b[k][columns], product by product.
-template <class T>
-[[gnu::always_inline]] inline void multiply_panels(std::int64_t k, const T* a, const T* b, T* tile) {
-  using V = typename Vector<T>::type;
-  V sum[tile_rows];
-  std::memcpy(sum, tile, sizeof sum);
+/// tile[8][8] = packed panels a[k][8] times b[k][8].
+[[gnu::always_inline]] inline void multiply_panels(std::int64_t k, const double* a, const double* b, double* tile) {
+  typedef double Vector __attribute__((vector_size(tile_columns * sizeof(double))));
+  Vector sum[tile_rows] = {};
   for (std::int64_t p = 0; p < k; ++p) {
-    V row;
-    std::memcpy(&row, b + p * tile_columns<T>, sizeof row);
+    Vector row;
+    std::memcpy(&row, b + p * tile_columns, sizeof row);
+#pragma GCC unroll 8
     for (std::int64_t i = 0; i < tile_rows; ++i) sum[i] += a[p * tile_rows + i] * row;
   }
   std::memcpy(tile, sum, sizeof sum);
 }
 
-template <class T>
-using PanelKernel = void (*)(std::int64_t, const T*, const T*, T*);
+using PanelKernel = void (*)(std::int64_t, const double*, const double*, double*);
 
-template <class T>
-void multiply_panels_baseline(std::int64_t k, const T* a, const T* b, T* tile) {
+void multiply_panels_baseline(std::int64_t k, const double* a, const double* b, double* tile) {
   multiply_panels(k, a, b, tile);
 }
 #if defined(__x86_64__)
-template <class T>
-__attribute__((target("avx2,fma"))) void multiply_panels_avx2(std::int64_t k, const T* a, const T* b, T* tile) {
+__attribute__((target("avx2,fma"))) void multiply_panels_avx2(std::int64_t k, const double* a, const double* b,
+                                                              double* tile) {
   multiply_panels(k, a, b, tile);
 }
-template <class T>
-__attribute__((target("avx512f,fma"))) void multiply_panels_avx512(std::int64_t k, const T* a, const T* b, T* tile) {
+__attribute__((target("avx512f,fma"))) void multiply_panels_avx512(std::int64_t k, const double* a, const double* b,
+                                                                   double* tile) {
   multiply_panels(k, a, b, tile);
 }
 #endif
 
-template <class T>
-PanelKernel<T> panel_kernel() {
+PanelKernel panel_kernel() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return multiply_panels_avx512<T>;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return multiply_panels_avx2<T>;
+  if (__builtin_cpu_supports("avx512f")) return multiply_panels_avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return multiply_panels_avx2;
 #endif
-  return multiply_panels_baseline<T>;
+  return multiply_panels_baseline;
 }
 
-/// Copies lines of `width` across and `depth` along, times `scale`, into panels [depth][width], the last one filled up
-/// with zeros.
+/// Copies lines of `width` across and `depth` along into panels [depth][width], the last one filled up with zeros.
 template <class T>
 void pack(const T* from, std::int64_t across, std::int64_t depth, std::int64_t across_stride, std::int64_t depth_stride,
-          std::int64_t width, T scale, T* to) {
+          std::int64_t width, double* to) {
   for (std::int64_t start = 0; start < across; start += width) {
-    std::int64_t used = std::min(width, across - start);
+    const std::int64_t used = std::min(width, across - start);
     const T* panel = from + start * across_stride;
     for (std::int64_t p = 0; p < depth; ++p, to += width) {
-      for (std::int64_t i = 0; i < used; ++i) to[i] = scale * panel[i * across_stride + p * depth_stride];
-      std::fill(to + used, to + width, T(0));
+      for (std::int64_t i = 0; i < used; ++i) to[i] = static_cast<double>(panel[i * across_stride + p * depth_stride]);
+      std::fill(to + used, to + width, 0.0);
     }
   }
 }
 
-/// MKL keeps sums of this many products at most in fused registers, and of two halves where two of them suffice.
-std::int64_t block_of(std::int64_t k) {
-  constexpr std::int64_t most = 192;
-  return k <= most ? k : k <= 2 * most ? k / 2 : most;
-}
-
-/// Sums of blocks are added up; or each continues the one before it, `chained`.
 template <class T>
-void gemm_blocked(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, T* c,
-                  std::int64_t c_row_stride, bool accumulate, T alpha, bool chained = false) {
-  static const PanelKernel<T> multiply = panel_kernel<T>();
-  constexpr std::int64_t columns = tile_columns<T>;
-  const std::int64_t block_k = block_of(k);
-  auto rounded = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to * to; };
-  std::vector<T> packed_a(static_cast<std::size_t>(rounded(std::min(m, block_m), tile_rows) * block_k));
-  std::vector<T> packed_b(static_cast<std::size_t>(rounded(std::min(n, block_n), columns) * block_k));
-  alignas(64) T tile[tile_rows * columns];
-  for (std::int64_t j0 = 0; j0 < n; j0 += block_n) {
-    std::int64_t nb = std::min(block_n, n - j0);
-    for (std::int64_t p0 = 0; p0 < k; p0 += block_k) {
-      std::int64_t kb = std::min(block_k, k - p0);
-      bool add = accumulate || p0 > 0;
-      pack(&b.at(p0, j0), nb, kb, b.column_stride, b.row_stride, columns, alpha, packed_b.data());
-      for (std::int64_t i0 = 0; i0 < m; i0 += block_m) {
-        std::int64_t mb = std::min(block_m, m - i0);
-        pack(&a.at(i0, p0), mb, kb, a.row_stride, a.column_stride, tile_rows, T(1), packed_a.data());
-        for (std::int64_t j = 0; j < nb; j += columns) {
-          std::int64_t width = std::min(columns, nb - j);
-          for (std::int64_t i = 0; i < mb; i += tile_rows) {
-            const std::int64_t height = std::min(tile_rows, mb - i);
-            T* out = c + (i0 + i) * c_row_stride + j0 + j;
-            std::fill(std::begin(tile), std::end(tile), T(0));
-            if (add && chained)
-              for (std::int64_t r = 0; r < height; ++r) std::copy_n(out + r * c_row_stride, width, tile + r * columns);
-            multiply(kb, packed_a.data() + i * kb, packed_b.data() + j * kb, tile);
-            for (std::int64_t r = 0; r < height; ++r) {
-              T* row = out + r * c_row_stride;
-              const T* in = tile + r * columns;
-              if (add && !chained) {
-                for (std::int64_t s = 0; s < width; ++s) row[s] += in[s];
-              } else {
-                std::copy_n(in, width, row);
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-/// Real and imaginary parts are multiplied apart, block by block: (Re a)(Re b) - (Im a)(Im b) of each block is added.
-void gemm_blocked(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<std::complex<float>> a,
-                  MatrixView<std::complex<float>> b, std::complex<float>* c, std::int64_t c_row_stride, bool accumulate,
-                  std::complex<float> alpha) {
-  struct Parts {
-    std::vector<float> real, imag;
-    explicit Parts(std::int64_t count) : real(static_cast<std::size_t>(count)), imag(static_cast<std::size_t>(count)) {}
-    void set(std::int64_t i, std::complex<float> v) {
-      real[static_cast<std::size_t>(i)] = v.real();
-      imag[static_cast<std::size_t>(i)] = v.imag();
-    }
+void add_blocked(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, double* c,
+                 std::int64_t c_row_stride) {
+  static const PanelKernel multiply = panel_kernel();
+  auto panels = [&](std::int64_t lines, std::int64_t width) {
+    return std::vector<double>(static_cast<std::size_t>((lines + width - 1) / width * width * std::min(k, block_k)));
   };
-  Parts left(m * k), right(k * n), direct(m * n), crossed(m * n);
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t p = 0; p < k; ++p) left.set(i * k + p, a.at(i, p));
-  for (std::int64_t p = 0; p < k; ++p)
-    for (std::int64_t j = 0; j < n; ++j) right.set(p * n + j, alpha == 1.0f ? b.at(p, j) : alpha * b.at(p, j));
-  const std::int64_t block_k = block_of(k);
-  for (std::int64_t p0 = 0; p0 < k; p0 += block_k) {
-    auto product = [&](const std::vector<float>& x, const std::vector<float>& y, std::vector<float>& to) {
-      gemm_blocked<float>(m, n, std::min(block_k, k - p0), {x.data() + p0, k, 1}, {y.data() + p0 * n, n, 1}, to.data(),
-                          n, false, 1.0f);
-    };
-    product(left.real, right.real, direct.real);
-    product(left.imag, right.imag, direct.imag);
-    product(left.real, right.imag, crossed.real);
-    product(left.imag, right.real, crossed.imag);
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t j = 0; j < n; ++j) {
-        const auto at = static_cast<std::size_t>(i * n + j);
-        const std::complex<float> sum(direct.real[at] - direct.imag[at], crossed.real[at] + crossed.imag[at]);
-        std::complex<float>& to = c[i * c_row_stride + j];
-        to = accumulate || p0 > 0 ? to + sum : sum;
+  std::vector<double> packed_a = panels(std::min(m, block_m), tile_rows),
+                      packed_b = panels(std::min(n, block_n), tile_columns);
+  alignas(64) double tile[tile_rows * tile_columns];
+  for (std::int64_t j0 = 0; j0 < n; j0 += block_n) {
+    const std::int64_t nb = std::min(block_n, n - j0);
+    for (std::int64_t p0 = 0; p0 < k; p0 += block_k) {
+      const std::int64_t kb = std::min(block_k, k - p0);
+      pack(&b.at(p0, j0), nb, kb, b.column_stride, b.row_stride, tile_columns, packed_b.data());
+      for (std::int64_t i0 = 0; i0 < m; i0 += block_m) {
+        const std::int64_t mb = std::min(block_m, m - i0);
+        pack(&a.at(i0, p0), mb, kb, a.row_stride, a.column_stride, tile_rows, packed_a.data());
+        for (std::int64_t j = 0; j < nb; j += tile_columns)
+          for (std::int64_t i = 0; i < mb; i += tile_rows) {
+            multiply(kb, packed_a.data() + i * kb, packed_b.data() + j * kb, tile);
+            double* out = c + (i0 + i) * c_row_stride + j0 + j;
+            for (std::int64_t r = 0; r < std::min(tile_rows, mb - i); ++r)
+              for (std::int64_t s = 0; s < std::min(tile_columns, nb - j); ++s)
+                out[r * c_row_stride + s] += tile[r * tile_columns + s];
+          }
       }
+    }
   }
 }
 
-/// In double precision small products are added up one by one, which the panels are too wide for.
-bool gemm_narrow(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<double> a, MatrixView<double> b, double* c,
-                 std::int64_t c_row_stride, bool accumulate, double alpha) {
-  constexpr std::int64_t narrow = 12, column_limit = 1024;
-  if (n >= narrow || (n == 1 && (m > column_limit || k > column_limit / m))) return false;
-  gemm_in_order(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-  return true;
+template <class T>
+double dot(std::int64_t count, const T* x, const T* y) {
+  constexpr std::int64_t lanes = 8;
+  double sum[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (std::int64_t l = 0; l < lanes; ++l) sum[l] += static_cast<double>(x[i + l]) * static_cast<double>(y[i + l]);
+  for (; i < count; ++i) sum[0] += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+template <class T>
+void add_plain(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, Accumulator<T>* c,
+               std::int64_t c_row_stride) {
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t p = 0; p < k; ++p) {
+      const Accumulator<T> x(a.at(i, p));
+      Accumulator<T>* row = c + i * c_row_stride;
+      for (std::int64_t j = 0; j < n; ++j) row[j] = multiply_add(row[j], x, Accumulator<T>(b.at(p, j)));
+    }
 }
 
 }  // namespace
 
 template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, T* c,
-          std::int64_t c_row_stride, bool accumulate, T alpha) {
-  if (m == 0 || n == 0) return;
-  if (k == 0 || alpha == T(0)) {  // of which BLAS reads neither factor
-    if (!accumulate)
-      for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * c_row_stride, n, T(0));
-  } else if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::complex<double>>) {
-    gemm_in_order(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-  } else if (!gemm_narrow(m, n, k, a, b, c, c_row_stride, accumulate, alpha)) {
-    gemm_blocked(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, Accumulator<T>* c,
+          std::int64_t c_row_stride, bool accumulate) {
+  if (!accumulate)
+    for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * c_row_stride, n, Accumulator<T>(0));
+  if constexpr (std::is_floating_point_v<T>) {
+    if ((m > 1 && n > 1) || a.column_stride != 1 || b.row_stride != 1)
+      return add_blocked(m, n, k, a, b, c, c_row_stride);
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) c[i * c_row_stride + j] += dot(k, &a.at(i, 0), &b.at(0, j));
+  } else {
+    add_plain(m, n, k, a, b, c, c_row_stride);
   }
 }
 
-template <class T>
-void batch_gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, T* c,
-                std::int64_t c_row_stride, bool accumulate, T alpha) {
-  constexpr std::int64_t own_loops = 400;  // products below which bmm does not call BLAS
-  const bool small = m < own_loops && n < own_loops && k < own_loops && m * n * k < own_loops;
-  if constexpr (std::is_same_v<T, float>)
-    if (!small && n == 1) return gemm_as_matrices(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-  if (small || n == 1)
-    gemm_in_order(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-  else
-    gemm(m, n, k, a, b, c, c_row_stride, accumulate, alpha);
-}
-
-void gemm_chained(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<float> a, MatrixView<float> b, float* c,
-                  std::int64_t c_row_stride) {
-  gemm_blocked(m, n, k, a, b, c, c_row_stride, true, 1.0f, true);
-}
-
-template <class T>
-void gemv(std::int64_t m, std::int64_t k, MatrixView<T> a, const T* x, std::int64_t x_stride, T* y, bool accumulate,
-          T alpha) {
-  const MatrixView<T> column{x, x_stride, 1};
-  if constexpr (std::is_floating_point_v<T>)
-    gemm(m, 1, k, a, column, y, 1, accumulate, alpha);
-  else
-    gemm_in_order(m, 1, k, a, column, y, 1, accumulate, alpha);
-}
-
-#define PARTITA_INSTANTIATE(T)                                                                                       \
-  template void gemm(std::int64_t, std::int64_t, std::int64_t, MatrixView<T>, MatrixView<T>, T*, std::int64_t, bool, \
-                     T);                                                                                             \
-  template void batch_gemm(std::int64_t, std::int64_t, std::int64_t, MatrixView<T>, MatrixView<T>, T*, std::int64_t, \
-                           bool, T);                                                                                 \
-  template void gemv(std::int64_t, std::int64_t, MatrixView<T>, const T*, std::int64_t, T*, bool, T);
+#define PARTITA_INSTANTIATE(T)                                                                                \
+  template void gemm(std::int64_t, std::int64_t, std::int64_t, MatrixView<T>, MatrixView<T>, Accumulator<T>*, \
+                     std::int64_t, bool);
 PARTITA_INSTANTIATE(float)
 PARTITA_INSTANTIATE(double)
 PARTITA_INSTANTIATE(std::int64_t)

@@ -1,4 +1,4 @@
-#include "tests/fuzz/sensitivity.h"
+#include "core/compare/rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,13 +9,14 @@
 #include "core/interp/widen.h"
 #include "core/ops/record.h"
 
-namespace partita::fuzz {
+namespace partita {
 namespace {
 
 constexpr int runs = 32;
 
-/// The relative shift of a value of dtype `t`; 0 for integers, which are not shifted.
-double shift_of(DType t, bool input) {
+/// The relative shift of a value of dtype `t`, at most that of single precision when `single`; 0 for integers, which
+/// are not shifted.
+double shift_of(DType t, bool single) {
   switch (t) {
     case DType::Float64:
     case DType::Complex128:
@@ -24,9 +25,9 @@ double shift_of(DType t, bool input) {
     case DType::Complex64:
       return 0x1p-22;
     case DType::Float16:
-      return input ? 0x1p-22 : 0x1p-10;  // inputs are exact; what is computed from them is in float32
+      return single ? 0x1p-22 : 0x1p-10;
     case DType::BFloat16:
-      return input ? 0x1p-22 : 0x1p-7;
+      return single ? 0x1p-22 : 0x1p-7;
     default:
       return 0;
   }
@@ -74,18 +75,18 @@ class Shaker {
 
   /// `read`: number of elements of the largest argument. A number made of n others may have been rounded n times, in
   /// any order.
-  Value shaken(const Value& v, const Meta& meta, bool input, std::int64_t read = 0) {
+  Value shaken(const Value& v, const Meta& meta, bool single, std::int64_t read = 0) {
     if (const auto* list = v.get<ValueList>()) {
       const MetaTuple* tuple = meta.tuple();
       ValueList out = *list;
       for (std::size_t i = 0; tuple && i < out.size() && i < tuple->items.size(); ++i)
-        out[i] = shaken(out[i], tuple->items[i], input, read);
+        out[i] = shaken(out[i], tuple->items[i], single, read);
       return out;
     }
     const Tensor* t = v.get<Tensor>();
     if (!t || !meta.tensor()) return v;
     const double terms = static_cast<double>(read) / static_cast<double>(std::max<std::int64_t>(t->numel(), 1));
-    return shaken(*t, shift_of(meta.tensor()->dtype, input) * std::sqrt(std::max(terms, 1.0)));
+    return shaken(*t, shift_of(meta.tensor()->dtype, single) * std::sqrt(std::max(terms, 1.0)));
   }
 
  private:
@@ -153,7 +154,7 @@ double distance(const Tensor& a, const Tensor& b, std::int64_t i) {
 }  // namespace
 
 std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& graph, const std::vector<Value>& inputs,
-                                                                  const std::vector<Value>& exact) {
+                                                                  const std::vector<Value>& exact, bool halves) {
   std::vector<std::vector<double>> moved(exact.size());
   for (std::size_t k = 0; k < exact.size(); ++k)
     if (const Tensor* t = exact[k].get<Tensor>()) moved[k].assign(static_cast<std::size_t>(t->numel()), 0);
@@ -178,7 +179,7 @@ std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& g
     for (const Node* node : graph.placeholders()) {
       Result<Value> wide = widened(inputs[shaken_inputs.size()]);
       if (!wide) return std::nullopt;
-      shaken_inputs.push_back(shaker.shaken(*wide, node->meta, true));
+      shaken_inputs.push_back(shaker.shaken(*wide, node->meta, !halves));
     }
     const auto shaken = interpret(graph, std::move(shaken_inputs), options);
     if (!shaken || shaken->size() != exact.size()) return std::nullopt;
@@ -195,4 +196,18 @@ std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& g
   return moved;
 }
 
-}  // namespace partita::fuzz
+bool explained_by_rounding(const Tensor& exact, const Tensor& v, const Tolerance& tolerance,
+                           const std::vector<double>& moved) {
+  const Result<Tensor> a = exact.to(DType::Complex128), b = v.to(DType::Complex128);
+  if (!a || !b || exact.sizes != v.sizes || moved.size() != static_cast<std::size_t>(v.numel())) return false;
+  for (std::int64_t i = 0; i < v.numel(); ++i) {
+    const auto x = a->as<std::complex<double>>()[i], y = b->as<std::complex<double>>()[i];
+    if (x == y || (std::isnan(std::abs(x)) && std::isnan(std::abs(y)))) continue;
+    const double farthest = moved[static_cast<std::size_t>(i)];
+    if (std::isinf(farthest)) continue;
+    if (!(std::abs(y - x) <= tolerance.absolute + tolerance.relative * std::abs(x) + 4 * farthest)) return false;
+  }
+  return true;
+}
+
+}  // namespace partita
