@@ -241,7 +241,7 @@ class Compiler {
 
   Result<std::unique_ptr<Executable>> compile() {
     auto start = Clock::now();
-    out_->threads = std::max(options_.threads, 1);
+    out_->threads = std::max(plan_.target.threads, 1);
     TRY_DO(memory());
     TRY_DO(externs());
     TRY_DO(code());
@@ -343,7 +343,7 @@ Status Compiler::code() {
   CompileTimes& times = out_->times;
   std::string key;
   std::optional<std::vector<std::string>> objects;
-  if (options_.load_code || options_.store_code) key = code_key(kernels_);
+  if (options_.load_code || options_.store_code) key = code_key(kernels_, plan_.target);
   if (options_.load_code && !options_.keep_text) {
     if (auto bytes = options_.load_code(key)) {
       TRY(objects, unpack(*bytes));
@@ -352,7 +352,7 @@ Status Compiler::code() {
   }
   if (!objects) {
     auto start = Clock::now();
-    TRY(ObjectCode object, compile_kernels(kernels_, {}, {.threads = out_->threads, .keep_text = options_.keep_text}));
+    TRY(ObjectCode object, compile_kernels(kernels_, {}, {.target = plan_.target, .keep_text = options_.keep_text}));
     times.compile_ms = ms_since(start);
     times.emit_ms = object.emit_ms;
     times.optimise_ms = object.optimise_ms;

@@ -15,7 +15,6 @@
 namespace partita::codegen {
 
 struct CpuOptions {
-  int threads = 1;  ///< of kernels and oneDNN
   /// What random operators draw from; null: each run draws anew from one with the default seed.
   std::shared_ptr<Generator> generator;
   bool keep_text = false;  ///< Executable::ir(), assembly(); the store is not asked then

@@ -6,6 +6,7 @@
 
 #include "core/ir/graph.h"
 #include "core/loops/loop.h"
+#include "core/loops/target.h"
 
 namespace partita::schedule {
 
@@ -53,6 +54,7 @@ struct ExternCall {
 };
 
 struct Plan {
+  loops::Target target;  ///< what it was made for
   std::vector<PlanBuffer> buffers;
   std::vector<loops::Kernel> kernels;
   std::vector<std::variant<KernelCall, ExternCall>> steps;  ///< in execution order

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/host.h"
 #include "core/loops/execute.h"
 #include "tests/codegen/run_kernel.h"
 #include "tests/schedule/plan_test.h"
@@ -51,7 +52,7 @@ class CompiledModels : public QObject {
     auto graph = testing::parse(text.str());
     auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
-    auto plan = schedule::make_plan(*graph);
+    auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(2)});
     if (!plan && plan.error().code == "ops.unknown") QSKIP(plan.error().line().c_str());
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     for (const loops::Kernel& k : plan->kernels) {
@@ -106,11 +107,11 @@ class CompiledModels : public QObject {
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
     auto inputs = testing::random_inputs(*graph, 1, 8);
     auto ours = testing::copies(inputs), again = testing::copies(inputs);
-    auto plan = schedule::make_plan(*graph);
+    auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(2)});
     if (!plan && plan.error().code == "ops.unknown") QSKIP(plan.error().line().c_str());
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    auto compiled = codegen::compile_cpu(*plan, graph->attributes,
-                                         {.threads = 2, .keep_text = std::getenv("PARTITA_TEST_ASSEMBLY") != nullptr});
+    auto compiled =
+        codegen::compile_cpu(*plan, graph->attributes, {.keep_text = std::getenv("PARTITA_TEST_ASSEMBLY") != nullptr});
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const codegen::CompileTimes& t = (*compiled)->times;
     qInfo(
