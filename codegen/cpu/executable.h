@@ -54,7 +54,8 @@ class Executable {
   std::string ir, assembly;  ///< with keep_text
 };
 
-/// `constants`: Graph::attributes that the plan's constant buffers name.
+/// `constants`: Graph::attributes that the plan's constant buffers name. Error codegen.device for a plan that wants
+/// another device.
 Result<std::unique_ptr<Executable>> compile_cpu(const schedule::Plan& plan,
                                                 const std::map<std::string, Tensor>& constants,
                                                 const CpuOptions& options = {});

@@ -58,6 +58,7 @@ class Planner {
     auto [it, fresh] = buffers_.try_emplace(holder, static_cast<int>(plan_.buffers.size()));
     if (!fresh) return it->second;
     PlanBuffer b;
+    b.device.type = plan_.target.device;
     b.dtype = g_.lowering[holder].dtype;
     b.elements = layout_of(g_, holder).elements;
     if (auto source = g_.sources.find(holder); source != g_.sources.end()) {
@@ -97,6 +98,7 @@ class Planner {
   void call(const ExternNode& e, const Epilogue* epilogue) {
     ExternCall call;
     call.op = e.node->op();
+    call.device.type = plan_.target.device;
     call.origin = e.node->name();
     for (const Arg& a : e.args) {
       const ArgList* list = a.get<ArgList>();

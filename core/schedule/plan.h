@@ -24,6 +24,7 @@ struct PlanBuffer {
   DType dtype = DType::Float32;
   SymExpr elements;        ///< size of the whole storage
   std::size_t offset = 0;  ///< Temporary: bytes into the arena, 64-byte aligned; set when elements are concrete
+  Device device;           ///< where it lies
 };
 
 /// A strided look at a buffer: how calls and outputs see it.
@@ -51,6 +52,7 @@ struct ExternCall {
   loops::Scalar epilogue_value;
   std::vector<PlanView> epilogue_inputs;
   std::string origin;  ///< node name
+  Device device;       ///< where it is done
 };
 
 struct Plan {

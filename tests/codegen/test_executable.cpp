@@ -269,6 +269,32 @@ class TestExecutable : public QObject {
     check(c, "oneDNN");
   }
 
+  /// Nothing runs elsewhere yet: each who would have to says so, and nobody reads the memory.
+  void other_devices() {
+    const Device cuda{DeviceType::Cuda, 0};
+    const auto named = [](const auto& result, const char* code) {
+      QVERIFY(!result);
+      QCOMPARE(result.error().code, code);
+      QVERIFY2(result.error().line().find("cuda:0") != std::string::npos, result.error().line().c_str());
+    };
+    named(Storage::allocate(16, false, cuda), "tensor.device");
+    Tensor there = random_tensor({3, 3}, 1);
+    there.storage = Storage::borrow(nullptr, 36, nullptr, cuda);
+    QCOMPARE(there.device(), cuda);
+    named(there.to(DType::Float64), "tensor.device");
+    named(evaluate(Op::torch("aten.neg.default"), {there}, {}), "tensor.device");
+    OneCall mm("aten.mm.default", {random_tensor({3, 3}, 1), random_tensor({3, 3}, 2)});
+    auto e = compile_cpu(mm.plan, {});
+    QVERIFY(e);
+    named((*e)->run({mm.inputs[0], there}), "tensor.device");
+    OneCall call = mm, memory = mm;
+    call.call().device = cuda;
+    named(compile_cpu(call.plan, {}), "codegen.device");
+    QVERIFY(print(call.plan).find(" on cuda:0  # ") != std::string::npos);
+    memory.plan.buffers[1].device = cuda;
+    named(compile_cpu(memory.plan, {}), "codegen.device");
+  }
+
   /// Constants, temporaries, views of inputs as outputs, literals, stored code.
   void whole_plan() {
     loops::Kernel k;
