@@ -34,13 +34,6 @@ bool has_symbols(const Meta& meta) {
   return t && (!concrete(t->sizes) || !concrete(t->strides));
 }
 
-/// Plan options for the caches and convolutions of this machine. `sizes`: values of symbols.
-schedule::PlanOptions plan_for_this_machine(std::map<std::string, std::int64_t> sizes = {}) {
-  return {.sizes = std::move(sizes),
-          .channels_last = codegen::convolutions_want_channels_last(),
-          .cache_bytes = codegen::last_level_cache_bytes()};
-}
-
 class CompiledGraph {
  public:
   CompiledGraph(const Graph& graph, const BackendOptions& options) : graph_(graph.clone()), options_(options) {}
@@ -71,9 +64,8 @@ class CompiledGraph {
 
  private:
   Status compile(const std::map<std::string, std::int64_t>& sizes) {
-    TRY(const schedule::Plan plan, schedule::make_plan(*graph_, plan_for_this_machine(sizes)));
+    TRY(const schedule::Plan plan, schedule::make_plan(*graph_, {sizes, codegen::host_target(options_.threads)}));
     codegen::CpuOptions cpu;
-    cpu.threads = options_.threads;
     cpu.generator = options_.generator;
     cpu.fixed_inputs = fixed_;
     if (const auto store = options_.store) {
@@ -109,7 +101,7 @@ Result<StagedCompiler::Planned> planned(const Graph& graph, const BackendOptions
     if (has_symbols(node->meta))
       return unsupported("backend.symbolic", "a plan is made for concrete sizes; this graph has symbolic ones",
                          place_of(*node));
-  TRY(schedule::Plan plan, schedule::make_plan(*passed, plan_for_this_machine()));
+  TRY(schedule::Plan plan, schedule::make_plan(*passed, {{}, codegen::host_target(options.threads)}));
   return StagedCompiler::Planned(std::move(passed), std::move(plan));
 }
 
@@ -124,11 +116,9 @@ StagedCompiler cpu_stages(const BackendOptions& options) {
   for (const Pass& p : passes_of(PassStage::PostGrad)) staged.passes.emplace_back(p.name);
   staged.with_passes = [options](int stop_after) { return compiler(options, stop_after); };
   staged.plan = [options](const Graph& graph) { return planned(graph, options); };
-  staged.run_plan = [options](const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
-                              const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
-    codegen::CpuOptions cpu;
-    cpu.threads = options.threads;
-    TRY(const auto compiled, codegen::compile_cpu(plan, constants, cpu));
+  staged.run_plan = [](const schedule::Plan& plan, const std::map<std::string, Tensor>& constants,
+                       const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+    TRY(const auto compiled, codegen::compile_cpu(plan, constants, {}));
     return compiled->run(inputs);
   };
   return staged;

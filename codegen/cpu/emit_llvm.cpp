@@ -19,7 +19,7 @@ using loops::Stmt;
 using loops::Store;
 
 /// Vectors of several registers give independent chains of work. Long bodies use one register, or values would spill.
-int PhaseEmitter::choose_lanes(const EmitTarget& target) const {
+int PhaseEmitter::choose_lanes(const loops::Target& target) const {
   int cost = 0;
   std::size_t item = 4;
   for (const ScalarNode& n : kernel_.scalars.nodes()) {
@@ -90,6 +90,8 @@ void PhaseEmitter::statements(const std::vector<Stmt>& body) {
 void PhaseEmitter::statement(const Stmt& stmt) {
   if (auto* s = std::get_if<Store>(&stmt)) return store(*s);
   if (auto* r = std::get_if<Reduce>(&stmt)) return reduce(*r);
+  // Those of the kernel end phases; a group is one thread here, which waits for nobody.
+  if (std::holds_alternative<loops::Barrier>(stmt)) return;
   loop(std::get<Loop>(stmt));
 }
 
@@ -108,6 +110,8 @@ void PhaseEmitter::range(const std::vector<const Loop*>& nest, Value* begin, Val
   }
   if (vector_.contains(nest[0]))
     vector_range(*nest[0], begin, end);
+  else if (nest[0]->mapping == loops::Mapping::Unroll)
+    unrolled(*nest[0]);
   else
     scalar_range(nest, begin, end);
 }
@@ -126,6 +130,18 @@ std::size_t PhaseEmitter::depth(const Dependences::Node& d) const {
       if (deps_.loop_stores[static_cast<std::size_t>(l)].anyCommon(d.buffers)) return i;
   }
   return 0;
+}
+
+void PhaseEmitter::unrolled(const Loop& l) {
+  for (std::int64_t i = 0; i < l.extent.as_int(); ++i) {
+    BasicBlock* turn = block("turn");
+    llvm::Instruction* jump = b_.CreateBr(turn);
+    b_.SetInsertPoint(turn);
+    variables_[l.var] = b_.getInt64(static_cast<std::uint64_t>(i));
+    push_scope(jump, {&l});
+    statements(l.body);
+    scopes_.pop_back();
+  }
 }
 
 void PhaseEmitter::scalar_range(const std::vector<const Loop*>& nest, Value* begin, Value* end) {
@@ -211,7 +227,7 @@ llvm::AllocaInst* PhaseEmitter::slot(llvm::Type* type) {
 }
 
 void emit_kernel(llvm::Module& module, const Kernel& kernel, const std::string& symbol,
-                 const std::vector<std::string>& symbols, const EmitTarget& target) {
+                 const std::vector<std::string>& symbols, const loops::Target& target) {
   WorkingOn work("kernel " + kernel.name);
   Dependences deps(kernel);
   int number = 0;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "codegen/cpu/kernel_shape.h"
+#include "core/loops/target.h"
 
 namespace llvm {
 class Module;
@@ -10,12 +11,8 @@ class Module;
 
 namespace partita::codegen {
 
-struct EmitTarget {
-  int vector_bytes = 32;  ///< of a register of the host: 64 with AVX-512
-};
-
 /// Adds the functions of kernel_entry to the module. Precondition: check_kernel.
 void emit_kernel(llvm::Module& module, const loops::Kernel& kernel, const std::string& symbol,
-                 const std::vector<std::string>& symbols, const EmitTarget& target);
+                 const std::vector<std::string>& symbols, const loops::Target& target);
 
 }  // namespace partita::codegen

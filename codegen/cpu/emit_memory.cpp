@@ -51,13 +51,14 @@ Value* PhaseEmitter::load_gather(int buffer, Value* elements) {
 
 void PhaseEmitter::store(const Store& s) {
   DType dtype = buffer_dtype(s.buffer);
+  const bool adds = s.accumulate != loops::Accumulate::None;
   Val v = value(s.value);
   v.v = ops_.cast(v.v, kernel_.scalars.dtype(s.value), dtype);
   if (active_) {
     store_lanes(s, v, dtype);
   } else {
     Value* element = place({s.element, s.index});
-    if (s.accumulate) {
+    if (adds) {
       DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
       Value* old = ops_.cast(load_scalar(s.buffer, element), dtype, sum);
       v.v = ops_.cast(ops_.apply(ScalarOp::Add, sum, {old, ops_.cast(v.v, dtype, sum)}), sum, dtype);
@@ -70,6 +71,7 @@ void PhaseEmitter::store(const Store& s) {
 
 void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
   Place p{s.element, s.index};
+  const bool adds = s.accumulate != loops::Accumulate::None;
   auto move = step(p);
   auto first = [&] { return place(p); };
   auto elements = [&] { return places(p); };
@@ -82,7 +84,7 @@ void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
   if (move && move->is(1)) {
     Value* element = first();
     Value* all = spread(v);
-    if (s.accumulate) all = add(load_contiguous(s.buffer, element), all);
+    if (adds) all = add(load_contiguous(s.buffer, element), all);
     Value* stored = ops_.to_memory(all, dtype);
     if (active_->mask)
       b_.CreateMaskedStore(stored, pointer(s.buffer, element), align, active_->mask);
@@ -91,7 +93,7 @@ void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
     return;
   }
   bool distinct = move && move->is_int() && !move->is(0);
-  if (s.accumulate && !distinct) {
+  if (adds && !distinct) {
     Value* index = elements();
     return add_each_lane(b_.CreateSExt(index, vector_of(b_.getInt64Ty())), spread(v), dtype, s.buffer);
   }
@@ -103,7 +105,7 @@ void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
   }
   Value* index = elements();
   Value* all = spread(v);
-  if (s.accumulate) all = add(load_gather(s.buffer, index), all);
+  if (adds) all = add(load_gather(s.buffer, index), all);
   b_.CreateMaskedScatter(ops_.to_memory(all, dtype), pointer(s.buffer, index), align, active_->mask);
 }
 

@@ -22,7 +22,7 @@ namespace partita::codegen {
 class PhaseEmitter {
  public:
   PhaseEmitter(llvm::Module& module, const loops::Kernel& kernel, const std::vector<std::string>& symbols,
-               const EmitTarget& target, const Dependences& deps)
+               const loops::Target& target, const Dependences& deps)
       : kernel_(kernel),
         deps_(deps),
         b_(module.getContext()),
@@ -58,11 +58,12 @@ class PhaseEmitter {
     Val complete;
   };
 
-  int choose_lanes(const EmitTarget& target) const;
+  int choose_lanes(const loops::Target& target) const;
   void statements(const std::vector<loops::Stmt>& body);
   void statement(const loops::Stmt& stmt);
   void loop(const loops::Loop& l);
   void range(const std::vector<const loops::Loop*>& nest, llvm::Value* begin, llvm::Value* end);
+  void unrolled(const loops::Loop& l);
   void scalar_range(const std::vector<const loops::Loop*>& nest, llvm::Value* begin, llvm::Value* end);
   void vector_range(const loops::Loop& l, llvm::Value* begin, llvm::Value* end);
   void start(const loops::Loop& l);

@@ -112,10 +112,12 @@ Result<Kernel> epilogue_kernel(const schedule::Plan& plan, const schedule::Exter
     elements.push_back(element);
   }
   TRY(const Scalar value, copied(call, elements, k));
-  loops::Stmt body = loops::Store{0, elements[0], {}, value, false};
+  loops::Stmt body = loops::Store{0, elements[0], {}, value};
   for (std::size_t i = nest.size(); i-- > 0;)
-    body = loops::Loop{variable(i), nest[i].size, true, i + 1 == nest.size(), {}, {std::move(body)}};
+    body = loops::Loop{variable(i), nest[i].size, loops::Mapping::Thread, i + 1 == nest.size(), {}, {std::move(body)}};
   k.body.push_back(std::move(body));
+  const std::vector<std::string> broken = loops::verify(k);
+  CHECK(broken.empty(), loops::print(k) + (broken.empty() ? "" : broken[0]));
   return k;
 }
 

@@ -122,6 +122,7 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
     if (input.buffer < 0) continue;
     auto* t = values[i].get<Tensor>();
     if (!t) return input_error("run.input", fmt::format("input {} is no tensor", i));
+    TRY_DO(reachable(t->device()));
     if (t->dtype != input.meta.dtype)
       return input_error("run.input", fmt::format("input {} is {}, compiled for {}", i, torch_name(t->dtype),
                                                   torch_name(input.meta.dtype)));
@@ -241,7 +242,8 @@ class Compiler {
 
   Result<std::unique_ptr<Executable>> compile() {
     auto start = Clock::now();
-    out_->threads = std::max(options_.threads, 1);
+    out_->threads = std::max(plan_.target.threads, 1);
+    TRY_DO(devices());
     TRY_DO(memory());
     TRY_DO(externs());
     TRY_DO(code());
@@ -252,6 +254,7 @@ class Compiler {
   }
 
  private:
+  Status devices() const;
   Status memory();
   Status externs();
   Status code();
@@ -271,6 +274,20 @@ class Compiler {
   };
   std::map<std::size_t, Epilogue> epilogues_;  ///< by position among the plan's steps
 };
+
+Status Compiler::devices() const {
+  const auto refuse = [](const std::string& what, Device device) {
+    return unsupported("codegen.device",
+                       fmt::format("{} is on {}, and this code is made for the CPU", what, device.str()));
+  };
+  for (std::size_t b = 0; b < plan_.buffers.size(); ++b)
+    if (const Device d = plan_.buffers[b].device; d.type != DeviceType::Cpu)
+      return refuse(fmt::format("buffer {}", b), d);
+  for (const auto& step : plan_.steps)
+    if (auto* call = std::get_if<ExternCall>(&step); call && call->device.type != DeviceType::Cpu)
+      return refuse(call->op->name, call->device);
+  return {};
+}
 
 Status Compiler::memory() {
   out_->buffers = plan_.buffers;
@@ -343,7 +360,7 @@ Status Compiler::code() {
   CompileTimes& times = out_->times;
   std::string key;
   std::optional<std::vector<std::string>> objects;
-  if (options_.load_code || options_.store_code) key = code_key(kernels_);
+  if (options_.load_code || options_.store_code) key = code_key(kernels_, plan_.target);
   if (options_.load_code && !options_.keep_text) {
     if (auto bytes = options_.load_code(key)) {
       TRY(objects, unpack(*bytes));
@@ -352,7 +369,7 @@ Status Compiler::code() {
   }
   if (!objects) {
     auto start = Clock::now();
-    TRY(ObjectCode object, compile_kernels(kernels_, {}, {.threads = out_->threads, .keep_text = options_.keep_text}));
+    TRY(ObjectCode object, compile_kernels(kernels_, {}, {.target = plan_.target, .keep_text = options_.keep_text}));
     times.compile_ms = ms_since(start);
     times.emit_ms = object.emit_ms;
     times.optimise_ms = object.optimise_ms;

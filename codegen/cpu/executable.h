@@ -15,7 +15,6 @@
 namespace partita::codegen {
 
 struct CpuOptions {
-  int threads = 1;  ///< of kernels and oneDNN
   /// What random operators draw from; null: each run draws anew from one with the default seed.
   std::shared_ptr<Generator> generator;
   bool keep_text = false;  ///< Executable::ir(), assembly(); the store is not asked then
@@ -55,7 +54,8 @@ class Executable {
   std::string ir, assembly;  ///< with keep_text
 };
 
-/// `constants`: Graph::attributes that the plan's constant buffers name.
+/// `constants`: Graph::attributes that the plan's constant buffers name. Error codegen.device for a plan that wants
+/// another device.
 Result<std::unique_ptr<Executable>> compile_cpu(const schedule::Plan& plan,
                                                 const std::map<std::string, Tensor>& constants,
                                                 const CpuOptions& options = {});

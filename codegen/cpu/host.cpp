@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include <dnnl.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <llvm/ADT/StringMap.h>
+#include <llvm/TargetParser/Host.h>
 #include <unistd.h>
 
 namespace partita::codegen {
+namespace {
 
+/// The largest cache that a core reads through, as Linux tells it; 0: the system does not say.
 std::size_t last_level_cache_bytes() {
   std::size_t largest = 0;
   for (int index = 0;; ++index) {
@@ -24,10 +31,38 @@ std::size_t last_level_cache_bytes() {
   return largest;
 }
 
-bool convolutions_want_channels_last() {
-  // oneDNN's brgemm kernels need avx512_core. For older instruction sets it has kernels for layouts in blocks of
-  // channels.
-  return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
+}  // namespace
+
+const Processor& host_processor() {
+  static const Processor host = [] {
+    Processor p{llvm::sys::getHostCPUName().str(), {}, llvm::sys::getProcessTriple()};
+    const auto features = llvm::sys::getHostCPUFeatures();
+    std::vector<std::string> list;
+    for (const auto& f : features) list.push_back((f.second ? "+" : "-") + f.first().str());
+    std::ranges::sort(list);
+    p.features = fmt::format("{}", fmt::join(list, ","));
+    const auto has = [&](const char* name) { return features.lookup(name); };
+    const bool wide = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
+    p.vector_bytes = wide ? 64 : has("avx2") ? 32 : 16;
+    return p;
+  }();
+  return host;
+}
+
+loops::Target host_target(int threads) {
+  static const loops::Target host = [] {
+    loops::Target target;
+    target.vector_bytes = host_processor().vector_bytes;
+    target.cache_bytes = last_level_cache_bytes();
+    // oneDNN's brgemm kernels need avx512_core. For older instruction sets it has kernels for layouts in blocks of
+    // channels.
+    if (dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core)
+      target.channels_last = {DType::Float32, DType::BFloat16};
+    return target;
+  }();
+  loops::Target target = host;
+  target.threads = threads;
+  return target;
 }
 
 }  // namespace partita::codegen

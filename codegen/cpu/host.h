@@ -1,13 +1,18 @@
 #pragma once
-#include <cstddef>
+#include <string>
+
+#include "core/loops/target.h"
 
 namespace partita::codegen {
 
-/// What a plan should know of the machine it is made for.
+/// The processor that code is made for, in LLVM's words.
+struct Processor {
+  std::string name, features, triple;
+  int vector_bytes = 0;  ///< 64 with AVX-512
+};
+const Processor& host_processor();
 
-/// The largest cache that a core reads through, as Linux tells it; 0: the system does not say.
-std::size_t last_level_cache_bytes();
-/// Does oneDNN compute convolutions with channels innermost on this processor?
-bool convolutions_want_channels_last();
+/// This machine: its vectors and caches, and what oneDNN does on it.
+loops::Target host_target(int threads = 1);
 
 }  // namespace partita::codegen

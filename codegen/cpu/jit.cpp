@@ -18,7 +18,6 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/ADCE.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
@@ -42,38 +41,24 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-struct Host {
-  std::string cpu, features, triple;
-  EmitTarget target;
-};
-
-const Host& host() {
-  static const Host h = [] {
+/// LLVM's code generator for this machine, made ready once.
+void initialise_llvm() {
+  static const bool ready = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
-    Host result;
-    result.cpu = llvm::sys::getHostCPUName().str();
-    result.triple = llvm::sys::getProcessTriple();
-    auto features = llvm::sys::getHostCPUFeatures();
-    std::vector<std::string> list;
-    for (const auto& f : features) list.push_back((f.second ? "+" : "-") + f.first().str());
-    std::sort(list.begin(), list.end());
-    for (const std::string& f : list) result.features += (result.features.empty() ? "" : ",") + f;
-    auto has = [&](const char* name) { return features.lookup(name); };
-    bool wide = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
-    result.target.vector_bytes = wide ? 64 : has("avx2") ? 32 : 16;
-    return result;
+    return true;
   }();
-  return h;
+  (void)ready;
 }
 
 std::unique_ptr<llvm::TargetMachine> target_machine() {
   std::string error;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(host().triple, error);
+  const Processor& host = host_processor();
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(host.triple, error);
   CHECK(target, error);
   llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(host().triple, host().cpu, host().features,
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(host.triple, host.name, host.features,
                                                                           options, llvm::Reloc::PIC_, std::nullopt,
                                                                           llvm::CodeGenOptLevel::Default, true));
 }
@@ -119,21 +104,21 @@ std::string generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::C
 }
 
 void compile_share(std::span<const loops::Kernel> kernels, const std::vector<std::size_t>& share,
-                   const std::vector<std::string>& symbols, bool keep_text, ObjectCode& out) {
+                   const std::vector<std::string>& symbols, const JitOptions& options, ObjectCode& out) {
   auto machine = target_machine();
   llvm::LLVMContext context;
   llvm::Module module("partita", context);
-  module.setTargetTriple(host().triple);
+  module.setTargetTriple(host_processor().triple);
   module.setDataLayout(machine->createDataLayout());
 
   auto start = Clock::now();
-  for (std::size_t i : share) emit_kernel(module, kernels[i], kernel_symbol(i), symbols, host().target);
+  for (std::size_t i : share) emit_kernel(module, kernels[i], kernel_symbol(i), symbols, options.target);
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
-    f.addFnAttr("target-cpu", host().cpu);
-    f.addFnAttr("target-features", host().features);
-    f.addFnAttr("prefer-vector-width", std::to_string(host().target.vector_bytes * 8));
-    f.addFnAttr("min-legal-vector-width", std::to_string(host().target.vector_bytes * 8));
+    f.addFnAttr("target-cpu", host_processor().name);
+    f.addFnAttr("target-features", host_processor().features);
+    f.addFnAttr("prefer-vector-width", std::to_string(options.target.vector_bytes * 8));
+    f.addFnAttr("min-legal-vector-width", std::to_string(options.target.vector_bytes * 8));
   }
   std::string broken;
   llvm::raw_string_ostream report(broken);
@@ -143,7 +128,7 @@ void compile_share(std::span<const loops::Kernel> kernels, const std::vector<std
   start = Clock::now();
   optimise(module, *machine);
   out.optimise_ms = ms_since(start);
-  if (keep_text) {
+  if (options.keep_text) {
     llvm::raw_string_ostream text(out.ir);
     module.print(text, nullptr);
     // Code generation changes the module, so each kind of file gets its own copy.
@@ -179,11 +164,6 @@ class OrcCode final : public LoadedCode {
 
 }  // namespace
 
-const std::string& host_processor() {
-  static const std::string text = host().cpu + ":" + host().features + ":" + host().triple;
-  return text;
-}
-
 std::string kernel_symbol(std::size_t index) {
   return "partita_kernel_" + std::to_string(index);
 }
@@ -193,9 +173,9 @@ Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const
   for (const loops::Kernel& k : kernels) TRY_DO(check_kernel(k));
   ObjectCode out;
   if (kernels.empty()) return out;
-  host();
+  initialise_llvm();
   // Assign the largest kernels first, each to the thread with the least work.
-  std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(options.threads), 1, kernels.size());
+  std::size_t count = std::clamp<std::size_t>(static_cast<std::size_t>(options.target.threads), 1, kernels.size());
   std::vector<std::size_t> order(kernels.size());
   std::iota(order.begin(), order.end(), 0);
   auto work = [&](std::size_t i) { return kernels[i].scalars.nodes().size() + 20; };
@@ -211,8 +191,8 @@ Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const
   {
     std::vector<std::jthread> threads;
     for (std::size_t t = 1; t < count; ++t)
-      threads.emplace_back([&, t] { compile_share(kernels, shares[t], symbols, options.keep_text, parts[t]); });
-    compile_share(kernels, shares[0], symbols, options.keep_text, parts[0]);
+      threads.emplace_back([&, t] { compile_share(kernels, shares[t], symbols, options, parts[t]); });
+    compile_share(kernels, shares[0], symbols, options, parts[0]);
   }
   for (ObjectCode& part : parts) {
     out.objects.push_back(std::move(part.objects[0]));
@@ -226,7 +206,7 @@ Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const
 }
 
 Result<std::unique_ptr<LoadedCode>> LoadedCode::link(std::span<const std::string> objects) {
-  host();
+  initialise_llvm();
   auto jit = llvm::orc::LLJITBuilder().create();
   if (!jit) return link_error(jit.takeError());
   auto code = std::make_unique<OrcCode>(std::move(*jit));

@@ -5,13 +5,14 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/cpu/host.h"
 #include "codegen/cpu/kernel_shape.h"
 
 namespace partita::codegen {
 
 struct JitOptions {
-  int threads = 1;         ///< that compile, each its share of the kernels
-  bool keep_text = false;  ///< LLVM IR and assembly
+  loops::Target target = host_target();  ///< `threads` also compile, each its share of the kernels
+  bool keep_text = false;                ///< LLVM IR and assembly
 };
 
 /// Machine code of some kernels, not yet placed: relocatable objects.
@@ -20,9 +21,6 @@ struct ObjectCode {
   std::string ir, assembly;                              ///< when asked for
   double emit_ms = 0, optimise_ms = 0, generate_ms = 0;  ///< summed over threads
 };
-
-/// The host's processor and the features code is made for: part of the key of stored code.
-const std::string& host_processor();
 
 /// Kernel i's functions are named by kernel_entry(kernels[i], symbol_prefix + i). `symbols` are the names that sizes in
 /// the kernels use, in the order in which their values are handed over. Error codegen.cpu (exit 3).

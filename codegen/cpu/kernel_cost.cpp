@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "codegen/cpu/jit.h"
+#include "codegen/cpu/host.h"
 #include "core/base/hash.h"
 
 namespace partita::codegen {
@@ -40,8 +40,8 @@ double body_cost(const Kernel& kernel, const std::vector<Stmt>& body) {
       cost += 1 + value_cost(kernel, store->value, seen) + value_cost(kernel, store->index, seen);
     } else if (auto* reduce = std::get_if<loops::Reduce>(&s)) {
       cost += 1 + value_cost(kernel, reduce->value, seen);
-    } else {
-      const Loop& loop = std::get<Loop>(s);
+    } else if (auto* l = std::get_if<Loop>(&s)) {
+      const Loop& loop = *l;
       double iterations = loop.extent.is_int() ? static_cast<double>(loop.extent.as_int()) : 1e6;
       cost += iterations * body_cost(kernel, loop.body);
     }
@@ -53,12 +53,14 @@ void write_body(const std::vector<Stmt>& body, std::string& text) {
   for (const Stmt& s : body) {
     if (auto* store = std::get_if<loops::Store>(&s)) {
       text += fmt::format("s{} {} {} {} {}\n", store->buffer, store->element.str(), store->index.id, store->value.id,
-                          store->accumulate);
+                          int(store->accumulate));
     } else if (auto* reduce = std::get_if<loops::Reduce>(&s)) {
       text += fmt::format("r{} {}\n", reduce->accumulator, reduce->value.id);
+    } else if (std::holds_alternative<loops::Barrier>(s)) {
+      text += "|\n";
     } else {
       const Loop& l = std::get<Loop>(s);
-      text += fmt::format("l{} {} {} {} {}\n{{\n", l.var, l.extent.str(), l.parallel, l.vector,
+      text += fmt::format("l{} {} {} {} {}\n{{\n", l.var, l.extent.str(), int(l.mapping), l.vector,
                           fmt::join(l.accumulators, " "));
       write_body(l.body, text);
       text += "}\n";
@@ -72,11 +74,13 @@ double kernel_work(const Kernel& kernel) {
   return body_cost(kernel, kernel.body);
 }
 
-std::string code_key(std::span<const Kernel> kernels) {
-  std::string text = host_processor() + "\n" + PARTITA_EMITTER_HASH + "\n";
+std::string code_key(std::span<const Kernel> kernels, const loops::Target& target) {
+  const Processor& host = host_processor();
+  std::string text = fmt::format("{}:{}:{}\n{} {}\n{}\n", host.name, host.features, host.triple, int(target.device),
+                                 target.vector_bytes, PARTITA_EMITTER_HASH);
   for (const Kernel& k : kernels) {
     for (const loops::Buffer& b : k.buffers)
-      text += fmt::format("b{} {} {} {}\n", int(b.dtype), int(b.role), b.elements.str(), b.streamed);
+      text += fmt::format("b{} {} {} {} {}\n", int(b.dtype), int(b.role), int(b.scope), b.elements.str(), b.streamed);
     for (const loops::Accumulator& a : k.accumulators)
       text += fmt::format("a{} {} {}\n", int(a.combine), int(a.dtype), a.start);
     for (const ScalarNode& n : k.scalars.nodes())

@@ -3,13 +3,15 @@
 #include <string>
 
 #include "core/loops/loop.h"
+#include "core/loops/target.h"
 
 namespace partita::codegen {
 
 /// Scalar operations of a whole run, roughly; unknown extents count as large.
 double kernel_work(const loops::Kernel& kernel);
 
-/// Content address of the machine code of kernels: their structure, the processor and this compiler.
-std::string code_key(std::span<const loops::Kernel> kernels);
+/// Content address of the machine code of kernels: their structure, the processor, what of the target the emitter asks
+/// for, and this compiler.
+std::string code_key(std::span<const loops::Kernel> kernels, const loops::Target& target);
 
 }  // namespace partita::codegen

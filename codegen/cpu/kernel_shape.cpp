@@ -59,20 +59,12 @@ Status each_stmt(const std::vector<Stmt>& body, const F& f) {
   return {};
 }
 
-/// Do iterations add to the same elements? They would race, so such a kernel runs on one thread.
-bool scatters(const std::vector<Stmt>& body, const std::vector<const Loop*>& parallel) {
-  for (const Stmt& s : body) {
-    if (auto* loop = std::get_if<Loop>(&s)) {
-      if (scatters(loop->body, parallel)) return true;
-    } else if (auto* store = std::get_if<loops::Store>(&s); store && store->accumulate) {
-      if (store->index.id >= 0) return true;
-      for (const Loop* p : parallel) {
-        auto names = store->element.symbols();
-        if (std::find(names.begin(), names.end(), p->var) == names.end()) return true;
-      }
-    }
-  }
-  return false;
+bool has_atomic_sums(const std::vector<Stmt>& body) {
+  return std::ranges::any_of(body, [](const Stmt& s) {
+    if (auto* loop = std::get_if<Loop>(&s)) return has_atomic_sums(loop->body);
+    auto* store = std::get_if<loops::Store>(&s);
+    return store && store->accumulate == loops::Accumulate::Atomic;
+  });
 }
 
 /// Collects the loads that a value needs, each once.
@@ -123,7 +115,8 @@ void choose_vector_loops(const Kernel& kernel, const Loop& loop, bool may_turn, 
     return;
   }
   bool turn = false;
-  if (may_turn && loop.parallel && loop.accumulators.empty() && (!loop.extent.is_int() || loop.extent.as_int() >= 8)) {
+  if (may_turn && loop.mapping == loops::Mapping::Thread && loop.accumulators.empty() &&
+      (!loop.extent.is_int() || loop.extent.as_int() >= 8)) {
     for (const Stmt& s : loop.body) {
       auto* inner = std::get_if<Loop>(&s);
       if (!inner || !inner->vector) continue;
@@ -137,6 +130,21 @@ void choose_vector_loops(const Kernel& kernel, const Loop& loop, bool may_turn, 
   }
   for (const Stmt& s : loop.body)
     if (auto* inner = std::get_if<Loop>(&s)) choose_vector_loops(kernel, *inner, may_turn, chosen);
+}
+
+PhaseShape parallel_phase(const Stmt& s, const std::set<const Loop*>& vector) {
+  PhaseShape phase;
+  phase.body = {&s};
+  // A vector loop is not flattened with others, because its lanes must be neighbours. Nor is a group's loop.
+  const Stmt* stmt = &s;
+  for (const Loop* loop = std::get_if<Loop>(stmt); loop && loop->parallel(); loop = std::get_if<Loop>(stmt)) {
+    if (vector.contains(loop) && !phase.parallel.empty()) break;
+    phase.parallel.push_back(loop);
+    if (vector.contains(loop) || loop->mapping == loops::Mapping::Block || loop->body.size() != 1) break;
+    stmt = &loop->body[0];
+  }
+  phase.serial = has_atomic_sums(std::get<Loop>(s).body);
+  return phase;
 }
 
 }  // namespace
@@ -165,32 +173,25 @@ Status check_kernel(const Kernel& kernel) {
 }
 
 std::vector<PhaseShape> phase_shapes(const Kernel& kernel) {
-  bool split = !kernel.body.empty();
-  for (const Stmt& s : kernel.body) {
-    auto* loop = std::get_if<Loop>(&s);
-    split = split && loop && loop->parallel && loop->accumulators.empty();
-  }
-  if (!split) {
-    PhaseShape whole;
-    for (const Stmt& s : kernel.body) whole.body.push_back(&s);
-    return {whole};
-  }
-  std::set<const Loop*> vector = vector_loops(kernel);
+  const std::set<const Loop*> vector = vector_loops(kernel);
   std::vector<PhaseShape> phases;
-  for (const Stmt& s : kernel.body) {
-    PhaseShape phase;
-    phase.body = {&s};
-    // A vector loop is not flattened with others, because its lanes must be neighbours.
-    const Stmt* stmt = &s;
-    for (const Loop* loop = std::get_if<Loop>(stmt); loop && loop->parallel && loop->accumulators.empty();
-         loop = std::get_if<Loop>(stmt)) {
-      if (vector.contains(loop) && !phase.parallel.empty()) break;
-      phase.parallel.push_back(loop);
-      if (vector.contains(loop) || loop->body.size() != 1) break;
-      stmt = &loop->body[0];
+  auto begin = kernel.body.begin();
+  while (begin != kernel.body.end()) {
+    const auto end =
+        std::find_if(begin, kernel.body.end(), [](const Stmt& s) { return std::holds_alternative<loops::Barrier>(s); });
+    const bool split = std::all_of(begin, end, [](const Stmt& s) {
+      auto* loop = std::get_if<Loop>(&s);
+      return loop && loop->parallel();
+    });
+    PhaseShape whole;
+    for (auto s = begin; s != end; ++s) {
+      if (split)
+        phases.push_back(parallel_phase(*s, vector));
+      else
+        whole.body.push_back(&*s);
     }
-    phase.serial = scatters(std::get<Loop>(s).body, phase.parallel);
-    phases.push_back(std::move(phase));
+    if (!whole.body.empty()) phases.push_back(std::move(whole));
+    begin = end == kernel.body.end() ? end : end + 1;
   }
   return phases;
 }

@@ -63,10 +63,99 @@ struct Formula {
   }
 };
 
+/// Where an access stands in the run. Two of them are ordered when a barrier of the kernel lies between them, when one
+/// thread does both, or when one group does and a barrier of the group lies between them.
+struct Moment {
+  std::uint16_t phase = 0, step = 0;    ///< barriers of the kernel, of the group, so far
+  std::uint32_t group = 0, thread = 0;  ///< iterations of outermost parallel loops, of a group's Thread loops; 0: none
+  bool operator==(const Moment&) const = default;
+};
+constexpr std::uint32_t several = UINT32_MAX;  ///< of groups or threads: nobody's number
+
+bool ordered(const Moment& before, const Moment& now) {
+  if (before.phase != now.phase) return true;
+  if (before.group != now.group) return false;
+  return before.step != now.step || before.thread == now.thread;
+}
+
+/// An iteration of a vector loop.
+struct Lane {
+  std::uint32_t loop = 0, lane = 0;  ///< runs of vector loops so far, 0: none; and the iteration
+};
+
+/// Finds accesses to one element that nothing orders.
+class RaceDetector {
+ public:
+  enum class Kind : std::uint8_t {
+    Load,
+    Store,
+    Update,  ///< Accumulate::Plain
+    Add,     ///< Accumulate::Atomic
+  };
+
+  explicit RaceDetector(const Kernel& kernel) : k_(kernel), cells_(kernel.buffers.size()) { watch_stored(kernel.body); }
+
+  void note(const Moment& now, Lane lane, int buffer, int64_t element, Kind kind) {
+    std::vector<Element>& cells = cells_[static_cast<std::size_t>(buffer)];
+    if (cells.empty()) return;
+    Element& cell = cells[static_cast<std::size_t>(element)];
+    const Buffer& b = k_.buffers[static_cast<std::size_t>(buffer)];
+    if (b.role == Buffer::Role::Scratch) {
+      const bool own = cell.written && cell.writer.group == now.group &&
+                       (b.scope == Buffer::Scope::Block || cell.writer.thread == now.thread);
+      if (!own && kind != Kind::Store)
+        throw Diagnostic{Fault::Internal, "loops.scratch",
+                         fmt::format("{}: {}[{}] is read, but its owner did not store it", k_.name, b.name, element)};
+      if (!own) cell = {};
+    }
+    const bool lanes_meet = kind == Kind::Load && cell.written && cell.lane.loop != 0 && cell.lane.loop == lane.loop &&
+                            cell.lane.lane != lane.lane;
+    const bool alike = (kind == Kind::Load && !cell.adds) || (kind == Kind::Add && !cell.loads);
+    if (lanes_meet || (cell.written && !ordered(cell.writer, now)) ||
+        ((cell.loads || cell.adds) && !alike && !ordered(cell.shared, now)))
+      throw Diagnostic{Fault::Internal, "loops.race",
+                       fmt::format("{}: two {} meet at {}[{}] with no barrier between them", k_.name,
+                                   lanes_meet ? "lanes" : "threads", b.name, element)};
+    if (kind == Kind::Store || kind == Kind::Update) {
+      cell.writer = now;
+      cell.lane = lane;
+      cell.written = true;
+      return;
+    }
+    if ((!cell.loads && !cell.adds) || (cell.shared != now && ordered(cell.shared, now))) {
+      cell.shared = now;
+      cell.loads = cell.adds = false;
+    } else if (cell.shared != now) {
+      (cell.shared.group != now.group ? cell.shared.group : cell.shared.thread) = several;
+    }
+    (kind == Kind::Load ? cell.loads : cell.adds) = true;
+  }
+
+ private:
+  struct Element {
+    Moment writer, shared;  ///< who stored last; who loaded or added since, or several of them
+    Lane lane;              ///< of the writer
+    bool written = false, loads = false, adds = false;
+  };
+
+  /// Buffers that are only read need no watching.
+  void watch_stored(const std::vector<Stmt>& body) {
+    for (const Stmt& s : body) {
+      if (auto* store = std::get_if<Store>(&s))
+        cells_[static_cast<std::size_t>(store->buffer)].resize(
+            static_cast<std::size_t>(k_.buffers[static_cast<std::size_t>(store->buffer)].elements.as_int()));
+      if (auto* loop = std::get_if<Loop>(&s)) watch_stored(loop->body);
+    }
+  }
+
+  const Kernel& k_;
+  std::vector<std::vector<Element>> cells_;  // by buffer
+};
+
 class Executor {
  public:
   Executor(const Kernel& kernel, std::span<void* const> buffers)
-      : k_(kernel), values_(kernel.scalars.nodes().size()), accumulators_(kernel.accumulators.size()) {
+      : k_(kernel), races_(kernel), values_(kernel.scalars.nodes().size()), accumulators_(kernel.accumulators.size()) {
     std::size_t given = 0;
     for (const Buffer& b : k_.buffers) {
       if (b.role != Buffer::Role::Scratch) {
@@ -118,6 +207,8 @@ class Executor {
         this->store(*store);
       else if (auto* reduce = std::get_if<Reduce>(&s))
         this->reduce(*reduce);
+      else if (std::holds_alternative<Barrier>(s))
+        ++(in_group_ ? now_.step : now_.phase);
       else
         loop(std::get<Loop>(s));
     }
@@ -135,7 +226,21 @@ class Executor {
     }
     int64_t& variable = variables_[l.var];
     const int64_t extent = evaluated(l.extent);
-    for (variable = 0; variable < extent; ++variable) body(l.body);
+    const Moment outside = now_;
+    if (l.vector) lane_.loop = ++vector_loops_;
+    in_group_ |= l.mapping == Mapping::Block;
+    for (int64_t i = 0; i < extent; ++i) {
+      // No order is promised to threads, so they get one that nobody thinks of.
+      variable = l.parallel() ? extent - 1 - i : i;
+      if (l.vector) lane_.lane = static_cast<std::uint32_t>(i);
+      if (l.parallel()) (in_group_ && l.mapping == Mapping::Thread ? now_.thread : now_.group) = ++threads_;
+      body(l.body);
+    }
+    if (l.vector) lane_ = {};
+    in_group_ &= l.mapping != Mapping::Block;
+    const std::uint16_t step = now_.step;
+    now_ = outside;
+    if (in_group_) now_.step = step;
   }
 
   /// The nodes to compute for a statement; arguments come before their users.
@@ -178,7 +283,9 @@ class Executor {
         return;
       case ScalarOp::Load: {
         int64_t element = indices_[static_cast<std::size_t>(i)]() + (n.args[0].id >= 0 ? int64(n.args[0]) : 0);
-        std::memcpy(out.bytes, address(n.slot, element), itemsize(n.dtype));
+        const std::byte* from = address(n.slot, element);
+        races_.note(now_, lane_, n.slot, element, RaceDetector::Kind::Load);
+        std::memcpy(out.bytes, from, itemsize(n.dtype));
         return;
       }
       case ScalarOp::Within: {
@@ -222,7 +329,12 @@ class Executor {
     const Cell& v = value(s.value);
     std::byte* to = address(s.buffer, element);
     DType dtype = k_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
-    if (!s.accumulate) {
+    using Kind = RaceDetector::Kind;
+    races_.note(now_, lane_, s.buffer, element,
+                s.accumulate == Accumulate::None    ? Kind::Store
+                : s.accumulate == Accumulate::Plain ? Kind::Update
+                                                    : Kind::Add);
+    if (s.accumulate == Accumulate::None) {
       std::memcpy(to, v.bytes, itemsize(dtype));
       return;
     }
@@ -269,6 +381,11 @@ class Executor {
   }
 
   const Kernel& k_;
+  RaceDetector races_;
+  Moment now_;
+  Lane lane_;
+  bool in_group_ = false;                         ///< within a Block loop
+  std::uint32_t threads_ = 0, vector_loops_ = 0;  ///< so far
   std::map<std::string, int64_t> variables_;
   std::vector<Cell> values_;
   std::vector<Cell> accumulators_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -34,6 +35,10 @@ std::string_view role_name(Buffer::Role role) {
   return "";
 }
 
+std::string_view scope_name(const Buffer& b) {
+  return b.role == Buffer::Role::Scratch && b.scope == Buffer::Scope::Block ? "shared " : "";
+}
+
 class Printer {
  public:
   explicit Printer(const Kernel& kernel) : k_(kernel), uses_(kernel.scalars.nodes().size(), 0) {
@@ -46,8 +51,8 @@ class Printer {
   std::string print() {
     std::vector<std::string> buffers;
     for (const Buffer& b : k_.buffers)
-      buffers.push_back(fmt::format("{}{} {}: {}[{}]", role_name(b.role), b.streamed ? " streamed" : "", b.name,
-                                    short_name(b.dtype), b.elements.str()));
+      buffers.push_back(fmt::format("{}{}{} {}: {}[{}]", scope_name(b), role_name(b.role),
+                                    b.streamed ? " streamed" : "", b.name, short_name(b.dtype), b.elements.str()));
     out_ = fmt::format("kernel {}({})\n", k_.name, fmt::join(buffers, ", "));
     if (!k_.origins.empty()) out_ += fmt::format("  # {}\n", fmt::join(k_.origins, ", "));
     body(k_.body, 1);
@@ -59,7 +64,7 @@ class Printer {
     for (const Stmt& s : statements)
       std::visit(Overloaded{[&](const Store& s) { ++uses_[static_cast<std::size_t>(s.value.id)]; },
                             [&](const Reduce& r) { ++uses_[static_cast<std::size_t>(r.value.id)]; },
-                            [&](const Loop& l) { count(l.body); }},
+                            [](const Barrier&) {}, [&](const Loop& l) { count(l.body); }},
                  s);
   }
 
@@ -72,32 +77,36 @@ class Printer {
   void body(const std::vector<Stmt>& statements, int depth) {
     std::set<int> outer = named_;
     for (const Stmt& s : statements)
-      std::visit(Overloaded{[&](const Store& s) {
-                              name_shared(s.value, depth);
-                              std::string element = s.element.str();
-                              if (s.index.id >= 0) {
-                                name_shared(s.index, depth);
-                                element = s.element.is(0) ? text(s.index) : element + " + " + text(s.index);
-                              }
-                              line(depth, fmt::format("{}[{}] {} {}", buffer(s.buffer), element,
-                                                      s.accumulate ? "+=" : "=", text(s.value)));
-                            },
-                            [&](const Reduce& r) {
-                              name_shared(r.value, depth);
-                              const Accumulator& a = k_.accumulators[static_cast<std::size_t>(r.accumulator)];
-                              line(depth, fmt::format("a{} = {}(a{}, {})", r.accumulator, name(a.combine),
-                                                      r.accumulator, text(r.value)));
-                            },
-                            [&](const Loop& l) {
-                              for (int i : l.accumulators) {
-                                const Accumulator& a = k_.accumulators[static_cast<std::size_t>(i)];
-                                line(depth, fmt::format("a{}: {} = {}", i, short_name(a.dtype), a.start));
-                              }
-                              line(depth, fmt::format("for {} in {}{}{}:", l.var, l.extent.str(),
-                                                      l.parallel ? " parallel" : "", l.vector ? " vector" : ""));
-                              body(l.body, depth + 1);
-                            }},
-                 s);
+      std::visit(
+          Overloaded{[&](const Store& s) {
+                       name_shared(s.value, depth);
+                       std::string element = s.element.str();
+                       if (s.index.id >= 0) {
+                         name_shared(s.index, depth);
+                         element = s.element.is(0) ? text(s.index) : element + " + " + text(s.index);
+                       }
+                       line(depth, fmt::format("{}{}[{}] {} {}", s.accumulate == Accumulate::Atomic ? "atomic " : "",
+                                               buffer(s.buffer), element,
+                                               s.accumulate == Accumulate::None ? "=" : "+=", text(s.value)));
+                     },
+                     [&](const Reduce& r) {
+                       name_shared(r.value, depth);
+                       const Accumulator& a = k_.accumulators[static_cast<std::size_t>(r.accumulator)];
+                       line(depth, fmt::format("a{} = {}(a{}, {})", r.accumulator, name(a.combine), r.accumulator,
+                                               text(r.value)));
+                     },
+                     [&](const Barrier&) { line(depth, "barrier"); },
+                     [&](const Loop& l) {
+                       for (int i : l.accumulators) {
+                         const Accumulator& a = k_.accumulators[static_cast<std::size_t>(i)];
+                         line(depth, fmt::format("a{}: {} = {}", i, short_name(a.dtype), a.start));
+                       }
+                       const std::string_view mapped = l.mapping == Mapping::Serial ? "" : loops::name(l.mapping);
+                       line(depth, fmt::format("for {} in {}{}{}{}:", l.var, l.extent.str(), mapped.empty() ? "" : " ",
+                                               mapped, l.vector ? " vector" : ""));
+                       body(l.body, depth + 1);
+                     }},
+          s);
     named_ = std::move(outer);
   }
 
@@ -153,9 +162,13 @@ class Verifier {
   explicit Verifier(const Kernel& kernel) : k_(kernel) {}
 
   std::vector<std::string> run() {
-    for (const Buffer& b : k_.buffers)
+    for (const Buffer& b : k_.buffers) {
       if (b.streamed && b.role != Buffer::Role::Output) fault(b.name + " is streamed but no output");
-    body(k_.body, 0);
+      if (b.scope == Buffer::Scope::Block && b.role != Buffer::Role::Scratch)
+        fault(b.name + " is shared but no scratch");
+    }
+    body(k_.body);
+    if (broken_.empty()) find_races();  // they are looked for along buffers and values that exist
     return std::move(broken_);
   }
 
@@ -164,6 +177,7 @@ class Verifier {
     if (std::ranges::find(broken_, text) == broken_.end()) broken_.push_back(std::move(text));
   }
   bool is_buffer(int i) const { return i >= 0 && static_cast<std::size_t>(i) < k_.buffers.size(); }
+  const Buffer& buffer(int i) const { return k_.buffers[static_cast<std::size_t>(i)]; }
 
   void expression(SymExpr e, std::string_view where) {
     for (const std::string& s : e.symbols())
@@ -178,12 +192,10 @@ class Verifier {
     if (n.op == ScalarOp::Load) {
       if (!is_buffer(n.slot))
         fault(fmt::format("{} loads from unknown buffer {}", where, n.slot));
-      else if (k_.buffers[static_cast<std::size_t>(n.slot)].streamed)
-        fault(fmt::format("{} loads from {}, which is streamed", where,
-                          k_.buffers[static_cast<std::size_t>(n.slot)].name));
-      else if (k_.buffers[static_cast<std::size_t>(n.slot)].dtype != n.dtype)
-        fault(fmt::format("{} loads {} from {}", where, short_name(n.dtype),
-                          k_.buffers[static_cast<std::size_t>(n.slot)].name));
+      else if (buffer(n.slot).streamed)
+        fault(fmt::format("{} loads from {}, which is streamed", where, buffer(n.slot).name));
+      else if (buffer(n.slot).dtype != n.dtype)
+        fault(fmt::format("{} loads {} from {}", where, short_name(n.dtype), buffer(n.slot).name));
     }
     if (n.op == ScalarOp::Input && !complete_.contains(n.slot))
       fault(fmt::format("{} uses accumulator a{}, which is not complete", where, n.slot));
@@ -191,18 +203,19 @@ class Verifier {
       if (a.id >= 0) value(a, where);
   }
 
-  void body(const std::vector<Stmt>& statements, int depth) {
+  void body(const std::vector<Stmt>& statements) {
     std::set<int> before = complete_;
     for (const Stmt& s : statements)
-      std::visit(Overloaded{[&](const Store& s) { store(s); }, [&](const Reduce& r) { reduce(r); },
-                            [&](const Loop& l) { loop(l, depth); }},
-                 s);
+      std::visit(
+          Overloaded{[&](const Store& s) { store(s); }, [&](const Reduce& r) { reduce(r); },
+                     [&](const Barrier&) { barrier(); }, [&](const Loop& l) { loop(l, statements.size() == 1); }},
+          s);
     complete_ = std::move(before);
   }
 
   void store(const Store& s) {
     if (!is_buffer(s.buffer)) return fault(fmt::format("store to unknown buffer {}", s.buffer));
-    const Buffer& b = k_.buffers[static_cast<std::size_t>(s.buffer)];
+    const Buffer& b = buffer(s.buffer);
     std::string where = "store to " + b.name;
     if (b.role == Buffer::Role::Input) fault(where + ", an input");
     expression(s.element, where);
@@ -211,6 +224,10 @@ class Verifier {
     if (s.value.id >= 0 && static_cast<std::size_t>(s.value.id) < k_.scalars.nodes().size() &&
         k_.scalars.dtype(s.value) != b.dtype)
       fault(fmt::format("{} of {}, not {}", where, short_name(k_.scalars.dtype(s.value)), short_name(b.dtype)));
+    if (s.accumulate == Accumulate::Plain)
+      for (const Loop* l : around_)
+        if (l->parallel() && shared_across(b, *l))
+          fault(fmt::format("{} adds in {} loop {}, but not atomically", where, name(l->mapping), l->var));
   }
 
   void reduce(const Reduce& r) {
@@ -223,10 +240,16 @@ class Verifier {
       fault(where + " of another dtype");
   }
 
-  void loop(const Loop& l, int depth) {
+  void barrier() {
+    const bool in_group = !around_.empty() && around_[0]->mapping == Mapping::Block;
+    for (const Loop* l : around_)
+      if (l->mapping == Mapping::Thread || l->vector || !in_group) return fault("a barrier within loop " + l->var);
+  }
+
+  void loop(const Loop& l, bool alone) {
     if (!l.var.starts_with('i')) fault("loop variable " + l.var + " is not named i...");
     if (!all_variables_.insert(l.var).second) fault("loop variable " + l.var + " is used twice");
-    if (l.parallel && depth > 0) fault("loop " + l.var + " is parallel but not outermost");
+    mapping(l, alone);
     expression(l.extent, "extent of " + l.var);
     if (l.vector && std::ranges::any_of(l.body, [](const Stmt& s) { return std::holds_alternative<Loop>(s); }))
       fault("vector loop " + l.var + " has a loop within");
@@ -237,19 +260,141 @@ class Verifier {
       if (!running_.insert(a).second) fault(fmt::format("a{} is started twice", a));
     }
     variables_.insert(l.var);
-    body(l.body, depth + 1);
+    around_.push_back(&l);
+    body(l.body);
+    around_.pop_back();
     variables_.erase(l.var);
     running_ = std::move(running);
     complete_.insert(l.accumulators.begin(), l.accumulators.end());
   }
 
+  void mapping(const Loop& l, bool alone) {
+    if (l.mapping == Mapping::Unroll && !l.extent.is_int())
+      fault(fmt::format("loop {} is unrolled {} times, which is no number", l.var, l.extent.str()));
+    if (!l.parallel()) return;
+    const std::string where = fmt::format("{} loop {}", name(l.mapping), l.var);
+    const bool in_group = !around_.empty() && around_[0]->mapping == Mapping::Block;
+    const bool in_thread = !around_.empty() && around_.back()->mapping == Mapping::Thread;
+    const bool nested = in_thread && alone && around_.back()->accumulators.empty();
+    const bool in_its_place = around_.empty() || (l.mapping == Mapping::Thread && (nested || (in_group && !in_thread)));
+    if (!in_its_place) fault(where + " is neither outermost nor a group's");
+    if (!in_group && !l.accumulators.empty()) fault(where + " reduces, but its threads are no group");
+  }
+
+  /// Do the iterations of a parallel loop see the same memory?
+  static bool shared_across(const Buffer& b, const Loop& l) {
+    if (b.role != Buffer::Role::Scratch) return true;
+    return b.scope == Buffer::Scope::Block && l.mapping == Mapping::Thread;
+  }
+
+  /// What a statement does to a buffer.
+  struct Access {
+    bool loads = false, stores = false, adds = false;  ///< adds: atomically
+    bool parallel = false;                             ///< by the threads of a parallel loop
+    std::string by;
+  };
+  using Accesses = std::map<int, Access>;
+
+  void find_races() {
+    Accesses since;
+    region(k_.body, since, nullptr);
+    for (std::size_t b = 0; b < k_.buffers.size(); ++b)
+      if (k_.buffers[b].role == Buffer::Role::Scratch && homes_[static_cast<int>(b)].size() > 1)
+        fault(fmt::format("scratch {} is used beyond its scope", k_.buffers[b].name));
+  }
+
+  /// Statements that run one after the other but for the threads of parallel loops among them; `since`: what was done
+  /// after the last barrier.
+  void region(const std::vector<Stmt>& statements, Accesses& since, const Loop* group) {
+    for (const Stmt& s : statements) {
+      const Loop* l = std::get_if<Loop>(&s);
+      if (std::holds_alternative<Barrier>(s)) {
+        since.clear();
+      } else if (group && l && !l->parallel()) {
+        // Its last iteration is followed by its first.
+        for (int turn = 0; turn < 2; ++turn) region(l->body, since, group);
+      } else {
+        Accesses now;
+        collect(s, group, group, now);
+        for (auto& [b, access] : now) {
+          if (l) access.by = "loop " + l->var;
+          access.parallel = l && l->parallel();
+          if (buffer(b).role == Buffer::Role::Scratch && !(group && buffer(b).scope == Buffer::Scope::Block)) continue;
+          meet(b, since[b], access);
+        }
+      }
+      if (l && l->mapping == Mapping::Block) {
+        Accesses within;
+        region(l->body, within, l);
+      }
+    }
+  }
+
+  void meet(int b, Access& before, const Access& now) {
+    const bool conflict = (before.stores && (now.loads || now.stores || now.adds)) ||
+                          (now.stores && (before.loads || before.adds)) || (before.adds && now.loads) ||
+                          (before.loads && now.adds);
+    if (conflict && (before.parallel || now.parallel))
+      fault(fmt::format("no barrier between {} and {}, which both use {}", before.by, now.by, buffer(b).name));
+    before.loads |= now.loads;
+    before.stores |= now.stores;
+    before.adds |= now.adds;
+    before.parallel |= now.parallel;
+    before.by = now.by;
+  }
+
+  /// `group`, `thread`: the loops that scratch of either scope belongs to.
+  void collect(const Stmt& stmt, const Loop* group, const Loop* thread, Accesses& to) {
+    std::set<int> seen;
+    if (const auto* s = std::get_if<Store>(&stmt)) {
+      loads(s->value, group, thread, seen, to);
+      loads(s->index, group, thread, seen, to);
+      Access& access = to[s->buffer];
+      (s->accumulate == Accumulate::Atomic ? access.adds : access.stores) = true;
+      access.loads |= s->accumulate == Accumulate::Plain;
+      access.by = "a store";
+      note_home(s->buffer, group, thread);
+    } else if (const auto* r = std::get_if<Reduce>(&stmt)) {
+      loads(r->value, group, thread, seen, to);
+    } else if (const auto* l = std::get_if<Loop>(&stmt)) {
+      for (const Stmt& inner : l->body)
+        collect(inner, l->mapping == Mapping::Block ? l : group, l->parallel() ? l : thread, to);
+    }
+  }
+
+  void loads(Scalar s, const Loop* group, const Loop* thread, std::set<int>& seen, Accesses& to) {
+    if (s.id < 0 || !seen.insert(s.id).second) return;
+    const ScalarNode& n = k_.scalars[s];
+    if (n.op == ScalarOp::Load) {
+      Access& access = to[n.slot];
+      access.loads = true;
+      if (access.by.empty()) access.by = "a load";
+      note_home(n.slot, group, thread);
+    }
+    for (Scalar a : n.args) loads(a, group, thread, seen, to);
+  }
+
+  void note_home(int b, const Loop* group, const Loop* thread) {
+    if (buffer(b).role != Buffer::Role::Scratch) return;
+    const bool shared = buffer(b).scope == Buffer::Scope::Block;
+    homes_[b].insert(shared ? group : thread);
+    if (shared && !group) fault(fmt::format("scratch {} is shared, but by no group", buffer(b).name));
+  }
+
   const Kernel& k_;
+  std::vector<const Loop*> around_;
   std::set<std::string> variables_, all_variables_;
   std::set<int> running_, complete_;
+  std::map<int, std::set<const Loop*>> homes_;  // of scratch
   std::vector<std::string> broken_;
 };
 
 }  // namespace
+
+std::string_view name(Mapping mapping) {
+  constexpr std::string_view names[] = {"serial", "unroll", "thread", "block"};
+  return names[static_cast<std::size_t>(mapping)];
+}
 
 std::string print(const Kernel& kernel) {
   return Printer(kernel).print();

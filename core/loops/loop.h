@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -12,12 +13,18 @@ struct Buffer {
   enum class Role : std::uint8_t {
     Input,    ///< read only, given by the caller
     Output,   ///< written, given by the caller; may be read after it was written
-    Scratch,  ///< private to one iteration of the parallel loop: a row kept in cache; `elements` is its size
+    Scratch,  ///< made by the kernel, gone after it: a row kept in cache
+  };
+  /// Who shares a scratch buffer; nobody else sees it, and its values last no longer.
+  enum class Scope : std::uint8_t {
+    Thread,  ///< one iteration of the innermost Thread loop around (else Block loop, else the whole kernel)
+    Block,   ///< one iteration of the Block loop around: all threads of its group
   };
   std::string name;
   DType dtype = DType::Float32;
   SymExpr elements;
   Role role = Role::Input;
+  Scope scope = Scope::Thread;  ///< of Scratch
   /// Of an Output at a 64-byte boundary that the kernel does not load: nobody reads it while it would still be cached,
   /// so stores may go past the caches.
   bool streamed = false;
@@ -34,34 +41,57 @@ struct Accumulator {
 std::int64_t integer_start(DType dtype, double start);
 
 struct Loop;
-/// buffer[element] = value, or buffer[element] += value (scatter; such loops are never parallel).
+/// What a store does with the element's old value.
+enum class Accumulate : std::uint8_t {
+  None,    ///< replaces it
+  Plain,   ///< adds to it; no other thread may do so at the same time
+  Atomic,  ///< adds to it; iterations that run at the same time may meet there
+};
+/// buffer[element] = value, or += value.
 struct Store {
   int buffer = 0;
   SymExpr element;
   Scalar index;  ///< when valid, this computed int64 is added to `element` (scatter)
   Scalar value;
-  bool accumulate = false;
+  Accumulate accumulate = Accumulate::None;
 };
 /// accumulator = combine(accumulator, value)
 struct Reduce {
   int accumulator = 0;
   Scalar value;
 };
-using Stmt = std::variant<Store, Reduce, Loop>;
+/// What any thread did before it is seen by all after it. In the kernel's body it holds for all threads; within a Block
+/// loop (not within its Thread loops), for those of one group.
+struct Barrier {};
+using Stmt = std::variant<Store, Reduce, Barrier, Loop>;
+
+/// Who runs the iterations of a loop.
+enum class Mapping : std::uint8_t {
+  Serial,  ///< one after the other, by the thread that is there
+  Unroll,  ///< the same, written out; the extent is a number
+  Thread,  ///< threads, in any order: within a Block loop those of its group. Outermost, or the one statement of a
+           ///< Thread loop, or within a Block loop; only there it may have accumulators
+  Block,   ///< groups of threads, in any order; outermost. What stands beside Thread loops one thread of a group does
+};
 
 struct Loop {
   std::string var;  ///< a symbol of index expressions: "i0", unique within the kernel
   SymExpr extent;   ///< iterations; the variable runs from 0; may depend on outer variables (a last, shorter block)
-  bool parallel = false;  ///< iterations are independent; only outermost loops
-  bool vector = false;    ///< innermost: iterations are independent but for Reduce; a loop may be parallel and vector
+  Mapping mapping = Mapping::Serial;
+  /// Neighbouring iterations run in the lanes of a vector, whatever the mapping: they are independent but for Reduce,
+  /// and there is no loop within.
+  bool vector = false;
   std::vector<int> accumulators;  ///< that start before and are complete after this loop
   std::vector<Stmt> body;
+
+  /// Do its iterations run at the same time, on several threads?
+  bool parallel() const { return mapping == Mapping::Thread || mapping == Mapping::Block; }
 };
 
 /// One fused loop nest: what a backend emits as one function. `scalars` holds every value; a value is computed where it
 /// is used, in the innermost loop whose variable it depends on. A loop never loads an element that it also stores,
-/// other than the one it is about to store (x[i] = x[i] + 1): what one loop stored a later loop, of another variable,
-/// may load.
+/// other than the one it is about to store (x[i] = x[i] + 1). What one loop stored a later loop, of another variable,
+/// may load; a Barrier stands between them where one of the two is parallel.
 struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;
@@ -73,7 +103,9 @@ struct Kernel {
 
 /// Readable text, one statement a line.
 std::string print(const Kernel& kernel);
-/// Broken rules (unknown buffer, variable out of scope, use of an incomplete accumulator), empty when sound.
+/// Broken rules (unknown buffer, variable out of scope, use of an incomplete accumulator, a missing barrier, a sum that
+/// is not atomic, scratch beyond its scope), empty when sound.
 std::vector<std::string> verify(const Kernel& kernel);
+std::string_view name(Mapping mapping);  ///< "thread"
 
 }  // namespace partita::loops

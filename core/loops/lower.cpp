@@ -187,13 +187,13 @@ LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduc
   for (std::size_t i = 0; i < space.size(); ++i) (reduced[i] ? folded : kept) *= space[i];
 
   // Few results of many elements are reduced in two steps: threads have work, and rounding errors stay small.
-  if (kept < 16 && folded >= 1 << 16) {
+  if (kept < target_.few_results && folded >= target_.split_elements) {
     std::size_t outer = 0;
     while (!reduced[outer] || space[outer] == 1) ++outer;
     if (space[outer] == folded) {  // split a single long dimension into two of about its square root
       int64_t rows = static_cast<int64_t>(std::sqrt(static_cast<double>(folded)));
       while (folded % rows != 0) --rows;
-      if (rows >= 16) {
+      if (rows >= target_.few_results) {
         Sizes split = space;
         split[outer] = rows;
         split.insert(split.begin() + static_cast<std::ptrdiff_t>(outer) + 1, folded / rows);

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "core/loops/index.h"
-#include "core/loops/loop.h"
+#include "core/loops/scalar.h"
+#include "core/loops/target.h"
 
 namespace partita::loops {
 
@@ -93,12 +94,15 @@ struct Definition {
 /// The definitions of one graph. They are made in order: operands before users.
 class Lowering {
  public:
+  explicit Lowering(Target target = {}) : target_(std::move(target)) {}
+
   IndexMath math;
   std::string origin;  ///< given to the definitions made from now on
 
   const Definition& operator[](int id) const { return definitions_[static_cast<std::size_t>(id)]; }
   const Definition& operator[](const LoweredTensor& t) const { return (*this)[t.id]; }
   int size() const { return static_cast<int>(definitions_.size()); }
+  const Target& target() const { return target_; }
   LoweredTensor handle(int id) const;
 
   LoweredTensor memory(DType dtype, Sizes sizes);
@@ -121,6 +125,7 @@ class Lowering {
   LoweredTensor add(Definition d);
   void probe(Definition& d) const;
   std::deque<Definition> definitions_;
+  Target target_;
 };
 
 /// Value that leaves `combine` unchanged: 0, 1, +inf or -inf, for integers the extreme value.

@@ -133,7 +133,10 @@ Status check_computable(DType t, const Op* op, const Node* node) {
 Status check_computable(const Value& v, const Op* op, const Node* node) {
   if (auto* list = v.get<ValueList>())
     for (const Value& item : *list) TRY_DO(check_computable(item, op, node));
-  if (auto* t = v.get<Tensor>()) return check_computable(t->dtype, op, node);
+  if (auto* t = v.get<Tensor>()) {
+    TRY_DO(reachable(t->device()));
+    return check_computable(t->dtype, op, node);
+  }
   if (auto* dtype = v.get<DType>()) return check_computable(*dtype, op, node);
   return {};
 }

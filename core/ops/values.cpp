@@ -43,6 +43,7 @@ TensorMeta meta_of(const Tensor& t) {
   m.sizes.assign(t.sizes.begin(), t.sizes.end());
   m.strides.assign(t.strides.begin(), t.strides.end());
   m.offset = t.offset;
+  m.device = t.device();
   m.requires_grad = t.requires_grad;
   return m;
 }

@@ -23,14 +23,14 @@ std::size_t image_arguments(const Node& node) {
   return node.is(forward) ? 1 : node.is(backward) ? 2 : 0;
 }
 
-/// Does a library compute this convolution? It must be 2-d or 3-d, not transposed, and of a supported dtype.
-bool is_library_convolution(const Node& node) {
+/// Does a library compute this convolution? It must be 2-d or 3-d, not transposed, and of one of its dtypes.
+bool is_library_convolution(const Node& node, const std::vector<DType>& dtypes) {
   if (image_arguments(node) != 1) return false;
   const TensorMeta* out = node.meta.tensor();
   constexpr std::size_t transposed = 6;
   const bool* flag = node.args().size() > transposed ? node.args()[transposed].get<bool>() : nullptr;
   return out && (out->dim() == 4 || out->dim() == 5) && flag && !*flag &&
-         (out->dtype == DType::Float32 || out->dtype == DType::BFloat16);
+         std::ranges::find(dtypes, out->dtype) != dtypes.end();
 }
 
 /// Does the operator's result depend on its argument's strides, not only on its elements?
@@ -75,7 +75,7 @@ std::int64_t numel(const Meta& m) {
 
 class Chooser {
  public:
-  explicit Chooser(Graph& graph) : graph_(graph), aliases_(graph) {
+  Chooser(Graph& graph, const std::vector<DType>& dtypes) : graph_(graph), dtypes_(dtypes), aliases_(graph) {
     for (const Node* node : graph)
       if (reads_strides(*node))
         for (const Node* in : node->inputs()) pinned_.push_back(in);
@@ -129,7 +129,7 @@ class Chooser {
     std::vector<std::size_t> regions;
     for (Node* in : node.inputs())
       if (auto it = region_.find(in); it != region_.end()) regions.push_back(it->second);
-    if (is_library_convolution(node)) {
+    if (is_library_convolution(node, dtypes_)) {
       borders(node);
       if (!may_change(node)) return;
       Meta meta = node.meta;
@@ -183,6 +183,7 @@ class Chooser {
   }
 
   Graph& graph_;
+  const std::vector<DType>& dtypes_;
   Aliases aliases_;
   std::vector<const Node*> pinned_;
   std::vector<Region> regions_;
@@ -192,8 +193,8 @@ class Chooser {
 
 }  // namespace
 
-void prefer_channels_last(Graph& graph) {
-  Chooser(graph).run();
+void prefer_channels_last(Graph& graph, const std::vector<DType>& dtypes) {
+  Chooser(graph, dtypes).run();
 }
 
 }  // namespace partita::schedule

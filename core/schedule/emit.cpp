@@ -10,22 +10,24 @@
 namespace partita::schedule {
 namespace {
 
+using loops::Accumulate;
 using loops::Body;
 using loops::Buffer;
 using loops::Definition;
 using loops::Index;
 using loops::Loop;
 using loops::LoweredTensor;
+using loops::Mapping;
 using loops::Reduce;
 using loops::Scalar;
 using loops::ScalarOp;
 using loops::Stmt;
 using loops::Store;
 
-// With fewer elements, a kernel is not worth waking threads.
-constexpr std::int64_t parallel_elements = 1 << 14;
-// The number of columns for which a column-wise nest keeps running values.
-constexpr std::int64_t block_columns = 128;
+/// How an outermost loop over independent iterations is mapped, in a nest of so many elements.
+Mapping outermost(const LoweredGraph& g, std::int64_t elements) {
+  return elements >= g.target().parallel_elements ? Mapping::Thread : Mapping::Serial;
+}
 
 /// The kernel under construction, and how its values are read.
 class Emitter final : public Body {
@@ -75,11 +77,8 @@ class Emitter final : public Body {
     } else {
       v = value(m);
     }
-    return {buffer(m.definition, Buffer::Role::Output),
-            math.element(*index, layout_of(g_, m.definition).strides),
-            {},
-            v,
-            false};
+    return {
+        buffer(m.definition, Buffer::Role::Output), math.element(*index, layout_of(g_, m.definition).strides), {}, v};
   }
 
   int buffer(int definition, Buffer::Role role) {
@@ -195,12 +194,10 @@ std::vector<std::size_t> dims_where(const Domain& domain, bool reduced) {
 
 /// Makes two loops: one over all outer dims, and one over the innermost dims. `statements` gives the body.
 template <class F>
-std::vector<Stmt> pointwise_nest(Emitter& e, const Sizes& space, const std::vector<Merged>& merged, bool parallel,
+std::vector<Stmt> pointwise_nest(Emitter& e, const Sizes& space, const std::vector<Merged>& merged, Mapping mapping,
                                  bool vector, F statements) {
   e.at.assign(space.size(), 0);
   std::vector<Loop> loops;
-  std::int64_t total = 1;
-  for (std::int64_t s : space) total *= s;
   Merged outer;
   for (std::size_t k = 0; k + 1 < merged.size(); ++k) outer.insert(outer.end(), merged[k].begin(), merged[k].end());
   for (const Merged& dims : {outer, merged.empty() ? Merged() : merged.back()}) {
@@ -210,7 +207,7 @@ std::vector<Stmt> pointwise_nest(Emitter& e, const Sizes& space, const std::vect
     place(e.math, space, dims, SymExpr::symbol(loops.back().var), e.at);
   }
   if (!loops.empty()) {
-    loops.front().parallel = parallel && total >= parallel_elements;
+    loops.front().mapping = mapping;
     loops.back().vector = vector;
   }
   return wrap(std::move(loops), statements());
@@ -250,7 +247,7 @@ class GroupEmitter {
       std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
       break;
     }
-    return pointwise_nest(e_, domain_.space, merged(order), true, true, [&] {
+    return pointwise_nest(e_, domain_.space, merged(order), outermost(g_, domain_.numel()), true, [&] {
       std::vector<Stmt> body;
       for (const Member& m : members())
         if (m.stored) body.push_back(e_.store(m));
@@ -277,7 +274,7 @@ class GroupEmitter {
     std::vector<Loop> outer;
     if (count != 1) {
       outer.push_back(e_.loop(count, count));
-      outer[0].parallel = domain_.numel() >= parallel_elements;
+      outer[0].mapping = outermost(g_, domain_.numel());
       place(e_.math, domain_.space, kept, SymExpr::symbol(outer[0].var), e_.at);
     }
     std::int64_t row = domain_.numel() / std::max<std::int64_t>(count, 1);
@@ -323,7 +320,7 @@ class GroupEmitter {
       } else if (m.stored) {
         body.push_back(e_.store(m));
       } else {
-        body.push_back(Store{scratch_.at(m.definition), in_row, {}, e_.value(m), false});
+        body.push_back(Store{scratch_.at(m.definition), in_row, {}, e_.value(m)});
       }
     }
     e_.at = outside;
@@ -337,17 +334,18 @@ class GroupEmitter {
     Merged outer;
     for (std::size_t k = 0; k + 1 < kept.size(); ++k) outer.insert(outer.end(), kept[k].begin(), kept[k].end());
     width_ = extent(domain_.space, inner_);
+    const std::int64_t block_columns = g_.target().block_columns;
     block_ = width_ <= 2 * block_columns ? width_ : block_columns;
     while (block_ > block_columns / 2 && width_ % block_ != 0) --block_;
     if (width_ % block_ != 0 && width_ > 2 * block_columns) block_ = block_columns;
     std::int64_t blocks = (width_ + block_ - 1) / block_, count = extent(domain_.space, outer) * blocks;
     e_.at.assign(domain_.space.size(), 0);
-    std::vector<Loop> outermost;
+    std::vector<Loop> nest;
     first_ = 0;
     if (count != 1) {
-      outermost.push_back(e_.loop(count, count));
-      outermost[0].parallel = domain_.numel() >= parallel_elements;
-      SymExpr variable = SymExpr::symbol(outermost[0].var);
+      nest.push_back(e_.loop(count, count));
+      nest[0].mapping = outermost(g_, domain_.numel());
+      SymExpr variable = SymExpr::symbol(nest[0].var);
       first_ = e_.math.mod(variable, blocks) * block_;
       place(e_.math, domain_.space, outer, e_.math.floordiv(variable, blocks), e_.at);
     }
@@ -365,7 +363,7 @@ class GroupEmitter {
         }));
       if (has_pass(pass)) append(body, column_pass(pass, reduced));
     }
-    return wrap(std::move(outermost), std::move(body));
+    return wrap(std::move(nest), std::move(body));
   }
 
   /// Makes a vector loop over the columns of a block.
@@ -385,7 +383,7 @@ class GroupEmitter {
       for (const Member& m : members())
         if (m.role == Role::Reduce && m.level == pass) {
           const Definition& d = g_.lowering[m.definition];
-          to.push_back(Store{e_.results.at(m.definition), e_.column, {}, start_value(e_.b, d), false});
+          to.push_back(Store{e_.results.at(m.definition), e_.column, {}, start_value(e_.b, d)});
         }
     }));
     if (std::get<Loop>(out.back()).body.empty()) out.pop_back();
@@ -407,7 +405,7 @@ class GroupEmitter {
         const Definition& d = g_.lowering[m.definition];
         int place = e_.results.at(m.definition);
         Scalar sum = e_.b.make(d.combine, e_.b.load(place, e_.column, d.dtype), e_.value(m));
-        to.push_back(Store{place, e_.column, {}, sum, false});
+        to.push_back(Store{place, e_.column, {}, sum});
       }
     }));
     append(out, wrap(std::move(loops), std::move(body)));
@@ -460,12 +458,16 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   loops::IndexMath math;
   Emitter e(out, math, g, stages, nullptr);
   e.note_origin(d);
+  // The order of writes to one element counts: of sums for their rounding, of others for the one that stays.
   bool repeats = w.accumulate || w.repeats;
-  out.kernel.body = pointwise_nest(e, w.sizes, merged, !repeats, !repeats, [&] {
+  std::int64_t elements = 1;
+  for (std::int64_t s : w.sizes) elements *= s;
+  const Mapping mapping = repeats ? Mapping::Serial : outermost(g, elements);
+  out.kernel.body = pointwise_nest(e, w.sizes, merged, mapping, !repeats, [&] {
     Scalar v = w.value(e, e.at);
     Body::Element at = e.element(math.element(w.target(e, e.at), strides));
-    return std::vector<Stmt>{
-        Store{e.buffer(definition, Buffer::Role::Output), at.affine, at.computed, v, w.accumulate}};
+    return std::vector<Stmt>{Store{e.buffer(definition, Buffer::Role::Output), at.affine, at.computed, v,
+                                   w.accumulate ? Accumulate::Plain : Accumulate::None}};
   });
   e.finish();
   return out;

@@ -12,9 +12,6 @@ using loops::LoweredTensor;
 using loops::Scalar;
 using loops::ScalarOp;
 
-// The largest number of inputs beside the call's result.
-constexpr std::size_t most_inputs = 8;
-
 /// Computes the value of a group's member over the index space of a call's result.
 class OverResult final : public Body {
  public:
@@ -84,7 +81,7 @@ std::optional<Epilogue> over(const LoweredGraph& g, const Stages& stages, const 
   bool plain = std::ranges::none_of(e.body->nodes(), [](const auto& n) {
     return n.op == ScalarOp::Index || n.op == ScalarOp::Load || n.op == ScalarOp::Within;
   });
-  if (!body.fits || !plain || body.inputs.size() > most_inputs) return std::nullopt;
+  if (!body.fits || !plain || body.inputs.size() > g.target().epilogue_inputs) return std::nullopt;
   e.inputs = std::move(body.inputs);
   return e;
 }

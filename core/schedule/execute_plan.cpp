@@ -37,11 +37,13 @@ class PlanRun {
 
  private:
   Status allocate(const PlanBuffer& b, const std::vector<Value>& inputs) {
+    TRY_DO(reachable(b.device));
     auto bytes = static_cast<std::size_t>(b.elements.as_int()) * itemsize(b.dtype);
     using Kind = PlanBuffer::Kind;
     if (b.kind == Kind::Input || b.kind == Kind::Constant) {
       const Tensor& t = b.kind == Kind::Input ? *inputs.at(static_cast<std::size_t>(b.index)).get<Tensor>()
                                               : constants_.at(b.attribute);
+      TRY_DO(reachable(t.device()));
       storages_.push_back(Storage::borrow(t.data(), bytes, t.storage));
     } else if (b.kind == Kind::Temporary) {
       CHECK(b.offset % 64 == 0 && b.offset + bytes <= plan_.arena_bytes);

@@ -10,14 +10,8 @@ namespace {
 
 using loops::Definition;
 
-// A reduction nest with fewer rows than this takes in no work that could run in parallel on its own...
-constexpr std::int64_t few_rows = 8;
-// ...unless the nest has at most this many elements.
-constexpr std::int64_t little_work = 1 << 15;
 // The number of groups tried for one stage.
 constexpr std::size_t most_candidates = 12;
-// The largest number of definitions that one kernel reads and writes.
-constexpr std::size_t most_streams = 32;
 
 /// Does the expression divide by or take a remainder of something with the variable?
 bool divides(SymExpr e, SymExpr variable) {
@@ -159,7 +153,7 @@ class Fuser {
     std::set<int> memory = found.streams;
     for (const Member& m : group.members)
       if (m.stored) memory.insert(m.definition);
-    if (memory.size() > most_streams) return false;
+    if (memory.size() > g_.target().kernel_streams) return false;
     // Loads along the innermost dim must stay strided. An index with a division would make them gathers.
     std::size_t inner = found.position.size();
     while (inner > 0 && domain.space[inner - 1] == 1) --inner;
@@ -168,8 +162,9 @@ class Fuser {
       return false;
     for (const Member& m : group.members) {
       if (m.role != Role::Full || m.level == 0) continue;
-      if (domain.by_columns) return domain.numel() <= little_work;
-      if (domain.kept_numel() < few_rows && domain.numel() > little_work) return false;
+      const bool little = domain.numel() <= g_.target().little_work;
+      if (domain.by_columns) return little;
+      if (domain.kept_numel() < g_.target().few_rows && !little) return false;
     }
     return true;
   }
@@ -229,16 +224,15 @@ void choose_storage(const LoweredGraph& g, const Stages& stages, std::vector<Gro
     if (group.members.empty()) continue;
     Analysis found = analyse(g, stages, group);
     CHECK(found.legal, "a group that cannot be computed");
-    constexpr int costly = 8, many_reads = 3;
-    constexpr std::int64_t largest_row = 1 << 16;
+    const loops::Target& t = g.target();
     std::int64_t row = group.domain.numel() / std::max<std::int64_t>(group.domain.kept_numel(), 1);
     for (Member& m : group.members) {
       auto passes = found.passes.find(m.definition);
-      if (m.role != Role::Full || passes == found.passes.end() || group.domain.by_columns || row > largest_row)
+      if (m.role != Role::Full || passes == found.passes.end() || group.domain.by_columns || row > t.scratch_elements)
         continue;
       bool later = *passes->second.rbegin() > m.level;
       auto d = static_cast<std::size_t>(m.definition);
-      m.scratch = later && !m.stored && (stages.weight[d] >= costly || stages.reads[d] >= many_reads);
+      m.scratch = later && !m.stored && (stages.weight[d] >= t.row_weight || stages.reads[d] >= t.row_reads);
     }
   }
 }

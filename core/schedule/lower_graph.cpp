@@ -203,10 +203,11 @@ class GraphLowering {
 }  // namespace
 
 Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
-                                 bool channels_last) {
+                                 const loops::Target& target) {
   LoweredGraph lowered;
+  lowered.lowering = loops::Lowering(target);
   TRY(lowered.graph, specialise(graph, sizes));
-  if (channels_last) prefer_channels_last(*lowered.graph);
+  if (!target.channels_last.empty()) prefer_channels_last(*lowered.graph, target.channels_last);
   TRY_DO(GraphLowering(lowered).run());
   return lowered;
 }

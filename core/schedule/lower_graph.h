@@ -37,11 +37,12 @@ struct LoweredGraph {
   std::vector<ExternNode> externs;
   std::unordered_map<const Node*, std::vector<int>> values;  ///< definitions of a node's results
 
+  const loops::Target& target() const { return lowering.target(); }
   int value(const Node* node, std::size_t i = 0) const { return values.at(node).at(i); }
 };
 
-/// `sizes` gives symbols values, see specialise(); channels_last: see prefer_channels_last().
+/// `sizes` gives symbols values, see specialise().
 Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
-                                 bool channels_last);
+                                 const loops::Target& target);
 
 }  // namespace partita::schedule

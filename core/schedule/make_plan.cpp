@@ -22,13 +22,14 @@ class Planner {
   explicit Planner(LoweredGraph& g) : g_(g) {}
 
   Result<Plan> run(const PlanOptions& options) {
+    plan_.target = options.target;
     plan_.shapes = g_.graph->shapes;
     for (const Node* n : g_.graph->placeholders())
       plan_.inputs.push_back(n->meta.tensor() ? *n->meta.tensor() : TensorMeta());
     stages_ = find_stages(g_);
     std::vector<Group> groups = fuse(g_, stages_, options.fuse);
     std::vector<std::optional<Epilogue>> epilogues(groups.size());
-    if (options.fuse) epilogues = find_epilogues(g_, stages_, groups);
+    if (options.fuse && options.target.call_epilogues) epilogues = find_epilogues(g_, stages_, groups);
     std::set<int> taken;
     for (const auto& e : epilogues)
       if (e) taken.insert(e->call);
@@ -47,7 +48,7 @@ class Planner {
     }
     TRY_DO(outputs());
     arena();
-    if (options.cache_bytes > 0) stream(options.cache_bytes);
+    if (options.target.cache_bytes > 0) stream(options.target.cache_bytes);
     return std::move(plan_);
   }
 
@@ -58,6 +59,7 @@ class Planner {
     auto [it, fresh] = buffers_.try_emplace(holder, static_cast<int>(plan_.buffers.size()));
     if (!fresh) return it->second;
     PlanBuffer b;
+    b.device.type = plan_.target.device;
     b.dtype = g_.lowering[holder].dtype;
     b.elements = layout_of(g_, holder).elements;
     if (auto source = g_.sources.find(holder); source != g_.sources.end()) {
@@ -97,6 +99,7 @@ class Planner {
   void call(const ExternNode& e, const Epilogue* epilogue) {
     ExternCall call;
     call.op = e.node->op();
+    call.device.type = plan_.target.device;
     call.origin = e.node->name();
     for (const Arg& a : e.args) {
       const ArgList* list = a.get<ArgList>();
@@ -225,7 +228,7 @@ class Planner {
 
 Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) {
   WorkingOn working("plan of graph " + graph.name);
-  TRY(LoweredGraph lowered, lower_graph(graph, options.sizes, options.channels_last));
+  TRY(LoweredGraph lowered, lower_graph(graph, options.sizes, options.target));
   return Planner(lowered).run(options);
 }
 

@@ -11,10 +11,7 @@ namespace partita::schedule {
 struct PlanOptions {
   /// Values of symbols; the plan holds for these sizes. Symbols that are not named take their hints.
   std::map<std::string, std::int64_t> sizes;
-  /// Convolutions are computed with their channels innermost: keep values between them so, where nobody sees it.
-  bool channels_last = false;
-  /// Of the machine's last-level cache; 0: not known, nothing is written past it.
-  std::size_t cache_bytes = 0;
+  loops::Target target;
   bool fuse = true;  ///< false: each definition that needs a loop gets a kernel of its own
 };
 

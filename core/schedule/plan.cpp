@@ -30,8 +30,13 @@ std::string text(const ExternCall::Argument& a) {
   return print(std::get<Arg>(a));
 }
 
+/// " on cuda:0"; nothing for the CPU.
+std::string place(Device device) {
+  return device.type == DeviceType::Cpu ? "" : " on " + device.str();
+}
+
 std::string text(const PlanBuffer& b) {
-  std::string size = fmt::format("{}[{}]", short_name(b.dtype), b.elements.str());
+  std::string size = fmt::format("{}[{}]{}", short_name(b.dtype), b.elements.str(), place(b.device));
   switch (b.kind) {
     case PlanBuffer::Kind::Input:
       return fmt::format("input {} {}", b.index, size);
@@ -63,8 +68,8 @@ std::string print(const Plan& plan) {
     for (const auto& a : call.args) args.push_back(text(a));
     for (const PlanView& v : call.results) results.push_back(text(v));
     for (const PlanView& v : call.epilogue_inputs) inputs.push_back(text(v));
-    out +=
-        fmt::format("{} = {}({})  # {}\n", fmt::join(results, ", "), call.op->name, fmt::join(args, ", "), call.origin);
+    out += fmt::format("{} = {}({}){}  # {}\n", fmt::join(results, ", "), call.op->name, fmt::join(args, ", "),
+                       place(call.device), call.origin);
     if (call.epilogue)
       out += fmt::format("  then {} operations of ({})\n", call.epilogue->nodes().size(), fmt::join(inputs, ", "));
   }

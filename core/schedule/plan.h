@@ -6,6 +6,7 @@
 
 #include "core/ir/graph.h"
 #include "core/loops/loop.h"
+#include "core/loops/target.h"
 
 namespace partita::schedule {
 
@@ -23,6 +24,7 @@ struct PlanBuffer {
   DType dtype = DType::Float32;
   SymExpr elements;        ///< size of the whole storage
   std::size_t offset = 0;  ///< Temporary: bytes into the arena, 64-byte aligned; set when elements are concrete
+  Device device;           ///< where it lies
 };
 
 /// A strided look at a buffer: how calls and outputs see it.
@@ -50,9 +52,11 @@ struct ExternCall {
   loops::Scalar epilogue_value;
   std::vector<PlanView> epilogue_inputs;
   std::string origin;  ///< node name
+  Device device;       ///< where it is done
 };
 
 struct Plan {
+  loops::Target target;  ///< what it was made for
   std::vector<PlanBuffer> buffers;
   std::vector<loops::Kernel> kernels;
   std::vector<std::variant<KernelCall, ExternCall>> steps;  ///< in execution order

@@ -11,14 +11,6 @@ namespace {
 using loops::Definition;
 using Kind = Definition::Kind;
 
-// Limits up to which several readers compute a value again instead of storing it.
-constexpr int cheap_weight = 4;
-constexpr std::size_t cheap_reads = 1;
-// The same limit for a value that is repeated for each element of a larger tensor: a few additions.
-constexpr int broadcast_weight = 3;
-// A loop that would read more streams than this is split.
-constexpr std::size_t most_reads = 24;
-
 class Finder {
  public:
   explicit Finder(const LoweredGraph& g) : g_(g), l_(g.lowering), readers_(static_cast<std::size_t>(l_.size())) {
@@ -125,8 +117,9 @@ class Finder {
     for (int r : readers) repeats = repeats || iterations(r) > iterations(id);
     int weight = s_.weight[i];
     std::size_t reads = leaves_[i].size();
-    bool keep = (readers.size() > 1 && (weight > cheap_weight || reads > cheap_reads)) ||
-                (repeats && weight > broadcast_weight) || reads > most_reads;
+    const loops::Target& t = g_.target();
+    bool keep = (readers.size() > 1 && (weight > t.repeated_weight || reads > t.repeated_reads)) ||
+                (repeats && weight > t.broadcast_weight) || reads > t.value_streams;
     if (keep && weight + static_cast<int>(reads) > 0) s_.stage[i] = true;
   }
 

@@ -13,7 +13,14 @@
 
 namespace partita {
 
-Result<std::shared_ptr<Storage>> Storage::allocate(std::size_t bytes, bool zero) {
+Status reachable(Device device) {
+  if (device.type == DeviceType::Cpu) return {};
+  return unsupported("tensor.device",
+                     fmt::format("nothing is copied or computed on {} yet; move the tensors to the CPU", device.str()));
+}
+
+Result<std::shared_ptr<Storage>> Storage::allocate(std::size_t bytes, bool zero, Device device) {
+  TRY_DO(reachable(device));
   std::size_t padded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* memory = bytes > PTRDIFF_MAX - alignment ? nullptr : std::aligned_alloc(alignment, padded);
   if (!memory)
@@ -26,11 +33,13 @@ Result<std::shared_ptr<Storage>> Storage::allocate(std::size_t bytes, bool zero)
   return storage;
 }
 
-std::shared_ptr<Storage> Storage::borrow(std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner) {
+std::shared_ptr<Storage> Storage::borrow(std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner,
+                                         Device device) {
   auto storage = std::make_shared<Storage>();
   storage->data_ = data;
   storage->bytes_ = bytes;
   storage->owner_ = std::move(owner);
+  storage->device_ = device;
   return storage;
 }
 
@@ -140,6 +149,8 @@ void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
 
 void Tensor::copy_from(const Tensor& src) const {
   CHECK(sizes == src.sizes, "copy_from wants equal sizes");
+  CHECK(reachable(device()) && reachable(src.device()),
+        "copy_from between " + device().str() + " and " + src.device().str());
   if (numel() == 0) return;  // the storage may be empty
   if (dtype == src.dtype) {
     std::size_t width = itemsize(dtype);
@@ -183,6 +194,7 @@ Result<Tensor> Tensor::clone() const {
 }
 
 Result<Tensor> Tensor::to(DType other) const {
+  TRY_DO(reachable(device()));
   TRY(Tensor out, empty(other, sizes));
   out.copy_from(*this);
   return out;

@@ -13,22 +13,28 @@ namespace partita {
 
 using Sizes = std::vector<std::int64_t>;
 
+/// The one place that says where we copy and compute: in the CPU's memory. Error tensor.device for any other.
+Status reachable(Device device);
+
 /// Bytes that tensors view; shared by all views of it. 64-byte aligned, so that vector code may load it aligned.
 class Storage {
  public:
   static constexpr std::size_t alignment = 64;
-  /// Zero-filled when `zero`. Error tensor.out_of_memory when the system refuses.
-  static Result<std::shared_ptr<Storage>> allocate(std::size_t bytes, bool zero = false);
+  /// Zero-filled when `zero`. Error tensor.out_of_memory when the system refuses, reachable()'s.
+  static Result<std::shared_ptr<Storage>> allocate(std::size_t bytes, bool zero = false, Device device = {});
   /// Bytes owned by somebody else (a mapped file); `owner` is kept alive with the storage.
-  static std::shared_ptr<Storage> borrow(std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner);
+  static std::shared_ptr<Storage> borrow(std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner,
+                                         Device device = {});
 
-  std::byte* data() const { return data_; }
+  std::byte* data() const { return data_; }  ///< an address on the device
   std::size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
 
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   std::shared_ptr<const void> owner_;
+  Device device_;
 };
 
 /// A strided view of a storage, as torch.Tensor. A value type: copying shares the storage.
@@ -47,6 +53,7 @@ struct Tensor {
   static Result<Tensor> empty_strided(DType dtype, Sizes sizes, Sizes strides);
   static Result<Tensor> scalar(DType dtype, double value);
 
+  Device device() const { return storage ? storage->device() : Device(); }
   std::int64_t dim() const { return static_cast<std::int64_t>(sizes.size()); }
   std::int64_t numel() const;
   bool is_contiguous() const;  ///< row-major, sizes of 1 ignored
@@ -58,12 +65,13 @@ struct Tensor {
 
   /// Same storage, other geometry.
   Tensor view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offset) const;
-  /// Itself when contiguous, else a row-major copy.
+  /// Itself when contiguous, else a row-major copy. Errors of copies: reachable()'s, allocate()'s.
   Result<Tensor> contiguous() const;
   Result<Tensor> clone() const;  ///< row-major copy
   /// Row-major copy in another dtype, as Tensor.to(dtype): floats truncate towards zero, anything non-zero is true.
   Result<Tensor> to(DType other) const;
-  /// Writes src's elements over this view's. Sizes equal (no broadcasting); dtypes are converted; may not overlap.
+  /// Writes src's elements over this view's. Sizes equal (no broadcasting); dtypes are converted; may not overlap; both
+  /// are reachable().
   void copy_from(const Tensor& src) const;
   /// The element at row-major position i as double (real part of complex).
   double item_as_double(std::int64_t i = 0) const;

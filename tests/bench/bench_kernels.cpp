@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/host.h"
 #include "codegen/cpu/threads.h"
 
 using namespace partita;
@@ -87,6 +88,7 @@ std::unique_ptr<Executable> compiled(Plan plan, const CpuOptions& options) {
 /// Measures one kernel over inputs. The output has the size of the first input.
 void bench_kernel(const char* name, loops::Kernel k, const std::vector<Tensor>& inputs, int threads, double copy_rate) {
   Plan plan;
+  plan.target = host_target(threads);
   double bytes = 0;
   std::vector<Value> values;
   KernelCall call;
@@ -105,7 +107,7 @@ void bench_kernel(const char* name, loops::Kernel k, const std::vector<Tensor>& 
   bytes += 4.0 * static_cast<double>(inputs[0].numel());
   plan.kernels.push_back(std::move(k));
   plan.steps.push_back(call);
-  auto e = compiled(plan, {.threads = threads});
+  auto e = compiled(plan, {});
   double s = seconds(threads, [&] { (void)e->run(values); });
   fmt::print("{:24} {} threads {:8.3f} ms {:6.1f} GB/s  {:3.0f} % of memcpy   compile {:.1f} ms link {:.1f} ms\n", name,
              threads, s * 1e3, bytes / s / 1e9, bytes / s / 1e9 / copy_rate * 100, e->times.compile_ms,
@@ -127,12 +129,13 @@ loops::Kernel pointwise_chain(std::int64_t rows, std::int64_t columns) {
   loops::Scalar t = s.Add(s.Mul(x, y), b);
   loops::Scalar h = s.Mul(s.Mul(t, c(0.5)), s.Add(s.Erf(s.Mul(t, c(0.70710678118654752440))), c(1)));
   loops::Scalar out = s.Add(s.Mul(s.Sigmoid(h), h), s.Mul(s.Tanh(s.Sub(x, y)), c(0.5)));
-  k.body.push_back(loops::Loop{"i0",
-                               rows,
-                               true,
-                               false,
-                               {},
-                               {loops::Loop{"i1", columns, false, true, {}, {loops::Store{3, at, {}, out, false}}}}});
+  k.body.push_back(
+      loops::Loop{"i0",
+                  rows,
+                  loops::Mapping::Thread,
+                  false,
+                  {},
+                  {loops::Loop{"i1", columns, loops::Mapping::Serial, true, {}, {loops::Store{3, at, {}, out}}}}});
   return k;
 }
 
@@ -143,17 +146,14 @@ loops::Kernel add(std::int64_t n) {
                {"y", DType::Float32, n, loops::Buffer::Role::Input},
                {"out", DType::Float32, n, loops::Buffer::Role::Output}};
   auto& s = k.scalars;
-  k.body.push_back(
-      loops::Loop{"i0",
-                  n,
-                  true,
-                  true,
-                  {},
-                  {loops::Store{2,
-                                var("i0"),
-                                {},
-                                s.Add(s.load(0, var("i0"), DType::Float32), s.load(1, var("i0"), DType::Float32)),
-                                false}}});
+  k.body.push_back(loops::Loop{
+      "i0",
+      n,
+      loops::Mapping::Thread,
+      true,
+      {},
+      {loops::Store{
+          2, var("i0"), {}, s.Add(s.load(0, var("i0"), DType::Float32), s.load(1, var("i0"), DType::Float32))}}});
   return k;
 }
 
@@ -173,18 +173,20 @@ loops::Kernel softmax(std::int64_t rows, std::int64_t columns) {
   k.body.push_back(loops::Loop{
       "i0",
       rows,
-      true,
+      loops::Mapping::Thread,
       false,
       {},
-      {loops::Loop{"i1", columns, false, true, {0}, {loops::Reduce{0, x}}},
-       loops::Loop{"i2", columns, false, true, {1}, {loops::Store{1, var("i2"), {}, e, false}, loops::Reduce{1, e}}},
-       loops::Loop{"i3", columns, false, true, {}, {loops::Store{2, base + var("i3"), {}, y, false}}}}});
+      {loops::Loop{"i1", columns, loops::Mapping::Serial, true, {0}, {loops::Reduce{0, x}}},
+       loops::Loop{
+           "i2", columns, loops::Mapping::Serial, true, {1}, {loops::Store{1, var("i2"), {}, e}, loops::Reduce{1, e}}},
+       loops::Loop{"i3", columns, loops::Mapping::Serial, true, {}, {loops::Store{2, base + var("i3"), {}, y}}}}});
   return k;
 }
 
 void bench_matmul(std::int64_t m, std::int64_t k, std::int64_t n, bool fixed, int threads) {
   Tensor a = filled({m, k}), b = filled({k, n});
   Plan plan;
+  plan.target = host_target(threads);
   plan.buffers = {{PlanBuffer::Kind::Input, 0, "", DType::Float32, m * k, 0},
                   {PlanBuffer::Kind::Input, 1, "", DType::Float32, k * n, 0},
                   {PlanBuffer::Kind::Temporary, 0, "", DType::Float32, m * n, 0}};
@@ -195,7 +197,7 @@ void bench_matmul(std::int64_t m, std::int64_t k, std::int64_t n, bool fixed, in
   call.args = {PlanView{0, DType::Float32, {m, k}, {k, 1}, 0}, PlanView{1, DType::Float32, {k, n}, {n, 1}, 0}};
   call.results = {PlanView{2, DType::Float32, {m, n}, {n, 1}, 0}};
   plan.steps.push_back(call);
-  CpuOptions options{.threads = threads};
+  CpuOptions options;
   if (fixed) options.fixed_inputs = {1};
   auto e = compiled(plan, options);
   double s = seconds(threads, [&] { (void)e->run({a, b}); });

@@ -19,6 +19,7 @@ struct CompiledKernel {
 
 inline CompiledKernel compile(const loops::Kernel& kernel, std::vector<std::string> symbols = {},
                               bool keep_text = false) {
+  if (const auto broken = loops::verify(kernel); !broken.empty()) qFatal("%s", broken[0].c_str());
   auto object = compile_kernels({&kernel, 1}, symbols, {.keep_text = keep_text});
   if (!object) qFatal("%s", object.error().line().c_str());
   if (std::getenv("PARTITA_TEST_ASSEMBLY")) qInfo("%s", object->assembly.c_str());

@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/host.h"
 #include "core/compare/compare.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
@@ -173,7 +174,7 @@ class TestCornerCases : public QObject {
     QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
     const auto expected = interpret(*graph, *inputs);
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
-    const auto plan = schedule::make_plan(*graph);
+    const auto plan = schedule::make_plan(*graph, {{}, codegen::host_target()});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     const auto compiled = codegen::compile_cpu(*plan, graph->attributes);
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());

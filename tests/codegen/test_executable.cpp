@@ -2,6 +2,7 @@
 #include <random>
 
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/host.h"
 #include "core/ops/record.h"
 #include "tests/codegen/run_kernel.h"
 
@@ -51,6 +52,7 @@ struct OneCall {
       else
         positional.push_back(args[i]);
     }
+    plan.target = host_target(2);
     auto result = evaluate(Op::torch(op), positional, named);
     if (!result) qFatal("%s", result.error().line().c_str());
     expected = *result;
@@ -167,7 +169,7 @@ class TestExecutable : public QObject {
     Tensor a = at ? transposed(random_tensor({40, 33}, 1)) : random_tensor({33, 40}, 1);
     Tensor b = bt ? transposed(random_tensor({21, 40}, 2)) : random_tensor({40, 21}, 2);
     OneCall mm("aten.mm.default", {a, b});
-    CpuOptions options{.threads = 2};
+    CpuOptions options;
     if (fixed) options.fixed_inputs = {1};
     check(mm, "oneDNN", options);
     for (const Tensor& bias : {random_tensor({21}, 3), random_tensor({33, 21}, 3), random_tensor({33, 1}, 3)}) {
@@ -235,11 +237,11 @@ class TestExecutable : public QObject {
     Value b = bias ? Value(random_tensor({filters}, 3)) : Value();
     ValueList two = ints({stride, stride}), pad = ints({padding, padding}), one = ints({1, 1}), none = ints({0, 0});
     OneCall forward("aten.convolution.default", {x, w, b, two, pad, one, false, none, std::int64_t{groups}});
-    check(forward, "oneDNN", {.threads = 2});
+    check(forward, "oneDNN");
     Tensor grad = random_tensor(forward.expected.get<Tensor>()->sizes, 5);
     OneCall backward("aten.convolution_backward.default", {grad, x, w, ints({filters}), two, pad, one, false, none,
                                                            std::int64_t{groups}, ValueList{true, true, bias}});
-    check(backward, "oneDNN", {.threads = 2});
+    check(backward, "oneDNN");
   }
   /// Two results, the second of another dtype.
   void interpreted() {
@@ -264,7 +266,33 @@ class TestExecutable : public QObject {
     for (std::int64_t i = 0; i < want.numel(); ++i)
       want.as<float>()[i] = std::max(want.as<float>()[i], 0.f) + r.as<float>()[i];
     c.expected = want;
-    check(c, "oneDNN", {.threads = 2});
+    check(c, "oneDNN");
+  }
+
+  /// Nothing runs elsewhere yet: each who would have to says so, and nobody reads the memory.
+  void other_devices() {
+    const Device cuda{DeviceType::Cuda, 0};
+    const auto named = [](const auto& result, const char* code) {
+      QVERIFY(!result);
+      QCOMPARE(result.error().code, code);
+      QVERIFY2(result.error().line().find("cuda:0") != std::string::npos, result.error().line().c_str());
+    };
+    named(Storage::allocate(16, false, cuda), "tensor.device");
+    Tensor there = random_tensor({3, 3}, 1);
+    there.storage = Storage::borrow(nullptr, 36, nullptr, cuda);
+    QCOMPARE(there.device(), cuda);
+    named(there.to(DType::Float64), "tensor.device");
+    named(evaluate(Op::torch("aten.neg.default"), {there}, {}), "tensor.device");
+    OneCall mm("aten.mm.default", {random_tensor({3, 3}, 1), random_tensor({3, 3}, 2)});
+    auto e = compile_cpu(mm.plan, {});
+    QVERIFY(e);
+    named((*e)->run({mm.inputs[0], there}), "tensor.device");
+    OneCall call = mm, memory = mm;
+    call.call().device = cuda;
+    named(compile_cpu(call.plan, {}), "codegen.device");
+    QVERIFY(print(call.plan).find(" on cuda:0  # ") != std::string::npos);
+    memory.plan.buffers[1].device = cuda;
+    named(compile_cpu(memory.plan, {}), "codegen.device");
   }
 
   /// Constants, temporaries, views of inputs as outputs, literals, stored code.
@@ -276,14 +304,15 @@ class TestExecutable : public QObject {
                  {"w", DType::Float32, n, loops::Buffer::Role::Input},
                  {"y", DType::Float32, n, loops::Buffer::Role::Output}};
     auto& s = k.scalars;
-    k.body.push_back(loops::Loop{
-        "i0",
-        n,
-        true,
-        true,
-        {},
-        {loops::Store{2, i, {}, s.Mul(s.load(0, i, DType::Float32), s.load(1, i, DType::Float32)), false}}});
+    k.body.push_back(
+        loops::Loop{"i0",
+                    n,
+                    loops::Mapping::Thread,
+                    true,
+                    {},
+                    {loops::Store{2, i, {}, s.Mul(s.load(0, i, DType::Float32), s.load(1, i, DType::Float32))}}});
     Plan plan;
+    plan.target = host_target();
     plan.buffers = {{PlanBuffer::Kind::Input, 0, "", DType::Float32, n, 0},
                     {PlanBuffer::Kind::Constant, 0, "w", DType::Float32, n, 0},
                     {PlanBuffer::Kind::Temporary, 0, "", DType::Float32, n, 64},

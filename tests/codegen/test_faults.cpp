@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/host.h"
 #include "core/interp/interpreter.h"
 #include "core/schedule/make_plan.h"
 #include "tests/schedule/plan_test.h"
@@ -178,11 +179,11 @@ class TestFaults : public QObject {
     const auto graph = fx(c.parameters, c.lines);
     const auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
-    const auto plan = schedule::make_plan(*graph);
+    const auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(2)});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     for (const auto& step : plan->steps)
       QVERIFY2(!c.loops || std::holds_alternative<schedule::KernelCall>(step), "it has a loop lowering");
-    const auto compiled = codegen::compile_cpu(*plan, graph->attributes, {.threads = 2});
+    const auto compiled = codegen::compile_cpu(*plan, graph->attributes);
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const auto expected = interpret(*graph, copies(c.inputs));
     const auto found = (*compiled)->run(c.inputs);

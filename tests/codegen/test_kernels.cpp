@@ -2,14 +2,18 @@
 #include <numeric>
 #include <random>
 
+#include "core/loops/execute.h"
 #include "tests/codegen/run_kernel.h"
+#include "tests/loops/mapped_kernels.h"
 
 using namespace partita;
 using namespace partita::codegen;
+using loops::Accumulate;
 using loops::Accumulator;
 using loops::Buffer;
 using loops::Kernel;
 using loops::Loop;
+using loops::Mapping;
 using loops::Reduce;
 using loops::Scalar;
 using loops::ScalarOp;
@@ -45,11 +49,12 @@ Kernel affine(SymExpr rows, SymExpr columns, bool flat) {
   SymExpr at = flat ? var("i0") : row * columns + column;
   Scalar y =
       s.Add(s.Mul(s.load(0, at, DType::Float32), s.load(1, column, DType::Float32)), s.load(2, row, DType::Float32));
-  Store store{3, at, {}, y, false};
+  Store store{3, at, {}, y};
   if (flat)
-    k.body.push_back(Loop{"i0", rows * columns, true, true, {}, {store}});
+    k.body.push_back(Loop{"i0", rows * columns, Mapping::Thread, true, {}, {store}});
   else
-    k.body.push_back(Loop{"i0", rows, true, false, {}, {Loop{"i1", columns, true, true, {}, {store}}}});
+    k.body.push_back(
+        Loop{"i0", rows, Mapping::Thread, false, {}, {Loop{"i1", columns, Mapping::Thread, true, {}, {store}}}});
   return k;
 }
 
@@ -67,12 +72,12 @@ Kernel softmax(SymExpr rows, SymExpr columns) {
   Scalar y = s.Div(s.load(1, var("i3"), DType::Float32), s.input(1, DType::Float32));
   k.body.push_back(Loop{"i0",
                         rows,
-                        true,
+                        Mapping::Thread,
                         false,
                         {},
-                        {Loop{"i1", columns, false, true, {0}, {Reduce{0, x}}},
-                         Loop{"i2", columns, false, true, {1}, {Store{1, var("i2"), {}, e, false}, Reduce{1, e}}},
-                         Loop{"i3", columns, false, true, {}, {Store{2, base + var("i3"), {}, y, false}}}}});
+                        {Loop{"i1", columns, Mapping::Serial, true, {0}, {Reduce{0, x}}},
+                         Loop{"i2", columns, Mapping::Serial, true, {1}, {Store{1, var("i2"), {}, e}, Reduce{1, e}}},
+                         Loop{"i3", columns, Mapping::Serial, true, {}, {Store{2, base + var("i3"), {}, y}}}}});
   return k;
 }
 
@@ -160,11 +165,11 @@ class TestKernels : public QObject {
     Scalar x = s.load(0, var("i1") * SymExpr(columns) + var("i0"), DType::Float32);
     k.body.push_back(Loop{"i0",
                           columns,
-                          true,
+                          Mapping::Thread,
                           false,
                           {},
-                          {Loop{"i1", rows, false, true, {0}, {Reduce{0, x}}},
-                           Store{1, var("i0"), {}, s.input(0, DType::Float32), false}}});
+                          {Loop{"i1", rows, Mapping::Serial, true, {0}, {Reduce{0, x}}},
+                           Store{1, var("i0"), {}, s.input(0, DType::Float32)}}});
     QCOMPARE(vector_loops(k).contains(&std::get<Loop>(k.body[0])), columns >= 8);
     auto data = random_floats(n);
     std::vector<float> y(static_cast<std::size_t>(columns));
@@ -185,8 +190,9 @@ class TestKernels : public QObject {
       k.name = "all";
       k.buffers = {{"x", DType::Float32, n, Buffer::Role::Input}, {"y", DType::Float32, 1, Buffer::Role::Output}};
       k.accumulators = {{op, DType::Float32, start}};
-      k.body.push_back(Loop{"i0", n, false, true, {0}, {Reduce{0, k.scalars.load(0, var("i0"), DType::Float32)}}});
-      k.body.push_back(Store{1, 0, {}, k.scalars.input(0, DType::Float32), false});
+      k.body.push_back(
+          Loop{"i0", n, Mapping::Serial, true, {0}, {Reduce{0, k.scalars.load(0, var("i0"), DType::Float32)}}});
+      k.body.push_back(Store{1, 0, {}, k.scalars.input(0, DType::Float32)});
       auto compiled = compile(k);
       auto x = random_floats(n);
       float y = 0;
@@ -211,10 +217,10 @@ class TestKernels : public QObject {
     k.body.push_back(
         Loop{"i0",
              columns,
-             true,
+             Mapping::Thread,
              false,
              {},
-             {Loop{"i1", rows, true, true, {}, {Store{1, var("i0") * SymExpr(rows) + var("i1"), {}, x, false}}}}});
+             {Loop{"i1", rows, Mapping::Thread, true, {}, {Store{1, var("i0") * SymExpr(rows) + var("i1"), {}, x}}}}});
     auto data = random_floats(rows * columns);
     std::vector<float> y(rows * columns);
     auto compiled = compile(k);
@@ -238,18 +244,18 @@ class TestKernels : public QObject {
       auto& s = g.scalars;
       Scalar at =
           s.Add(s.Mul(s.load(0, var("i0"), DType::Int64), s.constant_int(DType::Int64, width)), s.index(var("i1")));
-      g.body.push_back(Loop{
-          "i0",
-          tokens,
-          true,
-          false,
-          {},
-          {Loop{"i1",
-                width,
-                true,
-                true,
-                {},
-                {Store{2, var("i0") * SymExpr(width) + var("i1"), {}, s.load_at(1, at, DType::Float32), false}}}}});
+      g.body.push_back(
+          Loop{"i0",
+               tokens,
+               Mapping::Thread,
+               false,
+               {},
+               {Loop{"i1",
+                     width,
+                     Mapping::Thread,
+                     true,
+                     {},
+                     {Store{2, var("i0") * SymExpr(width) + var("i1"), {}, s.load_at(1, at, DType::Float32)}}}}});
     }
     std::vector<float> out(tokens * width);
     auto gather = compile(g);
@@ -266,18 +272,18 @@ class TestKernels : public QObject {
     auto& s = k.scalars;
     Scalar at =
         s.Add(s.Mul(s.load(0, var("i0"), DType::Int64), s.constant_int(DType::Int64, width)), s.index(var("i1")));
-    k.body.push_back(
-        Loop{"i0",
-             tokens,
-             true,
-             false,
-             {},
-             {Loop{"i1",
-                   width,
-                   true,
-                   true,
-                   {},
-                   {Store{2, 0, at, s.load(1, var("i0") * SymExpr(width) + var("i1"), DType::Float32), true}}}}});
+    k.body.push_back(Loop{"i0",
+                          tokens,
+                          Mapping::Thread,
+                          false,
+                          {},
+                          {Loop{"i1",
+                                width,
+                                Mapping::Thread,
+                                true,
+                                {},
+                                {Store{2, 0, at, s.load(1, var("i0") * SymExpr(width) + var("i1"), DType::Float32),
+                                       Accumulate::Atomic}}}}});
     std::vector<float> sums(table * width), want(table * width);
     auto scatter = compile(k);
     QVERIFY(!scatter.entry.phases[0].parallel);
@@ -294,7 +300,12 @@ class TestKernels : public QObject {
     k.name = "bincount";
     k.buffers = {{"ids", DType::Int64, n, Buffer::Role::Input}, {"out", DType::Int64, 5, Buffer::Role::Output}};
     Scalar id = k.scalars.load(0, var("i0"), DType::Int64);
-    k.body.push_back(Loop{"i0", n, true, true, {}, {Store{1, 0, id, k.scalars.constant_int(DType::Int64, 1), true}}});
+    k.body.push_back(Loop{"i0",
+                          n,
+                          Mapping::Thread,
+                          true,
+                          {},
+                          {Store{1, 0, id, k.scalars.constant_int(DType::Int64, 1), Accumulate::Atomic}}});
     std::vector<std::int64_t> ids(n), counts(5), want(5);
     for (std::size_t i = 0; i < n; ++i) ++want[static_cast<std::size_t>(ids[i] = static_cast<std::int64_t>(i * i % 5))];
     auto compiled = compile(k);
@@ -318,11 +329,11 @@ class TestKernels : public QObject {
     Scalar q = s.cast(quotient, DType::Float32);
     k.body.push_back(Loop{"i0",
                           n,
-                          true,
+                          Mapping::Thread,
                           true,
                           {},
-                          {Store{3, var("i0"), {}, s.Lt(a, q), false},
-                           Store{4, var("i0"), {}, s.where(s.load(0, var("i0"), DType::Bool), a, q), false}}});
+                          {Store{3, var("i0"), {}, s.Lt(a, q)},
+                           Store{4, var("i0"), {}, s.where(s.load(0, var("i0"), DType::Bool), a, q)}}});
     std::vector<std::uint8_t> mask(n), less(n);
     std::vector<std::int8_t> a8(n);
     std::vector<double> b(n);
@@ -361,11 +372,11 @@ class TestKernels : public QObject {
     Scalar x = s.cast(s.load(0, var("i0"), dtype), DType::Float32);
     k.body.push_back(Loop{"i0",
                           n,
-                          true,
+                          Mapping::Thread,
                           true,
                           {},
-                          {Store{1, var("i0"), {}, s.cast(x, dtype), false},
-                           Store{2, var("i0"), {}, s.cast(s.Mul(x, s.constant(DType::Float32, 1.1)), dtype), false}}});
+                          {Store{1, var("i0"), {}, s.cast(x, dtype)},
+                           Store{2, var("i0"), {}, s.cast(s.Mul(x, s.constant(DType::Float32, 1.1)), dtype)}}});
     std::vector<std::uint16_t> in(n), same(n), y(n);
     for (std::size_t i = 0; i < n; ++i) in[i] = static_cast<std::uint16_t>(i);
     auto compiled = compile(k);
@@ -396,17 +407,20 @@ class TestKernels : public QObject {
     auto& s = k.scalars;
     SymExpr at1 = var("i0") * SymExpr(columns) + var("i1"), at2 = var("i0") * SymExpr(columns) + var("i2");
     Scalar old = s.load(1, var("i0"), DType::Float32);
-    k.body.push_back(Loop{
-        "i0",
-        rows,
-        true,
-        false,
-        {},
-        {Store{1, var("i0"), {}, s.Mul(old, s.constant(DType::Float32, 2)), false},
-         Loop{"i1", columns, false, true, {0}, {Reduce{0, s.load(0, at1, DType::Float32)}}},
-         Store{1, var("i0"), {}, s.Add(old, s.input(0, DType::Float32)), false},
-         Loop{
-             "i2", columns, false, true, {}, {Store{2, at2, {}, s.Sub(s.load(0, at2, DType::Float32), old), false}}}}});
+    k.body.push_back(Loop{"i0",
+                          rows,
+                          Mapping::Thread,
+                          false,
+                          {},
+                          {Store{1, var("i0"), {}, s.Mul(old, s.constant(DType::Float32, 2))},
+                           Loop{"i1", columns, Mapping::Serial, true, {0}, {Reduce{0, s.load(0, at1, DType::Float32)}}},
+                           Store{1, var("i0"), {}, s.Add(old, s.input(0, DType::Float32))},
+                           Loop{"i2",
+                                columns,
+                                Mapping::Serial,
+                                true,
+                                {},
+                                {Store{2, at2, {}, s.Sub(s.load(0, at2, DType::Float32), old)}}}}});
     std::vector<float> x(rows * columns), y(rows * columns), sum(rows, 10);
     std::iota(x.begin(), x.end(), 0.f);
     auto compiled = compile(k);
@@ -417,6 +431,35 @@ class TestKernels : public QObject {
       QCOMPARE(sum[r], want);
       for (std::size_t j = 0; j < columns; ++j) QCOMPARE(y[r * columns + j], x[r * columns + j] - want);
     }
+  }
+
+  /// Threads that wait for one another, groups that share memory, unrolled loops and atomic sums give what the slow
+  /// executor gives.
+  void mappings() {
+    const auto x = random_floats(12 * 26);
+    std::vector<std::int64_t> at(300), counted(7), counted_slowly(7);
+    for (std::size_t i = 0; i < at.size(); ++i) at[i] = static_cast<std::int64_t>(i * i % 7);
+    std::vector<float> out(12 * 26), sum(12), expected(12 * 26), expected_sum(12), t(12 * 26);
+    const auto holds = [&](const Kernel& k, std::vector<void*> given, std::vector<void*> expected_in) {
+      CompiledKernel compiled = compile(k);
+      run(compiled, given, {}, 2);
+      const Status done = loops::execute(k, expected_in);
+      QVERIFY2(done, done ? "" : done.error().line().c_str());
+    };
+    const Kernel reversed = loops::testing::reversed(12 * 26);
+    QCOMPARE(kernel_entry(reversed, "k").phases.size(), 2u);
+    holds(reversed, {(void*)x.data(), t.data(), out.data()}, {(void*)x.data(), t.data(), expected.data()});
+    QCOMPARE(out, expected);
+    QCOMPARE(out[0], 2 * x.back());
+    const Kernel rows = loops::testing::reversed_rows(12, 13);
+    holds(rows, {(void*)x.data(), out.data(), sum.data()}, {(void*)x.data(), expected.data(), expected_sum.data()});
+    QCOMPARE(out, expected);
+    QCOMPARE(out[0], x[25]);
+    for (std::size_t i = 0; i < sum.size(); ++i) QVERIFY(std::abs(sum[i] - expected_sum[i]) < 1e-5f);
+    const Kernel counts = loops::testing::counts(300, 7);
+    QVERIFY(!kernel_entry(counts, "k").phases[0].parallel);
+    holds(counts, {at.data(), counted.data()}, {at.data(), counted_slowly.data()});
+    QCOMPARE(counted, counted_slowly);
   }
 
   /// Code stored as bytes links without the compiler; damaged bytes do not link.

@@ -9,10 +9,9 @@ namespace partita {
 class MachinePlans : public QObject {
   Q_OBJECT
 
-  /// Checks that the graph, compiled for 2 threads with the options, gives the interpreter's values and strides.
-  void check(const Graph& graph, const schedule::PlanOptions& options,
-             const std::function<void(const schedule::Plan&)>& see) {
-    auto plan = schedule::make_plan(graph, options);
+  /// Checks that the graph, planned for the target and compiled, gives the interpreter's values and strides.
+  void check(const Graph& graph, const loops::Target& target, const std::function<void(const schedule::Plan&)>& see) {
+    auto plan = schedule::make_plan(graph, {{}, target});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     see(*plan);
     auto inputs = testing::random_inputs(graph);
@@ -20,7 +19,7 @@ class MachinePlans : public QObject {
     QVERIFY2(exact, exact ? "" : exact.error().line().c_str());
     auto expected = interpret(graph, testing::copies(inputs));
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
-    auto compiled = codegen::compile_cpu(*plan, graph.attributes, {.threads = 2});
+    auto compiled = codegen::compile_cpu(*plan, graph.attributes);
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     for (int round = 0; round < 2; ++round) {
       auto found = (*compiled)->run(inputs);
@@ -35,7 +34,7 @@ class MachinePlans : public QObject {
   }
 
  private Q_SLOTS:
-  void the_cache_size_is_known() { QVERIFY(codegen::last_level_cache_bytes() >= 1 << 18); }
+  void the_cache_size_is_known() { QVERIFY(codegen::host_target().cache_bytes >= 1 << 18); }
 
   void an_epilogue_walks_channels_last_memory() {
     const std::string rest = ", None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)";
@@ -46,7 +45,10 @@ class MachinePlans : public QObject {
                          "e = torch.ops.aten.add.Tensor(d, c)", "f = torch.ops.aten.relu.default(e)",
                          "g = torch.ops.aten.convolution.default(f, w" + rest, "return (g,)"}));
     QVERIFY(propagate(*graph));
-    check(*graph, {.sizes = {}, .channels_last = true}, [](const schedule::Plan& plan) {
+    loops::Target target = codegen::host_target(2);
+    target.channels_last = {DType::Float32};
+    target.cache_bytes = 0;
+    check(*graph, target, [](const schedule::Plan& plan) {
       int innermost = 0;
       for (const auto& step : plan.steps)
         if (auto* call = std::get_if<schedule::ExternCall>(&step)) innermost += call->results[0].strides[1].is(1);
@@ -62,7 +64,7 @@ class MachinePlans : public QObject {
     QVERIFY(propagate(*graph));
     auto plan = schedule::make_plan(*graph);
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    auto compiled = codegen::compile_cpu(*plan, {}, {.threads = 1, .fixed_inputs = {1}});
+    auto compiled = codegen::compile_cpu(*plan, {}, {.fixed_inputs = {1}});
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     auto inputs = testing::random_inputs(*graph);
     auto first = (*compiled)->run(inputs), second = (*compiled)->run(inputs);
@@ -97,7 +99,9 @@ class MachinePlans : public QObject {
     const std::string annotation = "'f32[" + sizes.toStdString() + "]'";
     auto graph = testing::parse(testing::module("x: " + annotation + ", y: " + annotation, lines));
     QVERIFY(propagate(*graph));
-    check(*graph, {.sizes = {}, .cache_bytes = 1 << 12}, [&](const schedule::Plan& plan) {
+    loops::Target target = codegen::host_target(2);
+    target.cache_bytes = 1 << 12;
+    check(*graph, target, [&](const schedule::Plan& plan) {
       bool any = false;
       for (const loops::Kernel& k : plan.kernels)
         for (const loops::Buffer& b : k.buffers) any = any || b.streamed;

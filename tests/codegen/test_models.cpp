@@ -1,5 +1,6 @@
 // Whole graphs of the corpus, compiled: outputs and mutated inputs are the interpreter's.
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/host.h"
 #include "core/loops/execute.h"
 #include "tests/codegen/run_kernel.h"
 #include "tests/schedule/plan_test.h"
@@ -28,7 +29,7 @@ class CompiledModels : public QObject {
     auto graph = testing::parse(testing::text_of(corpus / "models" / path.toStdString()));
     auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
-    auto plan = schedule::make_plan(*graph);
+    auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(2)});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     for (const loops::Kernel& k : plan->kernels) {
       std::vector<Tensor> ours, reference;
@@ -76,10 +77,10 @@ class CompiledModels : public QObject {
     QVERIFY2(made_up, made_up ? "" : made_up.error().line().c_str());
     const std::vector<Value>& inputs = *made_up;
     auto ours = testing::copies(inputs), again = testing::copies(inputs);
-    auto plan = schedule::make_plan(*graph);
+    auto plan = schedule::make_plan(*graph, {{}, codegen::host_target(2)});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
-    auto compiled = codegen::compile_cpu(*plan, graph->attributes,
-                                         {.threads = 2, .keep_text = std::getenv("PARTITA_TEST_ASSEMBLY") != nullptr});
+    auto compiled =
+        codegen::compile_cpu(*plan, graph->attributes, {.keep_text = std::getenv("PARTITA_TEST_ASSEMBLY") != nullptr});
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const codegen::CompileTimes& t = (*compiled)->times;
     qInfo(

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/host.h"
 #include "core/compare/per_node.h"
 #include "tests/schedule/plan_test.h"
 #include "tests/support/corpus.h"
@@ -74,14 +75,14 @@ struct Planted {
 /// The compiler of the command line, except for the kernels of `planted->node`.
 Runner compiler(Planted* planted = nullptr) {
   return [planted](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
-    TRY(schedule::Plan plan, schedule::make_plan(graph));
+    TRY(schedule::Plan plan, schedule::make_plan(graph, {{}, codegen::host_target(2)}));
     if (planted)
       for (Kernel& kernel : plan.kernels)
         if (has(kernel, planted->node, planted->right)) {
           miscompile(kernel, planted->right, planted->wrong);
           ++planted->kernels;
         }
-    TRY(const auto compiled, codegen::compile_cpu(plan, graph.attributes, {.threads = 2}));
+    TRY(const auto compiled, codegen::compile_cpu(plan, graph.attributes));
     return compiled->run(inputs);
   };
 }

@@ -58,7 +58,7 @@ loops::Kernel elementwise(ScalarOp op, DType dtype, DType result, SymExpr n, boo
   args.resize(3);
   k.buffers.push_back({"out", result, n, loops::Buffer::Role::Output});
   Scalar v = k.scalars.make(op, args[0], args[1], args[2]);
-  k.body.push_back(loops::Loop{"i0", n, true, vector, {}, {loops::Store{3, i, {}, v, false}}});
+  k.body.push_back(loops::Loop{"i0", n, loops::Mapping::Thread, vector, {}, {loops::Store{3, i, {}, v}}});
   return k;
 }
 

@@ -63,7 +63,9 @@ class ChannelsLast : public QObject {
         testing::module("x: 'f32[2, 6, 5, 8]', w: 'f32[6, 6, 3, 3]', s: 'f32[6]', v: 'f32[240, 3]'", c.statements));
     auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
-    auto plan = schedule::make_plan(*graph, {.sizes = {}, .channels_last = true});
+    loops::Target target;
+    target.channels_last = {DType::Float32, DType::BFloat16};
+    auto plan = schedule::make_plan(*graph, {{}, target});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     int changed = 0;
     for (const auto& step : plan->steps)

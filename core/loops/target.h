@@ -1,0 +1,46 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/tensor/device.h"
+#include "core/tensor/dtype.h"
+
+namespace partita::loops {
+
+/// What loops and plans are made for. The defaults are a CPU of which nothing is known; codegen gives the machine's
+/// own.
+struct Target {
+  DeviceType device = DeviceType::Cpu;
+  int threads = 1;              ///< that kernels and libraries may use
+  int vector_bytes = 32;        ///< of a register
+  std::size_t cache_bytes = 0;  ///< of the last-level cache; 0: not known, nothing is written past it
+
+  /// Of convolutions that a library computes best with channels innermost; empty: it has none such.
+  std::vector<DType> channels_last;
+  bool call_epilogues = true;       ///< library calls may do pointwise work on their result
+  std::size_t epilogue_inputs = 8;  ///< streams beside the call's result
+
+  // Limits on what threads are used for.
+  std::int64_t parallel_elements = 1 << 14;  ///< with fewer, a kernel is not worth waking threads
+  std::int64_t few_rows =
+      8;  ///< a reduction nest with fewer rows takes in no work that could run in parallel on its own ...
+  std::int64_t little_work = 1 << 15;     ///< ... unless the nest has at most so many elements
+  std::int64_t few_results = 16;          ///< a reduction to fewer results ...
+  std::int64_t split_elements = 1 << 16;  ///< ... of at least so many elements is made in two steps
+
+  // Limits on what one kernel holds.
+  std::int64_t block_columns = 128;         ///< for which a column-wise nest keeps running values
+  std::int64_t scratch_elements = 1 << 16;  ///< of the longest row kept in scratch
+  std::size_t kernel_streams = 32;          ///< definitions that one kernel reads and writes
+  std::size_t value_streams = 24;           ///< definitions that one value is computed from; with more it is split
+
+  // Limits up to which values are computed again instead of stored. An addition weighs 1.
+  int repeated_weight = 4;         ///< of a value that several readers compute again
+  std::size_t repeated_reads = 1;  ///< definitions read for such a value
+  int broadcast_weight = 3;        ///< of a value repeated for each element of a larger tensor
+  int row_weight = 8;              ///< a value of this weight that later passes read is kept in scratch
+  int row_reads = 3;               ///< so is one that reads so many definitions
+};
+
+}  // namespace partita::loops
