@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "core/functionalize/to_aten.h"
-#include "core/functionalize/view_inverse.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/twin.h"
+#include "core/ops/views.h"
 
 namespace partita {
 namespace {

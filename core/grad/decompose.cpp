@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <functional>
-
 #include <fmt/format.h>
 
 #include "core/grad/joint.h"
@@ -37,11 +34,11 @@ Status replace(Graph& graph, Node* node, const Arg& value) {
 namespace {
 
 /// Decomposes the calls for which `simpler` holds and that have a decomposition, until none is left.
-Status decompose_where(Graph& graph, const std::function<bool(const Op&, const OpRecord&)>& simpler) {
+Status decompose_where(Graph& graph, bool (*simpler)(const OpRecord&)) {
   Node* node = graph.first();
   while (node) {
     const OpRecord* record = node->op()->kind == OpKind::Torch ? ops().find(node->op()) : nullptr;
-    if (!record || !simpler(*node->op(), *record)) {
+    if (!record || !simpler(*record)) {
       node = node->next();
       continue;
     }
@@ -57,45 +54,15 @@ Status decompose_where(Graph& graph, const std::function<bool(const Op&, const O
   return {};
 }
 
-/// torch._functorch.compilers.default_decompositions, as the module writes it. A name without overload means all
-/// overloads.
-constexpr std::string_view functorch_table[] = {
-    "aten.detach",
-    "aten.gelu_backward",
-    "aten.leaky_relu_backward",
-    "aten.sigmoid_backward",
-    "aten.threshold_backward",
-    "aten.hardtanh_backward",
-    "aten.hardsigmoid_backward",
-    "aten.hardswish_backward",
-    "aten.tanh_backward",
-    "aten.silu_backward",
-    "aten.elu_backward",
-    "aten.cudnn_batch_norm",
-    "aten.cudnn_batch_norm_backward",
-    "aten.masked_fill",
-    "aten.elu",
-    "aten.leaky_relu",
-    "aten.hardtanh",
-    "aten.hardswish",
-    "aten.hardsigmoid",
-    "aten.conj_physical",
-    "aten.is_same_size",
-};
-
 }  // namespace
 
 Status decompose_for_compiler(Graph& graph) {
-  return decompose_where(graph, [](const Op&, const OpRecord& r) {
-    return r.compile_decompose || (r.decompose && !r.eval && !r.pointwise.body);
-  });
+  return decompose_where(
+      graph, [](const OpRecord& r) { return r.compile_decompose || (r.decompose && !r.eval && !r.pointwise.body); });
 }
 
 Status decompose_as_functorch(Graph& graph) {
-  return decompose_where(graph, [](const Op& op, const OpRecord& r) {
-    return (r.compile_decompose || r.decompose) &&
-           std::ranges::find(functorch_table, op.name.substr(0, op.name.rfind('.'))) != std::end(functorch_table);
-  });
+  return decompose_where(graph, [](const OpRecord& r) { return r.aot_decomposed; });
 }
 
 }  // namespace partita

@@ -284,8 +284,11 @@ std::vector<Node*> grad_masked_index_put(GradCall& c) {
 }  // namespace
 
 void register_advanced_index(OpTable& t) {
-  t.add(index_op,
-        {.fake = fake_index, .eval = eval_index, .gradient = grad_index<index_put_op>, .lower = loops::lower_index});
+  t.add(index_op, {.fake = fake_index,
+                   .eval = eval_index,
+                   .gradient = grad_index<index_put_op>,
+                   .lower = loops::lower_index,
+                   .recomputable = true});
   t.add(unsafe_index_op, {.fake = fake_index,
                           .eval = eval_index,
                           .gradient = grad_index<unsafe_index_put_op>,

@@ -318,30 +318,32 @@ void register_factory(OpTable& t) {
     Meta (*fake)(FakeCall&);
     Value (*eval)(EvalCall&);
     loops::LowerFunction lower = nullptr;
+    bool recomputable = false;
   };
   const Row rows[] = {
-      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, loops::lower_zeros},
-      {"aten.zeros.default", fake_new, filled<fake_new, zero>, loops::lower_zeros},
-      {"aten.ones.default", fake_new, filled<fake_new, one>, loops::lower_ones},
-      {"aten.full.default", fake_full, filled<fake_full, given>, loops::lower_full},
+      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, loops::lower_zeros, true},
+      {"aten.zeros.default", fake_new, filled<fake_new, zero>, loops::lower_zeros, true},
+      {"aten.ones.default", fake_new, filled<fake_new, one>, loops::lower_ones, true},
+      {"aten.full.default", fake_full, filled<fake_full, given>, loops::lower_full, true},
       {"prims.full.default", fake_prims_full, filled<fake_prims_full, given>},
       {"aten.empty_strided.default", fake_strided, filled<fake_strided, zero>, loops::lower_zeros},
       {"aten.empty_permuted.default", fake_permuted, filled<fake_permuted, zero>},
       {"aten.new_empty.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros},
-      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros},
+      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros, true},
       {"aten.new_ones.default", fake_new_from, filled<fake_new_from, one>, loops::lower_ones},
       {"aten.new_full.default", fake_new_from, filled<fake_new_from, given>, loops::lower_full},
       {"aten.new_empty_strided.default", fake_strided, filled<fake_strided, zero>, loops::lower_zeros},
-      {"aten.empty_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros},
-      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros},
+      {"aten.empty_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros, true},
+      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros, true},
       {"aten.ones_like.default", fake_like, filled<fake_like, one>, loops::lower_ones},
-      {"aten.full_like.default", fake_like, filled<fake_like, given>, loops::lower_full_like},
-      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, loops::lower_full_like},
+      {"aten.full_like.default", fake_like, filled<fake_like, given>, loops::lower_full_like, true},
+      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, loops::lower_full_like,
+       true},
       {"prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>},
-      {"aten.arange.default", fake_arange, eval_arange, loops::lower_arange},
-      {"aten.arange.start", fake_arange, eval_arange, loops::lower_arange},
-      {"aten.arange.start_step", fake_arange, eval_arange, loops::lower_arange},
-      {"prims.iota.default", fake_iota, eval_iota, loops::lower_iota},
+      {"aten.arange.default", fake_arange, eval_arange, loops::lower_arange, true},
+      {"aten.arange.start", fake_arange, eval_arange, loops::lower_arange, true},
+      {"aten.arange.start_step", fake_arange, eval_arange, loops::lower_arange, true},
+      {"prims.iota.default", fake_iota, eval_iota, loops::lower_iota, true},
       {"aten.linspace.default", fake_linspace, eval_linspace<false>},
       {"aten.linspace.Tensor_Tensor", fake_linspace, eval_linspace<false>},
       {"aten.linspace.Tensor_Scalar", fake_linspace, eval_linspace<false>},
@@ -357,7 +359,11 @@ void register_factory(OpTable& t) {
       {"aten.zero.default", fake_fill, filled<fake_fill, zero>},
   };
   for (const Row& row : rows)
-    t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true, .lower = row.lower});
+    t.add(row.name, {.fake = row.fake,
+                     .eval = row.eval,
+                     .not_differentiable = true,
+                     .lower = row.lower,
+                     .recomputable = row.recomputable});
   t.add("aten.fill.Scalar", {.fake = fake_fill,
                              .eval = filled<fake_fill, fill_value>,
                              .derivative = {{"self", "zeros_like(grad)"}},

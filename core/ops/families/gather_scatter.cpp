@@ -388,8 +388,11 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
 }  // namespace
 
 void register_gather_scatter(OpTable& t) {
-  t.add("aten.gather.default",
-        {.fake = fake_gather, .eval = eval_gather, .gradient = grad_gather, .lower = loops::lower_gather});
+  t.add("aten.gather.default", {.fake = fake_gather,
+                                .eval = eval_gather,
+                                .gradient = grad_gather,
+                                .lower = loops::lower_gather,
+                                .recomputable = true});
   t.add("aten.scatter.src",
         {.fake = fake_scatter,
          .eval = eval_scatter_src,

@@ -10,6 +10,7 @@
 #include "core/ops/lowerings.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
+#include "core/ops/views.h"
 
 namespace partita {
 namespace {
@@ -354,7 +355,9 @@ Arg concat(DecomposeCall& call) {
 }  // namespace
 
 void add_joins(OpTable& t) {
-  t.add("aten.cat.default", {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient, .lower = loops::lower_cat});
+  t.add(
+      "aten.cat.default",
+      {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient, .lower = loops::lower_cat, .concatenates = true});
   t.add("aten.stack.default", {.fake = fake_stack,
                                .eval = eval_stack,
                                .compile_decompose = stack,
@@ -362,8 +365,11 @@ void add_joins(OpTable& t) {
                                .lower = loops::lower_stack});
   t.add("aten.concat.default", {.decompose = concat});
   t.add("aten.concatenate.default", {.decompose = concat});
-  t.add("aten.repeat.default",
-        {.fake = fake_repeat, .eval = eval_repeat, .gradient = repeat_gradient, .lower = loops::lower_repeat});
+  t.add("aten.repeat.default", {.fake = fake_repeat,
+                                .eval = eval_repeat,
+                                .gradient = repeat_gradient,
+                                .lower = loops::lower_repeat,
+                                .unchanged_if = any_arguments});
   t.add("aten.tile.default", {.decompose = tile});
   t.add(
       "aten.flip.default",
@@ -385,7 +391,8 @@ void add_joins(OpTable& t) {
   t.add("aten.triu.default", {.fake = fake_roll,
                               .eval = eval_triangle<false>,
                               .derivative = {{"self", "triu(grad, diagonal)"}},
-                              .lower = loops::lower_triu});
+                              .lower = loops::lower_triu,
+                              .recomputable = true});
   t.add("aten.diag_embed.default", {.fake = fake_diag_embed,
                                     .eval = eval_diag_embed,
                                     .derivative = {{"self", "diagonal(grad, offset, dim1, dim2)"}}});

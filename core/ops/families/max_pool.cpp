@@ -1,5 +1,6 @@
 // max_poolNd_with_indices, its gradient, and the composites max_pool1d/2d/3d.
 #include "core/ops/families/pool.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -71,9 +72,25 @@ Arg decompose_max_pool1d_with_indices(DecomposeCall& c) {
   return Arg::tuple({values, flat(1)});
 }
 
+/// max_pool_double_backward(grad, indices, rank): the elements of grad at the maxima, separately for each plane.
+Arg max_pool_double_backward(const FormulaCall& f) {
+  const TensorMeta& indices = f.tensor(1);
+  auto rank = static_cast<std::size_t>(*f.args[2].get<std::int64_t>());
+  if (indices.numel().is(0)) return f.build.call("aten.zeros_like.default", {f.args[0]});
+  SymList flat(indices.sizes.begin(), indices.sizes.end() - static_cast<std::ptrdiff_t>(rank));
+  flat.push_back(-1);
+  MemoryFormat format = suggest_memory_format(indices, *f.build.graph.shapes);
+  Arg dense = f.args[0];
+  if (f.tensor(0).strides != strides_for(format, f.tensor(0).sizes))
+    dense = f.build.call("aten.clone.default", {dense}, {{"memory_format", format}});
+  return f("view(gather(reshape(dense, flat), -1, reshape(x1, flat)), sizes(x1))",
+           {{"dense", dense}, {"flat", f.build.sizes(flat)}});
+}
+
 }  // namespace
 
 void register_max_pool(OpTable& t) {
+  t.add_formula_functions({{"max_pool_double_backward", max_pool_double_backward}});
   t.add("aten.max_pool2d_with_indices.default", {.fake = fake_max_pool<2>,
                                                  .eval = eval_max_pool<2>,
                                                  .gradient = grad_max_pool<backward_2d>,

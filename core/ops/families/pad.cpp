@@ -245,12 +245,19 @@ constexpr BorderRow borders[] = {
      "replication_pad3d_backward(grad, self, padding)", false},
 };
 
+bool widths_are_zero(const Args& bound) {
+  const auto* widths = bound[1].get<ArgList>();
+  return widths && std::ranges::all_of(widths->items, [](const Arg& width) { return width == Arg(0); });
+}
+
 }  // namespace
 
 void register_pad(OpTable& t) {
-  t.add(
-      "aten.constant_pad_nd.default",
-      {.fake = fake_constant_pad, .eval = eval_constant_pad, .gradient = grad_constant_pad, .lower = loops::lower_pad});
+  t.add("aten.constant_pad_nd.default", {.fake = fake_constant_pad,
+                                         .eval = eval_constant_pad,
+                                         .gradient = grad_constant_pad,
+                                         .lower = loops::lower_pad,
+                                         .unchanged_if = widths_are_zero});
   for (const BorderRow& row : borders) {
     t.add(row.forward, {.fake = row.reflect ? fake_border<true> : fake_border<false>,
                         .eval = row.reflect ? eval_border<true> : eval_border<false>,

@@ -6,6 +6,7 @@
 #include "core/ops/families.h"
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/families/reduce_parts.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/cascade_sum.h"
 #include "core/ops/lowerings.h"
 
@@ -288,47 +289,50 @@ constexpr auto norm = [](const EvalCall& call, const auto* x, const Line& line) 
 }  // namespace
 
 void register_reduce(OpTable& t) {
+  add_reduction_formulas(t);
   struct Row {
     std::string_view name;
     Meta (*fake)(FakeCall&);
     Value (*eval)(EvalCall&);
     std::string_view derivative;  ///< of self; empty: not differentiable
     loops::LowerFunction lower = nullptr;
+    bool recomputable = false;
   };
   constexpr auto prod = eval<sum_dtype, times>;
   const Row rows[] = {
-      {"aten.sum.default", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "expand(grad, sizes(self))", loops::lower_sum},
+      {"aten.sum.default", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "expand(grad, sizes(self))", loops::lower_sum,
+       true},
       {"aten.sum.dim_IntList", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "sum_backward(grad, self, dim, keepdim)",
-       loops::lower_sum},
+       loops::lower_sum, true},
       {"aten.nansum.default", fake<sum_dtype>, eval<sum_dtype, nansum>,
        "sum_backward(grad, self, dim, keepdim) * logical_not(isnan(self))"},
       {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)", loops::lower_prod},
       {"aten.prod.dim_int", fake<sum_dtype>, prod, "prod_backward(grad, self, result, dim, keepdim)",
        loops::lower_prod},
       {"aten.mean.default", fake<mean_dtype>, eval_sum<mean_dtype, mean>, "mean_backward(grad, self, None, False)",
-       loops::lower_mean},
+       loops::lower_mean, true},
       {"aten.mean.dim", fake<mean_dtype>, eval_sum<mean_dtype, mean>, "mean_backward(grad, self, dim, keepdim)",
-       loops::lower_mean},
+       loops::lower_mean, true},
       {"aten.amax.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
-       "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amax},
+       "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amax, true},
       {"aten.amin.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
        "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amin},
       {"aten.max.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
-       "evenly_distribute_backward(grad, self, result)", loops::lower_amax},
+       "evenly_distribute_backward(grad, self, result)", loops::lower_amax, true},
       {"aten.min.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
-       "evenly_distribute_backward(grad, self, result)", loops::lower_amin},
+       "evenly_distribute_backward(grad, self, result)", loops::lower_amin, true},
       {"aten.max.dim", fake_extreme_dim, eval_extreme_dim<true>,
-       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_max_dim},
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_max_dim, true},
       {"aten.min.dim", fake_extreme_dim, eval_extreme_dim<false>,
-       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_min_dim},
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_min_dim, true},
       {"aten.aminmax.default", fake_aminmax, eval_aminmax,
        "aminmax_backward(grads, self, dim, keepdim, result0, result1)"},
       {"aten.var.correction", fake<real_dtype>, eval<real_dtype, variance>,
-       "var_backward(grad, self, dim, correction, keepdim)", loops::lower_var},
+       "var_backward(grad, self, dim, correction, keepdim)", loops::lower_var, true},
       {"aten.std.correction", fake<real_dtype>, eval<real_dtype, deviation>,
-       "std_backward(result, grad, self, dim, correction, keepdim)", loops::lower_std},
+       "std_backward(result, grad, self, dim, correction, keepdim)", loops::lower_std, true},
       {"aten.var_mean.correction", fake_spread_and_mean, eval_spread_and_mean<variance>,
-       "var_mean_backward(grads, self, dim, correction, keepdim)", loops::lower_var_mean},
+       "var_mean_backward(grads, self, dim, correction, keepdim)", loops::lower_var_mean, true},
       {"aten.std_mean.correction", fake_spread_and_mean, eval_spread_and_mean<deviation>,
        "std_mean_backward(grads, self, dim, correction, keepdim, result0)"},
       {"aten.linalg_vector_norm.default", fake<real_dtype>, eval<real_dtype, norm>,
@@ -337,11 +341,11 @@ void register_reduce(OpTable& t) {
        "vector_norm_backward(grad, self, p, result, None, False)"},
       {"aten.norm.ScalarOpt_dim", fake<real_dtype>, eval<real_dtype, norm>,
        "vector_norm_backward(grad, self, p, result, dim, keepdim)"},
-      {"aten.argmax.default", fake<index_dtype>, eval<index_dtype, extreme_place<true>>, "", loops::lower_argmax},
+      {"aten.argmax.default", fake<index_dtype>, eval<index_dtype, extreme_place<true>>, "", loops::lower_argmax, true},
       {"aten.argmin.default", fake<index_dtype>, eval<index_dtype, extreme_place<false>>, "", loops::lower_argmin},
-      {"aten.any.default", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any},
-      {"aten.any.dim", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any},
-      {"aten.any.dims", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any},
+      {"aten.any.default", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any, true},
+      {"aten.any.dim", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any, true},
+      {"aten.any.dims", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any, true},
       {"aten.all.default", fake<truth_dtype>, eval<truth_dtype, all>, "", loops::lower_all},
       {"aten.all.dim", fake<truth_dtype>, eval<truth_dtype, all>, "", loops::lower_all},
       {"aten.all.dims", fake<truth_dtype>, eval<truth_dtype, all>, "", loops::lower_all},
@@ -349,8 +353,11 @@ void register_reduce(OpTable& t) {
       {"aten.count_nonzero.dim_IntList", fake<index_dtype>, eval<index_dtype, count_nonzero>, ""},
   };
   for (const Row& row : rows) {
-    OpRecord record{
-        .fake = row.fake, .eval = row.eval, .not_differentiable = row.derivative.empty(), .lower = row.lower};
+    OpRecord record{.fake = row.fake,
+                    .eval = row.eval,
+                    .not_differentiable = row.derivative.empty(),
+                    .lower = row.lower,
+                    .recomputable = row.recomputable};
     if (!row.derivative.empty()) record.derivative = {{"self", row.derivative}};
     t.add(row.name, std::move(record));
   }
