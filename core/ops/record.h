@@ -82,7 +82,7 @@ struct OpRecord {
   bool not_differentiable = false;  ///< results carry no gradient: comparisons, argmax, arange
   /// Bit i: result i carries none, whatever the others do (derivatives.yaml's output_differentiability): permutations.
   unsigned constant_results = 0;
-  /// Loops for it (core/ops/lowerings.h); what a lowering refuses as unsupported stays a call.
+  /// Loops for it (core/ops/lower_call.h); what a lowering refuses as unsupported stays a call.
   Status (*lower)(loops::LowerCall&) = nullptr;
   bool expensive = false;    ///< never recomputed by the partitioner: matmul, convolution, attention, sort
   bool random = false;       ///< depends on a generator

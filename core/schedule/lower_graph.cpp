@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/record.h"
 #include "core/schedule/channels_last.h"
 #include "core/schedule/layout.h"

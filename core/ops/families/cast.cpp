@@ -4,10 +4,34 @@
 #include "core/ops/families/copy_parts.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/values.h"
 #include "core/ops/views.h"
 #include "core/tensor/convert.h"
+
+namespace partita::loops {
+namespace {
+
+/// Lowers clone, _to_copy and convert_element_type.
+Status lower_copy(LowerCall& call) {
+  return give_copy(call, call.schema.args[0].name);
+}
+
+/// copy(self, src): src in self's dtype and sizes. Where elements of self share memory, the last write decides; loops
+/// promise no order of writes, so that case is refused.
+Status lower_copy_from(LowerCall& call) {
+  const Sizes sizes = call.out_sizes(), strides = concrete_sizes(call.out().strides);
+  std::int64_t elements = 1, reach = 1;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    elements *= sizes[d];
+    reach += (sizes[d] - 1) * strides[d];
+  }
+  if (reach < elements) fail_unsupported("a copy whose elements share memory");
+  return give_copy(call, "src");
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 namespace {

@@ -5,10 +5,84 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/tensor/convert.h"
+
+namespace partita::loops {
+namespace {
+
+void give_constant(LowerCall& call, const Number& value) {
+  DType dtype = call.out().dtype;
+  if (is_complex(dtype)) fail_unsupported("complex constants in loops");
+  call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index&) {
+    auto* whole = std::get_if<std::int64_t>(&value);
+    return whole ? body.b.constant_int(dtype, *whole) : body.b.constant(dtype, as_double(value));
+  }));
+}
+
+/// start + step * i in the result's dtype. Integers are exact; float32 is computed in float32, other floating dtypes in
+/// float64.
+void give_range(LowerCall& call, const Number& start, const Number& step) {
+  DType dtype = call.out().dtype;
+  bool whole = !is_floating(dtype);
+  call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    if (whole) return body.b.cast(body.scalar(i[0] * as_int(step) + as_int(start)), dtype);
+    DType wide = dtype == DType::Float32 ? DType::Float32 : DType::Float64;
+    Scalar at = body.b.cast(body.scalar(i[0]), wide);
+    Scalar value =
+        body.b.Add(body.b.Mul(at, body.b.constant(wide, as_double(step))), body.b.constant(wide, as_double(start)));
+    return body.b.cast(value, dtype);
+  }));
+}
+
+Status lower_full(LowerCall& call) {
+  return give_constant(call, call.number("fill_value")), Status();
+}
+
+/// Lowers scalar_tensor(s), full_like and fill.Scalar.
+Status lower_full_like(LowerCall& call) {
+  for (std::string_view name : {"fill_value", "value", "s"})
+    if (call.schema.index_of(name) >= 0) return give_constant(call, call.number(name)), Status();
+  fail_unsupported("this form of a fill value");
+}
+
+Status lower_zeros(LowerCall& call) {
+  return give_constant(call, std::int64_t{0}), Status();
+}
+
+Status lower_ones(LowerCall& call) {
+  return give_constant(call, std::int64_t{1}), Status();
+}
+
+Status lower_arange(LowerCall& call) {
+  Number start = call.schema.index_of("start") >= 0 ? call.number("start") : Number(std::int64_t{0});
+  Number step = call.schema.index_of("step") >= 0 ? call.number("step") : Number(std::int64_t{1});
+  give_range(call, start, step);
+  return {};
+}
+
+Status lower_iota(LowerCall& call) {
+  give_range(call, call.integer("start"), call.integer("step"));
+  return {};
+}
+
+Status lower_eye(LowerCall& call) {
+  DType dtype = call.out().dtype;
+  call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    Scalar same = body.b.Eq(body.scalar(i[0]), body.scalar(i[1]));
+    return body.b.where(same, body.b.constant(dtype, 1), body.b.constant(dtype, 0));
+  }));
+  return {};
+}
+
+Status lower_fill(LowerCall& call) {
+  return give_copy(call, "value");
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 

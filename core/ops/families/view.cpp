@@ -9,7 +9,6 @@
 #include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/guards.h"
-#include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"

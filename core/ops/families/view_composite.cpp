@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/view_parts.h"
-#include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
