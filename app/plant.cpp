@@ -15,13 +15,13 @@ std::unique_ptr<Graph> made_wrong(const Graph& graph, const Op* op) {
     const TensorMeta* t = node->is(op) ? node->meta.tensor() : nullptr;
     if (!t) continue;
     const bool floats = is_floating(t->dtype) || is_complex(t->dtype);
-    const Op* error = Op::torch(floats                    ? "aten.mul.Tensor"
-                                : t->dtype == DType::Bool ? "aten.logical_not.default"
-                                                          : "aten.add.Tensor");
     Args args{Arg(node)};
     if (floats) args.emplace_back(1.01);
     if (!floats && t->dtype != DType::Bool) args.emplace_back(1);
-    Node* wrong = copy->create(error, {}, {}, node->name() + "_wrong", node->next());
+    Node* wrong = copy->create(Op::torch(floats                    ? "aten.mul.Tensor"
+                                         : t->dtype == DType::Bool ? "aten.logical_not.default"
+                                                                   : "aten.add.Tensor"),
+                               {}, {}, node->name() + "_wrong", node->next());
     wrong->meta = node->meta;
     node->replace_all_uses_with(wrong);
     wrong->set_args(std::move(args), {});

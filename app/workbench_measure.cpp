@@ -20,12 +20,6 @@ double seconds_since(Clock::time_point start) {
 constexpr int kMostRuns = 5;
 constexpr double kEnoughSeconds = 0.3;
 
-// "aten.addmm.default" -> "addmm".
-std::string short_name(const Op& op) {
-  std::size_t begin = op.name.find('.'), end = op.name.rfind('.');
-  return begin == std::string::npos || begin == end ? op.name : op.name.substr(begin + 1, end - begin - 1);
-}
-
 }  // namespace
 
 Result<Times> time_nodes(const Graph& graph, const std::vector<Value>& inputs, const Progress& progress) {
@@ -60,7 +54,7 @@ Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Grap
   std::unordered_map<std::string, std::string> kernels;
   for (const auto& step : plan.steps) {
     if (const auto* call = std::get_if<schedule::ExternCall>(&step)) {
-      kernels[call->origin] = "library: " + short_name(*call->op);
+      kernels[call->origin] = "library: " + std::string(call->op->brief());
     } else {
       const loops::Kernel& kernel = plan.kernels[static_cast<std::size_t>(std::get<schedule::KernelCall>(step).kernel)];
       for (const std::string& node : kernel.origins) kernels[node] = kernel.name;

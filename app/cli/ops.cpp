@@ -47,31 +47,160 @@ constexpr Tag tags[] = {
     {"mutable", [](const OpRecord& r) { return r.schema->is_mutable; }},
 };
 
+/// How many members an aggregate has: the most initialisers it takes.
+struct Anything {
+  template <class T>
+  operator T() const;
+};
+template <class T, class... Given>
+consteval std::size_t member_count() {
+  if constexpr (requires { T{Given()..., Anything()}; })
+    return member_count<T, Given..., Anything>();
+  else
+    return sizeof...(Given);
+}
+
+using Json = nlohmann::ordered_json;
+
+// What a field of a record looks like; null when it is not set.
+template <class Result, class... Arguments>
+Json shown(Result (*function)(Arguments...)) {
+  return function ? Json("own") : Json();
+}
+Json shown(bool flag) {
+  return flag ? Json(true) : Json();
+}
+Json shown(unsigned number) {
+  return number ? Json(number) : Json();
+}
+Json shown(std::string_view text) {
+  return text.empty() ? Json() : Json(text);
+}
+Json shown(Family family) {
+  return family_name(family);
+}
+Json shown(LibraryRoutine routine) {
+  constexpr const char* names[] = {"", "matmul", "add_matmul", "convolution", "convolution_backward"};
+  return shown(std::string_view(names[static_cast<std::size_t>(routine)]));
+}
+Json shown(ElementChange change) {
+  return change == ElementChange::Conjugate ? Json("conjugate") : Json();
+}
+Json shown(const std::vector<Derivative>& formulas) {
+  Json out;
+  for (const Derivative& d : formulas) out[std::string(d.input)] = d.formula;
+  return out;
+}
+Json shown(const SpectralResults& r) {
+  if (!r.known()) return {};
+  static_assert(member_count<SpectralResults>() == 5);
+  return {{"left", r.left},
+          {"values", r.values},
+          {"right", r.right},
+          {"right_is_adjoint", r.right_is_adjoint},
+          {"orthogonal", r.orthogonal}};
+}
+Json shown(const Pointwise& p) {
+  if (!p.body) return {};
+  constexpr const char* promotions[] = {"default",     "no_op_math",       "int_to_float",
+                                        "always_bool", "complex_to_float", "bool_to_long"};
+  static_assert(member_count<Pointwise>() == 6);
+  return {{"body", shown(p.body)},
+          {"promotion", promotions[static_cast<std::size_t>(p.promotion)]},
+          {"inputs", p.inputs},
+          {"condition", shown(p.condition)},
+          {"exact_numbers", p.exact_numbers},
+          {"promotion_of", shown(p.promotion_of)}};
+}
+Json shown(const Schema* schema) {
+  Json arguments = Json::array();
+  for (const SchemaArg& a : schema->args) arguments.push_back(a.name);
+  return {{"name", schema->name}, {"arguments", arguments}, {"results", schema->returns.size()}};
+}
+
+struct Field {
+  const char* name;
+  Json (*value)(const OpRecord&);
+};
+#define FIELD(member) {#member, [](const OpRecord& r) { return shown(r.member); }}
+constexpr Field fields[] = {
+    FIELD(fake),
+    FIELD(eval),
+    FIELD(pointwise),
+    FIELD(decompose),
+    FIELD(compile_decompose),
+    FIELD(rounds_halves),
+    FIELD(derivative),
+    FIELD(gradient),
+    FIELD(all_results_differentiable),
+    FIELD(not_differentiable),
+    FIELD(constant_results),
+    FIELD(lower),
+    FIELD(expensive),
+    FIELD(random),
+    FIELD(side_effect),
+    FIELD(family),
+    FIELD(recomputable),
+    FIELD(aot_decomposed),
+    FIELD(operations),
+    FIELD(library),
+    FIELD(images),
+    FIELD(reads_strides),
+    FIELD(unchanged_if),
+    FIELD(dimension_order),
+    FIELD(write_through),
+    FIELD(copying_form),
+    FIELD(may_alias),
+    FIELD(whole_view),
+    FIELD(views_storage),
+    FIELD(concatenates),
+    FIELD(splits),
+    FIELD(copies_second),
+    FIELD(element_change),
+    FIELD(script_name),
+    FIELD(spectral),
+    FIELD(schema),
+};
+#undef FIELD
+static_assert(std::size(fields) == member_count<OpRecord>(), "a field of OpRecord is not printed");
+
+/// "aten.amax.default", "aten.amax" and "amax" name aten.amax.default.
 bool fits(std::string_view name, std::string_view wanted) {
-  return wanted.empty() || name == wanted || (name.starts_with(wanted) && name[wanted.size()] == '.') ||
-         (name.size() > 5 && name.substr(5).starts_with(wanted) &&
-          (name.size() == 5 + wanted.size() || name[5 + wanted.size()] == '.'));
+  auto begins = [&](std::string_view text) {
+    return text.starts_with(wanted) && (text.size() == wanted.size() || text[wanted.size()] == '.');
+  };
+  return wanted.empty() || begins(name) || begins(name.substr(name.find('.') + 1));
+}
+
+std::string text_of(const Json& value) {
+  if (value.is_null()) return "-";
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 Result<int> run(const Options& o) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   std::string text;
   for (const OpRecord* r : ops().all()) {
     if (!fits(r->schema->name, o.name)) continue;
-    nlohmann::ordered_json row = {{"name", r->schema->name}};
+    Json row = {{"name", r->schema->name}};
     std::string line = fmt::format("{:<48}", r->schema->name);
     for (const Aspect& a : aspects) {
       row[a.name] = a.state(*r);
       line += fmt::format(" {:<10}", *a.state(*r) ? a.state(*r) : "-");
     }
-    row["tags"] = nlohmann::ordered_json::array();
+    row["tags"] = Json::array();
     for (const Tag& t : tags)
       if (t.has(*r)) {
         row["tags"].push_back(t.name);
         line += fmt::format(" {}", t.name);
       }
-    rows.push_back(std::move(row));
     text += line + "\n";
+    if (!o.name.empty())
+      for (const Field& f : fields) {
+        row["fields"][f.name] = f.value(*r);
+        text += fmt::format("  {:<28} {}\n", f.name, text_of(row["fields"][f.name]));
+      }
+    rows.push_back(std::move(row));
   }
   if (rows.empty() && !o.name.empty()) {
     const bool known =
@@ -93,12 +222,13 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 extern const Command ops_command;
-const Command ops_command = {"ops", "Which operator has what: the matrix of records", [](CLI::App& app) -> Action {
-                               auto o = std::make_shared<Options>();
-                               app.add_option("name", o->name,
-                                              "an overload, an operator (aten.add, add), or nothing for all");
-                               app.add_flag("--json", o->json, "one JSON document");
-                               return [o] { return run(*o); };
-                             }};
+const Command ops_command = {
+    "ops", "Which operator has what: the matrix of records, or all that one record says", [](CLI::App& app) -> Action {
+      auto o = std::make_shared<Options>();
+      app.add_option("name", o->name,
+                     "an overload or an operator (aten.add, add), with every field of its record; or nothing for all");
+      app.add_flag("--json", o->json, "one JSON document");
+      return [o] { return run(*o); };
+    }};
 
 }  // namespace partita::cli

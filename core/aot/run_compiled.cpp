@@ -2,7 +2,7 @@
 
 #include "core/base/check.h"
 #include "core/interp/symbols.h"
-#include "core/ops/schema.h"
+#include "core/ops/record.h"
 #include "core/passes/rewrite.h"
 
 namespace partita {
@@ -10,12 +10,10 @@ namespace {
 
 /// Does the value show its input's elements unchanged? There is no conjugate bit, so a conjugated view is a new value.
 bool shows_memory(const Node* node) {
-  static const Op* const conj = Op::torch("aten._conj.default");
-  static const Op* const negative = Op::torch("aten._neg_view.default");
   while (node && node->op()->is_call()) {
-    if (node->is(conj) || node->is(negative)) return false;
-    const Schema* schema = find_schema(node->op());
-    if (!node->is(Op::getitem()) && (!schema || !schema->is_view)) return true;
+    const OpRecord* record = node->is(Op::getitem()) ? nullptr : find_record(node->op());
+    if (record && record->element_change != ElementChange::None) return false;
+    if (!node->is(Op::getitem()) && (!record || !record->schema->is_view)) return true;
     node = node->args()[0].node();
   }
   return true;

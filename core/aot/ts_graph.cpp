@@ -1,8 +1,8 @@
 #include "core/aot/ts_graph.h"
 
 #include "core/ir/place.h"
+#include "core/ops/record.h"
 #include "core/ops/resolve.h"
-#include "core/ops/schema.h"
 
 namespace partita {
 
@@ -15,9 +15,10 @@ void strip_overloads(Graph& graph) {
 
 void canonicalize_for_script(Graph& graph) {
   for (Node* node : graph) {
-    if (node->is(Op::torch("aten._to_copy")) && node->args().size() == 1 && node->kwargs().size() == 1 &&
-        node->kwargs()[0].first == "dtype")
-      node->set_op(Op::torch("aten.to"));
+    if (node->args().size() == 1 && node->kwargs().size() == 1 && node->kwargs()[0].first == "dtype")
+      for (const Schema* schema : find_overloads(node->op()->name))
+        if (const OpRecord* record = ops().find(Op::torch(schema->name)); record && !record->script_name.empty())
+          node->set_op(Op::torch(record->script_name));
     Kwargs kwargs = node->kwargs();
     for (auto& [key, value] : kwargs)
       if (const Device* device = value.get<Device>()) value = Device{device->type, -1}.str();

@@ -2,56 +2,42 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
-#include <string_view>
 
 #include "core/base/check.h"
-#include "core/ir/op.h"
+#include "core/ops/views.h"
 
 namespace partita {
 namespace {
 
 using Complex = std::complex<double>;
 
-/// Which result of a decomposition is what. `right` may hold vectors as conjugated rows (Vh).
-struct Decomposition {
-  std::string_view op;
-  std::int64_t left, values, right;  ///< -1: there is none
-  bool right_is_adjoint, orthogonal;
-};
-constexpr Decomposition decompositions[] = {
-    {"aten._linalg_svd", 0, 1, 2, true, true},   {"aten.linalg_svd", 0, 1, 2, true, true},
-    {"aten.svd", 0, 1, 2, false, true},          {"aten._linalg_eigh", 1, 0, -1, false, true},
-    {"aten.linalg_eigh", 1, 0, -1, false, true}, {"aten.linalg_eig", 1, 0, -1, false, false},
-};
-
 /// A result of a decomposition as an output shows it.
 struct Shown {
   const Node* node;
-  const Decomposition* kind;
+  const SpectralResults* kind;
   std::int64_t result;
   bool transposed = false, conjugated = false;
 };
 
-bool swaps_last_two(const Node& node) {
-  const TensorMeta* t = node.meta.tensor();
-  if (!t || t->dim() < 2) return false;
-  auto dim = [&](std::size_t i) {
-    const auto* d = node.args()[i].get<std::int64_t>();
-    return d ? (*d < 0 ? *d + static_cast<std::int64_t>(t->dim()) : *d) : -1;
-  };
-  auto rank = static_cast<std::int64_t>(t->dim());
-  return std::minmax(dim(1), dim(2)) == std::minmax(rank - 2, rank - 1);
+bool swaps_last_two(const std::vector<std::int64_t>& order) {
+  const std::size_t n = order.size();
+  if (n < 2) return false;
+  std::vector<std::int64_t> swapped(n);
+  std::iota(swapped.begin(), swapped.end(), 0);
+  std::swap(swapped[n - 1], swapped[n - 2]);
+  return order == swapped;
 }
 
 std::optional<Shown> shown(const Node* node) {
   bool transposed = false, conjugated = false;
   while (node && node->op()->is_call() && !node->is(Op::getitem())) {
-    std::string_view name = node->op()->name;
-    if (name == "aten.transpose.int") {
-      if (!swaps_last_two(*node)) return std::nullopt;
+    const OpRecord* record = find_record(node->op());
+    if (const auto order = dimension_order(*node)) {
+      if (!swaps_last_two(*order)) return std::nullopt;
       transposed = !transposed;
-    } else if (name == "aten._conj.default" || name == "aten.conj.default" || name == "aten.conj_physical.default") {
+    } else if (record && record->element_change == ElementChange::Conjugate) {
       conjugated = !conjugated;
     } else {
       return std::nullopt;
@@ -61,11 +47,9 @@ std::optional<Shown> shown(const Node* node) {
   if (!node || !node->is(Op::getitem())) return std::nullopt;
   const Node* tuple = node->args()[0].node();
   const auto* result = node->args()[1].get<std::int64_t>();
-  if (!tuple || !result) return std::nullopt;
-  for (const Decomposition& d : decompositions)
-    if (std::string_view name = tuple->op()->name; name.starts_with(d.op) && name.substr(d.op.size()) == ".default")
-      return Shown{tuple, &d, *result, transposed, conjugated};
-  return std::nullopt;
+  const OpRecord* record = tuple ? find_record(tuple->op()) : nullptr;
+  if (!result || !record || !record->spectral.known()) return std::nullopt;
+  return Shown{tuple, &record->spectral, *result, transposed, conjugated};
 }
 
 /// A tensor's values as complex numbers, row-major.
@@ -137,7 +121,7 @@ class Clusters {
 
 Gauge::Gauge(const Graph& graph, const std::vector<Tensor>& expected, const std::vector<Tensor>& found) {
   struct Group {
-    const Decomposition* kind = nullptr;
+    const SpectralResults* kind = nullptr;
     std::optional<std::size_t> values;
     std::vector<std::pair<std::size_t, bool>> vectors;  ///< output, is it the left one
   };

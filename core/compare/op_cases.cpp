@@ -38,6 +38,13 @@ Diagnostic differs(std::string message) {
   return d;
 }
 
+/// item() and its kin: a number out of the one tensor argument.
+bool reads_number(const Node& node) {
+  const Schema* schema = find_schema(node.op());
+  return schema && schema->args.size() == 1 && schema->args[0].type == SchemaType::Tensor &&
+         schema->returns.size() == 1 && schema->returns[0].type == SchemaType::Scalar;
+}
+
 std::string first_wrong(const Difference& d) {
   std::string text = d.name + ": ";
   if (!d.layout.empty()) return text + d.layout.front();
@@ -153,7 +160,7 @@ class Case {
     const auto placeholders = graph.placeholders();
     for (std::size_t i = 0; i < placeholders.size() && i < inputs.size(); ++i)
       for (const Node* user : placeholders[i]->users())
-        if (const SymExpr* e = user->meta.sym(); e && user->op()->name == "aten._local_scalar_dense.default")
+        if (const SymExpr* e = user->meta.sym(); e && reads_number(*user))
           if (const auto* t = inputs[i].get<Tensor>(); t && e->symbols().size() == 1 && !e->str().starts_with("u"))
             bound.bind(*e, static_cast<std::int64_t>(t->item_as_double()));
     for (const auto& [symbol, value] : bound.all()) graph.shapes->set_hint(symbol, value);

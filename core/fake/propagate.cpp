@@ -4,31 +4,14 @@
 
 #include "core/fake/renaming.h"
 #include "core/ir/place.h"
+#include "core/ops/control.h"
 #include "core/ops/record.h"
 #include "core/ops/values.h"
 
 namespace partita {
 namespace {
 
-/// A higher-order operator that returns the results of a sub graph.
-struct HigherOrder {
-  std::string_view name;
-  std::size_t body;                   ///< index of the argument whose sub graph gives the results
-  std::vector<std::size_t> graphs;    ///< indices of the arguments that are sub graphs
-  std::vector<std::size_t> operands;  ///< indices of the list arguments that become the sub graphs' placeholders, in
-                                      ///< order
-};
-const HigherOrder* higher_order(const Op& op) {
-  static const HigherOrder table[] = {
-      {"higher_order.cond", 1, {1, 2}, {3}},
-      {"higher_order.while_loop", 1, {0, 1}, {2, 3}},
-  };
-  for (const HigherOrder& h : table)
-    if (op.kind == OpKind::Torch && op.name == h.name) return &h;
-  return nullptr;
-}
-
-Result<std::size_t> propagate_sub_graphs(Node& node, const HigherOrder& h) {
+Result<std::size_t> propagate_sub_graphs(Node& node, const ControlOp& h) {
   std::vector<Meta> operands;
   for (std::size_t i : h.operands) {
     if (i >= node.args().size()) continue;
@@ -82,7 +65,7 @@ Result<std::size_t> propagate(Graph& graph) {
       continue;
     }
     if (!node->op()->is_call()) continue;
-    if (const HigherOrder* h = higher_order(*node->op())) {
+    if (const ControlOp* h = find_control(node->op()); h && !h->graphs.empty()) {
       TRY(std::size_t inner, propagate_sub_graphs(*node, *h));
       count += inner;
       continue;
@@ -117,7 +100,7 @@ MetaCheck check_metas(const Graph& graph) {
   for (Node* node : *copy) {
     if (!node->op()->is_call()) continue;
     bool annotated = node->meta.known();
-    if (const HigherOrder* h = higher_order(*node->op())) {
+    if (const ControlOp* h = find_control(node->op()); h && !h->graphs.empty()) {
       if (!propagate_sub_graphs(*node, *h)) ++check.without_record;
       continue;
     }

@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include "core/functionalize/to_aten.h"
-#include "core/functionalize/view_inverse.h"
 #include "core/ir/place.h"
 #include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/twin.h"
+#include "core/ops/views.h"
 
 namespace partita {
 namespace {

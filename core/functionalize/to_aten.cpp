@@ -5,7 +5,9 @@
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/composite.h"
+#include "core/ops/control.h"
 #include "core/ops/effects.h"
+#include "core/ops/python_ops.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/resolve.h"
@@ -46,19 +48,19 @@ class Lowering {
 
   /// Lowers one node. Returns the next node to lower: the first of its replacements, or the node after it.
   Result<Node*> lower(Node* node) {
-    const std::string& name = node->op()->name;
-    if (name == "torch._C._set_grad_enabled") {
+    if (node->is(set_grad_enabled())) {
       const bool* on = node->args().empty() ? nullptr : node->args()[0].get<bool>();
       if (!on) return input_error("functionalize.grad_mode", "_set_grad_enabled takes a constant", place_of(*node));
       grad_enabled_ = *on;
       return drop(node);
     }
-    if (name.starts_with("torch.amp.autocast_mode."))
+    if (is_autocast(node->op()))
       return unsupported("functionalize.autocast",
                          "autocast regions are not supported; export the graph under autocast "
                          "so that it holds the casts",
                          place_of(*node));
-    if (name == "higher_order.wrap_with_set_grad_enabled") return inline_grad_region(node);
+    if (const ControlOp* control = find_control(node->op()); control && control->kind == Control::GradMode)
+      return inline_grad_region(node);
     if (node->op()->kind == OpKind::Torch) return lower_aten(node);
     if (is_number_arithmetic(*node)) return infer_and_go_on(node);
     return replace(node, [](Node& n) { return resolve(n); });
@@ -73,11 +75,10 @@ class Lowering {
     std::vector<Node*> parameters = body ? body->placeholders() : std::vector<Node*>();
     if (!body || parameters.size() + 2 != node->args().size())
       return unsupported("functionalize.region", node->op()->name + " without its sub graph", place_of(*node));
-    const Op* mode = Op::get(OpKind::Function, "torch._C._set_grad_enabled");
     std::unordered_map<const Node*, Arg> twins;
     for (std::size_t i = 0; i < parameters.size(); ++i) twins.emplace(parameters[i], node->args()[i + 2]);
     auto twin = [&](Node* n) { return twins.at(n); };
-    Node* first = graph.create(mode, {*on}, {}, {}, node);
+    Node* first = graph.create(set_grad_enabled(), {*on}, {}, {}, node);
     for (Node* inner : *body) {
       if (inner->is_placeholder() || inner->is_output()) continue;
       if (inner->is(Op::get_attr()) && body->child(inner->target))
@@ -86,7 +87,7 @@ class Lowering {
         graph.attributes.emplace(inner->target, it->second);
       twins.emplace(inner, graph.copy_node(*inner, twin, node));
     }
-    graph.create(mode, {grad_enabled_}, {}, {}, node);
+    graph.create(set_grad_enabled(), {grad_enabled_}, {}, {}, node);
     std::vector<Arg> results;
     for (const Arg& result : body->outputs()) results.push_back(map_nodes(result, twin));
     TRY_DO(replace_uses(*node, Arg::list(std::move(results))));
@@ -102,9 +103,7 @@ class Lowering {
       Node* from = node.args().empty() ? nullptr : node.args()[0].node();
       return from && !from->meta.tensor();
     }
-    if (!node.op()->name.starts_with("_operator.") && !node.op()->name.starts_with("torch.sym_") &&
-        !node.op()->name.starts_with("math."))
-      return false;
+    if (!is_python_arithmetic(node.op())) return false;
     bool tensors = false;
     for (Node* input : node.inputs()) tensors |= input->meta.sym() == nullptr;
     return !tensors;

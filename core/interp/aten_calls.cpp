@@ -2,6 +2,7 @@
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
+#include "core/ops/python_ops.h"
 #include "core/ops/resolve.h"
 
 namespace partita {
@@ -10,13 +11,6 @@ namespace {
 bool reads_tensor(const Node& node) {
   for (const Node* in : node.inputs())
     if (in->meta.tensor()) return true;
-  return false;
-}
-
-/// Is it Python arithmetic, which evaluate() can do on numbers?
-bool is_python_arithmetic(const Op* op) {
-  for (std::string_view module : {"_operator.", "math.", "torch.sym_", "torch._sym_"})
-    if (op->name.starts_with(module)) return true;
   return false;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
+#include "core/ops/control.h"
 #include "core/ops/record.h"
 
 namespace partita {
@@ -209,36 +210,32 @@ Result<Value> with_effects(const ControlCall& c) {
   return Value(std::move(results));
 }
 
-struct Control {
-  std::string_view name;
-  Result<Value> (*run)(const ControlCall&);
-};
-constexpr Control controls[] = {
-    {"higher_order.cond", cond},
-    {"higher_order.while_loop", while_loop},
-    {"higher_order.map_impl", map_impl},
-    {"higher_order.scan", scan},
-    {"higher_order.tag_activation_checkpoint", wrapper},
-    {"higher_order.wrap_activation_checkpoint", wrapper},
-    {"higher_order.wrap", wrapper},
-    {"higher_order.wrap_with_set_grad_enabled", grad_mode},
-    {"higher_order.invoke_subgraph", invoke_subgraph},
-    {"higher_order.with_effects", with_effects},
-};
-
-const Control* find(const Op* op) {
-  const auto* it = std::ranges::find(controls, op->name, &Control::name);
-  return op->kind == OpKind::Torch && it != std::end(controls) ? it : nullptr;
-}
-
 }  // namespace
 
 bool is_control(const Op* op) {
-  return find(op) != nullptr;
+  return find_control(op) != nullptr;
 }
 
 Result<Value> run_control(const ControlCall& call) {
-  return find(call.node.op())->run(call);
+  switch (find_control(call.node.op())->kind) {
+    case Control::Cond:
+      return cond(call);
+    case Control::WhileLoop:
+      return while_loop(call);
+    case Control::Map:
+      return map_impl(call);
+    case Control::Scan:
+      return scan(call);
+    case Control::Wrapper:
+      return wrapper(call);
+    case Control::GradMode:
+      return grad_mode(call);
+    case Control::InvokeSubgraph:
+      return invoke_subgraph(call);
+    case Control::WithEffects:
+      return with_effects(call);
+  }
+  return malformed(call, "is no control operator");
 }
 
 }  // namespace partita

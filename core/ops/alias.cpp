@@ -1,7 +1,5 @@
 #include "core/ops/alias.h"
 
-#include <algorithm>
-
 namespace partita {
 namespace {
 
@@ -31,13 +29,6 @@ Node* aliased_input(const Node& node) {
   const auto* index = node.args().size() > 1 ? node.args()[1].get<std::int64_t>() : nullptr;
   if (!tuple || !index || *index < 0) return nullptr;
   return aliased_result(*tuple, static_cast<std::size_t>(*index));
-}
-
-bool is_undeclared_view(const Op* op) {
-  static const Op* const ops[] = {Op::torch("aten._unsafe_view.default"), Op::torch("aten._reshape_alias.default"),
-                                  Op::torch("aten.unsafe_split.Tensor"),
-                                  Op::torch("aten.unsafe_split_with_sizes.default")};
-  return std::ranges::find(ops, op) != std::end(ops);
 }
 
 Node* memory_owner(Node* node) {

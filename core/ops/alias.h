@@ -8,8 +8,6 @@ namespace partita {
 /// through getitem of a tuple of views. Null when the result has memory of its own. May-alias composites (reshape,
 /// contiguous) count as views only as far as their schema says so.
 Node* aliased_input(const Node& node);
-/// Operators that return their first argument's memory although their schema does not say so: _unsafe_view and its kin.
-bool is_undeclared_view(const Op* op);
 /// The end of the chain of aliased_input: the node whose memory this is.
 Node* memory_owner(Node* node);
 const Node* memory_owner(const Node* node);

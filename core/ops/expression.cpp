@@ -172,7 +172,7 @@ class Expression {
         args.push_back(sum());
       }
     }
-    if (const FormulaFunction* f = find_formula_function(name); f && kwargs.empty()) return f->function({build_, args});
+    if (FormulaFunction f = ops().find_formula_function(name); f && kwargs.empty()) return f({build_, args});
     std::string op = name.find('.') == std::string_view::npos ? "aten." + std::string(name) : std::string(name);
     return build_.call(op, std::move(args), std::move(kwargs));
   }

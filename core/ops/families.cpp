@@ -3,8 +3,10 @@
 namespace partita {
 
 void register_families(OpTable& table) {
-#define V(family) register_##family(table);
-  PARTITA_FAMILIES(V)
+#define V(name, family)                  \
+  table.default_family = Family::family; \
+  register_##name(table);
+  PARTITA_FAMILY_FILES(V)
 #undef V
 }
 

@@ -3,19 +3,48 @@
 
 namespace partita {
 
-// One function a file in core/ops/families; families.cpp calls them all.
-#define PARTITA_FAMILIES(V)                                                                                           \
-  V(pointwise)                                                                                                        \
-  V(compare)                                                                                                          \
-  V(reduce)                                                                                                           \
-  V(view)                                                                                                             \
-  V(factory)                                                                                                          \
-  V(cast) V(random) V(symint) V(matmul) V(conv) V(norm) V(pool) V(index) V(softmax) V(loss) V(sort) V(embedding)      \
-      V(attention) V(composite) V(pad) V(embedding_bag) V(upsample) V(grid_sampler) V(affine_grid) V(fold) V(shuffle) \
-          V(glu) V(rrelu) V(sample) V(inductor_random) V(dropout) V(bilinear) V(ctc_loss) V(rnn) V(fft) V(linalg)
+// V(name, family): register_NAME in core/ops/families/NAME.cpp; families.cpp calls them all. Records that neither say
+// their family (colours and legends) nor let it be derived take the one here.
+#define PARTITA_FAMILY_FILES(V) \
+  V(pointwise, Pointwise)       \
+  V(compare, Pointwise)         \
+  V(reduce, Reduction)          \
+  V(view, View)                 \
+  V(factory, Index)             \
+  V(cast, View)                 \
+  V(random, Random)             \
+  V(symint, Other)              \
+  V(matmul, Matmul)             \
+  V(conv, Matmul)               \
+  V(norm, Reduction)            \
+  V(pool, Reduction)            \
+  V(index, Index)               \
+  V(softmax, Reduction)         \
+  V(loss, Reduction)            \
+  V(sort, Reduction)            \
+  V(embedding, Index)           \
+  V(attention, Matmul)          \
+  V(composite, Other)           \
+  V(pad, Index)                 \
+  V(embedding_bag, Index)       \
+  V(upsample, Index)            \
+  V(grid_sampler, Index)        \
+  V(affine_grid, Other)         \
+  V(fold, Index)                \
+  V(shuffle, Index)             \
+  V(glu, Pointwise)             \
+  V(rrelu, Random)              \
+  V(sample, Random)             \
+  V(inductor_random, Random)    \
+  V(dropout, Random)            \
+  V(bilinear, Matmul)           \
+  V(ctc_loss, Reduction)        \
+  V(rnn, Matmul)                \
+  V(fft, Other)                 \
+  V(linalg, Other)
 
-#define V(family) void register_##family(OpTable& table);
-PARTITA_FAMILIES(V)
+#define V(name, family) void register_##name(OpTable& table);
+PARTITA_FAMILY_FILES(V)
 #undef V
 
 void register_families(OpTable& table);

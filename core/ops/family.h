@@ -24,8 +24,11 @@ enum class Family : unsigned char {
 #undef V
 };
 
-/// From the schema's tags and the record, then by the overload's base name; torch-level calls by their ATen namesake.
+struct OpRecord;
+/// From the record, or that of another overload; torch-level calls by their ATen namesake.
 Family family_of(const Op* op);
+/// What a record's facts and its schema's tags tell; Other when they do not.
+Family derived_family(const OpRecord& record);
 std::string_view family_name(Family family);
 
 }  // namespace partita

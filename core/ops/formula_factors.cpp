@@ -204,20 +204,18 @@ Arg matrix_exp_backward(const FormulaCall& f) {
   return s("aten.slice.Tensor(aten.slice.Tensor(e, -2, 0, n), -1, n, n2)");
 }
 
-constexpr FormulaFunction functions[] = {
-    {"real_of", real_of_tensor},
-    {"real_part", real_part},
-    {"svd_backward", svd_backward},
-    {"linalg_eig_backward", linalg_eig_backward},
-    {"linalg_qr_backward", linalg_qr_backward},
-    {"householder_product_backward", householder_product_backward},
-    {"matrix_exp_backward", matrix_exp_backward},
-};
-
 }  // namespace
 
-std::span<const FormulaFunction> factor_formula_functions() {
-  return functions;
+void add_factor_formulas(OpTable& t) {
+  t.add_formula_functions({
+      {"real_of", real_of_tensor},
+      {"real_part", real_part},
+      {"svd_backward", svd_backward},
+      {"linalg_eig_backward", linalg_eig_backward},
+      {"linalg_qr_backward", linalg_qr_backward},
+      {"householder_product_backward", householder_product_backward},
+      {"matrix_exp_backward", matrix_exp_backward},
+  });
 }
 
 }  // namespace partita

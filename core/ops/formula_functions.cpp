@@ -276,46 +276,45 @@ Arg dropout_scale(const FormulaCall& f) {
   return train ? p == 1 ? 0.0 : 1 / (1 - p) : 1.0;
 }
 
-constexpr FormulaFunction functions[] = {
-    {"sizes", sizes},
-    {"dtype", dtype},
-    {"conj", conj},
-    {"maybe_multiply", maybe_multiply},
-    {"reshape", reshape},
-    {"contiguous", contiguous},
-    {"where", where},
-    {"permute_backwards", permute_backwards},
-    {"unsqueeze_to", unsqueeze_to},
-    {"slice_backward_wrapper", slice_backward_wrapper},
-    {"as_strided_backward", as_strided_backward},
-    {"pow_backward", pow_backward},
-    {"pow_backward_self", pow_backward_self},
-    {"pow_backward_exponent", pow_backward_exponent},
-    {"div_tensor_self_backward", div_tensor_self_backward},
-    {"div_tensor_other_backward", div_tensor_other_backward},
-    {"clamp_backward", clamp_backward},
-    {"clamp_backward_min", clamp_backward_min},
-    {"clamp_backward_max", clamp_backward_max},
-    {"copysign_backward", copysign_backward},
-    {"sgn_backward", sgn_backward},
-    {"sinc_backward", sinc_backward},
-    {"nan_to_num_backward", nan_to_num_backward},
-    {"roll_backward", roll_backward},
-    {"dropout_scale", dropout_scale},
-    {"one_minus", one_minus},
-    {"xlogy_backward_self", xlogy_backward_self},
-};
+/// last_sizes(x, n): the last n sizes.
+Arg last_sizes(const FormulaCall& f) {
+  const SymList& sizes = f.tensor(0).sizes;
+  return f.build.sizes(SymList(sizes.end() - *f.args[1].get<std::int64_t>(), sizes.end()));
+}
 
 }  // namespace
 
-const FormulaFunction* find_formula_function(std::string_view name) {
-  for (const FormulaFunction& f : functions)
-    if (f.name == name) return &f;
-  for (std::span<const FormulaFunction> part :
-       {reduction_formula_functions(), matrix_formula_functions(), factor_formula_functions(), nn_formula_functions()})
-    for (const FormulaFunction& f : part)
-      if (f.name == name) return &f;
-  return nullptr;
+void add_general_formulas(OpTable& t) {
+  t.add_formula_functions({
+      {"sizes", sizes},
+      {"last_sizes", last_sizes},
+      {"dtype", dtype},
+      {"conj", conj},
+      {"maybe_multiply", maybe_multiply},
+      {"reshape", reshape},
+      {"contiguous", contiguous},
+      {"where", where},
+      {"permute_backwards", permute_backwards},
+      {"unsqueeze_to", unsqueeze_to},
+      {"slice_backward_wrapper", slice_backward_wrapper},
+      {"as_strided_backward", as_strided_backward},
+      {"pow_backward", pow_backward},
+      {"pow_backward_self", pow_backward_self},
+      {"pow_backward_exponent", pow_backward_exponent},
+      {"div_tensor_self_backward", div_tensor_self_backward},
+      {"div_tensor_other_backward", div_tensor_other_backward},
+      {"clamp_backward", clamp_backward},
+      {"clamp_backward_min", clamp_backward_min},
+      {"clamp_backward_max", clamp_backward_max},
+      {"copysign_backward", copysign_backward},
+      {"sgn_backward", sgn_backward},
+      {"sinc_backward", sinc_backward},
+      {"nan_to_num_backward", nan_to_num_backward},
+      {"roll_backward", roll_backward},
+      {"dropout_scale", dropout_scale},
+      {"one_minus", one_minus},
+      {"xlogy_backward_self", xlogy_backward_self},
+  });
 }
 
 }  // namespace partita

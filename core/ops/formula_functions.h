@@ -1,9 +1,7 @@
 #pragma once
 // The functions that formulas may call besides operators: mostly those of PyTorch's FunctionsManual.cpp, by its names,
 // making the same calls in the same order.
-#include <span>
-
-#include "core/ops/call.h"
+#include "core/ops/record.h"
 
 namespace partita {
 
@@ -19,16 +17,10 @@ struct FormulaCall {
   Arg operator()(std::string_view expression, std::vector<std::pair<std::string, Arg>> more) const;
 };
 
-struct FormulaFunction {
-  std::string_view name;
-  Arg (*function)(const FormulaCall& call);
-};
-
-/// Null when there is none of that name.
-const FormulaFunction* find_formula_function(std::string_view name);
-std::span<const FormulaFunction> reduction_formula_functions();  ///< part of the table: formula_reductions.cpp
-std::span<const FormulaFunction> matrix_formula_functions();     ///< another: formula_linalg.cpp
-std::span<const FormulaFunction> factor_formula_functions();     ///< another: formula_factors.cpp
-std::span<const FormulaFunction> nn_formula_functions();         ///< another: formula_nn.cpp
+// Those of one family are registered in its file; these have files of their own.
+void add_general_formulas(OpTable& t);    ///< formula_functions.cpp
+void add_reduction_formulas(OpTable& t);  ///< formula_reductions.cpp
+void add_matrix_formulas(OpTable& t);     ///< formula_linalg.cpp
+void add_factor_formulas(OpTable& t);     ///< formula_factors.cpp
 
 }  // namespace partita

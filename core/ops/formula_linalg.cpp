@@ -135,22 +135,20 @@ Arg pinv_backward(const FormulaCall& f) {
       "phK - mH(matmul(K, p)) + matmul(matmul(gh - matmul(A, K), p), ph) - matmul(matmul(phK, p), A)", names);
 }
 
-constexpr FormulaFunction functions[] = {
-    {"matmul", matmul},
-    {"mT", transpose},
-    {"mH", adjoint},
-    {"lu_backward", lu_backward},
-    {"lu_factor_backward", lu_factor_backward},
-    {"lu_data_backward", lu_data_backward},
-    {"lu_diagonal_solve", lu_diagonal_solve},
-    {"cholesky_backward", cholesky_backward},
-    {"pinv_backward", pinv_backward},
-};
-
 }  // namespace
 
-std::span<const FormulaFunction> matrix_formula_functions() {
-  return functions;
+void add_matrix_formulas(OpTable& t) {
+  t.add_formula_functions({
+      {"matmul", matmul},
+      {"mT", transpose},
+      {"mH", adjoint},
+      {"lu_backward", lu_backward},
+      {"lu_factor_backward", lu_factor_backward},
+      {"lu_data_backward", lu_data_backward},
+      {"lu_diagonal_solve", lu_diagonal_solve},
+      {"cholesky_backward", cholesky_backward},
+      {"pinv_backward", pinv_backward},
+  });
 }
 
 }  // namespace partita

@@ -289,32 +289,30 @@ Arg aminmax_backward(const FormulaCall& f) {
   return sum_of(f, low, high);
 }
 
-constexpr FormulaFunction functions[] = {
-    {"restore_reduced_dims", restore_reduced_dims},
-    {"sum_backward", sum_backward},
-    {"mean_backward", mean_backward},
-    {"scale_grad_by_count", scale_grad_by_count},
-    {"extreme_backward", extreme_backward},
-    {"evenly_distribute_backward", evenly_distribute_backward},
-    {"value_selecting_reduction_backward", value_selecting_reduction_backward},
-    {"var_backward", var_backward},
-    {"std_backward", std_backward},
-    {"var_mean_backward", var_mean_backward},
-    {"std_mean_backward", std_mean_backward},
-    {"aminmax_backward", aminmax_backward},
-    {"prod_backward", prod_backward},
-    {"cumprod_backward", cumprod_backward},
-    {"logcumsumexp_backward", logcumsumexp_backward},
-    {"trace_backward", trace_backward},
-    {"cumsum_backward", cumsum_backward},
-    {"logsumexp_backward", logsumexp_backward},
-    {"vector_norm_backward", vector_norm_backward},
-};
-
 }  // namespace
 
-std::span<const FormulaFunction> reduction_formula_functions() {
-  return functions;
+void add_reduction_formulas(OpTable& t) {
+  t.add_formula_functions({
+      {"restore_reduced_dims", restore_reduced_dims},
+      {"sum_backward", sum_backward},
+      {"mean_backward", mean_backward},
+      {"scale_grad_by_count", scale_grad_by_count},
+      {"extreme_backward", extreme_backward},
+      {"evenly_distribute_backward", evenly_distribute_backward},
+      {"value_selecting_reduction_backward", value_selecting_reduction_backward},
+      {"var_backward", var_backward},
+      {"std_backward", std_backward},
+      {"var_mean_backward", var_mean_backward},
+      {"std_mean_backward", std_mean_backward},
+      {"aminmax_backward", aminmax_backward},
+      {"prod_backward", prod_backward},
+      {"cumprod_backward", cumprod_backward},
+      {"logcumsumexp_backward", logcumsumexp_backward},
+      {"trace_backward", trace_backward},
+      {"cumsum_backward", cumsum_backward},
+      {"logsumexp_backward", logsumexp_backward},
+      {"vector_norm_backward", vector_norm_backward},
+  });
 }
 
 }  // namespace partita

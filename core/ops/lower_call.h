@@ -1,9 +1,14 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/loops/lower.h"
 #include "core/ops/call.h"
+
+namespace partita {
+struct OpRecord;
+}
 
 namespace partita::loops {
 
@@ -37,10 +42,18 @@ class LowerCall : public FakeCall {
   std::function<LoweredTensor(const Node*)> value_;
 };
 
+using LowerFunction = Status (*)(LowerCall&);
+
 /// A pointwise body over broadcast inputs, each cast to `compute`; the result has dtype `compute` or b8, as f gives.
 using ScalarFunction = std::function<Scalar(ScalarBuilder& b, std::span<const Scalar> x)>;
 LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::vector<LoweredTensor>& inputs,
                         ScalarFunction f);
+
+/// Gives the elements of an argument, broadcast to the result's sizes, in memory of their own.
+Status give_copy(LowerCall& call, std::string_view argument);
+
+/// A pointwise record's value as a definition, which keeps the call.
+Status lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call);
 
 Sizes concrete_sizes(const SymList& list);
 

@@ -1,5 +1,5 @@
 #include "core/loops/scalar_eval.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/pointwise.h"
 
 namespace partita::loops {

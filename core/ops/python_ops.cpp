@@ -125,6 +125,12 @@ bool is_sum(const Op* op) {
 
 }  // namespace
 
+bool is_python_arithmetic(const Op* op) {
+  for (std::string_view module : {"_operator.", "math.", "torch.sym_", "torch._sym_"})
+    if (op->name.starts_with(module)) return true;
+  return false;
+}
+
 Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node) {
   if (op == Op::getitem() && args.size() == 2 && args[0].node() && args[1].get<std::int64_t>()) {
     const Node* source = args[0].node();

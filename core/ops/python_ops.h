@@ -8,4 +8,7 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
 Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
                               const Node* node);
 
+/// Python's own arithmetic, which infer() and evaluate() know on numbers.
+bool is_python_arithmetic(const Op* op);
+
 }  // namespace partita

@@ -71,8 +71,20 @@ void OpTable::add(std::string_view name, OpRecord record) {
   CHECK(record.schema, "no schema for " + std::string(name));
   const Op* op = Op::torch(name);
   CHECK(!by_op_.contains(op), "registered twice: " + std::string(name));
+  if (record.family == Family::Other) record.family = derived_family(record);
+  if (record.family == Family::Other) record.family = default_family;
   records_.push_back(std::make_unique<OpRecord>(std::move(record)));
   by_op_[op] = records_.back().get();
+}
+
+void OpTable::add_formula_functions(std::initializer_list<std::pair<std::string_view, FormulaFunction>> functions) {
+  for (const auto& [name, function] : functions)
+    CHECK(formula_functions_.emplace(name, function).second, "registered twice: " + std::string(name));
+}
+
+FormulaFunction OpTable::find_formula_function(std::string_view name) const {
+  auto it = formula_functions_.find(name);
+  return it == formula_functions_.end() ? nullptr : it->second;
 }
 
 const OpRecord* OpTable::find(const Op* op) const {
@@ -85,6 +97,11 @@ std::vector<const OpRecord*> OpTable::all() const {
   for (const auto& r : records_) out.push_back(r.get());
   std::sort(out.begin(), out.end(), [](auto* a, auto* b) { return a->schema->name < b->schema->name; });
   return out;
+}
+
+const TensorMeta* tensor_argument(const Node& call, std::size_t i) {
+  const Node* n = i < call.args().size() ? call.args()[i].node() : nullptr;
+  return n ? n->meta.tensor() : nullptr;
 }
 
 const OpTable& ops() {

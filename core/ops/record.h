@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -8,9 +9,11 @@
 
 #include "core/loops/scalar.h"
 #include "core/ops/call.h"
+#include "core/ops/family.h"
 
 namespace partita {
 
+struct ViewStep;
 namespace loops {
 class LowerCall;
 }
@@ -43,8 +46,23 @@ struct Derivative {
   std::string_view formula;
 };
 
+/// A routine that libraries have for an operator; codegen/cpu/extern prepares calls of it.
+enum class LibraryRoutine : unsigned char { None, Matmul, AddMatmul, Convolution, ConvolutionBackward };
+
+/// A view by its schema whose elements are not its argument's: PyTorch sets a bit of the tensor.
+enum class ElementChange : unsigned char { None, Conjugate };
+
+/// Where the results of a decomposition into values and vectors are; -1: there is none. Its vectors are determined up
+/// to a sign, a phase or a rotation among equal values (core/compare/gauge.h).
+struct SpectralResults {
+  int left = -1, values = -1, right = -1;
+  bool right_is_adjoint = false;  ///< `right` holds conjugated rows (Vh)
+  bool orthogonal = true;         ///< the vectors are
+  bool known() const { return values >= 0; }
+};
+
 /// Everything we know of one operator. Fields that are unset are derived (from pointwise, or the functional twin of an
-/// in-place overload) or missing; `partita ops` prints which.
+/// in-place overload) or missing; `partita ops NAME` prints every one.
 struct OpRecord {
   Meta (*fake)(FakeCall&) = nullptr;
   Value (*eval)(EvalCall&) = nullptr;
@@ -64,23 +82,72 @@ struct OpRecord {
   bool not_differentiable = false;  ///< results carry no gradient: comparisons, argmax, arange
   /// Bit i: result i carries none, whatever the others do (derivatives.yaml's output_differentiability): permutations.
   unsigned constant_results = 0;
-  /// Loops for it (core/ops/lowerings.h); what a lowering refuses as unsupported stays a call.
+  /// Loops for it (core/ops/lower_call.h); what a lowering refuses as unsupported stays a call.
   Status (*lower)(loops::LowerCall&) = nullptr;
   bool expensive = false;    ///< never recomputed by the partitioner: matmul, convolution, attention, sort
   bool random = false;       ///< depends on a generator
   bool side_effect = false;  ///< kept although unused: asserts
 
+  /// For colours and legends. Unset: derived from the facts here and in the schema, else that of the family function
+  /// that registers it (families.h).
+  Family family = Family::Other;
+  /// Cheap to compute again in the backward, though neither a view nor pointwise: reductions, copies, factories.
+  bool recomputable = false;
+  /// AOTAutograd replaces it by its decomposition: torch._functorch.compilers.default_decompositions.
+  bool aot_decomposed = false;
+  /// Arithmetic operations of a call; null or nullopt: one for each element of its largest tensor.
+  std::optional<SymExpr> (*operations)(const Node& call) = nullptr;
+  LibraryRoutine library = LibraryRoutine::None;
+  unsigned images = 0;         ///< so many first arguments are images, which the library reads channel by channel
+  bool reads_strides = false;  ///< what it gives depends on its argument's strides, not only on the elements
+
+  // What moves values and computes none.
+
+  /// With such arguments (in schema order) every element stays as and where it is: the result is the first argument if
+  /// dtype, sizes and strides are its own too.
+  bool (*unchanged_if)(const Args& bound) = nullptr;
+  /// Of a view that reorders dimensions: result dimension i is dimension order[i] of its argument, which has `rank`.
+  /// Nullopt when the arguments are no constants.
+  std::optional<std::vector<std::int64_t>> (*dimension_order)(const Args& bound, std::int64_t rank) = nullptr;
+  /// Of a view: `base` with what the view shows of it replaced by `value`.
+  Node* (*write_through)(Builder& build, const ViewStep& view, Node* base, Node* value) = nullptr;
+  /// The operator of the same arguments and values that copies where strides allow no view: reshape of view.
+  std::string_view copying_form = {};
+  bool may_alias = false;      ///< may give its first argument's memory, which the schema does not say
+  bool whole_view = false;     ///< a view of all of its argument as it lies: alias, detach
+  bool views_storage = false;  ///< views all of its argument's storage, by sizes, strides and offset of its own
+  bool concatenates = false;   ///< joins the tensors of its first argument along `dim`
+  bool splits = false;         ///< its second argument says at which sizes `dim` is cut
+  bool copies_second = false;  ///< gives the second argument's values in the dtype and sizes of the first
+  ElementChange element_change = ElementChange::None;
+  std::string_view script_name = {};  ///< what TorchScript writes for it
+  SpectralResults spectral = {};
+
   const Schema* schema = nullptr;  ///< set at registration
 };
 
+/// The meta of a tensor argument by its place among those written; null when it is none.
+const TensorMeta* tensor_argument(const Node& call, std::size_t i);
+
+/// A function that derivative formulas may call besides operators (core/ops/formula_functions.h).
+struct FormulaCall;
+using FormulaFunction = Arg (*)(const FormulaCall& call);
+
 class OpTable {
  public:
+  /// The family of records added from now on that neither say theirs nor let it be derived.
+  Family default_family = Family::Other;
+
   /// "aten.sigmoid.default"; CHECKs that the schema table knows it and that it is registered once.
   void add(std::string_view name, OpRecord record);
+  /// CHECKs that the names are new.
+  void add_formula_functions(std::initializer_list<std::pair<std::string_view, FormulaFunction>> functions);
   const OpRecord* find(const Op* op) const;
-  std::vector<const OpRecord*> all() const;  ///< sorted by name
+  FormulaFunction find_formula_function(std::string_view name) const;  ///< null when there is none
+  std::vector<const OpRecord*> all() const;                            ///< sorted by name
 
  private:
+  std::unordered_map<std::string_view, FormulaFunction> formula_functions_;
   std::vector<std::unique_ptr<OpRecord>> records_;
   std::unordered_map<const Op*, const OpRecord*> by_op_;
 };

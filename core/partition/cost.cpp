@@ -1,7 +1,6 @@
 #include "core/partition/cost.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <unordered_map>
 
@@ -49,61 +48,6 @@ std::int64_t sum_results(const Node& node, F f) {
   return total;
 }
 
-// Cheap though no pointwise operator: torch._functorch.partitioners' list without what the schema table tells by tag.
-// Reductions are here because a compiler fuses them; the partitioner bans them by their sizes.
-constexpr std::array recomputable_names = {
-    "aten.sum",
-    "aten.mean",
-    "aten.amax",
-    "aten.max",
-    "aten.min",
-    "aten.any",
-    "aten.argmax",
-    "aten.var",
-    "aten.std",
-    "aten.var_mean",
-    "aten.sum_to_size",
-    "aten._grad_sum_to_size",
-    "prims.var",
-    "prims.sum",
-    "prims.prepare_softmax_online",
-    "aten.clone",
-    "aten._to_copy",
-    "aten.to",
-    "aten.type_as",
-    "aten.lift_fresh_copy",
-    "prims.convert_element_type",
-    "prims.div",
-    "aten.full",
-    "aten.full_like",
-    "aten.zeros",
-    "aten.zeros_like",
-    "aten.ones",
-    "aten.new_zeros",
-    "aten.empty",
-    "aten.empty_like",
-    "aten.scalar_tensor",
-    "aten.arange",
-    "prims.iota",
-    "aten.triu",
-    "aten.index",
-    "aten.gather",
-    "aten._unsafe_view",
-    "aten.reshape",
-    "aten.broadcast_tensors",
-    "aten.lerp",
-    "aten.where",
-    "aten.pow",
-    "prims.broadcast_in_dim",
-    "prims._low_memory_max_pool_offsets_to_indices",
-};
-
-std::string_view base_name(const Op& op) {
-  std::string_view name = op.name;
-  std::size_t dot = name.rfind('.');
-  return name.find('.') == dot ? name : name.substr(0, dot);
-}
-
 bool any_pointwise_overload(std::string_view base) {
   const auto& overloads = find_overloads(base);
   return std::any_of(overloads.begin(), overloads.end(), [](const Schema* s) { return s->pointwise; });
@@ -121,17 +65,17 @@ OpClass classify(const Op& op) {
     c.cost.fusible = c.cost.recomputable = c.free = true;
     return c;
   }
-  std::string_view base = base_name(op);
+  const OpRecord* record = find_record(&op);
   if (const Schema* schema = find_schema(&op)) {
-    c.cost.view = schema->is_view || base == "aten._unsafe_view";
+    c.cost.view = schema->is_view || (record && record->may_alias && record->recomputable);
     c.cost.random = schema->nondeterministic_seeded;
     c.cost.side_effect = schema->is_mutable;
-    c.cost.recomputable = c.cost.view || any_pointwise_overload(base);
+    c.cost.recomputable = c.cost.view || any_pointwise_overload(schema->base);
   }
-  if (std::find(recomputable_names.begin(), recomputable_names.end(), base) != recomputable_names.end())
-    c.cost.recomputable = true;
-  if (const OpRecord* record = find_record(&op)) {
+  if (record) {
+    c.cost.recomputable |= record->recomputable;
     c.cost.expensive = record->expensive;
+    c.cost.concatenates = record->concatenates;
     c.cost.random |= record->random;
     c.cost.side_effect |= record->side_effect;
   }
@@ -148,23 +92,6 @@ const OpClass& class_of(const Op* op) {
   return it->second;
 }
 
-/// k of an (m x k)(k x n) product, for the operators that are one: the last size of their left factor.
-struct Product {
-  std::string_view base;
-  std::size_t factor;   ///< argument that holds k
-  std::size_t k_first;  ///< sizes from this one on are summed over, counted from the end
-};
-constexpr std::array products = {
-    Product{"aten.mm", 0, 1},      Product{"aten.bmm", 0, 1}, Product{"aten.addmm", 1, 1}, Product{"aten.mv", 0, 1},
-    Product{"aten.baddbmm", 1, 1}, Product{"aten.dot", 0, 1}, Product{"aten.addmv", 1, 1},
-};
-
-const TensorMeta* argument_tensor(const Node& node, std::size_t i) {
-  if (i >= node.args().size()) return nullptr;
-  Node* n = node.args()[i].node();
-  return n ? n->meta.tensor() : nullptr;
-}
-
 }  // namespace
 
 std::int64_t elements_of(const Node& node) {
@@ -179,22 +106,10 @@ std::int64_t bytes_of(const Node& node) {
 
 std::int64_t operations_of(const Node& node) {
   if (!node.op()->is_call() || node.meta.sym() || class_of(node.op()).free || node.is(Op::getitem())) return 0;
-  std::string_view base = base_name(*node.op());
-  std::int64_t out = elements_of(node);
-  for (const Product& p : products)
-    if (base == p.base)
-      if (auto* t = argument_tensor(node, p.factor); t && t->dim() >= p.k_first)
-        return 2 * out * hint(node, t->sizes[t->dim() - p.k_first]);
-  if (base == "aten.convolution" || base == "aten.convolution_backward") {
-    bool backward = base != "aten.convolution";
-    auto* weight = argument_tensor(node, backward ? 2 : 1);
-    auto* result = backward ? argument_tensor(node, 0) : node.meta.tensor();
-    if (weight && result && weight->dim() > 1) {
-      std::int64_t per_output = 2;
-      for (std::size_t i = 1; i < weight->dim(); ++i) per_output *= hint(node, weight->sizes[i]);
-      return elements(node, *result) * per_output * (backward ? 2 : 1);
-    }
-  }
+  const OpRecord* record = find_record(node.op());
+  if (record && record->operations)
+    if (auto operations = record->operations(node)) return hint(node, *operations);
+  const std::int64_t out = elements_of(node);
   std::int64_t in = 0;
   for (const Node* input : node.inputs()) in = std::max(in, elements_of(*input));
   return std::max(in, out);

@@ -20,6 +20,7 @@ struct CostClass {
   bool expensive = false;     ///< matmul, convolution, attention, sort: never computed again
   bool random = false;        ///< computing it again would give other values
   bool side_effect = false;   ///< must run exactly once
+  bool concatenates = false;
 };
 CostClass cost_class(const Node& node);
 

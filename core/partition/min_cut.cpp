@@ -64,7 +64,7 @@ class Cutter {
 
   bool fusible(const Node* a, const Node* b) const {
     // A concatenation fuses with its inputs, but nothing fuses with its result.
-    if (b->op()->is_call() && b->op()->brief() == "cat") return true;
+    if (cost(b).concatenates) return true;
     return cost(a).fusible && cost(b).fusible;
   }
 

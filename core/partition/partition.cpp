@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/cse.h"
+#include "core/ops/record.h"
 #include "core/partition/cost.h"
 #include "core/partition/extract.h"
 #include "core/partition/min_cut.h"
@@ -81,8 +82,9 @@ std::vector<char> written_as_forward(const Problem& p) {
   // Autograd saves a result by detaching it directly after the call; getitems follow their tuple directly.
   auto kept_by_forward = [&](Node* n) {
     if (p.roles.forward(n)) return true;
-    bool part = n->is(Op::getitem()), detached = n->op()->brief() == "detach" || n->op()->brief() == "alias";
-    Node* from = (part || detached) && !n->args().empty() ? n->args()[0].node() : nullptr;
+    const OpRecord* record = ops().find(n->op());
+    bool part = n->is(Op::getitem());
+    Node* from = (part || (record && record->whole_view)) && !n->args().empty() ? n->args()[0].node() : nullptr;
     return from && p.roles.forward(from);
   };
   for (auto it = prefix.rbegin(); it != prefix.rend() && !kept_by_forward(*it); ++it) forward[(*it)->id()] = 0;

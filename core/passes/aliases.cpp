@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/ops/alias.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -39,9 +39,8 @@ void Aliases::add(const Node& node) {
   if (node.is_output())
     for (const Node* in : inputs) returned_[root(in->id())] = true;
   if (!node.op()->is_call() || inputs.empty()) return;
-  // Eager dropout returns its argument itself when it drops nothing.
-  static const Op* const dropout = Op::torch("aten.dropout.default");
-  if (node.is(Op::getitem()) || node.is(dropout) || is_undeclared_view(node.op())) return share_with(inputs.front());
+  const OpRecord* record = find_record(node.op());
+  if (node.is(Op::getitem()) || (record && record->may_alias)) return share_with(inputs.front());
   const Schema* schema = find_schema(node.op());
   if (!schema) {
     // A control operator may return its arguments; a torch-level call may also write to them.

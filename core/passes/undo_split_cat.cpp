@@ -3,22 +3,21 @@
 #include <algorithm>
 
 #include "core/ops/effects.h"
+#include "core/ops/record.h"
 #include "core/passes/pass.h"
 #include "core/passes/substitute.h"
 
 namespace partita {
 namespace {
 
-struct Ops {
-  const Op* cat = Op::torch("aten.cat.default");
-  const Op* split = Op::torch("aten.split.Tensor");
-  const Op* split_sizes = Op::torch("aten.split_with_sizes.default");
-  bool is_split(const Node& n) const { return n.is(split) || n.is(split_sizes); }
-};
+bool is_cat(const Node& node) {
+  const OpRecord* record = ops().find(node.op());
+  return record && record->concatenates;
+}
 
-const Ops& known() {
-  static const Ops table;
-  return table;
+bool is_split(const Node& node) {
+  const OpRecord* record = ops().find(node.op());
+  return record && record->splits;
 }
 
 /// A dimension argument counted from the front; -1 when it is not a constant.
@@ -35,7 +34,7 @@ struct Piece {
 };
 Piece piece(const Arg& a) {
   Node* n = a.node();
-  if (!n || !n->is(Op::getitem()) || !n->args()[0].node() || !known().is_split(*n->args()[0].node())) return {};
+  if (!n || !n->is(Op::getitem()) || !n->args()[0].node() || !is_split(*n->args()[0].node())) return {};
   const auto* index = n->args()[1].get<std::int64_t>();
   return index ? Piece{n->args()[0].node(), *index} : Piece{};
 }
@@ -43,7 +42,7 @@ Piece piece(const Arg& a) {
 /// The tensor that was split, if `node` concatenates the pieces again; else null.
 Node* whole(const Node& node) {
   const Args args = bound_arguments(node);
-  const auto* items = node.is(known().cat) && args.size() > 1 ? args[0].get<ArgList>() : nullptr;
+  const auto* items = is_cat(node) && args.size() > 1 ? args[0].get<ArgList>() : nullptr;
   if (!items || items->items.empty()) return nullptr;
   Node* split = piece(items->items[0]).split;
   if (!split) return nullptr;
@@ -61,8 +60,8 @@ Node* whole(const Node& node) {
 /// The items of the cat that `split` reads, if its pieces are exactly these; else empty.
 std::vector<Node*> seams(const Node& split) {
   const Args args = bound_arguments(split);
-  const Node* cat = known().is_split(split) && args.size() > 2 ? args[0].node() : nullptr;
-  if (!cat || !cat->is(known().cat)) return {};
+  const Node* cat = is_split(split) && args.size() > 2 ? args[0].node() : nullptr;
+  if (!cat || !is_cat(*cat)) return {};
   const Args cat_args = bound_arguments(*cat);
   const auto* items = cat_args.size() > 1 ? cat_args[0].get<ArgList>() : nullptr;
   const std::int64_t dim = dimension(args[2], *cat);

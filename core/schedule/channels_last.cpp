@@ -18,16 +18,16 @@ namespace {
 /// The number of leading arguments of a convolution or its gradient that are images, which a library reads channel by
 /// channel.
 std::size_t image_arguments(const Node& node) {
-  static const Op* const forward = Op::torch("aten.convolution.default");
-  static const Op* const backward = Op::torch("aten.convolution_backward.default");
-  return node.is(forward) ? 1 : node.is(backward) ? 2 : 0;
+  const OpRecord* record = find_record(node.op());
+  return record ? record->images : 0;
 }
 
 /// Does a library compute this convolution? It must be 2-d or 3-d, not transposed, and of one of its dtypes.
 bool is_library_convolution(const Node& node, const std::vector<DType>& dtypes) {
-  if (image_arguments(node) != 1) return false;
+  const OpRecord* record = find_record(node.op());
+  if (!record || record->library != LibraryRoutine::Convolution) return false;
   const TensorMeta* out = node.meta.tensor();
-  constexpr std::size_t transposed = 6;
+  const auto transposed = static_cast<std::size_t>(record->schema->index_of("transposed"));
   const bool* flag = node.args().size() > transposed ? node.args()[transposed].get<bool>() : nullptr;
   return out && (out->dim() == 4 || out->dim() == 5) && flag && !*flag &&
          std::ranges::find(dtypes, out->dtype) != dtypes.end();
@@ -39,8 +39,8 @@ bool reads_strides(const Node& node) {
   const Schema* schema = find_schema(node.op());
   if (!schema) return true;
   const bool addresses = schema->index_of("size") >= 0 && schema->index_of("stride") >= 0;  // as_strided and similar
-  const std::string& name = node.op()->name;
-  return addresses || name.starts_with("aten.stride.") || name.starts_with("aten.sym_stride.");
+  const OpRecord* record = find_record(node.op());
+  return addresses || (record && record->reads_strides);
 }
 
 /// Are the metas equal except for strides?

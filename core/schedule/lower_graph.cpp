@@ -5,7 +5,7 @@
 #include "core/base/check.h"
 #include "core/ir/place.h"
 #include "core/ops/alias.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/record.h"
 #include "core/schedule/channels_last.h"
 #include "core/schedule/layout.h"
@@ -97,7 +97,7 @@ class GraphLowering {
     bool in_loops = computable(node.meta);
     for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta);
     const OpRecord* record = find_record(node.op());
-    const bool may_be_view = record && record->lower && (schema->is_view || is_undeclared_view(node.op()));
+    const bool may_be_view = record && record->lower && (schema->is_view || record->may_alias);
     if (may_be_view || (in_loops && record && (record->lower || record->pointwise.body))) {
       auto call =
           std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
@@ -177,10 +177,11 @@ class GraphLowering {
 
   /// Lowers copy_(input, value) at the end of a functional graph; other mutations are errors here.
   Status mutation(const Node& node, const Schema& schema, const Args& bound) {
-    static const Op* const copy = Op::torch("aten.copy_.default");
+    const OpRecord* record = find_record(node.op());
     const Node* target = bound.empty() ? nullptr : bound[0].node();
     const Node* source = bound.size() < 2 ? nullptr : bound[1].node();
-    if (!node.is(copy) || !target || !source || !target->is_placeholder() || !target->meta.tensor())
+    if (!record || !record->copies_second || !schema.args[0].is_write || !target || !source ||
+        !target->is_placeholder() || !target->meta.tensor())
       return unsupported("schedule.mutation", schema.name + " changes its argument; functionalise the graph first",
                          place_of(node));
     const TensorMeta& meta = *target->meta.tensor();

@@ -1,20 +1,26 @@
 #include "codegen/cpu/extern/extern.h"
 
+#include "core/ops/record.h"
+
 namespace partita::codegen {
 namespace {
 
-struct Routine {
-  const char* op;
-  PrepareFunction prepare;
-};
-constexpr Routine routines[] = {
-    {"aten.mm.default", prepare_matmul},
-    {"aten.bmm.default", prepare_matmul},
-    {"aten.addmm.default", prepare_addmm},
-    {"aten.baddbmm.default", prepare_addmm},
-    {"aten.convolution.default", prepare_convolution},
-    {"aten.convolution_backward.default", prepare_convolution_backward},
-};
+PrepareFunction routine_of(const Op* op) {
+  const OpRecord* record = find_record(op);
+  switch (record ? record->library : LibraryRoutine::None) {
+    case LibraryRoutine::Matmul:
+      return prepare_matmul;
+    case LibraryRoutine::AddMatmul:
+      return prepare_addmm;
+    case LibraryRoutine::Convolution:
+      return prepare_convolution;
+    case LibraryRoutine::ConvolutionBackward:
+      return prepare_convolution_backward;
+    case LibraryRoutine::None:
+      return nullptr;
+  }
+  return nullptr;
+}
 
 std::optional<double> number_of(const Arg& a) {
   if (auto* i = a.get<std::int64_t>()) return static_cast<double>(*i);
@@ -55,10 +61,8 @@ std::optional<Sizes> ExternContext::integers(std::size_t i) const {
 }
 
 Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not) {
-  for (const Routine& r : routines) {
-    if (context.call.op->name != r.op) continue;
-    if (Prepared p = r.prepare(context, why_not); p.step) return p;
-  }
+  if (PrepareFunction prepare = routine_of(context.call.op))
+    if (Prepared p = prepare(context, why_not); p.step) return p;
   return prepare_evaluation(context);
 }
 

@@ -3,7 +3,66 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+namespace {
+
+/// The size of the windows of an adaptive pooling; refused unless all windows have the same size.
+Sizes equal_windows(const Sizes& in, const Sizes& out) {
+  std::size_t r = in.size();
+  Sizes window;
+  for (std::size_t d = r - 2; d < r; ++d) {
+    if (out[d] == 0 || in[d] == 0 || in[d] % out[d] != 0)
+      fail_unsupported("adaptive pooling over windows of different sizes");
+    window.push_back(in[d] / out[d]);
+  }
+  return window;
+}
+
+Status lower_adaptive_avg_pool2d(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  if (!is_floating(self.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(self.dtype)));
+  Sizes out = call.out_sizes(), window = equal_windows(self.sizes, out);
+  LoweredTensor x = call.to.cast(self, arithmetic_dtype(self.dtype));
+  Sizes space(out.begin(), out.end() - 2);
+  std::vector<bool> reduced(space.size(), false);
+  for (std::size_t k = 0; k < 2; ++k) {
+    space.push_back(out[out.size() - 2 + k]);
+    space.push_back(window[k]);
+    reduced.push_back(false);
+    reduced.push_back(true);
+  }
+  LoweredTensor sum = call.to.reduce(x.dtype, space, reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
+    std::size_t r = i.size() - 4;
+    Index at(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(r));
+    at.push_back(i[r] * window[0] + i[r + 1]);
+    at.push_back(i[r + 2] * window[1] + i[r + 3]);
+    return body.read(x, at);
+  });
+  double n = static_cast<double>(window[0] * window[1]);
+  call.give(pointwise(call.to, x.dtype, x.dtype, {sum},
+                      [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), n)); }));
+  return {};
+}
+
+Status lower_adaptive_avg_pool2d_backward(LowerCall& call) {
+  LoweredTensor grad = call.in("grad_output"), self = call.in("self");
+  Sizes window = equal_windows(self.sizes, grad.sizes);
+  double n = static_cast<double>(window[0] * window[1]);
+  DType compute = arithmetic_dtype(grad.dtype);
+  call.give(call.to.map(compute, self.sizes, [=](Body& body, const Index& i) {
+    Index at = i;
+    at[i.size() - 2] = body.math.floordiv(i[i.size() - 2], window[0]);
+    at[i.size() - 1] = body.math.floordiv(i[i.size() - 1], window[1]);
+    return body.b.Div(body.b.cast(body.read(grad, at), compute), body.b.constant(compute, n));
+  }));
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 

@@ -1,11 +1,109 @@
 // x[indices] and assignments to it: index, index_put, and their variants that skip checks or take a mask.
 #include "core/ops/families/indexing.h"
+#include "core/ops/families/lower_index.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
+
+namespace partita::loops {
+namespace {
+
+/// self[indices]: maps an index of the result to one of self. By NumPy's rule the indexed dimensions take the place of
+/// the first one when they are adjacent, else they come first.
+struct Advanced {
+  LoweredTensor self;
+  /// By dimension of self, broadcast to one size; invalid for a dimension taken whole.
+  std::vector<LoweredTensor> indices;
+  std::vector<Reach> reaches;  ///< of the valid indices
+  Sizes common;
+  std::size_t front = 0;  ///< the number of the result's dimensions before the indexed ones
+  Sizes sizes;            ///< of the result
+
+  Advanced(LowerCall& call, std::string_view name, bool checked = true)
+      : self(call.in("self")), indices(call.ins(name)) {
+    indices.resize(self.dim());
+    for (const LoweredTensor& t : indices)
+      if (t.valid()) {
+        if (!is_integral(t.dtype) || t.dtype == DType::UInt8)
+          fail_unsupported("an index of " + std::string(torch_name(t.dtype)));
+        common = broadcast_sizes(common, t.sizes);
+      }
+    std::size_t first = 0, last = 0, count = 0;
+    for (std::size_t d = 0; d < indices.size(); ++d)
+      if (indices[d].valid()) {
+        if (count++ == 0) first = d;
+        last = d;
+        indices[d] = call.to.expand(indices[d], common);
+        reaches.emplace_back(call, d, self.sizes[d], true, checked);
+      }
+    front = count > 0 && last - first + 1 == count ? first : 0;
+    for (std::size_t d = 0; d < indices.size(); ++d)
+      if (!indices[d].valid()) sizes.push_back(self.sizes[d]);
+    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(front), common.begin(), common.end());
+  }
+
+  Index source(Body& body, const Index& i) const {
+    auto begin = i.begin() + static_cast<std::ptrdiff_t>(front);
+    Index within(begin, begin + static_cast<std::ptrdiff_t>(common.size())), at;
+    std::size_t next = 0, reach = 0;
+    for (std::size_t d = 0; d < indices.size(); ++d) {
+      if (indices[d].valid()) {
+        at.push_back(reaches[reach++].position(body, indices[d], within));
+        continue;
+      }
+      at.push_back(i[next < front ? next : next + common.size()]);
+      ++next;
+    }
+    return at;
+  }
+};
+
+/// `self` with values written (or added) at the indices; where `mask` is valid and false, 0 is written instead.
+void give_put(LowerCall& call, const LoweredTensor& mask, bool accumulate) {
+  auto put = std::make_shared<Advanced>(call, "indices", !mask.valid());
+  LoweredTensor values = call.to.expand(call.to.cast(call.in("values"), put->self.dtype), put->sizes);
+  LoweredTensor keep = mask.valid() ? call.to.expand(mask, put->sizes) : mask;
+  Write write{put->sizes,
+              [=](Body& body, const Index& i) {
+                Scalar v = body.read(values, i);
+                return keep.valid() ? body.b.where(body.read(keep, i), v, body.b.constant(values.dtype, 0)) : v;
+              },
+              [put](Body& body, const Index& i) { return put->source(body, i); }, accumulate, true};
+  call.give(call.to.writes(put->self.dtype, put->self.sizes, {whole(put->self), std::move(write)}));
+}
+
+Status lower_index(LowerCall& call) {
+  auto taken = std::make_shared<Advanced>(call, "indices");
+  call.give(call.to.map(taken->self.dtype, taken->sizes, [taken](Body& body, const Index& i) {
+    return body.read(taken->self, taken->source(body, i));
+  }));
+  return {};
+}
+
+Status lower_masked_index(LowerCall& call) {
+  auto taken = std::make_shared<Advanced>(call, "indices", false);
+  LoweredTensor mask = call.to.expand(call.to.cast(call.in("mask"), DType::Bool), taken->sizes);
+  double fill = as_double(call.number("fill"));
+  call.give(call.to.map(taken->self.dtype, taken->sizes, [=](Body& body, const Index& i) {
+    Scalar v = body.read(taken->self, taken->source(body, i));
+    return body.b.where(body.read(mask, i), v, body.b.constant(taken->self.dtype, fill));
+  }));
+  return {};
+}
+
+Status lower_index_put(LowerCall& call) {
+  return give_put(call, {}, call.boolean("accumulate")), Status();
+}
+
+Status lower_masked_index_put(LowerCall& call) {
+  return give_put(call, call.to.cast(call.in("mask"), DType::Bool), true), Status();
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 
@@ -284,8 +382,11 @@ std::vector<Node*> grad_masked_index_put(GradCall& c) {
 }  // namespace
 
 void register_advanced_index(OpTable& t) {
-  t.add(index_op,
-        {.fake = fake_index, .eval = eval_index, .gradient = grad_index<index_put_op>, .lower = loops::lower_index});
+  t.add(index_op, {.fake = fake_index,
+                   .eval = eval_index,
+                   .gradient = grad_index<index_put_op>,
+                   .lower = loops::lower_index,
+                   .recomputable = true});
   t.add(unsafe_index_op, {.fake = fake_index,
                           .eval = eval_index,
                           .gradient = grad_index<unsafe_index_put_op>,

@@ -1,10 +1,39 @@
 // avg_pool2d/3d, their gradients, and the composite avg_pool1d.
+#include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/accumulator.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+namespace {
+
+Status lower_avg_pool2d(LowerCall& call) {
+  Window w(call, "self");
+  bool padded = w.padding != Sizes{0, 0};
+  if (call.boolean("ceil_mode") || (padded && !call.boolean("count_include_pad")))
+    fail_unsupported("average pooling over windows of different sizes");
+  if (!is_floating(w.x.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(w.x.dtype)));
+  double divisor = call.has("divisor_override") ? static_cast<double>(call.integer("divisor_override"))
+                                                : static_cast<double>(w.kernel[0] * w.kernel[1]);
+  LoweredTensor x = call.to.cast(w.x, arithmetic_dtype(w.x.dtype));
+  call.give(call.to.map(x.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    Scalar sum;
+    w.each(body, i, [&](const Index& at, Scalar inside) {
+      Scalar v = body.read(x, at);
+      if (inside.id >= 0) v = body.b.where(inside, v, body.b.constant(x.dtype, 0));
+      sum = sum.id < 0 ? v : body.b.Add(sum, v);
+    });
+    return body.b.Div(sum, body.b.constant(x.dtype, divisor));
+  }));
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 

@@ -1,12 +1,152 @@
 // The batch norm family. Its operators compute the same and differ in the running statistics: they are updated,
 // returned as results, only read, or absent.
 #include "core/base/check.h"
+#include "core/ops/families/lower_norm.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+
+namespace partita::loops {
+namespace {
+
+std::vector<bool> but_channel(std::size_t rank) {
+  std::vector<bool> mask(rank, true);
+  if (rank > 1) mask[1] = false;
+  return mask;
+}
+
+/// Views a [C] tensor as [1, C, 1, ...].
+LoweredTensor by_channel(Lowering& to, const LoweredTensor& t, std::size_t rank) {
+  if (!t.valid()) return t;
+  Sizes sizes(rank, 1);
+  sizes[1] = t.numel();
+  return to.reshape(t, sizes);
+}
+
+LoweredTensor flat(Lowering& to, const LoweredTensor& t) {
+  return to.reshape(t, {t.numel()});
+}
+
+/// Gives out, save_mean and save_invstd; then, if `functional`, the new running statistics.
+void give_batch_norm(LowerCall& call, bool training, bool functional) {
+  LoweredTensor input = call.in("input");
+  Arithmetic make = arithmetic(call, input);
+  Lowering& to = call.to;
+  LoweredTensor x = to.cast(input, make.dtype);
+  std::size_t rank = x.dim();
+  double eps = as_double(call.number("eps"));
+  LoweredTensor weight = by_channel(to, optional(call, "weight"), rank),
+                bias = by_channel(to, optional(call, "bias"), rank);
+  bool has_stats = call.schema.index_of("running_mean") >= 0 && call.has("running_mean");
+  LoweredTensor running_mean = has_stats ? call.in("running_mean") : LoweredTensor();
+  LoweredTensor running_var = has_stats ? call.in("running_var") : LoweredTensor();
+  if (!training) {
+    LoweredTensor mean = by_channel(to, running_mean, rank);
+    LoweredTensor rstd = make.rsqrt(by_channel(to, running_var, rank), eps);
+    call.give(affine(make, make.sub(x, mean), rstd, weight, bias));
+    for (std::size_t i : {1, 2}) call.give(to.constant(call.out(i).dtype, call.out_sizes(i), 0));
+    if (functional)  // results must be copies, not the arguments
+      for (const LoweredTensor& kept : {running_mean, running_var})
+        call.give(to.map(kept.dtype, kept.sizes, [kept](Body& body, const Index& i) { return body.read(kept, i); }));
+    return;
+  }
+  std::vector<bool> reduced = but_channel(rank);
+  double n = static_cast<double>(x.numel()) / static_cast<double>(x.sizes[1]);
+  // Eager PyTorch rounds the mean and 1/std to the statistics' dtype before it uses them. In bfloat16 it also rounds
+  // the sum of squares and divides in bfloat16.
+  const DType kept = call.out(1).dtype;
+  const bool narrow = kept == DType::BFloat16;
+  auto rounded = [&](const LoweredTensor& t) { return to.cast(to.cast(t, kept), make.dtype); };
+  auto in_statistics = [&](const LoweredTensor& t) { return narrow ? rounded(t) : t; };
+  auto divided = [&](const LoweredTensor& t, double by) {
+    if (narrow) by = kernels::rounded(kept, static_cast<float>(by));
+    return in_statistics(
+        make({t}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), by)); }));
+  };
+  LoweredTensor centred_exactly = make.sub(x, make.mean(x, reduced));
+  LoweredTensor mean = rounded(make.mean(x, reduced)), centred = make.sub(x, mean);
+  LoweredTensor squares = in_statistics(make.sum(make.square(centred_exactly), reduced));
+  LoweredTensor rstd = rounded(make.rsqrt(divided(squares, n), eps));
+  call.give(affine(make, centred, rstd, weight, bias));
+  call.give(flat(to, mean));
+  call.give(flat(to, rstd));
+  if (!functional) return;
+  double momentum = as_double(call.number("momentum"));
+  auto blend = [&](const LoweredTensor& running, const LoweredTensor& now) {
+    return make({running, flat(to, now)}, [=](ScalarBuilder& b, auto v) {
+      DType t = b.dtype(v[0]);
+      return b.Add(b.Mul(v[1], b.constant(t, momentum)), b.Mul(v[0], b.constant(t, 1 - momentum)));
+    });
+  };
+  call.give(blend(running_mean, mean));
+  call.give(blend(running_var, divided(squares, n - 1)));  // for a single sample this is 0 / 0, as in PyTorch
+}
+
+Status lower_batch_norm(LowerCall& call) {
+  if (call.boolean("training") && call.schema.index_of("running_mean") >= 0 && call.has("running_mean"))
+    fail_unsupported("batch norm that changes its running statistics; functionalise first");
+  give_batch_norm(call, call.boolean("training"), false);
+  return {};
+}
+
+Status lower_batch_norm_functional(LowerCall& call) {
+  return give_batch_norm(call, call.boolean("training"), true), Status();
+}
+
+Status lower_batch_norm_inference(LowerCall& call) {
+  return give_batch_norm(call, false, false), Status();
+}
+
+Status lower_batch_norm_backward(LowerCall& call) {
+  LoweredTensor input = call.in("input");
+  Arithmetic make = arithmetic(call, input);
+  Lowering& to = call.to;
+  std::size_t rank = input.dim();
+  LoweredTensor g = to.cast(call.in("grad_out"), make.dtype), x = to.cast(input, make.dtype);
+  LoweredTensor weight = by_channel(to, optional(call, "weight"), rank);
+  bool train = call.boolean("train");
+  LoweredTensor mean = by_channel(to, call.in(train ? "save_mean" : "running_mean"), rank);
+  LoweredTensor rstd = train ? by_channel(to, call.in("save_invstd"), rank)
+                             : make.rsqrt(by_channel(to, call.in("running_var"), rank), as_double(call.number("eps")));
+  std::vector<bool> reduced = but_channel(rank);
+  LoweredTensor centred = make.sub(x, mean);
+  LoweredTensor sum_g = make.sum(g, reduced), dot = make.sum(make.mul(g, centred), reduced);
+  const ArgList* mask = call.arg("output_mask").get<ArgList>();
+  auto wanted = [&](std::size_t i) { return *mask->items.at(i).get<bool>(); };
+  double n = static_cast<double>(x.numel()) / static_cast<double>(x.sizes[1]);
+  if (wanted(0)) {
+    LoweredTensor scale = weight.valid() ? make.mul(rstd, weight) : rstd;
+    if (train) {
+      LoweredTensor slope = make({dot, rstd}, [=](ScalarBuilder& b, auto v) {
+        return b.Div(b.Mul(b.Mul(v[0], v[1]), v[1]), b.constant(b.dtype(v[0]), n));
+      });
+      LoweredTensor shift =
+          make({sum_g}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), n)); });
+      call.give(make({g, shift, centred, slope, scale}, [](ScalarBuilder& b, auto v) {
+        return b.Mul(b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3])), v[4]);
+      }));
+    } else {
+      call.give(make.mul(g, scale));
+    }
+  } else {
+    call.give_none();
+  }
+  if (wanted(1))
+    call.give(make.mul(dot, rstd));
+  else
+    call.give_none();
+  if (wanted(2))
+    call.give(sum_g);
+  else
+    call.give_none();
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 

@@ -4,9 +4,34 @@
 #include "core/ops/families/copy_parts.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/values.h"
+#include "core/ops/views.h"
 #include "core/tensor/convert.h"
+
+namespace partita::loops {
+namespace {
+
+/// Lowers clone, _to_copy and convert_element_type.
+Status lower_copy(LowerCall& call) {
+  return give_copy(call, call.schema.args[0].name);
+}
+
+/// copy(self, src): src in self's dtype and sizes. Where elements of self share memory, the last write decides; loops
+/// promise no order of writes, so that case is refused.
+Status lower_copy_from(LowerCall& call) {
+  const Sizes sizes = call.out_sizes(), strides = concrete_sizes(call.out().strides);
+  std::int64_t elements = 1, reach = 1;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    elements *= sizes[d];
+    reach += (sizes[d] - 1) * strides[d];
+  }
+  if (reach < elements) fail_unsupported("a copy whose elements share memory");
+  return give_copy(call, "src");
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 namespace {
@@ -137,37 +162,55 @@ Arg conj_physical(DecomposeCall& call) {
 }  // namespace
 
 void register_cast(OpTable& t) {
-  t.add("aten.clone.default",
-        {.fake = fake_clone, .eval = copied<fake_clone>, .derivative = {{"self", "grad"}}, .lower = loops::lower_copy});
+  t.add("aten.clone.default", {.fake = fake_clone,
+                               .eval = copied<fake_clone>,
+                               .derivative = {{"self", "grad"}},
+                               .lower = loops::lower_copy,
+                               .recomputable = true,
+                               .unchanged_if = any_arguments});
   t.add("aten._to_copy.default", {.fake = fake_to_copy,
                                   .eval = copied<fake_to_copy>,
                                   .derivative = {{"self", "grad"}},
-                                  .lower = loops::lower_copy});
+                                  .lower = loops::lower_copy,
+                                  .recomputable = true,
+                                  .unchanged_if = any_arguments,
+                                  .script_name = "aten.to"});
   t.add("aten.lift_fresh_copy.default", {.fake = fake_preserving,
                                          .eval = copied<fake_preserving>,
                                          .derivative = {{"self", "grad"}},
-                                         .lower = loops::lower_copy});
+                                         .lower = loops::lower_copy,
+                                         .recomputable = true,
+                                         .unchanged_if = any_arguments});
   t.add("aten.lift.default",
         {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
-  t.add(
-      "prims.convert_element_type.default",
-      {.fake = fake_convert, .eval = copied<fake_convert>, .derivative = {{"a", "grad"}}, .lower = loops::lower_copy});
+  t.add("prims.convert_element_type.default", {.fake = fake_convert,
+                                               .eval = copied<fake_convert>,
+                                               .derivative = {{"a", "grad"}},
+                                               .lower = loops::lower_copy,
+                                               .recomputable = true,
+                                               .unchanged_if = any_arguments});
   t.add("aten.copy.default", {.fake = fake_copy,
                               .eval = eval_copy,
                               .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}},
-                              .lower = loops::lower_copy_from});
-  t.add("aten._conj.default",
-        {.fake = fake_conj, .eval = eval_conj<fake_conj>, .derivative = {{"self", "conj(grad)"}}});
-  t.add("aten._conj_physical.default",
-        {.fake = fake_preserving, .eval = eval_conj<fake_preserving>, .derivative = {{"self", "conj(grad)"}}});
-  t.add("aten.conj_physical.default", {.decompose = conj_physical});
+                              .lower = loops::lower_copy_from,
+                              .copies_second = true});
+  t.add("aten._conj.default", {.fake = fake_conj,
+                               .eval = eval_conj<fake_conj>,
+                               .derivative = {{"self", "conj(grad)"}},
+                               .element_change = ElementChange::Conjugate});
+  t.add("aten._conj_physical.default", {.fake = fake_preserving,
+                                        .eval = eval_conj<fake_preserving>,
+                                        .derivative = {{"self", "conj(grad)"}},
+                                        .element_change = ElementChange::Conjugate});
+  t.add("aten.conj_physical.default",
+        {.decompose = conj_physical, .aot_decomposed = true, .element_change = ElementChange::Conjugate});
 
-  t.add("aten.to.dtype", {.decompose = to_dtype});
-  t.add("aten.to.dtype_layout", {.decompose = to_device});
-  t.add("aten.to.device", {.decompose = to_device});
-  t.add("aten.to.other", {.decompose = to_other});
-  t.add("aten.type_as.default", {.decompose = to_other});
-  t.add("aten.contiguous.default", {.decompose = contiguous});
+  t.add("aten.to.dtype", {.decompose = to_dtype, .recomputable = true, .unchanged_if = any_arguments});
+  t.add("aten.to.dtype_layout", {.decompose = to_device, .recomputable = true, .unchanged_if = any_arguments});
+  t.add("aten.to.device", {.decompose = to_device, .recomputable = true, .unchanged_if = any_arguments});
+  t.add("aten.to.other", {.decompose = to_other, .recomputable = true});
+  t.add("aten.type_as.default", {.decompose = to_other, .recomputable = true});
+  t.add("aten.contiguous.default", {.decompose = contiguous, .unchanged_if = any_arguments});
   add_blocks(t);
   add_joins(t);
 }

@@ -105,13 +105,38 @@ std::vector<Node*> grad_convolution(GradCall& c) {
   return slots;
 }
 
+/// Of the elements of `result`, each from one window over the input channels of a group.
+std::optional<SymExpr> window_operations(const TensorMeta* result, const TensorMeta* weight) {
+  if (!result || !weight || weight->dim() < 2) return std::nullopt;
+  SymExpr total = 2 * result->numel();
+  for (std::size_t d = 1; d < weight->dim(); ++d) total = total * weight->sizes[d];
+  return total;
+}
+std::optional<SymExpr> convolution_operations(const Node& call) {
+  return window_operations(call.meta.tensor(), tensor_argument(call, 1));
+}
+/// Two convolutions of the size of the forward's.
+std::optional<SymExpr> convolution_backward_operations(const Node& call) {
+  auto one = window_operations(tensor_argument(call, 0), tensor_argument(call, 2));
+  return one ? std::optional(2 * *one) : std::nullopt;
+}
+
 }  // namespace
 
 void register_conv(OpTable& t) {
-  t.add("aten.convolution.default",
-        {.fake = fake_convolution, .eval = eval_convolution, .gradient = grad_convolution, .expensive = true});
-  t.add("aten.convolution_backward.default",
-        {.fake = fake_convolution_backward, .eval = eval_convolution_backward, .expensive = true});
+  t.add("aten.convolution.default", {.fake = fake_convolution,
+                                     .eval = eval_convolution,
+                                     .gradient = grad_convolution,
+                                     .expensive = true,
+                                     .operations = convolution_operations,
+                                     .library = LibraryRoutine::Convolution,
+                                     .images = 1});
+  t.add("aten.convolution_backward.default", {.fake = fake_convolution_backward,
+                                              .eval = eval_convolution_backward,
+                                              .expensive = true,
+                                              .operations = convolution_backward_operations,
+                                              .library = LibraryRoutine::ConvolutionBackward,
+                                              .images = 2});
   register_conv_composites(t);
 }
 

@@ -125,7 +125,8 @@ void register_dropout(OpTable& t) {
          .derivative = {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}},
          .random = true});
   t.add("aten.native_dropout_backward.default", {.decompose = decompose_native_backward});
-  t.add("aten.dropout.default", {.eval = eval_dropout, .decompose = decompose_dropout, .random = true});
+  t.add("aten.dropout.default",
+        {.eval = eval_dropout, .decompose = decompose_dropout, .random = true, .may_alias = true});
   t.add("aten.dropout_.default", {.decompose = decompose<Kind{.in_place = true}>});
   t.add("aten.feature_dropout.default", {.decompose = decompose<Kind{.feature = true}>});
   t.add("aten.feature_dropout_.default", {.decompose = decompose<Kind{.feature = true, .in_place = true}>});

@@ -1,9 +1,51 @@
 // embedding and its gradient.
 #include "core/ops/families.h"
+#include "core/ops/families/lower_index.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+
+namespace partita::loops {
+namespace {
+
+Status lower_embedding(LowerCall& call) {
+  LoweredTensor weight = call.in("weight"), indices = integer_index(call, "indices");
+  Reach reach(call, 0, weight.sizes[0], false);
+  call.give(call.to.map(weight.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    Index at(i.begin(), i.end() - 1);
+    return body.read(weight, {reach.position(body, indices, at), i.back()});
+  }));
+  return {};
+}
+
+Status lower_embedding_backward(LowerCall& call) {
+  LoweredTensor grad = call.in("grad_output"), indices = integer_index(call, "indices");
+  // The indices may have any rank; each stands for one row of the gradient.
+  indices = call.to.reshape(indices, {indices.numel()});
+  grad = call.to.reshape(grad, {indices.numel(), call.out_sizes()[1]});
+  if (call.boolean("scale_grad_by_freq")) fail_unsupported("gradients scaled by frequency");
+  std::int64_t rows = call.integer("num_weights"), padding = call.integer("padding_idx");
+  Reach reach(call, 0, rows, false);
+  LoweredTensor zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
+  Write add{grad.sizes,
+            [=](Body& body, const Index& i) {
+              Scalar g = body.read(grad, i);
+              if (padding < 0) return g;
+              Scalar index = body.b.cast(body.read(indices, Index(i.begin(), i.end() - 1)), DType::Int64);
+              return body.b.where(body.b.Eq(index, body.b.constant_int(DType::Int64, padding)),
+                                  body.b.constant(grad.dtype, 0), g);
+            },
+            [=](Body& body, const Index& i) {
+              return Index{reach.position(body, indices, Index(i.begin(), i.end() - 1)), i.back()};
+            },
+            true, true};
+  call.give(call.to.writes(grad.dtype, zero.sizes, {whole(zero), std::move(add)}));
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 

@@ -5,10 +5,84 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/tensor/convert.h"
+
+namespace partita::loops {
+namespace {
+
+void give_constant(LowerCall& call, const Number& value) {
+  DType dtype = call.out().dtype;
+  if (is_complex(dtype)) fail_unsupported("complex constants in loops");
+  call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index&) {
+    auto* whole = std::get_if<std::int64_t>(&value);
+    return whole ? body.b.constant_int(dtype, *whole) : body.b.constant(dtype, as_double(value));
+  }));
+}
+
+/// start + step * i in the result's dtype. Integers are exact; float32 is computed in float32, other floating dtypes in
+/// float64.
+void give_range(LowerCall& call, const Number& start, const Number& step) {
+  DType dtype = call.out().dtype;
+  bool whole = !is_floating(dtype);
+  call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    if (whole) return body.b.cast(body.scalar(i[0] * as_int(step) + as_int(start)), dtype);
+    DType wide = dtype == DType::Float32 ? DType::Float32 : DType::Float64;
+    Scalar at = body.b.cast(body.scalar(i[0]), wide);
+    Scalar value =
+        body.b.Add(body.b.Mul(at, body.b.constant(wide, as_double(step))), body.b.constant(wide, as_double(start)));
+    return body.b.cast(value, dtype);
+  }));
+}
+
+Status lower_full(LowerCall& call) {
+  return give_constant(call, call.number("fill_value")), Status();
+}
+
+/// Lowers scalar_tensor(s), full_like and fill.Scalar.
+Status lower_full_like(LowerCall& call) {
+  for (std::string_view name : {"fill_value", "value", "s"})
+    if (call.schema.index_of(name) >= 0) return give_constant(call, call.number(name)), Status();
+  fail_unsupported("this form of a fill value");
+}
+
+Status lower_zeros(LowerCall& call) {
+  return give_constant(call, std::int64_t{0}), Status();
+}
+
+Status lower_ones(LowerCall& call) {
+  return give_constant(call, std::int64_t{1}), Status();
+}
+
+Status lower_arange(LowerCall& call) {
+  Number start = call.schema.index_of("start") >= 0 ? call.number("start") : Number(std::int64_t{0});
+  Number step = call.schema.index_of("step") >= 0 ? call.number("step") : Number(std::int64_t{1});
+  give_range(call, start, step);
+  return {};
+}
+
+Status lower_iota(LowerCall& call) {
+  give_range(call, call.integer("start"), call.integer("step"));
+  return {};
+}
+
+Status lower_eye(LowerCall& call) {
+  DType dtype = call.out().dtype;
+  call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    Scalar same = body.b.Eq(body.scalar(i[0]), body.scalar(i[1]));
+    return body.b.where(same, body.b.constant(dtype, 1), body.b.constant(dtype, 0));
+  }));
+  return {};
+}
+
+Status lower_fill(LowerCall& call) {
+  return give_copy(call, "value");
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 
@@ -318,30 +392,32 @@ void register_factory(OpTable& t) {
     Meta (*fake)(FakeCall&);
     Value (*eval)(EvalCall&);
     loops::LowerFunction lower = nullptr;
+    bool recomputable = false;
   };
   const Row rows[] = {
-      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, loops::lower_zeros},
-      {"aten.zeros.default", fake_new, filled<fake_new, zero>, loops::lower_zeros},
-      {"aten.ones.default", fake_new, filled<fake_new, one>, loops::lower_ones},
-      {"aten.full.default", fake_full, filled<fake_full, given>, loops::lower_full},
+      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, loops::lower_zeros, true},
+      {"aten.zeros.default", fake_new, filled<fake_new, zero>, loops::lower_zeros, true},
+      {"aten.ones.default", fake_new, filled<fake_new, one>, loops::lower_ones, true},
+      {"aten.full.default", fake_full, filled<fake_full, given>, loops::lower_full, true},
       {"prims.full.default", fake_prims_full, filled<fake_prims_full, given>},
       {"aten.empty_strided.default", fake_strided, filled<fake_strided, zero>, loops::lower_zeros},
       {"aten.empty_permuted.default", fake_permuted, filled<fake_permuted, zero>},
       {"aten.new_empty.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros},
-      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros},
+      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros, true},
       {"aten.new_ones.default", fake_new_from, filled<fake_new_from, one>, loops::lower_ones},
       {"aten.new_full.default", fake_new_from, filled<fake_new_from, given>, loops::lower_full},
       {"aten.new_empty_strided.default", fake_strided, filled<fake_strided, zero>, loops::lower_zeros},
-      {"aten.empty_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros},
-      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros},
+      {"aten.empty_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros, true},
+      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros, true},
       {"aten.ones_like.default", fake_like, filled<fake_like, one>, loops::lower_ones},
-      {"aten.full_like.default", fake_like, filled<fake_like, given>, loops::lower_full_like},
-      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, loops::lower_full_like},
+      {"aten.full_like.default", fake_like, filled<fake_like, given>, loops::lower_full_like, true},
+      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, loops::lower_full_like,
+       true},
       {"prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>},
-      {"aten.arange.default", fake_arange, eval_arange, loops::lower_arange},
-      {"aten.arange.start", fake_arange, eval_arange, loops::lower_arange},
-      {"aten.arange.start_step", fake_arange, eval_arange, loops::lower_arange},
-      {"prims.iota.default", fake_iota, eval_iota, loops::lower_iota},
+      {"aten.arange.default", fake_arange, eval_arange, loops::lower_arange, true},
+      {"aten.arange.start", fake_arange, eval_arange, loops::lower_arange, true},
+      {"aten.arange.start_step", fake_arange, eval_arange, loops::lower_arange, true},
+      {"prims.iota.default", fake_iota, eval_iota, loops::lower_iota, true},
       {"aten.linspace.default", fake_linspace, eval_linspace<false>},
       {"aten.linspace.Tensor_Tensor", fake_linspace, eval_linspace<false>},
       {"aten.linspace.Tensor_Scalar", fake_linspace, eval_linspace<false>},
@@ -357,7 +433,11 @@ void register_factory(OpTable& t) {
       {"aten.zero.default", fake_fill, filled<fake_fill, zero>},
   };
   for (const Row& row : rows)
-    t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true, .lower = row.lower});
+    t.add(row.name, {.fake = row.fake,
+                     .eval = row.eval,
+                     .not_differentiable = true,
+                     .lower = row.lower,
+                     .recomputable = row.recomputable});
   t.add("aten.fill.Scalar", {.fake = fake_fill,
                              .eval = filled<fake_fill, fill_value>,
                              .derivative = {{"self", "zeros_like(grad)"}},

@@ -3,11 +3,77 @@
 #include <limits>
 
 #include "core/ops/families/indexing.h"
+#include "core/ops/families/lower_index.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+namespace {
+
+/// Half types accumulate in float32 and are rounded once, as in PyTorch's kernel.
+void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
+  LoweredTensor self = call.in("self"), index = integer_index(call, "index");
+  if (const DType wide = arithmetic_dtype(self.dtype); accumulate && wide != self.dtype) {
+    self = call.to.cast(self, wide);
+    value = [value, wide](Body& body, const Index& i) { return body.b.cast(value(body, i), wide); };
+  }
+  std::vector<Write> writes{whole(self)};
+  if (index.numel() > 0) {
+    if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("scatter with a 0-dim tensor");
+    std::size_t dim = call.dim("dim", self.dim());
+    Reach reach(call, dim, self.sizes[dim], false);
+    writes.push_back({index.sizes, std::move(value),
+                      [=](Body& body, const Index& i) {
+                        Index at = i;
+                        at[dim] = reach.position(body, index, i);
+                        return at;
+                      },
+                      accumulate, true});
+  }
+  call.give(call.to.writes(self.dtype, self.sizes, std::move(writes)));
+}
+
+ElementFunction source_value(LowerCall& call) {
+  LoweredTensor src = call.in("src");
+  return [src, dtype = call.out().dtype](Body& body, const Index& i) { return body.b.cast(body.read(src, i), dtype); };
+}
+
+Status lower_gather(LowerCall& call) {
+  LoweredTensor self = call.in("self"), index = integer_index(call, "index");
+  if (index.numel() == 0) {  // an empty index may have any rank
+    call.give(call.to.constant(self.dtype, index.sizes, 0));
+    return {};
+  }
+  if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("gather with a 0-dim tensor");
+  std::size_t dim = call.dim("dim", self.dim());
+  Reach reach(call, dim, self.sizes[dim], false);
+  call.give(call.to.map(self.dtype, index.sizes, [=](Body& body, const Index& i) {
+    Index at = i;
+    at[dim] = reach.position(body, index, i);
+    return body.read(self, at);
+  }));
+  return {};
+}
+
+Status lower_scatter(LowerCall& call) {
+  if (call.schema.index_of("src") >= 0) return give_scatter(call, source_value(call), false), Status();
+  double value = as_double(call.number("value"));
+  give_scatter(
+      call, [value, dtype = call.out().dtype](Body& body, const Index&) { return body.b.constant(dtype, value); },
+      false);
+  return {};
+}
+
+Status lower_scatter_add(LowerCall& call) {
+  return give_scatter(call, source_value(call), true), Status();
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 
@@ -388,8 +454,11 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
 }  // namespace
 
 void register_gather_scatter(OpTable& t) {
-  t.add("aten.gather.default",
-        {.fake = fake_gather, .eval = eval_gather, .gradient = grad_gather, .lower = loops::lower_gather});
+  t.add("aten.gather.default", {.fake = fake_gather,
+                                .eval = eval_gather,
+                                .gradient = grad_gather,
+                                .lower = loops::lower_gather,
+                                .recomputable = true});
   t.add("aten.scatter.src",
         {.fake = fake_scatter,
          .eval = eval_scatter_src,

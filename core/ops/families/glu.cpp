@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/layout.h"
@@ -124,9 +125,40 @@ Arg decompose_glu_backward(DecomposeCall& c) {
   return narrowed(c, c.build.expression("cat([s * grad, (1.0 - s) * s * v * grad], dim)", names));
 }
 
+/// One half of a dimension: the first, or the second.
+Arg half(const FormulaCall& f, const Arg& x, const Arg& dim, bool second) {
+  const SymList& sizes = Builder::tensor(x).sizes;
+  std::size_t d = wrap_dim(*dim.get<std::int64_t>(), sizes.size());
+  SymExpr length = sym_floordiv(sizes[d], 2), begin = second ? length : SymExpr(0);
+  return f.build.call("aten.slice.Tensor", {x, dim, f.build.size(begin), f.build.size(begin + length)});
+}
+
+/// glu_double_backward_grad_output(grad, self, dim)
+Arg glu_double_backward_grad_output(const FormulaCall& f) {
+  SymList sizes = f.tensor(1).sizes;
+  std::size_t dim = wrap_dim(*f.args[2].get<std::int64_t>(), sizes.size());
+  sizes[dim] = sym_floordiv(sizes[dim], 2);
+  Node* ones = f.build.call("aten.new_ones.default", {f.args[1], f.build.sizes(sizes)});
+  Arg slopes = f("x0 * glu_backward(ones, x1, x2)", {{"ones", ones}});
+  return f("a + b", {{"a", half(f, slopes, f.args[2], false)}, {"b", half(f, slopes, f.args[2], true)}});
+}
+
+/// glu_double_backward(grad, grad_output, self, dim)
+Arg glu_double_backward(const FormulaCall& f) {
+  const Arg& dim = f.args[3];
+  Arg s = f("sigmoid(g)", {{"g", half(f, f.args[2], dim, true)}});
+  Arg slope = f("s * (1 - s)", {{"s", s}});
+  Arg by_value = half(f, f.args[0], dim, false), by_gate = half(f, f.args[0], dim, true);
+  return f(
+      "cat([gate * x1 * slope, gate * value * x1 * (slope * (1 - s) - s * slope) + first * x1 * slope], x3)",
+      {{"s", s}, {"slope", slope}, {"first", by_value}, {"gate", by_gate}, {"value", half(f, f.args[2], dim, false)}});
+}
+
 }  // namespace
 
 void register_glu(OpTable& t) {
+  t.add_formula_functions({{"glu_double_backward_grad_output", glu_double_backward_grad_output},
+                           {"glu_double_backward", glu_double_backward}});
   t.add("aten.glu.default", {.fake = fake_glu,
                              .eval = eval_glu,
                              .compile_decompose = decompose_glu,

@@ -1,10 +1,38 @@
 // native_group_norm with its gradient, and the composite group_norm.
+#include "core/ops/families/lower_norm.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+
+namespace partita::loops {
+namespace {
+
+Status lower_group_norm(LowerCall& call) {
+  LoweredTensor input = call.in("input");
+  Arithmetic make = arithmetic(call, input);
+  Lowering& to = call.to;
+  if (input.numel() == 0) fail_unsupported("normalisation of groups without elements");
+  std::int64_t n = call.integer("N"), c = call.integer("C"), hw = call.integer("HxW"), groups = call.integer("group");
+  LoweredTensor x = to.reshape(to.cast(input, make.dtype), {n, groups, c / groups, hw});
+  std::vector<bool> reduced{false, false, true, true};
+  LoweredTensor mean = make.mean(x, reduced);
+  LoweredTensor centred = make.sub(x, mean);
+  LoweredTensor rstd = make.rsqrt(make.mean(make.square(centred), reduced), as_double(call.number("eps")));
+  auto channel = [&](std::string_view name) {
+    LoweredTensor t = optional(call, name);
+    return t.valid() ? to.reshape(t, {1, groups, c / groups, 1}) : t;
+  };
+  call.give(affine(make, centred, rstd, channel("weight"), channel("bias")));
+  call.give(mean);
+  call.give(rstd);
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 

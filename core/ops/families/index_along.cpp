@@ -1,10 +1,30 @@
 // Operators on whole slices along one dimension: index_select, index_add, index_copy, index_fill.
 #include "core/ops/families/indexing.h"
+#include "core/ops/families/lower_index.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+
+namespace partita::loops {
+namespace {
+
+Status lower_index_select(LowerCall& call) {
+  LoweredTensor self = call.in("self"), index = integer_index(call, "index");
+  if (self.dim() == 0) fail_unsupported("index_select of a 0-dim tensor");
+  std::size_t dim = call.dim("dim", self.dim());
+  Reach reach(call, dim, self.sizes[dim], false);
+  call.give(call.to.map(self.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
+    Index at = i;
+    at[dim] = reach.position(body, index, index.dim() == 0 ? Index() : Index{i[dim]});
+    return body.read(self, at);
+  }));
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 

@@ -5,11 +5,110 @@
 
 #include "core/ops/families/body.h"
 #include "core/ops/families/copy_parts.h"
+#include "core/ops/families/lower_place.h"
 #include "core/ops/guards.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
+#include "core/ops/views.h"
+
+namespace partita::loops {
+namespace {
+
+void give_triangle(LowerCall& call, bool lower) {
+  LoweredTensor self = call.in("self");
+  std::int64_t diagonal = call.integer("diagonal");
+  call.give(call.to.map(self.dtype, self.sizes, [=](Body& body, const Index& i) {
+    SymExpr row = i[i.size() - 2], column = i[i.size() - 1];
+    Scalar keep = lower ? body.less(column, row + diagonal + 1) : body.less(row + (diagonal - 1), column);
+    return body.b.where(keep, body.read(self, i), body.b.constant(self.dtype, 0));
+  }));
+}
+
+Status lower_tril(LowerCall& call) {
+  return give_triangle(call, true), Status();
+}
+
+Status lower_triu(LowerCall& call) {
+  return give_triangle(call, false), Status();
+}
+
+void give_cat(LowerCall& call, const std::vector<LoweredTensor>& parts, std::size_t dim) {
+  DType dtype = call.out().dtype;
+  std::vector<Write> writes;
+  std::int64_t start = 0;
+  for (const LoweredTensor& t : parts) {
+    if (t.numel() > 0) writes.push_back(write(t, dtype, dim, start));
+    start += t.sizes[dim];
+  }
+  call.give(call.to.writes(dtype, call.out_sizes(), std::move(writes)));
+}
+
+Status lower_flip(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  std::vector<bool> flipped(self.dim(), false);
+  for (std::int64_t d : call.integers("dims")) flipped[wrap_dim(d, self.dim())] = true;
+  call.give(call.to.map(self.dtype, self.sizes, [=](Body& body, const Index& i) {
+    Index at = i;
+    for (std::size_t d = 0; d < at.size(); ++d)
+      if (flipped[d]) at[d] = SymExpr(self.sizes[d] - 1) - i[d];
+    return body.read(self, at);
+  }));
+  return {};
+}
+
+Status lower_roll(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  Sizes shifts = call.integers("shifts"), dims = call.integers("dims");
+  LoweredTensor flat = dims.empty() ? call.to.reshape(self, {self.numel()}) : self;
+  if (dims.empty()) dims = {0};
+  Sizes by(flat.dim(), 0);
+  for (std::size_t k = 0; k < dims.size(); ++k) by[wrap_dim(dims[k], flat.dim())] += shifts[k];
+  call.give(call.to.map(self.dtype, flat.sizes, [=](Body& body, const Index& i) {
+    Index at = i;
+    for (std::size_t d = 0; d < at.size(); ++d)
+      if (by[d] != 0 && flat.sizes[d] > 0)
+        at[d] = body.math.mod(i[d] + (flat.sizes[d] - by[d] % flat.sizes[d]), flat.sizes[d]);
+    return body.read(flat, at);
+  }));
+  return {};
+}
+
+Status lower_repeat(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  Sizes sizes = call.out_sizes();
+  if (call.out().numel().is(0)) return call.give(call.to.constant(self.dtype, sizes, 0)), Status();
+  call.give(call.to.map(self.dtype, sizes, [=](Body& body, const Index& i) {
+    Index at;
+    for (std::size_t d = 0; d < self.dim(); ++d)
+      at.push_back(body.math.mod(i[d + i.size() - self.dim()], self.sizes[d]));
+    return body.read(self, at);
+  }));
+  return {};
+}
+
+Status lower_cat(LowerCall& call) {
+  std::vector<LoweredTensor> parts;
+  // cat ignores an empty 1-d tensor.
+  for (const LoweredTensor& t : call.ins("tensors"))
+    if (t.sizes != Sizes{0}) parts.push_back(t);
+  std::size_t rank = call.out_sizes().size();
+  give_cat(call, parts, call.dim("dim", rank));
+  return {};
+}
+
+Status lower_stack(LowerCall& call) {
+  std::size_t dim = call.dim("dim", call.out_sizes().size());
+  std::vector<LoweredTensor> parts;
+  for (const LoweredTensor& t : call.ins("tensors")) parts.push_back(unsqueezed(call.to, t, dim));
+  give_cat(call, parts, dim);
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 namespace {
@@ -354,7 +453,9 @@ Arg concat(DecomposeCall& call) {
 }  // namespace
 
 void add_joins(OpTable& t) {
-  t.add("aten.cat.default", {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient, .lower = loops::lower_cat});
+  t.add(
+      "aten.cat.default",
+      {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient, .lower = loops::lower_cat, .concatenates = true});
   t.add("aten.stack.default", {.fake = fake_stack,
                                .eval = eval_stack,
                                .compile_decompose = stack,
@@ -362,8 +463,11 @@ void add_joins(OpTable& t) {
                                .lower = loops::lower_stack});
   t.add("aten.concat.default", {.decompose = concat});
   t.add("aten.concatenate.default", {.decompose = concat});
-  t.add("aten.repeat.default",
-        {.fake = fake_repeat, .eval = eval_repeat, .gradient = repeat_gradient, .lower = loops::lower_repeat});
+  t.add("aten.repeat.default", {.fake = fake_repeat,
+                                .eval = eval_repeat,
+                                .gradient = repeat_gradient,
+                                .lower = loops::lower_repeat,
+                                .unchanged_if = any_arguments});
   t.add("aten.tile.default", {.decompose = tile});
   t.add(
       "aten.flip.default",
@@ -385,7 +489,8 @@ void add_joins(OpTable& t) {
   t.add("aten.triu.default", {.fake = fake_roll,
                               .eval = eval_triangle<false>,
                               .derivative = {{"self", "triu(grad, diagonal)"}},
-                              .lower = loops::lower_triu});
+                              .lower = loops::lower_triu,
+                              .recomputable = true});
   t.add("aten.diag_embed.default", {.fake = fake_diag_embed,
                                     .eval = eval_diag_embed,
                                     .derivative = {{"self", "diagonal(grad, offset, dim1, dim2)"}}});

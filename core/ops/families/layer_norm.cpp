@@ -1,13 +1,97 @@
 // native_layer_norm with its gradient, and the composites layer_norm and rms_norm.
 #include <cmath>
+#include <limits>
 
+#include "core/ops/families/lower_norm.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
+
+namespace partita::loops {
+namespace {
+
+std::vector<bool> trailing(std::size_t rank, std::size_t count, bool value = true) {
+  std::vector<bool> mask(rank, !value);
+  for (std::size_t d = rank - count; d < rank; ++d) mask[d] = value;
+  return mask;
+}
+
+Status lower_layer_norm(LowerCall& call) {
+  LoweredTensor input = call.in("input");
+  Arithmetic make = arithmetic(call, input);
+  LoweredTensor x = call.to.cast(input, make.dtype);
+  if (x.numel() == 0) fail_unsupported("normalisation of rows without elements");
+  std::vector<bool> reduced = trailing(x.dim(), call.integers("normalized_shape").size());
+  LoweredTensor mean = make.mean(x, reduced);
+  LoweredTensor centred = make.sub(x, mean);
+  LoweredTensor rstd = make.rsqrt(make.mean(make.square(centred), reduced), as_double(call.number("eps")));
+  LoweredTensor weight = optional(call, "weight"), bias = optional(call, "bias");
+  if (make.dtype == input.dtype) {
+    call.give(affine(make, centred, rstd, weight, bias));
+  } else {  // PyTorch's kernel for half types adds -mean * rstd in a fused step
+    LoweredTensor hat =
+        make({x, rstd, mean}, [](ScalarBuilder& b, auto v) { return b.Fma(v[0], v[1], b.Neg(b.Mul(v[2], v[1]))); });
+    call.give(affine(make, hat, {}, weight, bias));
+  }
+  call.give(mean);
+  call.give(rstd);
+  return {};
+}
+
+Status lower_layer_norm_backward(LowerCall& call) {
+  LoweredTensor dy = call.to.reshape(call.in("grad_out"), call.in("input").sizes);
+  Arithmetic make = arithmetic(call, dy);
+  LoweredTensor g = call.to.cast(dy, make.dtype), x = call.to.cast(call.in("input"), make.dtype);
+  std::size_t inner = call.integers("normalized_shape").size();
+  std::vector<bool> row = trailing(x.dim(), inner), outer = trailing(x.dim(), inner, false);
+  // mean and rstd may be flat or have the input's rank; only their number of elements matters.
+  Sizes statistics = x.sizes;
+  for (std::size_t d = 0; d < row.size(); ++d)
+    if (row[d]) statistics[d] = 1;
+  LoweredTensor mean = call.to.reshape(call.in("mean"), statistics);
+  LoweredTensor rstd = call.to.reshape(call.in("rstd"), statistics), weight = optional(call, "weight");
+  LoweredTensor hat = make.mul(make.sub(x, mean), rstd);
+  const ArgList* mask = call.arg("output_mask").get<ArgList>();
+  auto wanted = [&](std::size_t i) { return *mask->items.at(i).get<bool>(); };
+  if (wanted(0)) {
+    LoweredTensor scaled = weight.valid() ? make.mul(g, weight) : g;
+    LoweredTensor m1 = make.mean(scaled, row), m2 = make.mean(make.mul(scaled, hat), row);
+    call.give(make({scaled, m1, hat, m2, rstd},
+                   [](ScalarBuilder& b, auto v) { return b.Mul(v[4], b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3]))); }));
+  } else {
+    call.give_none();
+  }
+  if (wanted(1) && weight.valid())
+    call.give(make.sum(make.mul(g, hat), outer));
+  else
+    call.give_none();
+  if (wanted(2) && call.has("bias"))
+    call.give(make.sum(g, outer));
+  else
+    call.give_none();
+  return {};
+}
+
+Status lower_rms_norm(LowerCall& call) {
+  LoweredTensor input = call.in("input");
+  Arithmetic make = arithmetic(call, input);
+  LoweredTensor x = call.to.cast(input, make.dtype);
+  std::vector<bool> reduced = trailing(x.dim(), call.integers("normalized_shape").size());
+  double eps = call.has("eps")                ? as_double(call.number("eps"))
+               : make.dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                                              : std::numeric_limits<float>::epsilon();
+  LoweredTensor rstd = make.rsqrt(make.mean(make.square(x), reduced), eps);
+  call.give(affine(make, x, rstd, optional(call, "weight"), {}));
+  call.give(rstd);
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "core/ops/families.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -181,6 +182,8 @@ Value eval_check_errors(EvalCall& c) {
 }  // namespace
 
 void register_linalg(OpTable& t) {
+  add_matrix_formulas(t);
+  add_factor_formulas(t);
   t.add("aten._linalg_check_errors.default",
         {.fake = fake_check_errors, .eval = eval_check_errors, .not_differentiable = true, .side_effect = true});
   register_lu(t);

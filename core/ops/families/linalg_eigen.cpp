@@ -215,21 +215,25 @@ void register_eigen(OpTable& t) {
                                      .eval = eval_svd,
                                      .gradient = grad_svd,
                                      .all_results_differentiable = true,
-                                     .expensive = true});
+                                     .expensive = true,
+                                     .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});
   t.add("aten._linalg_eigh.default", {.fake = fake_eigh,
                                       .eval = eval_eigh,
                                       .gradient = grad_eigen<true>,
                                       .all_results_differentiable = true,
-                                      .expensive = true});
+                                      .expensive = true,
+                                      .spectral = {.left = 1, .values = 0}});
   t.add("aten.linalg_eig.default", {.fake = fake_eig,
                                     .eval = eval_eig,
                                     .gradient = grad_eigen<false>,
                                     .all_results_differentiable = true,
-                                    .expensive = true});
-  t.add("aten.linalg_svd.default", {.decompose = decompose_svd});
+                                    .expensive = true,
+                                    .spectral = {.left = 1, .values = 0, .orthogonal = false}});
+  t.add("aten.linalg_svd.default",
+        {.decompose = decompose_svd, .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});
   t.add("aten.linalg_svdvals.default", {.decompose = decompose_svdvals});
-  t.add("aten.svd.default", {.decompose = decompose_old_svd});
-  t.add("aten.linalg_eigh.default", {.decompose = decompose_eigh});
+  t.add("aten.svd.default", {.decompose = decompose_old_svd, .spectral = {.left = 0, .values = 1, .right = 2}});
+  t.add("aten.linalg_eigh.default", {.decompose = decompose_eigh, .spectral = {.left = 1, .values = 0}});
   t.add("aten.linalg_eigvalsh.default", {.decompose = decompose_eigvalsh});
   t.add("aten.linalg_eigvals.default", {.decompose = decompose_eigvals});
 }

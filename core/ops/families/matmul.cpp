@@ -300,19 +300,53 @@ std::vector<Node*> grad_vdot(GradCall& c) {
   return slots;
 }
 
+/// A multiplication and an addition for each of the k products of an element; argument `factor` holds k last.
+template <std::size_t factor>
+std::optional<SymExpr> product_operations(const Node& call) {
+  const TensorMeta *out = call.meta.tensor(), *left = tensor_argument(call, factor);
+  if (!out || !left || left->sizes.empty()) return std::nullopt;
+  return 2 * out->numel() * left->sizes.back();
+}
+
 }  // namespace
 
 void register_matmul(OpTable& t) {
-  t.add("aten.mm.default", {.fake = fake_mm, .eval = eval_mm, .gradient = grad_mm, .expensive = true});
-  t.add("aten.bmm.default", {.fake = fake_bmm, .eval = eval_bmm, .gradient = grad_bmm, .expensive = true});
-  t.add("aten.addmm.default", {.fake = fake_addmm, .eval = eval_addmm, .gradient = grad_addmm, .expensive = true});
-  t.add("aten.baddbmm.default",
-        {.fake = fake_baddbmm, .eval = eval_baddbmm, .gradient = grad_baddbmm, .expensive = true});
+  t.add("aten.mm.default", {.fake = fake_mm,
+                            .eval = eval_mm,
+                            .gradient = grad_mm,
+                            .expensive = true,
+                            .operations = product_operations<0>,
+                            .library = LibraryRoutine::Matmul});
+  t.add("aten.bmm.default", {.fake = fake_bmm,
+                             .eval = eval_bmm,
+                             .gradient = grad_bmm,
+                             .expensive = true,
+                             .operations = product_operations<0>,
+                             .library = LibraryRoutine::Matmul});
+  t.add("aten.addmm.default", {.fake = fake_addmm,
+                               .eval = eval_addmm,
+                               .gradient = grad_addmm,
+                               .expensive = true,
+                               .operations = product_operations<1>,
+                               .library = LibraryRoutine::AddMatmul});
+  t.add("aten.baddbmm.default", {.fake = fake_baddbmm,
+                                 .eval = eval_baddbmm,
+                                 .gradient = grad_baddbmm,
+                                 .expensive = true,
+                                 .operations = product_operations<1>,
+                                 .library = LibraryRoutine::AddMatmul});
   t.add("aten.addbmm.default", {.fake = fake_addbmm, .eval = eval_addbmm, .gradient = grad_addbmm, .expensive = true});
-  t.add("aten.mv.default", {.fake = fake_mv, .eval = eval_mv, .gradient = grad_mv, .expensive = true});
-  t.add("aten.addmv.default", {.fake = fake_addmv, .eval = eval_addmv, .gradient = grad_addmv, .expensive = true});
+  t.add(
+      "aten.mv.default",
+      {.fake = fake_mv, .eval = eval_mv, .gradient = grad_mv, .expensive = true, .operations = product_operations<0>});
+  t.add("aten.addmv.default", {.fake = fake_addmv,
+                               .eval = eval_addmv,
+                               .gradient = grad_addmv,
+                               .expensive = true,
+                               .operations = product_operations<1>});
   t.add("aten.addr.default", {.fake = fake_addr, .eval = eval_addr, .gradient = grad_addr});
-  t.add("aten.dot.default", {.fake = fake_dot, .eval = eval_dot, .gradient = grad_dot});
+  t.add("aten.dot.default",
+        {.fake = fake_dot, .eval = eval_dot, .gradient = grad_dot, .operations = product_operations<0>});
   t.add("aten.vdot.default", {.fake = fake_vdot, .eval = eval_vdot, .gradient = grad_vdot});
   register_matmul_composites(t);
 }

@@ -1,9 +1,85 @@
 // max_poolNd_with_indices, its gradient, and the composites max_pool1d/2d/3d.
+#include <cmath>
+
+#include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+namespace {
+
+Status lower_max_pool2d(LowerCall& call) {
+  Window w(call, "self");
+  DType dtype = w.x.dtype;
+  if (!is_floating(dtype)) fail_unsupported("max pooling of " + std::string(torch_name(dtype)));
+  // A dilated window may contain nothing but padding. Its index would lie outside of the plane, which the kernel
+  // reports as an error.
+  for (std::size_t axis = 0; axis < 2; ++axis)
+    if (w.padding[axis] > 0 && w.dilation[axis] > 1) fail_unsupported("max pooling of dilated windows over padding");
+  LoweredTensor x = call.to.cast(w.x, arithmetic_dtype(dtype));
+  auto element = [x](Body& body, const Index& at, Scalar inside) {
+    Scalar v = body.read(x, at);
+    return inside.id < 0 ? v : body.b.where(inside, v, body.b.constant(x.dtype, -INFINITY));
+  };
+  call.give(call.to.map(x.dtype, call.out_sizes(0), [=](Body& body, const Index& i) {
+    Scalar best;
+    w.each(body, i, [&](const Index& at, Scalar inside) {
+      Scalar v = element(body, at, inside);
+      best = best.id < 0 ? v : body.b.Max(best, v);
+    });
+    return best;
+  }));
+  call.give(call.to.map(DType::Int64, call.out_sizes(1), [=](Body& body, const Index& i) {
+    ScalarBuilder& b = body.b;
+    Scalar best, where;
+    w.each(body, i, [&](const Index& at, Scalar inside) {
+      Scalar v = element(body, at, inside);
+      Scalar position = body.scalar(at[at.size() - 2] * w.width() + at[at.size() - 1]);
+      if (best.id < 0) {
+        best = v;
+        where = position;
+        return;
+      }
+      Scalar better = b.BitOr(b.Lt(best, v), b.IsNan(v));
+      if (inside.id >= 0) better = b.BitAnd(better, inside);
+      best = b.where(better, v, best);
+      where = b.where(better, position, where);
+    });
+    return where;
+  }));
+  return {};
+}
+
+Status lower_max_pool2d_backward(LowerCall& call) {
+  LoweredTensor grad = call.in("grad_output"), self = call.in("self"), indices = call.in("indices");
+  std::int64_t width = self.sizes.back(), plane = width * self.sizes[self.dim() - 2];
+  if (plane == 0) fail_unsupported("the gradient of pooling an empty tensor");
+  Bound bound{call.to.origin, "a plane", plane, false};
+  LoweredTensor zero = call.to.constant(grad.dtype, self.sizes, 0);
+  Definition::Write fill{self.sizes, [zero](Body& body, const Index& i) { return body.read(zero, i); },
+                         [](Body&, const Index& i) { return i; }};
+  Definition::Write add{grad.sizes, [grad](Body& body, const Index& i) { return body.read(grad, i); },
+                        [=](Body& body, const Index& i) {
+                          ScalarBuilder& b = body.b;
+                          Scalar at = body.read(indices, i);
+                          SymExpr e = body.indirect(b.within(at, bound), plane);
+                          Index target = i;
+                          target[i.size() - 2] = body.math.floordiv(e, width);
+                          target[i.size() - 1] = body.math.mod(e, width);
+                          return target;
+                        },
+                        true, true};
+  call.give(call.to.writes(grad.dtype, self.sizes, {std::move(fill), std::move(add)}));
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 
@@ -71,9 +147,25 @@ Arg decompose_max_pool1d_with_indices(DecomposeCall& c) {
   return Arg::tuple({values, flat(1)});
 }
 
+/// max_pool_double_backward(grad, indices, rank): the elements of grad at the maxima, separately for each plane.
+Arg max_pool_double_backward(const FormulaCall& f) {
+  const TensorMeta& indices = f.tensor(1);
+  auto rank = static_cast<std::size_t>(*f.args[2].get<std::int64_t>());
+  if (indices.numel().is(0)) return f.build.call("aten.zeros_like.default", {f.args[0]});
+  SymList flat(indices.sizes.begin(), indices.sizes.end() - static_cast<std::ptrdiff_t>(rank));
+  flat.push_back(-1);
+  MemoryFormat format = suggest_memory_format(indices, *f.build.graph.shapes);
+  Arg dense = f.args[0];
+  if (f.tensor(0).strides != strides_for(format, f.tensor(0).sizes))
+    dense = f.build.call("aten.clone.default", {dense}, {{"memory_format", format}});
+  return f("view(gather(reshape(dense, flat), -1, reshape(x1, flat)), sizes(x1))",
+           {{"dense", dense}, {"flat", f.build.sizes(flat)}});
+}
+
 }  // namespace
 
 void register_max_pool(OpTable& t) {
+  t.add_formula_functions({{"max_pool_double_backward", max_pool_double_backward}});
   t.add("aten.max_pool2d_with_indices.default", {.fake = fake_max_pool<2>,
                                                  .eval = eval_max_pool<2>,
                                                  .gradient = grad_max_pool<backward_2d>,

@@ -2,10 +2,47 @@
 #include <algorithm>
 
 #include "core/ops/families.h"
+#include "core/ops/families/lower_place.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
-#include "core/ops/lowerings.h"
+#include "core/ops/lower_call.h"
+
+namespace partita::loops {
+namespace {
+
+Status lower_pad(LowerCall& call) {
+  LoweredTensor self = call.in("self");
+  Sizes pad = call.integers("pad"), sizes = call.out_sizes();
+  std::size_t rank = self.dim();
+  DType dtype = self.dtype;
+  double value = as_double(call.number("value"));
+  Sizes before(rank, 0), crop(rank, 0), kept = self.sizes;
+  for (std::size_t k = 0; 2 * k < pad.size(); ++k) {
+    std::size_t d = rank - 1 - k;
+    before[d] = std::max<std::int64_t>(pad[2 * k], 0);
+    crop[d] = std::max<std::int64_t>(-pad[2 * k], 0);
+    kept[d] -= crop[d] + std::max<std::int64_t>(-pad[2 * k + 1], 0);
+  }
+  LoweredTensor inner = call.to.view(self, kept, [crop](Body&, const Index& i) {
+    Index at = i;
+    for (std::size_t d = 0; d < at.size(); ++d) at[d] = i[d] + crop[d];
+    return at;
+  });
+  std::vector<Write> writes{
+      write(call.to.constant(dtype, sizes, value), dtype, [](Body&, const Index& i) { return i; })};
+  if (inner.numel() > 0)
+    writes.push_back(write(inner, dtype, [before](Body&, const Index& i) {
+      Index at = i;
+      for (std::size_t d = 0; d < at.size(); ++d) at[d] = i[d] + before[d];
+      return at;
+    }));
+  call.give(call.to.writes(dtype, sizes, std::move(writes)));
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
 
 namespace partita {
 
@@ -245,12 +282,19 @@ constexpr BorderRow borders[] = {
      "replication_pad3d_backward(grad, self, padding)", false},
 };
 
+bool widths_are_zero(const Args& bound) {
+  const auto* widths = bound[1].get<ArgList>();
+  return widths && std::ranges::all_of(widths->items, [](const Arg& width) { return width == Arg(0); });
+}
+
 }  // namespace
 
 void register_pad(OpTable& t) {
-  t.add(
-      "aten.constant_pad_nd.default",
-      {.fake = fake_constant_pad, .eval = eval_constant_pad, .gradient = grad_constant_pad, .lower = loops::lower_pad});
+  t.add("aten.constant_pad_nd.default", {.fake = fake_constant_pad,
+                                         .eval = eval_constant_pad,
+                                         .gradient = grad_constant_pad,
+                                         .lower = loops::lower_pad,
+                                         .unchanged_if = widths_are_zero});
   for (const BorderRow& row : borders) {
     t.add(row.forward, {.fake = row.reflect ? fake_border<true> : fake_border<false>,
                         .eval = row.reflect ? eval_border<true> : eval_border<false>,

@@ -7,6 +7,7 @@
 #include "core/ops/families/log_add_exp.h"
 #include "core/ops/families/pointwise_parts.h"
 #include "core/ops/families/special.h"
+#include "core/ops/formula_functions.h"
 
 namespace partita {
 namespace {
@@ -172,6 +173,7 @@ Meta fake_masked_fill(FakeCall& call) {
 }  // namespace
 
 void register_pointwise(OpTable& t) {
+  add_general_formulas(t);
   using Names = std::vector<std::string_view>;
   using Formulas = std::vector<Derivative>;
   const Names operands = {"self", "other"};

@@ -47,15 +47,16 @@ Arg sum_to_size(DecomposeCall& call) {
 }  // namespace
 
 void add_reduce_composites(OpTable& t) {
-  for (std::string_view base : {"aten.var", "aten.std", "aten.var_mean", "aten.std_mean"}) {
-    t.add(std::string(base) + ".default", {.decompose = with_correction<false>});
-    t.add(std::string(base) + ".dim", {.decompose = with_correction<true>});
+  for (auto [base, recomputable] :
+       {std::pair("aten.var", true), {"aten.std", true}, {"aten.var_mean", true}, {"aten.std_mean", false}}) {
+    t.add(std::string(base) + ".default", {.decompose = with_correction<false>, .recomputable = recomputable});
+    t.add(std::string(base) + ".dim", {.decompose = with_correction<true>, .recomputable = recomputable});
   }
   t.add("aten.trace.default", {.decompose = trace, .derivative = {{"self", "trace_backward(grad, self)"}}});
   t.add("aten.max.other", {.decompose = maximum});
   t.add("aten.min.other", {.decompose = minimum});
   t.add("aten.dist.default", {.decompose = dist});
-  t.add("aten.sum_to_size.default", {.decompose = sum_to_size});
+  t.add("aten.sum_to_size.default", {.decompose = sum_to_size, .recomputable = true});
 }
 
 }  // namespace partita

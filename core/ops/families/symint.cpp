@@ -123,18 +123,20 @@ void register_symint(OpTable& t) {
     std::string_view name;
     Meta (*fake)(FakeCall&);
     Value (*eval)(EvalCall&);
+    Family family = Family::Other;
+    bool reads_strides = false;
   };
   const Row numbers[] = {
-      {"aten.sym_size.int", fake_size, number_of<fake_size>},
-      {"aten.size.int", fake_size, number_of<fake_size>},
-      {"aten.sym_size.default", fake_sizes, number_of<fake_sizes>},
-      {"aten.size.default", fake_sizes, number_of<fake_sizes>},
-      {"aten.sym_stride.int", fake_stride, number_of<fake_stride>},
-      {"aten.stride.int", fake_stride, number_of<fake_stride>},
-      {"aten.sym_stride.default", fake_strides, number_of<fake_strides>},
-      {"aten.stride.default", fake_strides, number_of<fake_strides>},
+      {"aten.sym_size.int", fake_size, number_of<fake_size>, Family::View},
+      {"aten.size.int", fake_size, number_of<fake_size>, Family::View},
+      {"aten.sym_size.default", fake_sizes, number_of<fake_sizes>, Family::View},
+      {"aten.size.default", fake_sizes, number_of<fake_sizes>, Family::View},
+      {"aten.sym_stride.int", fake_stride, number_of<fake_stride>, Family::Other, true},
+      {"aten.stride.int", fake_stride, number_of<fake_stride>, Family::Other, true},
+      {"aten.sym_stride.default", fake_strides, number_of<fake_strides>, Family::Other, true},
+      {"aten.stride.default", fake_strides, number_of<fake_strides>, Family::Other, true},
       {"aten.sym_numel.default", fake_numel, number_of<fake_numel>},
-      {"aten.numel.default", fake_numel, number_of<fake_numel>},
+      {"aten.numel.default", fake_numel, number_of<fake_numel>, Family::View},
       {"aten.sym_storage_offset.default", fake_offset, number_of<fake_offset>},
       {"aten.dim.default", fake_dim, number_of<fake_dim>},
       {"aten.sym_is_contiguous.default", fake_is_contiguous, eval_is_contiguous},
@@ -142,7 +144,12 @@ void register_symint(OpTable& t) {
       {"aten._local_scalar_dense.default", fake_item, eval_item},
       {"aten.item.default", fake_item, eval_item},
   };
-  for (const Row& row : numbers) t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true});
+  for (const Row& row : numbers)
+    t.add(row.name, {.fake = row.fake,
+                     .eval = row.eval,
+                     .not_differentiable = true,
+                     .family = row.family,
+                     .reads_strides = row.reads_strides});
   const Row asserts[] = {
       {"aten._assert_scalar.default", fake_nothing, eval_assert_scalar},
       {"aten._assert_async.default", fake_nothing, eval_assert_async},

@@ -1,16 +1,18 @@
 // Views: results that alias their first argument. The fake computes sizes and strides, and the evaluation takes them
 // over (alias_of).
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "core/ops/families.h"
+#include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/guards.h"
-#include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
+#include "core/ops/views.h"
 
 namespace partita {
 
@@ -410,72 +412,167 @@ std::vector<Node*> stack_gradients(GradCall& call) {
   return join_gradients(call, "aten.stack.default");
 }
 
-using loops::LowerFunction;
+bool step_is_one(const Args& bound) {
+  return bound[4] == Arg(1);
+}
+
+using Order = std::optional<std::vector<std::int64_t>>;
+
+std::optional<std::int64_t> constant_dim(const Arg& a, std::int64_t rank) {
+  const auto* d = a.get<std::int64_t>();
+  if (!d || *d < -rank || *d >= rank) return std::nullopt;
+  return *d < 0 ? *d + rank : *d;
+}
+
+std::vector<std::int64_t> in_order(std::int64_t rank) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+Order permuted_order(const Args& bound, std::int64_t rank) {
+  const auto* dims = bound[1].get<ArgList>();
+  if (!dims || static_cast<std::int64_t>(dims->items.size()) != rank) return std::nullopt;
+  std::vector<std::int64_t> order;
+  for (const Arg& a : dims->items) {
+    const auto d = constant_dim(a, rank);
+    if (!d) return std::nullopt;
+    order.push_back(*d);
+  }
+  return order;
+}
+Order transposed_order(const Args& bound, std::int64_t rank) {
+  const auto a = constant_dim(bound[1], rank), b = constant_dim(bound[2], rank);
+  if (!a || !b) return std::nullopt;
+  std::vector<std::int64_t> order = in_order(rank);
+  std::swap(order[static_cast<std::size_t>(*a)], order[static_cast<std::size_t>(*b)]);
+  return order;
+}
+Order t_order(const Args&, std::int64_t rank) {
+  std::vector<std::int64_t> order = in_order(rank);
+  if (rank == 2) std::swap(order[0], order[1]);
+  return order;
+}
 
 /// Registers a view and, unless `copy` is empty, the overload that copies its elements.
 template <Meta (*fake)(FakeCall&)>
-void row(OpTable& t, std::string_view name, std::string_view copy, std::string_view derivative,
-         LowerFunction lower = nullptr) {
-  OpRecord view{.fake = fake, .eval = alias_of<fake>, .lower = lower};
-  OpRecord dense{.fake = copied_meta<fake>, .eval = copied<fake>};
-  if (!derivative.empty()) view.derivative = dense.derivative = {{"self", derivative}};
+void row(OpTable& t, std::string_view name, std::string_view copy, OpRecord view) {
+  view.fake = fake;
+  view.eval = alias_of<fake>;
+  if (!copy.empty())
+    t.add(copy,
+          {.fake = copied_meta<fake>, .eval = copied<fake>, .derivative = view.derivative, .gradient = view.gradient});
   t.add(name, std::move(view));
-  if (!copy.empty()) t.add(copy, std::move(dense));
-}
-template <Meta (*fake)(FakeCall&)>
-void row(OpTable& t, std::string_view name, std::string_view copy, std::vector<Node*> (*gradient)(GradCall&),
-         LowerFunction lower) {
-  t.add(name, {.fake = fake, .eval = alias_of<fake>, .gradient = gradient, .lower = lower});
-  t.add(copy, {.fake = copied_meta<fake>, .eval = copied<fake>, .gradient = gradient});
 }
 
 }  // namespace
 
 void register_view(OpTable& t) {
-  row<fake_alias>(t, "aten.alias.default", "aten.alias_copy.default", "grad", loops::lower_alias);
-  row<fake_alias>(t, "aten.detach.default", "aten.detach_copy.default", "zero", loops::lower_alias);
-  row<fake_alias>(t, "aten.lift_fresh.default", "", "grad");
-  row<fake_view>(t, "aten.view.default", "aten.view_copy.default", "reshape(grad, sizes(self))", loops::lower_reshape);
-  row<fake_view>(t, "aten._unsafe_view.default", "", "reshape(grad, sizes(self))", loops::lower_reshape);
-  row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", "");
-  row<fake_expand>(t, "aten.expand.default", "aten.expand_copy.default", "grad", loops::lower_expand);
-  row<fake_permute>(t, "aten.permute.default", "aten.permute_copy.default", "permute_backwards(grad, dims)",
-                    loops::lower_permute);
-  row<fake_transpose>(t, "aten.transpose.int", "aten.transpose_copy.int", "transpose(grad, dim0, dim1)",
-                      loops::lower_transpose);
-  row<fake_t>(t, "aten.t.default", "aten.t_copy.default", "t(grad)", loops::lower_t);
-  row<fake_unsqueeze>(t, "aten.unsqueeze.default", "aten.unsqueeze_copy.default", "squeeze(grad, dim)",
-                      loops::lower_reshape);
-  row<fake_squeeze>(t, "aten.squeeze.default", "aten.squeeze_copy.default", "unsqueeze_to(grad, self)",
-                    loops::lower_reshape);
-  row<fake_squeeze_dims>(t, "aten.squeeze.dim", "aten.squeeze_copy.dim", "unsqueeze_to(grad, self, dim)",
-                         loops::lower_reshape);
-  row<fake_squeeze_dims>(t, "aten.squeeze.dims", "aten.squeeze_copy.dims", "unsqueeze_to(grad, self, dim)",
-                         loops::lower_reshape);
+  row<fake_alias>(t, "aten.alias.default", "aten.alias_copy.default",
+                  {.derivative = {{"self", "grad"}},
+                   .lower = loops::lower_alias,
+                   .unchanged_if = any_arguments,
+                   .write_through = pass_on,
+                   .whole_view = true});
+  row<fake_alias>(t, "aten.detach.default", "aten.detach_copy.default",
+                  {.derivative = {{"self", "zero"}},
+                   .lower = loops::lower_alias,
+                   .unchanged_if = any_arguments,
+                   .write_through = pass_on,
+                   .whole_view = true});
+  row<fake_alias>(t, "aten.lift_fresh.default", "", {.derivative = {{"self", "grad"}}});
+  row<fake_view>(t, "aten.view.default", "aten.view_copy.default",
+                 {.derivative = {{"self", "reshape(grad, sizes(self))"}},
+                  .lower = loops::lower_reshape,
+                  .unchanged_if = any_arguments,
+                  .write_through = reshape_back,
+                  .copying_form = "aten.reshape.default"});
+  row<fake_view>(t, "aten._unsafe_view.default", "",
+                 {.derivative = {{"self", "reshape(grad, sizes(self))"}},
+                  .lower = loops::lower_reshape,
+                  .recomputable = true,
+                  .unchanged_if = any_arguments,
+                  .write_through = reshape_back,
+                  .may_alias = true});
+  row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", {.write_through = dtype_back});
+  row<fake_expand>(t, "aten.expand.default", "aten.expand_copy.default",
+                   {.derivative = {{"self", "grad"}}, .lower = loops::lower_expand, .unchanged_if = any_arguments});
+  row<fake_permute>(t, "aten.permute.default", "aten.permute_copy.default",
+                    {.derivative = {{"self", "permute_backwards(grad, dims)"}},
+                     .lower = loops::lower_permute,
+                     .dimension_order = permuted_order,
+                     .write_through = permute_back});
+  row<fake_transpose>(t, "aten.transpose.int", "aten.transpose_copy.int",
+                      {.derivative = {{"self", "transpose(grad, dim0, dim1)"}},
+                       .lower = loops::lower_transpose,
+                       .dimension_order = transposed_order,
+                       .write_through = view_again});
+  row<fake_t>(t, "aten.t.default", "aten.t_copy.default",
+              {.derivative = {{"self", "t(grad)"}},
+               .lower = loops::lower_t,
+               .dimension_order = t_order,
+               .write_through = view_again});
+  row<fake_unsqueeze>(
+      t, "aten.unsqueeze.default", "aten.unsqueeze_copy.default",
+      {.derivative = {{"self", "squeeze(grad, dim)"}}, .lower = loops::lower_reshape, .write_through = squeeze_back});
+  row<fake_squeeze>(t, "aten.squeeze.default", "aten.squeeze_copy.default",
+                    {.derivative = {{"self", "unsqueeze_to(grad, self)"}},
+                     .lower = loops::lower_reshape,
+                     .unchanged_if = any_arguments,
+                     .write_through = unsqueeze_back});
+  row<fake_squeeze_dims>(t, "aten.squeeze.dim", "aten.squeeze_copy.dim",
+                         {.derivative = {{"self", "unsqueeze_to(grad, self, dim)"}},
+                          .lower = loops::lower_reshape,
+                          .unchanged_if = any_arguments,
+                          .write_through = unsqueeze_back});
+  row<fake_squeeze_dims>(t, "aten.squeeze.dims", "aten.squeeze_copy.dims",
+                         {.derivative = {{"self", "unsqueeze_to(grad, self, dim)"}},
+                          .lower = loops::lower_reshape,
+                          .unchanged_if = any_arguments,
+                          .write_through = unsqueeze_back});
   row<fake_slice>(t, "aten.slice.Tensor", "aten.slice_copy.Tensor",
-                  "slice_backward_wrapper(grad, self, dim, start, end, step)", loops::lower_slice);
-  row<fake_select>(t, "aten.select.int", "aten.select_copy.int", "select_backward(grad, sizes(self), dim, index)",
-                   loops::lower_select);
+                  {.derivative = {{"self", "slice_backward_wrapper(grad, self, dim, start, end, step)"}},
+                   .lower = loops::lower_slice,
+                   .unchanged_if = step_is_one,
+                   .write_through = scatter_back});
+  row<fake_select>(t, "aten.select.int", "aten.select_copy.int",
+                   {.derivative = {{"self", "select_backward(grad, sizes(self), dim, index)"}},
+                    .lower = loops::lower_select,
+                    .write_through = scatter_back});
   row<fake_diagonal>(t, "aten.diagonal.default", "aten.diagonal_copy.default",
-                     "diagonal_backward(grad, sizes(self), offset, dim1, dim2)", loops::lower_diagonal);
+                     {.derivative = {{"self", "diagonal_backward(grad, sizes(self), offset, dim1, dim2)"}},
+                      .lower = loops::lower_diagonal,
+                      .write_through = scatter_back});
   row<fake_unfold>(t, "aten.unfold.default", "aten.unfold_copy.default",
-                   "unfold_backward(grad, sizes(self), dimension, size, step)");
+                   {.derivative = {{"self", "unfold_backward(grad, sizes(self), dimension, size, step)"}}});
   row<fake_as_strided>(t, "aten.as_strided.default", "aten.as_strided_copy.default",
-                       "as_strided_backward(grad, self, size, stride, storage_offset)", loops::lower_as_strided);
+                       {.derivative = {{"self", "as_strided_backward(grad, self, size, stride, storage_offset)"}},
+                        .lower = loops::lower_as_strided,
+                        .write_through = scatter_back,
+                        .views_storage = true});
   row<fake_view_as_real>(t, "aten.view_as_real.default", "aten.view_as_real_copy.default",
-                         "view_as_complex(contiguous(grad))");
-  row<fake_view_as_complex>(t, "aten.view_as_complex.default", "aten.view_as_complex_copy.default",
-                            "view_as_real(contiguous(grad))");
-  row<fake_split>(t, "aten.split.Tensor", "aten.split_copy.Tensor", cat_gradients, loops::lower_split);
-  row<fake_split_with_sizes>(t, "aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", cat_gradients,
-                             loops::lower_split_sizes);
-  row<fake_unbind>(t, "aten.unbind.int", "aten.unbind_copy.int", stack_gradients, loops::lower_unbind);
-  t.add("aten.unsafe_split.Tensor",
-        {.fake = fake_split, .eval = alias_of<fake_split>, .gradient = cat_gradients, .lower = loops::lower_split});
+                         {.derivative = {{"self", "view_as_complex(contiguous(grad))"}}, .write_through = real_back});
+  row<fake_view_as_complex>(
+      t, "aten.view_as_complex.default", "aten.view_as_complex_copy.default",
+      {.derivative = {{"self", "view_as_real(contiguous(grad))"}}, .write_through = complex_back});
+  row<fake_split>(
+      t, "aten.split.Tensor", "aten.split_copy.Tensor",
+      {.gradient = cat_gradients, .lower = loops::lower_split, .write_through = split_back, .splits = true});
+  row<fake_split_with_sizes>(
+      t, "aten.split_with_sizes.default", "aten.split_with_sizes_copy.default",
+      {.gradient = cat_gradients, .lower = loops::lower_split_sizes, .write_through = split_back, .splits = true});
+  row<fake_unbind>(t, "aten.unbind.int", "aten.unbind_copy.int",
+                   {.gradient = stack_gradients, .lower = loops::lower_unbind, .write_through = unbind_back});
+  t.add("aten.unsafe_split.Tensor", {.fake = fake_split,
+                                     .eval = alias_of<fake_split>,
+                                     .gradient = cat_gradients,
+                                     .lower = loops::lower_split,
+                                     .may_alias = true});
   t.add("aten.unsafe_split_with_sizes.default", {.fake = fake_split_with_sizes,
                                                  .eval = alias_of<fake_split_with_sizes>,
                                                  .gradient = cat_gradients,
-                                                 .lower = loops::lower_split_sizes});
+                                                 .lower = loops::lower_split_sizes,
+                                                 .may_alias = true});
 
   add_view_composites(t);
   add_stack_composites(t);

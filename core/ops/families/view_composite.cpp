@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/view_parts.h"
-#include "core/ops/lowerings.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
+#include "core/ops/views.h"
 
 namespace partita {
 namespace {
@@ -234,8 +234,12 @@ Arg conj(DecomposeCall& call) {
 }  // namespace
 
 void add_view_composites(OpTable& t) {
-  t.add("aten.reshape.default",
-        {.fake = fake_reshape, .eval = eval_reshape, .decompose = decompose_reshape, .lower = loops::lower_reshape});
+  t.add("aten.reshape.default", {.fake = fake_reshape,
+                                 .eval = eval_reshape,
+                                 .decompose = decompose_reshape,
+                                 .lower = loops::lower_reshape,
+                                 .recomputable = true,
+                                 .unchanged_if = any_arguments});
   t.add("aten._reshape_copy.default", {.decompose = [](DecomposeCall& call) -> Arg {
           return call.build.expression("view(clone(x, memory_format=contiguous_format), size)",
                                        {{"x", call.arg("self")}, {"size", call.arg("size")}});
@@ -271,9 +275,9 @@ void add_view_composites(OpTable& t) {
       {"aten.positive.default", itself},
       {"aten.resolve_conj.default", itself},
       {"aten.resolve_neg.default", itself},
-      {"aten.conj.default", conj},
   };
   for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+  t.add("aten.conj.default", {.decompose = conj, .element_change = ElementChange::Conjugate});
   t.add("aten.narrow.Tensor", {.eval = eval_narrow_tensor, .decompose = narrow_by_tensor});
   t.add("aten.tensor_split.tensor_indices_or_sections", {.eval = eval_tensor_split});
 }

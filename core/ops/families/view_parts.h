@@ -15,6 +15,22 @@ struct SliceRange {
 /// The arguments start, end and step of a slice as Python means them, for a dimension of `size`.
 SliceRange slice_range(const FakeCall& call, SymExpr size);
 
+namespace loops {  // view_lower.cpp
+Status lower_alias(LowerCall& call);
+Status lower_reshape(LowerCall& call);
+Status lower_expand(LowerCall& call);
+Status lower_permute(LowerCall& call);
+Status lower_t(LowerCall& call);
+Status lower_transpose(LowerCall& call);
+Status lower_select(LowerCall& call);
+Status lower_slice(LowerCall& call);
+Status lower_split(LowerCall& call);
+Status lower_split_sizes(LowerCall& call);
+Status lower_unbind(LowerCall& call);
+Status lower_as_strided(LowerCall& call);
+Status lower_diagonal(LowerCall& call);
+}  // namespace loops
+
 // The parts of the view family that have files of their own.
 void add_view_composites(OpTable& t);   ///< view_composite.cpp: flatten, reshape, chunk, movedim, ...
 void add_stack_composites(OpTable& t);  ///< stack_composites.cpp: atleast_2d, hstack, meshgrid, diag, ...

@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "core/ops/lowerings.h"
+#include "core/ops/families/view_parts.h"
+#include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 
 namespace partita::loops {

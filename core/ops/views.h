@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <vector>
 
 #include "core/ops/record.h"
 
@@ -18,5 +19,14 @@ Node* apply_view(Builder& build, const ViewStep& step, Node* base);
 /// `base` with what the step shows of it replaced by `value`: the scatter or the inverse view that functional tensors
 /// use. Raises functionalize.view for views nobody can write through.
 Node* write_through_view(Builder& build, const ViewStep& step, Node* base, Node* value);
+
+/// For `unchanged_if`: whatever the arguments are.
+inline bool any_arguments(const Args&) {
+  return true;
+}
+
+/// Result dimension i is dimension order[i] of the first argument; nullopt when the node reorders none, or not by
+/// constants.
+std::optional<std::vector<std::int64_t>> dimension_order(const Node& node);
 
 }  // namespace partita

@@ -1,0 +1,166 @@
+// Extremes and their places.
+#include "core/ops/families/lower_reduce.h"
+#include "core/ops/families/reduce_parts.h"
+
+namespace partita::loops {
+namespace {
+
+LoweredTensor extremum(LowerCall& call, ScalarOp op, std::vector<bool>& reduced, LoweredTensor& self) {
+  self = call.in("self");
+  if (is_complex(self.dtype)) fail_unsupported("extrema of complex numbers");
+  self = call.to.cast(self, arithmetic_dtype(self.dtype));
+  reduced = reduced_dims(call, self.dim());
+  return call.to.reduce(
+      self, self.dtype == DType::Bool ? (op == ScalarOp::Max ? ScalarOp::BitOr : ScalarOp::BitAnd) : op, reduced);
+}
+
+/// The position of the first element that equals the extremum `best` or is NaN, counted in row-major order over the
+/// reduced dimensions.
+LoweredTensor position(Lowering& to, const LoweredTensor& self, const LoweredTensor& best,
+                       const std::vector<bool>& reduced) {
+  LoweredTensor wide = to.expand(best, self.sizes);
+  Sizes counted = self.sizes;
+  for (std::size_t d = 0; d < counted.size(); ++d)
+    if (!reduced[d]) counted[d] = 1;
+  return to.reduce(DType::Int64, self.sizes, reduced, ScalarOp::Min, [=](Body& body, const Index& i) {
+    Scalar x = body.read(self, i), m = body.read(wide, i);
+    Scalar hit = body.b.Eq(x, m);
+    if (is_floating(self.dtype)) hit = body.b.BitOr(hit, body.b.IsNan(x));
+    Index at = i;
+    std::int64_t n = 1;
+    for (std::size_t d = 0; d < at.size(); ++d) {
+      if (!reduced[d]) at[d] = 0;
+      n *= counted[d];
+    }
+    return body.b.where(hit, body.scalar(body.math.linear(at, counted)), body.b.constant_int(DType::Int64, n));
+  });
+}
+
+Status extremum_and_position(LowerCall& call, ScalarOp op) {
+  std::vector<bool> reduced;
+  LoweredTensor self;
+  LoweredTensor best = extremum(call, op, reduced, self);
+  call.give(best);
+  call.give(position(call.to, self, best, reduced));
+  return {};
+}
+
+Status position_only(LowerCall& call, ScalarOp op) {
+  std::vector<bool> reduced;
+  LoweredTensor self;
+  LoweredTensor best = extremum(call, op, reduced, self);
+  call.give(position(call.to, self, best, reduced));
+  return {};
+}
+
+Status lower_amax(LowerCall& call) {
+  std::vector<bool> reduced;
+  LoweredTensor self;
+  call.give(extremum(call, ScalarOp::Max, reduced, self));
+  return {};
+}
+
+Status lower_amin(LowerCall& call) {
+  std::vector<bool> reduced;
+  LoweredTensor self;
+  call.give(extremum(call, ScalarOp::Min, reduced, self));
+  return {};
+}
+
+Status lower_max_dim(LowerCall& call) {
+  return extremum_and_position(call, ScalarOp::Max);
+}
+
+Status lower_min_dim(LowerCall& call) {
+  return extremum_and_position(call, ScalarOp::Min);
+}
+
+Status lower_argmax(LowerCall& call) {
+  return position_only(call, ScalarOp::Max);
+}
+
+Status lower_argmin(LowerCall& call) {
+  return position_only(call, ScalarOp::Min);
+}
+
+}  // namespace
+}  // namespace partita::loops
+
+namespace partita {
+namespace {
+
+/// The extreme element and its position in the line. The first NaN wins; of equal elements the first does.
+template <bool greatest, class T>
+std::pair<Comparable<T>, std::int64_t> extreme(const T* x, const Line& line) {
+  if (line.length() == 0)
+    fail(
+        "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+        "argument.");
+  Comparable<T> best{};
+  std::int64_t where = -1, i = 0;
+  line.each([&](std::int64_t at) {
+    auto v = convert<Comparable<T>>(x[at]);
+    if constexpr (!is_complex_type<Comparable<T>>::value) {
+      if (where < 0 || (!is_nan(best) && (is_nan(v) || (greatest ? v > best : v < best)))) {
+        best = v;
+        where = i;
+      }
+    } else {
+      fail("the extreme of complex numbers is not defined");
+    }
+    ++i;
+  });
+  return {best, where};
+}
+
+template <bool greatest>
+constexpr auto extreme_value =
+    [](const EvalCall&, const auto* x, const Line& line) { return extreme<greatest>(x, line).first; };
+
+template <bool greatest>
+constexpr auto extreme_place =
+    [](const EvalCall&, const auto* x, const Line& line) { return extreme<greatest>(x, line).second; };
+
+Meta fake_extreme_dim(FakeCall& call) {
+  return pair_of(reduced_meta(call, call.tensor("self").dtype), reduced_meta(call, DType::Int64));
+}
+
+template <bool greatest>
+Value eval_extreme_dim(EvalCall& call) {
+  return ValueList{eval<same_dtype, extreme_value<greatest>>(call), eval<index_dtype, extreme_place<greatest>>(call)};
+}
+
+Meta fake_aminmax(FakeCall& call) {
+  TensorMeta one = reduced_meta(call, call.tensor("self").dtype);
+  return pair_of(one, one);
+}
+
+Value eval_aminmax(EvalCall& call) {
+  return ValueList{eval<same_dtype, extreme_value<false>>(call), eval<same_dtype, extreme_value<true>>(call)};
+}
+
+}  // namespace
+
+void add_extremes(OpTable& t) {
+  const Reduction rows[] = {
+      {"aten.amax.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
+       "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amax, true},
+      {"aten.amin.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
+       "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amin},
+      {"aten.max.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
+       "evenly_distribute_backward(grad, self, result)", loops::lower_amax, true},
+      {"aten.min.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
+       "evenly_distribute_backward(grad, self, result)", loops::lower_amin, true},
+      {"aten.max.dim", fake_extreme_dim, eval_extreme_dim<true>,
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_max_dim, true},
+      {"aten.min.dim", fake_extreme_dim, eval_extreme_dim<false>,
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_min_dim, true},
+      {"aten.aminmax.default", fake_aminmax, eval_aminmax,
+       "aminmax_backward(grads, self, dim, keepdim, result0, result1)"},
+      {"aten.argmax.default", fake<index_dtype>, eval<index_dtype, extreme_place<true>>, "", loops::lower_argmax, true},
+      {"aten.argmin.default", fake<index_dtype>, eval<index_dtype, extreme_place<false>>, "", loops::lower_argmin},
+  };
+  add_reductions(t, rows);
+}
+
+}  // namespace partita

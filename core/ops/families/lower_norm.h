@@ -1,0 +1,58 @@
+#pragma once
+// Lowerings of normalisations share this.
+#include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+
+/// Arithmetic on tensors in one dtype, with broadcasting.
+struct Arithmetic {
+  Lowering& to;
+  DType dtype;
+
+  LoweredTensor operator()(const std::vector<LoweredTensor>& inputs, ScalarFunction f) const {
+    return pointwise(to, dtype, dtype, inputs, std::move(f));
+  }
+  LoweredTensor sum(const LoweredTensor& t, const std::vector<bool>& reduced) const {
+    return to.reduce(t, ScalarOp::Add, reduced);
+  }
+  LoweredTensor mean(const LoweredTensor& t, const std::vector<bool>& reduced) const {
+    double n = 1;
+    for (std::size_t d = 0; d < reduced.size(); ++d)
+      if (reduced[d]) n *= static_cast<double>(t.sizes[d]);
+    return (*this)({sum(t, reduced)},
+                   [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.constant(b.dtype(x[0]), n)); });
+  }
+  LoweredTensor mul(const LoweredTensor& a, const LoweredTensor& b) const {
+    return (*this)({a, b}, [](ScalarBuilder& s, auto x) { return s.Mul(x[0], x[1]); });
+  }
+  LoweredTensor sub(const LoweredTensor& a, const LoweredTensor& b) const {
+    return (*this)({a, b}, [](ScalarBuilder& s, auto x) { return s.Sub(x[0], x[1]); });
+  }
+  LoweredTensor square(const LoweredTensor& a) const {
+    return (*this)({a}, [](ScalarBuilder& s, auto x) { return s.Mul(x[0], x[0]); });
+  }
+  LoweredTensor rsqrt(const LoweredTensor& a, double eps) const {
+    return (*this)({a}, [=](ScalarBuilder& b, auto x) { return b.Rsqrt(b.Add(x[0], b.constant(b.dtype(x[0]), eps))); });
+  }
+};
+
+inline Arithmetic arithmetic(LowerCall& call, const LoweredTensor& t) {
+  if (!is_floating(t.dtype)) fail_unsupported("normalisation of " + std::string(torch_name(t.dtype)));
+  return {call.to, arithmetic_dtype(t.dtype)};
+}
+
+/// centred * rstd * weight + bias; operands that are not valid are left out.
+inline LoweredTensor affine(const Arithmetic& make, const LoweredTensor& centred, const LoweredTensor& rstd,
+                            const LoweredTensor& weight, const LoweredTensor& bias) {
+  LoweredTensor y = rstd.valid() ? make.mul(centred, rstd) : centred;
+  if (weight.valid()) y = make.mul(y, weight);
+  if (bias.valid()) y = make({y, bias}, [](ScalarBuilder& b, auto x) { return b.Add(x[0], x[1]); });
+  return y;
+}
+
+inline LoweredTensor optional(LowerCall& call, std::string_view name) {
+  return call.has(name) ? call.in(name) : LoweredTensor();
+}
+
+}  // namespace partita::loops

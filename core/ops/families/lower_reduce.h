@@ -1,0 +1,30 @@
+#pragma once
+// What lowerings of reductions are made of.
+#include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
+
+namespace partita::loops {
+
+inline std::vector<bool> reduced_dims(LowerCall& call, std::size_t rank) {
+  if (call.schema.index_of("dim") < 0) return std::vector<bool>(rank, true);
+  return call.dims("dim", rank);
+}
+
+/// `self` converted to the result's dtype `out`, then to the dtype in which its sum is accumulated.
+inline LoweredTensor summand(LowerCall& call, DType out) {
+  return call.to.cast(call.to.cast(call.in("self"), out), arithmetic_dtype(out));
+}
+
+inline std::int64_t count(const LoweredTensor& t, const std::vector<bool>& reduced) {
+  std::int64_t n = 1;
+  for (std::size_t d = 0; d < reduced.size(); ++d)
+    if (reduced[d]) n *= t.sizes[d];
+  return n;
+}
+
+inline LoweredTensor divided(Lowering& to, const LoweredTensor& t, double by) {
+  return pointwise(to, t.dtype, t.dtype, {t},
+                   [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.constant(b.dtype(x[0]), by)); });
+}
+
+}  // namespace partita::loops

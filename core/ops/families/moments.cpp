@@ -1,0 +1,156 @@
+// Variances, standard deviations and norms.
+#include <algorithm>
+#include <limits>
+
+#include "core/ops/families/lower_reduce.h"
+#include "core/ops/families/reduce_parts.h"
+
+namespace partita::loops {
+namespace {
+
+struct Moments {
+  LoweredTensor variance, mean;
+};
+
+/// Two passes: first the mean, then the squares of the differences from it. One pass would lose digits to cancellation.
+Moments moments(LowerCall& call) {
+  LoweredTensor x = summand(call, call.in("self").dtype);
+  std::vector<bool> reduced = reduced_dims(call, x.dim());
+  double n = static_cast<double>(count(x, reduced));
+  double correction = call.has("correction") ? as_double(call.number("correction")) : 1;
+  LoweredTensor mean = divided(call.to, call.to.reduce(x, ScalarOp::Add, reduced), n);
+  LoweredTensor wide = call.to.expand(mean, x.sizes);
+  LoweredTensor squares = call.to.reduce(x.dtype, x.sizes, reduced, ScalarOp::Add, [=](Body& body, const Index& i) {
+    Scalar d = body.b.Sub(body.read(x, i), body.read(wide, i));
+    return body.b.Mul(d, d);
+  });
+  return {divided(call.to, squares, std::max(n - correction, 0.0)), mean};
+}
+
+Status lower_var(LowerCall& call) {
+  return call.give(moments(call).variance), Status();
+}
+
+Status lower_std(LowerCall& call) {
+  LoweredTensor v = moments(call).variance;
+  call.give(pointwise(call.to, v.dtype, v.dtype, {v}, [](ScalarBuilder& b, auto x) { return b.Sqrt(x[0]); }));
+  return {};
+}
+
+Status lower_var_mean(LowerCall& call) {
+  Moments m = moments(call);
+  call.give(m.variance);
+  call.give(m.mean);
+  return {};
+}
+
+/// Lowers linalg_vector_norm for the orders 1, 2 and +-inf.
+Status lower_vector_norm(LowerCall& call) {
+  LoweredTensor x = summand(call, call.out().dtype);
+  if (is_complex(call.in("self").dtype)) fail_unsupported("norms of complex numbers");
+  std::vector<bool> reduced = reduced_dims(call, x.dim());
+  double order = as_double(call.number("ord"));
+  LoweredTensor size = pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Abs(v[0]); });
+  if (order == 1) return call.give(call.to.reduce(size, ScalarOp::Add, reduced)), Status();
+  if (order == INFINITY) return call.give(call.to.reduce(size, ScalarOp::Max, reduced)), Status();
+  if (order == -INFINITY) return call.give(call.to.reduce(size, ScalarOp::Min, reduced)), Status();
+  if (order != 2) fail_unsupported("a vector norm of this order in loops");
+  LoweredTensor squares =
+      pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Mul(v[0], v[0]); });
+  LoweredTensor total = call.to.reduce(squares, ScalarOp::Add, reduced);
+  call.give(pointwise(call.to, x.dtype, x.dtype, {total}, [](ScalarBuilder& b, auto v) { return b.Sqrt(v[0]); }));
+  return {};
+}
+
+}  // namespace
+}  // namespace partita::loops
+
+namespace partita {
+namespace {
+
+double correction(const EvalCall& call) {
+  return call.has("correction") ? as_double(call.number("correction")) : 1;
+}
+
+/// Welford's running mean, as in PyTorch's kernel: equal elements have variance 0, however their mean is rounded.
+constexpr auto variance = [](const EvalCall& call, const auto* x, const Line& line) {
+  using T = std::decay_t<decltype(*x)>;
+  std::conditional_t<is_complex_type<T>::value, std::complex<double>, double> center = 0;
+  double squares = 0, count = 0;
+  line.each([&](std::int64_t at) {
+    const auto v = convert<decltype(center)>(x[at]), before = v - center;
+    center += before / ++count;
+    if constexpr (is_complex_type<T>::value)
+      squares += (before * std::conj(v - center)).real();
+    else
+      squares += before * (v - center);
+  });
+  return squares / std::max(0.0, static_cast<double>(line.length()) - correction(call));
+};
+
+constexpr auto deviation = [](const EvalCall& call, const auto* x, const Line& line) {
+  return std::sqrt(variance(call, x, line));
+};
+
+Meta fake_spread_and_mean(FakeCall& call) {
+  DType self = call.tensor("self").dtype;
+  return pair_of(reduced_meta(call, real_dtype(self, {})), reduced_meta(call, self));
+}
+
+template <auto spread>
+Value eval_spread_and_mean(EvalCall& call) {
+  return ValueList{eval<real_dtype, spread>(call), eval<same_dtype, mean>(call)};
+}
+
+constexpr auto norm = [](const EvalCall& call, const auto* x, const Line& line) {
+  using T = std::decay_t<decltype(*x)>;
+  std::string_view name = call.schema.index_of("ord") >= 0 ? "ord" : "p";
+  double ord = call.has(name) ? as_double(call.number(name)) : 2;
+  bool largest = ord > 0 && std::isinf(ord), smallest = ord < 0 && std::isinf(ord);
+  // Unless the dtype is double, PyTorch computes powers in float, where they overflow and underflow earlier.
+  constexpr bool wide = std::is_same_v<T, double> || std::is_same_v<T, std::complex<double>>;
+  auto power = [](double v) { return wide ? v : static_cast<double>(static_cast<float>(v)); };
+  double total = smallest ? std::numeric_limits<double>::infinity() : 0;
+  line.each([&](std::int64_t at) {
+    double a = std::abs(convert<Accumulator<T>>(x[at]));
+    if (largest)
+      total = a != a || a > total ? a : total;
+    else if (smallest)
+      total = a != a || a < total ? a : total;
+    else if (ord == 0)
+      total += a != 0;
+    else if (ord == 1)
+      total += a;
+    else if (ord == 2)
+      total += power(a * a);
+    else
+      total += power(std::pow(a, ord));
+  });
+  total = power(total);
+  if (largest || smallest || ord == 0 || ord == 1) return total;
+  return ord == 2 ? std::sqrt(total) : std::pow(total, 1 / ord);
+};
+
+}  // namespace
+
+void add_moments(OpTable& t) {
+  const Reduction rows[] = {
+      {"aten.var.correction", fake<real_dtype>, eval<real_dtype, variance>,
+       "var_backward(grad, self, dim, correction, keepdim)", loops::lower_var, true},
+      {"aten.std.correction", fake<real_dtype>, eval<real_dtype, deviation>,
+       "std_backward(result, grad, self, dim, correction, keepdim)", loops::lower_std, true},
+      {"aten.var_mean.correction", fake_spread_and_mean, eval_spread_and_mean<variance>,
+       "var_mean_backward(grads, self, dim, correction, keepdim)", loops::lower_var_mean, true},
+      {"aten.std_mean.correction", fake_spread_and_mean, eval_spread_and_mean<deviation>,
+       "std_mean_backward(grads, self, dim, correction, keepdim, result0)"},
+      {"aten.linalg_vector_norm.default", fake<real_dtype>, eval<real_dtype, norm>,
+       "vector_norm_backward(grad, self, ord, result, dim, keepdim)", loops::lower_vector_norm},
+      {"aten.norm.Scalar", fake<real_dtype>, eval<real_dtype, norm>,
+       "vector_norm_backward(grad, self, p, result, None, False)"},
+      {"aten.norm.ScalarOpt_dim", fake<real_dtype>, eval<real_dtype, norm>,
+       "vector_norm_backward(grad, self, p, result, dim, keepdim)"},
+  };
+  add_reductions(t, rows);
+}
+
+}  // namespace partita

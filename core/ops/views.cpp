@@ -1,0 +1,42 @@
+#include "core/ops/views.h"
+
+#include <fmt/format.h>
+
+namespace partita {
+
+Node* apply_view(Builder& build, const ViewStep& step, Node* base) {
+  const Schema* schema = find_schema(step.op);
+  Args args;
+  Kwargs kwargs;
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < step.args.size(); ++i) {
+    const SchemaArg& a = schema->args[i];
+    if (static_cast<int>(i) == step.self || !a.has_default || !(step.args[i] == a.default_value)) last = i + 1;
+  }
+  for (std::size_t i = 0; i < last; ++i) {
+    Arg value = static_cast<int>(i) == step.self ? Arg(base) : step.args[i];
+    if (schema->args[i].keyword_only)
+      kwargs.emplace_back(schema->args[i].name, std::move(value));
+    else
+      args.push_back(std::move(value));
+  }
+  Node* view = build.call(step.op->name, std::move(args), std::move(kwargs));
+  return step.part < 0 ? view : build.getitem(view, step.part);
+}
+
+Node* write_through_view(Builder& build, const ViewStep& step, Node* base, Node* value) {
+  const OpRecord* record = ops().find(step.op);
+  if (record && record->write_through) return record->write_through(build, step, base, value);
+  throw Raise{unsupported("functionalize.view", fmt::format("writing through {} is not supported", step.op->name))};
+}
+
+std::optional<std::vector<std::int64_t>> dimension_order(const Node& node) {
+  const TensorMeta* meta = node.meta.tensor();
+  const OpRecord* record = meta ? ops().find(node.op()) : nullptr;
+  if (!record || !record->dimension_order) return std::nullopt;
+  auto bound = bind_arguments(*record->schema, node.args(), node.kwargs());
+  if (!bound) return std::nullopt;
+  return record->dimension_order(*bound, static_cast<std::int64_t>(meta->dim()));
+}
+
+}  // namespace partita
