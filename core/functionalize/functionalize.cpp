@@ -8,6 +8,7 @@
 
 #include "core/functionalize/to_aten.h"
 #include "core/functionalize/view_inverse.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
 #include "core/ops/twin.h"
@@ -50,7 +51,7 @@ class Functionalizer {
     out_.graph->shapes = eager.shapes;
     object_of_.assign(eager.id_limit(), npos);
     plain_.assign(eager.id_limit(), nullptr);
-    try {
+    Status done = catch_raised<void>([&]() -> Status {
       for (Node* node : eager) {
         current_ = node;
         if (node->is_placeholder())
@@ -62,11 +63,11 @@ class Functionalizer {
       }
       current_ = nullptr;
       finish();
-    } catch (Raise& raised) {
-      if (current_ && raised.diagnostic.where.node.empty()) raised.diagnostic.where = where(*current_);
-      return std::move(raised.diagnostic);
-    }
-    return std::move(out_);
+      return {};
+    });
+    if (done) return std::move(out_);
+    if (current_ && done.error().where.node.empty()) done.error().where = where(*current_);
+    return std::move(done).error();
   }
 
  private:
@@ -450,6 +451,10 @@ class Functionalizer {
     std::vector<Arg> returned;
     for (std::size_t i : out_.meta.mutated_runtime_inputs()) returned.push_back(read(object_of_[inputs_[i]->id()]));
     std::vector<Arg> user = aten_.graph->outputs();
+    for (const Arg& a : user)
+      if (const Node* n = a.node(); n && n->meta.tuple())
+        throw Raise{unsupported("functionalize.output",
+                                fmt::format("output {} is a list of results; return its items", n->name()), where(*n))};
     std::vector<Arg> values;
     for (const Arg& a : user) values.push_back(mapped(a));
     describe_outputs(user, values);

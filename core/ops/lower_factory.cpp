@@ -30,7 +30,8 @@ void give_range(LowerCall& call, const Number& start, const Number& step) {
 
 void give_triangle(LowerCall& call, bool lower) {
   LoweredTensor self = call.in("self");
-  std::int64_t diagonal = call.integer("diagonal");
+  const std::size_t rank = self.dim();
+  const std::int64_t diagonal = std::clamp(call.integer("diagonal"), -self.sizes[rank - 2], self.sizes[rank - 1]);
   call.give(call.to.map(self.dtype, self.sizes, [=](Body& body, const Index& i) {
     SymExpr row = i[i.size() - 2], column = i[i.size() - 1];
     Scalar keep = lower ? body.less(column, row + diagonal + 1) : body.less(row + (diagonal - 1), column);

@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/ops/alias.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/lowerings.h"
 #include "core/ops/record.h"
 #include "core/schedule/channels_last.h"
@@ -89,9 +90,10 @@ class GraphLowering {
     if (node.is(Op::getitem())) {
       auto* index = node.args().at(1).get<std::int64_t>();
       auto it = to_.values.find(node.args()[0].node());
-      if (!index || it == to_.values.end() || *index < 0 || static_cast<std::size_t>(*index) >= it->second.size())
+      const std::int64_t n = it == to_.values.end() ? 0 : static_cast<std::int64_t>(it->second.size());
+      if (!index || *index < -n || *index >= n)
         return unsupported("schedule.getitem", "getitem of what is no list of results", where(node));
-      to_.values[&node] = {it->second[static_cast<std::size_t>(*index)]};
+      to_.values[&node] = {it->second[static_cast<std::size_t>(*index < 0 ? *index + n : *index)]};
       return {};
     }
     const Schema* schema = find_schema(node.op());
@@ -130,12 +132,9 @@ class GraphLowering {
 
   template <class F>
   Status guarded(const Node& node, F f) {
-    try {
-      return f();
-    } catch (Raise& raised) {
-      if (raised.diagnostic.where.node.empty()) raised.diagnostic.where = where(node);
-      return std::move(raised.diagnostic);
-    }
+    Status done = catch_raised<void>(f);
+    if (!done && done.error().where.node.empty()) done.error().where = where(node);
+    return done;
   }
 
   LoweredTensor value(const Node* node) const {

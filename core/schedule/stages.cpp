@@ -18,6 +18,8 @@ constexpr std::size_t cheap_reads = 1;
 constexpr int broadcast_weight = 3;
 // A loop that would read more streams than this is split.
 constexpr std::size_t most_reads = 24;
+// Definitions that are computed in place nest, here and in all that reads them: a longer chain is kept in between.
+constexpr int deepest = 256;
 
 class Finder {
  public:
@@ -30,6 +32,7 @@ class Finder {
     s_.weight.assign(n, 0);
     s_.reads.assign(n, 0);
     leaves_.resize(n);
+    depth_.assign(n, 0);
   }
 
   Stages run() {
@@ -97,16 +100,18 @@ class Finder {
   void measure(int id) {
     const Definition& d = l_[id];
     auto& leaves = leaves_[static_cast<std::size_t>(id)];
-    int weight = d.weight;
+    int weight = d.weight, below = 0;
     for (const auto& o : d.operands) {
       if (is_stage(o.id) || l_[o.id].kind == Kind::Memory || l_[o.id].kind == Kind::Writes) {
         leaves.insert(o.id);
       } else {
         weight += s_.weight[static_cast<std::size_t>(o.id)];
+        below = std::max(below, depth_[static_cast<std::size_t>(o.id)]);
         leaves.insert(leaves_[static_cast<std::size_t>(o.id)].begin(), leaves_[static_cast<std::size_t>(o.id)].end());
       }
     }
     s_.weight[static_cast<std::size_t>(id)] = std::min(weight, 1 << 20);
+    depth_[static_cast<std::size_t>(id)] = below + 1;
     s_.reads[static_cast<std::size_t>(id)] = static_cast<int>(leaves.size());
   }
 
@@ -115,7 +120,7 @@ class Finder {
     auto i = static_cast<std::size_t>(id);
     if (d.kind == Kind::Memory || d.kind == Kind::Writes) return;
     measure(id);
-    if (s_.stored[i] || d.kind == Kind::Reduce) {
+    if (s_.stored[i] || d.kind == Kind::Reduce || depth_[i] >= deepest) {
       s_.stage[i] = true;
       return;
     }
@@ -209,6 +214,7 @@ class Finder {
   Stages s_;
   std::vector<std::set<int>> readers_;
   std::vector<std::set<int>> leaves_;
+  std::vector<int> depth_;  // of what is computed in place below a definition, itself included
   std::vector<int> extern_unit_;
   int last_draw_ = -1;  // the last unit that draws random numbers
 };
