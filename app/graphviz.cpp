@@ -119,17 +119,22 @@ Result<std::string> run_graphviz(const std::string& dot, const std::string& form
   return result;
 }
 
+Status check_graphviz_size(const Graph& graph) {
+  if (std::size_t n = total_nodes(graph); n > max_graphviz_nodes)
+    return unsupported(
+        "graphviz.size",
+        fmt::format("graph {} has {} nodes and Graphviz draws at most {}; use --format dot or the window's own picture",
+                    graph.name, n, max_graphviz_nodes));
+  return {};
+}
+
 Result<std::string> draw_with_graphviz(const Graph& graph, const std::string& format, const Progress* progress) {
   constexpr std::chrono::seconds limit{60};
   if (format == "dot") return to_dot(graph);
   if (format != "svg" && format != "png" && format != "pdf")
     return input_error("graphviz.format",
                        fmt::format("unknown format '{}'; svg, png, pdf and dot are written", format));
-  if (std::size_t n = total_nodes(graph); n > max_graphviz_nodes)
-    return unsupported(
-        "graphviz.size",
-        fmt::format("graph {} has {} nodes and Graphviz draws at most {}; use --format dot or the window's own picture",
-                    graph.name, n, max_graphviz_nodes));
+  TRY_DO(check_graphviz_size(graph));
   return run_graphviz(to_dot(graph), format, limit, progress);
 }
 

@@ -11,6 +11,9 @@ namespace partita {
 /// More nodes take Graphviz minutes, or its stack (design: our own layout draws those).
 inline constexpr std::size_t max_graphviz_nodes = 300;
 
+/// Error graphviz.size when the graph has more nodes.
+Status check_graphviz_size(const Graph& graph);
+
 /// Runs `dot -TFORMAT` in a child process and returns what it writes. Errors graphviz.missing, graphviz.time_limit,
 /// graphviz.failed, Fault::Cancelled; the child is killed at the limit and when `progress` (may be null) says stop.
 Result<std::string> run_graphviz(const std::string& dot, const std::string& format, std::chrono::seconds limit,

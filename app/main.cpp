@@ -1,6 +1,8 @@
 #include <cstdio>
 
 #include "app/cli/command.h"
+#include "core/base/memory.h"
+#include "core/ops/catch_raised.h"
 
 namespace {
 
@@ -20,6 +22,10 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done; 1 a comparison or check differs or fails; 2 bad input or usage; 3 not supported; "
       "4 a bug of Partita; 5 stopped on request.");
+  app.add_option_function<std::size_t>("--memory-limit", set_memory_limit,
+                                       "bytes of tensors that may be held at one time")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("the machine's memory");
   cli::Action chosen;
   for (const cli::Command* command : cli::commands()) {
     CLI::App* sub = app.add_subcommand(command->name, command->summary);
@@ -34,6 +40,6 @@ int main(int argc, char** argv) {
     return complain(input_error("cli.usage", std::string(error.what()) + "; see partita --help"));
   }
   if (!chosen) chosen = cli::open_window;
-  Result<int> code = chosen();
+  Result<int> code = catch_raised<int>(chosen);
   return code ? *code : complain(code.error());
 }

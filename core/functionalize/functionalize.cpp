@@ -8,6 +8,7 @@
 
 #include "core/functionalize/to_aten.h"
 #include "core/ir/place.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
@@ -45,7 +46,7 @@ class Functionalizer {
     out_.graph->shapes = eager.shapes;
     object_of_.assign(eager.id_limit(), npos);
     plain_.assign(eager.id_limit(), nullptr);
-    try {
+    Status done = catch_raised<void>([&]() -> Status {
       for (Node* node : eager) {
         current_ = node;
         if (node->is_placeholder())
@@ -57,10 +58,10 @@ class Functionalizer {
       }
       current_ = nullptr;
       finish();
-    } catch (Raise& raised) {
-      return current_ ? at_node(std::move(raised.diagnostic), *current_) : std::move(raised.diagnostic);
-    }
-    return std::move(out_);
+      return {};
+    });
+    if (done) return std::move(out_);
+    return current_ ? at_node(std::move(done).error(), *current_) : std::move(done).error();
   }
 
  private:
@@ -444,6 +445,10 @@ class Functionalizer {
     std::vector<Arg> returned;
     for (std::size_t i : out_.meta.mutated_runtime_inputs()) returned.push_back(read(object_of_[inputs_[i]->id()]));
     std::vector<Arg> user = aten_.graph->outputs();
+    for (const Arg& a : user)
+      if (const Node* n = a.node(); n && n->meta.tuple())
+        throw Raise{unsupported("functionalize.output",
+                                fmt::format("output {} is a list of results; return its items", n->name()), where(*n))};
     std::vector<Arg> values;
     for (const Arg& a : user) values.push_back(mapped(a));
     describe_outputs(user, values);

@@ -9,6 +9,7 @@
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
@@ -219,38 +220,34 @@ class Differentiator {
         slot = gradient;
       if (--waiting[edge.function] == 0) ready.emplace(sequence_.at(edge.function), edge.function);
     };
-    try {
-      for (std::size_t k = 0; k < tangents_.size(); ++k) {
-        Node* value = outputs_[tangent_of_[k]].node();
-        arrive({function_of(value), result_of(value)}, tangents_[k]);
+    for (std::size_t k = 0; k < tangents_.size(); ++k) {
+      Node* value = outputs_[tangent_of_[k]].node();
+      arrive({function_of(value), result_of(value)}, tangents_[k]);
+    }
+    while (!ready.empty()) {
+      Node* function = ready.top().second;
+      ready.pop();
+      std::vector<Node*>& grads = incoming[function];
+      if (function->is_placeholder()) {
+        gradient_[function] = grads[0];
+        continue;
       }
-      while (!ready.empty()) {
-        Node* function = ready.top().second;
-        ready.pop();
-        std::vector<Node*>& grads = incoming[function];
-        if (function->is_placeholder()) {
-          gradient_[function] = grads[0];
-          continue;
+      origin = function->origin;
+      bool any = std::any_of(grads.begin(), grads.end(), [](Node* g) { return g != nullptr; });
+      std::vector<Node*> direct;
+      std::map<int, std::vector<Node*>> lists;
+      if (any) TRY_DO(apply(function, grads, edges[function], direct, lists));
+      for (const Slot& s : edges[function]) {
+        Node* gradient = nullptr;
+        auto argument = static_cast<std::size_t>(s.argument);
+        if (s.item < 0) {
+          gradient = argument < direct.size() ? direct[argument] : nullptr;
+        } else if (auto it = lists.find(s.argument); it != lists.end()) {
+          auto item = static_cast<std::size_t>(s.item);
+          gradient = item < it->second.size() ? it->second[item] : nullptr;
         }
-        origin = function->origin;
-        bool any = std::any_of(grads.begin(), grads.end(), [](Node* g) { return g != nullptr; });
-        std::vector<Node*> direct;
-        std::map<int, std::vector<Node*>> lists;
-        if (any) TRY_DO(apply(function, grads, edges[function], direct, lists));
-        for (const Slot& s : edges[function]) {
-          Node* gradient = nullptr;
-          auto argument = static_cast<std::size_t>(s.argument);
-          if (s.item < 0) {
-            gradient = argument < direct.size() ? direct[argument] : nullptr;
-          } else if (auto it = lists.find(s.argument); it != lists.end()) {
-            auto item = static_cast<std::size_t>(s.item);
-            gradient = item < it->second.size() ? it->second[item] : nullptr;
-          }
-          arrive(s.edge, gradient);
-        }
+        arrive(s.edge, gradient);
       }
-    } catch (Raise& raised) {
-      return std::move(raised.diagnostic);
     }
     return {};
   }
@@ -315,7 +312,7 @@ class Differentiator {
 }  // namespace
 
 Result<Joint> make_joint(FunctionalGraph forward, const JointOptions& options) {
-  return Differentiator(std::move(forward), options).run();
+  return catch_raised<Joint>([&] { return Differentiator(std::move(forward), options).run(); });
 }
 
 }  // namespace partita

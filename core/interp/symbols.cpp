@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "core/ir/place.h"
+#include "core/sym/integer.h"
 
 namespace partita {
 
@@ -20,7 +21,7 @@ std::optional<std::int64_t> SymbolMap::value(SymExpr e) const {
     const auto it = values_.find(name);
     return it == values_.end() ? std::nullopt : std::optional(it->second);
   });
-  return v ? std::optional(static_cast<std::int64_t>(*v)) : std::nullopt;
+  return v ? as_integer(*v) : std::nullopt;
 }
 
 std::string SymbolMap::str() const {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/sym/sym_error.h"
+
 namespace partita {
 namespace {
 
@@ -38,6 +40,9 @@ Result<SymList> parse_list(const std::vector<std::string_view>& items) {
   SymList out;
   for (std::string_view item : items) {
     TRY(SymExpr e, SymExpr::parse(item));
+    if (e.is_float() || e.is_boolean())
+      return input_error("ir.annotation",
+                         fmt::format("'{}' is no integer; sizes and strides are", item.substr(0, 200)));
     out.push_back(e);
   }
   return out;
@@ -85,7 +90,11 @@ Result<Meta> parse_annotation(std::string_view text) {
       return input_error("ir.annotation", fmt::format("annotation '{}': {} sizes but {} strides; correct the text",
                                                       text.substr(0, 200), t.sizes.size(), t.strides.size()));
   } else {
-    t.strides = contiguous_strides(t.sizes);
+    try {
+      t.strides = contiguous_strides(t.sizes);
+    } catch (SymError& raised) {
+      return std::move(raised.diagnostic);
+    }
   }
   t.device_known = at < text.size();
   if (t.device_known) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/values.h"
 
 namespace partita {
@@ -99,15 +100,13 @@ Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Valu
   for (const Value& v : bound) args.push_back(import(v, graph, held));
   Builder build(graph, nullptr);
   DecomposeCall call(*record.schema, std::move(args), build);
-  Arg result;
-  try {
-    result = record.decompose(call);
-  } catch (Raise& raised) {
-    if (node && raised.diagnostic.where.node.empty()) {
-      raised.diagnostic.where.graph = node->graph().name;
-      raised.diagnostic.where.node = node->name();
+  Result<Arg> result = catch_raised<Arg>([&] { return record.decompose(call); });
+  if (!result) {
+    if (node && result.error().where.node.empty()) {
+      result.error().where.graph = node->graph().name;
+      result.error().where.node = node->name();
     }
-    return std::move(raised.diagnostic);
+    return std::move(result).error();
   }
   for (Node* n : graph) {
     if (n->is_placeholder()) continue;
@@ -117,7 +116,7 @@ Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Valu
     for (const auto& [key, a] : n->kwargs()) named.emplace_back(key, look_up(a, held));
     TRY(held[n], evaluate(n->op(), std::move(values), std::move(named), context, node));
   }
-  return look_up(result, held);
+  return look_up(*result, held);
 }
 
 }  // namespace partita

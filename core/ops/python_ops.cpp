@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
+#include "core/ops/call.h"
 #include "core/ops/resolve.h"
+#include "core/sym/integer.h"
 
 namespace partita {
 namespace {
@@ -26,9 +28,10 @@ struct Row {
   std::string_view aten;  ///< the ATen operator for tensors; empty: none
 };
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  std::int64_t q = a / b;
-  return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
+/// Whole numbers are computed as symbols are, which hear of an overflow.
+std::int64_t whole(SymExpr e) {
+  if (!e.is_int()) throw Raise{input_error("ops.arguments", e.str() + " is no whole number")};
+  return e.as_int();
 }
 
 #define BINARY(sym_expression, real_expression, int_expression) \
@@ -56,16 +59,15 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
       nullptr
 
 const Row rows[] = {
-    {"_operator.add", Kind::SameAsArguments, BINARY(a + b, a + b, a + b), "aten.add"},
-    {"_operator.sub", Kind::SameAsArguments, BINARY(a - b, a - b, a - b), "aten.sub"},
-    {"_operator.mul", Kind::SameAsArguments, BINARY(a* b, a* b, a* b), "aten.mul"},
-    {"_operator.floordiv", Kind::SameAsArguments, BINARY(sym_floordiv(a, b), std::floor(a / b), floor_div(a, b)),
-     "aten.floor_divide"},
-    {"_operator.mod", Kind::SameAsArguments, BINARY(sym_mod(a, b), a - std::floor(a / b) * b, a - floor_div(a, b) * b),
+    {"_operator.add", Kind::SameAsArguments, BINARY(a + b, a + b, whole(SymExpr(a) + b)), "aten.add"},
+    {"_operator.sub", Kind::SameAsArguments, BINARY(a - b, a - b, whole(SymExpr(a) - b)), "aten.sub"},
+    {"_operator.mul", Kind::SameAsArguments, BINARY(a* b, a* b, whole(SymExpr(a) * b)), "aten.mul"},
+    {"_operator.floordiv", Kind::SameAsArguments,
+     BINARY(sym_floordiv(a, b), std::floor(a / b), whole(sym_floordiv(a, b))), "aten.floor_divide"},
+    {"_operator.mod", Kind::SameAsArguments, BINARY(sym_mod(a, b), a - std::floor(a / b) * b, whole(sym_mod(a, b))),
      "aten.remainder"},
     {"_operator.truediv", Kind::AlwaysFloat, BINARY(sym_truediv(a, b), a / b, 0 * a * b), "aten.div"},
-    {"_operator.pow", Kind::SameAsArguments,
-     BINARY(sym_pow(a, b), std::pow(a, b), static_cast<std::int64_t>(std::llround(std::pow(a, b)))), "aten.pow"},
+    {"_operator.pow", Kind::SameAsArguments, BINARY(sym_pow(a, b), std::pow(a, b), whole(sym_pow(a, b))), "aten.pow"},
     {"_operator.eq", Kind::AlwaysBool, BINARY(sym_eq(a, b), a == b, a == b), "aten.eq"},
     {"_operator.ne", Kind::AlwaysBool, BINARY(sym_ne(a, b), a != b, a != b), "aten.ne"},
     {"_operator.lt", Kind::AlwaysBool, BINARY(sym_lt(a, b), a < b, a < b), "aten.lt"},
@@ -123,6 +125,14 @@ bool is_sum(const Op* op) {
   return op->name == "torch.sym_sum";
 }
 
+/// The position that `index`, which may count from the end, means among n results.
+Result<std::size_t> position(std::int64_t index, std::size_t n) {
+  const auto count = static_cast<std::int64_t>(n);
+  if (index < -count || index >= count)
+    return input_error("ops.arguments", fmt::format("index {} of a list of {} results", index, n));
+  return static_cast<std::size_t>(index < 0 ? index + count : index);
+}
+
 }  // namespace
 
 bool is_python_arithmetic(const Op* op) {
@@ -135,12 +145,8 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
   if (op == Op::getitem() && args.size() == 2 && args[0].node() && args[1].get<std::int64_t>()) {
     const Node* source = args[0].node();
     if (auto* tuple = source->meta.tuple()) {
-      std::int64_t i = *args[1].get<std::int64_t>(), n = static_cast<std::int64_t>(tuple->items.size());
-      if (i < 0) i += n;
-      if (i < 0 || i >= n)
-        return input_error("ops.arguments", fmt::format("index {} of {}, which has {} results",
-                                                        *args[1].get<std::int64_t>(), source->name(), n));
-      return tuple->items[static_cast<std::size_t>(i)];
+      TRY(const std::size_t i, position(*args[1].get<std::int64_t>(), tuple->items.size()));
+      return tuple->items[i];
     }
   }
   SymList syms;
@@ -175,9 +181,8 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
     auto* list = args[0].get<ValueList>();
     auto* index = args[1].get<std::int64_t>();
     if (list && index) {
-      std::int64_t n = static_cast<std::int64_t>(list->size()), i = *index < 0 ? *index + n : *index;
-      if (i < 0 || i >= n) return input_error("ops.arguments", fmt::format("index {} of a tuple of {}", *index, n));
-      return (*list)[static_cast<std::size_t>(i)];
+      TRY(const std::size_t i, position(*index, list->size()));
+      return (*list)[i];
     }
   }
   const std::vector<Value>* list = &args;
@@ -192,22 +197,25 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
     else if (auto* d = v.get<double>())
       reals.push_back(*d);
   }
-  bool numbers = reals.size() == list->size(), whole = integers.size() == list->size();
-  if (is_sum(op) && whole) {
-    std::int64_t total = 0;
-    for (std::int64_t i : integers) total += i;
-    return Value(total);
+  bool numbers = reals.size() == list->size(), all_whole = integers.size() == list->size();
+  if (is_sum(op) && all_whole) {
+    SymExpr total = 0;
+    for (std::int64_t i : integers) total = total + i;
+    return Value(whole(total));
   }
   const Row* row = find_row(op);
   if (!row) return unknown(op, node);
   if (numbers) {
     if (reals.size() == 2 && divides_by_zero(row->name, reals[1] == 0))
       return input_error("ops.arguments", fmt::format("{}: division by zero", op->name));
-    if (whole && row->whole && row->kind == Kind::SameAsArguments) return Value(row->whole(integers));
+    if (all_whole && row->whole && row->kind == Kind::SameAsArguments) return Value(row->whole(integers));
     double v = row->real(reals);
     if (row->kind == Kind::AlwaysBool) return Value(v != 0);
-    if (row->kind == Kind::AlwaysInt || (row->kind == Kind::SameAsArguments && whole))
-      return Value(static_cast<std::int64_t>(v));
+    if (row->kind == Kind::AlwaysInt || (row->kind == Kind::SameAsArguments && all_whole)) {
+      const std::optional<std::int64_t> n = as_integer(v);
+      if (!n) return input_error("ops.arguments", fmt::format("{}: {} is beyond 64 bits", op->name, v));
+      return Value(*n);
+    }
     return Value(v);
   }
   if (row->aten.empty()) return unknown(op, node);

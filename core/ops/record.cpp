@@ -6,6 +6,7 @@
 
 #include "core/base/check.h"
 #include "core/ir/place.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/families.h"
 #include "core/ops/formula.h"
@@ -13,6 +14,7 @@
 #include "core/ops/python_ops.h"
 #include "core/ops/twin.h"
 #include "core/ops/values.h"
+#include "core/tensor/extent.h"
 
 namespace partita {
 namespace {
@@ -27,16 +29,27 @@ Diagnostic unknown(const Op* op, const char* aspect, const Node* node) {
 /// Runs a record function. An error that it raises is returned, with the node's name added.
 template <class T, class F>
 Result<T> guarded(const Node* node, F f) {
-  try {
-    return f();
-  } catch (Raise& raised) {
-    return node ? at_node(std::move(raised.diagnostic), *node) : std::move(raised.diagnostic);
-  }
+  Result<T> result = catch_raised<T>(f);
+  if (!result && node) return at_node(std::move(result).error(), *node);
+  return result;
+}
+
+/// What is computed with must be numbers: the elements, strides and bytes of a result.
+void check_extents(const Meta& meta) {
+  if (const MetaTuple* tuple = meta.tuple())
+    for (const Meta& item : tuple->items) check_extents(item);
+  const TensorMeta* t = meta.tensor();
+  const auto sizes = t ? concrete(t->sizes) : std::nullopt, strides = t ? concrete(t->strides) : std::nullopt;
+  if (sizes && strides) unwrap(byte_extent(t->dtype, *sizes, *strides));
 }
 
 Result<Meta> infer_record(const OpRecord& record, Args bound, ShapeEnv& shapes, const Node* node) {
   FakeCall call(*record.schema, std::move(bound), shapes);
-  return guarded<Meta>(node, [&]() -> Meta { return record.fake ? record.fake(call) : fake_pointwise(record, call); });
+  return guarded<Meta>(node, [&]() -> Meta {
+    Meta meta = record.fake ? record.fake(call) : fake_pointwise(record, call);
+    check_extents(meta);
+    return meta;
+  });
 }
 
 /// Infers metas by decomposing the call into a graph that is thrown away.
@@ -120,7 +133,8 @@ const OpRecord* find_record(const Op* op) {
 }
 
 Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node) {
-  if (op->is_call() && op->kind != OpKind::Torch) return infer_python(op, args, kwargs, shapes, node);
+  if (op->is_call() && op->kind != OpKind::Torch)
+    return guarded<Meta>(node, [&] { return infer_python(op, args, kwargs, shapes, node); });
   const Schema* schema = find_schema(op);
   if (!schema) return unknown(op, "schema", node);
   TRY(Args bound, bind_arguments(*schema, args, kwargs));
@@ -170,7 +184,8 @@ Status check_computable(const Meta& m, const Op* op, const Node* node) {
 
 Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
                        const EvalContext& context, const Node* node) {
-  if (op->is_call() && op->kind != OpKind::Torch) return evaluate_python(op, std::move(args), std::move(kwargs), node);
+  if (op->is_call() && op->kind != OpKind::Torch)
+    return guarded<Value>(node, [&] { return evaluate_python(op, std::move(args), std::move(kwargs), node); });
   const Schema* schema = find_schema(op);
   if (!schema) return unknown(op, "schema", node);
   if (!context.generator) {
@@ -197,6 +212,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
     if (record->fake || record->pointwise.body) {
       CallOfValues metas(call);
       const Meta results = record->fake ? record->fake(metas.call) : Meta(fake_pointwise(*record, metas.call));
+      check_extents(results);
       Status fit = schema->is_view ? Status() : check_computable(results, op, node);
       if (!fit) throw Raise{std::move(fit).error()};
     }

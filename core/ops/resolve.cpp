@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
@@ -177,18 +178,15 @@ Result<Arg> resolve(Node& node) {
   if (node.op()->kind == OpKind::Torch && (find_schema(node.op()) || find_overloads(node.op()->name).empty()))
     return Arg(&node);
   Builder build(node.graph(), &node, node.origin);
-  try {
-    return resolve_call(build, node);
-  } catch (Raise& raised) {
-    Where& where = raised.diagnostic.where;
-    if (where.node.empty()) {
-      where.graph = node.graph().name;
-      where.node = node.name();
-      if (node.origin && !node.origin->file.empty())
-        where.origin = fmt::format("{}:{} in {}", node.origin->file, node.origin->line, node.origin->function);
-    }
-    return std::move(raised.diagnostic);
+  Result<Arg> done = catch_raised<Arg>([&] { return resolve_call(build, node); });
+  if (!done && done.error().where.node.empty()) {
+    Where& where = done.error().where;
+    where.graph = node.graph().name;
+    where.node = node.name();
+    if (node.origin && !node.origin->file.empty())
+      where.origin = fmt::format("{}:{} in {}", node.origin->file, node.origin->line, node.origin->function);
   }
+  return done;
 }
 
 }  // namespace partita

@@ -8,6 +8,7 @@
 #include "core/fake/renaming.h"
 #include "core/ir/structural_hash.h"
 #include "core/ir/verify.h"
+#include "core/ops/catch_raised.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita {
@@ -101,7 +102,7 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
     }
     WorkingOn place(fmt::format("graph {}, pass {}", graph.name, pass.name));
     const auto start = std::chrono::steady_clock::now();
-    Result<bool> claim = run_on_all(pass, graph, context);
+    Result<bool> claim = catch_raised<bool>([&] { return run_on_all(pass, graph, context); });
     record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     if (!claim) {
       claim.error().notes.push_back(fmt::format("in pass {}", pass.name));

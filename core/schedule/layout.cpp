@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/base/check.h"
+#include "core/ops/call.h"
 #include "core/tensor/significant_strides.h"
 
 namespace partita::schedule {
@@ -79,9 +80,7 @@ Layout layout_of(const LoweredGraph& g, int definition) {
     if (d.kind == Definition::Kind::Memory || is_without_overlap(d.sizes, *strides)) layout.strides = *strides;
   }
   if (layout.strides.size() != d.sizes.size()) layout.strides = row_major_strides(d.sizes);
-  auto elements = reach(d.sizes, layout.strides);
-  CHECK(elements, "strides of " + d.origin);
-  layout.elements = *elements;
+  layout.elements = unwrap(reach(d.sizes, layout.strides));
   return layout;
 }
 

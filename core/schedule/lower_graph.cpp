@@ -5,6 +5,7 @@
 #include "core/base/check.h"
 #include "core/ir/place.h"
 #include "core/ops/alias.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/record.h"
 #include "core/schedule/channels_last.h"
@@ -83,9 +84,10 @@ class GraphLowering {
     if (node.is(Op::getitem())) {
       auto* index = node.args().at(1).get<std::int64_t>();
       auto it = to_.values.find(node.args()[0].node());
-      if (!index || it == to_.values.end() || *index < 0 || static_cast<std::size_t>(*index) >= it->second.size())
+      const std::int64_t n = it == to_.values.end() ? 0 : static_cast<std::int64_t>(it->second.size());
+      if (!index || *index < -n || *index >= n)
         return unsupported("schedule.getitem", "getitem of what is no list of results", place_of(node));
-      to_.values[&node] = {it->second[static_cast<std::size_t>(*index)]};
+      to_.values[&node] = {it->second[static_cast<std::size_t>(*index < 0 ? *index + n : *index)]};
       return {};
     }
     const Schema* schema = find_schema(node.op());
@@ -124,11 +126,8 @@ class GraphLowering {
 
   template <class F>
   Status guarded(const Node& node, F f) {
-    try {
-      return f();
-    } catch (Raise& raised) {
-      return at_node(std::move(raised.diagnostic), node);
-    }
+    Status done = catch_raised<void>(f);
+    return done ? done : at_node(std::move(done).error(), node);
   }
 
   LoweredTensor value(const Node* node) const {

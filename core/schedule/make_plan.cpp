@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/base/memory.h"
 #include "core/ir/place.h"
+#include "core/ops/catch_raised.h"
 #include "core/schedule/arena.h"
 #include "core/schedule/emit.h"
 #include "core/schedule/epilogue.h"
@@ -47,6 +49,7 @@ class Planner {
         kernel(emit(g_, stages_, groups[i]));
     }
     TRY_DO(outputs());
+    TRY_DO(fit());
     arena();
     if (options.target.cache_bytes > 0) stream(options.target.cache_bytes);
     return std::move(plan_);
@@ -153,6 +156,17 @@ class Planner {
     return {};
   }
 
+  /// Memory that will never be had is refused before anything is compiled, and before its bytes are added up.
+  Status fit() const {
+    for (const PlanBuffer& b : plan_.buffers) {
+      std::int64_t size;
+      if (__builtin_mul_overflow(b.elements.as_int(), static_cast<std::int64_t>(itemsize(b.dtype)), &size))
+        return input_error("tensor.size", "size out of range", {.graph = g_.graph->name});
+      TRY_DO(check_fits_in_memory(static_cast<std::size_t>(size)));
+    }
+    return {};
+  }
+
   void arena() {
     std::vector<Lifetime> lives(plan_.buffers.size(), Lifetime{0, INT_MAX, -1});
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
@@ -228,8 +242,10 @@ class Planner {
 
 Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) {
   WorkingOn working("plan of graph " + graph.name);
-  TRY(LoweredGraph lowered, lower_graph(graph, options.sizes, options.target));
-  return Planner(lowered).run(options);
+  return catch_raised<Plan>([&]() -> Result<Plan> {
+    TRY(LoweredGraph lowered, lower_graph(graph, options.sizes, options.target));
+    return Planner(lowered).run(options);
+  });
 }
 
 }  // namespace partita::schedule

@@ -6,6 +6,7 @@
 
 #include "core/ir/place.h"
 #include "core/ops/record.h"
+#include "core/sym/integer.h"
 
 namespace partita::schedule {
 namespace {
@@ -15,9 +16,6 @@ class Specialiser {
   Specialiser(Graph& graph, const std::map<std::string, std::int64_t>& sizes) : graph_(graph), sizes_(sizes) {
     if (graph.shapes) hints_ = graph.shapes->hints();
   }
-
-  /// Did the graph have symbols?
-  bool changed() const { return changed_; }
 
   Status run() {
     for (Node* node : graph_) {
@@ -45,7 +43,6 @@ class Specialiser {
 
   Status value(SymExpr& e, const Node& node) {
     if (e.is_int()) return {};
-    changed_ = true;
     auto v = e.evaluate([&](const std::string& symbol) -> std::optional<std::int64_t> {
       if (auto it = sizes_.find(symbol); it != sizes_.end()) return it->second;
       if (auto it = hints_.find(symbol); it != hints_.end()) return it->second;
@@ -54,7 +51,11 @@ class Specialiser {
     if (!v)
       return unsupported("schedule.symbol", "the size " + e.str() + " is known only at run time; use --backend interp",
                          place_of(node));
-    e = e.is_float() ? SymExpr::real(*v) : SymExpr(static_cast<std::int64_t>(*v));
+    const std::optional<std::int64_t> number = as_integer(*v);
+    if (!e.is_float() && !number)
+      return input_error("schedule.symbol", "the size " + e.str() + " is beyond 64 bits with these inputs",
+                         place_of(node));
+    e = e.is_float() ? SymExpr::real(*v) : SymExpr(*number);
     return {};
   }
 
@@ -74,7 +75,6 @@ class Specialiser {
   const std::map<std::string, std::int64_t>& sizes_;
   std::map<std::string, std::int64_t> hints_;
   std::unordered_map<const Node*, Arg> numbers_;
-  bool changed_ = false;
 };
 
 bool same_sizes(const Meta& a, const Meta& b) {
@@ -85,9 +85,10 @@ bool same_sizes(const Meta& a, const Meta& b) {
   return true;
 }
 
-/// Two symbols may stand for sizes that must be equal, since text has no guards. Different values would make the code
-/// read past its operands.
-Status check_sizes(const Graph& graph) {
+/// Calls are held against their inference once more, now that every number is known: those computed by nodes, those
+/// written in annotations, and symbols that stand for what must be one size (text has no guards). Compiled code checks
+/// nothing while it runs.
+Status check_calls(const Graph& graph) {
   for (const Node* node : graph) {
     if (!node->op()->is_call() || !node->meta.known()) continue;
     const Result<Meta> inferred = infer(*node);
@@ -108,9 +109,8 @@ Status check_sizes(const Graph& graph) {
 Result<std::unique_ptr<Graph>> specialise(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
   std::unique_ptr<Graph> copy = graph.clone();
   if (!copy->shapes) copy->shapes = std::make_shared<ShapeEnv>();
-  Specialiser specialiser(*copy, sizes);
-  TRY_DO(specialiser.run());
-  if (specialiser.changed()) TRY_DO(check_sizes(*copy));
+  TRY_DO(Specialiser(*copy, sizes).run());
+  TRY_DO(check_calls(*copy));
   return copy;
 }
 

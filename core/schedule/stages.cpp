@@ -11,6 +11,9 @@ namespace {
 using loops::Definition;
 using Kind = Definition::Kind;
 
+// Definitions that are computed in place nest, here and in all that reads them: a longer chain is kept in between.
+constexpr int deepest = 256;
+
 class Finder {
  public:
   explicit Finder(const LoweredGraph& g) : g_(g), l_(g.lowering), readers_(static_cast<std::size_t>(l_.size())) {
@@ -22,6 +25,7 @@ class Finder {
     s_.weight.assign(n, 0);
     s_.reads.assign(n, 0);
     leaves_.resize(n);
+    depth_.assign(n, 0);
   }
 
   Stages run() {
@@ -89,16 +93,18 @@ class Finder {
   void measure(int id) {
     const Definition& d = l_[id];
     auto& leaves = leaves_[static_cast<std::size_t>(id)];
-    int weight = d.weight;
+    int weight = d.weight, below = 0;
     for (const auto& o : d.operands) {
       if (is_stage(o.id) || l_[o.id].kind == Kind::Memory || l_[o.id].kind == Kind::Writes) {
         leaves.insert(o.id);
       } else {
         weight += s_.weight[static_cast<std::size_t>(o.id)];
+        below = std::max(below, depth_[static_cast<std::size_t>(o.id)]);
         leaves.insert(leaves_[static_cast<std::size_t>(o.id)].begin(), leaves_[static_cast<std::size_t>(o.id)].end());
       }
     }
     s_.weight[static_cast<std::size_t>(id)] = std::min(weight, 1 << 20);
+    depth_[static_cast<std::size_t>(id)] = below + 1;
     s_.reads[static_cast<std::size_t>(id)] = static_cast<int>(leaves.size());
   }
 
@@ -107,7 +113,7 @@ class Finder {
     auto i = static_cast<std::size_t>(id);
     if (d.kind == Kind::Memory || d.kind == Kind::Writes) return;
     measure(id);
-    if (s_.stored[i] || d.kind == Kind::Reduce) {
+    if (s_.stored[i] || d.kind == Kind::Reduce || depth_[i] >= deepest) {
       s_.stage[i] = true;
       return;
     }
@@ -202,6 +208,7 @@ class Finder {
   Stages s_;
   std::vector<std::set<int>> readers_;
   std::vector<std::set<int>> leaves_;
+  std::vector<int> depth_;  // of what is computed in place below a definition, itself included
   std::vector<int> extern_unit_;
   int last_draw_ = -1;  // the last unit that draws random numbers
 };

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/sym/integer.h"
+
 namespace partita {
 namespace {
 
@@ -197,7 +199,7 @@ std::optional<std::int64_t> ShapeEnv::hint(SymExpr e) const {
     return it->second;
   });
   if (!value) return std::nullopt;
-  return static_cast<std::int64_t>(*value);
+  return as_integer(*value);
 }
 
 }  // namespace partita

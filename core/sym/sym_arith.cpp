@@ -5,14 +5,36 @@
 #include <numeric>
 #include <set>
 
-#include "core/base/check.h"
+#include <fmt/format.h>
+
 #include "core/sym/sign.h"
+#include "core/sym/sym_error.h"
 #include "core/sym/sym_node.h"
 
 namespace partita {
 namespace {
 
+[[noreturn]] void overflow(std::int64_t a, const char* operation, std::int64_t b) {
+  throw SymError{
+      input_error("sym.overflow", fmt::format("integer overflow: {} {} {} is beyond 64 bits", a, operation, b))};
+}
+[[noreturn]] void divided_by_zero() {
+  throw SymError{input_error("sym.division", "integer division or modulo by zero")};
+}
+
+std::int64_t sum(std::int64_t a, std::int64_t b) {
+  std::int64_t out;
+  if (__builtin_add_overflow(a, b, &out)) overflow(a, "+", b);
+  return out;
+}
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  std::int64_t out;
+  if (__builtin_mul_overflow(a, b, &out)) overflow(a, "*", b);
+  return out;
+}
+
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  if (b == -1) return times(a, -1);
   std::int64_t q = a / b;
   return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
 }
@@ -44,7 +66,7 @@ struct Before {
 
 SymExpr scaled(std::int64_t c, SymExpr rest) {
   if (c == 0) return 0;
-  if (rest.is_int()) return c * rest.as_int();
+  if (rest.is_int()) return times(c, rest.as_int());
   if (c == 1) return rest;
   std::vector<SymExpr> factors{SymExpr(c)};
   if (rest.kind() == SymKind::Mul)
@@ -72,14 +94,15 @@ SymExpr sym_sum(std::span<const SymExpr> terms) {
   std::optional<double> real;
   auto add = [&](auto&& self, SymExpr e) -> void {
     if (e.is_int()) {
-      constant += e.as_int();
+      constant = sum(constant, e.as_int());
     } else if (e.kind() == SymKind::Float) {
       real = real.value_or(0) + e.as_float();
     } else if (e.kind() == SymKind::Add) {
       for (SymExpr a : e.args()) self(self, a);
     } else {
       auto [c, rest] = split_coefficient(e);
-      coefficients[rest] += c;
+      std::int64_t& coefficient = coefficients[rest];
+      coefficient = sum(coefficient, c);
     }
   };
   for (SymExpr e : terms) add(add, e);
@@ -98,7 +121,7 @@ namespace {
 
 void collect_factors(SymExpr e, std::int64_t& coefficient, std::map<SymExpr, std::int64_t, Before>& powers) {
   if (e.is_int()) {
-    coefficient *= e.as_int();
+    coefficient = times(coefficient, e.as_int());
   } else if (e.kind() == SymKind::Mul) {
     for (SymExpr a : e.args()) collect_factors(a, coefficient, powers);
   } else if (e.kind() == SymKind::Pow && e.args()[1].is_int()) {
@@ -109,7 +132,7 @@ void collect_factors(SymExpr e, std::int64_t& coefficient, std::map<SymExpr, std
 }
 
 SymExpr multiply(SymExpr a, SymExpr b) {
-  if (a.is_int() && b.is_int()) return a.as_int() * b.as_int();
+  if (a.is_int() && b.is_int()) return times(a.as_int(), b.as_int());
   if (a.is(0) || b.is(0)) return 0;
   if (a.is(1)) return b;
   if (b.is(1)) return a;
@@ -158,13 +181,13 @@ std::optional<SymExpr> exact_quotient(SymExpr e, SymExpr d) {
   std::map<SymExpr, std::int64_t, Before> have, want;
   collect_factors(e, c, have);
   collect_factors(d, k, want);
-  if (k == 0 || c % k != 0) return std::nullopt;
+  if (k == 0 || (k != -1 && c % k != 0)) return std::nullopt;
   for (auto& [base, n] : want) {
     auto it = have.find(base);
     if (it == have.end() || it->second < n) return std::nullopt;
     it->second -= n;
   }
-  SymExpr q = c / k;
+  SymExpr q = floor_div(c, k);
   for (auto& [base, n] : have) q = multiply(q, sym_pow(base, n));
   return q;
 }
@@ -237,18 +260,19 @@ SymExpr extremum(SymKind kind, SymExpr a, SymExpr b, Int pick) {
 
 /// Folds the comparison when the difference is a constant: s0 + 1 == s0 + 1 and s0 < s0 + 2 are true.
 SymExpr compare(SymKind kind, SymExpr a, SymExpr b) {
-  SymExpr difference = a - b;
-  if (difference.is_int()) {
-    std::int64_t d = difference.as_int();
+  const bool numbers = a.is_int() && b.is_int();
+  const SymExpr left = numbers ? a : a - b, right = numbers ? b : SymExpr(0);
+  if (left.is_int()) {
+    const std::int64_t x = left.as_int(), y = right.as_int();
     switch (kind) {
       case SymKind::Eq:
-        return d == 0;
+        return x == y;
       case SymKind::Ne:
-        return d != 0;
+        return x != y;
       case SymKind::Lt:
-        return d < 0;
+        return x < y;
       default:
-        return d <= 0;
+        return x <= y;
     }
   }
   if ((kind == SymKind::Eq || kind == SymKind::Ne) && before(b, a)) std::swap(a, b);
@@ -258,7 +282,7 @@ SymExpr compare(SymKind kind, SymExpr a, SymExpr b) {
 }  // namespace
 
 SymExpr operator+(SymExpr a, SymExpr b) {
-  if (a.is_int() && b.is_int()) return a.value_ + b.value_;
+  if (a.is_int() && b.is_int()) return sum(a.value_, b.value_);
   return sym_sum(std::array{a, b});
 }
 
@@ -273,7 +297,7 @@ SymExpr operator*(SymExpr a, SymExpr b) {
 }
 
 SymExpr sym_floordiv(SymExpr a, SymExpr b) {
-  CHECK(!b.is(0), "floor division by zero");
+  if (b.is(0)) divided_by_zero();
   if (a.is_int() && b.is_int()) return floor_div(a.as_int(), b.as_int());
   if (b.is(1)) return a;
   if (auto q = exact_quotient(a, b)) return *q;
@@ -295,8 +319,11 @@ SymExpr sym_floordiv(SymExpr a, SymExpr b) {
 }
 
 SymExpr sym_mod(SymExpr a, SymExpr b) {
-  CHECK(!b.is(0), "modulo by zero");
-  if (a.is_int() && b.is_int()) return a.as_int() - floor_div(a.as_int(), b.as_int()) * b.as_int();
+  if (b.is(0)) divided_by_zero();
+  if (a.is_int() && b.is_int()) {
+    const std::int64_t x = a.as_int(), y = b.as_int(), rest = y == -1 ? 0 : x % y;
+    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+  }
   if (b.is(1) || exact_quotient(a, b)) return 0;
   if (a.kind() == SymKind::Add) {
     std::vector<SymExpr> rest;
@@ -315,7 +342,9 @@ SymExpr sym_truediv(SymExpr a, SymExpr b) {
 
 SymExpr sym_pow(SymExpr base, SymExpr exponent) {
   if (exponent.is_int() && exponent.as_int() >= 0 && (base.is_int() || exponent.as_int() <= 8)) {
-    SymExpr out = 1;
+    if (base.is(0) || base.is(1)) return exponent.is(0) ? SymExpr(1) : base;
+    if (base.is(-1)) return exponent.as_int() % 2 == 0 ? 1 : -1;
+    SymExpr out = 1;  // another base overflows after 63 turns
     for (std::int64_t i = 0; i < exponent.as_int(); ++i) out = out * base;
     return out;
   }

@@ -5,6 +5,7 @@
 
 #include "core/base/lexer.h"
 #include "core/base/python_text.h"
+#include "core/sym/sym_error.h"
 #include "core/sym/sym_node.h"
 
 namespace partita {
@@ -307,7 +308,11 @@ std::string SymExpr::str() const {
 }
 
 Result<SymExpr> SymExpr::parse(std::string_view text) {
-  return Reader(text).read();
+  try {
+    return Reader(text).read();
+  } catch (SymError& raised) {
+    return std::move(raised.diagnostic);
+  }
 }
 
 }  // namespace partita

@@ -1,6 +1,7 @@
 #include "core/tensor/tensor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -8,10 +9,19 @@
 
 #include <fmt/format.h>
 
+#include "core/base/check.h"
+#include "core/base/memory.h"
 #include "core/tensor/convert.h"
+#include "core/tensor/extent.h"
 #include "core/tensor/word.h"
 
 namespace partita {
+namespace {
+
+/// Bytes of all storages that live.
+std::atomic<std::size_t> held{0};
+
+}  // namespace
 
 Status reachable(Device device) {
   if (device.type == DeviceType::Cpu) return {};
@@ -22,6 +32,7 @@ Status reachable(Device device) {
 Result<std::shared_ptr<Storage>> Storage::allocate(std::size_t bytes, bool zero, Device device) {
   TRY_DO(reachable(device));
   std::size_t padded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  TRY_DO(check_fits_in_memory(bytes, held));
   void* memory = bytes > PTRDIFF_MAX - alignment ? nullptr : std::aligned_alloc(alignment, padded);
   if (!memory)
     return input_error("tensor.out_of_memory", fmt::format("cannot allocate {} bytes; use smaller sizes", bytes));
@@ -29,7 +40,11 @@ Result<std::shared_ptr<Storage>> Storage::allocate(std::size_t bytes, bool zero,
   auto storage = std::make_shared<Storage>();
   storage->data_ = static_cast<std::byte*>(memory);
   storage->bytes_ = bytes;
-  storage->owner_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
+  held += bytes;
+  storage->owner_ = std::shared_ptr<const void>(memory, [bytes](const void* p) {
+    std::free(const_cast<void*>(p));
+    held -= bytes;
+  });
   return storage;
 }
 
@@ -72,20 +87,26 @@ Result<std::int64_t> reach(std::span<const std::int64_t> sizes, std::span<const 
   return last + 1;
 }
 
-Result<Tensor> Tensor::empty_strided(DType dtype, Sizes sizes, Sizes strides) {
-  TRY(std::int64_t elements, reach(sizes, strides));
-  std::int64_t bytes;
-  if (__builtin_mul_overflow(elements, static_cast<std::int64_t>(itemsize(dtype)), &bytes))
+Result<std::size_t> byte_extent(DType dtype, std::span<const std::int64_t> sizes,
+                                std::span<const std::int64_t> strides) {
+  TRY(const std::int64_t reached, reach(sizes, strides));
+  std::int64_t elements = 1, bytes;
+  // Expanded tensors have more elements than memory; their number is computed with too.
+  for (std::int64_t n : sizes)
+    if (__builtin_mul_overflow(elements, reached == 0 ? std::max<std::int64_t>(n, 1) : n, &elements))
+      return input_error("tensor.size", "numel: integer multiplication overflow");
+  if (__builtin_mul_overflow(reached, static_cast<std::int64_t>(itemsize(dtype)), &bytes))
     return input_error("tensor.size", "size out of range");
-  TRY(auto storage, Storage::allocate(static_cast<std::size_t>(bytes)));
+  return static_cast<std::size_t>(bytes);
+}
+
+Result<Tensor> Tensor::empty_strided(DType dtype, Sizes sizes, Sizes strides) {
+  TRY(const std::size_t bytes, byte_extent(dtype, sizes, strides));
+  TRY(auto storage, Storage::allocate(bytes));
   return Tensor{std::move(storage), dtype, std::move(sizes), std::move(strides)};
 }
 
 Result<Tensor> Tensor::empty(DType dtype, Sizes sizes) {
-  std::int64_t n = 1;
-  for (std::int64_t s : sizes)
-    if (__builtin_mul_overflow(n, std::max<std::int64_t>(s, 1), &n))
-      return input_error("tensor.size", "size out of range");
   Sizes strides = row_major_strides(sizes);
   return empty_strided(dtype, std::move(sizes), std::move(strides));
 }
@@ -195,6 +216,12 @@ Result<Tensor> Tensor::clone() const {
 
 Result<Tensor> Tensor::to(DType other) const {
   TRY_DO(reachable(device()));
+  // Float8 and complex32 are carried and viewed, not converted.
+  const auto carried = [](DType t) {
+    return t == DType::Float8E4M3FN || t == DType::Float8E5M2 || t == DType::Complex32;
+  };
+  if (other != dtype && (carried(other) || carried(dtype)))
+    return unsupported("tensor.dtype", fmt::format("conversion of {} to {}", torch_name(dtype), torch_name(other)));
   TRY(Tensor out, empty(other, sizes));
   out.copy_from(*this);
   return out;

@@ -98,6 +98,7 @@ Meta fake_adaptive_max(FakeCall& c) {
 template <std::size_t rank>
 Value eval_adaptive_avg(EvalCall& c) {
   Tensor out = allocate(c, fake_adaptive_avg<rank>);
+  if (out.numel() == 0) return out;  // its cells may be too many to list
   DType dtype = arithmetic_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
   Cells cells = adaptive_cells(x.sizes, y.sizes, rank);
@@ -156,6 +157,7 @@ Value eval_adaptive_avg_backward(EvalCall& c) {
 template <std::size_t rank>
 Value eval_adaptive_max(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_adaptive_max<rank>);
+  if (outputs[0].numel() == 0) return ValueList(outputs.begin(), outputs.end());
   Cells cells = adaptive_cells(c.tensor("self").sizes, outputs[0].sizes, rank);
   return max_of_cells(c, outputs, rank, [&](std::int64_t) -> const Cells& { return cells; });
 }

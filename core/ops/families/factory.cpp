@@ -337,34 +337,54 @@ Value eval_eye(EvalCall& call) {
   return out;
 }
 
-/// Coordinates of a triangle's elements, row by row.
+/// The elements of a matrix on and below (lower) or above a diagonal, row by row.
 template <bool lower>
-std::vector<std::int64_t> triangle(std::int64_t rows, std::int64_t columns, std::int64_t offset) {
-  std::vector<std::int64_t> r, c;
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j)
-      if (lower ? j - i <= offset : j - i >= offset) {
-        r.push_back(i);
-        c.push_back(j);
-      }
-  r.insert(r.end(), c.begin(), c.end());
-  return r;
-}
+struct Triangle {
+  std::int64_t rows, columns, offset;
+
+  explicit Triangle(const auto& call)
+      : rows(call.integer("row")), columns(call.integer("col")), offset(call.integer("offset")) {
+    if (rows < 0) fail(fmt::format("row must be non-negative, got{}", rows));
+    if (columns < 0) fail(fmt::format("col must be non-negative, got{}", columns));
+    // Beyond the matrix all diagonals are alike.
+    offset = std::clamp(offset, -rows, columns);
+  }
+
+  /// The rows that have elements.
+  std::int64_t first_row() const { return lower ? std::clamp<std::int64_t>(-offset, 0, rows) : 0; }
+  std::int64_t end_row() const { return lower ? rows : std::clamp<std::int64_t>(columns - offset, 0, rows); }
+  /// The columns of a row that are in the triangle.
+  std::int64_t first_column(std::int64_t row) const { return lower ? 0 : std::max<std::int64_t>(row + offset, 0); }
+  std::int64_t end_column(std::int64_t row) const { return lower ? std::min(row + offset + 1, columns) : columns; }
+
+  std::int64_t count() const {
+    const std::int64_t first = first_row(), end = end_row();
+    if (first >= end || columns == 0) return 0;
+    // Rows that the diagonal crosses differ by one element each; before or behind them all are whole.
+    const std::int64_t from = lower ? first : std::clamp<std::int64_t>(-offset, first, end),
+                       to = lower ? std::clamp<std::int64_t>(columns - offset, first, end) : end;
+    const auto length = [&](std::int64_t row) { return SymExpr(end_column(row) - first_column(row)); };
+    const SymExpr whole = SymExpr(columns) * ((end - first) - (to - from));
+    return (whole + (to > from ? sym_floordiv((length(from) + length(to - 1)) * (to - from), 2) : SymExpr(0))).as_int();
+  }
+};
+
 template <bool lower>
 Meta fake_triangle(FakeCall& call) {
-  auto all = triangle<lower>(call.integer("row"), call.integer("col"), call.integer("offset"));
-  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64),
-                                {2, static_cast<std::int64_t>(all.size() / 2)},
+  return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Int64), {2, Triangle<lower>(call).count()},
                                 call.device("device").value_or(Device{}));
 }
 template <bool lower>
 Value eval_triangle(EvalCall& call) {
-  auto all = triangle<lower>(call.integer("row"), call.integer("col"), call.integer("offset"));
-  Tensor out =
-      unwrap(Tensor::empty(call.dtype("dtype").value_or(DType::Int64), {2, static_cast<std::int64_t>(all.size() / 2)}));
-  auto at = [&](std::int64_t i) { return all[static_cast<std::size_t>(i)]; };
-  fill_sequence(out, at, at);
-  return out;
+  const Triangle<lower> t(call);
+  const std::int64_t n = t.count();
+  Tensor out = unwrap(Tensor::empty(DType::Int64, {2, n}));
+  std::int64_t* at = out.as<std::int64_t>();
+  if (n > 0)
+    for (std::int64_t row = t.first_row(); row < t.end_row(); ++row)
+      for (std::int64_t column = t.first_column(row); column < t.end_column(row); ++column, ++at)
+        at[0] = row, at[n] = column;
+  return unwrap(out.to(call.dtype("dtype").value_or(DType::Int64)));
 }
 
 /// fill and zero: sizes, strides and dtype of self, another value.

@@ -19,7 +19,8 @@ namespace {
 
 void give_triangle(LowerCall& call, bool lower) {
   LoweredTensor self = call.in("self");
-  std::int64_t diagonal = call.integer("diagonal");
+  const std::size_t rank = self.dim();
+  const std::int64_t diagonal = std::clamp(call.integer("diagonal"), -self.sizes[rank - 2], self.sizes[rank - 1]);
   call.give(call.to.map(self.dtype, self.sizes, [=](Body& body, const Index& i) {
     SymExpr row = i[i.size() - 2], column = i[i.size() - 1];
     Scalar keep = lower ? body.less(column, row + diagonal + 1) : body.less(row + (diagonal - 1), column);
@@ -355,6 +356,15 @@ Value eval_flip(EvalCall& call) {
 
 Meta fake_roll(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
+  const std::size_t shifts = call.syms("shifts").size();
+  const Sizes dims = call.integers("dims");
+  if (shifts == 0) fail("`shifts` required");
+  if (dims.size() != shifts && !(dims.empty() && shifts == 1))
+    fail(fmt::format("shifts and dimensions must align. shifts: {}, dims:{}", shifts, dims.size()));
+  for (std::int64_t d : dims) {
+    if (self.dim() == 0) fail(fmt::format("Dimension specified as {} but tensor has no dimensions", d));
+    wrap_dim(d, self.dim());
+  }
   return TensorMeta::contiguous(self.dtype, self.sizes, self.device);
 }
 
@@ -365,8 +375,6 @@ Value eval_roll(EvalCall& call) {
     self = self.view_as({self.numel()}, {1}, 0);
     dims = {0};
   }
-  if (dims.size() != shifts.size())
-    fail(fmt::format("shifts and dimensions must align. shifts: {}, dims:{}", shifts.size(), dims.size()));
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (self.numel() == 0) break;
     Tensor out = unwrap(Tensor::empty(self.dtype, self.sizes));
@@ -385,11 +393,18 @@ Value eval_roll(EvalCall& call) {
 }
 
 template <bool lower>
+Meta fake_triangle(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  if (self.dim() < 2) fail(fmt::format("{}: input tensor must have at least 2 dimensions", lower ? "tril" : "triu"));
+  return TensorMeta::contiguous(self.dtype, self.sizes, self.device);
+}
+
+template <bool lower>
 Value eval_triangle(EvalCall& call) {
   const Tensor& self = call.tensor("self");
-  if (self.sizes.size() < 2) fail("tril: input tensor must have at least 2 dimensions");
   Tensor out = unwrap(self.clone());
-  std::int64_t rows = out.sizes[out.sizes.size() - 2], columns = out.sizes.back(), diagonal = call.integer("diagonal");
+  std::int64_t rows = out.sizes[out.sizes.size() - 2], columns = out.sizes.back(),
+               diagonal = std::clamp(call.integer("diagonal"), -rows, columns);
   std::size_t width = itemsize(out.dtype);
   for (std::int64_t i = 0; i < (columns ? out.numel() / columns : 0); ++i) {
     std::int64_t edge = std::clamp<std::int64_t>(i % rows + diagonal + (lower ? 1 : 0), 0, columns);
@@ -482,11 +497,11 @@ void add_joins(OpTable& t) {
                               .derivative = {{"self", "roll_backward(grad, shifts, dims)"}},
                               .lower = loops::lower_roll});
   t.add("aten.rot90.default", {.decompose = rot90, .derivative = {{"self", "rot90(grad, -k, dims)"}}});
-  t.add("aten.tril.default", {.fake = fake_roll,
+  t.add("aten.tril.default", {.fake = fake_triangle<true>,
                               .eval = eval_triangle<true>,
                               .derivative = {{"self", "tril(grad, diagonal)"}},
                               .lower = loops::lower_tril});
-  t.add("aten.triu.default", {.fake = fake_roll,
+  t.add("aten.triu.default", {.fake = fake_triangle<false>,
                               .eval = eval_triangle<false>,
                               .derivative = {{"self", "triu(grad, diagonal)"}},
                               .lower = loops::lower_triu,

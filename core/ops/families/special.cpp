@@ -48,9 +48,21 @@ Value eval_polygamma(EvalCall& call) {
   return eval_with_integer(call, [n]<class T>(T x) { return gamma::polygamma(static_cast<int>(n), x); });
 }
 
-Value eval_mvlgamma(EvalCall& call) {
-  std::int64_t p = call.integer("p");
+/// The number of its terms, each of which is a call in the gradient.
+std::int64_t mvlgamma_terms(const auto& call, std::int64_t most) {
+  const std::int64_t p = call.integer("p");
   if (p < 1) fail("p has to be greater than or equal to 1");
+  if (p > most) fail_unsupported(fmt::format("{} of {} terms; at most {} are computed", call.schema.name, p, most));
+  return p;
+}
+
+Meta fake_mvlgamma(FakeCall& call) {
+  mvlgamma_terms(call, 1 << 20);
+  return fake_special(call);
+}
+
+Value eval_mvlgamma(EvalCall& call) {
+  const std::int64_t p = call.integer("p");
   return eval_with_integer(
       call, [p]<class T>(T x) { return static_cast<T>(gamma::multivariate_lgamma(x, static_cast<int>(p))); });
 }
@@ -58,7 +70,7 @@ Value eval_mvlgamma(EvalCall& call) {
 /// The derivative is the sum of digamma(self - j / 2) for j below p.
 std::vector<Node*> mvlgamma_gradient(GradCall& call) {
   Arg sum;
-  for (std::int64_t j = 0, p = call.integer("p"); j < p; ++j) {
+  for (std::int64_t j = 0, p = mvlgamma_terms(call, 1 << 12); j < p; ++j) {
     std::vector<std::pair<std::string, Arg>> names = {
         {"x", call.arg("self")}, {"half", Arg(static_cast<double>(j) / 2)}, {"sum", sum}};
     sum = call.build.expression(j == 0 ? "digamma(x)" : "sum + digamma(x - half)", names);
@@ -124,7 +136,7 @@ void add_special(OpTable& t) {
                                    .eval = eval_polygamma,
                                    .pointwise = {.promotion = Promotion::IntToFloat},
                                    .derivative = {{"self", "grad * polygamma(n + 1, self)"}}});
-  t.add("aten.mvlgamma.default", {.fake = fake_special,
+  t.add("aten.mvlgamma.default", {.fake = fake_mvlgamma,
                                   .eval = eval_mvlgamma,
                                   .pointwise = {.promotion = Promotion::IntToFloat},
                                   .gradient = mvlgamma_gradient});

@@ -1,0 +1,42 @@
+#include "core/base/memory.h"
+
+#include <atomic>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace partita {
+namespace {
+
+std::size_t machine_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page)
+                               : std::size_t(1) << 36;
+}
+
+std::atomic<std::size_t> limit{machine_memory()};
+
+}  // namespace
+
+std::size_t memory_limit() {
+  return limit;
+}
+
+void set_memory_limit(std::size_t bytes) {
+  limit = bytes;
+}
+
+Status check_fits_in_memory(std::size_t bytes, std::size_t held) {
+  const std::size_t most = limit;
+  if (held <= most && bytes <= most - held) return {};
+  return input_error("tensor.out_of_memory",
+                     held == 0
+                         ? fmt::format("cannot allocate {} bytes, the limit is {}; use smaller sizes, or raise it "
+                                       "with --memory-limit",
+                                       bytes, most)
+                         : fmt::format("cannot allocate {} bytes beside {} in use, the limit is {}; use smaller "
+                                       "sizes, or raise it with --memory-limit",
+                                       bytes, held, most));
+}
+
+}  // namespace partita
