@@ -8,7 +8,7 @@
 
 namespace partita {
 
-/// More nodes take Graphviz minutes, or its stack (design: our own layout draws those).
+/// For more nodes Graphviz takes minutes or overflows its stack; our own layout draws those.
 inline constexpr std::size_t max_graphviz_nodes = 300;
 
 /// Runs `dot -TFORMAT` in a child process and returns what it writes. Errors graphviz.missing, graphviz.time_limit,

@@ -12,7 +12,7 @@ struct Options {
   bool json = false;
 };
 
-/// The matrix's columns: what a record can have, given by itself or derived.
+/// The columns of the table: what a record can have, either given or derived.
 struct Aspect {
   const char* name;
   const char* (*state)(const OpRecord&);  ///< "own", "derived", or "" for none
@@ -93,7 +93,7 @@ Result<int> run(const Options& o) {
 }  // namespace
 
 extern const Command ops_command;
-const Command ops_command = {"ops", "Which operator has what: the matrix of records", [](CLI::App& app) -> Action {
+const Command ops_command = {"ops", "What each operator has: a table of the records", [](CLI::App& app) -> Action {
                                auto o = std::make_shared<Options>();
                                app.add_option("name", o->name,
                                               "an overload, an operator (aten.add, add), or nothing for all");
