@@ -50,7 +50,7 @@ void print_compile(const CompilerSetup& setup, RunOptions& options) {
   });
 }
 
-/// NAME.svg, or NAME as it is when it has an extension; .dot and .raw are the source.
+/// Draws into NAME.svg, or into NAME when it has an extension; .dot and .raw are Graphviz source.
 Status draw(const Graph& graph, const CompilerSetup& setup) {
   fs::path file = fs::path(setup.folder) / setup.name;
   if (file.extension().empty()) file += ".svg";
@@ -70,7 +70,7 @@ void draw_graph_compile(const CompilerSetup& setup, RunOptions& options) {
   });
 }
 
-/// The graph as the script compiler gets it, on its way through machine code.
+/// Compiles the graph as PyTorch's script compiler would get it.
 Result<Executable> compile_script(const Graph& graph, const CompilerSetup& setup, bool optimised) {
   const std::shared_ptr<Graph> script(graph.clone());
   if (auto known = propagate(*script); !known) return std::move(known).error();
@@ -80,7 +80,7 @@ Result<Executable> compile_script(const Graph& graph, const CompilerSetup& setup
   TRY_DO(choose_overloads(*script));
   TRY(const Executable run, default_compiler().make(setup.backend)(*script));
   if (!optimised) return Executable([script, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
-  // The first call runs twice: the first time to see that it runs, on copies.
+  // The first call runs twice: first on copies, to see that the graph runs.
   const auto tried = std::make_shared<std::once_flag>();
   return Executable([script, run, tried](std::vector<Value> inputs) -> Result<std::vector<Value>> {
     Status smoke;
@@ -143,7 +143,7 @@ void debug_compile(const CompilerSetup& setup, RunOptions& options) {
   });
 }
 
-/// Dumps of one program: the joint graph's example inputs are known when the backward runs.
+/// The dumps of one program. The joint graph's example inputs are only known when the backward runs.
 struct Dump {
   CompilerSetup setup;
   std::unique_ptr<Graph> joint;
@@ -152,7 +152,7 @@ struct Dump {
   Status write(const Graph& graph, const char* type, const std::vector<Value>* inputs) const {
     return dump_graph(graph, setup.folder, setup.name, type, 0, inputs);
   }
-  /// Before a graph runs: its inputs, and those of the joint graph once the tangents are there.
+  /// To be called before a graph runs: dumps its inputs, and those of the joint graph once the tangents are known.
   Status write_inputs(const Graph& graph, bool backward, const std::vector<Value>& inputs) {
     if (!setup.dump_example_inputs) return {};
     TRY_DO(write(graph, backward ? "backward" : "forward", &inputs));

@@ -24,16 +24,16 @@ struct Compiler {
   std::string_view name;
   std::string_view description;
   bool writes_files;  ///< into CompilerSetup::folder
-  /// Fills in what compiles the forward and the backward, and how the joint graph is made and cut: as aot_function does
-  /// where nothing else is said.
+  /// Fills in what compiles the forward and the backward, and how the joint graph is made and cut; where a compiler
+  /// says nothing, as aot_function does.
   void (*set_up)(const CompilerSetup& setup, RunOptions& options);
 };
 std::span<const Compiler> compilers();
 /// Error compiler.unknown lists the names.
 Result<const Compiler*> find_compiler(std::string_view name);
 
-/// OUT of one run with that compiler; `partitioner_given`: with the request's partitioner and not the compiler's own.
-/// The backend's threads, generator and whether parameters are fixed follow from the request.
+/// The OUT file of one run with this compiler. With `partitioner_given` the request's partitioner is used, else the
+/// compiler's own. The backend's threads, generator and whether parameters are fixed follow from the request.
 Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                      const Compiler& compiler, CompilerSetup setup, bool partitioner_given = false);
 

@@ -70,7 +70,7 @@ Result<std::string> run_graphviz(const std::string& dot, const std::string& form
   in.close_read();
   out.close_write();
   ::fcntl(in.write, F_SETFL, O_NONBLOCK);
-  // A child that ends early must be an error here, not a signal.
+  // Writing to a child that ended early must give an error, not a signal.
   struct sigaction ignore = {}, before = {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &before);
@@ -91,7 +91,7 @@ Result<std::string> run_graphviz(const std::string& dot, const std::string& form
       break;
     }
     pollfd wait[] = {{out.read, POLLIN, 0}, {in.write, POLLOUT, 0}};
-    int wait_ms = static_cast<int>(std::min<std::int64_t>(left, 100));  // then asks whether to stop
+    int wait_ms = static_cast<int>(std::min<std::int64_t>(left, 100));  // then looks whether to stop
     if (::poll(wait, in.write >= 0 ? 2 : 1, wait_ms) < 0 && errno != EINTR) break;
     if (in.write >= 0 && wait[1].revents) {
       ssize_t n = ::write(in.write, dot.data() + sent, dot.size() - sent);

@@ -8,7 +8,7 @@
 
 namespace partita {
 
-/// More nodes take Graphviz minutes, or its stack (design: our own layout draws those).
+/// For more nodes Graphviz takes minutes or overflows its stack; our own layout draws those.
 inline constexpr std::size_t max_graphviz_nodes = 300;
 
 /// Error graphviz.size when the graph has more nodes.

@@ -31,7 +31,7 @@ std::string try_command(const MinifyCheck& check, const std::string& program, co
   return check.plant.empty() ? command : command + " --plant " + check.plant;
 }
 
-/// Longer than the program allows its own tries, which it then tells about.
+/// Longer than the program gives its own tries, so that it can report a time-out itself.
 minify::ChildLimits outer_limits(const MinifyCheck& check) {
   constexpr double seconds_to_start = 5;
   return {check.timeout + seconds_to_start, 0};
@@ -163,7 +163,7 @@ std::string minify_report(const minify::Reduced& r, const minify::Culprit& culpr
                                         {"calls_before", s.calls_before},
                                         {"calls_after", s.calls_after},
                                         {"seconds", s.seconds}});
-  // A child's last words need not be UTF-8.
+  // What a dying child prints need not be UTF-8.
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What a minification asks of each try: in this process and its forks, or, for a program with threads, of another one.
+// How each try of a minification is judged: by this process and its forks or, for a program with threads, by another
+// program.
 #include <memory>
 #include <string>
 
@@ -10,7 +11,7 @@
 
 namespace partita {
 
-/// Which failure is looked for, in the words of `partita minify`.
+/// The failure that is looked for, as the options of `partita minify` say it.
 struct MinifyCheck {
   std::string check;  ///< "crash" or "accuracy", a backend behind a colon or default_compiler(); empty: `command`
   std::string command, matches;  ///< as minify::command_oracle takes them
@@ -30,29 +31,29 @@ struct MinifyQuestion {
   std::string options;  ///< of `partita minify` that ask it, for a shell
   std::string again;    ///< the command that shows the failure again, run in the repro folder
 
-  /// Wants the compiler functional ATen?
+  /// Whether the compiler takes functional ATen only.
   bool functional() const { return backend && !backend->takes_any_graph; }
 };
 /// Errors cli.usage, backend.unknown and command_oracle's.
 Result<MinifyQuestion> minify_question(const MinifyCheck& check);
 
-/// The same question put to `program`, which has the verb minify, in a process for each try. For windows: nothing is
-/// forked off this process but what starts that program.
+/// The same question, put to `program` (which has the verb minify) in one process per try. A window uses this, because
+/// a process with threads must not fork and go on.
 minify::Oracle asked_elsewhere(const MinifyQuestion& question, const MinifyCheck& check, const std::string& program);
 
-/// The pass or kernel to blame for what is left, asked here; nothing where the backend has no stages.
+/// Finds the guilty pass or kernel for what is left, in this process; empty for backends without stages.
 Result<minify::Culprit> find_culprit(const MinifyQuestion& question, const minify::Candidate& smallest,
                                      const minify::Failure& failure);
-/// The same asked of `program`.
+/// The same, by `program`.
 Result<minify::Culprit> culprit_elsewhere(const MinifyCheck& check, const std::string& program,
                                           const minify::Reduced& reduced, const Progress* progress);
 std::string to_json(const minify::Culprit& culprit);
 
-/// Answers kept in the store under what is asked of which graph on which inputs.
+/// Answers that are kept in the store; `session` names the question, the graph and the inputs.
 minify::Memory remembered_tries(const std::shared_ptr<CodeStore>& store, const std::string& session);
 std::string minify_session(const minify::Start& start, const MinifyQuestion& question);
 
-/// What the repro folder's README says beside the graph.
+/// The texts of the repro folder's README.
 minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culprit& culprit);
 /// What is kept in the store and printed by --json; `folder`: of the repro, empty when none is written.
 std::string minify_report(const minify::Reduced& reduced, const minify::Culprit& culprit,

@@ -6,8 +6,6 @@
 #include "core/aot/run_program.h"
 #include "core/compare/per_node.h"
 #include "core/interp/random_values.h"
-#include "core/load/file.h"
-#include "core/load/pickle.h"
 
 namespace partita {
 namespace {
@@ -26,7 +24,7 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, 
   return collect_outputs(artefact.program.get(), inputs, before, outputs);
 }
 
-/// Every run draws the same random numbers.
+/// All runs draw the same random numbers.
 Runner runner(const Backend& backend, const BackendOptions& options, std::uint64_t seed) {
   return [&backend, options, seed](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
     BackendOptions seeded = options;
@@ -59,26 +57,6 @@ void add_run_options(CLI::App& app, RunRequest& request) {
                  "make up what neither the file nor the inputs hold, from this seed");
   app.add_option("--seed", request.seed, "as torch.manual_seed, before random operators draw their numbers")
       ->capture_default_str();
-}
-
-Result<TensorFile> read_inputs(const std::string& path) {
-  if (!path.ends_with(".input")) return read_safetensors(path);
-  TRY(const auto bytes, FileBytes::open(path));
-  auto metas = read_dumped_inputs(bytes->text());
-  if (!metas) {
-    metas.error().where.file = path;
-    return std::move(metas).error();
-  }
-  TensorFile io;
-  for (std::size_t i = 0; i < metas->size(); ++i) {
-    auto made = get_input((*metas)[i], i);
-    if (!made) {
-      made.error().where = {.file = path, .node = fmt::format("input.{}", i)};
-      return std::move(made).error();
-    }
-    io.tensors[fmt::format("input.{}", i)] = *made->get<Tensor>();
-  }
-  return io;
 }
 
 Result<TensorFile> read_io(const RunRequest& request) {
@@ -126,8 +104,8 @@ Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, con
                                                    const RunRequest& request, const Backend& a, const Backend& b,
                                                    const Tolerance& tolerance,
                                                    const std::shared_ptr<CodeStore>& store) {
-  // In the place of a compiler stands the comparison: it gets the graphs and inputs of the very run that is doubted,
-  // and hands on A's values, so that the backward is compared on the same numbers.
+  // The comparison takes the place of a compiler: it gets the graphs and inputs of the run in question, and returns
+  // A's values, so that the backward is compared on the same numbers.
   std::vector<Report> reports;
   const BackendOptions options{.threads = request.threads, .store = store};
   TRY(const Backend* wide, find_backend("f64"));

@@ -1,5 +1,5 @@
 #pragma once
-// Running an artefact by the contract of the command line (design.md, section 6).
+// Runs an artefact as the command line promises.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/backends.h"
+#include "core/aot/graph_io.h"
 #include "core/aot/run_program.h"
 #include "core/compare/compare.h"
 #include "core/load/safetensors.h"
@@ -28,21 +29,19 @@ struct RunRequest {
 /// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights, --seed.
 void add_run_options(CLI::App& app, RunRequest& request);
 
-/// A safetensors file, or tensors made up for a graph_dumper's .input as PyTorch's get_inputs does.
-Result<TensorFile> read_inputs(const std::string& path);
 /// The --inputs file; empty when none is given.
 Result<TensorFile> read_io(const RunRequest& request);
 
 /// What run_program is to do, with one compiler for both graphs.
 RunOptions run_options(const RunRequest& request, const CompileFn& compile);
 
-/// OUT of one run. Interpreters run the graph as it stands; compilers, and all with --train, go through AOT.
+/// The OUT file of one run. Interpreters run the graph as it stands; compilers, and all with --train, go through AOT.
 Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store);
 
-/// What an IO file holds of the results: output.N, input_after.N, ...; gradients with `train` alone.
+/// The results that an IO file holds: output.N, input_after.N, ...; gradients only with `train`.
 TensorFile stored_results(const TensorFile& io, bool train);
-/// A row for each of the expected results. Strides that a file does not tell are not to be held against anybody.
+/// A row for each of the expected results. `strides`: compare those too, which files do not have.
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides);
 
 /// One report for the forward (or inference) graph and, with --train, one for the backward: every node of b against a.

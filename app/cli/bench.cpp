@@ -48,7 +48,7 @@ Result<Prepared> prepare(const Options& o) {
   return Prepared{std::move(function), since(start)};
 }
 
-/// Runs until `seconds` are over, at least five times.
+/// Runs for `seconds`, at least five times.
 Result<double> median_ms(TrainedFunction& function, double seconds) {
   for (int i = 0; i < 3; ++i) {
     TRY(const TensorFile ignored, function.step());
@@ -64,7 +64,7 @@ Result<double> median_ms(TrainedFunction& function, double seconds) {
   return times[times.size() / 2];
 }
 
-/// An empty store that lives as long as this, in place of the user's.
+/// Replaces the user's store by an empty one for its own lifetime.
 class ScratchStore {
  public:
   ScratchStore() {
@@ -88,7 +88,7 @@ std::string quoted(const std::string& s) {
   return out + "'";
 }
 
-/// compile_ms of a new process that finds the store filled.
+/// compile_ms of a new process for which the store is filled.
 Result<double> warm_compile_ms(const Options& o) {
   std::error_code failed;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();

@@ -36,7 +36,7 @@ struct Totals {
   }
 };
 
-/// What runs a case's graphs; unset for the debug interpreter, which check_cases drives itself.
+/// Runs the graphs of a case; unset for the debug interpreter, which check_cases calls itself.
 Result<RunGraph> runner(const std::string& name) {
   TRY(const Backend* backend, find_backend(name));
   if (name == "debug") return RunGraph();
@@ -55,14 +55,14 @@ Json to_json(const CaseResult& r, bool done) {
           {"message", r.message}, {"refused", r.unsupported}, {"by_double", r.by_double}, {"done", done}};
 }
 
-/// What the workers find about a file.
+/// The results of a file so far.
 struct FileResults {
   std::vector<CaseResult> cases;
-  CaseResult running;  ///< the graph that was begun last
-  std::string error;   ///< the file is no file of cases
+  CaseResult running;  ///< the graph that runs now
+  std::string error;   ///< why the file could not be read as cases
 };
 
-/// Every graph of every file, in child processes: compiled code that crashes costs its own case.
+/// Runs every graph of every file in child processes, so that a crash fails its own case only.
 Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files, const CaseOptions& options,
                                            unsigned jobs) {
   std::vector<FileResults> results(files.size());
@@ -164,7 +164,7 @@ Action add(CLI::App& app) {
   app.add_option("--backend", options->backend,
                  "What runs the graphs: debug also holds every node against its annotation")
       ->capture_default_str();
-  app.add_flag("--train", options->train, "Differentiate too");
+  app.add_flag("--train", options->train, "Run the backward too, and compare gradients");
   app.add_flag("--json", options->json, "One JSON document");
   app.add_option("--jobs", options->jobs, "Processes; 0: one for each processor");
   return [options] { return check(*options); };

@@ -8,7 +8,7 @@
 
 namespace partita::cli {
 
-/// What a verb does once its options are parsed: the exit code, or the diagnostic main prints as one line.
+/// Runs a verb once its options are parsed. Returns the exit code, or the diagnostic that main prints as one line.
 using Action = std::function<Result<int>()>;
 
 /// A verb of the command line. `add` declares options on `app` and returns the action that reads them; the options live
@@ -23,7 +23,7 @@ struct Command {
 /// All verbs, sorted by name.
 std::vector<const Command*> commands();
 
-/// What happens without a verb: the window, empty.
+/// Without a verb: opens an empty window.
 Result<int> open_window();
 
 }  // namespace partita::cli

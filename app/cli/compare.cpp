@@ -20,7 +20,7 @@ struct Options {
 
 constexpr const char* stored_name = "stored";
 
-/// Who is compared: a backend, or (null) what the IO file holds.
+/// One side of a comparison: a backend, or (null) the results in the IO file.
 Result<const Backend*> parse_side(const std::string& name) {
   if (name == stored_name) return nullptr;
   return find_backend(name);
@@ -69,7 +69,7 @@ Result<int> run(const Options& o) {
       add("the stored results", stored, a->name, first, false);
       add("the stored results", stored, b->name, second, false);
     }
-    // Strides are held against one another where both are ours.
+    // Strides are compared when both sides are backends.
     add(a ? a->name : stored_name, first, b ? b->name : stored_name, second, a && b);
   }
   bool ok = true;
@@ -91,7 +91,7 @@ const Command compare_command = {
     "compare", "Hold two backends against one another and against stored results", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
       add_run_options(app, o->request);
-      app.add_option("--backends", o->backends, "A,B: B is held against A; stored stands for the results in --inputs")
+      app.add_option("--backends", o->backends, "A,B: compares B with A; stored stands for the results in --inputs")
           ->capture_default_str();
       app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();
       app.add_option("--atol", o->atol)->check(CLI::NonNegativeNumber)->capture_default_str();

@@ -50,7 +50,7 @@ std::string as_text(const minify::Reduced& r, const minify::Culprit& culprit, co
   return text + fmt::format("{}", folder) + "\n";
 }
 
-/// The graph as it is: 1 when it fails.
+/// Tries the graph as it is; 1 when it fails.
 Result<int> try_once(const Options& o, const MinifyQuestion& q, const minify::Start& start) {
   const Candidate candidate = minify::with_inputs(start.graph, start.inputs, 0);
   TRY(const minify::Verdict verdict, minify::judge(q.oracle, candidate, nullptr));
@@ -106,7 +106,7 @@ const Command minify_command = {
       auto o = std::make_shared<Options>();
       app.add_option("path", o->path, "graph, archive, log or folder")->required();
       app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
-      app.add_option("--inputs", o->inputs, "safetensors file with input.0, input.1, ...; what it lacks is made up");
+      app.add_option("--inputs", o->inputs, "safetensors file with input.0, input.1, ...; what it lacks is random");
       app.add_option("--check", o->check.check,
                      "crash:BACKEND: compiling or running fails; accuracy:BACKEND: an output is farther from a run in "
                      "double than the interpreter's allows; the backend is cpu when left out");
@@ -116,10 +116,10 @@ const Command minify_command = {
       app.add_option("--matches", o->check.matches, "with --command: it fails when a line of the output matches this");
       app.add_option("-o,--output", o->out,
                      "folder for graph.py, repro.py, inputs.safetensors, graph.input, README.md");
-      app.add_option("--jobs", o->check.jobs, "tries at once, each in a process")
+      app.add_option("--jobs", o->check.jobs, "tries at the same time, each in a process of its own")
           ->check(CLI::Range(1, 256))
           ->capture_default_str();
-      app.add_flag("--resume", o->resume, "go on where an earlier run of the same question was ended");
+      app.add_flag("--resume", o->resume, "use the answers of earlier runs of the same question");
       app.add_flag("--once", o->once,
                    "only try the graph as it is: exit code 1 when it fails; with --json prints the failure, or null");
       app.add_flag("--blame", o->blame,
@@ -130,13 +130,13 @@ const Command minify_command = {
           ->check(CLI::PositiveNumber)
           ->capture_default_str();
       app.add_option("--memory-limit", o->check.memory_limit, "MiB a try may take; 0: no limit")->capture_default_str();
-      app.add_option("--tolerance", o->check.tolerance, "of accuracy, absolute and relative")
+      app.add_option("--tolerance", o->check.tolerance, "of --check accuracy, absolute and relative")
           ->check(CLI::NonNegativeNumber)
           ->capture_default_str();
       app.add_option("--plant", o->check.plant,
                      "OP:wrong, OP:crash or OP:hang: compile this operator by a wrong rule, to see what is found");
-      app.add_option("--seed", o->seed, "of made up inputs")->capture_default_str();
-      app.add_option("--threads", o->check.threads, "of a try")->check(CLI::Range(1, 1024))->capture_default_str();
+      app.add_option("--seed", o->seed, "for random inputs")->capture_default_str();
+      app.add_option("--threads", o->check.threads, "of each try")->check(CLI::Range(1, 1024))->capture_default_str();
       app.add_flag("--json", o->json, "one JSON document");
       return [o] { return run(*o); };
     }};

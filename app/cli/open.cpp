@@ -9,11 +9,16 @@
 #include <filesystem>
 #include <regex>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "app/cli/command.h"
 #include "app/compilers.h"
-#include "app/workbench.h"
-#include "app/workbench_tools.h"
+#include "app/window_tools.h"
+#include "views/graph/graph_controller.h"
 #include "views/look/style.h"
+#include "views/run/run_controller.h"
+#include "views/window/workbench.h"
 
 namespace partita::cli {
 namespace {
@@ -24,7 +29,7 @@ struct Options {
   double scale = 1, after = 0;
 };
 
-// Qt aborts when it finds no display; a missing one is the user's to mend.
+// Without a display Qt aborts; this gives an error that the user can act on.
 Status check_display() {
   if (qEnvironmentVariableIsSet("QT_QPA_PLATFORM") || qEnvironmentVariableIsSet("DISPLAY") ||
       qEnvironmentVariableIsSet("WAYLAND_DISPLAY"))
@@ -33,28 +38,31 @@ Status check_display() {
                      "no display: neither DISPLAY nor WAYLAND_DISPLAY is set; use a headless verb (partita --help)");
 }
 
-// What was asked for and is not there, once all is open.
-Status check_asked(const Workbench& bench, const Options& options) {
+// Shows what the options ask for; an error when it is not there. To be called once all files are open.
+Status show_asked(views::Workbench& bench, const Options& options) {
   const views::Document* shown = bench.current();
   if (!options.graph.empty() && (!shown || shown->id.toStdString() != options.graph))
     return input_error("open.graph", "no graph '" + options.graph + "'; partita list FILE names them");
   if (!options.select.empty() && (!shown || !shown->graph || !shown->graph->find(options.select)))
     return input_error("open.select", "no node '" + options.select + "' in the graph on the screen");
+  if (!options.select.empty()) bench.selection().select_node(QString::fromStdString(options.select));
+  if (!options.view.empty() && !bench.show_view(QString::fromStdString(options.view)))
+    return input_error("open.view", "no view '" + options.view + "' here; it needs a store");
+  if (!options.overlay.empty())
+    bench.get<views::GraphController>().show_overlay(QString::fromStdString(options.overlay));
   return {};
 }
 
-// Shows everything asked for, takes the picture once no job runs, and leaves.
-Result<int> take_screenshot(QApplication& app, Workbench& bench, const Options& options) {
+// Shows what the options ask for, takes the picture once no job runs, and ends.
+Result<int> take_screenshot(QApplication& app, views::Workbench& bench, const Options& options) {
   std::optional<Diagnostic> failed;
   auto fail = [&](const Diagnostic& problem) {
     if (!failed) failed = problem;
     app.quit();
   };
-  QObject::connect(&bench, &Workbench::failed, &app, fail);
+  QObject::connect(&bench, &views::Workbench::failed, &app, fail);
   auto size = QString::fromStdString(options.size).split('x');
   bench.window().resize(size[0].toInt(), size[1].toInt());
-  if (!options.theme.empty())
-    bench.window().set_theme_choice(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
   bench.window().show();
   bool asked = false;
   QTimer poll;
@@ -73,11 +81,7 @@ Result<int> take_screenshot(QApplication& app, Workbench& bench, const Options& 
       asked = true;
       quiet = 0;
       clock.restart();
-      if (Status there = check_asked(bench, options); !there) return fail(there.error());
-      if (!options.select.empty()) bench.selection().select_node(QString::fromStdString(options.select));
-      if (!options.view.empty() && !bench.show_view(QString::fromStdString(options.view)))
-        return fail(input_error("open.view", "no view '" + options.view + "'; partita open --help names them"));
-      if (!options.overlay.empty()) bench.show_overlay(QString::fromStdString(options.overlay));
+      if (Status there = show_asked(bench, options); !there) fail(there.error());
       return;
     }
     if (!bench.window().grab().save(QString::fromStdString(options.screenshot)))
@@ -92,12 +96,12 @@ Result<int> take_screenshot(QApplication& app, Workbench& bench, const Options& 
 
 Result<int> run(const Options& options) {
   TRY_DO(check_display());
-  // The window says it itself; a picture of a window that says it is no success.
+  // The window itself reports missing files; a screenshot of such a report would not be a success.
   for (const std::string& path : options.paths)
     if (!options.screenshot.empty() && !std::filesystem::exists(path))
       return input_error("open.missing", path + ": no such file or folder; give one that exists");
   if (!options.screenshot.empty() && options.scale != 1) qputenv("QT_SCALE_FACTOR", QByteArray::number(options.scale));
-  // Without a window to be used, what Qt says about its platform is noise beside our one line.
+  // For a screenshot, Qt's messages about its platform do not matter to the user.
   if (!options.screenshot.empty())
     qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& message) {
       if (type == QtFatalMsg) std::fprintf(stderr, "partita: %s\n", qPrintable(message));
@@ -110,32 +114,52 @@ Result<int> run(const Options& options) {
   QApplication::setOrganizationName("partita");
   QApplication::setStyle(new views::PlainStyle);
   QApplication::setFont(views::interface_font());
-  // A screenshot is the same whatever was open before.
+  // A screenshot must not depend on what was open before.
   QTemporaryDir fresh;
   if (!options.screenshot.empty()) {
     QSettings::setDefaultFormat(QSettings::IniFormat);
     QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, fresh.path());
   }
-  TRY(WorkbenchTools given, program_tools(options.plant, app.applicationFilePath().toStdString()));
-  Workbench bench(std::move(given));
+  TRY(views::WorkbenchTools given, program_tools(options.plant, app.applicationFilePath().toStdString()));
+  views::Workbench bench(std::move(given));
   if (!options.compiler.empty()) {
     TRY_DO(find_compiler(options.compiler));
-    bench.runs()->choose(QString::fromStdString(options.compiler), false);
+    bench.find<views::RunController>()->view()->choose(QString::fromStdString(options.compiler), false);
   }
+  if (!options.theme.empty())
+    bench.window().use_theme(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
   for (const std::string& path : options.paths) bench.open(QString::fromStdString(path));
   if (!options.graph.empty()) bench.show_when_loaded(QString::fromStdString(options.graph));
   if (!options.screenshot.empty()) return take_screenshot(app, bench, options);
   bench.window().restore_layout();
   bench.window().show();
+  bool asked = false;
+  QObject::connect(&bench.jobs(), &views::JobTracker::changed, &app, [&] {
+    if (!bench.jobs().idle() || !bench.current() || std::exchange(asked, true)) return;
+    if (Status there = show_asked(bench, options); !there) bench.report(there.error());
+  });
   return app.exec();
+}
+
+// The names that --view or --overlay take.
+std::vector<std::string> view_names() {
+  std::vector<std::string> names;
+  for (const views::ViewRow& row : views::view_rows()) names.emplace_back(row.name);
+  return names;
+}
+std::vector<std::string> overlay_names() {
+  std::vector<std::string> names;
+  for (views::OverlayKind kind : views::overlay_kinds())
+    names.push_back(views::overlay_name(kind).toLower().split(' ').last().toStdString());
+  return names;
 }
 
 Action add(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("paths", options->paths, "Files and folders to open");
   app.add_option("--graph", options->graph, "Id of the graph to show first, as partita list prints it");
-  app.add_option("--screenshot", options->screenshot, "Write the window to a PNG and leave");
-  app.add_option("--size", options->size, "Of the window for --screenshot, WIDTHxHEIGHT")
+  app.add_option("--screenshot", options->screenshot, "Write a picture of the window to a PNG file and end");
+  app.add_option("--size", options->size, "Size of the window for --screenshot, WIDTHxHEIGHT")
       ->check([](const std::string& text) {
         static const std::regex form("[1-9][0-9]{2,3}x[1-9][0-9]{2,3}");
         return std::regex_match(text, form) ? std::string() : "WIDTHxHEIGHT, each of three or four digits";
@@ -145,14 +169,18 @@ Action add(CLI::App& app) {
   app.add_option("--after", options->after,
                  "Seconds after which --screenshot does not wait any longer for what --view and --overlay started")
       ->check(CLI::PositiveNumber);
-  app.add_option("--select", options->select, "Node to choose");
-  app.add_option("--overlay", options->overlay, "Colour the picture by it; finds out what that takes")
-      ->check(CLI::IsMember({"family", "bytes", "error", "time", "kernel", "module", "pass"}));
-  app.add_option("--view", options->view, "graph, aot, passes, compare, values, history, coverage, minify or run");
-  app.add_option("--compiler", options->compiler, "What Run and --view run take, as partita run --help names them");
+  app.add_option("--select", options->select, "Node to select");
+  app.add_option("--overlay", options->overlay, "What the picture is coloured by; found out when it is not known")
+      ->check(CLI::IsMember(overlay_names()));
+  app.add_option("--view", options->view, "View to begin with: " + fmt::format("{}", fmt::join(view_names(), ", ")))
+      ->check([](const std::string& name) {
+        const auto names = view_names();
+        return std::ranges::find(names, name) != names.end() ? std::string() : "there is no view '" + name + "'";
+      });
+  app.add_option("--compiler", options->compiler, "The compiler of the view run, by its name in partita run --help");
   app.add_option(
       "--plant", options->plant,
-      "OP:wrong, OP:crash or OP:hang: a backend more, planted, that compiles this operator by a wrong rule, to "
+      "OP:wrong, OP:crash or OP:hang: adds a backend named planted that compiles this operator by a wrong rule, to "
       "see what comparisons and the minifier find");
   return [options] { return run(*options); };
 }

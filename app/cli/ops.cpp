@@ -12,7 +12,7 @@ struct Options {
   bool json = false;
 };
 
-/// The matrix's columns: what a record can have, given by itself or derived.
+/// The columns of the table: what a record can have, either given or derived.
 struct Aspect {
   const char* name;
   const char* (*state)(const OpRecord&);  ///< "own", "derived", or "" for none
@@ -223,7 +223,7 @@ Result<int> run(const Options& o) {
 
 extern const Command ops_command;
 const Command ops_command = {
-    "ops", "Which operator has what: the matrix of records, or all that one record says", [](CLI::App& app) -> Action {
+    "ops", "What each operator has: a table of the records, or every field of one", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
       app.add_option("name", o->name,
                      "an overload or an operator (aten.add, add), with every field of its record; or nothing for all");

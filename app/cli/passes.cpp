@@ -21,32 +21,14 @@ struct Options {
   std::uint64_t seed = 0;
 };
 
-/// Where in the flow an artefact stands.
-std::vector<PassStage> stages_of(ArtefactKind kind) {
-  switch (kind) {
-    case ArtefactKind::Dynamo:
-    case ArtefactKind::PreGrad:
-    case ArtefactKind::Exported:
-      return {PassStage::PreGrad};
-    case ArtefactKind::Joint:
-      return {PassStage::Joint};
-    default:
-      return {PassStage::PostGrad};
-  }
-}
-
 Result<std::vector<Pass>> choose(const Options& o, ArtefactKind kind) {
-  std::vector<PassStage> stages = stages_of(kind);
-  if (!o.stage.empty()) {
-    stages.clear();
-    for (const PassStage s : {PassStage::PreGrad, PassStage::Joint, PassStage::PostGrad})
-      if (stage_name(s) == o.stage) stages = {s};
-    if (stages.empty())
-      return input_error("passes.stage", fmt::format("no stage {}; there are pre_grad, joint, post_grad", o.stage));
-  }
-  std::vector<Pass> passes;
-  for (const PassStage s : stages)
-    for (const Pass& p : passes_of(s)) passes.push_back(p);
+  std::optional<PassStage> stage;
+  if (o.stage.empty()) stage = stage_of(kind);
+  for (const PassStage s : {PassStage::PreGrad, PassStage::Joint, PassStage::PostGrad})
+    if (stage_name(s) == o.stage) stage = s;
+  if (!stage)
+    return input_error("passes.stage", fmt::format("no stage {}; there are pre_grad, joint, post_grad", o.stage));
+  std::vector<Pass> passes = passes_of(*stage);
   for (const std::string& name : o.disable)
     if (std::ranges::none_of(all_passes(), [&](const Pass& p) { return p.name == name; }))
       return input_error("passes.name", fmt::format("no pass {}; partita passes --list shows them", name));
@@ -65,7 +47,7 @@ int list_passes(bool json) {
   return 0;
 }
 
-/// Statements that came and went, as a diff by lines.
+/// Added and removed statements, as a diff by lines.
 std::string changes(const Graph& before, const Graph& after) {
   const PrintOptions options{.annotations = true, .origins = false, .deletions = false};
   std::multiset<std::string> old_lines, new_lines;
@@ -170,13 +152,14 @@ const Command passes_command = {
       auto o = std::make_shared<Options>();
       app.add_option("path", o->path, "graph, archive, log or folder");
       app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
-      app.add_option("--stage", o->stage, "pre_grad, joint or post_grad; by the graph's kind when not given");
+      app.add_option("--stage", o->stage,
+                     "pre_grad, joint or post_grad; when not given, the one that fits the graph's kind");
       app.add_option("--print", o->print, "changed: what each pass changed; all: the graph after each pass")
           ->check(CLI::IsMember({"changed", "all"}));
       app.add_flag("--check", o->check,
                    "interpret before and after each changed pass and name the first that changes the numbers");
-      app.add_option("--inputs", o->inputs, "inputs for --check; made up when not given");
-      app.add_option("--seed", o->seed, "of made up inputs")->capture_default_str();
+      app.add_option("--inputs", o->inputs, "inputs for --check; random ones when not given");
+      app.add_option("--seed", o->seed, "for random inputs")->capture_default_str();
       app.add_option("--stop-after", o->stop_after, "run only the first N passes");
       app.add_option("--disable", o->disable, "leave out a pass");
       app.add_option("--threads", o->threads)->check(CLI::Range(1, 1024))->capture_default_str();

@@ -82,7 +82,8 @@ Result<int> show(const Options& options) {
 Action add(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("path", options->path, "File or folder")->required();
-  app.add_option("--graph", options->graph, "Id that partita list shows; may be left out when only one fits");
+  app.add_option("--graph", options->graph,
+                 "Id of the graph, as partita list shows it; not needed when there is only one");
   app.add_option("--format", options->format, "text, dot, svg, png, pdf or json")
       ->check(CLI::IsMember({"text", "dot", "svg", "png", "pdf", "json"}));
   app.add_option("-o,--output", options->output, "File to write instead of standard output");

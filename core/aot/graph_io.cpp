@@ -11,6 +11,8 @@
 #include "core/interp/random_values.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
+#include "core/load/file.h"
+#include "core/load/pickle.h"
 #include "core/ops/schema.h"
 
 namespace partita {
@@ -247,6 +249,26 @@ Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& in
     if (const auto* t = inputs.values[i].get<Tensor>(); t && !same_bytes(before[i], inputs.values[i]))
       file.tensors.insert_or_assign(after_key(inputs.keys[i]), *t);
   return file;
+}
+
+Result<TensorFile> read_inputs(const std::string& path) {
+  if (!path.ends_with(".input")) return read_safetensors(path);
+  TRY(const auto bytes, FileBytes::open(path));
+  auto metas = read_dumped_inputs(bytes->text());
+  if (!metas) {
+    metas.error().where.file = path;
+    return std::move(metas).error();
+  }
+  TensorFile io;
+  for (std::size_t i = 0; i < metas->size(); ++i) {
+    auto made = get_input((*metas)[i], i);
+    if (!made) {
+      made.error().where = {.file = path, .node = fmt::format("input.{}", i)};
+      return std::move(made).error();
+    }
+    io.tensors[fmt::format("input.{}", i)] = *made->get<Tensor>();
+  }
+  return io;
 }
 
 }  // namespace partita

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/compare/compare.h"
+#include "core/load/session.h"
 #include "core/passes/pipeline.h"
 
 namespace partita {
@@ -22,6 +23,9 @@ struct CheckedRun {
   PipelineRun run;  ///< up to the pass that failed, itself included
   std::optional<PassFailure> failure;
 };
+
+/// The stage whose passes a graph of this kind goes through.
+PassStage stage_of(ArtefactKind kind);
 
 /// Does the call draw random numbers? Dropout with probability 0, or outside of training, does not.
 bool draws_random(const Node& node);

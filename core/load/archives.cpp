@@ -189,7 +189,8 @@ std::shared_ptr<const Companion> read_companion(const std::string& module_path) 
   return any ? companion : nullptr;
 }
 
-Status load_tensors(const std::string& path, const std::string& prefix, Loading& loading) {
+Status load_tensors(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading) {
+  const std::string& path = bytes->path();
   TRY(TensorFile file, read_safetensors(path));
   std::string text;
   for (const auto& [name, t] : file.tensors)

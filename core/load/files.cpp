@@ -26,13 +26,39 @@ bool is_text(std::string_view bytes) {
   return odd * 100 <= head.size();
 }
 
+bool is_archive(std::string_view bytes, std::string_view path) {
+  return bytes.starts_with("PK\x03\x04") || path.ends_with(".pt2");
+}
+
 bool is_safetensors(std::string_view bytes, std::string_view path) {
   return path.ends_with(".safetensors") ||
          (bytes.size() > 9 && bytes[8] == '{' && bytes[6] == '\0' && bytes[7] == '\0');
 }
 
-bool is_pickle(std::string_view bytes) {
-  return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+bool is_pickle(std::string_view bytes, std::string_view path) {
+  return path.ends_with(".input") || (bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5);
+}
+
+bool is_fx_text(std::string_view text, std::string_view) {
+  return !find_fx_modules(text).empty();
+}
+
+/// A kind of file: how its content or name is known, and what reads it.
+struct FileKind {
+  bool is_text;
+  bool (*recognise)(std::string_view bytes, std::string_view path);
+  Status (*read)(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
+};
+/// The first that recognises a file reads it.
+constexpr FileKind file_kinds[] = {
+    {false, is_archive, load_archive},    {false, is_safetensors, load_tensors}, {false, is_pickle, load_pickle},
+    {true, is_trace_log, load_trace_log}, {true, is_text_log, load_text_log},    {true, is_fx_text, load_fx_text_file},
+};
+
+const FileKind* kind_of(const FileBytes& bytes, bool is_text) {
+  for (const FileKind& kind : file_kinds)
+    if (kind.is_text == is_text && kind.recognise(bytes.text(), bytes.path())) return &kind;
+  return nullptr;
 }
 
 Status scan(const fs::path& folder, int depth, std::vector<fs::path>& files, Loading& loading) {
@@ -125,9 +151,7 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
     if (alone) return refuse("is empty; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
-  if (text.starts_with("PK\x03\x04") || path.ends_with(".pt2")) return load_archive(std::move(bytes), prefix, loading);
-  if (is_safetensors(text, path)) return load_tensors(path, prefix, loading);
-  if (is_pickle(text) || path.ends_with(".input")) return load_pickle(std::move(bytes), prefix, loading);
+  if (const FileKind* kind = kind_of(*bytes, false)) return kind->read(std::move(bytes), prefix, loading);
   if (!is_text(text)) {
     if (alone)
       return refuse("is binary and of no kind that Partita reads; give FX text, a .pt2 archive or a TORCH_TRACE log");
@@ -135,10 +159,7 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
   }
   // Archives are read now, but texts are parsed when asked for, so their bytes must outlive this call.
   TRY(bytes, FileBytes::open(path));
-  text = bytes->text();
-  if (is_trace_log(text)) return load_trace_log(std::move(bytes), prefix, loading);
-  if (is_text_log(text)) return load_text_log(std::move(bytes), prefix, loading);
-  if (!find_fx_modules(text).empty()) return load_fx_text_file(std::move(bytes), prefix, loading);
+  if (const FileKind* kind = kind_of(*bytes, true)) return kind->read(std::move(bytes), prefix, loading);
   if (alone)
     return refuse(
         "holds no graph: no 'class NAME(torch.nn.Module)' with a forward method; give FX text, a .pt2 archive or a "

@@ -1,5 +1,5 @@
 #pragma once
-// The readers behind load(), one per kind of file. Internal to core/load.
+// The readers behind load(), one per kind of file; the table of kinds is in files.cpp. Internal to core/load.
 #include <unordered_map>
 
 #include "core/load/session.h"
@@ -25,17 +25,17 @@ Status load_folder(const std::string& path, Loading& loading);
 Status load_file(const std::string& path, const std::string& prefix, bool alone, Loading& loading);
 
 Status load_trace_log(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
-bool is_trace_log(std::string_view text);
+bool is_trace_log(std::string_view text, std::string_view path);
 
 /// What TORCH_LOGS=aot_graphs, graph_code... writes: graphs whose lines start with a glog prefix.
 Status load_text_log(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
-bool is_text_log(std::string_view text);
+bool is_text_log(std::string_view text, std::string_view path);
 
 Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 /// A torch.export archive, a torch.save file, or a bare pickle.
 Status load_archive(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 Status load_pickle(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
-Status load_tensors(const std::string& path, const std::string& prefix, Loading& loading);
+Status load_tensors(std::shared_ptr<const FileBytes> bytes, const std::string& prefix, Loading& loading);
 
 /// Kind by the words PyTorch and its users have in file and entry names ("aot_joint_graph", "forward_mincut"); Graph
 /// when there is none.

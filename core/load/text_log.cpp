@@ -47,7 +47,7 @@ std::string_view class_line(std::string_view content) {
 
 }  // namespace
 
-bool is_text_log(std::string_view text) {
+bool is_text_log(std::string_view text, std::string_view) {
   for (int i = 0; i < 200 && !text.empty(); ++i) {
     std::size_t end = std::min(text.find('\n'), text.size() - 1);
     if (!split(text.substr(0, end)).channel.empty()) return true;

@@ -189,7 +189,7 @@ class LogReader {
 
 }  // namespace
 
-bool is_trace_log(std::string_view text) {
+bool is_trace_log(std::string_view text, std::string_view) {
   // The first lines may be damaged, so try several.
   for (int i = 0; i < 20 && !text.empty(); ++i) {
     std::size_t end = std::min(text.find('\n'), text.size() - 1);

@@ -5,7 +5,7 @@
 namespace partita {
 namespace {
 
-/// What the code was made for and by; CodeStore's own keys name graph, options and machine already.
+/// The store's key for compiled code. `key` already names graph, options and machine.
 CacheKey address(const std::string& key) {
   return {.graph = key, .options = {}, .cpu_features = {}, .version = PARTITA_VERSION};
 }
@@ -68,17 +68,6 @@ void CodeStore::check(Status done) {
 void CodeStore::give_up(const Diagnostic& why) {
   std::fprintf(stderr, "partita: warning: %s; going on without the store\n", why.line().c_str());
   store_.reset();
-}
-
-Status keep_in_store(const std::string& file, const CheckRow& row) {
-  if (file.empty()) return {};
-  TRY(Store store, Store::open(file));
-  return store.add_check(row);
-}
-Status keep_in_store(const std::string& file, const RunRow& row) {
-  if (file.empty()) return {};
-  TRY(Store store, Store::open(file));
-  return store.add_run(row);
 }
 
 }  // namespace partita

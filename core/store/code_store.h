@@ -7,8 +7,8 @@
 
 namespace partita {
 
-/// The store as compiled code and records of work are kept in it. Nothing depends on it: at the first failure it says
-/// so in one line on stderr and stays silent and empty from then on.
+/// The user's store, for compiled code and for records of work. All works without it: at the first failure it prints
+/// one line to stderr, and from then on it keeps and finds nothing.
 class CodeStore {
  public:
   CodeStore();
@@ -18,7 +18,7 @@ class CodeStore {
   void add(const RunRow& row);
   void add(const CheckRow& row);
   void add(const SnapshotRow& row);
-  /// A minification's answers.
+  /// The answers of tries of a minification.
   std::optional<std::string> find_try(const std::string& session, std::uint64_t candidate);
   void add_try(const std::string& session, std::uint64_t candidate, const std::string& answer);
   void forget_tries(const std::string& session);
@@ -28,9 +28,5 @@ class CodeStore {
   void give_up(const Diagnostic& why);
   std::optional<Store> store_;
 };
-
-/// One row into the store of that file; nothing where it is empty. For who keeps no store open.
-Status keep_in_store(const std::string& file, const CheckRow& row);
-Status keep_in_store(const std::string& file, const RunRow& row);
 
 }  // namespace partita

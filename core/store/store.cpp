@@ -274,4 +274,15 @@ Status Store::forget_tries(const std::string& session) {
   return s.run();
 }
 
+Status keep_in_store(const std::string& file, const CheckRow& row) {
+  if (file.empty()) return {};
+  TRY(Store store, Store::open(file));
+  return store.add_check(row);
+}
+Status keep_in_store(const std::string& file, const RunRow& row) {
+  if (file.empty()) return {};
+  TRY(Store store, Store::open(file));
+  return store.add_run(row);
+}
+
 }  // namespace partita

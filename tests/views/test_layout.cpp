@@ -122,7 +122,7 @@ class TestLayout : public QObject {
     pins.recompute = {"gelu_1"};
     auto partition = partita::partition(*graph, pins);
     QVERIFY2(bool(partition), partition ? "" : partition.error().line().c_str());
-    Cut cut = Cut::of(*partition);
+    CutSummary cut = CutSummary::of(*partition);
     PictureOptions options;
     options.cut = &cut;
     Picture picture = make_picture(graph, options);

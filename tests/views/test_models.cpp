@@ -151,16 +151,16 @@ class TestModels : public QObject {
     Node* relu = after->create(Op::torch("aten.relu.default"), {gelu}, {}, "relu", gelu->next());
     relu->meta = gelu->meta;
     after->find("add")->replace_input(gelu, relu);
-    PassFilm film;
-    film.steps.push_back({.name = "before", .graph = before});
-    film.steps.push_back({.name = "quiet", .graph = before});
-    film.steps.push_back({.name = "loud", .graph = after});
-    film.steps.back().diff = std::make_shared<GraphDiff>(diff(*before, *after));
-    auto will = pass_of_nodes(film, 0);
+    PassHistory history;
+    history.steps.push_back({.name = "before", .graph = before});
+    history.steps.push_back({.name = "quiet", .graph = before});
+    history.steps.push_back({.name = "loud", .graph = after});
+    history.steps.back().diff = std::make_shared<GraphDiff>(diff(*before, *after));
+    auto will = pass_of_nodes(history, 0);
     QCOMPARE(will.at("add"), std::string("loud"));
     QVERIFY(!will.contains("relu"));  // it does not exist yet
-    QVERIFY(pass_of_nodes(film, 1).empty());
-    QCOMPARE(pass_of_nodes(film, 2).at("relu"), std::string("loud"));
+    QVERIFY(pass_of_nodes(history, 1).empty());
+    QCOMPARE(pass_of_nodes(history, 2).at("relu"), std::string("loud"));
   }
 
   void budgets_are_said_against_the_largest() {

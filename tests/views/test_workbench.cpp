@@ -12,15 +12,25 @@
 #include <QTreeView>
 #include <fstream>
 
-#include "app/workbench.h"
-#include "app/workbench_tools.h"
+#include "app/node_measures.h"
+#include "app/window_tools.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
 #include "core/ir/print.h"
 #include "core/ops/record.h"
 #include "tests/support/corpus.h"
 #include "tests/views/graphs.h"
+#include "views/aot/aot_controller.h"
+#include "views/code/code_controller.h"
+#include "views/compare/compare_controller.h"
 #include "views/graph/export.h"
+#include "views/graph/graph_controller.h"
+#include "views/history/history_controller.h"
+#include "views/minify/minify_controller.h"
+#include "views/passes/passes_controller.h"
+#include "views/run/run_controller.h"
+#include "views/tensor/values_controller.h"
+#include "views/window/workbench.h"
 
 using namespace partita;
 using namespace partita::views;
@@ -50,7 +60,19 @@ WorkbenchTools tools() {
   t.doubted = "broken";
   t.backends.push_back({"broken", [](const Progress&) { return interpreter(0.25); }});
   t.inputs = [](Graph& graph, const Artefact&, const QString&) { return random_inputs(graph, 0); };
+  t.measure = measure_nodes;
   return t;
+}
+
+GraphView* picture(Workbench& bench) {
+  return bench.get<GraphController>().view();
+}
+// The code beside the picture, and the page of plain texts.
+CodeView* code(Workbench& bench) {
+  return bench.get<CodeController>().view();
+}
+CodeView* texts(Workbench& bench) {
+  return bench.get<TextController>().view();
 }
 
 // Measures the longest time between two turns of the event loop.
@@ -107,23 +129,23 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("joint.py", *tests::joint_graph(4)));
     QVERIFY(wait_shown(bench));
-    QVERIFY(bench.window().graph()->scene()->picture.joint);
+    QVERIFY(picture(bench)->scene()->picture.joint);
     QVERIFY(bench.current()->cut);
 
     bench.selection().select_node("gelu_2");
-    QCOMPARE(bench.window().graph()->selected_node(), QString("gelu_2"));
-    QCOMPARE(bench.window().code()->current_line(), bench.current()->code->line_of("gelu_2"));
+    QCOMPARE(picture(bench)->selected_node(), QString("gelu_2"));
+    QCOMPARE(code(bench)->current_line(), bench.current()->code->line_of("gelu_2"));
 
-    QTest::keyClick(bench.window().graph(), Qt::Key_Down);  // along the edge, to the residual's add
+    QTest::keyClick(picture(bench), Qt::Key_Down);  // along the edge, to the residual's add
     QCOMPARE(bench.selection().spot().node, QString("add_2"));
-    QTest::keyClick(bench.window().graph(), Qt::Key_Up);
+    QTest::keyClick(picture(bench), Qt::Key_Up);
     QCOMPARE(bench.selection().spot().node, QString("gelu_2"));
     bench.selection().back();
-    QCOMPARE(bench.window().graph()->selected_node(), QString("add_2"));
+    QCOMPARE(picture(bench)->selected_node(), QString("add_2"));
 
-    QTest::keyClick(bench.window().code(), Qt::Key_Home);
-    QTest::keyClick(bench.window().code(), Qt::Key_End);
-    QTest::keyClick(bench.window().code(), Qt::Key_Up);
+    QTest::keyClick(code(bench), Qt::Key_Home);
+    QTest::keyClick(code(bench), Qt::Key_End);
+    QTest::keyClick(code(bench), Qt::Key_Up);
   }
 
   void a_click_on_a_card_selects_it() {
@@ -131,7 +153,7 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("joint.py", *tests::joint_graph(3)));
     QVERIFY(wait_shown(bench));
-    GraphView* view = bench.window().graph();
+    GraphView* view = picture(bench);
     view->select("addmm_1");
     const Scene& scene = *view->scene();
     const Box& box = scene.layout.boxes[scene.picture.card_by_key("gelu_1")];
@@ -155,13 +177,13 @@ class TestWorkbench : public QObject {
     QVERIFY(!kept.empty());
     bench.selection().select_node(QString::fromStdString(kept));
     std::int64_t before = bench.current()->cut->activation_bytes;
-    QTest::keyClick(bench.window().graph(), Qt::Key_R);
+    QTest::keyClick(picture(bench), Qt::Key_R);
     QVERIFY(wait_shown(bench));
     QVERIFY(!saved(kept));
     QCOMPARE(bench.current()->bytes_before.value_or(-1), before);
     QVERIFY(bench.command_line().startsWith("partita aot "));
     QVERIFY(bench.command_line().contains(QString::fromStdString("--recompute " + kept)));
-    QTest::keyClick(bench.window().graph(), Qt::Key_U);
+    QTest::keyClick(picture(bench), Qt::Key_U);
     QVERIFY(wait_shown(bench));
     QVERIFY(saved(kept));
     QCOMPARE(bench.current()->cut->activation_bytes, before);
@@ -173,15 +195,15 @@ class TestWorkbench : public QObject {
     auto graph = tests::joint_graph(3);
     bench.open(write("fold.py", *graph));
     QVERIFY(wait_shown(bench));
-    std::size_t cards = bench.window().graph()->scene()->picture.cards.size();
-    QVERIFY(!bench.window().graph()->scene()->picture.frames.empty());  // source lines: FX text has no module paths
-    QString key = QString::fromStdString(bench.window().graph()->scene()->picture.frames.front().key);
+    std::size_t cards = picture(bench)->scene()->picture.cards.size();
+    QVERIFY(!picture(bench)->scene()->picture.frames.empty());  // source lines: FX text has no module paths
+    QString key = QString::fromStdString(picture(bench)->scene()->picture.frames.front().key);
     bench.fold(key);
     QVERIFY(wait_shown(bench));
-    QVERIFY(bench.window().graph()->scene()->picture.cards.size() < cards);
+    QVERIFY(picture(bench)->scene()->picture.cards.size() < cards);
     bench.fold(key);
     QVERIFY(wait_shown(bench));
-    QCOMPARE(bench.window().graph()->scene()->picture.cards.size(), cards);
+    QCOMPARE(picture(bench)->scene()->picture.cards.size(), cards);
   }
 
   void passes_are_stepped_through() {
@@ -189,15 +211,16 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("passes.py", *tests::joint_graph(3)));
     QVERIFY(wait_shown(bench));
-    bench.run_passes();
-    QVERIFY(QTest::qWaitFor([&] { return bench.passes()->film() != nullptr; }, 30000));
-    const PassFilm& film = *bench.passes()->film();
-    QVERIFY(film.steps.size() > 3);
-    bench.passes()->go_to(0);
-    QCOMPARE(bench.passes()->step(), 0);
-    bench.passes()->go_by(1, false);
-    QCOMPARE(bench.passes()->step(), 1);
-    for (std::size_t i = 1; i < film.steps.size(); ++i) QCOMPARE(film.steps[i].diff != nullptr, film.steps[i].changed);
+    bench.get<PassesController>().run();
+    QVERIFY(QTest::qWaitFor([&] { return bench.get<PassesController>().view()->history() != nullptr; }, 30000));
+    const PassHistory& history = *bench.get<PassesController>().view()->history();
+    QVERIFY(history.steps.size() > 3);
+    bench.get<PassesController>().view()->go_to(0);
+    QCOMPARE(bench.get<PassesController>().view()->step(), 0);
+    bench.get<PassesController>().view()->go_by(1, false);
+    QCOMPARE(bench.get<PassesController>().view()->step(), 1);
+    for (std::size_t i = 1; i < history.steps.size(); ++i)
+      QCOMPARE(history.steps[i].diff != nullptr, history.steps[i].changed);
     QVERIFY(bench.command_line().startsWith("partita passes "));
   }
 
@@ -206,17 +229,17 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("compare.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    const auto& rows = bench.comparison()->table()->model()->rows();
+    const auto& rows = bench.get<CompareController>().view()->table()->model()->rows();
     QVERIFY(!rows.empty());
     QCOMPARE(rows[0].cells[0].text, QString("differs"));
     auto facts = bench.current()->facts.find("gelu");
     QVERIFY(facts != bench.current()->facts.end());
     QVERIFY(facts->second.error > 0.2 && facts->second.error < 0.3);
-    bench.compare({"interp", "interp", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", "interp", true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.comparison()->table()->model()->rows()[0].cells[0].text, QString("agrees"));
+    QCOMPARE(bench.get<CompareController>().view()->table()->model()->rows()[0].cells[0].text, QString("agrees"));
   }
 
   void the_values_behind_a_row_are_shown() {
@@ -224,11 +247,11 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("values.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    bench.compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     Watchdog watchdog;
-    bench.look_at("gelu");
-    TensorView* view = bench.tensor();
+    bench.get<ValuesController>().look_at("gelu");
+    TensorView* view = bench.get<ValuesController>().view();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && view->grid(); }, 30000));
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
     QCOMPARE(view->pair()->found_name, QString("broken"));
@@ -239,9 +262,9 @@ class TestWorkbench : public QObject {
     view->choose_cell(1, 2);
     QVERIFY(view->readout().startsWith("[1, 2]"));
     // While values are shown, they follow the selected row; the graph's own results are rows too.
-    Q_EMIT bench.comparison()->node_chosen("output.0");
+    Q_EMIT bench.get<CompareController>().view()->node_chosen("output.0");
     QVERIFY(QTest::qWaitFor([&] { return view->pair() && view->pair()->name == "output.0" && view->grid(); }, 30000));
-    bench.look_at("no such row");
+    bench.get<ValuesController>().look_at("no such row");
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && !view->pair(); }, 30000));
     QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
   }
@@ -255,21 +278,22 @@ class TestWorkbench : public QObject {
     QVERIFY(wait_shown(bench));
     for (const char* found : {"broken", "interp"}) {
       QTest::qWait(1100);  // the store counts seconds
-      bench.compare({"interp", found, true, Tolerance{}, {}});
+      bench.get<CompareController>().compare({"interp", found, true, Tolerance{}, {}});
       QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     }
     QVERIFY(bench.show_view("history"));
-    TablePanel* past = bench.history()->past();
+    TablePanel* past = bench.get<HistoryController>().view()->past();
     QVERIFY(QTest::qWaitFor([&] { return past->model()->rowCount() == 2; }, 30000));
     QCOMPARE(past->model()->rows()[0].cells[2].text, QString("ok"));
     QCOMPARE(past->model()->rows()[1].cells[2].text, QString("differs"));
-    const auto& beside = bench.history()->beside()->model()->rows();
+    const auto& beside = bench.get<HistoryController>().view()->beside()->model()->rows();
     QVERIFY(QTest::qWaitFor([&] { return !beside.empty(); }, 30000));
     QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older report is on the left
   }
 
   static bool wait_minified(Workbench& bench) {
-    return QTest::qWaitFor([&] { return bench.jobs().idle() && !bench.minifier()->running(); }, 60000);
+    return QTest::qWaitFor([&] { return bench.jobs().idle() && !bench.get<MinifyController>().view()->running(); },
+                           60000);
   }
   static QPushButton* button(QWidget* view, const QString& words) {
     for (QPushButton* b : view->findChildren<QPushButton*>())
@@ -297,10 +321,10 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("minify.py", *tests::joint_graph(4)));
     QVERIFY(wait_shown(bench));
-    bench.minify({"accuracy", "interp", {}});  // nothing is wrong with it
+    bench.get<MinifyController>().minify({"accuracy", "interp", {}});  // nothing is wrong with it
     QVERIFY(wait_minified(bench));
-    QVERIFY(bench.minifier()->headline().contains("does not fail"));
-    MinifyView* view = bench.minifier();
+    QVERIFY(bench.get<MinifyController>().view()->headline().contains("does not fail"));
+    MinifyView* view = bench.get<MinifyController>().view();
     QCOMPARE(view->request().compiler, QString("broken"));
     Watchdog watchdog;
     button(view, "Minify")->click();
@@ -313,7 +337,7 @@ class TestWorkbench : public QObject {
     QVERIFY(view->tried()->model()->rowCount() > 3);
     QVERIFY(view->code()->document()->text().contains("aten.gelu.default"));
     QCOMPARE(view->graph()->scene()->picture.graph->size(), std::size_t{3});  // input, gelu, output
-    bench.save_repro(folder_.filePath("repro"));
+    bench.get<MinifyController>().save_repro(folder_.filePath("repro"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(QFile::exists(folder_.filePath("repro/README.md")) && QFile::exists(folder_.filePath("repro/repro.py")));
     QVERIFY(button(view, "Show the folder")->isVisible());
@@ -321,9 +345,9 @@ class TestWorkbench : public QObject {
     button(view, "Open the small graph")->click();
     QVERIFY(wait_shown(bench));
     QCOMPARE(bench.current()->key, parent + "/minified 1");
-    bench.compare({"interp", "broken", true, Tolerance{}, {}});
+    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.comparison()->table()->model()->rows()[0].cells[0].text, QString("differs"));
+    QCOMPARE(bench.get<CompareController>().view()->table()->model()->rows()[0].cells[0].text, QString("differs"));
   }
 
   void a_minification_is_paused_accepted_and_cancelled() {
@@ -340,9 +364,9 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("steer.py", *tests::joint_graph(6)));
     QVERIFY(wait_shown(bench));
-    MinifyView* view = bench.minifier();
+    MinifyView* view = bench.get<MinifyController>().view();
     auto begin = [&] {
-      bench.minify(view->request());
+      bench.get<MinifyController>().minify(view->request());
       return QTest::qWaitFor([&] { return !view->log().empty(); }, 30000);
     };
     QVERIFY(begin());
@@ -380,15 +404,15 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("crash.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
-    QCOMPARE(bench.minifier()->request().compiler, QString("planted"));
+    QCOMPARE(bench.get<MinifyController>().view()->request().compiler, QString("planted"));
     Watchdog watchdog;
-    bench.minify({"crash", "planted", {}});
+    bench.get<MinifyController>().minify({"crash", "planted", {}});
     QVERIFY(wait_minified(bench));
     QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
-    QCOMPARE(bench.minifier()->headline(), QString("1 of 22 calls still fails: signal 11"));
-    bench.minifier()->choose({"crash", "planted", {}});
+    QCOMPARE(bench.get<MinifyController>().view()->headline(), QString("1 of 22 calls still fails: signal 11"));
+    bench.get<MinifyController>().view()->choose({"crash", "planted", {}});
     QVERIFY(bench.command_line().endsWith(" --check crash:cpu --plant aten.gelu.default:crash -o repro"));
-    QVERIFY(bench.minifier()->details().contains("No guilty pass: it fails before any"));
+    QVERIFY(bench.get<MinifyController>().view()->details().contains("No guilty pass: it fails before any"));
   }
 
   void compilers_by_name_run_the_program() {
@@ -399,10 +423,10 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
     QVERIFY(wait_shown(bench));
-    RunView* view = bench.runs();
+    RunView* view = bench.get<RunController>().view();
     view->choose("print_compile", true);
     QVERIFY(!view->wants_folder());
-    bench.run_program(view->request());
+    bench.get<RunController>().run(view->request());
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY2(view->summary().endsWith(", all as in the file"), qPrintable(view->summary()));
     QVERIFY(view->results()->model()->rowCount() > 2);
@@ -414,7 +438,7 @@ class TestWorkbench : public QObject {
     view->choose("graph_dumper_aot", true);
     QVERIFY(view->wants_folder());
     view->set_folder(folder_.path());
-    bench.run_program(view->request());
+    bench.get<RunController>().run(view->request());
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(QDir(folder_.path()).exists("graph"));
   }
@@ -424,28 +448,28 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("overlays.py", *tests::joint_graph(3)));
     QVERIFY(wait_shown(bench));
-    auto offered = [&](OverlayKind kind) { return bench.window().overlay_action(kind)->isEnabled(); };
+    auto offered = [&](OverlayKind kind) { return bench.get<GraphController>().overlay_action(kind)->isEnabled(); };
     QVERIFY(offered(OverlayKind::None) && offered(OverlayKind::Bytes) && offered(OverlayKind::Module));
     for (OverlayKind kind : {OverlayKind::Error, OverlayKind::Time, OverlayKind::Kernel, OverlayKind::Pass}) {
       QVERIFY(!offered(kind));
-      QVERIFY(bench.window().overlay_action(kind)->toolTip().contains("Graph >"));
+      QVERIFY(bench.get<GraphController>().overlay_action(kind)->toolTip().contains("Graph >"));
     }
-    QVERIFY(bench.show_overlay("time"));  // measures it first
-    QVERIFY(QTest::qWaitFor([&] { return bench.window().graph()->overlay() == OverlayKind::Time; }, 30000));
+    QVERIFY(bench.get<GraphController>().show_overlay("time"));  // measures it first
+    QVERIFY(QTest::qWaitFor([&] { return picture(bench)->overlay() == OverlayKind::Time; }, 30000));
     QVERIFY(offered(OverlayKind::Kernel) && !offered(OverlayKind::Pass));
     const NodeFacts& addmm = bench.current()->facts.at("addmm_1");
     QVERIFY(addmm.seconds > 0 && addmm.seconds < 1);
     QCOMPARE(addmm.kernel, std::string("library: addmm"));
     QVERIFY(!bench.current()->facts.at("gelu_1").kernel.empty());
-    QVERIFY(bench.show_overlay("pass"));
+    QVERIFY(bench.get<GraphController>().show_overlay("pass"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QVERIFY(bench.passes()->film());
+    QVERIFY(bench.get<PassesController>().view()->history());
     // Nothing is known of another document, so the overlay is switched off.
     bench.open(write("other.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     QVERIFY(!offered(OverlayKind::Time));
-    QCOMPARE(bench.window().graph()->overlay(), OverlayKind::None);
-    QVERIFY(!bench.show_overlay("no such thing"));
+    QCOMPARE(picture(bench)->overlay(), OverlayKind::None);
+    QVERIFY(!bench.get<GraphController>().show_overlay("no such thing"));
   }
 
   void the_budget_moves_the_cut_and_the_command_line() {
@@ -453,7 +477,7 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("budget.py", *tests::joint_graph(6)));
     QVERIFY(wait_shown(bench));
-    BudgetSlider* slider = bench.window().picture_bar()->budget();
+    BudgetSlider* slider = bench.get<GraphController>().bar()->budget();
     QVERIFY(slider->isVisible());
     QCOMPARE(slider->curve().size(), std::size_t{BudgetSlider::kSteps + 1});
     std::int64_t usual = bench.current()->cut->activation_bytes;
@@ -477,19 +501,20 @@ class TestWorkbench : public QObject {
     bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
     QVERIFY(wait_shown(bench));
     QVERIFY(!bench.current()->cut);
-    QVERIFY(!bench.window().picture_bar()->budget()->isVisible());
+    QVERIFY(!bench.get<GraphController>().bar()->budget()->isVisible());
     QString source = bench.current()->key;
-    bench.make_joint();
+    bench.get<AotController>().make_joint();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut; }, 30000));
     QCOMPARE(bench.current()->key, source + "/joint");
     for (const char* half : {"/forward", "/backward"}) QVERIFY(bench.documents().contains(source + half));
-    bench.show_aot();
+    bench.get<AotController>().show();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.aot()));
-    QVERIFY(bench.window().picture_bar()->budget()->isVisible());
-    const Cut& cut = *bench.current()->cut;
-    QCOMPARE(bench.aot()->saved()->model()->rowCount(), static_cast<int>(cut.saved.size() + cut.recomputed.size()));
-    auto halves = bench.aot()->findChildren<GraphView*>();
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.get<AotController>().view()));
+    QVERIFY(bench.get<GraphController>().bar()->budget()->isVisible());
+    const CutSummary& cut = *bench.current()->cut;
+    QCOMPARE(bench.get<AotController>().view()->saved()->model()->rowCount(),
+             static_cast<int>(cut.saved.size() + cut.recomputed.size()));
+    auto halves = bench.get<AotController>().view()->findChildren<GraphView*>();
     QCOMPARE(halves.size(), 2);
     for (GraphView* half : halves) QVERIFY(half->scene() && !half->scene()->picture.cards.empty());
     QString saved;
@@ -509,13 +534,13 @@ class TestWorkbench : public QObject {
            "\"has_payload\": \"\"}\n\tfirst guard\n\tsecond guard\n";
     bench.open(path);
     QVERIFY(wait_shown(bench));
-    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.window().text()));
-    QVERIFY(bench.window().text()->document()->text().contains("second guard"));
-    QVERIFY(!bench.window().code()->document());
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(texts(bench)));
+    QVERIFY(texts(bench)->document()->text().contains("second guard"));
+    QVERIFY(!code(bench)->document());
     bench.open(write("after.py", *tests::joint_graph(1)));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.window().graph()->scene(); }, 30000));
-    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.window().graph()));
-    QVERIFY(bench.window().code()->document());
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && picture(bench)->scene(); }, 30000));
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(picture(bench)));
+    QVERIFY(code(bench)->document());
   }
 
   void graphviz_draws_and_says_why_it_cannot() {
@@ -528,10 +553,10 @@ class TestWorkbench : public QObject {
     bench.window().show();
     bench.open(write("dot.py", *tests::joint_graph(1)));
     QVERIFY(wait_shown(bench));
-    bench.export_graphviz(folder_.filePath("dot.svg"));
+    bench.get<GraphController>().export_graphviz(folder_.filePath("dot.svg"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(QFile::exists(folder_.filePath("dot.svg")));
-    bench.export_graphviz(folder_.filePath("dot.pdf"));
+    bench.get<GraphController>().export_graphviz(folder_.filePath("dot.pdf"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(!QFile::exists(folder_.filePath("dot.pdf")));
     bool said = false;

@@ -24,7 +24,7 @@ QWidget* column(const QString& title, QWidget* content) {
 
 }  // namespace
 
-std::vector<Row> saved_rows(const Cut& cut) {
+std::vector<Row> saved_rows(const CutSummary& cut) {
   std::vector<Row> rows;
   for (const SavedValue& value : cut.saved)
     rows.push_back(
@@ -80,7 +80,7 @@ void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
   saved_->set_rows(pair_ ? saved_rows(*pair_->cut) : std::vector<Row>{});
   saved_->sort_by(1, Qt::DescendingOrder);
   if (!pair_) return total_->setText(tr("Open a joint graph to see what its forward hands to its backward."));
-  const Cut& cut = *pair_->cut;
+  const CutSummary& cut = *pair_->cut;
   QString line = tr("%1 saved, %2 of inputs kept, %3 recomputed for %4 operations")
                      .arg(bytes_text(cut.activation_bytes), bytes_text(cut.input_bytes))
                      .arg(cut.recomputed.size())

@@ -9,15 +9,15 @@ class QSlider;
 
 namespace partita::views {
 
-/// The forward and the backward of a joint graph as they will be compiled, with what goes from one to the other.
+/// The forward and the backward of a joint graph as they will be compiled, with what is saved between them.
 struct AotPair {
   std::shared_ptr<const Scene> forward, backward;
-  std::shared_ptr<const Cut> cut;
+  std::shared_ptr<const CutSummary> cut;
   std::vector<BudgetPoint> budget;  ///< empty: not asked
 };
-std::vector<Row> saved_rows(const Cut& cut);
+std::vector<Row> saved_rows(const CutSummary& cut);
 
-/// Forward, saved values, backward beside each other.
+/// Shows forward, saved values and backward side by side.
 class AotView : public QWidget {
   Q_OBJECT
 

@@ -9,7 +9,7 @@
 
 namespace partita::views {
 
-/// Text in lines, with the node that each line makes. Immutable; made on a working thread.
+/// Text in lines, with the node that each line defines. Immutable; made on a worker thread.
 class CodeDocument {
  public:
   CodeDocument() = default;
@@ -22,7 +22,7 @@ class CodeDocument {
   const QString& text() const { return text_; }
   int line_of(const QString& node) const;  ///< -1 when it has none
   QString node_at(int line) const;         ///< empty: none
-  /// The next line from `from` (that one included) that holds `needle`, around the end; -1 when none does.
+  /// The first line at or after `from` that contains `needle`; goes on at the other end; -1 when there is none.
   int find(const QString& needle, int from, bool backwards = false) const;
   int count(const QString& needle) const;
 

@@ -8,7 +8,7 @@
 
 namespace partita::views {
 
-/// FX text, virtual: only what is seen is laid out, so that a million lines cost no more than a page.
+/// Shows FX text. Only visible lines are laid out, so that a million lines cost no more than a page.
 class CodeView : public QAbstractScrollArea {
   Q_OBJECT
 

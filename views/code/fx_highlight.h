@@ -11,8 +11,8 @@ struct TokenSpan {
   Token token = Token::Plain;
 };
 
-/// Colours of one line of FX text (a subset of Python that has no token over several lines). Spans are in order and do
-/// not overlap; what lies between is plain.
+/// The tokens of one line of FX text, a subset of Python in which no token spans lines. Spans are in order and do not
+/// overlap; text between them is plain.
 std::vector<TokenSpan> highlight_fx(QStringView line);
 
 }  // namespace partita::views

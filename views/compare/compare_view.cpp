@@ -15,7 +15,7 @@
 namespace partita::views {
 namespace {
 
-// How far outside: errors of other layouts are worst, then by the error itself.
+// How bad a row is: wrong layouts are worst, then it is the error over the tolerance.
 double badness(const Difference& d) {
   if (!d.layout.empty()) return 1e300;
   if (d.nan_expected != d.nan_found || d.inf_expected != d.inf_found) return 1e200;
@@ -88,7 +88,7 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   bar->addWidget(per_node_);
   inputs_ = new InputsBox;
   bar->addWidget(inputs_);
-  summary_ = new ElidedLabel;  // cut at its end: the verdict comes first
+  summary_ = new ElidedLabel;  // the end is cut off when it does not fit: the verdict comes first
   bar->addWidget(summary_, 1);
   first_wrong_ = new QPushButton(tr("First that differs"));
   first_wrong_->setToolTip(tr("The first node in graph order that is outside the tolerance"));

@@ -21,23 +21,23 @@ struct CompareRequest {
   QString inputs;  ///< path of an IO file; empty: the archive's samples, else made up
 };
 
-/// What a row of a report says about its node.
+/// Copies what a row of a report says about its node.
 void note_error(NodeFacts& facts, const Difference& difference, const Tolerance& tolerance);
 
 /// Rows of a report, worst first: wrong layouts, then wrong values by error over tolerance.
 std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance);
 
-/// Run and compare: which backends on which inputs, and what differs, per output and per node.
+/// Chooses two backends and inputs, and lists what differs per output and per node.
 class CompareView : public QWidget {
   Q_OBJECT
 
  public:
   explicit CompareView(QWidget* parent = nullptr);
-  /// `found`: the one that is held against the first, until another is chosen.
+  /// `found`: the backend that is compared with the first one, until another is chosen.
   void set_backends(const QStringList& names, const QString& found);
   InputsBox* inputs() { return inputs_; }
   CompareRequest request() const;
-  /// `first_wrong`: the first row in graph order that differs, to go to; empty: none does.
+  /// `first_wrong`: the first row in graph order that differs; empty: none does.
   void set_report(const Report& report, const Tolerance& tolerance, const QString& summary, const QString& first_wrong);
   void clear(const QString& note = {});
   void set_theme(const Theme& theme);

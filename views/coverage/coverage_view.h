@@ -3,7 +3,7 @@
 
 namespace partita::views {
 
-/// Who has what: a row for every operator record, a column for each aspect (`partita ops` prints the same).
+/// What each operator has: a row for every record, a column for each aspect, as `partita ops` prints them.
 std::vector<Row> coverage_rows();
 
 class CoverageView : public TablePanel {

@@ -37,7 +37,7 @@ QString budget_text(const std::vector<BudgetPoint>& curve, double budget) {
 BudgetSlider::BudgetSlider(QWidget* parent) : QSlider(Qt::Horizontal, parent) {
   setRange(0, kSteps);
   setPageStep(1);
-  setFocusPolicy(Qt::ClickFocus);  // so that the picture has the focus at first; Ctrl+[ and Ctrl+] move it too
+  setFocusPolicy(Qt::ClickFocus);  // the picture keeps the focus; Ctrl+[ and Ctrl+] move the slider too
   setValue(kSteps);
   setFixedSize(sizeHint());
   setAccessibleName(tr("Memory budget"));
@@ -107,7 +107,7 @@ void BudgetSlider::paintEvent(QPaintEvent*) {
 }
 
 void BudgetSlider::mousePressEvent(QMouseEvent* event) {
-  // To where the click is, not one page nearer; the handle then follows the hand.
+  // A click moves the handle to the pointer at once, not by one page; dragging goes on from there.
   double share = (event->position().x() - kMargin) / (width() - 2 * kMargin);
   if (event->button() == Qt::LeftButton) setValue(static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kSteps)));
   QSlider::mousePressEvent(event);

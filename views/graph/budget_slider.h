@@ -8,12 +8,12 @@
 
 namespace partita::views {
 
-/// What a memory budget (0..1) means on a curve: "budget 50 %: 113 KiB, 116 KiB less, 182 k operations more". Of an
-/// empty curve only the share.
+/// Describes a memory budget (0..1) by its curve: "budget 50 %: 113 KiB, 116 KiB less, 182 k operations more". With an
+/// empty curve it names the budget only.
 QString budget_text(const std::vector<BudgetPoint>& curve, double budget);
 
-/// Chooses how much memory the saved values may take, over the curve of what each choice keeps. Its values are steps
-/// 0..kSteps.
+/// A slider for the memory that saved values may take. It is drawn over the curve of what each budget would keep; its
+/// values are the steps 0..kSteps.
 class BudgetSlider : public QSlider {
   Q_OBJECT
 
@@ -22,15 +22,15 @@ class BudgetSlider : public QSlider {
 
   explicit BudgetSlider(QWidget* parent = nullptr);
   void set_curve(std::vector<BudgetPoint> curve);  ///< empty: not known yet
-  void set_budget(double budget);                  ///< says nothing to anybody
+  void set_budget(double budget);                  ///< emits no signal
   double budget() const { return static_cast<double>(value()) / kSteps; }
   const std::vector<BudgetPoint>& curve() const { return curve_; }
   void set_theme(const Theme& theme);
   QSize sizeHint() const override { return {180, 28}; }
 
  Q_SIGNALS:
-  void moved();                       ///< the text beside it is another
-  void budget_chosen(double budget);  ///< once the hand rests
+  void moved();                       ///< budget_text() of it changed
+  void budget_chosen(double budget);  ///< once the slider has rested for a moment
 
  protected:
   void paintEvent(QPaintEvent*) override;

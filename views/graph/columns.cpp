@@ -7,12 +7,13 @@
 namespace partita::views {
 namespace {
 
-// A card, or a lane: the place a long link's trunk takes in a row between its ends.
+// Something that takes a place in a row: a card, or a lane, which is the place that a long link needs in each row
+// between its ends.
 struct Item {
   int card = -1;  ///< -1: lane
   float width = 0;
   float x = 0;       ///< centre
-  float weight = 1;  ///< against being moved from where its neighbours want it
+  float weight = 1;  ///< how strongly it stays where its neighbours want it
   float bias = 0;    ///< where it wants to be relative to its neighbours
   float placed = 0;  ///< x before bends were taken out
 };
@@ -22,7 +23,7 @@ struct Tie {
   float weight = 1;
 };
 
-// Items in rows with ties to the row before and after (in the direction of flow).
+// Items in rows. An item is tied to items of the row before and of the row after, in the direction of flow.
 struct Rack {
   std::vector<Item> items;
   std::vector<std::vector<int>> rows;
@@ -51,7 +52,8 @@ float wanted(const Rack& rack, const std::vector<Tie>& ties, const Item& item) {
   return weights > 0 ? sum / weights + item.bias : item.x;
 }
 
-// The centres nearest (weighted least squares) to `want` that keep order and gaps: pool adjacent violators.
+// The centres that keep order and gaps and are nearest to `want` by weighted least squares. The algorithm is "pool
+// adjacent violators".
 void settle(Rack& rack, const std::vector<int>& row, std::vector<float>& want) {
   struct Pool {
     float weight, mean;
@@ -103,7 +105,8 @@ void sweep(Rack& rack, bool along_flow, bool reorder) {
   }
 }
 
-// Takes out bends too small to be meant. A card moves by less than half the gap in all, so nothing comes to overlap.
+// Straightens bends that are too small to mean anything. A card moves by less than half the gap in all, so that no two
+// overlap.
 void align_chains(Rack& rack) {
   constexpr float kBend = 3, kMost = 6;
   for (const auto& row : rack.rows)
@@ -118,7 +121,7 @@ void align_chains(Rack& rack) {
     }
 }
 
-// Both neighbours at once; order kept.
+// Places items by both neighbouring rows at once, without changing their order.
 void straighten(Rack& rack) {
   std::vector<float> want;
   for (auto& row : rack.rows) {
@@ -133,9 +136,8 @@ void straighten(Rack& rack) {
   }
 }
 
-// Rows move along the cut as a whole: long chains drift sideways and end far from it. The drift is taken out slowly, so
-// that chains stay about straight; then the few rows far wider than the rest (a loss, the first embedding) reach
-// outward only.
+// Long chains drift sideways, away from the cut. This moves whole rows back, slowly from row to row so that chains stay
+// about straight. Then the few rows that are far wider than the rest (a loss, the first embedding) grow outward only.
 void pull_to_cut(Rack& rack, const Picture& picture, Side side) {
   float sign = side == Side::Forward ? 1.0F : -1.0F;
   auto shift = [&](const std::vector<int>& row, float by) {
@@ -200,7 +202,7 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
     Item item{i, card.width, 0, card.minor ? 1.0F : 1000.0F};
     bool feeds_only = true;
     for (int in : sources.of(i)) feeds_only = feeds_only && picture.cards[in].side != side;
-    // Parameters and other small sources lie outward of what they feed, so that the main chain stays straight.
+    // Parameters and other small sources are placed outward of their readers, so that the main chain stays straight.
     if (card.minor && feeds_only) item.bias = side == Side::Forward ? -card.width * 0.7F : card.width * 0.7F;
     item_of[i] = rack.add(flow_row(i), item);
   }
@@ -223,7 +225,7 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
     for (int out : readers.of(i)) {
       int span = item_of[out] < 0 ? 0 : flow_row(out) - flow_row(i);
       if (span < 1 || span > Layout::kLongestLine) continue;
-      // Neighbours of the main chain pull so hard that the chain stays straight whatever else hangs on it.
+      // Ties of the main chain weigh so much that it stays straight, whatever else is tied to it.
       float weight = span > 1                            ? 1.0F
                      : minor && sources.of(i).empty()    ? 0.5F
                      : minor || picture.cards[out].minor ? 40.0F
@@ -255,7 +257,7 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
   for (int i = 0; i < count; ++i) {
     if (item_of[i] < 0) continue;
     columns.x[i] = std::round(rack.items[item_of[i]].x - low) - picture.cards[i].width / 2;
-    // A lane has room to both sides: small bends are straightened away.
+    // A lane has space on both sides, so that small bends in it can be straightened.
     float course = columns.x[i] + picture.cards[i].width / 2;
     for (int lane : trunks[i]) {
       float x = std::round(rack.items[lane].x - low);

@@ -4,11 +4,11 @@
 
 namespace partita::views {
 
-/// Left edges of one side's cards, from 0, and for each link of that side the lanes it takes through the rows between
-/// its ends.
+/// Left edges of the cards of one side, from 0. For each card of that side also the lanes that its links take through
+/// the rows between their ends.
 struct Columns {
   std::vector<float> x;                   ///< by card; only this side's are set
-  std::vector<std::vector<float>> lanes;  ///< by card: centre x of its trunk in the following rows, next row first
+  std::vector<std::vector<float>> lanes;  ///< by card: the centre of its links' common lane in the following rows
   float width = 0;
 };
 Columns place_columns(const Picture& picture, const std::vector<int>& rows, const Adjacency& sources,

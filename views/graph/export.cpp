@@ -23,7 +23,7 @@ void draw(QPainter& painter, const Scene& scene, const Theme& theme, const Overl
   const Box& b = scene.layout.bounds;
   painter.scale(scale, scale);
   painter.translate(-b.x, -b.y);
-  // Detail as on the screen at 100 %: what is written may be zoomed by its reader.
+  // As detailed as on the screen at 100 %, because a reader may zoom into the file.
   paint_scene(painter, scene, state, QRectF(b.x, b.y, b.w, b.h), std::max(1.0, scale));
 }
 

@@ -6,7 +6,7 @@
 namespace partita::views {
 namespace {
 
-// "transformer.h.0.attn" -> transformer, h.0, attn: a list's index belongs to the list's name.
+// "transformer.h.0.attn" -> transformer, h.0, attn: the index of a list stays with the list's name.
 std::vector<std::string> module_path(const std::string& modules) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin < modules.size();) {

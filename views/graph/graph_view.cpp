@@ -133,7 +133,7 @@ void GraphView::select(const QString& name) {
   const Node* node = name.isEmpty() ? nullptr : scene_->picture.graph->find(name.toStdString());
   int card = node ? scene_->card_of(*node) : -1;
   if (card == state_.selected) return;
-  // The recomputed twin of the chosen node is the same node: stay on it.
+  // A recomputed value has two cards for one node: the selection stays on the chosen one.
   if (state_.selected >= 0 && node && scene_->picture.cards[state_.selected].node == node) return;
   state_.selected = card;
   if (card >= 0) {

@@ -7,14 +7,15 @@
 
 namespace partita::views {
 
-/// The picture people work in. Shows a scene; says by signals what the user chose.
+/// Shows the picture of a graph, pans and zooms it, and emits signals for what the user chose.
 class GraphView : public QWidget {
   Q_OBJECT
 
  public:
   explicit GraphView(QWidget* parent = nullptr);
 
-  /// Keeps zoom and place when `same_place`; else fits, or shows the top when the whole would be too small to read.
+  /// Keeps zoom and place with `same_place`. Else fits the picture, or shows its top when the whole would be too small
+  /// to read.
   void set_scene(std::shared_ptr<const Scene> scene, bool same_place = false);
   const Scene* scene() const { return scene_.get(); }
   void set_theme(const Theme& theme);
@@ -23,7 +24,7 @@ class GraphView : public QWidget {
   OverlayKind overlay() const { return overlay_.kind; }
   void set_facts(Facts facts);
   void set_pins(const std::unordered_map<std::string, Pin>& pins);
-  /// Marks by node name since the previous pass.
+  /// What happened to each node in the shown pass, by node name.
   void set_changes(const std::unordered_map<std::string, Change>& changes);
   /// Cards that the shown pass removed, drawn faded where they were.
   void set_ghosts(std::vector<Ghost> ghosts);
@@ -36,7 +37,8 @@ class GraphView : public QWidget {
   const PaintState& paint_state() const { return state_; }
   QString selected_node() const;
 
-  /// A picture too tall to read as a whole starts at its top, as wide as fits; `whole` shows all of it.
+  /// Fits the picture into the view. One that would be too small to read is fitted in width and shown from its top;
+  /// `whole` shows all of it.
   void fit(bool whole = false);
   void zoom_to_selection();
   void zoom_by(double factor, QPointF at);
@@ -66,7 +68,7 @@ class GraphView : public QWidget {
   static constexpr int kHeadingHeight = 26;
 
   void pan_by(QPointF pixels);
-  void stale();  ///< the cached image must be drawn anew
+  void stale();  ///< has the cached image drawn anew
   void refresh_cache();
   void choose(int card);
   void step_along(int key);

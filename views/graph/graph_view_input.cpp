@@ -74,7 +74,7 @@ void GraphView::mouseReleaseEvent(QMouseEvent* event) {
   if (was != Drag::Maybe || event->button() != Qt::LeftButton || !scene_) return;
   int card = card_under(event->position());
   if (card >= 0) return choose(card);
-  // Stub labels lie just outside their card: ask the cards of the neighbourhood.
+  // Labels of stubs lie just outside their card, so that cards near the pointer are asked too.
   QPointF at = to_scene(event->position());
   if (detail_at(zoom_) == Detail::Full) {
     std::vector<int> cards, links;

@@ -22,7 +22,7 @@ float row_center(int row) {
   return static_cast<float>(row) * Layout::kPitch + Layout::kCardHeight / 2;
 }
 
-// Where a link leaves or enters a card: as straight above or below the other end as the card allows.
+// Where a link leaves or enters a card: as near to straight above or below the other end as the card's width allows.
 float port(const Box& box, float toward) {
   float inset = std::min(10.0F, box.w / 2);
   return std::clamp(toward, box.x + inset, box.right() - inset);
@@ -55,7 +55,7 @@ struct Router {
     to(port(to_box, x), down ? to_box.y : to_box.bottom());
   }
 
-  // Same row, or against the direction of flow (after an incremental layout): from side to side.
+  // Links within a row, or against the direction of flow (after an incremental layout), run from side to side.
   void sideways(const Link& link) {
     const Box &from = layout.boxes[link.from], &to_box = layout.boxes[link.to];
     bool right = to_box.center_x() > from.center_x();
@@ -95,7 +95,8 @@ void add_brackets(const Picture& picture, Layout& layout) {
       }
     }
   }
-  // Inner frames lie nearest to the cards; one that overlaps another in rows takes the next free lane outward.
+  // Brackets of inner frames are nearest to the cards. A bracket that shares rows with another takes the next free lane
+  // outward.
   std::vector<int> order;
   for (std::size_t f = 0; f < picture.frames.size(); ++f)
     if (extent[f].bottom > extent[f].top) order.push_back(static_cast<int>(f));
@@ -105,7 +106,7 @@ void add_brackets(const Picture& picture, Layout& layout) {
   });
   constexpr int kLanes = 4;
   std::vector<std::vector<Rows>> taken[2];
-  std::vector<int> least(picture.frames.size());  // lanes below are its children's
+  std::vector<int> least(picture.frames.size());  // lowest lane that is free of the frame's children
   for (int f : order) {
     const Frame& frame = picture.frames[f];
     auto& lanes = taken[static_cast<int>(frame.side)];
@@ -142,7 +143,7 @@ void finish(const Picture& picture, Layout& layout) {
                    bottom - top + 2 * Layout::kMargin};
 }
 
-// Which places of each row are taken, for putting single cards into a kept layout.
+// The places that are taken in each row, for adding single cards to a layout that is kept.
 class Occupied {
  public:
   void add(int row, const Box& box) {
@@ -275,7 +276,7 @@ Layout lay_out(const Picture& picture, const Picture& before, const Layout& befo
     placed[i] = true;
   }
 
-  // Links between kept cards keep their course; others look for free lanes.
+  // Links between kept cards keep their route; others look for free lanes.
   std::unordered_map<std::uint64_t, std::uint32_t> old_links;
   for (std::size_t i = 0; i < before.links.size(); ++i)
     old_links.emplace(

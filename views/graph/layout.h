@@ -1,5 +1,5 @@
 #pragma once
-// Where the cards of a picture go. Our own layered layout, linear in cards and links: the forward runs down, the
+// Places the cards of a picture. This is our own layered layout, linear in cards and links: the forward runs down, the
 // backward is mirrored beside it and runs up, so that a backward card lies near the row of the forward values it reads.
 #include <cstdint>
 #include <vector>
@@ -23,7 +23,7 @@ struct Box {
 enum class RouteKind : unsigned char {
   Line,      ///< within a side; its points lead from card to card
   Crossing,  ///< from the forward to the backward
-  Stub,      ///< ends are too far apart: a short end with the other's name at both cards; no points
+  Stub,      ///< the ends are too far apart: each card gets a short end with the name of the other; no points
 };
 
 struct Route {
@@ -31,7 +31,7 @@ struct Route {
   std::uint32_t begin = 0, count = 0;  ///< into Layout::points; none for Crossing, which is drawn through the cut
 };
 
-/// A frame as a bracket in the margin: rows it covers, lane 0 nearest to the cards.
+/// A frame, drawn as a bracket in the margin: the rows that it covers, and its lane, 0 nearest to the cards.
 struct Bracket {
   int frame = 0;
   int lane = 0;
@@ -55,8 +55,8 @@ struct Layout {
 };
 
 Layout lay_out(const Picture& picture);
-/// The same picture a little changed: cards of equal key keep their place, new ones take free places near what they are
-/// linked to. Lays out afresh when less than half of the cards are kept.
+/// Lays out a picture that changed a little: cards of equal key keep their place, new ones get free places near the
+/// cards that they are linked to. Makes a new layout when less than half of the cards are kept.
 Layout lay_out(const Picture& picture, const Picture& before, const Layout& before_layout);
 
 }  // namespace partita::views

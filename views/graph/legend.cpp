@@ -29,7 +29,8 @@ struct Row {
     x += 15;
   }
 
-  // Low end, colours with a tick at powers of ten and a mark at the tolerance, high end.
+  // Draws the lowest value, the colours with a tick at each power of ten and a mark at the tolerance, and the highest
+  // value.
   void ramp(const Overlay::Ramp& ramp) {
     if (ramp.scale.high <= ramp.scale.low) {
       chip(sequential(ramp.scale.at(ramp.scale.high), theme));

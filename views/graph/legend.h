@@ -7,8 +7,7 @@ namespace partita::views {
 
 constexpr int kLegendHeight = 25;
 
-/// What the colours mean, in one row; entries there is no room for are counted. The strip belongs to the legend alone:
-/// no card lies under it.
+/// Draws what the colours mean into one row. Entries that do not fit are counted ("+3"). No card lies below the strip.
 void paint_legend(QPainter& painter, const QRectF& strip, const Overlay& overlay, const Theme& theme);
 
 }  // namespace partita::views

@@ -55,64 +55,102 @@ void categories(Overlay& overlay, const std::vector<std::string>& names, const T
     overlay.legend.push_back({QColor(), QString("and %1 more").arg(counts.size() - kMostEntries)});
 }
 
+// The number that a card is coloured by; negative: unknown.
+using Number = double (*)(const Card& card, const NodeFacts& facts);
+// The name that a card is coloured by; empty: unknown.
+using Name = std::string (*)(const Picture& picture, const Card& card, const NodeFacts& facts);
+
+std::string outermost_frame(const Picture& picture, const Card& card, const NodeFacts&) {
+  int frame = card.frame;
+  while (frame >= 0 && picture.frames[frame].parent >= 0) frame = picture.frames[frame].parent;
+  return frame >= 0 ? picture.frames[frame].label : std::string();
+}
+
+// One row per kind, in the enumeration's order: by a number, by a name, or, with neither, by family.
+struct OverlayRow {
+  OverlayKind kind;
+  const char* name;
+  bool (*known)(const NodeFacts&);  ///< null: the graph says it itself
+  Number number = nullptr;
+  Text text = nullptr;
+  Name category = nullptr;
+};
+constexpr OverlayRow kOverlays[] = {
+    {OverlayKind::None, "Family", nullptr},
+    {OverlayKind::Bytes, "Bytes", nullptr,
+     [](const Card& card, const NodeFacts&) { return static_cast<double>(card.bytes); },
+     [](double v) { return bytes_text(static_cast<std::int64_t>(v)); }},
+    {OverlayKind::Error, "Error", [](const NodeFacts& f) { return f.error >= 0; },
+     [](const Card&, const NodeFacts& f) { return f.error; }, &error_text},
+    {OverlayKind::Time, "Time", [](const NodeFacts& f) { return f.seconds >= 0; },
+     [](const Card&, const NodeFacts& f) { return f.seconds; }, &seconds_text},
+    {OverlayKind::Kernel, "Fused kernel", [](const NodeFacts& f) { return !f.kernel.empty(); }, nullptr, nullptr,
+     [](const Picture&, const Card&, const NodeFacts& f) { return f.kernel; }},
+    {OverlayKind::Module, "Module", nullptr, nullptr, nullptr, &outermost_frame},
+    {OverlayKind::Pass, "Pass", [](const NodeFacts& f) { return !f.pass.empty(); }, nullptr, nullptr,
+     [](const Picture&, const Card&, const NodeFacts& f) { return f.pass; }},
+};
+
+const OverlayRow& row_of(OverlayKind kind) {
+  return kOverlays[static_cast<std::size_t>(kind)];
+}
+
 }  // namespace
 
+std::vector<OverlayKind> overlay_kinds() {
+  std::vector<OverlayKind> kinds;
+  for (const OverlayRow& row : kOverlays) kinds.push_back(row.kind);
+  return kinds;
+}
+
 QString overlay_name(OverlayKind kind) {
-  static const char* names[] = {"Family", "Bytes", "Error", "Time", "Fused kernel", "Module", "Pass"};
-  return names[static_cast<int>(kind)];
+  return row_of(kind).name;
+}
+
+std::optional<OverlayKind> overlay_of(const QString& name) {
+  for (const OverlayRow& row : kOverlays) {
+    const QStringList words = QString(row.name).split(' ');
+    if (words.first().compare(name, Qt::CaseInsensitive) == 0 || words.last().compare(name, Qt::CaseInsensitive) == 0)
+      return row.kind;
+  }
+  return std::nullopt;
+}
+
+bool overlay_known(OverlayKind kind, const NodeFacts& facts) {
+  const auto known = row_of(kind).known;
+  return known == nullptr || known(facts);
 }
 
 Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& facts, const Theme& theme) {
+  const OverlayRow& row = row_of(kind);
   Overlay overlay;
   overlay.kind = kind;
   std::size_t count = picture.cards.size();
   overlay.colours.resize(count);
   overlay.marks.resize(count);
   overlay.texts.resize(count);
-  auto fact = [&](const Card& card) -> const NodeFacts* {
-    auto found = card.node ? facts.find(card.node->name()) : facts.end();
-    return found == facts.end() ? nullptr : &found->second;
-  };
   std::vector<double> numbers(count, -1);
   std::vector<std::string> names(count);
   int over = 0;
   double tolerance = -1;
   for (std::size_t i = 0; i < count; ++i) {
     const Card& card = picture.cards[i];
-    const NodeFacts* known = fact(card);
-    switch (kind) {
-      case OverlayKind::None:
-        break;
-      case OverlayKind::Bytes:
-        numbers[i] = static_cast<double>(card.bytes);
-        break;
-      case OverlayKind::Error:
-        if (!known) break;
-        numbers[i] = known->error;
-        overlay.marks[i] = std::isnan(known->error) ? 'N' : known->wrong ? '!' : 0;
-        over += known->wrong;
-        tolerance = std::max(tolerance, known->tolerance);
-        break;
-      case OverlayKind::Time:
-        if (known) numbers[i] = known->seconds;
-        break;
-      case OverlayKind::Kernel:
-        if (known) names[i] = known->kernel;
-        break;
-      case OverlayKind::Module: {
-        int frame = card.frame;
-        while (frame >= 0 && picture.frames[frame].parent >= 0) frame = picture.frames[frame].parent;
-        if (frame >= 0) names[i] = picture.frames[frame].label;
-        break;
-      }
-      case OverlayKind::Pass:
-        if (known) names[i] = known->pass;
-        break;
-    }
+    const auto found = card.node ? facts.find(card.node->name()) : facts.end();
+    const NodeFacts known = found == facts.end() ? NodeFacts() : found->second;
+    if (row.number) numbers[i] = row.number(card, known);
+    if (row.category) names[i] = row.category(picture, card, known);
+    if (kind != OverlayKind::Error) continue;
+    overlay.marks[i] = std::isnan(known.error) ? 'N' : known.wrong ? '!' : 0;
+    over += known.wrong;
+    tolerance = std::max(tolerance, known.tolerance);
   }
-  if (kind == OverlayKind::Kernel || kind == OverlayKind::Module || kind == OverlayKind::Pass) {
+  if (row.category) {
     categories(overlay, names, theme);
-  } else if (kind == OverlayKind::None) {
+  } else if (row.number) {
+    scale(overlay, numbers, row.text, theme);
+    if (over > 0) overlay.legend.push_back({theme.bad, QString("!: over tolerance (%1)").arg(over)});
+    if (overlay.ramp && kind == OverlayKind::Error) overlay.ramp->mark = tolerance;
+  } else {
     std::vector<int> per_family(16);
     for (const Card& card : picture.cards) ++per_family[static_cast<int>(card.family)];
     for (int f = 0; f <= static_cast<int>(Family::Other); ++f)
@@ -121,13 +159,6 @@ Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& fact
         overlay.legend.push_back(
             {theme.family(family), QString::fromUtf8(family_name(family).data(), family_name(family).size())});
       }
-  } else {
-    Text text = kind == OverlayKind::Bytes   ? [](double v) { return bytes_text(static_cast<std::int64_t>(v)); }
-                : kind == OverlayKind::Error ? &error_text
-                                             : &seconds_text;
-    scale(overlay, numbers, text, theme);
-    if (over > 0) overlay.legend.push_back({theme.bad, QString("!: over tolerance (%1)").arg(over)});
-    if (overlay.ramp && kind == OverlayKind::Error) overlay.ramp->mark = tolerance;
   }
   return overlay;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Colours that say one thing about every card, with the legend that explains them.
+// Overlays: one property of every card as its colour, with a legend.
 #include <QColor>
 #include <QString>
 #include <optional>
@@ -12,26 +12,33 @@
 
 namespace partita::views {
 
+/// What the picture can be coloured by; None: the operators' families.
 enum class OverlayKind : unsigned char { None, Bytes, Error, Time, Kernel, Module, Pass };
-QString overlay_name(OverlayKind kind);
 
 /// What runs and passes found out about a node. Negative numbers and empty strings: not known.
 struct NodeFacts {
   double error = -1;      ///< NaN: NaNs or infinities on one side only
   bool wrong = false;     ///< outside the tolerance
-  double tolerance = -1;  ///< absolute part of it
+  double tolerance = -1;  ///< its absolute part
   double seconds = -1;
   std::string kernel;
   std::string pass;
 };
 using Facts = std::unordered_map<std::string, NodeFacts>;  ///< by node name
 
+std::vector<OverlayKind> overlay_kinds();  ///< in the order of the menu
+QString overlay_name(OverlayKind kind);
+/// By the first or last word of its name, in any case.
+std::optional<OverlayKind> overlay_of(const QString& name);
+/// Whether these facts say anything to colour by. Always true of what a graph says itself.
+bool overlay_known(OverlayKind kind, const NodeFacts& facts);
+
 struct Overlay {
   struct Entry {
     QColor colour;
     QString text;
   };
-  /// What colours of numbers mean.
+  /// The scale, when colours stand for numbers.
   struct Ramp {
     LogScale scale;
     QString (*text)(double) = nullptr;
@@ -39,8 +46,9 @@ struct Overlay {
   };
   OverlayKind kind = OverlayKind::None;
   std::vector<QColor> colours;  ///< by card; invalid: nothing known
-  std::vector<char> marks;      ///< by card, not by colour alone: '!' over tolerance, 'N' not a number, 0 none
-  std::vector<QString> texts;   ///< by card: the value, for tooltips
+  std::vector<char>
+      marks;  ///< by card, so that colour is not needed to see it: '!' over tolerance, 'N' not a number, 0 none
+  std::vector<QString> texts;  ///< by card: the value, for tooltips
   std::optional<Ramp> ramp;
   std::vector<Entry> legend;  ///< beside the ramp, if there is one
 };

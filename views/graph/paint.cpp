@@ -29,7 +29,8 @@ QPen cosmetic(const QColor& colour, double width) {
   return pen;
 }
 
-// Appends the curve between two points, leaving and arriving vertically; straight when nobody could see the bend.
+// Appends a curve between two points that begins and ends vertically, or a straight line when the bend would be too
+// small to see.
 void curve(QVector<QLineF>& lines, QPointF a, QPointF b, bool bend) {
   if (!bend || std::abs(a.x() - b.x()) < 1) {
     lines.append(QLineF(a, b));
@@ -72,7 +73,7 @@ QPainterPath sideways(QPointF a, QPointF b) {
   return path;
 }
 
-// A saved value's way: from its card into the cut, and out of it to each reader that is near.
+// The path of a saved value: from its card into the cut, and out of it to each reader that is near.
 QPainterPath trunk(const Scene& scene, int card) {
   const Box& box = scene.layout.boxes[card];
   return sideways({box.right(), box.center_y()}, {scene.layout.cut_left, scene.cut_y[card]});
@@ -204,7 +205,7 @@ struct Brush {
     painter.setPen(border);
     painter.setBrush(card.again ? theme.paper : overlaid() ? colour : theme.raised);
     painter.drawRoundedRect(box, radius, radius);
-    if (card.node == nullptr) {  // a folded frame: a second edge behind says there is more inside
+    if (card.node == nullptr) {  // a folded frame: a second edge behind it shows that there is more inside
       painter.setBrush(Qt::NoBrush);
       painter.drawLine(QPointF(box.left() + 5, box.bottom() + 2.5), QPointF(box.right() - 5, box.bottom() + 2.5));
     }
@@ -324,7 +325,7 @@ struct Brush {
                             {x, box.bottom() - pixel, x + tick, box.bottom() - pixel}};
       painter.drawLines(lines);
       if (detail == Detail::Blocks) continue;
-      // The label runs along the bracket, kept within what is seen of it.
+      // The label runs along the bracket, within the part that is on the screen.
       double top = std::max<double>(box.y, area.top()), bottom = std::min<double>(box.bottom(), area.bottom());
       double room = bottom - top - 8;
       if (room < 24) continue;
@@ -339,7 +340,7 @@ struct Brush {
   }
 };
 
-// A far end on the near card: which cards, and how many.
+// The label of a link whose other end is far: the names of the cards there, and how many there are.
 struct FarEnds {
   std::vector<int> cards;
 };
@@ -401,7 +402,7 @@ std::vector<StubLabel> stub_labels(const Scene& scene, int card, const QFont& fo
     int more = static_cast<int>(ends.cards.size()) - 1;
     if (more > 0) label += QString(" +%1").arg(more);
     double width = metrics.horizontalAdvance(label) + 2;
-    // Results leave where the flow leaves the card: below in the forward, above in the backward.
+    // Links leave a card in the direction of flow: below it in the forward, above it in the backward.
     bool below = outgoing == forward;
     double y = below ? box.bottom() + 1 : box.y - 12;
     labels.push_back({QRectF(box.x + 4, y, width, 12), ends.cards.front(), more, label});
@@ -420,7 +421,7 @@ void paint_base(QPainter& painter, const Scene& scene, const PaintState& state, 
   brush.halves();
   brush.lines(links);
   brush.ribbons(links);
-  // Trunks start at cards that may lie left of the area.
+  // Links into the cut may begin at cards left of the area.
   std::vector<int> row_cards, ignored;
   if (scene.picture.joint) {
     scene.visible({scene.layout.forward_left, box.y, scene.layout.cut_right - scene.layout.forward_left, box.h},
@@ -480,7 +481,7 @@ void paint_selection(QPainter& painter, const Scene& scene, const PaintState& st
       outline(other, colour, 1.5);
     }
   }
-  // The two makings of a recomputed value.
+  // The two cards of a recomputed value.
   const Card& chosen = scene.picture.cards[state.selected];
   if (chosen.node) {
     int twin = chosen.again ? scene.picture.card_of[chosen.node->id()]

@@ -1,5 +1,5 @@
 #pragma once
-// Draws a scene with a QPainter: the window, a PNG, an SVG and a PDF are the same drawing.
+// Draws a scene with a QPainter. The window, PNG, SVG and PDF files all use it.
 #include <QPainter>
 #include <QSet>
 
@@ -12,7 +12,7 @@ namespace partita::views {
 enum class Pin : unsigned char { None, Save, Recompute };
 enum class Change : unsigned char { None, Added, Changed, Removed };
 
-/// A card that is not there any more.
+/// A card of a node that a pass removed.
 struct Ghost {
   Box box;
   QString title;
@@ -29,12 +29,12 @@ struct PaintState {
   std::vector<bool> found;           ///< by card: search hits; empty: no search
 };
 
-/// Widths of texts in the card's fonts, for pictures made on other threads.
+/// Measures texts in the fonts of cards; may be called on any thread.
 TextWidth measured_text_width(const QFont& title_font, const QFont& detail_font);
 QFont card_title_font();
 QFont card_detail_font();
 
-/// What level of detail a zoom has.
+/// The level of detail at a zoom.
 enum class Detail : unsigned char { Blocks, Titles, Full };
 Detail detail_at(double zoom);
 

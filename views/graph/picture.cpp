@@ -26,8 +26,9 @@ const Node* producer_of(const Node* node) {
   return node;
 }
 
-// Which nodes are the backward's: those no forward output needs. Empty when nothing depends on a tangent.
-std::vector<bool> backward_nodes(const Graph& graph, const Cut* cut) {
+// By node, whether it belongs to the backward: no output of the forward needs it. Empty when nothing depends on a
+// tangent.
+std::vector<bool> backward_nodes(const Graph& graph, const CutSummary* cut) {
   std::vector<bool> depends(graph.id_limit());
   bool any = false;
   for (const Node* node : graph) {
@@ -42,7 +43,7 @@ std::vector<bool> backward_nodes(const Graph& graph, const Cut* cut) {
     for (const Node* node : graph) backward[node->id()] = is_tangent(*node) || cut->backward.contains(node->name());
     return backward;
   }
-  // A backward on its own has tangents too, but gives nothing that a forward would.
+  // A backward graph has tangents too, but no output that a forward would have.
   std::vector<Arg> outputs = graph.outputs();
   if (std::none_of(outputs.begin(), outputs.end(),
                    [&](const Arg& out) { return out.node() && !depends[out.node()->id()]; }))
@@ -67,7 +68,7 @@ void measure(Card& card, const TextWidth& width) {
   card.width = std::max(card.width, card.minor ? 28.0F : 56.0F);
 }
 
-// Names of parameters in dynamo graphs run to a hundred characters; their end tells them apart.
+// Names of parameters in dynamo graphs have up to a hundred characters; they differ at their end.
 std::string shortened(const std::string& name) {
   constexpr std::size_t kLongest = 28;
   if (name.size() <= kLongest) return name;
@@ -94,9 +95,9 @@ float estimated_text_width(std::string_view text, bool title) {
   return static_cast<float>(text.size()) * (title ? 7.0F : 6.2F);
 }
 
-Cut Cut::of(const Partition& partition) {
-  Cut cut{partition.saved,       partition.recomputed,           {}, partition.activation_bytes,
-          partition.input_bytes, partition.recomputed_operations};
+CutSummary CutSummary::of(const Partition& partition) {
+  CutSummary cut{partition.saved,       partition.recomputed,           {}, partition.activation_bytes,
+                 partition.input_bytes, partition.recomputed_operations};
   for (const Node* node : *partition.backward)
     if (node->op()->is_call() && !partition.forward->find(node->name())) cut.backward.insert(node->name());
   return cut;
@@ -231,7 +232,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   }
   if (picture.joint) add_side(Side::Backward);
 
-  // What a reader on `side` takes `in` from.
+  // The card from which a reader on this side takes `in`.
   auto source = [&](const Node* in, bool in_backward) {
     if (in_backward && again_of[in->id()] >= 0) return again_of[in->id()];
     return picture.card_of[in->id()];

@@ -1,5 +1,5 @@
 #pragma once
-// What is drawn of a graph, before anybody decides where: cards, links, frames. No Qt; made on a working thread.
+// What is drawn of a graph, without its places: cards, links, frames. Without Qt; made on a worker thread.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,15 +18,15 @@ namespace partita::views {
 
 enum class Side : unsigned char { Forward, Backward };
 
-/// How a joint graph was cut; a Partition without its graphs.
-struct Cut {
+/// How a joint graph was cut into forward and backward: a Partition without its graphs.
+struct CutSummary {
   std::vector<SavedValue> saved;
   std::vector<std::string> recomputed;       ///< names
   std::unordered_set<std::string> backward;  ///< nodes that only the backward computes
   std::int64_t activation_bytes = 0, input_bytes = 0;
   std::int64_t recomputed_operations = 0;
 
-  static Cut of(const Partition& partition);
+  static CutSummary of(const Partition& partition);
 };
 
 struct Card {
@@ -39,7 +39,7 @@ struct Card {
   bool again = false;      ///< a value computed a second time in the backward
   bool returned = false;   ///< among the graph's outputs
   int frame = -1;          ///< innermost frame, index into Picture::frames
-  std::vector<int> saved;  ///< what of it crosses the cut: indices into Picture::saved
+  std::vector<int> saved;  ///< its values that are saved for the backward: indices into Picture::saved
   int nodes = 1;           ///< graph nodes it stands for
   std::int64_t bytes = 0;
   float width = 0;
@@ -50,9 +50,9 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-/// A run of neighbouring nodes from one module (or one source line): can be folded into one card.
+/// A run of neighbouring nodes from one module (or one source line). It can be folded into one card.
 struct Frame {
-  std::string key;    ///< "PATH#n" with n the run's number, "|b" behind when in the backward
+  std::string key;    ///< "PATH#n" where n counts the runs; ends in "|b" in the backward
   std::string label;  ///< last part of the path, or the source line
   int parent = -1;
   int depth = 0;
@@ -67,7 +67,7 @@ using TextWidth = std::function<float(std::string_view text, bool title)>;
 float estimated_text_width(std::string_view text, bool title);
 
 struct PictureOptions {
-  const Cut* cut = nullptr;                ///< null: the joint graph's natural cut, if it is one
+  const CutSummary* cut = nullptr;  ///< null: for a joint graph, the cut between what depends on tangents and the rest
   std::unordered_set<std::string> folded;  ///< keys of frames
   TextWidth text_width = estimated_text_width;
 };
@@ -80,7 +80,7 @@ struct Picture {
   std::vector<SavedValue> saved;
   std::vector<int> card_of;  ///< by Node::id; -1: not drawn (output)
   bool joint = false;        ///< has a backward
-  bool cut_known = false;    ///< saved and recomputed come from a partitioner
+  bool cut_known = false;    ///< a partitioner decided what is saved and recomputed
 
   int card_by_key(const std::string& key) const;  ///< -1 when there is none
   std::int64_t saved_bytes() const;               ///< without inputs, which the caller holds anyway
@@ -92,9 +92,9 @@ struct Picture {
 
 Picture make_picture(std::shared_ptr<const Graph> graph, const PictureOptions& options = {});
 
-/// Bytes of a value with symbols at their hints; tuples summed; 0 when unknown.
+/// Bytes of a value, with the hints of its symbols; of a tuple their sum; 0 when unknown.
 std::int64_t hinted_bytes(const Meta& meta, const ShapeEnv* shapes);
-/// "f32[8, 64]"; a tuple by its first tensor and how many follow.
+/// "f32[8, 64]"; of a tuple its first tensor and the number of others.
 std::string shape_text(const Meta& meta);
 
 }  // namespace partita::views

@@ -11,13 +11,13 @@ class QToolButton;
 
 namespace partita::views {
 
-/// Below the picture: what its colours say, and of a joint graph how much memory its cut may take.
+/// The bar below the picture. Chooses what its colours mean and, for a joint graph, the memory budget of saved values.
 class PictureBar : public QWidget {
   Q_OBJECT
 
  public:
   explicit PictureBar(QWidget* parent = nullptr);
-  /// An action chooses the overlay of its kind; the bar shows it in its menu.
+  /// Adds an action that chooses the overlay of this kind to the menu.
   void add_overlay(OverlayKind kind, QAction* action);
   void set_overlay(OverlayKind kind);
   void set_colours_visible(bool visible);

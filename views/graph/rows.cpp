@@ -26,18 +26,19 @@ struct Rows {
   int count = static_cast<int>(picture.cards.size());
   std::vector<int> level = std::vector<int>(count, kUnset);
   std::vector<int> row = std::vector<int>(count, kUnset);
-  std::vector<bool> lifted = std::vector<bool>(count);  ///< placed just before its first reader instead of early
+  std::vector<bool> lifted =
+      std::vector<bool>(count);  ///< placed just before its first reader, not as early as possible
 
   Side side(int card) const { return picture.cards[card].side; }
   bool is_forward(int card) const { return side(card) == Side::Forward; }
 
-  // Sources, and small cards fed by nothing else.
+  // Cards without inputs, and small cards that read only such ones.
   void find_lifted() {
     for (int i = 0; i < count; ++i) {
       bool all = true, any = false;
       for (int in : sources.of(i)) {
         if (side(in) != side(i)) {
-          // A backward value read from the forward only (t of a saved weight) waits for its reader.
+          // A backward card that reads the forward only (t of a saved weight) is placed beside its reader.
           continue;
         }
         any = true;
@@ -58,7 +59,7 @@ struct Rows {
     }
   }
 
-  // A tree that feeds one value only (a mask, shifted labels) goes down to where it is used.
+  // A tree that only one card reads (a mask, shifted labels) moves down to that card.
   void lower_loose_trees() {
     std::vector<bool> loose(count);
     auto only_reader = [&](int card) {
@@ -149,7 +150,7 @@ struct Rows {
     for (int i = 0; i < count; ++i)
       if (!is_forward(i) && !is_end[i]) height[level[i] - low] = std::max(height[level[i] - low], step[i] + 1);
     for (std::size_t l = 1; l < levels; ++l) top[l] = top[l - 1] + height[l - 1];
-    // The forward's row within its level: where most of the backward reads it.
+    // The row of the forward within its level: the one from which most of the backward reads.
     std::vector<int> sum(levels), readings(levels);
     for (const Link& link : picture.links)
       if (is_forward(link.from) && !is_forward(link.to) && level[link.from] == level[link.to] && !lifted[link.from] &&
@@ -177,7 +178,7 @@ struct Rows {
     }
   }
 
-  // Rows that nobody uses go, numbering starts at 0.
+  // Removes empty rows and numbers the others from 0.
   void close_gaps() {
     if (row.empty()) return;
     int low = *std::min_element(row.begin(), row.end());
@@ -190,7 +191,7 @@ struct Rows {
   }
 
   std::vector<int> step;
-  std::vector<int> ends;  ///< backward cards from which no forward value is reached: gradients on their way out
+  std::vector<int> ends;  ///< backward cards that lead to no forward value: gradients that are returned
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ struct Adjacency {
 Adjacency readers_of(const Picture& picture);
 Adjacency sources_of(const Picture& picture);
 
-/// The row of each card, from 0. Forward links lead down, backward links up, and a backward card is never above the
-/// forward values it reads (in levels; a level is as many rows high as its backward needs).
+/// The row of each card, from 0. Forward links lead down, backward links up. Rows form levels, each as many rows high
+/// as its backward needs; a backward card is never in a level above the forward values that it reads.
 std::vector<int> assign_rows(const Picture& picture, const Adjacency& sources, const Adjacency& readers);
 
 }  // namespace partita::views

@@ -1,5 +1,5 @@
 #pragma once
-// A picture with its layout, indexed by rows for drawing and clicking. Immutable; made on a working thread.
+// A picture with its layout, indexed by rows for drawing and clicking. Immutable; made on a worker thread.
 #include <memory>
 
 #include "views/graph/layout.h"
@@ -11,7 +11,7 @@ struct Scene {
   Picture picture;
   Layout layout;
 
-  /// Where a crossing value's trunk meets the cut, by card: cards of one row share its height.
+  /// The height at which the value of a card enters the cut, so that cards of one row do not overlap there.
   std::vector<float> cut_y;
 
   /// -1 when there is none.
@@ -36,7 +36,7 @@ struct Scene {
   std::vector<std::vector<int>> row_cards_, row_links_;
 };
 
-/// Keeps places of `before` when given.
+/// Cards that `before` has too keep their place; it may be null.
 std::shared_ptr<const Scene> make_scene(std::shared_ptr<const Graph> graph, const PictureOptions& options,
                                         const Scene* before = nullptr);
 

@@ -24,7 +24,7 @@ QString error_of(const Difference& d) {
   return special(d) ? QString("nan") : error_text(d.max_abs);
 }
 
-/// What the second side is to the first, and how much a reader should care.
+/// How the second side relates to the first, and how important that is to a reader.
 struct Change {
   int rank = 5;  ///< 0 first
   QString text;

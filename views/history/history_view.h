@@ -13,7 +13,7 @@ class ElidedLabel;
 struct PastWork {
   enum class Kind : unsigned char { Check, Run } kind = Kind::Check;
   std::int64_t id = 0, at = 0;
-  QString path, graph, what;  ///< what: a check's kind, a run's backend and options
+  QString path, graph, what;  ///< what: the kind of a check, or backend and options of a run
   QString outcome;
   bool ok = true;
   double milliseconds = -1;  ///< of a run
@@ -22,17 +22,17 @@ struct PastWork {
 std::vector<PastWork> past_work(const std::vector<StoredCheck>& checks, const std::vector<StoredRun>& runs);
 std::vector<Row> past_rows(const std::vector<PastWork>& past);
 
-/// The newest check and the one before it of the same graph, made at another time: what is worth holding against each
-/// other first. Fewer than two when there are no such.
+/// The newest check and the one before it of the same graph: the two that are compared first. Fewer than two when there
+/// are none.
 std::vector<int> newest_pair(const std::vector<PastWork>& past);
 
-/// Two reports node by node, what got worse first: broken, fixed, worse, better, on one side only, the rest. `b` may be
-/// null: the one alone.
+/// Two reports node by node, in this order: broken, fixed, worse, better, on one side only, the rest. `b` may be null:
+/// the rows of `a` alone.
 std::vector<Row> side_by_side(const Report& a, const Report* b);
-/// Two runs, one property a row.
+/// Two runs, one row per property.
 std::vector<Row> side_by_side(const PastWork& a, const PastWork* b);
 
-/// Checks and runs of the past, and two of them beside each other. Reads nothing itself.
+/// Lists checks and runs of the past, and shows two of them side by side. Asks by signals for what it shows.
 class HistoryView : public QWidget {
   Q_OBJECT
 

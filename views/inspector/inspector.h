@@ -8,7 +8,7 @@ class QPushButton;
 
 namespace partita::views {
 
-/// What is known of one node, as lines of a page. No widgets.
+/// What is known of one node, as rows of text, without widgets.
 struct NodeAccount {
   QString title;     ///< the node's name
   QString subtitle;  ///< the operator in full

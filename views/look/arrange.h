@@ -4,7 +4,7 @@
 
 namespace partita::views {
 
-/// A column without margins or gaps: what stands in it brings its own.
+/// A column without margins or gaps.
 inline QVBoxLayout* plain_column(QWidget* widget) {
   auto* column = new QVBoxLayout(widget);
   column->setContentsMargins(0, 0, 0, 0);

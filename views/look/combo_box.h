@@ -3,7 +3,7 @@
 
 namespace partita::views {
 
-/// A combo box with its arrow, which style sheets draw from image files only.
+/// A combo box that draws its own arrow, because style sheets can only take one from an image file.
 class ComboBox : public QComboBox {
  public:
   using QComboBox::QComboBox;

@@ -5,7 +5,7 @@
 
 namespace partita::views {
 
-/// One line that takes the room there is and ends in an ellipsis where that is too little; the tooltip has it all.
+/// A label of one line that is cut with an ellipsis where it does not fit; the tooltip shows all of it.
 class ElidedLabel : public QLabel {
  public:
   explicit ElidedLabel(QWidget* parent = nullptr) : QLabel(parent) {

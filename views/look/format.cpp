@@ -50,4 +50,15 @@ QString count_text(std::int64_t n, const char* singular, const char* plural) {
   return QString::number(n) + " " + (plural ? QString(plural) : QString(singular) + "s");
 }
 
+QString file_name_of(const QString& title) {
+  return title.simplified().replace(' ', '_').replace('/', '_');
+}
+
+QString shell_word(const QString& word) {
+  for (QChar c : word)
+    if (!c.isLetterOrNumber() && !QString("/._-+:=,@%").contains(c))
+      return "'" + QString(word).replace("'", "'\\''") + "'";
+  return word.isEmpty() ? "''" : word;
+}
+
 }  // namespace partita::views

@@ -5,13 +5,13 @@ class QLabel;
 
 namespace partita::views {
 
-/// Which file the inputs of a run come from.
+/// Chooses the file that the inputs of a run come from.
 class InputsBox : public QWidget {
   Q_OBJECT
 
  public:
   explicit InputsBox(QWidget* parent = nullptr);
-  /// Empty: the archive's samples, a dump's example inputs, else made up.
+  /// An empty path stands for the archive's sample inputs, else a dump's example inputs, else random ones.
   void set_path(const QString& path);
   QString path() const { return path_; }
 

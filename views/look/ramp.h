@@ -1,5 +1,5 @@
 #pragma once
-// Colours of numbers, told apart without colour vision as well: lightness carries the order.
+// Colours for numbers. Lightness follows their order, so that they can be told apart without colour vision.
 #include <QColor>
 #include <QString>
 #include <vector>
@@ -8,21 +8,21 @@
 
 namespace partita::views {
 
-/// Near the paper at 0, strong at 1.
+/// Near the background colour at 0, strong at 1.
 QColor sequential(double t, const Theme& theme);
-/// Blue at -1, near the paper at 0, orange at 1.
+/// Blue at -1, near the background colour at 0, orange at 1.
 QColor diverging(double t, const Theme& theme);
-/// Of what is no number; on no ramp.
+/// For NaNs; not a colour of the ramps.
 QColor nan_colour(const Theme& theme);
-/// Of infinities; on no ramp.
+/// For infinities; not a colour of the ramps.
 QColor inf_colour(const Theme& theme);
 
-/// Of text on a filled card: near black or white, whichever has more contrast (WCAG 2.2's ratio).
+/// For text on this colour: near black or near white, whichever has more contrast by WCAG 2.2.
 QColor ink_on(const QColor& fill);
 
 /// Positive numbers on a logarithmic scale.
 struct LogScale {
-  double low = 0, high = 0;  ///< both 0: there is no positive number
+  double low = 0, high = 0;  ///< both 0: there was no positive number
 
   static LogScale of(const std::vector<double>& values);  ///< over the positive and finite ones
   bool empty() const { return !(high > 0); }

@@ -3,8 +3,8 @@
 
 namespace partita::views {
 
-/// Fusion, with check marks that take the window's theme: style sheets leave those to the style, which would take the
-/// system's palette.
+/// Qt's Fusion style with check marks in the colours of the window's theme. A style sheet cannot set these, and Fusion
+/// would take them from the system's palette.
 class PlainStyle : public QProxyStyle {
  public:
   PlainStyle();

@@ -6,7 +6,7 @@
 namespace partita::views {
 namespace {
 
-// Okabe and Ito's set, told apart by colour-blind people too; the last grey is for what has no family.
+// The colours of Okabe and Ito, which colour-blind people can tell apart; grey is for operators without a family.
 QColor okabe_ito(Family family, bool dark) {
   switch (family) {
     case Family::Input:
@@ -136,7 +136,7 @@ QPalette Theme::palette() const {
 }
 
 QString Theme::style_sheet() const {
-  // Palettes do not reach below a style sheet: colours of plain widgets are said here as well.
+  // A widget with a style sheet ignores the palette, so that the colours of plain widgets are repeated here.
   QString sheet = R"(
     QWidget { color: @ink; }
     QWidget:disabled { color: @dim; }

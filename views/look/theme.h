@@ -8,7 +8,7 @@
 
 namespace partita::views {
 
-/// Every colour of the window. Two instances, light and dark.
+/// All colours of the window. There are two instances, light and dark.
 struct Theme {
   bool dark = false;
   QColor paper, panel, raised;     ///< background of pictures and text, of docks, of cards and fields
@@ -29,7 +29,7 @@ struct Theme {
 };
 
 enum class ThemeChoice { System, Light, Dark };
-/// The theme to use now: what is chosen, or what the system's palette looks like.
+/// The chosen theme; for System the one that fits the system's palette.
 const Theme& resolve_theme(ThemeChoice choice);
 
 QFont interface_font();  ///< Inter or the system's

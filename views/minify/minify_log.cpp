@@ -22,7 +22,7 @@ QString outcome_text(const MinifyOutcome& outcome) {
 QString details_text(const MinifyOutcome& outcome) {
   QStringList lines;
   const auto blame = [&lines](const QString& what, const QString& who) {
-    const QString nobody = "none: ";  // then follows why
+    const QString nobody = "none: ";  // the reason follows
     if (who.startsWith(nobody))
       lines << QString("No guilty %1: %2").arg(what, who.mid(nobody.size()));
     else if (!who.isEmpty())
@@ -44,7 +44,7 @@ void MinifyLog::clear() {
 void MinifyLog::add(const MinifyStep& step) {
   if (curve_.empty()) curve_.push_back({0, step.start_calls});
   if (curve_.back().calls != step.calls) curve_.push_back({step.seconds, step.calls});
-  if (!recent_.empty()) recent_.back().graph = nullptr;  // only the newest is looked at
+  if (!recent_.empty()) recent_.back().graph = nullptr;  // only the graph of the newest step is shown
   recent_.push_back(step);
   if (recent_.size() > kMostKept) recent_.pop_front();
 }

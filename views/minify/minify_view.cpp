@@ -140,7 +140,7 @@ void MinifyView::start() {
 
 void MinifyView::add(const std::vector<MinifyStep>& steps) {
   if (steps.empty()) return;
-  const bool first = log_.empty();  // it is of the whole graph, the widest there is
+  const bool first = log_.empty();  // the first try has the widest rows
   for (const MinifyStep& step : steps) log_.add(step);
   headline_->setText(log_.headline());
   line_->setText(log_.line());

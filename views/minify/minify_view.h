@@ -16,30 +16,30 @@ namespace partita::views {
 
 struct MinifyRequest {
   QString check;     ///< "accuracy" or "crash"
-  QString compiler;  ///< that compiles the graph and its parts
+  QString compiler;  ///< the backend that compiles the graph and its parts
   QString inputs;    ///< path of an IO file; empty: the archive's samples, else made up
 };
 
-/// A minification as it goes: the graph that becomes smaller, as picture and as text, what was tried, how fast; pause,
-/// end with what there is, cancel; then the repro folder, and the small graph to go on with. Runs nothing itself.
+/// Shows a minification while it runs: the graph that becomes smaller, as picture and as text, and what was tried. It
+/// can be paused, ended with the smallest graph so far, and cancelled; its result can be saved and opened.
 class MinifyView : public QWidget {
   Q_OBJECT
 
  public:
   explicit MinifyView(QWidget* parent = nullptr);
-  /// `compiler`: the one that stands there first.
+  /// `compiler`: the one that is chosen at first.
   void set_choices(const QStringList& checks, const QStringList& compilers, const QString& compiler);
   MinifyRequest request() const;
   void choose(const MinifyRequest& request);
-  /// A job began; without one nothing can be paused or accepted.
+  /// To be called when a job begins: offers pause, accept and cancel.
   void start();
   void add(const std::vector<MinifyStep>& steps);
-  /// The smallest graph that fails.
+  /// Shows the smallest graph that fails.
   void set_graph(std::shared_ptr<const Scene> scene, std::shared_ptr<const CodeDocument> code);
   void finish(const MinifyOutcome& outcome);
-  /// Ended without a result.
+  /// The job ended without a result.
   void fail(const QString& why);
-  /// The repro is there.
+  /// The repro was written to this folder.
   void set_saved(const QString& folder);
   void set_theme(const Theme& theme);
 

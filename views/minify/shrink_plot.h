@@ -6,7 +6,7 @@
 
 namespace partita::views {
 
-/// Calls of the smallest failing graph over time, on a logarithmic height.
+/// Plots the number of calls of the smallest failing graph over time, on a logarithmic scale.
 class ShrinkPlot : public QWidget {
   Q_OBJECT
 

@@ -37,7 +37,7 @@ GraphDiff diff(const Graph& before, const Graph& after, int context) {
     result.lines.push_back({change, std::move(text), node.name()});
   };
   const Node* old = before.first();
-  // What went stands where it was: before the next statement that both have.
+  // Removed statements are listed where they were: before the next statement that both graphs have.
   auto removed_until = [&](const std::string* name) {
     for (; old && (!name || old->name() != *name); old = old->next()) {
       if (after.find(old->name())) continue;
@@ -46,24 +46,24 @@ GraphDiff diff(const Graph& before, const Graph& after, int context) {
     }
   };
   for (const Node* node : after) {
-    const Node* twin = before.find(node->name());
-    if (!twin) {
+    const Node* same = before.find(node->name());
+    if (!same) {
       add(Change::Added, *node, print(*node, kStatement));
       result.marks[node->name()] = Change::Added;
       ++result.added;
       continue;
     }
-    // A statement that moved up is met out of order: nothing is skipped for it.
+    // A statement that moved up comes out of order; no removed ones are listed before it.
     bool ahead = false;
     for (const Node* p = old; p && !ahead; p = p->next()) {
-      ahead = p == twin;
+      ahead = p == same;
       if (!ahead && after.find(p->name())) break;
     }
     if (ahead) {
       removed_until(&node->name());
       old = old ? old->next() : nullptr;
     }
-    std::string text = print(*node, kStatement), old_text = print(*twin, kStatement);
+    std::string text = print(*node, kStatement), old_text = print(*same, kStatement);
     if (text == old_text) {
       add(Change::None, *node, std::move(text));
       continue;

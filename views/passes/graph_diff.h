@@ -14,10 +14,10 @@ struct DiffLine {
   std::string node;
 };
 
-/// What a pass did to a graph, by node names; order counts only where nodes came or went.
+/// What a pass did to a graph. Nodes are compared by name; their order counts only where nodes were added or removed.
 struct GraphDiff {
   std::unordered_map<std::string, Change> marks;  ///< Added and Changed, of nodes in `after`
-  std::vector<DiffLine> lines;                    ///< statements of both; runs of unchanged ones cut short
+  std::vector<DiffLine> lines;                    ///< statements of both; long runs of unchanged ones are left out
   int added = 0, removed = 0, changed = 0;
 };
 /// `context` unchanged statements are kept around a change.

@@ -27,15 +27,15 @@ QString summary(const PassStep& step) {
 
 }  // namespace
 
-PassFilm make_film(const PipelineRun& run, const TextWidth& text_width) {
+PassHistory make_history(const PipelineRun& run, const TextWidth& text_width) {
   PictureOptions options;
   options.text_width = text_width;
-  PassFilm film;
+  PassHistory history;
   PassStep first;
   first.name = "before";
   first.graph = run.before;
   first.scene = make_scene(first.graph, options);
-  film.steps.push_back(first);
+  history.steps.push_back(first);
   const Graph* before = run.before.get();
   for (const PassRun& pass : run.passes) {
     PassStep step;
@@ -47,9 +47,9 @@ PassFilm make_film(const PipelineRun& run, const TextWidth& text_width) {
     step.changed = pass.changed;
     step.disabled = pass.disabled;
     step.graph = pass.after;
-    step.scene = film.steps.back().scene;
+    step.scene = history.steps.back().scene;
     if (pass.changed && pass.after) {
-      const Scene& old = *film.steps.back().scene;
+      const Scene& old = *history.steps.back().scene;
       step.scene = make_scene(pass.after, options, &old);
       for (std::size_t i = 0; i < old.picture.cards.size(); ++i)
         if (step.scene->picture.card_by_key(old.picture.cards[i].key) < 0)
@@ -64,15 +64,15 @@ PassFilm make_film(const PipelineRun& run, const TextWidth& text_width) {
       step.diff = std::move(difference);
     }
     if (pass.after) before = pass.after.get();
-    film.steps.push_back(std::move(step));
+    history.steps.push_back(std::move(step));
   }
-  return film;
+  return history;
 }
 
-std::unordered_map<std::string, std::string> pass_of_nodes(const PassFilm& film, int step) {
+std::unordered_map<std::string, std::string> pass_of_nodes(const PassHistory& history, int step) {
   std::unordered_map<std::string, std::string> passes;
   if (step == 0) {
-    for (const PassStep& later : film.steps)
+    for (const PassStep& later : history.steps)
       if (later.diff)
         for (const DiffLine& line : later.diff->lines)
           if (line.change == Change::Removed || line.change == Change::Changed)
@@ -80,7 +80,7 @@ std::unordered_map<std::string, std::string> pass_of_nodes(const PassFilm& film,
     return passes;
   }
   for (int i = 1; i <= step; ++i)
-    if (const PassStep& made = film.steps[static_cast<std::size_t>(i)]; made.diff)
+    if (const PassStep& made = history.steps[static_cast<std::size_t>(i)]; made.diff)
       for (const auto& [node, change] : made.diff->marks) passes[node] = made.name.toStdString();
   return passes;
 }
@@ -110,13 +110,13 @@ PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   connect(text_, &CodeView::node_chosen, this, &PassesView::node_chosen);
 }
 
-void PassesView::set_film(std::shared_ptr<const PassFilm> film) {
-  film_ = std::move(film);
+void PassesView::set_history(std::shared_ptr<const PassHistory> history) {
+  history_ = std::move(history);
   step_ = -1;
   std::vector<Row> rows;
-  int count = film_ ? static_cast<int>(film_->steps.size()) : 0;
+  int count = history_ ? static_cast<int>(history_->steps.size()) : 0;
   for (int i = 0; i < count; ++i) {
-    const PassStep& step = film_->steps[i];
+    const PassStep& step = history_->steps[i];
     Tone tone = step.changed ? Tone::Plain : Tone::Dim;
     rows.push_back({{},
                     {Cell(QString::number(i), i, Tone::Dim), Cell(step.name, tone),
@@ -132,10 +132,10 @@ void PassesView::set_film(std::shared_ptr<const PassFilm> film) {
   slider_->setEnabled(count > 1);
   text_->set_document(nullptr);
   if (count == 0) return title_->setText(tr("Each pass of this graph's stage, one step at a time"));
-  // The first pass that did something is what one came to see.
+  // Begins at the first pass that did something.
   int first = 0;
-  while (first + 1 < count && !film_->steps[first].changed) ++first;
-  go_to(film_->steps[first].changed ? first : 0);
+  while (first + 1 < count && !history_->steps[first].changed) ++first;
+  go_to(history_->steps[first].changed ? first : 0);
 }
 
 void PassesView::set_theme(const Theme& theme) {
@@ -144,15 +144,15 @@ void PassesView::set_theme(const Theme& theme) {
 }
 
 void PassesView::go_to(int step) {
-  if (!film_ || step == step_ || step < 0 || step >= static_cast<int>(film_->steps.size())) return;
+  if (!history_ || step == step_ || step < 0 || step >= static_cast<int>(history_->steps.size())) return;
   step_ = step;
-  const PassStep& chosen = film_->steps[step];
+  const PassStep& chosen = history_->steps[step];
   QSignalBlocker quiet(slider_);
   slider_->setValue(step);
   list_->set_current_row(step);
   text_->set_document(chosen.listing);
   text_->set_line_changes(chosen.line_changes);
-  int last = static_cast<int>(film_->steps.size()) - 1;
+  int last = static_cast<int>(history_->steps.size()) - 1;
   title_->setText(step == 0 ? tr("before the first of %1 passes").arg(last)
                             : tr("%1/%2  %3  %4  %5")
                                   .arg(step)
@@ -163,9 +163,10 @@ void PassesView::go_to(int step) {
 }
 
 void PassesView::go_by(int by, bool only_changed) {
-  if (!film_) return;
+  if (!history_) return;
   int step = step_ + by;
-  while (only_changed && step > 0 && step + 1 < static_cast<int>(film_->steps.size()) && !film_->steps[step].changed)
+  while (only_changed && step > 0 && step + 1 < static_cast<int>(history_->steps.size()) &&
+         !history_->steps[step].changed)
     step += by;
   go_to(step);
 }

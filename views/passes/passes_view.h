@@ -14,7 +14,7 @@ class QSlider;
 
 namespace partita::views {
 
-/// One step of the film: the graph after a pass, and what the pass did.
+/// One step of the history: the graph after a pass, and what the pass did.
 struct PassStep {
   QString name, stage;
   double seconds = 0;
@@ -28,24 +28,24 @@ struct PassStep {
   std::vector<Change> line_changes;
 };
 /// Step 0 is the graph before any pass.
-struct PassFilm {
+struct PassHistory {
   std::vector<PassStep> steps;
 };
-/// Made on a working thread: diffs are computed here.
-PassFilm make_film(const PipelineRun& run, const TextWidth& text_width);
+/// Computes diffs, so that it belongs on a worker thread.
+PassHistory make_history(const PipelineRun& run, const TextWidth& text_width);
 
-/// By node name, a pass. At step 0 the first that will change or remove the node, at a later step the last that made or
-/// changed it.
-std::unordered_map<std::string, std::string> pass_of_nodes(const PassFilm& film, int step);
+/// The pass of each node, by name: at step 0 the first that will change or remove the node, at a later step the last
+/// that made or changed it.
+std::unordered_map<std::string, std::string> pass_of_nodes(const PassHistory& history, int step);
 
-/// Steps through passes: list with timings, slider, text diff. The picture is the window's, told by `step_chosen`.
+/// Steps through passes with a list of timings, a slider and a text diff. `step_chosen` has the window draw the step.
 class PassesView : public QWidget {
   Q_OBJECT
 
  public:
   explicit PassesView(QWidget* parent = nullptr);
-  void set_film(std::shared_ptr<const PassFilm> film);
-  const PassFilm* film() const { return film_.get(); }
+  void set_history(std::shared_ptr<const PassHistory> history);
+  const PassHistory* history() const { return history_.get(); }
   void set_theme(const Theme& theme);
   int step() const { return step_; }
   void go_to(int step);
@@ -61,7 +61,7 @@ class PassesView : public QWidget {
   void keyPressEvent(QKeyEvent* event) override;
 
  private:
-  std::shared_ptr<const PassFilm> film_;
+  std::shared_ptr<const PassHistory> history_;
   int step_ = -1;
   TablePanel* list_;
   QSlider* slider_;

@@ -19,7 +19,7 @@ class ElidedLabel;
 /// A row of the compiler box.
 struct CompilerChoice {
   QString name, description;
-  bool writes_files = false;  ///< pictures or dumps, so that it wants a folder
+  bool writes_files = false;  ///< it writes pictures or dumps, so that it needs a folder
 };
 
 struct ProgramRequest {
@@ -29,18 +29,19 @@ struct ProgramRequest {
   QString folder;      ///< for what the compiler writes; empty: not chosen
 };
 
-/// What a run gave.
+/// The result of a run.
 struct ProgramResult {
   TensorFile results;
-  Report against_file;  ///< the results against those the IO file holds; no rows: it holds none
-  std::string printed;  ///< by the compiler
+  Report against_file;  ///< the results compared with those in the IO file; no rows: it has none
+  std::string printed;  ///< what the compiler printed
   double seconds = 0;
 };
 
-/// A row a result: its type, what values it holds, and whether the file's are the same. Reads every element.
+/// One row per result: its type, a summary of its values, and whether the file's are the same. Reads every element.
 std::vector<Row> result_rows(const ProgramResult& result);
 
-/// A whole program run with a compiler by name: its results, and what the compiler printed. Runs nothing itself.
+/// Chooses a compiler and shows the results of the whole program, and what the compiler printed. Asks for runs by a
+/// signal.
 class RunView : public QWidget {
   Q_OBJECT
 
@@ -51,7 +52,7 @@ class RunView : public QWidget {
   InputsBox* inputs() { return inputs_; }
   void set_folder(const QString& path);
   ProgramRequest request() const;
-  bool wants_folder() const;  ///< the chosen compiler writes files and nobody said where
+  bool wants_folder() const;  ///< the chosen compiler writes files and no folder is chosen
   void set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary);
   void clear(const QString& note);
   void set_theme(const Theme& theme);

@@ -5,8 +5,8 @@
 
 namespace partita::views {
 
-/// What is open: files, in them groups (a compile id, a folder), in them documents; what was made here hangs below what
-/// it was made from.
+/// The tree of what is open: files, their groups (a compile id, a folder), and the documents of each. A document that
+/// was made here is a child of the one it was made from.
 class ArtefactTree : public QAbstractItemModel {
   Q_OBJECT
 
@@ -18,8 +18,8 @@ class ArtefactTree : public QAbstractItemModel {
 
   QModelIndex add_file(const QString& path, const QString& title);
   void remove_file(const QString& path);
-  /// Below the group of that name in the file (none: below the file itself), or below the document `parent_key`; with a
-  /// `heading` below the heading of that name there, which tells how many it holds.
+  /// Adds a document to the group of this name (empty: to the file itself), or as a child of the document `parent_key`.
+  /// With a `heading` it goes below the heading of that name there, which shows how many documents it has.
   QModelIndex add_document(const QString& path, const QString& group, const QString& key, const QString& title,
                            const QString& detail, const QString& parent_key = {}, const QString& heading = {});
   QModelIndex find(const QString& key) const;

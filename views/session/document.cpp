@@ -41,9 +41,9 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
     progress.at(-1, "cutting forward from backward");
     auto partition = partita::partition(*out.graph, partition_options(document));
     if (partition) {
-      out.cut = std::make_shared<Cut>(Cut::of(*partition));
+      out.cut = std::make_shared<CutSummary>(CutSummary::of(*partition));
     } else if (!document.pins.empty()) {
-      return std::move(partition).error();  // a pin that cannot be: the picture stays as it was
+      return std::move(partition).error();  // a pin that is not possible: the picture stays as it was
     } else {
       out.cut_problem = std::move(partition).error();
     }

@@ -25,29 +25,30 @@ struct Document {
 
   std::shared_ptr<const CodeDocument> code;
   std::shared_ptr<const Scene> scene;
-  std::shared_ptr<const Cut> cut;  ///< of a joint graph
+  std::shared_ptr<const CutSummary> cut;  ///< of a joint graph
   std::unordered_map<std::string, Pin> pins;
   double memory_budget = 1;         ///< of the cut, 0..1 as PartitionOptions has it
-  std::vector<BudgetPoint> budget;  ///< what each budget would cost; empty: not known yet
-  std::optional<std::unordered_map<std::string, Pin>> budget_asked;  ///< the pins it was asked for
+  std::vector<BudgetPoint> budget;  ///< what each budget would save and cost; empty: not known yet
+  std::optional<std::unordered_map<std::string, Pin>> budget_asked;  ///< the pins for which `budget` was asked
   std::unordered_set<std::string> folded;
   Facts facts;                               ///< what runs found out about its nodes
   std::optional<std::int64_t> bytes_before;  ///< saved bytes before the last pin or budget
   QString no_kernels;                        ///< why the compiler has no plan for it; empty: it has, or was not asked
 };
 
-/// What makes a document visible; the slow part, for a working thread.
+/// What is needed to show a document. It is slow to make, so that a worker thread makes it.
 struct Rendering {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const CodeDocument> code;
   std::shared_ptr<const Scene> scene;
-  std::shared_ptr<const Cut> cut;
-  std::optional<Diagnostic> cut_problem;  ///< why there is no cut; the picture shows without it
+  std::shared_ptr<const CutSummary> cut;
+  std::optional<Diagnostic> cut_problem;  ///< why there is no cut; the picture is shown without it
 };
-/// `document` is a copy; `text_width` measures card texts. Keeps places of the document's scene when it has one.
+/// `document` is a copy; `text_width` measures card texts. Cards keep the places of the document's scene when it has
+/// one.
 Result<Rendering> render(const Document& document, const TextWidth& text_width, const Progress& progress);
 
-/// The partitioner's options that a document's pins stand for.
+/// The options of the partitioner that follow from a document's pins and budget.
 PartitionOptions partition_options(const Document& document);
 
 }  // namespace partita::views

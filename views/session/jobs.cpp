@@ -18,9 +18,9 @@ struct JobTracker::Job {
 };
 
 JobTracker::JobTracker(QObject* parent) : QObject(parent) {
-  // A paused minification keeps a thread and uses none of the processor: others must still get on.
+  // A paused minification keeps its thread but needs no processor, so that there are more threads than processors.
   pool_.setMaxThreadCount(std::max(4, QThread::idealThreadCount()));
-  pool_.setStackSize(16 << 20);  // graphs nest: recursion over them must not end at the default 8 MiB
+  pool_.setStackSize(16 << 20);  // recursion over deeply nested graphs needs more than the default of 8 MiB
   poll_.setInterval(100);
   connect(&poll_, &QTimer::timeout, this, &JobTracker::changed);
 }

@@ -15,7 +15,7 @@
 
 namespace partita::views {
 
-/// What runs in the background, listed under Jobs.
+/// A job that runs in the background, as the Jobs button lists it.
 struct JobRow {
   int id = 0;
   QString name;          ///< "Load gpt2_train.log"
@@ -25,8 +25,8 @@ struct JobRow {
   bool cancelled = false;  ///< asked to stop, not stopped yet
 };
 
-/// Named background work with progress and cancel. Results are delivered on the tracker's thread, in the order they are
-/// ready, and never after a cancel or after the receiver died.
+/// Runs named jobs in the background, with progress and cancel. Results are delivered on the tracker's thread, in the
+/// order in which they are ready, and never after a cancel or when the receiver is gone.
 class JobTracker : public QObject {
   Q_OBJECT
 
@@ -34,7 +34,7 @@ class JobTracker : public QObject {
   explicit JobTracker(QObject* parent = nullptr);
   ~JobTracker() override;  ///< cancels everything and waits
 
-  /// A job of a non-empty `key` cancels the running one of the same key: only the newest answer counts.
+  /// A job with a `key` cancels the running one of the same key, so that only the newest gives a result.
   template <class T>
   int start(const QString& name, const QString& key, QObject* receiver, std::function<Result<T>(const Progress&)> work,
             std::function<void(Result<T>)> done) {
@@ -47,12 +47,12 @@ class JobTracker : public QObject {
   void cancel(int id);
   void cancel_all();
   std::vector<JobRow> rows() const;
-  /// Goes on, and has not been asked to stop.
+  /// Whether the job runs and has not been asked to stop.
   bool running(int id) const;
   bool idle() const { return jobs_.empty(); }
 
  Q_SIGNALS:
-  void changed();  ///< rows() differ
+  void changed();  ///< rows() changed; emitted ten times a second while jobs run
   void ended(QString name, double seconds);
 
  private:
@@ -62,7 +62,7 @@ class JobTracker : public QObject {
   void finish(int id);
 
   QThreadPool pool_;
-  QTimer poll_;  ///< progress is read, not pushed, so that a chatty job cannot flood the event loop
+  QTimer poll_;  ///< reads progress, so that jobs that report often cannot flood the event loop
   std::vector<std::shared_ptr<Job>> jobs_;
   int next_id_ = 1;
 };

@@ -5,21 +5,21 @@
 
 namespace partita::views {
 
-/// A node by name within a document. Names, not pointers: they outlive a graph that is made anew.
+/// A node of a document, by its name: a pointer would not outlive a graph that is made anew.
 struct Spot {
   QString document;
   QString node;  ///< empty: the document itself
   bool operator==(const Spot&) const = default;
 };
 
-/// The one selection of the window, with the way it took.
+/// The one selection of the window, with its history for back and forward.
 class Selection : public QObject {
   Q_OBJECT
 
  public:
   using QObject::QObject;
   const Spot& spot() const { return spot_; }
-  void select(const Spot& spot);  ///< what went forward is forgotten
+  void select(const Spot& spot);  ///< forgets what forward() would go to
   void select_node(const QString& node) { select({spot_.document, node}); }
   void back();
   void forward();

@@ -42,7 +42,7 @@ QVariant TableModel::data(const QModelIndex& index, int role) const {
 
 QVariant TableModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || section < 0 || section >= static_cast<int>(columns_.size())) return {};
-  if (role == Qt::TextAlignmentRole) {  // numbers stand right, and so does what they are called
+  if (role == Qt::TextAlignmentRole) {  // numbers are right-aligned, and so are their headings
     const auto column = static_cast<std::size_t>(section);
     const bool number = !rows_.empty() && column < rows_[0].cells.size() && !std::isnan(rows_[0].cells[column].number);
     return QVariant((number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);

@@ -10,7 +10,7 @@ enum class Tone : unsigned char { Plain, Dim, Good, Warn, Bad };
 
 struct Cell {
   QString text;
-  double number = NAN;  ///< what it sorts by; NaN: by its text
+  double number = NAN;  ///< sorts the cell; NaN: its text does
   Tone tone = Tone::Plain;
 
   Cell(QString text = {}, Tone tone = Tone::Plain) : text(std::move(text)), tone(tone) {}
@@ -18,11 +18,11 @@ struct Cell {
 };
 
 struct Row {
-  QString node;  ///< what choosing it selects; empty: nothing
+  QString node;  ///< the node that choosing the row selects; empty: none
   std::vector<Cell> cells;
 };
 
-/// A table that users can only read.
+/// A read-only table.
 class TableModel : public QAbstractTableModel {
   Q_OBJECT
 
@@ -44,7 +44,7 @@ class TableModel : public QAbstractTableModel {
   std::vector<Row> rows_;
 };
 
-/// As a spreadsheet and as GitHub take it.
+/// For spreadsheets, and for GitHub.
 QString as_tsv(const QStringList& columns, const std::vector<const Row*>& rows);
 QString as_markdown(const QStringList& columns, const std::vector<const Row*>& rows);
 

@@ -19,7 +19,7 @@
 
 namespace partita::views {
 
-/// Colours a cell's text by its tone, in the theme of the moment.
+/// Colours the text of a cell by its tone, in the current theme.
 class ToneDelegate : public QStyledItemDelegate {
  public:
   using QStyledItemDelegate::QStyledItemDelegate;
@@ -148,7 +148,7 @@ void TablePanel::set_rows(std::vector<Row> rows, bool keep_widths) {
   count_->setText(count_text(model_->rowCount(), "row"));
   quiet_ = false;
   if (keep_widths) return;
-  // Widths from the first rows: measuring thousands would hold the window up.
+  // Widths follow the first rows: measuring thousands would block the window.
   constexpr int kMostMeasured = 200;
   view_->horizontalHeader()->setResizeContentsPrecision(kMostMeasured);
   for (int c = 0; c + 1 < model_->columnCount(); ++c) {

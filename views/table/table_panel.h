@@ -18,27 +18,27 @@ class TablePanel : public QWidget {
 
  public:
   explicit TablePanel(QStringList columns, QWidget* parent = nullptr);
-  /// `keep_widths`: of the columns, for rows that come ten times a second.
+  /// `keep_widths` keeps the widths of columns, for rows that change ten times a second.
   void set_rows(std::vector<Row> rows, bool keep_widths = false);
   void set_theme(const Theme& theme);
   void sort_by(int column, Qt::SortOrder order);
   void set_stretched_column(int column);
-  void select_node(const QString& node);           ///< marks its row, without telling
+  void select_node(const QString& node);           ///< chooses its row, without a signal
   QString current_node() const;                    ///< of the chosen row; empty: none
   void set_choose_many(bool many);                 ///< several rows at once
   std::vector<int> chosen_rows() const;            ///< in the order the rows were given
-  void choose_rows(const std::vector<int>& rows);  ///< in the order the rows were given; tells rows_changed
+  void choose_rows(const std::vector<int>& rows);  ///< in the order the rows were given; emits rows_changed
   void set_current_row(int row);                   ///< in the order the rows were given
   TableModel* model() { return model_; }
   QTableView* view() { return view_; }
-  QHBoxLayout* bar() { return bar_; }          ///< of the filter field, for a view's own buttons
+  QHBoxLayout* bar() { return bar_; }          ///< with the filter field; a view adds its own buttons to it
   std::vector<const Row*> shown_rows() const;  ///< filtered and sorted
 
  Q_SIGNALS:
   void node_chosen(QString node);
   void row_chosen(int row);           ///< in the order the rows were given
   void node_activated(QString node);  ///< Enter or a double click
-  void rows_changed();                ///< chosen_rows() are others
+  void rows_changed();                ///< chosen_rows() changed
 
  private:
   void copy(bool markdown);

@@ -49,7 +49,7 @@ void GridPane::set_marked(int cell) {
   update();
 }
 
-// Square cells while they are large enough to be told apart, else the whole room.
+// Square cells if they are large enough to be told apart; else the picture fills the pane.
 QRectF GridPane::picture_box() const {
   if (!grid_ || grid_->cells.empty()) return {};
   double w = width() - 2.0 * kMargin, h = height() - kTitleHeight - kScaleHeight;
@@ -81,7 +81,7 @@ void GridPane::paintEvent(QPaintEvent*) {
                    painter.fontMetrics().elidedText(title_, Qt::ElideRight, width() - 2 * kMargin));
   if (image_.isNull()) return;
   QRectF box = picture_box();
-  painter.drawImage(box, image_);  // one pixel a cell: no smoothing, cells have edges
+  painter.drawImage(box, image_);  // one pixel per cell, without smoothing, so that cells have edges
   painter.setBrush(Qt::NoBrush);
   painter.setPen(theme.line);
   painter.drawRect(box.adjusted(-0.5, -0.5, 0.5, 0.5));

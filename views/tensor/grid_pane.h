@@ -6,7 +6,8 @@
 
 namespace partita::views {
 
-/// One layer of a slice, with its scale below. The cell under the cursor, or where the arrow keys went, is told.
+/// Draws a slice of the expected values, of the found ones or of their errors, with a scale below. The cursor or the
+/// arrow keys choose a cell.
 class GridPane : public QWidget {
   Q_OBJECT
 
@@ -15,8 +16,8 @@ class GridPane : public QWidget {
   void set_content(const QString& title, std::shared_ptr<const Grid> grid, const TensorColours& colours,
                    double tolerance);
   void set_theme(const Theme& theme);
-  void set_cell(int row, int column);  ///< framed; outside: none
-  /// Framed as well, with a mark: the first element over tolerance. -1: none.
+  void set_cell(int row, int column);  ///< draws a frame around it; outside the grid: none
+  /// Draws a frame and a mark at the first element over tolerance; -1: none.
   void set_marked(int cell);
   QSize sizeHint() const override { return {260, 260}; }
 

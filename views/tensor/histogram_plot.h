@@ -6,7 +6,7 @@
 
 namespace partita::views {
 
-/// Counts as columns on a logarithmic height; a second one over the same bins as a line.
+/// Draws a histogram as columns on a logarithmic scale, and a second one over the same bins as a line.
 class HistogramPlot : public QWidget {
   Q_OBJECT
 

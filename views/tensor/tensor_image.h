@@ -1,5 +1,5 @@
 #pragma once
-// A slice of a tensor pair as coloured cells.
+// Draws a slice of a tensor pair as coloured cells.
 #include <QImage>
 
 #include "views/look/ramp.h"
@@ -9,7 +9,7 @@ namespace partita::views {
 
 enum class Layer : unsigned char { Expected, Found, Error };
 
-/// Numbers to colours over a whole pair, so that slices and both sides can be held against each other.
+/// Maps numbers to colours by the range of the whole pair, so that slices and sides can be compared.
 struct TensorColours {
   double low = 0, high = 0;  ///< of the values
   LogScale errors;
@@ -20,7 +20,7 @@ struct TensorColours {
   QColor value_colour(double value, const Theme& theme) const;
 };
 
-/// One pixel a cell; transparent where there is no element.
+/// One pixel per cell; transparent where there is no element.
 QImage tensor_image(const Grid& grid, Layer layer, const TensorColours& colours, const Theme& theme);
 
 }  // namespace partita::views

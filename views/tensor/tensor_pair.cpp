@@ -96,7 +96,7 @@ Geometry geometry_of(const TensorPair& pair, const Slice& slice) {
   }
   g.elements = g.rows * g.columns;
   constexpr std::int64_t kLongestRow = 64;
-  if (slice.rows < 0 && g.columns > kLongestRow) {  // a vector: wrapped, so that it is not a hair
+  if (slice.rows < 0 && g.columns > kLongestRow) {  // a vector is wrapped, else it would be a thin line
     g.columns = std::max(kLongestRow, static_cast<std::int64_t>(std::ceil(std::sqrt(double(g.elements)))));
     g.rows = (g.elements + g.columns - 1) / g.columns;
     g.row_stride = g.columns * g.column_stride;

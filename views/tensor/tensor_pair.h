@@ -1,5 +1,5 @@
 #pragma once
-// A row of a comparison with its values: what there is to see of two tensors, without widgets.
+// The values behind a row of a comparison: two tensors and their statistics, without widgets.
 #include <QString>
 #include <vector>
 
@@ -25,7 +25,7 @@ struct TensorPair {
   Tolerance tolerance;
   Difference difference;
   double low = 0, high = 0;       ///< of the finite values of both
-  double cosine = 1;              ///< of the two as vectors, over pairs of finite values; NaN when one of them is zero
+  double cosine = 1;              ///< of the two as vectors, over pairs of finite values; NaN when one vector is zero
   std::int64_t first_wrong = -1;  ///< row-major position; -1: all within the tolerance
   std::int64_t worst = 0;         ///< where the difference is largest against the tolerance
   std::int64_t equal = 0;         ///< pairs without any difference
@@ -35,21 +35,21 @@ struct TensorPair {
   const Sizes& sizes() const { return expected.sizes; }
 };
 
-/// Reads both tensors through. Errors compare.shape when one is no tensor or the sizes differ, compare.dtype for types
-/// without arithmetic; Fault::Cancelled.
+/// Reads all elements of both tensors. Errors compare.shape when one is no tensor or the sizes differ, compare.dtype
+/// for types without arithmetic; Fault::Cancelled.
 Result<TensorPair> make_tensor_pair(const QString& name, const Value& expected, const Value& found,
                                     const Tolerance& tolerance, const Progress& progress);
 
-/// Two dimensions of a tensor; the others stand at one index. A vector is wrapped into rows.
+/// Two dimensions of a tensor; all others have a fixed index. A vector is wrapped into rows.
 struct Slice {
   int rows = -1, columns = -1;  ///< dimensions drawn downwards and across; -1: none
-  Sizes at;                     ///< an index for each dimension; those of rows and columns say nothing
+  Sizes at;                     ///< an index for each dimension; those of rows and columns are not used
 
   bool operator==(const Slice&) const = default;
 };
 /// The last two dimensions, through the element at this row-major position.
 Slice slice_through(const TensorPair& pair, std::int64_t position);
-/// The same dimensions as `like` as far as there are such, through another element.
+/// The dimensions of `like`, as far as the tensor has them, through another element.
 Slice slice_through(const TensorPair& pair, std::int64_t position, const Slice& like);
 
 /// One element, or the worst of several that share a cell.
@@ -73,7 +73,7 @@ Result<Grid> make_grid(const TensorPair& pair, const Slice& slice, int most_rows
 QString index_text(const Sizes& sizes, std::int64_t position);
 /// Both values, their difference and what is allowed, of the element under the cursor.
 QString cell_text(const TensorPair& pair, const Grid& grid, const GridCell& cell);
-/// The verdict over the whole: largest errors, ULP, cosine, how many are wrong, NaNs.
+/// The verdict on the whole pair: largest errors, ULP, cosine, how many elements are wrong, NaNs.
 QString pair_text(const TensorPair& pair);
 
 }  // namespace partita::views

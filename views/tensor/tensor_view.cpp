@@ -112,7 +112,7 @@ void TensorView::choose_dimension(bool rows, int dimension) {
   ask(slice);
 }
 
-// What stands below the pictures: which dimensions are drawn, and a slider for each of the others.
+// The controls below the pictures: which dimensions are drawn, and a slider for each of the others.
 void TensorView::make_controls() {
   if (control_box_) control_box_->deleteLater();
   control_box_ = new QWidget;
@@ -155,7 +155,7 @@ void TensorView::make_controls() {
 }
 
 void TensorView::set_grid(const Slice& slice, std::shared_ptr<const Grid> grid) {
-  if (!pair_ || !(slice == slice_)) return;  // of an earlier wish
+  if (!pair_ || !(slice == slice_)) return;  // the answer to an earlier request
   grid_ = std::move(grid);
   tell_grid();
 }

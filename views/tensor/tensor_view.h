@@ -14,8 +14,8 @@ class QSlider;
 
 namespace partita::views {
 
-/// The values of one row of a comparison: both sides, their difference, how large values and differences are, slices of
-/// tensors of higher rank, and both values under the cursor. It reads nothing itself: it asks for slices.
+/// Shows the values behind one row of a comparison: both sides and their difference, histograms, slices of tensors of
+/// higher rank, and the values under the cursor. It asks for slices by a signal.
 class TensorView : public QWidget {
   Q_OBJECT
 
@@ -26,7 +26,7 @@ class TensorView : public QWidget {
   /// Asks for the slice through the first wrong element, else through the worst.
   void set_pair(std::shared_ptr<const TensorPair> pair);
   void set_grid(const Slice& slice, std::shared_ptr<const Grid> grid);
-  void set_note(const QString& text);  ///< instead of values: why there are none, or that they are being computed
+  void set_note(const QString& text);  ///< shown instead of values: why there are none, or that they are being computed
   void set_theme(const Theme& theme);
 
   const TensorPair* pair() const { return pair_.get(); }
@@ -34,7 +34,7 @@ class TensorView : public QWidget {
   const Slice& slice() const { return slice_; }
   const Grid* grid() const { return grid_.get(); }
   QString readout() const;
-  void go_to(std::int64_t position);  ///< row-major; another slice when it lies in one
+  void go_to(std::int64_t position);  ///< row-major; changes the slice when the element lies in another
   void choose_cell(int row, int column);
 
  Q_SIGNALS:
@@ -49,7 +49,7 @@ class TensorView : public QWidget {
   std::shared_ptr<const TensorPair> pair_;
   std::shared_ptr<const Grid> grid_;
   Slice slice_;
-  std::int64_t wanted_ = -1;  ///< element to stand at once its slice is there
+  std::int64_t wanted_ = -1;  ///< the element to choose when its slice arrives
   std::array<GridPane*, 3> panes_;
   HistogramPlot *values_, *errors_;
   QLabel *heading_, *verdict_, *readout_;

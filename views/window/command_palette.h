@@ -14,7 +14,7 @@ struct PaletteEntry {
   std::function<void()> run;
 };
 
-/// How well `typed` fits `text`: its letters must occur in order; higher is better, negative is no fit.
+/// How well `typed` matches `text`, in which its letters must occur in order. Higher is better, negative is no match.
 int fuzzy_score(const QString& typed, const QString& text);
 
 /// Runs any command by name and goes to any node: Ctrl+K.

@@ -17,9 +17,9 @@
 #include <QSettings>
 #include <QStackedWidget>
 #include <QStatusBar>
+#include <QTabWidget>
 #include <QToolBar>
 #include <QToolButton>
-#include <QTreeView>
 #include <QVBoxLayout>
 #include <QWidgetAction>
 
@@ -54,24 +54,17 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   column->addWidget(problem_);
   pages_ = new QStackedWidget;
   column->addWidget(pages_, 1);
-  picture_bar_ = new PictureBar;
-  picture_bar_->hide();
-  column->addWidget(picture_bar_);
-  connect(pages_, &QStackedWidget::currentChanged, this, &MainWindow::arrange_bar);
+  middle_ = column;
+  connect(pages_, &QStackedWidget::currentChanged, this, &MainWindow::page_changed);
   setCentralWidget(middle);
   empty_ = new EmptyPage;
-  graph_ = new GraphView;
   pages_->addWidget(empty_);
-  pages_->addWidget(graph_);
-  text_ = new CodeView;
-  text_->setAccessibleName(tr("Text"));
-  pages_->addWidget(text_);
   connect(empty_, &EmptyPage::open_asked, this, &MainWindow::open_asked);
 
-  code_ = new CodeView;
-  inspector_ = new Inspector;
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+  setCorner(Qt::BottomLeftCorner, Qt::BottomDockWidgetArea);
   make_toolbar();
-  make_docks();
+  make_log();
   make_menus();
   status_left_ = new QLabel;
   status_right_ = new QLabel;
@@ -87,7 +80,6 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
     jobs_button_->setVisible(!rows.empty());
     jobs_button_->setToolTip(rows.empty() ? QString() : rows.back().name + "  " + rows.back().at);
   });
-  default_layout_ = saveState();
   choice_ = static_cast<ThemeChoice>(QSettings().value("theme", 0).toInt());
   apply_theme();
 }
@@ -142,22 +134,12 @@ QDockWidget* MainWindow::add_dock(Qt::DockWidgetArea area, QWidget* content, con
   dock->setTitleBarWidget(heading);
   dock->setWidget(content);
   addDockWidget(area, dock);
+  QAction* toggle = dock->toggleViewAction();
+  add_command("View", tr("Show or hide %1").arg(title.toLower()), {}, [toggle] { toggle->trigger(); });
   return dock;
 }
 
-void MainWindow::make_docks() {
-  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
-  setCorner(Qt::BottomLeftCorner, Qt::BottomDockWidgetArea);
-  tree_ = new QTreeView;
-  tree_->setHeaderHidden(true);
-  tree_->setUniformRowHeights(true);
-  tree_->setIndentation(14);
-  tree_->setFrameShape(QFrame::NoFrame);
-  tree_->setAccessibleName(tr("Artefacts"));
-  tree_->setTextElideMode(Qt::ElideMiddle);
-  add_dock(Qt::LeftDockWidgetArea, tree_, tr("Artefacts"), "artefacts");
-  auto* code = add_dock(Qt::RightDockWidgetArea, code_, tr("Code"), "code");
-  auto* node = add_dock(Qt::RightDockWidgetArea, inspector_, tr("Node"), "node");
+void MainWindow::make_log() {
   bottom_ = new QTabWidget;
   bottom_->setDocumentMode(true);
   log_ = new QPlainTextEdit;
@@ -167,16 +149,48 @@ void MainWindow::make_docks() {
   log_->setMaximumBlockCount(5000);
   log_->setAccessibleName(tr("Log"));
   bottom_->addTab(log_, tr("Log"));
+}
+
+void MainWindow::add_view(const ViewRow& row, QWidget* widget) {
+  const QString title = tr(row.title);
+  switch (row.place) {
+    case Place::Left:
+      add_dock(Qt::LeftDockWidgetArea, widget, title, row.name);
+      break;
+    case Place::Right:
+      add_dock(Qt::RightDockWidgetArea, widget, title, row.name);
+      break;
+    case Place::Page:
+      pages_->addWidget(widget);
+      if (!title.isEmpty())
+        add_command("View", tr("Show %1").arg(title), {}, [this, widget] { pages_->setCurrentWidget(widget); });
+      break;
+    case Place::Tab:  // the log stays the last one
+      bottom_->insertTab(bottom_->count() - 1, widget, title);
+      bottom_->setCurrentIndex(0);
+      break;
+  }
+}
+
+void MainWindow::all_views_added() {
   bottom_dock_ = add_dock(Qt::BottomDockWidgetArea, bottom_, tr("Details"), "bottom");
   bottom_dock_->setTitleBarWidget(new QWidget);
-  resizeDocks({findChild<QDockWidget*>("artefacts"), code}, {260, 440}, Qt::Horizontal);
-  resizeDocks({code, node}, {520, 380}, Qt::Vertical);
+  auto docks_at = [this](Qt::DockWidgetArea area) {
+    QList<QDockWidget*> docks;
+    for (auto* dock : findChildren<QDockWidget*>())
+      if (dockWidgetArea(dock) == area) docks << dock;
+    return docks;
+  };
+  const QList<QDockWidget*> left = docks_at(Qt::LeftDockWidgetArea), right = docks_at(Qt::RightDockWidgetArea);
+  resizeDocks({left.first(), right.first()}, {260, 440}, Qt::Horizontal);
+  resizeDocks(right, {520, 380}, Qt::Vertical);
   resizeDocks({bottom_dock_}, {250}, Qt::Vertical);
+  default_layout_ = saveState();
 }
 
 QAction* MainWindow::add_command(const QString& menu, const QString& text, const QKeySequence& shortcut,
                                  std::function<void()> run) {
-  QMenu* target = nullptr;  // its entries tell by tooltips why they cannot be chosen
+  QMenu* target = nullptr;  // tooltips say why an entry cannot be chosen
   for (QAction* action : menuBar()->actions())
     if (action->text() == menu) target = action->menu();
   if (!target) {
@@ -201,77 +215,36 @@ void MainWindow::make_menus() {
   add_command("Edit", tr("Next hit"), QKeySequence("F3"), [this] { Q_EMIT search_next(false); });
   add_command("Edit", tr("Previous hit"), QKeySequence("Shift+F3"), [this] { Q_EMIT search_next(true); });
   add_command("Edit", tr("Run a command…"), QKeySequence("Ctrl+K"), [this] { open_palette(); });
-  add_command("View", tr("Fit the picture"), {}, [this] { graph_->fit(); });
-  add_command("View", tr("Show the whole picture"), {}, [this] { graph_->fit(true); });
-  add_command("View", tr("Zoom to the selection"), {}, [this] { graph_->zoom_to_selection(); });
-  for (OverlayKind kind : {OverlayKind::None, OverlayKind::Bytes, OverlayKind::Error, OverlayKind::Time,
-                           OverlayKind::Kernel, OverlayKind::Module, OverlayKind::Pass}) {
-    overlays_[kind] = add_command("View", tr("Colour by %1").arg(overlay_name(kind).toLower()),
-                                  QKeySequence(QString("Alt+%1").arg(static_cast<int>(kind) + 1)),
-                                  [this, kind] { set_overlay(kind); });
-    picture_bar_->add_overlay(kind, overlays_[kind]);
-  }
   add_command("View", tr("Theme: as the system"), {}, [this] { set_theme_choice(ThemeChoice::System); });
   add_command("View", tr("Theme: light"), {}, [this] { set_theme_choice(ThemeChoice::Light); });
   add_command("View", tr("Theme: dark"), {}, [this] { set_theme_choice(ThemeChoice::Dark); });
-  for (auto* dock : findChildren<QDockWidget*>()) {
-    QAction* toggle = dock->toggleViewAction();
-    add_command("View", tr("Show or hide %1").arg(dock->windowTitle().toLower()), {}, [toggle] { toggle->trigger(); });
-  }
   add_command("View", tr("Reset the layout"), {}, [this] { reset_layout(); });
   add_command("View", tr("Focus the picture"), QKeySequence("F6"), [this] { pages_->currentWidget()->setFocus(); });
-  add_command("View", tr("Focus the code"), QKeySequence("Shift+F6"), [this] { code_->setFocus(); });
 }
 
-int MainWindow::add_page(QWidget* page, const QString& title) {
-  int index = pages_->addWidget(page);
-  add_command("View", tr("Show %1").arg(title), {}, [this, page] { show_page(page); });
-  return index;
+void MainWindow::set_page_bar(QWidget* bar) {
+  middle_->addWidget(bar);
 }
 
-void MainWindow::set_overlay(OverlayKind kind) {
-  graph_->set_overlay(kind);
-  picture_bar_->set_overlay(kind);
+void MainWindow::show_view(QWidget* view) {
+  if (pages_->indexOf(view) >= 0) return pages_->setCurrentWidget(view);
+  if (bottom_->indexOf(view) >= 0) {
+    bottom_->setCurrentWidget(view);
+    return bottom_dock_->show();
+  }
+  for (auto* dock : findChildren<QDockWidget*>())
+    if (dock->widget() == view) {
+      dock->show();
+      dock->raise();
+    }
 }
 
-void MainWindow::set_overlay_known(OverlayKind kind, bool known, const QString& hint) {
-  QAction* action = overlays_.at(kind);
-  action->setEnabled(known);
-  action->setToolTip(known ? QString() : hint);
+bool MainWindow::in_front(QWidget* view) const {
+  return pages_->currentWidget() == view || bottom_->currentWidget() == view;
 }
 
-void MainWindow::set_joint(bool joint) {
-  joint_ = joint;
-  picture_bar_->set_budget_visible(joint);
-  arrange_bar();
-}
-
-void MainWindow::arrange_bar() {
-  bool picture = page() == graph_;
-  picture_bar_->set_colours_visible(picture);
-  picture_bar_->setVisible(picture || (joint_ && page() == pair_page_));
-}
-
-void MainWindow::show_page(QWidget* page) {
-  pages_->setCurrentWidget(page);
-}
 QWidget* MainWindow::page() const {
   return pages_->currentWidget();
-}
-
-void MainWindow::add_bottom(QWidget* widget, const QString& title) {
-  bottom_->insertTab(bottom_->count() - 1, widget, title);
-  bottom_->setCurrentIndex(0);
-}
-
-void MainWindow::show_bottom(const QString& title) {
-  for (int i = 0; i < bottom_->count(); ++i)
-    if (bottom_->tabText(i) == title) bottom_->setCurrentIndex(i);
-  bottom_dock_->show();
-}
-
-QString MainWindow::bottom_title() const {
-  return bottom_->tabText(bottom_->currentIndex());
 }
 
 void MainWindow::set_breadcrumb(const QString& text) {
@@ -303,10 +276,14 @@ void MainWindow::set_recent(const QStringList& recent, const std::vector<EmptyPa
   empty_->set_content(samples, recent);
 }
 
-void MainWindow::set_theme_choice(ThemeChoice choice) {
+void MainWindow::use_theme(ThemeChoice choice) {
   choice_ = choice;
-  QSettings().setValue("theme", static_cast<int>(choice));
   apply_theme();
+}
+
+void MainWindow::set_theme_choice(ThemeChoice choice) {
+  QSettings().setValue("theme", static_cast<int>(choice));
+  use_theme(choice);
 }
 
 void MainWindow::apply_theme() {
@@ -315,11 +292,6 @@ void MainWindow::apply_theme() {
   theme_ = &theme;
   setPalette(theme.palette());
   setStyleSheet(theme.style_sheet());
-  graph_->set_theme(theme);
-  code_->set_theme(theme);
-  text_->set_theme(theme);
-  inspector_->set_theme(theme);
-  picture_bar_->set_theme(theme);
   Q_EMIT theme_changed(theme);
 }
 

@@ -1,53 +1,43 @@
 #pragma once
 #include <QMainWindow>
-#include <map>
 
-#include "views/code/code_view.h"
-#include "views/graph/graph_view.h"
-#include "views/graph/picture_bar.h"
-#include "views/inspector/inspector.h"
-#include "views/session/artefact_tree.h"
+#include "views/look/theme.h"
 #include "views/session/jobs.h"
 #include "views/window/command_palette.h"
+#include "views/window/controller.h"
 #include "views/window/empty_page.h"
 
 class QLabel;
 class QLineEdit;
 class QPlainTextEdit;
 class QStackedWidget;
+class QTabWidget;
 class QToolButton;
-class QTreeView;
 class QMenu;
+class QVBoxLayout;
 
 namespace partita::views {
 
-/// The frame: docks, menus, theme, search field, palette, status. It knows its views and no work: what users ask for
-/// goes out as signals, what there is to show comes in.
+/// The frame around the views: pages, docks and tabs, menus, theme, search field, palette, status. It knows no view by
+/// name and does no work: what users ask for goes out as signals, what there is to show comes in.
 class MainWindow : public QMainWindow {
   Q_OBJECT
 
  public:
   explicit MainWindow(JobTracker& jobs);
 
-  GraphView* graph() { return graph_; }
-  CodeView* code() { return code_; }
-  CodeView* text() { return text_; }  ///< the page for documents that are no graphs
-  PictureBar* picture_bar() { return picture_bar_; }
-  Inspector* inspector() { return inspector_; }
   EmptyPage* empty_page() { return empty_; }
-  QTreeView* tree() { return tree_; }
   const Theme& theme() const { return *theme_; }
 
-  /// Pages of the middle; added ones are reachable from the View menu.
-  int add_page(QWidget* page, const QString& title);
-  /// An added page that shows the cut as well: the budget stands below it.
-  void set_pair_page(QWidget* page) { pair_page_ = page; }
-  void show_page(QWidget* page);
+  /// Puts the widget of a view in its place.
+  void add_view(const ViewRow& row, QWidget* widget);
+  /// After the last view: arranges the docks.
+  void all_views_added();
+  void show_view(QWidget* view);       ///< brings its page, dock or tab to the front
+  bool in_front(QWidget* view) const;  ///< its page or tab is the chosen one
   QWidget* page() const;
-  /// A tab of the bottom dock.
-  void add_bottom(QWidget* widget, const QString& title);
-  void show_bottom(const QString& title);
-  QString bottom_title() const;
+  /// A bar below the pages.
+  void set_page_bar(QWidget* bar);
   /// Adds to a menu ("File", "View", ...), to the palette, and to the window's shortcuts.
   QAction* add_command(const QString& menu, const QString& text, const QKeySequence& shortcut,
                        std::function<void()> run);
@@ -55,26 +45,21 @@ class MainWindow : public QMainWindow {
     palette_more_ = std::move(more);
   }
 
-  void set_overlay(OverlayKind kind);
-  /// Whether there is something to colour by; `hint` says how to get it when there is not.
-  void set_overlay_known(OverlayKind kind, bool known, const QString& hint);
-  QAction* overlay_action(OverlayKind kind) { return overlays_.at(kind); }
-  void set_joint(bool joint);  ///< the picture on the screen has a cut to choose a budget for
-
   void set_breadcrumb(const QString& text);
   void set_status(const QString& left, const QString& right);
   void log(const QString& line, bool error = false);
-  /// Where it happened, quietly: a bar above the picture with details to copy; empty hides it.
+  /// Shows a bar above the picture, with details to copy; an empty text hides it.
   void show_problem(const QString& text, const QString& details = {});
   void set_recent(const QStringList& recent, const std::vector<EmptyPage::Sample>& samples);
-  void set_theme_choice(ThemeChoice choice);
+  void use_theme(ThemeChoice choice);         ///< for this window
+  void set_theme_choice(ThemeChoice choice);  ///< also for windows to come
   void restore_layout();
   void reset_layout();
 
  Q_SIGNALS:
   void open_asked(QString path);
-  void document_asked(QString key);
   void theme_changed(const partita::views::Theme& theme);
+  void page_changed();
   void search_changed(QString text);
   void search_next(bool backwards);
 
@@ -88,11 +73,10 @@ class MainWindow : public QMainWindow {
 
  private:
   void make_toolbar();
-  void make_docks();
+  void make_log();
   void make_menus();
   QDockWidget* add_dock(Qt::DockWidgetArea area, QWidget* content, const QString& title, const char* name);
   void apply_theme();
-  void arrange_bar();
   void ask_for_file(bool folder);
   void open_palette();
   void show_jobs();
@@ -101,15 +85,8 @@ class MainWindow : public QMainWindow {
   const Theme* theme_ = nullptr;
   ThemeChoice choice_ = ThemeChoice::System;
   QStackedWidget* pages_;
-  PictureBar* picture_bar_;
-  QWidget* pair_page_ = nullptr;
-  bool joint_ = false;
-  std::map<OverlayKind, QAction*> overlays_;
+  QVBoxLayout* middle_;
   EmptyPage* empty_;
-  GraphView* graph_;
-  CodeView *code_, *text_;
-  Inspector* inspector_;
-  QTreeView* tree_;
   QTabWidget* bottom_;
   QDockWidget* bottom_dock_ = nullptr;
   QPlainTextEdit* log_;

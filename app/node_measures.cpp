@@ -1,0 +1,75 @@
+#include "app/node_measures.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "codegen/backends.h"
+#include "core/compare/per_node.h"
+#include "core/interp/interpreter.h"
+
+namespace partita {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Times = std::unordered_map<std::string, double>;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+constexpr int kMostRuns = 5;
+constexpr double kEnoughSeconds = 0.3;
+
+}  // namespace
+
+Result<Times> time_nodes(const Graph& graph, const std::vector<Value>& inputs, const Progress& progress) {
+  Times least;
+  double total = 0;
+  for (int run = 0; run < kMostRuns && total < kEnoughSeconds; ++run) {
+    progress.at(static_cast<double>(run) / kMostRuns, "timing nodes");
+    TRY(std::vector<Value> values, copy_values(inputs));
+    Times now;
+    auto last = Clock::now();
+    InterpOptions options;
+    options.progress = &progress;
+    options.observer = [&](const Node& node, const Value&) -> Status {
+      if (node.op()->is_call()) now[node.name()] += seconds_since(last);
+      last = Clock::now();  // the time spent in this function is no node's
+      return {};
+    };
+    auto start = Clock::now();
+    TRY_DO(interpret(graph, std::move(values), options));
+    total += seconds_since(start);
+    for (const auto& [name, seconds] : now) {
+      auto [known, fresh] = least.try_emplace(name, seconds);
+      if (!fresh) known->second = std::min(known->second, seconds);
+    }
+  }
+  return least;
+}
+
+Result<std::unordered_map<std::string, std::string>> kernels_of_nodes(const Graph& graph) {
+  TRY(const StagedCompiler::Planned planned, default_compiler().stages({}).plan(graph));
+  const schedule::Plan& plan = planned.second;
+  std::unordered_map<std::string, std::string> kernels;
+  for (const auto& step : plan.steps) {
+    if (const auto* call = std::get_if<schedule::ExternCall>(&step)) {
+      kernels[call->origin] = "library: " + std::string(call->op->brief());
+    } else {
+      const loops::Kernel& kernel = plan.kernels[static_cast<std::size_t>(std::get<schedule::KernelCall>(step).kernel)];
+      for (const std::string& node : kernel.origins) kernels[node] = kernel.name;
+    }
+  }
+  return kernels;
+}
+
+}  // namespace
+
+Result<views::NodeMeasures> measure_nodes(const Graph& graph, const std::vector<Value>& inputs,
+                                          const Progress& progress) {
+  TRY(Times seconds, time_nodes(graph, inputs, progress));
+  progress.at(-1, "planning kernels");
+  return views::NodeMeasures{std::move(seconds), kernels_of_nodes(graph)};
+}
+
+}  // namespace partita

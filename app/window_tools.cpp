@@ -1,0 +1,125 @@
+#include "app/window_tools.h"
+
+#include <chrono>
+
+#include "app/compilers.h"
+#include "app/graphviz.h"
+#include "app/minify_question.h"
+#include "app/node_measures.h"
+#include "app/plant.h"
+#include "app/run_artefact.h"
+#include "codegen/backends.h"
+#include "core/aot/graph_io.h"
+#include "core/compare/per_node.h"
+#include "core/store/code_store.h"
+#include "core/store/store.h"
+#include "views/look/format.h"
+
+namespace partita {
+
+using views::MinifyTool;
+using views::text;
+using views::WorkbenchTools;
+
+namespace {
+
+/// The name of the backend with a planted fault.
+constexpr const char* kPlanted = "planted";
+
+/// Values from an IO file; without one from the archive or the dump, else random ones.
+Result<std::vector<Value>> inputs_of(Graph& graph, const Artefact& artefact, const QString& path) {
+  if (path.isEmpty() && artefact.companion && !artefact.companion->sample_inputs.empty() &&
+      artefact.companion->sample_inputs.size() == graph.placeholders().size())
+    return copy_values(artefact.companion->sample_inputs);
+  TensorFile io;
+  if (!path.isEmpty()) {
+    TRY(io, read_inputs(path.toStdString()));
+  }
+  TRY(GraphInputs inputs, gather_inputs(graph, artefact.program.get(), io,
+                                        path.isEmpty() ? std::optional<std::uint64_t>(0) : std::nullopt));
+  return std::move(inputs.values);
+}
+
+/// The question of `partita minify`, put to this program in other processes. `plant`: the fault of the planted backend.
+Result<MinifyTool> minify_tool(const views::MinifyRequest& request, const std::string& plant,
+                               const std::string& program) {
+  const bool planted = request.compiler == kPlanted;
+  MinifyCheck check;
+  check.check = (request.check + ":" + (planted ? text(default_compiler().name) : request.compiler)).toStdString();
+  if (planted) check.plant = plant;
+  TRY(MinifyQuestion question, minify_question(check));
+  MinifyTool tool;
+  tool.oracle = asked_elsewhere(question, check, program);
+  tool.functional = question.functional();
+  tool.options = question.options;
+  tool.words = repro_text(question, {});
+  tool.memory = [question](const minify::Start& start) {
+    return remembered_tries(std::make_shared<CodeStore>(), minify_session(start, question));
+  };
+  tool.culprit = [check, program](const minify::Reduced& reduced, const Progress& progress) {
+    return culprit_elsewhere(check, program, reduced, &progress);
+  };
+  tool.report = [](const minify::Reduced& reduced, const minify::Culprit& culprit) {
+    return minify_report(reduced, culprit);
+  };
+  return tool;
+}
+
+/// Runs as `partita run --compiler` does, and keeps what is printed.
+Result<views::ProgramResult> run_named(const Artefact& artefact, const views::ProgramRequest& asked,
+                                       const Progress& progress) {
+  TRY(const Compiler* compiler, find_compiler(asked.compiler.toStdString()));
+  RunRequest request;
+  request.inputs = asked.inputs.toStdString();
+  request.train = asked.train;
+  if (asked.inputs.isEmpty()) request.random_weights = 0;
+  TRY(const TensorFile io, read_io(request));
+  views::ProgramResult result;
+  CompilerSetup setup;
+  setup.backend.progress = &progress;
+  if (!asked.folder.isEmpty()) setup.folder = asked.folder.toStdString();
+  setup.print = [&result](std::string_view printed) { result.printed += printed; };
+  const auto begun = std::chrono::steady_clock::now();
+  TRY(result.results, run_with_compiler(artefact, io, request, *compiler, setup));
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  result.against_file = compare_results(stored_results(io, asked.train), result.results, Tolerance{}, false);
+  result.against_file.expected_name = "the stored results";
+  result.against_file.found_name = compiler->name;
+  return result;
+}
+
+}  // namespace
+
+Result<WorkbenchTools> program_tools(const std::string& plant, const std::string& program) {
+  WorkbenchTools tools;
+  for (const Backend& backend : backends())
+    tools.backends.push_back({text(backend.name), [&backend](const Progress& progress) {
+                                BackendOptions options;
+                                options.progress = &progress;
+                                return backend.make(options);
+                              }});
+  tools.doubted = text(default_compiler().name);
+  if (!plant.empty()) {
+    TRY(const auto fault, parse_plant(plant));
+    tools.backends.push_back({kPlanted, [fault](const Progress& progress) {
+                                return planted(default_compiler().make({.progress = &progress}), fault.first,
+                                               fault.second);
+                              }});
+    tools.doubted = kPlanted;
+  }
+  tools.inputs = inputs_of;
+  tools.measure = measure_nodes;
+  tools.minifier = [plant, program](const views::MinifyRequest& request) {
+    return minify_tool(request, plant, program);
+  };
+  for (const Compiler& c : compilers()) tools.compilers.push_back({text(c.name), text(c.description), c.writes_files});
+  tools.run = run_named;
+  tools.store_file = Store::default_file();
+  tools.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };
+  tools.graphviz = [](const Graph& graph, const std::string& format, const Progress& progress) {
+    return draw_with_graphviz(graph, format, &progress);
+  };
+  return tools;
+}
+
+}  // namespace partita

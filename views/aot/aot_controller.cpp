@@ -1,0 +1,131 @@
+#include "views/aot/aot_controller.h"
+
+#include "views/graph/graph_controller.h"
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+
+std::unique_ptr<Controller> make_aot_view(Workbench& bench) {
+  return std::make_unique<AotController>(bench);
+}
+
+AotController::AotController(Workbench& bench)
+    : Controller(bench), view_(new AotView), slider_(bench.get<GraphController>().bar()->budget()) {
+  connect(view_, &AotView::node_chosen, this, [&bench](const QString& node) { bench.selection().select_node(node); });
+  connect(view_, &AotView::pin_asked, &bench, &Workbench::pin);
+  connect(slider_, &BudgetSlider::budget_chosen, this, &AotController::set_budget);
+  MainWindow& window = bench.window();
+  if (bench.tools().joint)
+    window.add_command("Graph", tr("Make the joint graph"), QKeySequence("Ctrl+J"), [this] { make_joint(); });
+  window.add_command("Graph", tr("Forward and backward beside each other"), QKeySequence("Ctrl+B"), [this] { show(); });
+  auto step = [slider = slider_](int by) { return [slider, by] { slider->setValue(slider->value() + by); }; };
+  window.add_command("Graph", tr("Smaller memory budget"), QKeySequence("Ctrl+["), step(-1));
+  window.add_command("Graph", tr("Larger memory budget"), QKeySequence("Ctrl+]"), step(1));
+}
+
+void AotController::show() {
+  raise();
+  make_pair();
+}
+
+void AotController::set_document(const Document& document) {
+  if (on_screen()) make_pair();
+  slider_->set_curve(document.budget);
+  slider_->set_budget(document.memory_budget);
+  ask_budget_curve(*bench_.current());
+}
+
+void AotController::make_pair() {
+  const Document* document = bench_.current();
+  if (!document || !document->cut) return view_->set_pair(nullptr);
+  using Made = std::shared_ptr<const AotPair>;
+  bench_.jobs().start<Made>(
+      tr("Forward and backward of %1").arg(document->title), "aot", this,
+      [graph = document->graph, options = partition_options(*document),
+       width = bench_.text_width()](const Progress&) -> Result<Made> {
+        TRY(Partition partition, partita::partition(*graph, options));
+        auto kept = std::make_shared<Partition>(std::move(partition));
+        auto pair = std::make_shared<AotPair>();
+        PictureOptions picture;
+        picture.text_width = width;
+        pair->cut = std::make_shared<CutSummary>(CutSummary::of(*kept));
+        pair->forward = make_scene(std::shared_ptr<const Graph>(kept, kept->forward.get()), picture);
+        pair->backward = make_scene(std::shared_ptr<const Graph>(kept, kept->backward.get()), picture);
+        return Made(pair);
+      },
+      [this, key = document->key](Result<Made> pair) {
+        if (!pair) return bench_.report(pair.error());
+        if (!bench_.current() || bench_.current()->key != key) return;
+        view_->set_pair(*pair);
+        view_->select(bench_.selection().spot().node);
+      });
+}
+
+void AotController::make_joint() {
+  const Document* document = bench_.current_graph();
+  if (!document || !bench_.tools().joint) return;
+  using Made = std::shared_ptr<AotGraphs>;
+  bench_.jobs().start<Made>(
+      tr("Joint graph of %1").arg(document->title), "joint:" + document->key, this,
+      [graph = document->graph, program = document->artefact.program,
+       joint = bench_.tools().joint](const Progress&) -> Result<Made> {
+        TRY(AotGraphs graphs, joint(*graph, program.get()));
+        return std::make_shared<AotGraphs>(std::move(graphs));
+      },
+      [this, parent = document->key, path = document->path](Result<Made> made) {
+        if (!made) return bench_.report(made.error());
+        const Made graphs = *made;
+        auto add = [&](const char* name, const Graph* product, ArtefactKind kind) {
+          auto added = std::make_unique<Document>();
+          added->path = path;
+          added->key = parent + "/" + name;
+          added->title = tr("%1, made here").arg(name);
+          added->kind = kind;
+          added->artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graphs, product));
+          added->artefact.kind = kind;
+          if (!bench_.document(added->key)) bench_.add_document(std::move(added), {}, text(kind_name(kind)), parent);
+        };
+        add("joint", graphs->joint.get(), ArtefactKind::Joint);
+        add("forward", graphs->partition.forward.get(), ArtefactKind::Forward);
+        add("backward", graphs->partition.backward.get(), ArtefactKind::Backward);
+        bench_.show(parent + "/joint");
+      });
+}
+
+void AotController::set_budget(double budget) {
+  Document* document = bench_.current();
+  if (!document || !document->cut || document->memory_budget == budget) return;
+  document->memory_budget = budget;
+  bench_.render(*document);
+}
+
+void AotController::ask_budget_curve(Document& document) {
+  if (!document.cut || document.budget_asked == document.pins) return;
+  document.budget_asked = document.pins;
+  bench_.jobs().start<std::vector<BudgetPoint>>(
+      tr("Memory budgets of %1").arg(document.title), "budget:" + document.key, this,
+      [graph = document.graph, options = partition_options(document)](const Progress& progress) {
+        return budget_curve(*graph, options, BudgetSlider::kSteps + 1, &progress);
+      },
+      [this, key = document.key](Result<std::vector<BudgetPoint>> curve) {
+        if (!curve) return bench_.report(curve.error());
+        Document* of = bench_.document(key);
+        if (!of) return;
+        of->budget = *std::move(curve);
+        if (bench_.current() == of) slider_->set_curve(of->budget);
+      });
+}
+
+QStringList AotController::command() const {
+  const Document* document = bench_.current();
+  if (document->pins.empty() && document->memory_budget >= 1 && !on_screen()) return {};
+  const PartitionOptions options = partition_options(*document);
+  QStringList words{"aot"};
+  for (const std::string& name : options.save) words << "--save" << shell_word(text(name));
+  for (const std::string& name : options.recompute) words << "--recompute" << shell_word(text(name));
+  if (document->memory_budget < 1) words << "--memory-budget" << QString::number(document->memory_budget);
+  return words << "-o" << "out";
+}
+
+}  // namespace partita::views

@@ -1,0 +1,56 @@
+#include "views/code/code_controller.h"
+
+#include "views/window/workbench.h"
+
+namespace partita::views {
+
+std::unique_ptr<Controller> make_code_view(Workbench& bench) {
+  return std::make_unique<CodeController>(bench);
+}
+std::unique_ptr<Controller> make_text_view(Workbench& bench) {
+  return std::make_unique<TextController>(bench);
+}
+
+std::optional<int> ReadingController::search(const QString& needle) {
+  view_->set_search(needle);
+  return is_read() ? std::optional(view_->document()->count(needle)) : std::nullopt;
+}
+
+bool ReadingController::find_next(bool backwards) {
+  if (is_read()) view_->find_next(backwards);
+  return is_read();
+}
+
+void ReadingController::set_code(const std::shared_ptr<const CodeDocument>& code) {
+  if (view_->document() != code.get()) view_->set_document(code);
+}
+
+CodeController::CodeController(Workbench& bench) : ReadingController(bench) {
+  connect(view_, &CodeView::node_chosen, this, [&bench](const QString& node) { bench.selection().select_node(node); });
+  bench.window().add_command("View", tr("Focus the code"), QKeySequence("Shift+F6"), [this] { view_->setFocus(); });
+}
+
+void CodeController::set_document(const Document& document) {
+  set_code(document.scene ? document.code : nullptr);
+}
+
+TextController::TextController(Workbench& bench) : ReadingController(bench) {
+  view_->setAccessibleName(tr("Text"));
+}
+
+void TextController::wait_for(const Document& document) {
+  if (document.kind != ArtefactKind::Text) return;
+  set_code(nullptr);
+  raise();
+}
+
+void TextController::set_document(const Document& document) {
+  if (!document.scene) {
+    set_code(document.code);
+    raise();
+  } else if (on_screen()) {
+    bench_.show_view("graph");
+  }
+}
+
+}  // namespace partita::views

@@ -1,0 +1,142 @@
+#include "views/compare/compare_controller.h"
+
+#include <chrono>
+
+#include "core/compare/per_node.h"
+#include "core/store/store.h"
+#include "views/graph/graph_controller.h"
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+namespace {
+
+struct Comparison {
+  Report report;
+  double seconds = 0;
+  QString not_kept;  ///< why the store does not have it; empty: it does, or there is no store
+};
+
+// Only the outputs of the graph, without a look inside.
+Result<Report> compare_outputs(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
+                               const Runner& found, const Tolerance& tolerance) {
+  TRY(std::vector<Value> for_expected, copy_values(inputs));
+  TRY(std::vector<Value> for_found, copy_values(inputs));
+  TRY(std::vector<Value> a, expected(graph, std::move(for_expected)));
+  TRY(std::vector<Value> b, found(graph, std::move(for_found)));
+  Report report;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    report.rows.push_back(compare_values("output." + std::to_string(i), a[i], b[i], tolerance));
+  return report;
+}
+
+}  // namespace
+
+std::unique_ptr<Controller> make_compare_view(Workbench& bench) {
+  return std::make_unique<CompareController>(bench);
+}
+
+CompareController::CompareController(Workbench& bench) : Controller(bench), view_(new CompareView) {
+  view_->set_backends(bench.tools().backend_names(), bench.tools().doubted);
+  connect(view_, &CompareView::run_asked, this, &CompareController::compare);
+  connect(view_, &CompareView::node_chosen, this, [&bench](const QString& row) { bench.selection().select_node(row); });
+  bench.window().add_command("Graph", tr("Run and compare"), QKeySequence("Ctrl+R"), [this] { show(); });
+}
+
+std::vector<Controller::OverlaySource> CompareController::overlays() {
+  return {{OverlayKind::Error, [this] { show(); }, tr("Not compared yet: Graph > Run and compare (Ctrl+R)")}};
+}
+
+QStringList CompareController::command() const {
+  if (!on_screen() || view_->table()->model()->rowCount() == 0) return {};
+  const CompareRequest request = view_->request();
+  QStringList words{"compare", "--backends", shell_word(request.expected + "," + request.found)};
+  if (!request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
+  if (request.per_node) words << "--per-node";
+  return words;
+}
+
+CompareRequest CompareController::request_of(const Document& document) const {
+  return compared_ && compared_key_ == document.key ? *compared_ : view_->request();
+}
+
+void CompareController::compare(const CompareRequest& request) {
+  const Document* document = bench_.current_graph();
+  if (!document) return;
+  raise();
+  const WorkbenchTools& tools = bench_.tools();
+  const auto *expected = tools.find_backend(request.expected), *found = tools.find_backend(request.found);
+  if (!expected || !found) return;
+  const auto* wide = tools.find_backend(tools.baseline);
+  view_->clear(tr("comparing…"));
+  QString key = document->key;
+  CheckRow row{document->path.toStdString(), document->id.toStdString(), "compare", true, {}};
+  bench_.jobs().start<Comparison>(
+      tr("Compare %1 with %2").arg(request.expected, request.found), "compare:" + key, this,
+      [=, graph = document->graph, artefact = document->artefact, inputs_of = tools.inputs,
+       store = tools.store_file](const Progress& progress) -> Result<Comparison> {
+        auto start = std::chrono::steady_clock::now();
+        progress.at(-1, "inputs");
+        auto copy = graph->clone();
+        TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
+        PerNodeOptions options;
+        options.tolerance = request.tolerance;
+        options.progress = &progress;
+        if (wide) options.baseline = wide->runner(progress);
+        Runner first = expected->runner(progress), second = found->runner(progress);
+        progress.at(-1, "running");
+        Comparison done;
+        if (request.per_node) {
+          TRY(done.report, compare_nodes(*copy, inputs, first, second, options));
+        } else {
+          TRY(done.report, compare_outputs(*copy, inputs, first, second, request.tolerance));
+        }
+        done.report.expected_name = request.expected.toStdString();
+        done.report.found_name = request.found.toStdString();
+        done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        CheckRow kept = row;
+        kept.ok = done.report.ok();
+        kept.report = done.report.json();
+        if (Status added = keep_in_store(store, kept); !added) done.not_kept = text(added.error().line());
+        return done;
+      },
+      [this, key, request](Result<Comparison> done) {
+        if (!done) {
+          view_->clear(text(done.error().line()));
+          bench_.report(done.error());
+          Q_EMIT ended(false);
+          return;
+        }
+        if (!done->not_kept.isEmpty()) bench_.window().log(tr("Not kept for later: %1").arg(done->not_kept), true);
+        show_report(key, request, done->report, done->seconds);
+      });
+}
+
+void CompareController::show_report(const QString& key, const CompareRequest& request, const Report& report,
+                                    double seconds) {
+  int bad = 0;
+  double worst = 0;
+  std::string where;
+  Document* document = bench_.document(key);
+  for (const Difference& d : report.rows) {
+    bad += !d.ok();
+    if (d.max_abs > worst) worst = d.max_abs, where = d.name;
+    if (document) note_error(document->facts[d.name], d, request.tolerance);
+  }
+  QString summary = tr("%1 = %2: %3 compared, %4, worst %5%6 in %7")
+                        .arg(request.expected, request.found)
+                        .arg(report.rows.size())
+                        .arg(bad == 0 ? tr("all agree") : tr("%1 differ").arg(bad), error_text(worst),
+                             where.empty() ? QString() : " at " + text(where), seconds_text(seconds));
+  const Difference* first = report.first_bad();
+  view_->set_report(report, request.tolerance, summary, first ? text(first->name) : QString());
+  compared_ = request;
+  compared_key_ = key;
+  bench_.window().set_status(summary, {});
+  if (!document || document != bench_.current()) return;
+  bench_.facts_changed(*document);
+  Q_EMIT ended(true);
+  bench_.get<GraphController>().measure(request.inputs);  // times of the same run
+}
+
+}  // namespace partita::views

@@ -1,0 +1,227 @@
+#include "views/graph/graph_controller.h"
+
+#include <QAction>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <algorithm>
+
+#include "core/load/file.h"
+#include "views/graph/export.h"
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+
+std::unique_ptr<Controller> make_graph_view(Workbench& bench) {
+  return std::make_unique<GraphController>(bench);
+}
+
+GraphController::GraphController(Workbench& bench)
+    : Controller(bench), view_(new GraphView), bar_(new PictureBar(&bench.window())) {
+  bar_->hide();
+  bench.window().set_page_bar(bar_);
+  connect(&bench.window(), &MainWindow::page_changed, this, &GraphController::arrange_bar);
+  connect(view_, &GraphView::node_chosen, this, [&bench](const QString& node) { bench.selection().select_node(node); });
+  connect(view_, &GraphView::pin_asked, &bench, &Workbench::pin);
+  connect(view_, &GraphView::fold_asked, &bench, &Workbench::fold);
+  connect(&bench, &Workbench::failed, this, [this] { view_->set_busy({}); });
+  add_commands();
+}
+
+void GraphController::add_commands() {
+  MainWindow& window = bench_.window();
+  window.add_command("Graph", tr("The picture"), QKeySequence("Ctrl+G"), [this] { show(); });
+  if (bench_.tools().measure)
+    window.add_command("Graph", tr("Time the nodes and plan the kernels"), QKeySequence("Ctrl+T"),
+                       [this] { measure(bench_.inputs()); });
+  window.add_command("View", tr("Fit the picture"), {}, [this] { view_->fit(); });
+  window.add_command("View", tr("Show the whole picture"), {}, [this] { view_->fit(true); });
+  window.add_command("View", tr("Zoom to the selection"), {}, [this] { view_->zoom_to_selection(); });
+  for (OverlayKind kind : overlay_kinds()) {
+    overlays_[kind] = window.add_command("View", tr("Colour by %1").arg(overlay_name(kind).toLower()),
+                                         QKeySequence(QString("Alt+%1").arg(static_cast<int>(kind) + 1)),
+                                         [this, kind] { set_overlay(kind); });
+    overlays_[kind]->setEnabled(overlay_known(kind, {}));
+    bar_->add_overlay(kind, overlays_[kind]);
+  }
+  for (const char* format : {"svg", "png", "pdf"})
+    window.add_command("File", tr("Export the picture as %1…").arg(QString(format).toUpper()), {},
+                       [this, format] { export_picture(format); });
+  if (bench_.tools().graphviz)
+    window.add_command("File", tr("Export through Graphviz…"), {}, [this] { ask_graphviz_path(); });
+}
+
+void GraphController::wait_for(const Document& document) {
+  view_->set_scene(nullptr);
+  if (document.kind == ArtefactKind::Text) return;
+  view_->set_busy(tr("Drawing %1").arg(document.title));
+  raise();
+}
+
+void GraphController::set_document(const Document& document) {
+  bool same = view_->scene() && document.graph && view_->scene()->picture.graph == document.graph;
+  view_->set_pins(document.pins);
+  view_->set_facts(document.facts);
+  view_->set_changes({});
+  view_->set_scene(document.scene, same);
+  arrange_bar();
+  refresh_overlays();
+}
+
+void GraphController::facts_changed(const Document& document) {
+  view_->set_facts(document.facts);
+  refresh_overlays();
+}
+
+void GraphController::set_theme(const Theme& theme) {
+  view_->set_theme(theme);
+  bar_->set_theme(theme);
+}
+
+std::optional<int> GraphController::search(const QString& needle) {
+  view_->set_search(needle);
+  return std::nullopt;
+}
+
+// Colours are for the picture alone, the memory budget also for other pages that show the cut.
+void GraphController::arrange_bar() {
+  const bool joint = bench_.current() && bench_.current()->cut;
+  bool cut_shown = on_screen();
+  bench_.for_each_view([&](const Controller& view) { cut_shown |= view.shows_cut() && view.on_screen(); });
+  bar_->set_budget_visible(joint);
+  bar_->set_colours_visible(on_screen());
+  bar_->setVisible(on_screen() || (joint && cut_shown));
+}
+
+void GraphController::set_overlay(OverlayKind kind) {
+  view_->set_overlay(kind);
+  bar_->set_overlay(kind);
+}
+
+void GraphController::refresh_overlays() {
+  const Document* document = bench_.current();
+  bench_.for_each_view([&](Controller& view) {
+    for (const OverlaySource& source : view.overlays()) {
+      const bool known = document && std::ranges::any_of(document->facts, [&](const auto& fact) {
+                           return overlay_known(source.kind, fact.second);
+                         });
+      QAction* action = overlays_.at(source.kind);
+      action->setEnabled(known);
+      action->setToolTip(known ? QString() : source.hint);
+    }
+  });
+  if (wanted_overlay_ && overlay_action(*wanted_overlay_)->isEnabled())
+    set_overlay(*std::exchange(wanted_overlay_, {}));
+  // An overlay of another document that this one has no data for would be a blank picture.
+  if (!overlay_action(view_->overlay())->isEnabled()) set_overlay(OverlayKind::None);
+}
+
+bool GraphController::show_overlay(const QString& name) {
+  const std::optional<OverlayKind> kind = overlay_of(name);
+  if (!kind) return false;
+  if (overlay_action(*kind)->isEnabled()) {
+    set_overlay(*kind);
+    return true;
+  }
+  wanted_overlay_ = *kind;
+  bench_.for_each_view([&](Controller& view) {
+    for (const OverlaySource& source : view.overlays())
+      if (source.kind == *kind) source.start();
+  });
+  return true;
+}
+
+std::vector<Controller::OverlaySource> GraphController::overlays() {
+  const Document* document = bench_.current();
+  const bool refused = document && !document->no_kernels.isEmpty();
+  const QString how = tr("Graph > Time the nodes and plan the kernels (Ctrl+T)");
+  return {{OverlayKind::Time, [this] { measure(bench_.inputs()); }, tr("Not timed yet: %1").arg(how)},
+          {OverlayKind::Kernel, [this] { measure(bench_.inputs()); },
+           refused ? tr("The compiler has no plan for this graph: %1").arg(document->no_kernels)
+                   : tr("Not planned yet: %1").arg(how)}};
+}
+
+void GraphController::measure(const QString& io) {
+  const Document* document = bench_.current_graph();
+  if (!document || !bench_.tools().measure) return;
+  QString key = document->key;
+  bench_.jobs().start<NodeMeasures>(
+      tr("Time the nodes of %1").arg(document->title), "measure:" + key, this,
+      [graph = document->graph, artefact = document->artefact, io, inputs_of = bench_.tools().inputs,
+       measure = bench_.tools().measure](const Progress& progress) -> Result<NodeMeasures> {
+        progress.at(-1, "inputs");
+        auto copy = graph->clone();
+        TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, io));
+        return measure(*graph, inputs, progress);
+      },
+      [this, key](Result<NodeMeasures> measured) {
+        if (!measured) return bench_.report(measured.error());
+        Document* of = bench_.document(key);
+        if (!of) return;
+        for (const auto& [node, seconds] : measured->seconds) of->facts[node].seconds = seconds;
+        if (measured->kernels)
+          for (const auto& [node, kernel] : *measured->kernels) of->facts[node].kernel = kernel;
+        of->no_kernels = measured->kernels ? QString() : text(measured->kernels.error().line());
+        if (!of->no_kernels.isEmpty()) bench_.window().log(tr("No kernels: %1").arg(of->no_kernels), true);
+        bench_.facts_changed(*of);
+      });
+}
+
+void GraphController::export_picture(const QString& format) {
+  const Document* document = bench_.current();
+  if (!document || !document->scene) return;
+  auto* dialog = new QFileDialog(&bench_.window(), tr("Export the picture"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setDefaultSuffix(format);
+  dialog->selectFile(file_name_of(document->title) + "." + format);
+  auto scene = document->scene;
+  connect(dialog, &QFileDialog::fileSelected, this, [this, scene, format](const QString& path) {
+    const Theme* theme = &bench_.window().theme();
+    bench_.jobs().start<std::string>(
+        tr("Export %1").arg(QFileInfo(path).fileName()), {}, this,
+        [scene, format, path, theme](const Progress&) -> Result<std::string> {
+          TRY(QByteArray bytes, export_scene(*scene, format, *theme));
+          TRY_DO(write_file(path.toStdString(), {bytes.constData(), static_cast<std::size_t>(bytes.size())}));
+          return path.toStdString();
+        },
+        [this](Result<std::string> done) {
+          if (!done) return bench_.report(done.error());
+          bench_.window().log(tr("Wrote %1").arg(text(*done)));
+        });
+  });
+  dialog->open();
+}
+
+void GraphController::ask_graphviz_path() {
+  const Document* document = bench_.current_graph();
+  if (!document) return;
+  auto* dialog = new QFileDialog(&bench_.window(), tr("Export through Graphviz"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setNameFilters({"SVG (*.svg)", "PDF (*.pdf)", "PNG (*.png)", tr("Graphviz source (*.dot)")});
+  dialog->setDefaultSuffix("svg");
+  dialog->selectFile(file_name_of(document->title) + ".svg");
+  connect(dialog, &QFileDialog::fileSelected, this, &GraphController::export_graphviz);
+  dialog->open();
+}
+
+void GraphController::export_graphviz(const QString& path) {
+  const Document* document = bench_.current_graph();
+  if (!document || !bench_.tools().graphviz) return;
+  QString format = QFileInfo(path).suffix().toLower();
+  bench_.jobs().start<std::string>(
+      tr("Export %1 through Graphviz").arg(QFileInfo(path).fileName()), {}, this,
+      [graph = document->graph, format, path,
+       draw = bench_.tools().graphviz](const Progress& progress) -> Result<std::string> {
+        TRY(std::string bytes, draw(*graph, format.toStdString(), progress));
+        TRY_DO(write_file(path.toStdString(), bytes));
+        return path.toStdString();
+      },
+      [this](Result<std::string> done) {
+        if (!done) return bench_.report(done.error());
+        bench_.window().log(tr("Wrote %1").arg(text(*done)));
+      });
+}
+
+}  // namespace partita::views

@@ -1,0 +1,53 @@
+#pragma once
+#include <map>
+
+#include "views/graph/graph_view.h"
+#include "views/graph/picture_bar.h"
+#include "views/window/controller.h"
+
+class QAction;
+
+namespace partita::views {
+
+/// The picture of the current document: what it is coloured by, times and kernels of its nodes, export.
+class GraphController : public Controller {
+ public:
+  explicit GraphController(Workbench& bench);
+  QWidget* widget() override { return view_; }
+  GraphView* view() { return view_; }
+  PictureBar* bar() { return bar_; }
+
+  void wait_for(const Document& document) override;
+  void set_document(const Document& document) override;
+  void facts_changed(const Document& document) override;
+  void select(const QString& node) override { view_->select(node); }
+  void set_theme(const Theme& theme) override;
+  std::optional<int> search(const QString& needle) override;
+  std::vector<OverlaySource> overlays() override;
+
+  /// Colours the picture by what this name says (family, bytes, error, time, kernel, module, pass); starts what finds
+  /// it out. False when there is none of that name.
+  bool show_overlay(const QString& name);
+  QAction* overlay_action(OverlayKind kind) { return overlays_.at(kind); }
+  /// Offers what there is something to colour by.
+  void refresh_overlays();
+  /// Times the nodes of the current graph in the interpreter on these inputs, and asks which kernels the compiler
+  /// plans.
+  void measure(const QString& io);
+  /// Writes the current graph as Graphviz draws it; the path's ending says how.
+  void export_graphviz(const QString& path);
+
+ private:
+  void add_commands();
+  void set_overlay(OverlayKind kind);
+  void arrange_bar();
+  void export_picture(const QString& format);
+  void ask_graphviz_path();
+
+  GraphView* view_;
+  PictureBar* bar_;
+  std::map<OverlayKind, QAction*> overlays_;
+  std::optional<OverlayKind> wanted_overlay_;  ///< to show as soon as there is something to show
+};
+
+}  // namespace partita::views

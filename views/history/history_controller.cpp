@@ -1,0 +1,66 @@
+#include "views/history/history_controller.h"
+
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+namespace {
+
+constexpr std::int64_t kMostPast = 2000;
+
+}  // namespace
+
+std::unique_ptr<Controller> make_history_view(Workbench& bench) {
+  return bench.tools().store_file.empty() ? nullptr : std::make_unique<HistoryController>(bench);
+}
+
+HistoryController::HistoryController(Workbench& bench) : Controller(bench), view_(new HistoryView) {
+  connect(view_, &HistoryView::refresh_asked, this, &HistoryController::read_past);
+  connect(view_, &HistoryView::reports_asked, this, &HistoryController::read_reports);
+  connect(view_, &HistoryView::node_chosen, this,
+          [&bench](const QString& node) { bench.selection().select_node(node); });
+  bench.window().add_command("Graph", tr("Checks and runs of the past"), QKeySequence("Ctrl+H"), [this] { show(); });
+}
+
+void HistoryController::show() {
+  raise();
+  read_past();
+}
+
+void HistoryController::read_past() {
+  using Past = std::vector<PastWork>;
+  bench_.jobs().start<Past>(
+      tr("Read the store"), "history", this,
+      [file = bench_.tools().store_file](const Progress&) -> Result<Past> {
+        TRY(Store store, Store::open(file));
+        TRY(const auto checks, store.checks(kMostPast));
+        TRY(const auto runs, store.runs(kMostPast));
+        return past_work(checks, runs);
+      },
+      [this](Result<Past> past) {
+        if (!past) return view_->set_note(text(past.error().line()));
+        view_->set_past(*std::move(past));
+      });
+}
+
+void HistoryController::read_reports(const std::vector<std::int64_t>& checks) {
+  using Reports = std::vector<Report>;
+  bench_.jobs().start<Reports>(
+      tr("Read %1").arg(count_text(static_cast<std::int64_t>(checks.size()), "report")), "reports", this,
+      [checks, file = bench_.tools().store_file](const Progress&) -> Result<Reports> {
+        TRY(Store store, Store::open(file));
+        Reports reports;
+        for (std::int64_t id : checks) {
+          TRY(const std::string json, store.check_report(id));
+          TRY(Report report, Report::from_json(json));
+          reports.push_back(std::move(report));
+        }
+        return reports;
+      },
+      [this](Result<Reports> reports) {
+        if (!reports) return view_->set_note(text(reports.error().line()));
+        view_->set_reports(*reports);
+      });
+}
+
+}  // namespace partita::views

@@ -1,0 +1,255 @@
+#include "views/minify/minify_controller.h"
+
+#include <QDesktopServices>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QUrl>
+#include <mutex>
+
+#include "core/aot/graph_io.h"
+#include "core/ir/print.h"
+#include "core/store/store.h"
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+namespace {
+
+MinifyStep step_of(const minify::Event& e) {
+  MinifyStep step;
+  step.strategy = text(e.strategy);
+  step.tried = text(e.tried);
+  step.fails = e.fails;
+  step.remembered = e.remembered;
+  step.tries = static_cast<std::int64_t>(e.tries);
+  step.recalled = static_cast<std::int64_t>(e.recalled);
+  step.calls = static_cast<std::int64_t>(e.calls);
+  step.start_calls = static_cast<std::int64_t>(e.start_calls);
+  step.seconds = e.seconds;
+  step.tries_per_second = e.tries_per_second;
+  step.graph = e.graph;
+  return step;
+}
+
+MinifyOutcome outcome_of(const minify::Reduced& r, const minify::Culprit& culprit) {
+  return {text(r.failure.text()),
+          text(culprit.pass),
+          text(culprit.kernel),
+          static_cast<std::int64_t>(r.calls),
+          static_cast<std::int64_t>(r.start_calls),
+          static_cast<std::int64_t>(r.tries),
+          r.seconds,
+          r.graph,
+          static_cast<std::int64_t>(r.recalled)};
+}
+
+struct Drawn {
+  std::shared_ptr<const Scene> scene;
+  std::shared_ptr<const CodeDocument> code;
+};
+
+}  // namespace
+
+/// What the reducing thread and the window share, and what came out.
+struct MinifyController::Minification {
+  minify::Steering steering;
+  std::mutex mutex;
+  std::vector<MinifyStep> steps;  ///< not shown yet; guarded by the mutex
+
+  MinifyTool tool;
+  QString parent;             ///< key of the document
+  int job = 0, draw_job = 0;  ///< of the tracker
+  std::shared_ptr<const Graph> smallest, drawn;
+  std::shared_ptr<const minify::Reduced> reduced;  ///< null: not ended yet
+  minify::Culprit culprit;
+  QStringList notes;  ///< what could not be done, besides
+};
+
+std::unique_ptr<Controller> make_minify_view(Workbench& bench) {
+  return bench.tools().minifier ? std::make_unique<MinifyController>(bench) : nullptr;
+}
+
+MinifyController::MinifyController(Workbench& bench) : Controller(bench), view_(new MinifyView) {
+  view_->set_choices({"accuracy", "crash"}, bench.tools().backend_names(), bench.tools().doubted);
+  connect(view_, &MinifyView::run_asked, this, &MinifyController::minify);
+  connect(view_, &MinifyView::pause_asked, this, [this](bool pause) {
+    if (last_) last_->steering.pause = pause;
+  });
+  connect(view_, &MinifyView::accept_asked, this, [this] {
+    if (last_) last_->steering.accept_now = true;
+  });
+  connect(view_, &MinifyView::cancel_asked, this, [this] {
+    if (last_) bench_.jobs().cancel(last_->job);
+  });
+  connect(view_, &MinifyView::save_asked, this, &MinifyController::ask_repro_folder);
+  connect(view_, &MinifyView::open_asked, this, &MinifyController::open_smallest);
+  connect(view_, &MinifyView::folder_asked, this,
+          [](const QString& folder) { QDesktopServices::openUrl(QUrl::fromLocalFile(folder)); });
+  // The tracker tells ten times a second, so that a fast minification does not flood the event loop.
+  connect(&bench.jobs(), &JobTracker::changed, this, &MinifyController::show_tries);
+  bench.window().add_command("Graph", tr("Minify"), QKeySequence("Ctrl+M"), [this] { show_page(); });
+}
+
+QStringList MinifyController::command() const {
+  if (!on_screen()) return {};
+  const MinifyRequest request = view_->request();
+  QStringList words{"minify"};
+  if (const auto tool = bench_.tools().minifier(request)) words << text(tool->options);
+  if (!request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
+  return words << "-o" << "repro";
+}
+
+void MinifyController::show_page() {
+  if (const Document* document = bench_.current(); !last_ && document)
+    view_->set_graph(document->scene, document->code);
+  raise();
+  view_->setFocus();
+}
+
+void MinifyController::minify(const MinifyRequest& request) {
+  const Document* document = bench_.current_graph();
+  if (!document) return;
+  raise();
+  if (view_->running()) return;
+  auto tool = bench_.tools().minifier(request);
+  if (!tool) return view_->fail(text(tool.error().line()));
+  auto shared = std::make_shared<Minification>();
+  shared->tool = *tool;
+  shared->parent = document->key;
+  using Ended = std::shared_ptr<const minify::Reduced>;
+  CheckRow row{document->path.toStdString(), document->id.toStdString(), "minify", false, {}};
+  shared->job = bench_.jobs().start<Ended>(
+      tr("Minify %1").arg(document->title), "minify", this,
+      [shared, tool = *std::move(tool), artefact = document->artefact, io_path = request.inputs, row,
+       store = bench_.tools().store_file](const Progress& progress) -> Result<Ended> {
+        progress.at(-1, "inputs");
+        TensorFile io;
+        if (!io_path.isEmpty()) {
+          TRY(io, read_inputs(io_path.toStdString()));
+        }
+        TRY(minify::Start start, minify::make_start(artefact, io, 0, tool.functional));
+        minify::ReduceOptions how;
+        how.progress = &progress;
+        how.steering = &shared->steering;
+        if (tool.memory) how.memory = tool.memory(start);
+        how.event = [shared](const minify::Event& e) {
+          const std::lock_guard lock(shared->mutex);
+          shared->steps.push_back(step_of(e));
+        };
+        TRY(minify::Reduced reduced, minify::reduce(start.graph, std::move(start.inputs), tool.oracle, how));
+        if (tool.culprit) {
+          progress.at(-1, "who is to blame");
+          auto culprit = tool.culprit(reduced, progress);
+          if (culprit)
+            shared->culprit = *std::move(culprit);
+          else
+            shared->notes << text(culprit.error().line());
+        }
+        CheckRow kept = row;
+        if (tool.report) kept.report = tool.report(reduced, shared->culprit);
+        if (Status added = keep_in_store(store, kept); !added)
+          shared->notes << tr("Not kept for later: %1").arg(text(added.error().line()));
+        return std::make_shared<const minify::Reduced>(std::move(reduced));
+      },
+      [this, shared](Result<Ended> ended) {
+        take_tries();
+        for (const QString& note : shared->notes) bench_.window().log(note, true);
+        if (!ended) return view_->fail(text(ended.error().line()));
+        shared->reduced = *ended;
+        shared->smallest = (*ended)->graph;
+        view_->finish(outcome_of(**ended, shared->culprit));
+        draw_smallest();
+      });
+  last_ = shared;
+  view_->start();
+  view_->set_graph(document->scene, document->code);
+}
+
+void MinifyController::take_tries() {
+  std::vector<MinifyStep> steps;
+  {
+    const std::lock_guard lock(last_->mutex);
+    steps.swap(last_->steps);
+  }
+  if (!steps.empty()) last_->smallest = steps.back().graph;
+  view_->add(steps);
+}
+
+void MinifyController::show_tries() {
+  if (!last_) return;
+  draw_smallest();
+  if (!view_->running()) return;
+  take_tries();
+  if (!bench_.jobs().running(last_->job))
+    view_->fail(tr("Cancelled at %1").arg(view_->log().empty() ? tr("the first try") : view_->log().headline()));
+}
+
+// One picture at a time: when the graph shrinks faster than it is drawn, steps between are left out.
+void MinifyController::draw_smallest() {
+  const auto of = last_;
+  if (!of->smallest || of->drawn == of->smallest || bench_.jobs().running(of->draw_job)) return;
+  of->drawn = of->smallest;
+  of->draw_job = bench_.jobs().start<Drawn>(
+      tr("Draw what is left"), "draw:minify", this,
+      [graph = of->smallest, width = bench_.text_width()](const Progress&) -> Result<Drawn> {
+        PictureOptions options;
+        options.text_width = width;
+        const std::string code = print(*graph, {.annotations = true, .origins = false, .deletions = false});
+        return Drawn{make_scene(graph, options), std::make_shared<CodeDocument>(text(code), graph.get())};
+      },
+      [this, of](Result<Drawn> drawn) {
+        if (drawn && of == last_) view_->set_graph(drawn->scene, drawn->code);
+      });
+}
+
+void MinifyController::ask_repro_folder() {
+  auto* dialog = new QFileDialog(&bench_.window(), tr("Save the repro in a new folder"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->selectFile("repro");
+  connect(dialog, &QFileDialog::fileSelected, this, &MinifyController::save_repro);
+  dialog->open();
+}
+
+void MinifyController::save_repro(const QString& folder) {
+  if (!last_ || !last_->reduced) return;
+  bench_.jobs().start<std::string>(
+      tr("Save the repro in %1").arg(QFileInfo(folder).fileName()), "repro", this,
+      [done = last_, folder](const Progress&) -> Result<std::string> {
+        minify::ReproText words = done->tool.words;
+        words.culprit = done->culprit;
+        TRY_DO(minify::write_repro(*done->reduced, folder.toStdString(), words));
+        return folder.toStdString();
+      },
+      [this, of = last_](Result<std::string> done) {
+        if (!done) return bench_.report(done.error());
+        bench_.window().log(tr("Wrote %1").arg(text(*done)));
+        if (of == last_) view_->set_saved(text(*done));
+      });
+}
+
+void MinifyController::open_smallest() {
+  if (!last_ || !last_->reduced) return;
+  const QString parent = last_->parent;
+  const Document* of = bench_.document(parent);
+  if (!of) return;
+  const auto& reduced = last_->reduced;
+  QString key;
+  for (int n = 1; key.isEmpty() || bench_.document(key); ++n) key = QString("%1/minified %2").arg(parent).arg(n);
+  auto document = std::make_unique<Document>();
+  document->path = of->path;
+  document->key = key;
+  document->title =
+      tr("%1 minified to %2").arg(of->title, count_text(static_cast<std::int64_t>(reduced->calls), "call"));
+  document->kind = of->kind;
+  document->artefact = Artefact::of_graph(std::shared_ptr<const Graph>(reduced, reduced->graph.get()));
+  document->artefact.kind = document->kind;
+  auto companion = std::make_shared<Companion>();
+  companion->sample_inputs = reduced->inputs;
+  document->artefact.companion = std::move(companion);
+  bench_.add_document(std::move(document), {}, tr("minified"), parent);
+  bench_.show_view("graph");
+  bench_.show(key);
+}
+
+}  // namespace partita::views

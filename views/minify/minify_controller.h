@@ -1,0 +1,37 @@
+#pragma once
+#include "views/minify/minify_view.h"
+#include "views/window/controller.h"
+
+namespace partita::views {
+
+/// Minifies the current graph: from a graph that fails to a small one that fails in the same way. One at a time.
+class MinifyController : public Controller {
+ public:
+  explicit MinifyController(Workbench& bench);
+  QWidget* widget() override { return view_; }
+  MinifyView* view() { return view_; }
+
+  void show() override { minify(view_->request()); }
+  void set_theme(const Theme& theme) override { view_->set_theme(theme); }
+  InputsBox* inputs() override { return view_->inputs(); }
+  QStringList command() const override;
+
+  void minify(const MinifyRequest& request);
+  /// Writes what the last minification found.
+  void save_repro(const QString& folder);
+  /// Shows what the last minification found beside the graph it was made from.
+  void open_smallest();
+
+ private:
+  struct Minification;
+  void show_page();
+  void take_tries();
+  void show_tries();
+  void draw_smallest();
+  void ask_repro_folder();
+
+  MinifyView* view_;
+  std::shared_ptr<Minification> last_;  ///< null: there was none
+};
+
+}  // namespace partita::views

@@ -1,0 +1,102 @@
+#include "views/passes/passes_controller.h"
+
+#include "core/compare/check_passes.h"
+#include "core/passes/pipeline.h"
+#include "views/graph/graph_controller.h"
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+
+std::unique_ptr<Controller> make_passes_view(Workbench& bench) {
+  return std::make_unique<PassesController>(bench);
+}
+
+PassesController::PassesController(Workbench& bench) : Controller(bench), view_(new PassesView) {
+  connect(view_, &PassesView::node_chosen, this,
+          [&bench](const QString& node) { bench.selection().select_node(node); });
+  connect(view_, &PassesView::run_asked, this, &PassesController::run);
+  connect(view_, &PassesView::step_chosen, this, &PassesController::show_step);
+  MainWindow& window = bench.window();
+  window.add_command("Graph", tr("Run the passes"), QKeySequence("Ctrl+P"), [this] { run(); });
+  window.add_command("Graph", tr("Next pass"), QKeySequence("Ctrl+Right"), [this] { view_->go_by(1, false); });
+  window.add_command("Graph", tr("Previous pass"), QKeySequence("Ctrl+Left"), [this] { view_->go_by(-1, false); });
+  window.add_command("Graph", tr("Next pass that changed something"), QKeySequence("Ctrl+Shift+Right"),
+                     [this] { view_->go_by(1, true); });
+  window.add_command("Graph", tr("Previous pass that changed something"), QKeySequence("Ctrl+Shift+Left"),
+                     [this] { view_->go_by(-1, true); });
+}
+
+bool PassesController::ran_on_current() const {
+  return bench_.current() && history_of_ == bench_.current()->key && view_->history();
+}
+
+void PassesController::set_document(const Document& document) {
+  if (history_of_ == document.key || !view_->history()) return;
+  history_of_.clear();
+  view_->set_history(nullptr);
+}
+
+std::vector<Controller::OverlaySource> PassesController::overlays() {
+  return {{OverlayKind::Pass, [this] { run(); },
+           ran_on_current() ? tr("No pass changed a node of this graph")
+                            : tr("The passes have not run yet: Graph > Run the passes (Ctrl+P)")}};
+}
+
+QStringList PassesController::command() const {
+  if (!on_screen() || !ran_on_current()) return {};
+  return {"passes", "--print", "changed"};
+}
+
+void PassesController::run() {
+  const Document* document = bench_.current_graph();
+  if (!document) return;
+  raise();
+  using Made = std::shared_ptr<const PassHistory>;
+  bench_.jobs().start<Made>(
+      tr("Passes of %1").arg(document->title), "passes:" + document->key, this,
+      [graph = document->graph, stage = stage_of(document->kind),
+       width = bench_.text_width()](const Progress& progress) -> Result<Made> {
+        PassContext context;
+        PipelineOptions options;
+        options.snapshots = true;
+        options.progress = &progress;
+        auto copy = graph->clone();
+        std::vector<Pass> passes = passes_of(stage);
+        TRY(PipelineRun run, run_passes(*copy, passes, context, options));
+        return std::make_shared<const PassHistory>(make_history(run, width));
+      },
+      [this, key = document->key](Result<Made> history) {
+        if (!history) return bench_.report(history.error());
+        history_of_ = key;
+        if (Document* of = bench_.document(key))
+          for (const auto& [node, pass] : pass_of_nodes(**history, 0)) of->facts[node].pass = pass;
+        view_->set_history(*history);
+        bench_.get<GraphController>().refresh_overlays();
+      });
+}
+
+void PassesController::show_step(int step) {
+  if (!ran_on_current()) return;
+  const PassHistory& history = *view_->history();
+  const PassStep& chosen = history.steps[static_cast<std::size_t>(step)];
+  if (!chosen.scene) return;
+  auto& graph = bench_.get<GraphController>();
+  graph.raise();
+  GraphView* picture = graph.view();
+  picture->set_changes(chosen.diff ? chosen.diff->marks : std::unordered_map<std::string, Change>{});
+  Facts facts = bench_.current()->facts;
+  for (auto& [node, fact] : facts) fact.pass.clear();
+  for (const auto& [node, pass] : pass_of_nodes(history, step)) facts[node].pass = pass;
+  picture->set_facts(std::move(facts));
+  picture->set_scene(chosen.scene, true);
+  picture->set_ghosts(chosen.removed);
+  QString first;
+  if (chosen.diff)
+    for (const DiffLine& line : chosen.diff->lines)
+      if (first.isEmpty() && (line.change == Change::Added || line.change == Change::Changed)) first = text(line.node);
+  if (!first.isEmpty()) picture->select(first);
+  bench_.window().set_status(step == 0 ? tr("before the passes") : tr("after %1").arg(chosen.name), {});
+}
+
+}  // namespace partita::views

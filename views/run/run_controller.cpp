@@ -1,0 +1,94 @@
+#include "views/run/run_controller.h"
+
+#include <algorithm>
+
+#include "core/store/store.h"
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+namespace {
+
+struct Done {
+  std::vector<Row> rows;
+  std::shared_ptr<const CodeDocument> printed;
+  QString summary;
+  QString not_kept;  ///< why the store does not have it; empty: it does, or there is no store
+};
+
+QString summary_of(const ProgramResult& result) {
+  QString line = QString("%1 in %2")
+                     .arg(count_text(static_cast<std::int64_t>(result.results.tensors.size()), "result"),
+                          seconds_text(result.seconds));
+  const Report& report = result.against_file;
+  if (report.rows.empty()) return line;
+  const auto wrong = std::ranges::count_if(report.rows, [](const Difference& d) { return !d.ok(); });
+  return line + (wrong == 0 ? QString(", all as in the file")
+                            : QString(", %1 of %2 not as in the file").arg(wrong).arg(report.rows.size()));
+}
+
+}  // namespace
+
+std::unique_ptr<Controller> make_run_view(Workbench& bench) {
+  return bench.tools().run ? std::make_unique<RunController>(bench) : nullptr;
+}
+
+RunController::RunController(Workbench& bench) : Controller(bench), view_(new RunView) {
+  view_->set_compilers(bench.tools().compilers);
+  connect(view_, &RunView::run_asked, this, &RunController::run);
+  bench.window().add_command("Graph", tr("Run with a compiler"), QKeySequence("Ctrl+Shift+R"), [this] { show(); });
+}
+
+void RunController::show() {
+  raise();
+  if (!view_->wants_folder()) run(view_->request());
+}
+
+QStringList RunController::command() const {
+  if (!on_screen()) return {};
+  const ProgramRequest request = view_->request();
+  QStringList words{"run", "--compiler", shell_word(request.compiler)};
+  if (!request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
+  if (request.train) words << "--train";
+  if (!request.folder.isEmpty()) words << "--compiler-folder" << shell_word(request.folder);
+  return words;
+}
+
+void RunController::run(const ProgramRequest& request) {
+  const Document* document = bench_.current_graph();
+  if (!document) return;
+  raise();
+  view_->clear(tr("running…"));
+  RunRow row{document->path.toStdString(),
+             document->id.toStdString(),
+             request.compiler.toStdString(),
+             request.train ? "train" : "",
+             0,
+             "ok"};
+  bench_.jobs().start<Done>(
+      tr("Run %1 with %2").arg(document->title, request.compiler), "run", this,
+      [=, artefact = document->artefact, run = bench_.tools().run,
+       file = bench_.tools().store_file](const Progress& progress) -> Result<Done> {
+        auto result = run(artefact, request, progress);
+        RunRow kept = row;
+        kept.milliseconds = result ? result->seconds * 1000 : 0;
+        if (!result) kept.outcome = result.error().code;
+        Status added = keep_in_store(file, kept);
+        if (result && added && !result->against_file.rows.empty())
+          added = keep_in_store(
+              file, CheckRow{kept.path, kept.graph, "compare", result->against_file.ok(), result->against_file.json()});
+        if (!result) return std::move(result).error();
+        return Done{result_rows(*result), std::make_shared<const CodeDocument>(text(result->printed), nullptr),
+                    summary_of(*result), added ? QString() : text(added.error().line())};
+      },
+      [this](Result<Done> done) {
+        if (!done) {
+          view_->clear({});
+          return bench_.report(done.error());
+        }
+        if (!done->not_kept.isEmpty()) bench_.window().log(tr("Not kept for later: %1").arg(done->not_kept), true);
+        view_->set_result(std::move(done->rows), done->printed, done->summary);
+      });
+}
+
+}  // namespace partita::views

@@ -1,0 +1,88 @@
+#include "views/tensor/values_controller.h"
+
+#include "views/compare/compare_controller.h"
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+
+std::unique_ptr<Controller> make_values_view(Workbench& bench) {
+  return std::make_unique<ValuesController>(bench);
+}
+
+ValuesController::ValuesController(Workbench& bench) : Controller(bench), view_(new TensorView) {
+  auto& comparison = bench.get<CompareController>();
+  connect(view_, &TensorView::slice_asked, this, &ValuesController::ask_slice);
+  connect(comparison.view(), &CompareView::values_asked, this, &ValuesController::look_at);
+  connect(comparison.view(), &CompareView::node_chosen, this, [this](const QString& row) {
+    if (on_screen()) look_at(row);
+  });
+  connect(&comparison, &CompareController::ended, this, [this, &comparison](bool with_report) {
+    const auto& rows = comparison.view()->table()->model()->rows();
+    if (std::exchange(wanted_, false) && with_report && !rows.empty()) look_at(rows.front().node);
+  });
+  bench.window().add_command("Graph", tr("Look at the values"), QKeySequence("Ctrl+E"), [this] { show(); });
+}
+
+void ValuesController::show() {
+  auto& comparison = bench_.get<CompareController>();
+  QString row = comparison.view()->table()->current_node();
+  if (row.isEmpty()) row = bench_.selection().spot().node;
+  if (!row.isEmpty()) return look_at(row);
+  wanted_ = true;
+  raise();
+  comparison.show();
+}
+
+void ValuesController::look_at(const QString& name) {
+  const Document* document = bench_.current_graph();
+  if (!document || name.isEmpty()) return;
+  raise();
+  auto& comparison = bench_.get<CompareController>();
+  comparison.select(name);
+  const CompareRequest request = comparison.request_of(*document);
+  const WorkbenchTools& tools = bench_.tools();
+  const auto *expected = tools.find_backend(request.expected), *found = tools.find_backend(request.found);
+  if (!expected || !found) return;
+  if (!view_->pair()) view_->set_note(tr("Computing %1…").arg(name));
+  using Made = std::shared_ptr<const TensorPair>;
+  bench_.jobs().start<Made>(
+      tr("Values of %1").arg(name), "values", this,
+      [=, graph = document->graph, artefact = document->artefact,
+       inputs_of = tools.inputs](const Progress& progress) -> Result<Made> {
+        progress.at(-1, "inputs");
+        auto copy = graph->clone();
+        TRY(std::vector<Value> inputs, inputs_of(*copy, artefact, request.inputs));
+        std::string row = name.toStdString();
+        progress.at(-1, "running " + request.expected.toStdString());
+        TRY(const Value a, value_of(*copy, inputs, expected->runner(progress), row));
+        progress.at(-1, "running " + request.found.toStdString());
+        TRY(const Value b, value_of(*copy, inputs, found->runner(progress), row));
+        TRY(TensorPair pair, make_tensor_pair(name, a, b, request.tolerance, progress));
+        pair.expected_name = request.expected;
+        pair.found_name = request.found;
+        return std::make_shared<const TensorPair>(std::move(pair));
+      },
+      [this](Result<Made> made) {
+        if (!made) return view_->set_note(text(made.error().line()));
+        view_->set_pair(*made);
+      });
+}
+
+void ValuesController::ask_slice(const Slice& slice) {
+  auto pair = view_->shared_pair();
+  using Made = std::shared_ptr<const Grid>;
+  bench_.jobs().start<Made>(
+      tr("Slice of %1").arg(pair->name), "slice", this,
+      [pair, slice](const Progress& progress) -> Result<Made> {
+        constexpr int most = TensorView::kMostCells;
+        TRY(Grid grid, make_grid(*pair, slice, most, most, progress));
+        return std::make_shared<const Grid>(std::move(grid));
+      },
+      [this, slice](Result<Made> grid) {
+        if (grid) return view_->set_grid(slice, *grid);
+        bench_.report(grid.error());
+      });
+}
+
+}  // namespace partita::views

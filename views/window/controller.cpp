@@ -1,0 +1,28 @@
+#include "views/window/controller.h"
+
+#include "views/window/workbench.h"
+
+namespace partita::views {
+
+#define VIEW(name, title, place) std::unique_ptr<Controller> make_##name##_view(Workbench& bench);
+#include "views/views.def"
+#undef VIEW
+
+std::span<const ViewRow> view_rows() {
+  static constexpr ViewRow rows[] = {
+#define VIEW(name, title, place) {#name, title, Place::place, make_##name##_view},
+#include "views/views.def"
+#undef VIEW
+  };
+  return rows;
+}
+
+void Controller::raise() {
+  bench_.window().show_view(widget());
+}
+
+bool Controller::on_screen() const {
+  return bench_.window().in_front(const_cast<Controller*>(this)->widget());
+}
+
+}  // namespace partita::views

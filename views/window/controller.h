@@ -1,0 +1,82 @@
+#pragma once
+// What all views of the window have in common, and the table of views.
+#include <QObject>
+#include <QStringList>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "views/graph/overlay.h"
+
+class QWidget;
+
+namespace partita::views {
+
+class InputsBox;
+class Workbench;
+struct Document;
+struct Theme;
+
+/// One view of the window: it has a widget, and asks core for what the widget shows, as jobs. The workbench calls it
+/// when something changes; what a view does not need it leaves out.
+class Controller : public QObject {
+ public:
+  explicit Controller(Workbench& bench) : bench_(bench) {}
+
+  virtual QWidget* widget() = 0;
+  /// Brings the view to the front (`--view NAME`) and starts what it needs to have something to show.
+  virtual void show() { raise(); }
+
+  /// This document is chosen and must be drawn first: what is shown of the one before has to go.
+  virtual void wait_for(const Document&) {}
+  /// The current document came to the screen, or was drawn anew.
+  virtual void set_document(const Document&) {}
+  /// Runs or passes found out something about nodes of the current document.
+  virtual void facts_changed(const Document&) {}
+  /// A node of the current document; empty: none.
+  virtual void select(const QString&) {}
+  virtual void set_theme(const Theme&) {}
+  /// Marks what contains this text. How many lines do, when the view holds the text that is being read.
+  virtual std::optional<int> search(const QString&) { return std::nullopt; }
+  /// Goes to the next hit; false when the view does not hold the text that is being read.
+  virtual bool find_next(bool) { return false; }
+
+  /// Where the user chooses inputs; all views have the same ones.
+  virtual InputsBox* inputs() { return nullptr; }
+  /// A page that shows the cut, so that the memory budget is offered below it.
+  virtual bool shows_cut() const { return false; }
+  /// Colourings of the picture that this view can find out.
+  struct OverlaySource {
+    OverlayKind kind;
+    std::function<void()> start;
+    QString hint;  ///< how to find it out, or why that is not possible
+  };
+  virtual std::vector<OverlaySource> overlays() { return {}; }
+  /// The verb and the options, without path and graph, that do what is on the screen, as words for a shell. Empty when
+  /// the view does not stand for what is on the screen.
+  virtual QStringList command() const { return {}; }
+
+  void raise();            ///< to the front, without starting anything
+  bool on_screen() const;  ///< its page or tab is the one in front
+
+ protected:
+  Workbench& bench_;
+};
+
+enum class Place : unsigned char { Left, Page, Right, Tab };
+
+/// A row of the table of views.
+struct ViewRow {
+  const char* name;   ///< of `--view`, and of the dock in saved layouts
+  const char* title;  ///< of the tab or dock; a page with a title has a command "Show TITLE"
+  Place place;
+  /// Null when the program gives nothing for the view to work with.
+  std::unique_ptr<Controller> (*make)(Workbench& bench);
+};
+
+/// All views, in the order of their tabs and docks. A view finds those above it while it is made, and all afterwards.
+std::span<const ViewRow> view_rows();
+
+}  // namespace partita::views

@@ -1,0 +1,320 @@
+#include "views/window/workbench.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QCoreApplication>
+#include <QDir>
+#include <QFileInfo>
+#include <QSettings>
+#include <algorithm>
+
+#include "views/graph/paint.h"
+#include "views/look/format.h"
+#include "views/look/inputs_box.h"
+
+namespace partita::views {
+namespace {
+
+std::vector<EmptyPage::Sample> samples() {
+  std::vector<EmptyPage::Sample> found;
+  QDir folder(QCoreApplication::applicationDirPath() + "/../../resources/samples");
+  for (const QFileInfo& entry : folder.entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot, QDir::Name)) {
+    QString program = entry.filePath() + "/program.pt2";
+    found.push_back({entry.fileName(), QFile::exists(program) ? "exported program" : "folder",
+                     QDir::cleanPath(QFile::exists(program) ? program : entry.filePath())});
+  }
+  return found;
+}
+
+}  // namespace
+
+Workbench::Workbench(WorkbenchTools tools) : window_(jobs_), tools_(std::move(tools)) {
+  text_width_ = measured_text_width(card_title_font(), card_detail_font());
+  connect(&window_, &MainWindow::open_asked, this, &Workbench::open);
+  connect(&window_, &MainWindow::search_changed, this, &Workbench::search);
+  connect(&window_, &MainWindow::search_next, this, [this](bool backwards) {
+    std::ranges::any_of(views_, [&](const Made& view) { return view.controller->find_next(backwards); });
+  });
+  connect(&selection_, &Selection::changed, this, &Workbench::select_in_views);
+  connect(&jobs_, &JobTracker::ended, this,
+          [this](const QString& name, double seconds) { window_.log(name + ": " + seconds_text(seconds)); });
+  window_.set_palette_source([this](const QString& typed) { return palette_entries(typed); });
+  make_views();
+  add_commands();
+  refresh_recent();
+}
+
+Workbench::~Workbench() = default;
+
+void Workbench::make_views() {
+  for (const ViewRow& row : view_rows()) {
+    std::unique_ptr<Controller> made = row.make(*this);
+    if (!made) continue;
+    Controller* view = made.get();
+    window_.add_view(row, view->widget());
+    view->set_theme(window_.theme());
+    connect(&window_, &MainWindow::theme_changed, view, [view](const Theme& theme) { view->set_theme(theme); });
+    if (InputsBox* box = view->inputs()) connect(box, &InputsBox::chosen, this, &Workbench::set_inputs);
+    views_.push_back({&row, std::move(made)});
+  }
+  window_.all_views_added();
+}
+
+void Workbench::add_commands() {
+  window_.add_command("View", tr("Back"), QKeySequence("Alt+Left"), [this] { selection_.back(); });
+  window_.add_command("View", tr("Forward"), QKeySequence("Alt+Right"), [this] { selection_.forward(); });
+  window_.add_command("Edit", tr("Copy as command line"), QKeySequence("Ctrl+Shift+C"), [this] {
+    QApplication::clipboard()->setText(command_line());
+    window_.log(tr("Copied: %1").arg(command_line()));
+  });
+  window_.add_command("Edit", tr("Cancel all jobs"), QKeySequence("Ctrl+."), [this] { jobs_.cancel_all(); });
+}
+
+Document* Workbench::document(const QString& key) {
+  auto found = documents_.find(key);
+  return found == documents_.end() ? nullptr : found->second.get();
+}
+
+void Workbench::search(const QString& needle) {
+  std::optional<int> lines;
+  for_each_view([&](Controller& view) {
+    if (auto found = view.search(needle)) lines = found;
+  });
+  if (lines && !needle.isEmpty()) window_.set_status(tr("%1 found").arg(count_text(*lines, "line")), {});
+}
+
+std::vector<PaletteEntry> Workbench::palette_entries(const QString& typed) {
+  std::vector<PaletteEntry> entries;
+  if (current_ && current_->graph)
+    for (const Node* node : *current_->graph) {
+      QString name = text(node->name());
+      if (fuzzy_score(typed, name) < 0) continue;
+      entries.push_back({name, text(shape_text(node->meta)), [this, name] { selection_.select_node(name); }});
+      if (entries.size() >= 300) break;
+    }
+  for (const auto& [key, document] : documents_)
+    if (fuzzy_score(typed, document->title) >= 0)
+      entries.push_back({document->title, QFileInfo(document->path).fileName(), [this, key = key] { show(key); }});
+  return entries;
+}
+
+void Workbench::report(const Diagnostic& problem) {
+  if (problem.fault == Fault::Cancelled) return;
+  QStringList details{text(problem.line())};
+  for (const std::string& note : problem.notes) details << "  " + text(note);
+  details << text(problem.code);
+  window_.show_problem(text(problem.line()), details.join('\n'));
+}
+
+void Workbench::remember(const QString& path) {
+  QSettings settings;
+  QStringList recent = settings.value("recent").toStringList();
+  recent.removeAll(path);
+  recent.prepend(path);
+  settings.setValue("recent", recent.mid(0, 12));
+  refresh_recent();
+}
+
+void Workbench::refresh_recent() {
+  QStringList recent;
+  for (const QString& path : QSettings().value("recent").toStringList())
+    if (QFile::exists(path)) recent << path;
+  window_.set_recent(recent, samples());
+}
+
+QString Workbench::command_line() const {
+  if (!current_) return "partita open";
+  QStringList command;
+  for (const Made& view : views_)
+    if (command.isEmpty()) command = view.controller->command();
+  QStringList words{"partita", command.isEmpty() ? "open" : command.takeFirst(), shell_word(current_->path)};
+  if (!current_->id.isEmpty()) words << "--graph" << shell_word(current_->id);
+  return (words + command).join(' ');
+}
+
+void Workbench::open(const QString& path) {
+  QString full = QFileInfo(path).absoluteFilePath();
+  window_.show_problem({});
+  jobs_.start<Loaded>(
+      tr("Load %1").arg(QFileInfo(full).fileName()), "load:" + full, this,
+      [full](const Progress& progress) { return load(full.toStdString(), &progress); },
+      [this, full](Result<Loaded> result) {
+        if (!result) {
+          report(result.error());
+          Q_EMIT failed(result.error());
+          return;
+        }
+        remember(full);
+        add_loaded(full, *std::move(result));
+      });
+}
+
+Document& Workbench::add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
+                                  const QString& parent_key, const QString& heading) {
+  Document& added = *document;
+  tree_.add_document(added.path, group, added.key, added.title, detail, parent_key, heading);
+  documents_[added.key] = std::move(document);
+  return added;
+}
+
+void Workbench::add_loaded(const QString& path, Loaded loaded) {
+  QModelIndex file = tree_.add_file(path, QFileInfo(path).fileName());
+  // Graphs are what people come for: what else a log says about a compile stands behind them, under a heading.
+  bool has_graphs = std::ranges::any_of(loaded.artefacts, &Artefact::is_graph);
+  auto add = [&](const Artefact& artefact) {
+    auto document = std::make_unique<Document>();
+    document->path = path;
+    document->id = text(artefact.id);
+    document->key = path + "#" + document->id;
+    if (documents_.contains(document->key)) return;
+    document->title = text(artefact.title.empty() ? artefact.id : artefact.title);
+    document->kind = artefact.kind;
+    // A file's own folder says nothing; a folder's parts are told apart by what follows its path.
+    QString group = text(artefact.group);
+    if (group.startsWith(path)) group = group.mid(path.size());
+    while (group.startsWith('/') && QFileInfo(path).isDir()) group.remove(0, 1);
+    if (group == QFileInfo(path).path()) group.clear();
+    if (!group.isEmpty() && document->title.endsWith(" of " + group)) document->title.chop(group.size() + 4);
+    QString kind = text(kind_name(artefact.kind));
+    document->artefact = artefact;
+    bool below_heading = has_graphs && !artefact.is_graph();
+    add_document(std::move(document), group, below_heading ? QString() : kind, {},
+                 below_heading ? tr("texts") : QString());
+  };
+  for (const Artefact& artefact : loaded.artefacts)
+    if (artefact.is_graph()) add(artefact);
+  Q_EMIT graphs_added(file);
+  for (const Artefact& artefact : loaded.artefacts)
+    if (!artefact.is_graph()) add(artefact);
+  for (const Diagnostic& warning : loaded.warnings) window_.log(text(warning.line()), true);
+  if (!loaded.warnings.empty())
+    window_.show_problem(
+        tr("%1 could not be read; the rest is open").arg(count_text(static_cast<int>(loaded.warnings.size()), "part")),
+        text(loaded.warnings.front().line()));
+  // What to show first: the graph a verb would take, else the first graph, else the first text.
+  QString first;
+  if (loaded.find(wanted_id_.toStdString()) && !wanted_id_.isEmpty())
+    first = path + "#" + std::exchange(wanted_id_, {});
+  else if (auto picked = loaded.pick({}))
+    first = path + "#" + text((*picked)->id);
+  for (const Artefact& artefact : loaded.artefacts)
+    if (first.isEmpty() && artefact.is_graph()) first = path + "#" + text(artefact.id);
+  if (first.isEmpty() && !loaded.artefacts.empty()) first = path + "#" + text(loaded.artefacts.front().id);
+  Q_EMIT this->loaded(path);
+  if (!first.isEmpty()) show(first);
+}
+
+bool Workbench::show_view(const QString& name) {
+  auto found = std::ranges::find_if(views_, [&](const Made& view) { return name == view.row->name; });
+  if (found == views_.end()) return false;
+  found->controller->show();
+  return true;
+}
+
+void Workbench::show(const QString& key) {
+  Document* chosen = document(key);
+  if (!chosen) return;
+  current_ = chosen;
+  if (chosen->code) return put_on_screen(*chosen);
+  for_each_view([&](Controller& view) { view.wait_for(*chosen); });
+  render(*chosen);
+}
+
+void Workbench::render(Document& document) {
+  // A copy: the document may change while the job works.
+  auto copy = std::make_shared<Document>(document);
+  QString key = document.key;
+  jobs_.start<Rendering>(
+      tr("Draw %1").arg(document.title), "draw:" + key, this,
+      [copy, width = text_width_](const Progress& progress) { return views::render(*copy, width, progress); },
+      [this, key](Result<Rendering> result) {
+        if (!result) {
+          report(result.error());
+          Q_EMIT failed(result.error());
+          return;
+        }
+        set_rendering(key, *std::move(result));
+      });
+}
+
+void Workbench::set_rendering(const QString& key, Rendering rendering) {
+  Document* drawn = this->document(key);
+  if (!drawn) return;
+  Document& document = *drawn;
+  if (document.cut && rendering.cut) document.bytes_before = document.cut->activation_bytes;
+  document.graph = std::move(rendering.graph);
+  document.code = std::move(rendering.code);
+  document.scene = std::move(rendering.scene);
+  document.cut = std::move(rendering.cut);
+  if (rendering.cut_problem) window_.log(text(rendering.cut_problem->line()), true);
+  if (current_ == &document) put_on_screen(document);
+}
+
+void Workbench::put_on_screen(Document& document) {
+  window_.set_breadcrumb(QFileInfo(document.path).fileName() + "  ›  " + document.title);
+  if (document.scene && window_.page() == window_.empty_page()) show_view("graph");
+  for_each_view([&](Controller& view) { view.set_document(document); });
+  if (selection_.spot().document != document.key)
+    selection_.select({document.key, {}});
+  else
+    select_in_views(selection_.spot());
+  // The inputs that lie beside an archive are meant for it.
+  QString io = QFileInfo(document.path).dir().filePath("io.safetensors");
+  bool whole_program = document.artefact.program != nullptr && !document.id.isEmpty();
+  set_inputs(whole_program && QFileInfo::exists(io) ? io : QString());
+  show_status(document);
+  Q_EMIT shown(document.key);
+}
+
+void Workbench::facts_changed(const Document& document) {
+  if (current_ == &document) for_each_view([&](Controller& view) { view.facts_changed(document); });
+}
+
+void Workbench::set_inputs(const QString& path) {
+  inputs_ = path;
+  for_each_view([&](Controller& view) {
+    if (InputsBox* box = view.inputs()) box->set_path(path);
+  });
+}
+
+void Workbench::show_status(const Document& document) {
+  if (!document.cut) {
+    std::int64_t nodes = document.graph ? static_cast<std::int64_t>(document.graph->size()) : 0;
+    int lines = document.code ? document.code->line_count() : 0;
+    return window_.set_status(document.graph ? count_text(nodes, "node") : count_text(lines, "line"), {});
+  }
+  const CutSummary& cut = *document.cut;
+  QString left = tr("%1 saved, %2; %3 recomputed")
+                     .arg(cut.saved.size())
+                     .arg(bytes_text(cut.activation_bytes))
+                     .arg(cut.recomputed.size());
+  if (document.bytes_before && *document.bytes_before != cut.activation_bytes) {
+    std::int64_t delta = cut.activation_bytes - *document.bytes_before;
+    left += tr(" (%1%2 by the last change)").arg(delta > 0 ? "+" : "").arg(bytes_text(delta));
+  }
+  window_.set_status(left, tr("%1 of inputs kept").arg(bytes_text(cut.input_bytes)));
+}
+
+void Workbench::select_in_views(const Spot& spot) {
+  if (current_ == nullptr || spot.document != current_->key) return show(spot.document);
+  for_each_view([&](Controller& view) { view.select(spot.node); });
+}
+
+void Workbench::pin(const QString& node, Pin pin) {
+  if (!current_ || !current_->cut) return;
+  if (pin == Pin::None) {
+    if (current_->pins.erase(node.toStdString()) == 0) return;
+  } else {
+    current_->pins[node.toStdString()] = pin;
+  }
+  render(*current_);
+}
+
+void Workbench::fold(const QString& frame_key) {
+  if (!current_) return;
+  std::string key = frame_key.toStdString();
+  if (current_->folded.erase(key) == 0) current_->folded.insert(key);
+  render(*current_);
+}
+
+}  // namespace partita::views

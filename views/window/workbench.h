@@ -1,0 +1,113 @@
+#pragma once
+#include <QObject>
+#include <map>
+#include <memory>
+
+#include "core/base/check.h"
+#include "views/session/artefact_tree.h"
+#include "views/session/document.h"
+#include "views/session/jobs.h"
+#include "views/session/selection.h"
+#include "views/window/main_window.h"
+#include "views/window/tools.h"
+
+namespace partita::views {
+
+/// What is open, which of it is on the screen, and the jobs at work on it. Makes the views out of their table and tells
+/// them what changed; what a view asks of core is in its own folder.
+class Workbench : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit Workbench(WorkbenchTools tools);
+  ~Workbench() override;
+
+  MainWindow& window() { return window_; }
+  JobTracker& jobs() { return jobs_; }
+  Selection& selection() { return selection_; }
+  ArtefactTree& tree() { return tree_; }
+  const WorkbenchTools& tools() const { return tools_; }
+  const TextWidth& text_width() const { return text_width_; }  ///< of cards
+  const std::map<QString, std::unique_ptr<Document>>& documents() const { return documents_; }
+  Document* current() { return current_; }  ///< the document on the screen; null: none
+  /// The current document when it holds a graph that has been read, else null.
+  Document* current_graph() { return current_ && current_->graph ? current_ : nullptr; }
+  Document* document(const QString& key);  ///< null when there is none
+
+  /// The view of this class; null when the program does not offer it.
+  template <class T>
+  T* find() const {
+    for (const Made& view : views_)
+      if (auto* found = dynamic_cast<T*>(view.controller.get())) return found;
+    return nullptr;
+  }
+  /// The same, for views that are always offered.
+  template <class T>
+  T& get() const {
+    T* found = find<T>();
+    CHECK(found != nullptr, "no such view");
+    return *found;
+  }
+  template <class F>
+  void for_each_view(const F& f) {
+    for (const Made& view : views_) f(*view.controller);
+  }
+
+  void open(const QString& path);
+  /// Brings a document to the screen; renders it first when that has not been done.
+  void show(const QString& key);
+  /// Shows the graph of this id as soon as a file that has one is read.
+  void show_when_loaded(const QString& id) { wanted_id_ = id; }
+  /// Brings the view of this name to the front and starts what it needs to have something to show. False when there is
+  /// no such view.
+  bool show_view(const QString& name);
+  Document& add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
+                         const QString& parent_key, const QString& heading = {});
+  void render(Document& document);
+  /// Tells the views that something was found out about nodes, when the document is on the screen.
+  void facts_changed(const Document& document);
+  void pin(const QString& node, Pin pin);
+  void fold(const QString& frame_key);
+  void set_inputs(const QString& path);              ///< the IO file of all views
+  const QString& inputs() const { return inputs_; }  ///< empty: the archive's samples, else made up
+  /// Shows an error where the user looks; a cancelled job is none.
+  void report(const Diagnostic& problem);
+  /// The command that does what is on the screen, for a shell.
+  QString command_line() const;
+
+ Q_SIGNALS:
+  void graphs_added(const QModelIndex& file);       ///< of a file that is being added; its texts follow
+  void loaded(QString path);                        ///< read, with what could not be read reported
+  void failed(const partita::Diagnostic& problem);  ///< nothing of a file could be read, or a graph not be drawn
+  void shown(QString key);
+
+ private:
+  void make_views();
+  void add_commands();
+  void add_loaded(const QString& path, Loaded loaded);
+  void set_rendering(const QString& key, Rendering rendering);
+  void put_on_screen(Document& document);
+  void select_in_views(const Spot& spot);
+  void search(const QString& needle);
+  void remember(const QString& path);
+  void refresh_recent();
+  void show_status(const Document& document);
+  std::vector<PaletteEntry> palette_entries(const QString& typed);
+
+  struct Made {
+    const ViewRow* row;
+    std::unique_ptr<Controller> controller;
+  };
+  JobTracker jobs_;
+  Selection selection_;
+  ArtefactTree tree_;
+  MainWindow window_;
+  WorkbenchTools tools_;
+  TextWidth text_width_;
+  std::map<QString, std::unique_ptr<Document>> documents_;
+  Document* current_ = nullptr;
+  QString wanted_id_, inputs_;
+  std::vector<Made> views_;
+};
+
+}  // namespace partita::views
