@@ -16,8 +16,7 @@ constexpr int max_folder_depth = 12;
 constexpr std::size_t max_files = 20'000;
 
 /// Text has no NUL and hardly any control characters in its first bytes.
-bool is_text(std::string_view bytes) {
-  std::string_view head = bytes.substr(0, 4096);
+bool is_text(std::string_view head) {
   std::size_t odd = 0;
   for (unsigned char c : head) {
     if (c == 0) return false;
@@ -118,24 +117,24 @@ Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::stri
 }
 
 Status load_file(const std::string& path, const std::string& prefix, bool alone, Loading& loading) {
-  TRY(auto bytes, FileBytes::map(path));
-  std::string_view text = bytes->text();
+  TRY(const std::string head, read_head(path));
   auto refuse = [&](std::string what) { return input_error("load.unknown", std::move(what), {.file = path}); };
-  if (text.empty()) {
+  if (head.empty()) {
     if (alone) return refuse("is empty; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
-  if (text.starts_with("PK\x03\x04") || path.ends_with(".pt2")) return load_archive(std::move(bytes), prefix, loading);
-  if (is_safetensors(text, path)) return load_tensors(path, prefix, loading);
-  if (is_pickle(text) || path.ends_with(".input")) return load_pickle(std::move(bytes), prefix, loading);
-  if (!is_text(text)) {
+  const bool archive = head.starts_with("PK\x03\x04") || path.ends_with(".pt2");
+  if (!archive && is_safetensors(head, path)) return load_tensors(path, prefix, loading);
+  const bool pickle = is_pickle(head) || path.ends_with(".input");
+  if (!archive && !pickle && !is_text(head)) {
     if (alone)
       return refuse("is binary and of no kind that Partita reads; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
-  // Archives are read now, but texts are parsed when asked for, so their bytes must outlive this call.
-  TRY(bytes, FileBytes::open(path));
-  text = bytes->text();
+  TRY(auto bytes, FileBytes::open(path));
+  if (archive) return load_archive(std::move(bytes), prefix, loading);
+  if (pickle) return load_pickle(std::move(bytes), prefix, loading);
+  const std::string_view text = bytes->text();
   if (is_trace_log(text)) return load_trace_log(std::move(bytes), prefix, loading);
   if (is_text_log(text)) return load_text_log(std::move(bytes), prefix, loading);
   if (!find_fx_modules(text).empty()) return load_fx_text_file(std::move(bytes), prefix, loading);
