@@ -1,21 +1,28 @@
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <new>
+#include <system_error>
+
+#include <fmt/format.h>
 
 #include "app/cli/command.h"
 #include "core/base/memory.h"
+#include "core/base/scratch.h"
 #include "core/ops/catch_raised.h"
+
+using namespace partita;
 
 namespace {
 
-int complain(const partita::Diagnostic& error) {
+int complain(const Diagnostic& error) {
   std::fprintf(stderr, "partita: %s\n", error.line().c_str());
   for (const std::string& note : error.notes) std::fprintf(stderr, "  %s\n", note.c_str());
   return error.exit_code();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  using namespace partita;
+int run(int argc, char** argv) {
   CLI::App app{"Partita: a workbench for PyTorch graphs. Without a verb it opens the window."};
   app.set_version_flag("--version", "partita " PARTITA_VERSION);
   app.require_subcommand(0, 1);
@@ -42,4 +49,31 @@ int main(int argc, char** argv) {
   if (!chosen) chosen = cli::open_window;
   Result<int> code = catch_raised<int>(chosen);
   return code ? *code : complain(code.error());
+}
+
+/// Both streams at once: CLI11 writes its help to std::cout.
+bool output_written() {
+  return std::cout.flush().good() && std::fflush(stdout) == 0 && !std::ferror(stdout);
+}
+
+Diagnostic output_lost(const std::string& why) {
+  return input_error("cli.output", fmt::format("the output cannot be written: {}", why));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  clean_up_on_signals();
+  try {
+    const int code = run(argc, argv);
+    return output_written() ? code : complain(output_lost(std::strerror(errno)));
+  } catch (const std::bad_alloc&) {
+    return complain(
+        input_error("memory.exhausted", "the memory does not suffice; close other programs or take a smaller graph"));
+  } catch (const std::system_error& error) {
+    // fmt's message when stdout takes no more, std::thread's when there are too many.
+    return complain(output_written() ? input_error("system", error.what()) : output_lost(error.code().message()));
+  } catch (const std::exception& error) {
+    return complain(Diagnostic{Fault::Internal, "exception", fmt::format("internal error: {}", error.what())});
+  }
 }

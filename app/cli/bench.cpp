@@ -9,6 +9,7 @@
 
 #include "app/cli/command.h"
 #include "app/run_artefact.h"
+#include "core/base/scratch.h"
 #include "core/store/code_store.h"
 
 namespace partita::cli {
@@ -64,24 +65,6 @@ Result<double> median_ms(TrainedFunction& function, double seconds) {
   return times[times.size() / 2];
 }
 
-/// Replaces the user's store by an empty one for its own lifetime.
-class ScratchStore {
- public:
-  ScratchStore() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "partita-bench-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data()) ? pattern : std::string();
-    if (!folder_.empty()) setenv("PARTITA_STORE", folder_.c_str(), 1);
-  }
-  ~ScratchStore() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-  bool ok() const { return !folder_.empty(); }
-
- private:
-  std::string folder_;
-};
-
 std::string quoted(const std::string& s) {
   std::string out = "'";
   for (char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -115,10 +98,9 @@ Result<int> run(const Options& o) {
     fmt::print("{{\"compile_ms\": {:.3f}}}\n", p.compile_ms);
     return 0;
   }
-  const ScratchStore store;
-  if (!store.ok())
-    return input_error("bench.store",
-                       "no folder for a scratch store can be made; set TMPDIR to one that can be written");
+  // An empty store in place of the user's.
+  TRY(const ScratchFolder store, ScratchFolder::make("bench"));
+  setenv("PARTITA_STORE", store.path().c_str(), 1);
   TRY(Prepared p, prepare(o));
   TRY(const double median, median_ms(p.function, o.seconds));
   TRY(const double warm, warm_compile_ms(o));

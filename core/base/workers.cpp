@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,6 +153,7 @@ class Pool {
     child.pid = ::fork();
     if (child.pid < 0) return failed("fork");
     if (child.pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child dies with its parent
       ::dup2(::fileno(child.errors), STDERR_FILENO);
       ::close(ends[0]);
       for (const Child& other : children_) ::close(other.socket);

@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,7 +42,29 @@ Status open_regular(const std::string& path, Opened& out) {
   return {};
 }
 
+/// Fewer than `size` bytes where the file was cut short meanwhile.
+Result<std::size_t> read_all(const Opened& opened, char* to, std::size_t size, const std::string& path) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::read(opened.file.fd, to + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error("file.read", path, "cannot read");
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
 }  // namespace
+
+Result<std::string> read_head(const std::string& path) {
+  Opened opened;
+  TRY_DO(open_regular(path, opened));
+  std::string out(std::min<std::size_t>(opened.size, 4096), '\0');
+  TRY(const std::size_t size, read_all(opened, out.data(), out.size(), path));
+  out.resize(size);
+  return out;
+}
 
 Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path) {
   Opened opened;
@@ -54,36 +75,12 @@ Result<std::shared_ptr<const FileBytes>> FileBytes::open(const std::string& path
   if (!data)
     return input_error("file.read", fmt::format("{} bytes do not fit into memory", opened.size), {.file = path});
   out->data_ = data;
-  while (out->size_ < opened.size) {
-    ssize_t n = ::read(opened.file.fd, data + out->size_, opened.size - out->size_);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error("file.read", path, "cannot read");
-    if (n == 0) break;
-    out->size_ += static_cast<std::size_t>(n);
-  }
-  return std::shared_ptr<const FileBytes>(std::move(out));
-}
-
-Result<std::shared_ptr<const FileBytes>> FileBytes::map(const std::string& path) {
-  Opened opened;
-  TRY_DO(open_regular(path, opened));
-  std::shared_ptr<FileBytes> out(new FileBytes);
-  out->path_ = path;
-  if (opened.size == 0) return std::shared_ptr<const FileBytes>(std::move(out));
-  void* data = ::mmap(nullptr, opened.size, PROT_READ, MAP_PRIVATE, opened.file.fd, 0);
-  if (data == MAP_FAILED) return system_error("file.read", path, "cannot map");
-  out->data_ = static_cast<const char*>(data);
-  out->size_ = opened.size;
-  out->mapped_ = true;
+  TRY(out->size_, read_all(opened, data, opened.size, path));
   return std::shared_ptr<const FileBytes>(std::move(out));
 }
 
 FileBytes::~FileBytes() {
-  char* data = const_cast<char*>(data_);
-  if (mapped_)
-    ::munmap(data, size_);
-  else
-    std::free(data);
+  std::free(const_cast<char*>(data_));
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {

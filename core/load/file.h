@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,11 +12,9 @@ namespace partita {
 /// The bytes of a file. Shared by everything that was read from it and still points into it.
 class FileBytes {
  public:
-  /// In memory, so that they stay what they were when a program writes the file anew. Errors file.missing, file.read:
-  /// not there, a folder, not readable.
+  /// Read into memory and not mapped, so that another program may write or cut the file meanwhile. Errors file.missing,
+  /// file.read: not there, a folder, not readable.
   static Result<std::shared_ptr<const FileBytes>> open(const std::string& path);
-  /// Mapped: for short use of large files. The process dies if another cuts the file short meanwhile.
-  static Result<std::shared_ptr<const FileBytes>> map(const std::string& path);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;
   FileBytes& operator=(const FileBytes&) = delete;
@@ -28,8 +27,16 @@ class FileBytes {
   std::string path_;
   const char* data_ = nullptr;
   std::size_t size_ = 0;
-  bool mapped_ = false;
 };
+
+/// The first 4096 bytes, or fewer where the file is shorter: enough to tell its kind. Errors as FileBytes::open.
+Result<std::string> read_head(const std::string& path);
+
+/// Bytes that the content of a file may take in memory, all together: 64 times the file and 64 MiB. What is compressed
+/// or laid out with gaps beyond that is refused before memory is taken.
+constexpr std::uint64_t most_bytes_in_memory(std::uint64_t file_bytes) {
+  return (file_bytes + (1 << 20)) * 64;
+}
 
 /// Writes beside the target and renames, so that a reader never sees half a file.
 Status write_file(const std::string& path, std::string_view bytes);

@@ -16,8 +16,7 @@ constexpr int max_folder_depth = 12;
 constexpr std::size_t max_files = 20'000;
 
 /// Text has no NUL and hardly any control characters in its first bytes.
-bool is_text(std::string_view bytes) {
-  std::string_view head = bytes.substr(0, 4096);
+bool is_text(std::string_view head) {
   std::size_t odd = 0;
   for (unsigned char c : head) {
     if (c == 0) return false;
@@ -55,9 +54,10 @@ constexpr FileKind file_kinds[] = {
     {true, is_trace_log, load_trace_log}, {true, is_text_log, load_text_log},    {true, is_fx_text, load_fx_text_file},
 };
 
-const FileKind* kind_of(const FileBytes& bytes, bool is_text) {
+/// Texts are recognised by their whole content, the others by its beginning.
+const FileKind* kind_of(std::string_view content, std::string_view path, bool is_text) {
   for (const FileKind& kind : file_kinds)
-    if (kind.is_text == is_text && kind.recognise(bytes.text(), bytes.path())) return &kind;
+    if (kind.is_text == is_text && kind.recognise(content, path)) return &kind;
   return nullptr;
 }
 
@@ -144,22 +144,21 @@ Status load_fx_text_file(std::shared_ptr<const FileBytes> bytes, const std::stri
 }
 
 Status load_file(const std::string& path, const std::string& prefix, bool alone, Loading& loading) {
-  TRY(auto bytes, FileBytes::map(path));
-  std::string_view text = bytes->text();
+  TRY(const std::string head, read_head(path));
   auto refuse = [&](std::string what) { return input_error("load.unknown", std::move(what), {.file = path}); };
-  if (text.empty()) {
+  if (head.empty()) {
     if (alone) return refuse("is empty; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
-  if (const FileKind* kind = kind_of(*bytes, false)) return kind->read(std::move(bytes), prefix, loading);
-  if (!is_text(text)) {
+  const FileKind* kind = kind_of(head, path, false);
+  if (!kind && !is_text(head)) {
     if (alone)
       return refuse("is binary and of no kind that Partita reads; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
-  // Archives are read now, but texts are parsed when asked for, so their bytes must outlive this call.
-  TRY(bytes, FileBytes::open(path));
-  if (const FileKind* kind = kind_of(*bytes, true)) return kind->read(std::move(bytes), prefix, loading);
+  TRY(auto bytes, FileBytes::open(path));
+  if (!kind) kind = kind_of(bytes->text(), path, true);
+  if (kind) return kind->read(std::move(bytes), prefix, loading);
   if (alone)
     return refuse(
         "holds no graph: no 'class NAME(torch.nn.Module)' with a forward method; give FX text, a .pt2 archive or a "

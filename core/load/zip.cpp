@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <zip.h>
 
+#include "core/load/file.h"
+
 namespace partita {
 namespace {
 
@@ -44,6 +46,7 @@ Result<ZipArchive> ZipArchive::open(std::string_view bytes, std::shared_ptr<cons
   out.archive_ = std::shared_ptr<zip>(archive, [](zip* z) { zip_discard(z); });
   out.owner_ = std::move(owner);
   out.bytes_ = bytes.size();
+  out.budget_ = std::make_shared<std::uint64_t>(most_bytes_in_memory(bytes.size()));
   std::int64_t count = zip_get_num_entries(archive, 0);
   if (count > max_entries) return bad(fmt::format("{} entries", count));
   for (std::int64_t i = 0; i < count; ++i) {
@@ -76,6 +79,10 @@ Result<std::uint64_t> ZipArchive::checked_size(const std::string& name) const {
   bool stored = status.comp_method == ZIP_CM_STORE;
   if (status.comp_size > bytes_ || (stored ? status.size > bytes_ : status.size / max_deflate_ratio > status.comp_size))
     return bad(fmt::format("entry '{}' claims {} bytes", name.substr(0, 200), status.size));
+  if (status.size > *budget_)
+    return bad(fmt::format("with entry '{}' its content takes over 64 times its size; store large entries uncompressed",
+                           name.substr(0, 200)));
+  *budget_ -= status.size;
   return status.size;
 }
 

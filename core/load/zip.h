@@ -28,12 +28,14 @@ class ZipArchive {
   std::string root() const;
 
  private:
+  /// Takes the size off the budget: an archive may name the same bytes many times.
   Result<std::uint64_t> checked_size(const std::string& name) const;
   Status fill(const std::string& name, char* to, std::uint64_t size) const;
 
   std::shared_ptr<zip> archive_;
   std::shared_ptr<const void> owner_;
   std::size_t bytes_ = 0;
+  std::shared_ptr<std::uint64_t> budget_;  ///< bytes that may still be read, shared by copies
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::uint64_t> index_;
 };

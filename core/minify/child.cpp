@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/scratch.h"
+
 namespace partita::minify {
 namespace {
 
@@ -74,6 +76,7 @@ class Child {
     answer_.close();
     errors_.close();
     if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+    remove_child_group(pid_);
   }
 
   /// Starts a child that runs `body`, which does not return. `body` gets the write end of the answer's pipe.
@@ -91,10 +94,11 @@ class Child {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child dies with its parent
       ::dup2(errors[1], STDERR_FILENO);
       // Handlers that the parent installed (a test, a crash reporter) must not run here.
-      for (const int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT}) ::signal(s, SIG_DFL);
+      for (const int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT, SIGHUP}) ::signal(s, SIG_DFL);
       body(answer[1]);
       ::_exit(0);
     }
+    add_child_group(pid_);
     ::setpgid(pid_, pid_);  // both set it, as either may run first
     ::close(answer[1]);
     ::close(errors[1]);
@@ -127,6 +131,7 @@ class Child {
     }
     ChildEnd end;
     end.seconds = seconds();
+    remove_child_group(pid_);
     pid_ = 0;
     end.answer = std::move(answer_.text);
     end.errors = std::move(errors_.text);

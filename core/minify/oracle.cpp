@@ -5,8 +5,8 @@
 #include <regex>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include "core/base/scratch.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
@@ -113,19 +113,6 @@ Result<Verdict> verdict_of(const ChildEnd& end) {
   return stopped_on_request();
 }
 
-/// A folder that its owner's destructor removes.
-struct ScratchFolder {
-  fs::path path;
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "partita-minify-XXXXXX").string();
-    if (::mkdtemp(name.data())) path = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!path.empty()) fs::remove_all(path, ignored);
-  }
-};
-
 /// Matches line by line, because std::regex recurses for every character.
 bool any_line_matches(const std::string& text, const std::regex& expression) {
   constexpr std::size_t longest = 4096;
@@ -147,10 +134,9 @@ std::string replaced(std::string text, std::string_view what, const std::string&
 
 Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
                              const Progress* progress) {
-  const ScratchFolder folder;
-  if (folder.path.empty()) return input_error("minify.scratch", "no temporary folder can be made; set TMPDIR");
-  TRY_DO(write_case(candidate, folder.path.string()));
-  const std::string run = replaced(command, "{}", (folder.path / "graph.py").string());
+  TRY(const ScratchFolder folder, ScratchFolder::make("minify"));
+  TRY_DO(write_case(candidate, folder.path()));
+  const std::string run = replaced(command, "{}", folder.path() + "/graph.py");
   TRY(ChildEnd end, run_command(run, limits, progress));
   if (end.how == ChildEnd::Cancelled) return stopped_on_request();
   return end;

@@ -56,6 +56,16 @@ expect 2 "node m" "$partita" run "$work/shapes.py" --random-weights 1
 expect 2 "nonsense" "$partita" run "$sample/program.pt2" --inputs "$sample/io.safetensors" --backend nonsense
 expect 2 "no_such_graph" "$partita" show "$sample/program.pt2" --graph no_such_graph
 expect 2 "" "$partita" nonsense
+# Output that nobody can read is an error, and no exception leaves main.
+for verb in "ops" "--help" "list $sample/program.pt2" "show $sample/program.pt2" "store list" "store stats --json" \
+            "run $sample/program.pt2 --inputs $sample/io.safetensors --json"; do
+  # shellcheck disable=SC2086
+  expect 2 "cannot be written" sh -c '"$0" "$@" >/dev/full' "$partita" $verb
+done
+mkdir "$work/a;b"
+for folder in "$work/missing" "$work/a;b"; do
+  expect 2 "TMPDIR" env TMPDIR="$folder" "$partita" minify "$work/shapes.py" --random-weights 1 --command 'true {}' -o "$work/small"
+done
 expect 2 "corrupt.sqlite" env PARTITA_STORE="$work/corrupt.sqlite" "$partita" store stats
 expect 2 "display" "$partita" open "$sample/program.pt2"
 expect 2 "no such file" env QT_QPA_PLATFORM=offscreen "$partita" open "$work/missing.py" --screenshot "$work/missing.png"

@@ -113,6 +113,11 @@ void TestBadInput::refused_in_one_line_data() {
       archive_with("{\"as_tensor\": {\"name\": \"x\"}}, \"kind\": 1",
                    "{\"as_riddle\": {\"name\": \"x\"}}, \"kind\": 1"),
       3, "as_riddle");
+  row("deflate bomb", "a.pt2", zip_of({{"a/models/model.json", std::string(200'000'000, ' ')}}), 2,
+      "takes over 64 times its size");
+  row("target that is code", "a.pt2",
+      archive_with("torch.ops.aten.linear.default", "torch.ops.aten.linear.default(x)\\nimport os"), 2,
+      "is not a dotted name");
   row("zip without a model", "a.pt2", zip_of({{"a/b.txt", "x"}}), 2, "no models/NAME.json");
   row("pickle in torch.save", "a.pt", zip_of({{"a/data.pkl", pickle("cos\nsystem\nX\2\0\0\0id\x85R."sv)}}), 2,
       "os.system");

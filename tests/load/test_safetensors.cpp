@@ -97,6 +97,11 @@ void TestSafetensors::damaged_files_are_refused_data() {
           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"__metadata__":{"strides":"{\"a\":[1000000000000]}"}})",
           8),
       "span 1000000000001 elements");
+  row("strides of several tensors",
+      file_bytes(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[8,16]},"__metadata__":{"strides":"{\"a\":[12000000],\"b\":[12000000]}"}})",
+          16),
+      "strides of 'b' span 12000001 elements");
   row("metadata no JSON", file_bytes(R"({"__metadata__":{"strides":"{"}})", 0), "holds no JSON");
 }
 

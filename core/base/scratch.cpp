@@ -1,0 +1,125 @@
+#include "core/base/scratch.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace partita {
+namespace {
+
+/// Entries that a signal handler may read while threads add and remove. What finds no place is not cleaned up by
+/// signals; the limits are far above what one process uses.
+template <class T, std::size_t n>
+class SignalSafeSet {
+ public:
+  void add(T value) {
+    for (std::atomic<T>& slot : slots_)
+      if (T empty{}; slot.compare_exchange_strong(empty, value)) return;
+  }
+  /// Takes out the first entry that `matches`; T() when there is none.
+  template <class Matches>
+  T remove(Matches matches) {
+    for (std::atomic<T>& slot : slots_)
+      if (T value = slot.load(); value != T{} && matches(value) && slot.compare_exchange_strong(value, T{}))
+        return value;
+    return T{};
+  }
+  const std::array<std::atomic<T>, n>& slots() const { return slots_; }
+
+ private:
+  std::array<std::atomic<T>, n> slots_{};
+};
+
+SignalSafeSet<char*, 64> folders;
+SignalSafeSet<pid_t, 256> groups;
+std::atomic<pid_t> owner = 0;
+
+/// Only functions that POSIX allows in a signal handler; files are removed by rm(1).
+void end_by_signal(int signal) {
+  std::signal(signal, SIG_DFL);
+  if (::getpid() == owner) {
+    for (const std::atomic<pid_t>& group : groups.slots())
+      if (const pid_t leader = group.load()) ::kill(-leader, SIGKILL);
+    for (const std::atomic<char*>& folder : folders.slots()) {
+      const char* path = folder.load();
+      if (!path) continue;
+      const pid_t child = ::_Fork();
+      if (child == 0) {
+        ::execl("/bin/rm", "rm", "-rf", "--", path, static_cast<char*>(nullptr));
+        ::_exit(127);
+      }
+      if (child > 0) ::waitpid(child, nullptr, 0);
+    }
+    constexpr std::string_view said = "partita: stopped by a signal\n";
+    [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, said.data(), said.size());
+  }
+  sigset_t unblock;
+  sigemptyset(&unblock);
+  sigaddset(&unblock, signal);
+  ::raise(signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &unblock, nullptr);
+}
+
+Diagnostic not_made(std::string_view why) {
+  return input_error("scratch.folder",
+                     fmt::format("no temporary folder can be made ({}); set TMPDIR to a folder that can "
+                                 "be written",
+                                 why));
+}
+
+bool is_plain(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("/._-+,@%", c) != nullptr;
+}
+
+}  // namespace
+
+Result<ScratchFolder> ScratchFolder::make(std::string_view purpose) {
+  std::error_code failed;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(failed);
+  if (failed) return not_made(failed.message());
+  std::string path = (parent / fmt::format("partita-{}-XXXXXX", purpose)).string();
+  // The path becomes part of commands that users write: nothing in it may be more than a name to a shell.
+  if (!std::ranges::all_of(path, is_plain))
+    return not_made("TMPDIR has characters that a shell does not take as a name");
+  if (!::mkdtemp(path.data())) return not_made(std::strerror(errno));
+  return ScratchFolder(std::move(path));
+}
+
+ScratchFolder::ScratchFolder(std::string path) : path_(std::move(path)) {
+  folders.add(::strdup(path_.c_str()));
+}
+
+ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+
+ScratchFolder::~ScratchFolder() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+  std::free(folders.remove([&](const char* entry) { return path_ == entry; }));
+}
+
+void add_child_group(pid_t leader) {
+  groups.add(leader);
+}
+
+void remove_child_group(pid_t leader) {
+  groups.remove([&](pid_t entry) { return entry == leader; });
+}
+
+void clean_up_on_signals() {
+  owner = ::getpid();
+  struct sigaction action = {};
+  action.sa_handler = end_by_signal;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace partita

@@ -1,0 +1,37 @@
+#pragma once
+// What must not outlive the process: folders under TMPDIR, and process groups of children.
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+#include "core/base/result.h"
+
+namespace partita {
+
+/// A folder of this user under TMPDIR that is removed with its owner, or when a signal ends the process.
+class ScratchFolder {
+ public:
+  /// $TMPDIR/partita-PURPOSE-XXXXXX. Error scratch.folder when it cannot be made, or when a shell would read more than
+  /// a name out of its path.
+  static Result<ScratchFolder> make(std::string_view purpose);
+  ~ScratchFolder();
+  ScratchFolder(ScratchFolder&& other) noexcept;
+  ScratchFolder& operator=(ScratchFolder&&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit ScratchFolder(std::string path);
+  std::string path_;
+};
+
+/// Process groups that a signal which ends this process kills first: leaders are children of this process.
+void add_child_group(pid_t leader);
+void remove_child_group(pid_t leader);
+
+/// From here on SIGINT, SIGTERM and SIGHUP kill the child groups, remove the scratch folders, say so in one line and
+/// end the process by the same signal. Forks of this process are ended by them at once.
+void clean_up_on_signals();
+
+}  // namespace partita
