@@ -1,4 +1,4 @@
-// Whole graphs of the corpus, compiled: outputs and mutated inputs are the interpreter's.
+// Whole graphs of the corpus, compiled: outputs and mutated inputs must be the interpreter's.
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
 #include "core/loops/execute.h"
@@ -70,7 +70,7 @@ class CompiledModels : public QObject {
     if (corpus.empty()) QSKIP(testing::no_corpus);
     const auto file = corpus / "models" / path.toStdString();
     auto graph = testing::parse(testing::text_of(file));
-    // Text has no metas for tuples.
+    // Text has no metas of tuples.
     auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
     const auto made_up = testing::model_inputs(file, *graph);

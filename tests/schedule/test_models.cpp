@@ -1,4 +1,4 @@
-// Whole graphs of the corpus: the plan's values are the interpreter's.
+// Whole graphs of the corpus: the plan must give the interpreter's values.
 #include "tests/schedule/plan_test.h"
 #include "tests/support/close.h"
 #include "tests/support/corpus.h"

@@ -187,6 +187,9 @@ Value eval_native_layer_norm(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm);
   double eps = as_double(c.number("eps"));
   std::int64_t n = row_length(c);
+  // PyTorch's kernel for half types adds -mean * rstd in a fused step: a row of equal numbers does not come out as
+  // zeros.
+  const bool half = dtype != input.dtype;
   Tensor y = empty(dtype, x.sizes), mean = empty(dtype, outputs[1].sizes), rstd = empty(dtype, outputs[1].sizes);
   dispatch_floating(dtype, "LayerNormKernelImpl", [&]<class T>() {
     const T* w = weight.storage ? weight.as<T>() : nullptr;
@@ -196,8 +199,10 @@ Value eval_native_layer_norm(EvalCall& c) {
       T* out = y.as<T>() + r * n;
       Moments m = moments(in, 1, 0, n);
       const double scale = 1 / std::sqrt(m.variance + eps);
+      const T narrow_scale = static_cast<T>(scale), shift = -(static_cast<T>(m.mean) * narrow_scale);
       for (std::int64_t i = 0; i < n; ++i) {
-        const double v = (static_cast<double>(in[i]) - m.mean) * scale;
+        const double v = half ? static_cast<double>(std::fma(in[i], narrow_scale, shift))
+                              : (static_cast<double>(in[i]) - m.mean) * scale;
         out[i] = static_cast<T>((w ? v * static_cast<double>(w[i]) : v) + (b ? static_cast<double>(b[i]) : 0));
       }
       mean.as<T>()[r] = static_cast<T>(m.mean);

@@ -14,8 +14,8 @@ namespace {
 
 using namespace kernels;
 
-/// The result of LAPACK's geqrf in double: Householder vectors below the diagonals of `a`, R on and above them; `tau` is
-/// [count, k].
+/// The result of LAPACK's geqrf in double: Householder vectors below the diagonals of `a`, R on and above them;
+/// `tau` is [count, k].
 struct Reflectors {
   Matrices a;
   Tensor tau;

@@ -1,0 +1,95 @@
+// `check` on the corpus' operator cases: none fails, and those that are refused are the ones listed in refused.tsv, so
+// that an operator that is lost, or learnt, is noticed.
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QtTest>
+#include <map>
+
+#include "tests/support/corpus.h"
+
+using namespace partita::testing;
+
+namespace {
+
+/// "item.default:0:graph" -> the reason, for a folder and a backend.
+std::map<QString, QString> listed(const QString& folder, const QString& backend) {
+  QFile file(PARTITA_SOURCE_DIR "/tests/cli/refused.tsv");
+  if (!file.open(QIODevice::ReadOnly)) qFatal("refused.tsv is missing");
+  std::map<QString, QString> rows;
+  for (const QString& line : QString::fromUtf8(file.readAll()).split('\n', Qt::SkipEmptyParts)) {
+    if (line.startsWith('#')) continue;
+    const QStringList cells = line.split('\t');
+    if (cells.size() != 5) qFatal("refused.tsv: five cells expected: %s", qPrintable(line));
+    if (!cells[0].startsWith(folder + "/") || (cells[2] != "*" && cells[2] != backend)) continue;
+    for (const QString& index : cells[3].split(','))
+      rows[QString("%1:%2:%3").arg(cells[0].sliced(folder.size() + 1), index, cells[1])] = cells[4];
+  }
+  return rows;
+}
+
+QByteArray check(const QStringList& arguments, int& code) {
+  QProcess process;
+  process.start(PARTITA_BINARY, QStringList{"check"} + arguments);
+  if (!process.waitForFinished(1'500'000)) process.kill();
+  code = process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -1;
+  return process.readAllStandardOutput();
+}
+
+QString name_of(const QJsonValue& row) {
+  return QString("%1:%2:%3").arg(row["file"].toString()).arg(row["idx"].toInt()).arg(row["graph"].toString());
+}
+
+}  // namespace
+
+class TestCheck : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void initTestCase() {
+    if (corpus().empty()) QSKIP(no_corpus);
+  }
+
+  void cases_data() {
+    QTest::addColumn<QString>("folder");
+    QTest::addColumn<QString>("backend");
+    for (const char* folder : {"ops", "ops_inplace", "ops_unbacked"})
+      for (const char* backend : {"debug", "cpu"}) QTest::addRow("%s %s", folder, backend) << folder << backend;
+  }
+  void cases() {
+    QFETCH(QString, folder);
+    QFETCH(QString, backend);
+    int code = 0;
+    const QByteArray out = check(
+        {QString::fromStdString((corpus() / folder.toStdString()).string()), "--train", "--json", "--backend", backend},
+        code);
+    const QJsonObject found = QJsonDocument::fromJson(out).object();
+    QVERIFY2(found.contains("passed"), qPrintable(QString("exit code %1").arg(code)));
+    QString wrong;
+    for (const QJsonValue& row : found["failures"].toArray())
+      wrong += name_of(row) + ": " + row["message"].toString() + "\n";
+    std::map<QString, QString> expected = listed(folder, backend);
+    for (const QJsonValue& row : found["skips"].toArray())
+      if (const QString name = name_of(row); expected.erase(name) == 0)
+        wrong += name + " is refused and not listed in refused.tsv: " + row["message"].toString() + "\n";
+    for (const auto& [name, reason] : expected)
+      wrong += name + " passes (was: " + reason + "); take it off refused.tsv\n";
+    QVERIFY2(wrong.isEmpty(), qPrintable("\n" + wrong));
+    qInfo("%d passed, %d of them by the run in double", found["passed"].toInt(),
+          static_cast<int>(found["by_double"].toArray().size()));
+    QCOMPARE(code, 0);
+  }
+
+  void the_last_line_counts() {
+    int code = 0;
+    const QByteArray out = check({QString::fromStdString((corpus() / "ops/add.default.json").string())}, code);
+    const QStringList lines = QString::fromUtf8(out).split('\n', Qt::SkipEmptyParts);
+    QCOMPARE(code, 0);
+    QVERIFY(QRegularExpression("^\\d+ outside the tolerance and right by the run in double$")
+                .match(lines.end()[-2])
+                .hasMatch());
+    QVERIFY(QRegularExpression("^\\d+ passed, 0 failed, 0 skipped$").match(lines.back()).hasMatch());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCheck)
+#include "test_check.moc"
