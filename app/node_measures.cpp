@@ -20,8 +20,6 @@ double seconds_since(Clock::time_point start) {
 constexpr int kMostRuns = 5;
 constexpr double kEnoughSeconds = 0.3;
 
-}  // namespace
-
 Result<Times> time_nodes(const Graph& graph, const std::vector<Value>& inputs, const Progress& progress) {
   Times least;
   double total = 0;
