@@ -11,8 +11,8 @@ std::unique_ptr<Controller> make_aot_view(Workbench& bench) {
 }
 
 AotController::AotController(Workbench& bench)
-    : Controller(bench), view_(new AotView), slider_(bench.get<GraphController>().bar()->budget()) {
-  connect(view_, &AotView::node_chosen, this, [&bench](const QString& node) { bench.selection().select_node(node); });
+    : WidgetController(bench), slider_(bench.get<GraphController>().bar()->budget()) {
+  connect(view_, &AotView::node_chosen, &bench, &Workbench::select_node);
   connect(view_, &AotView::pin_asked, &bench, &Workbench::pin);
   connect(slider_, &BudgetSlider::budget_chosen, this, &AotController::set_budget);
   MainWindow& window = bench.window();

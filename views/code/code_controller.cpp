@@ -26,7 +26,7 @@ void ReadingController::set_code(const std::shared_ptr<const CodeDocument>& code
 }
 
 CodeController::CodeController(Workbench& bench) : ReadingController(bench) {
-  connect(view_, &CodeView::node_chosen, this, [&bench](const QString& node) { bench.selection().select_node(node); });
+  connect(view_, &CodeView::node_chosen, &bench, &Workbench::select_node);
   bench.window().add_command("View", tr("Focus the code"), QKeySequence("Shift+F6"), [this] { view_->setFocus(); });
 }
 

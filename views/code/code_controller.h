@@ -5,21 +5,16 @@
 namespace partita::views {
 
 /// A view that shows text, which the user searches while it is the one that is read.
-class ReadingController : public Controller {
+class ReadingController : public WidgetController<CodeView> {
  public:
-  explicit ReadingController(Workbench& bench) : Controller(bench), view_(new CodeView) {}
-  QWidget* widget() override { return view_; }
-  CodeView* view() { return view_; }
+  explicit ReadingController(Workbench& bench) : WidgetController(bench) {}
 
-  void set_theme(const Theme& theme) override { view_->set_theme(theme); }
   std::optional<int> search(const QString& needle) override;
   bool find_next(bool backwards) override;
 
  protected:
   virtual bool is_read() const = 0;
   void set_code(const std::shared_ptr<const CodeDocument>& code);
-
-  CodeView* view_;
 };
 
 /// The code of graphs, docked beside the picture.
@@ -28,7 +23,6 @@ class CodeController : public ReadingController {
   explicit CodeController(Workbench& bench);
   void wait_for(const Document&) override { set_code(nullptr); }
   void set_document(const Document& document) override;
-  void select(const QString& node) override { view_->select(node); }
 
  private:
   bool is_read() const override { return view_->document() != nullptr; }
@@ -38,6 +32,7 @@ class CodeController : public ReadingController {
 class TextController : public ReadingController {
  public:
   explicit TextController(Workbench& bench);
+  void select(const QString&) override {}  // lines of plain text are no nodes
   void wait_for(const Document& document) override;
   void set_document(const Document& document) override;
 

@@ -36,10 +36,10 @@ std::unique_ptr<Controller> make_compare_view(Workbench& bench) {
   return std::make_unique<CompareController>(bench);
 }
 
-CompareController::CompareController(Workbench& bench) : Controller(bench), view_(new CompareView) {
+CompareController::CompareController(Workbench& bench) : WidgetController(bench) {
   view_->set_backends(bench.tools().backend_names(), bench.tools().doubted);
   connect(view_, &CompareView::run_asked, this, &CompareController::compare);
-  connect(view_, &CompareView::node_chosen, this, [&bench](const QString& row) { bench.selection().select_node(row); });
+  connect(view_, &CompareView::node_chosen, &bench, &Workbench::select_node);
   bench.window().add_command("Graph", tr("Run and compare"), QKeySequence("Ctrl+R"), [this] { show(); });
 }
 

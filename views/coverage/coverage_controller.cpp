@@ -4,20 +4,15 @@
 namespace partita::views {
 namespace {
 
-class CoverageController : public Controller {
+class CoverageController : public WidgetController<CoverageView> {
  public:
-  explicit CoverageController(Workbench& bench) : Controller(bench), view_(new CoverageView) {
+  explicit CoverageController(Workbench& bench) : WidgetController(bench) {
     bench.window().add_command("View", tr("Operator coverage"), {}, [this] { show(); });
   }
-  QWidget* widget() override { return view_; }
   void show() override {
     if (view_->model()->rowCount() == 0) view_->set_rows(coverage_rows());
     raise();
   }
-  void set_theme(const Theme& theme) override { view_->set_theme(theme); }
-
- private:
-  CoverageView* view_;
 };
 
 }  // namespace

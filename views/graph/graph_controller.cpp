@@ -16,12 +16,11 @@ std::unique_ptr<Controller> make_graph_view(Workbench& bench) {
   return std::make_unique<GraphController>(bench);
 }
 
-GraphController::GraphController(Workbench& bench)
-    : Controller(bench), view_(new GraphView), bar_(new PictureBar(&bench.window())) {
+GraphController::GraphController(Workbench& bench) : WidgetController(bench), bar_(new PictureBar(&bench.window())) {
   bar_->hide();
   bench.window().set_page_bar(bar_);
   connect(&bench.window(), &MainWindow::page_changed, this, &GraphController::arrange_bar);
-  connect(view_, &GraphView::node_chosen, this, [&bench](const QString& node) { bench.selection().select_node(node); });
+  connect(view_, &GraphView::node_chosen, &bench, &Workbench::select_node);
   connect(view_, &GraphView::pin_asked, &bench, &Workbench::pin);
   connect(view_, &GraphView::fold_asked, &bench, &Workbench::fold);
   connect(&bench, &Workbench::failed, this, [this] { view_->set_busy({}); });
@@ -167,54 +166,25 @@ void GraphController::measure(const QString& io) {
       });
 }
 
-void GraphController::export_picture(const QString& format) {
-  const Document* document = bench_.current();
-  if (!document || !document->scene) return;
-  auto* dialog = new QFileDialog(&bench_.window(), tr("Export the picture"));
+// Asks for the file to write the current document to, with this ending at first.
+void GraphController::ask_path(const QString& title, const QString& suffix, const QStringList& filters,
+                               std::function<void(const QString&)> chosen) {
+  auto* dialog = new QFileDialog(&bench_.window(), title);
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->setDefaultSuffix(format);
-  dialog->selectFile(file_name_of(document->title) + "." + format);
-  auto scene = document->scene;
-  connect(dialog, &QFileDialog::fileSelected, this, [this, scene, format](const QString& path) {
-    const Theme* theme = &bench_.window().theme();
-    bench_.jobs().start<std::string>(
-        tr("Export %1").arg(QFileInfo(path).fileName()), {}, this,
-        [scene, format, path, theme](const Progress&) -> Result<std::string> {
-          TRY(QByteArray bytes, export_scene(*scene, format, *theme));
-          TRY_DO(write_file(path.toStdString(), {bytes.constData(), static_cast<std::size_t>(bytes.size())}));
-          return path.toStdString();
-        },
-        [this](Result<std::string> done) {
-          if (!done) return bench_.report(done.error());
-          bench_.window().log(tr("Wrote %1").arg(text(*done)));
-        });
-  });
+  if (!filters.isEmpty()) dialog->setNameFilters(filters);
+  dialog->setDefaultSuffix(suffix);
+  dialog->selectFile(file_name_of(bench_.current()->title) + "." + suffix);
+  connect(dialog, &QFileDialog::fileSelected, this, std::move(chosen));
   dialog->open();
 }
 
-void GraphController::ask_graphviz_path() {
-  const Document* document = bench_.current_graph();
-  if (!document) return;
-  auto* dialog = new QFileDialog(&bench_.window(), tr("Export through Graphviz"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->setNameFilters({"SVG (*.svg)", "PDF (*.pdf)", "PNG (*.png)", tr("Graphviz source (*.dot)")});
-  dialog->setDefaultSuffix("svg");
-  dialog->selectFile(file_name_of(document->title) + ".svg");
-  connect(dialog, &QFileDialog::fileSelected, this, &GraphController::export_graphviz);
-  dialog->open();
-}
-
-void GraphController::export_graphviz(const QString& path) {
-  const Document* document = bench_.current_graph();
-  if (!document || !bench_.tools().graphviz) return;
-  QString format = QFileInfo(path).suffix().toLower();
+void GraphController::write(const QString& job, const QString& path,
+                            std::function<Result<std::string>(const Progress&)> make) {
   bench_.jobs().start<std::string>(
-      tr("Export %1 through Graphviz").arg(QFileInfo(path).fileName()), {}, this,
-      [graph = document->graph, format, path,
-       draw = bench_.tools().graphviz](const Progress& progress) -> Result<std::string> {
-        TRY(std::string bytes, draw(*graph, format.toStdString(), progress));
+      job.arg(QFileInfo(path).fileName()), {}, this,
+      [path, make = std::move(make)](const Progress& progress) -> Result<std::string> {
+        TRY(std::string bytes, make(progress));
         TRY_DO(write_file(path.toStdString(), bytes));
         return path.toStdString();
       },
@@ -222,6 +192,32 @@ void GraphController::export_graphviz(const QString& path) {
         if (!done) return bench_.report(done.error());
         bench_.window().log(tr("Wrote %1").arg(text(*done)));
       });
+}
+
+void GraphController::export_picture(const QString& format) {
+  if (!bench_.current() || !bench_.current()->scene) return;
+  ask_path(tr("Export the picture"), format, {}, [this, format, scene = bench_.current()->scene](const QString& path) {
+    write(tr("Export %1"), path,
+          [scene, format, theme = &bench_.window().theme()](const Progress&) -> Result<std::string> {
+            TRY(QByteArray bytes, export_scene(*scene, format, *theme));
+            return bytes.toStdString();
+          });
+  });
+}
+
+void GraphController::ask_graphviz_path() {
+  if (!bench_.current_graph()) return;
+  ask_path(tr("Export through Graphviz"), "svg",
+           {"SVG (*.svg)", "PDF (*.pdf)", "PNG (*.png)", tr("Graphviz source (*.dot)")},
+           [this](const QString& path) { export_graphviz(path); });
+}
+
+void GraphController::export_graphviz(const QString& path) {
+  const Document* document = bench_.current_graph();
+  if (!document || !bench_.tools().graphviz) return;
+  write(tr("Export %1 through Graphviz"), path,
+        [graph = document->graph, format = QFileInfo(path).suffix().toLower().toStdString(),
+         draw = bench_.tools().graphviz](const Progress& progress) { return draw(*graph, format, progress); });
 }
 
 }  // namespace partita::views

@@ -10,17 +10,14 @@ class QAction;
 namespace partita::views {
 
 /// The picture of the current document: what it is coloured by, times and kernels of its nodes, export.
-class GraphController : public Controller {
+class GraphController : public WidgetController<GraphView> {
  public:
   explicit GraphController(Workbench& bench);
-  QWidget* widget() override { return view_; }
-  GraphView* view() { return view_; }
   PictureBar* bar() { return bar_; }
 
   void wait_for(const Document& document) override;
   void set_document(const Document& document) override;
   void facts_changed(const Document& document) override;
-  void select(const QString& node) override { view_->select(node); }
   void set_theme(const Theme& theme) override;
   std::optional<int> search(const QString& needle) override;
   std::vector<OverlaySource> overlays() override;
@@ -41,10 +38,13 @@ class GraphController : public Controller {
   void add_commands();
   void set_overlay(OverlayKind kind);
   void arrange_bar();
+  void ask_path(const QString& title, const QString& suffix, const QStringList& filters,
+                std::function<void(const QString&)> chosen);
+  /// Writes what `make` returns to a file, as a job named after it.
+  void write(const QString& job, const QString& path, std::function<Result<std::string>(const Progress&)> make);
   void export_picture(const QString& format);
   void ask_graphviz_path();
 
-  GraphView* view_;
   PictureBar* bar_;
   std::map<OverlayKind, QAction*> overlays_;
   std::optional<OverlayKind> wanted_overlay_;  ///< to show as soon as there is something to show

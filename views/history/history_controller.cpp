@@ -14,11 +14,10 @@ std::unique_ptr<Controller> make_history_view(Workbench& bench) {
   return bench.tools().store_file.empty() ? nullptr : std::make_unique<HistoryController>(bench);
 }
 
-HistoryController::HistoryController(Workbench& bench) : Controller(bench), view_(new HistoryView) {
+HistoryController::HistoryController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &HistoryView::refresh_asked, this, &HistoryController::read_past);
   connect(view_, &HistoryView::reports_asked, this, &HistoryController::read_reports);
-  connect(view_, &HistoryView::node_chosen, this,
-          [&bench](const QString& node) { bench.selection().select_node(node); });
+  connect(view_, &HistoryView::node_chosen, &bench, &Workbench::select_node);
   bench.window().add_command("Graph", tr("Checks and runs of the past"), QKeySequence("Ctrl+H"), [this] { show(); });
 }
 

@@ -69,7 +69,7 @@ std::unique_ptr<Controller> make_minify_view(Workbench& bench) {
   return bench.tools().minifier ? std::make_unique<MinifyController>(bench) : nullptr;
 }
 
-MinifyController::MinifyController(Workbench& bench) : Controller(bench), view_(new MinifyView) {
+MinifyController::MinifyController(Workbench& bench) : WidgetController(bench) {
   view_->set_choices({"accuracy", "crash"}, bench.tools().backend_names(), bench.tools().doubted);
   connect(view_, &MinifyView::run_asked, this, &MinifyController::minify);
   connect(view_, &MinifyView::pause_asked, this, [this](bool pause) {

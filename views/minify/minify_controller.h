@@ -5,15 +5,11 @@
 namespace partita::views {
 
 /// Minifies the current graph: from a graph that fails to a small one that fails in the same way. One at a time.
-class MinifyController : public Controller {
+class MinifyController : public WidgetController<MinifyView> {
  public:
   explicit MinifyController(Workbench& bench);
-  QWidget* widget() override { return view_; }
-  MinifyView* view() { return view_; }
 
   void show() override { minify(view_->request()); }
-  void set_theme(const Theme& theme) override { view_->set_theme(theme); }
-  InputsBox* inputs() override { return view_->inputs(); }
   QStringList command() const override;
 
   void minify(const MinifyRequest& request);
@@ -30,7 +26,6 @@ class MinifyController : public Controller {
   void draw_smallest();
   void ask_repro_folder();
 
-  MinifyView* view_;
   std::shared_ptr<Minification> last_;  ///< null: there was none
 };
 

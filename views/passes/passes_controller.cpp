@@ -12,9 +12,8 @@ std::unique_ptr<Controller> make_passes_view(Workbench& bench) {
   return std::make_unique<PassesController>(bench);
 }
 
-PassesController::PassesController(Workbench& bench) : Controller(bench), view_(new PassesView) {
-  connect(view_, &PassesView::node_chosen, this,
-          [&bench](const QString& node) { bench.selection().select_node(node); });
+PassesController::PassesController(Workbench& bench) : WidgetController(bench) {
+  connect(view_, &PassesView::node_chosen, &bench, &Workbench::select_node);
   connect(view_, &PassesView::run_asked, this, &PassesController::run);
   connect(view_, &PassesView::step_chosen, this, &PassesController::show_step);
   MainWindow& window = bench.window();

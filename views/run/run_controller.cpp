@@ -33,7 +33,7 @@ std::unique_ptr<Controller> make_run_view(Workbench& bench) {
   return bench.tools().run ? std::make_unique<RunController>(bench) : nullptr;
 }
 
-RunController::RunController(Workbench& bench) : Controller(bench), view_(new RunView) {
+RunController::RunController(Workbench& bench) : WidgetController(bench) {
   view_->set_compilers(bench.tools().compilers);
   connect(view_, &RunView::run_asked, this, &RunController::run);
   bench.window().add_command("Graph", tr("Run with a compiler"), QKeySequence("Ctrl+Shift+R"), [this] { show(); });

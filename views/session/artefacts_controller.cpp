@@ -7,9 +7,9 @@ namespace partita::views {
 namespace {
 
 /// What is open, as a tree; a click brings a document to the screen.
-class ArtefactsController : public Controller {
+class ArtefactsController : public WidgetController<QTreeView> {
  public:
-  explicit ArtefactsController(Workbench& bench) : Controller(bench), view_(new QTreeView) {
+  explicit ArtefactsController(Workbench& bench) : WidgetController(bench) {
     view_->setHeaderHidden(true);
     view_->setUniformRowHeights(true);
     view_->setIndentation(14);
@@ -28,7 +28,6 @@ class ArtefactsController : public Controller {
     connect(view_, &QTreeView::activated, this, chosen);
     connect(&bench, &Workbench::graphs_added, this, &ArtefactsController::expand);
   }
-  QWidget* widget() override { return view_; }
   void set_document(const Document& document) override {
     const QModelIndex index = bench_.tree().find(document.key);
     view_->expand(index.parent());
@@ -42,8 +41,6 @@ class ArtefactsController : public Controller {
     for (int row = 0; row < bench_.tree().rowCount(file) && row < kMostGroups; ++row)
       view_->expand(bench_.tree().index(row, 0, file));
   }
-
-  QTreeView* view_;
 };
 
 }  // namespace

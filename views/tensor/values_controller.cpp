@@ -10,7 +10,7 @@ std::unique_ptr<Controller> make_values_view(Workbench& bench) {
   return std::make_unique<ValuesController>(bench);
 }
 
-ValuesController::ValuesController(Workbench& bench) : Controller(bench), view_(new TensorView) {
+ValuesController::ValuesController(Workbench& bench) : WidgetController(bench) {
   auto& comparison = bench.get<CompareController>();
   connect(view_, &TensorView::slice_asked, this, &ValuesController::ask_slice);
   connect(comparison.view(), &CompareView::values_asked, this, &ValuesController::look_at);

@@ -22,7 +22,7 @@ void Controller::raise() {
 }
 
 bool Controller::on_screen() const {
-  return bench_.window().in_front(const_cast<Controller*>(this)->widget());
+  return bench_.window().in_front(widget());
 }
 
 }  // namespace partita::views

@@ -25,7 +25,7 @@ class Controller : public QObject {
  public:
   explicit Controller(Workbench& bench) : bench_(bench) {}
 
-  virtual QWidget* widget() = 0;
+  virtual QWidget* widget() const = 0;
   /// Brings the view to the front (`--view NAME`) and starts what it needs to have something to show.
   virtual void show() { raise(); }
 
@@ -63,6 +63,28 @@ class Controller : public QObject {
 
  protected:
   Workbench& bench_;
+};
+
+/// A controller of a widget of class W, whose theme, selection and inputs it hands on as far as W has them.
+template <class W>
+class WidgetController : public Controller {
+ public:
+  explicit WidgetController(Workbench& bench) : Controller(bench), view_(new W) {}
+  W* view() const { return view_; }
+  QWidget* widget() const override { return view_; }
+  void set_theme(const Theme& theme) override {
+    if constexpr (requires { view_->set_theme(theme); }) view_->set_theme(theme);
+  }
+  void select(const QString& node) override {
+    if constexpr (requires { view_->select(node); }) view_->select(node);
+  }
+  InputsBox* inputs() override {
+    if constexpr (requires { view_->inputs(); }) return view_->inputs();
+    return nullptr;
+  }
+
+ protected:
+  W* const view_;
 };
 
 enum class Place : unsigned char { Left, Page, Right, Tab };

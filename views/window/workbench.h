@@ -66,6 +66,7 @@ class Workbench : public QObject {
   void render(Document& document);
   /// Tells the views that something was found out about nodes, when the document is on the screen.
   void facts_changed(const Document& document);
+  void select_node(const QString& node) { selection_.select_node(node); }
   void pin(const QString& node, Pin pin);
   void fold(const QString& frame_key);
   void set_inputs(const QString& path);              ///< the IO file of all views
