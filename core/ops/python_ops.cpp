@@ -133,7 +133,7 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
       std::int64_t i = *args[1].get<std::int64_t>(), n = static_cast<std::int64_t>(tuple->items.size());
       if (i < 0) i += n;
       if (i < 0 || i >= n)
-        return input_error("ops.arguments", fmt::format("index {} of {}, which has {} results",
+        return input_error("ops.arguments", fmt::format("index {} is out of range for {}, which has {} results",
                                                         *args[1].get<std::int64_t>(), source->name(), n));
       return tuple->items[static_cast<std::size_t>(i)];
     }
@@ -171,7 +171,8 @@ Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector
     auto* index = args[1].get<std::int64_t>();
     if (list && index) {
       std::int64_t n = static_cast<std::int64_t>(list->size()), i = *index < 0 ? *index + n : *index;
-      if (i < 0 || i >= n) return input_error("ops.arguments", fmt::format("index {} of a tuple of {}", *index, n));
+      if (i < 0 || i >= n)
+        return input_error("ops.arguments", fmt::format("index {} is out of range for a tuple of {} items", *index, n));
       return (*list)[static_cast<std::size_t>(i)];
     }
   }
