@@ -4,13 +4,13 @@
 
 namespace partita {
 
-/// The node whose memory this call's result shares by its schema: what a view shows, what an in-place call wrote, also
-/// through getitem of a tuple of views. Null when the result has memory of its own. May-alias composites (reshape,
-/// contiguous) count as views only as far as their schema says so.
+/// The node whose memory the result of this call shares by its schema: the base of a view, the argument that an
+/// in-place call writes; also through a getitem of a tuple of views. Null when the result has memory of its own.
+/// Composites that may alias (reshape, contiguous) count as views only where their schema says so.
 Node* aliased_input(const Node& node);
-/// Operators that return their first argument's memory although their schema does not say so: _unsafe_view and its kin.
+/// Operators that return their first argument's memory although their schema does not say so: _unsafe_view and similar.
 bool is_undeclared_view(const Op* op);
-/// The end of the chain of aliased_input: the node whose memory this is.
+/// The end of the chain of aliased_input: the node that owns the memory.
 Node* memory_owner(Node* node);
 const Node* memory_owner(const Node* node);
 

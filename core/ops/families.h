@@ -3,7 +3,7 @@
 
 namespace partita {
 
-// One function a file in core/ops/families; families.cpp calls them all.
+// One function for each file of core/ops/families. families.cpp calls all of them.
 #define PARTITA_FAMILIES(V)                                                                                           \
   V(pointwise)                                                                                                        \
   V(compare)                                                                                                          \

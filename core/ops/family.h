@@ -5,7 +5,7 @@
 
 namespace partita {
 
-/// What an operator is about: for colours, legends and the coverage page. Never decides semantics.
+/// What an operator is about, for colours, legends and the coverage page. It never decides semantics.
 #define PARTITA_FAMILIES(V)   \
   V(Input, "input")           \
   V(Matmul, "matmul")         \
@@ -24,7 +24,8 @@ enum class Family : unsigned char {
 #undef V
 };
 
-/// From the schema's tags and the record, then by the overload's base name; torch-level calls by their ATen namesake.
+/// By the schema's tags and the record, else by the overload's base name. A torch-level call has the family of the ATen
+/// operator with its name.
 Family family_of(const Op* op);
 std::string_view family_name(Family family);
 

@@ -1,6 +1,6 @@
 #pragma once
-// The functions that formulas may call besides operators: mostly those of PyTorch's FunctionsManual.cpp, by its names,
-// making the same calls in the same order.
+// The functions that formulas may call besides operators. Most are those of PyTorch's FunctionsManual.cpp, with its
+// names and the same calls in the same order.
 #include <span>
 
 #include "core/ops/call.h"
@@ -24,7 +24,7 @@ struct FormulaFunction {
   Arg (*function)(const FormulaCall& call);
 };
 
-/// Null when there is none of that name.
+/// Null when there is no function of that name.
 const FormulaFunction* find_formula_function(std::string_view name);
 std::span<const FormulaFunction> reduction_formula_functions();  ///< part of the table: formula_reductions.cpp
 std::span<const FormulaFunction> matrix_formula_functions();     ///< another: formula_linalg.cpp

@@ -1,15 +1,16 @@
 #pragma once
-// What the window of a convolution passes over, for the interpreter's kernels.
+// The geometry of a convolution's sliding window, for the interpreter's kernels.
 #include <algorithm>
 #include <cstdint>
 
 namespace partita {
 
-/// A convolution of `in` to `out` seen as three spatial dimensions, lower ranks padded in front. For a transposed one
-/// the roles are swapped: `in` is the larger side, whose patches the small side's positions see.
+/// A convolution from `in` to `out` in three spatial dimensions; fewer are padded in front. For a transposed
+/// convolution the roles are swapped: `in` is the larger tensor, and each position of the smaller one belongs to a
+/// patch of it.
 struct Geometry {
   std::int64_t batch, groups;
-  std::int64_t in_channels, out_channels;  ///< of all groups
+  std::int64_t in_channels, out_channels;  ///< of all groups together
   std::int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
 
   std::int64_t in_positions() const { return in[0] * in[1] * in[2]; }
@@ -18,7 +19,7 @@ struct Geometry {
   std::int64_t in_per_group() const { return in_channels / groups; }
   std::int64_t out_per_group() const { return out_channels / groups; }
   std::int64_t patch() const { return in_per_group() * taps(); }
-  /// Where the planes of an image's group begin, and a group's filters.
+  /// Offsets of a group's planes in an image, and of a group's filters.
   std::int64_t in_at(std::int64_t image, std::int64_t group) const {
     return (image * in_channels + group * in_per_group()) * in_positions();
   }
@@ -33,15 +34,15 @@ struct Geometry {
   }
 };
 
-/// f(image, group)
+/// Calls f(image, group) for every group of every image.
 template <class F>
 void each_group(const Geometry& g, F f) {
   for (std::int64_t n = 0; n < g.batch; ++n)
     for (std::int64_t group = 0; group < g.groups; ++group) f(n, group);
 }
 
-/// Calls f(row of the column matrix, its first column, element, count, step) for the runs of in-bounds elements: row is
-/// (channel, tap), columns are output positions; `element` indexes the group's input planes.
+/// Calls f(row of the column matrix, its first column, element, count, step) for each run of elements within the image.
+/// Rows are (channel, tap), columns are output positions; `element` is an index into the group's input planes.
 template <class F>
 void each_run(const Geometry& g, F f) {
   std::int64_t row = 0;
@@ -65,7 +66,7 @@ void each_run(const Geometry& g, F f) {
           }
 }
 
-/// columns[patch, out positions] of one image's group.
+/// Fills columns[patch, output positions] for one group of one image.
 template <class T>
 void gather_patches(const Geometry& g, const T* image, T* columns) {
   std::fill_n(columns, g.patch() * g.out_positions(), T(0));
