@@ -4,9 +4,9 @@
 
 namespace partita {
 
-/// The node whose memory this call's result shares by its schema: what a view shows, what an in-place call wrote, also
-/// through getitem of a tuple of views. Null when the result has memory of its own. May-alias composites (reshape,
-/// contiguous) count as views only as far as their schema says so.
+/// The node whose memory the result of this call shares by its schema: the base of a view, the argument that an
+/// in-place call writes; also through a getitem of a tuple of views. Null when the result has memory of its own.
+/// Composites that may alias (reshape, contiguous) count as views only where their schema says so.
 Node* aliased_input(const Node& node);
 /// The end of the chain of aliased_input: the node whose memory this is.
 Node* memory_owner(Node* node);

@@ -1,6 +1,6 @@
 #pragma once
-// What record functions (fake, eval, decompose, derivative) are handed. They report failure by fail(); the entrances in
-// ops/record.h turn that into a Result, so no record function returns one.
+// What record functions (fake, eval, decompose, derivative) are given. They report errors with fail(). The entry
+// functions in ops/record.h turn these into a Result, so record functions return plain values.
 #include <map>
 #include <optional>
 #include <string>
@@ -16,25 +16,27 @@ namespace partita {
 struct Raise {
   Diagnostic diagnostic;
 };
-/// Bad arguments, in PyTorch's words where it has some: "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)".
+/// Reports bad arguments, with PyTorch's message where it has one: "mat1 and mat2 shapes cannot be multiplied (2x3 and
+/// 4x5)".
 [[noreturn]] void fail(std::string message);
-/// A case the record does not cover (layout, dtype, mode): exit code 3.
+/// Reports a case that the record does not cover (layout, dtype, mode); exit code 3. `message` names the case and is
+/// preceded by "not supported: ".
 [[noreturn]] void fail_unsupported(std::string message);
-/// The value of a Result, or its error raised.
+/// The value of a Result; raises its error.
 template <class T>
 T unwrap(Result<T> r) {
   if (!r) throw Raise{std::move(r).error()};
   return *std::move(r);
 }
 
-/// A Python number with its kind, which type promotion needs.
+/// A Python number together with its kind, which type promotion needs.
 using Number = std::variant<bool, std::int64_t, double, std::complex<double>>;
 double as_double(const Number& n);
 std::int64_t as_int(const Number& n);
-std::optional<Number> as_number(const Arg& arg);  ///< a literal number
+std::optional<Number> as_number(const Arg& arg);  ///< nullopt unless the argument is a literal number
 DType number_dtype(const Number& n);              ///< bool, int64, float32 (the default dtype), complex64
 
-/// A call seen by metas. Arguments are asked for by schema name; asking for one that is None fails, has() tells.
+/// A call as a fake sees it. Arguments are found by schema name. Asking for one that is None fails; has() tells.
 class FakeCall {
  public:
   FakeCall(const Schema& schema, Args bound, ShapeEnv& shapes)
@@ -45,34 +47,34 @@ class FakeCall {
   ShapeEnv& shapes;
 
   const Arg& arg(std::string_view name) const;
-  bool has(std::string_view name) const;  ///< not None
+  bool has(std::string_view name) const;  ///< whether the argument is not None
   bool is_tensor(std::string_view name) const;
   const TensorMeta& tensor(std::string_view name) const;
-  std::vector<const TensorMeta*> tensors(std::string_view name) const;  ///< null for None items
+  std::vector<const TensorMeta*> tensors(std::string_view name) const;  ///< null for items that are None
   SymExpr sym(std::string_view name) const;                             ///< int or SymInt
   SymList syms(std::string_view name) const;                            ///< a single int for int[n] is repeated n times
-  std::int64_t integer(std::string_view name) const;                    ///< a guard is taken when symbolic
+  std::int64_t integer(std::string_view name) const;                    ///< takes a guard when it is symbolic
   Sizes integers(std::string_view name) const;
   bool boolean(std::string_view name) const;
-  Number number(std::string_view name) const;  ///< a Scalar or float; symbolic ones by hint, guarded
+  Number number(std::string_view name) const;  ///< a Scalar or float; a symbolic one by its hint, with a guard
   std::string string(std::string_view name) const;
   std::optional<DType> dtype(std::string_view name) const;
   std::optional<Device> device(std::string_view name) const;
   std::optional<MemoryFormat> memory_format(std::string_view name) const;
-  /// Truth of a condition, with a guard when it is symbolic.
+  /// The truth of a condition. Takes a guard when it is symbolic.
   bool test(SymExpr condition, const char* reason) const;
 };
 
-/// What an evaluation takes from the run it is part of.
+/// What an evaluation needs from the run that it is part of.
 struct EvalContext {
   int threads = 1;
-  Generator* generator = nullptr;  ///< null: the call draws from one of its own, with the default seed
+  Generator* generator = nullptr;  ///< null: evaluate() makes one with the default seed
 };
 
-/// A call with values.
+/// A call as an evaluation sees it: its arguments are values.
 class EvalCall {
  public:
-  /// Precondition: the context has a generator.
+  /// Precondition: context.generator is not null.
   EvalCall(const Schema& schema, std::vector<Value> bound, const EvalContext& context)
       : schema(schema), args(std::move(bound)), context(context) {}
 
@@ -95,10 +97,10 @@ class EvalCall {
   Generator& generator() const { return *context.generator; }
 };
 
-/// Appends calls to a graph, with fake propagation of each, so that later ones can ask for metas.
+/// Appends calls to a graph and propagates metas through each call, so that later ones can ask for them.
 class Builder {
  public:
-  /// New nodes go before `before` (at the end when null) and take `origin`.
+  /// New nodes are inserted before `before` (at the end when it is null) and have `origin`.
   Builder(Graph& graph, Node* before, std::shared_ptr<const Origin> origin = nullptr)
       : graph(graph), before(before), origin(std::move(origin)) {}
 
@@ -106,18 +108,19 @@ class Builder {
   Node* before;
   std::shared_ptr<const Origin> origin;
 
-  /// An overload by name ("aten.add.Tensor"), or a base name ("aten.add") resolved by its arguments.
+  /// Calls an overload by name ("aten.add.Tensor"), or a base name ("aten.add") resolved by the arguments.
   Node* call(std::string_view op, Args args, Kwargs kwargs = {});
   Node* getitem(Node* tuple, std::int64_t index);
-  /// A symbolic size as an argument: an int, or the node that holds the symbol (made by sym_size arithmetic if needed).
+  /// A symbolic size as an argument: an int, or the node that holds the symbol. Makes the node from sizes of tensors
+  /// where there is none.
   Arg size(SymExpr e);
   Arg sizes(const SymList& list);
-  /// The IR's expression syntax over bound names: "grad * (1 - result * result)", "mm(grad, t(mat2))", "x[0]",
-  /// "sum(grad, [0], keepdim=True)". Calls without a dot are aten functions; + - * / and unary - are
-  /// aten.add/sub/mul/div/neg.
+  /// Builds an expression over bound names in the IR's syntax: "grad * (1 - result * result)", "mm(grad, t(mat2))",
+  /// "x[0]", "sum(grad, [0], keepdim=True)". Functions without a dot in their name are aten functions; + - * / and
+  /// unary - are aten.add/sub/mul/div/neg.
   Arg expression(std::string_view text, const std::vector<std::pair<std::string, Arg>>& names);
 
-  static const TensorMeta& tensor(const Arg& node);  ///< meta of a tensor node; fails when it has none
+  static const TensorMeta& tensor(const Arg& node);  ///< the meta of a tensor node; fails when it is not known
 };
 
 /// A call to be replaced by simpler ones.
@@ -128,7 +131,7 @@ class DecomposeCall : public FakeCall {
   Builder& build;
 };
 
-/// A call to be differentiated: build gradient nodes.
+/// A call to be differentiated. The gradient function builds the gradients' nodes.
 class GradCall : public FakeCall {
  public:
   GradCall(const Schema& schema, Args bound, Builder& build, Node* node, std::vector<Node*> results,
@@ -141,11 +144,12 @@ class GradCall : public FakeCall {
         wants(std::move(wants)) {}
   Builder& build;
   Node* node;                  ///< the forward node
-  std::vector<Node*> results;  ///< its outputs as nodes: itself, or getitems (made when missing)
-  std::vector<Node*> grads;    ///< gradient of each output; null when none flows
-  std::vector<bool> wants;     ///< per schema argument: is a gradient asked for
+  std::vector<Node*> results;  ///< its outputs as nodes: itself, or its getitems (made where missing)
+  std::vector<Node*> grads;    ///< gradient of each output; null where there is none
+  std::vector<bool> wants;     ///< for each schema argument: whether its gradient is asked for
 
-  /// Gradients of the items of Tensor[] arguments, by argument position; a gradient function fills it (cat, stack).
+  /// Gradients of the items of Tensor[] arguments, by argument position. The gradient functions of cat, stack and
+  /// others fill it.
   std::map<int, std::vector<Node*>> list_grads = {};
 
   bool want(std::string_view name) const;

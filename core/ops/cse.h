@@ -5,9 +5,9 @@
 
 namespace partita {
 
-/// Keeps the first of calls that compute the same from the same; later ones' readers read it. Left alone: random calls,
-/// empty, mutable calls and calls on memory written in between, values whose memory the graph returns (they stay apart
-/// as they are in eager), and unbacked numbers. Returns how many calls went.
+/// Merges calls of one operator with equal arguments: the first is kept, and the users of the others use it. Not merged
+/// are random calls, aten.empty, mutable calls, calls between which memory is written, unbacked numbers, and values
+/// whose memory the graph returns (eager PyTorch returns separate memory). Returns the number of calls removed.
 std::size_t merge_common_subexpressions(Graph& graph);
 
 }  // namespace partita

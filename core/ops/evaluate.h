@@ -3,12 +3,12 @@
 
 namespace partita {
 
-/// A literal argument as a value; CHECKs that it holds no node.
+/// A literal argument as a value. CHECKs that it contains no node.
 Value to_value(const Arg& literal);
 /// bind_arguments() for values.
 Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> args,
                                        std::vector<std::pair<std::string, Value>> kwargs);
-/// Runs a composite by decomposing it for the values' metas and evaluating the pieces.
+/// Evaluates a composite: decomposes it for the values' metas and evaluates the resulting calls.
 Result<Value> evaluate_by_decomposition(const OpRecord& record, std::vector<Value> bound, const EvalContext& context,
                                         const Node* node);
 

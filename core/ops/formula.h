@@ -5,11 +5,11 @@ namespace partita {
 
 /// A node's outputs as nodes: itself, or its getitems in order, made right after it where missing.
 std::vector<Node*> result_nodes(Node& node);
-/// Gradients of the wanted arguments by their formulas.
+/// The gradients of the wanted arguments, by their formulas.
 std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradCall& call);
 /// torch.Tensor.sum_to_size as autograd traces it: sum over broadcast dims, then view.
 Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes);
-/// A contiguous tensor of zeros like a tensor node, for gradients that must be there but do not flow.
+/// A contiguous tensor of zeros like a tensor node, for a gradient that must exist but is 0.
 Node* zeros_like(Builder& build, Node* like);
 
 }  // namespace partita

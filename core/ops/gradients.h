@@ -5,7 +5,7 @@
 
 namespace partita {
 
-/// The gradients a `gradient` function returns: a slot per schema argument, null where none flows.
+/// The gradients that a `gradient` function returns: a slot for each schema argument, null when there is none.
 class GradientSlots {
  public:
   explicit GradientSlots(const GradCall& call) : schema_(call.schema), slots_(call.schema.args.size()) {}
@@ -26,14 +26,14 @@ class GradientSlots {
 Node* tensor_node(const FakeCall& call, std::string_view name);
 /// [wants(a), wants(b), ...] as the output_mask argument of the *_backward operators.
 Arg output_mask(const GradCall& call, std::initializer_list<std::string_view> names);
-/// For one call that returns all gradients: slots take its results, in order, where they are wanted.
+/// For a call that returns all gradients: stores its results, in order, in the slots of the wanted arguments.
 void take_results(const GradCall& call, GradientSlots& slots, Node* results,
                   std::initializer_list<std::string_view> names);
 /// derivatives.yaml's maybe_multiply: grad * factor, or grad itself when the factor is 1.
 Node* multiply_unless_one(Builder& build, Node* grad, const Arg& factor);
-/// Scalar.conj().
+/// The conjugate of a number: Scalar.conj().
 Arg conjugate(const Arg& number);
-/// x.conj(): x itself unless complex.
+/// x.conj(); x itself when it is real.
 Node* conj_if_complex(Builder& build, Node* x);
 
 }  // namespace partita

@@ -3,14 +3,15 @@
 
 namespace partita {
 
-/// torch's guard_or_true and guard_or_false: the truth of a condition as FakeCall::test finds it, `otherwise` where it
-/// hangs on a size known only at run time.
+/// torch's guard_or_true and guard_or_false: the truth of a condition as FakeCall::test finds it, or `otherwise` when
+/// it depends on a size known only at run time.
 bool guard_or(const FakeCall& call, SymExpr condition, bool otherwise, const char* reason);
 
-/// Must the two be equal? Sizes known only at run time count as equal (torch._check asserts it then).
+/// Whether the two must be equal. Where this depends on a size known only at run time the answer is true; torch._check
+/// asserts it then.
 bool checked_equal(const FakeCall& call, SymExpr a, SymExpr b, const char* reason);
 
-/// Does any of them hang on a size known only at run time?
+/// Whether any of them depends on a size known only at run time.
 bool has_unbacked(const FakeCall& call, std::span<const SymExpr> list);
 
 }  // namespace partita

@@ -5,19 +5,21 @@
 
 namespace partita {
 
-/// Row-major with sizes of 1 ignored, as Tensor.is_contiguous(); symbolic strides must be equal as expressions.
+/// Whether a tensor is row-major, as Tensor.is_contiguous(): sizes of 1 are ignored. Symbolic strides must be equal as
+/// expressions.
 bool is_row_major(const TensorMeta& meta);
-/// Tensor.suggest_memory_format(): channels last when the strides say so without ambiguity. Symbols go by their hints,
-/// without a guard; a tensor whose hints are unknown counts as contiguous.
+/// Tensor.suggest_memory_format(): channels last when the strides fit only that format. Symbols count with their hints,
+/// without a guard; a tensor with unknown hints counts as contiguous.
 MemoryFormat suggest_memory_format(const TensorMeta& meta, const ShapeEnv& shapes);
-/// Strides of a new dense tensor; channels last falls back to row-major for other ranks than its own.
+/// Strides of a new dense tensor. Channels last becomes row-major for ranks that do not have that format.
 SymList strides_for(MemoryFormat format, const SymList& sizes);
 /// A dense tensor like `like` in dtype and device, with other sizes.
 TensorMeta new_like(const TensorMeta& like, SymList sizes, MemoryFormat format = MemoryFormat::Contiguous);
-/// torch.empty_like: strides kept where dense and non-overlapping, else in the order of `like`'s strides.
+/// torch.empty_like: strides are kept where they are dense and do not overlap; else they are dense, in the order of
+/// `like`'s.
 TensorMeta like_preserving(const TensorMeta& like, const ShapeEnv& shapes);
 
-/// The meta of a result that is computed on demand: unknown (None) when it is not wanted.
+/// The meta of a result that is computed only when wanted; unknown (None) otherwise.
 Meta meta_if(bool wanted, TensorMeta meta);
 
 }  // namespace partita

@@ -12,8 +12,9 @@ struct OpRecord;
 
 namespace partita::loops {
 
-/// A call to be made loops: every size is concrete. Record functions ask for bound arguments by schema name and give
-/// one lowered tensor for each result; a case they do not cover is fail_unsupported, and the call stays a call.
+/// A call to be lowered to loops; every size is concrete. Record functions find bound arguments by schema name and give
+/// one lowered tensor for each result. For a case that they do not cover they call fail_unsupported, and the call stays
+/// a call.
 class LowerCall : public FakeCall {
  public:
   LowerCall(const Schema& schema, Args bound, const Node& node, Lowering& to,
@@ -25,17 +26,18 @@ class LowerCall : public FakeCall {
   std::vector<LoweredTensor> results;  ///< in order; an invalid one for a result that is None
 
   LoweredTensor in(std::string_view name) const;
-  std::vector<LoweredTensor> ins(std::string_view name) const;  ///< invalid for None items
-  /// The meta promised for a result.
+  std::vector<LoweredTensor> ins(std::string_view name) const;  ///< invalid for items that are None
+  /// The meta that the node promises for result i.
   const TensorMeta& out(std::size_t i = 0) const;
   Sizes out_sizes(std::size_t i = 0) const;
-  /// The next result, cast to the dtype and reshaped to the sizes promised for it.
+  /// Appends the next result, cast to the promised dtype and reshaped to the promised sizes.
   void give(LoweredTensor t);
   void give_none() { results.emplace_back(); }
 
   /// A dimension argument in [0, rank).
   std::size_t dim(std::string_view name, std::size_t rank) const;
-  /// A mask of the dims listed; all when the argument is None or empty.
+  /// A mask of the dimensions listed; all when the argument is None or empty (none for an empty list of any.dims and
+  /// all.dims).
   std::vector<bool> dims(std::string_view name, std::size_t rank) const;
 
  private:

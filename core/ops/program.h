@@ -5,20 +5,20 @@
 
 namespace partita {
 
-/// An operator that is a program of others (CompositeImplicitAutograd): statements of the IR's expression syntax over
-/// the operator's arguments by name, "low = slice(y, dim, 0, -1); high = slice(y, dim, 1); high - low". A statement
-/// may name its value; the last is the result. The nodes come in the order of the text, so where PyTorch's order is
-/// another than left to right, statements say so.
+/// An operator that decomposes to a program (CompositeImplicitAutograd): statements in the IR's expression syntax over
+/// the operator's arguments by name, "low = slice(y, dim, 0, -1); high = slice(y, dim, 1); high - low". A statement may
+/// name its value; the last value is the result. Nodes come in the order of the text, so a program has separate
+/// statements where PyTorch's order is not from left to right.
 struct CompositeRow {
   std::string_view name, program;
 };
 
-/// A record for each row, whose text must live as long as the table.
+/// Adds a record for each row. The rows' text must live as long as the table.
 void add_composites(OpTable& table, std::span<const CompositeRow> rows);
 
 /// Runs a program over named arguments.
 Arg run_program(Builder& build, std::string_view program, std::vector<std::pair<std::string, Arg>> names);
-/// Runs a program over the call's arguments and `more`, which come first.
+/// Runs a program over the call's arguments and `more`, which hide arguments of the same name.
 Arg run_program(DecomposeCall& call, std::string_view program, std::vector<std::pair<std::string, Arg>> more = {});
 
 }  // namespace partita

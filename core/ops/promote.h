@@ -1,5 +1,5 @@
 #pragma once
-// Rules that operators share: the dtype of a result, the size that operands broadcast to, and the strides it gets.
+// Rules that operators share: the dtype of a result, the size that operands broadcast to, and the result's strides.
 #include <span>
 #include <vector>
 
@@ -8,7 +8,8 @@
 
 namespace partita {
 
-/// An argument as type promotion sees it: tensors with dimensions decide before 0-dim tensors, those before numbers.
+/// An argument as type promotion sees it. Tensors with dimensions take precedence over 0-dim tensors, and these over
+/// numbers.
 struct Operand {
   enum class Rank : unsigned char { Tensor, ZeroDim, Number };
   DType dtype = DType::Float32;
@@ -28,15 +29,15 @@ struct Promoted {
 };
 Promoted promote(Promotion kind, std::span<const Operand> operands);
 
-/// float32 for half types, else itself: what PyTorch calls opmath.
+/// opmath in PyTorch: float32 for half types, else `t`.
 DType compute_dtype(DType t);
 
-/// The common size. Fails in PyTorch's words when there is none.
+/// The size that all broadcast to. Fails with PyTorch's message when there is none.
 SymList broadcast(const FakeCall& call, std::span<const SymList> sizes);
 
-/// Strides TensorIterator gives an output of `sizes` computed from `operands`: theirs when all agree and are dense,
-/// else dense in the order of the operands' strides. An operand of another size than `sizes` (a wrapped number has size
-/// []) turns the first rule off.
+/// The strides that TensorIterator gives an output of `sizes` computed from `operands`: those of the operands when all
+/// agree and are dense, else dense strides in the operands' order. When an operand has another size than `sizes` (a
+/// wrapped number has size []) only the second rule applies.
 SymList elementwise_strides(const FakeCall& call, const SymList& sizes, std::span<const TensorMeta* const> operands);
 
 bool is_contiguous(const FakeCall& call, const SymList& sizes, const SymList& strides);
@@ -46,7 +47,7 @@ SymList channels_last_strides(const SymList& sizes);  ///< 4-d and 5-d
 /// Strides of a new tensor like `self` in a memory format (Preserve: elementwise_strides of self alone).
 SymList strides_like(const FakeCall& call, const TensorMeta& self, const SymList& sizes, MemoryFormat format);
 
-/// A dimension argument in [0, rank); fails in PyTorch's words. Rank 0 counts as 1.
+/// A dimension argument in [0, rank). Fails with PyTorch's message. Rank 0 counts as rank 1.
 std::size_t wrap_dim(std::int64_t dim, std::size_t rank);
 
 }  // namespace partita

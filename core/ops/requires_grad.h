@@ -7,8 +7,8 @@
 
 namespace partita {
 
-/// By Node::id: does the value require grad, when these placeholders do? Results of calls in `no_grad`, of operators
-/// that are not differentiable, and numbers never do. A tuple does when one of its results does.
+/// Whether each value requires grad when these placeholders do, by Node::id. Results of calls in `no_grad` or of
+/// operators that are not differentiable, and numbers, never do. A tuple does when one of its results does.
 std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& placeholders,
                                 const std::unordered_set<const Node*>& no_grad);
 
@@ -17,13 +17,13 @@ bool can_require_grad(const Meta& meta);
 
 /// As a node's meta says; of a tuple, when one of its items does.
 bool requires_grad(const Node* node);
-/// Writes it into the meta. Some decompositions ask: scaled_dot_product_attention's, when a mask requires grad.
+/// Writes that to the meta. Some decompositions ask for it: that of scaled_dot_product_attention, for its mask.
 void set_requires_grad(Node& node, bool needs);
-/// What is computed of values whose metas say so, as eager PyTorch's results do with grad mode on.
+/// Sets it for everything computed from values that require grad, as for eager PyTorch's results in grad mode.
 void spread_requires_grad(Graph& graph);
 
-/// Does one call's result (not in a no_grad region), when `needs` tells it of the inputs?
+/// Whether a call's result requires grad, outside of no_grad regions, when `needs` tells it of the inputs.
 bool call_requires_grad(const Node& call, const std::function<bool(const Node*)>& needs);
-bool call_requires_grad(const Node& call);  ///< the inputs' metas tell
+bool call_requires_grad(const Node& call);  ///< the inputs' metas tell it
 
 }  // namespace partita

@@ -76,7 +76,7 @@ Arg call_operator(Builder& b, std::string_view name, const Args& args, const Kwa
     if (list && i) {
       auto count = static_cast<std::int64_t>(list->items.size());
       std::int64_t at = *i < 0 ? *i + count : *i;
-      if (at < 0 || at >= count) fail(fmt::format("index {} of a list of {}", *i, count));
+      if (at < 0 || at >= count) fail(fmt::format("index {} is out of range for a list of {} items", *i, count));
       return list->items[static_cast<std::size_t>(at)];
     }
     return b.call("_operator.getitem", args);

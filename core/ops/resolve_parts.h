@@ -6,19 +6,19 @@
 
 namespace partita {
 
-/// aten.NAME called as Python's argument parser would: numpy's keyword names, sizes as separate ints, a missing `self`
-/// under the name `input`, and the keywords that Python's bindings of factory functions add.
+/// Calls aten.NAME as Python's argument parser would: with NumPy's keyword names, sizes as separate ints, `self` under
+/// the name `input`, and the keywords that Python's bindings of factory functions add.
 Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwargs);
 
 /// x[index] and x[index] = value; the latter returns x.
 Arg get_item(Builder& build, Node* x, const Arg& index);
 Arg set_item(Builder& build, Node* x, const Arg& index, const Arg& value);
-/// A tensor of no dimensions that holds a number, as PyTorch writes it: a constant of the graph, lifted.
+/// A 0-dim tensor that holds a number, as PyTorch writes it: a constant of the graph, lifted.
 Node* constant_tensor(Builder& build, const Number& value, DType dtype);
 
-/// A function written in Python (python_functions.def); nullopt when the name is not there.
+/// Calls a function that is written in Python (python_functions.def); nullopt when there is none of that name.
 std::optional<Arg> call_python_function(Builder& build, std::string_view name, const Args& args, const Kwargs& kwargs);
-/// Tensor methods and attributes that are no ATen operators: x.float(), x.to(...), x.size(), x.T.
+/// Tensor methods and attributes that are not ATen operators: x.float(), x.to(...), x.size(), x.T.
 std::optional<Arg> call_method(Builder& build, std::string_view name, const Args& args, const Kwargs& kwargs);
 Arg get_attribute(Builder& build, const Arg& object, std::string_view name);
 
@@ -27,13 +27,13 @@ using NamedArgs = std::vector<std::pair<std::string, Arg>>;
 /// Null when there is no parameter of that name.
 Arg* lookup(NamedArgs& names, std::string_view key);
 Arg& value_of(NamedArgs& names, std::string_view key);
-/// The node of a tensor parameter; fails when it is none.
+/// The node of a tensor parameter. Fails when it is not a tensor.
 Node* node_of(NamedArgs& names, std::string_view key);
 void refuse_unless_none(NamedArgs& names, std::string_view function, std::initializer_list<std::string_view> keys);
 /// A number for each of `rank` dimensions; None stays None.
 Arg repeated(const Arg& arg, std::size_t rank);
 
-/// For rows of python_functions.def whose expression is empty: what an expression cannot say.
+/// A function for a row of python_functions.def with an empty expression: what it does cannot be written as one.
 struct PythonSpecial {
   std::string_view name;
   Arg (*build)(Builder&, NamedArgs&);

@@ -60,13 +60,15 @@ struct Schema {
 
 Result<Schema> parse_schema(std::string_view text);
 
-/// The schema of an overload out of the table PyTorch 2.13 has (core/ops/schemas.txt, built in); null when unknown.
+/// The schema of an overload in PyTorch 2.13's table (core/ops/schemas.txt, linked into the program); null when
+/// unknown.
 const Schema* find_schema(const Op* op);
 const Schema* find_schema(std::string_view name);  ///< "aten.add.Tensor"
 /// All overloads of "aten.add", in the table's order; empty when unknown.
 const std::vector<const Schema*>& find_overloads(std::string_view base);
 
-/// A node's or call's arguments in schema order with defaults filled in. Error ops.arguments when they do not fit.
+/// A node's or call's arguments in schema order, with defaults filled in. Error ops.arguments when they do not fit the
+/// schema.
 Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs& kwargs);
 
 }  // namespace partita

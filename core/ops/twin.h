@@ -5,15 +5,16 @@
 
 namespace partita {
 
-/// An in-place (add_) or out (add.out) overload seen as its functional twin plus a copy, from the schema's alias marks.
+/// An in-place (add_) or out (add.out) overload as its functional variant plus a copy, derived from the schema's alias
+/// marks.
 struct FunctionalTwin {
   const Op* op = nullptr;
   const Schema* schema = nullptr;
-  std::vector<int> from;     ///< for each twin argument, its position in the mutating schema
-  std::vector<int> written;  ///< positions of the arguments written, in order of the twin's results
+  std::vector<int> from;     ///< for each argument of the functional variant, its position in the mutating schema
+  std::vector<int> written;  ///< positions of the arguments written, in the order of the functional variant's results
 };
 
-/// Nullopt when op mutates nothing or has no twin in the table.
+/// Nullopt when op writes nothing or the table has no functional variant of it.
 std::optional<FunctionalTwin> functional_twin(const Op* op);
 Result<Meta> infer_twin(const FunctionalTwin& twin, const Schema& schema, const Args& bound, ShapeEnv& shapes,
                         const Node* node);

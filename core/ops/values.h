@@ -1,16 +1,16 @@
 #pragma once
-// From values to metas and back: an eval that follows its operator's fake for sizes, strides and dtype.
+// Conversions between values and metas, for evals that follow their operator's fake in sizes, strides and dtype.
 #include "core/ops/call.h"
 
 namespace partita {
 
 TensorMeta meta_of(const Tensor& t);
-/// A new tensor of a meta without symbols.
+/// A new tensor for a meta without symbols.
 Tensor empty_of(const TensorMeta& meta);
-/// Another geometry over base's memory; fails, in PyTorch's words, when it reaches past it.
+/// A view with another geometry over base's memory. Fails with PyTorch's message when it reaches beyond that memory.
 Tensor view_of(const Tensor& base, const TensorMeta& meta);
 
-/// The call that an evaluation makes, seen by metas.
+/// The call of an evaluation, as fakes see it.
 class CallOfValues {
  public:
   explicit CallOfValues(const EvalCall& values);
@@ -22,7 +22,7 @@ class CallOfValues {
   FakeCall call;
 };
 
-/// Evaluation of a view operator by its fake: the results alias the argument `self`.
+/// Evaluates a view operator by its fake. The results alias the argument `self`.
 template <Meta (*fake)(FakeCall&)>
 Value alias_of(EvalCall& values);
 

@@ -5,7 +5,7 @@
 
 namespace partita {
 
-/// A scalar with its builder, so that arithmetic can be written as such.
+/// A scalar together with its builder, so that arithmetic can be written with operators.
 struct V {
   loops::ScalarBuilder* b = nullptr;
   loops::Scalar s;
@@ -15,7 +15,7 @@ struct V {
   V as(DType t) const { return {b, b->cast(s, t)}; }
 };
 
-/// The inputs of a body and the call it is made for.
+/// The inputs of a body, and the call that it is made for.
 class In {
  public:
   In(loops::ScalarBuilder& b, std::span<const loops::Scalar> inputs, const FakeCall& call)
@@ -24,13 +24,13 @@ class In {
   const FakeCall& call;
 
   V operator[](std::size_t i) const { return {&b_, inputs_[i]}; }
-  /// The value of Pointwise::condition, which follows the inputs.
+  /// The value of Pointwise::condition, which comes after the inputs.
   V condition() const { return {&b_, inputs_.back()}; }
   bool has(std::size_t i) const { return inputs_[i].id >= 0; }
-  /// A number that takes no part in promotion (alpha, negative_slope), in the computation dtype.
+  /// A number that takes no part in promotion (alpha, negative_slope), as a constant in the computation dtype.
   V number(std::string_view name) const { return {&b_, partita::constant(b_, call, name, first())}; }
-  /// A value through the dtype that the tensors promote to: an intermediate that PyTorch's kernel for half types keeps
-  /// in that type. The value itself for wider ones.
+  /// Rounds a value to the half type that the tensors promote to; for wider dtypes the value is unchanged. Is used
+  /// where PyTorch's kernel for half types keeps an intermediate value in the half type.
   V kept(V v) const {
     std::vector<Operand> operands;
     for (std::string_view name : {"self", "other"})
@@ -56,7 +56,7 @@ loops::Scalar body(loops::ScalarBuilder& b, std::span<const loops::Scalar> input
   return f(in).s;
 }
 
-// Functions by the rows' names: Exp(x), Max(x, y); a number takes the dtype of the first argument.
+// A function for each row of scalar_ops.def: Exp(x), Max(x, y). A number takes the dtype of the first argument.
 #define SCALAR_OP(name, ...)                                       \
   inline V name(V a) {                                             \
     return {a.b, a.b->make(loops::ScalarOp::name, a.s)};           \

@@ -3,7 +3,7 @@
 
 namespace partita {
 
-/// Errors become NaN or infinity, as everywhere in tensors; double is computed in double.
+/// Errors give NaN or infinity, as in all tensor functions. double is not promoted to long double.
 using Quiet =
     boost::math::policies::policy<boost::math::policies::domain_error<boost::math::policies::ignore_error>,
                                   boost::math::policies::pole_error<boost::math::policies::ignore_error>,

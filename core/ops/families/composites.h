@@ -1,5 +1,5 @@
 #pragma once
-// Operators that are made of others in every case and decompose before autograd, by family.
+// Operators that decompose before autograd in every case, by family.
 #include "core/ops/gradients.h"
 #include "core/ops/program.h"
 #include "core/ops/promote.h"
@@ -21,15 +21,15 @@ void add_block_diag(OpTable& t);
 
 /// The items of a Tensor[] argument.
 std::vector<Node*> tensor_list(const FakeCall& call, std::string_view name);
-/// aten.slice.Tensor; an absent end is PyTorch's INT64_MAX.
+/// aten.slice.Tensor. Without `end` the end is INT64_MAX, as in PyTorch.
 Node* slice(Builder& b, Node* x, std::int64_t dim, Arg start, Arg end = Arg());
 Node* concatenate(Builder& b, const std::vector<Node*>& parts, std::int64_t dim = 0);
 Node* stacked(Builder& b, const std::vector<Node*>& parts, std::int64_t dim = 0);
 Arg list_of(const std::vector<Node*>& nodes);
 Arg list_of(const std::vector<std::int64_t>& numbers);
-/// {dtype, layout, device} as a factory call inside PyTorch's C++ is handed a tensor's options.
+/// {dtype, layout, device} of a tensor, as PyTorch's C++ code passes a tensor's options to a factory.
 Kwargs options_of(const TensorMeta& like, std::optional<DType> dtype = {});
-/// at::reshape: a view where the strides allow it, else a view of a copy.
+/// at::reshape: a view where the strides allow one, else a view of a copy.
 Node* reshape(Builder& b, Node* x, const SymList& sizes);
 
 }  // namespace partita

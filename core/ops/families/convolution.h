@@ -3,12 +3,12 @@
 
 namespace partita {
 
-/// convolution and convolution_backward as loops over images: columns of patches times a matrix.
+/// Evaluate convolution and its gradient by loops over images; each multiplies a matrix by columns of patches.
 Value eval_convolution(EvalCall& c);
 Value eval_convolution_backward(EvalCall& c);
 Meta fake_convolution(FakeCall& c);
 Meta fake_convolution_backward(FakeCall& c);
-/// conv1d/2d/3d, their transposes and padding="same".
+/// Registers conv1d/2d/3d, their transposed forms and padding="same".
 void register_conv_composites(OpTable& t);
 
 }  // namespace partita

@@ -3,7 +3,8 @@
 
 namespace partita {
 
-/// The meta of a factory call: dtype (or `otherwise`), device and memory_format as asked, sizes from an argument.
+/// The meta of a factory call: dtype (`otherwise` when not given), device and memory_format as given, sizes from
+/// argument `size`.
 TensorMeta new_meta(const FakeCall& call, DType otherwise, std::string_view size);
 /// The meta of a ..._like call.
 TensorMeta like_meta(const FakeCall& call);

@@ -1,11 +1,12 @@
 #pragma once
-// What the operators that address by index tensors share.
+// What operators with index tensors share.
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/record.h"
 
 namespace partita {
 
-/// Calls f(slice of the result, slice of the source, inner count) for each index entry and outer position.
+/// Calls f(offset of a slice in the result, its offset in the source, number of elements) for each index and each outer
+/// position.
 template <class F>
 void each_slice(const EvalCall& c, const Tensor& y, const Tensor& index, F f) {
   kernels::DimSplit split = kernels::split_at(y.sizes, kernels::dim_index(c.integer("dim"), y.dim()));

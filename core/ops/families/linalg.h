@@ -5,7 +5,7 @@
 
 namespace partita {
 
-/// Dense, batch dimensions row-major, each matrix column by column: how LAPACK leaves its results.
+/// The meta of dense matrices as LAPACK returns them: batch dimensions are row-major, each matrix is column-major.
 TensorMeta column_major(const TensorMeta& like, SymList sizes);
 /// All but the last `count` sizes.
 SymList leading(const SymList& sizes, std::size_t count);
@@ -14,25 +14,25 @@ TensorMeta int32_like(const TensorMeta& like, SymList sizes);
 SymExpr rows_of(const TensorMeta& t);
 SymExpr columns_of(const TensorMeta& t);
 SymExpr smaller(SymExpr a, SymExpr b);
-/// Fails unless `t` is a matrix or a batch of them.
+/// Fails unless `t` is a matrix or a batch of matrices.
 void check_matrix(const TensorMeta& t, const char* what);
 void check_square(FakeCall& c, const TensorMeta& t, const char* what);
-/// Raises unless a matrix and the right-hand side are of one dtype.
+/// Fails unless the matrix and the right-hand side have the same dtype.
 void check_same_dtype(const TensorMeta& a, const TensorMeta& b, const char* what);
-/// Fails unless there is a row of pivots for each of the matrices, as many as they have rows.
+/// Fails unless there is a row of pivots for each matrix, with as many pivots as the matrix has rows.
 void check_pivot_sizes(FakeCall& c, const TensorMeta& matrices, const TensorMeta& pivots, const char* what);
-/// The common batch of two batches of matrices.
+/// The batch sizes to which two batches of matrices broadcast.
 SymList common_batch(FakeCall& c, const TensorMeta& a, const TensorMeta& b);
 
-/// Matrices in memory that LAPACK may write to, the batch flattened.
+/// Matrices in memory that LAPACK may overwrite, with a flat batch.
 struct Matrices {
   Tensor values;  ///< column-major
   std::int64_t count = 0, rows = 0, columns = 0;
 
-  /// A copy of `t`, its batch expanded to `batch`.
+  /// A copy of `t` whose batch is expanded to `batch`.
   Matrices(const Tensor& t, const Sizes& batch);
   explicit Matrices(const Tensor& t);
-  /// Zeros.
+  /// Matrices of zeros.
   Matrices(DType dtype, const Sizes& batch, std::int64_t rows, std::int64_t columns);
 
   template <class T>
@@ -41,13 +41,13 @@ struct Matrices {
   }
   int leading_dimension() const { return static_cast<int>(rows > 1 ? rows : 1); }
 };
-/// Writes matrices, or the elements of a dense row-major tensor, into an output of as many elements.
+/// Writes matrices, or the elements of a dense row-major tensor, to an output with as many elements.
 void store(const Tensor& out, const Matrices& m);
 void store(const Tensor& out, const Tensor& values);
-/// The gradient of the i-th result, None where none flows.
+/// The gradient of result i; None when there is none.
 Arg gradient_or_none(const GradCall& c, std::size_t i);
 Sizes batch_of(const Tensor& t, std::size_t matrix_dims = 2);
-/// A row-major copy of `t`, whose last `kept` dimensions stay and whose others are expanded to `batch`.
+/// A row-major copy of `t`. Its last `kept` dimensions stay; the others are expanded to `batch`.
 Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept);
 Sizes common_batch(const Tensor& a, const Tensor& b);
 

@@ -4,18 +4,19 @@
 
 namespace partita {
 
-/// Factorises matrices in place. Pivots are row numbers from 1, `smaller side` of them for each matrix.
+/// LU factors of matrices, computed in place. Pivots are row numbers from 1; each matrix has as many as its smaller
+/// side.
 struct LuFactors {
   Matrices lu;
   Tensor pivots, info;
 
   explicit LuFactors(Matrices m);
 };
-/// Fails with `what` in front when a matrix was singular and the call asks for errors (check_errors).
+/// Fails if a matrix was singular and the call asks for errors (check_errors). `what` begins the message.
 void check_info(const EvalCall& c, const Tensor& info, const char* what);
-/// op(A) X = B by A's factors; `x` holds B and becomes X. op as LAPACK names it: 'N', 'T', 'C'.
+/// Solves op(A) X = B by A's factors. `x` holds B and becomes X. op is LAPACK's 'N', 'T' or 'C'.
 void solve_factored(const Matrices& lu, const Tensor& pivots, const Matrices& x, char op);
-/// A X = B, or X A = B when not `left`, with A's adjoint in its place when `adjoint`; a tensor of B's sizes.
+/// Solves A X = B, or X A = B when not `left`; with `adjoint` A's adjoint takes its place. Returns X, with B's sizes.
 Tensor solve_with(const Matrices& lu, const Tensor& pivots, const Tensor& b, const Sizes& batch, bool left,
                   bool adjoint);
 

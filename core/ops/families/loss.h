@@ -5,7 +5,7 @@ namespace partita {
 
 enum class Reduction : std::int64_t { None = 0, Mean = 1, Sum = 2 };
 
-/// The losses, or their mean or sum as the call's `reduction` asks (apply_loss_reduction, native/Loss.cpp).
+/// Applies the call's `reduction`: returns the losses, their mean or their sum (apply_loss_reduction, native/Loss.cpp).
 Node* reduced(DecomposeCall& c, Node* losses);
 
 void register_pointwise_losses(OpTable& t);

@@ -3,7 +3,7 @@
 
 namespace partita {
 
-/// linear, matmul, einsum and their kin, which decompose into products.
+/// Registers linear, matmul, einsum and similar operators, which decompose to products.
 void register_matmul_composites(OpTable& t);
 
 }  // namespace partita

@@ -1,6 +1,6 @@
 #pragma once
-// Statistics and gradients of x normalised over a group of elements, and their sums per channel. T is the computation
-// dtype; sums run in double.
+// Statistics and gradients of x normalised over groups of elements, and their sums per channel. T is the computation
+// dtype; sums are computed in double.
 #include <cmath>
 #include <cstdint>
 
@@ -10,9 +10,10 @@ struct Moments {
   double mean = 0, variance = 0;  ///< biased variance
 };
 
-/// Of `count` elements in each of `blocks` runs, `block_stride` apart. The mean is kept running, as in PyTorch's
-/// RowwiseMoments: equal elements have a variance of 0, whatever their sum rounds to. Of infinities it is the sum's, as
-/// in batch norm; of rows PyTorch's is that or NaN, by where they stand.
+/// The moments of `blocks` runs of `count` elements, which are `block_stride` apart. The mean is updated with every
+/// element, as in PyTorch's RowwiseMoments, so that equal elements have variance 0, however their sum is rounded. If
+/// elements are infinite the mean is that of their sum, as in PyTorch's batch norm; its layer norm gives that or NaN,
+/// depending on where they are.
 template <class T>
 Moments moments(const T* x, std::int64_t blocks, std::int64_t block_stride, std::int64_t count) {
   double n = 0, mean = 0, squares = 0, sum = 0;

@@ -12,36 +12,36 @@ void register_fractional_pool(OpTable& t);
 void register_max_unpool(OpTable& t);
 void register_low_memory_pool(OpTable& t);
 
-/// kernel_size, stride, padding, dilation of a call, repeated to `rank`.
+/// The call's kernel_size, stride, padding and dilation, each repeated to `rank` numbers.
 struct PoolArguments {
   Sizes kernel, stride, padding, dilation;
   bool ceil_mode = false;
 };
 PoolArguments pool_arguments(const FakeCall& c, std::size_t rank);
 PoolArguments pool_arguments(const EvalCall& c, std::size_t rank);
-/// Result of pooling `input` over its last `rank` dimensions.
+/// The meta of pooling `input` over its last `rank` dimensions.
 TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank);
-/// The gradient by `self`: its sizes, in the memory format it suggests.
+/// The meta of self's gradient: self's sizes, in the memory format that self suggests.
 Meta fake_pool_backward(FakeCall& c);
-/// {values, indices} of a pooling that keeps where its maxima were.
+/// The metas {values, indices} of a pooling that returns the positions of its maxima too.
 MetaTuple with_indices(TensorMeta values);
 
-/// What one place of the output covers along one dimension: the inputs begin, begin + step, ... below end.
+/// The inputs that one output element covers along one dimension: begin, begin + step, ... below end.
 struct Span {
   std::int64_t begin = 0, end = 1, step = 1;
-  std::int64_t padded = 1;  ///< extent before it was cut to the input; padding counts, what lies beyond it does not
+  std::int64_t padded = 1;  ///< extent before it is cut to the input; includes padding, but nothing beyond it
   std::int64_t count() const { return begin < end ? (end - begin + step - 1) / step : 0; }
 };
 
-/// What one place of the output covers; lower ranks are padded in front to three dimensions.
+/// The inputs that one output element covers. Fewer than three dimensions are padded in front.
 struct Cell {
   const Span* along[3];
   std::int64_t count() const { return along[0]->count() * along[1]->count() * along[2]->count(); }
   std::int64_t padded() const { return along[0]->padded * along[1]->padded * along[2]->padded; }
 };
 
-/// Which inputs the places of a pooling's output cover, in each plane (one of a batch, one channel). Every pooling is
-/// one of these and what it does with the elements of a cell.
+/// The inputs that each output element covers, within one plane (a channel of a sample). Every pooling consists of such
+/// cells and a function of a cell's elements.
 struct Cells {
   std::int64_t in[3] = {1, 1, 1};
   std::vector<Span> along[3] = {{Span{}}, {Span{}}, {Span{}}};
@@ -52,7 +52,7 @@ struct Cells {
     return static_cast<std::int64_t>(along[0].size() * along[1].size() * along[2].size());
   }
 
-  /// f(output position in the plane, cell)
+  /// Calls f(output position in the plane, cell) for every output element.
   template <class F>
   void each(F f) const {
     std::int64_t position = 0;
@@ -63,7 +63,7 @@ struct Cells {
   std::int64_t first(const Cell& c) const {
     return (c.along[0]->begin * in[1] + c.along[1]->begin) * in[2] + c.along[2]->begin;
   }
-  /// f(input position in the plane) for every element of a cell, in row-major order
+  /// Calls f(input position in the plane) for every element of a cell, in row-major order.
   template <class F>
   void inputs(const Cell& c, F f) const {
     const Span &a = *c.along[0], &b = *c.along[1], &e = *c.along[2];
@@ -73,23 +73,23 @@ struct Cells {
   }
 };
 
-/// A window that moves by the stride; only what lies within the input is covered.
+/// The cells of a window that moves by the stride; what lies outside of the input is left out.
 Cells sliding_cells(const PoolArguments& arguments, const Sizes& in, const Sizes& out, std::size_t rank);
 /// Output place i covers the inputs from floor(i * in / out) to ceil((i + 1) * in / out).
 Cells adaptive_cells(const Sizes& in, const Sizes& out, std::size_t rank);
-/// Without places: the spans of the last `rank` dimensions are the caller's to fill.
+/// Cells whose spans the caller has to fill for the last `rank` dimensions.
 Cells empty_cells(const Sizes& in, std::size_t rank);
 /// Number of (batch, channel) planes of a tensor pooled over its last `rank` dimensions.
 std::int64_t planes(const Sizes& sizes, std::size_t rank);
 
-/// Fails when a gradient has not the planes of the gradient `dx` to be made of it.
+/// Fails unless a gradient has as many planes as `dx`, which is computed from it.
 void check_planes(const Tensor& grad, const Tensor& dx, std::size_t rank);
 
-/// The largest element of each cell (a NaN wins, then the first) and its position in the plane. `outputs` are the
-/// call's results {values, indices}; cells(plane) may differ from plane to plane.
+/// The largest element of each cell and its position in the plane. NaN wins; of equal elements the first does.
+/// `outputs` are the call's results {values, indices}. cells(plane) may differ between planes.
 Value max_of_cells(const EvalCall& c, const std::vector<Tensor>& outputs, std::size_t rank,
                    const std::function<const Cells&(std::int64_t plane)>& cells);
-/// The gradient of a maximum: each element of grad_output added at the place in its plane that `indices` names.
+/// The gradient of a maximum: adds each element of grad_output at the position in its plane that `indices` gives.
 Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank);
 template <Meta (*fake)(FakeCall&), std::size_t rank>
 Value eval_add_at_indices(EvalCall& c) {

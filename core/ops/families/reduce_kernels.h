@@ -1,5 +1,5 @@
 #pragma once
-// Walking a tensor line by line: what reductions and scans are written with.
+// Walks a tensor line by line, for reductions and scans.
 #include <cmath>
 
 #include "core/ops/kernels/accumulator.h"
@@ -12,8 +12,8 @@ namespace partita {
 template <class T>
 using Comparable = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
-/// Which dims of `rank` the argument `dim` (an int, a list, None) names; none named: all, but for an empty list of
-/// any.dims and all.dims, which reduces nothing.
+/// Which of `rank` dimensions the argument `dim` (an int, a list, None) names. None and an empty list mean all; but for
+/// any.dims and all.dims an empty list means none.
 template <class Call>
 std::vector<bool> reduced_dims(const Call& call, std::size_t rank) {
   std::vector<bool> reduced(std::max<std::size_t>(rank, 1), false);
@@ -64,7 +64,7 @@ constexpr DType dtype_of() {
                             : DType::UInt64;
 }
 
-/// The elements that reduce to one output: offsets from data(), in row-major order.
+/// The elements that are reduced to one output. each() visits their offsets from data() in row-major order.
 class Line {
  public:
   Line(const Sizes& sizes, const Sizes& strides) : sizes_(sizes), strides_(strides) {
@@ -96,7 +96,7 @@ class Line {
   std::int64_t start_ = 0, length_ = 1;
 };
 
-/// Calls f(i, line) for every output i in row-major order of the dims that stay.
+/// Calls f(i, line) for every output i, in row-major order of the dimensions that are kept.
 template <class F>
 void for_each_line(const Tensor& in, const std::vector<bool>& reduced, F f) {
   Sizes kept, kept_strides, gone, gone_strides;
@@ -112,7 +112,7 @@ void for_each_line(const Tensor& in, const std::vector<bool>& reduced, F f) {
   });
 }
 
-/// Sizes after a reduction.
+/// The sizes after a reduction.
 template <class List>
 List reduced_sizes(const List& sizes, const std::vector<bool>& reduced, bool keepdim) {
   List out;

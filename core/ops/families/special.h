@@ -1,17 +1,17 @@
 #pragma once
-// Pointwise operators whose function of one element is C++ that no scalar row has: evaluated here; the compiler calls
-// the evaluation.
+// Pointwise operators whose function is C++ code instead of a scalar body. They are evaluated here, and compiled code
+// calls the evaluation.
 #include "core/ops/pointwise.h"
 #include "core/ops/values.h"
 
 namespace partita {
 
-/// Broadcast sizes, the dtype by the record's promotion.
+/// The meta: sizes by broadcasting, the dtype by the record's promotion.
 Meta fake_by_promotion(FakeCall& call);
-/// The same for functions that have no complex kernel.
+/// The same, for functions without a complex kernel: complex operands are refused.
 Meta fake_special(FakeCall& call);
 
-/// The inputs converted to the computation dtype, broadcast and row-major, and the output to fill.
+/// The inputs, converted to the computation dtype, broadcast and row-major; and the output to fill.
 struct SpecialCall {
   explicit SpecialCall(const EvalCall& call);
   std::vector<Tensor> inputs;

@@ -27,7 +27,8 @@ Meta fake_by_promotion(FakeCall& call) {
 Meta fake_special(FakeCall& call) {
   const DType compute = pointwise_dtypes(record_of(call.schema), call).compute;
   if (is_complex(compute))
-    throw Raise{unsupported("ops.dtype", call.schema.name + " of " + std::string(torch_name(compute)))};
+    throw Raise{
+        unsupported("ops.dtype", call.schema.name + " of " + std::string(torch_name(compute)) + " is not supported")};
   return fake_by_promotion(call);
 }
 

@@ -3,16 +3,17 @@
 
 namespace partita {
 
-/// The meta of a view to start from: dtype, device, storage and geometry of its base.
+/// The meta with which a view's fake starts: dtype, device, storage, sizes and strides of the base.
 TensorMeta view_meta(const TensorMeta& base);
 
-/// Strides of a copy that keeps self's (clone_preserve_strides): where elements share memory, a dense clone's.
+/// Strides of a copy that keeps self's (clone_preserve_strides). Where elements of self share memory they are a dense
+/// clone's.
 SymList cloned_strides(const FakeCall& call, const TensorMeta& self);
 
 struct SliceRange {
   SymExpr start, length, step;
 };
-/// The arguments start, end and step of a slice as Python means them, for a dimension of `size`.
+/// The range that the arguments start, end and step of a slice select, by Python's rules, in a dimension of `size`.
 SliceRange slice_range(const FakeCall& call, SymExpr size);
 
 namespace loops {  // view_lower.cpp

@@ -5,7 +5,7 @@
 
 namespace partita::kernels {
 
-/// Operands in one dtype, expanded to their common size and row-major. Null operands stay without storage.
+/// Operands in one dtype, expanded to their common size and row-major. A null operand becomes a tensor without storage.
 struct Operands {
   Sizes sizes;
   std::vector<Tensor> tensors;
@@ -13,7 +13,7 @@ struct Operands {
   std::int64_t numel() const;
 };
 Operands broadcast_load(std::span<const Tensor* const> operands, DType dtype);
-/// The same, to sizes given.
+/// One operand, expanded to the given sizes.
 Tensor expand_load(const Tensor& t, const Sizes& sizes, DType dtype);
 
 }  // namespace partita::kernels

@@ -6,9 +6,9 @@
 
 namespace partita::kernels {
 
-/// The sums of `in` over the dims that are `reduced`, row-major over the others, added up in the order of PyTorch's sum
-/// (cascade_sum of native/cpu/SumKernel.cpp, over the dims as TensorIterator arranges them; one thread). For float and
-/// complex<float>.
+/// Sums `in` over the dimensions marked in `reduced`; `out` is row-major over the others. Terms are added in the order
+/// of PyTorch's sum with one thread (cascade_sum of native/cpu/SumKernel.cpp, over the dimensions as TensorIterator
+/// arranges them). T is float or complex<float>.
 template <class T>
 void cascade_sum(const Tensor& in, const std::vector<bool>& reduced, T* out);
 

@@ -3,8 +3,8 @@
 
 namespace partita::kernels {
 
-/// Discrete Fourier transform of every line along `dim`, in place and without a factor. `t` is complex128 and
-/// row-major; `forward` has the exponent's negative sign.
+/// The discrete Fourier transform of every line along `dim`, in place and without scaling. `t` is complex128 and
+/// row-major. `forward` means that the exponent is negative.
 void fourier(const Tensor& t, std::int64_t dim, bool forward);
 
 }  // namespace partita::kernels

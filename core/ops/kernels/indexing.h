@@ -5,15 +5,16 @@
 
 namespace partita::kernels {
 
-/// x[indices] as in numpy: where each result element comes from, as sums of three offsets. Result dimensions are
-/// before + replacement + after; indexed dimensions that are not adjacent move the replacement to the front.
+/// x[indices] by NumPy's rules: the element that each result element comes from, as a sum of three offsets. The
+/// result's dimensions are before + replacement + after. When the indexed dimensions are not adjacent, the replacement
+/// comes first.
 struct Indexing {
   Sizes before, replacement, after;  ///< sizes of the three parts
   /// Element offsets into `self` (its storage offset not included), row-major over each part.
   std::vector<std::int64_t> before_offsets, replacement_offsets, after_offsets;
 
   Sizes sizes() const;
-  /// f(row-major position in the result, offset in self)
+  /// Calls f(row-major position in the result, offset in self) for every element of the result.
   template <class F>
   void each(F f) const {
     std::int64_t position = 0;
@@ -23,13 +24,14 @@ struct Indexing {
   }
 };
 
-/// Boolean masks among `indices` become the positions of their true elements; None items are null. Fails in PyTorch's
-/// words for indices out of bounds.
+/// Masks among `indices` are replaced by the positions of their true elements; null means None. Fails with PyTorch's
+/// message when an index is out of bounds.
 Indexing index_of(const Tensor& self, const std::vector<const Tensor*>& indices);
 /// Row-major positions of the true (non-zero) elements: [count, rank], int64.
 Tensor nonzero(const Tensor& t);
 
-/// f.operator()<T>() with an unsigned or pair type as wide as an element of `t`: for moving elements around.
+/// Calls f.operator()<T>() where T, an unsigned type or a pair, is as wide as an element of `t`: for code that only
+/// moves elements.
 template <class F>
 void dispatch_width(DType t, F&& f) {
   switch (itemsize(t)) {
@@ -46,7 +48,7 @@ void dispatch_width(DType t, F&& f) {
   }
 }
 
-/// An index into a dimension of `size`, negative ones counted from the end; fails when out of bounds.
+/// An index into a dimension of `size`. A negative one counts from the end; fails when it is out of bounds.
 std::int64_t checked_index(std::int64_t index, std::int64_t size, std::int64_t dim);
 
 }  // namespace partita::kernels

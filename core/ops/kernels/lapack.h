@@ -1,6 +1,6 @@
 #pragma once
-// LAPACK by the type of its operands. Matrices are column-major; a return value above zero is what the routine says of
-// the numbers ("singular"), which operators report as `info`.
+// LAPACK by the type of its operands. Matrices are column-major. A return value above zero is a finding about the
+// numbers ("singular"), which operators return as `info`.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -16,11 +16,11 @@ namespace partita::kernels {
 
 namespace lapack {
 
-/// Not-a-numbers go through, as in PyTorch; LAPACKE would refuse them.
+/// Lets NaN through, as PyTorch does. LAPACKE would refuse it.
 inline const bool nans_pass = (LAPACKE_set_nancheck(0), true);
 
 inline int checked(lapack_int info, const char* routine) {
-  if (info < 0) fail(std::string(routine) + " refused its argument " + std::to_string(-info));
+  if (info < 0) fail(std::string(routine) + " does not accept its argument " + std::to_string(-info));
   return static_cast<int>(info);
 }
 
@@ -92,9 +92,9 @@ int geev(int n, T* a, int lda, std::complex<decltype(std::abs(T()))>* values,
   }
 }
 
-/// Singular values of an m x n matrix, which is overwritten, and by `job` no vectors ('N'), the first min(m, n) ('S')
-/// or all ('A'). False where they are not found. gesdd may never end on what is not finite: as in PyTorch, a NaN is
-/// refused (false) and infinities make everything NaN.
+/// Singular values of an m x n matrix, which is overwritten. `job` selects the vectors: none ('N'), the first min(m, n)
+/// ('S') or all ('A'). Returns false when they are not found. gesdd may not terminate for numbers that are not finite;
+/// so, as in PyTorch, NaN is refused (false), and infinities make all results NaN.
 template <class T>
 bool singular_values(char job, int m, int n, T* a, decltype(std::abs(T()))* values, T* left, T* right) {
   using Real = decltype(std::abs(T()));

@@ -1,5 +1,5 @@
 #pragma once
-// Arithmetic as PyTorch's kernels for half types do it where they compute in the tensor's own type.
+// Arithmetic of those PyTorch kernels for half types that compute in the tensor's own type.
 #include <cmath>
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 namespace partita::kernels {
 
-/// A number of a half type: every result is rounded to it. Mixes with plain numbers, which are rounded first.
+/// A number of a half type. Each result is rounded to it, and so are other numbers that it is combined with.
 template <DType dtype>
 class Narrow {
  public:
@@ -39,7 +39,8 @@ class Narrow {
   float value_ = 0;
 };
 
-/// f.operator()<T, S>(): T computes as a tensor of `t` does, S is how load() holds its elements (arithmetic_dtype).
+/// Calls f.operator()<T, S>(): T computes as a tensor of dtype `t` does, S is the type of load()'s elements
+/// (arithmetic_dtype).
 template <class F>
 decltype(auto) dispatch_narrow(DType t, const char* what, F&& f) {
   if (t == DType::BFloat16) return f.template operator()<Narrow<DType::BFloat16>, float>();

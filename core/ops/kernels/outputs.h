@@ -1,25 +1,25 @@
 #pragma once
-// What eval functions share: results laid out as fake says, and operands in the dtype arithmetic is done in.
+// What eval functions share: results with the fake's metas, and operands in the dtype that arithmetic is done in.
 #include <vector>
 
 #include "core/ops/call.h"
 
 namespace partita::kernels {
 
-/// Uninitialised tensors for a call's results, with dtype, sizes and strides as its `fake` says; a result that fake
-/// leaves unknown (None) is an empty tensor of no storage.
+/// Uninitialised tensors for a call's results, with dtype, sizes and strides by its `fake`. A result that is None in
+/// the fake becomes an empty tensor without storage.
 std::vector<Tensor> allocate_all(const EvalCall& call, Meta (*fake)(FakeCall&));
 Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&));  ///< of a call with one result
 
-/// float32 for half types, int64 for bool and integers; else itself.
+/// The dtype that arithmetic is done in: float32 for half types, int64 for bool and integers, else `t`.
 DType arithmetic_dtype(DType t);
-/// Row-major in `dtype`; shares storage when it is already so.
+/// `t`, row-major and in `dtype`. Shares the storage when `t` is that already.
 Tensor load(const Tensor& t, DType dtype);
 Tensor empty(DType dtype, Sizes sizes);
 Tensor zeros(DType dtype, Sizes sizes);
-Tensor number_tensor(const Number& n, DType dtype);  ///< of no dimensions
-/// A value of the computation dtype as a tensor of `t` holds it: what PyTorch's kernels for half types keep between
-/// steps where they do not keep a float.
+Tensor number_tensor(const Number& n, DType dtype);  ///< 0-dim
+/// A value of the computation dtype, rounded to `t`. PyTorch's kernels for half types round some intermediate values
+/// so, and keep others in float.
 template <class T>
 T rounded(DType t, T v) {
   if constexpr (std::is_same_v<T, float>) {
@@ -28,10 +28,10 @@ T rounded(DType t, T v) {
   }
   return v;
 }
-/// Dimension of a tensor of `rank` dimensions, negative ones counted from the end; fails in PyTorch's words.
+/// A dimension of a tensor of `rank` dimensions; a negative one counts from the end. Fails with PyTorch's message.
 std::int64_t dim_index(std::int64_t dim, std::int64_t rank);
 
-/// A bool[n] argument, such as output_mask.
+/// A bool[n] argument such as output_mask.
 std::vector<bool> booleans(const FakeCall& call, std::string_view name);
 std::vector<bool> booleans(const EvalCall& call, std::string_view name);
 /// The gradients of an input, a weight and a bias; None where the argument `output_mask` says no.
@@ -39,7 +39,7 @@ MetaTuple gradients_by_mask(const FakeCall& call, TensorMeta input, TensorMeta w
 /// A tensor argument, row-major in `dtype`; without storage when it is None.
 Tensor load_optional(const EvalCall& call, std::string_view name, DType dtype);
 
-/// f.operator()<T>() for a compute dtype that is floating; fails, naming `what`, for others.
+/// Calls f.operator()<T>() for a floating computation dtype. Fails for others, naming `what`.
 template <class F>
 decltype(auto) dispatch_floating(DType t, const char* what, F&& f) {
   switch (t) {
@@ -53,7 +53,7 @@ decltype(auto) dispatch_floating(DType t, const char* what, F&& f) {
   fail(std::string("\"") + what + "\" not implemented for '" + std::string(torch_name(t)) + "'");
 }
 
-/// The same for float, double and the complex dtypes: those LAPACK computes in.
+/// The same for float, double and complex dtypes, in which LAPACK computes.
 template <class F>
 decltype(auto) dispatch_inexact(DType t, const char* what, F&& f) {
   switch (t) {
@@ -66,21 +66,21 @@ decltype(auto) dispatch_inexact(DType t, const char* what, F&& f) {
   }
 }
 
-/// The same for every compute dtype: float, double, int64 and the complex ones.
+/// The same for every computation dtype: float, double, int64 and complex.
 template <class F>
 decltype(auto) dispatch_compute(DType t, const char* what, F&& f) {
   if (t == DType::Int64) return f.template operator()<std::int64_t>();
   return dispatch_inexact(t, what, std::forward<F>(f));
 }
 
-/// The same for what can be ordered: float, double and int64.
+/// The same for dtypes that have an order: float, double and int64.
 template <class F>
 decltype(auto) dispatch_ordered(DType t, const char* what, F&& f) {
   if (t == DType::Int64) return f.template operator()<std::int64_t>();
   return dispatch_floating(t, what, std::forward<F>(f));
 }
 
-/// A tensor as [outer, length, inner] around one dimension of its row-major order.
+/// A row-major tensor seen as [outer, length, inner] around one dimension.
 struct DimSplit {
   std::int64_t outer = 1, length = 1, inner = 1;
 };
