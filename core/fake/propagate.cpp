@@ -45,12 +45,12 @@ Result<std::size_t> propagate_sub_graphs(Node& node, const HigherOrder& h) {
     Node* attribute = i < node.args().size() ? node.args()[i].node() : nullptr;
     Graph* child = attribute ? node.graph().child(attribute->target) : nullptr;
     if (!child)
-      return input_error("fake.sub_graph", fmt::format("argument {} of {} is no sub graph", i, node.op()->name),
+      return input_error("fake.sub_graph", fmt::format("argument {} of {} is not a sub graph", i, node.op()->name),
                          {.graph = node.graph().name, .node = node.name()});
     std::vector<Node*> placeholders = child->placeholders();
     if (placeholders.size() != operands.size())
       return input_error("fake.sub_graph",
-                         fmt::format("sub graph {} takes {} inputs, {} are given", attribute->target,
+                         fmt::format("sub graph {} takes {} inputs, but {} are given", attribute->target,
                                      placeholders.size(), operands.size()),
                          {.graph = node.graph().name, .node = node.name()});
     for (std::size_t p = 0; p < placeholders.size(); ++p) placeholders[p]->meta = operands[p];

@@ -187,7 +187,7 @@ class Lowering {
       std::int64_t at = index ? (*index < 0 ? *index + count : *index) : count;
       if (at < 0 || at >= count)
         return input_error("functionalize.getitem",
-                           fmt::format("{} takes an item that {} does not have", user->name(), node->name()),
+                           fmt::format("{} reads an item that {} does not have", user->name(), node->name()),
                            where(*user));
       TRY_DO(substitute(user, list->items[static_cast<std::size_t>(at)]));
       out_.graph->erase(user);

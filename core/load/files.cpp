@@ -130,7 +130,8 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
   if (is_pickle(text) || path.ends_with(".input")) return load_pickle(std::move(bytes), prefix, loading);
   if (!is_text(text)) {
     if (alone)
-      return refuse("is binary and of no kind that Partita reads; give FX text, a .pt2 archive or a TORCH_TRACE log");
+      return refuse(
+          "is binary, of a kind that Partita does not read; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
   // Archives are read now, but texts are parsed when asked for, so their bytes must outlive this call.

@@ -154,7 +154,7 @@ class Verifier {
 
   std::vector<std::string> run() {
     for (const Buffer& b : k_.buffers)
-      if (b.streamed && b.role != Buffer::Role::Output) fault(b.name + " is streamed but no output");
+      if (b.streamed && b.role != Buffer::Role::Output) fault(b.name + " is streamed but not an output");
     body(k_.body, 0);
     return std::move(broken_);
   }
@@ -172,7 +172,7 @@ class Verifier {
 
   void value(Scalar s, std::string_view where) {
     if (s.id < 0 || static_cast<std::size_t>(s.id) >= k_.scalars.nodes().size())
-      return fault(fmt::format("{} is no value", where));
+      return fault(fmt::format("{} is not a value", where));
     const ScalarNode& n = k_.scalars[s];
     if (n.op == ScalarOp::Index || n.op == ScalarOp::Load) expression(n.index, where);
     if (n.op == ScalarOp::Load) {
@@ -220,7 +220,7 @@ class Verifier {
     if (!running_.contains(r.accumulator)) fault(where + " outside of its loop");
     value(r.value, where);
     if (r.value.id >= 0 && k_.scalars.dtype(r.value) != k_.accumulators[static_cast<std::size_t>(r.accumulator)].dtype)
-      fault(where + " of another dtype");
+      fault(where + " of the wrong dtype");
   }
 
   void loop(const Loop& l, int depth) {

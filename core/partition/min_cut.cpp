@@ -244,7 +244,7 @@ class Cutter {
 
   Diagnostic contradiction(const std::vector<char>& sink_side) const {
     Diagnostic d = input_error("partition.pin",
-                               "no partition does what the pins ask for: a value that may not be saved hangs on one "
+                               "no partition satisfies the pins: a value that may not be saved depends on one "
                                "that may not be recomputed; drop a pin",
                                {.graph = joint_.name});
     for (Node* n : joint_)

@@ -90,7 +90,7 @@ class GraphLowering {
       auto* index = node.args().at(1).get<std::int64_t>();
       auto it = to_.values.find(node.args()[0].node());
       if (!index || it == to_.values.end() || *index < 0 || static_cast<std::size_t>(*index) >= it->second.size())
-        return unsupported("schedule.getitem", "getitem of what is no list of results", where(node));
+        return unsupported("schedule.getitem", "getitem of a value that is not a list of results", where(node));
       to_.values[&node] = {it->second[static_cast<std::size_t>(*index)]};
       return {};
     }

@@ -138,7 +138,7 @@ class Planner {
       } else if (const SymExpr* e = n->meta.sym()) {
         plan_.outputs.emplace_back(*e);
       } else if (!n->meta.tensor()) {
-        return unsupported("schedule.output", "output " + n->name() + " is no tensor",
+        return unsupported("schedule.output", "output " + n->name() + " is not a tensor",
                            {.graph = g_.graph->name, .node = n->name()});
       } else {
         PlanView v = view(output_view(g_, g_.value(n)), g_.value(n));

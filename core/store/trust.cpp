@@ -35,7 +35,7 @@ class File {
 Diagnostic not_made(const fs::path& path) {
   return input_error(
       "store.read_only",
-      fmt::format("cannot be made ({}); set PARTITA_STORE to a folder that can be written", std::strerror(errno)),
+      fmt::format("cannot be created ({}); set PARTITA_STORE to a folder that can be written", std::strerror(errno)),
       Where{.file = path.string()});
 }
 

@@ -68,7 +68,7 @@ class TestKernel : public QObject {
          {"", "store to x, an input", "store to out uses i1 outside of its loop",
           "store to out uses accumulator a0, which is not complete", "reduction to a0 outside of its loop",
           "loop variable i0 is used twice", "loop i0 is parallel but not outermost", "store to unknown buffer 7",
-          "x is streamed but no output", "reduction to a0 loads from x, which is streamed"})
+          "x is streamed but not an output", "reduction to a0 loads from x, which is streamed"})
       QTest::newRow(fault) << fault;
   }
   void verifier() {
