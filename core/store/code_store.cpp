@@ -5,7 +5,7 @@
 namespace partita {
 namespace {
 
-/// What the code was made for and by; CodeStore's own keys name graph, options and machine already.
+/// The key of compiled code in the store. `key` already names graph, options and machine.
 CacheKey address(const std::string& key) {
   return {.graph = key, .options = {}, .cpu_features = {}, .version = PARTITA_VERSION};
 }
