@@ -9,12 +9,12 @@ namespace partita {
 
 enum class Severity { Error, Warning, Note };
 
-/// Who is at fault; decides the exit code of the command line.
+/// Who is at fault. It decides the exit code of the command line.
 enum class Fault {
   Differs,      ///< a comparison, check or minification says "differs / fails": exit 1
   Input,        ///< bad input or usage: exit 2
-  Unsupported,  ///< an operator, feature or device we do not have: exit 3
-  Internal,     ///< our bug: exit 4
+  Unsupported,  ///< an operator, feature or device that Partita does not have: exit 3
+  Internal,     ///< a bug of Partita: exit 4
 };
 
 /// Where a diagnostic points. Empty fields are not printed.
@@ -43,7 +43,7 @@ struct Diagnostic {
 Diagnostic input_error(std::string code, std::string message, Where where = {});
 Diagnostic unsupported(std::string code, std::string message, Where where = {});
 
-/// A value or the diagnostic that says why there is none.
+/// A value, or the diagnostic that says why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -14,24 +14,24 @@ using ValueKwargs = std::vector<std::pair<std::string, Value>>;
 
 struct InterpOptions {
   int threads = 1;
-  /// What random operators draw from; null: a new one for each run, with the default seed.
+  /// The generator of random operators; null: each run makes a new one with the default seed.
   std::shared_ptr<Generator> generator = {};
-  /// Compute in double: floating inputs, attributes and dtype arguments are widened. Inputs are then copies, so
-  /// mutations do not reach the caller. The baseline that tells rounding from error.
+  /// Compute in double: floating inputs, attributes and dtype arguments are widened. The inputs are copied, so
+  /// mutations do not reach the caller. This run is the baseline that separates rounding from errors.
   bool float64 = false;
   /// Refuse inputs whose dtype or sizes differ from the placeholders' metas.
   bool check_inputs = true;
   const Progress* progress = nullptr;
-  /// Sees each node's value as soon as it is computed; a failure stops the run.
+  /// Called with each node's value as soon as it is computed. Its failure stops the run.
   std::function<Status(const Node&, const Value&)> observer = {};
-  /// Stands in for ops/record.h's evaluate: where tests plant a wrong kernel.
+  /// Replaces ops/record.h's evaluate, so that tests can plant a wrong kernel.
   std::function<Result<Value>(const Node&, std::vector<Value>, ValueKwargs, const EvalContext&)> evaluate = {};
 };
 
-/// Runs the graph node by node; the meaning all backends are held against. Values are freed after their last use.
-/// In-place operators write through to the storages of `inputs`. A graph of torch-level calls (dynamo) is resolved to
-/// ATen first. Returns what forward returns, flattened. Errors name the node and its source line; interp.cancelled
-/// when progress says stop.
+/// Runs the graph node by node. This defines the results that all backends must give. Values are freed after their last
+/// use. In-place operators write to the storages of `inputs`. Torch-level calls (dynamo) are resolved to ATen first.
+/// Returns forward's results, flattened. Errors name the node and its source line; interp.cancelled when `progress`
+/// says stop.
 Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inputs, const InterpOptions& options = {});
 
 }  // namespace partita

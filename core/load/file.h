@@ -8,13 +8,13 @@
 
 namespace partita {
 
-/// The bytes of a file. Shared by everything that was read from it and still points into it.
+/// The bytes of a file, shared by everything that was read from it and points into it.
 class FileBytes {
  public:
-  /// In memory, so that they stay what they were when a program writes the file anew. Errors file.missing, file.read:
-  /// not there, a folder, not readable.
+  /// Copies the file into memory, so that the bytes stay the same when another program rewrites the file. Errors:
+  /// file.missing; file.read for a folder or an unreadable file.
   static Result<std::shared_ptr<const FileBytes>> open(const std::string& path);
-  /// Mapped: for short use of large files. The process dies if another cuts the file short meanwhile.
+  /// Maps the file, for short use of large files. The process dies if another program truncates the file meanwhile.
   static Result<std::shared_ptr<const FileBytes>> map(const std::string& path);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;
@@ -31,7 +31,7 @@ class FileBytes {
   bool mapped_ = false;
 };
 
-/// Writes beside the target and renames, so that a reader never sees half a file.
+/// Writes a temporary file beside the target and renames it, so that a reader never sees half a file.
 Status write_file(const std::string& path, std::string_view bytes);
 
 }  // namespace partita

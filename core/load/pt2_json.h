@@ -1,5 +1,5 @@
 #pragma once
-// Reading of JSON of a torch.export archive with errors that name the place. Internal to core/load.
+// Reads JSON of a torch.export archive; errors name the place. Internal to core/load.
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -13,7 +13,7 @@ inline Diagnostic bad(std::string what) {
   return input_error("load.pt2", "not a readable torch.export archive: " + std::move(what));
 }
 
-/// A field that is there and not null.
+/// The field's value; nullopt when it is missing or null.
 inline std::optional<Json> field(Json object, std::string_view key) {
   Json value;
   if (object[key].get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
@@ -51,7 +51,7 @@ inline Result<simdjson::dom::object> object_of(Json value, std::string_view what
   if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not an object", what));
   return out;
 }
-/// A union as torch's schema writes it: an object with one key.
+/// A union in torch's schema: an object with one key.
 struct Union {
   std::string_view kind;
   Json value;

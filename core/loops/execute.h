@@ -6,8 +6,9 @@
 
 namespace partita::loops {
 
-/// Runs a kernel one element at a time: what its loops mean, for tests and for checking a backend. `buffers` are the
-/// addresses of the non-scratch buffers, in order; sizes are concrete. Errors as evaluate() of scalar_eval.h.
+/// Runs a kernel one element at a time. It defines what loops mean; tests and checks compare backends with it.
+/// `buffers` are the addresses of the non-scratch buffers, in order; sizes are concrete. Errors are those of evaluate()
+/// in scalar_eval.h.
 Status execute(const Kernel& kernel, std::span<void* const> buffers);
 
 }  // namespace partita::loops

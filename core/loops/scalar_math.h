@@ -1,6 +1,7 @@
 #pragma once
-// The C++ meaning of the rows of scalar_ops.def: PyTorch's arithmetic on one element. A function that has no overload
-// for a type does not exist for it (exp of an int: bodies cast first). Integers wrap; dividing one by zero throws.
+// The C++ meaning of the rows of scalar_ops.def: PyTorch's arithmetic on one element. A function without an overload
+// for a type does not exist for that type (exp of an int: bodies cast first). Integers wrap; integer division by zero
+// throws.
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -12,13 +13,13 @@
 
 namespace partita::loops {
 
-/// An integer division by zero; the caller of an evaluation turns it into PyTorch's ZeroDivisionError.
+/// Thrown by an integer division by zero. The caller of an evaluation turns it into PyTorch's ZeroDivisionError.
 struct ZeroDivision {};
 
 template <class T>
 concept Real = std::floating_point<T>;
 template <class T>
-concept Integer = std::integral<T>;  // with bool
+concept Integer = std::integral<T>;  // includes bool
 template <class T>
 struct IsComplex : std::false_type {};
 template <class T>
@@ -30,7 +31,7 @@ concept Ordered = Real<T> || Integer<T>;
 template <class T>
 concept Inexact = Real<T> || Complex<T>;
 
-/// The unsigned type that an integer's arithmetic wraps in.
+/// The unsigned type in which an integer type's arithmetic wraps.
 template <Integer T>
 struct Wrapping {
   using type = std::conditional_t<(sizeof(T) < 4), std::uint32_t,
@@ -72,7 +73,7 @@ T scalar_neg(T a) {
     return -a;
 }
 
-/// Integers truncate towards zero.
+/// An integer quotient is truncated towards zero.
 template <class T>
 T scalar_div(T a, T b) {
   if constexpr (Integer<T>) {
@@ -85,7 +86,7 @@ T scalar_div(T a, T b) {
   }
 }
 
-/// Floats: Python's rule through fmod, so that a result one ulp below an integer is not rounded up to it.
+/// Floats follow Python's rule through fmod, so that a quotient one ulp below an integer is not rounded up to it.
 template <Ordered T>
 T scalar_floordiv(T a, T b) {
   if constexpr (Integer<T>) {
@@ -104,7 +105,7 @@ T scalar_floordiv(T a, T b) {
   }
 }
 
-/// Sign of the dividend.
+/// The result has the sign of the dividend.
 template <Ordered T>
 T scalar_fmod(T a, T b) {
   if constexpr (Integer<T>) {
@@ -117,7 +118,7 @@ T scalar_fmod(T a, T b) {
   }
 }
 
-/// Sign of the divisor.
+/// The result has the sign of the divisor.
 template <Ordered T>
 T scalar_remainder(T a, T b) {
   T mod = scalar_fmod(a, b);
@@ -126,7 +127,7 @@ T scalar_remainder(T a, T b) {
   return mod;
 }
 
-/// A negative exponent of an integer gives 0 but for the bases 1 and -1.
+/// An integer to a negative power is 0, except for the bases 1 and -1.
 template <class T>
 T scalar_pow(T a, T b) {
   if constexpr (Integer<T>) {
@@ -174,7 +175,7 @@ T scalar_abs(T a) {
     return std::fabs(a);
 }
 
-/// -1, 0 or 1, a NaN gives 0; complex: a / |a|.
+/// -1, 0 or 1; 0 for a NaN; a / |a| for complex numbers.
 template <class T>
 T scalar_sign(T a) {
   if constexpr (Complex<T>)
@@ -185,7 +186,7 @@ T scalar_sign(T a) {
     return static_cast<T>((T(0) < a) - (a < T(0)));
 }
 
-/// A NaN on either side wins.
+/// If either side is NaN, so is the result.
 template <Ordered T>
 T scalar_min(T a, T b) {
   return a != a || a < b ? a : b;
@@ -311,7 +312,7 @@ T scalar_erfc(T a) {
   return std::erfc(a);
 }
 
-/// A rational start and two Newton steps, as PyTorch's calc_erfinv.
+/// A rational first guess and two Newton steps, as in PyTorch's calc_erfinv.
 template <Real T>
 T scalar_erfinv(T a) {
   constexpr double central[2][4] = {{0.886226899, -1.645349621, 0.914624893, -0.140543331},
@@ -394,7 +395,7 @@ T scalar_trunc(T a) {
   else
     return a;
 }
-/// Half to even.
+/// Rounds halves to even.
 template <Ordered T>
 T scalar_round(T a) {
   if constexpr (Real<T>)

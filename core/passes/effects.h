@@ -3,8 +3,8 @@
 
 namespace partita {
 
-/// Does running this node do more than give its value: write memory, draw random numbers, raise, print? Calls we know
-/// nothing of do.
+/// Does running this node have an effect besides its value: does it write memory, draw random numbers, raise or print?
+/// True for unknown calls.
 bool has_effect(const Node& node);
 
 }  // namespace partita

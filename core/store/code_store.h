@@ -7,8 +7,8 @@
 
 namespace partita {
 
-/// The store as compiled code and records of work are kept in it. Nothing depends on it: at the first failure it says
-/// so in one line on stderr and stays silent and empty from then on.
+/// A store of compiled code and records of work that may fail. Nothing depends on it: the first failure is reported in
+/// one line on stderr, and from then on it is silent and empty.
 class CodeStore {
  public:
   CodeStore();
@@ -18,7 +18,7 @@ class CodeStore {
   void add(const RunRow& row);
   void add(const CheckRow& row);
   void add(const SnapshotRow& row);
-  /// A minification's answers.
+  /// Answers of a minification.
   std::optional<std::string> find_try(const std::string& session, std::uint64_t candidate);
   void add_try(const std::string& session, std::uint64_t candidate, const std::string& answer);
   void forget_tries(const std::string& session);
@@ -29,7 +29,7 @@ class CodeStore {
   std::optional<Store> store_;
 };
 
-/// One row into the store of that file; nothing where it is empty. For who keeps no store open.
+/// Adds one row to the store in that file; does nothing if `file` is empty. For callers that keep no store open.
 Status keep_in_store(const std::string& file, const CheckRow& row);
 Status keep_in_store(const std::string& file, const RunRow& row);
 

@@ -13,13 +13,13 @@ namespace partita {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// Bytes that tensors view; shared by all views of it. 64-byte aligned, so that vector code may load it aligned.
+/// The bytes behind a tensor, shared by all its views. 64-byte aligned, so that vector code may use aligned loads.
 class Storage {
  public:
   static constexpr std::size_t alignment = 64;
-  /// Zero-filled when `zero`. Error tensor.out_of_memory when the system refuses.
+  /// Zero-filled if `zero`, else uninitialised. Error tensor.out_of_memory when the system refuses.
   static Result<std::shared_ptr<Storage>> allocate(std::size_t bytes, bool zero = false);
-  /// Bytes owned by somebody else (a mapped file); `owner` is kept alive with the storage.
+  /// Uses bytes that `owner` owns (a mapped file) and keeps `owner` alive.
   static std::shared_ptr<Storage> borrow(std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner);
 
   std::byte* data() const { return data_; }
@@ -43,7 +43,7 @@ struct Tensor {
   /// Row-major, uninitialised.
   static Result<Tensor> empty(DType dtype, Sizes sizes);
   static Result<Tensor> zeros(DType dtype, Sizes sizes);
-  /// Memory for exactly what sizes and strides can reach (stride 0 allowed), uninitialised.
+  /// Allocates exactly the memory that sizes and strides reach (stride 0 is allowed), uninitialised.
   static Result<Tensor> empty_strided(DType dtype, Sizes sizes, Sizes strides);
   static Result<Tensor> scalar(DType dtype, double value);
 
@@ -56,22 +56,23 @@ struct Tensor {
     return reinterpret_cast<T*>(data());
   }
 
-  /// Same storage, other geometry.
+  /// The same storage with other sizes, strides and offset.
   Tensor view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offset) const;
-  /// Itself when contiguous, else a row-major copy.
+  /// The tensor itself if it is contiguous, else a row-major copy.
   Result<Tensor> contiguous() const;
   Result<Tensor> clone() const;  ///< row-major copy
   /// Row-major copy in another dtype, as Tensor.to(dtype): floats truncate towards zero, anything non-zero is true.
   Result<Tensor> to(DType other) const;
-  /// Writes src's elements over this view's. Sizes equal (no broadcasting); dtypes are converted; may not overlap.
+  /// Overwrites this view's elements by src's, converted to this dtype. Sizes must be equal (no broadcasting), and the
+  /// memory may not overlap.
   void copy_from(const Tensor& src) const;
   /// The element at row-major position i as double (real part of complex).
   double item_as_double(std::int64_t i = 0) const;
 };
 
 Sizes row_major_strides(std::span<const std::int64_t> sizes);
-/// Elements of storage that sizes and strides reach from offset 0; 0 when empty. Error tensor.size on overflow or
-/// negatives.
+/// The number of storage elements that sizes and strides reach from offset 0; 0 when the tensor is empty. Error
+/// tensor.size on overflow or negative numbers.
 Result<std::int64_t> reach(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
 
 }  // namespace partita
