@@ -11,7 +11,7 @@ class Module;
 namespace partita::codegen {
 
 struct EmitTarget {
-  int vector_bytes = 32;  ///< of a register of the host: 64 with AVX-512
+  int vector_bytes = 32;  ///< bytes of a vector register of the host: 64 with AVX-512
 };
 
 /// Adds the functions of kernel_entry to the module. Precondition: check_kernel.

@@ -10,36 +10,36 @@
 namespace partita::codegen {
 
 struct JitOptions {
-  int threads = 1;         ///< that compile, each its share of the kernels
-  bool keep_text = false;  ///< LLVM IR and assembly
+  int threads = 1;         ///< threads that compile, each a share of the kernels
+  bool keep_text = false;  ///< keep LLVM IR and assembly
 };
 
-/// Machine code of some kernels, not yet placed: relocatable objects.
+/// Machine code of some kernels as relocatable objects, which are not yet loaded.
 struct ObjectCode {
   std::vector<std::string> objects;
-  std::string ir, assembly;                              ///< when asked for
+  std::string ir, assembly;                              ///< set with keep_text
   double emit_ms = 0, optimise_ms = 0, generate_ms = 0;  ///< summed over threads
 };
 
-/// The host's processor and the features code is made for: part of the key of stored code.
+/// The host's processor and the features that code is made for; part of the key of stored code.
 const std::string& host_processor();
 
-/// Kernel i's functions are named by kernel_entry(kernels[i], symbol_prefix + i). `symbols` are the names that sizes in
-/// the kernels use, in the order in which their values are handed over. Error codegen.cpu (exit 3).
+/// Compiles kernels. kernel_entry(kernels[i], kernel_symbol(i)) names the functions of kernel i. `symbols` are the
+/// names in the kernels' sizes, in the order in which their values are passed. Error codegen.cpu (exit 3).
 Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const std::vector<std::string>& symbols,
                                    const JitOptions& options = {});
 std::string kernel_symbol(std::size_t index);
 
-/// Placed code. Functions live as long as it does.
+/// Loaded code. Its functions live as long as it does.
 class LoadedCode {
  public:
   virtual ~LoadedCode() = default;
-  /// Error codegen.link when objects are damaged or name a function we do not have.
+  /// Error codegen.link when objects are damaged or need an unknown function.
   static Result<std::unique_ptr<LoadedCode>> link(std::span<const std::string> objects);
   virtual Result<void*> find(const std::string& symbol) = 0;
 };
 
-/// Objects as one string, for a store; error codegen.object when the bytes are not that.
+/// Packs objects into one string for a store. unpack() gives error codegen.object for other bytes.
 std::string pack(std::span<const std::string> objects);
 Result<std::vector<std::string>> unpack(std::string_view bytes);
 

@@ -6,10 +6,10 @@
 
 namespace partita::codegen {
 
-/// Scalar operations of a whole run, roughly; unknown extents count as large.
+/// A rough count of the scalar operations of a run; unknown extents count as large.
 double kernel_work(const loops::Kernel& kernel);
 
-/// Content address of the machine code of kernels: their structure, the processor and this compiler.
+/// The content address of kernels' machine code: it depends on their structure, the processor and this compiler.
 std::string code_key(std::span<const loops::Kernel> kernels);
 
 }  // namespace partita::codegen
