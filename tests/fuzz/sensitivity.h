@@ -1,5 +1,6 @@
 #pragma once
-// What rounding alone does to a graph's results: how differences are told from errors where a graph is ill-conditioned.
+// Measures what rounding alone does to a graph's results, to separate differences from errors in ill-conditioned
+// graphs.
 #include <optional>
 #include <vector>
 
@@ -8,13 +9,13 @@
 
 namespace partita::fuzz {
 
-/// Row-major, per element of each output: the farthest that it moves when the graph, computed in double, has its inputs
-/// and the results of its calls shifted at random by two units in the last place of their dtypes, which is what vector
-/// libraries promise of functions (one unit of half types: a rounding that fell the other way); infinite where it
-/// becomes or ceases to be finite, or may in another order of the factors of a product. A number made of n, like a sum,
-/// is shifted sqrt(n) times as far: in what order it is added up is nobody's promise (torch.compile's sums differ from
-/// eager's as ours do). Nullopt when it cannot be computed; outputs that are no tensors have no elements. `exact`: the
-/// results in double.
+/// For each element of each output, in row-major order: the largest distance that it moves when the graph is computed
+/// in double and its inputs and the results of its calls are shifted at random by two units in the last place of their
+/// dtypes, the error that vector libraries promise for functions (one unit for half types: a rounding in the other
+/// direction). Infinite if the element becomes or ceases to be finite, or may do so in another order of the factors of
+/// a product. A number made of n others, like a sum, is shifted sqrt(n) times as far, because the order of its
+/// additions is unspecified (torch.compile's sums differ from eager's as Partita's do). nullopt when it cannot be
+/// computed. Outputs that are not tensors have no elements. `exact` receives the results in double.
 std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& graph, const std::vector<Value>& inputs,
                                                                   const std::vector<Value>& exact);
 

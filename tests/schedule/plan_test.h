@@ -17,15 +17,16 @@ inline std::unique_ptr<Graph> parse(const std::string& text) {
   return std::move(*graph);
 }
 
-/// class M with the given body; a statement a line.
+/// A class M with the given body, one statement per line.
 inline std::string module(const std::string& arguments, const std::vector<std::string>& statements) {
   std::string text = "class M(torch.nn.Module):\n    def forward(self, " + arguments + "):\n";
   for (const std::string& s : statements) text += "        " + s + "\n";
   return text;
 }
 
-/// Values like the placeholders: normal floats, whole numbers below `high`, coin flips. Int8 holds window offsets of
-/// low-memory max pooling in these graphs: the centre of a 3x3 window, inside the tensor even at its border.
+/// Random values for the placeholders: normal floats, whole numbers below `high`, random bools. Int8 holds window
+/// offsets of low-memory max pooling in these graphs: the centre of a 3x3 window, which is inside the tensor even at
+/// its border.
 inline std::vector<Value> random_inputs(const Graph& graph, std::uint64_t seed = 1, std::int64_t high = 4) {
   std::mt19937_64 engine(seed);
   std::normal_distribution<double> normal;
@@ -65,7 +66,7 @@ inline std::vector<Value> copies(const std::vector<Value>& values) {
   return out;
 }
 
-/// The largest |a - b| / (1 + |b|), infinite where only one is NaN or they differ in kind.
+/// The largest |a - b| / (1 + |b|); infinite if only one is NaN or they differ in kind.
 inline double difference(const Value& a, const Value& b, bool same_dtype = true) {
   const Tensor *x = a.get<Tensor>(), *y = b.get<Tensor>();
   if (!x || !y) return x || y ? INFINITY : 0;
