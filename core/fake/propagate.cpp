@@ -13,8 +13,7 @@ struct HigherOrder {
   std::string_view name;
   std::size_t body;                   ///< index of the argument whose sub graph gives the results
   std::vector<std::size_t> graphs;    ///< indices of the arguments that are sub graphs
-  std::vector<std::size_t> operands;  ///< indices of the list arguments that become the sub graphs' placeholders, in
-                                      ///< order
+  std::vector<std::size_t> operands;  ///< indices of the list arguments that become their placeholders, in order
 };
 const HigherOrder* higher_order(const Op& op) {
   static const HigherOrder table[] = {

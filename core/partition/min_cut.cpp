@@ -11,8 +11,8 @@
 namespace partita {
 namespace {
 
-// The price of saving one byte of an activation. A byte of an input costs 1, and all recomputed arithmetic together
-// costs less than one activation byte, so it only breaks ties.
+// The price of saving one byte of an activation. A byte of an input costs 1. All recomputed arithmetic together costs
+// less than one activation byte, so it only breaks ties between activations.
 constexpr std::int64_t activation_byte = 1 << 16;
 
 class Cutter {
