@@ -18,7 +18,7 @@ enum class ScalarOp : std::uint8_t {
 #include "core/loops/scalar_ops.def"
 #undef SCALAR_OP
   Const,  ///< `real` / `integer`
-  Input,  ///< input `slot` of a body; in loops, the accumulator or the value loaded there
+  Input,  ///< input `slot` of a body; in loops, accumulator `slot`
   Index,  ///< `index`, an int64 expression of loop variables and sizes
   Load,   ///< buffer `slot` at element `index`, plus the computed int64 args[0] if valid; lowering makes these
   Where,  ///< args: condition (b8), then, else
