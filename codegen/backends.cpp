@@ -45,7 +45,7 @@ CompileFn debug(const BackendOptions& options) {
 
 constexpr Backend table[] = {
     {"interp", "reference interpreter", interpreter, true},
-    {"debug", "interpreter that holds every value against its node's meta", debug, true},
+    {"debug", "interpreter that checks every value against its node's meta", debug, true},
     {"f64", "interpreter in double precision", double_interpreter, true},
     {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages},
 };

@@ -14,28 +14,28 @@ class CodeStore;
 struct BackendOptions {
   int threads = 1;
   const Progress* progress = nullptr;
-  /// Parameters and buffers keep their values between runs, so that a compiler may pack them: an inference.
+  /// Parameters and buffers keep their values between runs (inference), so a compiler may pack them.
   bool fixed_parameters = false;
-  /// What random operators draw from, in all graphs made with these options; null: each run of a graph draws anew from
-  /// one with the default seed.
+  /// The generator of random operators in all graphs made with these options; null: each run makes a new one with the
+  /// default seed.
   std::shared_ptr<Generator> generator;
-  /// Where compiled code is found again; null: nowhere.
+  /// The store of compiled code; null: none.
   std::shared_ptr<CodeStore> store;
 };
 
-/// What runs graphs. One row each; `--backend` takes the name.
+/// One way to run graphs. `--backend` takes the name.
 struct Backend {
   std::string_view name;
   std::string_view description;
   CompileFn (*make)(const BackendOptions& options);
-  bool takes_any_graph;  ///< runs mutating and torch-level graphs as they stand; others want functional ATen
-  /// The same in stages, for callers that show its kernels or look for the stage to blame; null: it has none.
+  bool takes_any_graph;  ///< runs mutating and torch-level graphs as they are; other backends need functional ATen
+  /// The same compiler in stages, for callers that show its kernels or look for the stage to blame; null: it has none.
   StagedCompiler (*stages)(const BackendOptions& options) = nullptr;
 };
 std::span<const Backend> backends();
-/// Error backend.unknown lists the names.
+/// Finds a backend by name. Error backend.unknown lists the names.
 Result<const Backend*> find_backend(std::string_view name);
-/// The compiler for this machine: what is meant where no backend is named. It has stages.
+/// The compiler for this machine, used when no backend is named. It has stages.
 const Backend& default_compiler();
 
 }  // namespace partita

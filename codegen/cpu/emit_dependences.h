@@ -9,15 +9,15 @@
 
 namespace partita::codegen {
 
-/// What the values of a kernel depend on: decides in which loop each is computed. Bits are loop numbers in order of
-/// appearance, buffer numbers, accumulator numbers.
+/// What the values of a kernel depend on. This decides in which loop each is computed. Bits are loop numbers in order
+/// of appearance, buffer numbers, and accumulator numbers.
 struct Dependences {
   std::map<std::string, int> loop_of_var;
   std::map<const loops::Loop*, int> loop_number;
-  std::vector<llvm::SmallBitVector> loop_stores;        ///< per loop: buffers stored to within
+  std::vector<llvm::SmallBitVector> loop_stores;        ///< per loop: buffers that it stores to
   std::vector<llvm::SmallBitVector> accumulator_loops;  ///< per accumulator: the loops around the one that starts it
   struct Node {
-    llvm::SmallBitVector loops, buffers, accumulators;  ///< buffers: loaded, and written by this kernel
+    llvm::SmallBitVector loops, buffers, accumulators;  ///< buffers: those it loads and this kernel also writes
   };
   std::vector<Node> nodes;
 

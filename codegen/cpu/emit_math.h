@@ -6,11 +6,11 @@
 
 namespace partita::codegen {
 
-/// Elementary functions of f32 as straight-line IR, for scalars and vectors alike, right for infinities, NaN and
-/// denormals. Errors are stated in units in the last place (tests/codegen/test_scalar_ops.cpp holds them to it).
+/// Emits elementary functions of f32 as straight-line IR, for scalars and vectors. They are right for infinities, NaN
+/// and denormals. Errors are in units in the last place; tests/codegen/test_scalar_ops.cpp checks them.
 class MathEmitter {
  public:
-  /// avx512: the host has it, and vectors of 16 floats may use its instructions.
+  /// avx512: the host has AVX-512, so vectors of 16 floats may use its instructions.
   MathEmitter(llvm::IRBuilder<>& b, bool avx512) : b(b), avx512(avx512) {}
 
   llvm::Value* exp(llvm::Value* x);      ///< 1 ulp
@@ -49,7 +49,7 @@ class MathEmitter {
   };
   Reduced reduce_ln2(llvm::Value* x);
   Reduced reduce_ln2_once(llvm::Value* x);
-  Reduced split_ln2(llvm::Value* x);  ///< all but rest
+  Reduced split_ln2(llvm::Value* x);  ///< fills all fields but `rest`
   llvm::Value* exp_of(const Reduced& r);
   llvm::Value* exp_of_rest(llvm::Value* rest);
   llvm::Value* expm1_of(const Reduced& r);

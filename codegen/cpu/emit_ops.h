@@ -7,8 +7,8 @@
 
 namespace partita::codegen {
 
-/// IR for one row of scalar_ops.def or a cast, on scalars or on vectors of any length (all arguments alike). Registers
-/// hold Bool as i1, BFloat16 as its bits; memory holds Bool as a byte.
+/// Emits IR for a row of scalar_ops.def or a cast, on scalars or on vectors of any length (all arguments alike).
+/// Registers hold Bool as i1 and BFloat16 as its bits; memory holds Bool as a byte.
 class OpEmitter {
  public:
   OpEmitter(llvm::IRBuilder<>& b, llvm::Module& module, bool avx512) : b(b), module(module), avx512(avx512) {}
@@ -19,11 +19,11 @@ class OpEmitter {
   llvm::Value* to_memory(llvm::Value* v, DType dtype);
   llvm::Constant* constant(DType dtype, double real, std::int64_t integer);
 
-  /// dtype: of the arguments.
+  /// `dtype` is the dtype of the arguments.
   llvm::Value* apply(loops::ScalarOp op, DType dtype, llvm::ArrayRef<llvm::Value*> args);
   llvm::Value* cast(llvm::Value* v, DType from, DType to);
   llvm::Value* bitcast(llvm::Value* v, DType to);
-  /// a ** exponent for the exponents that are cheaper or more exact without pow; null for others.
+  /// a ** exponent, for exponents for which it is cheaper or more exact than pow; null for others.
   llvm::Value* constant_power(llvm::Value* a, double exponent);
 
  private:
@@ -35,7 +35,7 @@ class OpEmitter {
   llvm::Function* lane_function(loops::ScalarOp op, DType dtype, llvm::Type* type);
   llvm::FunctionCallee runtime(loops::ScalarOp op, DType dtype);
   llvm::Type* shaped(llvm::Type* element, llvm::Value* like);
-  /// By the bits: LLVM 19 joins `fcmp uno` and `fcmp ogt` of fabs(x) to one comparison of x, without the fabs, and so
+  /// Tests the bits. LLVM 19 joins `fcmp uno` and `fcmp ogt` of fabs(x) to one comparison of x without the fabs, which
   /// made relu(abs(x)) relu(x).
   llvm::Value* is_nan(llvm::Value* x);
   llvm::Value* number(llvm::Value* like, double value);

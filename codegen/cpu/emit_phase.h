@@ -17,8 +17,8 @@
 
 namespace partita::codegen {
 
-/// One function. Values are cached per scope; a value is put into the outermost scope whose loops it depends on, at the
-/// end of the code in front of the loop that is open there.
+/// Emits one function. Values are cached per scope. A value is computed in the outermost scope whose loops it depends
+/// on, at the end of the code before the loop that is open there.
 class PhaseEmitter {
  public:
   PhaseEmitter(llvm::Module& module, const loops::Kernel& kernel, const std::vector<std::string>& symbols,
@@ -30,8 +30,8 @@ class PhaseEmitter {
         module_(module),
         symbols_(symbols),
         vector_(vector_loops(kernel)) {
-    // No contraction of products and sums: each operator rounds, as PyTorch's kernels do, and its generated C++, which
-    // is built with -ffp-contract=off. asin's gradient near 1 shows the difference.
+    // Products and sums are not contracted: each operator rounds on its own, as in PyTorch's kernels and in its
+    // generated C++, which is built with -ffp-contract=off. asin's gradient near 1 shows the difference.
     lanes_ = choose_lanes(target);
   }
 
@@ -40,10 +40,10 @@ class PhaseEmitter {
  private:
   struct Val {
     llvm::Value* v = nullptr;
-    bool lanes = false;  ///< one value a lane, or one for all
+    bool lanes = false;  ///< true: one value per lane; false: one value for all
   };
   struct Scope {
-    llvm::Instruction* before = nullptr;  ///< ends the code in front of this scope, in the one around it
+    llvm::Instruction* before = nullptr;  ///< the last instruction before this scope, in the scope around it
     llvm::SmallBitVector loops;
     std::unordered_map<int, Val> values;
   };
@@ -89,8 +89,8 @@ class PhaseEmitter {
   llvm::Value* load_gather(int buffer, llvm::Value* elements);
   llvm::Value* spread(Val v) { return v.lanes ? v.v : b_.CreateVectorSplat(width(), v.v); }
 
-  llvm::Value* sym(const SymExpr& e);        ///< at lane 0, i64
-  llvm::Value* sym_lanes(const SymExpr& e);  ///< i32 or i64 vector
+  llvm::Value* sym(const SymExpr& e);        ///< value at lane 0, as i64
+  llvm::Value* sym_lanes(const SymExpr& e);  ///< values of all lanes, as an i32 or i64 vector
   llvm::Value* sym_lanes(const SymExpr& e, llvm::Type* element);
   llvm::Value* sym_op(SymKind kind, const std::vector<llvm::Value*>& args, bool non_negative);
   std::optional<IndexRange> range_of(const SymExpr& e) const;
@@ -99,14 +99,14 @@ class PhaseEmitter {
   std::optional<SymExpr> step(const SymExpr& e) const;
   std::optional<SymExpr> step(loops::Scalar s) const;
   llvm::Value* first_lane(loops::Scalar s);
-  /// An element of a buffer: an index expression plus, when valid, a computed int64.
+  /// An element of a buffer: an index expression plus, if valid, a computed int64.
   struct Place {
     const SymExpr& element;
     loops::Scalar computed;
   };
   std::optional<SymExpr> step(const Place& p) const;
-  llvm::Value* place(const Place& p);   ///< at lane 0; precondition in lanes: step() knows it
-  llvm::Value* places(const Place& p);  ///< one a lane
+  llvm::Value* place(const Place& p);   ///< value at lane 0; within lanes, step() must know it
+  llvm::Value* places(const Place& p);  ///< one value per lane
   bool in_lanes(loops::Scalar s) const;
 
   llvm::Value* pointer(int buffer, llvm::Value* element);
@@ -133,14 +133,14 @@ class PhaseEmitter {
   llvm::Function* function_ = nullptr;
   llvm::Instruction* entry_end_ = nullptr;
   std::vector<llvm::Value*> pointers_;
-  unsigned arguments_ = 0;                         ///< buffers handed over
-  bool streams_ = false;                           ///< some stores go past the caches
-  std::map<std::string, llvm::Value*> variables_;  ///< loop variables (of a vector loop: at lane 0) and sizes
+  unsigned arguments_ = 0;                         ///< number of buffers passed by the caller
+  bool streams_ = false;                           ///< some stores bypass the caches
+  std::map<std::string, llvm::Value*> variables_;  ///< sizes and loop variables; of a vector loop, the value at lane 0
   std::map<std::string, std::int64_t> extents_;
   std::vector<Scope> scopes_;
   std::optional<Lanes> active_;
   std::vector<Running> running_;
-  std::map<std::pair<std::int64_t, bool>, llvm::AllocaInst*> faults_;  ///< by what, and whether of lanes
+  std::map<std::pair<std::int64_t, bool>, llvm::AllocaInst*> faults_;  ///< by kind of fault, and whether it is per lane
 };
 
 template <class F>

@@ -116,7 +116,8 @@ Status reuse_or_allocate(std::shared_ptr<Storage>& memory, std::size_t bytes) {
 
 Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held) {
   if (values.size() != inputs_.size())
-    return input_error("run.inputs", fmt::format("{} inputs given, the graph takes {}", values.size(), inputs_.size()));
+    return input_error("run.inputs",
+                       fmt::format("{} inputs are given, but the graph takes {}", values.size(), inputs_.size()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     InputView& input = inputs_[i];
     if (input.buffer < 0) continue;
@@ -124,11 +125,12 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
     if (!t) return input_error("run.input", fmt::format("input {} is no tensor", i));
     TRY_DO(reachable(t->device()));
     if (t->dtype != input.meta.dtype)
-      return input_error("run.input", fmt::format("input {} is {}, compiled for {}", i, torch_name(t->dtype),
-                                                  torch_name(input.meta.dtype)));
+      return input_error("run.input", fmt::format("input {} is {}, but the graph was compiled for {}", i,
+                                                  torch_name(t->dtype), torch_name(input.meta.dtype)));
     if (t->sizes != input.sizes)
       return input_error("run.input",
-                         fmt::format("input {} has sizes {}, compiled for {}", i, list(t->sizes), list(input.sizes)));
+                         fmt::format("input {} has sizes {}, but the graph was compiled for {}", i, list(t->sizes),
+                                     list(input.sizes)));
     auto b = static_cast<std::size_t>(input.buffer);
     std::size_t room = static_cast<std::size_t>(elements[b]) * itemsize(t->dtype);
     bool holds =

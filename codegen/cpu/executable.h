@@ -17,41 +17,41 @@ namespace partita::codegen {
 struct CpuOptions {
   /// What random operators draw from; null: each run draws anew from one with the default seed.
   std::shared_ptr<Generator> generator;
-  bool keep_text = false;  ///< Executable::ir(), assembly(); the store is not asked then
-  /// Inputs whose values the caller promises not to change between runs (the weights of an inference): they are packed
-  /// for oneDNN once.
+  bool keep_text = false;  ///< fill Executable::ir and assembly; does not use stored code
+  /// Inputs whose values do not change between runs, which the caller promises (the weights of an inference). They are
+  /// packed for oneDNN once.
   std::set<int> fixed_inputs;
-  /// Machine code by key: code compiled before, or nullopt; and what was compiled now.
+  /// Loads stored machine code by key (nullopt: none), and stores new code.
   std::function<std::optional<std::string>(const std::string& key)> load_code;
   std::function<void(const std::string& key, const std::string& code)> store_code;
 };
 
 struct CompileTimes {
   double emit_ms = 0, optimise_ms = 0, generate_ms = 0;  ///< LLVM, summed over threads
-  double compile_ms = 0;                                 ///< LLVM, by the clock; 0 when the code was stored
+  double compile_ms = 0;                                 ///< wall time of LLVM; 0 when the code was stored
   double link_ms = 0;
   double prepare_ms = 0;  ///< extern calls
   double total_ms = 0;
   bool from_store = false;
 };
 
-/// A call that a library does, or does not.
+/// Which library does a call, if any.
 struct ExternReport {
   std::string node, op, library;
-  std::string why_not;  ///< why oneDNN does not do it though it has the operator; empty otherwise
+  std::string why_not;  ///< why oneDNN, although it has the operator, does not do this call; else empty
 };
 
-/// A plan made runnable. Runs one at a time: calls from several threads wait for one another.
+/// A compiled plan. Only one run at a time: calls from several threads wait for one another.
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// Values of the graph's inputs in, of its outputs out. Tensors of other strides than the plan's are copied first.
-  /// Errors run.inputs, run.input (count, kind, dtype, sizes), and those of interpreted calls.
+  /// Takes the values of the graph's inputs and returns those of its outputs. A tensor with other strides than the
+  /// plan's is copied first. Errors: run.inputs, run.input (count, kind, dtype, sizes), and those of interpreted calls.
   virtual Result<std::vector<Value>> run(const std::vector<Value>& inputs) = 0;
 
   CompileTimes times;
   std::vector<ExternReport> externs;
-  std::string ir, assembly;  ///< with keep_text
+  std::string ir, assembly;  ///< set with keep_text
 };
 
 /// `constants`: Graph::attributes that the plan's constant buffers name. Error codegen.device for a plan that wants

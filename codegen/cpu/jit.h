@@ -15,10 +15,10 @@ struct JitOptions {
   bool keep_text = false;                ///< LLVM IR and assembly
 };
 
-/// Machine code of some kernels, not yet placed: relocatable objects.
+/// Machine code of some kernels as relocatable objects, which are not yet loaded.
 struct ObjectCode {
   std::vector<std::string> objects;
-  std::string ir, assembly;                              ///< when asked for
+  std::string ir, assembly;                              ///< set with keep_text
   double emit_ms = 0, optimise_ms = 0, generate_ms = 0;  ///< summed over threads
 };
 
@@ -28,16 +28,16 @@ Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const
                                    const JitOptions& options = {});
 std::string kernel_symbol(std::size_t index);
 
-/// Placed code. Functions live as long as it does.
+/// Loaded code. Its functions live as long as it does.
 class LoadedCode {
  public:
   virtual ~LoadedCode() = default;
-  /// Error codegen.link when objects are damaged or name a function we do not have.
+  /// Error codegen.link when objects are damaged or need an unknown function.
   static Result<std::unique_ptr<LoadedCode>> link(std::span<const std::string> objects);
   virtual Result<void*> find(const std::string& symbol) = 0;
 };
 
-/// Objects as one string, for a store; error codegen.object when the bytes are not that.
+/// Packs objects into one string for a store. unpack() gives error codegen.object for other bytes.
 std::string pack(std::span<const std::string> objects);
 Result<std::vector<std::string>> unpack(std::string_view bytes);
 

@@ -7,7 +7,7 @@
 
 namespace partita::codegen {
 
-/// Scalar operations of a whole run, roughly; unknown extents count as large.
+/// A rough count of the scalar operations of a run; unknown extents count as large.
 double kernel_work(const loops::Kernel& kernel);
 
 /// Content address of the machine code of kernels: their structure, the processor, what of the target the emitter asks

@@ -11,10 +11,10 @@
 
 namespace partita {
 
-/// What is replaced by simpler operators once the graph is differentiated, besides composites, which always are.
+/// What is decomposed after differentiation. Composites always are, before it.
 enum class Decompositions : unsigned char {
-  None,       ///< nothing, as AOTAutograd without a table
-  Core,       ///< what has a decomposition on the way to the compiler
+  None,       ///< nothing, as AOTAutograd without a decomposition table
+  Core,       ///< everything that the compiler has a decomposition for
   Functorch,  ///< torch._functorch.compilers.default_decompositions
 };
 
@@ -22,13 +22,13 @@ struct AotOptions {
   bool train = true;
   PartitionOptions partition = {};
   Decompositions decompositions = Decompositions::None;
-  /// Per placeholder of the graph; empty: parameters (by the archive's signature, else by their names in dynamo's
-  /// text), and for text without parameters every floating input.
+  /// One entry per placeholder of the graph. Empty: parameters (by the archive's signature, else by their names in
+  /// dynamo's text); for text without parameters, every floating input.
   std::vector<bool> requires_grad = {};
-  /// Inference: the graph writes mutated inputs by copy_ at its end, as PyTorch's compilers have it. false: it returns
-  /// their new values first, and finish_forward (run_compiled.h) writes them.
+  /// For inference. true: the graph writes mutated inputs by copy_ at its end, as PyTorch's compilers get it. false: it
+  /// returns their new values first, and finish_forward (run_compiled.h) writes them.
   bool keep_input_mutations = true;
-  /// See JointOptions: for who runs the graphs without PyTorch's runtime around them.
+  /// See JointOptions: for callers that run the graphs without PyTorch's runtime around them.
   bool tangents_for_aliases = false;
 };
 
@@ -36,23 +36,23 @@ struct AotOptions {
 enum class InputRole : unsigned char { User, Parameter, Buffer, Constant, Symbol };
 struct InputBinding {
   InputRole role = InputRole::User;
-  std::string name;  ///< of a parameter, buffer, constant: its path; of others the placeholder's
+  std::string name;  ///< the path of a parameter, buffer or constant; else the placeholder's name
   bool requires_grad = false;
 };
 
-/// AOTAutograd's products.
+/// The graphs that AOTAutograd makes.
 struct AotGraphs {
   std::unique_ptr<Graph> joint;  ///< null for inference
-  /// forward and, for training, backward. For inference the forward is the functional graph itself.
+  /// The forward and, for training, the backward. For inference the forward is the functional graph itself.
   Partition partition;
   ViewAndMutationMeta meta;
   std::vector<InputBinding> inputs;     ///< one per placeholder of the forward
-  std::vector<std::size_t> tangent_of;  ///< for each tangent the forward output (before saved values) it belongs to
-  bool train = false;                   ///< is there a backward
+  std::vector<std::size_t> tangent_of;  ///< for each tangent, its forward output; saved values come after these outputs
+  bool train = false;                   ///< there is a backward
 };
 
-/// graph: dynamo text, exported or ATen code; program: the archive's signature, null without. A joint graph is
-/// partitioned as it is.
+/// Makes the graphs of AOTAutograd. `graph`: dynamo text, exported or ATen code. `program`: the archive's signature;
+/// null without one. A joint graph is only partitioned.
 Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options);
 
 }  // namespace partita

@@ -8,10 +8,10 @@
 
 namespace partita {
 
-/// A compiled graph: values of the placeholders in, what the graph returns (flattened) out. A copy_ in the graph writes
-/// into the inputs' storages.
+/// A compiled graph. Takes the values of the placeholders and returns what the graph returns, flattened. A copy_ in the
+/// graph writes to the inputs' storages.
 using Executable = std::function<Result<std::vector<Value>>(std::vector<Value> inputs)>;
-/// Makes a functional ATen graph runnable, as aot_function's fw_compiler and bw_compiler. The graph outlives the
+/// Compiles a functional ATen graph, like aot_function's fw_compiler and bw_compiler. The graph must outlive the
 /// result.
 using CompileFn = std::function<Result<Executable>(const Graph& graph)>;
 

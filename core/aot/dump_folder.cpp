@@ -20,7 +20,8 @@ Status make_folder(const fs::path& folder) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
-    return input_error("file.write", "the folder cannot be made: " + failed.message(), Where{.file = folder.string()});
+    return input_error("file.write", "the folder cannot be created: " + failed.message(),
+                       Where{.file = folder.string()});
   return {};
 }
 
@@ -77,7 +78,7 @@ Status dump_graph(const Graph& graph, const std::string& folder, const std::stri
   std::vector<Tensor> tensors;
   for (const Value& v : *example_inputs) {
     const auto* t = v.get<Tensor>();
-    if (!t) return unsupported("dump.inputs", "example inputs that are no tensors cannot be written");
+    if (!t) return unsupported("dump.inputs", "example inputs that are not tensors cannot be written");
     tensors.push_back(*t);
   }
   return save_tensor_list((path / (stem + ".pt")).string(), tensors);

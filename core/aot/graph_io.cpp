@@ -78,7 +78,7 @@ Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string
     return Value(std::move(tensor));
   }
   if (!is_number(t))
-    return input_error("io.number", fmt::format("{} stands for one integer and is a tensor of {} elements of {}", key,
+    return input_error("io.number", fmt::format("{} must be one integer, but it is a tensor of {} elements of {}", key,
                                                 t.numel(), torch_name(t.dtype)));
   return Value(static_cast<std::int64_t>(t.item_as_double()));
 }
@@ -101,7 +101,7 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
   if (seed) return random_value(node.meta, *node.graph().shapes, *seed);
   return input_error(
       "io.missing",
-      fmt::format("the inputs hold no {} ({} {}); add it to the --inputs file or use --random-weights SEED", key,
+      fmt::format("the inputs lack {} ({} {}); add it to the --inputs file or use --random-weights SEED", key,
                   node.name(), annotation(node.meta)));
 }
 

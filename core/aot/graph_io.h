@@ -1,5 +1,5 @@
 #pragma once
-// The conventions of IO and OUT files (design.md, section 6) between safetensors and a graph's values.
+// Converts between safetensors and a graph's values by the conventions of IO and OUT files (design.md, section 6).
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,18 +14,18 @@ namespace partita {
 struct GraphInputs {
   std::vector<Value> values;  ///< in placeholder order
   std::vector<std::string>
-      keys;  ///< "input.0", "param.fc1.weight", "buffer.NAME", "tangent.0": what each is called in files
+      keys;  ///< keys in files: "input.0", "param.fc1.weight", "buffer.NAME", "tangent.0"
 };
 
-/// Values for the graph's placeholders and, put into graph.attributes, for its get_attr nodes. Weights come from the IO
-/// file, else from the archive, else, with a seed, are made up; all are copies if a run may write to one. What a file
-/// holds row-major is laid out as the placeholder's meta says. Error io.missing names what is not there, io.surplus an
-/// input.N too many.
+/// Collects values for the graph's placeholders and, into graph.attributes, for its get_attr nodes. Weights come from
+/// the IO file, else from the archive, else they are random if there is a seed. All are copies if a run may write to
+/// one. Tensors that a file holds row-major get the strides of the placeholder's meta. Errors: io.missing names what is
+/// missing; io.surplus names an input.N too many.
 Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
                                   std::optional<std::uint64_t> random_weights);
 
-/// The OUT file: output.N, input_after.N and buffer_after.NAME where the values differ from `before`, and the aliases
-/// among outputs and inputs. `program` tells which results are mutations. `before` may be empty: nothing was mutated.
+/// Makes the OUT file: output.N, input_after.N and buffer_after.NAME where values differ from `before`, and the aliases
+/// among outputs and inputs. `program` tells which results are mutations. If `before` is empty, nothing was mutated.
 Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& inputs, const std::vector<Value>& before,
                                    const std::vector<Value>& outputs);
 

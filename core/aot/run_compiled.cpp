@@ -58,7 +58,7 @@ Result<std::vector<Value>> finish_forward(const AotGraphs& graphs, const std::ve
   for (std::size_t k = 0; k < mutated.size(); ++k) {
     const std::size_t i = mutated[k];
     const Tensor *now = values[k].get<Tensor>(), *input = inputs[i].get<Tensor>();
-    CHECK(now && input, "a mutated input that is no tensor");
+    CHECK(now && input, "a mutated input is not a tensor");
     const Node* node = returned[k].node();
     // t_ and similar operators only change how the input views its memory.
     if (meta.inputs[i].mutates_metadata && !meta.inputs[i].mutates_data && node && shows_memory(node)) {

@@ -5,19 +5,18 @@
 
 namespace partita {
 
-/// A forward's values made what the user gets: mutated inputs are written (into their memory; an input whose sizes
-/// change is replaced in `inputs`), and outputs that alias inputs show their memory, as PyTorch's runtime wrapper
-/// (gen_alias_from_base) has them do. `values` begin with what the functional graph
-/// returns and may go on with saved values.
+/// Makes what the user gets from a forward's values. Writes mutated inputs to their memory; an input whose sizes change
+/// is replaced in `inputs`. Makes outputs that alias inputs views of them, as PyTorch's runtime wrapper
+/// (gen_alias_from_base) does. `values` begin with the functional graph's results; saved values may follow.
 Result<std::vector<Value>> finish_forward(const AotGraphs& graphs, const std::vector<Value>& values,
                                           std::vector<Value>& inputs);
 
-/// May a compiled graph write its inputs itself? Compiled code computes with no complex numbers, a copy_ of them
-/// included.
+/// May a compiled graph write its inputs itself? Not complex ones: compiled code has no complex arithmetic, which
+/// includes copy_.
 bool can_write_inputs(const Graph& graph);
 
-/// Runs any graph of ATen calls, in-place and composite ones too, by a compiler of functional graphs. A functional
-/// joint graph is compiled as it stands.
+/// Runs any graph of ATen calls, including in-place and composite ones, by a compiler of functional graphs. A
+/// functional joint graph is compiled as it is.
 Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> inputs, const CompileFn& compile);
 
 }  // namespace partita

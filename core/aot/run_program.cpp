@@ -62,7 +62,7 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
     how.requires_grad = wanted(*graph, f.program_.get(), f.inputs_, io);
     if (std::find(how.requires_grad.begin(), how.requires_grad.end(), true) == how.requires_grad.end())
       return input_error("run.train",
-                         "nothing is to be differentiated: the file has no parameters; mark inputs by "
+                         "there is nothing to differentiate: the file has no parameters; mark inputs by "
                          "requires_grad in the --inputs file's metadata",
                          {.graph = graph->name});
   }
@@ -98,12 +98,12 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
   std::size_t mutated = graphs_->meta.mutated_runtime_inputs().size();
   for (std::size_t position : graphs_->tangent_of) {
     const Tensor* value = outputs[position].get<Tensor>();
-    CHECK(value, "a tangent for something that is no tensor");
+    CHECK(value, "a tangent of a value that is not a tensor");
     auto given = position < mutated ? tangents_.end() : tangents_.find(position - mutated);
     if (given != tangents_.end()) {
       if (given->second.sizes != value->sizes)
         return input_error("run.input",
-                           fmt::format("tangent.{} has other sizes than output {}", given->first, given->first));
+                           fmt::format("the sizes of tangent.{} and output {} differ", given->first, given->first));
       out.emplace_back(given->second);
       continue;
     }
@@ -135,7 +135,8 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
     auto [sum, fresh] = total.emplace(memory, *gradient);
     if (fresh) continue;
     if (sum->second.sizes != gradient->sizes)
-      return unsupported("run.tied", fmt::format("{} shares memory with a parameter of other sizes", inputs_.keys[i]));
+      return unsupported("run.tied",
+                         fmt::format("{} shares memory with a parameter of different sizes", inputs_.keys[i]));
     TRY(Tensor added, sum->second.to(DType::Float64));
     TRY(const Tensor more, gradient->to(DType::Float64));
     auto *a = added.as<double>(), *b = more.as<double>();
@@ -155,7 +156,7 @@ Result<TensorFile> TrainedFunction::step() {
   const Partition& p = graphs_->partition;
   const ViewAndMutationMeta& meta = graphs_->meta;
   TRY(std::vector<Value> values, forward_(inputs_.values));
-  CHECK(values.size() == p.forward_outputs + p.saved.size(), "the forward returned another number of values");
+  CHECK(values.size() == p.forward_outputs + p.saved.size(), "the forward returned a wrong number of values");
 
   std::vector<Value> gradients;
   if (backward_) {

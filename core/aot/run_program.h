@@ -11,24 +11,25 @@
 namespace partita {
 
 struct RunOptions {
-  AotOptions aot = {};  ///< aot.train: differentiate the outputs with `tangent.N` (ones for scalars when none is given)
+  AotOptions aot = {};  ///< aot.train: differentiate from `tangent.N`; if none is given, from ones for scalar outputs
   CompileFn forward;
   CompileFn backward;                              ///< unused without train
   std::function<Status(const Graph&)> joint = {};  ///< sees the joint graph before it is partitioned; may be null
-  /// Fills parameters, buffers and inputs that neither the archive nor the IO file has.
+  /// Seed for parameters, buffers and inputs that neither the archive nor the IO file has; unset: they are errors.
   std::optional<std::uint64_t> random_weights = {};
 };
 
-/// A program made ready to run again and again: graphs made and compiled, weights bound.
+/// A program prepared to run many times: its graphs are made and compiled, its weights are bound.
 class TrainedFunction {
  public:
-  /// `io` gives the inputs (design: `input.N`, `param.NAME`, `buffer.NAME`, `tangent.N`). Without requires_grad in it,
-  /// parameters are differentiated: the archive's, or dynamo's by name. Error run.train when nothing is to be.
+  /// `io` gives the inputs (`input.N`, `param.NAME`, `buffer.NAME`, `tangent.N`; see design.md). If it marks nothing by
+  /// requires_grad, the parameters are differentiated: the archive's, or those of dynamo's names. Error run.train when
+  /// there is nothing to differentiate.
   static Result<TrainedFunction> make(const Artefact& artefact, const TensorFile& io, const RunOptions& options);
 
   const AotGraphs& graphs() const { return *graphs_; }
-  /// One step: output.N, input_after.N, buffer_after.NAME and, when training, grad.NAME for parameters (a tied weight's
-  /// under each of its names) and grad.input.N. Buffers and inputs that the program mutates are written.
+  /// Runs one step. Returns output.N, input_after.N, buffer_after.NAME and, when training, grad.NAME for parameters (a
+  /// tied weight's under each of its names) and grad.input.N. Buffers and inputs that the program mutates are written.
   Result<TensorFile> step();
 
  private:
@@ -36,14 +37,14 @@ class TrainedFunction {
   Status collect_gradients(const std::vector<Value>& gradients, TensorFile& out) const;
 
   std::shared_ptr<const Program> program_;
-  std::shared_ptr<AotGraphs> graphs_;  ///< at a stable address: the executables refer to its graphs
+  std::shared_ptr<AotGraphs> graphs_;  ///< at a stable address, because the executables refer to its graphs
   Executable forward_, backward_;
-  GraphInputs inputs_;                      ///< of the forward
-  std::map<std::size_t, Tensor> tangents_;  ///< given ones, by user output
-  std::vector<Value> joint_tangents_;       ///< of a graph that was a joint graph already
+  GraphInputs inputs_;                      ///< inputs of the forward
+  std::map<std::size_t, Tensor> tangents_;  ///< given tangents, by user output
+  std::vector<Value> joint_tangents_;       ///< tangents of a graph that already was a joint graph
 };
 
-/// make and one step.
+/// Calls make() and runs one step.
 Result<TensorFile> run_program(const Artefact& artefact, const TensorFile& io, const RunOptions& options);
 
 }  // namespace partita

@@ -11,11 +11,11 @@
 
 namespace partita {
 
-/// A compiler that can be stopped half-way.
+/// A compiler that can be stopped between its steps.
 struct StagedCompiler {
   std::vector<std::string> passes;                       ///< in order
-  std::function<CompileFn(int stop_after)> with_passes;  ///< runs only so many of them
-  /// All passes and the plan; the graph is the one after the passes. Concrete sizes only.
+  std::function<CompileFn(int stop_after)> with_passes;  ///< runs only the first stop_after passes
+  /// Runs all passes and makes the plan. Returns the graph after the passes. Concrete sizes only.
   using Planned = std::pair<std::shared_ptr<const Graph>, schedule::Plan>;
   std::function<Result<Planned>(const Graph&)> plan;
   /// Compiles and runs a plan.

@@ -1,6 +1,5 @@
 #pragma once
-// What the placeholders of a text graph are, as far as their names and comments tell. (Of an archive, its signature
-// tells.)
+// What the placeholders of a text graph are, as their names and comments tell. For an archive, its signature tells.
 #include <string>
 #include <vector>
 
@@ -9,16 +8,16 @@
 
 namespace partita {
 
-/// Parameters and buffers by the comment of a trace log ("ParamAOTInput(target='fc1.weight')"), by dynamo's name
-/// (L_self_modules_fc1_parameters_weight_) or torch.export's (p_fc1_weight, b_NAME, c_NAME: the dots are lost, so
-/// `name` is "fc1_weight"). Others are User or Symbol, under the placeholder's name.
+/// Recognises parameters and buffers by the comment of a trace log ("ParamAOTInput(target='fc1.weight')"), by dynamo's
+/// name (L_self_modules_fc1_parameters_weight_), or by torch.export's name (p_fc1_weight, b_NAME, c_NAME; these lost
+/// their dots, so `name` is "fc1_weight"). Others are User or Symbol, named as the placeholder.
 InputBinding text_role(const Node& placeholder);
 
-/// The keys of a text graph's placeholders in IO files, in order. Every placeholder counts, "input.0", "input.1", ...,
-/// where the file holds as many inputs. A file with fewer holds the user's inputs alone: then parameters and buffers
-/// are "param.NAME" and "buffer.NAME" (a name that lost its dots is completed from the file's keys); where names tell
-/// of none, the inputs are, in order, the first placeholders whose dtype, rank and sizes they have, and the others
-/// "param.NAME". A symbol whose number the file leaves out is "symbol.NAME".
+/// The keys of a text graph's placeholders in IO files, in order. If the file holds that many inputs, every placeholder
+/// counts: "input.0", "input.1", ... A file with fewer holds only the user's inputs. Parameters and buffers are then
+/// "param.NAME" and "buffer.NAME", where a name that lost its dots is completed from the file's keys. If names reveal
+/// no weights, each input goes to the first placeholder with its dtype, rank and sizes, in order, and the other
+/// placeholders are "param.NAME". A symbol whose number the file leaves out is "symbol.NAME".
 std::vector<std::string> text_keys(const Graph& graph, const TensorFile& io);
 
 }  // namespace partita

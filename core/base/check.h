@@ -3,7 +3,7 @@
 
 namespace partita {
 
-/// What the thread works on, for the message of a failed CHECK: "graph joint, pass fold_constants".
+/// Names what the thread is working on, for the message of a failed CHECK: "graph joint, pass fold_constants".
 class WorkingOn {
  public:
   explicit WorkingOn(std::string what);
@@ -22,7 +22,7 @@ CheckHandler set_check_handler(CheckHandler handler);
 /// Calls the handler.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
 
-/// CHECK(condition) or CHECK(condition, message): an invariant of ours. Never reachable by user input.
+/// CHECK(condition) or CHECK(condition, message) states an invariant of this program. User input must never break it.
 #define CHECK(condition, ...)                                                            \
   do {                                                                                   \
     if (!(condition)) [[unlikely]]                                                       \

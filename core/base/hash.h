@@ -5,9 +5,8 @@
 
 namespace partita {
 
-/// 128-bit XXH3 of bytes, as 32 hexadecimal digits: the store's content address.
+/// 128-bit XXH3 of the bytes, as 32 hexadecimal digits. The store uses it as content address.
 std::string content_hash(std::string_view bytes);
-/// 64-bit XXH3.
 std::uint64_t hash64(std::string_view bytes, std::uint64_t seed = 0);
 
 inline std::uint64_t hash_combine(std::uint64_t a, std::uint64_t b) {

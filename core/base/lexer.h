@@ -12,14 +12,14 @@ enum class TokenKind : unsigned char { Name, Number, String, Operator, Newline, 
 
 struct Token {
   TokenKind kind = TokenKind::End;
-  std::string_view text;  ///< strings with their quotes
+  std::string_view text;  ///< strings include their quotes
   std::size_t at = 0;
 
   bool is(std::string_view symbol) const { return kind == TokenKind::Operator && text == symbol; }
   bool is_name(std::string_view word) const { return kind == TokenKind::Name && text == word; }
 };
 
-/// One token of look-ahead over the text. Newlines and comments within brackets are skipped, as Python does.
+/// A lexer with one token of look-ahead. Within brackets it skips newlines and comments, as Python does.
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
@@ -27,20 +27,20 @@ class Lexer {
   static Lexer of_expression(std::string_view text);
 
   const Token& peek() const { return token_; }
-  /// The character after the look-ahead token, blanks skipped: a second token of look-ahead for "name =".
+  /// The first non-blank character after the look-ahead token: tells "name =" from other statements.
   char after_peek() const;
   Token next();
   bool eat(std::string_view symbol);
   /// "aten.add" as one word. Empty where no name comes next.
   std::string_view take_dotted_name();
 
-  /// Goes to `at`, outside all brackets, and reads the token there.
+  /// Moves to `at`, which must be outside all brackets, and reads the token there.
   void seek(std::size_t at);
   std::size_t position() const { return token_.at; }
   std::string_view text() const { return text_; }
-  /// The last comment passed since the last call, without "# "; empty when there was none.
+  /// The last comment that was passed since the previous call, without "# "; empty if there was none.
   std::string_view take_comment();
-  int line_of(std::size_t at) const;  ///< counts lines: for errors only
+  int line_of(std::size_t at) const;  ///< counts lines, so use it for errors only
 
  private:
   void advance();

@@ -6,12 +6,12 @@
 
 namespace partita {
 
-/// MD5, fed in pieces: the checksum TORCH_TRACE logs carry for their payloads, the colours of FX drawings. Not for
-/// security.
+/// Incremental MD5. TORCH_TRACE logs carry it as the checksum of their payloads, and FX drawings choose colours by it.
+/// Not for security.
 class Md5 {
  public:
   void update(std::string_view bytes);
-  std::string hex();  ///< ends the sum
+  std::string hex();  ///< finishes the checksum; call it once, after the last update
 
  private:
   void block(const unsigned char* data);

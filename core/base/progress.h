@@ -7,10 +7,10 @@
 
 namespace partita {
 
-/// Lets long work be watched and stopped: pass by reference, ask `cancelled()` between steps.
+/// Lets a caller watch and stop long work. The work takes it by reference and asks `cancelled()` between its steps.
 struct Progress {
   std::atomic<bool> stop = false;
-  /// Called with a fraction 0..1 and what is being worked on; from the working thread.
+  /// Called by the working thread with a fraction 0..1 and the name of the current step.
   std::function<void(double, std::string_view)> report;
 
   bool cancelled() const { return stop.load(std::memory_order_relaxed); }

@@ -14,7 +14,8 @@ bool is_digit(unsigned char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Bytes of the UTF-8 character that begins here (RFC 3629, as Python's decoder takes it); 0 when there is none.
+/// The number of bytes of the UTF-8 character that begins here (RFC 3629, as Python's decoder takes it); 0 if there is
+/// none.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {

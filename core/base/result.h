@@ -9,7 +9,7 @@ namespace partita {
 
 enum class Severity { Error, Warning, Note };
 
-/// Who is at fault; decides the exit code of the command line.
+/// Who is at fault. It decides the exit code of the command line.
 enum class Fault {
   Differs,      ///< a comparison, check or minification says "differs / fails": exit 1
   Input,        ///< bad input or usage: exit 2
@@ -46,7 +46,7 @@ Diagnostic unsupported(std::string code, std::string message, Where where = {});
 /// What work returns that was asked to stop: Fault::Cancelled, code "cancelled".
 Diagnostic stopped_on_request();
 
-/// A value or the diagnostic that says why there is none.
+/// A value, or the diagnostic that says why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:

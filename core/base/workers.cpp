@@ -170,7 +170,7 @@ class Pool {
     if (!readable) {
       const std::chrono::duration<double> silent = Clock::now() - child.heard;
       if (silent.count() > workers_.step_seconds)
-        lose(index, fmt::format("no end after {:.0f} s", workers_.step_seconds), SIGKILL);
+        lose(index, fmt::format("still running after {:.0f} s", workers_.step_seconds), SIGKILL);
       return;
     }
     char bytes[65536];

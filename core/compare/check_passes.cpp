@@ -119,7 +119,7 @@ Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes
   if (const Node* random = find_random(graph))
     return unsupported(
         "check.random",
-        "draws random numbers, so its results cannot be held against one another; give a graph without dropout",
+        "draws random numbers, so its results cannot be compared; give a graph without dropout",
         place_of(*random));
   CheckedRun checked;
   TRY(std::vector<Value> reference, run(graph, inputs, context));

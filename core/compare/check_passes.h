@@ -9,18 +9,18 @@
 
 namespace partita {
 
-/// The first pass that changed the numbers.
+/// The first pass that changed the values.
 struct PassFailure {
   std::string pass;
-  std::string node;          ///< the first node, in the graph after the pass, that is wrong
+  std::string node;          ///< the first wrong node in the graph after the pass
   std::string origin;        ///< of that node
-  bool node_is_new = false;  ///< made by the pass; `seen_at` is then the first node before and after that differs
+  bool node_is_new = false;  ///< the pass made the node; `seen_at` is then the first node, in both graphs, that differs
   std::string seen_at;
-  Difference difference;  ///< of the output that told
+  Difference difference;  ///< difference of the output that revealed it
 };
 
 struct CheckedRun {
-  PipelineRun run;  ///< up to the pass that failed, itself included
+  PipelineRun run;  ///< all passes up to the one that failed, which is included
   std::optional<PassFailure> failure;
 };
 
@@ -30,11 +30,11 @@ PassStage stage_of(ArtefactKind kind);
 /// Does the call draw random numbers? Dropout with probability 0, or outside of training, does not.
 bool draws_random(const Node& node);
 
-/// Tolerance for the comparison of a graph with itself after a pass: reassociation is allowed, casts are not lost.
+/// The tolerance for comparing a graph with itself after a pass. It allows reassociation but not a lost cast.
 Tolerance pass_tolerance(DType t);
 
-/// run_passes() that interprets the graph before and after each pass that changed it, with the same inputs, and stops
-/// at the first whose outputs differ. Random operators make this meaningless: error check.random names one.
+/// Runs run_passes() and interprets the graph with the same inputs before and after each pass that changed it. Stops at
+/// the first pass whose outputs differ. Random operators make this meaningless: error check.random names one.
 Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                       const std::vector<Value>& inputs, const PipelineOptions& options = {});
 

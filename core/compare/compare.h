@@ -11,7 +11,7 @@
 
 namespace partita {
 
-/// |found - expected| <= absolute + relative * |expected|.
+/// Values agree if |found - expected| <= absolute + relative * |expected|.
 struct Tolerance {
   double relative = 1e-4;
   double absolute = 1e-5;
@@ -19,42 +19,43 @@ struct Tolerance {
 /// torch.testing.assert_close's default for a dtype.
 Tolerance default_tolerance(DType t);
 
-/// How many elements are how far off: |found - expected| by powers of ten.
+/// The distribution of |found - expected| by powers of ten.
 struct ErrorHistogram {
-  static constexpr int lowest = -16, highest = 6;  ///< exponents; what is smaller or larger counts with these
-  std::int64_t equal = 0;                          ///< both the same, NaN and infinities too
-  std::int64_t not_finite = 0;                     ///< one of the two is NaN or infinite and the other is not the same
+  static constexpr int lowest = -16, highest = 6;  ///< exponents; smaller and larger errors count in the end bins
+  std::int64_t equal = 0;                          ///< elements that are equal, NaN and infinities too
+  std::int64_t not_finite = 0;                     ///< one element is NaN or infinite, and the other differs from it
   std::array<std::int64_t, highest - lowest + 1> decades = {};  ///< [k]: 10^(lowest + k) <= error < 10^(lowest + k + 1)
 
-  void add(double error);  ///< of a finite pair that differs
+  void add(double error);  ///< error of a finite pair that differs
 };
 
 struct WrongElement {
   Sizes index;
-  double expected = 0, found = 0;  ///< magnitude for complex
+  double expected = 0, found = 0;  ///< magnitudes for complex values
 };
 
-/// One value against another.
+/// The comparison of two values.
 struct Difference {
   std::string name;    ///< "output.0", "grad.fc1.weight" or a node's name
-  std::string origin;  ///< of a node
-  /// What is not even comparable or laid out as promised: "dtype: float32 expected, float64 found".
+  std::string origin;  ///< origin of a node
+  /// Differences other than of values: "dtype: float32 expected, float64 found".
   std::vector<std::string> layout;
   bool values_agree = true;
   bool rounding = false;  ///< outside the tolerance, yet right by the run in double (judge_by_baseline)
   std::int64_t numel = 0, wrong = 0;
   double max_abs = 0, max_rel = 0;      ///< over finite pairs
-  std::optional<std::int64_t> max_ulp;  ///< when both have the same floating dtype
+  std::optional<std::int64_t> max_ulp;  ///< set if both have the same floating dtype
   std::optional<WrongElement> first_wrong;
   std::int64_t nan_expected = 0, nan_found = 0, inf_expected = 0, inf_found = 0;
-  std::optional<double> cosine;  ///< of the angle between both as vectors; none when one is zero or not finite
+  std::optional<double> cosine;  ///< of the angle between both as vectors; unset when one is zero or not finite
   ErrorHistogram histogram;
-  std::optional<double> expected_error, found_error;  ///< largest distance to the f64 baseline, when there is one
+  std::optional<double> expected_error, found_error;  ///< largest distance to the f64 baseline, if there is one
 
   bool ok() const { return layout.empty() && (values_agree || rounding); }
 };
 
-/// NaN equals NaN. Strides are held against each other when `strides`: dimensions of size > 1 of non-empty tensors.
+/// Compares two values. NaN equals NaN. If `strides` is true, also compares the strides of dimensions of size > 1 of
+/// non-empty tensors.
 Difference compare_values(std::string name, const Value& expected, const Value& found, const Tolerance& tolerance,
                           bool strides = true);
 
@@ -72,10 +73,10 @@ struct Report {
 
   bool ok() const;
   const Difference* first_bad() const;  ///< in graph order; null when ok
-  /// A line for each row, worst first; `limit` rows at most (0: all).
+  /// One line per row, the worst first; at most `limit` rows (0: all).
   std::string text(std::size_t limit = 0) const;
   std::string json() const;
-  /// What json() wrote. Error compare.json when it is something else.
+  /// Reads what json() wrote. Error compare.json for any other text.
   static Result<Report> from_json(std::string_view text);
 };
 

@@ -77,7 +77,7 @@ Result<Value> value_of(const Graph& graph, const std::vector<Value>& inputs, con
                        const std::string& name) {
   if (const Node* node = graph.find(name); node && node->op()->is_call() && node->meta.tensor()) {
     TRY(std::vector<Value> values, run_on_copy(run, *with_outputs(graph, std::span(&node, 1)), inputs));
-    CHECK(values.size() == 1, "a backend returned another number of values than asked for");
+    CHECK(values.size() == 1, "a backend returned a wrong number of values");
     return std::move(values[0]);
   }
   constexpr std::string_view prefix = "output.";
@@ -86,7 +86,8 @@ Result<Value> value_of(const Graph& graph, const std::vector<Value>& inputs, con
   const char* end = name.data() + name.size();
   const auto parsed = std::from_chars(is_result ? name.data() + prefix.size() : end, end, index);
   if (!is_result || parsed.ec != std::errc() || parsed.ptr != end)
-    return input_error("compare.name", fmt::format("{} is no node with a tensor and no output.N; choose one", name));
+    return input_error("compare.name",
+                       fmt::format("{} is neither a node with a tensor nor an output.N; choose one of these", name));
   TRY(std::vector<Value> values, run_on_copy(run, graph, inputs));
   if (index >= values.size())
     return input_error("compare.name", fmt::format("{}: the graph has {} results", name, values.size()));
@@ -112,7 +113,7 @@ Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& input
       TRY(exact, run_on_copy(options.baseline, *seen, inputs));
     }
     CHECK(a.size() == batch.size() && b.size() == batch.size(),
-          "a backend returned another number of values than asked for");
+          "a backend returned a wrong number of values");
     for (std::size_t i = 0; i < batch.size(); ++i) {
       Difference d =
           compare_values(batch[i]->name(), a[i], b[i], options.tolerance, batch[i]->meta.tensor()->strides_known);

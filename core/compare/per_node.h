@@ -11,24 +11,24 @@ namespace partita {
 /// Runs a graph on a backend. Inputs may be written to.
 using Runner = std::function<Result<std::vector<Value>>(const Graph& graph, std::vector<Value> inputs)>;
 
-/// Deep copies: each storage is copied once, so that inputs that share memory still do.
+/// Makes deep copies. Each storage is copied once, so that inputs that share memory still do.
 Result<std::vector<Value>> copy_values(const std::vector<Value>& values);
 
-/// What a row of a report was about, as this backend computes it: a node's tensor, or a result of the graph when `name`
-/// is "output.N". Error compare.name when there is no such row.
+/// Computes, on this backend, the value that a row of a report is about: a node's tensor, or a result of the graph when
+/// `name` is "output.N". Error compare.name when there is no such row.
 Result<Value> value_of(const Graph& graph, const std::vector<Value>& inputs, const Runner& run,
                        const std::string& name);
 
 struct PerNodeOptions {
   Tolerance tolerance;
-  Runner baseline;                                   ///< in double; null: none. Tells rounding from error
-  std::size_t batch_bytes = std::size_t{256} << 20;  ///< of node values held at once
+  Runner baseline;                                   ///< runs in double, to separate rounding from errors; may be null
+  std::size_t batch_bytes = std::size_t{256} << 20;  ///< limit of node values held at once
   const Progress* progress = nullptr;
 };
 
 /// Runs both backends on the graph with every node's tensor as an extra output, batch by batch, and compares node by
-/// node. Seeing a value keeps a compiler from fusing it away, so what is compared is each node, not the fused kernel;
-/// the graph's own outputs, compared without extra outputs, come last as "output.N".
+/// node. An extra output keeps a compiler from fusing that node away, so this compares nodes, not fused kernels. The
+/// graph's own outputs come last, as "output.N", and are compared without extra outputs.
 Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
                              const Runner& found, const PerNodeOptions& options = {});
 

@@ -138,7 +138,7 @@ Result<Report> Report::from_json(std::string_view text) {
     for (const Json& row : j.at("rows")) report.rows.push_back(difference_of(row));
     return report;
   } catch (const std::exception& e) {
-    return input_error("compare.json", fmt::format("no report of a comparison: {}", e.what()));
+    return input_error("compare.json", fmt::format("not a report of a comparison: {}", e.what()));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What rounding alone does to a graph's results: how differences are told from errors where a graph is ill-conditioned.
+// Measures what rounding alone does to a graph's results, to separate differences from errors in ill-conditioned
+// graphs.
 #include <optional>
 #include <vector>
 

@@ -35,7 +35,7 @@ Result<std::size_t> propagate_sub_graphs(Node& node, const ControlOp& h) {
     std::vector<Node*> placeholders = child->placeholders();
     if (placeholders.size() != operands.size())
       return input_error("fake.sub_graph",
-                         fmt::format("sub graph {} takes {} inputs, {} are given", attribute->target,
+                         fmt::format("sub graph {} takes {} inputs, but {} are given", attribute->target,
                                      placeholders.size(), operands.size()),
                          place_of(node));
     for (std::size_t p = 0; p < placeholders.size(); ++p) placeholders[p]->meta = operands[p];

@@ -7,26 +7,26 @@
 
 namespace partita {
 
-/// Fake propagation: computes every node's meta from the placeholders' (which must be known), sub graphs of cond and
-/// while_loop too, taking guards in graph.shapes. A node whose operator has no record keeps the meta it has. Returns
-/// how many were computed. Errors: ops.unknown when such a node has no meta, and what the operators say of their
+/// Fake propagation: computes every node's meta from the placeholders', which must be known, in sub graphs of cond and
+/// while_loop too. Guards go to graph.shapes. A node whose operator has no record keeps its meta. Returns the number of
+/// metas computed. Errors: ops.unknown when such a node has no meta, and the operators' complaints about their
 /// arguments.
 Result<std::size_t> propagate(Graph& graph);
 
-/// One node whose annotation is not what fake propagation finds.
+/// A node whose annotation differs from the inferred meta.
 struct MetaDifference {
   std::string node;
   std::string op;
   std::string annotated;  ///< "f32[8, 64][64, 1]cpu"
-  std::string inferred;   ///< likewise, or the operator's complaint
+  std::string inferred;   ///< the same, or the operator's complaint
 };
 struct MetaCheck {
   std::size_t checked = 0;         ///< annotated nodes that were compared
-  std::size_t without_record = 0;  ///< annotated nodes nobody can infer
+  std::size_t without_record = 0;  ///< annotated nodes that cannot be inferred
   std::vector<MetaDifference> differences;
 };
-/// Holds every annotation against what follows from the annotations of the node's inputs. Unbacked symbols may be
-/// called otherwise.
+/// Compares every annotation with the meta inferred from the annotations of the node's inputs. Unbacked symbols may
+/// have other names.
 MetaCheck check_metas(const Graph& graph);
 
 }  // namespace partita

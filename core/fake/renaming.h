@@ -6,11 +6,11 @@
 
 namespace partita {
 
-/// Compares metas whose unbacked symbols (u0, zuf0) may be called otherwise; what a symbol was taken for once it is for
-/// the metas that follow.
+/// Compares metas whose unbacked symbols (u0, zuf0) may have other names. A pair of names found once must hold for all
+/// metas compared later.
 class UnbackedRenaming {
  public:
-  /// Are they equal when the symbols of the first are renamed?
+  /// Are the metas equal if the symbols of the first are renamed?
   bool same(const Meta& a, const Meta& b);
 
  private:

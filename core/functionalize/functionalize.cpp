@@ -316,7 +316,7 @@ class Functionalizer {
     for (std::size_t i = target->args.size(); i-- > 0;) {
       const SchemaArg& a = target->args[i];
       int from = twin ? twin->from[i] : schema.index_of(a.name);
-      if (from < 0) fail(fmt::format("{} and {} do not fit together", schema.name, target->name));
+      if (from < 0) fail(fmt::format("{} lacks an argument that {} needs", schema.name, target->name));
       Arg value = mapped(bound[static_cast<std::size_t>(from)]);
       if (trailing_default && a.has_default && value == a.default_value) continue;
       if (a.keyword_only) {
@@ -348,7 +348,7 @@ class Functionalizer {
         if (!n) return;
         std::size_t object = object_of_[n->id()];
         if (object == npos || at >= values.size())
-          fail(fmt::format("{} writes something that is no tensor", schema.name));
+          fail(fmt::format("{} writes to a value that is not a tensor", schema.name));
         write(object, values[at++]);
         objects.push_back(object);
       };
@@ -379,7 +379,7 @@ class Functionalizer {
   void change_metadata(Node& node, const Schema& schema, const Op* op, const Args& bound) {
     Node* self = bound[0].node();
     std::size_t object = self ? object_of_[self->id()] : npos;
-    if (object == npos) fail("an in-place view of something that is no tensor");
+    if (object == npos) fail("an in-place view of a value that is not a tensor");
     ViewStep step{op, {}, 0, -1};
     step.args.emplace_back();
     for (std::size_t i = 1; i < schema.args.size(); ++i) step.args.push_back(mapped(bound[i]));

@@ -11,17 +11,17 @@
 
 namespace partita {
 
-/// What happens to an input; names as PyTorch's InputAliasInfo.
+/// How a graph treats an input. Names are those of PyTorch's InputAliasInfo.
 enum class MutationType : unsigned char { NotMutated, MutatedInGraph, MutatedOutGraph };
 struct InputAliasInfo {
   bool mutates_data = false;
-  bool mutates_metadata = false;  ///< sizes or strides change: t_, unsqueeze_, resize_, ...
+  bool mutates_metadata = false;  ///< sizes or strides change, as by t_, unsqueeze_, resize_
   bool mutations_under_no_grad = false;
   bool requires_grad = false;
   MutationType mutation_type = MutationType::NotMutated;
 };
 
-/// How an output relates to memory that exists otherwise; names as PyTorch's OutputType.
+/// How an output shares memory with inputs and other outputs. Names are those of PyTorch's OutputType.
 enum class OutputType : unsigned char {
   NonAlias,
   AliasOfInput,
@@ -36,11 +36,11 @@ std::string_view name_of(MutationType type);  ///< "MUTATED_IN_GRAPH"
 
 struct OutputAliasInfo {
   OutputType type = OutputType::NonAlias;
-  std::optional<std::size_t> base_idx = {};  ///< of the input, output or intermediate base it is a view of
+  std::optional<std::size_t> base_idx = {};  ///< index of the input, output or intermediate base that it is a view of
   bool requires_grad = false;
 };
 
-/// PyTorch's ViewAndMutationMeta: how to give a functional graph's outputs their meaning again.
+/// PyTorch's ViewAndMutationMeta: how to make the user's outputs and mutated inputs from a functional graph's results.
 struct ViewAndMutationMeta {
   std::vector<InputAliasInfo> inputs;    ///< one per placeholder
   std::vector<OutputAliasInfo> outputs;  ///< one per output of the user
@@ -49,27 +49,29 @@ struct ViewAndMutationMeta {
 
   /// Inputs whose new values are the functional graph's first outputs, in this order.
   std::vector<std::size_t> mutated_runtime_inputs() const;
-  /// Inputs that the graph itself writes by copy_ at its end.
+  /// Inputs that the graph itself writes, by copy_ at its end.
   std::vector<std::size_t> mutated_in_graph() const;
 };
 
-/// A graph of pure ATen calls in which nothing is written, except by copy_ to placeholders at the end.
-/// Returns: new values of the inputs mutated out of the graph, the user's outputs, intermediate bases.
+/// A graph of pure ATen calls; only copy_ to placeholders at its end writes. It returns the new values of the inputs
+/// that are written outside of the graph, then the user's outputs, then intermediate bases.
 struct FunctionalGraph {
   std::unique_ptr<Graph> graph;
   ViewAndMutationMeta meta;
-  /// Calls made under no_grad: their results carry no gradient.
+  /// Calls made under no_grad. Their results carry no gradient.
   std::unordered_set<const Node*> no_grad;
 };
 
 struct FunctionalizeOptions {
-  /// Write mutated inputs by copy_ in the graph where autograd permits (inference graphs), instead of returning them.
+  /// Write mutated inputs by copy_ in the graph, where autograd permits it (inference graphs), instead of returning
+  /// their new values.
   bool keep_input_mutations = false;
-  /// Per placeholder; shorter: false.
+  /// One entry per placeholder; missing entries are false.
   std::vector<bool> requires_grad = {};
 };
 
-/// Any graph of torch-level or ATen calls. Composite operators are decomposed to what autograd has formulas for.
+/// Makes any graph of torch-level or ATen calls functional. Decomposes composite operators into those that have a
+/// derivative formula.
 Result<FunctionalGraph> functionalize(const Graph& graph, const FunctionalizeOptions& options = {});
 
 }  // namespace partita

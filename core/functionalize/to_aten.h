@@ -8,17 +8,17 @@
 
 namespace partita {
 
-/// A graph of ATen calls, in-place ones and views still in, composites decomposed.
+/// A graph of ATen calls: composites are decomposed, in-place calls and views remain.
 struct AtenGraph {
   std::unique_ptr<Graph> graph;
   std::unordered_set<const Node*> no_grad;  ///< calls made under torch.no_grad
 };
 
 /// Resolves torch-level calls, methods and Python operators, decomposes CompositeImplicitAutograd operators as PyTorch
-/// does above autograd, and takes set_grad_enabled regions out, those of torch.export's sub graphs too. Metas of all
-/// calls are known afterwards, where a record tells; their requires_grad, on which some decompositions depend, follows
-/// from that of the placeholders (empty: their metas tell; shorter: false). Errors: ops.unknown, and autocast, which is
-/// not supported.
+/// does above autograd, and inlines set_grad_enabled regions, also those that torch.export keeps as sub graphs.
+/// Afterwards the meta of every call with a record is known. requires_grad, on which some decompositions depend, is
+/// recomputed from that of the placeholders (empty: from their metas; missing entries are false). Errors: ops.unknown;
+/// autocast, which is not supported.
 Result<AtenGraph> to_aten(const Graph& graph, const std::vector<bool>& requires_grad = {});
 
 }  // namespace partita

@@ -6,13 +6,13 @@
 
 namespace partita {
 
-/// Does a node call a torch-level function or method, here or in a sub graph, that has to be resolved before it runs?
-/// Arithmetic on plain and symbolic numbers and getitem of tuples run as they are.
+/// Does a node, here or in a sub graph, call a torch-level function or method that must be resolved before the graph
+/// runs? Arithmetic on plain and symbolic numbers and getitem of tuples need no resolving.
 bool has_torch_calls(const Graph& graph);
-/// Makes these calls ATen calls, in this graph without its sub graphs. Tells whether there were any. The last call of a
-/// node keeps the node's name, meta and origin.
+/// Resolves these calls to ATen calls, in this graph without its sub graphs. Returns whether there were any. The last
+/// new call keeps the old node's name, meta and origin.
 Result<bool> resolve_calls(Graph& graph);
-/// A copy, sub graphs included, in which these calls are ATen calls.
+/// Returns a copy, sub graphs included, in which these calls are resolved.
 Result<std::unique_ptr<Graph>> with_aten_calls(const Graph& graph);
 
 }  // namespace partita

@@ -18,7 +18,7 @@ Diagnostic malformed(const ControlCall& c, std::string_view what) {
 Result<const Graph*> graph_argument(const ControlCall& c, std::size_t i) {
   const Node* n = i < c.node.args().size() ? c.node.args()[i].node() : nullptr;
   const Graph* child = n && n->is(Op::get_attr()) ? c.node.graph().child(n->target) : nullptr;
-  if (!child) return malformed(c, fmt::format("argument {} is no sub graph of this graph", i));
+  if (!child) return malformed(c, fmt::format("argument {} is not a sub graph of this graph", i));
   return child;
 }
 
@@ -26,14 +26,14 @@ Result<ValueList> list_argument(const ControlCall& c, std::size_t i) {
   if (i >= c.node.args().size()) return malformed(c, fmt::format("has no argument {}", i));
   TRY(Value v, c.value_of(c.node.args()[i]));
   if (const auto* list = v.get<ValueList>()) return *list;
-  return malformed(c, fmt::format("argument {} is no list", i));
+  return malformed(c, fmt::format("argument {} is not a list", i));
 }
 
 Result<bool> truth(const ControlCall& c, const Value& v) {
   if (const auto* b = v.get<bool>()) return *b;
   if (const auto* i = v.get<std::int64_t>()) return *i != 0;
   if (const auto* t = v.get<Tensor>(); t && t->numel() == 1) return t->item_as_double() != 0;
-  return malformed(c, "has a condition that is no single truth value");
+  return malformed(c, "has a condition that is not a single bool");
 }
 
 /// The element i along dimension 0, as a view.
@@ -47,7 +47,7 @@ Result<std::int64_t> common_length(const ControlCall& c, const ValueList& xs) {
   for (const Value& x : xs) {
     const auto* t = x.get<Tensor>();
     if (!t || t->dim() == 0 || (length >= 0 && t->sizes[0] != length))
-      return malformed(c, "iterates over tensors of different length, or over no tensor");
+      return malformed(c, "iterates over tensors of different lengths, or over no tensor");
     length = t->sizes[0];
   }
   if (length <= 0) return malformed(c, "iterates over nothing");
@@ -116,7 +116,7 @@ Result<Value> while_loop(const ControlCall& c) {
     if (!again) return Value(std::move(carried));
     TRY(carried, c.run(*body, std::move(inputs)));
     if (carried.size() != width)
-      return malformed(c, "has a body that returns another number of values than it carries");
+      return malformed(c, "has a body that returns a number of values other than it carries");
   }
 }
 

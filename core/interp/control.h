@@ -9,8 +9,8 @@
 
 namespace partita {
 
-/// Operators that run sub graphs: cond, while_loop, map_impl, scan and the wrappers that only call one; and
-/// with_effects, which calls an operator in the order of effect tokens.
+/// Is it an operator that runs sub graphs (cond, while_loop, map_impl, scan, wrappers around one graph), or
+/// with_effects, which calls an operator in the order of effect tokens?
 bool is_control(const Op* op);
 
 struct ControlCall {
@@ -19,7 +19,7 @@ struct ControlCall {
   std::function<Result<Value>(const Arg&)> value_of;
   std::function<Result<std::vector<Value>>(const Graph&, std::vector<Value>)> run;
 };
-/// Precondition: is_control(call.node.op()). The tuple of results.
+/// Runs the operator and returns the tuple of its results. Precondition: is_control(call.node.op()).
 Result<Value> run_control(const ControlCall& call);
 
 }  // namespace partita

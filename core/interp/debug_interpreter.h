@@ -7,15 +7,15 @@
 
 namespace partita {
 
-/// A value that is not what its node's meta promises.
+/// A value that differs from its node's meta.
 struct MetaMismatch {
   std::string graph, node, origin;
-  int output = 0;               ///< which leaf of the node's value
+  int output = 0;               ///< index of the leaf in the node's value
   std::string what;             ///< "dtype", "sizes", "strides", "value", "count"
-  std::string expected, found;  ///< as PyTorch's DebugInterpreter writes them
-  std::string symbols;          ///< "{s75: 5}" at that time
+  std::string expected, found;  ///< in the words of PyTorch's DebugInterpreter
+  std::string symbols;          ///< values of symbols at that time: "{s75: 5}"
 
-  /// "output 0 where {}: torch.float32 != torch.float64", PyTorch's words.
+  /// "output 0 where {}: torch.float32 != torch.float64", as PyTorch words it.
   std::string message() const;
 };
 
@@ -24,12 +24,13 @@ struct DebugRun {
   std::vector<MetaMismatch> mismatches;  ///< all of them, in execution order
 };
 
-/// interpret() that holds each node's dtype, sizes and significant strides (dimensions of size > 1 of non-empty
-/// tensors) against its meta with the symbols' values put in. Goes on after a mismatch. `options.observer` is called as
-/// well.
+/// Runs interpret() and compares each node's dtype, sizes and significant strides (of dimensions of size > 1 of
+/// non-empty tensors) with its meta, using the actual values of symbols. Goes on after a mismatch. Also calls
+/// `options.observer`.
 Result<DebugRun> debug_interpret(const Graph& graph, std::vector<Value> inputs, const InterpOptions& options = {});
 
-/// One failure for all of them: exit 1, the first in the message, the rest in the notes. Precondition: not empty.
+/// Makes one error of all mismatches: exit code 1, the first in the message, the others in the notes. Precondition: not
+/// empty.
 Diagnostic mismatch_error(const std::vector<MetaMismatch>& mismatches);
 
 }  // namespace partita

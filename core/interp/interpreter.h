@@ -14,17 +14,17 @@ using ValueKwargs = std::vector<std::pair<std::string, Value>>;
 
 struct InterpOptions {
   int threads = 1;
-  /// What random operators draw from; null: a new one for each run, with the default seed.
+  /// The generator of random operators; null: each run makes a new one with the default seed.
   std::shared_ptr<Generator> generator = {};
-  /// Compute in double: floating inputs, attributes and dtype arguments are widened. Inputs are then copies, so
-  /// mutations do not reach the caller. The baseline that tells rounding from error.
+  /// Compute in double: floating inputs, attributes and dtype arguments are widened. The inputs are copied, so
+  /// mutations do not reach the caller. This run is the baseline that separates rounding from errors.
   bool float64 = false;
   /// Refuse inputs whose dtype or sizes differ from the placeholders' metas.
   bool check_inputs = true;
   const Progress* progress = nullptr;
-  /// Sees each node's value as soon as it is computed; a failure stops the run.
+  /// Called with each node's value as soon as it is computed. Its failure stops the run.
   std::function<Status(const Node&, const Value&)> observer = {};
-  /// Stands in for ops/record.h's evaluate: where tests plant a wrong kernel.
+  /// Replaces ops/record.h's evaluate, so that tests can plant a wrong kernel.
   std::function<Result<Value>(const Node&, std::vector<Value>, ValueKwargs, const EvalContext&)> evaluate = {};
 };
 

@@ -57,7 +57,7 @@ Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64
   const TensorMeta* t = meta.tensor();
   if (!t)
     return input_error("interp.random",
-                       "no value can be made up for what is not known to be a tensor; give it by --inputs");
+                       "no random value can be made, because it is not known to be a tensor; give it by --inputs");
   TRY(Sizes sizes, with_hints(t->sizes, shapes));
   TRY(Tensor dense, Tensor::empty(is_complex(t->dtype) ? DType::Complex64 : DType::Float32, sizes));
   const std::int64_t n = dense.numel() * (is_complex(t->dtype) ? 2 : 1);

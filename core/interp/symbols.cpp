@@ -96,7 +96,7 @@ Status check_inputs(const Graph& graph, const std::vector<Value>& inputs) {
     const TensorMeta* meta = node.meta.tensor();
     if (!meta) continue;
     const auto* t = inputs[i].get<Tensor>();
-    if (!t) return refuse(fmt::format("is no tensor; {} is expected", annotation(node.meta)));
+    if (!t) return refuse(fmt::format("is not a tensor; {} is expected", annotation(node.meta)));
     if (t->dtype != meta->dtype)
       return refuse(fmt::format("is {}; {} is expected", torch_name(t->dtype), torch_name(meta->dtype)));
     bool same = t->sizes.size() == meta->sizes.size();

@@ -11,11 +11,11 @@
 
 namespace partita {
 
-/// Values of symbols met so far in a run.
+/// The values of symbols found so far in a run.
 class SymbolMap {
  public:
-  /// Learns `value` for e when e is a symbol (or minus one) not met before. Returns false when e, with what is known,
-  /// has another value; unknown symbols agree with everything.
+  /// If e is a symbol without a value (or minus one), sets its value. Else returns whether e has this value; an
+  /// expression with unknown symbols agrees with every value.
   bool bind(SymExpr e, std::int64_t value);
   std::optional<std::int64_t> value(SymExpr e) const;
   const std::map<std::string, std::int64_t>& all() const { return values_; }
@@ -25,11 +25,12 @@ class SymbolMap {
   std::map<std::string, std::int64_t> values_;
 };
 
-/// Binds the placeholders' sizes, strides, offsets and numbers against the inputs, as torch's bind_symbols. Error
-/// interp.symbols when one symbol gets two values.
+/// Binds the symbols in the placeholders' sizes, strides, offsets and numbers to the inputs, as torch's bind_symbols
+/// does. Error interp.symbols when a symbol gets two values.
 Result<SymbolMap> bind_symbols(const Graph& graph, const std::vector<Value>& inputs);
 
-/// Count, dtype and sizes of the inputs against the placeholders' metas. Error interp.inputs names the input.
+/// Compares the number, dtypes and sizes of the inputs with the placeholders' metas. Error interp.inputs names the
+/// input.
 Status check_inputs(const Graph& graph, const std::vector<Value>& inputs);
 
 }  // namespace partita

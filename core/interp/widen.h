@@ -8,13 +8,13 @@ namespace partita {
 
 /// float64 for floating dtypes, complex128 for complex ones, itself otherwise.
 DType widened(DType t);
-/// Tensors of narrower floating or complex dtypes as copies in the widened one; lists item by item.
+/// Copies tensors of narrower floating or complex dtypes to the widened dtype; lists item by item.
 Result<Value> widened(Value v);
-/// The arguments of a call in double precision: softmax and log_softmax have no half type to make a float of.
+/// Clears the half_to_float arguments of softmax and log_softmax: in double precision there is no half type to convert.
 void clear_half_to_float(const Node& node, std::vector<Value>& args,
                          std::vector<std::pair<std::string, Value>>& kwargs);
-/// What draws random numbers, in a run in double precision: other dtypes would draw others, so the tensors among `args`
-/// are brought back to the dtypes that the node's arguments have, and what comes out or is written is widened.
+/// Runs a random operator within a double-precision run. Other dtypes would draw other numbers, so its tensor arguments
+/// are converted to the dtypes of the graph, and its results and written arguments are widened.
 Result<Value> draw_as_written(const Node& node, std::vector<Value> args,
                               std::vector<std::pair<std::string, Value>> kwargs, const EvalContext& context);
 

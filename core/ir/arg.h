@@ -19,23 +19,23 @@ struct ArgList {
   bool is_tuple = false;
   bool operator==(const ArgList&) const;
 };
-/// slice(start, stop, step): always three items.
+/// slice(start, stop, step); it always has three items.
 struct ArgSlice {
   std::vector<Arg> parts;
   bool operator==(const ArgSlice&) const;
 };
-/// {'key': value}: in dynamo graphs and joint outputs.
+/// {'key': value}. Dynamo graphs and outputs of joint graphs have it.
 struct ArgDict {
   std::vector<std::pair<std::string, Arg>> items;
   bool operator==(const ArgDict&) const;
 };
-/// A Python name we keep but do not interpret: torch.float_power_policy, Ellipsis, torch.autograd.Function...
+/// A Python name that is kept but not interpreted: torch.float_power_policy, Ellipsis, torch.autograd.Function...
 struct ArgName {
   std::string text;
   bool operator==(const ArgName&) const = default;
 };
 
-/// An argument as written. Symbolic sizes are written as the node that produces them.
+/// An argument of a call, as written. A symbolic size is the node that produces it.
 struct Arg {
   std::variant<std::monostate, bool, std::int64_t, double, std::complex<double>, std::string, Node*, DType, Device,
                Layout, MemoryFormat, ArgList, ArgSlice, ArgDict, ArgName>
@@ -66,9 +66,9 @@ struct Arg {
 using Args = std::vector<Arg>;
 using Kwargs = std::vector<std::pair<std::string, Arg>>;
 
-/// Calls f on every node within, in order, repeats included.
+/// Calls f on every node in the argument, in order, repeats included.
 void for_each_node(const Arg& arg, const std::function<void(Node*)>& f);
-/// A copy with every node n replaced by f(n) (an Arg, so that a node may become a constant).
+/// Returns a copy in which f(n) replaces every node n. f returns an Arg, so that a node may become a constant.
 Arg map_nodes(const Arg& arg, const std::function<Arg(Node*)>& f);
 
 }  // namespace partita

@@ -5,7 +5,7 @@
 
 namespace partita {
 
-/// The graph in Graphviz' language: a box a node with its operator and annotation, sub graphs as clusters.
+/// The graph as Graphviz text: one box per node with its operator and annotation; sub graphs are clusters.
 std::string to_dot(const Graph& graph);
 
 }  // namespace partita

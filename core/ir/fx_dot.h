@@ -5,11 +5,11 @@
 
 namespace partita {
 
-/// The Graphviz text that torch._functorch's draw_graph(clear_meta=True) writes: torch.fx.passes.graph_drawer's records
-/// and colours.
+/// The Graphviz text that torch._functorch's draw_graph(clear_meta=True) writes, with the records and colours of
+/// torch.fx.passes.graph_drawer.
 std::string to_fx_dot(const Graph& graph);
 
-/// Node.op as torch.fx says it: "placeholder", "get_attr", "call_function", "call_method", "output".
+/// Node.op of torch.fx: "placeholder", "get_attr", "call_function", "call_method", "output".
 std::string_view fx_kind(const Node& node);
 
 }  // namespace partita

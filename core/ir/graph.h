@@ -17,7 +17,8 @@ namespace partita {
 
 class Graph;
 
-/// Where a node comes from: a "# File:" comment, a stack trace, or the module stack of an archive.
+/// The place in the user's program that a node comes from: a "# File:" comment, a stack trace, or the module stack of
+/// an archive.
 struct Origin {
   std::string file;  ///< empty: "No stacktrace found for following nodes"
   int line = 0;
@@ -28,11 +29,11 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
-/// What the partitioner was told about a value by torch.utils.checkpoint or by the user.
+/// Whether to save or recompute a value in the backward, as told by torch.utils.checkpoint or by the user.
 enum class Recompute : unsigned char { Unspecified, MustSave, PreferSave, PreferRecompute, MustRecompute };
 
-/// One value of a graph (a tuple when it has many results, read by getitem). Made, moved and destroyed by its Graph;
-/// addresses are stable.
+/// One value of a graph. A node with several results is a tuple, which getitem reads. Its Graph makes, moves and
+/// destroys it; its address never changes.
 class Node {
  public:
   Node(const Node&) = delete;
@@ -43,12 +44,12 @@ class Node {
   const Args& args() const { return args_; }
   const Kwargs& kwargs() const { return kwargs_; }
   const Arg* kwarg(std::string_view key) const;
-  /// Nodes that read this one, once for each time they do, in no order.
+  /// The nodes that read this one, once per read, in no particular order.
   const std::vector<Node*>& users() const { return users_; }
-  /// Every node read, in argument order, repeats included.
+  /// The nodes that this one reads, in argument order, repeats included.
   std::vector<Node*> inputs() const;
   Graph& graph() const { return *graph_; }
-  std::size_t id() const { return id_; }  ///< dense within the graph, never reused: index for side tables
+  std::size_t id() const { return id_; }  ///< dense within the graph and never reused: an index for side tables
   Node* next() const { return next_; }    ///< null after the last
   Node* previous() const { return previous_; }
 
@@ -59,7 +60,7 @@ class Node {
   void set_op(const Op* op) { op_ = op; }
   void set_args(Args args, Kwargs kwargs);
   void replace_input(Node* from, Arg to);
-  /// Every user reads `other` instead.
+  /// Makes every user read `other` instead.
   void replace_all_uses_with(Node* other);
 
   Meta meta;
@@ -83,14 +84,14 @@ class Node {
   std::size_t id_ = 0;
 };
 
-/// How forward is written; graphs of every form run the same.
+/// The signature of the printed forward. Graphs of both forms run the same.
 enum class GraphForm : unsigned char {
   Flat,   ///< def forward(self, a, b): ... return (x, y)
   Joint,  ///< def forward(self, primals, tangents) with fx_pytree; placeholders are primals_* then tangents_*
 };
 
-/// A list of nodes in execution order, mutated in place as FX graphs are, with sub graphs (cond, while_loop) and the
-/// tensors its get_attr nodes read. Not thread-safe while mutated.
+/// A list of nodes in execution order, mutated in place as FX graphs are. It owns its sub graphs (cond, while_loop) and
+/// the tensors that its get_attr nodes read. Not thread-safe while it is mutated.
 class Graph {
  public:
   explicit Graph(std::string name = "GraphModule");
@@ -100,36 +101,37 @@ class Graph {
 
   std::string name;  ///< the class name in FX text; not always a Python identifier
   GraphForm form = GraphForm::Flat;
-  std::shared_ptr<ShapeEnv> shapes;                                      ///< shared by all graphs made from one another
+  std::shared_ptr<ShapeEnv> shapes;                                      ///< shared with the graphs made from this one
   std::map<std::string, Tensor> attributes;                              ///< by get_attr target: _tensor_constant0, ...
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> children;  ///< by get_attr target: true_graph_0, ...
   Graph* child(std::string_view target) const;                           ///< null when there is none
 
-  /// Appends, or inserts before `before`. The name is made unique: "add", "add_1", ... as FX does.
+  /// Appends a node, or inserts it before `before`. The name is made unique as FX does: "add", "add_1", ...
   Node* create(const Op* op, Args args, Kwargs kwargs = {}, std::string_view name_hint = {}, Node* before = nullptr);
   Node* placeholder(std::string_view name, Meta meta = {}, Node* before = nullptr);
-  /// The output node; value is what forward returns: a node, a tuple or a list.
+  /// Makes the output node. `value` is what forward returns: a node, a tuple or a list.
   Node* set_output(Arg value);
-  /// Copies one node of any graph; inputs mapped by `map`. Keeps meta, origin, note and, when free, its name.
+  /// Copies a node of any graph, with its inputs mapped by `map`. Keeps meta, origin, note and, if it is free, the
+  /// name.
   Node* copy_node(const Node& node, const std::function<Arg(Node*)>& map, Node* before = nullptr);
-  /// CHECKs that nobody uses it.
+  /// CHECKs that the node has no users.
   void erase(Node* node);
   void move_before(Node* node, Node* before);
   void rename(Node* node, std::string_view name_hint);
-  std::unique_ptr<Graph> clone() const;  ///< deep; attributes share storage; same names and node order
-  /// Erases calls and get_attrs nobody reads and that `keep` does not hold, last to first. Returns how many.
+  std::unique_ptr<Graph> clone() const;  ///< a deep copy with the same names and node order; attributes share storage
+  /// Erases calls and get_attrs without users, unless `keep` holds for them, from last to first. Returns their number.
   std::size_t eliminate_dead(const std::function<bool(const Node&)>& keep);
 
   Node* first() const { return first_; }
   Node* last() const { return last_; }
   std::size_t size() const { return size_; }
-  std::size_t id_limit() const { return next_id_; }  ///< all ids are below
+  std::size_t id_limit() const { return next_id_; }  ///< greater than every id
   Node* find(std::string_view node_name) const;      ///< null when there is none
   Node* output() const;                              ///< null before set_output
   std::vector<Node*> placeholders() const;
-  /// What forward returns, flattened to a list: single values too.
+  /// The values that forward returns, flattened to a list; a single value is a list of one.
   std::vector<Arg> outputs() const;
-  /// A count per node kind, as case.json has it: placeholder, get_attr, call_function, call_method, output.
+  /// The number of nodes of each kind, as case.json has it: placeholder, get_attr, call_function, call_method, output.
   std::map<std::string, std::size_t> kind_counts() const;
 
   class iterator {
@@ -153,7 +155,7 @@ class Graph {
 
    private:
     Node* node_;
-    Node* next_;  ///< so that the current node may be erased while walking
+    Node* next_;  ///< kept, so that the loop body may erase the current node
   };
   iterator begin() const { return iterator(first_); }
   iterator end() const { return iterator(); }

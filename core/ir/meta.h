@@ -9,16 +9,16 @@
 
 namespace partita {
 
-/// What is known of a tensor without running: the content of an FX annotation and what it leaves out.
+/// What is known of a tensor before it is computed: the content of an FX annotation, and what annotations leave out.
 struct TensorMeta {
   DType dtype = DType::Float32;
   Device device;
   SymList sizes;
-  SymList strides;     ///< in elements; row-major where the annotation had none
+  SymList strides;     ///< in elements; row-major if the annotation had none
   SymExpr offset = 0;  ///< storage offset in elements
   bool requires_grad = false;
-  bool strides_known = true;  ///< false: annotation without strides, as in fx_graph_readable.py
-  bool device_known = true;   ///< false: annotation without device
+  bool strides_known = true;  ///< false: the annotation has no strides, as in fx_graph_readable.py
+  bool device_known = true;   ///< false: the annotation has no device
   int storage_id = -1;        ///< equal ids share memory; -1: not analysed
 
   std::size_t dim() const { return sizes.size(); }
@@ -31,13 +31,13 @@ struct Meta;
 struct MetaTuple {
   std::vector<Meta> items;
 };
-/// An annotation we keep and print but do not look into, e.g. TwoTensor(f32[3][1]cpu).
+/// An annotation that is kept and printed but not interpreted, e.g. TwoTensor(f32[3][1]cpu).
 struct OpaqueMeta {
   std::string text;
   bool operator==(const OpaqueMeta&) const = default;
 };
 
-/// Known about a value: nothing, a tensor, a symbolic or plain number, a tuple, or opaque text.
+/// What is known of a value: nothing, a tensor, a symbolic or plain number, a tuple, or opaque text.
 struct Meta {
   std::variant<std::monostate, TensorMeta, SymExpr, MetaTuple, OpaqueMeta> v;
 
@@ -56,11 +56,11 @@ struct Meta {
 
 /// FX's annotation without quotes: f32[8, 64][64, 1]cpu, Sym(s77); empty for unknown metas and tuples.
 std::string annotation(const Meta& meta);
-/// Reads what annotation() and PyTorch print; text that is no tensor or Sym becomes OpaqueMeta.
+/// Reads what annotation() and PyTorch print. Text that is neither a tensor nor a Sym becomes OpaqueMeta.
 Result<Meta> parse_annotation(std::string_view text);
-/// Equal as PyTorch prints them: dtype, sizes, strides (if known to both), device (likewise).
+/// Compares metas as PyTorch prints them: dtype, sizes, and, where both are known, strides and device.
 bool same_annotation(const Meta& a, const Meta& b);
-/// Bytes of the elements that sizes count (not of the storage); symbolic.
+/// The bytes of all elements, as a symbolic expression. The storage may be larger.
 SymExpr byte_size(const TensorMeta& meta);
 
 }  // namespace partita

@@ -13,7 +13,8 @@ enum class OpKind : unsigned char {
   Method,    ///< a method of the first argument: "view"
 };
 
-/// What a node does. Interned: equal ops are the same object, compare by pointer. Lives as long as the process.
+/// What a node does. Ops are interned: equal ops are the same object, so compare pointers. They live as long as the
+/// process.
 struct Op {
   OpKind kind;
   std::string name;

@@ -4,7 +4,7 @@
 
 namespace partita {
 
-/// Where a diagnostic about this node points: graph, node and the user's source line.
+/// The place that a diagnostic about this node names: graph, node and the user's source line.
 Where place_of(const Node& node);
 Where place_of(const Node* node);  ///< nowhere for null
 /// The same failure, told where it happened; a place it already has is kept.

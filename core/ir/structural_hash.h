@@ -5,8 +5,8 @@
 
 namespace partita {
 
-/// Equal for graphs that do the same in the same order: operators, arguments, metas, outputs, sub graphs. Names,
-/// origins and the values of attributes do not count. The same in every process.
+/// Equal for graphs with the same calls in the same order: it covers operators, arguments, metas, outputs and sub
+/// graphs, but not names, origins and the values of attributes. It is the same in every process.
 std::uint64_t structural_hash(const Graph& graph);
 
 }  // namespace partita

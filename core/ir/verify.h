@@ -4,9 +4,9 @@
 
 namespace partita {
 
-/// Structure of a graph at every stage: unique names, inputs defined before use and in the same graph, use lists equal
-/// to the arguments, one output, at the end, placeholders first. Collects every violation. Stages' own rules
-/// (ops/rules.h) come on top.
+/// Checks what holds for a graph at every stage: names are unique, inputs belong to the graph and come before their
+/// use, use lists match the arguments, placeholders come first, and there is one output, at the end. Collects every
+/// violation. The rules of each stage are in ops/rules.h.
 std::vector<Diagnostic> verify(const Graph& graph);
 
 }  // namespace partita

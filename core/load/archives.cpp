@@ -47,7 +47,7 @@ Status load_model(const ZipArchive& zip, const std::string& root, const std::str
   simdjson::dom::parser parser;
   pt2::Json model;
   if (parser.parse(text).get(model) != simdjson::SUCCESS)
-    return pt2::bad(fmt::format("models/{}.json is no JSON", name));
+    return pt2::bad(fmt::format("models/{}.json is not JSON", name));
   TRY(pt2::Json version, pt2::need(model, "schema_version"));
   TRY(pt2::Json major_json, pt2::need(version, "major"));
   TRY(std::int64_t major, pt2::integer_of(major_json, "schema_version"));
@@ -114,13 +114,13 @@ Status load_archive_bytes(const std::shared_ptr<const FileBytes>& bytes, const s
   }
   if (zip.has("serialized_exported_program.json"))
     return unsupported("load.pt2.version",
-                       "a torch.export archive of before PyTorch 2.7; save the program with a newer PyTorch");
+                       "a torch.export archive from before PyTorch 2.7; save the program with a newer PyTorch");
   std::vector<std::string> models;
   std::string folder = root + "models/";
   for (const std::string& name : zip.names())
     if (name.starts_with(folder) && name.ends_with(".json"))
       models.push_back(name.substr(folder.size(), name.size() - folder.size() - 5));
-  if (models.empty()) return pt2::bad("no models/NAME.json in it, and no data.pkl");
+  if (models.empty()) return pt2::bad("the archive has no models/NAME.json and no data.pkl");
   if (zip.has(root + "archive_format")) {
     TRY(std::string format, zip.read(root + "archive_format"));
     if (format != "pt2")
@@ -180,7 +180,7 @@ std::shared_ptr<const Companion> read_companion(const std::string& module_path) 
   read(folder / "state_dict.pt", [&](const std::shared_ptr<const FileBytes>& bytes) -> Status {
     TRY(Pickle pickle, read_torch_save(bytes->text(), bytes));
     auto* dict = pickle.root->get<PickleDict>();
-    if (!dict) return input_error("load.torch_save", "a state dict that is no dict");
+    if (!dict) return input_error("load.torch_save", "a state dict that is not a dict");
     for (const auto& [key, value] : dict->items)
       if (key->get<std::string>() && value->get<Tensor>())
         companion->attributes[*key->get<std::string>()] = *value->get<Tensor>();

@@ -9,7 +9,7 @@
 
 namespace partita {
 
-/// The bytes of a file. Shared by everything that was read from it and still points into it.
+/// The bytes of a file, shared by everything that was read from it and points into it.
 class FileBytes {
  public:
   /// Read into memory and not mapped, so that another program may write or cut the file meanwhile. Errors file.missing,

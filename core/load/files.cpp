@@ -153,7 +153,8 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
   const FileKind* kind = kind_of(head, path, false);
   if (!kind && !is_text(head)) {
     if (alone)
-      return refuse("is binary and of no kind that Partita reads; give FX text, a .pt2 archive or a TORCH_TRACE log");
+      return refuse(
+          "is binary, of a kind that Partita does not read; give FX text, a .pt2 archive or a TORCH_TRACE log");
     return {};
   }
   TRY(auto bytes, FileBytes::open(path));

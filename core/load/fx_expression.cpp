@@ -133,7 +133,7 @@ Result<Expression> ExpressionReader::number(bool negative) {
   double real = 0;
   auto [real_end, real_bad] = std::from_chars(text.data(), text.data() + text.size(), real);
   if (real_end != text.data() + text.size() || real_bad != std::errc())
-    return error_at(token.at, fmt::format("'{}' is no number", token.text.substr(0, 60)));
+    return error_at(token.at, fmt::format("'{}' is not a number", token.text.substr(0, 60)));
   if (negative) real = -real;
   if (imaginary)
     e.value = std::complex<double>(0.0, real);
@@ -320,7 +320,7 @@ Result<Expression> ExpressionReader::literal_call(std::string_view path, bool& k
       if (auto* i = value.get<std::int64_t>(); i && key == "index") index = *i;
     }
     auto parsed = Device::parse(text);
-    if (!parsed) return error_at(at, fmt::format("'{}' is no device", text.substr(0, 60)));
+    if (!parsed) return error_at(at, fmt::format("'{}' is not a device", text.substr(0, 60)));
     if (index >= 0) parsed->index = static_cast<int>(index);
     e.value = *parsed;
   } else if (slice) {
@@ -406,7 +406,7 @@ Result<Expression> ExpressionReader::getattr_call() {
     return object;
   }
   Arg value = as_argument(std::move(object));
-  if (!value.node()) return error_at(at, "getattr of something that is no node");
+  if (!value.node()) return error_at(at, "getattr of a value that is not a node");
   Expression e;
   e.op = Op::get(OpKind::Function, "getattr");
   e.args = {std::move(value), std::move(attribute)};

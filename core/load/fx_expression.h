@@ -1,5 +1,5 @@
 #pragma once
-// Python expressions of FX text as arguments and calls. Internal to core/load.
+// Reads Python expressions of FX text as arguments and calls. Internal to core/load.
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -20,26 +20,27 @@ struct Expression {
   std::string target;  ///< of get_attr
 };
 
-/// Reads expressions with Python's precedence. Calls within arguments become nodes at once.
+/// Reads expressions with Python's operator precedence. Calls within arguments become nodes at once.
 class ExpressionReader {
  public:
   ExpressionReader(Lexer& lexer, Graph& graph) : lexer_(lexer), graph_(graph) {}
 
-  /// Python names in scope; views into the text.
+  /// Python names in scope. The keys point into the text.
   std::unordered_map<std::string_view, Node*> names;
-  /// Given to nodes made on the way.
+  /// The origin of the nodes that are made while reading.
   std::shared_ptr<const Origin> origin;
   Recompute recompute = Recompute::Unspecified;
 
   Result<Expression> expression(int least_precedence = 0);
   Result<Arg> argument();
-  /// Items up to the closing bracket, which is eaten. `comments` (may be null) gets the comment behind each item.
+  /// Reads items up to the closing bracket and consumes it. `comments` (may be null) receives the comment after each
+  /// item.
   Result<std::vector<Arg>> items(std::string_view close, std::vector<std::string>* comments,
                                  bool* trailing_comma = nullptr);
-  /// As a node of the graph under the given name (a hint when empty).
+  /// Makes the expression a node with the given name (a hint when empty).
   Node* materialise(Expression e, std::string_view name);
 
-  Diagnostic expected(std::string_view what) const;  ///< at the look-ahead token
+  Diagnostic expected(std::string_view what) const;  ///< points at the look-ahead token
   Diagnostic error_at(std::size_t at, std::string message) const;
 
  private:
@@ -63,7 +64,7 @@ class ExpressionReader {
   int depth_ = 0;
 };
 
-/// "iadd" for "+=": the _operator function of an in-place symbol; null when it is none.
+/// The _operator function of an in-place symbol, "iadd" for "+="; null for other symbols.
 const Op* in_place_operator(std::string_view symbol);
 
 }  // namespace partita::fx

@@ -182,14 +182,14 @@ class Machine {
 
   Status append(Object to, std::span<const Object> items) {
     auto* list = std::get_if<PickleList>(&to->v);
-    if (!list || list->kind == PickleList::Tuple) return bad("items for something that is no list");
+    if (!list || list->kind == PickleList::Tuple) return bad("items for an object that is not a list");
     list->items.insert(list->items.end(), items.begin(), items.end());
     return {};
   }
 
   Status set_items(Object to, std::span<const Object> items) {
     auto* dict = std::get_if<PickleDict>(&to->v);
-    if (!dict || items.size() % 2 != 0) return bad("entries for something that is no dict");
+    if (!dict || items.size() % 2 != 0) return bad("entries for an object that is not a dict");
     for (std::size_t i = 0; i < items.size(); i += 2) dict->items.emplace_back(items[i], items[i + 1]);
     return {};
   }
@@ -431,11 +431,11 @@ class Machine {
 
   static Result<Sizes> sizes(const PickleValue* value) {
     const PickleItems* items = tuple_of(value);
-    if (!items || items->size() > max_rank) return bad("a size that is no tuple of integers");
+    if (!items || items->size() > max_rank) return bad("a size that is not a tuple of integers");
     Sizes out;
     for (const PickleValue* item : *items) {
       auto* n = item->get<std::int64_t>();
-      if (!n) return bad("a size that is no tuple of integers");
+      if (!n) return bad("a size that is not a tuple of integers");
       out.push_back(*n);
     }
     return out;
@@ -446,12 +446,12 @@ class Machine {
     TRY(Object callable, pop());
     const PickleItems* args = tuple_of(args_object);
     auto* function = callable->get<PickleGlobal>();
-    if (!function || !args) return bad("a call of something that is no function");
+    if (!function || !args) return bad("a call of an object that is not a function");
     const GlobalRow* row = find_global(function->name);
     Callable call = row ? row->call : Callable::None;
     if (const PickleItems* given = args->empty() ? nullptr : tuple_of((*args)[0]);
         given && (copied_ += given->size()) > max_copied)
-      return bad("calls that copy beyond reason");
+      return bad("calls that copy too many list entries");
     auto string_arg = [&](std::size_t i) { return i < args->size() ? (*args)[i]->get<std::string>() : nullptr; };
     switch (call) {
       case Callable::Dict: {
@@ -461,7 +461,7 @@ class Machine {
         if (!pairs) return {};
         for (const PickleValue* pair : *pairs) {
           const PickleItems* entry = tuple_of(pair);
-          if (!entry || entry->size() != 2) return bad("a dict of something else than pairs");
+          if (!entry || entry->size() != 2) return bad("a dict of items that are not pairs");
           std::get<PickleDict>(dict->v).items.emplace_back((*entry)[0], (*entry)[1]);
         }
         return {};
@@ -475,7 +475,7 @@ class Machine {
       case Callable::Device: {
         const std::string* text = string_arg(0);
         auto device = text ? Device::parse(*text) : std::nullopt;
-        if (!device) return bad("torch.device of something that is no device");
+        if (!device) return bad("torch.device of an unknown device");
         if (args->size() > 1)
           if (auto* index = (*args)[1]->get<std::int64_t>()) device->index = static_cast<int>(*index);
         push(*device);
@@ -535,7 +535,7 @@ class Machine {
     const PickleItems* items = tuple_of(id);
     if (!items || items->size() < 5 || !(*items)[0]->get<std::string>() ||
         *(*items)[0]->get<std::string>() != "storage")
-      return bad("a persistent id that is no storage");
+      return bad("a persistent id that is not a storage");
     auto* type = (*items)[1]->get<PickleGlobal>();
     auto* key = (*items)[2]->get<std::string>();
     auto dtype = type ? storage_dtype(type->name) : std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// Python pickles, read without Python: a fixed list of globals is admitted, nothing is ever called.
+// Reads Python pickles without Python. A fixed list of globals is admitted, and no code of the pickle ever runs.
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,12 +23,12 @@ struct PickleList {
 struct PickleDict {
   std::vector<std::pair<const PickleValue*, const PickleValue*>> items;
 };
-/// A class or function that is only named: torch.Tensor, torch.FloatStorage.
+/// A class or function that the pickle only names: torch.Tensor, torch.FloatStorage.
 struct PickleGlobal {
   std::string name;
 };
 
-/// One object of a pickle. Objects may be shared; addresses identify them.
+/// One object of a pickle. Objects may be shared; their addresses identify them.
 struct PickleValue {
   std::variant<std::monostate, bool, std::int64_t, double, std::complex<double>, std::string, PickleList, PickleDict,
                PickleGlobal, Tensor, DType, Device, Layout, MemoryFormat>
@@ -41,31 +41,31 @@ struct PickleValue {
   bool is_none() const { return v.index() == 0; }
 };
 
-/// A read pickle: owns all its objects, cycles included.
+/// A pickle that was read. It owns all its objects, including cycles.
 struct Pickle {
   std::vector<std::unique_ptr<PickleValue>> objects;
   const PickleValue* root = nullptr;
 };
 
-/// Gives the bytes behind a storage key of torch.save.
+/// Returns the bytes of a storage, by its key in torch.save's format.
 using StorageSource = std::function<Result<std::shared_ptr<Storage>>(const std::string& key)>;
 
-/// Errors load.pickle: damaged, too large, or a global that is not admitted (named in the message). Tensors need
-/// `storages`.
+/// Errors load.pickle: the pickle is damaged or too large, or a global is not admitted (the message names it). A pickle
+/// with tensors needs `storages`.
 Result<Pickle> read_pickle(std::string_view bytes, const StorageSource& storages = nullptr);
 
-/// A torch.save file: the pickle of the zip archive with its tensors.
+/// Reads a torch.save file: a zip archive with a pickle and its tensors.
 Result<Pickle> read_torch_save(std::string_view bytes, std::shared_ptr<const void> owner);
 
-/// As a run-time value; dicts become their values in order. Error when it is nested deeper or larger than sane.
+/// Converts to a run-time value. A dict becomes the list of its values. Error when nesting or size exceeds a limit.
 Result<Value> to_value(const PickleValue& value);
 /// The leaves of nested lists, tuples and dicts, in pytree order.
 Result<std::vector<Value>> pytree_leaves(const PickleValue& value);
-/// A graph_dumper `.input`: the flat list of (type, shape, stride, dtype, device) as metas.
+/// Reads a graph_dumper `.input`, a flat list of (type, shape, stride, dtype, device), as metas.
 Result<std::vector<Meta>> read_dumped_inputs(std::string_view bytes);
-/// The same, written: what torch._functorch's debugging tools read back. A number is (int,): its value is not kept.
+/// Writes a `.input`, as torch._functorch's debugging tools read it. A number becomes (int,); its value is lost.
 Result<std::string> write_dumped_inputs(const std::vector<Meta>& inputs);
-/// One line a value, for people: "[0]: tensor f32[8, 32]".
+/// A text for people with one line per value: "[0]: tensor f32[8, 32]".
 std::string describe(const Pickle& pickle);
 
 }  // namespace partita

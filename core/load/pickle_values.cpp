@@ -11,7 +11,7 @@ constexpr int max_depth = 200;
 constexpr std::size_t max_visited = 1'000'000;  ///< a small pickle with shared objects can be a huge tree
 
 Diagnostic too_large() {
-  return input_error("load.pickle", "a pickle whose values are nested or shared beyond reason");
+  return input_error("load.pickle", "a pickle whose values are nested too deeply or shared too often");
 }
 
 /// The value of a leaf; nullopt for containers.
@@ -117,7 +117,7 @@ Result<Meta> dumped_input(const PickleValue& value) {
   auto* dtype = entry->items[3]->get<DType>();
   auto* device = entry->items[4]->get<Device>();
   if (!dtype || !device || t.sizes.size() != t.strides.size())
-    return input_error("load.pickle", "an input is no (type, shape, stride, dtype, device)");
+    return input_error("load.pickle", "an input is not a tuple (type, shape, stride, dtype, device)");
   t.dtype = *dtype;
   t.device = *device;
   return Meta(std::move(t));

@@ -13,13 +13,13 @@ namespace partita {
 /// torch.export's InputKind.
 enum class ProgramInputKind : unsigned char { UserInput, Parameter, Buffer, Constant, CustomObject, Token };
 
-/// What a placeholder stands for.
+/// What a placeholder is to the program.
 struct ProgramInput {
   ProgramInputKind kind = ProgramInputKind::UserInput;
-  std::string name;        ///< the placeholder; empty for a user input that is a constant and has none
-  std::string target;      ///< of parameters, buffers, constants: "transformer.wte.weight"
+  std::string name;        ///< name of the placeholder; empty for a user input that is a constant without placeholder
+  std::string target;      ///< of parameters, buffers and constants: "transformer.wte.weight"
   bool persistent = true;  ///< of buffers
-  Arg constant;            ///< value of a user input that the archive holds as a constant
+  Arg constant;            ///< value of a user input that is a constant in the archive
 };
 
 /// torch.export's OutputKind.
@@ -34,22 +34,22 @@ enum class ProgramOutputKind : unsigned char {
   Token,
 };
 
-/// What one entry of the graph's output stands for.
+/// What one entry of the graph's output is to the program.
 struct ProgramOutput {
   ProgramOutputKind kind = ProgramOutputKind::UserOutput;
   std::string name;    ///< the node; empty when a constant is returned
-  std::string target;  ///< buffer, parameter or user input that it updates or is the gradient of
+  std::string target;  ///< the buffer, parameter or user input that it updates or is the gradient of
 };
 
 /// The signature and tensors of a torch.export archive.
 struct Program {
   std::vector<ProgramInput> inputs;       ///< in placeholder order
   std::vector<ProgramOutput> outputs;     ///< in output order
-  std::map<std::string, Tensor> tensors;  ///< parameters, buffers, constants by target; tied ones share storage
-  std::vector<Value> sample_inputs;       ///< leaves of (args, kwargs) in order; empty when the archive has none
+  std::map<std::string, Tensor> tensors;  ///< parameters, buffers and constants by target; tied ones share storage
+  std::vector<Value> sample_inputs;       ///< leaves of (args, kwargs) in order; empty if the archive has none
 
   const ProgramInput* input(std::string_view placeholder) const;
-  /// The tensor behind a placeholder; null for user inputs.
+  /// The tensor of a placeholder; null for user inputs.
   const Tensor* tensor_of(std::string_view placeholder) const;
 };
 

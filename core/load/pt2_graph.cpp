@@ -82,7 +82,7 @@ Result<SymExpr> symbolic(Json json, ShapeEnv* shapes) {
     return SymExpr(plain);
   }
   if (u.kind == "as_bool") {
-    if (u.value.get(truth) != simdjson::SUCCESS) return bad("as_bool is no boolean");
+    if (u.value.get(truth) != simdjson::SUCCESS) return bad("as_bool is not a boolean");
     return SymExpr(truth ? 1 : 0);
   }
   if (u.kind == "as_float") {

@@ -7,15 +7,15 @@
 
 namespace partita::pt2 {
 
-/// A tensor_meta entry. Hints of symbols go to `shapes` (may be null).
+/// Reads a tensor_meta entry. Hints of symbols go to `shapes` (may be null).
 Result<TensorMeta> read_tensor_meta(Json json, ShapeEnv* shapes);
 
-/// A "graph" object with its sub graphs. `constant_names`: names of the placeholders that are plain constants, in order
-/// of their place among the inputs (empty strings elsewhere); only the signature has them.
+/// Reads a "graph" object with its sub graphs. `constant_names` has one entry per input: the placeholder's name for a
+/// plain constant, empty for others. Only the signature has these names.
 Result<std::unique_ptr<Graph>> read_graph(Json json, const std::string& name, std::shared_ptr<ShapeEnv> shapes,
                                           const std::vector<std::string>& constant_names, int depth = 0);
 
-/// A literal of an argument union (as_int, as_string, ...).
+/// Reads a literal of an argument union (as_int, as_string, ...).
 Result<Arg> read_literal(const Union& argument);
 
 }  // namespace partita::pt2

@@ -1,5 +1,5 @@
 #pragma once
-// Reading of JSON of a torch.export archive with errors that name the place. Internal to core/load.
+// Reads JSON of a torch.export archive; errors name the place. Internal to core/load.
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -13,7 +13,7 @@ inline Diagnostic bad(std::string what) {
   return input_error("load.pt2", "not a readable torch.export archive: " + std::move(what));
 }
 
-/// A field that is there and not null.
+/// The field's value; nullopt when it is missing or null.
 inline std::optional<Json> field(Json object, std::string_view key) {
   Json value;
   if (object[key].get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
@@ -25,7 +25,7 @@ inline Result<Json> need(Json object, std::string_view key) {
 }
 inline Result<std::string_view> string_of(Json value, std::string_view what) {
   std::string_view out;
-  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is no string", what));
+  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not a string", what));
   return out;
 }
 inline Result<std::string_view> string_in(Json object, std::string_view key) {
@@ -34,12 +34,12 @@ inline Result<std::string_view> string_in(Json object, std::string_view key) {
 }
 inline Result<std::int64_t> integer_of(Json value, std::string_view what) {
   std::int64_t out;
-  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is no integer", what));
+  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not an integer", what));
   return out;
 }
 inline Result<simdjson::dom::array> array_of(Json value, std::string_view what) {
   simdjson::dom::array out;
-  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is no list", what));
+  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not a list", what));
   return out;
 }
 inline Result<simdjson::dom::array> array_in(Json object, std::string_view key) {
@@ -48,10 +48,10 @@ inline Result<simdjson::dom::array> array_in(Json object, std::string_view key) 
 }
 inline Result<simdjson::dom::object> object_of(Json value, std::string_view what) {
   simdjson::dom::object out;
-  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is no object", what));
+  if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not an object", what));
   return out;
 }
-/// A union as torch's schema writes it: an object with one key.
+/// A union in torch's schema: an object with one key.
 struct Union {
   std::string_view kind;
   Json value;

@@ -103,7 +103,7 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
   TRY(std::string text, zip.read(folder + config));
   simdjson::dom::parser parser;
   Json json;
-  if (parser.parse(text).get(json) != simdjson::SUCCESS) return bad(config + " is no JSON");
+  if (parser.parse(text).get(json) != simdjson::SUCCESS) return bad(config + " is not JSON");
   TRY(Json table, need(json, "config"));
   TRY(auto entries, object_of(table, "config"));
   std::map<std::string, std::shared_ptr<Storage>> storages;

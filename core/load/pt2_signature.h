@@ -6,10 +6,10 @@
 
 namespace partita::pt2 {
 
-/// Inputs and outputs of graph_module.signature.
+/// Reads the inputs and outputs of graph_module.signature.
 Status read_signature(Json signature, Program& program);
-/// The tensors a weights or constants config names; `folder` ends with "/". Names that share a file share storage.
-/// What cannot be read (pickled custom objects) is reported in `warnings`.
+/// Reads the tensors that a weights or constants config names. `folder` ends with "/". Names with the same file share
+/// storage. `warnings` receives what cannot be read (pickled custom objects).
 Status read_tensors(const ZipArchive& zip, const std::string& folder, const std::string& config, Program& program,
                     std::vector<Diagnostic>& warnings);
 

@@ -68,7 +68,7 @@ Result<Json> convention(Metadata& metadata, const char* key) {
   auto it = metadata.find(key);
   if (it == metadata.end()) return Json();
   Json json = Json::parse(it->second, nullptr, false);
-  if (json.is_discarded()) return bad(fmt::format("metadata '{}' holds no JSON", key));
+  if (json.is_discarded()) return bad(fmt::format("metadata '{}' is not JSON", key));
   metadata.erase(it);
   return json;
 }
@@ -132,7 +132,7 @@ Status share_storages(TensorFile& file) {
     auto view = file.tensors.find(name);
     auto whole = file.tensors.find(memory.key);
     if (view == file.tensors.end() || whole == file.tensors.end())
-      return bad(fmt::format("metadata 'storages' names '{}' in '{}', and one of them is absent", name, memory.key));
+      return bad(fmt::format("metadata 'storages' names '{}' in '{}', but one of them is missing", name, memory.key));
     Tensor& t = view->second;
     TRY(std::int64_t elements, reach(t.sizes, t.strides));
     std::int64_t last;
@@ -153,15 +153,15 @@ Result<TensorFile> parse(std::string_view bytes) {
     return bad(fmt::format("header of {} bytes in a file of {}", header_size, bytes.size()));
   std::string_view header = bytes.substr(8, header_size), data = bytes.substr(8 + header_size);
   Json json = Json::parse(header.begin(), header.end(), nullptr, false);
-  if (!json.is_object()) return bad("the header is no JSON object");
+  if (!json.is_object()) return bad("the header is not a JSON object");
 
   TensorFile file;
   std::vector<Entry> entries;
   for (auto& [name, value] : json.items()) {
     if (name == "__metadata__") {
-      if (!value.is_object()) return bad("__metadata__ is no object");
+      if (!value.is_object()) return bad("__metadata__ is not an object");
       for (auto& [key, text] : value.items()) {
-        if (!text.is_string()) return bad(fmt::format("metadata '{}' is no string", key));
+        if (!text.is_string()) return bad(fmt::format("metadata '{}' is not a string", key));
         file.metadata[key] = text.get<std::string>();
       }
       continue;

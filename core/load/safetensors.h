@@ -7,7 +7,7 @@
 
 namespace partita {
 
-/// "Lies in the memory of `key`, `offset` elements in."
+/// The tensor lies in the memory of `key`, at an offset of `offset` elements.
 struct SharedMemory {
   std::string key;
   std::int64_t offset = 0;
@@ -18,11 +18,11 @@ struct SharedMemory {
 /// requires_grad, storages, alias. Strides, complex dtypes and requires_grad are the tensors' own fields here.
 struct TensorFile {
   std::map<std::string, Tensor> tensors;
-  /// Tensors that are views of a `storage.K` tensor; after reading they share its Storage.
+  /// Tensors that are views of a `storage.K` tensor, whose Storage they share after reading.
   std::map<std::string, SharedMemory> storages;
-  /// In OUT: outputs that alias an input or another output.
+  /// In an OUT file: outputs that alias an input or another output.
   std::map<std::string, SharedMemory> aliases;
-  /// Entries of `__metadata__` that are none of ours.
+  /// Other entries of `__metadata__`.
   std::map<std::string, std::string> metadata;
 
   const Tensor* find(const std::string& key) const {
@@ -31,11 +31,12 @@ struct TensorFile {
   }
 };
 
-/// Every tensor owns aligned memory, except those in `storages`. Errors load.safetensors.*.
+/// Reads a file. Every tensor owns aligned memory, except those in `storages`. Errors load.safetensors.*.
 Result<TensorFile> read_safetensors(const std::string& path);
 Status write_safetensors(const std::string& path, const TensorFile& file);
 
-/// Complex values over a contiguous real tensor whose last dimension of 2 holds (re, im): how files store them.
+/// Views a contiguous real tensor with a last dimension of 2 as complex (re, im), the form in which files store complex
+/// values.
 Result<Tensor> view_as_complex(const Tensor& real);
 
 }  // namespace partita

@@ -1,5 +1,5 @@
 #pragma once
-// The one entrance for everything PyTorch leaves on disk.
+// Opens everything that PyTorch writes to disk.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@
 
 namespace partita {
 
-/// What a graph is in PyTorch's flow; Graph when a file does not say. Text: anything that is no graph.
+/// What a graph is in PyTorch's flow. Graph when the file does not say; Text when it is not a graph.
 #define PARTITA_ARTEFACT_KINDS(V) \
   V(Dynamo, "dynamo")             \
   V(PreGrad, "pre_grad")          \
@@ -34,33 +34,34 @@ enum class ArtefactKind : unsigned char {
 };
 std::string_view kind_name(ArtefactKind kind);
 
-/// Metas and tensors that lie beside a graph's text: graph_dumper's .input and state_dict.pt.
+/// Metas and tensors from files beside a graph's text: graph_dumper's .input and state_dict.pt.
 struct Companion {
-  std::vector<Meta> placeholders;            ///< in placeholder order; empty when there is no .input
-  std::vector<Value> sample_inputs;          ///< the dumped example inputs; empty when there are none
+  std::vector<Meta> placeholders;            ///< in placeholder order; empty if there is no .input
+  std::vector<Value> sample_inputs;          ///< the dumped example inputs; empty if there are none
   std::map<std::string, Tensor> attributes;  ///< by get_attr target
 };
 
 /// One graph or text of a file, a log or a folder. Cheap to copy. Graphs are read when asked for.
 class Artefact {
  public:
-  /// Unique within a Loaded and the same in every run: "joint", "0_0.aot_joint_graph", "graphs/joint".
+  /// Unique within a Loaded, and the same in every run: "joint", "0_0.aot_joint_graph", "graphs/joint".
   std::string id;
   ArtefactKind kind = ArtefactKind::Text;
   std::string title;  ///< for people: "joint graph of 0/0"
-  /// What belongs together has the same group: the compile id "0/0" of a log, the folder of a file; may be empty.
+  /// Artefacts that belong together have the same group: the compile id "0/0" of a log, or the folder of a file. May be
+  /// empty.
   std::string group;
-  Where where;                                 ///< the file, and the line in it where this starts
+  Where where;                                 ///< the file and the first line of the artefact in it
   std::shared_ptr<const Program> program;      ///< of a .pt2 archive, else null
   std::shared_ptr<const Companion> companion;  ///< of a graph_dumper folder, else null
 
   bool is_graph() const { return kind != ArtefactKind::Text; }
-  /// A new graph at each call, so that the caller may change it. Threads may call at once.
+  /// Makes a new graph at each call, which the caller may change. Thread-safe.
   Result<std::unique_ptr<Graph>> graph() const;
-  /// As it stands on disk (log payloads without their tabs); for an archive the graph's FX text.
+  /// The text as it is on disk (log payloads without their tabs); for an archive, the graph's FX text.
   Result<std::string> text() const;
 
-  /// Pieces of a file, one behind the other; of tabbed ones the first tab of each line is left out.
+  /// A piece of a file; the text is all pieces in order. If it is tabbed, the first tab of each line is removed.
   struct Piece {
     std::size_t begin = 0, size = 0;
     bool tabbed = false;
@@ -80,15 +81,15 @@ class Artefact {
 struct Loaded {
   std::string path;
   std::vector<Artefact> artefacts;   ///< in the order of the file or log; folders by path
-  std::vector<Diagnostic> warnings;  ///< what could not be read while the rest could
+  std::vector<Diagnostic> warnings;  ///< errors of the parts that could not be read
 
   const Artefact* find(std::string_view id) const;  ///< null when there is none
-  /// The graph of that id; with an empty id the only graph, or the only one of the preferred kind (joint first, then
+  /// The graph with that id. With an empty id, the only graph, or the only one of the preferred kind (joint first, then
   /// exported, dynamo, inference, forward). Error load.graph_id lists the ids.
   Result<const Artefact*> pick(std::string_view id) const;
 };
 
-/// Opens FX text, .pt2 archives, TORCH_TRACE logs, torch_compile_debug and graph_dumper folders, plain folders,
+/// Opens FX text, .pt2 archives, TORCH_TRACE logs, torch_compile_debug and graph_dumper folders, other folders,
 /// safetensors and pickles. Error when nothing in it can be read. `progress` may be null.
 Result<Loaded> load(const std::string& path, const Progress* progress = nullptr);
 

@@ -37,7 +37,7 @@ std::string number_or(simdjson::dom::object object, const char* key, const char*
 Result<Record> read_record(simdjson::dom::parser& parser, std::string_view json) {
   simdjson::dom::object object;
   if (parser.parse(json.data(), json.size()).get(object) != simdjson::SUCCESS)
-    return input_error("load.trace_log", "no JSON object");
+    return input_error("load.trace_log", "not a JSON object");
   Record r;
   for (auto field : object) {
     std::string_view key = field.key;

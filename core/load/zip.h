@@ -1,5 +1,5 @@
 #pragma once
-// Zip archives as torch.save and torch.export write them. Internal to core/load.
+// Reads zip archives as torch.save and torch.export write them. Internal to core/load.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ struct zip;
 
 namespace partita {
 
-/// A zip archive in memory. Names come from the central directory; absolute ones and those with ".." are refused.
+/// A zip archive in memory. Names come from the central directory; absolute names and names with ".." are refused.
 class ZipArchive {
  public:
   /// `owner` keeps the bytes alive. Errors load.zip.
@@ -21,10 +21,10 @@ class ZipArchive {
 
   const std::vector<std::string>& names() const { return names_; }
   bool has(const std::string& name) const { return index_.contains(name); }
-  /// Checked against the size and CRC of the directory. Error load.zip when absent or damaged.
+  /// The entry's bytes, checked against the directory's size and CRC. Error load.zip when it is absent or damaged.
   Result<std::string> read(const std::string& name) const;
   Result<std::shared_ptr<Storage>> read_storage(const std::string& name) const;
-  /// The folder that all entries lie in, as torch writes it ("program"); empty when there is none.
+  /// The folder that holds all entries, as torch writes it ("program"); empty when there is none.
   std::string root() const;
 
  private:

@@ -58,7 +58,7 @@ struct Formula {
         return best;
       }
       default:
-        CHECK(false, "an index expression of another kind");
+        CHECK(false, "an index expression of an unsupported kind");
     }
   }
 };

@@ -248,7 +248,7 @@ Index IndexMath::delinearize(SymExpr linear, const Sizes& sizes) const {
 }
 
 SymExpr IndexMath::element(const Index& index, const Sizes& strides) const {
-  CHECK(index.size() == strides.size(), "an index of another rank");
+  CHECK(index.size() == strides.size(), "an index of the wrong rank");
   SymExpr sum = 0;
   for (std::size_t i = 0; i < index.size(); ++i) sum = sum + index[i] * strides[i];
   return simplify(sum);

@@ -11,32 +11,32 @@
 
 namespace partita::loops {
 
-/// One expression for each dimension of a tensor.
+/// One index expression per dimension of a tensor.
 using Index = std::vector<SymExpr>;
 
-/// Arithmetic on index expressions with the ranges of their variables: what sympy with ranges is to Inductor. Splitting
-/// a variable into digits (x // 4, x % 4) and joining them again gives x. Divisors are concrete and positive.
+/// Arithmetic on index expressions that knows the ranges of their variables, like Inductor's sympy with ranges.
+/// Splitting a variable into digits (x // 4, x % 4) and joining them again gives x. Divisors are concrete and positive.
 class IndexMath {
  public:
-  /// A variable that runs over 0 .. extent-1. Declaring a name again changes its extent.
+  /// A variable with values 0 .. extent-1. Declaring a name again changes its extent.
   SymExpr variable(const std::string& name, std::int64_t extent);
   /// A computed scalar that lies within 0 .. extent-1.
   SymExpr computed(int scalar, std::int64_t extent);
 
-  /// Smallest and largest value that e can take.
+  /// The smallest and largest value that e can take.
   std::pair<std::int64_t, std::int64_t> bounds(SymExpr e) const;
   SymExpr floordiv(SymExpr a, std::int64_t c) const;
   SymExpr mod(SymExpr a, std::int64_t c) const;
-  /// Digits of one number joined: 4 * (x // 4) + x % 4 = x.
+  /// Joins the digits of one number: 4 * (x // 4) + x % 4 = x.
   SymExpr simplify(SymExpr e) const;
 
-  /// Row-major position of an index in `sizes`, and back.
+  /// The row-major position of an index in `sizes`, and the inverse.
   SymExpr linear(const Index& index, const Sizes& sizes) const;
   Index delinearize(SymExpr linear, const Sizes& sizes) const;
   /// sum of index[i] * strides[i]
   SymExpr element(const Index& index, const Sizes& strides) const;
 
-  /// The factor of `variable` in e when e = factor * variable + (terms without it); nullopt otherwise.
+  /// The factor of `variable` if e = factor * variable + (terms without it); nullopt otherwise.
   std::optional<std::int64_t> factor(SymExpr e, SymExpr variable) const;
 
  private:

@@ -186,7 +186,7 @@ class Verifier {
 
   void value(Scalar s, std::string_view where) {
     if (s.id < 0 || static_cast<std::size_t>(s.id) >= k_.scalars.nodes().size())
-      return fault(fmt::format("{} is no value", where));
+      return fault(fmt::format("{} is not a value", where));
     const ScalarNode& n = k_.scalars[s];
     if (n.op == ScalarOp::Index || n.op == ScalarOp::Load) expression(n.index, where);
     if (n.op == ScalarOp::Load) {
@@ -237,7 +237,7 @@ class Verifier {
     if (!running_.contains(r.accumulator)) fault(where + " outside of its loop");
     value(r.value, where);
     if (r.value.id >= 0 && k_.scalars.dtype(r.value) != k_.accumulators[static_cast<std::size_t>(r.accumulator)].dtype)
-      fault(where + " of another dtype");
+      fault(where + " of the wrong dtype");
   }
 
   void barrier() {

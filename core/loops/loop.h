@@ -30,14 +30,14 @@ struct Buffer {
   bool streamed = false;
 };
 
-/// A running value of a reduction. It starts at `start` just before its loop and is complete just after it; read there
-/// by ScalarOp::Input with slot = its index in Kernel::accumulators.
+/// The running value of a reduction. It is set to `start` just before its loop and is complete just after it. From
+/// there on ScalarOp::Input reads it, with its index in Kernel::accumulators as slot.
 struct Accumulator {
   ScalarOp combine = ScalarOp::Add;  ///< Add, Mul, Min, Max, BitAnd, BitOr
   DType dtype = DType::Float32;
-  double start = 0;  ///< the identity of combine: 0, 1, +inf, -inf (integers: the extreme value, 2^63 saturates)
+  double start = 0;  ///< the identity of combine: 0, 1, +inf, -inf; for integers the extreme value (2^63 saturates)
 };
-/// The bits of `start` in an integer dtype; the largest 64-bit integers, which no double is, are meant by the next.
+/// `start` in an integer dtype. No double is the largest 64-bit integer; the next double above it stands for it.
 std::int64_t integer_start(DType dtype, double start);
 
 struct Loop;
@@ -51,7 +51,7 @@ enum class Accumulate : std::uint8_t {
 struct Store {
   int buffer = 0;
   SymExpr element;
-  Scalar index;  ///< when valid, this computed int64 is added to `element` (scatter)
+  Scalar index;  ///< if valid, this computed int64 is added to `element` (scatter)
   Scalar value;
   Accumulate accumulate = Accumulate::None;
 };
@@ -101,7 +101,7 @@ struct Kernel {
   std::vector<std::string> origins;  ///< names of the graph nodes fused into it, in order
 };
 
-/// Readable text, one statement a line.
+/// Readable text with one statement per line.
 std::string print(const Kernel& kernel);
 /// Broken rules (unknown buffer, variable out of scope, use of an incomplete accumulator, a missing barrier, a sum that
 /// is not atomic, scratch beyond its scope), empty when sound.

@@ -27,7 +27,7 @@ class Probe final : public Body {
   std::vector<Definition::Operand> operands;
 
   Scalar read(const LoweredTensor& tensor, const Index& index) override {
-    CHECK(tensor.valid() && index.size() == tensor.dim(), "a read of another rank");
+    CHECK(tensor.valid() && index.size() == tensor.dim(), "a read of the wrong rank");
     auto it = std::ranges::find_if(operands, [&](const auto& o) { return o.id == tensor.id && o.index == index; });
     if (it == operands.end()) it = operands.insert(operands.end(), {tensor.id, index});
     return b.input(static_cast<int>(it - operands.begin()), tensor.dtype);
@@ -48,7 +48,7 @@ int64_t LoweredTensor::numel() const {
 }
 
 SymExpr Body::indirect(Scalar position, int64_t extent) {
-  CHECK(b.dtype(position) == DType::Int64, "a position that is no int64");
+  CHECK(b.dtype(position) == DType::Int64, "a position that is not int64");
   const ScalarNode& node = b[position];
   if (node.op == ScalarOp::Const) return node.integer;
   if (node.op == ScalarOp::Index) return node.index;
@@ -132,7 +132,7 @@ void Lowering::probe(Definition& d) const {
     }
   } else if (d.value) {
     Scalar result = d.value(body, probe_variables(ranges, d.kind == Definition::Kind::Reduce ? d.space : d.sizes));
-    CHECK(b.dtype(result) == d.dtype, "a value of another dtype in " + d.origin + ": " +
+    CHECK(b.dtype(result) == d.dtype, "a value of the wrong dtype in " + d.origin + ": " +
                                           std::string(short_name(b.dtype(result))) + ", not " +
                                           std::string(short_name(d.dtype)));
     d.is_copy = d.kind == Definition::Kind::Map && b[result].op == ScalarOp::Input;
@@ -267,7 +267,7 @@ LoweredTensor Lowering::expand(const LoweredTensor& t, const Sizes& sizes) {
 
 LoweredTensor Lowering::reshape(const LoweredTensor& t, Sizes sizes) {
   if (t.sizes == sizes) return t;
-  CHECK(numel_of(sizes) == t.numel(), "reshape to another number of elements");
+  CHECK(numel_of(sizes) == t.numel(), "reshape to a different number of elements");
   Sizes to = sizes;
   return view(t, std::move(sizes), [from = t.sizes, to](Body& body, const Index& i) {
     return body.math.delinearize(body.math.linear(i, to), from);

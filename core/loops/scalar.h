@@ -18,25 +18,24 @@ enum class ScalarOp : std::uint8_t {
 #include "core/loops/scalar_ops.def"
 #undef SCALAR_OP
   Const,  ///< `real` / `integer`
-  Input,  ///< input `slot` of a body; in loops the value loaded there
-  Index,  ///< an integer expression of loop variables and sizes, as int64: `index`
-  Load,   ///< buffer `slot` at element `index`, plus the computed int64 args[0] where valid; lowering makes these
+  Input,  ///< input `slot` of a body; in loops, accumulator `slot`
+  Index,  ///< `index`, an int64 expression of loop variables and sizes
+  Load,   ///< buffer `slot` at element `index`, plus the computed int64 args[0] if valid; lowering makes these
   Where,  ///< args: condition (b8), then, else
   Cast,   ///< to dtype; floats truncate towards zero
   Bitcast,
-  Within,  ///< args[0], an int64, brought into 0 .. integer-1; one outside is an error: `slot` of
-           ///< ScalarBuilder::bounds()
+  Within,  ///< args[0], an int64 checked to be in 0 .. integer-1; `slot`: index into ScalarBuilder::bounds()
 };
 
-/// An index that a graph's input decides, and what to say of one out of range.
+/// An index whose value is known only at run time, and what the error says when it is out of range.
 struct Bound {
-  std::string node;       ///< of the graph
+  std::string node;       ///< name of the graph node
   std::string space;      ///< what is indexed: "dimension 0"
-  std::int64_t size = 0;  ///< of it, at least 1
-  bool wraps = true;      ///< negative indices count from the end: `size` was added to them
+  std::int64_t size = 0;  ///< its size, at least 1
+  bool wraps = true;      ///< negative indices count from the end: `size` was already added to them
   bool operator==(const Bound&) const = default;
 };
-/// Error ops.arguments, as evaluating the operator gives it. `position`: after wrapping.
+/// The error ops.arguments that evaluating the operator gives. `position`: the index after wrapping.
 Diagnostic out_of_bounds(const Bound& bound, std::int64_t position);
 
 /// A value within one ScalarBuilder.
@@ -56,8 +55,8 @@ struct ScalarNode {
   bool operator==(const ScalarNode&) const;
 };
 
-/// A DAG of scalar operations: the body of one loop. Equal nodes are made once; constants fold where exact (x + 0 is
-/// not folded: -0.0). Half types are not computed with: cast to f32 first.
+/// A DAG of scalar operations: the body of one loop. Equal nodes are made once. Constants fold where that is exact; x +
+/// 0 does not, because of -0.0. Half types have no arithmetic: cast to f32 first.
 class ScalarBuilder {
  public:
   const std::vector<ScalarNode>& nodes() const { return nodes_; }
@@ -69,15 +68,15 @@ class ScalarBuilder {
   Scalar constant_int(DType dtype, std::int64_t value);
   Scalar index(SymExpr e);  ///< int64
   Scalar load(int buffer, SymExpr element, DType dtype);
-  /// A gather at `computed` (an int64) + `index`; their sum lies within the buffer. `computed` is often the same for
-  /// all iterations of the innermost loop, whose variable is in `index` alone: a row of an embedding.
+  /// A gather at `computed` (an int64) + `index`; the sum lies within the buffer. `computed` is often the same for all
+  /// iterations of the innermost loop, whose variable then occurs only in `index`: a row of an embedding.
   Scalar load_at(int buffer, Scalar computed, DType dtype, SymExpr index = 0) {
     return intern({.op = ScalarOp::Load, .dtype = dtype, .args = {computed, {}, {}}, .slot = buffer, .index = index});
   }
-  Scalar cast(Scalar a, DType dtype);  ///< itself when it has the dtype
+  Scalar cast(Scalar a, DType dtype);  ///< a itself if it has the dtype
   Scalar bitcast(Scalar a, DType dtype);
   Scalar where(Scalar condition, Scalar a, Scalar b);
-  /// `position` where it lies within 0 .. bound.size-1; elsewhere the run fails, and the value is 0.
+  /// `position` if it lies within 0 .. bound.size-1. Otherwise the run fails, and the value is 0.
   Scalar within(Scalar position, const Bound& bound);
   const std::vector<Bound>& bounds() const { return bounds_; }
   /// One row of scalar_ops.def. CHECKs arity and equal argument dtypes.
@@ -99,10 +98,11 @@ class ScalarBuilder {
 };
 
 int arity(ScalarOp op);
-/// Cost of one operation, an addition being 1: the column of scalar_ops.def. What only moves or names a value costs 0.
+/// The cost of one operation (a column of scalar_ops.def); an addition costs 1. Operations that only move or name a
+/// value cost 0.
 int weight(ScalarOp op);
-/// Computed by a polynomial or by a library's function, about as costly as exp. Not Pow, whose exponent is mostly
-/// known.
+/// Is the operation computed by a polynomial or a library function, at about the cost of exp? False for Pow, because
+/// its exponent is mostly a constant.
 bool is_elementary(ScalarOp op);
 std::string_view name(ScalarOp op);
 

@@ -15,13 +15,13 @@
 
 namespace partita::loops {
 
-/// An integer division by zero; the caller of an evaluation turns it into PyTorch's ZeroDivisionError.
+/// Thrown by an integer division by zero. The caller of an evaluation turns it into PyTorch's ZeroDivisionError.
 struct ZeroDivision {};
 
 template <class T>
 concept Real = std::floating_point<T>;
 template <class T>
-concept Integer = std::integral<T>;  // with bool
+concept Integer = std::integral<T>;  // includes bool
 template <class T>
 struct IsComplex : std::false_type {};
 template <class T>
@@ -106,7 +106,7 @@ T scalar_abs(T a) {
     return device::magnitude(a);
 }
 
-/// -1, 0 or 1, a NaN gives 0; complex: a / |a|.
+/// -1, 0 or 1; 0 for a NaN; a / |a| for complex numbers.
 template <class T>
 T scalar_sign(T a) {
   if constexpr (Complex<T>)
@@ -117,7 +117,7 @@ T scalar_sign(T a) {
     return static_cast<T>((T(0) < a) - (a < T(0)));
 }
 
-/// A NaN on either side wins.
+/// If either side is NaN, so is the result.
 template <Ordered T>
 T scalar_min(T a, T b) {
   return a != a || a < b ? a : b;
@@ -243,7 +243,7 @@ T scalar_erfc(T a) {
   return std::erfc(a);
 }
 
-/// A rational start and two Newton steps, as PyTorch's calc_erfinv.
+/// A rational first guess and two Newton steps, as in PyTorch's calc_erfinv.
 template <Real T>
 T scalar_erfinv(T a) {
   constexpr double central[2][4] = {{0.886226899, -1.645349621, 0.914624893, -0.140543331},

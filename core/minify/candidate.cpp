@@ -312,7 +312,7 @@ Result<Value> zero_value(const Meta& meta, const ShapeEnv& shapes) {
     return Value(value);
   }
   const TensorMeta* t = meta.tensor();
-  if (!t) return input_error("minify.value", "no value can be made up for what is not known to be a tensor");
+  if (!t) return input_error("minify.value", "no value can be made for a node that is not known to be a tensor");
   Sizes sizes, strides;
   for (SymExpr e : t->sizes) {
     TRY(const std::int64_t n, size(e));

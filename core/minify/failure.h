@@ -5,12 +5,12 @@
 
 namespace partita::minify {
 
-/// How a graph fails. What makes two failures the same is `what` and `op`; the rest is for people and for guessing
+/// How a graph fails. Two failures are the same if `what` and `op` are equal. The rest is for people, and for guessing
 /// where to look.
 struct Failure {
   /// "signal 11", "exit 3", "timeout", "out of memory", "error CODE", "values", "nan", "dtype", "sizes", "command".
   std::string what;
-  std::string op;       ///< of the node that an error names, or the dtype of the wrong output; empty when unknown
+  std::string op;       ///< operator of the node that an error names, or dtype of the wrong output; empty when unknown
   std::string node;     ///< that node's name in the graph that failed
   std::string message;  ///< one line
 
@@ -18,7 +18,7 @@ struct Failure {
   std::string text() const;  ///< "signal 11" or "error ops.unknown at aten.foo.default"
 };
 
-/// For memories and pipes: one line of JSON and back.
+/// One line of JSON, for stores and pipes.
 std::string to_json(const Failure& failure);
 Result<Failure> failure_from_json(const std::string& json);
 

@@ -83,7 +83,8 @@ Result<Verdict> decode(const std::string& answer) {
     TRY(Failure f, failure_from_json(answer.substr(1)));
     return Verdict(std::move(f));
   }
-  return Diagnostic{Fault::Differs, "minify.no_answer", answer.empty() ? "the child said nothing" : answer.substr(1)};
+  return Diagnostic{Fault::Differs, "minify.no_answer",
+                    answer.empty() ? "the child process gave no answer" : answer.substr(1)};
 }
 
 std::string last_line(const std::string& text) {
@@ -169,11 +170,12 @@ Result<Oracle> command_oracle(const std::string& command, const std::string& pat
   try {
     if (!pattern.empty()) expression.emplace(pattern);
   } catch (const std::regex_error& e) {
-    return input_error("minify.pattern", fmt::format("{} is no regular expression ({})", pattern, e.what()));
+    return input_error("minify.pattern", fmt::format("{} is not a regular expression ({})", pattern, e.what()));
   }
   if (command.find("{}") == std::string::npos)
     return input_error("minify.command",
-                       "the command names no {}, the file to try; as in --command 'python test.py {}'");
+                       "the command names no {}, which stands for the file to try, as in "
+                       "--command 'python test.py {}'");
   Oracle o;
   o.question = fmt::format("command {} matches {}", command, pattern);
   o.limits = {limits.seconds + 5, 0};  // limit for a child that waits for the command; the command has its own limit

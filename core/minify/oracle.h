@@ -1,5 +1,5 @@
 #pragma once
-// Who says whether a candidate fails, and how.
+// Oracles decide whether a candidate fails, and how.
 #include <functional>
 #include <optional>
 #include <span>
@@ -14,34 +14,33 @@
 
 namespace partita::minify {
 
-/// Nothing when the candidate does not fail.
+/// The failure; nullopt when the candidate does not fail.
 using Verdict = std::optional<Failure>;
 
 struct Oracle {
-  /// What is asked, in words that belong to the answers in a memory: "accuracy:cpu tolerance 0.001".
+  /// The question as text, with which answers are stored: "accuracy:cpu tolerance 0.001".
   std::string question;
-  /// An error says that there is no answer; for a candidate that means it is not taken.
+  /// Judges a candidate. An error means that there is no answer; the candidate is then not taken.
   std::function<Result<Verdict>(const Candidate& candidate, const Progress* progress)> judge;
-  /// The judge may crash, hang or use up memory, or several are to judge at once: each judges in a child process. All
-  /// or none: what judged here may have started threads, which a fork does not take along.
+  /// The judge may crash, hang or use up memory, or several judge at once, so each runs in a child process. Either all
+  /// candidates are judged in children or none, because judging here may start threads, which a fork does not copy.
   bool in_child = false;
   ChildLimits limits;
-  /// Calls that must be inputs before the oracle can say anything: random ones, for accuracy.
+  /// Calls that must become inputs before the oracle can answer: random ones, for accuracy.
   std::function<bool(const Node&)> cut_first;
 };
 
 /// Fails when the graph cannot be compiled or run.
 Oracle crash_oracle(const std::string& name, const CompileFn& compile);
-/// Fails when an output is wrong by torch_difference(): compiled against interpreted against interpreted in double.
-/// A graph that cannot be compiled or run is another failure.
+/// Fails when torch_difference() finds an output wrong, given the compiled, the interpreted and the double-precision
+/// value. If the graph cannot be compiled or run, that is another failure.
 Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const SameOptions& options, int threads);
-/// Fails when the command's exit code is 0 or, with `pattern`, when its output holds a match of the regular expression.
-/// {} as for run_on_case.
+/// Fails when the command's exit code is 0 or, with `pattern`, when its output matches the regular expression. For {}
+/// see run_on_case.
 Result<Oracle> command_oracle(const std::string& command, const std::string& pattern, const ChildLimits& limits);
 
-/// Asks another program, `partita minify graph.py --once --json` of the same check, in a process of its own: for
-/// callers whose threads forbid in_child, as a window's. `program`: the executable with the verb and its options; {} as
-/// for run_on_case.
+/// Runs the same check in another process, `partita minify graph.py --once --json`, for callers whose threads forbid
+/// in_child (a window). `program`: the executable with the verb and its options; for {} see run_on_case.
 Oracle program_oracle(const std::string& question, const std::string& program, const ChildLimits& limits);
 
 /// Runs a command in which {} is a file with the candidate's FX text; beside it lie inputs.safetensors and graph.input.
@@ -50,10 +49,10 @@ Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candid
                              const Progress* progress);
 
 struct Judgement {
-  Result<Verdict> verdict;  ///< an error where there is none
+  Result<Verdict> verdict;  ///< an error if there is no verdict
   double seconds = 0;
 };
-/// One for each candidate; `jobs` at a time when the oracle judges in children.
+/// One judgement per candidate; `jobs` at a time if the oracle judges in children.
 std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
                              const Progress* progress);
 Result<Verdict> judge(const Oracle& oracle, const Candidate& candidate, const Progress* progress);

@@ -7,7 +7,7 @@ namespace partita::minify {
 Result<Reduced> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, const Oracle& oracle,
                        const ReduceOptions& options) {
   if (inputs.size() != graph->placeholders().size())
-    return input_error("minify.inputs", "the graph takes another number of inputs than are given",
+    return input_error("minify.inputs", "the number of given inputs differs from what the graph takes",
                        Where{.graph = graph->name});
   const auto base = std::make_shared<Base>(graph, std::move(inputs), 0, options.threads);
   Kept units;
@@ -20,7 +20,7 @@ Result<Reduced> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> in
   if (units.size() < base->units().size()) {
     auto kept = keep(base, units, true);
     if (!kept)
-      return unsupported("minify.cut", "what draws random numbers cannot be replaced by inputs here",
+      return unsupported("minify.cut", "calls that draw random numbers cannot be replaced by inputs in this graph",
                          Where{.graph = graph->name});
     start = std::move(*kept);
   }
@@ -39,7 +39,7 @@ Result<Reduced> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> in
   }
   if (!confirmed)
     return Diagnostic{Fault::Differs, "minify.unsteady",
-                      "the smallest graph did not fail when it was tried once more; the failure comes and goes",
+                      "the smallest graph did not fail when it was tried again; the failure comes and goes",
                       Where{.graph = graph->name}};
   Reduced out;
   out.graph = search->best().graph;

@@ -1,5 +1,5 @@
 #pragma once
-// From a graph that fails to a small graph that fails in the same way.
+// Reduces a graph that fails to a small graph that fails in the same way.
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -12,41 +12,41 @@
 
 namespace partita::minify {
 
-/// What is going on, for who watches. Sent after every try, from the reducing thread.
+/// The state of a reduction, for watchers. Sent after every try by the reducing thread.
 struct Event {
   std::string strategy;  ///< "truncate suffix", "shrink sizes", ...
-  std::string tried;     ///< what this try was: "keep 120 of 1,700 calls"
-  bool fails = false;    ///< the try failed in the way that is looked for
+  std::string tried;     ///< what was tried: "keep 120 of 1,700 calls"
+  bool fails = false;    ///< the try failed in the same way as the start
   bool remembered = false;
-  std::size_t tries = 0, recalled = 0;     ///< so far: asked of the oracle, and known from an earlier run
-  std::size_t calls = 0, start_calls = 0;  ///< of the best graph, and of the first
+  std::size_t tries = 0, recalled = 0;     ///< so far: questions to the oracle, and answers known from an earlier run
+  std::size_t calls = 0, start_calls = 0;  ///< calls of the best graph, and of the first
   double seconds = 0, tries_per_second = 0;
-  std::shared_ptr<const Graph> graph;  ///< the smallest that fails so far
+  std::shared_ptr<const Graph> graph;  ///< the smallest failing graph so far
 };
 
-/// What a watcher may ask for at any time, from any thread.
+/// Requests that a watcher may make at any time from any thread.
 struct Steering {
-  std::atomic<bool> pause = false;       ///< no new try until it is false again
-  std::atomic<bool> accept_now = false;  ///< end with what there is
+  std::atomic<bool> pause = false;       ///< no new try starts while it is true
+  std::atomic<bool> accept_now = false;  ///< end with the best graph so far
 };
 
-/// Answers of earlier runs by candidate; null functions: none are kept.
+/// Answers of earlier runs, by candidate. Null functions: none are kept.
 struct Memory {
   std::function<std::optional<std::string>(std::uint64_t candidate)> recall;
   std::function<void(std::uint64_t candidate, const std::string& answer)> remember;
 };
 
 struct ReduceOptions {
-  int jobs = 1;          ///< tries at once, when the oracle judges in children
-  int threads = 1;       ///< of the interpreter that finds values
-  bool simplify = true;  ///< not only cut, but also shrink sizes, simplify values, ...
+  int jobs = 1;          ///< tries at once, if the oracle judges in children
+  int threads = 1;       ///< threads of the interpreter that computes values
+  bool simplify = true;  ///< after cutting, also shrink sizes, simplify values, ...
   Memory memory = {};
   const Progress* progress = nullptr;  ///< cancelling ends with Fault::Cancelled
   const Steering* steering = nullptr;
   std::function<void(const Event&)> event = {};
 };
 
-/// One strategy's share of the work.
+/// What one strategy did.
 struct StrategyRun {
   std::string name;
   std::size_t tries = 0, successes = 0;
@@ -57,18 +57,18 @@ struct StrategyRun {
 struct Reduced {
   std::shared_ptr<const Graph> graph;
   std::vector<Value> inputs;
-  Failure failure;  ///< of the result
+  Failure failure;  ///< failure of the result
   std::vector<StrategyRun> strategies;
   std::size_t tries = 0, recalled = 0;
-  std::size_t start_calls = 0, calls = 0;  ///< call nodes, getitems not counted
+  std::size_t start_calls = 0, calls = 0;  ///< call nodes, without getitems
   std::size_t nodes_tried = 0;             ///< summed over all tries
   double seconds = 0;
-  std::vector<std::string> made_up;  ///< inputs that stand for nodes which could not be computed: zeros
+  std::vector<std::string> made_up;  ///< inputs that replace nodes whose values could not be computed; they are zeros
 };
 
-/// Keeps to failures that are the same as the first one's. The order of tries depends on the graph, the answers and
-/// `jobs` alone, so that a run with a memory of an earlier one ends with the same graph. Error minify.passes when the
-/// graph does not fail.
+/// Reduces a failing graph, taking only candidates that fail in the same way as the graph. The order of tries depends
+/// only on the graph, the answers and `jobs`, so that a run with the memory of an earlier one ends with the same graph.
+/// Error minify.passes when the graph does not fail.
 Result<Reduced> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, const Oracle& oracle,
                        const ReduceOptions& options = {});
 

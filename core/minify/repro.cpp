@@ -77,7 +77,7 @@ std::string readme(const Reduced& r, const ReproText& t) {
     text += "\n";
   }
   if (!r.made_up.empty()) {
-    text += "Inputs that stand for values nobody could compute are zeros:";
+    text += "These inputs replace values that could not be computed, and are zeros:";
     for (const std::string& name : r.made_up) text += " " + name;
     text += ".\n\n";
   }
@@ -103,7 +103,7 @@ Status write_repro(const Reduced& reduced, const std::string& folder, const Repr
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
-    return input_error("minify.write", "the folder cannot be made: " + failed.message(), Where{.file = folder});
+    return input_error("minify.write", "the folder cannot be created: " + failed.message(), Where{.file = folder});
   const std::unique_ptr<Graph> graph = plain_copy(*reduced.graph);
   TRY_DO(write_files(*graph, reduced.inputs, folder));
   std::vector<std::size_t> numbers;

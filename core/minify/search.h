@@ -1,5 +1,5 @@
 #pragma once
-// Asking the oracle: memory, children, events. Internal to core/minify.
+// Asks the oracle, with memory, children and events. Internal to core/minify.
 #include <chrono>
 #include <span>
 #include <unordered_map>
@@ -8,20 +8,20 @@
 
 namespace partita::minify {
 
-/// Where a reduction stands. Strategies ask it whether candidates fail and tell it which they take.
+/// The state of a reduction. Strategies ask it whether candidates fail, and tell it which ones they take.
 class Search {
  public:
-  /// `patient`: a hang is believed only after the oracle's whole time limit. Else after many times what tries that pass
-  /// take; confirm() asks patiently in any case.
+  /// `patient`: a try counts as a hang only after the oracle's whole time limit; otherwise after many times the
+  /// duration of tries that pass. confirm() always waits for the whole limit.
   Search(const Oracle& oracle, const ReduceOptions& options, bool patient)
       : oracle_(oracle), options_(options), patient_(patient) {}
 
-  /// The first try: what failure is looked for. Error minify.passes when there is none.
+  /// The first try, which finds the failure to look for. Error minify.passes when there is none.
   Status begin(const Candidate& start);
-  /// The last try, asked anew and not remembered: does the best candidate still fail?
+  /// The last try, asked without memory: does the best candidate still fail?
   Result<bool> confirm();
 
-  /// For each candidate, whether it fails as the start does. Known answers are not asked again.
+  /// For each candidate, whether it fails as the start does. Known answers are reused.
   Result<std::vector<bool>> fail(std::span<const Candidate> candidates);
   Result<bool> fails(const Candidate& candidate);
   /// Takes a candidate that fails.
@@ -30,10 +30,10 @@ class Search {
   const Candidate& best() const { return best_; }
   const Failure& failure() const { return failure_; }
   int jobs() const { return options_.jobs; }
-  /// Has the watcher asked to end with what there is?
+  /// Has the watcher asked to end with the best graph so far?
   bool enough() const { return options_.steering && options_.steering->accept_now.load(std::memory_order_relaxed); }
 
-  /// Names what follows; ends the one before.
+  /// Begins the next strategy and ends the one before.
   void strategy(std::string name);
   void report(Reduced& out);
 
@@ -56,10 +56,10 @@ class Search {
   std::unordered_map<std::uint64_t, bool> known_;
 };
 
-/// Which calls of the base are needed: hints, truncated suffix, removed prefix, cones, delta debugging. Takes the best
-/// of them. `start`: the units that the start had.
+/// Removes calls of the base that are not needed: by hints, truncating the suffix, removing the prefix, cones, delta
+/// debugging. Takes the best result. `start`: the units of the start.
 Status cut(Search& search, const std::shared_ptr<Base>& base, Kept start);
-/// What changes a graph that is small already: fewer outputs, bypassed calls, smaller sizes, plainer values.
+/// Simplifies a graph that is already small: fewer outputs, bypassed calls, smaller sizes, plainer values.
 Status simplify(Search& search);
 
 }  // namespace partita::minify

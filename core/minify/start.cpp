@@ -28,7 +28,7 @@ Result<Start> make_start(const Artefact& artefact, const TensorFile& io, std::ui
     graph = std::move(graphs.partition.forward);
     if (graph->placeholders().size() != start.inputs.size())
       return unsupported("minify.inputs",
-                         "this graph's functional form takes other inputs than the graph; give the "
+                         "the functional form of this graph takes different inputs; give the "
                          "functional graph (partita aot writes it)",
                          Where{.graph = graph->name});
   }

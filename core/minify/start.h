@@ -9,15 +9,15 @@
 
 namespace partita::minify {
 
-/// A graph and its inputs, as a minification begins.
+/// The graph and inputs with which a minification begins.
 struct Start {
-  std::string id;  ///< of the artefact
+  std::string id;  ///< id of the artefact
   std::shared_ptr<const Graph> graph;
   std::vector<Value> inputs;
 };
 
-/// The artefact's graph with values out of `io`, else the archive, else a dump's example inputs, else made up from
-/// `seed`. `functional`: for compilers that want functional ATen, other graphs are brought there as for an inference.
+/// Takes the artefact's graph, with values from `io`, else the archive, else a dump's example inputs, else random from
+/// `seed`. `functional`: the compiler needs functional ATen, so other graphs are converted as for inference.
 Result<Start> make_start(const Artefact& artefact, const TensorFile& io, std::uint64_t seed, bool functional);
 
 }  // namespace partita::minify

@@ -1,5 +1,5 @@
 #pragma once
-// Simpler neighbours of a small graph. Internal to core/minify.
+// Simpler variants of a small graph. Internal to core/minify.
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,34 +13,35 @@ namespace partita::minify {
 struct Variant {
   std::unique_ptr<Graph> graph;
   std::vector<Value> inputs;
-  std::string change;  ///< of the inputs' values, in words; empty when placeholders of the same name keep theirs
+  std::string change;  ///< how the inputs' values changed; empty if placeholders of the same name keep theirs
 };
-/// Called for each variant, the boldest first, until it returns true.
+/// Called for each variant, the largest change first, until it returns true.
 using Offer = std::function<bool(Variant)>;
 
 void fewer_outputs(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
-/// A call replaced by one of its inputs of the same dtype and sizes.
+/// Replaces a call by one of its inputs with the same dtype and sizes.
 void bypassed_calls(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
-/// A call replaced by an input of ones: what was computed there may be too small for the failure to show.
+/// Replaces a call by an input of ones, because its own values may be too small to show the failure.
 void calls_as_inputs(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
-/// What leads to a result instead of it, with floating inputs 1024 times as large: later calls may only have made a
-/// small error large enough to see.
+/// Returns the inputs of a result's call instead of the result, and makes floating inputs 1024 times as large: the last
+/// calls may only have made a small error visible.
 void earlier_ends(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
-/// Keyword arguments and trailing arguments that have a default.
+/// Drops keyword arguments and trailing arguments that have a default.
 void fewer_arguments(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
-/// One placeholder instead of two that look alike.
+/// Merges two placeholders that look alike.
 void fewer_inputs(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
-/// A size made smaller wherever it stands: in placeholders, in size arguments, in products with other sizes; and the
-/// value of a symbol.
+/// Makes a size smaller everywhere: in placeholders, in size arguments, and in products with other sizes. Also reduces
+/// values of symbols.
 void smaller_sizes(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
-/// Other floating dtypes made float32.
+/// Makes other floating dtypes float32.
 void plainer_dtypes(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
-/// Row-major inputs, inputs of zeros or ones.
+/// Makes inputs row-major, or all zeros or ones.
 void plainer_values(const Graph& graph, const std::vector<Value>& inputs, const Offer& offer);
 
-/// Erases calls that nobody reads and placeholders that nobody reads, with their inputs.
+/// Erases calls without users, and placeholders without users together with their inputs.
 void drop_unread(Graph& graph, std::vector<Value>& inputs);
-/// Metas anew from the placeholders'. False when they do not fit together or an operator is not known.
+/// Infers all metas again from the placeholders'. Returns false when they do not fit together or an operator is
+/// unknown.
 bool infer_again(Graph& graph);
 
 }  // namespace partita::minify

@@ -6,18 +6,18 @@
 
 namespace partita {
 
-/// One view call, kept so that it can be done again on newer memory.
+/// One view call, kept so that it can be repeated on newer memory.
 struct ViewStep {
   const Op* op = nullptr;
-  Args args;      ///< in schema order, defaults filled in, the viewed tensor's place empty
-  int self = 0;   ///< that place
-  int part = -1;  ///< of a call with many views: which one
+  Args args;      ///< in schema order, with defaults; the viewed tensor's place is empty
+  int self = 0;   ///< index of the viewed tensor in args
+  int part = -1;  ///< index of the result, if the call makes several views; else -1
 };
 
-/// The view of `base` that a step makes, as a node; of a call with many views, the part.
+/// Makes the view of `base` that a step describes; for a call with several views, the one at `part`.
 Node* apply_view(Builder& build, const ViewStep& step, Node* base);
-/// `base` with what the step shows of it replaced by `value`: the scatter or the inverse view that functional tensors
-/// use. Raises functionalize.view for views nobody can write through.
+/// Returns `base` with the viewed part replaced by `value`, using the scatter or inverse view that PyTorch's
+/// functionalization uses. Raises functionalize.view for views that cannot be written through.
 Node* write_through_view(Builder& build, const ViewStep& step, Node* base, Node* value);
 
 /// For `unchanged_if`: whatever the arguments are.

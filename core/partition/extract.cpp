@@ -58,7 +58,7 @@ Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Nod
     Node* n = a.node();
     if (n && !twin[n->id()])
       return input_error("partition.extract",
-                         fmt::format("{} cannot be computed: {} needs a value that is not at hand", n->name(),
+                         fmt::format("{} cannot be computed: {} needs a value that is not available", n->name(),
                                      missing ? missing->name() : n->name()),
                          place_of(*n));
     returned.push_back(n ? Arg(twin[n->id()]) : a);

@@ -5,8 +5,8 @@
 namespace partita {
 
 /// Builds forward and backward for a choice of saved values. Fills forward, backward, saved (with `why`), saved_symbols
-/// and recomputed; saved values the backward turns out not to read are dropped, numbers that its inputs' sizes speak of
-/// are added. Error partition.extract names a gradient that cannot be computed from them.
+/// and recomputed. Drops saved values that the backward does not read, and adds the numbers that occur in its inputs'
+/// sizes. Error partition.extract names a gradient that cannot be computed from the saved values.
 Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vector<Node*>& saved,
                           const std::vector<const char*>& why, bool reorder_backward);
 

@@ -11,8 +11,8 @@
 namespace partita {
 namespace {
 
-// The price of saving one byte of an activation. A byte of an input costs 1, and all recomputed arithmetic together
-// costs less than one activation byte, so it only breaks ties.
+// The price of saving one byte of an activation. A byte of an input costs 1. All recomputed arithmetic together costs
+// less than one activation byte, so it only breaks ties between activations.
 constexpr std::int64_t activation_byte = 1 << 16;
 
 class Cutter {
@@ -244,7 +244,7 @@ class Cutter {
 
   Diagnostic contradiction(const std::vector<char>& sink_side) const {
     Diagnostic d = input_error("partition.pin",
-                               "no partition does what the pins ask for: a value that may not be saved hangs on one "
+                               "no partition satisfies the pins: a value that may not be saved depends on one "
                                "that may not be recomputed; drop a pin",
                                {.graph = joint_.name});
     for (Node* n : joint_)

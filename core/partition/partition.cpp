@@ -54,8 +54,8 @@ Status read_pins(Problem& p, const PartitionOptions& options) {
 Result<Problem> prepare(const Graph& joint, const PartitionOptions& options, bool merge) {
   if (!is_joint(joint))
     return input_error("partition.joint",
-                       fmt::format("graph {} is no joint graph: its inputs are not primals_1, ... followed by "
-                                   "tangents_1, ..., or its first outputs hang on tangents",
+                       fmt::format("graph {} is not a joint graph: its inputs are not primals_1, ... followed by "
+                                   "tangents_1, ..., or its first outputs depend on tangents",
                                    joint.name),
                        {.graph = joint.name});
   Problem p;

@@ -12,47 +12,48 @@
 namespace partita {
 
 enum class Partitioner : unsigned char {
-  Default,  ///< the backward reads what eager's forward would have kept
-  MinCut,   ///< the cheapest set of saved values, cheap operators recomputed in the backward
+  Default,  ///< saves what eager's forward would have saved
+  MinCut,   ///< saves the cheapest set of values; the backward recomputes cheap operators
 };
 
 struct PartitionOptions {
   Partitioner partitioner = Partitioner::MinCut;
-  /// How many of the joint graph's outputs are the forward's; unset: outputs less one gradient per primal.
+  /// Number of the joint graph's outputs that are the forward's; unset: all but one gradient per primal.
   std::optional<std::size_t> forward_outputs = {};
-  std::vector<std::string> save = {};       ///< node names kept for the backward, whatever that costs
-  std::vector<std::string> recompute = {};  ///< node names computed again in the backward
-  /// 1: recompute only what is about free. 0: keep nothing but inputs and random values. Between: at most this share of
-  /// the bytes that lie between the two, at the least added arithmetic found.
+  std::vector<std::string> save = {};       ///< names of nodes to save, whatever that costs
+  std::vector<std::string> recompute = {};  ///< names of nodes to recompute in the backward
+  /// 1: recompute only what is almost free. 0: save only inputs and random values. Between: save at most this share of
+  /// the bytes between the two, with the least added arithmetic that is found.
   double memory_budget = 1;
 };
 
-/// A value handed from forward to backward.
+/// A value that the forward saves for the backward.
 struct SavedValue {
   std::string name;
   std::int64_t bytes = 0;
-  bool is_input = false;   ///< a placeholder passed through: no memory beyond what the caller holds
+  bool is_input = false;   ///< a placeholder; needs no memory beyond what the caller holds
   bool is_symbol = false;  ///< a number
   std::string why;
 };
 
 struct Partition {
-  std::unique_ptr<Graph> forward;   ///< returns the forward's outputs, saved tensors, saved numbers
-  std::unique_ptr<Graph> backward;  ///< reads saved numbers, saved tensors, tangents; returns one gradient per primal
-  std::size_t forward_outputs = 0;  ///< the forward's own, before the saved values
-  std::vector<SavedValue> saved;    ///< in the order in which forward returns them
-  std::size_t saved_symbols = 0;    ///< the last so many of `saved`
-  std::vector<std::string> recomputed;     ///< calls that both graphs have
-  std::int64_t activation_bytes = 0;       ///< of saved tensors that are no inputs
+  std::unique_ptr<Graph> forward;   ///< returns the forward's outputs, then saved tensors, then saved numbers
+  std::unique_ptr<Graph> backward;  ///< inputs: saved numbers, saved tensors, tangents; returns one gradient per primal
+  std::size_t forward_outputs = 0;  ///< number of outputs before the saved values
+  std::vector<SavedValue> saved;    ///< in the order in which the forward returns them
+  std::size_t saved_symbols = 0;    ///< number of entries at the end of `saved` that are numbers
+  std::vector<std::string> recomputed;     ///< calls that are in both graphs
+  std::int64_t activation_bytes = 0;       ///< of saved tensors that are not inputs
   std::int64_t input_bytes = 0;            ///< of saved inputs
-  std::int64_t recomputed_operations = 0;  ///< arithmetic added by recomputing, about
+  std::int64_t recomputed_operations = 0;  ///< estimated arithmetic that recomputing adds
 };
 
-/// Is this a joint graph: inputs are all primals, then the tangents; outputs the forward's, then a gradient per primal?
+/// Is this a joint graph? Its inputs are all primals, then the tangents; its outputs are the forward's, then a gradient
+/// per primal.
 bool is_joint(const Graph& graph);
 
-/// Splits a joint graph. Symbolic sizes count by their hints, 4096 where a symbol has none. Errors: partition.pin for a
-/// name that cannot be pinned so, partition.joint for a graph that is no joint graph.
+/// Splits a joint graph. Symbolic sizes count by their hints, as 4096 without one. Errors: partition.pin for a node
+/// that cannot be pinned this way, partition.joint when the graph is not a joint graph.
 Result<Partition> partition(const Graph& joint, const PartitionOptions& options = {});
 
 struct BudgetPoint {

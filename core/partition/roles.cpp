@@ -26,8 +26,8 @@ Result<Roles> find_roles(const Graph& joint, std::optional<std::size_t> forward_
     forward_count = *forward_outputs;
   } else if (outputs.size() < r.primals.size()) {
     return input_error("partition.joint",
-                       fmt::format("graph {} has {} outputs for {} primals, so it is no joint graph (one gradient or "
-                                   "None per primal after the forward's outputs)",
+                       fmt::format("graph {} has {} outputs for {} primals, so it is not a joint graph (one gradient "
+                                   "or None per primal after the forward's outputs)",
                                    joint.name, outputs.size(), r.primals.size()),
                        {.graph = joint.name});
   }
@@ -53,7 +53,7 @@ Result<Roles> find_roles(const Graph& joint, std::optional<std::size_t> forward_
     Node* n = a.node();
     if (n && r.on_tangents[n->id()])
       return input_error("partition.joint",
-                         fmt::format("forward output {} hangs on a tangent; is the number of forward "
+                         fmt::format("forward output {} depends on a tangent; is the number of forward "
                                      "outputs ({}) right?",
                                      n->name(), forward_count),
                          place_of(*n));

@@ -7,14 +7,14 @@
 
 namespace partita {
 
-/// Which part of a joint graph a node belongs to; vectors are indexed by Node::id.
+/// The part of a joint graph that each node belongs to. Vectors are indexed by Node::id.
 struct Roles {
-  std::vector<Node*> primals;  ///< placeholders that are no tangents, in order
+  std::vector<Node*> primals;  ///< placeholders that are not tangents, in order
   std::vector<Node*> tangents;
   std::vector<Arg> forward_outputs;
   std::vector<Arg> gradients;
   std::vector<char> needed_by_forward;  ///< computed from primals for a forward output or a side effect
-  std::vector<char> on_tangents;        ///< hangs on a tangent: only the backward can compute it
+  std::vector<char> on_tangents;        ///< depends on a tangent: only the backward can compute it
   std::vector<char> returned_gradient;  ///< a gradient output
   std::vector<int> forward_order;       ///< position among needed_by_forward; -1 elsewhere
 

@@ -5,25 +5,25 @@
 
 namespace partita {
 
-/// Whose memory a value may lie in, as far as schemas say: views share the root of what they view.
+/// The memory that each value may lie in, as far as schemas tell. A view has the root of what it views.
 class Aliases {
  public:
   explicit Aliases(const Graph& graph);
-  /// A node made since; those it reads must be known.
+  /// Adds a node made after construction; the nodes that it reads must be known.
   void add(const Node& node);
 
   bool share(const Node& a, const Node& b) const { return root(a.id()) == root(b.id()); }
-  /// Some node writes to the memory of this value.
+  /// Does some node write to the memory of this value?
   bool mutated(const Node& node) const { return mutated_[root(node.id())]; }
-  /// The graph returns that memory.
+  /// Does the graph return that memory?
   bool returned(const Node& node) const { return returned_[root(node.id())]; }
-  /// The caller sees that memory: it is returned, or comes from an input or attribute.
+  /// Can the caller see that memory? It is returned, or comes from an input or attribute.
   bool visible(const Node& node) const { return returned(node) || given_[root(node.id())]; }
 
-  /// May every reader of `node` read `replacement` instead, as to memory? Not when that would make two values the
-  /// caller sees share memory that did not, nor when one of them is written to.
+  /// May every reader of `node` read `replacement` instead, as far as memory is concerned? No if two values that the
+  /// caller sees would newly share memory, or if one of them is written to.
   bool may_replace(const Node& node, const Node& replacement) const;
-  /// Readers of `node` were made to read `replacement`.
+  /// Records that the readers of `node` now read `replacement`.
   void replaced(const Node& node, const Node& replacement);
 
  private:

@@ -7,20 +7,21 @@
 
 namespace partita {
 
-/// Where in PyTorch's flow a graph stands; ARCHITECTURE.md has the invariants of each.
-///   PreGrad   what autograd has not seen: torch-level or composite ATen calls, mutation and views allowed
-///   Joint     forward and backward in one; ATen, functional
-///   PostGrad  a forward, backward or inference graph on its way to the compiler; functional but for a copy_ epilogue
+/// Where in PyTorch's flow a graph is; ARCHITECTURE.md has the invariants of each stage.
+///   PreGrad   before autograd: torch-level or composite ATen calls, mutation and views allowed
+///   Joint     forward and backward in one graph; ATen, functional
+///   PostGrad  a forward, backward or inference graph before the compiler; functional except for a copy_ epilogue
 enum class PassStage : unsigned char { PreGrad, Joint, PostGrad };
 std::string_view stage_name(PassStage stage);  ///< "pre_grad"
 
 struct PassContext {
   int threads = 1;
-  /// Constants up to this size are computed ahead.
+  /// Values up to this size are folded.
   std::size_t fold_limit_bytes = std::size_t{1} << 20;
 };
 
-/// Changes the graph and says whether it did. A failure is the user's (an unknown operator), never a missed chance.
+/// Changes the graph and returns whether it did. An error is the user's (an unknown operator); a missed optimisation is
+/// not an error.
 using PassFunction = Result<bool> (*)(Graph& graph, PassContext& context);
 
 struct Pass {

@@ -111,7 +111,7 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
     const std::uint64_t new_hash = structural_hash(graph);
     record.changed = new_hash != hash;
     if (record.changed && !*claim)
-      return broken("pipeline.claim", pass, graph, "changed the graph and said that it did not");
+      return broken("pipeline.claim", pass, graph, "changed the graph but reported no change");
     if (!record.changed) continue;
     hash = new_hash;
     record.nodes_after = count_nodes(graph);

@@ -10,7 +10,7 @@
 
 namespace partita {
 
-/// What one pass did.
+/// The record of one pass.
 struct PassRun {
   std::string name;
   PassStage stage = PassStage::PostGrad;
@@ -18,30 +18,30 @@ struct PassRun {
   bool changed = false;
   double milliseconds = 0;                        ///< of the pass itself
   std::size_t nodes_before = 0, nodes_after = 0;  ///< sub graphs included
-  /// The graph after the pass, when snapshots were asked for; unchanged passes share the one before.
+  /// The graph after the pass, if snapshots were asked for. A pass that changed nothing shares the graph before it.
   std::shared_ptr<const Graph> after;
 };
 
 struct PipelineOptions {
   std::set<std::string, std::less<>> disabled;
-  int stop_after = -1;     ///< run only so many passes, disabled ones counted; -1: all
-  bool snapshots = false;  ///< keep the graph before and after each changed pass
+  int stop_after = -1;     ///< run only this many passes, counting disabled ones; -1: all
+  bool snapshots = false;  ///< keep the graph before the first pass and after each pass that changed it
   const Progress* progress = nullptr;
-  /// Called after each pass that changed the graph; false stops the pipeline there.
+  /// Called after each pass that changed the graph. It returns false to stop the pipeline.
   std::function<Result<bool>(const Graph& before, const Graph& after, const PassRun& run)> changed;
 };
 
 struct PipelineRun {
-  std::shared_ptr<const Graph> before;  ///< set when snapshots were asked for
-  std::vector<PassRun> passes;          ///< one for each pass that had its turn
+  std::shared_ptr<const Graph> before;  ///< set if snapshots were asked for
+  std::vector<PassRun> passes;          ///< one per pass reached
 };
 
-/// Runs the passes in order on the graph and its sub graphs. After each: times it, holds "unchanged" against the
-/// graph's hash, verifies the structure, and sees that outputs keep dtype, sizes and strides. Breaking one of these is
-/// a bug of the pass: Fault::Internal, pipeline.*, naming it.
+/// Runs the passes in order on the graph and its sub graphs. After each pass it records the time, compares the pass's
+/// claim "unchanged" with the graph's hash, verifies the structure, and checks that outputs keep dtype, sizes and
+/// strides. A violation is a bug of the pass: Fault::Internal, pipeline.*, naming it.
 Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                const PipelineOptions& options = {});
-/// The passes of one stage out of passes.def.
+/// The passes of one stage in passes.def.
 std::vector<Pass> passes_of(PassStage stage);
 
 }  // namespace partita

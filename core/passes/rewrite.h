@@ -12,14 +12,14 @@
 
 namespace partita {
 
-/// What a pattern's names stand for at one place of a graph.
+/// What the names of a pattern match at one place of a graph.
 struct Match {
   const Node* root = nullptr;
   std::vector<std::pair<std::string, Arg>> names;
   std::vector<Node*> inner;  ///< matched calls below the root
 
   const Arg& operator[](std::string_view name) const;
-  const TensorMeta* tensor(std::string_view name) const;  ///< null when it is no tensor
+  const TensorMeta* tensor(std::string_view name) const;  ///< null when it is not a tensor
 };
 
 using RewriteGuard = bool (*)(const Match&);
@@ -32,14 +32,14 @@ struct Rewrite {
   RewriteGuard guard = nullptr;
 };
 
-/// Rows made ready: patterns parsed, indexed by the operator at their root.
+/// Rows prepared for matching: patterns are parsed and indexed by the operator at their root.
 class RewriteSet {
  public:
-  /// CHECKs that patterns parse; a pattern's operator is a base name ("add": any overload) or an overload.
+  /// CHECKs that patterns parse. An operator in a pattern is a base name ("add" matches any overload) or an overload.
   explicit RewriteSet(std::span<const Rewrite> rows);
   ~RewriteSet();
 
-  /// One walk over the graph, the first row that fits at each node. Tells whether there was any.
+  /// Walks over the graph once and applies the first row that matches at each node. Returns whether any did.
   Result<bool> apply(Graph& graph) const;
 
  private:
@@ -53,7 +53,7 @@ class RewriteSet {
   std::vector<Row> rows_;
 };
 
-/// The pass of that name, for who runs a graph as eager does.
+/// The pass of that name, for callers that run a graph as eager does.
 Result<bool> rewrite_pre_grad(Graph& graph, PassContext& context);
 
 }  // namespace partita

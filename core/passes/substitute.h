@@ -4,11 +4,11 @@
 
 namespace partita {
 
-/// The law of every local rewrite: `replacement` may stand for `node` when readers see the same dtype, sizes and
-/// strides and memory is shared by nobody who did not share it before. Metas must be known.
+/// The condition of every local rewrite: `replacement` may stand for `node` if readers see the same dtype, sizes and
+/// strides, and no two values newly share memory. Metas must be known.
 bool may_stand_for(const Node& replacement, const Node& node, const Aliases& aliases);
 
-/// The node's arguments in schema order with defaults; empty when it has no schema or they do not fit.
+/// The node's arguments in schema order, with defaults. Empty when it has no schema or the arguments do not fit.
 Args bound_arguments(const Node& node);
 
 }  // namespace partita

@@ -16,8 +16,8 @@ struct Arena {
   std::size_t bytes = 0;
 };
 
-/// Places memory so that what lives at the same time does not overlap: largest first, each into the smallest gap that
-/// holds it.
+/// Places memory so that blocks with overlapping lifetimes do not overlap: the largest block first, each into the
+/// smallest gap that holds it.
 Arena place(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace partita::schedule

@@ -61,7 +61,7 @@ class Emitter final : public Body {
     const Definition& d = g_.lowering[m.definition];
     note_origin(d);
     auto index = index_at(math, group_->domain, d, m.role, at);
-    CHECK(index, "a member without a place");
+    CHECK(index, "a member without an index");
     return m.role == Role::Reduce ? d.value(*this, *index) : inlined(m.definition, *index);
   }
 

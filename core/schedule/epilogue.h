@@ -7,17 +7,17 @@
 
 namespace partita::schedule {
 
-/// The pointwise work of a group done by the call that makes its main input, while that is hot.
+/// The pointwise work of a group, done by the call that makes its main input while that is still in cache.
 struct Epilogue {
   std::shared_ptr<loops::ScalarBuilder> body;  ///< input 0: an element of the call's result
   loops::Scalar value;
-  std::vector<StridedView> inputs;  ///< of slots 1, 2, ...; over the result's sizes
-  int result = -1;                  ///< definition that the call now writes, in the sizes of its own result
+  std::vector<StridedView> inputs;  ///< inputs of slots 1, 2, ..., over the result's sizes
+  int result = -1;                  ///< the definition that the call now writes, in the sizes of its own result
   int call = -1;                    ///< index into LoweredGraph::externs
 };
 
-/// For each group: the call that takes it over, where its only stored member is elementwise work on the result of a
-/// GEMM or convolution that nobody else reads.
+/// For each group, the call that can take over its work. The group's only stored member must be elementwise work on the
+/// result of a GEMM or convolution that nothing else reads.
 std::vector<std::optional<Epilogue>> find_epilogues(const LoweredGraph& g, const Stages& stages,
                                                     const std::vector<Group>& groups);
 

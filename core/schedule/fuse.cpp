@@ -190,7 +190,7 @@ class Fuser {
     std::vector<int> state(groups_.size(), 0);
     std::function<void(int)> visit = [&](int i) {
       if (state[static_cast<std::size_t>(i)] == 2) return;
-      CHECK(state[static_cast<std::size_t>(i)] == 0, "groups wait for each other");
+      CHECK(state[static_cast<std::size_t>(i)] == 0, "groups depend on each other");
       state[static_cast<std::size_t>(i)] = 1;
       for (int u : groups_[static_cast<std::size_t>(i)].units)
         for (int before : waits_for(u))

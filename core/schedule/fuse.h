@@ -6,8 +6,8 @@
 
 namespace partita::schedule {
 
-/// Distributes the units over groups, in an order that can run. Calls and writes stay alone. With `fuse` false every
-/// stage is a group of its own.
+/// Distributes the units over groups, in an order that can run. Calls and writes are groups of their own. If `fuse` is
+/// false, so is every stage.
 std::vector<Group> fuse(const LoweredGraph& g, const Stages& stages, bool fuse);
 
 }  // namespace partita::schedule

@@ -9,9 +9,9 @@
 
 namespace partita::schedule {
 
-/// What a loop nest iterates over: an index space in which some dims are reduced. A row-wise nest has the reduced dims
-/// innermost (softmax, layer norm); a column-wise nest has kept dims innermost (gradient of a bias); without reduced
-/// dims it is a pointwise nest.
+/// The index space of a loop nest, in which some dims are reduced. A row-wise nest has the reduced dims innermost
+/// (softmax, layer norm), a column-wise nest the kept dims (gradient of a bias). Without reduced dims it is a pointwise
+/// nest.
 struct Domain {
   Sizes space;
   std::vector<bool> reduced;
@@ -26,16 +26,17 @@ struct Domain {
 enum class Role : std::uint8_t {
   Full,    ///< a value for each element of the space
   Kept,    ///< a value for each element of the kept dims
-  Reduce,  ///< combined over the reduced dims
+  Reduce,  ///< a value combined over the reduced dims
 };
 
 /// A stage within a group.
 struct Member {
   int definition = 0;
   Role role = Role::Full;
-  int level = 0;         ///< number of the pass over the reduced dims that computes it; Kept: the pass that may read it
-  bool stored = false;   ///< to memory, for other groups or for the caller
-  bool scratch = false;  ///< Full, costly and read by later passes: kept in a row of scratch
+  int level = 0;         ///< number of the pass over the reduced dims that computes it; Kept: first pass that may read
+                         ///< it
+  bool stored = false;   ///< stored in memory, for other groups or for the caller
+  bool scratch = false;  ///< Full, costly, and read by later passes: kept in a scratch row
 };
 
 /// Units that one kernel computes.
@@ -45,30 +46,30 @@ struct Group {
   std::vector<Member> members;  ///< in unit order
 };
 
-/// Expressions of the space's dims, in the variables of some loops.
+/// One expression for each dim of the space, in the variables of some loops.
 using Position = loops::Index;
 
-/// The index of a definition at a position: of its elements (Reduce: of its space). nullopt when it has no place there.
+/// The index of a definition's element at a position (Reduce: index into its space).
 std::optional<loops::Index> index_at(const loops::IndexMath& math, const Domain& domain, const loops::Definition& d,
                                      Role role, const Position& at);
-/// The roles a definition can have, best first.
+/// The role of a definition in a domain; nullopt when it does not fit.
 std::optional<Role> role_in(const Domain& domain, const loops::Definition& d);
 
 /// The natural domain of one stage.
 Domain domain_of(const LoweredGraph& g, int definition);
 
-/// What one walk over a group's values found.
+/// The results of walking over a group's values.
 struct Analysis {
   bool legal = true;
-  std::vector<SymExpr> elements;  ///< of every load and store, and other uses of the index, over `position`
+  std::vector<SymExpr> elements;  ///< of all loads, stores and other uses of the index, in terms of `position`
   Position position;
   loops::IndexMath math;
-  std::map<int, std::set<int>> passes;  ///< definition -> levels of its readers, Full members only
+  std::map<int, std::set<int>> passes;  ///< definition -> levels of its readers; Full members only
   std::map<int, std::vector<std::pair<SymExpr, int>>> loads;  ///< input memory -> element and level of each load
-  std::set<int> streams;  ///< definitions read from memory with at least as many elements as the space
+  std::set<int> streams;  ///< definitions read from memory that have at least as many elements as the space
 };
 
-/// One element of a definition, as a key of memoised values.
+/// One element of a definition: the key of a memoised value.
 struct Place {
   int definition;
   int pass;
@@ -79,8 +80,8 @@ struct PlaceHash {
   std::size_t operator()(const Place& p) const;
 };
 
-/// Gives members their levels and says whether every value can be computed at its place. Members that are `stored` are
-/// taken to be written where their layout says.
+/// Sets the members' levels, and says whether every value can be computed where it is needed. `stored` members are
+/// assumed to be written as their layout says.
 Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group);
 
 }  // namespace partita::schedule

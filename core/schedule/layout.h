@@ -5,32 +5,32 @@
 
 namespace partita::schedule {
 
-/// Where the elements of a definition lie within its memory, once it has some.
+/// The layout of a definition's elements in its memory, if it gets memory.
 struct Layout {
   Sizes strides;
-  std::int64_t elements = 0;  ///< of storage that they reach
+  std::int64_t elements = 0;  ///< number of storage elements that the strides reach
 };
-/// Memory: as its meta says. Else the strides promised for it when no two elements share memory by them, row-major
-/// otherwise.
+/// The layout of a definition. Memory: what its meta says. Others: the promised strides if elements do not overlap,
+/// else row-major.
 Layout layout_of(const LoweredGraph& g, int definition);
 
-/// A definition seen as strides over the memory of another.
+/// A definition as a strided view of another definition's memory.
 struct StridedView {
   int base = -1;
   Sizes strides;
   std::int64_t offset = 0;
 };
-/// The strides over `sizes` that give `element` at an index of `variables` (0 where a size is 1); nullopt when it is no
-/// such sum. The base is left open.
+/// The strides over `sizes` for which an index of `variables` (0 where the size is 1) gives `element`; nullopt if there
+/// are none. Leaves `base` open.
 std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element, const loops::Index& variables,
                                    const Sizes& sizes);
-/// Follows views (and copies, where the reader does not mind sharing) from `definition` to what holds its elements;
-/// itself when it is no view, or when no strides can say it.
+/// Follows views (and copies, if the reader may share memory) from `definition` to the definition that holds its
+/// elements. Returns the definition itself if it is not a view or no strides describe it.
 StridedView resolve_view(const LoweredGraph& g, int definition, bool through_copies);
 
-/// An output as a view: of what it aliases in the graph when that has the promised strides, else of itself.
+/// An output as a view of what it aliases in the graph, if that has the promised strides; else of itself.
 StridedView output_view(const LoweredGraph& g, int definition);
-/// An argument of a call as a view; a copy is left out when the call can read through it.
+/// An argument of a call as a view. Skips a copy if the call can read the original.
 StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int definition);
 
 }  // namespace partita::schedule

@@ -11,29 +11,29 @@
 
 namespace partita::schedule {
 
-/// Where the memory of a Memory definition comes from.
+/// The origin of a Memory definition's memory.
 struct Source {
   PlanBuffer::Kind kind = PlanBuffer::Kind::Input;  ///< Temporary: result of an extern call
   int index = 0;                                    ///< Input: placeholder; Temporary: index into LoweredGraph::externs
   std::string attribute;                            ///< Constant
 };
 
-/// A call that stays one.
+/// A call that is not lowered to loops.
 struct ExternNode {
   const Node* node = nullptr;
   Args args;                 ///< in schema order
-  std::vector<int> results;  ///< Memory definitions, -1 for a result that is None
-  bool any_strides = false;  ///< reads elements, whatever their strides: GEMM, sort; not as_strided
-  bool fuses = false;        ///< may take pointwise work on its one result: GEMM, convolution
+  std::vector<int> results;  ///< Memory definitions; -1 for a result that is None
+  bool any_strides = false;  ///< accepts any strides: GEMM, sort; not as_strided
+  bool fuses = false;        ///< can do pointwise work on its one result: GEMM, convolution
 };
 
-/// A graph as definitions, calls and what must end up in memory.
+/// A graph as definitions and calls, and what must end up in memory.
 struct LoweredGraph {
   std::unique_ptr<Graph> graph;  ///< without symbols
   loops::Lowering lowering;
-  std::unordered_map<int, Source> sources;       ///< of Memory definitions
+  std::unordered_map<int, Source> sources;       ///< origins of Memory definitions
   std::unordered_map<int, TensorMeta> promised;  ///< metas of definitions that are results of nodes
-  std::unordered_map<int, int> destination;      ///< definition -> input memory that it overwrites (copy_)
+  std::unordered_map<int, int> destination;      ///< definition -> the input memory that it overwrites (copy_)
   std::vector<ExternNode> externs;
   std::unordered_map<const Node*, std::vector<int>> values;  ///< definitions of a node's results
 

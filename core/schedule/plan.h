@@ -10,13 +10,13 @@
 
 namespace partita::schedule {
 
-/// Memory the executable keeps apart. Views share their base's buffer.
+/// One piece of memory of a plan. A view uses its base's buffer.
 struct PlanBuffer {
   enum class Kind : std::uint8_t {
     Input,      ///< index: graph input; begins at the tensor's first element; never written unless the graph mutates it
     Constant,   ///< attribute; begins at the tensor's first element; may be prepacked
-    Temporary,  ///< `offset` bytes into one arena
-    Output,     ///< allocated anew for each run and given to the caller
+    Temporary,  ///< at `offset` in the plan's arena
+    Output,     ///< given to the caller; a later run never overwrites it while the caller holds it
   };
   Kind kind = Kind::Temporary;
   int index = 0;
@@ -27,9 +27,9 @@ struct PlanBuffer {
   Device device;           ///< where it lies
 };
 
-/// A strided look at a buffer: how calls and outputs see it.
+/// A strided view of a buffer, for calls and outputs.
 struct PlanView {
-  int buffer = 0;  ///< -1: None, in lists of optional tensors and among results
+  int buffer = 0;  ///< -1: None, in a list of optional tensors or as a result
   DType dtype = DType::Float32;
   SymList sizes, strides;
   SymExpr offset = 0;
@@ -37,16 +37,16 @@ struct PlanView {
 
 struct KernelCall {
   int kernel = 0;            ///< index into Plan::kernels
-  std::vector<int> buffers;  ///< for each non-scratch Kernel::buffers, in order
+  std::vector<int> buffers;  ///< one for each non-scratch Kernel::buffers, in order
 };
 
-/// An operation done by a library or by its record's eval: GEMM, convolution, sort, what has no lowering.
+/// A call of a library or of the operator record's eval: GEMM, convolution, sort, and what has no lowering.
 struct ExternCall {
-  using Argument = std::variant<Arg, PlanView, std::vector<PlanView>>;  ///< Arg: literals only
+  using Argument = std::variant<Arg, PlanView, std::vector<PlanView>>;  ///< Arg holds only literals
   const Op* op = nullptr;
   std::vector<Argument> args;     ///< in schema order
-  std::vector<PlanView> results;  ///< where to put them; strides are what the graph's metas promise
-  /// Pointwise work done on the result while it is hot: element i of the result is input 0, further inputs are
+  std::vector<PlanView> results;  ///< where to write the results; strides are those of the graph's metas
+  /// Pointwise work on the result while it is in cache. Input 0 is an element of the result; inputs 1, 2, ... are
   /// `epilogue_inputs`.
   std::shared_ptr<const loops::ScalarBuilder> epilogue;
   loops::Scalar epilogue_value;
@@ -62,7 +62,7 @@ struct Plan {
   std::vector<std::variant<KernelCall, ExternCall>> steps;  ///< in execution order
   /// What forward returns: a view, a literal, or a symbolic int.
   std::vector<std::variant<PlanView, Arg, SymExpr>> outputs;
-  std::vector<TensorMeta> inputs;  ///< of the graph's placeholders; symbols are bound from actual sizes
+  std::vector<TensorMeta> inputs;  ///< metas of the graph's placeholders; actual sizes bind the symbols
   std::size_t arena_bytes = 0;
   std::shared_ptr<ShapeEnv> shapes;
 };

@@ -9,9 +9,9 @@
 
 namespace partita::schedule {
 
-/// A copy of the graph for one set of sizes: metas without symbols, symbolic arguments as numbers. Symbols that `sizes`
-/// does not name take their hints. Errors: schedule.symbol (exit 3) when a value is known only at run time,
-/// schedule.sizes or the operator's when the sizes contradict one another.
+/// Copies the graph for one set of sizes: metas without symbols, symbolic arguments as numbers. Symbols that `sizes`
+/// does not name take their hints. Errors: schedule.symbol (exit 3) when a value is known only at run time;
+/// schedule.sizes, or the operator's error, when sizes contradict one another.
 Result<std::unique_ptr<Graph>> specialise(const Graph& graph, const std::map<std::string, std::int64_t>& sizes);
 
 }  // namespace partita::schedule

@@ -111,14 +111,14 @@ Result<std::string> Store::show(std::string_view id) {
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), row_id);
   if (table == std::end(tables) || digits.empty() || parsed.ptr != digits.data() + digits.size())
     return input_error("store.id",
-                       fmt::format("{} is no row of the store; partita store list shows them as TABLE/NUMBER", id));
+                       fmt::format("{} is not a row of the store; partita store list shows rows as TABLE/NUMBER", id));
   TRY(Statement s,
       Statement::prepare(db_.get(), fmt::format("SELECT {}{}{} FROM {} WHERE id = ?", table->columns,
                                                 table->big ? ", " : "", table->big ? table->big : "", table->name)));
   s.bind(1, row_id);
   TRY(const bool found, s.step());
   if (!found)
-    return input_error("store.id", fmt::format("the store has no {}; partita store list shows what it has", id));
+    return input_error("store.id", fmt::format("the store has no {}; partita store list shows its rows", id));
   std::string text;
   std::string_view columns = table->columns;
   for (int i = 0; !columns.empty(); ++i) {

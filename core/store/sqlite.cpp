@@ -11,7 +11,9 @@ Diagnostic sqlite_error(sqlite3* db) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return input_error("store.corrupt",
-                         fmt::format("the store is damaged ({}); delete it to start anew", sqlite3_errmsg(db)), where);
+                         fmt::format("the store is damaged ({}); delete it to start with an empty one",
+                                     sqlite3_errmsg(db)),
+                         where);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
@@ -24,7 +26,7 @@ Diagnostic sqlite_error(sqlite3* db) {
     case SQLITE_LOCKED:
       return input_error("store.busy", "the store is locked by another process; try again", where);
     case SQLITE_FULL:
-      return input_error("store.full", "no space is left for the store; make some or run partita store clear", where);
+      return input_error("store.full", "no space is left for the store; free some or run partita store clear", where);
     default:
       return input_error("store.sqlite", fmt::format("the store failed: {}", sqlite3_errmsg(db)), where);
   }

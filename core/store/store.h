@@ -12,10 +12,10 @@ namespace partita {
 
 /// Everything that compiled code depends on.
 struct CacheKey {
-  std::string graph;         ///< its text, or a printed plan
-  std::string options;       ///< what the compiler was told, in words
-  std::string cpu_features;  ///< of the machine the code is for
-  std::string version;       ///< of Partita and its code generator
+  std::string graph;         ///< its text, or the text of a plan
+  std::string options;       ///< the compiler's options, as text
+  std::string cpu_features;  ///< features of the machine that the code is for
+  std::string version;       ///< versions of Partita and its code generator
   std::string hash() const;  ///< the content address
 };
 
@@ -49,7 +49,7 @@ struct StoredRun {
 struct StoredCheck {
   std::int64_t id = 0;
   std::int64_t at = 0;
-  CheckRow row;  ///< without its report, which check_report gives
+  CheckRow row;  ///< without its report; check_report gives it
 };
 
 /// A row of any table, for `store list`.
@@ -67,8 +67,8 @@ struct StoreStats {
   std::int64_t compiled = 0, compiled_bytes = 0, hits = 0, runs = 0, checks = 0, snapshots = 0;
 };
 
-/// What is remembered between runs: compiled code, runs, checks, snapshots, a minification's tries. One SQLite file in
-/// write-ahead mode that any number of processes share. Not for several threads at once.
+/// What is kept between runs: compiled code, runs, checks, snapshots, and the tries of minifications. It is one SQLite
+/// file in write-ahead mode, which any number of processes may share. Not thread-safe.
 class Store {
  public:
   /// $PARTITA_STORE (a folder, or a file ending in .sqlite), else $XDG_CACHE_HOME/partita, else ~/.cache/partita; empty
@@ -82,32 +82,32 @@ class Store {
   /// it is kept and loaded.
   const Diagnostic* code_refused() const { return key_ ? nullptr : &key_.error(); }
 
-  /// Null when nothing is stored under the key, or when what is stored was not signed by this user (it is then
-  /// dropped).
+  /// nullopt when nothing is stored under the key, or when the stored bytes are damaged, in which case they are
+  /// dropped.
   Result<std::optional<CompiledObject>> find_compiled(const CacheKey& key);
-  /// Drops the least recently used objects when all together exceed `limit_bytes`.
+  /// Stores an object, and drops the least recently used ones if all exceed `limit_bytes`.
   Status put_compiled(const CacheKey& key, const CompiledObject& object);
   Status add_run(const RunRow& row);
   Status add_check(const CheckRow& row);
-  Status add_snapshot(const SnapshotRow& row);  ///< once for equal texts
+  Status add_snapshot(const SnapshotRow& row);  ///< stores equal texts once
 
-  /// Answers that a minification got, so that a run that was ended goes on where it was. `session`: what is asked of
-  /// which graph; `candidate`: what was tried.
+  /// Answers of a minification's oracle, so that an interrupted run can go on. `session`: the question and the graph;
+  /// `candidate`: what was tried.
   Result<std::optional<std::string>> find_try(const std::string& session, std::uint64_t candidate);
   Status add_try(const std::string& session, std::uint64_t candidate, const std::string& answer);
-  Status forget_tries(const std::string& session);  ///< and those of all sessions that are a month old
+  Status forget_tries(const std::string& session);  ///< also forgets all sessions older than a month
 
   Result<StoreStats> stats();
   Result<std::vector<StoreEntry>> list();                       ///< newest first
   Result<std::vector<StoredRun>> runs(std::int64_t limit);      ///< newest first
   Result<std::vector<StoredCheck>> checks(std::int64_t limit);  ///< newest first
-  Result<std::string> check_report(std::int64_t id);            ///< error store.id when there is none
-  /// "compiled/3": what is known of the row, one "name: value" a line, then its text or report.
+  Result<std::string> check_report(std::int64_t id);            ///< error store.id when there is no such row
+  /// Text about the row "compiled/3": one "name: value" per line, then its text or report.
   Result<std::string> show(std::string_view id);
-  /// Empty when sound; else a line for each damaged page and for each row that was not signed by this user.
+  /// One line per damaged row or page; empty when there is none.
   Result<std::vector<std::string>> verify();
   Status clear();
-  Status export_to(const std::string& file);  ///< a copy that is one file, consistent while others write
+  Status export_to(const std::string& file);  ///< copies the store to one file, consistent while others write
 
   std::int64_t limit_bytes = std::int64_t{2} << 30;
 

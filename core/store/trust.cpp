@@ -35,7 +35,7 @@ class File {
 Diagnostic not_made(const fs::path& path) {
   return input_error(
       "store.read_only",
-      fmt::format("cannot be made ({}); set PARTITA_STORE to a folder that can be written", std::strerror(errno)),
+      fmt::format("cannot be created ({}); set PARTITA_STORE to a folder that can be written", std::strerror(errno)),
       Where{.file = path.string()});
 }
 
@@ -47,7 +47,7 @@ Diagnostic untrusted(const fs::path& path, std::string_view fault) {
                      Where{.file = path.string()});
 }
 
-/// Each missing folder is made by itself: create_directories would take the umask's mode.
+/// Makes missing folders one by one, because create_directories would use the umask's mode.
 Status make_private_folders(const fs::path& folder) {
   if (folder.empty() || ::access(folder.c_str(), F_OK) == 0) return {};
   if (folder != folder.parent_path()) TRY_DO(make_private_folders(folder.parent_path()));
@@ -55,7 +55,7 @@ Status make_private_folders(const fs::path& folder) {
   return {};
 }
 
-/// The part of check_private that concerns one file or folder.
+/// Does the part of check_private that concerns one file or folder.
 Status check_owner(const fs::path& path, bool sticky_is_enough) {
   struct stat s = {};
   if (::lstat(path.c_str(), &s) != 0) return untrusted(path, std::strerror(errno));
@@ -82,7 +82,7 @@ Status read_key(const fs::path& path, SigningKey& key) {
 Status make_private_file(const std::string& file) {
   TRY_DO(make_private_folders(fs::path(file).parent_path()));
   const File made(file, O_RDWR | O_CREAT, 0600);
-  // What cannot be opened here (a link, a file of somebody else) is judged by check_private, or refused by SQLite.
+  // A file that cannot be opened here (a link, another user's file) is judged by check_private or refused by SQLite.
   if (!made) return errno == ELOOP || errno == EACCES || errno == EROFS || errno == EISDIR ? Status() : not_made(file);
   struct stat s = {};
   if (::fstat(made.fd(), &s) == 0 && s.st_uid == ::geteuid() && (s.st_mode & 077) != 0) ::fchmod(made.fd(), 0600);
@@ -111,14 +111,14 @@ Result<SigningKey> user_key() {
     TRY_DO(make_private_folders(path.parent_path()));
     if (sodium_init() < 0) return untrusted(path, "no random numbers for a key are to be had");
     randombytes_buf(key.bytes.data(), key.bytes.size());
-    // Written under another name and then linked: another process sees the whole key or none.
+    // The key is written under another name and then linked, so that another process sees the whole key or none.
     std::string unfinished = path.string() + ".XXXXXX";
-    const int fd = ::mkostemp(unfinished.data(), O_CLOEXEC);  // of mode 0600
+    const int fd = ::mkostemp(unfinished.data(), O_CLOEXEC);  // with mode 0600
     if (fd < 0) return not_made(path);
     const bool written =
         ::write(fd, key.bytes.data(), key.bytes.size()) == static_cast<ssize_t>(key.bytes.size()) && ::fsync(fd) == 0;
     const bool linked = written && (::link(unfinished.c_str(), path.c_str()) == 0 || errno == EEXIST);
-    const Diagnostic failed = not_made(path);  // reads errno
+    const Diagnostic failed = not_made(path);  // uses errno
     ::close(fd);
     ::unlink(unfinished.c_str());
     if (!linked) return failed;

@@ -19,9 +19,9 @@ struct Guard {
   std::string reason;
 };
 
-/// The symbols of a graph: example values (hints), ranges, and the guards taken while shapes were computed.
-/// Behaviour of torch.fx.experimental.symbolic_shapes.ShapeEnv, without replacement of symbols by one another.
-/// May be asked from several threads.
+/// The symbols of a graph: their example values (hints), their ranges, and the guards taken while shapes were computed.
+/// It behaves like torch.fx.experimental.symbolic_shapes.ShapeEnv, but never replaces one symbol by another. Threads
+/// may query it at the same time.
 class ShapeEnv {
  public:
   void set_hint(const std::string& symbol, std::int64_t value);
@@ -37,8 +37,8 @@ class ShapeEnv {
 
   /// True or false when ranges alone decide it; nullopt otherwise. Records nothing.
   std::optional<bool> statically(SymExpr condition) const;
-  /// The truth of a condition: statically, else by hints, recorded as a guard. Error sym.data_dependent when it
-  /// hangs on an unbacked symbol.
+  /// The truth value of a condition: from ranges when they decide it, else from hints, which records a guard. Error
+  /// sym.data_dependent when the condition depends on an unbacked symbol.
   Result<bool> evaluate(SymExpr condition, std::string reason);
   /// The hint value of an expression; nullopt when a symbol has none.
   std::optional<std::int64_t> hint(SymExpr e) const;

@@ -22,7 +22,7 @@ enum class SymKind : std::uint8_t {
   Pow,  ///< n-ary, sorted; Pow(base, exponent)
   FloorDiv,
   Mod,
-  TrueDiv,  ///< Python's //, % and / (TrueDiv gives a float)
+  TrueDiv,  ///< Python's //, % and /; TrueDiv gives a float
   Min,
   Max,  ///< n-ary, sorted
   Eq,
@@ -36,9 +36,9 @@ enum class SymKind : std::uint8_t {
   Computed,  ///< a value known by a number of its owner alone: a scalar of a loop's body
 };
 
-/// An immutable, hash-consed, canonical symbolic integer (float, boolean) expression. Equal expressions are the
-/// same node, so == is a pointer comparison. Integers are held in place and allocate nothing. Sums and products are
-/// flattened, sorted, and integer multiples collected; products of sums are expanded. Threads may share them.
+/// An immutable, hash-consed, canonical symbolic expression: integer, float or boolean. Equal expressions are the same
+/// node, so == compares pointers. Integers are stored inline and allocate nothing. Sums and products are flattened and
+/// sorted, integer multiples are collected, and products of sums are expanded. Threads may share expressions.
 class SymExpr {
  public:
   SymExpr(std::int64_t value = 0) : value_(value) {}
@@ -59,7 +59,7 @@ class SymExpr {
   int computed_id() const;  ///< precondition: Computed
   std::span<const SymExpr> args() const;
   const std::string& name() const;  ///< of a Symbol or a Call
-  /// True for results that are not integers: Float, TrueDiv, float symbols (zf*), and sums or products of them.
+  /// True if the value is not an integer: Float, TrueDiv, float symbols (zf*), and sums or products of these.
   bool is_float() const;
   bool is_boolean() const;
 
@@ -67,11 +67,11 @@ class SymExpr {
   std::size_t hash() const;
   bool operator==(const SymExpr&) const = default;
 
-  /// The value under an assignment of symbols, nullopt when one is unassigned or a Call is not known. Booleans are 0
-  /// / 1.
+  /// The value under an assignment of symbols; nullopt when a symbol is unassigned or a Call is unknown. Booleans are 0
+  /// and 1.
   std::optional<double> evaluate(const std::function<std::optional<std::int64_t>(const std::string&)>& symbol) const;
   SymExpr substitute(const std::function<std::optional<SymExpr>(const std::string&)>& symbol) const;
-  /// Names of the symbols within, sorted, once each.
+  /// The names of its symbols, sorted, without repeats.
   std::vector<std::string> symbols() const;
 
   friend SymExpr operator+(SymExpr a, SymExpr b);
@@ -82,12 +82,12 @@ class SymExpr {
  private:
   friend struct SymBuilder;
   friend struct SymNode;
-  const SymNode* node_ = nullptr;  ///< null: the integer value_
+  const SymNode* node_ = nullptr;  ///< null: the expression is the integer value_
   std::int64_t value_ = 0;         ///< 0 when node_ is set
 };
 
 SymExpr sym_floordiv(SymExpr a, SymExpr b);  ///< rounds down; CHECKs a constant b != 0
-SymExpr sym_mod(SymExpr a, SymExpr b);       ///< sign of the divisor, as Python
+SymExpr sym_mod(SymExpr a, SymExpr b);       ///< has the sign of the divisor, as in Python
 SymExpr sym_truediv(SymExpr a, SymExpr b);
 SymExpr sym_pow(SymExpr base, SymExpr exponent);
 SymExpr sym_min(SymExpr a, SymExpr b);
@@ -103,9 +103,9 @@ SymExpr sym_call(std::string_view function, std::vector<SymExpr> args);
 
 using SymList = std::vector<SymExpr>;
 SymExpr product(std::span<const SymExpr> factors);
-/// Row-major strides of sizes; a size of 0 counts as 1, as PyTorch does.
+/// Row-major strides for these sizes. A size of 0 counts as 1, as in PyTorch.
 SymList contiguous_strides(std::span<const SymExpr> sizes);
-/// All as integers, or nullopt when one is symbolic.
+/// The list as integers; nullopt when an entry is symbolic.
 std::optional<std::vector<std::int64_t>> concrete(std::span<const SymExpr> list);
 
 }  // namespace partita

@@ -1,5 +1,5 @@
 #pragma once
-// Inside of core/sym: what a symbolic expression points to, and its maker.
+// Internal to core/sym: the node behind a symbolic expression, and the only place that makes nodes.
 #include <bit>
 
 #include "core/sym/sym_expr.h"
@@ -21,7 +21,7 @@ struct SymNode {
   }
 };
 
-/// The only maker of SymNodes: interns them for the life of the process.
+/// Makes all SymNodes and interns them for the life of the process.
 struct SymBuilder {
   /// A node as it is given: canonical form is the caller's work (sym_arith.cpp).
   static SymExpr make(SymKind kind, std::vector<SymExpr> args, std::string name = {}, double real = 0, int id = 0);
@@ -32,10 +32,10 @@ struct SymBuilder {
 
 /// The canonical sum of terms.
 SymExpr sym_sum(std::span<const SymExpr> terms);
-/// The coefficient of a term and the rest, which carries no integer factor.
+/// Splits a term into its integer coefficient and the remaining factors.
 std::pair<std::int64_t, SymExpr> split_coefficient(SymExpr e);
 
-/// The arguments of an expression as sympy prints them: terms of a sum and factors of a product in its order.
+/// The arguments in the order in which sympy prints them: the terms of a sum or the factors of a product.
 std::vector<SymExpr> sym_print_order(SymExpr e);
 
 }  // namespace partita

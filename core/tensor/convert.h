@@ -12,9 +12,10 @@ struct is_complex_type : std::false_type {};
 template <class T>
 struct is_complex_type<std::complex<T>> : std::true_type {};
 
-/// One element in another dtype, as Tensor.to: complex drops its imaginary part, halves go through float, anything
-/// non-zero is true. Floats out of range and NaN become the most negative int32 (int64 for 64 bits and uint32), of
-/// which narrower types take the low bits; uint64 flips the highest bit of what lies 2^63 below: PyTorch on x86.
+/// Converts one element as Tensor.to does. Complex values lose their imaginary part, half types go through float, and
+/// every non-zero value becomes true. Floats out of range and NaN follow PyTorch on x86: they become the least int32
+/// (the least int64 for 64-bit types and uint32), of which narrower types take the low bits; a value of 2^63 or more
+/// that becomes uint64 is converted minus 2^63, and the highest bit is flipped.
 template <class To, class From>
 To convert(From v) {
   if constexpr (std::is_same_v<From, To>) {
@@ -46,8 +47,8 @@ To convert(From v) {
   }
 }
 
-/// The element `i` places behind `from`, in another dtype. Any byte that is not 0 is true where it is stored as bool,
-/// out of a file or under a view; to C++ it would be no bool.
+/// Converts the i-th element after `from`. A stored bool may be any byte (from a file or a reinterpreting view), which
+/// C++ may not read as bool; every byte other than 0 counts as true.
 template <class To, class From>
 To convert_at(const From* from, std::int64_t i) {
   if constexpr (std::is_same_v<From, bool>)

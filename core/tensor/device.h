@@ -10,7 +10,7 @@ enum class DeviceType : std::uint8_t { Cpu, Cuda, Meta, Other };
 
 struct Device {
   DeviceType type = DeviceType::Cpu;
-  int index = -1;  ///< -1: none given
+  int index = -1;  ///< -1: no index given
 
   bool operator==(const Device&) const = default;
   std::string str() const;  ///< "cpu", "cuda:0"

@@ -7,7 +7,7 @@
 
 namespace partita {
 
-/// bfloat16 and float16 as stored; arithmetic goes through float.
+/// bfloat16 and float16 as they are stored. Arithmetic on them is done in float.
 struct BFloat16 {
   std::uint16_t bits;
 };
@@ -19,8 +19,8 @@ float to_float(Half v);
 BFloat16 to_bfloat16(float v);  ///< round to nearest even, NaN stays NaN
 Half to_half(float v);          ///< round to nearest even, overflow to infinity
 
-/// name, short form in annotations, torch name, storage type, bytes, code in .pt2 archives, safetensors name.
-/// Order is the type promotion lattice's within a category: later wins.
+/// Columns: name, short form in annotations, torch name, storage type, bytes, code in .pt2 archives, safetensors name.
+/// Within a category, rows are in the order of the type promotion lattice: the later dtype wins.
 #define PARTITA_DTYPES(V)                                                      \
   V(Bool, "b8", "bool", bool, 1, 12, "BOOL")                                   \
   V(UInt8, "u8", "uint8", std::uint8_t, 1, 1, "U8")                            \
@@ -58,16 +58,17 @@ std::optional<DType> dtype_from_torch(
 std::optional<DType> dtype_from_safetensors(std::string_view name);
 std::optional<DType> dtype_from_pt2(int code);
 
-bool is_floating(DType t);  ///< half types and float8 too
+bool is_floating(DType t);  ///< includes half types and float8
 bool is_complex(DType t);
-bool is_integral(DType t);  ///< without bool
+bool is_integral(DType t);  ///< false for bool
 bool is_signed(DType t);
 DType real_of(DType t);     ///< complex64 -> float32; itself otherwise
 DType complex_of(DType t);  ///< float32 -> complex64; itself for complex
-/// torch.promote_types: the dtype two tensors of the same rank category meet in.
+/// torch.promote_types: the common dtype of two tensors of the same rank category.
 DType promote(DType a, DType b);
 
-/// Calls f.template operator()<T>() with the storage type of t; float8 and complex32 are not computed with and CHECK.
+/// Calls f.template operator()<T>() with the storage type of t. CHECKs that t is not float8 or complex32, which have no
+/// arithmetic here.
 template <class F>
 decltype(auto) dispatch(DType t, F&& f);
 

@@ -4,7 +4,7 @@
 
 namespace partita {
 
-/// One block of Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011, Random123): four numbers that hang on nothing but the
+/// One block of Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011, Random123): four numbers that depend only on the
 /// counter and the key.
 constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                                   std::array<std::uint32_t, 2> key) {

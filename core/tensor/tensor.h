@@ -49,7 +49,7 @@ struct Tensor {
   /// Row-major, uninitialised.
   static Result<Tensor> empty(DType dtype, Sizes sizes);
   static Result<Tensor> zeros(DType dtype, Sizes sizes);
-  /// Memory for exactly what sizes and strides can reach (stride 0 allowed), uninitialised.
+  /// Allocates exactly the memory that sizes and strides reach (stride 0 is allowed), uninitialised.
   static Result<Tensor> empty_strided(DType dtype, Sizes sizes, Sizes strides);
   static Result<Tensor> scalar(DType dtype, double value);
 
@@ -63,7 +63,7 @@ struct Tensor {
     return reinterpret_cast<T*>(data());
   }
 
-  /// Same storage, other geometry.
+  /// The same storage with other sizes, strides and offset.
   Tensor view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offset) const;
   /// Itself when contiguous, else a row-major copy. Errors of copies: reachable()'s, allocate()'s.
   Result<Tensor> contiguous() const;
@@ -78,8 +78,8 @@ struct Tensor {
 };
 
 Sizes row_major_strides(std::span<const std::int64_t> sizes);
-/// Elements of storage that sizes and strides reach from offset 0; 0 when empty. Error tensor.size on overflow or
-/// negatives.
+/// The number of storage elements that sizes and strides reach from offset 0; 0 when the tensor is empty. Error
+/// tensor.size on overflow or negative numbers.
 Result<std::int64_t> reach(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
 
 }  // namespace partita

@@ -12,7 +12,7 @@ namespace partita {
 struct Value;
 using ValueList = std::vector<Value>;
 
-/// What a node holds at run time. Lists and tuples are not told apart.
+/// The value of a node at run time. Lists and tuples are the same here.
 struct Value {
   std::variant<std::monostate, bool, std::int64_t, double, std::complex<double>, std::string, Tensor, DType, Device,
                Layout, MemoryFormat, ValueList>

@@ -83,7 +83,7 @@ class TestWorkers : public QObject {
         while (true) pause();
     });
     QCOMPARE(out.sent.size(), std::size_t{5});
-    QCOMPARE(out.deaths, std::vector<std::string>{"no end after 1 s"});
+    QCOMPARE(out.deaths, std::vector<std::string>{"still running after 1 s"});
   }
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Compiles one kernel and runs it on memory given by the test.
+// Compiles one kernel and runs it on memory that the test provides.
 #include <QtTest>
 #include <cstdlib>
 #include <vector>
@@ -28,7 +28,7 @@ inline CompiledKernel compile(const loops::Kernel& kernel, std::vector<std::stri
   return {kernel_entry(kernel, kernel_symbol(0)), std::move(*code), std::move(*object), std::move(symbols)};
 }
 
-/// True when it met no fault.
+/// Returns true if the kernel had no fault.
 inline bool run(CompiledKernel& kernel, std::vector<void*> buffers, std::vector<std::int64_t> values = {},
                 int threads = 1) {
   KernelFault fault;

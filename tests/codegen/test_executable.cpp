@@ -364,11 +364,12 @@ class TestExecutable : public QObject {
     OneCall c("aten.mm.default", {random_tensor({3, 4}, 1), random_tensor({4, 5}, 2)});
     auto e = compile_cpu(c.plan, {}, {});
     auto message = [&](std::vector<Value> in) { return QString::fromStdString((*e)->run(in).error().message); };
-    QCOMPARE(message({c.inputs[0]}), "1 inputs given, the graph takes 2");
-    QCOMPARE(message({c.inputs[0], std::int64_t{1}}), "input 1 is no tensor");
-    QCOMPARE(message({c.inputs[0], random_tensor({4, 6}, 1)}), "input 1 has sizes [4, 6], compiled for [4, 5]");
+    QCOMPARE(message({c.inputs[0]}), "1 inputs are given, but the graph takes 2");
+    QCOMPARE(message({c.inputs[0], std::int64_t{1}}), "input 1 is not a tensor");
+    QCOMPARE(message({c.inputs[0], random_tensor({4, 6}, 1)}),
+             "input 1 has sizes [4, 6], but the graph was compiled for [4, 5]");
     QCOMPARE(message({c.inputs[0], *random_tensor({4, 5}, 1).to(DType::Float64)}),
-             "input 1 is float64, compiled for float32");
+             "input 1 is float64, but the graph was compiled for float32");
   }
 };
 

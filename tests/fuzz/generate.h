@@ -1,5 +1,5 @@
 #pragma once
-// Random graphs over the operator records, with inputs they run on.
+// Makes random graphs of the operators with records, and inputs for them.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,11 +17,11 @@ struct Case {
   std::vector<Value> inputs;     ///< of random dtypes, sizes (0 and 1 too) and strides (transposed, gaps, expanded)
 };
 
-/// The same graph for the same seed. Each call is accepted only when it can be inferred and evaluated: what is
-/// wrong with the graph afterwards is a difference. `only` is part of the names of the operators to call.
-/// `trying` sees each call before it is tried: it may crash.
+/// Makes a random graph; equal seeds give equal graphs. A call is accepted only if it can be inferred and evaluated, so
+/// anything that is wrong with the graph later is a difference. `only` is part of the names of the operators to call.
+/// `trying` is called before each call is tried, because it may crash.
 Case generate(std::uint64_t seed, std::string_view only = {}, const std::function<void(const Node&)>& trying = {});
-/// The operators it may call.
+/// The operators that generate() may call.
 std::vector<std::string> candidates(std::string_view only = {});
 
 }  // namespace partita::fuzz

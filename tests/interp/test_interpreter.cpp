@@ -174,7 +174,7 @@ class TestInterpreter : public QObject {
     QTest::newRow("dtype") << 1 << "input.1 (y) is float64; float32 is expected";
     QTest::newRow("rank") << 2 << "input.0 (x) has sizes [4, 1]; f32[s0][1]cpu is expected";
     QTest::newRow("two values of a symbol") << 3 << "input.1 (y) has sizes [3]; f32[s0][1]cpu is expected";
-    QTest::newRow("no tensor") << 4 << "input.0 (x) is no tensor; f32[s0][1]cpu is expected";
+    QTest::newRow("no tensor") << 4 << "input.0 (x) is not a tensor; f32[s0][1]cpu is expected";
   }
   void wrong_inputs_are_reported() {
     QFETCH(int, which);

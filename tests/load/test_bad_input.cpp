@@ -100,7 +100,7 @@ void TestBadInput::refused_in_one_line_data() {
   row("absolute path", "a.pt2", zip_of({{"/etc/passwd", "x"}}), 2, "leads out of it");
   row("other version", "a.pt2", archive_with("\"schema_version\": {\"major\": 8", "\"schema_version\": {\"major\": 99"),
       3, "schema version 99");
-  row("json cut", "a.pt2", archive_with("\"graph_module\"", "\"graph_module"), 2, "models/model.json is no JSON");
+  row("json cut", "a.pt2", archive_with("\"graph_module\"", "\"graph_module"), 2, "models/model.json is not JSON");
   row("weight beyond file", "a.pt2",
       archive_with("{\"as_int\": 64}, {\"as_int\": 32}], \"requires_grad\": true",
                    "{\"as_int\": 6400}, {\"as_int\": 32}], \"requires_grad\": true"),
@@ -187,16 +187,16 @@ void TestBadInput::hostile_pickles_are_refused_by_name_data() {
   row("pop nothing", pickle("00."sv), "the stack is empty");
   row("huge string", pickle("X\xff\xff\xff\xffx."sv), "reaches beyond the end");
   row("memo not set", pickle("h\5."sv), "memo 5 is not set");
-  row("append to a number", pickle("K\1K\2a."sv), "items for something that is no list");
+  row("append to a number", pickle("K\1K\2a."sv), "items for an object that is not a list");
   row("call of a class", pickle("ctorch\nTensor\n)R."sv), "a call of torch.Tensor");
-  row("call of a number", pickle("K\1)R."sv), "a call of something that is no function");
+  row("call of a number", pickle("K\1)R."sv), "a call of an object that is not a function");
   row("tensor without storages", pickle("(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\1tQ."sv),
       "no storages");
   std::string bomb = "](";
   for (int i = 0; i < 100'000; ++i) bomb += "N";
   bomb += "eq\1";
   for (int i = 0; i < 10'000; ++i) bomb += "cbuiltins\nset\nh\1\x85R0";
-  row("copy bomb", pickle(bomb + "."), "copy beyond reason");
+  row("copy bomb", pickle(bomb + "."), "copy too many list entries");
 }
 
 void TestBadInput::hostile_pickles_are_refused_by_name() {

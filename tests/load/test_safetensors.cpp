@@ -72,7 +72,7 @@ void TestSafetensors::damaged_files_are_refused_data() {
   };
   const std::string one = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   row("empty", "", "shorter than its 8-byte header");
-  row("zeros", std::string(1000, '\0'), "no JSON object");
+  row("zeros", std::string(1000, '\0'), "not a JSON object");
   row("header longer than file", file_bytes(one, 8, 1 << 20), "header of 1048576 bytes");
   row("huge header", file_bytes(one, 8, INT64_MAX), "header of 9223372036854775807 bytes");
   row("truncated data", file_bytes(one, 7), "'a' lies outside the file");

@@ -149,7 +149,7 @@ void TestSources::trace_log_reports_damage_and_keeps_the_rest() {
   QCOMPARE(messages.size(), 3u);
   QCOMPARE(messages[0], std::string("damaged: neither a record nor a payload"));
   QCOMPARE(messages[1], std::string("damaged: the payload of aot_joint_graph does not match its checksum"));
-  QCOMPARE(messages[2], std::string("damaged: no JSON object"));
+  QCOMPARE(messages[2], std::string("damaged: not a JSON object"));
 }
 
 void TestSources::text_log_strips_its_prefix() {

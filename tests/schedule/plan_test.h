@@ -17,7 +17,7 @@ inline std::unique_ptr<Graph> parse(const std::string& text) {
   return std::move(*graph);
 }
 
-/// class M with the given body; a statement a line.
+/// A class M with the given body, one statement per line.
 inline std::string module(const std::string& arguments, const std::vector<std::string>& statements) {
   std::string text = "class M(torch.nn.Module):\n    def forward(self, " + arguments + "):\n";
   for (const std::string& s : statements) text += "        " + s + "\n";
@@ -63,7 +63,7 @@ inline std::vector<Value> copies(const std::vector<Value>& values) {
   return out;
 }
 
-/// The largest |a - b| / (1 + |b|), infinite where only one is NaN or they differ in kind.
+/// The largest |a - b| / (1 + |b|); infinite if only one is NaN or they differ in kind.
 inline double difference(const Value& a, const Value& b, bool same_dtype = true) {
   const Tensor *x = a.get<Tensor>(), *y = b.get<Tensor>();
   if (!x || !y) return x || y ? INFINITY : 0;

@@ -5,8 +5,8 @@
 
 namespace partita::testing {
 
-/// The corpus beside the checkout (PARTITA_CORPUS, else ../shared/corpus, also from a worktree one level deeper); empty
-/// when absent: tests then QSKIP with no_corpus.
+/// The corpus beside the checkout: PARTITA_CORPUS, else ../shared/corpus, also from a worktree one level deeper. Empty
+/// when absent; tests then QSKIP with no_corpus.
 inline std::filesystem::path corpus() {
   if (const char* given = std::getenv("PARTITA_CORPUS")) return given;
   std::filesystem::path source = PARTITA_SOURCE_DIR;

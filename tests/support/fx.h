@@ -10,7 +10,7 @@
 
 namespace partita::testing {
 
-/// Short hand of the tests: "$sin(" is torch.ops.aten.sin.default(, "$add.Tensor(" is torch.ops.aten.add.Tensor(, and a
+/// Shorthand of the tests: "$sin(" is torch.ops.aten.sin.default(, "$add.Tensor(" is torch.ops.aten.add.Tensor(, and a
 /// type in angle brackets is a CPU annotation: "x: <f32[2][1]>".
 inline std::string expand(const std::string& text) {
   std::string out;
@@ -34,7 +34,7 @@ inline std::string expand(const std::string& text) {
   return out;
 }
 
-/// A graph out of its parameters and body. Throws when the text does not parse, so that the test fails with the reason.
+/// Makes a graph of parameters and body. Throws when the text does not parse, so that the test fails with the reason.
 inline std::unique_ptr<Graph> fx(const std::string& parameters, const std::string& lines,
                                  const std::string& children = {}) {
   std::string text = "class GraphModule(torch.nn.Module):\n    def forward(self" +
@@ -50,7 +50,7 @@ inline std::unique_ptr<Graph> fx(const std::string& parameters, const std::strin
   return *std::move(graph);
 }
 
-/// The statements, without annotations, one a line.
+/// The statements without annotations, one per line.
 inline std::string body(const Graph& graph) {
   std::string text;
   for (const Node* node : graph)

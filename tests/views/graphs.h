@@ -1,5 +1,5 @@
 #pragma once
-// Graphs of any size for the views' tests.
+// Makes graphs of any size for the tests of views.
 #include <memory>
 #include <string>
 
@@ -11,7 +11,7 @@ inline TensorMeta f32(std::int64_t rows, std::int64_t columns) {
   return TensorMeta::contiguous(DType::Float32, {rows, columns});
 }
 
-/// A joint graph of `layers` times (t, addmm, gelu, add) with the backward that belongs to it: 12 nodes a layer.
+/// A joint graph of `layers` times (t, addmm, gelu, add), and its backward: 12 nodes per layer.
 inline std::shared_ptr<Graph> joint_graph(int layers) {
   auto graph = std::make_shared<Graph>("joint");
   graph->form = GraphForm::Joint;

@@ -60,7 +60,7 @@ class Evaluation final : public ExternStep {
       if (!results[i]) continue;
       auto* t = i < values.size() ? values[i].get<Tensor>() : nullptr;
       if (!t || t->sizes != results[i]->view.sizes)
-        return unsupported("codegen.extern", op->name + " gave a result of another size than the plan has",
+        return unsupported("codegen.extern", op->name + " gave a result whose size differs from the plan's",
                            {.node = origin});
       results[i]->over(buffers).copy_from(*t);
     }

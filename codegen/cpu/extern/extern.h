@@ -10,7 +10,7 @@
 
 namespace partita::codegen {
 
-/// A strided view with numbers for its sizes, strides and offset.
+/// A strided view with concrete sizes, strides and offset.
 struct ConcreteView {
   int buffer = 0;
   DType dtype = DType::Float32;
@@ -25,49 +25,49 @@ struct ConcreteView {
     return buffers[buffer] + offset * static_cast<std::int64_t>(itemsize(dtype));
   }
 };
-/// nullopt when symbolic.
+/// Makes a concrete view; nullopt when the view is symbolic.
 std::optional<ConcreteView> concrete_view(const schedule::PlanView& view);
 
-/// A call made ready once, run many times. `buffers`: the address of each plan buffer's first element.
+/// A call that is prepared once and run many times. `buffers`: the address of each plan buffer's first element.
 class ExternStep {
  public:
   virtual ~ExternStep() = default;
   virtual Status run(std::byte* const* buffers) = 0;
 };
 
-/// What preparing a call may look at.
+/// What is known when a call is prepared.
 struct ExternContext {
   const schedule::ExternCall& call;
   int threads = 1;
-  /// True for memory that holds the same values in every run: such weights are packed once.
+  /// True if the buffer holds the same values in every run: such weights are packed once.
   std::function<bool(int buffer)> fixed;
-  Generator* generator = nullptr;  ///< outlives what is prepared
-  /// The whole of a buffer, which as_strided of a view may reach; nullopt when symbolic.
+  Generator* generator = nullptr;  ///< outlives the prepared step
+  /// The number of elements of a buffer, all of which as_strided may reach; nullopt when symbolic.
   std::function<std::optional<std::int64_t>(int buffer)> elements;
 
   /// An argument in schema order.
   const schedule::ExternCall::Argument& arg(std::size_t i) const { return call.args[i]; }
-  std::optional<ConcreteView> view(std::size_t i) const;  ///< nullopt: not one tensor, or symbolic
+  std::optional<ConcreteView> view(std::size_t i) const;  ///< nullopt: symbolic, or not one tensor
   std::optional<double> number(std::size_t i) const;      ///< an int, float or bool literal
   std::optional<Sizes> integers(std::size_t i) const;     ///< a list of int literals
 };
 
 struct Prepared {
   std::unique_ptr<ExternStep> step;
-  bool has_epilogue = false;  ///< the step does the call's epilogue too
-  std::string library;        ///< what does the work: "oneDNN brg:avx512_core", "interpreter"
+  bool has_epilogue = false;  ///< the step also does the call's epilogue
+  std::string library;        ///< the library that does the work: "oneDNN brg:avx512_core", "interpreter"
 };
-/// A library's version of the call, else the operator record's eval. `why_not` says why a library that has the operator
-/// does not take this call; empty otherwise.
+/// Prepares a library routine for the call, else the operator record's eval. `why_not` says why a library that has the
+/// operator does not take this call; empty otherwise.
 Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not);
 
-/// One library routine: null when the case is not covered, with the reason in `why_not`.
+/// Prepares one library routine. The step is null if the routine does not cover the case; `why_not` gives the reason.
 using PrepareFunction = Prepared (*)(const ExternContext& context, std::string& why_not);
 Prepared prepare_matmul(const ExternContext& context, std::string& why_not);  ///< mm, bmm
 Prepared prepare_addmm(const ExternContext& context, std::string& why_not);   ///< addmm, baddbmm
 Prepared prepare_convolution(const ExternContext& context, std::string& why_not);
 Prepared prepare_convolution_backward(const ExternContext& context, std::string& why_not);
-/// Runs the operator's record on tensors over the buffers.
+/// Prepares the operator record's evaluation on tensors over the buffers.
 Result<Prepared> prepare_evaluation(const ExternContext& context);
 
 }  // namespace partita::codegen

@@ -7,25 +7,26 @@ namespace partita::codegen {
 
 dnnl::engine& cpu_engine();
 
-/// The element type, or undef for those that oneDNN does not compute with.
+/// oneDNN's element type; undef for dtypes that it does not compute with.
 dnnl::memory::data_type onednn_type(DType dtype);
 
-/// The view as a descriptor; nullopt for strides that oneDNN cannot have (a repeated dimension). Strides of dimensions
-/// of size 1 are made what a dense tensor has.
+/// The view as a descriptor; nullopt for strides that oneDNN does not allow (a repeated dimension). Dimensions of size
+/// 1 get the strides of a dense tensor.
 std::optional<dnnl::memory::desc> describe(const ConcreteView& view);
 
-/// The view's sizes without gaps, row-major: for arguments whose strides oneDNN takes and then reads past (biases).
+/// A row-major descriptor of the view's sizes without gaps, for arguments whose strides oneDNN accepts but ignores
+/// (biases).
 dnnl::memory::desc dense(const ConcreteView& view);
 
-/// One argument of a primitive: the tensor as the plan has it, and as the primitive wants it. Reordered before (an
-/// input) or after (a result) when the two differ; a fixed input only when its address changes.
+/// One argument of a primitive, as the plan stores it and as the primitive needs it. If these differ, an input is
+/// reordered before and a result after the primitive. A fixed input is reordered only when its address changes.
 class Operand {
  public:
   Operand(const ConcreteView& view, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, bool fixed);
   const dnnl::memory& memory() const { return wanted_; }
-  void load(dnnl::stream& stream, std::byte* const* buffers);  ///< before the primitive
-  void attach(std::byte* const* buffers);                      ///< a result: where it goes
-  void store(dnnl::stream& stream);                            ///< after the primitive
+  void load(dnnl::stream& stream, std::byte* const* buffers);  ///< call before the primitive
+  void attach(std::byte* const* buffers);                      ///< sets the address of a result
+  void store(dnnl::stream& stream);                            ///< call after the primitive
 
  private:
   ConcreteView view_;
@@ -35,7 +36,7 @@ class Operand {
   const void* packed_from_ = nullptr;
 };
 
-/// oneDNN's threads are OpenMP's: as many as the calling thread is allowed. Restores the number when it goes.
+/// Sets the number of OpenMP threads that the calling thread, and so oneDNN, may use. The destructor restores it.
 class OnednnThreads {
  public:
   explicit OnednnThreads(int threads);
