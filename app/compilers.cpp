@@ -63,7 +63,7 @@ Status draw(const Graph& graph, const CompilerSetup& setup) {
 }
 
 void draw_graph_compile(const CompilerSetup& setup, RunOptions& options) {
-  both(options, [setup, run = backend("interp", setup)](const Graph& graph) -> Result<Executable> {
+  both(options, [setup, run = backend("interp", setup)](const Graph& graph) -> Result<CompiledFn> {
     setup.print(plain_code(graph) + "\n");
     TRY_DO(draw(graph, setup));
     return run(graph);
@@ -71,18 +71,18 @@ void draw_graph_compile(const CompilerSetup& setup, RunOptions& options) {
 }
 
 /// Compiles the graph as PyTorch's script compiler would get it.
-Result<Executable> compile_script(const Graph& graph, const CompilerSetup& setup, bool optimised) {
+Result<CompiledFn> compile_script(const Graph& graph, const CompilerSetup& setup, bool optimised) {
   const std::shared_ptr<Graph> script(graph.clone());
   if (auto known = propagate(*script); !known) return std::move(known).error();
   strip_overloads(*script);
   if (optimised) canonicalize_for_script(*script);
   if (const std::vector<Diagnostic> wrong = verify(*script); !wrong.empty()) return wrong.front();
   TRY_DO(choose_overloads(*script));
-  TRY(const Executable run, default_compiler().make(setup.backend)(*script));
-  if (!optimised) return Executable([script, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
+  TRY(const CompiledFn run, default_compiler().make(setup.backend)(*script));
+  if (!optimised) return CompiledFn([script, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
   // The first call runs twice: first on copies, to see that the graph runs.
   const auto tried = std::make_shared<std::once_flag>();
-  return Executable([script, run, tried](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+  return CompiledFn([script, run, tried](std::vector<Value> inputs) -> Result<std::vector<Value>> {
     Status smoke;
     std::call_once(*tried, [&] {
       auto copies = copy_values(inputs);
@@ -136,7 +136,7 @@ std::string banner(const Graph& graph) {
 }
 
 void debug_compile(const CompilerSetup& setup, RunOptions& options) {
-  both(options, [setup](const Graph& graph) -> Result<Executable> {
+  both(options, [setup](const Graph& graph) -> Result<CompiledFn> {
     TRY_DO(write_module_folder(graph, (fs::path(setup.folder) / "foo").string()));
     setup.print(banner(graph));
     return compile_script(graph, setup, true);
@@ -178,10 +178,10 @@ void graph_dumper_aot(const CompilerSetup& setup, RunOptions& options) {
     return dump->write(joint, "joint", nullptr);
   };
   const auto side = [dump, run = backend("interp", setup)](bool backward) -> CompileFn {
-    return [=](const Graph& graph) -> Result<Executable> {
+    return [=](const Graph& graph) -> Result<CompiledFn> {
       TRY_DO(dump->write(graph, backward ? "backward" : "forward", nullptr));
-      TRY(const Executable compiled, run(graph));
-      return Executable([=, &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+      TRY(const CompiledFn compiled, run(graph));
+      return CompiledFn([=, &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
         TRY_DO(dump->write_inputs(graph, backward, inputs));
         return compiled(std::move(inputs));
       });

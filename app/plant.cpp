@@ -45,15 +45,15 @@ Result<std::pair<const Op*, Plant>> parse_plant(const std::string& text) {
 }
 
 CompileFn planted(CompileFn compile, const Op* op, Plant plant) {
-  return [compile = std::move(compile), op, plant](const Graph& graph) -> Result<Executable> {
+  return [compile = std::move(compile), op, plant](const Graph& graph) -> Result<CompiledFn> {
     bool found = false;
     for (const Node* node : graph) found |= node->is(op);
     if (!found) return compile(graph);
     if (plant == Plant::Crash) std::raise(SIGSEGV);
     while (plant == Plant::Hang) std::this_thread::sleep_for(std::chrono::seconds(1));
     const std::shared_ptr<const Graph> wrong = made_wrong(graph, op);
-    TRY(const Executable run, compile(*wrong));
-    return Executable([wrong, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
+    TRY(const CompiledFn run, compile(*wrong));
+    return CompiledFn([wrong, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
   };
 }
 

@@ -19,7 +19,7 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, 
   if (mutates_inputs(*graph)) {
     TRY(before, copy_values(inputs.values));
   }
-  TRY(const Executable run, compile(*graph));
+  TRY(const CompiledFn run, compile(*graph));
   TRY(const std::vector<Value> outputs, run(inputs.values));
   return collect_outputs(artefact.program.get(), inputs, before, outputs);
 }
@@ -29,7 +29,7 @@ Runner runner(const Backend& backend, const BackendOptions& options, std::uint64
   return [&backend, options, seed](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
     BackendOptions seeded = options;
     seeded.generator = std::make_shared<Generator>(seed);
-    TRY(const Executable run, backend.make(seeded)(graph));
+    TRY(const CompiledFn run, backend.make(seeded)(graph));
     return run(std::move(inputs));
   };
 }
@@ -113,8 +113,8 @@ Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, con
   PerNodeOptions how;
   how.tolerance = tolerance;
   how.baseline = runner(*wide, options, request.seed);
-  const CompileFn compare = [&](const Graph& graph) -> Result<Executable> {
-    return Executable([&, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+  const CompileFn compare = [&](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn([&, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
       TRY(Report report, compare_nodes(*graph, inputs, expected, found, how));
       report.expected_name = a.name;
       report.found_name = b.name;

@@ -19,8 +19,8 @@ InterpOptions interp_options(const BackendOptions& options) {
 }
 
 CompileFn interpreter(const BackendOptions& options) {
-  return [options = interp_options(options)](const Graph& graph) -> Result<Executable> {
-    return Executable(
+  return [options = interp_options(options)](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn(
         [&graph, options](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), options); });
   };
 }
@@ -28,14 +28,14 @@ CompileFn interpreter(const BackendOptions& options) {
 CompileFn double_interpreter(const BackendOptions& options) {
   InterpOptions wide = interp_options(options);
   wide.float64 = true;
-  return [wide](const Graph& graph) -> Result<Executable> {
-    return Executable([&graph, wide](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), wide); });
+  return [wide](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn([&graph, wide](std::vector<Value> inputs) { return interpret(graph, std::move(inputs), wide); });
   };
 }
 
 CompileFn debug(const BackendOptions& options) {
-  return [options = interp_options(options)](const Graph& graph) -> Result<Executable> {
-    return Executable([&graph, options](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+  return [options = interp_options(options)](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn([&graph, options](std::vector<Value> inputs) -> Result<std::vector<Value>> {
       TRY(DebugRun run, debug_interpret(graph, std::move(inputs), options));
       if (!run.mismatches.empty()) return mismatch_error(run.mismatches);
       return std::move(run.outputs);

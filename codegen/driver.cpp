@@ -87,10 +87,10 @@ class CompiledGraph {
 
 /// Compiles with only the first `stop_after` passes; -1: all.
 CompileFn compiler(const BackendOptions& options, int stop_after) {
-  return [options, stop_after](const Graph& graph) -> Result<Executable> {
+  return [options, stop_after](const Graph& graph) -> Result<CompiledFn> {
     auto compiled = std::make_shared<CompiledGraph>(graph, options);
     TRY_DO(compiled->prepare(stop_after));
-    return Executable([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
+    return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
   };
 }
 

@@ -45,7 +45,7 @@ Result<RunGraph> runner(const std::string& name) {
     return RunGraph(
         [compile](const Graph& g, std::vector<Value> in) { return run_compiled(g, std::move(in), compile); });
   return RunGraph([compile](const Graph& g, std::vector<Value> in) -> Result<std::vector<Value>> {
-    TRY(const Executable run, compile(g));
+    TRY(const CompiledFn run, compile(g));
     return run(std::move(in));
   });
 }

@@ -103,7 +103,7 @@ bool can_write_inputs(const Graph& graph) {
 
 Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> inputs, const CompileFn& compile) {
   if (is_joint(graph)) {
-    TRY(const Executable run, compile(graph));
+    TRY(const CompiledFn run, compile(graph));
     return run(std::move(inputs));
   }
   // Dropout that drops nothing returns its argument itself. Rewrite it here, before AOT decomposes it into a copy.
@@ -111,7 +111,7 @@ Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> i
   PassContext context;
   TRY_DO(rewrite_pre_grad(*given, context));
   TRY(const AotGraphs graphs, aot(*given, nullptr, {.train = false, .keep_input_mutations = can_write_inputs(*given)}));
-  TRY(const Executable run, compile(*graphs.partition.forward));
+  TRY(const CompiledFn run, compile(*graphs.partition.forward));
   TRY(const std::vector<Value> values, run(inputs));
   return finish_forward(graphs, values, inputs);
 }

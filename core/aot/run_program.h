@@ -38,7 +38,7 @@ class TrainedFunction {
 
   std::shared_ptr<const Program> program_;
   std::shared_ptr<AotGraphs> graphs_;  ///< at a stable address, because the executables refer to its graphs
-  Executable forward_, backward_;
+  CompiledFn forward_, backward_;
   GraphInputs inputs_;                      ///< inputs of the forward
   std::map<std::size_t, Tensor> tangents_;  ///< given tangents, by user output
   std::vector<Value> joint_tangents_;       ///< tangents of a graph that already was a joint graph

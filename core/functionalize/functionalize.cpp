@@ -10,9 +10,9 @@
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/effects.h"
+#include "core/ops/functional_variant.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
-#include "core/ops/twin.h"
 #include "core/ops/views.h"
 
 namespace partita {
@@ -84,30 +84,30 @@ class Functionalizer {
   }
 
   void placeholder(Node& node) {
-    Node* twin = out_.graph->placeholder(fmt::format("arg{}_1", inputs_.size()), node.meta);
-    twin->target = node.target.empty() ? node.name() : node.target;
-    twin->origin = node.origin;
-    twin->note = node.note;
-    if (node.meta.tensor()) object_of_[node.id()] = new_object(twin);
-    plain_[node.id()] = twin;
+    Node* made = out_.graph->placeholder(fmt::format("arg{}_1", inputs_.size()), node.meta);
+    made->target = node.target.empty() ? node.name() : node.target;
+    made->origin = node.origin;
+    made->note = node.note;
+    if (node.meta.tensor()) object_of_[node.id()] = new_object(made);
+    plain_[node.id()] = made;
     inputs_.push_back(&node);
   }
 
   void attribute(Node& node) {
     const Graph& eager = *aten_.graph;
-    Node* twin = out_.graph->create(Op::get_attr(), {}, {}, node.name());
-    twin->target = node.target;
-    twin->meta = node.meta;
-    twin->origin = node.origin;
+    Node* made = out_.graph->create(Op::get_attr(), {}, {}, node.name());
+    made->target = node.target;
+    made->meta = node.meta;
+    made->origin = node.origin;
     if (auto it = eager.attributes.find(node.target); it != eager.attributes.end()) {
       out_.graph->attributes.insert(*it);
-      object_of_[node.id()] = new_object(twin);
+      object_of_[node.id()] = new_object(made);
     }
     if (Graph* child = eager.child(node.target); child && !out_.graph->child(node.target)) {
       refuse_effects(*child);
       out_.graph->children.emplace_back(node.target, child->clone());
     }
-    plain_[node.id()] = twin;
+    plain_[node.id()] = made;
   }
 
   static void refuse_effects(const Graph& child) {
@@ -187,41 +187,41 @@ class Functionalizer {
     Kwargs kwargs;
     for (const Arg& a : node.args()) args.push_back(mapped(a));
     for (const auto& [name, a] : node.kwargs()) kwargs.emplace_back(name, mapped(a));
-    Node* twin = nullptr;
+    Node* made = nullptr;
     if (node.op()->kind == OpKind::Torch && find_record(node.op())) {
-      twin = builder().call(node.op()->name, std::move(args), std::move(kwargs));
+      made = builder().call(node.op()->name, std::move(args), std::move(kwargs));
     } else {
-      twin = out_.graph->create(node.op(), std::move(args), std::move(kwargs));
-      twin->origin = node.origin;
-      Result<Meta> meta = infer(*twin);
+      made = out_.graph->create(node.op(), std::move(args), std::move(kwargs));
+      made->origin = node.origin;
+      Result<Meta> meta = infer(*made);
       if (meta)
-        twin->meta = *std::move(meta);
+        made->meta = *std::move(meta);
       else if (meta.error().code == "ops.unknown" || node.is(Op::getitem()))
-        twin->meta = node.meta;
+        made->meta = node.meta;
       else
         throw Raise{std::move(meta).error()};
     }
-    keep_known_sizes(*twin, node.meta);
-    twin->recompute = node.recompute;
-    twin->note = node.note;
-    plain_[node.id()] = twin;
-    if (twin->meta.tensor()) object_of_[node.id()] = new_object(twin);
-    return twin;
+    keep_known_sizes(*made, node.meta);
+    made->recompute = node.recompute;
+    made->note = node.note;
+    plain_[node.id()] = made;
+    if (made->meta.tensor()) object_of_[node.id()] = new_object(made);
+    return made;
   }
 
   /// Inference gives data-dependent sizes new unbacked symbols. If the graph was traced with real values, its
   /// annotation has the numbers: keep those.
-  static void keep_known_sizes(Node& twin, const Meta& annotated) {
-    const TensorMeta *inferred = twin.meta.tensor(), *known = annotated.tensor();
+  static void keep_known_sizes(Node& made, const Meta& annotated) {
+    const TensorMeta *inferred = made.meta.tensor(), *known = annotated.tensor();
     auto all_known = [](const TensorMeta& t) {
       return std::ranges::all_of(t.sizes, [](SymExpr e) { return e.is_int(); });
     };
     if (!inferred || !known || inferred->dtype != known->dtype || inferred->dim() != known->dim()) return;
     if (all_known(*inferred) || !all_known(*known)) return;
-    twin.meta = annotated;
-    if (!twin.is(Op::getitem())) return;
-    Node* tuple = twin.args()[0].node();
-    const auto* index = twin.args()[1].get<std::int64_t>();
+    made.meta = annotated;
+    if (!made.is(Op::getitem())) return;
+    Node* tuple = made.args()[0].node();
+    const auto* index = made.args()[1].get<std::int64_t>();
     auto* items = tuple ? std::get_if<MetaTuple>(&tuple->meta.v) : nullptr;
     if (items && index && *index >= 0 && static_cast<std::size_t>(*index) < items->items.size())
       items->items[static_cast<std::size_t>(*index)] = annotated;
@@ -297,15 +297,15 @@ class Functionalizer {
     std::vector<std::size_t> written_at;
     for (std::size_t i = 0; i < schema.args.size(); ++i)
       if (schema.args[i].is_write) written_at.push_back(i);
-    std::optional<FunctionalTwin> twin = functional_twin(node.op());
-    if (twin && twin->schema->is_view) {
-      change_metadata(node, *twin->schema, twin->op, bound);
+    std::optional<FunctionalVariant> variant = functional_variant(node.op());
+    if (variant && variant->schema->is_view) {
+      change_metadata(node, *variant->schema, variant->op, bound);
       return;
     }
     const bool in_place = !schema.args.empty() && schema.args[0].is_write;
     const std::string functional =
         schema.base.substr(0, schema.base.size() - (in_place ? 1 : 0)) + "_functional.default";
-    const Schema* target = twin ? twin->schema : find_schema(functional);
+    const Schema* target = variant ? variant->schema : find_schema(functional);
     if (!target)
       throw Raise{unsupported("functionalize.mutation",
                               fmt::format("{} writes its arguments and has no functional form", node.op()->name),
@@ -315,7 +315,7 @@ class Functionalizer {
     bool trailing_default = true;
     for (std::size_t i = target->args.size(); i-- > 0;) {
       const SchemaArg& a = target->args[i];
-      int from = twin ? twin->from[i] : schema.index_of(a.name);
+      int from = variant ? variant->from[i] : schema.index_of(a.name);
       if (from < 0) fail(fmt::format("{} lacks an argument that {} needs", schema.name, target->name));
       Arg value = mapped(bound[static_cast<std::size_t>(from)]);
       if (trailing_default && a.has_default && value == a.default_value) continue;
@@ -332,7 +332,7 @@ class Functionalizer {
 
     // The functional variant returns the call's results, then the new values of the written arguments. For an in-place
     // call it returns only the latter.
-    std::size_t own = twin || in_place ? 0 : schema.returns.size();
+    std::size_t own = variant || in_place ? 0 : schema.returns.size();
     auto* tuple = result->meta.tuple();
     std::vector<Node*> values;
     if (tuple)

@@ -75,9 +75,9 @@ class Lowering {
     std::vector<Node*> parameters = body ? body->placeholders() : std::vector<Node*>();
     if (!body || parameters.size() + 2 != node->args().size())
       return unsupported("functionalize.region", node->op()->name + " without its sub graph", place_of(*node));
-    std::unordered_map<const Node*, Arg> twins;
-    for (std::size_t i = 0; i < parameters.size(); ++i) twins.emplace(parameters[i], node->args()[i + 2]);
-    auto twin = [&](Node* n) { return twins.at(n); };
+    std::unordered_map<const Node*, Arg> copies;
+    for (std::size_t i = 0; i < parameters.size(); ++i) copies.emplace(parameters[i], node->args()[i + 2]);
+    auto copy_of = [&](Node* n) { return copies.at(n); };
     Node* first = graph.create(set_grad_enabled(), {*on}, {}, {}, node);
     for (Node* inner : *body) {
       if (inner->is_placeholder() || inner->is_output()) continue;
@@ -85,11 +85,11 @@ class Lowering {
         return unsupported("functionalize.region", node->op()->name + " with sub graphs of its own", place_of(*node));
       if (auto it = body->attributes.find(inner->target); inner->is(Op::get_attr()) && it != body->attributes.end())
         graph.attributes.emplace(inner->target, it->second);
-      twins.emplace(inner, graph.copy_node(*inner, twin, node));
+      copies.emplace(inner, graph.copy_node(*inner, copy_of, node));
     }
     graph.create(set_grad_enabled(), {grad_enabled_}, {}, {}, node);
     std::vector<Arg> results;
-    for (const Arg& result : body->outputs()) results.push_back(map_nodes(result, twin));
+    for (const Arg& result : body->outputs()) results.push_back(map_nodes(result, copy_of));
     TRY_DO(replace_uses(*node, Arg::list(std::move(results))));
     graph.erase(node);
     return first;

@@ -11,12 +11,12 @@ std::unique_ptr<Graph> renamed_in_order(const Graph& graph) {
   out->attributes = graph.attributes;
   for (const auto& [target, child] : graph.children) out->children.emplace_back(target, child->clone());
   std::vector<Node*> unread;
-  std::vector<Node*> twin(graph.id_limit(), nullptr);
-  auto map = [&](Node* n) -> Arg { return twin[n->id()]; };
+  std::vector<Node*> copy_of(graph.id_limit(), nullptr);
+  auto map = [&](Node* n) -> Arg { return copy_of[n->id()]; };
   auto copy = [&](Node* node) {
-    if (twin[node->id()]) return;
+    if (copy_of[node->id()]) return;
     if (!node->op()->is_call()) {
-      twin[node->id()] = out->copy_node(*node, map);
+      copy_of[node->id()] = out->copy_node(*node, map);
       return;
     }
     Args args;
@@ -28,7 +28,7 @@ std::unique_ptr<Graph> renamed_in_order(const Graph& graph) {
     made->origin = node->origin;
     made->note = node->note;
     made->recompute = node->recompute;
-    twin[node->id()] = made;
+    copy_of[node->id()] = made;
   };
   for (Node* node : graph) {
     copy(node);
@@ -44,7 +44,7 @@ std::unique_ptr<Graph> renamed_in_order(const Graph& graph) {
       if (it != parts.end())
         copy(it->second);
       else
-        unread.push_back(out->create(Op::getitem(), {twin[node->id()], static_cast<std::int64_t>(i)}));
+        unread.push_back(out->create(Op::getitem(), {copy_of[node->id()], static_cast<std::int64_t>(i)}));
     }
     for (const auto& [index, part] : parts) copy(part);
   }

@@ -8,9 +8,9 @@
 #include "core/interp/widen.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
+#include "core/ops/functional_variant.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
-#include "core/ops/twin.h"
 
 namespace partita {
 namespace {
@@ -32,8 +32,8 @@ std::vector<std::vector<const Node*>> last_readers(const Graph& graph) {
 const Op* view_in_place(const Op* op) {
   const Schema* schema = find_schema(op);
   if (!schema || !schema->is_mutable) return nullptr;
-  const auto twin = functional_twin(op);
-  return twin && twin->schema->is_view ? twin->op : nullptr;
+  const auto variant = functional_variant(op);
+  return variant && variant->schema->is_view ? variant->op : nullptr;
 }
 
 bool draws(const Op* op) {

@@ -217,8 +217,8 @@ std::unique_ptr<Graph> Graph::clone() const {
   copy->shapes = shapes;
   copy->attributes = attributes;
   for (const auto& [target, graph] : children) copy->children.emplace_back(target, graph->clone());
-  std::vector<Node*> twin(next_id_, nullptr);
-  for (Node* node : *this) twin[node->id_] = copy->copy_node(*node, [&](Node* n) -> Arg { return twin[n->id_]; });
+  std::vector<Node*> copy_of(next_id_, nullptr);
+  for (Node* node : *this) copy_of[node->id_] = copy->copy_node(*node, [&](Node* n) -> Arg { return copy_of[n->id_]; });
   copy->next_suffix_ = next_suffix_;
   return copy;
 }

@@ -304,10 +304,6 @@ double identity(ScalarOp combine, DType dtype) {
   }
 }
 
-DType arithmetic_dtype(DType t) {
-  return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
-}
-
 Sizes broadcast_sizes(const Sizes& a, const Sizes& b) {
   const Sizes& longer = a.size() >= b.size() ? a : b;
   const Sizes& shorter = a.size() >= b.size() ? b : a;

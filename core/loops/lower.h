@@ -131,8 +131,6 @@ class Lowering {
 
 /// The identity of `combine`: 0, 1, +inf or -inf; for integers the extreme value.
 double identity(ScalarOp combine, DType dtype);
-/// The dtype in which compiled arithmetic is done: float32 for half types, t itself otherwise.
-DType arithmetic_dtype(DType t);
 Sizes broadcast_sizes(const Sizes& a, const Sizes& b);
 
 }  // namespace partita::loops

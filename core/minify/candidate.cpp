@@ -68,7 +68,7 @@ Status Base::compute(const std::vector<const Node*>& wanted) {
     for (const Node* in : node->inputs()) needed[in->id()] = true;
   }
   std::vector<Value> inputs;
-  std::vector<Node*> twin(graph_->id_limit(), nullptr);
+  std::vector<Node*> copy_of(graph_->id_limit(), nullptr);
   std::size_t position = 0;
   Node* first_call = nullptr;
   for (const Node* node : *graph_) {
@@ -77,7 +77,7 @@ Status Base::compute(const std::vector<const Node*>& wanted) {
     if (!needed[node->id()]) continue;
     const auto known = mutates_ ? values_.end() : values_.find(node->name());
     if (node->is_placeholder() || known != values_.end()) {
-      twin[node->id()] = slice.placeholder(node->name(), node->meta, first_call);
+      copy_of[node->id()] = slice.placeholder(node->name(), node->meta, first_call);
       // Known values come after the placeholders that they depend on, so appending keeps the order of `inputs`.
       inputs.push_back(node->is_placeholder() ? inputs_[place] : known->second);
       continue;
@@ -87,8 +87,8 @@ Status Base::compute(const std::vector<const Node*>& wanted) {
     else if (const auto it = graph_->attributes.find(node->target);
              node->is(Op::get_attr()) && it != graph_->attributes.end())
       slice.attributes.insert(*it);
-    twin[node->id()] = slice.copy_node(*node, [&](Node* n) -> Arg { return twin[n->id()]; });
-    if (!first_call) first_call = twin[node->id()];
+    copy_of[node->id()] = slice.copy_node(*node, [&](Node* n) -> Arg { return copy_of[n->id()]; });
+    if (!first_call) first_call = copy_of[node->id()];
   }
   slice.set_output(Arg::tuple({}));
   if (mutates_) {
@@ -152,9 +152,9 @@ std::uint64_t Candidate::hash() const {
 namespace {
 
 /// Builds one candidate.
-class Cut {
+class CandidateBuilder {
  public:
-  Cut(const std::shared_ptr<Base>& base, const Kept& kept, bool results)
+  CandidateBuilder(const std::shared_ptr<Base>& base, const Kept& kept, bool results)
       : base_(base), from_(base->graph()), kept_(kept), stays_(base->units().size(), 0), wanted_(from_.id_limit(), 0) {
     for (const std::size_t unit : kept) stays_[unit] = 1;
     if (!results) return;
@@ -167,7 +167,7 @@ class Cut {
     if (!find_inputs()) return std::nullopt;
     graph_ = std::make_unique<Graph>(from_.name);
     graph_->shapes = from_.shapes;
-    twin_.assign(from_.id_limit(), nullptr);
+    copy_of_.assign(from_.id_limit(), nullptr);
     if (!make_placeholders()) return std::nullopt;
     Candidate out;
     for (const std::size_t unit : kept_) {
@@ -223,7 +223,7 @@ class Cut {
       }
       Node* placeholder = graph_->placeholder(node->name(), std::move(meta));
       placeholder->target = node->name();
-      twin_[node->id()] = placeholder;
+      copy_of_[node->id()] = placeholder;
     }
     return true;
   }
@@ -231,13 +231,13 @@ class Cut {
   void copy(const Node& node) {
     if (const auto it = from_.attributes.find(node.target); node.is(Op::get_attr()) && it != from_.attributes.end())
       graph_->attributes.insert(*it);
-    twin_[node.id()] = graph_->copy_node(node, [&](Node* n) -> Arg { return twin_[n->id()]; });
+    copy_of_[node.id()] = graph_->copy_node(node, [&](Node* n) -> Arg { return copy_of_[n->id()]; });
   }
 
   void copy(std::size_t index) {
     const Base::Unit& unit = base_->units()[index];
     for (const Node* in : unit.reads) {
-      if (!is_sub_graph(*in) || twin_[in->id()]) continue;
+      if (!is_sub_graph(*in) || copy_of_[in->id()]) continue;
       graph_->children.emplace_back(in->target, from_.child(in->target)->clone());
       copy(*in);
     }
@@ -256,7 +256,7 @@ class Cut {
       is_returned[node->id()] = 1;
       returned.emplace_back(node);
     };
-    for (const Node* result : results_) give(twin_[result->id()]);
+    for (const Node* result : results_) give(copy_of_[result->id()]);
     for (Node* node : *graph_)
       if (!node->is_placeholder() && node->users().empty() && !is_returned[node->id()] && may_be_returned(*node))
         give(node);
@@ -278,13 +278,13 @@ class Cut {
   std::vector<char> wanted_;  // by node id: parts, and units of which a part is wanted
   std::vector<const Node*> results_, inputs_;
   std::unique_ptr<Graph> graph_;
-  std::vector<Node*> twin_;  // by node id of the base
+  std::vector<Node*> copy_of_;  // by node id of the base
 };
 
 }  // namespace
 
 std::optional<Candidate> keep(const std::shared_ptr<Base>& base, const Kept& kept, bool results) {
-  return Cut(base, kept, results)();
+  return CandidateBuilder(base, kept, results)();
 }
 
 Candidate with_inputs(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, std::uint64_t salt) {

@@ -26,7 +26,7 @@ Failure failure_of(const Diagnostic& error, const Graph& graph) {
 
 Result<std::vector<Value>> run_compiled(const CompileFn& compile, const Graph& graph,
                                         const std::vector<Value>& inputs) {
-  TRY(const Executable run, compile(graph));
+  TRY(const CompiledFn run, compile(graph));
   TRY(std::vector<Value> own, copy_values(inputs));
   return run(std::move(own));
 }

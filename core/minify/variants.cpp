@@ -6,7 +6,7 @@
 namespace partita::minify {
 namespace {
 
-Node* twin(Graph& graph, const Node& node) {
+Node* copy_of(Graph& graph, const Node& node) {
   return graph.find(node.name());
 }
 
@@ -46,7 +46,7 @@ void fewer_outputs(const Graph& graph, const std::vector<Value>& inputs, const O
       std::vector<Arg> left;
       for (std::size_t i = 0; i < outputs.size(); ++i)
         if (outputs[i].node() && (i < begin || i >= begin + size))
-          left.emplace_back(twin(*v.graph, *outputs[i].node()));
+          left.emplace_back(copy_of(*v.graph, *outputs[i].node()));
       if (left.empty()) continue;
       v.graph->set_output(Arg::tuple(std::move(left)));
       drop_unread(*v.graph, v.inputs);
@@ -60,7 +60,7 @@ void bypassed_calls(const Graph& graph, const std::vector<Value>& inputs, const 
     for (const Node* in : node->inputs()) {
       if (!look_alike(in->meta, node->meta)) continue;
       Variant v{graph.clone(), inputs, {}};
-      twin(*v.graph, *node)->replace_all_uses_with(twin(*v.graph, *in));
+      copy_of(*v.graph, *node)->replace_all_uses_with(copy_of(*v.graph, *in));
       drop_unread(*v.graph, v.inputs);
       if (infer_again(*v.graph) && offer(std::move(v))) return;
     }
@@ -74,11 +74,11 @@ void fewer_arguments(const Graph& graph, const std::vector<Value>& inputs, const
     const auto offer_with = [&](Args args, Kwargs kwargs) {
       Variant v{graph.clone(), inputs, {}};
       const auto mapped = [&](const Arg& a) {
-        return map_nodes(a, [&](Node* n) -> Arg { return twin(*v.graph, *n); });
+        return map_nodes(a, [&](Node* n) -> Arg { return copy_of(*v.graph, *n); });
       };
       for (Arg& a : args) a = mapped(a);
       for (auto& [key, a] : kwargs) a = mapped(a);
-      twin(*v.graph, *node)->set_args(std::move(args), std::move(kwargs));
+      copy_of(*v.graph, *node)->set_args(std::move(args), std::move(kwargs));
       drop_unread(*v.graph, v.inputs);
       return infer_again(*v.graph) && offer(std::move(v));
     };
@@ -104,7 +104,7 @@ void fewer_inputs(const Graph& graph, const std::vector<Value>& inputs, const Of
       const TensorMeta *a = placeholders[earlier]->meta.tensor(), *b = placeholders[later]->meta.tensor();
       if (!look_alike(placeholders[earlier]->meta, placeholders[later]->meta) || a->strides != b->strides) continue;
       Variant v{graph.clone(), inputs, {}};
-      twin(*v.graph, *placeholders[later])->replace_all_uses_with(twin(*v.graph, *placeholders[earlier]));
+      copy_of(*v.graph, *placeholders[later])->replace_all_uses_with(copy_of(*v.graph, *placeholders[earlier]));
       drop_unread(*v.graph, v.inputs);
       if (offer(std::move(v))) return;
     }

@@ -16,7 +16,7 @@ std::unordered_map<std::string_view, std::string_view>& programs() {
 }
 
 Arg by_program(DecomposeCall& call) {
-  return run_program(call, programs().at(call.schema.name));
+  return build_program(call, programs().at(call.schema.name));
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -38,12 +38,12 @@ std::string_view take_name(std::string_view& statement) {
 
 }  // namespace
 
-Arg run_program(DecomposeCall& call, std::string_view program, Names names) {
+Arg build_program(DecomposeCall& call, std::string_view program, Names names) {
   for (std::size_t i = 0; i < call.args.size(); ++i) names.emplace_back(call.schema.args[i].name, call.args[i]);
-  return run_program(call.build, program, std::move(names));
+  return build_program(call.build, program, std::move(names));
 }
 
-Arg run_program(Builder& build, std::string_view program, Names names) {
+Arg build_program(Builder& build, std::string_view program, Names names) {
   Arg value;
   while (!program.empty()) {
     std::size_t end = program.find(';');

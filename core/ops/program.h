@@ -17,8 +17,8 @@ struct CompositeRow {
 void add_composites(OpTable& table, std::span<const CompositeRow> rows);
 
 /// Runs a program over named arguments.
-Arg run_program(Builder& build, std::string_view program, std::vector<std::pair<std::string, Arg>> names);
+Arg build_program(Builder& build, std::string_view program, std::vector<std::pair<std::string, Arg>> names);
 /// Runs a program over the call's arguments and `more`, which hide arguments of the same name.
-Arg run_program(DecomposeCall& call, std::string_view program, std::vector<std::pair<std::string, Arg>> more = {});
+Arg build_program(DecomposeCall& call, std::string_view program, std::vector<std::pair<std::string, Arg>> more = {});
 
 }  // namespace partita

@@ -81,10 +81,6 @@ std::vector<std::size_t> iteration_order(const FakeCall& call, const SymList& si
 
 }  // namespace
 
-DType compute_dtype(DType t) {
-  return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
-}
-
 DType result_type(std::span<const Operand> operands) {
   std::optional<DType> by_rank[3];
   for (const Operand& o : operands) {
@@ -102,18 +98,18 @@ Promoted promote(Promotion kind, std::span<const Operand> operands) {
   switch (kind) {
     case Promotion::Default:
     case Promotion::NoOpMath:
-      return {type, compute_dtype(type), type};
+      return {type, opmath_dtype(type), type};
     case Promotion::IntToFloat: {
       if (whole) type = DType::Float32;
-      return {type, compute_dtype(type), type};
+      return {type, opmath_dtype(type), type};
     }
     case Promotion::AlwaysBool:
-      return {type, compute_dtype(type), DType::Bool};
+      return {type, opmath_dtype(type), DType::Bool};
     case Promotion::ComplexToFloat:
-      return {type, compute_dtype(type), real_of(type)};
+      return {type, opmath_dtype(type), real_of(type)};
     case Promotion::BoolToLong: {
       if (type == DType::Bool) type = DType::Int64;
-      return {type, compute_dtype(type), type};
+      return {type, opmath_dtype(type), type};
     }
   }
   CHECK(false, "promotion kind");

@@ -29,9 +29,6 @@ struct Promoted {
 };
 Promoted promote(Promotion kind, std::span<const Operand> operands);
 
-/// opmath in PyTorch: float32 for half types, else `t`.
-DType compute_dtype(DType t);
-
 /// The size that all broadcast to. Fails with PyTorch's message when there is none.
 SymList broadcast(const FakeCall& call, std::span<const SymList> sizes);
 

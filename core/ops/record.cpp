@@ -10,9 +10,9 @@
 #include "core/ops/evaluate.h"
 #include "core/ops/families.h"
 #include "core/ops/formula.h"
+#include "core/ops/functional_variant.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/python_ops.h"
-#include "core/ops/twin.h"
 #include "core/ops/values.h"
 #include "core/tensor/extent.h"
 
@@ -58,9 +58,9 @@ Result<Meta> infer_by_decomposition(const OpRecord& record, const Args& bound, S
   scratch.shapes = std::shared_ptr<ShapeEnv>(&shapes, [](ShapeEnv*) {});
   std::unordered_map<Node*, Node*> inputs;
   auto import = [&](Node* n) -> Arg {
-    Node*& twin = inputs[n];
-    if (!twin) twin = scratch.placeholder(n->name(), n->meta);
-    return twin;
+    Node*& scratch_input = inputs[n];
+    if (!scratch_input) scratch_input = scratch.placeholder(n->name(), n->meta);
+    return scratch_input;
   };
   Args mapped;
   for (const Arg& a : bound) mapped.push_back(map_nodes(a, import));
@@ -128,8 +128,8 @@ const OpTable& ops() {
 
 const OpRecord* find_record(const Op* op) {
   if (const OpRecord* record = ops().find(op)) return record;
-  std::optional<FunctionalTwin> twin = functional_twin(op);
-  return twin ? ops().find(twin->op) : nullptr;
+  std::optional<FunctionalVariant> variant = functional_variant(op);
+  return variant ? ops().find(variant->op) : nullptr;
 }
 
 Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node) {
@@ -140,7 +140,7 @@ Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEn
   TRY(Args bound, bind_arguments(*schema, args, kwargs));
   const OpRecord* record = ops().find(op);
   if (!record) {
-    if (auto twin = functional_twin(op)) return infer_twin(*twin, *schema, bound, shapes, node);
+    if (auto variant = functional_variant(op)) return infer_variant(*variant, *schema, bound, shapes, node);
     return unknown(op, "fake", node);
   }
   if (record->fake || record->pointwise.body) return infer_record(*record, std::move(bound), shapes, node);
@@ -196,7 +196,8 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   if (!bound) return std::move(bound).error();
   const OpRecord* record = ops().find(op);
   if (!record) {
-    if (auto twin = functional_twin(op)) return evaluate_twin(*twin, *schema, *std::move(bound), context, node);
+    if (auto variant = functional_variant(op))
+      return evaluate_variant(*variant, *schema, *std::move(bound), context, node);
     return unknown(op, "eval", node);
   }
   if (!record->eval && !record->pointwise.body) {

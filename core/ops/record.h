@@ -61,8 +61,8 @@ struct SpectralResults {
   bool known() const { return values >= 0; }
 };
 
-/// Everything we know of one operator. Fields that are unset are derived (from pointwise, or the functional twin of an
-/// in-place overload) or missing; `partita ops NAME` prints every one.
+/// Everything we know of one operator. Fields that are unset are derived (from pointwise, or the functional variant of
+/// an in-place overload) or missing; `partita ops NAME` prints every one.
 struct OpRecord {
   Meta (*fake)(FakeCall&) = nullptr;
   Value (*eval)(EvalCall&) = nullptr;

@@ -19,34 +19,34 @@ Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Nod
                                        const std::vector<Arg>& outputs, const std::vector<char>& leave_out) {
   auto graph = std::make_unique<Graph>("GraphModule");
   graph->shapes = joint.shapes;
-  std::vector<Node*> twin(joint.id_limit(), nullptr);
+  std::vector<Node*> copy_of(joint.id_limit(), nullptr);
   for (Node* n : inputs) {
     Node* placeholder = graph->placeholder(n->name(), n->meta);
     if (n->is_placeholder()) placeholder->target = n->target;
     placeholder->note = n->is_placeholder() ? n->note : "";
     placeholder->origin = n->origin;
-    twin[n->id()] = placeholder;
+    copy_of[n->id()] = placeholder;
   }
   // Only nodes that the outputs need are copied. Calls with an effect count as needed unless `leave_out` has them.
   std::vector<char> wanted(joint.id_limit(), 0);
   for (const Arg& a : outputs) for_each_node(a, [&](Node* n) { wanted[n->id()] = 1; });
   for (Node* n = joint.last(); n; n = n->previous()) {
-    if (n->is_output() || twin[n->id()] || leave_out[n->id()]) continue;
+    if (n->is_output() || copy_of[n->id()] || leave_out[n->id()]) continue;
     if (cost_class(*n).side_effect) wanted[n->id()] = 1;
     if (wanted[n->id()])
       for (Node* input : n->inputs()) wanted[input->id()] = 1;
   }
   const Node* missing = nullptr;
   for (Node* n : joint) {
-    if (n->is_output() || !wanted[n->id()] || twin[n->id()]) continue;
+    if (n->is_output() || !wanted[n->id()] || copy_of[n->id()]) continue;
     std::vector<Node*> read = n->inputs();
     bool ready = !n->is_placeholder() && !leave_out[n->id()] &&
-                 std::all_of(read.begin(), read.end(), [&](Node* i) { return twin[i->id()] != nullptr; });
+                 std::all_of(read.begin(), read.end(), [&](Node* i) { return copy_of[i->id()] != nullptr; });
     if (!ready) {
       if (!missing) missing = n;
       continue;
     }
-    twin[n->id()] = graph->copy_node(*n, [&](Node* i) -> Arg { return twin[i->id()]; });
+    copy_of[n->id()] = graph->copy_node(*n, [&](Node* i) -> Arg { return copy_of[i->id()]; });
     if (n->is(Op::get_attr())) {
       if (auto it = joint.attributes.find(n->target); it != joint.attributes.end()) graph->attributes.insert(*it);
       if (Graph* child = joint.child(n->target); child && !graph->child(n->target))
@@ -56,12 +56,12 @@ Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Nod
   std::vector<Arg> returned;
   for (const Arg& a : outputs) {
     Node* n = a.node();
-    if (n && !twin[n->id()])
+    if (n && !copy_of[n->id()])
       return input_error("partition.extract",
                          fmt::format("{} cannot be computed: {} needs a value that is not available", n->name(),
                                      missing ? missing->name() : n->name()),
                          place_of(*n));
-    returned.push_back(n ? Arg(twin[n->id()]) : a);
+    returned.push_back(n ? Arg(copy_of[n->id()]) : a);
   }
   graph->set_output(Arg::tuple(std::move(returned)));
   return graph;
@@ -139,7 +139,7 @@ std::unordered_set<std::string> calls(const Graph& graph) {
 
 }  // namespace
 
-Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vector<Node*>& saved,
+Result<Partition> extract(const Graph& joint, const JointParts& parts, const std::vector<Node*>& saved,
                           const std::vector<const char*>& why, bool reorder_backward) {
   std::vector<Node*> tensors, numbers;
   std::vector<const char*> reason(joint.id_limit(), "sizes of the backward's inputs");
@@ -154,17 +154,17 @@ Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vec
   };
   // Calls with an effect that do not depend on a tangent belong to the forward.
   std::vector<char> forward_effect(joint.id_limit(), 0), nothing(joint.id_limit(), 0);
-  for (Node* n : joint) forward_effect[n->id()] = cost_class(*n).side_effect && !roles.on_tangents[n->id()];
-  std::vector<char> backward_part(roles.on_tangents);
+  for (Node* n : joint) forward_effect[n->id()] = cost_class(*n).side_effect && !parts.on_tangents[n->id()];
+  std::vector<char> backward_part(parts.on_tangents);
 
-  TRY(auto trial, cut_out(joint, joined({numbers, tensors, roles.tangents}), roles.gradients, forward_effect));
+  TRY(auto trial, cut_out(joint, joined({numbers, tensors, parts.tangents}), parts.gradients, forward_effect));
   auto unread = [&](Node* n) { return trial->find(n->name())->users().empty(); };
   std::erase_if(tensors, unread);
   std::erase_if(numbers, unread);
 
   // Saved symbols come first, then numbers computed from them.
   std::map<std::string, Node*> binding;
-  for (Node* n : roles.primals)
+  for (Node* n : parts.primals)
     if (auto* e = n->meta.sym(); e && e->kind() == SymKind::Symbol) binding.emplace(e->name(), n);
   std::vector<Node*> bound, derived;
   std::set<std::string> known;
@@ -177,7 +177,7 @@ Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vec
       derived.push_back(n);
     }
   }
-  for (Node* n : joined({derived, tensors, roles.tangents})) {
+  for (Node* n : joined({derived, tensors, parts.tangents})) {
     std::set<std::string> symbols;
     collect_symbols(n->meta, symbols);
     for (const std::string& s : symbols)
@@ -186,8 +186,8 @@ Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vec
   numbers = joined({bound, derived});
 
   Partition p;
-  p.forward_outputs = roles.forward_outputs.size();
-  std::vector<Arg> returned = roles.forward_outputs;
+  p.forward_outputs = parts.forward_outputs.size();
+  std::vector<Arg> returned = parts.forward_outputs;
   for (Node* n : joined({tensors, numbers})) {
     returned.push_back(n);
     SavedValue value{n->name(), bytes_of(*n), n->is_placeholder(), n->meta.sym() != nullptr, reason[n->id()]};
@@ -195,8 +195,8 @@ Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vec
     p.saved.push_back(std::move(value));
   }
   p.saved_symbols = numbers.size();
-  TRY(p.forward, cut_out(joint, roles.primals, returned, backward_part));
-  TRY(p.backward, cut_out(joint, joined({numbers, tensors, roles.tangents}), roles.gradients, forward_effect));
+  TRY(p.forward, cut_out(joint, parts.primals, returned, backward_part));
+  TRY(p.backward, cut_out(joint, joined({numbers, tensors, parts.tangents}), parts.gradients, forward_effect));
   if (reorder_backward) bring_near_use(*p.backward);
   raise_getitems(*p.forward);
   raise_getitems(*p.backward);

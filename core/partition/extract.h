@@ -1,13 +1,13 @@
 #pragma once
+#include "core/partition/joint_parts.h"
 #include "core/partition/partition.h"
-#include "core/partition/roles.h"
 
 namespace partita {
 
 /// Builds forward and backward for a choice of saved values. Fills forward, backward, saved (with `why`), saved_symbols
 /// and recomputed. Drops saved values that the backward does not read, and adds the numbers that occur in its inputs'
 /// sizes. Error partition.extract names a gradient that cannot be computed from the saved values.
-Result<Partition> extract(const Graph& joint, const Roles& roles, const std::vector<Node*>& saved,
+Result<Partition> extract(const Graph& joint, const JointParts& parts, const std::vector<Node*>& saved,
                           const std::vector<const char*>& why, bool reorder_backward);
 
 }  // namespace partita

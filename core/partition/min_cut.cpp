@@ -17,9 +17,9 @@ constexpr std::int64_t activation_byte = 1 << 16;
 
 class Cutter {
  public:
-  Cutter(const Graph& joint, const Roles& roles, const CutOptions& options, const Pins& pins,
+  Cutter(const Graph& joint, const JointParts& parts, const CutOptions& options, const Pins& pins,
          const std::vector<char>& allowed)
-      : joint_(joint), roles_(roles), options_(options), pins_(pins), allowed_(allowed) {
+      : joint_(joint), parts_(parts), options_(options), pins_(pins), allowed_(allowed) {
     const std::size_t limit = joint.id_limit();
     cost_.resize(limit);
     bytes_.assign(limit, 0);
@@ -28,17 +28,17 @@ class Cutter {
     for (Node* n : joint) {
       cost_[n->id()] = cost_class(*n);
       bytes_[n->id()] = bytes_of(*n);
-      if (roles.forward(n)) operations_[n->id()] = operations_of(*n);
+      if (parts.forward(n)) operations_[n->id()] = operations_of(*n);
     }
   }
 
-  Result<Cut> solve() {
+  Result<MinCut> solve() {
     find_bans();
     build();
     std::int64_t value = 0;
     std::vector<char> sink_side = network_.min_cut(source_, sink_, value);
     if (value >= FlowNetwork::infinite) return contradiction(sink_side);
-    Cut cut;
+    MinCut cut;
     for (Node* n : joint_) {
       if (n->is_output()) continue;
       if (!sink_side[in(n)] && sink_side[out(n)]) {
@@ -84,7 +84,7 @@ class Cutter {
       const Node* current = open.back();
       open.pop_back();
       for (const Node* user : current->users()) {
-        if (!roles_.forward(user) && !fusible(current, user)) return true;
+        if (!parts_.forward(user) && !fusible(current, user)) return true;
         if (cost(user).view && seen.insert(user).second) open.push_back(user);
       }
     }
@@ -113,17 +113,17 @@ class Cutter {
 
   void find_bans() {
     for (Node* n : joint_) {
-      if (n->is_output() || roles_.backward(n)) continue;
+      if (n->is_output() || parts_.backward(n)) continue;
       if (n->is_placeholder())
         ban(n, "input");
-      else if (roles_.forward(n))
+      else if (parts_.forward(n))
         if (const char* why = ban_reason(n)) ban(n, why);
     }
     if (options_.ban_used_far_apart) ban_used_far_apart();
     if (options_.ban_long_fusible_chains) ban_long_chains();
   }
 
-  int order(const Node* n) const { return roles_.forward_order[n->id()]; }
+  int order(const Node* n) const { return parts_.forward_order[n->id()]; }
 
   struct Earlier {
     bool operator()(const std::pair<int, const Node*>& a, const std::pair<int, const Node*>& b) const {
@@ -143,7 +143,7 @@ class Cutter {
       const Node* n = fused.top().second;
       fused.pop();
       for (const Node* user : n->users()) {
-        if (!roles_.forward(user) || order(user) > last) continue;
+        if (!parts_.forward(user) || order(user) > last) continue;
         if (!fusible(n, user))
           unfusible = std::min(unfusible, order(user));
         else if (seen.insert(user).second)
@@ -157,11 +157,11 @@ class Cutter {
   /// fused, the two readers are unlikely to be fused with each other.
   void ban_used_far_apart() {
     for (Node* used : joint_) {
-      if (!roles_.forward(used)) continue;
+      if (!parts_.forward(used)) continue;
       std::vector<const Node*> readers;
       int last = -1;
       for (const Node* user : used->users())
-        if (roles_.forward(user)) {
+        if (parts_.forward(user)) {
           readers.push_back(user);
           last = std::max(last, order(user));
         }
@@ -177,7 +177,7 @@ class Cutter {
   void ban_long_chains() {
     std::vector<char> visited(joint_.id_limit(), 0);
     for (Node* start : joint_) {
-      if (!roles_.forward(start) || visited[start->id()]) continue;
+      if (!parts_.forward(start) || visited[start->id()]) continue;
       Queue chain;
       chain.emplace(order(start), start);
       while (!chain.empty()) {
@@ -189,7 +189,7 @@ class Cutter {
           break;
         }
         for (const Node* user : n->users())
-          if (roles_.forward(user) && fusible(n, user) && !banned_[user->id()]) chain.emplace(order(user), user);
+          if (parts_.forward(user) && fusible(n, user) && !banned_[user->id()]) chain.emplace(order(user), user);
       }
     }
   }
@@ -214,11 +214,11 @@ class Cutter {
     for (Node* n : joint_) total += operations_[n->id()];
     for (Node* n : joint_) {
       if (n->is_output()) continue;
-      if (roles_.on_tangents[n->id()] || pinned_recompute(n)) {
+      if (parts_.on_tangents[n->id()] || pinned_recompute(n)) {
         network_.edge(in(n), sink_, FlowNetwork::infinite);
         continue;
       }
-      if (roles_.returned_gradient[n->id()] || pinned_save(n)) network_.edge(out(n), sink_, FlowNetwork::infinite);
+      if (parts_.returned_gradient[n->id()] || pinned_save(n)) network_.edge(out(n), sink_, FlowNetwork::infinite);
       if (banned_[n->id()]) {
         network_.edge(source_, in(n), FlowNetwork::infinite);
       } else if (operations_[n->id()] > 0) {
@@ -254,7 +254,7 @@ class Cutter {
   }
 
   const Graph& joint_;
-  const Roles& roles_;
+  const JointParts& parts_;
   const CutOptions& options_;
   const Pins& pins_;
   const std::vector<char>& allowed_;
@@ -269,9 +269,9 @@ class Cutter {
 
 }  // namespace
 
-Result<Cut> min_cut(const Graph& joint, const Roles& roles, const CutOptions& options, const Pins& pins,
-                    const std::vector<char>& allowed) {
-  return Cutter(joint, roles, options, pins, allowed).solve();
+Result<MinCut> min_cut(const Graph& joint, const JointParts& parts, const CutOptions& options, const Pins& pins,
+                       const std::vector<char>& allowed) {
+  return Cutter(joint, parts, options, pins, allowed).solve();
 }
 
 }  // namespace partita

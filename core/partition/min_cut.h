@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "core/partition/roles.h"
+#include "core/partition/joint_parts.h"
 
 namespace partita {
 
@@ -23,7 +23,7 @@ struct Pins {
   std::vector<char> recompute;
 };
 
-struct Cut {
+struct MinCut {
   std::vector<Node*> saved;      ///< in graph order
   std::vector<const char*> why;  ///< the reason, for each saved value
   std::vector<Node*> banned;     ///< nodes that may not be recomputed, in graph order
@@ -33,7 +33,7 @@ struct Cut {
 /// backward can be computed from it without the nodes that may not be recomputed. Inputs cost almost nothing, because
 /// the caller holds them anyway. Views of inputs, and views as large as what they view, are never saved. `allowed` (by
 /// id; may be empty) lifts the bans on a node. Error partition.pin when the pins contradict each other.
-Result<Cut> min_cut(const Graph& joint, const Roles& roles, const CutOptions& options, const Pins& pins,
-                    const std::vector<char>& allowed);
+Result<MinCut> min_cut(const Graph& joint, const JointParts& parts, const CutOptions& options, const Pins& pins,
+                       const std::vector<char>& allowed);
 
 }  // namespace partita

@@ -17,7 +17,7 @@ namespace {
 /// A joint graph prepared for partitioning.
 struct Problem {
   std::unique_ptr<Graph> joint;
-  Roles roles;
+  JointParts parts;
   Pins pins;
   std::size_t merged = 0;
 };
@@ -33,14 +33,14 @@ Status read_pins(Problem& p, const PartitionOptions& options) {
   for (const std::string& name : options.save) {
     Node* n = p.joint->find(name);
     if (!n) return bad_pin(*p.joint, name, "the joint graph has no such node");
-    if (p.roles.on_tangents[n->id()]) return bad_pin(*p.joint, name, "it belongs to the backward");
+    if (p.parts.on_tangents[n->id()]) return bad_pin(*p.joint, name, "it belongs to the backward");
     if (!n->meta.tensor() && !n->meta.sym()) return bad_pin(*p.joint, name, "it is a tuple; pin its getitems");
     p.pins.save[n->id()] = 1;
   }
   for (const std::string& name : options.recompute) {
     Node* n = p.joint->find(name);
     if (!n) return bad_pin(*p.joint, name, "the joint graph has no such node");
-    if (p.roles.on_tangents[n->id()]) return bad_pin(*p.joint, name, "it belongs to the backward");
+    if (p.parts.on_tangents[n->id()]) return bad_pin(*p.joint, name, "it belongs to the backward");
     while (n->is(Op::getitem()) && n->args()[0].node()) n = n->args()[0].node();
     if (n->is_placeholder()) return bad_pin(*p.joint, name, "an input cannot be recomputed");
     if (cost_class(*n).random) return bad_pin(*p.joint, name, "a random operator would give other values");
@@ -62,7 +62,7 @@ Result<Problem> prepare(const Graph& joint, const PartitionOptions& options, boo
   p.joint = joint.clone();
   p.joint->eliminate_dead([](const Node& n) { return cost_class(n).side_effect; });
   if (merge) p.merged = merge_common_subexpressions(*p.joint);
-  TRY(p.roles, find_roles(*p.joint, options.forward_outputs));
+  TRY(p.parts, find_joint_parts(*p.joint, options.forward_outputs));
   TRY_DO(read_pins(p, options));
   return p;
 }
@@ -74,18 +74,18 @@ std::vector<char> written_as_forward(const Problem& p) {
   for (Node* n : *p.joint) {
     if (n->is_placeholder() && !is_tangent(*n)) prefix.push_back(n);
     if (n->is_placeholder()) continue;
-    if (p.roles.on_tangents[n->id()] || n->is_output()) break;
+    if (p.parts.on_tangents[n->id()] || n->is_output()) break;
     prefix.push_back(n);
   }
   std::vector<char> forward(p.joint->id_limit(), 0);
   for (Node* n : prefix) forward[n->id()] = 1;
   // Autograd saves a result by detaching it directly after the call; getitems follow their tuple directly.
   auto kept_by_forward = [&](Node* n) {
-    if (p.roles.forward(n)) return true;
+    if (p.parts.forward(n)) return true;
     const OpRecord* record = ops().find(n->op());
     bool part = n->is(Op::getitem());
     Node* from = (part || (record && record->whole_view)) && !n->args().empty() ? n->args()[0].node() : nullptr;
-    return from && p.roles.forward(from);
+    return from && p.parts.forward(from);
   };
   for (auto it = prefix.rbegin(); it != prefix.rend() && !kept_by_forward(*it); ++it) forward[(*it)->id()] = 0;
   return forward;
@@ -109,7 +109,7 @@ Result<Partition> default_partition(const Problem& p) {
     std::vector<Node*> later;
     for (Node* user : n->users())
       if (!forward[user->id()] && !user->is_output()) later.push_back(user);
-    bool returned = p.roles.returned_gradient[n->id()];
+    bool returned = p.parts.returned_gradient[n->id()];
     // The backward needs only its sizes, so save those.
     if (!returned && std::all_of(later.begin(), later.end(), [](Node* u) { return u->meta.sym() != nullptr; }))
       for (Node* u : later) take(u);
@@ -119,7 +119,7 @@ Result<Partition> default_partition(const Problem& p) {
   std::vector<const char*> why;
   for (Node* n : saved)
     why.push_back(n->is_placeholder() ? "input" : p.pins.save[n->id()] ? "pinned: save" : "read by the backward");
-  return extract(*p.joint, p.roles, saved, why, false);
+  return extract(*p.joint, p.parts, saved, why, false);
 }
 
 CutOptions aggressive_cut() {
@@ -129,8 +129,8 @@ CutOptions aggressive_cut() {
 }
 
 Result<Partition> cut_partition(const Problem& p, const CutOptions& options, const std::vector<char>& allowed) {
-  TRY(Cut cut, min_cut(*p.joint, p.roles, options, p.pins, allowed));
-  return extract(*p.joint, p.roles, cut.saved, cut.why, true);
+  TRY(MinCut cut, min_cut(*p.joint, p.parts, options, p.pins, allowed));
+  return extract(*p.joint, p.parts, cut.saved, cut.why, true);
 }
 
 /// Finds a partition between saving nothing and the usual one. Lifts bans on the values that free the most bytes per
@@ -145,8 +145,8 @@ Result<Partition> budget_partition(const Problem& p, double budget) {
   auto spread = static_cast<double>(usual.activation_bytes - smallest.activation_bytes);
   auto limit = smallest.activation_bytes + static_cast<std::int64_t>(spread * budget);
   if (usual.activation_bytes <= limit) return usual;
-  TRY(Cut cut, min_cut(*p.joint, p.roles, aggressive_cut(), p.pins, {}));
-  TRY(Partition cheap, extract(*p.joint, p.roles, cut.saved, cut.why, true));
+  TRY(MinCut cut, min_cut(*p.joint, p.parts, aggressive_cut(), p.pins, {}));
+  TRY(Partition cheap, extract(*p.joint, p.parts, cut.saved, cut.why, true));
   if (cheap.activation_bytes <= limit) return cheap;
 
   std::vector<Node*> candidates = cut.banned;
@@ -174,7 +174,7 @@ Result<Partition> budget_partition(const Problem& p, double budget) {
 
 Result<Partition> solve(const Problem& p, const PartitionOptions& options) {
   bool has_backward = false;
-  for (Node* n : *p.joint) has_backward |= !n->is_output() && p.roles.backward(n);
+  for (Node* n : *p.joint) has_backward |= !n->is_output() && p.parts.backward(n);
   if (options.partitioner == Partitioner::Default || !has_backward) return default_partition(p);
   if (options.memory_budget < 1) return budget_partition(p, options.memory_budget);
   return cut_partition(p, {}, {});
@@ -199,7 +199,7 @@ bool is_joint(const Graph& graph) {
     if (!named) return false;
   }
   if (tangents == 0 || graph.outputs().size() < primals + tangents) return false;
-  return static_cast<bool>(find_roles(graph, {}));
+  return static_cast<bool>(find_joint_parts(graph, {}));
 }
 
 Result<Partition> partition(const Graph& joint, const PartitionOptions& options) {

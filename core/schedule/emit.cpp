@@ -60,17 +60,17 @@ class Emitter final : public Body {
   Scalar value(const Member& m) {
     const Definition& d = g_.lowering[m.definition];
     note_origin(d);
-    auto index = index_at(math, group_->domain, d, m.role, at);
+    auto index = index_at(math, group_->domain, d, m.coverage, at);
     CHECK(index, "a member without an index");
-    return m.role == Role::Reduce ? d.value(*this, *index) : inlined(m.definition, *index);
+    return m.coverage == Coverage::Reduce ? d.value(*this, *index) : inlined(m.definition, *index);
   }
 
   /// Makes the store of a member's value at the current position.
   Store store(const Member& m) {
     const Definition& d = g_.lowering[m.definition];
-    auto index = index_at(math, group_->domain, d, m.role, at);
+    auto index = index_at(math, group_->domain, d, m.coverage, at);
     Scalar v;
-    if (m.role == Role::Reduce) {
+    if (m.coverage == Coverage::Reduce) {
       for (std::size_t i = 0; i < index->size(); ++i)
         if (d.reduced[i]) (*index)[i] = 0;
       v = read_member(g_.lowering.handle(m.definition), m, *index);
@@ -143,11 +143,11 @@ class Emitter final : public Body {
   }
 
   Scalar read_member(const LoweredTensor& tensor, const Member& m, const Index& index) {
-    if (m.role == Role::Reduce) {
+    if (m.coverage == Coverage::Reduce) {
       int place = results.at(tensor.id);
       return group_->domain.by_columns ? b.load(place, column, tensor.dtype) : b.input(place, tensor.dtype);
     }
-    if (m.role == Role::Full && pass > m.level) {
+    if (m.coverage == Coverage::Full && pass > m.level) {
       if (m.stored) return load_from(tensor.id, index);
       if (auto row = rows.find(tensor.id); row != rows.end())
         return b.load(row->second.first, row->second.second, tensor.dtype);
@@ -218,7 +218,8 @@ class GroupEmitter {
   GroupEmitter(const LoweredGraph& g, const Stages& stages, const Group& group)
       : g_(g), group_(group), domain_(group.domain), analysed_(group), e_(out_, math_, g, stages, &analysed_) {
     found_ = analyse(g, stages, analysed_);
-    for (const Member& m : analysed_.members) passes_ = std::max(passes_, m.level + (m.role == Role::Kept ? 0 : 1));
+    for (const Member& m : analysed_.members)
+      passes_ = std::max(passes_, m.level + (m.coverage == Coverage::Kept ? 0 : 1));
   }
 
   Emitted run() {
@@ -256,14 +257,16 @@ class GroupEmitter {
   }
 
   bool in_pass(const Member& m, int pass) const {
-    return m.level == pass && (m.role == Role::Reduce || (m.role == Role::Full && (m.stored || m.scratch)));
+    return m.level == pass &&
+           (m.coverage == Coverage::Reduce || (m.coverage == Coverage::Full && (m.stored || m.scratch)));
   }
   bool has_pass(int pass) const {
     return std::ranges::any_of(members(), [&](const Member& m) { return in_pass(m, pass); });
   }
   /// Can the member be stored once the passes before `pass` are done?
   bool ready(const Member& m, int pass) const {
-    return m.stored && ((m.role == Role::Reduce && m.level + 1 == pass) || (m.role == Role::Kept && m.level == pass));
+    return m.stored && ((m.coverage == Coverage::Reduce && m.level + 1 == pass) ||
+                        (m.coverage == Coverage::Kept && m.level == pass));
   }
 
   std::vector<Stmt> rows() {
@@ -310,7 +313,7 @@ class GroupEmitter {
     for (const Member& m : members()) {
       if (!in_pass(m, pass)) continue;
       const Definition& d = g_.lowering[m.definition];
-      if (m.role == Role::Reduce) {
+      if (m.coverage == Coverage::Reduce) {
         int accumulator = static_cast<int>(out_.kernel.accumulators.size());
         Scalar v = e_.value(m);
         out_.kernel.accumulators.push_back({d.combine, d.dtype, d.start});
@@ -351,7 +354,7 @@ class GroupEmitter {
     }
     std::vector<Stmt> body;
     for (const Member& m : members())
-      if (m.role == Role::Reduce)
+      if (m.coverage == Coverage::Reduce)
         e_.results[m.definition] =
             e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, block_);
     for (int pass = 0; pass <= passes_; ++pass) {
@@ -381,7 +384,7 @@ class GroupEmitter {
     std::vector<Stmt> out;
     out.push_back(over_columns([&](std::vector<Stmt>& to) {
       for (const Member& m : members())
-        if (m.role == Role::Reduce && m.level == pass) {
+        if (m.coverage == Coverage::Reduce && m.level == pass) {
           const Definition& d = g_.lowering[m.definition];
           to.push_back(Store{e_.results.at(m.definition), e_.column, {}, start_value(e_.b, d)});
         }
@@ -398,7 +401,7 @@ class GroupEmitter {
     body.push_back(over_columns([&](std::vector<Stmt>& to) {
       for (const Member& m : members()) {
         if (!in_pass(m, pass)) continue;
-        if (m.role == Role::Full) {
+        if (m.coverage == Coverage::Full) {
           to.push_back(e_.store(m));
           continue;
         }

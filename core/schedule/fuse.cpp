@@ -86,7 +86,7 @@ class Fuser {
     if (unit(u).kind == Unit::Kind::Stage) {
       group.domain = domain_of(g_, unit(u).id);
       group.members.push_back(
-          {unit(u).id, *role_in(group.domain, g_.lowering[unit(u).id]), 0, stored(unit(u).id), false});
+          {unit(u).id, *coverage_in(group.domain, g_.lowering[unit(u).id]), 0, stored(unit(u).id), false});
       settle(group);
     }
     int index = static_cast<int>(groups_.size());
@@ -130,10 +130,10 @@ class Fuser {
       bool fits = true;
       for (int each : merged.units) {
         int id = unit(each).id;
-        auto role = role_in(domain, g_.lowering[id]);
-        fits = fits && role;
+        auto coverage = coverage_in(domain, g_.lowering[id]);
+        fits = fits && coverage;
         if (!fits) break;
-        merged.members.push_back({id, *role, 0, stored(id), false});
+        merged.members.push_back({id, *coverage, 0, stored(id), false});
       }
       if (!fits) continue;
       if (domain.reduces() && !old.domain.reduces()) settle(merged);
@@ -161,7 +161,7 @@ class Fuser {
         std::ranges::any_of(found.elements, [&](SymExpr e) { return divides(e, found.position[inner - 1]); }))
       return false;
     for (const Member& m : group.members) {
-      if (m.role != Role::Full || m.level == 0) continue;
+      if (m.coverage != Coverage::Full || m.level == 0) continue;
       const bool little = domain.numel() <= g_.target().little_work;
       if (domain.by_columns) return little;
       if (domain.kept_numel() < g_.target().few_rows && !little) return false;
@@ -177,7 +177,7 @@ class Fuser {
       if (target == g_.destination.end()) continue;
       auto loads = found.loads.find(target->second);
       if (loads == found.loads.end()) continue;
-      auto index = index_at(found.math, group.domain, g_.lowering[m.definition], m.role, found.position);
+      auto index = index_at(found.math, group.domain, g_.lowering[m.definition], m.coverage, found.position);
       SymExpr written = found.math.element(*index, layout_of(g_, m.definition).strides);
       for (const auto& [element, level] : loads->second)
         if (element != written || level > m.level) return false;
@@ -228,7 +228,8 @@ void choose_storage(const LoweredGraph& g, const Stages& stages, std::vector<Gro
     std::int64_t row = group.domain.numel() / std::max<std::int64_t>(group.domain.kept_numel(), 1);
     for (Member& m : group.members) {
       auto passes = found.passes.find(m.definition);
-      if (m.role != Role::Full || passes == found.passes.end() || group.domain.by_columns || row > t.scratch_elements)
+      if (m.coverage != Coverage::Full || passes == found.passes.end() || group.domain.by_columns ||
+          row > t.scratch_elements)
         continue;
       bool later = *passes->second.rbegin() > m.level;
       auto d = static_cast<std::size_t>(m.definition);

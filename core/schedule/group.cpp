@@ -66,21 +66,21 @@ class Walk final : public Body {
   void run() {
     for (Member& m : group_.members) {
       const Definition& d = g_.lowering[m.definition];
-      auto index = index_at(math, group_.domain, d, m.role, found_.position);
+      auto index = index_at(math, group_.domain, d, m.coverage, found_.position);
       if (!index) {
         found_.legal = false;
         return;
       }
       level_ = 0;
       reads_.clear();
-      current_ = m.role;
+      current_ = m.coverage;
       known_.clear();
       d.value(*this, *index);
       m.level = level_;
       for (int full : reads_) found_.passes[full].insert(level_);
       for (auto& [memory, element] : fresh_) found_.loads[memory].emplace_back(element, level_);
       fresh_.clear();
-      if (m.stored && m.role != Role::Reduce)
+      if (m.stored && m.coverage != Coverage::Reduce)
         found_.elements.push_back(math.element(*index, layout_of(g_, m.definition).strides));
       if (!found_.legal) return;
     }
@@ -108,15 +108,15 @@ class Walk final : public Body {
   Scalar read_member(const LoweredTensor& tensor, std::size_t m, const Index& index) {
     const Member& member = group_.members[m];
     const Definition& d = g_.lowering[tensor.id];
-    auto own = index_at(math, group_.domain, d, member.role, found_.position);
-    bool same = own && (current_ != Role::Kept || member.role != Role::Full);
+    auto own = index_at(math, group_.domain, d, member.coverage, found_.position);
+    bool same = own && (current_ != Coverage::Kept || member.coverage != Coverage::Full);
     for (std::size_t i = 0; same && i < index.size(); ++i) {
-      bool folded = member.role == Role::Reduce && d.reduced[i];
+      bool folded = member.coverage == Coverage::Reduce && d.reduced[i];
       same = d.sizes[i] == 1 || folded || math.simplify(index[i]) == (*own)[i];
     }
     if (!same) found_.legal = false;
-    level_ = std::max(level_, member.role == Role::Reduce ? member.level + 1 : member.level);
-    if (member.role == Role::Full) reads_.insert(tensor.id);
+    level_ = std::max(level_, member.coverage == Coverage::Reduce ? member.level + 1 : member.level);
+    if (member.coverage == Coverage::Full) reads_.insert(tensor.id);
     return b.input(tensor.id, tensor.dtype);
   }
 
@@ -128,7 +128,7 @@ class Walk final : public Body {
   std::unordered_map<Place, Scalar, PlaceHash> known_;
   std::vector<std::pair<int, SymExpr>> fresh_;
   std::set<int> reads_;
-  Role current_ = Role::Full;
+  Coverage current_ = Coverage::Full;
   int level_ = 0;
 };
 
@@ -154,24 +154,24 @@ std::int64_t Domain::kept_numel() const {
   return schedule::numel(part(false));
 }
 
-std::optional<Role> role_in(const Domain& domain, const Definition& d) {
+std::optional<Coverage> coverage_in(const Domain& domain, const Definition& d) {
   if (d.kind == Definition::Kind::Reduce) {
     if (numel(d.space) == domain.numel() && numel(part_of(d.space, d.reduced, false)) == domain.kept_numel())
-      return Role::Reduce;
+      return Coverage::Reduce;
     return std::nullopt;
   }
   std::int64_t n = numel(d.sizes);
-  if (n == domain.numel()) return Role::Full;
-  if (domain.reduces() && n == domain.kept_numel()) return Role::Kept;
+  if (n == domain.numel()) return Coverage::Full;
+  if (domain.reduces() && n == domain.kept_numel()) return Coverage::Kept;
   return std::nullopt;
 }
 
-std::optional<Index> index_at(const loops::IndexMath& math, const Domain& domain, const Definition& d, Role role,
-                              const Position& at) {
-  if (role == Role::Full) return carried(math, at, domain.space, d.sizes);
+std::optional<Index> index_at(const loops::IndexMath& math, const Domain& domain, const Definition& d,
+                              Coverage coverage, const Position& at) {
+  if (coverage == Coverage::Full) return carried(math, at, domain.space, d.sizes);
   Index kept = part_of(at, domain.reduced, false);
   Sizes kept_sizes = domain.part(false);
-  if (role == Role::Kept) return carried(math, kept, kept_sizes, d.sizes);
+  if (coverage == Coverage::Kept) return carried(math, kept, kept_sizes, d.sizes);
   if (d.space == domain.space && d.reduced == domain.reduced) return at;
   Index own_kept = carried(math, kept, kept_sizes, part_of(d.space, d.reduced, false));
   Index own_reduced =

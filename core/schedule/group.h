@@ -23,7 +23,7 @@ struct Domain {
   Sizes part(bool of_reduced) const;  ///< sizes of the reduced or of the kept dims
 };
 
-enum class Role : std::uint8_t {
+enum class Coverage : std::uint8_t {
   Full,    ///< a value for each element of the space
   Kept,    ///< a value for each element of the kept dims
   Reduce,  ///< a value combined over the reduced dims
@@ -32,7 +32,7 @@ enum class Role : std::uint8_t {
 /// A stage within a group.
 struct Member {
   int definition = 0;
-  Role role = Role::Full;
+  Coverage coverage = Coverage::Full;
   int level = 0;         ///< number of the pass over the reduced dims that computes it; Kept: first pass that may read
                          ///< it
   bool stored = false;   ///< stored in memory, for other groups or for the caller
@@ -51,9 +51,9 @@ using Position = loops::Index;
 
 /// The index of a definition's element at a position (Reduce: index into its space).
 std::optional<loops::Index> index_at(const loops::IndexMath& math, const Domain& domain, const loops::Definition& d,
-                                     Role role, const Position& at);
-/// The role of a definition in a domain; nullopt when it does not fit.
-std::optional<Role> role_in(const Domain& domain, const loops::Definition& d);
+                                     Coverage coverage, const Position& at);
+/// The coverage of a definition in a domain; nullopt when it does not fit.
+std::optional<Coverage> coverage_in(const Domain& domain, const loops::Definition& d);
 
 /// The natural domain of one stage.
 Domain domain_of(const LoweredGraph& g, int definition);

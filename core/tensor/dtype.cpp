@@ -143,6 +143,10 @@ DType complex_of(DType t) {
   }
 }
 
+DType opmath_dtype(DType t) {
+  return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
+}
+
 DType promote(DType a, DType b) {
   if (a == b) return a;
   if (is_complex(a) || is_complex(b)) {

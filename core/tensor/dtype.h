@@ -64,6 +64,8 @@ bool is_integral(DType t);  ///< false for bool
 bool is_signed(DType t);
 DType real_of(DType t);     ///< complex64 -> float32; itself otherwise
 DType complex_of(DType t);  ///< float32 -> complex64; itself for complex
+/// PyTorch's opmath, in which arithmetic is done: float32 for half types, t itself otherwise.
+DType opmath_dtype(DType t);
 /// torch.promote_types: the common dtype of two tensors of the same rank category.
 DType promote(DType a, DType b);
 

@@ -68,10 +68,10 @@ StagedCompiler compiler(std::vector<Pass> passes, const std::string& wrong_kerne
     return compiled->run(inputs);
   };
   c.with_passes = [passed, run = c.run_plan](int stop_after) -> CompileFn {
-    return [=](const Graph& graph) -> Result<Executable> {
+    return [=](const Graph& graph) -> Result<CompiledFn> {
       TRY(const auto after, passed(graph, stop_after));
       TRY(const schedule::Plan plan, schedule::make_plan(*after));
-      return Executable([=](std::vector<Value> inputs) { return run(plan, after->attributes, inputs); });
+      return CompiledFn([=](std::vector<Value> inputs) { return run(plan, after->attributes, inputs); });
     };
   };
   return c;

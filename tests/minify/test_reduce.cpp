@@ -26,8 +26,8 @@ enum Fault : int { Wrong, Crash, Hang };
 
 /// The interpreter with a wrong rule for one operator.
 CompileFn faulty(const std::string& op, Fault fault) {
-  return [op = Op::torch(op), fault](const Graph& graph) -> Result<Executable> {
-    return Executable([&graph, op, fault](std::vector<Value> inputs) {
+  return [op = Op::torch(op), fault](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn([&graph, op, fault](std::vector<Value> inputs) {
       InterpOptions options;
       options.check_inputs = false;
       options.evaluate = [op, fault](const Node& n, std::vector<Value> args, ValueKwargs kwargs,
@@ -142,7 +142,7 @@ class TestReduce : public QObject {
   void keeps_to_the_failure_it_started_from() {
     // The start fails by a wrong value. With tanh alone, exp crashes in this compiler, which is another failure and
     // must not count.
-    CompileFn compile = [](const Graph& graph) -> Result<Executable> {
+    CompileFn compile = [](const Graph& graph) -> Result<CompiledFn> {
       if (count(graph, "aten.tanh.default") == 0) return input_error("other.failure", "another failure");
       return faulty("aten.tanh.default", Wrong)(graph);
     };
@@ -152,7 +152,7 @@ class TestReduce : public QObject {
   }
 
   void error_that_names_its_node_is_found_at_once() {
-    CompileFn compile = [](const Graph& graph) -> Result<Executable> {
+    CompileFn compile = [](const Graph& graph) -> Result<CompiledFn> {
       for (const Node* node : graph)
         if (node->is(Op::torch("aten.exp.default")))
           return unsupported("test.exp", "no rule for exp", Where{.node = node->name()});

@@ -38,8 +38,8 @@ using namespace partita::views;
 namespace {
 
 CompileFn interpreter(double planted) {
-  return [planted](const Graph& graph) -> Result<Executable> {
-    return Executable([&graph, planted](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+  return [planted](const Graph& graph) -> Result<CompiledFn> {
+    return CompiledFn([&graph, planted](std::vector<Value> inputs) -> Result<std::vector<Value>> {
       InterpOptions options;
       if (planted != 0)
         options.evaluate = [planted](const Node& node, std::vector<Value> args, ValueKwargs kwargs,

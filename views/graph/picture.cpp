@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/partition/roles.h"
+#include "core/partition/joint_parts.h"
 #include "views/graph/frames.h"
 
 namespace partita::views {

@@ -75,15 +75,15 @@ Sizes index_at(const Sizes& sizes, std::int64_t position) {
 }
 
 /// A slice as rows and columns of elements.
-struct Geometry {
+struct SliceLayout {
   std::int64_t rows = 1, columns = 1, row_stride = 0, column_stride = 0, offset = 0;
   std::int64_t elements = 1;  ///< of a wrapped vector: less than rows * columns
 };
 
-Geometry geometry_of(const TensorPair& pair, const Slice& slice) {
+SliceLayout layout_of(const TensorPair& pair, const Slice& slice) {
   const Sizes& sizes = pair.sizes();
   Sizes strides = row_major_strides(sizes);
-  Geometry g;
+  SliceLayout g;
   for (int d = 0; d < static_cast<int>(sizes.size()); ++d) {
     auto k = static_cast<std::size_t>(d);
     if (d == slice.rows) {
@@ -189,7 +189,7 @@ Result<Grid> make_grid(const TensorPair& pair, const Slice& slice, int most_rows
                        const Progress& progress) {
   Grid grid;
   if (pair.expected.numel() == 0) return grid;
-  Geometry g = geometry_of(pair, slice);
+  SliceLayout g = layout_of(pair, slice);
   auto cells_of = [](std::int64_t elements, int most, std::int64_t& per_cell) {
     per_cell = (elements + most - 1) / most;
     return static_cast<int>((elements + per_cell - 1) / per_cell);

@@ -6,7 +6,7 @@ namespace partita::views {
 
 Runner WorkbenchTools::Backend::runner(const Progress& progress) const {
   return [compile = make(progress)](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
-    TRY(Executable run, compile(graph));
+    TRY(CompiledFn run, compile(graph));
     return run(std::move(inputs));
   };
 }

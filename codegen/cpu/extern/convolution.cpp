@@ -10,14 +10,14 @@ using dnnl::memory;
 using dnnl::prop_kind;
 
 /// The arguments that convolution and convolution_backward share, as oneDNN wants them.
-struct Geometry {
+struct ConvolutionArguments {
   memory::dims strides, padding, dilation;
   std::int64_t groups = 1;
 };
 
 /// stride, padding, dilation, transposed, output_padding and groups follow one another from argument `first`.
-std::optional<Geometry> geometry(const ExternContext& context, std::size_t first, std::size_t spatial,
-                                 std::string& why_not) {
+std::optional<ConvolutionArguments> geometry(const ExternContext& context, std::size_t first, std::size_t spatial,
+                                             std::string& why_not) {
   auto stride = context.integers(first), padding = context.integers(first + 1), dilation = context.integers(first + 2);
   auto transposed = context.number(first + 3), groups = context.number(first + 5);
   if (!stride || !padding || !dilation || !transposed || !groups) {
@@ -28,7 +28,7 @@ std::optional<Geometry> geometry(const ExternContext& context, std::size_t first
     why_not = "a transposed convolution";
     return std::nullopt;
   }
-  Geometry g{*stride, *padding, *dilation, static_cast<std::int64_t>(*groups)};
+  ConvolutionArguments g{*stride, *padding, *dilation, static_cast<std::int64_t>(*groups)};
   for (memory::dims* list : {&g.strides, &g.padding, &g.dilation})
     if (list->size() == 1) list->resize(spatial, (*list)[0]);
   for (std::int64_t& d : g.dilation) d -= 1;

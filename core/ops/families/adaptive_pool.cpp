@@ -25,7 +25,7 @@ Status lower_adaptive_avg_pool2d(LowerCall& call) {
   LoweredTensor self = call.in("self");
   if (!is_floating(self.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(self.dtype)));
   Sizes out = call.out_sizes(), window = equal_windows(self.sizes, out);
-  LoweredTensor x = call.to.cast(self, arithmetic_dtype(self.dtype));
+  LoweredTensor x = call.to.cast(self, opmath_dtype(self.dtype));
   Sizes space(out.begin(), out.end() - 2);
   std::vector<bool> reduced(space.size(), false);
   for (std::size_t k = 0; k < 2; ++k) {
@@ -51,7 +51,7 @@ Status lower_adaptive_avg_pool2d_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), self = call.in("self");
   Sizes window = equal_windows(self.sizes, grad.sizes);
   double n = static_cast<double>(window[0] * window[1]);
-  DType compute = arithmetic_dtype(grad.dtype);
+  DType compute = opmath_dtype(grad.dtype);
   call.give(call.to.map(compute, self.sizes, [=](Body& body, const Index& i) {
     Index at = i;
     at[i.size() - 2] = body.math.floordiv(i[i.size() - 2], window[0]);
@@ -99,7 +99,7 @@ template <std::size_t rank>
 Value eval_adaptive_avg(EvalCall& c) {
   Tensor out = allocate(c, fake_adaptive_avg<rank>);
   if (out.numel() == 0) return out;  // its cells may be too many to list
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
   Cells cells = adaptive_cells(x.sizes, y.sizes, rank);
   dispatch_floating(dtype, "adaptive_avg_pool", [&]<class T>() {
@@ -134,7 +134,7 @@ Meta fake_adaptive_avg_backward(FakeCall& c) {
 template <std::size_t rank>
 Value eval_adaptive_avg_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_pool_backward);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   check_planes(grad, dx, rank);
   Cells cells = adaptive_cells(dx.sizes, grad.sizes, rank);

@@ -245,7 +245,7 @@ Value eval_index(EvalCall& c) {
 /// elements where `mask` is false are left alone.
 void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& values, bool accumulate,
          const Tensor* mask) {
-  DType dtype = accumulate ? arithmetic_dtype(out.dtype) : out.dtype;
+  DType dtype = accumulate ? evaluation_dtype(out.dtype) : out.dtype;
   Tensor target = accumulate && dtype != out.dtype ? load(out, dtype) : out;
   Indexing indexing = index_of(target, indices);
   Tensor source = expand_load(values, indexing.sizes(), dtype);

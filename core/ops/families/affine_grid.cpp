@@ -49,7 +49,7 @@ Arg decompose_affine_grid(DecomposeCall& c) {
   if (theta.dim() != 3 || !theta.sizes[1].is(rank) || !theta.sizes[2].is(rank + 1) ||
       !c.test(sym_eq(theta.sizes[0], size[0]), "affine_grid batch"))
     fail("Expected a batch of " + std::to_string(rank) + "x" + std::to_string(rank + 1) + " affine matrices for theta");
-  DType dtype = compute_dtype(theta.dtype);
+  DType dtype = opmath_dtype(theta.dtype);
   Node* map = tensor_node(c, "theta");
   if (dtype != theta.dtype) map = b.call("aten._to_copy.default", {map}, {{"dtype", dtype}});
   Node* places =

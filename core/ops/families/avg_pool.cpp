@@ -19,7 +19,7 @@ Status lower_avg_pool2d(LowerCall& call) {
   if (!is_floating(w.x.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(w.x.dtype)));
   double divisor = call.has("divisor_override") ? static_cast<double>(call.integer("divisor_override"))
                                                 : static_cast<double>(w.kernel[0] * w.kernel[1]);
-  LoweredTensor x = call.to.cast(w.x, arithmetic_dtype(w.x.dtype));
+  LoweredTensor x = call.to.cast(w.x, opmath_dtype(w.x.dtype));
   call.give(call.to.map(x.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
     Scalar sum;
     w.each(body, i, [&](const Index& at, Scalar inside) {
@@ -63,7 +63,7 @@ std::function<std::int64_t(const Cell&)> divisor(const EvalCall& c) {
 template <std::size_t rank>
 Value eval_avg_pool(EvalCall& c) {
   Tensor out = allocate(c, fake_avg_pool<rank>);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
   Cells cells = sliding_cells(pool_arguments(c, rank), x.sizes, y.sizes, rank);
   auto divisor_of = divisor(c);
@@ -85,7 +85,7 @@ Value eval_avg_pool(EvalCall& c) {
 template <std::size_t rank>
 Value eval_avg_pool_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_pool_backward);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   check_planes(grad, dx, rank);
   Cells cells = sliding_cells(pool_arguments(c, rank), dx.sizes, grad.sizes, rank);

@@ -104,7 +104,7 @@ Meta fake_trilinear(FakeCall& c) {
 Value eval_trilinear(EvalCall& c) {
   using namespace kernels;
   Tensor out = allocate(c, fake_trilinear);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   const Tensor operands[] = {load(c.tensor("i1"), dtype), load(c.tensor("i2"), dtype), load(c.tensor("i3"), dtype)};
   const Trilinear t(c, operands);
   Tensor y = zeros(accumulator_dtype(dtype), out.sizes);
@@ -129,8 +129,8 @@ Arg decompose_trilinear(DecomposeCall& c) {
   Builder& b = c.build;
   auto operand = [&](const char* name, const char* expand) {
     Node* x = tensor_node(c, name);
-    if (DType t = b.tensor(x).dtype; compute_dtype(t) != t)
-      x = b.call("aten._to_copy.default", {x}, {{"dtype", compute_dtype(t)}});
+    if (DType t = b.tensor(x).dtype; opmath_dtype(t) != t)
+      x = b.call("aten._to_copy.default", {x}, {{"dtype", opmath_dtype(t)}});
     const auto rank = static_cast<std::int64_t>(b.tensor(x).dim() + c.integers(expand).size());
     const std::vector<bool> expanded = Trilinear::marked(c.integers(expand), rank);
     for (std::int64_t dim = 0; dim < rank; ++dim)

@@ -13,7 +13,7 @@ using namespace kernels;
 
 /// A convolution of `in` to `out` seen as three spatial dimensions, lower ranks padded in front. For a transposed one
 /// the roles are swapped: `in` is the larger side, whose patches the small side's positions see.
-struct Geometry {
+struct ConvolutionGeometry {
   std::int64_t batch, groups;
   std::int64_t in_channels, out_channels;  ///< of all groups
   std::int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
@@ -41,7 +41,7 @@ struct Geometry {
 
 /// f(image, group)
 template <class F>
-void each_group(const Geometry& g, F f) {
+void each_group(const ConvolutionGeometry& g, F f) {
   for (std::int64_t n = 0; n < g.batch; ++n)
     for (std::int64_t group = 0; group < g.groups; ++group) f(n, group);
 }
@@ -49,7 +49,7 @@ void each_group(const Geometry& g, F f) {
 /// Calls f(row of the column matrix, its first column, element, count, step) for the runs of in-bounds elements: row is
 /// (channel, tap), columns are output positions; `element` indexes the group's input planes.
 template <class F>
-void each_run(const Geometry& g, F f) {
+void each_run(const ConvolutionGeometry& g, F f) {
   std::int64_t row = 0;
   for (std::int64_t channel = 0; channel < g.in_per_group(); ++channel)
     for (std::int64_t kd = 0; kd < g.kernel[0]; ++kd)
@@ -73,7 +73,7 @@ void each_run(const Geometry& g, F f) {
 
 /// columns[patch, out positions] of one image's group.
 template <class T>
-void gather_patches(const Geometry& g, const T* image, T* columns) {
+void gather_patches(const ConvolutionGeometry& g, const T* image, T* columns) {
   std::fill_n(columns, g.patch() * g.out_positions(), T(0));
   each_run(g, [&](std::int64_t row, std::int64_t at, std::int64_t element, std::int64_t count, std::int64_t step) {
     T* to = columns + row * g.out_positions() + at;
@@ -92,9 +92,9 @@ Sizes spatial(const EvalCall& c, const char* name, std::size_t rank) {
 }
 
 /// `large` and `small` are the tensors at the two ends of the sliding window.
-Geometry geometry(const EvalCall& c, const Tensor& large, const Tensor& small, const Tensor& weight) {
+ConvolutionGeometry geometry(const EvalCall& c, const Tensor& large, const Tensor& small, const Tensor& weight) {
   std::size_t rank = large.sizes.size() - 2;
-  Geometry g{};
+  ConvolutionGeometry g{};
   g.batch = large.sizes[0];
   g.groups = c.integer("groups");
   g.in_channels = large.sizes[1];
@@ -109,7 +109,7 @@ Geometry geometry(const EvalCall& c, const Tensor& large, const Tensor& small, c
 }
 
 template <class T>
-void scatter_patches(const Geometry& g, const T* columns, T* image) {
+void scatter_patches(const ConvolutionGeometry& g, const T* columns, T* image) {
   each_run(g, [&](std::int64_t row, std::int64_t at, std::int64_t element, std::int64_t count, std::int64_t step) {
     const T* from = columns + row * g.out_positions() + at;
     for (std::int64_t i = 0; i < count; ++i) image[element + i * step] += from[i];
@@ -118,13 +118,13 @@ void scatter_patches(const Geometry& g, const T* columns, T* image) {
 
 /// The three products of a convolution, for one computation dtype; sums are rounded by whom they are returned to. The
 /// weight is [out_channels, patch] in memory, as PyTorch stores it (for transposed convolutions too, with the roles of
-/// in and out as in Geometry).
+/// in and out as in ConvolutionGeometry).
 template <class T>
 class Convolution {
  public:
   using Sum = Accumulator<T>;
 
-  explicit Convolution(const Geometry& g) : g_(g) {}
+  explicit Convolution(const ConvolutionGeometry& g) : g_(g) {}
 
   /// small = weight * patches(large), added to what is there if asked.
   void forward(const T* large, const T* weight, Sum* small, bool accumulate = false) {
@@ -169,7 +169,7 @@ class Convolution {
   std::int64_t rows() const { return g_.out_per_group(); }
   std::int64_t positions() const { return g_.out_positions(); }
 
-  const Geometry& g_;
+  const ConvolutionGeometry& g_;
   std::vector<T> columns_;
 };
 
@@ -188,11 +188,11 @@ void add_bias(const Tensor& y, const Tensor& bias) {
 
 Value eval_convolution(EvalCall& c) {
   Tensor out = allocate(c, fake_convolution);
-  const DType dtype = arithmetic_dtype(c.tensor("input").dtype), sum = accumulator_dtype(dtype);
+  const DType dtype = evaluation_dtype(c.tensor("input").dtype), sum = accumulator_dtype(dtype);
   Tensor x = load(c.tensor("input"), dtype), w = load(c.tensor("weight"), dtype), bias = load_optional(c, "bias", sum);
   Tensor y = empty(sum, out.sizes);
   bool transposed = c.boolean("transposed");
-  Geometry g = transposed ? geometry(c, y, x, w) : geometry(c, x, y, w);
+  ConvolutionGeometry g = transposed ? geometry(c, y, x, w) : geometry(c, x, y, w);
   dispatch_compute(dtype, "convolution", [&]<class T>() {
     Convolution<T> convolution(g);
     auto* to = y.as<Accumulator<T>>();
@@ -208,11 +208,11 @@ Value eval_convolution(EvalCall& c) {
 
 Value eval_convolution_backward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_convolution_backward);
-  const DType dtype = arithmetic_dtype(c.tensor("input").dtype), sum = accumulator_dtype(dtype);
+  const DType dtype = evaluation_dtype(c.tensor("input").dtype), sum = accumulator_dtype(dtype);
   Tensor x = load(c.tensor("input"), dtype), w = load(c.tensor("weight"), dtype),
          gy = load(c.tensor("grad_output"), dtype);
   bool transposed = c.boolean("transposed");
-  Geometry g = transposed ? geometry(c, gy, x, w) : geometry(c, x, gy, w);
+  ConvolutionGeometry g = transposed ? geometry(c, gy, x, w) : geometry(c, x, gy, w);
   ValueList results(3);
   auto store = [&](std::size_t i, const Tensor& computed) {
     outputs[i].copy_from(computed);

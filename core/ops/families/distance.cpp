@@ -57,7 +57,7 @@ Meta fake_cdist(FakeCall& c) {
 
 Value eval_cdist(EvalCall& c) {
   Tensor out = allocate(c, fake_cdist);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Sizes batch = common_batch(c.tensor("x1"), c.tensor("x2"));
   Tensor a = load(expand_batch(c.tensor("x1"), batch, 2), dtype),
          b = load(expand_batch(c.tensor("x2"), batch, 2), dtype);
@@ -174,7 +174,7 @@ Meta fake_cross(FakeCall& c) {
 
 Value eval_cross(EvalCall& c) {
   Tensor out = allocate(c, fake_cross);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor a = expand_load(c.tensor("self"), out.sizes, dtype), b = expand_load(c.tensor("other"), out.sizes, dtype);
   Tensor y = empty(dtype, out.sizes);
   DimSplit split = split_at(out.sizes, dim_index(c.integer("dim"), out.dim()));

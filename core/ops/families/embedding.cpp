@@ -87,7 +87,7 @@ Meta fake_embedding_dense_backward(FakeCall& c) {
 
 Value eval_embedding_dense_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_embedding_dense_backward);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), index = load(c.tensor("indices"), DType::Int64),
          sum = zeros(dtype, out.sizes);
   std::int64_t width = out.sizes[1], padding = c.integer("padding_idx"), rows = out.sizes[0];

@@ -63,7 +63,7 @@ void each_index(const Tensor& offsets, std::int64_t bags, std::int64_t count, F 
 template <bool forward_only>
 Value eval_embedding_bag(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_embedding_bag<forward_only>);
-  DType dtype = arithmetic_dtype(outputs[0].dtype);
+  DType dtype = evaluation_dtype(outputs[0].dtype);
   Mode mode = mode_of(c);
   Tensor weight = load(c.tensor("weight"), dtype), indices = load(c.tensor("indices"), DType::Int64);
   Tensor offsets = load(c.tensor("offsets"), DType::Int64), scales = load_optional(c, "per_sample_weights", dtype);
@@ -134,7 +134,7 @@ Meta fake_embedding_bag_backward(FakeCall& c) {
 Value eval_embedding_bag_backward(EvalCall& c) {
   if (c.boolean("sparse")) fail_unsupported("embedding_bag with sparse gradients");
   Tensor out = allocate(c, fake_embedding_bag_backward);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Mode mode = mode_of(c);
   Tensor grad = load(c.tensor("grad"), dtype), indices = load(c.tensor("indices"), DType::Int64);
   Tensor offsets = load(c.tensor("offsets"), DType::Int64), sizes = load(c.tensor("bag_size"), DType::Int64);
@@ -187,7 +187,7 @@ Meta fake_scales_backward(FakeCall& c) {
 /// The gradient of index i's weight: the dot product of its embedding row and its bag's gradient.
 Value eval_scales_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_scales_backward);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad"), dtype), weight = load(c.tensor("weight"), dtype);
   Tensor indices = load(c.tensor("indices"), DType::Int64), offsets = load(c.tensor("offsets"), DType::Int64);
   Tensor ds = zeros(dtype, out.sizes);

@@ -8,7 +8,7 @@ namespace {
 LoweredTensor extremum(LowerCall& call, ScalarOp op, std::vector<bool>& reduced, LoweredTensor& self) {
   self = call.in("self");
   if (is_complex(self.dtype)) fail_unsupported("extrema of complex numbers");
-  self = call.to.cast(self, arithmetic_dtype(self.dtype));
+  self = call.to.cast(self, opmath_dtype(self.dtype));
   reduced = reduced_dims(call, self.dim());
   return call.to.reduce(
       self, self.dtype == DType::Bool ? (op == ScalarOp::Max ? ScalarOp::BitOr : ScalarOp::BitAnd) : op, reduced);

@@ -117,7 +117,7 @@ Value eval_im2col(EvalCall& c) {
 
 Value eval_col2im(EvalCall& c) {
   Tensor out = allocate(c, fake_col2im);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), y = zeros(dtype, out.sizes);
   Blocks blocks(c);
   std::int64_t height = y.sizes[y.sizes.size() - 2], width = y.sizes.back(), plane = height * width;
@@ -182,8 +182,8 @@ Arg decompose_col2im(DecomposeCall& c) {
   const TensorMeta& self = c.tensor("self");
   bool batched = self.dim() == 3;
   Node* x = tensor_node(c, "self");
-  if (compute_dtype(self.dtype) != self.dtype)
-    x = b.call("aten._to_copy.default", {x}, {{"dtype", compute_dtype(self.dtype)}});
+  if (opmath_dtype(self.dtype) != self.dtype)
+    x = b.call("aten._to_copy.default", {x}, {{"dtype", opmath_dtype(self.dtype)}});
   if (!batched) x = b.call("aten.unsqueeze.default", {x, 0});
   SymList in = b.tensor(x).sizes, output = c.syms("output_size");
   SymExpr channels = sym_floordiv(in[1], blocks.kernel[0] * blocks.kernel[1]);
@@ -197,7 +197,7 @@ Arg decompose_col2im(DecomposeCall& c) {
   image = b.call("aten._unsafe_index_put.default", {image, indices, x, true});
   image = b.call("aten.constant_pad_nd.default", {image, padded(blocks, -1)});
   if (!batched) image = b.call("aten.squeeze.dim", {image, 0});
-  if (compute_dtype(self.dtype) == self.dtype) return image;
+  if (opmath_dtype(self.dtype) == self.dtype) return image;
   return b.call("aten._to_copy.default", {image}, {{"dtype", self.dtype}});
 }
 

@@ -58,7 +58,7 @@ Value eval_fractional(EvalCall& c) {
   DType dtype = c.tensor("self").dtype;
   Sizes kernel = c.integers("kernel_size");
   kernel.resize(rank, kernel[0]);
-  Tensor samples = load(c.tensor("random_samples"), arithmetic_dtype(dtype));
+  Tensor samples = load(c.tensor("random_samples"), evaluation_dtype(dtype));
   Cells cells = empty_cells(in, rank);
   return max_of_cells(c, outputs, rank, [&](std::int64_t plane) -> const Cells& {
     dispatch_floating(samples.dtype, "fractional_max_pool", [&]<class T>() {

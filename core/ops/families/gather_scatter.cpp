@@ -17,7 +17,7 @@ namespace {
 /// Half types accumulate in float32 and are rounded once, as in PyTorch's kernel.
 void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
-  if (const DType wide = arithmetic_dtype(self.dtype); accumulate && wide != self.dtype) {
+  if (const DType wide = opmath_dtype(self.dtype); accumulate && wide != self.dtype) {
     self = call.to.cast(self, wide);
     value = [value, wide](Body& body, const Index& i) { return body.b.cast(value(body, i), wide); };
   }
@@ -206,7 +206,7 @@ T identity(Combine how) {
 /// out[index] = combine(out[index], source), element by element. `source_strides` are 0 when the source is one number.
 Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
                const Sizes& source_strides, Combine how, bool include_self) {
-  DType dtype = how == Combine::Replace ? self.dtype : arithmetic_dtype(self.dtype);
+  DType dtype = how == Combine::Replace ? self.dtype : evaluation_dtype(self.dtype);
   Tensor y = unwrap(load(self, dtype).clone());
   dim = dim_index(dim, self.dim());
   if (how == Combine::Replace) {
@@ -258,7 +258,7 @@ Combine combine_of(const std::string& name) {
 Value scatter_tensor(EvalCall& c, Combine how, bool include_self) {
   const Tensor& self = c.tensor("self");
   Tensor index = load(c.tensor("index"), DType::Int64);
-  DType dtype = how == Combine::Replace ? self.dtype : arithmetic_dtype(self.dtype);
+  DType dtype = how == Combine::Replace ? self.dtype : evaluation_dtype(self.dtype);
   Tensor source = load(c.tensor("src"), dtype);
   check_source(index, source);
   return store(c, scatter(self, c.integer("dim"), index, source, source.strides, how, include_self));
@@ -267,7 +267,7 @@ Value scatter_tensor(EvalCall& c, Combine how, bool include_self) {
 Value scatter_number(EvalCall& c, Combine how) {
   const Tensor& self = c.tensor("self");
   Tensor index = load(c.tensor("index"), DType::Int64);
-  DType dtype = how == Combine::Replace ? self.dtype : arithmetic_dtype(self.dtype);
+  DType dtype = how == Combine::Replace ? self.dtype : evaluation_dtype(self.dtype);
   Number value = c.number("value");
   const auto* z = std::get_if<std::complex<double>>(&value);
   Tensor source = empty(z                                             ? DType::Complex128
@@ -397,7 +397,7 @@ Value eval_take(EvalCall& c) {
 Value eval_put(EvalCall& c) {
   Tensor out = allocate(c, fake_put);
   bool accumulate = c.boolean("accumulate");
-  DType dtype = accumulate ? arithmetic_dtype(out.dtype) : out.dtype;
+  DType dtype = accumulate ? evaluation_dtype(out.dtype) : out.dtype;
   Tensor y = unwrap(load(c.tensor("self"), dtype).clone()), index = load(c.tensor("index"), DType::Int64);
   Tensor source = load(c.tensor("source"), dtype);
   if (source.numel() != index.numel()) fail("put_(): Expected source and index to have the same number of elements");

@@ -57,7 +57,7 @@ void each_pair(const Sizes& sizes, std::int64_t dim, F f) {
 
 Value eval_glu(EvalCall& c) {
   Tensor out = allocate(c, fake_glu);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
   dispatch_floating(dtype, "glu_cpu", [&]<class T>() {
     each_pair(x.sizes, dim_index(c.integer("dim"), x.dim()),
@@ -71,7 +71,7 @@ Value eval_glu(EvalCall& c) {
 
 Value eval_glu_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_glu_backward);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), dx = empty(dtype, out.sizes);
   Sizes half = x.sizes;
   half[static_cast<std::size_t>(dim_index(c.integer("dim"), x.dim()))] /= 2;
@@ -96,7 +96,7 @@ std::vector<std::pair<std::string, Arg>> operands(DecomposeCall& c) {
   const SymExpr half = sym_floordiv(c.tensor("self").sizes[dim], 2);
   auto wide = [&](const Arg& x) -> Arg {
     const DType t = b.tensor(x).dtype;
-    return compute_dtype(t) == t ? x : b.call("aten._to_copy.default", {x}, {{"dtype", compute_dtype(t)}});
+    return opmath_dtype(t) == t ? x : b.call("aten._to_copy.default", {x}, {{"dtype", opmath_dtype(t)}});
   };
   const Arg self = wide(c.arg("self"));
   auto part = [&](SymExpr begin) {

@@ -12,7 +12,7 @@ using Names = std::vector<std::pair<std::string, Arg>>;
 Arg even_gradient(DecomposeCall& c, std::int64_t dim, double step) {
   Names names = {{"d", dim}, {"step", step}};
   names.emplace_back("center",
-                     run_program(c, "left = slice(self, d, 0, -2); (slice(self, d, 2) - left) / step", names));
+                     build_program(c, "left = slice(self, d, 0, -2); (slice(self, d, 2) - left) / step", names));
   std::string_view first = "a = slice(self, d, 0, 1); (slice(self, d, 1, 2) - a) / step";
   std::string_view last = "a = slice(self, d, -2, -1); (slice(self, d, -1) - a) / step";
   if (c.integer("edge_order") == 2) {
@@ -23,9 +23,9 @@ Arg even_gradient(DecomposeCall& c, std::int64_t dim, double step) {
         "first = slice(self, d, -1) * 1.5; second = slice(self, d, -2, -1) * 2;"
         "(slice(self, d, -3, -2) * 0.5 - second + first) / step";
   }
-  names.emplace_back("first", run_program(c, first, names));
-  names.emplace_back("last", run_program(c, last, names));
-  return run_program(c, "cat([first, center / 2, last], d)", names);
+  names.emplace_back("first", build_program(c, first, names));
+  names.emplace_back("last", build_program(c, last, names));
+  return build_program(c, "cat([first, center / 2, last], d)", names);
 }
 
 /// The derivative from samples at the coordinates `points`: that of the parabola through three neighbours.
@@ -33,16 +33,16 @@ Arg uneven_gradient(DecomposeCall& c, std::int64_t dim, const Arg& points) {
   std::vector<std::int64_t> along(c.tensor("self").dim(), 1);
   along[static_cast<std::size_t>(dim)] = -1;
   Names names = {{"d", dim}, {"along", list_of(along)}};
-  names.emplace_back("dx", run_program(c, "diff(points, 1, 0)", {{"points", points}}));
-  names.emplace_back("l", run_program(c, "slice(dx, 0, 0, -1)", names));
-  names.emplace_back("r", run_program(c, "slice(dx, 0, 1)", names));
-  Arg center = run_program(c,
-                           "low = l * (l + r); a = reshape(-r / low, along);"
-                           "low = l * r; b = reshape((r - l) / low, along);"
-                           "low = r * (l + r); c = reshape(l / low, along);"
-                           "z = c * slice(self, d, 2); y = b * slice(self, d, 1, -1);"
-                           "a * slice(self, d, 0, -2) + y + z",
-                           names);
+  names.emplace_back("dx", build_program(c, "diff(points, 1, 0)", {{"points", points}}));
+  names.emplace_back("l", build_program(c, "slice(dx, 0, 0, -1)", names));
+  names.emplace_back("r", build_program(c, "slice(dx, 0, 1)", names));
+  Arg center = build_program(c,
+                             "low = l * (l + r); a = reshape(-r / low, along);"
+                             "low = l * r; b = reshape((r - l) / low, along);"
+                             "low = r * (l + r); c = reshape(l / low, along);"
+                             "z = c * slice(self, d, 2); y = b * slice(self, d, 1, -1);"
+                             "a * slice(self, d, 0, -2) + y + z",
+                             names);
   std::string_view first = "h = select(dx, 0, 0); a = slice(self, d, 0, 1); (slice(self, d, 1, 2) - a) / h";
   std::string_view last = "h = select(dx, 0, -1); a = slice(self, d, -2, -1); (slice(self, d, -1) - a) / h";
   if (c.integer("edge_order") == 2) {
@@ -59,8 +59,8 @@ Arg uneven_gradient(DecomposeCall& c, std::int64_t dim, const Arg& points) {
         "k = select(dx, 0, -2); c = (select(dx, 0, -1) * 2 + k) / low;"
         "z = c * slice(self, d, -1); y = b * slice(self, d, -2, -1); a * slice(self, d, -3, -2) + y + z";
   }
-  Arg begin = run_program(c, first, names), end = run_program(c, last, names);
-  return run_program(c, "cat([a, b, c], d)", {{"a", begin}, {"b", center}, {"c", end}, {"d", dim}});
+  Arg begin = build_program(c, first, names), end = build_program(c, last, names);
+  return build_program(c, "cat([a, b, c], d)", {{"a", begin}, {"b", center}, {"c", end}, {"d", dim}});
 }
 
 /// The dimensions asked for, counted from 0; all of them when the call names none.

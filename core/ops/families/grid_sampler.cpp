@@ -261,7 +261,7 @@ struct Sampler {
 template <std::size_t rank>
 Value eval_grid_sampler(EvalCall& c) {
   Tensor out = allocate(c, fake_grid_sampler<rank>);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor y = empty(dtype, out.sizes);
   dispatch_narrow(out.dtype, "grid_sampler", [&]<class T, class S>() {
     Sampler<rank, T, S> s(c, dtype);
@@ -279,7 +279,7 @@ Value eval_grid_sampler(EvalCall& c) {
 template <std::size_t rank>
 Value eval_grid_sampler_backward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_grid_sampler_backward<rank>);
-  DType dtype = arithmetic_dtype(c.tensor("input").dtype);
+  DType dtype = evaluation_dtype(c.tensor("input").dtype);
   bool wants_input = booleans(c, "output_mask")[0];
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, c.tensor("input").sizes),
          dgrid = zeros(dtype, c.tensor("grid").sizes);

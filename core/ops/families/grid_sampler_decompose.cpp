@@ -75,8 +75,8 @@ class GridReads {
  private:
   Arg widened(DecomposeCall& c, const char* name) {
     DType dtype = c.tensor(name).dtype;
-    if (compute_dtype(dtype) == dtype) return c.arg(name);
-    return b_.call("aten._to_copy.default", {c.arg(name)}, {{"dtype", compute_dtype(dtype)}});
+    if (opmath_dtype(dtype) == dtype) return c.arg(name);
+    return b_.call("aten._to_copy.default", {c.arg(name)}, {{"dtype", opmath_dtype(dtype)}});
   }
   Node* positions(SymExpr size, const SymList& shape) {
     Node* x =

@@ -84,13 +84,13 @@ Meta fake_native_group_norm_backward(FakeCall& c) {
                            parameter);
 }
 
-struct Geometry {
+struct ConvolutionGeometry {
   std::int64_t batch, channels, inner, groups;
   std::int64_t per_group() const { return channels / groups; }
 };
 
-Geometry geometry(const EvalCall& c) {
-  Geometry g{c.integer("N"), c.integer("C"), c.integer("HxW"), c.integer("group")};
+ConvolutionGeometry geometry(const EvalCall& c) {
+  ConvolutionGeometry g{c.integer("N"), c.integer("C"), c.integer("HxW"), c.integer("group")};
   if (g.groups <= 0 || g.channels % g.groups != 0 || g.batch * g.channels * g.inner != c.tensor("input").numel())
     fail("native_group_norm: N, C, HxW and group do not fit the input");
   return g;
@@ -98,8 +98,8 @@ Geometry geometry(const EvalCall& c) {
 
 Value eval_native_group_norm(EvalCall& c) {
   const Tensor& input = c.tensor("input");
-  DType dtype = arithmetic_dtype(input.dtype);
-  Geometry g = geometry(c);
+  DType dtype = evaluation_dtype(input.dtype);
+  ConvolutionGeometry g = geometry(c);
   Tensor x = load(input, dtype), weight = load_optional(c, "weight", dtype), bias = load_optional(c, "bias", dtype);
   std::vector<Tensor> outputs = allocate_all(c, fake_native_group_norm);
   double eps = as_double(c.number("eps"));
@@ -128,8 +128,8 @@ Value eval_native_group_norm(EvalCall& c) {
 
 Value eval_native_group_norm_backward(EvalCall& c) {
   const Tensor& input = c.tensor("input");
-  DType dtype = arithmetic_dtype(input.dtype);
-  Geometry g = geometry(c);
+  DType dtype = evaluation_dtype(input.dtype);
+  ConvolutionGeometry g = geometry(c);
   Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype), weight = load_optional(c, "weight", dtype);
   Tensor mean = load(c.tensor("mean"), DType::Float64), rstd = load(c.tensor("rstd"), DType::Float64);
   std::vector<Tensor> outputs = allocate_all(c, fake_native_group_norm_backward);

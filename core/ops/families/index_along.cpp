@@ -74,7 +74,7 @@ Value eval_index_select(EvalCall& c) {
 
 Value eval_index_add(EvalCall& c) {
   Tensor out = allocate(c, fake_like_self);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor y = unwrap(load(c.tensor("self"), dtype).clone()), index = load(c.tensor("index"), DType::Int64);
   Tensor source = load(c.tensor("source"), dtype);
   check_source(c, y, index, source);

@@ -65,7 +65,7 @@ T combined(Reduce how, T a, T b) {
 /// floored.
 Value eval_index_reduce(EvalCall& c) {
   Tensor out = allocate(c, fake_index_reduce);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Reduce how = reduction(c.string("reduce"));
   Tensor y = unwrap(load(c.tensor("self"), dtype).clone()), index = load(c.tensor("index"), DType::Int64);
   Tensor source = load(c.tensor("source"), dtype);

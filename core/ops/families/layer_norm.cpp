@@ -180,7 +180,7 @@ std::int64_t row_length(const EvalCall& c) {
 
 Value eval_native_layer_norm(EvalCall& c) {
   const Tensor& input = c.tensor("input");
-  DType dtype = arithmetic_dtype(input.dtype);
+  DType dtype = evaluation_dtype(input.dtype);
   Tensor x = load(input, dtype);
   Tensor weight = load_optional(c, "weight", dtype);
   Tensor bias = load_optional(c, "bias", dtype);
@@ -217,7 +217,7 @@ Value eval_native_layer_norm(EvalCall& c) {
 
 Value eval_native_layer_norm_backward(EvalCall& c) {
   const Tensor& input = c.tensor("input");
-  DType dtype = arithmetic_dtype(input.dtype);
+  DType dtype = evaluation_dtype(input.dtype);
   Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype);
   Tensor mean = load(c.tensor("mean"), DType::Float64), rstd = load(c.tensor("rstd"), DType::Float64);
   Tensor weight = load_optional(c, "weight", dtype);
@@ -283,7 +283,7 @@ std::pair<Node*, Node*> rms_norm(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& input = c.tensor("input");
   leading_sizes(c);
-  DType dtype = arithmetic_dtype(input.dtype);
+  DType dtype = evaluation_dtype(input.dtype);
   Node* x = tensor_node(c, "input");
   if (dtype != input.dtype) x = b.call("aten._to_copy.default", {x}, {{"dtype", dtype}});
   double eps = c.has("eps")              ? as_double(c.number("eps"))

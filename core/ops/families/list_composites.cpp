@@ -78,7 +78,7 @@ Arg combinations(DecomposeCall& c) {
   for (std::size_t i = 0; i + 1 < copies; ++i)
     mask = b.call("aten.mul_.Tensor", {mask, b.call(rises, {indices[i], indices[i + 1]})});
   // nonzero is called once, so that all selections have the same symbolic length.
-  Arg places = run_program(c, "aten.squeeze.dim(nonzero(reshape(mask, [-1])), 1)", {{"mask", mask}});
+  Arg places = build_program(c, "aten.squeeze.dim(nonzero(reshape(mask, [-1])), 1)", {{"mask", mask}});
   for (Node*& grid : grids)
     grid = b.call("aten.index_select.default", {b.call("aten.flatten.using_ints", {grid}), 0, places});
   return stacked(b, grids, 1);

@@ -39,7 +39,7 @@ struct Arithmetic {
 
 inline Arithmetic arithmetic(LowerCall& call, const LoweredTensor& t) {
   if (!is_floating(t.dtype)) fail_unsupported("normalisation of " + std::string(torch_name(t.dtype)));
-  return {call.to, arithmetic_dtype(t.dtype)};
+  return {call.to, opmath_dtype(t.dtype)};
 }
 
 /// centred * rstd * weight + bias; operands that are not valid are left out.

@@ -12,7 +12,7 @@ inline std::vector<bool> reduced_dims(LowerCall& call, std::size_t rank) {
 
 /// `self` converted to the result's dtype `out`, then to the dtype in which its sum is accumulated.
 inline LoweredTensor summand(LowerCall& call, DType out) {
-  return call.to.cast(call.to.cast(call.in("self"), out), arithmetic_dtype(out));
+  return call.to.cast(call.to.cast(call.in("self"), out), opmath_dtype(out));
 }
 
 inline std::int64_t count(const LoweredTensor& t, const std::vector<bool>& reduced) {

@@ -31,7 +31,7 @@ Sizes product_sizes(const Tensor& a, const Tensor& b) {
 
 /// Row-major a @ b in the accumulator's dtype, for matrices and for batches of them.
 Tensor multiply(const Tensor& left, const Tensor& right) {
-  const DType dtype = arithmetic_dtype(left.dtype);
+  const DType dtype = evaluation_dtype(left.dtype);
   const Tensor a = operand(left, dtype), b = operand(right, dtype);
   Tensor out = empty(accumulator_dtype(dtype), product_sizes(a, b));
   const std::size_t d = a.sizes.size();

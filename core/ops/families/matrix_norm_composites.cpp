@@ -32,20 +32,20 @@ Arg of_singular_values(DecomposeCall& c, Arg x, MatrixDims dims, bool keep, std:
   order.insert(order.end(), {dims.rows, dims.columns});
   for (std::size_t i = 0; i < order.size(); ++i)
     back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-  Arg values = run_program(c, "linalg_svdvals(permute(x, order))", {{"x", x}, {"order", list_of(order)}});
-  values = run_program(c, reduction, {{"s", values}, {"keep", keep}});
+  Arg values = build_program(c, "linalg_svdvals(permute(x, order))", {{"x", x}, {"order", list_of(order)}});
+  values = build_program(c, reduction, {{"s", values}, {"keep", keep}});
   if (!keep) return values;
-  return run_program(c, "permute(unsqueeze(s, -1), back)", {{"s", values}, {"back", list_of(back)}});
+  return build_program(c, "permute(unsqueeze(s, -1), back)", {{"s", values}, {"back", list_of(back)}});
 }
 
 /// linalg.matrix_norm of x. `order` is a number, 'fro' or 'nuc'.
 Arg matrix_norm(DecomposeCall& c, const Arg& x, const Arg& order, const Sizes& over, bool keep, const Arg& dtype) {
   MatrixDims dims = matrix_dims(c.build.tensor(x), over);
   Names names = {{"x", x}, {"keep", keep}, {"type", dtype}};
-  auto converted = [&] { return dtype.is_none() ? x : run_program(c, "aten.to.dtype(x, type)", names); };
+  auto converted = [&] { return dtype.is_none() ? x : build_program(c, "aten.to.dtype(x, type)", names); };
   if (auto* name = order.get<std::string>()) {
     names.emplace_back("dims", Arg::list({dims.rows, dims.columns}));
-    if (*name == "fro") return run_program(c, "linalg_vector_norm(x, 2, dims, keep, dtype=type)", names);
+    if (*name == "fro") return build_program(c, "linalg_vector_norm(x, 2, dims, keep, dtype=type)", names);
     if (*name != "nuc") fail(fmt::format("linalg.matrix_norm: Order {} not supported.", *name));
     return of_singular_values(c, converted(), dims, keep, "aten.sum.dim_IntList(s, [-1], keep)");
   }
@@ -59,9 +59,9 @@ Arg matrix_norm(DecomposeCall& c, const Arg& x, const Arg& order, const Sizes& o
   if (std::isinf(size)) std::swap(dims.rows, dims.columns);
   if (!keep && dims.rows < dims.columns) --dims.columns;
   names.insert(names.end(), {{"r", dims.rows}, {"c", dims.columns}});
-  Arg sums = run_program(c, "linalg_vector_norm(x, 1.0, [r], keep, dtype=type)", names);
+  Arg sums = build_program(c, "linalg_vector_norm(x, 1.0, [r], keep, dtype=type)", names);
   names.emplace_back("sums", sums);
-  return run_program(c, ord > 0 ? "amax(sums, [c], keep)" : "amin(sums, [c], keep)", names);
+  return build_program(c, ord > 0 ? "amax(sums, [c], keep)" : "amin(sums, [c], keep)", names);
 }
 
 Arg linalg_matrix_norm(DecomposeCall& c) {
@@ -80,8 +80,8 @@ Arg linalg_norm(DecomposeCall& c) {
     Sizes dims = c.has("dim") ? c.integers("dim") : Sizes{0, 1};
     return matrix_norm(c, c.arg("self"), c.arg("ord"), dims, c.boolean("keepdim"), c.arg("dtype"));
   }
-  return run_program(c, "linalg_vector_norm(self, order, dim, keepdim, dtype=dtype)",
-                     {{"order", ordered ? c.arg("ord") : Arg(2.0)}});
+  return build_program(c, "linalg_vector_norm(self, order, dim, keepdim, dtype=dtype)",
+                       {{"order", ordered ? c.arg("ord") : Arg(2.0)}});
 }
 
 Arg nuclear_norm(DecomposeCall& c) {
@@ -92,7 +92,7 @@ Arg nuclear_norm(DecomposeCall& c) {
 
 Arg frobenius_norm(DecomposeCall& c) {
   if (c.integers("dim").size() > 2) fail("Expected at most 2 dimensions, but got more instead.");
-  return run_program(c, "aten.norm.ScalarOpt_dim(self, 2.0, dim, keepdim)");
+  return build_program(c, "aten.norm.ScalarOpt_dim(self, 2.0, dim, keepdim)");
 }
 
 /// linalg.cond: the norm of a matrix times that of its inverse. For order 2 it is the ratio of the largest and the
@@ -107,12 +107,12 @@ Arg condition(DecomposeCall& c) {
   if (std::abs(ord) == 2) {
     SymExpr count = sym_min(self.sizes[self.dim() - 1], self.sizes[self.dim() - 2]);
     Names names = {{"k", c.build.size(count)}, {"j", c.build.size(count - 1)}};
-    return run_program(c,
-                       ord > 0 ? "s = linalg_svdvals(self); a = slice(s, -1, 0, 1); z = slice(s, -1, j, k);"
-                                 "aten.squeeze.dim(a / z, -1)"
-                               : "s = linalg_svdvals(self); a = slice(s, -1, 0, 1); z = slice(s, -1, j, k);"
-                                 "aten.squeeze.dim(z / a, -1)",
-                       names);
+    return build_program(c,
+                         ord > 0 ? "s = linalg_svdvals(self); a = slice(s, -1, 0, 1); z = slice(s, -1, j, k);"
+                                   "aten.squeeze.dim(a / z, -1)"
+                                 : "s = linalg_svdvals(self); a = slice(s, -1, 0, 1); z = slice(s, -1, j, k);"
+                                   "aten.squeeze.dim(z / a, -1)",
+                         names);
   }
   if (!c.test(sym_eq(self.sizes[self.dim() - 1], self.sizes[self.dim() - 2]), "cond"))
     fail("linalg.cond(with this order): A must be batches of square matrices");
@@ -124,15 +124,15 @@ Arg condition(DecomposeCall& c) {
                         options_of(self, dtype));
   }
   if (auto* name = order.get<std::string>(); name && *name == "nuc")
-    return run_program(c,
-                       "s = linalg_svdvals(self); inverses = aten.sum.dim_IntList(reciprocal(s), [-1]);"
-                       "aten.sum.dim_IntList(s, [-1]) * inverses");
-  Arg inverse = run_program(c,
-                            "f = linalg_inv_ex(self); x = f[0]; i = unsqueeze_(unsqueeze_(f[1], -1), -1);"
-                            "masked_fill_(x, gt(i, 0), inf)");
+    return build_program(c,
+                         "s = linalg_svdvals(self); inverses = aten.sum.dim_IntList(reciprocal(s), [-1]);"
+                         "aten.sum.dim_IntList(s, [-1]) * inverses");
+  Arg inverse = build_program(c,
+                              "f = linalg_inv_ex(self); x = f[0]; i = unsqueeze_(unsqueeze_(f[1], -1), -1);"
+                              "masked_fill_(x, gt(i, 0), inf)");
   Arg norm = matrix_norm(c, c.arg("self"), order, {-2, -1}, false, Arg());
   Arg inverse_norm = matrix_norm(c, inverse, order, {-2, -1}, false, Arg());
-  return run_program(c, "nan_to_num_(n * m, inf, inf, -inf)", {{"n", norm}, {"m", inverse_norm}});
+  return build_program(c, "nan_to_num_(n * m, inf, inf, -inf)", {{"n", norm}, {"m", inverse_norm}});
 }
 
 struct Tolerances {
@@ -169,7 +169,7 @@ Tolerances tolerances(DecomposeCall& c, const TensorMeta& t) {
   if (relative) return {atol, c.arg("rtol")};
   Node* usual = scalar(c, t, default_relative(c, t));
   if (!absolute) return {atol, usual};
-  return {atol, run_program(c, "aten.where.self(gt(a, 0), z, r)", {{"a", atol}, {"z", zero()}, {"r", usual}})};
+  return {atol, build_program(c, "aten.where.self(gt(a, 0), z, r)", {{"a", atol}, {"z", zero()}, {"r", usual}})};
 }
 
 /// How many singular values exceed the tolerance; for Hermitian matrices, how many absolute eigenvalues.
@@ -182,14 +182,14 @@ Arg rank_above(DecomposeCall& c, const char* name, const Tolerances& tolerance) 
     return c.build.call("aten.fill_.Scalar", {none, 0});
   }
   Names names = {{"x", c.arg(name)}, {"a", tolerance.absolute}, {"r", tolerance.relative}};
-  Arg values = run_program(c, c.boolean("hermitian") ? "abs(linalg_eigvalsh(x))" : "linalg_svdvals(x)", names);
+  Arg values = build_program(c, c.boolean("hermitian") ? "abs(linalg_eigvalsh(x))" : "linalg_svdvals(x)", names);
   names.emplace_back("s", values);
-  Arg largest = run_program(c, c.boolean("hermitian") ? "amax(s, [-1], True)" : "slice(s, -1, 0, 1)", names);
+  Arg largest = build_program(c, c.boolean("hermitian") ? "amax(s, [-1], True)" : "slice(s, -1, 0, 1)", names);
   names.emplace_back("largest", largest);
-  return run_program(c,
-                     "above = unsqueeze(r, -1) * largest; tolerance = maximum(unsqueeze(a, -1), above);"
-                     "aten.sum.dim_IntList(gt(s, tolerance), [-1])",
-                     names);
+  return build_program(c,
+                       "above = unsqueeze(r, -1) * largest; tolerance = maximum(unsqueeze(a, -1), above);"
+                       "aten.sum.dim_IntList(gt(s, tolerance), [-1])",
+                       names);
 }
 
 Arg matrix_rank(DecomposeCall& c) {

@@ -21,7 +21,7 @@ Status lower_max_pool2d(LowerCall& call) {
   // reports as an error.
   for (std::size_t axis = 0; axis < 2; ++axis)
     if (w.padding[axis] > 0 && w.dilation[axis] > 1) fail_unsupported("max pooling of dilated windows over padding");
-  LoweredTensor x = call.to.cast(w.x, arithmetic_dtype(dtype));
+  LoweredTensor x = call.to.cast(w.x, opmath_dtype(dtype));
   auto element = [x](Body& body, const Index& at, Scalar inside) {
     Scalar v = body.read(x, at);
     return inside.id < 0 ? v : body.b.where(inside, v, body.b.constant(x.dtype, -INFINITY));

@@ -49,7 +49,7 @@ Meta fake_max_unpool(FakeCall& c) {
 template <std::size_t rank>
 Value eval_max_unpool(EvalCall& c) {
   Tensor out = allocate(c, fake_max_unpool<rank>);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), at = load(c.tensor("indices"), DType::Int64), y = zeros(dtype, out.sizes);
   std::int64_t count = planes(x.sizes, rank), in_plane = count ? x.numel() / count : 0,
                out_plane = count ? y.numel() / count : 0;

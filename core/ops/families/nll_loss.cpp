@@ -32,7 +32,7 @@ struct Rows {
     std::int64_t classes = x.sizes.back();
     if (classes == 0) fail_unsupported("a loss over 0 classes");
     bound = {call.to.origin, "the classes", classes, false};
-    x = call.to.reshape(call.to.cast(x, arithmetic_dtype(x.dtype)), {x.numel() / classes, classes});
+    x = call.to.reshape(call.to.cast(x, opmath_dtype(x.dtype)), {x.numel() / classes, classes});
     target = call.to.reshape(target, {x.sizes[0]});
   }
 
@@ -151,14 +151,14 @@ Meta fake_nll_loss_backward(FakeCall& c) {
 }
 
 /// The input seen as [samples, classes, positions].
-struct Geometry {
+struct ConvolutionGeometry {
   std::int64_t samples, classes, positions;
   std::int64_t at(std::int64_t i, std::int64_t label) const {
     return (i / positions * classes + label) * positions + i % positions;
   }
 };
 
-Geometry geometry(const Tensor& self) {
+ConvolutionGeometry geometry(const Tensor& self) {
   if (self.dim() == 1) return {1, self.sizes[0], 1};
   DimSplit split = split_at(self.sizes, 1);
   return {split.outer, split.length, split.inner};
@@ -166,7 +166,7 @@ Geometry geometry(const Tensor& self) {
 
 /// Calls f(i, label, class weight) for every target that is not ignored.
 template <class T, class F>
-void each_target(const EvalCall& c, const Geometry& g, const Tensor& target, const Tensor& weight, F f) {
+void each_target(const EvalCall& c, const ConvolutionGeometry& g, const Tensor& target, const Tensor& weight, F f) {
   std::int64_t ignore = c.integer("ignore_index");
   for (std::int64_t i = 0; i < target.numel(); ++i) {
     std::int64_t label = target.as<std::int64_t>()[i];
@@ -211,10 +211,10 @@ class CascadeSum {
 Value eval_nll_loss_forward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_nll_loss_forward);
   const Tensor& self = c.tensor("self");
-  DType dtype = arithmetic_dtype(self.dtype);
+  DType dtype = evaluation_dtype(self.dtype);
   Tensor x = load(self, dtype), target = load(c.tensor("target"), DType::Int64),
          weight = load_optional(c, "weight", dtype);
-  Geometry g = geometry(x);
+  ConvolutionGeometry g = geometry(x);
   auto reduction = static_cast<Reduction>(c.integer("reduction"));
   dispatch_floating(dtype, "nll_loss_out_frame", [&]<class T>() {
     Tensor losses = zeros(dtype, target.sizes);
@@ -246,11 +246,11 @@ Value eval_nll_loss_forward(EvalCall& c) {
 
 Value eval_nll_loss_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_nll_loss_backward);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor target = load(c.tensor("target"), DType::Int64), weight = load_optional(c, "weight", dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   double total = c.tensor("total_weight").item_as_double();
-  Geometry g = geometry(dx);
+  ConvolutionGeometry g = geometry(dx);
   auto reduction = static_cast<Reduction>(c.integer("reduction"));
   if (reduction == Reduction::None && grad.numel() != target.numel())
     fail("nll_loss_backward: grad_output does not fit the input");

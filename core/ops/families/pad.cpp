@@ -193,7 +193,7 @@ Value eval_border(EvalCall& c) {
 template <bool reflect>
 Value eval_border_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_border_backward<reflect>);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   std::vector<std::int64_t> from = sources<reflect>(dx.sizes, grad.sizes, c.integers("padding"));
   dispatch_compute(dtype, "pad_backward", [&]<class T>() {

@@ -11,8 +11,8 @@ namespace partita {
 namespace {
 
 Arg nonzero_numpy(DecomposeCall& c) {
-  if (c.tensor("self").dim() == 0) return run_program(c, "unbind(nonzero(unsqueeze(self, 0)), 1)");
-  return run_program(c, "unbind(nonzero(self), 1)");
+  if (c.tensor("self").dim() == 0) return build_program(c, "unbind(nonzero(unsqueeze(self, 0)), 1)");
+  return build_program(c, "unbind(nonzero(self), 1)");
 }
 
 /// Repeats each slice of `self` along `dim` as often as `repeats` says.

@@ -139,7 +139,7 @@ double parameter(const C& c) {
 template <class Loss>
 Value eval_loss(EvalCall& c) {
   Tensor out = allocate(c, fake_loss);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   const Tensor* inputs[] = {&c.tensor("self"), &c.tensor("target"), optional(c, "weight")};
   Operands x = broadcast_load(inputs, dtype);
   Tensor losses = empty(dtype, x.sizes);
@@ -156,7 +156,7 @@ Value eval_loss(EvalCall& c) {
 template <class Loss>
 Value eval_loss_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_loss_backward);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   const Tensor* inputs[] = {&c.tensor("self"), &c.tensor("target"), &c.tensor("grad_output"), optional(c, "weight")};
   Operands x = broadcast_load(inputs, dtype);
   Tensor dx = empty(dtype, x.sizes);
@@ -176,7 +176,7 @@ Value eval_loss_backward(EvalCall& c) {
 /// The loss is (1 - y) x + p (max(-x, 0) + log(1 + exp(-|x|))), where p is 1 + (pos_weight - 1) y.
 Value eval_bce_with_logits(EvalCall& c) {
   Tensor out = allocate(c, fake_loss);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   const Tensor* inputs[] = {&c.tensor("self"), &c.tensor("target"), optional(c, "weight"), optional(c, "pos_weight")};
   Operands operands = broadcast_load(inputs, dtype);
   Tensor losses = empty(dtype, operands.sizes);

@@ -157,7 +157,7 @@ Cells adaptive_cells(const Sizes& in, const Sizes& out, std::size_t rank) {
 
 Value max_of_cells(const EvalCall& c, const std::vector<Tensor>& outputs, std::size_t rank,
                    const std::function<const Cells&(std::int64_t plane)>& cells_of) {
-  DType dtype = arithmetic_dtype(outputs[0].dtype);
+  DType dtype = evaluation_dtype(outputs[0].dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, outputs[0].sizes), at = empty(DType::Int64, y.sizes);
   dispatch_ordered(dtype, c.schema.base.c_str(), [&]<class T>() {
     using Limits = std::numeric_limits<T>;
@@ -188,7 +188,7 @@ Value max_of_cells(const EvalCall& c, const std::vector<Tensor>& outputs, std::s
 
 Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank) {
   Tensor out = allocate(c, fake);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   const std::string name = c.schema.base.substr(5);
   Tensor grad = load(c.tensor("grad_output"), dtype), at = load(c.tensor("indices"), DType::Int64);
   Tensor dx = zeros(dtype, out.sizes);

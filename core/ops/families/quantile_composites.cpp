@@ -50,15 +50,15 @@ Arg ranks_of(DecomposeCall& c, const Arg& q, Node* sorted, bool ignore_nan) {
   Builder& b = c.build;
   std::vector<std::pair<std::string, Arg>> names = {{"q", q}, {"x", sorted}};
   if (ignore_nan)
-    return run_program(c,
-                       "valid = aten.sum.dim_IntList(logical_not_(isnan(x)), [-1], True);"
-                       "r = q * aten.sub.Scalar(valid, 1); aten.masked_fill_.Scalar(r, lt(r, 0), 0)",
-                       names);
+    return build_program(c,
+                         "valid = aten.sum.dim_IntList(logical_not_(isnan(x)), [-1], True);"
+                         "r = q * aten.sub.Scalar(valid, 1); aten.masked_fill_.Scalar(r, lt(r, 0), 0)",
+                         names);
   names.emplace_back("last", b.size(b.tensor(sorted).sizes.back() - 1));
-  return run_program(c,
-                     "r = aten.mul.Scalar(q, last); n = any(isnan(x), -1, True); both = broadcast_tensors([r, n]);"
-                     "aten.masked_fill.Scalar(both[0], both[1], last)",
-                     names);
+  return build_program(c,
+                       "r = aten.mul.Scalar(q, last); n = any(isnan(x), -1, True); both = broadcast_tensors([r, n]);"
+                       "aten.masked_fill.Scalar(both[0], both[1], last)",
+                       names);
 }
 
 Arg quantile(DecomposeCall& c, const Arg& q, bool ignore_nan) {

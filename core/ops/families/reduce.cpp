@@ -21,7 +21,7 @@ Status lower_sum(LowerCall& call) {
 
 /// With dtype a half type, the elements are not rounded to it before they are added.
 Status lower_mean(LowerCall& call) {
-  LoweredTensor x = call.to.cast(call.in("self"), arithmetic_dtype(call.out().dtype));
+  LoweredTensor x = call.to.cast(call.in("self"), opmath_dtype(call.out().dtype));
   std::vector<bool> reduced = reduced_dims(call, x.dim());
   call.give(divided(call.to, call.to.reduce(x, ScalarOp::Add, reduced), static_cast<double>(count(x, reduced))));
   return {};

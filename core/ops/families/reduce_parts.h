@@ -81,7 +81,7 @@ Value eval(EvalCall& call) {
   std::optional<DType> asked = dtype_argument(call);
   DType type = rule(self.dtype, asked);
   // With dtype a half type, PyTorch's mean does not round the elements to it before it adds them.
-  if (asked) self = unwrap(self.to(rule == mean_dtype ? compute_dtype(*asked) : *asked));
+  if (asked) self = unwrap(self.to(rule == mean_dtype ? opmath_dtype(*asked) : *asked));
   std::vector<bool> reduced = reduced_dims(call, self.sizes.size());
   return dispatch(self.dtype, [&]<class T>() {
     const T* data = self.as<T>();

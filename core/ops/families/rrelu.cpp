@@ -41,7 +41,7 @@ struct Drawn {
 };
 
 Drawn draw(const EvalCall& c) {
-  DType dtype = arithmetic_dtype(c.tensor("self").dtype);
+  DType dtype = evaluation_dtype(c.tensor("self").dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, x.sizes);
   Tensor noise = empty(dtype, c.tensor("noise").sizes);
   noise.copy_from(c.tensor("noise"));

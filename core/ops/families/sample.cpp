@@ -110,7 +110,7 @@ Value eval_multinomial(EvalCall& call) {
   const Tensor out = allocate(call, fake_multinomial);
   if (out.numel() == 0) return out;
   if (!call.boolean("replacement")) return draw_without_replacement(call);
-  const Tensor chances = load(self, arithmetic_dtype(self.dtype));
+  const Tensor chances = load(self, evaluation_dtype(self.dtype));
   const auto categories = static_cast<std::size_t>(self.sizes.back()),
              samples = static_cast<std::size_t>(out.sizes.back());
   dispatch_floating(chances.dtype, "multinomial", [&]<class T>() {

@@ -89,7 +89,7 @@ struct Segments {
 
 Value eval_segment_reduce(EvalCall& c) {
   Tensor out = allocate(c, fake_segment_reduce);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(c.tensor("data"), dtype), y = empty(dtype, out.sizes);
   Segments segments(c);
   Reduce how = reduction(c.string("reduce"));
@@ -145,7 +145,7 @@ Meta fake_segment_reduce_backward(FakeCall& c) {
 /// other factors.
 Value eval_segment_reduce_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_segment_reduce_backward);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad"), dtype), result = load(c.tensor("output"), dtype),
          x = load(c.tensor("data"), dtype);
   Tensor y = zeros(dtype, out.sizes);

@@ -20,7 +20,7 @@ struct Rows {
 
 Rows rows(LowerCall& call, std::string_view name) {
   LoweredTensor t = call.in(name);
-  Rows r{call.to.cast(t, arithmetic_dtype(is_floating(t.dtype) ? t.dtype : call.out().dtype)),
+  Rows r{call.to.cast(t, opmath_dtype(is_floating(t.dtype) ? t.dtype : call.out().dtype)),
          std::vector<bool>(t.dim(), false)};
   if (t.dim() > 0) r.reduced[call.dim("dim", t.dim())] = true;
   return r;
@@ -180,7 +180,7 @@ void softmax_line(const T* in, T* out, std::int64_t stride, std::int64_t length,
 
 template <bool logarithm, bool safe>
 Value softmax(const Tensor& self, std::int64_t dim, Tensor out) {
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(self, dtype), y = empty(dtype, x.sizes);
   dim = dim_index(dim, x.dim());
   DimSplit split = split_at(x.sizes, dim);
@@ -203,7 +203,7 @@ Value eval_softmax(EvalCall& c) {
 template <bool logarithm>
 Value eval_softmax_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_softmax_backward);
-  DType dtype = arithmetic_dtype(promote(c.tensor("grad_output").dtype, c.tensor("output").dtype));
+  DType dtype = evaluation_dtype(promote(c.tensor("grad_output").dtype, c.tensor("output").dtype));
   Tensor grad = load(c.tensor("grad_output"), dtype), y = load(c.tensor("output"), dtype),
          dx = empty(dtype, grad.sizes);
   DimSplit split = split_at(grad.sizes, dim_index(c.integer("dim"), grad.dim()));
@@ -292,7 +292,7 @@ Meta fake_logsumexp(FakeCall& c) {
 Value eval_logsumexp(EvalCall& c) {
   Tensor out = allocate(c, fake_logsumexp);
   const Tensor& self = c.tensor("self");
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   std::vector<bool> flags = reduced(c.integers("dim"), self.sizes.size());
   // Moves the reduced dimensions to the end, so that each element of the result has one contiguous line.
   Sizes sizes, strides, tail_sizes, tail_strides;

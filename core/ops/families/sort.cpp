@@ -92,7 +92,7 @@ template <class Arrange>
 Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange arrange) {
   std::vector<Tensor> outputs = allocate_all(c, fake);
   const Tensor& self = c.tensor("self");
-  DType dtype = arithmetic_dtype(self.dtype);
+  DType dtype = evaluation_dtype(self.dtype);
   Tensor x = load(self, dtype);
   std::int64_t dim = dim_index(c.integer("dim"), x.dim());
   if (x.dim() == 0) count = 1;  // a 0-dim tensor gives its element even for topk with k = 0
@@ -215,7 +215,7 @@ Meta fake_median_of_all(FakeCall& c) {
 template <bool ignore_nan>
 Value eval_median_of_all(EvalCall& c) {
   Tensor out = allocate(c, fake_median_of_all);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, {});
   dispatch_ordered(dtype, "median", [&]<class T>() {
     std::vector<T> values(x.as<T>(), x.as<T>() + x.numel());
@@ -304,7 +304,7 @@ Meta fake_histc(FakeCall& c) {
 /// of an element at an edge.
 Value eval_histc(EvalCall& c) {
   Tensor out = allocate(c, fake_histc), counts = zeros(DType::Float64, out.sizes);
-  const DType dtype = is_floating(out.dtype) ? arithmetic_dtype(out.dtype) : DType::Float64;
+  const DType dtype = is_floating(out.dtype) ? evaluation_dtype(out.dtype) : DType::Float64;
   Tensor x = load(c.tensor("self"), dtype);
   const std::int64_t bins = c.integer("bins");
   double low = as_double(c.number("min")), high = as_double(c.number("max"));
@@ -370,7 +370,7 @@ Value eval_searchsorted(EvalCall& c) {
   const Tensor& sequence = c.tensor(bucketize ? "boundaries" : "sorted_sequence");
   Tensor values =
       c.is_tensor("self") ? c.tensor("self") : unwrap(Tensor::scalar(DType::Float64, as_double(c.number("self"))));
-  bool integers = arithmetic_dtype(sequence.dtype) == DType::Int64 && arithmetic_dtype(values.dtype) == DType::Int64;
+  bool integers = evaluation_dtype(sequence.dtype) == DType::Int64 && evaluation_dtype(values.dtype) == DType::Int64;
   DType dtype = integers ? DType::Int64 : DType::Float64;
   bool right = c.boolean("right");
   if (!bucketize && c.has("side")) right = c.string("side") == "right";

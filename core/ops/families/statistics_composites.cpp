@@ -32,29 +32,29 @@ Arg cov(DecomposeCall& c) {
     total = b.call("aten.scalar_tensor.default", {b.size(observations)}, options_of(self, DType::Int64));
   else
     total = b.call("aten.sum.default", {weights});
-  Arg mean = run_program(c, "aten.sum.dim_IntList(x, [1]) / total", {{"x", weighted()}, {"total", total}});
+  Arg mean = build_program(c, "aten.sum.dim_IntList(x, [1]) / total", {{"x", weighted()}, {"total", total}});
   std::vector<std::pair<std::string, Arg>> names = {{"x", x}, {"mean", mean}, {"total", total}, {"w", weights}};
   bool corrected = c.has("aweights") && c.integer("correction") != 0;
-  Arg factor = run_program(
+  Arg factor = build_program(
       c, corrected ? "total - aten.sum.default(w * aweights) * correction / total" : "total - correction", names);
   // PyTorch replaces a factor below 0 by 0.
-  x = run_program(c, "x - unsqueeze(mean, 1)", names);
-  return run_program(c, "squeeze(mm(x, conj(t(y))) / clamp_min(factor, 0))",
-                     {{"x", x}, {"y", weighted()}, {"factor", factor}});
+  x = build_program(c, "x - unsqueeze(mean, 1)", names);
+  return build_program(c, "squeeze(mm(x, conj(t(y))) / clamp_min(factor, 0))",
+                       {{"x", x}, {"y", weighted()}, {"factor", factor}});
 }
 
 Arg corrcoef(DecomposeCall& c) {
   if (c.tensor("self").dim() > 2)
     fail(fmt::format("corrcoef(): expected input to have two or fewer dimensions but got an input with {} dimensions",
                      c.tensor("self").dim()));
-  Arg covariance = run_program(c, "cov(self)");
-  if (Builder::tensor(covariance).dim() == 0) return run_program(c, "c / c", {{"c", covariance}});
-  Arg normal = run_program(c,
-                           "deviation = sqrt(real(diag(c)));"
-                           "c / aten.view.default(deviation, [-1, 1]) / aten.view.default(deviation, [1, -1])",
-                           {{"c", covariance}});
-  if (!is_complex(Builder::tensor(normal).dtype)) return run_program(c, "clamp(c, -1, 1)", {{"c", normal}});
-  return run_program(c, "complex(clamp(real(c), -1, 1), clamp(imag(c), -1, 1))", {{"c", normal}});
+  Arg covariance = build_program(c, "cov(self)");
+  if (Builder::tensor(covariance).dim() == 0) return build_program(c, "c / c", {{"c", covariance}});
+  Arg normal = build_program(c,
+                             "deviation = sqrt(real(diag(c)));"
+                             "c / aten.view.default(deviation, [-1, 1]) / aten.view.default(deviation, [1, -1])",
+                             {{"c", covariance}});
+  if (!is_complex(Builder::tensor(normal).dtype)) return build_program(c, "clamp(c, -1, 1)", {{"c", normal}});
+  return build_program(c, "complex(clamp(real(c), -1, 1), clamp(imag(c), -1, 1))", {{"c", normal}});
 }
 
 Arg vander(DecomposeCall& c) {
@@ -66,13 +66,13 @@ Arg vander(DecomposeCall& c) {
   bool whole = !is_floating(x.dtype) && !is_complex(x.dtype);
   Node* out = b.call("aten.empty.memory_format", {b.sizes({x.sizes[0], columns})},
                      options_of(x, whole ? DType::Int64 : x.dtype));
-  if (c.test(sym_lt(0, columns), "vander")) run_program(c, "fill_(select(out, 1, 0), 1)", {{"out", out}});
+  if (c.test(sym_lt(0, columns), "vander")) build_program(c, "fill_(select(out, 1, 0), 1)", {{"out", out}});
   if (c.test(sym_lt(1, columns), "vander"))
-    run_program(c,
-                "first = slice(out, 1, 1); aten.copy_.default(first, unsqueeze(x, 1));"
-                "to = slice(out, 1, 1); aten.copy_.default(to, cumprod(slice(out, 1, 1), 1))",
-                {{"out", out}});
-  return c.boolean("increasing") ? Arg(out) : run_program(c, "flip(out, [1])", {{"out", out}});
+    build_program(c,
+                  "first = slice(out, 1, 1); aten.copy_.default(first, unsqueeze(x, 1));"
+                  "to = slice(out, 1, 1); aten.copy_.default(to, cumprod(slice(out, 1, 1), 1))",
+                  {{"out", out}});
+  return c.boolean("increasing") ? Arg(out) : build_program(c, "flip(out, [1])", {{"out", out}});
 }
 
 constexpr CompositeRow rows[] = {

@@ -41,7 +41,7 @@ Arg frame_window(DecomposeCall& c, std::int64_t points, std::int64_t length) {
   const TensorMeta& like = window.is_none() ? c.tensor("self") : c.tensor("window");
   Node* whole = c.build.call("aten.zeros.default", {Arg::list({points})}, options_of(like));
   Names names = {{"part", slice(c.build, whole, 0, left, left + length)}};
-  run_program(c, window.is_none() ? "aten.fill_.Scalar(part, 1)" : "aten.copy_.default(part, window)", names);
+  build_program(c, window.is_none() ? "aten.fill_.Scalar(part, 1)" : "aten.copy_.default(part, window)", names);
   return whole;
 }
 
@@ -125,12 +125,12 @@ Arg istft(DecomposeCall& c) {
                  {"hop", hop},
                  {"start", start},
                  {"end", b.size(sym_min(end, whole))}};
-  Arg signal = run_program(c,
-                           "y = x * aten.view.default(window, row); y = unfold_backward(y, whole, 1, points, hop);"
-                           "w = expand(aten.pow.Tensor_Scalar(window, 2), frames);"
-                           "w = unfold_backward(w, one, 1, points, hop);"
-                           "y = slice(y, 1, start, end); y / slice(w, 1, start, end)",
-                           names);
+  Arg signal = build_program(c,
+                             "y = x * aten.view.default(window, row); y = unfold_backward(y, whole, 1, points, hop);"
+                             "w = expand(aten.pow.Tensor_Scalar(window, 2), frames);"
+                             "w = unfold_backward(w, one, 1, points, hop);"
+                             "y = slice(y, 1, start, end); y / slice(w, 1, start, end)",
+                             names);
   if (self.dim() == 2) signal = b.call("aten.squeeze.dim", {signal, 0});
   if (c.test(sym_le(end, whole), "istft")) return signal;
   Arg missing = b.size(end - whole);
@@ -160,7 +160,7 @@ Arg window(DecomposeCall& c, std::string_view formula, Names names) {
   names.emplace_back("n", b.call("aten.arange.default", {points}, std::move(options)));
   names.emplace_back("last", points - 1);
   names.emplace_back("step", 2 * std::numbers::pi / static_cast<double>(points - 1));
-  Arg whole = run_program(c, formula, std::move(names));
+  Arg whole = build_program(c, formula, std::move(names));
   return periodic ? Arg(slice(b, whole.node(), 0, 0, length)) : whole;
 }
 

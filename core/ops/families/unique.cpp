@@ -38,7 +38,7 @@ Value eval_isin(EvalCall& c) {
   Tensor out = allocate(c, fake_isin<element_is_number, test_is_number>);
   CallOfValues metas(c);
   DType dtype =
-      arithmetic_dtype(result_type(std::vector<Operand>{operand(metas.call, element), operand(metas.call, test)}));
+      evaluation_dtype(result_type(std::vector<Operand>{operand(metas.call, element), operand(metas.call, test)}));
   auto values = [&](const char* name) {
     if (c.is_tensor(name)) return load(c.tensor(name), dtype);
     return number_tensor(c.number(name), dtype);
@@ -124,7 +124,7 @@ Value eval_unique(EvalCall& c) {
   CallOfValues metas(c);
   std::optional<std::int64_t> dim = dim_of(metas.call);
   bool consecutive = c.schema.base.ends_with("_consecutive");
-  DType dtype = arithmetic_dtype(self.dtype);
+  DType dtype = evaluation_dtype(self.dtype);
   Tensor x = load(self, dtype);
   DimSplit split{1, x.numel(), 1};
   if (dim && !x.sizes.empty()) split = split_at(x.sizes, *dim);

@@ -108,12 +108,12 @@ const TensorMeta& input_of(const DecomposeCall& c) {
 /// Half types are interpolated in float32.
 Arg widened(DecomposeCall& c) {
   DType dtype = input_of(c).dtype;
-  if (!is_floating(dtype) || compute_dtype(dtype) == dtype) return c.args[0];
-  return c.build.call("aten._to_copy.default", {c.args[0]}, {{"dtype", compute_dtype(dtype)}});
+  if (!is_floating(dtype) || opmath_dtype(dtype) == dtype) return c.args[0];
+  return c.build.call("aten._to_copy.default", {c.args[0]}, {{"dtype", opmath_dtype(dtype)}});
 }
 Node* narrowed(DecomposeCall& c, Node* result) {
   DType dtype = input_of(c).dtype;
-  if (!is_floating(dtype) || compute_dtype(dtype) == dtype) return result;
+  if (!is_floating(dtype) || opmath_dtype(dtype) == dtype) return result;
   return c.build.call("aten._to_copy.default", {result}, {{"dtype", dtype}});
 }
 

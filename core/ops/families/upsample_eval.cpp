@@ -261,7 +261,7 @@ Value eval_upsample(EvalCall& c) {
 template <Resampling mode, std::size_t rank>
 Value eval_upsample_backward(EvalCall& c) {
   Tensor out = allocate(c, fake_upsample_backward<mode, rank>);
-  DType dtype = arithmetic_dtype(out.dtype);
+  DType dtype = evaluation_dtype(out.dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   dispatch_floating(dtype, "upsample_backward", [&]<class T>() {
     Resampler<mode, rank, T> resampler(c, dx.sizes, grad.sizes, dtype, true);

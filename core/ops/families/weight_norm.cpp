@@ -10,16 +10,16 @@ namespace {
 Arg norm_except_dim(DecomposeCall& c) {
   std::int64_t dim = c.integer("dim");
   const TensorMeta& v = c.tensor("v");
-  if (dim == -1) return run_program(c, "aten.norm.Scalar(v, pow)");
+  if (dim == -1) return build_program(c, "aten.norm.Scalar(v, pow)");
   auto last = static_cast<std::int64_t>(v.dim()) - 1;
   if (dim < 0 || dim > last) fail(fmt::format("norm_except_dim: dim {} is out of range", dim));
   if (dim != 0 && dim != last)
-    return run_program(c, "transpose(norm_except_dim(transpose(v, 0, dim), pow, 0), 0, dim)");
+    return build_program(c, "transpose(norm_except_dim(transpose(v, 0, dim), pow, 0), 0, dim)");
   SymExpr kept = v.sizes[static_cast<std::size_t>(dim)];
   SymList sizes(v.dim(), 1);
   sizes[static_cast<std::size_t>(dim)] = kept;
   Arg size = c.build.size(kept);
-  return run_program(
+  return build_program(
       c, "aten.view.default(aten.norm.ScalarOpt_dim(aten.view.default(contiguous(v), flat), pow, [over]), out)",
       {{"flat", dim == 0 ? Arg::list({size, -1}) : Arg::list({-1, size})},
        {"over", std::int64_t{dim == 0 ? 1 : 0}},
@@ -32,8 +32,8 @@ Arg weight_norm(DecomposeCall& c) {
   std::int64_t dim = c.integer("dim");
   bool half = v.dtype == DType::Float16 || v.dtype == DType::BFloat16;
   bool outer = dim == 0 || dim == static_cast<std::int64_t>(v.dim()) - 1;
-  if (outer && !half) return run_program(c, "_weight_norm_interface(contiguous(v), contiguous(g), dim)[0]");
-  return run_program(c, "x = contiguous(v); y = contiguous(g); x * (y / norm_except_dim(x, 2, dim))");
+  if (outer && !half) return build_program(c, "_weight_norm_interface(contiguous(v), contiguous(g), dim)[0]");
+  return build_program(c, "x = contiguous(v); y = contiguous(g); x * (y / norm_except_dim(x, 2, dim))");
 }
 
 /// With unit = v / norms: g gets the component of the gradient along unit; v gets the rest, scaled by g / norms.
@@ -47,7 +47,7 @@ Arg weight_norm_backward(DecomposeCall& c) {
   std::int64_t kept = c.integer("dim");
   for (std::int64_t d = 0; d < rank; ++d)
     if (d != kept && !(kept < 0 && d == kept + rank)) over.push_back(d);
-  return run_program(
+  return build_program(
       c, unit_gradients,
       {{"v", c.arg("saved_v")}, {"g", c.arg("saved_g")}, {"norms", c.arg("saved_norms")}, {"over", list_of(over)}});
 }
@@ -66,10 +66,10 @@ std::vector<Node*> weight_norm_gradient(GradCall& c) {
 void add_weight_norm(OpTable& t) {
   t.add("aten.norm_except_dim.default", {.decompose = norm_except_dim});
   t.add("aten._weight_norm.default", {.decompose = weight_norm});
-  t.add(
-      "aten._weight_norm_interface.default",
-      {.decompose = [](DecomposeCall& c) { return run_program(c, "n = norm_except_dim(v, 2, dim); (v * (g / n), n)"); },
-       .gradient = weight_norm_gradient});
+  t.add("aten._weight_norm_interface.default",
+        {.decompose =
+             [](DecomposeCall& c) { return build_program(c, "n = norm_except_dim(v, 2, dim); (v * (g / n), n)"); },
+         .gradient = weight_norm_gradient});
   t.add("aten._weight_norm_interface_backward.default", {.decompose = weight_norm_backward});
 }
 

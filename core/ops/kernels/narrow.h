@@ -40,7 +40,7 @@ class Narrow {
 };
 
 /// Calls f.operator()<T, S>(): T computes as a tensor of dtype `t` does, S is the type of load()'s elements
-/// (arithmetic_dtype).
+/// (evaluation_dtype).
 template <class F>
 decltype(auto) dispatch_narrow(DType t, const char* what, F&& f) {
   if (t == DType::BFloat16) return f.template operator()<Narrow<DType::BFloat16>, float>();

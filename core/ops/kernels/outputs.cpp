@@ -34,7 +34,7 @@ Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&)) {
   return std::move(allocate_all(call, fake)[0]);
 }
 
-DType arithmetic_dtype(DType t) {
+DType evaluation_dtype(DType t) {
   if (t == DType::Bool || is_integral(t)) return DType::Int64;
   if (t == DType::Float16 || t == DType::BFloat16) return DType::Float32;
   return t;

@@ -12,7 +12,7 @@ std::vector<Tensor> allocate_all(const EvalCall& call, Meta (*fake)(FakeCall&));
 Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&));  ///< of a call with one result
 
 /// The dtype that arithmetic is done in: float32 for half types, int64 for bool and integers, else `t`.
-DType arithmetic_dtype(DType t);
+DType evaluation_dtype(DType t);
 /// `t`, row-major and in `dtype`. Shares the storage when `t` is that already.
 Tensor load(const Tensor& t, DType dtype);
 Tensor empty(DType dtype, Sizes sizes);

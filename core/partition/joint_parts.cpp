@@ -1,4 +1,4 @@
-#include "core/partition/roles.h"
+#include "core/partition/joint_parts.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@ bool is_tangent(const Node& node) {
   return node.is_placeholder() && (node.name().starts_with("tangents") || node.target.starts_with("tangents"));
 }
 
-Result<Roles> find_roles(const Graph& joint, std::optional<std::size_t> forward_outputs) {
-  Roles r;
+Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_t> forward_outputs) {
+  JointParts r;
   const std::size_t limit = joint.id_limit();
   r.needed_by_forward.assign(limit, 0);
   r.on_tangents.assign(limit, 0);

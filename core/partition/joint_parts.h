@@ -8,7 +8,7 @@
 namespace partita {
 
 /// The part of a joint graph that each node belongs to. Vectors are indexed by Node::id.
-struct Roles {
+struct JointParts {
   std::vector<Node*> primals;  ///< placeholders that are not tangents, in order
   std::vector<Node*> tangents;
   std::vector<Arg> forward_outputs;
@@ -23,6 +23,6 @@ struct Roles {
 };
 
 bool is_tangent(const Node& node);
-Result<Roles> find_roles(const Graph& joint, std::optional<std::size_t> forward_outputs);
+Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_t> forward_outputs);
 
 }  // namespace partita
