@@ -99,10 +99,9 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
   if (const SymExpr* e = node.meta.sym())
     if (const auto hint = node.graph().shapes->hint(*e)) return Value(*hint);
   if (seed) return random_value(node.meta, *node.graph().shapes, *seed);
-  return input_error(
-      "io.missing",
-      fmt::format("the inputs lack {} ({} {}); add it to the --inputs file or use --random-weights SEED", key,
-                  node.name(), annotation(node.meta)));
+  return input_error("io.missing",
+                     fmt::format("the inputs lack {} ({} {}); add it to the --inputs file or use --random-weights SEED",
+                                 key, node.name(), annotation(node.meta)));
 }
 
 /// Sets the hints of symbols from the given inputs, because text has no example values.

@@ -12,9 +12,8 @@
 namespace partita {
 
 struct GraphInputs {
-  std::vector<Value> values;  ///< in placeholder order
-  std::vector<std::string>
-      keys;  ///< keys in files: "input.0", "param.fc1.weight", "buffer.NAME", "tangent.0"
+  std::vector<Value> values;      ///< in placeholder order
+  std::vector<std::string> keys;  ///< keys in files: "input.0", "param.fc1.weight", "buffer.NAME", "tangent.0"
 };
 
 /// Collects values for the graph's placeholders and, into graph.attributes, for its get_attr nodes. Weights come from

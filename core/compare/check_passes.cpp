@@ -117,10 +117,9 @@ Tolerance pass_tolerance(DType t) {
 Result<CheckedRun> run_passes_checked(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                       const std::vector<Value>& inputs, const PipelineOptions& options) {
   if (const Node* random = find_random(graph))
-    return unsupported(
-        "check.random",
-        "draws random numbers, so its results cannot be compared; give a graph without dropout",
-        place_of(*random));
+    return unsupported("check.random",
+                       "draws random numbers, so its results cannot be compared; give a graph without dropout",
+                       place_of(*random));
   CheckedRun checked;
   TRY(std::vector<Value> reference, run(graph, inputs, context));
   PipelineOptions watched = options;

@@ -112,8 +112,7 @@ Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& input
     if (options.baseline) {
       TRY(exact, run_on_copy(options.baseline, *seen, inputs));
     }
-    CHECK(a.size() == batch.size() && b.size() == batch.size(),
-          "a backend returned a wrong number of values");
+    CHECK(a.size() == batch.size() && b.size() == batch.size(), "a backend returned a wrong number of values");
     for (std::size_t i = 0; i < batch.size(); ++i) {
       Difference d =
           compare_values(batch[i]->name(), a[i], b[i], options.tolerance, batch[i]->meta.tensor()->strides_known);

@@ -117,8 +117,7 @@ Result<std::string> Store::show(std::string_view id) {
                                                 table->big ? ", " : "", table->big ? table->big : "", table->name)));
   s.bind(1, row_id);
   TRY(const bool found, s.step());
-  if (!found)
-    return input_error("store.id", fmt::format("the store has no {}; partita store list shows its rows", id));
+  if (!found) return input_error("store.id", fmt::format("the store has no {}; partita store list shows its rows", id));
   std::string text;
   std::string_view columns = table->columns;
   for (int i = 0; !columns.empty(); ++i) {

@@ -10,10 +10,9 @@ Diagnostic sqlite_error(sqlite3* db) {
   switch (sqlite3_errcode(db) & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return input_error("store.corrupt",
-                         fmt::format("the store is damaged ({}); delete it to start with an empty one",
-                                     sqlite3_errmsg(db)),
-                         where);
+      return input_error(
+          "store.corrupt",
+          fmt::format("the store is damaged ({}); delete it to start with an empty one", sqlite3_errmsg(db)), where);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:

@@ -32,7 +32,7 @@ enum class SymKind : std::uint8_t {
   And,
   Or,
   Not,
-  Call,  ///< any other sympy function, kept by name: CeilToInt, ToFloat, OpaqueUnaryFn_sqrt, ...
+  Call,      ///< any other sympy function, kept by name: CeilToInt, ToFloat, OpaqueUnaryFn_sqrt, ...
   Computed,  ///< a value known by a number of its owner alone: a scalar of a loop's body
 };
 
