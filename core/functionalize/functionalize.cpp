@@ -448,7 +448,8 @@ class Functionalizer {
     for (const Arg& a : user)
       if (const Node* n = a.node(); n && n->meta.tuple())
         throw Raise{unsupported("functionalize.output",
-                                fmt::format("output {} is a list of results; return its items", n->name()), where(*n))};
+                                fmt::format("output {} is a list of results; return its items", n->name()),
+                                place_of(*n))};
     std::vector<Arg> values;
     for (const Arg& a : user) values.push_back(mapped(a));
     describe_outputs(user, values);

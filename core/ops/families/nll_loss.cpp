@@ -1,6 +1,5 @@
 // nll_loss for [N, C] and [N, C, H, W] inputs, and its gradient.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/ops/families/loss.h"
@@ -176,38 +175,6 @@ void each_target(const EvalCall& c, const ConvolutionGeometry& g, const Tensor& 
   }
 }
 
-/// Adds numbers as PyTorch's kernel does: partial sums at eight levels, with every addition rounded to the tensors'
-/// dtype.
-template <class T>
-class CascadeSum {
- public:
-  CascadeSum(DType dtype, std::int64_t count) : dtype_(dtype) {
-    std::int64_t bits = 0;
-    while ((std::int64_t{1} << bits) < count) ++bits;
-    power_ = std::max<std::int64_t>(4, bits / levels);
-  }
-  void add(T v) { partial_[0] = rounded(dtype_, partial_[0] + v); }
-  /// Is called after the item at index i. Adds the sums of full levels to the next level.
-  void carry(std::int64_t i) {
-    const std::int64_t mask = (std::int64_t{1} << power_) - 1;
-    for (std::size_t j = 0; j + 1 < levels && (i & (mask << (static_cast<std::int64_t>(j) * power_))) == 0; ++j) {
-      partial_[j + 1] = rounded(dtype_, partial_[j + 1] + partial_[j]);
-      partial_[j] = 0;
-    }
-  }
-  T total() const {
-    T sum = 0;
-    for (T p : partial_) sum = rounded(dtype_, sum + p);
-    return sum;
-  }
-
- private:
-  static constexpr std::size_t levels = 8;
-  DType dtype_;
-  std::int64_t power_ = 4;
-  std::array<T, levels> partial_{};
-};
-
 Value eval_nll_loss_forward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_nll_loss_forward);
   const Tensor& self = c.tensor("self");
@@ -217,29 +184,22 @@ Value eval_nll_loss_forward(EvalCall& c) {
   ConvolutionGeometry g = geometry(x);
   auto reduction = static_cast<Reduction>(c.integer("reduction"));
   dispatch_floating(dtype, "nll_loss_out_frame", [&]<class T>() {
-    Tensor losses = zeros(dtype, target.sizes);
-    CascadeSum<T> sums(self.dtype, target.numel()), weights(self.dtype, target.numel());
-    std::int64_t counted = 0;
+    Tensor losses = zeros(DType::Float64, target.sizes);
+    double sum = 0, total = 0;
     each_target<T>(c, g, target, weight, [&](std::int64_t i, std::int64_t label, T w) {
-      const T loss = rounded(self.dtype, -x.as<T>()[g.at(i, label)] * w);
-      losses.as<T>()[i] = loss;
-      ++counted;
-      sums.add(loss);
-      weights.add(w);
-      sums.carry(i);
-      weights.carry(i);
+      const double loss = -static_cast<double>(x.as<T>()[g.at(i, label)]) * static_cast<double>(w);
+      losses.as<double>()[i] = loss;
+      sum += loss;
+      total += static_cast<double>(w);
     });
-    const T total = weight.storage ? weights.total() : rounded(self.dtype, static_cast<T>(counted));
     const bool none = reduction == Reduction::None;
-    if (none) {
+    if (none)
       outputs[0].copy_from(losses);
-    } else {
-      const T loss = reduction == Reduction::Mean ? sums.total() / total : sums.total();
-      outputs[0].copy_from(unwrap(Tensor::scalar(DType::Float64, static_cast<double>(loss))));
-    }
+    else
+      outputs[0].copy_from(unwrap(Tensor::scalar(DType::Float64, reduction == Reduction::Mean ? sum / total : sum)));
     // Without a reduction PyTorch returns 0 for the total weight of a batch, but computes that of a single sample.
     const bool untold = none && self.dim() > 1;
-    outputs[1].copy_from(unwrap(Tensor::scalar(DType::Float64, untold ? 0 : static_cast<double>(total))));
+    outputs[1].copy_from(unwrap(Tensor::scalar(DType::Float64, untold ? 0 : total)));
   });
   return ValueList{outputs[0], outputs[1]};
 }
