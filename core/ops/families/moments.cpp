@@ -62,6 +62,19 @@ Status lower_vector_norm(LowerCall& call) {
   return {};
 }
 
+/// linalg__powsum: the sum of |x|^ord.
+Status lower_powsum(LowerCall& call) {
+  if (is_complex(call.in("self").dtype)) fail_unsupported("power sums of complex numbers");
+  double order = as_double(call.number("ord"));
+  if (order == 0) fail_unsupported("a power sum of order 0");  // 0^0 does not count
+  LoweredTensor x = summand(call, call.out().dtype);
+  LoweredTensor powers = pointwise(call.to, x.dtype, x.dtype, {x}, [=](ScalarBuilder& b, auto v) {
+    return b.Pow(b.Abs(v[0]), b.constant(b.dtype(v[0]), order));
+  });
+  call.give(call.to.reduce(powers, ScalarOp::Add, reduced_dims(call, x.dim())));
+  return {};
+}
+
 }  // namespace
 }  // namespace partita::loops
 
@@ -131,6 +144,17 @@ constexpr auto norm = [](const EvalCall& call, const auto* x, const Line& line) 
   return ord == 2 ? std::sqrt(total) : std::pow(total, 1 / ord);
 };
 
+constexpr auto powsum = [](const EvalCall& call, const auto* x, const Line& line) {
+  using T = std::decay_t<decltype(*x)>;
+  const double ord = as_double(call.number("ord"));
+  double total = 0;
+  line.each([&](std::int64_t at) {
+    const double a = std::abs(convert<Accumulator<T>>(x[at]));
+    total += ord == 0 ? a != 0 : std::pow(a, ord);
+  });
+  return total;
+};
+
 }  // namespace
 
 void add_moments(OpTable& t) {
@@ -145,6 +169,10 @@ void add_moments(OpTable& t) {
        "std_mean_backward(grads, self, dim, correction, keepdim, result0)"},
       {"aten.linalg_vector_norm.default", fake<real_dtype>, eval<real_dtype, norm>,
        "vector_norm_backward(grad, self, ord, result, dim, keepdim)", loops::lower_vector_norm},
+      {"aten.linalg__powsum.default", fake<real_dtype>, eval<real_dtype, powsum>,
+       "masked_fill(restore_reduced_dims(grad, self, dim, keepdim) * (sgn(self) * pow(abs(self), ord - 1) * ord), "
+       "eq(self, 0), 0)",
+       loops::lower_powsum},
       {"aten.norm.Scalar", fake<real_dtype>, eval<real_dtype, norm>,
        "vector_norm_backward(grad, self, p, result, None, False)"},
       {"aten.norm.ScalarOpt_dim", fake<real_dtype>, eval<real_dtype, norm>,
