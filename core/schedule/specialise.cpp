@@ -92,7 +92,7 @@ Status check_calls(const Graph& graph) {
   for (const Node* node : graph) {
     if (!node->op()->is_call() || !node->meta.known()) continue;
     const Result<Meta> inferred = infer(*node);
-    if (!inferred && inferred.error().code == "ops.unknown") continue;
+    if (!inferred && inferred.error().fault == Fault::Unsupported) continue;
     if (!inferred) return inferred.error();
     if (!same_sizes(*inferred, node->meta))
       return input_error("schedule.sizes",

@@ -2,7 +2,7 @@
 // crashed, hung or wrote out of bounds once.
 #include <QtTest>
 
-#include "codegen/driver.h"
+#include "codegen/backends.h"
 #include "core/aot/run_compiled.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
@@ -87,7 +87,7 @@ class TestRefusals : public QObject {
     const auto interpreted = interpret(*graph, *inputs);
     QVERIFY(!interpreted);
     QVERIFY2(interpreted.error().message.find(row.says) != std::string::npos, interpreted.error().line().c_str());
-    const auto compiled = run_compiled(*graph, *inputs, cpu_compiler({}));
+    const auto compiled = run_compiled(*graph, *inputs, default_compiler().make({}));
     QVERIFY(!compiled);
     QVERIFY2(compiled.error().message.find(row.says) != std::string::npos, compiled.error().line().c_str());
   }
@@ -97,7 +97,7 @@ class TestRefusals : public QObject {
     const auto graph = fx(vector, "a: <f32[8][1]> = $neg(x)\nreturn (a,)");
     const auto inputs = random_inputs(*graph, 3);
     QVERIFY(inputs);
-    const auto compiled = cpu_compiler({})(*graph);
+    const auto compiled = default_compiler().make({})(*graph);
     QVERIFY(!compiled);
     QVERIFY2(compiled.error().message.find("f32[8]") != std::string::npos, compiled.error().line().c_str());
   }
@@ -117,7 +117,7 @@ class TestRefusals : public QObject {
     const auto graph = fx(vector, lines + "return (a" + std::to_string(n - 1) + ",)");
     const auto inputs = random_inputs(*graph, 3);
     QVERIFY(inputs);
-    const auto compiled = cpu_compiler({})(*graph);
+    const auto compiled = default_compiler().make({})(*graph);
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     const auto found = (*compiled)(*inputs);
     QVERIFY2(found, found ? "" : found.error().line().c_str());

@@ -2,15 +2,21 @@
 // decomposed for the compiler. Prints a difference as FX text with its seed.
 //   partita_fuzz [--seed S] [--count N | --minutes M] [--jobs J] [--only NAME]   exit 1 when there is a difference
 //   partita_fuzz --write FOLDER ...                        cases for against_torch.py
+//   partita_fuzz --mutate FOLDER [--seed S] [--count N | --minutes M] ...   changes each operator case of a corpus
+//                                                         folder N times, in one place: no signal, no broken
+//                                                         invariant, no hang, and what compiled code accepts the
+//                                                         interpreter accepts
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <complex>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -19,8 +25,12 @@
 #include <fmt/format.h>
 
 #include "codegen/backends.h"
+#include "core/aot/run_compiled.h"
+#include "core/base/memory.h"
 #include "core/base/workers.h"
 #include "core/compare/compare.h"
+#include "core/compare/op_cases.h"
+#include "core/compare/per_node.h"
 #include "core/compare/rounding.h"
 #include "core/grad/joint.h"
 #include "core/interp/debug_interpreter.h"
@@ -28,6 +38,7 @@
 #include "core/ir/print.h"
 #include "core/load/safetensors.h"
 #include "tests/fuzz/generate.h"
+#include "tests/fuzz/mutate.h"
 
 using namespace partita;
 
@@ -154,6 +165,101 @@ Status write_case(const fuzz::Case& c, const std::string& stem) {
   return write_safetensors(stem + ".safetensors", file);
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// What is wrong with how a changed graph is run: a broken invariant, or compiled code that computes what the
+/// interpreter refuses. Values are not compared: the other mode does that.
+Finding check_changed(const Graph& graph, const std::vector<Value>& inputs) {
+  const auto again = copy_values(inputs);
+  if (!again) return std::nullopt;
+  const auto interpreted = interpret(graph, inputs);
+  if (!interpreted && interpreted.error().fault == Fault::Internal) return "interpreted: " + interpreted.error().line();
+  const auto compiled = run_compiled(graph, *again, default_compiler().make({}));
+  if (!compiled && compiled.error().fault == Fault::Internal) return "compiled: " + compiled.error().line();
+  if (compiled && !interpreted) return "only compiled code accepts: " + interpreted.error().line();
+  if (!compiled || compiled->size() != interpreted->size()) return std::nullopt;
+  for (std::size_t i = 0; i < compiled->size(); ++i) {
+    const Tensor *a = (*interpreted)[i].get<Tensor>(), *b = (*compiled)[i].get<Tensor>();
+    if (a && b && (a->sizes != b->sizes || a->dtype != b->dtype))
+      return fmt::format("output {}: another dtype or other sizes when compiled", i);
+  }
+  return std::nullopt;
+}
+
+struct MutateOptions {
+  std::string folder;
+  std::uint64_t seed = 1;
+  std::size_t count = 1;  ///< changes of each graph
+  unsigned jobs = 1;
+  Clock::time_point deadline = Clock::time_point::max();
+};
+
+/// Returns the exit code.
+int mutate_cases(const MutateOptions& options) {
+  auto files = find_case_files(options.folder);
+  if (!files) {
+    fmt::print(stderr, "partita_fuzz: {}\n", files.error().line());
+    return 2;
+  }
+  std::shuffle(files->begin(), files->end(), std::mt19937_64(options.seed));
+  // A changed number asks for any amount of memory.
+  set_memory_limit(std::size_t{1} << 30);
+  std::size_t changes = 0, failed = 0;
+  std::map<std::string, std::size_t> kinds;
+  std::vector<std::size_t> begun(files->size(), 0);
+  std::vector<std::string> text(files->size());
+  const auto report = [&](std::size_t file, const std::string& what) {
+    ++failed;
+    // Numbers and names differ from case to case.
+    std::string kind;
+    for (char c : what.substr(0, 90))
+      if (!std::isdigit(static_cast<unsigned char>(c))) kind += c;
+    if (++kinds[kind] <= 2)
+      fmt::print("# {} of {}: {}\n{}\n", begun[file] - 1, std::filesystem::path((*files)[file]).stem().string(), what,
+                 text[file]);
+    std::fflush(stdout);
+  };
+  Workers workers;
+  workers.items = files->size();
+  workers.jobs = options.jobs;
+  workers.step_seconds = 10;
+  workers.work = [&](std::size_t file, std::size_t from, const Workers::Send& send) {
+    std::size_t number = 0;
+    CaseOptions cases;
+    cases.run = [&](const Graph& graph, const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+      for (std::size_t i = 0; i < options.count && Clock::now() < options.deadline; ++i) {
+        if (number++ < from) continue;
+        const auto changed = graph.clone();
+        std::vector<Value> values = inputs;
+        const std::string what = fuzz::mutate(*changed, values, options.seed + number);
+        send("begin\n" + what + "\n" + print(*changed));
+        if (what.empty()) continue;
+        if (const Finding found = check_changed(*changed, values)) send("found\n" + *found);
+      }
+      return unsupported("fuzz.changed", "not held against its results");
+    };
+    if (Clock::now() < options.deadline) (void)check_cases((*files)[file], cases);
+  };
+  workers.receive = [&](std::size_t file, std::string_view message) {
+    const std::size_t end = message.find('\n');
+    if (message.substr(0, end) == "found") return report(file, std::string(message.substr(end + 1)));
+    ++changes;
+    ++begun[file];
+    text[file] = message.substr(end + 1);
+  };
+  workers.died = [&](std::size_t file, const std::string& how) -> std::optional<std::size_t> {
+    report(file, "crash: " + how);
+    return begun[file];
+  };
+  if (const Status done = run_workers(workers); !done) {
+    fmt::print(stderr, "partita_fuzz: {}\n", done.error().line());
+    return 2;
+  }
+  for (const auto& [kind, number] : kinds) fmt::print("{:6} {}\n", number, kind);
+  fmt::print("{} changed graphs, {} findings\n", changes, failed);
+  return failed ? 1 : 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -161,7 +267,7 @@ int main(int argc, char** argv) {
   std::size_t count = 1000;
   double minutes = 0;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
-  std::string folder, only;
+  std::string folder, only, mutated;
   bool unused = false;
   CLI::App app{"Random graphs by the interpreter, compiled and decomposed"};
   app.add_option("--seed", seed, "of the first graph; the next has the next number")->capture_default_str();
@@ -173,14 +279,19 @@ int main(int argc, char** argv) {
   app.add_option("--only", only, "operators whose name contains this");
   app.add_flag("--unused", unused, "name the operators that no graph had a call of");
   app.add_option("--write", folder, "write the graphs with their values here, for against_torch.py");
+  app.add_option("--mutate", mutated,
+                 "change the operator cases of this corpus folder instead, each as often as --count");
   CLI11_PARSE(app, argc, argv);
 
-  using Clock = std::chrono::steady_clock;
   auto deadline = Clock::time_point::max();
   if (minutes > 0) {
     deadline = Clock::now() +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::ratio<60>>(minutes));
     count = static_cast<std::size_t>(minutes * most_graphs_a_minute);
+  }
+  if (!mutated.empty()) {
+    if (minutes > 0) count = 4;
+    return mutate_cases({mutated, seed, count, jobs, deadline});
   }
   std::string tried;
   const auto tell = [&](const Node& n) { std::fprintf(stderr, "%s\n", (tried = print(n)).c_str()); };
