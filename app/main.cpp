@@ -10,6 +10,7 @@
 #include "app/cli/command.h"
 #include "core/base/memory.h"
 #include "core/base/scratch.h"
+#include "core/base/verification.h"
 #include "core/ops/catch_raised.h"
 
 using namespace partita;
@@ -29,10 +30,13 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done; 1 a comparison or check differs or fails; 2 bad input or usage; 3 not supported; "
       "4 a bug of Partita; 5 stopped on request.");
+  app.fallthrough();  // options of the program may stand behind the verb
   app.add_option_function<std::size_t>("--memory-limit", set_memory_limit,
                                        "bytes of tensors that may be held at one time")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("the machine's memory");
+  app.add_flag_callback(
+      "--verify", [] { set_verification(true); }, "check graphs and plans where they pass from one stage to the next");
   cli::Action chosen;
   for (const cli::Command* command : cli::commands()) {
     CLI::App* sub = app.add_subcommand(command->name, command->summary);

@@ -4,6 +4,7 @@
 
 #include "core/aot/text_roles.h"
 #include "core/grad/joint.h"
+#include "core/ops/rules.h"
 
 namespace partita {
 namespace {
@@ -101,6 +102,7 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
     if (options.decompositions != Decompositions::None) {
       TRY_DO(decompose_by(options.decompositions, *joint.graph));
       joint.graph = renamed_in_order(*joint.graph);
+      TRY_DO(check_stage(*joint.graph, Stage::Joint));
     }
     out.joint = std::move(joint.graph);
     out.tangent_of = std::move(joint.tangent_of);
@@ -109,6 +111,8 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
     cut.forward_outputs = joint.forward_outputs;
     if (out.train) {
       TRY(out.partition, partition(*out.joint, cut));
+      TRY_DO(check_stage(*out.partition.forward, Stage::Functional));
+      TRY_DO(check_stage(*out.partition.backward, Stage::Functional));
       return out;
     }
     // If there is nothing to differentiate, the joint graph is the forward with a None per primal.
@@ -122,6 +126,7 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
   }
   TRY_DO(decompose_by(options.decompositions, *functional.graph));
   out.partition = forward_only(functional);
+  TRY_DO(check_stage(*out.partition.forward, Stage::Functional));
   return out;
 }
 

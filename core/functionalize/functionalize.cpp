@@ -13,6 +13,7 @@
 #include "core/ops/functional_variant.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
+#include "core/ops/rules.h"
 #include "core/ops/views.h"
 
 namespace partita {
@@ -619,7 +620,10 @@ std::vector<std::size_t> ViewAndMutationMeta::mutated_in_graph() const {
 
 Result<FunctionalGraph> functionalize(const Graph& graph, const FunctionalizeOptions& options) {
   TRY(AtenGraph aten, to_aten(graph, options.requires_grad));
-  return Functionalizer(std::move(aten), options).run();
+  TRY_DO(check_stage(*aten.graph, Stage::Aten));
+  TRY(FunctionalGraph out, Functionalizer(std::move(aten), options).run());
+  TRY_DO(check_stage(*out.graph, Stage::Functional));
+  return out;
 }
 
 }  // namespace partita

@@ -13,6 +13,7 @@
 #include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
+#include "core/ops/rules.h"
 
 namespace partita {
 namespace {
@@ -312,7 +313,11 @@ class Differentiator {
 }  // namespace
 
 Result<Joint> make_joint(FunctionalGraph forward, const JointOptions& options) {
-  return catch_raised<Joint>([&] { return Differentiator(std::move(forward), options).run(); });
+  return catch_raised<Joint>([&]() -> Result<Joint> {
+    TRY(Joint joint, Differentiator(std::move(forward), options).run());
+    TRY_DO(check_stage(*joint.graph, Stage::Joint));
+    return joint;
+  });
 }
 
 }  // namespace partita

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/verification.h"
 #include "core/ir/place.h"
 #include "core/ops/schema.h"
 
@@ -41,9 +42,25 @@ class Rules {
       if (tangents && !tangent) report(*node, "a primal after a tangent");
       tangents |= tangent;
     }
+    gradients();
   }
 
  private:
+  /// The last outputs are the primals' gradients.
+  void gradients() {
+    std::vector<const Node*> primals;
+    for (Node* node : graph_.placeholders())
+      if (node->name().starts_with("primals_")) primals.push_back(node);
+    const std::vector<Arg> outputs = graph_.outputs();
+    if (outputs.size() < primals.size()) return report(*graph_.last(), "returns no gradient or None for each primal");
+    for (std::size_t i = 0; i < primals.size(); ++i) {
+      const Node* gradient = outputs[outputs.size() - primals.size() + i].node();
+      const TensorMeta *of = primals[i]->meta.tensor(), *is = gradient ? gradient->meta.tensor() : nullptr;
+      if (of && is && (of->dtype != is->dtype || of->dim() != is->dim()))
+        report(*gradient, "is the gradient of " + primals[i]->name() + " and has another dtype or rank");
+    }
+  }
+
   void report(const Node& node, std::string what) {
     Diagnostic d{Fault::Internal, "ops.rules", std::move(what)};
     d.where = place_of(node);
@@ -84,6 +101,15 @@ std::vector<Diagnostic> verify(const Graph& graph, Stage stage) {
   if (stage >= Stage::Functional) rules.functional();
   if (stage >= Stage::Joint) rules.joint();
   return found;
+}
+
+Status check_stage(const Graph& graph, Stage stage) {
+  if (!verification()) return {};
+  std::vector<Diagnostic> found = verify(graph, stage);
+  if (found.empty()) return {};
+  Diagnostic first = found.front();
+  for (std::size_t i = 1; i < found.size(); ++i) first.notes.push_back(found[i].line());
+  return first;
 }
 
 }  // namespace partita

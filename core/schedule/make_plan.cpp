@@ -9,12 +9,14 @@
 
 #include "core/base/check.h"
 #include "core/base/memory.h"
+#include "core/base/verification.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
 #include "core/schedule/arena.h"
 #include "core/schedule/emit.h"
 #include "core/schedule/epilogue.h"
 #include "core/schedule/fuse.h"
+#include "core/schedule/verify_plan.h"
 
 namespace partita::schedule {
 namespace {
@@ -244,7 +246,11 @@ Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) {
   WorkingOn working("plan of graph " + graph.name);
   return catch_raised<Plan>([&]() -> Result<Plan> {
     TRY(LoweredGraph lowered, lower_graph(graph, options.sizes, options.target));
-    return Planner(lowered).run(options);
+    TRY(Plan plan, Planner(lowered).run(options));
+    if (verification())
+      if (const std::vector<std::string> broken = verify(plan); !broken.empty())
+        return Diagnostic{Fault::Internal, "schedule.verify", broken.front(), {.graph = graph.name}};
+    return plan;
   });
 }
 
