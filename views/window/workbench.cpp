@@ -28,7 +28,7 @@ std::vector<EmptyPage::Sample> samples() {
 
 }  // namespace
 
-Workbench::Workbench(WorkbenchTools tools) : window_(jobs_), tools_(std::move(tools)) {
+Workbench::Workbench(WorkbenchTools tools) : tools_(std::move(tools)), window_(jobs_) {
   text_width_ = measured_text_width(card_title_font(), card_detail_font());
   connect(&window_, &MainWindow::open_asked, this, &Workbench::open);
   connect(&window_, &MainWindow::search_changed, this, &Workbench::search);
@@ -159,7 +159,7 @@ Document& Workbench::add_document(std::unique_ptr<Document> document, const QStr
 
 void Workbench::add_loaded(const QString& path, Loaded loaded) {
   QModelIndex file = tree_.add_file(path, QFileInfo(path).fileName());
-  // Graphs are what people come for: what else a log says about a compile stands behind them, under a heading.
+  // Graphs come first. The other texts that a log has about a compilation follow under a heading.
   bool has_graphs = std::ranges::any_of(loaded.artefacts, &Artefact::is_graph);
   auto add = [&](const Artefact& artefact) {
     auto document = std::make_unique<Document>();
@@ -169,7 +169,7 @@ void Workbench::add_loaded(const QString& path, Loaded loaded) {
     if (documents_.contains(document->key)) return;
     document->title = text(artefact.title.empty() ? artefact.id : artefact.title);
     document->kind = artefact.kind;
-    // A file's own folder says nothing; a folder's parts are told apart by what follows its path.
+    // The group is the path below the opened folder; a file's own folder is left out.
     QString group = text(artefact.group);
     if (group.startsWith(path)) group = group.mid(path.size());
     while (group.startsWith('/') && QFileInfo(path).isDir()) group.remove(0, 1);
@@ -191,7 +191,7 @@ void Workbench::add_loaded(const QString& path, Loaded loaded) {
     window_.show_problem(
         tr("%1 could not be read; the rest is open").arg(count_text(static_cast<int>(loaded.warnings.size()), "part")),
         text(loaded.warnings.front().line()));
-  // What to show first: the graph a verb would take, else the first graph, else the first text.
+  // Shows the graph that a verb would take, else the first graph, else the first text.
   QString first;
   if (loaded.find(wanted_id_.toStdString()) && !wanted_id_.isEmpty())
     first = path + "#" + std::exchange(wanted_id_, {});
@@ -258,7 +258,7 @@ void Workbench::put_on_screen(Document& document) {
     selection_.select({document.key, {}});
   else
     select_in_views(selection_.spot());
-  // The inputs that lie beside an archive are meant for it.
+  // An io.safetensors file beside an archive holds the inputs of its program.
   QString io = QFileInfo(document.path).dir().filePath("io.safetensors");
   bool whole_program = document.artefact.program != nullptr && !document.id.isEmpty();
   set_inputs(whole_program && QFileInfo::exists(io) ? io : QString());

@@ -99,11 +99,11 @@ class Workbench : public QObject {
     const ViewRow* row;
     std::unique_ptr<Controller> controller;
   };
+  WorkbenchTools tools_;  // before jobs_, which use it until they have ended
   JobTracker jobs_;
   Selection selection_;
   ArtefactTree tree_;
   MainWindow window_;
-  WorkbenchTools tools_;
   TextWidth text_width_;
   std::map<QString, std::unique_ptr<Document>> documents_;
   Document* current_ = nullptr;
