@@ -484,17 +484,17 @@ void paint_selection(QPainter& painter, const Scene& scene, const PaintState& st
   // The two cards of a recomputed value.
   const Card& chosen = scene.picture.cards[state.selected];
   if (chosen.node) {
-    int twin = chosen.again ? scene.picture.card_of[chosen.node->id()]
-                            : scene.picture.card_by_key("again:" + chosen.node->name());
-    if (twin >= 0) {
-      int first = chosen.again ? twin : state.selected, second = chosen.again ? state.selected : twin;
+    int other = chosen.again ? scene.picture.card_of[chosen.node->id()]
+                             : scene.picture.card_by_key("again:" + chosen.node->name());
+    if (other >= 0) {
+      int first = chosen.again ? other : state.selected, second = chosen.again ? state.selected : other;
       const Box &a = scene.layout.boxes[first], &b = scene.layout.boxes[second];
       QPen pen = cosmetic(theme.dim, 1.5);
       pen.setStyle(Qt::DotLine);
       painter.setPen(pen);
       painter.setBrush(Qt::NoBrush);
       painter.drawPath(sideways({a.right(), a.center_y()}, {b.x, b.center_y()}));
-      outline(twin, theme.dim, 1.5);
+      outline(other, theme.dim, 1.5);
     }
   }
   if (brush.detail != Detail::Blocks) brush.card(state.selected);

@@ -105,7 +105,7 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
   if (!inputs.empty()) account.rows.push_back({"reads", links({inputs.begin(), inputs.end()})});
   std::vector<const Node*> users(node.users().begin(), node.users().end());
   std::sort(users.begin(), users.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
-  account.rows.push_back({"used by", users.empty() ? "nobody" : links(users)});
+  account.rows.push_back({"used by", users.empty() ? "no node" : links(users)});
   if (node.op()->is_call()) {
     PrintOptions options{.annotations = false, .origins = false, .deletions = false};
     account.rows.push_back({"call", code(escaped(print(node, options)))});

@@ -50,19 +50,19 @@ struct Drawn {
 
 }  // namespace
 
-/// What the reducing thread and the window share, and what came out.
+/// What the thread that minifies and the window share, and the result.
 struct MinifyController::Minification {
   minify::Steering steering;
   std::mutex mutex;
   std::vector<MinifyStep> steps;  ///< not shown yet; guarded by the mutex
 
   MinifyTool tool;
-  QString parent;             ///< key of the document
-  int job = 0, draw_job = 0;  ///< of the tracker
+  QString parent;             ///< key of the document that is minified
+  int job = 0, draw_job = 0;  ///< ids in the job tracker
   std::shared_ptr<const Graph> smallest, drawn;
   std::shared_ptr<const minify::Reduced> reduced;  ///< null: not ended yet
   minify::Culprit culprit;
-  QStringList notes;  ///< what could not be done, besides
+  QStringList notes;  ///< what went wrong beside it, for the log
 };
 
 std::unique_ptr<Controller> make_minify_view(Workbench& bench) {

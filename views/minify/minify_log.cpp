@@ -22,9 +22,9 @@ QString outcome_text(const MinifyOutcome& outcome) {
 QString details_text(const MinifyOutcome& outcome) {
   QStringList lines;
   const auto blame = [&lines](const QString& what, const QString& who) {
-    const QString nobody = "none: ";  // the reason follows
-    if (who.startsWith(nobody))
-      lines << QString("No guilty %1: %2").arg(what, who.mid(nobody.size()));
+    const QString none = "none: ";  // the reason follows
+    if (who.startsWith(none))
+      lines << QString("No guilty %1: %2").arg(what, who.mid(none.size()));
     else if (!who.isEmpty())
       lines << QString("Guilty %1: %2").arg(what, who);
   };
