@@ -13,7 +13,6 @@ namespace partita::views {
 struct AotPair {
   std::shared_ptr<const Scene> forward, backward;
   std::shared_ptr<const CutSummary> cut;
-  std::vector<BudgetPoint> budget;  ///< empty: not asked
 };
 std::vector<Row> saved_rows(const CutSummary& cut);
 

@@ -74,10 +74,6 @@ int CodeView::first_visible_line() const {
   return verticalScrollBar()->value();
 }
 
-void CodeView::go_to_line(int line) {
-  set_current(line, true);
-}
-
 void CodeView::reveal(int line) {
   int page = std::max(1, viewport()->height() / line_height_);
   int first = first_visible_line();

@@ -25,7 +25,6 @@ class CodeView : public QAbstractScrollArea {
   bool find_next(bool backwards = false);
   int current_line() const { return current_; }
   int first_visible_line() const;
-  void go_to_line(int line);
 
  Q_SIGNALS:
   void node_chosen(QString node);

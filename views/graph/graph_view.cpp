@@ -18,10 +18,6 @@ namespace {
 constexpr double kLeastZoom = 0.005, kMostZoom = 4, kReadableZoom = 0.7;
 constexpr int kOverviewWidth = 44;
 
-QString text(const std::string& s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
-
 }  // namespace
 
 GraphView::GraphView(QWidget* parent) : QWidget(parent) {
@@ -382,9 +378,7 @@ QString GraphView::tooltip(int index) const {
   QString name = text(card.node->name());
   auto family = family_name(card.family);
   lines << QString("%1 = %2").arg(name, text(card.node->op()->is_call() ? card.node->op()->name : card.title));
-  lines << QString("%1  %2, %3")
-               .arg(text(annotation(card.node->meta)), bytes_text(card.bytes),
-                    QString::fromUtf8(family.data(), static_cast<int>(family.size())));
+  lines << QString("%1  %2, %3").arg(text(annotation(card.node->meta)), bytes_text(card.bytes), text(family));
   for (int s : card.saved) {
     const SavedValue& saved = scene_->picture.saved[s];
     lines << QString("saved for backward: %1, %2%3")

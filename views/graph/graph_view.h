@@ -34,7 +34,6 @@ class GraphView : public QWidget {
   double zoom() const { return zoom_; }
   QPointF to_scene(QPointF p) const { return p / zoom_ + origin_; }
   QPointF to_view(QPointF p) const { return (p - origin_) * zoom_; }
-  const PaintState& paint_state() const { return state_; }
   QString selected_node() const;
 
   /// Fits the picture into the view. One that would be too small to read is fitted in width and shown from its top;

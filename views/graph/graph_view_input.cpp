@@ -6,15 +6,9 @@
 #include <cmath>
 
 #include "views/graph/graph_view.h"
+#include "views/look/format.h"
 
 namespace partita::views {
-namespace {
-
-QString text(const std::string& s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
-
-}  // namespace
 
 int GraphView::card_under(QPointF p) const {
   if (!scene_ || p.y() < kHeadingHeight || p.y() >= height() - legend_strip().height()) return -1;

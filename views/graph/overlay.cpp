@@ -156,8 +156,7 @@ Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& fact
     for (int f = 0; f <= static_cast<int>(Family::Other); ++f)
       if (per_family[f] > 0) {
         auto family = static_cast<Family>(f);
-        overlay.legend.push_back(
-            {theme.family(family), QString::fromUtf8(family_name(family).data(), family_name(family).size())});
+        overlay.legend.push_back({theme.family(family), text(family_name(family))});
       }
   }
   return overlay;

@@ -14,10 +14,6 @@ namespace {
 QRectF rect(const Box& box) {
   return {box.x, box.y, box.w, box.h};
 }
-QString text(const std::string& s) {
-  return QString::fromUtf8(s.data(), static_cast<int>(s.size()));
-}
-
 QColor with_alpha(QColor colour, int alpha) {
   colour.setAlpha(alpha);
   return colour;
