@@ -93,6 +93,16 @@ void TestBadInput::refused_in_one_line_data() {
   row("binary called .py", "a.py", std::string(100, '\0'), 2, "is binary");
   row("truncated class", "a.py", "class G(torch.nn.Module):\n    def forward(self, x:", 2,
       "a type annotation expected");
+  const auto graph = [](const std::string& type, const std::string& call) {
+    return "class G(torch.nn.Module):\n    def forward(self, x: \"" + type + "\"):\n        a = torch.ops.aten." +
+           call + "\n        return (a,)\n";
+  };
+  row("size that is a fraction", "a.py", graph("f32[0.5][1]", "neg.default(x)"), 2, "'0.5' is no integer");
+  row("stride that is a fraction", "a.py", graph("f32[2][0.5]", "neg.default(x)"), 2, "'0.5' is no integer");
+  row("size beyond 64 bits", "a.py", graph("f32[2**9223372036854775807][1]", "neg.default(x)"), 2, "overflow");
+  row("strides beyond 64 bits", "a.py", graph("f32[4611686018427387904, 4611686018427387904, 2]", "neg.default(x)"), 2,
+      "overflow");
+  row("unknown name inside a list", "a.py", graph("f32[2][1]", "ones.default([kk1])"), 2, "unknown name 'kk1'");
   row("zip of nothing", "a.pt2", "PK\5\6" + std::string(18, '\0'), 2, "no models/NAME.json");
   row("half a zip", "a.pt2", read_text(data + "mlp.pt2").substr(0, 20000), 2, "not a valid archive");
   row("no zip", "a.pt2", "hello", 2, "not a valid archive");

@@ -86,6 +86,21 @@ std::vector<Row> rows() {
       {"aten.upsample_nearest1d.default", {{2, 0, 4}}, {ints({4})}, "Non-empty 3D"},
       {"aten.bilinear.default", {{3}, {4}, {2, 3, 4}, {}}, {}, "bias size"},
       {"aten.multi_margin_loss_backward.default", {{}, {2, 4}, {1}}, {1, 1.0, none, 1}, "target"},
+      {"aten.tril.default", {{}}, {}, "tril: input tensor must have at least 2"},
+      {"aten.triu.default", {{4}}, {}, "triu: input tensor must have at least 2"},
+      {"aten.roll.default", {{}}, {ints({1}), ints({0})}, "no dimensions"},
+      {"aten.roll.default", {{4}}, {ints({1, 2}), ints({0})}, "must align"},
+      {"aten.roll.default", {{4}}, {ints({}), ints({})}, "required"},
+      {"aten.constant_pad_nd.default", {{4}}, {ints({INT64_MAX, INT64_MAX})}, "overflow"},
+      {"aten.repeat.default", {{4}}, {ints({std::int64_t{1} << 62})}, "overflow"},
+      {"aten.repeat.default", {{}}, {ints({std::int64_t{1} << 62})}, "out of range"},
+      {"aten.expand.default", {{4}}, {ints({std::int64_t{1} << 62, 4})}, "overflow"},
+      {"aten.new_empty_strided.default", {{4}}, {ints({4}), ints({std::int64_t{1} << 62})}, "out of range"},
+      {"aten.pixel_shuffle.default", {{1, 4, 2, 2}}, {std::int64_t{1} << 32}, "overflow"},
+      {"aten.diag_embed.default", {{4}}, {INT64_MAX}, "overflow"},
+      {"aten.mvlgamma.default", {{4}}, {std::int64_t{1} << 40}, "at most"},
+      {"aten.tril_indices.default", {}, {-1, 4}, "row must be non-negative"},
+      {"aten.triu_indices.default", {}, {4, -1}, "col must be non-negative"},
   };
 }
 

@@ -76,6 +76,15 @@ class SymExprTest : public QObject {
     QCOMPARE(QString::fromStdString(SymExpr::real(1e22).str()), QString("1.0e+22"));
   }
 
+  void extremesAreComputed() {
+    QVERIFY(parsed("1**9223372036854775807").is(1));
+    QVERIFY(parsed("(-1)**9223372036854775807").is(-1));
+    QVERIFY(parsed("(-9223372036854775807 - 1) % (-1)").is(0));
+    QVERIFY(parsed("9223372036854775807 > -1").is(1));
+    QVERIFY(parsed("(-7) % 3").is(2));
+    QVERIFY(parsed("7 % (-3)").is(-2));
+  }
+
   void equalIsSameNode() {
     SymExpr a = SymExpr::symbol("s0"), b = SymExpr::symbol("s1");
     QVERIFY((a + b) * 2 == b * 2 + a * 2);
@@ -103,6 +112,12 @@ class SymExprTest : public QObject {
     QTest::newRow("zero divisor") << "s0 // 0";
     QTest::newRow("unclosed") << "Max(s0, 1";
     QTest::newRow("trailing") << "s0 s1";
+    QTest::newRow("sum beyond 64 bits") << "9223372036854775807 + 1";
+    QTest::newRow("product beyond 64 bits") << "4611686018427387904*4";
+    QTest::newRow("coefficient beyond 64 bits") << "s0*4611686018427387904*4";
+    QTest::newRow("power beyond 64 bits") << "2**9223372036854775807";
+    QTest::newRow("negation beyond 64 bits") << "-(0 - 9223372036854775807 - 1)";
+    QTest::newRow("zero divisor that is computed") << "Mod(s0, 1 - 1) + s0 // (2 - 2)";
     QTest::newRow("deep") << QString(5000, '(') + "1" + QString(5000, ')');
   }
   void refuses() {
