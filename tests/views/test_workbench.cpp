@@ -391,6 +391,25 @@ class TestWorkbench : public QObject {
     QVERIFY(view->headline().startsWith("Cancelled at "));
   }
 
+  void every_view_of_the_table_is_shown_by_its_name() {
+    WorkbenchTools given = minifying_tools();
+    given.store_file = folder_.filePath("views.sqlite").toStdString();
+    Workbench bench(given);
+    bench.window().show();
+    bench.open(write("views.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    for (const ViewRow& row : view_rows()) {
+      const bool offered = QString(row.name) != "run";  // these tools run no compilers
+      QCOMPARE(bench.show_view(row.name), offered);
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
+    }
+    QVERIFY(!bench.show_view("no such view"));
+    QVERIFY(bench.show_view("coverage"));
+    QCOMPARE(bench.window().page()->metaObject()->className(), "partita::views::CoverageView");
+    QVERIFY(bench.show_view("history"));
+    QVERIFY(bench.get<HistoryController>().on_screen());
+  }
+
   void crashing_tries_run_in_child_processes() {
     auto given = program_tools("aten.gelu.default:crash", PARTITA_BINARY);
     QVERIFY(bool(given));

@@ -32,6 +32,9 @@ class CodeController : public ReadingController {
 class TextController : public ReadingController {
  public:
   explicit TextController(Workbench& bench);
+  void show() override {
+    if (view_->document()) raise();
+  }
   void select(const QString&) override {}  // lines of plain text are no nodes
   void wait_for(const Document& document) override;
   void set_document(const Document& document) override;
