@@ -9,7 +9,6 @@ namespace {
 
 bool differentiable(const Op* op) {
   if (op->kind != OpKind::Torch) return true;
-  if (op->name == "aten.detach.default") return false;
   const OpRecord* record = find_record(op);
   return !record || !record->not_differentiable;
 }

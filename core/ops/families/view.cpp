@@ -476,6 +476,7 @@ void register_view(OpTable& t) {
                    .whole_view = true});
   row<fake_alias>(t, "aten.detach.default", "aten.detach_copy.default",
                   {.derivative = {{"self", "zero"}},
+                   .not_differentiable = true,
                    .lower = loops::lower_alias,
                    .unchanged_if = any_arguments,
                    .write_through = pass_on,
