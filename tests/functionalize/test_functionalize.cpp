@@ -72,6 +72,18 @@ class TestFunctionalize : public QObject {
     }
   }
 
+  // The numbers of a run hang on every draw before them.
+  void an_unused_draw_stays() {
+    const auto graph =
+        fx("x: <f32[2][1]>", "u = $rand_like(x)\ns = $sin(x)\nr = $rand_like(x)\nb = $add.Tensor(x, r)\nreturn (b,)");
+    const auto made = functionalize(*graph);
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    std::vector<std::string> calls;
+    for (const Node* node : *made->graph)
+      if (node->op()->is_call()) calls.push_back(node->op()->name);
+    QCOMPARE(calls, (std::vector<std::string>{"aten.rand_like.default", "aten.rand_like.default", "aten.add.Tensor"}));
+  }
+
   void mutations_may_stay_in_the_graph() {
     const auto graph = fx("x: <f32[2][1]>", "a = $add_.Tensor(x, 1)\nb = $neg(a)\nreturn (b,)");
     const auto made = functionalize(*graph, {.keep_input_mutations = true});
