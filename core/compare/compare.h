@@ -59,11 +59,11 @@ struct Difference {
 Difference compare_values(std::string name, const Value& expected, const Value& found, const Tolerance& tolerance,
                           bool strides = true);
 
-/// What is right is measured in double. An element is wrong by the tolerance when it is farther than that from the
-/// expected one. Sets `rounding` if the errors of these elements against `baseline`, a run in double, counted in
-/// tolerances and sorted, are each at most twice the expected value's, sorted too, or at most one tolerance: one bad
-/// element of PyTorch's excuses one of ours, anywhere. Where any of the three is not finite, ours must be as expected
-/// or as in double. Sizes and dtypes are not excused.
+/// Sets `rounding` if a run in double, `baseline`, shows that elements outside the tolerance are right. Their errors
+/// against it, divided by the tolerance and sorted, may each be at most twice the error of the same rank among the
+/// expected value's elements, or one tolerance. So one inaccurate element of the expected value excuses one element of
+/// the found value, wherever it is. Where one of the three is not finite, the found element must equal the expected one
+/// or the baseline. Differences of sizes and dtypes are not excused.
 void judge_by_baseline(Difference& d, const Value& baseline, const Value& expected, const Value& found,
                        const Tolerance& tolerance);
 

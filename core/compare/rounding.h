@@ -9,19 +9,18 @@
 
 namespace partita {
 
-/// Row-major, per element of each output: the farthest that it moves when the graph, computed in double, has its inputs
-/// and the results of its calls shifted at random by two units in the last place of their dtypes, which is what vector
-/// libraries promise of functions (one unit of half types: a rounding that fell the other way); infinite where it
-/// becomes or ceases to be finite, or may in another order of the factors of a product. A number made of n, like a sum,
-/// is shifted sqrt(n) times as far: in what order it is added up is nobody's promise (torch.compile's sums differ from
-/// eager's as ours do). Nullopt when it cannot be computed; outputs that are no tensors have no elements. `exact`: the
-/// results in double. `halves`: inputs of half types are shifted by their own units too, for kernels that round to
-/// their tensors' dtype on the way, as many of PyTorch's do; ours compute in float32 or better.
+/// For each tensor output, row-major, how far each element moves at most while the graph runs in double with its inputs
+/// and the results of its calls shifted at random. A shift is two units in the last place of the dtype, which vector
+/// libraries promise of functions (one unit of half types). A number computed from n others, such as a sum, shifts
+/// sqrt(n) times as far, because its order of summation is not specified. Infinite where an element becomes finite or
+/// ceases to be, or might in another order of the factors of a product. `exact` holds the results in double. With
+/// `halves`, inputs of half types shift by their own unit too, for kernels that round to the tensors' dtype on the way,
+/// as many of PyTorch's do; ours compute in float32 or better. Nullopt if the graph cannot be run this way.
 std::optional<std::vector<std::vector<double>>> moved_by_rounding(const Graph& graph, const std::vector<Value>& inputs,
                                                                   const std::vector<Value>& exact, bool halves = false);
 
-/// Is every element of `v` no farther from `exact` than the tolerance and four times what rounding `moved` it? Where
-/// not, another number was computed, or the graph was run wrongly in double.
+/// Is each element of `v` within the tolerance of `exact`, plus four times what rounding `moved` it? If not, `v` holds
+/// other numbers than the graph asks for, or the graph was run wrongly in double.
 bool explained_by_rounding(const Tensor& exact, const Tensor& v, const Tolerance& tolerance,
                            const std::vector<double>& moved);
 
