@@ -4,6 +4,7 @@
 
 #include "core/base/verification.h"
 #include "core/ir/place.h"
+#include "core/ops/record.h"
 #include "core/ops/schema.h"
 
 namespace partita {
@@ -16,11 +17,12 @@ class Rules {
   void aten() {
     for (Node* node : graph_) {
       if (!node->op()->is_call()) continue;
-      bool known = node->op()->kind == OpKind::Torch
-                       ? find_schema(node->op()) || node->op()->name.starts_with("higher_order.")
-                       : is_size_arithmetic(*node);
-      if (!known) report(*node, "calls " + node->op()->name + ", which is no ATen operator");
-      if (!node->meta.known() && !returns_nothing(*node) && !node->op()->name.starts_with("higher_order."))
+      const bool torch = node->op()->kind == OpKind::Torch;
+      const bool ours = torch && (node->op()->name.starts_with("aten.") || node->op()->name.starts_with("prims."));
+      if (torch ? ours && !find_schema(node->op()) : !is_size_arithmetic(*node))
+        report(*node, "calls " + node->op()->name + ", which is no ATen operator");
+      // Of other libraries' operators only what is annotated is known.
+      if (!node->meta.known() && !returns_nothing(*node) && (!torch || find_record(node->op())))
         report(*node, "has no meta");
     }
   }
@@ -78,13 +80,15 @@ class Rules {
     return schema && schema->returns.empty();
   }
 
-  /// Whether the node is a copy_ onto a placeholder, with no users but the output.
+  /// Whether the node is a copy_ onto a placeholder which, like the copy, only the output reads from there on.
   static bool is_epilogue(const Node& node) {
     if (node.op()->name != "aten.copy_.default") return false;
     Node* target = node.args().empty() ? nullptr : node.args()[0].node();
-    const auto& users = node.users();
-    return target && target->is_placeholder() &&
-           std::all_of(users.begin(), users.end(), [](Node* u) { return u->is_output(); });
+    if (!target || !target->is_placeholder()) return false;
+    for (const Node* later = node.next(); later && !later->is_output(); later = later->next())
+      for (const Node* input : later->inputs())
+        if (input == target || input == &node) return false;
+    return true;
   }
 
   const Graph& graph_;
