@@ -214,12 +214,12 @@ Meta fake_batch_norm_backward(FakeCall& c) {
 }
 
 /// A tensor seen as [batch, channels, inner].
-struct ConvolutionGeometry {
+struct ChannelPositions {
   std::int64_t batch, channels, inner;
   std::int64_t count() const { return batch * inner; }
 };
 
-ConvolutionGeometry geometry(const Tensor& x) {
+ChannelPositions positions_of(const Tensor& x) {
   DimSplit split = split_at(x.sizes, 1);
   return {split.outer, split.length, split.inner};
 }
@@ -240,7 +240,7 @@ Value eval_batch_norm(EvalCall& c) {
   bool train = trains<stats>(c);
   std::vector<Tensor> outputs = allocate_all(c, fake_batch_norm<stats>);
   Tensor x = load(input, dtype), weight = load_optional(c, "weight", dtype), bias = load_optional(c, "bias", dtype);
-  ConvolutionGeometry g = geometry(x);
+  ChannelPositions g = positions_of(x);
   auto channels = static_cast<std::size_t>(g.channels);
   std::vector<double> mean(channels), unbiased(channels);
   double eps = as_double(c.number("eps"));
@@ -320,7 +320,7 @@ Value eval_batch_norm_backward(EvalCall& c) {
   Tensor spread = load_optional(c, train ? "save_invstd" : "running_var", DType::Float64);
   if (!mean.storage || !spread.storage) fail("native_batch_norm_backward: statistics are missing");
   double eps = as_double(c.number("eps"));
-  ConvolutionGeometry g = geometry(x);
+  ChannelPositions g = positions_of(x);
   Tensor dx = empty(dtype, x.sizes), dw = empty(DType::Float64, {g.channels}), db = empty(DType::Float64, {g.channels});
   dispatch_floating(dtype, "batch_norm_backward", [&]<class T>() {
     for (std::int64_t k = 0; k < g.channels; ++k) {

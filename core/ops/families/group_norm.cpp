@@ -84,13 +84,13 @@ Meta fake_native_group_norm_backward(FakeCall& c) {
                            parameter);
 }
 
-struct ConvolutionGeometry {
+struct ChannelGroups {
   std::int64_t batch, channels, inner, groups;
   std::int64_t per_group() const { return channels / groups; }
 };
 
-ConvolutionGeometry geometry(const EvalCall& c) {
-  ConvolutionGeometry g{c.integer("N"), c.integer("C"), c.integer("HxW"), c.integer("group")};
+ChannelGroups groups_of(const EvalCall& c) {
+  ChannelGroups g{c.integer("N"), c.integer("C"), c.integer("HxW"), c.integer("group")};
   if (g.groups <= 0 || g.channels % g.groups != 0 || g.batch * g.channels * g.inner != c.tensor("input").numel())
     fail("native_group_norm: N, C, HxW and group do not fit the input");
   return g;
@@ -99,7 +99,7 @@ ConvolutionGeometry geometry(const EvalCall& c) {
 Value eval_native_group_norm(EvalCall& c) {
   const Tensor& input = c.tensor("input");
   DType dtype = evaluation_dtype(input.dtype);
-  ConvolutionGeometry g = geometry(c);
+  ChannelGroups g = groups_of(c);
   Tensor x = load(input, dtype), weight = load_optional(c, "weight", dtype), bias = load_optional(c, "bias", dtype);
   std::vector<Tensor> outputs = allocate_all(c, fake_native_group_norm);
   double eps = as_double(c.number("eps"));
@@ -129,7 +129,7 @@ Value eval_native_group_norm(EvalCall& c) {
 Value eval_native_group_norm_backward(EvalCall& c) {
   const Tensor& input = c.tensor("input");
   DType dtype = evaluation_dtype(input.dtype);
-  ConvolutionGeometry g = geometry(c);
+  ChannelGroups g = groups_of(c);
   Tensor x = load(input, dtype), grad = load(c.tensor("grad_out"), dtype), weight = load_optional(c, "weight", dtype);
   Tensor mean = load(c.tensor("mean"), DType::Float64), rstd = load(c.tensor("rstd"), DType::Float64);
   std::vector<Tensor> outputs = allocate_all(c, fake_native_group_norm_backward);

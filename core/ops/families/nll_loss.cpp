@@ -150,14 +150,14 @@ Meta fake_nll_loss_backward(FakeCall& c) {
 }
 
 /// The input seen as [samples, classes, positions].
-struct ConvolutionGeometry {
+struct ClassPositions {
   std::int64_t samples, classes, positions;
   std::int64_t at(std::int64_t i, std::int64_t label) const {
     return (i / positions * classes + label) * positions + i % positions;
   }
 };
 
-ConvolutionGeometry geometry(const Tensor& self) {
+ClassPositions positions_of(const Tensor& self) {
   if (self.dim() == 1) return {1, self.sizes[0], 1};
   DimSplit split = split_at(self.sizes, 1);
   return {split.outer, split.length, split.inner};
@@ -165,7 +165,7 @@ ConvolutionGeometry geometry(const Tensor& self) {
 
 /// Calls f(i, label, class weight) for every target that is not ignored.
 template <class T, class F>
-void each_target(const EvalCall& c, const ConvolutionGeometry& g, const Tensor& target, const Tensor& weight, F f) {
+void each_target(const EvalCall& c, const ClassPositions& g, const Tensor& target, const Tensor& weight, F f) {
   std::int64_t ignore = c.integer("ignore_index");
   for (std::int64_t i = 0; i < target.numel(); ++i) {
     std::int64_t label = target.as<std::int64_t>()[i];
@@ -181,7 +181,7 @@ Value eval_nll_loss_forward(EvalCall& c) {
   DType dtype = evaluation_dtype(self.dtype);
   Tensor x = load(self, dtype), target = load(c.tensor("target"), DType::Int64),
          weight = load_optional(c, "weight", dtype);
-  ConvolutionGeometry g = geometry(x);
+  ClassPositions g = positions_of(x);
   auto reduction = static_cast<Reduction>(c.integer("reduction"));
   dispatch_floating(dtype, "nll_loss_out_frame", [&]<class T>() {
     Tensor losses = zeros(DType::Float64, target.sizes);
@@ -210,7 +210,7 @@ Value eval_nll_loss_backward(EvalCall& c) {
   Tensor target = load(c.tensor("target"), DType::Int64), weight = load_optional(c, "weight", dtype);
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, out.sizes);
   double total = c.tensor("total_weight").item_as_double();
-  ConvolutionGeometry g = geometry(dx);
+  ClassPositions g = positions_of(dx);
   auto reduction = static_cast<Reduction>(c.integer("reduction"));
   if (reduction == Reduction::None && grad.numel() != target.numel())
     fail("nll_loss_backward: grad_output does not fit the input");

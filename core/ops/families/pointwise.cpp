@@ -264,7 +264,7 @@ void register_pointwise(OpTable& t) {
          {{"self", "grad / (pow(2, other - self) + 1)"}, {"other", "grad / (pow(2, self - other) + 1)"}},
          Promotion::IntToFloat);
 
-  // ConvolutionGeometry, order.
+  // Geometry, order.
   binary("aten.atan2.default", body<[](In& x) { return Atan2(x[0], x[1]); }>,
          {{"self", "grad * other * reciprocal(self * self + other * other)"},
           {"other", "grad * -self * reciprocal(self * self + other * other)"}},
