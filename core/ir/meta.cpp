@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ir/extent.h"
 #include "core/sym/sym_error.h"
 
 namespace partita {
@@ -40,9 +41,6 @@ Result<SymList> parse_list(const std::vector<std::string_view>& items) {
   SymList out;
   for (std::string_view item : items) {
     TRY(SymExpr e, SymExpr::parse(item));
-    if (e.is_float() || e.is_boolean())
-      return input_error("ir.annotation",
-                         fmt::format("'{}' is no integer; sizes and strides are", item.substr(0, 200)));
     out.push_back(e);
   }
   return out;
@@ -102,6 +100,7 @@ Result<Meta> parse_annotation(std::string_view text) {
     if (!device) return Meta(OpaqueMeta{std::string(text)});
     t.device = *device;
   }
+  TRY_DO(check_extent(t));
   return Meta(std::move(t));
 }
 

@@ -1,6 +1,7 @@
 // What pickles are converted to: values, the leaves of a pytree, dumped inputs. Also writes dumped inputs.
 #include <fmt/format.h>
 
+#include "core/ir/extent.h"
 #include "core/load/pickle.h"
 #include "core/load/zip.h"
 
@@ -120,6 +121,7 @@ Result<Meta> dumped_input(const PickleValue& value) {
     return input_error("load.pickle", "an input is not a tuple (type, shape, stride, dtype, device)");
   t.dtype = *dtype;
   t.device = *device;
+  TRY_DO(check_extent(t));
   return Meta(std::move(t));
 }
 

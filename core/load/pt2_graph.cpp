@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/python_text.h"
+#include "core/ir/extent.h"
 
 namespace partita::pt2 {
 namespace {
@@ -420,6 +421,7 @@ Result<TensorMeta> read_tensor_meta(Json json, ShapeEnv* shapes) {
   }
   bool grad = false;
   if (auto flag = field(json, "requires_grad")) t.requires_grad = flag->get(grad) == simdjson::SUCCESS && grad;
+  TRY_DO(check_extent(t));
   return t;
 }
 

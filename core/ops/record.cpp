@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/ir/extent.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/evaluate.h"
@@ -14,7 +15,6 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/values.h"
-#include "core/tensor/extent.h"
 
 namespace partita {
 namespace {
@@ -34,13 +34,11 @@ Result<T> guarded(const Node* node, F f) {
   return result;
 }
 
-/// What is computed with must be numbers: the elements, strides and bytes of a result.
 void check_extents(const Meta& meta) {
   if (const MetaTuple* tuple = meta.tuple())
     for (const Meta& item : tuple->items) check_extents(item);
-  const TensorMeta* t = meta.tensor();
-  const auto sizes = t ? concrete(t->sizes) : std::nullopt, strides = t ? concrete(t->strides) : std::nullopt;
-  if (sizes && strides) unwrap(byte_extent(t->dtype, *sizes, *strides));
+  if (const TensorMeta* t = meta.tensor())
+    if (Status fits = check_extent(*t); !fits) throw Raise{std::move(fits).error()};
 }
 
 Result<Meta> infer_record(const OpRecord& record, Args bound, ShapeEnv& shapes, const Node* node) {

@@ -1,0 +1,26 @@
+#include "core/ir/extent.h"
+
+#include <fmt/format.h>
+
+#include "core/sym/sym_error.h"
+#include "core/tensor/extent.h"
+
+namespace partita {
+
+Status check_extent(const TensorMeta& meta) {
+  for (const SymList* list : {&meta.sizes, &meta.strides})
+    for (const SymExpr& e : *list)
+      if (e.is_float() || e.is_boolean())
+        return input_error("tensor.size", fmt::format("'{}' is no integer; sizes and strides are", e.str()));
+  try {
+    byte_size(meta);
+  } catch (SymError& raised) {
+    return std::move(raised.diagnostic);
+  }
+  const auto sizes = concrete(meta.sizes), strides = concrete(meta.strides);
+  if (!sizes || !strides) return {};
+  const auto bytes = byte_extent(meta.dtype, *sizes, *strides);
+  return bytes ? Status() : Status(bytes.error());
+}
+
+}  // namespace partita
