@@ -39,9 +39,9 @@ Result<std::vector<std::string>> find_case_files(const std::string& path);
 /// Every graph of every case of one file, in order; a case has a `graph` and may have the two others. The graph and the
 /// pre-dispatch graph are run and held against dtype, sizes, significant strides, values and aliases of the outputs,
 /// values of written inputs, and every node's inferred meta against its annotation. Values outside the case's tolerance
-/// are right if judge_by_baseline() says so and PyTorch's own distance from the run in double is explained by rounding
-/// (rounding.h): both runs of ours share their faults, which must not pass for PyTorch's. Of the symbolic graph, which
-/// has no values, the annotations are held against fake propagation under the case's example values.
+/// are right if judge_by_baseline() says so and rounding explains PyTorch's own distance from the run in double
+/// (rounding.h). Without the second condition a wrong operator would pass, since our run in double computes it as
+/// wrongly. Of the symbolic graph, which has no values, the annotations are held against fake propagation under the case's example values.
 Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const CaseOptions& options = {});
 
 }  // namespace partita
