@@ -122,7 +122,7 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
     InputView& input = inputs_[i];
     if (input.buffer < 0) continue;
     auto* t = values[i].get<Tensor>();
-    if (!t) return input_error("run.input", fmt::format("input {} is no tensor", i));
+    if (!t) return input_error("run.input", fmt::format("input {} is not a tensor", i));
     TRY_DO(reachable(t->device()));
     if (t->dtype != input.meta.dtype)
       return input_error("run.input", fmt::format("input {} is {}, but the graph was compiled for {}", i,
