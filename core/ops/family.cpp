@@ -8,16 +8,21 @@
 namespace partita {
 namespace {
 
-struct PythonName {
+struct Name {
   std::string_view name;
   Family family;
 };
-// Calls of Python that have no ATen namesake.
-constexpr PythonName python_names[] = {
+// What has neither a record nor an ATen namesake with one: calls of Python, and operators of other devices.
+constexpr Name without_record[] = {
     {"getitem", Family::View},
     {"setitem", Family::Index},
     {"tensor", Family::Index},
     {"cross_entropy", Family::Reduction},
+    {"_embedding_bag_dense_backward", Family::Index},
+    {"_scaled_dot_product_flash_attention", Family::Matmul},
+    {"_scaled_dot_product_efficient_attention", Family::Matmul},
+    {"_scaled_dot_product_attention_math_for_cpu", Family::Matmul},
+    {"mkldnn_rnn_layer", Family::Matmul},
     {"checkpoint", Family::Control},
     {"_set_grad_enabled", Family::Control},
     {"_enter_autocast", Family::Control},
@@ -72,8 +77,8 @@ Family family_of(const Op* op) {
   const auto& overloads = find_overloads("aten." + std::string(base));
   for (const Schema* s : overloads)
     if (const OpRecord* record = ops().find(Op::torch(s->name))) return record->family;
-  const auto* python = std::ranges::find(python_names, base, &PythonName::name);
-  if (!torch && python != std::end(python_names)) return python->family;
+  const auto* known = std::ranges::find(without_record, base, &Name::name);
+  if (known != std::end(without_record)) return known->family;
   if (const Schema* schema = torch ? find_schema(op) : nullptr) return family_of_schema(*schema);
   return overloads.empty() ? Family::Other : family_of_schema(*overloads.front());
 }

@@ -84,6 +84,7 @@ void OpTable::add(std::string_view name, OpRecord record) {
   CHECK(!by_op_.contains(op), "registered twice: " + std::string(name));
   if (record.family == Family::Other) record.family = derived_family(record);
   if (record.family == Family::Other) record.family = default_family;
+  if (record.family == Family::Other && record.expensive) record.family = Family::Matmul;
   records_.push_back(std::make_unique<OpRecord>(std::move(record)));
   by_op_[op] = records_.back().get();
 }

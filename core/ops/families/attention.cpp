@@ -277,10 +277,10 @@ Arg decompose_attention(DecomposeCall& c) {
 
 void register_attention(OpTable& t) {
   t.add("aten._scaled_dot_product_flash_attention_for_cpu.default",
-        {.fake = fake_flash, .eval = eval_flash, .gradient = grad_flash, .expensive = true});
+        {.fake = fake_flash, .eval = eval_flash, .gradient = grad_flash, .expensive = true, .family = Family::Matmul});
   t.add("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
         {.fake = fake_flash_backward, .eval = eval_flash_backward, .expensive = true});
-  t.add("aten.scaled_dot_product_attention.default", {.decompose = decompose_attention});
+  t.add("aten.scaled_dot_product_attention.default", {.decompose = decompose_attention, .family = Family::Matmul});
   t.add("aten._scaled_dot_product_attention_math.default", {.decompose = decompose_attention_math});
 }
 

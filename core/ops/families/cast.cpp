@@ -166,6 +166,7 @@ void register_cast(OpTable& t) {
                                .eval = copied<fake_clone>,
                                .derivative = {{"self", "grad"}},
                                .lower = loops::lower_copy,
+                               .family = Family::View,
                                .recomputable = true,
                                .unchanged_if = any_arguments});
   t.add("aten._to_copy.default", {.fake = fake_to_copy,
@@ -193,6 +194,7 @@ void register_cast(OpTable& t) {
                               .eval = eval_copy,
                               .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}},
                               .lower = loops::lower_copy_from,
+                              .family = Family::Index,
                               .copies_second = true});
   t.add("aten._conj.default", {.fake = fake_conj,
                                .eval = eval_conj<fake_conj>,
@@ -212,6 +214,7 @@ void register_cast(OpTable& t) {
   t.add("aten.type_as.default", {.decompose = to_other, .recomputable = true});
   t.add("aten.contiguous.default", {.decompose = contiguous, .unchanged_if = any_arguments});
   add_blocks(t);
+  t.default_family = Family::Index;
   add_joins(t);
 }
 

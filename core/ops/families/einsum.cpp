@@ -295,7 +295,7 @@ Arg einsum(DecomposeCall& c) {
 }  // namespace
 
 void add_einsum(OpTable& t) {
-  t.add("aten.einsum.default", {.decompose = einsum});
+  t.add("aten.einsum.default", {.decompose = einsum, .family = Family::Matmul});
 }
 
 }  // namespace partita

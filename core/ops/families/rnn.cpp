@@ -196,8 +196,8 @@ Arg decompose_cell(DecomposeCall& c) {
 }  // namespace
 
 void register_rnn(OpTable& t) {
-  t.add("aten.lstm.input", {.decompose = decompose_lstm});
-  t.add("aten.gru.input", {.decompose = decompose_rnn<gru_cell>});
+  t.add("aten.lstm.input", {.decompose = decompose_lstm, .family = Family::Matmul});
+  t.add("aten.gru.input", {.decompose = decompose_rnn<gru_cell>, .family = Family::Matmul});
   t.add("aten.rnn_tanh.input", {.decompose = decompose_rnn<plain_cell<false>>});
   t.add("aten.rnn_relu.input", {.decompose = decompose_rnn<plain_cell<true>>});
   t.add("aten.lstm_cell.default", {.decompose = decompose_lstm_cell});

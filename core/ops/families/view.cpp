@@ -577,6 +577,7 @@ void register_view(OpTable& t) {
 
   add_view_composites(t);
   add_stack_composites(t);
+  t.default_family = Family::Index;
   add_scatters(t);
 }
 
