@@ -163,9 +163,9 @@ class Verifier {
 
   std::vector<std::string> run() {
     for (const Buffer& b : k_.buffers) {
-      if (b.streamed && b.role != Buffer::Role::Output) fault(b.name + " is streamed but no output");
+      if (b.streamed && b.role != Buffer::Role::Output) fault(b.name + " is streamed but not an output");
       if (b.scope == Buffer::Scope::Block && b.role != Buffer::Role::Scratch)
-        fault(b.name + " is shared but no scratch");
+        fault(b.name + " is shared but not scratch");
     }
     body(k_.body);
     if (broken_.empty()) find_races();  // they are looked for along buffers and values that exist
@@ -270,7 +270,7 @@ class Verifier {
 
   void mapping(const Loop& l, bool alone) {
     if (l.mapping == Mapping::Unroll && !l.extent.is_int())
-      fault(fmt::format("loop {} is unrolled {} times, which is no number", l.var, l.extent.str()));
+      fault(fmt::format("loop {} is unrolled {} times, which is not a number", l.var, l.extent.str()));
     if (!l.parallel()) return;
     const std::string where = fmt::format("{} loop {}", name(l.mapping), l.var);
     const bool in_group = !around_.empty() && around_[0]->mapping == Mapping::Block;
@@ -278,7 +278,7 @@ class Verifier {
     const bool nested = in_thread && alone && around_.back()->accumulators.empty();
     const bool in_its_place = around_.empty() || (l.mapping == Mapping::Thread && (nested || (in_group && !in_thread)));
     if (!in_its_place) fault(where + " is neither outermost nor a group's");
-    if (!in_group && !l.accumulators.empty()) fault(where + " reduces, but its threads are no group");
+    if (!in_group && !l.accumulators.empty()) fault(where + " reduces, but its threads are not a group");
   }
 
   /// Do the iterations of a parallel loop see the same memory?
@@ -378,7 +378,7 @@ class Verifier {
     if (buffer(b).role != Buffer::Role::Scratch) return;
     const bool shared = buffer(b).scope == Buffer::Scope::Block;
     homes_[b].insert(shared ? group : thread);
-    if (shared && !group) fault(fmt::format("scratch {} is shared, but by no group", buffer(b).name));
+    if (shared && !group) fault(fmt::format("scratch {} is shared, but outside of block loops", buffer(b).name));
   }
 
   const Kernel& k_;

@@ -86,7 +86,7 @@ class GraphLowering {
       auto it = to_.values.find(node.args()[0].node());
       const std::int64_t n = it == to_.values.end() ? 0 : static_cast<std::int64_t>(it->second.size());
       if (!index || *index < -n || *index >= n)
-        return unsupported("schedule.getitem", "getitem of what is no list of results", place_of(node));
+        return unsupported("schedule.getitem", "getitem of a value that is not a list of results", place_of(node));
       to_.values[&node] = {it->second[static_cast<std::size_t>(*index < 0 ? *index + n : *index)]};
       return {};
     }

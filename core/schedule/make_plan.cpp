@@ -147,7 +147,7 @@ class Planner {
       } else if (const SymExpr* e = n->meta.sym()) {
         plan_.outputs.emplace_back(*e);
       } else if (!n->meta.tensor()) {
-        return unsupported("schedule.output", "output " + n->name() + " is no tensor", place_of(*n));
+        return unsupported("schedule.output", "output " + n->name() + " is not a tensor", place_of(*n));
       } else {
         PlanView v = view(output_view(g_, g_.value(n)), g_.value(n));
         PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(v.buffer)];

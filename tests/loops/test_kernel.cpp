@@ -74,7 +74,7 @@ class TestKernel : public QObject {
                               "store to out uses accumulator a0, which is not complete",
                               "reduction to a0 outside of its loop", "loop variable i0 is used twice",
                               "thread loop i0 is neither outermost nor a group's", "store to unknown buffer 7",
-                              "x is streamed but no output", "reduction to a0 loads from x, which is streamed"})
+                              "x is streamed but not an output", "reduction to a0 loads from x, which is streamed"})
       QTest::newRow(fault) << fault;
   }
   void verifier() {
@@ -162,14 +162,14 @@ class TestKernel : public QObject {
         << "no barrier between loop i0 and loop i1, which both use out" << "loops.race";
     QTest::newRow("lanes read one another's stores") << "" << "loops.race";
     QTest::newRow("scratch of a thread for a group") << "scratch row is used beyond its scope" << "loops.scratch";
-    QTest::newRow("shared scratch without a group") << "scratch t is shared, but by no group" << "loops.scratch";
+    QTest::newRow("shared scratch without a group") << "scratch t is shared, but outside of block loops" << "loops.scratch";
     QTest::newRow("scratch of a thread for all threads") << "scratch t is used beyond its scope" << "loops.scratch";
     QTest::newRow("a barrier that some threads reach") << "a barrier within loop i1" << "";
     QTest::newRow("a barrier of all threads in a loop") << "a barrier within loop i9" << "";
-    QTest::newRow("threads that are no group reduce") << "thread loop i0 reduces, but its threads are no group" << "";
+    QTest::newRow("threads that are no group reduce") << "thread loop i0 reduces, but its threads are not a group" << "";
     QTest::newRow("groups within groups") << "block loop i0 is neither outermost nor a group's" << "";
-    QTest::newRow("unrolled how often") << "loop i2 is unrolled n times, which is no number" << "";
-    QTest::newRow("shared output") << "out is shared but no scratch" << "";
+    QTest::newRow("unrolled how often") << "loop i2 is unrolled n times, which is not a number" << "";
+    QTest::newRow("shared output") << "out is shared but not scratch" << "";
   }
   void planted_faults() {
     QFETCH(QString, verifier);
