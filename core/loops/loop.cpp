@@ -187,6 +187,7 @@ class Verifier {
   void value(Scalar s, std::string_view where) {
     if (s.id < 0 || static_cast<std::size_t>(s.id) >= k_.scalars.nodes().size())
       return fault(fmt::format("{} is not a value", where));
+    if (!seen_.insert(s.id).second) return;
     const ScalarNode& n = k_.scalars[s];
     if (n.op == ScalarOp::Index || n.op == ScalarOp::Load) expression(n.index, where);
     if (n.op == ScalarOp::Load) {
@@ -219,6 +220,7 @@ class Verifier {
     std::string where = "store to " + b.name;
     if (b.role == Buffer::Role::Input) fault(where + ", an input");
     expression(s.element, where);
+    seen_.clear();
     if (s.index.id >= 0) value(s.index, where);
     value(s.value, where);
     if (s.value.id >= 0 && static_cast<std::size_t>(s.value.id) < k_.scalars.nodes().size() &&
@@ -235,6 +237,7 @@ class Verifier {
     if (r.accumulator < 0 || static_cast<std::size_t>(r.accumulator) >= k_.accumulators.size())
       return fault(where + ", unknown");
     if (!running_.contains(r.accumulator)) fault(where + " outside of its loop");
+    seen_.clear();
     value(r.value, where);
     if (r.value.id >= 0 && k_.scalars.dtype(r.value) != k_.accumulators[static_cast<std::size_t>(r.accumulator)].dtype)
       fault(where + " of the wrong dtype");
@@ -385,6 +388,7 @@ class Verifier {
   std::vector<const Loop*> around_;
   std::set<std::string> variables_, all_variables_;
   std::set<int> running_, complete_;
+  std::set<int> seen_;  // values of the present statement: one that is used twice is looked at once
   std::map<int, std::set<const Loop*>> homes_;  // of scratch
   std::vector<std::string> broken_;
 };

@@ -35,6 +35,17 @@ class TestKernel : public QObject {
              "    out[i0] = a0\n");
   }
 
+  /// x squared 60 times: every value is used twice, and there are 2^60 ways to the first.
+  void values_are_checked_once() {
+    Kernel k = row_sums();
+    k.accumulators.clear();
+    Scalar x = k.scalars.load(0, SymExpr::symbol("i0"), DType::Float32);
+    for (int i = 0; i < 60; ++i) x = k.scalars.Mul(x, x);
+    k.body = {Loop{"i0", 3, Mapping::Thread, true, {}, {Store{1, SymExpr::symbol("i0"), {}, x}}}};
+    QCOMPARE(verify(k), std::vector<std::string>());
+    QVERIFY(print(k).size() < 10'000);
+  }
+
   void runs() {
     float x[12], out[3];
     std::iota(x, x + 12, 0.0f);
@@ -162,11 +173,13 @@ class TestKernel : public QObject {
         << "no barrier between loop i0 and loop i1, which both use out" << "loops.race";
     QTest::newRow("lanes read one another's stores") << "" << "loops.race";
     QTest::newRow("scratch of a thread for a group") << "scratch row is used beyond its scope" << "loops.scratch";
-    QTest::newRow("shared scratch without a group") << "scratch t is shared, but outside of block loops" << "loops.scratch";
+    QTest::newRow("shared scratch without a group")
+        << "scratch t is shared, but outside of block loops" << "loops.scratch";
     QTest::newRow("scratch of a thread for all threads") << "scratch t is used beyond its scope" << "loops.scratch";
     QTest::newRow("a barrier that some threads reach") << "a barrier within loop i1" << "";
     QTest::newRow("a barrier of all threads in a loop") << "a barrier within loop i9" << "";
-    QTest::newRow("threads that are no group reduce") << "thread loop i0 reduces, but its threads are not a group" << "";
+    QTest::newRow("threads that are no group reduce")
+        << "thread loop i0 reduces, but its threads are not a group" << "";
     QTest::newRow("groups within groups") << "block loop i0 is neither outermost nor a group's" << "";
     QTest::newRow("unrolled how often") << "loop i2 is unrolled n times, which is not a number" << "";
     QTest::newRow("shared output") << "out is shared but not scratch" << "";
