@@ -17,6 +17,10 @@ std::span<const ViewRow> view_rows() {
   return rows;
 }
 
+QWidget* window_of(Workbench& bench) {
+  return &bench.window();
+}
+
 void Controller::raise() {
   bench_.window().show_view(widget());
 }

@@ -65,11 +65,14 @@ class Controller : public QObject {
   Workbench& bench_;
 };
 
+QWidget* window_of(Workbench& bench);
+
 /// A controller of a widget of class W, whose theme, selection and inputs it hands on as far as W has them.
 template <class W>
 class WidgetController : public Controller {
  public:
-  explicit WidgetController(Workbench& bench) : Controller(bench), view_(new W) {}
+  /// The window is the widget's parent at once: sizes depend on its style sheet.
+  explicit WidgetController(Workbench& bench) : Controller(bench), view_(new W(window_of(bench))) {}
   W* view() const { return view_; }
   QWidget* widget() const override { return view_; }
   void set_theme(const Theme& theme) override {

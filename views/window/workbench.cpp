@@ -216,7 +216,9 @@ void Workbench::show(const QString& key) {
   if (!chosen) return;
   current_ = chosen;
   if (chosen->code) return put_on_screen(*chosen);
+  const bool nothing_shown = window_.page() == window_.empty_page();
   for_each_view([&](Controller& view) { view.wait_for(*chosen); });
+  if (nothing_shown) window_.page()->setFocus();
   render(*chosen);
 }
 
