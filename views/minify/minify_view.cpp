@@ -68,7 +68,7 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   line_->setWordWrap(true);
   line_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   plot_ = new ShrinkPlot;
-  tried_ = new TablePanel({tr("Try"), tr("It"), tr("What was tried"), tr("Strategy")});
+  tried_ = new TablePanel({tr("Try"), tr("Result"), tr("What was tried"), tr("Strategy")});
   tried_->set_stretched_column(3);
   column->addWidget(headline_);
   column->addWidget(line_);
