@@ -9,14 +9,16 @@ namespace partita {
 class MachinePlans : public QObject {
   Q_OBJECT
 
-  /// Checks that the graph, planned for the target and compiled, gives the interpreter's values and strides.
+  /// Checks that the graph, planned for the target and compiled, gives the interpreter's values and strides. The inputs
+  /// are small whole numbers, so that sums are exact in any order and every value is equal.
   void check(const Graph& graph, const loops::Target& target, const std::function<void(const schedule::Plan&)>& see) {
     auto plan = schedule::make_plan(graph, {{}, target});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     see(*plan);
     auto inputs = testing::random_inputs(graph);
-    const auto exact = interpret(graph, inputs, {.float64 = true});
-    QVERIFY2(exact, exact ? "" : exact.error().line().c_str());
+    for (const Value& v : inputs)
+      for (float& x : std::span(v.get<Tensor>()->as<float>(), static_cast<std::size_t>(v.get<Tensor>()->numel())))
+        x = std::round(x);
     auto expected = interpret(graph, testing::copies(inputs));
     QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
     auto compiled = codegen::compile_cpu(*plan, graph.attributes);
@@ -26,7 +28,7 @@ class MachinePlans : public QObject {
       QVERIFY2(found, found ? "" : found.error().line().c_str());
       for (std::size_t i = 0; i < expected->size(); ++i) {
         const Tensor &ours = *(*found)[i].get<Tensor>(), &wanted = *(*expected)[i].get<Tensor>();
-        const std::string wrong = testing::wrong(wanted, ours, {1e-5, 1e-5}, &(*exact)[i]);
+        const std::string wrong = testing::wrong(wanted, ours, {0, 0});
         QVERIFY2(wrong.empty(), (wrong + print(*plan)).c_str());
         QVERIFY(ours.strides == wanted.strides);
       }
