@@ -66,7 +66,7 @@ class TestOpCases : public QObject {
     // Our run in double is as wrong: it excuses nothing that rounding does not explain.
     const auto told = [](const CaseResult& r) { return r.message.find("rounding explains") != std::string::npos; };
     QVERIFY(std::ranges::any_of(*results, told));
-    QVERIFY(count(*results, "graph", Outcome::Failed) > 10);
+    QCOMPARE(count(*results, "graph", Outcome::Passed), std::size_t{0});
   }
 
   void a_cancelling_sum_is_judged_in_double() {
