@@ -14,20 +14,24 @@ std::size_t machine_memory() {
                                : std::size_t(1) << 36;
 }
 
-std::atomic<std::size_t> limit{machine_memory()};
+/// Made at first use: tensors that are global are allocated before this file's own globals are made.
+std::atomic<std::size_t>& limit() {
+  static std::atomic<std::size_t> bytes{machine_memory()};
+  return bytes;
+}
 
 }  // namespace
 
 std::size_t memory_limit() {
-  return limit;
+  return limit();
 }
 
 void set_memory_limit(std::size_t bytes) {
-  limit = bytes;
+  limit() = bytes;
 }
 
 Status check_fits_in_memory(std::size_t bytes, std::size_t held) {
-  const std::size_t most = limit;
+  const std::size_t most = limit();
   if (held <= most && bytes <= most - held) return {};
   return input_error("tensor.out_of_memory",
                      held == 0
