@@ -1,5 +1,6 @@
 #include "core/schedule/specialise.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -77,9 +78,12 @@ class Specialiser {
   std::unordered_map<const Node*, Arg> numbers_;
 };
 
-bool same_sizes(const Meta& a, const Meta& b) {
-  if (const TensorMeta *x = a.tensor(), *y = b.tensor(); x && y) return x->sizes == y->sizes;
-  const MetaTuple *x = a.tuple(), *y = b.tuple();
+/// A size that depends on data is inferred as a symbol, which agrees with any number.
+bool same_sizes(const Meta& inferred, const Meta& said) {
+  const auto agree = [](SymExpr a, SymExpr b) { return a == b || !a.symbols().empty(); };
+  if (const TensorMeta *x = inferred.tensor(), *y = said.tensor(); x && y)
+    return std::ranges::equal(x->sizes, y->sizes, agree);
+  const MetaTuple *x = inferred.tuple(), *y = said.tuple();
   for (std::size_t i = 0; x && y && i < x->items.size() && i < y->items.size(); ++i)
     if (!same_sizes(x->items[i], y->items[i])) return false;
   return true;
