@@ -70,7 +70,7 @@ struct Moment {
   std::uint32_t group = 0, thread = 0;  ///< iterations of outermost parallel loops, of a group's Thread loops; 0: none
   bool operator==(const Moment&) const = default;
 };
-constexpr std::uint32_t several = UINT32_MAX;  ///< of groups or threads: nobody's number
+constexpr std::uint32_t several = UINT32_MAX;  ///< in place of a group or a thread: more than one of them
 
 bool ordered(const Moment& before, const Moment& now) {
   if (before.phase != now.phase) return true;
@@ -230,7 +230,7 @@ class Executor {
     if (l.vector) lane_.loop = ++vector_loops_;
     in_group_ |= l.mapping == Mapping::Block;
     for (int64_t i = 0; i < extent; ++i) {
-      // No order is promised to threads, so they get one that nobody thinks of.
+      // Threads run in any order. The reverse one shows code that relies on another.
       variable = l.parallel() ? extent - 1 - i : i;
       if (l.vector) lane_.lane = static_cast<std::uint32_t>(i);
       if (l.parallel()) (in_group_ && l.mapping == Mapping::Thread ? now_.thread : now_.group) = ++threads_;

@@ -168,7 +168,7 @@ class Verifier {
         fault(b.name + " is shared but not scratch");
     }
     body(k_.body);
-    if (broken_.empty()) find_races();  // they are looked for along buffers and values that exist
+    if (broken_.empty()) find_races();  // which takes buffers and values that exist
     return std::move(broken_);
   }
 
@@ -314,7 +314,7 @@ class Verifier {
       if (std::holds_alternative<Barrier>(s)) {
         since.clear();
       } else if (group && l && !l->parallel()) {
-        // Its last iteration is followed by its first.
+        // The end of one iteration is followed by the beginning of the next.
         for (int turn = 0; turn < 2; ++turn) region(l->body, since, group);
       } else {
         Accesses now;

@@ -13,12 +13,12 @@ struct Buffer {
   enum class Role : std::uint8_t {
     Input,    ///< read only, given by the caller
     Output,   ///< written, given by the caller; may be read after it was written
-    Scratch,  ///< made by the kernel, gone after it: a row kept in cache
+    Scratch,  ///< memory that only the kernel uses, such as a row kept in cache
   };
-  /// Who shares a scratch buffer; nobody else sees it, and its values last no longer.
+  /// Which iterations share a scratch buffer. Its values last as long as they do.
   enum class Scope : std::uint8_t {
-    Thread,  ///< one iteration of the innermost Thread loop around (else Block loop, else the whole kernel)
-    Block,   ///< one iteration of the Block loop around: all threads of its group
+    Thread,  ///< one of the innermost Thread loop around it; without one, of the Block loop, or the whole kernel
+    Block,   ///< one of the Block loop around it: all threads of a group
   };
   std::string name;
   DType dtype = DType::Float32;
@@ -45,7 +45,7 @@ struct Loop;
 enum class Accumulate : std::uint8_t {
   None,    ///< replaces it
   Plain,   ///< adds to it; no other thread may do so at the same time
-  Atomic,  ///< adds to it; iterations that run at the same time may meet there
+  Atomic,  ///< adds to it, as other threads may at the same time
 };
 /// buffer[element] = value, or += value.
 struct Store {
@@ -60,18 +60,18 @@ struct Reduce {
   int accumulator = 0;
   Scalar value;
 };
-/// What any thread did before it is seen by all after it. In the kernel's body it holds for all threads; within a Block
-/// loop (not within its Thread loops), for those of one group.
+/// What threads stored before it they all see after it. In the kernel's body it holds for all threads; within a Block
+/// loop, for the threads of one group. It never stands within a Thread loop.
 struct Barrier {};
 using Stmt = std::variant<Store, Reduce, Barrier, Loop>;
 
 /// Who runs the iterations of a loop.
 enum class Mapping : std::uint8_t {
-  Serial,  ///< one after the other, by the thread that is there
-  Unroll,  ///< the same, written out; the extent is a number
-  Thread,  ///< threads, in any order: within a Block loop those of its group. Outermost, or the one statement of a
-           ///< Thread loop, or within a Block loop; only there it may have accumulators
-  Block,   ///< groups of threads, in any order; outermost. What stands beside Thread loops one thread of a group does
+  Serial,  ///< the current thread, one after the other
+  Unroll,  ///< as Serial, but written out; the extent is a number
+  Thread,  ///< several threads, in any order; within a Block loop, those of its group. It is outermost, or the only
+           ///< statement of a Thread loop, or within a Block loop: only there it may have accumulators
+  Block,   ///< groups of threads, in any order; outermost. One thread of a group runs what is not in its Thread loops
 };
 
 struct Loop {

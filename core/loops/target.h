@@ -18,7 +18,6 @@ struct Target {
 
   /// Of convolutions that a library computes best with channels innermost; empty: it has none such.
   std::vector<DType> channels_last;
-  bool call_epilogues = true;       ///< library calls may do pointwise work on their result
   std::size_t epilogue_inputs = 8;  ///< streams beside the call's result
 
   // Limits on what threads are used for.
