@@ -43,7 +43,8 @@ Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> 
   Args positions;
   Kwargs named;
   std::vector<Value> given = std::move(args);
-  for (std::size_t i = 0; i < given.size(); ++i) positions.push_back(ArgName{std::to_string(i)});
+  for (std::size_t i = 0; i < given.size(); ++i)
+    positions.push_back(given[i].is_none() ? Arg() : Arg(ArgName{std::to_string(i)}));
   for (auto& [key, value] : kwargs) {
     named.emplace_back(key, ArgName{std::to_string(given.size())});
     given.push_back(std::move(value));

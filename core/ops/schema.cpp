@@ -296,6 +296,20 @@ const std::vector<const Schema*>& find_overloads(std::string_view base) {
   return table().overloads(base);
 }
 
+namespace {
+
+/// What the argument may not be or hold, in words; null when nothing is wrong with it. Records rely on this.
+const char* refused(const SchemaArg& schema, const Arg& given) {
+  if (schema.type == SchemaType::Other || schema.is_optional || schema.has_default) return nullptr;
+  if (given.is_none()) return "be None";
+  if (const auto* list = given.get<ArgList>(); list && schema.is_list && !schema.items_optional)
+    for (const Arg& item : list->items)
+      if (item.is_none()) return "hold None";
+  return nullptr;
+}
+
+}  // namespace
+
 Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs& kwargs) {
   auto error = [&](std::string what) { return input_error("ops.arguments", fmt::format("{}: {}", schema.name, what)); };
   Args bound(schema.args.size());
@@ -315,7 +329,11 @@ Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs
     given[static_cast<std::size_t>(i)] = true;
   }
   for (std::size_t i = 0; i < schema.args.size(); ++i) {
-    if (given[i]) continue;
+    if (given[i]) {
+      if (const char* wrong = refused(schema.args[i], bound[i]))
+        return error(fmt::format("argument '{}' must not {}", schema.args[i].name, wrong));
+      continue;
+    }
     if (!schema.args[i].has_default && !schema.args[i].is_optional)
       return error(fmt::format("argument '{}' is missing", schema.args[i].name));
     bound[i] = schema.args[i].default_value;

@@ -35,7 +35,11 @@ std::optional<memory::desc> describe(const ConcreteView& view) {
     if (strides[d] <= 0) return std::nullopt;
     dense = std::max(dense, strides[d] * view.sizes[d]);
   }
-  return memory::desc(view.sizes, type, strides);
+  try {
+    return memory::desc(view.sizes, type, strides);
+  } catch (const dnnl::error&) {
+    return std::nullopt;  // elements overlap
+  }
 }
 
 memory::desc dense(const ConcreteView& view) {

@@ -122,6 +122,10 @@ constexpr auto extreme_place =
     [](const EvalCall&, const auto* x, const Line& line) { return extreme<greatest>(x, line).second; };
 
 Meta fake_extreme_dim(FakeCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const std::size_t dim = self.dim() == 0 ? 0 : wrap_dim(call.integer("dim"), self.dim());
+  if (self.dim() > 0 && self.sizes[dim].is(0))
+    fail(fmt::format("{}(): Expected reduction dim {} to have non-zero size.", call.schema.base.substr(5), dim));
   return pair_of(reduced_meta(call, call.tensor("self").dtype), reduced_meta(call, DType::Int64));
 }
 

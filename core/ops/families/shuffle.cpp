@@ -51,12 +51,13 @@ SymList joined(SymList lead, std::initializer_list<SymExpr> tail) {
 SymList shuffled_sizes(FakeCall& c, std::int64_t r, const SymList& lead) {
   const SymList& s = c.tensor("self").sizes;
   SymExpr channels = s[s.size() - 3];
-  if (!c.test(sym_eq(sym_mod(channels, r * r), 0), "pixel_shuffle channels"))
+  const SymExpr square = SymExpr(r) * r;
+  if (!c.test(sym_eq(sym_mod(channels, square), 0), "pixel_shuffle channels"))
     fail(
         "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
         "input.size(-3)=" +
-        channels.str() + " is not divisible by " + std::to_string(r * r));
-  return joined(lead, {sym_floordiv(channels, r * r), s[s.size() - 2] * r, s.back() * r});
+        channels.str() + " is not divisible by " + square.str());
+  return joined(lead, {sym_floordiv(channels, square), s[s.size() - 2] * r, s.back() * r});
 }
 
 /// As meta_pixel_shuffle: the sizes are computed directly. The views on the way would give other expressions for
