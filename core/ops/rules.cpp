@@ -21,8 +21,10 @@ class Rules {
       const bool ours = torch && (node->op()->name.starts_with("aten.") || node->op()->name.starts_with("prims."));
       if (torch ? ours && !find_schema(node->op()) : !is_size_arithmetic(*node))
         report(*node, "calls " + node->op()->name + ", which is no ATen operator");
-      // Of other libraries' operators only what is annotated is known.
-      if (!node->meta.known() && !returns_nothing(*node) && (!torch || find_record(node->op())))
+      // Of other libraries' operators, and of those whose results depend on values, only what is annotated is known.
+      const OpRecord* record = find_record(node->op());
+      const bool infers = record && (record->fake || record->pointwise.body || record->decompose);
+      if (!node->meta.known() && !returns_nothing(*node) && (!torch || infers))
         report(*node, "has no meta");
     }
   }

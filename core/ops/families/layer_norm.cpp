@@ -199,7 +199,8 @@ Value eval_native_layer_norm(EvalCall& c) {
       T* out = y.as<T>() + r * n;
       Moments m = moments(in, 1, 0, n);
       const double scale = 1 / std::sqrt(m.variance + eps);
-      const T narrow_scale = static_cast<T>(scale), shift = -(static_cast<T>(m.mean) * narrow_scale);
+      const T narrow_scale = T(1) / std::sqrt(static_cast<T>(m.variance) + static_cast<T>(eps)),
+              shift = -(static_cast<T>(m.mean) * narrow_scale);
       for (std::int64_t i = 0; i < n; ++i) {
         const double v = half ? static_cast<double>(std::fma(in[i], narrow_scale, shift))
                               : (static_cast<double>(in[i]) - m.mean) * scale;
