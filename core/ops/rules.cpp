@@ -24,8 +24,7 @@ class Rules {
       // Of other libraries' operators, and of those whose results depend on values, only what is annotated is known.
       const OpRecord* record = find_record(node->op());
       const bool infers = record && (record->fake || record->pointwise.body || record->decompose);
-      if (!node->meta.known() && !returns_nothing(*node) && (!torch || infers))
-        report(*node, "has no meta");
+      if (!node->meta.known() && !returns_nothing(*node) && (!torch || infers)) report(*node, "has no meta");
     }
   }
 
