@@ -90,7 +90,7 @@ void PhaseEmitter::statements(const std::vector<Stmt>& body) {
 void PhaseEmitter::statement(const Stmt& stmt) {
   if (auto* s = std::get_if<Store>(&stmt)) return store(*s);
   if (auto* r = std::get_if<Reduce>(&stmt)) return reduce(*r);
-  // Those of the kernel end phases; a group is one thread here, which waits for nobody.
+  // Barriers of the kernel end phases. A group is one thread here, so barriers of a group do nothing.
   if (std::holds_alternative<loops::Barrier>(stmt)) return;
   loop(std::get<Loop>(stmt));
 }

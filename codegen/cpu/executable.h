@@ -15,7 +15,7 @@
 namespace partita::codegen {
 
 struct CpuOptions {
-  /// What random operators draw from; null: each run draws anew from one with the default seed.
+  /// The generator of random operators; null: each run uses a new one with the default seed.
   std::shared_ptr<Generator> generator;
   bool keep_text = false;  ///< fill Executable::ir and assembly; does not use stored code
   /// Inputs whose values do not change between runs, which the caller promises (the weights of an inference). They are
@@ -54,8 +54,8 @@ class Executable {
   std::string ir, assembly;  ///< set with keep_text
 };
 
-/// `constants`: Graph::attributes that the plan's constant buffers name. Error codegen.device for a plan that wants
-/// another device.
+/// Compiles a plan. `constants`: the Graph::attributes that the plan's constant buffers name. Error codegen.device for
+/// a plan that needs another device.
 Result<std::unique_ptr<Executable>> compile_cpu(const schedule::Plan& plan,
                                                 const std::map<std::string, Tensor>& constants,
                                                 const CpuOptions& options = {});

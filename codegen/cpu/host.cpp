@@ -15,7 +15,7 @@
 namespace partita::codegen {
 namespace {
 
-/// The largest cache that a core reads through, as Linux tells it; 0: the system does not say.
+/// The size of the largest cache of a core, as Linux reports it; 0: unknown.
 std::size_t last_level_cache_bytes() {
   std::size_t largest = 0;
   for (int index = 0;; ++index) {

@@ -5,14 +5,14 @@
 
 namespace partita::codegen {
 
-/// The processor that code is made for, in LLVM's words.
+/// LLVM's name of the processor that code is made for.
 struct Processor {
   std::string name, features, triple;
   int vector_bytes = 0;  ///< 64 with AVX-512
 };
 const Processor& host_processor();
 
-/// This machine: its vectors and caches, and what oneDNN does on it.
+/// The target for this machine: its vectors and caches, and what oneDNN does on it.
 loops::Target host_target(int threads = 1);
 
 }  // namespace partita::codegen

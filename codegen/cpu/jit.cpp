@@ -41,7 +41,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// LLVM's code generator for this machine, made ready once.
+/// LLVM's code generator for this machine, prepared once.
 void initialise_llvm() {
   static const bool ready = [] {
     llvm::InitializeNativeTarget();

@@ -22,8 +22,8 @@ struct ObjectCode {
   double emit_ms = 0, optimise_ms = 0, generate_ms = 0;  ///< summed over threads
 };
 
-/// Kernel i's functions are named by kernel_entry(kernels[i], symbol_prefix + i). `symbols` are the names that sizes in
-/// the kernels use, in the order in which their values are handed over. Error codegen.cpu (exit 3).
+/// Compiles kernels. kernel_entry(kernels[i], kernel_symbol(i)) names the functions of kernel i. `symbols` are the
+/// names in the kernels' sizes, in the order in which their values are passed. Error codegen.cpu (exit 3).
 Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const std::vector<std::string>& symbols,
                                    const JitOptions& options = {});
 std::string kernel_symbol(std::size_t index);

@@ -135,7 +135,7 @@ void choose_vector_loops(const Kernel& kernel, const Loop& loop, bool may_turn, 
 PhaseShape parallel_phase(const Stmt& s, const std::set<const Loop*>& vector) {
   PhaseShape phase;
   phase.body = {&s};
-  // A vector loop is not flattened with others, because its lanes must be neighbours. Nor is a group's loop.
+  // A vector loop is not flattened with others, because its lanes must be neighbours. A group's loop is not either.
   const Stmt* stmt = &s;
   for (const Loop* loop = std::get_if<Loop>(stmt); loop && loop->parallel(); loop = std::get_if<Loop>(stmt)) {
     if (vector.contains(loop) && !phase.parallel.empty()) break;

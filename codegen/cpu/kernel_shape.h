@@ -17,7 +17,7 @@ constexpr std::int64_t max_lanes = 64;
 using PhaseFunction = void (*)(void* const* buffers, const std::int64_t* symbols, std::byte* scratch,
                                std::int64_t begin, std::int64_t end);
 
-/// A part of a kernel that runs between two barriers, or one of its parallel loops: one function.
+/// A part of a kernel between two barriers, or one of its parallel loops. It is one function.
 struct Phase {
   std::string symbol;
   bool parallel = false;       ///< false: called once with [0, iterations)
@@ -42,7 +42,7 @@ KernelEntry kernel_entry(const loops::Kernel& kernel, const std::string& symbol)
 /// The loops of a phase, as the emitter groups them.
 struct PhaseShape {
   std::vector<const loops::Loop*> parallel;  ///< perfectly nested, outermost first; flattened into [begin, end)
-  bool serial = false;                       ///< has atomic sums: one thread, so that their order is always the same
+  bool serial = false;                       ///< it has atomic sums; one thread runs it, to keep their order
   std::vector<const loops::Stmt*> body;
 };
 std::vector<PhaseShape> phase_shapes(const loops::Kernel& kernel);

@@ -31,8 +31,8 @@ Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& in
 /// May running the graph write to its inputs?
 bool mutates_inputs(const Graph& graph);
 
-/// A safetensors file with input.0, input.1, ..., or tensors made up for a graph_dumper's .input as PyTorch's
-/// get_inputs does.
+/// Reads a safetensors file with input.0, input.1, ..., or makes random tensors for a graph_dumper's .input, as
+/// PyTorch's get_inputs does.
 Result<TensorFile> read_inputs(const std::string& path);
 
 }  // namespace partita

@@ -12,11 +12,11 @@ class WorkingOn {
   WorkingOn& operator=(const WorkingOn&) = delete;
 };
 
-/// Is given the broken invariant with the WorkingOn stack, in one line. An embedding program may throw from it, to give
-/// up the call into us and live on: what that call worked on must not be used again. Called on the thread that failed.
+/// Receives the broken invariant and the WorkingOn stack as one line, on the thread that failed. An embedding program
+/// may throw from it to abandon the call into Partita and continue; it must not use again what that call worked on.
 using CheckHandler = void (*)(const std::string& line);
-/// Returns the handler that was set before; null stands for the default, which prints the line to stderr. Where a
-/// handler returns, the process ends with exit code 4 and runs no destructors: what they rely on may be what broke.
+/// Sets the handler and returns the one set before. Null is the default, which prints the line to stderr. If a handler
+/// returns, the process ends with exit code 4 without running destructors, because they may rely on what broke.
 CheckHandler set_check_handler(CheckHandler handler);
 
 /// Calls the handler.

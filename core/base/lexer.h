@@ -1,5 +1,5 @@
 #pragma once
-// Tokens of the Python subset that FX text, symbolic expressions and formulas are written in.
+// Tokens of the Python subset in which FX text, symbolic expressions and formulas are written.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,7 +23,7 @@ struct Token {
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
-  /// Over one expression, at its first token: newlines are blanks.
+  /// A lexer over one expression, at its first token. Newlines count as blanks.
   static Lexer of_expression(std::string_view text);
 
   const Token& peek() const { return token_; }
@@ -31,7 +31,7 @@ class Lexer {
   char after_peek() const;
   Token next();
   bool eat(std::string_view symbol);
-  /// "aten.add" as one word. Empty where no name comes next.
+  /// Reads "aten.add" as one word. Empty if no name comes next.
   std::string_view take_dotted_name();
 
   /// Moves to `at`, which must be outside all brackets, and reads the token there.
@@ -52,7 +52,8 @@ class Lexer {
   std::string_view comment_;
 };
 
-/// A whole number, a float where it has a fraction, an exponent or does not fit; nothing for other tokens: 2j.
+/// The value of a number: an integer, or a float if it has a fraction or an exponent or does not fit. nullopt for other
+/// tokens (2j).
 std::optional<std::variant<std::int64_t, double>> number_of(const Token& token);
 /// The value of a quoted string: escapes resolved.
 std::string unquote(std::string_view quoted);

@@ -14,7 +14,7 @@ std::size_t machine_memory() {
                                : std::size_t(1) << 36;
 }
 
-/// Made at first use: tensors that are global are allocated before this file's own globals are made.
+/// Made at first use, because global tensors may be allocated before this file's own globals are made.
 std::atomic<std::size_t>& limit() {
   static std::atomic<std::size_t> bytes{machine_memory()};
   return bytes;

@@ -24,7 +24,7 @@ inline Status check_cancelled(const Progress* progress) {
   if (progress && progress->cancelled()) return stopped_on_request();
   return {};
 }
-/// The same, and reports where the work stands.
+/// The same; also reports the current step.
 inline Status step(const Progress* progress, double fraction, std::string_view what) {
   TRY_DO(check_cancelled(progress));
   if (progress) progress->at(fraction, what);

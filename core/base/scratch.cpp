@@ -16,8 +16,8 @@
 namespace partita {
 namespace {
 
-/// Entries that a signal handler may read while threads add and remove. What finds no place is not cleaned up by
-/// signals; the limits are far above what one process uses.
+/// Entries that a signal handler may read while threads add and remove them. An entry for which there is no place is
+/// not cleaned up on signals; the limits are far above what one process uses.
 template <class T, std::size_t n>
 class SignalSafeSet {
  public:
@@ -87,7 +87,8 @@ Result<ScratchFolder> ScratchFolder::make(std::string_view purpose) {
   const std::filesystem::path parent = std::filesystem::temp_directory_path(failed);
   if (failed) return not_made(failed.message());
   std::string path = (parent / fmt::format("partita-{}-XXXXXX", purpose)).string();
-  // The path becomes part of commands that users write: nothing in it may be more than a name to a shell.
+  // The path becomes part of shell commands that users write, so it may hold only characters without a meaning to a
+  // shell.
   if (!std::ranges::all_of(path, is_plain))
     return not_made("TMPDIR has characters that a shell does not take as a name");
   if (!::mkdtemp(path.data())) return not_made(std::strerror(errno));

@@ -1,5 +1,5 @@
 #pragma once
-// What must not outlive the process: folders under TMPDIR, and process groups of children.
+// Removes what must not outlive the process: folders under TMPDIR, and process groups of children.
 #include <string>
 #include <string_view>
 
@@ -12,8 +12,8 @@ namespace partita {
 /// A folder of this user under TMPDIR that is removed with its owner, or when a signal ends the process.
 class ScratchFolder {
  public:
-  /// $TMPDIR/partita-PURPOSE-XXXXXX. Error scratch.folder when it cannot be made, or when a shell would read more than
-  /// a name out of its path.
+  /// Makes $TMPDIR/partita-PURPOSE-XXXXXX. Error scratch.folder when it cannot be created, or when its path has
+  /// characters with a meaning to a shell.
   static Result<ScratchFolder> make(std::string_view purpose);
   ~ScratchFolder();
   ScratchFolder(ScratchFolder&& other) noexcept;

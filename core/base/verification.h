@@ -2,8 +2,8 @@
 
 namespace partita {
 
-/// Are graphs and plans verified where they pass from one stage to the next? They are in debug builds, after --verify,
-/// and where the environment says PARTITA_VERIFY=1, as the tests' does.
+/// Are graphs and plans verified between stages? True in debug builds, with --verify, and if the environment has
+/// PARTITA_VERIFY=1, as the tests do.
 bool verification();
 void set_verification(bool on);
 

@@ -286,7 +286,7 @@ void judge_by_baseline(Difference& d, const Value& baseline, const Value& expect
                        const Tolerance& tolerance) {
   const auto exact = widest(baseline), theirs = widest(expected), ours = widest(found);
   if (!exact || !theirs || !ours || exact->sizes != theirs->sizes || exact->sizes != ours->sizes) return;
-  // What is finite in double may be infinite in the result's dtype.
+  // A value that is finite in double may be infinite in the result's dtype.
   const auto rounded = exact->to(as_tensor(found)->dtype);
   const auto narrow = rounded ? widest(*rounded) : std::nullopt;
   if (!narrow) return;

@@ -38,7 +38,7 @@ Diagnostic differs(std::string message) {
   return d;
 }
 
-/// item() and its kin: a number out of the one tensor argument.
+/// Is it item() or similar: a number read from the one tensor argument?
 bool reads_number(const Node& node) {
   const Schema* schema = find_schema(node.op());
   return schema && schema->args.size() == 1 && schema->args[0].type == SchemaType::Tensor &&
@@ -53,7 +53,7 @@ std::string first_wrong(const Difference& d) {
                             fmt::join(d.first_wrong->index, ", "), d.first_wrong->expected, d.first_wrong->found);
 }
 
-/// Sets `rounding` where the run in double says so; what it said is appended to `told`.
+/// Sets `rounding` if the run in double allows it, and appends the run's verdict to `told`.
 void weigh_in_double(Difference& d, const Graph& graph, const std::vector<Value>& inputs, std::size_t result,
                      const Tensor& expected, const Tensor& found, const Tolerance& tolerance, std::string& told) {
   if (!d.layout.empty() || expected.dtype == DType::Float64 || expected.dtype == DType::Complex128) return;
@@ -70,7 +70,7 @@ void weigh_in_double(Difference& d, const Graph& graph, const std::vector<Value>
   if (!d.rounding) told += ", farther than rounding explains";
 }
 
-/// Sizes and strides of a case are integers in the range of memory; anything else in the file is refused.
+/// Sizes and strides of a case. Anything but integers in the range of memory is refused.
 Sizes integers(const Json& list) {
   return list.get<std::vector<std::int64_t>>();
 }
@@ -80,7 +80,7 @@ class Case {
   Case(const Json& json, const std::string& kind, const TensorFile& tensors, const CaseOptions& options)
       : json_(json), kind_(kind), tensors_(tensors), options_(options) {}
 
-  bool by_double = false;  ///< some numbers are right by the run in double alone
+  bool by_double = false;  ///< some numbers are right only by the run in double
 
   Status check() {
     if (json_[kind_].is_null()) return unsupported("compare.no_graph", "the case has no graph");
@@ -113,7 +113,7 @@ class Case {
     return *t;
   }
 
-  /// The tensor of an entry with its dtype (complex ones are stored as pairs) and strides.
+  /// The tensor of an entry, with its dtype (complex ones are stored as pairs) and strides.
   Result<Tensor> tensor_of(const Json& entry, bool with_strides) {
     TRY(Tensor values, stored(entry["key"]));
     std::string dtype_name = entry["dtype"];
@@ -149,8 +149,8 @@ class Case {
     return out;
   }
 
-  /// The annotations under the example values of the symbols: those of the inputs, and of integers read from them.
-  /// Unbacked symbols have none.
+  /// Checks the annotations under the example values of the symbols, which come from the inputs and from integers read
+  /// from them. Unbacked symbols have none.
   Status check_symbolic(Graph& graph) {
     if (json_.contains("symbols"))
       for (const auto& [symbol, value] : json_["symbols"].items())
@@ -203,7 +203,7 @@ class Case {
   static Status check_meta(const Node& node, const Meta& inferred) {
     const TensorMeta *a = node.meta.tensor(), *b = inferred.tensor();
     if (!a) return {};
-    // The annotations are of a run: an unbacked symbol stands for any of their numbers.
+    // The annotations come from a run, so an inferred unbacked symbol agrees with any number.
     auto agree = [](SymExpr expected, SymExpr found) { return expected == found || !found.symbols().empty(); };
     if (b && a->dtype == b->dtype && std::ranges::equal(a->sizes, b->sizes, agree) &&
         same_significant_strides(a->sizes, a->strides, b->strides, agree))
@@ -212,7 +212,7 @@ class Case {
         fmt::format("{}: meta {} expected, {} inferred", node.name(), annotation(node.meta), annotation(inferred)));
   }
 
-  /// Where the case says that its values are LAPACK's choice, they are compared up to that.
+  /// If the case says that LAPACK chooses some of its values, they are compared up to that choice.
   Status find_gauge(const Graph& graph, const std::vector<Tensor>& found) {
     if (!json_.value("gauge_dependent", false)) return {};
     std::vector<Tensor> expected;
@@ -224,14 +224,14 @@ class Case {
     return {};
   }
 
-  /// A graph may return tuples in its tuple; the case lists their tensors in order.
+  /// A graph may return nested tuples; the case lists their tensors in order.
   static void collect_tensors(const Value& value, std::vector<Tensor>& tensors) {
     if (const Tensor* t = value.get<Tensor>()) tensors.push_back(*t);
     if (const ValueList* list = value.get<ValueList>())
       for (const Value& item : *list) collect_tensors(item, tensors);
   }
 
-  /// Result `result` of `graph`. With a gauge the run in double has one of its own: it is not asked.
+  /// Compares the result `result` of `graph`. With a gauge, the run in double has another gauge, so it is not used.
   Status check_values(std::string name, const Graph& graph, const std::vector<Value>& inputs, std::size_t result,
                       const Tensor& expected, const Value& found) {
     Difference d = compare_values(std::move(name), expected, found, tolerance(), false);
@@ -270,8 +270,8 @@ class Case {
     return {};
   }
 
-  /// Is it the input, or a view of it at the right place? A lazy conjugate, which PyTorch has and we have not, is asked
-  /// for its values alone.
+  /// Is it the input, or a view of it at the right place? PyTorch's lazy conjugate, which Partita lacks, is compared by
+  /// values only.
   static Status check_alias(std::size_t i, const Json& entry, const Tensor& found, const std::vector<Value>& inputs) {
     for (const char* how : {"aliases_input", "is_input"}) {
       if (!entry.contains(how)) continue;
@@ -296,9 +296,9 @@ class Case {
       const auto is_it = [&](const Json& output) {
         return !output.contains("conj_bit") && output.value("is_input", -1) == int(i);
       };
-      if (std::ranges::any_of(json_["outputs"], is_it)) continue;  // returned too: compared there
+      if (std::ranges::any_of(json_["outputs"], is_it)) continue;  // it is also returned, and compared there
       const Tensor& found = *inputs[i].get<Tensor>();
-      // Its geometry changed too (transpose_): seen by the outputs.
+      // The sizes or strides changed too (transpose_); check_outputs sees it.
       if (found.sizes != values.sizes || integers(entry["stride"]) != found.strides) continue;
       Difference d = compare_values(fmt::format("input_after.{}", i), values, found, tolerance(), false);
       if (!d.ok()) return differs(first_wrong(d));

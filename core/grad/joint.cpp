@@ -90,8 +90,8 @@ class Differentiator {
     }
   }
 
-  /// Which values require grad, as needs_. Calls on the way of a gradient that have no derivative of their own but a
-  /// decomposition are replaced by its calls, which are met next.
+  /// Computes which values require grad (needs_). Calls on a gradient's path with a decomposition but no derivative are
+  /// replaced by their decomposition, which is visited next.
   Status find_what_requires_grad() {
     std::size_t placeholders = 0;
     for (Node* n = graph_.first(); n;) {

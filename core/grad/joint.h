@@ -28,9 +28,9 @@ struct Joint {
 /// grad. Error ops.unknown names an operator without derivative.
 Result<Joint> make_joint(FunctionalGraph forward, const JointOptions& options = {});
 
-/// Replaces calls that core ATen does not have, see decomposes_to_core.
+/// Decomposes calls that are not in core ATen; see decomposes_to_core.
 Status decompose_to_core(Graph& graph);
-/// The operators of torch._functorch.compilers.default_decompositions, as far as there is a simpler form of them here.
+/// Decomposes the operators of torch._functorch.compilers.default_decompositions, if their record has a decomposition.
 Status decompose_as_functorch(Graph& graph);
 
 /// Returns a copy with the names that FX would give if it had traced the nodes in this order.

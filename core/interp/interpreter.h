@@ -28,10 +28,10 @@ struct InterpOptions {
   std::function<Result<Value>(const Node&, std::vector<Value>, ValueKwargs, const EvalContext&)> evaluate = {};
 };
 
-/// Runs the graph node by node; the meaning all backends are held against. Values are freed after their last use.
-/// In-place operators write through to the storages of `inputs`. A graph of torch-level calls (dynamo) is resolved to
-/// ATen first. Returns what forward returns, flattened. Errors name the node and its source line; Fault::Cancelled
-/// when progress says stop.
+/// Runs the graph node by node. This defines the results that all backends must give. Values are freed after their last
+/// use. In-place operators write to the storages of `inputs`. Torch-level calls (dynamo) are resolved to ATen first.
+/// Returns forward's results, flattened. Errors name the node and its source line; Fault::Cancelled when `progress`
+/// says stop.
 Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inputs, const InterpOptions& options = {});
 
 }  // namespace partita

@@ -4,9 +4,9 @@
 
 namespace partita {
 
-/// Sizes and strides are integers, and the elements and bytes they reach are, as far as they are known, numbers of 64
-/// bits. Error tensor.size or sym.overflow. What a file says and what is inferred is held to this, so that nobody who
-/// computes with a meta has to.
+/// Checks that sizes and strides are integers, and that the elements and bytes that they reach are 64-bit numbers, as
+/// far as they are known. Error tensor.size or sym.overflow. Metas from files and from inference are checked, so that
+/// later code may compute with them.
 Status check_extent(const TensorMeta& meta);
 
 }  // namespace partita

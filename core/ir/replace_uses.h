@@ -4,8 +4,8 @@
 
 namespace partita {
 
-/// Every reader of `node` reads `value` instead. Of a list or tuple, the getitems of `node` take their items and are
-/// erased. The node itself stays. Error ir.getitem: an item that the list does not have.
+/// Makes every reader of `node` read `value`. If it is a list or tuple, the getitems of `node` are replaced by its
+/// items and erased. The node itself stays. Error ir.getitem: an item that the list does not have.
 Status replace_uses(Node& node, const Arg& value);
 
 }  // namespace partita

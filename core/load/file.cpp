@@ -42,7 +42,7 @@ Status open_regular(const std::string& path, Opened& out) {
   return {};
 }
 
-/// Fewer than `size` bytes where the file was cut short meanwhile.
+/// Reads fewer than `size` bytes if the file was truncated meanwhile.
 Result<std::size_t> read_all(const Opened& opened, char* to, std::size_t size, const std::string& path) {
   std::size_t done = 0;
   while (done < size) {

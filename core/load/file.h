@@ -12,8 +12,8 @@ namespace partita {
 /// The bytes of a file, shared by everything that was read from it and points into it.
 class FileBytes {
  public:
-  /// Read into memory and not mapped, so that another program may write or cut the file meanwhile. Errors file.missing,
-  /// file.read: not there, a folder, not readable.
+  /// Reads the file into memory instead of mapping it, so that another program may write or truncate it meanwhile.
+  /// Errors: file.missing; file.read for a folder or an unreadable file.
   static Result<std::shared_ptr<const FileBytes>> open(const std::string& path);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;
@@ -29,16 +29,16 @@ class FileBytes {
   std::size_t size_ = 0;
 };
 
-/// The first 4096 bytes, or fewer where the file is shorter: enough to tell its kind. Errors as FileBytes::open.
+/// Reads the first 4096 bytes, or all of a shorter file: enough to tell its kind. Errors as FileBytes::open.
 Result<std::string> read_head(const std::string& path);
 
-/// Bytes that the content of a file may take in memory, all together: 64 times the file and 64 MiB. What is compressed
-/// or laid out with gaps beyond that is refused before memory is taken.
+/// The memory that a file's content may take: 64 times the file's size plus 64 MiB. Compressed data and layouts with
+/// gaps beyond that are refused before memory is allocated.
 constexpr std::uint64_t most_bytes_in_memory(std::uint64_t file_bytes) {
   return (file_bytes + (1 << 20)) * 64;
 }
 
-/// Writes beside the target and renames, so that a reader never sees half a file.
+/// Writes a temporary file beside the target and renames it, so that a reader never sees half a file.
 Status write_file(const std::string& path, std::string_view bytes);
 
 }  // namespace partita

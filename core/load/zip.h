@@ -28,7 +28,7 @@ class ZipArchive {
   std::string root() const;
 
  private:
-  /// Takes the size off the budget: an archive may name the same bytes many times.
+  /// Subtracts the size from the budget, because an archive may name the same bytes many times.
   Result<std::uint64_t> checked_size(const std::string& name) const;
   Status fill(const std::string& name, char* to, std::uint64_t size) const;
 

@@ -63,8 +63,8 @@ struct Formula {
   }
 };
 
-/// Where an access stands in the run. Two of them are ordered when a barrier of the kernel lies between them, when one
-/// thread does both, or when one group does and a barrier of the group lies between them.
+/// The position of an access in the run. Two accesses are ordered if a barrier of the kernel lies between them, if one
+/// thread does both, or if one group does both and a barrier of the group lies between them.
 struct Moment {
   std::uint16_t phase = 0, step = 0;    ///< barriers of the kernel, of the group, so far
   std::uint32_t group = 0, thread = 0;  ///< iterations of outermost parallel loops, of a group's Thread loops; 0: none
@@ -83,7 +83,7 @@ struct Lane {
   std::uint32_t loop = 0, lane = 0;  ///< runs of vector loops so far, 0: none; and the iteration
 };
 
-/// Finds accesses to one element that nothing orders.
+/// Finds accesses to one element that are not ordered.
 class RaceDetector {
  public:
   enum class Kind : std::uint8_t {
@@ -138,7 +138,7 @@ class RaceDetector {
     bool written = false, loads = false, adds = false;
   };
 
-  /// Buffers that are only read need no watching.
+  /// Buffers that are only read are not watched.
   void watch_stored(const std::vector<Stmt>& body) {
     for (const Stmt& s : body) {
       if (auto* store = std::get_if<Store>(&s))

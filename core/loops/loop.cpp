@@ -306,8 +306,8 @@ class Verifier {
         fault(fmt::format("scratch {} is used beyond its scope", k_.buffers[b].name));
   }
 
-  /// Statements that run one after the other but for the threads of parallel loops among them; `since`: what was done
-  /// after the last barrier.
+  /// Checks statements that run in sequence, except for the threads of parallel loops among them. `since`: the accesses
+  /// since the last barrier.
   void region(const std::vector<Stmt>& statements, Accesses& since, const Loop* group) {
     for (const Stmt& s : statements) {
       const Loop* l = std::get_if<Loop>(&s);

@@ -11,8 +11,8 @@ namespace partita::loops {
 /// Memory that a kernel reads or writes.
 struct Buffer {
   enum class Role : std::uint8_t {
-    Input,    ///< read only, given by the caller
-    Output,   ///< written, given by the caller; may be read after it was written
+    Input,    ///< read only; memory of the caller
+    Output,   ///< written; memory of the caller; may be read after it was written
     Scratch,  ///< memory that only the kernel uses, such as a row kept in cache
   };
   /// Which iterations share a scratch buffer. Its values last as long as they do.
@@ -25,8 +25,8 @@ struct Buffer {
   SymExpr elements;
   Role role = Role::Input;
   Scope scope = Scope::Thread;  ///< of Scratch
-  /// Of an Output at a 64-byte boundary that the kernel does not load: nobody reads it while it would still be cached,
-  /// so stores may go past the caches.
+  /// True for an Output that starts at a 64-byte boundary, that the kernel does not load, and that is read only after
+  /// it would have left the cache: stores may bypass the caches.
   bool streamed = false;
 };
 
@@ -76,22 +76,22 @@ enum class Mapping : std::uint8_t {
 
 struct Loop {
   std::string var;  ///< a symbol of index expressions: "i0", unique within the kernel
-  SymExpr extent;   ///< iterations; the variable runs from 0; may depend on outer variables (a last, shorter block)
+  SymExpr extent;   ///< number of iterations, from 0; may depend on outer variables (a shorter last block)
   Mapping mapping = Mapping::Serial;
-  /// Neighbouring iterations run in the lanes of a vector, whatever the mapping: they are independent but for Reduce,
-  /// and there is no loop within.
+  /// Neighbouring iterations run in the lanes of a vector, whatever the mapping. They are independent except for
+  /// Reduce, and there is no loop within.
   bool vector = false;
-  std::vector<int> accumulators;  ///< that start before and are complete after this loop
+  std::vector<int> accumulators;  ///< accumulators that start before this loop and are complete after it
   std::vector<Stmt> body;
 
   /// Do its iterations run at the same time, on several threads?
   bool parallel() const { return mapping == Mapping::Thread || mapping == Mapping::Block; }
 };
 
-/// One fused loop nest: what a backend emits as one function. `scalars` holds every value; a value is computed where it
-/// is used, in the innermost loop whose variable it depends on. A loop never loads an element that it also stores,
-/// other than the one it is about to store (x[i] = x[i] + 1). What one loop stored a later loop, of another variable,
-/// may load; a Barrier stands between them where one of the two is parallel.
+/// One fused loop nest, which a backend emits as one function. `scalars` holds every value. A value is computed where
+/// it is used, in the innermost loop whose variable it depends on. A loop may load an element that it stores only just
+/// before it stores it (x[i] = x[i] + 1). A later loop over another variable may load what a loop stored; if one of the
+/// two is parallel, a Barrier is between them.
 struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;
@@ -103,8 +103,8 @@ struct Kernel {
 
 /// Readable text with one statement per line.
 std::string print(const Kernel& kernel);
-/// Broken rules (unknown buffer, variable out of scope, use of an incomplete accumulator, a missing barrier, a sum that
-/// is not atomic, scratch beyond its scope), empty when sound.
+/// The broken rules (unknown buffer, variable out of scope, use of an incomplete accumulator, a missing barrier, a sum
+/// that is not atomic, scratch beyond its scope); empty when there are none.
 std::vector<std::string> verify(const Kernel& kernel);
 std::string_view name(Mapping mapping);  ///< "thread"
 

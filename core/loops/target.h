@@ -8,15 +8,14 @@
 
 namespace partita::loops {
 
-/// What loops and plans are made for. The defaults are a CPU of which nothing is known; codegen gives the machine's
-/// own.
+/// What loops and plans are made for. The defaults are a CPU of unknown properties; codegen provides the machine's own.
 struct Target {
   DeviceType device = DeviceType::Cpu;
   int threads = 1;              ///< that kernels and libraries may use
   int vector_bytes = 32;        ///< of a register
   std::size_t cache_bytes = 0;  ///< of the last-level cache; 0: not known, nothing is written past it
 
-  /// Of convolutions that a library computes best with channels innermost; empty: it has none such.
+  /// The dtypes of convolutions that the library computes best with channels innermost; may be empty.
   std::vector<DType> channels_last;
   std::size_t epilogue_inputs = 8;  ///< streams beside the call's result
 

@@ -43,8 +43,8 @@ Result<Oracle> command_oracle(const std::string& command, const std::string& pat
 /// in_child (a window). `program`: the executable with the verb and its options; for {} see run_on_case.
 Oracle program_oracle(const std::string& question, const std::string& program, const ChildLimits& limits);
 
-/// Runs a command in which {} is a file with the candidate's FX text; beside it lie inputs.safetensors and graph.input.
-/// Fault::Cancelled; a timeout or a signal is an end.
+/// Runs a command in which {} stands for a file with the candidate's FX text. Beside it are inputs.safetensors and
+/// graph.input. A timeout or a signal is a ChildEnd, not an error. Fault::Cancelled.
 Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
                              const Progress* progress);
 

@@ -61,8 +61,8 @@ struct BudgetPoint {
   std::int64_t activation_bytes = 0;
   std::int64_t recomputed_operations = 0;
 };
-/// What each memory budget costs and saves, for budgets 0, 1/(points-1), ..., 1. `progress` may be null; stopped by it
-/// between two points: Fault::Cancelled.
+/// The cost and savings of the memory budgets 0, 1/(points-1), ..., 1. `progress` may be null; it can stop the work
+/// between two points (Fault::Cancelled).
 Result<std::vector<BudgetPoint>> budget_curve(const Graph& joint, const PartitionOptions& options, int points = 11,
                                               const Progress* progress = nullptr);
 

@@ -24,7 +24,7 @@ using loops::ScalarOp;
 using loops::Stmt;
 using loops::Store;
 
-/// How an outermost loop over independent iterations is mapped, in a nest of so many elements.
+/// The mapping of an outermost loop over independent iterations, in a nest of that many elements.
 Mapping outermost(const LoweredGraph& g, std::int64_t elements) {
   return elements >= g.target().parallel_elements ? Mapping::Thread : Mapping::Serial;
 }
@@ -461,7 +461,7 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   loops::IndexMath math;
   Emitter e(out, math, g, stages, nullptr);
   e.note_origin(d);
-  // The order of writes to one element counts: of sums for their rounding, of others for the one that stays.
+  // The order of writes to one element matters: for the rounding of sums, and otherwise for the value that stays.
   bool repeats = w.accumulate || w.repeats;
   std::int64_t elements = 1;
   for (std::int64_t s : w.sizes) elements *= s;

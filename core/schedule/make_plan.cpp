@@ -158,7 +158,7 @@ class Planner {
     return {};
   }
 
-  /// Memory that will never be had is refused before anything is compiled, and before its bytes are added up.
+  /// Refuses too much memory before anything is compiled and before its bytes are added up.
   Status fit() const {
     for (const PlanBuffer& b : plan_.buffers) {
       std::int64_t size;

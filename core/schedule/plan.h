@@ -24,7 +24,7 @@ struct PlanBuffer {
   DType dtype = DType::Float32;
   SymExpr elements;        ///< size of the whole storage
   std::size_t offset = 0;  ///< Temporary: bytes into the arena, 64-byte aligned; set when elements are concrete
-  Device device;           ///< where it lies
+  Device device;           ///< the device that holds it
 };
 
 /// A strided view of a buffer, for calls and outputs.
@@ -52,11 +52,11 @@ struct ExternCall {
   loops::Scalar epilogue_value;
   std::vector<PlanView> epilogue_inputs;
   std::string origin;  ///< node name
-  Device device;       ///< where it is done
+  Device device;       ///< the device that runs it
 };
 
 struct Plan {
-  loops::Target target;  ///< what it was made for
+  loops::Target target;  ///< the target it was made for
   std::vector<PlanBuffer> buffers;
   std::vector<loops::Kernel> kernels;
   std::vector<std::variant<KernelCall, ExternCall>> steps;  ///< in execution order

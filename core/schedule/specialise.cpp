@@ -89,9 +89,9 @@ bool same_sizes(const Meta& inferred, const Meta& said) {
   return true;
 }
 
-/// Calls are held against their inference once more, now that every number is known: those computed by nodes, those
-/// written in annotations, and symbols that stand for what must be one size (text has no guards). Compiled code checks
-/// nothing while it runs.
+/// Checks calls against their inference again, now that every number is known: numbers computed by nodes or written in
+/// annotations, and symbols that stand for sizes that must be equal (text has no guards). Compiled code checks nothing
+/// at run time.
 Status check_calls(const Graph& graph) {
   for (const Node* node : graph) {
     if (!node->op()->is_call() || !node->meta.known()) continue;

@@ -11,7 +11,8 @@ namespace {
 using loops::Definition;
 using Kind = Definition::Kind;
 
-// Definitions that are computed in place nest, here and in all that reads them: a longer chain is kept in between.
+// Definitions that are computed in place nest, here and in everything that reads them, so longer chains are stored in
+// between.
 constexpr int deepest = 256;
 
 class Finder {

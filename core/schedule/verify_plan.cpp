@@ -46,7 +46,7 @@ class PlanRules {
       report(fmt::format("{} reads buffer {}, which holds nothing yet", where_, buffer));
   }
 
-  /// What shares bytes with a temporary that is written is lost.
+  /// Writing a temporary destroys what shares bytes with it.
   void write(int buffer) {
     const auto b = static_cast<std::size_t>(buffer);
     const PlanBuffer& written = plan_.buffers[b];
@@ -80,7 +80,7 @@ class PlanRules {
   }
 
   void kernel(const KernelCall& call) {
-    // What a kernel writes it may read too, after it has written it.
+    // A kernel may read what it writes, after it has written it.
     std::size_t next = 0;
     std::vector<int> written;
     for (const loops::Buffer& b : plan_.kernels[static_cast<std::size_t>(call.kernel)].buffers) {
@@ -109,7 +109,7 @@ class PlanRules {
   }
 
   const Plan& plan_;
-  std::vector<char> holds_;  ///< by buffer: what a step may read
+  std::vector<char> holds_;  ///< by buffer: may a step read it?
   std::string where_;
   std::vector<std::string> found_;
 };

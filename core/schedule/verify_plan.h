@@ -6,9 +6,9 @@
 
 namespace partita::schedule {
 
-/// Broken rules of a plan with concrete sizes, empty when it is sound: what a step reads is an input, a constant or
-/// written by an earlier step, and so is every output; views end within their buffers; temporaries lie in the arena,
-/// and of two that share bytes nobody reads the one after the other is written.
+/// The broken rules of a plan with concrete sizes; empty when there are none. What a step or an output reads is an
+/// input, a constant, or written by an earlier step. Views end within their buffers. Temporaries lie in the arena; of
+/// two that share bytes, one is not read after the other was written.
 std::vector<std::string> verify(const Plan& plan);
 
 }  // namespace partita::schedule

@@ -119,7 +119,7 @@ class Store {
   Result<SigningKey> key_;
 };
 
-/// Adds one row to the store of that file, for those who keep no store open; does nothing when `file` is empty.
+/// Adds one row to the store in that file, for callers that keep no store open; does nothing if `file` is empty.
 Status keep_in_store(const std::string& file, const CheckRow& row);
 Status keep_in_store(const std::string& file, const RunRow& row);
 

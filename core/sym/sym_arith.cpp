@@ -344,7 +344,7 @@ SymExpr sym_pow(SymExpr base, SymExpr exponent) {
   if (exponent.is_int() && exponent.as_int() >= 0 && (base.is_int() || exponent.as_int() <= 8)) {
     if (base.is(0) || base.is(1)) return exponent.is(0) ? SymExpr(1) : base;
     if (base.is(-1)) return exponent.as_int() % 2 == 0 ? 1 : -1;
-    SymExpr out = 1;  // another base overflows after 63 turns
+    SymExpr out = 1;  // other bases overflow within 63 steps
     for (std::int64_t i = 0; i < exponent.as_int(); ++i) out = out * base;
     return out;
   }

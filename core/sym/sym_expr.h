@@ -33,7 +33,7 @@ enum class SymKind : std::uint8_t {
   Or,
   Not,
   Call,      ///< any other sympy function, kept by name: CeilToInt, ToFloat, OpaqueUnaryFn_sqrt, ...
-  Computed,  ///< a value known by a number of its owner alone: a scalar of a loop's body
+  Computed,  ///< a value that only its owner knows, identified by a number: a scalar of a loop's body
 };
 
 /// An immutable, hash-consed, canonical symbolic expression: integer, float or boolean. Equal expressions are the same
@@ -46,8 +46,8 @@ class SymExpr {
   static SymExpr symbol(std::string_view name);
   static SymExpr real(double value);
   static SymExpr computed(int id);
-  /// sympy text as annotations and guards print it ("3*s77 + 1", "(s75//5)", "Max(1, u0)", "u0 >= 0"), or srepr as
-  /// .pt2 archives store it ("Add(Symbol('s17', integer=True), Integer(2))").
+  /// Reads sympy text as annotations and guards print it ("3*s77 + 1", "(s75//5)", "Max(1, u0)", "u0 >= 0"), or srepr
+  /// as .pt2 archives store it ("Add(Symbol('s17', integer=True), Integer(2))").
   static Result<SymExpr> parse(std::string_view text);
 
   SymKind kind() const;

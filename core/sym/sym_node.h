@@ -23,7 +23,7 @@ struct SymNode {
 
 /// Makes all SymNodes and interns them for the life of the process.
 struct SymBuilder {
-  /// A node as it is given: canonical form is the caller's work (sym_arith.cpp).
+  /// Makes a node of exactly these arguments. The caller brings them to canonical form (sym_arith.cpp).
   static SymExpr make(SymKind kind, std::vector<SymExpr> args, std::string name = {}, double real = 0, int id = 0);
 
  private:

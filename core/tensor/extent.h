@@ -8,8 +8,8 @@
 
 namespace partita {
 
-/// Bytes from the first to the last element that sizes and strides reach. Error tensor.size when the elements or the
-/// bytes are no 64-bit number, or a size or stride is negative.
+/// The bytes from the first to the last element that sizes and strides reach. Error tensor.size when elements or bytes
+/// exceed 64 bits, or a size or stride is negative.
 Result<std::size_t> byte_extent(DType dtype, std::span<const std::int64_t> sizes,
                                 std::span<const std::int64_t> strides);
 

@@ -18,7 +18,7 @@
 namespace partita {
 namespace {
 
-/// Bytes of all storages that live.
+/// The bytes of all live storages.
 std::atomic<std::size_t> held{0};
 
 }  // namespace
@@ -91,7 +91,7 @@ Result<std::size_t> byte_extent(DType dtype, std::span<const std::int64_t> sizes
                                 std::span<const std::int64_t> strides) {
   TRY(const std::int64_t reached, reach(sizes, strides));
   std::int64_t elements = 1, bytes;
-  // Expanded tensors have more elements than memory; their number is computed with too.
+  // Expanded tensors have more elements than memory, and their number is used in arithmetic too.
   for (std::int64_t n : sizes)
     if (__builtin_mul_overflow(elements, reached == 0 ? std::max<std::int64_t>(n, 1) : n, &elements))
       return input_error("tensor.size", "numel: integer multiplication overflow");
@@ -216,7 +216,7 @@ Result<Tensor> Tensor::clone() const {
 
 Result<Tensor> Tensor::to(DType other) const {
   TRY_DO(reachable(device()));
-  // Float8 and complex32 are carried and viewed, not converted.
+  // Float8 and complex32 can be stored and viewed, but not converted.
   const auto carried = [](DType t) {
     return t == DType::Float8E4M3FN || t == DType::Float8E5M2 || t == DType::Complex32;
   };

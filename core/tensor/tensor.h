@@ -13,16 +13,18 @@ namespace partita {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// The one place that says where we copy and compute: in the CPU's memory. Error tensor.device for any other.
+/// Checks that the device is the CPU, in whose memory all copying and computing is done. Error tensor.device for any
+/// other.
 Status reachable(Device device);
 
-/// Bytes that tensors view; shared by all views of it. 64-byte aligned, so that vector code may load it aligned.
+/// The bytes behind a tensor, shared by all its views. 64-byte aligned, so that vector code may use aligned loads.
 class Storage {
  public:
   static constexpr std::size_t alignment = 64;
-  /// Zero-filled when `zero`. Error tensor.out_of_memory when the system refuses, reachable()'s.
+  /// Zero-filled if `zero`, else uninitialised. Errors: tensor.out_of_memory when the system refuses; those of
+  /// reachable().
   static Result<std::shared_ptr<Storage>> allocate(std::size_t bytes, bool zero = false, Device device = {});
-  /// Bytes owned by somebody else (a mapped file); `owner` is kept alive with the storage.
+  /// Uses bytes that `owner` owns (a mapped file) and keeps `owner` alive.
   static std::shared_ptr<Storage> borrow(std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner,
                                          Device device = {});
 
@@ -65,13 +67,14 @@ struct Tensor {
 
   /// The same storage with other sizes, strides and offset.
   Tensor view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offset) const;
-  /// Itself when contiguous, else a row-major copy. Errors of copies: reachable()'s, allocate()'s.
+  /// The tensor itself if it is contiguous, else a row-major copy. Copies have the errors of reachable() and
+  /// allocate().
   Result<Tensor> contiguous() const;
   Result<Tensor> clone() const;  ///< row-major copy
   /// Row-major copy in another dtype, as Tensor.to(dtype): floats truncate towards zero, anything non-zero is true.
   Result<Tensor> to(DType other) const;
-  /// Writes src's elements over this view's. Sizes equal (no broadcasting); dtypes are converted; may not overlap; both
-  /// are reachable().
+  /// Overwrites this view's elements by src's, converted to this dtype. Sizes must be equal (no broadcasting), the
+  /// memory may not overlap, and both tensors must be reachable().
   void copy_from(const Tensor& src) const;
   /// The element at row-major position i as double (real part of complex).
   double item_as_double(std::int64_t i = 0) const;

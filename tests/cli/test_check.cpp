@@ -1,5 +1,5 @@
-// `check` on the corpus' operator cases: none fails, and those that are refused are the ones listed in refused.tsv, so
-// that an operator that is lost, or learnt, is noticed.
+// `check` on the corpus' operator cases: no case may fail, and the refused ones must be those in refused.tsv, so that a
+// lost or new operator is noticed.
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>

@@ -269,7 +269,7 @@ class TestExecutable : public QObject {
     check(c, "oneDNN");
   }
 
-  /// Nothing runs elsewhere yet: each who would have to says so, and nobody reads the memory.
+  /// Nothing runs on other devices yet: everything that would have to must refuse, and must not read the memory.
   void other_devices() {
     const Device cuda{DeviceType::Cuda, 0};
     const auto named = [](const auto& result, const char* code) {

@@ -1,5 +1,5 @@
-// Graphs that cannot be run: compiled code refuses them in the words of the interpreter, before it touches memory. Each
-// crashed, hung or wrote out of bounds once.
+// Graphs that cannot be run: compiled code must refuse them in the words of the interpreter before it touches memory.
+// Each of them once crashed, hung or wrote out of bounds.
 #include <QtTest>
 
 #include "codegen/backends.h"
@@ -92,7 +92,7 @@ class TestRefusals : public QObject {
     QVERIFY2(compiled.error().message.find(row.says) != std::string::npos, compiled.error().line().c_str());
   }
 
-  /// Annotations are believed as little as arguments.
+  /// Annotations are checked like arguments.
   void an_annotation_is_held_against_its_call() {
     const auto graph = fx(vector, "a: <f32[8][1]> = $neg(x)\nreturn (a,)");
     const auto inputs = random_inputs(*graph, 3);
@@ -124,7 +124,7 @@ class TestRefusals : public QObject {
     QCOMPARE(found->at(0).get<Tensor>()->item_as_double(2), inputs->at(0).get<Tensor>()->item_as_double(2));
   }
 
-  /// What has no elements takes no time, however many cells it has.
+  /// A tensor without elements takes no time, however large its other sizes are.
   void empty_results_are_made_at_once() {
     const auto graph = fx("x: <f32[0, 4, 2, 2][16, 4, 2, 1]>",
                           "a = $_adaptive_avg_pool2d(x, [1000000000000, 1])\nt = $tril_indices(9000000000000000000, 1, "

@@ -72,7 +72,7 @@ class TestFunctionalize : public QObject {
     }
   }
 
-  // The numbers of a run hang on every draw before them.
+  // The numbers of a run depend on every draw before them.
   void an_unused_draw_stays() {
     const auto graph =
         fx("x: <f32[2][1]>", "u = $rand_like(x)\ns = $sin(x)\nr = $rand_like(x)\nb = $add.Tensor(x, r)\nreturn (b,)");

@@ -168,8 +168,8 @@ Status write_case(const fuzz::Case& c, const std::string& stem) {
 
 using Clock = std::chrono::steady_clock;
 
-/// What is wrong with how a changed graph is run: a broken invariant, or compiled code that computes what the
-/// interpreter refuses. Values are not compared: the other mode does that.
+/// Checks how a changed graph is run. Findings are a broken invariant, and compiled code that computes what the
+/// interpreter refuses. Values are not compared here.
 Finding check_changed(const Graph& graph, const std::vector<Value>& inputs) {
   const auto again = copy_values(inputs);
   if (!again) return std::nullopt;
@@ -207,7 +207,7 @@ int mutate_cases(const MutateOptions& options) {
     return 2;
   }
   std::shuffle(files->begin(), files->end(), std::mt19937_64(options.seed));
-  // A changed number asks for any amount of memory.
+  // A changed number may ask for any amount of memory.
   set_memory_limit(std::size_t{1} << 30);
   std::size_t changes = 0, failed = 0;
   std::map<std::string, std::size_t> kinds;

@@ -60,7 +60,7 @@ class Mutation {
     }
   }
 
-  /// Another value in the place of `a`, which is an argument of `node`.
+  /// Another value in place of `a`, an argument of `node`.
   void change(Arg& a, Node& node) {
     if (auto* i = std::get_if<std::int64_t>(&a.v)) {
       *i = other(*i);
@@ -115,7 +115,7 @@ class Mutation {
     return before + "  ->  " + print(node, {.annotations = false, .origins = false, .deletions = false});
   }
 
-  /// The annotations are of the graph before. Sometimes they stay, as they may in a file.
+  /// The annotations belong to the graph before the change. Sometimes they stay, as they may in a file.
   void forget() {
     if (below(4) == 0) return;
     for (Node* n : graph_)

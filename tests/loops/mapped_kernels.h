@@ -23,7 +23,7 @@ inline Kernel reversed(std::int64_t n) {
   return k;
 }
 
-/// Each group turns a row round in memory it shares, two of the row's elements at a time, and adds up the row.
+/// Each group reverses a row in memory that it shares, two elements at a time, and sums up the row.
 inline Kernel reversed_rows(std::int64_t rows, std::int64_t half) {
   const std::int64_t n = 2 * half;
   Kernel k;

@@ -35,7 +35,7 @@ class TestKernel : public QObject {
              "    out[i0] = a0\n");
   }
 
-  /// x squared 60 times: every value is used twice, and there are 2^60 ways to the first.
+  /// x squared 60 times: every value is used twice, so there are 2^60 paths to the first.
   void values_are_checked_once() {
     Kernel k = row_sums();
     k.accumulators.clear();
@@ -153,8 +153,8 @@ class TestKernel : public QObject {
     QCOMPARE(counted[1], 4);
   }
 
-  /// Each is a kernel that threads run well, but for one thing; what the executor says of it: nothing where it cannot
-  /// know, as it runs any loop in some order.
+  /// Each is a kernel that is right for threads except for one fault. The text is the executor's error; empty where it
+  /// cannot notice, because it runs loops in one order.
   void planted_faults_data() {
     QTest::addColumn<QString>("verifier");
     QTest::addColumn<QString>("executor");

@@ -1,4 +1,4 @@
-// The CUDA column of scalar_ops.def, compiled for the host, against the evaluation column.
+// Compares the CUDA column of scalar_ops.def, compiled for the host, with the evaluation column.
 #include <QtTest>
 #include <cmath>
 #include <limits>
@@ -15,7 +15,7 @@
 
 namespace partita::loops::device {
 
-// What CUDA has beside C++.
+// What CUDA has in addition to C++.
 template <class T>
 T rsqrt(T a) {
   return 1 / std::sqrt(a);
@@ -67,7 +67,7 @@ void compare(const char* name, Evaluation evaluation, Device device) {
     }
 }
 
-/// Every row that the evaluation has for T; how many there are.
+/// Compares every row that the evaluation has for T; returns their number.
 template <class T>
 int compare_rows() {
   int rows = 0;

@@ -60,8 +60,8 @@ bool agrees(const Node& node, const Meta& inferred, std::string& what) {
   return !node.meta.known() || alike(inferred, node.meta, shapes) || differs(node, inferred);
 }
 
-/// Texts do not say what the symbols were. Sizes differ from the constants around them; those of one dimension are the
-/// same in all inputs, as a batch of ids and one of labels are.
+/// Gives symbols hints, since texts have none. Sizes differ from the constants around them. Those of one dimension are
+/// equal in all inputs, as the batch of ids and labels is.
 void give_hints(const Graph& graph) {
   auto hint = [&](SymExpr e, std::size_t dimension) {
     for (const std::string& symbol : e.symbols())

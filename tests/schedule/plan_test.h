@@ -24,7 +24,7 @@ inline std::string module(const std::string& arguments, const std::vector<std::s
   return text;
 }
 
-/// Values like the placeholders: normal floats, whole numbers below `high`, coin flips.
+/// Random values for the placeholders: normal floats, whole numbers below `high`, random bools.
 inline std::vector<Value> random_inputs(const Graph& graph, std::uint64_t seed = 1, std::int64_t high = 4) {
   std::mt19937_64 engine(seed);
   std::normal_distribution<double> normal;

@@ -5,8 +5,8 @@
 
 namespace partita::testing {
 
-/// What is wrong with `found`, element by element; empty when nothing is. Where the results of a run in double are
-/// given, they excuse what judge_by_baseline() excuses.
+/// What is wrong with `found`, element by element; empty when nothing is. If the results of a run in double are given,
+/// judge_by_baseline() may excuse differences.
 inline std::string wrong(const Value& expected, const Value& found, const Tolerance& tolerance,
                          const Value* exact = nullptr) {
   Difference d = compare_values("value", expected, found, tolerance, false);
