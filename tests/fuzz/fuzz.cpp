@@ -173,11 +173,12 @@ using Clock = std::chrono::steady_clock;
 Finding check_changed(const Graph& graph, const std::vector<Value>& inputs) {
   const auto again = copy_values(inputs);
   if (!again) return std::nullopt;
-  // Compilers drop dead calls unseen. The interpreter keeps more values at a time than compiled code.
+  // Compilers drop dead calls unseen and take torch-level ones. The interpreter keeps more values at a time.
   const auto live = graph.clone();
   live->eliminate_dead(has_effect);
   const auto interpreted = interpret(*live, inputs);
-  if (!interpreted && interpreted.error().code == "tensor.out_of_memory") return std::nullopt;
+  if (!interpreted && (interpreted.error().code == "tensor.out_of_memory" || interpreted.error().code == "ops.unknown"))
+    return std::nullopt;
   if (!interpreted && interpreted.error().fault == Fault::Internal) return "interpreted: " + interpreted.error().line();
   const auto compiled = run_compiled(graph, *again, default_compiler().make({}));
   if (!compiled && compiled.error().fault == Fault::Internal) return "compiled: " + compiled.error().line();

@@ -200,9 +200,11 @@ bool takes_flash(DecomposeCall& c) {
 
 /// Repeats each key and value head for the query heads that share it (grouped-query attention).
 Node* expand_heads(DecomposeCall& c, Node* x) {
-  SymExpr heads = c.tensor("query").sizes.at(c.tensor("query").dim() - 3),
-          own = Builder::tensor(x).sizes.at(Builder::tensor(x).dim() - 3);
-  if (!c.boolean("enable_gqa") || heads == own) return x;
+  if (!c.boolean("enable_gqa")) return x;
+  const TensorMeta &query = c.tensor("query"), &meta = Builder::tensor(x);
+  if (query.dim() < 3 || meta.dim() < 3) fail("grouped-query attention takes query, key and value with heads");
+  const SymExpr heads = query.sizes[query.dim() - 3], own = meta.sizes[meta.dim() - 3];
+  if (heads == own) return x;
   if (own.is(0) || !c.test(sym_eq(sym_mod(heads, own), 0), "grouped-query attention"))
     fail("Number of heads in key and value must divide the number of heads in query");
   return c.build.call("aten.repeat_interleave.self_int", {x, c.build.size(sym_floordiv(heads, own)), -3});
@@ -215,6 +217,8 @@ struct Products {
 Products attention_by_products(DecomposeCall& c, Arg mask) {
   Builder& b = c.build;
   const TensorMeta& q = c.tensor("query");
+  if (q.dim() < 2 || c.tensor("key").dim() < 2 || c.tensor("value").dim() < 2)
+    fail("scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional");
   if (!q.sizes.back().is_int() && !c.has("scale"))
     fail_unsupported("attention over a symbolic head size without a scale");
   double scale =
