@@ -93,7 +93,7 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
   if (args.empty()) fail(fmt::format("the method {} has no object", name));
   if (!is_tensor(args[0])) {
     // Indexing is the only method of lists and tuples that occurs in a graph.
-    if (name == "__getitem__" || name == "index") return b.call("_operator.getitem", args);
+    if (name == "__getitem__") return b.call("_operator.getitem", args);
     return std::nullopt;
   }
   for (const CastRow& row : casts)

@@ -107,6 +107,16 @@ int solve(Driver driver, const Matrices& a, std::int64_t i, const Matrices& x, d
   return rank;
 }
 
+/// Which matrix of `input` stands at place `i` of the batch that it is broadcast to.
+std::int64_t own_matrix(const Tensor& input, const Sizes& batch, std::int64_t i) {
+  std::int64_t own = 0, matrices = 1;
+  for (std::size_t d = batch.size(), a = input.sizes.size() - 2; d-- > 0 && a-- > 0; i /= batch[d]) {
+    if (input.sizes[a] != 1) own += i % batch[d] * matrices;
+    matrices *= input.sizes[a];
+  }
+  return own;
+}
+
 Value eval_lstsq(EvalCall& c) {
   std::vector<Tensor> out = allocate_all(c, fake_lstsq);
   const Tensor& input = c.tensor("self");
@@ -125,7 +135,6 @@ Value eval_lstsq(EvalCall& c) {
   double eps = real_of(input.dtype) == DType::Float64 ? std::numeric_limits<double>::epsilon()
                                                       : std::numeric_limits<float>::epsilon();
   double rcond = c.has("rcond") ? as_double(c.number("rcond")) : eps * static_cast<double>(std::max(m, n));
-  std::int64_t repeats = out[2].numel() > 0 ? std::max<std::int64_t>(1, a.count / out[2].numel()) : 1;
   bool full_rank = true;
   dispatch_inexact(input.dtype, "torch.linalg.lstsq", [&]<class T>() {
     using Real = decltype(std::abs(T()));
@@ -134,8 +143,8 @@ Value eval_lstsq(EvalCall& c) {
       for (std::int64_t j = 0; j < x.columns; ++j) std::copy_n(right.at<T>(i) + j * m, m, x.at<T>(i) + j * x.rows);
       int rank = least > 0 ? solve<T>(driver, a, i, x, rcond, values.data()) : 0;
       full_rank = full_rank && rank == n;
-      // A's batch may be broadcast to B's. Rank and singular values of a matrix come from its last repetition.
-      std::int64_t own = repeats == 1 ? i : i % std::max<std::int64_t>(1, out[2].numel());
+      // A's batch may be broadcast to B's: rank and singular values belong to the matrix before that.
+      const std::int64_t own = own_matrix(input, batch, i);
       if (driver != Driver::Gels && out[2].numel() > 0) out[2].as<std::int64_t>()[own] = rank;
       if (out[3].numel() > 0) std::copy(values.begin(), values.end(), out[3].as<Real>() + own * least);
     }
