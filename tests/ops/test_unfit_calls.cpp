@@ -87,6 +87,8 @@ std::vector<Row> rows() {
       {"aten.bilinear.default", {{3}, {4}, {2, 3, 4}, {}}, {}, "bias size"},
       {"aten.multi_margin_loss_backward.default", {{}, {2, 4}, {1}}, {1, 1.0, none, 1}, "target"},
       {"aten.max.dim", {{3, 0}}, {1}, "max(): Expected reduction dim 1 to have non-zero size"},
+      {"aten.amax.default", {{0, 3}}, {ints({0})}, "amax(): Expected reduction dim 0 to have non-zero size"},
+      {"aten.argmin.default", {{0}}, {}, "argmin(): Expected reduction dim 0 to have non-zero size"},
       {"aten.abs.default", {}, {none}, "argument 'self' must not be None"},
       {"aten.pow.Tensor_Tensor", {{2}}, {none}, "argument 'exponent' must not be None"},
       {"aten.cat.default", {}, {ints({none})}, "argument 'tensors' must not hold None"},

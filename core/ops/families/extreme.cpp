@@ -92,10 +92,6 @@ namespace {
 /// The extreme element and its position in the line. The first NaN wins; of equal elements the first does.
 template <bool greatest, class T>
 std::pair<Comparable<T>, std::int64_t> extreme(const T* x, const Line& line) {
-  if (line.length() == 0)
-    fail(
-        "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
-        "argument.");
   Comparable<T> best{};
   std::int64_t where = -1, i = 0;
   line.each([&](std::int64_t at) {
@@ -121,11 +117,23 @@ template <bool greatest>
 constexpr auto extreme_place =
     [](const EvalCall&, const auto* x, const Line& line) { return extreme<greatest>(x, line).second; };
 
-Meta fake_extreme_dim(FakeCall& call) {
+/// Lines of no elements have no extreme.
+void check_lines(const FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
-  const std::size_t dim = self.dim() == 0 ? 0 : wrap_dim(call.integer("dim"), self.dim());
-  if (self.dim() > 0 && self.sizes[dim].is(0))
-    fail(fmt::format("{}(): Expected reduction dim {} to have non-zero size.", call.schema.base.substr(5), dim));
+  const std::vector<bool> reduced = reduced_dims(call, self.dim());
+  for (std::size_t d = 0; d < self.dim(); ++d)
+    if (reduced[d] && self.sizes[d].is(0))
+      fail(fmt::format("{}(): Expected reduction dim {} to have non-zero size.", call.schema.base.substr(5), d));
+}
+
+template <DType (*rule)(DType, std::optional<DType>)>
+Meta fake_extreme(FakeCall& call) {
+  check_lines(call);
+  return fake<rule>(call);
+}
+
+Meta fake_extreme_dim(FakeCall& call) {
+  check_lines(call);
   return pair_of(reduced_meta(call, call.tensor("self").dtype), reduced_meta(call, DType::Int64));
 }
 
@@ -135,6 +143,7 @@ Value eval_extreme_dim(EvalCall& call) {
 }
 
 Meta fake_aminmax(FakeCall& call) {
+  check_lines(call);
   TensorMeta one = reduced_meta(call, call.tensor("self").dtype);
   return pair_of(one, one);
 }
@@ -147,13 +156,13 @@ Value eval_aminmax(EvalCall& call) {
 
 void add_extremes(OpTable& t) {
   const Reduction rows[] = {
-      {"aten.amax.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
+      {"aten.amax.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<true>>,
        "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amax, true},
-      {"aten.amin.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
+      {"aten.amin.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<false>>,
        "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amin},
-      {"aten.max.default", fake<same_dtype>, eval<same_dtype, extreme_value<true>>,
+      {"aten.max.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<true>>,
        "evenly_distribute_backward(grad, self, result)", loops::lower_amax, true},
-      {"aten.min.default", fake<same_dtype>, eval<same_dtype, extreme_value<false>>,
+      {"aten.min.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<false>>,
        "evenly_distribute_backward(grad, self, result)", loops::lower_amin, true},
       {"aten.max.dim", fake_extreme_dim, eval_extreme_dim<true>,
        "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_max_dim, true},
@@ -161,8 +170,10 @@ void add_extremes(OpTable& t) {
        "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_min_dim, true},
       {"aten.aminmax.default", fake_aminmax, eval_aminmax,
        "aminmax_backward(grads, self, dim, keepdim, result0, result1)"},
-      {"aten.argmax.default", fake<index_dtype>, eval<index_dtype, extreme_place<true>>, "", loops::lower_argmax, true},
-      {"aten.argmin.default", fake<index_dtype>, eval<index_dtype, extreme_place<false>>, "", loops::lower_argmin},
+      {"aten.argmax.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<true>>, "",
+       loops::lower_argmax, true},
+      {"aten.argmin.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<false>>, "",
+       loops::lower_argmin},
   };
   add_reductions(t, rows);
 }
