@@ -64,7 +64,7 @@ for verb in "ops" "--help" "list $sample/program.pt2" "show $sample/program.pt2"
 done
 mkdir "$work/a;b"
 for folder in "$work/missing" "$work/a;b"; do
-  expect 2 "TMPDIR" env TMPDIR="$folder" "$partita" minify "$work/shapes.py" --random-weights 1 --command 'true {}' -o "$work/small"
+  expect 2 "TMPDIR" env TMPDIR="$folder" "$partita" minify "$work/shapes.py" --command 'true {}' -o "$work/small"
 done
 expect 2 "corrupt.sqlite" env PARTITA_STORE="$work/corrupt.sqlite" "$partita" store stats
 expect 2 "display" "$partita" open "$sample/program.pt2"
