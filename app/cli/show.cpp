@@ -75,7 +75,6 @@ Result<int> show(const Options& options) {
     return 0;
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (std::fflush(stdout) != 0) return input_error("file.write", "cannot write to standard output");
   return 0;
 }
 
