@@ -298,11 +298,12 @@ const std::vector<const Schema*>& find_overloads(std::string_view base) {
 
 namespace {
 
-/// What the argument may not be or hold, in words; null when nothing is wrong with it. Records rely on this.
-const char* refused(const SchemaArg& schema, const Arg& given) {
-  if (schema.type == SchemaType::Other || schema.is_optional || schema.has_default) return nullptr;
+/// What a tensor argument may not be or hold, in words; null when nothing is wrong with it. Records rely on this.
+/// Schemas of backward operators take tensors where PyTorch passes undefined ones, which graphs write as None.
+const char* refused(const Schema& schema, const SchemaArg& argument, const Arg& given) {
+  if (argument.type != SchemaType::Tensor || argument.is_optional || schema.base.ends_with("backward")) return nullptr;
   if (given.is_none()) return "be None";
-  if (const auto* list = given.get<ArgList>(); list && schema.is_list && !schema.items_optional)
+  if (const auto* list = given.get<ArgList>(); list && argument.is_list && !argument.items_optional)
     for (const Arg& item : list->items)
       if (item.is_none()) return "hold None";
   return nullptr;
@@ -330,7 +331,7 @@ Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs
   }
   for (std::size_t i = 0; i < schema.args.size(); ++i) {
     if (given[i]) {
-      if (const char* wrong = refused(schema.args[i], bound[i]))
+      if (const char* wrong = refused(schema, schema.args[i], bound[i]))
         return error(fmt::format("argument '{}' must not {}", schema.args[i].name, wrong));
       continue;
     }
