@@ -102,7 +102,7 @@ void TestSafetensors::damaged_files_are_refused_data() {
           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[8,16]},"__metadata__":{"strides":"{\"a\":[12000000],\"b\":[12000000]}"}})",
           16),
       "strides of 'b' span 12000001 elements");
-  row("metadata no JSON", file_bytes(R"({"__metadata__":{"strides":"{"}})", 0), "holds no JSON");
+  row("metadata no JSON", file_bytes(R"({"__metadata__":{"strides":"{"}})", 0), "'strides' is not JSON");
 }
 
 void TestSafetensors::damaged_files_are_refused() {
