@@ -12,6 +12,8 @@ using loops::Definition;
 
 // The number of groups tried for one stage.
 constexpr std::size_t most_candidates = 12;
+// The members of a group nest where one reads another: analysis, emission and code generation recurse so deep.
+constexpr int deepest_group = 1024;
 
 /// Does the expression divide by or take a remainder of something with the variable?
 bool divides(SymExpr e, SymExpr variable) {
@@ -128,10 +130,12 @@ class Fuser {
       Group merged{old.units, domain, {}};
       merged.units.insert(u);
       bool fits = true;
+      int depth = 0;
       for (int each : merged.units) {
         int id = unit(each).id;
         auto coverage = coverage_in(domain, g_.lowering[id]);
-        fits = fits && coverage;
+        depth += s_.depth[static_cast<std::size_t>(id)];
+        fits = fits && coverage && depth <= deepest_group;
         if (!fits) break;
         merged.members.push_back({id, *coverage, 0, stored(id), false});
       }

@@ -25,8 +25,8 @@ class Finder {
     s_.unit_of.assign(n, -1);
     s_.weight.assign(n, 0);
     s_.reads.assign(n, 0);
+    s_.depth.assign(n, 0);
     leaves_.resize(n);
-    depth_.assign(n, 0);
   }
 
   Stages run() {
@@ -100,12 +100,12 @@ class Finder {
         leaves.insert(o.id);
       } else {
         weight += s_.weight[static_cast<std::size_t>(o.id)];
-        below = std::max(below, depth_[static_cast<std::size_t>(o.id)]);
+        below = std::max(below, s_.depth[static_cast<std::size_t>(o.id)]);
         leaves.insert(leaves_[static_cast<std::size_t>(o.id)].begin(), leaves_[static_cast<std::size_t>(o.id)].end());
       }
     }
     s_.weight[static_cast<std::size_t>(id)] = std::min(weight, 1 << 20);
-    depth_[static_cast<std::size_t>(id)] = below + 1;
+    s_.depth[static_cast<std::size_t>(id)] = below + 1;
     s_.reads[static_cast<std::size_t>(id)] = static_cast<int>(leaves.size());
   }
 
@@ -114,7 +114,7 @@ class Finder {
     auto i = static_cast<std::size_t>(id);
     if (d.kind == Kind::Memory || d.kind == Kind::Writes) return;
     measure(id);
-    if (s_.stored[i] || d.kind == Kind::Reduce || depth_[i] >= deepest) {
+    if (s_.stored[i] || d.kind == Kind::Reduce || s_.depth[i] >= deepest) {
       s_.stage[i] = true;
       return;
     }
@@ -209,7 +209,6 @@ class Finder {
   Stages s_;
   std::vector<std::set<int>> readers_;
   std::vector<std::set<int>> leaves_;
-  std::vector<int> depth_;  // of what is computed in place below a definition, itself included
   std::vector<int> extern_unit_;
   int last_draw_ = -1;  // the last unit that draws random numbers
 };

@@ -25,6 +25,7 @@ struct Stages {
   std::vector<Unit> units;   ///< in an order that can run
   std::vector<int> weight;   ///< by definition: cost of one element, with all that is computed in place for it
   std::vector<int> reads;    ///< by definition: number of memories and stages that one element reads
+  std::vector<int> depth;    ///< by definition: definitions nested in it that are computed in place, itself included
 };
 
 Stages find_stages(const LoweredGraph& g);

@@ -113,6 +113,22 @@ class TestRefusals : public QObject {
     QCOMPARE(made.error().code, std::string("functionalize.output"));
   }
 
+  /// Each addition reads the one before it: fused as one kernel, they would nest 8000 deep.
+  void long_chains_are_compiled() {
+    constexpr int n = 8000;
+    std::string lines = "a0: <f32[4][1]> = $add.Tensor(x, y)\n";
+    for (int i = 1; i < n; ++i)
+      lines += "a" + std::to_string(i) + ": <f32[4][1]> = $add.Tensor(a" + std::to_string(i - 1) + ", y)\n";
+    const auto graph = fx("x: <f32[4][1]>, y: <f32[4][1]>", lines + "return (a" + std::to_string(n - 1) + ",)");
+    const auto inputs = random_inputs(*graph, 3);
+    QVERIFY(inputs);
+    const auto compiled = default_compiler().make({})(*graph);
+    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+    const auto found = (*compiled)(*inputs), expected = interpret(*graph, *inputs);
+    QVERIFY2(found && expected, found ? "" : found.error().line().c_str());
+    QCOMPARE(found->at(0).get<Tensor>()->item_as_double(2), expected->at(0).get<Tensor>()->item_as_double(2));
+  }
+
   /// A tensor without elements takes no time, however large its other sizes are.
   void empty_results_are_made_at_once() {
     const auto graph = fx("x: <f32[0, 4, 2, 2][16, 4, 2, 1]>",
