@@ -229,7 +229,7 @@ class GraphReader {
     std::string_view name;
     for (const char* key : {"name", "as_name"})
       if (u.value.is_object() && u.value[key].get(name) == simdjson::SUCCESS) break;
-    if (name.empty()) name = constant_name.empty() ? "arg" : constant_name;
+    if (name.empty()) name = constant_name.empty() ? std::string_view("arg") : std::string_view(constant_name);
     Node* node = graph_->placeholder(name, meta_of(name));
     define(name, node);
     return {};

@@ -45,8 +45,9 @@ def run(what, *arguments):
 
 def try_file(path, what):
     shown = run(what, "show", path)
-    if shown is not None:
-        check_python(shown.replace("class <lambda>", "class G"), what + ", show")
+    if shown is None:
+        return
+    check_python(shown.replace("class <lambda>", "class G"), what + ", show")
     with tempfile.TemporaryDirectory() as out:
         if run(what, "aot", path, "-o", out) is not None:
             for file in pathlib.Path(out).glob("*.py"):
@@ -67,9 +68,9 @@ def strings(value, path=()):
         yield path, value, False
 
 
-def kind_of(path, text, is_key):
+def kind_of(path, is_key):
     names = tuple(p for p in path if isinstance(p, str))[-2:]
-    return names + (("key", text) if is_key else ())
+    return names + (("key",) if is_key else ())
 
 
 def replace(document, path, text, is_key, hostile):
@@ -89,7 +90,7 @@ def try_archive(folder):
     model = json.loads(archive.read("program/models/model.json"))
     seen = set()
     for path, text, is_key in strings(model):
-        kind = kind_of(path, text, is_key)
+        kind = kind_of(path, is_key)
         if kind in seen:
             continue
         seen.add(kind)
