@@ -2,6 +2,7 @@
 // between it and plain matrix products.
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 
 #include "core/ops/families.h"
@@ -87,27 +88,48 @@ struct Problem {
   }
 };
 
+/// Runs f(first, last) over parts of 0 .. n, one for each thread. Heads do not depend on one another, so the number of
+/// threads does not change the result. The threads are OpenMP's: compiled graphs use the same ones, and no others wait
+/// beside them.
+template <class F>
+void in_parts(int threads, std::int64_t n, F f) {
+  const std::int64_t parts = std::clamp<std::int64_t>(n, 1, std::max(threads, 1));
+  std::exception_ptr failed;
+#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
+  for (std::int64_t p = 0; p < parts; ++p) {
+    try {
+      f(n * p / parts, n * (p + 1) / parts);
+    } catch (...) {
+#pragma omp critical
+      failed = std::current_exception();
+    }
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
 Value eval_flash(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_flash);
   Problem p(c);
   Tensor out = empty(DType::Float64, p.q.sizes), logsumexp = empty(DType::Float64, {p.batch, p.heads, p.queries});
-  std::vector<double> scores(static_cast<std::size_t>(p.queries * p.keys));
-  for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
-    p.scores(i, scores.data());
-    for (std::int64_t r = 0; r < p.queries; ++r) {
-      double* row = scores.data() + r * p.keys;
-      const double high = p.keys ? *std::max_element(row, row + p.keys) : -infinity;
-      // A query that may attend to no key gives a row of zeros.
-      const bool empty_row = high == -infinity;
-      double sum = 0;
-      for (std::int64_t j = 0; j < p.keys; ++j) sum += row[j] = empty_row ? 0 : std::exp(row[j] - high);
-      for (std::int64_t j = 0; j < p.keys && !empty_row; ++j) row[j] /= sum;
-      logsumexp.as<double>()[i * p.queries + r] = high + std::log(sum);
+  in_parts(c.context.threads, p.batch * p.heads, [&](std::int64_t first, std::int64_t last) {
+    std::vector<double> scores(static_cast<std::size_t>(p.queries * p.keys));
+    for (std::int64_t i = first; i < last; ++i) {
+      p.scores(i, scores.data());
+      for (std::int64_t r = 0; r < p.queries; ++r) {
+        double* row = scores.data() + r * p.keys;
+        const double high = p.keys ? *std::max_element(row, row + p.keys) : -infinity;
+        // A query that may attend to no key gives a row of zeros.
+        const bool empty_row = high == -infinity;
+        double sum = 0;
+        for (std::int64_t j = 0; j < p.keys; ++j) sum += row[j] = empty_row ? 0 : std::exp(row[j] - high);
+        for (std::int64_t j = 0; j < p.keys && !empty_row; ++j) row[j] /= sum;
+        logsumexp.as<double>()[i * p.queries + r] = high + std::log(sum);
+      }
+      gemm<double>(p.queries, p.width, p.keys, {scores.data(), p.keys, 1},
+                   {p.v.as<double>() + i * p.keys * p.width, p.width, 1}, out.as<double>() + i * p.queries * p.width,
+                   p.width);
     }
-    gemm<double>(p.queries, p.width, p.keys, {scores.data(), p.keys, 1},
-                 {p.v.as<double>() + i * p.keys * p.width, p.width, 1}, out.as<double>() + i * p.queries * p.width,
-                 p.width);
-  }
+  });
   outputs[0].copy_from(out);
   outputs[1].copy_from(logsumexp);
   return ValueList{outputs[0], outputs[1]};
@@ -122,31 +144,33 @@ Value eval_flash_backward(EvalCall& c) {
   if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes || lse.sizes != Sizes{p.batch, p.heads, p.queries})
     fail("flash attention backward: the sizes of grad_out, out or logsumexp do not fit those of query");
   Tensor dq = empty(dtype, p.q.sizes), dk = empty(dtype, p.k.sizes), dv = empty(dtype, p.v.sizes);
-  std::vector<double> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());
-  for (std::int64_t i = 0; i < p.batch * p.heads; ++i) {
-    const std::int64_t at_q = i * p.queries * p.width, at_k = i * p.keys * p.width;
-    const double* dy = grad.as<double>() + at_q;
-    p.scores(i, weights.data());
-    gemm<double>(p.queries, p.keys, p.width, {dy, p.width, 1}, {p.v.as<double>() + at_k, 1, p.width}, slopes.data(),
-                 p.keys);
-    for (std::int64_t r = 0; r < p.queries; ++r) {
-      double dot = 0;
-      for (std::int64_t d = r * p.width; d < (r + 1) * p.width; ++d) dot += dy[d] * out.as<double>()[at_q + d];
-      const double shift = lse.as<double>()[i * p.queries + r];
-      for (std::int64_t j = 0; j < p.keys; ++j) {
-        double& w = weights[static_cast<std::size_t>(r * p.keys + j)];
-        w = std::isinf(shift) ? 0 : std::exp(w - shift);
-        double& s = slopes[static_cast<std::size_t>(r * p.keys + j)];
-        s = w * (s - dot) * p.scale;
+  in_parts(c.context.threads, p.batch * p.heads, [&](std::int64_t first, std::int64_t last) {
+    std::vector<double> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int64_t at_q = i * p.queries * p.width, at_k = i * p.keys * p.width;
+      const double* dy = grad.as<double>() + at_q;
+      p.scores(i, weights.data());
+      gemm<double>(p.queries, p.keys, p.width, {dy, p.width, 1}, {p.v.as<double>() + at_k, 1, p.width}, slopes.data(),
+                   p.keys);
+      for (std::int64_t r = 0; r < p.queries; ++r) {
+        double dot = 0;
+        for (std::int64_t d = r * p.width; d < (r + 1) * p.width; ++d) dot += dy[d] * out.as<double>()[at_q + d];
+        const double shift = lse.as<double>()[i * p.queries + r];
+        for (std::int64_t j = 0; j < p.keys; ++j) {
+          double& w = weights[static_cast<std::size_t>(r * p.keys + j)];
+          w = std::isinf(shift) ? 0 : std::exp(w - shift);
+          double& s = slopes[static_cast<std::size_t>(r * p.keys + j)];
+          s = w * (s - dot) * p.scale;
+        }
       }
+      gemm<double>(p.keys, p.width, p.queries, {weights.data(), 1, p.keys}, {dy, p.width, 1}, dv.as<double>() + at_k,
+                   p.width);
+      gemm<double>(p.queries, p.width, p.keys, {slopes.data(), p.keys, 1}, {p.k.as<double>() + at_k, p.width, 1},
+                   dq.as<double>() + at_q, p.width);
+      gemm<double>(p.keys, p.width, p.queries, {slopes.data(), 1, p.keys}, {p.q.as<double>() + at_q, p.width, 1},
+                   dk.as<double>() + at_k, p.width);
     }
-    gemm<double>(p.keys, p.width, p.queries, {weights.data(), 1, p.keys}, {dy, p.width, 1}, dv.as<double>() + at_k,
-                 p.width);
-    gemm<double>(p.queries, p.width, p.keys, {slopes.data(), p.keys, 1}, {p.k.as<double>() + at_k, p.width, 1},
-                 dq.as<double>() + at_q, p.width);
-    gemm<double>(p.keys, p.width, p.queries, {slopes.data(), 1, p.keys}, {p.q.as<double>() + at_q, p.width, 1},
-                 dk.as<double>() + at_k, p.width);
-  }
+  });
   outputs[0].copy_from(dq);
   outputs[1].copy_from(dk);
   outputs[2].copy_from(dv);
