@@ -1,5 +1,7 @@
 #include "core/ops/evaluate.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "core/base/check.h"
@@ -56,6 +58,13 @@ Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> 
       out.push_back(std::move(given[std::stoul(position->text)]));
     else
       out.push_back(to_value(a));
+    // bind_arguments() did not see what lists hold.
+    const SchemaArg& argument = schema.args[out.size() - 1];
+    const auto* list = out.back().get<ValueList>();
+    if (list && argument.type == SchemaType::Tensor && !argument.items_optional &&
+        std::ranges::any_of(*list, &Value::is_none))
+      return input_error("ops.arguments",
+                         fmt::format("{}: argument '{}' must not hold None", schema.name, argument.name));
   }
   return out;
 }

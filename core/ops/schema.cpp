@@ -298,10 +298,13 @@ const std::vector<const Schema*>& find_overloads(std::string_view base) {
 
 namespace {
 
-/// What a tensor argument may not be or hold, in words; null when nothing is wrong with it. Records rely on this.
-/// Schemas of backward operators take tensors where PyTorch passes undefined ones, which graphs write as None.
+/// What a tensor or number may not be, or a list of tensors hold, in words; null when nothing is wrong with it. Records
+/// rely on this. Schemas of backward operators take tensors where PyTorch passes undefined ones, which graphs write as
+/// None.
 const char* refused(const Schema& schema, const SchemaArg& argument, const Arg& given) {
-  if (argument.type != SchemaType::Tensor || argument.is_optional || schema.base.ends_with("backward")) return nullptr;
+  const bool number = argument.type == SchemaType::Scalar;
+  if (argument.type != SchemaType::Tensor && !number) return nullptr;
+  if (argument.is_optional || schema.base.ends_with("backward")) return nullptr;
   if (given.is_none()) return "be None";
   if (const auto* list = given.get<ArgList>(); list && argument.is_list && !argument.items_optional)
     for (const Arg& item : list->items)

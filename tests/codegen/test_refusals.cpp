@@ -26,6 +26,8 @@ const char* const matrix = "x: <f32[4, 3][3, 1]>, y: <f32[3][1]>";
 const char* const number = "x: <f32[][]>";
 
 const Row rows[] = {
+    {"None in a list of tensors", vector, "a = $stack([None, x])\nreturn (a,)", "must not hold None"},
+    {"None for a number", vector, "a = $mul.Scalar(x, None)\nreturn (a,)", "must not be None"},
     {"a result beyond a tuple", vector, "a = $sort(x)\nb = a[2]\nreturn (b,)", "index 2 of a list of 2 results"},
     {"a result beyond a list", vector, "a = $_foreach_frac([x, x, x])\nb = a[7]\nreturn (b,)",
      "index 7 of a list of 3 results"},
