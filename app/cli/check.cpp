@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/run_artefact.h"
 #include "codegen/backends.h"
+#include "core/aot/aot_cases.h"
 #include "core/aot/run_compiled.h"
 #include "core/base/workers.h"
 #include "core/compare/op_cases.h"
@@ -50,6 +52,16 @@ Result<RunGraph> runner(const std::string& name) {
   });
 }
 
+/// Runs a whole file as the verb `run` does.
+Result<RunFile> file_runner(const std::string& name) {
+  TRY(const Backend* backend, find_backend(name));
+  return RunFile([backend](const Artefact& artefact, const TensorFile& io, bool train) {
+    RunRequest request;
+    request.train = train;
+    return run_artefact(artefact, io, request, *backend, nullptr);
+  });
+}
+
 Json to_json(const CaseResult& r, bool done) {
   return {{"file", r.file},       {"kind", r.kind},           {"index", r.index},         {"outcome", r.outcome},
           {"message", r.message}, {"refused", r.unsupported}, {"by_double", r.by_double}, {"done", done}};
@@ -64,13 +76,20 @@ struct FileResults {
 
 /// Runs every graph of every file in child processes, so that a crash fails its own case only.
 Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files, const CaseOptions& options,
-                                           unsigned jobs) {
+                                           const RunFile& run_file, unsigned jobs) {
   std::vector<FileResults> results(files.size());
   Workers workers;
   workers.items = files.size();
   workers.jobs = jobs;
   workers.work = [&](std::size_t file, std::size_t from, const Workers::Send& send) {
     auto tell = [&](const Json& j) { send(j.dump(-1, ' ', false, Json::error_handler_t::replace)); };
+    if (is_aot_case(files[file])) {
+      CaseResult started;
+      started.file = files[file];
+      started.kind = "aot";
+      tell(to_json(started, false));
+      return tell(to_json(check_aot_case(files[file], options.train, run_file), true));
+    }
     CaseOptions told = options;
     told.skip = from;
     told.starting = [&](const CaseResult& r) { tell(to_json(r, false)); };
@@ -115,12 +134,13 @@ Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files
 Result<int> check(const Options& options) {
   TRY(std::vector<std::string> files, find_case_files(options.path));
   TRY(RunGraph run, runner(options.backend));
+  TRY(const RunFile run_file, file_runner(options.backend));
   unsigned jobs = options.jobs ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
-  // By graph kind: "graph", "pre_dispatch_graph", "symbolic_graph".
+  // By graph kind: "graph", "pre_dispatch_graph", "symbolic_graph", "aot".
   std::map<std::string, Totals> kinds = {{"graph", {}}};
   Totals all;
   Json failures = Json::array(), by_double = Json::array(), skipped = Json::array();
-  TRY(const std::vector<FileResults> results, check_all(files, {.run = run, .train = options.train}, jobs));
+  TRY(const std::vector<FileResults> results, check_all(files, {.run = run, .train = options.train}, run_file, jobs));
   for (const FileResults& file : results) {
     if (!file.error.empty()) return input_error("check.file", file.error);
     for (const CaseResult& r : file.cases) {
@@ -160,7 +180,7 @@ Result<int> check(const Options& options) {
 
 Action add(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->path, "Folder of operator cases, or one NAME.json")->required();
+  app.add_option("path", options->path, "Folder of operator or AOTAutograd cases, or one case file")->required();
   app.add_option("--backend", options->backend,
                  "What runs the graphs: debug also holds every node against its annotation")
       ->capture_default_str();

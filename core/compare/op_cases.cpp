@@ -45,14 +45,6 @@ bool reads_number(const Node& node) {
          schema->returns.size() == 1 && schema->returns[0].type == SchemaType::Scalar;
 }
 
-std::string first_wrong(const Difference& d) {
-  std::string text = d.name + ": ";
-  if (!d.layout.empty()) return text + d.layout.front();
-  if (!d.first_wrong) return text + "values differ";
-  return text + fmt::format("{} of {} elements differ, first at [{}]: {} expected, {} found", d.wrong, d.numel,
-                            fmt::join(d.first_wrong->index, ", "), d.first_wrong->expected, d.first_wrong->found);
-}
-
 /// Sets `rounding` if the run in double allows it, and appends the run's verdict to `told`.
 void weigh_in_double(Difference& d, const Graph& graph, const std::vector<Value>& inputs, std::size_t result,
                      const Tensor& expected, const Tensor& found, const Tolerance& tolerance, std::string& told) {
@@ -360,7 +352,16 @@ class Case {
   Gauge gauge_;
 };
 
-/// "no record for operator aten.x.y; ..." -> "aten.x.y"
+}  // namespace
+
+std::string first_wrong(const Difference& d) {
+  std::string text = d.name + ": ";
+  if (!d.layout.empty()) return text + d.layout.front();
+  if (!d.first_wrong) return text + "values differ";
+  return text + fmt::format("{} of {} elements differ, first at [{}]: {} expected, {} found", d.wrong, d.numel,
+                            fmt::join(d.first_wrong->index, ", "), d.first_wrong->expected, d.first_wrong->found);
+}
+
 std::string refused(const Diagnostic& d) {
   for (std::string_view prefix : {"aten.", "prims.", "higher_order.", "torch."}) {
     auto at = d.message.find(prefix);
@@ -371,8 +372,6 @@ std::string refused(const Diagnostic& d) {
   return d.message;
 }
 
-}  // namespace
-
 Result<std::vector<std::string>> find_case_files(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -381,12 +380,18 @@ Result<std::vector<std::string>> find_case_files(const std::string& path) {
     for (const auto& entry : fs::directory_iterator(path, error))
       if (entry.path().extension() == ".json" && fs::exists(fs::path(entry.path()).replace_extension(".safetensors")))
         files.push_back(entry.path().string());
+      else if (fs::exists(entry.path() / "case.json", error) && fs::exists(entry.path() / "dynamo.py", error))
+        files.push_back((entry.path() / "case.json").string());
+    if (files.empty() && fs::exists(fs::path(path) / "dynamo.py", error) &&
+        fs::exists(fs::path(path) / "case.json", error))
+      files.push_back((fs::path(path) / "case.json").string());
   } else if (fs::exists(path, error)) {
     files.push_back(path);
   }
   if (error) return bad(path, error.message());
   if (files.empty())
-    return bad(path, "no operator cases here; give a folder of NAME.json with NAME.safetensors, or one such file");
+    return bad(
+        path, "no cases here; give a folder of NAME.json with NAME.safetensors or of NAME/case.json, or one such file");
   std::sort(files.begin(), files.end());
   return files;
 }

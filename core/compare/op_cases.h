@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/compare/compare.h"
 #include "core/ir/graph.h"
 #include "core/tensor/value.h"
 
@@ -14,7 +15,7 @@ enum class Outcome : unsigned char { Passed, Failed, Skipped };
 /// The result of one graph of an operator case, compared with what PyTorch computed.
 struct CaseResult {
   std::string file;  ///< "add.default"
-  std::string kind;  ///< which graph of the case: "graph", "pre_dispatch_graph" or "symbolic_graph"
+  std::string kind;  ///< which graph of the case: "graph", "pre_dispatch_graph" or "symbolic_graph"; "aot"
   std::int64_t index = 0;
   Outcome outcome = Outcome::Passed;
   bool by_double = false;   ///< passed, but some numbers only by the run in double
@@ -33,8 +34,13 @@ struct CaseOptions {
   std::function<void(const CaseResult&)> finished;  ///< called with each result at once
 };
 
-/// Finds the case files (NAME.json beside NAME.safetensors) of a folder, or the one file. Error compare.cases when
-/// there are none.
+/// "output.0: 2 of 6 elements differ, first at [1]: 3 expected, 4 found", or how the layouts differ.
+std::string first_wrong(const Difference& d);
+/// What a refusal refuses: "no record for operator aten.x.y; ..." -> "aten.x.y", else the whole message.
+std::string refused(const Diagnostic& d);
+
+/// Finds the case files of a folder (NAME.json beside NAME.safetensors, or NAME/case.json beside NAME/dynamo.py), or
+/// the one file. Error compare.cases when there are none.
 Result<std::vector<std::string>> find_case_files(const std::string& path);
 /// Checks every graph of every case of a file, in order. A case has a `graph`, and may have a pre-dispatch and a
 /// symbolic graph. The graph and the pre-dispatch graph are run; dtypes, sizes, significant strides, values and aliases

@@ -1,0 +1,348 @@
+#include "core/aot/aot_cases.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "core/compare/compare.h"
+#include "core/tensor/significant_strides.h"
+
+namespace partita {
+namespace {
+
+using Json = nlohmann::json;
+
+Diagnostic differs(std::string message) {
+  Diagnostic d = input_error("compare.differs", std::move(message));
+  d.fault = Fault::Differs;
+  return d;
+}
+
+Diagnostic bad(std::string message) {
+  return input_error("compare.cases", std::move(message));
+}
+
+Sizes integers(const Json& list) {
+  return list.get<std::vector<std::int64_t>>();
+}
+
+struct Moments {
+  double mean = 0, deviation = 0;
+};
+
+Result<Moments> moments(const Tensor& t) {
+  TRY(const Tensor wide, t.to(DType::Float64));
+  const auto* x = wide.as<double>();
+  const auto n = static_cast<double>(wide.numel());
+  Moments m;
+  for (std::int64_t i = 0; i < wide.numel(); ++i) m.mean += x[i] / n;
+  for (std::int64_t i = 0; i < wide.numel(); ++i) m.deviation += (x[i] - m.mean) * (x[i] - m.mean) / n;
+  m.deviation = std::sqrt(m.deviation);
+  return m;
+}
+
+class AotCase {
+ public:
+  AotCase(const Json& json, const TensorFile& stored, const RunFile& run) : json_(json), stored_(stored), run_(run) {}
+
+  Status check(const Artefact& artefact, bool train) {
+    train_ = train && !json_.at("tangents").empty();
+    TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+    TRY_DO(number_outputs(graph->outputs().size()));
+    TRY_DO(make_inputs());
+    if (train_) TRY_DO(make_tangents());
+    TRY(found_, run_(artefact, io_, train_));
+    for (std::size_t i = 0; i < json_.at("outputs").size(); ++i)
+      if (graph_output_[i]) TRY_DO(check_output(i));
+    for (const Json& entry : json_.at("inputs_after")) TRY_DO(check_input_after(entry));
+    if (train_)
+      for (const Json& entry : json_.at("grads")) TRY_DO(check_gradient(entry));
+    return {};
+  }
+
+ private:
+  /// Dynamo's graph does not return inputs: its caller does.
+  Status number_outputs(std::size_t returned) {
+    const Json& outputs = json_.at("outputs");
+    const auto is_input = [](const Json& o) { return o.contains("aliasing") && o["aliasing"].contains("is_input"); };
+    const bool all = returned == outputs.size();
+    std::size_t next = 0;
+    for (const Json& o : outputs) {
+      graph_output_.emplace_back();
+      if (all || !is_input(o)) graph_output_.back() = next++;
+    }
+    if (next != returned) return bad(fmt::format("the graph returns {} values, the case has {}", returned, next));
+    return {};
+  }
+
+  Result<Tensor> stored(const Json& entry) const {
+    if (entry.contains("subclass"))
+      return unsupported("compare.subclass", "tensor subclass " + entry["subclass"].get<std::string>());
+    const std::string key = entry.at("key");
+    const Tensor* t = stored_.find(key);
+    if (!t) return bad("the tensor " + key + " is missing in io.safetensors");
+    if (entry.contains("stored_as")) return view_as_complex(*t);
+    return *t;
+  }
+
+  const Json* input(const std::string& key) const {
+    for (const Json& entry : json_.at("inputs"))
+      if (entry.at("key") == key) return &entry;
+    return nullptr;
+  }
+
+  std::optional<std::size_t> placeholder_of(const std::string& key) const {
+    const auto at = std::ranges::find(keys_, key);
+    if (at == keys_.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - keys_.begin());
+  }
+
+  /// The key of the storage that several placeholders lie in; empty if it is one placeholder's own.
+  std::string shared_storage(const Json& entry) const {
+    if (!entry.contains("storage")) return {};
+    const auto in_it = [&](const std::string& key) {
+      const Json* other = input(key);
+      return other && other->contains("storage") && (*other)["storage"] == entry["storage"];
+    };
+    if (std::ranges::count_if(keys_, in_it) < 2) return {};
+    return fmt::format("storage.{}", entry["storage"].get<int>());
+  }
+
+  Status make_inputs() {
+    for (const Json& p : json_.at("placeholders")) keys_.push_back(p.value("key", ""));
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const std::string key = fmt::format("input.{}", i);
+      if (keys_[i].empty()) {
+        TRY(io_.tensors[key],
+            Tensor::scalar(DType::Int64, std::stod(json_["placeholders"][i].at("value").get<std::string>())));
+        continue;
+      }
+      const Json* entry = input(keys_[i]);
+      if (!entry) return bad("no input " + keys_[i]);
+      TRY(const Tensor values, stored(*entry));
+      const std::string whole_key = fmt::format("storage.{}", entry->at("storage").get<int>());
+      const Tensor* whole = stored_.find(whole_key);
+      if (!whole) return bad("the tensor " + whole_key + " is missing in io.safetensors");
+      Tensor& t = io_.tensors[key];
+      t = {whole->storage,
+           values.dtype,
+           values.sizes,
+           integers(entry->at("stride")),
+           entry->at("storage_offset"),
+           entry->value("requires_grad", false)};
+      if (const std::string shared = shared_storage(*entry); !shared.empty()) {
+        io_.tensors[shared] = *whole;
+        io_.storages[key] = {shared, t.offset};
+        if (entry->contains("same_tensor_as") && (*entry)["same_tensor_as"].is_string())
+          if (const auto first = placeholder_of((*entry)["same_tensor_as"]))
+            io_.storages[key] = {fmt::format("input.{}", *first), 0};
+      }
+    }
+    return {};
+  }
+
+  Status make_tangents() {
+    for (const Json& entry : json_.at("tangents")) {
+      const std::string of = entry.at("of");
+      TRY(const Tensor values, stored(entry));
+      if (of.starts_with("out.")) {
+        if (const auto position = graph_output_.at(std::stoul(of.substr(4))))
+          io_.tensors[fmt::format("tangent.{}", *position)] = values;
+      } else if (const auto i = placeholder_of(of.substr(std::string_view("after.").size()))) {
+        io_.tensors[fmt::format("tangent.input.{}", *i)] = values;
+      }
+    }
+    return {};
+  }
+
+  Status compare(const std::string& key, const Tensor& expected, const Tensor* found) const {
+    if (!found) return differs(key + " is missing");
+    if (json_.value("random", false)) return compare_statistics(key, expected, *found);
+    const Difference d = compare_values(key, Value(expected), Value(*found), default_tolerance(expected.dtype), false);
+    return d.ok() ? Status() : Status(differs(first_wrong(d)));
+  }
+
+  static Status compare_statistics(const std::string& key, const Tensor& expected, const Tensor& found) {
+    if (expected.sizes != found.sizes || expected.dtype != found.dtype) return differs(key + ": dtype or sizes differ");
+    TRY(const Moments a, moments(expected));
+    TRY(const Moments b, moments(found));
+    constexpr double sigmas = 6;
+    const double error = sigmas * std::max(a.deviation, b.deviation) / std::sqrt(static_cast<double>(found.numel()));
+    if (std::abs(a.mean - b.mean) <= error && std::abs(a.deviation - b.deviation) <= error) return {};
+    return differs(fmt::format("{}: mean {} and deviation {} expected, {} and {} found", key, a.mean, a.deviation,
+                               b.mean, b.deviation));
+  }
+
+  static Status compare_strides(const std::string& key, const Json& entry, const Tensor& found) {
+    const Sizes expected = integers(entry.at("stride"));
+    if (same_significant_strides(found.sizes, expected, found.strides)) return {};
+    return differs(fmt::format("{}: strides [{}] expected, [{}] found", key, fmt::join(expected, ", "),
+                               fmt::join(found.strides, ", ")));
+  }
+
+  Status check_output(std::size_t i) const {
+    const Json& entry = json_["outputs"][i];
+    const std::string key = fmt::format("output.{}", *graph_output_[i]);
+    const Tensor* found = found_.find(key);
+    if (entry.contains("python")) {
+      const std::string kind = entry["python"];
+      if (!found && (kind == "NoneType" || kind == "bool")) return {};
+      const std::string value = entry.at("value");
+      const bool same = found && found->numel() == 1 && kind != "NoneType" &&
+                        found->item_as_double() == (value == "True"    ? 1
+                                                    : value == "False" ? 0
+                                                                       : std::stod(value));
+      return same ? Status() : Status(differs(fmt::format("{}: {} expected", key, value)));
+    }
+    TRY(const Tensor expected, stored(entry));
+    TRY_DO(compare(key, expected, found));
+    TRY_DO(compare_strides(key, entry, *found));
+    return check_alias(i, key);
+  }
+
+  /// In whose memory does output i lie: the first input's or output's that shares it. Unset: in its own.
+  std::optional<std::pair<std::string, std::int64_t>> expected_owner(std::size_t i) const {
+    const Json& aliasing = json_["outputs"][i].at("aliasing");
+    std::optional<std::size_t> first;
+    if (aliasing.contains("shares_storage_with_inputs"))
+      for (const Json& key : aliasing["shares_storage_with_inputs"])
+        if (const auto p = placeholder_of(key)) first = std::min(first.value_or(*p), *p);
+    if (first) {
+      for (const Json& after : json_.at("inputs_after"))
+        if (after.at("input") == keys_[*first])
+          return std::pair(fmt::format("input.{}", *first), after.at("storage_offset").get<std::int64_t>());
+    }
+    if (aliasing.contains("shares_storage_with_outputs"))
+      for (const Json& other : aliasing["shares_storage_with_outputs"]) {
+        const auto o = other.get<std::size_t>();
+        if (graph_output_[o] && o < i && (!first || o < *first)) first = o;
+      }
+    if (!first) return std::nullopt;
+    return std::pair(fmt::format("output.{}", *graph_output_[*first]),
+                     json_["outputs"][*first].at("storage_offset").get<std::int64_t>());
+  }
+
+  Status check_alias(std::size_t i, const std::string& key) const {
+    const auto expected = expected_owner(i);
+    const auto found = found_.aliases.find(key);
+    if (!expected && found == found_.aliases.end()) return {};
+    if (!expected) return differs(fmt::format("{} lies in the memory of {}, in PyTorch not", key, found->second.key));
+    if (found == found_.aliases.end() || found->second.key != expected->first)
+      return differs(fmt::format("{} does not lie in the memory of {}", key, expected->first));
+    const std::int64_t offset = json_["outputs"][i].at("storage_offset").get<std::int64_t>() - expected->second;
+    // Offsets count elements, whose size view_as_real changes.
+    const Tensor* base = found_.find(expected->first);
+    if (!base) base = io_.find(expected->first);
+    if (base && base->dtype != found_.find(key)->dtype) return {};
+    if (found->second.offset == offset) return {};
+    return differs(fmt::format("{} begins at element {} of {}, in PyTorch at {}", key, found->second.offset,
+                               expected->first, offset));
+  }
+
+  Status check_input_after(const Json& entry) const {
+    const auto i = placeholder_of(entry.at("input"));
+    if (!i) return {};
+    const std::string before = fmt::format("input.{}", *i), key = fmt::format("input_after.{}", *i);
+    TRY(const Tensor expected, stored(entry));
+    const Tensor* found = found_.find(key);
+    // What did not change is absent. The storage of io_ is the file's, which no run may write.
+    if (!found) found = io_.find(before);
+    TRY_DO(compare(key, expected, found));
+    return compare_strides(key, entry, *found);
+  }
+
+  /// "leaf.N" is the tensor behind the inputs of the N-th storage whose inputs are no leaves.
+  std::vector<std::size_t> inputs_over(const std::string& leaf) const {
+    const auto wanted = std::stoul(leaf.substr(std::string_view("leaf.").size()));
+    std::vector<Json> storages;
+    std::vector<std::size_t> out;
+    for (const Json& entry : json_.at("inputs")) {
+      if (entry.value("is_leaf", true) || !entry.contains("storage")) continue;
+      if (std::ranges::find(storages, entry["storage"]) == storages.end()) storages.push_back(entry["storage"]);
+      const auto p = placeholder_of(entry.at("key"));
+      if (p && wanted < storages.size() && storages[wanted] == entry["storage"]) out.push_back(*p);
+    }
+    return out;
+  }
+
+  Status check_gradient(const Json& entry) const {
+    const std::string leaf = entry.at("leaf");
+    std::string key;
+    if (const auto p = placeholder_of(leaf)) {
+      key = fmt::format("grad.input.{}", *p);
+    } else if (leaf.starts_with("leaf.")) {
+      const std::vector<std::size_t> over = inputs_over(leaf);
+      if (over.empty()) return bad("no input is a view of " + leaf);
+      key = fmt::format("grad.input.{}", over[0]);
+      if (over.size() > 1) key = "grad." + shared_storage(*input(keys_[over[0]]));
+    } else {
+      return {};  // an input that the graph does not have
+    }
+    const Tensor* found = found_.find(key);
+    if (entry.at("key").is_null()) {
+      if (!found) return {};
+      TRY(const Moments m, moments(*found));
+      return m.mean == 0 && m.deviation == 0 ? Status() : Status(differs(key + ": no gradient expected"));
+    }
+    TRY(Tensor expected, stored(entry));
+    if (!found) return differs(key + " is missing");
+    if (leaf.starts_with("leaf.") && expected.sizes != found->sizes && expected.numel() == found->numel())
+      expected = expected.view_as(found->sizes, row_major_strides(found->sizes), expected.offset);
+    return compare(key, expected, found);
+  }
+
+  const Json& json_;
+  const TensorFile& stored_;
+  const RunFile& run_;
+  bool train_ = false;
+  std::vector<std::string> keys_;                         ///< of the case's inputs, by placeholder; empty for numbers
+  std::vector<std::optional<std::size_t>> graph_output_;  ///< by output of the case
+  TensorFile io_, found_;
+};
+
+Status check(const std::string& json_path, bool train, const RunFile& run) {
+  std::ifstream in(json_path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  const Json json = Json::parse(text.str(), nullptr, false);
+  if (json.is_discarded()) return bad(json_path + " is not JSON");
+  const std::filesystem::path folder = std::filesystem::path(json_path).parent_path();
+  TRY(const TensorFile stored, read_safetensors((folder / "io.safetensors").string()));
+  TRY(const Loaded loaded, load((folder / "dynamo.py").string()));
+  TRY(const Artefact* artefact, loaded.pick({}));
+  try {
+    return AotCase(json, stored, run).check(*artefact, train);
+  } catch (const Json::exception& e) {
+    return bad(json_path + " is not a case: " + e.what());
+  }
+}
+
+}  // namespace
+
+bool is_aot_case(const std::string& path) {
+  const std::filesystem::path file(path);
+  std::error_code error;
+  return file.filename() == "case.json" && std::filesystem::exists(file.parent_path() / "dynamo.py", error);
+}
+
+CaseResult check_aot_case(const std::string& json_path, bool train, const RunFile& run) {
+  CaseResult result;
+  result.file = std::filesystem::path(json_path).parent_path().filename().string();
+  result.kind = "aot";
+  if (const Status status = check(json_path, train, run); !status) {
+    const Diagnostic& d = status.error();
+    result.outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;
+    result.message = d.line();
+    if (d.fault == Fault::Unsupported) result.unsupported = refused(d);
+  }
+  return result;
+}
+
+}  // namespace partita
