@@ -117,7 +117,8 @@ class Builder {
   Arg sizes(const SymList& list);
   /// Builds an expression over bound names in the IR's syntax: "grad * (1 - result * result)", "mm(grad, t(mat2))",
   /// "x[0]", "sum(grad, [0], keepdim=True)". Functions without a dot in their name are aten functions; + - * / and
-  /// unary - are aten.add/sub/mul/div/neg.
+  /// unary - are aten.add/sub/mul/div/neg. "a if upper else b" makes the nodes of one side only; conditions are over
+  /// arguments that are known: bools, "x is None", "reduce == 'sum'", with not, and, or.
   Arg expression(std::string_view text, const std::vector<std::pair<std::string, Arg>>& names);
 
   static const TensorMeta& tensor(const Arg& node);  ///< the meta of a tensor node; fails when it is not known

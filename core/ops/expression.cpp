@@ -20,7 +20,7 @@ class Expression {
       : build_(build), lexer_(Lexer::of_expression(text)), names_(names) {}
 
   Arg read() {
-    Arg a = sum();
+    Arg a = choice();
     if (lexer_.peek().kind != TokenKind::End) syntax("unexpected text");
     return a;
   }
@@ -67,6 +67,71 @@ class Expression {
     syntax("arithmetic on something that is not a number");
   }
 
+  bool eat_word(std::string_view word) {
+    if (!lexer_.peek().is_name(word)) return false;
+    lexer_.next();
+    return true;
+  }
+
+  /// Whether "if" comes before the end of the expression. Moves behind the text that it passes.
+  static bool find_if(Lexer& lexer) {
+    for (int depth = 0;; lexer.next()) {
+      const python::Token& t = lexer.peek();
+      if (depth == 0 && t.is_name("if")) return true;
+      if (t.kind == TokenKind::End) return false;
+      if (t.is("(") || t.is("[")) ++depth;
+      if (depth == 0 && (t.is(",") || t.is(")") || t.is("]"))) return false;
+      if (t.is(")") || t.is("]")) --depth;
+    }
+  }
+
+  /// "a if condition else b", of which only one side makes nodes, or "not a", or a sum.
+  Arg choice() {
+    const Lexer start = lexer_;
+    if (!find_if(lexer_)) {
+      lexer_ = start;
+      return lexer_.peek().is_name("not") ? Arg(condition()) : sum();
+    }
+    lexer_.next();
+    const bool chosen = condition();
+    if (!eat_word("else")) syntax("'else' expected");
+    if (!chosen) return choice();
+    Lexer end = lexer_;
+    while (find_if(end)) end.next();
+    lexer_ = start;
+    Arg a = sum();
+    if (!lexer_.peek().is_name("if")) syntax("'if' expected");
+    lexer_ = end;
+    return a;
+  }
+
+  // Conditions are over numbers, strings and None: they make no nodes.
+  bool condition() {
+    bool holds = conjunction();
+    while (eat_word("or")) holds |= conjunction();
+    return holds;
+  }
+
+  bool conjunction() {
+    bool holds = comparison();
+    while (eat_word("and")) holds &= comparison();
+    return holds;
+  }
+
+  bool comparison() {
+    if (eat_word("not")) return !comparison();
+    const Arg a = sum();
+    if (eat_word("is")) {
+      const bool negated = eat_word("not");
+      if (!eat_word("None")) syntax("'None' expected");
+      return a.is_none() != negated;
+    }
+    if (eat("==")) return a == sum();
+    const bool* holds = a.get<bool>();
+    if (!holds) syntax("a condition expected");
+    return *holds;
+  }
+
   Arg sum() {
     Arg a = term();
     while (lexer_.peek().is("+") || lexer_.peek().is("-")) {
@@ -97,7 +162,7 @@ class Expression {
 
   Arg postfix(Arg a) {
     while (eat("[")) {
-      Arg index = sum();
+      Arg index = choice();
       if (!eat("]")) syntax("']' expected");
       auto* i = index.get<std::int64_t>();
       if (!i) syntax("a constant index expected");
@@ -118,7 +183,7 @@ class Expression {
     while (!eat("]")) {
       if (!items.empty() && !eat(",")) syntax("',' expected");
       if (!items.empty() && eat("]")) break;
-      items.push_back(sum());
+      items.push_back(choice());
     }
     return Arg::list(std::move(items));
   }
@@ -126,10 +191,10 @@ class Expression {
   Arg primary() {
     if (eat("[")) return list();
     if (eat("(")) {
-      Arg a = sum();
+      Arg a = choice();
       if (eat(")")) return a;
       std::vector<Arg> items{a};
-      while (eat(",") && !lexer_.peek().is(")")) items.push_back(sum());
+      while (eat(",") && !lexer_.peek().is(")")) items.push_back(choice());
       if (!eat(")")) syntax("')' expected");
       return Arg::tuple(std::move(items));
     }
@@ -167,9 +232,9 @@ class Expression {
       if (lexer_.peek().kind == TokenKind::Name && lexer_.after_peek() == '=') {
         std::string key(lexer_.next().text);
         eat("=");
-        kwargs.emplace_back(std::move(key), sum());
+        kwargs.emplace_back(std::move(key), choice());
       } else {
-        args.push_back(sum());
+        args.push_back(choice());
       }
     }
     if (FormulaFunction f = ops().find_formula_function(name); f && kwargs.empty()) return f({build_, args});

@@ -1,8 +1,11 @@
 #include "core/ops/formula.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
+
+#include "core/ops/program.h"
 
 namespace partita {
 
@@ -43,6 +46,17 @@ Node* zeros_like(Builder& build, Node* like) {
   return build.call("aten.zeros_like.default", {like});
 }
 
+namespace {
+
+/// "input, weight" -> input and weight
+std::vector<std::string> split(std::string_view names) {
+  std::vector<std::string> out;
+  for (auto name : std::views::split(names, std::string_view(", "))) out.emplace_back(name.begin(), name.end());
+  return out;
+}
+
+}  // namespace
+
 std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradCall& call) {
   std::vector<std::pair<std::string, Arg>> names;
   for (std::size_t i = 0; i < call.schema.args.size(); ++i) names.emplace_back(call.schema.args[i].name, call.args[i]);
@@ -61,15 +75,28 @@ std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradC
   names.emplace_back("grads", Arg::list(grads));
 
   std::vector<Node*> out(call.schema.args.size(), nullptr);
+  if (std::ranges::all_of(grads, &Arg::is_none)) return out;
   // PyTorch's generated code computes the gradients in alphabetical order of the arguments' names.
   std::vector<Derivative> sorted = formulas;
   std::sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.input < b.input; });
   for (const Derivative& d : sorted) {
-    if (!call.want(d.input) || d.formula == "zero") continue;
-    auto i = static_cast<std::size_t>(call.schema.index_of(d.input));
-    Node* gradient = call.build.expression(d.formula, names).node();
-    if (!gradient) fail(fmt::format("{}: the formula for '{}' gives no tensor", call.schema.name, d.input));
-    out[i] = gradient;
+    const std::vector<std::string> inputs = split(d.input);
+    std::vector<Arg> wanted;
+    for (const std::string& input : inputs) wanted.emplace_back(call.want(input));
+    if (d.formula == "zero" || std::ranges::none_of(wanted, [](const Arg& w) { return *w.get<bool>(); })) continue;
+    names.emplace_back("output_mask", Arg::list(wanted));
+    const Arg value = build_program(call.build, d.formula, names);
+    names.pop_back();
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      if (!*wanted[k].get<bool>()) continue;
+      const auto* list = value.get<ArgList>();
+      Arg gradient = inputs.size() == 1 ? value
+                     : list             ? list->items.at(k)
+                                        : Arg(call.build.getitem(value.node(), static_cast<std::int64_t>(k)));
+      if (!gradient.is_none() && !gradient.node())
+        fail(fmt::format("{}: the formula for '{}' gives no tensor", call.schema.name, inputs[k]));
+      out[static_cast<std::size_t>(call.schema.index_of(inputs[k]))] = gradient.node();
+    }
   }
   return out;
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/ops/gradients.h"
+#include "core/ops/program.h"
 #include "core/ops/promote.h"
 #include "core/ops/view_strides.h"
 
@@ -16,7 +18,7 @@ Arg FormulaCall::operator()(std::string_view expression) const {
 
 Arg FormulaCall::operator()(std::string_view expression, std::vector<std::pair<std::string, Arg>> more) const {
   for (std::size_t i = 0; i < args.size(); ++i) more.emplace_back("x" + std::to_string(i), args[i]);
-  return build.expression(expression, more);
+  return build_program(build, expression, std::move(more));
 }
 
 namespace {
@@ -32,6 +34,23 @@ Number number_of(const Arg& a) {
 Arg sizes(const FormulaCall& f) {
   return f.build.sizes(f.tensor(0).sizes);
 }
+/// size(x, dim)
+Arg size(const FormulaCall& f) {
+  const TensorMeta& t = f.tensor(0);
+  return f.build.size(t.sizes[wrap_dim(*f.args[1].get<std::int64_t>(), t.dim())]);
+}
+Arg dim_of(const FormulaCall& f) {
+  return static_cast<std::int64_t>(f.tensor(0).dim());
+}
+Arg has_complex_dtype(const FormulaCall& f) {
+  return is_complex(f.tensor(0).dtype);
+}
+/// zeros_of(x, grad): new zeros like x, made from grad.
+Arg zeros_of(const FormulaCall& f) {
+  const TensorMeta& t = f.tensor(0);
+  return f.build.call("aten.new_zeros.default", {f.args[1], f.build.sizes(t.sizes)},
+                      {{"dtype", t.dtype}, {"layout", Layout::Strided}, {"device", t.device}});
+}
 Arg dtype(const FormulaCall& f) {
   return f.tensor(0).dtype;
 }
@@ -43,8 +62,7 @@ Arg conj(const FormulaCall& f) {
 }
 
 Arg maybe_multiply(const FormulaCall& f) {
-  if (!f.is_tensor(1) && !f.args[1].node() && as_double(number_of(f.args[1])) == 1) return f.args[0];
-  return f.build.call("aten.mul.Scalar", {f.args[0], f.args[1]});
+  return multiply_unless_one(f.build, f.args[0].node(), f.args[1]);
 }
 
 SymList list_of_sizes(const Arg& list) {
@@ -211,44 +229,10 @@ Arg pow_backward_exponent(const FormulaCall& f) {
   return f("where(logical_and(eq(x1, 0), ge(real, 0)), zero, x0 * conj(x3 * log(x1)))", names);
 }
 
-Arg div_tensor_self_backward(const FormulaCall& f) {
-  if (f.has(2)) return f("zeros_like(x0)");
-  return f("x0 / conj(x1)");
-}
-Arg div_tensor_other_backward(const FormulaCall& f) {
-  if (f.has(3)) return f("zeros_like(x0)");
-  return f("-x0 * conj((x1 / x2) / x2)");
-}
-
-Arg clamp_backward(const FormulaCall& f) {
-  if (f.has(2) && f.has(3)) return f("where(logical_and(ge(x1, x2), le(x1, x3)), x0, 0.0)");
-  if (f.has(2)) return f("where(ge(x1, x2), x0, 0.0)");
-  return f("where(le(x1, x3), x0, 0.0)");
-}
-Arg clamp_backward_min(const FormulaCall& f) {
-  if (f.has(3)) return f("where(logical_and(lt(x2, x3), lt(x1, x2)), x0, 0.0)");
-  return f("where(lt(x1, x2), x0, 0.0)");
-}
-Arg clamp_backward_max(const FormulaCall& f) {
-  if (f.has(2)) return f("where(logical_or(gt(x1, x3), lt(x3, x2)), x0, 0.0)");
-  return f("where(gt(x1, x3), x0, 0.0)");
-}
-
-Arg copysign_backward(const FormulaCall& f) {  // grad, self, result
-  return f("x0 * masked_fill(x2 / x1, eq(x1, 0), 0)");
-}
 Arg sgn_backward(const FormulaCall& f) {  // self, grad, sgn
   if (!is_complex(f.tensor(0).dtype)) return f("zeros_like(x1)");
   fail_unsupported("the gradient of sgn of complex numbers");
 }
-Arg sinc_backward(const FormulaCall& f) {
-  Arg scaled = f("x1 * 3.141592653589793");
-  return f("masked_fill(x0 * conj((cos(p) * p - sin(p)) / (x1 * p)), eq(x1, 0.0), 0)", {{"p", scaled}});
-}
-Arg nan_to_num_backward(const FormulaCall& f) {
-  return f("x0 * logical_not(logical_or(isinf(x1), isnan(x1)))");
-}
-
 Arg one_minus(const FormulaCall& f) {
   Number n = number_of(f.args[0]);
   if (auto* c = std::get_if<std::complex<double>>(&n)) return 1.0 - *c;
@@ -288,6 +272,10 @@ void add_general_formulas(OpTable& t) {
   t.add_formula_functions({
       {"sizes", sizes},
       {"last_sizes", last_sizes},
+      {"size", size},
+      {"dim", dim_of},
+      {"is_complex", has_complex_dtype},
+      {"zeros_of", zeros_of},
       {"dtype", dtype},
       {"conj", conj},
       {"maybe_multiply", maybe_multiply},
@@ -301,15 +289,7 @@ void add_general_formulas(OpTable& t) {
       {"pow_backward", pow_backward},
       {"pow_backward_self", pow_backward_self},
       {"pow_backward_exponent", pow_backward_exponent},
-      {"div_tensor_self_backward", div_tensor_self_backward},
-      {"div_tensor_other_backward", div_tensor_other_backward},
-      {"clamp_backward", clamp_backward},
-      {"clamp_backward_min", clamp_backward_min},
-      {"clamp_backward_max", clamp_backward_max},
-      {"copysign_backward", copysign_backward},
       {"sgn_backward", sgn_backward},
-      {"sinc_backward", sinc_backward},
-      {"nan_to_num_backward", nan_to_num_backward},
       {"roll_backward", roll_backward},
       {"dropout_scale", dropout_scale},
       {"one_minus", one_minus},

@@ -29,7 +29,7 @@ Node* multiply_unless_one(Builder& build, Node* grad, const Arg& factor) {
   const auto* real = factor.get<double>();
   const auto* boolean = factor.get<bool>();
   if ((integer && *integer == 1) || (real && *real == 1.0) || (boolean && *boolean)) return grad;
-  return build.call("aten.mul", {grad, factor});
+  return build.call("aten.mul.Scalar", {grad, factor});
 }
 
 Arg conjugate(const Arg& number) {

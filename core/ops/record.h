@@ -39,8 +39,10 @@ struct Pointwise {
   Promotion (*promotion_of)(const FakeCall& call) = nullptr;
 };
 
-/// The gradient of one differentiable argument, as in derivatives.yaml: {"self", "grad * result"}. The expression is
-/// over `grad` (or grads[i]), `result` (or result0, result1, ...) and the arguments' names. "zero" means constant zero.
+/// The gradient of one differentiable argument, as in derivatives.yaml: {"self", "grad * result"}. The formula is a
+/// program (core/ops/program.h) over `grad` (or grads[i]), `result` (or result0, result1, ...) and the arguments'
+/// names. "zero" means constant zero, and a program's None no gradient. For several arguments, {"input, weight", ...},
+/// it gives a tuple; output_mask holds which of them are wanted.
 struct Derivative {
   std::string_view input;
   std::string_view formula;

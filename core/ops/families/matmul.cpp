@@ -2,7 +2,7 @@
 #include "core/ops/families/matmul.h"
 
 #include "core/ops/families/matmul_composites.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/layout.h"
 #include "core/ops/record.h"
 
@@ -148,156 +148,15 @@ bool column_major(const TensorMeta& t) {
   return t.strides[0].is(1) && t.strides[1] == t.sizes[0];
 }
 
-Node* t(Builder& b, Node* x) {
-  return b.call("aten.t.default", {x});
+// mm_mat1_grad(grad, mat1, mat2, alpha) and mm_mat2_grad. As in PyTorch, the gradient of a matrix has the matrix's
+// layout: for a column-major one its transpose is computed.
+Arg mm_mat1_grad(const FormulaCall& f) {
+  return f(column_major(f.tensor(1)) ? "maybe_multiply(t(mm(conj(x2), t(x0))), conj(x3))"
+                                     : "maybe_multiply(mm(x0, conj(t(x2))), conj(x3))");
 }
-Node* mm(Builder& b, Node* x, Node* y) {
-  return b.call("aten.mm.default", {x, y});
-}
-
-/// As in PyTorch, the gradient of a matrix has the matrix's layout: for a column-major one its transpose is computed.
-Node* left_gradient(GradCall& c, std::string_view left, std::string_view right, const Arg& alpha) {
-  Builder& b = c.build;
-  Node* grad = c.grads[0];
-  Node* mat2 = tensor_node(c, right);
-  Node* result;
-  if (column_major(c.tensor(left)))
-    result = t(b, mm(b, conj_if_complex(b, mat2), t(b, grad)));
-  else {
-    Node* transposed = conj_if_complex(b, t(b, mat2));
-    result = mm(b, grad, transposed);
-  }
-  return multiply_unless_one(b, result, alpha);
-}
-
-Node* right_gradient(GradCall& c, std::string_view left, std::string_view right, const Arg& alpha) {
-  Builder& b = c.build;
-  Node* grad = c.grads[0];
-  Node* mat1 = tensor_node(c, left);
-  Node* result;
-  if (column_major(c.tensor(right))) {
-    Node* transposed = t(b, grad);
-    result = t(b, mm(b, transposed, conj_if_complex(b, mat1)));
-  } else {
-    result = mm(b, conj_if_complex(b, t(b, mat1)), grad);
-  }
-  return multiply_unless_one(b, result, alpha);
-}
-
-// Gradient nodes come in the order of PyTorch's generated code, by argument name.
-std::vector<Node*> grad_mm(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.want("mat2")) slots["mat2"] = right_gradient(c, "self", "mat2", 1);
-  if (c.want("self")) slots["self"] = left_gradient(c, "self", "mat2", 1);
-  return slots;
-}
-
-std::vector<Node*> grad_addmm(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.want("mat1")) slots["mat1"] = left_gradient(c, "mat1", "mat2", conjugate(c.arg("alpha")));
-  if (c.want("mat2")) slots["mat2"] = right_gradient(c, "mat1", "mat2", conjugate(c.arg("alpha")));
-  if (c.want("self")) slots["self"] = multiply_unless_one(c.build, c.grads[0], conjugate(c.arg("beta")));
-  return slots;
-}
-
-Node* adjoint(GradCall& c, std::string_view name) {
-  return conj_if_complex(c.build, c.build.call("aten.transpose.int", {tensor_node(c, name), 1, 2}));
-}
-
-/// For batches: left = grad @ right^H, right = left^H @ grad.
-Node* batch_left_gradient(GradCall& c, std::string_view right, Node* grad, const Arg& alpha) {
-  return multiply_unless_one(c.build, c.build.call("aten.bmm.default", {grad, adjoint(c, right)}), alpha);
-}
-Node* batch_right_gradient(GradCall& c, std::string_view left, Node* grad, const Arg& alpha) {
-  return multiply_unless_one(c.build, c.build.call("aten.bmm.default", {adjoint(c, left), grad}), alpha);
-}
-
-std::vector<Node*> grad_bmm(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.want("mat2")) slots["mat2"] = batch_right_gradient(c, "self", c.grads[0], 1);
-  if (c.want("self")) slots["self"] = batch_left_gradient(c, "mat2", c.grads[0], 1);
-  return slots;
-}
-
-std::vector<Node*> grad_baddbmm(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.want("batch1")) slots["batch1"] = batch_left_gradient(c, "batch2", c.grads[0], conjugate(c.arg("alpha")));
-  if (c.want("batch2")) slots["batch2"] = batch_right_gradient(c, "batch1", c.grads[0], conjugate(c.arg("alpha")));
-  if (c.want("self")) slots["self"] = multiply_unless_one(c.build, c.grads[0], conjugate(c.arg("beta")));
-  return slots;
-}
-
-std::vector<Node*> grad_addbmm(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  const TensorMeta &left = c.tensor("batch1"), &right = c.tensor("batch2");
-  Node* grad = b.call("aten.unsqueeze.default", {c.grads[0], 0});
-  grad = b.call("aten.expand.default", {grad, b.sizes({left.sizes[0], left.sizes[1], right.sizes[2]})});
-  if (c.want("batch1")) slots["batch1"] = batch_left_gradient(c, "batch2", grad, conjugate(c.arg("alpha")));
-  if (c.want("batch2")) slots["batch2"] = batch_right_gradient(c, "batch1", grad, conjugate(c.arg("alpha")));
-  if (c.want("self")) slots["self"] = multiply_unless_one(b, c.grads[0], conjugate(c.arg("beta")));
-  return slots;
-}
-
-Node* outer(Builder& b, Node* x, Node* y) {
-  Node* column = b.call("aten.view.default", {x, b.sizes({b.tensor(x).sizes[0], 1})});
-  return b.call("aten.mul.Tensor", {column, y});
-}
-
-std::vector<Node*> matrix_vector_gradients(GradCall& c, std::string_view matrix, const Arg& alpha) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  if (c.want(matrix))
-    slots[matrix] = multiply_unless_one(b, outer(b, c.grads[0], conj_if_complex(b, tensor_node(c, "vec"))), alpha);
-  if (c.want("vec")) {
-    Node* adjoint = t(b, conj_if_complex(b, tensor_node(c, matrix)));
-    slots["vec"] = multiply_unless_one(b, b.call("aten.mv.default", {adjoint, c.grads[0]}), alpha);
-  }
-  return slots;
-}
-
-std::vector<Node*> grad_mv(GradCall& c) {
-  return matrix_vector_gradients(c, "self", 1);
-}
-
-std::vector<Node*> grad_addmv(GradCall& c) {
-  std::vector<Node*> gradients = matrix_vector_gradients(c, "mat", conjugate(c.arg("alpha")));
-  if (c.want("self")) gradients[0] = multiply_unless_one(c.build, c.grads[0], conjugate(c.arg("beta")));
-  return gradients;
-}
-
-std::vector<Node*> grad_addr(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  auto conj = [&](std::string_view name) { return conj_if_complex(b, tensor_node(c, name)); };
-  if (c.want("self")) slots["self"] = multiply_unless_one(b, c.grads[0], conjugate(c.arg("beta")));
-  if (c.want("vec1"))
-    slots["vec1"] =
-        multiply_unless_one(b, b.call("aten.mv.default", {c.grads[0], conj("vec2")}), conjugate(c.arg("alpha")));
-  if (c.want("vec2"))
-    slots["vec2"] =
-        multiply_unless_one(b, b.call("aten.mv.default", {t(b, c.grads[0]), conj("vec1")}), conjugate(c.arg("alpha")));
-  return slots;
-}
-
-std::vector<Node*> grad_dot(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  auto times = [&](std::string_view name) {
-    return b.call("aten.mul.Tensor", {c.grads[0], conj_if_complex(b, tensor_node(c, name))});
-  };
-  if (c.want("self")) slots["self"] = times("tensor");
-  if (c.want("tensor")) slots["tensor"] = times("self");
-  return slots;
-}
-
-std::vector<Node*> grad_vdot(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  if (c.want("self"))
-    slots["self"] = b.call("aten.mul.Tensor", {conj_if_complex(b, c.grads[0]), tensor_node(c, "other")});
-  if (c.want("other")) slots["other"] = b.call("aten.mul.Tensor", {c.grads[0], tensor_node(c, "self")});
-  return slots;
+Arg mm_mat2_grad(const FormulaCall& f) {
+  return f(column_major(f.tensor(2)) ? "maybe_multiply(t(mm(t(x0), conj(x1))), conj(x3))"
+                                     : "maybe_multiply(mm(conj(t(x1)), x0), conj(x3))");
 }
 
 /// A multiplication and an addition for each of the k products of an element; argument `factor` holds k last.
@@ -311,43 +170,74 @@ std::optional<SymExpr> product_operations(const Node& call) {
 }  // namespace
 
 void register_matmul(OpTable& t) {
-  t.add("aten.mm.default", {.fake = fake_mm,
-                            .eval = eval_mm,
-                            .gradient = grad_mm,
-                            .expensive = true,
-                            .operations = product_operations<0>,
-                            .library = LibraryRoutine::Matmul});
+  t.add_formula_functions({{"mm_mat1_grad", mm_mat1_grad}, {"mm_mat2_grad", mm_mat2_grad}});
+  t.add("aten.mm.default",
+        {.fake = fake_mm,
+         .eval = eval_mm,
+         .derivative = {{"self", "mm_mat1_grad(grad, self, mat2, 1)"}, {"mat2", "mm_mat2_grad(grad, self, mat2, 1)"}},
+         .expensive = true,
+         .operations = product_operations<0>,
+         .library = LibraryRoutine::Matmul});
   t.add("aten.bmm.default", {.fake = fake_bmm,
                              .eval = eval_bmm,
-                             .gradient = grad_bmm,
+                             .derivative = {{"self", "bmm(grad, conj(transpose(mat2, 1, 2)))"},
+                                            {"mat2", "bmm(conj(transpose(self, 1, 2)), grad)"}},
                              .expensive = true,
                              .operations = product_operations<0>,
                              .library = LibraryRoutine::Matmul});
   t.add("aten.addmm.default", {.fake = fake_addmm,
                                .eval = eval_addmm,
-                               .gradient = grad_addmm,
+                               .derivative = {{"self", "maybe_multiply(grad, conj(beta))"},
+                                              {"mat1", "mm_mat1_grad(grad, mat1, mat2, alpha)"},
+                                              {"mat2", "mm_mat2_grad(grad, mat1, mat2, alpha)"}},
                                .expensive = true,
                                .operations = product_operations<1>,
                                .library = LibraryRoutine::AddMatmul});
-  t.add("aten.baddbmm.default", {.fake = fake_baddbmm,
-                                 .eval = eval_baddbmm,
-                                 .gradient = grad_baddbmm,
-                                 .expensive = true,
-                                 .operations = product_operations<1>,
-                                 .library = LibraryRoutine::AddMatmul});
-  t.add("aten.addbmm.default", {.fake = fake_addbmm, .eval = eval_addbmm, .gradient = grad_addbmm, .expensive = true});
+  t.add("aten.baddbmm.default",
+        {.fake = fake_baddbmm,
+         .eval = eval_baddbmm,
+         .derivative = {{"self", "maybe_multiply(grad, conj(beta))"},
+                        {"batch1", "maybe_multiply(bmm(grad, conj(transpose(batch2, 1, 2))), conj(alpha))"},
+                        {"batch2", "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), grad), conj(alpha))"}},
+         .expensive = true,
+         .operations = product_operations<1>,
+         .library = LibraryRoutine::AddMatmul});
+  t.add("aten.addbmm.default",
+        {.fake = fake_addbmm,
+         .eval = eval_addbmm,
+         .derivative =
+             {{"batch1, batch2",
+               "g = expand(unsqueeze(grad, 0), [size(batch1, 0), size(batch1, 1), size(batch2, 2)]); "
+               "(maybe_multiply(bmm(g, conj(transpose(batch2, 1, 2))), conj(alpha)) if output_mask[0] else None, "
+               "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), g), conj(alpha)) if output_mask[1] else None)"},
+              {"self", "maybe_multiply(grad, conj(beta))"}},
+         .expensive = true});
+  t.add("aten.mv.default", {.fake = fake_mv,
+                            .eval = eval_mv,
+                            .derivative = {{"self", "v = conj(vec); view(grad, [size(grad, 0), 1]) * v"},
+                                           {"vec", "mv(t(conj(self)), grad)"}},
+                            .expensive = true,
+                            .operations = product_operations<0>});
+  t.add("aten.addmv.default",
+        {.fake = fake_addmv,
+         .eval = eval_addmv,
+         .derivative = {{"self", "maybe_multiply(grad, conj(beta))"},
+                        {"mat", "v = conj(vec); maybe_multiply(view(grad, [size(grad, 0), 1]) * v, conj(alpha))"},
+                        {"vec", "maybe_multiply(mv(t(conj(mat)), grad), conj(alpha))"}},
+         .expensive = true,
+         .operations = product_operations<1>});
+  t.add("aten.addr.default", {.fake = fake_addr,
+                              .eval = eval_addr,
+                              .derivative = {{"self", "maybe_multiply(grad, conj(beta))"},
+                                             {"vec1", "maybe_multiply(mv(grad, conj(vec2)), conj(alpha))"},
+                                             {"vec2", "maybe_multiply(mv(t(grad), conj(vec1)), conj(alpha))"}}});
+  t.add("aten.dot.default", {.fake = fake_dot,
+                             .eval = eval_dot,
+                             .derivative = {{"self", "grad * conj(tensor)"}, {"tensor", "grad * conj(self)"}},
+                             .operations = product_operations<0>});
   t.add(
-      "aten.mv.default",
-      {.fake = fake_mv, .eval = eval_mv, .gradient = grad_mv, .expensive = true, .operations = product_operations<0>});
-  t.add("aten.addmv.default", {.fake = fake_addmv,
-                               .eval = eval_addmv,
-                               .gradient = grad_addmv,
-                               .expensive = true,
-                               .operations = product_operations<1>});
-  t.add("aten.addr.default", {.fake = fake_addr, .eval = eval_addr, .gradient = grad_addr});
-  t.add("aten.dot.default",
-        {.fake = fake_dot, .eval = eval_dot, .gradient = grad_dot, .operations = product_operations<0>});
-  t.add("aten.vdot.default", {.fake = fake_vdot, .eval = eval_vdot, .gradient = grad_vdot});
+      "aten.vdot.default",
+      {.fake = fake_vdot, .eval = eval_vdot, .derivative = {{"self", "conj(grad) * other"}, {"other", "grad * self"}}});
   register_matmul_composites(t);
 }
 

@@ -207,10 +207,12 @@ void register_pointwise(OpTable& t) {
       .body = body<div_mode>, .inputs = operands, .exact_numbers = true, .promotion_of = div_mode_promotion};
   t.add("aten.div.Tensor_mode",
         {.pointwise = rounded_div,
-         .derivative = {{"self", "div_tensor_self_backward(grad, other, rounding_mode)"},
-                        {"other", "div_tensor_other_backward(grad, self, other, rounding_mode)"}}});
+         .derivative = {
+             {"self", "grad / conj(other) if rounding_mode is None else zeros_like(grad)"},
+             {"other", "-grad * conj((self / other) / other) if rounding_mode is None else zeros_like(grad)"}}});
   t.add("aten.div.Scalar_mode",
-        {.pointwise = rounded_div, .derivative = {{"self", "div_tensor_self_backward(grad, other, rounding_mode)"}}});
+        {.pointwise = rounded_div,
+         .derivative = {{"self", "grad / conj(other) if rounding_mode is None else zeros_like(grad)"}}});
   constexpr auto floor_div = body<[](In& x) { return FloorDiv(x[0], x[1]); }>;
   t.add("aten.floor_divide.default",
         {.pointwise = {.body = floor_div, .exact_numbers = true}, .not_differentiable = true});
@@ -272,8 +274,10 @@ void register_pointwise(OpTable& t) {
   binary("aten.hypot.default", body<hypot>, {{"self", "grad * self / result"}, {"other", "grad * other / result"}});
   constexpr auto copysign = body<[](In& x) { return Copysign(x[0], x[1]); }>;
   binary("aten.copysign.Tensor", copysign,
-         {{"self", "copysign_backward(grad, self, result)"}, {"other", "zeros_like(grad)"}}, Promotion::IntToFloat);
-  binary("aten.copysign.Scalar", copysign, {{"self", "copysign_backward(grad, self, result)"}}, Promotion::IntToFloat);
+         {{"self", "grad * masked_fill(result / self, eq(self, 0), 0)"}, {"other", "zeros_like(grad)"}},
+         Promotion::IntToFloat);
+  binary("aten.copysign.Scalar", copysign, {{"self", "grad * masked_fill(result / self, eq(self, 0), 0)"}},
+         Promotion::IntToFloat);
   binary("aten.nextafter.default", body<[](In& x) { return Nextafter(x[0], x[1]); }>,
          {{"self", "where(ne(self, other), grad, 0)"}, {"other", "zeros_like(grad)"}});
   t.add("aten.heaviside.default", {.pointwise = {body<heaviside>}, .not_differentiable = true});
@@ -294,10 +298,19 @@ void register_pointwise(OpTable& t) {
 
   // Between two values.
   for (std::string_view name : {"aten.clamp.default", "aten.clamp.Tensor"})
-    t.add(name, {.pointwise = {body<clamp>},
-                 .derivative = {{"self", "clamp_backward(grad, self, min, max)"},
-                                {"min", "clamp_backward_min(grad, self, min, max)"},
-                                {"max", "clamp_backward_max(grad, self, min, max)"}}});
+    t.add(
+        name,
+        {.pointwise = {body<clamp>},
+         .derivative = {
+             {"self",
+              "where(le(self, max), grad, 0.0) if min is None else where(ge(self, min), grad, 0.0) if max is None else "
+              "where(logical_and(ge(self, min), le(self, max)), grad, 0.0)"},
+             {"min",
+              "where(lt(self, min), grad, 0.0) if max is None else "
+              "where(logical_and(lt(min, max), lt(self, min)), grad, 0.0)"},
+             {"max",
+              "where(gt(self, max), grad, 0.0) if min is None else "
+              "where(logical_or(gt(self, max), lt(max, min)), grad, 0.0)"}}});
   for (std::string_view name : {"aten.clamp_min.default", "aten.clamp_min.Tensor"})
     t.add(name,
           {.pointwise = {maximum},

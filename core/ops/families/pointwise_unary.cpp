@@ -119,8 +119,10 @@ void add_unary(OpTable& t) {
       {"aten.deg2rad.default", F(x * (std::numbers::pi / 180)), IntToFloat, "grad * 0.017453292519943295"},
       {"aten.rad2deg.default", F(x * (180 / std::numbers::pi)), IntToFloat, "grad * 57.29577951308232"},
       {"aten.sinc.default", F(where(x == 0.0, x.constant(1), Sin(x * std::numbers::pi) / (x * std::numbers::pi))),
-       IntToFloat, "sinc_backward(grad, self)"},
-      {"aten.nan_to_num.default", body<nan_to_num>, Default, "nan_to_num_backward(grad, self)"},
+       IntToFloat,
+       "p = self * 3.141592653589793; masked_fill(grad * conj((cos(p) * p - sin(p)) / (self * p)), eq(self, 0.0), 0)"},
+      {"aten.nan_to_num.default", body<nan_to_num>, Default,
+       "grad * logical_not(logical_or(isinf(self), isnan(self)))"},
       {"aten.logit.default", body<logit>, IntToFloat, "logit_backward(grad, self, eps)"},
       {"aten.special_entr.default", F(entropy(x)), IntToFloat, "grad * (-(log(self) + 1))"},
   };
