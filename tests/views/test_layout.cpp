@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/views/graphs.h"
+#include "views/graph/frames.h"
 #include "views/graph/scene.h"
 
 using namespace partita;
@@ -109,11 +110,48 @@ class TestLayout : public QObject {
     PictureOptions options;
     options.folded = {frame->key};
     Picture folded = make_picture(graph, options);
-    QCOMPARE(folded.cards.size(), open.cards.size() - 3);  // four cards became one
+    QCOMPARE(folded.cards.size(), open.cards.size() - 5);  // four cards and two parameters became one
     int card = folded.card_by_key("frame:" + frame->key);
     QVERIFY(card >= 0);
     QCOMPARE(folded.cards[card].nodes, 4);
     QCOMPARE(overlaps(lay_out(folded)), 0);
+  }
+
+  void large_graphs_have_an_overview() {
+    auto graph = joint_graph(100);
+    std::unordered_set<std::string> folds = overview_folds(make_picture(graph), 20);
+    PictureOptions options;
+    options.folded = folds;
+    Picture picture = make_picture(graph, options);
+    int forward = 0;
+    for (const Card& card : picture.cards) forward += card.side == Side::Forward && card.family != Family::Input;
+    QCOMPARE(forward, 1);  // the stack; its inputs are inside, but for the first
+    int stack = picture.card_by_key("frame:blocks#0");
+    QVERIFY(stack >= 0);
+    QVERIFY2(picture.cards[stack].detail.starts_with("400 nodes, "), picture.cards[stack].detail.c_str());
+    QVERIFY(!folds.contains("blocks/blocks.7#0"));  // opening the stack shows its blocks, of four nodes each
+    QCOMPARE(picture.nodes_on[0], 400 + 201);
+    QCOMPARE(overlaps(lay_out(picture)), 0);
+  }
+
+  void repeated_lines_are_blocks() {
+    auto graph = joint_graph(30);
+    int line = 0;
+    for (Node* node : *graph) {  // three lines a layer, and no module paths, as in FX text
+      if (!node->origin) continue;
+      auto origin = std::make_shared<Origin>(*node->origin);
+      origin->modules.clear();
+      origin->line =
+          node->op()->name == "aten.t.default" || node->op()->name == "aten.addmm.default" ? 1 : 2 + line++ % 2;
+      node->origin = origin;
+    }
+    Picture picture = make_picture(graph);
+    auto labelled = [&](const std::string& label) {
+      return std::ranges::count_if(picture.frames, [&](const Frame& f) { return f.label == label; });
+    };
+    QCOMPARE(labelled("30 blocks"), 1);
+    QCOMPARE(labelled("block 1"), 1);
+    QCOMPARE(labelled("block 30"), 1);
   }
 
   void recomputed_values_stand_in_the_backward() {

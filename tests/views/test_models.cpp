@@ -113,14 +113,32 @@ class TestModels : public QObject {
       QCOMPARE(heat.marks[card("add")], char(0));
       QCOMPARE(heat.colours[card("gelu_1")], nan_colour(*theme));
       QCOMPARE(heat.colours[card("gelu")], sequential(1, *theme));
-      QCOMPARE(heat.colours[card("add_1")], sequential(0, *theme));
+      QCOMPARE(heat.colours[card("add_1")], diverging(0, *theme));  // what agrees does not alarm
+      QCOMPARE(heat.colours[card("add")], heat.colours[card("add_1")]);
       QVERIFY(!heat.colours[card("addmm")].isValid());
       QVERIFY(heat.ramp);
       QCOMPARE(heat.ramp->mark, Tolerance{}.absolute);
       QStringList legend;
       for (const auto& entry : heat.legend) legend << entry.text;
-      QCOMPARE(legend, (QStringList{"0 (1)", "N: nan (1)", "!: over tolerance (2)"}));
+      QCOMPARE(legend, (QStringList{"N: nan (1)", "!: over tolerance (2)", "agrees (2), at most 1.0e-6"}));
     }
+  }
+
+  void modules_are_told_apart() {
+    // The only child of the root holds everything; the layers inside it are what differs.
+    auto graph = tests::joint_graph(20);
+    for (Node* node : *graph) {
+      if (!node->origin) continue;
+      auto origin = std::make_shared<Origin>(*node->origin);
+      origin->modules = "m." + origin->modules;
+      node->origin = origin;
+    }
+    Picture picture = make_picture(graph);
+    Overlay modules = make_overlay(OverlayKind::Module, picture, {}, Theme::light());
+    auto card = [&](const char* name) { return static_cast<std::size_t>(picture.card_by_key(name)); };
+    QCOMPARE(modules.texts[card("gelu")], QString("blocks.0"));
+    QCOMPARE(modules.texts[card("gelu_7")], QString("blocks.7"));
+    QVERIFY(modules.colours[card("gelu")] != modules.colours[card("gelu_1")]);
   }
 
   void ramps_keep_their_order_without_colour() {

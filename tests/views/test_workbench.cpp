@@ -206,6 +206,53 @@ class TestWorkbench : public QObject {
     QCOMPARE(picture(bench)->scene()->picture.cards.size(), cards);
   }
 
+  static int cards_on_screen(const GraphView* view) {
+    int shown = 0;
+    for (const Box& box : view->scene()->layout.boxes)
+      shown += QRectF(view->rect()).intersects({view->to_view({box.x, box.y}), QSizeF(box.w, box.h) * view->zoom()});
+    return shown;
+  }
+
+  void the_first_view_is_never_empty() {
+    auto corpus = partita::testing::corpus();
+    if (corpus.empty()) QSKIP("no corpus");
+    for (const char* file : {"models/swin/program.pt2", "models/lstm/graphs/joint.py", "big/gpt48/forward.py"}) {
+      Workbench bench(tools());
+      bench.window().show();
+      bench.open(QString::fromStdString((corpus / file).string()));
+      QVERIFY(wait_shown(bench, 60000));
+      QVERIFY2(cards_on_screen(picture(bench)) > 0, file);
+    }
+  }
+
+  void a_large_graph_opens_folded_and_unfolds_in_place() {
+    Workbench bench(tools());
+    bench.window().show();
+    auto graph = tests::joint_graph(120);
+    int line = 0;
+    for (Node* node : *graph) {
+      if (!node->origin) continue;
+      auto origin = std::make_shared<Origin>(*node->origin);
+      origin->line = 1 + line++ % 4;  // four lines a layer
+      node->origin = origin;
+    }
+    bench.open(write("large.py", *graph));
+    QVERIFY(wait_shown(bench));
+    GraphView* view = picture(bench);
+    const int stack = view->scene()->picture.card_by_key("frame:120 blocks#0");
+    QVERIFY(stack >= 0);
+    const Box box = view->scene()->layout.boxes[stack];
+    const QPoint at = view->to_view({box.center_x(), box.center_y()}).toPoint();
+    QTest::mouseDClick(view, Qt::LeftButton, {}, at);
+    QVERIFY(wait_shown(bench));
+    QVERIFY(view->scene()->picture.card_by_key("gelu") >= 0);
+    const Box& first = view->scene()->layout.boxes[view->scene()->picture.card_by_key("t")];
+    QVERIFY(std::abs(view->to_view({0, first.center_y()}).y() - at.y()) < 60);
+    QTest::keyClick(&bench.window(), Qt::Key_0, Qt::ControlModifier);
+    QVERIFY(QTest::qWaitFor([&] { return view->scene()->picture.card_by_key("gelu") < 0; }, 30000));
+    QVERIFY(cards_on_screen(view) > 0);
+  }
+
   void passes_are_stepped_through() {
     Workbench bench(tools());
     bench.window().show();

@@ -7,6 +7,7 @@
 #include <QMouseEvent>
 #include <QPainter>
 #include <QToolTip>
+#include <algorithm>
 #include <cmath>
 
 #include "views/graph/legend.h"
@@ -15,7 +16,7 @@
 namespace partita::views {
 namespace {
 
-constexpr double kLeastZoom = 0.005, kMostZoom = 4, kReadableZoom = 0.7;
+constexpr double kLeastZoom = 0.005, kMostZoom = 4, kReadableZoom = 0.7, kReadableWhole = 0.45;
 constexpr int kOverviewWidth = 44;
 
 }  // namespace
@@ -41,7 +42,8 @@ std::vector<T> GraphView::by_card(const Of& of) const {
 
 void GraphView::set_scene(std::shared_ptr<const Scene> scene, bool same_place) {
   QString chosen = selected_node();
-  bool had = scene_ != nullptr;
+  const auto folds = [](const Scene& of) { return std::ranges::count_if(of.picture.frames, &Frame::folded); };
+  same_place = same_place && scene_ && scene && (fold_asked_ || folds(*scene_) == folds(*scene));
   scene_ = std::move(scene);
   busy_.clear();
   state_.hovered = state_.selected = -1;
@@ -59,8 +61,28 @@ void GraphView::set_scene(std::shared_ptr<const Scene> scene, bool same_place) {
       if (const Node* node = scene_->picture.graph->find(chosen.toStdString()))
         state_.selected = scene_->card_of(*node);
   }
-  if (!same_place || !had) fit();
+  if (!same_place) fit();
+  keep_fold_in_place();
   stale();
+}
+
+// What became of the frame stays under the pointer; it is chosen, so that Enter takes the step back.
+void GraphView::keep_fold_in_place() {
+  const auto asked = std::exchange(fold_asked_, {});
+  if (!asked || !scene_) return;
+  const Picture& picture = scene_->picture;
+  int first = picture.card_by_key("frame:" + asked->frame);
+  const auto inside = [&](int frame) {
+    while (frame >= 0 && picture.frames[frame].key != asked->frame) frame = picture.frames[frame].parent;
+    return frame >= 0;
+  };
+  for (std::size_t i = 0; i < picture.cards.size() && first < 0; ++i)
+    if (!picture.cards[i].again && inside(picture.cards[i].frame)) first = static_cast<int>(i);
+  if (first < 0) return;
+  const Box& box = scene_->layout.boxes[first];
+  origin_ = QPointF(box.center_x(), box.y) - asked->at / zoom_;
+  state_.selected = first;
+  reveal(first);
 }
 
 void GraphView::set_theme(const Theme& theme) {
@@ -161,12 +183,37 @@ void GraphView::fit(bool whole) {
   double width = std::max(1, this->width() - kOverviewWidth), height = std::max(1.0, picture_height());
   double all = std::min({width / b.w, height / b.h, 1.25});
   double across = std::clamp(width / b.w, kReadableZoom, 1.0);
-  zoom_ = std::clamp(whole || all >= 0.5 ? all : across, kLeastZoom, kMostZoom);
+  zoom_ = std::clamp(whole || all >= kReadableWhole ? all : across, kLeastZoom, kMostZoom);
   double middle = scene_->picture.joint ? (scene_->layout.cut_left + scene_->layout.cut_right) / 2 : b.x + b.w / 2;
   origin_.setX((b.w * zoom_ <= width ? b.x + b.w / 2 : middle) - width / 2 / zoom_);
   origin_.setY(b.h * zoom_ <= height ? b.y + b.h / 2 - (height / 2 + kHeadingHeight) / zoom_
                                      : b.y - kHeadingHeight / zoom_);
+  show_some_card();
   stale();
+}
+
+// Wide pictures have rows in which no card is near the middle: moves sideways to where most cards are.
+void GraphView::show_some_card() {
+  const QRectF area =
+      scene_area().adjusted(0, kHeadingHeight / zoom_, -kOverviewWidth / zoom_, -legend_strip().height() / zoom_);
+  std::vector<int> cards, links;
+  const Box& all = scene_->layout.bounds;
+  scene_->visible({all.x, static_cast<float>(area.top()), all.w, static_cast<float>(area.height())}, cards, links);
+  std::vector<std::pair<double, double>> spans;
+  for (int card : cards) {
+    const Box& box = scene_->layout.boxes[card];
+    if (box.y >= area.top() && box.bottom() <= area.bottom()) spans.emplace_back(box.x, box.right());
+  }
+  auto shown = [&](double left) {
+    return std::ranges::count_if(
+        spans, [&](const auto& span) { return span.first >= left && span.second <= left + area.width(); });
+  };
+  if (spans.empty() || shown(area.left()) > 0) return;
+  const double margin = 12 / zoom_;
+  double best = spans.front().first - margin;
+  for (const auto& span : spans)
+    if (shown(span.first - margin) > shown(best)) best = span.first - margin;
+  origin_.setX(best);
 }
 
 void GraphView::zoom_to_selection() {
@@ -288,21 +335,16 @@ void GraphView::paint_headings(QPainter& painter) {
         Qt::AlignLeft);
     return;
   }
-  int counts[2] = {0, 0}, again = 0;
-  for (const Card& card : picture.cards) {
-    counts[static_cast<int>(card.side)] += card.again ? 0 : card.nodes;
-    again += card.again;
-  }
   double left = to_view({scene_->layout.cut_left, 0}).x(), right = to_view({scene_->layout.cut_right, 0}).x();
   QString saved = QString("%1 saved · %2").arg(picture.saved.size()).arg(bytes_text(picture.saved_bytes()));
   double need = painter.fontMetrics().horizontalAdvance(saved) + 24;
   double middle = std::clamp((left + right) / 2, need / 2, width() - need / 2);
-  heading(0, middle - need / 2, QString("forward · %1").arg(count_text(counts[0], "node")), Qt::AlignLeft);
+  heading(0, middle - need / 2, QString("forward · %1").arg(count_text(picture.nodes_on[0], "node")), Qt::AlignLeft);
   painter.setPen(theme.ink);
   heading(middle - need / 2, middle + need / 2, saved, Qt::AlignHCenter);
   painter.setPen(theme.dim);
-  QString backward = QString("backward · %1").arg(count_text(counts[1], "node"));
-  if (again > 0) backward += QString(" · %1 recomputed").arg(again);
+  QString backward = QString("backward · %1").arg(count_text(picture.nodes_on[1], "node"));
+  if (picture.recomputed > 0) backward += QString(" · %1 recomputed").arg(picture.recomputed);
   heading(middle + need / 2, width(), backward, Qt::AlignRight);
 }
 
@@ -367,23 +409,34 @@ void GraphView::leaveEvent(QEvent* event) {
   QWidget::leaveEvent(event);
 }
 
+QStringList GraphView::saved_lines(int index) const {
+  constexpr std::size_t kMost = 8;
+  const std::vector<int>& saved = scene_->picture.cards[index].saved;
+  QStringList lines;
+  for (std::size_t i = 0; i < std::min(saved.size(), kMost); ++i) {
+    const SavedValue& value = scene_->picture.saved[saved[i]];
+    lines << tr("saved for backward: %1, %2%3")
+                 .arg(text(value.name), bytes_text(value.bytes), value.why.empty() ? "" : ", " + text(value.why));
+  }
+  if (saved.size() > kMost) lines << tr("and %1 more").arg(saved.size() - kMost);
+  return lines;
+}
+
 QString GraphView::tooltip(int index) const {
   const Card& card = scene_->picture.cards[index];
   QStringList lines;
   if (!card.node) {
     lines << QString("%1: %2, %3").arg(text(card.title), count_text(card.nodes, "node"), bytes_text(card.bytes));
-    lines << tr("Enter or double-click unfolds");
+    if (overlay_.kind != OverlayKind::None && !overlay_.texts[index].isEmpty())
+      lines << overlay_name(overlay_.kind).toLower() + ": " + overlay_.texts[index];
+    lines << saved_lines(index) << tr("Enter or double-click unfolds");
     return lines.join('\n');
   }
   QString name = text(card.node->name());
   auto family = family_name(card.family);
   lines << QString("%1 = %2").arg(name, text(card.node->op()->is_call() ? card.node->op()->name : card.title));
   lines << QString("%1  %2, %3").arg(text(annotation(card.node->meta)), bytes_text(card.bytes), text(family));
-  for (int s : card.saved) {
-    const SavedValue& saved = scene_->picture.saved[s];
-    lines << QString("saved for backward: %1, %2%3")
-                 .arg(text(saved.name), bytes_text(saved.bytes), saved.why.empty() ? "" : ", " + text(saved.why));
-  }
+  lines << saved_lines(index);
   if (card.again) lines << tr("recomputed in the backward");
   if (overlay_.kind != OverlayKind::None && !overlay_.texts[index].isEmpty())
     lines << overlay_name(overlay_.kind).toLower() + ": " + overlay_.texts[index];
@@ -399,8 +452,9 @@ bool GraphView::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     auto* help = static_cast<QHelpEvent*>(event);
     int card = card_under(help->pos());
-    if (card >= 0) {
-      QToolTip::showText(help->globalPos(), tooltip(card), this);
+    int ribbon = card >= 0 ? -1 : ribbon_under(help->pos());
+    if (card >= 0 || ribbon >= 0) {
+      QToolTip::showText(help->globalPos(), card >= 0 ? tooltip(card) : saved_lines(ribbon).join('\n'), this);
     } else {
       QToolTip::hideText();
       event->ignore();

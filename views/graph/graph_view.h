@@ -14,8 +14,8 @@ class GraphView : public QWidget {
  public:
   explicit GraphView(QWidget* parent = nullptr);
 
-  /// Keeps zoom and place with `same_place`. Else fits the picture, or shows its top when the whole would be too small
-  /// to read.
+  /// Keeps zoom and place with `same_place`, so that a frame that was folded or unfolded stays where it was. Else fits
+  /// the picture, or shows its top when the whole would be too small to read.
   void set_scene(std::shared_ptr<const Scene> scene, bool same_place = false);
   const Scene* scene() const { return scene_.get(); }
   void set_theme(const Theme& theme);
@@ -69,6 +69,8 @@ class GraphView : public QWidget {
   void pan_by(QPointF pixels);
   void stale();  ///< has the cached image drawn anew
   void refresh_cache();
+  void keep_fold_in_place();
+  void show_some_card();
   void choose(int card);
   void step_along(int key);
   void step_in_order(int by);
@@ -80,11 +82,19 @@ class GraphView : public QWidget {
   QRectF overview_box() const;
   QRectF scene_area() const;
   int card_under(QPointF p) const;
+  int ribbon_under(QPointF p) const;  ///< the card whose value crosses the cut there; -1: none
   void ask_fold(int card);
   QString tooltip(int card) const;
+  QStringList saved_lines(int card) const;
   void set_hovered(int card);
   template <class T, class Of>
   std::vector<T> by_card(const Of& of) const;
+
+  /// The frame that the user asked to fold or unfold, and where on the screen.
+  struct FoldAsked {
+    std::string frame;
+    QPointF at;  ///< middle of the top edge of what was there
+  };
 
   std::shared_ptr<const Scene> scene_;
   PaintState state_;
@@ -96,6 +106,7 @@ class GraphView : public QWidget {
   double zoom_ = 1;
   QPointF origin_;  ///< scene coordinates of the view's top left
   QPointF drag_from_;
+  std::optional<FoldAsked> fold_asked_;
   enum class Drag { None, Maybe, Pan, Overview } drag_ = Drag::None;
   bool space_down_ = false;
   bool fit_when_shown_ = true;

@@ -16,6 +16,21 @@ int GraphView::card_under(QPointF p) const {
   return scene_->card_at(static_cast<float>(at.x()), static_cast<float>(at.y()));
 }
 
+int GraphView::ribbon_under(QPointF p) const {
+  if (!scene_ || !scene_->picture.joint) return -1;
+  const QPointF at = to_scene(p);
+  const Layout& layout = scene_->layout;
+  if (at.x() < layout.cut_left || at.x() > layout.cut_right) return -1;
+  constexpr double kNear = 8;
+  int best = -1;
+  for (std::size_t i = 0; i < layout.boxes.size(); ++i) {
+    const double away = std::abs(scene_->cut_y[i] - at.y());
+    if (away > kNear || (best >= 0 && away >= std::abs(scene_->cut_y[best] - at.y()))) continue;
+    if (scene_->crosses(static_cast<int>(i))) best = static_cast<int>(i);
+  }
+  return best;
+}
+
 void GraphView::choose(int card) {
   if (card < 0 || card == state_.selected) return;
   const Card& chosen = scene_->picture.cards[card];
@@ -67,6 +82,7 @@ void GraphView::mouseReleaseEvent(QMouseEvent* event) {
   unsetCursor();
   if (was != Drag::Maybe || event->button() != Qt::LeftButton || !scene_) return;
   int card = card_under(event->position());
+  if (card < 0) card = ribbon_under(event->position());
   if (card >= 0) return choose(card);
   // Labels of stubs lie just outside their card, so that cards near the pointer are asked too.
   QPointF at = to_scene(event->position());
@@ -80,16 +96,22 @@ void GraphView::mouseReleaseEvent(QMouseEvent* event) {
 }
 
 void GraphView::ask_fold(int card) {
-  int frame = scene_->picture.cards[card].frame;
-  if (frame >= 0) Q_EMIT fold_asked(text(scene_->picture.frames[frame].key));
+  const int frame = scene_->picture.cards[card].frame;
+  if (frame < 0) return;
+  const Box& box = scene_->layout.boxes[card];
+  fold_asked_ = {scene_->picture.frames[frame].key, to_view({box.center_x(), box.y})};
+  Q_EMIT fold_asked(text(scene_->picture.frames[frame].key));
 }
 
 void GraphView::mouseDoubleClickEvent(QMouseEvent* event) {
   if (!scene_) return;
   if (int card = card_under(event->position()); card >= 0) return ask_fold(card);
   QPointF at = to_scene(event->position());
-  if (int b = scene_->bracket_at(static_cast<float>(at.x()), static_cast<float>(at.y())); b >= 0)
-    Q_EMIT fold_asked(text(scene_->picture.frames[scene_->layout.brackets[b].frame].key));
+  if (int b = scene_->bracket_at(static_cast<float>(at.x()), static_cast<float>(at.y())); b >= 0) {
+    const std::string& frame = scene_->picture.frames[scene_->layout.brackets[b].frame].key;
+    fold_asked_ = {frame, {width() / 2.0, event->position().y()}};
+    Q_EMIT fold_asked(text(frame));
+  }
 }
 
 void GraphView::wheelEvent(QWheelEvent* event) {

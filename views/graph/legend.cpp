@@ -33,7 +33,7 @@ struct Row {
   // value.
   void ramp(const Overlay::Ramp& ramp) {
     if (ramp.scale.high <= ramp.scale.low) {
-      chip(sequential(ramp.scale.at(ramp.scale.high), theme));
+      chip(ramp.colour(ramp.scale.at(ramp.scale.high), theme));
       write(ramp.text(ramp.scale.high), theme.ink);
       x += kGap;
       return;
@@ -44,7 +44,7 @@ struct Row {
     constexpr int kSteps = 64;
     for (int k = 0; k < kSteps; ++k)
       painter.fillRect(QRectF(bar.x() + bar.width() * k / kSteps, bar.y(), bar.width() / kSteps + 0.5, bar.height()),
-                       sequential((k + 0.5) / kSteps, theme));
+                       ramp.colour((k + 0.5) / kSteps, theme));
     painter.setPen(QPen(theme.panel, 1));
     for (double tick : ramp.scale.ticks(8)) {
       double at = bar.x() + bar.width() * ramp.scale.at(tick);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <unordered_set>
 
 #include "views/look/format.h"
 
@@ -19,8 +22,8 @@ QColor category(std::size_t index, const Theme& theme) {
 using Text = QString (*)(double);
 
 // `values` by card; negative: unknown.
-void scale(Overlay& overlay, const std::vector<double>& values, Text text, const Theme& theme) {
-  Overlay::Ramp ramp{LogScale::of(values), text};
+void scale(Overlay& overlay, const std::vector<double>& values, Text text, const Theme& theme, double from = 0) {
+  Overlay::Ramp ramp{LogScale::of(values), text, -1, from};
   int zeros = 0, without_value = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     double v = values[i];
@@ -28,12 +31,36 @@ void scale(Overlay& overlay, const std::vector<double>& values, Text text, const
     bool not_a_number = std::isnan(v);
     zeros += v == 0;
     without_value += not_a_number;
-    overlay.colours[i] = not_a_number ? nan_colour(theme) : sequential(ramp.scale.at(v), theme);
+    overlay.colours[i] = not_a_number ? nan_colour(theme) : ramp.colour(ramp.scale.at(v), theme);
     overlay.texts[i] = text(v);
   }
-  if (zeros > 0) overlay.legend.push_back({sequential(0, theme), QString("%1 (%2)").arg(text(0)).arg(zeros)});
+  if (zeros > 0) overlay.legend.push_back({ramp.colour(0, theme), QString("%1 (%2)").arg(text(0)).arg(zeros)});
   if (without_value > 0) overlay.legend.push_back({nan_colour(theme), QString("N: nan (%1)").arg(without_value)});
   if (!ramp.scale.empty()) overlay.ramp = ramp;
+}
+
+// Errors within the tolerance are nothing to look at: only those beyond it have a colour.
+void scale_errors(Overlay& overlay, std::vector<double> errors, const std::vector<NodeFacts>& facts,
+                  const Theme& theme) {
+  const QColor calm = diverging(0, theme);
+  int agree = 0, over = 0;
+  double worst = 0, tolerance = -1;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    tolerance = std::max(tolerance, facts[i].tolerance);
+    over += facts[i].wrong;
+    overlay.marks[i] = std::isnan(facts[i].error) ? 'N' : facts[i].wrong ? '!' : 0;
+    if (errors[i] < 0 || facts[i].wrong) continue;
+    ++agree;
+    worst = std::max(worst, errors[i]);
+    overlay.colours[i] = calm;
+    overlay.texts[i] = error_text(errors[i]);
+    errors[i] = -1;
+  }
+  constexpr double kAlarming = 0.6;
+  scale(overlay, errors, &error_text, theme, kAlarming);
+  if (overlay.ramp) overlay.ramp->mark = tolerance;
+  if (over > 0) overlay.legend.push_back({theme.bad, QString("!: over tolerance (%1)").arg(over)});
+  if (agree > 0) overlay.legend.push_back({calm, QString("agrees (%1), at most %2").arg(agree).arg(error_text(worst))});
 }
 
 void categories(Overlay& overlay, const std::vector<std::string>& names, const Theme& theme) {
@@ -58,15 +85,66 @@ void categories(Overlay& overlay, const std::vector<std::string>& names, const T
 // The number that a card is coloured by; negative: unknown.
 using Number = double (*)(const Card& card, const NodeFacts& facts);
 // The name that a card is coloured by; empty: unknown.
-using Name = std::string (*)(const Picture& picture, const Card& card, const NodeFacts& facts);
+using Name = std::string (*)(const NodeFacts& facts);
 
-std::string outermost_frame(const Picture& picture, const Card& card, const NodeFacts&) {
-  int frame = card.frame;
-  while (frame >= 0 && picture.frames[frame].parent >= 0) frame = picture.frames[frame].parent;
-  return frame >= 0 ? picture.frames[frame].label : std::string();
+// The modules that tell the parts of a picture apart, by path: begins with the outermost, and opens the largest while
+// it holds most of the picture.
+std::unordered_set<std::string> telling_modules(const Picture& picture) {
+  std::map<std::string, std::pair<int, std::set<std::string>>> modules;  // by path: nodes, modules inside
+  std::unordered_set<std::string> shown;
+  for (const Frame& frame : picture.frames) {
+    modules[frame.path].first += frame.nodes;
+    if (frame.parent >= 0)
+      modules[picture.frames[frame.parent].path].second.insert(frame.path);
+    else
+      shown.insert(frame.path);
+  }
+  constexpr std::size_t kMost = 64;
+  while (true) {
+    int all = 0;
+    const std::string* largest = nullptr;
+    for (const std::string& path : shown) {
+      const int nodes = modules[path].first;
+      all += nodes;
+      if (!largest || std::pair(nodes, path) > std::pair(modules[*largest].first, *largest)) largest = &path;
+    }
+    if (!largest) return shown;
+    const auto& [nodes, inside] = modules[*largest];
+    if (nodes * 5 < all * 2 || inside.empty() || shown.size() + inside.size() > kMost) return shown;
+    shown.erase(std::string(*largest));
+    shown.insert(inside.begin(), inside.end());
+  }
 }
 
-// One row per kind, in the enumeration's order: by a number, by a name, or, with neither, by family.
+std::string module_of(const Picture& picture, const Card& card, const std::unordered_set<std::string>& telling) {
+  int outermost = -1;
+  for (int frame = card.frame; frame >= 0; frame = picture.frames[frame].parent) {
+    outermost = frame;
+    if (telling.contains(picture.frames[frame].path)) break;
+  }
+  return outermost >= 0 ? picture.frames[outermost].label : std::string();
+}
+
+// What is known of a card. A folded frame takes its nodes' times together, and the worst of their errors.
+std::vector<NodeFacts> facts_by_card(const Picture& picture, const Facts& facts) {
+  std::vector<NodeFacts> known(picture.cards.size());
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (const Node* node = picture.cards[i].node)
+      if (auto found = facts.find(node->name()); found != facts.end()) known[i] = found->second;
+  for (const auto& [name, fact] : facts) {
+    const Node* node = picture.graph->find(name);
+    const int index = node ? picture.card_of[node->id()] : -1;
+    if (index < 0 || picture.cards[index].node) continue;
+    NodeFacts& sum = known[index];
+    if (fact.seconds >= 0) sum.seconds = std::max(sum.seconds, 0.0) + fact.seconds;
+    if (!std::isnan(sum.error) && !(fact.error <= sum.error)) sum.error = fact.error;
+    sum.wrong |= fact.wrong;
+    sum.tolerance = std::max(sum.tolerance, fact.tolerance);
+  }
+  return known;
+}
+
+// One row per kind, in the enumeration's order: by a number, by a name, or, with neither, by family or module.
 struct OverlayRow {
   OverlayKind kind;
   const char* name;
@@ -85,10 +163,10 @@ constexpr OverlayRow kOverlays[] = {
     {OverlayKind::Time, "Time", [](const NodeFacts& f) { return f.seconds >= 0; },
      [](const Card&, const NodeFacts& f) { return f.seconds; }, &seconds_text},
     {OverlayKind::Kernel, "Fused kernel", [](const NodeFacts& f) { return !f.kernel.empty(); }, nullptr, nullptr,
-     [](const Picture&, const Card&, const NodeFacts& f) { return f.kernel; }},
-    {OverlayKind::Module, "Module", nullptr, nullptr, nullptr, &outermost_frame},
+     [](const NodeFacts& f) { return f.kernel; }},
+    {OverlayKind::Module, "Module", nullptr},
     {OverlayKind::Pass, "Pass", [](const NodeFacts& f) { return !f.pass.empty(); }, nullptr, nullptr,
-     [](const Picture&, const Card&, const NodeFacts& f) { return f.pass; }},
+     [](const NodeFacts& f) { return f.pass; }},
 };
 
 const OverlayRow& row_of(OverlayKind kind) {
@@ -131,25 +209,21 @@ Overlay make_overlay(OverlayKind kind, const Picture& picture, const Facts& fact
   overlay.texts.resize(count);
   std::vector<double> numbers(count, -1);
   std::vector<std::string> names(count);
-  int over = 0;
-  double tolerance = -1;
+  const std::vector<NodeFacts> known = facts_by_card(picture, facts);
+  const bool by_module = kind == OverlayKind::Module;
+  const auto telling = by_module ? telling_modules(picture) : std::unordered_set<std::string>();
   for (std::size_t i = 0; i < count; ++i) {
     const Card& card = picture.cards[i];
-    const auto found = card.node ? facts.find(card.node->name()) : facts.end();
-    const NodeFacts known = found == facts.end() ? NodeFacts() : found->second;
-    if (row.number) numbers[i] = row.number(card, known);
-    if (row.category) names[i] = row.category(picture, card, known);
-    if (kind != OverlayKind::Error) continue;
-    overlay.marks[i] = std::isnan(known.error) ? 'N' : known.wrong ? '!' : 0;
-    over += known.wrong;
-    tolerance = std::max(tolerance, known.tolerance);
+    if (row.number) numbers[i] = row.number(card, known[i]);
+    if (row.category) names[i] = row.category(known[i]);
+    if (by_module) names[i] = module_of(picture, card, telling);
   }
-  if (row.category) {
+  if (row.category || by_module) {
     categories(overlay, names, theme);
+  } else if (kind == OverlayKind::Error) {
+    scale_errors(overlay, std::move(numbers), known, theme);
   } else if (row.number) {
     scale(overlay, numbers, row.text, theme);
-    if (over > 0) overlay.legend.push_back({theme.bad, QString("!: over tolerance (%1)").arg(over)});
-    if (overlay.ramp && kind == OverlayKind::Error) overlay.ramp->mark = tolerance;
   } else {
     std::vector<int> per_family(16);
     for (const Card& card : picture.cards) ++per_family[static_cast<int>(card.family)];

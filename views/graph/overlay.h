@@ -43,6 +43,9 @@ struct Overlay {
     LogScale scale;
     QString (*text)(double) = nullptr;
     double mark = -1;  ///< the tolerance; negative: none
+    double from = 0;   ///< of the colours' scale, at the lowest value
+
+    QColor colour(double share, const Theme& theme) const { return sequential(from + (1 - from) * share, theme); }
   };
   OverlayKind kind = OverlayKind::None;
   std::vector<QColor> colours;  ///< by card; invalid: nothing known

@@ -57,9 +57,13 @@ double ribbon_width(std::int64_t bytes) {
 }
 
 std::int64_t crossing_bytes(const Scene& scene, int card) {
-  std::int64_t sum = 0;
-  for (int index : scene.picture.cards[card].saved) sum += scene.picture.saved[index].bytes;
-  return sum;
+  // Inputs are kept by the caller anyway: they count only where nothing else crosses.
+  std::int64_t values = 0, inputs = 0;
+  for (int index : scene.picture.cards[card].saved) {
+    const SavedValue& value = scene.picture.saved[index];
+    (value.is_input ? inputs : values) += value.bytes;
+  }
+  return values > 0 ? values : inputs;
 }
 
 QPainterPath sideways(QPointF a, QPointF b) {

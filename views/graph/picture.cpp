@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "core/partition/joint_parts.h"
 #include "views/graph/frames.h"
 
@@ -73,6 +75,14 @@ std::string shortened(const std::string& name) {
   constexpr std::size_t kLongest = 28;
   if (name.size() <= kLongest) return name;
   return "…" + name.substr(name.size() - (kLongest - 2));
+}
+
+std::string size_text(std::int64_t bytes) {
+  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1023.5 && unit < 4) value /= 1024, ++unit;
+  return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 9.95 ? 0 : 1, units[unit]);
 }
 
 Card card_of_node(const Node& node, const TextWidth& width) {
@@ -167,6 +177,38 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   std::unordered_set<std::string> again;
   if (picture.cut_known) again.insert(options.cut->recomputed.begin(), options.cut->recomputed.end());
 
+  // What only one folded frame reads is drawn in it: inputs by the frame of their side's readers, recomputed values by
+  // that of their readers in the backward.
+  std::vector<int> input_home(graph.id_limit(), -1), again_home(graph.id_limit(), -1);
+  auto is_again = [&](const Node& node) {
+    return again.contains(node.name()) && side_of(node) == Side::Forward && !is_input(node);
+  };
+  if (std::ranges::any_of(picture.frames, &Frame::folded)) {
+    auto home = [&](const Node& node, auto&& frame_of_reader) {
+      std::optional<int> one;
+      for (const Node* user : node.users()) {
+        const std::optional<int> frame = user->is_output() ? std::nullopt : frame_of_reader(*user);
+        if (!frame) continue;
+        if (*frame < 0 || (one && *one != *frame)) return -1;
+        one = frame;
+      }
+      return one.value_or(-1);
+    };
+    for (const Node* node = graph.last(); node; node = node->previous()) {
+      if (is_input(*node) && !is_tangent(*node))
+        input_home[node->id()] = home(*node, [&](const Node& user) -> std::optional<int> {
+          if (side_of(user) != side_of(*node)) return std::nullopt;
+          return folded_frame(frame_of[user.id()]);
+        });
+      else if (is_again(*node))
+        again_home[node->id()] = home(*node, [&](const Node& user) -> std::optional<int> {
+          if (side_of(user) == Side::Backward) return folded_frame(frame_of[user.id()]);
+          return is_again(user) ? std::optional(again_home[user.id()]) : std::nullopt;
+        });
+    }
+    for (const Node* node : graph) again_home[node->id()] = again_home[producer_of(node)->id()];
+  }
+
   std::vector<int> again_of(graph.id_limit(), -1);
   std::unordered_map<int, int> card_of_frame;
   auto add = [&](Card card) {
@@ -178,6 +220,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   auto add_side = [&](Side side) {
     for (const Node* node : graph) {
       if (node->is_output() || side_of(*node) != side) continue;
+      ++picture.nodes_on[static_cast<int>(side)];
       if (const Node* producer = producer_of(node); producer != node) {
         int owner = picture.card_of[node->id()] = picture.card_of[producer->id()];
         Card& card = picture.cards[owner];
@@ -191,7 +234,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
           card.bytes += hinted_bytes(node->meta, graph.shapes.get());
         continue;
       }
-      int frame = folded_frame(frame_of[node->id()]);
+      int frame = is_input(*node) ? input_home[node->id()] : folded_frame(frame_of[node->id()]);
       if (frame < 0) {
         Card card = card_of_node(*node, options.text_width);
         card.side = side;
@@ -205,7 +248,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
         const Frame& f = picture.frames[frame];
         card.key = "frame:" + f.key;
         card.title = shortened(f.label);
-        card.detail = std::to_string(f.nodes) + " nodes";
+        card.detail = std::to_string(f.nodes) + " nodes, " + size_text(f.bytes);
         card.nodes = f.nodes;
         card.bytes = f.bytes;
         card.side = side;
@@ -219,7 +262,9 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   add_side(Side::Forward);
   for (const Node* node : graph) {
     if (again.empty()) break;
-    if (!again.contains(node->name()) || side_of(*node) != Side::Forward || is_input(*node)) continue;
+    if (!is_again(*node)) continue;
+    ++picture.recomputed;
+    if (again_home[node->id()] >= 0) continue;
     if (const Node* producer = producer_of(node); producer != node && again_of[producer->id()] >= 0) {
       again_of[node->id()] = again_of[producer->id()];
       continue;
@@ -231,6 +276,8 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
     again_of[node->id()] = add(std::move(card));
   }
   if (picture.joint) add_side(Side::Backward);
+  for (const Node* node : graph)
+    if (int frame = again_home[node->id()]; frame >= 0) again_of[node->id()] = card_of_frame.at(frame);
 
   // The card from which a reader on this side takes `in`.
   auto source = [&](const Node* in, bool in_backward) {

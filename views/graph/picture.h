@@ -40,7 +40,7 @@ struct Card {
   bool returned = false;   ///< among the graph's outputs
   int frame = -1;          ///< innermost frame, index into Picture::frames
   std::vector<int> saved;  ///< its values that are saved for the backward: indices into Picture::saved
-  int nodes = 1;           ///< graph nodes it stands for
+  int nodes = 1;           ///< calls it stands for
   std::int64_t bytes = 0;
   float width = 0;
 };
@@ -50,9 +50,10 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-/// A run of neighbouring nodes from one module (or one source line). It can be folded into one card.
+/// A run of neighbouring nodes from one module (or file, or source line). It can be folded into one card.
 struct Frame {
-  std::string key;    ///< "PATH#n" where n counts the runs; ends in "|b" in the backward
+  std::string path;   ///< of the module, the same in all runs
+  std::string key;    ///< "PATH#n" where n counts the runs; "PATH|b#n" in the backward
   std::string label;  ///< last part of the path, or the source line
   int parent = -1;
   int depth = 0;
@@ -74,13 +75,17 @@ struct PictureOptions {
 
 struct Picture {
   std::shared_ptr<const Graph> graph;
-  std::vector<Card> cards;  ///< in execution order; recomputed ones after the forward's
+  /// In execution order, recomputed ones after the forward's. A folded frame has one card, which also stands for the
+  /// inputs and recomputed values that only it reads.
+  std::vector<Card> cards;
   std::vector<Link> links;  ///< no repeats
   std::vector<Frame> frames;
   std::vector<SavedValue> saved;
   std::vector<int> card_of;  ///< by Node::id; -1: not drawn (output)
   bool joint = false;        ///< has a backward
   bool cut_known = false;    ///< a partitioner decided what is saved and recomputed
+  int nodes_on[2] = {0, 0};  ///< of the forward, of the backward
+  int recomputed = 0;        ///< nodes that the backward computes again
 
   int card_by_key(const std::string& key) const;  ///< -1 when there is none
   std::int64_t saved_bytes() const;               ///< without inputs, which the caller holds anyway

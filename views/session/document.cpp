@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/ir/print.h"
+#include "views/graph/frames.h"
 
 namespace partita::views {
 
@@ -16,6 +17,13 @@ PartitionOptions partition_options(const Document& document) {
   std::sort(options.save.begin(), options.save.end());
   std::sort(options.recompute.begin(), options.recompute.end());
   return options;
+}
+
+std::unordered_set<std::string> folds_of_overview(const std::shared_ptr<const Graph>& graph, const CutSummary* cut) {
+  constexpr int kMostCards = 20;  // on a side: what is readable in a window of 900 pixels' height
+  PictureOptions options;
+  options.cut = cut;
+  return overview_folds(make_picture(graph, options), kMostCards);
 }
 
 Result<Rendering> render(const Document& document, const TextWidth& text_width, const Progress& progress) {
@@ -36,7 +44,6 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
   if (!out.code) out.code = std::make_shared<CodeDocument>(QString::fromStdString(print(*out.graph)), out.graph.get());
   PictureOptions options;
   options.text_width = text_width;
-  options.folded = document.folded;
   if (document.kind != ArtefactKind::Backward && document.kind != ArtefactKind::PostGrad && is_joint(*out.graph)) {
     progress.at(-1, "cutting forward from backward");
     auto partition = partita::partition(*out.graph, partition_options(document));
@@ -51,6 +58,10 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
   TRY_DO(check_cancelled(&progress));
   progress.at(-1, "laying out");
   options.cut = out.cut.get();
+  constexpr std::size_t kLarge = 500;
+  const bool first = document.graph == nullptr;
+  out.folded = first && out.graph->size() > kLarge ? folds_of_overview(out.graph, options.cut) : document.folded;
+  options.folded = out.folded;
   out.scene = make_scene(out.graph, options, document.scene.get());
   return out;
 }

@@ -43,10 +43,14 @@ struct Rendering {
   std::shared_ptr<const Scene> scene;
   std::shared_ptr<const CutSummary> cut;
   std::optional<Diagnostic> cut_problem;  ///< why there is no cut; the picture is shown without it
+  std::unordered_set<std::string> folded;
 };
 /// `document` is a copy; `text_width` measures card texts. Cards keep the places of the document's scene when it has
-/// one.
+/// one. The first picture of a large graph is an overview of folded modules.
 Result<Rendering> render(const Document& document, const TextWidth& text_width, const Progress& progress);
+
+/// What is folded in the overview of a graph.
+std::unordered_set<std::string> folds_of_overview(const std::shared_ptr<const Graph>& graph, const CutSummary* cut);
 
 /// The options of the partitioner that follow from a document's pins and budget.
 PartitionOptions partition_options(const Document& document);

@@ -222,9 +222,10 @@ void Workbench::show(const QString& key) {
   render(*chosen);
 }
 
-void Workbench::render(Document& document) {
+void Workbench::render(Document& document, bool new_layout) {
   // A copy: the document may change while the job works.
   auto copy = std::make_shared<Document>(document);
+  if (new_layout) copy->scene.reset();
   QString key = document.key;
   jobs_.start<Rendering>(
       tr("Draw %1").arg(document.title), "draw:" + key, this,
@@ -248,6 +249,7 @@ void Workbench::set_rendering(const QString& key, Rendering rendering) {
   document.code = std::move(rendering.code);
   document.scene = std::move(rendering.scene);
   document.cut = std::move(rendering.cut);
+  document.folded = std::move(rendering.folded);
   if (rendering.cut_problem) window_.log(text(rendering.cut_problem->line()), true);
   if (current_ == &document) put_on_screen(document);
 }
@@ -316,7 +318,14 @@ void Workbench::fold(const QString& frame_key) {
   if (!current_) return;
   std::string key = frame_key.toStdString();
   if (current_->folded.erase(key) == 0) current_->folded.insert(key);
-  render(*current_);
+  render(*current_, true);
+}
+
+void Workbench::fold_all(bool folded) {
+  if (!current_graph()) return;
+  current_->folded.clear();
+  if (folded) current_->folded = folds_of_overview(current_->graph, current_->cut.get());
+  render(*current_, true);
 }
 
 }  // namespace partita::views

@@ -63,12 +63,14 @@ class Workbench : public QObject {
   bool show_view(const QString& name);
   Document& add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
                          const QString& parent_key, const QString& heading = {});
-  void render(Document& document);
+  /// Cards keep their places unless the layout is to be made anew.
+  void render(Document& document, bool new_layout = false);
   /// Tells the views that something was found out about nodes, when the document is on the screen.
   void facts_changed(const Document& document);
   void select_node(const QString& node) { selection_.select_node(node); }
   void pin(const QString& node, Pin pin);
-  void fold(const QString& frame_key);
+  void fold(const QString& frame_key);               ///< or unfold
+  void fold_all(bool folded);                        ///< back to the overview, or everything open
   void set_inputs(const QString& path);              ///< the IO file of all views
   const QString& inputs() const { return inputs_; }  ///< empty: the archive's samples, else made up
   /// Shows an error where the user looks; a cancelled job is none.
