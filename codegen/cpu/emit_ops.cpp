@@ -82,9 +82,8 @@ struct OpEmitter::Row {
   using ID = llvm::Intrinsic::IndependentIntrinsics;
   static constexpr Value* none = nullptr;
 
-  Value* floats();
-  Value* integers();
-  Value* bools();
+  /// The operation; null when there is none for the dtype.
+  Value* value();
 
   Value* number(double value) { return emit.number(x, value); }
   Value* whole(std::int64_t value) { return emit.whole(x, value); }
@@ -163,36 +162,15 @@ struct OpEmitter::Row {
   }
 };
 
-Value* OpEmitter::Row::floats() {
+Value* OpEmitter::Row::value() {
+  const bool computed = dtype == DType::Float32 || dtype == DType::Float64;
   switch (op) {
+    // Bools are one bit: sums are `or`, products `and`, differences `xor`.
 #define SCALAR_OP(name, arity, result, weight, evaluation, cuda, floats, integers, bools) \
   case ScalarOp::name:                                                                    \
-    return floats;
-#include "core/loops/scalar_ops.def"
-#undef SCALAR_OP
-    default:
-      return none;
-  }
-}
-
-Value* OpEmitter::Row::integers() {
-  switch (op) {
-#define SCALAR_OP(name, arity, result, weight, evaluation, cuda, floats, integers, bools) \
-  case ScalarOp::name:                                                                    \
-    return integers;
-#include "core/loops/scalar_ops.def"
-#undef SCALAR_OP
-    default:
-      return none;
-  }
-}
-
-/// Bools are one bit: sums are `or`, products `and`, differences `xor`.
-Value* OpEmitter::Row::bools() {
-  switch (op) {
-#define SCALAR_OP(name, arity, result, weight, evaluation, cuda, floats, integers, bools) \
-  case ScalarOp::name:                                                                    \
-    return bools;
+    if (dtype == DType::Bool) return bools;                                               \
+    if (is_integral(dtype)) return integers;                                              \
+    return computed ? floats : none;
 #include "core/loops/scalar_ops.def"
 #undef SCALAR_OP
     default:
@@ -201,14 +179,7 @@ Value* OpEmitter::Row::bools() {
 }
 
 Value* OpEmitter::apply(ScalarOp op, DType dtype, llvm::ArrayRef<Value*> args) {
-  Row row{*this, op, dtype, args};
-  Value* value = nullptr;
-  if (dtype == DType::Bool)
-    value = row.bools();
-  else if (is_integral(dtype))
-    value = row.integers();
-  else if (dtype == DType::Float32 || dtype == DType::Float64)
-    value = row.floats();
+  Value* value = Row{*this, op, dtype, args}.value();
   CHECK(value, fmt::format("{} of {}", loops::name(op), short_name(dtype)));
   return value;
 }

@@ -33,6 +33,20 @@ concept Ordered = Real<T> || Integer<T>;
 template <class T>
 concept Inexact = Real<T> || Complex<T>;
 
+/// The argument itself. A row whose argument is one of these has no operation for other types.
+template <Real T>
+T real_only(T a) {
+  return a;
+}
+template <Inexact T>
+T inexact_only(T a) {
+  return a;
+}
+template <Ordered T>
+T ordered_only(T a) {
+  return a;
+}
+
 template <class T>
 T scalar_add(T a, T b) {
   return static_cast<T>(device::wrapped(a) + device::wrapped(b));
@@ -84,11 +98,6 @@ T scalar_pow(T a, T b) {
   }
 }
 
-template <Real T>
-T scalar_fma(T a, T b, T c) {
-  return std::fma(a, b, c);
-}
-
 /// A real number is its own conjugate.
 template <class T>
 T scalar_conj(T a) {
@@ -128,18 +137,6 @@ T scalar_max(T a, T b) {
 }
 
 template <Inexact T>
-T scalar_sqrt(T a) {
-  return std::sqrt(a);
-}
-template <Inexact T>
-T scalar_rsqrt(T a) {
-  return T(1) / std::sqrt(a);
-}
-template <Inexact T>
-T scalar_exp(T a) {
-  return std::exp(a);
-}
-template <Inexact T>
 T scalar_exp2(T a) {
   if constexpr (Complex<T>)
     return std::exp(a * std::numbers::ln2_v<typename T::value_type>);
@@ -158,19 +155,11 @@ T scalar_expm1(T a) {
   }
 }
 template <Inexact T>
-T scalar_log(T a) {
-  return std::log(a);
-}
-template <Inexact T>
 T scalar_log2(T a) {
   if constexpr (Complex<T>)
     return std::log(a) / std::numbers::ln2_v<typename T::value_type>;
   else
     return std::log2(a);
-}
-template <Inexact T>
-T scalar_log10(T a) {
-  return std::log10(a);
 }
 template <Inexact T>
 T scalar_log1p(T a) {
@@ -181,66 +170,6 @@ T scalar_log1p(T a) {
   } else {
     return std::log1p(a);
   }
-}
-template <Inexact T>
-T scalar_sin(T a) {
-  return std::sin(a);
-}
-template <Inexact T>
-T scalar_cos(T a) {
-  return std::cos(a);
-}
-template <Inexact T>
-T scalar_tan(T a) {
-  return std::tan(a);
-}
-template <Inexact T>
-T scalar_asin(T a) {
-  return std::asin(a);
-}
-template <Inexact T>
-T scalar_acos(T a) {
-  return std::acos(a);
-}
-template <Inexact T>
-T scalar_atan(T a) {
-  return std::atan(a);
-}
-template <Inexact T>
-T scalar_sinh(T a) {
-  return std::sinh(a);
-}
-template <Inexact T>
-T scalar_cosh(T a) {
-  return std::cosh(a);
-}
-template <Inexact T>
-T scalar_tanh(T a) {
-  return std::tanh(a);
-}
-template <Inexact T>
-T scalar_asinh(T a) {
-  return std::asinh(a);
-}
-template <Inexact T>
-T scalar_acosh(T a) {
-  return std::acosh(a);
-}
-template <Inexact T>
-T scalar_atanh(T a) {
-  return std::atanh(a);
-}
-template <Real T>
-T scalar_atan2(T a, T b) {
-  return std::atan2(a, b);
-}
-template <Real T>
-T scalar_erf(T a) {
-  return std::erf(a);
-}
-template <Real T>
-T scalar_erfc(T a) {
-  return std::erfc(a);
 }
 
 /// A rational first guess and two Newton steps, as in PyTorch's calc_erfinv.
@@ -269,47 +198,6 @@ T scalar_erfinv(T a) {
   return static_cast<T>(x);
 }
 
-template <Real T>
-T scalar_lgamma(T a) {
-  return std::lgamma(a);
-}
-
-template <Real T>
-T scalar_digamma(T a) {
-  return device::digamma(a);
-}
-
-template <Inexact T>
-T scalar_sigmoid(T a) {
-  return T(1) / (T(1) + std::exp(-a));
-}
-
-template <Ordered T>
-T scalar_floor(T a) {
-  return device::round_down(a);
-}
-template <Ordered T>
-T scalar_ceil(T a) {
-  return device::round_up(a);
-}
-template <Ordered T>
-T scalar_trunc(T a) {
-  return device::round_to_zero(a);
-}
-template <Ordered T>
-T scalar_round(T a) {
-  return device::round_to_even(a);
-}
-
-template <Ordered T>
-bool scalar_lt(T a, T b) {
-  return a < b;
-}
-template <Ordered T>
-bool scalar_le(T a, T b) {
-  return a <= b;
-}
-
 template <Integer T>
 T scalar_and(T a, T b) {
   return static_cast<T>(a & b);
@@ -333,14 +221,6 @@ T scalar_shl(T a, T b) {
 template <Integer T>
 T scalar_shr(T a, T b) {
   return device::shift_right(a, b);
-}
-template <Real T>
-T scalar_copysign(T a, T b) {
-  return std::copysign(a, b);
-}
-template <Real T>
-T scalar_nextafter(T a, T b) {
-  return std::nextafter(a, b);
 }
 
 }  // namespace partita::loops

@@ -60,7 +60,7 @@ T trigamma(T x) {
 
 template <class T>
 T polygamma(int n, T x) {
-  if (n == 0) return loops::scalar_digamma(x);
+  if (n == 0) return loops::device::digamma(x);
   if (n == 1) return trigamma(x);
   return static_cast<T>((n % 2 ? 1 : -1) * std::exp(std::lgamma(n + 1.0)) * zeta(n + 1, static_cast<double>(x)));
 }
