@@ -5,6 +5,7 @@
 
 #include "app/plant.h"
 #include "core/base/hash.h"
+#include "core/base/shell_word.h"
 #include "core/compare/check_passes.h"
 #include "core/ir/print.h"
 
@@ -15,19 +16,12 @@ using minify::Oracle;
 
 namespace {
 
-/// A word as a shell reads it.
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 /// The command that tries the graph in {} and no other; `mode`: --once or --blame.
 std::string try_command(const MinifyCheck& check, const std::string& program, const char* mode) {
   std::string command = fmt::format(
       "{} minify {{}} --inputs \"$(dirname {{}})\"/inputs.safetensors --check {} --tolerance {} --timeout "
       "{} --memory-limit {} --threads {} {} --json",
-      quoted(program), check.check, check.tolerance, check.timeout, check.memory_limit, check.threads, mode);
+      shell_word(program), check.check, check.tolerance, check.timeout, check.memory_limit, check.threads, mode);
   return check.plant.empty() ? command : command + " --plant " + check.plant;
 }
 

@@ -10,6 +10,7 @@
 #include "app/cli/command.h"
 #include "app/run_artefact.h"
 #include "core/base/scratch.h"
+#include "core/base/shell_word.h"
 #include "core/store/code_store.h"
 
 namespace partita::cli {
@@ -65,21 +66,15 @@ Result<double> median_ms(TrainedFunction& function, double seconds) {
   return times[times.size() / 2];
 }
 
-std::string quoted(const std::string& s) {
-  std::string out = "'";
-  for (char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 /// compile_ms of a new process for which the store is filled.
 Result<double> warm_compile_ms(const Options& o) {
   std::error_code failed;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
   std::string command =
-      fmt::format("{} bench {} --compile-only --backend {} --threads {} --partitioner {}", quoted(self),
-                  quoted(o.request.path), quoted(o.backend), o.request.threads, o.request.partitioner);
-  if (!o.request.inputs.empty()) command += " --inputs " + quoted(o.request.inputs);
-  if (!o.request.graph.empty()) command += " --graph " + quoted(o.request.graph);
+      fmt::format("{} bench {} --compile-only --backend {} --threads {} --partitioner {}", shell_word(self),
+                  shell_word(o.request.path), shell_word(o.backend), o.request.threads, o.request.partitioner);
+  if (!o.request.inputs.empty()) command += " --inputs " + shell_word(o.request.inputs);
+  if (!o.request.graph.empty()) command += " --graph " + shell_word(o.request.graph);
   if (o.request.random_weights) command += fmt::format(" --random-weights {}", *o.request.random_weights);
   if (o.request.train) command += " --train";
   FILE* pipe = failed ? nullptr : popen(command.c_str(), "r");

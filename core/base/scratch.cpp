@@ -1,9 +1,7 @@
 #include "core/base/scratch.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -12,6 +10,8 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "core/base/shell_word.h"
 
 namespace partita {
 namespace {
@@ -76,10 +76,6 @@ Diagnostic not_made(std::string_view why) {
                                  why));
 }
 
-bool is_plain(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("/._-+,@%", c) != nullptr;
-}
-
 }  // namespace
 
 Result<ScratchFolder> ScratchFolder::make(std::string_view purpose) {
@@ -89,8 +85,7 @@ Result<ScratchFolder> ScratchFolder::make(std::string_view purpose) {
   std::string path = (parent / fmt::format("partita-{}-XXXXXX", purpose)).string();
   // The path becomes part of shell commands that users write, so it may hold only characters without a meaning to a
   // shell.
-  if (!std::ranges::all_of(path, is_plain))
-    return not_made("TMPDIR has characters that a shell does not take as a name");
+  if (shell_word(path) != path) return not_made("TMPDIR has characters that a shell does not take as a name");
   if (!::mkdtemp(path.data())) return not_made(std::strerror(errno));
   return ScratchFolder(std::move(path));
 }

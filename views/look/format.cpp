@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "core/base/shell_word.h"
+
 namespace partita::views {
 
 QString text(std::string_view utf8) {
@@ -55,10 +57,7 @@ QString file_name_of(const QString& title) {
 }
 
 QString shell_word(const QString& word) {
-  for (QChar c : word)
-    if (!c.isLetterOrNumber() && !QString("/._-+:=,@%").contains(c))
-      return "'" + QString(word).replace("'", "'\\''") + "'";
-  return word.isEmpty() ? "''" : word;
+  return text(partita::shell_word(word.toStdString()));
 }
 
 }  // namespace partita::views

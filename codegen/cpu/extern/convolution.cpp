@@ -1,6 +1,3 @@
-#include <memory>
-#include <unordered_map>
-
 #include "codegen/cpu/extern/onednn.h"
 
 namespace partita::codegen {
@@ -20,12 +17,9 @@ std::optional<ConvolutionArguments> geometry(const ExternContext& context, std::
                                              std::string& why_not) {
   auto stride = context.integers(first), padding = context.integers(first + 1), dilation = context.integers(first + 2);
   auto transposed = context.number(first + 3), groups = context.number(first + 5);
-  if (!stride || !padding || !dilation || !transposed || !groups) {
-    why_not = "symbolic sizes";
-    return std::nullopt;
-  }
-  if (*transposed != 0) {
-    why_not = "a transposed convolution";
+  const bool known = stride && padding && dilation && transposed && groups;
+  if (!known || *transposed != 0) {
+    why_not = known ? "a transposed convolution" : "symbolic sizes";
     return std::nullopt;
   }
   ConvolutionArguments g{*stride, *padding, *dilation, static_cast<std::int64_t>(*groups)};
@@ -47,43 +41,6 @@ ConcreteView grouped(ConcreteView weight, std::int64_t groups) {
 
 memory::desc any_layout(const ConcreteView& view) {
   return memory::desc(view.sizes, onednn_type(view.dtype), memory::format_tag::any);
-}
-
-class Primitive final : public ExternStep {
- public:
-  struct Argument {
-    int role;
-    Operand operand;
-    bool result;
-  };
-  struct Call {
-    dnnl::primitive primitive;
-    std::vector<Argument> arguments;
-    std::unordered_map<int, memory> map;
-  };
-  std::vector<Call> calls;
-  int threads = 1;
-
-  Status run(std::byte* const* buffers) override {
-    OnednnThreads limit(threads);
-    for (Call& call : calls) {
-      for (Argument& a : call.arguments) a.result ? a.operand.attach(buffers) : a.operand.load(stream_, buffers);
-      if (call.map.empty())
-        for (Argument& a : call.arguments) call.map.insert({a.role, a.operand.memory()});
-      call.primitive.execute(stream_, call.map);
-      for (Argument& a : call.arguments)
-        if (a.result) a.operand.store(stream_);
-    }
-    return {};
-  }
-
- private:
-  dnnl::stream stream_{cpu_engine()};
-};
-
-Prepared refused(std::string& why_not, std::string why) {
-  why_not = std::move(why);
-  return {};
 }
 
 }  // namespace
@@ -109,14 +66,13 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
              : dnnl::convolution_forward::desc(kind, algorithm, any_layout(*input), any_layout(kernel),
                                                any_layout(*out), g->strides, g->dilation, g->padding, g->padding);
     dnnl::convolution_forward::primitive_desc pd(desc, cpu_engine());
-    auto step = std::make_unique<Primitive>();
-    step->threads = context.threads;
-    Primitive::Call call{dnnl::convolution_forward(pd), {}, {}};
-    call.arguments.push_back({DNNL_ARG_SRC, Operand(*input, *input_desc, pd.src_desc(), false), false});
-    call.arguments.push_back(
-        {DNNL_ARG_WEIGHTS, Operand(kernel, *weight_desc, pd.weights_desc(), context.fixed(weight->buffer)), false});
-    if (bias) call.arguments.push_back({DNNL_ARG_BIAS, Operand(*bias, *bias_desc, pd.bias_desc(), false), false});
-    call.arguments.push_back({DNNL_ARG_DST, Operand(*out, *out_desc, pd.dst_desc(), false), true});
+    auto step = std::make_unique<OnednnStep>(context.threads);
+    OnednnStep::Call call{
+        dnnl::convolution_forward(pd),
+        {{DNNL_ARG_SRC, Operand(*input, *input_desc, pd.src_desc(), false)},
+         {DNNL_ARG_WEIGHTS, Operand(kernel, *weight_desc, pd.weights_desc(), context.fixed(weight->buffer))},
+         {DNNL_ARG_DST, Operand(*out, *out_desc, pd.dst_desc(), false), true}}};
+    if (bias) call.arguments.push_back({DNNL_ARG_BIAS, Operand(*bias, *bias_desc, pd.bias_desc(), false)});
     step->calls.push_back(std::move(call));
     return {std::move(step), false, std::string("oneDNN ") + pd.impl_info_str()};
   } catch (const dnnl::error& e) {
@@ -148,8 +104,7 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
         {prop_kind::forward_training, algorithm, any_layout(*input), any_layout(kernel), any_layout(*grad), g->strides,
          g->dilation, g->padding, g->padding},
         cpu_engine());
-    auto step = std::make_unique<Primitive>();
-    step->threads = context.threads;
+    auto step = std::make_unique<OnednnStep>(context.threads);
     std::string library;
     if (results[0]) {
       auto result_desc = describe(*results[0]);
@@ -158,13 +113,11 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
           {algorithm, any_layout(*results[0]), any_layout(kernel), any_layout(*grad), g->strides, g->dilation,
            g->padding, g->padding},
           cpu_engine(), forward);
-      Primitive::Call call{dnnl::convolution_backward_data(pd), {}, {}};
-      call.arguments.push_back({DNNL_ARG_DIFF_DST, Operand(*grad, *grad_desc, pd.diff_dst_desc(), false), false});
-      call.arguments.push_back(
-          {DNNL_ARG_WEIGHTS, Operand(kernel, *weight_desc, pd.weights_desc(), context.fixed(weight->buffer)), false});
-      call.arguments.push_back(
-          {DNNL_ARG_DIFF_SRC, Operand(*results[0], *result_desc, pd.diff_src_desc(), false), true});
-      step->calls.push_back(std::move(call));
+      step->calls.push_back(
+          {dnnl::convolution_backward_data(pd),
+           {{DNNL_ARG_DIFF_DST, Operand(*grad, *grad_desc, pd.diff_dst_desc(), false)},
+            {DNNL_ARG_WEIGHTS, Operand(kernel, *weight_desc, pd.weights_desc(), context.fixed(weight->buffer))},
+            {DNNL_ARG_DIFF_SRC, Operand(*results[0], *result_desc, pd.diff_src_desc(), false), true}}});
       library = pd.impl_info_str();
     }
     if (results[1] || results[2]) {
@@ -182,11 +135,11 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
                                                                  any_layout(*grad), g->strides, g->dilation, g->padding,
                                                                  g->padding);
       dnnl::convolution_backward_weights::primitive_desc pd(desc, cpu_engine(), forward);
-      Primitive::Call call{dnnl::convolution_backward_weights(pd), {}, {}};
-      call.arguments.push_back({DNNL_ARG_SRC, Operand(*input, *input_desc, pd.src_desc(), false), false});
-      call.arguments.push_back({DNNL_ARG_DIFF_DST, Operand(*grad, *grad_desc, pd.diff_dst_desc(), false), false});
-      call.arguments.push_back(
-          {DNNL_ARG_DIFF_WEIGHTS, Operand(result, *result_desc, pd.diff_weights_desc(), false), true});
+      OnednnStep::Call call{
+          dnnl::convolution_backward_weights(pd),
+          {{DNNL_ARG_SRC, Operand(*input, *input_desc, pd.src_desc(), false)},
+           {DNNL_ARG_DIFF_DST, Operand(*grad, *grad_desc, pd.diff_dst_desc(), false)},
+           {DNNL_ARG_DIFF_WEIGHTS, Operand(result, *result_desc, pd.diff_weights_desc(), false), true}}};
       if (results[2])
         call.arguments.push_back(
             {DNNL_ARG_DIFF_BIAS, Operand(*results[2], *bias_desc, pd.diff_bias_desc(), false), true});

@@ -25,11 +25,12 @@ struct Window {
 
 class Evaluation final : public ExternStep {
  public:
-  using Argument = std::variant<Value, Window, std::vector<std::optional<Window>>>;  ///< nullopt: None
+  using Windows = std::vector<std::optional<Window>>;  ///< nullopt: None, or a result that is not read
+  using Argument = std::variant<Value, Window, Windows>;
   const Op* op = nullptr;
   std::vector<Argument> args;
   std::vector<std::pair<std::string, Argument>> kwargs;
-  std::vector<std::optional<Window>> results;  ///< nullopt: it is not read
+  Windows results;
   std::string origin;
   EvalContext context;
 
@@ -38,8 +39,7 @@ class Evaluation final : public ExternStep {
       if (auto* v = std::get_if<Value>(&a)) return *v;
       if (auto* v = std::get_if<Window>(&a)) return v->over(buffers);
       ValueList list;
-      for (const auto& v : std::get<std::vector<std::optional<Window>>>(a))
-        list.push_back(v ? Value(v->over(buffers)) : Value());
+      for (const auto& v : std::get<Windows>(a)) list.push_back(v ? Value(v->over(buffers)) : Value());
       return list;
     };
     std::vector<Value> positional;
@@ -78,52 +78,39 @@ Result<Prepared> prepare_evaluation(const ExternContext& context) {
   step->op = call.op;
   step->origin = call.origin;
   step->context = {context.threads, context.generator};
-  auto window = [&](const schedule::PlanView& v) -> std::optional<Window> {
+  auto window = [&](const schedule::PlanView& v) -> Result<Window> {
     std::optional<ConcreteView> view = concrete_view(v);
-    if (!view) return std::nullopt;
+    if (!view)
+      return unsupported("codegen.dynamic", call.op->name + ": sizes that change from run to run",
+                         {.node = call.origin});
     const auto count = reach(view->sizes, view->strides);
     CHECK(count, "strides of a plan's view");
     const std::int64_t elements = std::max(*count + view->offset, context.elements(v.buffer).value_or(0));
     return Window{*std::move(view), static_cast<std::size_t>(elements) * itemsize(v.dtype)};
   };
-  auto symbolic = [&] {
-    return unsupported("codegen.dynamic", call.op->name + ": sizes that change from run to run", {.node = call.origin});
+  auto windows = [&](const std::vector<schedule::PlanView>& views) -> Result<Evaluation::Windows> {
+    Evaluation::Windows list(views.size());
+    for (std::size_t i = 0; i < views.size(); ++i)
+      if (views[i].buffer >= 0) {
+        TRY(list[i], window(views[i]));
+      }
+    return list;
   };
   for (std::size_t i = 0; i < call.args.size(); ++i) {
     Evaluation::Argument argument;
     if (auto* literal = std::get_if<Arg>(&call.args[i])) {
       argument = to_value(*literal);
     } else if (auto* v = std::get_if<schedule::PlanView>(&call.args[i])) {
-      auto view = window(*v);
-      if (!view) return symbolic();
-      argument = std::move(*view);
+      TRY(argument, window(*v));
     } else {
-      std::vector<std::optional<Window>> list;
-      for (const schedule::PlanView& v : std::get<std::vector<schedule::PlanView>>(call.args[i])) {
-        if (v.buffer < 0) {
-          list.push_back(std::nullopt);
-          continue;
-        }
-        auto view = window(v);
-        if (!view) return symbolic();
-        list.push_back(std::move(*view));
-      }
-      argument = std::move(list);
+      TRY(argument, windows(std::get<std::vector<schedule::PlanView>>(call.args[i])));
     }
     if (schema->args[i].keyword_only)
       step->kwargs.emplace_back(schema->args[i].name, std::move(argument));
     else
       step->args.push_back(std::move(argument));
   }
-  for (const schedule::PlanView& v : call.results) {
-    if (v.buffer < 0) {
-      step->results.push_back(std::nullopt);
-      continue;
-    }
-    auto view = window(v);
-    if (!view) return symbolic();
-    step->results.push_back(std::move(*view));
-  }
+  TRY(step->results, windows(call.results));
   Prepared p;
   p.step = std::move(step);
   p.library = "interpreter";

@@ -1,6 +1,3 @@
-#include <memory>
-#include <unordered_map>
-
 #include "codegen/cpu/extern/onednn.h"
 
 namespace partita::codegen {
@@ -29,58 +26,19 @@ std::optional<Matrix> matrix(ConcreteView view) {
   return Matrix{std::move(view), *plain, wanted};
 }
 
-class Matmul final : public ExternStep {
- public:
-  Matmul(Operand a, Operand b, Operand out, std::optional<Operand> added)
-      : a_(std::move(a)), b_(std::move(b)), out_(std::move(out)), added_(std::move(added)), stream_(cpu_engine()) {}
-
-  dnnl::matmul primitive;
-  bool added_is_bias = false;
-  int added_position = 0;  ///< among the post-operations
-  int threads = 1;
-
-  Status run(std::byte* const* buffers) override {
-    OnednnThreads limit(threads);
-    a_.load(stream_, buffers);
-    b_.load(stream_, buffers);
-    out_.attach(buffers);
-    if (added_) added_->load(stream_, buffers);
-    if (args_.empty()) {
-      args_ = {{DNNL_ARG_SRC, a_.memory()}, {DNNL_ARG_WEIGHTS, b_.memory()}, {DNNL_ARG_DST, out_.memory()}};
-      int added = added_is_bias ? DNNL_ARG_BIAS : DNNL_ARG_ATTR_MULTIPLE_POST_OP(added_position) | DNNL_ARG_SRC_1;
-      if (added_) args_.insert({added, added_->memory()});
-    }
-    primitive.execute(stream_, args_);
-    out_.store(stream_);
-    return {};
-  }
-
- private:
-  Operand a_, b_, out_;
-  std::optional<Operand> added_;
-  dnnl::stream stream_;
-  std::unordered_map<int, memory> args_;
-};
-
 /// `added` has the rank of the result, sizes 1 or the result's.
 Prepared prepare(const ExternContext& context, const ConcreteView& a, const ConcreteView& b,
                  std::optional<ConcreteView> added, float alpha, std::string& why_not) {
   auto out = concrete_view(context.call.results[0]);
   auto left = matrix(a), right = matrix(b);
   auto result = out ? describe(*out) : std::nullopt;
-  if (!left || !right || !result) {
-    why_not = "a dtype, size or stride that oneDNN does not take";
-    return {};
-  }
+  if (!left || !right || !result) return refused(why_not, "a dtype, size or stride that oneDNN does not take");
   std::size_t rank = a.sizes.size();
   std::optional<memory::desc> added_desc, added_wanted;
   bool is_bias = false;
   if (added) {
     added_desc = describe(*added);
-    if (!added_desc) {
-      why_not = "the added matrix has a dtype or stride that oneDNN does not take";
-      return {};
-    }
+    if (!added_desc) return refused(why_not, "the added matrix has a dtype or stride that oneDNN does not take");
     added_wanted = dense(*added);
     is_bias = alpha == 1;
     for (std::size_t d = 0; d + 1 < rank; ++d) is_bias = is_bias && added->sizes[d] == 1;
@@ -105,19 +63,17 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
     auto desc = is_bias ? dnnl::matmul::desc(left->wanted, weights, *added_wanted, target)
                         : dnnl::matmul::desc(left->wanted, weights, target);
     dnnl::matmul::primitive_desc pd(desc, attributes, cpu_engine());
-    std::optional<Operand> added_operand;
-    if (added) added_operand.emplace(*added, *added_desc, *added_wanted, false);
-    auto step = std::make_unique<Matmul>(Operand(left->view, left->plain, left->wanted, context.fixed(a.buffer)),
-                                         Operand(right->view, right->plain, pd.weights_desc(), fixed),
-                                         Operand(*out, *result, target, false), std::move(added_operand));
-    step->primitive = dnnl::matmul(pd);
-    step->added_is_bias = is_bias;
-    step->added_position = position;
-    step->threads = context.threads;
+    OnednnStep::Call call{dnnl::matmul(pd),
+                          {{DNNL_ARG_SRC, Operand(left->view, left->plain, left->wanted, context.fixed(a.buffer))},
+                           {DNNL_ARG_WEIGHTS, Operand(right->view, right->plain, pd.weights_desc(), fixed)},
+                           {DNNL_ARG_DST, Operand(*out, *result, target, false), true}}};
+    const int role = is_bias ? DNNL_ARG_BIAS : DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
+    if (added) call.arguments.push_back({role, Operand(*added, *added_desc, *added_wanted, false)});
+    auto step = std::make_unique<OnednnStep>(context.threads);
+    step->calls.push_back(std::move(call));
     return {std::move(step), false, std::string("oneDNN ") + pd.impl_info_str()};
   } catch (const dnnl::error& e) {
-    why_not = std::string("oneDNN: ") + e.what();
-    return {};
+    return refused(why_not, std::string("oneDNN: ") + e.what());
   }
 }
 
@@ -125,24 +81,17 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
 
 Prepared prepare_matmul(const ExternContext& context, std::string& why_not) {
   auto a = context.view(0), b = context.view(1);
-  if (!a || !b) {
-    why_not = "symbolic sizes";
-    return {};
-  }
+  if (!a || !b) return refused(why_not, "symbolic sizes");
   return prepare(context, *a, *b, std::nullopt, 1, why_not);
 }
 
 Prepared prepare_addmm(const ExternContext& context, std::string& why_not) {
   auto added = context.view(0), a = context.view(1), b = context.view(2);
   auto beta = context.number(3), alpha = context.number(4);
-  if (!added || !a || !b || !beta || !alpha) {
-    why_not = "symbolic sizes";
-    return {};
-  }
-  if ((*beta != 1 && *beta != 0) || *alpha == 0) {
-    why_not = *alpha == 0 ? "alpha is 0: the product does not count, infinities or not" : "beta is not 1";
-    return {};
-  }
+  if (!added || !a || !b || !beta || !alpha) return refused(why_not, "symbolic sizes");
+  if ((*beta != 1 && *beta != 0) || *alpha == 0)
+    return refused(why_not,
+                   *alpha == 0 ? "alpha is 0: the product does not count, infinities or not" : "beta is not 1");
   // Sizes of the result, broadcast ones as 1.
   while (added->sizes.size() < a->sizes.size()) {
     added->sizes.insert(added->sizes.begin(), 1);

@@ -75,6 +75,24 @@ void Operand::store(dnnl::stream& stream) {
   reorder_->execute(stream, wanted_, plain_);
 }
 
+Status OnednnStep::run(std::byte* const* buffers) {
+  OnednnThreads limit(threads_);
+  for (Call& call : calls) {
+    for (Argument& a : call.arguments) a.result ? a.operand.attach(buffers) : a.operand.load(stream_, buffers);
+    if (call.map.empty())
+      for (Argument& a : call.arguments) call.map.insert({a.role, a.operand.memory()});
+    call.primitive.execute(stream_, call.map);
+    for (Argument& a : call.arguments)
+      if (a.result) a.operand.store(stream_);
+  }
+  return {};
+}
+
+Prepared refused(std::string& why_not, std::string why) {
+  why_not = std::move(why);
+  return {};
+}
+
 OnednnThreads::OnednnThreads(int threads) : before_(omp_get_max_threads()) {
   omp_set_num_threads(threads);
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <unordered_map>
+
 #include <dnnl.hpp>
 
 #include "codegen/cpu/extern/extern.h"
@@ -35,6 +37,32 @@ class Operand {
   bool fixed_ = false;
   const void* packed_from_ = nullptr;
 };
+
+/// Primitives that run one after another.
+class OnednnStep final : public ExternStep {
+ public:
+  struct Argument {
+    int role;  ///< DNNL_ARG_...
+    Operand operand;
+    bool result = false;
+  };
+  struct Call {
+    dnnl::primitive primitive;
+    std::vector<Argument> arguments;
+    std::unordered_map<int, dnnl::memory> map = {};  ///< of the arguments; made by the first run
+  };
+  explicit OnednnStep(int threads) : threads_(threads) {}
+  Status run(std::byte* const* buffers) override;
+
+  std::vector<Call> calls;
+
+ private:
+  int threads_;
+  dnnl::stream stream_{cpu_engine()};
+};
+
+/// No step, for this reason.
+Prepared refused(std::string& why_not, std::string why);
 
 /// Sets the number of OpenMP threads that the calling thread, and so oneDNN, may use. The destructor restores it.
 class OnednnThreads {
