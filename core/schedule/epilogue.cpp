@@ -88,6 +88,23 @@ std::optional<Epilogue> over(const LoweredGraph& g, const Stages& stages, const 
 
 }  // namespace
 
+namespace {
+
+/// Does a group between the call's and `at` overwrite an input that the call reads? The call with an epilogue runs at
+/// `at`.
+bool overwritten_before(const LoweredGraph& g, const Stages& stages, const std::vector<Group>& groups, int unit,
+                        std::size_t at) {
+  const std::set<int>& reads = stages.units[static_cast<std::size_t>(unit)].reads;
+  return std::any_of(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(at), [&](const Group& group) {
+    return std::ranges::any_of(group.members, [&](const Member& m) {
+      const auto target = g.destination.find(m.definition);
+      return target != g.destination.end() && reads.contains(target->second);
+    });
+  });
+}
+
+}  // namespace
+
 std::vector<std::optional<Epilogue>> find_epilogues(const LoweredGraph& g, const Stages& stages,
                                                     const std::vector<Group>& groups) {
   std::vector<int> readers(stages.units.size(), 0);
@@ -112,7 +129,7 @@ std::vector<std::optional<Epilogue>> find_epilogues(const LoweredGraph& g, const
       for (int need : stages.units[static_cast<std::size_t>(u)].needs) {
         const Unit& unit = stages.units[static_cast<std::size_t>(need)];
         if (unit.kind == Unit::Kind::Extern && readers[static_cast<std::size_t>(need)] == 1 &&
-            g.externs[static_cast<std::size_t>(unit.id)].fuses)
+            g.externs[static_cast<std::size_t>(unit.id)].fuses && !overwritten_before(g, stages, groups, need, i))
           calls.insert(unit.id);
       }
     for (auto call = calls.rbegin(); call != calls.rend() && !found[i]; ++call)

@@ -174,17 +174,32 @@ class Fuser {
   }
 
   /// If a member overwrites an input, may the group read that input? Only the element being written, and not in a later
-  /// pass.
+  /// pass or by a later statement. A member without memory is computed where its readers are, and in each of their
+  /// passes again.
   bool overwrites_safely(const Group& group, const Analysis& found) const {
-    for (const Member& m : group.members) {
+    std::vector<std::size_t> statement(group.members.size());  // the last that computes the member
+    for (std::size_t i = group.members.size(); i-- > 0;) {
+      statement[i] = i;
+      for (std::size_t reader : found.readers[i]) statement[i] = std::max(statement[i], statement[reader]);
+    }
+    int last_pass = 0;
+    for (const auto& [definition, levels] : found.passes) last_pass = std::max(last_pass, *levels.rbegin());
+    for (std::size_t i = 0; i < group.members.size(); ++i) {
+      const Member& m = group.members[i];
       auto target = g_.destination.find(m.definition);
       if (target == g_.destination.end()) continue;
       auto loads = found.loads.find(target->second);
       if (loads == found.loads.end()) continue;
       auto index = index_at(found.math, group.domain, g_.lowering[m.definition], m.coverage, found.position);
       SymExpr written = found.math.element(*index, layout_of(g_, m.definition).strides);
-      for (const auto& [element, level] : loads->second)
-        if (element != written || level > m.level) return false;
+      for (const InputLoad& load : loads->second) {
+        const Coverage coverage = group.members[load.member].coverage;
+        const int pass = coverage == Coverage::Full ? std::max(load.level, last_pass) : load.level;
+        // What there is one of for each row is stored before the pass over the row begins.
+        const bool before_row = m.coverage == Coverage::Kept && coverage != Coverage::Kept;
+        if (load.element != written || statement[load.member] > i || pass > m.level - (before_row ? 1 : 0))
+          return false;
+      }
     }
     return true;
   }

@@ -64,7 +64,9 @@ class Walk final : public Body {
   }
 
   void run() {
-    for (Member& m : group_.members) {
+    found_.readers.resize(group_.members.size());
+    for (walked_ = 0; walked_ < group_.members.size(); ++walked_) {
+      Member& m = group_.members[walked_];
       const Definition& d = g_.lowering[m.definition];
       auto index = index_at(math, group_.domain, d, m.coverage, found_.position);
       if (!index) {
@@ -78,7 +80,7 @@ class Walk final : public Body {
       d.value(*this, *index);
       m.level = level_;
       for (int full : reads_) found_.passes[full].insert(level_);
-      for (auto& [memory, element] : fresh_) found_.loads[memory].emplace_back(element, level_);
+      for (auto& [memory, element] : fresh_) found_.loads[memory].push_back({element, level_, walked_});
       fresh_.clear();
       if (m.stored && m.coverage != Coverage::Reduce)
         found_.elements.push_back(math.element(*index, layout_of(g_, m.definition).strides));
@@ -107,6 +109,7 @@ class Walk final : public Body {
  private:
   Scalar read_member(const LoweredTensor& tensor, std::size_t m, const Index& index) {
     const Member& member = group_.members[m];
+    found_.readers[m].insert(walked_);
     const Definition& d = g_.lowering[tensor.id];
     auto own = index_at(math, group_.domain, d, member.coverage, found_.position);
     bool same = own && (current_ != Coverage::Kept || member.coverage != Coverage::Full);
@@ -129,6 +132,7 @@ class Walk final : public Body {
   std::vector<std::pair<int, SymExpr>> fresh_;
   std::set<int> reads_;
   Coverage current_ = Coverage::Full;
+  std::size_t walked_ = 0;  ///< the member whose value is walked over
   int level_ = 0;
 };
 

@@ -58,14 +58,22 @@ std::optional<Coverage> coverage_in(const Domain& domain, const loops::Definitio
 /// The natural domain of one stage.
 Domain domain_of(const LoweredGraph& g, int definition);
 
+/// A load of an input's memory: by which member, in which pass.
+struct InputLoad {
+  SymExpr element;
+  int level = 0;
+  std::size_t member = 0;
+};
+
 /// The results of walking over a group's values.
 struct Analysis {
   bool legal = true;
   std::vector<SymExpr> elements;  ///< of all loads, stores and other uses of the index, in terms of `position`
   Position position;
   loops::IndexMath math;
-  std::map<int, std::set<int>> passes;  ///< definition -> levels of its readers; Full members only
-  std::map<int, std::vector<std::pair<SymExpr, int>>> loads;  ///< input memory -> element and level of each load
+  std::map<int, std::set<int>> passes;          ///< definition -> levels of its readers; Full members only
+  std::map<int, std::vector<InputLoad>> loads;  ///< by input memory
+  std::vector<std::set<std::size_t>> readers;   ///< by member: the members that read it
   std::set<int> streams;  ///< definitions read from memory that have at least as many elements as the space
 };
 

@@ -81,6 +81,12 @@ class GraphLowering {
   }
 
   Status call(const Node& node) {
+    for (const Node* input : node.inputs())
+      if (overwritten_.contains(input))
+        return unsupported(
+            "schedule.mutation",
+            node.name() + " reads input " + input->name() + " after it was overwritten; functionalise the graph first",
+            place_of(node));
     if (node.is(Op::getitem())) {
       auto* index = node.args().at(1).get<std::int64_t>();
       auto it = to_.values.find(node.args()[0].node());
@@ -185,7 +191,14 @@ class GraphLowering {
                          place_of(node));
     const TensorMeta& meta = *target->meta.tensor();
     return guarded(node, [&]() -> Status {
-      LoweredTensor from = to_.lowering.expand(value(source), loops::concrete_sizes(meta.sizes));
+      LoweredTensor from = value(source);
+      // A value that is an input's memory itself is copied first: that input may be overwritten too, or be this one.
+      if (const StridedView seen = resolve_view(to_, from.id, false);
+          to_.lowering[seen.base].kind == loops::Definition::Kind::Memory &&
+          to_.sources.at(seen.base).kind == PlanBuffer::Kind::Input)
+        from = to_.lowering.map(from.dtype, from.sizes,
+                                [from](loops::Body& body, const loops::Index& i) { return body.read(from, i); });
+      from = to_.lowering.expand(from, loops::concrete_sizes(meta.sizes));
       LoweredTensor written = to_.lowering.map(meta.dtype, from.sizes,
                                                [from, dtype = meta.dtype](loops::Body& body, const loops::Index& i) {
                                                  return body.b.cast(body.read(from, i), dtype);
@@ -193,11 +206,13 @@ class GraphLowering {
       to_.destination[written.id] = to_.value(target);
       to_.promised[written.id] = meta;
       to_.values[&node] = {to_.value(target)};
+      overwritten_.insert({&node, target});
       return {};
     });
   }
 
   LoweredGraph& to_;
+  std::set<const Node*> overwritten_;  ///< inputs that a copy_ so far overwrites, and the copy_ nodes
 };
 
 }  // namespace

@@ -52,7 +52,14 @@ class Finder {
       if (const Node* n = out.node(); n && g_.values.contains(n)) store(output_view(g_, g_.value(n)).base);
     for (const ExternNode& e : g_.externs)
       for (const Arg& a : e.args) for_each_node(a, [&](Node* n) { store(argument_view(g_, e, g_.value(n)).base); });
-    for (const auto& [id, target] : g_.destination) store(id);
+    for (const auto& [id, target] : g_.destination) {
+      store(id);
+      // The value gets a unit of its own, so that all readers of the input can run between it and the overwriting.
+      // Fusion joins the two where that is safe.
+      int value = l_[id].operands.front().id;
+      while (l_[value].kind == Kind::Map && l_[value].is_view) value = l_[value].operands.front().id;
+      s_.stage[static_cast<std::size_t>(value)] = l_[value].kind == Kind::Map || l_[value].kind == Kind::Reduce;
+    }
   }
 
   void find_live() {
@@ -114,7 +121,7 @@ class Finder {
     auto i = static_cast<std::size_t>(id);
     if (d.kind == Kind::Memory || d.kind == Kind::Writes) return;
     measure(id);
-    if (s_.stored[i] || d.kind == Kind::Reduce || s_.depth[i] >= deepest) {
+    if (s_.stage[i] || s_.stored[i] || d.kind == Kind::Reduce || s_.depth[i] >= deepest) {
       s_.stage[i] = true;
       return;
     }
@@ -195,13 +202,16 @@ class Finder {
       Unit unit{writes ? Unit::Kind::Writes : Unit::Kind::Stage, id, {}, {}, {}};
       std::set<int> seen;
       collect(id, unit, seen);
-      // Overwrite an input only after all its readers.
-      if (auto it = g_.destination.find(id); it != g_.destination.end())
-        for (std::size_t u = 0; u < s_.units.size(); ++u)
-          if (s_.units[u].reads.contains(it->second)) unit.after.insert(static_cast<int>(u));
       add(std::move(unit));
     }
     externs_before(l_.size());
+    // Overwrite an input only after all its readers.
+    for (const auto& [id, target] : g_.destination) {
+      const int writer = s_.unit_of[static_cast<std::size_t>(id)];
+      for (int u = 0; u < static_cast<int>(s_.units.size()); ++u)
+        if (u != writer && s_.units[static_cast<std::size_t>(u)].reads.contains(target))
+          s_.units[static_cast<std::size_t>(writer)].after.insert(u);
+    }
   }
 
   const LoweredGraph& g_;

@@ -1,6 +1,7 @@
 #include "core/schedule/verify_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,8 @@ namespace {
 
 class PlanRules {
  public:
-  explicit PlanRules(const Plan& plan) : plan_(plan), holds_(plan.buffers.size(), false) {}
+  explicit PlanRules(const Plan& plan)
+      : plan_(plan), holds_(plan.buffers.size(), false), overwritten_(plan.buffers.size(), false) {}
 
   std::vector<std::string> run() {
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
@@ -29,6 +31,8 @@ class PlanRules {
         external(std::get<ExternCall>(plan_.steps[s]));
     }
     where_ = "the output";
+    // The caller sees an input's memory as it is in the end.
+    overwritten_.assign(plan_.buffers.size(), false);
     for (const auto& output : plan_.outputs)
       if (const auto* view = std::get_if<PlanView>(&output)) read(*view);
     return std::move(found_);
@@ -45,6 +49,9 @@ class PlanRules {
   void read(int buffer) {
     if (!holds_[static_cast<std::size_t>(buffer)] && bytes(static_cast<std::size_t>(buffer)) > 0)
       report(fmt::format("{} reads buffer {}, which holds nothing yet", where_, buffer));
+    // All calls come before the epilogue: they mean the value that the caller gave.
+    if (overwritten_[static_cast<std::size_t>(buffer)])
+      report(fmt::format("{} reads buffer {}, an input that was overwritten before", where_, buffer));
   }
 
   /// Writing a temporary destroys what shares bytes with it.
@@ -58,6 +65,7 @@ class PlanRules {
         holds_[o] = false;
     }
     holds_[b] = true;
+    overwritten_[b] = written.kind == PlanBuffer::Kind::Input;
   }
 
   bool is_none(const PlanView& v) const { return v.buffer < 0; }
@@ -84,7 +92,17 @@ class PlanRules {
     // A kernel may read what it writes, after it has written it.
     std::size_t next = 0;
     std::vector<int> written;
-    for (const loops::Buffer& b : plan_.kernels[static_cast<std::size_t>(call.kernel)].buffers) {
+    const loops::Kernel& kernel = plan_.kernels[static_cast<std::size_t>(call.kernel)];
+    stored_.assign(kernel.buffers.size(), false);
+    input_.assign(kernel.buffers.size(), false);
+    std::size_t slot = 0, at = 0;
+    for (const loops::Buffer& b : kernel.buffers) {
+      if (b.role != loops::Buffer::Role::Scratch)
+        input_[slot] = plan_.buffers[static_cast<std::size_t>(call.buffers[at++])].kind == PlanBuffer::Kind::Input;
+      ++slot;
+    }
+    statements(kernel, kernel.body);
+    for (const loops::Buffer& b : kernel.buffers) {
       if (b.role == loops::Buffer::Role::Scratch) continue;
       const int buffer = call.buffers[next++];
       if (b.role == loops::Buffer::Role::Input)
@@ -93,6 +111,36 @@ class PlanRules {
         written.push_back(buffer);
     }
     for (int buffer : written) write(buffer);
+  }
+
+  /// No statement of a kernel reads an input that an earlier one stores to.
+  void statements(const loops::Kernel& kernel, const std::vector<loops::Stmt>& body) {
+    for (const loops::Stmt& s : body) {
+      if (const auto* store = std::get_if<loops::Store>(&s)) {
+        value(kernel, store->value);
+        value(kernel, store->index);
+        stored_[static_cast<std::size_t>(store->buffer)] = true;
+      } else if (const auto* reduce = std::get_if<loops::Reduce>(&s)) {
+        value(kernel, reduce->value);
+      } else if (const auto* loop = std::get_if<loops::Loop>(&s)) {
+        statements(kernel, loop->body);
+      }
+    }
+  }
+
+  void value(const loops::Kernel& kernel, loops::Scalar root) {
+    std::vector<int> open = {root.id};
+    std::set<int> seen;
+    while (!open.empty()) {
+      const int id = open.back();
+      open.pop_back();
+      if (id < 0 || !seen.insert(id).second) continue;
+      const loops::ScalarNode& n = kernel.scalars.nodes()[static_cast<std::size_t>(id)];
+      const auto slot = static_cast<std::size_t>(n.slot);
+      if (n.op == loops::ScalarOp::Load && input_[slot] && stored_[slot])
+        report(fmt::format("{} reads {} after it has overwritten that input", where_, kernel.buffers[slot].name));
+      for (loops::Scalar a : n.args) open.push_back(a.id);
+    }
   }
 
   void external(const ExternCall& call) {
@@ -110,7 +158,9 @@ class PlanRules {
   }
 
   const Plan& plan_;
-  std::vector<char> holds_;  ///< by buffer: may a step read it?
+  std::vector<char> holds_;           ///< by buffer: may a step read it?
+  std::vector<char> overwritten_;     ///< by buffer: an input that a step has written
+  std::vector<char> stored_, input_;  ///< by buffer of the kernel: stored to so far; an input of the graph
   std::string where_;
   std::vector<std::string> found_;
 };

@@ -1,4 +1,5 @@
 // What fuses into one kernel, and what the arena saves.
+#include "core/schedule/verify_plan.h"
 #include "tests/schedule/plan_test.h"
 
 namespace partita {
@@ -118,6 +119,69 @@ class Fusion : public QObject {
     for (std::size_t i = 0; i < expected->size(); ++i)
       QVERIFY2(testing::difference((*found)[i], (*expected)[i]) < 1e-5, print(*plan).c_str());
     for (std::size_t i = 0; i < inputs.size(); ++i) QVERIFY(testing::difference(ours[i], inputs[i]) < 1e-5);
+  }
+
+  // Every reader of an input gets the value from before the graph's copy_ to it.
+  void reads_before_it_overwrites_data() {
+    QTest::addColumn<QString>("lines");
+    const auto row = [](const char* name, std::vector<const char*> calls) {
+      QString text;
+      for (const char* call : calls) text += QString(call).replace("$", "torch.ops.aten.") + '\n';
+      QTest::addRow("%s", name) << text;
+    };
+    row("its own transpose", {"t = $t.default(x)", "a = $add.Tensor(x, t)", "c = $copy_.default(x, a)", "return ()"});
+    row("two inputs that need each other",
+        {"p = $mul.Tensor(x, y)", "a = $add.Tensor(x, p)", "b = $mul.Tensor(y, a)", "s = $sub.Tensor(x, b)",
+         "c = $copy_.default(x, a)", "d = $copy_.default(y, b)", "return (s,)"});
+    row("swapped", {"p = $clone.default(x)", "q = $clone.default(y)", "c = $copy_.default(x, q)",
+                    "d = $copy_.default(y, p)", "return ()"});
+    row("a mean of rows", {"m = $mean.dim(x, [0])", "a = $sub.Tensor(x, m)", "s = $_softmax.default(x, 1, False)",
+                           "b = $mul.Tensor(s, a)", "c = $copy_.default(x, a)", "return (b, s)"});
+    row("a softmax of the old rows", {"s = $_softmax.default(x, 1, False)", "a = $mul.Tensor(x, 2)",
+                                      "b = $sub.Tensor(s, x)", "c = $copy_.default(x, a)", "return (b,)"});
+    row("one for each row", {"m = $mean.dim(x, [1])", "a = $add.Tensor(z, m)", "u = $unsqueeze.default(z, 1)",
+                             "b = $sub.Tensor(x, u)", "c = $copy_.default(z, a)", "return (b,)"});
+    row("a product with an epilogue", {"m = $mm.default(x, y)", "a = $mul.Tensor(y, 0.5)", "e = $exp.default(a)",
+                                       "r = $relu.default(m)", "c = $copy_.default(y, e)", "return (r,)"});
+    row("a part of another input", {"r = $select.int(x, 0, 1)", "u = $mul.Tensor(x, 3)", "c = $copy_.default(z, r)",
+                                    "d = $copy_.default(x, u)", "return ()"});
+  }
+  void reads_before_it_overwrites() {
+    QFETCH(QString, lines);
+    std::vector<std::string> statements;
+    for (const QString& line : lines.split('\n', Qt::SkipEmptyParts)) statements.push_back(line.toStdString());
+    auto graph = testing::parse(testing::module("x: 'f32[6, 6]', y: 'f32[6, 6]', z: 'f32[6]'", statements));
+    auto propagated = propagate(*graph);
+    QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
+    const auto given = testing::random_inputs(*graph);
+    auto expected_inputs = testing::copies(given);
+    const auto expected = interpret(*graph, expected_inputs);
+    QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+    for (const bool fuse : {true, false}) {
+      schedule::PlanOptions options;
+      options.fuse = fuse;
+      auto plan = schedule::make_plan(*graph, options);
+      QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+      const std::vector<std::string> broken = schedule::verify(*plan);
+      QVERIFY2(broken.empty(), broken.empty() ? "" : broken.front().c_str());
+      auto ours = testing::copies(given);
+      const auto found = schedule::execute(*plan, graph->attributes, ours);
+      QVERIFY2(found, found ? "" : found.error().line().c_str());
+      for (std::size_t i = 0; i < expected->size(); ++i)
+        QVERIFY2(testing::difference((*found)[i], (*expected)[i]) < 1e-5, print(*plan).c_str());
+      for (std::size_t i = 0; i < ours.size(); ++i)
+        QVERIFY2(testing::difference(ours[i], expected_inputs[i]) < 1e-5, print(*plan).c_str());
+    }
+  }
+
+  void a_read_of_an_overwritten_input_is_refused() {
+    auto graph = testing::parse(testing::module(
+        "x: 'f32[4]', y: 'f32[4]'", {"a = torch.ops.aten.exp.default(x)", "c = torch.ops.aten.copy_.default(x, a)",
+                                     "b = torch.ops.aten.mul.Tensor(x, y)", "return (b,)"}));
+    QVERIFY(propagate(*graph));
+    const auto plan = schedule::make_plan(*graph);
+    QVERIFY(!plan);
+    QCOMPARE(plan.error().code, std::string("schedule.mutation"));
   }
 
   void a_softmax_keeps_its_row_in_scratch() {

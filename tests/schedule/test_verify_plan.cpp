@@ -61,6 +61,20 @@ class TestVerifyPlan : public QObject {
     QVERIFY(!found.empty());
     QVERIFY2(found.front().find(rows[index].says) != std::string::npos, found.front().c_str());
   }
+
+  void sees_an_input_read_after_it_was_overwritten() {
+    const auto graph = parse(module(R"(x: "f32[8, 8][8, 1]cpu")",
+                                    {R"(a: "f32[8, 8][8, 1]cpu" = torch.ops.aten.mm.default(x, x))",
+                                     R"(c: "f32[8, 8][8, 1]cpu" = torch.ops.aten.copy_.default(x, a))",
+                                     R"(b: "f32[8, 8][8, 1]cpu" = torch.ops.aten.mm.default(a, a))", "return (b,)"}));
+    Result<Plan> plan = make_plan(*graph);
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    QVERIFY(verify(*plan).empty());
+    plan->steps.push_back(plan->steps.front());  // mm(x, x) once more
+    const std::vector<std::string> found = verify(*plan);
+    QVERIFY(!found.empty());
+    QVERIFY2(found.front().find("overwritten before") != std::string::npos, found.front().c_str());
+  }
 };
 
 QTEST_GUILESS_MAIN(TestVerifyPlan)
