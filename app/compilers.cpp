@@ -231,6 +231,7 @@ Result<const Compiler*> find_compiler(std::string_view name) {
 Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                      const Compiler& compiler, CompilerSetup setup, bool partitioner_given) {
   setup.backend.threads = request.threads;
+  setup.backend.worker = request.worker;
   setup.backend.fixed_parameters = !request.train;
   setup.backend.generator = std::make_shared<Generator>(request.seed);
   RunOptions options = run_options(request, nullptr);

@@ -1,5 +1,8 @@
 #include "app/minify_question.h"
 
+#include <algorithm>
+#include <thread>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -34,8 +37,9 @@ minify::ChildLimits outer_limits(const MinifyCheck& check) {
 Result<MinifyQuestion> command_question(const MinifyCheck& check) {
   MinifyQuestion q;
   q.name = "command";
+  q.jobs = std::max(check.jobs, 1);
   TRY(q.oracle, minify::command_oracle(check.command, check.matches, {check.timeout, check.memory_limit << 20}));
-  q.oracle.in_child = check.jobs > 1;
+  q.oracle.in_child = q.jobs > 1;
   q.again = check.command;
   return q;
 }
@@ -55,6 +59,7 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
         "cli.usage",
         fmt::format("--check takes crash or accuracy, with a backend behind a colon, and got {}", check.check));
   MinifyQuestion q;
+  q.jobs = check.jobs > 0 ? check.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   TRY(q.backend, find_backend(backend));
   q.name = kind + ":" + backend;
   q.backend_options = {.threads = check.threads};
@@ -69,7 +74,7 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
                         ? minify::crash_oracle(backend, faulty)
                         : minify::accuracy_oracle(backend, faulty, {.tolerance = check.tolerance}, check.threads);
     oracle.limits = {check.timeout, check.memory_limit << 20};
-    oracle.in_child |= check.jobs > 1;
+    oracle.in_child = true;  // compiled code may crash whatever is asked of it
     return oracle;
   };
   q.oracle = q.oracle_of(q.backend->make(q.backend_options));
@@ -80,8 +85,10 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
 }
 
 Oracle asked_elsewhere(const MinifyQuestion& question, const MinifyCheck& check, const std::string& program) {
-  Oracle oracle =
-      minify::program_oracle(question.oracle.question, try_command(check, program, "--once"), outer_limits(check));
+  Oracle oracle;
+  oracle.question = question.oracle.question;
+  oracle.program = try_command(check, program, "--once");
+  oracle.limits = outer_limits(check);
   oracle.cut_first = question.oracle.cut_first;
   return oracle;
 }

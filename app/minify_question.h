@@ -16,7 +16,8 @@ struct MinifyCheck {
   std::string check;  ///< "crash" or "accuracy", a backend behind a colon or default_compiler(); empty: `command`
   std::string command, matches;  ///< as minify::command_oracle takes them
   std::string plant;             ///< "aten.tanh.default:wrong": a fault to be found; empty: none
-  int jobs = 1, threads = 1;
+  int jobs = 0;                  ///< tries at once; 0: as many as there are processors, and one of a command
+  int threads = 1;
   double timeout = 60, tolerance = 1e-3;  ///< seconds a try may take; absolute and relative
   std::size_t memory_limit = 0;           ///< MiB a try may take; 0: no limit
 };
@@ -27,6 +28,7 @@ struct MinifyQuestion {
   BackendOptions backend_options;
   std::function<minify::Oracle(const CompileFn&)> oracle_of;  ///< unset for commands
   minify::Oracle oracle;
+  int jobs = 1;  ///< tries at once
   double tolerance = 1e-3;
   std::string options;  ///< of `partita minify` that ask it, for a shell
   std::string again;    ///< the command that shows the failure again, run in the repro folder

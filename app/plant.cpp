@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/whereabouts.h"
+
 namespace partita {
 namespace {
 
@@ -46,9 +48,11 @@ Result<std::pair<const Op*, Plant>> parse_plant(const std::string& text) {
 
 CompileFn planted(CompileFn compile, const Op* op, Plant plant) {
   return [compile = std::move(compile), op, plant](const Graph& graph) -> Result<CompiledFn> {
-    bool found = false;
-    for (const Node* node : graph) found |= node->is(op);
-    if (!found) return compile(graph);
+    std::vector<std::string> found;
+    for (const Node* node : graph)
+      if (node->is(op)) found.push_back(node->name());
+    if (found.empty()) return compile(graph);
+    now_at("compiling " + op->name, found);
     if (plant == Plant::Crash) std::raise(SIGSEGV);
     while (plant == Plant::Hang) std::this_thread::sleep_for(std::chrono::seconds(1));
     const std::shared_ptr<const Graph> wrong = made_wrong(graph, op);

@@ -25,9 +25,12 @@ struct RunRequest {
   int threads = 1;
   std::optional<std::uint64_t> random_weights;
   std::uint64_t seed = Generator::default_seed;  ///< of the generator that random operators draw from
+  std::optional<WorkerOptions> worker;           ///< where compiled code runs; unset: in this process
 };
 /// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights, --seed.
 void add_run_options(CLI::App& app, RunRequest& request);
+/// Runs compiled code in a worker, and declares --plant and --timeout for it.
+void add_worker_options(CLI::App& app, RunRequest& request);
 
 /// The --inputs file; empty when none is given.
 Result<TensorFile> read_io(const RunRequest& request);

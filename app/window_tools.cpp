@@ -50,6 +50,7 @@ Result<MinifyTool> minify_tool(const views::MinifyRequest& request, const std::s
   TRY(MinifyQuestion question, minify_question(check));
   MinifyTool tool;
   tool.oracle = asked_elsewhere(question, check, program);
+  tool.jobs = question.jobs;
   tool.functional = question.functional();
   tool.options = question.options;
   tool.words = repro_text(question, {});
@@ -67,11 +68,12 @@ Result<MinifyTool> minify_tool(const views::MinifyRequest& request, const std::s
 
 /// Runs as `partita run --compiler` does, and keeps what is printed.
 Result<views::ProgramResult> run_named(const Artefact& artefact, const views::ProgramRequest& asked,
-                                       const Progress& progress) {
+                                       const WorkerOptions& worker, const Progress& progress) {
   TRY(const Compiler* compiler, find_compiler(asked.compiler.toStdString()));
   RunRequest request;
   request.inputs = asked.inputs.toStdString();
   request.train = asked.train;
+  request.worker = worker;
   if (asked.inputs.isEmpty()) request.random_weights = 0;
   TRY(const TensorFile io, read_io(request));
   views::ProgramResult result;
@@ -92,19 +94,20 @@ Result<views::ProgramResult> run_named(const Artefact& artefact, const views::Pr
 
 Result<WorkbenchTools> program_tools(const std::string& plant, const std::string& program) {
   WorkbenchTools tools;
-  for (const Backend& backend : backends())
-    tools.backends.push_back({text(backend.name), [&backend](const Progress& progress) {
-                                BackendOptions options;
-                                options.progress = &progress;
-                                return backend.make(options);
-                              }});
+  // Compiled code runs in another process: its crash must not take the window along, and its hang must end on request.
+  const auto add = [&](const QString& name, const Backend& backend, const std::string& fault) {
+    const WorkerOptions worker{.program = program, .plant = fault};
+    tools.backends.push_back({name,
+                              [&backend, worker](const Progress& progress) {
+                                return backend.make({.progress = &progress, .worker = worker});
+                              },
+                              backend.takes_any_graph});
+  };
+  for (const Backend& backend : backends()) add(text(backend.name), backend, {});
   tools.doubted = text(default_compiler().name);
   if (!plant.empty()) {
-    TRY(const auto fault, parse_plant(plant));
-    tools.backends.push_back({kPlanted, [fault](const Progress& progress) {
-                                return planted(default_compiler().make({.progress = &progress}), fault.first,
-                                               fault.second);
-                              }});
+    TRY_DO(parse_plant(plant));
+    add(kPlanted, default_compiler(), plant);
     tools.doubted = kPlanted;
   }
   tools.inputs = inputs_of;
@@ -113,7 +116,10 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
     return minify_tool(request, plant, program);
   };
   for (const Compiler& c : compilers()) tools.compilers.push_back({text(c.name), text(c.description), c.writes_files});
-  tools.run = run_named;
+  tools.run = [worker = WorkerOptions{.program = program, .plant = plant}](
+                  const Artefact& artefact, const views::ProgramRequest& request, const Progress& progress) {
+    return run_named(artefact, request, worker, progress);
+  };
   tools.store_file = Store::default_file();
   tools.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };
   tools.graphviz = [](const Graph& graph, const std::string& format, const Progress& progress) {

@@ -1,6 +1,8 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/aot/staged_compiler.h"
@@ -10,6 +12,14 @@
 namespace partita {
 
 class CodeStore;
+
+/// Another process in which a compiler makes its code and runs it, so that a crash or hang is an error (is_death() in
+/// core/base/whereabouts.h) and cancelling takes effect at once. Interpreters stay in this process.
+struct WorkerOptions {
+  std::string program = "/proc/self/exe";  ///< has the verb `worker`
+  std::string plant;                       ///< a fault to be found, as `--plant` takes it; empty: none
+  double step_seconds = 60;                ///< a worker that is at the same step for longer than this is ended
+};
 
 struct BackendOptions {
   int threads = 1;
@@ -21,6 +31,7 @@ struct BackendOptions {
   std::shared_ptr<Generator> generator;
   /// The store of compiled code; null: none.
   std::shared_ptr<CodeStore> store;
+  std::optional<WorkerOptions> worker;  ///< unset: compiled code runs in this process
 };
 
 /// One way to run graphs. `--backend` takes the name.

@@ -4,6 +4,8 @@
 
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
+#include "codegen/worker.h"
+#include "core/base/whereabouts.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
 #include "core/ops/record.h"
@@ -24,6 +26,7 @@ Status run_post_grad_passes(Graph& graph, const BackendOptions& options, int sto
   context.threads = options.threads;
   PipelineOptions pipeline;
   pipeline.stop_after = stop_after;
+  now_at("running the passes");
   const auto passed = run_passes(graph, passes_of(PassStage::PostGrad), context, pipeline);
   return passed ? Status() : Status(passed.error());
 }
@@ -64,6 +67,7 @@ class CompiledGraph {
 
  private:
   Status compile(const std::map<std::string, std::int64_t>& sizes) {
+    now_at("planning kernels");
     TRY(const schedule::Plan plan, schedule::make_plan(*graph_, {sizes, codegen::host_target(options_.threads)}));
     codegen::CpuOptions cpu;
     cpu.generator = options_.generator;
@@ -108,6 +112,7 @@ Result<StagedCompiler::Planned> planned(const Graph& graph, const BackendOptions
 }  // namespace
 
 CompileFn cpu_compiler(const BackendOptions& options) {
+  if (options.worker) return compile_in_worker("cpu", options);
   return compiler(options, -1);
 }
 

@@ -5,6 +5,7 @@
 #include "app/cli/command.h"
 #include "app/run_artefact.h"
 #include "codegen/backends.h"
+#include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
 #include "core/store/code_store.h"
 
@@ -53,24 +54,26 @@ Result<int> run(const Options& o) {
     const TensorFile stored = stored_results(io, o.request.train);
     if (stored.tensors.empty() && (!a || !b))
       return input_error("compare.stored", "the --inputs file holds no output.N to compare with");
-    const auto results = [&](const Backend* side) -> Result<TensorFile> {
-      if (!side) return stored;
-      return run_artefact(*artefact, io, o.request, *side, store);
-    };
-    TRY(const TensorFile first, results(a));
-    TRY(const TensorFile second, results(b));
-    const auto add = [&](std::string_view expected_name, const TensorFile& expected, std::string_view name,
-                         const TensorFile& found, bool strides) {
-      reports.push_back(compare_results(expected, found, tolerance, strides));
+    const auto add = [&](std::string_view expected_name, std::string_view name, Report report) {
+      reports.push_back(std::move(report));
       reports.back().expected_name = expected_name;
       reports.back().found_name = name;
     };
-    if (!stored.tensors.empty() && a && b) {
-      add("the stored results", stored, a->name, first, false);
-      add("the stored results", stored, b->name, second, false);
+    const std::string_view a_name = a ? a->name : stored_name, b_name = b ? b->name : stored_name;
+    std::vector<TensorFile> found;
+    for (const Backend* side : {a, b}) {
+      auto results = side ? run_artefact(*artefact, io, o.request, *side, store) : stored;
+      if (!results && is_death(results.error())) {
+        add(a_name, side->name, Report{.rows = {row_of_death(results.error())}});
+        break;
+      }
+      if (!results) return std::move(results).error();
+      found.push_back(*std::move(results));
+      if (!stored.tensors.empty() && a && b)
+        add("the stored results", side->name, compare_results(stored, found.back(), tolerance, false));
     }
     // Strides are compared when both sides are backends.
-    add(a ? a->name : stored_name, first, b ? b->name : stored_name, second, a && b);
+    if (found.size() == 2) add(a_name, b_name, compare_results(found[0], found[1], tolerance, a && b));
   }
   bool ok = true;
   std::string text, json;
@@ -91,6 +94,7 @@ const Command compare_command = {
     "compare", "Hold two backends against one another and against stored results", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
       add_run_options(app, o->request);
+      add_worker_options(app, o->request);
       app.add_option("--backends", o->backends, "A,B: compares B with A; stored stands for the results in --inputs")
           ->capture_default_str();
       app.add_option("--rtol", o->rtol)->check(CLI::NonNegativeNumber)->capture_default_str();

@@ -80,7 +80,7 @@ Result<int> run(const Options& o) {
   const std::string session = minify_session(start, q);
   if (!o.resume) store->forget_tries(session);
   minify::ReduceOptions how;
-  how.jobs = o.check.jobs;
+  how.jobs = q.jobs;
   how.threads = o.check.threads;
   how.simplify = !o.cut_only;
   how.memory = remembered_tries(store, session);
@@ -118,7 +118,7 @@ const Command minify_command = {
                      "folder for graph.py, repro.py, inputs.safetensors, graph.input, README.md");
       app.add_option("--jobs", o->check.jobs, "tries at the same time, each in a process of its own")
           ->check(CLI::Range(1, 256))
-          ->capture_default_str();
+          ->default_str("as many as there are processors; 1 with --command");
       app.add_flag("--resume", o->resume, "use the answers of earlier runs of the same question");
       app.add_flag("--once", o->once,
                    "only try the graph as it is: exit code 1 when it fails; with --json prints the failure, or null");

@@ -15,6 +15,7 @@
 #include "app/cli/command.h"
 #include "app/compilers.h"
 #include "app/window_tools.h"
+#include "core/base/scratch.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/style.h"
 #include "views/run/run_controller.h"
@@ -138,7 +139,11 @@ Result<int> run(const Options& options) {
     if (!bench.jobs().idle() || !bench.current() || std::exchange(asked, true)) return;
     if (Status there = show_asked(bench, options); !there) bench.report(there.error());
   });
-  return app.exec();
+  const int code = app.exec();
+  // Work that does not look for a cancellation soon is left behind: who closes the window has nothing to wait for.
+  constexpr int patience_ms = 100;
+  if (!bench.jobs().stop_within(patience_ms)) end_now(code);
+  return code;
 }
 
 // The names that --view or --overlay take.
@@ -180,8 +185,8 @@ Action add(CLI::App& app) {
   app.add_option("--compiler", options->compiler, "The compiler of the view run, by its name in partita run --help");
   app.add_option(
       "--plant", options->plant,
-      "OP:wrong, OP:crash or OP:hang: adds a backend named planted that compiles this operator by a wrong rule, to "
-      "see what comparisons and the minifier find");
+      "OP:wrong, OP:crash or OP:hang: adds a backend named planted that compiles this operator by a wrong rule, as the "
+      "compilers of the view run then do, to see what comparisons and the minifier find");
   return [options] { return run(*options); };
 }
 

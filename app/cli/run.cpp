@@ -69,14 +69,20 @@ const Command run_command = {
     "run", "Run a graph on given inputs", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
       add_run_options(app, o->request);
+      add_worker_options(app, o->request);
       std::string names;
       for (const Backend& b : backends()) names += fmt::format("\n{}: {}", b.name, b.description);
-      auto* backend = app.add_option("--backend", o->backend, "what runs it" + names)->capture_default_str();
+      auto* backend =
+          app.add_option("--backend", o->backend, "what runs it, in this process" + names)->capture_default_str();
       names.clear();
       for (const Compiler& c : compilers()) names += fmt::format("\n{}: {}", c.name, c.description);
-      auto* compiler = app.add_option("--compiler", o->compiler,
-                                      "one of PyTorch's compilers, or ours: what compiles forward and backward" + names)
-                           ->excludes(backend);
+      auto* compiler =
+          app.add_option(
+                 "--compiler", o->compiler,
+                 "one of PyTorch's compilers, or ours: what compiles forward and backward; compiled code runs in "
+                 "another process, whose crash is an error" +
+                     names)
+              ->excludes(backend);
       app.add_option("--compiler-name", o->setup.name, "of the drawing (NAME.svg, or with its extension) or the dump")
           ->needs(compiler)
           ->capture_default_str();
@@ -87,7 +93,10 @@ const Command run_command = {
           ->needs(compiler);
       app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME");
       app.add_flag("--json", o->json, "one JSON document");
+      app.get_option("--plant")->needs(compiler);
+      app.get_option("--timeout")->needs(compiler);
       return [o, &app] {
+        if (o->compiler.empty()) o->request.worker.reset();
         o->partitioner_given = app.count("--partitioner") > 0;
         return run(*o);
       };

@@ -16,6 +16,7 @@
 #include "codegen/cpu/threads.h"
 #include "core/base/check.h"
 #include "core/base/hash.h"
+#include "core/base/whereabouts.h"
 #include "core/ops/evaluate.h"
 
 namespace partita::codegen {
@@ -41,6 +42,7 @@ struct PhaseStep {
 };
 
 struct KernelStep {
+  std::string name;
   std::vector<PhaseStep> phases;
   std::vector<void*> arguments;
   std::vector<int> buffers;  ///< plan buffers of the arguments; the last argument is the fault
@@ -89,6 +91,7 @@ class PlanExecutable final : public Executable {
   void write_back(const std::vector<Value>& values);
   Status bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held);
   Status run_kernel(KernelStep& step);
+  void note(const Step& step) const;
 
   std::mutex mutex_;
 };
@@ -188,6 +191,16 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
   return {};
 }
 
+/// For whoever watches this process: a step that crashes says nothing itself.
+void PlanExecutable::note(const Step& step) const {
+  if (step.kernel >= 0) {
+    const KernelStep& kernel = kernels[static_cast<std::size_t>(step.kernel)];
+    return now_at("running kernel " + kernel.name, kernel.origins);
+  }
+  const ExternReport& call = externs[static_cast<std::size_t>(step.external)];
+  now_at(fmt::format("running {} ({})", call.op, call.library), {&call.node, 1});
+}
+
 Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs) {
   std::lock_guard lock(mutex_);
   if (draws_anew) *generator = Generator();
@@ -199,13 +212,16 @@ Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs)
     held[b] = output_memory[b];
     base[b] = held[b]->data();
   }
+  const bool noted = watched();
   for (const Step& step : steps) {
+    if (noted) note(step);
     if (step.kernel >= 0) {
       TRY_DO(run_kernel(kernels[static_cast<std::size_t>(step.kernel)]));
     } else {
       TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
     }
   }
+  if (noted) now_at("handing over the results");
   write_back(inputs);
   std::vector<Value> results;
   results.reserve(outputs.size());
@@ -258,6 +274,7 @@ class Compiler {
   Status devices() const;
   Status memory();
   Status externs();
+  void note_kernels() const;
   Status code();
   Status steps();
   std::set<int> written_buffers() const;
@@ -356,6 +373,12 @@ Status Compiler::externs() {
   return {};
 }
 
+void Compiler::note_kernels() const {
+  std::vector<std::string> nodes;
+  for (const loops::Kernel& k : kernels_) nodes.insert(nodes.end(), k.origins.begin(), k.origins.end());
+  now_at(fmt::format("compiling {} kernel{}", kernels_.size(), kernels_.size() == 1 ? "" : "s"), nodes);
+}
+
 Status Compiler::code() {
   if (kernels_.empty()) return {};
   CompileTimes& times = out_->times;
@@ -369,6 +392,7 @@ Status Compiler::code() {
     }
   }
   if (!objects) {
+    if (watched()) note_kernels();
     auto start = Clock::now();
     TRY(ObjectCode object, compile_kernels(kernels_, {}, {.target = plan_.target, .keep_text = options_.keep_text}));
     times.compile_ms = ms_since(start);
@@ -390,6 +414,7 @@ Result<KernelStep> Compiler::kernel_step(std::size_t kernel, const std::vector<i
   const loops::Kernel& k = kernels_[kernel];
   KernelEntry entry = kernel_entry(k, kernel_symbol(kernel));
   KernelStep step;
+  step.name = k.name;
   step.buffers = buffers;
   step.arguments.resize(buffers.size() + 1);
   step.bounds = k.scalars.bounds();

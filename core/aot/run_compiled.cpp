@@ -1,8 +1,10 @@
 #include "core/aot/run_compiled.h"
 
 #include "core/base/check.h"
+#include "core/fake/propagate.h"
 #include "core/interp/symbols.h"
 #include "core/ops/record.h"
+#include "core/ops/rules.h"
 #include "core/passes/rewrite.h"
 
 namespace partita {
@@ -114,6 +116,20 @@ Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> i
   TRY(const CompiledFn run, compile(*graphs.partition.forward));
   TRY(const std::vector<Value> values, run(inputs));
   return finish_forward(graphs, values, inputs);
+}
+
+Result<std::vector<Value>> run_graph(const Graph& graph, std::vector<Value> inputs, const CompileFn& compile,
+                                     bool takes_any_graph) {
+  const auto run_as_it_is = [&](const Graph& as_it_is) -> Result<std::vector<Value>> {
+    TRY(const CompiledFn run, compile(as_it_is));
+    return run(std::move(inputs));
+  };
+  if (takes_any_graph || verify(graph, Stage::Functional).empty()) return run_as_it_is(graph);
+  // Text lacks the metas of tuples.
+  const std::unique_ptr<Graph> known = graph.clone();
+  if (const auto inferred = propagate(*known); inferred && verify(*known, Stage::Functional).empty())
+    return run_as_it_is(*known);
+  return run_compiled(graph, std::move(inputs), compile);
 }
 
 }  // namespace partita

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -44,21 +45,26 @@ SignalSafeSet<pid_t, 256> groups;
 std::atomic<pid_t> owner = 0;
 
 /// Only functions that POSIX allows in a signal handler; files are removed by rm(1).
+void remove_what_is_left() {
+  for (const std::atomic<pid_t>& group : groups.slots())
+    if (const pid_t leader = group.load()) ::kill(-leader, SIGKILL);
+  for (const std::atomic<char*>& folder : folders.slots()) {
+    const char* path = folder.load();
+    if (!path) continue;
+    const pid_t child = ::_Fork();
+    if (child == 0) {
+      ::execl("/bin/rm", "rm", "-rf", "--", path, static_cast<char*>(nullptr));
+      ::_exit(127);
+    }
+    if (child > 0) ::waitpid(child, nullptr, 0);
+  }
+}
+
+/// A signal handler, as the function above.
 void end_by_signal(int signal) {
   std::signal(signal, SIG_DFL);
   if (::getpid() == owner) {
-    for (const std::atomic<pid_t>& group : groups.slots())
-      if (const pid_t leader = group.load()) ::kill(-leader, SIGKILL);
-    for (const std::atomic<char*>& folder : folders.slots()) {
-      const char* path = folder.load();
-      if (!path) continue;
-      const pid_t child = ::_Fork();
-      if (child == 0) {
-        ::execl("/bin/rm", "rm", "-rf", "--", path, static_cast<char*>(nullptr));
-        ::_exit(127);
-      }
-      if (child > 0) ::waitpid(child, nullptr, 0);
-    }
+    remove_what_is_left();
     constexpr std::string_view said = "partita: stopped by a signal\n";
     [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, said.data(), said.size());
   }
@@ -109,6 +115,12 @@ void add_child_group(pid_t leader) {
 
 void remove_child_group(pid_t leader) {
   groups.remove([&](pid_t entry) { return entry == leader; });
+}
+
+void end_now(int exit_code) {
+  std::fflush(nullptr);
+  remove_what_is_left();
+  ::_exit(exit_code);
 }
 
 void clean_up_on_signals() {

@@ -33,5 +33,7 @@ void remove_child_group(pid_t leader);
 /// From here on SIGINT, SIGTERM and SIGHUP kill the child groups, remove the scratch folders, say so in one line and
 /// end the process by the same signal. Forks of this process are ended by them at once.
 void clean_up_on_signals();
+/// Ends the process at once: kills the child groups and removes the scratch folders, but waits for no thread.
+[[noreturn]] void end_now(int exit_code);
 
 }  // namespace partita

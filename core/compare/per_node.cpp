@@ -2,11 +2,16 @@
 
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "core/base/check.h"
+#include "core/base/whereabouts.h"
 #include "core/ir/place.h"
+#include "core/ops/effects.h"
 
 namespace partita {
 namespace {
@@ -61,6 +66,30 @@ Result<std::vector<Value>> run_on_copy(const Runner& run, const Graph& graph, co
   return run(graph, std::move(own));
 }
 
+/// Adds the rows of a batch of nodes. `alone`: what the batch does not need is not run.
+Status compare_batch(const Graph& graph, const std::vector<Value>& inputs, std::span<const Node* const> batch,
+                     const Runner& expected, const Runner& found, const PerNodeOptions& options, bool alone,
+                     Report& report) {
+  const std::unique_ptr<Graph> seen = with_outputs(graph, batch);
+  if (alone) seen->eliminate_dead(has_effect);
+  TRY(const std::vector<Value> a, run_on_copy(expected, *seen, inputs));
+  TRY(const std::vector<Value> b, run_on_copy(found, *seen, inputs));
+  std::vector<Value> exact;
+  if (options.baseline) {
+    TRY(exact, run_on_copy(options.baseline, *seen, inputs));
+  }
+  CHECK(a.size() == batch.size() && b.size() == batch.size(), "a backend returned a wrong number of values");
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    TRY_DO(check_cancelled(options.progress));
+    Difference d =
+        compare_values(batch[i]->name(), a[i], b[i], options.tolerance, batch[i]->meta.tensor()->strides_known);
+    d.origin = origin_text(*batch[i]);
+    if (options.baseline) judge_by_baseline(d, exact[i], a[i], b[i], options.tolerance);
+    report.rows.push_back(std::move(d));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<Value>> copy_values(const std::vector<Value>& values) {
@@ -94,38 +123,60 @@ Result<Value> value_of(const Graph& graph, const std::vector<Value>& inputs, con
   return std::move(values[index]);
 }
 
+Difference row_of_death(const Diagnostic& death) {
+  Difference row;
+  row.name = death.where.node.empty() ? "the run" : death.where.node;
+  row.origin = death.where.origin;
+  row.layout.push_back(death.message);
+  return row;
+}
+
+Result<Report> compare_outputs(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
+                               const Runner& found, const Tolerance& tolerance) {
+  Report report;
+  const auto a = run_on_copy(expected, graph, inputs);
+  const auto b = a ? run_on_copy(found, graph, inputs) : a;
+  for (const auto* side : {&a, &b}) {
+    if (*side) continue;
+    if (!is_death(side->error())) return side->error();
+    report.rows.push_back(row_of_death(side->error()));
+    return report;
+  }
+  for (std::size_t i = 0; i < a->size() && i < b->size(); ++i)
+    report.rows.push_back(compare_values(fmt::format("output.{}", i), (*a)[i], (*b)[i], tolerance));
+  return report;
+}
+
 Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
                              const Runner& found, const PerNodeOptions& options) {
   Report report;
-  const std::vector<const Node*> nodes = visible_nodes(graph);
+  std::vector<const Node*> nodes = visible_nodes(graph);
+  std::optional<Diagnostic> died;
   for (std::size_t begin = 0; begin < nodes.size();) {
     std::size_t end = begin, bytes = 0;
     do bytes += bytes_of(*nodes[end++], graph);
     while (end < nodes.size() && bytes < options.batch_bytes);
-    const auto batch = std::span(nodes).subspan(begin, end - begin);
+    const auto batch = std::span<const Node* const>(nodes).subspan(begin, end - begin);
     TRY_DO(
         step(options.progress, static_cast<double>(begin) / static_cast<double>(nodes.size()), batch.front()->name()));
-    const std::unique_ptr<Graph> seen = with_outputs(graph, batch);
-    TRY(const std::vector<Value> a, run_on_copy(expected, *seen, inputs));
-    TRY(const std::vector<Value> b, run_on_copy(found, *seen, inputs));
-    std::vector<Value> exact;
-    if (options.baseline) {
-      TRY(exact, run_on_copy(options.baseline, *seen, inputs));
+    const Status done = compare_batch(graph, inputs, batch, expected, found, options, died.has_value(), report);
+    if (done) {
+      begin = end;
+      continue;
     }
-    CHECK(a.size() == batch.size() && b.size() == batch.size(), "a backend returned a wrong number of values");
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      Difference d =
-          compare_values(batch[i]->name(), a[i], b[i], options.tolerance, batch[i]->meta.tensor()->strides_known);
-      d.origin = origin_text(*batch[i]);
-      if (options.baseline) judge_by_baseline(d, exact[i], a[i], b[i], options.tolerance);
-      report.rows.push_back(std::move(d));
-    }
-    begin = end;
+    if (!is_death(done.error())) return done.error();
+    died = done.error();
+    // The nodes before the one that it died at are compared without it. A hang is waited for only once.
+    const auto at = std::ranges::find(batch, died->where.node, [](const Node* n) { return n->name(); });
+    const bool earlier = at != batch.begin() && at != batch.end();
+    nodes.resize(earlier ? begin + static_cast<std::size_t>(at - batch.begin()) : begin);
   }
-  TRY(const std::vector<Value> a, run_on_copy(expected, graph, inputs));
-  TRY(const std::vector<Value> b, run_on_copy(found, graph, inputs));
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
-    report.rows.push_back(compare_values(fmt::format("output.{}", i), a[i], b[i], options.tolerance));
+  if (died) {
+    report.rows.push_back(row_of_death(*died));
+    return report;
+  }
+  TRY(Report outputs, compare_outputs(graph, inputs, expected, found, options.tolerance));
+  std::ranges::move(outputs.rows, std::back_inserter(report.rows));
   return report;
 }
 

@@ -32,4 +32,11 @@ struct PerNodeOptions {
 Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
                              const Runner& found, const PerNodeOptions& options = {});
 
+/// Each result of the graph, as "output.N", without a look inside; a death is a row as above.
+Result<Report> compare_outputs(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
+                               const Runner& found, const Tolerance& tolerance);
+
+/// The row for a death(): it is named after the first node that the process was at.
+Difference row_of_death(const Diagnostic& death);
+
 }  // namespace partita

@@ -182,39 +182,29 @@ void limit_memory(const ChildLimits& limits) {
   ::setrlimit(RLIMIT_AS, &limit);
 }
 
-}  // namespace
-
-Result<std::vector<ChildEnd>> run_children(std::span<const std::function<std::string()>> works, int jobs,
-                                           const ChildLimits& limits, const Progress* progress) {
-  std::vector<ChildEnd> ends(works.size());
-  std::vector<std::unique_ptr<Child>> children(works.size());
+/// Runs `count` children, `jobs` at a time. `body` runs in the child with its number and the answer's pipe.
+template <class Body>
+Result<std::vector<ChildEnd>> run_all(std::size_t count, int jobs, const ChildLimits& limits, const Progress* progress,
+                                      const Body& body) {
+  std::vector<ChildEnd> ends(count);
+  std::vector<std::unique_ptr<Child>> children(count);
   std::size_t next = 0, running = 0;
-  while (next < works.size() || running > 0) {
+  while (next < count || running > 0) {
     const bool cancelled = progress && progress->cancelled();
-    for (; next < works.size() && running < static_cast<std::size_t>(std::max(jobs, 1)); ++next) {
+    for (; next < count && running < static_cast<std::size_t>(std::max(jobs, 1)); ++next) {
       if (cancelled) {
         ends[next].how = ChildEnd::Cancelled;
         continue;
       }
       children[next] = std::make_unique<Child>();
-      TRY_DO(children[next]->start([&, &work = works[next]](int out) {
+      TRY_DO(children[next]->start([&](int out) {
         limit_memory(limits);
-        const rlimit no_core{0, 0};
-        ::setrlimit(RLIMIT_CORE, &no_core);
-        try {
-          write_all(out, work() + "\n");
-        } catch (const std::bad_alloc&) {
-          ::_exit(exit_out_of_memory);
-        }
+        body(next, out);
       }));
       ++running;
     }
     if (running == 0) break;
     wait_some(children, limits, cancelled, [&](std::size_t i, ChildEnd end) {
-      if (end.how == ChildEnd::Exited && end.code == 0 && end.answer.ends_with('\n')) {
-        end.how = ChildEnd::Answered;
-        end.answer.pop_back();
-      }
       ends[i] = std::move(end);
       --running;
     });
@@ -222,20 +212,35 @@ Result<std::vector<ChildEnd>> run_children(std::span<const std::function<std::st
   return ends;
 }
 
-Result<ChildEnd> run_command(const std::string& command, const ChildLimits& limits, const Progress* progress) {
-  std::vector<std::unique_ptr<Child>> child;
-  child.push_back(std::make_unique<Child>());
-  TRY_DO(child[0]->start([&](int out) {
-    limit_memory(limits);
+}  // namespace
+
+Result<std::vector<ChildEnd>> run_children(std::span<const std::function<std::string()>> works, int jobs,
+                                           const ChildLimits& limits, const Progress* progress) {
+  TRY(auto ends, run_all(works.size(), jobs, limits, progress, [&](std::size_t i, int out) {
+        const rlimit no_core{0, 0};
+        ::setrlimit(RLIMIT_CORE, &no_core);
+        try {
+          write_all(out, works[i]() + "\n");
+        } catch (const std::bad_alloc&) {
+          ::_exit(exit_out_of_memory);
+        }
+      }));
+  for (ChildEnd& end : ends) {
+    if (end.how != ChildEnd::Exited || end.code != 0 || !end.answer.ends_with('\n')) continue;
+    end.how = ChildEnd::Answered;
+    end.answer.pop_back();
+  }
+  return ends;
+}
+
+Result<std::vector<ChildEnd>> run_commands(std::span<const std::string> commands, int jobs, const ChildLimits& limits,
+                                           const Progress* progress) {
+  return run_all(commands.size(), jobs, limits, progress, [&](std::size_t i, int out) {
     ::dup2(out, STDOUT_FILENO);
     ::dup2(out, STDERR_FILENO);
-    ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+    ::execl("/bin/sh", "sh", "-c", commands[i].c_str(), static_cast<char*>(nullptr));
     ::_exit(127);
-  }));
-  ChildEnd end;
-  while (child[0]->running())
-    wait_some(child, limits, progress && progress->cancelled(), [&](std::size_t, ChildEnd e) { end = std::move(e); });
-  return end;
+  });
 }
 
 }  // namespace partita::minify

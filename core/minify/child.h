@@ -29,8 +29,9 @@ struct ChildEnd {
 Result<std::vector<ChildEnd>> run_children(std::span<const std::function<std::string()>> works, int jobs,
                                            const ChildLimits& limits, const Progress* progress = nullptr);
 
-/// Runs a shell command in a process group of its own. stdout and stderr together become `answer`. The end is Exited,
-/// except for signals, timeouts and cancellation.
-Result<ChildEnd> run_command(const std::string& command, const ChildLimits& limits, const Progress* progress = nullptr);
+/// Runs each shell command in a process group of its own, `jobs` at a time, and returns their ends in order. stdout and
+/// stderr together become `answer`. The end is Exited, except for signals, timeouts and cancellation.
+Result<std::vector<ChildEnd>> run_commands(std::span<const std::string> commands, int jobs, const ChildLimits& limits,
+                                           const Progress* progress = nullptr);
 
 }  // namespace partita::minify

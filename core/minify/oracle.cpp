@@ -131,16 +131,53 @@ std::string replaced(std::string text, std::string_view what, const std::string&
   return text;
 }
 
+/// Runs the command on each candidate, `jobs` at a time. A candidate that has no case is an error of its own.
+std::vector<Result<ChildEnd>> run_on_cases(const std::string& command, std::span<const Candidate> candidates, int jobs,
+                                           const ChildLimits& limits, const Progress* progress) {
+  std::vector<ScratchFolder> folders;
+  std::vector<std::string> commands;
+  std::vector<std::size_t> asked;
+  std::vector<Result<ChildEnd>> out;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    auto folder = ScratchFolder::make("minify");
+    const Status written = folder ? write_case(candidates[i], folder->path()) : Status(folder.error());
+    out.push_back(written ? Result<ChildEnd>(ChildEnd()) : Result<ChildEnd>(written.error()));
+    if (!written) continue;
+    asked.push_back(i);
+    commands.push_back(replaced(command, "{}", folder->path() + "/graph.py"));
+    folders.push_back(*std::move(folder));
+  }
+  auto ends = run_commands(commands, jobs, limits, progress);
+  for (std::size_t k = 0; k < asked.size(); ++k) {
+    Result<ChildEnd> end = ends ? Result<ChildEnd>(std::move((*ends)[k])) : Result<ChildEnd>(ends.error());
+    if (end && end->how == ChildEnd::Cancelled) end = stopped_on_request();
+    out[asked[k]] = std::move(end);
+  }
+  return out;
+}
+
+Result<Verdict> verdict_of_program(const Result<ChildEnd>& end) {
+  if (!end) return end.error();
+  if (end->how != ChildEnd::Exited || end->code > 1) return verdict_of(*end);
+  if (end->code == 0) return Verdict();
+  TRY(Failure failure, failure_from_json(last_line(end->answer)));
+  return Verdict(std::move(failure));
+}
+
+std::vector<Judgement> judge_by_program(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
+                                        const Progress* progress) {
+  std::vector<Judgement> out;
+  // exec, so that a signal is reported for the program and not for the shell.
+  for (const auto& end : run_on_cases("exec " + oracle.program, candidates, jobs, oracle.limits, progress))
+    out.push_back({verdict_of_program(end), end ? end->seconds : 0});
+  return out;
+}
+
 }  // namespace
 
 Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
                              const Progress* progress) {
-  TRY(const ScratchFolder folder, ScratchFolder::make("minify"));
-  TRY_DO(write_case(candidate, folder.path()));
-  const std::string run = replaced(command, "{}", folder.path() + "/graph.py");
-  TRY(ChildEnd end, run_command(run, limits, progress));
-  if (end.how == ChildEnd::Cancelled) return stopped_on_request();
-  return end;
+  return std::move(run_on_cases(command, {&candidate, 1}, 1, limits, progress).front());
 }
 
 Oracle crash_oracle(const std::string& name, const CompileFn& compile) {
@@ -188,23 +225,9 @@ Result<Oracle> command_oracle(const std::string& command, const std::string& pat
   return o;
 }
 
-Oracle program_oracle(const std::string& question, const std::string& program, const ChildLimits& limits) {
-  Oracle o;
-  o.question = question;
-  o.limits = limits;
-  o.judge = [program, limits](const Candidate& candidate, const Progress* progress) -> Result<Verdict> {
-    // exec, so that a signal is reported for the program and not for the shell.
-    TRY(const ChildEnd end, run_on_case("exec " + program, candidate, limits, progress));
-    if (end.how != ChildEnd::Exited || end.code > 1) return verdict_of(end);
-    if (end.code == 0) return Verdict();
-    TRY(Failure failure, failure_from_json(last_line(end.answer)));
-    return Verdict(std::move(failure));
-  };
-  return o;
-}
-
 std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
                              const Progress* progress) {
+  if (!oracle.program.empty()) return judge_by_program(oracle, candidates, jobs, progress);
   std::vector<Judgement> out;
   if (!oracle.in_child) {
     for (const Candidate& c : candidates) {

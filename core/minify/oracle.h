@@ -22,6 +22,9 @@ struct Oracle {
   std::string question;
   /// Judges a candidate. An error means that there is no answer; the candidate is then not taken.
   std::function<Result<Verdict>(const Candidate& candidate, const Progress* progress)> judge;
+  /// Instead of `judge`: a command that runs `partita minify {} --once --json`, for callers whose threads forbid
+  /// in_child (a window). For {} see run_on_case.
+  std::string program;
   /// The judge may crash, hang or use up memory, or several judge at once, so each runs in a child process. Either all
   /// candidates are judged in children or none, because judging here may start threads, which a fork does not copy.
   bool in_child = false;
@@ -39,10 +42,6 @@ Oracle accuracy_oracle(const std::string& name, const CompileFn& compile, const 
 /// see run_on_case.
 Result<Oracle> command_oracle(const std::string& command, const std::string& pattern, const ChildLimits& limits);
 
-/// Runs the same check in another process, `partita minify graph.py --once --json`, for callers whose threads forbid
-/// in_child (a window). `program`: the executable with the verb and its options; for {} see run_on_case.
-Oracle program_oracle(const std::string& question, const std::string& program, const ChildLimits& limits);
-
 /// Runs a command in which {} stands for a file with the candidate's FX text. Beside it are inputs.safetensors and
 /// graph.input. A timeout or a signal is a ChildEnd, not an error. Fault::Cancelled.
 Result<ChildEnd> run_on_case(const std::string& command, const Candidate& candidate, const ChildLimits& limits,
@@ -52,7 +51,7 @@ struct Judgement {
   Result<Verdict> verdict;  ///< an error if there is no verdict
   double seconds = 0;
 };
-/// One judgement per candidate; `jobs` at a time if the oracle judges in children.
+/// One judgement per candidate; `jobs` at a time if the oracle judges in children or by a program.
 std::vector<Judgement> judge(const Oracle& oracle, std::span<const Candidate> candidates, int jobs,
                              const Progress* progress);
 Result<Verdict> judge(const Oracle& oracle, const Candidate& candidate, const Progress* progress);

@@ -310,15 +310,18 @@ class TestReduce : public QObject {
   }
 
   void another_process_judges() {
-    const Oracle oracle = program_oracle("crash elsewhere",
-                                         PARTITA_BINARY
-                                         " minify {} --inputs $(dirname {})/inputs.safetensors --check "
-                                         "crash:interp --plant aten.exp.default:crash --once --json",
-                                         {.seconds = 20});
-    const auto reduced = reduce(branches(), branch_inputs(), oracle, {.simplify = false});
-    QVERIFY_RESULT(reduced);
-    QCOMPARE(ops_of(*reduced->graph), std::vector<std::string>{"aten.exp.default"});
-    QCOMPARE(reduced->failure.what, std::string("signal 11"));
+    Oracle oracle;
+    oracle.question = "crash elsewhere";
+    oracle.program = PARTITA_BINARY
+        " minify {} --inputs $(dirname {})/inputs.safetensors --check crash:interp --plant aten.exp.default:crash "
+        "--once --json";
+    oracle.limits = {.seconds = 20};
+    for (const int jobs : {1, 3}) {
+      const auto reduced = reduce(branches(), branch_inputs(), oracle, {.jobs = jobs, .simplify = false});
+      QVERIFY_RESULT(reduced);
+      QCOMPARE(ops_of(*reduced->graph), std::vector<std::string>{"aten.exp.default"});
+      QCOMPARE(reduced->failure.what, std::string("signal 11"));
+    }
   }
 
   void repro_holds_the_graph_and_nothing_else() {

@@ -17,19 +17,6 @@ struct Comparison {
   QString not_kept;  ///< why the store does not have it; empty: it does, or there is no store
 };
 
-// Only the outputs of the graph, without a look inside.
-Result<Report> compare_outputs(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
-                               const Runner& found, const Tolerance& tolerance) {
-  TRY(std::vector<Value> for_expected, copy_values(inputs));
-  TRY(std::vector<Value> for_found, copy_values(inputs));
-  TRY(std::vector<Value> a, expected(graph, std::move(for_expected)));
-  TRY(std::vector<Value> b, found(graph, std::move(for_found)));
-  Report report;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    report.rows.push_back(compare_values("output." + std::to_string(i), a[i], b[i], tolerance));
-  return report;
-}
-
 }  // namespace
 
 std::unique_ptr<Controller> make_compare_view(Workbench& bench) {

@@ -129,6 +129,7 @@ void MinifyController::minify(const MinifyRequest& request) {
         }
         TRY(minify::Start start, minify::make_start(artefact, io, 0, tool.functional));
         minify::ReduceOptions how;
+        how.jobs = tool.jobs;
         how.progress = &progress;
         how.steering = &shared->steering;
         if (tool.memory) how.memory = tool.memory(start);

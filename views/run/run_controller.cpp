@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/whereabouts.h"
 #include "core/store/store.h"
 #include "views/look/format.h"
 #include "views/window/workbench.h"
@@ -25,6 +26,15 @@ QString summary_of(const ProgramResult& result) {
   const auto wrong = std::ranges::count_if(report.rows, [](const Difference& d) { return !d.ok(); });
   return line + (wrong == 0 ? QString(", all as in the file")
                             : QString(", %1 of %2 not as in the file").arg(wrong).arg(report.rows.size()));
+}
+
+/// Stands where the results would: the node that compiled code died at, and how.
+Row row_of(const Diagnostic& death) {
+  return {text(death.where.node), {Cell(text(death.where.node)), Cell(), Cell(text(death.message), Tone::Bad)}};
+}
+
+std::shared_ptr<const CodeDocument> nothing_printed() {
+  return std::make_shared<const CodeDocument>(QString(), nullptr);
 }
 
 }  // namespace
@@ -84,6 +94,7 @@ void RunController::run(const ProgramRequest& request) {
       [this](Result<Done> done) {
         if (!done) {
           view_->clear({});
+          if (is_death(done.error())) view_->set_result({row_of(done.error())}, nothing_printed(), tr("ended early"));
           return bench_.report(done.error());
         }
         if (!done->not_kept.isEmpty()) bench_.window().log(tr("Not kept for later: %1").arg(done->not_kept), true);

@@ -85,6 +85,12 @@ void JobTracker::cancel_all() {
   Q_EMIT changed();
 }
 
+bool JobTracker::stop_within(int milliseconds) {
+  for (auto& job : jobs_) job->progress.stop = true;
+  pool_.clear();
+  return pool_.waitForDone(milliseconds);
+}
+
 bool JobTracker::running(int id) const {
   return std::ranges::any_of(jobs_, [id](const auto& job) { return job->id == id && !job->progress.cancelled(); });
 }

@@ -50,6 +50,8 @@ class JobTracker : public QObject {
   /// Whether the job runs and has not been asked to stop.
   bool running(int id) const;
   bool idle() const { return jobs_.empty(); }
+  /// Cancels everything and waits for the threads. False when one still runs after that time.
+  bool stop_within(int milliseconds);
 
  Q_SIGNALS:
   void changed();  ///< rows() changed; emitted ten times a second while jobs run

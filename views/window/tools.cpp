@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "core/aot/run_compiled.h"
+
 namespace partita::views {
 
 Runner WorkbenchTools::Backend::runner(const Progress& progress) const {
-  return [compile = make(progress)](const Graph& graph, std::vector<Value> inputs) -> Result<std::vector<Value>> {
-    TRY(CompiledFn run, compile(graph));
-    return run(std::move(inputs));
+  return [compile = make(progress), any = takes_any_graph](const Graph& graph, std::vector<Value> inputs) {
+    return run_graph(graph, std::move(inputs), compile, any);
   };
 }
 

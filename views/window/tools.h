@@ -22,6 +22,7 @@ namespace partita::views {
 /// hands to other processes.
 struct MinifyTool {
   minify::Oracle oracle;
+  int jobs = 1;             ///< tries at once
   bool functional = false;  ///< the compiler in question takes functional ATen only
   std::string options;      ///< of `partita minify` that do the same
   minify::ReproText words;  ///< for the repro folder; the culprit is filled in later
@@ -45,8 +46,9 @@ struct WorkbenchTools {
   struct Backend {
     QString name;
     std::function<CompileFn(const Progress& progress)> make;
+    bool takes_any_graph = true;  ///< other backends need functional ATen
 
-    /// Compiles and runs a graph at each call.
+    /// Compiles and runs a graph at each call, as run_graph() does.
     Runner runner(const Progress& progress) const;
   };
   std::vector<Backend> backends;

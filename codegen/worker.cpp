@@ -1,0 +1,423 @@
+#include "codegen/worker.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codegen/message.h"
+#include "core/aot/graph_io.h"
+#include "core/base/memory.h"
+#include "core/base/packed.h"
+#include "core/base/scratch.h"
+#include "core/base/verification.h"
+#include "core/base/whereabouts.h"
+#include "core/ir/place.h"
+#include "core/ir/print.h"
+#include "core/load/fx_text.h"
+#include "core/ops/catch_raised.h"
+#include "core/store/code_store.h"
+
+namespace partita {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+static_assert(std::is_trivially_copyable_v<Generator>, "a generator's state goes to the worker and comes back");
+
+enum class Request : unsigned char { Compile, Run };
+
+Diagnostic not_started(const char* what) {
+  return input_error("worker.start",
+                     fmt::format("no process can be started for compiled code: {}: {}", what, std::strerror(errno)));
+}
+
+void put(Packer& out, const Diagnostic& error) {
+  out.put(error.fault);
+  out.put(error.code);
+  out.put(error.message);
+  for (const std::string* text : {&error.where.file, &error.where.graph, &error.where.node, &error.where.origin})
+    out.put(*text);
+  out.put(error.where.line);
+  out.put(error.notes);
+}
+
+Diagnostic get_diagnostic(Unpacker& in) {
+  Diagnostic error;
+  error.fault = in.get<Fault>();
+  error.code = in.text();
+  error.message = in.text();
+  for (std::string* text : {&error.where.file, &error.where.graph, &error.where.node, &error.where.origin})
+    *text = in.text();
+  error.where.line = in.get<int>();
+  error.notes = in.list<std::string>();
+  return error;
+}
+
+/// The tensors of a graph and of its sub graphs, in an order that the worker finds too.
+void collect_attributes(const Graph& graph, std::vector<std::string>& names, std::vector<Value>& values) {
+  for (const auto& [name, tensor] : graph.attributes) {
+    names.push_back(name);
+    values.emplace_back(tensor);
+  }
+  names.emplace_back();  // ends this graph's
+  for (const auto& [target, child] : graph.children) collect_attributes(*child, names, values);
+}
+
+bool set_attributes(Graph& graph, std::span<const std::string>& names, std::span<const Value>& values) {
+  for (; !names.empty() && !names[0].empty(); names = names.subspan(1), values = values.subspan(1)) {
+    const Tensor* t = values.empty() ? nullptr : values[0].get<Tensor>();
+    if (!t) return false;
+    graph.attributes[names[0]] = *t;
+  }
+  if (names.empty()) return false;
+  names = names.subspan(1);
+  for (const auto& [target, child] : graph.children)
+    if (!set_attributes(*child, names, values)) return false;
+  return true;
+}
+
+/// The page that a worker writes and its starter reads.
+Result<std::shared_ptr<Whereabouts>> map_page(int fd) {
+  void* page = ::mmap(nullptr, sizeof(Whereabouts), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (page == MAP_FAILED) return not_started("mmap");
+  return std::shared_ptr<Whereabouts>(static_cast<Whereabouts*>(page),
+                                      [](Whereabouts* mapped) { ::munmap(mapped, sizeof *mapped); });
+}
+
+/// A copy above the numbers that a child gets, closed by exec.
+Descriptor high(int fd) {
+  const Descriptor given(fd);
+  return Descriptor(::fcntl(given.get(), F_DUPFD_CLOEXEC, 10));
+}
+
+/// One worker, seen from the process that started it.
+class Worker {
+ public:
+  static Result<std::shared_ptr<Worker>> start(const std::string& backend, const BackendOptions& options);
+  ~Worker();
+  Worker() = default;
+  Worker(const Worker&) = delete;
+
+  /// The body of the answer, and what came with it.
+  Result<Message> ask(std::string_view text, const Descriptor& fd);
+
+  std::string backend_;
+  BackendOptions options_;
+  std::mutex one_at_a_time;
+  std::size_t graphs = 0;  ///< compiled so far
+
+ private:
+  bool wait();
+  Diagnostic lost();
+  std::string said() const;
+
+  pid_t pid_ = 0;
+  Descriptor socket_, errors_;
+  std::shared_ptr<Whereabouts> page_;
+  std::uint64_t notes_ = 0;  ///< of the page, when it last changed
+  Clock::time_point changed_;
+  std::string how_;  ///< why this process ended the worker; empty: it did not
+  std::optional<Diagnostic> end_;
+};
+
+Result<std::shared_ptr<Worker>> Worker::start(const std::string& backend, const BackendOptions& options) {
+  auto worker = std::make_shared<Worker>();
+  worker->backend_ = backend;
+  worker->options_ = options;
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return not_started("socketpair");
+  worker->socket_ = Descriptor(ends[0]);
+  const Descriptor theirs = high(ends[1]), page(::memfd_create("partita-at", MFD_CLOEXEC));
+  worker->errors_ = high(::memfd_create("partita-errors", MFD_CLOEXEC));
+  if (theirs.get() < 0 || worker->errors_.get() < 0 || ::ftruncate(page.get(), sizeof(Whereabouts)) != 0)
+    return not_started("memfd_create");
+  TRY(worker->page_, map_page(page.get()));
+
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&files, worker->errors_.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, worker->errors_.get(), STDERR_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, theirs.get(), worker_socket);
+  posix_spawnattr_t how;
+  ::posix_spawnattr_init(&how);
+  sigset_t none, all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&how, &none);
+  ::posix_spawnattr_setsigdefault(&how, &all);
+  ::posix_spawnattr_setpgroup(&how, 0);
+  ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  char name[] = "partita", verb[] = "worker";
+  char* words[] = {name, verb, nullptr};
+  errno = ::posix_spawn(&worker->pid_, options.worker->program.c_str(), &files, &how, words, environ);
+  ::posix_spawn_file_actions_destroy(&files);
+  ::posix_spawnattr_destroy(&how);
+  if (errno != 0) {
+    worker->pid_ = 0;
+    return not_started(options.worker->program.c_str());
+  }
+  add_child_group(worker->pid_);
+
+  Packer setup;
+  setup.put(backend);
+  setup.put(options.worker->plant);
+  setup.put(options.threads);
+  setup.put(options.fixed_parameters);
+  setup.put(options.generator != nullptr);
+  setup.put(options.store != nullptr);
+  setup.put(memory_limit());
+  setup.put(verification());
+  TRY_DO(worker->ask(setup.take(), page));
+  return worker;
+}
+
+Worker::~Worker() {
+  if (pid_ == 0) return;
+  ::kill(-pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  remove_child_group(pid_);
+  if (!end_) std::fputs(said().c_str(), stderr);  // warnings; a death has quoted its last line
+}
+
+std::string Worker::said() const {
+  const off_t end = ::lseek(errors_.get(), 0, SEEK_END);
+  std::string text(static_cast<std::size_t>(std::clamp<off_t>(end, 0, 8192)), '\0');
+  const ssize_t n = ::pread(errors_.get(), text.data(), text.size(), end - static_cast<off_t>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  return text;
+}
+
+/// Waits for bytes of the worker. False when it was ended: on request, or because it hangs.
+bool Worker::wait() {
+  constexpr int milliseconds = 10;  // until a cancellation is noticed
+  while (true) {
+    pollfd socket{socket_.get(), POLLIN, 0};
+    if (::poll(&socket, 1, milliseconds) > 0) return true;
+    const auto now = Clock::now();
+    if (const std::uint64_t notes = page_->notes.load(); notes != notes_) {
+      notes_ = notes;
+      changed_ = now;
+    }
+    const double limit = options_.worker->step_seconds;
+    if (options_.progress && options_.progress->cancelled())
+      end_ = stopped_on_request();
+    else if (std::chrono::duration<double>(now - changed_).count() > limit)
+      how_ = fmt::format("still running after {:g} s", limit);
+    else
+      continue;
+    ::kill(-pid_, SIGKILL);
+    return false;
+  }
+}
+
+/// Says how the worker ended.
+Diagnostic Worker::lost() {
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  remove_child_group(pid_);
+  pid_ = 0;
+  if (end_) return *end_;
+  if (how_.empty()) {
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    how_ = signal ? fmt::format("signal {} ({})", signal, ::strsignal(signal))
+                  : fmt::format("exit code {}", WEXITSTATUS(status));
+    if (signal == SIGKILL) how_ += ", as when memory is short";
+    std::string text = said();
+    while (text.ends_with('\n')) text.pop_back();
+    if (!text.empty()) how_ += ": " + text.substr(text.find_last_of('\n') + 1);
+  }
+  end_ = death(backend_, how_, *page_);
+  return *end_;
+}
+
+Result<Message> Worker::ask(std::string_view text, const Descriptor& fd) {
+  if (end_) return *end_;
+  changed_ = Clock::now();
+  if (!send_message(socket_.get(), text, fd.get())) return lost();
+  auto answer = receive_message(socket_.get(), [this] { return wait(); });
+  if (!answer) return lost();
+  if (answer->text.starts_with('-')) {
+    Unpacker in(std::string_view(answer->text).substr(1));
+    return get_diagnostic(in);
+  }
+  answer->text.erase(0, 1);
+  return *std::move(answer);
+}
+
+/// An error of the worker, with the place in the user's program, which the text of a graph does not carry.
+Diagnostic at_home(Diagnostic error, const Graph& graph) {
+  const Node* node = error.where.node.empty() ? nullptr : graph.find(error.where.node);
+  if (node) error.where.origin = origin_text(*node);
+  return error;
+}
+
+std::string text_of(const Graph& graph) {
+  const std::unique_ptr<Graph> plain = graph.clone();
+  plain->name = "GraphModule";
+  plain->form = GraphForm::Flat;
+  return print(*plain, {.annotations = true, .origins = false, .deletions = false});
+}
+
+Result<std::vector<Value>> run_in(Worker& worker, std::size_t index, const Graph& graph, bool writes,
+                                  const std::vector<Value>& inputs) {
+  const std::lock_guard lock(worker.one_at_a_time);
+  Storages known;
+  TRY(const SharedValues shared, share_values(inputs, known));
+  Packer request;
+  request.put(Request::Run);
+  request.put(index);
+  const std::shared_ptr<Generator>& generator = worker.options_.generator;
+  request.put(generator ? *generator : Generator());
+  request.put(shared.text);
+  auto answer = worker.ask(request.take(), shared.memory);
+  if (!answer) return at_home(std::move(answer).error(), graph);
+  if (writes) TRY_DO(take_back(shared, known));
+  Unpacker in(answer->text);
+  const auto drawn = in.get<Generator>();
+  if (generator) *generator = drawn;
+  return shared_values({in.text(), std::move(answer->fd)}, known);
+}
+
+/// The worker's own side.
+class Server {
+ public:
+  explicit Server(CompileFn compile, std::shared_ptr<Generator> generator)
+      : compile_(std::move(compile)), generator_(std::move(generator)) {}
+
+  /// The text and the memory of the answer.
+  Result<SharedValues> answer(const Message& message) {
+    Unpacker in(message.text);
+    return in.get<Request>() == Request::Compile ? compile(in, message) : run(in, message);
+  }
+
+ private:
+  Result<SharedValues> compile(Unpacker& in, const Message& message) {
+    const std::string name = in.text();
+    now_at("reading the graph");
+    TRY(std::shared_ptr<Graph> graph, parse_fx_text(in.text()));
+    graph->name = name;
+    const auto names = in.list<std::string>();
+    Storages known;
+    TRY(const std::vector<Value> values, shared_values({in.text(), Descriptor(::dup(message.fd.get()))}, known));
+    std::span<const std::string> all_names(names);
+    std::span<const Value> all_values(values);
+    CHECK(set_attributes(*graph, all_names, all_values), "the tensors of a graph do not fit its text");
+    now_at("compiling");
+    TRY(CompiledFn run, compile_(*graph));
+    graphs_.push_back(std::move(graph));
+    compiled_.push_back(std::move(run));
+    return SharedValues();
+  }
+
+  Result<SharedValues> run(Unpacker& in, const Message& message) {
+    const auto index = in.get<std::size_t>();
+    const auto generator = in.get<Generator>();
+    if (generator_) *generator_ = generator;
+    Storages known;
+    TRY(std::vector<Value> inputs, shared_values({in.text(), Descriptor(::dup(message.fd.get()))}, known));
+    CHECK(in.ok() && index < compiled_.size(), "a request for a graph that was not compiled");
+    now_at("running");
+    TRY(const std::vector<Value> outputs, compiled_[index](std::move(inputs)));
+    TRY(SharedValues shared, share_values(outputs, known));
+    Packer body;
+    body.put(generator_ ? *generator_ : generator);
+    body.put(shared.text);
+    shared.text = body.take();
+    return shared;
+  }
+
+  CompileFn compile_;
+  std::shared_ptr<Generator> generator_;
+  std::vector<std::shared_ptr<Graph>> graphs_;  ///< at stable addresses, because compiled functions refer to them
+  std::vector<CompiledFn> compiled_;
+};
+
+bool reply(int socket, const Result<SharedValues>& answer) {
+  if (answer) return send_message(socket, "+" + answer->text, answer->memory.get());
+  Packer out;
+  put(out, answer.error());
+  return send_message(socket, "-" + out.take());
+}
+
+}  // namespace
+
+CompileFn compile_in_worker(const std::string& backend, const BackendOptions& options) {
+  CHECK(options.worker, "no worker is asked for");
+  auto shared = std::make_shared<std::shared_ptr<Worker>>();
+  return [backend, options, shared](const Graph& graph) -> Result<CompiledFn> {
+    if (!*shared) {
+      TRY(*shared, Worker::start(backend, options));
+    }
+    const std::shared_ptr<Worker> worker = *shared;
+    const std::lock_guard lock(worker->one_at_a_time);
+    std::vector<std::string> names;
+    std::vector<Value> attributes;
+    collect_attributes(graph, names, attributes);
+    Storages known;
+    TRY(const SharedValues tensors, share_values(attributes, known));
+    Packer request;
+    request.put(Request::Compile);
+    request.put(graph.name);
+    request.put(text_of(graph));
+    request.put(names);
+    request.put(tensors.text);
+    if (auto done = worker->ask(request.take(), tensors.memory); !done) return at_home(std::move(done).error(), graph);
+    return CompiledFn([worker, index = worker->graphs++, &graph, writes = mutates_inputs(graph)](
+                          const std::vector<Value>& inputs) { return run_in(*worker, index, graph, writes, inputs); });
+  };
+}
+
+Status serve_as_worker(int socket,
+                       const std::function<Result<CompileFn>(const std::string& backend, const std::string& plant,
+                                                             const BackendOptions& options)>& make) {
+  const auto blocking = [] { return true; };
+  auto setup = receive_message(socket, blocking);
+  if (!setup || setup->fd.get() < 0)
+    return input_error("worker.socket", "only partita itself starts a worker; use compare or run --compiler");
+  TRY(const auto page, map_page(setup->fd.get()));
+  // Compiled code that hangs does not read the socket, so a thread waits for the end of the other process.
+  std::thread([socket] {
+    pollfd other{socket, POLLRDHUP, 0};
+    while (::poll(&other, 1, -1) < 0 && errno == EINTR) {
+    }
+    ::_exit(0);
+  }).detach();
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  Unpacker in(setup->text);
+  const std::string backend = in.text(), plant = in.text();
+  BackendOptions options;
+  options.threads = in.get<int>();
+  options.fixed_parameters = in.get<bool>();
+  if (in.get<bool>()) options.generator = std::make_shared<Generator>();
+  if (in.get<bool>()) options.store = std::make_shared<CodeStore>();
+  set_memory_limit(in.get<std::size_t>());
+  set_verification(in.get<bool>());
+  TRY(CompileFn compile, make(backend, plant, options));
+  Server server(std::move(compile), options.generator);
+  write_whereabouts_to(page.get());
+  if (!reply(socket, SharedValues())) return {};
+  while (const auto message = receive_message(socket, blocking)) {
+    const auto answer = catch_raised<SharedValues>([&] { return server.answer(*message); });
+    if (!reply(socket, answer)) break;
+  }
+  write_whereabouts_to(nullptr);
+  return {};
+}
+
+}  // namespace partita
