@@ -19,9 +19,9 @@ bool may_merge(const Node& node) {
       if (s.starts_with('u')) return false;
   if (node.op()->kind != OpKind::Torch) return true;
   const Schema* schema = find_schema(node.op());
-  if (!schema || schema->is_mutable || schema->nondeterministic_seeded || schema->base == "aten.empty") return false;
+  if (!schema || schema->is_mutable || schema->nondeterministic_seeded) return false;
   const OpRecord* record = find_record(node.op());
-  return !record || !(record->random || record->side_effect);
+  return !record || !(record->random || record->side_effect || record->uninitialised);
 }
 
 bool writes(const Node& node) {

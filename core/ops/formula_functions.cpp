@@ -5,12 +5,18 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/ops/formula.h"
 #include "core/ops/gradients.h"
 #include "core/ops/program.h"
 #include "core/ops/promote.h"
 #include "core/ops/view_strides.h"
 
 namespace partita {
+
+FakeCall FormulaCall::guards() const {
+  static const Schema none;
+  return FakeCall(none, {}, *build.graph.shapes);
+}
 
 Arg FormulaCall::operator()(std::string_view expression) const {
   return (*this)(expression, {});
@@ -29,6 +35,19 @@ Number number_of(const Arg& a) {
   if (auto* d = a.get<double>()) return *d;
   if (auto* c = a.get<std::complex<double>>()) return *c;
   fail("a number is expected in a formula");
+}
+
+SymList list_of_sizes(const Arg& list) {
+  SymList out;
+  for (const Arg& a : list.get<ArgList>()->items) {
+    if (auto* i = a.get<std::int64_t>())
+      out.push_back(*i);
+    else if (a.node() && a.node()->meta.sym())
+      out.push_back(*a.node()->meta.sym());
+    else
+      fail("a size is expected in a formula");
+  }
+  return out;
 }
 
 Arg sizes(const FormulaCall& f) {
@@ -51,6 +70,26 @@ Arg zeros_of(const FormulaCall& f) {
   return f.build.call("aten.new_zeros.default", {f.args[1], f.build.sizes(t.sizes)},
                       {{"dtype", t.dtype}, {"layout", Layout::Strided}, {"device", t.device}});
 }
+/// negated(list of sizes)
+Arg negated(const FormulaCall& f) {
+  SymList list = list_of_sizes(f.args[0]);
+  for (SymExpr& e : list) e = -e;
+  return f.build.sizes(list);
+}
+/// sum_to(x, like): x summed over the dimensions that `like` was expanded by.
+Arg sum_to(const FormulaCall& f) {
+  return sum_to_size(f.build, f.args[0].node(), f.tensor(1).sizes);
+}
+/// The sum of two gradients; None counts as 0.
+Arg sum_of(const FormulaCall& f) {
+  return f("x1 if x0 is None else x0 if x1 is None else x0 + x1");
+}
+Arg refuse(const FormulaCall& f) {
+  fail(*f.args[0].get<std::string>());
+}
+Arg refuse_as_unsupported(const FormulaCall& f) {
+  fail_unsupported(*f.args[0].get<std::string>());
+}
 Arg dtype(const FormulaCall& f) {
   return f.tensor(0).dtype;
 }
@@ -65,24 +104,10 @@ Arg maybe_multiply(const FormulaCall& f) {
   return multiply_unless_one(f.build, f.args[0].node(), f.args[1]);
 }
 
-SymList list_of_sizes(const Arg& list) {
-  SymList out;
-  for (const Arg& a : list.get<ArgList>()->items) {
-    if (auto* i = a.get<std::int64_t>())
-      out.push_back(*i);
-    else if (a.node() && a.node()->meta.sym())
-      out.push_back(*a.node()->meta.sym());
-    else
-      fail("a size is expected in a formula");
-  }
-  return out;
-}
-
 /// at::reshape: a view where the strides allow one, else a view of a copy.
 Arg reshape(const FormulaCall& f) {
   const TensorMeta& t = f.tensor(0);
-  static const Schema none;
-  FakeCall guards(none, {}, *f.build.graph.shapes);
+  FakeCall guards = f.guards();
   SymList target = infer_size(guards, list_of_sizes(f.args[1]), t.numel());
   if (view_geometry(guards, t.sizes, t.strides, target))
     return f.build.call("aten.view.default", {f.args[0], f.args[1]});
@@ -92,8 +117,7 @@ Arg reshape(const FormulaCall& f) {
 
 Arg contiguous(const FormulaCall& f) {
   const TensorMeta& t = f.tensor(0);
-  static const Schema none;
-  FakeCall guards(none, {}, *f.build.graph.shapes);
+  FakeCall guards = f.guards();
   if (is_contiguous(guards, t.sizes, t.strides)) return f.args[0];
   return f.build.call("aten.clone.default", {f.args[0]}, {{"memory_format", MemoryFormat::Contiguous}});
 }
@@ -165,8 +189,7 @@ bool shows_twice(const Sizes& sizes, const Sizes& strides) {
 /// covers both self and the view.
 Arg as_strided_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
-  static const Schema none;
-  FakeCall guards(none, {}, *f.build.graph.shapes);
+  FakeCall guards = f.guards();
   auto sizes = concrete(list_of_sizes(f.args[2])), strides = concrete(list_of_sizes(f.args[3]));
   if (!sizes || !strides) fail_unsupported("the gradient of as_strided with symbolic strides");
   if (!is_non_overlapping_and_dense(guards, self.sizes, self.strides))
@@ -244,15 +267,6 @@ Arg xlogy_backward_self(const FormulaCall& f) {
   return f("masked_fill(xlogy(x0, x2), eq(x1, 0.0), 0.0)");
 }
 
-Arg roll_backward(const FormulaCall& f) {
-  std::vector<Arg> back;
-  if (auto* list = f.args[1].get<ArgList>())
-    for (const Arg& a : list->items) back.push_back(-*a.get<std::int64_t>());
-  else
-    back.push_back(-*f.args[1].get<std::int64_t>());
-  return f.build.call("aten.roll.default", {f.args[0], Arg::list(std::move(back)), f.args[2]});
-}
-
 /// dropout_scale(p, train): the factor by which dropout scales the elements that it keeps.
 Arg dropout_scale(const FormulaCall& f) {
   double p = as_double(number_of(f.args[0]));
@@ -276,6 +290,11 @@ void add_general_formulas(OpTable& t) {
       {"dim", dim_of},
       {"is_complex", has_complex_dtype},
       {"zeros_of", zeros_of},
+      {"negated", negated},
+      {"sum_to", sum_to},
+      {"sum_of", sum_of},
+      {"refuse", refuse},
+      {"unsupported", refuse_as_unsupported},
       {"dtype", dtype},
       {"conj", conj},
       {"maybe_multiply", maybe_multiply},
@@ -290,7 +309,6 @@ void add_general_formulas(OpTable& t) {
       {"pow_backward_self", pow_backward_self},
       {"pow_backward_exponent", pow_backward_exponent},
       {"sgn_backward", sgn_backward},
-      {"roll_backward", roll_backward},
       {"dropout_scale", dropout_scale},
       {"one_minus", one_minus},
       {"xlogy_backward_self", xlogy_backward_self},

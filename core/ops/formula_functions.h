@@ -12,7 +12,9 @@ struct FormulaCall {
   const TensorMeta& tensor(std::size_t i) const { return Builder::tensor(args[i]); }
   bool has(std::size_t i) const { return i < args.size() && !args[i].is_none(); }
   bool is_tensor(std::size_t i) const { return has(i) && args[i].node() && args[i].node()->meta.tensor(); }
-  /// Evaluates an expression over x0, x1, ... = args.
+  /// For conditions on sizes; it has no arguments.
+  FakeCall guards() const;
+  /// Evaluates a program (core/ops/program.h) over x0, x1, ... = args.
   Arg operator()(std::string_view expression) const;
   Arg operator()(std::string_view expression, std::vector<std::pair<std::string, Arg>> more) const;
 };

@@ -216,7 +216,7 @@ Arg logsumexp_backward(const FormulaCall& f) {
   std::vector<std::size_t> dims = reduced_dims(f, 3, rank);
   bool keepdim = flag(f, 4);
   Arg grad = restore(f, f.args[0], dims, keepdim, rank), result = restore(f, f.args[2], dims, keepdim, rank);
-  return f("g * exp(x1 - r)", {{"g", grad}, {"r", result}});
+  return f("g * conj(exp(x1 - r))", {{"g", grad}, {"r", result}});
 }
 
 /// linalg_vector_norm_backward(grad, self, ord, result, dims, keepdim)
@@ -251,12 +251,6 @@ Arg vector_norm_backward(const FormulaCall& f) {
   return f("x1 * pow(abs(x1), two_less) * g * masked_fill(reciprocal(pow(n, less)), eq(n, 0), 0)", names);
 }
 
-/// The sum of two gradients; None counts as 0.
-Arg sum_of(const FormulaCall& f, const Arg& a, const Arg& b) {
-  if (a.is_none()) return b;
-  if (b.is_none()) return a;
-  return f.build.call("aten.add.Tensor", {a, b});
-}
 Arg part(const FormulaCall& f, std::size_t output) {
   return f.args[0].get<ArgList>()->items[output];
 }
@@ -267,7 +261,7 @@ Arg var_mean_backward(const FormulaCall& f) {
   if (Arg g = part(f, 0); !g.is_none())
     spread = var_backward({f.build, {g, f.args[1], f.args[2], f.args[3], f.args[4]}});
   if (Arg g = part(f, 1); !g.is_none()) center = mean_backward({f.build, {g, f.args[1], f.args[2], f.args[4]}});
-  return sum_of(f, spread, center);
+  return f("sum_of(a, b)", {{"a", spread}, {"b", center}});
 }
 
 /// std_mean_backward(grads, self, dims, correction, keepdim, std)
@@ -276,7 +270,7 @@ Arg std_mean_backward(const FormulaCall& f) {
   if (Arg g = part(f, 0); !g.is_none())
     spread = std_backward({f.build, {f.args[5], g, f.args[1], f.args[2], f.args[3], f.args[4]}});
   if (Arg g = part(f, 1); !g.is_none()) center = mean_backward({f.build, {g, f.args[1], f.args[2], f.args[4]}});
-  return sum_of(f, spread, center);
+  return f("sum_of(a, b)", {{"a", spread}, {"b", center}});
 }
 
 /// aminmax_backward(grads, self, dim, keepdim, min, max)
@@ -286,7 +280,7 @@ Arg aminmax_backward(const FormulaCall& f) {
     low = extreme_backward({f.build, {g, f.args[4], f.args[1], f.args[2], f.args[3]}});
   if (Arg g = part(f, 1); !g.is_none())
     high = extreme_backward({f.build, {g, f.args[5], f.args[1], f.args[2], f.args[3]}});
-  return sum_of(f, low, high);
+  return f("sum_of(a, b)", {{"a", low}, {"b", high}});
 }
 
 }  // namespace

@@ -9,16 +9,6 @@ namespace {
 
 using Names = std::vector<std::pair<std::string, Arg>>;
 
-/// Programs by operator name. They are looked up because a record's function has no argument but the call.
-std::unordered_map<std::string_view, std::string_view>& programs() {
-  static auto* table = new std::unordered_map<std::string_view, std::string_view>;
-  return *table;
-}
-
-Arg by_program(DecomposeCall& call) {
-  return build_program(call, programs().at(call.schema.name));
-}
-
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
@@ -57,10 +47,7 @@ Arg build_program(Builder& build, std::string_view program, Names names) {
 }
 
 void add_composites(OpTable& table, std::span<const CompositeRow> rows) {
-  for (const CompositeRow& row : rows) {
-    programs()[row.name] = row.program;
-    table.add(row.name, {.decompose = by_program});
-  }
+  for (const CompositeRow& row : rows) table.add(row.name, {.program = row.program});
 }
 
 }  // namespace partita

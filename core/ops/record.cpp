@@ -13,6 +13,7 @@
 #include "core/ops/formula.h"
 #include "core/ops/functional_variant.h"
 #include "core/ops/pointwise.h"
+#include "core/ops/program.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/values.h"
 
@@ -82,6 +83,10 @@ void OpTable::add(std::string_view name, OpRecord record) {
   CHECK(record.schema, "no schema for " + std::string(name));
   const Op* op = Op::torch(name);
   CHECK(!by_op_.contains(op), "registered twice: " + std::string(name));
+  if (!record.program.empty())
+    record.decompose = [](DecomposeCall& call) {
+      return build_program(call, ops().find(Op::torch(call.schema.name))->program);
+    };
   if (record.family == Family::Other) record.family = derived_family(record);
   if (record.family == Family::Other) record.family = default_family;
   if (record.family == Family::Other && record.expensive) record.family = Family::Matmul;

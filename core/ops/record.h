@@ -72,6 +72,8 @@ struct OpRecord {
   /// Replacement by simpler calls: a node, or a tuple for several results. Is used where the record has no more
   /// specific field.
   Arg (*decompose)(DecomposeCall&) = nullptr;
+  /// The same as text (core/ops/program.h); sets `decompose`.
+  std::string_view program = {};
   /// Replacement for the compiler only (inductor's table), or for --decompositions core.
   Arg (*compile_decompose)(DecomposeCall&) = nullptr;
   /// PyTorch's kernel for half types rounds between steps, as eval does and compile_decompose does not. Compiled graphs
@@ -120,6 +122,7 @@ struct OpRecord {
   bool may_alias = false;      ///< may give its first argument's memory, which the schema does not say
   bool whole_view = false;     ///< a view of all of its argument as it lies: alias, detach
   bool views_storage = false;  ///< views all of its argument's storage, by sizes, strides and offset of its own
+  bool uninitialised = false;  ///< gives memory as it is, so equal calls stay apart: empty
   bool concatenates = false;   ///< joins the tensors of its first argument along `dim`
   bool splits = false;         ///< its second argument says at which sizes `dim` is cut
   bool copies_second = false;  ///< gives the second argument's values in the dtype and sizes of the first

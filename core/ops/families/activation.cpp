@@ -3,7 +3,6 @@
 
 #include "core/ops/families/body.h"
 #include "core/ops/families/pointwise_parts.h"
-#include "core/ops/gradients.h"
 
 namespace partita {
 namespace {
@@ -138,26 +137,6 @@ Arg prelu_kernel_backward(DecomposeCall& call) {
   Arg by_input = call.build.expression("where(gt(x, 0), g, w * g)", names);
   return Arg::tuple({by_input, call.build.expression("where(gt(x, 0), 0.0, x * g)", names)});
 }
-/// Either of the two incoming gradients may be null.
-std::vector<Node*> prelu_double_backward(GradCall& call) {
-  GradientSlots slots(call);
-  Builder& b = call.build;
-  std::vector<std::pair<std::string, Arg>> names = {
-      {"g", call.arg("grad_output")}, {"x", call.arg("self")}, {"w", call.arg("weight")}};
-  bool first = call.grads[0] != nullptr, second = call.grads[1] != nullptr;
-  names.emplace_back("a", first ? Arg(call.grads[0]) : Arg());
-  names.emplace_back("b", second ? Arg(call.grads[1]) : Arg());
-  auto made = [&](const char* formula) { return b.expression(formula, names).node(); };
-  if (!first && !second) return slots;
-  if (call.want("grad_output"))
-    slots["grad_output"] = !second  ? made("where(ge(x, 0), a, a * w)")
-                           : !first ? made("where(ge(x, 0), 0.0, b * x)")
-                                    : made("where(ge(x, 0), a, a * w + b * x)");
-  if (call.want("self")) slots["self"] = second ? made("where(ge(x, 0), 0.0, g * b)") : made("zeros_like(x)");
-  if (call.want("weight")) slots["weight"] = first ? made("where(ge(x, 0), 0.0, g * a)") : made("zeros_like(x)");
-  return slots;
-}
-
 }  // namespace
 
 #define F(expression)    \
@@ -194,7 +173,15 @@ void add_activations(OpTable& t) {
          .derivative = {{"self", "_prelu_kernel_backward(grad, self, weight)[0]"},
                         {"weight", "_prelu_kernel_backward(grad, self, weight)[1]"}}});
   t.add("aten._prelu_kernel_backward.default",
-        {.decompose = prelu_kernel_backward, .gradient = prelu_double_backward, .all_results_differentiable = true});
+        {.decompose = prelu_kernel_backward,
+         .derivative =
+             {{"grad_output",
+               "where(ge(self, 0), grads[0], grads[0] * weight) if grads[1] is None else where(ge(self, 0), 0.0, "
+               "grads[1] * self) if grads[0] is None else where(ge(self, 0), grads[0], grads[0] * weight + grads[1] "
+               "* self)"},
+              {"self", "zeros_like(self) if grads[1] is None else where(ge(self, 0), 0.0, grad_output * grads[1])"},
+              {"weight", "zeros_like(self) if grads[0] is None else where(ge(self, 0), 0.0, grad_output * grads[0])"}},
+         .all_results_differentiable = true});
   t.add("aten.log_sigmoid_forward.default",
         {.decompose = log_sigmoid_forward, .derivative = {{"self", "log_sigmoid_backward(grad, self, result1)"}}});
 

@@ -1,7 +1,6 @@
 // x[indices] and assignments to it: index, index_put, and their variants that skip checks or take a mask.
 #include "core/ops/families/indexing.h"
 #include "core/ops/families/lower_index.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
@@ -330,83 +329,45 @@ Value eval_masked_index_put(EvalCall& c) {
   return out;
 }
 
-/// grad.new_zeros(self.sizes(), self.options()): zeros with the sizes and dtype of argument `name`.
-Node* zeros_of(GradCall& c, std::string_view name) {
-  const TensorMeta& self = c.tensor(name);
-  return c.build.call("aten.new_zeros.default", {c.grads[0], c.build.sizes(self.sizes)},
-                      {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}});
-}
-
-template <const char* put_op>
-std::vector<Node*> grad_index(GradCall& c) {
-  GradientSlots slots(c);
-  slots["self"] = c.build.call(put_op, {zeros_of(c, "self"), c.arg("indices"), c.grads[0], true});
-  return slots;
-}
-
-template <const char* get_op, const char* put_op>
-std::vector<Node*> grad_index_put(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  if (c.want("self")) {
-    slots["self"] = c.grads[0];
-    if (!c.boolean("accumulate")) {
-      Node* zeros = b.call("aten.zeros_like.default", {c.arg("values")});
-      slots["self"] = b.call(put_op, {c.grads[0], c.arg("indices"), zeros});
-    }
-  }
-  if (c.want("values")) slots["values"] = b.call(get_op, {c.grads[0], c.arg("indices")});
-  return slots;
-}
-
-constexpr char index_op[] = "aten.index.Tensor", index_put_op[] = "aten.index_put.default";
-constexpr char unsafe_index_op[] = "aten._unsafe_index.Tensor",
-               unsafe_index_put_op[] = "aten._unsafe_index_put.default";
-
-std::vector<Node*> grad_masked_index(GradCall& c) {
-  GradientSlots slots(c);
-  slots["self"] = c.build.call("aten._unsafe_masked_index_put_accumulate.default",
-                               {zeros_of(c, "self"), c.arg("mask"), c.arg("indices"), c.grads[0]});
-  return slots;
-}
-
-std::vector<Node*> grad_masked_index_put(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.want("self")) slots["self"] = c.grads[0];
-  if (c.want("values"))
-    slots["values"] =
-        c.build.call("aten._unsafe_masked_index.default", {c.grads[0], c.arg("mask"), c.arg("indices"), 0});
-  return slots;
-}
-
 }  // namespace
 
 void register_advanced_index(OpTable& t) {
-  t.add(index_op, {.fake = fake_index,
-                   .eval = eval_index,
-                   .gradient = grad_index<index_put_op>,
-                   .lower = loops::lower_index,
-                   .recomputable = true});
-  t.add(unsafe_index_op, {.fake = fake_index,
-                          .eval = eval_index,
-                          .gradient = grad_index<unsafe_index_put_op>,
-                          .lower = loops::lower_index});
-  t.add(index_put_op, {.fake = fake_index_put,
-                       .eval = eval_index_put,
-                       .gradient = grad_index_put<index_op, index_put_op>,
-                       .lower = loops::lower_index_put});
-  t.add(unsafe_index_put_op, {.fake = fake_index_put,
-                              .eval = eval_index_put,
-                              .gradient = grad_index_put<unsafe_index_op, unsafe_index_put_op>,
-                              .lower = loops::lower_index_put});
-  t.add("aten._unsafe_masked_index.default", {.fake = fake_masked_index,
-                                              .eval = eval_masked_index,
-                                              .gradient = grad_masked_index,
-                                              .lower = loops::lower_masked_index});
-  t.add("aten._unsafe_masked_index_put_accumulate.default", {.fake = fake_index_put,
-                                                             .eval = eval_masked_index_put,
-                                                             .gradient = grad_masked_index_put,
-                                                             .lower = loops::lower_masked_index_put});
+  t.add("aten.index.Tensor",
+        {.fake = fake_index,
+         .eval = eval_index,
+         .derivative = {{"self", "aten.index_put.default(zeros_of(self, grad), indices, grad, True)"}},
+         .lower = loops::lower_index,
+         .recomputable = true});
+  t.add("aten._unsafe_index.Tensor",
+        {.fake = fake_index,
+         .eval = eval_index,
+         .derivative = {{"self", "aten._unsafe_index_put.default(zeros_of(self, grad), indices, grad, True)"}},
+         .lower = loops::lower_index});
+  t.add("aten.index_put.default",
+        {.fake = fake_index_put,
+         .eval = eval_index_put,
+         .derivative = {{"self", "grad if accumulate else aten.index_put.default(grad, indices, zeros_like(values))"},
+                        {"values", "aten.index.Tensor(grad, indices)"}},
+         .lower = loops::lower_index_put});
+  t.add("aten._unsafe_index_put.default",
+        {.fake = fake_index_put,
+         .eval = eval_index_put,
+         .derivative = {{"self",
+                         "grad if accumulate else aten._unsafe_index_put.default(grad, indices, zeros_like(values))"},
+                        {"values", "aten._unsafe_index.Tensor(grad, indices)"}},
+         .lower = loops::lower_index_put});
+  t.add(
+      "aten._unsafe_masked_index.default",
+      {.fake = fake_masked_index,
+       .eval = eval_masked_index,
+       .derivative = {{"self",
+                       "aten._unsafe_masked_index_put_accumulate.default(zeros_of(self, grad), mask, indices, grad)"}},
+       .lower = loops::lower_masked_index});
+  t.add("aten._unsafe_masked_index_put_accumulate.default",
+        {.fake = fake_index_put,
+         .eval = eval_masked_index_put,
+         .derivative = {{"self", "grad"}, {"values", "aten._unsafe_masked_index.default(grad, mask, indices, 0)"}},
+         .lower = loops::lower_masked_index_put});
   t.add("aten.index_put_.default",
         {.fake = [](FakeCall& c) -> Meta { return c.tensor("self"); }, .eval = eval_index_put_});
 }

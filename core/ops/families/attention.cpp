@@ -177,17 +177,6 @@ Value eval_flash_backward(EvalCall& c) {
   return ValueList{outputs[0], outputs[1], outputs[2]};
 }
 
-std::vector<Node*> grad_flash(GradCall& c) {
-  GradientSlots slots(c);
-  if (!c.grads[0]) return slots;
-  Node* backward = c.build.call("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
-                                {c.grads[0], c.arg("query"), c.arg("key"), c.arg("value"), c.results[0], c.results[1],
-                                 c.arg("dropout_p"), c.arg("is_causal")},
-                                {{"attn_mask", c.arg("attn_mask")}, {"scale", c.arg("scale")}});
-  take_results(c, slots, backward, {"query", "key", "value"});
-  return slots;
-}
-
 /// Turns a boolean mask into a term of the scores: 0 where it is true, -inf where it is false.
 Arg additive_mask(DecomposeCall& c, const Arg& mask, DType dtype) {
   if (mask.is_none() || c.build.tensor(mask).dtype != DType::Bool) return mask;
@@ -305,7 +294,14 @@ Arg decompose_attention(DecomposeCall& c) {
 
 void register_attention(OpTable& t) {
   t.add("aten._scaled_dot_product_flash_attention_for_cpu.default",
-        {.fake = fake_flash, .eval = eval_flash, .gradient = grad_flash, .expensive = true, .family = Family::Matmul});
+        {.fake = fake_flash,
+         .eval = eval_flash,
+         .derivative =
+             {{"query, key, value",
+               "aten._scaled_dot_product_flash_attention_for_cpu_backward.default(grad, query, key, value, result0, "
+               "result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)"}},
+         .expensive = true,
+         .family = Family::Matmul});
   t.add("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
         {.fake = fake_flash_backward, .eval = eval_flash_backward, .expensive = true});
   t.add("aten.scaled_dot_product_attention.default", {.decompose = decompose_attention, .family = Family::Matmul});

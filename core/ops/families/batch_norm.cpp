@@ -4,7 +4,6 @@
 #include "core/ops/families/lower_norm.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -357,29 +356,6 @@ Value eval_batch_norm_backward(EvalCall& c) {
   return results;
 }
 
-template <Stats stats>
-std::vector<Node*> grad_batch_norm(GradCall& c) {
-  GradientSlots slots(c);
-  if (!c.grads[0]) return slots;
-  Arg mean, var, train = stats != Stats::NoTraining;
-  if constexpr (stats != Stats::None) {
-    mean = c.arg("running_mean");
-    var = c.arg("running_var");
-  }
-  if constexpr (stats == Stats::Functional) {
-    // Autograd saves running_mean and running_var, which the forward call then overwrites. Results 3 and 4 hold the new
-    // values.
-    mean = c.results[3];
-    var = c.results[4];
-  }
-  if (c.schema.index_of("training") >= 0) train = c.arg("training");
-  Node* backward = c.build.call("aten.native_batch_norm_backward.default",
-                                {c.grads[0], c.arg("input"), c.arg("weight"), mean, var, c.results[1], c.results[2],
-                                 train, c.arg("eps"), output_mask(c, {"input", "weight", "bias"})});
-  take_results(c, slots, backward, {"input", "weight", "bias"});
-  return slots;
-}
-
 /// Calls the overload of native_batch_norm that fits the running statistics.
 Node* native_batch_norm(DecomposeCall& c, Arg input, Arg weight, Arg bias, Arg mean, Arg var) {
   Builder& b = c.build;
@@ -447,24 +423,40 @@ Arg decompose_instance_norm(DecomposeCall& c) {
 }
 
 template <Stats stats>
-OpRecord record(loops::LowerFunction lower = nullptr) {
+OpRecord record(std::string_view gradients, loops::LowerFunction lower = nullptr) {
   return {.fake = fake_batch_norm<stats>,
           .eval = eval_batch_norm<stats>,
-          .gradient = grad_batch_norm<stats>,
+          .derivative = {{"input, weight, bias", gradients}},
           .lower = lower};
 }
 
 }  // namespace
 
 void register_batch_norm(OpTable& t) {
-  t.add("aten._native_batch_norm_legit.default", record<Stats::Argument>(loops::lower_batch_norm));
-  t.add("aten._native_batch_norm_legit.no_stats", record<Stats::None>(loops::lower_batch_norm));
+  t.add("aten._native_batch_norm_legit.default",
+        record<Stats::Argument>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
+                                "running_var, result1, result2, training, eps, output_mask)",
+                                loops::lower_batch_norm));
+  t.add("aten._native_batch_norm_legit.no_stats",
+        record<Stats::None>("aten.native_batch_norm_backward.default(grad, input, weight, None, None, result1, "
+                            "result2, training, eps, output_mask)",
+                            loops::lower_batch_norm));
   t.add("aten._native_batch_norm_legit_no_training.default",
-        record<Stats::NoTraining>(loops::lower_batch_norm_inference));
+        record<Stats::NoTraining>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
+                                  "running_var, result1, result2, False, eps, output_mask)",
+                                  loops::lower_batch_norm_inference));
+  // Autograd saves running_mean and running_var, which the forward call then overwrites. Results 3 and 4 hold the new
+  // values.
   t.add("aten._native_batch_norm_legit_functional.default",
-        record<Stats::Functional>(loops::lower_batch_norm_functional));
-  t.add("aten._batch_norm_with_update.default", record<Stats::Update>());
-  t.add("aten._batch_norm_with_update_functional.default", record<Stats::UpdateFunctional>());
+        record<Stats::Functional>("aten.native_batch_norm_backward.default(grad, input, weight, result3, result4, "
+                                  "result1, result2, training, eps, output_mask)",
+                                  loops::lower_batch_norm_functional));
+  t.add("aten._batch_norm_with_update.default",
+        record<Stats::Update>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, running_var, "
+                              "result1, result2, True, eps, output_mask)"));
+  t.add("aten._batch_norm_with_update_functional.default",
+        record<Stats::UpdateFunctional>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
+                                        "running_var, result1, result2, True, eps, output_mask)"));
   t.add(
       "aten.native_batch_norm_backward.default",
       {.fake = fake_batch_norm_backward, .eval = eval_batch_norm_backward, .lower = loops::lower_batch_norm_backward});

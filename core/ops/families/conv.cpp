@@ -1,7 +1,6 @@
 // convolution and convolution_backward: sizes, memory formats, derivative.
 #include "core/ops/families.h"
 #include "core/ops/families/convolution.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -92,19 +91,6 @@ Meta fake_convolution_backward(FakeCall& c) {
 
 namespace {
 
-std::vector<Node*> grad_convolution(GradCall& c) {
-  GradientSlots slots(c);
-  if (!c.grads[0]) return slots;
-  Builder& b = c.build;
-  Arg bias_sizes = c.has("bias") ? b.sizes(c.tensor("bias").sizes) : Arg::list({Arg(0)});
-  Node* backward = b.call(
-      "aten.convolution_backward.default",
-      {c.grads[0], c.arg("input"), c.arg("weight"), bias_sizes, c.arg("stride"), c.arg("padding"), c.arg("dilation"),
-       c.arg("transposed"), c.arg("output_padding"), c.arg("groups"), output_mask(c, {"input", "weight", "bias"})});
-  take_results(c, slots, backward, {"input", "weight", "bias"});
-  return slots;
-}
-
 /// Of the elements of `result`, each from one window over the input channels of a group.
 std::optional<SymExpr> window_operations(const TensorMeta* result, const TensorMeta* weight) {
   if (!result || !weight || weight->dim() < 2) return std::nullopt;
@@ -124,13 +110,16 @@ std::optional<SymExpr> convolution_backward_operations(const Node& call) {
 }  // namespace
 
 void register_conv(OpTable& t) {
-  t.add("aten.convolution.default", {.fake = fake_convolution,
-                                     .eval = eval_convolution,
-                                     .gradient = grad_convolution,
-                                     .expensive = true,
-                                     .operations = convolution_operations,
-                                     .library = LibraryRoutine::Convolution,
-                                     .images = 1});
+  t.add("aten.convolution.default",
+        {.fake = fake_convolution,
+         .eval = eval_convolution,
+         .derivative = {{"input, weight, bias",
+                         "aten.convolution_backward.default(grad, input, weight, [0] if bias is None else sizes(bias), "
+                         "stride, padding, dilation, transposed, output_padding, groups, output_mask)"}},
+         .expensive = true,
+         .operations = convolution_operations,
+         .library = LibraryRoutine::Convolution,
+         .images = 1});
   t.add("aten.convolution_backward.default", {.fake = fake_convolution_backward,
                                               .eval = eval_convolution_backward,
                                               .expensive = true,

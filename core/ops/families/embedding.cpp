@@ -1,7 +1,6 @@
 // embedding and its gradient.
 #include "core/ops/families.h"
 #include "core/ops/families/lower_index.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -113,21 +112,17 @@ Value eval_embedding_dense_backward(EvalCall& c) {
   return out;
 }
 
-std::vector<Node*> grad_embedding(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.boolean("sparse")) fail_unsupported("embedding with sparse gradients");
-  Builder& b = c.build;
-  slots["weight"] = b.call("aten.embedding_dense_backward.default",
-                           {c.grads[0], c.arg("indices"), b.size(c.tensor("weight").sizes[0]), c.arg("padding_idx"),
-                            c.arg("scale_grad_by_freq")});
-  return slots;
-}
-
 }  // namespace
 
 void register_embedding(OpTable& t) {
   t.add("aten.embedding.default",
-        {.fake = fake_embedding, .eval = eval_embedding, .gradient = grad_embedding, .lower = loops::lower_embedding});
+        {.fake = fake_embedding,
+         .eval = eval_embedding,
+         .derivative = {{"weight",
+                         "unsupported('embedding with sparse gradients') if sparse else "
+                         "aten.embedding_dense_backward.default(grad, indices, size(weight, 0), padding_idx, "
+                         "scale_grad_by_freq)"}},
+         .lower = loops::lower_embedding});
   t.add("aten.embedding_dense_backward.default",
         {.fake = fake_embedding_dense_backward,
          .eval = eval_embedding_dense_backward,

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "core/ops/families.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/requires_grad.h"
@@ -208,22 +207,6 @@ Value eval_scales_backward(EvalCall& c) {
   return out;
 }
 
-std::vector<Node*> grad_embedding_bag(GradCall& c) {
-  GradientSlots slots(c);
-  if (!c.grads[0]) return slots;
-  Builder& b = c.build;
-  if (c.want("per_sample_weights"))
-    slots["per_sample_weights"] = b.call("aten._embedding_bag_per_sample_weights_backward.default",
-                                         {c.grads[0], c.arg("weight"), c.arg("indices"), c.arg("offsets"), c.results[1],
-                                          c.arg("mode"), c.arg("padding_idx")});
-  if (c.want("weight"))
-    slots["weight"] = b.call("aten._embedding_bag_backward.default",
-                             {c.grads[0], c.arg("indices"), c.arg("offsets"), c.results[1], c.results[2], c.results[3],
-                              b.size(c.tensor("weight").sizes[0]), c.arg("scale_grad_by_freq"), c.arg("mode"),
-                              c.arg("sparse"), c.arg("per_sample_weights"), c.arg("padding_idx")});
-  return slots;
-}
-
 template <bool has_padding>
 Arg decompose_embedding_bag(DecomposeCall& c) {
   Builder& b = c.build;
@@ -258,7 +241,15 @@ void register_embedding_bag(OpTable& t) {
   t.add("aten._embedding_bag_forward_only.default",
         {.fake = fake_embedding_bag<true>, .eval = eval_embedding_bag<true>, .not_differentiable = true});
   t.add("aten._embedding_bag.default",
-        {.fake = fake_embedding_bag<false>, .eval = eval_embedding_bag<false>, .gradient = grad_embedding_bag});
+        {.fake = fake_embedding_bag<false>,
+         .eval = eval_embedding_bag<false>,
+         .derivative = {
+             {"weight",
+              "aten._embedding_bag_backward.default(grad, indices, offsets, result1, result2, result3, "
+              "size(weight, 0), scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx)"},
+             {"per_sample_weights",
+              "aten._embedding_bag_per_sample_weights_backward.default(grad, weight, indices, offsets, result1, "
+              "mode, padding_idx)"}}});
   t.add("aten._embedding_bag_backward.default",
         {.fake = fake_embedding_bag_backward, .eval = eval_embedding_bag_backward});
   t.add("aten._embedding_bag_per_sample_weights_backward.default",

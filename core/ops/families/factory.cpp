@@ -413,9 +413,10 @@ void register_factory(OpTable& t) {
     Value (*eval)(EvalCall&);
     loops::LowerFunction lower = nullptr;
     bool recomputable = false;
+    bool uninitialised = false;
   };
   const Row rows[] = {
-      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, loops::lower_zeros, true},
+      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, loops::lower_zeros, true, true},
       {"aten.zeros.default", fake_new, filled<fake_new, zero>, loops::lower_zeros, true},
       {"aten.ones.default", fake_new, filled<fake_new, one>, loops::lower_ones, true},
       {"aten.full.default", fake_full, filled<fake_full, given>, loops::lower_full, true},
@@ -457,7 +458,8 @@ void register_factory(OpTable& t) {
                      .eval = row.eval,
                      .not_differentiable = true,
                      .lower = row.lower,
-                     .recomputable = row.recomputable});
+                     .recomputable = row.recomputable,
+                     .uninitialised = row.uninitialised});
   t.add("aten.fill.Scalar", {.fake = fake_fill,
                              .eval = filled<fake_fill, fill_value>,
                              .derivative = {{"self", "zeros_like(grad)"}},

@@ -180,13 +180,6 @@ Value eval_c2r(EvalCall& c) {
   return out;
 }
 
-std::vector<Node*> grad_c2c(GradCall& c) {
-  GradientSlots slots(c);
-  slots["self"] =
-      c.build.call("aten._fft_c2c.default", {c.grads[0], c.arg("dim"), c.arg("normalization"), !c.boolean("forward")});
-  return slots;
-}
-
 /// Pads the gradient of a one-sided result with zeros for the missing frequencies; the result is the real part of a
 /// complex transform.
 std::vector<Node*> grad_r2c(GradCall& c) {
@@ -225,7 +218,11 @@ std::vector<Node*> grad_c2r(GradCall& c) {
 }  // namespace
 
 void register_fft(OpTable& t) {
-  t.add("aten._fft_c2c.default", {.fake = fake_c2c, .eval = eval_c2c, .gradient = grad_c2c, .expensive = true});
+  t.add("aten._fft_c2c.default",
+        {.fake = fake_c2c,
+         .eval = eval_c2c,
+         .derivative = {{"self", "aten._fft_c2c.default(grad, dim, normalization, not forward)"}},
+         .expensive = true});
   t.add("aten._fft_r2c.default", {.fake = fake_r2c, .eval = eval_r2c, .gradient = grad_r2c, .expensive = true});
   t.add("aten._fft_c2r.default", {.fake = fake_c2r, .eval = eval_c2r, .gradient = grad_c2r, .expensive = true});
   add_fft_composites(t);

@@ -4,7 +4,7 @@
 
 #include "core/ops/families/indexing.h"
 #include "core/ops/families/lower_index.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
@@ -302,78 +302,47 @@ Value eval_scatter_reduce(EvalCall& c) {
   return scatter_tensor(c, combine_of(c.string("reduce")), c.boolean("include_self"));
 }
 
-std::vector<Node*> grad_gather(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.boolean("sparse_grad")) fail_unsupported("gather with sparse_grad");
-  Builder& b = c.build;
-  Node* zeros = b.call("aten.new_zeros.default", {c.grads[0], b.sizes(c.tensor("self").sizes)});
-  slots["self"] = b.call("aten.scatter_add.default", {zeros, c.arg("dim"), c.arg("index"), c.grads[0]});
-  return slots;
-}
-
 /// scatter_reduce_backward of PyTorch's FunctionsManual.cpp.
-std::vector<Node*> grad_scatter_reduce(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  Node *grad = c.grads[0], *self = tensor_node(c, "self"), *source = tensor_node(c, "src");
-  Arg dim = c.arg("dim"), index = c.arg("index");
-  bool include_self = c.boolean("include_self");
-  auto op = [&](const char* name, Args args) { return b.call(name, std::move(args)); };
-  auto gathered = [&](Node* x) { return op("aten.gather.default", {x, dim, index}); };
-  auto ones_like = [&](Node* x) { return b.call("aten.ones_like.default", {x}); };
-  Node *of_self = nullptr, *of_source = nullptr;
-  switch (combine_of(c.string("reduce"))) {
+/// The gradients of scatter_reduce's self and src.
+std::string_view scatter_reduce_formula(Combine how) {
+  switch (how) {
     case Combine::Add:
-      of_self = grad;
-      of_source = gathered(grad);
-      break;
-    case Combine::Mean: {
-      Node* counts = include_self ? ones_like(grad) : b.call("aten.zeros_like.default", {grad});
-      counts = op("aten.scatter_add.default", {counts, dim, index, ones_like(source)});
-      counts = op("aten.masked_fill.Scalar", {counts, op("aten.eq.Scalar", {counts, 0}), 1});
-      of_self = op("aten.div.Tensor", {grad, counts});
-      of_source = op("aten.div.Tensor", {gathered(grad), gathered(counts)});
-      break;
-    }
+      return "(grad, gather(grad, dim, index))";
+    case Combine::Mean:
+      return "n = aten.scatter_add.default(ones_like(grad) if include_self else zeros_like(grad), dim, index, "
+             "ones_like(src)); n = masked_fill(n, eq(n, 0), 1); (grad / n, gather(grad, dim, index) / gather(n, dim, "
+             "index))";
     case Combine::Max:
-    case Combine::Min: {
+    case Combine::Min:
       // All elements that equal the result get an equal share of the gradient.
-      Node* result = c.results[0];
-      Node* self_wins =
-          b.call("aten._to_copy.default", {op("aten.eq.Tensor", {self, result})}, {{"dtype", c.tensor("self").dtype}});
-      Node* source_wins = b.call("aten._to_copy.default", {op("aten.eq.Tensor", {source, gathered(result)})},
-                                 {{"dtype", c.tensor("self").dtype}});
-      Node* winners = op("aten.scatter_add.default", {self_wins, dim, index, source_wins});
-      Node* shared = op("aten.div.Tensor", {grad, winners});
-      of_self = op("aten.mul.Tensor", {self_wins, shared});
-      of_source = op("aten.mul.Tensor", {source_wins, gathered(shared)});
-      break;
-    }
-    case Combine::Multiply: {
+      return "self_wins = aten._to_copy.default(eq(self, result), dtype=dtype(self)); "
+             "src_wins = aten._to_copy.default(eq(src, gather(result, dim, index)), dtype=dtype(self)); "
+             "shared = grad / aten.scatter_add.default(self_wins, dim, index, src_wins); "
+             "(self_wins * shared, src_wins * gather(shared, dim, index))";
+    case Combine::Multiply:
       // If exactly one factor is 0, only that factor has a gradient; with two zeros no factor has one.
-      Node* masked_self = op("aten.masked_fill.Scalar", {self, op("aten.eq.Scalar", {self, 0}), 1});
-      Node* masked_result = b.call("aten.scatter_reduce.two", {masked_self, dim, index, source, "prod"},
-                                   {{"include_self", Arg(include_self)}});
-      of_self = op("aten.div.Tensor", {op("aten.mul.Tensor", {grad, masked_result}), masked_self});
-      Node* zero = op("aten.eq.Scalar", {source, 0});
-      Node* zero_count = b.call("aten._to_copy.default", {zero}, {{"dtype", c.tensor("self").dtype}});
-      Node* zeros = op("aten.scatter_add.default", {b.call("aten.zeros_like.default", {self}), dim, index, zero_count});
-      Node* single_zero = op("aten.bitwise_and.Tensor", {zero, op("aten.eq.Scalar", {gathered(zeros), 1})});
-      Node* masked_source = op("aten.masked_fill.Scalar", {source, single_zero, 1});
-      Node* without_zero = b.call("aten.scatter_reduce.two", {self, dim, index, masked_source, "prod"},
-                                  {{"include_self", Arg(include_self)}});
-      Node* at_zero = gathered(op("aten.mul.Tensor", {grad, without_zero}));
-      Node* elsewhere = op("aten.div.Tensor", {gathered(op("aten.mul.Tensor", {grad, c.results[0]})),
-                                               op("aten.masked_fill.Scalar", {source, zero, 1})});
-      of_source = op("aten.where.self", {single_zero, at_zero, elsewhere});
-      break;
-    }
+      return "own = masked_fill(self, eq(self, 0), 1); "
+             "others = aten.scatter_reduce.two(own, dim, index, src, 'prod', include_self=include_self); "
+             "of_self = grad * others / own; zero = eq(src, 0); "
+             "zeros = aten.scatter_add.default(zeros_like(self), dim, index, aten._to_copy.default(zero, "
+             "dtype=dtype(self))); "
+             "single = aten.bitwise_and.Tensor(zero, eq(gather(zeros, dim, index), 1)); "
+             "rest = aten.scatter_reduce.two(self, dim, index, masked_fill(src, single, 1), 'prod', "
+             "include_self=include_self); "
+             "at_zero = gather(grad * rest, dim, index); "
+             "elsewhere = gather(grad * result, dim, index) / masked_fill(src, zero, 1); "
+             "(of_self, aten.where.self(single, at_zero, elsewhere))";
     case Combine::Replace:
       break;
   }
-  if (!include_self && c.want("self")) of_self = op("aten.scatter.value", {of_self, dim, index, 0});
-  if (c.want("self")) slots["self"] = of_self;
-  if (c.want("src")) slots["src"] = of_source;
+  fail("scatter_reduce: there is no such reduction");
+}
+
+std::vector<Node*> grad_scatter_reduce(GradCall& c) {
+  std::vector<Node*> slots = apply_formulas({{"self, src", scatter_reduce_formula(combine_of(c.string("reduce")))}}, c);
+  Node*& of_self = slots[0];
+  if (of_self && !c.boolean("include_self"))
+    of_self = c.build.call("aten.scatter.value", {of_self, c.arg("dim"), c.arg("index"), 0});
   return slots;
 }
 
@@ -414,20 +383,6 @@ Value eval_put(EvalCall& c) {
   return out;
 }
 
-std::vector<Node*> grad_put(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  if (c.want("self"))
-    slots["self"] = c.boolean("accumulate")
-                        ? c.grads[0]
-                        : b.call("aten.put.default",
-                                 {c.grads[0], c.arg("index"), b.call("aten.zeros_like.default", {c.arg("source")})});
-  if (c.want("source"))
-    slots["source"] = b.call("aten.reshape.default", {b.call("aten.take.default", {c.grads[0], c.arg("index")}),
-                                                      b.sizes(c.tensor("source").sizes)});
-  return slots;
-}
-
 Arg decompose_take_along_dim(DecomposeCall& c) {
   Builder& b = c.build;
   if (!c.has("dim")) {
@@ -454,11 +409,14 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
 }  // namespace
 
 void register_gather_scatter(OpTable& t) {
-  t.add("aten.gather.default", {.fake = fake_gather,
-                                .eval = eval_gather,
-                                .gradient = grad_gather,
-                                .lower = loops::lower_gather,
-                                .recomputable = true});
+  t.add("aten.gather.default",
+        {.fake = fake_gather,
+         .eval = eval_gather,
+         .derivative = {{"self",
+                         "unsupported('gather with sparse_grad') if sparse_grad else "
+                         "aten.scatter_add.default(aten.new_zeros.default(grad, sizes(self)), dim, index, grad)"}},
+         .lower = loops::lower_gather,
+         .recomputable = true});
   t.add("aten.scatter.src",
         {.fake = fake_scatter,
          .eval = eval_scatter_src,
@@ -478,7 +436,11 @@ void register_gather_scatter(OpTable& t) {
         {.fake = fake_scatter, .eval = eval_scatter_reduce, .gradient = grad_scatter_reduce});
   t.add("aten.take.default",
         {.fake = fake_take, .eval = eval_take, .derivative = {{"self", "put(zeros_like(self), index, grad, True)"}}});
-  t.add("aten.put.default", {.fake = fake_put, .eval = eval_put, .gradient = grad_put});
+  t.add("aten.put.default",
+        {.fake = fake_put,
+         .eval = eval_put,
+         .derivative = {{"self", "grad if accumulate else aten.put.default(grad, index, zeros_like(source))"},
+                        {"source", "aten.reshape.default(take(grad, index), sizes(source))"}}});
   t.add("aten.take_along_dim.default", {.decompose = decompose_take_along_dim});
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "core/ops/families.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/narrow.h"
 #include "core/ops/layout.h"
 
@@ -313,17 +312,6 @@ Value eval_grid_sampler_backward(EvalCall& c) {
   return ValueList{wants_input ? Value(outputs[0]) : Value(), outputs[1]};
 }
 
-template <const char* backward>
-std::vector<Node*> grad_grid_sampler(GradCall& c) {
-  GradientSlots slots(c);
-  if (!c.grads[0]) return slots;
-  Node* results =
-      c.build.call(backward, {c.grads[0], c.arg("input"), c.arg("grid"), c.arg("interpolation_mode"),
-                              c.arg("padding_mode"), c.arg("align_corners"), output_mask(c, {"input", "grid"})});
-  take_results(c, slots, results, {"input", "grid"});
-  return slots;
-}
-
 constexpr char backward_2d[] = "aten.grid_sampler_2d_backward.default",
                backward_3d[] = "aten.grid_sampler_3d_backward.default";
 
@@ -342,13 +330,20 @@ GridPadding grid_padding(const FakeCall& c) {
 }
 
 void register_grid_sampler(OpTable& t) {
-  t.add("aten.grid_sampler_2d.default", {.fake = fake_grid_sampler<2>,
-                                         .eval = eval_grid_sampler<2>,
-                                         .compile_decompose = decompose_grid_sampler_2d,
-                                         .rounds_halves = true,
-                                         .gradient = grad_grid_sampler<backward_2d>});
+  t.add("aten.grid_sampler_2d.default",
+        {.fake = fake_grid_sampler<2>,
+         .eval = eval_grid_sampler<2>,
+         .compile_decompose = decompose_grid_sampler_2d,
+         .rounds_halves = true,
+         .derivative = {{"input, grid",
+                         "aten.grid_sampler_2d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
+                         "align_corners, output_mask)"}}});
   t.add("aten.grid_sampler_3d.default",
-        {.fake = fake_grid_sampler<3>, .eval = eval_grid_sampler<3>, .gradient = grad_grid_sampler<backward_3d>});
+        {.fake = fake_grid_sampler<3>,
+         .eval = eval_grid_sampler<3>,
+         .derivative = {{"input, grid",
+                         "aten.grid_sampler_3d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
+                         "align_corners, output_mask)"}}});
   t.add(backward_2d, {.fake = fake_grid_sampler_backward<2>, .eval = eval_grid_sampler_backward<2>});
   t.add(backward_3d, {.fake = fake_grid_sampler_backward<3>, .eval = eval_grid_sampler_backward<3>});
   t.add("aten.grid_sampler.default", {.decompose = decompose_grid_sampler});

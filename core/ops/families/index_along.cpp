@@ -1,7 +1,7 @@
 // Operators on whole slices along one dimension: index_select, index_add, index_copy, index_fill.
 #include "core/ops/families/indexing.h"
 #include "core/ops/families/lower_index.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
 #include "core/ops/layout.h"
@@ -126,53 +126,30 @@ Value eval_index_fill(EvalCall& c) {
 constexpr std::string_view value_of_fill =
     "sum(masked_fill(grad, eq(aten.index_fill.int_Scalar(ones_like(grad), dim, index, 0), 1), 0.0))";
 
-std::vector<Node*> grad_index_select(GradCall& c) {
-  GradientSlots slots(c);
-  const TensorMeta& self = c.tensor("self");
-  Builder& b = c.build;
-  Node* zeros = b.call("aten.new_zeros.default", {c.grads[0], b.sizes(self.sizes)},
-                       {{"dtype", self.dtype}, {"layout", Layout::Strided}, {"device", self.device}});
-  slots["self"] = b.call("aten.index_add.default", {zeros, c.arg("dim"), c.arg("index"), c.grads[0]});
-  return slots;
-}
-
-/// The gradient of `source`: the slices of the gradient that index_add or index_copy wrote.
-Node* selected(GradCall& c) {
-  Builder& b = c.build;
-  const TensorMeta& source = c.tensor("source");
-  if (source.dim() > 0) {
-    Node* rows = b.call("aten.index_select.default", {c.grads[0], c.arg("dim"), c.arg("index")});
-    return b.call("aten.expand.default", {rows, b.sizes(source.sizes)});
-  }
-  Node* index = tensor_node(c, "index");
-  if (c.tensor("index").dim() > 0) index = b.call("aten.squeeze.dim", {index, 0});
-  return b.call("aten.index_select.default", {c.grads[0], c.arg("dim"), index});
-}
-
-std::vector<Node*> grad_index_add(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.want("self")) slots["self"] = c.grads[0];
-  if (c.want("source")) slots["source"] = multiply_unless_one(c.build, selected(c), c.arg("alpha"));
-  return slots;
-}
-
-std::vector<Node*> grad_index_copy(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.want("self"))
-    slots["self"] = c.build.call("aten.index_fill.int_Scalar", {c.grads[0], c.arg("dim"), c.arg("index"), 0});
-  if (c.want("source")) slots["source"] = selected(c);
-  return slots;
+/// written(grad, dim, index, source): the gradient of `source`, the slices that index_add or index_copy wrote.
+Arg written(const FormulaCall& f) {
+  return f(
+      "expand(index_select(x0, x1, x2), sizes(x3)) if not dim(x3) == 0 else "
+      "index_select(x0, x1, x2 if dim(x2) == 0 else aten.squeeze.dim(x2, 0))");
 }
 
 }  // namespace
 
 void register_index_along(OpTable& t) {
-  t.add("aten.index_select.default", {.fake = fake_index_select,
-                                      .eval = eval_index_select,
-                                      .gradient = grad_index_select,
-                                      .lower = loops::lower_index_select});
-  t.add("aten.index_add.default", {.fake = fake_like_self, .eval = eval_index_add, .gradient = grad_index_add});
-  t.add("aten.index_copy.default", {.fake = fake_like_self, .eval = eval_index_copy, .gradient = grad_index_copy});
+  t.add_formula_functions({{"written", written}});
+  t.add("aten.index_select.default",
+        {.fake = fake_index_select,
+         .eval = eval_index_select,
+         .derivative = {{"self", "aten.index_add.default(zeros_of(self, grad), dim, index, grad)"}},
+         .lower = loops::lower_index_select});
+  t.add("aten.index_add.default",
+        {.fake = fake_like_self,
+         .eval = eval_index_add,
+         .derivative = {{"self", "grad"}, {"source", "maybe_multiply(written(grad, dim, index, source), alpha)"}}});
+  t.add("aten.index_copy.default", {.fake = fake_like_self,
+                                    .eval = eval_index_copy,
+                                    .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"},
+                                                   {"source", "written(grad, dim, index, source)"}}});
   t.add("aten.index_fill.int_Scalar", {.fake = fake_index_fill,
                                        .eval = eval_index_fill,
                                        .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}});

@@ -494,7 +494,7 @@ void add_joins(OpTable& t) {
          }});
   t.add("aten.roll.default", {.fake = fake_roll,
                               .eval = eval_roll,
-                              .derivative = {{"self", "roll_backward(grad, shifts, dims)"}},
+                              .derivative = {{"self", "roll(grad, negated(shifts), dims)"}},
                               .lower = loops::lower_roll});
   t.add("aten.rot90.default", {.decompose = rot90, .derivative = {{"self", "rot90(grad, -k, dims)"}}});
   t.add("aten.tril.default", {.fake = fake_triangle<true>,

@@ -262,16 +262,6 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
   return results;
 }
 
-std::vector<Node*> grad_native_layer_norm(GradCall& c) {
-  GradientSlots slots(c);
-  if (!c.grads[0]) return slots;
-  Node* backward = c.build.call("aten.native_layer_norm_backward.default",
-                                {c.grads[0], c.arg("input"), c.arg("normalized_shape"), c.results[1], c.results[2],
-                                 c.arg("weight"), c.arg("bias"), output_mask(c, {"input", "weight", "bias"})});
-  take_results(c, slots, backward, {"input", "weight", "bias"});
-  return slots;
-}
-
 Arg decompose_layer_norm(DecomposeCall& c) {
   Builder& b = c.build;
   Node* result = b.call("aten.native_layer_norm.default",
@@ -314,10 +304,14 @@ Arg decompose_fused_rms_norm(DecomposeCall& c) {
 }  // namespace
 
 void register_layer_norm(OpTable& t) {
-  t.add("aten.native_layer_norm.default", {.fake = fake_native_layer_norm,
-                                           .eval = eval_native_layer_norm,
-                                           .gradient = grad_native_layer_norm,
-                                           .lower = loops::lower_layer_norm});
+  t.add("aten.native_layer_norm.default",
+        {.fake = fake_native_layer_norm,
+         .eval = eval_native_layer_norm,
+         .derivative =
+             {{"input, weight, bias",
+               "aten.native_layer_norm_backward.default(grad, input, normalized_shape, result1, result2, weight, "
+               "bias, output_mask)"}},
+         .lower = loops::lower_layer_norm});
   t.add("aten.native_layer_norm_backward.default", {.fake = fake_native_layer_norm_backward,
                                                     .eval = eval_native_layer_norm_backward,
                                                     .lower = loops::lower_layer_norm_backward});

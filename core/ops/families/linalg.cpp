@@ -145,10 +145,6 @@ void store(const Tensor& out, const Tensor& values) {
   if (out.storage && out.numel() > 0) out.copy_from(values.view_as(out.sizes, row_major_strides(out.sizes), 0));
 }
 
-Arg gradient_or_none(const GradCall& c, std::size_t i) {
-  return c.grads[i] ? Arg(c.grads[i]) : Arg();
-}
-
 Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept) {
   Tensor view = expanded(t, batch, kept), out = kernels::empty(t.dtype, view.sizes);
   if (out.numel() > 0) out.copy_from(view);

@@ -44,8 +44,6 @@ struct Matrices {
 /// Writes matrices, or the elements of a dense row-major tensor, to an output with as many elements.
 void store(const Tensor& out, const Matrices& m);
 void store(const Tensor& out, const Tensor& values);
-/// The gradient of result i; None when there is none.
-Arg gradient_or_none(const GradCall& c, std::size_t i);
 Sizes batch_of(const Tensor& t, std::size_t matrix_dims = 2);
 /// A row-major copy of `t`. Its last `kept` dimensions stay; the others are expanded to `batch`.
 Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept);

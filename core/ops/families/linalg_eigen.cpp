@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/linalg.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 
@@ -138,104 +138,55 @@ Value eval_eig(EvalCall& c) {
   return ValueList{out[0], out[1]};
 }
 
-/// The first k columns (dim -1) or rows (dim -2) of x; None stays None.
-Arg narrowed(const GradCall& c, Arg x, std::int64_t dim, SymExpr k) {
-  if (x.is_none()) return x;
-  return c.build.call("aten.slice.Tensor", {x, dim, 0, c.build.size(k)});
-}
-
-std::vector<Node*> grad_svd(GradCall& c) {
-  GradientSlots slots(c);
-  if (!c.boolean("compute_uv"))
-    fail("linalg.svd: the gradient needs the singular vectors, which compute_uv=False leaves out");
-  Arg gu = gradient_or_none(c, 0), gvh = gradient_or_none(c, 2), u = c.results[0], vh = c.results[2];
-  if (c.boolean("full_matrices")) {
-    SymExpr k = Builder::tensor(c.results[1]).sizes.back();
-    gu = narrowed(c, gu, -1, k);
-    gvh = narrowed(c, gvh, -2, k);
-    u = narrowed(c, u, -1, k);
-    vh = narrowed(c, vh, -2, k);
-  }
-  slots["A"] =
-      c.build
-          .expression(
-              "svd_backward(gU, gS, gVh, U, S, Vh)",
-              {{"gU", gu}, {"gS", gradient_or_none(c, 1)}, {"gVh", gvh}, {"U", u}, {"S", c.results[1]}, {"Vh", vh}})
-          .node();
-  return slots;
-}
-
-template <bool hermitian>
-std::vector<Node*> grad_eigen(GradCall& c) {
-  GradientSlots slots(c);
-  if (hermitian && !c.boolean("compute_v"))
-    fail("linalg.eigh: the gradient needs the eigenvectors, which compute_v=False leaves out");
-  slots[hermitian ? "A" : "self"] =
-      c.build
-          .expression("linalg_eig_backward(gL, gV, L, V, hermitian)", {{"gL", gradient_or_none(c, 0)},
-                                                                       {"gV", gradient_or_none(c, 1)},
-                                                                       {"L", c.results[0]},
-                                                                       {"V", c.results[1]},
-                                                                       {"hermitian", hermitian}})
-          .node();
-  return slots;
-}
-
-// The composites. They make the calls that PyTorch's C++ code makes.
-
-Arg decompose_svd(DecomposeCall& c) {
-  return c.build.expression("aten._linalg_svd.default(A, full, True, driver=d)",
-                            {{"A", c.arg("A")}, {"full", c.arg("full_matrices")}, {"d", c.arg("driver")}});
-}
-Arg decompose_svdvals(DecomposeCall& c) {
-  return c.build.expression("aten._linalg_svd.default(A, False, True, driver=d)[1]",
-                            {{"A", c.arg("A")}, {"d", c.arg("driver")}});
-}
-/// torch.svd: returns V instead of its adjoint, and has `some` for reduced factors.
-Arg decompose_old_svd(DecomposeCall& c) {
-  if (!c.boolean("compute_uv")) fail_unsupported("svd with compute_uv=False");
-  Node* all = c.build.call("aten._linalg_svd.default", {c.arg("self"), !c.boolean("some")});
-  Arg v = c.build.expression("mH(vh)", {{"vh", c.build.getitem(all, 2)}});
-  return Arg::tuple({c.build.getitem(all, 0), c.build.getitem(all, 1), v});
-}
-Arg decompose_eigh(DecomposeCall& c) {
-  return c.build.expression("aten._linalg_eigh.default(A, u)", {{"A", c.arg("self")}, {"u", c.arg("UPLO")}});
-}
-Arg decompose_eigvalsh(DecomposeCall& c) {
-  return c.build.expression("aten._linalg_eigh.default(A, u)[0]", {{"A", c.arg("self")}, {"u", c.arg("UPLO")}});
-}
-Arg decompose_eigvals(DecomposeCall& c) {
-  return c.build.expression("aten.linalg_eig.default(A)[0]", {{"A", c.arg("self")}});
+/// first(x, dim, k): the first k columns (dim -1) or rows (dim -2) of x; None stays None.
+Arg first(const FormulaCall& f) {
+  return f("None if x0 is None else aten.slice.Tensor(x0, x1, 0, x2)");
 }
 
 }  // namespace
 
 void register_eigen(OpTable& t) {
-  t.add("aten._linalg_svd.default", {.fake = fake_svd,
-                                     .eval = eval_svd,
-                                     .gradient = grad_svd,
-                                     .all_results_differentiable = true,
-                                     .expensive = true,
-                                     .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});
-  t.add("aten._linalg_eigh.default", {.fake = fake_eigh,
-                                      .eval = eval_eigh,
-                                      .gradient = grad_eigen<true>,
-                                      .all_results_differentiable = true,
-                                      .expensive = true,
-                                      .spectral = {.left = 1, .values = 0}});
-  t.add("aten.linalg_eig.default", {.fake = fake_eig,
-                                    .eval = eval_eig,
-                                    .gradient = grad_eigen<false>,
-                                    .all_results_differentiable = true,
-                                    .expensive = true,
-                                    .spectral = {.left = 1, .values = 0, .orthogonal = false}});
-  t.add("aten.linalg_svd.default",
-        {.decompose = decompose_svd, .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});
-  t.add("aten.linalg_svdvals.default", {.decompose = decompose_svdvals});
-  t.add("aten.svd.default", {.decompose = decompose_old_svd, .spectral = {.left = 0, .values = 1, .right = 2}});
-  t.add("aten.linalg_eigh.default", {.decompose = decompose_eigh, .spectral = {.left = 1, .values = 0}});
-  t.add("aten.linalg_eigvalsh.default", {.decompose = decompose_eigvalsh});
-  t.add("aten.linalg_eigvals.default", {.decompose = decompose_eigvals});
+  t.add_formula_functions({{"first", first}});
+  t.add("aten._linalg_svd.default",
+        {.fake = fake_svd,
+         .eval = eval_svd,
+         .derivative =
+             {{"A",
+               "k = size(result1, -1); refuse('linalg.svd: the gradient needs the singular vectors, which "
+               "compute_uv=False leaves out') if not compute_uv else svd_backward(grads[0], grads[1], grads[2], "
+               "result0, result1, result2) if not full_matrices else svd_backward(first(grads[0], -1, k), grads[1], "
+               "first(grads[2], -2, k), first(result0, -1, k), result1, first(result2, -2, k))"}},
+         .all_results_differentiable = true,
+         .expensive = true,
+         .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});
+  t.add(
+      "aten._linalg_eigh.default",
+      {.fake = fake_eigh,
+       .eval = eval_eigh,
+       .derivative = {{"A",
+                       "linalg_eig_backward(grads[0], grads[1], result0, result1, True) if compute_v else "
+                       "refuse('linalg.eigh: the gradient needs the eigenvectors, which compute_v=False leaves out')"}},
+       .all_results_differentiable = true,
+       .expensive = true,
+       .spectral = {.left = 1, .values = 0}});
+  t.add("aten.linalg_eig.default",
+        {.fake = fake_eig,
+         .eval = eval_eig,
+         .derivative = {{"self", "linalg_eig_backward(grads[0], grads[1], result0, result1, False)"}},
+         .all_results_differentiable = true,
+         .expensive = true,
+         .spectral = {.left = 1, .values = 0, .orthogonal = false}});
+  t.add("aten.linalg_svd.default", {.program = "aten._linalg_svd.default(A, full_matrices, True, driver=driver)",
+                                    .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});
+  t.add("aten.linalg_svdvals.default", {.program = "aten._linalg_svd.default(A, False, True, driver=driver)[1]"});
+  t.add("aten.svd.default",
+        {.program = "all = aten._linalg_svd.default(self, not some) if compute_uv else unsupported('svd with "
+                    "compute_uv=False'); V = mH(all[2]); (all[0], all[1], V)",
+         .spectral = {.left = 0, .values = 1, .right = 2}});
+  t.add("aten.linalg_eigh.default",
+        {.program = "aten._linalg_eigh.default(self, UPLO)", .spectral = {.left = 1, .values = 0}});
+  t.add("aten.linalg_eigvalsh.default", {.program = "aten._linalg_eigh.default(self, UPLO)[0]"});
+  t.add("aten.linalg_eigvals.default", {.program = "aten.linalg_eig.default(self)[0]"});
 }
 
 }  // namespace partita

@@ -1,8 +1,7 @@
 // LU factorisation: the factors, unpacking them, and solving with them.
 #include "core/ops/families/linalg_lu.h"
 
-#include "core/ops/formula.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 #include "core/tensor/convert.h"
@@ -213,69 +212,39 @@ Value eval_unpack(EvalCall& c) {
   return ValueList{out[0], out[1], out[2]};
 }
 
-// Gradients. Those of packed LU data are computed by way of the factors P, L and U.
-
-std::vector<Node*> grad_lu(GradCall& c) {
-  GradientSlots slots(c);
-  slots["A"] = c.build
-                   .expression("lu_backward(gL, gU, P, L, U)", {{"gL", gradient_or_none(c, 1)},
-                                                                {"gU", gradient_or_none(c, 2)},
-                                                                {"P", c.results[0]},
-                                                                {"L", c.results[1]},
-                                                                {"U", c.results[2]}})
-                   .node();
-  return slots;
-}
-
-std::vector<Node*> grad_unpack(GradCall& c) {
-  GradientSlots slots(c);
-  slots["LU_data"] =
-      c.build
-          .expression("lu_data_backward(gL, gU, LU)",
-                      {{"gL", gradient_or_none(c, 1)}, {"gU", gradient_or_none(c, 2)}, {"LU", c.arg("LU_data")}})
-          .node();
-  return slots;
-}
-
-std::vector<Node*> grad_lu_solve(GradCall& c) {
-  GradientSlots slots(c);
-  bool left = c.boolean("left"), adjoint = c.boolean("adjoint");
-  std::vector<std::pair<std::string, Arg>> names = {
-      {"grad", c.grads[0]}, {"LU", c.arg("LU")}, {"pivots", c.arg("pivots")},
-      {"X", c.results[0]},  {"left", left},      {"other", !adjoint}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  names.emplace_back("gB", build("linalg_lu_solve(LU, pivots, grad, left=left, adjoint=other)"));
-  if (c.want("B")) slots["B"] = names.back().second.node();
-  if (!c.want("LU")) return slots;
-  const char* of_a = left ? (adjoint ? "-matmul(X, mH(gB))" : "-matmul(gB, mH(X))")
-                          : (adjoint ? "-matmul(mH(gB), X)" : "-matmul(mH(X), gB)");
-  Arg ga = build(of_a);
-  ga = sum_to_size(c.build, ga.node(), c.tensor("LU").sizes);
-  names.emplace_back("gA", ga);
-  names.emplace_back("F", build("lu_unpack(LU, pivots)"));
-  names.emplace_back("PgA", build("matmul(mT(F[0]), gA)"));
-  slots["LU"] = build("tril(matmul(PgA, mH(F[2])), -1) + triu(matmul(mH(F[1]), PgA))").node();
-  return slots;
+/// linalg_lu_solve_LU(gradient of B, LU, pivots, X, left, adjoint): by way of the factors P, L and U.
+Arg linalg_lu_solve_LU(const FormulaCall& f) {
+  return f(
+      "gA = sum_to(-matmul(x3, mH(x0)) if x4 and x5 else -matmul(x0, mH(x3)) if x4 else -matmul(mH(x0), x3) if x5 else "
+      "-matmul(mH(x3), x0), x1); F = lu_unpack(x1, x2); PgA = matmul(mT(F[0]), gA); "
+      "tril(matmul(PgA, mH(F[2])), -1) + triu(matmul(mH(F[1]), PgA))");
 }
 
 }  // namespace
 
 void register_lu(OpTable& t) {
+  t.add_formula_functions({{"linalg_lu_solve_LU", linalg_lu_solve_LU}});
   t.add("aten.linalg_lu_factor_ex.default", {.fake = fake_lu_factor,
                                              .eval = eval_lu_factor,
                                              .derivative = {{"A", "lu_factor_backward(grad, result0, result1)"}},
                                              .expensive = true});
   t.add("aten.linalg_lu_solve.default",
-        {.fake = fake_lu_solve, .eval = eval_lu_solve, .gradient = grad_lu_solve, .expensive = true});
+        {.fake = fake_lu_solve,
+         .eval = eval_lu_solve,
+         .derivative =
+             {{"B, LU",
+               "gB = linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint); (gB, linalg_lu_solve_LU(gB, "
+               "LU, pivots, result, left, adjoint) if output_mask[1] else None)"}},
+         .expensive = true});
   t.add("aten.linalg_lu.default", {.fake = fake_lu,
                                    .eval = eval_lu,
-                                   .gradient = grad_lu,
+                                   .derivative = {{"A", "lu_backward(grads[1], grads[2], result0, result1, result2)"}},
                                    .all_results_differentiable = true,
                                    .constant_results = 0b001,
                                    .expensive = true});
   t.add("aten.lu_unpack.default", {.fake = fake_unpack,
                                    .eval = eval_unpack,
-                                   .gradient = grad_unpack,
+                                   .derivative = {{"LU_data", "lu_data_backward(grads[1], grads[2], LU_data)"}},
                                    .all_results_differentiable = true,
                                    .constant_results = 0b001});
 }

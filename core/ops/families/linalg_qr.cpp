@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/linalg.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/accumulator.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
@@ -169,77 +169,47 @@ Value eval_ormqr(EvalCall& c) {
   return out;
 }
 
-std::vector<Node*> grad_qr(GradCall& c) {
-  GradientSlots slots(c);
-  const TensorMeta& a = c.tensor("A");
-  QrMode mode = qr_mode(c.string("mode"));
-  if (mode == QrMode::OnlyR)
-    fail(
-        "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-        "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.");
-  if (mode == QrMode::Complete && c.test(sym_lt(columns_of(a), rows_of(a)), "linalg.qr"))
-    fail("The QR decomposition is not differentiable when mode='complete' and nrows > ncols");
-  slots["A"] = c.build
-                   .expression("linalg_qr_backward(gQ, gR, Q, R)", {{"gQ", gradient_or_none(c, 0)},
-                                                                    {"gR", gradient_or_none(c, 1)},
-                                                                    {"Q", c.results[0]},
-                                                                    {"R", c.results[1]}})
-                   .node();
-  return slots;
-}
-
-std::vector<Node*> grad_householder(GradCall& c) {
-  GradientSlots slots(c);
-  Arg both =
-      c.build.expression("householder_product_backward(matmul(Q, mH(grad)), a, tau)",
-                         {{"grad", c.grads[0]}, {"Q", c.results[0]}, {"a", c.arg("input")}, {"tau", c.arg("tau")}});
-  slots["input"] = both.get<ArgList>()->items[0].node();
-  slots["tau"] = both.get<ArgList>()->items[1].node();
-  return slots;
-}
-
-/// The gradient of the reflectors is computed from K = Q grad_Q^H. K follows from the result and its gradient, or from
-/// the other operand and its gradient.
-std::vector<Node*> grad_ormqr(GradCall& c) {
-  GradientSlots slots(c);
-  const bool left = c.boolean("left"), adjoint = c.boolean("transpose");
-  std::vector<std::pair<std::string, Arg>> names = {
-      {"grad", c.grads[0]}, {"a", c.arg("self")},  {"tau", c.arg("input2")}, {"other", c.arg("input3")},
-      {"left", left},       {"adjoint", !adjoint}, {"result", c.results[0]}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  const bool of_reflectors = c.want("self") || c.want("input2");
-  if (c.want("input3") || (of_reflectors && left == adjoint)) {
-    names.emplace_back("grad_other", build("ormqr(a, tau, grad, left, adjoint)"));
-    slots["input3"] = names.back().second.node();
-  }
-  if (!of_reflectors) return slots;
-  names.emplace_back("K", build(left ? (adjoint ? "matmul(grad_other, mH(other))" : "matmul(result, mH(grad))")
-                                     : (adjoint ? "matmul(mH(result), grad)" : "matmul(mH(grad_other), other)")));
-  Arg both = build("householder_product_backward(K, a, tau)");
-  slots["self"] = both.get<ArgList>()->items[0].node();
-  slots["input2"] = both.get<ArgList>()->items[1].node();
-  return slots;
-}
-
-/// torch.qr, which has `some` for reduced factors.
-Arg decompose_old_qr(DecomposeCall& c) {
-  return c.build.call("aten.linalg_qr.default", {c.arg("self"), c.boolean("some") ? "reduced" : "complete"});
-}
-Arg decompose_orgqr(DecomposeCall& c) {
-  return c.build.call("aten.linalg_householder_product.default", {c.arg("self"), c.arg("input2")});
+/// is_tall(A): whether A has more rows than columns.
+Arg is_tall(const FormulaCall& f) {
+  return f.guards().test(sym_lt(columns_of(f.tensor(0)), rows_of(f.tensor(0))), "linalg.qr");
 }
 
 }  // namespace
 
 void register_qr(OpTable& t) {
+  t.add_formula_functions({{"is_tall", is_tall}});
   t.add("aten.linalg_qr.default",
-        {.fake = fake_qr, .eval = eval_qr, .gradient = grad_qr, .all_results_differentiable = true, .expensive = true});
+        {.fake = fake_qr,
+         .eval = eval_qr,
+         .derivative =
+             {{"A",
+               "refuse(\"The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+               "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.\") if mode == 'r' "
+               "else refuse(\"The QR decomposition is not differentiable when mode='complete' and nrows > ncols\") "
+               "if mode == 'complete' and is_tall(A) else linalg_qr_backward(grads[0], grads[1], result0, result1)"}},
+         .all_results_differentiable = true,
+         .expensive = true});
   t.add("aten.geqrf.default", {.fake = fake_geqrf, .eval = eval_geqrf, .expensive = true});
   t.add("aten.linalg_householder_product.default",
-        {.fake = fake_householder, .eval = eval_householder, .gradient = grad_householder, .expensive = true});
-  t.add("aten.ormqr.default", {.fake = fake_ormqr, .eval = eval_ormqr, .gradient = grad_ormqr, .expensive = true});
-  t.add("aten.qr.default", {.decompose = decompose_old_qr});
-  t.add("aten.orgqr.default", {.decompose = decompose_orgqr});
+        {.fake = fake_householder,
+         .eval = eval_householder,
+         .derivative = {{"input, tau", "householder_product_backward(matmul(result, mH(grad)), input, tau)"}},
+         .expensive = true});
+  // The gradient of the reflectors is computed from K = Q grad_Q^H. K follows from the result and its gradient, or from
+  // the other operand and its gradient.
+  t.add("aten.ormqr.default",
+        {.fake = fake_ormqr,
+         .eval = eval_ormqr,
+         .derivative =
+             {{"self, input2, input3",
+               "g = ormqr(self, input2, grad, left, not transpose) if output_mask[2] or left == transpose else "
+               "None; K = None if not output_mask[0] and not output_mask[1] else matmul(g, mH(input3)) if left and "
+               "transpose else matmul(result, mH(grad)) if left else matmul(mH(result), grad) if transpose else "
+               "matmul(mH(g), input3); both = (None, None) if K is None else householder_product_backward(K, self, "
+               "input2); (both[0], both[1], g)"}},
+         .expensive = true});
+  t.add("aten.qr.default", {.program = "linalg_qr(self, 'reduced' if some else 'complete')"});
+  t.add("aten.orgqr.default", {.program = "linalg_householder_product(self, input2)"});
 }
 
 }  // namespace partita

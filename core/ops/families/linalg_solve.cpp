@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/linalg_lu.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 
@@ -157,67 +157,43 @@ Value eval_solve(EvalCall& c) {
   return ValueList{out[0], out[1], out[2], out[3]};
 }
 
-/// The derivative of log|det| is Re tr(A^-1 dA); the derivative of the sign's angle is Im tr(A^-1 dA).
-std::vector<Node*> grad_slogdet(GradCall& c) {
-  GradientSlots slots(c);
-  std::vector<std::pair<std::string, Arg>> names = {{"gsign", gradient_or_none(c, 0)},
-                                                    {"g", gradient_or_none(c, 1)},
-                                                    {"sign", c.results[0]},
-                                                    {"LU", c.results[2]},
-                                                    {"pivots", c.results[3]}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  bool turns = c.grads[0] && is_complex(c.tensor("A").dtype);
-  if (!c.grads[1] && !turns) return slots;
-  if (turns) {
-    names.emplace_back("w", build("conj(gsign) * sign"));
-    Arg angle = build("(conj(w) - w) * 0.5");
-    names.emplace_back("angle", angle);
-    names.emplace_back("d", c.grads[1] ? build("g + angle") : angle);
-  } else {
-    names.emplace_back("d", c.grads[1]);
-  }
-  slots["A"] = build("lu_diagonal_solve(d, LU, pivots)").node();
-  return slots;
-}
-
-std::vector<Node*> grad_solve(GradCall& c) {
-  GradientSlots slots(c);
-  const TensorMeta &a = c.tensor("A"), &b = c.tensor("B");
-  bool vectors = vector_of(static_cast<const FakeCall&>(c), a.sizes, b.sizes);
-  std::vector<std::pair<std::string, Arg>> names = {{"grad", c.grads[0]},
-                                                    {"LU", c.results[1]},
-                                                    {"pivots", c.results[2]},
-                                                    {"X", c.results[0]},
-                                                    {"left", c.arg("left")}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  if (vectors) {
-    names[0].second = build("unsqueeze(grad, -1)");
-    names[3].second = build("unsqueeze(X, -1)");
-  }
-  names.emplace_back("gB", build("linalg_lu_solve(LU, pivots, grad, left=left, adjoint=True)"));
-  if (c.want("A")) slots["A"] = build(c.boolean("left") ? "-matmul(gB, mH(X))" : "-matmul(mH(X), gB)").node();
-  if (c.want("B")) slots["B"] = build(vectors ? "aten.squeeze.dim(gB, -1)" : "gB").node();
-  return slots;
+/// solves_vector(A, B)
+Arg solves_vector(const FormulaCall& f) {
+  return vector_of(f.guards(), f.tensor(0).sizes, f.tensor(1).sizes);
 }
 
 }  // namespace
 
 void register_solve(OpTable& t) {
+  t.add_formula_functions({{"solves_vector", solves_vector}});
   t.add("aten._linalg_det.default", {.fake = fake_det,
                                      .eval = eval_det,
                                      .derivative = {{"A", "lu_diagonal_solve(grad * conj(result0), result1, result2)"}},
                                      .expensive = true});
-  t.add("aten._linalg_slogdet.default", {.fake = fake_slogdet,
-                                         .eval = eval_slogdet,
-                                         .gradient = grad_slogdet,
-                                         .all_results_differentiable = true,
-                                         .expensive = true});
+  // The derivative of log|det| is Re tr(A^-1 dA); the derivative of the sign's angle is Im tr(A^-1 dA).
+  t.add("aten._linalg_slogdet.default",
+        {.fake = fake_slogdet,
+         .eval = eval_slogdet,
+         .derivative = {{"A",
+                         "w = conj(grads[0]) * result0 if grads[0] is not None and is_complex(A) else None; d = "
+                         "sum_of(grads[1], None if w is None else (conj(w) - w) * 0.5); None if d is None else "
+                         "lu_diagonal_solve(d, result2, result3)"}},
+         .all_results_differentiable = true,
+         .expensive = true});
   t.add("aten.linalg_inv_ex.default", {.fake = fake_inv,
                                        .eval = eval_inv,
                                        .derivative = {{"A", "-matmul(mH(result0), matmul(grad, mH(result0)))"}},
                                        .expensive = true});
   t.add("aten._linalg_solve_ex.default",
-        {.fake = fake_solve, .eval = eval_solve, .gradient = grad_solve, .expensive = true});
+        {.fake = fake_solve,
+         .eval = eval_solve,
+         .derivative =
+             {{"A, B",
+               "v = solves_vector(A, B); g = unsqueeze(grad, -1) if v else grad; X = unsqueeze(result0, -1) if v "
+               "else result0; gB = linalg_lu_solve(result1, result2, g, left=left, adjoint=True); (None if not "
+               "output_mask[0] else -matmul(gB, mH(X)) if left else -matmul(mH(X), gB), aten.squeeze.dim(gB, -1) if "
+               "v and output_mask[1] else gB)"}},
+         .expensive = true});
 }
 
 }  // namespace partita

@@ -1,6 +1,6 @@
 // Triangular matrices: Cholesky and LDL factors, and solving triangular systems.
 #include "core/ops/families/linalg.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/accumulator.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
@@ -271,83 +271,16 @@ Value eval_ldl_solve(EvalCall& c) {
   return out;
 }
 
-using Names = std::vector<std::pair<std::string, Arg>>;
-
-std::vector<Node*> grad_cholesky_solve(GradCall& c) {
-  GradientSlots slots(c);
-  Names names = {{"grad", c.grads[0]}, {"L", c.arg("input2")}, {"X", c.results[0]}, {"upper", c.arg("upper")}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  names.emplace_back("g", build("cholesky_solve(grad, L, upper)"));
-  if (c.want("self")) slots["self"] = names.back().second.node();
-  if (!c.want("input2")) return slots;
-  names.emplace_back("once", build("matmul(g, mH(X))"));
-  names.emplace_back("both", build("once + mH(once)"));
-  slots["input2"] = build(c.boolean("upper") ? "-matmul(L, both)" : "-matmul(both, L)").node();
-  return slots;
-}
-
-std::vector<Node*> grad_cholesky_inverse(GradCall& c) {
-  GradientSlots slots(c);
-  Names names = {{"g", c.grads[0]}, {"L", c.arg("self")}, {"inverse", c.results[0]}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  names.emplace_back("W", build("matmul(matmul(inverse, g + mH(g)), inverse)"));
-  slots["self"] = build(c.boolean("upper") ? "-matmul(L, W)" : "-matmul(W, L)").node();
-  return slots;
-}
-
-/// Only the triangle that was read has a gradient; its diagonal does not when it counts as ones.
-const char* in_triangle(bool upper, bool unit) {
-  return upper ? unit ? "triu(gA, 1)" : "triu(gA)" : unit ? "tril(gA, -1)" : "tril(gA)";
-}
-
-std::vector<Node*> grad_solve_triangular(GradCall& c) {
-  GradientSlots slots(c);
-  bool upper = c.boolean("upper"), left = c.boolean("left"), unit = c.boolean("unitriangular");
-  Names names = {{"grad", c.grads[0]}, {"A", c.arg("self")}, {"X", c.results[0]},
-                 {"lower", !upper},    {"left", left},       {"unit", unit}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  names.emplace_back("gB", build("linalg_solve_triangular(mH(A), grad, upper=lower, left=left, unitriangular=unit)"));
-  if (c.want("B")) slots["B"] = names.back().second.node();
-  if (!c.want("self")) return slots;
-  names.emplace_back("gA", build(left ? "-matmul(gB, mH(X))" : "-matmul(mH(X), gB)"));
-  slots["self"] = build(in_triangle(upper, unit)).node();
-  return slots;
-}
-
-std::vector<Node*> grad_triangular_solve(GradCall& c) {
-  GradientSlots slots(c);
-  bool upper = c.boolean("upper"), transpose = c.boolean("transpose"), unit = c.boolean("unitriangular");
-  Names names = {{"A", c.arg("A")}, {"X", c.results[0]}, {"upper", upper}, {"other", !transpose}, {"unit", unit}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  Node* of_a = c.grads.size() > 1 ? c.grads[1] : nullptr;
-  if (c.grads[0]) {
-    names.emplace_back("grad", c.grads[0]);
-    names.emplace_back("gB", build("triangular_solve(grad, conj(A), upper, other, unit)[0]"));
-    if (c.want("self")) slots["self"] = names.back().second.node();
-    if (c.want("A")) {
-      names.emplace_back("gA", build(transpose ? "-matmul(conj(X), mT(gB))" : "-matmul(gB, mH(X))"));
-      Arg triangle = build(in_triangle(upper, unit));
-      of_a = of_a ? c.build.call("aten.add.Tensor", {triangle, of_a}) : triangle.node();
-    }
-  }
-  if (c.want("A")) slots["A"] = of_a;
-  return slots;
-}
-
-std::vector<Node*> grad_ldl_solve(GradCall& c) {
-  GradientSlots slots(c);
-  // linalg_ldl_solve is not differentiable by LD. For a symmetric matrix, the adjoint system has the conjugate of LD.
-  if (c.want("LD")) fail_unsupported("the gradient of linalg_ldl_solve with respect to the factors");
-  bool hermitian = c.boolean("hermitian");
-  Names names = {{"grad", c.grads[0]}, {"LD", c.arg("LD")}, {"pivots", c.arg("pivots")}, {"hermitian", hermitian}};
-  if (!hermitian) names[1].second = c.build.expression("conj(LD)", names);
-  slots["B"] = c.build.expression("linalg_ldl_solve(LD, pivots, grad, hermitian=hermitian)", names).node();
-  return slots;
+/// in_triangle(gradient, upper, unitriangular): only the triangle that was read has a gradient; its diagonal does not
+/// when it counts as ones.
+Arg in_triangle(const FormulaCall& f) {
+  return f("triu(x0, 1) if x1 and x2 else triu(x0) if x1 else tril(x0, -1) if x2 else tril(x0)");
 }
 
 }  // namespace
 
 void register_triangular(OpTable& t) {
+  t.add_formula_functions({{"in_triangle", in_triangle}});
   t.add("aten.linalg_cholesky_ex.default", {.fake = fake_cholesky_ex,
                                             .eval = eval_cholesky_ex,
                                             .derivative = {{"self", "cholesky_backward(grad, upper, result0)"}},
@@ -356,24 +289,49 @@ void register_triangular(OpTable& t) {
                                   .eval = eval_cholesky,
                                   .derivative = {{"self", "cholesky_backward(grad, upper, result)"}},
                                   .expensive = true});
-  t.add("aten.cholesky_inverse.default", {.fake = fake_cholesky_inverse,
-                                          .eval = eval_cholesky_inverse,
-                                          .gradient = grad_cholesky_inverse,
-                                          .expensive = true});
+  t.add("aten.cholesky_inverse.default",
+        {.fake = fake_cholesky_inverse,
+         .eval = eval_cholesky_inverse,
+         .derivative =
+             {{"self",
+               "W = matmul(matmul(result, grad + mH(grad)), result); -matmul(self, W) if upper else -matmul(W, self)"}},
+         .expensive = true});
   t.add("aten.cholesky_solve.default",
-        {.fake = fake_cholesky_solve, .eval = eval_cholesky_solve, .gradient = grad_cholesky_solve, .expensive = true});
-  t.add("aten.linalg_solve_triangular.default", {.fake = fake_solve_triangular,
-                                                 .eval = eval_solve_triangular,
-                                                 .gradient = grad_solve_triangular,
-                                                 .expensive = true});
-  t.add("aten.triangular_solve.default", {.fake = fake_triangular_solve,
-                                          .eval = eval_triangular_solve,
-                                          .gradient = grad_triangular_solve,
-                                          .all_results_differentiable = true,
-                                          .expensive = true});
+        {.fake = fake_cholesky_solve,
+         .eval = eval_cholesky_solve,
+         .derivative =
+             {{"self, input2",
+               "g = cholesky_solve(grad, input2, upper); once = matmul(g, mH(result)) if output_mask[1] else None; "
+               "both = once + mH(once) if output_mask[1] else None; (g, None if both is None else -matmul(input2, "
+               "both) if upper else -matmul(both, input2))"}},
+         .expensive = true});
+  t.add("aten.linalg_solve_triangular.default",
+        {.fake = fake_solve_triangular,
+         .eval = eval_solve_triangular,
+         .derivative =
+             {{"self, B",
+               "gB = linalg_solve_triangular(mH(self), grad, upper=not upper, left=left, "
+               "unitriangular=unitriangular); gA = None if not output_mask[0] else -matmul(gB, mH(result)) if left "
+               "else -matmul(mH(result), gB); (None if gA is None else in_triangle(gA, upper, unitriangular), gB)"}},
+         .expensive = true});
+  t.add("aten.triangular_solve.default",
+        {.fake = fake_triangular_solve,
+         .eval = eval_triangular_solve,
+         .derivative = {{"self, A",
+                         "gB = None if grads[0] is None else triangular_solve(grads[0], conj(A), upper, not transpose, "
+                         "unitriangular)[0]; gA = None if gB is None or not output_mask[1] else -matmul(conj(result0), "
+                         "mT(gB)) if transpose else -matmul(gB, mH(result0)); (gB, sum_of(None if gA is None else "
+                         "in_triangle(gA, upper, unitriangular), grads[1]))"}},
+         .all_results_differentiable = true,
+         .expensive = true});
   t.add("aten.linalg_ldl_factor_ex.default", {.fake = fake_ldl_factor, .eval = eval_ldl_factor, .expensive = true});
+  // linalg_ldl_solve is not differentiable by LD. For a symmetric matrix, the adjoint system has the conjugate of LD.
   t.add("aten.linalg_ldl_solve.default",
-        {.fake = fake_ldl_solve, .eval = eval_ldl_solve, .gradient = grad_ldl_solve, .expensive = true});
+        {.fake = fake_ldl_solve,
+         .eval = eval_ldl_solve,
+         .derivative = {{"LD", "unsupported('the gradient of linalg_ldl_solve with respect to the factors')"},
+                        {"B", "linalg_ldl_solve(LD if hermitian else conj(LD), pivots, grad, hermitian=hermitian)"}},
+         .expensive = true});
 }
 
 }  // namespace partita

@@ -4,7 +4,6 @@
 #include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
 #include "core/ops/formula_functions.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -99,15 +98,6 @@ Value eval_max_pool(EvalCall& c) {
   return max_of_cells(c, outputs, rank, [&](std::int64_t) -> const Cells& { return cells; });
 }
 
-template <const char* backward>
-std::vector<Node*> grad_max_pool(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.grads[0])
-    slots["self"] = c.build.call(backward, {c.grads[0], c.arg("self"), c.arg("kernel_size"), c.arg("stride"),
-                                            c.arg("padding"), c.arg("dilation"), c.arg("ceil_mode"), c.results[1]});
-  return slots;
-}
-
 constexpr char backward_2d[] = "aten.max_pool2d_with_indices_backward.default";
 constexpr char backward_3d[] = "aten.max_pool3d_with_indices_backward.default";
 
@@ -166,12 +156,21 @@ Arg max_pool_double_backward(const FormulaCall& f) {
 
 void register_max_pool(OpTable& t) {
   t.add_formula_functions({{"max_pool_double_backward", max_pool_double_backward}});
-  t.add("aten.max_pool2d_with_indices.default", {.fake = fake_max_pool<2>,
-                                                 .eval = eval_max_pool<2>,
-                                                 .gradient = grad_max_pool<backward_2d>,
-                                                 .lower = loops::lower_max_pool2d});
+  t.add("aten.max_pool2d_with_indices.default",
+        {.fake = fake_max_pool<2>,
+         .eval = eval_max_pool<2>,
+         .derivative =
+             {{"self",
+               "aten.max_pool2d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
+               "ceil_mode, result1)"}},
+         .lower = loops::lower_max_pool2d});
   t.add("aten.max_pool3d_with_indices.default",
-        {.fake = fake_max_pool<3>, .eval = eval_max_pool<3>, .gradient = grad_max_pool<backward_3d>});
+        {.fake = fake_max_pool<3>,
+         .eval = eval_max_pool<3>,
+         .derivative = {
+             {"self",
+              "aten.max_pool3d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
+              "ceil_mode, result1)"}}});
   t.add(backward_2d,
         {.fake = fake_pool_backward,
          .eval = eval_add_at_indices<fake_pool_backward, 2>,

@@ -225,15 +225,6 @@ Value eval_nll_loss_backward(EvalCall& c) {
   return out;
 }
 
-template <const char* backward>
-std::vector<Node*> grad_nll_loss(GradCall& c) {
-  GradientSlots slots(c);
-  if (c.grads[0])
-    slots["self"] = c.build.call(backward, {c.grads[0], c.arg("self"), c.arg("target"), c.arg("weight"),
-                                            c.arg("reduction"), c.arg("ignore_index"), c.results[1]});
-  return slots;
-}
-
 constexpr char backward_1d[] = "aten.nll_loss_backward.default", backward_2d[] = "aten.nll_loss2d_backward.default";
 
 template <const char* forward>
@@ -277,12 +268,19 @@ Arg decompose_nll_loss_nd(DecomposeCall& c) {
 }  // namespace
 
 void register_nll_loss(OpTable& t) {
-  t.add(forward_1d, {.fake = fake_nll_loss_forward,
-                     .eval = eval_nll_loss_forward,
-                     .gradient = grad_nll_loss<backward_1d>,
-                     .lower = loops::lower_nll_loss});
+  t.add(
+      forward_1d,
+      {.fake = fake_nll_loss_forward,
+       .eval = eval_nll_loss_forward,
+       .derivative = {{"self",
+                       "aten.nll_loss_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}},
+       .lower = loops::lower_nll_loss});
   t.add(forward_2d,
-        {.fake = fake_nll_loss_forward, .eval = eval_nll_loss_forward, .gradient = grad_nll_loss<backward_2d>});
+        {.fake = fake_nll_loss_forward,
+         .eval = eval_nll_loss_forward,
+         .derivative = {
+             {"self",
+              "aten.nll_loss2d_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}}});
   t.add(backward_1d,
         {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward, .lower = loops::lower_nll_loss_backward});
   t.add(backward_2d, {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward});

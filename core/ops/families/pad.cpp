@@ -98,15 +98,6 @@ Value eval_constant_pad(EvalCall& c) {
   return out;
 }
 
-std::vector<Node*> grad_constant_pad(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  SymList pad = c.syms("pad");
-  for (SymExpr& p : pad) p = -p;
-  slots["self"] = b.call("aten.constant_pad_nd.default", {c.grads[0], b.sizes(pad)});
-  return slots;
-}
-
 /// The padded sizes for reflection_pad and replication_pad in 1, 2 or 3 dimensions. Fails unless `self` has these
 /// dimensions, channels and perhaps a batch; only the batch may be empty. With `reflect` each padding must be smaller
 /// than its dimension.
@@ -292,7 +283,7 @@ bool widths_are_zero(const Args& bound) {
 void register_pad(OpTable& t) {
   t.add("aten.constant_pad_nd.default", {.fake = fake_constant_pad,
                                          .eval = eval_constant_pad,
-                                         .gradient = grad_constant_pad,
+                                         .derivative = {{"self", "aten.constant_pad_nd.default(grad, negated(pad))"}},
                                          .lower = loops::lower_pad,
                                          .unchanged_if = widths_are_zero});
   for (const BorderRow& row : borders) {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/loss.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -195,63 +195,17 @@ Value eval_bce_with_logits(EvalCall& c) {
   });
 }
 
-Node* finish_gradient(GradCall& c, Node* gradient) {
-  Builder& b = c.build;
-  if (c.has("weight")) gradient = b.call("aten.mul.Tensor", {gradient, c.arg("weight")});
-  if (static_cast<Reduction>(c.integer("reduction")) != Reduction::Mean) return gradient;
-  return b.call("aten.div.Scalar", {gradient, b.size(c.tensor("self").numel())});
-}
-
-std::vector<Node*> grad_bce_with_logits(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  Node *self = tensor_node(c, "self"), *target = tensor_node(c, "target"), *grad = c.grads[0];
-  if (c.want("self")) {
-    Node* gradient;
-    if (c.has("pos_weight")) {
-      Node* t = b.call("aten.mul.Tensor", {c.arg("pos_weight"), target});
-      gradient = b.call("aten.sub.Tensor", {b.call("aten.add.Scalar", {t, 1}), target});
-      gradient = b.call("aten.mul.Tensor", {gradient, b.call("aten.sigmoid.default", {self})});
-      gradient = b.call("aten.sub.Tensor", {gradient, t});
-    } else {
-      gradient = b.call("aten.sub.Tensor", {b.call("aten.sigmoid.default", {self}), target});
-    }
-    slots["self"] = finish_gradient(c, b.call("aten.mul.Tensor", {gradient, grad}));
-  }
-  if (c.want("target")) {
-    Node* gradient;
-    if (c.has("pos_weight")) {
-      Node* positive = b.call("aten.log_sigmoid.default", {self});
-      Node* negative = b.call("aten.log_sigmoid.default", {b.call("aten.neg.default", {self})});
-      gradient = b.call("aten.sub.Tensor", {negative, b.call("aten.mul.Tensor", {c.arg("pos_weight"), positive})});
-      gradient = b.call("aten.mul.Tensor", {gradient, grad});
-    } else {
-      gradient = b.call("aten.mul.Tensor", {self, b.call("aten.neg.default", {grad})});
-    }
-    slots["target"] = finish_gradient(c, gradient);
-  }
-  return slots;
-}
-
-std::vector<Node*> grad_bce(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  Node *self = tensor_node(c, "self"), *grad = c.grads[0];
-  if (c.want("self"))
-    slots["self"] = b.call("aten.binary_cross_entropy_backward.default",
-                           {grad, self, c.arg("target"), c.arg("weight"), c.arg("reduction")});
-  if (c.want("target")) {
-    Node* inverse = b.call("aten.log.default", {b.call("aten.rsub.Scalar", {self, 1.0})});
-    Node* gradient = b.call("aten.sub.Tensor", {inverse, b.call("aten.log.default", {self})});
-    gradient = b.call("aten.clamp.default", {gradient, -100, 100});
-    slots["target"] = finish_gradient(c, b.call("aten.mul.Tensor", {gradient, grad}));
-  }
-  return slots;
+/// weighted(gradient, weight, self, reduction): how the gradient of a binary cross entropy ends.
+Arg weighted(const FormulaCall& f) {
+  const Arg gradient = f("x0 if x1 is None else x0 * x1");
+  if (*f.args[3].get<std::int64_t>() != static_cast<std::int64_t>(Reduction::Mean)) return gradient;
+  return f.build.call("aten.div.Scalar", {gradient, f.build.size(f.tensor(2).numel())});
 }
 
 }  // namespace
 
 void register_pointwise_losses(OpTable& t) {
+  t.add_formula_functions({{"weighted", weighted}});
   t.add("aten.mse_loss.default", {.fake = fake_loss,
                                   .eval = eval_loss<Mse>,
                                   .derivative = {{"self", "mse_loss_backward(grad, self, target, reduction)"},
@@ -270,10 +224,24 @@ void register_pointwise_losses(OpTable& t) {
         {.fake = fake_loss,
          .eval = eval_loss<SoftMargin>,
          .derivative = {{"self", "soft_margin_loss_backward(grad, self, target, reduction)"}}});
-  t.add("aten.binary_cross_entropy.default",
-        {.fake = fake_loss, .eval = eval_loss<BinaryCrossEntropy>, .gradient = grad_bce});
+  t.add(
+      "aten.binary_cross_entropy.default",
+      {.fake = fake_loss,
+       .eval = eval_loss<BinaryCrossEntropy>,
+       .derivative = {
+           {"self", "aten.binary_cross_entropy_backward.default(grad, self, target, weight, reduction)"},
+           {"target",
+            "weighted(aten.clamp.default(log(1.0 - self) - log(self), -100, 100) * grad, weight, self, reduction)"}}});
   t.add("aten.binary_cross_entropy_with_logits.default",
-        {.fake = fake_loss, .eval = eval_bce_with_logits, .gradient = grad_bce_with_logits});
+        {.fake = fake_loss,
+         .eval = eval_bce_with_logits,
+         .derivative = {
+             {"self",
+              "t = None if pos_weight is None else pos_weight * target; weighted((sigmoid(self) - target if t is "
+              "None else (t + 1 - target) * sigmoid(self) - t) * grad, weight, self, reduction)"},
+             {"target",
+              "p = None if pos_weight is None else aten.log_sigmoid.default(self); weighted(self * -grad if p is "
+              "None else (aten.log_sigmoid.default(-self) - pos_weight * p) * grad, weight, self, reduction)"}}});
 
   t.add("aten.mse_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<Mse>});
   t.add("aten.smooth_l1_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<SmoothL1>});

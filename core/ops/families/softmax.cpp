@@ -341,22 +341,6 @@ Value eval_logsumexp(EvalCall& c) {
   return out;
 }
 
-std::vector<Node*> grad_logsumexp(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  Node *grad = c.grads[0], *result = c.results[0];
-  const TensorMeta& self = c.tensor("self");
-  if (!c.boolean("keepdim") && self.dim() != 0) {
-    std::vector<bool> flags = reduced(c.integers("dim"), self.dim());
-    for (Node** x : {&grad, &result})
-      for (std::size_t i = 0; i < flags.size(); ++i)
-        if (flags[i]) *x = b.call("aten.unsqueeze.default", {*x, static_cast<std::int64_t>(i)});
-  }
-  Node* share = b.call("aten.exp.default", {b.call("aten.sub.Tensor", {tensor_node(c, "self"), result})});
-  slots["self"] = b.call("aten.mul.Tensor", {grad, conj_if_complex(b, share)});
-  return slots;
-}
-
 }  // namespace
 
 void register_softmax(OpTable& t) {
@@ -384,8 +368,10 @@ void register_softmax(OpTable& t) {
          .lower = loops::lower_log_softmax_backward});
   t.add("aten._safe_softmax.default",
         {.fake = fake_safe_softmax, .eval = eval_safe_softmax, .gradient = grad_softmax<softmax_backward>});
-  t.add("aten.logsumexp.default",
-        {.fake = fake_logsumexp, .eval = eval_logsumexp, .gradient = grad_logsumexp, .lower = loops::lower_logsumexp});
+  t.add("aten.logsumexp.default", {.fake = fake_logsumexp,
+                                   .eval = eval_logsumexp,
+                                   .derivative = {{"self", "logsumexp_backward(grad, self, result, dim, keepdim)"}},
+                                   .lower = loops::lower_logsumexp});
   t.add("aten.softmax.int", {.decompose = decompose_softmax<softmax_op>});
   t.add("aten.log_softmax.int", {.decompose = decompose_softmax<log_softmax_op>});
   t.add("aten.special_softmax.default", {.decompose = decompose_softmax<softmax_op>});

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "core/ops/families.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -250,38 +249,6 @@ Value eval_mode(EvalCall& c) {
   });
 }
 
-/// value_selecting_reduction_backward: the gradient goes to the element that was selected.
-template <bool keeps_dim>
-std::vector<Node*> grad_selection(GradCall& c) {
-  GradientSlots slots(c);
-  Node* grad = c.grads[0];
-  if (!grad) return slots;
-  Builder& b = c.build;
-  Node* indices = c.results[1];
-  bool keepdim = true;
-  if constexpr (!keeps_dim) keepdim = c.boolean("keepdim");
-  if (!keepdim && c.tensor("self").dim() > 0) {
-    grad = b.call("aten.unsqueeze.default", {grad, c.arg("dim")});
-    indices = b.call("aten.unsqueeze.default", {indices, c.arg("dim")});
-  }
-  Node* zeros = b.call("aten.new_zeros.default", {grad, b.sizes(c.tensor("self").sizes)});
-  slots["self"] = b.call("aten.scatter.src", {zeros, c.arg("dim"), indices, grad});
-  return slots;
-}
-
-/// evenly_distribute_backward: all elements that equal the result share the gradient.
-std::vector<Node*> grad_median_of_all(GradCall& c) {
-  GradientSlots slots(c);
-  Builder& b = c.build;
-  Node *self = tensor_node(c, "self"), *result = c.results[0];
-  Node* nan = b.call("aten.logical_and.default",
-                     {b.call("aten.isnan.default", {self}), b.call("aten.isnan.default", {result})});
-  Node* mask = b.call("aten.logical_or.default", {b.call("aten.eq.Tensor", {self, result}), nan});
-  Node* share = b.call("aten.div.Tensor", {c.grads[0], b.call("aten.sum.default", {mask})});
-  slots["self"] = b.call("aten.mul.Tensor", {mask, share});
-  return slots;
-}
-
 Arg decompose_argsort(DecomposeCall& c) {
   Builder& b = c.build;
   Node* sorted = c.schema.index_of("stable") >= 0
@@ -406,19 +373,42 @@ Value eval_searchsorted(EvalCall& c) {
 
 void register_sort(OpTable& t) {
   t.add("aten.sort.default",
-        {.fake = fake_sort, .eval = eval_sort, .gradient = grad_selection<true>, .expensive = true});
+        {.fake = fake_sort,
+         .eval = eval_sort,
+         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
+         .expensive = true});
   t.add("aten.sort.stable",
-        {.fake = fake_sort, .eval = eval_sort, .gradient = grad_selection<true>, .expensive = true});
+        {.fake = fake_sort,
+         .eval = eval_sort,
+         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
+         .expensive = true});
   t.add("aten.topk.default",
-        {.fake = fake_topk, .eval = eval_topk, .gradient = grad_selection<true>, .expensive = true});
-  t.add("aten.kthvalue.default", {.fake = fake_selection, .eval = eval_kthvalue, .gradient = grad_selection<false>});
-  t.add("aten.median.dim", {.fake = fake_selection, .eval = eval_median<false>, .gradient = grad_selection<false>});
-  t.add("aten.nanmedian.dim", {.fake = fake_selection, .eval = eval_median<true>, .gradient = grad_selection<false>});
-  t.add("aten.mode.default", {.fake = fake_selection, .eval = eval_mode, .gradient = grad_selection<false>});
-  t.add("aten.median.default",
-        {.fake = fake_median_of_all, .eval = eval_median_of_all<false>, .gradient = grad_median_of_all});
-  t.add("aten.nanmedian.default",
-        {.fake = fake_median_of_all, .eval = eval_median_of_all<true>, .gradient = grad_median_of_all});
+        {.fake = fake_topk,
+         .eval = eval_topk,
+         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
+         .expensive = true});
+  t.add("aten.kthvalue.default",
+        {.fake = fake_selection,
+         .eval = eval_kthvalue,
+         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}}});
+  t.add("aten.median.dim",
+        {.fake = fake_selection,
+         .eval = eval_median<false>,
+         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}}});
+  t.add("aten.nanmedian.dim",
+        {.fake = fake_selection,
+         .eval = eval_median<true>,
+         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}}});
+  t.add("aten.mode.default",
+        {.fake = fake_selection,
+         .eval = eval_mode,
+         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}}});
+  t.add("aten.median.default", {.fake = fake_median_of_all,
+                                .eval = eval_median_of_all<false>,
+                                .derivative = {{"self", "evenly_distribute_backward(grad, self, result)"}}});
+  t.add("aten.nanmedian.default", {.fake = fake_median_of_all,
+                                   .eval = eval_median_of_all<true>,
+                                   .derivative = {{"self", "evenly_distribute_backward(grad, self, result)"}}});
   t.add("aten.argsort.default", {.decompose = decompose_argsort});
   t.add("aten.argsort.stable", {.decompose = decompose_argsort});
   t.add("aten.msort.default", {.decompose = decompose_msort});

@@ -52,24 +52,16 @@ Arg weight_norm_backward(DecomposeCall& c) {
       {{"v", c.arg("saved_v")}, {"g", c.arg("saved_g")}, {"norms", c.arg("saved_norms")}, {"over", list_of(over)}});
 }
 
-std::vector<Node*> weight_norm_gradient(GradCall& c) {
-  GradientSlots slots(c);
-  Arg grad = c.build.expression("contiguous(g)", {{"g", c.grads[0]}});
-  Node* both = c.build.call("aten._weight_norm_interface_backward.default",
-                            {grad, c.arg("v"), c.arg("g"), c.results[1], c.arg("dim")});
-  take_results(c, slots, both, {"v", "g"});
-  return slots;
-}
-
 }  // namespace
 
 void add_weight_norm(OpTable& t) {
   t.add("aten.norm_except_dim.default", {.decompose = norm_except_dim});
   t.add("aten._weight_norm.default", {.decompose = weight_norm});
-  t.add("aten._weight_norm_interface.default",
-        {.decompose =
-             [](DecomposeCall& c) { return build_program(c, "n = norm_except_dim(v, 2, dim); (v * (g / n), n)"); },
-         .gradient = weight_norm_gradient});
+  t.add(
+      "aten._weight_norm_interface.default",
+      {.decompose =
+           [](DecomposeCall& c) { return build_program(c, "n = norm_except_dim(v, 2, dim); (v * (g / n), n)"); },
+       .derivative = {{"v, g", "aten._weight_norm_interface_backward.default(contiguous(grad), v, g, result1, dim)"}}});
   t.add("aten._weight_norm_interface_backward.default", {.decompose = weight_norm_backward});
 }
 
