@@ -88,12 +88,6 @@ void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
   total_->setText(line);
 }
 
-void AotView::set_theme(const Theme& theme) {
-  forward_->set_theme(theme);
-  backward_->set_theme(theme);
-  saved_->set_theme(theme);
-}
-
 void AotView::select(const QString& node) {
   forward_->select(node);
   backward_->select(node);

@@ -23,7 +23,6 @@ class AotView : public QWidget {
  public:
   explicit AotView(QWidget* parent = nullptr);
   void set_pair(std::shared_ptr<const AotPair> pair);
-  void set_theme(const Theme& theme);
   void select(const QString& node);
   TablePanel* saved() { return saved_; }
 

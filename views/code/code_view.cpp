@@ -11,6 +11,15 @@
 #include <cmath>
 
 namespace partita::views {
+namespace {
+
+QColor colour(Token token) {
+  const Theme& t = Theme::current();
+  const QColor by_token[] = {t.ink, t.keyword, t.string, t.number, t.comment, t.annotation, t.accent, t.comment};
+  return by_token[static_cast<std::size_t>(token)];
+}
+
+}  // namespace
 
 CodeView::CodeView(QWidget* parent) : QAbstractScrollArea(parent) {
   setFocusPolicy(Qt::StrongFocus);
@@ -28,11 +37,6 @@ void CodeView::set_document(std::shared_ptr<const CodeDocument> document) {
   verticalScrollBar()->setValue(0);
   horizontalScrollBar()->setValue(0);
   update_bars();
-  viewport()->update();
-}
-
-void CodeView::set_theme(const Theme& theme) {
-  theme_ = &theme;
   viewport()->update();
 }
 
@@ -101,31 +105,10 @@ void CodeView::update_bars() {
   horizontalScrollBar()->setRange(0, std::max(0, (document_ ? document_->longest_line() : 0) + 2 - columns));
 }
 
-QColor CodeView::colour(Token token) const {
-  switch (token) {
-    case Token::Plain:
-      return theme_->ink;
-    case Token::Keyword:
-      return theme_->keyword;
-    case Token::String:
-      return theme_->string;
-    case Token::Number:
-      return theme_->number;
-    case Token::Comment:
-      return theme_->comment;
-    case Token::Annotation:
-      return theme_->annotation;
-    case Token::Name:
-      return theme_->accent;
-    case Token::Deletion:
-      return theme_->comment;
-  }
-  return theme_->ink;
-}
-
 void CodeView::paintEvent(QPaintEvent*) {
+  const Theme& theme = Theme::current();
   QPainter painter(viewport());
-  painter.fillRect(viewport()->rect(), theme_->paper);
+  painter.fillRect(viewport()->rect(), theme.paper);
   if (!document_) return;
   painter.setFont(font());
   double margin = margin_width();
@@ -139,11 +122,11 @@ void CodeView::paintEvent(QPaintEvent*) {
   for (int i = first; i < last; ++i) {
     int y = (i - first) * line_height_;
     bool current = i >= low && i <= high && low >= 0;
-    if (current) painter.fillRect(QRectF(0, y, viewport()->width(), line_height_), theme_->current_line);
+    if (current) painter.fillRect(QRectF(0, y, viewport()->width(), line_height_), theme.current_line);
     if (i < static_cast<int>(changes_.size()) && changes_[i] != Change::None) {
-      QColor c = changes_[i] == Change::Added     ? theme_->added
-                 : changes_[i] == Change::Removed ? theme_->removed
-                                                  : theme_->changed;
+      QColor c = changes_[i] == Change::Added     ? theme.added
+                 : changes_[i] == Change::Removed ? theme.removed
+                                                  : theme.changed;
       painter.fillRect(QRectF(0, y, 3, line_height_), c);
       c.setAlpha(28);
       painter.fillRect(QRectF(3, y, viewport()->width(), line_height_), c);
@@ -160,7 +143,7 @@ void CodeView::paintEvent(QPaintEvent*) {
     if (!search_.isEmpty())
       for (qsizetype at = line.indexOf(search_, 0, Qt::CaseInsensitive); at >= 0;
            at = line.indexOf(search_, at + 1, Qt::CaseInsensitive)) {
-        QColor mark = theme_->warn;
+        QColor mark = theme.warn;
         mark.setAlpha(80);
         painter.fillRect(QRectF(left + static_cast<double>(at) * char_width_, y + 1,
                                 static_cast<double>(search_.size()) * char_width_, line_height_ - 2),
@@ -174,12 +157,12 @@ void CodeView::paintEvent(QPaintEvent*) {
     }
     draw(at, static_cast<int>(line.size()), Token::Plain);
     painter.setClipping(false);
-    painter.setPen(current ? theme_->ink : theme_->comment);
+    painter.setPen(current ? theme.ink : theme.comment);
     painter.drawText(QRectF(0, y, margin - char_width_, line_height_), Qt::AlignRight | Qt::AlignVCenter,
                      QString::number(i + 1));
   }
   if (hasFocus()) {
-    painter.setPen(QPen(theme_->accent, 1));
+    painter.setPen(QPen(theme.accent, 1));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(QRectF(viewport()->rect()).adjusted(0.5, 0.5, -0.5, -0.5));
   }

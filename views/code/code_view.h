@@ -17,7 +17,6 @@ class CodeView : public QAbstractScrollArea {
 
   void set_document(std::shared_ptr<const CodeDocument> document);
   const CodeDocument* document() const { return document_.get(); }
-  void set_theme(const Theme& theme);
   void select(const QString& node);                    ///< scrolls there when it is out of view
   void set_line_changes(std::vector<Change> changes);  ///< by line; colours the margin
   void set_search(const QString& text);
@@ -43,11 +42,9 @@ class CodeView : public QAbstractScrollArea {
   int line_at(int y) const;
   double margin_width() const;
   QString selected_text() const;
-  QColor colour(Token token) const;
   void set_current(int line, bool tell);
 
   std::shared_ptr<const CodeDocument> document_;
-  const Theme* theme_ = &Theme::light();
   std::vector<Change> changes_;
   QString search_;
   double char_width_ = 8;

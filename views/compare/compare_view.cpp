@@ -141,9 +141,6 @@ void CompareView::clear(const QString& note) {
   summary_->setText(note);
 }
 
-void CompareView::set_theme(const Theme& theme) {
-  table_->set_theme(theme);
-}
 void CompareView::select(const QString& node) {
   table_->select_node(node);
 }

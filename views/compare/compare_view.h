@@ -40,7 +40,6 @@ class CompareView : public QWidget {
   /// `first_wrong`: the first row in graph order that differs; empty: none does.
   void set_report(const Report& report, const Tolerance& tolerance, const QString& summary, const QString& first_wrong);
   void clear(const QString& note = {});
-  void set_theme(const Theme& theme);
   void select(const QString& node);
   TablePanel* table() { return table_; }
 

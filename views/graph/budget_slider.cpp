@@ -67,16 +67,12 @@ void BudgetSlider::set_budget(double budget) {
   update();
 }
 
-void BudgetSlider::set_theme(const Theme& theme) {
-  theme_ = &theme;
-  update();
-}
-
 double BudgetSlider::x_of(double share) const {
   return kMargin + share * (width() - 2 * kMargin);
 }
 
 void BudgetSlider::paintEvent(QPaintEvent*) {
+  const Theme& theme = Theme::current();
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
   double base = height() - 9, top = 4;
@@ -89,20 +85,20 @@ void BudgetSlider::paintEvent(QPaintEvent*) {
                       base - (base - top) * static_cast<double>(p.activation_bytes) / static_cast<double>(most));
     QPolygonF area = line;
     area << QPointF(line.back().x(), base) << QPointF(line.front().x(), base);
-    QColor fill = theme_->accent;
+    QColor fill = theme.accent;
     fill.setAlphaF(0.18f);
     painter.setPen(Qt::NoPen);
     painter.setBrush(fill);
     painter.drawPolygon(area);
-    painter.setPen(QPen(theme_->accent, 1));
+    painter.setPen(QPen(theme.accent, 1));
     painter.drawPolyline(line);
   }
-  painter.setPen(QPen(theme_->line, 2, Qt::SolidLine, Qt::RoundCap));
+  painter.setPen(QPen(theme.line, 2, Qt::SolidLine, Qt::RoundCap));
   painter.drawLine(QPointF(x_of(0), base), QPointF(x_of(1), base));
-  QColor ink = isEnabled() ? theme_->accent : theme_->dim;
+  QColor ink = isEnabled() ? theme.accent : theme.dim;
   painter.setPen(QPen(ink, 2, Qt::SolidLine, Qt::RoundCap));
   painter.drawLine(QPointF(x_of(0), base), QPointF(x_of(budget()), base));
-  painter.setBrush(hasFocus() ? ink : theme_->raised);
+  painter.setBrush(hasFocus() ? ink : theme.raised);
   painter.drawEllipse(QPointF(x_of(budget()), base), kHandle, kHandle);
 }
 

@@ -25,7 +25,6 @@ class BudgetSlider : public QSlider {
   void set_budget(double budget);                  ///< emits no signal
   double budget() const { return static_cast<double>(value()) / kSteps; }
   const std::vector<BudgetPoint>& curve() const { return curve_; }
-  void set_theme(const Theme& theme);
   QSize sizeHint() const override { return {180, 28}; }
 
  Q_SIGNALS:
@@ -40,7 +39,6 @@ class BudgetSlider : public QSlider {
   double x_of(double share) const;
 
   std::vector<BudgetPoint> curve_;
-  const Theme* theme_ = &Theme::light();
   QTimer rest_;
 };
 

@@ -74,11 +74,6 @@ void GraphController::facts_changed(const Document& document) {
   refresh_overlays();
 }
 
-void GraphController::set_theme(const Theme& theme) {
-  view_->set_theme(theme);
-  bar_->set_theme(theme);
-}
-
 std::optional<int> GraphController::search(const QString& needle) {
   view_->set_search(needle);
   return std::nullopt;

@@ -18,7 +18,6 @@ class GraphController : public WidgetController<GraphView> {
   void wait_for(const Document& document) override;
   void set_document(const Document& document) override;
   void facts_changed(const Document& document) override;
-  void set_theme(const Theme& theme) override;
   std::optional<int> search(const QString& needle) override;
   std::vector<OverlaySource> overlays() override;
 

@@ -27,6 +27,7 @@ GraphView::GraphView(QWidget* parent) : QWidget(parent) {
   setAttribute(Qt::WA_OpaquePaintEvent);
   setAccessibleName(tr("Graph"));
   setMinimumSize(200, 150);
+  state_.theme = &Theme::current();
   state_.title_font = card_title_font();
   state_.detail_font = card_detail_font();
 }
@@ -83,12 +84,6 @@ void GraphView::keep_fold_in_place() {
   origin_ = QPointF(box.center_x(), box.y) - asked->at / zoom_;
   state_.selected = first;
   reveal(first);
-}
-
-void GraphView::set_theme(const Theme& theme) {
-  state_.theme = &theme;
-  if (scene_) set_overlay(overlay_.kind);
-  stale();
 }
 
 void GraphView::set_overlay(OverlayKind kind) {
@@ -401,6 +396,11 @@ void GraphView::resizeEvent(QResizeEvent* event) {
 
 void GraphView::changeEvent(QEvent* event) {
   if (event->type() == QEvent::FontChange) stale();
+  if (event->type() == QEvent::StyleChange) {
+    state_.theme = &Theme::current();
+    set_overlay(overlay_.kind);
+    stale();
+  }
   QWidget::changeEvent(event);
 }
 

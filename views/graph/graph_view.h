@@ -18,7 +18,6 @@ class GraphView : public QWidget {
   /// the picture, or shows its top when the whole would be too small to read.
   void set_scene(std::shared_ptr<const Scene> scene, bool same_place = false);
   const Scene* scene() const { return scene_.get(); }
-  void set_theme(const Theme& theme);
   void select(const QString& node);  ///< scrolls there when it is out of view
   void set_overlay(OverlayKind kind);
   OverlayKind overlay() const { return overlay_.kind; }

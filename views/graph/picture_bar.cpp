@@ -46,10 +46,6 @@ void PictureBar::set_colours_visible(bool visible) {
   colours_->setVisible(visible);
 }
 
-void PictureBar::set_theme(const Theme& theme) {
-  budget_->set_theme(theme);
-}
-
 void PictureBar::set_budget_visible(bool visible) {
   budget_->setVisible(visible);
   budget_label_->setVisible(visible);

@@ -21,7 +21,6 @@ class PictureBar : public QWidget {
   void add_overlay(OverlayKind kind, QAction* action);
   void set_overlay(OverlayKind kind);
   void set_colours_visible(bool visible);
-  void set_theme(const Theme& theme);
   BudgetSlider* budget() { return budget_; }
   void set_budget_visible(bool visible);
 

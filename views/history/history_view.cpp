@@ -212,9 +212,4 @@ void HistoryView::set_note(const QString& text) {
   beside_->set_rows({});
 }
 
-void HistoryView::set_theme(const Theme& theme) {
-  past_table_->set_theme(theme);
-  beside_->set_theme(theme);
-}
-
 }  // namespace partita::views

@@ -43,7 +43,6 @@ class HistoryView : public QWidget {
   /// The reports that reports_asked asked for; the second may be missing.
   void set_reports(const std::vector<Report>& reports);
   void set_note(const QString& text);
-  void set_theme(const Theme& theme);
   TablePanel* past() { return past_table_; }
   TablePanel* beside() { return beside_; }
 

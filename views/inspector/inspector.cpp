@@ -162,17 +162,17 @@ void Inspector::show_node(const Document* document, const QString& name, const N
   refresh();
 }
 
-void Inspector::set_theme(const Theme& theme) {
-  theme_ = &theme;
-  refresh();
+void Inspector::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::StyleChange) refresh();
+  QWidget::changeEvent(event);
 }
 
 void Inspector::refresh() {
   if (account_.title.isEmpty()) {
     page_->setHtml(QString("<p style='color:%1'>%2</p>")
-                       .arg(theme_->dim.name(), tr("Choose a node in the picture or in the code.")));
+                       .arg(Theme::current().dim.name(), tr("Choose a node in the picture or in the code.")));
   } else {
-    page_->setHtml(account_html(account_, *theme_));
+    page_->setHtml(account_html(account_, Theme::current()));
   }
   save_->setEnabled(account_.can_pin && account_.pin != Pin::Save);
   recompute_->setEnabled(account_.can_pin && account_.pin != Pin::Recompute);

@@ -30,16 +30,17 @@ class Inspector : public QWidget {
  public:
   explicit Inspector(QWidget* parent = nullptr);
   void show_node(const Document* document, const QString& node, const NodeFacts* facts);
-  void set_theme(const Theme& theme);
 
  Q_SIGNALS:
   void node_chosen(QString node);
   void pin_asked(QString node, partita::views::Pin pin);
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   void refresh();
 
-  const Theme* theme_ = &Theme::light();
   NodeAccount account_;
   QTextBrowser* page_;
   QPushButton *save_, *recompute_, *release_;

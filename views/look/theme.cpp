@@ -43,6 +43,8 @@ QFont first_installed(std::initializer_list<const char*> names, QFontDatabase::S
   return QFontDatabase::systemFont(fallback);
 }
 
+const Theme* current_theme = &Theme::light();
+
 }  // namespace
 
 QColor Theme::family(Family family) const {
@@ -107,6 +109,14 @@ const Theme& Theme::night() {
       .current_line = 0x243349,
   };
   return theme;
+}
+
+const Theme& Theme::current() {
+  return *current_theme;
+}
+
+void Theme::set_current(const Theme& theme) {
+  current_theme = &theme;
 }
 
 QPalette Theme::palette() const {

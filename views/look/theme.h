@@ -26,6 +26,9 @@ struct Theme {
 
   static const Theme& light();
   static const Theme& night();
+  /// The one that everything is painted in. Widgets that keep colours renew them at QEvent::StyleChange.
+  static const Theme& current();
+  static void set_current(const Theme& theme);
 };
 
 enum class ThemeChoice { System, Light, Dark };

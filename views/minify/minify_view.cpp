@@ -174,11 +174,4 @@ void MinifyView::set_saved(const QString& folder) {
   folder_->setToolTip(folder);
 }
 
-void MinifyView::set_theme(const Theme& theme) {
-  graph_->set_theme(theme);
-  code_->set_theme(theme);
-  plot_->set_theme(theme);
-  tried_->set_theme(theme);
-}
-
 }  // namespace partita::views

@@ -41,7 +41,6 @@ class MinifyView : public QWidget {
   void fail(const QString& why);
   /// The repro was written to this folder.
   void set_saved(const QString& folder);
-  void set_theme(const Theme& theme);
 
   bool running() const { return running_; }
   const MinifyLog& log() const { return log_; }

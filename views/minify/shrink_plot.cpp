@@ -20,14 +20,9 @@ void ShrinkPlot::set_curve(std::vector<MinifyLog::Point> curve, double seconds) 
   update();
 }
 
-void ShrinkPlot::set_theme(const Theme& theme) {
-  theme_ = &theme;
-  update();
-}
-
 void ShrinkPlot::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  const Theme& theme = *theme_;
+  const Theme& theme = Theme::current();
   painter.fillRect(rect(), theme.paper);
   if (curve_.empty()) return;
   painter.setRenderHint(QPainter::Antialiasing);

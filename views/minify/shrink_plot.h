@@ -13,7 +13,6 @@ class ShrinkPlot : public QWidget {
  public:
   explicit ShrinkPlot(QWidget* parent = nullptr);
   void set_curve(std::vector<MinifyLog::Point> curve, double seconds);
-  void set_theme(const Theme& theme);
   QSize sizeHint() const override { return {240, 110}; }
 
  protected:
@@ -22,7 +21,6 @@ class ShrinkPlot : public QWidget {
  private:
   std::vector<MinifyLog::Point> curve_;
   double seconds_ = 0;
-  const Theme* theme_ = &Theme::light();
 };
 
 }  // namespace partita::views

@@ -138,11 +138,6 @@ void PassesView::set_history(std::shared_ptr<const PassHistory> history) {
   go_to(history_->steps[first].changed ? first : 0);
 }
 
-void PassesView::set_theme(const Theme& theme) {
-  list_->set_theme(theme);
-  text_->set_theme(theme);
-}
-
 void PassesView::go_to(int step) {
   if (!history_ || step == step_ || step < 0 || step >= static_cast<int>(history_->steps.size())) return;
   step_ = step;

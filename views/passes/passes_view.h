@@ -46,7 +46,6 @@ class PassesView : public QWidget {
   explicit PassesView(QWidget* parent = nullptr);
   void set_history(std::shared_ptr<const PassHistory> history);
   const PassHistory* history() const { return history_.get(); }
-  void set_theme(const Theme& theme);
   int step() const { return step_; }
   void go_to(int step);
   void go_by(int by, bool only_changed);

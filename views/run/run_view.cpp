@@ -180,9 +180,4 @@ void RunView::clear(const QString& note) {
   set_result({}, nullptr, note);
 }
 
-void RunView::set_theme(const Theme& theme) {
-  results_->set_theme(theme);
-  printed_->set_theme(theme);
-}
-
 }  // namespace partita::views

@@ -55,7 +55,6 @@ class RunView : public QWidget {
   bool wants_folder() const;  ///< the chosen compiler writes files and no folder is chosen
   void set_result(std::vector<Row> rows, std::shared_ptr<const CodeDocument> printed, const QString& summary);
   void clear(const QString& note);
-  void set_theme(const Theme& theme);
   TablePanel* results() { return results_; }
   CodeView* printed() { return printed_; }
   QString summary() const;

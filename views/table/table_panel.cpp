@@ -23,28 +23,13 @@ namespace partita::views {
 class ToneDelegate : public QStyledItemDelegate {
  public:
   using QStyledItemDelegate::QStyledItemDelegate;
-  const Theme* theme = &Theme::light();
 
  protected:
   void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
     QStyledItemDelegate::initStyleOption(option, index);
-    QColor colour = theme->ink;
-    switch (static_cast<Tone>(index.data(TableModel::ToneRole).toInt())) {
-      case Tone::Plain:
-        break;
-      case Tone::Dim:
-        colour = theme->dim;
-        break;
-      case Tone::Good:
-        colour = theme->good;
-        break;
-      case Tone::Warn:
-        colour = theme->warn;
-        break;
-      case Tone::Bad:
-        colour = theme->bad;
-        break;
-    }
+    const Theme& theme = Theme::current();
+    const QColor by_tone[] = {theme.ink, theme.dim, theme.good, theme.warn, theme.bad};
+    const QColor& colour = by_tone[index.data(TableModel::ToneRole).toUInt()];
     for (auto role : {QPalette::Text, QPalette::HighlightedText}) option->palette.setColor(role, colour);
   }
 };
@@ -96,8 +81,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   view_->horizontalHeader()->setHighlightSections(false);
   view_->horizontalHeader()->setStretchLastSection(true);
   view_->resizeColumnsToContents();
-  delegate_ = new ToneDelegate(view_);
-  view_->setItemDelegate(delegate_);
+  view_->setItemDelegate(new ToneDelegate(view_));
   layout->addWidget(view_, 1);
   setFocusProxy(view_);
   connect(filter_, &QLineEdit::textChanged, this, [this](const QString& text) {
@@ -155,11 +139,6 @@ void TablePanel::set_rows(std::vector<Row> rows, bool keep_widths) {
     view_->resizeColumnToContents(c);
     view_->setColumnWidth(c, std::min(view_->columnWidth(c) + 12, 320));
   }
-}
-
-void TablePanel::set_theme(const Theme& theme) {
-  delegate_->theme = &theme;
-  view_->viewport()->update();
 }
 
 void TablePanel::sort_by(int column, Qt::SortOrder order) {

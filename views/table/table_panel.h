@@ -20,7 +20,6 @@ class TablePanel : public QWidget {
   explicit TablePanel(QStringList columns, QWidget* parent = nullptr);
   /// `keep_widths` keeps the widths of columns, for rows that change ten times a second.
   void set_rows(std::vector<Row> rows, bool keep_widths = false);
-  void set_theme(const Theme& theme);
   void sort_by(int column, Qt::SortOrder order);
   void set_stretched_column(int column);
   void select_node(const QString& node);           ///< chooses its row, without a signal
@@ -49,7 +48,6 @@ class TablePanel : public QWidget {
   QLineEdit* filter_;
   QLabel* count_;
   QHBoxLayout* bar_;
-  class ToneDelegate* delegate_;
   bool quiet_ = false;
 };
 

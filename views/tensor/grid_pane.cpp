@@ -28,14 +28,13 @@ void GridPane::set_content(const QString& title, std::shared_ptr<const Grid> gri
   grid_ = std::move(grid);
   colours_ = colours;
   tolerance_ = tolerance;
-  image_ = grid_ ? tensor_image(*grid_, layer_, colours_, *theme_) : QImage();
+  image_ = grid_ ? tensor_image(*grid_, layer_, colours_, Theme::current()) : QImage();
   update();
 }
 
-void GridPane::set_theme(const Theme& theme) {
-  theme_ = &theme;
-  if (grid_) image_ = tensor_image(*grid_, layer_, colours_, theme);
-  update();
+void GridPane::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::StyleChange && grid_) image_ = tensor_image(*grid_, layer_, colours_, Theme::current());
+  QWidget::changeEvent(event);
 }
 
 void GridPane::set_cell(int row, int column) {
@@ -73,7 +72,7 @@ QRectF GridPane::cell_box(int row, int column) const {
 
 void GridPane::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  const Theme& theme = *theme_;
+  const Theme& theme = Theme::current();
   painter.fillRect(rect(), theme.paper);
   painter.setFont(card_detail_font());
   painter.setPen(theme.ink);
@@ -103,7 +102,7 @@ void GridPane::paintEvent(QPaintEvent*) {
 }
 
 void GridPane::paint_scale(QPainter& painter) {
-  const Theme& theme = *theme_;
+  const Theme& theme = Theme::current();
   bool error = layer_ == Layer::Error;
   double low = error ? colours_.errors.low : colours_.low, high = error ? colours_.errors.high : colours_.high;
   double top = picture_box().bottom() + 8;

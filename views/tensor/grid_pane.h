@@ -15,7 +15,6 @@ class GridPane : public QWidget {
   explicit GridPane(Layer layer, QWidget* parent = nullptr);
   void set_content(const QString& title, std::shared_ptr<const Grid> grid, const TensorColours& colours,
                    double tolerance);
-  void set_theme(const Theme& theme);
   void set_cell(int row, int column);  ///< draws a frame around it; outside the grid: none
   /// Draws a frame and a mark at the first element over tolerance; -1: none.
   void set_marked(int cell);
@@ -26,6 +25,7 @@ class GridPane : public QWidget {
 
  protected:
   void paintEvent(QPaintEvent*) override;
+  void changeEvent(QEvent* event) override;
   void mouseMoveEvent(QMouseEvent*) override;
   void keyPressEvent(QKeyEvent*) override;
 
@@ -40,7 +40,6 @@ class GridPane : public QWidget {
   TensorColours colours_;
   double tolerance_ = 0;
   QImage image_;
-  const Theme* theme_ = &Theme::light();
   int row_ = -1, column_ = -1, marked_ = -1;
 };
 

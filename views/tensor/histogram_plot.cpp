@@ -37,18 +37,13 @@ void HistogramPlot::set_content(const QString& title, const Histogram& columns, 
   update();
 }
 
-void HistogramPlot::set_theme(const Theme& theme) {
-  theme_ = &theme;
-  update();
-}
-
 QRectF HistogramPlot::plot_box() const {
   return QRectF(rect()).adjusted(8, 22, -8, -18);
 }
 
 void HistogramPlot::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  const Theme& theme = *theme_;
+  const Theme& theme = Theme::current();
   painter.fillRect(rect(), theme.paper);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setFont(card_detail_font());

@@ -15,7 +15,6 @@ class HistogramPlot : public QWidget {
   /// `mark` is drawn as an upright line with its name; NaN: none.
   void set_content(const QString& title, const Histogram& columns, const Histogram& line, double mark,
                    const QString& mark_name);
-  void set_theme(const Theme& theme);
   QSize sizeHint() const override { return {220, 120}; }
 
  protected:
@@ -28,7 +27,6 @@ class HistogramPlot : public QWidget {
   QString title_, mark_name_;
   Histogram columns_, line_;
   double mark_ = 0;
-  const Theme* theme_ = &Theme::light();
 };
 
 }  // namespace partita::views

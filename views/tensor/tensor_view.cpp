@@ -196,10 +196,4 @@ QString TensorView::readout() const {
   return readout_->text();
 }
 
-void TensorView::set_theme(const Theme& theme) {
-  for (GridPane* pane : panes_) pane->set_theme(theme);
-  values_->set_theme(theme);
-  errors_->set_theme(theme);
-}
-
 }  // namespace partita::views

@@ -27,7 +27,6 @@ class TensorView : public QWidget {
   void set_pair(std::shared_ptr<const TensorPair> pair);
   void set_grid(const Slice& slice, std::shared_ptr<const Grid> grid);
   void set_note(const QString& text);  ///< shown instead of values: why there are none, or that they are being computed
-  void set_theme(const Theme& theme);
 
   const TensorPair* pair() const { return pair_.get(); }
   std::shared_ptr<const TensorPair> shared_pair() const { return pair_; }

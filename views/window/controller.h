@@ -17,7 +17,6 @@ namespace partita::views {
 class InputsBox;
 class Workbench;
 struct Document;
-struct Theme;
 
 /// One view of the window: it has a widget, and asks core for what the widget shows, as jobs. The workbench calls it
 /// when something changes; what a view does not need it leaves out.
@@ -37,7 +36,6 @@ class Controller : public QObject {
   virtual void facts_changed(const Document&) {}
   /// A node of the current document; empty: none.
   virtual void select(const QString&) {}
-  virtual void set_theme(const Theme&) {}
   /// Marks what contains this text. How many lines do, when the view holds the text that is being read.
   virtual std::optional<int> search(const QString&) { return std::nullopt; }
   /// Goes to the next hit; false when the view does not hold the text that is being read.
@@ -67,7 +65,7 @@ class Controller : public QObject {
 
 QWidget* window_of(Workbench& bench);
 
-/// A controller of a widget of class W, whose theme, selection and inputs it hands on as far as W has them.
+/// A controller of a widget of class W, whose selection and inputs it hands on as far as W has them.
 template <class W>
 class WidgetController : public Controller {
  public:
@@ -75,9 +73,6 @@ class WidgetController : public Controller {
   explicit WidgetController(Workbench& bench) : Controller(bench), view_(new W(window_of(bench))) {}
   W* view() const { return view_; }
   QWidget* widget() const override { return view_; }
-  void set_theme(const Theme& theme) override {
-    if constexpr (requires { view_->set_theme(theme); }) view_->set_theme(theme);
-  }
   void select(const QString& node) override {
     if constexpr (requires { view_->select(node); }) view_->select(node);
   }

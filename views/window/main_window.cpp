@@ -290,9 +290,9 @@ void MainWindow::apply_theme() {
   const Theme& theme = resolve_theme(choice_);
   if (theme_ == &theme) return;
   theme_ = &theme;
+  Theme::set_current(theme);
   setPalette(theme.palette());
   setStyleSheet(theme.style_sheet());
-  Q_EMIT theme_changed(theme);
 }
 
 void MainWindow::changeEvent(QEvent* event) {

@@ -58,7 +58,6 @@ class MainWindow : public QMainWindow {
 
  Q_SIGNALS:
   void open_asked(QString path);
-  void theme_changed(const partita::views::Theme& theme);
   void page_changed();
   void search_changed(QString text);
   void search_next(bool backwards);

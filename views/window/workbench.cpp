@@ -52,8 +52,6 @@ void Workbench::make_views() {
     if (!made) continue;
     Controller* view = made.get();
     window_.add_view(row, view->widget());
-    view->set_theme(window_.theme());
-    connect(&window_, &MainWindow::theme_changed, view, [view](const Theme& theme) { view->set_theme(theme); });
     if (InputsBox* box = view->inputs()) connect(box, &InputsBox::chosen, this, &Workbench::set_inputs);
     views_.push_back({&row, std::move(made)});
   }
