@@ -12,7 +12,7 @@ struct Processor {
 };
 const Processor& host_processor();
 
-/// The target for this machine: its vectors and caches, and what oneDNN does on it.
+/// The target for this machine: its vectors and caches, the library routines, and what oneDNN does on it.
 loops::Target host_target(int threads = 1);
 
 }  // namespace partita::codegen

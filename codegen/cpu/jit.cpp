@@ -31,6 +31,7 @@
 #include "codegen/cpu/emit_llvm.h"
 #include "codegen/cpu/runtime.h"
 #include "core/base/check.h"
+#include "core/ops/catch_raised.h"
 
 namespace partita::codegen {
 namespace {
@@ -188,12 +189,19 @@ Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const
     load[least] += work(i);
   }
   std::vector<ObjectCode> parts(count);
+  std::vector<Status> done(count);
+  const auto compile = [&](std::size_t t) {
+    done[t] = catch_raised<void>([&]() -> Status {
+      compile_share(kernels, shares[t], symbols, options, parts[t]);
+      return {};
+    });
+  };
   {
     std::vector<std::jthread> threads;
-    for (std::size_t t = 1; t < count; ++t)
-      threads.emplace_back([&, t] { compile_share(kernels, shares[t], symbols, options, parts[t]); });
-    compile_share(kernels, shares[0], symbols, options, parts[0]);
+    for (std::size_t t = 1; t < count; ++t) threads.emplace_back(compile, t);
+    compile(0);
   }
+  for (Status& s : done) TRY_DO(std::move(s));
   for (ObjectCode& part : parts) {
     out.objects.push_back(std::move(part.objects[0]));
     out.ir += part.ir;

@@ -1,5 +1,7 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string_view>
 
@@ -29,6 +31,66 @@ inline Status step(const Progress* progress, double fraction, std::string_view w
   TRY_DO(check_cancelled(progress));
   if (progress) progress->at(fraction, what);
   return {};
+}
+
+/// What long loops raise when the work that they are part of was asked to stop.
+struct Stopped {};
+
+/// While it lives, the long loops of its thread ask `progress` (null: nobody) whether to stop. Its owner catches
+/// Stopped.
+class StopsLoops {
+ public:
+  explicit StopsLoops(const Progress* progress) : outer_(asked_) { asked_ = progress; }
+  ~StopsLoops() { asked_ = outer_; }
+  StopsLoops(const StopsLoops&) = delete;
+  StopsLoops& operator=(const StopsLoops&) = delete;
+
+  /// Raises Stopped once the work was asked to stop.
+  static void check() {
+    if (asked_ && asked_->cancelled()) throw Stopped();
+  }
+
+ private:
+  static inline thread_local const Progress* asked_ = nullptr;
+  const Progress* outer_;
+};
+
+/// The numbers 0 .. n - 1, see steps().
+class Steps {
+ public:
+  Steps(std::int64_t n, std::int64_t between) : n_(n), between_(between) {}
+
+  class Iterator {
+   public:
+    Iterator(std::int64_t at, std::int64_t between) : at_(at), next_(at), between_(between) {}
+    std::int64_t operator*() {
+      if (at_ == next_) [[unlikely]] {
+        StopsLoops::check();
+        next_ += between_;
+      }
+      return at_;
+    }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    std::int64_t at_, next_, between_;
+  };
+  Iterator begin() const { return {0, between_}; }
+  Iterator end() const { return {n_, between_}; }
+
+ private:
+  std::int64_t n_, between_;
+};
+
+/// For a loop that may take long: for (std::int64_t i : steps(n)). It raises Stopped soon after it was asked to stop.
+/// `cost` is about how many operations a step takes; cheap steps ask less often.
+inline Steps steps(std::int64_t n, std::int64_t cost = 1) {
+  constexpr std::int64_t between = 4096;
+  return {std::max<std::int64_t>(n, 0), std::max<std::int64_t>(between / std::max<std::int64_t>(cost, 1), 1)};
 }
 
 }  // namespace partita

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/progress.h"
 #include "core/loops/scalar_math.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/word.h"
@@ -280,6 +281,7 @@ Status evaluate(const ScalarBuilder& body, std::span<const Scalar> results, std:
   Cursor cursor(space);
   try {
     for (std::int64_t at = 0; at < total; at += block) {
+      StopsLoops::check();
       std::int64_t n = std::min(block, total - at);
       for (auto [node, slot] : loads) {
         const Tensor& t = inputs[slot];

@@ -1,10 +1,18 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "core/tensor/device.h"
 #include "core/tensor/dtype.h"
+
+namespace partita {
+
+/// A routine that libraries have for an operator.
+enum class LibraryRoutine : unsigned char { None, Matmul, AddMatmul, Convolution, ConvolutionBackward };
+
+}  // namespace partita
 
 namespace partita::loops {
 
@@ -15,6 +23,9 @@ struct Target {
   int vector_bytes = 32;        ///< of a register
   std::size_t cache_bytes = 0;  ///< of the last-level cache; 0: not known, nothing is written past it
 
+  /// The library routines that exist. They also do pointwise work on a result, if it is their only one.
+  std::vector<LibraryRoutine> routines;
+  bool has(LibraryRoutine routine) const { return std::ranges::find(routines, routine) != routines.end(); }
   /// The dtypes of convolutions that the library computes best with channels innermost; may be empty.
   std::vector<DType> channels_last;
   std::size_t epilogue_inputs = 8;  ///< streams beside the call's result

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/ir/graph.h"
 #include "core/ops/schema.h"
 #include "core/tensor/generator.h"
@@ -68,7 +69,8 @@ class FakeCall {
 /// What an evaluation needs from the run that it is part of.
 struct EvalContext {
   int threads = 1;
-  Generator* generator = nullptr;  ///< null: evaluate() makes one with the default seed
+  Generator* generator = nullptr;      ///< null: evaluate() makes one with the default seed
+  const Progress* progress = nullptr;  ///< stops long loops of an evaluation; null: nobody does
 };
 
 /// A call as an evaluation sees it: its arguments are values.

@@ -194,7 +194,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   if (!schema) return unknown(op, "schema", node);
   if (!context.generator) {
     Generator own;
-    return evaluate(op, std::move(args), std::move(kwargs), {context.threads, &own}, node);
+    return evaluate(op, std::move(args), std::move(kwargs), {context.threads, &own, context.progress}, node);
   }
   Result<std::vector<Value>> bound = bind_values(*schema, std::move(args), std::move(kwargs));
   if (!bound) return std::move(bound).error();
@@ -212,6 +212,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
   if (!schema->is_view)
     for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
   return guarded<Value>(node, [&]() -> Value {
+    const StopsLoops listening(context.progress);
     if (!record->eval) return eval_pointwise(*record, call);
     // The fake checks the arguments before the kernel runs: kernels rely on sizes that fit together.
     if (record->fake || record->pointwise.body) {

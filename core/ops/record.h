@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/loops/scalar.h"
+#include "core/loops/target.h"
 #include "core/ops/call.h"
 #include "core/ops/family.h"
 
@@ -47,9 +48,6 @@ struct Derivative {
   std::string_view input;
   std::string_view formula;
 };
-
-/// A routine that libraries have for an operator; codegen/cpu/extern prepares calls of it.
-enum class LibraryRoutine : unsigned char { None, Matmul, AddMatmul, Convolution, ConvolutionBackward };
 
 /// A view by its schema whose elements are not its argument's: PyTorch sets a bit of the tensor.
 enum class ElementChange : unsigned char { None, Conjugate };

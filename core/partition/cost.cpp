@@ -1,9 +1,11 @@
 #include "core/partition/cost.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <unordered_map>
 
+#include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
 
@@ -11,6 +13,8 @@ namespace partita {
 namespace {
 
 constexpr std::int64_t unknown_size = 4096;
+/// The most that counts; sums of a million such costs do not overflow.
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() >> 20;
 
 std::int64_t hint(const Node& node, SymExpr e) {
   if (e.is_int()) return e.as_int();
@@ -23,9 +27,15 @@ std::int64_t hint(const Node& node, SymExpr e) {
   return value ? static_cast<std::int64_t>(*value) : unknown_size;
 }
 
+/// At most `most`: hints may be any numbers, and costs are only compared.
+std::int64_t product(std::int64_t a, std::int64_t b) {
+  std::int64_t result;
+  return __builtin_mul_overflow(a, b, &result) ? most : std::min(result, most);
+}
+
 std::int64_t elements(const Node& node, const TensorMeta& t) {
   std::int64_t n = 1;
-  for (SymExpr s : t.sizes) n *= std::max<std::int64_t>(hint(node, s), 0);
+  for (SymExpr s : t.sizes) n = product(n, std::max<std::int64_t>(hint(node, s), 0));
   return n;
 }
 
@@ -69,7 +79,6 @@ OpClass classify(const Op& op) {
   if (const Schema* schema = find_schema(&op)) {
     c.cost.view = schema->is_view || (record && record->may_alias && record->recomputable);
     c.cost.random = schema->nondeterministic_seeded;
-    c.cost.side_effect = schema->is_mutable;
     c.cost.recomputable = c.cost.view || any_pointwise_overload(schema->base);
   }
   if (record) {
@@ -77,9 +86,8 @@ OpClass classify(const Op& op) {
     c.cost.expensive = record->expensive;
     c.cost.concatenates = record->concatenates;
     c.cost.random |= record->random;
-    c.cost.side_effect |= record->side_effect;
   }
-  if (c.cost.random || c.cost.expensive || c.cost.side_effect) c.cost.recomputable = false;
+  if (c.cost.random || c.cost.expensive) c.cost.recomputable = false;
   c.cost.fusible = c.cost.recomputable || c.cost.random;
   c.free = c.cost.view;
   return c;
@@ -100,15 +108,16 @@ std::int64_t elements_of(const Node& node) {
 
 std::int64_t bytes_of(const Node& node) {
   if (node.meta.sym()) return 8;
-  return sum_results(
-      node, [&](const TensorMeta& t) { return elements(node, t) * static_cast<std::int64_t>(itemsize(t.dtype)); });
+  return sum_results(node, [&](const TensorMeta& t) {
+    return product(elements(node, t), static_cast<std::int64_t>(itemsize(t.dtype)));
+  });
 }
 
 std::int64_t operations_of(const Node& node) {
   if (!node.op()->is_call() || node.meta.sym() || class_of(node.op()).free || node.is(Op::getitem())) return 0;
   const OpRecord* record = find_record(node.op());
   if (record && record->operations)
-    if (auto operations = record->operations(node)) return hint(node, *operations);
+    if (auto operations = record->operations(node)) return std::clamp<std::int64_t>(hint(node, *operations), 0, most);
   const std::int64_t out = elements_of(node);
   std::int64_t in = 0;
   for (const Node* input : node.inputs()) in = std::max(in, elements_of(*input));
@@ -124,7 +133,13 @@ CostClass cost_class(const Node& node) {
     c.view = tuple && class_of(tuple->op()).cost.view;
     return c;
   }
-  return class_of(node.op()).cost;
+  CostClass c = class_of(node.op()).cost;
+  if (node.op()->kind == OpKind::Torch && has_effect(node)) {
+    c.side_effect = true;
+    c.recomputable = false;
+    c.fusible = c.random;
+  }
+  return c;
 }
 
 }  // namespace partita

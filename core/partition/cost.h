@@ -6,6 +6,7 @@
 namespace partita {
 
 /// The bytes of a node's tensors, summed for a tuple; 8 for a number. Symbols count by their hint, as 4096 without one.
+/// What exceeds 43 bits counts as 2^43.
 std::int64_t bytes_of(const Node& node);
 std::int64_t elements_of(const Node& node);
 /// Estimates the arithmetic operations of a call: 2 m n k for matrix products, one per element for pointwise work, one
@@ -19,7 +20,7 @@ struct CostClass {
   bool recomputable = false;  ///< cheap to recompute
   bool expensive = false;     ///< matmul, convolution, attention, sort: never recomputed
   bool random = false;        ///< recomputing it would give other values
-  bool side_effect = false;   ///< must run exactly once
+  bool side_effect = false;   ///< has_effect() (core/ops/effects.h): runs exactly once, also when nothing reads it
   bool concatenates = false;
 };
 CostClass cost_class(const Node& node);

@@ -174,7 +174,7 @@ class GraphLowering {
     else if (node.meta.known())
       result(node.meta);
     e.any_strides = record->expensive;
-    e.fuses = record->expensive && e.results.size() == 1 && e.results[0] >= 0;
+    e.fuses = to_.target().has(record->library) && e.results.size() == 1 && e.results[0] >= 0;
     to_.values[&node] = e.results;
     to_.externs.push_back(std::move(e));
     return {};
@@ -222,7 +222,9 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string,
   LoweredGraph lowered;
   lowered.lowering = loops::Lowering(target);
   TRY(lowered.graph, specialise(graph, sizes));
-  if (!target.channels_last.empty()) prefer_channels_last(*lowered.graph, target.channels_last);
+  for (const Arg& out : lowered.graph->outputs()) lowered.outputs.push_back(out.node() ? out.node()->meta : Meta());
+  if (target.has(LibraryRoutine::Convolution) && !target.channels_last.empty())
+    prefer_channels_last(*lowered.graph, target.channels_last);
   TRY_DO(GraphLowering(lowered).run());
   return lowered;
 }

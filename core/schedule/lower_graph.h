@@ -24,7 +24,7 @@ struct ExternNode {
   Args args;                 ///< in schema order
   std::vector<int> results;  ///< Memory definitions; -1 for a result that is None
   bool any_strides = false;  ///< accepts any strides: GEMM, sort; not as_strided
-  bool fuses = false;        ///< can do pointwise work on its one result: GEMM, convolution
+  bool fuses = false;        ///< a library routine of the target, which can do pointwise work on its one result
 };
 
 /// A graph as definitions and calls, and what must end up in memory.
@@ -35,6 +35,7 @@ struct LoweredGraph {
   std::unordered_map<int, TensorMeta> promised;  ///< metas of definitions that are results of nodes
   std::unordered_map<int, int> destination;      ///< definition -> the input memory that it overwrites (copy_)
   std::vector<ExternNode> externs;
+  std::vector<Meta> outputs;  ///< the metas of what forward returns; layouts that are preferred within change no output
   std::unordered_map<const Node*, std::vector<int>> values;  ///< definitions of a node's results
 
   const loops::Target& target() const { return lowering.target(); }

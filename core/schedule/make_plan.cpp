@@ -51,6 +51,7 @@ class Planner {
         kernel(emit(g_, stages_, groups[i]));
     }
     TRY_DO(outputs());
+    plan_.promised = std::move(g_.outputs);
     TRY_DO(fit());
     arena();
     if (options.target.cache_bytes > 0) stream(options.target.cache_bytes);

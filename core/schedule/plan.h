@@ -62,6 +62,7 @@ struct Plan {
   std::vector<std::variant<KernelCall, ExternCall>> steps;  ///< in execution order
   /// What forward returns: a view, a literal, or a symbolic int.
   std::vector<std::variant<PlanView, Arg, SymExpr>> outputs;
+  std::vector<Meta> promised;      ///< metas of the outputs, as the graph says them
   std::vector<TensorMeta> inputs;  ///< metas of the graph's placeholders; actual sizes bind the symbols
   std::size_t arena_bytes = 0;
   std::shared_ptr<ShapeEnv> shapes;

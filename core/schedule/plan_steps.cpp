@@ -36,6 +36,7 @@ Plan first_steps(const Plan& plan, std::size_t count) {
   Plan out = plan;
   out.steps.resize(count);
   out.outputs.clear();
+  out.promised.clear();
   for (const int buffer : written_by(plan, out.steps.back())) {
     PlanBuffer& b = out.buffers[static_cast<std::size_t>(buffer)];
     if (b.kind == PlanBuffer::Kind::Temporary) b.kind = PlanBuffer::Kind::Output;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/schedule/execute_plan.h"
+#include "core/tensor/significant_strides.h"
 #include "core/tensor/tensor.h"
 
 namespace partita::schedule {
@@ -35,6 +36,8 @@ class PlanRules {
     overwritten_.assign(plan_.buffers.size(), false);
     for (const auto& output : plan_.outputs)
       if (const auto* view = std::get_if<PlanView>(&output)) read(*view);
+    for (std::size_t o = 0; o < plan_.promised.size(); ++o)
+      if (const TensorMeta* meta = plan_.promised[o].tensor()) keeps_promise(o, *meta);
     return std::move(found_);
   }
 
@@ -86,6 +89,17 @@ class PlanRules {
     if (is_none(v)) return;
     if (std::ranges::find(v.sizes, SymExpr(0)) == v.sizes.end()) read(v.buffer);
     within(v);
+  }
+
+  void keeps_promise(std::size_t output, const TensorMeta& meta) {
+    const auto* view = output < plan_.outputs.size() ? std::get_if<PlanView>(&plan_.outputs[output]) : nullptr;
+    if (!view) return report(fmt::format("output {} is no tensor, which its meta promises", output));
+    if (view->dtype != meta.dtype || view->sizes != meta.sizes ||
+        (meta.strides_known && !same_significant_strides(meta.sizes, view->strides, meta.strides))) {
+      TensorMeta planned = meta;
+      planned.dtype = view->dtype, planned.sizes = view->sizes, planned.strides = view->strides;
+      report(fmt::format("output {} is {}, but its meta promises {}", output, annotation(planned), annotation(meta)));
+    }
   }
 
   void kernel(const KernelCall& call) {

@@ -86,7 +86,7 @@ class SymExpr {
   std::int64_t value_ = 0;         ///< 0 when node_ is set
 };
 
-SymExpr sym_floordiv(SymExpr a, SymExpr b);  ///< rounds down; CHECKs a constant b != 0
+SymExpr sym_floordiv(SymExpr a, SymExpr b);  ///< rounds down; raises SymError if b is the constant 0
 SymExpr sym_mod(SymExpr a, SymExpr b);       ///< has the sign of the divisor, as in Python
 SymExpr sym_truediv(SymExpr a, SymExpr b);
 SymExpr sym_pow(SymExpr base, SymExpr exponent);

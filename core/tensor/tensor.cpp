@@ -11,6 +11,7 @@
 
 #include "core/base/check.h"
 #include "core/base/memory.h"
+#include "core/base/progress.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/extent.h"
 #include "core/tensor/word.h"
@@ -143,7 +144,7 @@ Tensor Tensor::view_as(Sizes new_sizes, Sizes new_strides, std::int64_t new_offs
 
 namespace {
 
-/// Calls row(destination, source, n, destination stride, source stride) for each run along the innermost dimension.
+/// Calls row(destination, source, n, destination stride, source stride) for runs along the innermost dimension.
 template <class Row>
 void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
   std::int64_t n = dst.numel();
@@ -153,8 +154,11 @@ void for_each_row(const Tensor& dst, const Tensor& src, Row row) {
   std::int64_t inner = dst.sizes[rank - 1];
   Sizes index(rank, 0);
   std::int64_t d = 0, s = 0;
-  for (std::int64_t done = 0; done < n; done += inner) {
-    row(d, s, inner, dst.strides[rank - 1], src.strides[rank - 1]);
+  constexpr std::int64_t most = 1 << 16;  // elements of a run, so that a cancel is soon heard
+  const std::int64_t to = dst.strides[rank - 1], from = src.strides[rank - 1];
+  for ([[maybe_unused]] std::int64_t line : steps(n / inner, inner)) {
+    for (std::int64_t first : steps((inner + most - 1) / most, most))
+      row(d + first * most * to, s + first * most * from, std::min(most, inner - first * most), to, from);
     for (std::size_t i = rank - 1; i-- > 0;) {
       d += dst.strides[i];
       s += src.strides[i];

@@ -1,4 +1,6 @@
+#include <QElapsedTimer>
 #include <QtTest>
+#include <thread>
 
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
@@ -304,6 +306,76 @@ class TestInterpreter : public QObject {
     const auto out = interpret(*fx(vec, "a: <f32[3][1]> = $neg(x)\nreturn (a,)"), {f32({3}, {1, 2, 3})}, options);
     QVERIFY(!out);
     QCOMPARE(out.error().fault, Fault::Cancelled);
+  }
+
+  void long_loops_hear_a_cancel_data() {
+    QTest::addColumn<QString>("call");
+    for (const char* call : {"$add.Tensor(x, 1)",
+                             "$clone(t)",
+                             "$sum(x)",
+                             "$sum.dim_IntList(x, [0])",
+                             "$prod(x)",
+                             "$cumsum(x, 0)",
+                             "$sort(x)",
+                             "$_softmax(x, 1, False)",
+                             "$mm(x, t)",
+                             "$mv(x, v)",
+                             "$mv(t, v)",
+                             "$convolution(x3, x3, None, [1], "
+                             "[0], [1], False, [0], 1)",
+                             "$_adaptive_avg_pool2d(x3, [3, 3])",
+                             "$_fft_c2c(z, [0], 0, True)",
+                             "$tril_indices(64, 64)",
+                             "$mvlgamma(x, 9)",
+                             "$randn([64])",
+                             "$index_select(x, 0, i)",
+                             "$arange(64)",
+                             "$special_hermite_polynomial_h(x, x)",
+                             "$native_layer_norm(x, [64], None, None, 1e-05)"})
+      QTest::newRow(call) << call;
+  }
+  /// Each loop asks when it begins, so the call that was under way gives no value.
+  void long_loops_hear_a_cancel() {
+    QFETCH(QString, call);
+    const auto graph =
+        fx("x: <f32[64, 64][64, 1]>, t: <f32[64, 64][1, 64]>, v: <f32[64][1]>, x3: <f32[1, 64, 64][4096, 64, 1]>, "
+           "z: <c64[67][1]>, i: <i64[64][1]>",
+           "a = " + call.toStdString() + "\nreturn (a,)");
+    const auto inputs = random_inputs(*graph, 1);
+    QVERIFY(inputs);
+    Progress progress;
+    progress.report = [&](double, std::string_view node) { progress.stop = node == "a"; };
+    bool computed = false;
+    InterpOptions options;
+    options.progress = &progress;
+    options.observer = [&](const Node& node, const Value&) -> Status {
+      computed = computed || node.name() == "a";
+      return {};
+    };
+    const auto out = interpret(*graph, *inputs, options);
+    QVERIFY(!out);
+    QVERIFY2(out.error().fault == Fault::Cancelled, out.error().line().c_str());
+    QVERIFY(!computed);
+  }
+
+  void one_long_call_stops_soon() {
+    // A minute of work in few loops.
+    const auto graph = fx("x: <f32[4000][1]>", "a = $mvlgamma(x, 1000000)\nreturn (a,)");
+    const auto inputs = random_inputs(*graph, 1);
+    QVERIFY(inputs);
+    Progress progress;
+    InterpOptions options;
+    options.progress = &progress;
+    QElapsedTimer since_stop;
+    std::jthread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      since_stop.start();
+      progress.stop = true;
+    });
+    const auto out = interpret(*graph, *inputs, options);
+    stopper.join();
+    QVERIFY(!out && out.error().fault == Fault::Cancelled);
+    QVERIFY2(since_stop.elapsed() < 2000, std::to_string(since_stop.elapsed()).c_str());
   }
 
   void random_values_repeat_and_fit() {

@@ -1,6 +1,7 @@
 // Pins and the memory budget on a joint graph small enough to reason about.
 #include <QtTest>
 
+#include "core/partition/cost.h"
 #include "core/partition/partition.h"
 #include "tests/support/fx.h"
 
@@ -58,6 +59,43 @@ class TestPartitionOptions : public QObject {
     QVERIFY2(p, p ? "" : p.error().line().c_str());
     QVERIFY(!saves(*p, kept->name));
     QVERIFY(p->backward->find(kept->name) && !p->backward->find(kept->name)->is_placeholder());
+  }
+
+  /// A draw that nothing reads changes what later draws give. It runs once, in the forward.
+  void unused_draws_are_kept() {
+    const auto graph = fx("primals_1: <f32[4][1]>, tangents_1: <f32[4][1]>",
+                          "unread: <f32[4][1]> = $rand_like(primals_1)\n"
+                          "noise: <f32[4][1]> = $rand_like(primals_1)\n"
+                          "y: <f32[4][1]> = $mul.Tensor(primals_1, noise)\n"
+                          "late: <f32[4][1]> = $rand_like(primals_1)\n"
+                          "dx: <f32[4][1]> = $mul.Tensor(tangents_1, noise)\n"
+                          "dz: <f32[4][1]> = $mul.Tensor(dx, late)\n"
+                          "return (y, dz)");
+    for (const Partitioner partitioner : {Partitioner::Default, Partitioner::MinCut}) {
+      const auto p = partition(*graph, {.partitioner = partitioner});
+      QVERIFY2(p, p ? "" : p.error().line().c_str());
+      for (const char* draw : {"unread", "noise", "late"}) {
+        QVERIFY2(p->forward->find(draw), draw);
+        const Node* again = p->backward->find(draw);
+        QVERIFY2(!again || again->is_placeholder(), draw);
+      }
+      QVERIFY(saves(*p, "noise") && saves(*p, "late") && !saves(*p, "unread"));
+    }
+  }
+
+  void costs_of_huge_sizes_do_not_wrap() {
+    const auto graph =
+        fx("primals_1: <f32[4611686018427387904, 4][4, 1]>, tangents_1: <f32[4611686018427387904, 4][4, 1]>",
+           "y: <f32[4611686018427387904, 4][4, 1]> = $sin(primals_1)\n"
+           "c: <f32[4611686018427387904, 4][4, 1]> = $cos(primals_1)\n"
+           "dx: <f32[4611686018427387904, 4][4, 1]> = $mul.Tensor(tangents_1, c)\n"
+           "return (y, dx)");
+    QVERIFY(elements_of(*graph->find("y")) > 0);
+    QVERIFY(bytes_of(*graph->find("y")) >= elements_of(*graph->find("y")));
+    QVERIFY(operations_of(*graph->find("y")) > 0);
+    const auto p = partition(*graph, {});
+    QVERIFY2(p, p ? "" : p.error().line().c_str());
+    QVERIFY(p->input_bytes + p->activation_bytes > 0);
   }
 
   void impossible_pins_are_refused() {

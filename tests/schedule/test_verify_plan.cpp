@@ -33,6 +33,11 @@ const Row rows[] = {
      "ends outside of the arena"},
     {"two values in one place",
      [](Plan& p) { p.buffers[temporaries(p)[1]].offset = p.buffers[temporaries(p)[0]].offset; }, "holds nothing yet"},
+    {"an output with other strides", [](Plan& p) { std::get<PlanView>(p.outputs[0]).strides = {1, 8}; },
+     "output 0 is f32[8, 8][1, 8]cpu, but its meta promises f32[8, 8][8, 1]cpu"},
+    {"an output of another dtype", [](Plan& p) { std::get<PlanView>(p.outputs[0]).dtype = DType::Int32; },
+     "output 0 is i32[8, 8][8, 1]cpu, but its meta promises f32"},
+    {"an output that is no tensor", [](Plan& p) { p.outputs[0] = Arg(std::int64_t{7}); }, "output 0 is no tensor"},
     {"an output beyond its buffer", [](Plan& p) { std::get<PlanView>(p.outputs[0]).offset = 1; }, "has a view of 65"},
 };
 

@@ -708,6 +708,27 @@ class TestWorkbench : public QObject {
     QCOMPARE(answers.size(), 1);
   }
 
+  void a_job_that_raises_ends_with_an_error() {
+    JobTracker jobs;
+    std::vector<Diagnostic> errors;
+    const std::function<Result<int>(const Progress&)> works[] = {
+        [](const Progress&) -> Result<int> { fail("sizes do not fit"); },
+        [](const Progress&) -> Result<int> { return static_cast<int>((SymExpr(INT64_MAX) * 2).as_int()); },
+        [](const Progress&) -> Result<int> { throw std::runtime_error("disk"); },
+    };
+    for (const auto& work : works)
+      jobs.start<int>("raises", "", this, work, [&](Result<int> r) {
+        QVERIFY(!r);
+        errors.push_back(r.error());
+      });
+    QVERIFY(QTest::qWaitFor([&] { return jobs.idle(); }, 30000));
+    QCOMPARE(errors.size(), std::size_t{3});
+    std::ranges::sort(errors, {}, &Diagnostic::message);
+    QCOMPARE(errors[0].line(), std::string("internal error: disk"));
+    QCOMPARE(errors[1].fault, Fault::Input);
+    QCOMPARE(errors[2].message, std::string("sizes do not fit"));
+  }
+
   void themes_switch_live() {
     Workbench bench(tools());
     bench.window().show();

@@ -12,6 +12,7 @@
 
 #include "core/base/progress.h"
 #include "core/base/result.h"
+#include "core/ops/catch_raised.h"
 
 namespace partita::views {
 
@@ -24,6 +25,16 @@ struct JobRow {
   double seconds = 0;
   bool cancelled = false;  ///< asked to stop, not stopped yet
 };
+
+/// The Result of a job's work. Its error is also whatever the work raises.
+template <class T>
+Result<T> result_of(const std::function<Result<T>(const Progress&)>& work, const Progress& progress) {
+  try {
+    return catch_raised<T>([&] { return work(progress); });
+  } catch (const std::exception& error) {
+    return Diagnostic{Fault::Internal, "exception", std::string("internal error: ") + error.what()};
+  }
+}
 
 /// Runs named jobs in the background, with progress and cancel. Results are delivered on the tracker's thread, in the
 /// order in which they are ready, and never after a cancel or when the receiver is gone.
@@ -40,7 +51,7 @@ class JobTracker : public QObject {
             std::function<void(Result<T>)> done) {
     return start_erased(name, key, receiver,
                         [work = std::move(work), done = std::move(done)](const Progress& progress) {
-                          auto result = std::make_shared<Result<T>>(work(progress));
+                          auto result = std::make_shared<Result<T>>(result_of<T>(work, progress));
                           return std::function<void()>([result, done] { done(std::move(*result)); });
                         });
   }

@@ -5,22 +5,16 @@
 namespace partita::codegen {
 namespace {
 
-PrepareFunction routine_of(const Op* op) {
-  const OpRecord* record = find_record(op);
-  switch (record ? record->library : LibraryRoutine::None) {
-    case LibraryRoutine::Matmul:
-      return prepare_matmul;
-    case LibraryRoutine::AddMatmul:
-      return prepare_addmm;
-    case LibraryRoutine::Convolution:
-      return prepare_convolution;
-    case LibraryRoutine::ConvolutionBackward:
-      return prepare_convolution_backward;
-    case LibraryRoutine::None:
-      return nullptr;
-  }
-  return nullptr;
-}
+struct Row {
+  LibraryRoutine routine;
+  PrepareFunction prepare;
+};
+constexpr Row rows[] = {
+    {LibraryRoutine::Matmul, prepare_matmul},
+    {LibraryRoutine::AddMatmul, prepare_addmm},
+    {LibraryRoutine::Convolution, prepare_convolution},
+    {LibraryRoutine::ConvolutionBackward, prepare_convolution_backward},
+};
 
 std::optional<double> number_of(const Arg& a) {
   if (auto* i = a.get<std::int64_t>()) return static_cast<double>(*i);
@@ -30,6 +24,12 @@ std::optional<double> number_of(const Arg& a) {
 }
 
 }  // namespace
+
+std::vector<LibraryRoutine> library_routines() {
+  std::vector<LibraryRoutine> routines;
+  for (const Row& row : rows) routines.push_back(row.routine);
+  return routines;
+}
 
 std::optional<ConcreteView> concrete_view(const schedule::PlanView& view) {
   auto sizes = concrete(view.sizes), strides = concrete(view.strides);
@@ -61,8 +61,10 @@ std::optional<Sizes> ExternContext::integers(std::size_t i) const {
 }
 
 Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not) {
-  if (PrepareFunction prepare = routine_of(context.call.op))
-    if (Prepared p = prepare(context, why_not); p.step) return p;
+  const OpRecord* record = find_record(context.call.op);
+  for (const Row& row : rows)
+    if (record && record->library == row.routine)
+      if (Prepared p = row.prepare(context, why_not); p.step) return p;
   return prepare_evaluation(context);
 }
 

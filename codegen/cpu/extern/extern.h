@@ -61,6 +61,9 @@ struct Prepared {
 /// operator does not take this call; empty otherwise.
 Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not);
 
+/// The routines of the libraries that prepare_extern() knows.
+std::vector<LibraryRoutine> library_routines();
+
 /// Prepares one library routine. The step is null if the routine does not cover the case; `why_not` gives the reason.
 using PrepareFunction = Prepared (*)(const ExternContext& context, std::string& why_not);
 Prepared prepare_matmul(const ExternContext& context, std::string& why_not);  ///< mm, bmm

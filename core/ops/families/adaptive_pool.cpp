@@ -103,7 +103,7 @@ Value eval_adaptive_avg(EvalCall& c) {
   Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
   Cells cells = adaptive_cells(x.sizes, y.sizes, rank);
   dispatch_floating(dtype, "adaptive_avg_pool", [&]<class T>() {
-    for (std::int64_t p = 0; p < cells.planes; ++p)
+    for (std::int64_t p : steps(cells.planes, 4096))
       cells.each([&](std::int64_t position, const Cell& cell) {
         double sum = 0;
         cells.inputs(cell, [&](std::int64_t i) { sum += static_cast<double>(x.as<T>()[p * cells.in_plane() + i]); });
@@ -139,7 +139,7 @@ Value eval_adaptive_avg_backward(EvalCall& c) {
   check_planes(grad, dx, rank);
   Cells cells = adaptive_cells(dx.sizes, grad.sizes, rank);
   dispatch_floating(dtype, "adaptive_avg_pool_backward", [&]<class T>() {
-    for (std::int64_t p = 0; p < cells.planes; ++p)
+    for (std::int64_t p : steps(cells.planes, 4096))
       cells.each([&](std::int64_t position, const Cell& cell) {
         T share = grad.as<T>()[p * cells.out_plane() + position];
         for (std::size_t i = 3 - rank; i < 3; ++i)

@@ -290,7 +290,7 @@ std::vector<Tensor> clamped(const Tensor& self, const std::vector<const Tensor*>
     }
     Tensor index = unwrap(load(*indices[d], DType::Int64).clone());
     std::int64_t size = d < self.sizes.size() ? self.sizes[d] : 1;
-    for (std::int64_t i = 0; i < index.numel(); ++i)
+    for (std::int64_t i : steps(index.numel()))
       index.as<std::int64_t>()[i] = std::clamp<std::int64_t>(index.as<std::int64_t>()[i], -size, size - 1);
     out.push_back(index);
   }

@@ -92,12 +92,13 @@ struct Problem {
 /// threads does not change the result. The threads are OpenMP's: compiled graphs use the same ones, and no others wait
 /// beside them.
 template <class F>
-void in_parts(int threads, std::int64_t n, F f) {
-  const std::int64_t parts = std::clamp<std::int64_t>(n, 1, std::max(threads, 1));
+void in_parts(const EvalContext& context, std::int64_t n, F f) {
+  const std::int64_t parts = std::clamp<std::int64_t>(n, 1, std::max(context.threads, 1));
   std::exception_ptr failed;
 #pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
   for (std::int64_t p = 0; p < parts; ++p) {
     try {
+      const StopsLoops listening(context.progress);
       f(n * p / parts, n * (p + 1) / parts);
     } catch (...) {
 #pragma omp critical
@@ -111,7 +112,7 @@ Value eval_flash(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_flash);
   Problem p(c);
   Tensor out = empty(DType::Float64, p.q.sizes), logsumexp = empty(DType::Float64, {p.batch, p.heads, p.queries});
-  in_parts(c.context.threads, p.batch * p.heads, [&](std::int64_t first, std::int64_t last) {
+  in_parts(c.context, p.batch * p.heads, [&](std::int64_t first, std::int64_t last) {
     std::vector<double> scores(static_cast<std::size_t>(p.queries * p.keys));
     for (std::int64_t i = first; i < last; ++i) {
       p.scores(i, scores.data());
@@ -144,7 +145,7 @@ Value eval_flash_backward(EvalCall& c) {
   if (grad.sizes != p.q.sizes || out.sizes != p.q.sizes || lse.sizes != Sizes{p.batch, p.heads, p.queries})
     fail("flash attention backward: the sizes of grad_out, out or logsumexp do not fit those of query");
   Tensor dq = empty(dtype, p.q.sizes), dk = empty(dtype, p.k.sizes), dv = empty(dtype, p.v.sizes);
-  in_parts(c.context.threads, p.batch * p.heads, [&](std::int64_t first, std::int64_t last) {
+  in_parts(c.context, p.batch * p.heads, [&](std::int64_t first, std::int64_t last) {
     std::vector<double> weights(static_cast<std::size_t>(p.queries * p.keys)), slopes(weights.size());
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t at_q = i * p.queries * p.width, at_k = i * p.keys * p.width;

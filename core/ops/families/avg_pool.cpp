@@ -68,7 +68,7 @@ Value eval_avg_pool(EvalCall& c) {
   Cells cells = sliding_cells(pool_arguments(c, rank), x.sizes, y.sizes, rank);
   auto divisor_of = divisor(c);
   dispatch_ordered(dtype, "avg_pool", [&]<class T>() {
-    for (std::int64_t p = 0; p < cells.planes; ++p) {
+    for (std::int64_t p : steps(cells.planes, 4096)) {
       const T* in = x.as<T>() + p * cells.in_plane();
       cells.each([&](std::int64_t position, const Cell& cell) {
         Accumulator<T> sum = 0;
@@ -91,7 +91,7 @@ Value eval_avg_pool_backward(EvalCall& c) {
   Cells cells = sliding_cells(pool_arguments(c, rank), dx.sizes, grad.sizes, rank);
   auto divisor_of = divisor(c);
   dispatch_floating(dtype, "avg_pool_backward", [&]<class T>() {
-    for (std::int64_t p = 0; p < cells.planes; ++p)
+    for (std::int64_t p : steps(cells.planes, 4096))
       cells.each([&](std::int64_t position, const Cell& cell) {
         T share = rounded(out.dtype, grad.as<T>()[p * cells.out_plane() + position] / static_cast<T>(divisor_of(cell)));
         cells.inputs(cell, [&](std::int64_t i) {

@@ -254,7 +254,7 @@ Value eval_batch_norm(EvalCall& c) {
   Tensor y = empty(dtype, x.sizes), save_mean = empty(dtype, {train ? g.channels : 0});
   Tensor save_invstd = empty(dtype, save_mean.sizes);
   dispatch_floating(dtype, "batch_norm", [&]<class T>() {
-    for (std::int64_t k = 0; k < g.channels; ++k) {
+    for (std::int64_t k : steps(g.channels, 4096)) {
       auto i = static_cast<std::size_t>(k);
       const T* in = x.as<T>() + k * g.inner;
       T invstd;
@@ -279,7 +279,7 @@ Value eval_batch_norm(EvalCall& c) {
       }
       T scale = invstd * (weight.storage ? weight.as<T>()[k] : T(1));
       T center = static_cast<T>(mean[i]), shift = bias.storage ? bias.as<T>()[k] : T(0);
-      for (std::int64_t n = 0; n < g.batch; ++n)
+      for (std::int64_t n : steps(g.batch, g.inner))
         for (std::int64_t j = 0; j < g.inner; ++j) {
           std::int64_t at = n * g.channels * g.inner + j;
           y.as<T>()[k * g.inner + at] = (in[at] - center) * scale + shift;
@@ -322,12 +322,12 @@ Value eval_batch_norm_backward(EvalCall& c) {
   ChannelPositions g = positions_of(x);
   Tensor dx = empty(dtype, x.sizes), dw = empty(DType::Float64, {g.channels}), db = empty(DType::Float64, {g.channels});
   dispatch_floating(dtype, "batch_norm_backward", [&]<class T>() {
-    for (std::int64_t k = 0; k < g.channels; ++k) {
+    for (std::int64_t k : steps(g.channels, 4096)) {
       double center = mean.as<double>()[k];
       double invstd = train ? spread.as<double>()[k] : 1 / std::sqrt(spread.as<double>()[k] + eps);
       double sum = 0, dot = 0;
       auto each = [&](auto f) {
-        for (std::int64_t n = 0; n < g.batch; ++n)
+        for (std::int64_t n : steps(g.batch, g.inner))
           for (std::int64_t j = 0; j < g.inner; ++j) f((n * g.channels + k) * g.inner + j);
       };
       each([&](std::int64_t at) {

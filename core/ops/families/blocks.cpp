@@ -49,7 +49,7 @@ Value eval_chunk_cat(EvalCall& c) {
     std::int64_t each = (split.length + chunks - 1) / chunks;
     std::size_t size = itemsize(x.dtype);
     for (std::int64_t o = 0; o < split.outer; ++o)
-      for (std::int64_t k = 0; k < split.length; ++k) {
+      for (std::int64_t k : steps(split.length, split.inner)) {
         std::int64_t to = (o * chunks + k / each) * width + at + k % each * split.inner;
         std::copy_n(x.data() + static_cast<std::size_t>((o * split.length + k) * split.inner) * size,
                     static_cast<std::size_t>(split.inner) * size, out.data() + static_cast<std::size_t>(to) * size);

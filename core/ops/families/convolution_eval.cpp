@@ -58,7 +58,7 @@ void each_run(const ConvolutionGeometry& g, F f) {
           for (std::int64_t d = 0; d < g.out[0]; ++d) {
             std::int64_t id = d * g.stride[0] - g.padding[0] + kd * g.dilation[0];
             if (id < 0 || id >= g.in[0]) continue;
-            for (std::int64_t h = 0; h < g.out[1]; ++h) {
+            for (std::int64_t h : steps(g.out[1], g.out[2])) {
               std::int64_t ih = h * g.stride[1] - g.padding[1] + kh * g.dilation[1];
               if (ih < 0 || ih >= g.in[1]) continue;
               std::int64_t first = kw * g.dilation[2] - g.padding[2];  // input column of output column 0
@@ -244,7 +244,7 @@ Value eval_convolution_backward(EvalCall& c) {
     if (outputs[2].storage) {
       const DimSplit split = split_at(gy.sizes, 1);
       Tensor db = zeros(sum, {split.length});
-      for (std::int64_t i = 0; i < gy.numel(); ++i)
+      for (std::int64_t i : steps(gy.numel()))
         db.as<Sum>()[i / split.inner % split.length] += static_cast<Sum>(gy.as<T>()[i]);
       store(2, db);
     }

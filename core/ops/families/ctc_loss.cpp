@@ -108,7 +108,7 @@ template <class T, class F>
 void each_entry(const EvalCall& c, const Tensor& x, const Tensor& targets, F f) {
   Sizes times = c.integers("input_lengths"), lengths = c.integers("target_lengths");
   std::int64_t batch = x.sizes[1], labels = x.sizes[2], begin = 0;
-  for (std::int64_t i = 0; i < batch; ++i) {
+  for (std::int64_t i : steps(batch, 4096)) {
     auto at = static_cast<std::size_t>(i);
     if (times[at] < 0 || times[at] > x.sizes[0])
       fail("Expected input_lengths to have value at most " + std::to_string(x.sizes[0]) + ", but got value " +

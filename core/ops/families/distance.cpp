@@ -65,7 +65,7 @@ Value eval_cdist(EvalCall& c) {
   double p = as_double(c.number("p"));
   std::int64_t rows = out.sizes[out.sizes.size() - 2], columns = out.sizes.back(), n = a.sizes.back();
   dispatch_floating(dtype, "cdist", [&]<class T>() {
-    for (std::int64_t i = 0; i < y.numel(); ++i) {
+    for (std::int64_t i : steps(y.numel())) {
       std::int64_t entry = i / columns / rows, row = i / columns, column = entry * columns + i % columns;
       y.as<T>()[i] = static_cast<T>(distance(a.as<T>() + row * n, b.as<T>() + column * n, n, p));
     }
@@ -97,7 +97,7 @@ Value eval_cdist_backward(EvalCall& c) {
   Tensor a = operand("x1"), b = operand("x2"), grad = operand("grad"), distances = operand("cdist");
   double p = as_double(c.number("p"));
   std::int64_t rows = grad.sizes[grad.sizes.size() - 2], columns = grad.sizes.back(), n = a.sizes.back();
-  for (std::int64_t i = 0; i < grad.numel(); ++i) {
+  for (std::int64_t i : steps(grad.numel())) {
     std::int64_t row = i / columns, column = row / rows * columns + i % columns;
     for (std::int64_t k = 0; k < n; ++k)
       y.as<double>()[row * n + k] +=
@@ -119,7 +119,7 @@ Meta fake_pdist(FakeCall& c) {
 template <class F>
 void each_pair(std::int64_t rows, F use) {
   std::int64_t at = 0;
-  for (std::int64_t i = 0; i < rows; ++i)
+  for (std::int64_t i : steps(rows, 4096))
     for (std::int64_t j = i + 1; j < rows; ++j) use(at++, i, j);
 }
 
@@ -180,7 +180,7 @@ Value eval_cross(EvalCall& c) {
   DimSplit split = split_at(out.sizes, dim_index(c.integer("dim"), out.dim()));
   dispatch_compute(dtype, "cross", [&]<class T>() {
     for (std::int64_t o = 0; o < split.outer; ++o)
-      for (std::int64_t i = 0; i < split.inner; ++i) {
+      for (std::int64_t i : steps(split.inner, split.length)) {
         auto at = [&](std::int64_t k) { return (o * 3 + k % 3) * split.inner + i; };
         const T *u = a.as<T>(), *v = b.as<T>();
         for (std::int64_t k = 0; k < 3; ++k)

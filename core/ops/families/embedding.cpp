@@ -67,7 +67,7 @@ Value eval_embedding(EvalCall& c) {
   Tensor weight = load(c.tensor("weight"), out.dtype), index = load(c.tensor("indices"), DType::Int64);
   std::int64_t width = weight.sizes[1];
   dispatch_width(weight.dtype, [&]<class T>() {
-    for (std::int64_t i = 0; i < index.numel(); ++i) {
+    for (std::int64_t i : steps(index.numel())) {
       std::int64_t row = index.as<std::int64_t>()[i];
       if (row < 0 || row >= weight.sizes[0]) fail("index out of range in self");
       std::copy_n(weight.as<T>() + row * width, width, out.as<T>() + i * width);
@@ -91,14 +91,14 @@ Value eval_embedding_dense_backward(EvalCall& c) {
          sum = zeros(dtype, out.sizes);
   std::int64_t width = out.sizes[1], padding = c.integer("padding_idx"), rows = out.sizes[0];
   std::vector<std::int64_t> counts(static_cast<std::size_t>(rows), 0);
-  for (std::int64_t i = 0; i < index.numel(); ++i) {
+  for (std::int64_t i : steps(index.numel())) {
     std::int64_t row = index.as<std::int64_t>()[i];
     if (row < 0 || row >= rows) fail("index out of range in self");
     ++counts[static_cast<std::size_t>(row)];
   }
   bool by_frequency = c.boolean("scale_grad_by_freq");
   dispatch_floating(dtype, "embedding_backward", [&]<class T>() {
-    for (std::int64_t i = 0; i < index.numel(); ++i) {
+    for (std::int64_t i : steps(index.numel())) {
       std::int64_t row = index.as<std::int64_t>()[i];
       if (row == padding) continue;
       T scale = by_frequency ? T(1) / static_cast<T>(counts[static_cast<std::size_t>(row)]) : T(1);

@@ -51,7 +51,7 @@ Meta fake_embedding_bag(FakeCall& c) {
 template <class F>
 void each_index(const Tensor& offsets, std::int64_t bags, std::int64_t count, F f) {
   const auto* at = offsets.as<std::int64_t>();
-  for (std::int64_t bag = 0; bag < bags; ++bag) {
+  for (std::int64_t bag : steps(bags, 4096)) {
     std::int64_t begin = at[bag], end = bag + 1 < offsets.numel() ? at[bag + 1] : count;
     if (begin < 0 || end > count || begin > end)
       fail("embedding_bag: offsets must increase from 0 to the number of indices");
@@ -145,7 +145,7 @@ Value eval_embedding_bag_backward(EvalCall& c) {
   bool by_frequency = c.boolean("scale_grad_by_freq");
   dispatch_floating(dtype, "embedding_bag_backward", [&]<class T>() {
     if (mode == Mode::Max) {
-      for (std::int64_t bag = 0; bag < bags; ++bag)
+      for (std::int64_t bag : steps(bags, 4096))
         for (std::int64_t k = 0; k < width && sizes.as<std::int64_t>()[bag] > 0; ++k) {
           std::int64_t row = maximum.as<std::int64_t>()[bag * width + k];
           if (row < 0 || row >= rows) fail("embedding_bag backward: index out of range");

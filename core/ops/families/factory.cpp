@@ -230,7 +230,7 @@ Meta fake_arange(FakeCall& call) {
 template <class Whole, class Real>
 void fill_sequence(const Tensor& out, Whole whole, Real real) {
   dispatch(out.dtype, [&]<class T>() {
-    for (std::int64_t i = 0; i < out.numel(); ++i) {
+    for (std::int64_t i : steps(out.numel())) {
       if constexpr (std::is_integral_v<T>)
         out.as<T>()[i] = convert<T>(whole(i));
       else
@@ -308,7 +308,7 @@ Value eval_linspace(EvalCall& call) {
       return v;
     };
     step = held(step);
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t i : steps(n)) {
       std::complex<double> v =
           i < n / 2 ? start + held(step * static_cast<double>(i)) : end - held(step * static_cast<double>(n - 1 - i));
       if (n == 1) v = start;
@@ -382,8 +382,10 @@ Value eval_triangle(EvalCall& call) {
   std::int64_t* at = out.as<std::int64_t>();
   if (n > 0)
     for (std::int64_t row = t.first_row(); row < t.end_row(); ++row)
-      for (std::int64_t column = t.first_column(row); column < t.end_column(row); ++column, ++at)
-        at[0] = row, at[n] = column;
+      for (std::int64_t i : steps(t.end_column(row) - t.first_column(row))) {
+        at[0] = row, at[n] = t.first_column(row) + i;
+        ++at;
+      }
   return unwrap(out.to(call.dtype("dtype").value_or(DType::Int64)));
 }
 

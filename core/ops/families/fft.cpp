@@ -110,7 +110,7 @@ void normalize(const EvalCall& c, const Tensor& t, std::int64_t points) {
   if (kind == 0 || points == 0) return;
   double n = static_cast<double>(points), factor = kind == 1 ? 1 / std::sqrt(n) : 1 / n;
   auto* data = t.as<std::complex<double>>();
-  for (std::int64_t i = 0; i < t.numel(); ++i) data[i] *= factor;
+  for (std::int64_t i : steps(t.numel())) data[i] *= factor;
 }
 
 /// A copy in complex128, since the transform works in place.

@@ -45,7 +45,7 @@ struct Blocks {
     std::int64_t rows = count(0, height).as_int(), columns = count(1, width).as_int();
     for (std::int64_t a = 0; a < kernel[0]; ++a)
       for (std::int64_t b = 0; b < kernel[1]; ++b)
-        for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t i : steps(rows, columns))
           for (std::int64_t j = 0; j < columns; ++j) {
             std::int64_t y = at(0, i, a), x = at(1, j, b);
             if (y >= 0 && y < height && x >= 0 && x < width) f(a * kernel[1] + b, i * columns + j, y * width + x);

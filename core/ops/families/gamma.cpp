@@ -7,6 +7,7 @@
 #include <boost/math/special_functions/erf.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 
+#include "core/base/progress.h"
 #include "core/loops/scalar_math.h"
 #include "core/ops/families/boost_policy.h"
 
@@ -105,7 +106,7 @@ double upper(double a, double x) {
 
 double multivariate_lgamma(double x, int p) {
   double sum = p * (p - 1) / 4.0 * std::log(std::numbers::pi);
-  for (int j = 0; j < p; ++j) sum += std::lgamma(x - j / 2.0);
+  for (std::int64_t j : steps(p)) sum += std::lgamma(x - static_cast<double>(j) / 2);
   return sum;
 }
 

@@ -130,7 +130,7 @@ void each_indexed(const Sizes& self_sizes, const Tensor& index, std::int64_t dim
   const auto* entries = index.as<std::int64_t>();
   Sizes at(rank, 0);
   std::int64_t size = self_sizes.empty() ? 1 : self_sizes[static_cast<std::size_t>(dim)];
-  for (std::int64_t i = 0, n = index.numel(); i < n; ++i) {
+  for (std::int64_t i : steps(index.numel())) {
     std::int64_t target = 0, other = 0;
     if (entries[i] < 0 || entries[i] >= size)
       fail("index " + std::to_string(entries[i]) + " is out of bounds for dimension " + std::to_string(dim) +
@@ -226,7 +226,7 @@ Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index, const 
       ++counts[static_cast<std::size_t>(at)];
     });
     if (how != Combine::Mean) return;
-    for (std::int64_t i = 0; i < y.numel(); ++i) {
+    for (std::int64_t i : steps(y.numel())) {
       std::int64_t n = counts[static_cast<std::size_t>(i)];
       if (n < 2) continue;
       if constexpr (std::is_same_v<T, std::int64_t>) {
@@ -357,7 +357,7 @@ Value eval_take(EvalCall& c) {
   const Tensor& self = c.tensor("self");
   Tensor x = load(self, self.dtype), index = load(c.tensor("index"), DType::Int64), y = empty(x.dtype, index.sizes);
   dispatch_width(x.dtype, [&]<class T>() {
-    for (std::int64_t i = 0; i < index.numel(); ++i)
+    for (std::int64_t i : steps(index.numel()))
       y.as<T>()[i] = x.as<T>()[checked_index(index.as<std::int64_t>()[i], x.numel(), 0)];
   });
   return y;
@@ -373,11 +373,11 @@ Value eval_put(EvalCall& c) {
   auto target = [&](std::int64_t i) { return checked_index(index.as<std::int64_t>()[i], y.numel(), 0); };
   if (accumulate)
     dispatch_compute(dtype, "put", [&]<class T>() {
-      for (std::int64_t i = 0; i < index.numel(); ++i) y.as<T>()[target(i)] += source.as<T>()[i];
+      for (std::int64_t i : steps(index.numel())) y.as<T>()[target(i)] += source.as<T>()[i];
     });
   else
     dispatch_width(dtype, [&]<class T>() {
-      for (std::int64_t i = 0; i < index.numel(); ++i) y.as<T>()[target(i)] = source.as<T>()[i];
+      for (std::int64_t i : steps(index.numel())) y.as<T>()[target(i)] = source.as<T>()[i];
     });
   out.copy_from(y);
   return out;

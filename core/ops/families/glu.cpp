@@ -52,7 +52,7 @@ void each_pair(const Sizes& sizes, std::int64_t dim, F f) {
   DimSplit split = split_at(sizes, dim);
   std::int64_t half = split.length / 2 * split.inner, at = 0;
   for (std::int64_t o = 0; o < split.outer; ++o)
-    for (std::int64_t i = 0; i < half; ++i) f(at++, o * 2 * half + i, o * 2 * half + half + i);
+    for (std::int64_t i : steps(half)) f(at++, o * 2 * half + i, o * 2 * half + half + i);
 }
 
 Value eval_glu(EvalCall& c) {

@@ -183,7 +183,7 @@ struct Sampler {
   template <class F>
   void each(F f) const {
     std::vector<PlaceTaps<T>> taps;
-    for (std::int64_t n = 0; n < batch; ++n)
+    for (std::int64_t n : steps(batch, 4096))
       for (std::int64_t first = 0; first < places; first += block) {
         taps.clear();
         for (std::int64_t p = first; p < std::min(first + block, places); ++p) {

@@ -106,7 +106,7 @@ Value eval_native_group_norm(EvalCall& c) {
   Tensor y = empty(dtype, x.sizes), mean = empty(dtype, {g.batch, g.groups}), rstd = empty(dtype, mean.sizes);
   std::int64_t length = g.per_group() * g.inner;
   dispatch_floating(dtype, "GroupNormKernelImpl", [&]<class T>() {
-    for (std::int64_t i = 0; i < g.batch * g.groups; ++i) {
+    for (std::int64_t i : steps(g.batch * g.groups, 4096)) {
       const T* in = x.as<T>() + i * length;
       Moments m = moments(in, 1, 0, length);
       T center = static_cast<T>(m.mean), scale = static_cast<T>(1 / std::sqrt(m.variance + eps));
@@ -136,7 +136,7 @@ Value eval_native_group_norm_backward(EvalCall& c) {
   Tensor dx = empty(dtype, x.sizes), dw = zeros(DType::Float64, {g.channels}), db = zeros(DType::Float64, {g.channels});
   std::int64_t length = g.per_group() * g.inner;
   dispatch_floating(dtype, "GroupNormBackward", [&]<class T>() {
-    for (std::int64_t i = 0; i < g.batch * g.groups; ++i) {
+    for (std::int64_t i : steps(g.batch * g.groups, 4096)) {
       double center = mean.as<double>()[i], scale = rstd.as<double>()[i], sum = 0, dot = 0;
       const T *in = x.as<T>() + i * length, *gy = grad.as<T>() + i * length;
       auto each = [&](auto f) {

@@ -98,7 +98,7 @@ Tensor counted(const EvalCall& c, const Points& p, const std::vector<Tensor>& ed
   if (c.has("weight") && weight.numel() != p.count)
     fail("torch.histogramdd: if weight tensor is provided it should have the same shape as the input");
   dispatch_floating(p.values.dtype, "histogramdd", [&]<class T>() {
-    for (std::int64_t i = 0; i < p.count; ++i) {
+    for (std::int64_t i : steps(p.count, 4096)) {
       std::int64_t at = 0;
       bool inside = true;
       for (std::size_t d = 0; d < edges.size() && inside; ++d) {
@@ -112,8 +112,8 @@ Tensor counted(const EvalCall& c, const Points& p, const std::vector<Tensor>& ed
     }
     if (!c.boolean("density")) return;
     T total = 0;
-    for (std::int64_t i = 0; i < out.numel(); ++i) total += out.as<T>()[i];
-    for (std::int64_t i = 0; i < out.numel(); ++i) {
+    for (std::int64_t i : steps(out.numel())) total += out.as<T>()[i];
+    for (std::int64_t i : steps(out.numel())) {
       T& value = out.as<T>()[i];
       value /= total;
       std::int64_t rest = i;

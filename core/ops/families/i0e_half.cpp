@@ -79,7 +79,7 @@ Value eval_i0e(EvalCall& call) {
   const std::int64_t run = run_length(out, self), whole = run == 1 ? 0 : run / lanes * lanes;
   Tensor x = kernels::load(self, DType::Float32), y = unwrap(out.to(DType::Float32));
   Sizes index(out.sizes.size(), 0);
-  for (std::int64_t i = 0; i < out.numel(); ++i) {
+  for (std::int64_t i : steps(out.numel())) {
     std::int64_t place = 0;
     for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * out.strides[d];
     if (place % run >= whole) {

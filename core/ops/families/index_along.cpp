@@ -62,7 +62,7 @@ Value eval_index_select(EvalCall& c) {
   std::int64_t count = index.numel();
   dispatch_width(x.dtype, [&]<class T>() {
     for (std::int64_t o = 0; o < split.outer; ++o)
-      for (std::int64_t k = 0; k < count; ++k) {
+      for (std::int64_t k : steps(count, split.inner)) {
         std::int64_t at = index.as<std::int64_t>()[k];
         if (at < 0 || at >= split.length) fail("index out of range in self");
         std::copy_n(x.as<T>() + (o * split.length + at) * split.inner, split.inner,

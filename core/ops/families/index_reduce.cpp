@@ -84,7 +84,7 @@ Value eval_index_reduce(EvalCall& c) {
       }
     });
     if (how != Reduce::Mean) return;
-    for (std::int64_t i = 0; i < y.numel(); ++i) {
+    for (std::int64_t i : steps(y.numel())) {
       auto count = static_cast<T>(std::max<std::int64_t>(1, counts[static_cast<std::size_t>(i)]));
       if constexpr (std::is_integral_v<T>)
         to[i] = to[i] / count - (to[i] % count < 0);

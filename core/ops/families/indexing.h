@@ -12,7 +12,7 @@ void each_slice(const EvalCall& c, const Tensor& y, const Tensor& index, F f) {
   kernels::DimSplit split = kernels::split_at(y.sizes, kernels::dim_index(c.integer("dim"), y.dim()));
   std::int64_t count = index.numel();
   for (std::int64_t o = 0; o < split.outer; ++o)
-    for (std::int64_t k = 0; k < count; ++k) {
+    for (std::int64_t k : steps(count, split.inner)) {
       std::int64_t at = kernels::checked_index(index.as<std::int64_t>()[k], split.length, 0);
       f((o * split.length + at) * split.inner, (o * count + k) * split.inner, split.inner);
     }

@@ -61,7 +61,7 @@ Value eval_random(EvalCall& c) {
   const std::string mode = c.string("mode");
   if (mode != "rand" && mode != "randn") fail("inductor_random has no mode '" + mode + "'");
   const Tensor out = allocate(c, fake_numbers);
-  for (std::int64_t i = 0; i < out.numel(); ++i)
+  for (std::int64_t i : steps(out.numel()))
     out.as<float>()[i] = mode == "rand" ? unit(block(c, i)[0]) : normal(block(c, i));
   return out;
 }
@@ -74,7 +74,7 @@ Value eval_randint(EvalCall& c) {
          " >= high=" + std::to_string(high));
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   const Tensor out = allocate(c, fake_numbers);
-  for (std::int64_t i = 0; i < out.numel(); ++i) {
+  for (std::int64_t i : steps(out.numel())) {
     const auto bits = block(c, i);
     const std::uint64_t drawn = bits[0] | std::uint64_t{bits[1]} << 32;
     out.as<std::int64_t>()[i] = static_cast<std::int64_t>(drawn % range + static_cast<std::uint64_t>(low));

@@ -194,7 +194,7 @@ Value eval_native_layer_norm(EvalCall& c) {
   dispatch_floating(dtype, "LayerNormKernelImpl", [&]<class T>() {
     const T* w = weight.storage ? weight.as<T>() : nullptr;
     const T* b = bias.storage ? bias.as<T>() : nullptr;
-    for (std::int64_t r = 0; r < mean.numel(); ++r) {
+    for (std::int64_t r : steps(mean.numel())) {
       const T* in = x.as<T>() + r * n;
       T* out = y.as<T>() + r * n;
       Moments m = moments(in, 1, 0, n);
@@ -228,7 +228,7 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
   std::vector<double> dw(static_cast<std::size_t>(n)), db(static_cast<std::size_t>(n));
   dispatch_floating(dtype, "LayerNormBackwardKernelImpl", [&]<class T>() {
     const T* w = weight.storage ? weight.as<T>() : nullptr;
-    for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t r : steps(rows, 4096)) {
       const T *in = x.as<T>() + r * n, *g = grad.as<T>() + r * n;
       T* out = dx.as<T>() + r * n;
       const double center = mean.as<double>()[r], scale = rstd.as<double>()[r];

@@ -168,7 +168,7 @@ Meta fake_check_errors(FakeCall&) {
 
 Value eval_check_errors(EvalCall& c) {
   Tensor info = kernels::load(c.tensor("info"), DType::Int32);
-  for (std::int64_t i = 0; i < info.numel(); ++i)
+  for (std::int64_t i : steps(info.numel()))
     if (int at = info.as<std::int32_t>()[i]; at != 0)
       fail(c.string("api_name") + (c.boolean("is_matrix") ? "" : ": (Batch element " + std::to_string(i) + ")") +
            ": the input has no such factorisation or inverse; LAPACK reports " + std::to_string(at));

@@ -44,7 +44,7 @@ Meta fake_svd(FakeCall& c) {
 /// Sets the diagonals to 1, which gives the singular vectors of matrices without elements.
 void set_identity(const Matrices& m) {
   dispatch_inexact(m.values.dtype, "identity", [&]<class T>() {
-    for (std::int64_t b = 0; b < m.count; ++b)
+    for (std::int64_t b : steps(m.count, 4096))
       for (std::int64_t i = 0; i < std::min(m.rows, m.columns); ++i) m.at<T>(b)[i * m.rows + i] = T(1);
   });
 }
@@ -62,7 +62,7 @@ Value eval_svd(EvalCall& c) {
   Tensor values = zeros(DType::Float64, out[1].sizes);
   if (k > 0)
     dispatch_inexact(a.values.dtype, "linalg.svd", [&]<class T>() {
-      for (std::int64_t b = 0; b < a.count; ++b)
+      for (std::int64_t b : steps(a.count, 4096))
         if (!lapack::singular_values<T>(vectors ? (full ? 'A' : 'S') : 'N', static_cast<int>(m), static_cast<int>(n),
                                         a.at<T>(b), values.as<decltype(std::abs(T()))>() + b * k, u.at<T>(b),
                                         vh.at<T>(b)))
@@ -100,7 +100,7 @@ Value eval_eigh(EvalCall& c) {
   if (n > 0)
     dispatch_inexact(a.values.dtype, "linalg.eigh", [&]<class T>() {
       using Real = decltype(std::abs(T()));
-      for (std::int64_t b = 0; b < a.count; ++b)
+      for (std::int64_t b : steps(a.count, 4096))
         if (lapack::heevd<T>(vectors ? 'V' : 'N', uplo, n, a.at<T>(b), n, out[0].as<Real>() + b * n) > 0)
           not_converged("linalg.eigh", "is ill-conditioned or has too many repeated eigenvalues.");
     });
@@ -125,7 +125,7 @@ Value eval_eig(EvalCall& c) {
   if (n > 0)
     dispatch_inexact(self.dtype, "linalg.eig", [&]<class T>() {
       using Complex = std::complex<decltype(std::abs(T()))>;
-      for (std::int64_t b = 0; b < a.count; ++b) {
+      for (std::int64_t b : steps(a.count, 4096)) {
         const T* first = a.at<T>(b);
         if (!std::all_of(first, first + static_cast<std::int64_t>(n) * n,
                          [](T x) { return std::isfinite(std::abs(x)); }))

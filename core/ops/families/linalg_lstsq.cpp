@@ -139,7 +139,7 @@ Value eval_lstsq(EvalCall& c) {
   dispatch_inexact(input.dtype, "torch.linalg.lstsq", [&]<class T>() {
     using Real = decltype(std::abs(T()));
     std::vector<Real> values(static_cast<std::size_t>(least));
-    for (std::int64_t i = 0; i < a.count; ++i) {
+    for (std::int64_t i : steps(a.count, 4096)) {
       for (std::int64_t j = 0; j < x.columns; ++j) std::copy_n(right.at<T>(i) + j * m, m, x.at<T>(i) + j * x.rows);
       int rank = least > 0 ? solve<T>(driver, a, i, x, rcond, values.data()) : 0;
       full_rank = full_rank && rank == n;
@@ -153,7 +153,7 @@ Value eval_lstsq(EvalCall& c) {
       out[1] = empty(out[1].dtype, {0});
       return;
     }
-    for (std::int64_t i = 0; i < a.count; ++i)
+    for (std::int64_t i : steps(a.count, 4096))
       for (std::int64_t j = 0; j < x.columns; ++j) {
         Real sum = 0;
         for (std::int64_t r = n; r < m; ++r) sum += std::norm(x.at<T>(i)[j * x.rows + r]);

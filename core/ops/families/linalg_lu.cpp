@@ -11,20 +11,20 @@ namespace partita {
 using namespace kernels;
 
 LuFactors::LuFactors(Matrices m) : lu(std::move(m)) {
-  std::int64_t steps = std::min(lu.rows, lu.columns);
-  pivots = zeros(DType::Int32, {lu.count, steps});
+  std::int64_t pivot_count = std::min(lu.rows, lu.columns);
+  pivots = zeros(DType::Int32, {lu.count, pivot_count});
   info = zeros(DType::Int32, {lu.count});
   if (lu.rows == 0 || lu.columns == 0) return;
   dispatch_inexact(lu.values.dtype, "lu_factor", [&]<class T>() {
-    for (std::int64_t i = 0; i < lu.count; ++i)
+    for (std::int64_t i : steps(lu.count, 4096))
       info.as<std::int32_t>()[i] =
           lapack::getrf<T>(static_cast<int>(lu.rows), static_cast<int>(lu.columns), lu.at<T>(i), lu.leading_dimension(),
-                           pivots.as<std::int32_t>() + i * steps);
+                           pivots.as<std::int32_t>() + i * pivot_count);
   });
 }
 void check_info(const EvalCall& c, const Tensor& info, const char* what) {
   if (!c.boolean("check_errors")) return;
-  for (std::int64_t i = 0; i < info.numel(); ++i)
+  for (std::int64_t i : steps(info.numel()))
     if (int at = info.as<std::int32_t>()[i]; at > 0)
       fail(std::string(what) + ": The factor's diagonal element " + std::to_string(at) +
            " is zero: the input matrix is singular.");
@@ -33,7 +33,7 @@ void check_info(const EvalCall& c, const Tensor& info, const char* what) {
 void solve_factored(const Matrices& lu, const Tensor& pivots, const Matrices& x, char op) {
   if (x.rows == 0 || x.columns == 0) return;
   dispatch_inexact(lu.values.dtype, "lu_solve", [&]<class T>() {
-    for (std::int64_t i = 0; i < x.count; ++i)
+    for (std::int64_t i : steps(x.count, 4096))
       lapack::getrs<T>(op, static_cast<int>(lu.rows), static_cast<int>(x.columns), static_cast<const T*>(lu.at<T>(i)),
                        lu.leading_dimension(), static_cast<const int*>(pivots.as<std::int32_t>() + i * lu.rows),
                        x.at<T>(i), x.leading_dimension());
@@ -45,7 +45,7 @@ namespace {
 template <class T>
 void conjugate_all(const Matrices& m) {
   if constexpr (is_complex_type<T>::value)
-    for (std::int64_t i = 0; i < m.values.numel(); ++i) m.values.as<T>()[i] = std::conj(m.values.as<T>()[i]);
+    for (std::int64_t i : steps(m.values.numel())) m.values.as<T>()[i] = std::conj(m.values.as<T>()[i]);
 }
 
 Tensor transposed(const Tensor& t) {
@@ -113,7 +113,7 @@ Meta fake_lu_solve(FakeCall& c) {
 
 /// LAPACK swaps rows by the pivots without checking them, so they are checked here.
 void check_rows(const Tensor& pivots, std::int64_t rows) {
-  for (std::int64_t i = 0; i < pivots.numel(); ++i) {
+  for (std::int64_t i : steps(pivots.numel())) {
     const int at = pivots.as<std::int32_t>()[i];
     if (at < 1)
       fail(
@@ -172,7 +172,7 @@ void unpack(const Matrices& lu, const std::int32_t* pivots, const std::vector<Te
   std::int64_t m = lu.rows, n = lu.columns, k = std::min(m, n);
   dispatch_inexact(lu.values.dtype, "lu_unpack", [&]<class T>() {
     std::vector<std::int64_t> row(static_cast<std::size_t>(m));
-    for (std::int64_t b = 0; b < lu.count; ++b) {
+    for (std::int64_t b : steps(lu.count, 4096)) {
       auto at = [&](std::int64_t i, std::int64_t j) { return lu.at<T>(b)[j * m + i]; };
       for (std::int64_t i = 0; data && i < m; ++i)
         for (std::int64_t j = 0; j < k; ++j)

@@ -25,7 +25,7 @@ struct Reflectors {
     tau = zeros(a.values.dtype, {a.count, k});
     if (k == 0) return;
     dispatch_inexact(a.values.dtype, "geqrf", [&]<class T>() {
-      for (std::int64_t b = 0; b < a.count; ++b)
+      for (std::int64_t b : steps(a.count, 4096))
         lapack::geqrf<T>(static_cast<int>(a.rows), static_cast<int>(a.columns), a.at<T>(b), a.leading_dimension(),
                          tau.as<T>() + b * k);
     });
@@ -37,7 +37,7 @@ void multiply_out(const Matrices& q, const Tensor& tau) {
   const std::int64_t k = tau.sizes.back();
   if (q.rows == 0 || q.columns == 0) return;
   dispatch_inexact(q.values.dtype, "orgqr", [&]<class T>() {
-    for (std::int64_t b = 0; b < q.count; ++b)
+    for (std::int64_t b : steps(q.count, 4096))
       lapack::orgqr<T>(static_cast<int>(q.rows), static_cast<int>(q.columns), static_cast<int>(k), q.at<T>(b),
                        q.leading_dimension(), static_cast<const T*>(tau.as<T>() + b * k));
   });
@@ -46,7 +46,7 @@ void multiply_out(const Matrices& q, const Tensor& tau) {
 /// Copies the leading rows and columns of `from` that `to` has.
 template <class T>
 void copy_columns(const Matrices& from, const Matrices& to, bool upper_only) {
-  for (std::int64_t b = 0; b < to.count; ++b)
+  for (std::int64_t b : steps(to.count, 4096))
     for (std::int64_t j = 0; j < std::min(from.columns, to.columns); ++j)
       for (std::int64_t i = 0; i < std::min(upper_only ? std::min(j + 1, from.rows) : from.rows, to.rows); ++i)
         to.at<T>(b)[j * to.rows + i] = from.at<T>(b)[j * from.rows + i];
@@ -160,7 +160,7 @@ Value eval_ormqr(EvalCall& c) {
   char op = !c.boolean("transpose") ? 'N' : is_complex(out.dtype) ? 'C' : 'T';
   if (x.rows > 0 && x.columns > 0 && k > 0)
     dispatch_inexact(dtype, "ormqr", [&]<class T>() {
-      for (std::int64_t b = 0; b < x.count; ++b)
+      for (std::int64_t b : steps(x.count, 4096))
         lapack::ormqr<T>(c.boolean("left") ? 'L' : 'R', op, static_cast<int>(x.rows), static_cast<int>(x.columns),
                          static_cast<int>(k), static_cast<const T*>(a.at<T>(b)), a.leading_dimension(),
                          static_cast<const T*>(tau.as<T>() + b * k), x.at<T>(b), x.leading_dimension());

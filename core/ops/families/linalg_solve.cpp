@@ -87,7 +87,7 @@ Value eval_inv(EvalCall& c) {
   std::int64_t n = f.lu.rows;
   Matrices x(a.dtype, batch_of(a), n, n);
   dispatch_inexact(a.dtype, "inv", [&]<class T>() {
-    for (std::int64_t i = 0; i < x.count; ++i)
+    for (std::int64_t i : steps(x.count, 4096))
       for (std::int64_t k = 0; k < n; ++k) x.at<T>(i)[k * n + k] = T(1);
   });
   solve_factored(f.lu, f.pivots, x, 'N');

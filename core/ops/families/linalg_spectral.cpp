@@ -84,7 +84,7 @@ Value eval_pinv(EvalCall& c) {
   std::vector<double> rtol = tolerances(c, "rtol", batch, a.count, eps * static_cast<double>(std::max(m, n)));
   dispatch_inexact(out.dtype, "pinv", [&]<class Kept>() {
     using T = std::conditional_t<is_complex_type<Kept>::value, std::complex<double>, double>;
-    for (std::int64_t b = 0; b < a.count; ++b) {
+    for (std::int64_t b : steps(a.count, 4096)) {
       auto s = hermitian ? eigenvalues(a.at<T>(b), static_cast<int>(n))
                          : singular_values(a.at<T>(b), static_cast<int>(m), static_cast<int>(n));
       double largest = 0;

@@ -25,7 +25,7 @@ Tensor factorise(const Matrices& a, bool upper) {
   Tensor info = zeros(DType::Int32, {a.count});
   if (a.rows == 0) return info;
   dispatch_inexact(a.values.dtype, "cholesky", [&]<class T>() {
-    for (std::int64_t i = 0; i < a.count; ++i) {
+    for (std::int64_t i : steps(a.count, 4096)) {
       keep_triangle(a.at<T>(i), a.rows, upper);
       info.as<std::int32_t>()[i] =
           lapack::potrf<T>(upper ? 'U' : 'L', static_cast<int>(a.rows), a.at<T>(i), a.leading_dimension());
@@ -35,7 +35,7 @@ Tensor factorise(const Matrices& a, bool upper) {
 }
 
 void check_positive(const Tensor& info, const char* what) {
-  for (std::int64_t i = 0; i < info.numel(); ++i)
+  for (std::int64_t i : steps(info.numel()))
     if (int order = info.as<std::int32_t>()[i]; order > 0)
       fail(std::string(what) +
            ": The factorization could not be completed because the input is not positive-definite (the leading minor "
@@ -87,7 +87,7 @@ Value eval_cholesky_inverse(EvalCall& c) {
   std::int64_t n = a.rows;
   if (n > 0)
     dispatch_inexact(out.dtype, "cholesky_inverse", [&]<class T>() {
-      for (std::int64_t b = 0; b < a.count; ++b) {
+      for (std::int64_t b : steps(a.count, 4096)) {
         T* x = a.at<T>(b);
         if (lapack::potri<T>(upper ? 'U' : 'L', static_cast<int>(n), x, a.leading_dimension()) > 0)
           fail("cholesky_inverse: a diagonal element of the factor is zero");
@@ -126,7 +126,7 @@ Value eval_cholesky_solve(EvalCall& c) {
   Matrices a(c.tensor("input2"), batch), x(c.tensor("self"), batch);
   if (out.numel() > 0)
     dispatch_inexact(out.dtype, "cholesky_solve", [&]<class T>() {
-      for (std::int64_t i = 0; i < x.count; ++i)
+      for (std::int64_t i : steps(x.count, 4096))
         lapack::potrs<T>(c.boolean("upper") ? 'U' : 'L', static_cast<int>(a.rows), static_cast<int>(x.columns),
                          static_cast<const T*>(a.at<T>(i)), a.leading_dimension(), x.at<T>(i), x.leading_dimension());
     });
@@ -139,10 +139,10 @@ template <class T>
 void substitute(const Matrices& a, const Matrices& x, bool upper, bool transpose, bool unit) {
   using Sum = Accumulator<T>;
   std::int64_t n = a.rows;
-  for (std::int64_t b = 0; b < x.count; ++b) {
+  for (std::int64_t b : steps(x.count, 4096)) {
     auto at = [&](std::int64_t i, std::int64_t j) { return transpose ? a.at<T>(b)[i * n + j] : a.at<T>(b)[j * n + i]; };
     bool backward = upper != transpose;
-    for (std::int64_t j = 0; j < x.columns; ++j) {
+    for (std::int64_t j : steps(x.columns, n * n)) {
       T* column = x.at<T>(b) + j * n;
       for (std::int64_t step = 0; step < n; ++step) {
         std::int64_t i = backward ? n - 1 - step : step;
@@ -211,7 +211,7 @@ Value eval_ldl_factor(EvalCall& c) {
     std::fill_n(out[2].as<std::int32_t>(), out[2].numel(), 0);
   else
     dispatch_inexact(a.values.dtype, "ldl_factor", [&]<class T>() {
-      for (std::int64_t i = 0; i < a.count; ++i) {
+      for (std::int64_t i : steps(a.count, 4096)) {
         keep_triangle(a.at<T>(i), a.rows, false);
         auto* pivots = out[1].as<std::int32_t>() + i * a.rows;
         int n = static_cast<int>(a.rows), info;
@@ -257,7 +257,7 @@ Value eval_ldl_solve(EvalCall& c) {
   if (out.numel() > 0)
     dispatch_inexact(out.dtype, "ldl_solve", [&]<class T>() {
       int n = static_cast<int>(ld.rows), columns = static_cast<int>(x.columns);
-      for (std::int64_t i = 0; i < x.count; ++i) {
+      for (std::int64_t i : steps(x.count, 4096)) {
         const T* a = ld.at<T>(i);
         const int* p = pivots.as<std::int32_t>() + i * n;
         check_blocks(p, n);

@@ -42,7 +42,7 @@ Value eval_with_offsets(EvalCall& c) {
   const Sizes& in = c.tensor("self").sizes;
   std::int64_t planes = partita::planes(indices.sizes, rank), plane = planes ? indices.numel() / planes : 0;
   each_position(indices.sizes, rank, [&](std::int64_t p, const std::vector<std::int64_t>& at) {
-    for (std::int64_t n = 0; n < planes; ++n) {
+    for (std::int64_t n : steps(planes, 4096)) {
       std::int64_t index = indices.as<std::int64_t>()[n * plane + p], offset = 0, step = 1;
       for (std::size_t d = rank; d-- > 0;) {
         std::int64_t size = in[in.size() - rank + d], base = at[d] * a.stride[d] - a.padding[d];
@@ -95,7 +95,7 @@ Value eval_offsets_to_indices(EvalCall& c) {
   if (in.size() != rank) fail("input_size does not fit kernel_size");
   std::int64_t planes = partita::planes(offsets.sizes, rank), plane = planes ? offsets.numel() / planes : 0;
   each_position(offsets.sizes, rank, [&](std::int64_t p, const std::vector<std::int64_t>& at) {
-    for (std::int64_t n = 0; n < planes; ++n) {
+    for (std::int64_t n : steps(planes, 4096)) {
       std::int64_t offset = offsets.as<std::int64_t>()[n * plane + p], index = 0, step = 1;
       for (std::size_t d = rank; d-- > 0;) {
         index += (at[d] * a.stride[d] - a.padding[d] + offset % a.kernel[d] * a.dilation[d]) * step;

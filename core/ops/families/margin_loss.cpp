@@ -95,7 +95,7 @@ T row_gradient(const EvalCall& c, const Tensor& grad, std::int64_t row, std::int
 template <class T, class F>
 void each_hinge(const EvalCall& c, const Tensor& x, const Tensor& target, std::int64_t classes, F f) {
   T margin = static_cast<T>(as_double(c.number("margin")));
-  for (std::int64_t row = 0; row < target.numel(); ++row) {
+  for (std::int64_t row : steps(target.numel())) {
     std::int64_t own = target.as<std::int64_t>()[row];
     if (own < 0 || own >= classes) fail("target out of range");
     const T* scores = x.as<T>() + row * classes;
@@ -158,7 +158,7 @@ Value eval_multilabel(EvalCall& c) {
   std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back(), rows = x.numel() / classes;
   dispatch_floating(dtype, "multilabel_margin_loss_forward_out_frame", [&]<class T>() {
     std::vector<T> losses(static_cast<std::size_t>(rows), T(0));
-    for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t row : steps(rows, 4096)) {
       const std::int64_t* labels = target.as<std::int64_t>() + row * classes;
       const T* scores = x.as<T>() + row * classes;
       T *marks = is_target.as<T>() + row * classes, &loss = losses[static_cast<std::size_t>(row)];
@@ -184,7 +184,7 @@ Value eval_multilabel_backward(EvalCall& c) {
   std::int64_t classes = x.dim() == 0 ? 1 : x.sizes.back(), rows = x.numel() / classes;
   Tensor dx = zeros(out.dtype, out.sizes);
   dispatch_floating(out.dtype, "multilabel_margin_loss_backward_out_frame", [&]<class T>() {
-    for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t row : steps(rows, 4096)) {
       const T* scores = x.as<T>() + row * classes;
       T *to = dx.as<T>() + row * classes, g = row_gradient<T>(c, grad, row, rows, classes);
       each_label(target.as<std::int64_t>() + row * classes, classes, [&](std::int64_t own) {

@@ -37,11 +37,11 @@ Value eval_masked_select(EvalCall& c) {
   Sizes sizes = broadcast_load(inputs, DType::Bool).sizes;
   Tensor x = expand_load(*inputs[0], sizes, inputs[0]->dtype), mask = expand_load(*inputs[1], sizes, DType::Bool);
   std::int64_t count = 0;
-  for (std::int64_t i = 0; i < mask.numel(); ++i) count += mask.as<bool>()[i];
+  for (std::int64_t i : steps(mask.numel())) count += mask.as<bool>()[i];
   Tensor y = empty(x.dtype, {count});
   dispatch_width(x.dtype, [&]<class T>() {
     T* to = y.as<T>();
-    for (std::int64_t i = 0; i < mask.numel(); ++i)
+    for (std::int64_t i : steps(mask.numel()))
       if (mask.as<bool>()[i]) *to++ = x.as<T>()[i];
   });
   return y;
@@ -60,7 +60,7 @@ Value eval_masked_scatter(EvalCall& c) {
   Tensor mask = expand_load(c.tensor("mask"), out.sizes, DType::Bool), source = load(c.tensor("source"), out.dtype);
   dispatch_width(y.dtype, [&]<class T>() {
     std::int64_t next = 0;
-    for (std::int64_t i = 0; i < y.numel(); ++i) {
+    for (std::int64_t i : steps(y.numel())) {
       if (!mask.as<bool>()[i]) continue;
       if (next >= source.numel())
         fail("masked_scatter: expected self and source to have the same number of elements as the mask has ones");
@@ -82,7 +82,7 @@ Value eval_masked_scatter_backward(EvalCall& c) {
          y = zeros(g.dtype, c.integers("sizes"));
   dispatch_width(g.dtype, [&]<class T>() {
     std::int64_t next = 0;
-    for (std::int64_t i = 0; i < g.numel(); ++i)
+    for (std::int64_t i : steps(g.numel()))
       if (mask.as<bool>()[i] && next < y.numel()) y.as<T>()[next++] = g.as<T>()[i];
   });
   return y;

@@ -73,7 +73,7 @@ Tensor scaled_addend(const EvalCall& c, DType dtype, const Sizes& sizes) {
     const T beta = as<T>(c.number("beta"));
     T* values = addend.as<T>();
     if (beta != T(1))
-      for (std::int64_t i = 0, n = addend.numel(); i < n; ++i) values[i] = kernels::multiply_add(T(0), beta, values[i]);
+      for (std::int64_t i : steps(addend.numel())) values[i] = kernels::multiply_add(T(0), beta, values[i]);
   });
   return addend;
 }
@@ -86,8 +86,7 @@ Tensor add_scaled(const EvalCall& c, const Tensor& product) {
     if (alpha == T(0)) return;
     T* values = sum.as<T>();
     const T* products = product.as<T>();
-    for (std::int64_t i = 0, n = sum.numel(); i < n; ++i)
-      values[i] = kernels::multiply_add(values[i], alpha, products[i]);
+    for (std::int64_t i : steps(sum.numel())) values[i] = kernels::multiply_add(values[i], alpha, products[i]);
   });
   return sum;
 }
@@ -153,7 +152,7 @@ Value eval_vdot(EvalCall& c) {
   if (is_complex(a.dtype))
     dispatch_compute(a.dtype, "vdot", [&]<class T>() {
       if constexpr (!std::is_arithmetic_v<T>)
-        for (std::int64_t i = 0; i < a.numel(); ++i) a.as<T>()[i] = std::conj(a.as<T>()[i]);
+        for (std::int64_t i : steps(a.numel())) a.as<T>()[i] = std::conj(a.as<T>()[i]);
     });
   return store(c, fake_vdot, inner(a, c.tensor("other")));
 }

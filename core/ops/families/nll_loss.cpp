@@ -167,7 +167,7 @@ ClassPositions positions_of(const Tensor& self) {
 template <class T, class F>
 void each_target(const EvalCall& c, const ClassPositions& g, const Tensor& target, const Tensor& weight, F f) {
   std::int64_t ignore = c.integer("ignore_index");
-  for (std::int64_t i = 0; i < target.numel(); ++i) {
+  for (std::int64_t i : steps(target.numel())) {
     std::int64_t label = target.as<std::int64_t>()[i];
     if (label == ignore) continue;
     if (label < 0 || label >= g.classes) fail("Target " + std::to_string(label) + " is out of bounds.");

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/base/progress.h"
+
 namespace partita::kernels {
 
 struct Moments {
@@ -18,7 +20,7 @@ template <class T>
 Moments moments(const T* x, std::int64_t blocks, std::int64_t block_stride, std::int64_t count) {
   double n = 0, mean = 0, squares = 0, sum = 0;
   for (std::int64_t b = 0; b < blocks; ++b)
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t i : steps(count)) {
       const double v = static_cast<double>(x[b * block_stride + i]), before = v - mean;
       mean += before / ++n;
       squares += before * (v - mean);

@@ -32,7 +32,7 @@ Value eval_complex(EvalCall& call) {
   auto run = [&]<class T>(T) -> Value {
     Tensor flat = unwrap(Tensor::empty(complex_of(s.computed.dtype), s.result.sizes));
     const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();
-    for (std::int64_t i = 0, n = flat.numel(); i < n; ++i) flat.as<std::complex<T>>()[i] = f(a[i], b[i]);
+    for (std::int64_t i : steps(flat.numel())) flat.as<std::complex<T>>()[i] = f(a[i], b[i]);
     Tensor out = unwrap(Tensor::empty_strided(complex_of(s.result.dtype), s.result.sizes, s.result.strides));
     out.copy_from(flat);
     return out;
@@ -83,7 +83,7 @@ Value eval_angle(EvalCall& call) {
   Tensor out = unwrap(Tensor::empty_strided(real_of(s.result.dtype), s.result.sizes, s.result.strides));
   Tensor flat = unwrap(Tensor::empty(real, s.result.sizes));
   auto run = [&]<class T>(T) {
-    for (std::int64_t i = 0, n = flat.numel(); i < n; ++i) {
+    for (std::int64_t i : steps(flat.numel())) {
       if (is_complex(self.dtype)) {
         flat.as<T>()[i] = std::arg(s.inputs[0].as<std::complex<T>>()[i]);
       } else {
@@ -129,7 +129,7 @@ Value eval_frexp(EvalCall& call) {
   Tensor exponent = unwrap(Tensor::empty_strided(DType::Int32, s.result.sizes, s.result.strides));
   Tensor whole = unwrap(Tensor::empty(DType::Int32, s.result.sizes));
   auto run = [&]<class T>(T) {
-    for (std::int64_t i = 0, n = whole.numel(); i < n; ++i) {
+    for (std::int64_t i : steps(whole.numel())) {
       int e = 0;
       s.computed.as<T>()[i] = std::frexp(s.inputs[0].as<T>()[i], &e);
       whole.as<std::int32_t>()[i] = e;
@@ -154,7 +154,7 @@ Value eval_divisor(EvalCall& call) {
   dispatch(s.computed.dtype, [&]<class T>() {
     if constexpr (std::integral<T> && !std::same_as<T, bool>) {
       const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();
-      for (std::int64_t i = 0, n = s.computed.numel(); i < n; ++i) s.computed.as<T>()[i] = f(a[i], b[i]);
+      for (std::int64_t i : steps(s.computed.numel())) s.computed.as<T>()[i] = f(a[i], b[i]);
     }
   });
   s.result.copy_from(s.computed);

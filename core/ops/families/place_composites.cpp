@@ -53,7 +53,7 @@ Value eval_repeated(EvalCall& c) {
   const Tensor& given = c.tensor("repeats");
   Tensor repeats = kernels::load(given, DType::Int64);
   std::int64_t total = 0;
-  for (std::int64_t i = 0; i < repeats.numel(); ++i) {
+  for (std::int64_t i : steps(repeats.numel())) {
     const std::int64_t times = repeats.as<std::int64_t>()[i];
     if (times < 0) fail("repeats can not be negative");
     if (__builtin_add_overflow(total, times, &total)) fail("repeat_interleave: the result is too large");
@@ -61,7 +61,7 @@ Value eval_repeated(EvalCall& c) {
   if (c.has("output_size") && c.integer("output_size") != total) fail("allocated size does not match required size");
   Tensor places = kernels::empty(DType::Int64, {total});
   std::int64_t* to = places.as<std::int64_t>();
-  for (std::int64_t i = 0; i < repeats.numel(); ++i) to = std::fill_n(to, repeats.as<std::int64_t>()[i], i);
+  for (std::int64_t i : steps(repeats.numel())) to = std::fill_n(to, repeats.as<std::int64_t>()[i], i);
   return given.dtype == DType::Int64 ? places : unwrap(places.to(given.dtype));
 }
 

@@ -109,7 +109,7 @@ Value eval_logaddexp(EvalCall& call) {
   SpecialCall s(call);
   auto run = [&]<class T>(T) {
     const T *a = s.inputs[0].as<T>(), *b = s.inputs[1].as<T>();
-    for (std::int64_t i = 0; i < s.computed.numel(); ++i)
+    for (std::int64_t i : steps(s.computed.numel()))
       s.computed.as<T>()[i] = static_cast<T>(
           kernels::log_add_exp(static_cast<std::complex<double>>(a[i]), static_cast<std::complex<double>>(b[i])));
   };

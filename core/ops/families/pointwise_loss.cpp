@@ -118,7 +118,7 @@ Value reduce(Tensor out, const Tensor& losses, Reduction reduction) {
     return out;
   }
   double sum = 0;
-  for (std::int64_t i = 0; i < losses.numel(); ++i) sum += static_cast<double>(losses.as<T>()[i]);
+  for (std::int64_t i : steps(losses.numel())) sum += static_cast<double>(losses.as<T>()[i]);
   if (reduction == Reduction::Mean) sum /= static_cast<double>(losses.numel());
   out.copy_from(unwrap(Tensor::scalar(DType::Float64, sum)));
   return out;
@@ -145,7 +145,7 @@ Value eval_loss(EvalCall& c) {
   Tensor losses = empty(dtype, x.sizes);
   return dispatch_floating(dtype, c.schema.base.c_str(), [&]<class T>() {
     T p = static_cast<T>(parameter<Loss>(c));
-    for (std::int64_t i = 0; i < x.numel(); ++i) {
+    for (std::int64_t i : steps(x.numel())) {
       T loss = Loss::value(x.tensors[0].as<T>()[i], x.tensors[1].as<T>()[i], p);
       losses.as<T>()[i] = x.tensors[2].storage ? loss * x.tensors[2].as<T>()[i] : loss;
     }
@@ -164,7 +164,7 @@ Value eval_loss_backward(EvalCall& c) {
     T p = static_cast<T>(parameter<Loss>(c));
     bool mean = static_cast<Reduction>(c.integer("reduction")) == Reduction::Mean;
     T scale = mean ? T(1) / static_cast<T>(x.numel()) : T(1);
-    for (std::int64_t i = 0; i < x.numel(); ++i) {
+    for (std::int64_t i : steps(x.numel())) {
       T slope = Loss::slope(x.tensors[0].as<T>()[i], x.tensors[1].as<T>()[i], p) * x.tensors[2].as<T>()[i] * scale;
       dx.as<T>()[i] = x.tensors[3].storage ? slope * x.tensors[3].as<T>()[i] : slope;
     }
@@ -182,7 +182,7 @@ Value eval_bce_with_logits(EvalCall& c) {
   Tensor losses = empty(dtype, operands.sizes);
   return dispatch_floating(dtype, "binary_cross_entropy_with_logits", [&]<class T>() {
     auto at = [&](std::size_t k, std::int64_t i) { return operands.tensors[k].as<T>()[i]; };
-    for (std::int64_t i = 0; i < operands.numel(); ++i) {
+    for (std::int64_t i : steps(operands.numel())) {
       T x = at(0, i), y = at(1, i);
       // Eager PyTorch calls one operator for each step, so half types round after each.
       auto step = [&](T v) { return rounded(out.dtype, v); };

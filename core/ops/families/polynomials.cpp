@@ -17,8 +17,9 @@ T recur(std::int64_t n, T first, Next next) {
   if (n < 0) return 0;
   if (n == 0) return 1;
   T before = 1, p = first;
-  for (std::int64_t k = 1; k < n && !std::isnan(p); ++k) {
-    T after = next(static_cast<T>(k), p, before);
+  for (std::int64_t done : steps(n - 1)) {
+    if (std::isnan(p)) break;
+    T after = next(static_cast<T>(done + 1), p, before);
     before = p;
     p = after;
   }

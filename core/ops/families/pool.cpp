@@ -132,7 +132,7 @@ template <class F>
 Cells filled_cells(const Sizes& in, const Sizes& out, std::size_t rank, F span) {
   Cells cells = empty_cells(in, rank);
   for (std::size_t d = 0; d < rank; ++d)
-    for (std::int64_t i = 0; i < out[out.size() - rank + d]; ++i) cells.along[3 - rank + d].push_back(span(d, i));
+    for (std::int64_t i : steps(out[out.size() - rank + d])) cells.along[3 - rank + d].push_back(span(d, i));
   return cells;
 }
 
@@ -197,7 +197,7 @@ Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank) {
   std::int64_t count = planes(dx.sizes, rank), in_plane = count ? dx.numel() / count : 0,
                out_plane = count ? grad.numel() / count : 0;
   dispatch_floating(dtype, name.c_str(), [&]<class T>() {
-    for (std::int64_t i = 0; i < count * out_plane; ++i) {
+    for (std::int64_t i : steps(count * out_plane)) {
       std::int64_t place = at.as<std::int64_t>()[i];
       if (place < 0 || place >= in_plane) fail(name + ": index " + std::to_string(place) + " is out of range");
       T& sum = dx.as<T>()[i / out_plane * in_plane + place];

@@ -69,7 +69,7 @@ struct Cells {
     const Span &a = *c.along[0], &b = *c.along[1], &e = *c.along[2];
     for (std::int64_t d = a.begin; d < a.end; d += a.step)
       for (std::int64_t h = b.begin; h < b.end; h += b.step)
-        for (std::int64_t w = e.begin; w < e.end; w += e.step) f((d * in[1] + h) * in[2] + w);
+        for (std::int64_t i : steps(e.count())) f((d * in[1] + h) * in[2] + e.begin + i * e.step);
   }
 };
 

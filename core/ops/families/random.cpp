@@ -128,7 +128,7 @@ Value eval_normal(EvalCall& call) {
   };
   if (call.is_tensor("std")) {
     const Tensor least = unwrap(call.tensor("std").to(DType::Float64));
-    for (std::int64_t i = 0; i < least.numel(); ++i)
+    for (std::int64_t i : steps(least.numel()))
       if (!(least.as<double>()[i] >= 0)) fail("normal expects all elements of std >= 0.0");
     fill_normal(out, 0, 1, call.generator());
     update("aten.mul_.Tensor", call.arg("std"));

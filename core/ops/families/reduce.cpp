@@ -62,7 +62,7 @@ Value eval_sum(EvalCall& call) {
     kernels::cascade_sum(self, reduced, sums);
     if (rule != mean_dtype) return;
     const auto count = static_cast<float>(terms);
-    for (std::int64_t i = 0; i < out.numel(); ++i)
+    for (std::int64_t i : steps(out.numel()))
       // PyTorch multiplies complex sums by 1 / count.
       sums[i] = is_complex_type<T>::value ? sums[i] * (1 / count) : sums[i] / count;
   };

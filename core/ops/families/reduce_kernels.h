@@ -80,8 +80,8 @@ class Line {
     if (rank == 0) return f(start_);
     Sizes at(rank, 0);
     std::int64_t offset = start_, inner = sizes_[rank - 1], step = strides_[rank - 1];
-    for (std::int64_t done = 0; done < length_; done += inner) {
-      for (std::int64_t i = 0; i < inner; ++i) f(offset + i * step);
+    for ([[maybe_unused]] std::int64_t run : steps(length_ / inner, inner)) {
+      for (std::int64_t i : steps(inner)) f(offset + i * step);
       for (std::size_t d = rank - 1; d-- > 0;) {
         offset += strides_[d];
         if (++at[d] < sizes_[d]) break;

@@ -64,7 +64,7 @@ Value eval_renorm(EvalCall& c) {
   Tensor factor = unwrap(load(norm, norm.dtype).clone());
   double most = as_double(c.number("maxnorm"));
   dispatch_floating(factor.dtype, "renorm", [&]<class T>() {
-    for (std::int64_t i = 0; i < factor.numel(); ++i) {
+    for (std::int64_t i : steps(factor.numel())) {
       T& v = factor.as<T>()[i];
       v = v > static_cast<T>(most) ? static_cast<T>(most) / (v + static_cast<T>(1e-7)) : T(1);
     }
@@ -143,7 +143,7 @@ Value eval_hash(EvalCall& c) {
     step *= self.sizes[d];
   }
   std::fill_n(out.as<std::uint64_t>(), out.numel(), 0);
-  for (std::int64_t i = 0; i < x.numel(); ++i) {
+  for (std::int64_t i : steps(x.numel())) {
     std::int64_t rest = i, to = 0;
     for (std::size_t d = self.sizes.size(); d-- > 0; rest /= self.sizes[d]) to += rest % self.sizes[d] * strides[d];
     out.as<std::uint64_t>()[to] ^= floating ? std::bit_cast<std::uint64_t>(x.as<double>()[i])

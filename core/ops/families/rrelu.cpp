@@ -50,7 +50,7 @@ Drawn draw(const EvalCall& c) {
   dispatch_floating(dtype, "rrelu_with_noise", [&]<class T>() {
     // Both bounds are rounded to the dtype. The number drawn between them is a double.
     const double from = static_cast<T>(low), length = static_cast<T>(high) - from;
-    for (std::int64_t i = 0; i < x.numel(); ++i) {
+    for (std::int64_t i : steps(x.numel())) {
       T v = x.as<T>()[i];
       T slope = static_cast<T>(training && v <= T(0) ? c.generator().uniform() * length + from : middle(c));
       y.as<T>()[i] = v <= T(0) ? v * slope : v;

@@ -154,7 +154,7 @@ Value eval_poisson(EvalCall& call) {
     fail("\"poisson_cpu\" not implemented for '" + std::string(torch_name(rates.dtype)) + "'");
   const Tensor out = allocate(call, fake_poisson), from = unwrap(rates.to(DType::Float64));
   dispatch(out.dtype, [&]<class T>() {
-    for (std::int64_t i = 0; i < out.numel(); ++i)
+    for (std::int64_t i : steps(out.numel()))
       out.as<T>()[i] = convert<T>(poisson(from.as<double>()[i], call.generator()));
   });
   return out;

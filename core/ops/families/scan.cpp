@@ -53,7 +53,7 @@ Value eval_sum(EvalCall& call) {
   dispatch(out.dtype, [&]<class T>() {
     along(self, out, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {
       Accumulator<T> total = products ? 1 : 0;
-      for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t i : steps(n)) {
         auto v = convert<Accumulator<T>>(self.as<T>()[from + i * step]);
         if constexpr (products)
           total *= v;
@@ -88,7 +88,7 @@ Value eval_extreme(EvalCall& call) {
       along(self, values, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {
         Comparable<T> best{};
         std::int64_t where = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t i : steps(n)) {
           auto v = convert<Comparable<T>>(self.as<T>()[from + i * step]);
           if (i == 0 || is_nan(v) || (!is_nan(best) && (greatest ? v >= best : v <= best))) {
             best = v;
@@ -119,7 +119,7 @@ Value eval_logcumsumexp(EvalCall& call) {
       using Wide = std::conditional_t<is_complex_type<T>::value, std::complex<double>, double>;
       along(self, out, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {
         Wide total = -std::numeric_limits<double>::infinity();
-        for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t i : steps(n)) {
           total = kernels::log_add_exp(total, convert<Wide>(self.as<T>()[from + i * step]));
           out.as<T>()[to + i * out_step] = convert<T>(total);
         }

@@ -79,7 +79,7 @@ struct Segments {
   void each(F f) const {
     for (std::int64_t o = 0; o < split.outer; ++o)
       for (std::int64_t s = 0; s < count; ++s)
-        for (std::int64_t i = 0; i < split.inner; ++i) {
+        for (std::int64_t i : steps(split.inner, split.length)) {
           auto at = static_cast<std::size_t>(o * (count + 1) + s);
           auto element = [&](std::int64_t k) { return (o * split.length + k) * split.inner + i; };
           f((o * count + s) * split.inner + i, element(bounds[at]), bounds[at + 1] - bounds[at]);

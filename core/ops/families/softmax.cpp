@@ -149,7 +149,7 @@ Meta fake_softmax_backward(FakeCall& c) {
 template <class F>
 void along(const DimSplit& split, F f) {
   for (std::int64_t o = 0; o < split.outer; ++o)
-    for (std::int64_t i = 0; i < split.inner; ++i) f(o * split.length * split.inner + i);
+    for (std::int64_t i : steps(split.inner, split.length)) f(o * split.length * split.inner + i);
 }
 
 /// Softmax of one line. A line of -inf gives zeros when `safe`, else NaN. As in PyTorch's kernels, half types round
@@ -308,7 +308,7 @@ Value eval_logsumexp(EvalCall& c) {
   if (is_complex(dtype)) {
     dispatch_compute(dtype, "logsumexp", [&]<class T>() {
       if constexpr (!std::is_arithmetic_v<T>) {
-        for (std::int64_t r = 0; r < y.numel(); ++r) {
+        for (std::int64_t r : steps(y.numel())) {
           const T* in = x.as<T>() + r * length;
           T sum = 0;
           auto high = -std::numeric_limits<typename T::value_type>::infinity();
@@ -323,7 +323,7 @@ Value eval_logsumexp(EvalCall& c) {
     return out;
   }
   dispatch_floating(dtype, "logsumexp", [&]<class T>() {
-    for (std::int64_t r = 0; r < y.numel(); ++r) {
+    for (std::int64_t r : steps(y.numel())) {
       const T* in = x.as<T>() + r * length;
       T high = -std::numeric_limits<T>::infinity();
       for (std::int64_t i = 0; i < length; ++i) high = std::isnan(in[i]) ? in[i] : std::max(high, in[i]);

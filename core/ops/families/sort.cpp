@@ -75,6 +75,7 @@ using Order = std::vector<std::int64_t>;
 template <class T>
 auto before(const T* line, std::int64_t stride, bool descending) {
   return [=](std::int64_t a, std::int64_t b) {
+    StopsLoops::check();
     T x = line[a * stride], y = line[b * stride];
     return descending ? less(y, x) : less(x, y);
   };
@@ -102,7 +103,7 @@ Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange a
   dispatch_ordered(dtype, "sort", [&]<class T>() {
     std::vector<std::int64_t> order(static_cast<std::size_t>(split.length));
     for (std::int64_t o = 0; o < split.outer; ++o)
-      for (std::int64_t i = 0; i < split.inner; ++i) {
+      for (std::int64_t i : steps(split.inner, split.length)) {
         const T* line = x.as<T>() + o * split.length * split.inner + i;
         std::iota(order.begin(), order.end(), 0);
         if (count > 0) arrange(line, split.inner, order);
@@ -291,7 +292,7 @@ Value eval_histc(EvalCall& c) {
     if (!(low < high)) fail("max must be larger than min");
     auto step = [&](T v) { return rounded(out.dtype, v); };
     const T first = static_cast<T>(low), last = static_cast<T>(high), width = step(last - first);
-    for (std::int64_t i = 0; i < x.numel(); ++i) {
+    for (std::int64_t i : steps(x.numel())) {
       if (!(values[i] >= first && values[i] <= last)) continue;
       const T position = step(step(step(values[i] - first) * static_cast<T>(bins)) / width);
       counts.as<double>()[position < static_cast<T>(bins) ? static_cast<std::int64_t>(position) : bins - 1] += 1;
@@ -345,7 +346,7 @@ Value eval_searchsorted(EvalCall& c) {
   Tensor sorter = !bucketize && c.has("sorter") ? load(c.tensor("sorter"), DType::Int64) : Tensor{};
   std::int64_t length = edges.sizes.empty() ? 1 : edges.sizes.back(), width = x.sizes.empty() ? 1 : x.sizes.back();
   dispatch_ordered(dtype, "searchsorted", [&]<class T>() {
-    for (std::int64_t i = 0; i < x.numel(); ++i) {
+    for (std::int64_t i : steps(x.numel())) {
       std::int64_t row = edges.dim() > 1 ? i / std::max<std::int64_t>(width, 1) * length : 0;
       auto edge = [&](std::int64_t k) {
         if (sorter.storage) k = sorter.as<std::int64_t>()[row + k];

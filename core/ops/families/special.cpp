@@ -32,7 +32,7 @@ template <class F>
 Value eval_with_integer(EvalCall& call, F f) {
   SpecialCall s(call);
   auto run = [&]<class T>(T) {
-    for (std::int64_t i = 0, n = s.computed.numel(); i < n; ++i) s.computed.as<T>()[i] = f(s.inputs[0].as<T>()[i]);
+    for (std::int64_t i : steps(s.computed.numel())) s.computed.as<T>()[i] = f(s.inputs[0].as<T>()[i]);
   };
   if (s.computed.dtype == DType::Float64)
     run(double());

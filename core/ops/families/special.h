@@ -29,9 +29,9 @@ Value eval_special(EvalCall& call) {
     const T* a = s.inputs[0].as<T>();
     if constexpr (requires { f(T(), T()); }) {
       const T* b = s.inputs[1].as<T>();
-      for (std::int64_t i = 0; i < n; ++i) to[i] = f(a[i], b[i]);
+      for (std::int64_t i : steps(n)) to[i] = f(a[i], b[i]);
     } else {
-      for (std::int64_t i = 0; i < n; ++i) to[i] = f(a[i]);
+      for (std::int64_t i : steps(n)) to[i] = f(a[i]);
     }
   };
   if (s.computed.dtype == DType::Float32)

@@ -47,7 +47,7 @@ Value eval_isin(EvalCall& c) {
   bool invert = c.boolean("invert");
   dispatch_ordered(dtype, "isin", [&]<class T>() {
     std::unordered_set<T> set(of.as<T>(), of.as<T>() + of.numel());
-    for (std::int64_t i = 0; i < x.numel(); ++i) out.as<bool>()[i] = set.contains(x.as<T>()[i]) != invert;
+    for (std::int64_t i : steps(x.numel())) out.as<bool>()[i] = set.contains(x.as<T>()[i]) != invert;
   });
   return out;
 }
@@ -67,7 +67,7 @@ Distinct distinct(const T* x, const DimSplit& s, bool sorted) {
   auto at = [&](std::int64_t k, std::int64_t o, std::int64_t i) { return x[(o * s.length + k) * s.inner + i]; };
   auto each = [&](std::int64_t a, std::int64_t b, auto decide) {
     for (std::int64_t o = 0; o < s.outer; ++o)
-      for (std::int64_t i = 0; i < s.inner; ++i)
+      for (std::int64_t i : steps(s.inner, s.length))
         if (int d = decide(at(a, o, i), at(b, o, i)); d != 0) return d;
     return 0;
   };
@@ -167,7 +167,7 @@ Value eval_bincount(EvalCall& c) {
   Tensor x = load(c.tensor("self"), DType::Int64);
   std::int64_t length = c.integer("minlength");
   if (length < 0) fail("minlength should be >= 0");
-  for (std::int64_t i = 0; i < x.numel(); ++i) {
+  for (std::int64_t i : steps(x.numel())) {
     if (x.as<std::int64_t>()[i] < 0) fail("bincount only supports 1-d non-negative integral inputs.");
     length = std::max(length, x.as<std::int64_t>()[i] + 1);
   }
@@ -179,7 +179,7 @@ Value eval_bincount(EvalCall& c) {
   Tensor out = zeros(dtype, {length}), weights;
   if (c.has("weights")) weights = load(c.tensor("weights"), dtype);
   dispatch_ordered(dtype, "bincount", [&]<class T>() {
-    for (std::int64_t i = 0; i < x.numel(); ++i)
+    for (std::int64_t i : steps(x.numel()))
       out.as<T>()[x.as<std::int64_t>()[i]] += weights.storage ? weights.as<T>()[i] : T(1);
   });
   return out;

@@ -164,7 +164,7 @@ struct Resampler {
   template <class F>
   void each(F f) const {
     std::int64_t position = 0;
-    for (std::int64_t p = 0; p < planes; ++p)
+    for (std::int64_t p : steps(planes, 4096))
       for (const auto& d : taps[0])
         for (const auto& h : taps[1])
           for (const auto& w : taps[2]) f(position++, p * in[0], d, h, w);

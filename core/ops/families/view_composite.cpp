@@ -145,8 +145,7 @@ Value eval_tensor_split(EvalCall& c) {
                     "tensor, but got a tensor with {} dims",
                     where.dim()));
   ValueList numbers;
-  for (std::int64_t i = 0; i < where.numel(); ++i)
-    numbers.emplace_back(static_cast<std::int64_t>(where.item_as_double(i)));
+  for (std::int64_t i : steps(where.numel())) numbers.emplace_back(static_cast<std::int64_t>(where.item_as_double(i)));
   const bool sections = where.sizes.empty();
   const Op* op = Op::torch(sections ? "aten.tensor_split.sections" : "aten.tensor_split.indices");
   return unwrap(evaluate(op, {c.arg("self"), sections ? numbers[0] : Value(numbers), c.arg("dim")}, {}));

@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 
+#include "core/base/progress.h"
+
 namespace partita::kernels {
 
 namespace {
@@ -82,6 +84,7 @@ std::array<V, rows> sum_rows(std::int64_t size, Load load) {
   };
   std::int64_t i = 0;
   while (i + step <= size) {
+    StopsLoops::check();
     for (std::int64_t end = i + step; i < end; ++i) add(i);
     for (std::size_t level = 1; level < levels; ++level) {
       for (std::size_t k = 0; k < rows; ++k) {

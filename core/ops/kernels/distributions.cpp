@@ -96,7 +96,7 @@ void fill_normal_blocks(const Tensor& out, double mean, double deviation, Genera
   const std::int64_t n = out.numel();
   const auto draw = [&](std::int64_t first, std::int64_t count) {
     if constexpr (!is_half<T>)
-      for (std::int64_t i = 0; i < count; ++i) data[first + i] = uniform_in_unit<Op>(numbers);
+      for (std::int64_t i : steps(count)) data[first + i] = uniform_in_unit<Op>(numbers);
   };
   const auto transform = [&](std::int64_t first) {
     if constexpr (is_half<T>) {
@@ -109,7 +109,7 @@ void fill_normal_blocks(const Tensor& out, double mean, double deviation, Genera
     }
   };
   draw(0, n);
-  for (std::int64_t i = 0; i + 16 <= n; i += 16) transform(i);
+  for (std::int64_t i : steps(n / 16, 16)) transform(i * 16);
   if (n % 16 == 0) return;
   draw(n - 16, 16);  // the last sixteen numbers are drawn again
   transform(n - 16);

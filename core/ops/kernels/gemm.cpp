@@ -1,8 +1,11 @@
 #include "core/ops/kernels/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
+
+#include "core/base/progress.h"
 
 namespace partita::kernels {
 
@@ -26,28 +29,103 @@ constexpr std::int64_t block_m = 128, block_n = 512, block_k = 256;
   std::memcpy(tile, sum, sizeof sum);
 }
 
-using PanelKernel = void (*)(std::int64_t, const double*, const double*, double*);
+/// sum of x[i] y[i]
+template <class T>
+[[gnu::always_inline]] inline double dot_product(std::int64_t n, const double* x, const T* y) {
+  typedef double Vector __attribute__((vector_size(64)));
+  typedef T Narrow __attribute__((vector_size(8 * sizeof(T))));
+  constexpr std::int64_t lanes = 8, parts = 2;
+  Vector sum[parts] = {};
+  std::int64_t i = 0;
+  for (; i + parts * lanes <= n; i += parts * lanes)
+#pragma GCC unroll 2
+    for (std::int64_t p = 0; p < parts; ++p) {
+      Vector a;
+      Narrow b;
+      std::memcpy(&a, x + i + p * lanes, sizeof a);
+      std::memcpy(&b, y + i + p * lanes, sizeof b);
+      sum[p] += a * __builtin_convertvector(b, Vector);
+    }
+  double total = 0;
+  for (; i < n; ++i) total += x[i] * static_cast<double>(y[i]);
+  sum[0] += sum[1];
+  for (std::int64_t l = 0; l < lanes; ++l) total += sum[0][l];
+  return total;
+}
 
-void multiply_panels_baseline(std::int64_t k, const double* a, const double* b, double* tile) {
-  multiply_panels(k, a, b, tile);
+/// y[j] += sum of x[p] rows[p * stride + j] over p < 4
+template <class T>
+[[gnu::always_inline]] inline void add_four_rows(std::int64_t n, const double* x, const T* rows, std::int64_t stride,
+                                                 double* y) {
+  typedef double Vector __attribute__((vector_size(64)));
+  typedef T Narrow __attribute__((vector_size(8 * sizeof(T))));
+  constexpr std::int64_t lanes = 8;
+  std::int64_t j = 0;
+  for (; j + lanes <= n; j += lanes) {
+    Vector sum;
+    std::memcpy(&sum, y + j, sizeof sum);
+#pragma GCC unroll 4
+    for (std::int64_t p = 0; p < 4; ++p) {
+      Narrow row;
+      std::memcpy(&row, rows + p * stride + j, sizeof row);
+      sum += x[p] * __builtin_convertvector(row, Vector);
+    }
+    std::memcpy(y + j, &sum, sizeof sum);
+  }
+  for (; j < n; ++j)
+    for (std::int64_t p = 0; p < 4; ++p) y[j] += x[p] * static_cast<double>(rows[p * stride + j]);
 }
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void multiply_panels_avx2(std::int64_t k, const double* a, const double* b,
-                                                              double* tile) {
-  multiply_panels(k, a, b, tile);
-}
-__attribute__((target("avx512f,fma"))) void multiply_panels_avx512(std::int64_t k, const double* a, const double* b,
-                                                                   double* tile) {
-  multiply_panels(k, a, b, tile);
-}
-#endif
 
-PanelKernel panel_kernel() {
+/// The kernels for one instruction set.
+struct Kernels {
+  void (*multiply_panels)(std::int64_t, const double*, const double*, double*);
+  double (*dot_float)(std::int64_t, const double*, const float*);
+  double (*dot_double)(std::int64_t, const double*, const double*);
+  void (*rows_float)(std::int64_t, const double*, const float*, std::int64_t, double*);
+  void (*rows_double)(std::int64_t, const double*, const double*, std::int64_t, double*);
+
+  double dot(std::int64_t n, const double* x, const float* y) const { return dot_float(n, x, y); }
+  double dot(std::int64_t n, const double* x, const double* y) const { return dot_double(n, x, y); }
+  void add_rows(std::int64_t n, const double* x, const float* rows, std::int64_t stride, double* y) const {
+    rows_float(n, x, rows, stride, y);
+  }
+  void add_rows(std::int64_t n, const double* x, const double* rows, std::int64_t stride, double* y) const {
+    rows_double(n, x, rows, stride, y);
+  }
+};
+
+#define PARTITA_KERNELS(name, ...)                                                                               \
+  __VA_ARGS__ void multiply_panels_##name(std::int64_t k, const double* a, const double* b, double* tile) {      \
+    multiply_panels(k, a, b, tile);                                                                              \
+  }                                                                                                              \
+  template <class T>                                                                                             \
+  __VA_ARGS__ double dot_##name(std::int64_t n, const double* x, const T* y) {                                   \
+    return dot_product(n, x, y);                                                                                 \
+  }                                                                                                              \
+  template <class T>                                                                                             \
+  __VA_ARGS__ void rows_##name(std::int64_t n, const double* x, const T* rows, std::int64_t stride, double* y) { \
+    add_four_rows(n, x, rows, stride, y);                                                                        \
+  }                                                                                                              \
+  constexpr Kernels kernels_##name = {multiply_panels_##name, dot_##name<float>, dot_##name<double>,             \
+                                      rows_##name<float>, rows_##name<double>};
+PARTITA_KERNELS(baseline)
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return multiply_panels_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return multiply_panels_avx2;
+PARTITA_KERNELS(avx2, __attribute__((target("avx2,fma"))))
+PARTITA_KERNELS(avx512, __attribute__((target("avx512f,fma"))))
 #endif
-  return multiply_panels_baseline;
+#undef PARTITA_KERNELS
+
+const Kernels& kernels_of_host() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return kernels_avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kernels_avx2;
+#endif
+  return kernels_baseline;
+}
+
+const Kernels& best_kernels() {
+  static const Kernels& best = kernels_of_host();
+  return best;
 }
 
 /// Copies lines of `width` across and `depth` along into panels [depth][width], the last one filled up with zeros.
@@ -67,7 +145,7 @@ void pack(const T* from, std::int64_t across, std::int64_t depth, std::int64_t a
 template <class T>
 void add_blocked(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, double* c,
                  std::int64_t c_row_stride) {
-  static const PanelKernel multiply = panel_kernel();
+  const auto multiply = best_kernels().multiply_panels;
   auto panels = [&](std::int64_t lines, std::int64_t width) {
     return std::vector<double>(static_cast<std::size_t>((lines + width - 1) / width * width * std::min(k, block_k)));
   };
@@ -80,6 +158,7 @@ void add_blocked(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a
       const std::int64_t kb = std::min(block_k, k - p0);
       pack(&b.at(p0, j0), nb, kb, b.column_stride, b.row_stride, tile_columns, packed_b.data());
       for (std::int64_t i0 = 0; i0 < m; i0 += block_m) {
+        StopsLoops::check();
         const std::int64_t mb = std::min(block_m, m - i0);
         pack(&a.at(i0, p0), mb, kb, a.row_stride, a.column_stride, tile_rows, packed_a.data());
         for (std::int64_t j = 0; j < nb; j += tile_columns)
@@ -95,22 +174,38 @@ void add_blocked(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a
   }
 }
 
+/// y[j * y_stride] += sum of x[p] b[p, j]
 template <class T>
-double dot(std::int64_t count, const T* x, const T* y) {
-  constexpr std::int64_t lanes = 8;
-  double sum[lanes] = {};
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    for (std::int64_t l = 0; l < lanes; ++l) sum[l] += static_cast<double>(x[i + l]) * static_cast<double>(y[i + l]);
-  for (; i < count; ++i) sum[0] += static_cast<double>(x[i]) * static_cast<double>(y[i]);
-  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+void add_vector_times_matrix(std::int64_t n, std::int64_t k, const T* x, std::int64_t x_stride, MatrixView<T> b,
+                             double* y, std::int64_t y_stride) {
+  const Kernels& best = best_kernels();
+  std::vector<double> factors(static_cast<std::size_t>(k));
+  for (std::int64_t p = 0; p < k; ++p) factors[static_cast<std::size_t>(p)] = static_cast<double>(x[p * x_stride]);
+  if (b.row_stride == 1) {
+    for (std::int64_t j : steps(n, k)) y[j * y_stride] += best.dot(k, factors.data(), &b.at(0, j));
+    return;
+  }
+  std::array<double, 512> sums;  // stay in the level 1 cache while rows go by
+  for (std::int64_t first = 0; first < n; first += std::ssize(sums)) {
+    StopsLoops::check();
+    const std::int64_t count = std::min<std::int64_t>(std::ssize(sums), n - first);
+    sums.fill(0);
+    std::int64_t p = 0;
+    for (; b.column_stride == 1 && p + 4 <= k; p += 4)
+      best.add_rows(count, factors.data() + p, &b.at(p, first), b.row_stride, sums.data());
+    for (; p < k; ++p)
+      for (std::int64_t j = 0; j < count; ++j)
+        sums[static_cast<std::size_t>(j)] +=
+            factors[static_cast<std::size_t>(p)] * static_cast<double>(b.at(p, first + j));
+    for (std::int64_t j = 0; j < count; ++j) y[(first + j) * y_stride] += sums[static_cast<std::size_t>(j)];
+  }
 }
 
 template <class T>
 void add_plain(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, Accumulator<T>* c,
                std::int64_t c_row_stride) {
   for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t p = 0; p < k; ++p) {
+    for (std::int64_t p : steps(k, n)) {
       const Accumulator<T> x(a.at(i, p));
       Accumulator<T>* row = c + i * c_row_stride;
       for (std::int64_t j = 0; j < n; ++j) row[j] = multiply_add(row[j], x, Accumulator<T>(b.at(p, j)));
@@ -125,10 +220,10 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, Matri
   if (!accumulate)
     for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * c_row_stride, n, Accumulator<T>(0));
   if constexpr (std::is_floating_point_v<T>) {
-    if ((m > 1 && n > 1) || a.column_stride != 1 || b.row_stride != 1)
-      return add_blocked(m, n, k, a, b, c, c_row_stride);
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t j = 0; j < n; ++j) c[i * c_row_stride + j] += dot(k, &a.at(i, 0), &b.at(0, j));
+    if (m > 1 && n > 1) return add_blocked(m, n, k, a, b, c, c_row_stride);
+    if (m == 1) return add_vector_times_matrix(n, k, a.data, a.column_stride, b, c, 1);
+    const MatrixView<T> transposed{a.data, a.column_stride, a.row_stride};
+    if (n == 1) add_vector_times_matrix(m, k, b.data, b.row_stride, transposed, c, c_row_stride);
   } else {
     add_plain(m, n, k, a, b, c, c_row_stride);
   }

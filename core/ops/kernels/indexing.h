@@ -20,7 +20,10 @@ struct Indexing {
     std::int64_t position = 0;
     for (auto b : before_offsets)
       for (auto r : replacement_offsets)
-        for (auto a : after_offsets) f(position++, a + b + r);
+        for (auto a : after_offsets) {
+          if (position % 4096 == 0) StopsLoops::check();
+          f(position++, a + b + r);
+        }
   }
 };
 
