@@ -211,6 +211,8 @@ bool Worker::wait() {
     if (const std::uint64_t notes = page_->notes.load(); notes != notes_) {
       notes_ = notes;
       changed_ = now;
+      if (options_.progress)
+        options_.progress->at(-1, std::string(page_->what, ::strnlen(page_->what, sizeof page_->what)));
     }
     const double limit = options_.worker->step_seconds;
     if (options_.progress && options_.progress->cancelled())
