@@ -173,8 +173,8 @@ class Machine {
   Status tuple(std::size_t n) {
     PickleList list{PickleList::Tuple, {}};
     list.items.resize(n);
-    for (std::size_t i = n; i-- > 0;) {
-      TRY(list.items[i], pop());
+    for (std::size_t i = n; i > 0; --i) {
+      TRY(list.items[i - 1], pop());
     }
     push(std::move(list));
     return {};

@@ -415,9 +415,9 @@ SymExpr product(std::span<const SymExpr> factors) {
 SymList contiguous_strides(std::span<const SymExpr> sizes) {
   SymList strides(sizes.size());
   SymExpr step = 1;
-  for (std::size_t i = sizes.size(); i-- > 0;) {
-    strides[i] = step;
-    step = step * sym_max(1, sizes[i]);
+  for (std::size_t i = sizes.size(); i > 0; --i) {
+    strides[i - 1] = step;
+    step = step * sym_max(1, sizes[i - 1]);
   }
   return strides;
 }

@@ -98,7 +98,7 @@ bool SymExpr::is_boolean() const {
 }
 
 std::size_t SymExpr::hash() const {
-  return node_ ? node_->hash : std::hash<std::int64_t>()(value_) * 0x9e3779b97f4a7c15ULL;
+  return node_ ? node_->hash : hash_combine(static_cast<std::uint64_t>(value_), 0);
 }
 
 std::optional<double> SymExpr::evaluate(
