@@ -127,6 +127,7 @@ class Expression {
       return a.is_none() != negated;
     }
     if (eat("==")) return a == sum();
+    if (eat("<")) return number(a) < number(sum());
     const bool* holds = a.get<bool>();
     if (!holds) syntax("a condition expected");
     return *holds;

@@ -61,6 +61,9 @@ Arg size(const FormulaCall& f) {
 Arg dim_of(const FormulaCall& f) {
   return static_cast<std::int64_t>(f.tensor(0).dim());
 }
+Arg has_floating_dtype(const FormulaCall& f) {
+  return is_floating(f.tensor(0).dtype);
+}
 Arg has_complex_dtype(const FormulaCall& f) {
   return is_complex(f.tensor(0).dtype);
 }
@@ -288,6 +291,7 @@ void add_general_formulas(OpTable& t) {
       {"last_sizes", last_sizes},
       {"size", size},
       {"dim", dim_of},
+      {"is_floating", has_floating_dtype},
       {"is_complex", has_complex_dtype},
       {"zeros_of", zeros_of},
       {"negated", negated},

@@ -124,19 +124,6 @@ V log_sigmoid_backward(In& in) {
   V grad = in[0], negative = in[1] < 0.0, z = in[2] / (in[2] + 1.0);
   return grad * where(negative, 1.0 - z, z);
 }
-Arg log_sigmoid_forward(DecomposeCall& call) {
-  std::vector<std::pair<std::string, Arg>> names = {{"x", call.arg("self")}};
-  names.emplace_back("buffer", call.build.expression("exp(-abs(x))", names));
-  Arg output = call.build.expression("clamp_max(x, 0) - log1p(buffer)", names);
-  return Arg::tuple({output, names[1].second});
-}
-
-Arg prelu_kernel_backward(DecomposeCall& call) {
-  std::vector<std::pair<std::string, Arg>> names = {
-      {"g", call.arg("grad_output")}, {"x", call.arg("self")}, {"w", call.arg("weight")}};
-  Arg by_input = call.build.expression("where(gt(x, 0), g, w * g)", names);
-  return Arg::tuple({by_input, call.build.expression("where(gt(x, 0), 0.0, x * g)", names)});
-}
 }  // namespace
 
 #define F(expression)    \
@@ -173,7 +160,8 @@ void add_activations(OpTable& t) {
          .derivative = {{"self", "_prelu_kernel_backward(grad, self, weight)[0]"},
                         {"weight", "_prelu_kernel_backward(grad, self, weight)[1]"}}});
   t.add("aten._prelu_kernel_backward.default",
-        {.decompose = prelu_kernel_backward,
+        {.program =
+             "(where(gt(self, 0), grad_output, weight * grad_output), where(gt(self, 0), 0.0, self * grad_output))",
          .derivative =
              {{"grad_output",
                "where(ge(self, 0), grads[0], grads[0] * weight) if grads[1] is None else where(ge(self, 0), 0.0, "
@@ -182,8 +170,9 @@ void add_activations(OpTable& t) {
               {"self", "zeros_like(self) if grads[1] is None else where(ge(self, 0), 0.0, grad_output * grads[1])"},
               {"weight", "zeros_like(self) if grads[0] is None else where(ge(self, 0), 0.0, grad_output * grads[0])"}},
          .all_results_differentiable = true});
-  t.add("aten.log_sigmoid_forward.default",
-        {.decompose = log_sigmoid_forward, .derivative = {{"self", "log_sigmoid_backward(grad, self, result1)"}}});
+  t.add("aten.log_sigmoid_forward.default", {.program = "buffer = exp(-abs(self)); "
+                                                        "(clamp_max(self, 0) - log1p(buffer), buffer)",
+                                             .derivative = {{"self", "log_sigmoid_backward(grad, self, result1)"}}});
 
   row("aten.gelu_backward.default", body<gelu_backward>, grad_self);
   row("aten.silu_backward.default", body<silu_backward>, grad_self);

@@ -153,12 +153,6 @@ Value eval_conj(EvalCall& call) {
   return out;
 }
 
-/// conj_physical returns a real tensor itself, without a copy.
-Arg conj_physical(DecomposeCall& call) {
-  if (!is_complex(call.tensor("self").dtype)) return call.arg("self");
-  return call.build.call("aten._conj_physical.default", {call.arg("self")});
-}
-
 }  // namespace
 
 void register_cast(OpTable& t) {
@@ -204,8 +198,9 @@ void register_cast(OpTable& t) {
                                         .eval = eval_conj<fake_preserving>,
                                         .derivative = {{"self", "conj(grad)"}},
                                         .element_change = ElementChange::Conjugate});
-  t.add("aten.conj_physical.default",
-        {.decompose = conj_physical, .aot_decomposed = true, .element_change = ElementChange::Conjugate});
+  t.add("aten.conj_physical.default", {.program = "_conj_physical(self) if is_complex(self) else self",
+                                       .aot_decomposed = true,
+                                       .element_change = ElementChange::Conjugate});
 
   t.add("aten.to.dtype", {.decompose = to_dtype, .recomputable = true, .unchanged_if = any_arguments});
   t.add("aten.to.dtype_layout", {.decompose = to_device, .recomputable = true, .unchanged_if = any_arguments});

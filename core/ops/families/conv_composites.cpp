@@ -119,13 +119,6 @@ Arg decompose_conv_padding(DecomposeCall& c) {
   return convolution(c, input, rank, call);
 }
 
-/// The older overload, whose additional arguments choose a backend.
-Arg decompose_underscore_convolution(DecomposeCall& c) {
-  return c.build.call("aten.convolution.default",
-                      {c.arg("input"), c.arg("weight"), c.arg("bias"), c.arg("stride"), c.arg("padding"),
-                       c.arg("dilation"), c.arg("transposed"), c.arg("output_padding"), c.arg("groups")});
-}
-
 }  // namespace
 
 void register_conv_composites(OpTable& t) {
@@ -138,7 +131,8 @@ void register_conv_composites(OpTable& t) {
   t.add("aten.conv_transpose1d.default", {.decompose = decompose_conv_transpose<1>});
   t.add("aten.conv_transpose2d.input", {.decompose = decompose_conv_transpose<2>});
   t.add("aten.conv_transpose3d.input", {.decompose = decompose_conv_transpose<3>});
-  t.add("aten._convolution.default", {.decompose = decompose_underscore_convolution});
+  t.add("aten._convolution.default",
+        {.program = "convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)"});
 }
 
 }  // namespace partita

@@ -111,11 +111,6 @@ Value eval_native(EvalCall& c) {
   const Value factors = run(c, "aten.mul.Scalar", {unwrap(mask.to(input.dtype)), kept == 0 ? 0 : 1 / kept});
   return ValueList{run(c, "aten.mul.Tensor", {input, factors}), mask};
 }
-Arg decompose_native_backward(DecomposeCall& c) {
-  return c.build.expression("g * (aten._to_copy.default(mask, dtype=dtype(g)) * scale)",
-                            {{"g", c.arg("grad_output")}, {"mask", c.arg("mask")}, {"scale", c.arg("scale")}});
-}
-
 }  // namespace
 
 void register_dropout(OpTable& t) {
@@ -124,7 +119,8 @@ void register_dropout(OpTable& t) {
          .eval = eval_native,
          .derivative = {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}},
          .random = true});
-  t.add("aten.native_dropout_backward.default", {.decompose = decompose_native_backward});
+  t.add("aten.native_dropout_backward.default",
+        {.program = "grad_output * (aten._to_copy.default(mask, dtype=dtype(grad_output)) * scale)"});
   t.add("aten.dropout.default",
         {.eval = eval_dropout, .decompose = decompose_dropout, .random = true, .may_alias = true});
   t.add("aten.dropout_.default", {.decompose = decompose<Kind{.in_place = true}>});

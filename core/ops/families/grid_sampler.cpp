@@ -315,11 +315,6 @@ Value eval_grid_sampler_backward(EvalCall& c) {
 constexpr char backward_2d[] = "aten.grid_sampler_2d_backward.default",
                backward_3d[] = "aten.grid_sampler_3d_backward.default";
 
-Arg decompose_grid_sampler(DecomposeCall& c) {
-  const char* op = c.tensor("input").dim() == 4 ? "aten.grid_sampler_2d.default" : "aten.grid_sampler_3d.default";
-  return c.build.call(op, c.args);
-}
-
 }  // namespace
 
 GridMode grid_mode(const FakeCall& c) {
@@ -346,7 +341,9 @@ void register_grid_sampler(OpTable& t) {
                          "align_corners, output_mask)"}}});
   t.add(backward_2d, {.fake = fake_grid_sampler_backward<2>, .eval = eval_grid_sampler_backward<2>});
   t.add(backward_3d, {.fake = fake_grid_sampler_backward<3>, .eval = eval_grid_sampler_backward<3>});
-  t.add("aten.grid_sampler.default", {.decompose = decompose_grid_sampler});
+  t.add("aten.grid_sampler.default",
+        {.program = "grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners) if dim(input) == 4 "
+                    "else grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners)"});
 }
 
 }  // namespace partita

@@ -30,11 +30,6 @@ Value eval_seeds(EvalCall& c) {
   return out;
 }
 
-Arg decompose_lookup(DecomposeCall& c) {
-  return c.build.call("aten.clone.default",
-                      {c.build.call("aten.select.int", {c.arg("seeds"), std::int64_t{0}, c.arg("index")})});
-}
-
 Meta fake_numbers(FakeCall& c) {
   const DType dtype = c.schema.index_of("mode") >= 0 ? DType::Float32 : DType::Int64;
   return TensorMeta::contiguous(dtype, c.syms("size"), c.tensor("seed").device);
@@ -100,7 +95,8 @@ Value eval_philox(EvalCall&) {
 void register_inductor_random(OpTable& t) {
   for (const char* name : {"prims.inductor_seed.default", "prims.inductor_seeds.default"})
     t.add(name, {.fake = fake_seeds, .eval = eval_seeds, .not_differentiable = true, .random = true});
-  t.add("prims.inductor_lookup_seed.default", {.decompose = decompose_lookup, .not_differentiable = true});
+  t.add("prims.inductor_lookup_seed.default",
+        {.program = "clone(aten.select.int(seeds, 0, index))", .not_differentiable = true});
   t.add("prims.inductor_random.default", {.fake = fake_numbers, .eval = eval_random, .not_differentiable = true});
   t.add("prims.inductor_randint.default", {.fake = fake_numbers, .eval = eval_randint, .not_differentiable = true});
   t.add("rngprims.philox_rand.default",

@@ -461,10 +461,6 @@ Arg tile(DecomposeCall& call) {
   return call.build.call("aten.repeat.default", {call.arg("self"), call.build.sizes(dims)});
 }
 
-Arg concat(DecomposeCall& call) {
-  return call.build.call("aten.cat.default", {call.arg("tensors"), call.arg("dim")});
-}
-
 }  // namespace
 
 void add_joins(OpTable& t) {
@@ -476,8 +472,8 @@ void add_joins(OpTable& t) {
                                .compile_decompose = stack,
                                .gradient = stack_gradient,
                                .lower = loops::lower_stack});
-  t.add("aten.concat.default", {.decompose = concat});
-  t.add("aten.concatenate.default", {.decompose = concat});
+  t.add("aten.concat.default", {.program = "cat(tensors, dim)"});
+  t.add("aten.concatenate.default", {.program = "cat(tensors, dim)"});
   t.add("aten.repeat.default", {.fake = fake_repeat,
                                 .eval = eval_repeat,
                                 .gradient = repeat_gradient,

@@ -262,13 +262,6 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
   return results;
 }
 
-Arg decompose_layer_norm(DecomposeCall& c) {
-  Builder& b = c.build;
-  Node* result = b.call("aten.native_layer_norm.default",
-                        {c.arg("input"), c.arg("normalized_shape"), c.arg("weight"), c.arg("bias"), c.arg("eps")});
-  return b.getitem(result, 0);
-}
-
 /// Returns {normalised and scaled input, 1 / root mean square}, as at::rms_norm_composite.
 std::pair<Node*, Node*> rms_norm(DecomposeCall& c) {
   Builder& b = c.build;
@@ -315,7 +308,7 @@ void register_layer_norm(OpTable& t) {
   t.add("aten.native_layer_norm_backward.default", {.fake = fake_native_layer_norm_backward,
                                                     .eval = eval_native_layer_norm_backward,
                                                     .lower = loops::lower_layer_norm_backward});
-  t.add("aten.layer_norm.default", {.decompose = decompose_layer_norm});
+  t.add("aten.layer_norm.default", {.program = "native_layer_norm(input, normalized_shape, weight, bias, eps)[0]"});
   t.add("aten.rms_norm.default", {.decompose = decompose_rms_norm});
   t.add("aten._fused_rms_norm.default", {.decompose = decompose_fused_rms_norm, .lower = loops::lower_rms_norm});
 }

@@ -5,15 +5,11 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"
+#include "core/ops/program.h"
 #include "core/ops/promote.h"
 
 namespace partita {
 namespace {
-
-Node* formula(DecomposeCall& c, const char* text, std::vector<std::pair<std::string, Arg>> names = {}) {
-  for (std::size_t i = 0; i < c.args.size(); ++i) names.emplace_back(c.schema.args[i].name, c.args[i]);
-  return c.build.expression(text, names).node();
-}
 
 /// Calls `op` and returns its first `results` results. Result `info` holds LAPACK's error codes, which a second call
 /// checks.
@@ -48,36 +44,6 @@ Arg solve(DecomposeCall& c) {
   return checked(c, "aten._linalg_solve_ex.default", {c.arg("A"), c.arg("B")}, {{"left", c.arg("left")}}, 1, 3,
                  "torch.linalg.solve", c.tensor("A").dim())[0];
 }
-Arg solve_ex(DecomposeCall& c) {
-  Builder& b = c.build;
-  Node* tuple = b.call("aten._linalg_solve_ex.default", {c.arg("A"), c.arg("B")},
-                       {{"left", c.arg("left")}, {"check_errors", c.arg("check_errors")}});
-  return Arg::tuple({b.getitem(tuple, 0), b.getitem(tuple, 3)});
-}
-Arg lu_with_info(DecomposeCall& c) {
-  Builder& b = c.build;
-  Node* tuple = b.call("aten.linalg_lu_factor_ex.default", {c.arg("self")},
-                       {{"pivot", c.arg("pivot")}, {"check_errors", c.arg("check_errors")}});
-  return Arg::tuple({b.getitem(tuple, 0), b.getitem(tuple, 1), b.getitem(tuple, 2)});
-}
-Arg lu_solve(DecomposeCall& c) {
-  return c.build.call("aten.linalg_lu_solve.default", {c.arg("LU_data"), c.arg("LU_pivots"), c.arg("self")});
-}
-
-Arg det(DecomposeCall& c) {
-  return c.build.getitem(c.build.call("aten._linalg_det.default", {c.arg(c.schema.args[0].name)}), 0);
-}
-Arg slogdet(DecomposeCall& c) {
-  Node* tuple = c.build.call("aten._linalg_slogdet.default", {c.arg(c.schema.args[0].name)});
-  return Arg::tuple({c.build.getitem(tuple, 0), c.build.getitem(tuple, 1)});
-}
-Arg logdet(DecomposeCall& c) {
-  Node* tuple = c.build.call("aten._linalg_slogdet.default", {c.arg("self")});
-  Arg sign = c.build.getitem(tuple, 0), log = c.build.getitem(tuple, 1);
-  if (is_complex(c.tensor("self").dtype)) return formula(c, "log(sign) + logabs", {{"sign", sign}, {"logabs", log}});
-  return c.build.call("aten.where.ScalarSelf", {c.build.call("aten.eq.Scalar", {sign, -1.0}), std::nan(""), log});
-}
-
 /// A to the power n by repeated squaring. A negative n inverts A first.
 Arg matrix_power(DecomposeCall& c) {
   Builder& b = c.build;
@@ -103,11 +69,6 @@ Arg matrix_power(DecomposeCall& c) {
     if (n % 2 == 1) result = result ? times(result, square) : square;
   }
   return result;
-}
-
-Arg vecdot(DecomposeCall& c) {
-  if (c.tensor("x").dim() == 1 && c.tensor("y").dim() == 1) return formula(c, "vdot(x, y)");
-  return c.build.call("aten.sum.dim_IntList", {formula(c, "conj(x) * y"), Arg::list({c.arg("dim")})});
 }
 
 /// The powers 0 to N - 1 of each element, along a new last dimension.
@@ -196,17 +157,6 @@ Arg cross(DecomposeCall& c) {
   return c.build.call("aten.linalg_cross.default", {c.arg("self"), c.arg("other")}, {{"dim", dim}});
 }
 
-Arg diagonal(DecomposeCall& c) {
-  return c.build.call("aten.diagonal.default", {c.arg("A"), c.arg("offset"), c.arg("dim1"), c.arg("dim2")});
-}
-Arg pdist(DecomposeCall& c) {
-  Node* dense = c.build.call("aten.contiguous.default", {c.arg("self")});
-  return c.build.call("aten._pdist_forward.default", {dense, c.arg("p")});
-}
-Arg cdist(DecomposeCall& c) {
-  return c.build.call("aten._cdist_forward.default", {c.arg("x1"), c.arg("x2"), c.arg("p"), c.arg("compute_mode")});
-}
-
 }  // namespace
 
 void register_linalg_composites(OpTable& t) {
@@ -220,28 +170,37 @@ void register_linalg_composites(OpTable& t) {
       {"aten.linalg_cholesky.default", cholesky},
       {"aten.linalg_lu_factor.default", lu_factor},
       {"aten.linalg_ldl_factor.default", ldl_factor},
-      {"aten._lu_with_info.default", lu_with_info},
-      {"aten.lu_solve.default", lu_solve},
       {"aten.linalg_solve.default", solve},
-      {"aten.linalg_solve_ex.default", solve_ex},
-      {"aten.linalg_det.default", det},
-      {"aten.det.default", det},
-      {"aten.linalg_slogdet.default", slogdet},
-      {"aten.slogdet.default", slogdet},
-      {"aten.logdet.default", logdet},
       {"aten.linalg_matrix_power.default", matrix_power},
       {"aten.matrix_power.default", matrix_power},
-      {"aten.linalg_vecdot.default", vecdot},
       {"aten.linalg_vander.default", vander},
       {"aten.kron.default", kron},
       {"aten.linalg_tensorinv.default", tensorinv},
       {"aten.linalg_tensorsolve.default", tensorsolve},
       {"aten.cross.default", cross},
-      {"aten.linalg_diagonal.default", diagonal},
-      {"aten.pdist.default", pdist},
-      {"aten.cdist.default", cdist},
   };
   for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+  const CompositeRow programs[] = {
+      {"aten._lu_with_info.default",
+       "t = linalg_lu_factor_ex(self, pivot=pivot, check_errors=check_errors); "
+       "(t[0], t[1], t[2])"},
+      {"aten.lu_solve.default", "linalg_lu_solve(LU_data, LU_pivots, self)"},
+      {"aten.linalg_solve_ex.default",
+       "t = _linalg_solve_ex(A, B, left=left, check_errors=check_errors); "
+       "(t[0], t[3])"},
+      {"aten.linalg_det.default", "_linalg_det(A)[0]"},
+      {"aten.det.default", "_linalg_det(self)[0]"},
+      {"aten.linalg_slogdet.default", "t = _linalg_slogdet(A); (t[0], t[1])"},
+      {"aten.slogdet.default", "t = _linalg_slogdet(self); (t[0], t[1])"},
+      {"aten.logdet.default",
+       "t = _linalg_slogdet(self); sign = t[0]; size = t[1]; "
+       "log(sign) + size if is_complex(self) else aten.where.ScalarSelf(aten.eq.Scalar(sign, -1.0), nan, size)"},
+      {"aten.linalg_vecdot.default", "vdot(x, y) if dim(x) == 1 and dim(y) == 1 else sum(conj(x) * y, [dim])"},
+      {"aten.linalg_diagonal.default", "diagonal(A, offset, dim1, dim2)"},
+      {"aten.pdist.default", "_pdist_forward(aten.contiguous.default(self), p)"},
+      {"aten.cdist.default", "_cdist_forward(x1, x2, p, compute_mode)"},
+  };
+  add_composites(t, programs);
 }
 
 }  // namespace partita

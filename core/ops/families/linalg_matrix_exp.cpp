@@ -151,10 +151,6 @@ Value eval_matrix_exp(EvalCall& c) {
   return out;
 }
 
-Arg decompose_matrix_exp(DecomposeCall& c) {
-  return c.build.call("aten.linalg_matrix_exp.default", {c.arg("self")});
-}
-
 }  // namespace
 
 void register_matrix_exp(OpTable& t) {
@@ -162,7 +158,7 @@ void register_matrix_exp(OpTable& t) {
                                            .eval = eval_matrix_exp,
                                            .derivative = {{"self", "matrix_exp_backward(grad, self)"}},
                                            .expensive = true});
-  t.add("aten.matrix_exp.default", {.decompose = decompose_matrix_exp});
+  t.add("aten.matrix_exp.default", {.program = "linalg_matrix_exp(self)"});
 }
 
 }  // namespace partita

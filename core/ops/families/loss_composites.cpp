@@ -1,5 +1,6 @@
 // Losses that PyTorch decomposes to other operators.
 #include "core/ops/families/loss.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
 #include "core/ops/layout.h"
 
@@ -16,25 +17,6 @@ Node* broadcast_weight(DecomposeCall& c, std::size_t class_dim) {
   std::vector<Arg> shape(c.tensor("self").dim(), Arg(1));
   shape[class_dim] = c.build.size(c.tensor("weight").sizes[0]);
   return c.build.call("aten.view.default", {c.arg("weight"), Arg::list(std::move(shape))});
-}
-
-Arg decompose_l1_loss(DecomposeCall& c) {
-  Builder& b = c.build;
-  Node* difference = b.call("aten.sub.Tensor", {c.arg("self"), c.arg("target")});
-  return reduced(c, b.call("aten.abs.default", {difference}));
-}
-
-Arg decompose_kl_div(DecomposeCall& c) {
-  Builder& b = c.build;
-  Node *input = tensor_node(c, "self"), *target = tensor_node(c, "target"), *losses;
-  if (c.boolean("log_target")) {
-    Node* difference = b.call("aten.sub.Tensor", {target, input});
-    losses = b.call("aten.mul.Tensor", {b.call("aten.exp.default", {target}), difference});
-  } else {
-    Node* cross = b.call("aten.mul.Tensor", {target, input});
-    losses = b.call("aten.sub.Tensor", {b.call("aten.xlogy.Tensor", {target, target}), cross});
-  }
-  return reduced(c, losses);
 }
 
 Node* cross_entropy_of_probabilities(DecomposeCall& c, Node* log_probabilities, std::size_t class_dim,
@@ -113,23 +95,20 @@ Arg decompose_cross_entropy_loss(DecomposeCall& c) {
                 {log_probabilities, c.arg("target"), c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
 }
 
-}  // namespace
-
-Node* reduced(DecomposeCall& c, Node* losses) {
-  switch (reduction(c)) {
-    case Reduction::Mean:
-      return c.build.call("aten.mean.default", {losses});
-    case Reduction::Sum:
-      return c.build.call("aten.sum.default", {losses});
-    case Reduction::None:
-      break;
-  }
-  return losses;
+/// reduced(losses, reduction): the losses, their mean or their sum (apply_loss_reduction, native/Loss.cpp).
+Arg reduced(const FormulaCall& f) {
+  return f("mean(x0) if x1 == 1 else sum(x0) if x1 == 2 else x0");
 }
 
+}  // namespace
+
 void register_loss_composites(OpTable& t) {
-  t.add("aten.l1_loss.default", {.decompose = decompose_l1_loss});
-  t.add("aten.kl_div.default", {.decompose = decompose_kl_div});
+  t.add_formula_functions({{"reduced", reduced}});
+  t.add("aten.l1_loss.default", {.program = "reduced(abs(self - target), reduction)"});
+  t.add("aten.kl_div.default",
+        {.program =
+             "cross = None if log_target else target * self; "
+             "reduced(exp(target) * (target - self) if log_target else xlogy(target, target) - cross, reduction)"});
   t.add("aten.cross_entropy_loss.default", {.decompose = decompose_cross_entropy_loss});
 }
 

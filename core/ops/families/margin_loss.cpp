@@ -200,11 +200,6 @@ Value eval_multilabel_backward(EvalCall& c) {
   return out;
 }
 
-Arg decompose_multilabel(DecomposeCall& c) {
-  Node* pair = c.build.call("aten.multilabel_margin_loss_forward.default", c.args);
-  return c.build.getitem(pair, 0);
-}
-
 }  // namespace
 
 void register_margin_losses(OpTable& t) {
@@ -219,7 +214,8 @@ void register_margin_losses(OpTable& t) {
          .eval = eval_multilabel,
          .derivative = {{"self", "multilabel_margin_loss_backward(grad, self, target, reduction, result1)"}}});
   t.add("aten.multilabel_margin_loss_backward.default", {.fake = fake_like_self, .eval = eval_multilabel_backward});
-  t.add("aten.multilabel_margin_loss.default", {.decompose = decompose_multilabel});
+  t.add("aten.multilabel_margin_loss.default",
+        {.program = "multilabel_margin_loss_forward(self, target, reduction)[0]"});
 }
 
 }  // namespace partita

@@ -148,15 +148,6 @@ Arg decompose_outer(DecomposeCall& c) {
   return b.call("aten.mul.Tensor", {column, tensor_node(c, "vec2")});
 }
 
-Arg decompose_inner(DecomposeCall& c) {
-  Builder& b = c.build;
-  Node *x = tensor_node(c, "self"), *y = tensor_node(c, "other");
-  if (c.tensor("self").dim() == 0 || c.tensor("other").dim() == 0) return b.call("aten.mul.Tensor", {x, y});
-  std::size_t dx = c.tensor("self").dim(), dy = c.tensor("other").dim();
-  Arg last_x = Arg::list({static_cast<std::int64_t>(dx) - 1}), last_y = Arg::list({static_cast<std::int64_t>(dy) - 1});
-  return b.call("aten.tensordot.default", {x, y, last_x, last_y});
-}
-
 Arg decompose_tensordot(DecomposeCall& c) {
   Builder& b = c.build;
   Node *x = tensor_node(c, "self"), *y = tensor_node(c, "other");
@@ -224,7 +215,8 @@ void register_matmul_composites(OpTable& t) {
   t.add("aten.linear.default", {.decompose = decompose_linear});
   t.add("aten.outer.default", {.decompose = decompose_outer});
   t.add("aten.ger.default", {.decompose = decompose_outer});
-  t.add("aten.inner.default", {.decompose = decompose_inner});
+  t.add("aten.inner.default", {.program = "aten.mul.Tensor(self, other) if dim(self) == 0 or dim(other) == 0 else "
+                                          "tensordot(self, other, [dim(self) - 1], [dim(other) - 1])"});
   t.add("aten.tensordot.default", {.decompose = decompose_tensordot});
 }
 

@@ -101,18 +101,6 @@ Value eval_max_pool(EvalCall& c) {
 constexpr char backward_2d[] = "aten.max_pool2d_with_indices_backward.default";
 constexpr char backward_3d[] = "aten.max_pool3d_with_indices_backward.default";
 
-Node* pool_with_indices(DecomposeCall& c, const char* op) {
-  return c.build.call(op, {c.arg("self"), c.arg("kernel_size"), c.arg("stride"), c.arg("padding"), c.arg("dilation"),
-                           c.arg("ceil_mode")});
-}
-
-Arg decompose_max_pool2d(DecomposeCall& c) {
-  return c.build.getitem(pool_with_indices(c, "aten.max_pool2d_with_indices.default"), 0);
-}
-Arg decompose_max_pool3d(DecomposeCall& c) {
-  return c.build.getitem(pool_with_indices(c, "aten.max_pool3d_with_indices.default"), 0);
-}
-
 /// Pools a 1-d signal as a 2-d image of height 1.
 Node* pool_as_2d(DecomposeCall& c) {
   auto pair = [&](const char* name, std::int64_t first) {
@@ -182,8 +170,10 @@ void register_max_pool(OpTable& t) {
          .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}}});
   t.add("aten.max_pool1d.default", {.decompose = decompose_max_pool1d});
   t.add("aten.max_pool1d_with_indices.default", {.decompose = decompose_max_pool1d_with_indices});
-  t.add("aten.max_pool2d.default", {.decompose = decompose_max_pool2d});
-  t.add("aten.max_pool3d.default", {.decompose = decompose_max_pool3d});
+  t.add("aten.max_pool2d.default",
+        {.program = "max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]"});
+  t.add("aten.max_pool3d.default",
+        {.program = "max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]"});
 }
 
 }  // namespace partita

@@ -227,14 +227,6 @@ Value eval_nll_loss_backward(EvalCall& c) {
 
 constexpr char backward_1d[] = "aten.nll_loss_backward.default", backward_2d[] = "aten.nll_loss2d_backward.default";
 
-template <const char* forward>
-Arg decompose_nll_loss(DecomposeCall& c) {
-  Builder& b = c.build;
-  Node* result =
-      b.call(forward, {c.arg("self"), c.arg("target"), c.arg("weight"), c.arg("reduction"), c.arg("ignore_index")});
-  return b.getitem(result, 0);
-}
-
 constexpr char forward_1d[] = "aten.nll_loss_forward.default", forward_2d[] = "aten.nll_loss2d_forward.default";
 
 Arg decompose_nll_loss_nd(DecomposeCall& c) {
@@ -284,8 +276,8 @@ void register_nll_loss(OpTable& t) {
   t.add(backward_1d,
         {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward, .lower = loops::lower_nll_loss_backward});
   t.add(backward_2d, {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward});
-  t.add("aten.nll_loss.default", {.decompose = decompose_nll_loss<forward_1d>});
-  t.add("aten.nll_loss2d.default", {.decompose = decompose_nll_loss<forward_2d>});
+  t.add("aten.nll_loss.default", {.program = "nll_loss_forward(self, target, weight, reduction, ignore_index)[0]"});
+  t.add("aten.nll_loss2d.default", {.program = "nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0]"});
   t.add("aten.nll_loss_nd.default", {.decompose = decompose_nll_loss_nd});
 }
 

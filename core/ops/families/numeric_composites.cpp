@@ -4,14 +4,10 @@
 #include "core/ops/families/body.h"
 #include "core/ops/families/pointwise_parts.h"
 #include "core/ops/gradients.h"
+#include "core/ops/program.h"
 
 namespace partita {
 namespace {
-
-Node* formula(DecomposeCall& c, const char* text, std::vector<std::pair<std::string, Arg>> names = {}) {
-  for (std::size_t i = 0; i < c.args.size(); ++i) names.emplace_back(c.schema.args[i].name, c.args[i]);
-  return c.build.expression(text, names).node();
-}
 
 Node* to_dtype(Builder& b, Node* x, DType dtype) {
   return b.tensor(x).dtype == dtype ? x : b.call("aten._to_copy.default", {x}, {{"dtype", dtype}});
@@ -30,21 +26,16 @@ Arg isclose(DecomposeCall& c) {
   const double rtol = as_double(c.number("rtol")), atol = as_double(c.number("atol"));
   if (rtol < 0 || atol < 0)
     fail(fmt::format("rtol and atol must be greater than or equal to zero, but got {} and {}", rtol, atol));
-  Node* close = formula(c, "eq(self, other)");
+  Arg close = build_program(c, "eq(self, other)");
   if (c.boolean("equal_nan") && !counts(type))
-    close = formula(c, "bitwise_or(close, bitwise_and(isnan(self), isnan(other)))", {{"close", close}});
+    close = build_program(c, "bitwise_or(close, bitwise_and(isnan(self), isnan(other)))", {{"close", close}});
   if (rtol == 0 && atol == 0) return close;
   if (type == DType::Bool) x = to_dtype(b, x, DType::Float32);
   if (counts(type)) y = to_dtype(b, y, DType::Float32);
-  Node* allowed = formula(c, "abs(aten.mul.Scalar(y, rtol)) + atol", {{"y", y}});
-  Node* actual = formula(c, "abs(x - y)", {{"x", x}, {"y", y}});
-  return formula(c, "bitwise_or(close, bitwise_and(isfinite(actual), le(actual, allowed)))",
-                 {{"close", close}, {"actual", actual}, {"allowed", allowed}});
-}
-
-Arg isreal(DecomposeCall& c) {
-  if (is_complex(c.tensor("self").dtype)) return formula(c, "eq(imag(self), 0)");
-  return c.build.call("aten.ones_like.default", {c.arg("self")}, {{"dtype", DType::Bool}});
+  const Arg allowed = build_program(c, "abs(aten.mul.Scalar(y, rtol)) + atol", {{"y", y}});
+  const Arg actual = build_program(c, "abs(x - y)", {{"x", x}, {"y", y}});
+  return build_program(c, "bitwise_or(close, bitwise_and(isfinite(actual), le(actual, allowed)))",
+                       {{"close", close}, {"actual", actual}, {"allowed", allowed}});
 }
 
 /// pow computed in float64, or in complex128 when an operand is complex.
@@ -65,7 +56,7 @@ Arg nanmean(DecomposeCall& c) {
   if (!is_floating(c.tensor("self").dtype) && !is_complex(c.tensor("self").dtype))
     fail("nanmean(): expected input to have floating point or complex dtype");
   Builder& b = c.build;
-  Node* present = formula(c, "logical_not(isnan(self))");
+  const Arg present = build_program(c, "logical_not(isnan(self))");
   Node* count = b.call("aten.sum.dim_IntList", {present, c.arg("dim"), c.arg("keepdim")});
   Node* sum =
       b.call("aten.nansum.default", {c.arg("self"), c.arg("dim"), c.arg("keepdim")}, {{"dtype", c.arg("dtype")}});
@@ -135,7 +126,8 @@ Arg trapezoid(DecomposeCall& c) {
 
 void add_numeric_composites(OpTable& t) {
   t.add("aten.isclose.default", {.decompose = isclose});
-  t.add("aten.isreal.default", {.decompose = isreal});
+  t.add("aten.isreal.default",
+        {.program = "eq(imag(self), 0) if is_complex(self) else aten.ones_like.default(self, dtype=torch.bool)"});
   for (const char* overload : {"Tensor_Tensor", "Tensor_Scalar", "Scalar"})
     t.add(std::string("aten.float_power.") + overload, {.decompose = float_power});
   t.add("aten.nanmean.default", {.decompose = nanmean});

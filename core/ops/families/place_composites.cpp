@@ -10,11 +10,6 @@
 namespace partita {
 namespace {
 
-Arg nonzero_numpy(DecomposeCall& c) {
-  if (c.tensor("self").dim() == 0) return build_program(c, "unbind(nonzero(unsqueeze(self, 0)), 1)");
-  return build_program(c, "unbind(nonzero(self), 1)");
-}
-
 /// Repeats each slice of `self` along `dim` as often as `repeats` says.
 Arg repeat_interleave(DecomposeCall& c) {
   Builder& b = c.build;
@@ -82,6 +77,7 @@ Arg one_hot(DecomposeCall& c) {
 
 constexpr CompositeRow rows[] = {
     {"aten.argwhere.default", "nonzero(self)"},
+    {"aten.nonzero_numpy.default", "unbind(nonzero(unsqueeze(self, 0) if dim(self) == 0 else self), 1)"},
     {"aten.where.default", "nonzero_numpy(condition)"},
     {"aten.chalf.default", "aten.to.dtype(self, torch.complex32, False, False, memory_format)"},
     {"aten._cast_Byte.default", "aten.to.dtype(self, torch.uint8, non_blocking)"},
@@ -98,7 +94,6 @@ constexpr CompositeRow rows[] = {
 
 void add_place_composites(OpTable& t) {
   add_composites(t, rows);
-  t.add("aten.nonzero_numpy.default", {.decompose = nonzero_numpy});
   t.add("aten.repeat_interleave.self_Tensor", {.decompose = repeat_interleave});
   t.add("aten.repeat_interleave.Tensor", {.fake = fake_repeated, .eval = eval_repeated, .not_differentiable = true});
   t.add("aten.one_hot.default", {.decompose = one_hot});

@@ -2,6 +2,7 @@
 // (CompositeImplicitAutograd).
 #include "core/ops/families/body.h"
 #include "core/ops/families/pointwise_parts.h"
+#include "core/ops/program.h"
 
 namespace partita {
 namespace {
@@ -85,54 +86,30 @@ Arg by_another_name(DecomposeCall& call) {
   CHECK(false, "not in the table: " + call.schema.name);
 }
 
-/// Evaluates a formula over the call's arguments, which have their schema names.
-template <const char* const& formula>
-Arg expressed(DecomposeCall& call) {
-  std::vector<std::pair<std::string, Arg>> bound;
-  for (std::size_t i = 0; i < call.args.size(); ++i) bound.emplace_back(call.schema.args[i].name, call.args[i]);
-  return call.build.expression(formula, bound);
-}
-constexpr const char* relu6 = "hardtanh(self, 0, 6)";
-constexpr const char* selu = "elu(self, 1.6732632423543772, 1.0507009873554805)";
-constexpr const char* square = "pow(self, 2)";
-constexpr const char* log_sigmoid = "log_sigmoid_forward(self)[0]";
-constexpr const char* ldexp_form = "self * pow(2.0, other)";
-constexpr const char* ndtr_form = "(erf(self * 0.7071067811865476) + 1) * 0.5";
-constexpr const char* prelu = "_prelu_kernel(self, weight)";
-constexpr const char* finite_form = "logical_and(eq(self, self), ne(abs(self), inf))";
-
-Arg isfinite_of(DecomposeCall& call) {
-  if (!is_floating(call.tensor("self").dtype) && !is_complex(call.tensor("self").dtype))
-    return call.build.call("aten.ones_like.default", {call.arg("self")}, {{"dtype", DType::Bool}});
-  return expressed<finite_form>(call);
-}
-
 /// A weight with one element per channel is reshaped so that it broadcasts along dimension 1.
 Arg prelu_of(DecomposeCall& call) {
   const TensorMeta &self = call.tensor("self"), &weight = call.tensor("weight");
-  if (weight.dim() == 0 || self.dim() < 2) {
-    if (weight.dim() == 0 || self.dim() == weight.dim()) return expressed<prelu>(call);
-  }
+  const bool broadcasts = weight.dim() == 0 || (self.dim() < 2 && self.dim() == weight.dim());
   SymList shape(self.dim(), 1);
   if (self.dim() >= 2) shape[1] = weight.numel();
-  std::vector<std::pair<std::string, Arg>> bound = {
-      {"x", call.arg("self")}, {"w", call.arg("weight")}, {"s", call.build.sizes(shape)}};
-  return call.build.expression("_prelu_kernel(x, view(w, s))", bound);
+  return build_program(call, broadcasts ? "_prelu_kernel(self, weight)" : "_prelu_kernel(self, view(weight, shape))",
+                       {{"shape", broadcasts ? Arg() : call.build.sizes(shape)}});
 }
 
 }  // namespace
 
 void add_pointwise_composites(OpTable& t) {
   for (const Name& n : names) t.add(n.name, {.decompose = by_another_name});
-  t.add("aten.relu6.default", {.decompose = expressed<relu6>});
-  t.add("aten.selu.default", {.decompose = expressed<selu>});
-  t.add("aten.square.default", {.decompose = expressed<square>});
-  t.add("aten.log_sigmoid.default", {.decompose = expressed<log_sigmoid>});
-  t.add("aten.ldexp.Tensor", {.decompose = expressed<ldexp_form>,
+  t.add("aten.relu6.default", {.program = "hardtanh(self, 0, 6)"});
+  t.add("aten.selu.default", {.program = "elu(self, 1.6732632423543772, 1.0507009873554805)"});
+  t.add("aten.square.default", {.program = "pow(self, 2)"});
+  t.add("aten.log_sigmoid.default", {.program = "log_sigmoid_forward(self)[0]"});
+  t.add("aten.ldexp.Tensor", {.program = "self * pow(2.0, other)",
                               .derivative = {{"self", "grad * conj(pow(2.0, other))"},
                                              {"other", "aten.mul.Scalar(grad * conj(result), 0.6931471805599453)"}}});
-  t.add("aten.special_ndtr.default", {.decompose = expressed<ndtr_form>});
-  t.add("aten.isfinite.default", {.decompose = isfinite_of});
+  t.add("aten.special_ndtr.default", {.program = "(erf(self * 0.7071067811865476) + 1) * 0.5"});
+  t.add("aten.isfinite.default", {.program = "logical_and(eq(self, self), ne(abs(self), inf)) if is_floating(self) or "
+                                             "is_complex(self) else aten.ones_like.default(self, dtype=torch.bool)"});
   t.add("aten.prelu.default", {.decompose = prelu_of});
 }
 

@@ -4,30 +4,6 @@
 namespace partita {
 namespace {
 
-/// std(unbiased), var.dim(dim, unbiased, keepdim) and similar overloads call the overload with `correction`.
-template <bool has_dim>
-Arg with_correction(DecomposeCall& call) {
-  Args args = {call.arg("self")};
-  args.push_back(has_dim ? call.arg("dim") : Arg());
-  Kwargs kwargs = {{"correction", Arg(call.boolean("unbiased") ? 1 : 0)}};
-  if (has_dim) kwargs.emplace_back("keepdim", call.arg("keepdim"));
-  return call.build.call(call.schema.base + ".correction", std::move(args), std::move(kwargs));
-}
-
-Arg trace(DecomposeCall& call) {
-  if (call.tensor("self").dim() != 2) fail("trace: expected a matrix");
-  return call.build.expression("sum(diagonal(x))", {{"x", call.arg("self")}});
-}
-Arg maximum(DecomposeCall& call) {
-  return call.build.call("aten.maximum.default", {call.arg("self"), call.arg("other")});
-}
-Arg minimum(DecomposeCall& call) {
-  return call.build.call("aten.minimum.default", {call.arg("self"), call.arg("other")});
-}
-Arg dist(DecomposeCall& call) {
-  return call.build.expression("norm(x - y, p)",
-                               {{"x", call.arg("self")}, {"y", call.arg("other")}, {"p", call.arg("p")}});
-}
 Arg sum_to_size(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
   SymList size = call.syms("size");
@@ -47,15 +23,29 @@ Arg sum_to_size(DecomposeCall& call) {
 }  // namespace
 
 void add_reduce_composites(OpTable& t) {
-  for (auto [base, recomputable] :
-       {std::pair("aten.var", true), {"aten.std", true}, {"aten.var_mean", true}, {"aten.std_mean", false}}) {
-    t.add(std::string(base) + ".default", {.decompose = with_correction<false>, .recomputable = recomputable});
-    t.add(std::string(base) + ".dim", {.decompose = with_correction<true>, .recomputable = recomputable});
-  }
-  t.add("aten.trace.default", {.decompose = trace, .derivative = {{"self", "trace_backward(grad, self)"}}});
-  t.add("aten.max.other", {.decompose = maximum});
-  t.add("aten.min.other", {.decompose = minimum});
-  t.add("aten.dist.default", {.decompose = dist});
+  for (const auto& [name, program, recomputable] : {
+           std::tuple("aten.var.default", "aten.var.correction(self, None, correction=1 if unbiased else 0)", true),
+           std::tuple("aten.var.dim",
+                      "aten.var.correction(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)", true),
+           std::tuple("aten.std.default", "aten.std.correction(self, None, correction=1 if unbiased else 0)", true),
+           std::tuple("aten.std.dim",
+                      "aten.std.correction(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)", true),
+           std::tuple("aten.var_mean.default", "aten.var_mean.correction(self, None, correction=1 if unbiased else 0)",
+                      true),
+           std::tuple("aten.var_mean.dim",
+                      "aten.var_mean.correction(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)", true),
+           std::tuple("aten.std_mean.default", "aten.std_mean.correction(self, None, correction=1 if unbiased else 0)",
+                      false),
+           std::tuple("aten.std_mean.dim",
+                      "aten.std_mean.correction(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)", false),
+       })
+    t.add(name, {.program = program, .recomputable = recomputable});
+  t.add("aten.trace.default",
+        {.program = "sum(diagonal(self)) if dim(self) == 2 else refuse('trace: expected a matrix')",
+         .derivative = {{"self", "trace_backward(grad, self)"}}});
+  t.add("aten.max.other", {.program = "maximum(self, other)"});
+  t.add("aten.min.other", {.program = "minimum(self, other)"});
+  t.add("aten.dist.default", {.program = "norm(self - other, p)"});
   t.add("aten.sum_to_size.default", {.decompose = sum_to_size, .recomputable = true});
 }
 

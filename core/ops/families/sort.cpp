@@ -250,19 +250,6 @@ Value eval_mode(EvalCall& c) {
   });
 }
 
-Arg decompose_argsort(DecomposeCall& c) {
-  Builder& b = c.build;
-  Node* sorted = c.schema.index_of("stable") >= 0
-                     ? b.call("aten.sort.stable", {c.arg("self")},
-                              {{"stable", c.arg("stable")}, {"dim", c.arg("dim")}, {"descending", c.arg("descending")}})
-                     : b.call("aten.sort.default", {c.arg("self"), c.arg("dim"), c.arg("descending")});
-  return b.getitem(sorted, 1);
-}
-
-Arg decompose_msort(DecomposeCall& c) {
-  return c.build.getitem(c.build.call("aten.sort.default", {c.arg("self"), 0}), 0);
-}
-
 Meta fake_histc(FakeCall& c) {
   if (!c.test(sym_lt(0, c.sym("bins")), "histc")) fail("torch.histc: bins must be > 0");
   return new_like(c.tensor("self"), {c.sym("bins")});
@@ -410,9 +397,9 @@ void register_sort(OpTable& t) {
   t.add("aten.nanmedian.default", {.fake = fake_median_of_all,
                                    .eval = eval_median_of_all<true>,
                                    .derivative = {{"self", "evenly_distribute_backward(grad, self, result)"}}});
-  t.add("aten.argsort.default", {.decompose = decompose_argsort});
-  t.add("aten.argsort.stable", {.decompose = decompose_argsort});
-  t.add("aten.msort.default", {.decompose = decompose_msort});
+  t.add("aten.argsort.default", {.program = "aten.sort.default(self, dim, descending)[1]"});
+  t.add("aten.argsort.stable", {.program = "aten.sort.stable(self, stable=stable, dim=dim, descending=descending)[1]"});
+  t.add("aten.msort.default", {.program = "aten.sort.default(self, 0)[0]"});
   t.add("aten.histc.default", {.fake = fake_histc, .eval = eval_histc, .not_differentiable = true});
   for (const char* name :
        {"aten.searchsorted.Tensor", "aten.searchsorted.Scalar", "aten.bucketize.Tensor", "aten.bucketize.Scalar"})

@@ -5,6 +5,7 @@
 
 #include "core/ops/families/view_parts.h"
 #include "core/ops/gradients.h"
+#include "core/ops/program.h"
 #include "core/ops/promote.h"
 
 namespace partita {
@@ -125,35 +126,11 @@ Arg split(DecomposeCall& c) {
   return c.build.call("aten.tensor_split.sections", {c.arg("self"), sections, dim});
 }
 
-template <std::int64_t dim>
-Arg flipped(DecomposeCall& c) {
-  if (c.tensor("self").dim() <= static_cast<std::size_t>(dim)) fail(fmt::format("Input must be >= {}-d.", dim + 1));
-  return c.build.call("aten.flip.default", {c.arg("self"), Arg::list({dim})});
-}
-
 Arg diag(DecomposeCall& c) {
   const std::size_t rank = c.tensor("self").dim();
   if (rank != 1 && rank != 2) fail(fmt::format("diag(): Supports 1D or 2D tensors. Got {}D", rank));
   return c.build.call(rank == 1 ? "aten.diag_embed.default" : "aten.diagonal_copy.default",
                       {c.arg("self"), c.arg("diagonal")});
-}
-
-Arg diagflat(DecomposeCall& c) {
-  Node* flat = c.build.call("aten.contiguous.default", {c.arg("self")});
-  flat = c.build.call("aten.view.default", {flat, Arg::list({-1})});
-  return c.build.call("aten.diag_embed.default", {flat, c.arg("offset")});
-}
-
-Arg part(DecomposeCall& c, std::int64_t index) {
-  Node* pairs = c.build.call("aten.view_as_real.default", {c.arg("self")});
-  return c.build.call("aten.select.int", {pairs, static_cast<std::int64_t>(c.tensor("self").dim()), index});
-}
-Arg real(DecomposeCall& c) {
-  return is_complex(c.tensor("self").dtype) ? part(c, 0) : c.arg("self");
-}
-Arg imag(DecomposeCall& c) {
-  if (!is_complex(c.tensor("self").dtype)) fail("imag is not implemented for tensors with non-complex dtypes.");
-  return part(c, 1);
 }
 
 Arg matrix_h(DecomposeCall& c) {
@@ -193,15 +170,20 @@ void add_stack_composites(OpTable& t) {
       {"aten.vsplit.array", split<'v'>},
       {"aten.dsplit.int", split<'d'>},
       {"aten.dsplit.array", split<'d'>},
-      {"aten.fliplr.default", flipped<1>},
-      {"aten.flipud.default", flipped<0>},
       {"aten.diag.default", diag},
-      {"aten.diagflat.default", diagflat},
-      {"aten.real.default", real},
-      {"aten.imag.default", imag},
       {"aten.matrix_H.default", matrix_h},
   };
   for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+  const CompositeRow programs[] = {
+      {"aten.fliplr.default", "refuse('Input must be >= 2-d.') if dim(self) < 2 else flip(self, [1])"},
+      {"aten.flipud.default", "refuse('Input must be >= 1-d.') if dim(self) < 1 else flip(self, [0])"},
+      {"aten.diagflat.default", "diag_embed(aten.view.default(aten.contiguous.default(self), [-1]), offset)"},
+      {"aten.real.default", "aten.select.int(view_as_real(self), dim(self), 0) if is_complex(self) else self"},
+      {"aten.imag.default",
+       "aten.select.int(view_as_real(self), dim(self), 1) if is_complex(self) else refuse('imag is not implemented for "
+       "tensors with non-complex dtypes.')"},
+  };
+  add_composites(t, programs);
 }
 
 }  // namespace partita

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/families/view_parts.h"
+#include "core/ops/program.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 #include "core/ops/view_strides.h"
@@ -66,11 +67,6 @@ Arg unflatten(DecomposeCall& call) {
   sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(d));
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(d), parts.begin(), parts.end());
   return call.build.call("aten.view.default", {call.arg("self"), call.build.sizes(sizes)});
-}
-
-Arg ravel(DecomposeCall& call) {
-  Node* dense = call.build.call("aten.contiguous.default", {call.arg("self")});
-  return call.build.call("aten.view.default", {dense, Arg::list({-1})});
 }
 
 Arg narrow(DecomposeCall& call) {
@@ -194,42 +190,6 @@ Arg reverse_dims(DecomposeCall& call) {
   return call.build.call("aten.permute.default", {call.arg("self"), Arg::list(std::move(dims))});
 }
 
-Arg swap_axes(DecomposeCall& call) {
-  return call.build.call("aten.transpose.int",
-                         {call.arg("self"), call.arg(call.schema.args[1].name), call.arg(call.schema.args[2].name)});
-}
-
-Arg matrix_transpose(DecomposeCall& call) {
-  if (call.tensor("self").dim() < 2) fail("tensor.mT is only supported on matrices or batches of matrices");
-  return call.build.expression("conj(transpose(x, -2, -1))", {{"x", call.arg("self")}});
-}
-Arg plain_matrix_transpose(DecomposeCall& call) {
-  if (call.tensor("self").dim() < 2) fail("tensor.mT is only supported on matrices or batches of matrices");
-  return call.build.expression("transpose(x, -2, -1)", {{"x", call.arg("self")}});
-}
-
-Arg expand_as(DecomposeCall& call) {
-  return call.build.expression("expand(x, sizes(y))", {{"x", call.arg("self")}, {"y", call.arg("other")}});
-}
-Arg view_as(DecomposeCall& call) {
-  return call.build.expression("view(x, sizes(y))", {{"x", call.arg("self")}, {"y", call.arg("other")}});
-}
-Arg reshape_as(DecomposeCall& call) {
-  return call.build.expression("reshape(x, sizes(y))", {{"x", call.arg("self")}, {"y", call.arg("other")}});
-}
-Arg broadcast_to(DecomposeCall& call) {
-  return call.build.call("aten.expand.default", {call.arg("self"), call.arg("size")});
-}
-Arg split_sizes(DecomposeCall& call) {
-  return call.build.call("aten.split_with_sizes.default", {call.arg("self"), call.arg("split_size"), call.arg("dim")});
-}
-Arg itself(DecomposeCall& call) {
-  return call.arg("self");
-}
-Arg conj(DecomposeCall& call) {
-  return call.build.expression("conj(x)", {{"x", call.arg("self")}});
-}
-
 }  // namespace
 
 void add_view_composites(OpTable& t) {
@@ -239,10 +199,7 @@ void add_view_composites(OpTable& t) {
                                  .lower = loops::lower_reshape,
                                  .recomputable = true,
                                  .unchanged_if = any_arguments});
-  t.add("aten._reshape_copy.default", {.decompose = [](DecomposeCall& call) -> Arg {
-          return call.build.expression("view(clone(x, memory_format=contiguous_format), size)",
-                                       {{"x", call.arg("self")}, {"size", call.arg("size")}});
-        }});
+  t.add("aten._reshape_copy.default", {.program = "view(clone(self, memory_format=contiguous_format), size)"});
   struct Row {
     std::string_view name;
     Arg (*decompose)(DecomposeCall&);
@@ -250,7 +207,6 @@ void add_view_composites(OpTable& t) {
   const Row rows[] = {
       {"aten.flatten.using_ints", flatten},
       {"aten.unflatten.int", unflatten},
-      {"aten.ravel.default", ravel},
       {"aten.narrow.default", narrow},
       {"aten.chunk.default", chunk},
       {"aten.unsafe_chunk.default", chunk},
@@ -259,24 +215,34 @@ void add_view_composites(OpTable& t) {
       {"aten.moveaxis.int", move_dims},
       {"aten.moveaxis.intlist", move_dims},
       {"aten.numpy_T.default", reverse_dims},
-      {"aten.swapaxes.default", swap_axes},
-      {"aten.swapdims.default", swap_axes},
-      {"aten.mT.default", plain_matrix_transpose},
-      {"aten.adjoint.default", matrix_transpose},
-      {"aten.mH.default", matrix_transpose},
-      {"aten.expand_as.default", expand_as},
-      {"aten.view_as.default", view_as},
-      {"aten.reshape_as.default", reshape_as},
-      {"aten.broadcast_to.default", broadcast_to},
-      {"aten.split.sizes", split_sizes},
       {"aten.tensor_split.sections", tensor_split},
       {"aten.tensor_split.indices", tensor_split},
-      {"aten.positive.default", itself},
-      {"aten.resolve_conj.default", itself},
-      {"aten.resolve_neg.default", itself},
   };
   for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
-  t.add("aten.conj.default", {.decompose = conj, .element_change = ElementChange::Conjugate});
+  const CompositeRow programs[] = {
+      {"aten.ravel.default", "aten.view.default(aten.contiguous.default(self), [-1])"},
+      {"aten.swapaxes.default", "transpose(self, axis0, axis1)"},
+      {"aten.swapdims.default", "transpose(self, dim0, dim1)"},
+      {"aten.expand_as.default", "expand(self, sizes(other))"},
+      {"aten.view_as.default", "view(self, sizes(other))"},
+      {"aten.reshape_as.default", "reshape(self, sizes(other))"},
+      {"aten.broadcast_to.default", "expand(self, size)"},
+      {"aten.split.sizes", "split_with_sizes(self, split_size, dim)"},
+      {"aten.positive.default", "self"},
+      {"aten.resolve_conj.default", "self"},
+      {"aten.resolve_neg.default", "self"},
+      {"aten.mT.default",
+       "refuse('tensor.mT is only supported on matrices or batches of matrices') if dim(self) < 2 else transpose(self, "
+       "-2, -1)"},
+      {"aten.adjoint.default",
+       "refuse('tensor.mT is only supported on matrices or batches of matrices') if dim(self) < 2 else "
+       "conj(transpose(self, -2, -1))"},
+      {"aten.mH.default",
+       "refuse('tensor.mT is only supported on matrices or batches of matrices') if dim(self) < 2 else "
+       "conj(transpose(self, -2, -1))"},
+  };
+  add_composites(t, programs);
+  t.add("aten.conj.default", {.program = "conj(self)", .element_change = ElementChange::Conjugate});
   t.add("aten.narrow.Tensor", {.eval = eval_narrow_tensor, .decompose = narrow_by_tensor});
   t.add("aten.tensor_split.tensor_indices_or_sections", {.eval = eval_tensor_split});
 }
