@@ -124,6 +124,30 @@ class TestModels : public QObject {
     }
   }
 
+  void the_worst_row_is_the_first() {
+    Report report;
+    for (auto [name, error] : {std::pair("fine", 1e-7), std::pair("small", 1e-3), std::pair("large", 0.5)}) {
+      Difference d;
+      d.name = name;
+      d.max_abs = error;
+      d.values_agree = error < 1e-5;
+      report.rows.push_back(d);
+    }
+    QStringList order;
+    for (const Row& row : report_rows(report, {})) order << row.node;
+    QCOMPARE(order, (QStringList{"large", "small", "fine"}));
+  }
+
+  void paths_are_elided_in_code() {
+    auto graph = tests::joint_graph(1);
+    CodeDocument code("        # File: /home/user/lib/models/gpt2.py:7 in forward, code: x = a / b\n        y = x\n",
+                      graph.get());
+    QCOMPARE(code.shown_line(0), QString::fromUtf8("    # File: …/gpt2.py:7 in forward, code: x = a / b"));
+    QCOMPARE(code.shown_line(1), QString("    y = x"));
+    QVERIFY(code.line(0).contains(u"/home/user"));  // what is copied and searched
+    QCOMPARE(CodeDocument("  /a/b.py:1", nullptr).shown_line(0), QString("  /a/b.py:1"));
+  }
+
   void modules_are_told_apart() {
     // The only child of the root holds everything; the layers inside it are what differs.
     auto graph = tests::joint_graph(20);

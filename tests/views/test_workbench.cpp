@@ -1,5 +1,7 @@
 // Drives the window as a user does, on samples of the repo and on graphs made here.
 #include <QAction>
+#include <QDialog>
+#include <QDir>
 #include <QLabel>
 #include <QMenuBar>
 #include <QPushButton>
@@ -9,6 +11,7 @@
 #include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTextBrowser>
 #include <QTreeView>
 #include <fstream>
 
@@ -26,6 +29,7 @@
 #include "views/graph/export.h"
 #include "views/graph/graph_controller.h"
 #include "views/history/history_controller.h"
+#include "views/inspector/inspector.h"
 #include "views/minify/minify_controller.h"
 #include "views/passes/passes_controller.h"
 #include "views/run/run_controller.h"
@@ -269,6 +273,17 @@ class TestWorkbench : public QObject {
     for (std::size_t i = 1; i < history.steps.size(); ++i)
       QCOMPARE(history.steps[i].diff != nullptr, history.steps[i].changed);
     QVERIFY(bench.command_line().startsWith("partita passes "));
+    // Everything on the screen is of the step that is named above it.
+    std::size_t changed = 1;
+    while (!history.steps[changed].changed) ++changed;
+    bench.get<PassesController>().view()->go_to(static_cast<int>(changed));
+    QVERIFY(bench.window().windowTitle().contains("after " + history.steps[changed].name));
+    QCOMPARE(code(bench)->document(), history.steps[changed].code.get());
+    QVERIFY(!bench.get<GraphController>().bar()->budget()->isVisible());
+    bench.show_view("graph");
+    QVERIFY(!bench.window().windowTitle().contains("after "));
+    QCOMPARE(code(bench)->document(), bench.current()->code.get());
+    QVERIFY(bench.get<GraphController>().bar()->budget()->isVisible());
   }
 
   void a_planted_bug_is_the_first_row() {
@@ -314,6 +329,115 @@ class TestWorkbench : public QObject {
     bench.get<ValuesController>().look_at("no such row");
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && !view->pair(); }, 30000));
     QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
+  }
+
+  void what_is_shown_belongs_to_the_graph_above_it() {
+    WorkbenchTools with_slow = tools();
+    with_slow.backends.push_back({"slow", [](const Progress& progress) -> CompileFn {
+                                    return [&progress](const Graph&) -> Result<CompiledFn> {
+                                      while (!progress.cancelled()) QThread::msleep(1);
+                                      return stopped_on_request();
+                                    };
+                                  }});
+    Workbench bench(with_slow);
+    bench.window().show();
+    auto& compare = bench.get<CompareController>();
+    const auto& rows = compare.view()->table()->model()->rows();
+    bench.open(write("first.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    const QString first = bench.current()->key;
+    compare.compare({"interp", "broken", true, Tolerance{}, {}});
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    const std::size_t compared = rows.size();
+    QVERIFY(compared > 0);
+    compare.compare({"interp", "slow", true, Tolerance{}, {}});
+    bench.jobs().cancel_all();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QCOMPARE(rows.size(), compared);  // a cancelled job leaves what was there
+    QCOMPARE(compare.request_of(*bench.current()).found, QString("broken"));
+    for (QLabel* label : compare.view()->findChildren<QLabel*>()) QVERIFY(!label->text().contains("comparing"));
+    bench.get<ValuesController>().look_at("gelu");
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QCOMPARE(bench.window().page(), bench.get<ValuesController>().widget());
+    bench.open(write("second.py", *tests::joint_graph(3)));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
+    QCOMPARE(rows.size(), std::size_t{0});
+    QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
+    QVERIFY(!bench.get<ValuesController>().view()->pair());
+    bench.show(first);
+    QCOMPARE(rows.size(), compared);
+  }
+
+  void pages_are_closed_and_the_panel_below_opens_when_it_is_needed() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("pages.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    QWidget* below = bench.get<CompareController>().widget();
+    QVERIFY(!below->isVisible() || below->height() < 8);
+    bench.get<CompareController>().raise();
+    QVERIFY(QTest::qWaitFor([&] { return below->height() > 60; }, 5000));
+    QVERIFY(bench.show_view("coverage"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
+    QTest::keyClick(&bench.window(), Qt::Key_Escape);
+    QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
+    QTest::keyClick(&bench.window(), Qt::Key_Question, Qt::ShiftModifier);
+    auto* keys = bench.window().findChild<QDialog*>("keys");
+    QVERIFY(keys && keys->findChild<QTextBrowser*>()->toPlainText().contains("Run and compare"));
+    // No node is chosen: the graph itself is told about.
+    QVERIFY(
+        bench.window().findChild<Inspector*>()->findChild<QTextBrowser*>()->toPlainText().contains("largest saved"));
+    TablePanel* saved = bench.window().findChild<TablePanel*>("saved");
+    QVERIFY(saved);
+    QCOMPARE(saved->model()->rowCount(),
+             static_cast<int>(bench.current()->cut->saved.size() + bench.current()->cut->recomputed.size()));
+  }
+
+  void files_are_told_apart_and_closed() {
+    Workbench bench(tools());
+    bench.window().show();
+    QDir(folder_.path()).mkpath("one");
+    QDir(folder_.path()).mkpath("two");
+    const QString one = write("one/graph.py", *tests::joint_graph(1)),
+                  two = write("two/graph.py", *tests::joint_graph(2));
+    bench.open(one);
+    QVERIFY(wait_shown(bench));
+    QVERIFY(bench.window().windowTitle().startsWith("one/graph.py"));
+    const QString first = bench.current()->key;
+    bench.open(two);
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
+    bench.close_file(two);
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QCOMPARE(bench.current()->key, first);
+    QCOMPARE(bench.tree().rowCount(), 1);
+    bench.close_file(one);
+    QCOMPARE(bench.current(), nullptr);
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.window().empty_page()));
+    for (const char* bad : {"bad_a.py", "bad_b.py"}) {
+      std::ofstream(folder_.filePath(bad).toStdString()) << "class GraphModule(\n";
+      bench.open(folder_.filePath(bad));
+    }
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    for (QLabel* label : bench.window().findChildren<QLabel*>())
+      if (label->objectName() == "error")
+        QVERIFY2(label->text().contains("bad_a.py") && label->text().contains("bad_b.py"), qPrintable(label->text()));
+  }
+
+  void a_failed_compilation_opens_on_its_error() {
+    Workbench bench(tools());
+    bench.window().show();
+    QString path = folder_.filePath("failed.log");
+    std::ofstream log(path.toStdString());
+    for (const char* name : {"torch_version", "dynamo_error"})
+      log << "V1121 07:58:09.531000 7 a.py:1] {\"artifact\": {\"name\": \"" << name
+          << "\", \"encoding\": \"string\"}, \"frame_id\": 0, \"frame_compile_id\": 0, \"has_payload\": \"\"}\n\tthe "
+             "text of "
+          << name << "\n";
+    log.close();
+    bench.open(path);
+    QVERIFY(wait_shown(bench));
+    QVERIFY2(texts(bench)->document()->text().contains("the text of dynamo_error"),
+             qPrintable(texts(bench)->document()->text()));
   }
 
   void earlier_checks_are_shown_side_by_side() {

@@ -1,5 +1,7 @@
 #include "views/aot/aot_controller.h"
 
+#include <algorithm>
+
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
 #include "views/window/workbench.h"
@@ -17,7 +19,13 @@ AotController::AotController(Workbench& bench)
   connect(slider_, &BudgetSlider::budget_chosen, this, &AotController::set_budget);
   MainWindow& window = bench.window();
   if (bench.tools().joint)
-    window.add_command("Graph", tr("Make the joint graph"), QKeySequence("Ctrl+J"), [this] { make_joint(); });
+    bench.offer(
+        window.add_command("Graph", tr("Make the joint graph"), QKeySequence("Ctrl+J"), [this] { make_joint(); }),
+        tr("Joint"), [](const Document& document) {
+          constexpr ArtefactKind kinds[] = {ArtefactKind::Dynamo, ArtefactKind::PreGrad, ArtefactKind::Exported,
+                                            ArtefactKind::Core, ArtefactKind::Graph};
+          return document.graph && !document.cut && std::ranges::find(kinds, document.kind) != std::end(kinds);
+        });
   window.add_command("Graph", tr("Forward and backward beside each other"), QKeySequence("Ctrl+B"), [this] { show(); });
   auto step = [slider = slider_](int by) { return [slider, by] { slider->setValue(slider->value() + by); }; };
   window.add_command("Graph", tr("Smaller memory budget"), QKeySequence("Ctrl+["), step(-1));

@@ -23,6 +23,8 @@ class CodeController : public ReadingController {
   explicit CodeController(Workbench& bench);
   void wait_for(const Document&) override { set_code(nullptr); }
   void set_document(const Document& document) override;
+  /// Shows the code of a graph that a pass made, until the document is shown again.
+  void show_code(const std::shared_ptr<const CodeDocument>& code) { set_code(code); }
 
  private:
   bool is_read() const override { return view_->document() != nullptr; }

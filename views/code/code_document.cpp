@@ -17,15 +17,30 @@ QStringView bound_name(QStringView line) {
   return {};
 }
 
+// Texts that are no graph are shown as they are.
+QString shown(QStringView line, bool is_graph) {
+  if (!is_graph) return line.toString();
+  qsizetype indent = 0;
+  while (indent < line.size() && line[indent] == ' ') ++indent;
+  QString drawn = QString(indent / 2, ' ') + line.sliced(indent).toString();
+  constexpr QStringView kFile = u"File: /";
+  if (qsizetype file = drawn.trimmed().startsWith('#') ? drawn.indexOf(kFile) : -1; file >= 0) {
+    const qsizetype path = file + kFile.size() - 1, end = drawn.indexOf(u':', path);
+    const qsizetype name = drawn.lastIndexOf(u'/', end < 0 ? -1 : end - drawn.size()) + 1;
+    if (name > path + 1) drawn.replace(path, name - path, QString::fromUtf8("…/"));
+  }
+  return drawn;
+}
+
 }  // namespace
 
-CodeDocument::CodeDocument(QString text, const Graph* graph) : text_(std::move(text)) {
+CodeDocument::CodeDocument(QString text, const Graph* graph) : text_(std::move(text)), is_graph_(graph != nullptr) {
   for (qsizetype begin = 0; begin <= text_.size();) {
     qsizetype end = text_.indexOf('\n', begin);
     if (end < 0) end = text_.size();
     if (begin == text_.size() && !begins_.empty()) break;  // the newline that ends the text
     begins_.push_back(static_cast<int>(begin));
-    longest_ = std::max(longest_, static_cast<int>(end - begin));
+    longest_ = std::max(longest_, static_cast<int>(shown(QStringView(text_).sliced(begin, end - begin), graph).size()));
     begin = end + 1;
   }
   node_at_.resize(begins_.size());
@@ -59,6 +74,10 @@ QStringView CodeDocument::line(int index) const {
   qsizetype end = index + 1 < line_count() ? begins_[index + 1] - 1 : text_.size();
   if (end > begin && text_[end - 1] == '\n') --end;
   return QStringView(text_).sliced(begin, end - begin);
+}
+
+QString CodeDocument::shown_line(int index) const {
+  return shown(line(index), is_graph_);
 }
 
 int CodeDocument::line_of(const QString& node) const {

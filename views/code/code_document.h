@@ -18,7 +18,9 @@ class CodeDocument {
 
   int line_count() const { return static_cast<int>(begins_.size()); }
   QStringView line(int index) const;
-  int longest_line() const { return longest_; }  ///< in characters
+  /// The line as it is drawn: half the indentation, and of a source file's path only its name.
+  QString shown_line(int index) const;
+  int longest_line() const { return longest_; }  ///< of shown lines, in characters
   const QString& text() const { return text_; }
   int line_of(const QString& node) const;  ///< -1 when it has none
   QString node_at(int line) const;         ///< empty: none
@@ -32,6 +34,7 @@ class CodeDocument {
   std::unordered_map<std::string, int> line_of_;
   std::vector<const std::string*> node_at_;  ///< keys of line_of_
   int longest_ = 0;
+  bool is_graph_ = false;
 };
 
 }  // namespace partita::views

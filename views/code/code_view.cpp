@@ -3,10 +3,12 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QFontMetricsF>
+#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QScrollBar>
+#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -131,14 +133,14 @@ void CodeView::paintEvent(QPaintEvent*) {
       c.setAlpha(28);
       painter.fillRect(QRectF(3, y, viewport()->width(), line_height_), c);
     }
-    QStringView line = document_->line(i);
+    const QString line = document_->shown_line(i);
     painter.setClipRect(QRectF(margin, y, viewport()->width() - margin, line_height_));
     auto draw = [&](int begin, int end, Token token) {
       begin = std::max(begin, skip);
       end = std::min(end, skip + columns);
       if (end <= begin) return;
       painter.setPen(colour(token));
-      painter.drawText(QPointF(left + begin * char_width_, y + ascent_), line.sliced(begin, end - begin).toString());
+      painter.drawText(QPointF(left + begin * char_width_, y + ascent_), line.sliced(begin, end - begin));
     };
     if (!search_.isEmpty())
       for (qsizetype at = line.indexOf(search_, 0, Qt::CaseInsensitive); at >= 0;
@@ -166,6 +168,18 @@ void CodeView::paintEvent(QPaintEvent*) {
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(QRectF(viewport()->rect()).adjusted(0.5, 0.5, -0.5, -0.5));
   }
+}
+
+bool CodeView::viewportEvent(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QAbstractScrollArea::viewportEvent(event);
+  auto* help = static_cast<QHelpEvent*>(event);
+  const int line = line_at(help->pos().y());
+  const QString whole = line < 0 ? QString() : document_->line(line).trimmed().toString();
+  const QString shown = line < 0 ? QString() : document_->shown_line(line);
+  const bool cut = shown.trimmed() != whole || margin_width() + shown.size() * char_width_ > viewport()->width();
+  constexpr qsizetype kMost = 2000;
+  QToolTip::showText(help->globalPos(), cut ? whole.left(kMost) : QString(), this);
+  return true;
 }
 
 void CodeView::resizeEvent(QResizeEvent* event) {

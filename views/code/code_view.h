@@ -35,6 +35,7 @@ class CodeView : public QAbstractScrollArea {
   void mouseMoveEvent(QMouseEvent*) override;
   void keyPressEvent(QKeyEvent*) override;
   void changeEvent(QEvent*) override;
+  bool viewportEvent(QEvent*) override;  ///< the whole line as a tooltip where it is cut
 
  private:
   void update_bars();

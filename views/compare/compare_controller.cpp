@@ -27,7 +27,14 @@ CompareController::CompareController(Workbench& bench) : WidgetController(bench)
   view_->set_backends(bench.tools().backend_names(), bench.tools().doubted);
   connect(view_, &CompareView::run_asked, this, &CompareController::compare);
   connect(view_, &CompareView::node_chosen, &bench, &Workbench::select_node);
-  bench.window().add_command("Graph", tr("Run and compare"), QKeySequence("Ctrl+R"), [this] { show(); });
+  // A comparison that was cancelled leaves what was there before.
+  connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
+    if (id != job_) return;
+    job_ = 0;
+    if (const Document* document = bench_.current()) show_report_of(document->key);
+  });
+  bench.offer(bench.window().add_command("Graph", tr("Run and compare"), QKeySequence("Ctrl+R"), [this] { show(); }),
+              tr("Compare"), [](const Document& document) { return document.graph != nullptr; });
 }
 
 std::vector<Controller::OverlaySource> CompareController::overlays() {
@@ -35,16 +42,20 @@ std::vector<Controller::OverlaySource> CompareController::overlays() {
 }
 
 QStringList CompareController::command() const {
-  if (!on_screen() || view_->table()->model()->rowCount() == 0) return {};
+  if (!on_screen() || !bench_.current() || !compared_.contains(bench_.current()->key)) return {};
   const CompareRequest request = view_->request();
   QStringList words{"compare", "--backends", shell_word(request.expected + "," + request.found)};
-  if (!request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
+  if (request.inputs.isEmpty())
+    words << "--random-weights" << "0";
+  else
+    words << "--inputs" << shell_word(request.inputs);
   if (request.per_node) words << "--per-node";
   return words;
 }
 
 CompareRequest CompareController::request_of(const Document& document) const {
-  return compared_ && compared_key_ == document.key ? *compared_ : view_->request();
+  const auto found = compared_.find(document.key);
+  return found == compared_.end() ? view_->request() : found->second.request;
 }
 
 void CompareController::compare(const CompareRequest& request) {
@@ -55,10 +66,10 @@ void CompareController::compare(const CompareRequest& request) {
   const auto *expected = tools.find_backend(request.expected), *found = tools.find_backend(request.found);
   if (!expected || !found) return;
   const auto* wide = tools.find_backend(tools.baseline);
-  view_->clear(tr("comparing…"));
+  view_->set_note(tr("comparing…"));
   QString key = document->key;
   CheckRow row{document->path.toStdString(), document->id.toStdString(), "compare", true, {}};
-  bench_.jobs().start<Comparison>(
+  job_ = bench_.jobs().start<Comparison>(
       tr("Compare %1 with %2").arg(request.expected, request.found), "compare:" + key, this,
       [=, graph = document->graph, artefact = document->artefact, inputs_of = tools.inputs,
        store = tools.store_file](const Progress& progress) -> Result<Comparison> {
@@ -88,8 +99,9 @@ void CompareController::compare(const CompareRequest& request) {
         return done;
       },
       [this, key, request](Result<Comparison> done) {
+        job_ = 0;
         if (!done) {
-          view_->clear(text(done.error().line()));
+          view_->set_note(text(done.error().line()));
           bench_.report(done.error());
           Q_EMIT ended(false);
           return;
@@ -115,15 +127,25 @@ void CompareController::show_report(const QString& key, const CompareRequest& re
                         .arg(report.rows.size())
                         .arg(bad == 0 ? tr("all agree") : tr("%1 differ").arg(bad), error_text(worst),
                              where.empty() ? QString() : " at " + text(where), seconds_text(seconds));
-  const Difference* first = report.first_bad();
-  view_->set_report(report, request.tolerance, summary, first ? text(first->name) : QString());
-  compared_ = request;
-  compared_key_ = key;
-  bench_.window().set_status(summary, {});
+  if (document) compared_[key] = {request, report, summary};
   if (!document || document != bench_.current()) return;
+  show_report_of(key);
+  bench_.window().set_status(summary, {});
   bench_.facts_changed(*document);
   Q_EMIT ended(true);
   bench_.get<GraphController>().measure(request.inputs);  // times of the same run
+}
+
+void CompareController::set_document(const Document& document) {
+  show_report_of(document.key);
+}
+
+void CompareController::show_report_of(const QString& key) {
+  const auto found = compared_.find(key);
+  if (found == compared_.end()) return view_->clear();
+  const Compared& done = found->second;
+  const Difference* first = done.report.first_bad();
+  view_->set_report(done.report, done.request.tolerance, done.summary, first ? text(first->name) : QString());
 }
 
 }  // namespace partita::views

@@ -14,6 +14,7 @@ class CompareController : public WidgetController<CompareView> {
   void show() override { compare(view_->request()); }
   std::vector<OverlaySource> overlays() override;
   QStringList command() const override;
+  void set_document(const Document& document) override;
 
   void compare(const CompareRequest& request);
   /// How the report of this document was made; what is chosen now when the report is another document's.
@@ -25,8 +26,15 @@ class CompareController : public WidgetController<CompareView> {
  private:
   void show_report(const QString& key, const CompareRequest& request, const Report& report, double seconds);
 
-  std::optional<CompareRequest> compared_;  ///< how the report on the screen was made
-  QString compared_key_;                    ///< of which document
+  void show_report_of(const QString& key);
+
+  struct Compared {
+    CompareRequest request;
+    Report report;
+    QString summary;
+  };
+  std::map<QString, Compared> compared_;  ///< the last comparison of each document
+  int job_ = 0;                           ///< of the running comparison; 0: none
 };
 
 }  // namespace partita::views

@@ -15,11 +15,10 @@
 namespace partita::views {
 namespace {
 
-// How bad a row is: wrong layouts are worst, then it is the error over the tolerance.
-double badness(const Difference& d) {
-  if (!d.layout.empty()) return 1e300;
-  if (d.nan_expected != d.nan_found || d.inf_expected != d.inf_found) return 1e200;
-  return (d.ok() ? 0 : 1e100) + std::min(d.max_abs, 1e50);
+// How bad a row is: wrong layouts are worst, then NaNs and infinities on one side, then what differs by its error.
+std::pair<int, double> badness(const Difference& d) {
+  const bool special = d.nan_expected != d.nan_found || d.inf_expected != d.inf_found;
+  return {!d.layout.empty() ? 3 : special ? 2 : d.ok() ? 0 : 1, d.max_abs};
 }
 
 QString what_is_wrong(const Difference& d) {
@@ -132,6 +131,10 @@ void CompareView::set_report(const Report& report, const Tolerance& tolerance, c
   first_wrong_->setVisible(!first_wrong.isEmpty());
   values_->setEnabled(!report.rows.empty());
   summary_->setText(summary);
+}
+
+void CompareView::set_note(const QString& note) {
+  summary_->setText(note);
 }
 
 void CompareView::clear(const QString& note) {

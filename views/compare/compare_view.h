@@ -39,6 +39,7 @@ class CompareView : public QWidget {
   CompareRequest request() const;
   /// `first_wrong`: the first row in graph order that differs; empty: none does.
   void set_report(const Report& report, const Tolerance& tolerance, const QString& summary, const QString& first_wrong);
+  void set_note(const QString& note);  ///< in place of the summary
   void clear(const QString& note = {});
   void select(const QString& node);
   TablePanel* table() { return table_; }

@@ -31,8 +31,10 @@ void GraphController::add_commands() {
   MainWindow& window = bench_.window();
   window.add_command("Graph", tr("The picture"), QKeySequence("Ctrl+G"), [this] { show(); });
   if (bench_.tools().measure)
-    window.add_command("Graph", tr("Time the nodes and plan the kernels"), QKeySequence("Ctrl+T"),
-                       [this] { measure(bench_.inputs()); });
+    window.add_command("Graph", tr("Time the nodes and plan the kernels"), QKeySequence("Ctrl+T"), [this] {
+      wanted_overlay_ = OverlayKind::Time;  // else nothing would be seen of the result
+      measure(bench_.inputs());
+    });
   window.add_command("View", tr("Fit the picture"), {}, [this] { view_->fit(); });
   window.add_command("View", tr("Show the whole picture"), {}, [this] { view_->fit(true); });
   window.add_command("View", tr("Zoom to the selection"), {}, [this] { view_->zoom_to_selection(); });
@@ -45,9 +47,12 @@ void GraphController::add_commands() {
     overlays_[kind]->setEnabled(overlay_known(kind, {}));
     bar_->add_overlay(kind, overlays_[kind]);
   }
-  for (const char* format : {"svg", "png", "pdf"})
-    window.add_command("File", tr("Export the picture as %1…").arg(QString(format).toUpper()), {},
-                       [this, format] { export_picture(format); });
+  for (const char* format : {"svg", "png", "pdf"}) {
+    QAction* action = window.add_command("File", tr("Export the picture as %1…").arg(QString(format).toUpper()), {},
+                                         [this, format] { export_picture(format); });
+    if (format == QString("svg"))
+      bench_.offer(action, tr("Export"), [](const Document& document) { return document.scene != nullptr; });
+  }
   if (bench_.tools().graphviz)
     window.add_command("File", tr("Export through Graphviz…"), {}, [this] { ask_graphviz_path(); });
 }
@@ -60,6 +65,7 @@ void GraphController::wait_for(const Document& document) {
 }
 
 void GraphController::set_document(const Document& document) {
+  step_shown_ = false;
   bool same = view_->scene() && document.graph && view_->scene()->picture.graph == document.graph;
   view_->set_pins(document.pins);
   view_->set_facts(document.facts);
@@ -67,6 +73,22 @@ void GraphController::set_document(const Document& document) {
   view_->set_scene(document.scene, same);
   arrange_bar();
   refresh_overlays();
+}
+
+void GraphController::show() {
+  raise();
+  if (step_shown_) bench_.show(QString(bench_.current()->key));
+}
+
+void GraphController::show_step(std::shared_ptr<const Scene> scene, std::unordered_map<std::string, Change> changes,
+                                Facts facts, std::vector<Ghost> removed) {
+  step_shown_ = true;
+  raise();
+  arrange_bar();
+  view_->set_changes(changes);
+  view_->set_facts(std::move(facts));
+  view_->set_scene(std::move(scene), true);
+  view_->set_ghosts(std::move(removed));
 }
 
 void GraphController::facts_changed(const Document& document) {
@@ -81,7 +103,7 @@ std::optional<int> GraphController::search(const QString& needle) {
 
 // Colours are for the picture alone, the memory budget also for other pages that show the cut.
 void GraphController::arrange_bar() {
-  const bool joint = bench_.current() && bench_.current()->cut;
+  const bool joint = bench_.current() && bench_.current()->cut && !step_shown_;
   bool cut_shown = on_screen();
   bench_.for_each_view([&](const Controller& view) { cut_shown |= view.shows_cut() && view.on_screen(); });
   bar_->set_budget_visible(joint);

@@ -32,6 +32,10 @@ class GraphController : public WidgetController<GraphView> {
   void measure(const QString& io);
   /// Writes the current graph as Graphviz draws it; the path's ending says how.
   void export_graphviz(const QString& path);
+  /// Shows a graph that a pass made of the current one, until the document is shown again.
+  void show_step(std::shared_ptr<const Scene> scene, std::unordered_map<std::string, Change> changes, Facts facts,
+                 std::vector<Ghost> removed);
+  void show() override;
 
  private:
   void add_commands();
@@ -46,6 +50,7 @@ class GraphController : public WidgetController<GraphView> {
 
   PictureBar* bar_;
   std::map<OverlayKind, QAction*> overlays_;
+  bool step_shown_ = false;
   std::optional<OverlayKind> wanted_overlay_;  ///< to show as soon as there is something to show
 };
 

@@ -331,7 +331,10 @@ void GraphView::paint_headings(QPainter& painter) {
     return;
   }
   double left = to_view({scene_->layout.cut_left, 0}).x(), right = to_view({scene_->layout.cut_right, 0}).x();
-  QString saved = QString("%1 saved · %2").arg(picture.saved.size()).arg(bytes_text(picture.saved_bytes()));
+  // Without a cut it is not known what would be saved, only what the backward reads.
+  QString saved = QString(picture.cut_known ? "%1 saved · %2" : "%1 read by the backward · %2")
+                      .arg(picture.saved.size())
+                      .arg(bytes_text(picture.saved_bytes()));
   double need = painter.fontMetrics().horizontalAdvance(saved) + 24;
   double middle = std::clamp((left + right) / 2, need / 2, width() - need / 2);
   heading(0, middle - need / 2, QString("forward · %1").arg(count_text(picture.nodes_on[0], "node")), Qt::AlignLeft);

@@ -5,6 +5,8 @@
 #include <QTextBrowser>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "core/ir/print.h"
 #include "views/look/arrange.h"
@@ -113,6 +115,51 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
   return account;
 }
 
+NodeAccount account_of(const Document& document) {
+  const Graph& graph = *document.graph;
+  NodeAccount account;
+  account.title = document.title;
+  account.subtitle = text(kind_name(document.kind));
+  std::map<QString, int> families;
+  std::int64_t inputs = 0;
+  int calls = 0;
+  for (const Node* node : graph) {
+    if (node->is_placeholder()) inputs += hinted_bytes(node->meta, graph.shapes.get());
+    if (!node->op()->is_call()) continue;
+    ++calls;
+    ++families[text(family_name(family_of(node->op())))];
+  }
+  account.rows.push_back({"file", escaped(document.path.toStdString())});
+  account.rows.push_back({"nodes", QString("%1, %2").arg(count_text(static_cast<std::int64_t>(graph.size()), "node"),
+                                                         count_text(calls, "call"))});
+  account.rows.push_back({"inputs", QString("%1, %2").arg(graph.placeholders().size()).arg(bytes_text(inputs))});
+  account.rows.push_back({"outputs", QString::number(graph.outputs().size())});
+  std::vector<std::pair<int, QString>> most;
+  for (const auto& [family, count] : families) most.emplace_back(count, family);
+  std::ranges::sort(most, std::greater<>());
+  QStringList parts;
+  for (const auto& [count, family] : most) parts << QString("%1 %2").arg(count).arg(family.toHtmlEscaped());
+  account.rows.push_back({"calls", parts.join(", ")});
+  if (!document.cut) return account;
+  const CutSummary& cut = *document.cut;
+  account.rows.push_back({"saved", QString("%1 for backward, %2; %3 of inputs kept")
+                                       .arg(cut.saved.size())
+                                       .arg(bytes_text(cut.activation_bytes), bytes_text(cut.input_bytes))});
+  account.rows.push_back(
+      {"recomputed", QString("%1, %2").arg(count_text(static_cast<std::int64_t>(cut.recomputed.size()), "node"),
+                                           count_text(cut.recomputed_operations, "operation"))});
+  std::vector<const SavedValue*> saved;
+  for (const SavedValue& value : cut.saved)
+    if (!value.is_input && graph.find(value.name)) saved.push_back(&value);
+  std::ranges::sort(saved, [](const SavedValue* a, const SavedValue* b) { return a->bytes > b->bytes; });
+  constexpr std::size_t kMost = 8;
+  QStringList largest;
+  for (std::size_t i = 0; i < std::min(saved.size(), kMost); ++i)
+    largest << link(*graph.find(saved[i]->name)) + "  " + bytes_text(saved[i]->bytes);
+  if (!largest.isEmpty()) account.rows.push_back({"largest saved", largest.join("<br>")});
+  return account;
+}
+
 QString account_html(const NodeAccount& account, const Theme& theme) {
   QString html = QString(
                      "<style>a{color:%1;text-decoration:none} td{padding:2px 12px 2px 0} .l{color:%2} "
@@ -158,7 +205,9 @@ Inspector::Inspector(QWidget* parent) : QWidget(parent) {
 void Inspector::show_node(const Document* document, const QString& name, const NodeFacts* facts) {
   const Node* node =
       document && document->graph && !name.isEmpty() ? document->graph->find(name.toStdString()) : nullptr;
-  account_ = node ? account_of(*document, *node, facts) : NodeAccount{};
+  account_ = node                          ? account_of(*document, *node, facts)
+             : document && document->graph ? account_of(*document)
+                                           : NodeAccount{};
   refresh();
 }
 

@@ -20,6 +20,8 @@ struct NodeAccount {
   Pin pin = Pin::None;
 };
 NodeAccount account_of(const Document& document, const Node& node, const NodeFacts* facts);
+/// What is known of the graph as a whole, for when no node is chosen.
+NodeAccount account_of(const Document& document);
 /// The same as HTML; other nodes are links "node:NAME".
 QString account_html(const NodeAccount& account, const Theme& theme);
 

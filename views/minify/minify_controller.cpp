@@ -87,7 +87,8 @@ MinifyController::MinifyController(Workbench& bench) : WidgetController(bench) {
           [](const QString& folder) { QDesktopServices::openUrl(QUrl::fromLocalFile(folder)); });
   // The tracker tells ten times a second, so that a fast minification does not flood the event loop.
   connect(&bench.jobs(), &JobTracker::changed, this, &MinifyController::show_tries);
-  bench.window().add_command("Graph", tr("Minify"), QKeySequence("Ctrl+M"), [this] { show_page(); });
+  bench.offer(bench.window().add_command("Graph", tr("Minify"), QKeySequence("Ctrl+M"), [this] { show_page(); }),
+              tr("Minify"), [](const Document& document) { return document.graph != nullptr; });
 }
 
 QStringList MinifyController::command() const {
@@ -97,6 +98,11 @@ QStringList MinifyController::command() const {
   if (const auto tool = bench_.tools().minifier(request)) words << text(tool->options);
   if (!request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
   return words << "-o" << "repro";
+}
+
+// A minification belongs to the graph it was made from; another one covers it.
+void MinifyController::set_document(const Document& document) {
+  if (on_screen() && last_ && last_->parent != document.key) bench_.window().close_page();
 }
 
 void MinifyController::show_page() {
@@ -162,6 +168,7 @@ void MinifyController::minify(const MinifyRequest& request) {
         draw_smallest();
       });
   last_ = shared;
+  bench_.window().name_page(view_, document->title);
   view_->start();
   view_->set_graph(document->scene, document->code);
 }

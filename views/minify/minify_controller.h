@@ -11,6 +11,7 @@ class MinifyController : public WidgetController<MinifyView> {
 
   void show() override { minify(view_->request()); }
   QStringList command() const override;
+  void set_document(const Document& document) override;
 
   void minify(const MinifyRequest& request);
   /// Writes what the last minification found.

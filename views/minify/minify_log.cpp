@@ -58,7 +58,7 @@ std::vector<Row> MinifyLog::rows() const {
     rows.push_back(
         {{},
          {Cell(QString::number(number), static_cast<double>(number), Tone::Dim),
-          Cell(verdict, step->fails ? Tone::Good : Tone::Dim), Cell(step->tried), Cell(step->strategy, Tone::Dim)}});
+          Cell(verdict, step->fails ? Tone::Plain : Tone::Dim), Cell(step->tried), Cell(step->strategy, Tone::Dim)}});
   }
   return rows;
 }

@@ -2,6 +2,7 @@
 
 #include "core/compare/check_passes.h"
 #include "core/passes/pipeline.h"
+#include "views/code/code_controller.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
 #include "views/window/workbench.h"
@@ -17,7 +18,8 @@ PassesController::PassesController(Workbench& bench) : WidgetController(bench) {
   connect(view_, &PassesView::run_asked, this, &PassesController::run);
   connect(view_, &PassesView::step_chosen, this, &PassesController::show_step);
   MainWindow& window = bench.window();
-  window.add_command("Graph", tr("Run the passes"), QKeySequence("Ctrl+P"), [this] { run(); });
+  bench.offer(window.add_command("Graph", tr("Run the passes"), QKeySequence("Ctrl+P"), [this] { run(); }),
+              tr("Passes"), [](const Document& document) { return document.graph != nullptr; });
   window.add_command("Graph", tr("Next pass"), QKeySequence("Ctrl+Right"), [this] { view_->go_by(1, false); });
   window.add_command("Graph", tr("Previous pass"), QKeySequence("Ctrl+Left"), [this] { view_->go_by(-1, false); });
   window.add_command("Graph", tr("Next pass that changed something"), QKeySequence("Ctrl+Shift+Right"),
@@ -54,7 +56,7 @@ void PassesController::run() {
   using Made = std::shared_ptr<const PassHistory>;
   bench_.jobs().start<Made>(
       tr("Passes of %1").arg(document->title), "passes:" + document->key, this,
-      [graph = document->graph, stage = stage_of(document->kind),
+      [graph = document->graph, stage = stage_of(document->kind), folded = document->folded,
        width = bench_.text_width()](const Progress& progress) -> Result<Made> {
         PassContext context;
         PipelineOptions options;
@@ -63,7 +65,7 @@ void PassesController::run() {
         auto copy = graph->clone();
         std::vector<Pass> passes = passes_of(stage);
         TRY(PipelineRun run, run_passes(*copy, passes, context, options));
-        return std::make_shared<const PassHistory>(make_history(run, width));
+        return std::make_shared<const PassHistory>(make_history(run, width, folded));
       },
       [this, key = document->key](Result<Made> history) {
         if (!history) return bench_.report(history.error());
@@ -80,22 +82,22 @@ void PassesController::show_step(int step) {
   const PassHistory& history = *view_->history();
   const PassStep& chosen = history.steps[static_cast<std::size_t>(step)];
   if (!chosen.scene) return;
-  auto& graph = bench_.get<GraphController>();
-  graph.raise();
-  GraphView* picture = graph.view();
-  picture->set_changes(chosen.diff ? chosen.diff->marks : std::unordered_map<std::string, Change>{});
   Facts facts = bench_.current()->facts;
   for (auto& [node, fact] : facts) fact.pass.clear();
   for (const auto& [node, pass] : pass_of_nodes(history, step)) facts[node].pass = pass;
-  picture->set_facts(std::move(facts));
-  picture->set_scene(chosen.scene, true);
-  picture->set_ghosts(chosen.removed);
+  auto& graph = bench_.get<GraphController>();
+  graph.show_step(chosen.scene, chosen.diff ? chosen.diff->marks : std::unordered_map<std::string, Change>{},
+                  std::move(facts), chosen.removed);
+  bench_.get<CodeController>().show_code(chosen.code);
   QString first;
   if (chosen.diff)
     for (const DiffLine& line : chosen.diff->lines)
       if (first.isEmpty() && (line.change == Change::Added || line.change == Change::Changed)) first = text(line.node);
-  if (!first.isEmpty()) picture->select(first);
-  bench_.window().set_status(step == 0 ? tr("before the passes") : tr("after %1").arg(chosen.name), {});
+  if (!first.isEmpty()) graph.view()->select(first);
+  const QString name = step == 0 ? tr("before the passes") : tr("after %1").arg(chosen.name);
+  bench_.name_step(name);
+  bench_.window().set_status(
+      tr("%1: %2").arg(name, count_text(static_cast<std::int64_t>(chosen.scene->picture.graph->size()), "node")), {});
 }
 
 }  // namespace partita::views

@@ -9,6 +9,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "core/ir/print.h"
 #include "views/look/arrange.h"
 #include "views/look/format.h"
 
@@ -27,14 +28,20 @@ QString summary(const PassStep& step) {
 
 }  // namespace
 
-PassHistory make_history(const PipelineRun& run, const TextWidth& text_width) {
+PassHistory make_history(const PipelineRun& run, const TextWidth& text_width,
+                         const std::unordered_set<std::string>& folded) {
   PictureOptions options;
   options.text_width = text_width;
+  options.folded = folded;
+  const auto code_of = [](const Graph& graph) {
+    return std::make_shared<const CodeDocument>(QString::fromStdString(print(graph)), &graph);
+  };
   PassHistory history;
   PassStep first;
   first.name = "before";
   first.graph = run.before;
   first.scene = make_scene(first.graph, options);
+  first.code = code_of(*first.graph);
   history.steps.push_back(first);
   const Graph* before = run.before.get();
   for (const PassRun& pass : run.passes) {
@@ -48,12 +55,14 @@ PassHistory make_history(const PipelineRun& run, const TextWidth& text_width) {
     step.disabled = pass.disabled;
     step.graph = pass.after;
     step.scene = history.steps.back().scene;
+    step.code = history.steps.back().code;
     if (pass.changed && pass.after) {
       const Scene& old = *history.steps.back().scene;
       step.scene = make_scene(pass.after, options, &old);
       for (std::size_t i = 0; i < old.picture.cards.size(); ++i)
         if (step.scene->picture.card_by_key(old.picture.cards[i].key) < 0)
           step.removed.push_back({old.layout.boxes[i], text(old.picture.cards[i].title)});
+      step.code = code_of(*pass.after);
       auto difference = std::make_shared<GraphDiff>(diff(*before, *pass.after));
       QString listing;
       for (const DiffLine& line : difference->lines) {

@@ -24,6 +24,7 @@ struct PassStep {
   std::shared_ptr<const Scene> scene;           ///< unchanged cards stay where they were in the step before
   std::vector<Ghost> removed;                   ///< cards of the step before that are gone
   std::shared_ptr<const GraphDiff> diff;        ///< null when nothing changed
+  std::shared_ptr<const CodeDocument> code;     ///< of the graph
   std::shared_ptr<const CodeDocument> listing;  ///< of the diff
   std::vector<Change> line_changes;
 };
@@ -31,8 +32,9 @@ struct PassStep {
 struct PassHistory {
   std::vector<PassStep> steps;
 };
-/// Computes diffs, so that it belongs on a worker thread.
-PassHistory make_history(const PipelineRun& run, const TextWidth& text_width);
+/// Computes diffs, so that it belongs on a worker thread. `folded`: keys of frames.
+PassHistory make_history(const PipelineRun& run, const TextWidth& text_width,
+                         const std::unordered_set<std::string>& folded = {});
 
 /// The pass of each node, by name: at step 0 the first that will change or remove the node, at a later step the last
 /// that made or changed it.

@@ -46,6 +46,9 @@ std::unique_ptr<Controller> make_run_view(Workbench& bench) {
 RunController::RunController(Workbench& bench) : WidgetController(bench) {
   view_->set_compilers(bench.tools().compilers);
   connect(view_, &RunView::run_asked, this, &RunController::run);
+  connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
+    if (id == job_) view_->clear(tr("cancelled"));
+  });
   bench.window().add_command("Graph", tr("Run with a compiler"), QKeySequence("Ctrl+Shift+R"), [this] { show(); });
 }
 
@@ -58,10 +61,17 @@ QStringList RunController::command() const {
   if (!on_screen()) return {};
   const ProgramRequest request = view_->request();
   QStringList words{"run", "--compiler", shell_word(request.compiler)};
-  if (!request.inputs.isEmpty()) words << "--inputs" << shell_word(request.inputs);
+  if (request.inputs.isEmpty())
+    words << "--random-weights" << "0";
+  else
+    words << "--inputs" << shell_word(request.inputs);
   if (request.train) words << "--train";
   if (!request.folder.isEmpty()) words << "--compiler-folder" << shell_word(request.folder);
   return words;
+}
+
+void RunController::set_document(const Document& document) {
+  if (std::exchange(ran_, document.key) != document.key) view_->clear({});
 }
 
 void RunController::run(const ProgramRequest& request) {
@@ -75,7 +85,8 @@ void RunController::run(const ProgramRequest& request) {
              request.train ? "train" : "",
              0,
              "ok"};
-  bench_.jobs().start<Done>(
+  ran_ = document->key;
+  job_ = bench_.jobs().start<Done>(
       tr("Run %1 with %2").arg(document->title, request.compiler), "run", this,
       [=, artefact = document->artefact, run = bench_.tools().run,
        file = bench_.tools().store_file](const Progress& progress) -> Result<Done> {
@@ -91,7 +102,9 @@ void RunController::run(const ProgramRequest& request) {
         return Done{result_rows(*result), std::make_shared<const CodeDocument>(text(result->printed), nullptr),
                     summary_of(*result), added ? QString() : text(added.error().line())};
       },
-      [this](Result<Done> done) {
+      [this, key = document->key](Result<Done> done) {
+        job_ = 0;
+        if (!bench_.current() || bench_.current()->key != key) return;
         if (!done) {
           view_->clear({});
           if (is_death(done.error())) view_->set_result({row_of(done.error())}, nothing_printed(), tr("ended early"));

@@ -13,6 +13,11 @@ class RunController : public WidgetController<RunView> {
   QStringList command() const override;
 
   void run(const ProgramRequest& request);
+  void set_document(const Document& document) override;
+
+ private:
+  QString ran_;  ///< key of the document that the result belongs to
+  int job_ = 0;
 };
 
 }  // namespace partita::views

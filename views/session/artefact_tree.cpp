@@ -124,6 +124,10 @@ QVariant ArtefactTree::data(const QModelIndex& index, int role) const {
   if (role == Qt::DisplayRole) return index.column() == 0 ? item->text : item->detail;
   if (role == Qt::ToolTipRole) return item->is_file ? item->path : item->text;
   if (role == KeyRole) return item->key;
+  if (role == PathRole) {
+    while (!item->is_file && item->parent) item = item->parent;
+    return item->path;
+  }
   if (role == Qt::FontRole && item->is_file && index.column() == 0) {
     QFont font;
     font.setWeight(QFont::DemiBold);

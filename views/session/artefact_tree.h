@@ -11,7 +11,10 @@ class ArtefactTree : public QAbstractItemModel {
   Q_OBJECT
 
  public:
-  enum Role { KeyRole = Qt::UserRole + 1 };  ///< QString: a document's key; empty for files and groups
+  enum Role {
+    KeyRole = Qt::UserRole + 1,  ///< QString: a document's key; empty for files and groups
+    PathRole,                    ///< QString: the path of the file that the item belongs to
+  };
 
   explicit ArtefactTree(QObject* parent = nullptr);
   ~ArtefactTree() override;

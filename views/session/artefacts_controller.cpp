@@ -1,5 +1,11 @@
+#include <QApplication>
+#include <QClipboard>
+#include <QDesktopServices>
+#include <QFileInfo>
 #include <QHeaderView>
+#include <QMenu>
 #include <QTreeView>
+#include <QUrl>
 
 #include "views/window/workbench.h"
 
@@ -26,6 +32,8 @@ class ArtefactsController : public WidgetController<QTreeView> {
     };
     connect(view_, &QTreeView::clicked, this, chosen);
     connect(view_, &QTreeView::activated, this, chosen);
+    view_->setContextMenuPolicy(Qt::CustomContextMenu);
+    connect(view_, &QTreeView::customContextMenuRequested, this, &ArtefactsController::offer_actions);
     connect(&bench, &Workbench::graphs_added, this, &ArtefactsController::expand);
   }
   void set_document(const Document& document) override {
@@ -35,6 +43,21 @@ class ArtefactsController : public WidgetController<QTreeView> {
   }
 
  private:
+  void offer_actions(const QPoint& at) {
+    const QModelIndex index = view_->indexAt(at).siblingAtColumn(0);
+    if (!index.isValid()) return;
+    const QString path = index.data(ArtefactTree::PathRole).toString();
+    const QString key = index.data(ArtefactTree::KeyRole).toString();
+    auto* menu = new QMenu(view_);
+    menu->setAttribute(Qt::WA_DeleteOnClose);
+    if (!key.isEmpty()) menu->addAction(tr("Show"), this, [this, key] { bench_.show(key); });
+    menu->addAction(tr("Copy the path"), this, [path] { QApplication::clipboard()->setText(path); });
+    menu->addAction(tr("Show the folder"), this,
+                    [path] { QDesktopServices::openUrl(QUrl::fromLocalFile(QFileInfo(path).path())); });
+    menu->addSeparator();
+    menu->addAction(tr("Close %1").arg(QFileInfo(path).fileName()), this, [this, path] { bench_.close_file(path); });
+    menu->popup(view_->viewport()->mapToGlobal(at));
+  }
   void expand(const QModelIndex& file) {
     constexpr int kMostGroups = 12;
     view_->expand(file);

@@ -71,6 +71,7 @@ void JobTracker::finish(int id) {
     job->deliver();
     Q_EMIT ended(job->name, static_cast<double>(job->clock.elapsed()) / 1000);
   }
+  Q_EMIT finished(id);
   Q_EMIT changed();
 }
 
@@ -89,6 +90,12 @@ bool JobTracker::stop_within(int milliseconds) {
   for (auto& job : jobs_) job->progress.stop = true;
   pool_.clear();
   return pool_.waitForDone(milliseconds);
+}
+
+void JobTracker::cancel_of(const QString& path) {
+  for (auto& job : jobs_)
+    if (job->key.contains(":" + path)) job->progress.stop = true;
+  Q_EMIT changed();
 }
 
 bool JobTracker::running(int id) const {

@@ -57,6 +57,7 @@ class JobTracker : public QObject {
   }
   void cancel(int id);
   void cancel_all();
+  void cancel_of(const QString& path);  ///< jobs on this file, by their keys
   std::vector<JobRow> rows() const;
   /// Whether the job runs and has not been asked to stop.
   bool running(int id) const;
@@ -67,6 +68,7 @@ class JobTracker : public QObject {
  Q_SIGNALS:
   void changed();  ///< rows() changed; emitted ten times a second while jobs run
   void ended(QString name, double seconds);
+  void finished(int id);  ///< also when it was cancelled and no result was delivered
 
  private:
   struct Job;

@@ -38,6 +38,7 @@ void ValuesController::look_at(const QString& name) {
   const Document* document = bench_.current_graph();
   if (!document || name.isEmpty()) return;
   raise();
+  bench_.window().name_page(view_, tr("%1 of %2").arg(name, document->title));
   auto& comparison = bench_.get<CompareController>();
   comparison.select(name);
   const CompareRequest request = comparison.request_of(*document);
@@ -67,6 +68,12 @@ void ValuesController::look_at(const QString& name) {
         if (!made) return view_->set_note(text(made.error().line()));
         view_->set_pair(*made);
       });
+}
+
+void ValuesController::set_document(const Document& document) {
+  if (std::exchange(document_, document.key) == document.key || !view_->pair()) return;
+  view_->set_note({});
+  if (on_screen()) bench_.window().close_page();
 }
 
 void ValuesController::ask_slice(const Slice& slice) {

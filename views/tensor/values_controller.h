@@ -13,10 +13,12 @@ class ValuesController : public WidgetController<TensorView> {
   void show() override;
 
   void look_at(const QString& row);
+  void set_document(const Document& document) override;
 
  private:
   void ask_slice(const Slice& slice);
 
+  QString document_;     ///< key of the one on the screen
   bool wanted_ = false;  ///< the worst row, as soon as there is a report
 };
 

@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QCloseEvent>
+#include <QDialog>
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QFileInfo>
@@ -17,13 +18,17 @@
 #include <QSettings>
 #include <QStackedWidget>
 #include <QStatusBar>
+#include <QTabBar>
 #include <QTabWidget>
+#include <QTextBrowser>
 #include <QToolBar>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <QWidgetAction>
+#include <algorithm>
 
 #include "views/look/arrange.h"
+#include "views/look/elided_label.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -45,17 +50,22 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   problem_text_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   bar->addWidget(problem_text_, 1);
   auto* copy = new QPushButton(tr("Copy details"));
-  connect(copy, &QPushButton::clicked, this, [this] { QApplication::clipboard()->setText(problem_details_); });
+  connect(copy, &QPushButton::clicked, this,
+          [this] { QApplication::clipboard()->setText(problem_details_.join('\n')); });
   auto* dismiss = new QPushButton(tr("Dismiss"));
-  connect(dismiss, &QPushButton::clicked, this, [this] { problem_->hide(); });
+  connect(dismiss, &QPushButton::clicked, this, &MainWindow::clear_problems);
   bar->addWidget(copy);
   bar->addWidget(dismiss);
   problem_->hide();
   column->addWidget(problem_);
+  make_page_head(column);
   pages_ = new QStackedWidget;
   column->addWidget(pages_, 1);
   middle_ = column;
-  connect(pages_, &QStackedWidget::currentChanged, this, &MainWindow::page_changed);
+  connect(pages_, &QStackedWidget::currentChanged, this, [this] {
+    refresh_page_head();
+    Q_EMIT page_changed();
+  });
   setCentralWidget(middle);
   empty_ = new EmptyPage;
   pages_->addWidget(empty_);
@@ -85,7 +95,7 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
 }
 
 void MainWindow::make_toolbar() {
-  auto* bar = addToolBar(tr("Main"));
+  auto* bar = toolbar_ = addToolBar(tr("Main"));
   bar->setObjectName("toolbar");
   bar->setMovable(false);
   bar->setContextMenuPolicy(Qt::PreventContextMenu);
@@ -100,8 +110,8 @@ void MainWindow::make_toolbar() {
   recent_menu_ = new QMenu(this);
   recent_button_->setMenu(recent_menu_);
   bar->addWidget(recent_button_);
-  breadcrumb_ = new QLabel;
-  breadcrumb_->setIndent(12);
+  breadcrumb_ = new ElidedLabel;
+  breadcrumb_->setContentsMargins(12, 0, 12, 0);
   breadcrumb_->setTextFormat(Qt::PlainText);
   breadcrumb_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   bar->addWidget(breadcrumb_);
@@ -109,16 +119,75 @@ void MainWindow::make_toolbar() {
   search_->setPlaceholderText(tr("Search  /      Commands  Ctrl+K"));
   search_->setAccessibleName(tr("Search"));
   search_->setClearButtonEnabled(true);
-  search_->setFixedWidth(320);
+  search_->setMinimumWidth(140);
+  search_->setMaximumWidth(320);
   search_->installEventFilter(this);
   connect(search_, &QLineEdit::textChanged, this, &MainWindow::search_changed);
-  bar->addWidget(search_);
+  before_search_ = bar->addWidget(search_);
   jobs_button_ = new QToolButton;
   jobs_button_->setText(tr("Jobs"));
   connect(jobs_button_, &QToolButton::clicked, this, &MainWindow::show_jobs);
   auto* action = bar->addWidget(jobs_button_);
   connect(&jobs_, &JobTracker::changed, action, [this, action] { action->setVisible(!jobs_.idle()); });
   action->setVisible(false);
+}
+
+void MainWindow::add_tool(QAction* action, const QString& text) {
+  auto* button = new QToolButton;
+  button->setDefaultAction(action);
+  button->setText(text);
+  button->setToolTip(action->text() + "  " + action->shortcut().toString(QKeySequence::NativeText));
+  button->setFocusPolicy(Qt::ClickFocus);  // by keyboard: the shortcut
+  QAction* shown = toolbar_->insertWidget(before_search_, button);
+  auto refresh = [=] {
+    shown->setVisible(action->isEnabled());
+    button->setText(text);  // the action's own text is for the menu
+  };
+  connect(action, &QAction::changed, shown, refresh);
+  refresh();
+}
+
+// A page with a title says what it is and can be closed; the picture and plain texts have none.
+void MainWindow::make_page_head(QVBoxLayout* column) {
+  page_head_ = new QWidget;
+  page_head_->setObjectName("pictureBar");
+  page_head_->setAttribute(Qt::WA_StyledBackground);
+  auto* row = new QHBoxLayout(page_head_);
+  row->setContentsMargins(12, 2, 4, 2);
+  page_title_ = new QLabel;
+  page_title_->setObjectName("heading");
+  row->addWidget(page_title_, 1);
+  auto* close = new QToolButton;
+  close->setText(tr("Close  Esc"));
+  close->setToolTip(tr("Back to the picture"));
+  close->setAccessibleName(tr("Close this page"));
+  connect(close, &QToolButton::clicked, this, &MainWindow::close_page);
+  row->addWidget(close);
+  page_head_->hide();
+  column->addWidget(page_head_);
+}
+
+void MainWindow::refresh_page_head() {
+  const auto title = page_titles_.find(pages_->currentWidget());
+  const bool titled = title != page_titles_.end();
+  page_head_->setVisible(titled);
+  if (!titled) {
+    home_ = pages_->currentWidget();
+    return;
+  }
+  const QString& what = page_names_[title->first];
+  page_title_->setText(title->second.left(1).toUpper() + title->second.mid(1) + (what.isEmpty() ? "" : "  ·  " + what));
+}
+
+void MainWindow::name_page(QWidget* page, const QString& what) {
+  page_names_[page] = what;
+  refresh_page_head();
+}
+
+void MainWindow::close_page() {
+  if (!page_titles_.contains(pages_->currentWidget()) || !home_) return;
+  pages_->setCurrentWidget(home_);
+  home_->setFocus();
 }
 
 QDockWidget* MainWindow::add_dock(Qt::DockWidgetArea area, QWidget* content, const QString& title, const char* name) {
@@ -162,6 +231,7 @@ void MainWindow::add_view(const ViewRow& row, QWidget* widget) {
       break;
     case Place::Page:
       pages_->addWidget(widget);
+      if (!title.isEmpty()) page_titles_[widget] = title;
       if (!title.isEmpty())
         add_command("View", tr("Show %1").arg(title), {}, [this, widget] { pages_->setCurrentWidget(widget); });
       break;
@@ -175,6 +245,27 @@ void MainWindow::add_view(const ViewRow& row, QWidget* widget) {
 void MainWindow::all_views_added() {
   bottom_dock_ = add_dock(Qt::BottomDockWidgetArea, bottom_, tr("Details"), "bottom");
   bottom_dock_->setTitleBarWidget(new QWidget);
+  // A click on a tab opens the panel, a click on the open one closes it.
+  connect(bottom_->tabBar(), &QTabBar::tabBarClicked, this,
+          [this](int tab) { open_bottom(!bottom_open_ || tab != bottom_->currentIndex()); });
+  add_command("View", tr("Open or close the panel below"), QKeySequence("Ctrl+Shift+B"),
+              [this] { open_bottom(!bottom_open_); });
+  open_bottom(false);
+  arrange_docks();
+  default_layout_ = saveState();
+}
+
+void MainWindow::open_bottom(bool open) {
+  bottom_open_ = open;
+  bottom_->setMaximumHeight(open ? QWIDGETSIZE_MAX : bottom_->tabBar()->sizeHint().height());
+  bottom_dock_->show();
+  constexpr double kShare = 0.3;
+  if (open && bottom_->height() < kShare / 2 * height())
+    resizeDocks({bottom_dock_}, {static_cast<int>(height() * kShare)}, Qt::Vertical);
+}
+
+// The code gets room for some 80 columns, the picture at least as much.
+void MainWindow::arrange_docks() {
   auto docks_at = [this](Qt::DockWidgetArea area) {
     QList<QDockWidget*> docks;
     for (auto* dock : findChildren<QDockWidget*>())
@@ -182,10 +273,15 @@ void MainWindow::all_views_added() {
     return docks;
   };
   const QList<QDockWidget*> left = docks_at(Qt::LeftDockWidgetArea), right = docks_at(Qt::RightDockWidgetArea);
-  resizeDocks({left.first(), right.first()}, {260, 440}, Qt::Horizontal);
-  resizeDocks(right, {520, 380}, Qt::Vertical);
-  resizeDocks({bottom_dock_}, {250}, Qt::Vertical);
-  default_layout_ = saveState();
+  const int code = std::clamp(width() * 2 / 5, 320, 640), tree = std::clamp(width() * 3 / 20, 140, 280);
+  resizeDocks({left.first(), right.first()}, {tree, code}, Qt::Horizontal);
+  resizeDocks(right, {height() * 11 / 20, height() * 9 / 20}, Qt::Vertical);
+}
+
+void MainWindow::showEvent(QShowEvent* event) {
+  if (!arranged_) arrange_docks();
+  arranged_ = true;
+  QMainWindow::showEvent(event);
 }
 
 QAction* MainWindow::add_command(const QString& menu, const QString& text, const QKeySequence& shortcut,
@@ -219,6 +315,9 @@ void MainWindow::make_menus() {
   add_command("View", tr("Theme: light"), {}, [this] { set_theme_choice(ThemeChoice::Light); });
   add_command("View", tr("Theme: dark"), {}, [this] { set_theme_choice(ThemeChoice::Dark); });
   add_command("View", tr("Reset the layout"), {}, [this] { reset_layout(); });
+  add_command("Help", tr("Keys"), QKeySequence::HelpContents, [this] { show_keys(); });
+  add_command("Help", tr("Samples, and getting graphs out of PyTorch"), {},
+              [this] { pages_->setCurrentWidget(empty_); });
   add_command("View", tr("Focus the picture"), QKeySequence("F6"), [this] { pages_->currentWidget()->setFocus(); });
 }
 
@@ -230,7 +329,7 @@ void MainWindow::show_view(QWidget* view) {
   if (pages_->indexOf(view) >= 0) return pages_->setCurrentWidget(view);
   if (bottom_->indexOf(view) >= 0) {
     bottom_->setCurrentWidget(view);
-    return bottom_dock_->show();
+    return open_bottom(true);
   }
   for (auto* dock : findChildren<QDockWidget*>())
     if (dock->widget() == view) {
@@ -240,7 +339,7 @@ void MainWindow::show_view(QWidget* view) {
 }
 
 bool MainWindow::in_front(QWidget* view) const {
-  return pages_->currentWidget() == view || bottom_->currentWidget() == view;
+  return pages_->currentWidget() == view || (bottom_open_ && bottom_->currentWidget() == view);
 }
 
 QWidget* MainWindow::page() const {
@@ -263,10 +362,20 @@ void MainWindow::log(const QString& line, bool error) {
 }
 
 void MainWindow::show_problem(const QString& text, const QString& details) {
-  problem_->setVisible(!text.isEmpty());
-  problem_text_->setText(text);
-  problem_details_ = details.isEmpty() ? text : details;
-  if (!text.isEmpty()) log(problem_details_, true);
+  constexpr int kMostLines = 4;
+  problems_ << text;
+  problem_details_ << (details.isEmpty() ? text : details);
+  QStringList lines = problems_.mid(0, kMostLines);
+  if (problems_.size() > kMostLines) lines << tr("and %1 more").arg(problems_.size() - kMostLines);
+  problem_text_->setText(lines.join('\n'));
+  problem_->show();
+  log(problem_details_.last(), true);
+}
+
+void MainWindow::clear_problems() {
+  problems_.clear();
+  problem_details_.clear();
+  problem_->hide();
 }
 
 void MainWindow::set_recent(const QStringList& recent, const std::vector<EmptyPage::Sample>& samples) {
@@ -303,18 +412,22 @@ void MainWindow::changeEvent(QEvent* event) {
 void MainWindow::restore_layout() {
   QSettings settings;
   restoreGeometry(settings.value("geometry").toByteArray());
-  restoreState(settings.value("layout").toByteArray());
+  arranged_ = restoreState(settings.value("layout").toByteArray());
+  open_bottom(settings.value("bottom", false).toBool());
 }
 
 void MainWindow::reset_layout() {
   restoreState(default_layout_);
   for (auto* dock : findChildren<QDockWidget*>()) dock->show();
+  open_bottom(false);
+  arrange_docks();
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   QSettings settings;
   settings.setValue("geometry", saveGeometry());
   settings.setValue("layout", saveState());
+  settings.setValue("bottom", bottom_open_);
   jobs_.cancel_all();
   QMainWindow::closeEvent(event);
 }
@@ -334,7 +447,49 @@ void MainWindow::keyPressEvent(QKeyEvent* event) {
     search_->selectAll();
     return;
   }
+  if (event->key() == Qt::Key_Escape) return close_page();
+  if (event->key() == Qt::Key_Question) return show_keys();
   QMainWindow::keyPressEvent(event);
+}
+
+void MainWindow::show_keys() {
+  QString html;
+  auto section = [&](const QString& title, const QString& rows) {
+    html += QString("<h4>%1</h4><table>%2</table>").arg(title.toHtmlEscaped(), rows);
+  };
+  auto row = [](const QString& keys, const QString& what) {
+    return QString("<tr><td style='padding-right:24px'><b>%1</b></td><td>%2</td></tr>")
+        .arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
+  };
+  section(tr("In the picture"), row(tr("Arrows"), tr("along the links, and across the cut")) +
+                                    row(tr("Tab, Shift+Tab"), tr("next and previous node in execution order")) +
+                                    row(tr("Enter, double click"), tr("fold or unfold the module")) +
+                                    row(tr("S, R, U"), tr("save, recompute, let the partitioner choose")) +
+                                    row(tr("F, Shift+F, Z"), tr("fit, show the whole, zoom to the chosen node")) +
+                                    row(tr("+, -, wheel"), tr("zoom")) +
+                                    row(tr("Ctrl+arrows, drag"), tr("move the picture")) + row("/", tr("search")) +
+                                    row("Esc", tr("close a page like Values or the minifier")));
+  QStringList menus;
+  for (const auto& [menu, action] : commands_)
+    if (!menus.contains(menu)) menus << menu;
+  for (const QString& menu : menus) {
+    QString rows;
+    for (const auto& [of, action] : commands_)
+      if (of == menu && !action->shortcut().isEmpty())
+        rows += row(action->shortcut().toString(QKeySequence::NativeText), action->text());
+    if (!rows.isEmpty()) section(menu, rows);
+  }
+  auto* dialog = new QDialog(this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setObjectName("keys");
+  dialog->setWindowTitle(tr("Keys"));
+  auto* page = new QTextBrowser;
+  page->setHtml(html);
+  page->setAccessibleName(tr("Keys"));
+  page->document()->setDocumentMargin(16);
+  plain_column(dialog)->addWidget(page);
+  dialog->resize(520, std::min(640, height() - 40));
+  dialog->open();
 }
 
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {

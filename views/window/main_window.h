@@ -1,5 +1,6 @@
 #pragma once
 #include <QMainWindow>
+#include <map>
 
 #include "views/look/theme.h"
 #include "views/session/jobs.h"
@@ -12,6 +13,7 @@ class QLineEdit;
 class QPlainTextEdit;
 class QStackedWidget;
 class QTabWidget;
+class QToolBar;
 class QToolButton;
 class QMenu;
 class QVBoxLayout;
@@ -36,6 +38,10 @@ class MainWindow : public QMainWindow {
   void show_view(QWidget* view);       ///< brings its page, dock or tab to the front
   bool in_front(QWidget* view) const;  ///< its page or tab is the chosen one
   QWidget* page() const;
+  /// Says on a page with a title what it shows.
+  void name_page(QWidget* page, const QString& what);
+  void close_page();            ///< back to the picture or the text that a page like Values covers
+  void open_bottom(bool open);  ///< or leaves only its tabs
   /// A bar below the pages.
   void set_page_bar(QWidget* bar);
   /// Adds to a menu ("File", "View", ...), to the palette, and to the window's shortcuts.
@@ -45,11 +51,16 @@ class MainWindow : public QMainWindow {
     palette_more_ = std::move(more);
   }
 
+  /// Offers an action as a button beside the search field while it is enabled.
+  void add_tool(QAction* action, const QString& text);
+  void show_keys();
+
   void set_breadcrumb(const QString& text);
   void set_status(const QString& left, const QString& right);
   void log(const QString& line, bool error = false);
-  /// Shows a bar above the picture, with details to copy; an empty text hides it.
+  /// Adds to the bar above the picture, with details to copy.
   void show_problem(const QString& text, const QString& details = {});
+  void clear_problems();
   void set_recent(const QStringList& recent, const std::vector<EmptyPage::Sample>& samples);
   void use_theme(ThemeChoice choice);         ///< for this window
   void set_theme_choice(ThemeChoice choice);  ///< also for windows to come
@@ -65,6 +76,7 @@ class MainWindow : public QMainWindow {
  protected:
   void changeEvent(QEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
+  void showEvent(QShowEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
@@ -77,6 +89,9 @@ class MainWindow : public QMainWindow {
   QDockWidget* add_dock(Qt::DockWidgetArea area, QWidget* content, const QString& title, const char* name);
   void apply_theme();
   void ask_for_file(bool folder);
+  void make_page_head(QVBoxLayout* column);
+  void refresh_page_head();
+  void arrange_docks();
   void open_palette();
   void show_jobs();
 
@@ -92,7 +107,13 @@ class MainWindow : public QMainWindow {
   QLineEdit* search_;
   QLabel *breadcrumb_, *status_left_, *status_right_, *problem_text_;
   QWidget* problem_;
-  QString problem_details_;
+  QStringList problems_, problem_details_;
+  QWidget *page_head_, *home_ = nullptr;  ///< home: the page that is shown when one with a title is closed
+  QLabel* page_title_;
+  std::map<QWidget*, QString> page_titles_, page_names_;
+  QToolBar* toolbar_;
+  QAction* before_search_;
+  bool bottom_open_ = false, arranged_ = false;
   QToolButton *jobs_button_, *recent_button_;
   QMenu* recent_menu_;
   CommandPalette* palette_;

@@ -26,6 +26,12 @@ std::vector<EmptyPage::Sample> samples() {
   return found;
 }
 
+// Files of one name are told apart by their folder: "gpt2/program.pt2".
+QString file_title(const QString& path) {
+  const QFileInfo file(path);
+  return file.dir().isRoot() ? file.fileName() : file.dir().dirName() + "/" + file.fileName();
+}
+
 }  // namespace
 
 Workbench::Workbench(WorkbenchTools tools) : tools_(std::move(tools)), window_(jobs_) {
@@ -38,6 +44,7 @@ Workbench::Workbench(WorkbenchTools tools) : tools_(std::move(tools)), window_(j
   connect(&selection_, &Selection::changed, this, &Workbench::select_in_views);
   connect(&jobs_, &JobTracker::ended, this,
           [this](const QString& name, double seconds) { window_.log(name + ": " + seconds_text(seconds)); });
+  connect(&jobs_, &JobTracker::finished, this, [this](int id) { loads_.erase(id); });
   window_.set_palette_source([this](const QString& typed) { return palette_entries(typed); });
   make_views();
   add_commands();
@@ -61,6 +68,9 @@ void Workbench::make_views() {
 void Workbench::add_commands() {
   window_.add_command("View", tr("Back"), QKeySequence("Alt+Left"), [this] { selection_.back(); });
   window_.add_command("View", tr("Forward"), QKeySequence("Alt+Right"), [this] { selection_.forward(); });
+  window_.add_command("File", tr("Close"), QKeySequence::Close, [this] {
+    if (current_) close_file(QString(current_->path));
+  });
   window_.add_command("Edit", tr("Copy as command line"), QKeySequence("Ctrl+Shift+C"), [this] {
     QApplication::clipboard()->setText(command_line());
     window_.log(tr("Copied: %1").arg(command_line()));
@@ -131,9 +141,9 @@ QString Workbench::command_line() const {
 }
 
 void Workbench::open(const QString& path) {
-  QString full = QFileInfo(path).absoluteFilePath();
-  window_.show_problem({});
-  jobs_.start<Loaded>(
+  QString full = QDir::cleanPath(QFileInfo(path).absoluteFilePath());
+  if (loads_.empty()) window_.clear_problems();
+  loads_.insert(jobs_.start<Loaded>(
       tr("Load %1").arg(QFileInfo(full).fileName()), "load:" + full, this,
       [full](const Progress& progress) { return load(full.toStdString(), &progress); },
       [this, full](Result<Loaded> result) {
@@ -144,7 +154,23 @@ void Workbench::open(const QString& path) {
         }
         remember(full);
         add_loaded(full, *std::move(result));
-      });
+      }));
+}
+
+void Workbench::close_file(const QString& path) {
+  const bool shown = current_ && current_->path == path;
+  jobs_.cancel_of(path);
+  tree_.remove_file(path);
+  if (shown) current_ = nullptr;
+  std::erase_if(documents_, [&](const auto& document) { return document.second->path == path; });
+  if (!shown) return;
+  if (!documents_.empty()) return show(documents_.begin()->first);
+  selection_.select({});
+  for_each_view([](Controller& view) { view.wait_for({}); });
+  for (const Offer& offer : offers_) offer.action->setEnabled(false);
+  window_.set_breadcrumb({});
+  window_.set_status({}, {});
+  window_.show_view(window_.empty_page());
 }
 
 Document& Workbench::add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
@@ -156,7 +182,7 @@ Document& Workbench::add_document(std::unique_ptr<Document> document, const QStr
 }
 
 void Workbench::add_loaded(const QString& path, Loaded loaded) {
-  QModelIndex file = tree_.add_file(path, QFileInfo(path).fileName());
+  QModelIndex file = tree_.add_file(path, file_title(path));
   // Graphs come first. The other texts that a log has about a compilation follow under a heading.
   bool has_graphs = std::ranges::any_of(loaded.artefacts, &Artefact::is_graph);
   auto add = [&](const Artefact& artefact) {
@@ -172,7 +198,8 @@ void Workbench::add_loaded(const QString& path, Loaded loaded) {
     if (group.startsWith(path)) group = group.mid(path.size());
     while (group.startsWith('/') && QFileInfo(path).isDir()) group.remove(0, 1);
     if (group == QFileInfo(path).path()) group.clear();
-    if (!group.isEmpty() && document->title.endsWith(" of " + group)) document->title.chop(group.size() + 4);
+    for (const QString& named : {group, QFileInfo(path).fileName()})
+      if (!named.isEmpty() && document->title.endsWith(" of " + named)) document->title.chop(named.size() + 4);
     QString kind = text(kind_name(artefact.kind));
     document->artefact = artefact;
     bool below_heading = has_graphs && !artefact.is_graph();
@@ -186,10 +213,10 @@ void Workbench::add_loaded(const QString& path, Loaded loaded) {
     if (!artefact.is_graph()) add(artefact);
   for (const Diagnostic& warning : loaded.warnings) window_.log(text(warning.line()), true);
   if (!loaded.warnings.empty())
-    window_.show_problem(
-        tr("%1 could not be read; the rest is open").arg(count_text(static_cast<int>(loaded.warnings.size()), "part")),
-        text(loaded.warnings.front().line()));
-  // Shows the graph that a verb would take, else the first graph, else the first text.
+    window_.show_problem(tr("%1: %2 could not be read; the rest is open")
+                             .arg(file_title(path), count_text(static_cast<int>(loaded.warnings.size()), "part")),
+                         text(loaded.warnings.front().line()));
+  // Shows the graph that a verb would take, else the first graph, else what went wrong, else the first text.
   QString first;
   if (loaded.find(wanted_id_.toStdString()) && !wanted_id_.isEmpty())
     first = path + "#" + std::exchange(wanted_id_, {});
@@ -197,6 +224,8 @@ void Workbench::add_loaded(const QString& path, Loaded loaded) {
     first = path + "#" + text((*picked)->id);
   for (const Artefact& artefact : loaded.artefacts)
     if (first.isEmpty() && artefact.is_graph()) first = path + "#" + text(artefact.id);
+  for (const Artefact& artefact : loaded.artefacts)
+    if (first.isEmpty() && artefact.title.find("error") != std::string::npos) first = path + "#" + text(artefact.id);
   if (first.isEmpty() && !loaded.artefacts.empty()) first = path + "#" + text(loaded.artefacts.front().id);
   Q_EMIT this->loaded(path);
   if (!first.isEmpty()) show(first);
@@ -249,11 +278,42 @@ void Workbench::set_rendering(const QString& key, Rendering rendering) {
   document.cut = std::move(rendering.cut);
   document.folded = std::move(rendering.folded);
   if (rendering.cut_problem) window_.log(text(rendering.cut_problem->line()), true);
-  if (current_ == &document) put_on_screen(document);
+  if (current_ != &document) return;
+  put_on_screen(document);
+  tell_pin(document);
+}
+
+// A pin that changes nothing would look like a key that was not heard.
+void Workbench::tell_pin(const Document& document) {
+  const std::string node = std::exchange(pinned_, {}).toStdString();
+  const auto pin = document.pins.find(node);
+  if (!document.cut || pin == document.pins.end()) return;
+  const bool saved = std::ranges::any_of(document.cut->saved, [&](const SavedValue& v) { return v.name == node; });
+  const bool again = std::ranges::find(document.cut->recomputed, node) != document.cut->recomputed.end();
+  if (pin->second == Pin::Save ? saved : again) return;
+  window_.set_status(pin->second == Pin::Save
+                         ? tr("%1 need not be saved: nothing in the backward reads it").arg(text(node))
+                         : tr("%1 need not be recomputed: nothing in the backward reads it").arg(text(node)),
+                     {});
+}
+
+QString Workbench::place_of(const Document& document) const {
+  return file_title(document.path) + "  ›  " + document.title;
+}
+
+void Workbench::name_step(const QString& step) {
+  if (current_) window_.set_breadcrumb(place_of(*current_) + "  ›  " + step);
+}
+
+void Workbench::offer(QAction* action, const QString& text, std::function<bool(const Document&)> fits) {
+  action->setEnabled(false);
+  window_.add_tool(action, text);
+  offers_.push_back({action, std::move(fits)});
 }
 
 void Workbench::put_on_screen(Document& document) {
-  window_.set_breadcrumb(QFileInfo(document.path).fileName() + "  ›  " + document.title);
+  window_.set_breadcrumb(place_of(document));
+  for (const Offer& offer : offers_) offer.action->setEnabled(offer.fits(document));
   if (document.scene && window_.page() == window_.empty_page()) show_view("graph");
   for_each_view([&](Controller& view) { view.set_document(document); });
   if (selection_.spot().document != document.key)
@@ -309,6 +369,7 @@ void Workbench::pin(const QString& node, Pin pin) {
   } else {
     current_->pins[node.toStdString()] = pin;
   }
+  pinned_ = node;
   render(*current_);
 }
 

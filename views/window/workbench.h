@@ -1,7 +1,9 @@
 #pragma once
 #include <QObject>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "core/base/check.h"
 #include "views/session/artefact_tree.h"
@@ -54,6 +56,7 @@ class Workbench : public QObject {
   }
 
   void open(const QString& path);
+  void close_file(const QString& path);  ///< with all that was made from it
   /// Brings a document to the screen; renders it first when that has not been done.
   void show(const QString& key);
   /// Shows the graph of this id as soon as a file that has one is read.
@@ -65,6 +68,10 @@ class Workbench : public QObject {
                          const QString& parent_key, const QString& heading = {});
   /// Cards keep their places unless the layout is to be made anew.
   void render(Document& document, bool new_layout = false);
+  /// Offers an action beside the search field while it fits the document on the screen; elsewhere it is disabled.
+  void offer(QAction* action, const QString& text, std::function<bool(const Document&)> fits);
+  /// Names what is on the screen when it is not the document itself, as "after fuse_addmm".
+  void name_step(const QString& step);
   /// Tells the views that something was found out about nodes, when the document is on the screen.
   void facts_changed(const Document& document);
   void select_node(const QString& node) { selection_.select_node(node); }
@@ -96,7 +103,13 @@ class Workbench : public QObject {
   void refresh_recent();
   void show_status(const Document& document);
   std::vector<PaletteEntry> palette_entries(const QString& typed);
+  void tell_pin(const Document& document);
+  QString place_of(const Document& document) const;
 
+  struct Offer {
+    QAction* action;
+    std::function<bool(const Document&)> fits;
+  };
   struct Made {
     const ViewRow* row;
     std::unique_ptr<Controller> controller;
@@ -111,6 +124,9 @@ class Workbench : public QObject {
   Document* current_ = nullptr;
   QString wanted_id_, inputs_;
   std::vector<Made> views_;
+  std::vector<Offer> offers_;
+  QString pinned_;       ///< the node of the pin that is being tried; empty: none is
+  std::set<int> loads_;  ///< jobs that read files
 };
 
 }  // namespace partita::views

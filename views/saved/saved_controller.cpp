@@ -1,0 +1,67 @@
+#include "views/saved/saved_controller.h"
+
+#include <QTableView>
+
+#include "views/aot/aot_view.h"
+#include "views/look/format.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+namespace {
+
+// What computing a value again would take, by its operator's family.
+Cell cost_of(const Node& node) {
+  const Family family = family_of(node.op());
+  const QString name = text(family_name(family));
+  switch (family) {
+    case Family::Input:
+      return Cell("kept by the caller", Tone::Dim);
+    case Family::View:
+    case Family::Pointwise:
+      return Cell("cheap: " + name, Tone::Warn);
+    case Family::Random:
+      return Cell("not possible: " + name, Tone::Dim);
+    default:
+      return Cell(name);
+  }
+}
+
+}  // namespace
+
+std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph) {
+  std::vector<Row> rows = saved_rows(cut);
+  for (Row& row : rows) {
+    const Node* node = graph.find(row.node.toStdString());
+    row.cells.insert(row.cells.begin() + 2, node ? Cell(text(shape_text(node->meta))) : Cell());
+    row.cells.insert(row.cells.begin() + 3, node ? cost_of(*node) : Cell());
+    row.cells.push_back(node && node->origin ? Cell(text(node->origin->code), Tone::Dim) : Cell());
+  }
+  return rows;
+}
+
+SavedTable::SavedTable(QWidget* parent)
+    : TablePanel({tr("Value"), tr("Bytes"), tr("Shape"), tr("To compute again"), tr("How"), tr("Why"), tr("From")},
+                 parent) {}
+
+std::unique_ptr<Controller> make_saved_view(Workbench& bench) {
+  return std::make_unique<SavedController>(bench);
+}
+
+SavedController::SavedController(Workbench& bench) : WidgetController(bench) {
+  view_->setObjectName("saved");
+  view_->view()->setAccessibleName(tr("Saved values"));
+  connect(view_, &TablePanel::node_chosen, &bench, &Workbench::select_node);
+  bench.offer(bench.window().add_command("Graph", tr("Saved values"), QKeySequence("Ctrl+Shift+S"), [this] { show(); }),
+              tr("Saved"), [](const Document& document) { return document.cut != nullptr; });
+}
+
+void SavedController::wait_for(const Document&) {
+  view_->set_rows({});
+}
+
+void SavedController::set_document(const Document& document) {
+  view_->set_rows(document.cut ? saved_value_rows(*document.cut, *document.graph) : std::vector<Row>());
+  view_->sort_by(1, Qt::DescendingOrder);
+}
+
+}  // namespace partita::views

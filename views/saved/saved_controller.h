@@ -1,0 +1,24 @@
+#pragma once
+#include "views/table/table_panel.h"
+#include "views/window/controller.h"
+
+namespace partita::views {
+
+/// The table of what the forward keeps for the backward, with what it would cost to compute it again.
+class SavedTable : public TablePanel {
+ public:
+  explicit SavedTable(QWidget* parent = nullptr);
+  void select(const QString& node) { select_node(node); }
+};
+
+/// Rows of the table: saved values, then recomputed ones.
+std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph);
+
+class SavedController : public WidgetController<SavedTable> {
+ public:
+  explicit SavedController(Workbench& bench);
+  void wait_for(const Document& document) override;
+  void set_document(const Document& document) override;
+};
+
+}  // namespace partita::views
