@@ -105,10 +105,8 @@ Result<Expression> ExpressionReader::expression(int least) {
       left.value = std::complex<double>(*real, row->symbol == "+" ? imaginary.imag() : -imaginary.imag());
       continue;
     }
-    Expression combined;
-    combined.op = operator_function(row->function);
-    combined.args = {as_argument(std::move(left)), as_argument(std::move(right))};
-    left = std::move(combined);
+    Args operands{as_argument(std::move(left)), as_argument(std::move(right))};
+    left = Expression{{}, operator_function(row->function), std::move(operands)};
   }
   --depth_;
   return left;
@@ -117,16 +115,12 @@ Result<Expression> ExpressionReader::expression(int least) {
 Result<Expression> ExpressionReader::number(bool negative) {
   Token token = lexer_.next();
   std::string_view text = token.text;
-  Expression e;
-  std::int64_t integer = 0;
   std::uint64_t magnitude = 0;
   auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), magnitude);
   if (end == text.data() + text.size()) {
     bool fits = bad == std::errc() && magnitude <= static_cast<std::uint64_t>(INT64_MAX) + (negative ? 1 : 0);
     if (!fits) return error_at(token.at, fmt::format("integer {} is out of range", text.substr(0, 60)));
-    integer = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
-    e.value = integer;
-    return e;
+    return Expression{static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude)};
   }
   bool imaginary = text.ends_with("j");
   if (imaginary) text.remove_suffix(1);
@@ -135,11 +129,7 @@ Result<Expression> ExpressionReader::number(bool negative) {
   if (real_end != text.data() + text.size() || real_bad != std::errc())
     return error_at(token.at, fmt::format("'{}' is not a number", token.text.substr(0, 60)));
   if (negative) real = -real;
-  if (imaginary)
-    e.value = std::complex<double>(0.0, real);
-  else
-    e.value = real;
-  return e;
+  return imaginary ? Expression{std::complex<double>(0.0, real)} : Expression{real};
 }
 
 Result<Expression> ExpressionReader::prefix() {
@@ -147,21 +137,16 @@ Result<Expression> ExpressionReader::prefix() {
   if (t.is("-") || t.is("~") || t.is("+")) {
     Token sign = lexer_.next();
     bool negative = sign.is("-");
-    if (negative && lexer_.peek().kind == TokenKind::Number) {
-      TRY(Expression e, number(true));
-      return e;
-    }
+    if (negative && lexer_.peek().kind == TokenKind::Number) return number(true);
     if (negative && (lexer_.peek().is_name("inf") || lexer_.peek().is_name("nan")) &&
-        !names.contains(lexer_.peek().text)) {
-      Expression e;
-      e.value = lexer_.next().text == "inf" ? -HUGE_VAL : -std::nan("");
-      return e;
-    }
+        !names.contains(lexer_.peek().text))
+      return Expression{lexer_.next().text == "inf" ? -HUGE_VAL : -std::nan("")};
     TRY(Expression operand, expression(unary_precedence));
-    Expression e;
-    e.op = operator_function(negative ? "neg" : sign.is("~") ? "invert" : "pos");
-    e.args = {as_argument(std::move(operand))};
-    return e;
+    return Expression{{},
+                      operator_function(negative       ? "neg"
+                                        : sign.is("~") ? "invert"
+                                                       : "pos"),
+                      {as_argument(std::move(operand))}};
   }
   Expression e;
   switch (t.kind) {
@@ -188,26 +173,19 @@ Result<Expression> ExpressionReader::prefix() {
 }
 
 Result<Expression> ExpressionReader::bracketed() {
-  Expression e;
   if (lexer_.eat("[")) {
-    TRY(std::vector<Arg> list, items("]", nullptr));
-    e.value = Arg::list(std::move(list));
-    return e;
+    TRY(std::vector<Arg> list, items("]"));
+    return Expression{Arg::list(std::move(list))};
   }
   lexer_.next();
-  bool comma = false;
   // (x + y) is a grouping, not a tuple: its expression stays unnamed until the statement names it.
-  if (lexer_.eat(")")) {
-    e.value = Arg::tuple({});
-    return e;
-  }
+  if (lexer_.eat(")")) return Expression{Arg::tuple({})};
   TRY(Expression first, expression());
   if (lexer_.eat(")")) return first;
   if (!lexer_.eat(",")) return expected("',' or ')'");
-  TRY(std::vector<Arg> rest, items(")", nullptr, &comma));
+  TRY(std::vector<Arg> rest, items(")"));
   rest.insert(rest.begin(), as_argument(std::move(first)));
-  e.value = Arg::tuple(std::move(rest));
-  return e;
+  return Expression{Arg::tuple(std::move(rest))};
 }
 
 Result<std::vector<Arg>> ExpressionReader::items(std::string_view close, std::vector<std::string>* comments,
@@ -236,9 +214,7 @@ Result<Expression> ExpressionReader::dict() {
     out.items.emplace_back(std::move(key), std::move(value));
     if (!lexer_.eat(",") && !lexer_.peek().is("}")) return expected("',' or '}'");
   }
-  Expression e;
-  e.value = std::move(out);
-  return e;
+  return Expression{std::move(out)};
 }
 
 Result<std::string_view> ExpressionReader::identifier(std::string_view what) {
@@ -248,27 +224,17 @@ Result<std::string_view> ExpressionReader::identifier(std::string_view what) {
 
 Result<Expression> ExpressionReader::name() {
   std::string_view word = lexer_.next().text;
-  Expression e;
-  if (auto it = names.find(word); it != names.end()) {
-    e.value = it->second;
-    return e;
-  }
+  if (auto it = names.find(word); it != names.end()) return Expression{it->second};
   if (word == "self") return of_self();
   if (word == "getattr" && lexer_.peek().is("(")) return getattr_call();
   if (!lexer_.peek().is(".") && !lexer_.peek().is("(")) {
-    if (word == "None") return e;
-    if (word == "True" || word == "False")
-      e.value = word == "True";
-    else if (word == "inf")
-      e.value = HUGE_VAL;
-    else if (word == "nan")
-      e.value = std::nan("");
-    else if (word == "Ellipsis" || word == "NotImplemented")
-      e.value = ArgName{std::string(word)};
-    else
-      return error_at(static_cast<std::size_t>(word.data() - lexer_.text().data()),
-                      fmt::format("unknown name '{}'; define it before it is used", word.substr(0, 60)));
-    return e;
+    if (word == "None") return Expression();
+    if (word == "True" || word == "False") return Expression{word == "True"};
+    if (word == "inf") return Expression{HUGE_VAL};
+    if (word == "nan") return Expression{std::nan("")};
+    if (word == "Ellipsis" || word == "NotImplemented") return Expression{ArgName{std::string(word)}};
+    return error_at(static_cast<std::size_t>(word.data() - lexer_.text().data()),
+                    fmt::format("unknown name '{}'; define it before it is used", word.substr(0, 60)));
   }
   return dotted(word);
 }
@@ -280,19 +246,14 @@ Result<Expression> ExpressionReader::dotted(std::string_view start) {
     path += '.';
     path += part;
   }
-  Expression e;
   if (!lexer_.peek().is("(")) {
     std::string_view constant = path;
     if (constant.starts_with("torch."))
-      if (auto arg = torch_constant(constant.substr(6))) {
-        e.value = *arg;
-        return e;
-      }
-    e.value = ArgName{path};
-    return e;
+      if (auto arg = torch_constant(constant.substr(6))) return Expression{*std::move(arg)};
+    return Expression{ArgName{path}};
   }
   bool known = false;
-  TRY(e, literal_call(path, known));
+  TRY(Expression e, literal_call(path, known));
   if (known) return e;
   if (path.starts_with("torch.ops.")) return call(Op::torch(std::string_view(path).substr(10)), {});
   if (path.starts_with("operator.")) path.insert(0, "_");
@@ -305,8 +266,7 @@ Result<Expression> ExpressionReader::literal_call(std::string_view path, bool& k
   bool device = path == "device" || path == "torch.device", slice = path == "slice",
        size = path == "torch.Size" && depth_ > 1;
   known = device || slice || size;
-  Expression e;
-  if (!known) return e;
+  if (!known) return Expression();
   std::size_t at = lexer_.position();
   TRY(Expression parts, call(Op::get_attr(), {}));
   if (device) {
@@ -322,19 +282,18 @@ Result<Expression> ExpressionReader::literal_call(std::string_view path, bool& k
     auto parsed = Device::parse(text);
     if (!parsed) return error_at(at, fmt::format("'{}' is not a device", text.substr(0, 60)));
     if (index >= 0) parsed->index = static_cast<int>(index);
-    e.value = *parsed;
-  } else if (slice) {
+    return Expression{*parsed};
+  }
+  if (slice) {
     if (parts.args.empty() || parts.args.size() > 3 || !parts.kwargs.empty())
       return error_at(at, "slice takes one to three arguments");
     if (parts.args.size() == 1) parts.args.insert(parts.args.begin(), Arg());
     while (parts.args.size() < 3) parts.args.emplace_back();
-    e.value = ArgSlice{std::move(parts.args)};
-  } else {
-    auto* list = parts.args.size() == 1 ? parts.args[0].get<ArgList>() : nullptr;
-    if (!list) return error_at(at, "torch.Size takes a list");
-    e.value = Arg::list(list->items);
+    return Expression{ArgSlice{std::move(parts.args)}};
   }
-  return e;
+  auto* list = parts.args.size() == 1 ? parts.args[0].get<ArgList>() : nullptr;
+  if (!list) return error_at(at, "torch.Size takes a list");
+  return Expression{Arg::list(list->items)};
 }
 
 bool ExpressionReader::is_named_argument() const {
@@ -342,9 +301,7 @@ bool ExpressionReader::is_named_argument() const {
 }
 
 Result<Expression> ExpressionReader::call(const Op* op, Args first) {
-  Expression e;
-  e.op = op;
-  e.args = std::move(first);
+  Expression e{{}, op, std::move(first)};
   if (!lexer_.eat("(")) return expected("'('");
   while (!lexer_.eat(")")) {
     if (is_named_argument()) {
@@ -407,10 +364,7 @@ Result<Expression> ExpressionReader::getattr_call() {
   }
   Arg value = as_argument(std::move(object));
   if (!value.node()) return error_at(at, "getattr of a value that is not a node");
-  Expression e;
-  e.op = Op::get(OpKind::Function, "getattr");
-  e.args = {std::move(value), std::move(attribute)};
-  return e;
+  return Expression{{}, Op::get(OpKind::Function, "getattr"), {std::move(value), std::move(attribute)}};
 }
 
 /// Reads the subscripts, attributes and methods that follow a value.
@@ -421,15 +375,13 @@ Result<Expression> ExpressionReader::postfix(Expression e) {
       lexer_.next();
       TRY(Arg index, argument());
       if (lexer_.eat(",")) {
-        TRY(std::vector<Arg> rest, items("]", nullptr));
+        TRY(std::vector<Arg> rest, items("]"));
         rest.insert(rest.begin(), std::move(index));
         index = Arg::tuple(std::move(rest));
       } else if (!lexer_.eat("]")) {
         return expected("']'");
       }
-      e = Expression();
-      e.op = Op::getitem();
-      e.args = {std::move(object), std::move(index)};
+      e = Expression{{}, Op::getitem(), {std::move(object), std::move(index)}};
     } else if (lexer_.peek().is(".")) {
       bool attribute_of_self = e.op == Op::get_attr();
       lexer_.next();
@@ -443,9 +395,7 @@ Result<Expression> ExpressionReader::postfix(Expression e) {
       if (lexer_.peek().is("(")) {
         TRY(e, call(Op::get(OpKind::Method, member), {std::move(object)}));
       } else {
-        e = Expression();
-        e.op = Op::get(OpKind::Function, "getattr");
-        e.args = {std::move(object), std::string(member)};
+        e = Expression{{}, Op::get(OpKind::Function, "getattr"), {std::move(object), std::string(member)}};
       }
     } else {
       return e;

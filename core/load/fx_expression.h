@@ -35,7 +35,7 @@ class ExpressionReader {
   Result<Arg> argument();
   /// Reads items up to the closing bracket and consumes it. `comments` (may be null) receives the comment after each
   /// item.
-  Result<std::vector<Arg>> items(std::string_view close, std::vector<std::string>* comments,
+  Result<std::vector<Arg>> items(std::string_view close, std::vector<std::string>* comments = nullptr,
                                  bool* trailing_comma = nullptr);
   /// Makes the expression a node with the given name (a hint when empty).
   Node* materialise(Expression e, std::string_view name);

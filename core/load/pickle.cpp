@@ -64,6 +64,7 @@ struct StorageRow {
   std::string_view name;
   DType dtype;
 };
+constexpr std::size_t saved_storage_types = 12;  // the first of the table: torch.save names these
 constexpr StorageRow storage_types[] = {{"torch.FloatStorage", DType::Float32},
                                         {"torch.DoubleStorage", DType::Float64},
                                         {"torch.HalfStorage", DType::Float16},
@@ -164,6 +165,19 @@ class Machine {
     return stack_.back();
   }
 
+  /// Reads an unsigned integer and hands it on.
+  template <class T>
+  Status with(Status (Machine::*next)(std::uint64_t)) {
+    TRY(const T n, little<T>());
+    return (this->*next)(n);
+  }
+  template <class T>
+  Status integer() {
+    TRY(const T v, little<T>());
+    push(static_cast<std::int64_t>(v));
+    return {};
+  }
+
   Status text(std::uint64_t n) {
     TRY(std::string_view s, take(n));
     push(std::string(s));
@@ -232,23 +246,19 @@ class Machine {
   Status step(unsigned char op) {
     switch (op) {
       case 0x80:
-        return take_only(1);
+        return skip(1);
       case 0x95:
-        return take_only(8);
+        return skip(8);
       case '(':
         stack_.push_back(nullptr);
         return {};
-      case '0': {
-        if (!stack_.empty() && !stack_.back())
-          stack_.pop_back();
-        else
-          TRY_DO(discard());
+      case '0':
+        if (stack_.empty()) return bad("the stack is empty");
+        stack_.pop_back();  // a mark too
         return {};
-      }
-      case '1': {
-        auto popped = pop_to_mark();
-        return popped ? Status() : Status(popped.error());
-      }
+      case '1':
+        TRY_DO(pop_to_mark());
+        return {};
       case '2': {
         TRY(Object o, top());
         stack_.push_back(o);
@@ -263,25 +273,14 @@ class Machine {
       case 0x89:
         push(false);
         return {};
-      case 'J': {
-        TRY(auto v, little<std::int32_t>());
-        push(static_cast<std::int64_t>(v));
-        return {};
-      }
-      case 'K': {
-        TRY(auto v, little<std::uint8_t>());
-        push(static_cast<std::int64_t>(v));
-        return {};
-      }
-      case 'M': {
-        TRY(auto v, little<std::uint16_t>());
-        push(static_cast<std::int64_t>(v));
-        return {};
-      }
-      case 0x8a: {
-        TRY(auto n, little<std::uint8_t>());
-        return big_integer(n);
-      }
+      case 'J':
+        return integer<std::int32_t>();
+      case 'K':
+        return integer<std::uint8_t>();
+      case 'M':
+        return integer<std::uint16_t>();
+      case 0x8a:
+        return with<std::uint8_t>(&Machine::big_integer);
       case 'G': {
         TRY(auto bits, little<std::uint64_t>());
         bits = __builtin_bswap64(bits);
@@ -292,21 +291,15 @@ class Machine {
       }
       case 'U':
       case 'C':
-      case 0x8c: {
-        TRY(auto n, little<std::uint8_t>());
-        return text(n);
-      }
+      case 0x8c:
+        return with<std::uint8_t>(&Machine::text);
       case 'T':
       case 'B':
-      case 'X': {
-        TRY(auto n, little<std::uint32_t>());
-        return text(n);
-      }
+      case 'X':
+        return with<std::uint32_t>(&Machine::text);
       case 0x8d:
-      case 0x8e: {
-        TRY(auto n, little<std::uint64_t>());
-        return text(n);
-      }
+      case 0x8e:
+        return with<std::uint64_t>(&Machine::text);
       case ']':
         push(PickleList{});
         return {};
@@ -365,22 +358,14 @@ class Machine {
         TRY(Object dict, top());
         return set_items(dict, items);
       }
-      case 'h': {
-        TRY(auto key, little<std::uint8_t>());
-        return get(key);
-      }
-      case 'j': {
-        TRY(auto key, little<std::uint32_t>());
-        return get(key);
-      }
-      case 'q': {
-        TRY(auto key, little<std::uint8_t>());
-        return put(key);
-      }
-      case 'r': {
-        TRY(auto key, little<std::uint32_t>());
-        return put(key);
-      }
+      case 'h':
+        return with<std::uint8_t>(&Machine::get);
+      case 'j':
+        return with<std::uint32_t>(&Machine::get);
+      case 'q':
+        return with<std::uint8_t>(&Machine::put);
+      case 'r':
+        return with<std::uint32_t>(&Machine::put);
       case 0x94:
         return put(memo_.size());
       case 'c': {
@@ -406,13 +391,9 @@ class Machine {
     }
   }
 
-  Status take_only(std::uint64_t n) {
-    auto taken = take(n);
-    return taken ? Status() : Status(taken.error());
-  }
-  Status discard() {
-    auto popped = pop();
-    return popped ? Status() : Status(popped.error());
+  Status skip(std::uint64_t n) {
+    TRY_DO(take(n));
+    return {};
   }
 
   /// Drops the state (_metadata) that torch sets on an OrderedDict. State of other objects is refused.
@@ -517,12 +498,9 @@ class Machine {
     Tensor t = *storage;
     TRY(t.sizes, sizes(args[2]));
     TRY(t.strides, sizes(args[3]));
-    TRY(std::int64_t elements, reach(t.sizes, t.strides));
     t.offset = *offset;
-    std::int64_t last;
-    if (t.offset < 0 || __builtin_add_overflow(t.offset, elements, &last) ||
-        (elements > 0 && static_cast<std::uint64_t>(last) > t.storage->bytes() / itemsize(t.dtype)))
-      return bad("a tensor reaches beyond its storage");
+    TRY(const bool within, within_storage(t));
+    if (!within) return bad("a tensor reaches beyond its storage");
     auto* grad = args[4]->get<bool>();
     t.requires_grad = grad && *grad;
     push(std::move(t));
@@ -565,6 +543,12 @@ class Machine {
 };
 
 }  // namespace
+
+std::string_view torch_storage_name(DType t) {
+  for (const StorageRow& row : std::span(storage_types).first(saved_storage_types))
+    if (row.dtype == t) return row.name.substr(std::string_view("torch.").size());
+  return {};
+}
 
 Result<Pickle> read_pickle(std::string_view bytes, const StorageSource& storages) {
   return Machine(bytes, storages).run();

@@ -47,6 +47,9 @@ struct Pickle {
   const PickleValue* root = nullptr;
 };
 
+/// The storage type that torch.save names for a dtype, "FloatStorage"; empty for dtypes without one.
+std::string_view torch_storage_name(DType t);
+
 /// Returns the bytes of a storage, by its key in torch.save's format.
 using StorageSource = std::function<Result<std::shared_ptr<Storage>>(const std::string& key)>;
 

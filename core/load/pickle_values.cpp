@@ -3,6 +3,7 @@
 
 #include "core/ir/extent.h"
 #include "core/load/pickle.h"
+#include "core/load/pickle_writer.h"
 #include "core/load/zip.h"
 
 namespace partita {
@@ -125,38 +126,6 @@ Result<Meta> dumped_input(const PickleValue& value) {
   return Meta(std::move(t));
 }
 
-/// Writes pickle protocol 4 without memo.
-class Writer {
- public:
-  Writer() : out_("\x80\x04") {}
-  void raw(std::string_view bytes) { out_ += bytes; }
-  void number(std::int64_t v) {
-    out_ += '\x8a';
-    out_ += '\x08';
-    out_.append(reinterpret_cast<const char*>(&v), 8);
-  }
-  void string(std::string_view s) {
-    out_ += 'X';
-    auto n = static_cast<std::uint32_t>(s.size());
-    out_.append(reinterpret_cast<const char*>(&n), 4);
-    out_ += s;
-  }
-  void global(std::string_view module, std::string_view name) {
-    string(module);
-    string(name);
-    out_ += '\x93';
-  }
-  void numbers(const std::vector<std::int64_t>& list) {
-    out_ += '(';
-    for (std::int64_t v : list) number(v);
-    out_ += 't';
-  }
-  std::string finish() { return std::move(out_ += '.'); }
-
- private:
-  std::string out_;
-};
-
 }  // namespace
 
 Result<Value> to_value(const PickleValue& value) {
@@ -205,7 +174,7 @@ Result<std::vector<Meta>> read_dumped_inputs(std::string_view bytes) {
 }
 
 Result<std::string> write_dumped_inputs(const std::vector<Meta>& inputs) {
-  Writer w;
+  PickleWriter w;
   w.raw("](");
   for (const Meta& meta : inputs) {
     if (const SymExpr* e = meta.sym(); e && e->is_int()) {

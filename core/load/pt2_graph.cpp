@@ -17,35 +17,13 @@ std::string_view shortened(std::string_view text) {
   return text.substr(0, 100);
 }
 
-std::optional<Layout> layout_of(std::int64_t code) {
-  switch (code) {
-    case 1:
-      return Layout::SparseCoo;
-    case 2:
-      return Layout::SparseCsr;
-    case 6:
-      return Layout::Mkldnn;
-    case 7:
-      return Layout::Strided;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<MemoryFormat> memory_format_of(std::int64_t code) {
-  switch (code) {
-    case 1:
-      return MemoryFormat::Contiguous;
-    case 2:
-      return MemoryFormat::ChannelsLast;
-    case 3:
-      return MemoryFormat::ChannelsLast3d;
-    case 4:
-      return MemoryFormat::Preserve;
-    default:
-      return std::nullopt;
-  }
-}
+/// The numbers of torch's serialised enums.
+constexpr std::pair<std::int64_t, Layout> layouts[] = {
+    {1, Layout::SparseCoo}, {2, Layout::SparseCsr}, {6, Layout::Mkldnn}, {7, Layout::Strided}};
+constexpr std::pair<std::int64_t, MemoryFormat> memory_formats[] = {{1, MemoryFormat::Contiguous},
+                                                                    {2, MemoryFormat::ChannelsLast},
+                                                                    {3, MemoryFormat::ChannelsLast3d},
+                                                                    {4, MemoryFormat::Preserve}};
 
 /// Reads a float, or one of the strings that stand for infinities and NaN, which JSON lacks.
 Result<double> float_of(Json value) {
@@ -184,8 +162,7 @@ class GraphReader {
       TRY(Arg a, argument(output));
       results.push_back(std::move(a));
     }
-    bool single = false;
-    if (auto flag = field(json, "is_single_tensor_return")) single = flag->get(single) == simdjson::SUCCESS && single;
+    const bool single = flag_in(json, "is_single_tensor_return");
     graph->set_output(single && results.size() == 1 ? results[0] : Arg::tuple(std::move(results)));
     return graph;
   }
@@ -330,11 +307,8 @@ class GraphReader {
       results.push_back(u);
     }
     // A single result of a higher-order operator is a tuple unless the archive says otherwise.
-    bool tuple_of_one = results.size() == 1 && target.starts_with("torch.ops.higher_order.");
-    if (auto single = field(json, "is_hop_single_tensor_return"); single && tuple_of_one) {
-      bool flag = true;
-      tuple_of_one = single->get(flag) == simdjson::SUCCESS && !flag;
-    }
+    const bool tuple_of_one = results.size() == 1 && target.starts_with("torch.ops.higher_order.") &&
+                              !flag_in(json, "is_hop_single_tensor_return");
     bool named = results.size() == 1 && !tuple_of_one && results[0].value.is_object();
     std::string_view name;
     if (json["name"].get(name) != simdjson::SUCCESS) name = {};
@@ -350,15 +324,7 @@ class GraphReader {
       return {};
     }
     // getitem reads the items of a list result (split) and of several results alike.
-    if (results.size() == 1 && results[0].value.is_array()) {
-      TRY(auto list, array_of(results[0].value, "a list output"));
-      std::int64_t index = 0;
-      for (Json item : list) {
-        TRY_DO(add_item(node, index, Union{"as_tensor", item}));
-        ++index;
-      }
-      return {};
-    }
+    if (results.size() == 1 && results[0].value.is_array()) return add_items(node, results[0].value);
     for (std::size_t i = 0; i < results.size(); ++i) TRY_DO(add_item(node, static_cast<std::int64_t>(i), results[i]));
     return {};
   }
@@ -367,18 +333,19 @@ class GraphReader {
     return string_in(u.value, u.kind.starts_with("as_sym") ? "as_name" : "name");
   }
 
+  Status add_items(Node* tuple, Json items) {
+    TRY(auto list, array_of(items, "a list output"));
+    std::int64_t index = 0;
+    for (Json item : list) TRY_DO(add_item(tuple, index++, Union{"as_tensor", item}));
+    return {};
+  }
+
   Status add_item(Node* tuple, std::int64_t index, const Union& u) {
     if (u.kind == "as_none") return {};
     if (u.value.is_array()) {
       Node* inner = graph_->create(Op::getitem(), {Arg(tuple), Arg(index)});
       inner->origin = tuple->origin;
-      TRY(auto list, array_of(u.value, "a list output"));
-      std::int64_t i = 0;
-      for (Json item : list) {
-        TRY_DO(add_item(inner, i, Union{"as_tensor", item}));
-        ++i;
-      }
-      return {};
+      return add_items(inner, u.value);
     }
     TRY(std::string_view name, result_name(u));
     // The exporter names unused results NODE_unused_N; the graph has no node for them.
@@ -419,8 +386,7 @@ Result<TensorMeta> read_tensor_meta(Json json, ShapeEnv* shapes) {
   if (auto device = field(json, "device")) {
     TRY(t.device, device_of(*device));
   }
-  bool grad = false;
-  if (auto flag = field(json, "requires_grad")) t.requires_grad = flag->get(grad) == simdjson::SUCCESS && grad;
+  t.requires_grad = flag_in(json, "requires_grad");
   TRY_DO(check_extent(t));
   return t;
 }
@@ -472,8 +438,10 @@ Result<Arg> read_literal(const Union& u) {
   if (u.kind == "as_scalar_type" || u.kind == "as_layout" || u.kind == "as_memory_format") {
     TRY(std::int64_t code, integer_of(u.value, u.kind));
     if (auto t = dtype_from_pt2(static_cast<int>(code)); t && u.kind == "as_scalar_type") return Arg(*t);
-    if (auto l = layout_of(code); l && u.kind == "as_layout") return Arg(*l);
-    if (auto f = memory_format_of(code); f && u.kind == "as_memory_format") return Arg(*f);
+    for (const auto& [number, layout] : layouts)
+      if (number == code && u.kind == "as_layout") return Arg(layout);
+    for (const auto& [number, format] : memory_formats)
+      if (number == code && u.kind == "as_memory_format") return Arg(format);
     return unsupported("load.pt2.argument", fmt::format("an archive with {} {}", u.kind, code));
   }
   return unsupported("load.pt2.argument", fmt::format("an archive with an argument of kind '{}'", u.kind));

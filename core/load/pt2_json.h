@@ -51,6 +51,11 @@ inline Result<simdjson::dom::object> object_of(Json value, std::string_view what
   if (value.get(out) != simdjson::SUCCESS) return bad(fmt::format("{} is not an object", what));
   return out;
 }
+/// The boolean; `otherwise` when it is missing, null or something else.
+inline bool flag_in(Json object, std::string_view key, bool otherwise = false) {
+  bool out = otherwise;
+  return object[key].get(out) == simdjson::SUCCESS ? out : otherwise;
+}
 /// A union in torch's schema: an object with one key.
 struct Union {
   std::string_view kind;

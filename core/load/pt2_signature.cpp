@@ -72,9 +72,7 @@ Status read_signature(Json signature, Program& program) {
       TRY(std::string_view target, string_in(u.value, row->target));
       input.target = target;
     }
-    bool persistent = true;
-    if (auto flag = field(u.value, "persistent"))
-      input.persistent = flag->get(persistent) != simdjson::SUCCESS || persistent;
+    input.persistent = flag_in(u.value, "persistent", true);
     program.inputs.push_back(std::move(input));
   }
   TRY(auto outputs, array_in(signature, "output_specs"));
@@ -110,10 +108,8 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
   for (auto entry : entries) {
     std::string name(entry.key);
     TRY(std::string_view path, string_in(entry.value, "path_name"));
-    bool pickled = false;
-    if (auto flag = field(entry.value, "use_pickle")) pickled = flag->get(pickled) == simdjson::SUCCESS && pickled;
     auto meta_json = field(entry.value, "tensor_meta");
-    if (pickled || !meta_json) {
+    if (flag_in(entry.value, "use_pickle") || !meta_json) {
       warnings.push_back(
           unsupported("load.pt2.constant", fmt::format("'{}' is a pickled object and was left out", name)));
       continue;
@@ -131,14 +127,9 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
     t.sizes = *sizes;
     t.strides = *strides;
     t.offset = meta.offset.as_int();
-    TRY(std::int64_t elements, reach(t.sizes, t.strides));
-    std::int64_t last;
-    bool beyond = t.offset < 0 || __builtin_add_overflow(t.offset, elements, &last) ||
-                  (elements > 0 && static_cast<std::uint64_t>(last) > storage->bytes() / itemsize(t.dtype));
-    if (beyond) return bad(fmt::format("'{}' reaches beyond its {} bytes", name, storage->bytes()));
-    bool is_param = false;
-    if (auto flag = field(entry.value, "is_param")) is_param = flag->get(is_param) == simdjson::SUCCESS && is_param;
-    t.requires_grad = is_param && meta.requires_grad;
+    TRY(const bool within, within_storage(t));
+    if (!within) return bad(fmt::format("'{}' reaches beyond its {} bytes", name, storage->bytes()));
+    t.requires_grad = flag_in(entry.value, "is_param") && meta.requires_grad;
     program.tensors.emplace(std::move(name), std::move(t));
   }
   return {};

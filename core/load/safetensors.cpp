@@ -134,13 +134,10 @@ Status share_storages(TensorFile& file) {
     if (view == file.tensors.end() || whole == file.tensors.end())
       return bad(fmt::format("metadata 'storages' names '{}' in '{}', but one of them is missing", name, memory.key));
     Tensor& t = view->second;
-    TRY(std::int64_t elements, reach(t.sizes, t.strides));
-    std::int64_t last;
-    if (memory.offset < 0 || __builtin_add_overflow(memory.offset, elements, &last) ||
-        static_cast<std::uint64_t>(last) > whole->second.storage->bytes() / itemsize(t.dtype))
-      return bad(fmt::format("'{}' reaches beyond its storage '{}'", name, memory.key));
     t.storage = whole->second.storage;
     t.offset = memory.offset;
+    TRY(const bool within, within_storage(t));
+    if (!within) return bad(fmt::format("'{}' reaches beyond its storage '{}'", name, memory.key));
   }
   return {};
 }

@@ -1,91 +1,37 @@
 #include "core/load/torch_save.h"
 
-#include <cstring>
 #include <memory>
 
 #include <fmt/format.h>
 #include <zip.h>
 
+#include "core/load/pickle.h"
+#include "core/load/pickle_writer.h"
+
 namespace partita {
 namespace {
 
-/// The torch storage type of a dtype, "FloatStorage"; empty for dtypes without one.
-std::string storage_name(DType t) {
-  switch (t) {
-    case DType::Float32:
-      return "FloatStorage";
-    case DType::Float64:
-      return "DoubleStorage";
-    case DType::Float16:
-      return "HalfStorage";
-    case DType::BFloat16:
-      return "BFloat16Storage";
-    case DType::Int64:
-      return "LongStorage";
-    case DType::Int32:
-      return "IntStorage";
-    case DType::Int16:
-      return "ShortStorage";
-    case DType::Int8:
-      return "CharStorage";
-    case DType::UInt8:
-      return "ByteStorage";
-    case DType::Bool:
-      return "BoolStorage";
-    case DType::Complex64:
-      return "ComplexFloatStorage";
-    case DType::Complex128:
-      return "ComplexDoubleStorage";
-    default:
-      return {};
-  }
+void ordered_dict(PickleWriter& to) {
+  to.global("collections", "OrderedDict");
+  to.raw(")R");
 }
 
-/// Writes pickle protocol 2 without memo, which torch's weights_only unpickler admits.
-class Pickler {
- public:
-  void global(std::string_view module, std::string_view name) { out_ += fmt::format("c{}\n{}\n", module, name); }
-  void string(std::string_view s) {
-    out_ += 'X';
-    const auto n = static_cast<std::uint32_t>(s.size());
-    out_.append(reinterpret_cast<const char*>(&n), sizeof n);
-    out_ += s;
-  }
-  void number(std::int64_t v) {
-    out_ += "\x8a\x08";
-    out_.append(reinterpret_cast<const char*>(&v), sizeof v);
-  }
-  void numbers(const Sizes& list) {
-    out_ += '(';
-    for (const std::int64_t v : list) number(v);
-    out_ += 't';
-  }
-  void raw(std::string_view bytes) { out_ += bytes; }
-  void ordered_dict() {
-    global("collections", "OrderedDict");
-    out_ += ")R";
-  }
-  void tensor(const Tensor& t, std::size_t key, std::int64_t elements) {
-    global("torch._utils", "_rebuild_tensor_v2");
-    out_ += "((";
-    string("storage");
-    global("torch", storage_name(t.dtype));
-    string(std::to_string(key));
-    string("cpu");
-    number(elements);
-    out_ += "tQ";
-    number(0);
-    numbers(t.sizes);
-    numbers(t.strides);
-    out_ += '\x89';
-    ordered_dict();
-    out_ += "tR";
-  }
-  std::string finish() { return std::move(out_ += '.'); }
-
- private:
-  std::string out_ = std::string("\x80\x02");
-};
+void write_tensor(PickleWriter& to, const Tensor& t, std::size_t key, std::int64_t elements) {
+  to.global("torch._utils", "_rebuild_tensor_v2");
+  to.raw("((");
+  to.string("storage");
+  to.global("torch", torch_storage_name(t.dtype));
+  to.string(std::to_string(key));
+  to.string("cpu");
+  to.number(elements);
+  to.raw("tQ");
+  to.number(0);
+  to.numbers(t.sizes);
+  to.numbers(t.strides);
+  to.raw("\x89");
+  ordered_dict(to);
+  to.raw("tR");
+}
 
 struct Entry {
   std::string name, bytes;
@@ -126,7 +72,7 @@ Status write_archive(const std::string& path, const std::vector<Entry>& entries)
 
 /// Copies the tensor to a storage of its own, with the same strides.
 Result<Tensor> with_own_storage(const Tensor& t) {
-  if (storage_name(t.dtype).empty())
+  if (torch_storage_name(t.dtype).empty())
     return unsupported("load.torch_save.dtype", fmt::format("torch.save of {} is not supported", torch_name(t.dtype)));
   TRY(Tensor own, Tensor::empty_strided(t.dtype, t.sizes, t.strides));
   own.copy_from(t);
@@ -134,10 +80,10 @@ Result<Tensor> with_own_storage(const Tensor& t) {
 }
 
 Status save(const std::string& path, const std::vector<std::string>* names, const std::vector<Tensor>& tensors) {
-  Pickler pickle;
+  PickleWriter pickle;
   std::vector<Entry> entries{{"data.pkl", {}}, {"byteorder", "little"}};
   if (names)
-    pickle.ordered_dict();
+    ordered_dict(pickle);
   else
     pickle.raw("]");
   pickle.raw("(");
@@ -145,7 +91,7 @@ Status save(const std::string& path, const std::vector<std::string>* names, cons
     TRY(const Tensor own, with_own_storage(tensors[i]));
     TRY(const std::int64_t elements, reach(own.sizes, own.strides));
     if (names) pickle.string((*names)[i]);
-    pickle.tensor(own, i, elements);
+    write_tensor(pickle, own, i, elements);
     const auto bytes = static_cast<std::size_t>(elements) * itemsize(own.dtype);
     entries.push_back({fmt::format("data/{}", i), std::string(reinterpret_cast<const char*>(own.data()), bytes)});
   }

@@ -88,6 +88,13 @@ Result<std::int64_t> reach(std::span<const std::int64_t> sizes, std::span<const 
   return last + 1;
 }
 
+Result<bool> within_storage(const Tensor& t) {
+  TRY(const std::int64_t elements, reach(t.sizes, t.strides));
+  std::int64_t last;
+  return t.offset >= 0 && !__builtin_add_overflow(t.offset, elements, &last) &&
+         (elements == 0 || static_cast<std::uint64_t>(last) <= t.storage->bytes() / itemsize(t.dtype));
+}
+
 Result<std::size_t> byte_extent(DType dtype, std::span<const std::int64_t> sizes,
                                 std::span<const std::int64_t> strides) {
   TRY(const std::int64_t reached, reach(sizes, strides));

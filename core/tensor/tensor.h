@@ -84,5 +84,7 @@ Sizes row_major_strides(std::span<const std::int64_t> sizes);
 /// The number of storage elements that sizes and strides reach from offset 0; 0 when the tensor is empty. Error
 /// tensor.size on overflow or negative numbers.
 Result<std::int64_t> reach(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
+/// Does every element lie within the storage? Error as reach().
+Result<bool> within_storage(const Tensor& t);
 
 }  // namespace partita
