@@ -94,9 +94,14 @@ Oracle asked_elsewhere(const MinifyQuestion& question, const MinifyCheck& check,
 }
 
 Result<minify::Culprit> find_culprit(const MinifyQuestion& question, const Candidate& smallest,
-                                     const minify::Failure& failure) {
+                                     const minify::Failure& failure, double hang_seconds) {
   if (!question.backend || !question.backend->stages) return minify::Culprit();
-  return find_culprit(question.backend->stages(question.backend_options), question.oracle_of, smallest, failure,
+  const auto oracle_of = [&](const CompileFn& compile) {
+    Oracle oracle = question.oracle_of(compile);
+    if (hang_seconds > 0) oracle.limits.seconds = std::min(oracle.limits.seconds, hang_seconds);
+    return oracle;
+  };
+  return find_culprit(question.backend->stages(question.backend_options), oracle_of, smallest, failure,
                       {.tolerance = question.tolerance});
 }
 
@@ -105,8 +110,10 @@ Result<minify::Culprit> culprit_elsewhere(const MinifyCheck& check, const std::s
   const Candidate smallest = minify::with_inputs(reduced.graph, reduced.inputs, 0);
   // A try for each pass and each step of the plan, each within its own limit.
   const minify::ChildLimits no_limit{0, 0};
+  MinifyCheck quick = check;
+  quick.timeout = std::min(check.timeout, reduced.hang_seconds);
   TRY(const minify::ChildEnd end,
-      minify::run_on_case("exec " + try_command(check, program, "--blame"), smallest, no_limit, progress));
+      minify::run_on_case("exec " + try_command(quick, program, "--blame"), smallest, no_limit, progress));
   const auto said = nlohmann::json::parse(end.answer, nullptr, false);
   if (!said.is_object() || !said.contains("pass") || !said.contains("kernel"))
     return Diagnostic{Fault::Differs, "minify.no_culprit", "who is to blame could not be found out: " + end.answer};

@@ -43,9 +43,10 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check);
 /// a process with threads must not fork and go on.
 minify::Oracle asked_elsewhere(const MinifyQuestion& question, const MinifyCheck& check, const std::string& program);
 
-/// Finds the guilty pass or kernel for what is left, in this process; empty for backends without stages.
+/// Finds the guilty pass or kernel for what is left, in this process; empty for backends without stages. A try that
+/// takes longer than `hang_seconds` hangs; 0: than the question's limit.
 Result<minify::Culprit> find_culprit(const MinifyQuestion& question, const minify::Candidate& smallest,
-                                     const minify::Failure& failure);
+                                     const minify::Failure& failure, double hang_seconds = 0);
 /// The same, by `program`.
 Result<minify::Culprit> culprit_elsewhere(const MinifyCheck& check, const std::string& program,
                                           const minify::Reduced& reduced, const Progress* progress);

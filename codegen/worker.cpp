@@ -211,8 +211,7 @@ bool Worker::wait() {
     if (const std::uint64_t notes = page_->notes.load(); notes != notes_) {
       notes_ = notes;
       changed_ = now;
-      if (options_.progress)
-        options_.progress->at(-1, std::string(page_->what, ::strnlen(page_->what, sizeof page_->what)));
+      if (options_.progress) options_.progress->at(-1, text_of(*page_));
     }
     const double limit = options_.worker->step_seconds;
     if (options_.progress && options_.progress->cancelled())
@@ -268,7 +267,7 @@ Diagnostic at_home(Diagnostic error, const Graph& graph) {
   return error;
 }
 
-std::string text_of(const Graph& graph) {
+std::string plain_text(const Graph& graph) {
   const std::unique_ptr<Graph> plain = graph.clone();
   plain->name = "GraphModule";
   plain->form = GraphForm::Flat;
@@ -375,7 +374,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     Packer request;
     request.put(Request::Compile);
     request.put(graph.name);
-    request.put(text_of(graph));
+    request.put(plain_text(graph));
     request.put(names);
     request.put(tensors.text);
     if (auto done = worker->ask(request.take(), tensors.memory); !done) return at_home(std::move(done).error(), graph);

@@ -90,7 +90,7 @@ Result<int> run(const Options& o) {
   if (!reduced) return std::move(reduced).error();
 
   const Candidate smallest = minify::with_inputs(reduced->graph, reduced->inputs, 0);
-  TRY(const minify::Culprit culprit, find_culprit(q, smallest, reduced->failure));
+  TRY(const minify::Culprit culprit, find_culprit(q, smallest, reduced->failure, reduced->hang_seconds));
   TRY_DO(write_repro(*reduced, o.out, repro_text(q, culprit)));
   const std::string report = minify_report(*reduced, culprit, o.out);
   store->add(CheckRow{o.path, start.id, "minify", false, report});

@@ -47,13 +47,22 @@ void now_at(std::string_view what, std::span<const std::string> nodes) {
   to->notes.fetch_add(1, std::memory_order_release);
 }
 
+std::string text_of(const Whereabouts& of) {
+  const std::string nodes = text_in(of.nodes);
+  return text_in(of.what) + (nodes.empty() ? "" : fmt::format(" ({})", nodes));
+}
+
+std::string node_of(const Whereabouts& of) {
+  const std::string nodes = text_in(of.nodes);
+  return nodes.substr(0, nodes.find(','));
+}
+
 Diagnostic death(std::string_view who, std::string_view how, const Whereabouts& last) {
-  const std::string what = text_in(last.what), nodes = text_in(last.nodes);
-  std::string message = fmt::format("{} ended: {}", who, how);
-  if (!what.empty()) message += " while " + what;
-  if (!nodes.empty()) message += fmt::format(" ({})", nodes);
-  return {Fault::Internal, "process.died", message + "; partita minify finds the part of the graph that does it",
-          Where{.node = nodes.substr(0, nodes.find(','))}};
+  const std::string at = text_of(last);
+  return {Fault::Internal, "process.died",
+          fmt::format("{} ended: {}{}{}; partita minify finds the part of the graph that does it", who, how,
+                      at.empty() ? "" : " while ", at),
+          Where{.node = node_of(last)}};
 }
 
 bool is_death(const Diagnostic& error) {

@@ -25,6 +25,11 @@ bool watched();
 /// Notes what this process begins to do now, and for which nodes.
 void now_at(std::string_view what, std::span<const std::string> nodes = {});
 
+/// "running kernel 3 (mul, add)"; empty when nothing was noted.
+std::string text_of(const Whereabouts& page);
+/// The first of the nodes; empty: none.
+std::string node_of(const Whereabouts& page);
+
 /// The error for a process that ended before its work: Fault::Internal, code process.died. `how` is "signal 11
 /// (Segmentation fault)"; the message names it, what the process was at and the nodes, and Where::node is the first.
 Diagnostic death(std::string_view who, std::string_view how, const Whereabouts& last);

@@ -11,12 +11,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/scratch.h"
+#include "core/base/whereabouts.h"
 
 namespace partita::minify {
 namespace {
@@ -77,6 +79,7 @@ class Child {
     errors_.close();
     if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
     remove_child_group(pid_);
+    if (at_) ::munmap(at_, sizeof *at_);
   }
 
   /// Starts a child that runs `body`, which does not return. `body` gets the write end of the answer's pipe.
@@ -86,6 +89,9 @@ class Child {
     if (::pipe2(answer, O_CLOEXEC) != 0) return system_error("pipe");
     if (::pipe2(errors, O_CLOEXEC) != 0) return system_error("pipe");
     std::fflush(nullptr);
+    void* page = ::mmap(nullptr, sizeof(Whereabouts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return system_error("mmap");
+    at_ = static_cast<Whereabouts*>(page);
     started_ = Clock::now();
     pid_ = ::fork();
     if (pid_ < 0) return system_error("fork");
@@ -95,6 +101,7 @@ class Child {
       ::dup2(errors[1], STDERR_FILENO);
       // Handlers that the parent installed (a test, a crash reporter) must not run here.
       for (const int s : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT, SIGHUP}) ::signal(s, SIG_DFL);
+      write_whereabouts_to(at_);
       body(answer[1]);
       ::_exit(0);
     }
@@ -134,6 +141,8 @@ class Child {
     remove_child_group(pid_);
     pid_ = 0;
     end.answer = std::move(answer_.text);
+    end.at = text_of(*at_);
+    end.node = node_of(*at_);
     end.errors = std::move(errors_.text);
     if (end.errors.size() > kept_errors) end.errors.erase(0, end.errors.size() - kept_errors);
     if (WIFSIGNALED(status)) {
@@ -151,6 +160,7 @@ class Child {
   pid_t pid_ = 0;
   Clock::time_point started_;
   Stream answer_, errors_;
+  Whereabouts* at_ = nullptr;  ///< the child writes it
 };
 
 /// Reads from the children, kills those that are late, and calls `ended` for each that ended.

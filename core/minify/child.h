@@ -20,6 +20,8 @@ struct ChildEnd {
   int code = 0;        ///< of Exited and Signalled
   std::string answer;  ///< of Answered
   std::string errors;  ///< the end of its stderr
+  std::string at;      ///< of a child of run_children(): what it noted last (core/base/whereabouts.h), and
+  std::string node;    ///< the first node of that
   double seconds = 0;
 };
 

@@ -96,18 +96,23 @@ std::string last_line(const std::string& text) {
 }
 
 Result<Verdict> verdict_of(const ChildEnd& end) {
-  const std::string said = last_line(end.errors);
+  std::string said = last_line(end.errors);
+  if (!end.at.empty()) said += (said.empty() ? "while " : "; while ") + end.at;
   switch (end.how) {
     case ChildEnd::Answered:
       return decode(end.answer);
     case ChildEnd::Exited:
-      return Verdict(Failure{fmt::format("exit {}", end.code), {}, {}, said});
+      return Verdict(Failure{fmt::format("exit {}", end.code), {}, end.node, said});
     case ChildEnd::Signalled:
-      return Verdict(Failure{fmt::format("signal {}", end.code), {}, {}, said});
+      return Verdict(Failure{fmt::format("signal {}", end.code), {}, end.node, said});
     case ChildEnd::TimedOut:
-      return Verdict(Failure{"timeout", {}, {}, fmt::format("no answer within {:.3g} s", end.seconds)});
+      return Verdict(
+          Failure{"timeout",
+                  {},
+                  end.node,
+                  fmt::format("no answer within {:.3g} s{}{}", end.seconds, end.at.empty() ? "" : "; while ", end.at)});
     case ChildEnd::OutOfMemory:
-      return Verdict(Failure{"out of memory", {}, {}, said});
+      return Verdict(Failure{"out of memory", {}, end.node, said});
     case ChildEnd::Cancelled:
       break;
   }

@@ -63,6 +63,7 @@ struct Reduced {
   std::size_t start_calls = 0, calls = 0;  ///< call nodes, without getitems
   std::size_t nodes_tried = 0;             ///< summed over all tries
   double seconds = 0;
+  double hang_seconds = 0;           ///< after this time a try counted as a hang at the end
   std::vector<std::string> made_up;  ///< inputs that replace nodes whose values could not be computed; they are zeros
 };
 

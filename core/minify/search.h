@@ -12,7 +12,7 @@ namespace partita::minify {
 class Search {
  public:
   /// `patient`: a try counts as a hang only after the oracle's whole time limit; otherwise after many times the
-  /// duration of tries that pass. confirm() always waits for the whole limit.
+  /// duration of tries that pass. confirm() waits ten times longer than a try.
   Search(const Oracle& oracle, const ReduceOptions& options, bool patient)
       : oracle_(oracle), options_(options), patient_(patient) {}
 
@@ -39,6 +39,7 @@ class Search {
 
  private:
   Status wait_while_paused() const;
+  Status learn_what_passing_takes(const Candidate& start);
   double seconds_for_a_try() const;
   void told(const Candidate& candidate, bool fails, bool remembered);
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(); }
