@@ -57,8 +57,7 @@ Status draw(const Graph& graph, const CompilerSetup& setup) {
   const std::string format = file.extension().string().substr(1);
   const std::string dot = to_fx_dot(graph);
   if (format == "dot" || format == "raw") return write_file(file.string(), dot);
-  TRY_DO(check_graphviz_size(graph));
-  TRY(const std::string picture, run_graphviz(dot, format, std::chrono::seconds(60), setup.backend.progress));
+  TRY(const std::string picture, run_graphviz(graph, dot, format, setup.backend.progress));
   return write_file(file.string(), picture);
 }
 

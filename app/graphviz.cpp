@@ -17,20 +17,32 @@ std::size_t total_nodes(const Graph& graph) {
   return n;
 }
 
+Status check_size(const Graph& graph) {
+  if (std::size_t n = total_nodes(graph); n > max_graphviz_nodes)
+    return unsupported(
+        "graphviz.size",
+        fmt::format("graph {} has {} nodes and Graphviz draws at most {}; use --format dot or the window's own picture",
+                    graph.name, n, max_graphviz_nodes));
+  return {};
+}
+
 }  // namespace
 
-Result<std::string> run_graphviz(const std::string& dot, const std::string& format, std::chrono::seconds limit,
+Result<std::string> run_graphviz(const Graph& graph, const std::string& dot, const std::string& format,
                                  const Progress* progress) {
+  constexpr double seconds = 60;
+  TRY_DO(check_size(graph));
   TRY(const ScratchFolder folder, ScratchFolder::make("graphviz"));
   const std::string source = folder.path() + "/graph.dot", picture = folder.path() + "/picture";
   TRY_DO(write_file(source, dot));
   const std::string command = fmt::format("exec dot -T{} -o {} {}", shell_word(format), picture, source);
   using minify::ChildEnd;
-  TRY(const ChildEnd end, minify::run_command(command, {static_cast<double>(limit.count()), 0}, progress));
+  TRY(const std::vector<ChildEnd> ends, minify::run_commands({&command, 1}, 1, {seconds, 0}, progress));
+  const ChildEnd& end = ends.front();
   if (end.how == ChildEnd::Cancelled) return stopped_on_request();
   if (end.how == ChildEnd::TimedOut)
     return unsupported("graphviz.time_limit",
-                       fmt::format("dot took over {} s; use --format dot or the window", limit.count()));
+                       fmt::format("dot took over {} s; use --format dot or the window", seconds));
   constexpr int not_found = 127;  // of the shell
   if (end.how == ChildEnd::Exited && end.code == not_found)
     return unsupported("graphviz.missing", "cannot start dot; install graphviz");
@@ -40,23 +52,12 @@ Result<std::string> run_graphviz(const std::string& dot, const std::string& form
   return std::string(bytes->text());
 }
 
-Status check_graphviz_size(const Graph& graph) {
-  if (std::size_t n = total_nodes(graph); n > max_graphviz_nodes)
-    return unsupported(
-        "graphviz.size",
-        fmt::format("graph {} has {} nodes and Graphviz draws at most {}; use --format dot or the window's own picture",
-                    graph.name, n, max_graphviz_nodes));
-  return {};
-}
-
 Result<std::string> draw_with_graphviz(const Graph& graph, const std::string& format, const Progress* progress) {
-  constexpr std::chrono::seconds limit{60};
   if (format == "dot") return to_dot(graph);
   if (format != "svg" && format != "png" && format != "pdf")
     return input_error("graphviz.format",
                        fmt::format("unknown format '{}'; svg, png, pdf and dot are written", format));
-  TRY_DO(check_graphviz_size(graph));
-  return run_graphviz(to_dot(graph), format, limit, progress);
+  return run_graphviz(graph, to_dot(graph), format, progress);
 }
 
 }  // namespace partita

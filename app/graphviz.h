@@ -1,5 +1,4 @@
 #pragma once
-#include <chrono>
 #include <string>
 
 #include "core/base/progress.h"
@@ -11,16 +10,14 @@ namespace partita {
 /// For more nodes Graphviz takes minutes or overflows its stack; our own layout draws those.
 inline constexpr std::size_t max_graphviz_nodes = 300;
 
-/// Error graphviz.size when the graph has more nodes.
-Status check_graphviz_size(const Graph& graph);
-
-/// Runs `dot -TFORMAT` in a child process and returns what it writes. Errors graphviz.missing, graphviz.time_limit,
-/// graphviz.failed, Fault::Cancelled; the child is killed at the limit and when `progress` (may be null) says stop.
-Result<std::string> run_graphviz(const std::string& dot, const std::string& format, std::chrono::seconds limit,
+/// Gives `dot`, some drawing of the graph, to `dot -TFORMAT` in a child process and returns what that writes. Errors
+/// graphviz.size, graphviz.missing, graphviz.time_limit, graphviz.failed, Fault::Cancelled; the child is killed after a
+/// minute and when `progress` (may be null) says stop.
+Result<std::string> run_graphviz(const Graph& graph, const std::string& dot, const std::string& format,
                                  const Progress* progress = nullptr);
 
-/// The graph as "dot" (the source, of any size), "svg", "png" or "pdf". Errors graphviz.size, graphviz.format and those
-/// of run_graphviz, which is given a minute.
+/// The graph as "dot" (the source, of any size), "svg", "png" or "pdf". Errors graphviz.format and those of
+/// run_graphviz.
 Result<std::string> draw_with_graphviz(const Graph& graph, const std::string& format,
                                        const Progress* progress = nullptr);
 

@@ -21,6 +21,7 @@ struct Options {
   std::string path, backend = "debug";
   bool train = false, json = false;
   unsigned jobs = 0;
+  std::size_t every = 1;
 };
 
 struct Totals {
@@ -140,7 +141,8 @@ Result<int> check(const Options& options) {
   std::map<std::string, Totals> kinds = {{"graph", {}}};
   Totals all;
   Json failures = Json::array(), by_double = Json::array(), skipped = Json::array();
-  TRY(const std::vector<FileResults> results, check_all(files, {.run = run, .train = options.train}, run_file, jobs));
+  TRY(const std::vector<FileResults> results,
+      check_all(files, {.run = run, .train = options.train, .every = options.every}, run_file, jobs));
   for (const FileResults& file : results) {
     if (!file.error.empty()) return input_error("check.file", file.error);
     for (const CaseResult& r : file.cases) {
@@ -187,6 +189,9 @@ Action add(CLI::App& app) {
   app.add_flag("--train", options->train, "Run the backward too, and compare gradients");
   app.add_flag("--json", options->json, "One JSON document");
   app.add_option("--jobs", options->jobs, "Processes; 0: one for each processor");
+  app.add_option("--every", options->every, "Run the first of so many cases of each file, of the next so many, ...")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   return [options] { return check(*options); };
 }
 

@@ -405,8 +405,9 @@ Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const 
   std::filesystem::path tensor_path = std::filesystem::path(json_path).replace_extension(".safetensors");
   TRY(TensorFile tensors, read_safetensors(tensor_path.string()));
   std::vector<CaseResult> out;
-  std::size_t position = 0;
-  for (const Json& entry : json["cases"])
+  std::size_t position = 0, number = 0;
+  for (const Json& entry : json["cases"]) {
+    if (number++ % std::max<std::size_t>(options.every, 1) != 0) continue;
     for (const char* kind : {"graph", "pre_dispatch_graph", "symbolic_graph"}) {
       if (kind != std::string_view("graph") && (!entry.contains(kind) || entry[kind].is_null())) continue;
       if (position++ < options.skip) continue;
@@ -431,6 +432,7 @@ Result<std::vector<CaseResult>> check_cases(const std::string& json_path, const 
       if (options.finished) options.finished(result);
       out.push_back(std::move(result));
     }
+  }
   return out;
 }
 

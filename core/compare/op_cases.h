@@ -27,9 +27,11 @@ struct CaseResult {
 using RunGraph = std::function<Result<std::vector<Value>>(const Graph& graph, std::vector<Value> inputs)>;
 
 struct CaseOptions {
-  RunGraph run;          ///< unset: the debug interpreter, which also checks every node against its annotation
-  bool train = false;    ///< also differentiate, and compare the gradients with the recorded ones
-  std::size_t skip = 0;  ///< number of graphs at the start of the file to leave out
+  RunGraph run;           ///< unset: the debug interpreter, which also checks every node against its annotation
+  bool train = false;     ///< also differentiate, and compare the gradients with the recorded ones
+  std::size_t every = 1;  ///< only the first of so many cases is run, then the first of the next so many ...
+  std::size_t skip = 0;   ///< number of graphs that are not run at the start of the file; those of cases left out by
+                          ///< `every` do not count
   std::function<void(const CaseResult&)> starting;  ///< called with file, kind and index before a graph is run
   std::function<void(const CaseResult&)> finished;  ///< called with each result at once
 };

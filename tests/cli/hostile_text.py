@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Text of a file stays data in the Python that is written from it. hostile_text.py PARTITA SOURCE_DIR
+"""Text of a file stays data in the Python that is written from it. hostile_text.py PARTITA SOURCE_DIR [EVERY]
 
 Puts line ends, quotes and brackets into each text field of an archive and into each part of FX text. What `show`, `aot`
 and `run --compiler graph_dumper_aot` write must then be a class and calls for Python's parser, or the file is refused
-in one line.
+in one line. EVERY 3 tries a third of the hostile texts in each place, for builds with sanitizers, which are slow.
 """
 import ast, json, os, pathlib, subprocess, sys, tempfile, zipfile
 
 partita, source = sys.argv[1], pathlib.Path(sys.argv[2])
+every = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 sample = source / "resources/samples/mlp"
 HOSTILE = ["\nimport os\nos.abort()  #", "\r    import os\r", "'\"]})\nimport os\n", '", os.abort(), "', "\\", "\x00\x0c\x1b", "\u2028import os"]
 failures, written = [], 0
@@ -95,7 +96,8 @@ def try_archive(folder):
             continue
         seen.add(kind)
         hostile = HOSTILE[len(seen) % len(HOSTILE)]
-        for bad in {HOSTILE[0], hostile} if "metadata" in path or "target" in kind or "name" in kind else {hostile}:
+        often = every == 1 and ("metadata" in path or "target" in kind or "name" in kind)
+        for bad in {HOSTILE[0], hostile} if often else {hostile}:
             changed = folder / "changed.pt2"
             with zipfile.ZipFile(changed, "w") as out:
                 for name in archive.namelist():
@@ -117,8 +119,8 @@ def try_archive(folder):
 def try_text(folder):
     text = subprocess.run([partita, "show", sample / "program.pt2"], capture_output=True, text=True, check=True).stdout
     parts = ["zoo.py", "forward", "F.gelu", "linear.default", "gelu", "self", "f32", "cpu", "MLP", "mean", "return"]
-    for part in parts:
-        for hostile in HOSTILE:
+    for i, part in enumerate(parts):
+        for hostile in HOSTILE[i % every :: every]:
             if part in text:
                 (folder / "changed.py").write_text(text.replace(part, part + hostile, 1), newline="")
                 try_file(str(folder / "changed.py"), f"text {part!r} + {hostile!r}")
