@@ -352,11 +352,7 @@ Status Compiler::externs() {
           return buffer.kind == PlanBuffer::Kind::Constant ||
                  (buffer.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(buffer.index));
         },
-        out_->generator.get(),
-        [&](int b) -> std::optional<std::int64_t> {
-          const SymExpr n = plan_.buffers[static_cast<std::size_t>(b)].elements;
-          return n.is_int() ? std::optional(n.as_int()) : std::nullopt;
-        }};
+        out_->generator.get(), [&](int b) { return integer(plan_.buffers[static_cast<std::size_t>(b)].elements); }};
     std::string why_not;
     TRY(Prepared prepared, prepare_extern(context, why_not));
     if (const OpRecord* record = find_record(call->op)) out_->draws_anew |= record->random && !options_.generator;
@@ -465,19 +461,8 @@ Status Compiler::steps() {
 
 std::set<int> Compiler::written_buffers() const {
   std::set<int> written;
-  for (const auto& step : plan_.steps) {
-    if (auto* call = std::get_if<ExternCall>(&step)) {
-      for (const PlanView& v : call->results) written.insert(v.buffer);
-      continue;
-    }
-    const auto& call = std::get<KernelCall>(step);
-    std::size_t next = 0;
-    for (const loops::Buffer& b : plan_.kernels[static_cast<std::size_t>(call.kernel)].buffers) {
-      if (b.role == loops::Buffer::Role::Scratch) continue;
-      if (b.role == loops::Buffer::Role::Output) written.insert(call.buffers[next]);
-      ++next;
-    }
-  }
+  for (const auto& step : plan_.steps)
+    for (int buffer : written_by(plan_, step)) written.insert(buffer);
   return written;
 }
 

@@ -14,12 +14,6 @@ bool is_indirect(SymExpr e) {
   return e.kind() == SymKind::Computed || std::ranges::any_of(e.args(), is_indirect);
 }
 
-int64_t numel_of(const Sizes& sizes) {
-  int64_t n = 1;
-  for (int64_t s : sizes) n *= s;
-  return n;
-}
-
 /// Records what a value reads and how much it computes.
 class Probe final : public Body {
  public:
@@ -44,7 +38,7 @@ Index probe_variables(IndexMath& math, const Sizes& sizes) {
 }  // namespace
 
 int64_t LoweredTensor::numel() const {
-  return numel_of(sizes);
+  return partita::numel(sizes);
 }
 
 SymExpr Body::indirect(Scalar position, int64_t extent) {
@@ -267,7 +261,7 @@ LoweredTensor Lowering::expand(const LoweredTensor& t, const Sizes& sizes) {
 
 LoweredTensor Lowering::reshape(const LoweredTensor& t, Sizes sizes) {
   if (t.sizes == sizes) return t;
-  CHECK(numel_of(sizes) == t.numel(), "reshape to a different number of elements");
+  CHECK(numel(sizes) == t.numel(), "reshape to a different number of elements");
   Sizes to = sizes;
   return view(t, std::move(sizes), [from = t.sizes, to](Body& body, const Index& i) {
     return body.math.delinearize(body.math.linear(i, to), from);

@@ -67,10 +67,7 @@ bool other_strides(const Meta& a, const Meta& b) {
 std::int64_t numel(const Meta& m) {
   const TensorMeta* t = m.tensor();
   auto sizes = t ? concrete(t->sizes) : std::nullopt;
-  std::int64_t n = sizes ? 1 : 0;
-  if (sizes)
-    for (std::int64_t s : *sizes) n *= s;
-  return n;
+  return sizes ? partita::numel(*sizes) : 0;
 }
 
 class Chooser {

@@ -463,9 +463,7 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   e.note_origin(d);
   // The order of writes to one element matters: for the rounding of sums, and otherwise for the value that stays.
   bool repeats = w.accumulate || w.repeats;
-  std::int64_t elements = 1;
-  for (std::int64_t s : w.sizes) elements *= s;
-  const Mapping mapping = repeats ? Mapping::Serial : outermost(g, elements);
+  const Mapping mapping = repeats ? Mapping::Serial : outermost(g, numel(w.sizes));
   out.kernel.body = pointwise_nest(e, w.sizes, merged, mapping, !repeats, [&] {
     Scalar v = w.value(e, e.at);
     Body::Element at = e.element(math.element(w.target(e, e.at), strides));

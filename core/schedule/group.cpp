@@ -16,12 +16,6 @@ using loops::Scalar;
 
 namespace {
 
-std::int64_t numel(const Sizes& sizes) {
-  std::int64_t n = 1;
-  for (std::int64_t s : sizes) n *= s;
-  return n;
-}
-
 Sizes without_ones(const Sizes& sizes) {
   Sizes out;
   for (std::int64_t s : sizes)
@@ -149,13 +143,13 @@ bool Domain::reduces() const {
   return std::ranges::find(reduced, true) != reduced.end();
 }
 std::int64_t Domain::numel() const {
-  return schedule::numel(space);
+  return partita::numel(space);
 }
 Sizes Domain::part(bool of_reduced) const {
   return part_of(space, reduced, of_reduced);
 }
 std::int64_t Domain::kept_numel() const {
-  return schedule::numel(part(false));
+  return partita::numel(part(false));
 }
 
 std::optional<Coverage> coverage_in(const Domain& domain, const Definition& d) {

@@ -69,5 +69,7 @@ struct Plan {
 };
 
 std::string print(const Plan& plan);
+/// The plan buffers that a step writes, each once.
+std::vector<int> written_by(const Plan& plan, const std::variant<KernelCall, ExternCall>& step);
 
 }  // namespace partita::schedule

@@ -8,7 +8,6 @@
 #include "core/schedule/execute_plan.h"
 
 namespace partita::schedule {
-namespace {
 
 std::vector<int> written_by(const Plan& plan, const std::variant<KernelCall, ExternCall>& step) {
   std::vector<int> out;
@@ -28,8 +27,6 @@ std::vector<int> written_by(const Plan& plan, const std::variant<KernelCall, Ext
   }
   return out;
 }
-
-}  // namespace
 
 Plan first_steps(const Plan& plan, std::size_t count) {
   CHECK(count > 0 && count <= plan.steps.size());

@@ -83,17 +83,9 @@ class Finder {
 
   std::int64_t iterations(int id) const {
     const Definition& d = l_[id];
-    std::int64_t n = 1;
-    if (d.kind == Kind::Writes) {
-      n = 0;
-      for (const auto& w : d.writes) {
-        std::int64_t m = 1;
-        for (std::int64_t s : w.sizes) m *= s;
-        n += m;
-      }
-      return n;
-    }
-    for (std::int64_t s : d.kind == Kind::Reduce ? d.space : d.sizes) n *= s;
+    if (d.kind != Kind::Writes) return numel(d.kind == Kind::Reduce ? d.space : d.sizes);
+    std::int64_t n = 0;
+    for (const auto& w : d.writes) n += numel(w.sizes);
     return n;
   }
 

@@ -126,6 +126,10 @@ Result<Tensor> Tensor::zeros(DType dtype, Sizes sizes) {
 }
 
 std::int64_t Tensor::numel() const {
+  return partita::numel(sizes);
+}
+
+std::int64_t numel(const Sizes& sizes) {
   std::int64_t n = 1;
   for (std::int64_t s : sizes) n *= s;
   return n;

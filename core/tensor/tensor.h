@@ -12,6 +12,8 @@
 namespace partita {
 
 using Sizes = std::vector<std::int64_t>;
+/// The number of elements of a tensor of these sizes.
+std::int64_t numel(const Sizes& sizes);
 
 /// Checks that the device is the CPU, in whose memory all copying and computing is done. Error tensor.device for any
 /// other.

@@ -16,11 +16,6 @@ struct ConcreteView {
   DType dtype = DType::Float32;
   Sizes sizes, strides;
   std::int64_t offset = 0;
-  std::int64_t numel() const {
-    std::int64_t n = 1;
-    for (std::int64_t s : sizes) n *= s;
-    return n;
-  }
   std::byte* at(std::byte* const* buffers) const {
     return buffers[buffer] + offset * static_cast<std::int64_t>(itemsize(dtype));
   }
