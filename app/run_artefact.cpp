@@ -5,9 +5,11 @@
 
 #include "core/aot/run_compiled.h"
 #include "core/aot/run_program.h"
+#include "core/aot/shared_inputs.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
 #include "core/interp/random_values.h"
+#include "core/ops/in_place.h"
 
 namespace partita {
 namespace {
@@ -17,13 +19,26 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, 
                                 const CompileFn& compile) {
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, request.random_weights));
+  TRY(SharedInputs shared, separate_inputs(*graph, inputs, false));
+  // A run only sees values, so inputs whose sizes or strides change are returned too.
+  const std::vector<Node*> placeholders = graph->placeholders(), last = follow_in_place(*graph);
+  std::vector<Arg> results = graph->outputs();
+  std::vector<std::size_t> changed;
+  for (std::size_t i = 0; i < placeholders.size(); ++i)
+    if (last[i] != placeholders[i]) changed.push_back(i);
+  for (std::size_t i : changed) results.emplace_back(last[i]);
+  if (!changed.empty()) graph->set_output(Arg::tuple(std::move(results)));
   std::vector<Value> before;
   if (mutates_inputs(*graph)) {
-    TRY(before, copy_values(inputs.values));
+    TRY(before, copy_values(shared.caller.values));
   }
   TRY(const CompiledFn run, compile(*graph));
-  TRY(const std::vector<Value> outputs, run(inputs.values));
-  return collect_outputs(artefact.program.get(), inputs, before, outputs);
+  TRY(std::vector<Value> outputs, run(inputs.values));
+  const std::size_t own = outputs.size() - changed.size();
+  for (std::size_t k = 0; k < changed.size(); ++k) inputs.values[changed[k]] = outputs[own + k];
+  outputs.resize(own);
+  shared.update(inputs, {});
+  return collect_outputs(artefact.program.get(), shared.caller, before, outputs);
 }
 
 bool is_result(const std::string& key) {

@@ -85,7 +85,10 @@ Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string
 
 Result<Value> gather(const Node& node, const std::string& key, const std::optional<std::string>& second,
                      const Program* program, const TensorFile& io, std::optional<std::uint64_t> seed) {
-  if (const Tensor* t = io.find(key)) return as_meta_wants(node.meta, *t, key);
+  if (const Tensor* t = io.find(key)) {
+    if (io.storages.contains(key) && !node.meta.sym()) return Value(*t);
+    return as_meta_wants(node.meta, *t, key);
+  }
   if (second)
     if (const Tensor* t = io.find(*second)) return as_meta_wants(node.meta, *t, *second);
   if (program) {
@@ -151,7 +154,7 @@ Status gather_attributes(Graph& graph, const TensorFile& io, std::optional<std::
 bool same_bytes(const Value& a, const Value& b) {
   const auto *x = a.get<Tensor>(), *y = b.get<Tensor>();
   if (!x || !y) return true;
-  if (x->sizes != y->sizes || x->dtype != y->dtype) return false;
+  if (x->sizes != y->sizes || x->strides != y->strides || x->dtype != y->dtype) return false;
   const auto p = x->contiguous(), q = y->contiguous();
   return p && q && std::memcmp(p->data(), q->data(), static_cast<std::size_t>(p->numel()) * itemsize(p->dtype)) == 0;
 }
@@ -197,6 +200,8 @@ Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const Te
     if (random_weights) seed = hash_combine(*random_weights, i + 1);
     TRY(Value v, gather(*node, inputs.keys[i], seconds[i], program, io, seed));
     inputs.values.push_back(std::move(v));
+    const auto memory = io.storages.find(inputs.keys[i]);
+    inputs.memory.push_back(memory == io.storages.end() ? "" : memory->second.key);
   }
   const auto count = std::ranges::count_if(inputs.keys, [](auto& key) { return key.starts_with("input."); });
   for (const auto& [key, tensor] : io.tensors)

@@ -14,6 +14,9 @@ namespace partita {
 struct GraphInputs {
   std::vector<Value> values;      ///< in placeholder order
   std::vector<std::string> keys;  ///< keys in files: "input.0", "param.fc1.weight", "buffer.NAME", "tangent.0"
+  /// What the file says that a value lies in: "storage.0", or the key of an earlier value that is the very same tensor;
+  /// else empty.
+  std::vector<std::string> memory;
 };
 
 /// Collects values for the graph's placeholders and, into graph.attributes, for its get_attr nodes. Weights come from

@@ -1,6 +1,7 @@
 #include "core/aot/run_program.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,17 @@ std::vector<bool> wanted(const Graph& graph, const Program* program, const Graph
   return wants;
 }
 
+/// a + b
+Result<Tensor> sum(const Tensor& a, const Tensor& b) {
+  const DType wide = is_complex(a.dtype) ? DType::Complex128 : DType::Float64;
+  TRY(const Tensor out, a.to(wide));
+  TRY(const Tensor more, b.to(wide));
+  const std::int64_t n = out.numel() * (is_complex(wide) ? 2 : 1);
+  for (std::int64_t k = 0; k < n; ++k)
+    reinterpret_cast<double*>(out.data())[k] += reinterpret_cast<const double*>(more.data())[k];
+  return out.to(a.dtype);
+}
+
 Result<Tensor> filled(const Tensor& like, double value) {
   TRY(Tensor one, Tensor::scalar(like.dtype, value));
   TRY(Tensor out, Tensor::zeros(like.dtype, like.sizes));
@@ -58,8 +70,15 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
   how.tangents_for_aliases = true;
   how.keep_input_mutations = can_write_inputs(*graph);
   const bool joint = how.train && is_joint(*graph);
+  const std::vector<bool> callers = wanted(*graph, f.program_.get(), f.inputs_, io);
+  if (!joint) {
+    TRY(f.shared_, separate_inputs(*graph, f.inputs_, true));
+  }
   if (how.train && !joint) {
-    how.requires_grad = wanted(*graph, f.program_.get(), f.inputs_, io);
+    f.wants_.assign(f.inputs_.values.size(), false);
+    for (std::size_t c = 0; c < callers.size(); ++c)
+      if (callers[c]) f.wants_[f.shared_.at[c]] = true;
+    how.requires_grad = f.wants_;
     if (std::find(how.requires_grad.begin(), how.requires_grad.end(), true) == how.requires_grad.end())
       return input_error("run.train",
                          "there is nothing to differentiate: the file has no parameters; mark inputs by "
@@ -81,9 +100,12 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
       }
     }
     f.inputs_ = std::move(primals);
+    f.shared_.caller = f.inputs_;
+    for (std::size_t i = 0; i < f.inputs_.values.size(); ++i) f.shared_.at.push_back(i);
+    f.shared_.is_base.assign(f.inputs_.values.size(), false);
   }
   for (const auto& [key, tensor] : io.tensors)
-    if (key.starts_with("tangent.")) f.tangents_.emplace(std::strtoull(key.c_str() + 8, nullptr, 10), tensor);
+    if (key.starts_with("tangent.")) f.tangents_.emplace(key, tensor);
   if (options.joint && f.graphs_->joint) TRY_DO(options.joint(*f.graphs_->joint));
   TRY(f.forward_, options.forward(*f.graphs_->partition.forward));
   if (f.graphs_->partition.backward) {
@@ -95,23 +117,75 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
 Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& outputs) const {
   if (!joint_tangents_.empty()) return joint_tangents_;
   std::vector<Value> out;
-  std::size_t mutated = graphs_->meta.mutated_runtime_inputs().size();
+  const std::vector<std::size_t> mutated = graphs_->meta.mutated_runtime_inputs();
+  const bool given =
+      std::ranges::any_of(tangents_, [](const auto& entry) { return !entry.first.starts_with("tangent.input."); });
   for (std::size_t position : graphs_->tangent_of) {
     const Tensor* value = outputs[position].get<Tensor>();
     CHECK(value, "a tangent of a value that is not a tensor");
-    auto given = position < mutated ? tangents_.end() : tangents_.find(position - mutated);
-    if (given != tangents_.end()) {
-      if (given->second.sizes != value->sizes)
-        return input_error("run.input",
-                           fmt::format("the sizes of tangent.{} and output {} differ", given->first, given->first));
-      out.emplace_back(given->second);
-      continue;
+    std::optional<Tensor> tangent;
+    if (position < mutated.size()) {
+      TRY(tangent, input_tangent(mutated[position], value->sizes));
+    } else if (auto it = tangents_.find(fmt::format("tangent.{}", position - mutated.size())); it != tangents_.end()) {
+      tangent = it->second;
+      if (tangent->sizes != value->sizes)
+        return input_error("run.input", fmt::format("the sizes of {} and of its output differ", it->first));
     }
-    bool loss = position >= mutated && tangents_.empty() && value->dim() == 0;
-    TRY(Tensor tangent, filled(*value, loss ? 1 : 0));
-    out.emplace_back(std::move(tangent));
+    if (!tangent) {
+      const bool loss = position >= mutated.size() && !given && value->dim() == 0;
+      TRY(tangent, filled(*value, loss ? 1 : 0));
+    }
+    out.emplace_back(*std::move(tangent));
   }
   return out;
+}
+
+/// The tangent of an input's value after the run; for a base, the sum of its views'.
+Result<std::optional<Tensor>> TrainedFunction::input_tangent(std::size_t input, const Sizes& sizes) const {
+  std::optional<Tensor> total;
+  for (std::size_t c : shared_.inputs_in(input)) {
+    const auto it = tangents_.find("tangent." + shared_.caller.keys[c]);
+    if (it == tangents_.end()) continue;
+    Tensor tangent = it->second;
+    if (shared_.is_base[input]) {
+      const Tensor& view = *shared_.caller.values[c].get<Tensor>();
+      if (tangent.sizes != view.sizes)
+        return input_error("run.input", "the sizes of " + it->first + " and its input differ");
+      TRY(const Tensor whole, Tensor::zeros(tangent.dtype, sizes));
+      whole.view_as(view.sizes, view.strides, view.offset).copy_from(tangent);
+      tangent = whole;
+    } else if (tangent.sizes != sizes) {
+      return input_error("run.input", "the sizes of " + it->first + " and its input differ");
+    }
+    if (total) {
+      TRY(total, sum(*total, tangent));
+    } else {
+      total = tangent;
+    }
+  }
+  return total;
+}
+
+/// The tangent of an input that the graph does not write, or not so that autograd sees it, is a part of its gradient.
+Status TrainedFunction::pass_input_tangents(std::vector<Value>& gradients) const {
+  const std::vector<std::size_t> mutated = graphs_->meta.mutated_runtime_inputs();
+  std::set<std::size_t> taken;
+  for (std::size_t position : graphs_->tangent_of)
+    if (position < mutated.size()) taken.insert(mutated[position]);
+  for (std::size_t i = 0; i < wants_.size(); ++i) {
+    const Tensor* input = inputs_.values[i].get<Tensor>();
+    if (!wants_[i] || !input || taken.contains(i)) continue;
+    TRY(const std::optional<Tensor> tangent, input_tangent(i, input->sizes));
+    if (!tangent) continue;
+    gradients.resize(std::max(gradients.size(), i + 1));
+    if (const Tensor* gradient = gradients[i].get<Tensor>()) {
+      TRY(Tensor both, sum(*gradient, *tangent));
+      gradients[i] = std::move(both);
+    } else {
+      gradients[i] = *tangent;
+    }
+  }
+  return {};
 }
 
 Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, TensorFile& out) const {
@@ -125,6 +199,8 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
     bool tied = inputs_.keys[i].starts_with("param.");
     if (!tied) {
       out.tensors[gradient_key(inputs_.keys[i])] = *gradient;
+      if (!shared_.is_base[i])
+        for (std::size_t c : shared_.inputs_in(i)) out.tensors[gradient_key(shared_.caller.keys[c])] = *gradient;
       continue;
     }
     const std::string name = inputs_.keys[i].substr(std::string_view("param.").size());
@@ -132,16 +208,12 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
     const Storage* memory =
         program_ && stored != program_->tensors.end() ? stored->second.storage.get() : input->storage.get();
     names.emplace_back(gradient_key(inputs_.keys[i]), memory);
-    auto [sum, fresh] = total.emplace(memory, *gradient);
+    auto [all, fresh] = total.emplace(memory, *gradient);
     if (fresh) continue;
-    if (sum->second.sizes != gradient->sizes)
+    if (all->second.sizes != gradient->sizes)
       return unsupported("run.tied",
                          fmt::format("{} shares memory with a parameter of different sizes", inputs_.keys[i]));
-    TRY(Tensor added, sum->second.to(DType::Float64));
-    TRY(const Tensor more, gradient->to(DType::Float64));
-    auto *a = added.as<double>(), *b = more.as<double>();
-    for (std::int64_t k = 0; k < added.numel(); ++k) a[k] += b[k];
-    TRY(sum->second, added.to(gradient->dtype));
+    TRY(all->second, sum(all->second, *gradient));
   }
   for (const auto& [name, storage] : names) out.tensors[name] = total.at(storage);
   if (!program_) return {};
@@ -168,12 +240,20 @@ Result<TensorFile> TrainedFunction::step() {
     TRY(gradients, backward_(std::move(saved)));
   }
 
+  if (!wants_.empty()) TRY_DO(pass_input_tangents(gradients));
+
   TRY(std::vector<Value> outputs, finish_forward(*graphs_, values, inputs_.values));
-  TRY(TensorFile out, collect_outputs(program_.get(), inputs_, {}, outputs));
-  for (std::size_t i : meta.mutated_runtime_inputs())
-    out.tensors[after_key(inputs_.keys[i])] = *inputs_.values[i].get<Tensor>();
-  for (std::size_t i : meta.mutated_in_graph())
-    out.tensors[after_key(inputs_.keys[i])] = *inputs_.values[i].get<Tensor>();
+  const auto own = static_cast<std::ptrdiff_t>(outputs.size() - shared_.returned.size());
+  const std::vector<Value> last(outputs.begin() + own, outputs.end());
+  outputs.resize(static_cast<std::size_t>(own));
+  shared_.update(inputs_, last);
+  TRY(TensorFile out, collect_outputs(program_.get(), shared_.caller, {}, outputs));
+  for (const auto& written : {meta.mutated_runtime_inputs(), meta.mutated_in_graph()})
+    for (std::size_t i : written)
+      for (std::size_t c : shared_.inputs_in(i))
+        out.tensors[after_key(shared_.caller.keys[c])] = *shared_.caller.values[c].get<Tensor>();
+  for (std::size_t c : shared_.returned)
+    out.tensors[after_key(shared_.caller.keys[c])] = *shared_.caller.values[c].get<Tensor>();
   TRY_DO(collect_gradients(gradients, out));
   return out;
 }

@@ -11,8 +11,8 @@
 #include "core/ops/catch_raised.h"
 #include "core/ops/effects.h"
 #include "core/ops/functional_variant.h"
+#include "core/ops/in_place.h"
 #include "core/ops/record.h"
-#include "core/ops/requires_grad.h"
 #include "core/ops/rules.h"
 #include "core/ops/views.h"
 
@@ -298,11 +298,11 @@ class Functionalizer {
     std::vector<std::size_t> written_at;
     for (std::size_t i = 0; i < schema.args.size(); ++i)
       if (schema.args[i].is_write) written_at.push_back(i);
-    std::optional<FunctionalVariant> variant = functional_variant(node.op());
-    if (variant && variant->schema->is_view) {
-      change_metadata(node, *variant->schema, variant->op, bound);
+    if (const Op* view = view_in_place(node.op())) {
+      change_metadata(node, *find_schema(view), view, bound);
       return;
     }
+    std::optional<FunctionalVariant> variant = functional_variant(node.op());
     const bool in_place = !schema.args.empty() && schema.args[0].is_write;
     const std::string functional =
         schema.base.substr(0, schema.base.size() - (in_place ? 1 : 0)) + "_functional.default";
@@ -396,6 +396,7 @@ class Functionalizer {
   void write(std::size_t object, Node* value) {
     Object& o = objects_[object];
     Memory& m = memories_[o.memory];
+    Node* const before = m.content;
     Builder build = builder();
     DType dtype = Builder::tensor(o.value).dtype;
     if (Builder::tensor(value).dtype != dtype)
@@ -413,6 +414,15 @@ class Functionalizer {
       ++m.version;
     }
     m.written_with_grad |= !under_no_grad();
+    if (m.content != before && (under_no_grad() || is_detached(o))) out_.hidden[m.content] = before;
+  }
+
+  /// Is the object a view that autograd does not connect with its base?
+  static bool is_detached(const Object& o) {
+    return std::ranges::any_of(o.steps, [](const ViewStep& s) {
+      const OpRecord* record = find_record(s.op);
+      return record && record->not_differentiable;
+    });
   }
 
   bool wants_grad(std::size_t input) const {
@@ -466,27 +476,28 @@ class Functionalizer {
       out_.no_grad.insert(copy);
     }
     out_.graph->set_output(Arg::tuple(std::move(returned)));
-    for (Node* n : dead()) out_.no_grad.erase(n);
-    out_.graph->eliminate_dead(has_effect);
+    const std::vector<char> live = live_nodes();
+    const auto dead = [&](const auto& entry) { return !live[entry.first->id()]; };
+    std::erase_if(out_.no_grad, [&](const Node* n) { return !live[n->id()]; });
+    std::erase_if(out_.hidden, dead);
+    out_.graph->eliminate_dead([&](const Node& n) { return live[n.id()] != 0; });
   }
 
-  /// The nodes that eliminate_dead will erase; the side tables must drop them.
-  std::vector<Node*> dead() const {
+  /// By node id: what has an effect, what such nodes and the output read, and what takes hidden values' gradients.
+  std::vector<char> live_nodes() const {
+    const std::vector<char> needs = requires_grad(*out_.graph, options_.requires_grad, out_.no_grad, out_.hidden);
     std::vector<char> live(out_.graph->id_limit(), 0);
-    std::vector<Node*> erased;
     for (Node* n = out_.graph->last(); n; n = n->previous()) {
       if (has_effect(*n)) live[n->id()] = 1;
-      if (!live[n->id()]) {
-        erased.push_back(n);
-        continue;
-      }
+      if (!live[n->id()]) continue;
       for (Node* input : n->inputs()) live[input->id()] = 1;
+      if (const auto it = out_.hidden.find(n); it != out_.hidden.end() && needs[n->id()]) live[it->second->id()] = 1;
     }
-    return erased;
+    return live;
   }
 
   void describe_outputs(const std::vector<Arg>& user, const std::vector<Arg>& values) {
-    std::vector<char> needs = requires_grad(*out_.graph, options_.requires_grad, out_.no_grad);
+    std::vector<char> needs = requires_grad(*out_.graph, options_.requires_grad, out_.no_grad, out_.hidden);
     auto object_at = [&](std::size_t i) {
       Node* n = user[i].node();
       return n ? object_of_[n->id()] : npos;

@@ -8,6 +8,7 @@
 
 #include "core/base/result.h"
 #include "core/ir/graph.h"
+#include "core/ops/requires_grad.h"
 
 namespace partita {
 
@@ -60,6 +61,8 @@ struct FunctionalGraph {
   ViewAndMutationMeta meta;
   /// Calls made under no_grad. Their results carry no gradient.
   std::unordered_set<const Node*> no_grad;
+  /// New contents that were written without autograd's knowledge. Their gradients go to the contents before.
+  HiddenWrites hidden = {};
 };
 
 struct FunctionalizeOptions {

@@ -7,6 +7,7 @@
 #include "core/ops/composite.h"
 #include "core/ops/control.h"
 #include "core/ops/effects.h"
+#include "core/ops/in_place.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
@@ -18,7 +19,10 @@ namespace {
 
 class Lowering {
  public:
-  explicit Lowering(const Graph& graph) { out_.graph = graph.clone(); }
+  explicit Lowering(const Graph& graph) {
+    out_.graph = graph.clone();
+    follow_in_place(*out_.graph);
+  }
 
   Result<AtenGraph> run(const std::vector<bool>& wanted) {
     if (!wanted.empty()) {

@@ -99,6 +99,10 @@ class Differentiator {
       if (n->is_placeholder()) {
         needs_[n->id()] = placeholders < wants_.size() && wants_[placeholders] && can_require_grad(n->meta);
         ++placeholders;
+      } else if (const auto it = forward_.hidden.find(n); it != forward_.hidden.end()) {
+        needs_[n->id()] = needs(it->second);
+        n = n->next();
+        continue;
       } else if (n->op()->is_call() && !forward_.no_grad.contains(n)) {
         needs_[n->id()] = call_requires_grad(*n, [&](const Node* input) { return needs(input); });
       }
@@ -110,6 +114,8 @@ class Differentiator {
       Node* previous = n->previous();
       TRY(const Arg value, decompose(*n));
       TRY_DO(replace_uses(*n, value));
+      for (auto& [now, before] : forward_.hidden)
+        if (before == n) before = value.node();
       graph_.erase(n);
       n = previous ? previous->next() : graph_.first();
     }
@@ -131,7 +137,8 @@ class Differentiator {
       Node* value = outputs_[i].node();
       if (!value || !needs_[value->id()]) continue;
       if (i < mutated.size()) {
-        if (!meta.inputs[mutated[i]].mutates_data) continue;
+        const InputAliasInfo& input = meta.inputs[mutated[i]];
+        if (input.mutates_data ? input.mutations_under_no_grad : !options_.tangents_for_aliases) continue;
       } else if (i < mutated.size() + meta.outputs.size()) {
         OutputType type = meta.outputs[i - mutated.size()].type;
         bool alias = type != OutputType::NonAlias && type != OutputType::UnsafeViewAlias;
@@ -157,6 +164,13 @@ class Differentiator {
 
   bool needs(const Node* n) const { return n->id() < needs_.size() && needs_[n->id()]; }
 
+  /// Where the gradient of a value goes.
+  Edge edge_to(Node* value) const {
+    for (auto it = forward_.hidden.find(value); it != forward_.hidden.end(); it = forward_.hidden.find(value))
+      value = it->second;
+    return {function_of(value), result_of(value)};
+  }
+
   /// The edges of a function in schema order: one for each tensor argument that needs a gradient, one per item of a
   /// list.
   struct Slot {
@@ -173,7 +187,7 @@ class Differentiator {
     auto add = [&](int argument, int item, const Arg& a) {
       Node* n = a.node();
       if (!n || !needs(n)) return;
-      out.push_back({argument, item, {function_of(n), result_of(n)}});
+      out.push_back({argument, item, edge_to(n)});
     };
     for (std::size_t i = 0; i < bound.size(); ++i) {
       if (auto* list = bound[i].get<ArgList>())
@@ -199,7 +213,7 @@ class Differentiator {
     auto reach = [&](Node* function) {
       if (waiting[function]++ == 0) open.push_back(function);
     };
-    for (std::size_t i : tangent_of_) reach(function_of(outputs_[i].node()));
+    for (std::size_t i : tangent_of_) reach(edge_to(outputs_[i].node()).function);
     while (!open.empty()) {
       Node* function = open.back();
       open.pop_back();
@@ -222,8 +236,7 @@ class Differentiator {
       if (--waiting[edge.function] == 0) ready.emplace(sequence_.at(edge.function), edge.function);
     };
     for (std::size_t k = 0; k < tangents_.size(); ++k) {
-      Node* value = outputs_[tangent_of_[k]].node();
-      arrive({function_of(value), result_of(value)}, tangents_[k]);
+      arrive(edge_to(outputs_[tangent_of_[k]].node()), tangents_[k]);
     }
     while (!ready.empty()) {
       Node* function = ready.top().second;

@@ -2,6 +2,7 @@
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
+#include "core/ops/in_place.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/resolve.h"
 
@@ -70,6 +71,7 @@ Status resolve_all(Graph& graph) {
 
 Result<std::unique_ptr<Graph>> with_aten_calls(const Graph& graph) {
   std::unique_ptr<Graph> copy = graph.clone();
+  follow_in_place(*copy);
   TRY_DO(resolve_all(*copy));
   return copy;
 }

@@ -12,7 +12,8 @@ bool has_torch_calls(const Graph& graph);
 /// Resolves these calls to ATen calls, in this graph without its sub graphs. Returns whether there were any. The last
 /// new call keeps the old node's name, meta and origin.
 Result<bool> resolve_calls(Graph& graph);
-/// Returns a copy, sub graphs included, in which these calls are resolved.
+/// Returns a copy, sub graphs included, in which these calls are resolved, and calls after x.t_() and the like read its
+/// result (follow_in_place).
 Result<std::unique_ptr<Graph>> with_aten_calls(const Graph& graph);
 
 }  // namespace partita

@@ -8,7 +8,7 @@
 #include "core/interp/widen.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
-#include "core/ops/functional_variant.h"
+#include "core/ops/in_place.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
 
@@ -25,15 +25,6 @@ std::vector<std::vector<const Node*>> last_readers(const Graph& graph) {
   std::vector<std::vector<const Node*>> free_after(graph.id_limit());
   for (const Node* node : graph) free_after[last[node->id()]->id()].push_back(node);
   return free_after;
-}
-
-/// aten.t for aten.t_ and the like, which write no memory but change their argument's sizes and strides; null for
-/// others.
-const Op* view_in_place(const Op* op) {
-  const Schema* schema = find_schema(op);
-  if (!schema || !schema->is_mutable) return nullptr;
-  const auto variant = functional_variant(op);
-  return variant && variant->schema->is_view ? variant->op : nullptr;
 }
 
 bool draws(const Op* op) {
@@ -141,16 +132,7 @@ class Run {
     if (options_.float64) {
       TRY(result, widened(std::move(result)));
     }
-    adopt_new_geometry(node, result);
     return result;
-  }
-
-  /// x.t_() also changes the sizes and strides of x, so x becomes the result.
-  void adopt_new_geometry(const Node& node, const Value& result) {
-    const Schema* schema = find_schema(node.op());
-    if (!schema || !schema->is_mutable || schema->args.empty() || !schema->args[0].is_write || !result.get<Tensor>())
-      return;
-    if (const Node* self = node.args().empty() ? nullptr : node.args()[0].node()) values_[self->id()] = result;
   }
 
   Result<Value> attribute(const Node& node) {
@@ -182,7 +164,7 @@ class Run {
 
 Result<std::vector<Value>> interpret(const Graph& graph, std::vector<Value> inputs, const InterpOptions& options) {
   std::unique_ptr<Graph> resolved;
-  if (has_torch_calls(graph)) {
+  if (has_torch_calls(graph) || changes_geometry(graph)) {
     TRY(resolved, with_aten_calls(graph));
   }
   const Graph& running = resolved ? *resolved : graph;

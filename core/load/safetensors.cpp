@@ -127,18 +127,27 @@ Result<Tensor> copy_in(const Entry& entry, const char* data, bool is_complex, co
   return strided;
 }
 
+Status share_storage(TensorFile& file, const std::string& name, const SharedMemory& memory) {
+  auto view = file.tensors.find(name);
+  auto whole = file.tensors.find(memory.key);
+  if (view == file.tensors.end() || whole == file.tensors.end())
+    return bad(fmt::format("metadata 'storages' names '{}' in '{}', but one of them is missing", name, memory.key));
+  Tensor& t = view->second;
+  const auto before = static_cast<std::int64_t>(itemsize(whole->second.dtype)) * whole->second.offset /
+                      static_cast<std::int64_t>(itemsize(t.dtype));
+  t.storage = whole->second.storage;
+  if (__builtin_add_overflow(memory.offset, before, &t.offset))
+    return bad(fmt::format("'{}' reaches beyond its storage '{}'", name, memory.key));
+  TRY(const bool within, within_storage(t));
+  if (!within) return bad(fmt::format("'{}' reaches beyond its storage '{}'", name, memory.key));
+  return {};
+}
+
+/// First what lies in a whole storage, then what lies in such a tensor.
 Status share_storages(TensorFile& file) {
-  for (auto& [name, memory] : file.storages) {
-    auto view = file.tensors.find(name);
-    auto whole = file.tensors.find(memory.key);
-    if (view == file.tensors.end() || whole == file.tensors.end())
-      return bad(fmt::format("metadata 'storages' names '{}' in '{}', but one of them is missing", name, memory.key));
-    Tensor& t = view->second;
-    t.storage = whole->second.storage;
-    t.offset = memory.offset;
-    TRY(const bool within, within_storage(t));
-    if (!within) return bad(fmt::format("'{}' reaches beyond its storage '{}'", name, memory.key));
-  }
+  for (const bool nested : {false, true})
+    for (auto& [name, memory] : file.storages)
+      if (file.storages.contains(memory.key) == nested) TRY_DO(share_storage(file, name, memory));
   return {};
 }
 

@@ -48,13 +48,15 @@ bool call_requires_grad(const Node& call, const std::function<bool(const Node*)>
 }
 
 std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& placeholders,
-                                const std::unordered_set<const Node*>& no_grad) {
+                                const std::unordered_set<const Node*>& no_grad, const HiddenWrites& hidden) {
   std::vector<char> needs(graph.id_limit(), 0);
   std::size_t position = 0;
   for (Node* n : graph) {
     if (n->is_placeholder()) {
       needs[n->id()] = position < placeholders.size() && placeholders[position] && can_require_grad(n->meta);
       ++position;
+    } else if (const auto it = hidden.find(n); it != hidden.end()) {
+      needs[n->id()] = needs[it->second->id()];
     } else if (n->op()->is_call()) {
       needs[n->id()] =
           !no_grad.contains(n) && call_requires_grad(*n, [&](const Node* input) { return needs[input->id()] != 0; });

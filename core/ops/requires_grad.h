@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -7,10 +8,15 @@
 
 namespace partita {
 
+/// A value that a tensor got without autograd's knowledge (in place under no_grad, or through detach) -> the value that
+/// autograd takes it for.
+using HiddenWrites = std::unordered_map<const Node*, Node*>;
+
 /// Whether each value requires grad when these placeholders do, by Node::id. Results of calls in `no_grad` or of
-/// operators that are not differentiable, and numbers, never do. A tuple does when one of its results does.
+/// operators that are not differentiable, and numbers, never do, but hidden values do as what they are taken for. A
+/// tuple does when one of its results does.
 std::vector<char> requires_grad(const Graph& graph, const std::vector<bool>& placeholders,
-                                const std::unordered_set<const Node*>& no_grad);
+                                const std::unordered_set<const Node*>& no_grad, const HiddenWrites& hidden);
 
 /// Floating and complex tensors can, what is not known too; a tuple when one of its items can.
 bool can_require_grad(const Meta& meta);

@@ -1,0 +1,213 @@
+#include "core/aot/shared_inputs.h"
+
+#include <algorithm>
+
+#include "core/functionalize/functionalize.h"
+#include "core/ir/place.h"
+#include "core/ops/in_place.h"
+
+namespace partita {
+namespace {
+
+/// Calls f with the place in the storage of each element.
+template <class F>
+void for_each_place(const Tensor& t, F f) {
+  std::vector<std::int64_t> index(t.sizes.size(), 0);
+  for (std::int64_t n = t.numel(); n > 0; --n) {
+    std::int64_t place = t.offset;
+    for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * t.strides[d];
+    f(place);
+    for (std::size_t d = index.size(); d-- > 0 && ++index[d] == t.sizes[d];) index[d] = 0;
+  }
+}
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  if (a.storage != b.storage) return false;
+  if (itemsize(a.dtype) != itemsize(b.dtype)) return true;
+  std::vector<bool> touched(a.storage->bytes() / itemsize(a.dtype));
+  for_each_place(a, [&](std::int64_t i) { touched[static_cast<std::size_t>(i)] = true; });
+  bool meets = false;
+  for_each_place(b, [&](std::int64_t i) { meets = meets || touched[static_cast<std::size_t>(i)]; });
+  return meets;
+}
+
+class Separation {
+ public:
+  Separation(Graph& graph, GraphInputs& inputs) : graph_(graph), inputs_(inputs), nodes_(graph.placeholders()) {}
+
+  Result<SharedInputs> run(bool bases) {
+    out_.caller = inputs_;
+    for (std::size_t i = 0; i < inputs_.values.size(); ++i) out_.at.push_back(i);
+    out_.is_base.assign(inputs_.values.size(), false);
+    number_storages();
+    drop_repeated();
+    const std::vector<Node*> last = follow_in_place(graph_);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) last_[nodes_[i]] = last[i];
+    if (bases) TRY_DO(make_bases());
+    return std::move(out_);
+  }
+
+ private:
+  const Tensor* tensor(std::size_t i) const { return inputs_.values[i].get<Tensor>(); }
+
+  void number_storages() {
+    std::map<const Storage*, int> ids;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const Tensor* t = tensor(i);
+      TensorMeta* meta = nodes_[i]->meta.tensor();
+      if (t && meta) meta->storage_id = ids.emplace(t->storage.get(), static_cast<int>(ids.size())).first->second;
+    }
+  }
+
+  void drop(std::size_t i, std::size_t kept) {
+    graph_.erase(nodes_[i]);
+    const auto n = static_cast<std::ptrdiff_t>(i);
+    nodes_.erase(nodes_.begin() + n);
+    inputs_.values.erase(inputs_.values.begin() + n);
+    inputs_.keys.erase(inputs_.keys.begin() + n);
+    inputs_.memory.erase(inputs_.memory.begin() + n);
+    out_.is_base.erase(out_.is_base.begin() + n);
+    for (std::size_t& at : out_.at)
+      if (at == i)
+        at = kept;
+      else if (at > i)
+        --at;
+  }
+
+  void drop_repeated() {
+    for (std::size_t i = inputs_.values.size(); i-- > 0;) {
+      const auto same = std::ranges::find(inputs_.keys, inputs_.memory[i]);
+      const auto kept = static_cast<std::size_t>(same - inputs_.keys.begin());
+      if (kept >= i || !tensor(i)) continue;
+      nodes_[i]->replace_all_uses_with(nodes_[kept]);
+      drop(i, kept);
+    }
+  }
+
+  Status make_bases() {
+    std::map<const Storage*, std::vector<std::size_t>> groups;
+    for (std::size_t i = 0; i < inputs_.values.size(); ++i)
+      if (const Tensor* t = tensor(i)) groups[t->storage.get()].push_back(i);
+    std::erase_if(groups, [&](const auto& group) { return !overlaps(group.second); });
+    if (groups.empty()) return {};
+    TRY(const FunctionalGraph functional, functionalize(graph_));
+    for (std::size_t i = 0; i < nodes_.size(); ++i) mutated_[nodes_[i]] = functional.meta.inputs[i];
+    std::vector<std::vector<Node*>> joined;
+    for (const auto& [storage, group] : groups) {
+      const auto written = [&](std::size_t i) { return mutated_.at(nodes_[i]).mutates_data; };
+      if (std::ranges::none_of(group, written)) continue;
+      joined.emplace_back();
+      for (std::size_t i : group) joined.back().push_back(nodes_[i]);
+    }
+    for (const std::vector<Node*>& group : joined) TRY_DO(join(group));
+    return {};
+  }
+
+  bool overlaps(const std::vector<std::size_t>& group) const {
+    for (std::size_t i = 0; i < group.size(); ++i)
+      for (std::size_t j = i + 1; j < group.size(); ++j)
+        if (overlap(*tensor(group[i]), *tensor(group[j]))) return true;
+    return false;
+  }
+
+  std::size_t position(const Node* node) const {
+    return static_cast<std::size_t>(std::ranges::find(nodes_, node) - nodes_.begin());
+  }
+
+  /// Puts one input in the place of the first of `group` and views of it in the place of all.
+  Status join(const std::vector<Node*>& group) {
+    const std::size_t first = position(group.front());
+    const Tensor seen = *tensor(first);
+    for (const Node* n : group) {
+      const TensorMeta* meta = n->meta.tensor();
+      const bool known = meta && concrete(meta->sizes) && concrete(meta->strides);
+      if (!known || tensor(position(n))->dtype != seen.dtype)
+        return unsupported("aot.shared",
+                           "input " + n->name() + " overlaps an input that the graph writes, and has " +
+                               (known ? "another dtype" : "symbolic sizes"),
+                           place_of(*n));
+    }
+    const auto elements = static_cast<std::int64_t>(seen.storage->bytes() / itemsize(seen.dtype));
+    Node* base = add_base(group.front(), seen, elements);
+    Node* call = graph_.first();
+    while (call->is_placeholder()) call = call->next();
+    for (Node* n : group) {
+      const std::size_t i = position(n);
+      const Tensor& t = *tensor(i);
+      const auto list = [](const Sizes& numbers) {
+        return Arg::list(std::vector<Arg>(numbers.begin(), numbers.end()));
+      };
+      Node* view = graph_.create(Op::torch("aten.as_strided.default"), {base, list(t.sizes), list(t.strides), t.offset},
+                                 {}, n->name(), call);
+      view->meta = n->meta;
+      TensorMeta& meta = *view->meta.tensor();
+      meta.strides.assign(t.strides.begin(), t.strides.end());
+      meta.offset = t.offset;
+      n->replace_all_uses_with(view);
+    }
+    for (Node* n : group) {
+      const std::size_t i = position(n);
+      if (mutated_.at(n).mutates_metadata) return_at_end(n, i);
+      if (n == group.front()) continue;
+      drop(i, position(group.front()));
+    }
+    take_place(group.front(), base, seen, elements);
+    return {};
+  }
+
+  Node* add_base(Node* before, const Tensor& seen, std::int64_t elements) {
+    TensorMeta meta;
+    meta.dtype = seen.dtype;
+    meta.sizes = {elements};
+    meta.strides = {1};
+    meta.storage_id = before->meta.tensor()->storage_id;
+    return graph_.placeholder("base", meta, before);
+  }
+
+  void take_place(Node* first, Node* base, const Tensor& seen, std::int64_t elements) {
+    const std::size_t i = position(first);
+    graph_.erase(first);
+    nodes_[i] = base;
+    inputs_.values[i] = Tensor{seen.storage, seen.dtype, {elements}, {1}, 0};
+    const std::string& memory = inputs_.memory[i];
+    inputs_.keys[i] = memory.starts_with("storage.") ? memory : "storage." + inputs_.keys[i];
+    inputs_.memory[i].clear();
+    out_.is_base[i] = true;
+  }
+
+  void return_at_end(Node* placeholder, std::size_t i) {
+    const auto caller = static_cast<std::size_t>(std::ranges::find(out_.at, i) - out_.at.begin());
+    std::vector<Arg> results = graph_.outputs();
+    results.emplace_back(last_.at(placeholder));
+    graph_.set_output(Arg::tuple(std::move(results)));
+    out_.returned.push_back(caller);
+  }
+
+  Graph& graph_;
+  GraphInputs& inputs_;
+  std::vector<Node*> nodes_;           ///< placeholders
+  std::map<const Node*, Node*> last_;  ///< by placeholder: what it is at the end
+  std::map<const Node*, InputAliasInfo> mutated_;
+  SharedInputs out_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> SharedInputs::inputs_in(std::size_t i) const {
+  std::vector<std::size_t> out;
+  for (std::size_t c = 0; c < at.size(); ++c)
+    if (at[c] == i) out.push_back(c);
+  return out;
+}
+
+void SharedInputs::update(const GraphInputs& inputs, const std::vector<Value>& last) {
+  for (std::size_t c = 0; c < at.size(); ++c)
+    if (!is_base[at[c]]) caller.values[c] = inputs.values[at[c]];
+  for (std::size_t k = 0; k < returned.size(); ++k) caller.values[returned[k]] = last[k];
+}
+
+Result<SharedInputs> separate_inputs(Graph& graph, GraphInputs& inputs, bool bases) {
+  return Separation(graph, inputs).run(bases);
+}
+
+}  // namespace partita
