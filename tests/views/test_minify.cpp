@@ -13,10 +13,10 @@ using namespace partita::views;
 
 namespace {
 
-MinifyStep step(std::int64_t tries, std::int64_t calls, bool fails) {
-  MinifyStep s;
+minify::Event step(std::size_t tries, std::size_t calls, bool fails) {
+  minify::Event s;
   s.strategy = "truncate suffix";
-  s.tried = QString("keep %1 of 1700").arg(calls);
+  s.tried = "keep " + std::to_string(calls) + " of 1700";
   s.fails = fails;
   s.tries = tries;
   s.calls = calls;
@@ -24,6 +24,16 @@ MinifyStep step(std::int64_t tries, std::int64_t calls, bool fails) {
   s.seconds = static_cast<double>(tries) / 20;
   s.tries_per_second = 20;
   return s;
+}
+
+minify::Reduced two_of(std::size_t calls) {
+  minify::Reduced r;
+  r.failure = {.what = "values", .op = "float32"};
+  r.calls = 2;
+  r.start_calls = calls;
+  r.tries = 46;
+  r.seconds = 1.9;
+  return r;
 }
 
 QPushButton* button(MinifyView& view, const QString& text) {
@@ -48,19 +58,17 @@ class TestMinify : public QObject {
     QCOMPARE(log.rows().front().cells[1].text, QString("still fails"));
     QCOMPARE(log.rows()[1].cells[1].text, QString("passes"));
     QCOMPARE(log.curve().size(), std::size_t{11});  // the start and ten steps down
-    QCOMPARE(log.curve().front().calls, 1700);
-    QCOMPARE(log.curve().back().calls, 700);
+    QCOMPARE(log.curve().front().calls, std::size_t{1700});
+    QCOMPARE(log.curve().back().calls, std::size_t{700});
     QCOMPARE(log.headline(), QString("700 of 1,700 calls"));
     QCOMPARE(log.line(), QString("truncate suffix: 1000 tries, 20 a second, 50.0 s"));
   }
 
   void an_outcome_names_the_culprit() {
-    MinifyOutcome outcome{"values at float32", "fuse_addmm", "", 2, 1717, 46, 1.9, nullptr};
-    QCOMPARE(outcome_text(outcome), QString("2 of 1,717 calls still fail: values at float32"));
-    QCOMPARE(details_text(outcome), QString("Guilty pass: fuse_addmm\n46 tries in 1.90 s"));
-    outcome.pass = "none: it fails before any";
-    outcome.kernel = "kernel 0 (tanh)";
-    QCOMPARE(details_text(outcome),
+    const minify::Reduced reduced = two_of(1717);
+    QCOMPARE(outcome_text(reduced), QString("2 of 1,717 calls still fail: values at float32"));
+    QCOMPARE(details_text(reduced, {.pass = "fuse_addmm"}), QString("Guilty pass: fuse_addmm\n46 tries in 1.90 s"));
+    QCOMPARE(details_text(reduced, {.pass = "none: it fails before any", .kernel = "kernel 0 (tanh)"}),
              QString("No guilty pass: it fails before any\nGuilty kernel: kernel 0 (tanh)\n46 tries in 1.90 s"));
   }
 
@@ -96,7 +104,7 @@ class TestMinify : public QObject {
     auto graph = tests::joint_graph(1);
     auto scene = make_scene(graph, {});
     view.set_graph(scene, std::make_shared<CodeDocument>(QString::fromStdString(print(*graph)), graph.get()));
-    view.finish({"values at float32", "none", "kernel 0 (tanh)", 2, 1700, 46, 1.9, nullptr});
+    view.finish(two_of(1700), {.pass = "none", .kernel = "kernel 0 (tanh)"});
     QVERIFY(view.grab().width() > 0);
     QVERIFY(button(view, "Pause")->isHidden() && button(view, "Minify")->isEnabled());
     Q_EMIT view.graph()->node_chosen("gelu");

@@ -15,34 +15,6 @@
 namespace partita::views {
 namespace {
 
-MinifyStep step_of(const minify::Event& e) {
-  MinifyStep step;
-  step.strategy = text(e.strategy);
-  step.tried = text(e.tried);
-  step.fails = e.fails;
-  step.remembered = e.remembered;
-  step.tries = static_cast<std::int64_t>(e.tries);
-  step.recalled = static_cast<std::int64_t>(e.recalled);
-  step.calls = static_cast<std::int64_t>(e.calls);
-  step.start_calls = static_cast<std::int64_t>(e.start_calls);
-  step.seconds = e.seconds;
-  step.tries_per_second = e.tries_per_second;
-  step.graph = e.graph;
-  return step;
-}
-
-MinifyOutcome outcome_of(const minify::Reduced& r, const minify::Culprit& culprit) {
-  return {text(r.failure.text()),
-          text(culprit.pass),
-          text(culprit.kernel),
-          static_cast<std::int64_t>(r.calls),
-          static_cast<std::int64_t>(r.start_calls),
-          static_cast<std::int64_t>(r.tries),
-          r.seconds,
-          r.graph,
-          static_cast<std::int64_t>(r.recalled)};
-}
-
 struct Drawn {
   std::shared_ptr<const Scene> scene;
   std::shared_ptr<const CodeDocument> code;
@@ -54,7 +26,7 @@ struct Drawn {
 struct MinifyController::Minification {
   minify::Steering steering;
   std::mutex mutex;
-  std::vector<MinifyStep> steps;  ///< not shown yet; guarded by the mutex
+  std::vector<minify::Event> steps;  ///< not shown yet; guarded by the mutex
 
   MinifyTool tool;
   QString parent;             ///< key of the document that is minified
@@ -141,7 +113,7 @@ void MinifyController::minify(const MinifyRequest& request) {
         if (tool.memory) how.memory = tool.memory(start);
         how.event = [shared](const minify::Event& e) {
           const std::lock_guard lock(shared->mutex);
-          shared->steps.push_back(step_of(e));
+          shared->steps.push_back(e);
         };
         TRY(minify::Reduced reduced, minify::reduce(start.graph, std::move(start.inputs), tool.oracle, how));
         if (tool.culprit) {
@@ -164,7 +136,7 @@ void MinifyController::minify(const MinifyRequest& request) {
         if (!ended) return view_->fail(text(ended.error().line()));
         shared->reduced = *ended;
         shared->smallest = (*ended)->graph;
-        view_->finish(outcome_of(**ended, shared->culprit));
+        view_->finish(**ended, shared->culprit);
         draw_smallest();
       });
   last_ = shared;
@@ -174,7 +146,7 @@ void MinifyController::minify(const MinifyRequest& request) {
 }
 
 void MinifyController::take_tries() {
-  std::vector<MinifyStep> steps;
+  std::vector<minify::Event> steps;
   {
     const std::lock_guard lock(last_->mutex);
     steps.swap(last_->steps);

@@ -138,10 +138,10 @@ void MinifyView::start() {
   set_running(true);
 }
 
-void MinifyView::add(const std::vector<MinifyStep>& steps) {
+void MinifyView::add(const std::vector<minify::Event>& steps) {
   if (steps.empty()) return;
   const bool first = log_.empty();  // the first try has the widest rows
-  for (const MinifyStep& step : steps) log_.add(step);
+  for (const minify::Event& step : steps) log_.add(step);
   headline_->setText(log_.headline());
   line_->setText(log_.line());
   plot_->set_curve(log_.curve(), log_.last().seconds);
@@ -153,12 +153,12 @@ void MinifyView::set_graph(std::shared_ptr<const Scene> scene, std::shared_ptr<c
   code_->set_document(std::move(code));
 }
 
-void MinifyView::finish(const MinifyOutcome& outcome) {
+void MinifyView::finish(const minify::Reduced& reduced, const minify::Culprit& culprit) {
   set_running(false);
   for (QPushButton* button : {save_, open_}) button->show();
-  headline_->setText(outcome_text(outcome));
-  line_->setText(details_text(outcome));
-  plot_->set_curve(log_.curve(), outcome.seconds);
+  headline_->setText(outcome_text(reduced));
+  line_->setText(details_text(reduced, culprit));
+  plot_->set_curve(log_.curve(), reduced.seconds);
 }
 
 void MinifyView::fail(const QString& why) {

@@ -33,10 +33,10 @@ class MinifyView : public QWidget {
   void choose(const MinifyRequest& request);
   /// To be called when a job begins: offers pause, accept and cancel.
   void start();
-  void add(const std::vector<MinifyStep>& steps);
+  void add(const std::vector<minify::Event>& steps);
   /// Shows the smallest graph that fails.
   void set_graph(std::shared_ptr<const Scene> scene, std::shared_ptr<const CodeDocument> code);
-  void finish(const MinifyOutcome& outcome);
+  void finish(const minify::Reduced& reduced, const minify::Culprit& culprit);
   /// The job ended without a result.
   void fail(const QString& why);
   /// The repro was written to this folder.
