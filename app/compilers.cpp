@@ -230,6 +230,7 @@ Result<const Compiler*> find_compiler(std::string_view name) {
 Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                      const Compiler& compiler, CompilerSetup setup, bool partitioner_given) {
   setup.backend.threads = request.threads;
+  if (!setup.backend.progress) setup.backend.progress = request.progress;
   setup.backend.worker = request.worker;
   setup.backend.fixed_parameters = !request.train;
   setup.backend.generator = std::make_shared<Generator>(request.seed);

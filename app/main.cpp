@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <system_error>
@@ -43,8 +45,15 @@ int run(int argc, char** argv) {
     cli::Action action = command->add(*sub);
     sub->callback([&chosen, action] { chosen = action; });
   }
+  const auto is_verb = [&](const std::string& word) {
+    return std::ranges::any_of(cli::commands(), [&](const cli::Command* command) { return command->name == word; });
+  };
+  std::vector<char*> words(argv, argv + argc);
+  static char open[] = "open";  // `partita FILE` opens it
+  if (argc > 1 && *argv[1] != '-' && !is_verb(argv[1]) && std::filesystem::exists(argv[1]))
+    words.insert(words.begin() + 1, open);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& done) {
     return app.exit(done);
   } catch (const CLI::ParseError& error) {

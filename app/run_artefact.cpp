@@ -93,6 +93,7 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
 Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store) {
   const CompileFn compile = backend.make({.threads = request.threads,
+                                          .progress = request.progress,
                                           .fixed_parameters = !request.train,
                                           .generator = std::make_shared<Generator>(request.seed),
                                           .store = store,
@@ -129,6 +130,7 @@ Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, con
     return [&](const Graph& graph, std::vector<Value> inputs) {
       return run_graph(graph, std::move(inputs),
                        backend.make({.threads = request.threads,
+                                     .progress = request.progress,
                                      .generator = std::make_shared<Generator>(request.seed),  // each run draws the same
                                      .store = store,
                                      .worker = request.worker}),
@@ -139,6 +141,7 @@ Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, con
   const Runner expected = runner(a), found = runner(b);
   PerNodeOptions how;
   how.tolerance = tolerance;
+  how.progress = request.progress;
   how.baseline = runner(*wide);
   const CompileFn compare = [&](const Graph& graph) -> Result<CompiledFn> {
     return CompiledFn([&, graph = &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {

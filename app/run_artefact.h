@@ -26,6 +26,7 @@ struct RunRequest {
   std::optional<std::uint64_t> random_weights;
   std::uint64_t seed = Generator::default_seed;  ///< of the generator that random operators draw from
   std::optional<WorkerOptions> worker;           ///< where compiled code runs; unset: in this process
+  const Progress* progress = nullptr;            ///< may be null
 };
 /// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights, --seed.
 void add_run_options(CLI::App& app, RunRequest& request);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/aot/aot_cases.h"
@@ -79,6 +80,8 @@ struct FileResults {
 Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files, const CaseOptions& options,
                                            const RunFile& run_file, unsigned jobs) {
   std::vector<FileResults> results(files.size());
+  ProgressLine line;
+  std::size_t done = 0;
   Workers workers;
   workers.items = files.size();
   workers.jobs = jobs;
@@ -112,10 +115,12 @@ Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files
     r.message = j["message"];
     r.unsupported = j["refused"];
     r.by_double = j["by_double"];
-    if (j["done"])
-      f.cases.push_back(std::move(r));
-    else
+    if (!j["done"]) {
       f.running = std::move(r);
+      return;
+    }
+    line.progress().at(-1, fmt::format("{} cases, {}", ++done, files[file]));
+    f.cases.push_back(std::move(r));
   };
   workers.died = [&](std::size_t file, const std::string& how) -> std::optional<std::size_t> {
     FileResults& f = results[file];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/command.h"
+#include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "codegen/backends.h"
 #include "core/base/whereabouts.h"
@@ -37,10 +38,12 @@ Result<std::pair<const Backend*, const Backend*>> parse_backends(const std::stri
   return std::pair(a, b);
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(Options o) {
+  ProgressLine line;
+  o.request.progress = &line.progress();
   TRY(const auto pair, parse_backends(o.backends));
   const auto [a, b] = pair;
-  TRY(const Loaded loaded, load(o.request.path));
+  TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));
   const Tolerance tolerance{o.rtol, o.atol};
@@ -75,6 +78,7 @@ Result<int> run(const Options& o) {
     // Strides are compared when both sides are backends.
     if (found.size() == 2) add(a_name, b_name, compare_results(found[0], found[1], tolerance, a && b));
   }
+  line.clear();
   bool ok = true;
   std::string text, json;
   for (const Report& r : reports) {

@@ -6,6 +6,7 @@
 
 #include "app/cli/command.h"
 #include "app/compilers.h"
+#include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "core/store/code_store.h"
 
@@ -40,13 +41,15 @@ Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io
   return run_with_compiler(artefact, io, o.request, compiler, setup, o.partitioner_given);
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(Options o) {
+  ProgressLine line;
+  o.request.progress = &line.progress();
   TRY(const Backend* backend, find_backend(o.backend));
   const Compiler* compiler = nullptr;
   if (!o.compiler.empty()) {
     TRY(compiler, find_compiler(o.compiler));
   }
-  TRY(const Loaded loaded, load(o.request.path));
+  TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));
   const auto store = std::make_shared<CodeStore>();
@@ -56,6 +59,7 @@ Result<int> run(const Options& o) {
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   store->add(RunRow{o.request.path, artefact->id, compiler ? o.compiler : o.backend, o.request.train ? "train" : "", ms,
                     out ? "ok" : out.error().code});
+  line.clear();
   if (!out) return std::move(out).error();
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, *out));
   fmt::print("{}", summary(*out, o.json));
