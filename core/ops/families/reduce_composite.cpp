@@ -4,6 +4,16 @@
 namespace partita {
 namespace {
 
+/// std(unbiased), var.dim(dim, unbiased, keepdim) and similar overloads call the overload with `correction`.
+template <bool has_dim>
+Arg with_correction(DecomposeCall& call) {
+  Args args = {call.arg("self")};
+  args.push_back(has_dim ? call.arg("dim") : Arg());
+  Kwargs kwargs = {{"correction", Arg(call.boolean("unbiased") ? 1 : 0)}};
+  if (has_dim) kwargs.emplace_back("keepdim", call.arg("keepdim"));
+  return call.build.call(call.schema.base + ".correction", std::move(args), std::move(kwargs));
+}
+
 Arg sum_to_size(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
   SymList size = call.syms("size");
@@ -23,23 +33,11 @@ Arg sum_to_size(DecomposeCall& call) {
 }  // namespace
 
 void add_reduce_composites(OpTable& t) {
-  for (const auto& [name, program, recomputable] : {
-           std::tuple("aten.var.default", "aten.var.correction(self, None, correction=1 if unbiased else 0)", true),
-           std::tuple("aten.var.dim",
-                      "aten.var.correction(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)", true),
-           std::tuple("aten.std.default", "aten.std.correction(self, None, correction=1 if unbiased else 0)", true),
-           std::tuple("aten.std.dim",
-                      "aten.std.correction(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)", true),
-           std::tuple("aten.var_mean.default", "aten.var_mean.correction(self, None, correction=1 if unbiased else 0)",
-                      true),
-           std::tuple("aten.var_mean.dim",
-                      "aten.var_mean.correction(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)", true),
-           std::tuple("aten.std_mean.default", "aten.std_mean.correction(self, None, correction=1 if unbiased else 0)",
-                      false),
-           std::tuple("aten.std_mean.dim",
-                      "aten.std_mean.correction(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)", false),
-       })
-    t.add(name, {.program = program, .recomputable = recomputable});
+  for (auto [base, recomputable] :
+       {std::pair("aten.var", true), {"aten.std", true}, {"aten.var_mean", true}, {"aten.std_mean", false}}) {
+    t.add(std::string(base) + ".default", {.decompose = with_correction<false>, .recomputable = recomputable});
+    t.add(std::string(base) + ".dim", {.decompose = with_correction<true>, .recomputable = recomputable});
+  }
   t.add("aten.trace.default",
         {.program = "sum(diagonal(self)) if dim(self) == 2 else refuse('trace: expected a matrix')",
          .derivative = {{"self", "trace_backward(grad, self)"}}});
