@@ -47,7 +47,7 @@ bool plain_index(const SymExpr& e) {
 }
 
 bool has_code(DType dtype) {
-  return !is_complex(dtype) && dtype != DType::Float8E4M3FN && dtype != DType::Float8E5M2;
+  return !is_complex(dtype) && has_arithmetic(dtype);
 }
 
 template <class F>

@@ -148,10 +148,6 @@ void compare_integers(Difference& d, const Tensor& expected, const Tensor& found
   });
 }
 
-bool computable(DType t) {
-  return t != DType::Float8E4M3FN && t != DType::Float8E5M2 && t != DType::Complex32;
-}
-
 /// Views complex32, which has no arithmetic here, as pairs of float16 numbers.
 Tensor as_pairs(Tensor t) {
   t.dtype = DType::Float16;
@@ -179,7 +175,7 @@ void compare_tensors(Difference& d, const Tensor& expected, const Tensor& found,
   if (d.numel == 0) return;
   if (expected.dtype == DType::Complex32 && found.dtype == DType::Complex32)
     return compare_tensors(d, as_pairs(expected), as_pairs(found), default_tolerance(DType::Float16), false);
-  if (!computable(expected.dtype) || !computable(found.dtype)) {
+  if (!has_arithmetic(expected.dtype) || !has_arithmetic(found.dtype)) {
     if (expected.dtype != found.dtype) return;
     Tensor a = expected, b = found;  // compare bit for bit
     a.dtype = b.dtype = itemsize(a.dtype) == 1 ? DType::UInt8 : DType::Int32;
@@ -275,7 +271,7 @@ bool finite(Complex v) {
 /// Row-major.
 std::optional<Tensor> widest(const Value& v) {
   const auto t = as_tensor(v);
-  if (!t || !computable(t->dtype)) return std::nullopt;
+  if (!t || !has_arithmetic(t->dtype)) return std::nullopt;
   const auto wide = t->to(DType::Complex128);
   return wide ? std::optional(*wide) : std::nullopt;
 }

@@ -79,10 +79,6 @@ void move(void* out, const void* const* args, std::int64_t n) {
   std::memcpy(out, args[0], static_cast<std::size_t>(n) * bytes);
 }
 
-bool computes(DType t) {
-  return t != DType::Float8E4M3FN && t != DType::Float8E5M2 && t != DType::Complex32;
-}
-
 /// Fills a block with a constant node's value.
 void fill(std::byte* out, const ScalarNode& node, std::int64_t value) {
   dispatch(node.dtype, [&]<class T>() {
@@ -194,13 +190,13 @@ NodeKernel node_kernel(const ScalarBuilder& body, const ScalarNode& node) {
     case ScalarOp::Bitcast:
       return with_word(itemsize(node.dtype), []<class Word>(Word) -> Kernel { return move<sizeof(Word)>; });
     case ScalarOp::Cast:
-      if (!computes(node.dtype) || !computes(body.dtype(node.args[0]))) return nullptr;
+      if (!has_arithmetic(node.dtype) || !has_arithmetic(body.dtype(node.args[0]))) return nullptr;
       return dispatch(node.dtype, [&]<class To>() {
         return dispatch(body.dtype(node.args[0]), []<class From>() -> Kernel { return cast<To, From>; });
       });
     default: {
       DType t = body.dtype(node.args[0]);
-      if (!computes(t) || t == DType::Float16 || t == DType::BFloat16) return nullptr;
+      if (!has_arithmetic(t) || t == DType::Float16 || t == DType::BFloat16) return nullptr;
       return dispatch(t, [&]<class T>() -> Kernel {
         if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
           return nullptr;

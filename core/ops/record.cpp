@@ -160,7 +160,7 @@ namespace {
 
 /// Values of float8 and complex32 may be stored and viewed, but there is no arithmetic on them.
 Status check_computable(DType t, const Op* op, const Node* node) {
-  if (t == DType::Float8E4M3FN || t == DType::Float8E5M2 || t == DType::Complex32)
+  if (!has_arithmetic(t))
     return unsupported("ops.dtype", fmt::format("{} of {}", op->name, torch_name(t)), place_of(node));
   return {};
 }

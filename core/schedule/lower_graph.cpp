@@ -20,7 +20,7 @@ using loops::LowerCall;
 using loops::LoweredTensor;
 
 bool computable(DType t) {
-  return !is_complex(t) && t != DType::Float8E4M3FN && t != DType::Float8E5M2;
+  return !is_complex(t) && has_arithmetic(t);
 }
 
 bool computable(const Meta& m) {

@@ -108,6 +108,9 @@ std::optional<DType> dtype_from_pt2(int code) {
 bool is_floating(DType t) {
   return t >= DType::Float8E4M3FN && t <= DType::Float64;
 }
+bool has_arithmetic(DType t) {
+  return t != DType::Float8E4M3FN && t != DType::Float8E5M2 && t != DType::Complex32;
+}
 bool is_complex(DType t) {
   return t >= DType::Complex32;
 }

@@ -59,6 +59,8 @@ std::optional<DType> dtype_from_safetensors(std::string_view name);
 std::optional<DType> dtype_from_pt2(int code);
 
 bool is_floating(DType t);  ///< includes half types and float8
+/// False for float8 and complex32: they may be stored, viewed and read, but not computed.
+bool has_arithmetic(DType t);
 bool is_complex(DType t);
 bool is_integral(DType t);  ///< false for bool
 bool is_signed(DType t);

@@ -232,10 +232,7 @@ Result<Tensor> Tensor::clone() const {
 Result<Tensor> Tensor::to(DType other) const {
   TRY_DO(reachable(device()));
   // Float8 and complex32 can be stored and viewed, but not converted.
-  const auto carried = [](DType t) {
-    return t == DType::Float8E4M3FN || t == DType::Float8E5M2 || t == DType::Complex32;
-  };
-  if (other != dtype && (carried(other) || carried(dtype)))
+  if (other != dtype && !(has_arithmetic(other) && has_arithmetic(dtype)))
     return unsupported("tensor.dtype", fmt::format("conversion of {} to {}", torch_name(dtype), torch_name(other)));
   TRY(Tensor out, empty(other, sizes));
   out.copy_from(*this);
@@ -243,6 +240,7 @@ Result<Tensor> Tensor::to(DType other) const {
 }
 
 Result<Tensor> Tensor::scalar(DType dtype, double value) {
+  if (!has_arithmetic(dtype)) return unsupported("tensor.dtype", fmt::format("numbers in {}", torch_name(dtype)));
   TRY(Tensor out, empty(dtype, {}));
   dispatch(dtype, [&]<class T>() { *out.as<T>() = convert<T>(value); });
   return out;
@@ -253,6 +251,16 @@ double Tensor::item_as_double(std::int64_t i) const {
   for (std::size_t d = sizes.size(); d-- > 0;) {
     at += i % sizes[d] * strides[d];
     i /= sizes[d];
+  }
+  // What has no arithmetic is read as the float16 that it is part of, or that its bits spell.
+  if (dtype == DType::Complex32) return to_float(as<Half>()[2 * at]);
+  if (dtype == DType::Float8E5M2) return to_float(Half{static_cast<std::uint16_t>(as<std::uint8_t>()[at] << 8)});
+  if (dtype == DType::Float8E4M3FN) {
+    const std::uint8_t bits = as<std::uint8_t>()[at];
+    if ((bits & 0x7f) == 0x7f) return std::numeric_limits<double>::quiet_NaN();
+    // Its exponent is biased by 7 and has one bit less than float16's, whose bias is 15.
+    const auto shifted = static_cast<std::uint16_t>((bits & 0x80) << 8 | (bits & 0x7f) << 7);
+    return to_float(Half{shifted}) * 0x1p8;
   }
   return dispatch(dtype, [&]<class T>() { return convert_at<double>(as<T>(), at); });
 }

@@ -151,6 +151,9 @@ const Case cases[] = {
      "p = $max_pool2d_with_indices(x, [1, 2], [1, 2], [0, 0], [1, 1], True)\nv: <f32[3, 4, 1, 3][12, 3, 3, 1]> = p[0]\n"
      "r: <f32[3, 4, 1, 5][20, 5, 5, 1]> = $index.Tensor(v, [None, None, None, i])\nreturn (r,)",
      true},
+    {"a range is computed in double and rounded once", "x: <f32[1][1]>",
+     "a: <f32[1000][1]> = $arange.start_step(0.1, 100.1, 0.1)\nr: <f32[1000][1]> = $mul.Tensor(a, 3)\nreturn (a, r)",
+     true},
     // A fused multiply-add would change the last bit, often so in 1 - x * x with x near 1.
     {"products are rounded", "x: <f32[100][1]>",
      "p: <f32[100][1]> = $mul.Tensor(x, x)\nr: <f32[100][1]> = $sub.Tensor(x, p)\nreturn (r,)", true},

@@ -92,6 +92,7 @@ std::vector<Row> rows() {
       {"aten.abs.default", {}, {none}, "argument 'self' must not be None"},
       {"aten.pow.Tensor_Tensor", {{2}}, {none}, "argument 'exponent' must not be None"},
       {"aten.cat.default", {}, {ints({none})}, "argument 'tensors' must not hold None"},
+      {"aten.stack.default", {}, {ints({})}, "non-empty"},
       {"aten.tril.default", {{}}, {}, "tril: input tensor must have at least 2"},
       {"aten.triu.default", {{4}}, {}, "triu: input tensor must have at least 2"},
       {"aten.roll.default", {{}}, {ints({1}), ints({0})}, "no dimensions"},
@@ -132,6 +133,31 @@ class TestUnfitCalls : public QObject {
     const Result<Meta> meta = infer(Op::torch(row.op), args, {}, *graph.shapes);
     QVERIFY(!meta);
     QVERIFY2(meta.error().message.find(row.why) != std::string::npos, meta.error().message.c_str());
+  }
+
+  void what_cannot_be_joined_is_named() {
+    Graph graph("unfit");
+    std::vector<Arg> tensors;
+    for (const SymList& sizes : {SymList{3}, SymList{2}, SymList{}})
+      tensors.emplace_back(graph.placeholder("x", TensorMeta::contiguous(DType::Float32, sizes)));
+    const Result<Meta> meta = infer(Op::torch("aten.cat.default"), {Arg::list(tensors)}, {}, *graph.shapes);
+    QVERIFY(!meta);
+    QVERIFY(meta.error().message == "zero-dimensional tensor (at position 2) cannot be concatenated");
+  }
+
+  void float8_is_read_but_not_computed() {
+    // 0.015625 is the smallest normal number of float8_e4m3fn, 0.001953125 its smallest subnormal one.
+    const std::uint8_t bits[] = {0x38, 0xb8, 0x7e, 0x08, 0x01, 0x80};
+    const double values[] = {1, -1, 448, 0.015625, 0.001953125, -0.0};
+    Tensor t = *Tensor::empty(DType::UInt8, {6});
+    std::copy(std::begin(bits), std::end(bits), t.as<std::uint8_t>());
+    t.dtype = DType::Float8E4M3FN;
+    for (std::int64_t i = 0; i < 6; ++i) QCOMPARE(t.item_as_double(i), values[i]);
+    t.dtype = DType::Float8E5M2;
+    QCOMPARE(t.item_as_double(0), 0.5);
+    const Result<Tensor> number = Tensor::scalar(DType::Float8E5M2, 1);
+    QVERIFY(!number);
+    QVERIFY(number.error().message == "numbers in float8_e5m2");
   }
 
   void a_gradient_has_one_total_weight() {

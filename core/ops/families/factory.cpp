@@ -22,14 +22,13 @@ void give_constant(LowerCall& call, const Number& value) {
   }));
 }
 
-/// start + step * i in the result's dtype. Integers are exact; float32 is computed in float32, other floating dtypes in
-/// float64.
+/// start + step * i in the result's dtype. Integers are exact; floating dtypes are computed in double and rounded once.
 void give_range(LowerCall& call, const Number& start, const Number& step) {
   DType dtype = call.out().dtype;
   bool whole = !is_floating(dtype);
   call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
     if (whole) return body.b.cast(body.scalar(i[0] * as_int(step) + as_int(start)), dtype);
-    DType wide = dtype == DType::Float32 ? DType::Float32 : DType::Float64;
+    constexpr DType wide = DType::Float64;
     Scalar at = body.b.cast(body.scalar(i[0]), wide);
     Scalar value =
         body.b.Add(body.b.Mul(at, body.b.constant(wide, as_double(step))), body.b.constant(wide, as_double(start)));

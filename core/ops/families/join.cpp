@@ -130,7 +130,8 @@ Joined join(const FakeCall& call) {
   std::vector<Operand> operands;
   for (const TensorMeta* t : tensors) {
     operands.push_back(Operand::of(*t));
-    if (t->sizes.empty()) fail("zero-dimensional tensor (at position 0) cannot be concatenated");
+    if (t->sizes.empty())
+      fail(fmt::format("zero-dimensional tensor (at position {}) cannot be concatenated", operands.size() - 1));
     if (!skipped(*t)) joined.push_back(t);
   }
   const TensorMeta& first = joined.empty() ? *tensors[0] : *joined[0];

@@ -170,9 +170,7 @@ void add_moments(OpTable& t) {
       {"aten.linalg_vector_norm.default", fake<real_dtype>, eval<real_dtype, norm>,
        "vector_norm_backward(grad, self, ord, result, dim, keepdim)", loops::lower_vector_norm},
       {"aten.linalg__powsum.default", fake<real_dtype>, eval<real_dtype, powsum>,
-       "masked_fill(restore_reduced_dims(grad, self, dim, keepdim) * (sgn(self) * pow(abs(self), ord - 1) * ord), "
-       "eq(self, 0), 0)",
-       loops::lower_powsum},
+       "unsupported('the derivative of linalg__powsum, which PyTorch does not have either')", loops::lower_powsum},
       {"aten.norm.Scalar", fake<real_dtype>, eval<real_dtype, norm>,
        "vector_norm_backward(grad, self, p, result, None, False)"},
       {"aten.norm.ScalarOpt_dim", fake<real_dtype>, eval<real_dtype, norm>,
