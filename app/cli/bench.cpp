@@ -111,7 +111,7 @@ const Command bench_command = {
     "bench", "Measure compilation, cold and warm, and a step", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
       add_run_options(app, o->request);
-      app.add_option("--backend", o->backend, "as `run --backend`")->capture_default_str();
+      app.add_option("--backend", o->backend, "as `run --backend`, in this process")->capture_default_str();
       app.add_option("--seconds", o->seconds, "how long to run")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
       app.add_flag("--compile-only", o->compile_only, "compile with the store as it is, run once, print the time");
       return [o] { return run(*o); };
