@@ -40,6 +40,7 @@ struct Difference {
   std::string origin;  ///< origin of a node
   /// Differences other than of values: "dtype: float32 expected, float64 found".
   std::vector<std::string> layout;
+  std::string died;  ///< instead of a comparison: how a backend's process ended here (row_of_death); empty: it did not
   bool values_agree = true;
   bool rounding = false;  ///< outside the tolerance, yet right by the run in double (judge_by_baseline)
   std::int64_t numel = 0, wrong = 0;
@@ -51,7 +52,7 @@ struct Difference {
   ErrorHistogram histogram;
   std::optional<double> expected_error, found_error;  ///< largest distance to the f64 baseline, if there is one
 
-  bool ok() const { return layout.empty() && (values_agree || rounding); }
+  bool ok() const { return layout.empty() && died.empty() && (values_agree || rounding); }
 };
 
 /// Compares two values. NaN equals NaN. If `strides` is true, also compares the strides of dimensions of size > 1 of

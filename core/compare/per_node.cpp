@@ -127,7 +127,7 @@ Difference row_of_death(const Diagnostic& death) {
   Difference row;
   row.name = death.where.node.empty() ? "the run" : death.where.node;
   row.origin = death.where.origin;
-  row.layout.push_back(death.message);
+  row.died = death.message;
   return row;
 }
 

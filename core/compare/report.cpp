@@ -12,10 +12,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Orders rows by "worst first": differing layouts, then wrong values, then rounding; within these, differing NaN
-/// counts, then the largest error.
+/// Orders rows by "worst first": a death, differing layouts, then wrong values, then rounding; within these, differing
+/// NaN counts, then the largest error.
 bool worse(const Difference* a, const Difference* b) {
   const auto rank = [](const Difference& d) {
+    if (!d.died.empty()) return 4;
     return d.layout.empty() ? (d.values_agree ? 0 : d.rounding ? 1 : 2) : 3;
   };
   if (rank(*a) != rank(*b)) return rank(*a) > rank(*b);
@@ -25,6 +26,7 @@ bool worse(const Difference* a, const Difference* b) {
 }
 
 std::string line(const Difference& d) {
+  if (!d.died.empty()) return fmt::format("{:<9}{:<32} {}", "DIED", d.name, d.died);
   std::string text = fmt::format("{:<9}{:<32} max abs {:<10.3g} rel {:<10.3g}",
                                  d.ok() ? (d.rounding ? "rounding" : "ok") : "DIFFERS", d.name, d.max_abs, d.max_rel);
   if (d.max_ulp) text += fmt::format(" ulp {:<8}", *d.max_ulp);
@@ -89,6 +91,7 @@ Json row(const Difference& d) {
     j["baseline"] = {
         {"expected", number(*d.expected_error)}, {"found", number(*d.found_error)}, {"rounding", d.rounding}};
   if (!d.layout.empty()) j["layout"] = d.layout;
+  if (!d.died.empty()) j["died"] = d.died;
   if (!d.origin.empty()) j["origin"] = d.origin;
   return j;
 }
@@ -123,6 +126,7 @@ Difference difference_of(const Json& j) {
     d.rounding = b.at("rounding");
   }
   if (j.contains("layout")) d.layout = j["layout"];
+  if (j.contains("died")) d.died = j["died"];
   if (j.contains("origin")) d.origin = j["origin"];
   return d;
 }

@@ -78,8 +78,8 @@ def main():
             died = run("compare", *random, *per_node, "--plant", CRASH, "--json")
             check(died.returncode == 1, f"compare {per_node} of a crash: exit code {died.returncode}: {died.stderr}")
             last = rows(died)[-1]
-            check(last["name"] == "gelu" and "signal 11" in last["layout"][0] and
-                  "compiling aten.gelu.default (gelu)" in last["layout"][0], f"compare {per_node} of a crash: {last}")
+            check(last["name"] == "gelu" and "signal 11" in last["died"] and
+                  "compiling aten.gelu.default (gelu)" in last["died"], f"compare {per_node} of a crash: {last}")
             hung = run("compare", *random, *per_node, "--plant", HANG, "--timeout", "2")
             check(hung.returncode == 1 and "still running after 2 s" in hung.stdout, f"hang: {hung.stdout}{hung.stderr}")
             check(hung.seconds < 2 * 2 + 10 and "gelu" in hung.stdout, f"a hang took {hung.seconds} s: {hung.stdout}")

@@ -1,5 +1,6 @@
 #include "views/compare/compare_controller.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/compare/per_node.h"
@@ -127,6 +128,11 @@ void CompareController::show_report(const QString& key, const CompareRequest& re
                         .arg(report.rows.size())
                         .arg(bad == 0 ? tr("all agree") : tr("%1 differ").arg(bad), error_text(worst),
                              where.empty() ? QString() : " at " + text(where), seconds_text(seconds));
+  if (const auto died = std::ranges::find_if(report.rows, [](const Difference& d) { return !d.died.empty(); });
+      died != report.rows.end())
+    summary = tr("%1 = %2: ended at %3, %4 compared before it")
+                  .arg(request.expected, request.found, text(died->name))
+                  .arg(report.rows.size() - 1);
   if (document) compared_[key] = {request, report, summary};
   if (!document || document != bench_.current()) return;
   show_report_of(key);

@@ -15,13 +15,15 @@
 namespace partita::views {
 namespace {
 
-// How bad a row is: wrong layouts are worst, then NaNs and infinities on one side, then what differs by its error.
+// How bad a row is: a death is worst, then wrong layouts, then NaNs and infinities on one side, then what differs by
+// its error.
 std::pair<int, double> badness(const Difference& d) {
   const bool special = d.nan_expected != d.nan_found || d.inf_expected != d.inf_found;
-  return {!d.layout.empty() ? 3 : special ? 2 : d.ok() ? 0 : 1, d.max_abs};
+  return {!d.died.empty() ? 4 : !d.layout.empty() ? 3 : special ? 2 : d.ok() ? 0 : 1, d.max_abs};
 }
 
 QString what_is_wrong(const Difference& d) {
+  if (!d.died.empty()) return text(d.died);
   QStringList parts;
   for (const std::string& line : d.layout) parts << text(line);
   if (d.nan_expected != d.nan_found) parts << QString("%1 NaN expected, %2 found").arg(d.nan_expected).arg(d.nan_found);
@@ -47,6 +49,10 @@ void note_error(NodeFacts& facts, const Difference& d, const Tolerance& toleranc
   facts.tolerance = tolerance.absolute;
 }
 
+QString verdict_of(const Difference& d) {
+  return !d.died.empty() ? "died" : !d.ok() ? "differs" : d.rounding ? "rounding" : "agrees";
+}
+
 std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
   std::vector<const Difference*> order;
   for (const Difference& d : report.rows) order.push_back(&d);
@@ -55,7 +61,7 @@ std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
   std::vector<Row> rows;
   for (const Difference* d : order) {
     Tone tone = d->ok() ? (d->rounding ? Tone::Warn : Tone::Plain) : Tone::Bad;
-    Cell verdict(d->ok() ? (d->rounding ? "rounding" : "agrees") : "differs", d->ok() ? Tone::Good : Tone::Bad);
+    Cell verdict(verdict_of(*d), d->ok() ? Tone::Good : Tone::Bad);
     if (d->rounding) verdict.tone = Tone::Warn;
     rows.push_back({text(d->name),
                     {verdict, Cell(text(d->name)), Cell(error_text(d->max_abs), d->max_abs, tone),

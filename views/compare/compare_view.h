@@ -24,7 +24,10 @@ struct CompareRequest {
 /// Copies what a row of a report says about its node.
 void note_error(NodeFacts& facts, const Difference& difference, const Tolerance& tolerance);
 
-/// Rows of a report, worst first: wrong layouts, then wrong values by error over tolerance.
+QString verdict_of(const Difference& difference);  ///< "agrees", "rounding", "differs" or "died"
+
+/// Rows of a report, worst first: where a backend's process died, wrong layouts, then wrong values by error over
+/// tolerance.
 std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance);
 
 /// Chooses two backends and inputs, and lists what differs per output and per node.

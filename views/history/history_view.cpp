@@ -9,6 +9,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "views/compare/compare_view.h"
 #include "views/look/arrange.h"
 #include "views/look/elided_label.h"
 #include "views/look/format.h"
@@ -47,7 +48,7 @@ Change change(const Difference* a, const Difference* b) {
 void add_side(std::vector<Cell>& cells, const Difference* d) {
   if (!d) return cells.insert(cells.end(), 2, Cell()), void();
   Tone tone = d->ok() ? (d->rounding ? Tone::Warn : Tone::Good) : Tone::Bad;
-  cells.emplace_back(d->ok() ? (d->rounding ? "rounding" : "agrees") : "differs", tone);
+  cells.emplace_back(verdict_of(*d), tone);
   cells.emplace_back(error_of(*d), special(*d) ? INFINITY : d->max_abs, d->ok() ? Tone::Plain : Tone::Bad);
 }
 
