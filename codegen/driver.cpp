@@ -18,6 +18,7 @@ namespace {
 
 Status run_post_grad_passes(Graph& graph, const BackendOptions& options, int stop_after) {
   for (Node* node : graph) {
+    if (node->op()->is_call()) TRY_DO(check_evaluable(*node));
     // Text has no annotations of tuples, but the planner needs their metas.
     if (node->meta.known() || !node->op()->is_call()) continue;
     TRY(node->meta, infer(*node));

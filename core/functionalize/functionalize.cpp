@@ -12,6 +12,7 @@
 #include "core/ops/effects.h"
 #include "core/ops/functional_variant.h"
 #include "core/ops/in_place.h"
+#include "core/ops/python_ops.h"
 #include "core/ops/record.h"
 #include "core/ops/rules.h"
 #include "core/ops/views.h"
@@ -138,7 +139,10 @@ class Functionalizer {
   Arg mapped(const Arg& arg) {
     return map_nodes(arg, [&](Node* n) -> Arg {
       std::size_t object = object_of_[n->id()];
-      return object == npos ? Arg(plain_[n->id()]) : Arg(read(object));
+      if (object != npos) return Arg(read(object));
+      if (!plain_[n->id()])
+        fail_unsupported(n->name() + ", a list of results that are written or viewed, as an argument");
+      return Arg(plain_[n->id()]);
     });
   }
 
@@ -154,14 +158,18 @@ class Functionalizer {
   }
 
   void getitem(Node& node) {
-    Node* tuple = node.args()[0].node();
-    auto* index = node.args()[1].get<std::int64_t>();
-    if (auto it = parts_.find(tuple); it != parts_.end() && index && *index >= 0) {
-      if (static_cast<std::size_t>(*index) >= it->second.size()) fail("getitem beyond the results");
-      object_of_[node.id()] = it->second[static_cast<std::size_t>(*index)];
+    if (auto it = parts_.find(node.args()[0].node()); it != parts_.end()) {
+      const std::size_t part = unwrap(getitem_position(node.args()[1], it->second.size()));
+      object_of_[node.id()] = it->second[part];
       if (object_of_[node.id()] != npos) return;
     }
-    copy(node);
+    Node* made = copy(node);
+    // The index may be a node of a known value.
+    const Node* source = made->args()[0].node();
+    if (const MetaTuple* items = source ? source->meta.tuple() : nullptr) {
+      const auto part = static_cast<std::int64_t>(unwrap(getitem_position(node.args()[1], items->items.size())));
+      made->set_args({made->args()[0], part}, {});
+    }
   }
 
   /// Adds the object that a view call makes. Its last step is the call.
@@ -350,6 +358,11 @@ class Functionalizer {
         std::size_t object = object_of_[n->id()];
         if (object == npos || at >= values.size())
           fail(fmt::format("{} writes to a value that is not a tensor", schema.name));
+        if (variant && !ops().find(node.op())) {  // resize_ and the like have their own record and may change sizes
+          const TensorMeta &to = Builder::tensor(objects_[object].value), &from = Builder::tensor(values[at]);
+          if (Status fits = check_fits(schema, to.dtype, to.sizes, from.dtype, from.sizes); !fits)
+            throw Raise{std::move(fits).error()};
+        }
         write(object, values[at++]);
         objects.push_back(object);
       };

@@ -33,7 +33,7 @@ bool decomposes_to_core(const Op* op) {
 bool decomposes_for_compiler(const Node& call) {
   if (!decomposes_to_core(call.op())) return false;
   const OpRecord& record = *own_record(call.op());
-  if (record.rounds_halves && computes_halves(call)) return false;
+  if (record.checks_values || (record.rounds_halves && computes_halves(call))) return false;
   return record.compile_decompose || !record.lower;
 }
 

@@ -61,6 +61,9 @@ Result<std::vector<Value>> bind_values(const Schema& schema, std::vector<Value> 
     // bind_arguments() did not see what lists hold.
     const SchemaArg& argument = schema.args[out.size() - 1];
     const auto* list = out.back().get<ValueList>();
+    if (list && argument.type == SchemaType::Tensor && !argument.is_list)
+      return input_error("ops.arguments",
+                         fmt::format("{}: argument '{}' must be a tensor", schema.name, argument.name));
     if (list && argument.type == SchemaType::Tensor && !argument.items_optional &&
         std::ranges::any_of(*list, &Value::is_none))
       return input_error("ops.arguments",

@@ -55,7 +55,10 @@ class Expression {
 
   Arg fold(char op, const Arg& a, const Arg& b) {
     auto *i = a.get<std::int64_t>(), *j = b.get<std::int64_t>();
-    if (i && j && op != '/') return op == '+' ? *i + *j : op == '-' ? *i - *j : *i * *j;
+    if (i && j && op != '/') {
+      const SymExpr x = *i, y = *j;  // whose arithmetic fails beyond 64 bits
+      return (op == '+' ? x + y : op == '-' ? x - y : x * y).as_int();
+    }
     double x = number(a), y = number(b);
     return op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y;
   }

@@ -73,7 +73,7 @@ Arg svd_backward(const FormulaCall& f) {
 /// linalg_eig_backward(gL, gV, L, V, is_hermitian) for A = V diag(L) V^-1, where columns of V have norm 1. Gradients
 /// that do not exist are None.
 Arg linalg_eig_backward(const FormulaCall& f) {
-  bool hermitian = *f.args[4].get<bool>();
+  const bool hermitian = f.flag(4);
   Steps s(f.build, {{"gL", f.args[0]}, {"gV", f.args[1]}, {"L", f.args[2]}, {"V", f.args[3]}});
   if (!f.has(1)) {
     if (hermitian) return s("matmul(V * unsqueeze(gL, -2), mH(V))");

@@ -29,7 +29,14 @@ Arg FormulaCall::operator()(std::string_view expression, std::vector<std::pair<s
 
 namespace {
 
+SymExpr size_of(const Arg& a) {
+  if (auto* i = a.get<std::int64_t>()) return *i;
+  if (a.node() && a.node()->meta.sym()) return *a.node()->meta.sym();
+  fail("a size is expected in a formula");
+}
+
 Number number_of(const Arg& a) {
+  if (a.node() && a.node()->meta.sym() && a.node()->meta.sym()->is_int()) return a.node()->meta.sym()->as_int();
   if (auto* i = a.get<std::int64_t>()) return *i;
   if (auto* b = a.get<bool>()) return *b;
   if (auto* d = a.get<double>()) return *d;
@@ -37,18 +44,36 @@ Number number_of(const Arg& a) {
   fail("a number is expected in a formula");
 }
 
-SymList list_of_sizes(const Arg& list) {
+}  // namespace
+
+SymList FormulaCall::sizes(std::size_t i) const {
+  const auto* list = args[i].get<ArgList>();
+  if (!list) return {size_of(args[i])};
   SymList out;
-  for (const Arg& a : list.get<ArgList>()->items) {
-    if (auto* i = a.get<std::int64_t>())
-      out.push_back(*i);
-    else if (a.node() && a.node()->meta.sym())
-      out.push_back(*a.node()->meta.sym());
-    else
-      fail("a size is expected in a formula");
+  for (const Arg& a : list->items) out.push_back(size_of(a));
+  return out;
+}
+Sizes FormulaCall::integers(std::size_t i) const {
+  Sizes out;
+  for (SymExpr e : sizes(i)) {
+    if (!e.is_int()) fail_unsupported("a gradient by a number that is known only at run time: " + e.str());
+    out.push_back(e.as_int());
   }
   return out;
 }
+std::int64_t FormulaCall::integer(std::size_t i) const {
+  const Sizes all = integers(i);
+  if (all.size() != 1) fail("one number is expected in a formula");
+  return all[0];
+}
+double FormulaCall::real(std::size_t i) const {
+  return as_double(number_of(args[i]));
+}
+bool FormulaCall::flag(std::size_t i) const {
+  return has(i) && as_double(number_of(args[i])) != 0;
+}
+
+namespace {
 
 Arg sizes(const FormulaCall& f) {
   return f.build.sizes(f.tensor(0).sizes);
@@ -56,7 +81,7 @@ Arg sizes(const FormulaCall& f) {
 /// size(x, dim)
 Arg size(const FormulaCall& f) {
   const TensorMeta& t = f.tensor(0);
-  return f.build.size(t.sizes[wrap_dim(*f.args[1].get<std::int64_t>(), t.dim())]);
+  return f.build.size(t.sizes[wrap_dim(f.integer(1), t.dim())]);
 }
 Arg dim_of(const FormulaCall& f) {
   return static_cast<std::int64_t>(f.tensor(0).dim());
@@ -75,7 +100,7 @@ Arg zeros_of(const FormulaCall& f) {
 }
 /// negated(list of sizes)
 Arg negated(const FormulaCall& f) {
-  SymList list = list_of_sizes(f.args[0]);
+  SymList list = f.sizes(0);
   for (SymExpr& e : list) e = -e;
   return f.build.sizes(list);
 }
@@ -111,7 +136,7 @@ Arg maybe_multiply(const FormulaCall& f) {
 Arg reshape(const FormulaCall& f) {
   const TensorMeta& t = f.tensor(0);
   FakeCall guards = f.guards();
-  SymList target = infer_size(guards, list_of_sizes(f.args[1]), t.numel());
+  SymList target = infer_size(guards, f.sizes(1), t.numel());
   if (view_geometry(guards, t.sizes, t.strides, target))
     return f.build.call("aten.view.default", {f.args[0], f.args[1]});
   Node* dense = f.build.call("aten.clone.default", {f.args[0]}, {{"memory_format", MemoryFormat::Contiguous}});
@@ -144,10 +169,9 @@ Arg where(const FormulaCall& f) {
 }
 
 Arg permute_backwards(const FormulaCall& f) {
-  SymList dims = list_of_sizes(f.args[1]);
+  const Sizes dims = f.integers(1);
   std::vector<Arg> inverse(dims.size());
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    inverse[wrap_dim(dims[i].as_int(), dims.size())] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < dims.size(); ++i) inverse[wrap_dim(dims[i], dims.size())] = static_cast<std::int64_t>(i);
   return f.build.call("aten.permute.default", {f.args[0], Arg::list(std::move(inverse))});
 }
 
@@ -156,9 +180,8 @@ Arg unsqueeze_to(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   std::vector<bool> asked(self.dim(), !f.has(2));
   if (f.has(2)) {
-    SymList dims = f.args[2].get<ArgList>() ? list_of_sizes(f.args[2]) : SymList{*f.args[2].get<std::int64_t>()};
-    for (SymExpr d : dims)
-      if (!self.sizes.empty()) asked[wrap_dim(d.as_int(), self.dim())] = true;
+    for (std::int64_t d : f.integers(2))
+      if (!self.sizes.empty()) asked[wrap_dim(d, self.dim())] = true;
   }
   Arg out = f.args[0];
   for (std::size_t d = 0; d < self.dim(); ++d)
@@ -193,7 +216,7 @@ bool shows_twice(const Sizes& sizes, const Sizes& strides) {
 Arg as_strided_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   FakeCall guards = f.guards();
-  auto sizes = concrete(list_of_sizes(f.args[2])), strides = concrete(list_of_sizes(f.args[3]));
+  auto sizes = concrete(f.sizes(2)), strides = concrete(f.sizes(3));
   if (!sizes || !strides) fail_unsupported("the gradient of as_strided with symbolic strides");
   if (!is_non_overlapping_and_dense(guards, self.sizes, self.strides))
     fail_unsupported("the gradient of as_strided of a tensor that is not dense");
@@ -273,14 +296,13 @@ Arg xlogy_backward_self(const FormulaCall& f) {
 /// dropout_scale(p, train): the factor by which dropout scales the elements that it keeps.
 Arg dropout_scale(const FormulaCall& f) {
   double p = as_double(number_of(f.args[0]));
-  bool train = f.has(1) && *f.args[1].get<bool>();
-  return train ? p == 1 ? 0.0 : 1 / (1 - p) : 1.0;
+  return f.flag(1) ? p == 1 ? 0.0 : 1 / (1 - p) : 1.0;
 }
 
 /// last_sizes(x, n): the last n sizes.
 Arg last_sizes(const FormulaCall& f) {
   const SymList& sizes = f.tensor(0).sizes;
-  return f.build.sizes(SymList(sizes.end() - *f.args[1].get<std::int64_t>(), sizes.end()));
+  return f.build.sizes(SymList(sizes.end() - f.integer(1), sizes.end()));
 }
 
 }  // namespace

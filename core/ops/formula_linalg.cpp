@@ -102,7 +102,7 @@ Arg lu_diagonal_solve(const FormulaCall& f) {
 
 /// cholesky_backward(grad, upper, factor)
 Arg cholesky_backward(const FormulaCall& f) {
-  bool upper = *f.args[1].get<bool>();
+  const bool upper = f.flag(1);
   std::vector<std::pair<std::string, Arg>> names = {{"L", upper ? f("mH(x2)") : f.args[2]},
                                                     {"g", upper ? f("mH(x0)") : f.args[0]}};
   auto bind = [&](const char* name, const char* formula) {

@@ -12,20 +12,12 @@ namespace {
 /// The reduced dimensions in argument i: an int, or a list; None and [] mean all.
 std::vector<std::size_t> reduced_dims(const FormulaCall& f, std::size_t i, std::size_t rank) {
   std::vector<std::size_t> dims;
-  if (f.has(i)) {
-    if (auto* one = f.args[i].get<std::int64_t>())
-      dims.push_back(wrap_dim(*one, rank));
-    else
-      for (const Arg& a : f.args[i].get<ArgList>()->items) dims.push_back(wrap_dim(*a.get<std::int64_t>(), rank));
-  }
+  if (f.has(i))
+    for (std::int64_t d : f.integers(i)) dims.push_back(wrap_dim(d, rank));
   if (dims.empty())
     for (std::size_t d = 0; d < rank; ++d) dims.push_back(d);
   std::sort(dims.begin(), dims.end());
   return dims;
-}
-
-bool flag(const FormulaCall& f, std::size_t i) {
-  return f.has(i) && *f.args[i].get<bool>();
 }
 
 Arg restore(const FormulaCall& f, Arg reduced, const std::vector<std::size_t>& dims, bool keepdim, std::size_t rank) {
@@ -37,7 +29,7 @@ Arg restore(const FormulaCall& f, Arg reduced, const std::vector<std::size_t>& d
 /// restore_reduced_dims(reduced, self, dims, keepdim)
 Arg restore_reduced_dims(const FormulaCall& f) {
   std::size_t rank = f.tensor(1).dim();
-  return restore(f, f.args[0], reduced_dims(f, 2, rank), flag(f, 3), rank);
+  return restore(f, f.args[0], reduced_dims(f, 2, rank), f.flag(3), rank);
 }
 
 /// sum_backward(grad, self, dims, keepdim)
@@ -71,7 +63,7 @@ Arg scale_grad_by_count(const FormulaCall& f) {
 Arg extreme_backward(const FormulaCall& f) {
   std::size_t rank = f.tensor(2).dim();
   std::vector<std::size_t> dims = reduced_dims(f, 3, rank);
-  bool keepdim = flag(f, 4);
+  bool keepdim = f.flag(4);
   Arg grad = restore(f, f.args[0], dims, keepdim, rank), result = restore(f, f.args[1], dims, keepdim, rank);
   Args scaled = {grad, f("eq(r, x2)", {{"r", result}}), f.args[2], f.has(3) ? f.args[3] : Arg()};
   return scale_grad_by_count({f.build, scaled});
@@ -87,7 +79,7 @@ Arg evenly_distribute_backward(const FormulaCall& f) {
 Arg value_selecting_reduction_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(3);
   Arg grad = f.args[0], indices = f.args[2];
-  if (!self.sizes.empty() && !flag(f, 4)) {
+  if (!self.sizes.empty() && !f.flag(4)) {
     grad = f.build.call("aten.unsqueeze.default", {grad, f.args[1]});
     indices = f.build.call("aten.unsqueeze.default", {indices, f.args[1]});
   }
@@ -99,11 +91,8 @@ Arg value_selecting_reduction_backward(const FormulaCall& f) {
 Arg var_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   std::vector<std::size_t> dims = reduced_dims(f, 2, self.dim());
-  double correction = 1;
-  if (f.has(3))
-    correction =
-        f.args[3].get<double>() ? *f.args[3].get<double>() : static_cast<double>(*f.args[3].get<std::int64_t>());
-  Arg grad = restore(f, f.args[0], dims, flag(f, 4), self.dim());
+  const double correction = f.has(3) ? f.real(3) : 1;
+  Arg grad = restore(f, f.args[0], dims, f.flag(4), self.dim());
   Arg count = reduced_count(f, 1, 2);
   auto* n = count.get<std::int64_t>();
   if (!n) fail_unsupported("the gradient of a variance over a symbolic size");
@@ -147,9 +136,8 @@ Arg prod_backward(const FormulaCall& f) {
   if (self.sizes.empty()) return f("x0");
   const bool all = !f.has(3);
   Arg grad = f.args[0], x = all ? f("reshape(x1, [-1])") : f.args[1];
-  const auto dim =
-      all ? std::int64_t{0} : static_cast<std::int64_t>(wrap_dim(*f.args[3].get<std::int64_t>(), self.dim()));
-  if (!all && !flag(f, 4)) grad = f.build.call("aten.unsqueeze.default", {grad, dim});
+  const auto dim = all ? std::int64_t{0} : static_cast<std::int64_t>(wrap_dim(f.integer(3), self.dim()));
+  if (!all && !f.flag(4)) grad = f.build.call("aten.unsqueeze.default", {grad, dim});
   if (self.numel().is(0)) return f("zeros_like(x1)");
   Arg out = grad;
   if (!Builder::tensor(x).sizes[static_cast<std::size_t>(dim)].is(1))
@@ -214,7 +202,7 @@ Arg cumsum_backward(const FormulaCall& f) {
 Arg logsumexp_backward(const FormulaCall& f) {
   std::size_t rank = f.tensor(1).dim();
   std::vector<std::size_t> dims = reduced_dims(f, 3, rank);
-  bool keepdim = flag(f, 4);
+  bool keepdim = f.flag(4);
   Arg grad = restore(f, f.args[0], dims, keepdim, rank), result = restore(f, f.args[2], dims, keepdim, rank);
   return f("g * conj(exp(x1 - r))", {{"g", grad}, {"r", result}});
 }
@@ -223,9 +211,9 @@ Arg logsumexp_backward(const FormulaCall& f) {
 Arg vector_norm_backward(const FormulaCall& f) {
   const TensorMeta& self = f.tensor(1);
   std::vector<std::size_t> dims = reduced_dims(f, 4, self.dim());
-  bool keepdim = flag(f, 5);
+  bool keepdim = f.flag(5);
   Arg grad = restore(f, f.args[0], dims, keepdim, self.dim()), norm = restore(f, f.args[3], dims, keepdim, self.dim());
-  double ord = f.args[2].get<double>() ? *f.args[2].get<double>() : static_cast<double>(*f.args[2].get<std::int64_t>());
+  const double ord = f.real(2);
   std::vector<std::pair<std::string, Arg>> names = {{"g", grad}, {"n", norm}, {"p", ord}};
   if (ord == 0) return f("zeros_like(x1)");
   if (ord == 1) return f("sgn(x1) * g", names);

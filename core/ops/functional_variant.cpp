@@ -1,7 +1,8 @@
 #include "core/ops/functional_variant.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace partita {
 namespace {
@@ -22,8 +23,7 @@ bool pair_arguments(const Schema& mutating, const Schema& variant, FunctionalVar
   return variant.args.size() + outs == mutating.args.size();
 }
 
-/// Copies a result into the argument that it belongs to, item by item for lists. A result of another size is refused.
-/// (PyTorch resizes out arguments and addbmm_'s self, and reports an error for most others.)
+/// Copies a result into the argument that it belongs to, item by item for lists.
 Status write(const Value& target, const Value& result, const Schema& schema) {
   auto *targets = target.get<ValueList>(), *results = result.get<ValueList>();
   if (targets && results && targets->size() == results->size()) {
@@ -33,15 +33,38 @@ Status write(const Value& target, const Value& result, const Schema& schema) {
   auto *to = target.get<Tensor>(), *from = result.get<Tensor>();
   if (!to || !from)
     return input_error("ops.arguments", fmt::format("{}: the argument written must be a tensor", schema.name));
-  if (to->sizes != from->sizes)
-    return unsupported("ops.resize",
-                       fmt::format("{} on an argument of size [{}], which the result of size [{}] does not fit",
-                                   schema.name, fmt::join(to->sizes, ", "), fmt::join(from->sizes, ", ")));
+  TRY_DO(check_fits(schema, to->dtype, {to->sizes.begin(), to->sizes.end()}, from->dtype,
+                    {from->sizes.begin(), from->sizes.end()}));
   to->copy_from(*from);
   return {};
 }
 
+/// c10::canCast: not from complex to real numbers, from floats to integers, or from numbers to bool.
+bool can_cast(DType from, DType to) {
+  if (is_complex(from) && !is_complex(to)) return false;
+  if (is_floating(from) && !is_floating(to) && !is_complex(to)) return false;
+  return from == DType::Bool || to != DType::Bool;
+}
+
+std::string text(const SymList& sizes) {
+  std::string out;
+  for (SymExpr e : sizes) out += (out.empty() ? "" : ", ") + e.str();
+  return out;
+}
+
 }  // namespace
+
+Status check_fits(const Schema& mutating, DType to, const SymList& to_sizes, DType from, const SymList& from_sizes) {
+  if (!can_cast(from, to))
+    return input_error("ops.arguments", fmt::format("{}: result type {} can't be cast to the desired output type {}",
+                                                    mutating.name, torch_name(from), torch_name(to)));
+  // Sizes that are written differently may be equal when the graph runs.
+  const auto agree = [](SymExpr a, SymExpr b) { return a == b || !a.is_int() || !b.is_int(); };
+  if (std::ranges::equal(to_sizes, from_sizes, agree)) return {};
+  return unsupported("ops.resize",
+                     fmt::format("{} on an argument of size [{}], which the result of size [{}] does not fit",
+                                 mutating.name, text(to_sizes), text(from_sizes)));
+}
 
 std::optional<FunctionalVariant> functional_variant(const Op* op) {
   const Schema* schema = find_schema(op);

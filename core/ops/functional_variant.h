@@ -14,6 +14,9 @@ struct FunctionalVariant {
   std::vector<int> written;  ///< positions of the arguments written, in the order of the functional variant's results
 };
 
+/// Error when a result cannot be copied into the argument that an in-place or out overload writes: its size must be
+/// equal (PyTorch resizes out arguments and addbmm_'s self, and refuses most others), and its kind of dtype no wider.
+Status check_fits(const Schema& mutating, DType to, const SymList& to_sizes, DType from, const SymList& from_sizes);
 /// Nullopt when op writes nothing or the table has no functional variant of it.
 std::optional<FunctionalVariant> functional_variant(const Op* op);
 Result<Meta> infer_variant(const FunctionalVariant& variant, const Schema& schema, const Args& bound, ShapeEnv& shapes,

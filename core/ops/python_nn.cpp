@@ -239,7 +239,7 @@ Arg lp_pool(Builder& b, NamedArgs& names) {
 }
 
 Arg reduced(Builder& b, NamedArgs& names, const Arg& losses) {
-  std::int64_t reduction = *value_of(names, "reduction").get<std::int64_t>();
+  const double reduction = real(value_of(names, "reduction"));
   if (reduction == 0) return losses;
   return b.call(reduction == 1 ? "aten.mean.default" : "aten.sum.default", {losses});
 }

@@ -135,6 +135,14 @@ Result<std::size_t> position(std::int64_t index, std::size_t n) {
 
 }  // namespace
 
+Result<std::size_t> getitem_position(const Arg& index, std::size_t n) {
+  const auto e = as_sym(index);
+  if (!e || !e->is_int())
+    return unsupported("ops.unsupported",
+                       "not supported: an index of a list of results that is known only at run time");
+  return position(e->as_int(), n);
+}
+
 bool is_python_arithmetic(const Op* op) {
   for (std::string_view module : {"_operator.", "math.", "torch.sym_", "torch._sym_"})
     if (op->name.starts_with(module)) return true;
@@ -142,10 +150,10 @@ bool is_python_arithmetic(const Op* op) {
 }
 
 Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEnv& shapes, const Node* node) {
-  if (op == Op::getitem() && args.size() == 2 && args[0].node() && args[1].get<std::int64_t>()) {
+  if (op == Op::getitem() && args.size() == 2 && args[0].node()) {
     const Node* source = args[0].node();
     if (auto* tuple = source->meta.tuple()) {
-      TRY(const std::size_t i, position(*args[1].get<std::int64_t>(), tuple->items.size()));
+      TRY(const std::size_t i, getitem_position(args[1], tuple->items.size()));
       return tuple->items[i];
     }
   }

@@ -8,6 +8,9 @@ Result<Meta> infer_python(const Op* op, const Args& args, const Kwargs& kwargs, 
 Result<Value> evaluate_python(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
                               const Node* node);
 
+/// The position that an index, which may count from the end or be a node of a known value, means among n results.
+Result<std::size_t> getitem_position(const Arg& index, std::size_t n);
+
 /// Python's own arithmetic, which infer() and evaluate() know on numbers.
 bool is_python_arithmetic(const Op* op);
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/base/memory.h"
 #include "core/ir/extent.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
@@ -165,11 +166,22 @@ Status check_computable(DType t, const Op* op, const Node* node) {
   return {};
 }
 
+Status check_elements(std::int64_t n, const Op* op, const Node* node) {
+  if (n < 0 || static_cast<std::uint64_t>(n) <= memory_limit()) return {};
+  return input_error(
+      "ops.elements",
+      fmt::format("{} of {} elements: they are more than the limit on memory has bytes ({}); use smaller "
+                  "sizes, or raise it with --memory-limit",
+                  op->name, n, memory_limit()),
+      place_of(node));
+}
+
 Status check_computable(const Value& v, const Op* op, const Node* node) {
   if (auto* list = v.get<ValueList>())
     for (const Value& item : *list) TRY_DO(check_computable(item, op, node));
   if (auto* t = v.get<Tensor>()) {
     TRY_DO(reachable(t->device()));
+    TRY_DO(check_elements(t->numel(), op, node));
     return check_computable(t->dtype, op, node);
   }
   if (auto* dtype = v.get<DType>()) return check_computable(*dtype, op, node);
@@ -185,6 +197,21 @@ Status check_computable(const Meta& m, const Op* op, const Node* node) {
 }
 
 }  // namespace
+
+Status check_evaluable(const Node& call) {
+  const Schema* schema = find_schema(call.op());
+  if (!schema || schema->is_view) return {};
+  for (const Arg& a : call.args())
+    if (auto* dtype = a.get<DType>()) TRY_DO(check_computable(*dtype, call.op(), &call));
+  for (const auto& [key, a] : call.kwargs())
+    if (auto* dtype = a.get<DType>()) TRY_DO(check_computable(*dtype, call.op(), &call));
+  for (const Node* in : call.inputs()) {
+    TRY_DO(check_computable(in->meta, call.op(), &call));
+    const TensorMeta* t = in->meta.tensor();
+    if (const SymExpr n = t ? t->numel() : SymExpr(0); n.is_int()) TRY_DO(check_elements(n.as_int(), call.op(), &call));
+  }
+  return check_computable(call.meta, call.op(), &call);
+}
 
 Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
                        const EvalContext& context, const Node* node) {

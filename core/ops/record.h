@@ -77,6 +77,8 @@ struct OpRecord {
   /// PyTorch's kernel for half types rounds between steps, as eval does and compile_decompose does not. Compiled graphs
   /// call eval for half types.
   bool rounds_halves = false;
+  /// eval refuses some values of its arguments, which compile_decompose takes: compiled graphs call eval.
+  bool checks_values = false;
   std::vector<Derivative> derivative = {};
   /// For gradients that formulas cannot express: one for each schema argument, null for none.
   std::vector<Node*> (*gradient)(GradCall&) = nullptr;
@@ -169,6 +171,9 @@ Result<Meta> infer(const Op* op, const Args& args, const Kwargs& kwargs, ShapeEn
 Result<Meta> infer(const Node& node);
 Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::pair<std::string, Value>> kwargs,
                        const EvalContext& context = {}, const Node* node = nullptr);
+/// What evaluate() refuses of a call before its kernel runs, by the metas: dtypes without arithmetic, and tensors that
+/// are expanded to more elements than memory may hold bytes. Compilers ask the same.
+Status check_evaluable(const Node& call);
 /// Builds the decomposition of `node` before it, by `decompose`, or by compile_decompose if asked. Does not erase the
 /// node.
 Result<Arg> decompose(Node& node, bool for_compiler = false);

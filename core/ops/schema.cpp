@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/ir/graph.h"
 
 // The table is linked into the program, so no file has to be found at run time. A row is parsed when it is first asked
 // for.
@@ -298,17 +299,18 @@ const std::vector<const Schema*>& find_overloads(std::string_view base) {
 
 namespace {
 
-/// What a tensor or number may not be, or a list of tensors hold, in words; null when nothing is wrong with it. Records
+/// What is wrong with a tensor, a number or a list of tensors that is given, in words; null when nothing is. Records
 /// rely on this. Schemas of backward operators take tensors where PyTorch passes undefined ones, which graphs write as
 /// None.
 const char* refused(const Schema& schema, const SchemaArg& argument, const Arg& given) {
   const bool number = argument.type == SchemaType::Scalar;
   if (argument.type != SchemaType::Tensor && !number) return nullptr;
+  if (!number && !argument.is_list && given.node() && given.node()->meta.tuple()) return "must be a tensor";
   if (argument.is_optional || schema.base.ends_with("backward")) return nullptr;
-  if (given.is_none()) return "be None";
+  if (given.is_none()) return "must not be None";
   if (const auto* list = given.get<ArgList>(); list && argument.is_list && !argument.items_optional)
     for (const Arg& item : list->items)
-      if (item.is_none()) return "hold None";
+      if (item.is_none()) return "must not hold None";
   return nullptr;
 }
 
@@ -335,7 +337,7 @@ Result<Args> bind_arguments(const Schema& schema, const Args& args, const Kwargs
   for (std::size_t i = 0; i < schema.args.size(); ++i) {
     if (given[i]) {
       if (const char* wrong = refused(schema, schema.args[i], bound[i]))
-        return error(fmt::format("argument '{}' must not {}", schema.args[i].name, wrong));
+        return error(fmt::format("argument '{}' {}", schema.args[i].name, wrong));
       continue;
     }
     if (!schema.args[i].has_default && !schema.args[i].is_optional)

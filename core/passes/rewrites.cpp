@@ -1,6 +1,7 @@
 // The guards of rewrites.def, and the passes that apply its rows at each stage.
 #include <algorithm>
 
+#include "core/ops/call.h"
 #include "core/passes/pass.h"
 #include "core/passes/rewrite.h"
 
@@ -9,6 +10,12 @@ namespace {
 
 bool always(const Match&) {
   return true;
+}
+
+/// Anything else is refused when the call is decomposed.
+bool is_probability(const Match& m) {
+  const auto p = as_number(m["p"]);
+  return p && as_double(*p) >= 0 && as_double(*p) <= 1;
 }
 
 bool integers(const Match& m) {

@@ -223,7 +223,9 @@ class GroupEmitter {
   }
 
   Emitted run() {
-    if (!domain_.reduces())
+    if (gives_nothing())
+      ;  // an empty kernel: the loops around no elements may be long
+    else if (!domain_.reduces())
       out_.kernel.body = pointwise();
     else if (domain_.by_columns)
       out_.kernel.body = columns();
@@ -234,6 +236,12 @@ class GroupEmitter {
   }
 
  private:
+  bool gives_nothing() const {
+    for (std::size_t d = 0; d < domain_.space.size(); ++d)
+      if (domain_.space[d] == 0 && !(domain_.reduces() && domain_.reduced[d])) return true;
+    return false;
+  }
+
   const std::vector<Member>& members() const { return analysed_.members; }
 
   std::vector<Merged> merged(const std::vector<std::size_t>& order) const {
@@ -441,6 +449,8 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   const Definition& d = g.lowering[definition];
   const Definition::Write& w = d.writes[write];
   Sizes strides = layout_of(g, definition).strides;
+
+  if (std::ranges::find(w.sizes, 0) != w.sizes.end()) return {};  // the loops around no elements may be long
 
   // A trial walk over separate dims finds which of them can be merged into one loop.
   Emitted dry;

@@ -78,14 +78,14 @@ class Specialiser {
   std::unordered_map<const Node*, Arg> numbers_;
 };
 
-/// A size that depends on data is inferred as a symbol, which agrees with any number.
-bool same_sizes(const Meta& inferred, const Meta& said) {
+/// Compares dtypes and sizes. A size that depends on data is inferred as a symbol, which agrees with any number.
+bool same_tensors(const Meta& inferred, const Meta& said) {
   const auto agree = [](SymExpr a, SymExpr b) { return a == b || !a.symbols().empty(); };
   if (const TensorMeta *x = inferred.tensor(), *y = said.tensor(); x && y)
-    return std::ranges::equal(x->sizes, y->sizes, agree);
+    return x->dtype == y->dtype && std::ranges::equal(x->sizes, y->sizes, agree);
   const MetaTuple *x = inferred.tuple(), *y = said.tuple();
   for (std::size_t i = 0; x && y && i < x->items.size() && i < y->items.size(); ++i)
-    if (!same_sizes(x->items[i], y->items[i])) return false;
+    if (!same_tensors(x->items[i], y->items[i])) return false;
   return true;
 }
 
@@ -95,15 +95,17 @@ bool same_sizes(const Meta& inferred, const Meta& said) {
 Status check_calls(const Graph& graph) {
   for (const Node* node : graph) {
     if (!node->op()->is_call() || !node->meta.known()) continue;
+    TRY_DO(check_evaluable(*node));
     const Result<Meta> inferred = infer(*node);
     if (!inferred && inferred.error().fault == Fault::Unsupported) continue;
     if (!inferred) return inferred.error();
-    if (!same_sizes(*inferred, node->meta))
-      return input_error("schedule.sizes",
-                         fmt::format("with these inputs {} has the sizes of {} where the graph says {}; do their sizes "
-                                     "fit together?",
-                                     node->name(), annotation(*inferred), annotation(node->meta)),
-                         place_of(*node));
+    if (!same_tensors(*inferred, node->meta))
+      return input_error(
+          "schedule.sizes",
+          fmt::format("with these inputs {} is {} where the graph says {}; do their sizes and dtypes fit "
+                      "together?",
+                      node->name(), annotation(*inferred), annotation(node->meta)),
+          place_of(*node));
   }
   return {};
 }

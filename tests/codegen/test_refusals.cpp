@@ -72,6 +72,47 @@ const Row rows[] = {
      "a = $scaled_dot_product_attention(q, k, q)\nreturn (a,)", "at least 2 dimensional"},
     {"None for a tensor", vector, "a = $logical_xor(x, None)\nreturn (a,)", "must not be None"},
     {"the greatest of no elements", "x: <f32[0][1]>", "m = $max.dim(x, 0)\na = m[0]\nreturn (a,)", "non-zero size"},
+    {"an image scaled to nothing", "x: <f32[2, 3, 4][12, 4, 1]>",
+     "a = $upsample_linear1d.vec(x, None, False, [1e-300])\nreturn (a,)", "should be greater than 0"},
+    {"an image without channels", "x: <f32[2, 0, 4, 4][16, 16, 4, 1]>",
+     "a = $upsample_nearest2d.vec(x, None, [2.0, 2.0])\nreturn (a,)", "without channels"},
+    {"a probability below 0 of dropping nothing", vector, "a = $dropout(x, -1.0, False)\nreturn (a,)",
+     "has to be between 0 and 1"},
+    {"an index beyond the plane of a max_unpool", "x: <f32[1, 2, 2, 2][8, 4, 2, 1]>",
+     "i = $full([1, 2, 2, 2], 16, dtype = torch.int64)\na = $max_unpool2d(x, i, [4, 4])\nreturn (a,)",
+     "Found an invalid max index: 16"},
+    {"indices that are no integers", "x: <f32[1, 2, 3, 6][36, 18, 6, 1]>",
+     "m = $max_pool2d_with_indices(x, [3, 3], [2, 2])\ng = m[0]\ni = m[0]\na = $max_pool2d_with_indices_backward(g, "
+     "x, [3, 3], [2, 2], [0, 0], [1, 1], False, i)\nreturn (a,)",
+     "indices must be int64"},
+    {"batch norm of nothing", "x: <f32[0, 2][2, 1]>, w: <f32[2][1]>",
+     "m = $native_batch_norm(x, w, w, None, None, True, 0.1, 1e-05)\na = m[0]\nreturn (a,)",
+     "Expected more than 1 value"},
+    {"a divisor of 0", "x: <f32[1, 1, 4, 4][16, 16, 4, 1]>",
+     "a = $avg_pool2d(x, [2, 2], [], [0], False, True, 0)\nreturn (a,)", "divisor must be not zero"},
+    {"a tuple for a tensor", "x: <f32[3, 3][3, 1]>",
+     "m = $linalg_inv_ex(x)\na = m[0]\n$_linalg_check_errors(m, 'linalg.inv', is_matrix = True)\nreturn (a,)",
+     "'info' must be a tensor"},
+    {"a tuple for a condition", "x: <f32[3, 3][3, 1]>",
+     "m = $_linalg_slogdet(x)\na = m[0]\nb = $where.self(m, a, a)\nreturn (b,)", "'condition' must be a tensor"},
+    {"a norm in complex32", vector, "a = $linalg_vector_norm(x, 2, [], dtype = torch.complex32)\nreturn (a,)",
+     "complex32"},
+    {"there and back through complex32", "x: <b8[4][1]>",
+     "a = $to.dtype(x, torch.complex32)\nb = $to.dtype(a, torch.bool)\nreturn (b,)", "complex32"},
+    {"a result larger than what it is written to", "x: <f32[1, 1][1, 1]>, y: <f32[2, 2][2, 1]>",
+     "c = $clone(x)\na = $lerp_.Tensor(c, y, y)\nreturn (a,)",
+     "on an argument of size [1, 1], which the result of size [2, 2] does not fit"},
+    {"a list of results larger than what they are written to", "x: <f32[1, 1][1, 1]>, y: <f32[2, 2][2, 1]>",
+     "c = $clone(x)\n$_foreach_mul_.List([c], [y])\nreturn (c,)", "which the result of size [2, 2] does not fit"},
+    {"a float written to integers", "x: <i64[4][1]>", "c = $clone(x)\na = $div_.Scalar(c, 2)\nreturn (a,)",
+     "can't be cast to the desired output type int64"},
+    {"a dimension flipped twice", vector, "a = $flip(x, [0, -1])\nreturn (a,)", "appears multiple times"},
+    {"a power that has no opposite", "x: <f32[1, 1][1, 1]>",
+     "a = $linalg_matrix_power(x, -9223372036854775808)\nreturn (a,)", "overflow"},
+    {"combinations of too many", "x: <b8[2][1]>", "a = $combinations(x, 100000007)\nreturn (a,)",
+     "combinations of 100000007 elements"},
+    {"a sum over more elements than memory has bytes", "x: <b8[5][1]>",
+     "a = $expand(x, [1099511627776, 5])\nb = $sum(a)\nreturn (b,)", "--memory-limit"},
     {"a conversion to float8", vector, "a = $_to_copy(x, dtype = torch.float8_e4m3fn)\nreturn (a,)", "float8_e4m3fn"},
 };
 
@@ -100,12 +141,48 @@ class TestRefusals : public QObject {
 
   /// Annotations are checked like arguments.
   void an_annotation_is_held_against_its_call() {
-    const auto graph = fx(vector, "a: <f32[8][1]> = $neg(x)\nreturn (a,)");
-    const auto inputs = random_inputs(*graph, 3);
-    QVERIFY(inputs);
-    const auto compiled = default_compiler().make({})(*graph);
-    QVERIFY(!compiled);
-    QVERIFY2(compiled.error().message.find("f32[8]") != std::string::npos, compiled.error().line().c_str());
+    for (const char* said : {"f32[8]", "i64[4]"}) {
+      const auto graph = fx(vector, "a: <" + std::string(said) + "[1]> = $neg(x)\nreturn (a,)");
+      const auto inputs = random_inputs(*graph, 3);
+      QVERIFY(inputs);
+      const auto compiled = default_compiler().make({})(*graph);
+      QVERIFY(!compiled);
+      QVERIFY2(compiled.error().message.find(said) != std::string::npos, compiled.error().line().c_str());
+    }
+  }
+
+  /// Calls that once crashed or never ended when they were compiled.
+  void odd_arguments_are_taken() {
+    const std::pair<const char*, const char*> graphs[] = {
+        {number, "a = $flip(x, [0])\nreturn (a,)"},
+        {"x: <f32[4, 2][2, 1]>, w: <f32[2][1]>",
+         "m = $_batch_norm_with_update(x, w, w, w, w, 0.1, 1e-05)\nk = 1 + 1\na = m[-1]\nb = m[k]\nreturn (a, b)"},
+        {"x: <f32[3, 3, 4][12, 4, 1]>, n: <i64[3][1]>",
+         "k = -1 + 1\nr = $abs(n)\na = $repeat_interleave.self_Tensor(x, r, k, output_size = 3)\nreturn (x,)"},
+        {"x: <f32[1, 1, 4, 5, 6][120, 120, 30, 6, 1]>, w: <f32[1, 1, 1, 1, 5][5, 5, 5, 5, 1]>",
+         "a = $conv3d.padding(x, w, None, [1, 1, 1], 'same', [1, 1, 2147483648])\nreturn (a,)"},
+        {vector,
+         "a = $new_ones(x, [1152921504606846976, 0])\nb = $neg(a)\nc = $sum.dim_IntList(b, [1])\nd = "
+         "$cumsum(a, 1)\nreturn (a, b, d)"},
+        {"x: <f32[5, 3][3, 1]>", "a = $constant_pad_nd(x, [-1, -2, 1, 1099511627776], 2.0)\nreturn (a,)"},
+        {"x: <f32[1, 1, 2, 3][6, 6, 3, 1]>",
+         "m = $max_pool2d_with_indices(x, [1, 2])\nk = -1 + 1\na = m[k]\nreturn (a,)"},
+    };
+    for (const auto& [parameters, lines] : graphs) {
+      const auto graph = fx(parameters, lines);
+      const auto inputs = random_inputs(*graph, 3);
+      QVERIFY(inputs);
+      const auto expected = interpret(*graph, *inputs);
+      QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+      const auto found = run_compiled(*graph, *inputs, default_compiler().make({}));
+      QVERIFY2(found, found ? "" : (lines + found.error().line()).c_str());
+      QCOMPARE(found->size(), expected->size());
+      for (std::size_t i = 0; i < found->size(); ++i) {
+        const Tensor &a = *expected->at(i).get<Tensor>(), &b = *found->at(i).get<Tensor>();
+        QCOMPARE(b.dtype, a.dtype);
+        QVERIFY2(b.sizes == a.sizes, lines);
+      }
+    }
   }
 
   void a_graph_may_not_return_a_list() {

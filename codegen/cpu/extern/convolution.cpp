@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "codegen/cpu/extern/onednn.h"
 
 namespace partita::codegen {
@@ -25,6 +27,12 @@ std::optional<ConvolutionArguments> geometry(const ExternContext& context, std::
   ConvolutionArguments g{*stride, *padding, *dilation, static_cast<std::int64_t>(*groups)};
   for (memory::dims* list : {&g.strides, &g.padding, &g.dilation})
     if (list->size() == 1) list->resize(spatial, (*list)[0]);
+  constexpr std::int64_t most = 65535;  // oneDNN's kernels compute addresses from them in 32 bits
+  for (const memory::dims* list : {&g.strides, &g.padding, &g.dilation})
+    if (std::ranges::any_of(*list, [](std::int64_t n) { return n > most; })) {
+      why_not = "strides, padding or dilation beyond 16 bits";
+      return std::nullopt;
+    }
   for (std::int64_t& d : g.dilation) d -= 1;
   return g;
 }

@@ -46,16 +46,9 @@ Meta fake_avg_pool(FakeCall& c) {
   return pooled(c, c.tensor("self"), rank);
 }
 
-std::int64_t divisor_override(const EvalCall& c) {
-  if (!c.has("divisor_override")) return 0;
-  std::int64_t divisor = c.integer("divisor_override");
-  if (divisor == 0) fail("divisor must be not zero");
-  return divisor;
-}
-
 /// The number that the sum over a cell is divided by.
 std::function<std::int64_t(const Cell&)> divisor(const EvalCall& c) {
-  if (std::int64_t divisor = divisor_override(c)) return [divisor](const Cell&) { return divisor; };
+  if (c.has("divisor_override")) return [by = c.integer("divisor_override")](const Cell&) { return by; };
   if (c.boolean("count_include_pad")) return &Cell::padded;
   return &Cell::count;
 }

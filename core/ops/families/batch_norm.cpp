@@ -178,6 +178,10 @@ Meta fake_batch_norm(FakeCall& c) {
     if (t.dim() != 1 || !c.test(sym_eq(t.sizes[0], channels), "batch norm channels"))
       fail(std::string(name) + " should contain " + channels.str() + " elements not " + t.numel().str());
   }
+  const bool statistics = c.schema.index_of("running_mean") >= 0 && c.has("running_mean") && c.has("running_var");
+  if (!trains<stats>(c) && !statistics) fail("batch norm in evaluation needs running statistics");
+  for (std::size_t d = 0; trains<stats>(c) && d < input.dim(); ++d)
+    if (d != 1 && input.sizes[d].is(0)) fail("Expected more than 1 value per channel when training");
   TensorMeta out = new_like(input, input.sizes, suggest_memory_format(input, c.shapes));
   TensorMeta saved = new_like(input, {trains<stats>(c) ? channels : SymExpr(0)});
   MetaTuple result{{out, saved, saved}};
@@ -248,9 +252,6 @@ Value eval_batch_norm(EvalCall& c) {
     running_mean = load_optional(c, "running_mean", DType::Float64);
     running_var = load_optional(c, "running_var", DType::Float64);
   }
-  if (!train && (!running_mean.storage || !running_var.storage))
-    fail("batch norm in evaluation needs running statistics");
-  if (train && g.count() == 0) fail("Expected more than 1 value per channel when training");
   Tensor y = empty(dtype, x.sizes), save_mean = empty(dtype, {train ? g.channels : 0});
   Tensor save_invstd = empty(dtype, save_mean.sizes);
   dispatch_floating(dtype, "batch_norm", [&]<class T>() {

@@ -107,7 +107,7 @@ Arg decompose_conv_padding(DecomposeCall& c) {
   bool needs_extra = false;
   for (std::size_t i = 0; i < rank; ++i) {
     if (!weight.sizes[i + 2].is_int()) fail_unsupported("padding='same' with a symbolic kernel size");
-    std::int64_t total = dilation[i] * (weight.sizes[i + 2].as_int() - 1);
+    const std::int64_t total = (SymExpr(dilation[i]) * (weight.sizes[i + 2] - 1)).as_int();
     symmetric.emplace_back(total / 2);
     if (total % 2 != 0) {
       extra[2 * (rank - 1 - i) + 1] = 1;

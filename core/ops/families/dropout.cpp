@@ -17,9 +17,9 @@ struct Kind {
   bool feature = false, alpha = false, in_place = false;
 };
 
-double probability(DecomposeCall& c) {
-  double p = as_double(c.number("p"));
-  if (p < 0 || p > 1) fail("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
+double probability(const auto& c) {
+  const double p = as_double(c.number("p"));
+  if (!(p >= 0 && p <= 1)) fail("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
   return p;
 }
 
@@ -61,7 +61,8 @@ Arg decompose(DecomposeCall& c) {
 /// PyTorch's compiler path decomposes dropout to native_dropout before autograd.
 Arg decompose_dropout(DecomposeCall& c) {
   Builder& b = c.build;
-  if (!c.boolean("train") || probability(c) == 0) return b.call("aten.clone.default", {c.arg("input")});
+  const double p = probability(c);
+  if (!c.boolean("train") || p == 0) return b.call("aten.clone.default", {c.arg("input")});
   return b.getitem(b.call("aten.native_dropout.default", {c.arg("input"), c.arg("p"), c.arg("train")}), 0);
 }
 
@@ -73,8 +74,7 @@ Value run(const EvalCall& c, const char* op, std::vector<Value> args) {
 /// differently from native_dropout.
 Value eval_dropout(EvalCall& c) {
   const Tensor& input = c.tensor("input");
-  const double p = as_double(c.number("p"));
-  if (p < 0 || p > 1) fail("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
+  const double p = probability(c);
   if (!c.boolean("train") || p == 0 || input.numel() == 0) return input;
   if (p == 1) return run(c, "aten.mul.Tensor", {input, unwrap(Tensor::zeros(input.dtype, {}))});
   const Value noise = run(c, "aten.empty_like.default", {input});

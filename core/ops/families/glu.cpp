@@ -126,26 +126,25 @@ Arg decompose_glu_backward(DecomposeCall& c) {
 }
 
 /// One half of a dimension: the first, or the second.
-Arg half(const FormulaCall& f, const Arg& x, const Arg& dim, bool second) {
+Arg half(const FormulaCall& f, const Arg& x, std::int64_t dim, bool second) {
   const SymList& sizes = Builder::tensor(x).sizes;
-  std::size_t d = wrap_dim(*dim.get<std::int64_t>(), sizes.size());
-  SymExpr length = sym_floordiv(sizes[d], 2), begin = second ? length : SymExpr(0);
+  SymExpr length = sym_floordiv(sizes[wrap_dim(dim, sizes.size())], 2), begin = second ? length : SymExpr(0);
   return f.build.call("aten.slice.Tensor", {x, dim, f.build.size(begin), f.build.size(begin + length)});
 }
 
 /// glu_double_backward_grad_output(grad, self, dim)
 Arg glu_double_backward_grad_output(const FormulaCall& f) {
   SymList sizes = f.tensor(1).sizes;
-  std::size_t dim = wrap_dim(*f.args[2].get<std::int64_t>(), sizes.size());
+  const std::size_t dim = wrap_dim(f.integer(2), sizes.size());
   sizes[dim] = sym_floordiv(sizes[dim], 2);
   Node* ones = f.build.call("aten.new_ones.default", {f.args[1], f.build.sizes(sizes)});
   Arg slopes = f("x0 * glu_backward(ones, x1, x2)", {{"ones", ones}});
-  return f("a + b", {{"a", half(f, slopes, f.args[2], false)}, {"b", half(f, slopes, f.args[2], true)}});
+  return f("a + b", {{"a", half(f, slopes, f.integer(2), false)}, {"b", half(f, slopes, f.integer(2), true)}});
 }
 
 /// glu_double_backward(grad, grad_output, self, dim)
 Arg glu_double_backward(const FormulaCall& f) {
-  const Arg& dim = f.args[3];
+  const std::int64_t dim = f.integer(3);
   Arg s = f("sigmoid(g)", {{"g", half(f, f.args[2], dim, true)}});
   Arg slope = f("s * (1 - s)", {{"s", s}});
   Arg by_value = half(f, f.args[0], dim, false), by_gate = half(f, f.args[0], dim, true);

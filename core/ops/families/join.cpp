@@ -49,7 +49,7 @@ void give_cat(LowerCall& call, const std::vector<LoweredTensor>& parts, std::siz
 
 Status lower_flip(LowerCall& call) {
   LoweredTensor self = call.in("self");
-  std::vector<bool> flipped(self.dim(), false);
+  std::vector<bool> flipped(std::max<std::size_t>(self.dim(), 1), false);
   for (std::int64_t d : call.integers("dims")) flipped[wrap_dim(d, self.dim())] = true;
   call.give(call.to.map(self.dtype, self.sizes, [=](Body& body, const Index& i) {
     Index at = i;
@@ -320,6 +320,12 @@ std::vector<Node*> repeat_gradient(GradCall& call) {
 
 Meta fake_flip(FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
+  std::vector<bool> flipped(std::max<std::size_t>(self.dim(), 1), false);
+  for (std::int64_t dim : call.integers("dims")) {
+    const std::size_t d = wrap_dim(dim, self.dim());
+    if (flipped[d]) fail(fmt::format("dim {} appears multiple times in the list of dims", d));
+    flipped[d] = true;
+  }
   TensorMeta out = TensorMeta::contiguous(self.dtype, self.sizes, self.device);
   out.strides = strides_like(call, self, self.sizes, MemoryFormat::Preserve);
   return out;

@@ -61,6 +61,8 @@ std::vector<Node*> grid_of(Builder& b, Node* x, std::size_t rank) {
   return grids;
 }
 
+constexpr std::int64_t most_dimensions = 64;  // of a tensor, in PyTorch
+
 /// Takes the r-dimensional grid of indices and keeps those that increase.
 Arg combinations(DecomposeCall& c) {
   Builder& b = c.build;
@@ -68,6 +70,7 @@ Arg combinations(DecomposeCall& c) {
   std::int64_t r = c.integer("r");
   if (self.dim() != 1) fail(fmt::format("Expect a 1D vector, but got shape of rank {}", self.dim()));
   if (r < 0) fail(fmt::format("Expect a non-negative number, but got {}", r));
+  if (r > most_dimensions) fail_unsupported(fmt::format("combinations of {} elements", r));
   if (r == 0) return b.call("aten.empty.memory_format", {Arg::list({0})}, options_of(self));
   auto copies = static_cast<std::size_t>(r);
   std::vector<Node*> grids = grid_of(b, tensor_node(c, "self"), copies);

@@ -128,7 +128,7 @@ Arg decompose_max_pool1d_with_indices(DecomposeCall& c) {
 /// max_pool_double_backward(grad, indices, rank): the elements of grad at the maxima, separately for each plane.
 Arg max_pool_double_backward(const FormulaCall& f) {
   const TensorMeta& indices = f.tensor(1);
-  auto rank = static_cast<std::size_t>(*f.args[2].get<std::int64_t>());
+  auto rank = static_cast<std::size_t>(f.integer(2));
   if (indices.numel().is(0)) return f.build.call("aten.zeros_like.default", {f.args[0]});
   SymList flat(indices.sizes.begin(), indices.sizes.end() - static_cast<std::ptrdiff_t>(rank));
   flat.push_back(-1);

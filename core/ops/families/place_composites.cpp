@@ -14,13 +14,13 @@ namespace {
 Arg repeat_interleave(DecomposeCall& c) {
   Builder& b = c.build;
   Node *x = tensor_node(c, "self"), *repeats = tensor_node(c, "repeats");
-  Arg dim = c.arg("dim");
-  if (dim.is_none()) {
+  std::int64_t dim = 0;
+  if (c.has("dim"))
+    dim = c.integer("dim");
+  else
     x = b.call("aten.flatten.using_ints", {x});
-    dim = 0;
-  }
   const TensorMeta &counts = c.tensor("repeats"), &rows = b.tensor(x);
-  SymExpr size = rows.dim() == 0 ? SymExpr(1) : rows.sizes[wrap_dim(*dim.get<std::int64_t>(), rows.dim())];
+  SymExpr size = rows.dim() == 0 ? SymExpr(1) : rows.sizes[wrap_dim(dim, rows.dim())];
   if (counts.dim() > 1) fail("repeats must be 0-dim or 1-dim tensor");
   if (counts.dim() == 0 || counts.sizes[0].is(1)) {
     repeats = b.call("aten.expand.default", {reshape(b, repeats, {1}), b.sizes({size})});
@@ -28,7 +28,7 @@ Arg repeat_interleave(DecomposeCall& c) {
     fail(
         fmt::format("repeats must have the same size as input along dim, but got repeats.size(0) = {} and "
                     "input.size({}) = {}",
-                    counts.sizes[0].str(), *dim.get<std::int64_t>(), size.str()));
+                    counts.sizes[0].str(), dim, size.str()));
   }
   Kwargs given;
   if (c.has("output_size")) given.emplace_back("output_size", c.arg("output_size"));

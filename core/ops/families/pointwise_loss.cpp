@@ -198,7 +198,7 @@ Value eval_bce_with_logits(EvalCall& c) {
 /// weighted(gradient, weight, self, reduction): how the gradient of a binary cross entropy ends.
 Arg weighted(const FormulaCall& f) {
   const Arg gradient = f("x0 if x1 is None else x0 * x1");
-  if (*f.args[3].get<std::int64_t>() != static_cast<std::int64_t>(Reduction::Mean)) return gradient;
+  if (f.integer(3) != static_cast<std::int64_t>(Reduction::Mean)) return gradient;
   return f.build.call("aten.div.Scalar", {gradient, f.build.size(f.tensor(2).numel())});
 }
 

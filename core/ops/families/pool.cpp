@@ -62,6 +62,8 @@ TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank) {
       fail("Expected " + std::to_string(rank + 1) + "D or " + std::to_string(rank + 2) +
            "D (batch mode) tensor with optional 0 dim batch size for input, but dimension " + std::to_string(d) +
            " is empty");
+  if (c.schema.index_of("divisor_override") >= 0 && c.has("divisor_override") && c.sym("divisor_override").is(0))
+    fail("divisor must be not zero");
   PoolArguments a = pool_arguments(c, rank);
   SymList sizes = input.sizes;
   std::size_t lead = input.dim() - rank;
@@ -87,6 +89,9 @@ Meta fake_pool_backward(FakeCall& c) {
   if (grad.dim() != self.dim())
     fail(c.schema.base.substr(5) + ": grad_output has " + std::to_string(grad.dim()) + " dimensions, self " +
          std::to_string(self.dim()));
+  if (c.schema.index_of("indices") >= 0 && c.tensor("indices").dtype != DType::Int64)
+    fail(c.schema.base.substr(5) + ": indices must be int64, got " +
+         std::string(torch_name(c.tensor("indices").dtype)));
   // Symbolic sizes are compared when the call is evaluated.
   auto differ = [](const SymList& a, const SymList& b) { return concrete(a) && concrete(b) && a != b; };
   if (c.schema.index_of("stride") >= 0) {

@@ -35,6 +35,21 @@ SymList scaled_sizes(const TensorMeta& input, const std::vector<double>& scales)
 
 }  // namespace
 
+void check_resample_sizes(const FakeCall& c, const SymList& input, const SymList& output, std::size_t rank) {
+  if (input.size() != rank + 2)
+    fail("It is expected input_size equals to " + std::to_string(rank + 2) + ", but got size " +
+         std::to_string(input.size()));
+  if (output.size() != rank)
+    fail("It is expected output_size equals to " + std::to_string(rank) + ", but got size " +
+         std::to_string(output.size()));
+  if (input[1].is(0))
+    fail("Non-empty " + std::to_string(rank + 2) + "D data tensor expected but got a tensor without channels");
+  for (std::size_t d = 0; d < rank; ++d)
+    if (!c.test(sym_and(sym_lt(0, input[d + 2]), sym_lt(0, output[d])), "upsample sizes"))
+      fail("Input and output sizes should be greater than 0, but got input size " + input[d + 2].str() +
+           " and output size " + output[d].str());
+}
+
 ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::size_t rank) {
   if (input.dim() != rank + 2)
     fail("upsampling expects an input of " + std::to_string(rank + 2) + " dimensions, got " +
@@ -58,7 +73,7 @@ ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::
       if (c.has(name)) target.scales[i] = as_double(c.number(name));
     }
   }
-  if (target.sizes.size() != rank) fail("upsampling: one size or scale for each spatial dimension expected");
+  check_resample_sizes(c, input.sizes, target.sizes, rank);
   return target;
 }
 

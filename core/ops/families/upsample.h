@@ -21,8 +21,10 @@ struct ResampleTarget {
   SymList sizes;
   std::vector<double> scales;
 };
-/// Reads the target of either overload: output_size or scale_factors (.vec), or output_size and a scale argument for
-/// each dimension. `input` has a batch dimension, channels, and `rank` spatial dimensions.
+/// Fails as PyTorch does when the sizes of an interpolation are not valid: `input` [n, c, ...], `output` [...].
+void check_resample_sizes(const FakeCall& c, const SymList& input, const SymList& output, std::size_t rank);
+/// Reads the target of either overload, and checks its sizes: output_size or scale_factors (.vec), or output_size and a
+/// scale argument for each dimension. `input` has a batch dimension, channels, and `rank` spatial dimensions.
 ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::size_t rank);
 
 /// PyTorch has two kinds of kernels: a general one, and one for images that are small or have their channels last (and

@@ -177,28 +177,11 @@ bool is_small_or_channels_last(const Tensor& self, const Sizes& out) {
                                             {self.strides.begin(), self.strides.end()}, {out.begin() + 2, out.end()});
 }
 
-/// Fails as PyTorch does when the sizes of an interpolation are not valid.
-template <std::size_t rank>
-void check_sizes(const FakeCall& c, const SymList& input, const SymList& output) {
-  if (input.size() != rank + 2)
-    fail("It is expected input_size equals to " + std::to_string(rank + 2) + ", but got size " +
-         std::to_string(input.size()));
-  if (output.size() != rank)
-    fail("It is expected output_size equals to " + std::to_string(rank) + ", but got size " +
-         std::to_string(output.size()));
-  if (input[1].is(0))
-    fail("Non-empty " + std::to_string(rank + 2) + "D data tensor expected but got a tensor without channels");
-  for (std::size_t d = 0; d < rank; ++d)
-    if (!c.test(sym_and(sym_lt(0, input[d + 2]), sym_lt(0, output[d])), "upsample sizes"))
-      fail("Input and output sizes should be greater than 0, but got input size " + input[d + 2].str() +
-           " and output size " + output[d].str());
-}
-
 template <std::size_t rank>
 Meta fake_upsample(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   SymList output = c.syms("output_size");
-  check_sizes<rank>(c, self.sizes, output);
+  check_resample_sizes(c, self.sizes, output, rank);
   SymList sizes(self.sizes.begin(), self.sizes.begin() + 2);
   sizes.insert(sizes.end(), output.begin(), output.end());
   return new_like(self, sizes, suggest_memory_format(self, c.shapes));
@@ -213,7 +196,7 @@ template <Resampling mode, std::size_t rank>
 Meta fake_upsample_backward(FakeCall& c) {
   const TensorMeta& grad = c.tensor("grad_output");
   SymList input = c.syms("input_size"), output = c.syms("output_size");
-  check_sizes<rank>(c, input, output);
+  check_resample_sizes(c, input, output, rank);
   output.insert(output.begin(), input.begin(), input.begin() + 2);
   if (grad.dim() != output.size()) fail("Expected grad_output to be a tensor of dimension " + std::to_string(rank + 2));
   for (std::size_t d = 0; d < output.size(); ++d)
