@@ -1,10 +1,5 @@
 #include "views/aot/aot_view.h"
 
-#include <QHBoxLayout>
-#include <QLabel>
-#include <QSplitter>
-#include <QVBoxLayout>
-
 #include "views/look/arrange.h"
 #include "views/look/format.h"
 
@@ -14,8 +9,7 @@ namespace {
 QWidget* column(const QString& title, QWidget* content) {
   auto* box = new QWidget;
   auto* layout = plain_column(box);
-  auto* heading = new QLabel(title);
-  heading->setObjectName("panelTitle");
+  auto* heading = styled_label("panelTitle", title);
   heading->setContentsMargins(12, 6, 12, 6);
   layout->addWidget(heading);
   layout->addWidget(content, 1);
@@ -42,9 +36,7 @@ std::vector<Row> saved_rows(const CutSummary& cut) {
 }
 
 AotView::AotView(QWidget* parent) : QWidget(parent) {
-  auto* layout = new QHBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  auto* split = new QSplitter;
+  auto* layout = plain_column(this);
   forward_ = new GraphView;
   forward_->setAccessibleName(tr("Forward graph"));
   backward_ = new GraphView;
@@ -57,10 +49,9 @@ AotView::AotView(QWidget* parent) : QWidget(parent) {
   total_->setWordWrap(true);
   stack->addWidget(saved_, 1);
   stack->addWidget(total_);
-  split->addWidget(column(tr("FORWARD"), forward_));
-  split->addWidget(column(tr("BETWEEN THEM"), middle));
-  split->addWidget(column(tr("BACKWARD"), backward_));
-  split->setSizes({420, 230, 420});
+  auto* split =
+      split_of({column(tr("FORWARD"), forward_), column(tr("BETWEEN THEM"), middle), column(tr("BACKWARD"), backward_)},
+               {420, 230, 420});
   split->setStretchFactor(0, 2);
   split->setStretchFactor(1, 1);
   split->setStretchFactor(2, 2);

@@ -1,9 +1,6 @@
 #include "views/compare/compare_view.h"
 
 #include <QCheckBox>
-#include <QLabel>
-#include <QPushButton>
-#include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 
@@ -78,44 +75,34 @@ std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
 CompareView::CompareView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout);
-  auto* run = new QPushButton(tr("Compare"));
-  connect(run, &QPushButton::clicked, this, [this] { Q_EMIT run_asked(request()); });
-  bar->addWidget(run);
-  expected_ = new ComboBox;
-  expected_->setAccessibleName(tr("Expected"));
-  found_ = new ComboBox;
-  found_->setAccessibleName(tr("Found"));
-  bar->addWidget(expected_);
-  bar->addWidget(new QLabel("="));
-  bar->addWidget(found_);
+  expected_ = new ComboBox(tr("Expected"));
+  found_ = new ComboBox(tr("Found"));
   per_node_ = new QCheckBox(tr("every node"));
   per_node_->setChecked(true);
-  bar->addWidget(per_node_);
   inputs_ = new InputsBox;
-  bar->addWidget(inputs_);
+  add_all(bar, {button_of(tr("Compare"), this, [this] { Q_EMIT run_asked(request()); }), expected_, new QLabel("="),
+                found_, per_node_, inputs_});
   summary_ = new ElidedLabel;  // the end is cut off when it does not fit: the verdict comes first
   bar->addWidget(summary_, 1);
-  first_wrong_ = new QPushButton(tr("First that differs"));
-  first_wrong_->setToolTip(tr("The first node in graph order that is outside the tolerance"));
-  first_wrong_->hide();
-  connect(first_wrong_, &QPushButton::clicked, this, [this] {
+  const auto choose_first_wrong = [this] {
     table_->select_node(first_wrong_name_);
     Q_EMIT node_chosen(first_wrong_name_);
-  });
-  bar->addWidget(first_wrong_);
-  values_ = new QPushButton(tr("Values"));
-  values_->setToolTip(tr("The values of the chosen row on both sides (Enter)"));
+  };
+  first_wrong_ = button_of(tr("First that differs"), this, choose_first_wrong,
+                           tr("The first node in graph order that is outside the tolerance"));
+  first_wrong_->hide();
+  const auto ask_values = [this] {
+    QString row = table_->current_node();
+    Q_EMIT values_asked(row.isEmpty() ? table_->model()->rows().front().node : row);
+  };
+  values_ = button_of(tr("Values"), this, ask_values, tr("The values of the chosen row on both sides (Enter)"));
   values_->setEnabled(false);
-  bar->addWidget(values_);
+  add_all(bar, {first_wrong_, values_});
   table_ = new TablePanel({tr("Verdict"), tr("Node or output"), tr("Largest error"), tr("Relative"), tr("ULP"),
                            tr("Wrong"), tr("Tolerance"), tr("What"), tr("From")});
   layout->addWidget(table_, 1);
   connect(table_, &TablePanel::node_chosen, this, &CompareView::node_chosen);
   connect(table_, &TablePanel::node_activated, this, &CompareView::values_asked);
-  connect(values_, &QPushButton::clicked, this, [this] {
-    QString row = table_->current_node();
-    Q_EMIT values_asked(row.isEmpty() ? table_->model()->rows().front().node : row);
-  });
 }
 
 void CompareView::set_backends(const QStringList& names, const QString& found) {

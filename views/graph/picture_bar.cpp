@@ -1,9 +1,9 @@
 #include "views/graph/picture_bar.h"
 
-#include <QHBoxLayout>
-#include <QLabel>
 #include <QMenu>
 #include <QToolButton>
+
+#include "views/look/arrange.h"
 
 namespace partita::views {
 
@@ -23,11 +23,9 @@ PictureBar::PictureBar(QWidget* parent) : QWidget(parent) {
   colours_->setMenu(menu_);
   row->addWidget(colours_);
   row->addStretch(1);
-  budget_label_ = new QLabel;
-  budget_label_->setObjectName("dim");
-  row->addWidget(budget_label_);
+  budget_label_ = styled_label("dim");
   budget_ = new BudgetSlider;
-  row->addWidget(budget_);
+  add_all(row, {budget_label_, budget_});
   connect(budget_, &BudgetSlider::moved, this, &PictureBar::tell_budget);
   set_overlay(OverlayKind::None);
   tell_budget();

@@ -2,9 +2,6 @@
 
 #include <QDateTime>
 #include <QFileInfo>
-#include <QPushButton>
-#include <QSplitter>
-#include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -150,17 +147,12 @@ std::vector<Row> side_by_side(const PastWork& a, const PastWork* b) {
 }
 
 HistoryView::HistoryView(QWidget* parent) : QWidget(parent) {
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  auto* split = new QSplitter;
+  auto* layout = plain_column(this);
   past_table_ =
       new TablePanel({tr("When"), tr("Kind"), tr("Outcome"), tr("File"), tr("Graph"), tr("What"), tr("Time")});
   past_table_->set_choose_many(true);
-  auto* refresh = new QPushButton(tr("Read again"));
-  connect(refresh, &QPushButton::clicked, this, &HistoryView::refresh_asked);
-  past_table_->bar()->addWidget(refresh);
+  past_table_->bar()->addWidget(button_of(tr("Read again"), this, &HistoryView::refresh_asked));
   connect(past_table_, &TablePanel::rows_changed, this, &HistoryView::choose);
-  split->addWidget(past_table_);
   auto* right = new QWidget;
   auto* column = plain_column(right);
   note_ = new ElidedLabel;
@@ -170,9 +162,7 @@ HistoryView::HistoryView(QWidget* parent) : QWidget(parent) {
   beside_ = new TablePanel({tr("Node or output"), tr("A"), tr("Error of A"), tr("B"), tr("Error of B"), tr("Change")});
   connect(beside_, &TablePanel::node_chosen, this, &HistoryView::node_chosen);
   column->addWidget(beside_, 1);
-  split->addWidget(right);
-  split->setSizes({500, 500});
-  layout->addWidget(split);
+  layout->addWidget(split_of({past_table_, right}, {500, 500}));
   set_note(tr("Choose one check or run, or two to see them beside each other"));
 }
 

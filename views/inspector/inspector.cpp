@@ -1,9 +1,6 @@
 #include "views/inspector/inspector.h"
 
-#include <QHBoxLayout>
-#include <QPushButton>
 #include <QTextBrowser>
-#include <QVBoxLayout>
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -184,21 +181,17 @@ Inspector::Inspector(QWidget* parent) : QWidget(parent) {
   layout->addWidget(page_, 1);
   auto* buttons = new QHBoxLayout;
   buttons->setContentsMargins(12, 8, 12, 8);
-  save_ = new QPushButton(tr("Save"));
-  save_->setToolTip(tr("Keep this value for the backward (S)"));
-  recompute_ = new QPushButton(tr("Recompute"));
-  recompute_->setToolTip(tr("Compute this value again in the backward (R)"));
-  release_ = new QPushButton(tr("Release"));
-  release_->setToolTip(tr("Let the partitioner choose (U)"));
-  for (auto* button : {save_, recompute_, release_}) buttons->addWidget(button);
+  const auto pin = [this](Pin to) { return [this, to] { Q_EMIT pin_asked(account_.title, to); }; };
+  save_ = button_of(tr("Save"), this, pin(Pin::Save), tr("Keep this value for the backward (S)"));
+  recompute_ =
+      button_of(tr("Recompute"), this, pin(Pin::Recompute), tr("Compute this value again in the backward (R)"));
+  release_ = button_of(tr("Release"), this, pin(Pin::None), tr("Let the partitioner choose (U)"));
+  add_all(buttons, {save_, recompute_, release_});
   buttons->addStretch();
   layout->addLayout(buttons);
   connect(page_, &QTextBrowser::anchorClicked, this, [this](const QUrl& url) {
     if (url.scheme() == "node") Q_EMIT node_chosen(url.path());
   });
-  connect(save_, &QPushButton::clicked, this, [this] { Q_EMIT pin_asked(account_.title, Pin::Save); });
-  connect(recompute_, &QPushButton::clicked, this, [this] { Q_EMIT pin_asked(account_.title, Pin::Recompute); });
-  connect(release_, &QPushButton::clicked, this, [this] { Q_EMIT pin_asked(account_.title, Pin::None); });
   refresh();
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 #include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QSplitter>
 #include <QVBoxLayout>
 
 namespace partita::views {
@@ -19,6 +22,42 @@ inline QHBoxLayout* command_bar(QVBoxLayout* column, int spacing = 8) {
   bar->setSpacing(spacing);
   column->addLayout(bar);
   return bar;
+}
+
+inline void add_all(QBoxLayout* to, std::initializer_list<QWidget*> widgets) {
+  for (QWidget* widget : widgets) to->addWidget(widget);
+}
+
+/// Parts with handles between them, by which the user sizes them.
+inline QSplitter* split_of(std::initializer_list<QWidget*> parts, const QList<int>& sizes,
+                           Qt::Orientation orientation = Qt::Horizontal) {
+  auto* split = new QSplitter(orientation);
+  for (QWidget* part : parts) split->addWidget(part);
+  split->setSizes(sizes);
+  return split;
+}
+
+/// A button that calls `clicked` of `context`.
+template <class Context, class F>
+QPushButton* button_of(const QString& text, Context* context, F clicked, const QString& tooltip = {}) {
+  auto* button = new QPushButton(text);
+  button->setToolTip(tooltip);
+  QObject::connect(button, &QPushButton::clicked, context, clicked);
+  return button;
+}
+
+/// A label in a style of the style sheet: "heading", "dim", "error", "panelTitle".
+inline QLabel* styled_label(const char* style, const QString& text = {}) {
+  auto* label = new QLabel(text);
+  label->setObjectName(style);
+  return label;
+}
+
+/// A label of several lines, whose text can be selected.
+inline void make_readable(QLabel* label, const QMargins& margins = {}) {
+  label->setWordWrap(true);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  label->setContentsMargins(margins);
 }
 
 }  // namespace partita::views

@@ -2,9 +2,8 @@
 
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QHBoxLayout>
-#include <QLabel>
-#include <QPushButton>
+
+#include "views/look/arrange.h"
 
 namespace partita::views {
 
@@ -12,12 +11,8 @@ InputsBox::InputsBox(QWidget* parent) : QWidget(parent) {
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(0, 0, 0, 0);
   row->setSpacing(8);
-  auto* choose = new QPushButton(tr("Inputs…"));
-  connect(choose, &QPushButton::clicked, this, &InputsBox::ask);
-  row->addWidget(choose);
-  label_ = new QLabel;
-  label_->setObjectName("dim");
-  row->addWidget(label_);
+  label_ = styled_label("dim");
+  add_all(row, {button_of(tr("Inputs…"), this, &InputsBox::ask), label_});
   set_path({});
 }
 

@@ -1,11 +1,5 @@
 #include "views/minify/minify_view.h"
 
-#include <QHBoxLayout>
-#include <QLabel>
-#include <QPushButton>
-#include <QSplitter>
-#include <QVBoxLayout>
-
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
 
@@ -13,74 +7,51 @@ namespace partita::views {
 
 MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Minifier"));
-  run_ = new QPushButton(tr("Minify"));
-  run_->setToolTip(tr("Find the small part of this graph that fails in the same way"));
-  check_ = new ComboBox;
-  check_->setAccessibleName(tr("What is looked for"));
-  compiler_ = new ComboBox;
-  compiler_->setAccessibleName(tr("Compiler"));
+  run_ = button_of(
+      tr("Minify"), this, [this] { Q_EMIT run_asked(request()); },
+      tr("Find the small part of this graph that fails in the same way"));
+  check_ = new ComboBox(tr("What is looked for"));
+  compiler_ = new ComboBox(tr("Compiler"));
   inputs_ = new InputsBox;
-  pause_ = new QPushButton(tr("Pause"));
-  accept_ = new QPushButton(tr("Accept now"));
-  accept_->setToolTip(tr("End with the smallest graph so far"));
-  cancel_ = new QPushButton(tr("Cancel"));
-  save_ = new QPushButton(tr("Save the repro…"));
-  save_->setToolTip(tr("A folder with the graph, its inputs, a script for PyTorch and a README for a bug report"));
-  open_ = new QPushButton(tr("Open the small graph"));
-  open_->setToolTip(tr("Beside the graph it was made from, on the inputs it fails on"));
-  folder_ = new QPushButton(tr("Show the folder"));
-  connect(run_, &QPushButton::clicked, this, [this] { Q_EMIT run_asked(request()); });
-  connect(pause_, &QPushButton::clicked, this, [this] { set_paused(!paused_); });
-  connect(accept_, &QPushButton::clicked, this, &MinifyView::accept_asked);
-  connect(cancel_, &QPushButton::clicked, this, &MinifyView::cancel_asked);
-  connect(save_, &QPushButton::clicked, this, &MinifyView::save_asked);
-  connect(open_, &QPushButton::clicked, this, &MinifyView::open_asked);
-  connect(folder_, &QPushButton::clicked, this, [this] { Q_EMIT folder_asked(repro_); });
+  pause_ = button_of(tr("Pause"), this, [this] { set_paused(!paused_); });
+  accept_ = button_of(tr("Accept now"), this, &MinifyView::accept_asked, tr("End with the smallest graph so far"));
+  cancel_ = button_of(tr("Cancel"), this, &MinifyView::cancel_asked);
+  save_ = button_of(tr("Save the repro…"), this, &MinifyView::save_asked,
+                    tr("A folder with the graph, its inputs, a script for PyTorch and a README for a bug report"));
+  open_ = button_of(tr("Open the small graph"), this, &MinifyView::open_asked,
+                    tr("Beside the graph it was made from, on the inputs it fails on"));
+  folder_ = button_of(tr("Show the folder"), this, [this] { Q_EMIT folder_asked(repro_); });
 
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout);
-  for (QWidget* widget : std::initializer_list<QWidget*>{run_, check_, new QLabel(tr("with")), compiler_, inputs_})
-    bar->addWidget(widget);
+  add_all(bar, {run_, check_, new QLabel(tr("with")), compiler_, inputs_});
   bar->addStretch(1);
-  for (QPushButton* button : {pause_, accept_, cancel_}) bar->addWidget(button);
+  add_all(bar, {pause_, accept_, cancel_});
 
-  auto* left = new QSplitter(Qt::Vertical);
   graph_ = new GraphView;
   graph_->setAccessibleName(tr("The smallest graph that fails"));
   code_ = new CodeView;
   code_->setAccessibleName(tr("The smallest graph that fails, as text"));
-  left->addWidget(graph_);
-  left->addWidget(code_);
-  left->setSizes({320, 200});
+  auto* left = split_of({graph_, code_}, {320, 200}, Qt::Vertical);
   left->setChildrenCollapsible(false);
   connect(graph_, &GraphView::node_chosen, code_, &CodeView::select);
   connect(code_, &CodeView::node_chosen, graph_, &GraphView::select);
   auto* right = new QWidget;
   auto* column = plain_column(right);
-  headline_ = new QLabel;
-  headline_->setObjectName("heading");
-  headline_->setContentsMargins(12, 8, 12, 0);
-  headline_->setWordWrap(true);
-  headline_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  line_ = new QLabel;
-  line_->setObjectName("dim");
-  line_->setContentsMargins(12, 2, 12, 4);
-  line_->setWordWrap(true);
-  line_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  headline_ = styled_label("heading");
+  make_readable(headline_, {12, 8, 12, 0});
+  line_ = styled_label("dim");
+  make_readable(line_, {12, 2, 12, 4});
   plot_ = new ShrinkPlot;
   tried_ = new TablePanel({tr("Try"), tr("Result"), tr("What was tried"), tr("Strategy")});
   tried_->set_stretched_column(3);
-  column->addWidget(headline_);
-  column->addWidget(line_);
+  add_all(column, {headline_, line_});
   auto* next = command_bar(column);
-  for (QPushButton* button : {save_, folder_, open_}) next->addWidget(button);
+  add_all(next, {save_, folder_, open_});
   next->addStretch(1);
   column->addWidget(plot_);
   column->addWidget(tried_, 1);
-  auto* split = new QSplitter;
-  split->addWidget(left);
-  split->addWidget(right);
-  split->setSizes({330, 400});
+  auto* split = split_of({left, right}, {330, 400});
   split->setChildrenCollapsible(false);
   layout->addWidget(split, 1);
   set_running(false);

@@ -1,13 +1,8 @@
 #include "views/passes/passes_view.h"
 
-#include <QHBoxLayout>
 #include <QKeyEvent>
-#include <QLabel>
-#include <QPushButton>
 #include <QSlider>
-#include <QSplitter>
 #include <QTableView>
-#include <QVBoxLayout>
 
 #include "core/ir/print.h"
 #include "views/look/arrange.h"
@@ -97,9 +92,7 @@ std::unordered_map<std::string, std::string> pass_of_nodes(const PassHistory& hi
 PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout, 12);
-  auto* run = new QPushButton(tr("Run passes"));
-  connect(run, &QPushButton::clicked, this, &PassesView::run_asked);
-  bar->addWidget(run);
+  bar->addWidget(button_of(tr("Run passes"), this, &PassesView::run_asked));
   slider_ = new QSlider(Qt::Horizontal);
   slider_->setPageStep(1);
   slider_->setAccessibleName(tr("Pass"));
@@ -107,13 +100,9 @@ PassesView::PassesView(QWidget* parent) : QWidget(parent) {
   bar->addWidget(slider_, 2);
   title_ = new QLabel(tr("Each pass of this graph's stage, one step at a time"));
   bar->addWidget(title_, 3);
-  auto* split = new QSplitter;
   list_ = new TablePanel({tr("#"), tr("Pass"), tr("Changed"), tr("Nodes"), tr("Time")});
   text_ = new CodeView;
-  split->addWidget(list_);
-  split->addWidget(text_);
-  split->setSizes({460, 640});
-  layout->addWidget(split, 1);
+  layout->addWidget(split_of({list_, text_}, {460, 640}), 1);
   connect(slider_, &QSlider::valueChanged, this, &PassesView::go_to);
   connect(list_, &TablePanel::row_chosen, this, &PassesView::go_to);
   connect(text_, &CodeView::node_chosen, this, &PassesView::node_chosen);

@@ -2,9 +2,6 @@
 
 #include <QCheckBox>
 #include <QFileDialog>
-#include <QLabel>
-#include <QPushButton>
-#include <QSplitter>
 #include <algorithm>
 #include <cmath>
 
@@ -78,34 +75,27 @@ RunView::RunView(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Run"));
   auto* layout = plain_column(this);
   auto* bar = command_bar(layout);
-  auto* run = new QPushButton(tr("Run"));
-  run->setToolTip(tr("Run the whole program: joint graph, cut, both halves compiled"));
-  connect(run, &QPushButton::clicked, this, [this] {
+  const auto run = [this] {
     if (wants_folder()) return ask_folder(true);
     Q_EMIT run_asked(request());
-  });
-  compiler_ = new ComboBox;
-  compiler_->setAccessibleName(tr("Compiler"));
+  };
+  compiler_ = new ComboBox(tr("Compiler"));
   connect(compiler_, &QComboBox::currentIndexChanged, this, &RunView::tell_choice);
   train_ = new QCheckBox(tr("with gradients"));
   inputs_ = new InputsBox;
-  choose_folder_ = new QPushButton(tr("Folder…"));
-  connect(choose_folder_, &QPushButton::clicked, this, [this] { ask_folder(false); });
+  choose_folder_ = button_of(tr("Folder…"), this, [this] { ask_folder(false); });
+  add_all(bar, {button_of(tr("Run"), this, run, tr("Run the whole program: joint graph, cut, both halves compiled")),
+                compiler_, train_, inputs_, choose_folder_});
   description_ = new ElidedLabel;
   description_->setObjectName("dim");
   summary_ = new QLabel;
-  for (QWidget* widget : std::initializer_list<QWidget*>{run, compiler_, train_, inputs_, choose_folder_})
-    bar->addWidget(widget);
   bar->addWidget(description_, 1);
   bar->addWidget(summary_);
   results_ = new TablePanel({tr("Result"), tr("Type"), tr("As in the file"), tr("Largest error"), tr("Smallest"),
                              tr("Largest"), tr("Mean"), tr("Not finite")});
   printed_ = new CodeView;
   printed_->setAccessibleName(tr("What the compiler printed"));
-  auto* split = new QSplitter;
-  split->addWidget(results_);
-  split->addWidget(printed_);
-  split->setSizes({560, 540});
+  auto* split = split_of({results_, printed_}, {560, 540});
   split->setChildrenCollapsible(false);
   printed_->hide();  // until a compiler prints
   layout->addWidget(split, 1);

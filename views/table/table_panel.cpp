@@ -43,8 +43,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   filter_->setPlaceholderText(tr("Filter"));
   filter_->setClearButtonEnabled(true);
   filter_->setMaximumWidth(200);
-  count_ = new QLabel;
-  count_->setObjectName("dim");
+  count_ = styled_label("dim");
   bar_->addWidget(filter_, 1);
   bar_->addWidget(count_);
   bar_->addStretch(1);

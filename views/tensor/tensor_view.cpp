@@ -1,10 +1,6 @@
 #include "views/tensor/tensor_view.h"
 
-#include <QHBoxLayout>
-#include <QLabel>
-#include <QPushButton>
 #include <QSlider>
-#include <QVBoxLayout>
 
 #include "views/look/arrange.h"
 #include "views/look/combo_box.h"
@@ -17,21 +13,15 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   auto* top = new QHBoxLayout;
   top->setContentsMargins(12, 6, 12, 2);
   top->setSpacing(8);
-  heading_ = new QLabel(tr("No values"));
-  heading_->setObjectName("heading");
+  heading_ = styled_label("heading", tr("No values"));
   heading_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   top->addWidget(heading_, 1);
-  first_wrong_ = new QPushButton(tr("First over tolerance"));
-  worst_ = new QPushButton(tr("Worst"));
-  connect(first_wrong_, &QPushButton::clicked, this, [this] { go_to(pair_->first_wrong); });
-  connect(worst_, &QPushButton::clicked, this, [this] { go_to(pair_->worst); });
-  top->addWidget(first_wrong_);
-  top->addWidget(worst_);
+  first_wrong_ = button_of(tr("First over tolerance"), this, [this] { go_to(pair_->first_wrong); });
+  worst_ = button_of(tr("Worst"), this, [this] { go_to(pair_->worst); });
+  add_all(top, {first_wrong_, worst_});
   column->addLayout(top);
   verdict_ = new QLabel(tr("Choose a row of a comparison and press Enter, or Graph > Look at the values (Ctrl+E)"));
-  verdict_->setWordWrap(true);
-  verdict_->setContentsMargins(12, 2, 12, 8);
-  verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  make_readable(verdict_, {12, 2, 12, 8});
   column->addWidget(verdict_);
 
   body_ = new QWidget;
@@ -56,9 +46,7 @@ TensorView::TensorView(QWidget* parent) : QWidget(parent) {
   body->addLayout(controls_);
   readout_ = new QLabel;
   readout_->setFont(code_font());
-  readout_->setContentsMargins(8, 2, 8, 6);
-  readout_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  readout_->setWordWrap(true);
+  make_readable(readout_, {8, 2, 8, 6});
   readout_->setAccessibleName(tr("Values under the cursor"));
   body->addWidget(readout_);
   column->addWidget(body_, 1);
@@ -126,8 +114,7 @@ void TensorView::make_controls() {
   if (rank <= 2) return;
   for (bool rows : {true, false}) {
     row->addWidget(new QLabel(rows ? tr("down") : tr("across")));
-    auto* box = new ComboBox;
-    box->setAccessibleName(rows ? tr("Dimension drawn downwards") : tr("Dimension drawn across"));
+    auto* box = new ComboBox(rows ? tr("Dimension drawn downwards") : tr("Dimension drawn across"));
     for (int d = 0; d < rank; ++d) box->addItem(tr("dim %1 (%2)").arg(d).arg(sizes[static_cast<std::size_t>(d)]));
     box->setCurrentIndex(rows ? slice_.rows : slice_.columns);
     connect(box, &QComboBox::activated, this, [this, rows](int d) { choose_dimension(rows, d); });

@@ -4,9 +4,8 @@
 #include <QClipboard>
 #include <QFileInfo>
 #include <QGridLayout>
-#include <QLabel>
-#include <QPushButton>
-#include <QVBoxLayout>
+
+#include "views/look/arrange.h"
 
 namespace partita::views {
 namespace {
@@ -21,24 +20,11 @@ constexpr Recipe kRecipes[] = {
     {"Folders with inductor's graphs", "TORCH_COMPILE_DEBUG=1 python train.py"},
 };
 
-QLabel* label(const QString& text, const char* name) {
-  auto* l = new QLabel(text);
-  l->setObjectName(name);
-  return l;
-}
-
 void clear(QLayout* layout) {
   while (QLayoutItem* item = layout->takeAt(0)) {
     if (item->widget()) item->widget()->deleteLater();
     delete item;
   }
-}
-
-QPushButton* row_button(const QString& title, const QString& detail) {
-  auto* button = new QPushButton(detail.isEmpty() ? title : title + "    " + detail);
-  button->setCursor(Qt::PointingHandCursor);
-  button->setStyleSheet("text-align: left; padding: 8px 12px;");
-  return button;
 }
 
 }  // namespace
@@ -53,12 +39,12 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
   column->setSpacing(8);
   outer->addLayout(column, 1, 1);
 
-  auto* title = label(tr("Open a graph"), "heading");
+  auto* title = styled_label("heading", tr("Open a graph"));
   QFont large = interface_font();
   large.setPointSizeF(18);
   title->setFont(large);
   column->addWidget(title);
-  column->addWidget(label(tr("Drop a file or folder here, press Ctrl+O, or begin with a sample."), "dim"));
+  column->addWidget(styled_label("dim", tr("Drop a file or folder here, press Ctrl+O, or begin with a sample.")));
   column->addSpacing(12);
   samples_ = new QVBoxLayout;
   samples_->setSpacing(4);
@@ -67,7 +53,7 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
   recent_->setSpacing(4);
   column->addLayout(recent_);
   column->addSpacing(16);
-  column->addWidget(label(tr("Getting graphs out of PyTorch"), "panelTitle"));
+  column->addWidget(styled_label("panelTitle", tr("Getting graphs out of PyTorch")));
   for (const Recipe& recipe : kRecipes) {
     auto* row = new QHBoxLayout;
     auto* texts = new QVBoxLayout;
@@ -76,12 +62,11 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
     line->setFont(code_font());
     line->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
     texts->addWidget(line);
-    texts->addWidget(label(tr(recipe.what), "dim"));
+    texts->addWidget(styled_label("dim", tr(recipe.what)));
     row->addLayout(texts, 1);
-    auto* copy = new QPushButton(tr("Copy"));
+    const auto copied = [recipe] { QApplication::clipboard()->setText(QString::fromUtf8(recipe.line)); };
+    auto* copy = button_of(tr("Copy"), this, copied);
     copy->setAccessibleName(tr("Copy: %1").arg(QString::fromUtf8(recipe.what)));
-    connect(copy, &QPushButton::clicked, this,
-            [recipe] { QApplication::clipboard()->setText(QString::fromUtf8(recipe.line)); });
     row->addWidget(copy, 0, Qt::AlignVCenter);
     column->addLayout(row);
     column->addSpacing(4);
@@ -92,19 +77,17 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
 void EmptyPage::set_content(const std::vector<Sample>& samples, const QStringList& recent) {
   clear(samples_);
   clear(recent_);
-  for (const Sample& sample : samples) {
-    auto* button = row_button(sample.title, sample.detail);
-    connect(button, &QPushButton::clicked, this, [this, path = sample.path] { Q_EMIT open_asked(path); });
-    samples_->addWidget(button);
-  }
+  const auto add = [this](QVBoxLayout* to, const QString& title, const QString& detail, const QString& path) {
+    auto* button = button_of(title + "    " + detail, this, [this, path] { Q_EMIT open_asked(path); });
+    button->setCursor(Qt::PointingHandCursor);
+    button->setStyleSheet("text-align: left; padding: 8px 12px;");
+    to->addWidget(button);
+  };
+  for (const Sample& sample : samples) add(samples_, sample.title, sample.detail, sample.path);
   if (recent.isEmpty()) return;
   recent_->addSpacing(8);
-  recent_->addWidget(label(tr("Recent"), "panelTitle"));
-  for (const QString& path : recent.mid(0, 6)) {
-    auto* button = row_button(QFileInfo(path).fileName(), QFileInfo(path).path());
-    connect(button, &QPushButton::clicked, this, [this, path] { Q_EMIT open_asked(path); });
-    recent_->addWidget(button);
-  }
+  recent_->addWidget(styled_label("panelTitle", tr("Recent")));
+  for (const QString& path : recent.mid(0, 6)) add(recent_, QFileInfo(path).fileName(), QFileInfo(path).path(), path);
 }
 
 }  // namespace partita::views

@@ -44,18 +44,12 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   problem_ = new QWidget;
   auto* bar = new QHBoxLayout(problem_);
   bar->setContentsMargins(12, 6, 8, 6);
-  problem_text_ = new QLabel;
-  problem_text_->setObjectName("error");
-  problem_text_->setWordWrap(true);
-  problem_text_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  problem_text_ = styled_label("error");
+  make_readable(problem_text_);
   bar->addWidget(problem_text_, 1);
-  auto* copy = new QPushButton(tr("Copy details"));
-  connect(copy, &QPushButton::clicked, this,
-          [this] { QApplication::clipboard()->setText(problem_details_.join('\n')); });
-  auto* dismiss = new QPushButton(tr("Dismiss"));
-  connect(dismiss, &QPushButton::clicked, this, &MainWindow::clear_problems);
-  bar->addWidget(copy);
-  bar->addWidget(dismiss);
+  const auto copy = [this] { QApplication::clipboard()->setText(problem_details_.join('\n')); };
+  add_all(bar,
+          {button_of(tr("Copy details"), this, copy), button_of(tr("Dismiss"), this, &MainWindow::clear_problems)});
   problem_->hide();
   column->addWidget(problem_);
   make_page_head(column);
@@ -77,8 +71,7 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   make_log();
   make_menus();
   status_left_ = new QLabel;
-  status_right_ = new QLabel;
-  status_right_->setObjectName("dim");
+  status_right_ = styled_label("dim");
   statusBar()->addWidget(status_left_, 1);
   statusBar()->addPermanentWidget(status_right_);
   statusBar()->setSizeGripEnabled(false);
@@ -193,8 +186,7 @@ void MainWindow::close_page() {
 QDockWidget* MainWindow::add_dock(Qt::DockWidgetArea area, QWidget* content, const QString& title, const char* name) {
   auto* dock = new QDockWidget(title, this);
   dock->setObjectName(name);
-  auto* heading = new QLabel(title.toUpper());
-  heading->setObjectName("panelTitle");
+  auto* heading = styled_label("panelTitle", title.toUpper());
   heading->setContentsMargins(12, 6, 12, 6);
   QFont small = interface_font();
   small.setPointSizeF(8);
