@@ -20,7 +20,21 @@ std::atomic<std::size_t>& limit() {
   return bytes;
 }
 
+std::atomic<std::size_t> graph_count{1'000'000};
+
 }  // namespace
+
+std::size_t graph_limit() {
+  return graph_count;
+}
+
+void set_graph_limit(std::size_t count) {
+  graph_count = count;
+}
+
+std::string too_many_nodes() {
+  return fmt::format("more than {} nodes; raise the limit with --graph-limit", graph_limit());
+}
 
 std::size_t memory_limit() {
   return limit();

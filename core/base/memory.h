@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <string>
 
 #include "core/base/result.h"
 
@@ -9,6 +10,12 @@ namespace partita {
 /// (--memory-limit).
 std::size_t memory_limit();
 void set_memory_limit(std::size_t bytes);
+
+/// The limit of nodes, and of terms of symbolic sizes, that one file may ask for: a million, unless it is set
+/// (--graph-limit).
+std::size_t graph_limit();
+void set_graph_limit(std::size_t count);
+std::string too_many_nodes();  ///< the message for a graph beyond it
 
 /// Error tensor.out_of_memory when `bytes` and those `held` already exceed the limit. Ask before allocating.
 Status check_fits_in_memory(std::size_t bytes, std::size_t held = 0);

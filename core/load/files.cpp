@@ -6,6 +6,7 @@
 
 #include "core/load/fx_text.h"
 #include "core/load/sources.h"
+#include "core/sym/term_budget.h"
 
 namespace partita {
 namespace {
@@ -158,6 +159,7 @@ Status load_file(const std::string& path, const std::string& prefix, bool alone,
     return {};
   }
   TRY(auto bytes, FileBytes::open(path));
+  const TermBudget budget(bytes->text().size());
   if (!kind) kind = kind_of(bytes->text(), path, true);
   if (kind) return kind->read(std::move(bytes), prefix, loading);
   if (alone)

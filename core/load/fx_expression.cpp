@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/memory.h"
+
 namespace partita::fx {
 namespace {
 
@@ -90,6 +92,7 @@ Result<Arg> ExpressionReader::argument() {
 
 Result<Expression> ExpressionReader::expression(int least) {
   if (++depth_ > max_depth) return error_at(lexer_.position(), "nested too deeply");
+  if (graph_.size() > graph_limit()) return error_at(lexer_.position(), too_many_nodes());
   TRY(Expression left, prefix());
   for (;;) {
     const OperatorRow* row = nullptr;
@@ -120,7 +123,9 @@ Result<Expression> ExpressionReader::number(bool negative) {
   if (end == text.data() + text.size()) {
     bool fits = bad == std::errc() && magnitude <= static_cast<std::uint64_t>(INT64_MAX) + (negative ? 1 : 0);
     if (!fits) return error_at(token.at, fmt::format("integer {} is out of range", text.substr(0, 60)));
-    return Expression{static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude)};
+    if (magnitude > static_cast<std::uint64_t>(INT64_MAX)) return Expression{INT64_MIN};
+    const auto integer = static_cast<std::int64_t>(magnitude);
+    return Expression{negative ? -integer : integer};
   }
   bool imaginary = text.ends_with("j");
   if (imaginary) text.remove_suffix(1);

@@ -8,6 +8,7 @@
 #include "core/load/fx_text.h"
 #include "core/load/runnable.h"
 #include "core/load/sources.h"
+#include "core/sym/term_budget.h"
 
 namespace partita {
 namespace {
@@ -93,6 +94,7 @@ Result<std::unique_ptr<Graph>> Artefact::graph() const {
                        where);
   if (graph_) return graph_->clone();
   TRY(std::string source, text());
+  const TermBudget budget(source.size());
   TRY(auto graph, parse_fx_text(source, where.file, std::max(where.line, 1)));
   if (companion) apply(*companion, *graph);
   if (std::vector<Meta> inputs = read_load_args(source); inputs.size() == graph->placeholders().size())

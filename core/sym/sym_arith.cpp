@@ -1,6 +1,7 @@
 // Arithmetic on symbolic expressions: the canonical forms.
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <map>
 #include <numeric>
 #include <set>
@@ -40,28 +41,33 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 }
 
 /// Total order that does not depend on addresses, so that printing is the same in every run.
-bool before(const SymExpr& a, const SymExpr& b) {
-  if (a == b) return false;
-  if (a.kind() != b.kind()) return a.kind() < b.kind();
+std::strong_ordering order(SymExpr a, SymExpr b) {
+  if (a == b) return std::strong_ordering::equal;
+  if (a.kind() != b.kind()) return a.kind() <=> b.kind();
   switch (a.kind()) {
     case SymKind::Int:
-      return a.as_int() < b.as_int();
+      return a.as_int() <=> b.as_int();
     case SymKind::Float:
-      return a.as_float() < b.as_float();
+      return std::strong_order(a.as_float(), b.as_float());
     case SymKind::Symbol:
-      if (a.name().size() != b.name().size()) return a.name().size() < b.name().size();
-      return a.name() < b.name();
+      if (a.name().size() != b.name().size()) return a.name().size() <=> b.name().size();
+      return a.name() <=> b.name();
     case SymKind::Computed:
-      return a.computed_id() < b.computed_id();
+      return a.computed_id() <=> b.computed_id();
     default:
       break;
   }
-  if (a.kind() == SymKind::Call && a.name() != b.name()) return a.name() < b.name();
-  return std::lexicographical_compare(a.args().begin(), a.args().end(), b.args().begin(), b.args().end(), before);
+  if (a.kind() == SymKind::Call && a.name() != b.name()) return a.name() <=> b.name();
+  return std::lexicographical_compare_three_way(a.args().begin(), a.args().end(), b.args().begin(), b.args().end(),
+                                                order);
+}
+
+bool before(SymExpr a, SymExpr b) {
+  return order(a, b) < 0;
 }
 
 struct Before {
-  bool operator()(const SymExpr& a, const SymExpr& b) const { return before(a, b); }
+  bool operator()(SymExpr a, SymExpr b) const { return before(a, b); }
 };
 
 SymExpr scaled(std::int64_t c, SymExpr rest) {
@@ -125,10 +131,29 @@ void collect_factors(SymExpr e, std::int64_t& coefficient, std::map<SymExpr, std
   } else if (e.kind() == SymKind::Mul) {
     for (SymExpr a : e.args()) collect_factors(a, coefficient, powers);
   } else if (e.kind() == SymKind::Pow && e.args()[1].is_int()) {
-    powers[e.args()[0]] += e.args()[1].as_int();
+    std::int64_t& exponent = powers[e.args()[0]];
+    exponent = sum(exponent, e.args()[1].as_int());
   } else {
-    powers[e] += 1;
+    std::int64_t& exponent = powers[e];
+    exponent = sum(exponent, 1);
   }
+}
+
+/// The product of factors that are neither sums nor, unless there are only two, floats.
+SymExpr monomial(std::span<const SymExpr> of) {
+  std::int64_t coefficient = 1;
+  std::map<SymExpr, std::int64_t, Before> powers;
+  for (SymExpr f : of) collect_factors(f, coefficient, powers);
+  std::vector<SymExpr> factors;
+  for (auto& [base, n] : powers) {
+    if (n == 1)
+      factors.push_back(base);
+    else if (n != 0)
+      factors.push_back(SymBuilder::make(SymKind::Pow, {base, SymExpr(n)}));
+  }
+  if (factors.empty()) return coefficient;
+  SymExpr rest = factors.size() == 1 ? factors[0] : SymBuilder::make(SymKind::Mul, std::move(factors));
+  return scaled(coefficient, rest);
 }
 
 SymExpr multiply(SymExpr a, SymExpr b) {
@@ -147,20 +172,7 @@ SymExpr multiply(SymExpr a, SymExpr b) {
     for (SymExpr t : a.args()) terms.push_back(multiply(t, b));
     return sym_sum(terms);
   }
-  std::int64_t coefficient = 1;
-  std::map<SymExpr, std::int64_t, Before> powers;
-  collect_factors(a, coefficient, powers);
-  collect_factors(b, coefficient, powers);
-  std::vector<SymExpr> factors;
-  for (auto& [base, n] : powers) {
-    if (n == 1)
-      factors.push_back(base);
-    else if (n != 0)
-      factors.push_back(SymBuilder::make(SymKind::Pow, {base, SymExpr(n)}));
-  }
-  if (factors.empty()) return coefficient;
-  SymExpr rest = factors.size() == 1 ? factors[0] : SymBuilder::make(SymKind::Mul, std::move(factors));
-  return scaled(coefficient, rest);
+  return monomial(std::array{a, b});
 }
 
 /// The quotient e / d if it is exact: every term of e has an integer coefficient divisible by d, or d is one of its
@@ -407,8 +419,21 @@ SymExpr sym_call(std::string_view function, std::vector<SymExpr> args) {
 }
 
 SymExpr product(std::span<const SymExpr> factors) {
+  // Floats are rounded one after the other. Other factors may be taken in any order: sums last.
+  const bool floats = std::ranges::any_of(factors, [](SymExpr f) { return f.kind() == SymKind::Float; });
+  std::vector<SymExpr> whole, rest;
   SymExpr out = 1;
-  for (SymExpr f : factors) out = out * f;
+  for (SymExpr f : factors) {
+    if (f.is_int() && whole.empty() && rest.empty())
+      out = out * f;
+    else
+      (floats || f.kind() == SymKind::Add ? rest : whole).push_back(f);
+  }
+  if (!whole.empty()) {
+    whole.push_back(out);
+    out = monomial(whole);
+  }
+  for (SymExpr f : rest) out = out * f;
   return out;
 }
 

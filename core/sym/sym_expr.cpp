@@ -11,19 +11,31 @@
 
 #include "core/base/check.h"
 #include "core/base/hash.h"
+#include "core/sym/sym_error.h"
 #include "core/sym/sym_node.h"
+#include "core/sym/term_budget.h"
 
 namespace partita {
+
+namespace {
+constexpr int max_depth = 250;
+}
 
 SymExpr SymBuilder::make(SymKind kind, std::vector<SymExpr> args, std::string name, double real, int id) {
   SymNode node{kind, real, std::move(name), std::move(args), id};
   std::size_t h = hash64(node.name, static_cast<std::uint64_t>(kind));
   h = hash_combine(h, std::bit_cast<std::uint64_t>(real));
   h = hash_combine(h, static_cast<std::uint64_t>(id));
+  if (!node.args.empty()) node.terms = 0;
   for (const SymExpr& a : node.args) {
     h = hash_combine(h, a.hash());
     node.is_float |= a.is_float();
+    if (__builtin_add_overflow(node.terms, a.node_ ? a.node_->terms : 1, &node.terms)) node.terms = SIZE_MAX;
+    if (a.node_) node.depth = std::max(node.depth, a.node_->depth + 1);
   }
+  if (node.depth > max_depth)
+    throw SymError{input_error("sym.too_deep", fmt::format("symbolic sizes nested more than {} deep", max_depth))};
+  TermBudget::spend(node.terms);
   node.hash = h;
   if (kind == SymKind::Float || kind == SymKind::TrueDiv) node.is_float = true;
   if (kind == SymKind::Symbol) node.is_float = node.name.starts_with("zf") || node.name.starts_with("zuf");

@@ -13,6 +13,8 @@ struct SymNode {
   std::vector<SymExpr> args;
   int id = 0;  ///< of a Computed
   std::size_t hash = 0;
+  std::size_t terms = 1;  ///< leaves of the tree that it prints as, at most SIZE_MAX
+  int depth = 1;
   bool is_float = false;
 
   bool same(const SymNode& o) const {
@@ -23,7 +25,8 @@ struct SymNode {
 
 /// Makes all SymNodes and interns them for the life of the process.
 struct SymBuilder {
-  /// Makes a node of exactly these arguments. The caller brings them to canonical form (sym_arith.cpp).
+  /// Makes a node of exactly these arguments. The caller brings them to canonical form (sym_arith.cpp). Raises SymError
+  /// for what is too deep for functions that call themselves, or beyond the TermBudget.
   static SymExpr make(SymKind kind, std::vector<SymExpr> args, std::string name = {}, double real = 0, int id = 0);
 
  private:

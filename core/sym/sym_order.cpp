@@ -1,6 +1,6 @@
 // The order in which sympy prints the terms of sums and the factors of products.
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
 #include "core/sym/sym_node.h"
 
@@ -84,18 +84,39 @@ bool precedes(SymExpr a, SymExpr b) {
   return compare(a, b) < 0;
 }
 
+/// A factor of a term: the place of its base among the generators, and its exponent.
+using Factor = std::pair<std::size_t, std::int64_t>;
+
+/// Is the highest power of the first generator greater in a? Sorted factors; a generator that is absent has exponent 0.
+bool greater(const std::vector<Factor>& a, const std::vector<Factor>& b) {
+  for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
+    if (j == b.size() || (i < a.size() && a[i].first < b[j].first)) {
+      if (a[i++].second != 0) return a[i - 1].second > 0;
+    } else if (i == a.size() || b[j].first < a[i].first) {
+      if (b[j++].second != 0) return b[j - 1].second < 0;
+    } else if (a[i].second != b[j].second) {
+      return a[i].second > b[j].second;
+    } else {
+      ++i, ++j;
+    }
+  }
+  return false;
+}
+
 /// Sorts terms lexicographically by monomial: the highest power of the first generator comes first, the constant last.
 std::vector<SymExpr> ordered_terms(std::span<const SymExpr> terms) {
   std::vector<SymExpr> generators;
-  std::vector<std::pair<std::vector<Power>, SymExpr>> monomials;
+  std::unordered_map<SymExpr, std::size_t> place;  ///< in generators
+  std::vector<std::pair<std::vector<Factor>, SymExpr>> monomials;
   for (SymExpr term : terms) {
-    std::vector<Power> factors;
+    std::vector<Factor> factors;
     const SymExpr rest = split_coefficient(term).second;
     auto take = [&](SymExpr f) {
       if (f.is_int() || f.kind() == SymKind::Float) return;
-      factors.push_back(power_of(f));
-      if (std::ranges::find(generators, factors.back().base) == generators.end())
-        generators.push_back(factors.back().base);
+      const Power power = power_of(f);
+      const auto [found, is_new] = place.emplace(power.base, generators.size());
+      if (is_new) generators.push_back(power.base);
+      factors.emplace_back(found->second, power.exponent);
     };
     if (rest.kind() == SymKind::Mul)
       std::ranges::for_each(rest.args(), take);
@@ -104,16 +125,15 @@ std::vector<SymExpr> ordered_terms(std::span<const SymExpr> terms) {
     monomials.emplace_back(std::move(factors), term);
   }
   std::ranges::sort(generators, precedes);
-  std::vector<std::pair<std::vector<std::int64_t>, SymExpr>> keyed;
-  for (const auto& [factors, term] : monomials) {
-    std::vector<std::int64_t> exponents(generators.size(), 0);
-    for (const Power& f : factors)
-      exponents[static_cast<std::size_t>(std::ranges::find(generators, f.base) - generators.begin())] += f.exponent;
-    keyed.emplace_back(std::move(exponents), term);
+  std::vector<std::size_t> rank(generators.size());
+  for (std::size_t i = 0; i < generators.size(); ++i) rank[place.at(generators[i])] = i;
+  for (auto& [factors, term] : monomials) {
+    for (Factor& f : factors) f.first = rank[f.first];
+    std::ranges::sort(factors);
   }
-  std::ranges::stable_sort(keyed, [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(monomials, [](const auto& a, const auto& b) { return greater(a.first, b.first); });
   std::vector<SymExpr> out;
-  for (const auto& [exponents, term] : keyed) out.push_back(term);
+  for (const auto& [factors, term] : monomials) out.push_back(term);
   return out;
 }
 

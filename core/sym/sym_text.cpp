@@ -1,5 +1,6 @@
 // Text of symbolic expressions. The printer writes sympy's form; the reader also accepts srepr.
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 #include "core/base/python_text.h"
 #include "core/sym/sym_error.h"
 #include "core/sym/sym_node.h"
+#include "core/sym/term_budget.h"
 
 namespace partita {
 namespace {
@@ -171,8 +173,24 @@ class Reader {
     if (++depth_ > max_depth) return error("nested too deeply");
     TRY(SymExpr left, prefix());
     int level = 0;
+    // Sums and products are made at once, because a node for each beginning of a chain would take quadratic time.
+    std::vector<SymExpr> terms, factors;
+    const auto finish = [&] {
+      if (!factors.empty()) left = product(std::exchange(factors, {}));
+      if (!terms.empty()) left = sym_sum(std::exchange(terms, {}));
+    };
     for (std::string_view op; !(op = binary(least, level)).empty();) {
       TRY(SymExpr right, expression(op == "**" ? level : level + 1));
+      auto& chain = op == "*" ? factors : terms;
+      if (op == "*" || op == "+" || op == "-") {
+        if (chain.empty()) {
+          finish();
+          chain.push_back(left);
+        }
+        chain.push_back(op == "-" ? -right : right);
+        continue;
+      }
+      finish();
       if ((op == "//" || op == "%" || op == "/") && right.is(0)) return error("division by zero");
       if (op == "**")
         left = sym_pow(left, right);
@@ -182,12 +200,6 @@ class Reader {
         left = sym_mod(left, right);
       else if (op == "/")
         left = sym_truediv(left, right);
-      else if (op == "*")
-        left = left * right;
-      else if (op == "+")
-        left = left + right;
-      else if (op == "-")
-        left = left - right;
       else if (op == "<=")
         left = sym_le(left, right);
       else if (op == ">=")
@@ -205,6 +217,7 @@ class Reader {
       else
         left = sym_or(left, right);
     }
+    finish();
     --depth_;
     return left;
   }
@@ -273,8 +286,8 @@ class Reader {
       return out;
     };
     if (name == "Integer" || name == "Sym") return a[0];
-    if (name == "Add" || name == "sym_sum") return fold([](SymExpr x, SymExpr y) { return x + y; });
-    if (name == "Mul") return fold([](SymExpr x, SymExpr y) { return x * y; });
+    if (name == "Add" || name == "sym_sum") return sym_sum(a);
+    if (name == "Mul") return product(a);
     if (name == "Min" || name == "sym_min") return fold(sym_min);
     if (name == "Max" || name == "sym_max") return fold(sym_max);
     if (name == "And") return fold(sym_and);
@@ -308,6 +321,7 @@ std::string SymExpr::str() const {
 }
 
 Result<SymExpr> SymExpr::parse(std::string_view text) {
+  const TermBudget budget(text.size());
   try {
     return Reader(text).read();
   } catch (SymError& raised) {

@@ -1,5 +1,7 @@
+#include <QElapsedTimer>
 #include <QtTest>
 
+#include "core/base/memory.h"
 #include "core/sym/sym_expr.h"
 
 using namespace partita;
@@ -85,6 +87,28 @@ class SymExprTest : public QObject {
     QVERIFY(parsed("7 % (-3)").is(-2));
   }
 
+  // Files may hold what is longer than any expression of a model. Both took quadratic time or more.
+  void longSumsAndProducts() {
+    constexpr int n = 100'000;
+    std::string sum, product;
+    for (int i = 0; i < n; ++i) sum += (i ? " + s" : "s") + std::to_string(i);
+    for (int i = 0; i < n; ++i) product += (i ? "*s" : "s") + std::to_string(i % 1000);
+    QElapsedTimer timer;
+    timer.start();
+    const SymExpr total = parsed(sum.c_str());
+    QCOMPARE(total.args().size(), std::size_t(n));
+    QCOMPARE(total.str().size(), sum.size());
+    QCOMPARE(parsed(product.c_str()).args().size(), std::size_t(1000));
+    QVERIFY2(timer.elapsed() < 60'000, "seconds, also without optimisation");
+  }
+
+  // Two chains that differ only in their innermost operand were compared in exponential time.
+  void deepTermsAreOrdered() {
+    std::string x = "s0", y = "s1";
+    for (int i = 0; i < 100; ++i) x += " % s2", y += " % s2";
+    QVERIFY(parsed((x + " + " + y).c_str()) == parsed((y + " + " + x).c_str()));
+  }
+
   void equalIsSameNode() {
     SymExpr a = SymExpr::symbol("s0"), b = SymExpr::symbol("s1");
     QVERIFY((a + b) * 2 == b * 2 + a * 2);
@@ -118,8 +142,42 @@ class SymExprTest : public QObject {
     QTest::newRow("power beyond 64 bits") << "2**9223372036854775807";
     QTest::newRow("negation beyond 64 bits") << "-(0 - 9223372036854775807 - 1)";
     QTest::newRow("zero divisor that is computed") << "Mod(s0, 1 - 1) + s0 // (2 - 2)";
+    QTest::newRow("exponent beyond 64 bits") << "s0**9223372036854775807*s0";
+    QTest::newRow("deep chain") << "s0" + QString(" % s1").repeated(5000);
     QTest::newRow("deep") << QString(5000, '(') + "1" + QString(5000, ')');
   }
+  void tooManyTerms_data() {
+    QTest::addColumn<QString>("text");
+    QString product = "1";
+    for (int i = 0; i < 40; ++i) product += QString("*(s%1 + s%2)").arg(2 * i).arg(2 * i + 1);
+    QTest::newRow("product of sums") << product;
+    QString sum = "s0";
+    for (int i = 1; i < 10; ++i) sum += QString(" + s%1").arg(i);
+    QTest::newRow("powers of a sum") << "((" + sum + ")**8)**8";
+    QTest::newRow("many small ones") << "Max(" + QString("u0*(u1 + u2 + u3), ").repeated(10) +
+                                            ("(" + sum + ")**4, ").repeated(100) + "1)";
+  }
+  void tooManyTerms() {
+    QFETCH(QString, text);
+    QElapsedTimer timer;
+    timer.start();
+    const Result<SymExpr> e = SymExpr::parse(text.toStdString());
+    QVERIFY(!e);
+    QCOMPARE(QString::fromStdString(e.error().code), QString("sym.too_large"));
+    const QString message = QString::fromStdString(e.error().message);
+    QVERIFY(message.contains("1000000") && message.contains("--graph-limit"));
+    QVERIFY(timer.elapsed() < 30'000);
+  }
+
+  void theLimitIsRaised() {
+    QString product = "1";
+    for (int i = 0; i < 14; ++i) product += QString("*(s%1 + s%2)").arg(2 * i).arg(2 * i + 1);
+    set_graph_limit(10'000);
+    QVERIFY(!SymExpr::parse(product.toStdString()));
+    set_graph_limit(1'000'000);
+    QVERIFY(SymExpr::parse(product.toStdString()));
+  }
+
   void refuses() {
     QFETCH(QString, text);
     Result<SymExpr> e = SymExpr::parse(text.toStdString());
