@@ -30,12 +30,6 @@ constexpr Table tables[] = {
     {"tries", "'minify ' || session", "length(answer)", "at, session, candidate", "answer"},
 };
 
-Result<std::int64_t> number(sqlite3* db, std::string_view sql) {
-  TRY(Statement s, Statement::prepare(db, sql));
-  TRY(const bool row, s.step());
-  return row ? s.integer(0) : 0;
-}
-
 }  // namespace
 
 Result<StoreStats> Store::stats() {
@@ -59,45 +53,36 @@ Result<std::vector<StoreEntry>> Store::list() {
     TRY(Statement s,
         Statement::prepare(db_.get(), fmt::format("SELECT id, at, {}, {} FROM {} ORDER BY at DESC, id DESC", t.title,
                                                   t.bytes, t.name)));
-    for (;;) {
-      TRY(const bool row, s.step());
-      if (!row) break;
-      out.push_back({std::string(t.name), s.integer(0), s.integer(1), s.text(2), s.integer(3)});
-    }
+    TRY_DO(
+        s.each_row([&] { out.push_back({std::string(t.name), s.integer(0), s.integer(1), s.text(2), s.integer(3)}); }));
   }
   std::ranges::stable_sort(out, [](const StoreEntry& a, const StoreEntry& b) { return a.at > b.at; });
   return out;
 }
 
 Result<std::vector<StoredRun>> Store::runs(std::int64_t limit) {
-  TRY(Statement s, Statement::prepare(db_.get(),
-                                      "SELECT id, at, path, graph, backend, options, milliseconds, outcome FROM runs "
-                                      "ORDER BY at DESC, id DESC LIMIT ?"));
-  s.bind(1, limit);
+  TRY(Statement s, prepared(db_.get(),
+                            "SELECT id, at, path, graph, backend, options, milliseconds, outcome FROM runs "
+                            "ORDER BY at DESC, id DESC LIMIT ?",
+                            limit));
   std::vector<StoredRun> out;
-  for (;;) {
-    TRY(const bool row, s.step());
-    if (!row) return out;
+  TRY_DO(s.each_row([&] {
     out.push_back({s.integer(0), s.integer(1), {s.text(2), s.text(3), s.text(4), s.text(5), s.real(6), s.text(7)}});
-  }
+  }));
+  return out;
 }
 
 Result<std::vector<StoredCheck>> Store::checks(std::int64_t limit) {
-  TRY(Statement s, Statement::prepare(db_.get(),
-                                      "SELECT id, at, path, graph, kind, ok FROM checks ORDER BY at DESC, id DESC "
-                                      "LIMIT ?"));
-  s.bind(1, limit);
+  TRY(Statement s,
+      prepared(db_.get(), "SELECT id, at, path, graph, kind, ok FROM checks ORDER BY at DESC, id DESC LIMIT ?", limit));
   std::vector<StoredCheck> out;
-  for (;;) {
-    TRY(const bool row, s.step());
-    if (!row) return out;
-    out.push_back({s.integer(0), s.integer(1), {s.text(2), s.text(3), s.text(4), s.integer(5) != 0, {}}});
-  }
+  TRY_DO(s.each_row(
+      [&] { out.push_back({s.integer(0), s.integer(1), {s.text(2), s.text(3), s.text(4), s.integer(5) != 0, {}}}); }));
+  return out;
 }
 
 Result<std::string> Store::check_report(std::int64_t id) {
-  TRY(Statement s, Statement::prepare(db_.get(), "SELECT report FROM checks WHERE id = ?"));
-  s.bind(1, id);
+  TRY(Statement s, prepared(db_.get(), "SELECT report FROM checks WHERE id = ?", id));
   TRY(const bool row, s.step());
   if (!row) return input_error("store.id", fmt::format("checks/{} is not in the store any more", id));
   return s.text(0);
@@ -112,10 +97,9 @@ Result<std::string> Store::show(std::string_view id) {
   if (table == std::end(tables) || digits.empty() || parsed.ptr != digits.data() + digits.size())
     return input_error("store.id",
                        fmt::format("{} is not a row of the store; partita store list shows rows as TABLE/NUMBER", id));
-  TRY(Statement s,
-      Statement::prepare(db_.get(), fmt::format("SELECT {}{}{} FROM {} WHERE id = ?", table->columns,
-                                                table->big ? ", " : "", table->big ? table->big : "", table->name)));
-  s.bind(1, row_id);
+  const std::string sql = fmt::format("SELECT {}{}{} FROM {} WHERE id = ?", table->columns, table->big ? ", " : "",
+                                      table->big ? table->big : "", table->name);
+  TRY(Statement s, prepared(db_.get(), sql, row_id));
   TRY(const bool found, s.step());
   if (!found) return input_error("store.id", fmt::format("the store has no {}; partita store list shows its rows", id));
   std::string text;
@@ -136,19 +120,15 @@ Result<std::vector<std::string>> Store::verify() {
   if (!key_) problems.push_back(key_.error().line());
   {
     TRY(Statement s, Statement::prepare(db_.get(), "PRAGMA integrity_check"));
-    for (;;) {
-      TRY(const bool row, s.step());
-      if (!row) break;
+    TRY_DO(s.each_row([&] {
       if (s.text(0) != "ok") problems.push_back(s.text(0));
-    }
+    }));
   }
   TRY(Statement s, Statement::prepare(db_.get(), "SELECT id, key, kind, object, signature FROM compiled"));
-  for (;;) {
-    TRY(const bool row, s.step());
-    if (!row) break;
+  TRY_DO(s.each_row([&] {
     if (!key_ || !same_signature(sign(*key_, {s.text(1), s.text(2), s.text(3)}), s.text(4)))
       problems.push_back(fmt::format("compiled/{}: the code was not signed by this user", s.integer(0)));
-  }
+  }));
   return problems;
 }
 
@@ -161,9 +141,7 @@ Status Store::export_to(const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored))
     return input_error("store.export", "the file exists; give another name", Where{.file = file});
-  TRY(Statement s, Statement::prepare(db_.get(), "VACUUM INTO ?"));
-  s.bind_text(1, file);
-  Status done = s.run();
+  Status done = run(db_.get(), "VACUUM INTO ?", file);
   if (!done) done.error().where.file = file;
   return done;
 }

@@ -36,6 +36,12 @@ Status execute(sqlite3* db, const std::string& sql) {
   return {};
 }
 
+Result<std::int64_t> number(sqlite3* db, std::string_view sql) {
+  TRY(Statement s, Statement::prepare(db, sql));
+  TRY(const bool row, s.step());
+  return row ? s.integer(0) : 0;
+}
+
 Result<Statement> Statement::prepare(sqlite3* db, std::string_view sql) {
   sqlite3_stmt* raw = nullptr;
   if (sqlite3_prepare_v2(db, sql.data(), static_cast<int>(sql.size()), &raw, nullptr) != SQLITE_OK)
@@ -45,12 +51,13 @@ Result<Statement> Statement::prepare(sqlite3* db, std::string_view sql) {
   return s;
 }
 
-void Statement::bind_text(int i, std::string_view text) {
+void Statement::bind(int i, std::string_view text) {
   sqlite3_bind_text64(statement_.get(), i, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
 }
 
-void Statement::bind_blob(int i, std::string_view bytes) {
-  sqlite3_bind_blob64(statement_.get(), i, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_STATIC);
+void Statement::bind(int i, Blob blob) {
+  sqlite3_bind_blob64(statement_.get(), i, blob.bytes.empty() ? "" : blob.bytes.data(), blob.bytes.size(),
+                      SQLITE_STATIC);
 }
 
 Result<bool> Statement::step() {
@@ -61,13 +68,6 @@ Result<bool> Statement::step() {
       return false;
     default:
       return sqlite_error(sqlite3_db_handle(statement_.get()));
-  }
-}
-
-Status Statement::run() {
-  for (;;) {
-    TRY(const bool more, step());
-    if (!more) return {};
   }
 }
 

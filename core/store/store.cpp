@@ -48,9 +48,7 @@ std::int64_t now() {
 }
 
 Result<std::int64_t> user_version(sqlite3* db) {
-  TRY(Statement s, Statement::prepare(db, "PRAGMA user_version"));
-  TRY(const bool row, s.step());
-  return row ? s.integer(0) : 0;
+  return number(db, "PRAGMA user_version");
 }
 
 Result<SigningKey> key_for(const std::string& file) {
@@ -153,8 +151,7 @@ Result<std::optional<CompiledObject>> Store::find_compiled(const CacheKey& key) 
   bool sound = false;
   {
     TRY(Statement s,
-        Statement::prepare(db_.get(), "SELECT id, object, graph, kind, signature FROM compiled WHERE key = ?"));
-    s.bind_text(1, address);
+        prepared(db_.get(), "SELECT id, object, graph, kind, signature FROM compiled WHERE key = ?", address));
     TRY(const bool found, s.step());
     if (!found) return std::optional<CompiledObject>();
     id = s.integer(0);
@@ -162,116 +159,65 @@ Result<std::optional<CompiledObject>> Store::find_compiled(const CacheKey& key) 
     sound = same_signature(sign(*key_, {address, object.kind, object.bytes}), s.text(4));
   }
   if (!sound) {
-    TRY(Statement s, Statement::prepare(db_.get(), "DELETE FROM compiled WHERE id = ?"));
-    s.bind(1, id);
-    TRY_DO(s.run());
+    TRY_DO(run(db_.get(), "DELETE FROM compiled WHERE id = ?", id));
     return std::optional<CompiledObject>();
   }
-  TRY(Statement s, Statement::prepare(db_.get(), "UPDATE compiled SET used = ?, hits = hits + 1 WHERE id = ?"));
-  s.bind(1, now());
-  s.bind(2, id);
-  TRY_DO(s.run());
+  TRY_DO(run(db_.get(), "UPDATE compiled SET used = ?, hits = hits + 1 WHERE id = ?", now(), id));
   return std::optional(std::move(object));
 }
 
 Status Store::put_compiled(const CacheKey& key, const CompiledObject& object) {
   if (!key_) return {};
   const std::string address = key.hash(), signature = sign(*key_, {address, object.kind, object.bytes});
-  TRY(Statement s, Statement::prepare(db_.get(),
-                                      "INSERT INTO compiled(key, kind, graph, options, bytes, signature, object, at, "
-                                      "used) VALUES(?,?,?,?,?,?,?,?,?) "
-                                      "ON CONFLICT(key) DO UPDATE SET kind = excluded.kind, bytes = excluded.bytes, "
-                                      "signature = excluded.signature, "
-                                      "object = excluded.object, used = excluded.used"));
-  s.bind_text(1, address);
-  s.bind_text(2, object.kind);
-  s.bind_text(3, object.graph_name);
-  s.bind_text(4, key.options);
-  s.bind(5, static_cast<std::int64_t>(object.bytes.size()));
-  s.bind_text(6, signature);
-  s.bind_blob(7, object.bytes);
-  s.bind(8, now());
-  s.bind(9, now());
-  TRY_DO(s.run());
+  TRY_DO(run(db_.get(),
+             "INSERT INTO compiled(key, kind, graph, options, bytes, signature, object, at, used) "
+             "VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(key) DO UPDATE SET kind = excluded.kind, bytes = excluded.bytes, "
+             "signature = excluded.signature, object = excluded.object, used = excluded.used",
+             address, object.kind, object.graph_name, key.options, static_cast<std::int64_t>(object.bytes.size()),
+             signature, Blob{object.bytes}, now(), now()));
   return evict();
 }
 
 Status Store::evict() {
-  TRY(Statement total, Statement::prepare(db_.get(), "SELECT coalesce(sum(bytes), 0) FROM compiled"));
-  TRY(const bool row, total.step());
-  if (!row || total.integer(0) <= limit_bytes) return {};
-  TRY(Statement s,
-      Statement::prepare(
-          db_.get(),
-          "DELETE FROM compiled WHERE id IN (SELECT id FROM (SELECT id, sum(bytes) OVER (ORDER BY used DESC, id DESC) "
-          "AS upto FROM compiled) WHERE upto > ?)"));
-  s.bind(1, limit_bytes);
-  return s.run();
+  TRY(const std::int64_t total, number(db_.get(), "SELECT coalesce(sum(bytes), 0) FROM compiled"));
+  if (total <= limit_bytes) return {};
+  return run(db_.get(),
+             "DELETE FROM compiled WHERE id IN (SELECT id FROM (SELECT id, sum(bytes) OVER (ORDER BY used DESC, id "
+             "DESC) AS upto FROM compiled) WHERE upto > ?)",
+             limit_bytes);
 }
 
 Status Store::add_run(const RunRow& row) {
-  TRY(Statement s,
-      Statement::prepare(
-          db_.get(),
-          "INSERT INTO runs(at, path, graph, backend, options, milliseconds, outcome) VALUES(?,?,?,?,?,?,?)"));
-  s.bind(1, now());
-  s.bind_text(2, row.path);
-  s.bind_text(3, row.graph);
-  s.bind_text(4, row.backend);
-  s.bind_text(5, row.options);
-  s.bind(6, row.milliseconds);
-  s.bind_text(7, row.outcome);
-  return s.run();
+  return run(db_.get(),
+             "INSERT INTO runs(at, path, graph, backend, options, milliseconds, outcome) VALUES(?,?,?,?,?,?,?)", now(),
+             row.path, row.graph, row.backend, row.options, row.milliseconds, row.outcome);
 }
 
 Status Store::add_check(const CheckRow& row) {
-  TRY(Statement s,
-      Statement::prepare(db_.get(), "INSERT INTO checks(at, path, graph, kind, ok, report) VALUES(?,?,?,?,?,?)"));
-  s.bind(1, now());
-  s.bind_text(2, row.path);
-  s.bind_text(3, row.graph);
-  s.bind_text(4, row.kind);
-  s.bind(5, std::int64_t{row.ok});
-  s.bind_text(6, row.report);
-  return s.run();
+  return run(db_.get(), "INSERT INTO checks(at, path, graph, kind, ok, report) VALUES(?,?,?,?,?,?)", now(), row.path,
+             row.graph, row.kind, std::int64_t{row.ok}, row.report);
 }
 
 Status Store::add_snapshot(const SnapshotRow& row) {
-  const std::string hash = content_hash(row.text);
-  TRY(Statement s,
-      Statement::prepare(db_.get(), "INSERT OR IGNORE INTO snapshots(at, graph, pass, hash, text) VALUES(?,?,?,?,?)"));
-  s.bind(1, now());
-  s.bind_text(2, row.graph);
-  s.bind_text(3, row.pass);
-  s.bind_text(4, hash);
-  s.bind_text(5, row.text);
-  return s.run();
+  return run(db_.get(), "INSERT OR IGNORE INTO snapshots(at, graph, pass, hash, text) VALUES(?,?,?,?,?)", now(),
+             row.graph, row.pass, content_hash(row.text), row.text);
 }
 
 Result<std::optional<std::string>> Store::find_try(const std::string& session, std::uint64_t candidate) {
-  TRY(Statement s, Statement::prepare(db_.get(), "SELECT answer FROM tries WHERE session = ? AND candidate = ?"));
-  s.bind_text(1, session);
-  s.bind(2, static_cast<std::int64_t>(candidate));
+  TRY(Statement s, prepared(db_.get(), "SELECT answer FROM tries WHERE session = ? AND candidate = ?", session,
+                            static_cast<std::int64_t>(candidate)));
   TRY(const bool found, s.step());
   return found ? std::optional(s.text(0)) : std::nullopt;
 }
 
 Status Store::add_try(const std::string& session, std::uint64_t candidate, const std::string& answer) {
-  TRY(Statement s,
-      Statement::prepare(db_.get(), "INSERT OR REPLACE INTO tries(at, session, candidate, answer) VALUES(?,?,?,?)"));
-  s.bind(1, now());
-  s.bind_text(2, session);
-  s.bind(3, static_cast<std::int64_t>(candidate));
-  s.bind_text(4, answer);
-  return s.run();
+  return run(db_.get(), "INSERT OR REPLACE INTO tries(at, session, candidate, answer) VALUES(?,?,?,?)", now(), session,
+             static_cast<std::int64_t>(candidate), answer);
 }
 
 Status Store::forget_tries(const std::string& session) {
   constexpr std::int64_t month = 30 * 24 * 3600;
-  TRY(Statement s, Statement::prepare(db_.get(), "DELETE FROM tries WHERE session = ? OR at < ?"));
-  s.bind_text(1, session);
-  s.bind(2, now() - month);
-  return s.run();
+  return run(db_.get(), "DELETE FROM tries WHERE session = ? OR at < ?", session, now() - month);
 }
 
 Status keep_in_store(const std::string& file, const CheckRow& row) {
