@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "app/plant.h"
 #include "core/aot/run_compiled.h"
 #include "core/aot/run_program.h"
 #include "core/aot/shared_inputs.h"
@@ -69,7 +70,11 @@ void add_run_options(CLI::App& app, RunRequest& request) {
 void add_worker_options(CLI::App& app, RunRequest& request) {
   request.worker.emplace();
   app.add_option("--plant", request.worker->plant,
-                 "OP:wrong, OP:crash or OP:hang: compile this operator by a wrong rule, to see what is found");
+                 "OP:wrong, OP:crash or OP:hang: compile this operator by a wrong rule, to see what is found")
+      ->check([](const std::string& text) {
+        const auto plant = parse_plant(text);
+        return plant ? std::string() : plant.error().message;
+      });
   app.add_option("--timeout", request.worker->step_seconds,
                  "seconds for one step of compiled code, which runs in a process of its own")
       ->check(CLI::PositiveNumber)

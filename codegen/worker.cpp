@@ -409,8 +409,12 @@ Status serve_as_worker(int socket,
   if (in.get<bool>()) options.store = std::make_shared<CodeStore>();
   set_memory_limit(in.get<std::size_t>());
   set_verification(in.get<bool>());
-  TRY(CompileFn compile, make(backend, plant, options));
-  Server server(std::move(compile), options.generator);
+  auto compile = make(backend, plant, options);
+  if (!compile) {
+    reply(socket, compile.error());
+    return {};
+  }
+  Server server(*std::move(compile), options.generator);
   write_whereabouts_to(page.get());
   if (!reply(socket, SharedValues())) return {};
   while (const auto message = receive_message(socket, blocking)) {
