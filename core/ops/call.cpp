@@ -50,10 +50,6 @@ std::size_t position(const Schema& schema, std::string_view name) {
   return static_cast<std::size_t>(i);
 }
 
-[[noreturn]] void wrong(const Schema& schema, std::string_view name, const char* wanted) {
-  fail(fmt::format("{}: argument '{}' must be {}", schema.name, name, wanted));
-}
-
 /// Reads a literal from an Arg (for FakeCall) or a Value (for EvalCall): both variants have the same alternatives for
 /// literals.
 template <class V>
@@ -65,31 +61,49 @@ std::optional<Number> literal_number(const V& v) {
   return std::nullopt;
 }
 
-template <class V>
-std::string literal_string(const Schema& schema, std::string_view name, const V& v) {
-  if (auto* s = v.template get<std::string>()) return *s;
-  wrong(schema, name, "a string");
-}
-
-template <class T, class V>
-std::optional<T> optional_literal(const Schema& schema, std::string_view name, const V& v, const char* wanted) {
-  if (v.is_none()) return std::nullopt;
-  if (auto* t = v.template get<T>()) return *t;
-  wrong(schema, name, wanted);
-}
-
 }  // namespace
 
 std::optional<Number> as_number(const Arg& arg) {
   return literal_number(arg);
 }
 
-const Arg& FakeCall::arg(std::string_view name) const {
+template <class Item>
+void BoundArguments<Item>::wrong(std::string_view name, const char* wanted) const {
+  fail(fmt::format("{}: argument '{}' must be {}", schema.name, name, wanted));
+}
+
+template <class Item>
+const Item& BoundArguments<Item>::arg(std::string_view name) const {
   return args[position(schema, name)];
 }
-bool FakeCall::has(std::string_view name) const {
-  return !arg(name).is_none();
+
+template <class Item>
+bool BoundArguments<Item>::boolean(std::string_view name) const {
+  if (auto* b = arg(name).template get<bool>()) return *b;
+  if (auto* i = arg(name).template get<std::int64_t>()) return *i != 0;
+  wrong(name, "a bool");
 }
+
+template <class Item>
+std::vector<bool> BoundArguments<Item>::booleans(std::string_view name) const {
+  std::vector<bool> out;
+  auto add = [&](const std::vector<Item>& items) {
+    for (const Item& item : items) {
+      const bool* b = item.template get<bool>();
+      if (!b) wrong(name, "a list of bools");
+      out.push_back(*b);
+    }
+  };
+  if constexpr (std::is_same_v<Item, Arg>) {
+    if (auto* list = arg(name).template get<ArgList>()) return add(list->items), out;
+  } else {
+    if (auto* list = arg(name).template get<ValueList>()) return add(*list), out;
+  }
+  wrong(name, "a list of bools");
+}
+
+template class BoundArguments<Arg>;
+template class BoundArguments<Value>;
 
 bool FakeCall::is_tensor(std::string_view name) const {
   Node* n = arg(name).node();
@@ -98,16 +112,16 @@ bool FakeCall::is_tensor(std::string_view name) const {
 
 const TensorMeta& FakeCall::tensor(std::string_view name) const {
   Node* n = arg(name).node();
-  if (!n) wrong(schema, name, "a tensor");
+  if (!n) wrong(name, "a tensor");
   return Builder::tensor(n);
 }
 
 std::vector<const TensorMeta*> FakeCall::tensors(std::string_view name) const {
   auto* list = arg(name).get<ArgList>();
-  if (!list) wrong(schema, name, "a list of tensors");
+  if (!list) wrong(name, "a list of tensors");
   std::vector<const TensorMeta*> out;
   for (const Arg& a : list->items) {
-    if (!a.is_none() && !a.node()) wrong(schema, name, "a list of tensors");
+    if (!a.is_none() && !a.node()) wrong(name, "a list of tensors");
     out.push_back(a.is_none() ? nullptr : &Builder::tensor(a));
   }
   return out;
@@ -115,30 +129,35 @@ std::vector<const TensorMeta*> FakeCall::tensors(std::string_view name) const {
 
 namespace {
 
-SymExpr sym_of(const Schema& schema, std::string_view name, const Arg& a) {
+std::optional<SymExpr> sym_of(const Arg& a) {
   if (auto* i = a.get<std::int64_t>()) return *i;
   if (auto* b = a.get<bool>()) return std::int64_t{*b};
   if (Node* n = a.node())
     if (const SymExpr* e = n->meta.sym()) return *e;
-  wrong(schema, name, "an integer");
+  return std::nullopt;
 }
 
 }  // namespace
 
 SymExpr FakeCall::sym(std::string_view name) const {
-  return sym_of(schema, name, arg(name));
+  if (auto e = sym_of(arg(name))) return *e;
+  wrong(name, "an integer");
 }
 
 SymList FakeCall::syms(std::string_view name) const {
   const Arg& a = arg(name);
   SymList out;
   if (auto* list = a.get<ArgList>()) {
-    for (const Arg& item : list->items) out.push_back(sym_of(schema, name, item));
+    for (const Arg& item : list->items) {
+      const auto e = sym_of(item);
+      if (!e) wrong(name, "an integer");
+      out.push_back(*e);
+    }
     return out;
   }
   if (a.is_none()) return out;
   int n = schema.args[position(schema, name)].list_size;
-  out.assign(static_cast<std::size_t>(std::max(n, 1)), sym_of(schema, name, a));
+  out.assign(static_cast<std::size_t>(std::max(n, 1)), sym(name));
   return out;
 }
 
@@ -169,12 +188,6 @@ Sizes FakeCall::integers(std::string_view name) const {
   return out;
 }
 
-bool FakeCall::boolean(std::string_view name) const {
-  if (auto* b = arg(name).get<bool>()) return *b;
-  if (auto* i = arg(name).get<std::int64_t>()) return *i != 0;
-  wrong(schema, name, "a bool");
-}
-
 Number FakeCall::number(std::string_view name) const {
   const Arg& a = arg(name);
   if (auto n = literal_number(a)) return *n;
@@ -187,47 +200,28 @@ Number FakeCall::number(std::string_view name) const {
       if (e->is_boolean()) return false;
       return shapes.hint(*e).value_or(0);
     }
-  wrong(schema, name, "a number");
-}
-
-std::string FakeCall::string(std::string_view name) const {
-  return literal_string(schema, name, arg(name));
-}
-std::optional<DType> FakeCall::dtype(std::string_view name) const {
-  return optional_literal<DType>(schema, name, arg(name), "a dtype");
-}
-std::optional<Device> FakeCall::device(std::string_view name) const {
-  return optional_literal<Device>(schema, name, arg(name), "a device");
-}
-std::optional<MemoryFormat> FakeCall::memory_format(std::string_view name) const {
-  return optional_literal<MemoryFormat>(schema, name, arg(name), "a memory format");
+  wrong(name, "a number");
 }
 
 bool FakeCall::test(SymExpr condition, const char* reason) const {
   return unwrap(shapes.evaluate(condition, reason));
 }
 
-const Value& EvalCall::arg(std::string_view name) const {
-  return args[position(schema, name)];
-}
-bool EvalCall::has(std::string_view name) const {
-  return !arg(name).is_none();
-}
 bool EvalCall::is_tensor(std::string_view name) const {
   return arg(name).get<Tensor>();
 }
 
 const Tensor& EvalCall::tensor(std::string_view name) const {
   if (auto* t = arg(name).get<Tensor>()) return *t;
-  wrong(schema, name, "a tensor");
+  wrong(name, "a tensor");
 }
 
 std::vector<const Tensor*> EvalCall::tensors(std::string_view name) const {
   auto* list = arg(name).get<ValueList>();
-  if (!list) wrong(schema, name, "a list of tensors");
+  if (!list) wrong(name, "a list of tensors");
   std::vector<const Tensor*> out;
   for (const Value& v : *list) {
-    if (!v.is_none() && !v.get<Tensor>()) wrong(schema, name, "a list of tensors");
+    if (!v.is_none() && !v.get<Tensor>()) wrong(name, "a list of tensors");
     out.push_back(v.get<Tensor>());
   }
   return out;
@@ -236,7 +230,7 @@ std::vector<const Tensor*> EvalCall::tensors(std::string_view name) const {
 std::int64_t EvalCall::integer(std::string_view name) const {
   if (auto* i = arg(name).get<std::int64_t>()) return *i;
   if (auto* b = arg(name).get<bool>()) return *b;
-  wrong(schema, name, "an integer");
+  wrong(name, "an integer");
 }
 
 Sizes EvalCall::integers(std::string_view name) const {
@@ -246,7 +240,7 @@ Sizes EvalCall::integers(std::string_view name) const {
     Sizes out;
     for (const Value& item : *list) {
       auto* i = item.get<std::int64_t>();
-      if (!i) wrong(schema, name, "a list of integers");
+      if (!i) wrong(name, "a list of integers");
       out.push_back(*i);
     }
     return out;
@@ -255,25 +249,9 @@ Sizes EvalCall::integers(std::string_view name) const {
   return Sizes(static_cast<std::size_t>(std::max(n, 1)), integer(name));
 }
 
-bool EvalCall::boolean(std::string_view name) const {
-  if (auto* b = arg(name).get<bool>()) return *b;
-  if (auto* i = arg(name).get<std::int64_t>()) return *i != 0;
-  wrong(schema, name, "a bool");
-}
-
 Number EvalCall::number(std::string_view name) const {
   if (auto n = literal_number(arg(name))) return *n;
-  wrong(schema, name, "a number");
-}
-
-std::string EvalCall::string(std::string_view name) const {
-  return literal_string(schema, name, arg(name));
-}
-std::optional<DType> EvalCall::dtype(std::string_view name) const {
-  return optional_literal<DType>(schema, name, arg(name), "a dtype");
-}
-std::optional<MemoryFormat> EvalCall::memory_format(std::string_view name) const {
-  return optional_literal<MemoryFormat>(schema, name, arg(name), "a memory format");
+  wrong(name, "a number");
 }
 
 bool GradCall::want(std::string_view name) const {

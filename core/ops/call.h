@@ -37,18 +37,52 @@ std::int64_t as_int(const Number& n);
 std::optional<Number> as_number(const Arg& arg);  ///< nullopt unless the argument is a literal number
 DType number_dtype(const Number& n);              ///< bool, int64, float32 (the default dtype), complex64
 
-/// A call as a fake sees it. Arguments are found by schema name. Asking for one that is None fails; has() tells.
-class FakeCall {
+/// The arguments of a call, as nodes and literals (Arg) or as values (Value). They are found by schema name. Asking for
+/// one that is None fails; has() tells.
+template <class Item>
+class BoundArguments {
  public:
-  FakeCall(const Schema& schema, Args bound, ShapeEnv& shapes)
-      : schema(schema), args(std::move(bound)), shapes(shapes) {}
+  BoundArguments(const Schema& schema, std::vector<Item> bound) : schema(schema), args(std::move(bound)) {}
 
   const Schema& schema;
-  const Args args;  ///< in schema order
+  const std::vector<Item> args;  ///< in schema order
+
+  const Item& arg(std::string_view name) const;
+  bool has(std::string_view name) const { return !arg(name).is_none(); }
+  bool boolean(std::string_view name) const;
+  std::vector<bool> booleans(std::string_view name) const;  ///< a bool[n] argument such as output_mask
+  std::string string(std::string_view name) const { return required<std::string>(name, "a string"); }
+  std::optional<DType> dtype(std::string_view name) const { return optional<DType>(name, "a dtype"); }
+  std::optional<Device> device(std::string_view name) const { return optional<Device>(name, "a device"); }
+  std::optional<MemoryFormat> memory_format(std::string_view name) const {
+    return optional<MemoryFormat>(name, "a memory format");
+  }
+
+ protected:
+  [[noreturn]] void wrong(std::string_view name, const char* wanted) const;
+
+ private:
+  template <class T>
+  T required(std::string_view name, const char* wanted) const {
+    if (auto* t = arg(name).template get<T>()) return *t;
+    wrong(name, wanted);
+  }
+  template <class T>
+  std::optional<T> optional(std::string_view name, const char* wanted) const {
+    return has(name) ? std::optional(required<T>(name, wanted)) : std::nullopt;
+  }
+};
+extern template class BoundArguments<Arg>;
+extern template class BoundArguments<Value>;
+
+/// A call as a fake sees it.
+class FakeCall : public BoundArguments<Arg> {
+ public:
+  FakeCall(const Schema& schema, Args bound, ShapeEnv& shapes)
+      : BoundArguments(schema, std::move(bound)), shapes(shapes) {}
+
   ShapeEnv& shapes;
 
-  const Arg& arg(std::string_view name) const;
-  bool has(std::string_view name) const;  ///< whether the argument is not None
   bool is_tensor(std::string_view name) const;
   const TensorMeta& tensor(std::string_view name) const;
   std::vector<const TensorMeta*> tensors(std::string_view name) const;  ///< null for items that are None
@@ -56,12 +90,7 @@ class FakeCall {
   SymList syms(std::string_view name) const;                            ///< a single int for int[n] is repeated n times
   std::int64_t integer(std::string_view name) const;                    ///< takes a guard when it is symbolic
   Sizes integers(std::string_view name) const;
-  bool boolean(std::string_view name) const;
   Number number(std::string_view name) const;  ///< a Scalar or float; a symbolic one by its hint, with a guard
-  std::string string(std::string_view name) const;
-  std::optional<DType> dtype(std::string_view name) const;
-  std::optional<Device> device(std::string_view name) const;
-  std::optional<MemoryFormat> memory_format(std::string_view name) const;
   /// The truth of a condition. Takes a guard when it is symbolic.
   bool test(SymExpr condition, const char* reason) const;
 };
@@ -74,28 +103,20 @@ struct EvalContext {
 };
 
 /// A call as an evaluation sees it: its arguments are values.
-class EvalCall {
+class EvalCall : public BoundArguments<Value> {
  public:
   /// Precondition: context.generator is not null.
   EvalCall(const Schema& schema, std::vector<Value> bound, const EvalContext& context)
-      : schema(schema), args(std::move(bound)), context(context) {}
+      : BoundArguments(schema, std::move(bound)), context(context) {}
 
-  const Schema& schema;
-  const std::vector<Value> args;  ///< in schema order
   const EvalContext context;
 
-  const Value& arg(std::string_view name) const;
-  bool has(std::string_view name) const;
   bool is_tensor(std::string_view name) const;
   const Tensor& tensor(std::string_view name) const;
   std::vector<const Tensor*> tensors(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   Sizes integers(std::string_view name) const;
-  bool boolean(std::string_view name) const;
   Number number(std::string_view name) const;
-  std::string string(std::string_view name) const;
-  std::optional<DType> dtype(std::string_view name) const;
-  std::optional<MemoryFormat> memory_format(std::string_view name) const;
   Generator& generator() const { return *context.generator; }
 };
 

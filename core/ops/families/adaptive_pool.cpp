@@ -110,8 +110,7 @@ Value eval_adaptive_avg(EvalCall& c) {
         y.as<T>()[p * cells.out_plane() + position] = static_cast<T>(sum / static_cast<double>(cell.count()));
       });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 /// Checks that the gradient has the batch and the channels of self.
@@ -150,8 +149,7 @@ Value eval_adaptive_avg_backward(EvalCall& c) {
         });
       });
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 template <std::size_t rank>

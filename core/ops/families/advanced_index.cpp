@@ -236,8 +236,7 @@ Value eval_index(EvalCall& c) {
     indexing.each([&](std::int64_t position, std::int64_t offset) { y.as<T>()[position] = from[offset]; });
   });
   if (out.is_contiguous()) return y;
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 /// Writes (or adds) `values` into `out` at the indexed elements; `out` may have any strides. With `accumulate`,
@@ -317,8 +316,7 @@ Value eval_masked_index(EvalCall& c) {
       y.as<T>()[position] = keep.as<bool>()[position] ? from[offset] : other;
     });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Value eval_masked_index_put(EvalCall& c) {

@@ -71,8 +71,7 @@ Value eval_avg_pool(EvalCall& c) {
       });
     }
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 template <std::size_t rank>
@@ -93,8 +92,7 @@ Value eval_avg_pool_backward(EvalCall& c) {
         });
       });
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 Arg decompose_avg_pool1d(DecomposeCall& c) {

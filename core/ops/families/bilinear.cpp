@@ -120,8 +120,7 @@ Value eval_trilinear(EvalCall& c) {
       ++to;
     });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 /// The sum over `sumdim` of i1 * i2 * i3, after each was unsqueezed at the dimensions in its `expand` argument.

@@ -202,8 +202,7 @@ Value eval_convolution(EvalCall& c) {
       convolution.forward(x.as<T>(), w.as<T>(), to);
     if (bias.storage) add_bias<Accumulator<T>>(y, bias);
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Value eval_convolution_backward(EvalCall& c) {

@@ -169,8 +169,7 @@ Value eval_ctc_loss_backward(EvalCall& c) {
         }
     });
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 Arg decompose_ctc_loss(DecomposeCall& c) {

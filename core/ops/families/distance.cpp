@@ -70,8 +70,7 @@ Value eval_cdist(EvalCall& c) {
       y.as<T>()[i] = static_cast<T>(distance(a.as<T>() + row * n, b.as<T>() + column * n, n, p));
     }
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Meta fake_cdist_backward(FakeCall& c) {
@@ -104,8 +103,7 @@ Value eval_cdist_backward(EvalCall& c) {
           distance_gradient(difference(out.dtype, a.as<double>()[row * n + k], b.as<double>()[column * n + k]),
                             grad.as<double>()[i], distances.as<double>()[i], p);
   }
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Meta fake_pdist(FakeCall& c) {
@@ -131,8 +129,7 @@ Value eval_pdist(EvalCall& c) {
   each_pair(x.sizes[0], [&](std::int64_t at, std::int64_t i, std::int64_t j) {
     y.as<double>()[at] = distance(x.as<double>() + i * n, x.as<double>() + j * n, n, p);
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Meta fake_pdist_backward(FakeCall& c) {
@@ -157,8 +154,7 @@ Value eval_pdist_backward(EvalCall& c) {
       y.as<double>()[j * n + k] -= g;
     }
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Meta fake_cross(FakeCall& c) {
@@ -188,8 +184,7 @@ Value eval_cross(EvalCall& c) {
                              rounded(out.dtype, u[at(k + 2)] * v[at(k + 1)]);
       }
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 }  // namespace

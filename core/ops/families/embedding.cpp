@@ -108,8 +108,7 @@ Value eval_embedding_dense_backward(EvalCall& c) {
       }
     }
   });
-  out.copy_from(sum);
-  return out;
+  return with_elements(out, sum);
 }
 
 }  // namespace

@@ -171,8 +171,7 @@ Value eval_embedding_bag_backward(EvalCall& c) {
       }
     });
   });
-  out.copy_from(dw);
-  return out;
+  return with_elements(out, dw);
 }
 
 Meta fake_scales_backward(FakeCall& c) {
@@ -203,8 +202,7 @@ Value eval_scales_backward(EvalCall& c) {
       ds.as<T>()[i] = static_cast<T>(sum);
     });
   });
-  out.copy_from(ds);
-  return out;
+  return with_elements(out, ds);
 }
 
 template <bool has_padding>

@@ -116,8 +116,7 @@ void normalize(const EvalCall& c, const Tensor& t, std::int64_t points) {
 /// A copy in complex128, since the transform works in place.
 Tensor complex_copy(const Tensor& t) {
   Tensor x = empty(DType::Complex128, t.sizes);
-  x.copy_from(t);
-  return x;
+  return with_elements(x, t);
 }
 
 Value eval_c2c(EvalCall& c) {
@@ -128,8 +127,7 @@ Value eval_c2c(EvalCall& c) {
     points *= x.sizes[d];
   }
   normalize(c, x, points);
-  out.copy_from(x);
-  return out;
+  return with_elements(out, x);
 }
 
 Value eval_r2c(EvalCall& c) {
@@ -176,8 +174,7 @@ Value eval_c2r(EvalCall& c) {
     points *= x.sizes[d];
   }
   normalize(c, x, points);
-  out.copy_from(x);
-  return out;
+  return with_elements(out, x);
 }
 
 /// Pads the gradient of a one-sided result with zeros for the missing frequencies; the result is the real part of a

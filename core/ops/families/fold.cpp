@@ -111,8 +111,7 @@ Value eval_im2col(EvalCall& c) {
         to[(p * kernel + row) * count + block] = from[p * plane + at];
       });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Value eval_col2im(EvalCall& c) {
@@ -129,8 +128,7 @@ Value eval_col2im(EvalCall& c) {
         sum = rounded(out.dtype, sum + x.as<T>()[(p * kernel + row) * count + block]);
       });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 /// Rows (d = 0) or columns (d = 1) of the padded image that each kernel position reads: [kernel, blocks].

@@ -242,8 +242,7 @@ Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index, const 
 
 Value store(EvalCall& c, const Tensor& y) {
   Tensor out = allocate(c, fake_scatter);
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Combine combine_of(const std::string& name) {
@@ -379,8 +378,7 @@ Value eval_put(EvalCall& c) {
     dispatch_width(dtype, [&]<class T>() {
       for (std::int64_t i : steps(index.numel())) y.as<T>()[target(i)] = source.as<T>()[i];
     });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Arg decompose_take_along_dim(DecomposeCall& c) {

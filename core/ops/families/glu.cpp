@@ -65,8 +65,7 @@ Value eval_glu(EvalCall& c) {
                 y.as<T>()[i] = x.as<T>()[value] / (T(1) + std::exp(-x.as<T>()[gate]));
               });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Value eval_glu_backward(EvalCall& c) {
@@ -84,8 +83,7 @@ Value eval_glu_backward(EvalCall& c) {
                 dx.as<T>()[gate] = (T(1) - s) * s * g * x.as<T>()[value];
               });
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 /// The operands of a formula: v and g are the halves of self (value and gate), grad is grad_output if the call has it.

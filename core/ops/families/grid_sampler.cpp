@@ -64,7 +64,7 @@ template <std::size_t rank>
 Meta fake_grid_sampler_backward(FakeCall& c) {
   check_operands(c, rank);
   const TensorMeta &input = c.tensor("input"), &grid = c.tensor("grid");
-  return MetaTuple{{meta_if(booleans(c, "output_mask")[0], new_like(input, input.sizes)), new_like(grid, grid.sizes)}};
+  return MetaTuple{{meta_if(c.booleans("output_mask")[0], new_like(input, input.sizes)), new_like(grid, grid.sizes)}};
 }
 
 /// Converts a coordinate of the grid, from -1 to 1, to a position among `size` inputs along one dimension.
@@ -271,15 +271,14 @@ Value eval_grid_sampler(EvalCall& c) {
               static_cast<S>(s.interpolated(s.input.template as<S>() + k * s.plane, taps[i]));
     });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 template <std::size_t rank>
 Value eval_grid_sampler_backward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_grid_sampler_backward<rank>);
   DType dtype = evaluation_dtype(c.tensor("input").dtype);
-  bool wants_input = booleans(c, "output_mask")[0];
+  bool wants_input = c.booleans("output_mask")[0];
   Tensor grad = load(c.tensor("grad_output"), dtype), dx = zeros(dtype, c.tensor("input").sizes),
          dgrid = zeros(dtype, c.tensor("grid").sizes);
   dispatch_narrow(c.tensor("input").dtype, "grid_sampler_backward", [&]<class T, class S>() {

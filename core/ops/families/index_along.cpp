@@ -90,8 +90,7 @@ Value eval_index_add(EvalCall& c) {
       }
     });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Value eval_index_copy(EvalCall& c) {
@@ -104,8 +103,7 @@ Value eval_index_copy(EvalCall& c) {
       std::copy_n(source.as<T>() + from, n, y.as<T>() + to);
     });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Value eval_index_fill(EvalCall& c) {
@@ -117,8 +115,7 @@ Value eval_index_fill(EvalCall& c) {
     each_slice(c, y, index,
                [&](std::int64_t to, std::int64_t, std::int64_t n) { std::fill_n(y.as<T>() + to, n, *value.as<T>()); });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 /// An index that occurs twice fills its slice once, so PyTorch's autograd removes duplicates, whose number is known

@@ -155,7 +155,7 @@ Meta fake_native_layer_norm_backward(FakeCall& c) {
   check_count(c, "grad_out", input.sizes);
   check_count(c, "mean", rows);
   check_count(c, "rstd", rows);
-  std::vector<bool> mask = booleans(c, "output_mask");
+  std::vector<bool> mask = c.booleans("output_mask");
   if (mask.size() != 3) fail("output_mask must have 3 items");
   MetaTuple result;
   // PyTorch's decomposition ends with rstd * (...), an elementwise operator, which decides the strides.

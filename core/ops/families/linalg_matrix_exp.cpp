@@ -147,8 +147,7 @@ Value eval_matrix_exp(EvalCall& c) {
     each_matrix.operator()<std::complex<double>>();
   else
     each_matrix.operator()<double>();
-  out.copy_from(result);
-  return out;
+  return with_elements(out, result);
 }
 
 }  // namespace

@@ -106,8 +106,7 @@ Value eval_pinv(EvalCall& c) {
       }
     }
   });
-  out.copy_from(inverse);
-  return out;
+  return with_elements(out, inverse);
 }
 
 }  // namespace

@@ -105,8 +105,7 @@ Value eval_offsets_to_indices(EvalCall& c) {
       indices.as<std::int64_t>()[n * plane + p] = index;
     }
   });
-  out.copy_from(indices);
-  return out;
+  return with_elements(out, indices);
 }
 
 }  // namespace

@@ -137,8 +137,7 @@ Value eval_multi_margin_backward(EvalCall& c) {
       dx.as<T>()[row * classes + own] -= g;
     });
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 /// Calls f for each target class of a row. The list of classes ends at the first negative number.
@@ -196,8 +195,7 @@ Value eval_multilabel_backward(EvalCall& c) {
       });
     }
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 }  // namespace

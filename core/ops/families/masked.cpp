@@ -24,8 +24,7 @@ Meta fake_nonzero(FakeCall& c) {
 Value eval_nonzero(EvalCall& c) {
   Tensor rows = nonzero(c.tensor("self"));
   Tensor out = unwrap(Tensor::empty_strided(DType::Int64, rows.sizes, {1, std::max<std::int64_t>(rows.sizes[0], 1)}));
-  out.copy_from(rows);
-  return out;
+  return with_elements(out, rows);
 }
 
 Meta fake_masked_select(FakeCall& c) {
@@ -67,8 +66,7 @@ Value eval_masked_scatter(EvalCall& c) {
       y.as<T>()[i] = source.as<T>()[next++];
     }
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Meta fake_masked_scatter_backward(FakeCall& c) {

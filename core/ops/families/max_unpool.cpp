@@ -63,8 +63,7 @@ Value eval_max_unpool(EvalCall& c) {
       y.as<T>()[i / in_plane * out_plane + place] = x.as<T>()[i];
     }
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 /// Writes the values into zeros. Indices are made to count through all planes.

@@ -221,8 +221,7 @@ Value eval_nll_loss_backward(EvalCall& c) {
       dx.as<T>()[g.at(i, label)] = -w * gradient;
     });
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 constexpr char backward_1d[] = "aten.nll_loss_backward.default", backward_2d[] = "aten.nll_loss2d_backward.default";

@@ -177,8 +177,7 @@ Value eval_border(EvalCall& c) {
   dispatch_width(x.dtype, [&]<class T>() {
     for (std::size_t i = 0; i < from.size(); ++i) y.as<T>()[i] = x.as<T>()[from[i]];
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 template <bool reflect>
@@ -193,8 +192,7 @@ Value eval_border_backward(EvalCall& c) {
       sum = rounded(out.dtype, sum + grad.as<T>()[i]);
     }
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 /// Circular padding: copies the tensor into the middle of the result, then the borders from within the result.

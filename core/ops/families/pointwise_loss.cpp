@@ -114,8 +114,7 @@ Meta fake_loss_backward(FakeCall& c) {
 template <class T>
 Value reduce(Tensor out, const Tensor& losses, Reduction reduction) {
   if (reduction == Reduction::None) {
-    out.copy_from(losses);
-    return out;
+    return with_elements(out, losses);
   }
   double sum = 0;
   for (std::int64_t i : steps(losses.numel())) sum += static_cast<double>(losses.as<T>()[i]);
@@ -169,8 +168,7 @@ Value eval_loss_backward(EvalCall& c) {
       dx.as<T>()[i] = x.tensors[3].storage ? slope * x.tensors[3].as<T>()[i] : slope;
     }
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 /// The loss is (1 - y) x + p (max(-x, 0) + log(1 + exp(-|x|))), where p is 1 + (pos_weight - 1) y.

@@ -125,8 +125,7 @@ Value eval_segment_reduce(EvalCall& c) {
       y.as<T>()[to] = value;
     });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 Meta fake_segment_reduce_backward(FakeCall& c) {
@@ -189,8 +188,7 @@ Value eval_segment_reduce_backward(EvalCall& c) {
       for (std::int64_t k = 0; shared > 1 && k < length; ++k) at[k * step] /= static_cast<T>(shared);
     });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 }  // namespace

@@ -191,8 +191,7 @@ Value softmax(const Tensor& self, std::int64_t dim, Tensor out) {
       softmax_line<logarithm, safe>(x.as<T>() + at, y.as<T>() + at, split.inner, split.length, kept_sum, kept_exp);
     });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 template <bool logarithm>
@@ -223,8 +222,7 @@ Value eval_softmax_backward(EvalCall& c) {
       }
     });
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 template <const char* backward>
@@ -319,8 +317,7 @@ Value eval_logsumexp(EvalCall& c) {
         }
       }
     });
-    out.copy_from(y);
-    return out;
+    return with_elements(out, y);
   }
   dispatch_floating(dtype, "logsumexp", [&]<class T>() {
     for (std::int64_t r : steps(y.numel())) {
@@ -337,8 +334,7 @@ Value eval_logsumexp(EvalCall& c) {
       y.as<T>()[r] = high + static_cast<T>(std::log(sum));
     }
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 }  // namespace

@@ -228,8 +228,7 @@ Value eval_median_of_all(EvalCall& c) {
     else
       *y.as<T>() = values.empty() ? std::numeric_limits<T>::min() : values[(numbers - 1) / 2];
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 /// The most frequent element; of several the smallest.
@@ -285,8 +284,7 @@ Value eval_histc(EvalCall& c) {
       counts.as<double>()[position < static_cast<T>(bins) ? static_cast<std::int64_t>(position) : bins - 1] += 1;
     }
   });
-  out.copy_from(counts);
-  return out;
+  return with_elements(out, counts);
 }
 
 Meta fake_searchsorted(FakeCall& c) {
@@ -353,8 +351,7 @@ Value eval_searchsorted(EvalCall& c) {
       at.as<std::int64_t>()[i] = low;
     }
   });
-  out.copy_from(at);
-  return out;
+  return with_elements(out, at);
 }
 
 }  // namespace

@@ -237,8 +237,7 @@ Value eval_upsample(EvalCall& c) {
       y.as<T>()[position] = sum;
     });
   });
-  out.copy_from(y);
-  return out;
+  return with_elements(out, y);
 }
 
 template <Resampling mode, std::size_t rank>
@@ -257,8 +256,7 @@ Value eval_upsample_backward(EvalCall& c) {
         }
     });
   });
-  out.copy_from(dx);
-  return out;
+  return with_elements(out, dx);
 }
 
 }  // namespace

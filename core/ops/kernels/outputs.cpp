@@ -34,6 +34,11 @@ Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&)) {
   return std::move(allocate_all(call, fake)[0]);
 }
 
+Tensor with_elements(Tensor result, const Tensor& computed) {
+  result.copy_from(computed);
+  return result;
+}
+
 DType evaluation_dtype(DType t) {
   if (t == DType::Bool || is_integral(t)) return DType::Int64;
   if (t == DType::Float16 || t == DType::BFloat16) return DType::Float32;
@@ -62,32 +67,8 @@ Tensor number_tensor(const Number& n, DType dtype) {
   return in_its_own(DType::Float64, as_double(n));
 }
 
-std::vector<bool> booleans(const FakeCall& call, std::string_view name) {
-  const ArgList* list = call.arg(name).get<ArgList>();
-  if (!list) fail(std::string(name) + " must be a list of bools");
-  std::vector<bool> out;
-  for (const Arg& item : list->items) {
-    const bool* b = item.get<bool>();
-    if (!b) fail(std::string(name) + " must be a list of bools");
-    out.push_back(*b);
-  }
-  return out;
-}
-
-std::vector<bool> booleans(const EvalCall& call, std::string_view name) {
-  const ValueList* list = call.arg(name).get<ValueList>();
-  if (!list) fail(std::string(name) + " must be a list of bools");
-  std::vector<bool> out;
-  for (const Value& item : *list) {
-    const bool* b = item.get<bool>();
-    if (!b) fail(std::string(name) + " must be a list of bools");
-    out.push_back(*b);
-  }
-  return out;
-}
-
 MetaTuple gradients_by_mask(const FakeCall& call, TensorMeta input, TensorMeta weight, TensorMeta bias) {
-  const std::vector<bool> mask = booleans(call, "output_mask");
+  const std::vector<bool> mask = call.booleans("output_mask");
   if (mask.size() != 3) fail("output_mask must have 3 items");
   return MetaTuple{
       {meta_if(mask[0], std::move(input)), meta_if(mask[1], std::move(weight)), meta_if(mask[2], std::move(bias))}};

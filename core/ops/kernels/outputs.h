@@ -10,6 +10,8 @@ namespace partita::kernels {
 /// the fake becomes an empty tensor without storage.
 std::vector<Tensor> allocate_all(const EvalCall& call, Meta (*fake)(FakeCall&));
 Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&));  ///< of a call with one result
+/// An allocated result with the elements of `computed`, rounded to its dtype.
+Tensor with_elements(Tensor result, const Tensor& computed);
 
 /// The dtype that arithmetic is done in: float32 for half types, int64 for bool and integers, else `t`.
 DType evaluation_dtype(DType t);
@@ -31,9 +33,6 @@ T rounded(DType t, T v) {
 /// A dimension of a tensor of `rank` dimensions; a negative one counts from the end. Fails with PyTorch's message.
 std::int64_t dim_index(std::int64_t dim, std::int64_t rank);
 
-/// A bool[n] argument such as output_mask.
-std::vector<bool> booleans(const FakeCall& call, std::string_view name);
-std::vector<bool> booleans(const EvalCall& call, std::string_view name);
 /// The gradients of an input, a weight and a bias; None where the argument `output_mask` says no.
 MetaTuple gradients_by_mask(const FakeCall& call, TensorMeta input, TensorMeta weight, TensorMeta bias);
 /// A tensor argument, row-major in `dtype`; without storage when it is None.
