@@ -4,10 +4,12 @@
 
 #include "core/ir/print.h"
 #include "tests/views/graphs.h"
+#include "views/aot/aot_view.h"
 #include "views/code/code_document.h"
 #include "views/code/fx_highlight.h"
 #include "views/compare/compare_view.h"
 #include "views/graph/budget_slider.h"
+#include "views/graph/sizes.h"
 #include "views/look/format.h"
 #include "views/passes/graph_diff.h"
 #include "views/passes/passes_view.h"
@@ -146,6 +148,28 @@ class TestModels : public QObject {
     QCOMPARE(code.shown_line(1), QString("    y = x"));
     QVERIFY(code.line(0).contains(u"/home/user"));  // what is copied and searched
     QCOMPARE(CodeDocument("  /a/b.py:1", nullptr).shown_line(0), QString("  /a/b.py:1"));
+  }
+
+  void unknown_sizes_are_expressions() {
+    auto graph = tests::joint_graph(2);
+    const SymExpr batch = SymExpr::symbol("s0");
+    for (Node* node : *graph)
+      if (node->name() == "addmm" || node->name() == "gelu")
+        node->meta = TensorMeta::contiguous(DType::Float32, {batch, SymExpr(64)});
+    CutSummary cut;
+    cut.saved = {{"addmm", 1 << 30, false, false, {}}, {"add", 2048, false, false, {}}};
+    PictureOptions options;
+    options.cut = &cut;
+    Picture picture = make_picture(graph, options);
+    QCOMPARE(size_text(picture.unknown.saved), QString("256*s0 + 2048 B"));
+    QCOMPARE(size_text(picture.saved[0], picture.unknown), QString("256*s0 B"));
+    QCOMPARE(size_text(picture.saved[1], picture.unknown), QString("2.00 KiB"));
+    QCOMPARE(saved_rows(cut, picture.unknown)[0].cells[1].text, QString("256*s0 B"));
+    graph->shapes->set_hint("s0", 8);
+    QCOMPARE(size_text(graph->find("addmm")->meta, graph->shapes.get()), QString("2.00 KiB"));
+    std::vector<BudgetPoint> curve(2);
+    curve[0] = {0, 1000, 0}, curve[1] = {1, 4000, 0};
+    QCOMPARE(budget_text(curve, 0, false), QString("budget 0 %: 25 % of the bytes, sizes not known"));
   }
 
   void modules_are_told_apart() {

@@ -12,6 +12,14 @@ std::unique_ptr<Controller> make_aot_view(Workbench& bench) {
   return std::make_unique<AotController>(bench);
 }
 
+namespace {
+
+bool sizes_known(const Document& document) {
+  return !document.scene || document.scene->picture.unknown.of.empty();
+}
+
+}  // namespace
+
 AotController::AotController(Workbench& bench)
     : WidgetController(bench), slider_(bench.get<GraphController>().bar()->budget()) {
   connect(view_, &AotView::node_chosen, &bench, &Workbench::select_node);
@@ -39,7 +47,7 @@ void AotController::show() {
 
 void AotController::set_document(const Document& document) {
   if (on_screen()) make_pair();
-  slider_->set_curve(document.budget);
+  slider_->set_curve(document.budget, sizes_known(document));
   slider_->set_budget(document.memory_budget);
   ask_budget_curve(*bench_.current());
 }
@@ -58,6 +66,7 @@ void AotController::make_pair() {
         PictureOptions picture;
         picture.text_width = width;
         pair->cut = std::make_shared<CutSummary>(CutSummary::of(*kept));
+        pair->unknown = unknown_bytes(*kept->forward, kept->saved);
         pair->forward = make_scene(std::shared_ptr<const Graph>(kept, kept->forward.get()), picture);
         pair->backward = make_scene(std::shared_ptr<const Graph>(kept, kept->backward.get()), picture);
         return Made(pair);
@@ -121,7 +130,7 @@ void AotController::ask_budget_curve(Document& document) {
         Document* of = bench_.document(key);
         if (!of) return;
         of->budget = *std::move(curve);
-        if (bench_.current() == of) slider_->set_curve(of->budget);
+        if (bench_.current() == of) slider_->set_curve(of->budget, sizes_known(*of));
       });
 }
 

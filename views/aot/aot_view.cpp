@@ -1,5 +1,6 @@
 #include "views/aot/aot_view.h"
 
+#include "views/graph/sizes.h"
 #include "views/look/arrange.h"
 #include "views/look/format.h"
 
@@ -18,13 +19,13 @@ QWidget* column(const QString& title, QWidget* content) {
 
 }  // namespace
 
-std::vector<Row> saved_rows(const CutSummary& cut) {
+std::vector<Row> saved_rows(const CutSummary& cut, const UnknownBytes& unknown) {
   std::vector<Row> rows;
   for (const SavedValue& value : cut.saved)
     rows.push_back(
         {text(value.name),
          {Cell(text(value.name)),
-          Cell(bytes_text(value.bytes), static_cast<double>(value.bytes), value.is_input ? Tone::Dim : Tone::Plain),
+          Cell(size_text(value, unknown), static_cast<double>(value.bytes), value.is_input ? Tone::Dim : Tone::Plain),
           Cell(value.is_input    ? "input"
                : value.is_symbol ? "number"
                                  : "saved",
@@ -68,12 +69,12 @@ void AotView::set_pair(std::shared_ptr<const AotPair> pair) {
   pair_ = std::move(pair);
   forward_->set_scene(pair_ ? pair_->forward : nullptr, same_place);
   backward_->set_scene(pair_ ? pair_->backward : nullptr, same_place);
-  saved_->set_rows(pair_ ? saved_rows(*pair_->cut) : std::vector<Row>{});
+  saved_->set_rows(pair_ ? saved_rows(*pair_->cut, pair_->unknown) : std::vector<Row>{});
   saved_->sort_by(1, Qt::DescendingOrder);
   if (!pair_) return total_->setText(tr("Open a joint graph to see what its forward hands to its backward."));
   const CutSummary& cut = *pair_->cut;
   QString line = tr("%1 saved, %2 of inputs kept, %3 recomputed for %4 operations")
-                     .arg(bytes_text(cut.activation_bytes), bytes_text(cut.input_bytes))
+                     .arg(size_text(pair_->unknown.saved), size_text(pair_->unknown.inputs))
                      .arg(cut.recomputed.size())
                      .arg(cut.recomputed_operations);
   total_->setText(line);

@@ -13,8 +13,9 @@ namespace partita::views {
 struct AotPair {
   std::shared_ptr<const Scene> forward, backward;
   std::shared_ptr<const CutSummary> cut;
+  UnknownBytes unknown;
 };
-std::vector<Row> saved_rows(const CutSummary& cut);
+std::vector<Row> saved_rows(const CutSummary& cut, const UnknownBytes& unknown);
 
 /// Shows forward, saved values and backward side by side.
 class AotView : public QWidget {

@@ -21,13 +21,18 @@ QString amount(std::int64_t n) {
 
 }  // namespace
 
-QString budget_text(const std::vector<BudgetPoint>& curve, double budget) {
+QString budget_text(const std::vector<BudgetPoint>& curve, double budget, bool sizes_known) {
   QString share = QString("budget %1 %").arg(std::lround(budget * 100));
   auto at = std::ranges::min_element(curve, {}, [&](const BudgetPoint& p) { return std::abs(p.budget - budget); });
   if (at == curve.end()) return share;
   const BudgetPoint& most = curve.back();
   QString text = QString("%1: %2").arg(share, bytes_text(at->activation_bytes));
-  if (std::int64_t less = most.activation_bytes - at->activation_bytes; less != 0)
+  if (!sizes_known)
+    text = QString("%1: %2 % of the bytes, sizes not known")
+               .arg(share)
+               .arg(std::lround(100.0 * static_cast<double>(at->activation_bytes) /
+                                static_cast<double>(std::max<std::int64_t>(1, most.activation_bytes))));
+  else if (std::int64_t less = most.activation_bytes - at->activation_bytes; less != 0)
     text += QString(", %1 %2").arg(bytes_text(std::abs(less)), less > 0 ? "less" : "more");
   if (std::int64_t more = at->recomputed_operations - most.recomputed_operations; more > 0)
     text += QString(", %1 operations more").arg(amount(more));
@@ -54,8 +59,9 @@ BudgetSlider::BudgetSlider(QWidget* parent) : QSlider(Qt::Horizontal, parent) {
   connect(&rest_, &QTimer::timeout, this, [this] { Q_EMIT budget_chosen(budget()); });
 }
 
-void BudgetSlider::set_curve(std::vector<BudgetPoint> curve) {
+void BudgetSlider::set_curve(std::vector<BudgetPoint> curve, bool sizes_known) {
   curve_ = std::move(curve);
+  sizes_known_ = sizes_known;
   update();
   Q_EMIT moved();
 }

@@ -10,7 +10,7 @@ namespace partita::views {
 
 /// Describes a memory budget (0..1) by its curve: "budget 50 %: 113 KiB, 116 KiB less, 182 k operations more". With an
 /// empty curve it names the budget only.
-QString budget_text(const std::vector<BudgetPoint>& curve, double budget);
+QString budget_text(const std::vector<BudgetPoint>& curve, double budget, bool sizes_known = true);
 
 /// A slider for the memory that saved values may take. It is drawn over the curve of what each budget would keep; its
 /// values are the steps 0..kSteps.
@@ -21,10 +21,12 @@ class BudgetSlider : public QSlider {
   static constexpr int kSteps = 10;
 
   explicit BudgetSlider(QWidget* parent = nullptr);
-  void set_curve(std::vector<BudgetPoint> curve);  ///< empty: not known yet
-  void set_budget(double budget);                  ///< emits no signal
+  /// Empty: not known yet. Without known sizes only shares of bytes are told.
+  void set_curve(std::vector<BudgetPoint> curve, bool sizes_known = true);
+  void set_budget(double budget);  ///< emits no signal
   double budget() const { return static_cast<double>(value()) / kSteps; }
   const std::vector<BudgetPoint>& curve() const { return curve_; }
+  bool sizes_known() const { return sizes_known_; }
   QSize sizeHint() const override { return {180, 28}; }
 
  Q_SIGNALS:
@@ -39,6 +41,7 @@ class BudgetSlider : public QSlider {
   double x_of(double share) const;
 
   std::vector<BudgetPoint> curve_;
+  bool sizes_known_ = true;
   QTimer rest_;
 };
 

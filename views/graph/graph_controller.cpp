@@ -1,9 +1,16 @@
 #include "views/graph/graph_controller.h"
 
 #include <QAction>
+#include <QDialog>
+#include <QDialogButtonBox>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QFormLayout>
+#include <QIntValidator>
+#include <QLineEdit>
 #include <algorithm>
+#include <limits>
+#include <set>
 
 #include "core/load/file.h"
 #include "views/graph/export.h"
@@ -11,6 +18,19 @@
 #include "views/window/workbench.h"
 
 namespace partita::views {
+
+namespace {
+
+std::set<std::string> symbols_of(const Graph& graph) {
+  std::set<std::string> symbols;
+  for (const Node* node : graph.placeholders())
+    if (const TensorMeta* tensor = node->meta.tensor())
+      for (const SymExpr& size : tensor->sizes)
+        for (const std::string& symbol : size.symbols()) symbols.insert(symbol);
+  return symbols;
+}
+
+}  // namespace
 
 std::unique_ptr<Controller> make_graph_view(Workbench& bench) {
   return std::make_unique<GraphController>(bench);
@@ -35,6 +55,8 @@ void GraphController::add_commands() {
       wanted_overlay_ = OverlayKind::Time;  // else nothing would be seen of the result
       measure(bench_.inputs());
     });
+  bench_.offer(window.add_command("Graph", tr("Sizes of symbols…"), {}, [this] { ask_hints(); }), tr("Sizes"),
+               [](const Document& document) { return document.graph && !symbols_of(*document.graph).empty(); });
   window.add_command("View", tr("Fit the picture"), {}, [this] { view_->fit(); });
   window.add_command("View", tr("Show the whole picture"), {}, [this] { view_->fit(true); });
   window.add_command("View", tr("Zoom to the selection"), {}, [this] { view_->zoom_to_selection(); });
@@ -78,6 +100,45 @@ void GraphController::set_document(const Document& document) {
 void GraphController::show() {
   raise();
   if (step_shown_) bench_.show(QString(bench_.current()->key));
+}
+
+void GraphController::ask_hints() {
+  const Document* document = bench_.current_graph();
+  if (!document || !document->graph->shapes) return;
+  const auto known = document->graph->shapes->hints();
+  auto* dialog = new QDialog(&bench_.window());
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setWindowTitle(tr("Sizes of symbols"));
+  auto* form = new QFormLayout(dialog);
+  std::map<std::string, QLineEdit*> fields;
+  for (const std::string& symbol : symbols_of(*document->graph)) {
+    auto* field = fields[symbol] = new QLineEdit;
+    field->setValidator(new QIntValidator(1, std::numeric_limits<int>::max(), field));
+    field->setPlaceholderText(tr("not known"));
+    if (const auto hint = known.find(symbol); hint != known.end()) field->setText(QString::number(hint->second));
+    form->addRow(text(symbol), field);
+  }
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
+  form->addRow(buttons);
+  connect(buttons, &QDialogButtonBox::rejected, dialog, &QDialog::reject);
+  connect(buttons, &QDialogButtonBox::accepted, dialog, [this, dialog, fields] {
+    std::map<std::string, std::int64_t> hints;
+    for (const auto& [symbol, field] : fields)
+      if (!field->text().isEmpty()) hints[symbol] = field->text().toLongLong();
+    dialog->accept();
+    set_hints(hints);
+  });
+  dialog->open();
+}
+
+void GraphController::set_hints(const std::map<std::string, std::int64_t>& hints) {
+  Document* document = bench_.current_graph();
+  if (!document || !document->graph->shapes) return;
+  for (const auto& [symbol, size] : hints) document->graph->shapes->set_hint(symbol, size);
+  document->budget.clear();
+  document->budget_asked.reset();
+  document->bytes_before.reset();
+  bench_.render(*document, true);
 }
 
 void GraphController::show_step(std::shared_ptr<const Scene> scene, std::unordered_map<std::string, Change> changes,

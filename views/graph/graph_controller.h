@@ -36,6 +36,8 @@ class GraphController : public WidgetController<GraphView> {
   void show_step(std::shared_ptr<const Scene> scene, std::unordered_map<std::string, Change> changes, Facts facts,
                  std::vector<Ghost> removed);
   void show() override;
+  /// Gives symbols of the current graph an example size, by which bytes are counted and values are chosen to be saved.
+  void set_hints(const std::map<std::string, std::int64_t>& hints);
 
  private:
   void add_commands();
@@ -47,6 +49,7 @@ class GraphController : public WidgetController<GraphView> {
   void write(const QString& job, const QString& path, std::function<Result<std::string>(const Progress&)> make);
   void export_picture(const QString& format);
   void ask_graphviz_path();
+  void ask_hints();
 
   PictureBar* bar_;
   std::map<OverlayKind, QAction*> overlays_;

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "views/graph/legend.h"
+#include "views/graph/sizes.h"
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -334,7 +335,7 @@ void GraphView::paint_headings(QPainter& painter) {
   // Without a cut it is not known what would be saved, only what the backward reads.
   QString saved = QString(picture.cut_known ? "%1 saved · %2" : "%1 read by the backward · %2")
                       .arg(picture.saved.size())
-                      .arg(bytes_text(picture.saved_bytes()));
+                      .arg(size_text(picture.unknown.saved));
   double need = painter.fontMetrics().horizontalAdvance(saved) + 24;
   double middle = std::clamp((left + right) / 2, need / 2, width() - need / 2);
   heading(0, middle - need / 2, QString("forward · %1").arg(count_text(picture.nodes_on[0], "node")), Qt::AlignLeft);
@@ -419,7 +420,8 @@ QStringList GraphView::saved_lines(int index) const {
   for (std::size_t i = 0; i < std::min(saved.size(), kMost); ++i) {
     const SavedValue& value = scene_->picture.saved[saved[i]];
     lines << tr("saved for backward: %1, %2%3")
-                 .arg(text(value.name), bytes_text(value.bytes), value.why.empty() ? "" : ", " + text(value.why));
+                 .arg(text(value.name), size_text(value, scene_->picture.unknown),
+                      value.why.empty() ? "" : ", " + text(value.why));
   }
   if (saved.size() > kMost) lines << tr("and %1 more").arg(saved.size() - kMost);
   return lines;
@@ -438,7 +440,9 @@ QString GraphView::tooltip(int index) const {
   QString name = text(card.node->name());
   auto family = family_name(card.family);
   lines << QString("%1 = %2").arg(name, text(card.node->op()->is_call() ? card.node->op()->name : card.title));
-  lines << QString("%1  %2, %3").arg(text(annotation(card.node->meta)), bytes_text(card.bytes), text(family));
+  lines << QString("%1  %2, %3")
+               .arg(text(annotation(card.node->meta)), size_text(card.node->meta, card.node->graph().shapes.get()),
+                    text(family));
   lines << saved_lines(index);
   if (card.again) lines << tr("recomputed in the backward");
   if (overlay_.kind != OverlayKind::None && !overlay_.texts[index].isEmpty())

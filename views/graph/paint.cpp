@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "views/look/format.h"
+#include "views/graph/sizes.h"
 #include "views/look/ramp.h"
 
 namespace partita::views {
@@ -56,14 +56,19 @@ double ribbon_width(std::int64_t bytes) {
   return std::clamp(1.0 + 0.9 * std::log2(1.0 + static_cast<double>(bytes) / 64), 1.5, 14.0);
 }
 
-std::int64_t crossing_bytes(const Scene& scene, int card) {
-  // Inputs are kept by the caller anyway: they count only where nothing else crosses.
-  std::int64_t values = 0, inputs = 0;
-  for (int index : scene.picture.cards[card].saved) {
-    const SavedValue& value = scene.picture.saved[index];
-    (value.is_input ? inputs : values) += value.bytes;
+// Inputs are kept by the caller anyway: they count only where nothing else crosses.
+ByteSum crossing_bytes(const Scene& scene, int card) {
+  const Picture& picture = scene.picture;
+  ByteSum values, inputs;
+  for (int index : picture.cards[card].saved) {
+    const SavedValue& value = picture.saved[index];
+    ByteSum& sum = value.is_input ? inputs : values;
+    if (const auto unknown = picture.unknown.of.find(value.name); unknown != picture.unknown.of.end())
+      sum.unknown = sum.unknown + unknown->second;
+    else
+      sum.known += value.bytes;
   }
-  return values > 0 ? values : inputs;
+  return values.known > 0 || !values.unknown.is(0) ? values : inputs;
 }
 
 QPainterPath sideways(QPointF a, QPointF b) {
@@ -127,17 +132,15 @@ struct Brush {
 
   void ribbons(const std::vector<int>& links) {
     if (!scene.picture.joint) return;
-    std::vector<bool> drawn(scene.picture.cards.size());
     for (int link : links) {
       if (scene.layout.routes[link].kind != RouteKind::Crossing) continue;
       const Link& l = scene.picture.links[link];
       if (scene.crosses(l.from)) ribbon(l.from, l.to);
-      (void)drawn;
     }
   }
   QColor ribbon_colour(int alpha) const { return with_alpha(theme.accent, alpha); }
   void ribbon(int card, int reader) {
-    double width = ribbon_width(crossing_bytes(scene, card));
+    double width = ribbon_width(crossing_bytes(scene, card).known);
     QPen pen(ribbon_colour(theme.dark ? 80 : 60), width);
     pen.setCapStyle(Qt::FlatCap);
     painter.setBrush(Qt::NoBrush);
@@ -145,8 +148,7 @@ struct Brush {
     painter.drawPath(branch(scene, card, reader));
   }
   void trunk_of(int card) {
-    std::int64_t bytes = crossing_bytes(scene, card);
-    double width = ribbon_width(bytes);
+    double width = ribbon_width(crossing_bytes(scene, card).known);
     QPen pen(ribbon_colour(theme.dark ? 80 : 60), width);
     pen.setCapStyle(Qt::FlatCap);
     painter.setBrush(Qt::NoBrush);
@@ -158,9 +160,8 @@ struct Brush {
   void cut_label(int card) {
     if (detail == Detail::Blocks) return;
     QRectF box(scene.layout.cut_left, scene.cut_y[card] - 8, Layout::kCutWidth, 16);
-    std::int64_t bytes = crossing_bytes(scene, card);
-    QString label = bytes_text(bytes);
     QFontMetricsF metrics(state.detail_font);
+    const QString label = metrics.elidedText(size_text(crossing_bytes(scene, card)), Qt::ElideRight, box.width() - 14);
     QRectF chip(box.center().x() - metrics.horizontalAdvance(label) / 2 - 5, box.top() + 1,
                 metrics.horizontalAdvance(label) + 10, 14);
     bool pinned = !state.pins.empty() && state.pins[card] != Pin::None;

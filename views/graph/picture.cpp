@@ -113,11 +113,35 @@ CutSummary CutSummary::of(const Partition& partition) {
   return cut;
 }
 
-std::int64_t Picture::saved_bytes() const {
-  std::int64_t sum = 0;
-  for (const SavedValue& value : saved)
-    if (!value.is_input) sum += value.bytes;
-  return sum;
+void ByteSum::add(const Meta& meta, const ShapeEnv* shapes) {
+  if (const TensorMeta* tensor = meta.tensor()) {
+    const SymExpr bytes = byte_size(*tensor);
+    const auto hint = bytes.is_int() ? std::optional(bytes.as_int()) : shapes ? shapes->hint(bytes) : std::nullopt;
+    if (hint)
+      known += *hint;
+    else
+      unknown = unknown + bytes;
+  }
+  if (const MetaTuple* tuple = meta.tuple())
+    for (const Meta& item : tuple->items) add(item, shapes);
+}
+
+UnknownBytes unknown_bytes(const Graph& graph, const std::vector<SavedValue>& saved) {
+  UnknownBytes bytes;
+  for (const SavedValue& value : saved) {
+    const Node* node = graph.find(value.name);
+    ByteSum size;
+    if (node) size.add(node->meta, graph.shapes.get());
+    ByteSum& sum = value.is_input ? bytes.inputs : bytes.saved;
+    if (size.unknown.is(0)) {
+      sum.known += value.bytes;
+      continue;
+    }
+    sum.unknown = sum.unknown + size.unknown;
+    sum.known += size.known;
+    bytes.of.emplace(value.name, size.unknown + SymExpr(size.known));
+  }
+  return bytes;
 }
 
 int Picture::card_by_key(const std::string& key) const {
@@ -316,6 +340,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
         picture.saved.push_back({node->name(), hinted_bytes(node->meta, graph.shapes.get()), is_input(*node)});
     }
   }
+  picture.unknown = unknown_bytes(graph, picture.saved);
   for (std::size_t i = 0; i < picture.saved.size(); ++i) {
     const Node* node = graph.find(picture.saved[i].name);
     if (int card = node ? picture.card_of[node->id()] : -1; card >= 0)

@@ -73,6 +73,21 @@ struct PictureOptions {
   TextWidth text_width = estimated_text_width;
 };
 
+/// The bytes of values together. What depends on a symbol without a hint stays an expression.
+struct ByteSum {
+  std::int64_t known = 0;
+  SymExpr unknown;
+
+  void add(const Meta& meta, const ShapeEnv* shapes);
+};
+
+/// The saved values of a graph whose sizes nobody knows, which a partitioner counts by made-up sizes.
+struct UnknownBytes {
+  std::unordered_map<std::string, SymExpr> of;  ///< by name of the value; others are as SavedValue says
+  ByteSum saved, inputs;                        ///< of values that are not inputs, and of those that are
+};
+UnknownBytes unknown_bytes(const Graph& graph, const std::vector<SavedValue>& saved);
+
 struct Picture {
   std::shared_ptr<const Graph> graph;
   /// In execution order, recomputed ones after the forward's. A folded frame has one card, which also stands for the
@@ -81,6 +96,7 @@ struct Picture {
   std::vector<Link> links;  ///< no repeats
   std::vector<Frame> frames;
   std::vector<SavedValue> saved;
+  UnknownBytes unknown;
   std::vector<int> card_of;  ///< by Node::id; -1: not drawn (output)
   bool joint = false;        ///< has a backward
   bool cut_known = false;    ///< a partitioner decided what is saved and recomputed
@@ -88,7 +104,6 @@ struct Picture {
   int recomputed = 0;        ///< nodes that the backward computes again
 
   int card_by_key(const std::string& key) const;  ///< -1 when there is none
-  std::int64_t saved_bytes() const;               ///< without inputs, which the caller holds anyway
 
  private:
   friend Picture make_picture(std::shared_ptr<const Graph>, const PictureOptions&);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/ir/print.h"
+#include "views/graph/sizes.h"
 #include "views/look/arrange.h"
 #include "views/look/format.h"
 
@@ -43,14 +44,15 @@ void add_cut_rows(const Document& document, const Node& node, NodeAccount& accou
   for (const SavedValue& value : document.cut->saved) {
     if (value.name != name) continue;
     QString why = value.why.empty() ? QString() : ": " + escaped(value.why);
-    account.rows.push_back({"saved", value.is_input ? "an input, kept by the caller anyway" + why
-                                                    : bytes_text(value.bytes) + " for backward" + why});
+    account.rows.push_back({"saved", value.is_input
+                                         ? "an input, kept by the caller anyway" + why
+                                         : size_text(value, document.scene->picture.unknown) + " for backward" + why});
   }
   const auto& again = document.cut->recomputed;
   if (std::find(again.begin(), again.end(), name) != again.end()) {
-    std::int64_t bytes = hinted_bytes(node.meta, node.graph().shapes.get());
+    const QString bytes = size_text(node.meta, node.graph().shapes.get());
     account.rows.push_back(
-        {"recomputed", account.pin == Pin::Recompute ? "pinned" : "cheaper than keeping " + bytes_text(bytes)});
+        {"recomputed", account.pin == Pin::Recompute ? "pinned" : "cheaper than keeping " + bytes.toHtmlEscaped()});
   }
 }
 
@@ -72,8 +74,8 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
   if (const MetaTuple* tuple = node.meta.tuple())
     for (std::size_t i = 0; i < tuple->items.size(); ++i)
       account.rows.push_back({QString("value[%1]").arg(i), code(escaped(annotation(tuple->items[i])))});
-  if (std::int64_t bytes = hinted_bytes(node.meta, node.graph().shapes.get()); bytes > 0)
-    account.rows.push_back({"size", bytes_text(bytes)});
+  if (node.meta.tensor() || node.meta.tuple())
+    account.rows.push_back({"size", size_text(node.meta, node.graph().shapes.get()).toHtmlEscaped()});
   if (const TensorMeta* tensor = node.meta.tensor()) {
     if (tensor->requires_grad) account.rows.push_back({"gradient", "required"});
     if (!tensor->offset.is(0)) account.rows.push_back({"offset", code(escaped(tensor->offset.str()))});
@@ -118,10 +120,10 @@ NodeAccount account_of(const Document& document) {
   account.title = document.title;
   account.subtitle = text(kind_name(document.kind));
   std::map<QString, int> families;
-  std::int64_t inputs = 0;
+  ByteSum inputs;
   int calls = 0;
   for (const Node* node : graph) {
-    if (node->is_placeholder()) inputs += hinted_bytes(node->meta, graph.shapes.get());
+    if (node->is_placeholder()) inputs.add(node->meta, graph.shapes.get());
     if (!node->op()->is_call()) continue;
     ++calls;
     ++families[text(family_name(family_of(node->op())))];
@@ -129,7 +131,7 @@ NodeAccount account_of(const Document& document) {
   account.rows.push_back({"file", escaped(document.path.toStdString())});
   account.rows.push_back({"nodes", QString("%1, %2").arg(count_text(static_cast<std::int64_t>(graph.size()), "node"),
                                                          count_text(calls, "call"))});
-  account.rows.push_back({"inputs", QString("%1, %2").arg(graph.placeholders().size()).arg(bytes_text(inputs))});
+  account.rows.push_back({"inputs", QString("%1, %2").arg(graph.placeholders().size()).arg(size_text(inputs))});
   account.rows.push_back({"outputs", QString::number(graph.outputs().size())});
   std::vector<std::pair<int, QString>> most;
   for (const auto& [family, count] : families) most.emplace_back(count, family);
@@ -139,9 +141,10 @@ NodeAccount account_of(const Document& document) {
   account.rows.push_back({"calls", parts.join(", ")});
   if (!document.cut) return account;
   const CutSummary& cut = *document.cut;
+  const UnknownBytes& unknown = document.scene->picture.unknown;
   account.rows.push_back({"saved", QString("%1 for backward, %2; %3 of inputs kept")
                                        .arg(cut.saved.size())
-                                       .arg(bytes_text(cut.activation_bytes), bytes_text(cut.input_bytes))});
+                                       .arg(size_text(unknown.saved), size_text(unknown.inputs))});
   account.rows.push_back(
       {"recomputed", QString("%1, %2").arg(count_text(static_cast<std::int64_t>(cut.recomputed.size()), "node"),
                                            count_text(cut.recomputed_operations, "operation"))});
@@ -152,7 +155,7 @@ NodeAccount account_of(const Document& document) {
   constexpr std::size_t kMost = 8;
   QStringList largest;
   for (std::size_t i = 0; i < std::min(saved.size(), kMost); ++i)
-    largest << link(*graph.find(saved[i]->name)) + "  " + bytes_text(saved[i]->bytes);
+    largest << link(*graph.find(saved[i]->name)) + "  " + size_text(*saved[i], unknown);
   if (!largest.isEmpty()) account.rows.push_back({"largest saved", largest.join("<br>")});
   return account;
 }

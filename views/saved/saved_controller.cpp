@@ -28,8 +28,8 @@ Cell cost_of(const Node& node) {
 
 }  // namespace
 
-std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph) {
-  std::vector<Row> rows = saved_rows(cut);
+std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph, const UnknownBytes& unknown) {
+  std::vector<Row> rows = saved_rows(cut, unknown);
   for (Row& row : rows) {
     const Node* node = graph.find(row.node.toStdString());
     row.cells.insert(row.cells.begin() + 2, node ? Cell(text(shape_text(node->meta))) : Cell());
@@ -60,7 +60,8 @@ void SavedController::wait_for(const Document&) {
 }
 
 void SavedController::set_document(const Document& document) {
-  view_->set_rows(document.cut ? saved_value_rows(*document.cut, *document.graph) : std::vector<Row>());
+  view_->set_rows(document.cut ? saved_value_rows(*document.cut, *document.graph, document.scene->picture.unknown)
+                               : std::vector<Row>());
   view_->sort_by(1, Qt::DescendingOrder);
 }
 

@@ -12,7 +12,7 @@ class SavedTable : public TablePanel {
 };
 
 /// Rows of the table: saved values, then recomputed ones.
-std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph);
+std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph, const UnknownBytes& unknown);
 
 class SavedController : public WidgetController<SavedTable> {
  public:

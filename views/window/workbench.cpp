@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "views/graph/paint.h"
+#include "views/graph/sizes.h"
 #include "views/look/format.h"
 #include "views/look/inputs_box.h"
 
@@ -348,13 +349,14 @@ void Workbench::show_status(const Document& document) {
   const CutSummary& cut = *document.cut;
   QString left = tr("%1 saved, %2; %3 recomputed")
                      .arg(cut.saved.size())
-                     .arg(bytes_text(cut.activation_bytes))
+                     .arg(size_text(document.scene->picture.unknown.saved))
                      .arg(cut.recomputed.size());
-  if (document.bytes_before && *document.bytes_before != cut.activation_bytes) {
+  const UnknownBytes& unknown = document.scene->picture.unknown;
+  if (unknown.of.empty() && document.bytes_before && *document.bytes_before != cut.activation_bytes) {
     std::int64_t delta = cut.activation_bytes - *document.bytes_before;
     left += tr(" (%1%2 by the last change)").arg(delta > 0 ? "+" : "").arg(bytes_text(delta));
   }
-  window_.set_status(left, tr("%1 of inputs kept").arg(bytes_text(cut.input_bytes)));
+  window_.set_status(left, tr("%1 of inputs kept").arg(size_text(unknown.inputs)));
 }
 
 void Workbench::select_in_views(const Spot& spot) {

@@ -1,0 +1,27 @@
+#pragma once
+// Bytes as text: "10.2 KiB", or an expression where a symbol has no hint.
+#include "views/graph/picture.h"
+#include "views/look/format.h"
+
+namespace partita::views {
+
+inline QString size_text(const ByteSum& sum) {
+  if (sum.unknown.is(0)) return bytes_text(sum.known);
+  constexpr qsizetype kLongest = 60;
+  QString expression = text((sum.unknown + SymExpr(sum.known)).str());
+  if (expression.size() > kLongest) expression = expression.left(kLongest - 1) + QString::fromUtf8("…");
+  return expression + " B";
+}
+
+inline QString size_text(const Meta& meta, const ShapeEnv* shapes) {
+  ByteSum sum;
+  sum.add(meta, shapes);
+  return size_text(sum);
+}
+
+inline QString size_text(const SavedValue& value, const UnknownBytes& unknown) {
+  const auto found = unknown.of.find(value.name);
+  return found == unknown.of.end() ? bytes_text(value.bytes) : size_text(ByteSum{0, found->second});
+}
+
+}  // namespace partita::views
