@@ -179,6 +179,7 @@ Result<std::shared_ptr<Worker>> Worker::start(const std::string& backend, const 
   setup.put(options.generator != nullptr);
   setup.put(options.store != nullptr);
   setup.put(memory_limit());
+  setup.put(graph_limit());
   setup.put(verification());
   TRY_DO(worker->ask(setup.take(), page));
   return worker;
@@ -408,6 +409,7 @@ Status serve_as_worker(int socket,
   if (in.get<bool>()) options.generator = std::make_shared<Generator>();
   if (in.get<bool>()) options.store = std::make_shared<CodeStore>();
   set_memory_limit(in.get<std::size_t>());
+  set_graph_limit(in.get<std::size_t>());
   set_verification(in.get<bool>());
   auto compile = make(backend, plant, options);
   if (!compile) {

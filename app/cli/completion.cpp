@@ -46,7 +46,8 @@ std::vector<Word> words_of(const CLI::App& app) {
 
 std::vector<Verb> verbs_of(const CLI::App& program) {
   std::vector<Verb> verbs;
-  for (const CLI::App* app : program.get_subcommands([](const CLI::App*) { return true; }))
+  const auto in_help = [](const CLI::App* app) { return !app->get_group().empty(); };
+  for (const CLI::App* app : program.get_subcommands(in_help))
     verbs.push_back({app->get_name(), app->get_description(), words_of(*app)});
   std::ranges::sort(verbs, {}, &Verb::name);
   return verbs;
