@@ -106,7 +106,7 @@ Result<minify::Culprit> find_culprit(const MinifyQuestion& question, const Candi
 }
 
 Result<minify::Culprit> culprit_elsewhere(const MinifyCheck& check, const std::string& program,
-                                          const minify::Reduced& reduced, const Progress* progress) {
+                                          const minify::MinifyResult& reduced, const Progress* progress) {
   const Candidate smallest = minify::with_inputs(reduced.graph, reduced.inputs, 0);
   // A try for each pass and each step of the plan, each within its own limit.
   const minify::ChildLimits no_limit{0, 0};
@@ -147,7 +147,7 @@ minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culpr
   return {question.name, question.again, "partita " PARTITA_VERSION, question.tolerance, culprit};
 }
 
-std::string minify_report(const minify::Reduced& r, const minify::Culprit& culprit, const std::string& folder) {
+std::string minify_report(const minify::MinifyResult& r, const minify::Culprit& culprit, const std::string& folder) {
   nlohmann::ordered_json document = {
       {"folder", folder},
       {"failure", {{"what", r.failure.what}, {"op", r.failure.op}, {"message", r.failure.message}}},

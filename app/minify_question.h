@@ -49,7 +49,7 @@ Result<minify::Culprit> find_culprit(const MinifyQuestion& question, const minif
                                      const minify::Failure& failure, double hang_seconds = 0);
 /// The same, by `program`.
 Result<minify::Culprit> culprit_elsewhere(const MinifyCheck& check, const std::string& program,
-                                          const minify::Reduced& reduced, const Progress* progress);
+                                          const minify::MinifyResult& reduced, const Progress* progress);
 std::string to_json(const minify::Culprit& culprit);
 
 /// Answers that are kept in the store; `session` names the question, the graph and the inputs.
@@ -59,7 +59,7 @@ std::string minify_session(const minify::Start& start, const MinifyQuestion& que
 /// The texts of the repro folder's README.
 minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culprit& culprit);
 /// What is kept in the store and printed by --json; `folder`: of the repro, empty when none is written.
-std::string minify_report(const minify::Reduced& reduced, const minify::Culprit& culprit,
+std::string minify_report(const minify::MinifyResult& reduced, const minify::Culprit& culprit,
                           const std::string& folder = {});
 
 }  // namespace partita

@@ -57,10 +57,10 @@ Result<MinifyTool> minify_tool(const views::MinifyRequest& request, const std::s
   tool.memory = [question](const minify::Start& start) {
     return remembered_tries(std::make_shared<CodeStore>(), minify_session(start, question));
   };
-  tool.culprit = [check, program](const minify::Reduced& reduced, const Progress& progress) {
+  tool.culprit = [check, program](const minify::MinifyResult& reduced, const Progress& progress) {
     return culprit_elsewhere(check, program, reduced, &progress);
   };
-  tool.report = [](const minify::Reduced& reduced, const minify::Culprit& culprit) {
+  tool.report = [](const minify::MinifyResult& reduced, const minify::Culprit& culprit) {
     return minify_report(reduced, culprit);
   };
   return tool;
@@ -120,7 +120,7 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
                   const Artefact& artefact, const views::ProgramRequest& request, const Progress& progress) {
     return run_named(artefact, request, worker, progress);
   };
-  tools.store_file = Store::default_file();
+  tools.store_file = StoreFile::default_file();
   tools.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };
   tools.graphviz = [](const Graph& graph, const std::string& format, const Progress& progress) {
     return draw_with_graphviz(graph, format, &progress);

@@ -38,7 +38,7 @@ void show_progress(const minify::Event& e) {
                e.start_calls, e.tries, e.tries_per_second);
 }
 
-std::string as_text(const minify::Reduced& r, const minify::Culprit& culprit, const std::string& folder) {
+std::string as_text(const minify::MinifyResult& r, const minify::Culprit& culprit, const std::string& folder) {
   std::string text =
       fmt::format("{} of {} calls: {}\n{} tries in {:.2f} s ({:.0f} a second, {:.0f} nodes a second)", r.calls,
                   r.start_calls, r.failure.text(), r.tries, r.seconds, static_cast<double>(r.tries) / r.seconds,

@@ -15,7 +15,7 @@ struct Options {
 };
 
 Result<int> stats(const Options& o) {
-  TRY(Store store, Store::open(Store::default_file()));
+  TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const StoreStats s, store.stats());
   if (o.json) {
     const nlohmann::ordered_json j = {{"file", s.file},         {"file_bytes", s.file_bytes},
@@ -33,7 +33,7 @@ Result<int> stats(const Options& o) {
 }
 
 Result<int> list(const Options& o) {
-  TRY(Store store, Store::open(Store::default_file()));
+  TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const std::vector<StoreEntry> rows, store.list());
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   for (const StoreEntry& e : rows) {
@@ -48,14 +48,14 @@ Result<int> list(const Options& o) {
 }
 
 Result<int> show(const Options& o) {
-  TRY(Store store, Store::open(Store::default_file()));
+  TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const std::string text, store.show(o.id));
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 Result<int> verify(const Options&) {
-  TRY(Store store, Store::open(Store::default_file()));
+  TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const std::vector<std::string> problems, store.verify());
   for (const std::string& p : problems) fmt::print("{}\n", p);
   fmt::print("{} problems\n", problems.size());
@@ -63,13 +63,13 @@ Result<int> verify(const Options&) {
 }
 
 Result<int> clear(const Options&) {
-  TRY(Store store, Store::open(Store::default_file()));
+  TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY_DO(store.clear());
   return 0;
 }
 
 Result<int> export_copy(const Options& o) {
-  TRY(Store store, Store::open(Store::default_file()));
+  TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY_DO(store.export_to(o.file));
   return 0;
 }

@@ -4,8 +4,8 @@
 
 namespace partita::minify {
 
-Result<Reduced> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, const Oracle& oracle,
-                       const ReduceOptions& options) {
+Result<MinifyResult> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, const Oracle& oracle,
+                            const ReduceOptions& options) {
   if (inputs.size() != graph->placeholders().size())
     return input_error("minify.inputs", "the number of given inputs differs from what the graph takes",
                        Where{.graph = graph->name});
@@ -41,7 +41,7 @@ Result<Reduced> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> in
     return Diagnostic{Fault::Differs, "minify.unsteady",
                       "the smallest graph did not fail when it was tried again; the failure comes and goes",
                       Where{.graph = graph->name}};
-  Reduced out;
+  MinifyResult out;
   out.graph = search->best().graph;
   TRY(out.inputs, search->best().inputs());
   search->report(out);

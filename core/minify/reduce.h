@@ -54,7 +54,7 @@ struct StrategyRun {
   double seconds = 0;
 };
 
-struct Reduced {
+struct MinifyResult {
   std::shared_ptr<const Graph> graph;
   std::vector<Value> inputs;
   Failure failure;  ///< failure of the result
@@ -70,7 +70,7 @@ struct Reduced {
 /// Reduces a failing graph, taking only candidates that fail in the same way as the graph. The order of tries depends
 /// only on the graph, the answers and `jobs`, so that a run with the memory of an earlier one ends with the same graph.
 /// Error minify.passes when the graph does not fail.
-Result<Reduced> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, const Oracle& oracle,
-                       const ReduceOptions& options = {});
+Result<MinifyResult> reduce(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, const Oracle& oracle,
+                            const ReduceOptions& options = {});
 
 }  // namespace partita::minify

@@ -63,7 +63,7 @@ Status write_files(const Graph& graph, const std::vector<Value>& inputs, const f
   return {};
 }
 
-std::string readme(const Reduced& r, const ReproText& t) {
+std::string readme(const MinifyResult& r, const ReproText& t) {
   std::string text = fmt::format("# {}\n\n{} call{} left of {}: it fails with `{}`.\n\n", t.check, r.calls,
                                  r.calls == 1 ? "" : "s", r.start_calls, r.failure.text());
   if (!r.failure.message.empty()) text += fmt::format("    {}\n\n", r.failure.message);
@@ -99,7 +99,7 @@ Status write_case(const Candidate& candidate, const std::string& folder) {
   return write_files(*plain_copy(*candidate.graph), inputs, folder);
 }
 
-Status write_repro(const Reduced& reduced, const std::string& folder, const ReproText& text) {
+Status write_repro(const MinifyResult& reduced, const std::string& folder, const ReproText& text) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)

@@ -28,6 +28,6 @@ struct ReproText {
 
 /// Calls write_case() and writes repro.py, which runs the graph in PyTorch, and README.md. They hold only the graph's
 /// own data: no paths, no source lines, nothing about the machine.
-Status write_repro(const Reduced& reduced, const std::string& folder, const ReproText& text);
+Status write_repro(const MinifyResult& reduced, const std::string& folder, const ReproText& text);
 
 }  // namespace partita::minify

@@ -164,7 +164,7 @@ void Search::told(const Candidate& candidate, bool fails, bool remembered) {
     options_.progress->at(1 - static_cast<double>(best_.calls) / static_cast<double>(start_calls_), e.strategy);
 }
 
-void Search::report(Reduced& out) {
+void Search::report(MinifyResult& out) {
   strategies_.back().seconds += seconds() - strategy_begun_;
   strategy_begun_ = seconds();
   out.strategies = strategies_;

@@ -35,7 +35,7 @@ class Search {
 
   /// Begins the next strategy and ends the one before.
   void strategy(std::string name);
-  void report(Reduced& out);
+  void report(MinifyResult& out);
 
  private:
   Status wait_while_paused() const;

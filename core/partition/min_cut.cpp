@@ -15,10 +15,10 @@ namespace {
 // less than one activation byte, so it only breaks ties between activations.
 constexpr std::int64_t activation_byte = 1 << 16;
 
-class Cutter {
+class MinCutSolver {
  public:
-  Cutter(const Graph& joint, const JointParts& parts, const CutOptions& options, const Pins& pins,
-         const std::vector<char>& allowed)
+  MinCutSolver(const Graph& joint, const JointParts& parts, const CutOptions& options, const Pins& pins,
+               const std::vector<char>& allowed)
       : joint_(joint), parts_(parts), options_(options), pins_(pins), allowed_(allowed) {
     const std::size_t limit = joint.id_limit();
     cost_.resize(limit);
@@ -271,7 +271,7 @@ class Cutter {
 
 Result<MinCut> min_cut(const Graph& joint, const JointParts& parts, const CutOptions& options, const Pins& pins,
                        const std::vector<char>& allowed) {
-  return Cutter(joint, parts, options, pins, allowed).solve();
+  return MinCutSolver(joint, parts, options, pins, allowed).solve();
 }
 
 }  // namespace partita

@@ -134,7 +134,7 @@ class Emitter final : public Body {
   }
 
   Scalar inlined(int id, const Index& index) {
-    Place key{id, pass, index};
+    ElementKey key{id, pass, index};
     auto it = known_.find(key);
     if (it != known_.end()) return it->second;
     Scalar v = g_.lowering[id].value(*this, index);
@@ -161,7 +161,7 @@ class Emitter final : public Body {
   const Group* group_;
   std::unordered_map<int, std::size_t> member_;
   std::unordered_map<int, int> buffers_;
-  std::unordered_map<Place, Scalar, PlaceHash> known_;
+  std::unordered_map<ElementKey, Scalar, ElementKeyHash> known_;
   int variables_ = 0;
 };
 

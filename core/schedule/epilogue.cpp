@@ -127,8 +127,8 @@ std::vector<std::optional<Epilogue>> find_epilogues(const LoweredGraph& g, const
     std::set<int> calls;
     for (int u : group.units)
       for (int need : stages.units[static_cast<std::size_t>(u)].needs) {
-        const Unit& unit = stages.units[static_cast<std::size_t>(need)];
-        if (unit.kind == Unit::Kind::Extern && readers[static_cast<std::size_t>(need)] == 1 &&
+        const SchedulerNode& unit = stages.units[static_cast<std::size_t>(need)];
+        if (unit.kind == SchedulerNode::Kind::Extern && readers[static_cast<std::size_t>(need)] == 1 &&
             g.externs[static_cast<std::size_t>(unit.id)].fuses && !overwritten_before(g, stages, groups, need, i))
           calls.insert(unit.id);
       }

@@ -30,7 +30,7 @@ class Fuser {
     for (std::size_t u = 0; u < s_.units.size(); ++u) {
       int unit = static_cast<int>(u);
       bool joined = false;
-      if (fuse && s_.units[u].kind == Unit::Kind::Stage)
+      if (fuse && s_.units[u].kind == SchedulerNode::Kind::Stage)
         for (int candidate : candidates(unit))
           if ((joined = join(unit, candidate))) break;
       if (!joined) alone(unit);
@@ -39,7 +39,7 @@ class Fuser {
   }
 
  private:
-  const Unit& unit(int u) const { return s_.units[static_cast<std::size_t>(u)]; }
+  const SchedulerNode& unit(int u) const { return s_.units[static_cast<std::size_t>(u)]; }
 
   std::vector<int> waits_for(int u) const {
     std::vector<int> list(unit(u).needs.begin(), unit(u).needs.end());
@@ -85,7 +85,7 @@ class Fuser {
   void alone(int u) {
     Group group;
     group.units.insert(u);
-    if (unit(u).kind == Unit::Kind::Stage) {
+    if (unit(u).kind == SchedulerNode::Kind::Stage) {
       group.domain = domain_of(g_, unit(u).id);
       group.members.push_back(
           {unit(u).id, *coverage_in(group.domain, g_.lowering[unit(u).id]), 0, stored(unit(u).id), false});

@@ -93,7 +93,7 @@ class Walk final : public Body {
       if (tensor.numel() >= group_.domain.numel()) found_.streams.insert(tensor.id);
       return b.load(tensor.id, element(e).affine, tensor.dtype);
     }
-    Place key{tensor.id, 0, index};
+    ElementKey key{tensor.id, 0, index};
     if (auto it = known_.find(key); it != known_.end()) return it->second;
     Scalar value = d.value(*this, index);
     known_.emplace(std::move(key), value);
@@ -122,7 +122,7 @@ class Walk final : public Body {
   Group& group_;
   Analysis& found_;
   std::unordered_map<int, std::size_t> member_;
-  std::unordered_map<Place, Scalar, PlaceHash> known_;
+  std::unordered_map<ElementKey, Scalar, ElementKeyHash> known_;
   std::vector<std::pair<int, SymExpr>> fresh_;
   std::set<int> reads_;
   Coverage current_ = Coverage::Full;
@@ -132,7 +132,7 @@ class Walk final : public Body {
 
 }  // namespace
 
-std::size_t PlaceHash::operator()(const Place& p) const {
+std::size_t ElementKeyHash::operator()(const ElementKey& p) const {
   std::uint64_t h = hash_combine(0x51ed270b, static_cast<std::uint64_t>(p.definition));
   h = hash_combine(h, static_cast<std::uint64_t>(p.pass));
   for (SymExpr e : p.index) h = hash_combine(h, e.hash());

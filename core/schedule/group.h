@@ -78,14 +78,14 @@ struct Analysis {
 };
 
 /// One element of a definition: the key of a memoised value.
-struct Place {
+struct ElementKey {
   int definition;
   int pass;
   loops::Index index;
-  bool operator==(const Place&) const = default;
+  bool operator==(const ElementKey&) const = default;
 };
-struct PlaceHash {
-  std::size_t operator()(const Place& p) const;
+struct ElementKeyHash {
+  std::size_t operator()(const ElementKey& p) const;
 };
 
 /// Sets the members' levels, and says whether every value can be computed where it is needed. `stored` members are

@@ -68,10 +68,10 @@ std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element
   return view;
 }
 
-Layout layout_of(const LoweredGraph& g, int definition) {
+MemoryLayout layout_of(const LoweredGraph& g, int definition) {
   const Definition& d = g.lowering[definition];
   if (auto it = g.destination.find(definition); it != g.destination.end()) return layout_of(g, it->second);
-  Layout layout;
+  MemoryLayout layout;
   auto promised = g.promised.find(definition);
   if (promised != g.promised.end() && promised->second.strides_known &&
       promised->second.sizes.size() == d.sizes.size()) {

@@ -6,13 +6,13 @@
 namespace partita::schedule {
 
 /// The layout of a definition's elements in its memory, if it gets memory.
-struct Layout {
+struct MemoryLayout {
   Sizes strides;
   std::int64_t elements = 0;  ///< number of storage elements that the strides reach
 };
 /// The layout of a definition. Memory: what its meta says. Others: the promised strides if elements do not overlap,
 /// else row-major.
-Layout layout_of(const LoweredGraph& g, int definition);
+MemoryLayout layout_of(const LoweredGraph& g, int definition);
 
 /// A definition as a strided view of another definition's memory.
 struct StridedView {

@@ -38,14 +38,14 @@ class Planner {
     for (const auto& e : epilogues)
       if (e) taken.insert(e->call);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      const Unit& unit = stages_.units[static_cast<std::size_t>(*groups[i].units.begin())];
+      const SchedulerNode& unit = stages_.units[static_cast<std::size_t>(*groups[i].units.begin())];
       if (epilogues[i])
         call(g_.externs[static_cast<std::size_t>(epilogues[i]->call)], &*epilogues[i]);
-      else if (unit.kind == Unit::Kind::Extern && taken.contains(unit.id))
+      else if (unit.kind == SchedulerNode::Kind::Extern && taken.contains(unit.id))
         continue;  // already made with its epilogue
-      else if (unit.kind == Unit::Kind::Extern)
+      else if (unit.kind == SchedulerNode::Kind::Extern)
         call(g_.externs[static_cast<std::size_t>(unit.id)], nullptr);
-      else if (unit.kind == Unit::Kind::Writes)
+      else if (unit.kind == SchedulerNode::Kind::Writes)
         for (std::size_t w = 0; w < g_.lowering[unit.id].writes.size(); ++w) kernel(emit(g_, stages_, unit.id, w));
       else if (std::ranges::any_of(groups[i].members, &Member::stored))
         kernel(emit(g_, stages_, groups[i]));

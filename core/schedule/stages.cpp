@@ -130,11 +130,11 @@ class Finder {
   }
 
   /// Collects the units and input memory that computing `id` in place reads.
-  void collect(int id, Unit& unit, std::set<int>& seen) const {
+  void collect(int id, SchedulerNode& unit, std::set<int>& seen) const {
     if (!seen.insert(id).second) return;
     for (const auto& o : l_[id].operands) reach(o.id, unit, seen);
   }
-  void reach(int id, Unit& unit, std::set<int>& seen) const {
+  void reach(int id, SchedulerNode& unit, std::set<int>& seen) const {
     const Definition& d = l_[id];
     if (d.kind == Kind::Memory) {
       const Source& source = g_.sources.at(id);
@@ -149,8 +149,8 @@ class Finder {
     }
   }
 
-  void add(Unit unit) {
-    if (unit.kind != Unit::Kind::Extern)
+  void add(SchedulerNode unit) {
+    if (unit.kind != SchedulerNode::Kind::Extern)
       s_.unit_of[static_cast<std::size_t>(unit.id)] = static_cast<int>(s_.units.size());
     s_.units.push_back(std::move(unit));
   }
@@ -173,7 +173,7 @@ class Finder {
         } else if (first > id) {
           return;
         }
-        Unit unit{Unit::Kind::Extern, static_cast<int>(next), {}, {}, {}};
+        SchedulerNode unit{SchedulerNode::Kind::Extern, static_cast<int>(next), {}, {}, {}};
         std::set<int> seen;
         for (const Arg& a : e.args)
           for_each_node(a, [&](Node* n) { reach(argument_view(g_, e, g_.value(n)).base, unit, seen); });
@@ -191,7 +191,7 @@ class Finder {
       if (!live(id)) continue;
       bool writes = l_[id].kind == Kind::Writes;
       if (!writes && !is_stage(id)) continue;
-      Unit unit{writes ? Unit::Kind::Writes : Unit::Kind::Stage, id, {}, {}, {}};
+      SchedulerNode unit{writes ? SchedulerNode::Kind::Writes : SchedulerNode::Kind::Stage, id, {}, {}, {}};
       std::set<int> seen;
       collect(id, unit, seen);
       add(std::move(unit));

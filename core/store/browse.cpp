@@ -32,7 +32,7 @@ constexpr Table tables[] = {
 
 }  // namespace
 
-Result<StoreStats> Store::stats() {
+Result<StoreStats> StoreFile::stats() {
   sqlite3* db = db_.get();
   StoreStats out;
   out.file = sqlite3_db_filename(db, "main");
@@ -47,7 +47,7 @@ Result<StoreStats> Store::stats() {
   return out;
 }
 
-Result<std::vector<StoreEntry>> Store::list() {
+Result<std::vector<StoreEntry>> StoreFile::list() {
   std::vector<StoreEntry> out;
   for (const Table& t : tables) {
     TRY(Statement s,
@@ -60,7 +60,7 @@ Result<std::vector<StoreEntry>> Store::list() {
   return out;
 }
 
-Result<std::vector<StoredRun>> Store::runs(std::int64_t limit) {
+Result<std::vector<StoredRun>> StoreFile::runs(std::int64_t limit) {
   TRY(Statement s, prepared(db_.get(),
                             "SELECT id, at, path, graph, backend, options, milliseconds, outcome FROM runs "
                             "ORDER BY at DESC, id DESC LIMIT ?",
@@ -72,7 +72,7 @@ Result<std::vector<StoredRun>> Store::runs(std::int64_t limit) {
   return out;
 }
 
-Result<std::vector<StoredCheck>> Store::checks(std::int64_t limit) {
+Result<std::vector<StoredCheck>> StoreFile::checks(std::int64_t limit) {
   TRY(Statement s,
       prepared(db_.get(), "SELECT id, at, path, graph, kind, ok FROM checks ORDER BY at DESC, id DESC LIMIT ?", limit));
   std::vector<StoredCheck> out;
@@ -81,14 +81,14 @@ Result<std::vector<StoredCheck>> Store::checks(std::int64_t limit) {
   return out;
 }
 
-Result<std::string> Store::check_report(std::int64_t id) {
+Result<std::string> StoreFile::check_report(std::int64_t id) {
   TRY(Statement s, prepared(db_.get(), "SELECT report FROM checks WHERE id = ?", id));
   TRY(const bool row, s.step());
   if (!row) return input_error("store.id", fmt::format("checks/{} is not in the store any more", id));
   return s.text(0);
 }
 
-Result<std::string> Store::show(std::string_view id) {
+Result<std::string> StoreFile::show(std::string_view id) {
   const auto slash = id.find('/');
   const auto* table = std::ranges::find(tables, id.substr(0, slash), &Table::name);
   std::int64_t row_id = 0;
@@ -115,7 +115,7 @@ Result<std::string> Store::show(std::string_view id) {
   return text;
 }
 
-Result<std::vector<std::string>> Store::verify() {
+Result<std::vector<std::string>> StoreFile::verify() {
   std::vector<std::string> problems;
   if (!key_) problems.push_back(key_.error().line());
   {
@@ -132,12 +132,12 @@ Result<std::vector<std::string>> Store::verify() {
   return problems;
 }
 
-Status Store::clear() {
+Status StoreFile::clear() {
   for (const Table& t : tables) TRY_DO(execute(db_.get(), fmt::format("DELETE FROM {}", t.name)));
   return execute(db_.get(), "PRAGMA wal_checkpoint(TRUNCATE); VACUUM;");
 }
 
-Status Store::export_to(const std::string& file) {
+Status StoreFile::export_to(const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored))
     return input_error("store.export", "the file exists; give another name", Where{.file = file});

@@ -13,7 +13,7 @@ CacheKey address(const std::string& key) {
 }  // namespace
 
 CodeStore::CodeStore() {
-  auto opened = Store::open(Store::default_file());
+  auto opened = StoreFile::open(StoreFile::default_file());
   if (!opened) {
     give_up(opened.error());
     return;

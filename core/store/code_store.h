@@ -26,7 +26,7 @@ class CodeStore {
  private:
   void check(Status done);
   void give_up(const Diagnostic& why);
-  std::optional<Store> store_;
+  std::optional<StoreFile> store_;
 };
 
 }  // namespace partita

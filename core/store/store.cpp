@@ -64,7 +64,7 @@ std::string CacheKey::hash() const {
                                   options.size(), options, graph.size(), graph));
 }
 
-std::string Store::default_file() {
+std::string StoreFile::default_file() {
   fs::path folder;
   if (const char* given = std::getenv("PARTITA_STORE"); given && *given) {
     folder = given;
@@ -93,7 +93,7 @@ Status enter_wal(sqlite3* db) {
 
 }  // namespace
 
-Result<Store> Store::open(const std::string& file) {
+Result<StoreFile> StoreFile::open(const std::string& file) {
   if (!fs::path(file).is_absolute())
     return input_error("store.path", "the store needs an absolute path; set PARTITA_STORE or HOME to one",
                        Where{.file = file});
@@ -101,7 +101,7 @@ Result<Store> Store::open(const std::string& file) {
   sqlite3* raw = nullptr;
   const int opened =
       sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  Store store(Database(raw), key_for(file));
+  StoreFile store(Database(raw), key_for(file));
   if (opened != SQLITE_OK) {
     Diagnostic error = sqlite_error(raw);
     error.where.file = file;
@@ -120,7 +120,7 @@ Result<Store> Store::open(const std::string& file) {
   return store;
 }
 
-Status Store::migrate() {
+Status StoreFile::migrate() {
   sqlite3* db = db_.get();
   TRY(std::int64_t have, user_version(db));
   if (have == version) return {};
@@ -143,7 +143,7 @@ Status Store::migrate() {
   return execute(db, "COMMIT");
 }
 
-Result<std::optional<CompiledObject>> Store::find_compiled(const CacheKey& key) {
+Result<std::optional<CompiledObject>> StoreFile::find_compiled(const CacheKey& key) {
   if (!key_) return std::optional<CompiledObject>();
   const std::string address = key.hash();
   CompiledObject object;
@@ -166,7 +166,7 @@ Result<std::optional<CompiledObject>> Store::find_compiled(const CacheKey& key) 
   return std::optional(std::move(object));
 }
 
-Status Store::put_compiled(const CacheKey& key, const CompiledObject& object) {
+Status StoreFile::put_compiled(const CacheKey& key, const CompiledObject& object) {
   if (!key_) return {};
   const std::string address = key.hash(), signature = sign(*key_, {address, object.kind, object.bytes});
   TRY_DO(run(db_.get(),
@@ -178,7 +178,7 @@ Status Store::put_compiled(const CacheKey& key, const CompiledObject& object) {
   return evict();
 }
 
-Status Store::evict() {
+Status StoreFile::evict() {
   TRY(const std::int64_t total, number(db_.get(), "SELECT coalesce(sum(bytes), 0) FROM compiled"));
   if (total <= limit_bytes) return {};
   return run(db_.get(),
@@ -187,47 +187,47 @@ Status Store::evict() {
              limit_bytes);
 }
 
-Status Store::add_run(const RunRow& row) {
+Status StoreFile::add_run(const RunRow& row) {
   return run(db_.get(),
              "INSERT INTO runs(at, path, graph, backend, options, milliseconds, outcome) VALUES(?,?,?,?,?,?,?)", now(),
              row.path, row.graph, row.backend, row.options, row.milliseconds, row.outcome);
 }
 
-Status Store::add_check(const CheckRow& row) {
+Status StoreFile::add_check(const CheckRow& row) {
   return run(db_.get(), "INSERT INTO checks(at, path, graph, kind, ok, report) VALUES(?,?,?,?,?,?)", now(), row.path,
              row.graph, row.kind, std::int64_t{row.ok}, row.report);
 }
 
-Status Store::add_snapshot(const SnapshotRow& row) {
+Status StoreFile::add_snapshot(const SnapshotRow& row) {
   return run(db_.get(), "INSERT OR IGNORE INTO snapshots(at, graph, pass, hash, text) VALUES(?,?,?,?,?)", now(),
              row.graph, row.pass, content_hash(row.text), row.text);
 }
 
-Result<std::optional<std::string>> Store::find_try(const std::string& session, std::uint64_t candidate) {
+Result<std::optional<std::string>> StoreFile::find_try(const std::string& session, std::uint64_t candidate) {
   TRY(Statement s, prepared(db_.get(), "SELECT answer FROM tries WHERE session = ? AND candidate = ?", session,
                             static_cast<std::int64_t>(candidate)));
   TRY(const bool found, s.step());
   return found ? std::optional(s.text(0)) : std::nullopt;
 }
 
-Status Store::add_try(const std::string& session, std::uint64_t candidate, const std::string& answer) {
+Status StoreFile::add_try(const std::string& session, std::uint64_t candidate, const std::string& answer) {
   return run(db_.get(), "INSERT OR REPLACE INTO tries(at, session, candidate, answer) VALUES(?,?,?,?)", now(), session,
              static_cast<std::int64_t>(candidate), answer);
 }
 
-Status Store::forget_tries(const std::string& session) {
+Status StoreFile::forget_tries(const std::string& session) {
   constexpr std::int64_t month = 30 * 24 * 3600;
   return run(db_.get(), "DELETE FROM tries WHERE session = ? OR at < ?", session, now() - month);
 }
 
 Status keep_in_store(const std::string& file, const CheckRow& row) {
   if (file.empty()) return {};
-  TRY(Store store, Store::open(file));
+  TRY(StoreFile store, StoreFile::open(file));
   return store.add_check(row);
 }
 Status keep_in_store(const std::string& file, const RunRow& row) {
   if (file.empty()) return {};
-  TRY(Store store, Store::open(file));
+  TRY(StoreFile store, StoreFile::open(file));
   return store.add_run(row);
 }
 

@@ -69,14 +69,14 @@ struct StoreStats {
 
 /// What is kept between runs: compiled code, runs, checks, snapshots, and the tries of minifications. It is one SQLite
 /// file in write-ahead mode, which any number of processes may share. Not thread-safe.
-class Store {
+class StoreFile {
  public:
   /// $PARTITA_STORE (a folder, or a file ending in .sqlite), else $XDG_CACHE_HOME/partita, else ~/.cache/partita; empty
   /// when none of them is an absolute path.
   static std::string default_file();
   /// Creates the file and its folder for this user alone, or migrates it. Errors store.path, store.corrupt,
   /// store.read_only, store.version, ...
-  static Result<Store> open(const std::string& file);
+  static Result<StoreFile> open(const std::string& file);
 
   /// Why compiled code is neither kept nor loaded here: somebody else may have written it (store.untrusted). Null when
   /// it is kept and loaded.
@@ -112,7 +112,7 @@ class Store {
   std::int64_t limit_bytes = std::int64_t{2} << 30;
 
  private:
-  Store(Database db, Result<SigningKey> key) : db_(std::move(db)), key_(std::move(key)) {}
+  StoreFile(Database db, Result<SigningKey> key) : db_(std::move(db)), key_(std::move(key)) {}
   Status migrate();
   Status evict();
   Database db_;

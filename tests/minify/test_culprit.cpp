@@ -85,7 +85,7 @@ std::shared_ptr<const Graph> graph() {
 }
 
 /// Minifies, and returns the culprit that is found.
-Culprit culprit_of(const StagedCompiler& c, Reduced& reduced) {
+Culprit culprit_of(const StagedCompiler& c, MinifyResult& reduced) {
   const auto oracle = [](const CompileFn& compile) { return accuracy_oracle("staged", compile, {}, 1); };
   auto done = reduce(graph(), *random_inputs(*graph(), 5), oracle(c.with_passes(-1)));
   if (!done) throw std::runtime_error(done.error().line());
@@ -101,7 +101,7 @@ class TestCulprit : public QObject {
   Q_OBJECT
  private Q_SLOTS:
   void wrong_pass_is_named() {
-    Reduced reduced;
+    MinifyResult reduced;
     const Culprit culprit = culprit_of(compiler(passes_with_a_wrong_one(), ""), reduced);
     QCOMPARE(reduced.calls, std::size_t{1});
     QCOMPARE(culprit.pass, std::string("wrong_pass"));
@@ -109,7 +109,7 @@ class TestCulprit : public QObject {
   }
 
   void wrong_kernel_is_named() {
-    Reduced reduced;
+    MinifyResult reduced;
     const Culprit culprit = culprit_of(compiler(passes_of(PassStage::PostGrad), "b"), reduced);
     QVERIFY(reduced.calls <= 2);
     QVERIFY(reduced.graph->find("b"));

@@ -44,7 +44,7 @@ class TestStore : public QObject {
   }
 
   void finds_what_another_connection_stored() {
-    auto a = Store::open(path("two.sqlite")), b = Store::open(path("two.sqlite"));
+    auto a = StoreFile::open(path("two.sqlite")), b = StoreFile::open(path("two.sqlite"));
     QVERIFY_RESULT(a);
     QVERIFY_RESULT(b);
     const std::string bytes("\0\1machine code\0", 15);
@@ -59,7 +59,7 @@ class TestStore : public QObject {
   }
 
   void stored_twice_is_one_row() {
-    auto s = Store::open(path("twice.sqlite"));
+    auto s = StoreFile::open(path("twice.sqlite"));
     QVERIFY(s->put_compiled(key("g"), {"one", "g", "elf"}));
     QVERIFY(s->put_compiled(key("g"), {"two", "g", "elf"}));
     QCOMPARE((*s->stats()).compiled, std::int64_t{1});
@@ -67,7 +67,7 @@ class TestStore : public QObject {
   }
 
   void least_recently_used_goes_first() {
-    auto s = Store::open(path("lru.sqlite"));
+    auto s = StoreFile::open(path("lru.sqlite"));
     s->limit_bytes = 250;
     for (const char* name : {"a", "b", "c"}) QVERIFY(s->put_compiled(key(name), {std::string(100, 'x'), name, "elf"}));
     QVERIFY(!(*s->find_compiled(key("a"))).has_value());
@@ -78,7 +78,7 @@ class TestStore : public QObject {
   void damaged_object_is_seen_and_dropped() {
     const std::string file = path("flip.sqlite");
     {
-      auto s = Store::open(file);
+      auto s = StoreFile::open(file);
       QVERIFY(s->put_compiled(key("g"), {"good bytes", "g", "elf"}));
     }
     {
@@ -87,7 +87,7 @@ class TestStore : public QObject {
       Database db(raw);
       QVERIFY(execute(raw, "UPDATE compiled SET object = x'00'"));
     }
-    auto s = Store::open(file);
+    auto s = StoreFile::open(file);
     const auto problems = s->verify();
     QVERIFY_RESULT(problems);
     QCOMPARE(problems->size(), std::size_t{1});
@@ -98,7 +98,7 @@ class TestStore : public QObject {
 
   void code_that_was_moved_or_signed_by_another_key_is_dropped() {
     const std::string file = path("forged.sqlite");
-    auto s = Store::open(file);
+    auto s = StoreFile::open(file);
     for (const char* name : {"a", "b"}) QVERIFY(s->put_compiled(key(name), {name, "g", "elf"}));
     Database db;
     sqlite3* raw = nullptr;
@@ -120,7 +120,7 @@ class TestStore : public QObject {
   void is_private_whatever_the_umask() {
     const mode_t before = umask(0);
     const std::string file = path("new/folder/private.sqlite");
-    auto s = Store::open(file);
+    auto s = StoreFile::open(file);
     umask(before);
     QVERIFY_RESULT(s);
     QVERIFY(s->put_compiled(key("g"), {"code", "g", "elf"}));
@@ -143,7 +143,7 @@ class TestStore : public QObject {
     const std::string folder = path("shared"), file = folder + "/store.sqlite";
     const std::string key_file = config_.path().toStdString() + "/partita/store.key";
     {
-      auto s = Store::open(file);
+      auto s = StoreFile::open(file);
       QVERIFY_RESULT(s);
       QVERIFY(!s->code_refused());
       QVERIFY(s->put_compiled(key("g"), {"code", "g", "elf"}));
@@ -157,7 +157,7 @@ class TestStore : public QObject {
     if (how == "key") QCOMPARE(chmod(key_file.c_str(), 0644), 0);
     if (how == "short key") QCOMPARE(truncate(key_file.c_str(), 7), 0);
     {
-      auto s = Store::open(opened);
+      auto s = StoreFile::open(opened);
       QVERIFY_RESULT(s);
       QVERIFY(s->code_refused());
       QVERIFY2(QString::fromStdString(s->code_refused()->message).contains(fault), s->code_refused()->message.c_str());
@@ -173,15 +173,15 @@ class TestStore : public QObject {
   }
 
   void paths_that_are_not_absolute_are_refused() {
-    auto s = Store::open("store.sqlite");
+    auto s = StoreFile::open("store.sqlite");
     QVERIFY(!s);
     QCOMPARE(s.error().code, std::string("store.path"));
     qputenv("XDG_CACHE_HOME", "relative");
     const QByteArray home = qgetenv("HOME");
     qputenv("HOME", "");
-    QCOMPARE(Store::default_file(), std::string());
+    QCOMPARE(StoreFile::default_file(), std::string());
     qputenv("HOME", "/home/x");
-    QCOMPARE(Store::default_file(), std::string("/home/x/.cache/partita/store.sqlite"));
+    QCOMPARE(StoreFile::default_file(), std::string("/home/x/.cache/partita/store.sqlite"));
     qputenv("HOME", home);
     qunsetenv("XDG_CACHE_HOME");
   }
@@ -201,7 +201,7 @@ class TestStore : public QObject {
     QFETCH(QString, code);
     const std::string file = path("bad.sqlite");
     std::ofstream(file) << content.toStdString();
-    auto s = Store::open(file);
+    auto s = StoreFile::open(file);
     QVERIFY(!s);
     QCOMPARE(QString::fromStdString(s.error().code), code);
     QCOMPARE(s.error().exit_code(), 2);
@@ -209,7 +209,7 @@ class TestStore : public QObject {
   }
 
   void folder_that_cannot_be_made_is_refused() {
-    auto s = Store::open("/proc/partita/store.sqlite");
+    auto s = StoreFile::open("/proc/partita/store.sqlite");
     QVERIFY(!s);
     QCOMPARE(s.error().code, std::string("store.read_only"));
   }
@@ -228,7 +228,7 @@ class TestStore : public QObject {
       Database db(raw);
       QVERIFY(execute(raw, "PRAGMA user_version=" + std::to_string(version)));
     }
-    auto s = Store::open(file);
+    auto s = StoreFile::open(file);
     QVERIFY(!s);
     QCOMPARE(s.error().code, std::string("store.version"));
   }
@@ -240,7 +240,7 @@ class TestStore : public QObject {
     for (int p = 0; p < processes; ++p) {
       const pid_t child = fork();
       if (child == 0) {
-        auto s = Store::open(file);
+        auto s = StoreFile::open(file);
         bool ok = static_cast<bool>(s);
         for (int i = 0; ok && i < rows; ++i) {
           const std::string name = std::to_string(p) + "/" + std::to_string(i);
@@ -257,14 +257,14 @@ class TestStore : public QObject {
       waitpid(child, &status, 0);
       QCOMPARE(status, 0);
     }
-    auto s = Store::open(file);
+    auto s = StoreFile::open(file);
     QCOMPARE((*s->stats()).compiled, std::int64_t{processes * rows});
     QCOMPARE((*s->stats()).runs, std::int64_t{processes * rows});
     QVERIFY((*s->verify()).empty());
   }
 
   void rows_are_listed_shown_cleared_and_exported() {
-    auto s = Store::open(path("browse.sqlite"));
+    auto s = StoreFile::open(path("browse.sqlite"));
     QVERIFY(s->add_check({"m.pt2", "forward", "compare", false, "{\"ok\": false}"}));
     QVERIFY(s->add_snapshot({"forward", "remove_noops", "class GraphModule"}));
     QVERIFY(s->add_snapshot({"forward", "remove_noops", "class GraphModule"}));
@@ -289,7 +289,7 @@ class TestStore : public QObject {
     QCOMPARE(s->show("checks/9").error().code, std::string("store.id"));
     QCOMPARE(s->show("checks; DROP").error().code, std::string("store.id"));
     QVERIFY(s->export_to(path("copy.sqlite")));
-    QCOMPARE((*Store::open(path("copy.sqlite"))->list()).size(), std::size_t{3});
+    QCOMPARE((*StoreFile::open(path("copy.sqlite"))->list()).size(), std::size_t{3});
     QVERIFY(!s->export_to(path("copy.sqlite")));
     QVERIFY(s->clear());
     QVERIFY((*s->list()).empty());

@@ -11,7 +11,7 @@ using partita::tests::joint_graph;
 
 namespace {
 
-int overlaps(const views::Layout& layout) {
+int overlaps(const views::PictureLayout& layout) {
   std::vector<Box> boxes = layout.boxes;
   std::sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.y != b.y ? a.y < b.y : a.x < b.x; });
   int count = 0;
@@ -33,7 +33,7 @@ class TestLayout : public QObject {
 
   void forward_runs_down_and_backward_up() {
     Picture picture = make_picture(joint_graph(20));
-    views::Layout layout = lay_out(picture);
+    views::PictureLayout layout = lay_out(picture);
     for (const Link& link : picture.links) {
       if (picture.cards[link.from].side != picture.cards[link.to].side) continue;
       int rows = layout.rows[link.to] - layout.rows[link.from];
@@ -45,7 +45,7 @@ class TestLayout : public QObject {
   void backward_lies_beside_its_forward() {
     auto graph = joint_graph(60);
     Picture picture = make_picture(graph);
-    views::Layout layout = lay_out(picture);
+    views::PictureLayout layout = lay_out(picture);
     QVERIFY(picture.joint);
     int far = 0, crossing = 0;
     for (std::size_t i = 0; i < picture.links.size(); ++i) {
@@ -69,7 +69,7 @@ class TestLayout : public QObject {
     }
     graph->set_output(x);
     Picture picture = make_picture(graph);
-    views::Layout layout = lay_out(picture);
+    views::PictureLayout layout = lay_out(picture);
     for (std::size_t i = 2; i < layout.boxes.size(); ++i)
       QCOMPARE(layout.boxes[i].center_x(), layout.boxes[1].center_x());
   }
@@ -77,7 +77,7 @@ class TestLayout : public QObject {
   void unchanged_cards_stay() {
     auto graph = joint_graph(12);
     Picture before = make_picture(graph);
-    views::Layout before_layout = lay_out(before);
+    views::PictureLayout before_layout = lay_out(before);
     auto changed = graph->clone();
     Node* gelu = changed->find("gelu_5");
     Node* relu = changed->create(Op::torch("aten.relu.default"), {gelu}, {}, "relu", gelu->next());
@@ -86,7 +86,7 @@ class TestLayout : public QObject {
       if (user != relu) user->replace_input(gelu, relu);
     std::shared_ptr<const Graph> after_graph = std::move(changed);
     Picture after = make_picture(after_graph);
-    views::Layout layout = lay_out(after, before, before_layout);
+    views::PictureLayout layout = lay_out(after, before, before_layout);
     int moved = 0;
     for (std::size_t i = 0; i < after.cards.size(); ++i) {
       int old = before.card_by_key(after.cards[i].key);

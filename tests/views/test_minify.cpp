@@ -26,8 +26,8 @@ minify::Event step(std::size_t tries, std::size_t calls, bool fails) {
   return s;
 }
 
-minify::Reduced two_of(std::size_t calls) {
-  minify::Reduced r;
+minify::MinifyResult two_of(std::size_t calls) {
+  minify::MinifyResult r;
   r.failure = {.what = "values", .op = "float32"};
   r.calls = 2;
   r.start_calls = calls;
@@ -65,7 +65,7 @@ class TestMinify : public QObject {
   }
 
   void an_outcome_names_the_culprit() {
-    const minify::Reduced reduced = two_of(1717);
+    const minify::MinifyResult reduced = two_of(1717);
     QCOMPARE(outcome_text(reduced), QString("2 of 1,717 calls still fail: values at float32"));
     QCOMPARE(details_text(reduced, {.pass = "fuse_addmm"}), QString("Guilty pass: fuse_addmm\n46 tries in 1.90 s"));
     QCOMPARE(details_text(reduced, {.pass = "none: it fails before any", .kernel = "kernel 0 (tanh)"}),

@@ -479,7 +479,7 @@ class TestWorkbench : public QObject {
       const double planted = request.compiler == "broken" ? 0.25 : 0;
       tool.oracle = minify::accuracy_oracle(request.compiler.toStdString(), interpreter(planted), {}, 1);
       tool.words = {"accuracy:broken", "partita minify graph.py --once", "partita", 1e-3, {}};
-      tool.culprit = [](const minify::Reduced&, const Progress&) -> Result<minify::Culprit> {
+      tool.culprit = [](const minify::MinifyResult&, const Progress&) -> Result<minify::Culprit> {
         return minify::Culprit{"planted_pass", {}, {}};
       };
       return tool;

@@ -15,7 +15,7 @@
 namespace partita::views {
 namespace {
 
-QColor colour(Token token) {
+QColor colour(TokenKind token) {
   const Theme& t = Theme::current();
   const QColor by_token[] = {t.ink, t.keyword, t.string, t.number, t.comment, t.annotation, t.accent, t.comment};
   return by_token[static_cast<std::size_t>(token)];
@@ -135,7 +135,7 @@ void CodeView::paintEvent(QPaintEvent*) {
     }
     const QString line = document_->shown_line(i);
     painter.setClipRect(QRectF(margin, y, viewport()->width() - margin, line_height_));
-    auto draw = [&](int begin, int end, Token token) {
+    auto draw = [&](int begin, int end, TokenKind token) {
       begin = std::max(begin, skip);
       end = std::min(end, skip + columns);
       if (end <= begin) return;
@@ -153,11 +153,11 @@ void CodeView::paintEvent(QPaintEvent*) {
       }
     int at = 0;
     for (const TokenSpan& span : highlight_fx(line)) {
-      draw(at, span.begin, Token::Plain);
+      draw(at, span.begin, TokenKind::Plain);
       draw(span.begin, span.begin + span.length, span.token);
       at = span.begin + span.length;
     }
-    draw(at, static_cast<int>(line.size()), Token::Plain);
+    draw(at, static_cast<int>(line.size()), TokenKind::Plain);
     painter.setClipping(false);
     painter.setPen(current ? theme.ink : theme.comment);
     painter.drawText(QRectF(0, y, margin - char_width_, line_height_), Qt::AlignRight | Qt::AlignVCenter,

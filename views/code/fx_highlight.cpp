@@ -31,7 +31,7 @@ qsizetype deletion_begin(QStringView line) {
 
 std::vector<TokenSpan> highlight_fx(QStringView line) {
   std::vector<TokenSpan> spans;
-  auto add = [&](qsizetype begin, qsizetype end, Token token) {
+  auto add = [&](qsizetype begin, qsizetype end, TokenKind token) {
     if (end > begin) spans.push_back({static_cast<int>(begin), static_cast<int>(end - begin), token});
   };
   qsizetype deletion = deletion_begin(line);
@@ -42,33 +42,33 @@ std::vector<TokenSpan> highlight_fx(QStringView line) {
     QChar c = line[i];
     qsizetype begin = i;
     if (c == '#') {
-      add(i, line.size(), Token::Comment);
+      add(i, line.size(), TokenKind::Comment);
       return spans;
     }
     if (c == '"' || c == '\'') {
       for (++i; i < deletion && line[i] != c; ++i)
         if (line[i] == '\\') ++i;
       i = std::min(i + 1, deletion);
-      add(begin, i, c == '"' ? Token::Annotation : Token::String);
+      add(begin, i, c == '"' ? TokenKind::Annotation : TokenKind::String);
     } else if (c.isDigit()) {
       while (i < deletion &&
              (in_name(line[i]) || line[i] == '.' || ((line[i] == '-' || line[i] == '+') && line[i - 1] == 'e')))
         ++i;
-      add(begin, i, Token::Number);
+      add(begin, i, TokenKind::Number);
     } else if (starts_name(c)) {
       while (i < deletion && in_name(line[i])) ++i;
       QStringView word = line.sliced(begin, i - begin);
       if (is_keyword(word)) {
-        add(begin, i, Token::Keyword);
+        add(begin, i, TokenKind::Keyword);
       } else if (at_start) {
-        add(begin, i, Token::Name);
+        add(begin, i, TokenKind::Name);
       }
     } else {
       ++i;
     }
     at_start = false;
   }
-  add(deletion, line.size(), Token::Deletion);
+  add(deletion, line.size(), TokenKind::Deletion);
   return spans;
 }
 

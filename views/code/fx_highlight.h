@@ -4,11 +4,11 @@
 
 namespace partita::views {
 
-enum class Token : unsigned char { Plain, Keyword, String, Number, Comment, Annotation, Name, Deletion };
+enum class TokenKind : unsigned char { Plain, Keyword, String, Number, Comment, Annotation, Name, Deletion };
 
 struct TokenSpan {
   int begin = 0, length = 0;
-  Token token = Token::Plain;
+  TokenKind token = TokenKind::Plain;
 };
 
 /// The tokens of one line of FX text, a subset of Python in which no token spans lines. Spans are in order and do not

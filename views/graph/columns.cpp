@@ -67,7 +67,7 @@ void settle(Rack& rack, const std::vector<int>& row, std::vector<float>& want) {
     const Item& item = rack.items[row[i]];
     if (i > 0) {
       const Item& left = rack.items[row[i - 1]];
-      offset[i] = offset[i - 1] + (left.width + item.width) / 2 + Layout::kGap;
+      offset[i] = offset[i - 1] + (left.width + item.width) / 2 + PictureLayout::kGap;
     }
     Pool pool{item.weight, want[i] - offset[i], 1};
     while (!pools.empty() && pools.back().mean > pool.mean) {
@@ -212,7 +212,7 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
     int longest = 0;
     for (int out : readers.of(i)) {
       int span = item_of[out] < 0 ? 0 : flow_row(out) - flow_row(i);
-      if (span > 1 && span <= Layout::kLongestLine) longest = std::max(longest, span);
+      if (span > 1 && span <= PictureLayout::kLongestLine) longest = std::max(longest, span);
     }
     bool minor = picture.cards[i].minor;
     int above = item_of[i];
@@ -224,7 +224,7 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
     }
     for (int out : readers.of(i)) {
       int span = item_of[out] < 0 ? 0 : flow_row(out) - flow_row(i);
-      if (span < 1 || span > Layout::kLongestLine) continue;
+      if (span < 1 || span > PictureLayout::kLongestLine) continue;
       // Ties of the main chain weigh so much that it stays straight, whatever else is tied to it.
       float weight = span > 1                            ? 1.0F
                      : minor && sources.of(i).empty()    ? 0.5F

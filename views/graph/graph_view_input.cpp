@@ -19,7 +19,7 @@ int GraphView::card_under(QPointF p) const {
 int GraphView::ribbon_under(QPointF p) const {
   if (!scene_ || !scene_->picture.joint) return -1;
   const QPointF at = to_scene(p);
-  const Layout& layout = scene_->layout;
+  const PictureLayout& layout = scene_->layout;
   if (at.x() < layout.cut_left || at.x() > layout.cut_right) return -1;
   constexpr double kNear = 8;
   int best = -1;
@@ -130,7 +130,7 @@ void GraphView::wheelEvent(QWheelEvent* event) {
 void GraphView::step_along(int key) {
   if (!scene_) return;
   if (state_.selected < 0) return step_in_order(1);
-  const Layout& layout = scene_->layout;
+  const PictureLayout& layout = scene_->layout;
   const Box& here = layout.boxes[state_.selected];
   bool forward = scene_->picture.cards[state_.selected].side == Side::Forward;
   bool outgoing = (key == Qt::Key_Down) == forward;

@@ -10,16 +10,16 @@ namespace partita::views {
 namespace {
 
 float height_of(const Card& card) {
-  return card.minor ? Layout::kMinorHeight : Layout::kCardHeight;
+  return card.minor ? PictureLayout::kMinorHeight : PictureLayout::kCardHeight;
 }
 
 Box box_at(const Card& card, float x, int row) {
   float h = height_of(card);
-  return {x, static_cast<float>(row) * Layout::kPitch + (Layout::kCardHeight - h) / 2, card.width, h};
+  return {x, static_cast<float>(row) * PictureLayout::kPitch + (PictureLayout::kCardHeight - h) / 2, card.width, h};
 }
 
 float row_center(int row) {
-  return static_cast<float>(row) * Layout::kPitch + Layout::kCardHeight / 2;
+  return static_cast<float>(row) * PictureLayout::kPitch + PictureLayout::kCardHeight / 2;
 }
 
 // Where a link leaves or enters a card: as near to straight above or below the other end as the card's width allows.
@@ -30,7 +30,7 @@ float port(const Box& box, float toward) {
 
 struct Router {
   const Picture& picture;
-  Layout& layout;
+  PictureLayout& layout;
 
   void begin(RouteKind kind) { layout.routes.push_back({kind, static_cast<std::uint32_t>(layout.points.size()), 0}); }
   void to(float x, float y) {
@@ -48,7 +48,7 @@ struct Router {
     for (int k = 1; k < span && k <= static_cast<int>(lanes.size()); ++k) {
       x = lanes[k - 1];
       float center = row_center(layout.rows[link.from] + (down ? k : -k));
-      float half = (down ? Layout::kCardHeight : -Layout::kCardHeight) / 2;
+      float half = (down ? PictureLayout::kCardHeight : -PictureLayout::kCardHeight) / 2;
       to(x, center - half);
       to(x, center + half);
     }
@@ -68,16 +68,16 @@ struct Router {
     const Card &from = picture.cards[link.from], &to_card = picture.cards[link.to];
     int rows = layout.rows[link.to] - layout.rows[link.from];
     if (from.side != to_card.side) {
-      return begin(std::abs(rows) > Layout::kLongestLine ? RouteKind::Stub : RouteKind::Crossing);
+      return begin(std::abs(rows) > PictureLayout::kLongestLine ? RouteKind::Stub : RouteKind::Crossing);
     }
-    if (std::abs(rows) > Layout::kLongestLine) return begin(RouteKind::Stub);
+    if (std::abs(rows) > PictureLayout::kLongestLine) return begin(RouteKind::Stub);
     bool down = from.side == Side::Forward;
     if (rows == 0 || (rows > 0) != down) return sideways(link);
     line(link, lanes, down);
   }
 };
 
-void add_brackets(const Picture& picture, Layout& layout) {
+void add_brackets(const Picture& picture, PictureLayout& layout) {
   struct Rows {
     float top = 0, bottom = -1;
   };
@@ -123,11 +123,11 @@ void add_brackets(const Picture& picture, Layout& layout) {
     widest = std::max(widest, lane + 1);
     layout.brackets.push_back({f, lane, extent[f].top, extent[f].bottom});
   }
-  layout.forward_left -= static_cast<float>(layout.bracket_lanes[0]) * Layout::kBracketLane;
-  layout.backward_right += static_cast<float>(layout.bracket_lanes[1]) * Layout::kBracketLane;
+  layout.forward_left -= static_cast<float>(layout.bracket_lanes[0]) * PictureLayout::kBracketLane;
+  layout.backward_right += static_cast<float>(layout.bracket_lanes[1]) * PictureLayout::kBracketLane;
 }
 
-void finish(const Picture& picture, Layout& layout) {
+void finish(const Picture& picture, PictureLayout& layout) {
   float top = 0, bottom = 0, left = 0, right = layout.cut_right;
   for (std::size_t i = 0; i < layout.boxes.size(); ++i) {
     const Box& box = layout.boxes[i];
@@ -136,11 +136,11 @@ void finish(const Picture& picture, Layout& layout) {
     left = std::min(left, box.x);
     right = std::max(right, box.right());
   }
-  layout.forward_left = left - Layout::kMargin;
-  layout.backward_right = right + Layout::kMargin;
+  layout.forward_left = left - PictureLayout::kMargin;
+  layout.backward_right = right + PictureLayout::kMargin;
   add_brackets(picture, layout);
-  layout.bounds = {layout.forward_left, top - Layout::kMargin, layout.backward_right - layout.forward_left,
-                   bottom - top + 2 * Layout::kMargin};
+  layout.bounds = {layout.forward_left, top - PictureLayout::kMargin, layout.backward_right - layout.forward_left,
+                   bottom - top + 2 * PictureLayout::kMargin};
 }
 
 // The places that are taken in each row, for adding single cards to a layout that is kept.
@@ -151,7 +151,7 @@ class Occupied {
     list.insert(std::upper_bound(list.begin(), list.end(), box.x, [](float x, const auto& s) { return x < s.first; }),
                 {box.x, box.right()});
   }
-  bool free(int row, float left, float right, float gap = Layout::kGap) const {
+  bool free(int row, float left, float right, float gap = PictureLayout::kGap) const {
     auto found = rows_.find(row);
     if (found == rows_.end()) return true;
     return std::none_of(found->second.begin(), found->second.end(),
@@ -170,8 +170,8 @@ class Occupied {
     offer(want);
     if (auto found = rows_.find(row); found != rows_.end())
       for (const auto& [left, right] : found->second) {
-        offer(left - Layout::kGap - width);
-        offer(right + Layout::kGap);
+        offer(left - PictureLayout::kGap - width);
+        offer(right + PictureLayout::kGap);
       }
     return best;
   }
@@ -182,8 +182,8 @@ class Occupied {
 
 }  // namespace
 
-Layout lay_out(const Picture& picture) {
-  Layout layout;
+PictureLayout lay_out(const Picture& picture) {
+  PictureLayout layout;
   Adjacency sources = sources_of(picture), readers = readers_of(picture);
   layout.rows = assign_rows(picture, sources, readers);
   Columns forward = place_columns(picture, layout.rows, sources, readers, Side::Forward);
@@ -191,10 +191,10 @@ Layout lay_out(const Picture& picture) {
   layout.cut_left = layout.cut_right = forward.width;
   if (picture.joint) {
     backward = place_columns(picture, layout.rows, sources, readers, Side::Backward);
-    layout.cut_left = forward.width + Layout::kMargin;
-    layout.cut_right = layout.cut_left + Layout::kCutWidth;
+    layout.cut_left = forward.width + PictureLayout::kMargin;
+    layout.cut_right = layout.cut_left + PictureLayout::kCutWidth;
   }
-  float backward_left = layout.cut_right + Layout::kMargin;
+  float backward_left = layout.cut_right + PictureLayout::kMargin;
   layout.boxes.reserve(picture.cards.size());
   for (std::size_t i = 0; i < picture.cards.size(); ++i) {
     const Card& card = picture.cards[i];
@@ -213,7 +213,7 @@ Layout lay_out(const Picture& picture) {
   return layout;
 }
 
-Layout lay_out(const Picture& picture, const Picture& before, const Layout& before_layout) {
+PictureLayout lay_out(const Picture& picture, const Picture& before, const PictureLayout& before_layout) {
   std::vector<int> old(picture.cards.size(), -1);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < picture.cards.size(); ++i) {
@@ -224,7 +224,7 @@ Layout lay_out(const Picture& picture, const Picture& before, const Layout& befo
   }
   if (kept * 2 < picture.cards.size() || before.joint != picture.joint) return lay_out(picture);
 
-  Layout layout;
+  PictureLayout layout;
   layout.boxes.resize(picture.cards.size());
   layout.rows.assign(picture.cards.size(), 0);
   layout.cut_left = before_layout.cut_left;
@@ -267,8 +267,8 @@ Layout lay_out(const Picture& picture, const Picture& before, const Layout& befo
     for (int in : sources.of(card_index)) near(in, step);
     for (int out : readers.of(card_index)) near(out, -step);
     float want = (neighbours > 0 ? sum / neighbours : before_layout.bounds.x) - card.width / 2;
-    float low = card.side == Side::Forward ? -1e6F : layout.cut_right + Layout::kMargin;
-    float high = card.side == Side::Forward && picture.joint ? layout.cut_left - Layout::kMargin : 1e6F;
+    float low = card.side == Side::Forward ? -1e6F : layout.cut_right + PictureLayout::kMargin;
+    float high = card.side == Side::Forward && picture.joint ? layout.cut_left - PictureLayout::kMargin : 1e6F;
     float x = occupied.nearest(row, want, card.width, low, high);
     layout.rows[i] = row;
     layout.boxes[i] = box_at(card, x, row);
@@ -303,7 +303,7 @@ Layout lay_out(const Picture& picture, const Picture& before, const Layout& befo
     int span = layout.rows[link.to] - layout.rows[link.from];
     int step = span > 0 ? 1 : -1;
     float want = layout.boxes[link.to].center_x();
-    for (int k = 1; k < std::abs(span) && k <= Layout::kLongestLine; ++k) {
+    for (int k = 1; k < std::abs(span) && k <= PictureLayout::kLongestLine; ++k) {
       want = occupied.nearest(layout.rows[link.from] + k * step, want, 6, -1e6F, 1e6F);
       lanes.push_back(want);
     }

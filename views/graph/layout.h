@@ -28,7 +28,8 @@ enum class RouteKind : unsigned char {
 
 struct Route {
   RouteKind kind = RouteKind::Line;
-  std::uint32_t begin = 0, count = 0;  ///< into Layout::points; none for Crossing, which is drawn through the cut
+  std::uint32_t begin = 0,
+                count = 0;  ///< into PictureLayout::points; none for Crossing, which is drawn through the cut
 };
 
 /// A frame, drawn as a bracket in the margin: the rows that it covers, and its lane, 0 nearest to the cards.
@@ -38,7 +39,7 @@ struct Bracket {
   float top = 0, bottom = 0;
 };
 
-struct Layout {
+struct PictureLayout {
   static constexpr float kCardHeight = 36, kMinorHeight = 22, kPitch = 58, kGap = 16, kCutWidth = 132, kMargin = 24,
                          kBracketLane = 18;
   static constexpr int kLongestLine = 12;  ///< rows; longer links are stubs
@@ -54,9 +55,9 @@ struct Layout {
   int bracket_lanes[2] = {0, 0};               ///< of the forward, of the backward
 };
 
-Layout lay_out(const Picture& picture);
+PictureLayout lay_out(const Picture& picture);
 /// Lays out a picture that changed a little: cards of equal key keep their place, new ones get free places near the
 /// cards that they are linked to. Makes a new layout when less than half of the cards are kept.
-Layout lay_out(const Picture& picture, const Picture& before, const Layout& before_layout);
+PictureLayout lay_out(const Picture& picture, const Picture& before, const PictureLayout& before_layout);
 
 }  // namespace partita::views

@@ -25,7 +25,7 @@ std::shared_ptr<const Scene> make_scene(std::shared_ptr<const Graph> graph, cons
   scene->picture = make_picture(std::move(graph), options);
   const Picture& picture = scene->picture;
   scene->layout = before ? lay_out(picture, before->picture, before->layout) : lay_out(picture);
-  const Layout& layout = scene->layout;
+  const PictureLayout& layout = scene->layout;
   scene->out_links = link_index(picture, &Link::from);
   scene->in_links = link_index(picture, &Link::to);
 
@@ -50,7 +50,8 @@ std::shared_ptr<const Scene> make_scene(std::shared_ptr<const Graph> graph, cons
     std::vector<int> crossing;
     for (int card : row)
       if (scene->crosses(card)) crossing.push_back(card);
-    float pitch = std::min(16.0F, Layout::kPitch / static_cast<float>(std::max<std::size_t>(1, crossing.size())));
+    float pitch =
+        std::min(16.0F, PictureLayout::kPitch / static_cast<float>(std::max<std::size_t>(1, crossing.size())));
     for (std::size_t k = 0; k < crossing.size(); ++k)
       scene->cut_y[crossing[k]] = layout.boxes[crossing[k]].center_y() +
                                   (static_cast<float>(k) - static_cast<float>(crossing.size() - 1) / 2) * pitch;
@@ -68,7 +69,9 @@ bool Scene::crosses(int card) const {
 }
 
 int Scene::row_of(float y) const {
-  return static_cast<int>(std::floor((y + (Layout::kPitch - Layout::kCardHeight) / 2) / Layout::kPitch)) - first_row_;
+  return static_cast<int>(
+             std::floor((y + (PictureLayout::kPitch - PictureLayout::kCardHeight) / 2) / PictureLayout::kPitch)) -
+         first_row_;
 }
 
 int Scene::card_at(float x, float y) const {
@@ -83,11 +86,11 @@ int Scene::card_at(float x, float y) const {
 
 Box Scene::bracket_box(const Bracket& bracket) const {
   Side side = picture.frames[bracket.frame].side;
-  float inner = static_cast<float>(bracket.lane) * Layout::kBracketLane;
-  float total = static_cast<float>(layout.bracket_lanes[static_cast<int>(side)]) * Layout::kBracketLane;
-  float x = side == Side::Forward ? layout.forward_left + total - inner - Layout::kBracketLane
+  float inner = static_cast<float>(bracket.lane) * PictureLayout::kBracketLane;
+  float total = static_cast<float>(layout.bracket_lanes[static_cast<int>(side)]) * PictureLayout::kBracketLane;
+  float x = side == Side::Forward ? layout.forward_left + total - inner - PictureLayout::kBracketLane
                                   : layout.backward_right - total + inner;
-  return {x, bracket.top, Layout::kBracketLane, bracket.bottom - bracket.top};
+  return {x, bracket.top, PictureLayout::kBracketLane, bracket.bottom - bracket.top};
 }
 
 int Scene::bracket_at(float x, float y) const {

@@ -9,7 +9,7 @@ namespace partita::views {
 
 struct Scene {
   Picture picture;
-  Layout layout;
+  PictureLayout layout;
 
   /// The height at which the value of a card enters the cut, so that cards of one row do not overlap there.
   std::vector<float> cut_y;

@@ -31,7 +31,7 @@ void HistoryController::read_past() {
   bench_.jobs().start<Past>(
       tr("Read the store"), "history", this,
       [file = bench_.tools().store_file](const Progress&) -> Result<Past> {
-        TRY(Store store, Store::open(file));
+        TRY(StoreFile store, StoreFile::open(file));
         TRY(const auto checks, store.checks(kMostPast));
         TRY(const auto runs, store.runs(kMostPast));
         return past_work(checks, runs);
@@ -47,7 +47,7 @@ void HistoryController::read_reports(const std::vector<std::int64_t>& checks) {
   bench_.jobs().start<Reports>(
       tr("Read %1").arg(count_text(static_cast<std::int64_t>(checks.size()), "report")), "reports", this,
       [checks, file = bench_.tools().store_file](const Progress&) -> Result<Reports> {
-        TRY(Store store, Store::open(file));
+        TRY(StoreFile store, StoreFile::open(file));
         Reports reports;
         for (std::int64_t id : checks) {
           TRY(const std::string json, store.check_report(id));

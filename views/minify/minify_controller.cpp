@@ -32,7 +32,7 @@ struct MinifyController::Minification {
   QString parent;             ///< key of the document that is minified
   int job = 0, draw_job = 0;  ///< ids in the job tracker
   std::shared_ptr<const Graph> smallest, drawn;
-  std::shared_ptr<const minify::Reduced> reduced;  ///< null: not ended yet
+  std::shared_ptr<const minify::MinifyResult> reduced;  ///< null: not ended yet
   minify::Culprit culprit;
   QStringList notes;  ///< what went wrong beside it, for the log
 };
@@ -94,7 +94,7 @@ void MinifyController::minify(const MinifyRequest& request) {
   auto shared = std::make_shared<Minification>();
   shared->tool = *tool;
   shared->parent = document->key;
-  using Ended = std::shared_ptr<const minify::Reduced>;
+  using Ended = std::shared_ptr<const minify::MinifyResult>;
   CheckRow row{document->path.toStdString(), document->id.toStdString(), "minify", false, {}};
   shared->job = bench_.jobs().start<Ended>(
       tr("Minify %1").arg(document->title), "minify", this,
@@ -115,7 +115,7 @@ void MinifyController::minify(const MinifyRequest& request) {
           const std::lock_guard lock(shared->mutex);
           shared->steps.push_back(e);
         };
-        TRY(minify::Reduced reduced, minify::reduce(start.graph, std::move(start.inputs), tool.oracle, how));
+        TRY(minify::MinifyResult reduced, minify::reduce(start.graph, std::move(start.inputs), tool.oracle, how));
         if (tool.culprit) {
           progress.at(-1, "who is to blame");
           auto culprit = tool.culprit(reduced, progress);
@@ -128,7 +128,7 @@ void MinifyController::minify(const MinifyRequest& request) {
         if (tool.report) kept.report = tool.report(reduced, shared->culprit);
         if (Status added = keep_in_store(store, kept); !added)
           shared->notes << tr("Not kept for later: %1").arg(text(added.error().line()));
-        return std::make_shared<const minify::Reduced>(std::move(reduced));
+        return std::make_shared<const minify::MinifyResult>(std::move(reduced));
       },
       [this, shared](Result<Ended> ended) {
         take_tries();

@@ -13,13 +13,13 @@ QString grouped(std::size_t n) {
 
 }  // namespace
 
-QString outcome_text(const minify::Reduced& reduced) {
+QString outcome_text(const minify::MinifyResult& reduced) {
   return QString("%1 of %2 calls still %3: %4")
       .arg(grouped(reduced.calls), grouped(reduced.start_calls), reduced.calls == 1 ? "fails" : "fail",
            text(reduced.failure.text()));
 }
 
-QString details_text(const minify::Reduced& reduced, const minify::Culprit& culprit) {
+QString details_text(const minify::MinifyResult& reduced, const minify::Culprit& culprit) {
   QStringList lines;
   const auto blame = [&lines](const QString& what, const QString& who) {
     const QString none = "none: ";  // the reason follows

@@ -10,9 +10,9 @@
 namespace partita::views {
 
 /// "2 of 1,717 calls still fail: values at float32"
-QString outcome_text(const minify::Reduced& reduced);
+QString outcome_text(const minify::MinifyResult& reduced);
 /// Guilty pass or kernel, tries and time, a line each.
-QString details_text(const minify::Reduced& reduced, const minify::Culprit& culprit);
+QString details_text(const minify::MinifyResult& reduced, const minify::Culprit& culprit);
 
 class MinifyLog {
  public:

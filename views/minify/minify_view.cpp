@@ -124,7 +124,7 @@ void MinifyView::set_graph(std::shared_ptr<const Scene> scene, std::shared_ptr<c
   code_->set_document(std::move(code));
 }
 
-void MinifyView::finish(const minify::Reduced& reduced, const minify::Culprit& culprit) {
+void MinifyView::finish(const minify::MinifyResult& reduced, const minify::Culprit& culprit) {
   set_running(false);
   for (QPushButton* button : {save_, open_}) button->show();
   headline_->setText(outcome_text(reduced));

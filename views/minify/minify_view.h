@@ -36,7 +36,7 @@ class MinifyView : public QWidget {
   void add(const std::vector<minify::Event>& steps);
   /// Shows the smallest graph that fails.
   void set_graph(std::shared_ptr<const Scene> scene, std::shared_ptr<const CodeDocument> code);
-  void finish(const minify::Reduced& reduced, const minify::Culprit& culprit);
+  void finish(const minify::MinifyResult& reduced, const minify::Culprit& culprit);
   /// The job ended without a result.
   void fail(const QString& why);
   /// The repro was written to this folder.

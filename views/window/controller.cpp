@@ -10,7 +10,7 @@ namespace partita::views {
 
 std::span<const ViewRow> view_rows() {
   static constexpr ViewRow rows[] = {
-#define VIEW(name, title, place) {#name, title, Place::place, make_##name##_view},
+#define VIEW(name, title, place) {#name, title, ViewPlace::place, make_##name##_view},
 #include "views/views.def"
 #undef VIEW
   };

@@ -85,13 +85,13 @@ class WidgetController : public Controller {
   W* const view_;
 };
 
-enum class Place : unsigned char { Left, Page, Right, Tab };
+enum class ViewPlace : unsigned char { Left, Page, Right, Tab };
 
 /// A row of the table of views.
 struct ViewRow {
   const char* name;   ///< of `--view`, and of the dock in saved layouts
   const char* title;  ///< of the tab or dock; a page with a title has a command "Show TITLE"
-  Place place;
+  ViewPlace place;
   /// Null when the program gives nothing for the view to work with.
   std::unique_ptr<Controller> (*make)(Workbench& bench);
 };

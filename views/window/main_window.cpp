@@ -215,19 +215,19 @@ void MainWindow::make_log() {
 void MainWindow::add_view(const ViewRow& row, QWidget* widget) {
   const QString title = tr(row.title);
   switch (row.place) {
-    case Place::Left:
+    case ViewPlace::Left:
       add_dock(Qt::LeftDockWidgetArea, widget, title, row.name);
       break;
-    case Place::Right:
+    case ViewPlace::Right:
       add_dock(Qt::RightDockWidgetArea, widget, title, row.name);
       break;
-    case Place::Page:
+    case ViewPlace::Page:
       pages_->addWidget(widget);
       if (!title.isEmpty()) page_titles_[widget] = title;
       if (!title.isEmpty())
         add_command("View", tr("Show %1").arg(title), {}, [this, widget] { pages_->setCurrentWidget(widget); });
       break;
-    case Place::Tab:  // the log stays the last one
+    case ViewPlace::Tab:  // the log stays the last one
       bottom_->insertTab(bottom_->count() - 1, widget, title);
       bottom_->setCurrentIndex(0);
       break;

@@ -29,9 +29,9 @@ struct MinifyTool {
   /// Answers of earlier runs; empty: none are kept.
   std::function<minify::Memory(const minify::Start& start)> memory;
   /// Finds the guilty pass or kernel; empty: not offered.
-  std::function<Result<minify::Culprit>(const minify::Reduced& reduced, const Progress& progress)> culprit;
+  std::function<Result<minify::Culprit>(const minify::MinifyResult& reduced, const Progress& progress)> culprit;
   /// What the store keeps of the minification, as JSON; empty: nothing.
-  std::function<std::string(const minify::Reduced& reduced, const minify::Culprit& culprit)> report;
+  std::function<std::string(const minify::MinifyResult& reduced, const minify::Culprit& culprit)> report;
 };
 
 /// What a run and a plan say about single nodes, by node name.

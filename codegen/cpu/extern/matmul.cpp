@@ -63,12 +63,13 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
     auto desc = is_bias ? dnnl::matmul::desc(left->wanted, weights, *added_wanted, target)
                         : dnnl::matmul::desc(left->wanted, weights, target);
     dnnl::matmul::primitive_desc pd(desc, attributes, cpu_engine());
-    OnednnStep::Call call{dnnl::matmul(pd),
-                          {{DNNL_ARG_SRC, Operand(left->view, left->plain, left->wanted, context.fixed(a.buffer))},
-                           {DNNL_ARG_WEIGHTS, Operand(right->view, right->plain, pd.weights_desc(), fixed)},
-                           {DNNL_ARG_DST, Operand(*out, *result, target, false), true}}};
+    OnednnStep::Call call{
+        dnnl::matmul(pd),
+        {{DNNL_ARG_SRC, PrimitiveOperand(left->view, left->plain, left->wanted, context.fixed(a.buffer))},
+         {DNNL_ARG_WEIGHTS, PrimitiveOperand(right->view, right->plain, pd.weights_desc(), fixed)},
+         {DNNL_ARG_DST, PrimitiveOperand(*out, *result, target, false), true}}};
     const int role = is_bias ? DNNL_ARG_BIAS : DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
-    if (added) call.arguments.push_back({role, Operand(*added, *added_desc, *added_wanted, false)});
+    if (added) call.arguments.push_back({role, PrimitiveOperand(*added, *added_desc, *added_wanted, false)});
     auto step = std::make_unique<OnednnStep>(context.threads);
     step->calls.push_back(std::move(call));
     return {std::move(step), false, std::string("oneDNN ") + pd.impl_info_str()};

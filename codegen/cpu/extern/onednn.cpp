@@ -46,7 +46,8 @@ memory::desc dense(const ConcreteView& view) {
   return memory::desc(view.sizes, onednn_type(view.dtype), memory::dims(row_major_strides(view.sizes)));
 }
 
-Operand::Operand(const ConcreteView& view, const memory::desc& plain, const memory::desc& wanted, bool fixed)
+PrimitiveOperand::PrimitiveOperand(const ConcreteView& view, const memory::desc& plain, const memory::desc& wanted,
+                                   bool fixed)
     : view_(view), plain_(plain, cpu_engine(), DNNL_MEMORY_NONE), fixed_(fixed) {
   if (plain == wanted) {
     wanted_ = plain_;
@@ -55,7 +56,7 @@ Operand::Operand(const ConcreteView& view, const memory::desc& plain, const memo
   wanted_ = dnnl::memory(wanted, cpu_engine());
 }
 
-void Operand::load(dnnl::stream& stream, std::byte* const* buffers) {
+void PrimitiveOperand::load(dnnl::stream& stream, std::byte* const* buffers) {
   std::byte* at = view_.at(buffers);
   plain_.set_data_handle(at);
   if (plain_.get() == wanted_.get()) return;
@@ -65,11 +66,11 @@ void Operand::load(dnnl::stream& stream, std::byte* const* buffers) {
   packed_from_ = at;
 }
 
-void Operand::attach(std::byte* const* buffers) {
+void PrimitiveOperand::attach(std::byte* const* buffers) {
   plain_.set_data_handle(view_.at(buffers));
 }
 
-void Operand::store(dnnl::stream& stream) {
+void PrimitiveOperand::store(dnnl::stream& stream) {
   if (plain_.get() == wanted_.get()) return;
   if (!reorder_) reorder_.emplace(wanted_, plain_);
   reorder_->execute(stream, wanted_, plain_);

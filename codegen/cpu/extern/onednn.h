@@ -22,9 +22,10 @@ dnnl::memory::desc dense(const ConcreteView& view);
 
 /// One argument of a primitive, as the plan stores it and as the primitive needs it. If these differ, an input is
 /// reordered before and a result after the primitive. A fixed input is reordered only when its address changes.
-class Operand {
+class PrimitiveOperand {
  public:
-  Operand(const ConcreteView& view, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, bool fixed);
+  PrimitiveOperand(const ConcreteView& view, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted,
+                   bool fixed);
   const dnnl::memory& memory() const { return wanted_; }
   void load(dnnl::stream& stream, std::byte* const* buffers);  ///< call before the primitive
   void attach(std::byte* const* buffers);                      ///< sets the address of a result
@@ -43,7 +44,7 @@ class OnednnStep final : public ExternStep {
  public:
   struct Argument {
     int role;  ///< DNNL_ARG_...
-    Operand operand;
+    PrimitiveOperand operand;
     bool result = false;
   };
   struct Call {

@@ -2,7 +2,7 @@
 #include "core/ops/families/lower_pool.h"
 #include "core/ops/families/pool.h"
 #include "core/ops/gradients.h"
-#include "core/ops/kernels/accumulator.h"
+#include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
@@ -64,10 +64,10 @@ Value eval_avg_pool(EvalCall& c) {
     for (std::int64_t p : steps(cells.planes, 4096)) {
       const T* in = x.as<T>() + p * cells.in_plane();
       cells.each([&](std::int64_t position, const Cell& cell) {
-        Accumulator<T> sum = 0;
-        cells.inputs(cell, [&](std::int64_t i) { sum += static_cast<Accumulator<T>>(in[i]); });
+        AccumulateType<T> sum = 0;
+        cells.inputs(cell, [&](std::int64_t i) { sum += static_cast<AccumulateType<T>>(in[i]); });
         y.as<T>()[p * cells.out_plane() + position] =
-            sum == 0 ? T(0) : static_cast<T>(sum / static_cast<Accumulator<T>>(divisor_of(cell)));
+            sum == 0 ? T(0) : static_cast<T>(sum / static_cast<AccumulateType<T>>(divisor_of(cell)));
       });
     }
   });

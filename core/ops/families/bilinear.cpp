@@ -3,7 +3,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
-#include "core/ops/kernels/accumulator.h"
+#include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
@@ -107,11 +107,11 @@ Value eval_trilinear(EvalCall& c) {
   DType dtype = evaluation_dtype(out.dtype);
   const Tensor operands[] = {load(c.tensor("i1"), dtype), load(c.tensor("i2"), dtype), load(c.tensor("i3"), dtype)};
   const Trilinear t(c, operands);
-  Tensor y = zeros(accumulator_dtype(dtype), out.sizes);
+  Tensor y = zeros(accumulate_dtype(dtype), out.sizes);
   std::vector<bool> kept = t.summed;
   kept.flip();
   dispatch_compute(dtype, "_trilinear", [&]<class T>() {
-    using Sum = Accumulator<T>;
+    using Sum = AccumulateType<T>;
     const T *a = operands[0].as<T>(), *b = operands[1].as<T>(), *v = operands[2].as<T>();
     Sum* to = y.as<Sum>();
     t.each(kept, {}, [&](const Trilinear::Place& result) {

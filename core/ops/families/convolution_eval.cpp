@@ -122,7 +122,7 @@ void scatter_patches(const ConvolutionGeometry& g, const T* columns, T* image) {
 template <class T>
 class Convolution {
  public:
-  using Sum = Accumulator<T>;
+  using Sum = AccumulateType<T>;
 
   explicit Convolution(const ConvolutionGeometry& g) : g_(g) {}
 
@@ -188,26 +188,26 @@ void add_bias(const Tensor& y, const Tensor& bias) {
 
 Value eval_convolution(EvalCall& c) {
   Tensor out = allocate(c, fake_convolution);
-  const DType dtype = evaluation_dtype(c.tensor("input").dtype), sum = accumulator_dtype(dtype);
+  const DType dtype = evaluation_dtype(c.tensor("input").dtype), sum = accumulate_dtype(dtype);
   Tensor x = load(c.tensor("input"), dtype), w = load(c.tensor("weight"), dtype), bias = load_optional(c, "bias", sum);
   Tensor y = empty(sum, out.sizes);
   bool transposed = c.boolean("transposed");
   ConvolutionGeometry g = transposed ? geometry(c, y, x, w) : geometry(c, x, y, w);
   dispatch_compute(dtype, "convolution", [&]<class T>() {
     Convolution<T> convolution(g);
-    auto* to = y.as<Accumulator<T>>();
+    auto* to = y.as<AccumulateType<T>>();
     if (transposed)
       convolution.backward_input(x.as<T>(), w.as<T>(), to);
     else
       convolution.forward(x.as<T>(), w.as<T>(), to);
-    if (bias.storage) add_bias<Accumulator<T>>(y, bias);
+    if (bias.storage) add_bias<AccumulateType<T>>(y, bias);
   });
   return with_elements(out, y);
 }
 
 Value eval_convolution_backward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_convolution_backward);
-  const DType dtype = evaluation_dtype(c.tensor("input").dtype), sum = accumulator_dtype(dtype);
+  const DType dtype = evaluation_dtype(c.tensor("input").dtype), sum = accumulate_dtype(dtype);
   Tensor x = load(c.tensor("input"), dtype), w = load(c.tensor("weight"), dtype),
          gy = load(c.tensor("grad_output"), dtype);
   bool transposed = c.boolean("transposed");
@@ -219,7 +219,7 @@ Value eval_convolution_backward(EvalCall& c) {
   };
   auto conjugated = [](Tensor t) { return is_complex(t.dtype) ? unwrap(t.clone()) : t; };
   dispatch_compute(dtype, "convolution_backward", [&]<class T>() {
-    using Sum = Accumulator<T>;
+    using Sum = AccumulateType<T>;
     Convolution<T> convolution(g);
     // Gradients of complex products take conjugates of the operands.
     Tensor xc = conjugated(x), wc = conjugated(w);

@@ -128,7 +128,7 @@ Value eval_matrix_exp(EvalCall& c) {
   Tensor out = allocate(c, fake_matrix_exp);
   if (out.dtype == DType::BFloat16 || out.dtype == DType::Float16)
     fail_unsupported("matrix_exp of a half type, whose coefficients PyTorch's CPU kernel misreads");
-  const Tensor x = load(c.tensor("self"), accumulator_dtype(out.dtype)), result = empty(x.dtype, x.sizes);
+  const Tensor x = load(c.tensor("self"), accumulate_dtype(out.dtype)), result = empty(x.dtype, x.sizes);
   auto each_matrix = [&]<class T>() {
     std::int64_t n = out.sizes.back();
     for (std::int64_t at = 0; at < out.numel(); at += n * n) {

@@ -3,7 +3,7 @@
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/formula_functions.h"
-#include "core/ops/kernels/accumulator.h"
+#include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 #include "core/tensor/convert.h"
@@ -20,7 +20,7 @@ struct Reflectors {
   Matrices a;
   Tensor tau;
 
-  explicit Reflectors(const Tensor& t) : a(load(t, accumulator_dtype(t.dtype))) {
+  explicit Reflectors(const Tensor& t) : a(load(t, accumulate_dtype(t.dtype))) {
     std::int64_t k = std::min(a.rows, a.columns);
     tau = zeros(a.values.dtype, {a.count, k});
     if (k == 0) return;
@@ -128,7 +128,7 @@ Meta fake_householder(FakeCall& c) {
 
 Value eval_householder(EvalCall& c) {
   Tensor out = allocate(c, fake_householder);
-  Matrices q(load(c.tensor("input"), accumulator_dtype(out.dtype)));
+  Matrices q(load(c.tensor("input"), accumulate_dtype(out.dtype)));
   Tensor tau = load(c.tensor("tau"), q.values.dtype);
   multiply_out(q, tau);
   store(out, q);
@@ -153,7 +153,7 @@ Meta fake_ormqr(FakeCall& c) {
 
 Value eval_ormqr(EvalCall& c) {
   Tensor out = allocate(c, fake_ormqr);
-  const DType dtype = accumulator_dtype(out.dtype);
+  const DType dtype = accumulate_dtype(out.dtype);
   Matrices a(load(c.tensor("self"), dtype)), x(load(c.tensor("input3"), dtype));
   Tensor tau = load(c.tensor("input2"), dtype);
   std::int64_t k = tau.sizes.back();

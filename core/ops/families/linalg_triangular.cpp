@@ -1,7 +1,7 @@
 // Triangular matrices: Cholesky and LDL factors, and solving triangular systems.
 #include "core/ops/families/linalg.h"
 #include "core/ops/formula_functions.h"
-#include "core/ops/kernels/accumulator.h"
+#include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"
 #include "core/tensor/convert.h"
@@ -137,7 +137,7 @@ Value eval_cholesky_solve(EvalCall& c) {
 /// Solves a triangular system in place. A 0 on the diagonal gives infinities, as in PyTorch.
 template <class T>
 void substitute(const Matrices& a, const Matrices& x, bool upper, bool transpose, bool unit) {
-  using Sum = Accumulator<T>;
+  using Sum = AccumulateType<T>;
   std::int64_t n = a.rows;
   for (std::int64_t b : steps(x.count, 4096)) {
     auto at = [&](std::int64_t i, std::int64_t j) { return transpose ? a.at<T>(b)[i * n + j] : a.at<T>(b)[j * n + i]; };

@@ -33,12 +33,12 @@ Sizes product_sizes(const Tensor& a, const Tensor& b) {
 Tensor multiply(const Tensor& left, const Tensor& right) {
   const DType dtype = evaluation_dtype(left.dtype);
   const Tensor a = operand(left, dtype), b = operand(right, dtype);
-  Tensor out = empty(accumulator_dtype(dtype), product_sizes(a, b));
+  Tensor out = empty(accumulate_dtype(dtype), product_sizes(a, b));
   const std::size_t d = a.sizes.size();
   const std::int64_t m = a.sizes[d - 2], k = a.sizes[d - 1], n = b.sizes[d - 1];
   dispatch_compute(dtype, "addmm_impl_cpu_", [&]<class T>() {
     for (std::int64_t i = 0, batch = d == 3 ? a.sizes[0] : 1; i < batch; ++i)
-      gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<Accumulator<T>>() + i * m * n, n);
+      gemm(m, n, k, matrix<T>(a, i), matrix<T>(b, i), out.as<AccumulateType<T>>() + i * m * n, n);
   });
   return out;
 }

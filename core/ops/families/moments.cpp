@@ -125,7 +125,7 @@ constexpr auto norm = [](const EvalCall& call, const auto* x, const Line& line) 
   auto power = [](double v) { return wide ? v : static_cast<double>(static_cast<float>(v)); };
   double total = smallest ? std::numeric_limits<double>::infinity() : 0;
   line.each([&](std::int64_t at) {
-    double a = std::abs(convert<Accumulator<T>>(x[at]));
+    double a = std::abs(convert<AccumulateType<T>>(x[at]));
     if (largest)
       total = a != a || a > total ? a : total;
     else if (smallest)
@@ -149,7 +149,7 @@ constexpr auto powsum = [](const EvalCall& call, const auto* x, const Line& line
   const double ord = as_double(call.number("ord"));
   double total = 0;
   line.each([&](std::int64_t at) {
-    const double a = std::abs(convert<Accumulator<T>>(x[at]));
+    const double a = std::abs(convert<AccumulateType<T>>(x[at]));
     total += ord == 0 ? a != 0 : std::pow(a, ord);
   });
   return total;

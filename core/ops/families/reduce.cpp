@@ -75,9 +75,9 @@ Value eval_sum(EvalCall& call) {
 
 constexpr auto nansum = [](const EvalCall&, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
-  Accumulator<T> total = 0;
+  AccumulateType<T> total = 0;
   line.each([&](std::int64_t at) {
-    auto v = convert<Accumulator<T>>(x[at]);
+    auto v = convert<AccumulateType<T>>(x[at]);
     if (v == v) total += v;
   });
   return total;
@@ -85,12 +85,12 @@ constexpr auto nansum = [](const EvalCall&, const auto* x, const Line& line) {
 
 constexpr auto times = [](const EvalCall&, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
-  Accumulator<T> total = 1;
+  AccumulateType<T> total = 1;
   line.each([&](std::int64_t at) {
     if constexpr (std::is_integral_v<T>)
       total = static_cast<std::int64_t>(static_cast<std::uint64_t>(total) * static_cast<std::uint64_t>(x[at]));
     else
-      total *= convert<Accumulator<T>>(x[at]);
+      total *= convert<AccumulateType<T>>(x[at]);
   });
   return total;
 };

@@ -2,7 +2,7 @@
 // Walks a tensor line by line, for reductions and scans.
 #include <cmath>
 
-#include "core/ops/kernels/accumulator.h"
+#include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/promote.h"
 #include "core/tensor/convert.h"
 

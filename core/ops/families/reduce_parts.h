@@ -96,8 +96,8 @@ Value eval(EvalCall& call) {
 /// Doubles are summed with compensation (Neumaier), so that the mean of equal numbers is that number.
 inline constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
-  Accumulator<T> total = 0;
-  if constexpr (std::is_same_v<Accumulator<T>, double>) {
+  AccumulateType<T> total = 0;
+  if constexpr (std::is_same_v<AccumulateType<T>, double>) {
     double lost = 0;
     line.each([&](std::int64_t at) {
       const auto v = convert<double>(x[at]);
@@ -107,7 +107,7 @@ inline constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line)
     });
     return std::isfinite(lost) ? total + lost : total;
   }
-  line.each([&](std::int64_t at) { total += convert<Accumulator<T>>(x[at]); });
+  line.each([&](std::int64_t at) { total += convert<AccumulateType<T>>(x[at]); });
   return total;
 };
 

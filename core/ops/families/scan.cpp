@@ -52,9 +52,9 @@ Value eval_sum(EvalCall& call) {
   if (self.dtype != out.dtype) self = unwrap(self.to(out.dtype));
   dispatch(out.dtype, [&]<class T>() {
     along(self, out, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {
-      Accumulator<T> total = products ? 1 : 0;
+      AccumulateType<T> total = products ? 1 : 0;
       for (std::int64_t i : steps(n)) {
-        auto v = convert<Accumulator<T>>(self.as<T>()[from + i * step]);
+        auto v = convert<AccumulateType<T>>(self.as<T>()[from + i * step]);
         if constexpr (products)
           total *= v;
         else

@@ -202,23 +202,23 @@ void add_vector_times_matrix(std::int64_t n, std::int64_t k, const T* x, std::in
 }
 
 template <class T>
-void add_plain(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, Accumulator<T>* c,
+void add_plain(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, AccumulateType<T>* c,
                std::int64_t c_row_stride) {
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t p : steps(k, n)) {
-      const Accumulator<T> x(a.at(i, p));
-      Accumulator<T>* row = c + i * c_row_stride;
-      for (std::int64_t j = 0; j < n; ++j) row[j] = multiply_add(row[j], x, Accumulator<T>(b.at(p, j)));
+      const AccumulateType<T> x(a.at(i, p));
+      AccumulateType<T>* row = c + i * c_row_stride;
+      for (std::int64_t j = 0; j < n; ++j) row[j] = multiply_add(row[j], x, AccumulateType<T>(b.at(p, j)));
     }
 }
 
 }  // namespace
 
 template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, Accumulator<T>* c,
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, AccumulateType<T>* c,
           std::int64_t c_row_stride, bool accumulate) {
   if (!accumulate)
-    for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * c_row_stride, n, Accumulator<T>(0));
+    for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * c_row_stride, n, AccumulateType<T>(0));
   if constexpr (std::is_floating_point_v<T>) {
     if (m > 1 && n > 1) return add_blocked(m, n, k, a, b, c, c_row_stride);
     if (m == 1) return add_vector_times_matrix(n, k, a.data, a.column_stride, b, c, 1);
@@ -229,8 +229,8 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, Matri
   }
 }
 
-#define PARTITA_INSTANTIATE(T)                                                                                \
-  template void gemm(std::int64_t, std::int64_t, std::int64_t, MatrixView<T>, MatrixView<T>, Accumulator<T>*, \
+#define PARTITA_INSTANTIATE(T)                                                                                   \
+  template void gemm(std::int64_t, std::int64_t, std::int64_t, MatrixView<T>, MatrixView<T>, AccumulateType<T>*, \
                      std::int64_t, bool);
 PARTITA_INSTANTIATE(float)
 PARTITA_INSTANTIATE(double)

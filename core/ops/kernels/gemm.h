@@ -1,5 +1,5 @@
 #pragma once
-#include "core/ops/kernels/accumulator.h"
+#include "core/ops/kernels/accumulate_type.h"
 
 namespace partita::kernels {
 
@@ -25,7 +25,7 @@ T multiply_add(T sum, T x, T y) {
 /// c[m, n] = a[m, k] b[k, n], added to c when `accumulate`; c has unit column stride. Instantiated for float, double
 /// (blocked, vectorised), int64 and the complex types (plain).
 template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, Accumulator<T>* c,
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<T> a, MatrixView<T> b, AccumulateType<T>* c,
           std::int64_t c_row_stride, bool accumulate = false);
 
 }  // namespace partita::kernels

@@ -43,7 +43,7 @@ std::string fresh_file() {
 
 const CacheKey key{.graph = "graph", .options = "options", .cpu_features = "avx2", .version = "1"};
 
-void add_rows(Store& store) {
+void add_rows(StoreFile& store) {
   (void)store.put_compiled(key, {.bytes = "code", .graph_name = "joint", .kind = "elf"});
   (void)store.add_run({"a.py", "joint", "cpu", "", 1.5, "ok"});
   (void)store.add_check({"a.py", "joint", "compare", true, "{}"});
@@ -62,7 +62,7 @@ const std::string& sample() {
       CHECK(execute(raw, "PRAGMA page_size=512; VACUUM"));
     }
     {
-      auto store = Store::open(file);
+      auto store = StoreFile::open(file);
       CHECK(store);
       add_rows(*store);
     }
@@ -77,7 +77,7 @@ const std::string& sample() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string file = fresh_file();
   std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
-  auto store = Store::open(file);
+  auto store = StoreFile::open(file);
   if (!store) return 0;
   (void)store->stats();
   (void)store->runs(10);
