@@ -399,6 +399,8 @@ Status serve_as_worker(int socket,
     }
     ::_exit(0);
   }).detach();
+  // A handler of a crash reporter would hide the signal.
+  for (const int crash : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::signal(crash, SIG_DFL);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   Unpacker in(setup->text);
