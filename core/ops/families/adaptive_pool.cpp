@@ -6,8 +6,9 @@
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 /// The size of the windows of an adaptive pooling; refused unless all windows have the same size.
 Sizes equal_windows(const Sizes& in, const Sizes& out) {
@@ -60,13 +61,6 @@ Status lower_adaptive_avg_pool2d_backward(LowerCall& call) {
   }));
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -213,7 +207,7 @@ void register_adaptive_pool(OpTable& t) {
   t.add("aten._adaptive_avg_pool2d.default", {.fake = fake_adaptive_avg<2>,
                                               .eval = eval_adaptive_avg<2>,
                                               .derivative = {{"self", "_adaptive_avg_pool2d_backward(grad, self)"}},
-                                              .lower = loops::lower_adaptive_avg_pool2d});
+                                              .lower = lower_adaptive_avg_pool2d});
   t.add("aten._adaptive_avg_pool3d.default", {.fake = fake_adaptive_avg<3>,
                                               .eval = eval_adaptive_avg<3>,
                                               .derivative = {{"self", "_adaptive_avg_pool3d_backward(grad, self)"}}});
@@ -222,7 +216,7 @@ void register_adaptive_pool(OpTable& t) {
          .eval = eval_adaptive_avg_backward<2>,
          .derivative = {{"grad_output", "_adaptive_avg_pool2d(grad, last_sizes(grad_output, 2))"},
                         {"self", "zeros_like(self)"}},
-         .lower = loops::lower_adaptive_avg_pool2d_backward});
+         .lower = lower_adaptive_avg_pool2d_backward});
   t.add("aten._adaptive_avg_pool3d_backward.default",
         {.fake = fake_adaptive_avg_backward<3>,
          .eval = eval_adaptive_avg_backward<3>,

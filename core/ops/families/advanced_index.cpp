@@ -7,8 +7,9 @@
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 /// self[indices]: maps an index of the result to one of self. By NumPy's rule the indexed dimensions take the place of
 /// the first one when they are adjacent, else they come first.
@@ -100,13 +101,6 @@ Status lower_index_put(LowerCall& call) {
 Status lower_masked_index_put(LowerCall& call) {
   return give_put(call, call.to.cast(call.in("mask"), DType::Bool), true), Status();
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -334,38 +328,38 @@ void register_advanced_index(OpTable& t) {
         {.fake = fake_index,
          .eval = eval_index,
          .derivative = {{"self", "aten.index_put.default(zeros_of(self, grad), indices, grad, True)"}},
-         .lower = loops::lower_index,
+         .lower = lower_index,
          .recomputable = true});
   t.add("aten._unsafe_index.Tensor",
         {.fake = fake_index,
          .eval = eval_index,
          .derivative = {{"self", "aten._unsafe_index_put.default(zeros_of(self, grad), indices, grad, True)"}},
-         .lower = loops::lower_index});
+         .lower = lower_index});
   t.add("aten.index_put.default",
         {.fake = fake_index_put,
          .eval = eval_index_put,
          .derivative = {{"self", "grad if accumulate else aten.index_put.default(grad, indices, zeros_like(values))"},
                         {"values", "aten.index.Tensor(grad, indices)"}},
-         .lower = loops::lower_index_put});
+         .lower = lower_index_put});
   t.add("aten._unsafe_index_put.default",
         {.fake = fake_index_put,
          .eval = eval_index_put,
          .derivative = {{"self",
                          "grad if accumulate else aten._unsafe_index_put.default(grad, indices, zeros_like(values))"},
                         {"values", "aten._unsafe_index.Tensor(grad, indices)"}},
-         .lower = loops::lower_index_put});
+         .lower = lower_index_put});
   t.add(
       "aten._unsafe_masked_index.default",
       {.fake = fake_masked_index,
        .eval = eval_masked_index,
        .derivative = {{"self",
                        "aten._unsafe_masked_index_put_accumulate.default(zeros_of(self, grad), mask, indices, grad)"}},
-       .lower = loops::lower_masked_index});
+       .lower = lower_masked_index});
   t.add("aten._unsafe_masked_index_put_accumulate.default",
         {.fake = fake_index_put,
          .eval = eval_masked_index_put,
          .derivative = {{"self", "grad"}, {"values", "aten._unsafe_masked_index.default(grad, mask, indices, 0)"}},
-         .lower = loops::lower_masked_index_put});
+         .lower = lower_masked_index_put});
   t.add("aten.index_put_.default",
         {.fake = [](FakeCall& c) -> Meta { return c.tensor("self"); }, .eval = eval_index_put_});
 }

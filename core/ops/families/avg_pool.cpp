@@ -8,8 +8,9 @@
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 Status lower_avg_pool2d(LowerCall& call) {
   Window w(call, "self");
@@ -31,13 +32,6 @@ Status lower_avg_pool2d(LowerCall& call) {
   }));
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -124,7 +118,7 @@ void register_avg_pool(OpTable& t) {
   t.add("aten.avg_pool2d.default", {.fake = fake_avg_pool<2>,
                                     .eval = eval_avg_pool<2>,
                                     .derivative = {{"self", gradient_2d}},
-                                    .lower = loops::lower_avg_pool2d});
+                                    .lower = lower_avg_pool2d});
   t.add("aten.avg_pool3d.default",
         {.fake = fake_avg_pool<3>, .eval = eval_avg_pool<3>, .derivative = {{"self", gradient_3d}}});
   t.add("aten.avg_pool2d_backward.default",

@@ -8,8 +8,9 @@
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 std::vector<bool> but_channel(std::size_t rank) {
   std::vector<bool> mask(rank, true);
@@ -143,13 +144,6 @@ Status lower_batch_norm_backward(LowerCall& call) {
     call.give_none();
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -437,31 +431,30 @@ void register_batch_norm(OpTable& t) {
   t.add("aten._native_batch_norm_legit.default",
         record<Stats::Argument>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
                                 "running_var, result1, result2, training, eps, output_mask)",
-                                loops::lower_batch_norm));
+                                lower_batch_norm));
   t.add("aten._native_batch_norm_legit.no_stats",
         record<Stats::None>("aten.native_batch_norm_backward.default(grad, input, weight, None, None, result1, "
                             "result2, training, eps, output_mask)",
-                            loops::lower_batch_norm));
+                            lower_batch_norm));
   t.add("aten._native_batch_norm_legit_no_training.default",
         record<Stats::NoTraining>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
                                   "running_var, result1, result2, False, eps, output_mask)",
-                                  loops::lower_batch_norm_inference));
+                                  lower_batch_norm_inference));
   // Autograd saves running_mean and running_var, which the forward call then overwrites. Results 3 and 4 hold the new
   // values.
   t.add("aten._native_batch_norm_legit_functional.default",
         record<Stats::Functional>("aten.native_batch_norm_backward.default(grad, input, weight, result3, result4, "
                                   "result1, result2, training, eps, output_mask)",
-                                  loops::lower_batch_norm_functional));
+                                  lower_batch_norm_functional));
   t.add("aten._batch_norm_with_update.default",
         record<Stats::Update>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, running_var, "
                               "result1, result2, True, eps, output_mask)"));
   t.add("aten._batch_norm_with_update_functional.default",
         record<Stats::UpdateFunctional>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
                                         "running_var, result1, result2, True, eps, output_mask)"));
-  t.add(
-      "aten.native_batch_norm_backward.default",
-      {.fake = fake_batch_norm_backward, .eval = eval_batch_norm_backward, .lower = loops::lower_batch_norm_backward});
-  t.add("aten.native_batch_norm.default", {.decompose = decompose_native_batch_norm, .lower = loops::lower_batch_norm});
+  t.add("aten.native_batch_norm_backward.default",
+        {.fake = fake_batch_norm_backward, .eval = eval_batch_norm_backward, .lower = lower_batch_norm_backward});
+  t.add("aten.native_batch_norm.default", {.decompose = decompose_native_batch_norm, .lower = lower_batch_norm});
   t.add("aten.batch_norm.default", {.decompose = decompose_batch_norm});
   t.add("aten.instance_norm.default", {.decompose = decompose_instance_norm});
 }

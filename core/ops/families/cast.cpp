@@ -9,8 +9,9 @@
 #include "core/ops/views.h"
 #include "core/tensor/convert.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 /// Lowers clone, _to_copy and convert_element_type.
 Status lower_copy(LowerCall& call) {
@@ -29,12 +30,6 @@ Status lower_copy_from(LowerCall& call) {
   if (reach < elements) fail_unsupported("a copy whose elements share memory");
   return give_copy(call, "src");
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-namespace {
 
 TensorMeta dense_copy(const FakeCall& call, DType dtype, MemoryFormat format) {
   const TensorMeta& self = call.tensor(call.schema.args[0].name);
@@ -159,21 +154,21 @@ void register_cast(OpTable& t) {
   t.add("aten.clone.default", {.fake = fake_clone,
                                .eval = copied<fake_clone>,
                                .derivative = {{"self", "grad"}},
-                               .lower = loops::lower_copy,
+                               .lower = lower_copy,
                                .family = Family::View,
                                .recomputable = true,
                                .unchanged_if = any_arguments});
   t.add("aten._to_copy.default", {.fake = fake_to_copy,
                                   .eval = copied<fake_to_copy>,
                                   .derivative = {{"self", "grad"}},
-                                  .lower = loops::lower_copy,
+                                  .lower = lower_copy,
                                   .recomputable = true,
                                   .unchanged_if = any_arguments,
                                   .script_name = "aten.to"});
   t.add("aten.lift_fresh_copy.default", {.fake = fake_preserving,
                                          .eval = copied<fake_preserving>,
                                          .derivative = {{"self", "grad"}},
-                                         .lower = loops::lower_copy,
+                                         .lower = lower_copy,
                                          .recomputable = true,
                                          .unchanged_if = any_arguments});
   t.add("aten.lift.default",
@@ -181,13 +176,13 @@ void register_cast(OpTable& t) {
   t.add("prims.convert_element_type.default", {.fake = fake_convert,
                                                .eval = copied<fake_convert>,
                                                .derivative = {{"a", "grad"}},
-                                               .lower = loops::lower_copy,
+                                               .lower = lower_copy,
                                                .recomputable = true,
                                                .unchanged_if = any_arguments});
   t.add("aten.copy.default", {.fake = fake_copy,
                               .eval = eval_copy,
                               .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}},
-                              .lower = loops::lower_copy_from,
+                              .lower = lower_copy_from,
                               .family = Family::Index,
                               .copies_second = true});
   t.add("aten._conj.default", {.fake = fake_conj,

@@ -5,8 +5,9 @@
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 Status lower_embedding(LowerCall& call) {
   LoweredTensor weight = call.in("weight"), indices = integer_index(call, "indices");
@@ -42,13 +43,6 @@ Status lower_embedding_backward(LowerCall& call) {
   call.give(call.to.writes(grad.dtype, zero.sizes, {whole(zero), std::move(add)}));
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -121,12 +115,12 @@ void register_embedding(OpTable& t) {
                          "unsupported('embedding with sparse gradients') if sparse else "
                          "aten.embedding_dense_backward.default(grad, indices, size(weight, 0), padding_idx, "
                          "scale_grad_by_freq)"}},
-         .lower = loops::lower_embedding});
+         .lower = lower_embedding});
   t.add("aten.embedding_dense_backward.default",
         {.fake = fake_embedding_dense_backward,
          .eval = eval_embedding_dense_backward,
          .derivative = {{"grad_output", "aten.embedding.default(grad, indices, padding_idx)"}},
-         .lower = loops::lower_embedding_backward});
+         .lower = lower_embedding_backward});
 }
 
 }  // namespace partita

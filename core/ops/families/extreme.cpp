@@ -2,8 +2,9 @@
 #include "core/ops/families/lower_reduce.h"
 #include "core/ops/families/reduce_parts.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 LoweredTensor extremum(LowerCall& call, ScalarOp op, std::vector<bool>& reduced, LoweredTensor& self) {
   self = call.in("self");
@@ -83,12 +84,6 @@ Status lower_argmin(LowerCall& call) {
   return position_only(call, ScalarOp::Min);
 }
 
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-namespace {
-
 /// The extreme element and its position in the line. The first NaN wins; of equal elements the first does.
 template <bool greatest, class T>
 std::pair<Comparable<T>, std::int64_t> extreme(const T* x, const Line& line) {
@@ -157,23 +152,22 @@ Value eval_aminmax(EvalCall& call) {
 void add_extremes(OpTable& t) {
   const Reduction rows[] = {
       {"aten.amax.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<true>>,
-       "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amax, true},
+       "extreme_backward(grad, result, self, dim, keepdim)", lower_amax, true},
       {"aten.amin.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<false>>,
-       "extreme_backward(grad, result, self, dim, keepdim)", loops::lower_amin},
+       "extreme_backward(grad, result, self, dim, keepdim)", lower_amin},
       {"aten.max.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<true>>,
-       "evenly_distribute_backward(grad, self, result)", loops::lower_amax, true},
+       "evenly_distribute_backward(grad, self, result)", lower_amax, true},
       {"aten.min.default", fake_extreme<same_dtype>, eval<same_dtype, extreme_value<false>>,
-       "evenly_distribute_backward(grad, self, result)", loops::lower_amin, true},
+       "evenly_distribute_backward(grad, self, result)", lower_amin, true},
       {"aten.max.dim", fake_extreme_dim, eval_extreme_dim<true>,
-       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_max_dim, true},
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", lower_max_dim, true},
       {"aten.min.dim", fake_extreme_dim, eval_extreme_dim<false>,
-       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", loops::lower_min_dim, true},
+       "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", lower_min_dim, true},
       {"aten.aminmax.default", fake_aminmax, eval_aminmax,
        "aminmax_backward(grads, self, dim, keepdim, result0, result1)"},
-      {"aten.argmax.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<true>>, "",
-       loops::lower_argmax, true},
-      {"aten.argmin.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<false>>, "",
-       loops::lower_argmin},
+      {"aten.argmax.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<true>>, "", lower_argmax,
+       true},
+      {"aten.argmin.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<false>>, "", lower_argmin},
   };
   add_reductions(t, rows);
 }

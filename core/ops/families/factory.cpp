@@ -10,8 +10,9 @@
 #include "core/ops/values.h"
 #include "core/tensor/convert.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 void give_constant(LowerCall& call, const Number& value) {
   DType dtype = call.out().dtype;
@@ -81,9 +82,6 @@ Status lower_fill(LowerCall& call) {
 }
 
 }  // namespace
-}  // namespace partita::loops
-
-namespace partita {
 
 TensorMeta new_meta(const FakeCall& call, DType otherwise, std::string_view size) {
   TensorMeta out = TensorMeta::contiguous(call.dtype("dtype").value_or(otherwise), call.syms(size),
@@ -417,29 +415,28 @@ void register_factory(OpTable& t) {
     bool uninitialised = false;
   };
   const Row rows[] = {
-      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, loops::lower_zeros, true, true},
-      {"aten.zeros.default", fake_new, filled<fake_new, zero>, loops::lower_zeros, true},
-      {"aten.ones.default", fake_new, filled<fake_new, one>, loops::lower_ones, true},
-      {"aten.full.default", fake_full, filled<fake_full, given>, loops::lower_full, true},
+      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, lower_zeros, true, true},
+      {"aten.zeros.default", fake_new, filled<fake_new, zero>, lower_zeros, true},
+      {"aten.ones.default", fake_new, filled<fake_new, one>, lower_ones, true},
+      {"aten.full.default", fake_full, filled<fake_full, given>, lower_full, true},
       {"prims.full.default", fake_prims_full, filled<fake_prims_full, given>},
-      {"aten.empty_strided.default", fake_strided, filled<fake_strided, zero>, loops::lower_zeros},
+      {"aten.empty_strided.default", fake_strided, filled<fake_strided, zero>, lower_zeros},
       {"aten.empty_permuted.default", fake_permuted, filled<fake_permuted, zero>},
-      {"aten.new_empty.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros},
-      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>, loops::lower_zeros, true},
-      {"aten.new_ones.default", fake_new_from, filled<fake_new_from, one>, loops::lower_ones},
-      {"aten.new_full.default", fake_new_from, filled<fake_new_from, given>, loops::lower_full},
-      {"aten.new_empty_strided.default", fake_strided, filled<fake_strided, zero>, loops::lower_zeros},
-      {"aten.empty_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros, true},
-      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>, loops::lower_zeros, true},
-      {"aten.ones_like.default", fake_like, filled<fake_like, one>, loops::lower_ones},
-      {"aten.full_like.default", fake_like, filled<fake_like, given>, loops::lower_full_like, true},
-      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, loops::lower_full_like,
-       true},
+      {"aten.new_empty.default", fake_new_from, filled<fake_new_from, zero>, lower_zeros},
+      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>, lower_zeros, true},
+      {"aten.new_ones.default", fake_new_from, filled<fake_new_from, one>, lower_ones},
+      {"aten.new_full.default", fake_new_from, filled<fake_new_from, given>, lower_full},
+      {"aten.new_empty_strided.default", fake_strided, filled<fake_strided, zero>, lower_zeros},
+      {"aten.empty_like.default", fake_like, filled<fake_like, zero>, lower_zeros, true},
+      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>, lower_zeros, true},
+      {"aten.ones_like.default", fake_like, filled<fake_like, one>, lower_ones},
+      {"aten.full_like.default", fake_like, filled<fake_like, given>, lower_full_like, true},
+      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, lower_full_like, true},
       {"prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>},
-      {"aten.arange.default", fake_arange, eval_arange, loops::lower_arange, true},
-      {"aten.arange.start", fake_arange, eval_arange, loops::lower_arange, true},
-      {"aten.arange.start_step", fake_arange, eval_arange, loops::lower_arange, true},
-      {"prims.iota.default", fake_iota, eval_iota, loops::lower_iota, true},
+      {"aten.arange.default", fake_arange, eval_arange, lower_arange, true},
+      {"aten.arange.start", fake_arange, eval_arange, lower_arange, true},
+      {"aten.arange.start_step", fake_arange, eval_arange, lower_arange, true},
+      {"prims.iota.default", fake_iota, eval_iota, lower_iota, true},
       {"aten.linspace.default", fake_linspace, eval_linspace<false>},
       {"aten.linspace.Tensor_Tensor", fake_linspace, eval_linspace<false>},
       {"aten.linspace.Tensor_Scalar", fake_linspace, eval_linspace<false>},
@@ -448,7 +445,7 @@ void register_factory(OpTable& t) {
       {"aten.logspace.Tensor_Tensor", fake_linspace, eval_linspace<true>},
       {"aten.logspace.Tensor_Scalar", fake_linspace, eval_linspace<true>},
       {"aten.logspace.Scalar_Tensor", fake_linspace, eval_linspace<true>},
-      {"aten.eye.default", fake_eye, eval_eye, loops::lower_eye},
+      {"aten.eye.default", fake_eye, eval_eye, lower_eye},
       {"aten.eye.m", fake_eye, eval_eye},
       {"aten.tril_indices.default", fake_triangle<true>, eval_triangle<true>},
       {"aten.triu_indices.default", fake_triangle<false>, eval_triangle<false>},
@@ -464,11 +461,11 @@ void register_factory(OpTable& t) {
   t.add("aten.fill.Scalar", {.fake = fake_fill,
                              .eval = filled<fake_fill, fill_value>,
                              .derivative = {{"self", "zeros_like(grad)"}},
-                             .lower = loops::lower_full_like});
+                             .lower = lower_full_like});
   t.add("aten.fill.Tensor", {.fake = fake_fill,
                              .eval = filled<fake_fill, fill_value>,
                              .derivative = {{"self", "zeros_like(grad)"}, {"value", "sum(grad)"}},
-                             .lower = loops::lower_fill});
+                             .lower = lower_fill});
 }
 
 }  // namespace partita

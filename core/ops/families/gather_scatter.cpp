@@ -11,8 +11,9 @@
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 /// Half types accumulate in float32 and are rounded once, as in PyTorch's kernel.
 void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
@@ -71,13 +72,6 @@ Status lower_scatter(LowerCall& call) {
 Status lower_scatter_add(LowerCall& call) {
   return give_scatter(call, source_value(call), true), Status();
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -413,23 +407,23 @@ void register_gather_scatter(OpTable& t) {
          .derivative = {{"self",
                          "unsupported('gather with sparse_grad') if sparse_grad else "
                          "aten.scatter_add.default(aten.new_zeros.default(grad, sizes(self)), dim, index, grad)"}},
-         .lower = loops::lower_gather,
+         .lower = lower_gather,
          .recomputable = true});
   t.add("aten.scatter.src",
         {.fake = fake_scatter,
          .eval = eval_scatter_src,
          .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}, {"src", "gather(grad, dim, index)"}},
-         .lower = loops::lower_scatter});
+         .lower = lower_scatter});
   t.add("aten.scatter.value", {.fake = fake_scatter,
                                .eval = eval_scatter_value,
                                .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}},
-                               .lower = loops::lower_scatter});
+                               .lower = lower_scatter});
   t.add("aten.scatter.reduce", {.fake = fake_scatter, .eval = eval_scatter_reduce_old});
   t.add("aten.scatter.value_reduce", {.fake = fake_scatter, .eval = eval_scatter_value_reduce});
   t.add("aten.scatter_add.default", {.fake = fake_scatter,
                                      .eval = eval_scatter_add,
                                      .derivative = {{"self", "grad"}, {"src", "gather(grad, dim, index)"}},
-                                     .lower = loops::lower_scatter_add});
+                                     .lower = lower_scatter_add});
   t.add("aten.scatter_reduce.two",
         {.fake = fake_scatter, .eval = eval_scatter_reduce, .gradient = grad_scatter_reduce});
   t.add("aten.take.default",

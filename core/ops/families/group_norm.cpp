@@ -7,8 +7,9 @@
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 Status lower_group_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
@@ -30,13 +31,6 @@ Status lower_group_norm(LowerCall& call) {
   call.give(rstd);
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -267,7 +261,7 @@ void register_group_norm(OpTable& t) {
                                            .eval = eval_native_group_norm,
                                            .gradient = grad_native_group_norm,
                                            .all_results_differentiable = true,
-                                           .lower = loops::lower_group_norm});
+                                           .lower = lower_group_norm});
   t.add("aten.native_group_norm_backward.default",
         {.fake = fake_native_group_norm_backward, .eval = eval_native_group_norm_backward});
   t.add("aten.group_norm.default", {.decompose = decompose_group_norm});

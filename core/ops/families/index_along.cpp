@@ -7,8 +7,9 @@
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 Status lower_index_select(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
@@ -22,13 +23,6 @@ Status lower_index_select(LowerCall& call) {
   }));
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -138,7 +132,7 @@ void register_index_along(OpTable& t) {
         {.fake = fake_index_select,
          .eval = eval_index_select,
          .derivative = {{"self", "aten.index_add.default(zeros_of(self, grad), dim, index, grad)"}},
-         .lower = loops::lower_index_select});
+         .lower = lower_index_select});
   t.add("aten.index_add.default",
         {.fake = fake_like_self,
          .eval = eval_index_add,

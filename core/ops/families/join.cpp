@@ -14,8 +14,9 @@
 #include "core/ops/view_strides.h"
 #include "core/ops/views.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 void give_triangle(LowerCall& call, bool lower) {
   LoweredTensor self = call.in("self");
@@ -107,12 +108,6 @@ Status lower_stack(LowerCall& call) {
   give_cat(call, parts, dim);
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-namespace {
 
 /// PyTorch's legacy rule: cat ignores a 1-d tensor without elements.
 bool skipped(const TensorMeta& t) {
@@ -471,25 +466,23 @@ Arg tile(DecomposeCall& call) {
 }  // namespace
 
 void add_joins(OpTable& t) {
-  t.add(
-      "aten.cat.default",
-      {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient, .lower = loops::lower_cat, .concatenates = true});
+  t.add("aten.cat.default",
+        {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient, .lower = lower_cat, .concatenates = true});
   t.add("aten.stack.default", {.fake = fake_stack,
                                .eval = eval_stack,
                                .compile_decompose = stack,
                                .gradient = stack_gradient,
-                               .lower = loops::lower_stack});
+                               .lower = lower_stack});
   t.add("aten.concat.default", {.program = "cat(tensors, dim)"});
   t.add("aten.concatenate.default", {.program = "cat(tensors, dim)"});
   t.add("aten.repeat.default", {.fake = fake_repeat,
                                 .eval = eval_repeat,
                                 .gradient = repeat_gradient,
-                                .lower = loops::lower_repeat,
+                                .lower = lower_repeat,
                                 .unchanged_if = any_arguments});
   t.add("aten.tile.default", {.decompose = tile});
-  t.add(
-      "aten.flip.default",
-      {.fake = fake_flip, .eval = eval_flip, .derivative = {{"self", "flip(grad, dims)"}}, .lower = loops::lower_flip});
+  t.add("aten.flip.default",
+        {.fake = fake_flip, .eval = eval_flip, .derivative = {{"self", "flip(grad, dims)"}}, .lower = lower_flip});
   t.add("prims.rev.default",
         {.fake = [](FakeCall& call) -> Meta { return like_preserving(call.tensor("a"), call.shapes); },
          .eval = [](EvalCall& call) -> Value {
@@ -498,16 +491,16 @@ void add_joins(OpTable& t) {
   t.add("aten.roll.default", {.fake = fake_roll,
                               .eval = eval_roll,
                               .derivative = {{"self", "roll(grad, negated(shifts), dims)"}},
-                              .lower = loops::lower_roll});
+                              .lower = lower_roll});
   t.add("aten.rot90.default", {.decompose = rot90, .derivative = {{"self", "rot90(grad, -k, dims)"}}});
   t.add("aten.tril.default", {.fake = fake_triangle<true>,
                               .eval = eval_triangle<true>,
                               .derivative = {{"self", "tril(grad, diagonal)"}},
-                              .lower = loops::lower_tril});
+                              .lower = lower_tril});
   t.add("aten.triu.default", {.fake = fake_triangle<false>,
                               .eval = eval_triangle<false>,
                               .derivative = {{"self", "triu(grad, diagonal)"}},
-                              .lower = loops::lower_triu,
+                              .lower = lower_triu,
                               .recomputable = true});
   t.add("aten.diag_embed.default", {.fake = fake_diag_embed,
                                     .eval = eval_diag_embed,

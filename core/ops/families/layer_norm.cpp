@@ -11,8 +11,9 @@
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 std::vector<bool> trailing(std::size_t rank, std::size_t count, bool value = true) {
   std::vector<bool> mask(rank, !value);
@@ -89,13 +90,6 @@ Status lower_rms_norm(LowerCall& call) {
   call.give(rstd);
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -304,13 +298,13 @@ void register_layer_norm(OpTable& t) {
              {{"input, weight, bias",
                "aten.native_layer_norm_backward.default(grad, input, normalized_shape, result1, result2, weight, "
                "bias, output_mask)"}},
-         .lower = loops::lower_layer_norm});
+         .lower = lower_layer_norm});
   t.add("aten.native_layer_norm_backward.default", {.fake = fake_native_layer_norm_backward,
                                                     .eval = eval_native_layer_norm_backward,
-                                                    .lower = loops::lower_layer_norm_backward});
+                                                    .lower = lower_layer_norm_backward});
   t.add("aten.layer_norm.default", {.program = "native_layer_norm(input, normalized_shape, weight, bias, eps)[0]"});
   t.add("aten.rms_norm.default", {.decompose = decompose_rms_norm});
-  t.add("aten._fused_rms_norm.default", {.decompose = decompose_fused_rms_norm, .lower = loops::lower_rms_norm});
+  t.add("aten._fused_rms_norm.default", {.decompose = decompose_fused_rms_norm, .lower = lower_rms_norm});
 }
 
 }  // namespace partita

@@ -9,8 +9,9 @@
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 Status lower_max_pool2d(LowerCall& call) {
   Window w(call, "self");
@@ -76,13 +77,6 @@ Status lower_max_pool2d_backward(LowerCall& call) {
   call.give(call.to.writes(grad.dtype, self.sizes, {std::move(fill), std::move(add)}));
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -151,7 +145,7 @@ void register_max_pool(OpTable& t) {
              {{"self",
                "aten.max_pool2d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
                "ceil_mode, result1)"}},
-         .lower = loops::lower_max_pool2d});
+         .lower = lower_max_pool2d});
   t.add("aten.max_pool3d_with_indices.default",
         {.fake = fake_max_pool<3>,
          .eval = eval_max_pool<3>,
@@ -163,7 +157,7 @@ void register_max_pool(OpTable& t) {
         {.fake = fake_pool_backward,
          .eval = eval_add_at_indices<fake_pool_backward, 2>,
          .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}},
-         .lower = loops::lower_max_pool2d_backward});
+         .lower = lower_max_pool2d_backward});
   t.add(backward_3d,
         {.fake = fake_pool_backward,
          .eval = eval_add_at_indices<fake_pool_backward, 3>,

@@ -5,8 +5,9 @@
 #include "core/ops/families/lower_reduce.h"
 #include "core/ops/families/reduce_parts.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 struct Moments {
   LoweredTensor variance, mean;
@@ -74,12 +75,6 @@ Status lower_powsum(LowerCall& call) {
   call.give(call.to.reduce(powers, ScalarOp::Add, reduced_dims(call, x.dim())));
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-namespace {
 
 double correction(const EvalCall& call) {
   return call.has("correction") ? as_double(call.number("correction")) : 1;
@@ -160,17 +155,17 @@ constexpr auto powsum = [](const EvalCall& call, const auto* x, const Line& line
 void add_moments(OpTable& t) {
   const Reduction rows[] = {
       {"aten.var.correction", fake<real_dtype>, eval<real_dtype, variance>,
-       "var_backward(grad, self, dim, correction, keepdim)", loops::lower_var, true},
+       "var_backward(grad, self, dim, correction, keepdim)", lower_var, true},
       {"aten.std.correction", fake<real_dtype>, eval<real_dtype, deviation>,
-       "std_backward(result, grad, self, dim, correction, keepdim)", loops::lower_std, true},
+       "std_backward(result, grad, self, dim, correction, keepdim)", lower_std, true},
       {"aten.var_mean.correction", fake_spread_and_mean, eval_spread_and_mean<variance>,
-       "var_mean_backward(grads, self, dim, correction, keepdim)", loops::lower_var_mean, true},
+       "var_mean_backward(grads, self, dim, correction, keepdim)", lower_var_mean, true},
       {"aten.std_mean.correction", fake_spread_and_mean, eval_spread_and_mean<deviation>,
        "std_mean_backward(grads, self, dim, correction, keepdim, result0)"},
       {"aten.linalg_vector_norm.default", fake<real_dtype>, eval<real_dtype, norm>,
-       "vector_norm_backward(grad, self, ord, result, dim, keepdim)", loops::lower_vector_norm},
+       "vector_norm_backward(grad, self, ord, result, dim, keepdim)", lower_vector_norm},
       {"aten.linalg__powsum.default", fake<real_dtype>, eval<real_dtype, powsum>,
-       "unsupported('the derivative of linalg__powsum, which PyTorch does not have either')", loops::lower_powsum},
+       "unsupported('the derivative of linalg__powsum, which PyTorch does not have either')", lower_powsum},
       {"aten.norm.Scalar", fake<real_dtype>, eval<real_dtype, norm>,
        "vector_norm_backward(grad, self, p, result, None, False)"},
       {"aten.norm.ScalarOpt_dim", fake<real_dtype>, eval<real_dtype, norm>,

@@ -9,8 +9,9 @@
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 /// at::Reduction
 enum class Reduction : std::int64_t { None, Mean, Sum };
@@ -94,13 +95,6 @@ Status lower_nll_loss_backward(LowerCall& call) {
   }));
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -265,7 +259,7 @@ void register_nll_loss(OpTable& t) {
        .eval = eval_nll_loss_forward,
        .derivative = {{"self",
                        "aten.nll_loss_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}},
-       .lower = loops::lower_nll_loss});
+       .lower = lower_nll_loss});
   t.add(forward_2d,
         {.fake = fake_nll_loss_forward,
          .eval = eval_nll_loss_forward,
@@ -273,7 +267,7 @@ void register_nll_loss(OpTable& t) {
              {"self",
               "aten.nll_loss2d_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}}});
   t.add(backward_1d,
-        {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward, .lower = loops::lower_nll_loss_backward});
+        {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward, .lower = lower_nll_loss_backward});
   t.add(backward_2d, {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward});
   t.add("aten.nll_loss.default", {.program = "nll_loss_forward(self, target, weight, reduction, ignore_index)[0]"});
   t.add("aten.nll_loss2d.default", {.program = "nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0]"});

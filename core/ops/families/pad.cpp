@@ -8,8 +8,9 @@
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 Status lower_pad(LowerCall& call) {
   LoweredTensor self = call.in("self");
@@ -40,13 +41,6 @@ Status lower_pad(LowerCall& call) {
   call.give(call.to.writes(dtype, sizes, std::move(writes)));
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -282,7 +276,7 @@ void register_pad(OpTable& t) {
   t.add("aten.constant_pad_nd.default", {.fake = fake_constant_pad,
                                          .eval = eval_constant_pad,
                                          .derivative = {{"self", "aten.constant_pad_nd.default(grad, negated(pad))"}},
-                                         .lower = loops::lower_pad,
+                                         .lower = lower_pad,
                                          .unchanged_if = widths_are_zero});
   for (const BorderRow& row : borders) {
     t.add(row.forward, {.fake = row.reflect ? fake_border<true> : fake_border<false>,

@@ -5,8 +5,9 @@
 #include "core/ops/formula_functions.h"
 #include "core/ops/kernels/cascade_sum.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 LoweredTensor logical(LowerCall& call, ScalarOp op) {
   LoweredTensor self = call.in("self");
@@ -40,12 +41,6 @@ Status lower_any(LowerCall& call) {
 Status lower_all(LowerCall& call) {
   return call.give(logical(call, ScalarOp::BitAnd)), Status();
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-namespace {
 
 /// Sums and means in single precision are added in PyTorch's order and equal PyTorch's bit by bit. Others are rounded
 /// once.
@@ -131,25 +126,23 @@ void register_reduce(OpTable& t) {
   add_reduction_formulas(t);
   constexpr auto prod = eval<sum_dtype, times>;
   const Reduction rows[] = {
-      {"aten.sum.default", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "expand(grad, sizes(self))", loops::lower_sum,
-       true},
+      {"aten.sum.default", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "expand(grad, sizes(self))", lower_sum, true},
       {"aten.sum.dim_IntList", fake<sum_dtype>, eval_sum<sum_dtype, sum>, "sum_backward(grad, self, dim, keepdim)",
-       loops::lower_sum, true},
+       lower_sum, true},
       {"aten.nansum.default", fake<sum_dtype>, eval<sum_dtype, nansum>,
        "sum_backward(grad, self, dim, keepdim) * logical_not(isnan(self))"},
-      {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)", loops::lower_prod},
-      {"aten.prod.dim_int", fake<sum_dtype>, prod, "prod_backward(grad, self, result, dim, keepdim)",
-       loops::lower_prod},
+      {"aten.prod.default", fake<sum_dtype>, prod, "prod_backward(grad, self, result)", lower_prod},
+      {"aten.prod.dim_int", fake<sum_dtype>, prod, "prod_backward(grad, self, result, dim, keepdim)", lower_prod},
       {"aten.mean.default", fake<mean_dtype>, eval_sum<mean_dtype, mean>, "mean_backward(grad, self, None, False)",
-       loops::lower_mean, true},
+       lower_mean, true},
       {"aten.mean.dim", fake<mean_dtype>, eval_sum<mean_dtype, mean>, "mean_backward(grad, self, dim, keepdim)",
-       loops::lower_mean, true},
-      {"aten.any.default", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any, true},
-      {"aten.any.dim", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any, true},
-      {"aten.any.dims", fake<truth_dtype>, eval<truth_dtype, any>, "", loops::lower_any, true},
-      {"aten.all.default", fake<truth_dtype>, eval<truth_dtype, all>, "", loops::lower_all},
-      {"aten.all.dim", fake<truth_dtype>, eval<truth_dtype, all>, "", loops::lower_all},
-      {"aten.all.dims", fake<truth_dtype>, eval<truth_dtype, all>, "", loops::lower_all},
+       lower_mean, true},
+      {"aten.any.default", fake<truth_dtype>, eval<truth_dtype, any>, "", lower_any, true},
+      {"aten.any.dim", fake<truth_dtype>, eval<truth_dtype, any>, "", lower_any, true},
+      {"aten.any.dims", fake<truth_dtype>, eval<truth_dtype, any>, "", lower_any, true},
+      {"aten.all.default", fake<truth_dtype>, eval<truth_dtype, all>, "", lower_all},
+      {"aten.all.dim", fake<truth_dtype>, eval<truth_dtype, all>, "", lower_all},
+      {"aten.all.dims", fake<truth_dtype>, eval<truth_dtype, all>, "", lower_all},
       {"aten.count_nonzero.default", fake<index_dtype>, eval<index_dtype, count_nonzero>, ""},
       {"aten.count_nonzero.dim_IntList", fake<index_dtype>, eval<index_dtype, count_nonzero>, ""},
   };

@@ -10,8 +10,9 @@
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 /// `base`, with `part` written over every `step`-th index of `dim` from `start` on.
 void give_scatter(LowerCall& call, const LoweredTensor& base, const LoweredTensor& part, std::size_t dim,
@@ -71,12 +72,6 @@ Status lower_select_backward(LowerCall& call) {
   give_scatter(call, zero, unsqueezed(call.to, grad, dim), dim, wrap_index(call, zero.sizes[dim]), 1);
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-namespace {
 
 constexpr const char* select = "aten.select.int";
 constexpr const char* slice = "aten.slice.Tensor";
@@ -209,13 +204,13 @@ void add_scatters(OpTable& t) {
                                         .eval = eval_scatter<select>,
                                         .derivative = {{"self", "select_scatter(grad, zeros_like(src), dim, index)"},
                                                        {"src", "select(grad, dim, index)"}},
-                                        .lower = loops::lower_select_scatter});
+                                        .lower = lower_select_scatter});
   t.add("aten.slice_scatter.default",
         {.fake = fake_scatter<slice>,
          .eval = eval_scatter<slice>,
          .derivative = {{"self", "slice_scatter(grad, zeros_like(src), dim, start, end, step)"},
                         {"src", "slice(grad, dim, start, end, step)"}},
-         .lower = loops::lower_slice_scatter});
+         .lower = lower_slice_scatter});
   t.add("aten.diagonal_scatter.default",
         {.fake = fake_scatter<diagonal>,
          .eval = eval_scatter<diagonal>,
@@ -233,12 +228,12 @@ void add_scatters(OpTable& t) {
                                          .eval = eval_backward<select>,
                                          .compile_decompose = backward_as_scatter<select, select_scatter>,
                                          .derivative = {{"grad_output", "select(grad, dim, index)"}},
-                                         .lower = loops::lower_select_backward});
+                                         .lower = lower_select_backward});
   t.add("aten.slice_backward.default", {.fake = fake_backward<slice>,
                                         .eval = eval_backward<slice>,
                                         .compile_decompose = backward_as_scatter<slice, slice_scatter>,
                                         .derivative = {{"grad_output", "slice(grad, dim, start, end, step)"}},
-                                        .lower = loops::lower_slice_backward});
+                                        .lower = lower_slice_backward});
   t.add("aten.diagonal_backward.default", {.fake = fake_backward<diagonal>,
                                            .eval = eval_backward<diagonal>,
                                            .derivative = {{"grad_output", "diagonal(grad, offset, dim1, dim2)"}}});

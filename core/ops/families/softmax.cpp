@@ -10,8 +10,9 @@
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 
-namespace partita::loops {
+namespace partita {
 namespace {
+using namespace loops;
 
 struct Rows {
   LoweredTensor x;            ///< the argument in the arithmetic dtype
@@ -102,13 +103,6 @@ Status lower_logsumexp(LowerCall& call) {
                       [](ScalarBuilder& b, auto v) { return b.Add(b.Log(v[0]), v[1]); }));
   return {};
 }
-
-}  // namespace
-}  // namespace partita::loops
-
-namespace partita {
-
-namespace {
 
 using namespace kernels;
 
@@ -343,11 +337,11 @@ void register_softmax(OpTable& t) {
   t.add("aten._softmax.default", {.fake = fake_softmax,
                                   .eval = eval_softmax<false>,
                                   .gradient = grad_softmax<softmax_backward>,
-                                  .lower = loops::lower_softmax});
+                                  .lower = lower_softmax});
   t.add("aten._log_softmax.default", {.fake = fake_softmax,
                                       .eval = eval_softmax<true>,
                                       .gradient = grad_softmax<log_softmax_backward>,
-                                      .lower = loops::lower_log_softmax});
+                                      .lower = lower_log_softmax});
   t.add("aten._softmax_backward_data.default",
         {.fake = fake_softmax_backward,
          .eval = eval_softmax_backward<false>,
@@ -355,19 +349,19 @@ void register_softmax(OpTable& t) {
                         {"output",
                          "grad_output * grad - sum(output * grad_output, [dim], True) * grad - "
                          "grad_output * sum(output * grad, [dim], True)"}},
-         .lower = loops::lower_softmax_backward});
+         .lower = lower_softmax_backward});
   t.add("aten._log_softmax_backward_data.default",
         {.fake = fake_softmax_backward,
          .eval = eval_softmax_backward<true>,
          .derivative = {{"grad_output", "grad - sum(grad * exp(output), [dim], True)"},
                         {"output", "-sum(grad_output, [dim], True) * exp(output) * grad"}},
-         .lower = loops::lower_log_softmax_backward});
+         .lower = lower_log_softmax_backward});
   t.add("aten._safe_softmax.default",
         {.fake = fake_safe_softmax, .eval = eval_safe_softmax, .gradient = grad_softmax<softmax_backward>});
   t.add("aten.logsumexp.default", {.fake = fake_logsumexp,
                                    .eval = eval_logsumexp,
                                    .derivative = {{"self", "logsumexp_backward(grad, self, result, dim, keepdim)"}},
-                                   .lower = loops::lower_logsumexp});
+                                   .lower = lower_logsumexp});
   t.add("aten.softmax.int", {.decompose = decompose_softmax<softmax_op>});
   t.add("aten.log_softmax.int", {.decompose = decompose_softmax<log_softmax_op>});
   t.add("aten.special_softmax.default", {.decompose = decompose_softmax<softmax_op>});
