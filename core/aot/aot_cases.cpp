@@ -117,6 +117,8 @@ class AotCase {
 
   Status make_inputs() {
     for (const Json& p : json_.at("placeholders")) keys_.push_back(p.value("key", ""));
+    for (const auto& [key, constant] : stored_.tensors)  // const.GRAPH.NAME
+      if (key.starts_with("const.dynamo.")) io_.tensors["constant." + key.substr(13)] = constant;
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       const std::string key = fmt::format("input.{}", i);
       if (keys_[i].empty()) {

@@ -53,23 +53,6 @@ std::vector<std::optional<std::string>> tangent_keys(const Graph& graph) {
   return keys;
 }
 
-/// A file without strides holds row-major copies. The annotation tells the strides that the tensor had.
-Result<Tensor> laid_out(const Tensor& t, const Meta& meta) {
-  const TensorMeta* wanted = meta.tensor();
-  if (!wanted || !wanted->strides_known || wanted->strides.size() != t.sizes.size() || !t.is_contiguous()) return t;
-  Sizes strides;
-  for (std::size_t d = 0; d < t.sizes.size(); ++d) {
-    if (!wanted->strides[d].is_int() || wanted->sizes[d] != SymExpr(t.sizes[d])) return t;
-    strides.push_back(wanted->strides[d].as_int());
-    if (strides[d] == 0 && t.sizes[d] > 1) return t;  // elements that shared memory may differ in the file
-  }
-  if (strides == t.strides) return t;
-  TRY(Tensor out, Tensor::empty_strided(t.dtype, t.sizes, strides));
-  out.copy_from(t);
-  out.requires_grad = t.requires_grad;
-  return out;
-}
-
 /// Converts a stored tensor to what the meta wants: integers are stored as tensors of one element, tensors perhaps
 /// without their strides.
 Result<Value> as_meta_wants(const Meta& meta, const Tensor& t, const std::string& key) {
@@ -93,7 +76,11 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
     if (const Tensor* t = io.find(*second)) return as_meta_wants(node.meta, *t, *second);
   if (program) {
     if (const Tensor* t = program->tensor_of(node.name())) return Value(*t);
-    if (const ProgramInput* input = program->input(node.name()); input && !input->constant.is_none()) {
+    // Constants of the signature (None, numbers, strings) have no meta.
+    if (const ProgramInput* input = program->input(node.name());
+        input && (!input->constant.is_none() || (input->kind == ProgramInputKind::UserInput && !node.meta.known()))) {
+      if (input->constant.is_none()) return Value();
+      if (const auto* text = input->constant.get<std::string>()) return Value(*text);
       if (const auto* i = input->constant.get<std::int64_t>()) return Value(*i);
       if (const auto* d = input->constant.get<double>()) return Value(*d);
       if (const auto* b = input->constant.get<bool>()) return Value(*b);
@@ -176,6 +163,22 @@ std::string after_key(const std::string& key) {
 }
 
 }  // namespace
+
+Result<Tensor> laid_out(const Tensor& t, const Meta& meta) {
+  const TensorMeta* wanted = meta.tensor();
+  if (!wanted || !wanted->strides_known || wanted->strides.size() != t.sizes.size() || !t.is_contiguous()) return t;
+  Sizes strides;
+  for (std::size_t d = 0; d < t.sizes.size(); ++d) {
+    if (!wanted->strides[d].is_int() || wanted->sizes[d] != SymExpr(t.sizes[d])) return t;
+    strides.push_back(wanted->strides[d].as_int());
+    if (strides[d] == 0 && t.sizes[d] > 1) return t;  // elements that shared memory may differ in the file
+  }
+  if (strides == t.strides) return t;
+  TRY(Tensor out, Tensor::empty_strided(t.dtype, t.sizes, strides));
+  out.copy_from(t);
+  out.requires_grad = t.requires_grad;
+  return out;
+}
 
 bool mutates_inputs(const Graph& graph) {
   for (const Node* node : graph) {

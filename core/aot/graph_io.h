@@ -31,6 +31,10 @@ Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const Te
 Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& inputs, const std::vector<Value>& before,
                                    const std::vector<Value>& outputs);
 
+/// A row-major tensor in the strides of the meta, as far as they are known. A file without strides holds row-major
+/// copies, and gradients may come in any layout.
+Result<Tensor> laid_out(const Tensor& t, const Meta& meta);
+
 /// May running the graph write to its inputs?
 bool mutates_inputs(const Graph& graph);
 

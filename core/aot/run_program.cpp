@@ -120,6 +120,8 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
   const std::vector<std::size_t> mutated = graphs_->meta.mutated_runtime_inputs();
   const bool given =
       std::ranges::any_of(tangents_, [](const auto& entry) { return !entry.first.starts_with("tangent.input."); });
+  const std::vector<Node*> placeholders = graphs_->partition.backward->placeholders();
+  const std::size_t first = placeholders.size() - graphs_->tangent_of.size();
   for (std::size_t position : graphs_->tangent_of) {
     const Tensor* value = outputs[position].get<Tensor>();
     CHECK(value, "a tangent of a value that is not a tensor");
@@ -135,7 +137,9 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
       const bool loss = position >= mutated.size() && !given && value->dim() == 0;
       TRY(tangent, filled(*value, loss ? 1 : 0));
     }
-    out.emplace_back(*std::move(tangent));
+    TRY(const Tensor dense, tangent->contiguous());
+    TRY(Tensor expected, laid_out(dense, placeholders[first + out.size()]->meta));
+    out.emplace_back(std::move(expected));
   }
   return out;
 }

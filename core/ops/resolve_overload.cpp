@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/functional_variant.h"
 #include "core/ops/resolve.h"
 
 namespace partita {
@@ -160,7 +161,12 @@ Result<const Schema*> pick(std::string_view base, const std::vector<Seen>& posit
   const auto& overloads = find_overloads(base);
   if (overloads.empty()) return unsupported("ops.unknown", fmt::format("no operator {}", base));
   const Schema* best = nullptr;
-  auto rank = [](const Schema& s) { return s.name.ends_with(".Tensor") ? 0 : s.name.ends_with(".default") ? 1 : 2; };
+  // Overloads of TorchScript alone (copy_.Tensor), which nothing can run, come last.
+  auto rank = [](const Schema& s) {
+    const Op* op = Op::torch(s.name);
+    const int known = find_record(op) || functional_variant(op) ? 0 : 3;
+    return known + (s.name.ends_with(".Tensor") ? 0 : s.name.ends_with(".default") ? 1 : 2);
+  };
   for (const Schema* s : overloads) {
     if (!matches(*s, positional, named)) continue;
     if (!best || rank(*s) < rank(*best)) best = s;

@@ -49,6 +49,22 @@ class TestPartitionOptions : public QObject {
     QVERIFY(p->backward->find("cos")->is_placeholder());
   }
 
+  // An operator of another library, printed without an overload, may print or send.
+  void an_unread_call_of_another_library_stays_in_the_forward() {
+    const auto graph = fx("primals_1: <f32[4][1]>, tangents_1: <f32[4][1]>",
+                          "sin: <f32[4][1]> = $sin(primals_1)\n"
+                          "emit = torch.ops.corpus.emit(sin, 'mid')\n"
+                          "cos: <f32[4][1]> = $cos(primals_1)\n"
+                          "mul: <f32[4][1]> = $mul.Tensor(tangents_1, cos)\n"
+                          "return (sin, mul)");
+    for (const Partitioner partitioner : {Partitioner::Default, Partitioner::MinCut}) {
+      const auto p = partition(*graph, {.partitioner = partitioner});
+      QVERIFY2(p, p ? "" : p.error().line().c_str());
+      QVERIFY(p->forward->find("emit"));
+      QVERIFY(!p->backward->find("emit"));
+    }
+  }
+
   void a_recomputed_value_is_not_saved() {
     const auto graph = joint();
     const auto before = partition(*graph);
