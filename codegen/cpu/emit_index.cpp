@@ -174,6 +174,18 @@ Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool 
   return r;
 }
 
+Value* PhaseEmitter::sym_op(const SymExpr& e, const std::function<Value*(const SymExpr&)>& emit) {
+  if (e.kind() == SymKind::Pow) {
+    Value* base = emit(e.args()[0]);
+    return sym_op(SymKind::Mul, std::vector<Value*>(static_cast<std::size_t>(e.args()[1].as_int()), base), false);
+  }
+  std::vector<Value*> args;
+  for (const SymExpr& a : e.args()) args.push_back(emit(a));
+  bool divides = e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod;
+  return sym_op(e.kind(), args,
+                divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
+}
+
 Value* PhaseEmitter::sym(const SymExpr& e) {
   if (e.is_int()) return b_.getInt64(static_cast<std::uint64_t>(e.as_int()));
   if (e.kind() == SymKind::Symbol) {
@@ -181,15 +193,7 @@ Value* PhaseEmitter::sym(const SymExpr& e) {
     CHECK(it != variables_.end(), "unbound index symbol " + e.name() + " in " + kernel_.name);
     return it->second;
   }
-  if (e.kind() == SymKind::Pow) {
-    Value* base = sym(e.args()[0]);
-    return sym_op(SymKind::Mul, std::vector<Value*>(static_cast<std::size_t>(e.args()[1].as_int()), base), false);
-  }
-  std::vector<Value*> args;
-  for (const SymExpr& a : e.args()) args.push_back(sym(a));
-  bool divides = e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod;
-  return sym_op(e.kind(), args,
-                divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
+  return sym_op(e, [&](const SymExpr& a) { return sym(a); });
 }
 
 Value* PhaseEmitter::sym_lanes(const SymExpr& e) {
@@ -208,15 +212,7 @@ Value* PhaseEmitter::sym_lanes(const SymExpr& e, llvm::Type* element) {
     Value* by = b_.CreateVectorSplat(width(), b_.CreateTrunc(sym(*move), element));
     return b_.CreateAdd(scalar(), b_.CreateMul(by, iota(element, 1)));
   }
-  if (e.kind() == SymKind::Pow) {
-    Value* base = sym_lanes(e.args()[0], element);
-    return sym_op(SymKind::Mul, std::vector<Value*>(static_cast<std::size_t>(e.args()[1].as_int()), base), false);
-  }
-  std::vector<Value*> args;
-  for (const SymExpr& a : e.args()) args.push_back(sym_lanes(a, element));
-  bool divides = e.kind() == SymKind::FloorDiv || e.kind() == SymKind::Mod;
-  return sym_op(e.kind(), args,
-                divides && non_negative(e.args()[0]) && e.args()[1].is_int() && e.args()[1].as_int() > 0);
+  return sym_op(e, [&](const SymExpr& a) { return sym_lanes(a, element); });
 }
 
 }  // namespace partita::codegen

@@ -92,6 +92,8 @@ class PhaseEmitter {
   llvm::Value* sym(const SymExpr& e);        ///< value at lane 0, as i64
   llvm::Value* sym_lanes(const SymExpr& e);  ///< values of all lanes, as an i32 or i64 vector
   llvm::Value* sym_lanes(const SymExpr& e, llvm::Type* element);
+  /// `emit` gives the values of the operands.
+  llvm::Value* sym_op(const SymExpr& e, const std::function<llvm::Value*(const SymExpr&)>& emit);
   llvm::Value* sym_op(SymKind kind, const std::vector<llvm::Value*>& args, bool non_negative);
   std::optional<IndexRange> range_of(const SymExpr& e) const;
   bool non_negative(const SymExpr& e) const;

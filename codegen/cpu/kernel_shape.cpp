@@ -18,32 +18,16 @@ constexpr std::size_t scratch_alignment = 64;
 
 bool plain_index(const SymExpr& e) {
   switch (e.kind()) {
-    case SymKind::Int:
-    case SymKind::Symbol:
-      return true;
-    case SymKind::Add:
-    case SymKind::Mul:
-    case SymKind::FloorDiv:
-    case SymKind::Mod:
-    case SymKind::Min:
-    case SymKind::Max:
-    case SymKind::Eq:
-    case SymKind::Ne:
-    case SymKind::Lt:
-    case SymKind::Le:
-    case SymKind::And:
-    case SymKind::Or:
-    case SymKind::Not:
-      return std::all_of(e.args().begin(), e.args().end(), plain_index);
-    case SymKind::Pow:
-      return e.args()[1].is_int() && e.args()[1].as_int() > 0 && e.args()[1].as_int() < 16 && plain_index(e.args()[0]);
     case SymKind::Float:
     case SymKind::Computed:
     case SymKind::TrueDiv:
     case SymKind::Call:
       return false;
+    case SymKind::Pow:
+      return e.args()[1].is_int() && e.args()[1].as_int() > 0 && e.args()[1].as_int() < 16 && plain_index(e.args()[0]);
+    default:
+      return std::ranges::all_of(e.args(), plain_index);
   }
-  return false;
 }
 
 bool has_code(DType dtype) {

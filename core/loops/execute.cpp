@@ -48,9 +48,9 @@ struct Formula {
         return product;
       }
       case SymKind::FloorDiv:
-        return scalar_floordiv(args[0](), args[1]());
+        return device::floor_quotient(args[0](), nonzero(args[1]()));
       case SymKind::Mod:
-        return scalar_remainder(args[0](), args[1]());
+        return device::floor_rest(args[0](), nonzero(args[1]()));
       case SymKind::Min:
       case SymKind::Max: {
         int64_t best = args[0]();
@@ -374,8 +374,8 @@ class Executor {
       if (op == ScalarOp::Max) return scalar_max(a, b);
     }
     if constexpr (Integer<T>) {
-      if (op == ScalarOp::BitAnd) return scalar_and(a, b);
-      if (op == ScalarOp::BitOr) return scalar_or(a, b);
+      if (op == ScalarOp::BitAnd) return static_cast<T>(a & b);
+      if (op == ScalarOp::BitOr) return static_cast<T>(a | b);
     }
     CHECK(false, "no reduction by " + std::string(name(op)));
   }

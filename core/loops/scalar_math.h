@@ -42,6 +42,10 @@ template <Inexact T>
 T inexact_only(T a) {
   return a;
 }
+template <Integer T>
+T integer_only(T a) {
+  return a;
+}
 template <Ordered T>
 T ordered_only(T a) {
   return a;
@@ -52,39 +56,16 @@ T scalar_add(T a, T b) {
   return static_cast<T>(device::wrapped(a) + device::wrapped(b));
 }
 template <class T>
-T scalar_sub(T a, T b) {
-  return static_cast<T>(device::wrapped(a) - device::wrapped(b));
-}
-template <class T>
 T scalar_mul(T a, T b) {
   return static_cast<T>(device::wrapped(a) * device::wrapped(b));
 }
-template <class T>
-T scalar_neg(T a) {
-  return static_cast<T>(-device::wrapped(a));
-}
 
+/// The divisor itself. Throws when it is an integer and 0.
 template <class T>
-T divisor(T b) {
+T nonzero(T b) {
   if constexpr (Integer<T>)
     if (b == T(0)) throw ZeroDivision{};
   return b;
-}
-template <class T>
-T scalar_div(T a, T b) {
-  return device::quotient(a, divisor(b));
-}
-template <Ordered T>
-T scalar_floordiv(T a, T b) {
-  return device::floor_quotient(a, divisor(b));
-}
-template <Ordered T>
-T scalar_fmod(T a, T b) {
-  return device::rest(a, divisor(b));
-}
-template <Ordered T>
-T scalar_remainder(T a, T b) {
-  return device::floor_rest(a, divisor(b));
 }
 
 template <class T>
@@ -196,31 +177,6 @@ T scalar_erfinv(T a) {
   }
   for (int step = 0; step < 2; ++step) x -= (std::erf(x) - y) / (2 / std::sqrt(std::numbers::pi) * std::exp(-x * x));
   return static_cast<T>(x);
-}
-
-template <Integer T>
-T scalar_and(T a, T b) {
-  return static_cast<T>(a & b);
-}
-template <Integer T>
-T scalar_or(T a, T b) {
-  return static_cast<T>(a | b);
-}
-template <Integer T>
-T scalar_xor(T a, T b) {
-  return static_cast<T>(a ^ b);
-}
-template <Integer T>
-T scalar_not(T a) {
-  return device::bit_not(a);
-}
-template <Integer T>
-T scalar_shl(T a, T b) {
-  return device::shift_left(a, b);
-}
-template <Integer T>
-T scalar_shr(T a, T b) {
-  return device::shift_right(a, b);
 }
 
 }  // namespace partita::loops

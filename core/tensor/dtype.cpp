@@ -80,9 +80,6 @@ std::string_view torch_name(DType t) {
 std::string_view safetensors_name(DType t) {
   return row(t).safetensors;
 }
-int pt2_code(DType t) {
-  return row(t).code;
-}
 
 std::optional<DType> dtype_from_short(std::string_view name) {
   return find([&](const Row& r) { return r.brief == name; });

@@ -51,7 +51,6 @@ std::size_t itemsize(DType t);               ///< bytes of one element
 std::string_view short_name(DType t);        ///< "f32"
 std::string_view torch_name(DType t);        ///< "float32"; Python writes torch.float32
 std::string_view safetensors_name(DType t);  ///< "F32"; empty for complex
-int pt2_code(DType t);                       ///< ScalarType code of torch.export archives
 std::optional<DType> dtype_from_short(std::string_view name);
 std::optional<DType> dtype_from_torch(
     std::string_view name);  ///< also float, double, half, long, int, short, cfloat, ...
