@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "core/ops/effects.h"
-#include "core/ops/python_ops.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
 
@@ -135,8 +134,7 @@ CostClass cost_class(const Node& node) {
     return c;
   }
   CostClass c = class_of(node.op()).cost;
-  // What has no schema, like an operator of another library, may do anything.
-  if (!is_python_arithmetic(node.op()) && has_effect(node)) {
+  if (node.op()->kind == OpKind::Torch && has_effect(node)) {
     c.side_effect = true;
     c.recomputable = false;
     c.fusible = c.random;
