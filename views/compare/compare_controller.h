@@ -14,6 +14,7 @@ class CompareController : public WidgetController<CompareView> {
   void show() override { compare(view_->request()); }
   std::vector<OverlaySource> overlays() override;
   QStringList command() const override;
+  void wait_for(const Document&) override { view_->clear(); }
   void set_document(const Document& document) override;
 
   void compare(const CompareRequest& request);

@@ -234,7 +234,10 @@ void GraphController::measure(const QString& io) {
         return measure(*graph, inputs, progress);
       },
       [this, key](Result<NodeMeasures> measured) {
-        if (!measured) return bench_.report(measured.error());
+        if (!measured) {
+          wanted_overlay_.reset();
+          return bench_.report(measured.error());
+        }
         Document* of = bench_.document(key);
         if (!of) return;
         for (const auto& [node, seconds] : measured->seconds) of->facts[node].seconds = seconds;

@@ -82,9 +82,12 @@ void GraphView::keep_fold_in_place() {
     if (!picture.cards[i].again && inside(picture.cards[i].frame)) first = static_cast<int>(i);
   if (first < 0) return;
   const Box& box = scene_->layout.boxes[first];
-  origin_ = QPointF(box.center_x(), box.y) - asked->at / zoom_;
+  const QPointF at(std::clamp(asked->at.x(), 40.0, std::max(40.0, width() - 80.0)),
+                   std::clamp(asked->at.y(), kHeadingHeight + 8.0, std::max(kHeadingHeight + 8.0, height() - 80.0)));
+  origin_ = QPointF(box.center_x(), box.y) - at / zoom_;
   state_.selected = first;
-  reveal(first);
+  const Node* node = picture.cards[first].node;
+  Q_EMIT node_chosen(node ? text(node->name()) : QString());
 }
 
 void GraphView::set_overlay(OverlayKind kind) {
@@ -147,6 +150,7 @@ void GraphView::select(const QString& name) {
   const Node* node = name.isEmpty() ? nullptr : scene_->picture.graph->find(name.toStdString());
   int card = node ? scene_->card_of(*node) : -1;
   if (card == state_.selected) return;
+  if (card < 0 && state_.selected >= 0 && !scene_->picture.cards[state_.selected].node) return;  // a folded frame stays
   // A recomputed value has two cards for one node: the selection stays on the chosen one.
   if (state_.selected >= 0 && node && scene_->picture.cards[state_.selected].node == node) return;
   state_.selected = card;

@@ -42,7 +42,7 @@ class GraphView : public QWidget {
   void zoom_by(double factor, QPointF at);
 
  Q_SIGNALS:
-  void node_chosen(QString node);
+  void node_chosen(QString node);  ///< empty: a folded frame
   void pin_asked(QString node, partita::views::Pin pin);
   void fold_asked(QString frame_key);  ///< fold or unfold
 

@@ -37,7 +37,7 @@ void GraphView::choose(int card) {
   state_.selected = card;
   reveal(card);
   update();
-  if (chosen.node) Q_EMIT node_chosen(text(chosen.node->name()));
+  Q_EMIT node_chosen(chosen.node ? text(chosen.node->name()) : QString());
 }
 
 void GraphView::set_hovered(int card) {

@@ -258,7 +258,8 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
           card.bytes += hinted_bytes(node->meta, graph.shapes.get());
         continue;
       }
-      int frame = is_input(*node) ? input_home[node->id()] : folded_frame(frame_of[node->id()]);
+      if (input_home[node->id()] >= 0) continue;  // its card would stand before what its frame reads
+      int frame = folded_frame(frame_of[node->id()]);
       if (frame < 0) {
         Card card = card_of_node(*node, options.text_width);
         card.side = side;
@@ -301,7 +302,9 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   }
   if (picture.joint) add_side(Side::Backward);
   for (const Node* node : graph)
-    if (int frame = again_home[node->id()]; frame >= 0) again_of[node->id()] = card_of_frame.at(frame);
+    for (auto [home, card] : {std::pair(&again_home, &again_of), std::pair(&input_home, &picture.card_of)})
+      if (const auto found = card_of_frame.find((*home)[node->id()]); found != card_of_frame.end())
+        (*card)[node->id()] = found->second;
 
   // The card from which a reader on this side takes `in`.
   auto source = [&](const Node* in, bool in_backward) {

@@ -69,9 +69,10 @@ void PassesController::run() {
       },
       [this, key = document->key](Result<Made> history) {
         if (!history) return bench_.report(history.error());
-        history_of_ = key;
         if (Document* of = bench_.document(key))
           for (const auto& [node, pass] : pass_of_nodes(**history, 0)) of->facts[node].pass = pass;
+        if (!bench_.current() || bench_.current()->key != key) return;  // another graph is named above
+        history_of_ = key;
         view_->set_history(*history);
         bench_.get<GraphController>().refresh_overlays();
       });

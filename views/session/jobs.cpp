@@ -94,7 +94,7 @@ bool JobTracker::stop_within(int milliseconds) {
 
 void JobTracker::cancel_of(const QString& path) {
   for (auto& job : jobs_)
-    if (job->key.contains(":" + path)) job->progress.stop = true;
+    if (job->key.endsWith(":" + path) || job->key.contains(":" + path + "#")) job->progress.stop = true;
   Q_EMIT changed();
 }
 

@@ -107,6 +107,7 @@ void MainWindow::make_toolbar() {
   breadcrumb_->setContentsMargins(12, 0, 12, 0);
   breadcrumb_->setTextFormat(Qt::PlainText);
   breadcrumb_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+  breadcrumb_->setMinimumWidth(60);  // buttons and the search field go first
   bar->addWidget(breadcrumb_);
   search_ = new QLineEdit;
   search_->setPlaceholderText(tr("Search  /      Commands  Ctrl+K"));
@@ -127,15 +128,12 @@ void MainWindow::make_toolbar() {
 
 void MainWindow::add_tool(QAction* action, const QString& text) {
   auto* button = new QToolButton;
-  button->setDefaultAction(action);
   button->setText(text);
   button->setToolTip(action->text() + "  " + action->shortcut().toString(QKeySequence::NativeText));
+  connect(button, &QToolButton::clicked, action, &QAction::trigger);
   button->setFocusPolicy(Qt::ClickFocus);  // by keyboard: the shortcut
   QAction* shown = toolbar_->insertWidget(before_search_, button);
-  auto refresh = [=] {
-    shown->setVisible(action->isEnabled());
-    button->setText(text);  // the action's own text is for the menu
-  };
+  auto refresh = [=] { shown->setVisible(action->isEnabled()); };
   connect(action, &QAction::changed, shown, refresh);
   refresh();
 }

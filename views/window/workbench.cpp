@@ -292,10 +292,7 @@ void Workbench::tell_pin(const Document& document) {
   const bool saved = std::ranges::any_of(document.cut->saved, [&](const SavedValue& v) { return v.name == node; });
   const bool again = std::ranges::find(document.cut->recomputed, node) != document.cut->recomputed.end();
   if (pin->second == Pin::Save ? saved : again) return;
-  window_.set_status(pin->second == Pin::Save
-                         ? tr("%1 need not be saved: nothing in the backward reads it").arg(text(node))
-                         : tr("%1 need not be recomputed: nothing in the backward reads it").arg(text(node)),
-                     {});
+  window_.set_status(tr("The pin of %1 changes nothing: the backward does not need this value").arg(text(node)), {});
 }
 
 QString Workbench::place_of(const Document& document) const {
