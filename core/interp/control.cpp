@@ -22,11 +22,20 @@ Result<const Graph*> graph_argument(const ControlCall& c, std::size_t i) {
   return child;
 }
 
-Result<ValueList> list_argument(const ControlCall& c, std::size_t i) {
+Result<ValueList> list_argument(const ControlCall& c, std::size_t i, bool optional = false) {
+  if (optional && i >= c.node.args().size()) return ValueList();
   if (i >= c.node.args().size()) return malformed(c, fmt::format("has no argument {}", i));
   TRY(Value v, c.value_of(c.node.args()[i]));
   if (const auto* list = v.get<ValueList>()) return *list;
   return malformed(c, fmt::format("argument {} is not a list", i));
+}
+
+Result<ValueList> arguments_from(const ControlCall& c, std::size_t first) {
+  ValueList values;
+  for (std::size_t i = first; i < c.node.args().size(); ++i) {
+    TRY(values.emplace_back(), c.value_of(c.node.args()[i]));
+  }
+  return values;
 }
 
 Result<bool> truth(const ControlCall& c, const Value& v) {
@@ -90,10 +99,7 @@ Result<Value> cond(const ControlCall& c) {
   TRY(const Value condition, c.value_of(c.node.args()[0]));
   TRY(const bool taken, truth(c, condition));
   TRY(const Graph* branch, graph_argument(c, taken ? 1 : 2));
-  ValueList operands;
-  if (c.node.args().size() > 3) {
-    TRY(operands, list_argument(c, 3));
-  }
+  TRY(ValueList operands, list_argument(c, 3, true));
   TRY(ValueList results, c.run(*branch, std::move(operands)));
   return Value(std::move(results));
 }
@@ -102,10 +108,7 @@ Result<Value> while_loop(const ControlCall& c) {
   TRY(const Graph* condition, graph_argument(c, 0));
   TRY(const Graph* body, graph_argument(c, 1));
   TRY(ValueList carried, list_argument(c, 2));
-  ValueList additional;
-  if (c.node.args().size() > 3) {
-    TRY(additional, list_argument(c, 3));
-  }
+  TRY(ValueList additional, list_argument(c, 3, true));
   const std::size_t width = carried.size();
   for (;;) {
     ValueList inputs = carried;
@@ -142,10 +145,7 @@ Result<Value> scan(const ControlCall& c) {
   TRY(const Graph* body, graph_argument(c, 0));
   TRY(ValueList carry, list_argument(c, 1));
   TRY(const ValueList xs, list_argument(c, 2));
-  ValueList rest;
-  if (c.node.args().size() > 3) {
-    TRY(rest, list_argument(c, 3));
-  }
+  TRY(ValueList rest, list_argument(c, 3, true));
   TRY(const std::int64_t length, common_length(c, xs));
   Stack stack(length);
   for (std::int64_t i = 0; i < length; ++i) {
@@ -165,35 +165,17 @@ Result<Value> scan(const ControlCall& c) {
 /// Calls the graph at argument `graph_at` with the arguments from `operands_at` on.
 Result<Value> call_graph(const ControlCall& c, std::size_t graph_at, std::size_t operands_at) {
   TRY(const Graph* body, graph_argument(c, graph_at));
-  ValueList operands;
-  for (std::size_t i = operands_at; i < c.node.args().size(); ++i) {
-    TRY(Value v, c.value_of(c.node.args()[i]));
-    operands.push_back(std::move(v));
-  }
+  TRY(ValueList operands, arguments_from(c, operands_at));
   TRY(ValueList results, c.run(*body, std::move(operands)));
   return Value(std::move(results));
 }
-Result<Value> wrapper(const ControlCall& c) {
-  return call_graph(c, 0, 1);
-}
-Result<Value> grad_mode(const ControlCall& c) {
-  return call_graph(c, 1, 2);
-}
-Result<Value> invoke_subgraph(const ControlCall& c) {
-  return call_graph(c, 0, 2);
-}
-
 /// with_effects(token, op, *args, **kwargs) runs the call and returns (token, *results).
 Result<Value> with_effects(const ControlCall& c) {
   const Args& args = c.node.args();
   const ArgName* name = args.size() > 1 ? args[1].get<ArgName>() : nullptr;
   constexpr std::string_view prefix = "torch.ops.";
   if (!name || !name->text.starts_with(prefix)) return malformed(c, "takes a token and an operator");
-  std::vector<Value> values;
-  for (std::size_t i = 2; i < args.size(); ++i) {
-    TRY(Value v, c.value_of(args[i]));
-    values.push_back(std::move(v));
-  }
+  TRY(ValueList values, arguments_from(c, 2));
   std::vector<std::pair<std::string, Value>> named;
   for (const auto& [key, arg] : c.node.kwargs()) {
     TRY(Value v, c.value_of(arg));
@@ -227,11 +209,11 @@ Result<Value> run_control(const ControlCall& call) {
     case Control::Scan:
       return scan(call);
     case Control::Wrapper:
-      return wrapper(call);
+      return call_graph(call, 0, 1);
     case Control::GradMode:
-      return grad_mode(call);
+      return call_graph(call, 1, 2);
     case Control::InvokeSubgraph:
-      return invoke_subgraph(call);
+      return call_graph(call, 0, 2);
     case Control::WithEffects:
       return with_effects(call);
   }

@@ -523,12 +523,7 @@ class Machine {
     if (!storage) {
       TRY(storage, storages_(*key));
     }
-    Tensor flat;
-    flat.storage = storage;
-    flat.dtype = *dtype;
-    flat.sizes = {static_cast<std::int64_t>(storage->bytes() / itemsize(*dtype))};
-    flat.strides = {1};
-    push(std::move(flat));
+    push(Tensor{storage, *dtype, {static_cast<std::int64_t>(storage->bytes() / itemsize(*dtype))}, {1}});
     return {};
   }
 

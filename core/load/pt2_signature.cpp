@@ -121,12 +121,7 @@ Status read_tensors(const ZipArchive& zip, const std::string& folder, const std:
     if (!storage) {
       TRY(storage, zip.read_storage(folder + std::string(path)));
     }
-    Tensor t;
-    t.storage = storage;
-    t.dtype = meta.dtype;
-    t.sizes = *sizes;
-    t.strides = *strides;
-    t.offset = meta.offset.as_int();
+    Tensor t{storage, meta.dtype, *sizes, *strides, meta.offset.as_int()};
     TRY(const bool within, within_storage(t));
     if (!within) return bad(fmt::format("'{}' reaches beyond its {} bytes", name, storage->bytes()));
     t.requires_grad = flag_in(entry.value, "is_param") && meta.requires_grad;

@@ -143,28 +143,18 @@ LoweredTensor Lowering::add(Definition d) {
 }
 
 LoweredTensor Lowering::memory(DType dtype, Sizes sizes) {
-  Definition d;
-  d.kind = Definition::Kind::Memory;
-  d.dtype = dtype;
-  d.sizes = std::move(sizes);
-  return add(std::move(d));
+  return add({.kind = Definition::Kind::Memory, .dtype = dtype, .sizes = std::move(sizes)});
 }
 
 LoweredTensor Lowering::map(DType dtype, Sizes sizes, ElementFunction value) {
-  Definition d;
-  d.dtype = dtype;
-  d.sizes = std::move(sizes);
-  d.value = std::move(value);
-  return add(std::move(d));
+  return add({.dtype = dtype, .sizes = std::move(sizes), .value = std::move(value)});
 }
 
 LoweredTensor Lowering::view(const LoweredTensor& from, Sizes sizes, IndexFunction source) {
-  Definition d;
-  d.dtype = from.dtype;
-  d.sizes = std::move(sizes);
-  d.value = [from, source = std::move(source)](Body& body, const Index& i) { return body.read(from, source(body, i)); };
-  d.is_view = true;
-  return add(std::move(d));
+  auto value = [from, source = std::move(source)](Body& body, const Index& i) {
+    return body.read(from, source(body, i));
+  };
+  return add({.dtype = from.dtype, .sizes = std::move(sizes), .value = std::move(value), .is_view = true});
 }
 
 LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduced, ScalarOp combine,
@@ -172,11 +162,16 @@ LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduc
   CHECK(space.size() == reduced.size());
   // No dimension is reduced, so each element is its own result.
   if (std::ranges::find(reduced, true) == reduced.end()) return map(dtype, std::move(space), std::move(value));
-  Definition d;
-  d.kind = Definition::Kind::Reduce;
-  d.dtype = dtype;
-  d.combine = combine;
-  d.start = identity(combine, dtype);
+  const auto over = [&](Sizes whole, std::vector<bool> folds) {
+    Definition d{.kind = Definition::Kind::Reduce, .dtype = dtype, .sizes = whole, .value = std::move(value)};
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      if (folds[i]) d.sizes[i] = 1;
+    d.space = std::move(whole);
+    d.reduced = std::move(folds);
+    d.combine = combine;
+    d.start = identity(combine, dtype);
+    return d;
+  };
   int64_t kept = 1, folded = 1;
   for (std::size_t i = 0; i < space.size(); ++i) (reduced[i] ? folded : kept) *= space[i];
 
@@ -208,33 +203,17 @@ LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduc
       std::vector<bool> inner = reduced, only_outer(space.size(), false);
       inner[outer] = false;
       only_outer[outer] = true;
-      d.space = std::move(space);
-      d.reduced = inner;
-      d.value = std::move(value);
-      d.sizes = d.space;
-      for (std::size_t i = 0; i < d.sizes.size(); ++i)
-        if (inner[i]) d.sizes[i] = 1;
-      LoweredTensor partial = add(std::move(d));
+      LoweredTensor partial = add(over(std::move(space), inner));
       return reduce(dtype, partial.sizes, only_outer, combine,
                     [partial](Body& body, const Index& i) { return body.read(partial, i); });
     }
   }
-  d.sizes = space;
-  for (std::size_t i = 0; i < space.size(); ++i)
-    if (reduced[i]) d.sizes[i] = 1;
-  d.space = std::move(space);
-  d.reduced = std::move(reduced);
-  d.value = std::move(value);
-  return add(std::move(d));
+  return add(over(std::move(space), std::move(reduced)));
 }
 
 LoweredTensor Lowering::writes(DType dtype, Sizes sizes, std::vector<Definition::Write> writes) {
-  Definition d;
-  d.kind = Definition::Kind::Writes;
-  d.dtype = dtype;
-  d.sizes = std::move(sizes);
-  d.writes = std::move(writes);
-  return add(std::move(d));
+  return add(
+      {.kind = Definition::Kind::Writes, .dtype = dtype, .sizes = std::move(sizes), .writes = std::move(writes)});
 }
 
 LoweredTensor Lowering::cast(const LoweredTensor& t, DType dtype) {

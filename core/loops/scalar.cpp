@@ -85,9 +85,7 @@ Scalar ScalarBuilder::intern(ScalarNode node) {
 }
 
 Scalar ScalarBuilder::input(int slot, DType dtype) {
-  ScalarNode n{ScalarOp::Input, dtype, {}};
-  n.slot = slot;
-  return intern(std::move(n));
+  return intern({.op = ScalarOp::Input, .dtype = dtype, .args = {}, .slot = slot});
 }
 
 Scalar ScalarBuilder::constant(DType dtype, double value) {
@@ -105,16 +103,11 @@ Scalar ScalarBuilder::constant_int(DType dtype, std::int64_t value) {
 
 Scalar ScalarBuilder::index(SymExpr e) {
   if (e.is_int()) return constant_int(DType::Int64, e.as_int());
-  ScalarNode n{ScalarOp::Index, DType::Int64, {}};
-  n.index = e;
-  return intern(std::move(n));
+  return intern({.op = ScalarOp::Index, .dtype = DType::Int64, .args = {}, .index = e});
 }
 
 Scalar ScalarBuilder::load(int buffer, SymExpr element, DType dtype) {
-  ScalarNode n{ScalarOp::Load, dtype, {}};
-  n.slot = buffer;
-  n.index = element;
-  return intern(std::move(n));
+  return load_at(buffer, {}, dtype, element);
 }
 
 Scalar ScalarBuilder::cast(Scalar a, DType dtype) {
@@ -126,23 +119,20 @@ Scalar ScalarBuilder::cast(Scalar a, DType dtype) {
     if (!was_real && (dtype == DType::Float64 || dtype == DType::Float32))
       return constant(dtype, static_cast<double>(from.integer));
   }
-  ScalarNode n{ScalarOp::Cast, dtype, {a}};
-  return intern(std::move(n));
+  return intern({ScalarOp::Cast, dtype, {a}});
 }
 
 Scalar ScalarBuilder::bitcast(Scalar a, DType dtype) {
   CHECK(itemsize(this->dtype(a)) == itemsize(dtype));
   if (this->dtype(a) == dtype) return a;
-  ScalarNode n{ScalarOp::Bitcast, dtype, {a}};
-  return intern(std::move(n));
+  return intern({ScalarOp::Bitcast, dtype, {a}});
 }
 
 Scalar ScalarBuilder::where(Scalar condition, Scalar a, Scalar b) {
   CHECK(dtype(condition) == DType::Bool && dtype(a) == dtype(b));
   if (a == b) return a;
   if ((*this)[condition].op == ScalarOp::Const) return (*this)[condition].integer ? a : b;
-  ScalarNode n{ScalarOp::Where, dtype(a), {condition, a, b}};
-  return intern(std::move(n));
+  return intern({ScalarOp::Where, dtype(a), {condition, a, b}});
 }
 
 Scalar ScalarBuilder::within(Scalar position, const Bound& bound) {
@@ -153,11 +143,12 @@ Scalar ScalarBuilder::within(Scalar position, const Bound& bound) {
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     if (nodes_[i].op == ScalarOp::Within && nodes_[i].args[0] == position && nodes_[i].integer == bound.size)
       return {static_cast<std::int32_t>(i)};
-  ScalarNode n{ScalarOp::Within, DType::Int64, {position}};
-  n.slot = static_cast<int>(bounds_.size());
-  n.integer = bound.size;
   bounds_.push_back(bound);
-  return intern(std::move(n));
+  return intern({.op = ScalarOp::Within,
+                 .dtype = DType::Int64,
+                 .args = {position},
+                 .slot = static_cast<int>(bounds_.size()) - 1,
+                 .integer = bound.size});
 }
 
 Scalar ScalarBuilder::make(ScalarOp op, Scalar a, Scalar b, Scalar c) {
@@ -168,8 +159,7 @@ Scalar ScalarBuilder::make(ScalarOp op, Scalar a, Scalar b, Scalar c) {
     CHECK((args[i].id >= 0) == (i < row.arity), std::string(row.name) + ": wrong argument count");
   for (int i = 1; i < row.arity; ++i)
     CHECK(dtype(args[i]) == dtype(a), std::string(row.name) + ": arguments of different dtypes");
-  ScalarNode n{op, row.is_bool ? DType::Bool : dtype(a), {a, b, c}};
-  return intern(std::move(n));
+  return intern({op, row.is_bool ? DType::Bool : dtype(a), {a, b, c}});
 }
 
 Diagnostic out_of_bounds(const Bound& bound, std::int64_t position) {

@@ -103,6 +103,7 @@ class Planner {
   PlanView argument(const ExternNode& e, const Node* n) { return view(argument_view(g_, e, g_.value(n)), g_.value(n)); }
 
   void call(const ExternNode& e, const Epilogue* epilogue) {
+    const PlanView none{.buffer = -1};
     ExternCall call;
     call.op = e.node->op();
     call.device.type = plan_.target.device;
@@ -113,19 +114,13 @@ class Planner {
         call.args.emplace_back(argument(e, n));
       } else if (list && std::ranges::any_of(list->items, [](const Arg& item) { return item.node() != nullptr; })) {
         std::vector<PlanView> views;
-        for (const Arg& item : list->items) {
-          PlanView none;
-          none.buffer = -1;
-          views.push_back(item.node() ? argument(e, item.node()) : none);
-        }
+        for (const Arg& item : list->items) views.push_back(item.node() ? argument(e, item.node()) : none);
         call.args.emplace_back(std::move(views));
       } else {
         call.args.emplace_back(a);
       }
     }
     for (int r : e.results) {
-      PlanView none;
-      none.buffer = -1;
       int holder = epilogue ? epilogue->result : r;
       call.results.push_back(r < 0 ? none : view({holder, layout_of(g_, r).strides, 0}, r));
     }

@@ -13,13 +13,7 @@ struct Window {
   std::size_t bytes = 0;
 
   Tensor over(std::byte* const* buffers) const {
-    Tensor t;
-    t.storage = Storage::borrow(buffers[view.buffer], bytes, nullptr);
-    t.dtype = view.dtype;
-    t.sizes = view.sizes;
-    t.strides = view.strides;
-    t.offset = view.offset;
-    return t;
+    return {Storage::borrow(buffers[view.buffer], bytes, nullptr), view.dtype, view.sizes, view.strides, view.offset};
   }
 };
 
