@@ -108,7 +108,7 @@ struct Brush {
 
   void halves() {
     painter.fillRect(area, theme.paper);
-    const Layout& layout = scene.layout;
+    const PictureLayout& layout = scene.layout;
     if (!scene.picture.joint) return;
     painter.fillRect(QRectF(area.left(), area.top(), layout.cut_left - area.left(), area.height()), theme.forward);
     painter.fillRect(QRectF(layout.cut_right, area.top(), area.right() - layout.cut_right, area.height()),
@@ -159,7 +159,7 @@ struct Brush {
   }
   void cut_label(int card) {
     if (detail == Detail::Blocks) return;
-    QRectF box(scene.layout.cut_left, scene.cut_y[card] - 8, Layout::kCutWidth, 16);
+    QRectF box(scene.layout.cut_left, scene.cut_y[card] - 8, PictureLayout::kCutWidth, 16);
     QFontMetricsF metrics(state.detail_font);
     const QString label = metrics.elidedText(size_text(crossing_bytes(scene, card)), Qt::ElideRight, box.width() - 14);
     QRectF chip(box.center().x() - metrics.horizontalAdvance(label) / 2 - 5, box.top() + 1,
