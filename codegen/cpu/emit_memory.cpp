@@ -49,6 +49,13 @@ Value* PhaseEmitter::load_gather(int buffer, Value* elements) {
   return ops_.from_memory(v, dtype);
 }
 
+/// Half types are added in single precision.
+Value* PhaseEmitter::sum(Value* x, Value* y, DType dtype) {
+  const DType wide = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
+  return ops_.cast(ops_.apply(ScalarOp::Add, wide, {ops_.cast(x, dtype, wide), ops_.cast(y, dtype, wide)}), wide,
+                   dtype);
+}
+
 void PhaseEmitter::store(const Store& s) {
   DType dtype = buffer_dtype(s.buffer);
   const bool adds = s.accumulate != loops::Accumulate::None;
@@ -58,11 +65,7 @@ void PhaseEmitter::store(const Store& s) {
     store_lanes(s, v, dtype);
   } else {
     Value* element = place({s.element, s.index});
-    if (adds) {
-      DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
-      Value* old = ops_.cast(load_scalar(s.buffer, element), dtype, sum);
-      v.v = ops_.cast(ops_.apply(ScalarOp::Add, sum, {old, ops_.cast(v.v, dtype, sum)}), sum, dtype);
-    }
+    if (adds) v.v = sum(load_scalar(s.buffer, element), v.v, dtype);
     Value* stored = ops_.to_memory(v.v, dtype);
     b_.CreateAlignedStore(stored, pointer(s.buffer, element), llvm::Align(itemsize(dtype)));
   }
@@ -76,15 +79,10 @@ void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
   auto first = [&] { return place(p); };
   auto elements = [&] { return places(p); };
   llvm::Align align(itemsize(dtype));
-  DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
-  auto add = [&](Value* old, Value* more) {
-    return ops_.cast(ops_.apply(ScalarOp::Add, sum, {ops_.cast(old, dtype, sum), ops_.cast(more, dtype, sum)}), sum,
-                     dtype);
-  };
   if (move && move->is(1)) {
     Value* element = first();
     Value* all = spread(v);
-    if (adds) all = add(load_contiguous(s.buffer, element), all);
+    if (adds) all = sum(load_contiguous(s.buffer, element), all, dtype);
     Value* stored = ops_.to_memory(all, dtype);
     if (active_->mask)
       b_.CreateMaskedStore(stored, pointer(s.buffer, element), align, active_->mask);
@@ -105,7 +103,7 @@ void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
   }
   Value* index = elements();
   Value* all = spread(v);
-  if (adds) all = add(load_gather(s.buffer, index), all);
+  if (adds) all = sum(load_gather(s.buffer, index), all, dtype);
   b_.CreateMaskedScatter(ops_.to_memory(all, dtype), pointer(s.buffer, index), align, active_->mask);
 }
 
@@ -146,9 +144,7 @@ void PhaseEmitter::add_each_lane(Value* index, Value* v, DType dtype, int buffer
   Value* where = pointer(buffer, b_.CreateLoad(i64, b_.CreateGEP(i64, indices, i)));
   Value* old = ops_.from_memory(b_.CreateLoad(element, where), dtype);
   Value* more = ops_.from_memory(b_.CreateLoad(element, b_.CreateGEP(element, values, i)), dtype);
-  DType sum = itemsize(dtype) == 2 && is_floating(dtype) ? DType::Float32 : dtype;
-  Value* total = ops_.apply(ScalarOp::Add, sum, {ops_.cast(old, dtype, sum), ops_.cast(more, dtype, sum)});
-  b_.CreateStore(ops_.to_memory(ops_.cast(total, sum, dtype), dtype), where);
+  b_.CreateStore(ops_.to_memory(sum(old, more, dtype), dtype), where);
   Value* next = b_.CreateAdd(i, b_.getInt64(1));
   i->addIncoming(next, body);
   b_.CreateCondBr(b_.CreateICmpSLT(next, active_->count), body, after);

@@ -70,6 +70,7 @@ class PhaseEmitter {
   void complete(const loops::Loop& l);
   bool reduced_in_lanes(int accumulator, const std::vector<loops::Stmt>& body, bool within) const;
   void store(const loops::Store& s);
+  llvm::Value* sum(llvm::Value* x, llvm::Value* y, DType dtype);
   void store_lanes(const loops::Store& s, Val value, DType dtype);
   void store_vector(const loops::Store& s, llvm::Value* stored, llvm::Value* element);
   void add_each_lane(llvm::Value* index, llvm::Value* value, DType dtype, int buffer);

@@ -53,6 +53,8 @@ struct Difference {
   std::optional<double> expected_error, found_error;  ///< largest distance to the f64 baseline, if there is one
 
   bool ok() const { return layout.empty() && died.empty() && (values_agree || rounding); }
+  /// Are there NaNs or infinities on one side only?
+  bool specials_differ() const { return nan_expected != nan_found || inf_expected != inf_found; }
 };
 
 /// Compares two values. NaN equals NaN. If `strides` is true, also compares the strides of dimensions of size > 1 of

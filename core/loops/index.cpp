@@ -79,6 +79,13 @@ SymExpr IndexMath::variable(const std::string& name, int64_t extent) {
   return symbol;
 }
 
+Index IndexMath::variables(const std::string& prefix, const Sizes& sizes) {
+  Index index;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    index.push_back(sizes[i] == 1 ? SymExpr(0) : variable(prefix + std::to_string(i), sizes[i]));
+  return index;
+}
+
 SymExpr IndexMath::computed(int scalar, int64_t extent) {
   const SymExpr term = SymExpr::computed(scalar);
   extents_[term] = extent;

@@ -20,6 +20,8 @@ class IndexMath {
  public:
   /// A variable with values 0 .. extent-1. Declaring a name again changes its extent.
   SymExpr variable(const std::string& name, std::int64_t extent);
+  /// A variable for each dimension: PREFIX0, PREFIX1, ...; 0 for dimensions of size 1.
+  Index variables(const std::string& prefix, const Sizes& sizes);
   /// A computed scalar that lies within 0 .. extent-1.
   SymExpr computed(int scalar, std::int64_t extent);
 

@@ -28,13 +28,6 @@ class Probe final : public Body {
   }
 };
 
-Index probe_variables(IndexMath& math, const Sizes& sizes) {
-  Index index;
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    index.push_back(sizes[i] == 1 ? SymExpr(0) : math.variable("v" + std::to_string(i), sizes[i]));
-  return index;
-}
-
 }  // namespace
 
 int64_t LoweredTensor::numel() const {
@@ -120,12 +113,12 @@ void Lowering::probe(Definition& d) const {
   Probe body(b, ranges);
   if (d.kind == Definition::Kind::Writes) {
     for (const Definition::Write& w : d.writes) {
-      Index at = probe_variables(ranges, w.sizes);
+      Index at = ranges.variables("v", w.sizes);
       w.value(body, at);
       for (SymExpr e : w.target(body, at)) body.scalar(e);
     }
   } else if (d.value) {
-    Scalar result = d.value(body, probe_variables(ranges, d.kind == Definition::Kind::Reduce ? d.space : d.sizes));
+    Scalar result = d.value(body, ranges.variables("v", d.kind == Definition::Kind::Reduce ? d.space : d.sizes));
     CHECK(b.dtype(result) == d.dtype, "a value of the wrong dtype in " + d.origin + ": " +
                                           std::string(short_name(b.dtype(result))) + ", not " +
                                           std::string(short_name(d.dtype)));

@@ -70,7 +70,8 @@ bool Aliases::may_replace(const Node& node, const Node& replacement) const {
   return !(returned(node) && visible(replacement));
 }
 
-void Aliases::replaced(const Node& node, const Node& replacement) {
+void Aliases::replace_uses(Node& node, Node& replacement) {
+  node.replace_all_uses_with(&replacement);
   const std::size_t from = root(node.id()), to = root(replacement.id());
   if (from == to) return;
   root_[from] = to;

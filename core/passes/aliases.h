@@ -23,8 +23,8 @@ class Aliases {
   /// May every reader of `node` read `replacement` instead, as far as memory is concerned? No if two values that the
   /// caller sees would newly share memory, or if one of them is written to.
   bool may_replace(const Node& node, const Node& replacement) const;
-  /// Records that the readers of `node` now read `replacement`.
-  void replaced(const Node& node, const Node& replacement);
+  /// Lets the readers of `node` read `replacement`.
+  void replace_uses(Node& node, Node& replacement);
 
  private:
   std::size_t root(std::size_t id) const;

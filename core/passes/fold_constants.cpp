@@ -112,7 +112,9 @@ class Folder {
   /// Makes aten.full of the value that all elements have; null when they differ or the strides would.
   Node* uniform_fill(Node& node, const Tensor& value) {
     const TensorMeta& meta = *node.meta.tensor();
-    if (is_complex(value.dtype) || !has_arithmetic(value.dtype) || value.numel() == 0 || meta.strides != contiguous_strides(meta.sizes)) return nullptr;
+    if (is_complex(value.dtype) || !has_arithmetic(value.dtype) || value.numel() == 0 ||
+        meta.strides != contiguous_strides(meta.sizes))
+      return nullptr;
     const auto dense = value.contiguous();
     if (!dense) return nullptr;
     const std::size_t item = itemsize(value.dtype);

@@ -26,8 +26,7 @@ Result<bool> remove_noops(Graph& graph, PassContext&) {
   for (Node* node : graph) {
     Node* source = node->op()->is_call() && !node->args().empty() ? node->args()[0].node() : nullptr;
     if (!source || !moves_nothing(*node) || !may_stand_for(*source, *node, aliases)) continue;
-    aliases.replaced(*node, *source);
-    node->replace_all_uses_with(source);
+    aliases.replace_uses(*node, *source);
     graph.erase(node);
     changed = true;
   }

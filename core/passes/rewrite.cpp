@@ -188,8 +188,7 @@ Result<bool> RewriteSet::try_row(const Row& row, Graph& graph, Node* node, Alias
       if (n->users().empty()) graph.erase(n);
     return false;
   }
-  aliases.replaced(*node, *result);
-  node->replace_all_uses_with(result);
+  aliases.replace_uses(*node, *result);
   graph.erase(node);
   for (auto it = m.inner.rbegin(); it != m.inner.rend(); ++it)
     if ((*it)->users().empty()) graph.erase(*it);

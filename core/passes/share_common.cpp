@@ -40,8 +40,7 @@ Result<bool> share_common(Graph& graph, PassContext&) {
     for (const Node* in : node->inputs()) reads_mutated |= aliases.mutated(*in);
     const bool both_returned = aliases.returned(*node) && aliases.returned(*first) && !aliases.share(*node, *first);
     if (reads_mutated || both_returned) continue;
-    aliases.replaced(*node, *first);
-    node->replace_all_uses_with(first);
+    aliases.replace_uses(*node, *first);
     graph.erase(node);
     changed = true;
   }

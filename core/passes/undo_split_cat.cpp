@@ -90,8 +90,7 @@ Result<bool> undo_split_cat(Graph& graph, PassContext&) {
   Aliases aliases(graph);
   for (Node* node : graph) {
     if (Node* source = whole(*node); source && may_stand_for(*source, *node, aliases)) {
-      aliases.replaced(*node, *source);
-      node->replace_all_uses_with(source);
+      aliases.replace_uses(*node, *source);
       changed = true;
     }
     const std::vector<Node*> items = seams(*node);
@@ -102,8 +101,7 @@ Result<bool> undo_split_cat(Graph& graph, PassContext&) {
       Node* item = items[static_cast<std::size_t>(*index)];
       // A piece has the cat's strides, but the item may have other ones.
       if (!may_stand_for(*item, *reader, aliases)) continue;
-      aliases.replaced(*reader, *item);
-      reader->replace_all_uses_with(item);
+      aliases.replace_uses(*reader, *item);
       changed = true;
     }
   }

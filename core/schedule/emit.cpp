@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <unordered_map>
 
 #include "core/base/check.h"
@@ -456,11 +457,9 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   Emitted dry;
   loops::IndexMath dry_math;
   Emitter probe(dry, dry_math, g, stages, nullptr);
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < w.sizes.size(); ++i) {
-    probe.at.push_back(w.sizes[i] == 1 ? SymExpr(0) : dry_math.variable("d" + std::to_string(i), w.sizes[i]));
-    order.push_back(i);
-  }
+  probe.at = dry_math.variables("d", w.sizes);
+  std::vector<std::size_t> order(w.sizes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   w.value(probe, probe.at);
   probe.elements.push_back(probe.element(dry_math.element(w.target(probe, probe.at), strides)).affine);
   for (const loops::ScalarNode& n : dry.kernel.scalars.nodes())

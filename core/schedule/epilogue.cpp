@@ -18,8 +18,7 @@ class OverResult final : public Body {
   OverResult(loops::ScalarBuilder& b, loops::IndexMath& math, const LoweredGraph& g, const Stages& stages,
              const Group& group, int result)
       : Body(b, math), g_(g), stages_(stages), group_(group), result_(result), sizes_(g.lowering[result].sizes) {
-    for (std::size_t d = 0; d < sizes_.size(); ++d)
-      position.push_back(sizes_[d] == 1 ? SymExpr(0) : math.variable("p" + std::to_string(d), sizes_[d]));
+    position = math.variables("p", sizes_);
     element_ = math.element(position, layout_of(g, result).strides);
   }
 

@@ -195,9 +195,7 @@ Domain domain_of(const LoweredGraph& g, int definition) {
 
 Analysis analyse(const LoweredGraph& g, const Stages& stages, Group& group) {
   Analysis found;
-  for (std::size_t d = 0; d < group.domain.space.size(); ++d)
-    found.position.push_back(
-        group.domain.space[d] == 1 ? SymExpr(0) : found.math.variable("d" + std::to_string(d), group.domain.space[d]));
+  found.position = found.math.variables("d", group.domain.space);
   loops::ScalarBuilder b;
   Walk(b, g, stages, group, found).run();
   for (const loops::ScalarNode& n : b.nodes())

@@ -88,9 +88,7 @@ StridedView resolve_view(const LoweredGraph& g, int definition, bool through_cop
   StridedView best{definition, layout_of(g, definition).strides, 0};
   const Sizes& sizes = g.lowering[definition].sizes;
   loops::IndexMath math = g.lowering.math;
-  Index variables;
-  for (std::size_t d = 0; d < sizes.size(); ++d)
-    variables.push_back(sizes[d] == 1 ? SymExpr(0) : math.variable("v" + std::to_string(d), sizes[d]));
+  const Index variables = math.variables("v", sizes);
   Index index = variables;
   int at = definition;
   while (true) {

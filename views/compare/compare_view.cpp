@@ -15,8 +15,7 @@ namespace {
 // How bad a row is: a death is worst, then wrong layouts, then NaNs and infinities on one side, then what differs by
 // its error.
 std::pair<int, double> badness(const Difference& d) {
-  const bool special = d.nan_expected != d.nan_found || d.inf_expected != d.inf_found;
-  return {!d.died.empty() ? 4 : !d.layout.empty() ? 3 : special ? 2 : d.ok() ? 0 : 1, d.max_abs};
+  return {!d.died.empty() ? 4 : !d.layout.empty() ? 3 : d.specials_differ() ? 2 : d.ok() ? 0 : 1, d.max_abs};
 }
 
 QString what_is_wrong(const Difference& d) {
@@ -40,8 +39,7 @@ QString what_is_wrong(const Difference& d) {
 }  // namespace
 
 void note_error(NodeFacts& facts, const Difference& d, const Tolerance& tolerance) {
-  bool special = d.nan_expected != d.nan_found || d.inf_expected != d.inf_found;
-  facts.error = special ? NAN : d.max_abs;
+  facts.error = d.specials_differ() ? NAN : d.max_abs;
   facts.wrong = !d.ok();
   facts.tolerance = tolerance.absolute;
 }

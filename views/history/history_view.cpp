@@ -14,12 +14,8 @@
 namespace partita::views {
 namespace {
 
-bool special(const Difference& d) {
-  return d.nan_expected != d.nan_found || d.inf_expected != d.inf_found;
-}
-
 QString error_of(const Difference& d) {
-  return special(d) ? QString("nan") : error_text(d.max_abs);
+  return d.specials_differ() ? QString("nan") : error_text(d.max_abs);
 }
 
 /// How the second side relates to the first, and how important that is to a reader.
@@ -32,7 +28,7 @@ struct Change {
 Change change(const Difference* a, const Difference* b) {
   if (!a || !b) return {4, a ? "only in A" : "only in B", Tone::Dim};
   if (a->ok() != b->ok()) return b->ok() ? Change{1, "fixed", Tone::Good} : Change{0, "broken", Tone::Bad};
-  if (special(*a) || special(*b) || a->max_abs == b->max_abs) return {5, "same", Tone::Dim};
+  if (a->specials_differ() || b->specials_differ() || a->max_abs == b->max_abs) return {5, "same", Tone::Dim};
   if (a->max_abs == 0) return {2, "was exact", Tone::Warn};
   if (b->max_abs == 0) return {3, "exact now", Tone::Good};
   double ratio = b->max_abs / a->max_abs;
@@ -46,7 +42,7 @@ void add_side(std::vector<Cell>& cells, const Difference* d) {
   if (!d) return cells.insert(cells.end(), 2, Cell()), void();
   Tone tone = d->ok() ? (d->rounding ? Tone::Warn : Tone::Good) : Tone::Bad;
   cells.emplace_back(verdict_of(*d), tone);
-  cells.emplace_back(error_of(*d), special(*d) ? INFINITY : d->max_abs, d->ok() ? Tone::Plain : Tone::Bad);
+  cells.emplace_back(error_of(*d), d->specials_differ() ? INFINITY : d->max_abs, d->ok() ? Tone::Plain : Tone::Bad);
 }
 
 }  // namespace
@@ -116,7 +112,7 @@ std::vector<Row> side_by_side(const Report& a, const Report* b) {
     Change c = b ? change(pair.a, pair.b) : Change{any.ok() ? 1 : 0, {}, Tone::Dim};
     row.cells.emplace_back(c.text, c.tone);
     const Difference& last = pair.b ? *pair.b : any;
-    ranked.push_back({c.rank, special(last) ? INFINITY : last.max_abs, std::move(row)});
+    ranked.push_back({c.rank, last.specials_differ() ? INFINITY : last.max_abs, std::move(row)});
   }
   std::ranges::stable_sort(
       ranked, [](const Ranked& x, const Ranked& y) { return x.rank != y.rank ? x.rank < y.rank : x.error > y.error; });

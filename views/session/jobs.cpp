@@ -26,9 +26,7 @@ JobTracker::JobTracker(QObject* parent) : QObject(parent) {
 }
 
 JobTracker::~JobTracker() {
-  for (auto& job : jobs_) job->progress.stop = true;
-  pool_.clear();
-  pool_.waitForDone();
+  stop_within(-1);
 }
 
 int JobTracker::start_erased(const QString& name, const QString& key, QObject* receiver, Work work) {
