@@ -4,6 +4,7 @@
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
+#include "core/ops/autocast.h"
 #include "core/ops/composite.h"
 #include "core/ops/control.h"
 #include "core/ops/effects.h"
@@ -58,13 +59,12 @@ class Lowering {
       grad_enabled_ = *on;
       return drop(node);
     }
-    if (is_autocast(node->op()))
-      return unsupported("functionalize.autocast",
-                         "autocast regions are not supported; export the graph under autocast "
-                         "so that it holds the casts",
-                         place_of(*node));
-    if (const ControlOp* control = find_control(node->op()); control && control->kind == Control::GradMode)
-      return inline_grad_region(node);
+    if (is_autocast(node->op())) return autocast_.follow(node);
+    if (const ControlOp* control = find_control(node->op())) {
+      if (control->kind == Control::GradMode) return inline_grad_region(node);
+      if (control->kind == Control::Autocast) return inline_autocast(node);
+    }
+    TRY_DO(autocast_.cast_arguments(*node));
     if (node->op()->kind == OpKind::Torch) return lower_aten(node);
     if (is_number_arithmetic(*node)) return infer_and_go_on(node);
     return replace(node, [](Node& n) { return resolve(n); });
@@ -76,27 +76,12 @@ class Lowering {
     const bool* on = node->args().size() < 2 ? nullptr : node->args()[0].get<bool>();
     const Node* body_node = on ? node->args()[1].node() : nullptr;
     const Graph* body = body_node && body_node->is(Op::get_attr()) ? graph.child(body_node->target) : nullptr;
-    std::vector<Node*> parameters = body ? body->placeholders() : std::vector<Node*>();
-    if (!body || parameters.size() + 2 != node->args().size())
-      return unsupported("functionalize.region", node->op()->name + " without its sub graph", place_of(*node));
-    std::unordered_map<const Node*, Arg> copies;
-    for (std::size_t i = 0; i < parameters.size(); ++i) copies.emplace(parameters[i], node->args()[i + 2]);
-    auto copy_of = [&](Node* n) { return copies.at(n); };
-    Node* first = graph.create(set_grad_enabled(), {*on}, {}, {}, node);
-    for (Node* inner : *body) {
-      if (inner->is_placeholder() || inner->is_output()) continue;
-      if (inner->is(Op::get_attr()) && body->child(inner->target))
-        return unsupported("functionalize.region", node->op()->name + " with sub graphs of its own", place_of(*node));
-      if (auto it = body->attributes.find(inner->target); inner->is(Op::get_attr()) && it != body->attributes.end())
-        graph.attributes.emplace(inner->target, it->second);
-      copies.emplace(inner, graph.copy_node(*inner, copy_of, node));
-    }
+    if (!body) return unsupported("ops.region", node->op()->name + " without its sub graph", place_of(*node));
+    Node* begin = graph.create(set_grad_enabled(), {*on}, {}, {}, node);
+    TRY(Node * made, inline_region(node, begin, std::vector<Arg>(node->args().begin() + 2, node->args().end()), *body));
     graph.create(set_grad_enabled(), {grad_enabled_}, {}, {}, node);
-    std::vector<Arg> results;
-    for (const Arg& result : body->outputs()) results.push_back(map_nodes(result, copy_of));
-    TRY_DO(replace_uses(*node, Arg::list(std::move(results))));
     graph.erase(node);
-    return first;
+    return made;
   }
 
   /// Is the node a getitem of a tuple or arithmetic on sizes? These stay Python calls in ATen graphs.
@@ -152,6 +137,7 @@ class Lowering {
     if (Node* n = value->node(); n && !n->origin) n->origin = node->origin;
     TRY_DO(replace_uses(*node, *value));
     Node* next = previous ? previous->next() : out_.graph->first();
+    autocast_.replaced(*node, next);
     if (next == node) next = node->next();
     out_.graph->erase(node);
     return next;
@@ -164,6 +150,7 @@ class Lowering {
   }
 
   AtenGraph out_;
+  AutocastRegions autocast_;
   bool grad_enabled_ = true;
 };
 

@@ -15,10 +15,11 @@ struct AtenGraph {
 };
 
 /// Resolves torch-level calls, methods and Python operators, decomposes CompositeImplicitAutograd operators as PyTorch
-/// does above autograd, and inlines set_grad_enabled regions, also those that torch.export keeps as sub graphs.
+/// does above autograd, inlines set_grad_enabled and autocast regions, also those that torch.export keeps as sub
+/// graphs, and makes autocast's casts calls.
 /// Afterwards the meta of every call with a record is known. requires_grad, on which some decompositions depend, is
-/// recomputed from that of the placeholders (empty: from their metas; missing entries are false). Errors: ops.unknown;
-/// autocast, which is not supported.
+/// recomputed from that of the placeholders (empty: from their metas; missing entries are false). Errors: ops.unknown,
+/// ops.autocast, ops.region.
 Result<AtenGraph> to_aten(const Graph& graph, const std::vector<bool>& requires_grad = {});
 
 }  // namespace partita

@@ -2,6 +2,8 @@
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
+#include "core/ops/autocast.h"
+#include "core/ops/control.h"
 #include "core/ops/in_place.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/resolve.h"
@@ -16,6 +18,7 @@ bool reads_tensor(const Node& node) {
 }
 
 bool is_torch_call(const Node& node) {
+  if (const ControlOp* control = find_control(node.op())) return control->kind == Control::Autocast;
   if (node.op()->kind == OpKind::Method) return true;
   if (node.op()->kind != OpKind::Function) return false;
   if (node.is(Op::getitem())) {
@@ -29,13 +32,30 @@ bool is_torch_call(const Node& node) {
 
 Result<bool> resolve_calls(Graph& graph) {
   bool changed = false;
+  AutocastRegions autocast;
   for (Node *node = graph.first(), *next = nullptr; node; node = next) {
+    if (const ControlOp* control = find_control(node->op()); control && control->kind == Control::Autocast) {
+      TRY(next, inline_autocast(node));
+      changed = true;
+      continue;
+    }
+    if (is_autocast(node->op())) {
+      TRY(next, autocast.follow(node));
+      changed = true;
+      continue;
+    }
     next = node->next();
-    if (!is_torch_call(*node)) continue;
+    if (!is_torch_call(*node)) {
+      TRY_DO(autocast.cast_arguments(*node));
+      continue;
+    }
     changed = true;
     const std::size_t first_new = graph.id_limit();
+    Node* previous = node->previous();
     auto value = resolve(*node);
     if (!value) return at_node(std::move(value).error(), *node);
+    for (Node* made = previous ? previous->next() : graph.first(); made != node; made = made->next())
+      TRY_DO(autocast.cast_arguments(*made));
     TRY_DO(replace_uses(*node, *value));
     next = node->next();
     const std::string name = node->name();

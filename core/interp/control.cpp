@@ -212,6 +212,8 @@ Result<Value> run_control(const ControlCall& call) {
       return call_graph(call, 0, 1);
     case Control::GradMode:
       return call_graph(call, 1, 2);
+    case Control::Autocast:  // with_aten_calls() inlines it
+      return malformed(call, "was not inlined");
     case Control::InvokeSubgraph:
       return call_graph(call, 0, 2);
     case Control::WithEffects:

@@ -14,6 +14,7 @@ const ControlOp* find_control(const Op* op) {
       {"higher_order.wrap_activation_checkpoint", Control::Wrapper},
       {"higher_order.wrap", Control::Wrapper},
       {"higher_order.wrap_with_set_grad_enabled", Control::GradMode},
+      {"higher_order.wrap_with_autocast", Control::Autocast},
       {"higher_order.invoke_subgraph", Control::InvokeSubgraph},
       {"higher_order.with_effects", Control::WithEffects},
   };

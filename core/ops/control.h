@@ -7,7 +7,7 @@
 namespace partita {
 
 /// What operators that run sub graphs, or an operator in the order of effect tokens, do with them.
-enum class Control : unsigned char { Cond, WhileLoop, Map, Scan, Wrapper, GradMode, InvokeSubgraph, WithEffects };
+enum class Control : unsigned char { Cond, WhileLoop, Map, Scan, Wrapper, GradMode, Autocast, InvokeSubgraph, WithEffects };
 
 struct ControlOp {
   std::string_view name;

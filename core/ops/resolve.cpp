@@ -139,8 +139,6 @@ Arg call_function(Builder& b, std::string_view name, const Args& args, const Kwa
       name.starts_with("torch._sym_"))
     return b.call(name, args, kwargs);
   if (is_bookkeeping(name)) return Arg();
-  if (name.starts_with("torch.amp.autocast_mode."))
-    fail_unsupported("autocast regions; export the graph under autocast so that it holds the casts");
   if (name == "torch.Size" && args.size() == 1 && args[0].get<ArgList>()) return args[0];
   if (name == "getattr" && args.size() == 2 && args[1].get<std::string>())
     return get_attribute(b, args[0], *args[1].get<std::string>());

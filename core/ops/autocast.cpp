@@ -1,0 +1,259 @@
+#include "core/ops/autocast.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/ir/place.h"
+#include "core/ir/replace_uses.h"
+#include "core/ops/catch_raised.h"
+#include "core/ops/control.h"
+#include "core/ops/record.h"
+#include "core/ops/requires_grad.h"
+
+namespace partita {
+namespace {
+
+enum class Policy : unsigned char { Lower, Single, Widest };
+
+/// What PyTorch 2.13 registers for AutocastCPU, overloads of one name together.
+constexpr std::string_view lower[] = {
+    "_addmm_activation",
+    "_convolution",
+    "_native_multi_head_attention",
+    "addbmm",
+    "addmm",
+    "baddbmm",
+    "bmm",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "linalg_vecdot",
+    "linear",
+    "matmul",
+    "mkldnn_rnn_layer",
+    "mm",
+    "prelu",
+    "scaled_dot_product_attention",
+};
+constexpr std::string_view widest[] = {"cat", "index_copy", "stack"};
+constexpr std::string_view single[] = {
+    "_grid_sampler_2d_cpu_fallback",
+    "_lu_with_info",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool3d",
+    "avg_pool3d",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cdist",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
+    "cosine_embedding_loss",
+    "cross_entropy_loss",
+    "ctc_loss",
+    "fake_quantize_per_tensor_affine",
+    "fft_fft",
+    "fft_fft2",
+    "fft_fftn",
+    "fft_hfft",
+    "fft_ifft",
+    "fft_ifft2",
+    "fft_ifftn",
+    "fft_ihfft",
+    "fft_irfft",
+    "fft_irfft2",
+    "fft_irfftn",
+    "fft_rfft",
+    "fft_rfft2",
+    "fft_rfftn",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
+    "geqrf",
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "inverse",
+    "kl_div",
+    "l1_loss",
+    "linalg_cholesky",
+    "linalg_cholesky_ex",
+    "linalg_cond",
+    "linalg_eig",
+    "linalg_eigh",
+    "linalg_eigvals",
+    "linalg_eigvalsh",
+    "linalg_householder_product",
+    "linalg_inv",
+    "linalg_inv_ex",
+    "linalg_lstsq",
+    "linalg_matrix_rank",
+    "linalg_qr",
+    "linalg_solve",
+    "linalg_svd",
+    "linalg_svdvals",
+    "linalg_tensorinv",
+    "linalg_tensorsolve",
+    "lu_solve",
+    "margin_ranking_loss",
+    "max_pool3d",
+    "max_unpool2d",
+    "max_unpool3d",
+    "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_margin_loss_forward",
+    "nanquantile",
+    "nll_loss",
+    "nll_loss2d",
+    "orgqr",
+    "ormqr",
+    "pinverse",
+    "poisson_nll_loss",
+    "polar",
+    "prod",
+    "qr",
+    "quantile",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "stft",
+    "svd",
+    "trace",
+    "triangular_solve",
+    "triplet_margin_loss",
+    "view_as_complex",
+};
+
+std::optional<Policy> policy_of(const Schema& schema) {
+  constexpr std::string_view prefix = "aten.";
+  if (!schema.base.starts_with(prefix)) return std::nullopt;
+  const std::string_view name = std::string_view(schema.base).substr(prefix.size());
+  if (std::ranges::find(lower, name) != std::end(lower)) return Policy::Lower;
+  if (std::ranges::find(widest, name) != std::end(widest)) return Policy::Widest;
+  if (std::ranges::find(single, name) != std::end(single)) return Policy::Single;
+  return std::nullopt;
+}
+
+bool may_be_cast(const Node* n) {
+  const TensorMeta* t = n->meta.tensor();
+  return t && is_floating(t->dtype) && t->dtype != DType::Float64 && t->device == Device();
+}
+
+Diagnostic malformed(const Node& node, std::string what) {
+  return unsupported("ops.autocast", node.name() + " " + std::move(what), place_of(node));
+}
+
+const Op* enter() {
+  return Op::get(OpKind::Function, "torch.amp.autocast_mode._enter_autocast");
+}
+const Op* leave() {
+  return Op::get(OpKind::Function, "torch.amp.autocast_mode._exit_autocast");
+}
+
+}  // namespace
+
+Result<Node*> AutocastRegions::follow(Node* node) {
+  Node* next = node->next();
+  if (node->is(enter())) {
+    // (device, dtype or None, enabled, cache or None)
+    const Args& args = node->args();
+    const auto* device = args.empty() ? nullptr : args[0].get<std::string>();
+    const auto* enabled = args.size() < 3 ? nullptr : args[2].get<bool>();
+    if (!device || !enabled) return malformed(*node, "does not say which device's autocast it enters");
+    const DType* dtype = args[1].get<DType>();
+    if (*enabled && *device != "cpu")
+      return malformed(*node, "enters autocast for " + *device + "; only the CPU's lists are known");
+    // A region for another device changes nothing on this one.
+    const Region outer = regions_.empty() ? Region() : regions_.back();
+    regions_.push_back(*device == "cpu" ? Region{node, *enabled, dtype ? *dtype : DType::BFloat16}
+                                        : Region{node, outer.enabled, outer.dtype});
+    return next;
+  }
+  Node* begin = node->is(leave()) && !node->args().empty() ? node->args()[0].node() : nullptr;
+  if (!begin || regions_.empty() || regions_.back().begin != begin)
+    return malformed(*node, "does not end the innermost autocast region");
+  regions_.pop_back();
+  node->graph().erase(node);
+  if (begin->users().empty()) begin->graph().erase(begin);
+  return next;
+}
+
+Status AutocastRegions::cast_arguments(Node& call) {
+  if (regions_.empty() || !regions_.back().enabled || done_.contains(&call)) return {};
+  const Schema* schema = call.op()->kind == OpKind::Torch ? find_schema(call.op()) : nullptr;
+  const auto policy = schema ? policy_of(*schema) : std::nullopt;
+  if (!policy) return {};
+  DType to = *policy == Policy::Single ? DType::Float32 : regions_.back().dtype;
+  if (*policy == Policy::Widest)
+    for (const Node* n : call.inputs())
+      if (may_be_cast(n) && n->meta.tensor()->dtype == DType::Float32) to = DType::Float32;
+  done_.insert(&call);
+  std::unordered_map<Node*, Node*> casts;
+  return catch_raised<void>([&]() -> Status {
+    Builder build(call.graph(), &call, call.origin);
+    for (Node* n : call.inputs())
+      if (may_be_cast(n) && n->meta.tensor()->dtype != to && !casts.contains(n))
+        casts[n] = build.call("aten._to_copy.default", {n}, {{"dtype", Arg(to)}});
+    if (casts.empty()) return {};
+    for (const auto& [from, cast] : casts) call.replace_input(from, cast);
+    const bool needs = requires_grad(&call);
+    TRY(call.meta, infer(call));
+    set_requires_grad(call, needs);
+    return {};
+  });
+}
+
+void AutocastRegions::replaced(const Node& call, const Node* made) {
+  if (done_.erase(&call) == 0) return;
+  for (; made != &call; made = made->next()) done_.insert(made);
+}
+
+Result<Node*> inline_region(Node* call, Node* begin, const std::vector<Arg>& operands, const Graph& body) {
+  Graph& graph = call->graph();
+  const std::vector<Node*> parameters = body.placeholders();
+  if (parameters.size() != operands.size())
+    return unsupported("ops.region", call->op()->name + " with another number of operands than its sub graph takes",
+                       place_of(*call));
+  std::unordered_map<const Node*, Arg> copies;
+  for (std::size_t i = 0; i < parameters.size(); ++i) copies.emplace(parameters[i], operands[i]);
+  const auto copy_of = [&](Node* n) { return copies.at(n); };
+  for (Node* inner : body) {
+    if (inner->is_placeholder() || inner->is_output()) continue;
+    if (inner->is(Op::get_attr()) && body.child(inner->target))
+      return unsupported("ops.region", call->op()->name + " with sub graphs of its own", place_of(*call));
+    if (auto it = body.attributes.find(inner->target); inner->is(Op::get_attr()) && it != body.attributes.end())
+      graph.attributes.emplace(inner->target, it->second);
+    copies.emplace(inner, graph.copy_node(*inner, copy_of, call));
+  }
+  std::vector<Arg> results;
+  for (const Arg& result : body.outputs()) results.push_back(map_nodes(result, copy_of));
+  TRY_DO(replace_uses(*call, Arg::list(std::move(results))));
+  return begin;
+}
+
+Result<Node*> inline_autocast(Node* call) {
+  // (device, dtype, enabled, cache, sub graph, *operands)
+  constexpr std::size_t first = 5;
+  const Args args = call->args();
+  const Node* attribute = args.size() < first ? nullptr : args[first - 1].node();
+  const Graph* body = attribute && attribute->is(Op::get_attr()) ? call->graph().child(attribute->target) : nullptr;
+  if (!body) return malformed(*call, "has no sub graph");
+  Graph& graph = call->graph();
+  Node* begin = graph.create(enter(), {args[0], args[1], args[2], args[3]}, {}, {}, call);
+  TRY(Node * made, inline_region(call, begin, std::vector<Arg>(args.begin() + first, args.end()), *body));
+  graph.create(leave(), {begin}, {}, {}, call);
+  graph.erase(call);
+  return made;
+}
+
+}  // namespace partita

@@ -1,0 +1,38 @@
+#pragma once
+#include <unordered_set>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/ir/graph.h"
+
+namespace partita {
+
+/// The autocast regions around a place in a graph, and what they do to calls there, by PyTorch's lists for the CPU.
+class AutocastRegions {
+ public:
+  /// Begins or ends a region: a call for which is_autocast() holds. An end is erased with its beginning; a beginning
+  /// stays until then. Returns the node after it. Errors ops.autocast.
+  Result<Node*> follow(Node* node);
+  /// Casts the call's floating arguments as its list says, in calls before it, and infers its meta anew. Nothing
+  /// outside of regions, and in calls made for one that was cast: PyTorch switches autocast off inside of it.
+  Status cast_arguments(Node& call);
+  /// Says that the calls from `made` up to `call`, which is erased next, take its place.
+  void replaced(const Node& call, const Node* made);
+
+ private:
+  struct Region {
+    const Node* begin = nullptr;
+    bool enabled = false;
+    DType dtype = DType::BFloat16;
+  };
+  std::vector<Region> regions_;
+  std::unordered_set<const Node*> done_;  ///< calls of the lists, and those made for them
+};
+
+/// torch.export keeps regions (no_grad, autocast) as calls of sub graphs. Puts the body of one between a beginning and
+/// an end of the region, and returns the beginning. Error ops.region.
+Result<Node*> inline_region(Node* call, Node* begin, const std::vector<Arg>& operands, const Graph& body);
+/// Inlines wrap_with_autocast. Returns the first node that takes its place.
+Result<Node*> inline_autocast(Node* call);
+
+}  // namespace partita
