@@ -1,7 +1,6 @@
 #include "views/history/history_view.h"
 
 #include <QDateTime>
-#include <QFileInfo>
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -66,7 +65,7 @@ std::vector<Row> past_rows(const std::vector<PastWork>& past) {
     rows.push_back({{},
                     {Cell(QDateTime::fromSecsSinceEpoch(p.at).toString("yyyy-MM-dd hh:mm:ss")),
                      Cell(p.kind == PastWork::Kind::Check ? "check" : "run", Tone::Dim),
-                     Cell(p.outcome, p.ok ? Tone::Good : Tone::Bad), Cell(QFileInfo(p.path).fileName()), Cell(p.graph),
+                     Cell(p.outcome, p.ok ? Tone::Good : Tone::Bad), Cell(file_title(p.path)), Cell(p.graph),
                      Cell(p.what, Tone::Dim),
                      p.milliseconds < 0 ? Cell() : Cell(seconds_text(p.milliseconds / 1000), p.milliseconds)}});
   return rows;
@@ -180,7 +179,7 @@ void HistoryView::choose() {
   beside_->set_rows({});
   QStringList names;
   for (const PastWork& p : chosen)
-    names << QDateTime::fromSecsSinceEpoch(p.at).toString("hh:mm:ss") + " " + QFileInfo(p.path).fileName();
+    names << QDateTime::fromSecsSinceEpoch(p.at).toString("hh:mm:ss") + " " + file_title(p.path);
   note_->setText(names.size() == 2 ? tr("A: %1     B: %2").arg(names[0], names[1]) : tr("A: %1").arg(names[0]));
   if (chosen.front().kind == PastWork::Kind::Run)
     return beside_->set_rows(side_by_side(chosen[0], chosen.size() > 1 ? &chosen[1] : nullptr));

@@ -1,5 +1,7 @@
 #include "views/look/format.h"
 
+#include <QDir>
+#include <QFileInfo>
 #include <cmath>
 
 #include "core/base/shell_word.h"
@@ -50,6 +52,11 @@ QString error_text(double error) {
 QString count_text(std::int64_t n, const char* singular, const char* plural) {
   if (n == 1) return "1 " + QString(singular);
   return QString::number(n) + " " + (plural ? QString(plural) : QString(singular) + "s");
+}
+
+QString file_title(const QString& path) {
+  const QFileInfo file(path);
+  return file.dir().isRoot() ? file.fileName() : file.dir().dirName() + "/" + file.fileName();
 }
 
 QString file_name_of(const QString& title) {

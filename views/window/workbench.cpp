@@ -27,12 +27,6 @@ std::vector<EmptyPage::Sample> samples() {
   return found;
 }
 
-// Files of one name are told apart by their folder: "gpt2/program.pt2".
-QString file_title(const QString& path) {
-  const QFileInfo file(path);
-  return file.dir().isRoot() ? file.fileName() : file.dir().dirName() + "/" + file.fileName();
-}
-
 }  // namespace
 
 Workbench::Workbench(WorkbenchTools tools) : tools_(std::move(tools)), window_(jobs_) {
@@ -103,7 +97,7 @@ std::vector<PaletteEntry> Workbench::palette_entries(const QString& typed) {
     }
   for (const auto& [key, document] : documents_)
     if (fuzzy_score(typed, document->title) >= 0)
-      entries.push_back({document->title, QFileInfo(document->path).fileName(), [this, key = key] { show(key); }});
+      entries.push_back({document->title, file_title(document->path), [this, key = key] { show(key); }});
   return entries;
 }
 
