@@ -129,7 +129,9 @@ Arg conj(const FormulaCall& f) {
 }
 
 Arg maybe_multiply(const FormulaCall& f) {
-  return multiply_unless_one(f.build, f.args[0].node(), f.args[1]);
+  const Arg& factor = f.args[1];
+  if (factor == Arg(1) || factor == Arg(1.0) || factor == Arg(true)) return f.args[0];
+  return f.build.call("aten.mul.Scalar", {f.args[0], factor});
 }
 
 /// at::reshape: a view where the strides allow one, else a view of a copy.

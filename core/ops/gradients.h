@@ -24,16 +24,5 @@ class GradientSlots {
 
 /// The node of a tensor argument; fails when it is None.
 Node* tensor_node(const FakeCall& call, std::string_view name);
-/// [wants(a), wants(b), ...] as the output_mask argument of the *_backward operators.
-Arg output_mask(const GradCall& call, std::initializer_list<std::string_view> names);
-/// For a call that returns all gradients: stores its results, in order, in the slots of the wanted arguments.
-void take_results(const GradCall& call, GradientSlots& slots, Node* results,
-                  std::initializer_list<std::string_view> names);
-/// derivatives.yaml's maybe_multiply: grad * factor, or grad itself when the factor is 1.
-Node* multiply_unless_one(Builder& build, Node* grad, const Arg& factor);
-/// The conjugate of a number: Scalar.conj().
-Arg conjugate(const Arg& number);
-/// x.conj(); x itself when it is real.
-Node* conj_if_complex(Builder& build, Node* x);
 
 }  // namespace partita

@@ -1,8 +1,6 @@
 // im2col and col2im: the sliding blocks of an image as columns of a matrix, and the sum of such columns into an image.
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
-#include "core/ops/kernels/indexing.h"
-#include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 
@@ -10,10 +8,7 @@ namespace partita {
 
 namespace {
 
-using namespace kernels;
-
-/// The positions of a sliding kernel (d = 0: rows, 1: columns) over an image [channels, height, width]. A block is one
-/// place of the kernel.
+/// A kernel that slides (d = 0: along rows, 1: columns) over an image. A block is one place of it.
 struct Blocks {
   Sizes kernel, dilation, padding, stride;
 
@@ -33,23 +28,6 @@ struct Blocks {
 
   SymExpr count(std::size_t d, SymExpr size) const {
     return sym_floordiv(size + (2 * padding[d] - dilation[d] * (kernel[d] - 1) + stride[d] - 1), stride[d]);
-  }
-  /// The coordinate in the image of kernel position k of block i.
-  std::int64_t at(std::size_t d, std::int64_t i, std::int64_t k) const {
-    return i * stride[d] - padding[d] + k * dilation[d];
-  }
-  /// Calls f(row of the columns, block, position in the image plane) for one channel, in order of kernel position, then
-  /// block. Elements outside of the image are skipped.
-  template <class F>
-  void each(std::int64_t height, std::int64_t width, F f) const {
-    std::int64_t rows = count(0, height).as_int(), columns = count(1, width).as_int();
-    for (std::int64_t a = 0; a < kernel[0]; ++a)
-      for (std::int64_t b = 0; b < kernel[1]; ++b)
-        for (std::int64_t i : steps(rows, columns))
-          for (std::int64_t j = 0; j < columns; ++j) {
-            std::int64_t y = at(0, i, a), x = at(1, j, b);
-            if (y >= 0 && y < height && x >= 0 && x < width) f(a * kernel[1] + b, i * columns + j, y * width + x);
-          }
   }
 };
 
@@ -94,41 +72,6 @@ Meta fake_col2im(FakeCall& c) {
   sizes.push_back(sym_floordiv(rows, kernel));
   sizes.insert(sizes.end(), output.begin(), output.end());
   return new_like(self, sizes);
-}
-
-Value eval_im2col(EvalCall& c) {
-  Tensor out = allocate(c, fake_im2col);
-  const Tensor& self = c.tensor("self");
-  Tensor x = load(self, self.dtype), y = zeros(self.dtype, out.sizes);
-  Blocks blocks(c);
-  std::int64_t height = x.sizes[x.sizes.size() - 2], width = x.sizes.back(), plane = height * width;
-  std::int64_t kernel = blocks.kernel[0] * blocks.kernel[1], count = y.sizes.back();
-  dispatch_width(self.dtype, [&]<class T>() {
-    const T* from = x.as<T>();
-    T* to = y.as<T>();
-    for (std::int64_t p = 0; p * plane < x.numel(); ++p)
-      blocks.each(height, width, [&](std::int64_t row, std::int64_t block, std::int64_t at) {
-        to[(p * kernel + row) * count + block] = from[p * plane + at];
-      });
-  });
-  return with_elements(out, y);
-}
-
-Value eval_col2im(EvalCall& c) {
-  Tensor out = allocate(c, fake_col2im);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor x = load(c.tensor("self"), dtype), y = zeros(dtype, out.sizes);
-  Blocks blocks(c);
-  std::int64_t height = y.sizes[y.sizes.size() - 2], width = y.sizes.back(), plane = height * width;
-  std::int64_t kernel = blocks.kernel[0] * blocks.kernel[1], count = x.sizes.back();
-  dispatch_compute(dtype, "col2im", [&]<class T>() {
-    for (std::int64_t p = 0; p * plane < y.numel(); ++p)
-      blocks.each(height, width, [&](std::int64_t row, std::int64_t block, std::int64_t at) {
-        T& sum = y.as<T>()[p * plane + at];
-        sum = rounded(out.dtype, sum + x.as<T>()[(p * kernel + row) * count + block]);
-      });
-  });
-  return with_elements(out, y);
 }
 
 /// Rows (d = 0) or columns (d = 1) of the padded image that each kernel position reads: [kernel, blocks].
@@ -204,13 +147,10 @@ Arg decompose_col2im(DecomposeCall& c) {
 void register_fold(OpTable& t) {
   t.add("aten.im2col.default",
         {.fake = fake_im2col,
-         .eval = eval_im2col,
-         .compile_decompose = decompose_im2col,
+         .decompose = decompose_im2col,
          .derivative = {{"self", "col2im(grad, last_sizes(self, 2), kernel_size, dilation, padding, stride)"}}});
   t.add("aten.col2im.default", {.fake = fake_col2im,
-                                .eval = eval_col2im,
-                                .compile_decompose = decompose_col2im,
-                                .rounds_halves = true,
+                                .decompose = decompose_col2im,
                                 .derivative = {{"self", "im2col(grad, kernel_size, dilation, padding, stride)"}}});
 }
 

@@ -1,18 +1,12 @@
 // Gated linear units: the first half of a dimension times the sigmoid of the second.
-#include <cmath>
-
 #include "core/ops/families.h"
 #include "core/ops/formula_functions.h"
-#include "core/ops/gradients.h"
-#include "core/ops/kernels/broadcast.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 
 namespace partita {
 
 namespace {
-
-using namespace kernels;
 
 std::size_t gated_dim(const FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
@@ -44,46 +38,6 @@ Meta fake_glu_backward(FakeCall& c) {
   if (grad.dim() > half.size() || broadcast(c, std::vector<SymList>{half, grad.sizes}) != half)
     fail("glu_backward: grad_output does not fit half of self");
   return new_like(self, self.sizes);
-}
-
-/// Calls f(position in the half, position of the value in self, position of the gate in self).
-template <class F>
-void each_pair(const Sizes& sizes, std::int64_t dim, F f) {
-  DimSplit split = split_at(sizes, dim);
-  std::int64_t half = split.length / 2 * split.inner, at = 0;
-  for (std::int64_t o = 0; o < split.outer; ++o)
-    for (std::int64_t i : steps(half)) f(at++, o * 2 * half + i, o * 2 * half + half + i);
-}
-
-Value eval_glu(EvalCall& c) {
-  Tensor out = allocate(c, fake_glu);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor x = load(c.tensor("self"), dtype), y = empty(dtype, out.sizes);
-  dispatch_floating(dtype, "glu_cpu", [&]<class T>() {
-    each_pair(x.sizes, dim_index(c.integer("dim"), x.dim()),
-              [&](std::int64_t i, std::int64_t value, std::int64_t gate) {
-                y.as<T>()[i] = x.as<T>()[value] / (T(1) + std::exp(-x.as<T>()[gate]));
-              });
-  });
-  return with_elements(out, y);
-}
-
-Value eval_glu_backward(EvalCall& c) {
-  Tensor out = allocate(c, fake_glu_backward);
-  DType dtype = evaluation_dtype(out.dtype);
-  Tensor x = load(c.tensor("self"), dtype), dx = empty(dtype, out.sizes);
-  Sizes half = x.sizes;
-  half[static_cast<std::size_t>(dim_index(c.integer("dim"), x.dim()))] /= 2;
-  Tensor grad = expand_load(c.tensor("grad_output"), half, dtype);
-  dispatch_floating(dtype, "glu_backward_cpu", [&]<class T>() {
-    each_pair(x.sizes, dim_index(c.integer("dim"), x.dim()),
-              [&](std::int64_t i, std::int64_t value, std::int64_t gate) {
-                T s = T(1) / (T(1) + std::exp(-x.as<T>()[gate])), g = grad.as<T>()[i];
-                dx.as<T>()[value] = s * g;
-                dx.as<T>()[gate] = (T(1) - s) * s * g * x.as<T>()[value];
-              });
-  });
-  return with_elements(out, dx);
 }
 
 /// The operands of a formula: v and g are the halves of self (value and gate), grad is grad_output if the call has it.
@@ -156,14 +110,11 @@ Arg glu_double_backward(const FormulaCall& f) {
 void register_glu(OpTable& t) {
   t.add_formula_functions({{"glu_double_backward_grad_output", glu_double_backward_grad_output},
                            {"glu_double_backward", glu_double_backward}});
-  t.add("aten.glu.default", {.fake = fake_glu,
-                             .eval = eval_glu,
-                             .compile_decompose = decompose_glu,
-                             .derivative = {{"self", "glu_backward(grad, self, dim)"}}});
+  t.add("aten.glu.default",
+        {.fake = fake_glu, .decompose = decompose_glu, .derivative = {{"self", "glu_backward(grad, self, dim)"}}});
   t.add("aten.glu_backward.default",
         {.fake = fake_glu_backward,
-         .eval = eval_glu_backward,
-         .compile_decompose = decompose_glu_backward,
+         .decompose = decompose_glu_backward,
          .derivative = {{"grad_output", "glu_double_backward_grad_output(grad, self, dim)"},
                         {"self", "glu_double_backward(grad, grad_output, self, dim)"}}});
 }

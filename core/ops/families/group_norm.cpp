@@ -2,6 +2,8 @@
 #include "core/ops/families/lower_norm.h"
 #include "core/ops/families/norm.h"
 #include "core/ops/families/norm_kernels.h"
+#include "core/ops/formula.h"
+#include "core/ops/formula_functions.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
@@ -218,26 +220,6 @@ std::vector<Node*> grad_through_statistics(GradCall& c) {
   return slots;
 }
 
-std::vector<Node*> grad_native_group_norm(GradCall& c) {
-  if (c.grads[1] || c.grads[2]) return grad_through_statistics(c);
-  GradientSlots slots(c);
-  if (!c.grads[0]) return slots;
-  Builder& b = c.build;
-  auto contiguous = [&](Node* x) {
-    MemoryFormat format = suggest_memory_format(c.tensor("input"), c.shapes);
-    return b.tensor(x).strides == strides_for(format, b.tensor(x).sizes)
-               ? x
-               : b.call("aten.clone.default", {x}, {{"memory_format", format}});
-  };
-  Node* grad = contiguous(c.grads[0]);
-  Node* input = contiguous(tensor_node(c, "input"));
-  Node* backward = b.call("aten.native_group_norm_backward.default",
-                          {grad, input, c.results[1], c.results[2], c.arg("weight"), c.arg("N"), c.arg("C"),
-                           c.arg("HxW"), c.arg("group"), output_mask(c, {"input", "weight", "bias"})});
-  take_results(c, slots, backward, {"input", "weight", "bias"});
-  return slots;
-}
-
 Arg decompose_group_norm(DecomposeCall& c) {
   Builder& b = c.build;
   const TensorMeta& input = c.tensor("input");
@@ -254,9 +236,28 @@ Arg decompose_group_norm(DecomposeCall& c) {
   return b.getitem(result, 0);
 }
 
+/// in_format(x, like): x in the memory format that `like` suggests.
+Arg in_format(const FormulaCall& f) {
+  const TensorMeta& x = f.tensor(0);
+  const MemoryFormat format = suggest_memory_format(f.tensor(1), *f.build.graph.shapes);
+  if (x.strides == strides_for(format, x.sizes)) return f.args[0];
+  return f.build.call("aten.clone.default", {f.args[0]}, {{"memory_format", format}});
+}
+
+std::vector<Node*> grad_native_group_norm(GradCall& c) {
+  if (c.grads[1] || c.grads[2]) return grad_through_statistics(c);
+  return apply_formulas(
+      {{"input, weight, bias",
+        "g = in_format(grad, input); "
+        "aten.native_group_norm_backward.default(g, in_format(input, input), result1, result2, weight, N, C, HxW, "
+        "group, output_mask)"}},
+      c);
+}
+
 }  // namespace
 
 void register_group_norm(OpTable& t) {
+  t.add_formula_functions({{"in_format", in_format}});
   t.add("aten.native_group_norm.default", {.fake = fake_native_group_norm,
                                            .eval = eval_native_group_norm,
                                            .gradient = grad_native_group_norm,

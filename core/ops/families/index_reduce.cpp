@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/ops/families/indexing.h"
-#include "core/ops/gradients.h"
+#include "core/ops/formula.h"
 #include "core/ops/layout.h"
 
 namespace partita {
@@ -97,50 +97,35 @@ Value eval_index_reduce(EvalCall& c) {
 }
 
 /// As index_reduce_backward of FunctionsManual.cpp. Elements that equal the extreme share the gradient equally. For
-/// prod, a source that is the only zero of its product gets the product of the other factors.
+/// prod, a source that is the only zero of its product gets the product of the other factors. Gives the gradients of
+/// self and source.
+std::string_view index_reduce_formula(Reduce how) {
+  if (how == Reduce::Prod)
+    return "own = masked_fill(self, eq(self, 0), 1); "
+           "of_self = grad * index_reduce(own, dim, index, source, reduce, include_self=include_self) / own; "
+           "zero = eq(source, 0); "
+           "zeros = index_add(zeros_like(self), dim, index, aten._to_copy.default(zero, dtype=dtype(self))); "
+           "single = bitwise_and(zero, eq(index_select(zeros, dim, index), 1)); "
+           "source1 = masked_fill(source, single, 1); "
+           "others = index_reduce(self, dim, index, source1, reduce, include_self=include_self); "
+           "at_zero = index_select(grad * others, dim, index); "
+           "elsewhere = index_select(grad * result, dim, index) / masked_fill(source, zero, 1); "
+           "(of_self, where(single, at_zero, elsewhere))";
+  if (how == Reduce::Mean)
+    return "n = index_add(ones_like(grad) if include_self else zeros_like(grad), dim, index, ones_like(source)); "
+           "share = grad / masked_fill(n, eq(n, 0), 1); "
+           "(share, index_select(share, dim, index))";
+  return "mine = aten._to_copy.default(eq(self, result), dtype=dtype(self)); "
+         "theirs = aten._to_copy.default(eq(source, index_select(result, dim, index)), dtype=dtype(self)); "
+         "share = grad / index_add(mine, dim, index, theirs); "
+         "(mine * share, theirs * index_select(share, dim, index))";
+}
+
 std::vector<Node*> grad_index_reduce(GradCall& c) {
-  GradientSlots slots(c);
-  Reduce how = reduction(c.string("reduce"));
-  bool include = c.boolean("include_self");
-  std::vector<std::pair<std::string, Arg>> names = {
-      {"grad", c.grads[0]},      {"self", c.arg("self")},     {"dim", c.arg("dim")},
-      {"index", c.arg("index")}, {"source", c.arg("source")}, {"reduce", c.arg("reduce")},
-      {"include", include},      {"result", c.results[0]},    {"type", c.tensor("self").dtype}};
-  auto build = [&](const char* formula) { return c.build.expression(formula, names); };
-  auto bind = [&](const char* name, const char* formula) { names.emplace_back(name, build(formula)); };
-  Arg to_self, to_source;
-  if (how == Reduce::Prod) {
-    if (c.want("self")) {
-      bind("nonzero", "masked_fill(self, eq(self, 0), 1)");
-      to_self = build("grad * index_reduce(nonzero, dim, index, source, reduce, include_self=include) / nonzero");
-    }
-    if (c.want("source")) {
-      bind("zero", "eq(source, 0)");
-      bind("zeros", "index_add(zeros_like(self), dim, index, aten._to_copy.default(zero, dtype=type))");
-      bind("single", "bitwise_and(zero, eq(index_select(zeros, dim, index), 1))");
-      bind("others", "index_reduce(self, dim, index, masked_fill(source, single, 1), reduce, include_self=include)");
-      to_source = build(
-          "where(single, index_select(grad * others, dim, index), "
-          "index_select(grad * result, dim, index) / masked_fill(source, zero, 1))");
-    }
-  } else if (how == Reduce::Mean) {
-    bind("none", include ? "ones_like(grad)" : "zeros_like(grad)");
-    bind("N", "index_add(none, dim, index, ones_like(source))");
-    bind("share", "grad / masked_fill(N, eq(N, 0), 1)");
-    to_self = build("share");
-    if (c.want("source")) to_source = build("index_select(share, dim, index)");
-  } else {
-    bind("mine", "aten._to_copy.default(eq(self, result), dtype=type)");
-    bind("theirs", "aten._to_copy.default(eq(source, index_select(result, dim, index)), dtype=type)");
-    bind("share", "grad / index_add(mine, dim, index, theirs)");
-    to_self = build("mine * share");
-    if (c.want("source")) to_source = build("theirs * index_select(share, dim, index)");
-  }
-  if (c.want("self")) {
-    names.emplace_back("g", to_self);
-    slots["self"] = include ? to_self.node() : build("aten.index_fill.int_Scalar(g, dim, index, 0)").node();
-  }
-  if (c.want("source")) slots["source"] = to_source.node();
+  std::vector<Node*> slots = apply_formulas({{"self, source", index_reduce_formula(reduction(c.string("reduce")))}}, c);
+  Node*& of_self = slots[0];
+  if (of_self && !c.boolean("include_self"))
+    of_self = c.build.call("aten.index_fill.int_Scalar", {of_self, c.arg("dim"), c.arg("index"), 0});
   return slots;
 }
 

@@ -219,15 +219,6 @@ Value eval_softmax_backward(EvalCall& c) {
   return with_elements(out, dx);
 }
 
-template <const char* backward>
-std::vector<Node*> grad_softmax(GradCall& c) {
-  GradientSlots slots(c);
-  slots["self"] = c.build.call(backward, {c.grads[0], c.results[0], c.arg("dim"), Arg(c.tensor("self").dtype)});
-  return slots;
-}
-
-constexpr char softmax_backward[] = "aten._softmax_backward_data.default";
-constexpr char log_softmax_backward[] = "aten._log_softmax_backward_data.default";
 
 /// self converted to the `dtype` argument, which softmax does first.
 Node* converted(DecomposeCall& c) {
@@ -334,14 +325,16 @@ Value eval_logsumexp(EvalCall& c) {
 }  // namespace
 
 void register_softmax(OpTable& t) {
-  t.add("aten._softmax.default", {.fake = fake_softmax,
-                                  .eval = eval_softmax<false>,
-                                  .gradient = grad_softmax<softmax_backward>,
-                                  .lower = lower_softmax});
-  t.add("aten._log_softmax.default", {.fake = fake_softmax,
-                                      .eval = eval_softmax<true>,
-                                      .gradient = grad_softmax<log_softmax_backward>,
-                                      .lower = lower_log_softmax});
+  t.add("aten._softmax.default",
+        {.fake = fake_softmax,
+         .eval = eval_softmax<false>,
+         .derivative = {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}},
+         .lower = lower_softmax});
+  t.add("aten._log_softmax.default",
+        {.fake = fake_softmax,
+         .eval = eval_softmax<true>,
+         .derivative = {{"self", "aten._log_softmax_backward_data.default(grad, result, dim, dtype(self))"}},
+         .lower = lower_log_softmax});
   t.add("aten._softmax_backward_data.default",
         {.fake = fake_softmax_backward,
          .eval = eval_softmax_backward<false>,
@@ -357,7 +350,9 @@ void register_softmax(OpTable& t) {
                         {"output", "-sum(grad_output, [dim], True) * exp(output) * grad"}},
          .lower = lower_log_softmax_backward});
   t.add("aten._safe_softmax.default",
-        {.fake = fake_safe_softmax, .eval = eval_safe_softmax, .gradient = grad_softmax<softmax_backward>});
+        {.fake = fake_safe_softmax,
+         .eval = eval_safe_softmax,
+         .derivative = {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}}});
   t.add("aten.logsumexp.default", {.fake = fake_logsumexp,
                                    .eval = eval_logsumexp,
                                    .derivative = {{"self", "logsumexp_backward(grad, self, result, dim, keepdim)"}},
