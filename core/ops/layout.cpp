@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/ops/call.h"
+
 namespace partita {
 
 namespace {
@@ -112,6 +114,13 @@ TensorMeta like_preserving(const TensorMeta& like, const ShapeEnv& shapes) {
   }
   meta.strides = dense ? like.strides : strides_in_order(like.sizes, order);
   return meta;
+}
+
+Meta row_major_self(FakeCall& call) {
+  return new_like(call.tensor("self"), call.tensor("self").sizes);
+}
+Meta preserving_self(FakeCall& call) {
+  return like_preserving(call.tensor("self"), call.shapes);
 }
 
 Meta meta_if(bool wanted, TensorMeta meta) {

@@ -5,6 +5,8 @@
 
 namespace partita {
 
+class FakeCall;
+
 /// Whether a tensor is row-major, as Tensor.is_contiguous(): sizes of 1 are ignored. Symbolic strides must be equal as
 /// expressions.
 bool is_row_major(const TensorMeta& meta);
@@ -18,6 +20,10 @@ TensorMeta new_like(const TensorMeta& like, SymList sizes, MemoryFormat format =
 /// torch.empty_like: strides are kept where they are dense and do not overlap; else they are dense, in the order of
 /// `like`'s.
 TensorMeta like_preserving(const TensorMeta& like, const ShapeEnv& shapes);
+
+/// Metas of results like argument `self`: row-major, or in its strides (like_preserving).
+Meta row_major_self(FakeCall& call);
+Meta preserving_self(FakeCall& call);
 
 /// The meta of a result that is computed only when wanted; unknown (None) otherwise.
 Meta meta_if(bool wanted, TensorMeta meta);

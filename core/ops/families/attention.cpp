@@ -131,9 +131,7 @@ Value eval_flash(EvalCall& c) {
                    p.width);
     }
   });
-  outputs[0].copy_from(out);
-  outputs[1].copy_from(logsumexp);
-  return ValueList{outputs[0], outputs[1]};
+  return wanted_results(std::move(outputs), {out, logsumexp});
 }
 
 Value eval_flash_backward(EvalCall& c) {
@@ -172,10 +170,7 @@ Value eval_flash_backward(EvalCall& c) {
                    dk.as<double>() + at_k, p.width);
     }
   });
-  outputs[0].copy_from(dq);
-  outputs[1].copy_from(dk);
-  outputs[2].copy_from(dv);
-  return ValueList{outputs[0], outputs[1], outputs[2]};
+  return wanted_results(std::move(outputs), {dq, dk, dv});
 }
 
 /// Turns a boolean mask into a term of the scores: 0 where it is true, -inf where it is false.

@@ -341,14 +341,7 @@ Value eval_batch_norm_backward(EvalCall& c) {
       db.as<double>()[k] = sum;
     }
   });
-  ValueList results(3);
-  const Tensor* computed[] = {&dx, &dw, &db};
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (!outputs[i].storage) continue;
-    outputs[i].copy_from(*computed[i]);
-    results[i] = outputs[i];
-  }
-  return results;
+  return wanted_results(std::move(outputs), {dx, dw, db});
 }
 
 /// Calls the overload of native_batch_norm that fits the running statistics.

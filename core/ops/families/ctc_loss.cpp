@@ -137,9 +137,7 @@ Value eval_ctc_loss(EvalCall& c) {
       loss.as<T>()[i] = e.forward(alpha.as<T>() + i * alpha.sizes[1] * width, width);
     });
   });
-  outputs[0].copy_from(loss);
-  outputs[1].copy_from(alpha);
-  return ValueList{outputs[0], outputs[1]};
+  return wanted_results(std::move(outputs), {loss, alpha});
 }
 
 /// The gradient by (16): (exp(log p) - exp(sum + loss - log p)) times the sample's incoming gradient.

@@ -74,10 +74,6 @@ Value eval_fractional(EvalCall& c) {
   });
 }
 
-Meta fake_fractional_backward(FakeCall& c) {
-  return new_like(c.tensor("self"), c.tensor("self").sizes);
-}
-
 }  // namespace
 
 void register_fractional_pool(OpTable& t) {
@@ -90,12 +86,12 @@ void register_fractional_pool(OpTable& t) {
          .eval = eval_fractional<3>,
          .derivative = {{"self", "fractional_max_pool3d_backward(grad, self, kernel_size, output_size, result1)"}}});
   t.add("aten.fractional_max_pool2d_backward.default",
-        {.fake = fake_fractional_backward,
-         .eval = eval_add_at_indices<fake_fractional_backward, 2>,
+        {.fake = row_major_self,
+         .eval = eval_add_at_indices<row_major_self, 2>,
          .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}}});
   t.add("aten.fractional_max_pool3d_backward.default",
-        {.fake = fake_fractional_backward,
-         .eval = eval_add_at_indices<fake_fractional_backward, 3>,
+        {.fake = row_major_self,
+         .eval = eval_add_at_indices<row_major_self, 3>,
          .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}}});
 }
 

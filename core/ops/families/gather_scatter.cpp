@@ -342,10 +342,6 @@ std::vector<Node*> grad_scatter_reduce(GradCall& c) {
 Meta fake_take(FakeCall& c) {
   return new_like(c.tensor("self"), c.tensor("index").sizes);
 }
-Meta fake_put(FakeCall& c) {
-  return like_preserving(c.tensor("self"), c.shapes);
-}
-
 Value eval_take(EvalCall& c) {
   const Tensor& self = c.tensor("self");
   Tensor x = load(self, self.dtype), index = load(c.tensor("index"), DType::Int64), y = empty(x.dtype, index.sizes);
@@ -357,7 +353,7 @@ Value eval_take(EvalCall& c) {
 }
 
 Value eval_put(EvalCall& c) {
-  Tensor out = allocate(c, fake_put);
+  Tensor out = allocate(c, preserving_self);
   bool accumulate = c.boolean("accumulate");
   DType dtype = accumulate ? evaluation_dtype(out.dtype) : out.dtype;
   Tensor y = unwrap(load(c.tensor("self"), dtype).clone()), index = load(c.tensor("index"), DType::Int64);
@@ -429,7 +425,7 @@ void register_gather_scatter(OpTable& t) {
   t.add("aten.take.default",
         {.fake = fake_take, .eval = eval_take, .derivative = {{"self", "put(zeros_like(self), index, grad, True)"}}});
   t.add("aten.put.default",
-        {.fake = fake_put,
+        {.fake = preserving_self,
          .eval = eval_put,
          .derivative = {{"self", "grad if accumulate else aten.put.default(grad, index, zeros_like(source))"},
                         {"source", "aten.reshape.default(take(grad, index), sizes(source))"}}});

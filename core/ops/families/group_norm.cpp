@@ -116,10 +116,7 @@ Value eval_native_group_norm(EvalCall& c) {
       }
     }
   });
-  outputs[0].copy_from(y);
-  outputs[1].copy_from(mean);
-  outputs[2].copy_from(rstd);
-  return ValueList{outputs[0], outputs[1], outputs[2]};
+  return wanted_results(std::move(outputs), {y, mean, rstd});
 }
 
 Value eval_native_group_norm_backward(EvalCall& c) {
@@ -155,14 +152,7 @@ Value eval_native_group_norm_backward(EvalCall& c) {
       });
     }
   });
-  ValueList results(3);
-  const Tensor* computed[] = {&dx, &dw, &db};
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (!outputs[i].storage) continue;
-    outputs[i].copy_from(*computed[i]);
-    results[i] = outputs[i];
-  }
-  return results;
+  return wanted_results(std::move(outputs), {dx, dw, db});
 }
 
 /// infinitely_differentiable_native_group_norm_backward of PyTorch's FunctionsManual.cpp, with its calls in its order.

@@ -45,10 +45,6 @@ Meta fake_like_self(FakeCall& c) {
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
-Meta fake_index_fill(FakeCall& c) {
-  return like_preserving(c.tensor("self"), c.shapes);
-}
-
 Value eval_index_select(EvalCall& c) {
   Tensor out = allocate(c, fake_index_select);
   Tensor x = load(c.tensor("self"), out.dtype), index = load(c.tensor("index"), DType::Int64);
@@ -101,7 +97,7 @@ Value eval_index_copy(EvalCall& c) {
 }
 
 Value eval_index_fill(EvalCall& c) {
-  Tensor out = allocate(c, fake_index_fill);
+  Tensor out = allocate(c, preserving_self);
   Tensor y = unwrap(c.tensor("self").clone()), index = load(c.tensor("index"), DType::Int64);
   Tensor value = c.is_tensor("value") ? load(c.tensor("value"), y.dtype) : number_tensor(c.number("value"), y.dtype);
   if (value.numel() != 1) fail("index_fill_ only supports a 0-dimensional value tensor");
@@ -141,11 +137,11 @@ void register_index_along(OpTable& t) {
                                     .eval = eval_index_copy,
                                     .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"},
                                                    {"source", "written(grad, dim, index, source)"}}});
-  t.add("aten.index_fill.int_Scalar", {.fake = fake_index_fill,
+  t.add("aten.index_fill.int_Scalar", {.fake = preserving_self,
                                        .eval = eval_index_fill,
                                        .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}});
   t.add("aten.index_fill.int_Tensor",
-        {.fake = fake_index_fill,
+        {.fake = preserving_self,
          .eval = eval_index_fill,
          .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"value", value_of_fill}}});
 }

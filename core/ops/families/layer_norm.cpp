@@ -204,10 +204,7 @@ Value eval_native_layer_norm(EvalCall& c) {
       rstd.as<T>()[r] = static_cast<T>(scale);
     }
   });
-  outputs[0].copy_from(y);
-  outputs[1].copy_from(mean);
-  outputs[2].copy_from(rstd);
-  return ValueList{outputs[0], outputs[1], outputs[2]};
+  return wanted_results(std::move(outputs), {y, mean, rstd});
 }
 
 Value eval_native_layer_norm_backward(EvalCall& c) {
@@ -219,7 +216,7 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
   std::vector<Tensor> outputs = allocate_all(c, fake_native_layer_norm_backward);
   std::int64_t n = row_length(c), rows = n ? x.numel() / n : 0;
   Tensor dx = empty(dtype, x.sizes);
-  std::vector<double> dw(static_cast<std::size_t>(n)), db(static_cast<std::size_t>(n));
+  Tensor dw = zeros(DType::Float64, c.integers("normalized_shape")), db = zeros(DType::Float64, dw.sizes);
   dispatch_floating(dtype, "LayerNormBackwardKernelImpl", [&]<class T>() {
     const T* w = weight.storage ? weight.as<T>() : nullptr;
     for (std::int64_t r : steps(rows, 4096)) {
@@ -234,26 +231,15 @@ Value eval_native_layer_norm_backward(EvalCall& c) {
       for (std::int64_t i = 0; i < n; ++i) {
         sum += weighted(i);
         dot += weighted(i) * normal(i);
-        dw[static_cast<std::size_t>(i)] += static_cast<double>(g[i]) * normal(i);
-        db[static_cast<std::size_t>(i)] += static_cast<double>(g[i]);
+        dw.as<double>()[i] += static_cast<double>(g[i]) * normal(i);
+        db.as<double>()[i] += static_cast<double>(g[i]);
       }
       const double count = static_cast<double>(n);
       for (std::int64_t i = 0; i < n; ++i)
         out[i] = static_cast<T>(scale * (weighted(i) - sum / count - normal(i) * dot / count));
     }
   });
-  auto store_sums = [](Tensor& to, const std::vector<double>& sums) {
-    Tensor t = empty(DType::Float64, to.sizes);
-    std::copy(sums.begin(), sums.end(), t.as<double>());
-    to.copy_from(t);
-  };
-  ValueList results(3);
-  if (outputs[0].storage) outputs[0].copy_from(dx);
-  if (outputs[1].storage) store_sums(outputs[1], dw);
-  if (outputs[2].storage) store_sums(outputs[2], db);
-  for (std::size_t i = 0; i < 3; ++i)
-    if (outputs[i].storage) results[i] = outputs[i];
-  return results;
+  return wanted_results(std::move(outputs), {dx, dw, db});
 }
 
 /// Returns {normalised and scaled input, 1 / root mean square}, as at::rms_norm_composite.

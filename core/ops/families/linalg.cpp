@@ -151,6 +151,14 @@ Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept) {
   return out;
 }
 
+Tensor transposed(const Tensor& t) {
+  Tensor out = t;
+  std::size_t n = out.sizes.size();
+  std::swap(out.sizes[n - 1], out.sizes[n - 2]);
+  std::swap(out.strides[n - 1], out.strides[n - 2]);
+  return out;
+}
+
 Sizes common_batch(const Tensor& a, const Tensor& b) {
   Sizes x = batch_of(a), y = batch_of(b);
   if (x.size() < y.size()) std::swap(x, y);

@@ -48,6 +48,8 @@ Sizes batch_of(const Tensor& t, std::size_t matrix_dims = 2);
 /// A row-major copy of `t`. Its last `kept` dimensions stay; the others are expanded to `batch`.
 Tensor expand_batch(const Tensor& t, const Sizes& batch, std::size_t kept);
 Sizes common_batch(const Tensor& a, const Tensor& b);
+/// A view with the last two dimensions swapped.
+Tensor transposed(const Tensor& t);
 
 void register_lu(OpTable& t);
 void register_solve(OpTable& t);

@@ -48,14 +48,6 @@ void conjugate_all(const Matrices& m) {
     for (std::int64_t i : steps(m.values.numel())) m.values.as<T>()[i] = std::conj(m.values.as<T>()[i]);
 }
 
-Tensor transposed(const Tensor& t) {
-  Tensor out = t;
-  std::size_t n = out.sizes.size();
-  std::swap(out.sizes[n - 1], out.sizes[n - 2]);
-  std::swap(out.strides[n - 1], out.strides[n - 2]);
-  return out;
-}
-
 }  // namespace
 
 Tensor solve_with(const Matrices& lu, const Tensor& pivots, const Tensor& b, const Sizes& batch, bool left,

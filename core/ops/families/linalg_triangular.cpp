@@ -154,14 +154,6 @@ void substitute(const Matrices& a, const Matrices& x, bool upper, bool transpose
   }
 }
 
-Tensor transposed(const Tensor& t) {
-  Tensor out = t;
-  std::size_t n = out.sizes.size();
-  std::swap(out.sizes[n - 1], out.sizes[n - 2]);
-  std::swap(out.strides[n - 1], out.strides[n - 2]);
-  return out;
-}
-
 Meta fake_solve_triangular(FakeCall& c) {
   return solution(c, c.tensor("self"), c.tensor("B"), c.boolean("left"), "linalg.solve_triangular");
 }

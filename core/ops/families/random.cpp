@@ -87,14 +87,6 @@ Meta fake_new_int(FakeCall& call) {
 Meta fake_like(FakeCall& call) {
   return like_meta(call);
 }
-/// The meta of an operator that returns a filled copy of self.
-Meta fake_copy(FakeCall& call) {
-  return like_preserving(call.tensor("self"), call.shapes);
-}
-Meta fake_row_major(FakeCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  return new_like(self, self.sizes);
-}
 Meta fake_self(FakeCall& call) {
   return call.tensor("self");
 }
@@ -176,18 +168,25 @@ struct Pair {
   Value (*eval_in_place)(EvalCall&);
 };
 const Pair pairs[] = {
-    {"aten.uniform.default", "aten.uniform_.default", fake_copy, made<fake_copy, uniform>, filled<uniform>},
-    {"aten.normal_functional.default", "aten.normal_.default", fake_copy, made<fake_copy, normal>, filled<normal>},
-    {"aten.log_normal.default", "aten.log_normal_.default", fake_copy, made<fake_copy, log_normal>, filled<log_normal>},
-    {"aten.cauchy.default", "aten.cauchy_.default", fake_copy, made<fake_copy, cauchy>, filled<cauchy>},
-    {"aten.exponential.default", "aten.exponential_.default", fake_copy, made<fake_copy, exponential>,
+    {"aten.uniform.default", "aten.uniform_.default", preserving_self, made<preserving_self, uniform>, filled<uniform>},
+    {"aten.normal_functional.default", "aten.normal_.default", preserving_self, made<preserving_self, normal>,
+     filled<normal>},
+    {"aten.log_normal.default", "aten.log_normal_.default", preserving_self, made<preserving_self, log_normal>,
+     filled<log_normal>},
+    {"aten.cauchy.default", "aten.cauchy_.default", preserving_self, made<preserving_self, cauchy>, filled<cauchy>},
+    {"aten.exponential.default", "aten.exponential_.default", preserving_self, made<preserving_self, exponential>,
      filled<exponential>},
-    {"aten.geometric.default", "aten.geometric_.default", fake_copy, made<fake_copy, geometric>, filled<geometric>},
-    {"aten.random.default", "aten.random_.default", fake_copy, made<fake_copy, any_integers>, filled<any_integers>},
-    {"aten.random.from", "aten.random_.from", fake_copy, made<fake_copy, integers_between>, filled<integers_between>},
-    {"aten.random.to", "aten.random_.to", fake_copy, made<fake_copy, integers_between>, filled<integers_between>},
-    {"aten.bernoulli.p", "aten.bernoulli_.float", fake_row_major, made<fake_row_major, coins>, filled<coins>},
-    {"aten.bernoulli.Tensor", "aten.bernoulli_.Tensor", fake_copy, made<fake_copy, biased_coins>, filled<biased_coins>},
+    {"aten.geometric.default", "aten.geometric_.default", preserving_self, made<preserving_self, geometric>,
+     filled<geometric>},
+    {"aten.random.default", "aten.random_.default", preserving_self, made<preserving_self, any_integers>,
+     filled<any_integers>},
+    {"aten.random.from", "aten.random_.from", preserving_self, made<preserving_self, integers_between>,
+     filled<integers_between>},
+    {"aten.random.to", "aten.random_.to", preserving_self, made<preserving_self, integers_between>,
+     filled<integers_between>},
+    {"aten.bernoulli.p", "aten.bernoulli_.float", row_major_self, made<row_major_self, coins>, filled<coins>},
+    {"aten.bernoulli.Tensor", "aten.bernoulli_.Tensor", preserving_self, made<preserving_self, biased_coins>,
+     filled<biased_coins>},
 };
 
 }  // namespace
@@ -201,7 +200,7 @@ void register_random(OpTable& t) {
     t.add(row.in_place, {.fake = fake_self, .eval = row.eval_in_place, .derivative = none, .random = true});
   }
   t.add("aten.bernoulli.default",
-        {.fake = fake_row_major, .eval = made<fake_row_major, biased_coins>, .derivative = none, .random = true});
+        {.fake = row_major_self, .eval = made<row_major_self, biased_coins>, .derivative = none, .random = true});
   // mean and std get zeros of their own sizes, whatever they were broadcast to.
   const Derivative mean{"mean", "zeros_like(mean)"}, std{"std", "zeros_like(std)"};
   t.add("aten.normal.Tensor_float", {.fake = fake_normal, .eval = eval_normal, .derivative = {mean}, .random = true});

@@ -144,15 +144,11 @@ double poisson(double rate, Generator& numbers) {
   }
 }
 
-Meta fake_poisson(FakeCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  return new_like(self, self.sizes);
-}
 Value eval_poisson(EvalCall& call) {
   const Tensor& rates = call.tensor("self");
   if (!is_floating(rates.dtype))
     fail("\"poisson_cpu\" not implemented for '" + std::string(torch_name(rates.dtype)) + "'");
-  const Tensor out = allocate(call, fake_poisson), from = unwrap(rates.to(DType::Float64));
+  const Tensor out = allocate(call, row_major_self), from = unwrap(rates.to(DType::Float64));
   dispatch(out.dtype, [&]<class T>() {
     for (std::int64_t i : steps(out.numel()))
       out.as<T>()[i] = convert<T>(poisson(from.as<double>()[i], call.generator()));
@@ -168,7 +164,7 @@ void register_sample(OpTable& t) {
   t.add("aten.multinomial.default",
         {.fake = fake_multinomial, .eval = eval_multinomial, .not_differentiable = true, .random = true});
   t.add("aten.poisson.default",
-        {.fake = fake_poisson, .eval = eval_poisson, .derivative = {{"self", "zeros_like(self)"}}, .random = true});
+        {.fake = row_major_self, .eval = eval_poisson, .derivative = {{"self", "zeros_like(self)"}}, .random = true});
 }
 
 }  // namespace partita

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/ops/families.h"
+#include "core/ops/families/reduce_kernels.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -53,14 +54,6 @@ Meta fake_selection(FakeCall& c) {
   }
   TensorMeta values = new_like(self, sizes);
   return MetaTuple{{values, as_indices(values)}};
-}
-
-template <class T>
-bool is_nan(T v) {
-  if constexpr (std::is_floating_point_v<T>)
-    return std::isnan(v);
-  else
-    return false;
 }
 
 /// PyTorch's order, in which NaN is greater than every number.

@@ -39,6 +39,13 @@ Tensor with_elements(Tensor result, const Tensor& computed) {
   return result;
 }
 
+ValueList wanted_results(std::vector<Tensor> results, const std::vector<Tensor>& computed) {
+  ValueList values(results.size());
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (results[i].storage) values[i] = with_elements(results[i], computed[i]);
+  return values;
+}
+
 DType evaluation_dtype(DType t) {
   if (t == DType::Bool || is_integral(t)) return DType::Int64;
   if (t == DType::Float16 || t == DType::BFloat16) return DType::Float32;

@@ -12,6 +12,8 @@ std::vector<Tensor> allocate_all(const EvalCall& call, Meta (*fake)(FakeCall&));
 Tensor allocate(const EvalCall& call, Meta (*fake)(FakeCall&));  ///< of a call with one result
 /// An allocated result with the elements of `computed`, rounded to its dtype.
 Tensor with_elements(Tensor result, const Tensor& computed);
+/// The same for several results; None where there was nothing to allocate.
+ValueList wanted_results(std::vector<Tensor> results, const std::vector<Tensor>& computed);
 
 /// The dtype that arithmetic is done in: float32 for half types, int64 for bool and integers, else `t`.
 DType evaluation_dtype(DType t);
