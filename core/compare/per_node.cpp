@@ -51,6 +51,7 @@ std::size_t bytes_of(const Node& node, const Graph& graph) {
   return static_cast<std::size_t>(n.value_or(1 << 20));
 }
 
+/// The graph with the nodes as results, without what they do not need.
 std::unique_ptr<Graph> with_outputs(const Graph& graph, std::span<const Node* const> nodes) {
   std::unique_ptr<Graph> copy = graph.clone();
   std::vector<Arg> outputs;
@@ -58,6 +59,7 @@ std::unique_ptr<Graph> with_outputs(const Graph& graph, std::span<const Node* co
   copy->form = GraphForm::Flat;
   Node* output = copy->output();
   output->set_args({Arg::tuple(std::move(outputs))}, {});
+  copy->eliminate_dead(has_effect);
   return copy;
 }
 
@@ -66,12 +68,10 @@ Result<std::vector<Value>> run_on_copy(const Runner& run, const Graph& graph, co
   return run(graph, std::move(own));
 }
 
-/// Adds the rows of a batch of nodes. `alone`: what the batch does not need is not run.
+/// Adds the rows of a batch of nodes.
 Status compare_batch(const Graph& graph, const std::vector<Value>& inputs, std::span<const Node* const> batch,
-                     const Runner& expected, const Runner& found, const PerNodeOptions& options, bool alone,
-                     Report& report) {
+                     const Runner& expected, const Runner& found, const PerNodeOptions& options, Report& report) {
   const std::unique_ptr<Graph> seen = with_outputs(graph, batch);
-  if (alone) seen->eliminate_dead(has_effect);
   TRY(const std::vector<Value> a, run_on_copy(expected, *seen, inputs));
   TRY(const std::vector<Value> b, run_on_copy(found, *seen, inputs));
   std::vector<Value> exact;
@@ -159,7 +159,7 @@ Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& input
     const auto batch = std::span<const Node* const>(nodes).subspan(begin, end - begin);
     TRY_DO(
         step(options.progress, static_cast<double>(begin) / static_cast<double>(nodes.size()), batch.front()->name()));
-    const Status done = compare_batch(graph, inputs, batch, expected, found, options, died.has_value(), report);
+    const Status done = compare_batch(graph, inputs, batch, expected, found, options, report);
     if (done) {
       begin = end;
       continue;

@@ -1,6 +1,7 @@
 #include <QtTest>
 #include <cmath>
 
+#include "core/base/whereabouts.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
@@ -135,6 +136,39 @@ class TestCompare : public QObject {
     QCOMPARE(report->first_bad()->origin, std::string("net.py:6 in forward"));
     QCOMPARE(report->rows.size(), std::size_t{4});  // a, b, c, output.0
     QVERIFY(report->rows[0].ok() && !report->rows[1].ok() && !report->rows[2].ok() && !report->rows[3].ok());
+  }
+
+  void a_death_is_the_last_row_and_costs_one_more_run() {
+    const auto graph = chain();
+    for (const std::size_t batch_bytes : {std::size_t{16}, std::size_t{1} << 20}) {
+      int died = 0;
+      const Runner dies = [&](const Graph& g, std::vector<Value> inputs) -> Result<std::vector<Value>> {
+        if (!g.find("b")) return interpret(g, std::move(inputs));
+        ++died;
+        Whereabouts at{};
+        write_whereabouts_to(&at);
+        const std::string nodes[] = {"b", "c"};
+        now_at("running kernel 1", nodes);
+        write_whereabouts_to(nullptr);
+        return death("cpu", "signal 11 (Segmentation fault)", at);
+      };
+      PerNodeOptions options;
+      options.batch_bytes = batch_bytes;
+      const auto report = compare_nodes(*graph, chain_input(), interpreter(), dies, options);
+      QVERIFY2(report, report ? "" : report.error().line().c_str());
+      QCOMPARE(died, 1);
+      QCOMPARE(report->rows.size(), std::size_t{2});
+      QVERIFY(report->rows[0].name == "a" && report->rows[0].ok());
+      QVERIFY(report->rows[1].name == "b" && !report->rows[1].ok());
+      QVERIFY(
+          report->rows[1].died.starts_with("cpu ended: signal 11 (Segmentation fault) while running kernel 1 (b, c);"));
+      QVERIFY(report->text().starts_with("DIED"));
+      QCOMPARE(Report::from_json(report->json())->rows[1].died, report->rows[1].died);
+    }
+    const auto outputs =
+        compare_outputs(*graph, chain_input(), interpreter(),
+                        [](const Graph&, const std::vector<Value>&) { return death("cpu", "exit code 1", {}); }, {});
+    QVERIFY(outputs && outputs->rows.size() == 1 && outputs->rows[0].name == "the run");
   }
 
   void rounding_is_separated_from_errors() {
