@@ -1,7 +1,5 @@
 // Drives the window as a user does, on samples of the repo and on graphs made here.
 #include <QAction>
-#include <QDialog>
-#include <QDir>
 #include <QLabel>
 #include <QMenuBar>
 #include <QPushButton>
@@ -11,25 +9,20 @@
 #include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
-#include <QTextBrowser>
 #include <QTreeView>
 #include <fstream>
 
-#include "app/node_measures.h"
 #include "app/window_tools.h"
-#include "core/interp/interpreter.h"
-#include "core/interp/random_values.h"
 #include "core/ir/print.h"
-#include "core/ops/record.h"
 #include "tests/support/corpus.h"
 #include "tests/views/graphs.h"
+#include "tests/views/workbench_tools.h"
 #include "views/aot/aot_controller.h"
 #include "views/code/code_controller.h"
 #include "views/compare/compare_controller.h"
 #include "views/graph/export.h"
 #include "views/graph/graph_controller.h"
 #include "views/history/history_controller.h"
-#include "views/inspector/inspector.h"
 #include "views/minify/minify_controller.h"
 #include "views/passes/passes_controller.h"
 #include "views/run/run_controller.h"
@@ -38,46 +31,9 @@
 
 using namespace partita;
 using namespace partita::views;
+using namespace partita::tests;
 
 namespace {
-
-CompileFn interpreter(double planted) {
-  return [planted](const Graph& graph) -> Result<CompiledFn> {
-    return CompiledFn([&graph, planted](std::vector<Value> inputs) -> Result<std::vector<Value>> {
-      InterpOptions options;
-      if (planted != 0)
-        options.evaluate = [planted](const Node& node, std::vector<Value> args, ValueKwargs kwargs,
-                                     const EvalContext& context) -> Result<Value> {
-          TRY(Value value, partita::evaluate(node.op(), std::move(args), std::move(kwargs), context, &node));
-          if (node.op()->name == "aten.gelu.default")
-            value.get<Tensor>()->as<float>()[5] += static_cast<float>(planted);
-          return value;
-        };
-      return interpret(graph, std::move(inputs), options);
-    });
-  };
-}
-
-WorkbenchTools tools() {
-  WorkbenchTools t;
-  t.backends.push_back({"interp", [](const Progress&) { return interpreter(0); }});
-  t.doubted = "broken";
-  t.backends.push_back({"broken", [](const Progress&) { return interpreter(0.25); }});
-  t.inputs = [](Graph& graph, const Artefact&, const QString&) { return random_inputs(graph, 0); };
-  t.measure = measure_nodes;
-  return t;
-}
-
-GraphView* picture(Workbench& bench) {
-  return bench.get<GraphController>().view();
-}
-// The code beside the picture, and the page of plain texts.
-CodeView* code(Workbench& bench) {
-  return bench.get<CodeController>().view();
-}
-CodeView* texts(Workbench& bench) {
-  return bench.get<TextController>().view();
-}
 
 // Measures the longest time between two turns of the event loop.
 class Watchdog : public QObject {
@@ -116,9 +72,6 @@ class TestWorkbench : public QObject {
     QString path = folder_.filePath(name);
     std::ofstream(path.toStdString()) << print(graph);
     return path;
-  }
-  static bool wait_shown(Workbench& bench, int ms = 30000) {
-    return QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, ms);
   }
 
  private Q_SLOTS:
@@ -210,56 +163,6 @@ class TestWorkbench : public QObject {
     QCOMPARE(picture(bench)->scene()->picture.cards.size(), cards);
   }
 
-  static int cards_on_screen(const GraphView* view) {
-    int shown = 0;
-    for (const Box& box : view->scene()->layout.boxes)
-      shown += QRectF(view->rect()).intersects({view->to_view({box.x, box.y}), QSizeF(box.w, box.h) * view->zoom()});
-    return shown;
-  }
-
-  void the_first_view_is_never_empty() {
-    auto corpus = partita::testing::corpus();
-    if (corpus.empty()) QSKIP("no corpus");
-    for (const char* file : {"models/swin/program.pt2", "models/lstm/graphs/joint.py", "big/gpt48/forward.py"}) {
-      Workbench bench(tools());
-      bench.window().show();
-      bench.open(QString::fromStdString((corpus / file).string()));
-      QVERIFY(wait_shown(bench, 60000));
-      QVERIFY2(cards_on_screen(picture(bench)) > 0, file);
-    }
-  }
-
-  void a_large_graph_opens_folded_and_unfolds_in_place() {
-    Workbench bench(tools());
-    bench.window().show();
-    auto graph = tests::joint_graph(120);
-    int line = 0, back = 0;
-    for (Node* node : *graph) {  // four lines a layer in the forward, seven in the backward
-      if (!node->op()->is_call()) continue;
-      auto origin = std::make_shared<Origin>();
-      origin->file = "blocks.py";
-      origin->line = node->origin ? 1 + line++ % 4 : 11 + back++ % 7;
-      origin->function = "forward";
-      origin->code = "x = x + gelu(linear(x))";
-      node->origin = origin;
-    }
-    bench.open(write("large.py", *graph));
-    QVERIFY(wait_shown(bench));
-    GraphView* view = picture(bench);
-    const int stack = view->scene()->picture.card_by_key("frame:120 blocks#0");
-    QVERIFY(stack >= 0);
-    const Box box = view->scene()->layout.boxes[stack];
-    const QPoint at = view->to_view({box.center_x(), box.center_y()}).toPoint();
-    QTest::mouseDClick(view, Qt::LeftButton, {}, at);
-    QVERIFY(wait_shown(bench));
-    QVERIFY(view->scene()->picture.card_by_key("gelu") >= 0);
-    const Box& first = view->scene()->layout.boxes[view->scene()->picture.card_by_key("t")];
-    QVERIFY(std::abs(view->to_view({0, first.center_y()}).y() - at.y()) < 60);
-    bench.fold_all(true);
-    QVERIFY(QTest::qWaitFor([&] { return view->scene()->picture.card_by_key("gelu") < 0; }, 30000));
-    QVERIFY(cards_on_screen(view) > 0);
-  }
-
   void passes_are_stepped_through() {
     Workbench bench(tools());
     bench.window().show();
@@ -332,115 +235,6 @@ class TestWorkbench : public QObject {
     bench.get<ValuesController>().look_at("no such row");
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && !view->pair(); }, 30000));
     QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
-  }
-
-  void what_is_shown_belongs_to_the_graph_above_it() {
-    WorkbenchTools with_slow = tools();
-    with_slow.backends.push_back({"slow", [](const Progress& progress) -> CompileFn {
-                                    return [&progress](const Graph&) -> Result<CompiledFn> {
-                                      while (!progress.cancelled()) QThread::msleep(1);
-                                      return stopped_on_request();
-                                    };
-                                  }});
-    Workbench bench(with_slow);
-    bench.window().show();
-    auto& compare = bench.get<CompareController>();
-    const auto& rows = compare.view()->table()->model()->rows();
-    bench.open(write("first.py", *tests::joint_graph(2)));
-    QVERIFY(wait_shown(bench));
-    const QString first = bench.current()->key;
-    compare.compare({"interp", "broken", true, Tolerance{}, {}});
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    const std::size_t compared = rows.size();
-    QVERIFY(compared > 0);
-    compare.compare({"interp", "slow", true, Tolerance{}, {}});
-    bench.jobs().cancel_all();
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(rows.size(), compared);  // a cancelled job leaves what was there
-    QCOMPARE(compare.request_of(*bench.current()).found, QString("broken"));
-    for (QLabel* label : compare.view()->findChildren<QLabel*>()) QVERIFY(!label->text().contains("comparing"));
-    bench.get<ValuesController>().look_at("gelu");
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.window().page(), bench.get<ValuesController>().widget());
-    bench.open(write("second.py", *tests::joint_graph(3)));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
-    QCOMPARE(rows.size(), std::size_t{0});
-    QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
-    QVERIFY(!bench.get<ValuesController>().view()->pair());
-    bench.show(first);
-    QCOMPARE(rows.size(), compared);
-  }
-
-  void pages_are_closed_and_the_panel_below_opens_when_it_is_needed() {
-    Workbench bench(tools());
-    bench.window().show();
-    bench.open(write("pages.py", *tests::joint_graph(2)));
-    QVERIFY(wait_shown(bench));
-    QWidget* below = bench.get<CompareController>().widget();
-    QVERIFY(!bench.get<CompareController>().on_screen());
-    bench.get<CompareController>().raise();
-    QVERIFY(QTest::qWaitFor([&] { return below->height() > 60; }, 5000));
-    QVERIFY(bench.show_view("coverage"));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
-    QTest::keyClick(&bench.window(), Qt::Key_Escape);
-    QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
-    QTest::keyClick(&bench.window(), Qt::Key_Question, Qt::ShiftModifier);
-    auto* keys = bench.window().findChild<QDialog*>("keys");
-    QVERIFY(keys && keys->findChild<QTextBrowser*>()->toPlainText().contains("Run and compare"));
-    // No node is chosen: the graph itself is told about.
-    QVERIFY(
-        bench.window().findChild<Inspector*>()->findChild<QTextBrowser*>()->toPlainText().contains("largest saved"));
-    TablePanel* saved = bench.window().findChild<TablePanel*>("saved");
-    QVERIFY(saved);
-    QCOMPARE(saved->model()->rowCount(),
-             static_cast<int>(bench.current()->cut->saved.size() + bench.current()->cut->recomputed.size()));
-  }
-
-  void files_are_told_apart_and_closed() {
-    Workbench bench(tools());
-    bench.window().show();
-    QDir(folder_.path()).mkpath("one");
-    QDir(folder_.path()).mkpath("two");
-    const QString one = write("one/graph.py", *tests::joint_graph(1)),
-                  two = write("two/graph.py", *tests::joint_graph(2));
-    bench.open(one);
-    QVERIFY(wait_shown(bench));
-    QVERIFY(bench.window().windowTitle().startsWith("one/graph.py"));
-    const QString first = bench.current()->key;
-    bench.open(two);
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
-    bench.close_file(two);
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.current()->key, first);
-    QCOMPARE(bench.tree().rowCount(), 1);
-    bench.close_file(one);
-    QCOMPARE(bench.current(), nullptr);
-    QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.window().empty_page()));
-    for (const char* bad : {"bad_a.py", "bad_b.py"}) {
-      std::ofstream(folder_.filePath(bad).toStdString()) << "class GraphModule(\n";
-      bench.open(folder_.filePath(bad));
-    }
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    for (QLabel* label : bench.window().findChildren<QLabel*>())
-      if (label->objectName() == "error")
-        QVERIFY2(label->text().contains("bad_a.py") && label->text().contains("bad_b.py"), qPrintable(label->text()));
-  }
-
-  void a_failed_compilation_opens_on_its_error() {
-    Workbench bench(tools());
-    bench.window().show();
-    QString path = folder_.filePath("failed.log");
-    std::ofstream log(path.toStdString());
-    for (const char* name : {"torch_version", "dynamo_error"})
-      log << "V1121 07:58:09.531000 7 a.py:1] {\"artifact\": {\"name\": \"" << name
-          << "\", \"encoding\": \"string\"}, \"frame_id\": 0, \"frame_compile_id\": 0, \"has_payload\": \"\"}\n\tthe "
-             "text of "
-          << name << "\n";
-    log.close();
-    bench.open(path);
-    QVERIFY(wait_shown(bench));
-    QVERIFY2(texts(bench)->document()->text().contains("the text of dynamo_error"),
-             qPrintable(texts(bench)->document()->text()));
   }
 
   void earlier_checks_are_shown_side_by_side() {

@@ -26,7 +26,9 @@ QColor colour(TokenKind token) {
 CodeView::CodeView(QWidget* parent) : QAbstractScrollArea(parent) {
   setFocusPolicy(Qt::StrongFocus);
   setFrameShape(QFrame::NoFrame);
-  setFont(code_font());
+  QFont font = code_font();
+  font.setPointSizeF(font.pointSizeF() * 0.92);  // some 80 columns beside the picture
+  setFont(font);
   setAccessibleName(tr("Code"));
   viewport()->setCursor(Qt::IBeamCursor);
   update_bars();
