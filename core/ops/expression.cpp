@@ -88,12 +88,14 @@ class Expression {
     }
   }
 
-  /// "a if condition else b", of which only one side makes nodes, or "not a", or a sum.
+  /// "a if condition else b", of which only one side makes nodes, or "not a", "a == b", or a sum.
   Arg choice() {
     const Lexer start = lexer_;
     if (!find_if(lexer_)) {
       lexer_ = start;
-      return lexer_.peek().is_name("not") ? Arg(condition()) : sum();
+      if (lexer_.peek().is_name("not")) return condition();
+      const Arg a = sum();
+      return eat("==") ? Arg(a == sum()) : a;
     }
     lexer_.next();
     const bool chosen = condition();

@@ -180,27 +180,6 @@ Arg decompose_adaptive_avg_pool3d(DecomposeCall& c) {
   return b.call("aten._adaptive_avg_pool3d.default", {c.arg("self"), b.sizes(output)});
 }
 
-template <const char* op>
-Node* pool_1d_as_2d(DecomposeCall& c) {
-  const SymList output = c.syms("output_size");
-  if (output.size() != 1) fail("adaptive_pool1d: output_size must be 1");
-  Node* x = c.build.call("aten.unsqueeze.default", {c.arg("self"), -2});
-  return c.build.call(op, {x, c.build.sizes({1, output[0]})});
-}
-
-constexpr char avg_2d[] = "aten.adaptive_avg_pool2d.default", max_2d[] = "aten.adaptive_max_pool2d.default";
-
-Arg decompose_adaptive_avg_pool1d(DecomposeCall& c) {
-  return c.build.call("aten.squeeze.dim", {pool_1d_as_2d<avg_2d>(c), -2});
-}
-
-Arg decompose_adaptive_max_pool1d(DecomposeCall& c) {
-  Node* pool = pool_1d_as_2d<max_2d>(c);
-  auto flat = [&](std::int64_t i) { return c.build.call("aten.squeeze.dim", {c.build.getitem(pool, i), -2}); };
-  Node* values = flat(0);
-  return Arg::tuple({values, flat(1)});
-}
-
 }  // namespace
 
 void register_adaptive_pool(OpTable& t) {
@@ -222,9 +201,10 @@ void register_adaptive_pool(OpTable& t) {
          .eval = eval_adaptive_avg_backward<3>,
          .derivative = {{"grad_output", "_adaptive_avg_pool3d(grad, last_sizes(grad_output, 3))"},
                         {"self", "zeros_like(self)"}}});
-  t.add(max_2d, {.fake = fake_adaptive_max<2>,
-                 .eval = eval_adaptive_max<2>,
-                 .derivative = {{"self", "adaptive_max_pool2d_backward(grad, self, result1)"}}});
+  t.add("aten.adaptive_max_pool2d.default",
+        {.fake = fake_adaptive_max<2>,
+         .eval = eval_adaptive_max<2>,
+         .derivative = {{"self", "adaptive_max_pool2d_backward(grad, self, result1)"}}});
   t.add("aten.adaptive_max_pool3d.default",
         {.fake = fake_adaptive_max<3>,
          .eval = eval_adaptive_max<3>,
@@ -237,10 +217,15 @@ void register_adaptive_pool(OpTable& t) {
         {.fake = fake_pool_backward,
          .eval = eval_add_at_indices<fake_pool_backward, 3>,
          .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}}});
-  t.add(avg_2d, {.decompose = decompose_adaptive_avg_pool2d});
+  t.add("aten.adaptive_avg_pool2d.default", {.decompose = decompose_adaptive_avg_pool2d});
   t.add("aten.adaptive_avg_pool3d.default", {.decompose = decompose_adaptive_avg_pool3d});
-  t.add("aten.adaptive_avg_pool1d.default", {.decompose = decompose_adaptive_avg_pool1d});
-  t.add("aten.adaptive_max_pool1d.default", {.decompose = decompose_adaptive_max_pool1d});
+  t.add("aten.adaptive_avg_pool1d.default",
+        {.program =
+             "aten.squeeze.dim(aten.adaptive_avg_pool2d.default(unsqueeze(self, -2), as_2d(output_size, 1)), -2)"});
+  t.add("aten.adaptive_max_pool1d.default",
+        {.program = "p = aten.adaptive_max_pool2d.default(unsqueeze(self, -2), as_2d(output_size, 1)); "
+                    "values = aten.squeeze.dim(p[0], -2); "
+                    "(values, aten.squeeze.dim(p[1], -2))"});
 }
 
 }  // namespace partita

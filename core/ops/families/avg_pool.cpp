@@ -89,19 +89,6 @@ Value eval_avg_pool_backward(EvalCall& c) {
   return with_elements(out, dx);
 }
 
-Arg decompose_avg_pool1d(DecomposeCall& c) {
-  auto pair = [&](const char* name, std::int64_t first) {
-    Sizes values = c.integers(name);
-    if (values.empty()) return Arg::list({});
-    return Arg::list({Arg(first), Arg(values[0])});
-  };
-  Builder& b = c.build;
-  Node* x = b.call("aten.unsqueeze.default", {c.arg("self"), -2});
-  Node* y = b.call("aten.avg_pool2d.default", {x, pair("kernel_size", 1), pair("stride", 1), pair("padding", 0),
-                                               c.arg("ceil_mode"), c.arg("count_include_pad")});
-  return b.call("aten.squeeze.dim", {y, -2});
-}
-
 constexpr char gradient_2d[] =
     "avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)";
 constexpr char gradient_3d[] =
@@ -129,7 +116,12 @@ void register_avg_pool(OpTable& t) {
         {.fake = fake_pool_backward,
          .eval = eval_avg_pool_backward<3>,
          .derivative = {{"grad_output", gradient_of_gradient_3d}, {"self", "zeros_like(self)"}}});
-  t.add("aten.avg_pool1d.default", {.decompose = decompose_avg_pool1d});
+  t.add("aten.avg_pool1d.default",
+        {.program =
+             "x = unsqueeze(self, -2); "
+             "y = aten.avg_pool2d.default(x, as_2d(kernel_size, 1), as_2d(stride, 1), as_2d(padding, 0), ceil_mode, "
+             "count_include_pad); "
+             "aten.squeeze.dim(y, -2)"});
 }
 
 }  // namespace partita

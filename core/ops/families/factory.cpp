@@ -94,6 +94,10 @@ TensorMeta new_meta(const FakeCall& call, DType otherwise, std::string_view size
   return out;
 }
 
+Meta fake_like(FakeCall& call) {
+  return like_meta(call);
+}
+
 TensorMeta like_meta(const FakeCall& call) {
   const TensorMeta& self = call.tensor("self");
   TensorMeta out = TensorMeta::contiguous(call.dtype("dtype").value_or(self.dtype), self.sizes,
@@ -118,10 +122,6 @@ Meta fake_new(FakeCall& call) {
 Meta fake_new_from(FakeCall& call) {
   return new_from_self(call);
 }
-Meta fake_like(FakeCall& call) {
-  return like_meta(call);
-}
-
 /// Without a dtype argument, full takes the dtype of the number.
 Meta fake_full(FakeCall& call) {
   return new_meta(call, number_dtype(call.number("fill_value")), "size");

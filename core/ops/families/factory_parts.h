@@ -8,5 +8,6 @@ namespace partita {
 TensorMeta new_meta(const FakeCall& call, DType otherwise, std::string_view size);
 /// The meta of a ..._like call.
 TensorMeta like_meta(const FakeCall& call);
+Meta fake_like(FakeCall& call);
 
 }  // namespace partita

@@ -11,39 +11,6 @@
 namespace partita {
 namespace {
 
-/// Calls `op` and returns its first `results` results. Result `info` holds LAPACK's error codes, which a second call
-/// checks.
-std::vector<Arg> checked(DecomposeCall& c, const char* op, Args args, Kwargs kwargs, std::int64_t results,
-                         std::int64_t info, const char* name, std::size_t rank) {
-  Builder& b = c.build;
-  Node* tuple = b.call(op, std::move(args), std::move(kwargs));
-  std::vector<Arg> out;
-  for (std::int64_t i = 0; i < results; ++i) out.emplace_back(b.getitem(tuple, i));
-  b.call("aten._linalg_check_errors.default", {b.getitem(tuple, info), std::string(name)}, {{"is_matrix", rank == 2}});
-  return out;
-}
-
-Arg inverse(DecomposeCall& c) {
-  const char* self = c.schema.args[0].name.c_str();
-  return checked(c, "aten.linalg_inv_ex.default", {c.arg(self)}, {}, 1, 1, "linalg.inv", c.tensor(self).dim())[0];
-}
-Arg cholesky(DecomposeCall& c) {
-  return checked(c, "aten.linalg_cholesky_ex.default", {c.arg("self")}, {{"upper", c.arg("upper")}}, 1, 1,
-                 "linalg.cholesky", c.tensor("self").dim())[0];
-}
-Arg lu_factor(DecomposeCall& c) {
-  return Arg::tuple(checked(c, "aten.linalg_lu_factor_ex.default", {c.arg("A")}, {{"pivot", c.arg("pivot")}}, 2, 2,
-                            "torch.linalg.lu_factor", c.tensor("A").dim()));
-}
-Arg ldl_factor(DecomposeCall& c) {
-  return Arg::tuple(checked(c, "aten.linalg_ldl_factor_ex.default", {c.arg("self")},
-                            {{"hermitian", c.arg("hermitian")}}, 2, 2, "torch.linalg.ldl_factor",
-                            c.tensor("self").dim()));
-}
-Arg solve(DecomposeCall& c) {
-  return checked(c, "aten._linalg_solve_ex.default", {c.arg("A"), c.arg("B")}, {{"left", c.arg("left")}}, 1, 3,
-                 "torch.linalg.solve", c.tensor("A").dim())[0];
-}
 /// A to the power n by repeated squaring. A negative n inverts A first.
 Arg matrix_power(DecomposeCall& c) {
   Builder& b = c.build;
@@ -165,12 +132,6 @@ void register_linalg_composites(OpTable& t) {
     Arg (*decompose)(DecomposeCall&);
   };
   const Row rows[] = {
-      {"aten.linalg_inv.default", inverse},
-      {"aten.inverse.default", inverse},
-      {"aten.linalg_cholesky.default", cholesky},
-      {"aten.linalg_lu_factor.default", lu_factor},
-      {"aten.linalg_ldl_factor.default", ldl_factor},
-      {"aten.linalg_solve.default", solve},
       {"aten.linalg_matrix_power.default", matrix_power},
       {"aten.matrix_power.default", matrix_power},
       {"aten.linalg_vander.default", vander},
@@ -180,7 +141,26 @@ void register_linalg_composites(OpTable& t) {
       {"aten.cross.default", cross},
   };
   for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+  // Results with LAPACK's error codes, which a second call checks.
   const CompositeRow programs[] = {
+      {"aten.linalg_inv.default",
+       "t = aten.linalg_inv_ex.default(A); r0 = t[0]; "
+       "_linalg_check_errors(t[1], 'linalg.inv', is_matrix=dim(A) == 2); r0"},
+      {"aten.inverse.default",
+       "t = aten.linalg_inv_ex.default(self); r0 = t[0]; "
+       "_linalg_check_errors(t[1], 'linalg.inv', is_matrix=dim(self) == 2); r0"},
+      {"aten.linalg_cholesky.default",
+       "t = aten.linalg_cholesky_ex.default(self, upper=upper); r0 = t[0]; "
+       "_linalg_check_errors(t[1], 'linalg.cholesky', is_matrix=dim(self) == 2); r0"},
+      {"aten.linalg_lu_factor.default",
+       "t = aten.linalg_lu_factor_ex.default(A, pivot=pivot); r0 = t[0]; r1 = t[1]; "
+       "_linalg_check_errors(t[2], 'torch.linalg.lu_factor', is_matrix=dim(A) == 2); (r0, r1)"},
+      {"aten.linalg_ldl_factor.default",
+       "t = aten.linalg_ldl_factor_ex.default(self, hermitian=hermitian); r0 = t[0]; r1 = t[1]; "
+       "_linalg_check_errors(t[2], 'torch.linalg.ldl_factor', is_matrix=dim(self) == 2); (r0, r1)"},
+      {"aten.linalg_solve.default",
+       "t = _linalg_solve_ex(A, B, left=left); r0 = t[0]; "
+       "_linalg_check_errors(t[3], 'torch.linalg.solve', is_matrix=dim(A) == 2); r0"},
       {"aten._lu_with_info.default",
        "t = linalg_lu_factor_ex(self, pivot=pivot, check_errors=check_errors); "
        "(t[0], t[1], t[2])"},

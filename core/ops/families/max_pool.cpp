@@ -95,30 +95,6 @@ Value eval_max_pool(EvalCall& c) {
 constexpr char backward_2d[] = "aten.max_pool2d_with_indices_backward.default";
 constexpr char backward_3d[] = "aten.max_pool3d_with_indices_backward.default";
 
-/// Pools a 1-d signal as a 2-d image of height 1.
-Node* pool_as_2d(DecomposeCall& c) {
-  auto pair = [&](const char* name, std::int64_t first) {
-    Sizes values = c.integers(name);
-    if (values.empty()) return Arg::list({});
-    return Arg::list({Arg(first), Arg(values[0])});
-  };
-  Node* x = c.build.call("aten.unsqueeze.default", {c.arg("self"), -2});
-  return c.build.call(
-      "aten.max_pool2d_with_indices.default",
-      {x, pair("kernel_size", 1), pair("stride", 1), pair("padding", 0), pair("dilation", 1), c.arg("ceil_mode")});
-}
-
-Arg decompose_max_pool1d(DecomposeCall& c) {
-  return c.build.call("aten.squeeze.dim", {c.build.getitem(pool_as_2d(c), 0), -2});
-}
-
-Arg decompose_max_pool1d_with_indices(DecomposeCall& c) {
-  Node* pool = pool_as_2d(c);
-  auto flat = [&](std::int64_t i) { return c.build.call("aten.squeeze.dim", {c.build.getitem(pool, i), -2}); };
-  Node* values = flat(0);
-  return Arg::tuple({values, flat(1)});
-}
-
 /// max_pool_double_backward(grad, indices, rank): the elements of grad at the maxima, separately for each plane.
 Arg max_pool_double_backward(const FormulaCall& f) {
   const TensorMeta& indices = f.tensor(1);
@@ -162,8 +138,17 @@ void register_max_pool(OpTable& t) {
         {.fake = fake_pool_backward,
          .eval = eval_add_at_indices<fake_pool_backward, 3>,
          .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}}});
-  t.add("aten.max_pool1d.default", {.decompose = decompose_max_pool1d});
-  t.add("aten.max_pool1d_with_indices.default", {.decompose = decompose_max_pool1d_with_indices});
+  t.add("aten.max_pool1d.default",
+        {.program =
+             "p = aten.max_pool2d_with_indices.default(unsqueeze(self, -2), as_2d(kernel_size, 1), as_2d(stride, 1), "
+             "as_2d(padding, 0), as_2d(dilation, 1), ceil_mode); "
+             "aten.squeeze.dim(p[0], -2)"});
+  t.add("aten.max_pool1d_with_indices.default",
+        {.program =
+             "p = aten.max_pool2d_with_indices.default(unsqueeze(self, -2), as_2d(kernel_size, 1), as_2d(stride, 1), "
+             "as_2d(padding, 0), as_2d(dilation, 1), ceil_mode); "
+             "values = aten.squeeze.dim(p[0], -2); "
+             "(values, aten.squeeze.dim(p[1], -2))"});
   t.add("aten.max_pool2d.default",
         {.program = "max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]"});
   t.add("aten.max_pool3d.default",

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ops/formula_functions.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 
@@ -210,7 +211,20 @@ Value add_at_indices(EvalCall& c, Meta (*fake)(FakeCall&), std::size_t rank) {
   return with_elements(out, dx);
 }
 
+namespace {
+
+/// as_2d(list, first): an argument of 1-d pooling for 2-d pooling; an empty list stays empty.
+Arg as_2d(const FormulaCall& f) {
+  const auto* list = f.args[0].get<ArgList>();
+  if (list && list->items.empty()) return f.args[0];
+  if (list && list->items.size() != 1) fail("1-d pooling takes one number for each argument");
+  return Arg::list({f.args[1], list ? list->items[0] : f.args[0]});
+}
+
+}  // namespace
+
 void register_pool(OpTable& t) {
+  t.add_formula_functions({{"as_2d", as_2d}});
   register_max_pool(t);
   register_avg_pool(t);
   register_adaptive_pool(t);

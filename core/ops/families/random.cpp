@@ -84,9 +84,6 @@ Meta fake_new(FakeCall& call) {
 Meta fake_new_int(FakeCall& call) {
   return new_meta(call, DType::Int64, "size");
 }
-Meta fake_like(FakeCall& call) {
-  return like_meta(call);
-}
 Meta fake_self(FakeCall& call) {
   return call.tensor("self");
 }
