@@ -7,7 +7,9 @@
 #include <new>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "app/cli/command.h"
 #include "core/base/memory.h"
@@ -78,9 +80,23 @@ Diagnostic output_lost(const std::string& why) {
   return input_error("cli.output", fmt::format("the output cannot be written: {}", why));
 }
 
+/// Standard streams that are closed would give their numbers to the next files that are opened, into which messages
+/// would go. What stands in for them takes no output, so that lost output is still noticed.
+void occupy_standard_streams() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDONLY) < 0) return;
+}
+
+std::string reason(const std::system_error& error) {
+  if (error.code() == std::errc::resource_unavailable_try_again)
+    return fmt::format("no more threads or processes can be started ({}); raise the limit (ulimit -u)", error.what());
+  return error.what();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_streams();
   clean_up_on_signals();
   try {
     const int code = run(argc, argv);
@@ -90,7 +106,7 @@ int main(int argc, char** argv) {
         input_error("memory.exhausted", "the memory does not suffice; close other programs or take a smaller graph"));
   } catch (const std::system_error& error) {
     // fmt's message when stdout takes no more, std::thread's when there are too many.
-    return complain(output_written() ? input_error("system", error.what()) : output_lost(error.code().message()));
+    return complain(output_written() ? input_error("system", reason(error)) : output_lost(error.code().message()));
   } catch (const std::exception& error) {
     return complain(Diagnostic{Fault::Internal, "exception", fmt::format("internal error: {}", error.what())});
   }

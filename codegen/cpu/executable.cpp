@@ -260,6 +260,7 @@ class Compiler {
   Result<std::unique_ptr<Executable>> compile() {
     auto start = Clock::now();
     out_->threads = std::max(plan_.target.threads, 1);
+    TRY_DO(check_threads(out_->threads));
     TRY_DO(devices());
     TRY_DO(memory());
     TRY_DO(externs());

@@ -1,7 +1,12 @@
 #pragma once
 #include <cstdint>
 
+#include "core/base/result.h"
+
 namespace partita::codegen {
+
+/// Can so many threads run at a time? OpenMP ends the process where they cannot. Error codegen.threads.
+Status check_threads(int threads);
 
 /// Runs fn(context, begin, end, thread) over [0, n) in at most `threads` parts, and returns when all are done. Bounds
 /// of parts are multiples of `alignment`, and each part has at least `grain` iterations. The threads are OpenMP's,

@@ -62,6 +62,30 @@ for verb in "ops" "--help" "list $sample/program.pt2" "show $sample/program.pt2"
   # shellcheck disable=SC2086
   expect 2 "cannot be written" sh -c '"$0" "$@" >/dev/full' "$partita" $verb
 done
+expect 2 "cannot be written" sh -c '"$0" ops >&-' "$partita"
+# A closed stream's number is not given to a file, into which messages would go.
+run=("$partita" run "$sample/program.pt2" --inputs "$sample/io.safetensors" --backend cpu)
+"${run[@]}" -o "$work/open.safetensors" >/dev/null
+expect 2 "cannot be written" sh -c 'out=$1; shift; "$0" "$@" -o "$out" >&-' "${run[0]}" "$work/closed.safetensors" "${run[@]:1}"
+"${run[@]}" -o "$work/no_stderr.safetensors" >/dev/null 2>&- <&-
+for file in closed no_stderr; do
+  cmp -s "$work/open.safetensors" "$work/$file.safetensors" || { echo "FAIL: other results with closed streams"; status=1; }
+done
+[ "$("$partita" store verify)" = "0 problems" ] || { echo "FAIL: closed streams damage the store"; status=1; }
+# A user who may start no more processes. For root there is no such limit.
+limited=(prlimit --nproc=1)
+if [ "$(id -u)" -eq 0 ]; then
+  other=$(mktemp -d)
+  trap 'rm -rf "$work" "$other"' EXIT
+  chown 65534 "$other"
+  limited=(setpriv --reuid=65534 --clear-groups "${limited[@]}" env PARTITA_STORE="$other" XDG_CONFIG_HOME="$other" HOME="$other")
+fi
+if "${limited[@]}" "$partita" list "$sample/program.pt2" >/dev/null 2>&1; then
+  expect 2 "take fewer with --threads" "${limited[@]}" "${run[@]}" --threads 4
+  expect 2 "cannot start a child process" "${limited[@]}" "$partita" check "$2/tests/ops/cases"
+else
+  echo "skipped: another user cannot start the program, so the limit of threads is not tried"
+fi
 mkdir "$work/a;b"
 for folder in "$work/missing" "$work/a;b"; do
   expect 2 "TMPDIR" env TMPDIR="$folder" "$partita" minify "$work/shapes.py" --command 'true {}' -o "$work/small"

@@ -34,4 +34,40 @@ for signal in INT TERM HUP; do
     echo "FAIL: SIG$signal says: $(tail -1 "$work/err")"; status=1
   fi
 done
+
+# Verbs that are at work themselves, in threads or in forked children.
+printf 'class G(torch.nn.Module):\n    def forward(self, x: "f64[4000, 4000][4000, 1]cpu"):\n        m = torch.ops.aten.mm.default(x, x);  x = None\n        return (m,)\n' >"$work/slow.py"
+mkdir "$work/many"
+for copy in $(seq 40); do
+  for case in "$2"/tests/ops/cases/*; do ln -s "$case" "$work/many/$copy.$(basename "$case")"; done
+done
+slow_run=(run "$work/slow.py" --random-weights 1) slow_check=(check "$work/many")
+ends_by() { # SIGNAL WORD COMMAND...: the command, once it is at work, ends by the signal, leaves nobody, and says one line
+  local signal=$1 said=$2 leader code
+  shift 2
+  setsid bash -c 'echo $$ >"$0"; exec "$@"' "$work/leader" "$partita" "$@" >/dev/null 2>"$work/err" &
+  sleep 0.5
+  leader=$(cat "$work/leader")
+  kill -s "$signal" "$leader" || { echo "FAIL: $1 ended too early"; status=1; }
+  wait $!
+  code=$?
+  for _ in $(seq 50); do pgrep -s "$leader" >/dev/null || break; sleep 0.1; done
+  if pgrep -s "$leader" >/dev/null; then echo "FAIL: SIG$signal leaves children of $1"; status=1; pkill -KILL -s "$leader"; fi
+  [ "$code" -gt 128 ] || { echo "FAIL: SIG$signal on $1 exits $code"; status=1; }
+  [ "$(cat "$work/err")" = "$said" ] || { echo "FAIL: SIG$signal on $1 says: $(cat "$work/err")"; status=1; }
+  [ -z "$(ls -A "$TMPDIR")" ] || { echo "FAIL: SIG$signal on $1 leaves $(ls "$TMPDIR")"; status=1; }
+}
+for signal in INT TERM HUP; do
+  ends_by $signal "partita: stopped by a signal" "${slow_run[@]}"
+  ends_by $signal "partita: stopped by a signal" "${slow_check[@]}"
+done
+# A reader that has seen enough ends the writer without a word.
+for verb in ops "ops --json" "check $2/tests/ops/cases --json"; do
+  # shellcheck disable=SC2086
+  "$partita" $verb 2>"$work/err" | true
+  code=${PIPESTATUS[0]}
+  if [ "$code" -ne 141 ] && [ "$code" -ne 0 ] || [ -s "$work/err" ]; then
+    echo "FAIL: $verb to a closed pipe: exit $code, $(cat "$work/err")"; status=1
+  fi
+done
 exit $status
