@@ -24,7 +24,7 @@ minify::Oracle holds(const Op* op) {
   return o;
 }
 
-Result<minify::Reduced> run(const std::string& path, const Op* op) {
+Result<minify::MinifyResult> run(const std::string& path, const Op* op) {
   TRY(const Loaded loaded, load(path));
   TRY(const Artefact* artefact, loaded.pick(""));
   TRY(minify::Start start, minify::make_start(*artefact, TensorFile(), 1, false));
