@@ -8,6 +8,7 @@
 #include "core/base/whereabouts.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
+#include "core/ops/control.h"
 #include "core/ops/record.h"
 #include "core/passes/pipeline.h"
 #include "core/schedule/make_plan.h"
@@ -20,7 +21,7 @@ Status run_post_grad_passes(Graph& graph, const BackendOptions& options, int sto
   for (Node* node : graph) {
     if (node->op()->is_call()) TRY_DO(check_evaluable(*node));
     // Text has no annotations of tuples, but the planner needs their metas.
-    if (node->meta.known() || !node->op()->is_call()) continue;
+    if (node->meta.known() || !node->op()->is_call() || find_control(node->op())) continue;
     TRY(node->meta, infer(*node));
   }
   PassContext context;

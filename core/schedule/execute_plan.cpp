@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/interp/interpreter.h"
 #include "core/loops/execute.h"
 #include "core/loops/scalar_eval.h"
 #include "core/ops/record.h"
@@ -96,19 +97,7 @@ class PlanRun {
         args.push_back(literal(std::get<Arg>(a)));
       }
     }
-    const Schema* schema = find_schema(call.op);
-    std::vector<std::pair<std::string, Value>> keywords;
-    for (std::size_t i = schema->args.size(); i-- > 0;)
-      if (schema->args[i].keyword_only) {
-        keywords.emplace_back(schema->args[i].name, args[i]);
-        args.erase(args.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-    TRY(Value result, evaluate(call.op, std::move(args), std::move(keywords), {.generator = &generator_}));
-    ValueList results;
-    if (auto* list = result.get<ValueList>())
-      results = *list;
-    else
-      results.push_back(result);
+    TRY(const ValueList results, evaluated(call, std::move(args)));
     for (std::size_t i = 0; i < call.results.size(); ++i) {
       if (call.results[i].buffer < 0) continue;
       Tensor out = tensor(call.results[i]);
@@ -121,6 +110,20 @@ class PlanRun {
       }
     }
     return {};
+  }
+
+  Result<ValueList> evaluated(const ExternCall& call, std::vector<Value> args) {
+    if (call.graph) return interpret(*call.graph, std::move(args));
+    const Schema* schema = find_schema(call.op);
+    std::vector<std::pair<std::string, Value>> keywords;
+    for (std::size_t i = schema->args.size(); i-- > 0;)
+      if (schema->args[i].keyword_only) {
+        keywords.emplace_back(schema->args[i].name, args[i]);
+        args.erase(args.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    TRY(Value result, evaluate(call.op, std::move(args), std::move(keywords), {.generator = &generator_}));
+    if (const auto* list = result.get<ValueList>()) return *list;
+    return ValueList{result};
   }
 
   const Plan& plan_;

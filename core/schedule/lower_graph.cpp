@@ -6,6 +6,7 @@
 #include "core/ir/place.h"
 #include "core/ops/alias.h"
 #include "core/ops/catch_raised.h"
+#include "core/ops/control.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/record.h"
 #include "core/schedule/channels_last.h"
@@ -66,9 +67,7 @@ class GraphLowering {
   Status attribute(const Node& node) {
     auto it = to_.graph->attributes.find(node.target);
     if (it == to_.graph->attributes.end()) {
-      if (to_.graph->child(node.target))
-        return unsupported("schedule.subgraph",
-                           "sub graph " + node.target + " cannot be compiled; use --backend interp", place_of(node));
+      if (to_.graph->child(node.target)) return {};  // region() takes it
       return input_error("schedule.attribute", "attribute " + node.target + " has no value", place_of(node));
     }
     const Tensor& t = it->second;
@@ -96,6 +95,8 @@ class GraphLowering {
       to_.values[&node] = {it->second[static_cast<std::size_t>(*index < 0 ? *index + n : *index)]};
       return {};
     }
+    if (const ControlOp* control = find_control(node.op()); control && control->kind != Control::WithEffects)
+      return region(node);
     const Schema* schema = find_schema(node.op());
     if (!schema)
       return unsupported("ops.unknown", "no compiled form of " + node.op()->name + "; use --backend interp",
@@ -160,21 +161,66 @@ class GraphLowering {
                          "no compiled form of " + node.op()->name + "; `partita ops` lists what is there",
                          place_of(node));
     ExternNode e{&node, std::move(bound), {}};
-    int index = static_cast<int>(to_.externs.size());
-    auto result = [&](const Meta& m) {
-      const TensorMeta* meta = m.tensor();
-      if (!meta) return e.results.push_back(-1);
-      LoweredTensor t = to_.lowering.memory(meta->dtype, loops::concrete_sizes(meta->sizes));
-      to_.sources[t.id] = {PlanBuffer::Kind::Temporary, index, {}};
-      to_.promised[t.id] = *meta;
-      e.results.push_back(t.id);
-    };
     if (const MetaTuple* tuple = node.meta.tuple())
-      for (const Meta& m : tuple->items) result(m);
+      for (const Meta& m : tuple->items) add_result(e, m);
     else if (node.meta.known())
-      result(node.meta);
+      add_result(e, node.meta);
     e.any_strides = record->expensive;
     e.fuses = to_.target().has(record->library) && e.results.size() == 1 && e.results[0] >= 0;
+    to_.values[&node] = e.results;
+    to_.externs.push_back(std::move(e));
+    return {};
+  }
+
+  void add_result(ExternNode& e, const Meta& m) {
+    const TensorMeta* meta = m.tensor();
+    if (!meta) return e.results.push_back(-1);
+    LoweredTensor t = to_.lowering.memory(meta->dtype, loops::concrete_sizes(meta->sizes));
+    to_.sources[t.id] = {PlanBuffer::Kind::Temporary, static_cast<int>(to_.externs.size()), {}};
+    to_.promised[t.id] = *meta;
+    e.results.push_back(t.id);
+  }
+
+  /// A call of sub graphs: a graph of its own around it, which the plan's runner interprets.
+  Status region(const Node& node) {
+    auto graph = std::make_shared<Graph>(node.name());
+    graph->shapes = to_.graph->shapes;
+    ExternNode e{&node, {}, {}};
+    std::unordered_map<const Node*, Node*> own;
+    std::vector<Node*> inputs = node.inputs();
+    for (Node* input : inputs) {
+      if (own.contains(input) || to_.graph->child(input->target)) continue;
+      if (!input->meta.tensor())
+        return unsupported("schedule.region", node.name() + " takes " + input->name() + ", which is not a tensor",
+                           place_of(node));
+      own[input] = graph->placeholder(input->name(), input->meta);
+      e.args.emplace_back(input);
+    }
+    for (Node* input : inputs) {
+      const Graph* child = own.contains(input) ? nullptr : to_.graph->child(input->target);
+      if (!child) continue;
+      own[input] = graph->create(Op::get_attr(), {}, {}, input->name());
+      own[input]->target = input->target;
+      graph->children.emplace_back(input->target, child->clone());
+    }
+    Node* call = graph->copy_node(node, [&](Node* n) -> Arg { return own.at(n); });
+    // FX text annotates the getitems of a call, not the call.
+    std::vector<Meta> metas;
+    if (const MetaTuple* tuple = node.meta.tuple()) metas.assign(tuple->items.begin(), tuple->items.end());
+    for (const Node* user : node.users()) {
+      const auto* index = user->is(Op::getitem()) ? user->args()[1].get<std::int64_t>() : nullptr;
+      if (!index || *index < 0)
+        return unsupported("schedule.region", node.name() + " is read as a whole", place_of(*user));
+      metas.resize(std::max(metas.size(), static_cast<std::size_t>(*index) + 1));
+      if (user->meta.known()) metas[static_cast<std::size_t>(*index)] = user->meta;
+    }
+    std::vector<Arg> results;
+    for (std::size_t i = 0; i < metas.size(); ++i) {
+      results.emplace_back(graph->create(Op::getitem(), {call, static_cast<std::int64_t>(i)}));
+      add_result(e, metas[i]);
+    }
+    graph->set_output(Arg::tuple(std::move(results)));
+    e.graph = std::move(graph);
     to_.values[&node] = e.results;
     to_.externs.push_back(std::move(e));
     return {};

@@ -25,6 +25,7 @@ struct ExternNode {
   std::vector<int> results;  ///< Memory definitions; -1 for a result that is None
   bool any_strides = false;  ///< accepts any strides: GEMM, sort; not as_strided
   bool fuses = false;        ///< a library routine of the target, which can do pointwise work on its one result
+  std::shared_ptr<const Graph> graph = {};  ///< of a call of sub graphs, see ExternCall
 };
 
 /// A graph as definitions and calls, and what must end up in memory.

@@ -108,6 +108,7 @@ class Planner {
     call.op = e.node->op();
     call.device.type = plan_.target.device;
     call.origin = e.node->name();
+    call.graph = e.graph;
     for (const Arg& a : e.args) {
       const ArgList* list = a.get<ArgList>();
       if (Node* n = a.node()) {

@@ -53,6 +53,9 @@ struct ExternCall {
   std::vector<PlanView> epilogue_inputs;
   std::string origin;  ///< node name
   Device device;       ///< the device that runs it
+  /// For cond, while_loop and other calls of sub graphs: a graph of this one call, which is interpreted. It takes
+  /// `args` and returns `results`.
+  std::shared_ptr<const Graph> graph = {};
 };
 
 struct Plan {

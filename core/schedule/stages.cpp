@@ -178,7 +178,7 @@ class Finder {
         for (const Arg& a : e.args)
           for_each_node(a, [&](Node* n) { reach(argument_view(g_, e, g_.value(n)).base, unit, seen); });
         extern_unit_[next++] = static_cast<int>(s_.units.size());
-        if (const OpRecord* record = find_record(e.node->op()); record && record->random) {
+        if (const OpRecord* record = find_record(e.node->op()); e.graph || (record && record->random)) {
           // All draws use one generator, so they keep the graph's order.
           if (last_draw_ >= 0) unit.after.insert(last_draw_);
           last_draw_ = static_cast<int>(s_.units.size());

@@ -1,5 +1,6 @@
 #include "codegen/cpu/extern/extern.h"
 #include "core/base/check.h"
+#include "core/interp/interpreter.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
@@ -22,6 +23,7 @@ class Evaluation final : public ExternStep {
   using Windows = std::vector<std::optional<Window>>;  ///< nullopt: None, or a result that is not read
   using Argument = std::variant<Value, Window, Windows>;
   const Op* op = nullptr;
+  std::shared_ptr<const Graph> graph;  ///< runs instead of op, if there is one
   std::vector<Argument> args;
   std::vector<std::pair<std::string, Argument>> kwargs;
   Windows results;
@@ -40,7 +42,8 @@ class Evaluation final : public ExternStep {
     for (const Argument& a : args) positional.push_back(value(a));
     std::vector<std::pair<std::string, Value>> named;
     for (const auto& [name, a] : kwargs) named.emplace_back(name, value(a));
-    auto result = evaluate(op, std::move(positional), std::move(named), context);
+    auto result =
+        graph ? interpreted(std::move(positional)) : evaluate(op, std::move(positional), std::move(named), context);
     if (!result) {
       if (result.error().where.node.empty()) result.error().where.node = origin;
       return std::move(result).error();
@@ -60,6 +63,16 @@ class Evaluation final : public ExternStep {
     }
     return {};
   }
+
+ private:
+  Result<Value> interpreted(std::vector<Value> values) const {
+    InterpOptions options;
+    options.threads = context.threads;
+    options.progress = context.progress;
+    if (context.generator) options.generator = std::shared_ptr<Generator>(context.generator, [](Generator*) {});
+    TRY(ValueList returned, interpret(*graph, std::move(values), options));
+    return Value(std::move(returned));
+  }
 };
 
 }  // namespace
@@ -67,9 +80,11 @@ class Evaluation final : public ExternStep {
 Result<Prepared> prepare_evaluation(const ExternContext& context) {
   const schedule::ExternCall& call = context.call;
   const Schema* schema = find_schema(call.op);
-  if (!schema) return unsupported("ops.unknown", call.op->name + " has no schema", {.node = call.origin});
+  if (!schema && !call.graph)
+    return unsupported("ops.unknown", call.op->name + " has no schema", {.node = call.origin});
   auto step = std::make_unique<Evaluation>();
   step->op = call.op;
+  step->graph = call.graph;
   step->origin = call.origin;
   step->context = {context.threads, context.generator};
   auto window = [&](const schedule::PlanView& v) -> Result<Window> {
@@ -99,7 +114,7 @@ Result<Prepared> prepare_evaluation(const ExternContext& context) {
     } else {
       TRY(argument, windows(std::get<std::vector<schedule::PlanView>>(call.args[i])));
     }
-    if (schema->args[i].keyword_only)
+    if (schema && schema->args[i].keyword_only)
       step->kwargs.emplace_back(schema->args[i].name, std::move(argument));
     else
       step->args.push_back(std::move(argument));
