@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/ir/fx_dot.h"
 
 namespace partita {
 namespace {
@@ -262,26 +263,7 @@ std::vector<Arg> Graph::outputs() const {
 
 std::map<std::string, std::size_t> Graph::kind_counts() const {
   std::map<std::string, std::size_t> counts;
-  for (Node* node : *this) {
-    switch (node->op()->kind) {
-      case OpKind::Placeholder:
-        ++counts["placeholder"];
-        break;
-      case OpKind::GetAttr:
-        ++counts["get_attr"];
-        break;
-      case OpKind::Output:
-        ++counts["output"];
-        break;
-      case OpKind::Torch:
-      case OpKind::Function:
-        ++counts["call_function"];
-        break;
-      case OpKind::Method:
-        ++counts["call_method"];
-        break;
-    }
-  }
+  for (const Node* node : *this) ++counts[std::string(fx_kind(*node))];
   return counts;
 }
 

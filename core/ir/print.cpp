@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/base/python_text.h"
+#include "core/ir/python_operators.h"
 
 namespace partita {
 namespace {
@@ -75,23 +76,11 @@ std::string joined(const std::vector<Arg>& items) {
   return out;
 }
 
-struct Infix {
-  std::string_view op, text;
-};
-/// _operator functions that print_readable writes as Python operators.
-constexpr Infix infix[] = {{"add", "+"}, {"sub", "-"},     {"mul", "*"},     {"truediv", "/"}, {"floordiv", "//"},
-                           {"mod", "%"}, {"pow", "**"},    {"lt", "<"},      {"le", "<="},     {"gt", ">"},
-                           {"ge", ">="}, {"eq", "=="},     {"ne", "!="},     {"and_", "&"},    {"or_", "|"},
-                           {"xor", "^"}, {"lshift", "<<"}, {"rshift", ">>"}, {"matmul", "@"}};
-constexpr Infix in_place[] = {{"iadd", "+="},       {"isub", "-="},     {"imul", "*="},     {"itruediv", "/="},
-                              {"ifloordiv", "//="}, {"imod", "%="},     {"iand", "&="},     {"ior", "|="},
-                              {"ixor", "^="},       {"ilshift", "<<="}, {"irshift", ">>="}, {"ipow", "**="},
-                              {"imatmul", "@="}};
-
+/// The row of an _operator function that print_readable writes as a Python operator.
 template <std::size_t n>
-const Infix* find_operator(const Infix (&table)[n], std::string_view name) {
-  for (const Infix& row : table)
-    if (row.op == name) return &row;
+const PythonOperator* find_operator(const PythonOperator (&table)[n], std::string_view function) {
+  for (const PythonOperator& row : table)
+    if (row.function == function) return &row;
   return nullptr;
 }
 
@@ -116,10 +105,10 @@ std::string statement(const Node& node, bool annotated) {
   const Args& a = node.args();
   bool plain = node.kwargs().empty();
   if (plain && a.size() == 2) {
-    if (const Infix* row = find_operator(infix, op))
-      return fmt::format("{} = {} {} {}", head, print(a[0]), row->text, print(a[1]));
-    if (const Infix* row = find_operator(in_place, op); row && a[0].node())
-      return fmt::format("{} {} {};  {} = {}", print(a[0]), row->text, print(a[1]), head, print(a[0]));
+    if (const PythonOperator* row = find_operator(binary_operators, op))
+      return fmt::format("{} = {} {} {}", head, print(a[0]), row->symbol, print(a[1]));
+    if (const PythonOperator* row = find_operator(in_place_operators, op); row && a[0].node())
+      return fmt::format("{} {} {};  {} = {}", print(a[0]), row->symbol, print(a[1]), head, print(a[0]));
     if (op == "getitem") return fmt::format("{} = {}[{}]", head, print(a[0]), print(a[1]));
   }
   if (plain && a.size() == 3 && op == "setitem")

@@ -6,26 +6,12 @@
 #include <fmt/format.h>
 
 #include "core/base/memory.h"
+#include "core/ir/python_operators.h"
 
 namespace partita::fx {
 namespace {
 
 constexpr int max_depth = 200;
-
-struct OperatorRow {
-  std::string_view symbol, function;
-  int precedence;
-};
-constexpr OperatorRow binary_operators[] = {
-    {"<", "lt", 1},        {"<=", "le", 1}, {">", "gt", 1},     {">=", "ge", 1},  {"==", "eq", 1},
-    {"!=", "ne", 1},       {"|", "or_", 2}, {"^", "xor", 3},    {"&", "and_", 4}, {"<<", "lshift", 5},
-    {">>", "rshift", 5},   {"+", "add", 6}, {"-", "sub", 6},    {"*", "mul", 7},  {"/", "truediv", 7},
-    {"//", "floordiv", 7}, {"%", "mod", 7}, {"@", "matmul", 7}, {"**", "pow", 9}};
-constexpr int unary_precedence = 8;
-constexpr OperatorRow in_place_operators[] = {
-    {"+=", "iadd", 0},     {"-=", "isub", 0},  {"*=", "imul", 0},   {"/=", "itruediv", 0}, {"//=", "ifloordiv", 0},
-    {"%=", "imod", 0},     {"&=", "iand", 0},  {"|=", "ior", 0},    {"^=", "ixor", 0},     {"<<=", "ilshift", 0},
-    {">>=", "irshift", 0}, {"**=", "ipow", 0}, {"@=", "imatmul", 0}};
 
 const Op* operator_function(std::string_view name) {
   return Op::get(OpKind::Function, fmt::format("_operator.{}", name));
@@ -52,7 +38,7 @@ std::optional<Arg> torch_constant(std::string_view name) {
 }  // namespace
 
 const Op* in_place_operator(std::string_view symbol) {
-  for (const OperatorRow& row : in_place_operators)
+  for (const PythonOperator& row : in_place_operators)
     if (row.symbol == symbol) return operator_function(row.function);
   return nullptr;
 }
@@ -95,9 +81,9 @@ Result<Expression> ExpressionReader::expression(int least) {
   if (graph_.size() > graph_limit()) return error_at(lexer_.position(), too_many_nodes());
   TRY(Expression left, prefix());
   for (;;) {
-    const OperatorRow* row = nullptr;
+    const PythonOperator* row = nullptr;
     if (lexer_.peek().kind == TokenKind::Operator)
-      for (const OperatorRow& candidate : binary_operators)
+      for (const PythonOperator& candidate : binary_operators)
         if (candidate.symbol == lexer_.peek().text && candidate.precedence >= least) row = &candidate;
     if (!row) break;
     lexer_.next();
