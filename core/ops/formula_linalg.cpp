@@ -1,5 +1,6 @@
 // Formula functions over matrices and batches of matrices.
 #include "core/ops/formula_functions.h"
+#include "core/ops/program.h"
 #include "core/ops/record.h"
 
 namespace partita {
@@ -29,51 +30,46 @@ std::int64_t size_from_end(const TensorMeta& t, std::size_t i) {
 /// lu_backward(grad of L, grad of U, P, L, U): the gradient of A = P L U. A gradient that does not exist is None. For a
 /// wide A the columns of U beyond the square depend on L; for a tall A the rows of L beyond the square depend on U.
 Arg lu_backward(const FormulaCall& f) {
-  std::vector<std::pair<std::string, Arg>> names = {{"P", f.args[2]}, {"L", f.args[3]}, {"U", f.args[4]}};
-  auto build = [&](const char* formula) { return f.build.expression(formula, names); };
-  auto bind = [&](const char* name, const char* formula) { names.emplace_back(name, build(formula)); };
-  names.emplace_back("gL", f.has(0) ? f.args[0] : build("zeros_like(L)"));
-  names.emplace_back("gU", f.has(1) ? f.args[1] : build("zeros_like(U)"));
   std::int64_t m = size_from_end(f.tensor(3), 2), k = size_from_end(f.tensor(3), 1), n = size_from_end(f.tensor(4), 1);
-  names.emplace_back("k", k);
-  names.emplace_back("m", m);
-  names.emplace_back("n", n);
-  bool wide = n > k, tall = m > k;
-  bind("L1", tall ? "aten.slice.Tensor(L, -2, 0, k)" : "L");
-  bind("gL1", tall ? "aten.slice.Tensor(gL, -2, 0, k)" : "gL");
-  bind("U1", wide ? "aten.slice.Tensor(U, -1, 0, k)" : "U");
-  bind("gU1", wide ? "aten.slice.Tensor(gU, -1, 0, k)" : "gU");
-  bind("low", "matmul(mH(L1), gL1)");
-  bind("up", "matmul(gU1, mH(U1))");
-  if (wide) {
-    bind("U2", "aten.slice.Tensor(U, -1, k, n)");
-    bind("gU2", "aten.slice.Tensor(gU, -1, k, n)");
-    bind("low2", "low - matmul(gU2, mH(U2))");
-  }
-  if (tall) {
-    bind("L2", "aten.slice.Tensor(L, -2, k, m)");
-    bind("gL2", "aten.slice.Tensor(gL, -2, k, m)");
-    bind("up2", "up - matmul(mH(L2), gL2)");
-  }
-  bind("phi", wide ? "tril(low2, -1) + triu(up)" : tall ? "tril(low, -1) + triu(up2)" : "tril(low, -1) + triu(up)");
-  bind("right", "linalg_solve_triangular(mH(U1), phi, upper=False, left=False)");
-  bind("A1", "linalg_solve_triangular(mH(L1), right, upper=True, unitriangular=True)");
-  if (wide)
-    bind("A", "cat([A1, linalg_solve_triangular(mH(L1), gU2, upper=True, unitriangular=True)], -1)");
-  else if (tall)
-    bind("A", "cat([A1, linalg_solve_triangular(mH(U1), gL2, upper=False, left=False)], -2)");
-  else
-    bind("A", "A1");
-  return build("matmul(P, A)");
+  return build_program(
+      f.build,
+      "gL = zeros_like(L) if gL is None else gL; "
+      "gU = zeros_like(U) if gU is None else gU; "
+      "L1 = aten.slice.Tensor(L, -2, 0, k) if tall else L; "
+      "gL1 = aten.slice.Tensor(gL, -2, 0, k) if tall else gL; "
+      "U1 = aten.slice.Tensor(U, -1, 0, k) if wide else U; "
+      "gU1 = aten.slice.Tensor(gU, -1, 0, k) if wide else gU; "
+      "low = matmul(mH(L1), gL1); "
+      "up = matmul(gU1, mH(U1)); "
+      "gU2 = aten.slice.Tensor(gU, -1, k, n) if wide else None; "
+      "low = low - matmul(gU2, mH(aten.slice.Tensor(U, -1, k, n))) if wide else low; "
+      "gL2 = aten.slice.Tensor(gL, -2, k, m) if tall else None; "
+      "up = up - matmul(mH(aten.slice.Tensor(L, -2, k, m)), gL2) if tall else up; "
+      "right = linalg_solve_triangular(mH(U1), tril(low, -1) + triu(up), upper=False, left=False); "
+      "A = linalg_solve_triangular(mH(L1), right, upper=True, unitriangular=True); "
+      "A = cat([A, linalg_solve_triangular(mH(L1), gU2, upper=True, unitriangular=True)], -1) if wide else A; "
+      "A = cat([A, linalg_solve_triangular(mH(U1), gL2, upper=False, left=False)], -2) if tall else A; "
+      "matmul(P, A)",
+      {{"gL", f.args[0]},
+       {"gU", f.args[1]},
+       {"P", f.args[2]},
+       {"L", f.args[3]},
+       {"U", f.args[4]},
+       {"k", k},
+       {"m", m},
+       {"n", n},
+       {"wide", n > k},
+       {"tall", m > k}});
 }
 
 /// lu_factor_backward(grad, LU, pivots)
 Arg lu_factor_backward(const FormulaCall& f) {
   std::int64_t k = std::min(size_from_end(f.tensor(1), 2), size_from_end(f.tensor(1), 1));
-  Arg factors = f("lu_unpack(x1, x2)");
-  Arg low = f("tril(aten.slice.Tensor(x0, -1, 0, k), -1)", {{"k", k}});
-  Arg up = f("triu(aten.slice.Tensor(x0, -2, 0, k))", {{"k", k}});
-  return f("lu_backward(low, up, F[0], F[1], F[2])", {{"low", low}, {"up", up}, {"F", factors}});
+  return f(
+      "F = lu_unpack(x1, x2); "
+      "low = tril(aten.slice.Tensor(x0, -1, 0, k), -1); "
+      "lu_backward(low, triu(aten.slice.Tensor(x0, -2, 0, k)), F[0], F[1], F[2])",
+      {{"k", k}});
 }
 
 /// lu_data_backward(grad of L, grad of U, LU), either gradient None
@@ -102,37 +98,25 @@ Arg lu_diagonal_solve(const FormulaCall& f) {
 
 /// cholesky_backward(grad, upper, factor)
 Arg cholesky_backward(const FormulaCall& f) {
-  const bool upper = f.flag(1);
-  std::vector<std::pair<std::string, Arg>> names = {{"L", upper ? f("mH(x2)") : f.args[2]},
-                                                    {"g", upper ? f("mH(x0)") : f.args[0]}};
-  auto bind = [&](const char* name, const char* formula) {
-    names.emplace_back(name, f.build.expression(formula, names));
-  };
-  bind("LhG", "matmul(mH(L), g)");
-  bind("low", "tril(LhG)");
-  bind("S", "(low + mH(tril(LhG, -1))) * 0.5");
-  bind("left", "linalg_solve_triangular(mH(L), S, upper=True)");
-  return f.build.expression("linalg_solve_triangular(L, left, upper=False, left=False)", names);
+  return f(
+      "L = mH(x2) if x1 else x2; "
+      "g = mH(x0) if x1 else x0; "
+      "LhG = matmul(mH(L), g); "
+      "low = tril(LhG); "
+      "S = (low + mH(tril(LhG, -1))) * 0.5; "
+      "left = linalg_solve_triangular(mH(L), S, upper=True); "
+      "linalg_solve_triangular(L, left, upper=False, left=False)");
 }
 
 /// pinv_backward(grad, pseudo-inverse, A). The products are over the smaller side of A.
 Arg pinv_backward(const FormulaCall& f) {
-  std::vector<std::pair<std::string, Arg>> names = {{"p", f.args[1]}, {"A", f.args[2]}};
-  auto bind = [&](const char* name, const char* formula) {
-    names.emplace_back(name, f.build.expression(formula, names));
-  };
-  names.emplace_back("gh", f("mH(x0)"));
-  bind("ph", "mH(p)");
-  if (size_from_end(f.tensor(2), 2) <= size_from_end(f.tensor(2), 1)) {
-    bind("K", "matmul(gh, p)");
-    bind("Kph", "matmul(K, ph)");
-    return f.build.expression(
-        "Kph - mH(matmul(p, K)) - matmul(matmul(A, p), Kph) + matmul(matmul(ph, p), gh - matmul(K, A))", names);
-  }
-  bind("K", "matmul(p, gh)");
-  bind("phK", "matmul(ph, K)");
-  return f.build.expression(
-      "phK - mH(matmul(K, p)) + matmul(matmul(gh - matmul(A, K), p), ph) - matmul(matmul(phK, p), A)", names);
+  if (size_from_end(f.tensor(2), 2) <= size_from_end(f.tensor(2), 1))
+    return f(
+        "gh = mH(x0); ph = mH(x1); K = matmul(gh, x1); Kph = matmul(K, ph); "
+        "Kph - mH(matmul(x1, K)) - matmul(matmul(x2, x1), Kph) + matmul(matmul(ph, x1), gh - matmul(K, x2))");
+  return f(
+      "gh = mH(x0); ph = mH(x1); K = matmul(x1, gh); phK = matmul(ph, K); "
+      "phK - mH(matmul(K, x1)) + matmul(matmul(gh - matmul(x2, K), x1), ph) - matmul(matmul(phK, x1), x2)");
 }
 
 }  // namespace

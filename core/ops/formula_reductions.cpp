@@ -214,61 +214,18 @@ Arg vector_norm_backward(const FormulaCall& f) {
   bool keepdim = f.flag(5);
   Arg grad = restore(f, f.args[0], dims, keepdim, self.dim()), norm = restore(f, f.args[3], dims, keepdim, self.dim());
   const double ord = f.real(2);
-  std::vector<std::pair<std::string, Arg>> names = {{"g", grad}, {"n", norm}, {"p", ord}};
+  const std::vector<std::pair<std::string, Arg>> names = {
+      {"g", grad}, {"n", norm}, {"less", ord - 1}, {"two_less", ord - 2}, {"rest", 1 - ord}};
   if (ord == 0) return f("zeros_like(x1)");
   if (ord == 1) return f("sgn(x1) * g", names);
   if (ord == 2) return f("g * masked_fill(x1 / n, eq(n, 0), 0)", names);
   if (std::isinf(ord)) {
-    Arg magnitude = f("abs(x1)");
-    names.emplace_back("mask", f("eq(a, n)", {{"a", magnitude}, {"n", norm}}));
-    Args scaled = {f("sgn(x1) * g", names), names.back().second, f.args[1], f.has(4) ? f.args[4] : Arg()};
-    return scale_grad_by_count({f.build, scaled});
+    const Arg mask = f("eq(abs(x1), n)", names);
+    return scale_grad_by_count({f.build, {f("sgn(x1) * g", names), mask, f.args[1], f.has(4) ? f.args[4] : Arg()}});
   }
-  names.emplace_back("less", ord - 1);
-  if (ord < 1)
-    return f("masked_fill(sgn(x1) * pow(abs(x1), less), eq(x1, 0), 0) * g * pow(n, rest)", [&] {
-      names.emplace_back("rest", 1 - ord);
-      return names;
-    }());
-  if (ord < 2)
-    return f("sgn(x1) * pow(abs(x1), less) * g * masked_fill(pow(n, rest), eq(n, 0), 0)", [&] {
-      names.emplace_back("rest", 1 - ord);
-      return names;
-    }());
-  names.emplace_back("two_less", ord - 2);
+  if (ord < 1) return f("masked_fill(sgn(x1) * pow(abs(x1), less), eq(x1, 0), 0) * g * pow(n, rest)", names);
+  if (ord < 2) return f("sgn(x1) * pow(abs(x1), less) * g * masked_fill(pow(n, rest), eq(n, 0), 0)", names);
   return f("x1 * pow(abs(x1), two_less) * g * masked_fill(reciprocal(pow(n, less)), eq(n, 0), 0)", names);
-}
-
-Arg part(const FormulaCall& f, std::size_t output) {
-  return f.args[0].get<ArgList>()->items[output];
-}
-
-/// var_mean_backward(grads, self, dims, correction, keepdim)
-Arg var_mean_backward(const FormulaCall& f) {
-  Arg spread, center;
-  if (Arg g = part(f, 0); !g.is_none())
-    spread = var_backward({f.build, {g, f.args[1], f.args[2], f.args[3], f.args[4]}});
-  if (Arg g = part(f, 1); !g.is_none()) center = mean_backward({f.build, {g, f.args[1], f.args[2], f.args[4]}});
-  return f("sum_of(a, b)", {{"a", spread}, {"b", center}});
-}
-
-/// std_mean_backward(grads, self, dims, correction, keepdim, std)
-Arg std_mean_backward(const FormulaCall& f) {
-  Arg spread, center;
-  if (Arg g = part(f, 0); !g.is_none())
-    spread = std_backward({f.build, {f.args[5], g, f.args[1], f.args[2], f.args[3], f.args[4]}});
-  if (Arg g = part(f, 1); !g.is_none()) center = mean_backward({f.build, {g, f.args[1], f.args[2], f.args[4]}});
-  return f("sum_of(a, b)", {{"a", spread}, {"b", center}});
-}
-
-/// aminmax_backward(grads, self, dim, keepdim, min, max)
-Arg aminmax_backward(const FormulaCall& f) {
-  Arg low, high;
-  if (Arg g = part(f, 0); !g.is_none())
-    low = extreme_backward({f.build, {g, f.args[4], f.args[1], f.args[2], f.args[3]}});
-  if (Arg g = part(f, 1); !g.is_none())
-    high = extreme_backward({f.build, {g, f.args[5], f.args[1], f.args[2], f.args[3]}});
-  return f("sum_of(a, b)", {{"a", low}, {"b", high}});
 }
 
 }  // namespace
@@ -284,9 +241,6 @@ void add_reduction_formulas(OpTable& t) {
       {"value_selecting_reduction_backward", value_selecting_reduction_backward},
       {"var_backward", var_backward},
       {"std_backward", std_backward},
-      {"var_mean_backward", var_mean_backward},
-      {"std_mean_backward", std_mean_backward},
-      {"aminmax_backward", aminmax_backward},
       {"prod_backward", prod_backward},
       {"cumprod_backward", cumprod_backward},
       {"logcumsumexp_backward", logcumsumexp_backward},

@@ -164,7 +164,8 @@ void add_extremes(OpTable& t) {
       {"aten.min.dim", fake_extreme_dim, eval_extreme_dim<false>,
        "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)", lower_min_dim, true},
       {"aten.aminmax.default", fake_aminmax, eval_aminmax,
-       "aminmax_backward(grads, self, dim, keepdim, result0, result1)"},
+       "sum_of(None if grads[0] is None else extreme_backward(grads[0], result0, self, dim, keepdim), "
+       "None if grads[1] is None else extreme_backward(grads[1], result1, self, dim, keepdim))"},
       {"aten.argmax.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<true>>, "", lower_argmax,
        true},
       {"aten.argmin.default", fake_extreme<index_dtype>, eval<index_dtype, extreme_place<false>>, "", lower_argmin},

@@ -204,7 +204,10 @@ std::vector<Node*> grad_through_statistics(GradCall& c) {
     shaped("dmean", c.grads[1], {batch, groups, 1, 1});
   else
     names.emplace_back("dmean", Arg());
-  Node* total = build("var_mean_backward([dvar, dmean], X, [2, 3], 0, True)").node();
+  Node* total = build(
+                    "sum_of(None if dvar is None else var_backward(dvar, X, [2, 3], 0, True), "
+                    "None if dmean is None else mean_backward(dmean, X, [2, 3], True))")
+                    .node();
   if (through_output) total = b.call("aten.add.Tensor", {through_output, total});
   slots["input"] = b.call("aten.reshape.default", {total, b.sizes(c.tensor("input").sizes)});
   return slots;

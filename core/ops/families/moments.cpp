@@ -159,9 +159,12 @@ void add_moments(OpTable& t) {
       {"aten.std.correction", fake<real_dtype>, eval<real_dtype, deviation>,
        "std_backward(result, grad, self, dim, correction, keepdim)", lower_std, true},
       {"aten.var_mean.correction", fake_spread_and_mean, eval_spread_and_mean<variance>,
-       "var_mean_backward(grads, self, dim, correction, keepdim)", lower_var_mean, true},
+       "sum_of(None if grads[0] is None else var_backward(grads[0], self, dim, correction, keepdim), "
+       "None if grads[1] is None else mean_backward(grads[1], self, dim, keepdim))",
+       lower_var_mean, true},
       {"aten.std_mean.correction", fake_spread_and_mean, eval_spread_and_mean<deviation>,
-       "std_mean_backward(grads, self, dim, correction, keepdim, result0)"},
+       "sum_of(None if grads[0] is None else std_backward(result0, grads[0], self, dim, correction, keepdim), "
+       "None if grads[1] is None else mean_backward(grads[1], self, dim, keepdim))"},
       {"aten.linalg_vector_norm.default", fake<real_dtype>, eval<real_dtype, norm>,
        "vector_norm_backward(grad, self, ord, result, dim, keepdim)", lower_vector_norm},
       {"aten.linalg__powsum.default", fake<real_dtype>, eval<real_dtype, powsum>,
