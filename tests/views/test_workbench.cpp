@@ -645,8 +645,8 @@ class TestWorkbench : public QObject {
     QVERIFY(QTest::qWaitFor([&] { return jobs.idle(); }, 30000));
     QCOMPARE(errors.size(), std::size_t{3});
     std::ranges::sort(errors, {}, &Diagnostic::message);
-    QCOMPARE(errors[0].line(), std::string("internal error: disk"));
-    QCOMPARE(errors[1].fault, Fault::Input);
+    QCOMPARE(errors[0].code, std::string("sym.overflow"));
+    QCOMPARE(errors[1].line(), std::string("internal error: disk"));
     QCOMPARE(errors[2].message, std::string("sizes do not fit"));
   }
 
