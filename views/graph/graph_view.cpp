@@ -45,7 +45,9 @@ std::vector<T> GraphView::by_card(const Of& of) const {
 void GraphView::set_scene(std::shared_ptr<const Scene> scene, bool same_place) {
   QString chosen = selected_node();
   const auto folds = [](const Scene& of) { return std::ranges::count_if(of.picture.frames, &Frame::folded); };
-  same_place = same_place && scene_ && scene && (fold_asked_ || folds(*scene_) == folds(*scene));
+  const bool folded_all = scene_ && scene && !fold_asked_ && scene_->picture.graph == scene->picture.graph &&
+                          folds(*scene_) != folds(*scene);
+  same_place = same_place && scene_ && !folded_all;
   scene_ = std::move(scene);
   busy_.clear();
   state_.hovered = state_.selected = -1;

@@ -246,6 +246,10 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
       if (node->is_output() || side_of(*node) != side) continue;
       ++picture.nodes_on[static_cast<int>(side)];
       if (const Node* producer = producer_of(node); producer != node) {
+        if (input_home[producer->id()] >= 0) {
+          input_home[node->id()] = input_home[producer->id()];
+          continue;
+        }
         int owner = picture.card_of[node->id()] = picture.card_of[producer->id()];
         Card& card = picture.cards[owner];
         // A tuple's shape is known by its first result when the text has no annotation for the tuple itself.
