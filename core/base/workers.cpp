@@ -90,6 +90,9 @@ std::string last_line(std::FILE* file) {
   std::fseek(file, std::max(0L, end - static_cast<long>(text.size())), SEEK_SET);
   text.resize(std::fread(text.data(), 1, text.size(), file));
   while (text.ends_with('\n')) text.pop_back();
+  // Sanitizers sum up what they found before their last line.
+  if (const std::size_t summary = text.rfind("SUMMARY: "); summary != std::string::npos)
+    return text.substr(summary, text.find('\n', summary) - summary);
   return text.substr(text.find_last_of('\n') + 1);
 }
 

@@ -85,6 +85,16 @@ class TestWorkers : public QObject {
     QCOMPARE(out.sent.size(), std::size_t{5});
     QCOMPARE(out.deaths, std::vector<std::string>{"still running after 1 s"});
   }
+  void a_sanitizers_summary_is_told() {
+    const Outcome out = run(1, [](auto, std::size_t step) {
+      if (step != 1) return;
+      std::fprintf(stderr,
+                   "frames\nSUMMARY: AddressSanitizer: heap-buffer-overflow in f\nshadow bytes\n==1==ABORTING\n");
+      _exit(1);
+    });
+    QCOMPARE(out.deaths.size(), std::size_t{1});
+    QCOMPARE(out.deaths[0], std::string("exit code 1: SUMMARY: AddressSanitizer: heap-buffer-overflow in f"));
+  }
 };
 
 QTEST_GUILESS_MAIN(TestWorkers)

@@ -5,7 +5,8 @@
 //   partita_fuzz --mutate FOLDER [--seed S] [--count N | --minutes M] ...   changes each operator case of a corpus
 //                                                         folder N times, in one place: no signal, no broken
 //                                                         invariant, no hang, and what compiled code accepts the
-//                                                         interpreter accepts
+//                                                         interpreter accepts. Another seed makes other changes
+//   partita_fuzz --mutate FILE.json --seed S --change G.N  that change again, in this process: for a debugger
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -193,58 +195,106 @@ Finding check_changed(const Graph& graph, const std::vector<Value>& inputs) {
 }
 
 struct MutateOptions {
-  std::string folder;
+  std::string path;
   std::uint64_t seed = 1;
   std::size_t count = 1;  ///< changes of each graph
   unsigned jobs = 1;
+  double hang_seconds = 10;
   Clock::time_point deadline = Clock::time_point::max();
 };
 
+/// Change `i` of graph `number` of a case file. Calls `tell` before it is run, with what is changed and the graph.
+Finding check_change(const MutateOptions& options, const Graph& graph, const std::vector<Value>& inputs,
+                     std::size_t number, std::size_t i, const std::function<void(const std::string&)>& tell) {
+  const auto changed = graph.clone();
+  std::vector<Value> values = inputs;
+  const std::string what = fuzz::mutate(*changed, values, (options.seed * 1000 + number) * 1000 + i);
+  tell(fmt::format("{}.{}\n{}\n{}", number, i, what, print(*changed)));
+  return what.empty() ? Finding() : check_changed(*changed, values);
+}
+
+/// Calls f(number, graph, inputs) for every graph of a case file.
+void each_case(const std::string& file,
+               const std::function<void(std::size_t, const Graph&, const std::vector<Value>&)>& f) {
+  std::size_t number = 0;
+  CaseOptions cases;
+  cases.run = [&](const Graph& graph, const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+    f(number++, graph, inputs);
+    return unsupported("fuzz.changed", "not held against its results");
+  };
+  (void)check_cases(file, cases);
+}
+
+/// A changed number may ask for any amount of memory, and each element costs time.
+constexpr std::size_t memory = std::size_t{64} << 20;
+
+/// Repeats one change: "3.1" is the second of the fourth graph. Returns the exit code.
+int repeat_change(const MutateOptions& options, const std::string& change) {
+  set_memory_limit(memory);
+  const std::size_t dot = std::min(change.find('.'), change.size() - 1);
+  const std::size_t wanted = std::strtoull(change.c_str(), nullptr, 10),
+                    i = std::strtoull(change.c_str() + dot + 1, nullptr, 10);
+  Finding found;
+  each_case(options.path, [&](std::size_t number, const Graph& graph, const std::vector<Value>& inputs) {
+    if (number != wanted) return;
+    found = check_change(options, graph, inputs, number, i, [](const std::string& text) {
+      fmt::print("{}\n", text);
+      std::fflush(stdout);
+    });
+  });
+  fmt::print("{}\n", found.value_or("nothing is wrong"));
+  return found ? 1 : 0;
+}
+
+/// What a finding has in common with others: its words without numbers, and the operator of a crash.
+std::string kind_of(const std::string& what, const std::string& file) {
+  std::string kind;
+  for (char c : what.substr(0, 120))
+    if (!std::isdigit(static_cast<unsigned char>(c))) kind += c;
+  return what.starts_with("crash") ? kind + ", " + file : kind;
+}
+
 /// Returns the exit code.
 int mutate_cases(const MutateOptions& options) {
-  auto files = find_case_files(options.folder);
+  auto files = find_case_files(options.path);
   if (!files) {
     fmt::print(stderr, "partita_fuzz: {}\n", files.error().line());
     return 2;
   }
   std::shuffle(files->begin(), files->end(), std::mt19937_64(options.seed));
-  // A changed number may ask for any amount of memory.
-  set_memory_limit(std::size_t{1} << 30);
+  set_memory_limit(memory);
+  struct Kind {
+    std::size_t findings = 0;
+    std::string first;
+  };
+  std::map<std::string, Kind> kinds;
   std::size_t changes = 0, failed = 0;
-  std::map<std::string, std::size_t> kinds;
   std::vector<std::size_t> begun(files->size(), 0);
-  std::vector<std::string> text(files->size());
+  std::vector<std::string> text(files->size());  // of the change that is being run: its number, what it is, the graph
   const auto report = [&](std::size_t file, const std::string& what) {
     ++failed;
-    // Numbers and names differ from case to case.
-    std::string kind;
-    for (char c : what.substr(0, 90))
-      if (!std::isdigit(static_cast<unsigned char>(c))) kind += c;
-    if (++kinds[kind] <= 2)
-      fmt::print("# {} of {}: {}\n{}\n", begun[file] - 1, std::filesystem::path((*files)[file]).stem().string(), what,
-                 text[file]);
+    Kind& kind = kinds[kind_of(what, std::filesystem::path((*files)[file]).stem().string())];
+    if (kind.findings++ > 0) return;
+    const std::size_t end = text[file].find('\n');
+    kind.first = fmt::format("partita_fuzz --mutate {} --seed {} --change {}", (*files)[file], options.seed,
+                             text[file].substr(0, end));
+    fmt::print("# {}\n# {}\n{}\n", what, kind.first, text[file].substr(end + 1));
     std::fflush(stdout);
   };
   Workers workers;
   workers.items = files->size();
   workers.jobs = options.jobs;
-  workers.step_seconds = 10;
+  workers.step_seconds = options.hang_seconds;
   workers.work = [&](std::size_t file, std::size_t from, const Workers::Send& send) {
-    std::size_t number = 0;
-    CaseOptions cases;
-    cases.run = [&](const Graph& graph, const std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+    if (Clock::now() > options.deadline) return;
+    std::size_t step = 0;
+    each_case((*files)[file], [&](std::size_t number, const Graph& graph, const std::vector<Value>& inputs) {
       for (std::size_t i = 0; i < options.count && Clock::now() < options.deadline; ++i) {
-        if (number++ < from) continue;
-        const auto changed = graph.clone();
-        std::vector<Value> values = inputs;
-        const std::string what = fuzz::mutate(*changed, values, options.seed + number);
-        send("begin\n" + what + "\n" + print(*changed));
-        if (what.empty()) continue;
-        if (const Finding found = check_changed(*changed, values)) send("found\n" + *found);
+        if (step++ < from) continue;
+        const auto tell = [&](const std::string& change) { send("begin\n" + change); };
+        if (const Finding found = check_change(options, graph, inputs, number, i, tell)) send("found\n" + *found);
       }
-      return unsupported("fuzz.changed", "not held against its results");
-    };
-    if (Clock::now() < options.deadline) (void)check_cases((*files)[file], cases);
+    });
   };
   workers.receive = [&](std::size_t file, std::string_view message) {
     const std::size_t end = message.find('\n');
@@ -261,8 +311,8 @@ int mutate_cases(const MutateOptions& options) {
     fmt::print(stderr, "partita_fuzz: {}\n", done.error().line());
     return 2;
   }
-  for (const auto& [kind, number] : kinds) fmt::print("{:6} {}\n", number, kind);
-  fmt::print("{} changed graphs, {} findings\n", changes, failed);
+  for (const auto& [name, kind] : kinds) fmt::print("{:6} {}\n       {}\n", kind.findings, name, kind.first);
+  fmt::print("{} changed graphs, {} findings of {} kinds\n", changes, failed, kinds.size());
   return failed ? 1 : 0;
 }
 
@@ -273,7 +323,8 @@ int main(int argc, char** argv) {
   std::size_t count = 1000;
   double minutes = 0;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
-  std::string folder, only, mutated;
+  std::string folder, only, mutated, change;
+  double hang_seconds = 10;
   bool unused = false;
   CLI::App app{"Random graphs by the interpreter, compiled and decomposed"};
   app.add_option("--seed", seed, "of the first graph; the next has the next number")->capture_default_str();
@@ -286,7 +337,9 @@ int main(int argc, char** argv) {
   app.add_flag("--unused", unused, "name the operators that no graph had a call of");
   app.add_option("--write", folder, "write the graphs with their values here, for against_torch.py");
   app.add_option("--mutate", mutated,
-                 "change the operator cases of this corpus folder instead, each as often as --count");
+                 "change the operator cases of this corpus folder instead, each graph as often as --count");
+  app.add_option("--change", change, "repeat this change of a case file, as a finding names it")->needs("--mutate");
+  app.add_option("--hang", hang_seconds, "seconds after which a change counts as hanging")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
   auto deadline = Clock::time_point::max();
@@ -296,8 +349,9 @@ int main(int argc, char** argv) {
     count = static_cast<std::size_t>(minutes * most_graphs_a_minute);
   }
   if (!mutated.empty()) {
-    if (minutes > 0) count = 4;
-    return mutate_cases({mutated, seed, count, jobs, deadline});
+    if (counted->empty()) count = 4;
+    const MutateOptions options{mutated, seed, count, jobs, hang_seconds, deadline};
+    return change.empty() ? mutate_cases(options) : repeat_change(options, change);
   }
   std::string tried;
   const auto tell = [&](const Node& n) { std::fprintf(stderr, "%s\n", (tried = print(n)).c_str()); };

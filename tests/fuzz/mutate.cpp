@@ -127,6 +127,16 @@ class Mutation {
     TensorMeta* t = node.meta.tensor();
     if (!t || i >= inputs_.size()) return {};
     const std::string before = annotation(node.meta);
+    if (Tensor* held = std::get_if<Tensor>(&inputs_[i].v);
+        held && held->dtype == DType::Int64 && held->numel() > 0 && below(2) == 0) {
+      Result<Tensor> copy = held->clone();  // the case's other changes have the old values
+      if (!copy) return {};
+      const std::int64_t value = other(0),
+                         at = static_cast<std::int64_t>(below(static_cast<std::size_t>(copy->numel())));
+      copy->as<std::int64_t>()[at] = value;
+      *held = *std::move(copy);
+      return fmt::format("{}: element {} in memory  ->  {}", node.name(), at, value);
+    }
     TensorMeta changed = *t;
     if (changed.sizes.empty() || below(8) == 0) {
       if (below(2) == 0)
