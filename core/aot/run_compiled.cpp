@@ -57,15 +57,19 @@ Result<std::vector<Value>> finish_forward(const AotGraphs& graphs, const std::ve
   TRY(const SymbolMap symbols, bind_symbols(forward, inputs));
   const std::vector<Value> before = inputs;
   std::vector<const Tensor*> newest(inputs.size(), nullptr);
+  std::vector<std::pair<Tensor, Tensor>> written;  // new views of inputs, and their values
   for (std::size_t k = 0; k < mutated.size(); ++k) {
     const std::size_t i = mutated[k];
     const Tensor *now = values[k].get<Tensor>(), *input = inputs[i].get<Tensor>();
     CHECK(now && input, "a mutated input is not a tensor");
     const Node* node = returned[k].node();
-    // t_ and similar operators only change how the input views its memory.
-    if (meta.inputs[i].mutates_metadata && !meta.inputs[i].mutates_data && node && shows_memory(node)) {
-      if (const auto view = view_of(*input, *now, *node, symbols)) {
+    // t_ and similar operators only change how the input views its memory, which keeps its place.
+    if (meta.inputs[i].mutates_metadata && node && shows_memory(node)) {
+      const auto view = view_of(*input, *now, *node, symbols);
+      const Result<bool> within = view ? within_storage(*view) : Result<bool>(false);
+      if (within && *within) {
         inputs[i] = *view;
+        if (meta.inputs[i].mutates_data) written.emplace_back(*view, *now);
         continue;
       }
     }
@@ -87,6 +91,7 @@ Result<std::vector<Value>> finish_forward(const AotGraphs& graphs, const std::ve
       if (const auto view = view_of(*input, *shown, *node, symbols)) outputs[i] = *view;
     }
   }
+  for (const auto& [view, value] : written) view.copy_from(value);
   for (std::size_t i : mutated) {
     if (!newest[i]) continue;
     if (const Tensor* input = inputs[i].get<Tensor>(); newest[i]->sizes == input->sizes)

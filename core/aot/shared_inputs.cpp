@@ -89,7 +89,7 @@ class Separation {
     for (std::size_t i = 0; i < inputs_.values.size(); ++i)
       if (const Tensor* t = tensor(i)) groups[t->storage.get()].push_back(i);
     std::erase_if(groups, [&](const auto& group) { return !overlaps(group.second); });
-    if (groups.empty()) return {};
+    if (groups.empty() || !mutates_inputs(graph_)) return {};
     TRY(const FunctionalGraph functional, functionalize(graph_));
     for (std::size_t i = 0; i < nodes_.size(); ++i) mutated_[nodes_[i]] = functional.meta.inputs[i];
     std::vector<std::vector<Node*>> joined;
