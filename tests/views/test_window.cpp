@@ -13,6 +13,7 @@
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
 #include "views/compare/compare_controller.h"
+#include "views/graph/sizes.h"
 #include "views/inspector/inspector.h"
 #include "views/tensor/values_controller.h"
 
@@ -146,6 +147,32 @@ class TestWindow : public QObject {
     QVERIFY(saved);
     QCOMPARE(saved->model()->rowCount(),
              static_cast<int>(bench.current()->cut->saved.size() + bench.current()->cut->recomputed.size()));
+  }
+
+  void sizes_of_symbols_are_given_once() {
+    const QString path = folder_.filePath("symbols.py");
+    std::ofstream(path.toStdString()) << R"(class GraphModule(torch.nn.Module):
+    def forward(self, s0: "Sym(s0)", x: "f32[s0, 64][64, 1]cpu"):
+        exp: "f32[s0, 64][64, 1]cpu" = torch.ops.aten.exp.default(x)
+        return (exp,)
+)";
+    auto size = [](Workbench& bench) {
+      const Graph& graph = *bench.current()->graph;
+      return size_text(graph.find("exp")->meta, graph.shapes.get());
+    };
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(path);
+    QVERIFY(wait_shown(bench));
+    QCOMPARE(size(bench), QString("256*s0 B"));
+    bench.get<GraphController>().set_hints({{"s0", 8}});
+    QVERIFY(wait_shown(bench));
+    QCOMPARE(size(bench), QString("2.00 KiB"));
+    Workbench later(tools());
+    later.window().show();
+    later.open(path);
+    QVERIFY(wait_shown(later));
+    QCOMPARE(size(later), QString("2.00 KiB"));
   }
 
   void files_are_told_apart_and_closed() {

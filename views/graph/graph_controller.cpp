@@ -8,6 +8,8 @@
 #include <QFormLayout>
 #include <QIntValidator>
 #include <QLineEdit>
+#include <QSettings>
+#include <QUrl>
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -28,6 +30,10 @@ std::set<std::string> symbols_of(const Graph& graph) {
       for (const SymExpr& size : tensor->sizes)
         for (const std::string& symbol : size.symbols()) symbols.insert(symbol);
   return symbols;
+}
+
+QString kept_hints_of(const Document& document) {
+  return "hints/" + QString::fromLatin1(QUrl::toPercentEncoding(document.key));
 }
 
 }  // namespace
@@ -93,6 +99,13 @@ void GraphController::set_document(const Document& document) {
   view_->set_facts(document.facts);
   view_->set_changes({});
   view_->set_scene(document.scene, same);
+  if (document.graph && document.graph->shapes) {
+    const auto known = document.graph->shapes->hints();
+    std::map<std::string, std::int64_t> kept;
+    for (const auto& [symbol, size] : QSettings().value(kept_hints_of(document)).toMap().asKeyValueRange())
+      if (!known.contains(symbol.toStdString())) kept[symbol.toStdString()] = size.toLongLong();
+    if (!kept.empty()) set_hints(kept);
+  }
   arrange_bar();
   refresh_overlays();
 }
@@ -134,7 +147,12 @@ void GraphController::ask_hints() {
 void GraphController::set_hints(const std::map<std::string, std::int64_t>& hints) {
   Document* document = bench_.current_graph();
   if (!document || !document->graph->shapes) return;
-  for (const auto& [symbol, size] : hints) document->graph->shapes->set_hint(symbol, size);
+  QVariantMap kept = QSettings().value(kept_hints_of(*document)).toMap();
+  for (const auto& [symbol, size] : hints) {
+    document->graph->shapes->set_hint(symbol, size);
+    kept[text(symbol)] = static_cast<qlonglong>(size);
+  }
+  QSettings().setValue(kept_hints_of(*document), kept);
   document->budget.clear();
   document->budget_asked.reset();
   document->bytes_before.reset();
