@@ -230,7 +230,7 @@ class ModuleReader {
   Result<Meta> annotation() {
     if (lexer_.peek().kind == TokenKind::String) {
       Token token = lexer_.next();
-      auto meta = parse_annotation(token.text.substr(1, token.text.size() - 2));
+      auto meta = parse_annotation(fx::unquote(token.text));
       if (!meta) return reader_->error_at(token.at, meta.error().message);
       note_symbols(*meta);
       return meta;
@@ -347,6 +347,11 @@ class ModuleReader {
     pending_ = Expression();
   }
 
+  bool at_end_of_statement() const {
+    const Token& t = lexer_.peek();
+    return t.kind == TokenKind::Newline || t.kind == TokenKind::End || t.is(";");
+  }
+
   Status assignment() {
     std::size_t at = lexer_.position();
     std::string_view name = lexer_.next().text;
@@ -367,8 +372,10 @@ class ModuleReader {
       lexer_.next();
     }
     if (lexer_.peek().is_name("None")) {
+      const std::size_t value = lexer_.position();
       lexer_.next();
-      return {};
+      if (at_end_of_statement()) return {};
+      lexer_.seek(value);
     }
     TRY(Expression value, reader_->expression());
     if (value.op) {
@@ -427,8 +434,7 @@ class ModuleReader {
     lexer_.next();
     std::vector<std::string> notes;
     Arg value;
-    TokenKind kind = lexer_.peek().kind;
-    if (kind == TokenKind::Newline || kind == TokenKind::End) {
+    if (at_end_of_statement()) {
       graph_->set_output(Arg());
       return {};
     }

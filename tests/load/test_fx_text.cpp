@@ -39,6 +39,8 @@ class TestFxText : public QObject {
   void origins_and_recompute_tags();
   void literals();
   void python_around_the_class_is_skipped();
+  void printed_text_reads_as_the_same_graph_data();
+  void printed_text_reads_as_the_same_graph();
 };
 
 void TestFxText::statements_data() {
@@ -67,6 +69,7 @@ void TestFxText::statements_data() {
   row("y = -x", OpKind::Function, "_operator.neg");
   row("y = ~x", OpKind::Function, "_operator.invert");
   row("y = 1 - x", OpKind::Function, "_operator.sub");
+  row("y = None == x", OpKind::Function, "_operator.eq");
   row("y = x[0]", OpKind::Function, "_operator.getitem");
   row("y = x[(slice(None, None, None), 1)]", OpKind::Function, "_operator.getitem");
   row("y = x[(Ellipsis, slice(None, 4, None))]", OpKind::Function, "_operator.getitem");
@@ -83,6 +86,23 @@ void TestFxText::statements_data() {
   row("y = torch.Size([n, 96])", OpKind::Function, "torch.Size");
   row("y = torch.amp.autocast_mode._enter_autocast('cpu', torch.bfloat16, True, None)", OpKind::Function,
       "torch.amp.autocast_mode._enter_autocast");
+}
+
+// Found by resources/fuzz.
+void TestFxText::printed_text_reads_as_the_same_graph_data() {
+  QTest::addColumn<QByteArray>("body");
+  QTest::newRow("annotation of bytes that are no text")
+      << QByteArray("y: \"f32[3, 4][4, 1\xbf\xef\" = x + 1\nreturn (y,)");
+  QTest::newRow("None as first operand") << QByteArray("y = None - 2\nreturn (y,)");
+}
+void TestFxText::printed_text_reads_as_the_same_graph() {
+  QFETCH(QByteArray, body);
+  auto graph = parse_fx_text(module("x", body.toStdString()));
+  QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+  const std::string printed = print(**graph);
+  auto again = parse_fx_text(printed);
+  QVERIFY2(bool(again), again ? "" : again.error().line().c_str());
+  QCOMPARE(QString::fromStdString(print(**again)), QString::fromStdString(printed));
 }
 
 void TestFxText::statements() {

@@ -16,8 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CHECK(verify(**graph).empty(), "a loaded graph is broken");
   const std::string printed = print(**graph);
   auto again = parse_fx_text(printed);
-  CHECK(again, "what was printed cannot be read");
-  CHECK(print(**again) == printed, "what was printed reads as another graph");
+  CHECK(again, "what was printed cannot be read:\n" + printed);
+  const std::string second = print(**again);
+  CHECK(second == printed, "what was printed reads as another graph:\n" + printed + "\n" + second);
   (void)plain_code(**graph);
   return 0;
 }
