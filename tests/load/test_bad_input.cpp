@@ -6,6 +6,7 @@
 
 #include <zip.h>
 
+#include "core/base/memory.h"
 #include "core/load/pickle.h"
 #include "core/load/session.h"
 #include "tests/load/paths.h"
@@ -73,6 +74,8 @@ class TestBadInput : public QObject {
   void hostile_pickles_are_refused_by_name_data();
   void hostile_pickles_are_refused_by_name();
   void hundred_megabytes_of_zeros();
+  void a_size_of_100000_terms_opens();
+  void nodes_are_counted();
   void folder_reports_and_goes_on();
   void command_line_exit_codes();
 };
@@ -102,6 +105,15 @@ void TestBadInput::refused_in_one_line_data() {
   row("size beyond 64 bits", "a.py", graph("f32[2**9223372036854775807][1]", "neg.default(x)"), 2, "overflow");
   row("strides beyond 64 bits", "a.py", graph("f32[4611686018427387904, 4611686018427387904, 2]", "neg.default(x)"), 2,
       "overflow");
+  std::string product = "s0", sizes = "s0";
+  for (int i = 1; i < 40; ++i) product += "*(s0 + s" + std::to_string(i) + ")";
+  for (int i = 1; i < 12; ++i) sizes += " + s" + std::to_string(i);
+  row("product of sums", "a.py", graph("f32[" + product + "][1]", "neg.default(x)"), 2,
+      "the limit is 1000000; raise it with --graph-limit");
+  // None of these exceeds the limit by itself.
+  std::string many = "class G(torch.nn.Module):\n    def forward(self, x):\n";
+  for (int i = 0; i < 60; ++i) many += "        a: \"Sym((" + sizes + ")**5 + " + std::to_string(i) + ")\" = x + 1\n";
+  row("many long sizes", "a.py", many + "        return (a,)\n", 2, "raise it with --graph-limit");
   row("unknown name inside a list", "a.py", graph("f32[2][1]", "ones.default([kk1])"), 2, "unknown name 'kk1'");
   row("zip of nothing", "a.pt2", "PK\5\6" + std::string(18, '\0'), 2, "no models/NAME.json");
   row("half a zip", "a.pt2", read_text(data + "mlp.pt2").substr(0, 20000), 2, "not a valid archive");
@@ -244,6 +256,36 @@ void TestBadInput::hundred_megabytes_of_zeros() {
     QCOMPARE(loaded.error().exit_code(), 2);
     std::filesystem::remove(path);
   }
+}
+
+void TestBadInput::a_size_of_100000_terms_opens() {
+  const std::string path = dir_.filePath("long.py").toStdString();
+  std::string size = "s0";
+  for (int i = 1; i < 100'000; ++i) size += " + s" + std::to_string(i);
+  std::ofstream(path) << "class G(torch.nn.Module):\n    def forward(self, x: \"f32[" + size +
+                             ", 8][8, 1]cpu\"):\n        return (x,)\n";
+  QElapsedTimer timer;
+  timer.start();
+  auto loaded = load(path);
+  QVERIFY(loaded);
+  auto graph = loaded->artefacts[0].graph();
+  QVERIFY2(bool(graph), graph ? "" : graph.error().line().c_str());
+  QCOMPARE((*graph)->first()->meta.tensor()->sizes[0].args().size(), std::size_t(100'000));
+  QVERIFY2(timer.elapsed() < 60'000, "2 s with optimisation");
+}
+
+void TestBadInput::nodes_are_counted() {
+  const std::string path = dir_.filePath("nodes.py").toStdString();
+  std::ofstream(path) << "class G(torch.nn.Module):\n    def forward(self, x):\n        return (x + (x + (x + x)),)\n";
+  set_graph_limit(2);
+  auto loaded = load(path);
+  auto graph = loaded->artefacts[0].graph();
+  set_graph_limit(1'000'000);
+  QVERIFY(!graph);
+  QVERIFY2(
+      QString::fromStdString(graph.error().line()).contains("more than 2 nodes; raise the limit with --graph-limit"),
+      graph.error().line().c_str());
+  QVERIFY(loaded->artefacts[0].graph());
 }
 
 void TestBadInput::folder_reports_and_goes_on() {
