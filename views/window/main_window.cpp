@@ -132,7 +132,11 @@ void MainWindow::add_tool(QAction* action, const QString& text) {
   button->setToolTip(action->text() + "  " + action->shortcut().toString(QKeySequence::NativeText));
   connect(button, &QToolButton::clicked, action, &QAction::trigger);
   button->setFocusPolicy(Qt::ClickFocus);  // by keyboard: the shortcut
-  QAction* shown = toolbar_->insertWidget(before_search_, button);
+  // A later one stands before: the views that offer the first steps (the joint graph, passes) come last in the table.
+  const QList<QAction*> all = toolbar_->actions();
+  const auto place =
+      std::ranges::find_if(all, [this](QAction* a) { return toolbar_->widgetForAction(a) == breadcrumb_; });
+  QAction* shown = toolbar_->insertWidget(*(place + 1), button);
   auto refresh = [=] { shown->setVisible(action->isEnabled()); };
   connect(action, &QAction::changed, shown, refresh);
   refresh();
