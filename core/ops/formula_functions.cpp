@@ -166,8 +166,10 @@ Arg where(const FormulaCall& f) {
     return f.build.call("aten.scalar_tensor.default", {f.args[i]},
                         {{"dtype", type}, {"layout", Layout::Strided}, {"device", f.tensor(0).device}});
   };
-  Arg yes = choice(1), no = choice(2);
-  return f.build.call("aten.where.self", {f.args[0], yes, no});
+  // As in PyTorch, the other operand is converted before a tensor that is chosen where the condition holds.
+  const bool other_first = f.is_tensor(1);
+  const Arg first = choice(other_first ? 2 : 1), second = choice(other_first ? 1 : 2);
+  return f.build.call("aten.where.self", {f.args[0], other_first ? second : first, other_first ? first : second});
 }
 
 Arg permute_backwards(const FormulaCall& f) {

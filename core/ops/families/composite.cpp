@@ -42,26 +42,6 @@ Arg decompose_diff(DecomposeCall& c) {
   return x;
 }
 
-/// `where` with numbers: each number becomes a 0-dim tensor in the result's dtype.
-Arg decompose_where(DecomposeCall& c) {
-  Builder& b = c.build;
-  std::vector<Operand> operands;
-  for (const char* name : {"self", "other"})
-    operands.push_back(c.is_tensor(name) ? Operand::of(c.tensor(name)) : Operand::of(c.number(name)));
-  DType dtype = result_type(operands);
-  auto as_tensor = [&](const char* name) -> Node* {
-    if (!c.is_tensor(name))
-      return b.call("aten.scalar_tensor.default", {c.arg(name)},
-                    {{"dtype", dtype}, {"layout", Layout::Strided}, {"device", c.tensor("condition").device}});
-    if (c.tensor(name).dtype == dtype) return tensor_node(c, name);
-    return b.call("aten._to_copy.default", {c.arg(name)}, {{"dtype", dtype}});
-  };
-  bool other_first = c.is_tensor("self");
-  Node* first = as_tensor(other_first ? "other" : "self");
-  Node* second = as_tensor(other_first ? "self" : "other");
-  return b.call("aten.where.self", {c.arg("condition"), other_first ? second : first, other_first ? first : second});
-}
-
 Arg decompose_broadcast_tensors(DecomposeCall& c) {
   Builder& b = c.build;
   std::vector<SymList> sizes;
@@ -99,7 +79,7 @@ Arg decompose_repeat_interleave(DecomposeCall& c) {
 void register_composite(OpTable& t) {
   t.add("aten.diff.default", {.decompose = decompose_diff});
   for (const char* name : {"aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar"})
-    t.add(name, {.decompose = decompose_where});
+    t.add(name, {.program = "where(condition, self, other)"});
   t.add("aten.broadcast_tensors.default", {.decompose = decompose_broadcast_tensors, .recomputable = true});
   t.add("aten.repeat_interleave.self_int", {.decompose = decompose_repeat_interleave});
   add_list_composites(t);

@@ -454,11 +454,16 @@ Order t_order(const Args&, std::int64_t rank) {
   return order;
 }
 
-/// Registers a view and, unless `copy` is empty, the overload that copies its elements.
+/// Registers a view and, unless `copy` is empty, the overload that copies its elements. `gradient` is the formula of
+/// self's; the columns come before what few views have.
 template <Meta (*fake)(FakeCall&)>
-void row(OpTable& t, std::string_view name, std::string_view copy, OpRecord view) {
+void row(OpTable& t, std::string_view name, std::string_view copy, std::string_view gradient,
+         decltype(OpRecord::lower) lower, decltype(OpRecord::write_through) write_through, OpRecord view = {}) {
   view.fake = fake;
   view.eval = alias_of<fake>;
+  if (!gradient.empty()) view.derivative = {{"self", gradient}};
+  view.lower = lower;
+  view.write_through = write_through;
   if (!copy.empty())
     t.add(copy,
           {.fake = copied_meta<fake>, .eval = copied<fake>, .derivative = view.derivative, .gradient = view.gradient});
@@ -468,112 +473,58 @@ void row(OpTable& t, std::string_view name, std::string_view copy, OpRecord view
 }  // namespace
 
 void register_view(OpTable& t) {
-  row<fake_alias>(t, "aten.alias.default", "aten.alias_copy.default",
-                  {.derivative = {{"self", "grad"}},
-                   .lower = loops::lower_alias,
-                   .unchanged_if = any_arguments,
-                   .write_through = pass_on,
-                   .whole_view = true});
-  row<fake_alias>(t, "aten.detach.default", "aten.detach_copy.default",
-                  {.derivative = {{"self", "zero"}},
-                   .not_differentiable = true,
-                   .lower = loops::lower_alias,
-                   .unchanged_if = any_arguments,
-                   .write_through = pass_on,
-                   .whole_view = true});
-  row<fake_alias>(t, "aten.lift_fresh.default", "", {.derivative = {{"self", "grad"}}});
-  row<fake_view>(t, "aten.view.default", "aten.view_copy.default",
-                 {.derivative = {{"self", "reshape(grad, sizes(self))"}},
-                  .lower = loops::lower_reshape,
-                  .unchanged_if = any_arguments,
-                  .write_through = reshape_back,
-                  .copying_form = "aten.reshape.default"});
-  row<fake_view>(t, "aten._unsafe_view.default", "",
-                 {.derivative = {{"self", "reshape(grad, sizes(self))"}},
-                  .lower = loops::lower_reshape,
-                  .recomputable = true,
-                  .unchanged_if = any_arguments,
-                  .write_through = reshape_back,
-                  .may_alias = true});
-  row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", {.write_through = dtype_back});
-  row<fake_expand>(t, "aten.expand.default", "aten.expand_copy.default",
-                   {.derivative = {{"self", "grad"}}, .lower = loops::lower_expand, .unchanged_if = any_arguments});
-  row<fake_permute>(t, "aten.permute.default", "aten.permute_copy.default",
-                    {.derivative = {{"self", "permute_backwards(grad, dims)"}},
-                     .lower = loops::lower_permute,
-                     .dimension_order = permuted_order,
-                     .write_through = permute_back});
-  row<fake_transpose>(t, "aten.transpose.int", "aten.transpose_copy.int",
-                      {.derivative = {{"self", "transpose(grad, dim0, dim1)"}},
-                       .lower = loops::lower_transpose,
-                       .dimension_order = transposed_order,
-                       .write_through = view_again});
-  row<fake_t>(t, "aten.t.default", "aten.t_copy.default",
-              {.derivative = {{"self", "t(grad)"}},
-               .lower = loops::lower_t,
-               .dimension_order = t_order,
-               .write_through = view_again});
-  row<fake_unsqueeze>(
-      t, "aten.unsqueeze.default", "aten.unsqueeze_copy.default",
-      {.derivative = {{"self", "squeeze(grad, dim)"}}, .lower = loops::lower_reshape, .write_through = squeeze_back});
-  row<fake_squeeze>(t, "aten.squeeze.default", "aten.squeeze_copy.default",
-                    {.derivative = {{"self", "unsqueeze_to(grad, self)"}},
-                     .lower = loops::lower_reshape,
-                     .unchanged_if = any_arguments,
-                     .write_through = unsqueeze_back});
-  row<fake_squeeze_dims>(t, "aten.squeeze.dim", "aten.squeeze_copy.dim",
-                         {.derivative = {{"self", "unsqueeze_to(grad, self, dim)"}},
-                          .lower = loops::lower_reshape,
-                          .unchanged_if = any_arguments,
-                          .write_through = unsqueeze_back});
-  row<fake_squeeze_dims>(t, "aten.squeeze.dims", "aten.squeeze_copy.dims",
-                         {.derivative = {{"self", "unsqueeze_to(grad, self, dim)"}},
-                          .lower = loops::lower_reshape,
-                          .unchanged_if = any_arguments,
-                          .write_through = unsqueeze_back});
+  using namespace loops;
+  row<fake_alias>(t, "aten.alias.default", "aten.alias_copy.default", "grad", lower_alias, pass_on,
+                  {.unchanged_if = any_arguments, .whole_view = true});
+  row<fake_alias>(t, "aten.detach.default", "aten.detach_copy.default", "zero", lower_alias, pass_on,
+                  {.not_differentiable = true, .unchanged_if = any_arguments, .whole_view = true});
+  row<fake_alias>(t, "aten.lift_fresh.default", "", "grad", nullptr, nullptr);
+  row<fake_view>(t, "aten.view.default", "aten.view_copy.default", "reshape(grad, sizes(self))", lower_reshape,
+                 reshape_back, {.unchanged_if = any_arguments, .copying_form = "aten.reshape.default"});
+  row<fake_view>(t, "aten._unsafe_view.default", "", "reshape(grad, sizes(self))", lower_reshape, reshape_back,
+                 {.recomputable = true, .unchanged_if = any_arguments, .may_alias = true});
+  row<fake_view_dtype>(t, "aten.view.dtype", "aten.view_copy.dtype", "", nullptr, dtype_back);
+  row<fake_expand>(t, "aten.expand.default", "aten.expand_copy.default", "grad", lower_expand, nullptr,
+                   {.unchanged_if = any_arguments});
+  row<fake_permute>(t, "aten.permute.default", "aten.permute_copy.default", "permute_backwards(grad, dims)",
+                    lower_permute, permute_back, {.dimension_order = permuted_order});
+  row<fake_transpose>(t, "aten.transpose.int", "aten.transpose_copy.int", "transpose(grad, dim0, dim1)",
+                      lower_transpose, view_again, {.dimension_order = transposed_order});
+  row<fake_t>(t, "aten.t.default", "aten.t_copy.default", "t(grad)", lower_t, view_again, {.dimension_order = t_order});
+  row<fake_unsqueeze>(t, "aten.unsqueeze.default", "aten.unsqueeze_copy.default", "squeeze(grad, dim)", lower_reshape,
+                      squeeze_back);
+  row<fake_squeeze>(t, "aten.squeeze.default", "aten.squeeze_copy.default", "unsqueeze_to(grad, self)", lower_reshape,
+                    unsqueeze_back, {.unchanged_if = any_arguments});
+  row<fake_squeeze_dims>(t, "aten.squeeze.dim", "aten.squeeze_copy.dim", "unsqueeze_to(grad, self, dim)", lower_reshape,
+                         unsqueeze_back, {.unchanged_if = any_arguments});
+  row<fake_squeeze_dims>(t, "aten.squeeze.dims", "aten.squeeze_copy.dims", "unsqueeze_to(grad, self, dim)",
+                         lower_reshape, unsqueeze_back, {.unchanged_if = any_arguments});
   row<fake_slice>(t, "aten.slice.Tensor", "aten.slice_copy.Tensor",
-                  {.derivative = {{"self", "slice_backward_wrapper(grad, self, dim, start, end, step)"}},
-                   .lower = loops::lower_slice,
-                   .unchanged_if = step_is_one,
-                   .write_through = scatter_back});
-  row<fake_select>(t, "aten.select.int", "aten.select_copy.int",
-                   {.derivative = {{"self", "select_backward(grad, sizes(self), dim, index)"}},
-                    .lower = loops::lower_select,
-                    .write_through = scatter_back});
+                  "slice_backward_wrapper(grad, self, dim, start, end, step)", lower_slice, scatter_back,
+                  {.unchanged_if = step_is_one});
+  row<fake_select>(t, "aten.select.int", "aten.select_copy.int", "select_backward(grad, sizes(self), dim, index)",
+                   lower_select, scatter_back);
   row<fake_diagonal>(t, "aten.diagonal.default", "aten.diagonal_copy.default",
-                     {.derivative = {{"self", "diagonal_backward(grad, sizes(self), offset, dim1, dim2)"}},
-                      .lower = loops::lower_diagonal,
-                      .write_through = scatter_back});
+                     "diagonal_backward(grad, sizes(self), offset, dim1, dim2)", lower_diagonal, scatter_back);
   row<fake_unfold>(t, "aten.unfold.default", "aten.unfold_copy.default",
-                   {.derivative = {{"self", "unfold_backward(grad, sizes(self), dimension, size, step)"}}});
+                   "unfold_backward(grad, sizes(self), dimension, size, step)", nullptr, nullptr);
   row<fake_as_strided>(t, "aten.as_strided.default", "aten.as_strided_copy.default",
-                       {.derivative = {{"self", "as_strided_backward(grad, self, size, stride, storage_offset)"}},
-                        .lower = loops::lower_as_strided,
-                        .write_through = scatter_back,
-                        .views_storage = true});
+                       "as_strided_backward(grad, self, size, stride, storage_offset)", lower_as_strided, scatter_back,
+                       {.views_storage = true});
   row<fake_view_as_real>(t, "aten.view_as_real.default", "aten.view_as_real_copy.default",
-                         {.derivative = {{"self", "view_as_complex(contiguous(grad))"}}, .write_through = real_back});
-  row<fake_view_as_complex>(
-      t, "aten.view_as_complex.default", "aten.view_as_complex_copy.default",
-      {.derivative = {{"self", "view_as_real(contiguous(grad))"}}, .write_through = complex_back});
-  row<fake_split>(
-      t, "aten.split.Tensor", "aten.split_copy.Tensor",
-      {.gradient = cat_gradients, .lower = loops::lower_split, .write_through = split_back, .splits = true});
-  row<fake_split_with_sizes>(
-      t, "aten.split_with_sizes.default", "aten.split_with_sizes_copy.default",
-      {.gradient = cat_gradients, .lower = loops::lower_split_sizes, .write_through = split_back, .splits = true});
-  row<fake_unbind>(t, "aten.unbind.int", "aten.unbind_copy.int",
-                   {.gradient = stack_gradients, .lower = loops::lower_unbind, .write_through = unbind_back});
-  t.add("aten.unsafe_split.Tensor", {.fake = fake_split,
-                                     .eval = alias_of<fake_split>,
-                                     .gradient = cat_gradients,
-                                     .lower = loops::lower_split,
-                                     .may_alias = true});
-  t.add("aten.unsafe_split_with_sizes.default", {.fake = fake_split_with_sizes,
-                                                 .eval = alias_of<fake_split_with_sizes>,
-                                                 .gradient = cat_gradients,
-                                                 .lower = loops::lower_split_sizes,
-                                                 .may_alias = true});
+                         "view_as_complex(contiguous(grad))", nullptr, real_back);
+  row<fake_view_as_complex>(t, "aten.view_as_complex.default", "aten.view_as_complex_copy.default",
+                            "view_as_real(contiguous(grad))", nullptr, complex_back);
+  row<fake_split>(t, "aten.split.Tensor", "aten.split_copy.Tensor", "", lower_split, split_back,
+                  {.gradient = cat_gradients, .splits = true});
+  row<fake_split_with_sizes>(t, "aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", "",
+                             lower_split_sizes, split_back, {.gradient = cat_gradients, .splits = true});
+  row<fake_unbind>(t, "aten.unbind.int", "aten.unbind_copy.int", "", lower_unbind, unbind_back,
+                   {.gradient = stack_gradients});
+  row<fake_split>(t, "aten.unsafe_split.Tensor", "", "", lower_split, nullptr,
+                  {.gradient = cat_gradients, .may_alias = true});
+  row<fake_split_with_sizes>(t, "aten.unsafe_split_with_sizes.default", "", "", lower_split_sizes, nullptr,
+                             {.gradient = cat_gradients, .may_alias = true});
 
   add_view_composites(t);
   add_stack_composites(t);
