@@ -131,6 +131,7 @@ constexpr Field fields[] = {
     FIELD(program),
     FIELD(compile_decompose),
     FIELD(rounds_halves),
+    FIELD(checks_values),
     FIELD(derivative),
     FIELD(gradient),
     FIELD(all_results_differentiable),
