@@ -63,6 +63,7 @@ int three_way(const T& a, const T& b) {
 /// sympy's Expr.sort_key compares class and name, then arguments, exponent and coefficient.
 int compare(SymExpr a, SymExpr b) {
   if (a == b) return 0;
+  if (a.kind() == SymKind::Symbol && b.kind() == SymKind::Symbol) return three_way(a.name(), b.name());
   const auto [ca, xa] = split_coefficient(a);
   const auto [cb, xb] = split_coefficient(b);
   const Power pa = power_of(xa), pb = power_of(xb);
