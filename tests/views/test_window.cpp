@@ -151,11 +151,11 @@ class TestWindow : public QObject {
 
   void sizes_of_symbols_are_given_once() {
     const QString path = folder_.filePath("symbols.py");
-    std::ofstream(path.toStdString()) << R"(class GraphModule(torch.nn.Module):
+    std::ofstream(path.toStdString()) << R"py(class GraphModule(torch.nn.Module):
     def forward(self, s0: "Sym(s0)", x: "f32[s0, 64][64, 1]cpu"):
         exp: "f32[s0, 64][64, 1]cpu" = torch.ops.aten.exp.default(x)
         return (exp,)
-)";
+)py";
     auto size = [](Workbench& bench) {
       const Graph& graph = *bench.current()->graph;
       return size_text(graph.find("exp")->meta, graph.shapes.get());
