@@ -64,6 +64,14 @@ std::vector<std::size_t> find_blocks(const std::vector<Run>& runs) {
   std::vector<std::size_t> begins;
   for (auto run = first; run != last; ++run)
     if (*run->line == *first->line) begins.push_back(static_cast<std::size_t>(run - runs.begin()));
+  // Lines before the first that runs once per layer belong to the layer as long as they stand there in every block.
+  const auto same_before = [&] {
+    return begins[0] > 0 && std::ranges::all_of(begins, [&](std::size_t begin) {
+             return *runs[begin - 1].line == *runs[begins[0] - 1].line;
+           });
+  };
+  while (same_before())
+    for (std::size_t& begin : begins) --begin;
   begins.push_back(static_cast<std::size_t>(last - runs.begin()));
   return begins;
 }

@@ -4,6 +4,7 @@
 #include <QToolButton>
 
 #include "views/look/arrange.h"
+#include "views/look/elided_label.h"
 
 namespace partita::views {
 
@@ -23,7 +24,10 @@ PictureBar::PictureBar(QWidget* parent) : QWidget(parent) {
   colours_->setMenu(menu_);
   row->addWidget(colours_);
   row->addStretch(1);
-  budget_label_ = styled_label("dim");
+  budget_label_ = new ElidedLabel;
+  budget_label_->setObjectName("dim");
+  budget_label_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
+  budget_label_->setMinimumWidth(1);  // must not keep the docks from their width
   budget_ = new BudgetSlider;
   add_all(row, {budget_label_, budget_});
   connect(budget_, &BudgetSlider::moved, this, &PictureBar::tell_budget);

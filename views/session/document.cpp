@@ -20,7 +20,7 @@ PartitionOptions partition_options(const Document& document) {
 }
 
 std::unordered_set<std::string> folds_of_overview(const std::shared_ptr<const Graph>& graph, const CutSummary* cut) {
-  constexpr int kMostCards = 20;  // on a side: what is readable in a window of 900 pixels' height
+  constexpr int kMostCards = 12;  // on a side: with inputs, what is readable in a window of 900 pixels' height
   PictureOptions options;
   options.cut = cut;
   return overview_folds(make_picture(graph, options), kMostCards);

@@ -244,6 +244,9 @@ void MainWindow::all_views_added() {
           [this](int tab) { open_bottom(!bottom_open_ || tab != bottom_->currentIndex()); });
   add_command("View", tr("Open or close the panel below"), QKeySequence("Ctrl+Shift+B"),
               [this] { open_bottom(!bottom_open_); });
+  add_command("Help", tr("Keys"), QKeySequence::HelpContents, [this] { show_keys(); });
+  add_command("Help", tr("Samples, and getting graphs out of PyTorch"), {},
+              [this] { pages_->setCurrentWidget(empty_); });
   open_bottom(false);
   arrange_docks();
   default_layout_ = saveState();
@@ -309,9 +312,6 @@ void MainWindow::make_menus() {
   add_command("View", tr("Theme: light"), {}, [this] { set_theme_choice(ThemeChoice::Light); });
   add_command("View", tr("Theme: dark"), {}, [this] { set_theme_choice(ThemeChoice::Dark); });
   add_command("View", tr("Reset the layout"), {}, [this] { reset_layout(); });
-  add_command("Help", tr("Keys"), QKeySequence::HelpContents, [this] { show_keys(); });
-  add_command("Help", tr("Samples, and getting graphs out of PyTorch"), {},
-              [this] { pages_->setCurrentWidget(empty_); });
   add_command("View", tr("Focus the picture"), QKeySequence("F6"), [this] { pages_->currentWidget()->setFocus(); });
 }
 
