@@ -91,11 +91,30 @@ int count_kernels(const schedule::Plan& plan) {
       std::ranges::count_if(plan.steps, [](const auto& s) { return std::holds_alternative<schedule::KernelCall>(s); }));
 }
 
+loops::Target with_library() {
+  loops::Target target;
+  target.routines = {LibraryRoutine::Matmul, LibraryRoutine::AddMatmul};
+  return target;
+}
+
 }  // namespace
 
 class Fusion : public QObject {
   Q_OBJECT
  private Q_SLOTS:
+  /// Only a library's product does the work on its result.
+  void without_a_routine_the_work_after_a_product_is_a_kernel() {
+    auto graph =
+        testing::parse(testing::module("x: 'f32[8, 8]'", {"m = torch.ops.aten.mm.default(x, x)",
+                                                          "r = torch.ops.aten.relu.default(m)", "return (r,)"}));
+    QVERIFY(propagate(*graph));
+    for (const auto& [target, kernels] : {std::pair{loops::Target(), 1}, std::pair{with_library(), 0}}) {
+      auto plan = schedule::make_plan(*graph, {{}, target});
+      QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+      QVERIFY2(count_kernels(*plan) == kernels, print(*plan).c_str());
+    }
+  }
+
   void steps_data() {
     QTest::addColumn<int>("row");
     for (std::size_t i = 0; i < cases.size(); ++i) QTest::addRow("%s", cases[i].name) << static_cast<int>(i);
@@ -106,7 +125,7 @@ class Fusion : public QObject {
     auto graph = testing::parse(testing::module(c.arguments, c.statements));
     auto propagated = propagate(*graph);
     QVERIFY2(propagated, propagated ? "" : propagated.error().line().c_str());
-    auto plan = schedule::make_plan(*graph);
+    auto plan = schedule::make_plan(*graph, {{}, with_library()});
     QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
     QVERIFY2(count_kernels(*plan) == c.kernels, print(*plan).c_str());
     QCOMPARE(static_cast<int>(plan->steps.size()) - count_kernels(*plan), c.calls);
