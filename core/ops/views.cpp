@@ -1,6 +1,10 @@
 #include "core/ops/views.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+
+#include "core/ops/requires_grad.h"
 
 namespace partita {
 
@@ -24,8 +28,28 @@ Node* apply_view(Builder& build, const ViewStep& step, Node* base) {
   return step.part < 0 ? view : build.getitem(view, step.part);
 }
 
+namespace {
+
+/// PyTorch's derivative of as_strided_scatter gives its base the gradient of the elements that were replaced. In place
+/// of it autograd has CopySlices; this has the same gradients.
+Node* write_with_gradient(Builder& build, const ViewStep& step, const OpRecord& record, Node* base, Node* value) {
+  Node* nowhere = build.call("aten.zeros_like.default", {base}, {{"dtype", Arg(DType::Bool)}});
+  Node* all = build.call("aten.ones_like.default", {value}, {{"dtype", Arg(DType::Bool)}});
+  Node* replaced = record.write_through(build, step, nowhere, all);
+  Node* constant = build.call("aten.detach.default", {base});
+  return build.call("aten.where.self", {replaced, record.write_through(build, step, constant, value), base});
+}
+
+bool any_requires_grad(const Graph& graph) {
+  return std::ranges::any_of(graph.placeholders(), [](const Node* n) { return requires_grad(n); });
+}
+
+}  // namespace
+
 Node* write_through_view(Builder& build, const ViewStep& step, Node* base, Node* value) {
   const OpRecord* record = ops().find(step.op);
+  if (record && record->write_through && step.op->name == "aten.as_strided.default" && any_requires_grad(build.graph))
+    return write_with_gradient(build, step, *record, base, value);
   if (record && record->write_through) return record->write_through(build, step, base, value);
   throw Raise{unsupported("functionalize.view", fmt::format("writing through {} is not supported", step.op->name))};
 }

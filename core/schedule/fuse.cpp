@@ -173,17 +173,34 @@ class Fuser {
     return true;
   }
 
-  /// If a member overwrites an input, may the group read that input? Only the element being written, and not in a later
-  /// pass or by a later statement. A member without memory is computed where its readers are, and in each of their
-  /// passes again.
-  bool overwrites_safely(const Group& group, const Analysis& found) const {
-    std::vector<std::size_t> statement(group.members.size());  // the last that computes the member
-    for (std::size_t i = group.members.size(); i-- > 0;) {
-      statement[i] = i;
-      for (std::size_t reader : found.readers[i]) statement[i] = std::max(statement[i], statement[reader]);
-    }
+  /// Where a member is computed: itself, and again by members that read it, unless they read its result from memory.
+  struct Computed {
+    std::size_t statement = 0;  ///< the last member whose statement computes it
+    int pass = 0;               ///< the last pass that does
+    int row_pass = -1;          ///< the last pass over a row that does; -1: none
+  };
+  static std::vector<Computed> computed(const Group& group, const Analysis& found) {
     int last_pass = 0;
     for (const auto& [definition, levels] : found.passes) last_pass = std::max(last_pass, *levels.rbegin());
+    std::vector<Computed> out(group.members.size());
+    for (std::size_t i = group.members.size(); i-- > 0;) {
+      const Member& m = group.members[i];
+      out[i] = {i, m.level, m.coverage == Coverage::Kept ? -1 : m.level};
+      if (m.coverage == Coverage::Reduce) continue;  // its readers take the result
+      if (m.coverage == Coverage::Full) out[i].pass = out[i].row_pass = std::max(m.level, last_pass);
+      for (std::size_t reader : found.readers[i]) {
+        out[i].statement = std::max(out[i].statement, out[reader].statement);
+        out[i].pass = std::max(out[i].pass, out[reader].pass);
+        out[i].row_pass = std::max(out[i].row_pass, out[reader].row_pass);
+      }
+    }
+    return out;
+  }
+
+  /// If a member overwrites an input, may the group read that input? Only the element being written, and not in a later
+  /// pass or by a later statement. What there is one of for each row is stored before the pass over the row begins.
+  bool overwrites_safely(const Group& group, const Analysis& found) const {
+    const std::vector<Computed> at = computed(group, found);
     for (std::size_t i = 0; i < group.members.size(); ++i) {
       const Member& m = group.members[i];
       auto target = g_.destination.find(m.definition);
@@ -193,12 +210,9 @@ class Fuser {
       auto index = index_at(found.math, group.domain, g_.lowering[m.definition], m.coverage, found.position);
       SymExpr written = found.math.element(*index, layout_of(g_, m.definition).strides);
       for (const InputLoad& load : loads->second) {
-        const Coverage coverage = group.members[load.member].coverage;
-        const int pass = coverage == Coverage::Full ? std::max(load.level, last_pass) : load.level;
-        // What there is one of for each row is stored before the pass over the row begins.
-        const bool before_row = m.coverage == Coverage::Kept && coverage != Coverage::Kept;
-        if (load.element != written || statement[load.member] > i || pass > m.level - (before_row ? 1 : 0))
-          return false;
+        const Computed& c = at[load.member];
+        const bool before_row = m.coverage == Coverage::Kept && c.row_pass >= m.level;
+        if (load.element != written || c.statement > i || c.pass > m.level || before_row) return false;
       }
     }
     return true;

@@ -46,7 +46,7 @@ class GraphLowering {
         TRY_DO(attribute(*node));
       } else if (!node->is_output() && !node->meta.sym()) {
         // FX text has no annotations of tuples.
-        if (!node->meta.known() && !node->is(Op::getitem())) {
+        if (!node->meta.known() && !node->is(Op::getitem()) && !find_control(node->op())) {
           TRY(Meta found, infer(*node));
           node->meta = std::move(found);
         }
