@@ -276,7 +276,7 @@ void TestBadInput::a_size_of_100000_terms_opens() {
 
 void TestBadInput::nodes_are_counted() {
   const std::string path = dir_.filePath("nodes.py").toStdString();
-  std::ofstream(path) << "class G(torch.nn.Module):\n    def forward(self, x):\n        return (x + (x + (x + x)),)\n";
+  std::ofstream(path) << "class G(torch.nn.Module):\n    def forward(self, x):\n        return (x + 1, x + 2, x + 3)\n";
   set_graph_limit(2);
   auto loaded = load(path);
   auto graph = loaded->artefacts[0].graph();
