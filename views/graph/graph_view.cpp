@@ -202,10 +202,13 @@ void GraphView::show_some_card() {
   const Box& all = scene_->layout.bounds;
   scene_->visible({all.x, static_cast<float>(area.top()), all.w, static_cast<float>(area.height())}, cards, links);
   std::vector<std::pair<double, double>> spans;
-  for (int card : cards) {
-    const Box& box = scene_->layout.boxes[card];
-    if (box.y >= area.top() && box.bottom() <= area.bottom()) spans.emplace_back(box.x, box.right());
-  }
+  for (const bool inputs : {false, true})  // a row of parameters alone says little
+    for (int card : cards) {
+      const Box& box = scene_->layout.boxes[card];
+      if (!spans.empty() && inputs) break;
+      if (!inputs && scene_->picture.cards[card].family == Family::Input) continue;
+      if (box.y >= area.top() && box.bottom() <= area.bottom()) spans.emplace_back(box.x, box.right());
+    }
   auto shown = [&](double left) {
     return std::ranges::count_if(
         spans, [&](const auto& span) { return span.first >= left && span.second <= left + area.width(); });
