@@ -232,24 +232,32 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
     return unknown(op, "eval", node);
   }
   if (!record->eval && !record->pointwise.body) {
-    if (record->decompose) return evaluate_by_decomposition(*record, *std::move(bound), context, node);
-    return unknown(op, "eval", node);
+    if (!record->decompose) return unknown(op, "eval", node);
+    if (!record->fake) return evaluate_by_decomposition(*record, *std::move(bound), context, node);
   }
   EvalCall call(*schema, *std::move(bound), context);
   if (!schema->is_view)
     for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
   return guarded<Value>(node, [&]() -> Value {
     const StopsLoops listening(context.progress);
-    if (!record->eval) return eval_pointwise(*record, call);
+    if (!record->eval && record->pointwise.body) return eval_pointwise(*record, call);
+    Meta results;
     // The fake checks the arguments before the kernel runs: kernels rely on sizes that fit together.
     if (record->fake || record->pointwise.body) {
       CallOfValues metas(call);
-      const Meta results = record->fake ? record->fake(metas.call) : Meta(fake_pointwise(*record, metas.call));
+      results = record->fake ? record->fake(metas.call) : Meta(fake_pointwise(*record, metas.call));
       check_extents(results);
       Status fit = schema->is_view ? Status() : check_computable(results, op, node);
       if (!fit) throw Raise{std::move(fit).error()};
     }
-    return record->eval(call);
+    if (record->eval) return record->eval(call);
+    Value value = unwrap(evaluate_by_decomposition(*record, call.args, context, node));
+    // A decomposition gives the elements; the fake promises how they lie.
+    const TensorMeta* promised = results.tensor();
+    if (!promised || concrete(promised->strides) == value.get<Tensor>()->strides) return value;
+    Tensor laid_out = empty_of(*promised);
+    laid_out.copy_from(*value.get<Tensor>());
+    return laid_out;
   });
 }
 
