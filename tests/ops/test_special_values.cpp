@@ -1,7 +1,9 @@
 // Pointwise operators where rounding, signs, NaN and overflow matter. Expected values are PyTorch 2.13's.
 #include <QTest>
 #include <cmath>
+#include <complex>
 #include <limits>
+#include <numbers>
 
 #include "core/ops/record.h"
 
@@ -210,6 +212,56 @@ class SpecialValues : public QObject {
     QCOMPARE(a.item_as_double(1), 4.0);
     QCOMPARE(b.item_as_double(0), 30.0);
     QVERIFY(!evaluate(Op::torch("aten._foreach_mul.List"), {lists, ValueList{a}}, {}));
+  }
+
+  /// Lengths with a large prime factor go another way; the definition is the same.
+  void transformsOfAnyLengthAreByTheDefinition() {
+    for (const std::int64_t n : {12, 127, 131, 262, 509}) {
+      Tensor x = *Tensor::empty(DType::Complex128, {n});
+      auto* at = x.as<std::complex<double>>();
+      for (std::int64_t i = 0; i < n; ++i) at[i] = {std::sin(3.0 * static_cast<double>(i)), static_cast<double>(i % 7)};
+      for (const bool forward : {true, false}) {
+        Result<Value> y =
+            evaluate(Op::torch("aten._fft_c2c.default"), {x, ValueList{std::int64_t{0}}, std::int64_t{0}, forward}, {});
+        QVERIFY2(bool(y), y ? "" : y.error().message.c_str());
+        const auto* found = y->get<Tensor>()->as<std::complex<double>>();
+        for (std::int64_t k = 0; k < n; ++k) {
+          std::complex<double> sum = 0;
+          for (std::int64_t i = 0; i < n; ++i)
+            sum += at[i] * std::polar(1.0, (forward ? -2 : 2) * std::numbers::pi * static_cast<double>(i * k % n) /
+                                               static_cast<double>(n));
+          QVERIFY2(std::abs(found[k] - sum) < 1e-10, std::to_string(n).c_str());
+        }
+      }
+    }
+  }
+
+  /// Matrix-vector products have kernels by the matrix's strides. Whole numbers are summed without rounding.
+  void productsWithAVectorAreByTheDefinition() {
+    const Op* mm = Op::torch("aten.mm.default");
+    for (const DType dtype : {DType::Float32, DType::Float64})
+      for (const std::int64_t k : {0, 1, 3, 17, 70})
+        for (const std::int64_t n : {1, 2, 19, 600}) {
+          std::vector<double> numbers(static_cast<std::size_t>(4 * std::max<std::int64_t>(k, 1) * n));
+          for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i * i % 11) - 5;
+          const Tensor data = vector_of(dtype, numbers);
+          const auto value = [&](std::int64_t i) { return numbers[static_cast<std::size_t>(i)]; };
+          for (const auto& [row, column] :
+               {std::pair{n, std::int64_t{1}}, std::pair{std::int64_t{1}, k}, std::pair{2 * n, std::int64_t{2}}})
+            for (const std::int64_t step : {1, 2}) {
+              const Tensor matrix = data.view_as({k, n}, {row, column}, 0),
+                           turned = data.view_as({n, k}, {column, row}, 0);
+              const Tensor line = data.view_as({1, k}, {k, step}, 1), upright = data.view_as({k, 1}, {step, 1}, 1);
+              const auto left = evaluate(mm, {line, matrix}, {}), right = evaluate(mm, {turned, upright}, {});
+              QVERIFY(left && right);
+              for (std::int64_t j = 0; j < n; ++j) {
+                double sum = 0;
+                for (std::int64_t p = 0; p < k; ++p) sum += value(1 + p * step) * value(p * row + j * column);
+                QCOMPARE(left->get<Tensor>()->item_as_double(j), sum);
+                QCOMPARE(right->get<Tensor>()->item_as_double(j), sum);
+              }
+            }
+        }
   }
 
   void viewsShareMemory() {

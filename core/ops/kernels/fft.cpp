@@ -46,8 +46,10 @@ class ChirpTransform {
     std::fill(a_.begin(), a_.end(), 0);
     for (std::size_t i = 0; i < chirp_.size(); ++i) a_[i] = line[i] * chirp_[i];
     plan_.fwd(b_.data(), a_.data(), n);
+    StopsLoops::check();
     for (std::size_t i = 0; i < padded_; ++i) b_[i] *= kernel_[i];
     plan_.inv(a_.data(), b_.data(), n);
+    StopsLoops::check();
     for (std::size_t i = 0; i < chirp_.size(); ++i) result[i] = a_[i] * chirp_[i] / static_cast<double>(padded_);
   }
 
