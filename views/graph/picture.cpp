@@ -202,8 +202,8 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   if (picture.cut_known) again.insert(options.cut->recomputed.begin(), options.cut->recomputed.end());
 
   // What only one folded frame reads is drawn in it: inputs by the frame of their side's readers, recomputed values by
-  // that of their readers in the backward.
-  std::vector<int> input_home(graph.id_limit(), -1), again_home(graph.id_limit(), -1);
+  // that of their readers in the backward, and so what the backward computes of forward values alone.
+  std::vector<int> reader_home(graph.id_limit(), -1), again_home(graph.id_limit(), -1);
   auto is_again = [&](const Node& node) {
     return again.contains(node.name()) && side_of(node) == Side::Forward && !is_input(node);
   };
@@ -218,15 +218,26 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
       }
       return one.value_or(-1);
     };
+    auto frame_of_backward = [&](const Node& user) {
+      const int frame = folded_frame(frame_of[user.id()]);
+      return frame >= 0 ? frame : reader_home[user.id()];
+    };
+    auto is_loose = [&](const Node& node) {
+      return node.op()->is_call() && side_of(node) == Side::Backward && folded_frame(frame_of[node.id()]) < 0 &&
+             std::ranges::none_of(node.inputs(), [&](const Node* in) { return side_of(*in) == Side::Backward; });
+    };
     for (const Node* node = graph.last(); node; node = node->previous()) {
-      if (is_input(*node) && !is_tangent(*node))
-        input_home[node->id()] = home(*node, [&](const Node& user) -> std::optional<int> {
+      if (is_loose(*node))
+        reader_home[node->id()] =
+            home(*node, [&](const Node& user) -> std::optional<int> { return frame_of_backward(user); });
+      else if (is_input(*node) && !is_tangent(*node))
+        reader_home[node->id()] = home(*node, [&](const Node& user) -> std::optional<int> {
           if (side_of(user) != side_of(*node)) return std::nullopt;
           return folded_frame(frame_of[user.id()]);
         });
       else if (is_again(*node))
         again_home[node->id()] = home(*node, [&](const Node& user) -> std::optional<int> {
-          if (side_of(user) == Side::Backward) return folded_frame(frame_of[user.id()]);
+          if (side_of(user) == Side::Backward) return frame_of_backward(user);
           return is_again(user) ? std::optional(again_home[user.id()]) : std::nullopt;
         });
     }
@@ -246,8 +257,8 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
       if (node->is_output() || side_of(*node) != side) continue;
       ++picture.nodes_on[static_cast<int>(side)];
       if (const Node* producer = producer_of(node); producer != node) {
-        if (input_home[producer->id()] >= 0) {
-          input_home[node->id()] = input_home[producer->id()];
+        if (reader_home[producer->id()] >= 0) {
+          reader_home[node->id()] = reader_home[producer->id()];
           continue;
         }
         int owner = picture.card_of[node->id()] = picture.card_of[producer->id()];
@@ -262,7 +273,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
           card.bytes += hinted_bytes(node->meta, graph.shapes.get());
         continue;
       }
-      if (input_home[node->id()] >= 0) continue;  // its card would stand before what its frame reads
+      if (reader_home[node->id()] >= 0) continue;  // its card would stand before what its frame reads
       int frame = folded_frame(frame_of[node->id()]);
       if (frame < 0) {
         Card card = card_of_node(*node, options.text_width);
@@ -306,7 +317,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   }
   if (picture.joint) add_side(Side::Backward);
   for (const Node* node : graph)
-    for (auto [home, card] : {std::pair(&again_home, &again_of), std::pair(&input_home, &picture.card_of)})
+    for (auto [home, card] : {std::pair(&again_home, &again_of), std::pair(&reader_home, &picture.card_of)})
       if (const auto found = card_of_frame.find((*home)[node->id()]); found != card_of_frame.end())
         (*card)[node->id()] = found->second;
 
