@@ -132,14 +132,12 @@ Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, con
   // A's values, so that the backward is compared on the same numbers.
   std::vector<Report> reports;
   const auto runner = [&](const Backend& backend) -> Runner {
-    return [&](const Graph& graph, std::vector<Value> inputs) {
-      return run_graph(graph, std::move(inputs),
-                       backend.make({.threads = request.threads,
-                                     .progress = request.progress,
-                                     .generator = std::make_shared<Generator>(request.seed),  // each run draws the same
-                                     .store = store,
-                                     .worker = request.worker}),
-                       backend.takes_any_graph);
+    const auto generator = std::make_shared<Generator>();
+    const CompileFn compile =
+        backend.make({.threads = request.threads, .generator = generator, .store = store, .worker = request.worker});
+    return [&backend, &request, compile, generator](const Graph& graph, std::vector<Value> inputs) {
+      *generator = Generator(request.seed);  // all runs draw the same
+      return run_graph(graph, std::move(inputs), compile, backend.takes_any_graph);
     };
   };
   TRY(const Backend* wide, find_backend("f64"));

@@ -116,7 +116,9 @@ class Worker {
   std::string backend_;
   BackendOptions options_;
   std::mutex one_at_a_time;
-  std::size_t graphs = 0;  ///< compiled so far
+  std::size_t graphs = 0;             ///< compiled so far
+  std::vector<std::size_t> released;  ///< those that nobody runs any more, which the worker was not told yet
+  bool ended() const { return end_.has_value(); }
 
  private:
   bool wait();
@@ -275,14 +277,24 @@ std::string plain_text(const Graph& graph) {
   return print(*plain, {.annotations = true, .origins = false, .deletions = false});
 }
 
-Result<std::vector<Value>> run_in(Worker& worker, std::size_t index, const Graph& graph, bool writes,
-                                  const std::vector<Value>& inputs) {
+/// A graph that the worker holds as long as this lives.
+struct Held {
+  std::shared_ptr<Worker> worker;
+  std::size_t index;
+  ~Held() {
+    const std::lock_guard lock(worker->one_at_a_time);
+    worker->released.push_back(index);
+  }
+};
+
+Result<std::vector<Value>> run_in(const Held& held, const Graph& graph, bool writes, const std::vector<Value>& inputs) {
+  Worker& worker = *held.worker;
   const std::lock_guard lock(worker.one_at_a_time);
   Storages known;
   TRY(const SharedValues shared, share_values(inputs, known));
   Packer request;
   request.put(Request::Run);
-  request.put(index);
+  request.put(held.index);
   const std::shared_ptr<Generator>& generator = worker.options_.generator;
   request.put(generator ? *generator : Generator());
   request.put(shared.text);
@@ -309,6 +321,11 @@ class Server {
 
  private:
   Result<SharedValues> compile(Unpacker& in, const Message& message) {
+    for (const std::size_t done : in.list<std::size_t>()) {
+      CHECK(done < compiled_.size(), "a graph is released that was not compiled");
+      compiled_[done] = nullptr;
+      graphs_[done].reset();
+    }
     const std::string name = in.text();
     now_at("reading the graph");
     TRY(std::shared_ptr<Graph> graph, parse_fx_text(in.text()));
@@ -362,7 +379,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
   CHECK(options.worker, "no worker is asked for");
   auto shared = std::make_shared<std::shared_ptr<Worker>>();
   return [backend, options, shared](const Graph& graph) -> Result<CompiledFn> {
-    if (!*shared) {
+    if (!*shared || (*shared)->ended()) {
       TRY(*shared, Worker::start(backend, options));
     }
     const std::shared_ptr<Worker> worker = *shared;
@@ -374,13 +391,16 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     TRY(const SharedValues tensors, share_values(attributes, known));
     Packer request;
     request.put(Request::Compile);
+    request.put(std::exchange(worker->released, {}));
     request.put(graph.name);
     request.put(plain_text(graph));
     request.put(names);
     request.put(tensors.text);
     if (auto done = worker->ask(request.take(), tensors.memory); !done) return at_home(std::move(done).error(), graph);
-    return CompiledFn([worker, index = worker->graphs++, &graph, writes = mutates_inputs(graph)](
-                          const std::vector<Value>& inputs) { return run_in(*worker, index, graph, writes, inputs); });
+    const auto held = std::shared_ptr<Held>(new Held{worker, worker->graphs++});
+    return CompiledFn([held, &graph, writes = mutates_inputs(graph)](const std::vector<Value>& inputs) {
+      return run_in(*held, graph, writes, inputs);
+    });
   };
 }
 

@@ -128,6 +128,7 @@ class TestWorker : public QObject {
     graph->attributes["_tensor_constant0"] = f32({3}, {2, 3, 4});
     const auto other = fx("x: <f32[3][1]>", "a: <f32[3][1]> = $neg(x)\nreturn (a,)");
     const CompileFn compile = default_compiler().make(in_worker());
+    QVERIFY(bool(compile(*graph)));  // is released at once
     const auto first = compile(*graph), second = compile(*other);
     QVERIFY(first && second);
     for (int i = 0; i < 2; ++i) {
@@ -135,6 +136,19 @@ class TestWorker : public QObject {
       QVERIFY(a && b);
       QCOMPARE(elements((*a)[0]), (std::vector<double>{2, 6, 12}));
       QCOMPARE(elements((*b)[0]), (std::vector<double>{-1, -2, -3}));
+    }
+  }
+
+  void after_a_death_comes_another_worker() {
+    const auto bad = fx("x: <f32[3][1]>", "b: <f32[3][1]> = $sin(x)\nreturn (b,)");
+    const auto good = fx("x: <f32[3][1]>", "a: <f32[3][1]> = $neg(x)\nreturn (a,)");
+    const CompileFn compile = default_compiler().make(in_worker("aten.sin.default:crash"));
+    for (int i = 0; i < 2; ++i) {
+      QVERIFY(!compile(*bad));
+      const auto run = compile(*good);
+      QVERIFY(bool(run));
+      const auto found = (*run)({f32({3}, {1, 2, 3})});
+      QVERIFY(found && elements((*found)[0])[2] == -3);
     }
   }
 
