@@ -303,8 +303,9 @@ std::string_view scatter_reduce_formula(Combine how) {
       return "(grad, gather(grad, dim, index))";
     case Combine::Mean:
       return "n = aten.scatter_add.default(ones_like(grad) if include_self else zeros_like(grad), dim, index, "
-             "ones_like(src)); n = masked_fill(n, eq(n, 0), 1); (grad / n, gather(grad, dim, index) / gather(n, dim, "
-             "index))";
+             "ones_like(src)); "
+             "n = masked_fill(n, eq(n, 0), 1); "
+             "(grad / n, gather(grad, dim, index) / gather(n, dim, index))";
     case Combine::Max:
     case Combine::Min:
       // All elements that equal the result get an equal share of the gradient.
@@ -316,7 +317,8 @@ std::string_view scatter_reduce_formula(Combine how) {
       // If exactly one factor is 0, only that factor has a gradient; with two zeros no factor has one.
       return "own = masked_fill(self, eq(self, 0), 1); "
              "others = aten.scatter_reduce.two(own, dim, index, src, 'prod', include_self=include_self); "
-             "of_self = grad * others / own; zero = eq(src, 0); "
+             "of_self = grad * others / own; "
+             "zero = eq(src, 0); "
              "zeros = aten.scatter_add.default(zeros_like(self), dim, index, aten._to_copy.default(zero, "
              "dtype=dtype(self))); "
              "single = aten.bitwise_and.Tensor(zero, eq(gather(zeros, dim, index), 1)); "

@@ -208,7 +208,9 @@ Value eval_unpack(EvalCall& c) {
 Arg linalg_lu_solve_LU(const FormulaCall& f) {
   return f(
       "gA = sum_to(-matmul(x3, mH(x0)) if x4 and x5 else -matmul(x0, mH(x3)) if x4 else -matmul(mH(x0), x3) if x5 else "
-      "-matmul(mH(x3), x0), x1); F = lu_unpack(x1, x2); PgA = matmul(mT(F[0]), gA); "
+      "-matmul(mH(x3), x0), x1); "
+      "F = lu_unpack(x1, x2); "
+      "PgA = matmul(mT(F[0]), gA); "
       "tril(matmul(PgA, mH(F[2])), -1) + triu(matmul(mH(F[1]), PgA))");
 }
 
@@ -220,14 +222,14 @@ void register_lu(OpTable& t) {
                                              .eval = eval_lu_factor,
                                              .derivative = {{"A", "lu_factor_backward(grad, result0, result1)"}},
                                              .expensive = true});
-  t.add("aten.linalg_lu_solve.default",
-        {.fake = fake_lu_solve,
-         .eval = eval_lu_solve,
-         .derivative =
-             {{"B, LU",
-               "gB = linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint); (gB, linalg_lu_solve_LU(gB, "
-               "LU, pivots, result, left, adjoint) if output_mask[1] else None)"}},
-         .expensive = true});
+  t.add(
+      "aten.linalg_lu_solve.default",
+      {.fake = fake_lu_solve,
+       .eval = eval_lu_solve,
+       .derivative = {{"B, LU",
+                       "gB = linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint); "
+                       "(gB, linalg_lu_solve_LU(gB, LU, pivots, result, left, adjoint) if output_mask[1] else None)"}},
+       .expensive = true});
   t.add("aten.linalg_lu.default", {.fake = fake_lu,
                                    .eval = eval_lu,
                                    .derivative = {{"A", "lu_backward(grads[1], grads[2], result0, result1, result2)"}},

@@ -202,11 +202,12 @@ void register_qr(OpTable& t) {
          .eval = eval_ormqr,
          .derivative =
              {{"self, input2, input3",
-               "g = ormqr(self, input2, grad, left, not transpose) if output_mask[2] or left == transpose else "
-               "None; K = None if not output_mask[0] and not output_mask[1] else matmul(g, mH(input3)) if left and "
-               "transpose else matmul(result, mH(grad)) if left else matmul(mH(result), grad) if transpose else "
-               "matmul(mH(g), input3); both = (None, None) if K is None else householder_product_backward(K, self, "
-               "input2); (both[0], both[1], g)"}},
+               "g = ormqr(self, input2, grad, left, not transpose) if output_mask[2] or left == transpose else None; "
+               "K = None if not output_mask[0] and not output_mask[1] else matmul(g, mH(input3)) if left and transpose "
+               "else matmul(result, mH(grad)) if left else matmul(mH(result), grad) if transpose else matmul(mH(g), "
+               "input3); "
+               "both = (None, None) if K is None else householder_product_backward(K, self, input2); "
+               "(both[0], both[1], g)"}},
          .expensive = true});
   t.add("aten.qr.default", {.program = "linalg_qr(self, 'reduced' if some else 'complete')"});
   t.add("aten.orgqr.default", {.program = "linalg_householder_product(self, input2)"});

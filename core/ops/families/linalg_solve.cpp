@@ -175,9 +175,9 @@ void register_solve(OpTable& t) {
         {.fake = fake_slogdet,
          .eval = eval_slogdet,
          .derivative = {{"A",
-                         "w = conj(grads[0]) * result0 if grads[0] is not None and is_complex(A) else None; d = "
-                         "sum_of(grads[1], None if w is None else (conj(w) - w) * 0.5); None if d is None else "
-                         "lu_diagonal_solve(d, result2, result3)"}},
+                         "w = conj(grads[0]) * result0 if grads[0] is not None and is_complex(A) else None; "
+                         "d = sum_of(grads[1], None if w is None else (conj(w) - w) * 0.5); "
+                         "None if d is None else lu_diagonal_solve(d, result2, result3)"}},
          .all_results_differentiable = true,
          .expensive = true});
   t.add("aten.linalg_inv_ex.default", {.fake = fake_inv,
@@ -187,12 +187,13 @@ void register_solve(OpTable& t) {
   t.add("aten._linalg_solve_ex.default",
         {.fake = fake_solve,
          .eval = eval_solve,
-         .derivative =
-             {{"A, B",
-               "v = solves_vector(A, B); g = unsqueeze(grad, -1) if v else grad; X = unsqueeze(result0, -1) if v "
-               "else result0; gB = linalg_lu_solve(result1, result2, g, left=left, adjoint=True); (None if not "
-               "output_mask[0] else -matmul(gB, mH(X)) if left else -matmul(mH(X), gB), aten.squeeze.dim(gB, -1) if "
-               "v and output_mask[1] else gB)"}},
+         .derivative = {{"A, B",
+                         "v = solves_vector(A, B); "
+                         "g = unsqueeze(grad, -1) if v else grad; "
+                         "X = unsqueeze(result0, -1) if v else result0; "
+                         "gB = linalg_lu_solve(result1, result2, g, left=left, adjoint=True); "
+                         "(None if not output_mask[0] else -matmul(gB, mH(X)) if left else -matmul(mH(X), gB), "
+                         "aten.squeeze.dim(gB, -1) if v and output_mask[1] else gB)"}},
          .expensive = true});
 }
 

@@ -291,29 +291,30 @@ void register_triangular(OpTable& t) {
   t.add("aten.cholesky_solve.default",
         {.fake = fake_cholesky_solve,
          .eval = eval_cholesky_solve,
-         .derivative =
-             {{"self, input2",
-               "g = cholesky_solve(grad, input2, upper); once = matmul(g, mH(result)) if output_mask[1] else None; "
-               "both = once + mH(once) if output_mask[1] else None; (g, None if both is None else -matmul(input2, "
-               "both) if upper else -matmul(both, input2))"}},
+         .derivative = {{"self, input2",
+                         "g = cholesky_solve(grad, input2, upper); "
+                         "once = matmul(g, mH(result)) if output_mask[1] else None; "
+                         "both = once + mH(once) if output_mask[1] else None; "
+                         "(g, None if both is None else -matmul(input2, both) if upper else -matmul(both, input2))"}},
          .expensive = true});
   t.add("aten.linalg_solve_triangular.default",
         {.fake = fake_solve_triangular,
          .eval = eval_solve_triangular,
          .derivative =
              {{"self, B",
-               "gB = linalg_solve_triangular(mH(self), grad, upper=not upper, left=left, "
-               "unitriangular=unitriangular); gA = None if not output_mask[0] else -matmul(gB, mH(result)) if left "
-               "else -matmul(mH(result), gB); (None if gA is None else in_triangle(gA, upper, unitriangular), gB)"}},
+               "gB = linalg_solve_triangular(mH(self), grad, upper=not upper, left=left, unitriangular=unitriangular); "
+               "gA = None if not output_mask[0] else -matmul(gB, mH(result)) if left else -matmul(mH(result), gB); "
+               "(None if gA is None else in_triangle(gA, upper, unitriangular), gB)"}},
          .expensive = true});
   t.add("aten.triangular_solve.default",
         {.fake = fake_triangular_solve,
          .eval = eval_triangular_solve,
          .derivative = {{"self, A",
                          "gB = None if grads[0] is None else triangular_solve(grads[0], conj(A), upper, not transpose, "
-                         "unitriangular)[0]; gA = None if gB is None or not output_mask[1] else -matmul(conj(result0), "
-                         "mT(gB)) if transpose else -matmul(gB, mH(result0)); (gB, sum_of(None if gA is None else "
-                         "in_triangle(gA, upper, unitriangular), grads[1]))"}},
+                         "unitriangular)[0]; "
+                         "gA = None if gB is None or not output_mask[1] else -matmul(conj(result0), mT(gB)) if "
+                         "transpose else -matmul(gB, mH(result0)); "
+                         "(gB, sum_of(None if gA is None else in_triangle(gA, upper, unitriangular), grads[1]))"}},
          .all_results_differentiable = true,
          .expensive = true});
   t.add("aten.linalg_ldl_factor_ex.default", {.fake = fake_ldl_factor, .eval = eval_ldl_factor, .expensive = true});

@@ -233,13 +233,14 @@ void register_pointwise_losses(OpTable& t) {
   t.add("aten.binary_cross_entropy_with_logits.default",
         {.fake = fake_loss,
          .eval = eval_bce_with_logits,
-         .derivative = {
-             {"self",
-              "t = None if pos_weight is None else pos_weight * target; weighted((sigmoid(self) - target if t is "
-              "None else (t + 1 - target) * sigmoid(self) - t) * grad, weight, self, reduction)"},
-             {"target",
-              "p = None if pos_weight is None else aten.log_sigmoid.default(self); weighted(self * -grad if p is "
-              "None else (aten.log_sigmoid.default(-self) - pos_weight * p) * grad, weight, self, reduction)"}}});
+         .derivative = {{"self",
+                         "t = None if pos_weight is None else pos_weight * target; "
+                         "weighted((sigmoid(self) - target if t is None else (t + 1 - target) * sigmoid(self) - t) * "
+                         "grad, weight, self, reduction)"},
+                        {"target",
+                         "p = None if pos_weight is None else aten.log_sigmoid.default(self); "
+                         "weighted(self * -grad if p is None else (aten.log_sigmoid.default(-self) - pos_weight * p) * "
+                         "grad, weight, self, reduction)"}}});
 
   t.add("aten.mse_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<Mse>});
   t.add("aten.smooth_l1_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<SmoothL1>});
