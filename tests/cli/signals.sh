@@ -70,4 +70,22 @@ for verb in ops "ops --json" "check $2/tests/ops/cases --json"; do
     echo "FAIL: $verb to a closed pipe: exit $code, $(cat "$work/err")"; status=1
   fi
 done
+
+# A run within one long call: minutes of work that the signal ends at once.
+cat >"$work/long.py" <<EOF
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4000][1]cpu"):
+        a = torch.ops.aten.mvlgamma.default(x, 1000000)
+        return (a,)
+EOF
+setsid "$partita" run "$work/long.py" --random-weights 1 --backend interp -o "$work/out.safetensors" 2>"$work/err" &
+run=$!
+sleep 3
+began=$SECONDS
+kill -s INT $run
+wait $run
+code=$?
+if [ $code != 130 ] || [ $((SECONDS - began)) -gt 5 ]; then
+  echo "FAIL: SIGINT ends a run with $code after $((SECONDS - began)) s: $(cat "$work/err")"; status=1
+fi
 exit $status
