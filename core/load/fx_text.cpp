@@ -265,7 +265,7 @@ class ModuleReader {
     placeholders_made_ = true;
     bool flattened = first_statement.find("fx_pytree.tree_flatten_spec(") != std::string_view::npos;
     if (!flattened) {
-      for (Parameter& p : parameters_) add_placeholder(p);
+      for (Parameter& p : parameters_) TRY_DO(add_placeholder(p));
       return {};
     }
     bool joint = parameters_.size() == 2 && parameters_[0].name == "primals" && parameters_[1].name == "tangents";
@@ -273,12 +273,17 @@ class ModuleReader {
     return {};
   }
 
-  void add_placeholder(Parameter& p) {
+  Status add_placeholder(Parameter& p) {
+    // Python refuses it too; a second one of this name would be printed as if the first were renamed.
+    if (reader_->names.contains(p.name))
+      return reader_->error_at(static_cast<std::size_t>(p.name.data() - lexer_.text().data()),
+                               fmt::format("the parameter '{}' occurs twice", p.name.substr(0, 60)));
     p.node = graph_->placeholder(p.name, std::move(p.meta));
     p.node->target = fmt::format("{}{}", p.stars, p.name);
     p.node->note = std::move(p.note);
     if (p.has_default) p.node->set_args({std::move(p.default_value)}, {});
     reader_->names[p.name] = p.node;
+    return {};
   }
 
   /// Reads statements separated by ';' up to the end of the line.
@@ -425,7 +430,7 @@ class ModuleReader {
         p.meta = it->second.meta;
         p.note = it->second.note;
       }
-      add_placeholder(p);
+      TRY_DO(add_placeholder(p));
     }
     return {};
   }

@@ -96,6 +96,8 @@ void TestBadInput::refused_in_one_line_data() {
   row("binary called .py", "a.py", std::string(100, '\0'), 2, "is binary");
   row("truncated class", "a.py", "class G(torch.nn.Module):\n    def forward(self, x:", 2,
       "a type annotation expected");
+  row("parameter twice", "a.py", "class G(torch.nn.Module):\n    def forward(self, x, x):\n        return (x,)\n", 2,
+      "the parameter 'x' occurs twice");
   const auto graph = [](const std::string& type, const std::string& call) {
     return "class G(torch.nn.Module):\n    def forward(self, x: \"" + type + "\"):\n        a = torch.ops.aten." +
            call + "\n        return (a,)\n";
