@@ -267,6 +267,7 @@ class AotCase {
     std::vector<std::size_t> out;
     for (const Json& entry : json_.at("inputs")) {
       if (entry.value("is_leaf", true) || !entry.contains("storage")) continue;
+      if (entry.contains("same_tensor_as") && entry["same_tensor_as"].is_string()) continue;
       if (std::ranges::find(storages, entry["storage"]) == storages.end()) storages.push_back(entry["storage"]);
       const auto p = placeholder_of(entry.at("key"));
       if (p && wanted < storages.size() && storages[wanted] == entry["storage"]) out.push_back(*p);

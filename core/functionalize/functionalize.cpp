@@ -310,6 +310,7 @@ class Functionalizer {
       change_metadata(node, *find_schema(view), view, bound);
       return;
     }
+    refuse_reads_between_writes(node, schema, bound);
     std::optional<FunctionalVariant> variant = functional_variant(node.op());
     const bool in_place = !schema.args.empty() && schema.args[0].is_write;
     const std::string functional =
@@ -387,6 +388,27 @@ class Functionalizer {
       object_of_[node.id()] = parts[0];
     else
       parts_[&node] = std::move(parts);
+  }
+
+  /// _foreach_add_([a, b], [b, a]) writes a before it reads it for b. Its functional variant would read the old a.
+  void refuse_reads_between_writes(const Node& node, const Schema& schema, const Args& bound) const {
+    const auto memory = [&](const Arg& a) {
+      const Node* n = a.node();
+      const std::size_t object = n ? object_of_[n->id()] : npos;
+      return object == npos ? npos : objects_[object].memory;
+    };
+    for (std::size_t w = 0; w < bound.size(); ++w) {
+      const auto* written = schema.args[w].is_write ? bound[w].get<ArgList>() : nullptr;
+      for (std::size_t r = 0; written && r < bound.size(); ++r) {
+        const auto* read = r == w ? nullptr : bound[r].get<ArgList>();
+        for (std::size_t i = 0; read && i < written->items.size(); ++i)
+          for (std::size_t j = i + 1; j < read->items.size(); ++j)
+            if (memory(written->items[i]) != npos && memory(written->items[i]) == memory(read->items[j]))
+              throw Raise{unsupported("functionalize.mutation",
+                                      node.op()->name + " reads a tensor of its list after it has written it",
+                                      place_of(node))};
+      }
+    }
   }
 
   /// t_, unsqueeze_ and the like: from now on the object is another view of its memory.
