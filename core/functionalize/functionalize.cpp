@@ -634,36 +634,6 @@ class Functionalizer {
 
 }  // namespace
 
-std::string_view name_of(OutputType type) {
-  static constexpr std::string_view names[] = {"non_alias",
-                                               "alias_of_input",
-                                               "is_input",
-                                               "alias_of_intermediate",
-                                               "alias_of_intermediate_save_as_output",
-                                               "alias_of_intermediate_base_is_user_output",
-                                               "unsafe_view_alias"};
-  return names[static_cast<std::size_t>(type)];
-}
-
-std::string_view name_of(MutationType type) {
-  static constexpr std::string_view names[] = {"NOT_MUTATED", "MUTATED_IN_GRAPH", "MUTATED_OUT_GRAPH"};
-  return names[static_cast<std::size_t>(type)];
-}
-
-std::vector<std::size_t> ViewAndMutationMeta::mutated_runtime_inputs() const {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].mutation_type == MutationType::MutatedOutGraph) out.push_back(i);
-  return out;
-}
-
-std::vector<std::size_t> ViewAndMutationMeta::mutated_in_graph() const {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].mutation_type == MutationType::MutatedInGraph) out.push_back(i);
-  return out;
-}
-
 Result<FunctionalGraph> functionalize(const Graph& graph, const FunctionalizeOptions& options) {
   TRY(AtenGraph aten, to_aten(graph, options.requires_grad));
   TRY_DO(check_stage(*aten.graph, Stage::Aten));

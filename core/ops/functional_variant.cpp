@@ -52,6 +52,23 @@ std::string text(const SymList& sizes) {
   return out;
 }
 
+/// _foreach_add_([a, b], [b, a]) writes a before it reads it for b. The functional variant would read the old a.
+Status refuse_reads_between_writes(const Schema& schema, const std::vector<Value>& bound) {
+  for (std::size_t w = 0; w < bound.size(); ++w) {
+    const auto* written = schema.args[w].is_write ? bound[w].get<ValueList>() : nullptr;
+    for (std::size_t r = 0; written && r < bound.size(); ++r) {
+      const auto* read = r == w ? nullptr : bound[r].get<ValueList>();
+      for (std::size_t i = 0; read && i < written->size(); ++i)
+        for (std::size_t j = i + 1; j < read->size(); ++j) {
+          const auto *a = (*written)[i].get<Tensor>(), *b = (*read)[j].get<Tensor>();
+          if (a && b && a->storage == b->storage)
+            return unsupported("ops.foreach", schema.name + " reads a tensor of its list after it has written it");
+        }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_fits(const Schema& mutating, DType to, const SymList& to_sizes, DType from, const SymList& from_sizes) {
@@ -110,6 +127,7 @@ Result<Meta> infer_variant(const FunctionalVariant& variant, const Schema& schem
 
 Result<Value> evaluate_variant(const FunctionalVariant& variant, const Schema& schema, std::vector<Value> bound,
                                const EvalContext& context, const Node* node) {
+  TRY_DO(refuse_reads_between_writes(schema, bound));
   std::vector<Value> args;
   std::vector<std::pair<std::string, Value>> kwargs;
   for (std::size_t i = 0; i < variant.from.size(); ++i) {
