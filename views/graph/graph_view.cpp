@@ -17,7 +17,7 @@
 namespace partita::views {
 namespace {
 
-constexpr double kLeastZoom = 0.005, kMostZoom = 4, kReadableZoom = 0.7, kReadableWhole = 0.45;
+constexpr double kLeastZoom = 0.005, kMostZoom = 4, kReadableZoom = 0.7, kReadableWhole = 0.4;
 constexpr int kOverviewWidth = 44;
 
 }  // namespace

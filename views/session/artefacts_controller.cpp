@@ -26,6 +26,11 @@ class ArtefactsController : public WidgetController<QTreeView> {
     view_->header()->setStretchLastSection(false);
     view_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
     view_->header()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
+    connect(view_->header(), &QHeaderView::geometriesChanged, this, [this] {
+      constexpr int kRoomForKinds = 190;
+      const bool narrow = view_->viewport()->width() < kRoomForKinds;
+      if (view_->isColumnHidden(1) != narrow) view_->setColumnHidden(1, narrow);
+    });
     auto chosen = [&bench](const QModelIndex& index) {
       QString key = index.siblingAtColumn(0).data(ArtefactTree::KeyRole).toString();
       if (!key.isEmpty()) bench.show(key);

@@ -71,7 +71,6 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
     column->addLayout(row);
     column->addSpacing(4);
   }
-  setMinimumWidth(520);
 }
 
 void EmptyPage::set_content(const std::vector<Sample>& samples, const QStringList& recent) {

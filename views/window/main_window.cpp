@@ -163,6 +163,11 @@ void MainWindow::make_page_head(QVBoxLayout* column) {
 }
 
 void MainWindow::refresh_page_head() {
+  // Only the page that is seen asks for width: the wide ones would keep the docks from theirs.
+  for (int i = 0; i < pages_->count(); ++i) {
+    const auto policy = i == pages_->currentIndex() ? QSizePolicy::Preferred : QSizePolicy::Ignored;
+    pages_->widget(i)->setSizePolicy(policy, policy);
+  }
   const auto title = page_titles_.find(pages_->currentWidget());
   const bool titled = title != page_titles_.end();
   page_head_->setVisible(titled);
@@ -225,6 +230,7 @@ void MainWindow::add_view(const ViewRow& row, QWidget* widget) {
       break;
     case ViewPlace::Page:
       pages_->addWidget(widget);
+      widget->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
       if (!title.isEmpty()) page_titles_[widget] = title;
       if (!title.isEmpty())
         add_command("View", tr("Show %1").arg(title), {}, [this, widget] { pages_->setCurrentWidget(widget); });
