@@ -3,6 +3,7 @@
 
 #include "core/functionalize/to_aten.h"
 #include "core/interp/interpreter.h"
+#include "core/ops/program.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
 
@@ -101,6 +102,40 @@ class TestComposites : public QObject {
     QCOMPARE(wide.numel(), static_cast<std::int64_t>(expected.size()));
     for (std::size_t i = 0; i < expected.size(); ++i)
       QVERIFY2(std::abs(wide.as<double>()[i] - expected[i]) < 1e-5, std::to_string(wide.as<double>()[i]).c_str());
+  }
+
+  void a_program_makes_one_side_of_a_choice_data() {
+    QTest::addColumn<QString>("program");
+    QTest::addColumn<QString>("expected");
+    auto row = [](const char* program, const char* expected) { QTest::addRow("%s", program) << program << expected; };
+    row("relu(x) if yes else neg(x)", "relu");
+    row("relu(x) if not yes else neg(x)", "neg");
+    row("sin(x) if no else cos(x) if mode == 'sum' and yes else neg(x)", "cos");
+    row("sin(x) if no or none is None and not mode == 'mean' else cos(x)", "sin");
+    row("exp((sin(x) if x is None else cos(x)) + x)", "cos add exp");
+    row("a = refuse('never') if dim(x) < 2 else sin(x); b = None if no is None else a; tanh(b)", "sin tanh");
+    row("any(x, 1, keepdim=not no)", "any");
+    row("clamp(x, None if yes else 1, 2 if 1 < 2 else 3)", "clamp");
+  }
+
+  void a_program_makes_one_side_of_a_choice() {
+    QFETCH(QString, program);
+    QFETCH(QString, expected);
+    Graph graph("choice");
+    Node* x = graph.placeholder("x", TensorMeta::contiguous(DType::Float32, {2, 3}));
+    Builder build(graph, nullptr);
+    build_program(build, program.toStdString(),
+                  {{"x", x}, {"yes", true}, {"no", false}, {"none", Arg()}, {"mode", std::string("sum")}});
+    QCOMPARE(QString::fromStdString(calls(graph)), expected);
+  }
+
+  void a_condition_is_known() {
+    Graph graph("choice");
+    Node* x = graph.placeholder("x", TensorMeta::contiguous(DType::Float32, {2, 3}));
+    Builder build(graph, nullptr);
+    QVERIFY_THROWS_EXCEPTION(Raise, build_program(build, "sin(x) if x else cos(x)", {{"x", x}}));
+    QVERIFY_THROWS_EXCEPTION(Raise, build_program(build, "sin(x) if True", {{"x", x}}));
+    QVERIFY_THROWS_EXCEPTION(Raise, build_program(build, "refuse('no') if True else sin(x)", {{"x", x}}));
   }
 
   void refuses() {
