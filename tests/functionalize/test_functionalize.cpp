@@ -84,6 +84,17 @@ class TestFunctionalize : public QObject {
     QCOMPARE(calls, (std::vector<std::string>{"aten.rand_like.default", "aten.rand_like.default", "aten.add.Tensor"}));
   }
 
+  // Eager PyTorch adds the new a to b; the functional variant would add the old one.
+  void a_list_that_is_read_after_it_was_written_is_refused() {
+    const auto graph = fx("a: <f32[2][1]>, b: <f32[2][1]>", "u = $_foreach_add_.List([a, b], [b, a])\nreturn (a, b)");
+    const auto made = functionalize(*graph);
+    QVERIFY(!made);
+    QCOMPARE(made.error().code, std::string("functionalize.mutation"));
+    const auto run = interpret(*graph, {f32({2}, {1, 2}), f32({2}, {3, 4})});
+    QVERIFY(!run);
+    QCOMPARE(run.error().code, std::string("ops.foreach"));
+  }
+
   void mutations_may_stay_in_the_graph() {
     const auto graph = fx("x: <f32[2][1]>", "a = $add_.Tensor(x, 1)\nb = $neg(a)\nreturn (b,)");
     const auto made = functionalize(*graph, {.keep_input_mutations = true});
