@@ -158,7 +158,7 @@ class TestRefusals : public QObject {
         {"x: <f32[4, 2][2, 1]>, w: <f32[2][1]>",
          "m = $_batch_norm_with_update(x, w, w, w, w, 0.1, 1e-05)\nk = 1 + 1\na = m[-1]\nb = m[k]\nreturn (a, b)"},
         {"x: <f32[3, 3, 4][12, 4, 1]>, n: <i64[3][1]>",
-         "k = -1 + 1\nr = $abs(n)\na = $repeat_interleave.self_Tensor(x, r, k, output_size = 3)\nreturn (x,)"},
+         "k = -1 + 1\nr = $ones_like(n)\na = $repeat_interleave.self_Tensor(x, r, k, output_size = 3)\nreturn (x,)"},
         {"x: <f32[1, 1, 4, 5, 6][120, 120, 30, 6, 1]>, w: <f32[1, 1, 1, 1, 5][5, 5, 5, 5, 1]>",
          "a = $conv3d.padding(x, w, None, [1, 1, 1], 'same', [1, 1, 2147483648])\nreturn (a,)"},
         {vector,
