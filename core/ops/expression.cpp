@@ -63,7 +63,16 @@ class Expression {
     return op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y;
   }
 
-  double number(const Arg& a) {
+  /// The number of a node of a known value; anything else as it is.
+  static Arg known(const Arg& a) {
+    const SymExpr* e = a.node() ? a.node()->meta.sym() : nullptr;
+    if (!e) return a;
+    if (!e->is_int()) fail_unsupported("a choice by a number that is known only at run time: " + e->str());
+    return e->as_int();
+  }
+
+  double number(const Arg& given) {
+    const Arg a = known(given);
     if (auto* i = a.get<std::int64_t>()) return static_cast<double>(*i);
     if (auto* d = a.get<double>()) return *d;
     if (auto* b = a.get<bool>()) return *b;
@@ -95,7 +104,7 @@ class Expression {
       lexer_ = start;
       if (lexer_.peek().is_name("not")) return condition();
       const Arg a = sum();
-      return eat("==") ? Arg(a == sum()) : a;
+      return eat("==") ? Arg(known(a) == known(sum())) : a;
     }
     lexer_.next();
     const bool chosen = condition();
@@ -131,11 +140,11 @@ class Expression {
       if (!eat_word("None")) syntax("'None' expected");
       return a.is_none() != negated;
     }
-    if (eat("==")) return a == sum();
+    if (eat("==")) return known(a) == known(sum());
     if (eat("<")) return number(a) < number(sum());
-    const bool* holds = a.get<bool>();
-    if (!holds) syntax("a condition expected");
-    return *holds;
+    if (const bool* holds = a.get<bool>()) return *holds;
+    if (a.node() && a.node()->meta.sym()) return number(a) != 0;
+    syntax("a condition expected");
   }
 
   Arg sum() {
@@ -159,7 +168,7 @@ class Expression {
   Arg unary() {
     if (eat("-")) {
       Arg a = unary();
-      if (auto* i = a.get<std::int64_t>()) return -*i;
+      if (auto* i = a.get<std::int64_t>()) return (-SymExpr(*i)).as_int();
       if (auto* d = a.get<double>()) return -*d;
       return build_.call("aten.neg.default", {a});
     }

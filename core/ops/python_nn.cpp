@@ -25,6 +25,8 @@ std::int64_t choice(NamedArgs& names, std::string_view key, std::initializer_lis
 }
 
 double real(const Arg& arg) {
+  if (const SymExpr* e = arg.node() ? arg.node()->meta.sym() : nullptr; e && e->is_int())
+    return static_cast<double>(e->as_int());
   std::optional<Number> n = as_number(arg);
   if (!n) fail("a number is expected");
   return as_double(*n);

@@ -17,6 +17,7 @@
 #include "core/schedule/epilogue.h"
 #include "core/schedule/fuse.h"
 #include "core/schedule/verify_plan.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita::schedule {
 namespace {
@@ -52,6 +53,7 @@ class Planner {
     }
     TRY_DO(outputs());
     plan_.promised = std::move(g_.outputs);
+    TRY_DO(check_strides());
     TRY_DO(fit());
     arena();
     if (options.target.cache_bytes > 0) stream(options.target.cache_bytes);
@@ -59,6 +61,21 @@ class Planner {
   }
 
  private:
+  /// New memory is dense, so strides with gaps or overlaps (empty_strided) cannot be had.
+  Status check_strides() const {
+    for (std::size_t o = 0; o < plan_.promised.size(); ++o) {
+      const TensorMeta* meta = plan_.promised[o].tensor();
+      const auto* view = meta ? std::get_if<PlanView>(&plan_.outputs[o]) : nullptr;
+      if (view && meta->strides_known && view->sizes == meta->sizes &&
+          !same_significant_strides(meta->sizes, view->strides, meta->strides))
+        return unsupported(
+            "schedule.strides",
+            fmt::format("output {} is {}, whose strides compiled code does not make; use --backend interp", o,
+                        annotation(*meta)));
+    }
+    return {};
+  }
+
   int buffer(int definition) {
     auto target = g_.destination.find(definition);
     int holder = target == g_.destination.end() ? definition : target->second;

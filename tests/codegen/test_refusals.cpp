@@ -113,6 +113,11 @@ const Row rows[] = {
      "combinations of 100000007 elements"},
     {"a sum over more elements than memory has bytes", "x: <b8[5][1]>",
      "a = $expand(x, [1099511627776, 5])\nb = $sum(a)\nreturn (b,)", "--memory-limit"},
+    {"an index beyond a dimension of size 1", "x: <f32[1][1]>",
+     "i = $full([3], 4, dtype = torch.int64)\na = $gather(x, 0, i)\nreturn (a,)", "index 4 is out of bounds"},
+    {"a class beyond the only one", "x: <f32[2, 1][1, 1]>",
+     "i = $full([2], 1, dtype = torch.int64)\nm = $nll_loss_forward(x, i, None, 1, -100)\na = m[0]\nreturn (a,)",
+     "out of bounds"},
     {"a conversion to float8", vector, "a = $_to_copy(x, dtype = torch.float8_e4m3fn)\nreturn (a,)", "float8_e4m3fn"},
 };
 
@@ -137,6 +142,17 @@ class TestRefusals : public QObject {
     const auto compiled = run_compiled(*graph, *inputs, default_compiler().make({}));
     QVERIFY(!compiled);
     QVERIFY2(compiled.error().message.find(row.says) != std::string::npos, compiled.error().line().c_str());
+  }
+
+  /// The interpreter has them, so compiled code names what it lacks.
+  void strides_that_are_not_made_are_named() {
+    const auto graph = fx(vector, "a = $new_empty_strided(x, [2, 3], [7, 8])\nreturn (a,)");
+    const auto inputs = random_inputs(*graph, 3);
+    QVERIFY(inputs);
+    const auto compiled = run_compiled(*graph, *inputs, default_compiler().make({}));
+    QVERIFY(!compiled);
+    QCOMPARE(compiled.error().code, std::string("schedule.strides"));
+    QCOMPARE(static_cast<int>(compiled.error().fault), static_cast<int>(Fault::Unsupported));
   }
 
   /// Annotations are checked like arguments.
