@@ -9,6 +9,7 @@
 
 #include "app/window_tools.h"
 #include "core/ir/print.h"
+#include "tests/support/corpus.h"
 #include "tests/views/graphs.h"
 #include "views/compare/compare_controller.h"
 #include "views/run/run_controller.h"
@@ -151,6 +152,24 @@ class TestDeaths : public QObject {
     bench.reset();
     qInfo("closed in %lld ms", static_cast<long long>(clock.elapsed()));
     QVERIFY(clock.elapsed() < 2 * kSoonMs);
+    QVERIFY(!has_children());
+  }
+
+  void a_comparison_of_10000_nodes_is_cancelled_at_once() {
+    const auto corpus = partita::testing::corpus();
+    if (corpus.empty()) QSKIP(partita::testing::no_corpus);
+    Workbench bench(planted_tools({}));
+    QVERIFY(open(bench, QString::fromStdString((corpus / "big/gpt48/joint.py").string())));
+    for (const int moment_ms : {100, 700, 2000}) {  // inputs, interpreter, compiler: where it is then, the machine says
+      compare(bench, "cpu");
+      QTest::qWait(moment_ms);
+      QElapsedTimer clock;
+      clock.start();
+      bench.jobs().cancel_all();
+      QVERIFY(idle(bench, 30000));
+      qInfo("after %d ms cancelled in %lld ms", moment_ms, static_cast<long long>(clock.elapsed()));
+      QVERIFY(clock.elapsed() < kSoonMs);
+    }
     QVERIFY(!has_children());
   }
 
