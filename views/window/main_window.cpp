@@ -261,6 +261,7 @@ void MainWindow::all_views_added() {
 void MainWindow::open_bottom(bool open) {
   bottom_open_ = open;
   bottom_->setMaximumHeight(open ? QWIDGETSIZE_MAX : bottom_->tabBar()->sizeHint().height());
+  bottom_->setMinimumWidth(open ? 0 : 1);  // while it is closed, its views do not keep the docks from their width
   bottom_dock_->show();
   constexpr double kShare = 0.3;
   if (open && bottom_->height() < kShare / 2 * height())
