@@ -39,7 +39,8 @@ for shell in ("zsh", "fish"):
         assert done.returncode == 0, (shell, done.stderr)
 page = partita("completion", "man").stdout
 if shutil.which("groff"):
-    done = subprocess.run(["groff", "-man", "-Tascii"], input=page, capture_output=True, text=True)
+    # Without bold letters, which Debian's groff writes as a letter over itself.
+    done = subprocess.run(["groff", "-man", "-Tascii", "-P-cbou"], input=page, capture_output=True, text=True)
     assert done.returncode == 0 and "error" not in done.stderr, done.stderr
     assert "differs" in done.stdout, done.stdout[-500:]
 assert partita("completion", "csh").returncode == 2
