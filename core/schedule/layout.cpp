@@ -30,7 +30,8 @@ class ViewSource final : public Body {
   }
 };
 
-/// Does each element have memory of its own? Gaps are allowed: copy() keeps those of the tensor that it replaces.
+}  // namespace
+
 bool is_without_overlap(const Sizes& sizes, const Sizes& strides) {
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < sizes.size(); ++d)
@@ -43,8 +44,6 @@ bool is_without_overlap(const Sizes& sizes, const Sizes& strides) {
   }
   return true;
 }
-
-}  // namespace
 
 std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element, const Index& variables,
                                    const Sizes& sizes) {

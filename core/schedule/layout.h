@@ -10,6 +10,8 @@ struct MemoryLayout {
   Sizes strides;
   std::int64_t elements = 0;  ///< number of storage elements that the strides reach
 };
+/// Does each element have memory of its own? Gaps are allowed. False also for strides that this cannot tell of.
+bool is_without_overlap(const Sizes& sizes, const Sizes& strides);
 /// The layout of a definition. Memory: what its meta says. Others: the promised strides if elements do not overlap,
 /// else row-major.
 MemoryLayout layout_of(const LoweredGraph& g, int definition);

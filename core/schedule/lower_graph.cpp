@@ -31,6 +31,14 @@ bool computable(const Meta& m) {
   return true;
 }
 
+/// Kernels write each element once, to memory of its own.
+bool has_separate_elements(const Meta& m) {
+  const TensorMeta* t = m.tensor();
+  if (!t || !t->strides_known) return true;
+  const auto sizes = concrete(t->sizes), strides = concrete(t->strides);
+  return !sizes || !strides || is_without_overlap(*sizes, *strides);
+}
+
 class GraphLowering {
  public:
   explicit GraphLowering(LoweredGraph& to) : to_(to) {}
@@ -103,7 +111,7 @@ class GraphLowering {
                          place_of(node));
     TRY(Args bound, bind_arguments(*schema, node.args(), node.kwargs()));
     if (schema->is_mutable) return mutation(node, *schema, bound);
-    bool in_loops = computable(node.meta);
+    bool in_loops = computable(node.meta) && has_separate_elements(node.meta);
     for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta);
     const OpRecord* record = find_record(node.op());
     const bool may_be_view = record && record->lower && (schema->is_view || record->may_alias);
