@@ -67,7 +67,7 @@ class TestDeaths : public QObject {
   bool open(Workbench& bench, const QString& path) {
     bench.window().show();
     bench.open(path);
-    return QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, 30000);
+    return QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, 120000);
   }
   bool open_joint(Workbench& bench) { return open(bench, write("joint.py", print(*tests::joint_graph(2)))); }
   static bool idle(Workbench& bench, int ms = 60000) {
