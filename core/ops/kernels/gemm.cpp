@@ -29,28 +29,20 @@ constexpr std::int64_t block_m = 128, block_n = 512, block_k = 256;
   std::memcpy(tile, sum, sizeof sum);
 }
 
-/// sum of x[i] y[i]. Four floats are converted by one instruction; eight sums hide the latency of additions.
+/// sum of x[i] y[i], in as many parts as registers hold, so that additions need not wait for each other. GCC converts
+/// vectors better in plain loops than by __builtin_convertvector.
 template <class T>
 [[gnu::always_inline]] inline double dot_product(std::int64_t n, const double* x, const T* y) {
-  constexpr std::int64_t lanes = 4, parts = 8;
-  typedef double Vector __attribute__((vector_size(lanes * sizeof(double))));
-  typedef T Narrow __attribute__((vector_size(lanes * sizeof(T))));
-  Vector sum[parts] = {};
+  constexpr std::int64_t lanes = 32;
+  double sum[lanes] = {};
   std::int64_t i = 0;
-  for (; i + parts * lanes <= n; i += parts * lanes)
-#pragma GCC unroll 8
-    for (std::int64_t p = 0; p < parts; ++p) {
-      Vector a;
-      Narrow b;
-      std::memcpy(&a, x + i + p * lanes, sizeof a);
-      std::memcpy(&b, y + i + p * lanes, sizeof b);
-      sum[p] += a * __builtin_convertvector(b, Vector);
-    }
-  double total = 0;
-  for (; i < n; ++i) total += x[i] * static_cast<double>(y[i]);
-  const Vector all = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-  for (std::int64_t l = 0; l < lanes; ++l) total += all[l];
-  return total;
+  for (; i + lanes <= n; i += lanes)
+#pragma GCC unroll 32
+    for (std::int64_t l = 0; l < lanes; ++l) sum[l] += x[i + l] * static_cast<double>(y[i + l]);
+  for (std::int64_t l = 0; l < lanes && i + l < n; ++l) sum[l] += x[i + l] * static_cast<double>(y[i + l]);
+  for (std::int64_t half = lanes / 2; half > 0; half /= 2)
+    for (std::int64_t l = 0; l < half; ++l) sum[l] += sum[l + half];
+  return sum[0];
 }
 
 /// y[j] += sum of x[p] rows[p * stride + j] over p < 4
