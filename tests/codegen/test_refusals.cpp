@@ -118,6 +118,9 @@ const Row rows[] = {
     {"a class beyond the only one", "x: <f32[2, 1][1, 1]>",
      "i = $full([2], 1, dtype = torch.int64)\nm = $nll_loss_forward(x, i, None, 1, -100)\na = m[0]\nreturn (a,)",
      "out of bounds"},
+    {"a window of less than nothing", "x: <f32[2, 3, 5, 5, 5][375, 125, 25, 5, 1]>, r: <f32[2, 3, 3][9, 3, 1]>",
+     "m = $fractional_max_pool3d(x, [-9223372036854775807, 2, 2], [2, 2, 2], r)\na = m[0]\nreturn (a,)",
+     "must be greater than zero"},
     {"a conversion to float8", vector, "a = $_to_copy(x, dtype = torch.float8_e4m3fn)\nreturn (a,)", "float8_e4m3fn"},
 };
 

@@ -30,6 +30,9 @@ Meta fake_fractional(FakeCall& c) {
          " ints");
   for (std::size_t d = 0; d < rank; ++d) {
     SymExpr& size = sizes[sizes.size() - rank + d];
+    if (!c.test(sym_and(sym_lt(0, kernel[d]), sym_lt(0, output[d])), "fractional pooling window"))
+      fail(name + "(): kernel_size and output_size must be greater than zero, but got " + kernel[d].str() + " and " +
+           output[d].str());
     if (!c.test(sym_le(output[d] + kernel[d] - 1, size), "fractional pooling window"))
       fail(name + "(): pool size " + kernel[d].str() + " too large relative to input size " + size.str());
     size = output[d];
