@@ -1,6 +1,6 @@
 #include "core/functionalize/to_aten.h"
 
-#include <unordered_map>
+#include <fmt/format.h>
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
@@ -103,7 +103,21 @@ class Lowering {
     return infer_and_go_on(node);
   }
 
+  /// What follows takes a value for what its annotation says: a cast to that dtype would be dropped.
+  static Status check_annotated_dtype(const Node& node) {
+    const TensorMeta* said = node.meta.tensor();
+    if (!said || !find_record(node.op())) return {};
+    const Result<Meta> inferred = infer(node);
+    const TensorMeta* found = inferred ? inferred->tensor() : nullptr;
+    if (!found || found->dtype == said->dtype) return {};
+    return input_error("functionalize.annotation",
+                       fmt::format("{} is annotated {}, but its call gives {}; mend one of them", node.name(),
+                                   annotation(node.meta), annotation(*inferred)),
+                       place_of(node));
+  }
+
   Result<Node*> infer_and_go_on(Node* node) {
+    TRY_DO(check_annotated_dtype(*node));
     if (!node->meta.known()) {
       Result<Meta> meta = infer(*node);
       if (meta)

@@ -95,6 +95,15 @@ class TestFunctionalize : public QObject {
     QCOMPARE(run.error().code, std::string("ops.foreach"));
   }
 
+  // The cast to the dtype of the wrong annotation would be dropped, and the result be another.
+  void a_wrong_annotated_dtype_is_refused() {
+    const auto graph =
+        fx("x: <b8[3, 5][5, 1]>", "a: <bf16[3][1]> = $amin(x, [1])\nb = $to.dtype(a, torch.bfloat16)\nreturn (b,)");
+    const auto made = functionalize(*graph);
+    QVERIFY(!made);
+    QCOMPARE(made.error().code, std::string("functionalize.annotation"));
+  }
+
   void mutations_may_stay_in_the_graph() {
     const auto graph = fx("x: <f32[2][1]>", "a = $add_.Tensor(x, 1)\nb = $neg(a)\nreturn (b,)");
     const auto made = functionalize(*graph, {.keep_input_mutations = true});
