@@ -491,11 +491,10 @@ class Functionalizer {
     std::vector<Arg> returned;
     for (std::size_t i : out_.meta.mutated_runtime_inputs()) returned.push_back(read(object_of_[inputs_[i]->id()]));
     std::vector<Arg> user = aten_.graph->outputs();
-    for (const Arg& a : user)
-      if (const Node* n = a.node(); n && n->meta.tuple())
-        throw Raise{unsupported("functionalize.output",
-                                fmt::format("output {} is a list of results; return its items", n->name()),
-                                place_of(*n))};
+    for (std::size_t i = 0; i < user.size(); ++i)
+      if (const Node* n = user[i].node(); user[i].get<ArgList>() || (n && n->meta.tuple()))
+        throw Raise{unsupported("functionalize.output", fmt::format("output {} is a list; return its items", i),
+                                n ? place_of(*n) : Where{})};
     std::vector<Arg> values;
     for (const Arg& a : user) values.push_back(mapped(a));
     describe_outputs(user, values);

@@ -204,10 +204,15 @@ class TestRefusals : public QObject {
   }
 
   void a_graph_may_not_return_a_list() {
-    const auto graph = fx(vector, "a = $sort(x)\nreturn (a,)");
-    const auto made = aot(*graph, nullptr, {});
-    QVERIFY(!made);
-    QCOMPARE(made.error().code, std::string("functionalize.output"));
+    const std::pair<const char*, const char*> graphs[] = {
+        {vector, "a = $sort(x)\nreturn (a,)"},
+        {"x: <f64[5, 5][5, 1]>", "h = $histogramdd(x, [1, 1, 1, 1, 1])\na = h[-1]\nreturn (a,)"},
+    };
+    for (const auto& [parameters, lines] : graphs) {
+      const auto made = aot(*fx(parameters, lines), nullptr, {});
+      QVERIFY(!made);
+      QCOMPARE(made.error().code, std::string("functionalize.output"));
+    }
   }
 
   /// Each addition reads the one before it: fused as one kernel, they would nest 8000 deep.
