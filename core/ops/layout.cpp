@@ -92,16 +92,17 @@ TensorMeta like_preserving(const TensorMeta& like, const ShapeEnv& shapes) {
   // have equal strides keep their row-major order, and other dimensions are moved past them.
   std::vector<std::size_t> order(like.dim());
   std::iota(order.rbegin(), order.rend(), 0);
-  auto before = [&](std::size_t a, std::size_t b) -> std::optional<bool> {
-    if ((*strides)[a] == 0 || (*strides)[b] == 0) return std::nullopt;
-    if ((*strides)[a] != (*strides)[b]) return (*strides)[a] < (*strides)[b];
-    return (*sizes)[a] < (*sizes)[b] ? std::optional(true) : std::nullopt;
+  // Negative: a comes before b; positive: after it; 0: nothing is said of the two.
+  auto order_of = [&](std::size_t a, std::size_t b) {
+    if ((*strides)[a] == 0 || (*strides)[b] == 0) return 0;
+    if ((*strides)[a] != (*strides)[b]) return (*strides)[a] < (*strides)[b] ? -1 : 1;
+    return (*sizes)[a] < (*sizes)[b] ? -1 : 0;
   };
   for (std::size_t i = 1; i < order.size(); ++i)
     for (std::size_t moving = i, j = i; j-- > 0;) {
-      const std::optional<bool> swap = before(order[moving], order[j]);
-      if (swap == false) break;
-      if (!swap) continue;
+      const int way = order_of(order[moving], order[j]);
+      if (way > 0) break;
+      if (way == 0) continue;
       std::swap(order[moving], order[j]);
       moving = j;
     }
