@@ -14,8 +14,11 @@ bool differentiable(const Op* op) {
 }
 
 /// All results of a list are differentiable. Of other tuples only the first is, unless the record says otherwise.
+/// A negative index counts from the end.
 bool result_differentiable(const Node& tuple, std::int64_t index) {
   const OpRecord* record = find_record(tuple.op());
+  if (record && index < 0) index += std::ssize(record->schema->returns);
+  if (index < 0) return true;
   if (record && index < 32 && (record->constant_results >> index & 1U) != 0) return false;
   if (!record || index == 0 || record->all_results_differentiable) return true;
   if (!record->schema->returns.empty() && record->schema->returns[0].is_list) return true;

@@ -144,7 +144,7 @@ class JointTest : public QObject {
 
   void unknownOperatorIsNamed() {
     QVERIFY(joint_of("class G(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n"
-                     "        igamma: \"f32[2]\" = torch.ops.aten._fft_r2c.default(x, [0], 0, True)\n"
+                     "        igamma: \"c64[2]\" = torch.ops.aten._fft_r2c.default(x, [0], 0, True)\n"
                      "        return (igamma,)\n",
                      1)
                 .contains("_fft_r2c"));

@@ -105,7 +105,7 @@ double upper(double a, double x) {
 }
 
 double multivariate_lgamma(double x, int p) {
-  double sum = p * (p - 1) / 4.0 * std::log(std::numbers::pi);
+  double sum = static_cast<double>(p) * (p - 1) / 4.0 * std::log(std::numbers::pi);
   for (std::int64_t j : steps(p)) sum += std::lgamma(x - static_cast<double>(j) / 2);
   return sum;
 }
