@@ -85,17 +85,18 @@ class Separation {
   }
 
   Status make_bases() {
+    if (!mutates_inputs(graph_)) return {};
     std::map<const Storage*, std::vector<std::size_t>> groups;
     for (std::size_t i = 0; i < inputs_.values.size(); ++i)
       if (const Tensor* t = tensor(i)) groups[t->storage.get()].push_back(i);
-    std::erase_if(groups, [&](const auto& group) { return !overlaps(group.second); });
-    if (groups.empty() || !mutates_inputs(graph_)) return {};
+    std::erase_if(groups, [](const auto& group) { return group.second.size() < 2; });
+    if (groups.empty()) return {};
     TRY(const FunctionalGraph functional, functionalize(graph_));
     for (std::size_t i = 0; i < nodes_.size(); ++i) mutated_[nodes_[i]] = functional.meta.inputs[i];
     std::vector<std::vector<Node*>> joined;
     for (const auto& [storage, group] : groups) {
       const auto written = [&](std::size_t i) { return mutated_.at(nodes_[i]).mutates_data; };
-      if (std::ranges::none_of(group, written)) continue;
+      if (std::ranges::none_of(group, written) || !overlaps(group)) continue;
       joined.emplace_back();
       for (std::size_t i : group) joined.back().push_back(nodes_[i]);
     }
