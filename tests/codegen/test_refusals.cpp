@@ -121,6 +121,8 @@ const Row rows[] = {
     {"a window of less than nothing", "x: <f32[2, 3, 5, 5, 5][375, 125, 25, 5, 1]>, r: <f32[2, 3, 3][9, 3, 1]>",
      "m = $fractional_max_pool3d(x, [-9223372036854775807, 2, 2], [2, 2, 2], r)\na = m[0]\nreturn (a,)",
      "must be greater than zero"},
+    {"a weight of too few dimensions for padding", "x: <f32[2, 3, 4, 4, 4][192, 64, 16, 4, 1]>, w: <f32[2][1]>",
+     "a = $conv3d.padding(x, w, None, [1, 1, 1], 'same')\nreturn (a,)", "the weight has 1"},
     {"a conversion to float8", vector, "a = $_to_copy(x, dtype = torch.float8_e4m3fn)\nreturn (a,)", "float8_e4m3fn"},
 };
 

@@ -1,4 +1,6 @@
 // The convolution functions that users call, decomposed to aten.convolution.
+#include <fmt/format.h>
+
 #include "core/ops/families/convolution.h"
 #include "core/ops/gradients.h"
 
@@ -102,6 +104,9 @@ Arg decompose_conv_padding(DecomposeCall& c) {
   Sizes dilation = c.integers("dilation");
   if (dilation.size() == 1) dilation.resize(rank, dilation[0]);
   const TensorMeta& weight = c.tensor("weight");
+  if (weight.dim() != rank + 2 || dilation.size() != rank)
+    fail(fmt::format("padding='same' of {} dimensions: the weight has {}, dilation {} numbers", rank, weight.dim(),
+                     dilation.size()));
   std::vector<Arg> symmetric;
   std::vector<Arg> extra(2 * rank, Arg(0));  // constant_pad_nd counts from the last dimension
   bool needs_extra = false;
