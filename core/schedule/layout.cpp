@@ -39,8 +39,7 @@ bool is_without_overlap(const Sizes& sizes, const Sizes& strides) {
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return strides[a] < strides[b]; });
   std::int64_t step = 1;
   for (std::size_t d : order) {
-    if (strides[d] < step) return false;
-    step = strides[d] * sizes[d];
+    if (strides[d] < step || __builtin_mul_overflow(strides[d], sizes[d], &step)) return false;
   }
   return true;
 }
