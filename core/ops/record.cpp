@@ -95,6 +95,14 @@ void OpTable::add(std::string_view name, OpRecord record) {
   by_op_[op] = records_.back().get();
 }
 
+void OpTable::add(std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
+                  std::vector<Derivative> derivative, OpRecord more) {
+  more.fake = fake;
+  more.eval = eval;
+  more.derivative = std::move(derivative);
+  add(name, std::move(more));
+}
+
 void OpTable::add_formula_functions(std::initializer_list<std::pair<std::string_view, FormulaFunction>> functions) {
   for (const auto& [name, function] : functions)
     CHECK(formula_functions_.emplace(name, function).second, "registered twice: " + std::string(name));

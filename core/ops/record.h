@@ -147,6 +147,9 @@ class OpTable {
 
   /// "aten.sigmoid.default"; CHECKs that the schema table knows it and that it is registered once.
   void add(std::string_view name, OpRecord record);
+  /// The same by the columns that most operators have; `more` holds what else is known.
+  void add(std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
+           std::vector<Derivative> derivative = {}, OpRecord more = {});
   /// CHECKs that the names are new.
   void add_formula_functions(std::initializer_list<std::pair<std::string_view, FormulaFunction>> functions);
   const OpRecord* find(const Op* op) const;

@@ -183,40 +183,23 @@ Arg decompose_adaptive_avg_pool3d(DecomposeCall& c) {
 }  // namespace
 
 void register_adaptive_pool(OpTable& t) {
-  t.add("aten._adaptive_avg_pool2d.default", {.fake = fake_adaptive_avg<2>,
-                                              .eval = eval_adaptive_avg<2>,
-                                              .derivative = {{"self", "_adaptive_avg_pool2d_backward(grad, self)"}},
-                                              .lower = lower_adaptive_avg_pool2d});
-  t.add("aten._adaptive_avg_pool3d.default", {.fake = fake_adaptive_avg<3>,
-                                              .eval = eval_adaptive_avg<3>,
-                                              .derivative = {{"self", "_adaptive_avg_pool3d_backward(grad, self)"}}});
-  t.add("aten._adaptive_avg_pool2d_backward.default",
-        {.fake = fake_adaptive_avg_backward<2>,
-         .eval = eval_adaptive_avg_backward<2>,
-         .derivative = {{"grad_output", "_adaptive_avg_pool2d(grad, last_sizes(grad_output, 2))"},
-                        {"self", "zeros_like(self)"}},
-         .lower = lower_adaptive_avg_pool2d_backward});
-  t.add("aten._adaptive_avg_pool3d_backward.default",
-        {.fake = fake_adaptive_avg_backward<3>,
-         .eval = eval_adaptive_avg_backward<3>,
-         .derivative = {{"grad_output", "_adaptive_avg_pool3d(grad, last_sizes(grad_output, 3))"},
-                        {"self", "zeros_like(self)"}}});
-  t.add("aten.adaptive_max_pool2d.default",
-        {.fake = fake_adaptive_max<2>,
-         .eval = eval_adaptive_max<2>,
-         .derivative = {{"self", "adaptive_max_pool2d_backward(grad, self, result1)"}}});
-  t.add("aten.adaptive_max_pool3d.default",
-        {.fake = fake_adaptive_max<3>,
-         .eval = eval_adaptive_max<3>,
-         .derivative = {{"self", "adaptive_max_pool3d_backward(grad, self, result1)"}}});
-  t.add("aten.adaptive_max_pool2d_backward.default",
-        {.fake = fake_pool_backward,
-         .eval = eval_add_at_indices<fake_pool_backward, 2>,
-         .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}}});
-  t.add("aten.adaptive_max_pool3d_backward.default",
-        {.fake = fake_pool_backward,
-         .eval = eval_add_at_indices<fake_pool_backward, 3>,
-         .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}}});
+  t.add("aten._adaptive_avg_pool2d.default", fake_adaptive_avg<2>, eval_adaptive_avg<2>,
+        {{"self", "_adaptive_avg_pool2d_backward(grad, self)"}}, {.lower = lower_adaptive_avg_pool2d});
+  t.add("aten._adaptive_avg_pool3d.default", fake_adaptive_avg<3>, eval_adaptive_avg<3>,
+        {{"self", "_adaptive_avg_pool3d_backward(grad, self)"}});
+  t.add("aten._adaptive_avg_pool2d_backward.default", fake_adaptive_avg_backward<2>, eval_adaptive_avg_backward<2>,
+        {{"grad_output", "_adaptive_avg_pool2d(grad, last_sizes(grad_output, 2))"}, {"self", "zeros_like(self)"}},
+        {.lower = lower_adaptive_avg_pool2d_backward});
+  t.add("aten._adaptive_avg_pool3d_backward.default", fake_adaptive_avg_backward<3>, eval_adaptive_avg_backward<3>,
+        {{"grad_output", "_adaptive_avg_pool3d(grad, last_sizes(grad_output, 3))"}, {"self", "zeros_like(self)"}});
+  t.add("aten.adaptive_max_pool2d.default", fake_adaptive_max<2>, eval_adaptive_max<2>,
+        {{"self", "adaptive_max_pool2d_backward(grad, self, result1)"}});
+  t.add("aten.adaptive_max_pool3d.default", fake_adaptive_max<3>, eval_adaptive_max<3>,
+        {{"self", "adaptive_max_pool3d_backward(grad, self, result1)"}});
+  t.add("aten.adaptive_max_pool2d_backward.default", fake_pool_backward, eval_add_at_indices<fake_pool_backward, 2>,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}});
+  t.add("aten.adaptive_max_pool3d_backward.default", fake_pool_backward, eval_add_at_indices<fake_pool_backward, 3>,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}});
   t.add("aten.adaptive_avg_pool2d.default", {.decompose = decompose_adaptive_avg_pool2d});
   t.add("aten.adaptive_avg_pool3d.default", {.decompose = decompose_adaptive_avg_pool3d});
   t.add("aten.adaptive_avg_pool1d.default",

@@ -102,20 +102,13 @@ constexpr char gradient_of_gradient_3d[] =
 }  // namespace
 
 void register_avg_pool(OpTable& t) {
-  t.add("aten.avg_pool2d.default", {.fake = fake_avg_pool<2>,
-                                    .eval = eval_avg_pool<2>,
-                                    .derivative = {{"self", gradient_2d}},
-                                    .lower = lower_avg_pool2d});
-  t.add("aten.avg_pool3d.default",
-        {.fake = fake_avg_pool<3>, .eval = eval_avg_pool<3>, .derivative = {{"self", gradient_3d}}});
-  t.add("aten.avg_pool2d_backward.default",
-        {.fake = fake_pool_backward,
-         .eval = eval_avg_pool_backward<2>,
-         .derivative = {{"grad_output", gradient_of_gradient_2d}, {"self", "zeros_like(self)"}}});
-  t.add("aten.avg_pool3d_backward.default",
-        {.fake = fake_pool_backward,
-         .eval = eval_avg_pool_backward<3>,
-         .derivative = {{"grad_output", gradient_of_gradient_3d}, {"self", "zeros_like(self)"}}});
+  t.add("aten.avg_pool2d.default", fake_avg_pool<2>, eval_avg_pool<2>, {{"self", gradient_2d}},
+        {.lower = lower_avg_pool2d});
+  t.add("aten.avg_pool3d.default", fake_avg_pool<3>, eval_avg_pool<3>, {{"self", gradient_3d}});
+  t.add("aten.avg_pool2d_backward.default", fake_pool_backward, eval_avg_pool_backward<2>,
+        {{"grad_output", gradient_of_gradient_2d}, {"self", "zeros_like(self)"}});
+  t.add("aten.avg_pool3d_backward.default", fake_pool_backward, eval_avg_pool_backward<3>,
+        {{"grad_output", gradient_of_gradient_3d}, {"self", "zeros_like(self)"}});
   t.add("aten.avg_pool1d.default",
         {.program =
              "x = unsqueeze(self, -2); "

@@ -445,8 +445,8 @@ void register_batch_norm(OpTable& t) {
   t.add("aten._batch_norm_with_update_functional.default",
         record<Stats::UpdateFunctional>("aten.native_batch_norm_backward.default(grad, input, weight, running_mean, "
                                         "running_var, result1, result2, True, eps, output_mask)"));
-  t.add("aten.native_batch_norm_backward.default",
-        {.fake = fake_batch_norm_backward, .eval = eval_batch_norm_backward, .lower = lower_batch_norm_backward});
+  t.add("aten.native_batch_norm_backward.default", fake_batch_norm_backward, eval_batch_norm_backward, {},
+        {.lower = lower_batch_norm_backward});
   t.add("aten.native_batch_norm.default", {.decompose = decompose_native_batch_norm, .lower = lower_batch_norm});
   t.add("aten.batch_norm.default", {.decompose = decompose_batch_norm});
   t.add("aten.instance_norm.default", {.decompose = decompose_instance_norm});

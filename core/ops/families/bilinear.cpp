@@ -181,14 +181,11 @@ Arg decompose_bilinear(DecomposeCall& c) {
 }  // namespace
 
 void register_bilinear(OpTable& t) {
-  t.add("aten._trilinear.default",
-        {.fake = fake_trilinear,
-         .eval = eval_trilinear,
-         .compile_decompose = decompose_trilinear,
-         .rounds_halves = true,
-         .derivative = {{"i1", "_trilinear(grad, i2, i3, sumdim, expand2, expand3, expand1)"},
-                        {"i2", "_trilinear(i1, grad, i3, expand1, sumdim, expand3, expand2)"},
-                        {"i3", "_trilinear(i1, i2, grad, expand1, expand2, sumdim, expand3)"}}});
+  t.add("aten._trilinear.default", fake_trilinear, eval_trilinear,
+        {{"i1", "_trilinear(grad, i2, i3, sumdim, expand2, expand3, expand1)"},
+         {"i2", "_trilinear(i1, grad, i3, expand1, sumdim, expand3, expand2)"},
+         {"i3", "_trilinear(i1, i2, grad, expand1, expand2, sumdim, expand3)"}},
+        {.compile_decompose = decompose_trilinear, .rounds_halves = true});
   t.add("aten.bilinear.default", {.decompose = decompose_bilinear});
 }
 

@@ -151,48 +151,21 @@ Value eval_conj(EvalCall& call) {
 }  // namespace
 
 void register_cast(OpTable& t) {
-  t.add("aten.clone.default", {.fake = fake_clone,
-                               .eval = copied<fake_clone>,
-                               .derivative = {{"self", "grad"}},
-                               .lower = lower_copy,
-                               .family = Family::View,
-                               .recomputable = true,
-                               .unchanged_if = any_arguments});
-  t.add("aten._to_copy.default", {.fake = fake_to_copy,
-                                  .eval = copied<fake_to_copy>,
-                                  .derivative = {{"self", "grad"}},
-                                  .lower = lower_copy,
-                                  .recomputable = true,
-                                  .unchanged_if = any_arguments,
-                                  .script_name = "aten.to"});
-  t.add("aten.lift_fresh_copy.default", {.fake = fake_preserving,
-                                         .eval = copied<fake_preserving>,
-                                         .derivative = {{"self", "grad"}},
-                                         .lower = lower_copy,
-                                         .recomputable = true,
-                                         .unchanged_if = any_arguments});
-  t.add("aten.lift.default",
-        {.fake = fake_preserving, .eval = copied<fake_preserving>, .derivative = {{"self", "grad"}}});
-  t.add("prims.convert_element_type.default", {.fake = fake_convert,
-                                               .eval = copied<fake_convert>,
-                                               .derivative = {{"a", "grad"}},
-                                               .lower = lower_copy,
-                                               .recomputable = true,
-                                               .unchanged_if = any_arguments});
-  t.add("aten.copy.default", {.fake = fake_copy,
-                              .eval = eval_copy,
-                              .derivative = {{"self", "zeros_like(grad)"}, {"src", "grad"}},
-                              .lower = lower_copy_from,
-                              .family = Family::Index,
-                              .copies_second = true});
-  t.add("aten._conj.default", {.fake = fake_conj,
-                               .eval = eval_conj<fake_conj>,
-                               .derivative = {{"self", "conj(grad)"}},
-                               .element_change = ElementChange::Conjugate});
-  t.add("aten._conj_physical.default", {.fake = fake_preserving,
-                                        .eval = eval_conj<fake_preserving>,
-                                        .derivative = {{"self", "conj(grad)"}},
-                                        .element_change = ElementChange::Conjugate});
+  t.add("aten.clone.default", fake_clone, copied<fake_clone>, {{"self", "grad"}},
+        {.lower = lower_copy, .family = Family::View, .recomputable = true, .unchanged_if = any_arguments});
+  t.add("aten._to_copy.default", fake_to_copy, copied<fake_to_copy>, {{"self", "grad"}},
+        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments, .script_name = "aten.to"});
+  t.add("aten.lift_fresh_copy.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}},
+        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments});
+  t.add("aten.lift.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}});
+  t.add("prims.convert_element_type.default", fake_convert, copied<fake_convert>, {{"a", "grad"}},
+        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments});
+  t.add("aten.copy.default", fake_copy, eval_copy, {{"self", "zeros_like(grad)"}, {"src", "grad"}},
+        {.lower = lower_copy_from, .family = Family::Index, .copies_second = true});
+  t.add("aten._conj.default", fake_conj, eval_conj<fake_conj>, {{"self", "conj(grad)"}},
+        {.element_change = ElementChange::Conjugate});
+  t.add("aten._conj_physical.default", fake_preserving, eval_conj<fake_preserving>, {{"self", "conj(grad)"}},
+        {.element_change = ElementChange::Conjugate});
   t.add("aten.conj_physical.default", {.program = "_conj_physical(self) if is_complex(self) else self",
                                        .aot_decomposed = true,
                                        .element_change = ElementChange::Conjugate});

@@ -110,22 +110,16 @@ std::optional<SymExpr> convolution_backward_operations(const Node& call) {
 }  // namespace
 
 void register_conv(OpTable& t) {
-  t.add("aten.convolution.default",
-        {.fake = fake_convolution,
-         .eval = eval_convolution,
-         .derivative = {{"input, weight, bias",
-                         "aten.convolution_backward.default(grad, input, weight, [0] if bias is None else sizes(bias), "
-                         "stride, padding, dilation, transposed, output_padding, groups, output_mask)"}},
-         .expensive = true,
-         .operations = convolution_operations,
-         .library = LibraryRoutine::Convolution,
-         .images = 1});
-  t.add("aten.convolution_backward.default", {.fake = fake_convolution_backward,
-                                              .eval = eval_convolution_backward,
-                                              .expensive = true,
-                                              .operations = convolution_backward_operations,
-                                              .library = LibraryRoutine::ConvolutionBackward,
-                                              .images = 2});
+  t.add("aten.convolution.default", fake_convolution, eval_convolution,
+        {{"input, weight, bias",
+          "aten.convolution_backward.default(grad, input, weight, [0] if bias is None else sizes(bias), "
+          "stride, padding, dilation, transposed, output_padding, groups, output_mask)"}},
+        {.expensive = true, .operations = convolution_operations, .library = LibraryRoutine::Convolution, .images = 1});
+  t.add("aten.convolution_backward.default", fake_convolution_backward, eval_convolution_backward, {},
+        {.expensive = true,
+         .operations = convolution_backward_operations,
+         .library = LibraryRoutine::ConvolutionBackward,
+         .images = 2});
   register_conv_composites(t);
 }
 

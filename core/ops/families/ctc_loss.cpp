@@ -196,14 +196,11 @@ Arg decompose_ctc_loss(DecomposeCall& c) {
 }  // namespace
 
 void register_ctc_loss(OpTable& t) {
-  t.add(
-      "aten._ctc_loss.default",
-      {.fake = fake_ctc_loss,
-       .eval = eval_ctc_loss,
-       .derivative = {{"log_probs",
-                       "_ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, "
-                       "blank, zero_infinity)"}}});
-  t.add("aten._ctc_loss_backward.default", {.fake = fake_ctc_loss_backward, .eval = eval_ctc_loss_backward});
+  t.add("aten._ctc_loss.default", fake_ctc_loss, eval_ctc_loss,
+        {{"log_probs",
+          "_ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, "
+          "blank, zero_infinity)"}});
+  t.add("aten._ctc_loss_backward.default", fake_ctc_loss_backward, eval_ctc_loss_backward);
   t.add("aten.ctc_loss.IntList", {.decompose = decompose_ctc_loss});
 }
 

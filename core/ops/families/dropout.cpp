@@ -114,11 +114,8 @@ Value eval_native(EvalCall& c) {
 }  // namespace
 
 void register_dropout(OpTable& t) {
-  t.add("aten.native_dropout.default",
-        {.fake = fake_native,
-         .eval = eval_native,
-         .derivative = {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}},
-         .random = true});
+  t.add("aten.native_dropout.default", fake_native, eval_native,
+        {{"input", "native_dropout_backward(grad, result1, dropout_scale(p, train))"}}, {.random = true});
   t.add("aten.native_dropout_backward.default",
         {.program = "grad_output * (aten._to_copy.default(mask, dtype=dtype(grad_output)) * scale)"});
   t.add("aten.dropout.default",

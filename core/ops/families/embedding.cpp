@@ -110,19 +110,14 @@ Value eval_embedding_dense_backward(EvalCall& c) {
 }  // namespace
 
 void register_embedding(OpTable& t) {
-  t.add("aten.embedding.default",
-        {.fake = fake_embedding,
-         .eval = eval_embedding,
-         .derivative = {{"weight",
-                         "unsupported('embedding with sparse gradients') if sparse else "
-                         "aten.embedding_dense_backward.default(grad, indices, size(weight, 0), padding_idx, "
-                         "scale_grad_by_freq)"}},
-         .lower = lower_embedding});
-  t.add("aten.embedding_dense_backward.default",
-        {.fake = fake_embedding_dense_backward,
-         .eval = eval_embedding_dense_backward,
-         .derivative = {{"grad_output", "aten.embedding.default(grad, indices, padding_idx)"}},
-         .lower = lower_embedding_backward});
+  t.add("aten.embedding.default", fake_embedding, eval_embedding,
+        {{"weight",
+          "unsupported('embedding with sparse gradients') if sparse else "
+          "aten.embedding_dense_backward.default(grad, indices, size(weight, 0), padding_idx, "
+          "scale_grad_by_freq)"}},
+        {.lower = lower_embedding});
+  t.add("aten.embedding_dense_backward.default", fake_embedding_dense_backward, eval_embedding_dense_backward,
+        {{"grad_output", "aten.embedding.default(grad, indices, padding_idx)"}}, {.lower = lower_embedding_backward});
 }
 
 }  // namespace partita

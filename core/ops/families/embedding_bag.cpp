@@ -236,22 +236,17 @@ Arg decompose_embedding_bag(DecomposeCall& c) {
 }  // namespace
 
 void register_embedding_bag(OpTable& t) {
-  t.add("aten._embedding_bag_forward_only.default",
-        {.fake = fake_embedding_bag<true>, .eval = eval_embedding_bag<true>, .not_differentiable = true});
-  t.add("aten._embedding_bag.default",
-        {.fake = fake_embedding_bag<false>,
-         .eval = eval_embedding_bag<false>,
-         .derivative = {
-             {"weight",
-              "aten._embedding_bag_backward.default(grad, indices, offsets, result1, result2, result3, "
-              "size(weight, 0), scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx)"},
-             {"per_sample_weights",
-              "aten._embedding_bag_per_sample_weights_backward.default(grad, weight, indices, offsets, result1, "
-              "mode, padding_idx)"}}});
-  t.add("aten._embedding_bag_backward.default",
-        {.fake = fake_embedding_bag_backward, .eval = eval_embedding_bag_backward});
-  t.add("aten._embedding_bag_per_sample_weights_backward.default",
-        {.fake = fake_scales_backward, .eval = eval_scales_backward});
+  t.add("aten._embedding_bag_forward_only.default", fake_embedding_bag<true>, eval_embedding_bag<true>, {},
+        {.not_differentiable = true});
+  t.add("aten._embedding_bag.default", fake_embedding_bag<false>, eval_embedding_bag<false>,
+        {{"weight",
+          "aten._embedding_bag_backward.default(grad, indices, offsets, result1, result2, result3, "
+          "size(weight, 0), scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx)"},
+         {"per_sample_weights",
+          "aten._embedding_bag_per_sample_weights_backward.default(grad, weight, indices, offsets, result1, "
+          "mode, padding_idx)"}});
+  t.add("aten._embedding_bag_backward.default", fake_embedding_bag_backward, eval_embedding_bag_backward);
+  t.add("aten._embedding_bag_per_sample_weights_backward.default", fake_scales_backward, eval_scales_backward);
   t.add("aten.embedding_bag.default", {.decompose = decompose_embedding_bag<false>});
   t.add("aten.embedding_bag.padding_idx", {.decompose = decompose_embedding_bag<true>});
 }

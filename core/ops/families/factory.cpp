@@ -458,14 +458,10 @@ void register_factory(OpTable& t) {
                      .lower = row.lower,
                      .recomputable = row.recomputable,
                      .uninitialised = row.uninitialised});
-  t.add("aten.fill.Scalar", {.fake = fake_fill,
-                             .eval = filled<fake_fill, fill_value>,
-                             .derivative = {{"self", "zeros_like(grad)"}},
-                             .lower = lower_full_like});
-  t.add("aten.fill.Tensor", {.fake = fake_fill,
-                             .eval = filled<fake_fill, fill_value>,
-                             .derivative = {{"self", "zeros_like(grad)"}, {"value", "sum(grad)"}},
-                             .lower = lower_fill});
+  t.add("aten.fill.Scalar", fake_fill, filled<fake_fill, fill_value>, {{"self", "zeros_like(grad)"}},
+        {.lower = lower_full_like});
+  t.add("aten.fill.Tensor", fake_fill, filled<fake_fill, fill_value>,
+        {{"self", "zeros_like(grad)"}, {"value", "sum(grad)"}}, {.lower = lower_fill});
 }
 
 }  // namespace partita

@@ -80,22 +80,14 @@ Value eval_fractional(EvalCall& c) {
 }  // namespace
 
 void register_fractional_pool(OpTable& t) {
-  t.add("aten.fractional_max_pool2d.default",
-        {.fake = fake_fractional<2>,
-         .eval = eval_fractional<2>,
-         .derivative = {{"self", "fractional_max_pool2d_backward(grad, self, kernel_size, output_size, result1)"}}});
-  t.add("aten.fractional_max_pool3d.default",
-        {.fake = fake_fractional<3>,
-         .eval = eval_fractional<3>,
-         .derivative = {{"self", "fractional_max_pool3d_backward(grad, self, kernel_size, output_size, result1)"}}});
-  t.add("aten.fractional_max_pool2d_backward.default",
-        {.fake = row_major_self,
-         .eval = eval_add_at_indices<row_major_self, 2>,
-         .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}}});
-  t.add("aten.fractional_max_pool3d_backward.default",
-        {.fake = row_major_self,
-         .eval = eval_add_at_indices<row_major_self, 3>,
-         .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}}});
+  t.add("aten.fractional_max_pool2d.default", fake_fractional<2>, eval_fractional<2>,
+        {{"self", "fractional_max_pool2d_backward(grad, self, kernel_size, output_size, result1)"}});
+  t.add("aten.fractional_max_pool3d.default", fake_fractional<3>, eval_fractional<3>,
+        {{"self", "fractional_max_pool3d_backward(grad, self, kernel_size, output_size, result1)"}});
+  t.add("aten.fractional_max_pool2d_backward.default", row_major_self, eval_add_at_indices<row_major_self, 2>,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}});
+  t.add("aten.fractional_max_pool3d_backward.default", row_major_self, eval_add_at_indices<row_major_self, 3>,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}});
 }
 
 }  // namespace partita

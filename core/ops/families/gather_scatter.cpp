@@ -402,38 +402,25 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
 }  // namespace
 
 void register_gather_scatter(OpTable& t) {
-  t.add("aten.gather.default",
-        {.fake = fake_gather,
-         .eval = eval_gather,
-         .derivative = {{"self",
-                         "unsupported('gather with sparse_grad') if sparse_grad else "
-                         "aten.scatter_add.default(aten.new_zeros.default(grad, sizes(self)), dim, index, grad)"}},
-         .lower = lower_gather,
-         .recomputable = true});
-  t.add("aten.scatter.src",
-        {.fake = fake_scatter,
-         .eval = eval_scatter_src,
-         .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}, {"src", "gather(grad, dim, index)"}},
-         .lower = lower_scatter});
-  t.add("aten.scatter.value", {.fake = fake_scatter,
-                               .eval = eval_scatter_value,
-                               .derivative = {{"self", "aten.scatter.value(grad, dim, index, 0)"}},
-                               .lower = lower_scatter});
+  t.add("aten.gather.default", fake_gather, eval_gather,
+        {{"self",
+          "unsupported('gather with sparse_grad') if sparse_grad else "
+          "aten.scatter_add.default(aten.new_zeros.default(grad, sizes(self)), dim, index, grad)"}},
+        {.lower = lower_gather, .recomputable = true});
+  t.add("aten.scatter.src", fake_scatter, eval_scatter_src,
+        {{"self", "aten.scatter.value(grad, dim, index, 0)"}, {"src", "gather(grad, dim, index)"}},
+        {.lower = lower_scatter});
+  t.add("aten.scatter.value", fake_scatter, eval_scatter_value, {{"self", "aten.scatter.value(grad, dim, index, 0)"}},
+        {.lower = lower_scatter});
   t.add("aten.scatter.reduce", {.fake = fake_scatter, .eval = eval_scatter_reduce_old});
   t.add("aten.scatter.value_reduce", {.fake = fake_scatter, .eval = eval_scatter_value_reduce});
-  t.add("aten.scatter_add.default", {.fake = fake_scatter,
-                                     .eval = eval_scatter_add,
-                                     .derivative = {{"self", "grad"}, {"src", "gather(grad, dim, index)"}},
-                                     .lower = lower_scatter_add});
-  t.add("aten.scatter_reduce.two",
-        {.fake = fake_scatter, .eval = eval_scatter_reduce, .gradient = grad_scatter_reduce});
-  t.add("aten.take.default",
-        {.fake = fake_take, .eval = eval_take, .derivative = {{"self", "put(zeros_like(self), index, grad, True)"}}});
-  t.add("aten.put.default",
-        {.fake = preserving_self,
-         .eval = eval_put,
-         .derivative = {{"self", "grad if accumulate else aten.put.default(grad, index, zeros_like(source))"},
-                        {"source", "aten.reshape.default(take(grad, index), sizes(source))"}}});
+  t.add("aten.scatter_add.default", fake_scatter, eval_scatter_add,
+        {{"self", "grad"}, {"src", "gather(grad, dim, index)"}}, {.lower = lower_scatter_add});
+  t.add("aten.scatter_reduce.two", fake_scatter, eval_scatter_reduce, {}, {.gradient = grad_scatter_reduce});
+  t.add("aten.take.default", fake_take, eval_take, {{"self", "put(zeros_like(self), index, grad, True)"}});
+  t.add("aten.put.default", preserving_self, eval_put,
+        {{"self", "grad if accumulate else aten.put.default(grad, index, zeros_like(source))"},
+         {"source", "aten.reshape.default(take(grad, index), sizes(source))"}});
   t.add("aten.take_along_dim.default", {.decompose = decompose_take_along_dim});
 }
 

@@ -324,20 +324,15 @@ GridPadding grid_padding(const FakeCall& c) {
 }
 
 void register_grid_sampler(OpTable& t) {
-  t.add("aten.grid_sampler_2d.default",
-        {.fake = fake_grid_sampler<2>,
-         .eval = eval_grid_sampler<2>,
-         .compile_decompose = decompose_grid_sampler_2d,
-         .rounds_halves = true,
-         .derivative = {{"input, grid",
-                         "aten.grid_sampler_2d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
-                         "align_corners, output_mask)"}}});
-  t.add("aten.grid_sampler_3d.default",
-        {.fake = fake_grid_sampler<3>,
-         .eval = eval_grid_sampler<3>,
-         .derivative = {{"input, grid",
-                         "aten.grid_sampler_3d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
-                         "align_corners, output_mask)"}}});
+  t.add("aten.grid_sampler_2d.default", fake_grid_sampler<2>, eval_grid_sampler<2>,
+        {{"input, grid",
+          "aten.grid_sampler_2d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
+          "align_corners, output_mask)"}},
+        {.compile_decompose = decompose_grid_sampler_2d, .rounds_halves = true});
+  t.add("aten.grid_sampler_3d.default", fake_grid_sampler<3>, eval_grid_sampler<3>,
+        {{"input, grid",
+          "aten.grid_sampler_3d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
+          "align_corners, output_mask)"}});
   t.add(backward_2d, {.fake = fake_grid_sampler_backward<2>, .eval = eval_grid_sampler_backward<2>});
   t.add(backward_3d, {.fake = fake_grid_sampler_backward<3>, .eval = eval_grid_sampler_backward<3>});
   t.add("aten.grid_sampler.default",

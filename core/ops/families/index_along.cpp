@@ -126,26 +126,16 @@ Arg written(const FormulaCall& f) {
 
 void register_index_along(OpTable& t) {
   t.add_formula_functions({{"written", written}});
-  t.add("aten.index_select.default",
-        {.fake = fake_index_select,
-         .eval = eval_index_select,
-         .derivative = {{"self", "aten.index_add.default(zeros_of(self, grad), dim, index, grad)"}},
-         .lower = lower_index_select});
-  t.add("aten.index_add.default",
-        {.fake = fake_like_self,
-         .eval = eval_index_add,
-         .derivative = {{"self", "grad"}, {"source", "maybe_multiply(written(grad, dim, index, source), alpha)"}}});
-  t.add("aten.index_copy.default", {.fake = fake_like_self,
-                                    .eval = eval_index_copy,
-                                    .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"},
-                                                   {"source", "written(grad, dim, index, source)"}}});
-  t.add("aten.index_fill.int_Scalar", {.fake = preserving_self,
-                                       .eval = eval_index_fill,
-                                       .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}}});
-  t.add("aten.index_fill.int_Tensor",
-        {.fake = preserving_self,
-         .eval = eval_index_fill,
-         .derivative = {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"value", value_of_fill}}});
+  t.add("aten.index_select.default", fake_index_select, eval_index_select,
+        {{"self", "aten.index_add.default(zeros_of(self, grad), dim, index, grad)"}}, {.lower = lower_index_select});
+  t.add("aten.index_add.default", fake_like_self, eval_index_add,
+        {{"self", "grad"}, {"source", "maybe_multiply(written(grad, dim, index, source), alpha)"}});
+  t.add("aten.index_copy.default", fake_like_self, eval_index_copy,
+        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"source", "written(grad, dim, index, source)"}});
+  t.add("aten.index_fill.int_Scalar", preserving_self, eval_index_fill,
+        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}});
+  t.add("aten.index_fill.int_Tensor", preserving_self, eval_index_fill,
+        {{"self", "aten.index_fill.int_Scalar(grad, dim, index, 0)"}, {"value", value_of_fill}});
 }
 
 }  // namespace partita

@@ -97,10 +97,9 @@ void register_inductor_random(OpTable& t) {
     t.add(name, {.fake = fake_seeds, .eval = eval_seeds, .not_differentiable = true, .random = true});
   t.add("prims.inductor_lookup_seed.default",
         {.program = "clone(aten.select.int(seeds, 0, index))", .not_differentiable = true});
-  t.add("prims.inductor_random.default", {.fake = fake_numbers, .eval = eval_random, .not_differentiable = true});
-  t.add("prims.inductor_randint.default", {.fake = fake_numbers, .eval = eval_randint, .not_differentiable = true});
-  t.add("rngprims.philox_rand.default",
-        {.fake = fake_philox, .eval = eval_philox, .not_differentiable = true, .random = true});
+  t.add("prims.inductor_random.default", fake_numbers, eval_random, {}, {.not_differentiable = true});
+  t.add("prims.inductor_randint.default", fake_numbers, eval_randint, {}, {.not_differentiable = true});
+  t.add("rngprims.philox_rand.default", fake_philox, eval_philox, {}, {.not_differentiable = true, .random = true});
 }
 
 }  // namespace partita

@@ -466,45 +466,29 @@ Arg tile(DecomposeCall& call) {
 }  // namespace
 
 void add_joins(OpTable& t) {
-  t.add("aten.cat.default",
-        {.fake = fake_cat, .eval = eval_cat, .gradient = cat_gradient, .lower = lower_cat, .concatenates = true});
-  t.add("aten.stack.default", {.fake = fake_stack,
-                               .eval = eval_stack,
-                               .compile_decompose = stack,
-                               .gradient = stack_gradient,
-                               .lower = lower_stack});
+  t.add("aten.cat.default", fake_cat, eval_cat, {},
+        {.gradient = cat_gradient, .lower = lower_cat, .concatenates = true});
+  t.add("aten.stack.default", fake_stack, eval_stack, {},
+        {.compile_decompose = stack, .gradient = stack_gradient, .lower = lower_stack});
   t.add("aten.concat.default", {.program = "cat(tensors, dim)"});
   t.add("aten.concatenate.default", {.program = "cat(tensors, dim)"});
-  t.add("aten.repeat.default", {.fake = fake_repeat,
-                                .eval = eval_repeat,
-                                .gradient = repeat_gradient,
-                                .lower = lower_repeat,
-                                .unchanged_if = any_arguments});
+  t.add("aten.repeat.default", fake_repeat, eval_repeat, {},
+        {.gradient = repeat_gradient, .lower = lower_repeat, .unchanged_if = any_arguments});
   t.add("aten.tile.default", {.decompose = tile});
-  t.add("aten.flip.default",
-        {.fake = fake_flip, .eval = eval_flip, .derivative = {{"self", "flip(grad, dims)"}}, .lower = lower_flip});
+  t.add("aten.flip.default", fake_flip, eval_flip, {{"self", "flip(grad, dims)"}}, {.lower = lower_flip});
   t.add("prims.rev.default",
         {.fake = [](FakeCall& call) -> Meta { return like_preserving(call.tensor("a"), call.shapes); },
          .eval = [](EvalCall& call) -> Value {
            return unwrap(evaluate(Op::torch("aten.flip.default"), {call.arg("a"), call.arg("dims")}, {}));
          }});
-  t.add("aten.roll.default", {.fake = fake_roll,
-                              .eval = eval_roll,
-                              .derivative = {{"self", "roll(grad, negated(shifts), dims)"}},
-                              .lower = lower_roll});
+  t.add("aten.roll.default", fake_roll, eval_roll, {{"self", "roll(grad, negated(shifts), dims)"}},
+        {.lower = lower_roll});
   t.add("aten.rot90.default", {.decompose = rot90, .derivative = {{"self", "rot90(grad, -k, dims)"}}});
-  t.add("aten.tril.default", {.fake = fake_triangle<true>,
-                              .eval = eval_triangle<true>,
-                              .derivative = {{"self", "tril(grad, diagonal)"}},
-                              .lower = lower_tril});
-  t.add("aten.triu.default", {.fake = fake_triangle<false>,
-                              .eval = eval_triangle<false>,
-                              .derivative = {{"self", "triu(grad, diagonal)"}},
-                              .lower = lower_triu,
-                              .recomputable = true});
-  t.add("aten.diag_embed.default", {.fake = fake_diag_embed,
-                                    .eval = eval_diag_embed,
-                                    .derivative = {{"self", "diagonal(grad, offset, dim1, dim2)"}}});
+  t.add("aten.tril.default", fake_triangle<true>, eval_triangle<true>, {{"self", "tril(grad, diagonal)"}},
+        {.lower = lower_tril});
+  t.add("aten.triu.default", fake_triangle<false>, eval_triangle<false>, {{"self", "triu(grad, diagonal)"}},
+        {.lower = lower_triu, .recomputable = true});
+  t.add("aten.diag_embed.default", fake_diag_embed, eval_diag_embed, {{"self", "diagonal(grad, offset, dim1, dim2)"}});
 }
 
 }  // namespace partita

@@ -285,9 +285,8 @@ void register_layer_norm(OpTable& t) {
                "aten.native_layer_norm_backward.default(grad, input, normalized_shape, result1, result2, weight, "
                "bias, output_mask)"}},
          .lower = lower_layer_norm});
-  t.add("aten.native_layer_norm_backward.default", {.fake = fake_native_layer_norm_backward,
-                                                    .eval = eval_native_layer_norm_backward,
-                                                    .lower = lower_layer_norm_backward});
+  t.add("aten.native_layer_norm_backward.default", fake_native_layer_norm_backward, eval_native_layer_norm_backward, {},
+        {.lower = lower_layer_norm_backward});
   t.add("aten.layer_norm.default", {.program = "native_layer_norm(input, normalized_shape, weight, bias, eps)[0]"});
   t.add("aten.rms_norm.default", {.decompose = decompose_rms_norm});
   t.add("aten._fused_rms_norm.default", {.decompose = decompose_fused_rms_norm, .lower = lower_rms_norm});

@@ -159,21 +159,14 @@ void register_eigen(OpTable& t) {
          .all_results_differentiable = true,
          .expensive = true,
          .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});
-  t.add(
-      "aten._linalg_eigh.default",
-      {.fake = fake_eigh,
-       .eval = eval_eigh,
-       .derivative = {{"A",
-                       "linalg_eig_backward(grads[0], grads[1], result0, result1, True) if compute_v else "
-                       "refuse('linalg.eigh: the gradient needs the eigenvectors, which compute_v=False leaves out')"}},
-       .all_results_differentiable = true,
-       .expensive = true,
-       .spectral = {.left = 1, .values = 0}});
-  t.add("aten.linalg_eig.default",
-        {.fake = fake_eig,
-         .eval = eval_eig,
-         .derivative = {{"self", "linalg_eig_backward(grads[0], grads[1], result0, result1, False)"}},
-         .all_results_differentiable = true,
+  t.add("aten._linalg_eigh.default", fake_eigh, eval_eigh,
+        {{"A",
+          "linalg_eig_backward(grads[0], grads[1], result0, result1, True) if compute_v else "
+          "refuse('linalg.eigh: the gradient needs the eigenvectors, which compute_v=False leaves out')"}},
+        {.all_results_differentiable = true, .expensive = true, .spectral = {.left = 1, .values = 0}});
+  t.add("aten.linalg_eig.default", fake_eig, eval_eig,
+        {{"self", "linalg_eig_backward(grads[0], grads[1], result0, result1, False)"}},
+        {.all_results_differentiable = true,
          .expensive = true,
          .spectral = {.left = 1, .values = 0, .orthogonal = false}});
   t.add("aten.linalg_svd.default", {.program = "aten._linalg_svd.default(A, full_matrices, True, driver=driver)",

@@ -213,12 +213,8 @@ std::vector<Node*> grad_lstsq(GradCall& c) {
 }  // namespace
 
 void register_lstsq(OpTable& t) {
-  t.add("aten.linalg_lstsq.default", {.fake = fake_lstsq,
-                                      .eval = eval_lstsq,
-                                      .gradient = grad_lstsq,
-                                      .all_results_differentiable = true,
-                                      .constant_results = 0b1100,
-                                      .expensive = true});
+  t.add("aten.linalg_lstsq.default", fake_lstsq, eval_lstsq, {},
+        {.gradient = grad_lstsq, .all_results_differentiable = true, .constant_results = 0b1100, .expensive = true});
 }
 
 }  // namespace partita

@@ -190,11 +190,8 @@ void register_qr(OpTable& t) {
          .all_results_differentiable = true,
          .expensive = true});
   t.add("aten.geqrf.default", {.fake = fake_geqrf, .eval = eval_geqrf, .expensive = true});
-  t.add("aten.linalg_householder_product.default",
-        {.fake = fake_householder,
-         .eval = eval_householder,
-         .derivative = {{"input, tau", "householder_product_backward(matmul(result, mH(grad)), input, tau)"}},
-         .expensive = true});
+  t.add("aten.linalg_householder_product.default", fake_householder, eval_householder,
+        {{"input, tau", "householder_product_backward(matmul(result, mH(grad)), input, tau)"}}, {.expensive = true});
   // The gradient of the reflectors is computed from K = Q grad_Q^H. K follows from the result and its gradient, or from
   // the other operand and its gradient.
   t.add("aten.ormqr.default",

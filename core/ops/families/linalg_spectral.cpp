@@ -112,10 +112,8 @@ Value eval_pinv(EvalCall& c) {
 }  // namespace
 
 void register_spectral(OpTable& t) {
-  t.add("aten.linalg_pinv.atol_rtol_tensor", {.fake = fake_pinv,
-                                              .eval = eval_pinv,
-                                              .derivative = {{"self", "pinv_backward(grad, result, self)"}},
-                                              .expensive = true});
+  t.add("aten.linalg_pinv.atol_rtol_tensor", fake_pinv, eval_pinv, {{"self", "pinv_backward(grad, result, self)"}},
+        {.expensive = true});
 }
 
 }  // namespace partita

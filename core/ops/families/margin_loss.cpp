@@ -201,17 +201,12 @@ Value eval_multilabel_backward(EvalCall& c) {
 }  // namespace
 
 void register_margin_losses(OpTable& t) {
-  t.add("aten.multi_margin_loss.default",
-        {.fake = fake_multi_margin,
-         .eval = eval_multi_margin,
-         .derivative = {{"self", "multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)"}}});
-  t.add("aten.multi_margin_loss_backward.default",
-        {.fake = fake_multi_margin_backward, .eval = eval_multi_margin_backward});
-  t.add("aten.multilabel_margin_loss_forward.default",
-        {.fake = fake_multilabel,
-         .eval = eval_multilabel,
-         .derivative = {{"self", "multilabel_margin_loss_backward(grad, self, target, reduction, result1)"}}});
-  t.add("aten.multilabel_margin_loss_backward.default", {.fake = fake_like_self, .eval = eval_multilabel_backward});
+  t.add("aten.multi_margin_loss.default", fake_multi_margin, eval_multi_margin,
+        {{"self", "multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)"}});
+  t.add("aten.multi_margin_loss_backward.default", fake_multi_margin_backward, eval_multi_margin_backward);
+  t.add("aten.multilabel_margin_loss_forward.default", fake_multilabel, eval_multilabel,
+        {{"self", "multilabel_margin_loss_backward(grad, self, target, reduction, result1)"}});
+  t.add("aten.multilabel_margin_loss_backward.default", fake_like_self, eval_multilabel_backward);
   t.add("aten.multilabel_margin_loss.default",
         {.program = "multilabel_margin_loss_forward(self, target, reduction)[0]"});
 }

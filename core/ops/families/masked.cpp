@@ -99,16 +99,12 @@ std::vector<Node*> grad_masked_select(GradCall& c) {
 }  // namespace
 
 void register_masked(OpTable& t) {
-  t.add("aten.nonzero.default", {.fake = fake_nonzero, .eval = eval_nonzero, .not_differentiable = true});
-  t.add("aten.masked_select.default",
-        {.fake = fake_masked_select, .eval = eval_masked_select, .gradient = grad_masked_select});
-  t.add("aten.masked_scatter.default",
-        {.fake = fake_masked_scatter,
-         .eval = eval_masked_scatter,
-         .derivative = {{"self", "aten.masked_fill.Scalar(grad, mask, 0)"},
-                        {"source", "masked_scatter_backward(grad, mask, sizes(source))"}}});
-  t.add("aten.masked_scatter_backward.default",
-        {.fake = fake_masked_scatter_backward, .eval = eval_masked_scatter_backward});
+  t.add("aten.nonzero.default", fake_nonzero, eval_nonzero, {}, {.not_differentiable = true});
+  t.add("aten.masked_select.default", fake_masked_select, eval_masked_select, {}, {.gradient = grad_masked_select});
+  t.add("aten.masked_scatter.default", fake_masked_scatter, eval_masked_scatter,
+        {{"self", "aten.masked_fill.Scalar(grad, mask, 0)"},
+         {"source", "masked_scatter_backward(grad, mask, sizes(source))"}});
+  t.add("aten.masked_scatter_backward.default", fake_masked_scatter_backward, eval_masked_scatter_backward);
 }
 
 }  // namespace partita

@@ -171,37 +171,22 @@ std::optional<SymExpr> product_operations(const Node& call) {
 
 void register_matmul(OpTable& t) {
   t.add_formula_functions({{"mm_mat1_grad", mm_mat1_grad}, {"mm_mat2_grad", mm_mat2_grad}});
-  t.add("aten.mm.default",
-        {.fake = fake_mm,
-         .eval = eval_mm,
-         .derivative = {{"self", "mm_mat1_grad(grad, self, mat2, 1)"}, {"mat2", "mm_mat2_grad(grad, self, mat2, 1)"}},
-         .expensive = true,
-         .operations = product_operations<0>,
-         .library = LibraryRoutine::Matmul});
-  t.add("aten.bmm.default", {.fake = fake_bmm,
-                             .eval = eval_bmm,
-                             .derivative = {{"self", "bmm(grad, conj(transpose(mat2, 1, 2)))"},
-                                            {"mat2", "bmm(conj(transpose(self, 1, 2)), grad)"}},
-                             .expensive = true,
-                             .operations = product_operations<0>,
-                             .library = LibraryRoutine::Matmul});
-  t.add("aten.addmm.default", {.fake = fake_addmm,
-                               .eval = eval_addmm,
-                               .derivative = {{"self", "maybe_multiply(grad, conj(beta))"},
-                                              {"mat1", "mm_mat1_grad(grad, mat1, mat2, alpha)"},
-                                              {"mat2", "mm_mat2_grad(grad, mat1, mat2, alpha)"}},
-                               .expensive = true,
-                               .operations = product_operations<1>,
-                               .library = LibraryRoutine::AddMatmul});
-  t.add("aten.baddbmm.default",
-        {.fake = fake_baddbmm,
-         .eval = eval_baddbmm,
-         .derivative = {{"self", "maybe_multiply(grad, conj(beta))"},
-                        {"batch1", "maybe_multiply(bmm(grad, conj(transpose(batch2, 1, 2))), conj(alpha))"},
-                        {"batch2", "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), grad), conj(alpha))"}},
-         .expensive = true,
-         .operations = product_operations<1>,
-         .library = LibraryRoutine::AddMatmul});
+  t.add("aten.mm.default", fake_mm, eval_mm,
+        {{"self", "mm_mat1_grad(grad, self, mat2, 1)"}, {"mat2", "mm_mat2_grad(grad, self, mat2, 1)"}},
+        {.expensive = true, .operations = product_operations<0>, .library = LibraryRoutine::Matmul});
+  t.add("aten.bmm.default", fake_bmm, eval_bmm,
+        {{"self", "bmm(grad, conj(transpose(mat2, 1, 2)))"}, {"mat2", "bmm(conj(transpose(self, 1, 2)), grad)"}},
+        {.expensive = true, .operations = product_operations<0>, .library = LibraryRoutine::Matmul});
+  t.add("aten.addmm.default", fake_addmm, eval_addmm,
+        {{"self", "maybe_multiply(grad, conj(beta))"},
+         {"mat1", "mm_mat1_grad(grad, mat1, mat2, alpha)"},
+         {"mat2", "mm_mat2_grad(grad, mat1, mat2, alpha)"}},
+        {.expensive = true, .operations = product_operations<1>, .library = LibraryRoutine::AddMatmul});
+  t.add("aten.baddbmm.default", fake_baddbmm, eval_baddbmm,
+        {{"self", "maybe_multiply(grad, conj(beta))"},
+         {"batch1", "maybe_multiply(bmm(grad, conj(transpose(batch2, 1, 2))), conj(alpha))"},
+         {"batch2", "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), grad), conj(alpha))"}},
+        {.expensive = true, .operations = product_operations<1>, .library = LibraryRoutine::AddMatmul});
   t.add("aten.addbmm.default",
         {.fake = fake_addbmm,
          .eval = eval_addbmm,
@@ -212,32 +197,21 @@ void register_matmul(OpTable& t) {
                "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), g), conj(alpha)) if output_mask[1] else None)"},
               {"self", "maybe_multiply(grad, conj(beta))"}},
          .expensive = true});
-  t.add("aten.mv.default", {.fake = fake_mv,
-                            .eval = eval_mv,
-                            .derivative = {{"self", "v = conj(vec); view(grad, [size(grad, 0), 1]) * v"},
-                                           {"vec", "mv(t(conj(self)), grad)"}},
-                            .expensive = true,
-                            .operations = product_operations<0>});
-  t.add("aten.addmv.default",
-        {.fake = fake_addmv,
-         .eval = eval_addmv,
-         .derivative = {{"self", "maybe_multiply(grad, conj(beta))"},
-                        {"mat", "v = conj(vec); maybe_multiply(view(grad, [size(grad, 0), 1]) * v, conj(alpha))"},
-                        {"vec", "maybe_multiply(mv(t(conj(mat)), grad), conj(alpha))"}},
-         .expensive = true,
-         .operations = product_operations<1>});
-  t.add("aten.addr.default", {.fake = fake_addr,
-                              .eval = eval_addr,
-                              .derivative = {{"self", "maybe_multiply(grad, conj(beta))"},
-                                             {"vec1", "maybe_multiply(mv(grad, conj(vec2)), conj(alpha))"},
-                                             {"vec2", "maybe_multiply(mv(t(grad), conj(vec1)), conj(alpha))"}}});
-  t.add("aten.dot.default", {.fake = fake_dot,
-                             .eval = eval_dot,
-                             .derivative = {{"self", "grad * conj(tensor)"}, {"tensor", "grad * conj(self)"}},
-                             .operations = product_operations<0>});
-  t.add(
-      "aten.vdot.default",
-      {.fake = fake_vdot, .eval = eval_vdot, .derivative = {{"self", "conj(grad) * other"}, {"other", "grad * self"}}});
+  t.add("aten.mv.default", fake_mv, eval_mv,
+        {{"self", "v = conj(vec); view(grad, [size(grad, 0), 1]) * v"}, {"vec", "mv(t(conj(self)), grad)"}},
+        {.expensive = true, .operations = product_operations<0>});
+  t.add("aten.addmv.default", fake_addmv, eval_addmv,
+        {{"self", "maybe_multiply(grad, conj(beta))"},
+         {"mat", "v = conj(vec); maybe_multiply(view(grad, [size(grad, 0), 1]) * v, conj(alpha))"},
+         {"vec", "maybe_multiply(mv(t(conj(mat)), grad), conj(alpha))"}},
+        {.expensive = true, .operations = product_operations<1>});
+  t.add("aten.addr.default", fake_addr, eval_addr,
+        {{"self", "maybe_multiply(grad, conj(beta))"},
+         {"vec1", "maybe_multiply(mv(grad, conj(vec2)), conj(alpha))"},
+         {"vec2", "maybe_multiply(mv(t(grad), conj(vec1)), conj(alpha))"}});
+  t.add("aten.dot.default", fake_dot, eval_dot, {{"self", "grad * conj(tensor)"}, {"tensor", "grad * conj(self)"}},
+        {.operations = product_operations<0>});
+  t.add("aten.vdot.default", fake_vdot, eval_vdot, {{"self", "conj(grad) * other"}, {"other", "grad * self"}});
   register_matmul_composites(t);
 }
 

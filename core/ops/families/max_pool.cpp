@@ -122,22 +122,15 @@ void register_max_pool(OpTable& t) {
                "aten.max_pool2d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
                "ceil_mode, result1)"}},
          .lower = lower_max_pool2d});
-  t.add("aten.max_pool3d_with_indices.default",
-        {.fake = fake_max_pool<3>,
-         .eval = eval_max_pool<3>,
-         .derivative = {
-             {"self",
-              "aten.max_pool3d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
-              "ceil_mode, result1)"}}});
-  t.add(backward_2d,
-        {.fake = fake_pool_backward,
-         .eval = eval_add_at_indices<fake_pool_backward, 2>,
-         .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}},
-         .lower = lower_max_pool2d_backward});
-  t.add(backward_3d,
-        {.fake = fake_pool_backward,
-         .eval = eval_add_at_indices<fake_pool_backward, 3>,
-         .derivative = {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}}});
+  t.add("aten.max_pool3d_with_indices.default", fake_max_pool<3>, eval_max_pool<3>,
+        {{"self",
+          "aten.max_pool3d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
+          "ceil_mode, result1)"}});
+  t.add(backward_2d, fake_pool_backward, eval_add_at_indices<fake_pool_backward, 2>,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 2)"}, {"self", "zeros_like(self)"}},
+        {.lower = lower_max_pool2d_backward});
+  t.add(backward_3d, fake_pool_backward, eval_add_at_indices<fake_pool_backward, 3>,
+        {{"grad_output", "max_pool_double_backward(grad, indices, 3)"}, {"self", "zeros_like(self)"}});
   t.add("aten.max_pool1d.default",
         {.program =
              "p = aten.max_pool2d_with_indices.default(unsqueeze(self, -2), as_2d(kernel_size, 1), as_2d(stride, 1), "

@@ -273,11 +273,9 @@ bool widths_are_zero(const Args& bound) {
 }  // namespace
 
 void register_pad(OpTable& t) {
-  t.add("aten.constant_pad_nd.default", {.fake = fake_constant_pad,
-                                         .eval = eval_constant_pad,
-                                         .derivative = {{"self", "aten.constant_pad_nd.default(grad, negated(pad))"}},
-                                         .lower = lower_pad,
-                                         .unchanged_if = widths_are_zero});
+  t.add("aten.constant_pad_nd.default", fake_constant_pad, eval_constant_pad,
+        {{"self", "aten.constant_pad_nd.default(grad, negated(pad))"}},
+        {.lower = lower_pad, .unchanged_if = widths_are_zero});
   for (const BorderRow& row : borders) {
     t.add(row.forward, {.fake = row.reflect ? fake_border<true> : fake_border<false>,
                         .eval = row.reflect ? eval_border<true> : eval_border<false>,

@@ -95,7 +95,7 @@ constexpr CompositeRow rows[] = {
 void add_place_composites(OpTable& t) {
   add_composites(t, rows);
   t.add("aten.repeat_interleave.self_Tensor", {.decompose = repeat_interleave});
-  t.add("aten.repeat_interleave.Tensor", {.fake = fake_repeated, .eval = eval_repeated, .not_differentiable = true});
+  t.add("aten.repeat_interleave.Tensor", fake_repeated, eval_repeated, {}, {.not_differentiable = true});
   t.add("aten.one_hot.default", {.decompose = one_hot});
 }
 

@@ -204,50 +204,36 @@ Arg weighted(const FormulaCall& f) {
 
 void register_pointwise_losses(OpTable& t) {
   t.add_formula_functions({{"weighted", weighted}});
-  t.add("aten.mse_loss.default", {.fake = fake_loss,
-                                  .eval = eval_loss<Mse>,
-                                  .derivative = {{"self", "mse_loss_backward(grad, self, target, reduction)"},
-                                                 {"target", "mse_loss_backward(grad, target, self, reduction)"}}});
-  t.add("aten.smooth_l1_loss.default",
-        {.fake = fake_loss,
-         .eval = eval_loss<SmoothL1>,
-         .derivative = {{"self", "smooth_l1_loss_backward(grad, self, target, reduction, beta)"},
-                        {"target", "smooth_l1_loss_backward(grad, target, self, reduction, beta)"}}});
-  t.add("aten.huber_loss.default",
-        {.fake = fake_loss,
-         .eval = eval_loss<Huber>,
-         .derivative = {{"self", "huber_loss_backward(grad, self, target, reduction, delta)"},
-                        {"target", "huber_loss_backward(grad, target, self, reduction, delta)"}}});
-  t.add("aten.soft_margin_loss.default",
-        {.fake = fake_loss,
-         .eval = eval_loss<SoftMargin>,
-         .derivative = {{"self", "soft_margin_loss_backward(grad, self, target, reduction)"}}});
-  t.add(
-      "aten.binary_cross_entropy.default",
-      {.fake = fake_loss,
-       .eval = eval_loss<BinaryCrossEntropy>,
-       .derivative = {
-           {"self", "aten.binary_cross_entropy_backward.default(grad, self, target, weight, reduction)"},
-           {"target",
-            "weighted(aten.clamp.default(log(1.0 - self) - log(self), -100, 100) * grad, weight, self, reduction)"}}});
-  t.add("aten.binary_cross_entropy_with_logits.default",
-        {.fake = fake_loss,
-         .eval = eval_bce_with_logits,
-         .derivative = {{"self",
-                         "t = None if pos_weight is None else pos_weight * target; "
-                         "weighted((sigmoid(self) - target if t is None else (t + 1 - target) * sigmoid(self) - t) * "
-                         "grad, weight, self, reduction)"},
-                        {"target",
-                         "p = None if pos_weight is None else aten.log_sigmoid.default(self); "
-                         "weighted(self * -grad if p is None else (aten.log_sigmoid.default(-self) - pos_weight * p) * "
-                         "grad, weight, self, reduction)"}}});
+  t.add("aten.mse_loss.default", fake_loss, eval_loss<Mse>,
+        {{"self", "mse_loss_backward(grad, self, target, reduction)"},
+         {"target", "mse_loss_backward(grad, target, self, reduction)"}});
+  t.add("aten.smooth_l1_loss.default", fake_loss, eval_loss<SmoothL1>,
+        {{"self", "smooth_l1_loss_backward(grad, self, target, reduction, beta)"},
+         {"target", "smooth_l1_loss_backward(grad, target, self, reduction, beta)"}});
+  t.add("aten.huber_loss.default", fake_loss, eval_loss<Huber>,
+        {{"self", "huber_loss_backward(grad, self, target, reduction, delta)"},
+         {"target", "huber_loss_backward(grad, target, self, reduction, delta)"}});
+  t.add("aten.soft_margin_loss.default", fake_loss, eval_loss<SoftMargin>,
+        {{"self", "soft_margin_loss_backward(grad, self, target, reduction)"}});
+  t.add("aten.binary_cross_entropy.default", fake_loss, eval_loss<BinaryCrossEntropy>,
+        {{"self", "aten.binary_cross_entropy_backward.default(grad, self, target, weight, reduction)"},
+         {"target",
+          "weighted(aten.clamp.default(log(1.0 - self) - log(self), -100, 100) * grad, weight, self, reduction)"}});
+  t.add("aten.binary_cross_entropy_with_logits.default", fake_loss, eval_bce_with_logits,
+        {{"self",
+          "t = None if pos_weight is None else pos_weight * target; "
+          "weighted((sigmoid(self) - target if t is None else (t + 1 - target) * sigmoid(self) - t) * "
+          "grad, weight, self, reduction)"},
+         {"target",
+          "p = None if pos_weight is None else aten.log_sigmoid.default(self); "
+          "weighted(self * -grad if p is None else (aten.log_sigmoid.default(-self) - pos_weight * p) * "
+          "grad, weight, self, reduction)"}});
 
-  t.add("aten.mse_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<Mse>});
-  t.add("aten.smooth_l1_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<SmoothL1>});
-  t.add("aten.huber_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<Huber>});
-  t.add("aten.soft_margin_loss_backward.default", {.fake = fake_loss_backward, .eval = eval_loss_backward<SoftMargin>});
-  t.add("aten.binary_cross_entropy_backward.default",
-        {.fake = fake_loss_backward, .eval = eval_loss_backward<BinaryCrossEntropy>});
+  t.add("aten.mse_loss_backward.default", fake_loss_backward, eval_loss_backward<Mse>);
+  t.add("aten.smooth_l1_loss_backward.default", fake_loss_backward, eval_loss_backward<SmoothL1>);
+  t.add("aten.huber_loss_backward.default", fake_loss_backward, eval_loss_backward<Huber>);
+  t.add("aten.soft_margin_loss_backward.default", fake_loss_backward, eval_loss_backward<SoftMargin>);
+  t.add("aten.binary_cross_entropy_backward.default", fake_loss_backward, eval_loss_backward<BinaryCrossEntropy>);
 }
 
 }  // namespace partita

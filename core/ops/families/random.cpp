@@ -196,14 +196,12 @@ void register_random(OpTable& t) {
     t.add(row.name, {.fake = row.fake, .eval = row.eval, .derivative = none, .random = true});
     t.add(row.in_place, {.fake = fake_self, .eval = row.eval_in_place, .derivative = none, .random = true});
   }
-  t.add("aten.bernoulli.default",
-        {.fake = row_major_self, .eval = made<row_major_self, biased_coins>, .derivative = none, .random = true});
+  t.add("aten.bernoulli.default", row_major_self, made<row_major_self, biased_coins>, none, {.random = true});
   // mean and std get zeros of their own sizes, whatever they were broadcast to.
   const Derivative mean{"mean", "zeros_like(mean)"}, std{"std", "zeros_like(std)"};
-  t.add("aten.normal.Tensor_float", {.fake = fake_normal, .eval = eval_normal, .derivative = {mean}, .random = true});
-  t.add("aten.normal.float_Tensor", {.fake = fake_normal, .eval = eval_normal, .derivative = {std}, .random = true});
-  t.add("aten.normal.Tensor_Tensor",
-        {.fake = fake_normal, .eval = eval_normal, .derivative = {mean, std}, .random = true});
+  t.add("aten.normal.Tensor_float", fake_normal, eval_normal, {mean}, {.random = true});
+  t.add("aten.normal.float_Tensor", fake_normal, eval_normal, {std}, {.random = true});
+  t.add("aten.normal.Tensor_Tensor", fake_normal, eval_normal, {mean, std}, {.random = true});
 }
 
 }  // namespace partita

@@ -132,20 +132,14 @@ Value eval_logcumsumexp(EvalCall& call) {
 }  // namespace
 
 void add_scans(OpTable& t) {
-  t.add("aten.cumsum.default",
-        {.fake = fake_sum, .eval = eval_sum<false>, .derivative = {{"self", "cumsum_backward(grad, dim)"}}});
-  t.add("aten.cumprod.default", {.fake = fake_sum,
-                                 .eval = eval_sum<true>,
-                                 .derivative = {{"self", "cumprod_backward(grad, self, dim, result)"}}});
-  t.add("aten.cummax.default", {.fake = fake_extreme,
-                                .eval = eval_extreme<true>,
-                                .derivative = {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}}});
-  t.add("aten.cummin.default", {.fake = fake_extreme,
-                                .eval = eval_extreme<false>,
-                                .derivative = {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}}});
-  t.add("aten.logcumsumexp.default", {.fake = fake_logcumsumexp,
-                                      .eval = eval_logcumsumexp,
-                                      .derivative = {{"self", "logcumsumexp_backward(grad, self, result, dim)"}}});
+  t.add("aten.cumsum.default", fake_sum, eval_sum<false>, {{"self", "cumsum_backward(grad, dim)"}});
+  t.add("aten.cumprod.default", fake_sum, eval_sum<true>, {{"self", "cumprod_backward(grad, self, dim, result)"}});
+  t.add("aten.cummax.default", fake_extreme, eval_extreme<true>,
+        {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}});
+  t.add("aten.cummin.default", fake_extreme, eval_extreme<false>,
+        {{"self", "scatter_add(zeros_like(self), dim, result1, grad)"}});
+  t.add("aten.logcumsumexp.default", fake_logcumsumexp, eval_logcumsumexp,
+        {{"self", "logcumsumexp_backward(grad, self, result, dim)"}});
 }
 
 }  // namespace partita

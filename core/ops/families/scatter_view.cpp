@@ -200,22 +200,16 @@ SymList cloned_strides(const FakeCall& call, const TensorMeta& self) {
 }
 
 void add_scatters(OpTable& t) {
-  t.add("aten.select_scatter.default", {.fake = fake_scatter<select>,
-                                        .eval = eval_scatter<select>,
-                                        .derivative = {{"self", "select_scatter(grad, zeros_like(src), dim, index)"},
-                                                       {"src", "select(grad, dim, index)"}},
-                                        .lower = lower_select_scatter});
-  t.add("aten.slice_scatter.default",
-        {.fake = fake_scatter<slice>,
-         .eval = eval_scatter<slice>,
-         .derivative = {{"self", "slice_scatter(grad, zeros_like(src), dim, start, end, step)"},
-                        {"src", "slice(grad, dim, start, end, step)"}},
-         .lower = lower_slice_scatter});
-  t.add("aten.diagonal_scatter.default",
-        {.fake = fake_scatter<diagonal>,
-         .eval = eval_scatter<diagonal>,
-         .derivative = {{"self", "diagonal_scatter(grad, zeros_like(src), offset, dim1, dim2)"},
-                        {"src", "diagonal(grad, offset, dim1, dim2)"}}});
+  t.add("aten.select_scatter.default", fake_scatter<select>, eval_scatter<select>,
+        {{"self", "select_scatter(grad, zeros_like(src), dim, index)"}, {"src", "select(grad, dim, index)"}},
+        {.lower = lower_select_scatter});
+  t.add("aten.slice_scatter.default", fake_scatter<slice>, eval_scatter<slice>,
+        {{"self", "slice_scatter(grad, zeros_like(src), dim, start, end, step)"},
+         {"src", "slice(grad, dim, start, end, step)"}},
+        {.lower = lower_slice_scatter});
+  t.add("aten.diagonal_scatter.default", fake_scatter<diagonal>, eval_scatter<diagonal>,
+        {{"self", "diagonal_scatter(grad, zeros_like(src), offset, dim1, dim2)"},
+         {"src", "diagonal(grad, offset, dim1, dim2)"}});
   t.add("aten.as_strided_scatter.default",
         {.fake = fake_scatter<as_strided>,
          .eval = eval_scatter<as_strided>,
@@ -224,22 +218,16 @@ void add_scatters(OpTable& t) {
                          "as_strided_scatter(new_zeros(grad, sizes(self)), as_strided(contiguous(grad), size, stride, "
                          "storage_offset), size, stride, storage_offset)"},
                         {"src", "as_strided(contiguous(grad), size, stride, storage_offset)"}}});
-  t.add("aten.select_backward.default", {.fake = fake_backward<select>,
-                                         .eval = eval_backward<select>,
-                                         .compile_decompose = backward_as_scatter<select, select_scatter>,
-                                         .derivative = {{"grad_output", "select(grad, dim, index)"}},
-                                         .lower = lower_select_backward});
-  t.add("aten.slice_backward.default", {.fake = fake_backward<slice>,
-                                        .eval = eval_backward<slice>,
-                                        .compile_decompose = backward_as_scatter<slice, slice_scatter>,
-                                        .derivative = {{"grad_output", "slice(grad, dim, start, end, step)"}},
-                                        .lower = lower_slice_backward});
-  t.add("aten.diagonal_backward.default", {.fake = fake_backward<diagonal>,
-                                           .eval = eval_backward<diagonal>,
-                                           .derivative = {{"grad_output", "diagonal(grad, offset, dim1, dim2)"}}});
-  t.add("aten.unfold_backward.default", {.fake = fake_unfold_backward,
-                                         .eval = eval_unfold_backward,
-                                         .derivative = {{"grad_in", "unfold(grad, dim, size, step)"}}});
+  t.add("aten.select_backward.default", fake_backward<select>, eval_backward<select>,
+        {{"grad_output", "select(grad, dim, index)"}},
+        {.compile_decompose = backward_as_scatter<select, select_scatter>, .lower = lower_select_backward});
+  t.add("aten.slice_backward.default", fake_backward<slice>, eval_backward<slice>,
+        {{"grad_output", "slice(grad, dim, start, end, step)"}},
+        {.compile_decompose = backward_as_scatter<slice, slice_scatter>, .lower = lower_slice_backward});
+  t.add("aten.diagonal_backward.default", fake_backward<diagonal>, eval_backward<diagonal>,
+        {{"grad_output", "diagonal(grad, offset, dim1, dim2)"}});
+  t.add("aten.unfold_backward.default", fake_unfold_backward, eval_unfold_backward,
+        {{"grad_in", "unfold(grad, dim, size, step)"}});
 }
 
 }  // namespace partita

@@ -194,14 +194,11 @@ Value eval_segment_reduce_backward(EvalCall& c) {
 }  // namespace
 
 void add_segment_reductions(OpTable& t) {
-  t.add("aten.segment_reduce.default",
-        {.fake = fake_segment_reduce,
-         .eval = eval_segment_reduce,
-         .derivative = {{"data",
-                         "aten._segment_reduce_backward.default(grad, result, data, reduce, lengths=lengths, "
-                         "offsets=offsets, axis=axis, initial=initial)"}}});
-  t.add("aten._segment_reduce_backward.default",
-        {.fake = fake_segment_reduce_backward, .eval = eval_segment_reduce_backward});
+  t.add("aten.segment_reduce.default", fake_segment_reduce, eval_segment_reduce,
+        {{"data",
+          "aten._segment_reduce_backward.default(grad, result, data, reduce, lengths=lengths, "
+          "offsets=offsets, axis=axis, initial=initial)"}});
+  t.add("aten._segment_reduce_backward.default", fake_segment_reduce_backward, eval_segment_reduce_backward);
 }
 
 }  // namespace partita

@@ -219,7 +219,6 @@ Value eval_softmax_backward(EvalCall& c) {
   return with_elements(out, dx);
 }
 
-
 /// self converted to the `dtype` argument, which softmax does first.
 Node* converted(DecomposeCall& c) {
   Node* self = tensor_node(c, "self");
@@ -325,38 +324,25 @@ Value eval_logsumexp(EvalCall& c) {
 }  // namespace
 
 void register_softmax(OpTable& t) {
-  t.add("aten._softmax.default",
-        {.fake = fake_softmax,
-         .eval = eval_softmax<false>,
-         .derivative = {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}},
-         .lower = lower_softmax});
-  t.add("aten._log_softmax.default",
-        {.fake = fake_softmax,
-         .eval = eval_softmax<true>,
-         .derivative = {{"self", "aten._log_softmax_backward_data.default(grad, result, dim, dtype(self))"}},
-         .lower = lower_log_softmax});
-  t.add("aten._softmax_backward_data.default",
-        {.fake = fake_softmax_backward,
-         .eval = eval_softmax_backward<false>,
-         .derivative = {{"grad_output", "_softmax_backward_data(grad, output, dim, input_dtype)"},
-                        {"output",
-                         "grad_output * grad - sum(output * grad_output, [dim], True) * grad - "
-                         "grad_output * sum(output * grad, [dim], True)"}},
-         .lower = lower_softmax_backward});
-  t.add("aten._log_softmax_backward_data.default",
-        {.fake = fake_softmax_backward,
-         .eval = eval_softmax_backward<true>,
-         .derivative = {{"grad_output", "grad - sum(grad * exp(output), [dim], True)"},
-                        {"output", "-sum(grad_output, [dim], True) * exp(output) * grad"}},
-         .lower = lower_log_softmax_backward});
-  t.add("aten._safe_softmax.default",
-        {.fake = fake_safe_softmax,
-         .eval = eval_safe_softmax,
-         .derivative = {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}}});
-  t.add("aten.logsumexp.default", {.fake = fake_logsumexp,
-                                   .eval = eval_logsumexp,
-                                   .derivative = {{"self", "logsumexp_backward(grad, self, result, dim, keepdim)"}},
-                                   .lower = lower_logsumexp});
+  t.add("aten._softmax.default", fake_softmax, eval_softmax<false>,
+        {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}}, {.lower = lower_softmax});
+  t.add("aten._log_softmax.default", fake_softmax, eval_softmax<true>,
+        {{"self", "aten._log_softmax_backward_data.default(grad, result, dim, dtype(self))"}},
+        {.lower = lower_log_softmax});
+  t.add("aten._softmax_backward_data.default", fake_softmax_backward, eval_softmax_backward<false>,
+        {{"grad_output", "_softmax_backward_data(grad, output, dim, input_dtype)"},
+         {"output",
+          "grad_output * grad - sum(output * grad_output, [dim], True) * grad - "
+          "grad_output * sum(output * grad, [dim], True)"}},
+        {.lower = lower_softmax_backward});
+  t.add("aten._log_softmax_backward_data.default", fake_softmax_backward, eval_softmax_backward<true>,
+        {{"grad_output", "grad - sum(grad * exp(output), [dim], True)"},
+         {"output", "-sum(grad_output, [dim], True) * exp(output) * grad"}},
+        {.lower = lower_log_softmax_backward});
+  t.add("aten._safe_softmax.default", fake_safe_softmax, eval_safe_softmax,
+        {{"self", "aten._softmax_backward_data.default(grad, result, dim, dtype(self))"}});
+  t.add("aten.logsumexp.default", fake_logsumexp, eval_logsumexp,
+        {{"self", "logsumexp_backward(grad, self, result, dim, keepdim)"}}, {.lower = lower_logsumexp});
   t.add("aten.softmax.int", {.decompose = decompose_softmax<softmax_op>});
   t.add("aten.log_softmax.int", {.decompose = decompose_softmax<log_softmax_op>});
   t.add("aten.special_softmax.default", {.decompose = decompose_softmax<softmax_op>});

@@ -350,43 +350,24 @@ Value eval_searchsorted(EvalCall& c) {
 }  // namespace
 
 void register_sort(OpTable& t) {
-  t.add("aten.sort.default",
-        {.fake = fake_sort,
-         .eval = eval_sort,
-         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
-         .expensive = true});
-  t.add("aten.sort.stable",
-        {.fake = fake_sort,
-         .eval = eval_sort,
-         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
-         .expensive = true});
-  t.add("aten.topk.default",
-        {.fake = fake_topk,
-         .eval = eval_topk,
-         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}},
-         .expensive = true});
-  t.add("aten.kthvalue.default",
-        {.fake = fake_selection,
-         .eval = eval_kthvalue,
-         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}}});
-  t.add("aten.median.dim",
-        {.fake = fake_selection,
-         .eval = eval_median<false>,
-         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}}});
-  t.add("aten.nanmedian.dim",
-        {.fake = fake_selection,
-         .eval = eval_median<true>,
-         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}}});
-  t.add("aten.mode.default",
-        {.fake = fake_selection,
-         .eval = eval_mode,
-         .derivative = {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}}});
-  t.add("aten.median.default", {.fake = fake_median_of_all,
-                                .eval = eval_median_of_all<false>,
-                                .derivative = {{"self", "evenly_distribute_backward(grad, self, result)"}}});
-  t.add("aten.nanmedian.default", {.fake = fake_median_of_all,
-                                   .eval = eval_median_of_all<true>,
-                                   .derivative = {{"self", "evenly_distribute_backward(grad, self, result)"}}});
+  t.add("aten.sort.default", fake_sort, eval_sort,
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}}, {.expensive = true});
+  t.add("aten.sort.stable", fake_sort, eval_sort,
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}}, {.expensive = true});
+  t.add("aten.topk.default", fake_topk, eval_topk,
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, True)"}}, {.expensive = true});
+  t.add("aten.kthvalue.default", fake_selection, eval_kthvalue,
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}});
+  t.add("aten.median.dim", fake_selection, eval_median<false>,
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}});
+  t.add("aten.nanmedian.dim", fake_selection, eval_median<true>,
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}});
+  t.add("aten.mode.default", fake_selection, eval_mode,
+        {{"self", "value_selecting_reduction_backward(grad, dim, result1, self, keepdim)"}});
+  t.add("aten.median.default", fake_median_of_all, eval_median_of_all<false>,
+        {{"self", "evenly_distribute_backward(grad, self, result)"}});
+  t.add("aten.nanmedian.default", fake_median_of_all, eval_median_of_all<true>,
+        {{"self", "evenly_distribute_backward(grad, self, result)"}});
   t.add("aten.argsort.default", {.program = "aten.sort.default(self, dim, descending)[1]"});
   t.add("aten.argsort.stable", {.program = "aten.sort.stable(self, stable=stable, dim=dim, descending=descending)[1]"});
   t.add("aten.msort.default", {.program = "aten.sort.default(self, 0)[0]"});

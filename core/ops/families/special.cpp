@@ -132,14 +132,10 @@ void add_special(OpTable& t) {
                      .pointwise = {.promotion = promotes ? Promotion::IntToFloat : Promotion::Default},
                      .derivative = row.derivative});
   }
-  t.add("aten.polygamma.default", {.fake = fake_special,
-                                   .eval = eval_polygamma,
-                                   .pointwise = {.promotion = Promotion::IntToFloat},
-                                   .derivative = {{"self", "grad * polygamma(n + 1, self)"}}});
-  t.add("aten.mvlgamma.default", {.fake = fake_mvlgamma,
-                                  .eval = eval_mvlgamma,
-                                  .pointwise = {.promotion = Promotion::IntToFloat},
-                                  .gradient = mvlgamma_gradient});
+  t.add("aten.polygamma.default", fake_special, eval_polygamma, {{"self", "grad * polygamma(n + 1, self)"}},
+        {.pointwise = {.promotion = Promotion::IntToFloat}});
+  t.add("aten.mvlgamma.default", fake_mvlgamma, eval_mvlgamma, {},
+        {.pointwise = {.promotion = Promotion::IntToFloat}, .gradient = mvlgamma_gradient});
 }
 
 }  // namespace partita

@@ -464,9 +464,7 @@ void row(OpTable& t, std::string_view name, std::string_view copy, std::string_v
   if (!gradient.empty()) view.derivative = {{"self", gradient}};
   view.lower = lower;
   view.write_through = write_through;
-  if (!copy.empty())
-    t.add(copy,
-          {.fake = copied_meta<fake>, .eval = copied<fake>, .derivative = view.derivative, .gradient = view.gradient});
+  if (!copy.empty()) t.add(copy, copied_meta<fake>, copied<fake>, view.derivative, {.gradient = view.gradient});
   t.add(name, std::move(view));
 }
 

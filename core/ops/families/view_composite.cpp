@@ -193,12 +193,11 @@ Arg reverse_dims(DecomposeCall& call) {
 }  // namespace
 
 void add_view_composites(OpTable& t) {
-  t.add("aten.reshape.default", {.fake = fake_reshape,
-                                 .eval = eval_reshape,
-                                 .decompose = decompose_reshape,
-                                 .lower = loops::lower_reshape,
-                                 .recomputable = true,
-                                 .unchanged_if = any_arguments});
+  t.add("aten.reshape.default", fake_reshape, eval_reshape, {},
+        {.decompose = decompose_reshape,
+         .lower = loops::lower_reshape,
+         .recomputable = true,
+         .unchanged_if = any_arguments});
   t.add("aten._reshape_copy.default", {.program = "view(clone(self, memory_format=contiguous_format), size)"});
   struct Row {
     std::string_view name;
