@@ -1,11 +1,11 @@
 #include "core/functionalize/functionalize.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "core/functionalize/eager_tensors.h"
 #include "core/functionalize/to_aten.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
@@ -15,27 +15,9 @@
 #include "core/ops/python_ops.h"
 #include "core/ops/record.h"
 #include "core/ops/rules.h"
-#include "core/ops/views.h"
 
 namespace partita {
 namespace {
-
-/// Memory of the eager program. `content` is its newest content, as a value of the functional graph.
-struct Memory {
-  Node* content = nullptr;
-  int version = 0;
-  bool written_with_grad = false;
-};
-
-/// A tensor object of the eager program: the view steps that lead from a memory to it, and its value at some version of
-/// the memory.
-struct Object {
-  std::size_t memory = 0;
-  std::vector<ViewStep> steps;
-  int version = 0;
-  Node* value = nullptr;
-  bool own_metadata_changed = false;
-};
 
 /// Interprets the eager graph over tensor objects and writes the functional graph.
 class Functionalizer {
@@ -46,7 +28,7 @@ class Functionalizer {
     const Graph& eager = *aten_.graph;
     out_.graph = std::make_unique<Graph>(eager.name);
     out_.graph->shapes = eager.shapes;
-    object_of_.assign(eager.id_limit(), npos);
+    eager_.object_of.assign(eager.id_limit(), npos);
     plain_.assign(eager.id_limit(), nullptr);
     Status done = catch_raised<void>([&]() -> Status {
       for (Node* node : eager) {
@@ -67,7 +49,7 @@ class Functionalizer {
   }
 
  private:
-  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+  static constexpr std::size_t npos = EagerTensors::npos;
 
   Builder builder() { return Builder(*out_.graph, nullptr, current_ ? current_->origin : nullptr); }
 
@@ -80,9 +62,9 @@ class Functionalizer {
   }
 
   std::size_t new_object(Node* value) {
-    memories_.push_back({value});
-    objects_.push_back({memories_.size() - 1, {}, 0, value});
-    return objects_.size() - 1;
+    eager_.memories.push_back({value});
+    eager_.objects.push_back({eager_.memories.size() - 1, {}, 0, value});
+    return eager_.objects.size() - 1;
   }
 
   void placeholder(Node& node) {
@@ -90,7 +72,7 @@ class Functionalizer {
     made->target = node.target.empty() ? node.name() : node.target;
     made->origin = node.origin;
     made->note = node.note;
-    if (node.meta.tensor()) object_of_[node.id()] = new_object(made);
+    if (node.meta.tensor()) eager_.object_of[node.id()] = new_object(made);
     plain_[node.id()] = made;
     inputs_.push_back(&node);
   }
@@ -103,7 +85,7 @@ class Functionalizer {
     made->origin = node.origin;
     if (auto it = eager.attributes.find(node.target); it != eager.attributes.end()) {
       out_.graph->attributes.insert(*it);
-      object_of_[node.id()] = new_object(made);
+      eager_.object_of[node.id()] = new_object(made);
     }
     if (Graph* child = eager.child(node.target); child && !out_.graph->child(node.target)) {
       refuse_effects(*child);
@@ -125,8 +107,8 @@ class Functionalizer {
 
   /// The object's value at the newest version of its memory.
   Node* read(std::size_t object) {
-    Object& o = objects_[object];
-    Memory& m = memories_[o.memory];
+    EagerObject& o = eager_.objects[object];
+    EagerMemory& m = eager_.memories[o.memory];
     if (o.version == m.version) return o.value;
     Node* value = m.content;
     Builder build = builder();
@@ -138,7 +120,7 @@ class Functionalizer {
 
   Arg mapped(const Arg& arg) {
     return map_nodes(arg, [&](Node* n) -> Arg {
-      std::size_t object = object_of_[n->id()];
+      std::size_t object = eager_.object_of[n->id()];
       if (object != npos) return Arg(read(object));
       if (!plain_[n->id()])
         fail_unsupported(n->name() + ", a list of results that are written or viewed, as an argument");
@@ -160,8 +142,8 @@ class Functionalizer {
   void getitem(Node& node) {
     if (auto it = parts_.find(node.args()[0].node()); it != parts_.end()) {
       const std::size_t part = unwrap(getitem_position(node.args()[1], it->second.size()));
-      object_of_[node.id()] = it->second[part];
-      if (object_of_[node.id()] != npos) return;
+      eager_.object_of[node.id()] = it->second[part];
+      if (eager_.object_of[node.id()] != npos) return;
     }
     Node* made = copy(node);
     // The index may be a node of a known value.
@@ -173,8 +155,8 @@ class Functionalizer {
   }
 
   /// Adds the object that a view call makes. Its last step is the call.
-  std::size_t add_view(Object object, const Node& node) {
-    Memory& m = memories_[object.memory];
+  std::size_t add_view(EagerObject object, const Node& node) {
+    EagerMemory& m = eager_.memories[object.memory];
     Builder build = builder();
     Node* value = nullptr;
     if (object.version == m.version && object.value)
@@ -186,8 +168,8 @@ class Functionalizer {
     if (!value->meta.known()) value->meta = node.meta;
     object.value = value;
     object.version = m.version;
-    objects_.push_back(std::move(object));
-    return objects_.size() - 1;
+    eager_.objects.push_back(std::move(object));
+    return eager_.objects.size() - 1;
   }
 
   /// Copies a call to the functional graph with the newest values as arguments. Its results have memory of their own.
@@ -214,7 +196,7 @@ class Functionalizer {
     made->recompute = node.recompute;
     made->note = node.note;
     plain_[node.id()] = made;
-    if (made->meta.tensor()) object_of_[node.id()] = new_object(made);
+    if (made->meta.tensor()) eager_.object_of[node.id()] = new_object(made);
     return made;
   }
 
@@ -258,7 +240,7 @@ class Functionalizer {
     for (std::size_t i = 0; i < bound.size(); ++i) {
       if (step.self < 0 && schema.args[i].type == SchemaType::Tensor && !schema.args[i].alias_set.empty()) {
         step.self = static_cast<int>(i);
-        if (Node* n = bound[i].node()) viewed = object_of_[n->id()];
+        viewed = eager_.object_at(bound[i]);
         step.args.emplace_back();
       } else {
         step.args.push_back(mapped(bound[i]));
@@ -275,7 +257,7 @@ class Functionalizer {
       return;
     }
     read(step->first);
-    Object object = objects_[step->first];
+    EagerObject object = eager_.objects[step->first];
     object.steps.push_back(std::move(step->second));
     object.own_metadata_changed = false;
     if (schema.returns[0].is_list) {
@@ -287,16 +269,16 @@ class Functionalizer {
       std::vector<std::size_t> parts;
       auto* results = tuple->meta.tuple();
       for (std::size_t i = 0; results && i < results->items.size(); ++i) {
-        Object part = object;
+        EagerObject part = object;
         part.steps.back().part = static_cast<int>(i);
         part.value = build.getitem(tuple, static_cast<std::int64_t>(i));
-        objects_.push_back(std::move(part));
-        parts.push_back(objects_.size() - 1);
+        eager_.objects.push_back(std::move(part));
+        parts.push_back(eager_.objects.size() - 1);
       }
       parts_[&node] = std::move(parts);
       return;
     }
-    object_of_[node.id()] = add_view(std::move(object), node);
+    eager_.object_of[node.id()] = add_view(std::move(object), node);
   }
 
   /// Replaces an in-place call, or another call that writes arguments, by its functional variant, and records the new
@@ -354,13 +336,12 @@ class Functionalizer {
     std::vector<std::size_t> objects;
     for (std::size_t i : written_at) {
       auto commit = [&](const Arg& a) {
-        Node* n = a.node();
-        if (!n) return;
-        std::size_t object = object_of_[n->id()];
+        if (!a.node()) return;
+        const std::size_t object = eager_.object_at(a);
         if (object == npos || at >= values.size())
           fail(fmt::format("{} writes to a value that is not a tensor", schema.name));
         if (variant && !ops().find(node.op())) {  // resize_ and the like have their own record and may change sizes
-          const TensorMeta &to = Builder::tensor(objects_[object].value), &from = Builder::tensor(values[at]);
+          const TensorMeta &to = Builder::tensor(eager_.objects[object].value), &from = Builder::tensor(values[at]);
           if (Status fits = check_fits(schema, to.dtype, to.sizes, from.dtype, from.sizes); !fits)
             throw Raise{std::move(fits).error()};
         }
@@ -377,7 +358,7 @@ class Functionalizer {
     if (own == 0) {
       // An in-place call returns its argument.
       if (!objects.empty() && schema.returns.size() == 1 && !schema.returns[0].is_list)
-        object_of_[node.id()] = objects[0];
+        eager_.object_of[node.id()] = objects[0];
       else
         parts_[&node] = objects;
       return;
@@ -385,7 +366,7 @@ class Functionalizer {
     std::vector<std::size_t> parts;
     for (std::size_t i = 0; i < own; ++i) parts.push_back(new_object(values[i]));
     if (own == 1 && !node.meta.tuple())
-      object_of_[node.id()] = parts[0];
+      eager_.object_of[node.id()] = parts[0];
     else
       parts_[&node] = std::move(parts);
   }
@@ -393,9 +374,8 @@ class Functionalizer {
   /// _foreach_add_([a, b], [b, a]) writes a before it reads it for b. Its functional variant would read the old a.
   void refuse_reads_between_writes(const Node& node, const Schema& schema, const Args& bound) const {
     const auto memory = [&](const Arg& a) {
-      const Node* n = a.node();
-      const std::size_t object = n ? object_of_[n->id()] : npos;
-      return object == npos ? npos : objects_[object].memory;
+      const std::size_t object = eager_.object_at(a);
+      return object == npos ? npos : eager_.objects[object].memory;
     };
     for (std::size_t w = 0; w < bound.size(); ++w) {
       const auto* written = schema.args[w].is_write ? bound[w].get<ArgList>() : nullptr;
@@ -413,8 +393,7 @@ class Functionalizer {
 
   /// t_, unsqueeze_ and the like: from now on the object is another view of its memory.
   void change_metadata(Node& node, const Schema& schema, const Op* op, const Args& bound) {
-    Node* self = bound[0].node();
-    std::size_t object = self ? object_of_[self->id()] : npos;
+    const std::size_t object = eager_.object_at(bound[0]);
     if (object == npos) fail("an in-place view of a value that is not a tensor");
     ViewStep step{op, {}, 0, -1};
     step.args.emplace_back();
@@ -422,15 +401,15 @@ class Functionalizer {
     Node* now = read(object);
     Builder build = builder();
     Node* value = apply_view(build, step, now);
-    objects_[object].steps.push_back(std::move(step));
-    objects_[object].value = value;
-    objects_[object].own_metadata_changed = true;
-    object_of_[node.id()] = object;
+    eager_.objects[object].steps.push_back(std::move(step));
+    eager_.objects[object].value = value;
+    eager_.objects[object].own_metadata_changed = true;
+    eager_.object_of[node.id()] = object;
   }
 
   void write(std::size_t object, Node* value) {
-    Object& o = objects_[object];
-    Memory& m = memories_[o.memory];
+    EagerObject& o = eager_.objects[object];
+    EagerMemory& m = eager_.memories[o.memory];
     Node* const before = m.content;
     Builder build = builder();
     DType dtype = Builder::tensor(o.value).dtype;
@@ -453,7 +432,7 @@ class Functionalizer {
   }
 
   /// Is the object a view that autograd does not connect with its base?
-  static bool is_detached(const Object& o) {
+  static bool is_detached(const EagerObject& o) {
     return std::ranges::any_of(o.steps, [](const ViewStep& s) {
       const OpRecord* record = find_record(s.op);
       return record && record->not_differentiable;
@@ -468,10 +447,10 @@ class Functionalizer {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       InputAliasInfo info;
       info.requires_grad = wants_grad(i);
-      std::size_t object = object_of_[inputs_[i]->id()];
+      std::size_t object = eager_.object_of[inputs_[i]->id()];
       if (object != npos) {
-        const Object& o = objects_[object];
-        const Memory& m = memories_[o.memory];
+        const EagerObject& o = eager_.objects[object];
+        const EagerMemory& m = eager_.memories[o.memory];
         info.mutates_data = m.version > 0;
         info.mutates_metadata = o.own_metadata_changed;
         info.mutations_under_no_grad = info.mutates_data && !m.written_with_grad;
@@ -489,7 +468,8 @@ class Functionalizer {
   void finish() {
     describe_inputs();
     std::vector<Arg> returned;
-    for (std::size_t i : out_.meta.mutated_runtime_inputs()) returned.push_back(read(object_of_[inputs_[i]->id()]));
+    for (std::size_t i : out_.meta.mutated_runtime_inputs())
+      returned.push_back(read(eager_.object_of[inputs_[i]->id()]));
     std::vector<Arg> user = aten_.graph->outputs();
     for (std::size_t i = 0; i < user.size(); ++i)
       if (const Node* n = user[i].node(); user[i].get<ArgList>() || (n && n->meta.tuple()))
@@ -497,13 +477,16 @@ class Functionalizer {
                                 n ? place_of(*n) : Where{})};
     std::vector<Arg> values;
     for (const Arg& a : user) values.push_back(mapped(a));
-    describe_outputs(user, values);
+    OutputAliases aliases = classify_outputs(
+        eager_, inputs_, user, values, requires_grad(*out_.graph, options_.requires_grad, out_.no_grad, out_.hidden));
+    out_.meta.outputs = std::move(aliases.outputs);
+    out_.meta.num_intermediate_bases = aliases.bases.size();
     returned.insert(returned.end(), values.begin(), values.end());
-    for (Node* base : bases_) returned.push_back(base);
+    for (Node* base : aliases.bases) returned.push_back(base);
 
     for (std::size_t i : out_.meta.mutated_in_graph()) {
       Node* target = plain_[inputs_[i]->id()];
-      Node* value = read(object_of_[inputs_[i]->id()]);
+      Node* value = read(eager_.object_of[inputs_[i]->id()]);
       Node* copy = out_.graph->create(Op::torch("aten.copy_.default"), {target, value});
       copy->meta = target->meta;
       copy->origin = value->origin;
@@ -530,104 +513,13 @@ class Functionalizer {
     return live;
   }
 
-  void describe_outputs(const std::vector<Arg>& user, const std::vector<Arg>& values) {
-    std::vector<char> needs = requires_grad(*out_.graph, options_.requires_grad, out_.no_grad, out_.hidden);
-    auto object_at = [&](std::size_t i) {
-      Node* n = user[i].node();
-      return n ? object_of_[n->id()] : npos;
-    };
-    auto needs_at = [&](std::size_t i) { return values[i].node() && needs[values[i].node()->id()]; };
-    std::map<std::size_t, std::size_t> input_of_memory, input_of_object, count, many_views;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      std::size_t object = object_of_[inputs_[i]->id()];
-      if (object == npos) continue;
-      input_of_memory.emplace(objects_[object].memory, i);
-      input_of_object.emplace(object, i);
-    }
-    auto part_of_many = [&](std::size_t object) {
-      for (const ViewStep& s : objects_[object].steps)
-        if (s.part >= 0) return true;
-      return false;
-    };
-    for (std::size_t i = 0; i < user.size(); ++i)
-      if (std::size_t object = object_at(i); object != npos) {
-        ++count[objects_[object].memory];
-        many_views[objects_[object].memory] += part_of_many(object);
-      }
-
-    std::map<std::size_t, std::size_t> base_of_memory;
-    for (std::size_t i = 0; i < user.size(); ++i) {
-      OutputAliasInfo info;
-      info.requires_grad = needs_at(i);
-      std::size_t object = object_at(i);
-      if (object != npos)
-        classify(i, object, info, user, input_of_memory, input_of_object, count, many_views, needs, base_of_memory);
-      out_.meta.outputs.push_back(info);
-    }
-    out_.meta.num_intermediate_bases = bases_.size();
-  }
-
-  void classify(std::size_t i, std::size_t object, OutputAliasInfo& info, const std::vector<Arg>& user,
-                const std::map<std::size_t, std::size_t>& input_of_memory,
-                const std::map<std::size_t, std::size_t>& input_of_object, std::map<std::size_t, std::size_t>& count,
-                std::map<std::size_t, std::size_t>& many_views, const std::vector<char>& needs,
-                std::map<std::size_t, std::size_t>& base_of_memory) {
-    const Object& o = objects_[object];
-    std::size_t single = count[o.memory] - many_views[o.memory];
-    if (auto it = input_of_memory.find(o.memory); it != input_of_memory.end()) {
-      auto same = input_of_object.find(object);
-      if (info.requires_grad && single == 0) return;
-      info.type = same != input_of_object.end() ? OutputType::IsInput : OutputType::AliasOfInput;
-      info.base_idx = same != input_of_object.end() ? same->second : it->second;
-      return;
-    }
-    Node* content = memories_[o.memory].content;
-    bool base_needs = needs[content->id()];
-    if (!o.steps.empty() && info.requires_grad && base_needs) {
-      if (count[o.memory] == 1 || single <= 1) {
-        info.type = OutputType::UnsafeViewAlias;
-        return;
-      }
-      for (std::size_t j = 0; j < user.size(); ++j) {
-        Node* n = user[j].node();
-        if (!n || object_of_[n->id()] == npos) continue;
-        const Object& other = objects_[object_of_[n->id()]];
-        if (other.memory != o.memory || !other.steps.empty()) continue;
-        info.type = OutputType::AliasOfIntermediateBaseIsUserOutput;
-        info.base_idx = j;
-        return;
-      }
-      auto [it, fresh] = base_of_memory.emplace(o.memory, bases_.size());
-      info.type = fresh ? OutputType::AliasOfIntermediateSaveAsOutput : OutputType::AliasOfIntermediate;
-      info.base_idx = it->second;
-      if (fresh) bases_.push_back(content);
-      return;
-    }
-    if (count[o.memory] > 1 && !info.requires_grad) {
-      // y and y.detach() are both returned: the one without gradient is a view of the other.
-      for (std::size_t j = 0; j < user.size(); ++j) {
-        Node* n = user[j].node();
-        if (j == i || !n || object_of_[n->id()] == npos) continue;
-        const Object& other = objects_[object_of_[n->id()]];
-        if (other.memory != o.memory || !needs[other.value->id()]) continue;
-        if (!same_annotation(other.value->meta, o.value->meta)) continue;
-        info.type = OutputType::AliasOfIntermediateBaseIsUserOutput;
-        info.base_idx = j;
-        return;
-      }
-    }
-  }
-
   AtenGraph aten_;
   const FunctionalizeOptions& options_;
   FunctionalGraph out_;
   std::vector<Node*> inputs_;  ///< placeholders of the eager graph
-  std::vector<Memory> memories_;
-  std::vector<Object> objects_;
-  std::vector<std::size_t> object_of_;  ///< by eager node id; npos if it is not a tensor
-  std::vector<Node*> plain_;            ///< by eager node id: functional counterpart of placeholders, tuples, numbers
+  EagerTensors eager_;
+  std::vector<Node*> plain_;  ///< by eager node id: functional counterpart of placeholders, tuples, numbers
   std::unordered_map<const Node*, std::vector<std::size_t>> parts_;  ///< objects of a tuple's items
-  std::vector<Node*> bases_;
   Node* current_ = nullptr;
 };
 

@@ -1,0 +1,47 @@
+#pragma once
+#include <vector>
+
+#include "core/functionalize/functionalize.h"
+#include "core/ops/views.h"
+
+namespace partita {
+
+/// Memory of the eager program. `content` is its newest content, as a value of the functional graph.
+struct EagerMemory {
+  Node* content = nullptr;
+  int version = 0;
+  bool written_with_grad = false;
+};
+
+/// A tensor object of the eager program: the view steps that lead from a memory to it, and its value at some version of
+/// the memory.
+struct EagerObject {
+  std::size_t memory = 0;
+  std::vector<ViewStep> steps;
+  int version = 0;
+  Node* value = nullptr;
+  bool own_metadata_changed = false;
+};
+
+struct EagerTensors {
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+  std::vector<EagerMemory> memories;
+  std::vector<EagerObject> objects;
+  std::vector<std::size_t> object_of;  ///< by eager node id; npos if it is not a tensor
+
+  std::size_t object_at(const Arg& eager) const { return eager.node() ? object_of[eager.node()->id()] : npos; }
+};
+
+/// How the user's outputs share memory with inputs and each other, and which contents of intermediate memories the
+/// functional graph has to return for them.
+struct OutputAliases {
+  std::vector<OutputAliasInfo> outputs;
+  std::vector<Node*> bases;
+};
+/// `user` are the eager graph's outputs, `values` their values in the functional graph, `needs` says by id which of its
+/// nodes require grad.
+OutputAliases classify_outputs(const EagerTensors& eager, const std::vector<Node*>& inputs,
+                               const std::vector<Arg>& user, const std::vector<Arg>& values,
+                               const std::vector<char>& needs);
+
+}  // namespace partita
