@@ -19,6 +19,7 @@
 #include "views/graph/graph_controller.h"
 #include "views/look/style.h"
 #include "views/run/run_controller.h"
+#include "views/window/event_log.h"
 #include "views/window/workbench.h"
 
 namespace partita::cli {
@@ -26,7 +27,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> paths;
-  std::string screenshot, size = "1440x900", theme, select, view, graph, overlay, plant, compiler;
+  std::string screenshot, size = "1440x900", theme, select, view, graph, overlay, plant, compiler, events;
   double scale = 1, after = 0;
 };
 
@@ -110,7 +111,7 @@ Result<int> run(const Options& options) {
   int argc = 1;
   char name[] = "partita";
   char* argv[] = {name, nullptr};
-  QApplication app(argc, argv);
+  views::WatchedApplication app(argc, argv);
   QApplication::setApplicationName("partita");
   QApplication::setOrganizationName("partita");
   QApplication::setStyle(new views::PlainStyle);
@@ -123,6 +124,12 @@ Result<int> run(const Options& options) {
   }
   TRY(views::WorkbenchTools given, program_tools(options.plant, app.applicationFilePath().toStdString()));
   views::Workbench bench(std::move(given));
+  std::unique_ptr<views::EventLog> log;
+  if (!options.events.empty()) {
+    TRY(log, views::EventLog::open(QString::fromStdString(options.events)));
+    log->watch(bench);
+    app.set_log(log.get());
+  }
   if (!options.compiler.empty()) {
     TRY_DO(find_compiler(options.compiler));
     bench.find<views::RunController>()->view()->choose(QString::fromStdString(options.compiler), false);
@@ -187,6 +194,8 @@ Action add(CLI::App& app) {
       "--plant", options->plant,
       "OP:wrong, OP:crash or OP:hang: adds a backend named planted that compiles this operator by a wrong rule, as the "
       "compilers of the view run then do, to see what comparisons and the minifier find");
+  app.add_option("--events", options->events,
+                 "Write what the window does to this file, as JSON, one object a line; for tests from outside");
   return [options] { return run(*options); };
 }
 

@@ -165,6 +165,19 @@ void GraphView::select(const QString& name) {
   update();
 }
 
+std::vector<std::pair<QString, QRectF>> GraphView::cards_in_view() const {
+  std::vector<std::pair<QString, QRectF>> found;
+  if (!scene_) return found;
+  const QRectF picture(0, kHeadingHeight, width(), picture_height());
+  for (std::size_t i = 0; i < scene_->layout.boxes.size(); ++i) {
+    const Box& b = scene_->layout.boxes[i];
+    const Card& card = scene_->picture.cards[i];
+    const QRectF box(to_view({b.x, b.y}), QSizeF(b.w, b.h) * zoom_);
+    if (picture.contains(box)) found.emplace_back(text(card.node ? card.node->name() : card.key), box);
+  }
+  return found;
+}
+
 QRectF GraphView::legend_strip() const {
   double high = overlay_.legend.empty() && !overlay_.ramp ? 0 : kLegendHeight;
   return {0, height() - high, static_cast<double>(width()), high};

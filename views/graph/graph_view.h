@@ -34,6 +34,8 @@ class GraphView : public QWidget {
   QPointF to_scene(QPointF p) const { return p / zoom_ + origin_; }
   QPointF to_view(QPointF p) const { return (p - origin_) * zoom_; }
   QString selected_node() const;
+  /// Cards that are wholly in view, by node or folded frame, with their places in this widget.
+  std::vector<std::pair<QString, QRectF>> cards_in_view() const;
 
   /// Fits the picture into the view. One that would be too small to read is fitted in width and shown from its top;
   /// `whole` shows all of it.

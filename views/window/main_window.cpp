@@ -221,6 +221,7 @@ void MainWindow::make_log() {
 
 void MainWindow::add_view(const ViewRow& row, QWidget* widget) {
   const QString title = tr(row.title);
+  if (widget->accessibleName().isEmpty()) widget->setAccessibleName(title);
   switch (row.place) {
     case ViewPlace::Left:
       add_dock(Qt::LeftDockWidgetArea, widget, title, row.name);
@@ -360,6 +361,7 @@ void MainWindow::set_status(const QString& left, const QString& right) {
 void MainWindow::log(const QString& line, bool error) {
   QString colour = (error ? theme_->bad : theme_->ink).name();
   log_->appendHtml(QString("<span style='color:%1'>%2</span>").arg(colour, line.toHtmlEscaped()));
+  Q_EMIT logged(line);
 }
 
 void MainWindow::show_problem(const QString& text, const QString& details) {
@@ -370,6 +372,7 @@ void MainWindow::show_problem(const QString& text, const QString& details) {
   if (problems_.size() > kMostLines) lines << tr("and %1 more").arg(problems_.size() - kMostLines);
   problem_text_->setText(lines.join('\n'));
   problem_->show();
+  Q_EMIT problem_shown(text);
   log(problem_details_.last(), true);
 }
 

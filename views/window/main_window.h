@@ -70,6 +70,8 @@ class MainWindow : public QMainWindow {
  Q_SIGNALS:
   void open_asked(QString path);
   void page_changed();
+  void logged(QString line);
+  void problem_shown(QString text);
   void search_changed(QString text);
   void search_next(bool backwards);
 
