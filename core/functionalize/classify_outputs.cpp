@@ -27,49 +27,52 @@ class Classifier {
       }
   }
 
-  OutputAliasInfo classify(std::size_t i, bool needs_grad) {
-    OutputAliasInfo info{.requires_grad = needs_grad};
+  /// Sets type and base of output `i`.
+  void classify(std::size_t i, OutputAliasInfo& info) {
     const std::size_t object = eager_.object_at(user_[i]);
-    if (object == npos) return info;
+    if (object == npos) return;
     const EagerObject& o = eager_.objects[object];
     const std::size_t count = count_[o.memory], single = single_[o.memory];
     if (const auto it = input_of_memory_.find(o.memory); it != input_of_memory_.end()) {
+      if (info.requires_grad && single == 0) return;
       const auto same = input_of_object_.find(object);
-      if (needs_grad && single == 0) return info;
       const bool is_input = same != input_of_object_.end();
-      return {is_input ? OutputType::IsInput : OutputType::AliasOfInput, is_input ? same->second : it->second,
-              needs_grad};
+      info.type = is_input ? OutputType::IsInput : OutputType::AliasOfInput;
+      info.base_idx = is_input ? same->second : it->second;
+      return;
     }
     Node* content = eager_.memories[o.memory].content;
-    if (!o.steps.empty() && needs_grad && needs_[content->id()]) {
-      if (count == 1 || single <= 1) return {OutputType::UnsafeViewAlias, {}, needs_grad};
-      if (const auto base = find_output(o.memory, [](std::size_t, const EagerObject& b) { return b.steps.empty(); }))
-        return {OutputType::AliasOfIntermediateBaseIsUserOutput, base, needs_grad};
-      const auto [it, fresh] = base_of_memory_.emplace(o.memory, bases.size());
-      if (fresh) bases.push_back(content);
-      return {fresh ? OutputType::AliasOfIntermediateSaveAsOutput : OutputType::AliasOfIntermediate, it->second,
-              needs_grad};
-    }
-    if (count > 1 && !needs_grad) {
+    if (!o.steps.empty() && info.requires_grad && needs_[content->id()]) {
+      if (count == 1 || single <= 1)
+        info.type = OutputType::UnsafeViewAlias;
+      else if (!take_base(info, o.memory, [](std::size_t, const EagerObject& base) { return base.steps.empty(); })) {
+        const auto [it, fresh] = base_of_memory_.emplace(o.memory, bases.size());
+        if (fresh) bases.push_back(content);
+        info.type = fresh ? OutputType::AliasOfIntermediateSaveAsOutput : OutputType::AliasOfIntermediate;
+        info.base_idx = it->second;
+      }
+    } else if (count > 1 && !info.requires_grad) {
       // y and y.detach() are both returned: the one without gradient is a view of the other.
-      const auto base = find_output(o.memory, [&](std::size_t j, const EagerObject& b) {
-        return j != i && needs_[b.value->id()] && same_annotation(b.value->meta, o.value->meta);
+      take_base(info, o.memory, [&](std::size_t j, const EagerObject& base) {
+        return j != i && needs_[base.value->id()] && same_annotation(base.value->meta, o.value->meta);
       });
-      if (base) return {OutputType::AliasOfIntermediateBaseIsUserOutput, base, needs_grad};
     }
-    return info;
   }
 
   std::vector<Node*> bases;
 
  private:
-  /// The first output that is in `memory` and `suits`.
+  /// Makes the first output that lies in `memory` and `suits` the base; false when there is none.
   template <typename Suits>
-  std::optional<std::size_t> find_output(std::size_t memory, Suits suits) const {
-    for (std::size_t j = 0; j < user_.size(); ++j)
-      if (const std::size_t object = eager_.object_at(user_[j]); object != npos)
-        if (const EagerObject& o = eager_.objects[object]; o.memory == memory && suits(j, o)) return j;
-    return std::nullopt;
+  bool take_base(OutputAliasInfo& info, std::size_t memory, Suits suits) const {
+    for (std::size_t j = 0; j < user_.size(); ++j) {
+      const std::size_t object = eager_.object_at(user_[j]);
+      if (object == npos || eager_.objects[object].memory != memory || !suits(j, eager_.objects[object])) continue;
+      info.type = OutputType::AliasOfIntermediateBaseIsUserOutput;
+      info.base_idx = j;
+      return true;
+    }
+    return false;
   }
 
   const EagerTensors& eager_;
@@ -88,7 +91,9 @@ OutputAliases classify_outputs(const EagerTensors& eager, const std::vector<Node
   Classifier classifier(eager, inputs, user, needs);
   for (std::size_t i = 0; i < user.size(); ++i) {
     const Node* value = values[i].node();
-    out.outputs.push_back(classifier.classify(i, value && needs[value->id()]));
+    OutputAliasInfo& info = out.outputs.emplace_back();
+    info.requires_grad = value && needs[value->id()];
+    classifier.classify(i, info);
   }
   out.bases = std::move(classifier.bases);
   return out;
