@@ -56,6 +56,32 @@ class TestWindow : public QObject {
     }
   }
 
+  void the_first_picture_is_whole_and_readable() {
+    for (const QSize size : {QSize(1440, 900), QSize(1024, 700)}) {
+      Workbench bench(tools());
+      bench.window().resize(size);
+      bench.window().show();
+      bench.open(write("blocks.py", *tests::joint_graph(16)));  // 213 nodes
+      QVERIFY(wait_shown(bench));
+      const GraphView* view = picture(bench);
+      QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
+      QVERIFY2(view->zoom() > 0.6, qPrintable(QString::number(view->zoom())));
+      QVERIFY(view->scene()->picture.cards.size() > 4);
+    }
+  }
+
+  void the_overview_of_a_large_graph_is_whole_and_readable() {
+    const auto joint = partita::testing::corpus() / "big/gpt12/joint.py";
+    if (!std::filesystem::exists(joint)) QSKIP("no corpus");
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(QString::fromStdString(joint.string()));
+    QVERIFY(wait_shown(bench, 60000));
+    const GraphView* view = picture(bench);
+    QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
+    QVERIFY2(view->zoom() > 0.6, qPrintable(QString::number(view->zoom())));
+  }
+
   void a_large_graph_opens_folded_and_unfolds_in_place() {
     Workbench bench(tools());
     bench.window().show();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
+#include <utility>
 
 namespace partita::views {
 namespace {
@@ -136,6 +138,81 @@ void straighten(Rack& rack) {
   }
 }
 
+// The parts of a rack that no tie connects, as a number for each item, and how many items each part has.
+std::pair<std::vector<int>, std::vector<int>> parts_of(const Rack& rack) {
+  std::vector<int> part(rack.items.size(), -1), sizes, reached;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (part[i] >= 0) continue;
+    reached = {static_cast<int>(i)};
+    part[i] = static_cast<int>(sizes.size());
+    for (std::size_t k = 0; k < reached.size(); ++k)
+      for (const auto* ties : {&rack.before[reached[k]], &rack.after[reached[k]]})
+        for (const Tie& tie : *ties)
+          if (std::exchange(part[tie.other], part[i]) < 0) reached.push_back(tie.other);
+    sizes.push_back(static_cast<int>(reached.size()));
+  }
+  return {std::move(part), std::move(sizes)};
+}
+
+// The spans that are taken in a row, from left to right.
+using Spans = std::vector<std::pair<float, float>>;
+
+// Nothing keeps parts that no tie connects near each other. Those that lie outside of the largest move to the free
+// place nearest to its middle.
+void gather(Rack& rack) {
+  const auto [part, sizes] = parts_of(rack);
+  if (sizes.size() < 2) return;
+  std::vector<int> order(sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&sizes = sizes](int a, int b) { return sizes[a] > sizes[b]; });
+  std::vector<std::vector<std::pair<int, int>>> items(sizes.size());  // row and item
+  for (std::size_t row = 0; row < rack.rows.size(); ++row)
+    for (int i : rack.rows[row]) items[part[i]].emplace_back(static_cast<int>(row), i);
+  std::vector<Spans> taken(rack.rows.size());
+  // How far the part must move, beyond `by` and in that direction, so that none of its items lies on a taken span.
+  const auto pushed = [&](int which, float by, bool right) {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const auto& [row, i] : items[which]) {
+        const float half = rack.items[i].width / 2 + PictureLayout::kGap;
+        const auto push = [&](const std::pair<float, float>& span) {
+          const float x = rack.items[i].x + by;
+          if (x - half >= span.second || x + half <= span.first) return;
+          by += right ? span.second - (x - half) : span.first - (x + half);
+          moved = true;
+        };
+        if (right)
+          std::for_each(taken[row].begin(), taken[row].end(), push);
+        else
+          std::for_each(taken[row].rbegin(), taken[row].rend(), push);
+      }
+    }
+    return by;
+  };
+  float low = 0, high = 0;
+  for (int which : order) {
+    float left = 1e9F, right = -1e9F;
+    for (const auto& [row, i] : items[which]) {
+      left = std::min(left, rack.items[i].x - rack.items[i].width / 2);
+      right = std::max(right, rack.items[i].x + rack.items[i].width / 2);
+    }
+    float by = 0;
+    if (which == order.front()) {
+      low = left, high = right;
+    } else if (left < low || right > high || pushed(which, 0, true) != 0) {
+      const float middle = (low + high) / 2 - (left + right) / 2;
+      const float to_left = pushed(which, middle, false), to_right = pushed(which, middle, true);
+      by = to_right - middle <= middle - to_left ? to_right : to_left;
+    }
+    for (const auto& [row, i] : items[which]) {
+      Item& item = rack.items[i];
+      item.x += by;
+      const std::pair span(item.x - item.width / 2, item.x + item.width / 2);
+      taken[row].insert(std::ranges::upper_bound(taken[row], span), span);
+    }
+  }
+}
+
 // Long chains drift sideways, away from the cut. This moves whole rows back, slowly from row to row so that chains stay
 // about straight. Then the few rows that are far wider than the rest (a loss, the first embedding) grow outward only.
 void pull_to_cut(Rack& rack, const Picture& picture, Side side) {
@@ -242,6 +319,7 @@ Columns place_columns(const Picture& picture, const std::vector<int>& rows, cons
   sweep(rack, false, false);
   straighten(rack);
 
+  gather(rack);
   if (picture.joint) pull_to_cut(rack, picture, side);
 
   for (Item& item : rack.items) item.placed = item.x;

@@ -19,14 +19,37 @@ PartitionOptions partition_options(const Document& document) {
   return options;
 }
 
-std::unordered_set<std::string> folds_of_overview(const std::shared_ptr<const Graph>& graph, const CutSummary* cut) {
-  constexpr int kMostCards = 12;  // on a side: with inputs, what is readable in a window of 900 pixels' height
-  PictureOptions options;
-  options.cut = cut;
-  return overview_folds(make_picture(graph, options), kMostCards);
+namespace {
+
+// What is folded so that the whole picture is readable in this room: as little as it takes, by steps. If it cannot be,
+// what makes it largest.
+std::unordered_set<std::string> folds_that_fit(const std::shared_ptr<const Graph>& graph, PictureOptions options,
+                                               QSizeF room, bool unfolded_too) {
+  constexpr double kReadable = 0.62;  // below, cards have no second line
+  constexpr std::size_t kLarge = 500;
+  options.folded.clear();
+  const Picture open = make_picture(graph, options);
+  std::unordered_set<std::string> best;
+  double best_zoom = 0;
+  constexpr int kUnfolded = 0;
+  for (const int most : {kUnfolded, 40, 24, 16, 12, 8, 5, 3}) {  // cards on a side
+    if (most == kUnfolded && (!unfolded_too || graph->size() > kLarge)) continue;
+    auto folded = most == kUnfolded ? std::unordered_set<std::string>() : overview_folds(open, most);
+    if (best_zoom > 0 && folded == options.folded) continue;
+    options.folded = std::move(folded);
+    const Box bounds = lay_out(most == kUnfolded ? open : make_picture(graph, options)).bounds;
+    const double zoom = std::min(room.width() / bounds.w, room.height() / bounds.h);
+    if (zoom <= best_zoom) continue;
+    best_zoom = zoom;
+    best = options.folded;
+    if (zoom >= kReadable) break;
+  }
+  return best;
 }
 
-Result<Rendering> render(const Document& document, const TextWidth& text_width, const Progress& progress) {
+}  // namespace
+
+Result<Rendering> render(const Document& document, const TextWidth& text_width, QSizeF room, const Progress& progress) {
   Rendering out;
   out.graph = document.graph;
   out.code = document.code;
@@ -58,9 +81,9 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
   TRY_DO(check_cancelled(&progress));
   progress.at(-1, "laying out");
   options.cut = out.cut.get();
-  constexpr std::size_t kLarge = 500;
-  const bool first = document.graph == nullptr;
-  out.folded = first && out.graph->size() > kLarge ? folds_of_overview(out.graph, options.cut) : document.folded;
+  out.folded = document.folding == Folding::Asked
+                   ? document.folded
+                   : folds_that_fit(out.graph, options, room, document.folding == Folding::Fit);
   options.folded = out.folded;
   out.scene = make_scene(out.graph, options, document.scene.get());
   return out;

@@ -1,4 +1,5 @@
 #pragma once
+#include <QSizeF>
 #include <QString>
 #include <memory>
 #include <optional>
@@ -12,6 +13,13 @@
 #include "views/graph/scene.h"
 
 namespace partita::views {
+
+/// Which modules of a document are folded.
+enum class Folding : unsigned char {
+  Fit,       ///< none if the whole picture is then readable, else as for Overview
+  Overview,  ///< as many as it takes to have the whole picture readable
+  Asked,     ///< as the user left them: Document::folded
+};
 
 /// One graph or text that can be shown: an artefact of a file, or something made from one.
 struct Document {
@@ -30,6 +38,7 @@ struct Document {
   double memory_budget = 1;         ///< of the cut, 0..1 as PartitionOptions has it
   std::vector<BudgetPoint> budget;  ///< what each budget would save and cost; empty: not known yet
   std::optional<std::unordered_map<std::string, Pin>> budget_asked;  ///< the pins for which `budget` was asked
+  Folding folding = Folding::Fit;
   std::unordered_set<std::string> folded;
   Facts facts;                               ///< what runs found out about its nodes
   std::optional<std::int64_t> bytes_before;  ///< saved bytes before the last pin or budget
@@ -46,11 +55,8 @@ struct Rendering {
   std::unordered_set<std::string> folded;
 };
 /// `document` is a copy; `text_width` measures card texts. Cards keep the places of the document's scene when it has
-/// one. The first picture of a large graph is an overview of folded modules.
-Result<Rendering> render(const Document& document, const TextWidth& text_width, const Progress& progress);
-
-/// What is folded in the overview of a graph.
-std::unordered_set<std::string> folds_of_overview(const std::shared_ptr<const Graph>& graph, const CutSummary* cut);
+/// one. `room`: what the picture should fit into, in pixels at 100 %.
+Result<Rendering> render(const Document& document, const TextWidth& text_width, QSizeF room, const Progress& progress);
 
 /// The options of the partitioner that follow from a document's pins and budget.
 PartitionOptions partition_options(const Document& document);

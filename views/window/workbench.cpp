@@ -244,6 +244,12 @@ void Workbench::show(const QString& key) {
   render(*chosen);
 }
 
+// The page without what frames a picture. A window that was never shown has the size of its first layout only then.
+QSizeF Workbench::room_for_pictures() const {
+  constexpr QSizeF kFrame(44, 52), kUsual(576, 652);
+  return window_.isVisible() ? QSizeF(window_.page()->size()) - kFrame : kUsual;
+}
+
 void Workbench::render(Document& document, bool new_layout) {
   // A copy: the document may change while the job works.
   auto copy = std::make_shared<Document>(document);
@@ -251,7 +257,9 @@ void Workbench::render(Document& document, bool new_layout) {
   QString key = document.key;
   jobs_.start<Rendering>(
       tr("Draw %1").arg(document.title), "draw:" + key, this,
-      [copy, width = text_width_](const Progress& progress) { return views::render(*copy, width, progress); },
+      [copy, width = text_width_, room = room_for_pictures()](const Progress& progress) {
+        return views::render(*copy, width, room, progress);
+      },
       [this, key](Result<Rendering> result) {
         if (!result) {
           report(result.error());
@@ -272,6 +280,7 @@ void Workbench::set_rendering(const QString& key, Rendering rendering) {
   document.scene = std::move(rendering.scene);
   document.cut = std::move(rendering.cut);
   document.folded = std::move(rendering.folded);
+  document.folding = Folding::Asked;
   if (rendering.cut_problem) window_.log(text(rendering.cut_problem->line()), true);
   if (current_ != &document) return;
   put_on_screen(document);
@@ -369,6 +378,7 @@ void Workbench::pin(const QString& node, Pin pin) {
 void Workbench::fold(const QString& frame_key) {
   if (!current_) return;
   std::string key = frame_key.toStdString();
+  current_->folding = Folding::Asked;
   if (current_->folded.erase(key) == 0) current_->folded.insert(key);
   render(*current_, true);
 }
@@ -376,7 +386,7 @@ void Workbench::fold(const QString& frame_key) {
 void Workbench::fold_all(bool folded) {
   if (!current_graph()) return;
   current_->folded.clear();
-  if (folded) current_->folded = folds_of_overview(current_->graph, current_->cut.get());
+  current_->folding = folded ? Folding::Overview : Folding::Asked;
   render(*current_, true);
 }
 

@@ -96,6 +96,7 @@ class Workbench : public QObject {
   void add_commands();
   void add_loaded(const QString& path, Loaded loaded);
   void set_rendering(const QString& key, Rendering rendering);
+  QSizeF room_for_pictures() const;
   void put_on_screen(Document& document);
   void select_in_views(const Spot& spot);
   void search(const QString& needle);
