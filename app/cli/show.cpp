@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "core/ir/fx_dot.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
+#include "core/store/store.h"
 
 namespace partita::cli {
 namespace {
@@ -24,7 +26,14 @@ Json names(const std::vector<Node*>& nodes) {
   return out;
 }
 
-Json to_json(const Node& node) {
+Json to_json(const StackFrame& frame) {
+  return {{"file", frame.file}, {"line", frame.line}, {"function", frame.function}, {"code", frame.code}};
+}
+
+/// The user's notes by node.
+using Notes = std::map<std::string, std::string>;
+
+Json to_json(const Node& node, const Notes& notes) {
   Json out = {{"name", node.name()}, {"kind", fx_kind(node)}};
   if (node.op()->is_call()) out["op"] = (node.op()->kind == OpKind::Torch ? "torch.ops." : "") + node.op()->name;
   if (!node.target.empty()) out["target"] = node.target;
@@ -36,39 +45,55 @@ Json to_json(const Node& node) {
   if (auto inputs = node.inputs(); !inputs.empty()) out["inputs"] = names(inputs);
   if (std::string type = annotation(node.meta); !type.empty()) out["meta"] = type;
   if (!node.note.empty()) out["note"] = node.note;
-  if (node.origin && !node.origin->file.empty())
-    out["origin"] = {{"file", node.origin->file},
-                     {"line", node.origin->line},
-                     {"function", node.origin->function},
-                     {"code", node.origin->code}};
+  if (node.origin && !node.origin->file.empty()) {
+    out["origin"] = to_json(*node.origin);
+    if (node.origin->caller) out["origin"]["caller"] = to_json(*node.origin->caller);
+  }
   if (node.origin && !node.origin->modules.empty()) out["module"] = node.origin->modules;
+  if (const auto note = notes.find(node.name()); note != notes.end()) out["user_note"] = note->second;
   return out;
 }
 
-Json to_json(const Graph& graph) {
+Json to_json(const Graph& graph, const Notes& notes) {
   Json nodes = Json::array(), children = Json::object();
-  for (Node* node : graph) nodes.push_back(to_json(*node));
-  for (const auto& [target, child] : graph.children) children[target] = to_json(*child);
+  for (Node* node : graph) nodes.push_back(to_json(*node, notes));
+  for (const auto& [target, child] : graph.children) children[target] = to_json(*child, {});
   Json out = {{"name", graph.name}, {"form", graph.form == GraphForm::Joint ? "joint" : "flat"}, {"nodes", nodes}};
   if (!children.empty()) out["children"] = children;
   return out;
 }
 
-Result<std::string> render(const Artefact& artefact, const std::string& format) {
+/// What the store has for the graph; nothing when there is no store yet.
+Result<Notes> notes_of(const std::string& path, const std::string& graph) {
+  Notes notes;
+  const std::string store_file = StoreFile::default_file();
+  std::error_code ignored;
+  if (store_file.empty() || !std::filesystem::exists(store_file, ignored)) return notes;
+  TRY(StoreFile store, StoreFile::open(store_file));
+  TRY(const std::vector<NodeNote> kept, store.notes(note_path(path), graph));
+  for (const NodeNote& note : kept) notes[note.node] = note.text;
+  return notes;
+}
+
+Result<std::string> render(const std::string& path, const Artefact& artefact, const std::string& format) {
   if (!artefact.is_graph()) {
     if (format == "text") return artefact.text();
     return input_error("cli.usage", fmt::format("'{}' is text; only --format text shows it", artefact.id));
   }
   TRY(auto graph, artefact.graph());
   if (format == "text") return print(*graph);
-  if (format == "json") return to_json(*graph).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (format == "json") {
+    const auto notes = notes_of(path, artefact.id);
+    if (!notes) std::fprintf(stderr, "partita: warning: no notes: %s\n", notes.error().line().c_str());
+    return to_json(*graph, notes ? *notes : Notes()).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
   return draw_with_graphviz(*graph, format);
 }
 
 Result<int> show(const Options& options) {
   TRY(Loaded loaded, load(options.path));
   TRY(const Artefact* artefact, loaded.pick(options.graph));
-  TRY(std::string text, render(*artefact, options.format));
+  TRY(std::string text, render(options.path, *artefact, options.format));
   for (const Diagnostic& w : loaded.warnings) std::fprintf(stderr, "partita: warning: %s\n", w.line().c_str());
   if (!options.output.empty()) {
     TRY_DO(write_file(options.output, text));

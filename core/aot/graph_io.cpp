@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "core/aot/aot.h"
 #include "core/aot/text_roles.h"
+#include "core/base/check.h"
 #include "core/base/hash.h"
 #include "core/compare/per_node.h"
 #include "core/interp/random_values.h"
@@ -29,7 +31,9 @@ std::vector<std::string> input_keys(const Graph& graph, const Program* program, 
   int count = 0;
   for (const Node* placeholder : graph.placeholders()) {
     const ProgramInput* input = program->input(placeholder->name());
-    if (input && input->kind == ProgramInputKind::Parameter)
+    if (input && !input->key.empty())
+      keys.push_back(input->key);
+    else if (input && input->kind == ProgramInputKind::Parameter)
       keys.push_back("param." + input->target);
     else if (input && input->kind == ProgramInputKind::Buffer)
       keys.push_back("buffer." + input->target);
@@ -41,13 +45,14 @@ std::vector<std::string> input_keys(const Graph& graph, const Program* program, 
   return keys;
 }
 
-/// Alternative keys: "tangent.K" for a joint graph's tangents, which come after the primals.
-std::vector<std::optional<std::string>> tangent_keys(const Graph& graph) {
+/// Alternative keys: "tangent.K" for a joint graph's tangents, which come after the primals. A signature says which
+/// output each belongs to.
+std::vector<std::optional<std::string>> tangent_keys(const Graph& graph, const Program* program) {
   std::vector<std::optional<std::string>> keys;
   int count = 0;
   for (const Node* placeholder : graph.placeholders()) {
     keys.emplace_back();
-    if (graph.form == GraphForm::Joint && placeholder->name().starts_with("tangents_"))
+    if (!program && graph.form == GraphForm::Joint && placeholder->name().starts_with("tangents_"))
       keys.back() = fmt::format("tangent.{}", count++);
   }
   return keys;
@@ -82,7 +87,8 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
       if (input->constant.is_none()) return Value();
       if (const auto* text = input->constant.get<std::string>()) return Value(*text);
       if (const auto* i = input->constant.get<std::int64_t>()) return Value(*i);
-      if (const auto* d = input->constant.get<double>()) return Value(*d);
+      if (const auto* d = input->constant.get<double>())
+        return node.meta.tensor() ? filled_value(node.meta, *node.graph().shapes, *d) : Result<Value>(Value(*d));
       if (const auto* b = input->constant.get<bool>()) return Value(*b);
     }
   }
@@ -97,7 +103,7 @@ Result<Value> gather(const Node& node, const std::string& key, const std::option
 /// Sets the hints of symbols from the given inputs, because text has no example values.
 Status learn_hints(Graph& graph, const Program* program, const TensorFile& io) {
   const std::vector<std::string> keys = input_keys(graph, program, io);
-  const auto seconds = tangent_keys(graph);
+  const auto seconds = tangent_keys(graph, program);
   std::vector<Value> given;
   for (const Node* node : graph.placeholders()) {
     const std::string& key = keys[given.size()];
@@ -196,7 +202,7 @@ Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const Te
   if (random_weights) choose_sizes(graph);
   GraphInputs inputs;
   inputs.keys = input_keys(graph, program, io);
-  const auto seconds = tangent_keys(graph);
+  const auto seconds = tangent_keys(graph, program);
   for (const Node* node : graph.placeholders()) {
     const std::size_t i = inputs.values.size();
     std::optional<std::uint64_t> seed;
@@ -215,6 +221,32 @@ Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const Te
     TRY(inputs.values, copy_values(inputs.values));  // the archive's and the file's values must not change
   }
   return inputs;
+}
+
+Program program_of_joint(const Graph& graph, const Program& program, const AotGraphs& made) {
+  Program out;
+  const std::vector<std::string> keys = input_keys(graph, &program, {});
+  const std::vector<Node*> placeholders = graph.placeholders(), of_joint = made.joint->placeholders();
+  const std::vector<std::size_t> mutated = made.meta.mutated_runtime_inputs();
+  CHECK(of_joint.size() == placeholders.size() + made.tangent_of.size(), "the joint graph has other inputs");
+  for (std::size_t i = 0; i < of_joint.size(); ++i) {
+    ProgramInput input;
+    if (i < placeholders.size()) {
+      if (const ProgramInput* from = program.input(placeholders[i]->name())) input = *from;
+      input.key = keys[i];
+      if (const Tensor* stored = program.tensor_of(placeholders[i]->name())) out.tensors[input.target] = *stored;
+    } else {
+      const std::size_t position = made.tangent_of[i - placeholders.size()];
+      const TensorMeta* meta = of_joint[i]->meta.tensor();
+      const bool of_input = position < mutated.size();
+      input.key =
+          of_input ? "tangent." + keys[mutated[position]] : fmt::format("tangent.{}", position - mutated.size());
+      input.constant = Arg(!of_input && meta && meta->dim() == 0 ? 1.0 : 0.0);
+    }
+    input.name = of_joint[i]->name();
+    out.inputs.push_back(std::move(input));
+  }
+  return out;
 }
 
 Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& inputs, const std::vector<Value>& before,

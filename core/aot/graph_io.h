@@ -11,6 +11,8 @@
 
 namespace partita {
 
+struct AotGraphs;
+
 struct GraphInputs {
   std::vector<Value> values;      ///< in placeholder order
   std::vector<std::string> keys;  ///< keys in files: "input.0", "param.fc1.weight", "buffer.NAME", "tangent.0"
@@ -25,6 +27,11 @@ struct GraphInputs {
 /// missing; io.surplus names an input.N too many.
 Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
                                   std::optional<std::uint64_t> random_weights);
+
+/// The archive's signature for the joint graph that was made of its graph: the parameters, buffers and inputs have the
+/// keys in IO files that they have for the program, and a tangent that of its output. A tangent that a file lacks is
+/// one for scalar results and zero for others, as in a training run without tangents.
+Program program_of_joint(const Graph& graph, const Program& program, const AotGraphs& made);
 
 /// Makes the OUT file: output.N, input_after.N and buffer_after.NAME where values differ from `before`, and the aliases
 /// among outputs and inputs. `program` tells which results are mutations. If `before` is empty, nothing was mutated.

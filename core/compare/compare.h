@@ -41,6 +41,9 @@ struct Difference {
   /// Differences other than of values: "dtype: float32 expected, float64 found".
   std::vector<std::string> layout;
   std::string died;  ///< instead of a comparison: how a backend's process ended here (row_of_death); empty: it did not
+  /// The first row that differs of those that this one is computed from; empty: no value that this node reads differs,
+  /// or it is not known (compare_nodes).
+  std::string inherited_from;
   bool values_agree = true;
   bool rounding = false;  ///< outside the tolerance, yet right by the run in double (judge_by_baseline)
   std::int64_t numel = 0, wrong = 0;
@@ -53,6 +56,7 @@ struct Difference {
   std::optional<double> expected_error, found_error;  ///< largest distance to the f64 baseline, if there is one
 
   bool ok() const { return layout.empty() && died.empty() && (values_agree || rounding); }
+  bool inherited() const { return !ok() && !inherited_from.empty(); }
   /// Are there NaNs or infinities on one side only?
   bool specials_differ() const { return nan_expected != nan_found || inf_expected != inf_found; }
 };
@@ -76,7 +80,10 @@ struct Report {
 
   bool ok() const;
   const Difference* first_bad() const;  ///< in graph order; null when ok
-  /// One line per row, the worst first; at most `limit` rows (0: all).
+  std::size_t bad() const;              ///< rows that differ
+  std::size_t inherited() const;        ///< those of them that inherited it
+  /// One line per row, the worst first, what inherited its difference after what did not; at most `limit` rows (0:
+  /// all).
   std::string text(std::size_t limit = 0) const;
   std::string json() const;
   /// Reads what json() wrote. Error compare.json for any other text.

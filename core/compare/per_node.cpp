@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -90,6 +91,33 @@ Status compare_batch(const Graph& graph, const std::vector<Value>& inputs, std::
   return {};
 }
 
+/// Sets `inherited_from`. A node that agrees though an input differs hands nothing on; one without a row, such as a
+/// tuple, hands on what it reads.
+void find_inherited(const Graph& graph, Report& report) {
+  std::unordered_map<std::string_view, Difference*> rows;
+  for (Difference& d : report.rows) rows.emplace(d.name, &d);
+  std::unordered_map<const Node*, const Difference*> first;  // for each node whose value differs
+  for (const Node* node : graph) {
+    const Difference* from = nullptr;
+    for (const Node* input : node->inputs())
+      if (const auto found = first.find(input); found != first.end() && (!from || found->second < from))
+        from = found->second;
+    const auto own = rows.find(node->name());
+    if (own != rows.end()) {
+      if (own->second->ok()) continue;
+      if (from && own->second->died.empty()) own->second->inherited_from = from->name;
+    }
+    if (!from && own != rows.end()) from = own->second;
+    if (from) first.emplace(node, from);
+  }
+  const std::vector<Arg> outputs = graph.outputs();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto row = rows.find(fmt::format("output.{}", i));
+    const auto from = outputs[i].node() ? first.find(outputs[i].node()) : first.end();
+    if (row != rows.end() && from != first.end()) row->second->inherited_from = from->second->name;
+  }
+}
+
 }  // namespace
 
 Result<std::vector<Value>> copy_values(const std::vector<Value>& values) {
@@ -173,10 +201,12 @@ Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& input
   }
   if (died) {
     report.rows.push_back(row_of_death(*died));
+    find_inherited(graph, report);
     return report;
   }
   TRY(Report outputs, compare_outputs(graph, inputs, expected, found, options.tolerance));
   std::ranges::move(outputs.rows, std::back_inserter(report.rows));
+  find_inherited(graph, report);
   return report;
 }
 

@@ -27,8 +27,9 @@ struct PerNodeOptions {
 };
 
 /// Runs both backends on the graph with every node's tensor as an extra output, batch by batch, and compares node by
-/// node. An extra output keeps a compiler from fusing that node away, so this compares nodes, not fused kernels. The
-/// graph's own outputs come last, as "output.N", and are compared without extra outputs.
+/// node; rows that differ say which row they inherited it from. An extra output keeps a compiler from fusing that node
+/// away, so this compares nodes, not fused kernels. The graph's own outputs come last, as "output.N", and are compared
+/// without extra outputs.
 Result<Report> compare_nodes(const Graph& graph, const std::vector<Value>& inputs, const Runner& expected,
                              const Runner& found, const PerNodeOptions& options = {});
 

@@ -12,12 +12,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Orders rows by "worst first": a death, differing layouts, then wrong values, then rounding; within these, differing
-/// NaN counts, then the largest error.
+/// Orders rows by "worst first": a death, differing layouts, then wrong values, then those whose inputs differed
+/// already, then rounding; within these, differing NaN counts, then the largest error.
 bool worse(const Difference* a, const Difference* b) {
   const auto rank = [](const Difference& d) {
-    if (!d.died.empty()) return 4;
-    return d.layout.empty() ? (d.values_agree ? 0 : d.rounding ? 1 : 2) : 3;
+    if (!d.died.empty()) return 5;
+    if (d.inherited()) return 2;
+    return d.layout.empty() ? (d.values_agree ? 0 : d.rounding ? 1 : 3) : 4;
   };
   if (rank(*a) != rank(*b)) return rank(*a) > rank(*b);
   const bool nan_a = a->nan_expected != a->nan_found, nan_b = b->nan_expected != b->nan_found;
@@ -40,6 +41,7 @@ std::string line(const Difference& d) {
   if (d.expected_error)
     text += fmt::format(", from f64: {:.3g} expected, {:.3g} found", *d.expected_error, *d.found_error);
   for (const std::string& l : d.layout) text += "; " + l;
+  if (d.inherited()) text += fmt::format(", after {}", d.inherited_from);
   if (!d.ok() && !d.origin.empty()) text += fmt::format(" (from {})", d.origin);
   return text;
 }
@@ -92,6 +94,7 @@ Json row(const Difference& d) {
         {"expected", number(*d.expected_error)}, {"found", number(*d.found_error)}, {"rounding", d.rounding}};
   if (!d.layout.empty()) j["layout"] = d.layout;
   if (!d.died.empty()) j["died"] = d.died;
+  if (d.inherited()) j["inherited_from"] = d.inherited_from;
   if (!d.origin.empty()) j["origin"] = d.origin;
   return j;
 }
@@ -127,6 +130,7 @@ Difference difference_of(const Json& j) {
   }
   if (j.contains("layout")) d.layout = j["layout"];
   if (j.contains("died")) d.died = j["died"];
+  if (j.contains("inherited_from")) d.inherited_from = j["inherited_from"];
   if (j.contains("origin")) d.origin = j["origin"];
   return d;
 }
@@ -155,6 +159,14 @@ const Difference* Report::first_bad() const {
   return it == rows.end() ? nullptr : &*it;
 }
 
+std::size_t Report::bad() const {
+  return rows.size() - static_cast<std::size_t>(std::ranges::count_if(rows, &Difference::ok));
+}
+
+std::size_t Report::inherited() const {
+  return static_cast<std::size_t>(std::ranges::count_if(rows, &Difference::inherited));
+}
+
 std::string Report::text(std::size_t limit) const {
   std::vector<const Difference*> order;
   for (const Difference& d : rows) order.push_back(&d);
@@ -163,8 +175,8 @@ std::string Report::text(std::size_t limit) const {
   const std::size_t shown = limit ? std::min(limit, order.size()) : order.size();
   for (std::size_t i = 0; i < shown; ++i) text += line(*order[i]) + "\n";
   if (shown < order.size()) text += fmt::format("... {} more\n", order.size() - shown);
-  const auto bad = static_cast<std::size_t>(std::ranges::count_if(rows, [](const Difference& d) { return !d.ok(); }));
-  text += fmt::format("{} against {}: {} compared, {} differ\n", found_name, expected_name, rows.size(), bad);
+  text += fmt::format("{} against {}: {} compared, {} differ", found_name, expected_name, rows.size(), bad());
+  text += inherited() > 0 ? fmt::format(", {} of them because an input did\n", inherited()) : "\n";
   if (const Difference* first = first_bad()) text += fmt::format("first that differs: {}\n", first->name);
   return text;
 }
@@ -172,6 +184,9 @@ std::string Report::text(std::size_t limit) const {
 std::string Report::json() const {
   Json j = {{"expected", expected_name}, {"found", found_name}, {"ok", ok()}};
   j["first_that_differs"] = first_bad() ? Json(first_bad()->name) : Json();
+  j["first_differences"] = Json::array();
+  for (const Difference& d : rows)
+    if (!d.ok() && !d.inherited()) j["first_differences"].push_back(d.name);
   j["rows"] = Json::array();
   for (const Difference& d : rows) j["rows"].push_back(row(d));
   return j.dump(1, ' ', false, Json::error_handler_t::replace);

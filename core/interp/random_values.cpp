@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/check.h"
 #include "core/base/hash.h"
 #include "core/ir/place.h"
 
@@ -71,6 +72,15 @@ Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64
     std::sort(dense.as<float>(), dense.as<float>() + n);
     dense.as<float>()[0] = 0;
   }
+  return laid_out(dense, *t, shapes);
+}
+
+Result<Value> filled_value(const Meta& meta, const ShapeEnv& shapes, double value) {
+  const TensorMeta* t = meta.tensor();
+  CHECK(t, "only tensors can be filled");
+  TRY(const Sizes sizes, with_hints(t->sizes, shapes));
+  TRY(const Tensor one, Tensor::scalar(t->dtype, value));
+  TRY(const Tensor dense, one.view_as(sizes, Sizes(sizes.size(), 0), 0).contiguous());
   return laid_out(dense, *t, shapes);
 }
 

@@ -13,6 +13,8 @@ namespace partita {
 /// integer vectors rise from 0, as offsets must. Symbols take their hints. Error interp.random when a size has no hint
 /// or the meta is unknown.
 Result<Value> random_value(const Meta& meta, const ShapeEnv& shapes, std::uint64_t seed);
+/// A tensor of the meta's sizes, as hints give them, whose elements are all `value`. Error interp.random as above.
+Result<Value> filled_value(const Meta& meta, const ShapeEnv& shapes, double value);
 /// Gives symbols in the inputs' sizes that have no hint (text only names them) the value 8, or the nearest value in
 /// their range. Data-dependent symbols (u0) get none.
 void choose_sizes(const Graph& graph);

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,13 +18,22 @@ namespace partita {
 
 class Graph;
 
-/// The place in the user's program that a node comes from: a "# File:" comment, a stack trace, or the module stack of
-/// an archive.
-struct Origin {
-  std::string file;  ///< empty: "No stacktrace found for following nodes"
+/// A frame of a Python stack trace.
+struct StackFrame {
+  std::string file;
   int line = 0;
   std::string function;
-  std::string code;     ///< the source line
+  std::string code;  ///< the source line
+  bool operator==(const StackFrame&) const = default;
+};
+
+/// The place in the user's program that a node comes from: a "# File:" comment, a stack trace, or the module stack of
+/// an archive. As a frame it is the innermost one, which print_readable shows; its file is empty for "No stacktrace
+/// found for following nodes".
+struct Origin : StackFrame {
+  /// The innermost frame outside the torch package, when that is another one; only archives have whole stack traces.
+  std::optional<StackFrame> caller;
+  const StackFrame& of_user() const { return caller ? *caller : *this; }
   std::string modules;  ///< path in the module tree, "transformer.h.0.attn"; empty when unknown
   std::string prefix;   ///< text before "File:" in the comment, e.g. "recompute: MUST_SAVE"
   bool operator==(const Origin&) const = default;

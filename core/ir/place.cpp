@@ -6,8 +6,8 @@ namespace partita {
 
 std::string origin_text(const Node& node) {
   if (!node.origin) return {};
-  const Origin& o = *node.origin;
-  if (o.file.empty()) return o.modules;
+  const StackFrame& o = node.origin->of_user();
+  if (o.file.empty()) return node.origin->modules;
   std::string text = o.line > 0 ? fmt::format("{}:{}", o.file, o.line) : o.file;
   if (!o.function.empty()) text += " in " + o.function;
   return text;

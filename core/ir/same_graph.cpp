@@ -7,11 +7,12 @@
 namespace partita {
 namespace {
 
-/// Ignores the module path, because FX text does not hold it.
+/// Ignores the module path and the caller's frame, because FX text does not hold them.
 bool same_origin(const Node& a, const Node& b) {
   if (!a.origin || !b.origin) return !a.origin && !b.origin;
   Origin x = *a.origin;
   x.modules = b.origin->modules;
+  x.caller = b.origin->caller;
   return x == *b.origin;
 }
 

@@ -19,7 +19,9 @@ struct ProgramInput {
   std::string name;        ///< name of the placeholder; empty for a user input that is a constant without placeholder
   std::string target;      ///< of parameters, buffers and constants: "transformer.wte.weight"
   bool persistent = true;  ///< of buffers
-  Arg constant;            ///< value of a user input that is a constant in the archive
+  /// Value of a user input that is a constant in the archive; of a tangent, what it is filled with when no file has it.
+  Arg constant;
+  std::string key = {};  ///< of its value in IO files, where kind and target do not say it: "tangent.2"
 };
 
 /// torch.export's OutputKind.

@@ -101,25 +101,42 @@ Result<Arg> list_of(Json json, F item_of) {
   return Arg::list(std::move(items));
 }
 
-/// The innermost frame of a Python stack trace, as print_readable shows it.
+/// Takes the innermost frame off the end of a stack trace. nullopt when there is none.
+std::optional<StackFrame> take_frame(std::string_view& trace) {
+  const std::size_t begin = trace.rfind("File \"");
+  const std::size_t quote = begin == std::string_view::npos ? begin : trace.find("\", line ", begin);
+  if (quote == std::string_view::npos) return std::nullopt;
+  StackFrame frame;
+  frame.file = trace.substr(begin + 6, quote - begin - 6);
+  std::string_view rest = trace.substr(quote + 8);
+  std::from_chars(rest.data(), rest.data() + rest.size(), frame.line);
+  std::size_t end = std::min(rest.find('\n'), rest.size());
+  if (std::size_t in = rest.substr(0, end).find(", in "); in != std::string_view::npos)
+    frame.function = rest.substr(in + 5, end - in - 5);
+  std::string_view code = rest.substr(std::min(end + 1, rest.size()));
+  code = code.substr(0, code.find('\n'));
+  code.remove_prefix(std::min(code.find_first_not_of(' '), code.size()));
+  while (code.ends_with(' ')) code.remove_suffix(1);
+  frame.code = code;
+  trace = trace.substr(0, begin);
+  return frame;
+}
+
+bool is_of_torch(const StackFrame& frame) {
+  return frame.file.starts_with("torch/") || frame.file.find("/torch/") != std::string::npos;
+}
+
+/// The innermost frame of the stack trace, and the innermost one outside torch. A trace of torch's frames alone has no
+/// caller.
 std::shared_ptr<const Origin> origin_of(Json metadata) {
   Origin origin;
   std::string_view trace, stack;
   if (metadata["stack_trace"].get(trace) == simdjson::SUCCESS) {
-    std::size_t frame = trace.rfind("File \"");
-    std::size_t quote = frame == std::string_view::npos ? frame : trace.find("\", line ", frame);
-    if (quote != std::string_view::npos) {
-      origin.file = trace.substr(frame + 6, quote - frame - 6);
-      std::string_view rest = trace.substr(quote + 8);
-      std::from_chars(rest.data(), rest.data() + rest.size(), origin.line);
-      std::size_t end = std::min(rest.find('\n'), rest.size());
-      if (std::size_t in = rest.substr(0, end).find(", in "); in != std::string_view::npos)
-        origin.function = rest.substr(in + 5, end - in - 5);
-      std::string_view code = rest.substr(std::min(end + 1, rest.size()));
-      code = code.substr(0, code.find('\n'));
-      code.remove_prefix(std::min(code.find_first_not_of(' '), code.size()));
-      while (code.ends_with(' ')) code.remove_suffix(1);
-      origin.code = code;
+    std::optional<StackFrame> frame = take_frame(trace);
+    if (frame) static_cast<StackFrame&>(origin) = *frame;
+    if (frame && is_of_torch(*frame)) {
+      while (frame && is_of_torch(*frame)) frame = take_frame(trace);
+      origin.caller = std::move(frame);
     }
   }
   // The text is "key,path,type;key,path,type"; the last path is that of the innermost module.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/base/check.h"
+#include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/resolve_parts.h"
 
@@ -181,8 +182,7 @@ Result<Arg> resolve(Node& node) {
     Where& where = done.error().where;
     where.graph = node.graph().name;
     where.node = node.name();
-    if (node.origin && !node.origin->file.empty())
-      where.origin = fmt::format("{}:{} in {}", node.origin->file, node.origin->line, node.origin->function);
+    where.origin = origin_text(node);
   }
   return done;
 }

@@ -27,6 +27,7 @@ constexpr Table tables[] = {
     {"checks", "path || ' ' || graph || ' ' || kind || iif(ok, ' ok', ' FAILED')", "length(report)",
      "at, path, graph, kind, ok", "report"},
     {"snapshots", "graph || ' after ' || pass", "length(text)", "at, graph, pass, hash", "text"},
+    {"notes", "path || ' ' || graph || ' ' || node", "length(text)", "at, path, graph, node", "text"},
     {"tries", "'minify ' || session", "length(answer)", "at, session, candidate", "answer"},
 };
 

@@ -39,6 +39,11 @@ constexpr const char* migrations[] = {
     DELETE FROM compiled;
     ALTER TABLE compiled RENAME COLUMN hash TO signature;
     )",
+    R"(
+    CREATE TABLE notes(id INTEGER PRIMARY KEY, at INTEGER NOT NULL, path TEXT NOT NULL, graph TEXT NOT NULL,
+                       node TEXT NOT NULL, text TEXT NOT NULL);
+    CREATE UNIQUE INDEX notes_node ON notes(path, graph, node);
+    )",
 };
 constexpr std::int64_t version = std::size(migrations);
 constexpr int busy_milliseconds = 10000;
@@ -218,6 +223,33 @@ Status StoreFile::add_try(const std::string& session, std::uint64_t candidate, c
 Status StoreFile::forget_tries(const std::string& session) {
   constexpr std::int64_t month = 30 * 24 * 3600;
   return run(db_.get(), "DELETE FROM tries WHERE session = ? OR at < ?", session, now() - month);
+}
+
+std::string note_path(const std::string& path) {
+  std::error_code failed;
+  const fs::path whole = fs::weakly_canonical(path, failed);
+  std::string text = (failed ? fs::absolute(path, failed) : whole).string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+Result<std::vector<NodeNote>> StoreFile::notes(const std::string& path, const std::string& graph) {
+  TRY(Statement s,
+      prepared(db_.get(), "SELECT node, text FROM notes WHERE path = ? AND graph = ? ORDER BY id", path, graph));
+  std::vector<NodeNote> out;
+  TRY_DO(s.each_row([&] { out.push_back({s.text(0), s.text(1)}); }));
+  return out;
+}
+
+Status StoreFile::put_note(const std::string& path, const std::string& graph, const NodeNote& note) {
+  return run(db_.get(),
+             "INSERT INTO notes(at, path, graph, node, text) VALUES(?,?,?,?,?) "
+             "ON CONFLICT(path, graph, node) DO UPDATE SET text = excluded.text, at = excluded.at",
+             now(), path, graph, note.node, note.text);
+}
+
+Status StoreFile::drop_note(const std::string& path, const std::string& graph, const std::string& node) {
+  return run(db_.get(), "DELETE FROM notes WHERE path = ? AND graph = ? AND node = ?", path, graph, node);
 }
 
 Status keep_in_store(const std::string& file, const CheckRow& row) {

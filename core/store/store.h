@@ -52,6 +52,14 @@ struct StoredCheck {
   CheckRow row;  ///< without its report; check_report gives it
 };
 
+/// What a user wrote at a node. A bookmark is a note without text.
+struct NodeNote {
+  std::string node, text;
+  bool operator==(const NodeNote&) const = default;
+};
+/// The name of a file or folder under which its notes are kept: absolute, without "..", links and final slash.
+std::string note_path(const std::string& path);
+
 /// A row of any table, for `store list`.
 struct StoreEntry {
   std::string table;
@@ -67,8 +75,8 @@ struct StoreStats {
   std::int64_t compiled = 0, compiled_bytes = 0, hits = 0, runs = 0, checks = 0, snapshots = 0;
 };
 
-/// What is kept between runs: compiled code, runs, checks, snapshots, and the tries of minifications. It is one SQLite
-/// file in write-ahead mode, which any number of processes may share. Not thread-safe.
+/// What is kept between runs: compiled code, runs, checks, snapshots, notes, and the tries of minifications. It is one
+/// SQLite file in write-ahead mode, which any number of processes may share. Not thread-safe.
 class StoreFile {
  public:
   /// $PARTITA_STORE (a folder, or a file ending in .sqlite), else $XDG_CACHE_HOME/partita, else ~/.cache/partita; empty
@@ -96,6 +104,11 @@ class StoreFile {
   Result<std::optional<std::string>> find_try(const std::string& session, std::uint64_t candidate);
   Status add_try(const std::string& session, std::uint64_t candidate, const std::string& answer);
   Status forget_tries(const std::string& session);  ///< also forgets all sessions older than a month
+
+  /// Notes at nodes of a graph of the file `path` (as note_path gives it), in the order in which they were made.
+  Result<std::vector<NodeNote>> notes(const std::string& path, const std::string& graph);
+  Status put_note(const std::string& path, const std::string& graph, const NodeNote& note);
+  Status drop_note(const std::string& path, const std::string& graph, const std::string& node);
 
   Result<StoreStats> stats();
   Result<std::vector<StoreEntry>> list();                       ///< newest first

@@ -1,7 +1,11 @@
 #include <QtTest>
 
+#include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
+#include "core/compare/compare.h"
 #include "core/interp/interpreter.h"
+#include "core/load/session.h"
+#include "tests/support/corpus.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
 
@@ -74,6 +78,54 @@ class TestGraphIo : public QObject {
     QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
     QCOMPARE(inputs->keys, (std::vector<std::string>{"param.primals_1", "symbol.primals_2", "input.0"}));
     QCOMPARE(*inputs->values[1].get<std::int64_t>(), std::int64_t{2});
+  }
+
+  void the_joint_graph_of_an_archive_takes_the_archives_inputs() {
+    const std::string folder = PARTITA_SOURCE_DIR "/resources/samples/mlp/";
+    const auto loaded = load(folder + "program.pt2");
+    QVERIFY2(loaded, loaded ? "" : loaded.error().line().c_str());
+    const Program& program = *loaded->artefacts[0].program;
+    const auto graph = loaded->artefacts[0].graph();
+    const auto made = aot(**graph, &program, {});
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    const Program joint = program_of_joint(**graph, program, *made);
+    const auto io = read_safetensors(folder + "io.safetensors");
+    const auto inputs = gather_inputs(*made->joint, &joint, *io, std::nullopt);  // no seed: nothing is made up
+    QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
+    QCOMPARE(elements(inputs->values[0]), elements(Value(*program.tensor_of(program.inputs[0].name))));
+    QVERIFY(inputs->keys[0].starts_with("param."));
+    QVERIFY(std::ranges::find(inputs->keys, "input.0") != inputs->keys.end());
+    const auto tangent = std::ranges::find(inputs->keys, "tangent.0") - inputs->keys.begin();
+    QCOMPARE(elements(inputs->values.at(static_cast<std::size_t>(tangent))), std::vector<double>{1});  // of the loss
+    const auto outputs = interpret(*made->joint, inputs->values);
+    QVERIFY2(outputs, outputs ? "" : outputs.error().line().c_str());
+    QVERIFY(compare_values("loss", Value(*io->find("output.0")), outputs->at(0), {}, false).ok());
+    TensorFile more = *io;
+    more.tensors["tangent.0"] = f32({}, {3});
+    const auto given = gather_inputs(*made->joint, &joint, more, std::nullopt);
+    QVERIFY2(given, given ? "" : given.error().line().c_str());
+    QCOMPARE(elements(given->values.at(static_cast<std::size_t>(tangent))), std::vector<double>{3});
+  }
+
+  void joint_graphs_of_the_corpus_take_their_archives_inputs() {
+    if (corpus().empty()) QSKIP(no_corpus);
+    // Buffers that are written, symbolic sizes, sparse inputs, several layers of one weight.
+    for (const char* name : {"resnet", "gpt2_dyn", "dlrm", "lstm"}) {
+      const auto folder = corpus() / "models" / name;
+      const auto loaded = load((folder / "program.pt2").string());
+      QVERIFY2(loaded, loaded ? "" : loaded.error().line().c_str());
+      const Program& program = *loaded->artefacts[0].program;
+      const auto graph = loaded->artefacts[0].graph();
+      const auto made = aot(**graph, &program, {});
+      QVERIFY2(made, made ? "" : made.error().line().c_str());
+      const Program joint = program_of_joint(**graph, program, *made);
+      const auto io = read_safetensors((folder / "io.safetensors").string());
+      const auto inputs = gather_inputs(*made->joint, &joint, *io, std::nullopt);
+      QVERIFY2(inputs, inputs ? name : inputs.error().line().c_str());
+      for (std::size_t i = 0; i < inputs->keys.size(); ++i)
+        if (const Tensor* stored = io->find(inputs->keys[i]))
+          QCOMPARE(elements(inputs->values[i]), elements(Value(*stored)));
+    }
   }
 
   void random_inputs_fit_the_given_ones() {

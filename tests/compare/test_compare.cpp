@@ -138,6 +138,28 @@ class TestCompare : public QObject {
     QVERIFY(report->rows[0].ok() && !report->rows[1].ok() && !report->rows[2].ok() && !report->rows[3].ok());
   }
 
+  void rows_that_inherit_their_difference_come_after_the_first_ones() {
+    const auto graph = fx("x: <f32[4][1]>",
+                          "a: <f32[4][1]> = $sin(x)\nb: <f32[4][1]> = $exp(a)\nc: <f32[4][1]> = $mul.Tensor(b, a)\n"
+                          "d: <f32[4][1]> = $cos(x)\ne: <f32[4][1]> = $mul.Scalar(c, 0)\n"
+                          "f: <f32[4][1]> = $add.Tensor(e, d)\nreturn (c, f)");
+    const auto report = compare_nodes(*graph, chain_input(), interpreter(), planted("b", 1.01));
+    QVERIFY2(report, report ? "" : report.error().line().c_str());
+    std::map<std::string, std::string> inherited;
+    for (const Difference& d : report->rows)
+      if (!d.ok()) inherited[d.name] = d.inherited_from;
+    // Zero times a wrong value is right, and so is what is made of it.
+    QCOMPARE(inherited, (std::map<std::string, std::string>{{"b", ""}, {"c", "b"}, {"output.0", "b"}}));
+    const QStringList lines = QString::fromStdString(report->text()).split('\n');
+    QVERIFY(lines[0].startsWith("DIFFERS  b "));
+    QVERIFY(lines[1].endsWith(", after b"));
+    QVERIFY(lines[lines.size() - 3].endsWith(", 3 differ, 2 of them because an input did"));
+    const QString json = QString::fromStdString(report->json()).simplified();
+    QVERIFY(json.contains("\"first_differences\": [ \"b\" ]"));
+    QCOMPARE(json.count("\"inherited_from\": \"b\""), 2);
+    QCOMPARE(Report::from_json(report->json())->text(), report->text());
+  }
+
   void a_death_is_the_last_row_and_costs_one_more_run() {
     const auto graph = chain();
     for (const std::size_t batch_bytes : {std::size_t{16}, std::size_t{1} << 20}) {

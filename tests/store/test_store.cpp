@@ -263,6 +263,23 @@ class TestStore : public QObject {
     QVERIFY((*s->verify()).empty());
   }
 
+  void notes_stay_with_the_graph_of_a_file() {
+    const std::string file = path("notes.sqlite");
+    {
+      auto s = StoreFile::open(file);
+      QVERIFY(s->put_note("/a.py", "joint", {"mm", ""}));
+      QVERIFY(s->put_note("/a.py", "joint", {"gelu", "why is it saved?"}));
+      QVERIFY(s->put_note("/a.py", "forward", {"mm", "other graph"}));
+      QVERIFY(s->put_note("/a.py", "joint", {"mm", "slow"}));  // in place of the bookmark
+    }
+    auto s = StoreFile::open(file);
+    QCOMPARE(*s->notes("/a.py", "joint"), (std::vector<NodeNote>{{"mm", "slow"}, {"gelu", "why is it saved?"}}));
+    QVERIFY(s->drop_note("/a.py", "joint", "mm"));
+    QCOMPARE(*s->notes("/a.py", "joint"), (std::vector<NodeNote>{{"gelu", "why is it saved?"}}));
+    QVERIFY(s->notes("/b.py", "joint")->empty());
+    QVERIFY(s->show("notes/2")->ends_with("why is it saved?\n"));
+  }
+
   void rows_are_listed_shown_cleared_and_exported() {
     auto s = StoreFile::open(path("browse.sqlite"));
     QVERIFY(s->add_check({"m.pt2", "forward", "compare", false, "{\"ok\": false}"}));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/aot/graph_io.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
 #include "views/window/workbench.h"
@@ -82,13 +83,19 @@ void AotController::make_pair() {
 void AotController::make_joint() {
   const Document* document = bench_.current_graph();
   if (!document || !bench_.tools().joint) return;
-  using Made = std::shared_ptr<AotGraphs>;
+  struct Graphs {
+    AotGraphs made;
+    std::shared_ptr<const Program> program;  ///< the archive's signature, for the joint graph; null without an archive
+  };
+  using Made = std::shared_ptr<Graphs>;
   bench_.jobs().start<Made>(
       tr("Joint graph of %1").arg(document->title), "joint:" + document->key, this,
       [graph = document->graph, program = document->artefact.program,
        joint = bench_.tools().joint](const Progress&) -> Result<Made> {
-        TRY(AotGraphs graphs, joint(*graph, program.get()));
-        return std::make_shared<AotGraphs>(std::move(graphs));
+        auto graphs = std::make_shared<Graphs>();
+        TRY(graphs->made, joint(*graph, program.get()));
+        if (program) graphs->program = std::make_shared<Program>(program_of_joint(*graph, *program, graphs->made));
+        return graphs;
       },
       [this, parent = document->key, path = document->path](Result<Made> made) {
         if (!made) return bench_.report(made.error());
@@ -101,11 +108,12 @@ void AotController::make_joint() {
           added->kind = kind;
           added->artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graphs, product));
           added->artefact.kind = kind;
+          if (kind != ArtefactKind::Backward) added->artefact.program = graphs->program;  // saved values are no inputs
           if (!bench_.document(added->key)) bench_.add_document(std::move(added), {}, text(kind_name(kind)), parent);
         };
-        add("joint", graphs->joint.get(), ArtefactKind::Joint);
-        add("forward", graphs->partition.forward.get(), ArtefactKind::Forward);
-        add("backward", graphs->partition.backward.get(), ArtefactKind::Backward);
+        add("joint", graphs->made.joint.get(), ArtefactKind::Joint);
+        add("forward", graphs->made.partition.forward.get(), ArtefactKind::Forward);
+        add("backward", graphs->made.partition.backward.get(), ArtefactKind::Backward);
         bench_.show(parent + "/joint");
       });
 }

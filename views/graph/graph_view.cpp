@@ -469,11 +469,13 @@ QString GraphView::tooltip(int index) const {
   if (card.again) lines << tr("recomputed in the backward");
   if (overlay_.kind != OverlayKind::None && !overlay_.texts[index].isEmpty())
     lines << overlay_name(overlay_.kind).toLower() + ": " + overlay_.texts[index];
-  if (card.node->origin && !card.node->origin->file.empty())
+  if (card.node->origin && !card.node->origin->file.empty()) {
+    const StackFrame& frame = card.node->origin->of_user();
     lines << QString("%1:%2  %3")
-                 .arg(text(card.node->origin->file.substr(card.node->origin->file.find_last_of('/') + 1)))
-                 .arg(card.node->origin->line)
-                 .arg(text(card.node->origin->code));
+                 .arg(text(frame.file.substr(frame.file.find_last_of('/') + 1)))
+                 .arg(frame.line)
+                 .arg(text(frame.code));
+  }
   return lines.join('\n');
 }
 

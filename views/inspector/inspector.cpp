@@ -38,6 +38,12 @@ QString code(const QString& html) {
   return "<code>" + html + "</code>";
 }
 
+QString frame_html(const StackFrame& frame) {
+  return escaped(frame.file.substr(frame.file.find_last_of('/') + 1)) + ":" + QString::number(frame.line) +
+         (frame.function.empty() ? "" : " in " + escaped(frame.function)) +
+         (frame.code.empty() ? "" : "<br>" + code(escaped(frame.code)));
+}
+
 void add_cut_rows(const Document& document, const Node& node, NodeAccount& account) {
   if (!document.cut) return;
   const std::string& name = node.name();
@@ -95,11 +101,8 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
   if (!node.target.empty()) account.rows.push_back({"target", code(escaped(node.target))});
   if (!node.note.empty()) account.rows.push_back({"role", escaped(node.note)});
   if (node.origin && !node.origin->file.empty()) {
-    const Origin& o = *node.origin;
-    account.rows.push_back({"from", escaped(o.file.substr(o.file.find_last_of('/') + 1)) + ":" +
-                                        QString::number(o.line) +
-                                        (o.function.empty() ? "" : " in " + escaped(o.function)) +
-                                        (o.code.empty() ? "" : "<br>" + code(escaped(o.code)))});
+    account.rows.push_back({"from", frame_html(node.origin->of_user())});
+    if (node.origin->caller) account.rows.push_back({"in the library", frame_html(*node.origin)});
   }
   if (node.origin && !node.origin->modules.empty()) account.rows.push_back({"module", escaped(node.origin->modules)});
   auto inputs = node.inputs();

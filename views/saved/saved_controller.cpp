@@ -34,7 +34,7 @@ std::vector<Row> saved_value_rows(const CutSummary& cut, const Graph& graph, con
     const Node* node = graph.find(row.node.toStdString());
     row.cells.insert(row.cells.begin() + 2, node ? Cell(text(shape_text(node->meta))) : Cell());
     row.cells.insert(row.cells.begin() + 3, node ? cost_of(*node) : Cell());
-    row.cells.push_back(node && node->origin ? Cell(text(node->origin->code), Tone::Dim) : Cell());
+    row.cells.push_back(node && node->origin ? Cell(text(node->origin->of_user().code), Tone::Dim) : Cell());
   }
   return rows;
 }

@@ -321,10 +321,9 @@ void Workbench::put_on_screen(Document& document) {
     selection_.select({document.key, {}});
   else
     select_in_views(selection_.spot());
-  // An io.safetensors file beside an archive holds the inputs of its program.
+  // An io.safetensors file beside an archive holds the inputs of its program, and of the joint graph made of it.
   QString io = QFileInfo(document.path).dir().filePath("io.safetensors");
-  bool whole_program = document.artefact.program != nullptr && !document.id.isEmpty();
-  set_inputs(whole_program && QFileInfo::exists(io) ? io : QString());
+  set_inputs(document.artefact.program && QFileInfo::exists(io) ? io : QString());
   show_status(document);
   Q_EMIT shown(document.key);
 }
