@@ -39,11 +39,16 @@ int run(int argc, char** argv) {
                                        "bytes of tensors that may be held at one time")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("the machine's memory");
+  const CLI::AsNumberWithUnit counted(std::map<std::string, std::size_t>{{"k", 1'000}, {"m", 1'000'000}},
+                                      CLI::AsNumberWithUnit::CASE_INSENSITIVE);
   app.add_option_function<std::size_t>("--graph-limit", set_graph_limit,
                                        "nodes, and terms of symbolic sizes, that one file may ask for")
-      ->transform(CLI::AsNumberWithUnit(std::map<std::string, std::size_t>{{"k", 1'000}, {"m", 1'000'000}},
-                                        CLI::AsNumberWithUnit::CASE_INSENSITIVE))
+      ->transform(counted)
       ->default_str("1m");
+  app.add_option_function<std::size_t>("--loop-limit", set_loop_limit,
+                                       "turns of loops that a number in one call, and no size, may ask for")
+      ->transform(counted)
+      ->default_str("1000m");
   app.add_flag_callback(
       "--verify", [] { set_verification(true); }, "check graphs and plans where they pass from one stage to the next");
   cli::Action chosen;

@@ -21,6 +21,7 @@ std::atomic<std::size_t>& limit() {
 }
 
 std::atomic<std::size_t> graph_count{1'000'000};
+std::atomic<std::size_t> loop_turns{1'000'000'000};
 
 }  // namespace
 
@@ -34,6 +35,14 @@ void set_graph_limit(std::size_t count) {
 
 std::string too_many_nodes() {
   return fmt::format("more than {} nodes; raise the limit with --graph-limit", graph_limit());
+}
+
+std::size_t loop_limit() {
+  return loop_turns;
+}
+
+void set_loop_limit(std::size_t turns) {
+  loop_turns = turns;
 }
 
 std::size_t memory_limit() {

@@ -16,6 +16,10 @@ void set_memory_limit(std::size_t bytes);
 std::size_t graph_limit();
 void set_graph_limit(std::size_t count);
 std::string too_many_nodes();  ///< the message for a graph beyond it
+/// The limit of turns that the loops of one call may take where a number of the call says how many, and no size: a
+/// thousand million, unless it is set (--loop-limit).
+std::size_t loop_limit();
+void set_loop_limit(std::size_t turns);
 
 /// Error tensor.out_of_memory when `bytes` and those `held` already exceed the limit. Ask before allocating.
 Status check_fits_in_memory(std::size_t bytes, std::size_t held = 0);

@@ -13,6 +13,7 @@
 #include "core/ops/families.h"
 #include "core/ops/formula.h"
 #include "core/ops/functional_variant.h"
+#include "core/ops/loop_budget.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/program.h"
 #include "core/ops/python_ops.h"
@@ -248,6 +249,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
     for (const Value& v : call.args) TRY_DO(check_computable(v, op, node));
   return guarded<Value>(node, [&]() -> Value {
     const StopsLoops listening(context.progress);
+    const LoopBudget turns;
     if (!record->eval && record->pointwise.body) return eval_pointwise(*record, call);
     Meta results;
     // The fake checks the arguments before the kernel runs: kernels rely on sizes that fit together.

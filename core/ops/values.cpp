@@ -64,7 +64,8 @@ Tensor view_of(const Tensor& base, const TensorMeta& meta) {
     fail(fmt::format(
         "setStorage: sizes [{}], strides [{}], storage offset {}, and itemsize {} requiring a storage size of {} "
         "are out of bounds for storage of size {}",
-        fmt::join(t.sizes, ", "), fmt::join(t.strides, ", "), t.offset, size, (t.offset + reached) * size, room));
+        fmt::join(t.sizes, ", "), fmt::join(t.strides, ", "), t.offset, size,
+        ((SymExpr(t.offset) + reached) * size).str(), room));
   return t;
 }
 

@@ -225,12 +225,15 @@ void each_case(const std::string& file,
   (void)check_cases(file, cases);
 }
 
-/// A changed number may ask for any amount of memory, and each element costs time.
-constexpr std::size_t memory = std::size_t{64} << 20;
+/// A changed number may ask for any amount of memory, results or turns of a loop, and each costs time.
+void set_low_limits() {
+  set_memory_limit(std::size_t{64} << 20);
+  set_graph_limit(10'000);
+}
 
 /// Repeats one change: "3.1" is the second of the fourth graph. Returns the exit code.
 int repeat_change(const MutateOptions& options, const std::string& change) {
-  set_memory_limit(memory);
+  set_low_limits();
   const std::size_t dot = std::min(change.find('.'), change.size() - 1);
   const std::size_t wanted = std::strtoull(change.c_str(), nullptr, 10),
                     i = std::strtoull(change.c_str() + dot + 1, nullptr, 10);
@@ -262,7 +265,7 @@ int mutate_cases(const MutateOptions& options) {
     return 2;
   }
   std::shuffle(files->begin(), files->end(), std::mt19937_64(options.seed));
-  set_memory_limit(memory);
+  set_low_limits();
   struct Kind {
     std::size_t findings = 0;
     std::string first;
@@ -341,6 +344,7 @@ int main(int argc, char** argv) {
   app.add_option("--change", change, "repeat this change of a case file, as a finding names it")->needs("--mutate");
   app.add_option("--hang", hang_seconds, "seconds after which a change counts as hanging")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  set_loop_limit(1'000'000);
 
   auto deadline = Clock::time_point::max();
   if (minutes > 0) {

@@ -312,7 +312,7 @@ class Generator {
     if (results == 0 || results > 8 || !small(node.meta)) return false;
     auto trial = graph_->clone();
     trial->set_output(trial->find(node.name()));
-    if (takes_long(node) || !interpret(*trial, inputs_) || shows_sign_of_nan(node)) return false;
+    if (!interpret(*trial, inputs_) || shows_sign_of_nan(node)) return false;
     values_.insert(values_.end(), fresh_.begin(), fresh_.end());
     if (const TensorMeta* t = node.meta.tensor()) (concrete(t->sizes) ? values_ : unsized_).push_back(&node);
     if (const MetaTuple* tuple = node.meta.tuple())
@@ -332,25 +332,6 @@ class Generator {
     const auto values = interpret(*trial, inputs_);
     const Tensor* t = values ? values->front().get<Tensor>() : nullptr;
     return t ? std::optional(*t) : std::nullopt;
-  }
-
-  static constexpr int most_steps = 1'000'000;
-  /// Does the call take very long? Polynomials take a step per degree, and zeta functions from a negative number up to
-  /// 9, in PyTorch too; at 10^12 that does not end.
-  bool takes_long(const Node& node) {
-    const std::string& name = node.op()->name;
-    const bool zeta = name.find("polygamma") != std::string::npos || name.find("zeta") != std::string::npos;
-    if (!zeta && name.find("_polynomial_") == std::string::npos) return false;
-    const double sign = zeta ? -1 : 1;
-    for (const Arg& argument : node.args()) {
-      if (const auto* n = argument.get<std::int64_t>(); n && sign * static_cast<double>(*n) > most_steps) return true;
-      if (const auto* n = argument.get<double>(); n && sign * *n > most_steps) return true;
-      const std::optional<Tensor> t =
-          zeta || &argument == &node.args().back() ? value_of(argument.node()) : std::nullopt;
-      for (std::int64_t i = 0; t && i < t->numel(); ++i)
-        if (sign * t->item_as_double(i) > most_steps) return true;
-    }
-    return false;
   }
 
   /// Does the call show the sign of a NaN? That sign is unspecified.

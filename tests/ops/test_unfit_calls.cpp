@@ -2,6 +2,7 @@
 // before memory is touched: by inference where sizes are known, and so by every compiler.
 #include <QTest>
 
+#include "core/base/memory.h"
 #include "core/ir/graph.h"
 #include "core/ops/record.h"
 
@@ -29,6 +30,24 @@ std::vector<Row> rows() {
       {"aten.narrow.default", {{4}}, {0, -7, 1}, "out of range"},
       {"aten.tensor_split.sections", {{}}, {1, 0}, "at least a 1-dimensional"},
       {"aten.tensor_split.indices", {{}}, {ints({1}), 0}, "at least a 1-dimensional"},
+      {"aten.tensor_split.sections", {{4}}, {100000007, 0}, "--graph-limit"},
+      {"aten.chunk.default", {{0}}, {std::int64_t{1} << 60, 0}, "--graph-limit"},
+      {"aten.max_pool2d_with_indices.default",
+       {{1, 6, 6}},
+       {ints({3, 3}), ints({2, 1}), ints({1, 1}), ints({INT64_MAX, 2})},
+       "beyond 64 bits"},
+      {"aten.im2col.default",
+       {{3, 5, 5}},
+       {ints({2, 2}), ints({INT64_MAX, 1}), ints({1, 1}), ints({1, 1})},
+       "beyond 64 bits"},
+      {"aten.im2col.default",
+       {{3, 5, 5}},
+       {ints({2, 3}), ints({1, 1}), ints({1, 1}), ints({INT64_MAX, 2})},
+       "beyond 64 bits"},
+      {"aten.upsample_nearest2d.vec", {{2, 3, 4, 4}}, {ints({3, INT64_MAX}), none}, "beyond 64 bits"},
+      {"aten.upsample_nearest3d.default", {{2, 3, 4, 4, 4}}, {ints({6, 6, 6}), 1e-300, 1.7, 1.7}, "beyond 64 bits"},
+      {"aten.upsample_bicubic2d.default", {{2, 3, 4, 4}}, {ints({2, 2}), false, 0.6, 1e-300}, "beyond 64 bits"},
+      {"aten.diag_embed.default", {{3}}, {INT64_MIN}, "beyond 64 bits"},
       {"aten.unflatten.int", {{3}}, {0, ints({})}, "non-empty"},
       {"aten.unflatten.int", {{}}, {0, ints({1})}, "no dimensions"},
       {"aten.tensordot.default", {{}, {}}, {ints({0}), ints({0})}, "no dimensions"},
@@ -133,6 +152,28 @@ class TestUnfitCalls : public QObject {
     const Result<Meta> meta = infer(Op::torch(row.op), args, {}, *graph.shapes);
     QVERIFY(!meta);
     QVERIFY2(meta.error().message.find(row.why) != std::string::npos, meta.error().message.c_str());
+  }
+
+  void a_number_asks_for_no_more_turns_than_the_limit_data() {
+    QTest::addColumn<QString>("op");
+    QTest::addColumn<double>("x");
+    QTest::addColumn<double>("n");
+    QTest::newRow("degree") << "aten.special_legendre_polynomial_p.default" << 0.5 << 0x1p32;
+    QTest::newRow("a degree of 60 bits") << "aten.special_laguerre_polynomial_l.default" << 0.5 << 1e18;
+    QTest::newRow("far below 9") << "aten.special_zeta.default" << 2.0 << -1e12 - 0.5;
+  }
+  void a_number_asks_for_no_more_turns_than_the_limit() {
+    QFETCH(QString, op);
+    QFETCH(double, x);
+    QFETCH(double, n);
+    set_loop_limit(100'000);
+    auto number = [](double v) { return Value(*Tensor::scalar(DType::Float64, v)); };
+    const Result<Value> refused = evaluate(Op::torch(op.toStdString()), {number(x), number(n)}, {});
+    const Result<Value> done = evaluate(Op::torch(op.toStdString()), {number(x), number(9)}, {});
+    set_loop_limit(1'000'000'000);
+    QVERIFY2(done, done ? "" : done.error().message.c_str());
+    QVERIFY(!refused);
+    QVERIFY2(refused.error().message.find("--loop-limit") != std::string::npos, refused.error().message.c_str());
   }
 
   void what_cannot_be_joined_is_named() {

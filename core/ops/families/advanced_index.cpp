@@ -3,6 +3,7 @@
 #include "core/ops/families/lower_index.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
@@ -249,7 +250,7 @@ void put(Tensor& out, const std::vector<const Tensor*>& indices, const Tensor& v
       indexing.each([&](std::int64_t position, std::int64_t offset) {
         if (mask && !keep.as<bool>()[position]) return;
         T& sum = target.as<T>()[offset];
-        sum = rounded(out.dtype, sum + source.as<T>()[position]);
+        sum = rounded(out.dtype, wrapping_sum(sum, source.as<T>()[position]));
       });
     });
   } else {

@@ -4,6 +4,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/accumulate_type.h"
 #include "core/ops/kernels/outputs.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
@@ -59,7 +60,7 @@ Value eval_avg_pool(EvalCall& c) {
       const T* in = x.as<T>() + p * cells.in_plane();
       cells.each([&](std::int64_t position, const Cell& cell) {
         AccumulateType<T> sum = 0;
-        cells.inputs(cell, [&](std::int64_t i) { sum += static_cast<AccumulateType<T>>(in[i]); });
+        cells.inputs(cell, [&](std::int64_t i) { sum = wrapping_sum(sum, static_cast<AccumulateType<T>>(in[i])); });
         y.as<T>()[p * cells.out_plane() + position] =
             sum == 0 ? T(0) : static_cast<T>(sum / static_cast<AccumulateType<T>>(divisor_of(cell)));
       });

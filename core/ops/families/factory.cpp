@@ -5,6 +5,7 @@
 
 #include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
 #include "core/ops/values.h"
@@ -244,7 +245,8 @@ Value eval_arange(EvalCall& call) {
   };
   Number start = number("start", 0), step = number("step", 1);
   fill_sequence(
-      out, [&](std::int64_t i) { return as_int(start) + i * as_int(step); },
+      out,
+      [&](std::int64_t i) { return kernels::wrapping_sum(as_int(start), kernels::wrapping_product(i, as_int(step))); },
       [&](std::int64_t i) { return as_double(start) + static_cast<double>(i) * as_double(step); });
   return out;
 }
@@ -255,7 +257,7 @@ Meta fake_iota(FakeCall& call) {
 Value eval_iota(EvalCall& call) {
   Tensor out = unwrap(Tensor::empty(*call.dtype("dtype"), {call.integer("length")}));
   std::int64_t start = call.integer("start"), step = call.integer("step");
-  auto at = [&](std::int64_t i) { return start + i * step; };
+  auto at = [&](std::int64_t i) { return kernels::wrapping_sum(start, kernels::wrapping_product(i, step)); };
   fill_sequence(out, at, at);
   return out;
 }

@@ -26,8 +26,12 @@ struct Blocks {
     stride = pair("stride", 1);
   }
 
+  /// The places of the padded image where a block of stride 1 could begin.
+  SymExpr starts(std::size_t d, SymExpr size) const {
+    return size + (2 * SymExpr(padding[d]) - SymExpr(dilation[d]) * (kernel[d] - 1));
+  }
   SymExpr count(std::size_t d, SymExpr size) const {
-    return sym_floordiv(size + (2 * padding[d] - dilation[d] * (kernel[d] - 1) + stride[d] - 1), stride[d]);
+    return sym_floordiv(starts(d, size) + (stride[d] - 1), stride[d]);
   }
 };
 
@@ -61,7 +65,7 @@ Meta fake_col2im(FakeCall& c) {
     fail("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size, but got " +
          std::to_string(self.dim()) + "D");
   check_count(c, blocks, output[0], output[1]);
-  SymExpr kernel = blocks.kernel[0] * blocks.kernel[1], rows = self.sizes[self.dim() - 2];
+  SymExpr kernel = SymExpr(blocks.kernel[0]) * blocks.kernel[1], rows = self.sizes[self.dim() - 2];
   if (!c.test(sym_eq(sym_mod(rows, kernel), 0), "col2im rows"))
     fail("Expected size of input's first non-batch dimension to be divisible by the product of kernel_size, but got " +
          rows.str());
@@ -82,9 +86,8 @@ Node* block_indices(DecomposeCall& c, const Blocks& blocks, std::size_t d, SymEx
                      {{"dtype", DType::Int64}, {"device", c.tensor("self").device}, {"pin_memory", false}});
     return b.call("aten.unsqueeze.default", {x, new_dim});
   };
-  SymExpr places = size + (2 * blocks.padding[d] - blocks.dilation[d] * (blocks.kernel[d] - 1));
-  Node* starts = range(b.size(places), blocks.stride[d], 0);
-  Node* within = range(blocks.kernel[d] * blocks.dilation[d], blocks.dilation[d], -1);
+  Node* starts = range(b.size(blocks.starts(d, size)), blocks.stride[d], 0);
+  Node* within = range(b.size(SymExpr(blocks.kernel[d]) * blocks.dilation[d]), blocks.dilation[d], -1);
   return b.call("aten.add.Tensor", {starts, within});
 }
 
@@ -127,14 +130,14 @@ Arg decompose_col2im(DecomposeCall& c) {
     x = b.call("aten._to_copy.default", {x}, {{"dtype", opmath_dtype(self.dtype)}});
   if (!batched) x = b.call("aten.unsqueeze.default", {x, 0});
   SymList in = b.tensor(x).sizes, output = c.syms("output_size");
-  SymExpr channels = sym_floordiv(in[1], blocks.kernel[0] * blocks.kernel[1]);
+  SymExpr channels = sym_floordiv(in[1], SymExpr(blocks.kernel[0]) * blocks.kernel[1]);
   x = b.call("aten.reshape.default", {x, b.sizes({in[0], channels, blocks.kernel[0], blocks.kernel[1],
                                                   blocks.count(0, output[0]), blocks.count(1, output[1])})});
   x = b.call("aten.permute.default", {x, Arg::list({0, 1, 2, 4, 3, 5})});
   Arg indices = image_indices(c, blocks, output[0], output[1]);
   Node* image =
-      b.call("aten.new_zeros.default",
-             {x, b.sizes({in[0], channels, output[0] + 2 * blocks.padding[0], output[1] + 2 * blocks.padding[1]})});
+      b.call("aten.new_zeros.default", {x, b.sizes({in[0], channels, output[0] + 2 * SymExpr(blocks.padding[0]),
+                                                    output[1] + 2 * SymExpr(blocks.padding[1])})});
   image = b.call("aten._unsafe_index_put.default", {image, indices, x, true});
   image = b.call("aten.constant_pad_nd.default", {image, padded(blocks, -1)});
   if (!batched) image = b.call("aten.squeeze.dim", {image, 0});

@@ -10,6 +10,7 @@
 #include "core/base/progress.h"
 #include "core/loops/scalar_math.h"
 #include "core/ops/families/boost_policy.h"
+#include "core/ops/loop_budget.h"
 
 namespace partita::gamma {
 namespace {
@@ -76,6 +77,7 @@ double zeta(double x, double q) {
     if (q == std::floor(q)) return inf;
     if (x != std::floor(x)) return nan;
   }
+  if (q < 9) LoopBudget::spend(static_cast<std::int64_t>(9 - q));  // q is no whole number below 0, so above -2^52
   double sum = std::pow(q, -x), term = 0;
   for (int i = 0; i < 9 || q <= 9; ++i) {
     term = std::pow(++q, -x);

@@ -7,6 +7,7 @@
 #include "core/ops/formula.h"
 #include "core/ops/kernels/broadcast.h"
 #include "core/ops/kernels/indexing.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
@@ -181,9 +182,9 @@ T combine(Combine how, T a, T b) {
     case Combine::Replace:
       return b;
     case Combine::Multiply:
-      return a * b;
+      return wrapping_product(a, b);
     default:
-      return a + b;
+      return wrapping_sum(a, b);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/ops/families/indexing.h"
 #include "core/ops/formula.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/layout.h"
 
 namespace partita {
@@ -50,9 +51,9 @@ template <class T>
 T combined(Reduce how, T a, T b) {
   switch (how) {
     case Reduce::Prod:
-      return a * b;
+      return wrapping_product(a, b);
     case Reduce::Mean:
-      return a + b;
+      return wrapping_sum(a, b);
     case Reduce::Amax:
       return a != a ? a : b != b ? b : std::max(a, b);
     case Reduce::Amin:

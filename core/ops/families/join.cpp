@@ -423,7 +423,8 @@ Meta fake_diag_embed(FakeCall& call) {
   std::size_t a = wrap_dim(call.integer("dim1"), rank), b = wrap_dim(call.integer("dim2"), rank);
   if (a == b) fail("diagonal dimensions cannot be identical");
   if (self.sizes.empty()) fail("diag_embed needs at least one dimension");
-  SymExpr n = self.sizes.back() + std::abs(call.integer("offset"));
+  const std::int64_t offset = call.integer("offset");
+  SymExpr n = self.sizes.back() + (offset < 0 ? -SymExpr(offset) : SymExpr(offset));
   SymList sizes(self.sizes.begin(), self.sizes.end() - 1);
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(std::min(a, b)), n);
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(std::max(a, b)), n);

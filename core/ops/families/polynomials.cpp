@@ -2,11 +2,14 @@
 // polynomials of high degree inside (-1, 1) use the trigonometric form (22.3.15-16). A negative degree gives 0. Each
 // step is a fused multiply-add, as in PyTorch's kernels: near a zero of a polynomial of high degree the result consists
 // of rounding errors only.
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "core/ops/families/pointwise_parts.h"
 #include "core/ops/families/special.h"
+#include "core/ops/kernels/wrapping.h"
+#include "core/ops/loop_budget.h"
 
 namespace partita {
 namespace {
@@ -17,8 +20,10 @@ T recur(std::int64_t n, T first, Next next) {
   if (n < 0) return 0;
   if (n == 0) return 1;
   T before = 1, p = first;
+  constexpr std::int64_t between = 4096;
   for (std::int64_t done : steps(n - 1)) {
     if (std::isnan(p)) break;
+    if (done % between == 0) LoopBudget::spend(std::min(between, n - 1 - done));
     T after = next(static_cast<T>(done + 1), p, before);
     before = p;
     p = after;
@@ -37,6 +42,14 @@ T alternating(std::int64_t n, T even) {
   return n % 2 == 0 ? even : -even;
 }
 
+// Degrees wrap too, as in PyTorch.
+std::int64_t after(std::int64_t n) {
+  return kernels::wrapping_sum<std::int64_t>(n, 1);
+}
+std::int64_t twice(std::int64_t n) {
+  return kernels::wrapping_sum(n, n);
+}
+
 constexpr auto chebyshev_t = []<class T>(T x, T degree) -> T {
   auto n = static_cast<std::int64_t>(degree);
   if (n < 0) return 0;
@@ -48,7 +61,7 @@ constexpr auto chebyshev_t = []<class T>(T x, T degree) -> T {
 constexpr auto chebyshev_u = []<class T>(T x, T degree) -> T {
   auto n = static_cast<std::int64_t>(degree);
   if (n < 0) return 0;
-  T count = static_cast<T>(n + 1);
+  T count = static_cast<T>(after(n));
   if (std::abs(x) == 1) return x > 0 ? count : alternating(n, count);
   if (n > 8 && std::abs(x) < 1) {
     T angle = std::acos(x), sine = std::sin(angle);
@@ -60,7 +73,7 @@ constexpr auto chebyshev_u = []<class T>(T x, T degree) -> T {
 constexpr auto chebyshev_v = []<class T>(T x, T degree) -> T {
   auto n = static_cast<std::int64_t>(degree);
   if (n < 0) return 0;
-  T end = static_cast<T>(n + n + 1);
+  T end = static_cast<T>(after(twice(n)));
   if (std::abs(x) == 1) return x > 0 ? T(1) : alternating(n, end);
   if (n > 8 && std::abs(x) < 1) {
     T angle = std::acos(x);
@@ -73,7 +86,7 @@ constexpr auto chebyshev_v = []<class T>(T x, T degree) -> T {
 constexpr auto chebyshev_w = []<class T>(T x, T degree) -> T {
   auto n = static_cast<std::int64_t>(degree);
   if (n < 0) return 0;
-  T end = static_cast<T>(n + n + 1);
+  T end = static_cast<T>(after(twice(n)));
   if (std::abs(x) == 1) return x > 0 ? end : alternating(n, T(1));
   if (n > 8 && std::abs(x) < 1) {
     T angle = std::acos(x);

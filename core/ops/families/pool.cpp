@@ -37,7 +37,8 @@ PoolArguments read_arguments(const C& c, std::size_t rank) {
   for (std::size_t i = 0; i < rank; ++i) {
     if (a.kernel[i] <= 0 || a.stride[i] <= 0 || a.dilation[i] <= 0)
       fail("kernel size, stride and dilation should be greater than zero");
-    if (a.padding[i] < 0 || a.padding[i] > ((a.kernel[i] - 1) * a.dilation[i] + 1) / 2)
+    const SymExpr reach = SymExpr(a.kernel[i] - 1) * a.dilation[i] + 1;
+    if (a.padding[i] < 0 || a.padding[i] > reach.as_int() / 2)
       fail("pad should be at most half of effective kernel size, but got pad=" + std::to_string(a.padding[i]) +
            ", kernel_size=" + std::to_string(a.kernel[i]) + " and dilation=" + std::to_string(a.dilation[i]));
   }
@@ -70,7 +71,7 @@ TensorMeta pooled(FakeCall& c, const TensorMeta& input, std::size_t rank) {
   std::size_t lead = input.dim() - rank;
   for (std::size_t i = 0; i < rank; ++i) {
     SymExpr in = input.sizes[lead + i];
-    SymExpr span = in + 2 * a.padding[i] - a.dilation[i] * (a.kernel[i] - 1) - 1;
+    SymExpr span = in + 2 * SymExpr(a.padding[i]) - SymExpr(a.dilation[i]) * (a.kernel[i] - 1) - 1;
     SymExpr out = sym_floordiv(span + (a.ceil_mode ? a.stride[i] - 1 : 0), a.stride[i]) + 1;
     // The last window must start inside the image or its left padding.
     if (a.ceil_mode && c.test(sym_le(in + a.padding[i], (out - 1) * a.stride[i]), "pooling ceil_mode")) out = out - 1;

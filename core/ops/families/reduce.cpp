@@ -73,7 +73,7 @@ constexpr auto nansum = [](const EvalCall&, const auto* x, const Line& line) {
   AccumulateType<T> total = 0;
   line.each([&](std::int64_t at) {
     auto v = convert<AccumulateType<T>>(x[at]);
-    if (v == v) total += v;
+    if (v == v) total = kernels::wrapping_sum(total, v);
   });
   return total;
 };
@@ -81,12 +81,7 @@ constexpr auto nansum = [](const EvalCall&, const auto* x, const Line& line) {
 constexpr auto times = [](const EvalCall&, const auto* x, const Line& line) {
   using T = std::decay_t<decltype(*x)>;
   AccumulateType<T> total = 1;
-  line.each([&](std::int64_t at) {
-    if constexpr (std::is_integral_v<T>)
-      total = static_cast<std::int64_t>(static_cast<std::uint64_t>(total) * static_cast<std::uint64_t>(x[at]));
-    else
-      total *= convert<AccumulateType<T>>(x[at]);
-  });
+  line.each([&](std::int64_t at) { total = kernels::wrapping_product(total, convert<AccumulateType<T>>(x[at])); });
   return total;
 };
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/ops/families/reduce_kernels.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/record.h"
 #include "core/ops/values.h"
@@ -107,7 +108,7 @@ inline constexpr auto sum = [](const EvalCall&, const auto* x, const Line& line)
     });
     return std::isfinite(lost) ? total + lost : total;
   }
-  line.each([&](std::int64_t at) { total += convert<AccumulateType<T>>(x[at]); });
+  line.each([&](std::int64_t at) { total = kernels::wrapping_sum(total, convert<AccumulateType<T>>(x[at])); });
   return total;
 };
 

@@ -4,6 +4,7 @@
 #include "core/ops/families/log_add_exp.h"
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/families/reduce_parts.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/values.h"
 
 namespace partita {
@@ -56,9 +57,9 @@ Value eval_sum(EvalCall& call) {
       for (std::int64_t i : steps(n)) {
         auto v = convert<AccumulateType<T>>(self.as<T>()[from + i * step]);
         if constexpr (products)
-          total *= v;
+          total = kernels::wrapping_product(total, v);
         else
-          total += v;
+          total = kernels::wrapping_sum(total, v);
         out.as<T>()[to + i * out_step] = convert<T>(total);
       }
     });

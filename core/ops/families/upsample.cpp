@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"
 #include "core/ops/layout.h"
@@ -48,6 +50,14 @@ void check_resample_sizes(const FakeCall& c, const SymList& input, const SymList
     if (!c.test(sym_and(sym_lt(0, input[d + 2]), sym_lt(0, output[d])), "upsample sizes"))
       fail("Input and output sizes should be greater than 0, but got input size " + input[d + 2].str() +
            " and output size " + output[d].str());
+  for (std::size_t d = 0; d < rank; ++d) {
+    const char* name = rank == 1 ? "scales" : scale_names[3 - rank + d];
+    if (c.schema.index_of(name) < 0 || !c.has(name) || !output[d].is_int()) continue;
+    // Positions in the input are computed in single precision, and used as 64-bit numbers.
+    const double scale = as_double(c.number(name)), step = static_cast<double>(static_cast<float>(1 / scale));
+    if (scale > 0 && !(step * static_cast<double>(output[d].as_int()) < 0x1p62))
+      fail(fmt::format("{}: for a scale of {} the positions in the input are beyond 64 bits", c.schema.base, scale));
+  }
 }
 
 ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::size_t rank) {
@@ -78,7 +88,7 @@ ResampleTarget resample_target(const FakeCall& c, const TensorMeta& input, std::
 }
 
 bool is_small_or_channels_last(const SymList& sizes, const SymList& strides, const SymList& output) {
-  if (output.size() == 2 && output[0].as_int() + output[1].as_int() <= 128) return true;
+  if (output.size() == 2 && (output[0] + output[1]).as_int() <= 128) return true;
   if (output.size() == 1 || sizes[1].as_int() <= 3) return false;
   const SymList last = channels_last_strides(sizes);
   for (std::size_t d = 0; d < sizes.size(); ++d)

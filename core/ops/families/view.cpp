@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/memory.h"
 #include "core/ops/families.h"
 #include "core/ops/families/view_inverse.h"
 #include "core/ops/families/view_parts.h"
@@ -43,6 +44,11 @@ SliceRange slice_range(const FakeCall& call, SymExpr size) {
   if (less(end, start)) end = start;
   if (!decided) return {start, call.shapes.new_unbacked(), step};
   return {start, sym_floordiv(end - start + step - 1, step), step};
+}
+
+void check_result_count(const FakeCall& call, std::int64_t count) {
+  if (count > 0 && static_cast<std::uint64_t>(count) > graph_limit())
+    fail(fmt::format("{}: {} results are {}", call.schema.base, count, too_many_nodes()));
 }
 
 namespace {
@@ -232,6 +238,7 @@ Meta fake_unbind(FakeCall& call) {
   SymExpr size = base.sizes[d];
   if (!size.is_int()) fail_unsupported("unbind along a symbolic size");
   MetaTuple out;
+  check_result_count(call, size.as_int());
   for (std::int64_t i = 0; i < size.as_int(); ++i) out.items.push_back(selected(base, d, i));
   return out;
 }
@@ -271,6 +278,7 @@ Meta fake_split(FakeCall& call) {
       fail_unsupported("split into a number of pieces known only at run time");
     count = *hint;
   }
+  check_result_count(call, count);
   SymList lengths(static_cast<std::size_t>(std::max<std::int64_t>(count, 1)), each);
   lengths.back() = size - each * (static_cast<std::int64_t>(lengths.size()) - 1);
   return pieces(self, d, lengths);

@@ -92,6 +92,7 @@ Arg chunk(DecomposeCall& call) {
   SymExpr size = self.sizes[wrap_dim(call.integer("dim"), self.dim())];
   SymExpr each = sym_floordiv(size + chunks - 1, chunks);
   if (size.is(0)) {
+    check_result_count(call, chunks);
     std::vector<Arg> lengths(static_cast<std::size_t>(chunks), Arg(0));
     return call.build.call("aten.split_with_sizes.default", {call.arg("self"), Arg::list(lengths), call.arg("dim")});
   }
@@ -108,6 +109,7 @@ Arg tensor_split(DecomposeCall& call) {
   if (call.schema.name.ends_with(".sections")) {
     std::int64_t n = call.integer("sections");
     if (n <= 0) fail(fmt::format("number of sections must be larger than 0, got {}", n));
+    check_result_count(call, n);
     SymExpr each = sym_floordiv(size, n), more = sym_mod(size, n);
     for (std::int64_t i = 1; i < n; ++i) starts.push_back(each * i + sym_min(more, i));
   } else {

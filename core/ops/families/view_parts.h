@@ -10,6 +10,9 @@ TensorMeta view_meta(const TensorMeta& base);
 /// clone's.
 SymList cloned_strides(const FakeCall& call, const TensorMeta& self);
 
+/// Fails when a call would have more results than a file may have nodes.
+void check_result_count(const FakeCall& call, std::int64_t count);
+
 struct SliceRange {
   SymExpr start, length, step;
 };

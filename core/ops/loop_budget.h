@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+
+namespace partita {
+
+/// While it lives, loops of its thread whose length is a number of the call (the degree of a polynomial, not a size)
+/// may take loop_limit() turns in all. One within another has turns of its own.
+class LoopBudget {
+ public:
+  LoopBudget();
+  ~LoopBudget();
+  LoopBudget(const LoopBudget&) = delete;
+  LoopBudget& operator=(const LoopBudget&) = delete;
+
+  /// Takes turns. Fails (ops.turns) when there are not so many left. Without a budget all are allowed.
+  static void spend(std::int64_t turns);
+
+ private:
+  std::int64_t left_;
+  LoopBudget* outer_;
+};
+
+}  // namespace partita
