@@ -56,6 +56,11 @@ expect 2 "node m" "$partita" run "$work/shapes.py" --random-weights 1
 expect 2 "nonsense" "$partita" run "$sample/program.pt2" --inputs "$sample/io.safetensors" --backend nonsense
 expect 2 "no_such_graph" "$partita" show "$sample/program.pt2" --graph no_such_graph
 expect 2 "" "$partita" nonsense
+# A thread whose stack does not fit into the address space cannot be started, as with ulimit -u 1.
+no_threads="ulimit -s $((200 << 30)); exec \"\$@\""
+if bash -c "$no_threads" bash "$partita" --version >/dev/null 2>&1; then
+  QT_QPA_PLATFORM=offscreen expect 2 "ulimit -u" bash -c "$no_threads" bash "$partita" open "$sample/program.pt2"
+fi
 # Output that nobody can read is an error, and no exception leaves main.
 for verb in "ops" "--help" "list $sample/program.pt2" "show $sample/program.pt2" "store list" "store stats --json" \
             "run $sample/program.pt2 --inputs $sample/io.safetensors --json"; do

@@ -5,6 +5,7 @@
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/broadcast.h"
+#include "core/ops/kernels/wrapping.h"
 #include "core/ops/layout.h"
 #include "core/ops/promote.h"
 
@@ -179,9 +180,11 @@ Value eval_cross(EvalCall& c) {
       for (std::int64_t i : steps(split.inner, split.length)) {
         auto at = [&](std::int64_t k) { return (o * 3 + k % 3) * split.inner + i; };
         const T *u = a.as<T>(), *v = b.as<T>();
+        auto product = [&](std::int64_t j, std::int64_t k) {
+          return rounded(out.dtype, wrapping_product(u[at(j)], v[at(k)]));
+        };
         for (std::int64_t k = 0; k < 3; ++k)
-          y.as<T>()[at(k)] = rounded(out.dtype, u[at(k + 1)] * v[at(k + 2)]) -  // each product is rounded
-                             rounded(out.dtype, u[at(k + 2)] * v[at(k + 1)]);
+          y.as<T>()[at(k)] = wrapping_difference(product(k + 1, k + 2), product(k + 2, k + 1));
       }
   });
   return with_elements(out, y);
