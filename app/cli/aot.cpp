@@ -161,11 +161,10 @@ const Command aot_command = {
           ->capture_default_str();
       app.add_option("--save", o->save, "keep this value for the backward")->expected(1)->take_all();
       app.add_option("--recompute", o->recompute, "compute this value again in the backward")->expected(1)->take_all();
-      app.add_option("--memory-budget", o->memory_budget,
-                     "0: save inputs only ... 1: recompute only what costs next to nothing")
-          ->check(CLI::Range(0.0, 1.0))
-          ->capture_default_str();
-      app.add_flag("--inference", o->inference, "no backward: the functional graph only");
+      auto* budget = app.add_option("--memory-budget", o->memory_budget,
+                                    "0: save inputs only ... 1: recompute only what costs next to nothing")
+                         ->capture_default_str();
+      app.add_flag("--inference", o->inference, "no backward: the functional graph only")->excludes(budget);
       app.add_flag("--json", o->json, "print metadata.json instead of a summary");
       app.add_option("-o,--output", o->output, "folder for joint.py, forward.py, backward.py, metadata.json")
           ->required();

@@ -9,37 +9,6 @@
 namespace partita {
 namespace {
 
-bool differentiable(const Node& placeholder) {
-  const TensorMeta* t = placeholder.meta.tensor();
-  return t && (is_floating(t->dtype) || is_complex(t->dtype));
-}
-
-std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program, const AotOptions& options) {
-  std::vector<InputBinding> inputs;
-  bool any_parameter = false;
-  for (Node* node : graph.placeholders()) {
-    InputBinding b =
-        program ? InputBinding{node->meta.sym() ? InputRole::Symbol : InputRole::User, node->name()} : text_role(*node);
-    const ProgramInput* from = program ? program->input(node->name()) : nullptr;
-    if (from && from->kind == ProgramInputKind::Parameter)
-      b = {InputRole::Parameter, from->target};
-    else if (from && from->kind == ProgramInputKind::Buffer)
-      b = {InputRole::Buffer, from->target};
-    else if (from && from->kind == ProgramInputKind::Constant)
-      b = {InputRole::Constant, from->target};
-    any_parameter |= b.role == InputRole::Parameter;
-    inputs.push_back(std::move(b));
-  }
-  std::vector<Node*> placeholders = graph.placeholders();
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    bool wanted =
-        any_parameter || program ? inputs[i].role == InputRole::Parameter : inputs[i].role != InputRole::Buffer;
-    if (!options.requires_grad.empty()) wanted = i < options.requires_grad.size() && options.requires_grad[i];
-    inputs[i].requires_grad = options.train && wanted && differentiable(*placeholders[i]);
-  }
-  return inputs;
-}
-
 /// Gives placeholders that have none PyTorch's descriptor (torch/_functorch/_aot_autograd/descriptors.py), by which
 /// compilers recognise weights. Inputs whose new values the caller writes back get none, because their values change
 /// between runs.
@@ -85,6 +54,37 @@ Result<AotGraphs> partition_joint(const Graph& joint, const AotOptions& options)
 }
 
 }  // namespace
+
+bool can_be_differentiated(const Node& placeholder) {
+  const TensorMeta* t = placeholder.meta.tensor();
+  return t && (is_floating(t->dtype) || is_complex(t->dtype));
+}
+
+std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program, const AotOptions& options) {
+  std::vector<InputBinding> inputs;
+  bool any_parameter = false;
+  for (Node* node : graph.placeholders()) {
+    InputBinding b =
+        program ? InputBinding{node->meta.sym() ? InputRole::Symbol : InputRole::User, node->name()} : text_role(*node);
+    const ProgramInput* from = program ? program->input(node->name()) : nullptr;
+    if (from && from->kind == ProgramInputKind::Parameter)
+      b = {InputRole::Parameter, from->target};
+    else if (from && from->kind == ProgramInputKind::Buffer)
+      b = {InputRole::Buffer, from->target};
+    else if (from && from->kind == ProgramInputKind::Constant)
+      b = {InputRole::Constant, from->target};
+    any_parameter |= b.role == InputRole::Parameter;
+    inputs.push_back(std::move(b));
+  }
+  std::vector<Node*> placeholders = graph.placeholders();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bool wanted =
+        any_parameter || program ? inputs[i].role == InputRole::Parameter : inputs[i].role != InputRole::Buffer;
+    if (!options.requires_grad.empty()) wanted = i < options.requires_grad.size() && options.requires_grad[i];
+    inputs[i].requires_grad = options.train && wanted && can_be_differentiated(*placeholders[i]);
+  }
+  return inputs;
+}
 
 Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options) {
   if (options.train && is_joint(graph)) return partition_joint(graph, options);

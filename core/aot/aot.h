@@ -51,6 +51,12 @@ struct AotGraphs {
   bool train = false;                   ///< there is a backward
 };
 
+/// Can the placeholder require grad? Floating and complex tensors can.
+bool can_be_differentiated(const Node& placeholder);
+/// What each placeholder is to the user, by the archive's signature or by its name in text, and whether `options` have
+/// it differentiated.
+std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program, const AotOptions& options);
+
 /// Makes the graphs of AOTAutograd. `graph`: dynamo text, exported or ATen code. `program`: the archive's signature;
 /// null without one. A joint graph is only partitioned.
 Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options);

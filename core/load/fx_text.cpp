@@ -1,9 +1,11 @@
 #include "core/load/fx_text.h"
 
+#include <cctype>
 #include <charconv>
 #include <unordered_set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/load/fx_expression.h"
 
@@ -94,6 +96,24 @@ std::shared_ptr<const Origin> parse_origin(std::string_view comment) {
     place = place.substr(0, colon);
   origin.file = trim(place);
   return std::make_shared<const Origin>(std::move(origin));
+}
+
+/// The S of "self.a.b['c'] = value"; empty for any other statement, also for "self.a[0] = value", which writes a
+/// tensor.
+std::string_view assigned_attribute(std::string_view statement) {
+  if (!statement.starts_with("self.")) return {};
+  std::size_t end = 5;
+  int depth = 0;
+  for (; end < statement.size(); ++end) {
+    const char c = statement[end];
+    if (c == '[' && depth++ == 0 && !statement.substr(end + 1).starts_with('\'') &&
+        !statement.substr(end + 1).starts_with('"'))
+      return {};
+    if (depth == 0 && !std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') break;
+    if (c == ']') --depth;
+  }
+  const std::string_view rest = trim(statement.substr(end));
+  return rest.starts_with('=') && !rest.starts_with("==") ? statement.substr(0, end) : std::string_view();
 }
 
 class ModuleReader {
@@ -318,6 +338,8 @@ class ModuleReader {
       return {};
     }
     if (t.kind != TokenKind::Name) return reader_->expected("a statement");
+    if (t.is_name("self") && !reader_->names.contains("self"))
+      if (const std::string found = assigned_attributes(t.at); !found.empty()) return reader_->error_at(t.at, found);
     char after = lexer_.after_peek();
     if (after == ':' || after == '=' || after == ',') return assignment();
     TRY(Expression target, reader_->expression());
@@ -343,6 +365,30 @@ class ModuleReader {
     if (!target.op) return reader_->expected("'='");
     reader_->materialise(std::move(target), {});
     return {};
+  }
+
+  /// PyTorch's words for the tensor attributes that the method assigns from here on, because a graph cannot; empty if
+  /// the statement at `at` assigns none.
+  std::string assigned_attributes(std::size_t at) const {
+    std::vector<std::string_view> found;
+    Line line;
+    for (bool first = true; read_line(text_, at, line) && !line.content.starts_with("return"); at = line.end) {
+      std::string_view rest = line.content;
+      while (!rest.empty()) {
+        const std::size_t end = std::min(rest.find(';'), rest.size());
+        const std::string_view name = assigned_attribute(trim(rest.substr(0, end)));
+        if (!name.empty() && found.size() < 20) found.push_back(name.substr(0, 60));
+        if (first && found.empty()) return {};
+        first = false;
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+    }
+    if (found.empty()) return {};
+    return fmt::format(
+        "The tensor {} {} {} assigned during export. Such attributes must be registered as buffers using the "
+        "`register_buffer` API (https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module."
+        "register_buffer).",
+        found.size() > 1 ? "attributes" : "attribute", fmt::join(found, ", "), found.size() > 1 ? "were" : "was");
   }
 
   /// Makes the node of an in-place statement that no "name = base" follows.

@@ -53,8 +53,8 @@ Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_
     Node* n = a.node();
     if (n && r.on_tangents[n->id()])
       return input_error("partition.joint",
-                         fmt::format("forward output {} depends on a tangent; is the number of forward "
-                                     "outputs ({}) right?",
+                         fmt::format("Node {} was invalid, but is output: this output of the forward depends on "
+                                     "a tangent; is the number of forward outputs ({}) right?",
                                      n->name(), forward_count),
                          place_of(*n));
     if (n) r.needed_by_forward[n->id()] = 1;

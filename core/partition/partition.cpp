@@ -183,7 +183,8 @@ Result<Partition> solve(const Problem& p, const PartitionOptions& options) {
 Status check_budget(const PartitionOptions& options) {
   if (options.memory_budget >= 0 && options.memory_budget <= 1) return {};
   return input_error("partition.budget",
-                     fmt::format("a memory budget of {} is not between 0 and 1", options.memory_budget));
+                     fmt::format("The valid ranges for memory budget are 0 <= m <= 1. The provided value is {}",
+                                 options.memory_budget));
 }
 
 }  // namespace
