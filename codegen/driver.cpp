@@ -43,11 +43,13 @@ class CompiledGraph {
  public:
   CompiledGraph(const Graph& graph, const BackendOptions& options) : graph_(graph.clone()), options_(options) {}
 
+  /// Runs the first `stop_after` passes, -1: all, and compiles unless sizes are symbols.
   Status prepare(int stop_after) {
+    stop_after_ = stop_after;
     TRY_DO(run_post_grad_passes(*graph_, options_, stop_after));
     int index = 0;
     for (const Node* node : graph_->placeholders()) {
-      has_symbols_ |= has_symbols(node->meta);
+      has_symbols_ |= partita::has_symbols(node->meta);
       if (options_.fixed_parameters &&
           (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")))
         fixed_.insert(index);
@@ -56,6 +58,8 @@ class CompiledGraph {
     if (has_symbols_) return {};
     return compile({});
   }
+
+  bool has_symbols() const { return has_symbols_; }
 
   Result<std::vector<Value>> run(const std::vector<Value>& inputs) {
     std::map<std::string, std::int64_t> sizes;
@@ -74,6 +78,15 @@ class CompiledGraph {
     codegen::CpuOptions cpu;
     cpu.generator = options_.generator;
     cpu.fixed_inputs = fixed_;
+    cpu.compile_sub_graph = [options = options_, stop_after = stop_after_](
+                                const Graph& graph, std::shared_ptr<Generator> generator) -> Result<CompiledFn> {
+      BackendOptions own = options;
+      own.generator = std::move(generator);
+      auto compiled = std::make_shared<CompiledGraph>(graph, own);
+      TRY_DO(compiled->prepare(stop_after));
+      if (compiled->has_symbols()) return unsupported("backend.symbolic", "a size that is known only at run time");
+      return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
+    };
     if (const auto store = options_.store) {
       cpu.load_code = [store](const std::string& key) { return store->find(key); };
       cpu.store_code = [store, name = graph_->name](const std::string& key, const std::string& code) {
@@ -86,6 +99,7 @@ class CompiledGraph {
 
   std::unique_ptr<Graph> graph_;
   BackendOptions options_;
+  int stop_after_ = -1;
   bool has_symbols_ = false;
   std::set<int> fixed_;
   std::map<std::map<std::string, std::int64_t>, std::unique_ptr<codegen::Executable>> executables_;  // by symbol values

@@ -346,17 +346,25 @@ Status Compiler::externs() {
     auto* call = std::get_if<ExternCall>(&plan_.steps[i]);
     if (!call) continue;
     ExternContext context{
-        *call, out_->threads,
+        *call,
+        out_->threads,
         [&](int b) {
           const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(b)];
           if (written.contains(b)) return false;
           return buffer.kind == PlanBuffer::Kind::Constant ||
                  (buffer.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(buffer.index));
         },
-        out_->generator.get(), [&](int b) { return integer(plan_.buffers[static_cast<std::size_t>(b)].elements); }};
+        out_->generator.get(),
+        [&](int b) { return integer(plan_.buffers[static_cast<std::size_t>(b)].elements); },
+        {}};
+    if (call->graph && options_.compile_sub_graph)
+      context.compile_sub_graph = [&](const Graph& graph) {
+        return options_.compile_sub_graph(graph, out_->generator);
+      };
     std::string why_not;
     TRY(Prepared prepared, prepare_extern(context, why_not));
-    if (const OpRecord* record = find_record(call->op)) out_->draws_anew |= record->random && !options_.generator;
+    const OpRecord* record = find_record(call->op);
+    out_->draws_anew |= !options_.generator && (call->graph || (record && record->random));
     out_->externs.push_back({call->origin, call->op->name, prepared.library, why_not});
     out_->calls.push_back(std::move(prepared.step));
     if (call->epilogue && !prepared.has_epilogue) {

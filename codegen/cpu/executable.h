@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/aot/compile_fn.h"
 #include "core/schedule/plan.h"
 #include "core/tensor/generator.h"
 #include "core/tensor/value.h"
@@ -17,6 +18,9 @@ namespace partita::codegen {
 struct CpuOptions {
   /// The generator of random operators; null: each run uses a new one with the default seed.
   std::shared_ptr<Generator> generator;
+  /// Compiles the sub graphs of cond, while_loop, map_impl and scan, which draw from the executable's generator. What
+  /// it refuses is interpreted, and ExternReport::why_not says why; empty: all are.
+  std::function<Result<CompiledFn>(const Graph& sub_graph, std::shared_ptr<Generator> generator)> compile_sub_graph;
   bool keep_text = false;  ///< fill Executable::ir and assembly; does not use stored code
   /// Inputs whose values do not change between runs, which the caller promises (the weights of an inference). They are
   /// packed for oneDNN once.
@@ -38,7 +42,9 @@ struct CompileTimes {
 /// Which library does a call, if any.
 struct ExternReport {
   std::string node, op, library;
-  std::string why_not;  ///< why oneDNN, although it has the operator, does not do this call; else empty
+  /// Why oneDNN, although it has the operator, does not do this call, or why its sub graphs are interpreted; else
+  /// empty.
+  std::string why_not;
 };
 
 /// A compiled plan. Only one run at a time: calls from several threads wait for one another.

@@ -11,42 +11,15 @@
 namespace partita {
 namespace {
 
-Result<std::size_t> propagate_sub_graphs(Node& node, const ControlOp& h) {
-  std::vector<Meta> operands;
-  for (std::size_t i : h.operands) {
-    if (i >= node.args().size()) continue;
-    if (auto* list = node.args()[i].get<ArgList>())
-      for (const Arg& a : list->items) {
-        if (Node* n = a.node())
-          operands.push_back(n->meta);
-        else if (auto* value = a.get<std::int64_t>())
-          operands.push_back(SymExpr(*value));
-        else
-          operands.emplace_back();
-      }
-  }
+Result<std::size_t> propagate_sub_graphs(Node& node, const ControlOp& region) {
+  TRY_DO(give_metas_to_regions(region, node));
   std::size_t count = 0;
-  for (std::size_t i : h.graphs) {
-    Node* attribute = i < node.args().size() ? node.args()[i].node() : nullptr;
-    Graph* child = attribute ? node.graph().child(attribute->target) : nullptr;
-    if (!child)
-      return input_error("fake.sub_graph", fmt::format("argument {} of {} is no sub graph", i, node.op()->name),
-                         place_of(node));
-    std::vector<Node*> placeholders = child->placeholders();
-    if (placeholders.size() != operands.size())
-      return input_error("fake.sub_graph",
-                         fmt::format("sub graph {} takes {} inputs, but {} are given", attribute->target,
-                                     placeholders.size(), operands.size()),
-                         place_of(node));
-    for (std::size_t p = 0; p < placeholders.size(); ++p) placeholders[p]->meta = operands[p];
-    child->shapes = node.graph().shapes;
-    TRY(std::size_t inner, propagate(*child));
+  for (std::size_t i : region.graphs) {
+    TRY(Graph* const child, region_graph(node, i));
+    TRY(const std::size_t inner, propagate(*child));
     count += inner;
-    if (i != h.body) continue;
-    MetaTuple results;
-    for (const Arg& a : child->outputs()) results.items.push_back(a.node() ? a.node()->meta : Meta());
-    node.meta = std::move(results);
   }
+  node.meta = region_results(region, node);
   return count + 1;
 }
 
@@ -65,8 +38,8 @@ Result<std::size_t> propagate(Graph& graph) {
       continue;
     }
     if (!node->op()->is_call()) continue;
-    if (const ControlOp* h = find_control(node->op()); h && !h->graphs.empty()) {
-      TRY(std::size_t inner, propagate_sub_graphs(*node, *h));
+    if (const ControlOp* region = find_region(node->op())) {
+      TRY(std::size_t inner, propagate_sub_graphs(*node, *region));
       count += inner;
       continue;
     }
@@ -100,8 +73,8 @@ MetaCheck check_metas(const Graph& graph) {
   for (Node* node : *copy) {
     if (!node->op()->is_call()) continue;
     bool annotated = node->meta.known();
-    if (const ControlOp* h = find_control(node->op()); h && !h->graphs.empty()) {
-      if (!propagate_sub_graphs(*node, *h)) ++check.without_record;
+    if (const ControlOp* region = find_region(node->op())) {
+      if (!propagate_sub_graphs(*node, *region)) ++check.without_record;
       continue;
     }
     const Node* tuple = node->is(Op::getitem()) ? node->args()[0].node() : nullptr;

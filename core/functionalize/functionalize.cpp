@@ -1,11 +1,13 @@
 #include "core/functionalize/functionalize.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "core/functionalize/eager_tensors.h"
+#include "core/functionalize/regions.h"
 #include "core/functionalize/to_aten.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
@@ -79,6 +81,8 @@ class Functionalizer {
 
   void attribute(Node& node) {
     const Graph& eager = *aten_.graph;
+    if (!node.users().empty() && std::ranges::all_of(node.users(), [](Node* n) { return find_region(n->op()); }))
+      return;
     Node* made = out_.graph->create(Op::get_attr(), {}, {}, node.name());
     made->target = node.target;
     made->meta = node.meta;
@@ -132,11 +136,59 @@ class Functionalizer {
     Node* before = out_.graph->last();
     if (node.is(Op::getitem()))
       getitem(node);
+    else if (const ControlOp* op = find_region(node.op()))
+      region(node, *op);
     else if (node.op()->kind != OpKind::Torch)
       copy(node);
     else
       aten_call(node);
     mark_no_grad(before);
+    for (Node* n = before ? before->next() : out_.graph->first(); n; n = n->next()) n->recompute = node.recompute;
+  }
+
+  /// What sub graphs write to their operands becomes results of the call.
+  void region(Node& node, const ControlOp& op) {
+    std::vector<bool> wants;
+    for (const Operand& o : operands_of(op, node.args()))
+      wants.push_back(!under_no_grad() && o.value.node() && requires_grad(o.value.node()));
+    FunctionalRegion region = unwrap(functionalize_region(node, op, wants, out_));
+    Args args;
+    for (const Arg& a : node.args()) {
+      const ArgList* list = a.get<ArgList>();
+      args.push_back(list ? Arg(ArgList{{}, list->is_tuple}) : Arg());
+    }
+    std::map<std::size_t, ArgList> lists;
+    for (const Operand& o : region.operands) lists[o.list].items.push_back(mapped(o.value));
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (const ArgList* empty = args[i].get<ArgList>())
+        args[i] = ArgList{std::move(lists[i].items), empty->is_tuple};
+      else if (std::ranges::find(op.graphs, i) == op.graphs.end())
+        args[i] = mapped(node.args()[i]);
+    }
+    const std::vector<std::string> names = region_names(op, *out_.graph);
+    for (std::size_t g = 0; g < op.graphs.size(); ++g) {
+      Node* attribute = out_.graph->create(Op::get_attr(), {}, {}, names[g]);
+      attribute->target = names[g];
+      args[op.graphs[g]] = attribute;
+      out_.graph->children.emplace_back(names[g], std::move(region.graphs[g]));
+    }
+    // The one keyword, mutated_arg_indices, says what has been found out here.
+    Node* made = out_.graph->create(node.op(), std::move(args));
+    made->origin = node.origin;
+    made->note = node.note;
+    MetaTuple results = region_results(op, *made);
+    const MetaTuple* known = node.meta.tuple();
+    for (std::size_t i = 0; known && i < region.position.size() && i < known->items.size(); ++i)
+      if (Meta& item = results.items[region.position[i]]; !item.known()) item = known->items[i];
+    made->meta = results;
+    plain_[node.id()] = made;
+    Builder build = builder();
+    const auto result = [&](std::size_t i) { return build.getitem(made, static_cast<std::int64_t>(i)); };
+    std::vector<std::size_t> parts;
+    for (const std::size_t i : region.position)
+      parts.push_back(results.items[i].tensor() ? new_object(result(i)) : npos);
+    parts_[&node] = std::move(parts);
+    for (const auto& [operand, i] : region.written) write(eager_.object_at(operand), result(i));
   }
 
   void getitem(Node& node) {
@@ -193,7 +245,6 @@ class Functionalizer {
         throw Raise{std::move(meta).error()};
     }
     keep_known_sizes(*made, node.meta);
-    made->recompute = node.recompute;
     made->note = node.note;
     plain_[node.id()] = made;
     if (made->meta.tensor()) eager_.object_of[node.id()] = new_object(made);
@@ -320,7 +371,6 @@ class Functionalizer {
     }
     Builder build = builder();
     Node* result = build.call(target->name, std::move(args), std::move(kwargs));
-    result->recompute = node.recompute;
 
     // The functional variant returns the call's results, then the new values of the written arguments. For an in-place
     // call it returns only the latter.
@@ -494,9 +544,10 @@ class Functionalizer {
     }
     out_.graph->set_output(Arg::tuple(std::move(returned)));
     const std::vector<char> live = live_nodes();
-    const auto dead = [&](const auto& entry) { return !live[entry.first->id()]; };
-    std::erase_if(out_.no_grad, [&](const Node* n) { return !live[n->id()]; });
-    std::erase_if(out_.hidden, dead);
+    // Nodes of sub graphs stay.
+    const auto dead = [&](const Node* n) { return &n->graph() == out_.graph.get() && !live[n->id()]; };
+    std::erase_if(out_.no_grad, [&](const Node* n) { return dead(n); });
+    std::erase_if(out_.hidden, [&](const auto& entry) { return dead(entry.first); });
     out_.graph->eliminate_dead([&](const Node& n) { return live[n.id()] != 0; });
   }
 

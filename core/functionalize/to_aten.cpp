@@ -63,11 +63,28 @@ class Lowering {
     if (const ControlOp* control = find_control(node->op())) {
       if (control->kind == Control::GradMode) return inline_grad_region(node);
       if (control->kind == Control::Autocast) return inline_autocast(node);
+      if (control->kind == Control::Wrapper || control->kind == Control::Checkpoint ||
+          control->kind == Control::InvokeSubgraph)
+        return inline_wrapper(node, *control);
+      if (!control->graphs.empty()) return region(node, *control);
     }
     TRY_DO(autocast_.cast_arguments(*node));
     if (node->op()->kind == OpKind::Torch) return lower_aten(node);
     if (is_number_arithmetic(*node)) return infer_and_go_on(node);
     return replace(node, [](Node& n) { return resolve(n); });
+  }
+
+  /// The sub graphs stay as they are; functionalisation lowers them. Here the metas of the results are found.
+  Result<Node*> region(Node* node, const ControlOp& op) {
+    TRY_DO(give_metas_to_regions(op, *node));
+    TRY(Graph* const body, region_graph(*node, op.body));
+    const std::vector<Arg> outputs = body->outputs();
+    TRY(const AtenGraph lowered, to_aten(*body));
+    const std::vector<Arg> known = lowered.graph->outputs();
+    for (std::size_t i = 0; i < outputs.size() && i < known.size(); ++i)
+      if (Node* n = outputs[i].node(); n && known[i].node() && !n->meta.known()) n->meta = known[i].node()->meta;
+    node->meta = region_results(op, *node);
+    return infer_and_go_on(node);
   }
 
   /// torch.export keeps a no_grad region as a call of a sub graph. Inlines it between two changes of the grad mode.
@@ -149,6 +166,8 @@ class Lowering {
     if (!value) return std::move(value).error();
     if (value->node() == node) return infer_and_go_on(node);
     if (Node* n = value->node(); n && !n->origin) n->origin = node->origin;
+    for (Node* made = previous ? previous->next() : out_.graph->first(); made != node; made = made->next())
+      if (made->recompute == Recompute::Unspecified) made->recompute = node->recompute;
     TRY_DO(replace_uses(*node, *value));
     Node* next = previous ? previous->next() : out_.graph->first();
     autocast_.replaced(*node, next);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/grad/region_backward.h"
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/catch_raised.h"
@@ -75,6 +76,10 @@ class Differentiator {
                                                                                   : Arg());
     graph_.set_output(Arg::list(std::move(returned)));
     graph_.eliminate_dead(has_effect);
+    std::erase_if(graph_.children, [&](const auto& child) {
+      return std::ranges::none_of(graph_,
+                                  [&](const Node* n) { return n->is(Op::get_attr()) && n->target == child.first; });
+    });
     graph_.form = GraphForm::Joint;
     graph_.name = "inner_f";
     joint.graph = renamed_in_order(graph_);
@@ -114,6 +119,8 @@ class Differentiator {
       Node* previous = n->previous();
       TRY(const Arg value, decompose(*n));
       TRY_DO(replace_uses(*n, value));
+      for (Node* made = previous ? previous->next() : graph_.first(); made != n; made = made->next())
+        made->recompute = n->recompute;
       for (auto& [now, before] : forward_.hidden)
         if (before == n) before = value.node();
       graph_.erase(n);
@@ -180,6 +187,12 @@ class Differentiator {
   };
   Result<std::vector<Slot>> slots(Node* function) {
     std::vector<Slot> out;
+    if (const ControlOp* op = find_region(function->op())) {
+      for (const Operand& o : operands_of(*op, function->args()))
+        if (Node* n = o.value.node(); n && needs(n))
+          out.push_back({static_cast<int>(o.list), static_cast<int>(o.item), edge_to(n)});
+      return out;
+    }
     const Schema* schema = find_schema(function->op());
     if (!schema)
       return unsupported("ops.unknown", fmt::format("no derivative for {}", function->op()->name), place_of(*function));
@@ -268,6 +281,7 @@ class Differentiator {
 
   Status apply(Node* function, std::vector<Node*> grads, const std::vector<Slot>& edges, std::vector<Node*>& direct,
                std::map<int, std::vector<Node*>>& lists) {
+    if (const ControlOp* op = find_region(function->op())) return apply_region(*function, *op, std::move(grads), lists);
     const Schema* schema = find_schema(function->op());
     std::vector<bool> wants(schema->args.size(), false);
     for (const Slot& s : edges) wants[static_cast<std::size_t>(s.argument)] = true;
@@ -276,6 +290,23 @@ class Differentiator {
     Builder build(graph_, output_, function->origin);
     TRY(direct, differentiate(build, *function, std::move(grads), std::move(wants), &lists));
     detach_results(*function, last);
+    return {};
+  }
+
+  Status apply_region(Node& function, const ControlOp& op, std::vector<Node*> grads,
+                      std::map<int, std::vector<Node*>>& lists) {
+    std::vector<bool> wants;
+    const std::vector<Operand> operands = operands_of(op, function.args());
+    for (const Operand& o : operands) wants.push_back(o.value.node() && needs(o.value.node()));
+    grads.resize(function.meta.tuple()->items.size(), nullptr);
+    Builder build(graph_, output_, function.origin);
+    TRY(const std::vector<Node*> gradients,
+        differentiate_region(build, function, op, grads, wants, forward_.no_grad, forward_.hidden));
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      std::vector<Node*>& list = lists[static_cast<int>(operands[i].list)];
+      list.resize(std::max(list.size(), operands[i].item + 1), nullptr);
+      list[operands[i].item] = gradients[i];
+    }
     return {};
   }
 

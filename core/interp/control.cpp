@@ -209,6 +209,7 @@ Result<Value> run_control(const ControlCall& call) {
     case Control::Scan:
       return scan(call);
     case Control::Wrapper:
+    case Control::Checkpoint:
       return call_graph(call, 0, 1);
     case Control::GradMode:
       return call_graph(call, 1, 2);

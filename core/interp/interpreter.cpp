@@ -151,6 +151,7 @@ class Run {
     if (operands.size() != child.placeholders().size())
       return input_error("interp.control", fmt::format("sub graph {} takes {} values and gets {}", child.name,
                                                        child.placeholders().size(), operands.size()));
+    if (options_.run_sub_graph) return options_.run_sub_graph(child, std::move(operands));
     return Run(child, options_)(std::move(operands));
   }
 

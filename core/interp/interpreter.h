@@ -26,6 +26,8 @@ struct InterpOptions {
   std::function<Status(const Node&, const Value&)> observer = {};
   /// Replaces ops/record.h's evaluate, so that tests can plant a wrong kernel.
   std::function<Result<Value>(const Node&, std::vector<Value>, ValueKwargs, const EvalContext&)> evaluate = {};
+  /// Runs the sub graphs of cond, while_loop, map_impl and scan; empty: they are interpreted too.
+  std::function<Result<std::vector<Value>>(const Graph& sub_graph, std::vector<Value> operands)> run_sub_graph = {};
 };
 
 /// Runs the graph node by node. This defines the results that all backends must give. Values are freed after their last

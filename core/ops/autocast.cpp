@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include <fmt/format.h>
+
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/catch_raised.h"
@@ -218,6 +220,34 @@ void AutocastRegions::replaced(const Node& call, const Node* made) {
   for (; made != &call; made = made->next()) done_.insert(made);
 }
 
+namespace {
+
+/// A name that neither a sub graph nor an attribute of the graph has.
+std::string free_name(const Graph& graph, const std::string& wanted) {
+  const auto taken = [&](const std::string& name) { return graph.child(name) || graph.attributes.contains(name); };
+  std::string name = wanted;
+  for (int i = 1; taken(name); ++i) name = fmt::format("{}_{}", wanted, i);
+  return name;
+}
+
+/// Gives the graph what a get_attr of the body reads, and returns its name there.
+std::string take_attribute(Graph& graph, const Graph& body, const std::string& target) {
+  if (const Graph* child = body.child(target)) {
+    std::string name = free_name(graph, target);
+    graph.children.emplace_back(name, child->clone());
+    return name;
+  }
+  const auto it = body.attributes.find(target);
+  if (it == body.attributes.end()) return target;
+  const auto same = graph.attributes.find(target);
+  if (same != graph.attributes.end() && same->second.storage == it->second.storage) return target;
+  std::string name = free_name(graph, target);
+  graph.attributes.emplace(name, it->second);
+  return name;
+}
+
+}  // namespace
+
 Result<Node*> inline_region(Node* call, Node* begin, const std::vector<Arg>& operands, const Graph& body) {
   Graph& graph = call->graph();
   const std::vector<Node*> parameters = body.placeholders();
@@ -227,18 +257,43 @@ Result<Node*> inline_region(Node* call, Node* begin, const std::vector<Arg>& ope
   std::unordered_map<const Node*, Arg> copies;
   for (std::size_t i = 0; i < parameters.size(); ++i) copies.emplace(parameters[i], operands[i]);
   const auto copy_of = [&](Node* n) { return copies.at(n); };
+  Node* first = begin;
   for (Node* inner : body) {
     if (inner->is_placeholder() || inner->is_output()) continue;
-    if (inner->is(Op::get_attr()) && body.child(inner->target))
-      return unsupported("ops.region", call->op()->name + " with sub graphs of its own", place_of(*call));
-    if (auto it = body.attributes.find(inner->target); inner->is(Op::get_attr()) && it != body.attributes.end())
-      graph.attributes.emplace(inner->target, it->second);
-    copies.emplace(inner, graph.copy_node(*inner, copy_of, call));
+    Node* copy = graph.copy_node(*inner, copy_of, call);
+    if (copy->is(Op::get_attr())) copy->target = take_attribute(graph, body, inner->target);
+    copies.emplace(inner, copy);
+    if (!first) first = copy;
+  }
+  // A sub graph may return one value that is not in a tuple.
+  if (const Node* output = body.output(); output && output->args()[0].node()) {
+    TRY_DO(replace_uses(*call, copy_of(output->args()[0].node())));
+    return first;
   }
   std::vector<Arg> results;
   for (const Arg& result : body.outputs()) results.push_back(map_nodes(result, copy_of));
   TRY_DO(replace_uses(*call, Arg::list(std::move(results))));
-  return begin;
+  return first;
+}
+
+Result<Node*> inline_wrapper(Node* call, const ControlOp& op) {
+  const std::size_t graph_at = op.kind == Control::InvokeSubgraph ? 1 : 0,
+                    first = op.kind == Control::InvokeSubgraph ? 2 : 1;
+  TRY(const Graph* const body, region_graph(*call, graph_at));
+  const Args args = call->args();
+  const std::vector<Arg> operands(args.begin() + static_cast<std::ptrdiff_t>(std::min(first, args.size())), args.end());
+  Node* const before = call->previous();
+  TRY(Node * made, inline_region(call, nullptr, operands, *body));
+  if (op.kind == Control::Checkpoint) {
+    // What one region computes for another is saved, or the backward would run all regions before it again.
+    for (const Arg& operand : operands)
+      if (Node* n = operand.node(); n && n->recompute == Recompute::PreferRecompute) n->recompute = Recompute::MustSave;
+    for (Node* n = before ? before->next() : call->graph().first(); n != call; n = n->next())
+      if (n->recompute == Recompute::Unspecified) n->recompute = Recompute::PreferRecompute;
+  }
+  if (!made) made = call->next();
+  call->graph().erase(call);
+  return made;
 }
 
 Result<Node*> inline_autocast(Node* call) {

@@ -4,6 +4,7 @@
 
 #include "core/base/result.h"
 #include "core/ir/graph.h"
+#include "core/ops/control.h"
 
 namespace partita {
 
@@ -30,8 +31,12 @@ class AutocastRegions {
 };
 
 /// torch.export keeps regions (no_grad, autocast) as calls of sub graphs. Puts the body of one between a beginning and
-/// an end of the region, and returns the beginning. Error ops.region.
+/// an end of the region, and returns the first of them. `begin`: the beginning, null when there is none. Error
+/// ops.region.
 Result<Node*> inline_region(Node* call, Node* begin, const std::vector<Arg>& operands, const Graph& body);
+/// Inlines the sub graph of a wrapper that means nothing to the values within: wrap, invoke_subgraph, and checkpoints,
+/// whose calls are marked to be recomputed in the backward. Returns the first node that takes its place.
+Result<Node*> inline_wrapper(Node* call, const ControlOp& op);
 /// Inlines wrap_with_autocast. Returns the first node that takes its place.
 Result<Node*> inline_autocast(Node* call);
 

@@ -2,16 +2,27 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "core/ir/place.h"
+
 namespace partita {
 
 const ControlOp* find_control(const Op* op) {
   static const ControlOp table[] = {
-      {"higher_order.cond", Control::Cond, 1, {1, 2}, {3}},
-      {"higher_order.while_loop", Control::WhileLoop, 1, {0, 1}, {2, 3}},
-      {"higher_order.map_impl", Control::Map},
-      {"higher_order.scan", Control::Scan},
-      {"higher_order.tag_activation_checkpoint", Control::Wrapper},
-      {"higher_order.wrap_activation_checkpoint", Control::Wrapper},
+      {"higher_order.cond", Control::Cond, 1, {1, 2}, {3}, -1, -1, {"true_graph", "false_graph"}},
+      {"higher_order.while_loop",
+       Control::WhileLoop,
+       1,
+       {0, 1},
+       {2, 3},
+       -1,
+       2,
+       {"while_loop_cond_graph", "while_loop_body_graph"}},
+      {"higher_order.map_impl", Control::Map, 0, {0}, {1, 2}, 1, -1, {"body_graph"}},
+      {"higher_order.scan", Control::Scan, 0, {0}, {1, 2, 3}, 2, 1, {"scan_combine_graph"}},
+      {"higher_order.tag_activation_checkpoint", Control::Checkpoint},
+      {"higher_order.wrap_activation_checkpoint", Control::Checkpoint},
       {"higher_order.wrap", Control::Wrapper},
       {"higher_order.wrap_with_set_grad_enabled", Control::GradMode},
       {"higher_order.wrap_with_autocast", Control::Autocast},
@@ -20,6 +31,118 @@ const ControlOp* find_control(const Op* op) {
   };
   const auto* it = std::ranges::find(table, op->name, &ControlOp::name);
   return op->kind == OpKind::Torch && it != std::end(table) ? it : nullptr;
+}
+
+const ControlOp* find_region(const Op* op) {
+  const ControlOp* control = find_control(op);
+  return control && !control->graphs.empty() ? control : nullptr;
+}
+
+std::vector<Operand> operands_of(const ControlOp& op, const Args& args) {
+  std::vector<Operand> out;
+  for (const std::size_t list : op.operands) {
+    const ArgList* values = list < args.size() ? args[list].get<ArgList>() : nullptr;
+    for (std::size_t i = 0; values && i < values->items.size(); ++i)
+      out.push_back(
+          {values->items[i], list, i, op.rows == static_cast<int>(list), op.carried == static_cast<int>(list)});
+  }
+  return out;
+}
+
+Meta row_of(const Meta& meta) {
+  const TensorMeta* t = meta.tensor();
+  if (!t || t->sizes.empty()) return {};
+  TensorMeta row = *t;
+  row.sizes.erase(row.sizes.begin());
+  row.strides.erase(row.strides.begin());
+  row.offset = 0;
+  row.storage_id = -1;
+  return row;
+}
+
+Result<Graph*> region_graph(const Node& call, std::size_t i) {
+  const Node* attribute = i < call.args().size() ? call.args()[i].node() : nullptr;
+  Graph* child = attribute && attribute->is(Op::get_attr()) ? call.graph().child(attribute->target) : nullptr;
+  if (!child)
+    return input_error("ops.region", fmt::format("argument {} of {} is no sub graph", i, call.op()->name),
+                       place_of(call));
+  return child;
+}
+
+namespace {
+
+Meta meta_of_operand(const Operand& operand) {
+  if (const Node* n = operand.value.node()) return operand.row ? row_of(n->meta) : n->meta;
+  if (const auto* value = operand.value.get<std::int64_t>()) return SymExpr(*value);
+  return {};
+}
+
+}  // namespace
+
+Status give_metas_to_regions(const ControlOp& op, Node& call) {
+  const std::vector<Operand> operands = operands_of(op, call.args());
+  for (const std::size_t i : op.graphs) {
+    TRY(Graph* const child, region_graph(call, i));
+    const std::vector<Node*> placeholders = child->placeholders();
+    if (placeholders.size() != operands.size())
+      return input_error("ops.region",
+                         fmt::format("sub graph {} takes {} inputs, but {} are given", call.args()[i].node()->target,
+                                     placeholders.size(), operands.size()),
+                         place_of(call));
+    child->shapes = call.graph().shapes;
+    for (std::size_t p = 0; p < placeholders.size(); ++p) {
+      Meta meta = meta_of_operand(operands[p]);
+      if (!meta.known() || (operands[p].carried && !meta.tensor() && placeholders[p]->meta.known())) continue;
+      placeholders[p]->meta = std::move(meta);
+    }
+  }
+  return {};
+}
+
+MetaTuple region_results(const ControlOp& op, const Node& call) {
+  const std::vector<Operand> operands = operands_of(op, call.args());
+  const auto carried = static_cast<std::size_t>(std::ranges::count_if(operands, &Operand::carried));
+  const auto row = std::ranges::find_if(operands, &Operand::row);
+  const Node* rows = row == operands.end() ? nullptr : row->value.node();
+  const TensorMeta* whole = rows ? rows->meta.tensor() : nullptr;
+  std::vector<Arg> other;
+  if (op.kind == Control::Cond)
+    if (const auto graph = region_graph(call, op.graphs.back())) other = (*graph)->outputs();
+  MetaTuple results;
+  const auto body = region_graph(call, op.body);
+  const std::vector<Arg> outputs = body ? (*body)->outputs() : std::vector<Arg>();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Node* n = outputs[i].node();
+    Meta meta = n ? n->meta : Meta();
+    if (TensorMeta* t = meta.tensor()) {
+      t->storage_id = -1;
+      t->offset = 0;
+      const TensorMeta* there = i < other.size() && other[i].node() ? other[i].node()->meta.tensor() : nullptr;
+      if (there && there->sizes != t->sizes) meta = Meta();
+    }
+    if (const TensorMeta* t = meta.tensor(); t && whole && i >= carried) {
+      SymList sizes = t->sizes;
+      sizes.insert(sizes.begin(), whole->sizes.empty() ? SymExpr(0) : whole->sizes[0]);
+      meta = TensorMeta::contiguous(t->dtype, std::move(sizes), t->device);
+    }
+    results.items.push_back(std::move(meta));
+  }
+  for (const Node* user : call.users()) {
+    const auto* index = user->is(Op::getitem()) ? user->args()[1].get<std::int64_t>() : nullptr;
+    if (!index || *index < 0 || static_cast<std::size_t>(*index) >= results.items.size()) continue;
+    Meta& item = results.items[static_cast<std::size_t>(*index)];
+    if (!item.known()) item = user->meta;
+  }
+  return results;
+}
+
+std::vector<std::string> region_names(const ControlOp& op, const Graph& graph) {
+  for (int n = 0;; ++n) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < op.graphs.size(); ++i) names.push_back(fmt::format("{}_{}", op.prefixes[i], n));
+    if (std::ranges::none_of(names, [&](const std::string& name) { return graph.child(name) != nullptr; }))
+      return names;
+  }
 }
 
 const Op* set_grad_enabled() {

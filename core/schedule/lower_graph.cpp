@@ -41,7 +41,7 @@ bool has_separate_elements(const Meta& m) {
 
 class GraphLowering {
  public:
-  explicit GraphLowering(LoweredGraph& to) : to_(to) {}
+  GraphLowering(LoweredGraph& to, const std::map<std::string, std::int64_t>& sizes) : to_(to), sizes_(sizes) {}
 
   Status run() {
     int placeholders = 0;
@@ -209,7 +209,10 @@ class GraphLowering {
       if (!child) continue;
       own[input] = graph->create(Op::get_attr(), {}, {}, input->name());
       own[input]->target = input->target;
-      graph->children.emplace_back(input->target, child->clone());
+      // Sizes that follow from values within stay symbols, and the sub graph is interpreted.
+      auto specialised = specialise(*child, sizes_);
+      if (!specialised && specialised.error().fault != Fault::Unsupported) return std::move(specialised).error();
+      graph->children.emplace_back(input->target, specialised ? *std::move(specialised) : child->clone());
     }
     Node* call = graph->copy_node(node, [&](Node* n) -> Arg { return own.at(n); });
     // FX text annotates the getitems of a call, not the call.
@@ -266,6 +269,7 @@ class GraphLowering {
   }
 
   LoweredGraph& to_;
+  const std::map<std::string, std::int64_t>& sizes_;
   std::set<const Node*> overwritten_;  ///< inputs that a copy_ so far overwrites, and the copy_ nodes
 };
 
@@ -279,7 +283,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string,
   for (const Arg& out : lowered.graph->outputs()) lowered.outputs.push_back(out.node() ? out.node()->meta : Meta());
   if (target.has(LibraryRoutine::Convolution) && !target.channels_last.empty())
     prefer_channels_last(*lowered.graph, target.channels_last);
-  TRY_DO(GraphLowering(lowered).run());
+  TRY_DO(GraphLowering(lowered, sizes).run());
   return lowered;
 }
 

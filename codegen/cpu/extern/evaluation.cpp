@@ -1,5 +1,8 @@
+#include <unordered_map>
+
 #include "codegen/cpu/extern/extern.h"
 #include "core/base/check.h"
+#include "core/interp/aten_calls.h"
 #include "core/interp/interpreter.h"
 #include "core/ops/evaluate.h"
 #include "core/ops/record.h"
@@ -23,7 +26,8 @@ class Evaluation final : public ExternStep {
   using Windows = std::vector<std::optional<Window>>;  ///< nullopt: None, or a result that is not read
   using Argument = std::variant<Value, Window, Windows>;
   const Op* op = nullptr;
-  std::shared_ptr<const Graph> graph;  ///< runs instead of op, if there is one
+  std::shared_ptr<const Graph> graph;                     ///< runs instead of op, if there is one
+  std::unordered_map<const Graph*, CompiledFn> compiled;  ///< its sub graphs, all or none
   std::vector<Argument> args;
   std::vector<std::pair<std::string, Argument>> kwargs;
   Windows results;
@@ -70,6 +74,10 @@ class Evaluation final : public ExternStep {
     options.threads = context.threads;
     options.progress = context.progress;
     if (context.generator) options.generator = std::shared_ptr<Generator>(context.generator, [](Generator*) {});
+    if (!compiled.empty())
+      options.run_sub_graph = [this](const Graph& child, ValueList operands) {
+        return compiled.at(&child)(std::move(operands));
+      };
     TRY(ValueList returned, interpret(*graph, std::move(values), options));
     return Value(std::move(returned));
   }
@@ -77,7 +85,7 @@ class Evaluation final : public ExternStep {
 
 }  // namespace
 
-Result<Prepared> prepare_evaluation(const ExternContext& context) {
+Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& why_not) {
   const schedule::ExternCall& call = context.call;
   const Schema* schema = find_schema(call.op);
   if (!schema && !call.graph)
@@ -121,8 +129,21 @@ Result<Prepared> prepare_evaluation(const ExternContext& context) {
   }
   TRY(step->results, windows(call.results));
   Prepared p;
-  p.step = std::move(step);
   p.library = "interpreter";
+  if (call.graph && context.compile_sub_graph && !has_torch_calls(*call.graph)) {
+    for (const auto& [target, child] : call.graph->children) {
+      auto compiled = context.compile_sub_graph(*child);
+      if (!compiled && compiled.error().fault != Fault::Unsupported) return std::move(compiled).error();
+      if (!compiled) {
+        why_not = "sub graph " + target + " is interpreted: " + compiled.error().line();
+        step->compiled.clear();
+        break;
+      }
+      step->compiled.emplace(child.get(), *std::move(compiled));
+    }
+    if (why_not.empty()) p.library = "compiled sub graphs";
+  }
+  p.step = std::move(step);
   return p;
 }
 

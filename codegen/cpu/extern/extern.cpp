@@ -65,7 +65,7 @@ Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_n
   for (const Row& row : rows)
     if (record && record->library == row.routine)
       if (Prepared p = row.prepare(context, why_not); p.step) return p;
-  return prepare_evaluation(context);
+  return prepare_evaluation(context, why_not);
 }
 
 }  // namespace partita::codegen

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/aot/compile_fn.h"
 #include "core/schedule/plan.h"
 #include "core/tensor/generator.h"
 
@@ -39,6 +40,7 @@ struct ExternContext {
   Generator* generator = nullptr;  ///< outlives the prepared step
   /// The number of elements of a buffer, all of which as_strided may reach; nullopt when symbolic.
   std::function<std::optional<std::int64_t>(int buffer)> elements;
+  std::function<Result<CompiledFn>(const Graph& sub_graph)> compile_sub_graph;  ///< empty: sub graphs are interpreted
 
   /// An argument in schema order.
   const schedule::ExternCall::Argument& arg(std::size_t i) const { return call.args[i]; }
@@ -53,7 +55,7 @@ struct Prepared {
   std::string library;        ///< the library that does the work: "oneDNN brg:avx512_core", "interpreter"
 };
 /// Prepares a library routine for the call, else the operator record's eval. `why_not` says why a library that has the
-/// operator does not take this call; empty otherwise.
+/// operator does not take this call, or why sub graphs are interpreted; empty otherwise.
 Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not);
 
 /// The routines of the libraries that prepare_extern() knows.
@@ -65,7 +67,7 @@ Prepared prepare_matmul(const ExternContext& context, std::string& why_not);  //
 Prepared prepare_addmm(const ExternContext& context, std::string& why_not);   ///< addmm, baddbmm
 Prepared prepare_convolution(const ExternContext& context, std::string& why_not);
 Prepared prepare_convolution_backward(const ExternContext& context, std::string& why_not);
-/// Prepares the operator record's evaluation on tensors over the buffers.
-Result<Prepared> prepare_evaluation(const ExternContext& context);
+/// Prepares the operator record's evaluation on tensors over the buffers, or the run of sub graphs.
+Result<Prepared> prepare_evaluation(const ExternContext& context, std::string& why_not);
 
 }  // namespace partita::codegen
