@@ -176,7 +176,7 @@ std::string Report::text(std::size_t limit) const {
   for (std::size_t i = 0; i < shown; ++i) text += line(*order[i]) + "\n";
   if (shown < order.size()) text += fmt::format("... {} more\n", order.size() - shown);
   text += fmt::format("{} against {}: {} compared, {} differ", found_name, expected_name, rows.size(), bad());
-  text += inherited() > 0 ? fmt::format(", {} of them because an input did\n", inherited()) : "\n";
+  text += inherited() > 0 ? fmt::format(", {} of them after an input that does\n", inherited()) : "\n";
   if (const Difference* first = first_bad()) text += fmt::format("first that differs: {}\n", first->name);
   return text;
 }

@@ -37,10 +37,12 @@ std::optional<std::string> CodeStore::find(const std::string& key) {
 void CodeStore::put(const std::string& key, const std::string& code, const std::string& graph_name) {
   if (store_) check(store_->put_compiled(address(key), {code, graph_name, "elf"}));
 }
-void CodeStore::add(const RunRow& row) {
+void CodeStore::add(RunRow row) {
+  row.path = stored_path(row.path);
   if (store_) check(store_->add_run(row));
 }
-void CodeStore::add(const CheckRow& row) {
+void CodeStore::add(CheckRow row) {
+  row.path = stored_path(row.path);
   if (store_) check(store_->add_check(row));
 }
 void CodeStore::add(const SnapshotRow& row) {

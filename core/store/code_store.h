@@ -15,8 +15,8 @@ class CodeStore {
 
   std::optional<std::string> find(const std::string& key);
   void put(const std::string& key, const std::string& code, const std::string& graph_name);
-  void add(const RunRow& row);
-  void add(const CheckRow& row);
+  void add(RunRow row);  ///< under its stored_path(), as the next
+  void add(CheckRow row);
   void add(const SnapshotRow& row);
   /// The answers of tries of a minification.
   std::optional<std::string> find_try(const std::string& session, std::uint64_t candidate);

@@ -225,7 +225,7 @@ Status StoreFile::forget_tries(const std::string& session) {
   return run(db_.get(), "DELETE FROM tries WHERE session = ? OR at < ?", session, now() - month);
 }
 
-std::string note_path(const std::string& path) {
+std::string stored_path(const std::string& path) {
   std::error_code failed;
   const fs::path whole = fs::weakly_canonical(path, failed);
   std::string text = (failed ? fs::absolute(path, failed) : whole).string();

@@ -57,8 +57,8 @@ struct NodeNote {
   std::string node, text;
   bool operator==(const NodeNote&) const = default;
 };
-/// The name of a file or folder under which its notes are kept: absolute, without "..", links and final slash.
-std::string note_path(const std::string& path);
+/// The name of a file or folder in the store: absolute, without "..", links and final slash.
+std::string stored_path(const std::string& path);
 
 /// A row of any table, for `store list`.
 struct StoreEntry {
@@ -105,7 +105,7 @@ class StoreFile {
   Status add_try(const std::string& session, std::uint64_t candidate, const std::string& answer);
   Status forget_tries(const std::string& session);  ///< also forgets all sessions older than a month
 
-  /// Notes at nodes of a graph of the file `path` (as note_path gives it), in the order in which they were made.
+  /// Notes at nodes of a graph of the file `path` (as stored_path gives it), in the order in which they were made.
   Result<std::vector<NodeNote>> notes(const std::string& path, const std::string& graph);
   Status put_note(const std::string& path, const std::string& graph, const NodeNote& note);
   Status drop_note(const std::string& path, const std::string& graph, const std::string& node);

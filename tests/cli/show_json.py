@@ -37,6 +37,8 @@ with tempfile.TemporaryDirectory() as folder:
     with store:
         store.execute("INSERT INTO notes(at, path, graph, node, text) VALUES(0, ?, ?, ?, 'look here')",
                       (os.path.realpath(PROGRAM), graph, noted))
+    partita("run", "program.pt2", "--inputs", "io.safetensors", "--backend", "interp", "-o", f"{folder}/out.safetensors")
+    assert store.execute("SELECT path FROM runs").fetchall() == [(os.path.realpath(PROGRAM),)]  # tells files apart
     store.close()
     for path in (PROGRAM, "program.pt2", "../mlp/program.pt2"):
         assert {node["name"]: node["user_note"] for node in nodes(path) if "user_note" in node} == {noted: "look here"}

@@ -153,7 +153,7 @@ class TestCompare : public QObject {
     const QStringList lines = QString::fromStdString(report->text()).split('\n');
     QVERIFY(lines[0].startsWith("DIFFERS  b "));
     QVERIFY(lines[1].endsWith(", after b"));
-    QVERIFY(lines[lines.size() - 3].endsWith(", 3 differ, 2 of them because an input did"));
+    QVERIFY(lines[lines.size() - 3].endsWith(", 3 differ, 2 of them after an input that does"));
     const QString json = QString::fromStdString(report->json()).simplified();
     QVERIFY(json.contains("\"first_differences\": [ \"b\" ]"));
     QCOMPARE(json.count("\"inherited_from\": \"b\""), 2);

@@ -1,9 +1,12 @@
 // What the window keeps of a user's work: inputs, pins and their undo, notes, the way through selections, jobs,
 // layouts.
+#include <QDir>
 #include <QSettings>
 #include <QTemporaryDir>
 #include <QTest>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "app/window_tools.h"
 #include "core/ir/print.h"
@@ -55,6 +58,46 @@ class TestSession : public QObject {
       QCOMPARE(tangent->item_as_double(0), 1.0);  // of the loss
     }
     QCOMPARE(bench.inputs(), io);
+    QVERIFY2(bench.window().windowTitle().contains("mlp/program.pt2  ›  exported program  ›  joint, made here"),
+             qPrintable(bench.window().windowTitle()));
+  }
+
+  void titles_tell_ranks_and_compilations_apart() {
+    QDir(folder_.path()).mkpath("ranks");
+    for (const char* rank : {"0", "1"}) {
+      std::ofstream log(
+          folder_.filePath(QString("ranks/dedicated_log_torch_trace_rank_%1_x.log").arg(rank)).toStdString());
+      for (const char* frame : {"0", "1"}) {
+        log << "V1121 07:58:09.531000 7 a.py:1] {\"dynamo_output_graph\": {}, \"frame_id\": " << frame
+            << ", \"frame_compile_id\": 0, \"rank\": " << rank << ", \"has_payload\": \"\"}\n";
+        std::istringstream lines(print(*tests::joint_graph(1)));
+        for (std::string line; std::getline(lines, line);) log << "\t" << line << "\n";
+      }
+    }
+    Workbench bench(tools());
+    bench.window().show();
+    const QString folder = folder_.filePath("ranks");
+    bench.open(folder);
+    QVERIFY(wait_shown(bench));
+    std::set<QString> titles, groups;
+    for (const auto& [key, document] : bench.documents()) {
+      bench.show(key);
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+      titles.insert(bench.window().windowTitle());
+    }
+    QCOMPARE(titles.size(), std::size_t{4});
+    QVERIFY2(titles.begin()->endsWith("/ranks  ›  rank_0_x/0/0  ›  dynamo_output_graph - Partita"),
+             qPrintable(*titles.begin()));
+    const QModelIndex file = bench.tree().index(0, 0, {});
+    for (int row = 0; row < bench.tree().rowCount(file); ++row)
+      groups.insert(bench.tree().index(row, 0, file).data().toString());
+    QCOMPARE(groups, (std::set<QString>{"rank_0_x/0/0", "rank_0_x/1/0", "rank_1_x/0/0", "rank_1_x/1/0"}));
+    // A log by itself, and what is made of a graph, say the compilation too.
+    bench.open(folder_.filePath("ranks/dedicated_log_torch_trace_rank_1_x.log"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY2(bench.window().windowTitle().contains("ranks/rank_1_x.log  ›  "),
+             qPrintable(bench.window().windowTitle()));
+    QVERIFY(bench.window().windowTitle().contains("/0  ›  dynamo_output_graph"));
   }
 
   void the_user_s_line_comes_before_the_library_s() {

@@ -202,6 +202,11 @@ class TestWorkbench : public QObject {
     const auto& rows = bench.get<CompareController>().view()->table()->model()->rows();
     QVERIFY(!rows.empty());
     QCOMPARE(rows[0].cells[0].text, QString("differs"));
+    QCOMPARE(rows[0].node, QString("gelu"));
+    std::size_t inherited = 0;  // what only reads a wrong value is not wrong itself
+    while (rows[inherited + 1].cells[0].text == "inherited") ++inherited;
+    QVERIFY(inherited > 5);
+    for (std::size_t i = inherited + 1; i < rows.size(); ++i) QCOMPARE(rows[i].cells[0].text, QString("agrees"));
     auto facts = bench.current()->facts.find("gelu");
     QVERIFY(facts != bench.current()->facts.end());
     QVERIFY(facts->second.error > 0.2 && facts->second.error < 0.3);

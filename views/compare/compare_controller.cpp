@@ -114,20 +114,22 @@ void CompareController::compare(const CompareRequest& request) {
 
 void CompareController::show_report(const QString& key, const CompareRequest& request, const Report& report,
                                     double seconds) {
-  int bad = 0;
+  const std::size_t bad = report.bad(), inherited = report.inherited();
   double worst = 0;
   std::string where;
   Document* document = bench_.document(key);
   for (const Difference& d : report.rows) {
-    bad += !d.ok();
     if (d.max_abs > worst) worst = d.max_abs, where = d.name;
     if (document) note_error(document->facts[d.name], d, request.tolerance);
   }
-  QString summary = tr("%1 = %2: %3 compared, %4, worst %5%6 in %7")
-                        .arg(request.expected, request.found)
-                        .arg(report.rows.size())
-                        .arg(bad == 0 ? tr("all agree") : tr("%1 differ").arg(bad), error_text(worst),
-                             where.empty() ? QString() : " at " + text(where), seconds_text(seconds));
+  QString summary =
+      tr("%1 = %2: %3 compared, %4, worst %5%6 in %7")
+          .arg(request.expected, request.found)
+          .arg(report.rows.size())
+          .arg(bad == 0         ? tr("all agree")
+               : inherited == 0 ? tr("%1 differ").arg(bad)
+                                : tr("%1 differ, %2 after them").arg(bad - inherited).arg(inherited),
+               error_text(worst), where.empty() ? QString() : " at " + text(where), seconds_text(seconds));
   if (const auto died = std::ranges::find_if(report.rows, [](const Difference& d) { return !d.died.empty(); });
       died != report.rows.end())
     summary = tr("%1 = %2: ended at %3, %4 compared before it")

@@ -13,14 +13,16 @@ namespace partita::views {
 namespace {
 
 // How bad a row is: a death is worst, then wrong layouts, then NaNs and infinities on one side, then what differs by
-// its error.
+// its error, then what differs because an input did.
 std::pair<int, double> badness(const Difference& d) {
-  return {!d.died.empty() ? 4 : !d.layout.empty() ? 3 : d.specials_differ() ? 2 : d.ok() ? 0 : 1, d.max_abs};
+  if (d.inherited()) return {1, d.max_abs};
+  return {!d.died.empty() ? 5 : !d.layout.empty() ? 4 : d.specials_differ() ? 3 : d.ok() ? 0 : 2, d.max_abs};
 }
 
 QString what_is_wrong(const Difference& d) {
   if (!d.died.empty()) return text(d.died);
   QStringList parts;
+  if (d.inherited()) parts << QString("after %1").arg(text(d.inherited_from));
   for (const std::string& line : d.layout) parts << text(line);
   if (d.nan_expected != d.nan_found) parts << QString("%1 NaN expected, %2 found").arg(d.nan_expected).arg(d.nan_found);
   if (d.inf_expected != d.inf_found) parts << QString("%1 inf expected, %2 found").arg(d.inf_expected).arg(d.inf_found);
@@ -45,7 +47,11 @@ void note_error(NodeFacts& facts, const Difference& d, const Tolerance& toleranc
 }
 
 QString verdict_of(const Difference& d) {
-  return !d.died.empty() ? "died" : !d.ok() ? "differs" : d.rounding ? "rounding" : "agrees";
+  return !d.died.empty() ? "died"
+         : d.inherited() ? "inherited"
+         : !d.ok()       ? "differs"
+         : d.rounding    ? "rounding"
+                         : "agrees";
 }
 
 std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
@@ -55,9 +61,9 @@ std::vector<Row> report_rows(const Report& report, const Tolerance& tolerance) {
                    [](const Difference* a, const Difference* b) { return badness(*a) > badness(*b); });
   std::vector<Row> rows;
   for (const Difference* d : order) {
-    Tone tone = d->ok() ? (d->rounding ? Tone::Warn : Tone::Plain) : Tone::Bad;
-    Cell verdict(verdict_of(*d), d->ok() ? Tone::Good : Tone::Bad);
-    if (d->rounding) verdict.tone = Tone::Warn;
+    const bool first = !d->ok() && !d->inherited();
+    Tone tone = first ? Tone::Bad : d->ok() && !d->rounding ? Tone::Plain : Tone::Warn;
+    Cell verdict(verdict_of(*d), tone == Tone::Plain ? Tone::Good : tone);
     rows.push_back({text(d->name),
                     {verdict, Cell(text(d->name)), Cell(error_text(d->max_abs), d->max_abs, tone),
                      Cell(error_text(d->max_rel), d->max_rel, tone),

@@ -24,7 +24,7 @@ struct CompareRequest {
 /// Copies what a row of a report says about its node.
 void note_error(NodeFacts& facts, const Difference& difference, const Tolerance& tolerance);
 
-QString verdict_of(const Difference& difference);  ///< "agrees", "rounding", "differs" or "died"
+QString verdict_of(const Difference& difference);  ///< "agrees", "rounding", "differs", "inherited", "died"
 
 /// Rows of a report, worst first: where a backend's process died, wrong layouts, then wrong values by error over
 /// tolerance.

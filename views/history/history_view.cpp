@@ -39,7 +39,7 @@ Change change(const Difference* a, const Difference* b) {
 
 void add_side(std::vector<Cell>& cells, const Difference* d) {
   if (!d) return cells.insert(cells.end(), 2, Cell()), void();
-  Tone tone = d->ok() ? (d->rounding ? Tone::Warn : Tone::Good) : Tone::Bad;
+  Tone tone = d->ok() && !d->rounding ? Tone::Good : d->ok() || d->inherited() ? Tone::Warn : Tone::Bad;
   cells.emplace_back(verdict_of(*d), tone);
   cells.emplace_back(error_of(*d), d->specials_differ() ? INFINITY : d->max_abs, d->ok() ? Tone::Plain : Tone::Bad);
 }

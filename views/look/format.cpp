@@ -54,9 +54,15 @@ QString count_text(std::int64_t n, const char* singular, const char* plural) {
   return QString::number(n) + " " + (plural ? QString(plural) : QString(singular) + "s");
 }
 
+QString log_title(const QString& name) {
+  const QString always = "dedicated_log_torch_trace_";
+  return name.startsWith(always) && name.size() > always.size() ? name.mid(always.size()) : name;
+}
+
 QString file_title(const QString& path) {
   const QFileInfo file(path);
-  return file.dir().isRoot() ? file.fileName() : file.dir().dirName() + "/" + file.fileName();
+  const QString name = log_title(file.fileName());
+  return file.dir().isRoot() ? name : file.dir().dirName() + "/" + name;
 }
 
 QString file_name_of(const QString& title) {

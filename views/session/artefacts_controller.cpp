@@ -7,6 +7,7 @@
 #include <QTreeView>
 #include <QUrl>
 
+#include "views/look/format.h"
 #include "views/window/workbench.h"
 
 namespace partita::views {
@@ -60,7 +61,7 @@ class ArtefactsController : public WidgetController<QTreeView> {
     menu->addAction(tr("Show the folder"), this,
                     [path] { QDesktopServices::openUrl(QUrl::fromLocalFile(QFileInfo(path).path())); });
     menu->addSeparator();
-    menu->addAction(tr("Close %1").arg(QFileInfo(path).fileName()), this, [this, path] { bench_.close_file(path); });
+    menu->addAction(tr("Close %1").arg(file_title(path)), this, [this, path] { bench_.close_file(path); });
     menu->popup(view_->viewport()->mapToGlobal(at));
   }
   void expand(const QModelIndex& file) {

@@ -1,11 +1,28 @@
 #include "views/session/document.h"
 
+#include <QDir>
+#include <QFileInfo>
 #include <algorithm>
 
 #include "core/ir/print.h"
 #include "views/graph/frames.h"
+#include "views/look/format.h"
 
 namespace partita::views {
+
+QString group_title(const Artefact& artefact, const QString& opened) {
+  QString group = QString::fromStdString(artefact.group);
+  const QFileInfo file(opened);
+  if (group == file.path()) return {};
+  if (!file.isDir()) return group;
+  if (group.startsWith(opened)) return group.mid(opened.size() + 1);
+  // The compilation of a log in the folder.
+  const QFileInfo log(QString::fromStdString(artefact.where.file));
+  QStringList steps{QDir(opened).relativeFilePath(log.path()), log_title(log.completeBaseName()), group};
+  steps.removeAll({});
+  steps.removeAll(".");
+  return steps.join("/");
+}
 
 PartitionOptions partition_options(const Document& document) {
   PartitionOptions options;

@@ -25,8 +25,9 @@ enum class Folding : unsigned char {
 struct Document {
   QString key;  ///< "PATH#ID"
   QString title;
-  QString path;  ///< the file it comes from
-  QString id;    ///< the artefact's, for the command line; empty when made here
+  QString path;   ///< the file it comes from
+  QString group;  ///< what stands between file and title: a rank's log, a compilation, a folder, what it was made of
+  QString id;     ///< the artefact's, for the command line; empty when made here
   ArtefactKind kind = ArtefactKind::Text;
   Artefact artefact;
   std::shared_ptr<const Graph> graph;  ///< null: not read yet, or plain text
@@ -44,6 +45,10 @@ struct Document {
   std::optional<std::int64_t> bytes_before;  ///< saved bytes before the last pin or budget
   QString no_kernels;                        ///< why the compiler has no plan for it; empty: it has, or was not asked
 };
+
+/// The folder below the opened one, the log (a rank's, in a folder of logs) and the compilation that an artefact
+/// belongs to; empty for a file's only graph.
+QString group_title(const Artefact& artefact, const QString& opened);
 
 /// What is needed to show a document. It is slow to make, so that a worker thread makes it.
 struct Rendering {

@@ -16,6 +16,8 @@
 namespace partita::views {
 namespace {
 
+const QString kStep = QStringLiteral("  ›  ");  // between the parts of a place
+
 std::vector<EmptyPage::Sample> samples() {
   std::vector<EmptyPage::Sample> found;
   QDir folder(QCoreApplication::applicationDirPath() + "/../../resources/samples");
@@ -97,7 +99,7 @@ std::vector<PaletteEntry> Workbench::palette_entries(const QString& typed) {
     }
   for (const auto& [key, document] : documents_)
     if (fuzzy_score(typed, document->title) >= 0)
-      entries.push_back({document->title, file_title(document->path), [this, key = key] { show(key); }});
+      entries.push_back({document->title, place_of(*document), [this, key = key] { show(key); }});
   return entries;
 }
 
@@ -139,7 +141,7 @@ void Workbench::open(const QString& path) {
   QString full = QDir::cleanPath(QFileInfo(path).absoluteFilePath());
   if (loads_.empty()) window_.clear_problems();
   loads_.insert(jobs_.start<Loaded>(
-      tr("Load %1").arg(QFileInfo(full).fileName()), "load:" + full, this,
+      tr("Load %1").arg(file_title(full)), "load:" + full, this,
       [full](const Progress& progress) { return load(full.toStdString(), &progress); },
       [this, full](Result<Loaded> result) {
         if (!result) {
@@ -171,6 +173,9 @@ void Workbench::close_file(const QString& path) {
 Document& Workbench::add_document(std::unique_ptr<Document> document, const QString& group, const QString& detail,
                                   const QString& parent_key, const QString& heading) {
   Document& added = *document;
+  added.group = group;
+  if (const Document* parent = this->document(parent_key))
+    added.group = parent->group.isEmpty() ? parent->title : parent->group + kStep + parent->title;
   tree_.add_document(added.path, group, added.key, added.title, detail, parent_key, heading);
   documents_[added.key] = std::move(document);
   return added;
@@ -188,12 +193,8 @@ void Workbench::add_loaded(const QString& path, Loaded loaded) {
     if (documents_.contains(document->key)) return;
     document->title = text(artefact.title.empty() ? artefact.id : artefact.title);
     document->kind = artefact.kind;
-    // The group is the path below the opened folder; a file's own folder is left out.
-    QString group = text(artefact.group);
-    if (group.startsWith(path)) group = group.mid(path.size());
-    while (group.startsWith('/') && QFileInfo(path).isDir()) group.remove(0, 1);
-    if (group == QFileInfo(path).path()) group.clear();
-    for (const QString& named : {group, QFileInfo(path).fileName()})
+    const QString group = group_title(artefact, path);
+    for (const QString& named : {text(artefact.group), QFileInfo(path).fileName()})
       if (!named.isEmpty() && document->title.endsWith(" of " + named)) document->title.chop(named.size() + 4);
     QString kind = text(kind_name(artefact.kind));
     document->artefact = artefact;
@@ -256,7 +257,7 @@ void Workbench::render(Document& document, bool new_layout) {
   if (new_layout) copy->scene.reset();
   QString key = document.key;
   jobs_.start<Rendering>(
-      tr("Draw %1").arg(document.title), "draw:" + key, this,
+      tr("Draw %1").arg(place_of(document)), "draw:" + key, this,
       [copy, width = text_width_, room = room_for_pictures()](const Progress& progress) {
         return views::render(*copy, width, room, progress);
       },
@@ -299,11 +300,13 @@ void Workbench::tell_pin(const Document& document) {
 }
 
 QString Workbench::place_of(const Document& document) const {
-  return file_title(document.path) + "  ›  " + document.title;
+  QStringList steps{file_title(document.path), document.group, document.title};
+  steps.removeAll({});
+  return steps.join(kStep);
 }
 
 void Workbench::name_step(const QString& step) {
-  if (current_) window_.set_breadcrumb(place_of(*current_) + "  ›  " + step);
+  if (current_) window_.set_breadcrumb(place_of(*current_) + kStep + step);
 }
 
 void Workbench::offer(QAction* action, const QString& text, std::function<bool(const Document&)> fits) {
