@@ -6,7 +6,7 @@
 #include "app/plant.h"
 #include "core/aot/run_compiled.h"
 #include "core/aot/run_program.h"
-#include "core/aot/shared_inputs.h"
+#include "core/aot/wrapper.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
 #include "core/interp/random_values.h"
@@ -20,26 +20,29 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, 
                                 const CompileFn& compile) {
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, request.random_weights));
-  TRY(SharedInputs shared, separate_inputs(*graph, inputs, false));
+  const GraphInputs given = inputs;
+  TRY(Wrappers wrappers, wrap_inputs(*graph, inputs, false));
   // A run only sees values, so inputs whose sizes or strides change are returned too.
   const std::vector<Node*> placeholders = graph->placeholders(), last = follow_in_place(*graph);
-  std::vector<Arg> results = graph->outputs();
+  std::vector<Arg> results;
   std::vector<std::size_t> changed;
   for (std::size_t i = 0; i < placeholders.size(); ++i)
-    if (last[i] != placeholders[i]) changed.push_back(i);
-  for (std::size_t i : changed) results.emplace_back(last[i]);
-  if (!changed.empty()) graph->set_output(Arg::tuple(std::move(results)));
-  std::vector<Value> before;
+    if (last[i] != placeholders[i]) changed.push_back(i), results.emplace_back(last[i]);
+  if (auto epilogue = RuntimeWrapper::of_changed(changed)) {
+    std::ranges::move(graph->outputs(), std::back_inserter(results));
+    graph->set_output(Arg::tuple(std::move(results)));
+    wrappers.emplace_back(*std::move(epilogue));
+  }
+  GraphInputs after = given;
+  std::vector<Value> before, taken = given.values;
   if (mutates_inputs(*graph)) {
-    TRY(before, copy_values(shared.caller.values));
+    TRY(before, copy_values(given.values));
   }
   TRY(const CompiledFn run, compile(*graph));
-  TRY(std::vector<Value> outputs, run(inputs.values));
-  const std::size_t own = outputs.size() - changed.size();
-  for (std::size_t k = 0; k < changed.size(); ++k) inputs.values[changed[k]] = outputs[own + k];
-  outputs.resize(own);
-  shared.update(inputs, {});
-  return collect_outputs(artefact.program.get(), shared.caller, before, outputs);
+  TRY(const std::vector<Value> outputs, post_compile(wrappers, boxed(run))(taken));
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    if (!taken[i].is_none()) after.values[i] = taken[i];
+  return collect_outputs(artefact.program.get(), after, before, outputs);
 }
 
 bool is_result(const std::string& key) {

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "core/aot/metadata_json.h"
+#include "core/aot/run_program.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
 
@@ -16,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string path, graph, partitioner = "min-cut", decompositions = "default", output;
+  std::string path, graph, inputs, partitioner = "min-cut", decompositions = "default", output;
   std::vector<std::string> save, recompute;
   double memory_budget = 1;
   bool inference = false, json = false;
@@ -66,7 +68,7 @@ Json aliases(const AotGraphs& graphs) {
   return out;
 }
 
-Json metadata(const AotGraphs& graphs, const Options& o) {
+Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const Options& o) {
   const Partition& p = graphs.partition;
   Json saved = Json::array();
   for (const SavedValue& s : p.saved)
@@ -93,6 +95,8 @@ Json metadata(const AotGraphs& graphs, const Options& o) {
           {"mutations", mutations(graphs)},
           {"outputs", aliases(graphs)},
           {"num_intermediate_bases", graphs.meta.num_intermediate_bases},
+          {"metadata", metadata_json(graphs)},
+          {"wrappers", to_json(wrappers)},
           {"tangent_of", graphs.tangent_of}};
 }
 
@@ -121,13 +125,35 @@ Result<AotOptions> read_options(const Options& o) {
   return a;
 }
 
+struct Made {
+  std::shared_ptr<const AotGraphs> graphs;
+  Wrappers wrappers;
+};
+
+/// With inputs: what `run` makes for them, which may share memory.
+Result<Made> make(const Artefact& artefact, const AotOptions& options, const std::string& inputs) {
+  if (inputs.empty()) {
+    TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+    TRY(AotGraphs graphs, aot(*graph, artefact.program.get(), options));
+    Wrappers wrappers = wrap_graphs(graphs);
+    return Made{std::make_shared<AotGraphs>(std::move(graphs)), std::move(wrappers)};
+  }
+  TRY(const TensorFile io, read_inputs(inputs));
+  RunOptions run;
+  run.aot = options;
+  run.random_weights = 0;
+  run.forward = run.backward = [](const Graph&) -> Result<CompiledFn> { return CompiledFn(); };
+  TRY(const TrainedFunction function, TrainedFunction::make(artefact, io, run));
+  return Made{function.graphs(), function.wrappers()};
+}
+
 Result<int> run(const Options& o) {
   TRY(const AotOptions options, read_options(o));
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
-  TRY(const std::unique_ptr<Graph> graph, artefact->graph());
-  TRY(const AotGraphs graphs, aot(*graph, artefact->program.get(), options));
-  const Json facts = metadata(graphs, o);
+  TRY(const Made made, make(*artefact, options, o.inputs));
+  const AotGraphs& graphs = *made.graphs;
+  const Json facts = facts_of(graphs, made.wrappers, o);
   TRY_DO(write_graphs(graphs, facts, o.output));
   if (o.json) {
     fmt::print("{}\n", facts.dump(2));
@@ -142,6 +168,7 @@ Result<int> run(const Options& o) {
     fmt::print("saved     {} values: {} bytes of activations, {} bytes of inputs\n", p.saved.size(), p.activation_bytes,
                p.input_bytes);
   }
+  for (const Wrapper& w : made.wrappers) fmt::print("wrapper   {}: {}\n", name_of(w), summary(w));
   return 0;
 }
 
@@ -153,6 +180,9 @@ const Command aot_command = {
       auto o = std::make_shared<Options>();
       app.add_option("path", o->path, "graph, archive, log or folder")->required();
       app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
+      app.add_option(
+          "--inputs", o->inputs,
+          "safetensors file: make what `run` makes for inputs that require grad or share memory as these do");
       app.add_option("--partitioner", o->partitioner)
           ->check(CLI::IsMember({"min-cut", "default"}))
           ->capture_default_str();

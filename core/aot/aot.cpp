@@ -93,6 +93,7 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
   FunctionalizeOptions functional_options;
   functional_options.keep_input_mutations = !options.train && options.keep_input_mutations;
   for (const InputBinding& b : out.inputs) functional_options.requires_grad.push_back(b.requires_grad);
+  functional_options.is_leaf = options.is_leaf;
   TRY(FunctionalGraph functional, functionalize(graph, functional_options));
   out.meta = functional.meta;
   describe_inputs(*functional.graph, out.inputs, out.meta);

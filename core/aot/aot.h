@@ -25,8 +25,9 @@ struct AotOptions {
   /// One entry per placeholder of the graph. Empty: parameters (by the archive's signature, else by their names in
   /// dynamo's text); for text without parameters, every floating input.
   std::vector<bool> requires_grad = {};
+  std::vector<bool> is_leaf = {};  ///< as FunctionalizeOptions says
   /// For inference. true: the graph writes mutated inputs by copy_ at its end, as PyTorch's compilers get it. false: it
-  /// returns their new values first, and finish_forward (run_compiled.h) writes them.
+  /// returns their new values first, and the runtime epilogue (wrapper.h) writes them.
   bool keep_input_mutations = true;
   /// See JointOptions: for callers that run the graphs without PyTorch's runtime around them.
   bool tangents_for_aliases = false;

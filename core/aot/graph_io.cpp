@@ -170,6 +170,13 @@ std::string after_key(const std::string& key) {
 
 }  // namespace
 
+void GraphInputs::erase(std::size_t i) {
+  const auto n = static_cast<std::ptrdiff_t>(i);
+  values.erase(values.begin() + n);
+  keys.erase(keys.begin() + n);
+  memory.erase(memory.begin() + n);
+}
+
 Result<Tensor> laid_out(const Tensor& t, const Meta& meta) {
   const TensorMeta* wanted = meta.tensor();
   if (!wanted || !wanted->strides_known || wanted->strides.size() != t.sizes.size() || !t.is_contiguous()) return t;

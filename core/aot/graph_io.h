@@ -19,6 +19,8 @@ struct GraphInputs {
   /// What the file says that a value lies in: "storage.0", or the key of an earlier value that is the very same tensor;
   /// else empty.
   std::vector<std::string> memory;
+
+  void erase(std::size_t i);
 };
 
 /// Collects values for the graph's placeholders and, into graph.attributes, for its get_attr nodes. Weights come from

@@ -5,12 +5,6 @@
 
 namespace partita {
 
-/// Makes what the user gets from a forward's values. Writes mutated inputs to their memory; an input whose sizes change
-/// is replaced in `inputs`. Makes outputs that alias inputs views of them, as PyTorch's runtime wrapper
-/// (gen_alias_from_base) does. `values` begin with the functional graph's results; saved values may follow.
-Result<std::vector<Value>> finish_forward(const AotGraphs& graphs, const std::vector<Value>& values,
-                                          std::vector<Value>& inputs);
-
 /// May a compiled graph write its inputs itself? Not complex ones: compiled code has no complex arithmetic, which
 /// includes copy_.
 bool can_write_inputs(const Graph& graph);

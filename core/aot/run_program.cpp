@@ -66,18 +66,20 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
   TRY(const std::unique_ptr<Graph> graph, artefact.graph());
   f.program_ = artefact.program;
   TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights));
+  f.caller_ = f.inputs_;
   AotOptions how = options.aot;
   how.tangents_for_aliases = true;
   how.keep_input_mutations = can_write_inputs(*graph);
   const bool joint = how.train && is_joint(*graph);
   const std::vector<bool> callers = wanted(*graph, f.program_.get(), f.inputs_, io);
   if (!joint) {
-    TRY(f.shared_, separate_inputs(*graph, f.inputs_, true));
+    TRY(f.wrappers_, wrap_inputs(*graph, f.inputs_, true));
   }
+  f.at_ = places_of_inputs(f.wrappers_, f.caller_.values.size());
   if (how.train && !joint) {
     f.wants_.assign(f.inputs_.values.size(), false);
     for (std::size_t c = 0; c < callers.size(); ++c)
-      if (callers[c]) f.wants_[f.shared_.at[c]] = true;
+      if (callers[c]) f.wants_[f.at_[c]] = true;
     how.requires_grad = f.wants_;
     if (std::find(how.requires_grad.begin(), how.requires_grad.end(), true) == how.requires_grad.end())
       return input_error("run.train",
@@ -99,19 +101,37 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
         primals.keys.push_back(f.inputs_.keys[i]);
       }
     }
-    f.inputs_ = std::move(primals);
-    f.shared_.caller = f.inputs_;
-    for (std::size_t i = 0; i < f.inputs_.values.size(); ++i) f.shared_.at.push_back(i);
-    f.shared_.is_base.assign(f.inputs_.values.size(), false);
+    f.caller_ = f.inputs_ = std::move(primals);
+    f.at_ = places_of_inputs({}, f.caller_.values.size());
   }
   for (const auto& [key, tensor] : io.tensors)
     if (key.starts_with("tangent.")) f.tangents_.emplace(key, tensor);
   if (options.joint && f.graphs_->joint) TRY_DO(options.joint(*f.graphs_->joint));
-  TRY(f.forward_, options.forward(*f.graphs_->partition.forward));
+  TRY(const CompiledFn forward, options.forward(*f.graphs_->partition.forward));
   if (f.graphs_->partition.backward) {
-    TRY(f.backward_, options.backward(*f.graphs_->partition.backward));
+    f.autograd_ = std::make_shared<Autograd>();
+    f.autograd_->compile = [graphs = f.graphs_, compile = options.backward] {
+      return compile(*graphs->partition.backward);
+    };
+    if (!options.lazy_backward) TRY_DO(f.autograd_->compile_backward());
   }
+  for (Wrapper& w : wrap_graphs(*f.graphs_, options.lazy_backward)) f.wrappers_.push_back(std::move(w));
+  f.run_ = post_compile(f.wrappers_, boxed(forward), f.autograd_);
   return f;
+}
+
+std::vector<std::size_t> TrainedFunction::inputs_in(std::size_t i) const {
+  std::vector<std::size_t> out;
+  for (std::size_t c = 0; c < at_.size(); ++c)
+    if (at_[c] == i) out.push_back(c);
+  return out;
+}
+
+bool TrainedFunction::is_base(std::size_t input) const {
+  return std::ranges::any_of(wrappers_, [&](const Wrapper& w) {
+    const auto* base = std::get_if<SyntheticBaseWrapper>(&w);
+    return base && base->is_base(input);
+  });
 }
 
 Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& outputs) const {
@@ -147,12 +167,12 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
 /// The tangent of an input's value after the run; for a base, the sum of its views'.
 Result<std::optional<Tensor>> TrainedFunction::input_tangent(std::size_t input, const Sizes& sizes) const {
   std::optional<Tensor> total;
-  for (std::size_t c : shared_.inputs_in(input)) {
-    const auto it = tangents_.find("tangent." + shared_.caller.keys[c]);
+  for (std::size_t c : inputs_in(input)) {
+    const auto it = tangents_.find("tangent." + caller_.keys[c]);
     if (it == tangents_.end()) continue;
     Tensor tangent = it->second;
-    if (shared_.is_base[input]) {
-      const Tensor& view = *shared_.caller.values[c].get<Tensor>();
+    if (is_base(input)) {
+      const Tensor& view = *caller_.values[c].get<Tensor>();
       if (tangent.sizes != view.sizes)
         return input_error("run.input", "the sizes of " + it->first + " and its input differ");
       TRY(const Tensor whole, Tensor::zeros(tangent.dtype, sizes));
@@ -203,8 +223,8 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
     bool tied = inputs_.keys[i].starts_with("param.");
     if (!tied) {
       out.tensors[gradient_key(inputs_.keys[i])] = *gradient;
-      if (!shared_.is_base[i])
-        for (std::size_t c : shared_.inputs_in(i)) out.tensors[gradient_key(shared_.caller.keys[c])] = *gradient;
+      if (!is_base(i))
+        for (std::size_t c : inputs_in(i)) out.tensors[gradient_key(caller_.keys[c])] = *gradient;
       continue;
     }
     const std::string name = inputs_.keys[i].substr(std::string_view("param.").size());
@@ -228,37 +248,30 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
   return {};
 }
 
-Result<TensorFile> TrainedFunction::step() {
-  const Partition& p = graphs_->partition;
+Result<TensorFile> TrainedFunction::step(bool gradients) {
   const ViewAndMutationMeta& meta = graphs_->meta;
-  TRY(std::vector<Value> values, forward_(inputs_.values));
-  CHECK(values.size() == p.forward_outputs + p.saved.size(), "the forward returned a wrong number of values");
-
-  std::vector<Value> gradients;
-  if (backward_) {
-    // The backward runs before the inputs are written, because saved inputs must have their old values.
-    std::vector<Value> saved(values.begin() + static_cast<std::ptrdiff_t>(p.forward_outputs), values.end());
-    std::rotate(saved.begin(), saved.end() - static_cast<std::ptrdiff_t>(p.saved_symbols), saved.end());
-    TRY(std::vector<Value> seeds, tangents(values));
-    saved.insert(saved.end(), seeds.begin(), seeds.end());
-    TRY(gradients, backward_(std::move(saved)));
+  if (autograd_) {
+    autograd_->tangents = nullptr;
+    if (gradients) autograd_->tangents = [this](const std::vector<Value>& outputs) { return tangents(outputs); };
   }
+  std::vector<Value> values = caller_.values;
+  TRY(const std::vector<Value> outputs, run_(values));
+  std::vector<Value> found;
+  if (autograd_) found = std::exchange(autograd_->gradients, {});
+  if (gradients && !wants_.empty()) TRY_DO(pass_input_tangents(found));
 
-  if (!wants_.empty()) TRY_DO(pass_input_tangents(gradients));
-
-  TRY(std::vector<Value> outputs, finish_forward(*graphs_, values, inputs_.values));
-  const auto own = static_cast<std::ptrdiff_t>(outputs.size() - shared_.returned.size());
-  const std::vector<Value> last(outputs.begin() + own, outputs.end());
-  outputs.resize(static_cast<std::size_t>(own));
-  shared_.update(inputs_, last);
-  TRY(TensorFile out, collect_outputs(program_.get(), shared_.caller, {}, outputs));
-  for (const auto& written : {meta.mutated_runtime_inputs(), meta.mutated_in_graph()})
-    for (std::size_t i : written)
-      for (std::size_t c : shared_.inputs_in(i))
-        out.tensors[after_key(shared_.caller.keys[c])] = *shared_.caller.values[c].get<Tensor>();
-  for (std::size_t c : shared_.returned)
-    out.tensors[after_key(shared_.caller.keys[c])] = *shared_.caller.values[c].get<Tensor>();
-  TRY_DO(collect_gradients(gradients, out));
+  std::set<std::size_t> written;
+  for (std::size_t c = 0; c < values.size(); ++c) {
+    if (values[c].is_none()) continue;
+    caller_.values[c] = values[c];
+    written.insert(c);
+  }
+  for (const auto& mutated : {meta.mutated_runtime_inputs(), meta.mutated_in_graph()})
+    for (std::size_t i : mutated)
+      for (std::size_t c : inputs_in(i)) written.insert(c);
+  TRY(TensorFile out, collect_outputs(program_.get(), caller_, {}, outputs));
+  for (std::size_t c : written) out.tensors[after_key(caller_.keys[c])] = *caller_.values[c].get<Tensor>();
+  TRY_DO(collect_gradients(found, out));
   return out;
 }
 

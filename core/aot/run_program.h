@@ -7,7 +7,7 @@
 
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
-#include "core/aot/shared_inputs.h"
+#include "core/aot/wrapper.h"
 #include "core/load/session.h"
 
 namespace partita {
@@ -19,6 +19,7 @@ struct RunOptions {
   std::function<Status(const Graph&)> joint = {};  ///< sees the joint graph before it is partitioned; may be null
   /// Seed for parameters, buffers and inputs that neither the archive nor the IO file has; unset: they are errors.
   std::optional<std::uint64_t> random_weights = {};
+  bool lazy_backward = false;  ///< compile the backward when it is first needed, not ahead
 };
 
 /// A program prepared to run many times: its graphs are made and compiled, its weights are bound.
@@ -29,13 +30,18 @@ class TrainedFunction {
   /// differentiated: the archive's, or those of dynamo's names. Error run.train when there is nothing to differentiate.
   static Result<TrainedFunction> make(const Artefact& artefact, const TensorFile& io, const RunOptions& options);
 
-  const AotGraphs& graphs() const { return *graphs_; }
-  /// Runs one step. Returns output.N, input_after.N, buffer_after.NAME and, when training, grad.NAME for parameters (a
-  /// tied weight's under each of its names) and grad.input.N; for inputs that overlap and are written, grad.storage.K
-  /// of their memory instead. Buffers and inputs that the program mutates are written.
-  Result<TensorFile> step();
+  std::shared_ptr<const AotGraphs> graphs() const { return graphs_; }
+  const Wrappers& wrappers() const { return wrappers_; }
+  /// Runs one step; without `gradients`, the forward only. Returns output.N, input_after.N, buffer_after.NAME and, when
+  /// training, grad.NAME for parameters (a tied weight's under each of its names) and grad.input.N; for inputs that
+  /// overlap and are written, grad.storage.K of their memory instead. Buffers and inputs that the program mutates are
+  /// written.
+  Result<TensorFile> step(bool gradients = true);
 
  private:
+  /// The caller's inputs that are the graph's input i or lie in it.
+  std::vector<std::size_t> inputs_in(std::size_t i) const;
+  bool is_base(std::size_t input) const;
   Result<std::vector<Value>> tangents(const std::vector<Value>& outputs) const;
   Result<std::optional<Tensor>> input_tangent(std::size_t input, const Sizes& sizes) const;
   Status pass_input_tangents(std::vector<Value>& gradients) const;
@@ -43,9 +49,12 @@ class TrainedFunction {
 
   std::shared_ptr<const Program> program_;
   std::shared_ptr<AotGraphs> graphs_;  ///< at a stable address, because the executables refer to its graphs
-  CompiledFn forward_, backward_;
-  GraphInputs inputs_;                      ///< inputs of the forward
-  SharedInputs shared_;                     ///< how the forward's inputs are made of the caller's
+  Wrappers wrappers_;
+  BoxedFn run_;                             ///< the forward in its wrappers
+  std::shared_ptr<Autograd> autograd_;      ///< null without a backward
+  GraphInputs caller_;                      ///< inputs as the caller has them
+  GraphInputs inputs_;                      ///< inputs of the forward, as the outer wrappers make them
+  std::vector<std::size_t> at_;             ///< by the caller's input: the forward's that it is or lies in
   std::map<std::string, Tensor> tangents_;  ///< given tangents, by key
   std::vector<bool> wants_;                 ///< by input of the forward: differentiate it
   std::vector<Value> joint_tangents_;       ///< tangents of a graph that already was a joint graph

@@ -93,6 +93,9 @@ OutputAliases classify_outputs(const EagerTensors& eager, const std::vector<Node
     const Node* value = values[i].node();
     OutputAliasInfo& info = out.outputs.emplace_back();
     info.requires_grad = value && needs[value->id()];
+    if (const TensorMeta* t = value ? value->meta.tensor() : nullptr)
+      for (std::size_t d = 0; d < t->sizes.size(); ++d)
+        if (!t->sizes[d].is_int()) info.dynamic_dims.push_back(d);
     classifier.classify(i, info);
   }
   out.bases = std::move(classifier.bases);

@@ -504,6 +504,12 @@ class Functionalizer {
         info.mutates_data = m.version > 0;
         info.mutates_metadata = o.own_metadata_changed;
         info.mutations_under_no_grad = info.mutates_data && !m.written_with_grad;
+        info.mutations_hidden_from_autograd = !info.mutates_data;
+        // Writes that autograd does not see leave a leaf a leaf.
+        const bool seen = info.mutates_data && m.written_with_grad && !out_.hidden.contains(m.content);
+        info.is_leaf = i < options_.is_leaf.size() ? options_.is_leaf[i] : !(info.requires_grad && seen);
+      } else {
+        info.is_leaf = info.mutations_hidden_from_autograd = false;
       }
       if (info.mutates_data || info.mutates_metadata) {
         bool in_graph = options_.keep_input_mutations && info.mutates_data && !info.mutates_metadata &&

@@ -15,9 +15,11 @@ namespace partita {
 /// How a graph treats an input. Names are those of PyTorch's InputAliasInfo.
 enum class MutationType : unsigned char { NotMutated, MutatedInGraph, MutatedOutGraph };
 struct InputAliasInfo {
+  bool is_leaf = true;  ///< of autograd's graph; false for numbers
   bool mutates_data = false;
   bool mutates_metadata = false;  ///< sizes or strides change, as by t_, unsqueeze_, resize_
   bool mutations_under_no_grad = false;
+  bool mutations_hidden_from_autograd = true;  ///< true without any, false for numbers
   bool requires_grad = false;
   MutationType mutation_type = MutationType::NotMutated;
 };
@@ -39,6 +41,7 @@ struct OutputAliasInfo {
   OutputType type = OutputType::NonAlias;
   std::optional<std::size_t> base_idx = {};  ///< index of the input, output or intermediate base that it is a view of
   bool requires_grad = false;
+  std::vector<std::size_t> dynamic_dims = {};  ///< dimensions of symbolic size
 };
 
 /// PyTorch's ViewAndMutationMeta: how to make the user's outputs and mutated inputs from a functional graph's results.
@@ -52,6 +55,11 @@ struct ViewAndMutationMeta {
   std::vector<std::size_t> mutated_runtime_inputs() const;
   /// Inputs that the graph itself writes, by copy_ at its end.
   std::vector<std::size_t> mutated_in_graph() const;
+  /// Outputs that are made again at run time as views of something.
+  std::vector<std::size_t> aliased_outputs() const;
+  std::vector<std::size_t> outputs_of(OutputType type) const;
+  /// Results of the functional graph.
+  std::size_t num_forward_returns() const;
 };
 
 /// A graph of pure ATen calls; only copy_ to placeholders at its end writes. It returns the new values of the inputs
@@ -71,6 +79,9 @@ struct FunctionalizeOptions {
   bool keep_input_mutations = false;
   /// One entry per placeholder; missing entries are false.
   std::vector<bool> requires_grad = {};
+  /// One entry per placeholder: is it a leaf of autograd's graph? Missing: unless it requires grad and is written
+  /// with autograd's knowledge, which eager PyTorch forbids for a leaf.
+  std::vector<bool> is_leaf = {};
 };
 
 /// Makes any graph of torch-level or ATen calls functional. Decomposes composite operators into those that have a

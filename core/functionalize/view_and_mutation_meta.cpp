@@ -32,4 +32,22 @@ std::vector<std::size_t> ViewAndMutationMeta::mutated_in_graph() const {
   return out;
 }
 
+std::vector<std::size_t> ViewAndMutationMeta::outputs_of(OutputType type) const {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].type == type) out.push_back(i);
+  return out;
+}
+
+std::vector<std::size_t> ViewAndMutationMeta::aliased_outputs() const {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].type != OutputType::NonAlias && outputs[i].type != OutputType::UnsafeViewAlias) out.push_back(i);
+  return out;
+}
+
+std::size_t ViewAndMutationMeta::num_forward_returns() const {
+  return mutated_runtime_inputs().size() + outputs.size() + num_intermediate_bases;
+}
+
 }  // namespace partita

@@ -1,7 +1,9 @@
-#include "core/aot/shared_inputs.h"
-
 #include <algorithm>
+#include <map>
 
+#include <fmt/format.h>
+
+#include "core/aot/wrapper.h"
 #include "core/functionalize/functionalize.h"
 #include "core/ir/place.h"
 #include "core/ops/in_place.h"
@@ -31,57 +33,37 @@ bool overlap(const Tensor& a, const Tensor& b) {
   return meets;
 }
 
-class Separation {
- public:
-  Separation(Graph& graph, GraphInputs& inputs) : graph_(graph), inputs_(inputs), nodes_(graph.placeholders()) {}
+/// The whole memory of a tensor.
+Tensor whole(const Tensor& t) {
+  const auto elements = static_cast<std::int64_t>(t.storage->bytes() / itemsize(t.dtype));
+  return {t.storage, t.dtype, {elements}, {1}, 0};
+}
 
-  Result<SharedInputs> run(bool bases) {
-    out_.caller = inputs_;
+class Joining {
+ public:
+  Joining(Graph& graph, GraphInputs& inputs) : graph_(graph), inputs_(inputs), nodes_(graph.placeholders()) {}
+
+  Result<std::optional<SyntheticBaseWrapper>> run() {
     for (std::size_t i = 0; i < inputs_.values.size(); ++i) out_.at.push_back(i);
-    out_.is_base.assign(inputs_.values.size(), false);
-    number_storages();
-    drop_repeated();
     const std::vector<Node*> last = follow_in_place(graph_);
     for (std::size_t i = 0; i < nodes_.size(); ++i) last_[nodes_[i]] = last[i];
-    if (bases) TRY_DO(make_bases());
-    return std::move(out_);
+    TRY_DO(make_bases());
+    if (out_.views.empty()) return std::optional<SyntheticBaseWrapper>();
+    return std::optional(std::move(out_));
   }
 
  private:
   const Tensor* tensor(std::size_t i) const { return inputs_.values[i].get<Tensor>(); }
 
-  void number_storages() {
-    std::map<const Storage*, int> ids;
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const Tensor* t = tensor(i);
-      TensorMeta* meta = nodes_[i]->meta.tensor();
-      if (t && meta) meta->storage_id = ids.emplace(t->storage.get(), static_cast<int>(ids.size())).first->second;
-    }
-  }
-
   void drop(std::size_t i, std::size_t kept) {
     graph_.erase(nodes_[i]);
-    const auto n = static_cast<std::ptrdiff_t>(i);
-    nodes_.erase(nodes_.begin() + n);
-    inputs_.values.erase(inputs_.values.begin() + n);
-    inputs_.keys.erase(inputs_.keys.begin() + n);
-    inputs_.memory.erase(inputs_.memory.begin() + n);
-    out_.is_base.erase(out_.is_base.begin() + n);
+    nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(i));
+    inputs_.erase(i);
     for (std::size_t& at : out_.at)
       if (at == i)
         at = kept;
       else if (at > i)
         --at;
-  }
-
-  void drop_repeated() {
-    for (std::size_t i = inputs_.values.size(); i-- > 0;) {
-      const auto same = std::ranges::find(inputs_.keys, inputs_.memory[i]);
-      const auto kept = static_cast<std::size_t>(same - inputs_.keys.begin());
-      if (kept >= i || !tensor(i)) continue;
-      nodes_[i]->replace_all_uses_with(nodes_[kept]);
-      drop(i, kept);
-    }
   }
 
   Status make_bases() {
@@ -128,8 +110,8 @@ class Separation {
                                (known ? "another dtype" : "symbolic sizes"),
                            place_of(*n));
     }
-    const auto elements = static_cast<std::int64_t>(seen.storage->bytes() / itemsize(seen.dtype));
-    Node* base = add_base(group.front(), seen, elements);
+    const Tensor memory = whole(seen);
+    Node* base = add_base(group.front(), memory);
     Node* call = graph_.first();
     while (call->is_placeholder()) call = call->next();
     for (Node* n : group) {
@@ -145,6 +127,7 @@ class Separation {
       meta.strides.assign(t.strides.begin(), t.strides.end());
       meta.offset = t.offset;
       n->replace_all_uses_with(view);
+      out_.views.push_back({caller(i), t.sizes, t.strides, t.offset});
     }
     for (Node* n : group) {
       const std::size_t i = position(n);
@@ -152,36 +135,39 @@ class Separation {
       if (n == group.front()) continue;
       drop(i, position(group.front()));
     }
-    take_place(group.front(), base, seen, elements);
+    take_place(group.front(), base, memory);
     return {};
   }
 
-  Node* add_base(Node* before, const Tensor& seen, std::int64_t elements) {
+  Node* add_base(Node* before, const Tensor& memory) {
     TensorMeta meta;
-    meta.dtype = seen.dtype;
-    meta.sizes = {elements};
+    meta.dtype = memory.dtype;
+    meta.sizes = {memory.numel()};
     meta.strides = {1};
     meta.storage_id = before->meta.tensor()->storage_id;
     return graph_.placeholder("base", meta, before);
   }
 
-  void take_place(Node* first, Node* base, const Tensor& seen, std::int64_t elements) {
+  void take_place(Node* first, Node* base, const Tensor& whole_memory) {
     const std::size_t i = position(first);
     graph_.erase(first);
     nodes_[i] = base;
-    inputs_.values[i] = Tensor{seen.storage, seen.dtype, {elements}, {1}, 0};
+    inputs_.values[i] = whole_memory;
     const std::string& memory = inputs_.memory[i];
     inputs_.keys[i] = memory.starts_with("storage.") ? memory : "storage." + inputs_.keys[i];
     inputs_.memory[i].clear();
-    out_.is_base[i] = true;
   }
 
   void return_at_end(Node* placeholder, std::size_t i) {
-    const auto caller = static_cast<std::size_t>(std::ranges::find(out_.at, i) - out_.at.begin());
     std::vector<Arg> results = graph_.outputs();
     results.emplace_back(last_.at(placeholder));
     graph_.set_output(Arg::tuple(std::move(results)));
-    out_.returned.push_back(caller);
+    out_.returned.push_back(caller(i));
+  }
+
+  /// The caller's input that is still input i here.
+  std::size_t caller(std::size_t i) const {
+    return static_cast<std::size_t>(std::ranges::find(out_.at, i) - out_.at.begin());
   }
 
   Graph& graph_;
@@ -189,26 +175,45 @@ class Separation {
   std::vector<Node*> nodes_;           ///< placeholders
   std::map<const Node*, Node*> last_;  ///< by placeholder: what it is at the end
   std::map<const Node*, InputAliasInfo> mutated_;
-  SharedInputs out_;
+  SyntheticBaseWrapper out_;
 };
 
 }  // namespace
 
-std::vector<std::size_t> SharedInputs::inputs_in(std::size_t i) const {
-  std::vector<std::size_t> out;
-  for (std::size_t c = 0; c < at.size(); ++c)
-    if (at[c] == i) out.push_back(c);
-  return out;
+Result<std::optional<SyntheticBaseWrapper>> SyntheticBaseWrapper::pre_compile(Graph& graph, GraphInputs& inputs) {
+  return Joining(graph, inputs).run();
 }
 
-void SharedInputs::update(const GraphInputs& inputs, const std::vector<Value>& last) {
-  for (std::size_t c = 0; c < at.size(); ++c)
-    if (!is_base[at[c]]) caller.values[c] = inputs.values[at[c]];
-  for (std::size_t k = 0; k < returned.size(); ++k) caller.values[returned[k]] = last[k];
+bool SyntheticBaseWrapper::is_base(std::size_t inner) const {
+  return std::ranges::any_of(views, [&](const View& v) { return at[v.input] == inner; });
 }
 
-Result<SharedInputs> separate_inputs(Graph& graph, GraphInputs& inputs, bool bases) {
-  return Separation(graph, inputs).run(bases);
+BoxedFn SyntheticBaseWrapper::post_compile(BoxedFn inner) const {
+  return [w = *this, inner = std::move(inner)](std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+    std::vector<Value> passed(*std::ranges::max_element(w.at) + 1);
+    for (const View& v : w.views) {
+      const Tensor* t = inputs[v.input].get<Tensor>();
+      Value& base = passed[w.at[v.input]];
+      const Tensor* other = base.get<Tensor>();
+      if (!t || t->sizes != v.sizes || t->strides != v.strides || t->offset != v.offset ||
+          (other && other->storage != t->storage))
+        return input_error(
+            "aot.shared",
+            fmt::format("input {} lies otherwise in memory than the one that the graph was made for", v.input));
+      base = whole(*t);
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      Value taken = std::exchange(inputs[i], {});
+      if (!w.is_base(w.at[i])) passed[w.at[i]] = std::move(taken);
+    }
+    TRY(std::vector<Value> outputs, inner(passed));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!w.is_base(w.at[i])) inputs[i] = std::move(passed[w.at[i]]);
+    const std::size_t own = outputs.size() - w.returned.size();
+    for (std::size_t k = 0; k < w.returned.size(); ++k) inputs[w.returned[k]] = std::move(outputs[own + k]);
+    outputs.resize(own);
+    return outputs;
+  };
 }
 
 }  // namespace partita

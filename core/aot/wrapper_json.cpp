@@ -1,0 +1,180 @@
+#include <nlohmann/json.hpp>
+
+#include "core/aot/wrapper.h"
+
+namespace partita {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The fields of each layer, once for writing and reading.
+template <class F>
+void fields(F& f, DedupeWrapper& w) {
+  f("at", w.at);
+}
+template <class F>
+void fields(F& f, SyntheticBaseWrapper::View& v) {
+  f("input", v.input), f("sizes", v.sizes), f("strides", v.strides), f("offset", v.offset);
+}
+template <class F>
+void fields(F& f, SyntheticBaseWrapper& w) {
+  f("at", w.at), f("views", w.views), f("returned", w.returned);
+}
+template <class F>
+void fields(F& f, DebugAssertWrapper& w) {
+  f("requires_grad", w.requires_grad);
+}
+template <class F>
+void fields(F& f, InputShapes::Shape& s) {
+  f("sizes", s.sizes), f("strides", s.strides), f("number", s.number);
+}
+template <class F>
+void fields(F& f, RuntimeWrapper::Mutated& m) {
+  f("input", m.input), f("data", m.data), f("view_offset", m.view_offset);
+}
+template <class F>
+void fields(F& f, RuntimeWrapper::Alias& a) {
+  f("output", a.output), f("input", a.input), f("is_input", a.is_input), f("view_offset", a.view_offset);
+}
+template <class F>
+void fields(F& f, RuntimeWrapper& w) {
+  f("mutated", w.mutated), f("aliases", w.aliases), f("intermediate_bases", w.intermediate_bases);
+  f("shapes", w.shapes.inputs);
+}
+template <class F>
+void fields(F& f, AutogradDispatchWrapper& w) {
+  f("outputs", w.outputs), f("saved", w.saved), f("saved_symbols", w.saved_symbols), f("tangent_of", w.tangent_of);
+  f("detached", w.detached), f("lazy_backward", w.lazy_backward);
+}
+template <class F>
+void fields(F& f, FakifiedOutWrapper::Output& o) {
+  f("output", o.output), f("strides", o.strides);
+}
+template <class F>
+void fields(F& f, FakifiedOutWrapper& w) {
+  f("outputs", w.outputs), f("shapes", w.shapes.inputs);
+}
+
+template <class T>
+inline constexpr bool is_list = false;
+template <class T>
+inline constexpr bool is_list<std::vector<T>> = true;
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+struct Writer {
+  Json out = Json::object();
+
+  template <class T>
+  void operator()(const char* key, T& value) {
+    out[key] = json(value);
+  }
+  template <class T>
+  static Json json(T& value) {
+    using Type = std::remove_const_t<T>;
+    if constexpr (std::is_same_v<Type, std::vector<bool>>) {
+      return value;
+    } else if constexpr (is_list<Type>) {
+      Json list = Json::array();
+      for (auto& item : value) list.push_back(json(item));
+      return list;
+    } else if constexpr (is_optional<Type>) {
+      return value ? json(*value) : Json();
+    } else if constexpr (std::is_same_v<Type, SymExpr>) {
+      return value.is_int() ? Json(value.as_int()) : Json(value.str());
+    } else if constexpr (std::is_arithmetic_v<Type>) {
+      return value;
+    } else {
+      Writer inner;
+      fields(inner, value);
+      return inner.out;
+    }
+  }
+};
+
+/// Throws Json::exception, or a Diagnostic for a bad expression.
+struct Reader {
+  const Json& in;
+
+  template <class T>
+  void operator()(const char* key, T& value) {
+    read(in.at(key), value);
+  }
+  template <class T>
+  static void read(const Json& json, T& value) {
+    if constexpr (std::is_same_v<T, std::vector<bool>>) {
+      value = json.get<T>();
+    } else if constexpr (is_list<T>) {
+      for (const Json& item : json) read(item, value.emplace_back());
+    } else if constexpr (is_optional<T>) {
+      if (!json.is_null()) read(json, value.emplace());
+    } else if constexpr (std::is_same_v<T, SymExpr>) {
+      if (json.is_number_integer()) {
+        value = json.get<std::int64_t>();
+        return;
+      }
+      Result<SymExpr> parsed = SymExpr::parse(json.get<std::string>());
+      if (!parsed) throw std::move(parsed).error();
+      value = *parsed;
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      value = json.get<T>();
+    } else {
+      Reader inner{json};
+      fields(inner, value);
+    }
+  }
+};
+
+Diagnostic bad(const std::string& what) {
+  return input_error("aot.wrappers", "this is no list of wrappers: " + what);
+}
+
+/// Reads the layer if it has this name.
+template <class W>
+bool read_named(const Json& json, Wrappers& into) {
+  if (json.at("name") != W::name) return false;
+  W w;
+  Reader reader{json};
+  fields(reader, w);
+  into.emplace_back(std::move(w));
+  return true;
+}
+
+template <class... W>
+bool read_any(const Json& json, Wrappers& into, std::type_identity<std::variant<W...>>) {
+  return (read_named<W>(json, into) || ...);
+}
+
+}  // namespace
+
+Json to_json(const Wrappers& wrappers) {
+  Json out = Json::array();
+  for (Wrapper w : wrappers) {
+    Writer writer;
+    writer.out["name"] = name_of(w);
+    writer.out["summary"] = summary(w);
+    std::visit([&](auto& layer) { fields(writer, layer); }, w);
+    out.push_back(std::move(writer.out));
+  }
+  return out;
+}
+
+Result<Wrappers> read_wrappers(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_array()) return bad("a JSON list is expected");
+  Wrappers out;
+  try {
+    for (const Json& item : json)
+      if (!read_any(item, out, std::type_identity<Wrapper>()))
+        return bad("no wrapper is named " + item.at("name").dump());
+  } catch (const Json::exception& e) {
+    return bad(e.what());
+  } catch (Diagnostic& e) {
+    return bad(e.line());
+  }
+  return out;
+}
+
+}  // namespace partita

@@ -1,0 +1,162 @@
+#include <algorithm>
+
+#include "core/aot/wrapper.h"
+#include "core/base/check.h"
+#include "core/ops/record.h"
+
+namespace partita {
+namespace {
+
+/// Does the value show its input's elements unchanged? There is no conjugate bit, so a conjugated view is a new value.
+bool shows_memory(const Node* node) {
+  while (node && node->op()->is_call()) {
+    const OpRecord* record = node->is(Op::getitem()) ? nullptr : find_record(node->op());
+    if (record && record->element_change != ElementChange::None) return false;
+    if (!node->is(Op::getitem()) && (!record || !record->schema->is_view)) return true;
+    node = node->args()[0].node();
+  }
+  return true;
+}
+
+std::optional<SymExpr> view_offset(const Node* node) {
+  const TensorMeta* meta = node ? node->meta.tensor() : nullptr;
+  return meta && shows_memory(node) ? std::optional(meta->offset) : std::nullopt;
+}
+
+/// Does the input have the strides that the graph was made for?
+bool as_made_for(const InputShapes::Shape& made_for, const Tensor& input) {
+  if (made_for.strides.size() != input.sizes.size()) return false;
+  for (std::size_t d = 0; d < input.sizes.size(); ++d)
+    if (input.sizes[d] > 1 && made_for.strides[d].is_int() && !made_for.strides[d].is(input.strides[d])) return false;
+  return true;
+}
+
+/// Makes `shown`, which has the values of a view of `input`, that view.
+std::optional<Tensor> view_of(const Tensor& input, const Tensor& shown, SymExpr view_offset, const SymbolMap& symbols) {
+  const auto offset = symbols.value(view_offset);
+  if (!offset) return std::nullopt;
+  // The offset counts elements, whose size view_as_real changes.
+  const auto from = static_cast<std::int64_t>(itemsize(input.dtype)),
+             to = static_cast<std::int64_t>(itemsize(shown.dtype));
+  return Tensor{input.storage, shown.dtype, shown.sizes, shown.strides, input.offset * from / to + *offset};
+}
+
+/// One run's epilogue.
+class Epilogue {
+ public:
+  /// Keeps those inputs that it needs after the run.
+  Epilogue(const RuntimeWrapper& wrapper, const std::vector<Value>& inputs)
+      : w_(wrapper), symbols_(wrapper.shapes.bind(inputs)), before_(inputs.size()), newest_(inputs.size(), nullptr) {
+    for (const RuntimeWrapper::Mutated& m : w_.mutated) before_[m.input] = inputs[m.input];
+    for (const RuntimeWrapper::Alias& a : w_.aliases) before_[a.input] = inputs[a.input];
+    after_ = before_;
+  }
+
+  Result<std::vector<Value>> finish(const std::vector<Value>& values, std::vector<Value>& inputs) {
+    const auto first = static_cast<std::ptrdiff_t>(w_.mutated.size());
+    const auto last = static_cast<std::ptrdiff_t>(values.size() - w_.intermediate_bases);
+    std::vector<Value> outputs(values.begin() + first, values.begin() + last);
+    find_new_views(values);
+    make_aliases(outputs);
+    write(inputs);
+    return outputs;
+  }
+
+ private:
+  const Tensor* before(std::size_t input) const { return before_[input].get<Tensor>(); }
+
+  /// t_ and similar operators only change how the input views its memory, which keeps its place.
+  void find_new_views(const std::vector<Value>& values) {
+    for (std::size_t k = 0; k < w_.mutated.size(); ++k) {
+      const RuntimeWrapper::Mutated& m = w_.mutated[k];
+      const Tensor *now = values[k].get<Tensor>(), *input = before(m.input);
+      CHECK(now && input, "a mutated input is not a tensor");
+      if (!m.data && now->storage == input->storage) {
+        after_[m.input] = *now;
+        continue;
+      }
+      const auto view = m.view_offset ? view_of(*input, *now, *m.view_offset, symbols_) : std::nullopt;
+      const Result<bool> within = view ? within_storage(*view) : Result<bool>(false);
+      if (within && *within) {
+        after_[m.input] = *view;
+        if (m.data) written_.emplace_back(*view, *now);
+      } else {
+        newest_[m.input] = now;
+      }
+    }
+  }
+
+  void make_aliases(std::vector<Value>& outputs) {
+    for (const RuntimeWrapper::Alias& a : w_.aliases) {
+      const Tensor *shown = outputs[a.output].get<Tensor>(), *input = before(a.input), *now = newest_[a.input];
+      if (!shown || !input || shown->storage == input->storage) continue;
+      if (!as_made_for(w_.shapes.inputs[a.input], *input)) continue;
+      // An input whose values and sizes both change is replaced, so the output cannot be a view of its memory.
+      if (now && (now->sizes != input->sizes || now->strides != input->strides)) continue;
+      if (a.is_input && shown->sizes == after_[a.input].get<Tensor>()->sizes) {
+        outputs[a.output] = after_[a.input];
+      } else if (a.view_offset) {
+        if (const auto view = view_of(*input, *shown, *a.view_offset, symbols_)) outputs[a.output] = *view;
+      }
+    }
+  }
+
+  void write(std::vector<Value>& inputs) {
+    for (const auto& [view, value] : written_) view.copy_from(value);
+    for (const RuntimeWrapper::Mutated& m : w_.mutated) {
+      const Tensor *now = newest_[m.input], *input = before(m.input);
+      if (now && now->sizes == input->sizes)
+        input->copy_from(*now);
+      else
+        inputs[m.input] = now ? Value(*now) : after_[m.input];
+    }
+  }
+
+  const RuntimeWrapper& w_;
+  const SymbolMap symbols_;
+  std::vector<Value> before_, after_;
+  std::vector<const Tensor*> newest_;               ///< new values of inputs, which lie elsewhere
+  std::vector<std::pair<Tensor, Tensor>> written_;  ///< new views of inputs, and their values
+};
+
+}  // namespace
+
+std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graphs) {
+  RuntimeWrapper w;
+  const ViewAndMutationMeta& meta = graphs.meta;
+  const Graph& forward = *graphs.partition.forward;
+  const std::vector<Arg> returned = forward.outputs();
+  const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
+  for (std::size_t k = 0; k < mutated.size(); ++k) {
+    const InputAliasInfo& info = meta.inputs[mutated[k]];
+    w.mutated.push_back(
+        {mutated[k], info.mutates_data, info.mutates_metadata ? view_offset(returned[k].node()) : std::nullopt});
+  }
+  for (std::size_t i = 0; i < meta.outputs.size(); ++i) {
+    const OutputAliasInfo& info = meta.outputs[i];
+    const Node* node = returned[mutated.size() + i].node();
+    if (node && (info.type == OutputType::IsInput || info.type == OutputType::AliasOfInput))
+      w.aliases.push_back({i, *info.base_idx, info.type == OutputType::IsInput, view_offset(node)});
+  }
+  w.intermediate_bases = meta.num_intermediate_bases;
+  if (w.mutated.empty() && w.aliases.empty() && w.intermediate_bases == 0) return std::nullopt;
+  w.shapes = InputShapes::of(forward);
+  return w;
+}
+
+std::optional<RuntimeWrapper> RuntimeWrapper::of_changed(const std::vector<std::size_t>& inputs) {
+  if (inputs.empty()) return std::nullopt;
+  RuntimeWrapper w;
+  for (std::size_t i : inputs) w.mutated.push_back({i, false, std::nullopt});
+  return w;
+}
+
+BoxedFn RuntimeWrapper::post_compile(BoxedFn inner) const {
+  return [w = *this, inner = std::move(inner)](std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+    Epilogue epilogue(w, inputs);
+    TRY(const std::vector<Value> values, inner(inputs));
+    return epilogue.finish(values, inputs);
+  };
+}
+
+}  // namespace partita

@@ -1,0 +1,267 @@
+// The layers around compiled code: what each does for a graph, what it does in a run, and that they can be read again.
+#include <QtTest>
+
+#include <nlohmann/json.hpp>
+
+#include "core/aot/run_program.h"
+#include "core/aot/wrapper.h"
+#include "core/base/verification.h"
+#include "core/interp/interpreter.h"
+#include "tests/support/fx.h"
+#include "tests/support/values.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+/// Elements `from`, from + 1, ... of a memory of six.
+GraphInputs two_views(std::int64_t from, std::int64_t other) {
+  const Tensor whole = f32({6}, {1, 2, 3, 4, 5, 6});
+  GraphInputs inputs;
+  inputs.values = {whole.view_as({4}, {1}, from), whole.view_as({2}, {1}, other)};
+  inputs.keys = {"input.0", "input.1"};
+  inputs.memory = {"storage.0", "storage.0"};
+  return inputs;
+}
+
+std::unique_ptr<Graph> writing() {
+  return fx("x: <f32[4][1]>, y: <f32[2][1]>", "a = $mul_.Tensor(x, 2)\nb = $neg(y)\nreturn (b,)");
+}
+
+/// The wrappers, written and read again.
+Wrappers again(const Wrappers& wrappers) {
+  const auto read = read_wrappers(to_json(wrappers).dump());
+  if (!read) qFatal("%s", read.error().line().c_str());
+  return *read;
+}
+
+CompiledFn interpreted(const Graph& graph) {
+  return [&graph](std::vector<Value> inputs) { return interpret(graph, std::move(inputs)); };
+}
+
+struct Made {
+  AotGraphs graphs;
+  Wrappers wrappers;
+};
+
+/// The graphs for inference, and their wrappers as they are read again.
+Made made_of(const Graph& graph, bool keep_input_mutations = false) {
+  auto graphs = aot(graph, nullptr, {.train = false, .keep_input_mutations = keep_input_mutations});
+  if (!graphs) qFatal("%s", graphs.error().line().c_str());
+  Wrappers wrappers = again(wrap_graphs(*graphs));
+  return {std::move(*graphs), std::move(wrappers)};
+}
+
+std::vector<std::string_view> names(const Wrappers& wrappers) {
+  std::vector<std::string_view> out;
+  for (const Wrapper& w : wrappers) out.push_back(name_of(w));
+  return out;
+}
+
+using Names = std::vector<std::string_view>;
+
+}  // namespace
+
+class TestWrappers : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void overlapping_inputs_become_views_of_their_memory() {
+    const auto graph = writing();
+    GraphInputs inputs = two_views(0, 3);
+    std::vector<Value> callers = inputs.values;
+    const auto outer = wrap_inputs(*graph, inputs, true);
+    QVERIFY2(outer, outer ? "" : outer.error().line().c_str());
+    QCOMPARE(names(*outer), Names{"AOTSyntheticBaseWrapper"});
+    QCOMPARE(graph->placeholders().size(), std::size_t{1});
+    QCOMPARE(inputs.keys, std::vector<std::string>{"storage.0"});
+    QCOMPARE(inputs.values[0].get<Tensor>()->numel(), 6);
+    QCOMPARE(places_of_inputs(*outer, 2), (std::vector<std::size_t>{0, 0}));
+
+    const Made made = made_of(*graph);
+    Wrappers all = again(*outer);
+    all.insert(all.end(), made.wrappers.begin(), made.wrappers.end());
+    QCOMPARE(names(all), (Names{"AOTSyntheticBaseWrapper", "RuntimeWrapper"}));
+    const BoxedFn run = post_compile(all, boxed(interpreted(*made.graphs.partition.forward)));
+    const Tensor first = *callers[0].get<Tensor>(), second = *callers[1].get<Tensor>();
+    const auto outputs = run(callers);
+    QVERIFY2(outputs, outputs ? "" : outputs.error().line().c_str());
+    QCOMPARE(elements((*outputs)[0]), (std::vector<double>{-8, -5}));
+    QCOMPARE(elements(first), (std::vector<double>{2, 4, 6, 8}));
+    QVERIFY(callers[0].is_none() && callers[1].is_none());
+
+    std::vector<Value> others = {first, second.view_as({2}, {1}, 4)};
+    const auto refused = run(others);
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().code, std::string("aot.shared"));
+  }
+
+  void other_inputs_stay() {
+    const auto apart = writing();
+    GraphInputs inputs = two_views(0, 4);
+    QVERIFY(wrap_inputs(*apart, inputs, true)->empty());
+    QCOMPARE(apart->placeholders().size(), std::size_t{2});
+    // Nothing is written.
+    const auto pure = fx("x: <f32[4][1]>, y: <f32[2][1]>", "a = $mul.Tensor(x, 2)\nb = $neg(y)\nreturn (a, b)");
+    inputs = two_views(0, 3);
+    QVERIFY(wrap_inputs(*pure, inputs, true)->empty());
+    QCOMPARE(pure->placeholders().size(), std::size_t{2});
+    const std::vector<Node*> p = pure->placeholders();
+    QVERIFY(p[0]->meta.tensor()->storage_id >= 0);
+    QCOMPARE(p[0]->meta.tensor()->storage_id, p[1]->meta.tensor()->storage_id);
+    QVERIFY(made_of(*pure).wrappers.empty());
+  }
+
+  void the_same_tensor_is_one_input() {
+    const auto graph = fx("x: <f32[4][1]>, y: <f32[4][1]>", "a = $add.Tensor(x, y)\nreturn (a,)");
+    GraphInputs inputs;
+    const Tensor x = f32({4}, {1, 2, 3, 4});
+    inputs.values = {x, x};
+    inputs.keys = {"input.0", "input.1"};
+    inputs.memory = {"", "input.0"};
+    const auto outer = wrap_inputs(*graph, inputs, false);
+    QVERIFY2(outer, outer ? "" : outer.error().line().c_str());
+    QCOMPARE(names(*outer), Names{"AOTDedupeWrapper"});
+    QCOMPARE(summary((*outer)[0]), std::string("input 1 is input 0"));
+    QCOMPARE(graph->placeholders().size(), std::size_t{1});
+    std::vector<Value> callers = {x, x};
+    const auto outputs = post_compile(again(*outer), boxed(interpreted(*graph)))(callers);
+    QVERIFY2(outputs, outputs ? "" : outputs.error().line().c_str());
+    QCOMPARE(elements((*outputs)[0]), (std::vector<double>{2, 4, 6, 8}));
+  }
+
+  void two_dtypes_in_a_written_memory_are_refused() {
+    const auto graph = fx("x: <f32[4][1]>, y: <i32[2][1]>", "a = $mul_.Tensor(x, 2)\nb = $neg(y)\nreturn (b,)");
+    GraphInputs inputs = two_views(0, 3);
+    Tensor y = *inputs.values[1].get<Tensor>();
+    y.dtype = DType::Int32;
+    inputs.values[1] = y;
+    const auto outer = wrap_inputs(*graph, inputs, true);
+    QVERIFY(!outer);
+    QCOMPARE(outer.error().code, std::string("aot.shared"));
+  }
+
+  /// A view at a symbolic offset of an input that is written and transposed, made again from JSON.
+  void the_epilogue_writes_and_views() {
+    const auto graph = fx("s: \"Sym(s0)\", x: <f32[3, 2][2, 1]>, y: <f32[s0][1]>",
+                          "a = $add_.Tensor(y, 1)\nb = $slice.Tensor(y, 0, s - 1, 9223372036854775807)\n"
+                          "t = $t_(x)\nreturn (b,)");
+    const Made made = made_of(*graph);
+    QCOMPARE(names(made.wrappers), Names{"RuntimeWrapper"});
+    const Tensor x = f32({3, 2}, {1, 2, 3, 4, 5, 6}), y = f32({4}, {1, 2, 3, 4});
+    std::vector<Value> inputs = {std::int64_t{4}, x, y};
+    const auto outputs = post_compile(made.wrappers, boxed(interpreted(*made.graphs.partition.forward)))(inputs);
+    QVERIFY2(outputs, outputs ? "" : outputs.error().line().c_str());
+    QCOMPARE(elements(y), (std::vector<double>{2, 3, 4, 5}));
+    const Tensor& view = *(*outputs)[0].get<Tensor>();
+    QVERIFY(view.storage == y.storage);
+    QCOMPARE(view.offset, 3);
+    const Tensor* turned = inputs[1].get<Tensor>();
+    QVERIFY(turned && turned->storage == x.storage);
+    QCOMPARE(turned->strides, (Sizes{1, 2}));
+    QVERIFY(inputs[0].is_none() && inputs[2].is_none());
+  }
+
+  void outputs_get_the_strides_that_are_reported() {
+    const auto graph = fx("x: <f32[2, 3][3, 1]>", "a = $t(x)\nb = $add.Tensor(a, 1)\nreturn (b,)");
+    const Made made = made_of(*graph);
+    QCOMPARE(names(made.wrappers), Names{"FakifiedOutWrapper"});
+    const CompiledFn row_major = [](const std::vector<Value>&) -> Result<std::vector<Value>> {
+      return std::vector<Value>{f32({3, 2}, {1, 2, 3, 4, 5, 6})};
+    };
+    std::vector<Value> inputs = {f32({2, 3}, {0, 0, 0, 0, 0, 0})};
+    const auto outputs = post_compile(made.wrappers, boxed(row_major))(inputs);
+    QVERIFY2(outputs, outputs ? "" : outputs.error().line().c_str());
+    const Tensor& found = *(*outputs)[0].get<Tensor>();
+    QCOMPARE(found.strides, (Sizes{1, 3}));
+    QCOMPARE(elements(*found.contiguous()), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  }
+
+  /// What nobody else holds is freed while the boxed function runs.
+  void inputs_are_given_back_when_they_are_dead() {
+    std::weak_ptr<Storage> memory;
+    bool dead = false;
+    const CompiledFn drops = [&](std::vector<Value> taken) -> Result<std::vector<Value>> {
+      taken.clear();
+      dead = memory.expired();
+      return std::vector<Value>{f32({2}, {1, 2})};
+    };
+    RuntimeWrapper epilogue;
+    epilogue.aliases.push_back({0, 1, true, std::nullopt});
+    epilogue.shapes.inputs.resize(2);
+    std::vector<Value> inputs = {f32({2}, {1, 2}), f32({2}, {3, 4})};
+    memory = inputs[0].get<Tensor>()->storage;
+    QVERIFY(post_compile({epilogue}, boxed(drops))(inputs));
+    QVERIFY(dead);
+  }
+
+  void the_backward_is_compiled_when_it_is_needed() {
+    const auto graph = fx("x: <f32[2][1]>", "a = $mul.Tensor(x, x)\nb = $sum(a)\nreturn (b,)");
+    const Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
+    TensorFile io;
+    io.tensors["input.0"] = f32({2}, {3, 4});
+    io.tensors["input.0"].requires_grad = true;
+    for (const bool lazy : {false, true}) {
+      int backwards = 0;
+      RunOptions options;
+      options.forward = [](const Graph& g) -> Result<CompiledFn> { return interpreted(g); };
+      options.backward = [&](const Graph& g) -> Result<CompiledFn> {
+        ++backwards;
+        return interpreted(g);
+      };
+      options.lazy_backward = lazy;
+      auto function = TrainedFunction::make(artefact, io, options);
+      QVERIFY2(function, function ? "" : function.error().line().c_str());
+      QCOMPARE(backwards, lazy ? 0 : 1);
+      const auto forward = function->step(false);
+      QVERIFY(forward && !forward->find("grad.input.0"));
+      QCOMPARE(backwards, lazy ? 0 : 1);
+      for (int i = 0; i < 2; ++i) {
+        const auto both = function->step();
+        QVERIFY2(both, both ? "" : both.error().line().c_str());
+        QCOMPARE(elements(*both->find("grad.input.0")), (std::vector<double>{6, 8}));
+      }
+      QCOMPARE(backwards, 1);
+      const Wrappers wrappers = again(function->wrappers());
+      const auto* dispatch = std::get_if<AutogradDispatchWrapper>(&wrappers.back());
+      QVERIFY(dispatch && dispatch->lazy_backward == lazy);
+      QCOMPARE(dispatch->tangent_of, std::vector<std::size_t>{0});
+    }
+  }
+
+  void an_input_without_gradient_may_not_require_one() {
+    const bool on = verification();
+    set_verification(true);
+    const auto graph = fx("x: <f32[2][1]>, y: <f32[2][1]>", "a = $mul.Tensor(x, y)\nb = $sum(a)\nreturn (b,)");
+    const auto graphs = aot(*graph, nullptr, {.requires_grad = {true, false}});
+    const auto wrapper = graphs ? DebugAssertWrapper::pre_compile(*graphs) : std::nullopt;
+    set_verification(on);
+    QVERIFY(wrapper);
+    const CompiledFn nothing = [](const std::vector<Value>&) -> Result<std::vector<Value>> {
+      return std::vector<Value>();
+    };
+    const BoxedFn run = post_compile(again({*wrapper}), boxed(nothing));
+    Tensor x = f32({2}, {1, 2}), y = f32({2}, {1, 2});
+    x.requires_grad = true;
+    std::vector<Value> inputs = {x, y};
+    QVERIFY(run(inputs));
+    y.requires_grad = true;
+    inputs = {x, y};
+    const auto refused = run(inputs);
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().code, std::string("aot.debug_assert"));
+  }
+
+  void only_lists_of_wrappers_are_read() {
+    for (const char* text :
+         {"{", "{}", "[{}]", R"([{"name": "OtherWrapper"}])", R"([{"name": "AOTDedupeWrapper"}])",
+          R"([{"name": "FakifiedOutWrapper", "outputs": [{"output": 0, "strides": ["2*("]}], "shapes": []}])"}) {
+      const auto read = read_wrappers(text);
+      QVERIFY2(!read, text);
+      QCOMPARE(read.error().code, std::string("aot.wrappers"));
+    }
+  }
+};
+
+QTEST_GUILESS_MAIN(TestWrappers)
+#include "test_wrappers.moc"
