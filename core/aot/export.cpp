@@ -7,8 +7,8 @@
 
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
-#include "core/aot/shared_inputs.h"
 #include "core/aot/tree_spec.h"
+#include "core/aot/wrapper.h"
 #include "core/grad/joint.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
@@ -301,16 +301,17 @@ Status check_inputs(const Lifted& lifted, const AotGraphs& graphs) {
   }
   const std::unique_ptr<Graph> scratch = lifted.graph->clone();
   GraphInputs given = lifted.given;
-  TRY(const SharedInputs shared, separate_inputs(*scratch, given, true));
-  for (std::size_t i = 0; i < shared.is_base.size(); ++i) {
-    if (!shared.is_base[i]) continue;
-    std::string names;
-    for (std::size_t c : shared.inputs_in(i)) names += (names.empty() ? "" : ", ") + described(lifted.inputs[c]);
-    return refused(
-        "export.shared",
-        "Encountered aliased inputs that are mutated in the graph you are trying to export. They are " + names);
-  }
-  return {};
+  TRY(const Wrappers wrappers, wrap_inputs(*scratch, given, true));
+  const auto* bases = wrappers.empty() ? nullptr : std::get_if<SyntheticBaseWrapper>(&wrappers.back());
+  if (!bases) return {};
+  const std::vector<std::size_t> place = places_of_inputs(wrappers, lifted.inputs.size());
+  const std::size_t first = bases->at[bases->views.front().input];
+  std::string names;
+  for (std::size_t c = 0; c < place.size(); ++c)
+    if (place[c] == first) names += (names.empty() ? "" : ", ") + described(lifted.inputs[c]);
+  return refused(
+      "export.shared",
+      "Encountered aliased inputs that are mutated in the graph you are trying to export. They are " + names);
 }
 
 std::string name_of_output(const Arg& output) {
