@@ -45,20 +45,20 @@ std::optional<SymExpr> PhaseEmitter::step(Scalar s) const {
   }
 }
 
-std::optional<SymExpr> PhaseEmitter::step(const Place& p) const {
+std::optional<SymExpr> PhaseEmitter::step(const ElementIndex& p) const {
   auto affine = step(p.element);
   if (p.computed.id < 0 || !affine) return affine;
   auto computed = step(p.computed);
   return computed ? std::optional(*affine + *computed) : std::nullopt;
 }
 
-Value* PhaseEmitter::place(const Place& p) {
+Value* PhaseEmitter::first_element(const ElementIndex& p) {
   if (p.computed.id < 0) return sym(p.element);
   Value* computed = active_ ? first_lane(p.computed) : value(p.computed).v;
   return p.element.is(0) ? computed : b_.CreateAdd(sym(p.element), computed);
 }
 
-Value* PhaseEmitter::places(const Place& p) {
+Value* PhaseEmitter::element_of_each_lane(const ElementIndex& p) {
   if (p.computed.id < 0) return sym_lanes(p.element);
   Value* computed = spread(value(p.computed));
   if (p.element.is(0)) return computed;

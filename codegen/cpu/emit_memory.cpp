@@ -16,12 +16,12 @@ Value* PhaseEmitter::pointer(int buffer, Value* element) {
 }
 
 PhaseEmitter::Val PhaseEmitter::load(const ScalarNode& n) {
-  Place p{n.index, n.args[0]};
-  if (!active_) return {load_scalar(n.slot, place(p)), false};
+  ElementIndex p{n.index, n.args[0]};
+  if (!active_) return {load_scalar(n.slot, first_element(p)), false};
   auto move = step(p);
-  if (move && move->is(0)) return {load_scalar(n.slot, place(p)), false};
-  if (move && move->is(1)) return {load_contiguous(n.slot, place(p)), true};
-  return {load_gather(n.slot, places(p)), true};
+  if (move && move->is(0)) return {load_scalar(n.slot, first_element(p)), false};
+  if (move && move->is(1)) return {load_contiguous(n.slot, first_element(p)), true};
+  return {load_gather(n.slot, element_of_each_lane(p)), true};
 }
 
 Value* PhaseEmitter::load_scalar(int buffer, Value* element) {
@@ -64,7 +64,7 @@ void PhaseEmitter::store(const Store& s) {
   if (active_) {
     store_lanes(s, v, dtype);
   } else {
-    Value* element = place({s.element, s.index});
+    Value* element = first_element({s.element, s.index});
     if (adds) v.v = sum(load_scalar(s.buffer, element), v.v, dtype);
     Value* stored = ops_.to_memory(v.v, dtype);
     b_.CreateAlignedStore(stored, pointer(s.buffer, element), llvm::Align(itemsize(dtype)));
@@ -73,11 +73,11 @@ void PhaseEmitter::store(const Store& s) {
 }
 
 void PhaseEmitter::store_lanes(const Store& s, Val v, DType dtype) {
-  Place p{s.element, s.index};
+  ElementIndex p{s.element, s.index};
   const bool adds = s.accumulate != loops::Accumulate::None;
   auto move = step(p);
-  auto first = [&] { return place(p); };
-  auto elements = [&] { return places(p); };
+  auto first = [&] { return first_element(p); };
+  auto elements = [&] { return element_of_each_lane(p); };
   llvm::Align align(itemsize(dtype));
   if (move && move->is(1)) {
     Value* element = first();

@@ -103,13 +103,13 @@ class PhaseEmitter {
   std::optional<SymExpr> step(loops::Scalar s) const;
   llvm::Value* first_lane(loops::Scalar s);
   /// An element of a buffer: an index expression plus, if valid, a computed int64.
-  struct Place {
+  struct ElementIndex {
     const SymExpr& element;
     loops::Scalar computed;
   };
-  std::optional<SymExpr> step(const Place& p) const;
-  llvm::Value* place(const Place& p);   ///< value at lane 0; within lanes, step() must know it
-  llvm::Value* places(const Place& p);  ///< one value per lane
+  std::optional<SymExpr> step(const ElementIndex& p) const;
+  llvm::Value* first_element(const ElementIndex& p);         ///< value at lane 0; within lanes, step() must know it
+  llvm::Value* element_of_each_lane(const ElementIndex& p);  ///< one value per lane
   bool in_lanes(loops::Scalar s) const;
 
   llvm::Value* pointer(int buffer, llvm::Value* element);

@@ -149,7 +149,7 @@ class Functionalizer {
   /// What sub graphs write to their operands becomes results of the call.
   void region(Node& node, const ControlOp& op) {
     std::vector<bool> wants;
-    for (const Operand& o : operands_of(op, node.args()))
+    for (const RegionOperand& o : operands_of(op, node.args()))
       wants.push_back(!under_no_grad() && o.value.node() && requires_grad(o.value.node()));
     FunctionalRegion region = unwrap(functionalize_region(node, op, wants, out_));
     Args args;
@@ -158,7 +158,7 @@ class Functionalizer {
       args.push_back(list ? Arg(ArgList{{}, list->is_tuple}) : Arg());
     }
     std::map<std::size_t, ArgList> lists;
-    for (const Operand& o : region.operands) lists[o.list].items.push_back(mapped(o.value));
+    for (const RegionOperand& o : region.operands) lists[o.list].items.push_back(mapped(o.value));
     for (std::size_t i = 0; i < args.size(); ++i) {
       if (const ArgList* empty = args[i].get<ArgList>())
         args[i] = ArgList{std::move(lists[i].items), empty->is_tuple};

@@ -12,7 +12,7 @@ namespace {
 
 /// May the sub graphs write to this operand? Rows of map_impl are its own; what each branch of cond gets, it alone runs
 /// on; what a loop is given besides what it carries stays the same memory in all steps.
-bool may_write(const ControlOp& op, std::size_t graph, const Operand& operand) {
+bool may_write(const ControlOp& op, std::size_t graph, const RegionOperand& operand) {
   switch (op.kind) {
     case Control::Cond:
       return true;
@@ -41,7 +41,7 @@ struct Body {
 };
 
 Result<Body> body_of(const Node& call, const ControlOp& op, std::size_t graph, const FunctionalGraph& f,
-                     const std::vector<Operand>& operands) {
+                     const std::vector<RegionOperand>& operands) {
   Body body;
   const std::vector<Arg> outputs = f.graph->outputs();
   const std::vector<std::size_t> mutated = f.meta.mutated_runtime_inputs();
@@ -61,7 +61,7 @@ Result<Body> body_of(const Node& call, const ControlOp& op, std::size_t graph, c
 Result<FunctionalRegion> functionalize_region(const Node& call, const ControlOp& op, const std::vector<bool>& wants,
                                               FunctionalGraph& into) {
   FunctionalRegion out;
-  const std::vector<Operand> operands = operands_of(op, call.args());
+  const std::vector<RegionOperand> operands = operands_of(op, call.args());
   std::vector<Body> bodies;
   std::vector<std::size_t> written;  // operands that any sub graph writes, in order
   for (std::size_t g = 0; g < op.graphs.size(); ++g) {
@@ -80,7 +80,7 @@ Result<FunctionalRegion> functionalize_region(const Node& call, const ControlOp&
     out.graphs.push_back(std::move(f.graph));
   }
   std::ranges::sort(written);
-  const auto carried = static_cast<std::size_t>(std::ranges::count_if(operands, &Operand::carried));
+  const auto carried = static_cast<std::size_t>(std::ranges::count_if(operands, &RegionOperand::carried));
   const std::size_t shift = op.carried >= 0 ? written.size() : 0;
   const auto is_written = [&](std::size_t i) { return std::ranges::binary_search(written, i); };
   std::size_t kept = carried;  // the first operand that is still not carried

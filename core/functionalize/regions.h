@@ -13,7 +13,7 @@ namespace partita {
 struct FunctionalRegion {
   std::vector<std::unique_ptr<Graph>> graphs;  ///< one for each of ControlOp::graphs
   /// In the order of the sub graphs' placeholders. What a step of a loop writes is carried from then on.
-  std::vector<Operand> operands;
+  std::vector<RegionOperand> operands;
   std::vector<std::size_t> position;                 ///< of the call's results among the new ones
   std::vector<std::pair<Arg, std::size_t>> written;  ///< operands of the call, and which result they become
 };

@@ -188,7 +188,7 @@ class Differentiator {
   Result<std::vector<Slot>> slots(Node* function) {
     std::vector<Slot> out;
     if (const ControlOp* op = find_region(function->op())) {
-      for (const Operand& o : operands_of(*op, function->args()))
+      for (const RegionOperand& o : operands_of(*op, function->args()))
         if (Node* n = o.value.node(); n && needs(n))
           out.push_back({static_cast<int>(o.list), static_cast<int>(o.item), edge_to(n)});
       return out;
@@ -296,8 +296,8 @@ class Differentiator {
   Status apply_region(Node& function, const ControlOp& op, std::vector<Node*> grads,
                       std::map<int, std::vector<Node*>>& lists) {
     std::vector<bool> wants;
-    const std::vector<Operand> operands = operands_of(op, function.args());
-    for (const Operand& o : operands) wants.push_back(o.value.node() && needs(o.value.node()));
+    const std::vector<RegionOperand> operands = operands_of(op, function.args());
+    for (const RegionOperand& o : operands) wants.push_back(o.value.node() && needs(o.value.node()));
     grads.resize(function.meta.tuple()->items.size(), nullptr);
     Builder build(graph_, output_, function.origin);
     TRY(const std::vector<Node*> gradients,

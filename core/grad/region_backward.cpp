@@ -155,7 +155,7 @@ class RegionBackward {
       for (const auto& [i, tangent] : branches.back().tangents) results.insert(i);
     }
     std::vector<Arg> operands;
-    for (const Operand& o : operands_) operands.push_back(o.value);
+    for (const RegionOperand& o : operands_) operands.push_back(o.value);
     for (const std::size_t i : results) operands.emplace_back(arriving(i));
     const std::vector<std::string> names = region_names(op_, call_.graph());
     Args args = {call_.args()[0]};
@@ -214,7 +214,7 @@ class RegionBackward {
     for (std::size_t i = 0; i < operands_.size(); ++i)
       if (operands_[i].carried) wants[i] = can_differentiate(operands_[i].value.node());
     TRY(BodyBackward body, backward_of(op_.body, wants));
-    const auto carried = static_cast<std::size_t>(std::ranges::count_if(operands_, &Operand::carried));
+    const auto carried = static_cast<std::size_t>(std::ranges::count_if(operands_, &RegionOperand::carried));
 
     std::vector<Node*> carried_inputs, row_inputs, shared_inputs;  // placeholders of the body's backward
     std::vector<Arg> carry, rows, rest;                            // and what they get
@@ -311,7 +311,7 @@ class RegionBackward {
   const std::vector<bool>& wants_;
   const std::unordered_set<const Node*>& no_grad_;
   const HiddenWrites& hidden_;
-  const std::vector<Operand> operands_;
+  const std::vector<RegionOperand> operands_;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ bool is_indirect(SymExpr e) {
 class Probe final : public Body {
  public:
   Probe(ScalarBuilder& b, IndexMath& math) : Body(b, math) {}
-  std::vector<Definition::Operand> operands;
+  std::vector<Definition::Read> operands;
 
   Scalar read(const LoweredTensor& tensor, const Index& index) override {
     CHECK(tensor.valid() && index.size() == tensor.dim(), "a read of the wrong rank");

@@ -82,13 +82,13 @@ struct Definition {
   std::vector<Write> writes;
 
   // The results of probing the value once. Lowering fills them in.
-  struct Operand {
+  struct Read {
     int id;
     Index index;  ///< in the variables v0, v1, ... of `sizes` (Reduce: of `space`)
   };
-  std::vector<Operand> operands;  ///< tensors read directly, without repeats
-  int weight = 0;                 ///< arithmetic per element; an addition counts 1
-  bool is_copy = false;           ///< the value is one read, unchanged
+  std::vector<Read> operands;  ///< tensors read directly, without repeats
+  int weight = 0;              ///< arithmetic per element; an addition counts 1
+  bool is_copy = false;        ///< the value is one read, unchanged
 };
 
 /// The definitions of one graph, made in order: operands before users.

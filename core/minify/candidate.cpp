@@ -38,21 +38,21 @@ Base::Base(std::shared_ptr<const Graph> graph, std::vector<Value> inputs, std::u
       salt_(salt),
       threads_(threads),
       mutates_(mutates_inputs(*graph_)),
-      unit_(graph_->id_limit(), no_unit),
+      removable_(graph_->id_limit(), not_removable),
       position_(graph_->id_limit(), 0) {
   std::size_t position = 0;
   for (const Node* node : *graph_) {
     position_[node->id()] = position++;
     if (node->is_placeholder() || node->is_output() || is_sub_graph(*node)) continue;
-    std::size_t& unit = unit_[node->id()];
-    if (is_part(*node)) unit = unit_[node->args()[0].node()->id()];
-    if (unit != no_unit) {
-      units_[unit].parts.push_back(node);
+    std::size_t& item = removable_[node->id()];
+    if (is_part(*node)) item = removable_[node->args()[0].node()->id()];
+    if (item != not_removable) {
+      removables_[item].parts.push_back(node);
       continue;
     }
-    unit = units_.size();
-    units_.push_back({node, {}, {}});
-    for (const Node* in : node->inputs()) units_.back().reads.push_back(in);
+    item = removables_.size();
+    removables_.push_back({node, {}, {}});
+    for (const Node* in : node->inputs()) removables_.back().reads.push_back(in);
   }
 }
 
@@ -155,8 +155,12 @@ namespace {
 class CandidateBuilder {
  public:
   CandidateBuilder(const std::shared_ptr<Base>& base, const Kept& kept, bool results)
-      : base_(base), from_(base->graph()), kept_(kept), stays_(base->units().size(), 0), wanted_(from_.id_limit(), 0) {
-    for (const std::size_t unit : kept) stays_[unit] = 1;
+      : base_(base),
+        from_(base->graph()),
+        kept_(kept),
+        stays_(base->removables().size(), 0),
+        wanted_(from_.id_limit(), 0) {
+    for (const std::size_t item : kept) stays_[item] = 1;
     if (!results) return;
     for (const Arg& arg : from_.outputs())
       if (const Node* n = arg.node(); n && stays(*n) && std::ranges::find(results_, n) == results_.end())
@@ -170,9 +174,9 @@ class CandidateBuilder {
     copy_of_.assign(from_.id_limit(), nullptr);
     if (!make_placeholders()) return std::nullopt;
     Candidate out;
-    for (const std::size_t unit : kept_) {
-      copy(unit);
-      out.calls += base_->units()[unit].node->op()->is_call();
+    for (const std::size_t item : kept_) {
+      copy(item);
+      out.calls += base_->removables()[item].node->op()->is_call();
     }
     if (!make_output()) return std::nullopt;
     out.graph = std::move(graph_);
@@ -182,23 +186,23 @@ class CandidateBuilder {
 
  private:
   bool stays(const Node& node) const {
-    const std::size_t unit = base_->unit_of(node);
-    return unit != Base::no_unit && stays_[unit];
+    const std::size_t item = base_->removable_of(node);
+    return item != Base::not_removable && stays_[item];
   }
 
   /// Marks a part and the tuples that it lies in as wanted.
   void want(const Node* part) {
     for (; part && is_part(*part) && !wanted_[part->id()]; part = part->args()[0].node()) {
       wanted_[part->id()] = 1;
-      wanted_[base_->units()[base_->unit_of(*part)].node->id()] = 1;
+      wanted_[base_->removables()[base_->removable_of(*part)].node->id()] = 1;
     }
   }
 
   /// Returns false when a kept node reads something that cannot be an input.
   bool find_inputs() {
     std::vector<char> seen(from_.id_limit(), 0);
-    for (const std::size_t unit : kept_)
-      for (const Node* in : base_->units()[unit].reads) {
+    for (const std::size_t item : kept_)
+      for (const Node* in : base_->removables()[item].reads) {
         if (is_sub_graph(*in)) continue;
         if (stays(*in)) {
           want(in);
@@ -235,16 +239,16 @@ class CandidateBuilder {
   }
 
   void copy(std::size_t index) {
-    const Base::Unit& unit = base_->units()[index];
-    for (const Node* in : unit.reads) {
+    const Base::Removable& item = base_->removables()[index];
+    for (const Node* in : item.reads) {
       if (!is_sub_graph(*in) || copy_of_[in->id()]) continue;
       graph_->children.emplace_back(in->target, from_.child(in->target)->clone());
       copy(*in);
     }
-    copy(*unit.node);
+    copy(*item.node);
     // Unread parts are left out, unless no part is read.
-    const bool some = wanted_[unit.node->id()];
-    for (const Node* part : unit.parts)
+    const bool some = wanted_[item.node->id()];
+    for (const Node* part : item.parts)
       if (!some || wanted_[part->id()]) copy(*part);
   }
 
@@ -274,8 +278,8 @@ class CandidateBuilder {
   const std::shared_ptr<Base>& base_;
   const Graph& from_;
   const Kept& kept_;
-  std::vector<char> stays_;   // by unit
-  std::vector<char> wanted_;  // by node id: parts, and units of which a part is wanted
+  std::vector<char> stays_;   // by removable
+  std::vector<char> wanted_;  // by node id: parts, and removables of which a part is wanted
   std::vector<const Node*> results_, inputs_;
   std::unique_ptr<Graph> graph_;
   std::vector<Node*> copy_of_;  // by node id of the base

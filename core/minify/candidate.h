@@ -25,15 +25,15 @@ class Base {
   std::uint64_t salt() const { return salt_; }
 
   /// What is kept or removed as a whole: a call with the getitems of its tuple, or an attribute. In execution order.
-  struct Unit {
+  struct Removable {
     const Node* node = nullptr;
     std::vector<const Node*> parts;  ///< getitems, also of tuples within the tuple
     std::vector<const Node*> reads;  ///< nodes that the call reads, repeats included
   };
-  const std::vector<Unit>& units() const { return units_; }
-  static constexpr std::size_t no_unit = static_cast<std::size_t>(-1);
-  /// Index of the unit a node belongs to; no_unit for placeholders, outputs and sub graphs.
-  std::size_t unit_of(const Node& node) const { return unit_[node.id()]; }
+  const std::vector<Removable>& removables() const { return removables_; }
+  static constexpr std::size_t not_removable = static_cast<std::size_t>(-1);
+  /// Index of the removable a node belongs to; not_removable for placeholders, outputs and sub graphs.
+  std::size_t removable_of(const Node& node) const { return removable_[node.id()]; }
   /// The position of a node in the graph.
   std::size_t position_of(const Node& node) const { return position_[node.id()]; }
 
@@ -50,8 +50,8 @@ class Base {
   std::uint64_t salt_;
   int threads_;
   bool mutates_;
-  std::vector<Unit> units_;
-  std::vector<std::size_t> unit_, position_;  // by node id
+  std::vector<Removable> removables_;
+  std::vector<std::size_t> removable_, position_;  // by node id
   std::map<std::string, Value> values_;
   std::set<std::string> made_up_;
 };
@@ -69,12 +69,12 @@ struct Candidate {
   std::uint64_t hash() const;
 };
 
-/// The units that are kept: indices into Base::units(), ascending.
+/// The removables that are kept: indices into Base::removables(), ascending.
 using Kept = std::vector<std::size_t>;
 
-/// Builds a graph of the kept units. Nodes that they read and that are not kept become inputs. It returns the base's
-/// own results that are kept (if `results`), and every kept value that no kept unit reads. nullopt when a kept node
-/// reads something that cannot be an input, or when nothing would be returned.
+/// Builds a graph of the kept removables. Nodes that they read and that are not kept become inputs. It returns the
+/// base's own results that are kept (if `results`), and every kept value that no kept removable reads. nullopt when a
+/// kept node reads something that cannot be an input, or when nothing would be returned.
 std::optional<Candidate> keep(const std::shared_ptr<Base>& base, const Kept& kept, bool results);
 
 /// Makes a candidate of a graph with new inputs. `salt` says how it was made.

@@ -66,12 +66,12 @@ Result<const Node*> guilty_call(const Oracle& oracle, const Candidate& candidate
                                 const Progress* progress) {
   TRY(std::vector<Value> inputs, candidate.inputs());
   const auto base = std::make_shared<Base>(candidate.graph, std::move(inputs), candidate.salt, 1);
-  for (std::size_t unit = 0; unit < base->units().size(); ++unit) {
-    const std::optional<Candidate> alone = keep(base, {unit}, false);
+  for (std::size_t item = 0; item < base->removables().size(); ++item) {
+    const std::optional<Candidate> alone = keep(base, {item}, false);
     if (!alone) continue;
     const Result<Verdict> verdict = judge(oracle, *alone, progress);
     TRY_DO(check_cancelled(progress));
-    if (verdict && *verdict && (*verdict)->same(failure)) return base->units()[unit].node;
+    if (verdict && *verdict && (*verdict)->same(failure)) return base->removables()[item].node;
   }
   return nullptr;
 }

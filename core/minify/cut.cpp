@@ -24,13 +24,13 @@ class Cutter {
  private:
   bool done() const { return kept_.size() <= 1 || search_.enough(); }
 
-  /// Takes the units if they fail.
-  Result<bool> attempt(Kept units) {
-    auto candidate = units.empty() ? std::nullopt : keep(base_, units, results_);
+  /// Takes the removables if they fail.
+  Result<bool> attempt(Kept items) {
+    auto candidate = items.empty() ? std::nullopt : keep(base_, items, results_);
     if (!candidate) return false;
     TRY(const bool fails, search_.fails(*candidate));
     if (!fails) return false;
-    kept_ = std::move(units);
+    kept_ = std::move(items);
     search_.take(std::move(*candidate));
     return true;
   }
@@ -42,11 +42,11 @@ class Cutter {
       std::vector<Candidate> candidates;
       std::vector<Kept> sets;
       for (std::size_t i = begin; i < std::min(begin + wave, count); ++i) {
-        Kept units = make(i);
-        auto candidate = units.empty() || units.size() == kept_.size() ? std::nullopt : keep(base_, units, results_);
+        Kept items = make(i);
+        auto candidate = items.empty() || items.size() == kept_.size() ? std::nullopt : keep(base_, items, results_);
         if (!candidate) continue;
         candidates.push_back(std::move(*candidate));
-        sets.push_back(std::move(units));
+        sets.push_back(std::move(items));
       }
       if (candidates.empty()) continue;
       TRY(const std::vector<bool> fails, search_.fail(candidates));
@@ -102,12 +102,12 @@ class Cutter {
   /// If the error names a node, tries that call alone, then with more and more of what leads to it.
   Status guess() {
     const Node* node = search_.failure().node.empty() ? nullptr : base_->graph().find(search_.failure().node);
-    const std::size_t unit = node ? base_->unit_of(*node) : Base::no_unit;
-    if (unit == Base::no_unit || done()) return {};
+    const std::size_t item = node ? base_->removable_of(*node) : Base::not_removable;
+    if (item == Base::not_removable || done()) return {};
     search_.strategy("the call that the failure names");
     constexpr int depths[] = {0, 1, 3, 7};
     for (const int depth : depths) {
-      TRY(const bool taken, attempt(leading_to({unit}, depth)));
+      TRY(const bool taken, attempt(leading_to({item}, depth)));
       if (taken) return {};
     }
     return {};
@@ -144,18 +144,18 @@ class Cutter {
     return taken ? Status() : Status(std::move(taken).error());
   }
 
-  /// The kept units that lead to `ends` by at most `depth` reads (-1: any number), and `ends`.
+  /// The kept removables that lead to `ends` by at most `depth` reads (-1: any number), and `ends`.
   Kept leading_to(const Kept& ends, int depth) const {
-    std::vector<char> in(base_->units().size(), 0), stays(base_->units().size(), 0);
-    for (const std::size_t unit : kept_) stays[unit] = 1;
+    std::vector<char> in(base_->removables().size(), 0), stays(base_->removables().size(), 0);
+    for (const std::size_t item : kept_) stays[item] = 1;
     Kept found = ends, level = ends;
-    for (const std::size_t unit : ends) in[unit] = 1;
+    for (const std::size_t item : ends) in[item] = 1;
     for (int d = 0; !level.empty() && d != depth; ++d) {
       Kept next;
-      for (const std::size_t unit : level)
-        for (const Node* read : base_->units()[unit].reads) {
-          const std::size_t other = base_->unit_of(*read);
-          if (other == Base::no_unit || in[other] || !stays[other]) continue;
+      for (const std::size_t item : level)
+        for (const Node* read : base_->removables()[item].reads) {
+          const std::size_t other = base_->removable_of(*read);
+          if (other == Base::not_removable || in[other] || !stays[other]) continue;
           in[other] = 1;
           next.push_back(other);
         }

@@ -10,15 +10,15 @@ Result<MinifyResult> reduce(std::shared_ptr<const Graph> graph, std::vector<Valu
     return input_error("minify.inputs", "the number of given inputs differs from what the graph takes",
                        Where{.graph = graph->name});
   const auto base = std::make_shared<Base>(graph, std::move(inputs), 0, options.threads);
-  Kept units;
-  for (std::size_t i = 0; i < base->units().size(); ++i)
-    if (!oracle.cut_first || !oracle.cut_first(*base->units()[i].node)) units.push_back(i);
+  Kept items;
+  for (std::size_t i = 0; i < base->removables().size(); ++i)
+    if (!oracle.cut_first || !oracle.cut_first(*base->removables()[i].node)) items.push_back(i);
   Candidate start;
   start.graph = graph;
   start.base = base;
   start.calls = count_calls(*graph);
-  if (units.size() < base->units().size()) {
-    auto kept = keep(base, units, true);
+  if (items.size() < base->removables().size()) {
+    auto kept = keep(base, items, true);
     if (!kept)
       return unsupported("minify.cut", "calls that draw random numbers cannot be replaced by inputs in this graph",
                          Where{.graph = graph->name});
@@ -30,7 +30,7 @@ Result<MinifyResult> reduce(std::shared_ptr<const Graph> graph, std::vector<Valu
   for (const bool patient : {false, true}) {
     search.emplace(oracle, how, patient);
     TRY_DO(search->begin(start));
-    TRY_DO(cut(*search, base, units));
+    TRY_DO(cut(*search, base, items));
     if (how.simplify) TRY_DO(simplify(*search));
     search->strategy("once more");
     TRY(confirmed, search->confirm());

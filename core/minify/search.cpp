@@ -55,9 +55,9 @@ Status Search::begin(const Candidate& start) {
 /// Tries a single call, another than the one that the failure names: until something has passed, each hang would cost
 /// the whole time limit.
 Status Search::learn_what_passing_takes(const Candidate& start) {
-  const auto& units = start.base->units();
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    if (units[i].node->name() == failure_.node) continue;
+  const auto& items = start.base->removables();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].node->name() == failure_.node) continue;
     const auto alone = keep(start.base, {i}, false);
     if (!alone) continue;
     const auto done = fails(*alone);

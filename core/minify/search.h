@@ -58,7 +58,7 @@ class Search {
 };
 
 /// Removes calls of the base that are not needed: by hints, truncating the suffix, removing the prefix, cones, delta
-/// debugging. Takes the best result. `start`: the units of the start.
+/// debugging. Takes the best result. `start`: the removables of the start.
 Status cut(Search& search, const std::shared_ptr<Base>& base, Kept start);
 /// Simplifies a graph that is already small: fewer outputs, bypassed calls, smaller sizes, plainer values.
 Status simplify(Search& search);

@@ -38,8 +38,8 @@ const ControlOp* find_region(const Op* op) {
   return control && !control->graphs.empty() ? control : nullptr;
 }
 
-std::vector<Operand> operands_of(const ControlOp& op, const Args& args) {
-  std::vector<Operand> out;
+std::vector<RegionOperand> operands_of(const ControlOp& op, const Args& args) {
+  std::vector<RegionOperand> out;
   for (const std::size_t list : op.operands) {
     const ArgList* values = list < args.size() ? args[list].get<ArgList>() : nullptr;
     for (std::size_t i = 0; values && i < values->items.size(); ++i)
@@ -71,7 +71,7 @@ Result<Graph*> region_graph(const Node& call, std::size_t i) {
 
 namespace {
 
-Meta meta_of_operand(const Operand& operand) {
+Meta meta_of_operand(const RegionOperand& operand) {
   if (const Node* n = operand.value.node()) return operand.row ? row_of(n->meta) : n->meta;
   if (const auto* value = operand.value.get<std::int64_t>()) return SymExpr(*value);
   return {};
@@ -80,7 +80,7 @@ Meta meta_of_operand(const Operand& operand) {
 }  // namespace
 
 Status give_metas_to_regions(const ControlOp& op, Node& call) {
-  const std::vector<Operand> operands = operands_of(op, call.args());
+  const std::vector<RegionOperand> operands = operands_of(op, call.args());
   for (const std::size_t i : op.graphs) {
     TRY(Graph* const child, region_graph(call, i));
     const std::vector<Node*> placeholders = child->placeholders();
@@ -100,9 +100,9 @@ Status give_metas_to_regions(const ControlOp& op, Node& call) {
 }
 
 MetaTuple region_results(const ControlOp& op, const Node& call) {
-  const std::vector<Operand> operands = operands_of(op, call.args());
-  const auto carried = static_cast<std::size_t>(std::ranges::count_if(operands, &Operand::carried));
-  const auto row = std::ranges::find_if(operands, &Operand::row);
+  const std::vector<RegionOperand> operands = operands_of(op, call.args());
+  const auto carried = static_cast<std::size_t>(std::ranges::count_if(operands, &RegionOperand::carried));
+  const auto row = std::ranges::find_if(operands, &RegionOperand::row);
   const Node* rows = row == operands.end() ? nullptr : row->value.node();
   const TensorMeta* whole = rows ? rows->meta.tensor() : nullptr;
   std::vector<Arg> other;
@@ -143,6 +143,12 @@ std::vector<std::string> region_names(const ControlOp& op, const Graph& graph) {
     if (std::ranges::none_of(names, [&](const std::string& name) { return graph.child(name) != nullptr; }))
       return names;
   }
+}
+
+bool is_control(const Op* op) {
+  if (op->kind == OpKind::Torch) return op->name.starts_with("higher_order.");
+  return op == set_grad_enabled() || is_autocast(op) || op->name.starts_with("torch._functorch.") ||
+         op->name.starts_with("torch.utils.checkpoint.");
 }
 
 const Op* set_grad_enabled() {

@@ -19,7 +19,7 @@ enum class Control : unsigned char {
   GradMode,
   Autocast,
   InvokeSubgraph,
-  WithEffects,
+  WithEffects
 };
 
 struct ControlOp {
@@ -38,14 +38,14 @@ const ControlOp* find_control(const Op* op);
 const ControlOp* find_region(const Op* op);
 
 /// A value that a region's sub graphs take, in the order of their placeholders.
-struct Operand {
+struct RegionOperand {
   Arg value;
   std::size_t list = 0;  ///< the argument that lists it
   std::size_t item = 0;  ///< its place in that list
   bool row = false;      ///< the sub graph gets its rows
   bool carried = false;  ///< each step replaces it
 };
-std::vector<Operand> operands_of(const ControlOp& op, const Args& args);
+std::vector<RegionOperand> operands_of(const ControlOp& op, const Args& args);
 /// The meta of one row of a tensor: without dimension 0. Unknown for other values.
 Meta row_of(const Meta& meta);
 /// The sub graph that is argument `i`. Error ops.region when there is none.
@@ -59,6 +59,8 @@ MetaTuple region_results(const ControlOp& op, const Node& call);
 /// "prefix_N", the first that is free for each of the prefixes in `graph`.
 std::vector<std::string> region_names(const ControlOp& op, const Graph& graph);
 
+/// Runs a sub graph, or is a call of Python that changes how others are traced and computes nothing.
+bool is_control(const Op* op);
 /// torch._C._set_grad_enabled
 const Op* set_grad_enabled();
 /// A call of Python that begins or ends an autocast region.

@@ -1,35 +1,12 @@
 #include "core/ops/family.h"
 
-#include <algorithm>
 #include <string>
 
+#include "core/ops/control.h"
 #include "core/ops/record.h"
 
 namespace partita {
 namespace {
-
-struct Name {
-  std::string_view name;
-  Family family;
-};
-// What has neither a record nor an ATen namesake with one: calls of Python, and operators of other devices.
-constexpr Name without_record[] = {
-    {"getitem", Family::View},
-    {"setitem", Family::Index},
-    {"tensor", Family::Index},
-    {"cross_entropy", Family::Reduction},
-    {"_embedding_bag_dense_backward", Family::Index},
-    {"_scaled_dot_product_flash_attention", Family::Matmul},
-    {"_scaled_dot_product_efficient_attention", Family::Matmul},
-    {"_scaled_dot_product_attention_math_for_cpu", Family::Matmul},
-    {"mkldnn_rnn_layer", Family::Matmul},
-    {"checkpoint", Family::Control},
-    {"_set_grad_enabled", Family::Control},
-    {"_enter_autocast", Family::Control},
-    {"_exit_autocast", Family::Control},
-    {"_lazy_load_decompositions", Family::Control},
-    {"_vmap_increment_nesting", Family::Control},
-};
 
 // "aten.add.Tensor" -> "add"; in-place names lose their underscore: "add_" -> "add".
 std::string_view base_name(const Op& op) {
@@ -66,10 +43,10 @@ Family derived_family(const OpRecord& record) {
 
 Family family_of(const Op* op) {
   if (!op->is_call()) return Family::Input;
+  if (is_control(op)) return Family::Control;
   const bool torch = op->kind == OpKind::Torch;
   if (torch) {
     if (op->name.starts_with("_c10d_functional.") || op->name.starts_with("c10d")) return Family::Collective;
-    if (op->name.starts_with("higher_order.")) return Family::Control;
     if (const OpRecord* record = find_record(op)) return record->family;
   }
   // An overload without a record is like its siblings, a call of Python like its ATen namesake.
@@ -77,8 +54,7 @@ Family family_of(const Op* op) {
   const auto& overloads = find_overloads("aten." + std::string(base));
   for (const Schema* s : overloads)
     if (const OpRecord* record = ops().find(Op::torch(s->name))) return record->family;
-  const auto* known = std::ranges::find(without_record, base, &Name::name);
-  if (known != std::end(without_record)) return known->family;
+  if (const auto family = ops().family_without_record(base)) return *family;
   if (const Schema* schema = torch ? find_schema(op) : nullptr) return family_of_schema(*schema);
   return overloads.empty() ? Family::Other : family_of_schema(*overloads.front());
 }

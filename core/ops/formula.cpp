@@ -42,10 +42,6 @@ Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes) {
   return grad;
 }
 
-Node* zeros_like(Builder& build, Node* like) {
-  return build.call("aten.zeros_like.default", {like});
-}
-
 namespace {
 
 /// "input, weight" -> input and weight

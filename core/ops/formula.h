@@ -9,7 +9,5 @@ std::vector<Node*> result_nodes(Node& node);
 std::vector<Node*> apply_formulas(const std::vector<Derivative>& formulas, GradCall& call);
 /// torch.Tensor.sum_to_size as autograd traces it: sum over broadcast dims, then view.
 Node* sum_to_size(Builder& build, Node* grad, const SymList& sizes);
-/// A contiguous tensor of zeros like a tensor node, for a gradient that must exist but is 0.
-Node* zeros_like(Builder& build, Node* like);
 
 }  // namespace partita

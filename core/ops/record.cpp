@@ -109,6 +109,15 @@ void OpTable::add_formula_functions(std::initializer_list<std::pair<std::string_
     CHECK(formula_functions_.emplace(name, function).second, "registered twice: " + std::string(name));
 }
 
+void OpTable::add_without_record(std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) without_record_.emplace(name, default_family);
+}
+
+std::optional<Family> OpTable::family_without_record(std::string_view base) const {
+  const auto it = without_record_.find(base);
+  return it == without_record_.end() ? std::nullopt : std::optional(it->second);
+}
+
 FormulaFunction OpTable::find_formula_function(std::string_view name) const {
   auto it = formula_functions_.find(name);
   return it == formula_functions_.end() ? nullptr : it->second;

@@ -26,8 +26,9 @@ enum class Promotion : unsigned char { Default, NoOpMath, IntToFloat, AlwaysBool
 /// Scalar arguments that take part in promotion, in schema order, converted to the computation dtype (f32 for half
 /// types). The result is converted to the result dtype.
 struct Pointwise {
-  using Body = loops::Scalar (*)(loops::ScalarBuilder& b, std::span<const loops::Scalar> inputs, const FakeCall& call);
-  Body body = nullptr;
+  using Function = loops::Scalar (*)(loops::ScalarBuilder& b, std::span<const loops::Scalar> inputs,
+                                     const FakeCall& call);
+  Function body = nullptr;
   Promotion promotion = Promotion::Default;
   /// Names of the arguments that are inputs; empty: every positional Tensor and Scalar argument.
   std::vector<std::string_view> inputs = {};
@@ -150,14 +151,18 @@ class OpTable {
   /// The same by the columns that most operators have; `more` holds what else is known.
   void add(std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
            std::vector<Derivative> derivative = {}, OpRecord more = {});
+  /// Operators and calls of Python, by base name, that have no record and belong to the family of those added now.
+  void add_without_record(std::initializer_list<std::string_view> names);
   /// CHECKs that the names are new.
   void add_formula_functions(std::initializer_list<std::pair<std::string_view, FormulaFunction>> functions);
   const OpRecord* find(const Op* op) const;
   FormulaFunction find_formula_function(std::string_view name) const;  ///< null when there is none
-  std::vector<const OpRecord*> all() const;                            ///< sorted by name
+  std::optional<Family> family_without_record(std::string_view base) const;
+  std::vector<const OpRecord*> all() const;  ///< sorted by name
 
  private:
   std::unordered_map<std::string_view, FormulaFunction> formula_functions_;
+  std::unordered_map<std::string_view, Family> without_record_;
   std::vector<std::unique_ptr<OpRecord>> records_;
   std::unordered_map<const Op*, const OpRecord*> by_op_;
 };

@@ -98,7 +98,7 @@ class MinCutSolver {
     const CostClass& c = cost(n);
     if (c.random) return "random values";
     if (c.side_effect) return "side effect";
-    if (options_.ban_expensive && c.expensive) return "expensive to recompute";
+    if (c.expensive) return "expensive to recompute";
     if (options_.ban_not_recomputable && !c.recomputable) return "not among the cheap operators";
     if (options_.ban_materialized_backward && materialized_in_backward(n))
       return "the backward would have to write it to memory";

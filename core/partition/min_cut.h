@@ -13,7 +13,6 @@ struct CutOptions {
   bool ban_long_fusible_chains = true;
   bool ban_materialized_backward = true;
   bool ban_not_recomputable = true;  ///< operators known neither as cheap nor as expensive
-  bool ban_expensive = true;
   bool ban_reductions = true;
 };
 

@@ -112,7 +112,6 @@ class GraphView : public QWidget {
   bool space_down_ = false;
   bool fit_when_shown_ = true;
   QPixmap cache_;
-  QPointF cache_origin_;
   QRegion cache_stale_;  ///< logical pixels
 };
 

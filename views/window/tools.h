@@ -43,7 +43,7 @@ struct NodeMeasures {
 
 /// What runs graphs, and where their inputs come from. A test gives its own, with a bug planted.
 struct WorkbenchTools {
-  struct Backend {
+  struct BackendChoice {
     QString name;
     std::function<CompileFn(const Progress& progress)> make;
     bool takes_any_graph = true;  ///< other backends need functional ATen
@@ -51,7 +51,7 @@ struct WorkbenchTools {
     /// Compiles and runs a graph at each call, as run_graph() does.
     Runner runner(const Progress& progress) const;
   };
-  std::vector<Backend> backends;
+  std::vector<BackendChoice> backends;
   QString doubted = "cpu";   ///< the backend that is compared and minified where no other is chosen
   QString baseline = "f64";  ///< runs in double, to tell rounding from error per node; may be missing
   /// One value for each placeholder of the artefact's graph; `io` is the path of an IO file, or empty.
@@ -74,7 +74,7 @@ struct WorkbenchTools {
   /// Through Graphviz in a child process, as "svg", "png", "pdf" or "dot" (its source); empty: not offered.
   std::function<Result<std::string>(const Graph& graph, const std::string& format, const Progress& progress)> graphviz;
 
-  const Backend* find_backend(const QString& name) const;  ///< null when there is none
+  const BackendChoice* find_backend(const QString& name) const;  ///< null when there is none
   QStringList backend_names() const;
 };
 

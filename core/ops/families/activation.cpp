@@ -135,7 +135,7 @@ V log_sigmoid_backward(In& in) {
 void add_activations(OpTable& t) {
   using Names = std::vector<std::string_view>;
   const Names self = {"self"}, grad_self = {"grad_output", "self"}, grad_output = {"grad_output", "output"};
-  auto row = [&](std::string_view name, Pointwise::Body f, const Names& inputs, std::string_view derivative = {},
+  auto row = [&](std::string_view name, Pointwise::Function f, const Names& inputs, std::string_view derivative = {},
                  Promotion promotion = Promotion::Default) {
     OpRecord record{.pointwise = {f, promotion, inputs}};
     if (!derivative.empty()) record.derivative = {{"self", derivative}};

@@ -289,6 +289,8 @@ Arg decompose_attention(DecomposeCall& c) {
 }  // namespace
 
 void register_attention(OpTable& t) {
+  t.add_without_record({"_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
+                        "_scaled_dot_product_attention_math_for_cpu"});
   t.add("aten._scaled_dot_product_flash_attention_for_cpu.default",
         {.fake = fake_flash,
          .eval = eval_flash,

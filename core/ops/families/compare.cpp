@@ -42,12 +42,12 @@ V complement(V x) {
 }  // namespace
 
 void register_compare(OpTable& t) {
-  auto row = [&](std::string_view name, Pointwise::Body f, Promotion promotion) {
+  auto row = [&](std::string_view name, Pointwise::Function f, Promotion promotion) {
     t.add(name, {.pointwise = {f, promotion}, .not_differentiable = true});
   };
   struct Pair {
     std::string_view base;
-    Pointwise::Body body;
+    Pointwise::Function body;
   };
   const Pair comparisons[] = {{"aten.eq", F2(x == y)}, {"aten.ne", F2(x != y)}, {"aten.lt", F2(x < y)},
                               {"aten.le", F2(x <= y)}, {"aten.gt", F2(x > y)},  {"aten.ge", F2(x >= y)}};

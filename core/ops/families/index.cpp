@@ -3,6 +3,7 @@
 namespace partita {
 
 void register_index(OpTable& t) {
+  t.add_without_record({"setitem"});
   register_advanced_index(t);
   register_gather_scatter(t);
   register_index_along(t);

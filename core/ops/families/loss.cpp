@@ -3,6 +3,7 @@
 namespace partita {
 
 void register_loss(OpTable& t) {
+  t.add_without_record({"cross_entropy"});
   register_pointwise_losses(t);
   register_nll_loss(t);
   register_margin_losses(t);

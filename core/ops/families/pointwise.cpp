@@ -177,10 +177,12 @@ void register_pointwise(OpTable& t) {
   using Names = std::vector<std::string_view>;
   using Formulas = std::vector<Derivative>;
   const Names operands = {"self", "other"};
-  auto binary = [&](std::string_view name, Pointwise::Body f, Formulas derivative, Promotion p = Promotion::Default) {
+  auto binary = [&](std::string_view name, Pointwise::Function f, Formulas derivative,
+                    Promotion p = Promotion::Default) {
     t.add(name, {.pointwise = {f, p, {"self", "other"}}, .derivative = std::move(derivative)});
   };
-  auto scaling = [&](std::string_view name, Pointwise::Body f, Formulas derivative, Promotion p = Promotion::Default) {
+  auto scaling = [&](std::string_view name, Pointwise::Function f, Formulas derivative,
+                     Promotion p = Promotion::Default) {
     t.add(name, {.pointwise = {.body = f, .promotion = p, .inputs = {"self", "other"}, .exact_numbers = true},
                  .derivative = std::move(derivative)});
   };

@@ -12,7 +12,7 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 
 struct Row {
   std::string_view name;
-  Pointwise::Body body;
+  Pointwise::Function body;
   Promotion promotion;
   std::string_view derivative;  ///< formula of self's gradient; empty: it has none
 };

@@ -196,6 +196,7 @@ Arg decompose_cell(DecomposeCall& c) {
 }  // namespace
 
 void register_rnn(OpTable& t) {
+  t.add_without_record({"mkldnn_rnn_layer"});
   t.add("aten.lstm.input", {.decompose = decompose_lstm, .family = Family::Matmul});
   t.add("aten.gru.input", {.decompose = decompose_rnn<gru_cell>, .family = Family::Matmul});
   t.add("aten.rnn_tanh.input", {.decompose = decompose_rnn<plain_cell<false>>});

@@ -479,6 +479,7 @@ void row(OpTable& t, std::string_view name, std::string_view copy, std::string_v
 }  // namespace
 
 void register_view(OpTable& t) {
+  t.add_without_record({"getitem"});
   using namespace loops;
   row<fake_alias>(t, "aten.alias.default", "aten.alias_copy.default", "grad", lower_alias, pass_on,
                   {.unchanged_if = any_arguments, .whole_view = true});
