@@ -2,6 +2,8 @@
 // decomposed for the compiler. Prints a difference as FX text with its seed.
 //   partita_fuzz [--seed S] [--count N | --minutes M] [--jobs J] [--only NAME]   exit 1 when there is a difference
 //   partita_fuzz --write FOLDER ...                        cases for against_torch.py
+//   partita_fuzz --programs [--train] [--write FOLDER] ...  programs with memory instead: see programs.h. What is
+//                                                         written is for programs_in_torch.py
 //   partita_fuzz --mutate FOLDER [--seed S] [--count N | --minutes M] ...   changes each operator case of a corpus
 //                                                         folder N times, in one place: no signal, no broken
 //                                                         invariant, no hang, and what compiled code accepts the
@@ -42,6 +44,7 @@
 #include "core/ops/effects.h"
 #include "tests/fuzz/generate.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/fuzz/programs.h"
 
 using namespace partita;
 
@@ -170,9 +173,31 @@ Status write_case(const fuzz::Case& c, const std::string& stem) {
 
 using Clock = std::chrono::steady_clock;
 
+/// Makes and checks a program, or writes it to `folder`.
+void work_on_program(std::uint64_t number, bool train, const std::string& folder,
+                     const std::function<void(const Node&)>& trying, const Workers::Send& send) {
+  const fuzz::Program program = fuzz::generate_program(number, train, trying);
+  if (!program.graph) return;
+  const std::string text = print(*program.graph);
+  send("graph\n" + text);
+  if (!folder.empty()) {
+    if (const Status done = fuzz::write_program(program, train, fmt::format("{}/{}", folder, number)); !done)
+      send("refused\n" + done.error().code);
+    return;
+  }
+  std::optional<fuzz::Refused> refused;
+  const Finding found = fuzz::check_program(program, train, refused);
+  if (refused) send("refused\n" + refused->why);
+  if (!found) return;
+  std::string kind;
+  for (char c : *found)
+    if (!std::isdigit(static_cast<unsigned char>(c))) kind += c;
+  send(fmt::format("{}\n# seed {}: {}\n{}", kind.substr(0, 60), number, *found, text));
+}
+
 /// Checks how a changed graph is run. Findings are a broken invariant, and compiled code that computes what the
 /// interpreter refuses. Values are not compared here.
-Finding check_changed(const Graph& graph, const std::vector<Value>& inputs) {
+Finding check_changed(const Graph& graph, const std::vector<Value>& inputs, bool& accepted) {
   const auto again = copy_values(inputs);
   if (!again) return std::nullopt;
   // Compilers drop dead calls unseen and take torch-level ones. The interpreter keeps more values at a time.
@@ -182,6 +207,7 @@ Finding check_changed(const Graph& graph, const std::vector<Value>& inputs) {
   if (!interpreted && (interpreted.error().code == "tensor.out_of_memory" || interpreted.error().code == "ops.unknown"))
     return std::nullopt;
   if (!interpreted && interpreted.error().fault == Fault::Internal) return "interpreted: " + interpreted.error().line();
+  accepted = static_cast<bool>(interpreted);
   const auto compiled = run_compiled(graph, *again, default_compiler().make({}));
   if (!compiled && compiled.error().fault == Fault::Internal) return "compiled: " + compiled.error().line();
   if (compiled && !interpreted) return "only compiled code accepts: " + interpreted.error().line();
@@ -205,12 +231,13 @@ struct MutateOptions {
 
 /// Change `i` of graph `number` of a case file. Calls `tell` before it is run, with what is changed and the graph.
 Finding check_change(const MutateOptions& options, const Graph& graph, const std::vector<Value>& inputs,
-                     std::size_t number, std::size_t i, const std::function<void(const std::string&)>& tell) {
+                     std::size_t number, std::size_t i, const std::function<void(const std::string&)>& tell,
+                     bool& accepted) {
   const auto changed = graph.clone();
   std::vector<Value> values = inputs;
   const std::string what = fuzz::mutate(*changed, values, (options.seed * 1000 + number) * 1000 + i);
   tell(fmt::format("{}.{}\n{}\n{}", number, i, what, print(*changed)));
-  return what.empty() ? Finding() : check_changed(*changed, values);
+  return what.empty() ? Finding() : check_changed(*changed, values, accepted);
 }
 
 /// Calls f(number, graph, inputs) for every graph of a case file.
@@ -240,10 +267,14 @@ int repeat_change(const MutateOptions& options, const std::string& change) {
   Finding found;
   each_case(options.path, [&](std::size_t number, const Graph& graph, const std::vector<Value>& inputs) {
     if (number != wanted) return;
-    found = check_change(options, graph, inputs, number, i, [](const std::string& text) {
-      fmt::print("{}\n", text);
-      std::fflush(stdout);
-    });
+    bool accepted = false;
+    found = check_change(
+        options, graph, inputs, number, i,
+        [](const std::string& text) {
+          fmt::print("{}\n", text);
+          std::fflush(stdout);
+        },
+        accepted);
   });
   fmt::print("{}\n", found.value_or("nothing is wrong"));
   return found ? 1 : 0;
@@ -271,7 +302,7 @@ int mutate_cases(const MutateOptions& options) {
     std::string first;
   };
   std::map<std::string, Kind> kinds;
-  std::size_t changes = 0, failed = 0;
+  std::size_t changes = 0, accepted = 0, failed = 0;
   std::vector<std::size_t> begun(files->size(), 0);
   std::vector<std::string> text(files->size());  // of the change that is being run: its number, what it is, the graph
   const auto report = [&](std::size_t file, const std::string& what) {
@@ -295,13 +326,20 @@ int mutate_cases(const MutateOptions& options) {
       for (std::size_t i = 0; i < options.count && Clock::now() < options.deadline; ++i) {
         if (step++ < from) continue;
         const auto tell = [&](const std::string& change) { send("begin\n" + change); };
-        if (const Finding found = check_change(options, graph, inputs, number, i, tell)) send("found\n" + *found);
+        bool accepted = false;
+        if (const Finding found = check_change(options, graph, inputs, number, i, tell, accepted))
+          send("found\n" + *found);
+        if (accepted) send("accepted\n");
       }
     });
   };
   workers.receive = [&](std::size_t file, std::string_view message) {
     const std::size_t end = message.find('\n');
     if (message.substr(0, end) == "found") return report(file, std::string(message.substr(end + 1)));
+    if (message.substr(0, end) == "accepted") {
+      ++accepted;
+      return;
+    }
     ++changes;
     ++begun[file];
     text[file] = message.substr(end + 1);
@@ -315,7 +353,7 @@ int mutate_cases(const MutateOptions& options) {
     return 2;
   }
   for (const auto& [name, kind] : kinds) fmt::print("{:6} {}\n       {}\n", kind.findings, name, kind.first);
-  fmt::print("{} changed graphs, {} findings of {} kinds\n", changes, failed, kinds.size());
+  fmt::print("{} changed graphs, {} accepted, {} findings of {} kinds\n", changes, accepted, failed, kinds.size());
   return failed ? 1 : 0;
 }
 
@@ -328,7 +366,7 @@ int main(int argc, char** argv) {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string folder, only, mutated, change;
   double hang_seconds = 10;
-  bool unused = false;
+  bool unused = false, programs = false, train = false;
   CLI::App app{"Random graphs by the interpreter, compiled and decomposed"};
   app.add_option("--seed", seed, "of the first graph; the next has the next number")->capture_default_str();
   const auto counted = app.add_option("--count", count, "graphs")->capture_default_str();
@@ -339,6 +377,8 @@ int main(int argc, char** argv) {
   app.add_option("--only", only, "operators whose name contains this");
   app.add_flag("--unused", unused, "name the operators that no graph had a call of");
   app.add_option("--write", folder, "write the graphs with their values here, for against_torch.py");
+  app.add_flag("--programs", programs, "programs that write and share memory instead");
+  app.add_flag("--train", train, "differentiate them")->needs("--programs");
   app.add_option("--mutate", mutated,
                  "change the operator cases of this corpus folder instead, each graph as often as --count");
   app.add_option("--change", change, "repeat this change of a case file, as a finding names it")->needs("--mutate");
@@ -367,7 +407,7 @@ int main(int argc, char** argv) {
   std::map<std::string, std::size_t> kinds;
   std::vector<std::size_t> begun((count + batch - 1) / batch, 0);
   std::vector<std::string> graph_text(begun.size());
-  std::map<std::string, std::size_t> calls;
+  std::map<std::string, std::size_t> calls, refused;
   auto report = [&](const std::string& kind, const std::string& text) {
     ++failed;
     if (++kinds[kind] <= 3) fmt::print("{}\n", text);
@@ -381,6 +421,10 @@ int main(int argc, char** argv) {
       const std::uint64_t number = seed + item * batch + i;
       send("begin");
       // A crash is reported with the last line of stderr.
+      if (programs) {
+        work_on_program(number, train, folder, tell, send);
+        continue;
+      }
       const fuzz::Case c = [&] {
         try {
           return fuzz::generate(number, only, tell);
@@ -412,12 +456,16 @@ int main(int argc, char** argv) {
   workers.receive = [&](std::size_t item, std::string_view message) {
     if (message == "begin") {
       ++begun[item];
-      ++graphs;
       graph_text[item].clear();
       return;
     }
     const std::size_t end = message.find('\n');
+    if (message.substr(0, end) == "refused") {
+      ++refused[std::string(message.substr(end + 1))];
+      return;
+    }
     if (message.substr(0, end) == "graph") {
+      ++graphs;
       graph_text[item] = message.substr(end + 1);
       return;
     }
@@ -441,6 +489,7 @@ int main(int argc, char** argv) {
   if (unused)
     for (const std::string& name : fuzz::candidates(only))
       if (!calls.contains(name)) fmt::print("no call of {}\n", name);
+  for (const auto& [why, number] : refused) fmt::print("{:6} refused, {}\n", number, why);
   fmt::print("{} graphs, {} differences\n", graphs, failed);
   return failed ? 1 : 0;
 }
