@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 void both(RunOptions& options, const CompileFn& compile, Partitioner partitioner = Partitioner::Default) {
   options.forward = options.backward = compile;
   options.aot.partition.partitioner = partitioner;
+  options.aot.passes = false;
 }
 
 CompileFn backend(const char* name, const CompilerSetup& setup) {
@@ -170,7 +171,7 @@ struct Dump {
 void graph_dumper_aot(const CompilerSetup& setup, RunOptions& options) {
   const auto dump = std::make_shared<Dump>();
   dump->setup = setup;
-  options.aot.partition.partitioner = Partitioner::Default;
+  both(options, nullptr);
   options.aot.decompositions = Decompositions::Functorch;
   options.joint = [dump](const Graph& joint) {
     dump->joint = joint.clone();
@@ -192,6 +193,7 @@ void graph_dumper_aot(const CompilerSetup& setup, RunOptions& options) {
 
 void compiled(const CompilerSetup& setup, RunOptions& options) {
   both(options, default_compiler().make(setup.backend), Partitioner::MinCut);
+  options.aot.passes = true;
 }
 
 constexpr Compiler table[] = {

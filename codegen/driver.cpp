@@ -5,31 +5,21 @@
 #include "codegen/cpu/executable.h"
 #include "codegen/cpu/host.h"
 #include "codegen/worker.h"
+#include "core/aot/pipeline.h"
 #include "core/base/whereabouts.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
-#include "core/ops/control.h"
-#include "core/ops/record.h"
-#include "core/passes/pipeline.h"
 #include "core/schedule/make_plan.h"
 #include "core/store/code_store.h"
 
 namespace partita {
 namespace {
 
-Status run_post_grad_passes(Graph& graph, const BackendOptions& options, int stop_after) {
-  for (Node* node : graph) {
-    if (node->op()->is_call()) TRY_DO(check_evaluable(*node));
-    // Text has no annotations of tuples, but the planner needs their metas.
-    if (node->meta.known() || !node->op()->is_call() || find_control(node->op())) continue;
-    TRY(node->meta, infer(*node));
-  }
+Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_after) {
   PassContext context;
   context.threads = options.threads;
-  PipelineOptions pipeline;
-  pipeline.stop_after = stop_after;
   now_at("running the passes");
-  const auto passed = run_passes(graph, passes_of(PassStage::PostGrad), context, pipeline);
+  const auto passed = post_grad_passes(graph, context, {.stop_after = stop_after});
   return passed ? Status() : Status(passed.error());
 }
 
@@ -46,7 +36,7 @@ class CompiledGraph {
   /// Runs the first `stop_after` passes, -1: all, and compiles unless sizes are symbols.
   Status prepare(int stop_after) {
     stop_after_ = stop_after;
-    TRY_DO(run_post_grad_passes(*graph_, options_, stop_after));
+    TRY_DO(run_passes_until(*graph_, options_, stop_after));
     int index = 0;
     for (const Node* node : graph_->placeholders()) {
       has_symbols_ |= partita::has_symbols(node->meta);
@@ -116,7 +106,7 @@ CompileFn compiler(const BackendOptions& options, int stop_after) {
 
 Result<StagedCompiler::Planned> planned(const Graph& graph, const BackendOptions& options) {
   std::unique_ptr<Graph> passed = graph.clone();
-  TRY_DO(run_post_grad_passes(*passed, options, -1));
+  TRY_DO(run_passes_until(*passed, options, -1));
   for (const Node* node : passed->placeholders())
     if (has_symbols(node->meta))
       return unsupported("backend.symbolic", "a plan is made for concrete sizes; this graph has symbolic ones",

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/aot/compile_fn.h"
+#include "core/aot/pipeline.h"
 #include "core/functionalize/functionalize.h"
 #include "core/load/program.h"
 #include "core/partition/partition.h"
@@ -31,6 +32,11 @@ struct AotOptions {
   bool keep_input_mutations = true;
   /// See JointOptions: for callers that run the graphs without PyTorch's runtime around them.
   bool tangents_for_aliases = false;
+  /// Runs the pre-grad and joint passes. false: the graphs of AOTAutograd alone, as PyTorch's aot_function makes them.
+  bool passes = true;
+  std::set<std::string, std::less<>> disabled = {};  ///< passes to leave out
+  FlowStage until = FlowStage::Partition;            ///< the last stage that runs
+  bool snapshots = false;                            ///< keep the graph after each stage and pass
 };
 
 /// What an input of the graph is to the user.
@@ -43,13 +49,17 @@ struct InputBinding {
 
 /// The graphs that AOTAutograd makes.
 struct AotGraphs {
-  std::unique_ptr<Graph> joint;  ///< null for inference
+  std::unique_ptr<Graph> joint;  ///< the one that is partitioned; null for inference
   /// The forward and, for training, the backward. For inference the forward is the functional graph itself.
   Partition partition;
   ViewAndMutationMeta meta;
   std::vector<InputBinding> inputs;     ///< one per placeholder of the forward
   std::vector<std::size_t> tangent_of;  ///< for each tangent, its forward output; saved values come after these outputs
   bool train = false;                   ///< there is a backward
+  std::vector<StageRun> stages;         ///< what ran
+
+  /// The graph after a stage; null if it did not run or no snapshots were asked for.
+  std::shared_ptr<const Graph> after(FlowStage stage) const;
 };
 
 /// Can the placeholder require grad? Floating and complex tensors can.
@@ -58,8 +68,8 @@ bool can_be_differentiated(const Node& placeholder);
 /// it differentiated.
 std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program, const AotOptions& options);
 
-/// Makes the graphs of AOTAutograd. `graph`: dynamo text, exported or ATen code. `program`: the archive's signature;
-/// null without one. A joint graph is only partitioned.
+/// Runs the flow (pipeline.h) and returns what it made until the last stage. `graph`: dynamo text, exported or ATen
+/// code. `program`: the archive's signature; null without one. A joint graph enters at the joint passes.
 Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options);
 
 }  // namespace partita

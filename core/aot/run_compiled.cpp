@@ -3,7 +3,6 @@
 #include "core/aot/wrapper.h"
 #include "core/fake/propagate.h"
 #include "core/ops/rules.h"
-#include "core/passes/rewrite.h"
 
 namespace partita {
 
@@ -18,11 +17,7 @@ Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> i
     TRY(const CompiledFn run, compile(graph));
     return run(std::move(inputs));
   }
-  // Dropout that drops nothing returns its argument itself. Rewrite it here, before AOT decomposes it into a copy.
-  std::unique_ptr<Graph> given = graph.clone();
-  PassContext context;
-  TRY_DO(rewrite_pre_grad(*given, context));
-  TRY(const AotGraphs graphs, aot(*given, nullptr, {.train = false, .keep_input_mutations = can_write_inputs(*given)}));
+  TRY(const AotGraphs graphs, aot(graph, nullptr, as_run(graph, {.train = false})));
   TRY(const CompiledFn run, compile(*graphs.partition.forward));
   return post_compile(wrap_graphs(graphs), boxed(run))(inputs);
 }

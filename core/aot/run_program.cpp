@@ -67,9 +67,7 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
   f.program_ = artefact.program;
   TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights));
   f.caller_ = f.inputs_;
-  AotOptions how = options.aot;
-  how.tangents_for_aliases = true;
-  how.keep_input_mutations = can_write_inputs(*graph);
+  AotOptions how = as_run(*graph, options.aot);
   const bool joint = how.train && is_joint(*graph);
   const std::vector<bool> callers = wanted(*graph, f.program_.get(), f.inputs_, io);
   if (!joint) {

@@ -28,12 +28,30 @@ bool is_torch_call(const Node& node) {
   return !is_python_arithmetic(node.op()) || reads_tensor(node);
 }
 
+/// Does the call, of which is_autocast() holds, end a region? It takes what its beginning returned.
+bool ends_region(const Node& node) {
+  const Node* begin = node.args().empty() ? nullptr : node.args()[0].node();
+  return begin && is_autocast(begin->op());
+}
+
+/// A call that changes how autograd or autocast treats others.
+bool is_region(const Node& node) {
+  const ControlOp* control = find_control(node.op());
+  return node.is(set_grad_enabled()) || is_autocast(node.op()) || (control && control->kind == Control::Autocast);
+}
+
 }  // namespace
 
-Result<bool> resolve_calls(Graph& graph) {
+Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
   bool changed = false;
   AutocastRegions autocast;
+  int regions = 0;  // of autocast around the node
   for (Node *node = graph.first(), *next = nullptr; node; node = next) {
+    if (before_autograd && is_autocast(node->op())) regions += ends_region(*node) ? -1 : 1;
+    if (before_autograd && (regions > 0 || is_region(*node))) {
+      next = node->next();
+      continue;
+    }
     if (const ControlOp* control = find_control(node->op()); control && control->kind == Control::Autocast) {
       TRY(next, inline_autocast(node));
       changed = true;
@@ -65,7 +83,9 @@ Result<bool> resolve_calls(Graph& graph) {
     Node* result = value->node();
     if (!result || result->id() < first_new) continue;
     graph.rename(result, name);
-    if (meta.known()) result->meta = meta;
+    // Text without strides knows less than inference.
+    const bool strided = !meta.tensor() || meta.tensor()->strides_known;
+    if (meta.known() && (strided || !before_autograd || !result->meta.known())) result->meta = meta;
     result->origin = origin;
   }
   return changed;

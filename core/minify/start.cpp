@@ -24,7 +24,7 @@ Result<Start> make_start(const Artefact& artefact, const TensorFile& io, std::ui
       start.graph = std::move(graph);
       return start;
     }
-    TRY(AotGraphs graphs, aot(*graph, artefact.program.get(), {.train = false}));
+    TRY(AotGraphs graphs, aot(*graph, artefact.program.get(), as_run(*graph, {.train = false})));
     graph = std::move(graphs.partition.forward);
     if (graph->placeholders().size() != start.inputs.size())
       return unsupported("minify.inputs",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/ops/effects.h"
 #include "core/ops/record.h"
 
 namespace partita {
@@ -43,9 +44,10 @@ void Aliases::add(const Node& node) {
   if (node.is(Op::getitem()) || (record && record->may_alias)) return share_with(inputs.front());
   const Schema* schema = find_schema(node.op());
   if (!schema) {
-    // A control operator may return its arguments; a torch-level call may also write to them.
+    // A control operator may return its arguments; a torch-level call, or a sub graph that writes, may write to them.
+    const bool may_write = node.op()->kind != OpKind::Torch || has_effect(node);
     for (const Node* in : inputs)
-      if (in->meta.tensor() && node.op()->kind != OpKind::Torch) mutated_[root(in->id())] = true;
+      if (in->meta.tensor() && may_write) mutated_[root(in->id())] = true;
     if (!node.meta.sym()) share_with(inputs.front());
     return;
   }

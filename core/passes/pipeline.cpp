@@ -69,10 +69,17 @@ Status check_promises(const Pass& pass, const Graph& graph, const std::vector<Me
   // A pass may replace a call whose size depends on data. The size then has a new name, and new and old names must map
   // one to one.
   UnbackedRenaming forth, back;
-  for (std::size_t i = 0; i < before.size(); ++i)
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    // A text without strides promised none.
+    const TensorMeta* promised = before[i].tensor();
+    if (TensorMeta* t = after[i].tensor(); t && promised && !promised->strides_known) {
+      t->strides = promised->strides;
+      t->strides_known = false;
+    }
     if (before[i].known() && after[i].known() && !(forth.same(before[i], after[i]) && back.same(after[i], before[i])))
       return broken("pipeline.outputs", pass, graph,
                     fmt::format("changed output {} from {} to {}", i, annotation(before[i]), annotation(after[i])));
+  }
   return {};
 }
 

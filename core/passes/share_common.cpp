@@ -4,6 +4,7 @@
 
 #include "core/base/hash.h"
 #include "core/ir/print.h"
+#include "core/ops/control.h"
 #include "core/ops/effects.h"
 #include "core/passes/aliases.h"
 #include "core/passes/pass.h"
@@ -31,6 +32,8 @@ Result<bool> share_common(Graph& graph, PassContext&) {
   Aliases aliases(graph);
   std::unordered_map<std::string, Node*> seen;
   for (Node* node : graph) {
+    // Calls of two regions are differentiated, or cast, in two ways.
+    if (node->is(set_grad_enabled()) || is_autocast(node->op())) seen.clear();
     if (!is_shareable(*node)) continue;
     const auto [it, is_new] = seen.emplace(key_of(*node), node);
     if (is_new) continue;

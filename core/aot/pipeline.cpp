@@ -1,0 +1,218 @@
+#include "core/aot/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/aot/aot.h"
+#include "core/aot/run_compiled.h"
+#include "core/grad/joint.h"
+#include "core/ops/control.h"
+#include "core/ops/record.h"
+#include "core/ops/rules.h"
+
+namespace partita {
+namespace {
+
+/// Gives placeholders that have none PyTorch's descriptor (torch/_functorch/_aot_autograd/descriptors.py), by which
+/// compilers recognise weights. Inputs whose new values the caller writes back get none, because their values change
+/// between runs.
+void describe_inputs(Graph& functional, const std::vector<InputBinding>& inputs, const ViewAndMutationMeta& meta) {
+  std::vector<Node*> placeholders = functional.placeholders();
+  const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
+  for (std::size_t i = 0; i < inputs.size() && i < placeholders.size(); ++i) {
+    if (!placeholders[i]->note.empty() || std::ranges::find(mutated, i) != mutated.end()) continue;
+    if (inputs[i].role == InputRole::Parameter)
+      placeholders[i]->note = "ParamAOTInput(target='" + inputs[i].name + "')";
+    else if (inputs[i].role == InputRole::Buffer)
+      placeholders[i]->note = "BufferAOTInput(target='" + inputs[i].name + "')";
+  }
+}
+
+/// The inputs of a joint graph that was given.
+void bind_primals(AotGraphs& out) {
+  const std::vector<Node*> placeholders = out.partition.forward->placeholders();
+  const std::vector<Arg> gradients = out.partition.backward->outputs();
+  for (std::size_t i = 0; i < placeholders.size(); ++i) {
+    const bool differentiated = i < gradients.size() && gradients[i].node();
+    const InputRole role = placeholders[i]->meta.sym() ? InputRole::Symbol : InputRole::User;
+    out.inputs.push_back({role, placeholders[i]->name(), differentiated});
+  }
+}
+
+/// What one stage hands to the next.
+struct Flow {
+  const Program* program = nullptr;
+  const AotOptions& options;
+  bool given_joint = false;
+  std::unique_ptr<Graph> given = {};  ///< until it is functional
+  FunctionalGraph functional = {};    ///< from then on; when training, until it is differentiated
+  std::size_t forward_outputs = 0;    ///< of out.joint
+  AotGraphs out = {};
+
+  /// The graph that the next stage changes.
+  Graph& graph() { return out.joint ? *out.joint : functional.graph ? *functional.graph : *given; }
+};
+
+Status run_stage(Flow& flow, PassStage stage) {
+  PassContext context;
+  PipelineOptions options;
+  options.disabled = flow.options.disabled;
+  options.snapshots = flow.options.snapshots;
+  TRY(PipelineRun run, run_passes(flow.graph(), passes_of(stage), context, options));
+  flow.out.stages.back().passes = std::move(run.passes);
+  return {};
+}
+
+Status pre_grad_passes(Flow& flow) {
+  return run_stage(flow, PassStage::PreGrad);
+}
+
+Status make_functional(Flow& flow) {
+  const AotOptions& options = flow.options;
+  AotGraphs& out = flow.out;
+  out.inputs = bind_inputs(*flow.given, flow.program, options);
+  FunctionalizeOptions how;
+  how.keep_input_mutations = !options.train && options.keep_input_mutations;
+  for (const InputBinding& b : out.inputs) how.requires_grad.push_back(b.requires_grad);
+  how.is_leaf = options.is_leaf;
+  TRY(flow.functional, functionalize(*flow.given, how));
+  out.meta = flow.functional.meta;
+  describe_inputs(*flow.functional.graph, out.inputs, out.meta);
+  return {};
+}
+
+Status differentiate(Flow& flow) {
+  TRY(Joint joint, make_joint(std::move(flow.functional), {.tangents_for_aliases = flow.options.tangents_for_aliases}));
+  flow.out.joint = std::move(joint.graph);
+  flow.out.tangent_of = std::move(joint.tangent_of);
+  flow.out.train = !flow.out.tangent_of.empty();
+  flow.forward_outputs = joint.forward_outputs;
+  return {};
+}
+
+Status decompose(Flow& flow) {
+  const Decompositions which = flow.options.decompositions;
+  TRY_DO(which == Decompositions::Core ? decompose_to_core(flow.graph()) : decompose_as_functorch(flow.graph()));
+  if (!flow.out.joint) return {};
+  flow.out.joint = renamed_in_order(*flow.out.joint);
+  return check_stage(*flow.out.joint, Stage::Joint);
+}
+
+Status joint_passes(Flow& flow) {
+  TRY_DO(run_stage(flow, PassStage::Joint));
+  return flow.out.joint ? check_stage(*flow.out.joint, Stage::Joint) : Status();
+}
+
+/// The forward of a joint graph in which there is nothing to differentiate: it lacks the None per primal.
+std::unique_ptr<Graph> without_gradients(const Graph& joint, std::size_t forward_outputs) {
+  std::unique_ptr<Graph> forward = joint.clone();
+  forward->form = GraphForm::Flat;
+  std::vector<Arg> kept = forward->outputs();
+  kept.resize(forward_outputs);
+  forward->set_output(Arg::tuple(std::move(kept)));
+  return forward;
+}
+
+Status cut(Flow& flow) {
+  AotGraphs& out = flow.out;
+  if (out.train) {
+    PartitionOptions how = flow.options.partition;
+    if (!flow.given_joint) how.forward_outputs = flow.forward_outputs;
+    TRY(out.partition, partition(*out.joint, how));
+    TRY_DO(check_stage(*out.partition.backward, Stage::Functional));
+  } else {
+    // For inference, the functional graph is the forward, and nothing is saved.
+    out.partition.forward =
+        out.joint ? without_gradients(*out.joint, flow.forward_outputs) : renamed_in_order(*flow.functional.graph);
+    out.partition.forward_outputs = out.partition.forward->outputs().size();
+  }
+  TRY_DO(check_stage(*out.partition.forward, Stage::Functional));
+  if (flow.given_joint) bind_primals(out);
+  return {};
+}
+
+struct Step {
+  FlowStage stage;
+  Status (*run)(Flow& flow);
+  bool (*applies)(const Flow& flow);
+};
+
+/// The flow. A joint graph that is given enters at its passes.
+constexpr Step flow_steps[] = {
+    // First, while dropout that drops nothing still is one call: it returns its argument itself, which its
+    // decomposition does not.
+    {FlowStage::PreGradPasses, pre_grad_passes, [](const Flow& f) { return f.options.passes && !f.given_joint; }},
+    // Autograd is traced on values, so memory goes before.
+    {FlowStage::Functional, make_functional, [](const Flow& f) { return !f.given_joint; }},
+    {FlowStage::Joint, differentiate, [](const Flow& f) { return f.options.train && !f.given_joint; }},
+    // After differentiation: the derivative of a whole is known, and is more exact than that of its parts.
+    {FlowStage::Decompositions, decompose,
+     [](const Flow& f) { return f.options.decompositions != Decompositions::None && !f.given_joint; }},
+    // Before the cut, which then has less to save. Inference graphs pass through them too.
+    {FlowStage::JointPasses, joint_passes, [](const Flow& f) { return f.options.passes; }},
+    {FlowStage::Partition, cut, [](const Flow&) { return true; }},
+};
+
+Status run_step(const Step& step, Flow& flow) {
+  const auto start = std::chrono::steady_clock::now();
+  flow.out.stages.emplace_back().stage = step.stage;
+  TRY_DO(step.run(flow));
+  StageRun& record = flow.out.stages.back();
+  record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const Partition& parts = flow.out.partition;
+  const Graph& made = parts.forward ? *parts.forward : flow.graph();
+  record.nodes = made.size() + (parts.backward ? parts.backward->size() : 0);
+  if (flow.options.snapshots) record.after = made.clone();
+  return {};
+}
+
+}  // namespace
+
+Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options) {
+  Flow flow{.program = program, .options = options};
+  flow.given_joint = options.train && is_joint(graph);
+  if (flow.given_joint) {
+    flow.out.joint = graph.clone();
+    flow.out.train = true;
+  } else {
+    flow.given = graph.clone();
+  }
+  for (const Step& step : flow_steps)
+    if (step.stage <= options.until && step.applies(flow)) TRY_DO(run_step(step, flow));
+  return std::move(flow.out);
+}
+
+std::shared_ptr<const Graph> AotGraphs::after(FlowStage stage) const {
+  for (const StageRun& run : stages)
+    if (run.stage == stage) return run.after;
+  return nullptr;
+}
+
+std::string_view name_of(FlowStage stage) {
+  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",   "joint",
+                                               "decompositions",  "joint_passes", "partition"};
+  return names[static_cast<std::size_t>(stage)];
+}
+
+AotOptions as_run(const Graph& graph, AotOptions options) {
+  options.tangents_for_aliases = true;
+  options.keep_input_mutations = can_write_inputs(graph);
+  return options;
+}
+
+Status prepare_post_grad(Graph& graph) {
+  for (Node* node : graph) {
+    if (node->op()->is_call()) TRY_DO(check_evaluable(*node));
+    // Text has no annotations of tuples, but the planner needs their metas.
+    if (node->meta.known() || !node->op()->is_call() || find_control(node->op())) continue;
+    TRY(node->meta, infer(*node));
+  }
+  return {};
+}
+
+Result<PipelineRun> post_grad_passes(Graph& graph, PassContext& context, const PipelineOptions& options) {
+  TRY_DO(prepare_post_grad(graph));
+  return run_passes(graph, passes_of(PassStage::PostGrad), context, options);
+}
+
+}  // namespace partita
