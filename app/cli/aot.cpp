@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/symbols_json.h"
 #include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
 #include "core/ir/print.h"
@@ -18,10 +19,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string path, graph, inputs, partitioner = "min-cut", decompositions = "default", output;
+  std::string path, graph, inputs, partitioner = "min-cut", decompositions = "none", output;
   std::vector<std::string> save, recompute;
   double memory_budget = 1;
-  bool inference = false, json = false;
+  bool inference = false, json = false, as_run = false;
 };
 
 std::string_view role_name(InputRole role) {
@@ -68,6 +69,18 @@ Json aliases(const AotGraphs& graphs) {
   return out;
 }
 
+Json stages(const AotGraphs& graphs) {
+  Json out = Json::array();
+  for (const StageRun& stage : graphs.stages) {
+    Json passes = Json::array();
+    for (const PassRun& p : stage.passes)
+      passes.push_back({{"pass", p.name}, {"changed", p.changed}, {"ms", p.milliseconds}});
+    out.push_back({{"stage", name_of(stage.stage)}, {"ms", stage.milliseconds}, {"nodes", stage.nodes}});
+    if (!passes.empty()) out.back()["passes"] = std::move(passes);
+  }
+  return out;
+}
+
 Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const Options& o) {
   const Partition& p = graphs.partition;
   Json saved = Json::array();
@@ -77,27 +90,31 @@ Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const Options& 
   Json inputs = Json::array();
   for (const InputBinding& b : graphs.inputs)
     inputs.push_back({{"role", role_name(b.role)}, {"name", b.name}, {"requires_grad", b.requires_grad}});
-  return {{"partitioner", o.partitioner},
-          {"decompositions", o.decompositions},
-          {"memory_budget", o.memory_budget},
-          {"num_fwd_outputs", p.forward_outputs},
-          {"num_symints_saved_for_bw", p.saved_symbols},
-          {"saved", saved},
-          {"saved_activation_bytes", p.activation_bytes},
-          {"saved_input_bytes", p.input_bytes},
-          {"recomputed", p.recomputed},
-          {"recomputed_operations", p.recomputed_operations},
-          {"nodes",
-           {{"joint", node_counts(graphs.joint.get())},
-            {"forward", node_counts(p.forward.get())},
-            {"backward", node_counts(p.backward.get())}}},
-          {"inputs", inputs},
-          {"mutations", mutations(graphs)},
-          {"outputs", aliases(graphs)},
-          {"num_intermediate_bases", graphs.meta.num_intermediate_bases},
-          {"metadata", metadata_json(graphs)},
-          {"wrappers", to_json(wrappers)},
-          {"tangent_of", graphs.tangent_of}};
+  Json facts = {{"partitioner", o.partitioner},
+                {"decompositions", o.decompositions},
+                {"as_run", o.as_run},
+                {"stages", stages(graphs)},
+                {"memory_budget", o.memory_budget},
+                {"num_fwd_outputs", p.forward_outputs},
+                {"num_symints_saved_for_bw", p.saved_symbols},
+                {"saved", saved},
+                {"saved_activation_bytes", p.activation_bytes},
+                {"saved_input_bytes", p.input_bytes},
+                {"recomputed", p.recomputed},
+                {"recomputed_operations", p.recomputed_operations},
+                {"nodes",
+                 {{"joint", node_counts(graphs.joint.get())},
+                  {"forward", node_counts(p.forward.get())},
+                  {"backward", node_counts(p.backward.get())}}},
+                {"inputs", inputs},
+                {"mutations", mutations(graphs)},
+                {"outputs", aliases(graphs)},
+                {"num_intermediate_bases", graphs.meta.num_intermediate_bases},
+                {"metadata", metadata_json(graphs)},
+                {"wrappers", to_json(wrappers)},
+                {"tangent_of", graphs.tangent_of}};
+  add_symbols(facts, *p.forward->shapes);
+  return facts;
 }
 
 Status write_graphs(const AotGraphs& graphs, const Json& facts, const std::filesystem::path& folder) {
@@ -109,19 +126,23 @@ Status write_graphs(const AotGraphs& graphs, const Json& facts, const std::files
     return graph ? write_file((folder / name).string(), print(*graph)) : Status();
   };
   TRY_DO(write("joint.py", graphs.joint.get()));
+  if (graphs.joint) TRY_DO(write("joint_before_passes.py", graphs.before_joint_passes().get()));
   TRY_DO(write("forward.py", graphs.partition.forward.get()));
   TRY_DO(write("backward.py", graphs.partition.backward.get()));
   return write_file((folder / "metadata.json").string(), facts.dump(2) + "\n");
 }
 
-Result<AotOptions> read_options(const Options& o) {
+AotOptions read_options(const Options& o) {
   AotOptions a;
   a.train = !o.inference;
   a.partition.partitioner = o.partitioner == "default" ? Partitioner::Default : Partitioner::MinCut;
   a.partition.save = o.save;
   a.partition.recompute = o.recompute;
   a.partition.memory_budget = o.memory_budget;
-  a.decompositions = o.decompositions == "core" ? Decompositions::Core : Decompositions::None;
+  a.decompositions = o.decompositions == "core"      ? Decompositions::Core
+                     : o.decompositions == "default" ? Decompositions::Functorch
+                                                     : Decompositions::None;
+  a.passes = a.snapshots = o.as_run;
   return a;
 }
 
@@ -134,7 +155,7 @@ struct Made {
 Result<Made> make(const Artefact& artefact, const AotOptions& options, const std::string& inputs) {
   if (inputs.empty()) {
     TRY(const std::unique_ptr<Graph> graph, artefact.graph());
-    TRY(AotGraphs graphs, aot(*graph, artefact.program.get(), options));
+    TRY(AotGraphs graphs, aot(*graph, artefact.program.get(), options.passes ? as_run(*graph, options) : options));
     Wrappers wrappers = wrap_graphs(graphs);
     return Made{std::make_shared<AotGraphs>(std::move(graphs)), std::move(wrappers)};
   }
@@ -148,10 +169,9 @@ Result<Made> make(const Artefact& artefact, const AotOptions& options, const std
 }
 
 Result<int> run(const Options& o) {
-  TRY(const AotOptions options, read_options(o));
   TRY(const Loaded loaded, load(o.path));
   TRY(const Artefact* artefact, loaded.pick(o.graph));
-  TRY(const Made made, make(*artefact, options, o.inputs));
+  TRY(const Made made, make(*artefact, read_options(o), o.inputs));
   const AotGraphs& graphs = *made.graphs;
   const Json facts = facts_of(graphs, made.wrappers, o);
   TRY_DO(write_graphs(graphs, facts, o.output));
@@ -169,6 +189,8 @@ Result<int> run(const Options& o) {
                p.input_bytes);
   }
   for (const Wrapper& w : made.wrappers) fmt::print("wrapper   {}: {}\n", name_of(w), summary(w));
+  fmt::print("{}\n", o.as_run ? "the graphs that `run` compiles"
+                              : "AOTAutograd's graphs; with --as-run those that `run` compiles, after the passes");
   return 0;
 }
 
@@ -186,7 +208,8 @@ const Command aot_command = {
       app.add_option("--partitioner", o->partitioner)
           ->check(CLI::IsMember({"min-cut", "default"}))
           ->capture_default_str();
-      app.add_option("--decompositions", o->decompositions, "default and none: composites only; core: to core ATen")
+      app.add_option("--decompositions", o->decompositions,
+                     "none: composites only; default: functorch's default_decompositions; core: to core ATen")
           ->check(CLI::IsMember({"default", "core", "none"}))
           ->capture_default_str();
       app.add_option("--save", o->save, "keep this value for the backward")->expected(1)->take_all();
@@ -194,11 +217,16 @@ const Command aot_command = {
       auto* budget = app.add_option("--memory-budget", o->memory_budget,
                                     "0: save inputs only ... 1: recompute only what costs next to nothing")
                          ->capture_default_str();
+      app.add_flag("--as-run", o->as_run,
+                   "the graphs that `run` compiles: after the pre-grad and joint passes, with tangents of aliases");
       app.add_flag("--inference", o->inference, "no backward: the functional graph only")->excludes(budget);
       app.add_flag("--json", o->json, "print metadata.json instead of a summary");
       app.add_option("-o,--output", o->output, "folder for joint.py, forward.py, backward.py, metadata.json")
           ->required();
-      return [o] { return run(*o); };
+      return [o] {
+        o->as_run |= !o->inputs.empty();
+        return run(*o);
+      };
     }};
 
 }  // namespace partita::cli

@@ -6,6 +6,8 @@
 
 #include "app/cli/command.h"
 #include "app/graphviz.h"
+#include "app/symbols_json.h"
+#include "core/fake/propagate.h"
 #include "core/ir/fx_dot.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
@@ -85,7 +87,12 @@ Result<std::string> render(const std::string& path, const Artefact& artefact, co
   if (format == "json") {
     const auto notes = notes_of(path, artefact.id);
     if (!notes) std::fprintf(stderr, "partita: warning: no notes: %s\n", notes.error().line().c_str());
-    return to_json(*graph, notes ? *notes : Notes()).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    Json out = to_json(*graph, notes ? *notes : Notes());
+    // Guards come from computing the sizes anew.
+    if (const auto computed = propagate(*graph->clone()); !computed)
+      out["sizes_not_computed"] = computed.error().line();
+    add_symbols(out, *graph->shapes);
+    return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   return draw_with_graphviz(*graph, format);
 }

@@ -60,6 +60,8 @@ struct AotGraphs {
 
   /// The graph after a stage; null if it did not run or no snapshots were asked for.
   std::shared_ptr<const Graph> after(FlowStage stage) const;
+  /// The joint graph (for inference the functional graph) as it was before the joint passes; null as for after().
+  std::shared_ptr<const Graph> before_joint_passes() const;
 };
 
 /// Can the placeholder require grad? Floating and complex tensors can.

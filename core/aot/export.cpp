@@ -169,6 +169,7 @@ Result<AotGraphs> traced(const Lifted& lifted, const Program* program, bool trai
   AotOptions how;
   how.train = train;
   how.keep_input_mutations = false;
+  how.passes = false;
   for (const InputBinding& input : lifted.inputs) how.requires_grad.push_back(input.requires_grad);
   return aot(*lifted.graph, program, how);
 }

@@ -188,6 +188,12 @@ std::shared_ptr<const Graph> AotGraphs::after(FlowStage stage) const {
   return nullptr;
 }
 
+std::shared_ptr<const Graph> AotGraphs::before_joint_passes() const {
+  for (std::size_t i = 1; i < stages.size(); ++i)
+    if (stages[i].stage == FlowStage::JointPasses) return stages[i - 1].after;
+  return nullptr;
+}
+
 std::string_view name_of(FlowStage stage) {
   static constexpr std::string_view names[] = {"pre_grad_passes", "functional",   "joint",
                                                "decompositions",  "joint_passes", "partition"};
