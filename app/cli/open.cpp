@@ -126,7 +126,9 @@ Result<int> run(const Options& options) {
     QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, fresh.path());
   }
   TRY(views::WorkbenchTools given, program_tools(options.plant, app.applicationFilePath().toStdString()));
-  views::Workbench bench(std::move(given));
+  QStringList paths;
+  for (const std::string& path : options.paths) paths << QString::fromStdString(path);
+  views::Workbench bench(std::move(given), paths, QString::fromStdString(options.graph));
   std::unique_ptr<views::EventLog> log;
   if (!options.events.empty()) {
     TRY(log, views::EventLog::open(QString::fromStdString(options.events)));
@@ -139,8 +141,6 @@ Result<int> run(const Options& options) {
   }
   if (!options.theme.empty())
     bench.window().use_theme(options.theme == "dark" ? views::ThemeChoice::Dark : views::ThemeChoice::Light);
-  for (const std::string& path : options.paths) bench.open(QString::fromStdString(path));
-  if (!options.graph.empty()) bench.show_when_loaded(QString::fromStdString(options.graph));
   if (!options.screenshot.empty()) return take_screenshot(app, bench, options);
   bench.window().restore_layout();
   bench.window().show();

@@ -189,8 +189,14 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
     return picture.joint && backward[node.id()] ? Side::Backward : Side::Forward;
   };
 
-  std::vector<int> frame_of;  // by node id
-  picture.frames = make_frames(graph, side_of, options.folded, frame_of);
+  std::vector<int>& frame_of = picture.frame_of;
+  if (options.like) {
+    picture.frames = options.like->frames;
+    frame_of = options.like->frame_of;
+    for (Frame& frame : picture.frames) frame.folded = options.folded.contains(frame.key);
+  } else {
+    picture.frames = make_frames(graph, side_of, options.folded, frame_of);
+  }
   auto folded_frame = [&](int frame) {
     int outermost = -1;
     for (; frame >= 0; frame = picture.frames[frame].parent)

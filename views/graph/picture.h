@@ -71,6 +71,7 @@ struct PictureOptions {
   const CutSummary* cut = nullptr;  ///< null: for a joint graph, the cut between what depends on tangents and the rest
   std::unordered_set<std::string> folded;  ///< keys of frames
   TextWidth text_width = estimated_text_width;
+  const struct Picture* like = nullptr;  ///< of the same graph and cut: its frames are taken over, to save time
 };
 
 /// The bytes of values together. What depends on a symbol without a hint stays an expression.
@@ -97,11 +98,12 @@ struct Picture {
   std::vector<Frame> frames;
   std::vector<SavedValue> saved;
   UnknownBytes unknown;
-  std::vector<int> card_of;  ///< by Node::id; -1: not drawn (output)
-  bool joint = false;        ///< has a backward
-  bool cut_known = false;    ///< a partitioner decided what is saved and recomputed
-  int nodes_on[2] = {0, 0};  ///< of the forward, of the backward
-  int recomputed = 0;        ///< nodes that the backward computes again
+  std::vector<int> card_of;   ///< by Node::id; -1: not drawn (output)
+  std::vector<int> frame_of;  ///< by Node::id: the innermost frame, folded or not; -1: none
+  bool joint = false;         ///< has a backward
+  bool cut_known = false;     ///< a partitioner decided what is saved and recomputed
+  int nodes_on[2] = {0, 0};   ///< of the forward, of the backward
+  int recomputed = 0;         ///< nodes that the backward computes again
 
   int card_by_key(const std::string& key) const;  ///< -1 when there is none
 

@@ -3,6 +3,8 @@
 #include <QDir>
 #include <QFileInfo>
 #include <algorithm>
+#include <array>
+#include <future>
 
 #include "core/ir/print.h"
 #include "views/graph/frames.h"
@@ -38,35 +40,41 @@ PartitionOptions partition_options(const Document& document) {
 
 namespace {
 
-// What is folded so that the whole picture is readable in this room: as little as it takes, by steps. If it cannot be,
-// what makes it largest.
-std::unordered_set<std::string> folds_that_fit(const std::shared_ptr<const Graph>& graph, PictureOptions options,
-                                               QSizeF room, bool unfolded_too) {
+struct Overview {
+  std::unordered_set<std::string> folded;
+  std::shared_ptr<const Scene> scene;
+};
+
+// The picture with as little folded as it takes, by steps, to be readable as a whole in this room. If it cannot be, the
+// one that is largest there.
+Overview fitting(const std::shared_ptr<const Graph>& graph, PictureOptions options, QSizeF room, bool unfolded_too) {
   constexpr double kReadable = 0.62;  // below, cards have no second line
   constexpr std::size_t kLarge = 500;
   options.folded.clear();
   const Picture open = make_picture(graph, options);
-  std::unordered_set<std::string> best;
-  double best_zoom = 0;
-  constexpr int kUnfolded = 0;
-  for (const int most : {kUnfolded, 40, 24, 16, 12, 8, 5, 3}) {  // cards on a side
-    if (most == kUnfolded && (!unfolded_too || graph->size() > kLarge)) continue;
-    auto folded = most == kUnfolded ? std::unordered_set<std::string>() : overview_folds(open, most);
-    if (best_zoom > 0 && folded == options.folded) continue;
+  options.like = &open;
+  Overview best;
+  double best_zoom = 0, zoom = 0;
+  const auto readable_with = [&](std::unordered_set<std::string> folded) {
+    if (zoom > 0 && folded == options.folded) return zoom >= kReadable;
     options.folded = std::move(folded);
-    const Box bounds = lay_out(most == kUnfolded ? open : make_picture(graph, options)).bounds;
-    const double zoom = std::min(room.width() / bounds.w, room.height() / bounds.h);
-    if (zoom <= best_zoom) continue;
-    best_zoom = zoom;
-    best = options.folded;
-    if (zoom >= kReadable) break;
-  }
+    auto scene = make_scene(graph, options);
+    zoom = std::min(room.width() / scene->layout.bounds.w, room.height() / scene->layout.bounds.h);
+    if (zoom >= kReadable || zoom > best_zoom) {
+      best_zoom = zoom;
+      best = {options.folded, std::move(scene)};
+    }
+    return zoom >= kReadable;
+  };
+  if (unfolded_too && graph->size() <= kLarge && readable_with({})) return best;
+  constexpr std::array kCardsOfASide = {40, 24, 16, 12, 8, 5, 3};
+  std::ranges::partition_point(kCardsOfASide, [&](int most) { return !readable_with(overview_folds(open, most)); });
   return best;
 }
 
 }  // namespace
 
-Result<Rendering> render(const Document& document, const TextWidth& text_width, QSizeF room, const Progress& progress) {
+Result<Rendering> read(const Document& document, const Progress& progress) {
   Rendering out;
   out.graph = document.graph;
   out.code = document.code;
@@ -81,9 +89,12 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
     out.graph = std::move(graph);
   }
   TRY_DO(check_cancelled(&progress));
-  if (!out.code) out.code = std::make_shared<CodeDocument>(QString::fromStdString(print(*out.graph)), out.graph.get());
-  PictureOptions options;
-  options.text_width = text_width;
+  // Beside the cut, which takes longer.
+  std::future<std::shared_ptr<const CodeDocument>> code;
+  if (!out.code)
+    code = std::async([graph = out.graph]() -> std::shared_ptr<const CodeDocument> {
+      return std::make_shared<CodeDocument>(QString::fromStdString(print(*graph)), graph.get());
+    });
   if (document.kind != ArtefactKind::Backward && document.kind != ArtefactKind::PostGrad && is_joint(*out.graph)) {
     progress.at(-1, "cutting forward from backward");
     auto partition = partita::partition(*out.graph, partition_options(document));
@@ -95,14 +106,31 @@ Result<Rendering> render(const Document& document, const TextWidth& text_width, 
       out.cut_problem = std::move(partition).error();
     }
   }
+  if (code.valid()) out.code = code.get();
+  return out;
+}
+
+Result<Rendering> render(const Document& document, const TextWidth& text_width, QSizeF room, const Progress& progress) {
+  Rendering out;
+  if (document.read) {
+    out = *document.read;
+  } else {
+    TRY(out, read(document, progress));
+  }
+  if (!out.graph) return out;
   TRY_DO(check_cancelled(&progress));
   progress.at(-1, "laying out");
+  PictureOptions options;
+  options.text_width = text_width;
   options.cut = out.cut.get();
-  out.folded = document.folding == Folding::Asked
-                   ? document.folded
-                   : folds_that_fit(out.graph, options, room, document.folding == Folding::Fit);
-  options.folded = out.folded;
-  out.scene = make_scene(out.graph, options, document.scene.get());
+  if (document.folding == Folding::Asked) {
+    options.folded = out.folded = document.folded;
+    out.scene = make_scene(out.graph, options, document.scene.get());
+  } else {
+    Overview overview = fitting(out.graph, options, room, document.folding == Folding::Fit);
+    out.folded = std::move(overview.folded);
+    out.scene = std::move(overview.scene);
+  }
   return out;
 }
 

@@ -21,6 +21,8 @@ enum class Folding : unsigned char {
   Asked,     ///< as the user left them: Document::folded
 };
 
+struct Rendering;
+
 /// One graph or text that can be shown: an artefact of a file, or something made from one.
 struct Document {
   QString key;  ///< "PATH#ID"
@@ -35,6 +37,7 @@ struct Document {
   std::shared_ptr<const CodeDocument> code;
   std::shared_ptr<const Scene> scene;
   std::shared_ptr<const CutSummary> cut;  ///< of a joint graph
+  std::shared_ptr<const Rendering> read;  ///< what was made beside loading, for the first rendering
   std::unordered_map<std::string, Pin> pins;
   double memory_budget = 1;         ///< of the cut, 0..1 as PartitionOptions has it
   std::vector<BudgetPoint> budget;  ///< what each budget would save and cost; empty: not known yet
@@ -59,6 +62,8 @@ struct Rendering {
   std::optional<Diagnostic> cut_problem;  ///< why there is no cut; the picture is shown without it
   std::unordered_set<std::string> folded;
 };
+/// The part that needs no layout: graph, code and cut. The rest stays empty.
+Result<Rendering> read(const Document& document, const Progress& progress);
 /// `document` is a copy; `text_width` measures card texts. Cards keep the places of the document's scene when it has
 /// one. `room`: what the picture should fit into, in pixels at 100 %.
 Result<Rendering> render(const Document& document, const TextWidth& text_width, QSizeF room, const Progress& progress);

@@ -29,9 +29,21 @@ std::vector<EmptyPage::Sample> samples() {
   return found;
 }
 
+/// The graph that a verb would take, else the first graph, else what went wrong, else the first text.
+std::string first_shown(const Loaded& loaded, const std::string& wanted) {
+  if (!wanted.empty() && loaded.find(wanted)) return wanted;
+  if (auto picked = loaded.pick({})) return (*picked)->id;
+  for (const Artefact& artefact : loaded.artefacts)
+    if (artefact.is_graph()) return artefact.id;
+  for (const Artefact& artefact : loaded.artefacts)
+    if (artefact.title.find("error") != std::string::npos) return artefact.id;
+  return loaded.artefacts.empty() ? std::string() : loaded.artefacts.front().id;
+}
+
 }  // namespace
 
-Workbench::Workbench(WorkbenchTools tools) : tools_(std::move(tools)), window_(jobs_) {
+Workbench::Workbench(WorkbenchTools tools, const QStringList& paths, const QString& graph_id)
+    : tools_(std::move(tools)), window_(jobs_), wanted_id_(graph_id) {
   text_width_ = measured_text_width(card_title_font(), card_detail_font());
   connect(&window_, &MainWindow::open_asked, this, &Workbench::open);
   connect(&window_, &MainWindow::search_changed, this, &Workbench::search);
@@ -43,6 +55,7 @@ Workbench::Workbench(WorkbenchTools tools) : tools_(std::move(tools)), window_(j
           [this](const QString& name, double seconds) { window_.log(name + ": " + seconds_text(seconds)); });
   connect(&jobs_, &JobTracker::finished, this, [this](int id) { loads_.erase(id); });
   window_.set_palette_source([this](const QString& typed) { return palette_entries(typed); });
+  for (const QString& path : paths) open(path);
   make_views();
   add_commands();
   refresh_recent();
@@ -140,10 +153,23 @@ QString Workbench::command_line() const {
 void Workbench::open(const QString& path) {
   QString full = QDir::cleanPath(QFileInfo(path).absoluteFilePath());
   if (loads_.empty()) window_.clear_problems();
-  loads_.insert(jobs_.start<Loaded>(
-      tr("Load %1").arg(file_title(full)), "load:" + full, this,
-      [full](const Progress& progress) { return load(full.toStdString(), &progress); },
-      [this, full](Result<Loaded> result) {
+  loads_.insert(jobs_.start<Opened>(
+      tr("Load %1").arg(QFileInfo(full).fileName()), "load:" + full, this,
+      [full, wanted = wanted_id_.toStdString()](const Progress& progress) -> Result<Opened> {
+        Opened opened;
+        TRY(opened.loaded, load(full.toStdString(), &progress));
+        opened.first = first_shown(opened.loaded, wanted);
+        const Artefact* first = opened.loaded.find(opened.first);
+        if (!first || !first->is_graph()) return opened;
+        Document document;
+        document.artefact = *first;
+        document.kind = first->kind;
+        // What keeps it from being read is said when it is drawn.
+        if (auto rendering = read(document, progress))
+          opened.read = std::make_shared<const Rendering>(*std::move(rendering));
+        return opened;
+      },
+      [this, full](Result<Opened> result) {
         if (!result) {
           report(result.error());
           Q_EMIT failed(result.error());
@@ -181,7 +207,8 @@ Document& Workbench::add_document(std::unique_ptr<Document> document, const QStr
   return added;
 }
 
-void Workbench::add_loaded(const QString& path, Loaded loaded) {
+void Workbench::add_loaded(const QString& path, Opened opened) {
+  const Loaded& loaded = opened.loaded;
   QModelIndex file = tree_.add_file(path, file_title(path));
   // Graphs come first. The other texts that a log has about a compilation follow under a heading.
   bool has_graphs = std::ranges::any_of(loaded.artefacts, &Artefact::is_graph);
@@ -212,19 +239,11 @@ void Workbench::add_loaded(const QString& path, Loaded loaded) {
     window_.show_problem(tr("%1: %2 could not be read; the rest is open")
                              .arg(file_title(path), count_text(static_cast<int>(loaded.warnings.size()), "part")),
                          text(loaded.warnings.front().line()));
-  // Shows the graph that a verb would take, else the first graph, else what went wrong, else the first text.
-  QString first;
-  if (loaded.find(wanted_id_.toStdString()) && !wanted_id_.isEmpty())
-    first = path + "#" + std::exchange(wanted_id_, {});
-  else if (auto picked = loaded.pick({}))
-    first = path + "#" + text((*picked)->id);
-  for (const Artefact& artefact : loaded.artefacts)
-    if (first.isEmpty() && artefact.is_graph()) first = path + "#" + text(artefact.id);
-  for (const Artefact& artefact : loaded.artefacts)
-    if (first.isEmpty() && artefact.title.find("error") != std::string::npos) first = path + "#" + text(artefact.id);
-  if (first.isEmpty() && !loaded.artefacts.empty()) first = path + "#" + text(loaded.artefacts.front().id);
+  const QString first = path + "#" + text(opened.first);
+  if (text(opened.first) == wanted_id_) wanted_id_.clear();
+  if (Document* document = this->document(first); document && !document->code) document->read = std::move(opened.read);
   Q_EMIT this->loaded(path);
-  if (!first.isEmpty()) show(first);
+  if (!loaded.artefacts.empty()) show(first);
 }
 
 bool Workbench::show_view(const QString& name) {
@@ -248,7 +267,7 @@ void Workbench::show(const QString& key) {
 // The page without what frames a picture. A window that was never shown has the size of its first layout only then.
 QSizeF Workbench::room_for_pictures() const {
   constexpr QSizeF kFrame(44, 52), kUsual(576, 652);
-  return window_.isVisible() ? QSizeF(window_.page()->size()) - kFrame : kUsual;
+  return window_.isVisible() ? QSizeF(window_.page()->parentWidget()->size()) - kFrame : kUsual;
 }
 
 void Workbench::render(Document& document, bool new_layout) {
@@ -282,6 +301,7 @@ void Workbench::set_rendering(const QString& key, Rendering rendering) {
   document.cut = std::move(rendering.cut);
   document.folded = std::move(rendering.folded);
   document.folding = Folding::Asked;
+  document.read.reset();
   if (rendering.cut_problem) window_.log(text(rendering.cut_problem->line()), true);
   if (current_ != &document) return;
   put_on_screen(document);

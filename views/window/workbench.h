@@ -21,7 +21,8 @@ class Workbench : public QObject {
   Q_OBJECT
 
  public:
-  explicit Workbench(WorkbenchTools tools);
+  /// Opens files while the views are being made, and shows the graph of this id as soon as one of them has it.
+  explicit Workbench(WorkbenchTools tools, const QStringList& paths = {}, const QString& graph_id = {});
   ~Workbench() override;
 
   MainWindow& window() { return window_; }
@@ -59,8 +60,6 @@ class Workbench : public QObject {
   void close_file(const QString& path);  ///< with all that was made from it
   /// Brings a document to the screen; renders it first when that has not been done.
   void show(const QString& key);
-  /// Shows the graph of this id as soon as a file that has one is read.
-  void show_when_loaded(const QString& id) { wanted_id_ = id; }
   /// Brings the view of this name to the front and starts what it needs to have something to show. False when there is
   /// no such view.
   bool show_view(const QString& name);
@@ -94,7 +93,13 @@ class Workbench : public QObject {
  private:
   void make_views();
   void add_commands();
-  void add_loaded(const QString& path, Loaded loaded);
+  /// A file with the graph to show first, if any, read as far as a picture needs.
+  struct Opened {
+    Loaded loaded;
+    std::string first;  ///< id of an artefact; empty: there is none
+    std::shared_ptr<const Rendering> read;
+  };
+  void add_loaded(const QString& path, Opened opened);
   void set_rendering(const QString& key, Rendering rendering);
   QSizeF room_for_pictures() const;
   void put_on_screen(Document& document);
