@@ -1,0 +1,12 @@
+class GraphModule(torch.nn.Module):
+    def forward(self, L_self_parameters_w_: "f32[3, 4][4, 1]cpu", L_self_parameters_v_: "f32[4][1]cpu", L_self_buffers_n_: "f32[][]cpu", L_self_buffers_avg_: "f32[3][1]cpu", L_a_0_: "f32[2, 3][3, 1]cpu"):
+        l_self_parameters_w__1 = L_self_parameters_w_
+        l_self_parameters_v__1 = L_self_parameters_v_
+        l_self_buffers_n_ = L_self_buffers_n_
+        l_self_buffers_avg_ = L_self_buffers_avg_
+        l_a_0_ = L_a_0_
+        matmul: "f32[2, 4][4, 1]cpu" = l_a_0_ @ l_self_parameters_w__1;  l_a_0_ = l_self_parameters_w__1 = None
+        add: "f32[2, 4][4, 1]cpu" = matmul + l_self_parameters_v__1;  matmul = l_self_parameters_v__1 = None
+        pow_1: "f32[2, 4][4, 1]cpu" = add.pow(2);  add = None
+        mean: "f32[][]cpu" = pow_1.mean();  pow_1 = None
+        return (mean,)

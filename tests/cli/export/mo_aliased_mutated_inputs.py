@@ -1,0 +1,11 @@
+class GraphModule(torch.nn.Module):
+    def forward(self, L_self_parameters_w_: "f32[3][1]cpu", L_self_buffers_b_: "f32[3][1]cpu", L_a_0_: "f32[4][1]cpu", L_a_1_: "f32[4][1]cpu"):
+        l_self_parameters_w_ = L_self_parameters_w_
+        l_self_buffers_b_ = L_self_buffers_b_
+        l_a_0_ = L_a_0_
+        l_a_1_ = L_a_1_
+        add_: "f32[4][1]cpu" = l_a_0_.add_(1);  add_ = None
+        sum_1: "f32[][]cpu" = l_a_0_.sum();  l_a_0_ = None
+        sum_2: "f32[][]cpu" = l_a_1_.sum();  l_a_1_ = None
+        add: "f32[][]cpu" = sum_1 + sum_2;  sum_1 = sum_2 = None
+        return (add,)
