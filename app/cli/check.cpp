@@ -92,7 +92,9 @@ Result<std::vector<FileResults>> check_all(const std::vector<std::string>& files
       started.file = files[file];
       started.kind = "aot";
       tell(to_json(started, false));
-      return tell(to_json(check_aot_case(files[file], options.train, run_file), true));
+      tell(to_json(check_aot_case(files[file], options.train, run_file), true));
+      for (const CaseResult& r : check_aot_graphs(files[file])) tell(to_json(r, true));
+      return;
     }
     CaseOptions told = options;
     told.skip = from;

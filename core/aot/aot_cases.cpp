@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "core/aot/aot_case_graphs.h"
 #include "core/compare/compare.h"
 #include "core/tensor/significant_strides.h"
 
@@ -67,6 +68,19 @@ class AotCase {
     return {};
   }
 
+  /// Unset for a case that has no graphs of PyTorch's.
+  Result<std::optional<CaseGraphs>> check_graphs(const std::string& folder, const Artefact& artefact) {
+    if (!json_.contains("aot")) return std::optional<CaseGraphs>();
+    TRY_DO(make_inputs());
+    std::vector<bool> is_leaf;
+    for (const std::string& key : keys_) {
+      const Json* entry = input(key);
+      is_leaf.push_back(!entry || entry->value("is_leaf", true));
+    }
+    TRY(CaseGraphs found, compare_case_graphs(folder, json_["aot"], artefact, io_, is_leaf));
+    return std::optional(std::move(found));
+  }
+
  private:
   /// Dynamo's graph does not return inputs: its caller does.
   Status number_outputs(std::size_t returned) {
@@ -116,6 +130,7 @@ class AotCase {
   }
 
   Status make_inputs() {
+    keys_.clear();
     for (const Json& p : json_.at("placeholders")) keys_.push_back(p.value("key", ""));
     for (const auto& [key, constant] : stored_.tensors)  // const.GRAPH.NAME
       if (key.starts_with("const.dynamo.")) io_.tensors["constant." + key.substr(13)] = constant;
@@ -333,21 +348,56 @@ class AotCase {
   TensorFile io_, found_;
 };
 
-Status check(const std::string& json_path, bool train, const RunFile& run) {
+struct CaseFile {
+  std::filesystem::path folder;
+  Json json;
+  TensorFile stored;
+  Loaded loaded;
+};
+
+Result<CaseFile> read_case(const std::string& json_path) {
+  CaseFile c;
   std::ifstream in(json_path);
   std::ostringstream text;
   text << in.rdbuf();
-  const Json json = Json::parse(text.str(), nullptr, false);
-  if (json.is_discarded()) return bad(json_path + " is not JSON");
-  const std::filesystem::path folder = std::filesystem::path(json_path).parent_path();
-  TRY(const TensorFile stored, read_safetensors((folder / "io.safetensors").string()));
-  TRY(const Loaded loaded, load((folder / "dynamo.py").string()));
-  TRY(const Artefact* artefact, loaded.pick({}));
+  c.json = Json::parse(text.str(), nullptr, false);
+  if (c.json.is_discarded()) return bad(json_path + " is not JSON");
+  c.folder = std::filesystem::path(json_path).parent_path();
+  TRY(c.stored, read_safetensors((c.folder / "io.safetensors").string()));
+  TRY(c.loaded, load((c.folder / "dynamo.py").string()));
+  return c;
+}
+
+Status check(const std::string& json_path, bool train, const RunFile& run) {
+  TRY(const CaseFile c, read_case(json_path));
+  TRY(const Artefact* artefact, c.loaded.pick({}));
   try {
-    return AotCase(json, stored, run).check(*artefact, train);
+    return AotCase(c.json, c.stored, run).check(*artefact, train);
   } catch (const Json::exception& e) {
     return bad(json_path + " is not a case: " + e.what());
   }
+}
+
+Result<std::optional<CaseGraphs>> check_graphs(const std::string& json_path) {
+  TRY(const CaseFile c, read_case(json_path));
+  TRY(const Artefact* artefact, c.loaded.pick({}));
+  try {
+    return AotCase(c.json, c.stored, {}).check_graphs(c.folder.string(), *artefact);
+  } catch (const Json::exception& e) {
+    return bad(json_path + " is not a case: " + e.what());
+  }
+}
+
+CaseResult result_of(const std::string& json_path, const char* kind, const Status& status) {
+  CaseResult result;
+  result.file = std::filesystem::path(json_path).parent_path().filename().string();
+  result.kind = kind;
+  if (status) return result;
+  const Diagnostic& d = status.error();
+  result.outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;
+  result.message = d.line();
+  if (d.fault == Fault::Unsupported) result.unsupported = refused(d);
+  return result;
 }
 
 }  // namespace
@@ -359,16 +409,20 @@ bool is_aot_case(const std::string& path) {
 }
 
 CaseResult check_aot_case(const std::string& json_path, bool train, const RunFile& run) {
-  CaseResult result;
-  result.file = std::filesystem::path(json_path).parent_path().filename().string();
-  result.kind = "aot";
-  if (const Status status = check(json_path, train, run); !status) {
-    const Diagnostic& d = status.error();
-    result.outcome = d.fault == Fault::Unsupported ? Outcome::Skipped : Outcome::Failed;
-    result.message = d.line();
-    if (d.fault == Fault::Unsupported) result.unsupported = refused(d);
-  }
-  return result;
+  return result_of(json_path, "aot", check(json_path, train, run));
+}
+
+std::vector<CaseResult> check_aot_graphs(const std::string& json_path) {
+  const auto found = check_graphs(json_path);
+  const auto status = [&](std::vector<std::string> CaseGraphs::* lines) -> Status {
+    if (!found) return found.error();
+    const std::vector<std::string>& all = (**found).*lines;
+    if (all.empty()) return {};
+    return differs(fmt::format("{}", fmt::join(all, "; ")));
+  };
+  if (found && !*found) return {};
+  return {result_of(json_path, "aot_metadata", status(&CaseGraphs::metadata)),
+          result_of(json_path, "aot_graphs", status(&CaseGraphs::texts))};
 }
 
 }  // namespace partita

@@ -19,4 +19,8 @@ bool is_aot_case(const std::string& path);
 /// shares memory with whom, and with `train` the gradients. Random cases are compared by mean and deviation.
 CaseResult check_aot_case(const std::string& json_path, bool train, const RunFile& run);
 
+/// Compares the graphs and the metadata that AOT makes for the case with PyTorch's, which are beside it: a result of
+/// kind "aot_metadata" and one of kind "aot_graphs". Empty for a case without them.
+std::vector<CaseResult> check_aot_graphs(const std::string& json_path);
+
 }  // namespace partita
