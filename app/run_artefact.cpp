@@ -6,44 +6,12 @@
 #include "app/plant.h"
 #include "core/aot/run_compiled.h"
 #include "core/aot/run_program.h"
-#include "core/aot/wrapper.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
 #include "core/interp/random_values.h"
-#include "core/ops/in_place.h"
 
 namespace partita {
 namespace {
-
-/// The graph as it stands.
-Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
-                                const CompileFn& compile) {
-  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
-  TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, request.random_weights));
-  const GraphInputs given = inputs;
-  TRY(Wrappers wrappers, wrap_inputs(*graph, inputs, false));
-  // A run only sees values, so inputs whose sizes or strides change are returned too.
-  const std::vector<Node*> placeholders = graph->placeholders(), last = follow_in_place(*graph);
-  std::vector<Arg> results;
-  std::vector<std::size_t> changed;
-  for (std::size_t i = 0; i < placeholders.size(); ++i)
-    if (last[i] != placeholders[i]) changed.push_back(i), results.emplace_back(last[i]);
-  if (auto epilogue = RuntimeWrapper::of_changed(changed)) {
-    std::ranges::move(graph->outputs(), std::back_inserter(results));
-    graph->set_output(Arg::tuple(std::move(results)));
-    wrappers.emplace_back(*std::move(epilogue));
-  }
-  GraphInputs after = given;
-  std::vector<Value> before, taken = given.values;
-  if (mutates_inputs(*graph)) {
-    TRY(before, copy_values(given.values));
-  }
-  TRY(const CompiledFn run, compile(*graph));
-  TRY(const std::vector<Value> outputs, post_compile(wrappers, boxed(run))(taken));
-  for (std::size_t i = 0; i < taken.size(); ++i)
-    if (!taken[i].is_none()) after.values[i] = taken[i];
-  return collect_outputs(artefact.program.get(), after, before, outputs);
-}
 
 bool is_result(const std::string& key) {
   for (const char* stem : {"output.", "grad.", "input_after.", "buffer_after.", "param_after."})
@@ -106,7 +74,7 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
                                           .generator = std::make_shared<Generator>(request.seed),
                                           .store = store,
                                           .worker = request.worker});
-  if (backend.takes_any_graph && !request.train) return run_as_it_is(artefact, io, request, compile);
+  if (backend.takes_any_graph && !request.train) return run_as_it_is(artefact, io, request.random_weights, compile);
   return run_program(artefact, io, run_options(request, compile));
 }
 

@@ -1,6 +1,7 @@
 #include "core/aot/run_program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -8,6 +9,8 @@
 #include "core/aot/run_compiled.h"
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
+#include "core/compare/per_node.h"
+#include "core/ops/in_place.h"
 
 namespace partita {
 namespace {
@@ -271,6 +274,35 @@ Result<TensorFile> TrainedFunction::step(bool gradients) {
   for (std::size_t c : written) out.tensors[after_key(caller_.keys[c])] = *caller_.values[c].get<Tensor>();
   TRY_DO(collect_gradients(found, out));
   return out;
+}
+
+Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io,
+                                std::optional<std::uint64_t> random_weights, const CompileFn& compile) {
+  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, random_weights));
+  const GraphInputs given = inputs;
+  TRY(Wrappers wrappers, wrap_inputs(*graph, inputs, false));
+  // A run only sees values, so inputs whose sizes or strides change are returned too.
+  const std::vector<Node*> placeholders = graph->placeholders(), last = follow_in_place(*graph);
+  std::vector<Arg> results;
+  std::vector<std::size_t> changed;
+  for (std::size_t i = 0; i < placeholders.size(); ++i)
+    if (last[i] != placeholders[i]) changed.push_back(i), results.emplace_back(last[i]);
+  if (auto epilogue = RuntimeWrapper::of_changed(changed)) {
+    std::ranges::move(graph->outputs(), std::back_inserter(results));
+    graph->set_output(Arg::tuple(std::move(results)));
+    wrappers.emplace_back(*std::move(epilogue));
+  }
+  GraphInputs after = given;
+  std::vector<Value> before, taken = given.values;
+  if (mutates_inputs(*graph)) {
+    TRY(before, copy_values(given.values));
+  }
+  TRY(const CompiledFn run, compile(*graph));
+  TRY(const std::vector<Value> outputs, post_compile(wrappers, boxed(run))(taken));
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    if (!taken[i].is_none()) after.values[i] = taken[i];
+  return collect_outputs(artefact.program.get(), after, before, outputs);
 }
 
 Result<TensorFile> run_program(const Artefact& artefact, const TensorFile& io, const RunOptions& options) {

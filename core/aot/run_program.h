@@ -60,6 +60,9 @@ class TrainedFunction {
   std::vector<Value> joint_tangents_;       ///< tangents of a graph that already was a joint graph
 };
 
+/// Runs the graph as it stands, by a compiler that takes any graph: an interpreter. Results as step()'s.
+Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io,
+                                std::optional<std::uint64_t> random_weights, const CompileFn& compile);
 /// Calls make() and runs one step.
 Result<TensorFile> run_program(const Artefact& artefact, const TensorFile& io, const RunOptions& options);
 

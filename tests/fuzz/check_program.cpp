@@ -7,13 +7,9 @@
 
 #include "codegen/backends.h"
 #include "core/aot/run_program.h"
-#include "core/aot/shared_inputs.h"
 #include "core/compare/compare.h"
-#include "core/compare/per_node.h"
-#include "core/interp/interpreter.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
-#include "core/ops/in_place.h"
 #include "tests/fuzz/programs.h"
 
 namespace partita::fuzz {
@@ -25,27 +21,6 @@ Artefact artefact(const Program& program) {
   a.id = "program";
   a.kind = ArtefactKind::Graph;
   return a;
-}
-
-/// As `partita run --backend interp` runs a file: the graph as it stands.
-Result<TensorFile> run_interpreted(const Program& program, const TensorFile& io) {
-  TRY(const std::unique_ptr<Graph> graph, artefact(program).graph());
-  TRY(GraphInputs inputs, gather_inputs(*graph, nullptr, io, {}));
-  TRY(SharedInputs shared, separate_inputs(*graph, inputs, false));
-  const std::vector<Node*> placeholders = graph->placeholders(), last = follow_in_place(*graph);
-  std::vector<Arg> results = graph->outputs();
-  std::vector<std::size_t> changed;
-  for (std::size_t i = 0; i < placeholders.size(); ++i)
-    if (last[i] != placeholders[i]) changed.push_back(i);
-  for (std::size_t i : changed) results.emplace_back(last[i]);
-  const std::size_t own = results.size() - changed.size();
-  graph->set_output(Arg::tuple(std::move(results)));
-  TRY(const std::vector<Value> before, copy_values(shared.caller.values));
-  TRY(std::vector<Value> outputs, interpret(*graph, inputs.values));
-  for (std::size_t k = 0; k < changed.size(); ++k) inputs.values[changed[k]] = outputs[own + k];
-  outputs.resize(own);
-  shared.update(inputs, {});
-  return collect_outputs(nullptr, shared.caller, before, outputs);
 }
 
 Result<TensorFile> run_by(const Program& program, const TensorFile& io, bool train, const CompileFn& compile) {
@@ -156,7 +131,7 @@ struct Runs {
 
 std::optional<std::string> check_program(const Program& program, bool train, std::optional<Refused>& refused) {
   const auto reference = [&](const TensorFile& io) {
-    return train ? run_by(program, io, true, interpreter()) : run_interpreted(program, io);
+    return train ? run_by(program, io, true, interpreter()) : run_as_it_is(artefact(program), io, {}, interpreter());
   };
   const Result<TensorFile> expected = reference(program.io);
   if (!expected) {
