@@ -105,9 +105,12 @@ const Command export_command = {
       auto* joint = app.add_flag("--trace-joint", o->how.trace_joint, "the gradients of the loss too, in one graph");
       auto* loss =
           app.add_option("--loss-index", o->how.loss_index, "which output is the loss, counted from 0")->needs(joint);
+      auto* pre_dispatch =
+          app.add_flag("--pre-dispatch", o->how.pre_dispatch, "keep composite operators and changes of the grad mode");
       app.add_flag("--joint-simple", o->joint_simple,
                    "as aot_export_joint_simple: no signature, and what would need a wrapper is refused")
-          ->excludes(loss);
+          ->excludes(loss)
+          ->excludes(pre_dispatch);
       app.add_option("--inputs", o->inputs,
                      "safetensors file: which inputs require grad, share memory, and on which device they are");
       app.add_flag("--json", o->json, "one JSON document: graph, signature, loss");

@@ -37,6 +37,7 @@ struct AotOptions {
   std::set<std::string, std::less<>> disabled = {};  ///< passes to leave out
   FlowStage until = FlowStage::Partition;            ///< the last stage that runs
   bool snapshots = false;                            ///< keep the graph after each stage and pass
+  bool pre_dispatch = false;                         ///< for inference; see to_aten
 };
 
 /// What an input of the graph is to the user.

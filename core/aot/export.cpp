@@ -165,9 +165,10 @@ Result<Lifted> lifted(const Graph& graph, const Program* program, const TensorFi
   return out;
 }
 
-Result<AotGraphs> traced(const Lifted& lifted, const Program* program, bool train) {
+Result<AotGraphs> traced(const Lifted& lifted, const Program* program, const ExportOptions& options) {
   AotOptions how;
-  how.train = train;
+  how.train = options.trace_joint;
+  how.pre_dispatch = options.pre_dispatch;
   how.keep_input_mutations = false;
   how.passes = false;
   for (const InputBinding& input : lifted.inputs) how.requires_grad.push_back(input.requires_grad);
@@ -425,8 +426,10 @@ void name_inputs(Graph& graph) {
 
 Result<ExportedModule> export_module(const Graph& graph, const Program* program, const TensorFile* io,
                                      const ExportOptions& options) {
+  if (options.pre_dispatch && options.trace_joint)
+    return refused("export.pre_dispatch", "pre_dispatch is not supported when trace_joint is True.");
   TRY(const Lifted lifted_graph, lifted(graph, program, io, options.trace_joint, true));
-  TRY(AotGraphs graphs, traced(lifted_graph, program, options.trace_joint));
+  TRY(AotGraphs graphs, traced(lifted_graph, program, options));
   TRY_DO(refuse_data_dependence(lifted_graph, *graphs.partition.forward));
   std::optional<std::size_t> loss;
   if (options.trace_joint) {
@@ -448,7 +451,7 @@ Result<std::unique_ptr<Graph>> export_joint_simple(const Graph& graph, const Pro
                                                    const ExportOptions& options) {
   constexpr const char* code = "export.joint_simple";
   TRY(const Lifted function, lifted(graph, program, io, options.trace_joint, false));
-  TRY(AotGraphs graphs, traced(function, program, options.trace_joint));
+  TRY(AotGraphs graphs, traced(function, program, options));
   TRY_DO(refuse_data_dependence(function, *graphs.partition.forward));
   TRY_DO(check_inputs(function, graphs));
   for (std::size_t i = 0; i < graphs.meta.inputs.size(); ++i)

@@ -19,6 +19,7 @@ struct ExportOptions {
   /// Which output the loss is, for aot_export_module with trace_joint. Negative numbers count from the end, as in
   /// Python.
   std::optional<std::int64_t> loss_index = {};
+  bool pre_dispatch = false;  ///< composites and changes of the grad mode stay; not with trace_joint
 };
 
 /// Names of the graph's inputs or outputs, each with what it stands for.

@@ -75,6 +75,7 @@ Status make_functional(Flow& flow) {
   how.keep_input_mutations = !options.train && options.keep_input_mutations;
   for (const InputBinding& b : out.inputs) how.requires_grad.push_back(b.requires_grad);
   how.is_leaf = options.is_leaf;
+  how.pre_dispatch = options.pre_dispatch;
   TRY(flow.functional, functionalize(*flow.given, how));
   out.meta = flow.functional.meta;
   describe_inputs(*flow.functional.graph, out.inputs, out.meta);

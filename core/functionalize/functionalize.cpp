@@ -583,7 +583,7 @@ class Functionalizer {
 }  // namespace
 
 Result<FunctionalGraph> functionalize(const Graph& graph, const FunctionalizeOptions& options) {
-  TRY(AtenGraph aten, to_aten(graph, options.requires_grad));
+  TRY(AtenGraph aten, to_aten(graph, options.requires_grad, options.pre_dispatch));
   TRY_DO(check_stage(*aten.graph, Stage::Aten));
   TRY(FunctionalGraph out, Functionalizer(std::move(aten), options).run());
   TRY_DO(check_stage(*out.graph, Stage::Functional));

@@ -82,6 +82,7 @@ struct FunctionalizeOptions {
   /// One entry per placeholder: is it a leaf of autograd's graph? Missing: unless it requires grad and is written
   /// with autograd's knowledge, which eager PyTorch forbids for a leaf.
   std::vector<bool> is_leaf = {};
+  bool pre_dispatch = false;  ///< see to_aten
 };
 
 /// Makes any graph of torch-level or ATen calls functional. Decomposes composite operators into those that have a

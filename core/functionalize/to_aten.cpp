@@ -1,5 +1,7 @@
 #include "core/functionalize/to_aten.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
@@ -20,7 +22,7 @@ namespace {
 
 class Lowering {
  public:
-  explicit Lowering(const Graph& graph) {
+  Lowering(const Graph& graph, bool pre_dispatch) : pre_dispatch_(pre_dispatch) {
     out_.graph = graph.clone();
     follow_in_place(*out_.graph);
   }
@@ -57,7 +59,7 @@ class Lowering {
       const bool* on = node->args().empty() ? nullptr : node->args()[0].get<bool>();
       if (!on) return input_error("functionalize.grad_mode", "_set_grad_enabled takes a constant", place_of(*node));
       grad_enabled_ = *on;
-      return drop(node);
+      return pre_dispatch_ ? node->next() : drop(node);
     }
     if (is_autocast(node->op())) return autocast_.follow(node);
     if (const ControlOp* control = find_control(node->op())) {
@@ -116,8 +118,16 @@ class Lowering {
   }
 
   Result<Node*> lower_aten(Node* node) {
-    if (is_composite(node->op())) return replace(node, [](Node& n) { return decompose(n); });
+    if (is_composite(node->op()) && !(pre_dispatch_ && makes_new_values(node->op())))
+      return replace(node, [](Node& n) { return decompose(n); });
     return infer_and_go_on(node);
+  }
+
+  /// Functionalisation needs to know what is written or viewed, and takes all else as it is.
+  static bool makes_new_values(const Op* op) {
+    const Schema* schema = find_schema(op);
+    return schema && !schema->is_mutable &&
+           std::ranges::all_of(schema->args, [](const SchemaArg& a) { return a.alias_set.empty(); });
   }
 
   /// What follows takes a value for what its annotation says: a cast to that dtype would be dropped.
@@ -184,13 +194,14 @@ class Lowering {
 
   AtenGraph out_;
   AutocastRegions autocast_;
+  bool pre_dispatch_ = false;
   bool grad_enabled_ = true;
 };
 
 }  // namespace
 
-Result<AtenGraph> to_aten(const Graph& graph, const std::vector<bool>& requires_grad) {
-  return Lowering(graph).run(requires_grad);
+Result<AtenGraph> to_aten(const Graph& graph, const std::vector<bool>& requires_grad, bool pre_dispatch) {
+  return Lowering(graph, pre_dispatch).run(requires_grad);
 }
 
 }  // namespace partita

@@ -18,8 +18,9 @@ struct AtenGraph {
 /// does above autograd, inlines set_grad_enabled and autocast regions, also those that torch.export keeps as sub
 /// graphs, and makes autocast's casts calls.
 /// Afterwards the meta of every call with a record is known. requires_grad, on which some decompositions depend, is
-/// recomputed from that of the placeholders (empty: from their metas; missing entries are false). Errors: ops.unknown,
-/// ops.autocast, ops.region.
-Result<AtenGraph> to_aten(const Graph& graph, const std::vector<bool>& requires_grad = {});
+/// recomputed from that of the placeholders (empty: from their metas; missing entries are false). `pre_dispatch`:
+/// composites that neither write nor view their arguments stay, and so do changes of the grad mode. Errors:
+/// ops.unknown, ops.autocast, ops.region.
+Result<AtenGraph> to_aten(const Graph& graph, const std::vector<bool>& requires_grad = {}, bool pre_dispatch = false);
 
 }  // namespace partita

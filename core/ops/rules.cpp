@@ -4,6 +4,7 @@
 
 #include "core/base/verification.h"
 #include "core/ir/place.h"
+#include "core/ops/control.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
 
@@ -16,7 +17,7 @@ class Rules {
 
   void aten() {
     for (Node* node : graph_) {
-      if (!node->op()->is_call()) continue;
+      if (!node->op()->is_call() || node->is(set_grad_enabled())) continue;
       const bool torch = node->op()->kind == OpKind::Torch;
       const bool ours = torch && (node->op()->name.starts_with("aten.") || node->op()->name.starts_with("prims."));
       if (torch ? ours && !find_schema(node->op()) : !is_size_arithmetic(*node))
