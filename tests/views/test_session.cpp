@@ -1,9 +1,12 @@
 // What the window keeps of a user's work: inputs, pins and their undo, notes, the way through selections, jobs,
 // layouts.
 #include <QDir>
+#include <QLabel>
+#include <QLineEdit>
 #include <QSettings>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTextBrowser>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -14,6 +17,7 @@
 #include "tests/views/workbench_tools.h"
 #include "views/aot/aot_controller.h"
 #include "views/inspector/inspector.h"
+#include "views/notes/notes_view.h"
 
 using namespace partita;
 using namespace partita::views;
@@ -98,6 +102,123 @@ class TestSession : public QObject {
     QVERIFY2(bench.window().windowTitle().contains("ranks/rank_1_x.log  ›  "),
              qPrintable(bench.window().windowTitle()));
     QVERIFY(bench.window().windowTitle().contains("/0  ›  dynamo_output_graph"));
+  }
+
+  void pins_are_undone_and_redone() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("undo.py", *tests::joint_graph(4)));
+    QVERIFY(wait_shown(bench));
+    std::vector<std::string> kept;
+    for (const SavedValue& value : bench.current()->cut->saved)
+      if (!value.is_input) kept.push_back(value.name);
+    const std::int64_t bytes = bench.current()->cut->activation_bytes;
+    const auto key = [&](int key, Qt::KeyboardModifiers modifiers = {}) {
+      QTest::keyClick(picture(bench), static_cast<Qt::Key>(key), modifiers);
+      QVERIFY(wait_shown(bench));
+    };
+    for (int i : {0, 1}) {
+      bench.selection().select_node(QString::fromStdString(kept[static_cast<std::size_t>(i)]));
+      key(Qt::Key_R);
+    }
+    const Pins both = bench.current()->pins;
+    QCOMPARE(both.size(), std::size_t{2});
+    key(Qt::Key_Z, Qt::ControlModifier);
+    QCOMPARE(bench.current()->pins.size(), std::size_t{1});
+    QVERIFY(bench.current()->pins.contains(kept[0]));
+    key(Qt::Key_Z, Qt::ControlModifier);
+    QCOMPARE(bench.current()->cut->activation_bytes, bytes);
+    key(Qt::Key_Z, Qt::ControlModifier);  // nothing is left to undo
+    QVERIFY(bench.current()->pins.empty());
+    for (int i = 0; i < 2; ++i) key(Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
+    QVERIFY(bench.current()->pins == both);
+    key(Qt::Key_Z, Qt::ControlModifier);
+    bench.selection().select_node(QString::fromStdString(kept[1]));
+    key(Qt::Key_S);  // another way on: what was undone is gone
+    key(Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
+    QVERIFY(bench.current()->pins.at(kept[1]) == Pin::Save);
+    // A pin that is not possible leaves what was there.
+    const Pins before = bench.current()->pins;
+    bench.pin("gelu_backward", Pin::Recompute);
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(bench.current()->pins == before);
+  }
+
+  void notes_are_kept_with_the_file_and_found() {
+    WorkbenchTools with_store = tools();
+    with_store.store_file = folder_.filePath("notes.sqlite").toStdString();
+    const QString path = write("noted.py", *tests::joint_graph(3));
+    {
+      Workbench bench(with_store);
+      bench.window().show();
+      bench.open(path);
+      QVERIFY(wait_shown(bench));
+      bench.selection().select_node("gelu_1");
+      QTest::keyClick(picture(bench), Qt::Key_D, Qt::ControlModifier | Qt::ShiftModifier);
+      auto* notes = bench.window().findChild<NotesView*>("notes");
+      QVERIFY(notes->field()->isEnabled());
+      QTest::keyClicks(notes->field(), "why is this saved?");
+      QTest::keyClick(notes->field(), Qt::Key_Return);
+      bench.selection().select_node("addmm");
+      QTest::keyClick(picture(bench), Qt::Key_D, Qt::ControlModifier);
+      bench.selection().select_node("add");
+      for (int i = 0; i < 2; ++i) QTest::keyClick(picture(bench), Qt::Key_D, Qt::ControlModifier);  // and off again
+      QCOMPARE(notes->model()->rowCount(), 2);
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    }
+    Workbench bench(with_store);
+    bench.window().show();
+    bench.open(path);
+    QVERIFY(wait_shown(bench));
+    const auto& rows = bench.window().findChild<NotesView*>("notes")->model()->rows();
+    QVERIFY(QTest::qWaitFor([&] { return rows.size() == 2; }, 30000));
+    QCOMPARE(rows[0].node, QString("addmm"));
+    QCOMPARE(rows[1].cells[1].text, QString("why is this saved?"));
+    bench.selection().select_node("gelu_1");
+    QVERIFY(bench.window().findChild<Inspector*>()->findChild<QTextBrowser*>()->toPlainText().contains(
+        "why is this saved?"));
+    auto* search = bench.window().findChild<QLineEdit*>("search");
+    QTest::keyClicks(search, "is this");
+    QVERIFY(std::ranges::any_of(bench.window().findChildren<QLabel*>(),
+                                [](const QLabel* label) { return label->text().contains("in 1 note"); }));
+  }
+
+  void modules_of_the_chosen_node_are_named_and_fold() {
+    Workbench bench(tools());
+    bench.window().show();
+    auto graph = tests::joint_graph(3);
+    bench.open(write("modules.py", *graph));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->cut; }, 30000));
+    bench.selection().select_node("gelu_1");
+    const std::vector<Crumb> path = picture(bench)->module_path();
+    QVERIFY(!path.empty());
+    auto* bar = bench.get<GraphController>().bar();
+    QVERIFY(std::ranges::any_of(bar->findChildren<QLabel*>(), [&](const QLabel* label) {
+      return label->text().contains(path.back().label.toHtmlEscaped());
+    }));
+    Q_EMIT bar->module_chosen(path.back().frame_key);
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(picture(bench)->scene()->picture.card_by_key("gelu_1") < 0);
+    QVERIFY(!picture(bench)->module_path().empty() && picture(bench)->module_path().back().folded);
+    Q_EMIT bar->module_chosen(path.back().frame_key);
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(picture(bench)->scene()->picture.card_by_key("gelu_1") >= 0);
+  }
+
+  void back_and_forward_go_through_selections() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(write("way.py", *tests::joint_graph(3)));
+    QVERIFY(wait_shown(bench));
+    for (const char* node : {"gelu", "gelu_1", "gelu_2"}) bench.selection().select_node(node);
+    const auto after = [&](Qt::Key key) {
+      QTest::keyClick(picture(bench), key, Qt::AltModifier);
+      return bench.selection().spot().node;
+    };
+    QCOMPARE(after(Qt::Key_Left), QString("gelu_1"));
+    QCOMPARE(after(Qt::Key_Left), QString("gelu"));
+    QCOMPARE(after(Qt::Key_Right), QString("gelu_1"));
+    QCOMPARE(picture(bench)->selected_node(), QString("gelu_1"));
   }
 
   void the_user_s_line_comes_before_the_library_s() {

@@ -49,6 +49,8 @@ GraphController::GraphController(Workbench& bench) : WidgetController(bench), ba
   connect(view_, &GraphView::node_chosen, &bench, &Workbench::select_node);
   connect(view_, &GraphView::pin_asked, &bench, &Workbench::pin);
   connect(view_, &GraphView::fold_asked, &bench, &Workbench::fold);
+  connect(view_, &GraphView::card_changed, this, [this] { bar_->set_modules(view_->module_path()); });
+  connect(bar_, &PictureBar::module_chosen, view_, &GraphView::ask_fold_of);
   connect(&bench, &Workbench::failed, this, [this] { view_->set_busy({}); });
   add_commands();
 }
@@ -97,6 +99,7 @@ void GraphController::set_document(const Document& document) {
   bool same = view_->scene() && document.graph && view_->scene()->picture.graph == document.graph;
   view_->set_pins(document.pins);
   view_->set_facts(document.facts);
+  view_->set_notes(document.notes);
   view_->set_changes({});
   view_->set_scene(document.scene, same);
   if (document.graph && document.graph->shapes) {
@@ -172,6 +175,7 @@ void GraphController::show_step(std::shared_ptr<const Scene> scene, std::unorder
 
 void GraphController::facts_changed(const Document& document) {
   view_->set_facts(document.facts);
+  view_->set_notes(document.notes);
   refresh_overlays();
 }
 

@@ -59,6 +59,7 @@ void GraphView::set_scene(std::shared_ptr<const Scene> scene, bool same_place) {
   if (scene_) {
     set_overlay(overlay_.kind);
     set_pins(pins_);
+    set_notes(notes_);
     set_changes(changes_);
     set_search(search_);
     if (!chosen.isEmpty())
@@ -68,6 +69,38 @@ void GraphView::set_scene(std::shared_ptr<const Scene> scene, bool same_place) {
   if (!same_place) fit();
   keep_fold_in_place();
   stale();
+  Q_EMIT card_changed();
+}
+
+int GraphView::first_card_of(const std::string& frame) const {
+  const Picture& picture = scene_->picture;
+  if (const int folded = picture.card_by_key("frame:" + frame); folded >= 0) return folded;
+  const auto inside = [&](int of) {
+    while (of >= 0 && picture.frames[of].key != frame) of = picture.frames[of].parent;
+    return of >= 0;
+  };
+  const auto first =
+      std::ranges::find_if(picture.cards, [&](const Card& card) { return !card.again && inside(card.frame); });
+  return first == picture.cards.end() ? -1 : static_cast<int>(first - picture.cards.begin());
+}
+
+std::vector<Crumb> GraphView::module_path() const {
+  std::vector<Crumb> path;
+  if (!scene_ || state_.selected < 0) return path;
+  const Picture& picture = scene_->picture;
+  for (int at = picture.cards[state_.selected].frame; at >= 0; at = picture.frames[at].parent) {
+    const Frame& frame = picture.frames[at];
+    path.insert(path.begin(), {text(frame.key), text(frame.label), frame.folded});
+  }
+  return path;
+}
+
+void GraphView::ask_fold_of(const QString& frame_key) {
+  const int first = scene_ ? first_card_of(frame_key.toStdString()) : -1;
+  if (first < 0) return;
+  const Box& box = scene_->layout.boxes[first];
+  fold_asked_ = {frame_key.toStdString(), to_view({box.center_x(), box.y})};
+  Q_EMIT fold_asked(frame_key);
 }
 
 // What became of the frame stays under the pointer; it is chosen, so that Enter takes the step back.
@@ -75,13 +108,7 @@ void GraphView::keep_fold_in_place() {
   const auto asked = std::exchange(fold_asked_, {});
   if (!asked || !scene_) return;
   const Picture& picture = scene_->picture;
-  int first = picture.card_by_key("frame:" + asked->frame);
-  const auto inside = [&](int frame) {
-    while (frame >= 0 && picture.frames[frame].key != asked->frame) frame = picture.frames[frame].parent;
-    return frame >= 0;
-  };
-  for (std::size_t i = 0; i < picture.cards.size() && first < 0; ++i)
-    if (!picture.cards[i].again && inside(picture.cards[i].frame)) first = static_cast<int>(i);
+  const int first = first_card_of(asked->frame);
   if (first < 0) return;
   const Box& box = scene_->layout.boxes[first];
   const QPointF at(std::clamp(asked->at.x(), 40.0, std::max(40.0, width() - 80.0)),
@@ -111,6 +138,15 @@ void GraphView::set_pins(const std::unordered_map<std::string, Pin>& pins) {
   stale();
 }
 
+void GraphView::set_notes(const std::map<std::string, QString>& notes) {
+  notes_ = notes;
+  state_.noted.clear();
+  if (scene_)
+    for (const Card& card : scene_->picture.cards)
+      state_.noted.push_back(card.node && notes_.contains(card.node->name()));
+  stale();
+}
+
 void GraphView::set_changes(const std::unordered_map<std::string, Change>& changes) {
   changes_ = changes;
   if (scene_) state_.changes = by_card<Change>(changes_);
@@ -129,8 +165,10 @@ void GraphView::set_search(const QString& search) {
     state_.found.resize(scene_->picture.cards.size());
     for (std::size_t i = 0; i < state_.found.size(); ++i) {
       const Card& card = scene_->picture.cards[i];
+      const auto note = card.node ? notes_.find(card.node->name()) : notes_.end();
       state_.found[i] = text(card.title).contains(search, Qt::CaseInsensitive) ||
-                        (card.node && text(card.node->name()).contains(search, Qt::CaseInsensitive));
+                        (card.node && text(card.node->name()).contains(search, Qt::CaseInsensitive)) ||
+                        (note != notes_.end() && note->second.contains(search, Qt::CaseInsensitive));
     }
   }
   stale();
@@ -163,6 +201,7 @@ void GraphView::select(const QString& name) {
     QAccessible::updateAccessibility(&said);
   }
   update();
+  Q_EMIT card_changed();
 }
 
 std::vector<std::pair<QString, QRectF>> GraphView::cards_in_view() const {

@@ -1,9 +1,11 @@
 #pragma once
 #include <QPixmap>
 #include <QWidget>
+#include <map>
 #include <memory>
 
 #include "views/graph/paint.h"
+#include "views/graph/picture_bar.h"
 
 namespace partita::views {
 
@@ -23,6 +25,7 @@ class GraphView : public QWidget {
   OverlayKind overlay() const { return overlay_.kind; }
   void set_facts(Facts facts);
   void set_pins(const std::unordered_map<std::string, Pin>& pins);
+  void set_notes(const std::map<std::string, QString>& notes);
   /// What happened to each node in the shown pass, by node name.
   void set_changes(const std::unordered_map<std::string, Change>& changes);
   /// Cards that the shown pass removed, drawn faded where they were.
@@ -34,6 +37,9 @@ class GraphView : public QWidget {
   QPointF to_scene(QPointF p) const { return p / zoom_ + origin_; }
   QPointF to_view(QPointF p) const { return (p - origin_) * zoom_; }
   QString selected_node() const;
+  /// The modules that the chosen card is in, the outermost first; a folded module is the last.
+  std::vector<Crumb> module_path() const;
+  void ask_fold_of(const QString& frame_key);  ///< fold or unfold; it stays in view
   /// Cards that are wholly in view, by node or folded frame, with their places in this widget.
   std::vector<std::pair<QString, QRectF>> cards_in_view() const;
 
@@ -47,6 +53,7 @@ class GraphView : public QWidget {
   void node_chosen(QString node);  ///< empty: a folded frame
   void pin_asked(QString node, partita::views::Pin pin);
   void fold_asked(QString frame_key);  ///< fold or unfold
+  void card_changed();                 ///< another card is chosen, or none
 
  protected:
   void paintEvent(QPaintEvent*) override;
@@ -83,6 +90,7 @@ class GraphView : public QWidget {
   QRectF overview_box() const;
   QRectF scene_area() const;
   int card_under(QPointF p) const;
+  int first_card_of(const std::string& frame) const;
   int ribbon_under(QPointF p) const;  ///< the card whose value crosses the cut there; -1: none
   void ask_fold(int card);
   QString tooltip(int card) const;
@@ -102,6 +110,7 @@ class GraphView : public QWidget {
   Overlay overlay_;
   Facts facts_;
   std::unordered_map<std::string, Pin> pins_;
+  std::map<std::string, QString> notes_;
   std::unordered_map<std::string, Change> changes_;
   QString search_, busy_;
   double zoom_ = 1;

@@ -37,6 +37,7 @@ void GraphView::choose(int card) {
   state_.selected = card;
   reveal(card);
   update();
+  Q_EMIT card_changed();
   Q_EMIT node_chosen(chosen.node ? text(chosen.node->name()) : QString());
 }
 

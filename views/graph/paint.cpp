@@ -266,6 +266,7 @@ struct Brush {
     };
     if (!state.pins.empty() && state.pins[index] == Pin::Save) badge(theme.accent, "S");
     if (!state.pins.empty() && state.pins[index] == Pin::Recompute) badge(theme.output_link, "R");
+    if (!state.noted.empty() && state.noted[index]) badge(theme.dim, "*");
     if (card.again) badge(theme.dim, QString::fromUtf8("↻"));
     if (char mark = overlaid() ? state.overlay->marks[index] : 0)
       badge(mark == 'N' ? nan_colour(theme) : theme.bad, QString(QChar(mark)));

@@ -24,6 +24,7 @@ struct PaintState {
   int selected = -1, hovered = -1;
   const Overlay* overlay = nullptr;  ///< null: families
   std::vector<Pin> pins;             ///< by card; empty: none
+  std::vector<bool> noted;           ///< by card: the user noted something
   std::vector<Change> changes;       ///< by card, since the previous pass; empty: none
   std::vector<Ghost> ghosts;         ///< of removed cards
   std::vector<bool> found;           ///< by card: search hits; empty: no search

@@ -23,7 +23,13 @@ PictureBar::PictureBar(QWidget* parent) : QWidget(parent) {
   menu_->setToolTipsVisible(true);
   colours_->setMenu(menu_);
   row->addWidget(colours_);
-  row->addStretch(1);
+  modules_ = new QLabel;
+  modules_->setAccessibleName(tr("Modules of the chosen node"));
+  modules_->setTextFormat(Qt::RichText);
+  modules_->setTextInteractionFlags(Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
+  modules_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  connect(modules_, &QLabel::linkActivated, this, &PictureBar::module_chosen);
+  row->addWidget(modules_, 1);
   budget_label_ = new ElidedLabel;
   budget_label_->setObjectName("dim");
   budget_label_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Preferred);
@@ -46,6 +52,16 @@ void PictureBar::set_overlay(OverlayKind kind) {
 
 void PictureBar::set_colours_visible(bool visible) {
   colours_->setVisible(visible);
+}
+
+void PictureBar::set_modules(const std::vector<Crumb>& path) {
+  QStringList parts;
+  for (const Crumb& crumb : path)
+    parts << QString("<a href=\"%1\" style=\"text-decoration:none\">%2</a>%3")
+                 .arg(crumb.frame_key.toHtmlEscaped(), crumb.label.toHtmlEscaped(), crumb.folded ? " ▸" : "");
+  modules_->setText(parts.join(" › "));
+  modules_->setToolTip(path.empty() ? QString() : tr("The modules of the chosen node; a click folds or unfolds one"));
+  modules_->setFocusPolicy(path.empty() ? Qt::NoFocus : Qt::StrongFocus);
 }
 
 void PictureBar::set_budget_visible(bool visible) {

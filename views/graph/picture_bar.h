@@ -1,5 +1,6 @@
 #pragma once
 #include <QWidget>
+#include <vector>
 
 #include "views/graph/budget_slider.h"
 #include "views/graph/overlay.h"
@@ -11,7 +12,14 @@ class QToolButton;
 
 namespace partita::views {
 
-/// The bar below the picture. Chooses what its colours mean and, for a joint graph, the memory budget of saved values.
+/// A module on the way to the chosen card.
+struct Crumb {
+  QString frame_key, label;
+  bool folded = false;
+};
+
+/// The bar below the picture. Names the modules that the chosen card is in, chooses what colours mean and, for a joint
+/// graph, the memory budget of saved values.
 class PictureBar : public QWidget {
   Q_OBJECT
 
@@ -21,14 +29,19 @@ class PictureBar : public QWidget {
   void add_overlay(OverlayKind kind, QAction* action);
   void set_overlay(OverlayKind kind);
   void set_colours_visible(bool visible);
+  void set_modules(const std::vector<Crumb>& path);
   BudgetSlider* budget() { return budget_; }
   void set_budget_visible(bool visible);
+
+ Q_SIGNALS:
+  void module_chosen(QString frame_key);
 
  private:
   void tell_budget();
 
   QToolButton* colours_;
   QMenu* menu_;
+  QLabel* modules_;
   QLabel* budget_label_;
   BudgetSlider* budget_;
 };

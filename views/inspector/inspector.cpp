@@ -98,6 +98,8 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
     if (!facts->kernel.empty()) account.rows.push_back({"kernel", code(escaped(facts->kernel))});
     if (!facts->pass.empty()) account.rows.push_back({"made by", escaped(facts->pass)});
   }
+  if (const auto note = document.notes.find(node.name()); note != document.notes.end())
+    account.rows.push_back({"note", note->second.isEmpty() ? "bookmarked" : note->second.toHtmlEscaped()});
   if (!node.target.empty()) account.rows.push_back({"target", code(escaped(node.target))});
   if (!node.note.empty()) account.rows.push_back({"role", escaped(node.note)});
   if (node.origin && !node.origin->file.empty()) {

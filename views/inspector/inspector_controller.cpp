@@ -11,6 +11,7 @@ class InspectorController : public WidgetController<Inspector> {
     connect(view_, &Inspector::pin_asked, &bench, &Workbench::pin);
   }
   void wait_for(const Document&) override { view_->show_node(nullptr, {}, nullptr); }
+  void facts_changed(const Document&) override { select(bench_.selection().spot().node); }
   void select(const QString& node) override {
     const Document& document = *bench_.current();
     auto facts = document.facts.find(node.toStdString());

@@ -1,6 +1,7 @@
 #pragma once
 #include <QSizeF>
 #include <QString>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -22,6 +23,7 @@ enum class Folding : unsigned char {
 };
 
 struct Rendering;
+using Pins = std::unordered_map<std::string, Pin>;  ///< by node name
 
 /// One graph or text that can be shown: an artefact of a file, or something made from one.
 struct Document {
@@ -30,6 +32,7 @@ struct Document {
   QString path;   ///< the file it comes from
   QString group;  ///< what stands between file and title: a rank's log, a compilation, a folder, what it was made of
   QString id;     ///< the artefact's, for the command line; empty when made here
+  QString graph_id() const { return key.mid(path.size() + 1); }  ///< of what is made here too: "exported/joint"
   ArtefactKind kind = ArtefactKind::Text;
   Artefact artefact;
   std::shared_ptr<const Graph> graph;  ///< null: not read yet, or plain text
@@ -38,12 +41,15 @@ struct Document {
   std::shared_ptr<const Scene> scene;
   std::shared_ptr<const CutSummary> cut;  ///< of a joint graph
   std::shared_ptr<const Rendering> read;  ///< what was made beside loading, for the first rendering
-  std::unordered_map<std::string, Pin> pins;
-  double memory_budget = 1;         ///< of the cut, 0..1 as PartitionOptions has it
-  std::vector<BudgetPoint> budget;  ///< what each budget would save and cost; empty: not known yet
-  std::optional<std::unordered_map<std::string, Pin>> budget_asked;  ///< the pins for which `budget` was asked
+  Pins pins;
+  std::vector<Pins> earlier_pins, undone_pins;  ///< what undo and redo go back to, the last first
+  double memory_budget = 1;                     ///< of the cut, 0..1 as PartitionOptions has it
+  std::vector<BudgetPoint> budget;              ///< what each budget would save and cost; empty: not known yet
+  std::optional<Pins> budget_asked;             ///< the pins for which `budget` was asked
   Folding folding = Folding::Fit;
   std::unordered_set<std::string> folded;
+  std::map<std::string, QString> notes;      ///< the user's, by node; a bookmark has no text
+  bool notes_read = false;                   ///< from the store
   Facts facts;                               ///< what runs found out about its nodes
   std::optional<std::int64_t> bytes_before;  ///< saved bytes before the last pin or budget
   QString no_kernels;                        ///< why the compiler has no plan for it; empty: it has, or was not asked

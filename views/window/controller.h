@@ -32,7 +32,7 @@ class Controller : public QObject {
   virtual void wait_for(const Document&) {}
   /// The current document came to the screen, or was drawn anew.
   virtual void set_document(const Document&) {}
-  /// Runs or passes found out something about nodes of the current document.
+  /// Runs or passes found out something about nodes of the current document, or its notes changed.
   virtual void facts_changed(const Document&) {}
   /// A node of the current document; empty: none.
   virtual void select(const QString&) {}

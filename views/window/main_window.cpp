@@ -112,6 +112,7 @@ void MainWindow::make_toolbar() {
   search_ = new QLineEdit;
   search_->setPlaceholderText(tr("Search  /      Commands  Ctrl+K"));
   search_->setAccessibleName(tr("Search"));
+  search_->setObjectName("search");
   search_->setClearButtonEnabled(true);
   search_->setMinimumWidth(140);
   search_->setMaximumWidth(320);

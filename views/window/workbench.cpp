@@ -8,6 +8,7 @@
 #include <QSettings>
 #include <algorithm>
 
+#include "core/store/store.h"
 #include "views/graph/paint.h"
 #include "views/graph/sizes.h"
 #include "views/look/format.h"
@@ -81,6 +82,9 @@ void Workbench::add_commands() {
   window_.add_command("File", tr("Close"), QKeySequence::Close, [this] {
     if (current_) close_file(QString(current_->path));
   });
+  undo_ = window_.add_command("Edit", tr("Undo the last pin"), QKeySequence::Undo, [this] { undo_pin(); });
+  redo_ = window_.add_command("Edit", tr("Redo the pin"), QKeySequence("Ctrl+Shift+Z"), [this] { redo_pin(); });
+  refresh_undo();
   window_.add_command("Edit", tr("Copy as command line"), QKeySequence("Ctrl+Shift+C"), [this] {
     QApplication::clipboard()->setText(command_line());
     window_.log(tr("Copied: %1").arg(command_line()));
@@ -98,11 +102,22 @@ void Workbench::search(const QString& needle) {
   for_each_view([&](Controller& view) {
     if (auto found = view.search(needle)) lines = found;
   });
-  if (lines && !needle.isEmpty()) window_.set_status(tr("%1 found").arg(count_text(*lines, "line")), {});
+  if (needle.isEmpty() || (!lines && !current_)) return;
+  const auto notes = current_ ? std::ranges::count_if(
+                                    current_->notes,
+                                    [&](const auto& note) { return note.second.contains(needle, Qt::CaseInsensitive); })
+                              : 0;
+  QString found = tr("%1 found").arg(count_text(lines.value_or(0), "line"));
+  if (notes > 0) found += tr(", and in %1").arg(count_text(notes, "note"));
+  if (lines || notes > 0) window_.set_status(found, {});
 }
 
 std::vector<PaletteEntry> Workbench::palette_entries(const QString& typed) {
   std::vector<PaletteEntry> entries;
+  if (current_)
+    for (const auto& [node, note] : current_->notes)
+      if (QString name = text(node); !note.isEmpty() && fuzzy_score(typed, note) >= 0)
+        entries.push_back({note, name, [this, name] { selection_.select_node(name); }});
   if (current_ && current_->graph)
     for (const Node* node : *current_->graph) {
       QString name = text(node->name());
@@ -282,6 +297,7 @@ void Workbench::render(Document& document, bool new_layout) {
       },
       [this, key](Result<Rendering> result) {
         if (!result) {
+          if (result.error().code == "partition.pin") drop_bad_pin(key);
           report(result.error());
           Q_EMIT failed(result.error());
           return;
@@ -306,6 +322,15 @@ void Workbench::set_rendering(const QString& key, Rendering rendering) {
   if (current_ != &document) return;
   put_on_screen(document);
   tell_pin(document);
+}
+
+// The picture stayed as it was, and so do the pins.
+void Workbench::drop_bad_pin(const QString& key) {
+  Document* of = document(key);
+  if (!of || of->earlier_pins.empty()) return;
+  of->pins = std::move(of->earlier_pins.back());
+  of->earlier_pins.pop_back();
+  refresh_undo();
 }
 
 // A pin that changes nothing would look like a key that was not heard.
@@ -338,6 +363,7 @@ void Workbench::offer(QAction* action, const QString& text, std::function<bool(c
 void Workbench::put_on_screen(Document& document) {
   window_.set_breadcrumb(place_of(document));
   for (const Offer& offer : offers_) offer.action->setEnabled(offer.fits(document));
+  refresh_undo();
   if (document.scene && window_.page() == window_.empty_page()) show_view("graph");
   for_each_view([&](Controller& view) { view.set_document(document); });
   if (selection_.spot().document != document.key)
@@ -388,13 +414,76 @@ void Workbench::select_in_views(const Spot& spot) {
 
 void Workbench::pin(const QString& node, Pin pin) {
   if (!current_ || !current_->cut) return;
+  Pins pins = current_->pins;
   if (pin == Pin::None) {
-    if (current_->pins.erase(node.toStdString()) == 0) return;
+    pins.erase(node.toStdString());
   } else {
-    current_->pins[node.toStdString()] = pin;
+    pins[node.toStdString()] = pin;
   }
+  if (pins == current_->pins) return;
+  current_->earlier_pins.push_back(current_->pins);
+  current_->undone_pins.clear();
   pinned_ = node;
+  change_pins(std::move(pins));
+}
+
+void Workbench::undo_pin() {
+  if (!current_ || current_->earlier_pins.empty()) return;
+  current_->undone_pins.push_back(current_->pins);
+  Pins pins = std::move(current_->earlier_pins.back());
+  current_->earlier_pins.pop_back();
+  change_pins(std::move(pins));
+}
+
+void Workbench::redo_pin() {
+  if (!current_ || current_->undone_pins.empty()) return;
+  current_->earlier_pins.push_back(current_->pins);
+  Pins pins = std::move(current_->undone_pins.back());
+  current_->undone_pins.pop_back();
+  change_pins(std::move(pins));
+}
+
+void Workbench::change_pins(Pins pins) {
+  current_->pins = std::move(pins);
+  refresh_undo();
   render(*current_);
+}
+
+void Workbench::refresh_undo() {
+  undo_->setEnabled(current_ && !current_->earlier_pins.empty());
+  redo_->setEnabled(current_ && !current_->undone_pins.empty());
+}
+
+void Workbench::set_note(const QString& node, const std::optional<QString>& note) {
+  if (!current_graph() || !current_->graph->find(node.toStdString())) return;
+  const std::string name = node.toStdString();
+  if (note) {
+    current_->notes[name] = *note;
+  } else if (current_->notes.erase(name) == 0) {
+    return;
+  }
+  for_each_view([&](Controller& view) { view.facts_changed(*current_); });
+  jobs_.start<bool>(
+      tr("Keep the note at %1").arg(node), {}, this,
+      [file = tools_.store_file, path = stored_path(current_->path.toStdString()),
+       graph = current_->graph_id().toStdString(), name, note](const Progress&) -> Result<bool> {
+        if (file.empty()) return input_error("notes.store", "there is no store, so that notes end with the window");
+        TRY(StoreFile store, StoreFile::open(file));
+        if (note) TRY_DO(store.put_note(path, graph, {name, note->toStdString()}));
+        if (!note) TRY_DO(store.drop_note(path, graph, name));
+        return true;
+      },
+      [this](Result<bool> kept) {
+        if (!kept) window_.log(text(kept.error().line()), true);
+      });
+}
+
+void Workbench::set_notes(Document& document, std::map<std::string, QString> notes) {
+  for (auto& [node, note] : document.notes) notes[node] = note;  // written while the store was read
+  document.notes = std::move(notes);
+  document.notes_read = true;
+  if (document.notes.empty()) return;
+  if (current_ == &document && document.graph) for_each_view([&](Controller& view) { view.facts_changed(document); });
 }
 
 void Workbench::fold(const QString& frame_key) {

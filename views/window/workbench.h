@@ -75,6 +75,13 @@ class Workbench : public QObject {
   void facts_changed(const Document& document);
   void select_node(const QString& node) { selection_.select_node(node); }
   void pin(const QString& node, Pin pin);
+  void undo_pin();
+  void redo_pin();
+  /// Keeps a note at a node of the current document, in the store too; without a text it is a bookmark, nullopt removes
+  /// it.
+  void set_note(const QString& node, const std::optional<QString>& note);
+  /// What came from the store: not kept again.
+  void set_notes(Document& document, std::map<std::string, QString> notes);
   void fold(const QString& frame_key);               ///< or unfold
   void fold_all(bool folded);                        ///< back to the overview, or everything open
   void set_inputs(const QString& path);              ///< the IO file of all views
@@ -110,6 +117,9 @@ class Workbench : public QObject {
   void show_status(const Document& document);
   std::vector<PaletteEntry> palette_entries(const QString& typed);
   void tell_pin(const Document& document);
+  void change_pins(Pins pins);
+  void drop_bad_pin(const QString& key);
+  void refresh_undo();
   QString place_of(const Document& document) const;
 
   struct Offer {
@@ -131,6 +141,7 @@ class Workbench : public QObject {
   QString wanted_id_, inputs_;
   std::vector<Made> views_;
   std::vector<Offer> offers_;
+  QAction *undo_ = nullptr, *redo_ = nullptr;
   QString pinned_;       ///< the node of the pin that is being tried; empty: none is
   std::set<int> loads_;  ///< jobs that read files
 };
