@@ -392,8 +392,7 @@ class Functionalizer {
           fail(fmt::format("{} writes to a value that is not a tensor", schema.name));
         if (variant && !ops().find(node.op())) {  // resize_ and the like have their own record and may change sizes
           const TensorMeta &to = Builder::tensor(eager_.objects[object].value), &from = Builder::tensor(values[at]);
-          if (Status fits = check_fits(schema, to.dtype, to.sizes, from.dtype, from.sizes); !fits)
-            throw Raise{std::move(fits).error()};
+          unwrap(check_fits(schema, to.dtype, to.sizes, from.dtype, from.sizes));
         }
         write(object, values[at++]);
         objects.push_back(object);

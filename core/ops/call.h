@@ -27,7 +27,7 @@ struct Raise {
 template <class T>
 T unwrap(Result<T> r) {
   if (!r) throw Raise{std::move(r).error()};
-  return *std::move(r);
+  if constexpr (!std::is_void_v<T>) return *std::move(r);
 }
 
 /// A Python number together with its kind, which type promotion needs.

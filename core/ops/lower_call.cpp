@@ -84,12 +84,11 @@ LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::ve
   });
 }
 
-Status give_copy(LowerCall& call, std::string_view argument) {
+void give_copy(LowerCall& call, std::string_view argument) {
   const DType dtype = call.out().dtype;
   const LoweredTensor from = call.to.expand(call.in(argument), call.out_sizes());
   call.give(call.to.map(dtype, from.sizes,
                         [=](Body& body, const Index& i) { return body.b.cast(body.read(from, i), dtype); }));
-  return {};
 }
 
 }  // namespace partita::loops

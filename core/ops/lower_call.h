@@ -44,7 +44,7 @@ class LowerCall : public FakeCall {
   std::function<LoweredTensor(const Node*)> value_;
 };
 
-using LowerFunction = Status (*)(LowerCall&);
+using LowerFunction = void (*)(LowerCall&);
 
 /// A pointwise body over broadcast inputs, each cast to `compute`; the result has dtype `compute` or b8, as f gives.
 using ScalarFunction = std::function<Scalar(ScalarBuilder& b, std::span<const Scalar> x)>;
@@ -52,10 +52,10 @@ LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::ve
                         ScalarFunction f);
 
 /// Gives the elements of an argument, broadcast to the result's sizes, in memory of their own.
-Status give_copy(LowerCall& call, std::string_view argument);
+void give_copy(LowerCall& call, std::string_view argument);
 
 /// A pointwise record's value as a definition, which keeps the call.
-Status lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call);
+void lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call);
 
 Sizes concrete_sizes(const SymList& list);
 

@@ -4,7 +4,7 @@
 
 namespace partita::loops {
 
-Status lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call) {
+void lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call) {
   Sizes sizes = call->out_sizes();
   DType dtype = call->out().dtype;
   std::unordered_map<std::string_view, LoweredTensor> inputs;
@@ -20,13 +20,12 @@ Status lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call) 
   if (is_complex(dtype)) fail_unsupported("complex numbers in loops");
   ScalarBuilder trial;
   pointwise_value(record, *call, trial, [&](std::string_view name) { return trial.input(0, inputs.at(name).dtype); });
-  TRY_DO(check_operations(trial));
+  unwrap(check_operations(trial));
   call->give(call->to.map(dtype, sizes, [&record, call, inputs, dtype](Body& body, const Index& i) {
     Scalar value =
         pointwise_value(record, *call, body.b, [&](std::string_view name) { return body.read(inputs.at(name), i); });
     return body.b.cast(value, dtype);
   }));
-  return {};
 }
 
 }  // namespace partita::loops

@@ -123,8 +123,7 @@ Value eval_pointwise(const OpRecord& record, const EvalCall& call) {
     return body.input(static_cast<int>(inputs.size()) - 1, inputs.back().dtype);
   });
   Tensor out = empty_of(meta);
-  Status done = loops::evaluate(body, {{value}}, inputs, {{out}});
-  if (!done) throw Raise{std::move(done).error()};
+  unwrap(loops::evaluate(body, {{value}}, inputs, {{out}}));
   return out;
 }
 

@@ -40,8 +40,7 @@ Result<T> guarded(const Node* node, F f) {
 void check_extents(const Meta& meta) {
   if (const MetaTuple* tuple = meta.tuple())
     for (const Meta& item : tuple->items) check_extents(item);
-  if (const TensorMeta* t = meta.tensor())
-    if (Status fits = check_extent(*t); !fits) throw Raise{std::move(fits).error()};
+  if (const TensorMeta* t = meta.tensor()) unwrap(check_extent(*t));
 }
 
 Result<Meta> infer_record(const OpRecord& record, Args bound, ShapeEnv& shapes, const Node* node) {
@@ -266,8 +265,7 @@ Result<Value> evaluate(const Op* op, std::vector<Value> args, std::vector<std::p
       CallOfValues metas(call);
       results = record->fake ? record->fake(metas.call) : Meta(fake_pointwise(*record, metas.call));
       check_extents(results);
-      Status fit = schema->is_view ? Status() : check_computable(results, op, node);
-      if (!fit) throw Raise{std::move(fit).error()};
+      if (!schema->is_view) unwrap(check_computable(results, op, node));
     }
     if (record->eval) return record->eval(call);
     Value value = unwrap(evaluate_by_decomposition(*record, call.args, context, node));

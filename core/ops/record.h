@@ -90,7 +90,7 @@ struct OpRecord {
   /// permutations.
   unsigned constant_results = 0;
   /// Loops for it (core/ops/lower_call.h); what a lowering refuses as unsupported stays a call.
-  Status (*lower)(loops::LowerCall&) = nullptr;
+  void (*lower)(loops::LowerCall&) = nullptr;
   bool expensive = false;    ///< never recomputed by the partitioner: matmul, convolution, attention, sort
   bool random = false;       ///< depends on a generator
   bool side_effect = false;  ///< kept even when it has no users: asserts

@@ -119,7 +119,8 @@ class GraphLowering {
       auto call =
           std::make_shared<LowerCall>(*schema, bound, node, to_.lowering, [&](const Node* n) { return value(n); });
       Status done = guarded(node, [&]() -> Status {
-        return record->lower ? record->lower(*call) : loops::lower_pointwise(*record, call);
+        record->lower ? record->lower(*call) : loops::lower_pointwise(*record, call);
+        return {};
       });
       if (done && (in_loops || are_views(*call))) return results(node, *call);
       if (!done && done.error().fault != Fault::Unsupported) return done;

@@ -22,7 +22,7 @@ Sizes equal_windows(const Sizes& in, const Sizes& out) {
   return window;
 }
 
-Status lower_adaptive_avg_pool2d(LowerCall& call) {
+void lower_adaptive_avg_pool2d(LowerCall& call) {
   LoweredTensor self = call.in("self");
   if (!is_floating(self.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(self.dtype)));
   Sizes out = call.out_sizes(), window = equal_windows(self.sizes, out);
@@ -45,10 +45,9 @@ Status lower_adaptive_avg_pool2d(LowerCall& call) {
   double n = static_cast<double>(window[0] * window[1]);
   call.give(pointwise(call.to, x.dtype, x.dtype, {sum},
                       [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), n)); }));
-  return {};
 }
 
-Status lower_adaptive_avg_pool2d_backward(LowerCall& call) {
+void lower_adaptive_avg_pool2d_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), self = call.in("self");
   Sizes window = equal_windows(self.sizes, grad.sizes);
   double n = static_cast<double>(window[0] * window[1]);
@@ -59,7 +58,6 @@ Status lower_adaptive_avg_pool2d_backward(LowerCall& call) {
     at[i.size() - 1] = body.math.floordiv(i[i.size() - 1], window[1]);
     return body.b.Div(body.b.cast(body.read(grad, at), compute), body.b.constant(compute, n));
   }));
-  return {};
 }
 
 using namespace kernels;

@@ -78,15 +78,14 @@ void give_put(LowerCall& call, const LoweredTensor& mask, bool accumulate) {
   call.give(call.to.writes(put->self.dtype, put->self.sizes, {whole(put->self), std::move(write)}));
 }
 
-Status lower_index(LowerCall& call) {
+void lower_index(LowerCall& call) {
   auto taken = std::make_shared<Advanced>(call, "indices");
   call.give(call.to.map(taken->self.dtype, taken->sizes, [taken](Body& body, const Index& i) {
     return body.read(taken->self, taken->source(body, i));
   }));
-  return {};
 }
 
-Status lower_masked_index(LowerCall& call) {
+void lower_masked_index(LowerCall& call) {
   auto taken = std::make_shared<Advanced>(call, "indices", false);
   LoweredTensor mask = call.to.expand(call.to.cast(call.in("mask"), DType::Bool), taken->sizes);
   double fill = as_double(call.number("fill"));
@@ -94,15 +93,14 @@ Status lower_masked_index(LowerCall& call) {
     Scalar v = body.read(taken->self, taken->source(body, i));
     return body.b.where(body.read(mask, i), v, body.b.constant(taken->self.dtype, fill));
   }));
-  return {};
 }
 
-Status lower_index_put(LowerCall& call) {
-  return give_put(call, {}, call.boolean("accumulate")), Status();
+void lower_index_put(LowerCall& call) {
+  give_put(call, {}, call.boolean("accumulate"));
 }
 
-Status lower_masked_index_put(LowerCall& call) {
-  return give_put(call, call.to.cast(call.in("mask"), DType::Bool), true), Status();
+void lower_masked_index_put(LowerCall& call) {
+  give_put(call, call.to.cast(call.in("mask"), DType::Bool), true);
 }
 
 using namespace kernels;

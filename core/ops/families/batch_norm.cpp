@@ -85,22 +85,21 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
   call.give(blend(running_var, divided(squares, n - 1)));  // for a single sample this is 0 / 0, as in PyTorch
 }
 
-Status lower_batch_norm(LowerCall& call) {
+void lower_batch_norm(LowerCall& call) {
   if (call.boolean("training") && call.schema.index_of("running_mean") >= 0 && call.has("running_mean"))
     fail_unsupported("batch norm that changes its running statistics; functionalise first");
   give_batch_norm(call, call.boolean("training"), false);
-  return {};
 }
 
-Status lower_batch_norm_functional(LowerCall& call) {
-  return give_batch_norm(call, call.boolean("training"), true), Status();
+void lower_batch_norm_functional(LowerCall& call) {
+  give_batch_norm(call, call.boolean("training"), true);
 }
 
-Status lower_batch_norm_inference(LowerCall& call) {
-  return give_batch_norm(call, false, false), Status();
+void lower_batch_norm_inference(LowerCall& call) {
+  give_batch_norm(call, false, false);
 }
 
-Status lower_batch_norm_backward(LowerCall& call) {
+void lower_batch_norm_backward(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   Lowering& to = call.to;
@@ -142,7 +141,6 @@ Status lower_batch_norm_backward(LowerCall& call) {
     call.give(sum_g);
   else
     call.give_none();
-  return {};
 }
 
 using namespace kernels;

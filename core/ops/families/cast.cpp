@@ -14,13 +14,13 @@ namespace {
 using namespace loops;
 
 /// Lowers clone, _to_copy and convert_element_type.
-Status lower_copy(LowerCall& call) {
-  return give_copy(call, call.schema.args[0].name);
+void lower_copy(LowerCall& call) {
+  give_copy(call, call.schema.args[0].name);
 }
 
 /// copy(self, src): src in self's dtype and sizes. Where elements of self share memory, the last write decides; loops
 /// promise no order of writes, so that case is refused.
-Status lower_copy_from(LowerCall& call) {
+void lower_copy_from(LowerCall& call) {
   const Sizes sizes = call.out_sizes(), strides = concrete_sizes(call.out().strides);
   std::int64_t elements = 1, reach = 1;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -28,7 +28,7 @@ Status lower_copy_from(LowerCall& call) {
     reach += (sizes[d] - 1) * strides[d];
   }
   if (reach < elements) fail_unsupported("a copy whose elements share memory");
-  return give_copy(call, "src");
+  give_copy(call, "src");
 }
 
 TensorMeta dense_copy(const FakeCall& call, DType dtype, MemoryFormat format) {

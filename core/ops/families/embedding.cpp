@@ -9,7 +9,7 @@ namespace partita {
 namespace {
 using namespace loops;
 
-Status lower_embedding(LowerCall& call) {
+void lower_embedding(LowerCall& call) {
   LoweredTensor weight = call.in("weight"), indices = integer_index(call, "indices");
   if (weight.sizes[0] == 1) fail_unsupported("indices into one row");  // they would not be read and checked
   Reach reach(call, 0, weight.sizes[0], false);
@@ -17,10 +17,9 @@ Status lower_embedding(LowerCall& call) {
     Index at(i.begin(), i.end() - 1);
     return body.read(weight, {reach.position(body, indices, at), i.back()});
   }));
-  return {};
 }
 
-Status lower_embedding_backward(LowerCall& call) {
+void lower_embedding_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), indices = integer_index(call, "indices");
   // The indices may have any rank; each stands for one row of the gradient.
   indices = call.to.reshape(indices, {indices.numel()});
@@ -43,7 +42,6 @@ Status lower_embedding_backward(LowerCall& call) {
             },
             true, true};
   call.give(call.to.writes(grad.dtype, zero.sizes, {whole(zero), std::move(add)}));
-  return {};
 }
 
 using namespace kernels;

@@ -37,51 +37,47 @@ LoweredTensor position(Lowering& to, const LoweredTensor& self, const LoweredTen
   });
 }
 
-Status extremum_and_position(LowerCall& call, ScalarOp op) {
+void extremum_and_position(LowerCall& call, ScalarOp op) {
   std::vector<bool> reduced;
   LoweredTensor self;
   LoweredTensor best = extremum(call, op, reduced, self);
   call.give(best);
   call.give(position(call.to, self, best, reduced));
-  return {};
 }
 
-Status position_only(LowerCall& call, ScalarOp op) {
+void position_only(LowerCall& call, ScalarOp op) {
   std::vector<bool> reduced;
   LoweredTensor self;
   LoweredTensor best = extremum(call, op, reduced, self);
   call.give(position(call.to, self, best, reduced));
-  return {};
 }
 
-Status lower_amax(LowerCall& call) {
+void lower_amax(LowerCall& call) {
   std::vector<bool> reduced;
   LoweredTensor self;
   call.give(extremum(call, ScalarOp::Max, reduced, self));
-  return {};
 }
 
-Status lower_amin(LowerCall& call) {
+void lower_amin(LowerCall& call) {
   std::vector<bool> reduced;
   LoweredTensor self;
   call.give(extremum(call, ScalarOp::Min, reduced, self));
-  return {};
 }
 
-Status lower_max_dim(LowerCall& call) {
-  return extremum_and_position(call, ScalarOp::Max);
+void lower_max_dim(LowerCall& call) {
+  extremum_and_position(call, ScalarOp::Max);
 }
 
-Status lower_min_dim(LowerCall& call) {
-  return extremum_and_position(call, ScalarOp::Min);
+void lower_min_dim(LowerCall& call) {
+  extremum_and_position(call, ScalarOp::Min);
 }
 
-Status lower_argmax(LowerCall& call) {
-  return position_only(call, ScalarOp::Max);
+void lower_argmax(LowerCall& call) {
+  position_only(call, ScalarOp::Max);
 }
 
-Status lower_argmin(LowerCall& call) {
-  return position_only(call, ScalarOp::Min);
+void lower_argmin(LowerCall& call) {
+  position_only(call, ScalarOp::Min);
 }
 
 /// The extreme element and its position in the line. The first NaN wins; of equal elements the first does.

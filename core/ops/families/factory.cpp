@@ -38,48 +38,45 @@ void give_range(LowerCall& call, const Number& start, const Number& step) {
   }));
 }
 
-Status lower_full(LowerCall& call) {
-  return give_constant(call, call.number("fill_value")), Status();
+void lower_full(LowerCall& call) {
+  give_constant(call, call.number("fill_value"));
 }
 
 /// Lowers scalar_tensor(s), full_like and fill.Scalar.
-Status lower_full_like(LowerCall& call) {
+void lower_full_like(LowerCall& call) {
   for (std::string_view name : {"fill_value", "value", "s"})
-    if (call.schema.index_of(name) >= 0) return give_constant(call, call.number(name)), Status();
+    if (call.schema.index_of(name) >= 0) return give_constant(call, call.number(name));
   fail_unsupported("this form of a fill value");
 }
 
-Status lower_zeros(LowerCall& call) {
-  return give_constant(call, std::int64_t{0}), Status();
+void lower_zeros(LowerCall& call) {
+  give_constant(call, std::int64_t{0});
 }
 
-Status lower_ones(LowerCall& call) {
-  return give_constant(call, std::int64_t{1}), Status();
+void lower_ones(LowerCall& call) {
+  give_constant(call, std::int64_t{1});
 }
 
-Status lower_arange(LowerCall& call) {
+void lower_arange(LowerCall& call) {
   Number start = call.schema.index_of("start") >= 0 ? call.number("start") : Number(std::int64_t{0});
   Number step = call.schema.index_of("step") >= 0 ? call.number("step") : Number(std::int64_t{1});
   give_range(call, start, step);
-  return {};
 }
 
-Status lower_iota(LowerCall& call) {
+void lower_iota(LowerCall& call) {
   give_range(call, call.integer("start"), call.integer("step"));
-  return {};
 }
 
-Status lower_eye(LowerCall& call) {
+void lower_eye(LowerCall& call) {
   DType dtype = call.out().dtype;
   call.give(call.to.map(dtype, call.out_sizes(), [=](Body& body, const Index& i) {
     Scalar same = body.b.Eq(body.scalar(i[0]), body.scalar(i[1]));
     return body.b.where(same, body.b.constant(dtype, 1), body.b.constant(dtype, 0));
   }));
-  return {};
 }
 
-Status lower_fill(LowerCall& call) {
-  return give_copy(call, "value");
+void lower_fill(LowerCall& call) {
+  give_copy(call, "value");
 }
 
 }  // namespace

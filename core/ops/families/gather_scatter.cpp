@@ -46,11 +46,11 @@ ElementFunction source_value(LowerCall& call) {
   return [src, dtype = call.out().dtype](Body& body, const Index& i) { return body.b.cast(body.read(src, i), dtype); };
 }
 
-Status lower_gather(LowerCall& call) {
+void lower_gather(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
   if (index.numel() == 0) {  // an empty index may have any rank
     call.give(call.to.constant(self.dtype, index.sizes, 0));
-    return {};
+    return;
   }
   if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("gather with a 0-dim tensor");
   std::size_t dim = call.dim("dim", self.dim());
@@ -61,20 +61,18 @@ Status lower_gather(LowerCall& call) {
     at[dim] = reach.position(body, index, i);
     return body.read(self, at);
   }));
-  return {};
 }
 
-Status lower_scatter(LowerCall& call) {
-  if (call.schema.index_of("src") >= 0) return give_scatter(call, source_value(call), false), Status();
+void lower_scatter(LowerCall& call) {
+  if (call.schema.index_of("src") >= 0) return give_scatter(call, source_value(call), false);
   double value = as_double(call.number("value"));
   give_scatter(
       call, [value, dtype = call.out().dtype](Body& body, const Index&) { return body.b.constant(dtype, value); },
       false);
-  return {};
 }
 
-Status lower_scatter_add(LowerCall& call) {
-  return give_scatter(call, source_value(call), true), Status();
+void lower_scatter_add(LowerCall& call) {
+  give_scatter(call, source_value(call), true);
 }
 
 using namespace kernels;

@@ -12,7 +12,7 @@ namespace partita {
 namespace {
 using namespace loops;
 
-Status lower_index_select(LowerCall& call) {
+void lower_index_select(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
   if (self.dim() == 0) fail_unsupported("index_select of a 0-dim tensor");
   std::size_t dim = call.dim("dim", self.dim());
@@ -24,7 +24,6 @@ Status lower_index_select(LowerCall& call) {
     at[dim] = reach.position(body, index, index.dim() == 0 ? Index() : Index{i[dim]});
     return body.read(self, at);
   }));
-  return {};
 }
 
 using namespace kernels;

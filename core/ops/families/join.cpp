@@ -29,12 +29,12 @@ void give_triangle(LowerCall& call, bool lower) {
   }));
 }
 
-Status lower_tril(LowerCall& call) {
-  return give_triangle(call, true), Status();
+void lower_tril(LowerCall& call) {
+  give_triangle(call, true);
 }
 
-Status lower_triu(LowerCall& call) {
-  return give_triangle(call, false), Status();
+void lower_triu(LowerCall& call) {
+  give_triangle(call, false);
 }
 
 void give_cat(LowerCall& call, const std::vector<LoweredTensor>& parts, std::size_t dim) {
@@ -48,7 +48,7 @@ void give_cat(LowerCall& call, const std::vector<LoweredTensor>& parts, std::siz
   call.give(call.to.writes(dtype, call.out_sizes(), std::move(writes)));
 }
 
-Status lower_flip(LowerCall& call) {
+void lower_flip(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::vector<bool> flipped(std::max<std::size_t>(self.dim(), 1), false);
   for (std::int64_t d : call.integers("dims")) flipped[wrap_dim(d, self.dim())] = true;
@@ -58,10 +58,9 @@ Status lower_flip(LowerCall& call) {
       if (flipped[d]) at[d] = SymExpr(self.sizes[d] - 1) - i[d];
     return body.read(self, at);
   }));
-  return {};
 }
 
-Status lower_roll(LowerCall& call) {
+void lower_roll(LowerCall& call) {
   LoweredTensor self = call.in("self");
   Sizes shifts = call.integers("shifts"), dims = call.integers("dims");
   LoweredTensor flat = dims.empty() ? call.to.reshape(self, {self.numel()}) : self;
@@ -75,38 +74,34 @@ Status lower_roll(LowerCall& call) {
         at[d] = body.math.mod(i[d] + (flat.sizes[d] - by[d] % flat.sizes[d]), flat.sizes[d]);
     return body.read(flat, at);
   }));
-  return {};
 }
 
-Status lower_repeat(LowerCall& call) {
+void lower_repeat(LowerCall& call) {
   LoweredTensor self = call.in("self");
   Sizes sizes = call.out_sizes();
-  if (call.out().numel().is(0)) return call.give(call.to.constant(self.dtype, sizes, 0)), Status();
+  if (call.out().numel().is(0)) return call.give(call.to.constant(self.dtype, sizes, 0));
   call.give(call.to.map(self.dtype, sizes, [=](Body& body, const Index& i) {
     Index at;
     for (std::size_t d = 0; d < self.dim(); ++d)
       at.push_back(body.math.mod(i[d + i.size() - self.dim()], self.sizes[d]));
     return body.read(self, at);
   }));
-  return {};
 }
 
-Status lower_cat(LowerCall& call) {
+void lower_cat(LowerCall& call) {
   std::vector<LoweredTensor> parts;
   // cat ignores an empty 1-d tensor.
   for (const LoweredTensor& t : call.ins("tensors"))
     if (t.sizes != Sizes{0}) parts.push_back(t);
   std::size_t rank = call.out_sizes().size();
   give_cat(call, parts, call.dim("dim", rank));
-  return {};
 }
 
-Status lower_stack(LowerCall& call) {
+void lower_stack(LowerCall& call) {
   std::size_t dim = call.dim("dim", call.out_sizes().size());
   std::vector<LoweredTensor> parts;
   for (const LoweredTensor& t : call.ins("tensors")) parts.push_back(unsqueezed(call.to, t, dim));
   give_cat(call, parts, dim);
-  return {};
 }
 
 /// PyTorch's legacy rule: cat ignores a 1-d tensor without elements.

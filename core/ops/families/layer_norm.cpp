@@ -21,7 +21,7 @@ std::vector<bool> trailing(std::size_t rank, std::size_t count, bool value = tru
   return mask;
 }
 
-Status lower_layer_norm(LowerCall& call) {
+void lower_layer_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   LoweredTensor x = call.to.cast(input, make.dtype);
@@ -40,10 +40,9 @@ Status lower_layer_norm(LowerCall& call) {
   }
   call.give(mean);
   call.give(rstd);
-  return {};
 }
 
-Status lower_layer_norm_backward(LowerCall& call) {
+void lower_layer_norm_backward(LowerCall& call) {
   LoweredTensor dy = call.to.reshape(call.in("grad_out"), call.in("input").sizes);
   Arithmetic make = arithmetic(call, dy);
   LoweredTensor g = call.to.cast(dy, make.dtype), x = call.to.cast(call.in("input"), make.dtype);
@@ -74,10 +73,9 @@ Status lower_layer_norm_backward(LowerCall& call) {
     call.give(make.sum(g, outer));
   else
     call.give_none();
-  return {};
 }
 
-Status lower_rms_norm(LowerCall& call) {
+void lower_rms_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   LoweredTensor x = call.to.cast(input, make.dtype);
@@ -88,7 +86,6 @@ Status lower_rms_norm(LowerCall& call) {
   LoweredTensor rstd = make.rsqrt(make.mean(make.square(x), reduced), eps);
   call.give(affine(make, x, rstd, optional(call, "weight"), {}));
   call.give(rstd);
-  return {};
 }
 
 using namespace kernels;

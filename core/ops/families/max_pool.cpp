@@ -13,7 +13,7 @@ namespace partita {
 namespace {
 using namespace loops;
 
-Status lower_max_pool2d(LowerCall& call) {
+void lower_max_pool2d(LowerCall& call) {
   Window w(call, "self");
   DType dtype = w.x.dtype;
   if (!is_floating(dtype)) fail_unsupported("max pooling of " + std::string(torch_name(dtype)));
@@ -52,10 +52,9 @@ Status lower_max_pool2d(LowerCall& call) {
     });
     return where;
   }));
-  return {};
 }
 
-Status lower_max_pool2d_backward(LowerCall& call) {
+void lower_max_pool2d_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), self = call.in("self"), indices = call.in("indices");
   std::int64_t width = self.sizes.back(), plane = width * self.sizes[self.dim() - 2];
   if (plane <= 1) fail_unsupported("the gradient of pooling planes of one element, whose indices need not be read");
@@ -75,7 +74,6 @@ Status lower_max_pool2d_backward(LowerCall& call) {
                         },
                         true, true};
   call.give(call.to.writes(grad.dtype, self.sizes, {std::move(fill), std::move(add)}));
-  return {};
 }
 
 using namespace kernels;

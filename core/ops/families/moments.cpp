@@ -28,43 +28,40 @@ Moments moments(LowerCall& call) {
   return {divided(call.to, squares, std::max(n - correction, 0.0)), mean};
 }
 
-Status lower_var(LowerCall& call) {
-  return call.give(moments(call).variance), Status();
+void lower_var(LowerCall& call) {
+  call.give(moments(call).variance);
 }
 
-Status lower_std(LowerCall& call) {
+void lower_std(LowerCall& call) {
   LoweredTensor v = moments(call).variance;
   call.give(pointwise(call.to, v.dtype, v.dtype, {v}, [](ScalarBuilder& b, auto x) { return b.Sqrt(x[0]); }));
-  return {};
 }
 
-Status lower_var_mean(LowerCall& call) {
+void lower_var_mean(LowerCall& call) {
   Moments m = moments(call);
   call.give(m.variance);
   call.give(m.mean);
-  return {};
 }
 
 /// Lowers linalg_vector_norm for the orders 1, 2 and +-inf.
-Status lower_vector_norm(LowerCall& call) {
+void lower_vector_norm(LowerCall& call) {
   LoweredTensor x = summand(call, call.out().dtype);
   if (is_complex(call.in("self").dtype)) fail_unsupported("norms of complex numbers");
   std::vector<bool> reduced = reduced_dims(call, x.dim());
   double order = as_double(call.number("ord"));
   LoweredTensor size = pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Abs(v[0]); });
-  if (order == 1) return call.give(call.to.reduce(size, ScalarOp::Add, reduced)), Status();
-  if (order == INFINITY) return call.give(call.to.reduce(size, ScalarOp::Max, reduced)), Status();
-  if (order == -INFINITY) return call.give(call.to.reduce(size, ScalarOp::Min, reduced)), Status();
+  if (order == 1) return call.give(call.to.reduce(size, ScalarOp::Add, reduced));
+  if (order == INFINITY) return call.give(call.to.reduce(size, ScalarOp::Max, reduced));
+  if (order == -INFINITY) return call.give(call.to.reduce(size, ScalarOp::Min, reduced));
   if (order != 2) fail_unsupported("a vector norm of this order in loops");
   LoweredTensor squares =
       pointwise(call.to, x.dtype, x.dtype, {x}, [](ScalarBuilder& b, auto v) { return b.Mul(v[0], v[0]); });
   LoweredTensor total = call.to.reduce(squares, ScalarOp::Add, reduced);
   call.give(pointwise(call.to, x.dtype, x.dtype, {total}, [](ScalarBuilder& b, auto v) { return b.Sqrt(v[0]); }));
-  return {};
 }
 
 /// linalg__powsum: the sum of |x|^ord.
-Status lower_powsum(LowerCall& call) {
+void lower_powsum(LowerCall& call) {
   if (is_complex(call.in("self").dtype)) fail_unsupported("power sums of complex numbers");
   double order = as_double(call.number("ord"));
   if (order == 0) fail_unsupported("a power sum of order 0");  // 0^0 does not count
@@ -73,7 +70,6 @@ Status lower_powsum(LowerCall& call) {
     return b.Pow(b.Abs(v[0]), b.constant(b.dtype(v[0]), order));
   });
   call.give(call.to.reduce(powers, ScalarOp::Add, reduced_dims(call, x.dim())));
-  return {};
 }
 
 double correction(const EvalCall& call) {

@@ -51,7 +51,7 @@ struct Rows {
   }
 };
 
-Status lower_nll_loss(LowerCall& call) {
+void lower_nll_loss(LowerCall& call) {
   Rows rows(call);
   Lowering& to = call.to;
   Sizes one{rows.x.sizes[0]};
@@ -64,7 +64,7 @@ Status lower_nll_loss(LowerCall& call) {
   if (rows.reduction == Reduction::None && call.in("self").dim() == 2) {
     call.give(to.map(dtype, one, loss));
     call.give(to.constant(dtype, {}, 0));
-    return {};
+    return;
   }
   LoweredTensor total = to.reduce(dtype, one, {true}, ScalarOp::Add, loss);
   LoweredTensor weight = to.reduce(dtype, one, {true}, ScalarOp::Add, [rows](Body& body, const Index& i) {
@@ -75,10 +75,9 @@ Status lower_nll_loss(LowerCall& call) {
   else
     call.give(total);
   call.give(weight);
-  return {};
 }
 
-Status lower_nll_loss_backward(LowerCall& call) {
+void lower_nll_loss_backward(LowerCall& call) {
   Rows rows(call);
   LoweredTensor grad = call.to.reshape(call.in("grad_output"), {call.in("grad_output").numel()});
   LoweredTensor total = call.to.reshape(call.in("total_weight"), {1});
@@ -93,7 +92,6 @@ Status lower_nll_loss_backward(LowerCall& call) {
     Scalar hit = b.BitAnd(b.Eq(rows.checked(body, c), body.scalar(i[1])), rows.counts(body, c));
     return b.where(hit, value, b.constant(t, 0));
   }));
-  return {};
 }
 
 using namespace kernels;

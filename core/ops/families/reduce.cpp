@@ -14,32 +14,29 @@ LoweredTensor logical(LowerCall& call, ScalarOp op) {
   return call.to.reduce(call.to.cast(self, DType::Bool), op, reduced_dims(call, self.dim()));
 }
 
-Status lower_sum(LowerCall& call) {
+void lower_sum(LowerCall& call) {
   LoweredTensor x = summand(call, call.out().dtype);
   call.give(call.to.reduce(x, ScalarOp::Add, reduced_dims(call, x.dim())));
-  return {};
 }
 
 /// With dtype a half type, the elements are not rounded to it before they are added.
-Status lower_mean(LowerCall& call) {
+void lower_mean(LowerCall& call) {
   LoweredTensor x = call.to.cast(call.in("self"), opmath_dtype(call.out().dtype));
   std::vector<bool> reduced = reduced_dims(call, x.dim());
   call.give(divided(call.to, call.to.reduce(x, ScalarOp::Add, reduced), static_cast<double>(count(x, reduced))));
-  return {};
 }
 
-Status lower_prod(LowerCall& call) {
+void lower_prod(LowerCall& call) {
   LoweredTensor x = summand(call, call.out().dtype);
   call.give(call.to.reduce(x, ScalarOp::Mul, reduced_dims(call, x.dim())));
-  return {};
 }
 
-Status lower_any(LowerCall& call) {
-  return call.give(logical(call, ScalarOp::BitOr)), Status();
+void lower_any(LowerCall& call) {
+  call.give(logical(call, ScalarOp::BitOr));
 }
 
-Status lower_all(LowerCall& call) {
-  return call.give(logical(call, ScalarOp::BitAnd)), Status();
+void lower_all(LowerCall& call) {
+  call.give(logical(call, ScalarOp::BitAnd));
 }
 
 /// Sums and means in single precision are added in PyTorch's order and equal PyTorch's bit by bit. Others are rounded

@@ -33,21 +33,19 @@ std::int64_t wrap_index(LowerCall& call, std::int64_t size) {
   return index < 0 ? index + size : index;
 }
 
-Status lower_slice_scatter(LowerCall& call) {
+void lower_slice_scatter(LowerCall& call) {
   LoweredTensor self = call.in("self"), src = call.in("src");
   std::size_t dim = call.dim("dim", self.dim());
   give_scatter(call, self, src, dim, slice_start(call, self.sizes[dim]), call.integer("step"));
-  return {};
 }
 
-Status lower_select_scatter(LowerCall& call) {
+void lower_select_scatter(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim = call.dim("dim", self.dim());
   give_scatter(call, self, unsqueezed(call.to, call.in("src"), dim), dim, wrap_index(call, self.sizes[dim]), 1);
-  return {};
 }
 
-Status lower_slice_backward(LowerCall& call) {
+void lower_slice_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
   std::size_t dim = call.dim("dim", zero.dim());
   std::int64_t start = call.integer("start");
@@ -60,17 +58,15 @@ Status lower_slice_backward(LowerCall& call) {
                 call.integer("step");
   if (grad.sizes != window) fail_unsupported("a gradient that is broadcast");
   give_scatter(call, zero, grad, dim, start, call.integer("step"));
-  return {};
 }
 
-Status lower_select_backward(LowerCall& call) {
+void lower_select_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
   std::size_t dim = call.dim("dim", zero.dim());
   Sizes window = zero.sizes;
   window.erase(window.begin() + static_cast<std::ptrdiff_t>(dim));
   if (grad.sizes != window) fail_unsupported("a gradient that is broadcast");
   give_scatter(call, zero, unsqueezed(call.to, grad, dim), dim, wrap_index(call, zero.sizes[dim]), 1);
-  return {};
 }
 
 constexpr const char* select = "aten.select.int";

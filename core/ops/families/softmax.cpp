@@ -31,7 +31,7 @@ LoweredTensor sum(Lowering& to, const LoweredTensor& t, const std::vector<bool>&
   return to.reduce(t, ScalarOp::Add, reduced);
 }
 
-Status lower_softmax(LowerCall& call) {
+void lower_softmax(LowerCall& call) {
   auto [x, reduced] = rows(call, "self");
   LoweredTensor top = call.to.reduce(x, ScalarOp::Max, reduced);
   LoweredTensor e =
@@ -39,11 +39,10 @@ Status lower_softmax(LowerCall& call) {
   LoweredTensor total = sum(call.to, e, reduced);
   call.give(
       pointwise(call.to, x.dtype, x.dtype, {e, total}, [](ScalarBuilder& b, auto v) { return b.Div(v[0], v[1]); }));
-  return {};
 }
 
 /// In the last dimension, half types round the sum and its logarithm to the tensor's dtype, as PyTorch's kernel does.
-Status lower_log_softmax(LowerCall& call) {
+void lower_log_softmax(LowerCall& call) {
   auto [x, reduced] = rows(call, "self");
   LoweredTensor top = call.to.reduce(x, ScalarOp::Max, reduced);
   const DType kept = !reduced.empty() && reduced.back() ? call.in("self").dtype : x.dtype;
@@ -57,15 +56,14 @@ Status lower_log_softmax(LowerCall& call) {
   if (kept != x.dtype) {
     call.give(pointwise(call.to, x.dtype, x.dtype, {x, top, rounded(log)},
                         [](ScalarBuilder& b, auto v) { return b.Sub(v[0], b.Add(v[1], v[2])); }));
-    return {};
+    return;
   }
   call.give(
       pointwise(call.to, x.dtype, x.dtype, {shifted, log}, [](ScalarBuilder& b, auto v) { return b.Sub(v[0], v[1]); }));
-  return {};
 }
 
 /// output * (grad - sum(grad * output))
-Status lower_softmax_backward(LowerCall& call) {
+void lower_softmax_backward(LowerCall& call) {
   auto [grad, reduced] = rows(call, "grad_output");
   LoweredTensor output = call.to.cast(call.in("output"), grad.dtype);
   LoweredTensor product = pointwise(call.to, grad.dtype, grad.dtype, {grad, output},
@@ -73,20 +71,18 @@ Status lower_softmax_backward(LowerCall& call) {
   LoweredTensor total = sum(call.to, product, reduced);
   call.give(pointwise(call.to, grad.dtype, grad.dtype, {grad, output, total},
                       [](ScalarBuilder& b, auto v) { return b.Mul(v[1], b.Sub(v[0], v[2])); }));
-  return {};
 }
 
 /// grad - exp(output) * sum(grad)
-Status lower_log_softmax_backward(LowerCall& call) {
+void lower_log_softmax_backward(LowerCall& call) {
   auto [grad, reduced] = rows(call, "grad_output");
   LoweredTensor output = call.to.cast(call.in("output"), grad.dtype);
   LoweredTensor total = sum(call.to, grad, reduced);
   call.give(pointwise(call.to, grad.dtype, grad.dtype, {grad, output, total},
                       [](ScalarBuilder& b, auto v) { return b.Sub(v[0], b.Mul(b.Exp(v[1]), v[2])); }));
-  return {};
 }
 
-Status lower_logsumexp(LowerCall& call) {
+void lower_logsumexp(LowerCall& call) {
   LoweredTensor x = summand(call, call.out().dtype);
   std::vector<bool> reduced = reduced_dims(call, x.dim());
   LoweredTensor top = call.to.reduce(x, ScalarOp::Max, reduced);
@@ -101,7 +97,6 @@ Status lower_logsumexp(LowerCall& call) {
   });
   call.give(pointwise(call.to, x.dtype, x.dtype, {total, shift},
                       [](ScalarBuilder& b, auto v) { return b.Add(b.Log(v[0]), v[1]); }));
-  return {};
 }
 
 using namespace kernels;

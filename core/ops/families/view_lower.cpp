@@ -39,55 +39,48 @@ void give_parts(LowerCall& call, const LoweredTensor& self, std::size_t dim, con
 
 }  // namespace
 
-Status lower_alias(LowerCall& call) {
+void lower_alias(LowerCall& call) {
   LoweredTensor self = call.in(call.schema.args[0].name);
   call.give(call.to.view(self, self.sizes, [](Body&, const Index& i) { return i; }));
-  return {};
 }
 
-Status lower_reshape(LowerCall& call) {
+void lower_reshape(LowerCall& call) {
   call.give(call.in("self"));
-  return {};
 }
 
-Status lower_expand(LowerCall& call) {
+void lower_expand(LowerCall& call) {
   call.give(call.to.expand(call.in("self"), call.out_sizes()));
-  return {};
 }
 
-Status lower_permute(LowerCall& call) {
+void lower_permute(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::vector<std::size_t> order;
   for (std::int64_t d : call.integers("dims")) order.push_back(wrap_dim(d, self.dim()));
   call.give(permuted(call.to, self, order));
-  return {};
 }
 
-Status lower_t(LowerCall& call) {
+void lower_t(LowerCall& call) {
   LoweredTensor self = call.in("self");
   call.give(self.dim() < 2 ? self : permuted(call.to, self, {1, 0}));
-  return {};
 }
 
-Status lower_transpose(LowerCall& call) {
+void lower_transpose(LowerCall& call) {
   LoweredTensor self = call.in("self");
-  if (self.dim() == 0) return call.give(self), Status();
+  if (self.dim() == 0) return call.give(self);
   std::vector<std::size_t> order(self.dim());
   for (std::size_t d = 0; d < order.size(); ++d) order[d] = d;
   std::swap(order[call.dim("dim0", self.dim())], order[call.dim("dim1", self.dim())]);
   call.give(permuted(call.to, self, order));
-  return {};
 }
 
-Status lower_select(LowerCall& call) {
+void lower_select(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim = call.dim("dim", self.dim());
   std::int64_t index = call.integer("index");
   call.give(narrow(call.to, self, dim, index < 0 ? index + self.sizes[dim] : index, 1));
-  return {};
 }
 
-Status lower_slice(LowerCall& call) {
+void lower_slice(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim = call.dim("dim", self.dim());
   std::int64_t size = self.sizes[dim];
@@ -95,10 +88,9 @@ Status lower_slice(LowerCall& call) {
   if (start < 0) start += size;
   start = std::clamp<std::int64_t>(start, 0, size);
   call.give(narrow(call.to, self, dim, start, call.out_sizes()[dim], call.integer("step")));
-  return {};
 }
 
-Status lower_split(LowerCall& call) {
+void lower_split(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim = call.dim("dim", self.dim());
   std::int64_t each = call.integer("split_size"), size = self.sizes[dim];
@@ -106,24 +98,21 @@ Status lower_split(LowerCall& call) {
   for (std::int64_t start = 0; start < size || parts.empty(); start += each)
     parts.push_back(std::min(each, size - start));
   give_parts(call, self, dim, parts);
-  return {};
 }
 
-Status lower_split_sizes(LowerCall& call) {
+void lower_split_sizes(LowerCall& call) {
   LoweredTensor self = call.in("self");
   give_parts(call, self, call.dim("dim", self.dim()), call.integers("split_sizes"));
-  return {};
 }
 
-Status lower_unbind(LowerCall& call) {
+void lower_unbind(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim = call.dim("dim", self.dim());
   give_parts(call, self, dim, Sizes(static_cast<std::size_t>(self.sizes[dim]), 1));
-  return {};
 }
 
 /// Only a row-major tensor is lowered. For others the strides of `self` would have to be inverted.
-Status lower_as_strided(LowerCall& call) {
+void lower_as_strided(LowerCall& call) {
   LoweredTensor self = call.in("self");
   const TensorMeta& meta = call.tensor("self");
   std::int64_t offset = call.has("storage_offset") ? call.integer("storage_offset") : meta.offset.as_int();
@@ -137,10 +126,9 @@ Status lower_as_strided(LowerCall& call) {
   call.give(call.to.view(self, call.out_sizes(), [=, from = self.sizes](Body& body, const Index& i) {
     return body.math.delinearize(body.math.element(i, strides) + offset, from);
   }));
-  return {};
 }
 
-Status lower_diagonal(LowerCall& call) {
+void lower_diagonal(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim1 = call.dim("dim1", self.dim()), dim2 = call.dim("dim2", self.dim());
   std::int64_t offset = call.integer("offset");
@@ -157,7 +145,6 @@ Status lower_diagonal(LowerCall& call) {
     }
     return at;
   }));
-  return {};
 }
 
 }  // namespace partita::loops

@@ -20,19 +20,19 @@ struct SliceRange {
 SliceRange slice_range(const FakeCall& call, SymExpr size);
 
 namespace loops {  // view_lower.cpp
-Status lower_alias(LowerCall& call);
-Status lower_reshape(LowerCall& call);
-Status lower_expand(LowerCall& call);
-Status lower_permute(LowerCall& call);
-Status lower_t(LowerCall& call);
-Status lower_transpose(LowerCall& call);
-Status lower_select(LowerCall& call);
-Status lower_slice(LowerCall& call);
-Status lower_split(LowerCall& call);
-Status lower_split_sizes(LowerCall& call);
-Status lower_unbind(LowerCall& call);
-Status lower_as_strided(LowerCall& call);
-Status lower_diagonal(LowerCall& call);
+void lower_alias(LowerCall& call);
+void lower_reshape(LowerCall& call);
+void lower_expand(LowerCall& call);
+void lower_permute(LowerCall& call);
+void lower_t(LowerCall& call);
+void lower_transpose(LowerCall& call);
+void lower_select(LowerCall& call);
+void lower_slice(LowerCall& call);
+void lower_split(LowerCall& call);
+void lower_split_sizes(LowerCall& call);
+void lower_unbind(LowerCall& call);
+void lower_as_strided(LowerCall& call);
+void lower_diagonal(LowerCall& call);
 }  // namespace loops
 
 // The parts of the view family that have files of their own.
