@@ -14,13 +14,14 @@
 namespace partita::fuzz {
 namespace {
 
-/// Does the overload write its first argument, and nothing else?
+/// Does the overload write its first argument and nothing else, and return it?
 bool writes_first(const Schema& s) {
   if (!s.is_mutable || s.args.empty() || !s.args[0].is_write || s.args[0].is_list || s.nondeterministic_seeded)
     return false;
   for (std::size_t i = 1; i < s.args.size(); ++i)
     if (s.args[i].is_write) return false;
-  return s.returns.size() <= 1 && std::ranges::all_of(s.args, can_be_made);
+  return s.returns.size() == 1 && s.returns[0].alias_set == s.args[0].alias_set && !s.returns[0].is_list &&
+         std::ranges::all_of(s.args, can_be_made);
 }
 
 /// What programs call, by what it does with memory.
@@ -150,13 +151,18 @@ class ProgramGenerator final : public Generator {
     return *std::move(values);
   }
 
+  static bool writes(const Node& node) {
+    const Schema* schema = find_schema(node.op());
+    return schema && writes_first(*schema);
+  }
+  static const TensorMeta& written(const Node& node) { return *node.args()[0].node()->meta.tensor(); }
+
   /// Is an element of what the call writes in memory twice? PyTorch refuses to write it.
   static bool writes_overlap(const Node& node) {
-    const Schema* schema = find_schema(node.op());
-    if (!schema || !schema->is_mutable) return false;
-    const TensorMeta* t = node.args()[0].node()->meta.tensor();
-    for (std::size_t d = 0; t && d < t->sizes.size(); ++d)
-      if (!t->sizes[d].is(1) && t->strides[d].is(0)) return true;
+    if (!writes(node)) return false;
+    const TensorMeta& t = written(node);
+    for (std::size_t d = 0; d < t.sizes.size(); ++d)
+      if (!t.sizes[d].is(1) && t.strides[d].is(0)) return true;
     return false;
   }
 
@@ -168,7 +174,10 @@ class ProgramGenerator final : public Generator {
     node.meta = *std::move(meta);
     const std::size_t results = node.meta.tuple() ? node.meta.tuple()->items.size() : 1;
     if (results == 0 || results > 8 || writes_overlap(node)) return false;
-    if (const TensorMeta* t = node.meta.tensor(); t && !concrete(t->sizes)) return false;
+    const TensorMeta* result = node.meta.tensor();
+    if (result && !concrete(result->sizes)) return false;
+    // resize_ to more elements shows memory that nobody wrote.
+    if (writes(node) && result->numel().as_int() > written(node).numel().as_int()) return false;
     auto trial = graph_->clone();
     trial->set_output(trial->find(node.name()));
     if (!interpreted(*trial)) return false;
@@ -187,10 +196,10 @@ class ProgramGenerator final : public Generator {
         name(*n, names_.size());
       }
     }
-    const Schema* schema = find_schema(node.op());
-    if (schema && writes_first(*schema)) {
+    if (writes(node)) {
       const std::size_t object = object_.at(node.args()[0].node());
-      if (view_in_place(node.op())) reshaped_.insert(object);
+      const TensorMeta &before = written(node), &after = *node.meta.tensor();
+      if (before.sizes != after.sizes || before.strides != after.strides) reshaped_.insert(object);
       name(node, object);
       return;
     }
@@ -307,8 +316,7 @@ class ProgramGenerator final : public Generator {
   bool cond() {
     fresh_.clear();
     Node *a = operand(), *b = operand(), *before = graph_->last();
-    if (!a || !b || a->is_placeholder() != b->is_placeholder()) b = a;
-    if (!a) return false;
+    if (!a || !b) return false;
     const std::size_t children = graph_->children.size();
     Node* sum = append(*graph_, "aten.sum.default", {a});
     Node* positive = append(*graph_, "aten.gt.Scalar", {sum, 0.0});
@@ -394,14 +402,17 @@ class ProgramGenerator final : public Generator {
   }
 
   void give_inputs(TensorFile& io) {
-    std::map<const Storage*, std::vector<std::size_t>> groups;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) groups[inputs_[i].get<Tensor>()->storage.get()].push_back(i);
-    for (const auto& [storage, group] : groups) {
+    const auto memory = [&](std::size_t i) { return inputs_[i].get<Tensor>()->storage.get(); };
+    for (std::size_t first = 0; first < inputs_.size(); ++first) {
+      std::vector<std::size_t> group;
+      for (std::size_t i = 0; i < inputs_.size(); ++i)
+        if (memory(i) == memory(first)) group.push_back(i);
+      if (group.front() != first) continue;
       const bool wants = train_ && chance(0.7) && std::ranges::all_of(group, [&](std::size_t i) {
                            const Tensor& t = *inputs_[i].get<Tensor>();
                            return is_floating(t.dtype) && std::ranges::find(t.strides, 0) == t.strides.end();
                          });
-      const std::string whole = "storage." + std::to_string(group.front());
+      const std::string whole = "storage." + std::to_string(first);
       for (std::size_t i : group) {
         Tensor t = *inputs_[i].get<Tensor>();
         t.requires_grad = wants;
