@@ -1,8 +1,10 @@
 // What the window keeps of a user's work: inputs, pins and their undo, notes, the way through selections, jobs,
 // layouts.
 #include <QDir>
+#include <QDockWidget>
 #include <QLabel>
 #include <QLineEdit>
+#include <QPushButton>
 #include <QSettings>
 #include <QTemporaryDir>
 #include <QTest>
@@ -16,7 +18,9 @@
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
 #include "views/aot/aot_controller.h"
+#include "views/compare/compare_controller.h"
 #include "views/inspector/inspector.h"
+#include "views/jobs/jobs_view.h"
 #include "views/notes/notes_view.h"
 
 using namespace partita;
@@ -219,6 +223,98 @@ class TestSession : public QObject {
     QCOMPARE(after(Qt::Key_Left), QString("gelu"));
     QCOMPARE(after(Qt::Key_Right), QString("gelu_1"));
     QCOMPARE(picture(bench)->selected_node(), QString("gelu_1"));
+  }
+
+  void layouts_are_kept_by_kind_of_work() {
+    QSettings().remove("layouts");
+    const auto settle = [] { QTest::qWait(50); };
+    {
+      Workbench bench(tools());
+      MainWindow& window = bench.window();
+      window.restore_layout();
+      window.show();
+      bench.open(write("layout.py", *tests::joint_graph(2)));
+      QVERIFY(wait_shown(bench));
+      auto* tree = window.findChild<QDockWidget*>("artefacts");
+      auto* node = window.findChild<QDockWidget*>("node");
+      QVERIFY(tree->isVisible() && node->isVisible());
+      bench.show_view("compare");
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+      tree->hide();  // for comparing
+      settle();
+      window.open_bottom(false);  // back to reading
+      settle();
+      QVERIFY(tree->isVisible());
+      bench.show_view("minify");
+      node->hide();
+      settle();
+      window.close_page();
+      settle();
+      QVERIFY(tree->isVisible() && node->isVisible());
+      bench.show_view("compare");
+      settle();
+      QVERIFY(!tree->isVisible() && node->isVisible());
+      QVERIFY(bench.get<CompareController>().widget()->height() > 60);
+      window.close();
+    }
+    Workbench bench(tools());
+    MainWindow& window = bench.window();
+    window.restore_layout();
+    window.show();
+    bench.open(folder_.filePath("layout.py"));
+    QVERIFY(wait_shown(bench));
+    auto* tree = window.findChild<QDockWidget*>("artefacts");
+    auto* node = window.findChild<QDockWidget*>("node");
+    bench.show_view("minify");
+    settle();
+    QVERIFY(tree->isVisible() && !node->isVisible());
+    window.reset_layout();
+    settle();
+    QVERIFY(tree->isVisible() && node->isVisible());
+    window.close_page();
+    bench.show_view("minify");
+    settle();
+    QVERIFY(node->isVisible());
+  }
+
+  void jobs_are_listed_cancelled_and_remembered() {
+    WorkbenchTools with_slow = tools();
+    with_slow.backends.push_back({"slow", [](const Progress& progress) -> CompileFn {
+                                    return [&progress](const Graph&) -> Result<CompiledFn> {
+                                      progress.at(0.25, "waiting");
+                                      while (!progress.cancelled()) QThread::msleep(1);
+                                      return stopped_on_request();
+                                    };
+                                  }});
+    with_slow.backends.push_back({"refuses", [](const Progress&) -> CompileFn {
+                                    return [](const Graph&) -> Result<CompiledFn> {
+                                      return input_error("test.refused", "no such thing");
+                                    };
+                                  }});
+    Workbench bench(with_slow);
+    bench.window().show();
+    bench.open(write("jobs.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    bench.get<CompareController>().compare({"interp", "refuses", true, Tolerance{}, {}});
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    bench.get<CompareController>().compare({"interp", "slow", true, Tolerance{}, {}});
+    QTest::keyClick(&bench.window(), Qt::Key_J, Qt::ControlModifier | Qt::ShiftModifier);
+    auto* view = bench.window().findChild<JobsView*>("jobs");
+    const auto& rows = view->model()->rows();
+    QVERIFY(QTest::qWaitFor([&] { return !rows.empty() && rows[0].cells[2].text == "25 %"; }, 30000));
+    QCOMPARE(rows[0].cells[0].text, QString("running"));
+    QCOMPARE(rows[0].cells[1].text, QString("Compare interp with slow"));
+    QCOMPARE(rows[0].cells[5].text, QString("waiting"));
+    view->cancel()->click();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && rows[0].cells[0].text != "ending"; }, 30000));
+    QCOMPARE(rows[0].cells[0].text, QString("cancelled"));
+    QCOMPARE(rows[0].cells[1].text, QString("Compare interp with slow"));
+    const auto failed = std::ranges::find(rows, QString("failed"), [](const Row& row) { return row.cells[0].text; });
+    QVERIFY(failed != rows.end());
+    QCOMPARE(failed->cells[1].text, QString("Compare interp with refuses"));
+    QVERIFY(failed->cells[5].text.contains("no such thing"));
+    QVERIFY(std::ranges::any_of(
+        rows, [](const Row& row) { return row.cells[0].text == "done" && row.cells[1].text.startsWith("Draw "); }));
   }
 
   void the_user_s_line_comes_before_the_library_s() {

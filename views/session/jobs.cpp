@@ -14,7 +14,7 @@ struct JobTracker::Job {
   std::mutex mutex;  ///< guards the three below
   double fraction = -1;
   std::string at;
-  std::function<void()> deliver;
+  Outcome outcome;
 };
 
 JobTracker::JobTracker(QObject* parent) : QObject(parent) {
@@ -48,9 +48,9 @@ int JobTracker::start_erased(const QString& name, const QString& key, QObject* r
   jobs_.push_back(job);
   pool_.start([this, job, work = std::move(work)] {
     if (!job->progress.cancelled()) {
-      auto deliver = work(job->progress);
+      Outcome outcome = work(job->progress);
       std::lock_guard lock(job->mutex);
-      job->deliver = std::move(deliver);
+      job->outcome = std::move(outcome);
     }
     QMetaObject::invokeMethod(this, [this, id = job->id] { finish(id); }, Qt::QueuedConnection);
   });
@@ -65,9 +65,20 @@ void JobTracker::finish(int id) {
   std::shared_ptr<Job> job = *found;
   jobs_.erase(found);
   if (jobs_.empty()) poll_.stop();
-  if (job->deliver && !job->progress.cancelled() && !(job->has_receiver && !job->receiver)) {
-    job->deliver();
-    Q_EMIT ended(job->name, static_cast<double>(job->clock.elapsed()) / 1000);
+  const double seconds = static_cast<double>(job->clock.elapsed()) / 1000;
+  const std::optional<Diagnostic>& problem = job->outcome.problem;
+  const bool cancelled = !job->outcome.deliver || job->progress.cancelled() || (job->has_receiver && !job->receiver) ||
+                         (problem && problem->fault == Fault::Cancelled);
+  constexpr std::size_t kMostEnded = 300;
+  history_.push_front({job->name, seconds, QDateTime::currentDateTime(),
+                       cancelled ? EndedJob::Outcome::Cancelled
+                       : problem ? EndedJob::Outcome::Failed
+                                 : EndedJob::Outcome::Done,
+                       problem && !cancelled ? QString::fromStdString(problem->line()) : QString()});
+  if (history_.size() > kMostEnded) history_.pop_back();
+  if (job->outcome.deliver && !job->progress.cancelled() && !(job->has_receiver && !job->receiver)) {
+    job->outcome.deliver();
+    Q_EMIT ended(job->name, seconds);
   }
   Q_EMIT finished(id);
   Q_EMIT changed();

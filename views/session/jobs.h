@@ -1,13 +1,16 @@
 #pragma once
+#include <QDateTime>
 #include <QElapsedTimer>
 #include <QObject>
 #include <QPointer>
 #include <QString>
 #include <QThreadPool>
 #include <QTimer>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/base/progress.h"
@@ -16,7 +19,7 @@
 
 namespace partita::views {
 
-/// A job that runs in the background, as the Jobs button lists it.
+/// A job that runs in the background.
 struct JobRow {
   int id = 0;
   QString name;          ///< "Load gpt2_train.log"
@@ -24,6 +27,15 @@ struct JobRow {
   double fraction = -1;  ///< negative: unknown
   double seconds = 0;
   bool cancelled = false;  ///< asked to stop, not stopped yet
+};
+
+/// A job of the past.
+struct EndedJob {
+  QString name;
+  double seconds = 0;
+  QDateTime at;  ///< when it ended
+  enum class Outcome : unsigned char { Done, Failed, Cancelled } outcome = Outcome::Done;
+  QString problem;  ///< of a failed one
 };
 
 /// The Result of a job's work. Its error is also whatever the work raises.
@@ -52,13 +64,15 @@ class JobTracker : public QObject {
     return start_erased(name, key, receiver,
                         [work = std::move(work), done = std::move(done)](const Progress& progress) {
                           auto result = std::make_shared<Result<T>>(result_of<T>(work, progress));
-                          return std::function<void()>([result, done] { done(std::move(*result)); });
+                          return Outcome{[result, done] { done(std::move(*result)); },
+                                         *result ? std::nullopt : std::optional(result->error())};
                         });
   }
   void cancel(int id);
   void cancel_all();
   void cancel_of(const QString& path);  ///< jobs on this file, by their keys
   std::vector<JobRow> rows() const;
+  const std::deque<EndedJob>& history() const { return history_; }  ///< the newest first; the last few hundred
   /// Whether the job runs and has not been asked to stop.
   bool running(int id) const;
   bool idle() const { return jobs_.empty(); }
@@ -72,13 +86,18 @@ class JobTracker : public QObject {
 
  private:
   struct Job;
-  using Work = std::function<std::function<void()>(const Progress&)>;
+  struct Outcome {
+    std::function<void()> deliver;
+    std::optional<Diagnostic> problem;
+  };
+  using Work = std::function<Outcome(const Progress&)>;
   int start_erased(const QString& name, const QString& key, QObject* receiver, Work work);
   void finish(int id);
 
   QThreadPool pool_;
   QTimer poll_;  ///< reads progress, so that jobs that report often cannot flood the event loop
   std::vector<std::shared_ptr<Job>> jobs_;
+  std::deque<EndedJob> history_;
   int next_id_ = 1;
 };
 

@@ -59,6 +59,7 @@ MainWindow::MainWindow(JobTracker& jobs) : jobs_(jobs) {
   connect(pages_, &QStackedWidget::currentChanged, this, [this] {
     refresh_page_head();
     Q_EMIT page_changed();
+    follow_work();
   });
   setCentralWidget(middle);
   empty_ = new EmptyPage;
@@ -121,7 +122,7 @@ void MainWindow::make_toolbar() {
   before_search_ = bar->addWidget(search_);
   jobs_button_ = new QToolButton;
   jobs_button_->setText(tr("Jobs"));
-  connect(jobs_button_, &QToolButton::clicked, this, &MainWindow::show_jobs);
+  connect(jobs_button_, &QToolButton::clicked, this, &MainWindow::jobs_asked);
   auto* action = bar->addWidget(jobs_button_);
   connect(&jobs_, &JobTracker::changed, action, [this, action] { action->setVisible(!jobs_.idle()); });
   action->setVisible(false);
@@ -233,11 +234,12 @@ void MainWindow::add_view(const ViewRow& row, QWidget* widget) {
     case ViewPlace::Page:
       pages_->addWidget(widget);
       widget->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
-      if (!title.isEmpty()) page_titles_[widget] = title;
+      if (!title.isEmpty()) page_titles_[widget] = title, names_[widget] = row.name;
       if (!title.isEmpty())
         add_command("View", tr("Show %1").arg(title), {}, [this, widget] { pages_->setCurrentWidget(widget); });
       break;
     case ViewPlace::Tab:  // the log stays the last one
+      names_[widget] = row.name;
       bottom_->insertTab(bottom_->count() - 1, widget, title);
       bottom_->setCurrentIndex(0);
       break;
@@ -250,6 +252,10 @@ void MainWindow::all_views_added() {
   // A click on a tab opens the panel, a click on the open one closes it.
   connect(bottom_->tabBar(), &QTabBar::tabBarClicked, this,
           [this](int tab) { open_bottom(!bottom_open_ || tab != bottom_->currentIndex()); });
+  connect(bottom_, &QTabWidget::currentChanged, this, [this] {
+    Q_EMIT panel_changed();
+    follow_work();
+  });
   add_command("View", tr("Open or close the panel below"), QKeySequence("Ctrl+Shift+B"),
               [this] { open_bottom(!bottom_open_); });
   add_command("Help", tr("Keys"), QKeySequence::HelpContents, [this] { show_keys(); });
@@ -268,6 +274,26 @@ void MainWindow::open_bottom(bool open) {
   constexpr double kShare = 0.3;
   if (open && bottom_->height() < kShare / 2 * height())
     resizeDocks({bottom_dock_}, {static_cast<int>(height() * kShare)}, Qt::Vertical);
+  Q_EMIT panel_changed();
+  follow_work();
+}
+
+// Comparing wants other room for panels than reading: each kind of work finds the docks as it left them.
+void MainWindow::follow_work() {
+  if (!arranged_ || restoring_) return;
+  const auto page = names_.find(pages_->currentWidget()), tab = names_.find(bottom_->currentWidget());
+  const QString work = page != names_.end()                  ? page->second
+                       : bottom_open_ && tab != names_.end() ? tab->second
+                                                             : "reading";
+  if (work == work_) return;
+  layouts_[work_] = saveState();
+  work_ = work;
+  const auto kept = layouts_.find(work);
+  if (kept == layouts_.end()) return;
+  restoring_ = true;
+  restoreState(kept->second);
+  bottom_dock_->show();
+  restoring_ = false;
 }
 
 // The code gets room for some 80 columns, the picture at least as much.
@@ -419,9 +445,12 @@ void MainWindow::restore_layout() {
   restoreGeometry(settings.value("geometry").toByteArray());
   arranged_ = restoreState(settings.value("layout").toByteArray());
   open_bottom(settings.value("bottom", false).toBool());
+  const QVariantMap kept = settings.value("layouts").toMap();
+  for (const auto& [work, state] : kept.asKeyValueRange()) layouts_[work] = state.toByteArray();
 }
 
 void MainWindow::reset_layout() {
+  layouts_.clear();
   restoreState(default_layout_);
   for (auto* dock : findChildren<QDockWidget*>()) dock->show();
   open_bottom(false);
@@ -433,6 +462,10 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   settings.setValue("geometry", saveGeometry());
   settings.setValue("layout", saveState());
   settings.setValue("bottom", bottom_open_);
+  layouts_[work_] = saveState();
+  QVariantMap kept;
+  for (const auto& [work, state] : layouts_) kept[work] = state;
+  settings.setValue("layouts", kept);
   jobs_.cancel_all();
   QMainWindow::closeEvent(event);
 }
@@ -533,18 +566,6 @@ void MainWindow::open_palette() {
                        [action = action] { action->trigger(); }});
   }
   palette_->open(std::move(entries), palette_more_);
-}
-
-void MainWindow::show_jobs() {
-  auto* menu = new QMenu(this);
-  menu->setAttribute(Qt::WA_DeleteOnClose);
-  for (const JobRow& row : jobs_.rows()) {
-    QString text = row.name + (row.at.isEmpty() ? "" : "  " + row.at);
-    if (row.fraction >= 0) text += QString("  %1 %").arg(static_cast<int>(row.fraction * 100));
-    text += "  " + seconds_text(row.seconds);
-    menu->addAction(tr("Cancel: %1").arg(text), this, [this, id = row.id] { jobs_.cancel(id); });
-  }
-  menu->popup(jobs_button_->mapToGlobal(QPoint(0, jobs_button_->height())));
 }
 
 }  // namespace partita::views

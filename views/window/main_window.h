@@ -65,11 +65,13 @@ class MainWindow : public QMainWindow {
   void use_theme(ThemeChoice choice);         ///< for this window
   void set_theme_choice(ThemeChoice choice);  ///< also for windows to come
   void restore_layout();
-  void reset_layout();
+  void reset_layout();  ///< of all kinds of work
 
  Q_SIGNALS:
   void open_asked(QString path);
   void page_changed();
+  void panel_changed();  ///< the panel below was opened or closed, or shows another tab
+  void jobs_asked();
   void logged(QString line);
   void problem_shown(QString text);
   void search_changed(QString text);
@@ -95,7 +97,7 @@ class MainWindow : public QMainWindow {
   void refresh_page_head();
   void arrange_docks();
   void open_palette();
-  void show_jobs();
+  void follow_work();
 
   JobTracker& jobs_;
   const Theme* theme_ = nullptr;
@@ -122,6 +124,10 @@ class MainWindow : public QMainWindow {
   std::function<std::vector<PaletteEntry>(const QString&)> palette_more_;
   std::vector<std::pair<QString, QAction*>> commands_;
   QByteArray default_layout_;
+  std::map<QWidget*, QString> names_;      ///< of the pages with a title and the tabs
+  QString work_ = "reading";               ///< what the window is used for: "reading", else the view in front
+  std::map<QString, QByteArray> layouts_;  ///< by kind of work, as it was left
+  bool restoring_ = false;
 };
 
 }  // namespace partita::views

@@ -1,0 +1,33 @@
+#include "views/jobs/jobs_view.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+namespace {
+
+/// Lists jobs while they can be seen.
+class JobsController : public WidgetController<JobsView> {
+ public:
+  explicit JobsController(Workbench& bench) : WidgetController(bench) {
+    view_->setObjectName("jobs");
+    connect(&bench.jobs(), &JobTracker::changed, this, [this] {
+      if (on_screen()) refresh();
+    });
+    connect(view_, &JobsView::cancel_asked, &bench.jobs(), &JobTracker::cancel);
+    connect(&bench.window(), &MainWindow::panel_changed, this, [this] {
+      if (on_screen()) refresh();
+    });
+    connect(&bench.window(), &MainWindow::jobs_asked, this, [this] { show(); });
+    bench.window().add_command("View", tr("Jobs"), QKeySequence("Ctrl+Shift+J"), [this] { show(); });
+  }
+
+ private:
+  void refresh() { view_->set_jobs(bench_.jobs().rows(), bench_.jobs().history()); }
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_jobs_view(Workbench& bench) {
+  return std::make_unique<JobsController>(bench);
+}
+
+}  // namespace partita::views
