@@ -194,10 +194,6 @@ Result<Value> with_effects(const ControlCall& c) {
 
 }  // namespace
 
-bool is_control(const Op* op) {
-  return find_control(op) != nullptr;
-}
-
 Result<Value> run_control(const ControlCall& call) {
   switch (find_control(call.node.op())->kind) {
     case Control::Cond:

@@ -8,6 +8,7 @@
 #include "core/interp/widen.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
+#include "core/ops/control.h"
 #include "core/ops/in_place.h"
 #include "core/ops/record.h"
 #include "core/ops/requires_grad.h"
@@ -107,7 +108,7 @@ class Run {
   Result<Value> compute(const Node& node) {
     if (node.is(Op::get_attr())) return attribute(node);
     const EvalContext context{options_.threads, options_.generator.get(), options_.progress};
-    if (is_control(node.op()))
+    if (find_control(node.op()))
       return run_control(
           {node, context, [&](const Arg& a) { return value_of(a); },
            [&](const Graph& child, std::vector<Value> operands) { return run_child(child, std::move(operands)); }});
