@@ -48,7 +48,7 @@ class Screen {
   QJsonArray items;
 
   void add(const QWidget& widget) {
-    if (!widget.isVisible() || widget.visibleRegion().isEmpty()) return;
+    if (!widget.isVisible() || widget.size().isEmpty()) return;
     if (auto* view = qobject_cast<const QAbstractItemView*>(&widget)) return add_rows(*view);
     if (auto* graph = dynamic_cast<const GraphView*>(&widget)) {
       item(widget, "graph", graph->accessibleName(), widget.rect());
