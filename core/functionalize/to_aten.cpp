@@ -63,6 +63,7 @@ class Lowering {
     }
     if (is_autocast(node->op())) return autocast_.follow(node);
     if (const ControlOp* control = find_control(node->op())) {
+      if (find_region(node->op())) autocast_.enter_sub_graphs(*node);
       if (control->kind == Control::GradMode) return inline_grad_region(node);
       if (control->kind == Control::Autocast) return inline_autocast(node);
       if (control->kind == Control::Wrapper || control->kind == Control::Checkpoint ||

@@ -88,7 +88,7 @@ class RegionBackward {
     if (op_.kind == Control::Cond) return cond();
     if (op_.kind == Control::Map) return map();
     if (op_.kind == Control::Scan) return scan();
-    return no_derivative(call_, "the number of its steps is known only at run time");
+    return while_loop();
   }
 
  private:
@@ -263,6 +263,152 @@ class RegionBackward {
       if (wants_[carry_of[k]]) out[carry_of[k]] = item(made, k);
     for (std::size_t k = 0; k < stacked_of.size(); ++k) out[stacked_of[k]] = reversed(item(made, carry_of.size() + k));
     return out;
+  }
+
+  static Meta counter() { return TensorMeta::contiguous(DType::Int64, {}); }
+  static Node* zero(Graph& graph, Node* before) {
+    return Builder(graph, before).call("aten.full.default", {Arg::list({}), 0}, {{"dtype", Arg(DType::Int64)}});
+  }
+  static Node* first_call(Graph& graph) {
+    Node* n = graph.first();
+    while (n->is_placeholder()) n = n->next();
+    return n;
+  }
+
+  /// A graph with placeholders like these, and nothing that it returns yet.
+  std::unique_ptr<Graph> graph_over(const std::vector<Node*>& placeholders, std::string name) const {
+    auto graph = std::make_unique<Graph>(std::move(name));
+    graph->shapes = call_.graph().shapes;
+    for (std::size_t i = 0; i < placeholders.size(); ++i)
+      graph->placeholder(fmt::format("arg{}_1", i), placeholders[i]->meta);
+    return graph;
+  }
+
+  /// Makes the forward loop count its steps, and returns their number.
+  Node* count_steps(std::size_t carried) {
+    Args args = call_.args();
+    for (const std::size_t argument : op_.graphs) {
+      Graph& graph = *unwrap(region_graph(call_, argument));
+      const std::vector<Node*> placeholders = graph.placeholders();
+      Node* const before = carried < placeholders.size() ? placeholders[carried] : first_call(graph);
+      Node* const steps = graph.placeholder("steps", counter(), before);
+      if (argument != op_.body) continue;
+      std::vector<Arg> results = graph.outputs();
+      results.emplace_back(Builder(graph, graph.output()).call("aten.add.Tensor", {steps, 1}));
+      graph.set_output(Arg::tuple(std::move(results)));
+    }
+    const auto at = static_cast<std::size_t>(op_.carried);
+    ArgList values = *args[at].get<ArgList>();
+    values.items.emplace_back(zero(call_.graph(), &call_));
+    args[at] = std::move(values);
+    call_.set_args(std::move(args), call_.kwargs());
+    MetaTuple metas = *call_.meta.tuple();
+    metas.items.push_back(counter());
+    call_.meta = std::move(metas);
+    return Builder(call_.graph(), call_.next(), call_.origin).getitem(&call_, static_cast<std::int64_t>(carried));
+  }
+
+  /// A loop from the last step to the first. PyTorch stacks what each step begins with; the number of steps, and so the
+  /// size of that stack, is known only at run time. Here the steps before are run again instead, which takes time in
+  /// the square of their number.
+  Result<std::vector<Node*>> while_loop() {
+    const auto carried = static_cast<std::size_t>(std::ranges::count_if(operands_, &RegionOperand::carried));
+    std::vector<bool> wants = wants_;
+    for (std::size_t i = 0; i < carried; ++i) {
+      const Node* n = operands_[i].value.node();
+      if (!n || !n->meta.tensor()) return no_derivative(call_, "it carries a number that is no tensor");
+      wants[i] = can_differentiate(n);
+    }
+    TRY(BodyBackward step, backward_of(op_.body, wants));
+    TRY(const Graph* const original, region_graph(call_, op_.body));
+    const std::unique_ptr<Graph> forward = original->clone();
+    Graph& graph = *step.graph;
+
+    // Of the loop: the number of steps left, gradients of what is carried and of what all steps read; and what the
+    // forward loop began with.
+    Node* const left = graph.placeholder("left", counter(), graph.first());
+    std::vector<Node*> placeholders = {left};
+    std::vector<Arg> carry = {count_steps(carried)}, rest, returned = {Arg()};
+    std::vector<std::size_t> gradient_of;  // by what is carried besides the number: the operand
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      rest.push_back(operands_[i].value);
+      if (!wants[i]) continue;
+      gradient_of.push_back(i);
+      if (i < carried) {
+        placeholders.push_back(step.tangent(i, result(i)));
+        carry.emplace_back(arriving(i));
+        returned.emplace_back(step.gradient(i));
+      } else {
+        placeholders.push_back(graph.placeholder("sum", step.primals[i]->meta, graph.first()));
+        carry.emplace_back(build_.call("aten.zeros_like.default", {operands_[i].value}));
+        returned.emplace_back(
+            Builder(graph, step.output()).call("aten.add.Tensor", {placeholders.back(), step.gradient(i)}));
+      }
+    }
+    placeholders.insert(placeholders.end(), step.primals.begin(), step.primals.end());
+    graph.set_output(Arg::tuple(returned));  // before the values that it reads are replaced
+
+    Node* const first = first_call(graph);
+    Node* const now = Builder(graph, first).call("aten.sub.Tensor", {left, 1});
+    returned[0] = now;
+    run_again(step, *forward, carried, now, first);
+    for (std::size_t k = 1; k < returned.size(); ++k) returned[k] = graph.outputs()[k];
+
+    std::unique_ptr<Graph> test = graph_over(placeholders, "while_loop_cond");
+    test->set_output(Builder(*test, nullptr).call("aten.gt.Scalar", {test->first(), 0}));
+    const std::vector<std::string> names = region_names(op_, call_.graph());
+    Args args = {add_graph(std::move(test), names[0], build_.before),
+                 add_graph(step.finish(placeholders, std::move(returned)), names[1], build_.before),
+                 Arg::tuple(std::move(carry)), Arg::tuple(std::move(rest))};
+    Node* made = region(std::move(args));
+    std::vector<Node*> out(operands_.size(), nullptr);
+    for (std::size_t k = 0; k < gradient_of.size(); ++k)
+      if (wants_[gradient_of[k]]) out[gradient_of[k]] = item(made, k + 1);
+    return out;
+  }
+
+  /// Makes `step` read, in place of what the forward loop began with, what it carried after `steps` steps.
+  void run_again(BodyBackward& step, const Graph& forward, std::size_t carried, Node* steps, Node* before) const {
+    Graph& graph = *step.graph;
+    Node* const begin = zero(graph, before);
+    std::vector<Node*> placeholders = {begin};
+    placeholders.insert(placeholders.end(), step.primals.begin(),
+                        step.primals.begin() + static_cast<std::ptrdiff_t>(carried));
+    placeholders.push_back(steps);
+    placeholders.insert(placeholders.end(), step.primals.begin() + static_cast<std::ptrdiff_t>(carried),
+                        step.primals.end());
+    std::unique_ptr<Graph> test = graph_over(placeholders, "while_loop_cond");
+    const std::vector<Node*> tested = test->placeholders();
+    test->set_output(Builder(*test, nullptr).call("aten.lt.Tensor", {tested[0], tested[carried + 1]}));
+    std::unique_ptr<Graph> body = forward.clone();
+    const std::vector<Node*> own = body->placeholders();
+    Node* const done = body->placeholder("done", counter(), body->first());
+    body->placeholder("steps", counter(), carried < own.size() ? own[carried] : first_call(*body));
+    std::vector<Arg> results = {Builder(*body, body->output()).call("aten.add.Tensor", {done, 1})};
+    for (const Arg& a : body->outputs()) results.push_back(a);
+    body->set_output(Arg::tuple(std::move(results)));
+
+    const std::vector<std::string> names = region_names(op_, graph);
+    Args args(4);
+    for (std::size_t g = 0; g < 2; ++g) {
+      graph.children.emplace_back(names[g], g == 0 ? std::move(test) : std::move(body));
+      Node* attribute = graph.create(Op::get_attr(), {}, {}, names[g], before);
+      attribute->target = names[g];
+      args[g] = attribute;
+    }
+    Node* const loop = graph.create(call_.op(), {}, {}, {}, before);
+    std::vector<Arg> values = {begin}, rest = {steps};
+    for (std::size_t i = 0; i < carried; ++i) {
+      Node* const now = graph.create(Op::getitem(), {loop, static_cast<std::int64_t>(i + 1)}, {}, {}, before);
+      now->meta = step.primals[i]->meta;
+      step.primals[i]->replace_all_uses_with(now);
+      values.emplace_back(step.primals[i]);
+    }
+    for (std::size_t i = carried; i < step.primals.size(); ++i) rest.emplace_back(step.primals[i]);
+    args[2] = Arg::tuple(std::move(values));
+    args[3] = Arg::tuple(std::move(rest));
+    loop->set_args(std::move(args), {});
+    loop->meta = region_results(op_, *loop);
   }
 
   /// What the backward of a step reads of the forward: rows, what was carried into the step, and what all steps read.

@@ -11,10 +11,11 @@ namespace partita {
 
 /// Appends the backward of a region as PyTorch's autograd functions build it, and returns the gradient of each operand;
 /// null where `wants` is false. cond: a cond over the backwards of both branches. map_impl: a map over the body's.
-/// scan: a scan from the last step to the first, which sums the gradients of what all steps read. Each of them computes
-/// what it needs of the forward again from the operands; the forward scan returns what it carried for that, so `call`
-/// is changed. `grads`: one per result, null where there is none. `no_grad`, `hidden`: see FunctionalGraph. Error
-/// grad.region: a while_loop, and sub graphs that draw random numbers or have effects, which must not run twice.
+/// scan: a scan from the last step to the first, which sums the gradients of what all steps read. while_loop: such a
+/// loop. Each of them computes what it needs of the forward again from the operands; for that the forward scan returns
+/// what it carried, and the forward loop the number of its steps, so `call` is changed. `grads`: one per result, null
+/// where there is none. `no_grad`, `hidden`: see FunctionalGraph. Error grad.region: a while_loop that carries numbers,
+/// and sub graphs that draw random numbers or have effects, which must not run twice.
 Result<std::vector<Node*>> differentiate_region(Builder& build, Node& call, const ControlOp& op,
                                                 const std::vector<Node*>& grads, const std::vector<bool>& wants,
                                                 const std::unordered_set<const Node*>& no_grad,

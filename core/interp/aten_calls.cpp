@@ -63,6 +63,7 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
       continue;
     }
     next = node->next();
+    if (find_control(node->op())) autocast.enter_sub_graphs(*node);
     if (!is_torch_call(*node)) {
       TRY_DO(autocast.cast_arguments(*node));
       continue;

@@ -215,6 +215,18 @@ Status AutocastRegions::cast_arguments(Node& call) {
   });
 }
 
+void AutocastRegions::enter_sub_graphs(const Node& call) {
+  if (regions_.empty() || !regions_.back().enabled) return;
+  for (const Node* input : call.inputs()) {
+    Graph* const child = input->is(Op::get_attr()) ? call.graph().child(input->target) : nullptr;
+    if (!child || !entered_.insert(child).second) continue;
+    Node* first = child->first();
+    while (first->is_placeholder()) first = first->next();
+    Node* const begin = child->create(enter(), {"cpu", regions_.back().dtype, true, Arg()}, {}, {}, first);
+    child->create(leave(), {begin}, {}, {}, child->output());
+  }
+}
+
 void AutocastRegions::replaced(const Node& call, const Node* made) {
   if (done_.erase(&call) == 0) return;
   for (; made != &call; made = made->next()) done_.insert(made);

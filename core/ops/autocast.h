@@ -17,6 +17,8 @@ class AutocastRegions {
   /// Casts the call's floating arguments as its list says, in calls before it, and infers its meta anew. Nothing
   /// outside of regions, and in calls made for one that was cast: PyTorch switches autocast off inside of it.
   Status cast_arguments(Node& call);
+  /// Sub graphs that the call runs lie in the region that it lies in: makes them begin and end it themselves.
+  void enter_sub_graphs(const Node& call);
   /// Says that the calls from `made` up to `call`, which is erased next, take its place.
   void replaced(const Node& call, const Node* made);
 
@@ -27,6 +29,7 @@ class AutocastRegions {
     DType dtype = DType::BFloat16;
   };
   std::vector<Region> regions_;
+  std::unordered_set<const Graph*> entered_;
   std::unordered_set<const Node*> done_;  ///< calls of the lists, and those made for them
 };
 

@@ -142,4 +142,10 @@ CostClass cost_class(const Node& node) {
   return c;
 }
 
+bool tagged_recompute(const Node& node) {
+  if (node.recompute != Recompute::MustRecompute && node.recompute != Recompute::PreferRecompute) return false;
+  const CostClass c = cost_class(node.is(Op::getitem()) ? *node.args()[0].node() : node);
+  return !c.random && !c.side_effect;
+}
+
 }  // namespace partita

@@ -23,6 +23,8 @@ struct CostClass {
   bool side_effect = false;   ///< has_effect() (core/ops/effects.h): runs exactly once, also when nothing reads it
   bool concatenates = false;
 };
+/// Is the value tagged to be recomputed? What draws or has an effect is not run twice.
+bool tagged_recompute(const Node& node);
 CostClass cost_class(const Node& node);
 
 }  // namespace partita

@@ -57,8 +57,7 @@ class MinCutSolver {
   bool pinned_save(const Node* n) const { return !pins_.save.empty() && pins_.save[n->id()]; }
   bool pinned_recompute(const Node* n) const {
     if (!pins_.recompute.empty() && pins_.recompute[n->id()]) return true;
-    bool tagged = n->recompute == Recompute::MustRecompute || n->recompute == Recompute::PreferRecompute;
-    return tagged && !pinned_save(n) && !cost(n).random && !cost(n).side_effect;
+    return !pinned_save(n) && tagged_recompute(*n);
   }
   bool is_allowed(const Node* n) const { return !allowed_.empty() && allowed_[n->id()]; }
 

@@ -105,7 +105,7 @@ Result<Partition> default_partition(const Problem& p) {
       take(n);
       continue;
     }
-    if (p.pins.recompute[n->id()] || !n->meta.tensor()) continue;
+    if (p.pins.recompute[n->id()] || !n->meta.tensor() || (!p.pins.save[n->id()] && tagged_recompute(*n))) continue;
     std::vector<Node*> later;
     for (Node* user : n->users())
       if (!forward[user->id()] && !user->is_output()) later.push_back(user);
