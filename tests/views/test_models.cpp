@@ -108,10 +108,14 @@ class TestModels : public QObject {
     note_error(facts["add"], fine, {});
     note_error(facts["gelu_1"], nan, {});
     note_error(facts["add_1"], exact, {});
+    Difference after = off;
+    after.inherited_from = "gelu";
+    note_error(facts["addmm_1"], after, {});
     for (const Theme* theme : {&Theme::light(), &Theme::night()}) {
       Overlay heat = make_overlay(OverlayKind::Error, picture, facts, *theme);
       QCOMPARE(heat.marks[card("gelu")], '!');
       QCOMPARE(heat.marks[card("gelu_1")], 'N');
+      QCOMPARE(heat.marks[card("addmm_1")], '>');
       QCOMPARE(heat.marks[card("add")], char(0));
       QCOMPARE(heat.colours[card("gelu_1")], nan_colour(*theme));
       QCOMPARE(heat.colours[card("gelu")], sequential(1, *theme));
@@ -122,7 +126,8 @@ class TestModels : public QObject {
       QCOMPARE(heat.ramp->mark, Tolerance{}.absolute);
       QStringList legend;
       for (const auto& entry : heat.legend) legend << entry.text;
-      QCOMPARE(legend, (QStringList{"N: nan (1)", "!: over tolerance (2)", "agrees (2), at most 1.0e-6"}));
+      QCOMPARE(legend, (QStringList{"N: nan (1)", "!: over tolerance (2)", ">: after one that is (1)",
+                                    "agrees (2), at most 1.0e-6"}));
     }
   }
 

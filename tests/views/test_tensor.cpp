@@ -157,6 +157,26 @@ class TestTensor : public QObject {
     QVERIFY(pair_text(pair).contains("NaN 1 / 2"));
   }
 
+  void what_agrees_does_not_alarm() {
+    for (const Theme* theme : {&Theme::light(), &Theme::night()}) {
+      const auto colours_of = [&](float expected, float found, Layer layer) {
+        Tensor a = *Tensor::zeros(DType::Float32, {1}), b = *a.clone();
+        a.as<float>()[0] = expected;
+        b.as<float>()[0] = found;
+        const TensorPair pair = pair_of(a, b);
+        return TensorColours::of(pair).colour(make_grid(pair, slice_through(pair, 0), 1, 1, {})->cells[0], layer,
+                                              *theme);
+      };
+      // A scalar that agrees up to rounding looks alike on both sides, one that does not does not.
+      QCOMPARE(colours_of(2.0F, 2.000001F, Layer::Expected), colours_of(2.0F, 2.000001F, Layer::Found));
+      QCOMPARE(colours_of(-1e-7F, 1e-7F, Layer::Expected), colours_of(-1e-7F, 1e-7F, Layer::Found));
+      QVERIFY(colours_of(2.0F, 3.0F, Layer::Expected) != colours_of(2.0F, 3.0F, Layer::Found));
+      // The strong end of the errors' ramp is for those beyond the tolerance.
+      QCOMPARE(colours_of(2.0F, 3.0F, Layer::Error), sequential(1, *theme));
+      QCOMPARE(colours_of(2.0F, 2.000001F, Layer::Error), sequential(0.3, *theme));
+    }
+  }
+
   void values_of_other_sizes_make_no_pair() {
     Tensor a = ramp_tensor(DType::Float32, {2, 3}), b = ramp_tensor(DType::Float32, {3, 2});
     auto pair = make_tensor_pair("x", Value(a), Value(b), {}, {});

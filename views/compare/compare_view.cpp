@@ -43,6 +43,7 @@ QString what_is_wrong(const Difference& d) {
 void note_error(NodeFacts& facts, const Difference& d, const Tolerance& tolerance) {
   facts.error = d.specials_differ() ? NAN : d.max_abs;
   facts.wrong = !d.ok();
+  facts.inherited_from = d.inherited() ? d.inherited_from : std::string();
   facts.tolerance = tolerance.absolute;
 }
 

@@ -43,12 +43,14 @@ void scale(Overlay& overlay, const std::vector<double>& values, Text text, const
 void scale_errors(Overlay& overlay, std::vector<double> errors, const std::vector<NodeFacts>& facts,
                   const Theme& theme) {
   const QColor calm = diverging(0, theme);
-  int agree = 0, over = 0;
+  int agree = 0, over = 0, after = 0;
   double worst = 0, tolerance = -1;
   for (std::size_t i = 0; i < errors.size(); ++i) {
     tolerance = std::max(tolerance, facts[i].tolerance);
-    over += facts[i].wrong;
-    overlay.marks[i] = std::isnan(facts[i].error) ? 'N' : facts[i].wrong ? '!' : 0;
+    const bool inherited = facts[i].wrong && !facts[i].inherited_from.empty();
+    over += facts[i].wrong && !inherited;
+    after += inherited;
+    overlay.marks[i] = std::isnan(facts[i].error) ? 'N' : inherited ? '>' : facts[i].wrong ? '!' : 0;
     if (errors[i] < 0 || facts[i].wrong) continue;
     ++agree;
     worst = std::max(worst, errors[i]);
@@ -60,6 +62,7 @@ void scale_errors(Overlay& overlay, std::vector<double> errors, const std::vecto
   scale(overlay, errors, &error_text, theme, kAlarming);
   if (overlay.ramp) overlay.ramp->mark = tolerance;
   if (over > 0) overlay.legend.push_back({theme.bad, QString("!: over tolerance (%1)").arg(over)});
+  if (after > 0) overlay.legend.push_back({theme.dim, QString(">: after one that is (%1)").arg(after)});
   if (agree > 0) overlay.legend.push_back({calm, QString("agrees (%1), at most %2").arg(agree).arg(error_text(worst))});
 }
 
@@ -138,6 +141,7 @@ std::vector<NodeFacts> facts_by_card(const Picture& picture, const Facts& facts)
     NodeFacts& sum = known[index];
     if (fact.seconds >= 0) sum.seconds = std::max(sum.seconds, 0.0) + fact.seconds;
     if (!std::isnan(sum.error) && !(fact.error <= sum.error)) sum.error = fact.error;
+    if (fact.wrong && (!sum.wrong || fact.inherited_from.empty())) sum.inherited_from = fact.inherited_from;
     sum.wrong |= fact.wrong;
     sum.tolerance = std::max(sum.tolerance, fact.tolerance);
   }

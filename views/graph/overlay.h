@@ -17,9 +17,10 @@ enum class OverlayKind : unsigned char { None, Bytes, Error, Time, Kernel, Modul
 
 /// What runs and passes found out about a node. Negative numbers and empty strings: not known.
 struct NodeFacts {
-  double error = -1;      ///< NaN: NaNs or infinities on one side only
-  bool wrong = false;     ///< outside the tolerance
-  double tolerance = -1;  ///< its absolute part
+  double error = -1;           ///< NaN: NaNs or infinities on one side only
+  bool wrong = false;          ///< outside the tolerance
+  std::string inherited_from;  ///< the node at which its difference began; empty: here, or it has none
+  double tolerance = -1;       ///< its absolute part
   double seconds = -1;
   std::string kernel;
   std::string pass;
@@ -49,8 +50,8 @@ struct Overlay {
   };
   OverlayKind kind = OverlayKind::None;
   std::vector<QColor> colours;  ///< by card; invalid: nothing known
-  std::vector<char>
-      marks;  ///< by card, so that colour is not needed to see it: '!' over tolerance, 'N' not a number, 0 none
+  std::vector<char> marks;  ///< by card, so that colour is not needed to see it: '!' over tolerance, '>' after one that
+                            ///< is, 'N' not a number, 0 none
   std::vector<QString> texts;  ///< by card: the value, for tooltips
   std::optional<Ramp> ramp;
   std::vector<Entry> legend;  ///< beside the ramp, if there is one

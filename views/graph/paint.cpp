@@ -269,7 +269,7 @@ struct Brush {
     if (!state.noted.empty() && state.noted[index]) badge(theme.dim, "*");
     if (card.again) badge(theme.dim, QString::fromUtf8("↻"));
     if (char mark = overlaid() ? state.overlay->marks[index] : 0)
-      badge(mark == 'N' ? nan_colour(theme) : theme.bad, QString(QChar(mark)));
+      badge(mark == 'N' ? nan_colour(theme) : mark == '!' ? theme.bad : theme.dim, QString(QChar(mark)));
     if (card.returned) {  // an arrow out of the graph
       double y = card.side == Side::Forward ? box.bottom() : box.top();
       double d = card.side == Side::Forward ? 6 : -6;

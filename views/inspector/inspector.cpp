@@ -16,8 +16,11 @@ namespace {
 QString escaped(std::string_view s) {
   return text(s).toHtmlEscaped();
 }
+QString link_to(const std::string& node) {
+  return QString("<a href=\"node:%1\">%1</a>").arg(escaped(node));
+}
 QString link(const Node& node) {
-  return QString("<a href=\"node:%1\">%1</a>").arg(escaped(node.name()));
+  return link_to(node.name());
 }
 
 QString links(std::vector<const Node*> nodes) {
@@ -93,7 +96,8 @@ NodeAccount account_of(const Document& document, const Node& node, const NodeFac
     if (facts->error >= 0)
       account.rows.push_back(
           {"error", error_text(facts->error) +
-                        (facts->tolerance >= 0 ? " (tolerance " + error_text(facts->tolerance) + ")" : "")});
+                        (facts->tolerance >= 0 ? " (tolerance " + error_text(facts->tolerance) + ")" : "") +
+                        (facts->inherited_from.empty() ? "" : ", after " + link_to(facts->inherited_from))});
     if (facts->seconds >= 0) account.rows.push_back({"time", seconds_text(facts->seconds)});
     if (!facts->kernel.empty()) account.rows.push_back({"kernel", code(escaped(facts->kernel))});
     if (!facts->pass.empty()) account.rows.push_back({"made by", escaped(facts->pass)});

@@ -119,7 +119,7 @@ void GridPane::paint_scale(QPainter& painter) {
   constexpr int kSteps = 64;
   for (int k = 0; k < kSteps; ++k) {
     double t = (k + 0.5) / kSteps;
-    QColor colour = error ? sequential(t, theme) : colours_.value_colour(low + (high - low) * t, theme);
+    QColor colour = error ? colours_.error_colour(t, theme) : colours_.value_colour(low + (high - low) * t, theme);
     painter.fillRect(QRectF(bar.x() + bar.width() * k / kSteps, bar.y(), bar.width() / kSteps + 0.5, bar.height()),
                      colour);
   }

@@ -5,12 +5,16 @@
 namespace partita::views {
 
 TensorColours TensorColours::of(const TensorPair& pair) {
-  return {pair.low, pair.high, {pair.errors.low, pair.errors.high}};
+  constexpr double kCalm = 0.3;
+  const double largest = std::max(std::abs(pair.low), std::abs(pair.high));
+  const bool alike = pair.high - pair.low <= pair.tolerance.absolute + pair.tolerance.relative * largest;
+  return {pair.low, pair.high, alike, {pair.errors.low, pair.errors.high}, pair.difference.wrong > 0 ? 1 : kCalm};
 }
 
 QColor TensorColours::value_colour(double value, const Theme& theme) const {
   if (std::isnan(value)) return nan_colour(theme);
   if (std::isinf(value)) return inf_colour(theme);
+  if (alike) return sequential(0.5, theme);
   if (signed_values()) return diverging(value / std::max(-low, high), theme);
   return sequential(high > low ? (value - low) / (high - low) : 0.5, theme);
 }
@@ -21,7 +25,7 @@ QColor TensorColours::colour(const GridCell& cell, Layer layer, const Theme& the
   if (same) return theme.paper;
   double off = std::abs(cell.found - cell.expected);
   if (std::isnan(off)) return nan_colour(theme);
-  return std::isinf(off) ? inf_colour(theme) : sequential(errors.at(off), theme);
+  return std::isinf(off) ? inf_colour(theme) : error_colour(errors.at(off), theme);
 }
 
 QImage tensor_image(const Grid& grid, Layer layer, const TensorColours& colours, const Theme& theme) {
