@@ -197,7 +197,11 @@ Arg norm(Builder& b, Names& names) {
 }
 
 constexpr PythonSpecial specials[] = {
-    {"torch.functional.split", split}, {"torch.split", split}, {"torch.functional.norm", norm}};
+    {"torch.functional.split", split},
+    {"torch.split", split},
+    {"torch.functional.norm", norm},
+    {"torch.tensor", torch_tensor},
+};
 
 /// A function that changes the parameters before the expression is built.
 struct Preparation {

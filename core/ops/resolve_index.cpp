@@ -3,22 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/kernels/outputs.h"
 #include "core/ops/resolve_parts.h"
 
 namespace partita {
-
-Node* constant_tensor(Builder& build, const Number& value, DType dtype) {
-  std::string name;
-  for (int i = 0; name.empty() || build.graph.attributes.contains(name); ++i)
-    name = fmt::format("_tensor_constant{}", i);
-  build.graph.attributes[name] = kernels::number_tensor(value, dtype);
-  Node* node = build.graph.create(Op::get_attr(), {}, {}, name, build.before);
-  node->target = name;
-  node->origin = build.origin;
-  node->meta = TensorMeta::contiguous(dtype, {});
-  return build.call("aten.lift_fresh_copy.default", {node});
-}
 
 namespace {
 
@@ -76,7 +63,7 @@ class Slicing {
       take_tensor(item.node());
     } else if (const auto* flag = item.get<bool>()) {
       view_ = b_.call("aten.unsqueeze.default", {view_, dim()});
-      record(constant_tensor(b_, *flag, DType::Bool));
+      record(number_as_tensor(b_, *flag, DType::Bool));
       ++dim_;
     } else {
       fail_unsupported("an index that is not an int, slice, tensor, None or ...");
@@ -135,14 +122,7 @@ std::vector<Arg> items_of(Builder& b, const Arg& index) {
       if (!value) fail_unsupported("a list index with items that are not ints");
       t.as<std::int64_t>()[i] = *value;
     }
-    std::string name;
-    for (int i = 0; name.empty() || b.graph.attributes.contains(name); ++i) name = fmt::format("_tensor_constant{}", i);
-    Node* node = b.graph.create(Op::get_attr(), {}, {}, name, b.before);
-    node->target = name;
-    node->origin = b.origin;
-    node->meta = TensorMeta::contiguous(DType::Int64, {static_cast<std::int64_t>(list->items.size())});
-    b.graph.attributes[name] = std::move(t);
-    item = b.call("aten.lift_fresh_copy.default", {node});
+    item = constant_tensor(b, std::move(t));
   }
   return items;
 }
@@ -157,11 +137,7 @@ Arg get_item(Builder& b, Node* x, const Arg& index) {
 }
 
 Arg set_item(Builder& b, Node* x, const Arg& index, const Arg& value) {
-  Node* source = value.node();
-  if (auto number = as_number(value))
-    source = constant_tensor(b, *number, Builder::tensor(x).dtype);
-  else if (!is_tensor(value))
-    source = b.call("aten.scalar_tensor.default", {value}, {{"dtype", Builder::tensor(x).dtype}});
+  Node* source = is_tensor(value) ? value.node() : number_as_tensor(b, value, Builder::tensor(x).dtype);
   Sliced sliced = Slicing(b, x).apply(items_of(b, index));
   if (!sliced.indices.empty()) {
     b.call("aten.index_put_.default", {sliced.view, Arg::list(std::move(sliced.indices)), source});

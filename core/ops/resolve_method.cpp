@@ -134,6 +134,11 @@ std::optional<Arg> call_method(Builder& b, std::string_view name, const Args& ar
   }
   if (name == "__getitem__" && args.size() == 2) return get_item(b, args[0].node(), args[1]);
   if (name == "__setitem__" && args.size() == 3) return set_item(b, args[0].node(), args[1], args[2]);
+  if (name == "copy_" && args.size() > 1 && (as_number(args[1]) || is_int_like(args[1]))) {
+    Args with_tensor = args;
+    with_tensor[1] = number_as_tensor(b, args[1], self.dtype);
+    return call_by_schema(b, "aten.copy_", with_tensor, kwargs);
+  }
   if (name == "norm") return call_python_function(b, "torch.functional.norm", args, kwargs);
   if (name == "numpy" || name == "tolist") fail_unsupported(fmt::format("the method {}", name));
   return std::nullopt;

@@ -13,8 +13,10 @@ Arg call_by_schema(Builder& build, std::string_view base, Args args, Kwargs kwar
 /// x[index] and x[index] = value; the latter returns x.
 Arg get_item(Builder& build, Node* x, const Arg& index);
 Arg set_item(Builder& build, Node* x, const Arg& index, const Arg& value);
-/// A 0-dim tensor that holds a number, as PyTorch writes it: a constant of the graph, lifted.
-Node* constant_tensor(Builder& build, const Number& value, DType dtype);
+/// A constant of the graph, lifted, as PyTorch writes it.
+Node* constant_tensor(Builder& build, Tensor value);
+/// A literal number or a symbolic integer as a 0-dim tensor.
+Node* number_as_tensor(Builder& build, const Arg& number, DType dtype);
 
 /// Calls a function that is written in Python (python_functions.def); nullopt when there is none of that name.
 std::optional<Arg> call_python_function(Builder& build, std::string_view name, const Args& args, const Kwargs& kwargs);
@@ -41,6 +43,8 @@ struct PythonSpecial {
 std::span<const PythonSpecial> nn_specials();  ///< python_nn.cpp
 /// torch.nn.functional.multi_head_attention_forward (python_attention.cpp): (output, weights or None).
 Arg multi_head_attention_forward(Builder& build, NamedArgs& names);
+
+Arg torch_tensor(Builder& build, NamedArgs& names);  ///< torch.tensor (constant_tensor.cpp)
 
 bool is_tensor(const Arg& arg);
 /// A literal int or a node that holds a symbolic integer.

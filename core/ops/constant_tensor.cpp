@@ -1,0 +1,72 @@
+// torch.tensor(data) and numbers in the place of tensors: constants of the graph, lifted.
+#include <fmt/format.h>
+
+#include "core/ops/kernels/outputs.h"
+#include "core/ops/resolve_parts.h"
+
+namespace partita {
+namespace {
+
+/// Adds the numbers of nested lists in row-major order. `sizes` are those of the first item at each depth, which all
+/// items must have.
+void flatten(const Arg& data, std::size_t depth, Sizes& sizes, std::vector<Number>& numbers) {
+  const auto* list = data.get<ArgList>();
+  const bool known = depth < sizes.size() || !numbers.empty();
+  if (!list) {
+    const auto number = as_number(data);
+    if (!number) fail_unsupported("torch.tensor of a list that holds anything but numbers");
+    if (depth != sizes.size()) fail("expected sequences of equal length");
+    numbers.push_back(*number);
+    return;
+  }
+  const auto size = static_cast<std::int64_t>(list->items.size());
+  if (!known) sizes.push_back(size);
+  if (depth >= sizes.size() || sizes[depth] != size)
+    fail(fmt::format("expected sequence of length {} at dim {} (got {})", depth < sizes.size() ? sizes[depth] : 0,
+                     depth, size));
+  for (const Arg& item : list->items) flatten(item, depth + 1, sizes, numbers);
+}
+
+}  // namespace
+
+Node* constant_tensor(Builder& build, Tensor value) {
+  std::string name;
+  for (int i = 0; name.empty() || build.graph.attributes.contains(name); ++i)
+    name = fmt::format("_tensor_constant{}", i);
+  Node* node = build.graph.create(Op::get_attr(), {}, {}, name, build.before);
+  node->target = name;
+  node->origin = build.origin;
+  node->meta = TensorMeta::contiguous(value.dtype, {value.sizes.begin(), value.sizes.end()});
+  build.graph.attributes[name] = std::move(value);
+  return build.call("aten.lift_fresh_copy.default", {node});
+}
+
+Node* number_as_tensor(Builder& build, const Arg& number, DType dtype) {
+  if (const auto literal = as_number(number)) return constant_tensor(build, kernels::number_tensor(*literal, dtype));
+  return build.call("aten.scalar_tensor.default", {number}, {{"dtype", dtype}});
+}
+
+Arg torch_tensor(Builder& build, NamedArgs& names) {
+  const Arg &data = value_of(names, "data"), &requires_grad = value_of(names, "requires_grad");
+  if (requires_grad == Arg(true)) fail_unsupported("torch.tensor with requires_grad");
+  const Arg& device = value_of(names, "device");
+  if (!device.is_none() && device != Arg(Device{}) && device != Arg("cpu"))
+    fail_unsupported("torch.tensor on another device than the CPU");
+  const auto* wanted = value_of(names, "dtype").get<DType>();
+  if (const Node* n = data.node()) {
+    if (!n->meta.sym()) fail_unsupported("torch.tensor of a tensor");
+    return number_as_tensor(build, data, wanted ? *wanted : DType::Int64);
+  }
+  Sizes sizes;
+  std::vector<Number> numbers;
+  flatten(data, 0, sizes, numbers);
+  DType dtype = numbers.empty() ? DType::Float32 : number_dtype(numbers.front());
+  for (const Number& n : numbers) dtype = promote(dtype, number_dtype(n));
+  if (wanted) dtype = *wanted;
+  Tensor value = unwrap(Tensor::empty(dtype, sizes));
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    value.view_as({}, {}, static_cast<std::int64_t>(i)).copy_from(kernels::number_tensor(numbers[i], dtype));
+  return constant_tensor(build, std::move(value));
+}
+
+}  // namespace partita
