@@ -66,6 +66,9 @@ class TestSession : public QObject {
       QCOMPARE(tangent->item_as_double(0), 1.0);  // of the loss
     }
     QCOMPARE(bench.inputs(), io);
+    QVERIFY(std::ranges::any_of(account_of(*bench.current()).rows, [](const NodeAccount::Row& row) {
+      return row.label == "wrapper" && row.html.contains("AOTDispatchAutograd");
+    }));
     QVERIFY2(bench.window().windowTitle().contains("mlp/program.pt2  ›  exported program  ›  joint, made here"),
              qPrintable(bench.window().windowTitle()));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/aot/graph_io.h"
+#include "core/aot/wrapper.h"
 #include "views/graph/graph_controller.h"
 #include "views/look/format.h"
 #include "views/window/workbench.h"
@@ -108,7 +109,11 @@ void AotController::make_joint() {
           added->kind = kind;
           added->artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graphs, product));
           added->artefact.kind = kind;
-          if (kind != ArtefactKind::Backward) added->artefact.program = graphs->program;  // saved values are no inputs
+          if (kind != ArtefactKind::Backward) {
+            added->artefact.program = graphs->program;  // saved values are no inputs
+            for (const Wrapper& w : wrap_graphs(graphs->made))
+              added->wrappers.emplace_back(text(name_of(w)), text(summary(w)));
+          }
           if (!bench_.document(added->key)) bench_.add_document(std::move(added), {}, text(kind_name(kind)), parent);
         };
         add("joint", graphs->made.joint.get(), ArtefactKind::Joint);

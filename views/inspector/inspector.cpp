@@ -148,6 +148,8 @@ NodeAccount account_of(const Document& document) {
   QStringList parts;
   for (const auto& [count, family] : most) parts << QString("%1 %2").arg(count).arg(family.toHtmlEscaped());
   account.rows.push_back({"calls", parts.join(", ")});
+  for (const auto& [name, what] : document.wrappers)
+    account.rows.push_back({"wrapper", code(name.toHtmlEscaped()) + "<br>" + what.toHtmlEscaped()});
   if (!document.cut) return account;
   const CutSummary& cut = *document.cut;
   const UnknownBytes& unknown = document.scene->picture.unknown;

@@ -52,7 +52,9 @@ struct Document {
   bool notes_read = false;                   ///< from the store
   Facts facts;                               ///< what runs found out about its nodes
   std::optional<std::int64_t> bytes_before;  ///< saved bytes before the last pin or budget
-  QString no_kernels;                        ///< why the compiler has no plan for it; empty: it has, or was not asked
+  /// AOTAutograd's wrappers around the compiled graph, outermost first: name and what it does.
+  std::vector<std::pair<QString, QString>> wrappers;
+  QString no_kernels;  ///< why the compiler has no plan for it; empty: it has, or was not asked
 };
 
 /// The folder below the opened one, the log (a rank's, in a folder of logs) and the compilation that an artefact
