@@ -1,6 +1,7 @@
 #include "app/compilers.h"
 
 #include <filesystem>
+#include <map>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -146,11 +147,12 @@ void debug_compile(const CompilerSetup& setup, RunOptions& options) {
 /// The dumps of one program. The joint graph's example inputs are only known when the backward runs.
 struct Dump {
   CompilerSetup setup;
+  int index = 0;  ///< of this program's graphs
   std::unique_ptr<Graph> joint;
   std::vector<Value> forward_inputs;
 
   Status write(const Graph& graph, const char* type, const std::vector<Value>* inputs) const {
-    return dump_graph(graph, setup.folder, setup.name, type, 0, inputs);
+    return dump_graph(graph, setup.folder, setup.name, type, index, inputs);
   }
   /// To be called before a graph runs: dumps its inputs, and those of the joint graph once the tangents are known.
   Status write_inputs(const Graph& graph, bool backward, const std::vector<Value>& inputs) {
@@ -168,18 +170,38 @@ struct Dump {
   }
 };
 
+/// PyTorch's graph_index: the graphs that this process dumps under one name are numbered, and a backward ends a number.
+class DumpIndex {
+ public:
+  static int of(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    return next_[key];
+  }
+  static void advance(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    ++next_[key];
+  }
+
+ private:
+  static inline std::mutex mutex_;
+  static inline std::map<std::string, int> next_;
+};
+
 void graph_dumper_aot(const CompilerSetup& setup, RunOptions& options) {
   const auto dump = std::make_shared<Dump>();
   dump->setup = setup;
+  const std::string key = setup.folder + '\n' + setup.name;
+  dump->index = DumpIndex::of(key);
   both(options, nullptr);
   options.aot.decompositions = Decompositions::Functorch;
   options.joint = [dump](const Graph& joint) {
     dump->joint = joint.clone();
     return dump->write(joint, "joint", nullptr);
   };
-  const auto side = [dump, run = backend("interp", setup)](bool backward) -> CompileFn {
+  const auto side = [dump, key, run = backend("interp", setup)](bool backward) -> CompileFn {
     return [=](const Graph& graph) -> Result<CompiledFn> {
       TRY_DO(dump->write(graph, backward ? "backward" : "forward", nullptr));
+      if (backward) DumpIndex::advance(key);
       TRY(const CompiledFn compiled, run(graph));
       return CompiledFn([=, &graph](std::vector<Value> inputs) -> Result<std::vector<Value>> {
         TRY_DO(dump->write_inputs(graph, backward, inputs));

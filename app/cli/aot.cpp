@@ -73,7 +73,7 @@ Json stages(const AotGraphs& graphs) {
   Json out = Json::array();
   for (const StageRun& stage : graphs.stages) {
     Json passes = Json::array();
-    for (const PassRun& p : stage.passes)
+    for (const PassRun& p : stage.run.passes)
       passes.push_back({{"pass", p.name}, {"changed", p.changed}, {"ms", p.milliseconds}});
     out.push_back({{"stage", name_of(stage.stage)}, {"ms", stage.milliseconds}, {"nodes", stage.nodes}});
     if (!passes.empty()) out.back()["passes"] = std::move(passes);

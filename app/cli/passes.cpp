@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/compare/check_passes.h"
 #include "core/interp/random_values.h"
@@ -17,22 +18,52 @@ struct Options {
   std::string path, graph, inputs, print, stage;
   std::vector<std::string> disable;
   int stop_after = -1, threads = 1;
-  bool check = false, list = false, json = false;
+  bool check = false, list = false, json = false, train = false;
   std::uint64_t seed = 0;
 };
 
-Result<std::vector<Pass>> choose(const Options& o, ArtefactKind kind) {
-  std::optional<PassStage> stage;
-  if (o.stage.empty()) stage = stage_of(kind);
-  for (const PassStage s : {PassStage::PreGrad, PassStage::Joint, PassStage::PostGrad})
-    if (stage_name(s) == o.stage) stage = s;
-  if (!stage)
-    return input_error("passes.stage", fmt::format("no stage {}; there are pre_grad, joint, post_grad", o.stage));
-  std::vector<Pass> passes = passes_of(*stage);
+Result<PassStage> choose_stage(const Options& o, ArtefactKind kind) {
   for (const std::string& name : o.disable)
     if (std::ranges::none_of(all_passes(), [&](const Pass& p) { return p.name == name; }))
       return input_error("passes.name", fmt::format("no pass {}; partita passes --list shows them", name));
-  return passes;
+  if (o.stage.empty()) return o.train ? PassStage::PostGrad : stage_of(kind);
+  for (const PassStage s : {PassStage::PreGrad, PassStage::Joint, PassStage::PostGrad})
+    if (stage_name(s) == o.stage) return s;
+  return input_error("passes.stage", fmt::format("no stage {}; there are pre_grad, joint, post_grad", o.stage));
+}
+
+/// The graphs at a stage, and what the flow did on its way there.
+struct Reached {
+  struct Named {
+    std::string name;  ///< joint, forward or backward; empty for the graph of the file
+    std::unique_ptr<Graph> graph;
+  };
+  std::vector<Named> graphs;
+  std::vector<StageRun> before;
+};
+
+/// A graph of the file is at its own stage; from there the flow that `run` takes makes the later ones.
+Result<Reached> reach(const Options& o, const Artefact& artefact, PassStage stage) {
+  TRY(std::unique_ptr<Graph> graph, artefact.graph());
+  Reached out;
+  const PassStage own = stage_of(artefact.kind);
+  if (stage == PassStage::PreGrad || (stage <= own && !(o.train && own == PassStage::PostGrad))) {
+    out.graphs.push_back({{}, std::move(graph)});
+    return out;
+  }
+  AotOptions how = as_run(*graph, {.train = o.train || PassStage::Joint == stage || PassStage::Joint == own});
+  how.disabled.insert(o.disable.begin(), o.disable.end());
+  how.snapshots = !o.print.empty();
+  how.until = stage == PassStage::Joint ? FlowStage::Decompositions : FlowStage::Partition;
+  TRY(AotGraphs made, aot(*graph, artefact.program.get(), how));
+  out.before = std::move(made.stages);
+  if (stage == PassStage::Joint) {
+    out.graphs.push_back({"joint", std::move(made.joint)});
+    return out;
+  }
+  out.graphs.push_back({"forward", std::move(made.partition.forward)});
+  if (made.partition.backward) out.graphs.push_back({"backward", std::move(made.partition.backward)});
+  return out;
 }
 
 int list_passes(bool json) {
@@ -61,24 +92,34 @@ std::string changes(const Graph& before, const Graph& after) {
   return text;
 }
 
-Result<std::vector<Value>> inputs_for_check(const Options& o, const Artefact& artefact, Graph& graph) {
+/// Values for a graph of the file, or random ones for a graph that the flow made.
+Result<std::vector<Value>> inputs_for_check(const Options& o, const Artefact& artefact, const Reached::Named& at) {
+  if (!at.name.empty()) {
+    if (o.inputs.empty()) return random_inputs(*at.graph, o.seed);
+    return input_error("passes.inputs",
+                       fmt::format("--inputs has values for the graph of the file, not for the {} graph made from it; "
+                                   "leave it out to check with random ones",
+                                   at.name));
+  }
   TensorFile io;
   if (!o.inputs.empty()) {
     TRY(io, read_safetensors(o.inputs));
   }
   TRY(GraphInputs inputs,
-      gather_inputs(graph, artefact.program.get(), io, o.inputs.empty() ? std::optional(o.seed) : std::nullopt));
+      gather_inputs(*at.graph, artefact.program.get(), io, o.inputs.empty() ? std::optional(o.seed) : std::nullopt));
   return std::move(inputs.values);
 }
 
-nlohmann::ordered_json as_json(const PassRun& run) {
-  return {{"pass", run.name},
-          {"stage", stage_name(run.stage)},
-          {"changed", run.changed},
-          {"disabled", run.disabled},
-          {"ms", run.milliseconds},
-          {"nodes_before", run.nodes_before},
-          {"nodes_after", run.nodes_after}};
+nlohmann::ordered_json as_json(const PassRun& run, const std::string& graph) {
+  nlohmann::ordered_json out = {{"pass", run.name},
+                                {"stage", stage_name(run.stage)},
+                                {"changed", run.changed},
+                                {"disabled", run.disabled},
+                                {"ms", run.milliseconds},
+                                {"nodes_before", run.nodes_before},
+                                {"nodes_after", run.nodes_after}};
+  if (!graph.empty()) out["graph"] = graph;
+  return out;
 }
 
 std::string as_line(const PassRun& run) {
@@ -89,38 +130,65 @@ std::string as_line(const PassRun& run) {
                                    : "(unchanged)");
 }
 
-Result<int> run(const Options& o) {
-  if (o.list) return list_passes(o.json);
-  if (o.path.empty()) return input_error("cli.usage", "passes needs a PATH; see partita passes --help");
-  TRY(const Loaded loaded, load(o.path));
-  TRY(const Artefact* artefact, loaded.pick(o.graph));
-  TRY(const std::unique_ptr<Graph> graph, artefact->graph());
-  TRY(const std::vector<Pass> passes, choose(o, artefact->kind));
-  PassContext context;
-  context.threads = o.threads;
-  PipelineOptions options;
-  options.disabled.insert(o.disable.begin(), o.disable.end());
-  options.stop_after = o.stop_after;
-  options.snapshots = !o.print.empty();
-  CheckedRun done;
-  if (o.check) {
-    TRY(const std::vector<Value> inputs, inputs_for_check(o, *artefact, *graph));
-    TRY(done, run_passes_checked(*graph, passes, context, inputs, options));
-  } else {
-    TRY(done.run, run_passes(*graph, passes, context, options));
-  }
-  nlohmann::ordered_json document = {{"graph", artefact->id}, {"passes", nlohmann::ordered_json::array()}};
-  const Graph* before = done.run.before.get();
-  for (const PassRun& pass : done.run.passes) {
-    document["passes"].push_back(as_json(pass));
+/// Prints what the passes did, or appends it to `rows`.
+void show(const Options& o, const PipelineRun& run, const std::string& graph, nlohmann::ordered_json& rows) {
+  const Graph* before = run.before.get();
+  if (!graph.empty() && !o.json && !run.passes.empty()) fmt::print("{} graph\n", graph);
+  for (const PassRun& pass : run.passes) {
+    rows.push_back(as_json(pass, graph));
     if (o.json) {
-      if (pass.after && (pass.changed || o.print == "all")) document["passes"].back()["text"] = print(*pass.after);
+      if (pass.after && (pass.changed || o.print == "all")) rows.back()["text"] = print(*pass.after);
     } else {
       std::fputs(as_line(pass).c_str(), stdout);
       if (o.print == "changed" && pass.changed) std::fputs(changes(*before, *pass.after).c_str(), stdout);
       if (o.print == "all") fmt::print("{}\n", print(*pass.after));
     }
     before = pass.after.get();
+  }
+}
+
+std::string graph_of(FlowStage stage, bool train) {
+  if (stage == FlowStage::JointPasses) return train ? "joint" : "functional";
+  return "given";
+}
+
+Result<CheckedRun> run_at(const Options& o, const Artefact& artefact, const Reached::Named& at, PassStage stage) {
+  PassContext context;
+  context.threads = o.threads;
+  PipelineOptions options;
+  options.disabled.insert(o.disable.begin(), o.disable.end());
+  options.stop_after = o.stop_after;
+  options.snapshots = !o.print.empty();
+  const std::vector<Pass> passes = passes_of(stage);
+  if (stage == PassStage::PostGrad)
+    if (const Status known = prepare_post_grad(*at.graph); !known)
+      fmt::print(stderr, "partita: warning: no compiler takes this graph: {}\n", known.error().line());
+  if (o.check) {
+    TRY(const std::vector<Value> inputs, inputs_for_check(o, artefact, at));
+    return run_passes_checked(*at.graph, passes, context, inputs, options);
+  }
+  CheckedRun done;
+  TRY(done.run, run_passes(*at.graph, passes, context, options));
+  return done;
+}
+
+Result<int> run(const Options& o) {
+  if (o.list) return list_passes(o.json);
+  if (o.path.empty()) return input_error("cli.usage", "passes needs a PATH; see partita passes --help");
+  TRY(const Loaded loaded, load(o.path));
+  TRY(const Artefact* artefact, loaded.pick(o.graph));
+  TRY(const PassStage stage, choose_stage(o, artefact->kind));
+  TRY(const Reached reached, reach(o, *artefact, stage));
+  nlohmann::ordered_json document = {{"graph", artefact->id}, {"passes", nlohmann::ordered_json::array()}};
+  for (const StageRun& ran : reached.before)
+    show(o, ran.run, graph_of(ran.stage, reached.graphs.size() > 1 || stage == PassStage::Joint), document["passes"]);
+  CheckedRun done;
+  const Graph* graph = nullptr;
+  for (const Reached::Named& at : reached.graphs) {
+    graph = at.graph.get();
+    TRY(done, run_at(o, *artefact, at, stage));
+    show(o, done.run, at.name, document["passes"]);
+    if (done.failure) break;
   }
   if (done.failure) {
     const PassFailure& f = *done.failure;
@@ -153,7 +221,9 @@ const Command passes_command = {
       app.add_option("path", o->path, "graph, archive, log or folder");
       app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
       app.add_option("--stage", o->stage,
-                     "pre_grad, joint or post_grad; when not given, the one that fits the graph's kind");
+                     "pre_grad, joint or post_grad; when not given, the one that fits the graph's kind. A graph of an "
+                     "earlier kind is first brought there, as `run` does");
+      app.add_flag("--train", o->train, "the flow of `run --train`: joint passes, then those of forward and backward");
       app.add_option("--print", o->print, "changed: what each pass changed; all: the graph after each pass")
           ->check(CLI::IsMember({"changed", "all"}));
       app.add_flag("--check", o->check,

@@ -58,8 +58,7 @@ Status run_stage(Flow& flow, PassStage stage) {
   PipelineOptions options;
   options.disabled = flow.options.disabled;
   options.snapshots = flow.options.snapshots;
-  TRY(PipelineRun run, run_passes(flow.graph(), passes_of(stage), context, options));
-  flow.out.stages.back().passes = std::move(run.passes);
+  TRY(flow.out.stages.back().run, run_passes(flow.graph(), passes_of(stage), context, options));
   return {};
 }
 

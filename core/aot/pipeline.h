@@ -21,8 +21,8 @@ std::string_view name_of(FlowStage stage);  ///< "pre_grad_passes"
 struct StageRun {
   FlowStage stage = FlowStage::PreGradPasses;
   double milliseconds = 0;
-  std::size_t nodes = 0;        ///< of the graph after it; of Partition's forward and backward together
-  std::vector<PassRun> passes;  ///< of stages that run passes
+  std::size_t nodes = 0;  ///< of the graph after it; of Partition's forward and backward together
+  PipelineRun run;        ///< of stages that run passes
   /// The graph after the stage, if snapshots were asked for; for Partition the forward.
   std::shared_ptr<const Graph> after;
 };

@@ -2,13 +2,16 @@
 #include "core/grad/joint.h"
 #include "core/ir/replace_uses.h"
 #include "core/ops/composite.h"
+#include "core/ops/functorch_table.h"
 #include "core/ops/record.h"
 
 namespace partita {
 namespace {
 
+using Replacement = Result<Arg> (*)(Node& call);
+
 /// Replaces the calls for which `simpler` holds until none is left.
-Status decompose_where(Graph& graph, bool (*simpler)(const Op*)) {
+Status decompose_where(Graph& graph, bool (*simpler)(const Op*), Replacement replacement) {
   Node* node = graph.first();
   while (node) {
     if (!simpler(node->op())) {
@@ -16,7 +19,7 @@ Status decompose_where(Graph& graph, bool (*simpler)(const Op*)) {
       continue;
     }
     Node* previous = node->previous();
-    TRY(Arg value, decompose(*node, true));
+    TRY(Arg value, replacement(*node));
     if (value.node() == node) {
       node = node->next();
       continue;
@@ -31,14 +34,11 @@ Status decompose_where(Graph& graph, bool (*simpler)(const Op*)) {
 }  // namespace
 
 Status decompose_to_core(Graph& graph) {
-  return decompose_where(graph, decomposes_to_core);
+  return decompose_where(graph, decomposes_to_core, [](Node& call) { return decompose(call, true); });
 }
 
 Status decompose_as_functorch(Graph& graph) {
-  return decompose_where(graph, [](const Op* op) {
-    const OpRecord* record = op->kind == OpKind::Torch ? ops().find(op) : nullptr;
-    return record && record->aot_decomposed;
-  });
+  return decompose_where(graph, in_functorch_table, decompose_by_functorch_table);
 }
 
 }  // namespace partita

@@ -69,7 +69,8 @@ class MinCutSolver {
 
   void ban(const Node* n, const char* why) {
     if (banned_[n->id()] || cost(n).view || pinned_recompute(n)) return;
-    bool final_ban = cost(n).random || cost(n).side_effect || n->is_placeholder() || pinned_save(n);
+    bool final_ban = cost(n).random || cost(n).side_effect || n->is_placeholder() || pinned_save(n) ||
+                     n->recompute == Recompute::MustSave;
     if (is_allowed(n) && !final_ban) return;
     banned_[n->id()] = why;
   }
@@ -93,6 +94,8 @@ class MinCutSolver {
   const char* ban_reason(const Node* n) const {
     if (!n->op()->is_call() || n->is(Op::getitem())) return nullptr;
     if (n->recompute == Recompute::MustSave || pinned_save(n)) return "pinned: save";
+    // Unlike MUST_SAVE, a memory budget or a pin may override it.
+    if (n->recompute == Recompute::PreferSave) return "marked PREFER_SAVE";
     if (n->meta.sym() && n->op()->kind != OpKind::Torch) return nullptr;
     const CostClass& c = cost(n);
     if (c.random) return "random values";
