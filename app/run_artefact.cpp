@@ -1,14 +1,12 @@
 #include "app/run_artefact.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "app/plant.h"
 #include "core/aot/run_compiled.h"
 #include "core/aot/run_program.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
-#include "core/interp/random_values.h"
 
 namespace partita {
 namespace {

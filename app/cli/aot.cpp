@@ -1,6 +1,5 @@
 #include "core/aot/aot.h"
 
-#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>

@@ -7,7 +7,6 @@
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/compare/check_passes.h"
-#include "core/interp/random_values.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
 

@@ -15,7 +15,6 @@
 #include "codegen/cpu/runtime.h"
 #include "codegen/cpu/threads.h"
 #include "core/base/check.h"
-#include "core/base/hash.h"
 #include "core/base/whereabouts.h"
 #include "core/ops/evaluate.h"
 

@@ -1,7 +1,6 @@
 #include "codegen/cpu/index.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 namespace partita::codegen {

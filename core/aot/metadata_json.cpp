@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "core/ir/print.h"
 
 namespace partita {
 namespace {

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "core/aot/run_compiled.h"
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
 #include "core/compare/per_node.h"

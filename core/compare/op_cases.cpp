@@ -1,7 +1,6 @@
 #include "core/compare/op_cases.h"
 
 #include <algorithm>
-#include <cmath>
 #include <complex>
 #include <filesystem>
 #include <fstream>

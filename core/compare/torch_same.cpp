@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <complex>
-#include <limits>
 
 namespace partita {
 namespace {

@@ -1,9 +1,7 @@
 #include "core/fake/propagate.h"
 
-#include <fmt/format.h>
 
 #include "core/fake/renaming.h"
-#include "core/ir/place.h"
 #include "core/ops/control.h"
 #include "core/ops/record.h"
 #include "core/ops/values.h"

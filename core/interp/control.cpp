@@ -1,6 +1,5 @@
 #include "core/interp/control.h"
 
-#include <algorithm>
 
 #include <fmt/format.h>
 

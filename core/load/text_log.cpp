@@ -2,7 +2,6 @@
 // graph follows a prefix like "I1121 08:22:00.675000 PID FILE:LINE] [0/0] [__aot_joint_graph] ".
 #include <fmt/format.h>
 
-#include "core/load/fx_text.h"
 #include "core/load/sources.h"
 
 namespace partita {

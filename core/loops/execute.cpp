@@ -1,7 +1,6 @@
 #include "core/loops/execute.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>

@@ -1,7 +1,6 @@
 #include "core/loops/scalar.h"
 
 #include <bit>
-#include <cmath>
 
 #include <fmt/format.h>
 

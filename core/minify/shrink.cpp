@@ -1,6 +1,5 @@
 // Sizes, dtypes and values of inputs.
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <set>
 

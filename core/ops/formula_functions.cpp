@@ -1,7 +1,6 @@
 #include "core/ops/formula_functions.h"
 
 #include <algorithm>
-#include <climits>
 #include <cmath>
 #include <numeric>
 

@@ -1,7 +1,6 @@
 #include "core/ops/promote.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 

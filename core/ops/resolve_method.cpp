@@ -1,5 +1,4 @@
 // Methods and attributes of tensors that are not ATen operators of the same name.
-#include <algorithm>
 
 #include <fmt/format.h>
 

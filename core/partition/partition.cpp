@@ -1,7 +1,6 @@
 #include "core/partition/partition.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 // Replaces composite operators by what the compiler lowers: their compile_decompose, else their decompose if the record
 // has no lowering, body or evaluation. New calls are placed before the node, so the walk visits and decomposes them
 // too.
-#include <algorithm>
 
 #include "core/ir/place.h"
 #include "core/ir/replace_uses.h"

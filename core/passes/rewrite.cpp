@@ -7,7 +7,6 @@
 
 #include "core/base/check.h"
 #include "core/ir/place.h"
-#include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/passes/substitute.h"
 

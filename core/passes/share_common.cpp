@@ -2,7 +2,6 @@
 // in order is enough.
 #include <unordered_map>
 
-#include "core/base/hash.h"
 #include "core/ir/print.h"
 #include "core/ops/control.h"
 #include "core/ops/effects.h"

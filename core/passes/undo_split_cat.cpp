@@ -1,6 +1,5 @@
 // Replaces a cat of all pieces of a split, in order and along its dimension, by the split's argument,
 // and a split of a cat at the cat's seams by the cat's arguments.
-#include <algorithm>
 
 #include "core/ops/effects.h"
 #include "core/ops/record.h"

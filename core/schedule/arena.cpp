@@ -1,7 +1,6 @@
 #include "core/schedule/arena.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
 
 namespace partita::schedule {

@@ -1,7 +1,5 @@
 #include "core/schedule/execute_plan.h"
 
-#include <algorithm>
-#include <cstring>
 
 #include "core/interp/interpreter.h"
 #include "core/loops/execute.h"

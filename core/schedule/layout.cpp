@@ -1,9 +1,7 @@
 #include "core/schedule/layout.h"
 
 #include <algorithm>
-#include <numeric>
 
-#include "core/base/check.h"
 #include "core/ops/call.h"
 #include "core/tensor/significant_strides.h"
 

@@ -4,7 +4,6 @@
 
 #include "core/base/check.h"
 #include "core/ir/place.h"
-#include "core/ops/alias.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/control.h"
 #include "core/ops/lower_call.h"

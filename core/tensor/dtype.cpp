@@ -1,6 +1,5 @@
 #include "core/tensor/dtype.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include <fmt/format.h>
 

@@ -8,7 +8,6 @@
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
-#include <cmath>
 
 #include "views/graph/legend.h"
 #include "views/graph/sizes.h"

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "core/aot/wrapper.h"
-#include "core/base/check.h"
 
 namespace partita {
 

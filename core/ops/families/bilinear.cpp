@@ -1,5 +1,4 @@
 // bilinear, and _trilinear, the product of three tensors that it is made of.
-#include <algorithm>
 
 #include "core/ops/families.h"
 #include "core/ops/gradients.h"

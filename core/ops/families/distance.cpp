@@ -1,5 +1,4 @@
 // Distances between rows (cdist, pdist), and cross products.
-#include <algorithm>
 #include <cmath>
 
 #include "core/ops/families/linalg.h"

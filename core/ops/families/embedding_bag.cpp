@@ -1,5 +1,4 @@
 // embedding_bag: the sum, mean or maximum of an embedding's rows over bags of indices.
-#include <limits>
 
 #include "core/ops/families.h"
 #include "core/ops/kernels/outputs.h"

@@ -1,11 +1,9 @@
 // grid_sampler_2d as PyTorch's compiler decomposes it: computes positions and weights, and reads the image with
 // aten.index.
-#include <limits>
 
 #include "core/ops/families/grid_sampler.h"
 #include "core/ops/families/upsample.h"
 #include "core/ops/gradients.h"
-#include "core/ops/promote.h"
 
 namespace partita {
 

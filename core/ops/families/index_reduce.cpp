@@ -1,6 +1,5 @@
 // index_reduce: reduces slices of `source` into slices of `self` along one dimension.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "core/ops/families/indexing.h"

@@ -1,7 +1,6 @@
 // Linear algebra decomposed to other operators (CompositeImplicitAutograd; native/LinearAlgebra.cpp,
 // BatchLinearAlgebra.cpp).
 #include <algorithm>
-#include <cmath>
 
 #include "core/ops/families/linalg.h"
 #include "core/ops/gradients.h"

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "core/ops/families/linalg.h"
-#include "core/ops/formula.h"
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/lapack.h"
 #include "core/ops/layout.h"

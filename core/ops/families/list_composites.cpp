@@ -1,5 +1,4 @@
 // Lists of tensors: flattened to one tensor, padded to one length, combined; and helpers for other composites.
-#include <algorithm>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/ops/families/loss.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 

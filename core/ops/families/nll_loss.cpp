@@ -1,6 +1,4 @@
 // nll_loss for [N, C] and [N, C, H, W] inputs, and its gradient.
-#include <algorithm>
-#include <cmath>
 
 #include "core/ops/families/loss.h"
 #include "core/ops/gradients.h"

@@ -1,6 +1,5 @@
 // Operators that fill tensors with random numbers: factories, and operators that fill in place (uniform_ and others).
 // All draw from the run's generator in the order of memory, and give the numbers that eager PyTorch gives on a CPU.
-#include <cmath>
 
 #include "core/ops/families.h"
 #include "core/ops/families/factory_parts.h"

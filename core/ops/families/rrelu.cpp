@@ -1,7 +1,6 @@
 // rrelu: multiplies negative elements by slopes, which are drawn at random in training and kept as `noise` for the
 // gradient.
 #include "core/ops/families.h"
-#include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
 

@@ -1,5 +1,4 @@
 // Tensors brought to a common rank, concatenated or split by direction (CompositeImplicitAutograd).
-#include <algorithm>
 
 #include <fmt/format.h>
 
