@@ -169,6 +169,7 @@ void gather(Rack& rack) {
   for (std::size_t row = 0; row < rack.rows.size(); ++row)
     for (int i : rack.rows[row]) items[part[i]].emplace_back(static_cast<int>(row), i);
   std::vector<Spans> taken(rack.rows.size());
+  constexpr float kSlack = 0.5;  // more than the rounding of places, so that each push goes on
   // How far the part must move, beyond `by` and in that direction, so that none of its items lies on a taken span.
   const auto pushed = [&](int which, float by, bool right) {
     for (bool moved = true; moved;) {
@@ -177,7 +178,7 @@ void gather(Rack& rack) {
         const float half = rack.items[i].width / 2 + PictureLayout::kGap;
         const auto push = [&](const std::pair<float, float>& span) {
           const float x = rack.items[i].x + by;
-          if (x - half >= span.second || x + half <= span.first) return;
+          if (x - half >= span.second - kSlack || x + half <= span.first + kSlack) return;
           by += right ? span.second - (x - half) : span.first - (x + half);
           moved = true;
         };
