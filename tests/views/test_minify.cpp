@@ -58,7 +58,7 @@ class TestMinify : public QObject {
     QCOMPARE(log.rows().front().cells[1].text, QString("still fails"));
     QCOMPARE(log.rows()[1].cells[1].text, QString("passes"));
     for (const Row& row : log.rows()) QVERIFY(row.cells[1].tone != Tone::Good);  // a graph that fails is no good news
-    QCOMPARE(log.curve().size(), std::size_t{11});  // the start and ten steps down
+    QCOMPARE(log.curve().size(), std::size_t{11});                               // the start and ten steps down
     QCOMPARE(log.curve().front().calls, std::size_t{1700});
     QCOMPARE(log.curve().back().calls, std::size_t{700});
     QCOMPARE(log.headline(), QString("700 of 1,700 calls"));

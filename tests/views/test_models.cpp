@@ -324,6 +324,14 @@ class TestModels : public QObject {
     QCOMPARE(code.find("GELU_1:", line), line);
     QCOMPARE(code.find("gelu_1:", line + 1), line);  // wraps around the end
     QCOMPARE(code.find("no such text", 0), -1);
+    // Names are coloured as their cards are, where that can be read.
+    QCOMPARE(code.family_at(line), std::optional(family_of(graph->find("gelu_1")->op())));
+    QVERIFY(!code.family_at(0) && !code.family_at(code.line_of("primals_1")) && !code.family_at(-1));
+    for (const Theme* theme : {&Theme::light(), &Theme::night()})
+      for (int f = 0; f <= static_cast<int>(Family::Other); ++f) {
+        const QColor name = readable_on(theme->paper, theme->family(static_cast<Family>(f)), theme->ink);
+        QVERIFY2(contrast(name, theme->paper) >= 4.5, qPrintable(name.name()));
+      }
     CodeDocument plain("one\ntwo\n", nullptr);
     QCOMPARE(plain.line_count(), 2);
     QCOMPARE(plain.line(1).toString(), QString("two"));

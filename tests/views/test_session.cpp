@@ -280,6 +280,57 @@ class TestSession : public QObject {
     QVERIFY(node->isVisible());
   }
 
+  void a_file_is_found_as_it_was_left() {
+    const QString path = write("left.py", *tests::joint_graph(4));
+    std::string pinned, folded;
+    {
+      Workbench bench(tools());
+      bench.window().show();
+      bench.open(path);
+      QVERIFY(wait_shown(bench));
+      for (const SavedValue& value : bench.current()->cut->saved)
+        if (!value.is_input) pinned = value.name;
+      bench.pin(QString::fromStdString(pinned), Pin::Recompute);
+      QVERIFY(wait_shown(bench));
+      folded = picture(bench)->scene()->picture.frames.front().key;
+      bench.fold(QString::fromStdString(folded));
+      QVERIFY(wait_shown(bench));
+      bench.selection().select_node("gelu_backward");
+      bench.window().close();
+    }
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(path);
+    QVERIFY(wait_shown(bench));
+    QVERIFY(bench.current()->pins == (Pins{{pinned, Pin::Recompute}}));
+    QVERIFY(std::ranges::find(bench.current()->cut->recomputed, pinned) != bench.current()->cut->recomputed.end());
+    QVERIFY(picture(bench)->scene()->picture.card_by_key("frame:" + folded) >= 0);
+    QCOMPARE(bench.selection().spot().node, QString("gelu_backward"));
+    // Another graph of that name has no such node: it is drawn without the pin.
+    bench.close_file(path);
+    write("left.py", *tests::joint_graph(1));
+    bench.open(path);
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, 30000));
+    QVERIFY(bench.current()->scene);
+    QVERIFY(bench.current()->pins.empty() || bench.current()->graph->find(pinned));
+  }
+
+  void the_node_stands_beside_the_code_in_a_wide_window() {
+    for (const int width : {1440, 1920}) {
+      Workbench bench(tools());
+      bench.window().resize(width, 1000);
+      bench.window().show();
+      bench.open(write("wide.py", *tests::joint_graph(2)));
+      QVERIFY(wait_shown(bench));
+      QTest::qWait(50);
+      const QRect code = bench.window().findChild<QDockWidget*>("code")->geometry();
+      const QRect node = bench.window().findChild<QDockWidget*>("node")->geometry();
+      QCOMPARE(node.left() > code.right(), width > 1800);
+      QCOMPARE(node.top() > code.bottom(), width < 1800);
+      QVERIFY(picture(bench)->width() > 500);
+    }
+  }
+
   void jobs_are_listed_cancelled_and_remembered() {
     WorkbenchTools with_slow = tools();
     with_slow.backends.push_back({"slow", [](const Progress& progress) -> CompileFn {

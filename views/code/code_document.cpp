@@ -44,10 +44,13 @@ CodeDocument::CodeDocument(QString text, const Graph* graph) : text_(std::move(t
     begin = end + 1;
   }
   node_at_.resize(begins_.size());
+  family_at_.resize(begins_.size());
   if (!graph) return;
   auto bind = [&](const Node* node, int line) {
     auto [found, fresh] = line_of_.try_emplace(node->name(), line);
-    if (fresh && !node_at_[line]) node_at_[line] = &found->first;
+    if (!fresh || node_at_[line]) return;
+    node_at_[line] = &found->first;
+    if (node->op()->is_call()) family_at_[line] = family_of(node->op());
   };
   for (int i = 0; i < line_count(); ++i) {
     QStringView line = this->line(i);
@@ -83,6 +86,10 @@ QString CodeDocument::shown_line(int index) const {
 int CodeDocument::line_of(const QString& node) const {
   auto found = line_of_.find(node.toStdString());
   return found == line_of_.end() ? -1 : found->second;
+}
+
+std::optional<Family> CodeDocument::family_at(int line) const {
+  return line < 0 || line >= line_count() ? std::nullopt : family_at_[line];
 }
 
 QString CodeDocument::node_at(int line) const {

@@ -1,6 +1,7 @@
 #pragma once
 #include <QString>
 #include <QStringView>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +25,8 @@ class CodeDocument {
   const QString& text() const { return text_; }
   int line_of(const QString& node) const;  ///< -1 when it has none
   QString node_at(int line) const;         ///< empty: none
+  /// Of the operator of the node that the line defines.
+  std::optional<Family> family_at(int line) const;
   /// The first line at or after `from` that contains `needle`; goes on at the other end; -1 when there is none.
   int find(const QString& needle, int from, bool backwards = false) const;
   int count(const QString& needle) const;
@@ -33,6 +36,7 @@ class CodeDocument {
   std::vector<int> begins_;
   std::unordered_map<std::string, int> line_of_;
   std::vector<const std::string*> node_at_;  ///< keys of line_of_
+  std::vector<std::optional<Family>> family_at_;
   int longest_ = 0;
   bool is_graph_ = false;
 };

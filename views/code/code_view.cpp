@@ -12,11 +12,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "views/look/ramp.h"
+
 namespace partita::views {
 namespace {
 
-QColor colour(TokenKind token) {
+// Names have the colours of their cards, as far as text can be read in them.
+QColor colour(TokenKind token, std::optional<Family> family) {
   const Theme& t = Theme::current();
+  if (token == TokenKind::Name && family) return readable_on(t.paper, t.family(*family), t.ink);
   const QColor by_token[] = {t.ink, t.keyword, t.string, t.number, t.comment, t.annotation, t.accent, t.comment};
   return by_token[static_cast<std::size_t>(token)];
 }
@@ -136,12 +140,13 @@ void CodeView::paintEvent(QPaintEvent*) {
       painter.fillRect(QRectF(3, y, viewport()->width(), line_height_), c);
     }
     const QString line = document_->shown_line(i);
+    const std::optional<Family> family = document_->family_at(i);
     painter.setClipRect(QRectF(margin, y, viewport()->width() - margin, line_height_));
     auto draw = [&](int begin, int end, TokenKind token) {
       begin = std::max(begin, skip);
       end = std::min(end, skip + columns);
       if (end <= begin) return;
-      painter.setPen(colour(token));
+      painter.setPen(colour(token, family));
       painter.drawText(QPointF(left + begin * char_width_, y + ascent_), line.sliced(begin, end - begin));
     };
     if (!search_.isEmpty())

@@ -11,6 +11,12 @@ QColor mix(const QColor& a, const QColor& b, double t) {
   return {between(a.red(), b.red()), between(a.green(), b.green()), between(a.blue(), b.blue())};
 }
 
+// By WCAG 2.2.
+double luminance(const QColor& c) {
+  const auto linear = [](double x) { return x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4); };
+  return 0.2126 * linear(c.redF()) + 0.7152 * linear(c.greenF()) + 0.0722 * linear(c.blueF());
+}
+
 }  // namespace
 
 QColor sequential(double t, const Theme& theme) {
@@ -36,14 +42,21 @@ QColor inf_colour(const Theme& theme) {
   return theme.ink;
 }
 
+double contrast(const QColor& a, const QColor& b) {
+  const double x = luminance(a) + 0.05, y = luminance(b) + 0.05;
+  return std::max(x, y) / std::min(x, y);
+}
+
 QColor ink_on(const QColor& fill) {
-  const auto luminance = [](const QColor& c) {
-    const auto linear = [](double x) { return x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4); };
-    return 0.2126 * linear(c.redF()) + 0.7152 * linear(c.greenF()) + 0.0722 * linear(c.blueF());
-  };
   const QColor dark(0x14171c), light(0xffffff);
-  const double l = luminance(fill);
-  return (l + 0.05) / (luminance(dark) + 0.05) > (luminance(light) + 0.05) / (l + 0.05) ? dark : light;
+  return contrast(dark, fill) > contrast(light, fill) ? dark : light;
+}
+
+QColor readable_on(const QColor& paper, const QColor& colour, const QColor& ink) {
+  constexpr double kEnough = 4.5, kStep = 0.1;
+  for (double share = 0; share < 1; share += kStep)
+    if (const QColor mixed = mix(colour, ink, share); contrast(mixed, paper) >= kEnough) return mixed;
+  return ink;
 }
 
 LogScale LogScale::of(const std::vector<double>& values) {

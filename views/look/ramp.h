@@ -20,6 +20,10 @@ QColor inf_colour(const Theme& theme);
 /// For text on this colour: near black or near white, whichever has more contrast by WCAG 2.2.
 QColor ink_on(const QColor& fill);
 
+double contrast(const QColor& a, const QColor& b);  ///< by WCAG 2.2, at least 1
+/// The colour, mixed with as much ink as text in it needs for a contrast of 4.5:1.
+QColor readable_on(const QColor& paper, const QColor& colour, const QColor& ink);
+
 /// Positive numbers on a logarithmic scale.
 struct LogScale {
   double low = 0, high = 0;  ///< both 0: there was no positive number

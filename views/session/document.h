@@ -46,6 +46,7 @@ struct Document {
   double memory_budget = 1;                     ///< of the cut, 0..1 as PartitionOptions has it
   std::vector<BudgetPoint> budget;              ///< what each budget would save and cost; empty: not known yet
   std::optional<Pins> budget_asked;             ///< the pins for which `budget` was asked
+  QString chosen;                               ///< the node; empty: none
   Folding folding = Folding::Fit;
   std::unordered_set<std::string> folded;
   std::map<std::string, QString> notes;      ///< the user's, by node; a bookmark has no text

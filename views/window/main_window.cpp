@@ -296,7 +296,8 @@ void MainWindow::follow_work() {
   restoring_ = false;
 }
 
-// The code gets room for some 80 columns, the picture at least as much.
+// The code gets room for some 80 columns, the picture at least as much. In a wide window the node stands beside the
+// code.
 void MainWindow::arrange_docks() {
   auto docks_at = [this](Qt::DockWidgetArea area) {
     QList<QDockWidget*> docks;
@@ -305,8 +306,12 @@ void MainWindow::arrange_docks() {
     return docks;
   };
   const QList<QDockWidget*> left = docks_at(Qt::LeftDockWidgetArea), right = docks_at(Qt::RightDockWidgetArea);
+  constexpr int kRoomForBoth = 1800;
+  const bool beside = width() >= kRoomForBoth && right.size() > 1;
+  splitDockWidget(right.first(), right.last(), beside ? Qt::Horizontal : Qt::Vertical);
   const int code = std::clamp(width() * 2 / 5, 320, 640), tree = std::clamp(width() * 3 / 20, 140, 280);
   resizeDocks({left.first(), right.first()}, {tree, code}, Qt::Horizontal);
+  if (beside) return resizeDocks(right, {code, code * 2 / 3}, Qt::Horizontal);
   resizeDocks(right, {height() * 11 / 20, height() * 9 / 20}, Qt::Vertical);
 }
 
@@ -458,6 +463,7 @@ void MainWindow::reset_layout() {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
+  Q_EMIT closing();
   QSettings settings;
   settings.setValue("geometry", saveGeometry());
   settings.setValue("layout", saveState());

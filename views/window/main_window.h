@@ -72,6 +72,7 @@ class MainWindow : public QMainWindow {
   void page_changed();
   void panel_changed();  ///< the panel below was opened or closed, or shows another tab
   void jobs_asked();
+  void closing();
   void logged(QString line);
   void problem_shown(QString text);
   void search_changed(QString text);

@@ -13,6 +13,7 @@
 #include "views/graph/sizes.h"
 #include "views/look/format.h"
 #include "views/look/inputs_box.h"
+#include "views/session/kept_state.h"
 
 namespace partita::views {
 namespace {
@@ -47,6 +48,9 @@ Workbench::Workbench(WorkbenchTools tools, const QStringList& paths, const QStri
     : tools_(std::move(tools)), window_(jobs_), wanted_id_(graph_id) {
   text_width_ = measured_text_width(card_title_font(), card_detail_font());
   connect(&window_, &MainWindow::open_asked, this, &Workbench::open);
+  connect(&window_, &MainWindow::closing, this, [this] {
+    for (const auto& [key, document] : documents_) keep_state(*document);
+  });
   connect(&window_, &MainWindow::search_changed, this, &Workbench::search);
   connect(&window_, &MainWindow::search_next, this, [this](bool backwards) {
     std::ranges::any_of(views_, [&](const Made& view) { return view.controller->find_next(backwards); });
@@ -198,6 +202,8 @@ void Workbench::open(const QString& path) {
 void Workbench::close_file(const QString& path) {
   const bool shown = current_ && current_->path == path;
   jobs_.cancel_of(path);
+  for (const auto& [key, document] : documents_)
+    if (document->path == path) keep_state(*document);
   tree_.remove_file(path);
   if (shown) current_ = nullptr;
   std::erase_if(documents_, [&](const auto& document) { return document.second->path == path; });
@@ -273,6 +279,7 @@ void Workbench::show(const QString& key) {
   if (!chosen) return;
   current_ = chosen;
   if (chosen->code) return put_on_screen(*chosen);
+  restore_state(*chosen);
   const bool nothing_shown = window_.page() == window_.empty_page();
   for_each_view([&](Controller& view) { view.wait_for(*chosen); });
   if (nothing_shown) window_.page()->setFocus();
@@ -327,7 +334,11 @@ void Workbench::set_rendering(const QString& key, Rendering rendering) {
 // The picture stayed as it was, and so do the pins.
 void Workbench::drop_bad_pin(const QString& key) {
   Document* of = document(key);
-  if (!of || of->earlier_pins.empty()) return;
+  if (!of) return;
+  if (of->earlier_pins.empty()) {  // kept from the last time, when the file was another
+    of->pins.clear();
+    return render(*of);
+  }
   of->pins = std::move(of->earlier_pins.back());
   of->earlier_pins.pop_back();
   refresh_undo();
@@ -367,7 +378,9 @@ void Workbench::put_on_screen(Document& document) {
   if (document.scene && window_.page() == window_.empty_page()) show_view("graph");
   for_each_view([&](Controller& view) { view.set_document(document); });
   if (selection_.spot().document != document.key)
-    selection_.select({document.key, {}});
+    selection_.select({document.key, document.graph && document.graph->find(document.chosen.toStdString())
+                                         ? document.chosen
+                                         : QString()});
   else
     select_in_views(selection_.spot());
   // An io.safetensors file beside an archive holds the inputs of its program, and of the joint graph made of it.
@@ -409,6 +422,7 @@ void Workbench::show_status(const Document& document) {
 
 void Workbench::select_in_views(const Spot& spot) {
   if (current_ == nullptr || spot.document != current_->key) return show(spot.document);
+  current_->chosen = spot.node;
   for_each_view([&](Controller& view) { view.select(spot.node); });
 }
 
