@@ -160,8 +160,10 @@ class Functionalizer {
     std::map<std::size_t, ArgList> lists;
     for (const RegionOperand& o : region.operands) lists[o.list].items.push_back(mapped(o.value));
     for (std::size_t i = 0; i < args.size(); ++i) {
+      // PyTorch lists what all steps of a scan read as a tuple.
       if (const ArgList* empty = args[i].get<ArgList>())
-        args[i] = ArgList{std::move(lists[i].items), empty->is_tuple};
+        args[i] = ArgList{std::move(lists[i].items),
+                          empty->is_tuple || (op.kind == Control::Scan && i == op.operands.back())};
       else if (std::ranges::find(op.graphs, i) == op.graphs.end())
         args[i] = mapped(node.args()[i]);
     }

@@ -1,0 +1,256 @@
+"""Makes tests/cli/aot_cases/r_*: what cond, while_loop, map, scan and checkpoint do in eager PyTorch. Run it by hand with
+PyTorch 2.13: region_cases.py FOLDER [NAME...]. A case is a function, its inputs, and whether it runs under no_grad."""
+import json
+import pathlib
+import sys
+
+import torch
+from safetensors.torch import save_file
+from torch._higher_order_ops.map import map as hop_map
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
+from torch.utils.checkpoint import checkpoint
+
+CASES = {}
+
+
+def floats(*sizes, grad=False):
+    return lambda: torch.randn(*sizes).requires_grad_(grad)
+
+
+def number(value):
+    return lambda: torch.tensor(value)
+
+
+def case(*inputs, no_grad=False):
+    def add(f):
+        CASES[f.__name__] = (f, inputs, no_grad)
+        return f
+
+    return add
+
+
+@case(floats(3), floats(3), no_grad=True)
+def r_cond_write(x, buffer):
+    def yes():
+        buffer.add_(1)
+        return x + buffer
+
+    def no():
+        buffer.mul_(2)
+        return x - buffer
+
+    y = torch.cond(x.sum() > 0, yes, no)
+    return y * buffer, buffer.clone()
+
+
+@case(floats(4), floats(4, 2), no_grad=True)
+def r_cond_write_one(x, buffer):
+    def yes():
+        buffer[:, 1].copy_(x)
+        return x.sum()
+
+    y = torch.cond(x.sum() < 1e9, yes, lambda: x.mean())
+    return y + buffer.t()[1]
+
+
+@case(number(0), floats(3), floats(3), no_grad=True)
+def r_while_write(i, x, buffer):
+    def body(i, x):
+        buffer.add_(x)
+        return i + 1, x * 2
+
+    n, y = while_loop(lambda i, x: i < 4, body, (i, x))
+    return n, y + buffer
+
+
+@case(number(0), floats(3), floats(3))
+def r_while_cond(i, x, w):
+    def body(i, x):
+        return i + 1, torch.cond(x.sum() > w.sum(), lambda x: x * 0.5, lambda x: x + w.abs() + 1, (x,))
+
+    return while_loop(lambda i, x: i < 6, body, (i, x))
+
+
+@case(floats(3, 4, grad=True), floats(4, 2, grad=True), floats(2, grad=True), floats(3, 2))
+def r_cond_grad(x, w, b, scale):
+    def yes(x, w):
+        h = x @ w + b
+        return h.relu(), h.exp().sum(1)
+
+    y, z = torch.cond(scale.sum() < 1e9, yes, lambda x, w: (x @ w.sin(), (x * x).sum(1)), (x, w))
+    return y * scale + z[:, None]
+
+
+@case(floats(3, 4, grad=True), floats(4, 2, grad=True), floats(2, grad=True))
+def r_cond_grad_no(x, w, b):
+    y, z = torch.cond(w.sum() > 1e9, lambda x, w: (x @ w + b, x.sum(1)), lambda x, w: (x @ w.sin(), x.exp().sum(1)), (x, w))
+    return y.tanh(), z * 2
+
+
+@case(floats(4, grad=True), floats(4, grad=True))
+def r_cond_nested_grad(x, y):
+    def yes(x, y):
+        return torch.cond(y.sum() > 1e9, lambda x, y: x * y, lambda x, y: (x / (1 + y * y)).sin(), (x, y)).cos()
+
+    return torch.cond(x.sum() < 1e9, yes, lambda x, y: x - y, (x.exp(), y)) * y
+
+
+@case(floats(4, grad=True), floats(4))
+def r_cond_between_writes(x, y):
+    a = x * 2
+    a.mul_(y)
+    b = torch.cond(y.sum() < 1e9, lambda a: a.sin() * y, lambda a: a.cos(), (a,))
+    b.add_(a)
+    return b, a
+
+
+@case(floats(4, grad=True), floats(4, grad=True))
+def r_cond_no_grad_inside(x, y):
+    def yes(x, y):
+        with torch.no_grad():
+            s = x.exp()
+        return s * y + x
+
+    return torch.cond(y.sum() < 1e9, yes, lambda x, y: x.clone(), (x, y))
+
+
+@case(floats(4, grad=True), floats(4, grad=True))
+def r_cond_writes_within(x, y):
+    def yes(x, y):
+        a = x * y
+        a[1:].mul_(y[:3])
+        a.sin_()
+        return a, a.sum()
+
+    return torch.cond(y.sum() < 1e9, yes, lambda x, y: (x + y, x.sum()), (x, y))
+
+
+@case(floats(5, 3, grad=True), floats(5), floats(3, grad=True))
+def r_map_grad(xs, ys, w):
+    a, b = hop_map(lambda p, w: ((p[0] * w).sin() * p[1], p[0].sum()), (xs, ys), w)
+    return a, b.exp()
+
+
+@case(floats(5, 3, 2), floats(2, 3, grad=True))
+def r_map_matmul(xs, w):
+    return hop_map(lambda x, w: torch.relu(x @ w).t().contiguous(), xs, w)
+
+
+@case(floats(3, grad=True), floats(5, 3, grad=True), floats(3, 3, grad=True))
+def r_scan_grad(init, xs, w):
+    def step(h, x):
+        n = torch.tanh(h @ w + x)
+        return n, n * 2
+
+    return scan(step, init, xs)
+
+
+@case(floats(2, 3), floats(4, 2, 3), floats(3, 3, grad=True))
+def r_scan_init_without_grad(init, xs, w):
+    def step(h, x):
+        n = (h * 0.5 + x) @ w
+        return n, n.sum(1)
+
+    h, ys = scan(step, init, xs)
+    return h.sum(), ys
+
+
+
+
+@case(floats(3), floats(4, 3), floats(3))
+def r_scan(init, xs, w):
+    return scan(lambda h, x: (h * w + x, h - x), init, xs)
+
+
+@case(floats(3, 3, grad=True), floats(3, 3, grad=True))
+def r_checkpoints(x, w):
+    y = checkpoint(lambda t: torch.relu(t @ w).sin(), x, use_reentrant=False)
+    return checkpoint(lambda t: (t @ w).cos() + t, y, use_reentrant=False)
+
+
+@case(floats(3, 4, grad=True), floats(4, 4, grad=True))
+def r_checkpoint_writes(x, w):
+    def region(t):
+        a = t @ w
+        a[:, 1:].mul_(2)
+        return a.exp().t(), a.sum()
+
+    a, s = checkpoint(region, x, use_reentrant=False)
+    return a * s
+
+
+# Each weight is cast once: PyTorch takes a cast within cond from autocast's cache after it, without its gradient.
+@case(floats(3, 4, grad=True), floats(4, 4, grad=True), floats(4, 2, grad=True))
+def r_autocast_cond(x, w, v):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = torch.cond(x.sum() < 1e9, lambda x, w: x @ w, lambda x, w: x @ w.t(), (x, w))
+        return y.float() @ v
+
+
+@case(number(0), floats(3, grad=True), floats(3, grad=True))
+def r_while_grad(i, x, w):
+    n, y = while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, (x * w).sin()), (i, x))
+    return n, y * 2
+
+
+def described(key, t, **more):
+    return {"key": key, "shape": list(t.shape), "stride": list(t.stride()), "dtype": str(t.dtype).removeprefix("torch."),
+            **more}
+
+
+def make(name, folder):
+    f, inputs, no_grad = CASES[name]
+    torch._dynamo.reset()
+    torch.manual_seed(sum(name.encode()))
+    given = [make_input() for make_input in inputs]
+    tensors = {f"storage.{i}": t.detach().clone().reshape(-1) for i, t in enumerate(given)}
+    tensors |= {f"in.{i}": t.detach().clone() for i, t in enumerate(given)}
+    captured = []
+
+    def capture(graph, examples):
+        captured.append((graph.print_readable(print_output=False, include_stride=True, include_device=True),
+                         [n.name for n in graph.graph.nodes if n.op == "placeholder"],
+                         [next(i for i, t in enumerate(given) if t is e) for e in examples]))
+        return graph
+
+    with torch.set_grad_enabled(not no_grad):
+        out = torch.compile(f, backend=capture, fullgraph=True)(*given)
+    out = list(out) if isinstance(out, (tuple, list)) else [out]
+    (text, names, order), = captured
+    result = {"name": name, "random": False, "inputs": [], "storages": [], "outputs": [], "inputs_after": [],
+              "tangents": [], "grads": [], "placeholders": [{"name": n, "key": f"in.{i}"} for n, i in zip(names, order)]}
+    for i, t in enumerate(given):
+        result["inputs"].append(described(f"in.{i}", t, requires_grad=t.requires_grad, is_leaf=True, storage=i,
+                                          storage_offset=0))
+        result["storages"].append({"key": f"storage.{i}"})
+        result["inputs_after"].append(described(f"after.in.{i}", t, input=f"in.{i}", requires_grad=t.requires_grad,
+                                                storage_offset=0))
+        tensors[f"after.in.{i}"] = t.detach().clone()
+    roots, tangents = [], []
+    for i, t in enumerate(out):
+        result["outputs"].append(described(f"out.{i}", t, requires_grad=t.requires_grad, storage_offset=t.storage_offset(),
+                                           aliasing={}))
+        tensors[f"out.{i}"] = t.detach().clone().contiguous()
+        if t.requires_grad:
+            roots.append(t)
+            tangents.append(torch.randn_like(t))
+            result["tangents"].append(described(f"tan.out.{i}", t, of=f"out.{i}"))
+            tensors[f"tan.out.{i}"] = tangents[-1].clone().contiguous()
+    if roots:
+        torch.autograd.backward(roots, tangents)
+        for i, t in enumerate(given):
+            if t.grad is not None:
+                result["grads"].append(described(f"grad.in.{i}", t.grad, leaf=f"in.{i}"))
+                tensors[f"grad.in.{i}"] = t.grad.clone().contiguous()
+    folder = folder / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "case.json").write_text(json.dumps(result, separators=(",", ":")) + "\n")
+    text = "\n".join("        # File: " + line.split(", code: ", 1)[1] if "# File: " in line and ", code: " in line else line
+                     for line in text.split("\n"))
+    (folder / "dynamo.py").write_text("\n".join(l for l in text.split("\n") if "# File: " not in l).strip() + "\n")
+    save_file(tensors, folder / "io.safetensors")
+
+
+for wanted in sys.argv[2:] or CASES:
+    make(wanted, pathlib.Path(sys.argv[1]))
