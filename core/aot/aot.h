@@ -27,8 +27,9 @@ struct AotOptions {
   /// dynamo's text); for text without parameters, every floating input.
   std::vector<bool> requires_grad = {};
   std::vector<bool> is_leaf = {};  ///< as FunctionalizeOptions says
-  /// For inference. true: the graph writes mutated inputs by copy_ at its end, as PyTorch's compilers get it. false: it
-  /// returns their new values first, and the runtime epilogue (wrapper.h) writes them.
+  /// true: the graph writes mutated inputs by copy_ at its end where autograd permits that, as PyTorch's compilers get
+  /// it. false, or training with tangents_for_aliases: it returns their new values first, and the runtime epilogue
+  /// (wrapper.h) writes them.
   bool keep_input_mutations = true;
   /// See JointOptions: for callers that run the graphs without PyTorch's runtime around them.
   bool tangents_for_aliases = false;

@@ -1,5 +1,6 @@
 #include "core/aot/aot_case_graphs.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -72,9 +73,11 @@ Status compare_text(const std::filesystem::path& folder, const std::string& name
 Result<CaseGraphs> compare_case_graphs(const std::string& folder, const Json& recorded, const Artefact& artefact,
                                        const TensorFile& io, const std::vector<bool>& is_leaf) {
   CaseGraphs out;
-  const bool train = recorded.at("needs_autograd");
+  const auto requires_grad = [](const auto& entry) { return entry.second.requires_grad; };
+  const bool train = std::ranges::any_of(io.tensors, requires_grad);
   TRY(const Given made, given(artefact, io, is_leaf, train));
   AotOptions options = made.options;
+  options.passes = false;
   options.partition.partitioner = Partitioner::Default;
   options.passes = false;
   TRY(const AotGraphs graphs, aot(*made.graph, nullptr, options));
@@ -89,7 +92,7 @@ Result<CaseGraphs> compare_case_graphs(const std::string& folder, const Json& re
   TRY_DO(compare_text(folder, "joint", graphs.joint.get(), out.texts));
   TRY_DO(compare_text(folder, "forward", graphs.partition.forward.get(), out.texts));
   TRY_DO(compare_text(folder, "backward", graphs.partition.backward.get(), out.texts));
-  if (train) {
+  if (recorded.at("needs_autograd")) {
     options.partition.partitioner = Partitioner::MinCut;
     TRY(const AotGraphs cut, aot(*made.graph, nullptr, options));
     TRY_DO(compare_text(folder, "forward_mincut", cut.partition.forward.get(), out.texts));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-
 namespace partita {
 namespace {
 
@@ -16,10 +15,14 @@ std::string_view raw_type(const Arg& value) {
 }
 
 /// What a result of the forward is, in the words of torch/_functorch/_aot_autograd/descriptors.py.
-std::string descriptor(const ViewAndMutationMeta& meta, std::size_t result) {
+std::string descriptor(const AotGraphs& graphs, std::size_t result) {
+  const ViewAndMutationMeta& meta = graphs.meta;
   const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
-  if (result < mutated.size())
-    return fmt::format("InputMutationAOTOutput(mutated_input=PlainAOTInput(idx={}))", mutated[result]);
+  if (result < mutated.size()) {
+    const std::string& note = graphs.partition.forward->placeholders()[mutated[result]]->note;
+    return fmt::format("InputMutationAOTOutput(mutated_input={})",
+                       note.empty() ? fmt::format("PlainAOTInput(idx={})", mutated[result]) : note);
+  }
   result -= mutated.size();
   if (result < meta.outputs.size()) return fmt::format("PlainAOTOutput(idx={})", result);
   std::size_t base = result - meta.outputs.size();
@@ -61,7 +64,7 @@ Json metadata_json(const AotGraphs& graphs) {
   for (std::size_t k = 0; k < tangent.size(); ++k) {
     const std::size_t result = graphs.tangent_of[k];
     tangents.push_back(annotation(tangent[k]->meta));
-    descriptors.push_back("TangentAOTInput(output=" + descriptor(meta, result) + ")");
+    descriptors.push_back("TangentAOTInput(output=" + descriptor(graphs, result) + ")");
   }
   for (std::size_t i = 0; i < graphs.inputs.size(); ++i)
     if (graphs.inputs[i].role == InputRole::Parameter || graphs.inputs[i].role == InputRole::Buffer) fixed.push_back(i);

@@ -71,7 +71,8 @@ Status make_functional(Flow& flow) {
   AotGraphs& out = flow.out;
   out.inputs = bind_inputs(*flow.given, flow.program, options);
   FunctionalizeOptions how;
-  how.keep_input_mutations = !options.train && options.keep_input_mutations;
+  // Without an autograd outside, the backward runs before inputs are written.
+  how.keep_input_mutations = options.keep_input_mutations && !(options.train && options.tangents_for_aliases);
   for (const InputBinding& b : out.inputs) how.requires_grad.push_back(b.requires_grad);
   how.is_leaf = options.is_leaf;
   how.pre_dispatch = options.pre_dispatch;

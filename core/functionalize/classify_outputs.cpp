@@ -34,7 +34,11 @@ class Classifier {
     const EagerObject& o = eager_.objects[object];
     const std::size_t count = count_[o.memory], single = single_[o.memory];
     if (const auto it = input_of_memory_.find(o.memory); it != input_of_memory_.end()) {
-      if (info.requires_grad && single == 0) return;
+      if (info.requires_grad && single == 0) {
+        // Views that one call makes together are not made again from their base.
+        info.base_idx = it->second;
+        return;
+      }
       const auto same = input_of_object_.find(object);
       const bool is_input = same != input_of_object_.end();
       info.type = is_input ? OutputType::IsInput : OutputType::AliasOfInput;

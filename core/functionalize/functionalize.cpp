@@ -550,12 +550,29 @@ class Functionalizer {
       out_.no_grad.insert(copy);
     }
     out_.graph->set_output(Arg::tuple(std::move(returned)));
+    if (options_.keep_input_mutations) clone_written_inputs();
     const std::vector<char> live = live_nodes();
     // Nodes of sub graphs stay.
     const auto dead = [&](const Node* n) { return &n->graph() == out_.graph.get() && !live[n->id()]; };
     std::erase_if(out_.no_grad, [&](const Node* n) { return dead(n); });
     std::erase_if(out_.hidden, [&](const auto& entry) { return dead(entry.first); });
     out_.graph->eliminate_dead([&](const Node& n) { return live[n.id()] != 0; });
+  }
+
+  /// PyTorch's runtime writes inputs before the backward runs, which then must not read their memory.
+  void clone_written_inputs() {
+    for (std::size_t i : out_.meta.mutated_runtime_inputs()) {
+      const InputAliasInfo& info = out_.meta.inputs[i];
+      if (!info.requires_grad || !info.mutates_data) continue;
+      Node* input = plain_[inputs_[i]->id()];
+      Node* first = out_.graph->first();
+      while (first->is_placeholder()) first = first->next();
+      Node* clone = Builder(*out_.graph, first, nullptr).call("aten.clone.default", {input});
+      input->replace_all_uses_with(clone);
+      clone->set_args({input}, {});
+      for (auto& [now, before] : out_.hidden)
+        if (before == input) before = clone;
+    }
   }
 
   /// By node id: what has an effect, what such nodes and the output read, and what takes hidden values' gradients.

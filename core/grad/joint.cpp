@@ -65,7 +65,10 @@ class Differentiator {
     outputs_ = graph_.outputs();
     choose_tangents();
     number_functions();
+    const std::vector<Node*> epilogue = writes();
     TRY_DO(backward());
+    // The backward reads what inputs were before.
+    for (Node* write : epilogue) graph_.move_before(write, output_);
 
     Joint joint;
     joint.forward_outputs = outputs_.size();
@@ -127,6 +130,16 @@ class Differentiator {
       n = previous ? previous->next() : graph_.first();
     }
     return {};
+  }
+
+  /// The copy_ epilogue.
+  std::vector<Node*> writes() const {
+    std::vector<Node*> out;
+    for (Node* n : graph_)
+      if (const Schema* schema = n->op()->kind == OpKind::Torch ? find_schema(n->op()) : nullptr;
+          schema && schema->is_mutable)
+        out.push_back(n);
+    return out;
   }
 
   Node* first_call() const {

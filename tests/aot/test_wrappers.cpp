@@ -253,9 +253,9 @@ class TestWrappers : public QObject {
   }
 
   void only_lists_of_wrappers_are_read() {
-    for (const char* text :
-         {"{", "{}", "[{}]", R"([{"name": "OtherWrapper"}])", R"([{"name": "AOTDedupeWrapper"}])",
-          R"([{"name": "FakifiedOutWrapper", "outputs": [{"output": 0, "strides": ["2*("]}], "shapes": []}])"}) {
+    for (const char* text : {"{", "{}", "[{}]", "[{\"name\": \"OtherWrapper\"}]", "[{\"name\": \"AOTDedupeWrapper\"}]",
+                             "[{\"name\": \"FakifiedOutWrapper\", \"outputs\": [{\"output\": 0, \"strides\": "
+                             "[\"2*(\"]}], \"shapes\": []}]"}) {
       const auto read = read_wrappers(text);
       QVERIFY2(!read, text);
       QCOMPARE(read.error().code, std::string("aot.wrappers"));

@@ -35,9 +35,10 @@ def check(partita, folder, work):
     with torch.no_grad():
         results = function(f"{work}/forward.py")(*values)
         outputs, saved = results[: meta["num_fwd_outputs"]], results[meta["num_fwd_outputs"]:]
-        user = outputs[len(meta["mutations"]):]
+        written = sum(m["mutation_type"] == "MUTATED_OUT_GRAPH" for m in meta["mutations"])
+        user = outputs[written:]
         tangents = [torch.ones_like(user[i]) if user[i].dim() == 0 else torch.zeros_like(user[i])
-                    for i in (k - len(meta["mutations"]) for k in meta["tangent_of"]) if i >= 0]
+                    for i in (k - written for k in meta["tangent_of"]) if i >= 0]
         symbols = meta["num_symints_saved_for_bw"]
         gradients = function(f"{work}/backward.py")(*saved[len(saved) - symbols:], *saved[: len(saved) - symbols], *tangents)
     expected = {f"output.{i}": o for i, o in enumerate(user)}

@@ -145,7 +145,9 @@ class Joining {
     meta.sizes = {memory.numel()};
     meta.strides = {1};
     meta.storage_id = before->meta.tensor()->storage_id;
-    return graph_.placeholder("base", meta, before);
+    Node* base = graph_.placeholder("base", meta, before);
+    base->note = fmt::format("ViewBaseAOTInput(base_of=PlainAOTInput(idx={}))", position(before));
+    return base;
   }
 
   void take_place(Node* first, Node* base, const Tensor& whole_memory) {
