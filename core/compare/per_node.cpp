@@ -91,8 +91,8 @@ Status compare_batch(const Graph& graph, const std::vector<Value>& inputs, std::
   return {};
 }
 
-/// Sets `inherited_from`. A node that agrees though an input differs hands nothing on; one without a row, such as a
-/// tuple, hands on what it reads.
+/// Sets `inherited_from`. A node that is equal though an input differs hands nothing on; one that agrees within the
+/// tolerance, or that has no row, such as a tuple, hands on what it reads.
 void find_inherited(const Graph& graph, Report& report) {
   std::unordered_map<std::string_view, Difference*> rows;
   for (Difference& d : report.rows) rows.emplace(d.name, &d);
@@ -104,10 +104,11 @@ void find_inherited(const Graph& graph, Report& report) {
         from = found->second;
     const auto own = rows.find(node->name());
     if (own != rows.end()) {
-      if (own->second->ok()) continue;
-      if (from && own->second->died.empty()) own->second->inherited_from = from->name;
+      Difference& row = *own->second;
+      if (row.ok() && row.max_abs == 0) continue;
+      if (from && row.died.empty()) row.inherited_from = from->name;
+      if (!from && !row.ok()) from = &row;
     }
-    if (!from && own != rows.end()) from = own->second;
     if (from) first.emplace(node, from);
   }
   const std::vector<Arg> outputs = graph.outputs();

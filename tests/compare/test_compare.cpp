@@ -148,7 +148,14 @@ class TestCompare : public QObject {
     std::map<std::string, std::string> inherited;
     for (const Difference& d : report->rows)
       if (!d.ok()) inherited[d.name] = d.inherited_from;
-    // Zero times a wrong value is right, and so is what is made of it.
+    // Zero times a wrong value is right, and so is what is made of it. What agrees only within the tolerance is no
+    // place for an error to begin after it.
+    const auto small = fx("x: <f32[4][1]>",
+                          "a: <f32[4][1]> = $sin(x)\nb: <f32[4][1]> = $mul.Scalar(a, 1e-4)\n"
+                          "c: <f32[4][1]> = $mul.Scalar(b, 10000)\nreturn (c,)");
+    const auto passed_on = compare_nodes(*small, chain_input(), interpreter(), planted("a", 1.01));
+    QVERIFY(passed_on && passed_on->rows[1].ok() && passed_on->rows[2].inherited());
+    QCOMPARE(passed_on->rows[2].inherited_from, std::string("a"));
     QCOMPARE(inherited, (std::map<std::string, std::string>{{"b", ""}, {"c", "b"}, {"output.0", "b"}}));
     const QStringList lines = QString::fromStdString(report->text()).split('\n');
     QVERIFY(lines[0].startsWith("DIFFERS  b "));

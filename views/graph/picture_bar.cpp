@@ -54,14 +54,28 @@ void PictureBar::set_colours_visible(bool visible) {
   colours_->setVisible(visible);
 }
 
-void PictureBar::set_modules(const std::vector<Crumb>& path) {
-  QStringList parts;
-  for (const Crumb& crumb : path)
-    parts << QString("<a href=\"%1\" style=\"text-decoration:none\">%2</a>%3")
-                 .arg(crumb.frame_key.toHtmlEscaped(), crumb.label.toHtmlEscaped(), crumb.folded ? " ▸" : "");
+void PictureBar::set_modules(std::vector<Crumb> path) {
+  path_ = std::move(path);
+  show_modules();
+}
+
+void PictureBar::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::StyleChange && modules_) show_modules();
+  QWidget::changeEvent(event);
+}
+
+void PictureBar::show_modules() {
+  QStringList parts, labels;
+  for (const Crumb& crumb : path_) {
+    parts << QString("<a href=\"%1\" style=\"text-decoration:none;color:%2\">%3</a>%4")
+                 .arg(crumb.frame_key.toHtmlEscaped(), Theme::current().accent.name(), crumb.label.toHtmlEscaped(),
+                      crumb.folded ? " ▸" : "");
+    labels << crumb.label;
+  }
   modules_->setText(parts.join(" › "));
-  modules_->setToolTip(path.empty() ? QString() : tr("The modules of the chosen node; a click folds or unfolds one"));
-  modules_->setFocusPolicy(path.empty() ? Qt::NoFocus : Qt::StrongFocus);
+  modules_->setToolTip(labels.empty() ? QString()
+                                      : labels.join(" › ") + "\n" + tr("A click on a module folds or unfolds it"));
+  modules_->setFocusPolicy(labels.empty() ? Qt::NoFocus : Qt::StrongFocus);
 }
 
 void PictureBar::set_budget_visible(bool visible) {

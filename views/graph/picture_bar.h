@@ -29,19 +29,24 @@ class PictureBar : public QWidget {
   void add_overlay(OverlayKind kind, QAction* action);
   void set_overlay(OverlayKind kind);
   void set_colours_visible(bool visible);
-  void set_modules(const std::vector<Crumb>& path);
+  void set_modules(std::vector<Crumb> path);
   BudgetSlider* budget() { return budget_; }
   void set_budget_visible(bool visible);
 
  Q_SIGNALS:
   void module_chosen(QString frame_key);
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   void tell_budget();
+  void show_modules();
 
   QToolButton* colours_;
   QMenu* menu_;
-  QLabel* modules_;
+  std::vector<Crumb> path_;
+  QLabel* modules_ = nullptr;
   QLabel* budget_label_;
   BudgetSlider* budget_;
 };
