@@ -32,9 +32,10 @@ Arg restore_reduced_dims(const FormulaCall& f) {
   return restore(f, f.args[0], reduced_dims(f, 2, rank), f.flag(3), rank);
 }
 
-/// sum_backward(grad, self, dims, keepdim)
+/// sum_backward(grad, self, dims, keepdim). The gradient of a sum of all has no dimensions and expands as it is.
 Arg sum_backward(const FormulaCall& f) {
-  return f.build.call("aten.expand.default", {restore_reduced_dims(f), f.build.sizes(f.tensor(1).sizes)});
+  const Arg spread = f.has(2) && !f.integers(2).empty() ? restore_reduced_dims(f) : f.args[0];
+  return f.build.call("aten.expand.default", {spread, f.build.sizes(f.tensor(1).sizes)});
 }
 
 /// The number of elements that are reduced to one: an int, or the node of a symbolic product.
