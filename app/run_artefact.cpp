@@ -19,9 +19,13 @@ bool is_result(const std::string& key) {
 
 }  // namespace
 
+CLI::Option* add_graph_options(CLI::App& app, std::string& path, std::string& graph) {
+  app.add_option("--graph", graph, "id of the graph, as `partita list` shows it");
+  return app.add_option("path", path, "graph, archive, log or folder");
+}
+
 void add_run_options(CLI::App& app, RunRequest& request) {
-  app.add_option("path", request.path, "graph, archive, log or folder")->required();
-  app.add_option("--graph", request.graph, "id of the graph, as `partita list` shows it");
+  add_graph_options(app, request.path, request.graph)->required();
   app.add_option(
       "--inputs", request.inputs,
       "safetensors file with input.0, input.1, ..., or a .input pickle, whose inputs are made as get_inputs does");

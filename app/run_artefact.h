@@ -15,6 +15,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace partita {
@@ -28,6 +29,8 @@ struct RunRequest {
   std::optional<WorkerOptions> worker;           ///< where compiled code runs; unset: in this process
   const Progress* progress = nullptr;            ///< may be null
 };
+/// Declares where a verb finds its graph; returns the option for the path.
+CLI::Option* add_graph_options(CLI::App& app, std::string& path, std::string& graph);
 /// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights, --seed.
 void add_run_options(CLI::App& app, RunRequest& request);
 /// Runs compiled code in a worker, and declares --plant and --timeout for it.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/run_artefact.h"
 #include "app/symbols_json.h"
 #include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
@@ -199,8 +200,7 @@ extern const Command aot_command;
 const Command aot_command = {
     "aot", "Functionalise, differentiate and partition a graph", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
-      app.add_option("path", o->path, "graph, archive, log or folder")->required();
-      app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
+      add_graph_options(app, o->path, o->graph)->required();
       app.add_option(
           "--inputs", o->inputs,
           "safetensors file: make what `run` makes for inputs that require grad or share memory as these do");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/run_artefact.h"
 #include "core/aot/graph_io.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
@@ -100,8 +101,7 @@ const Command export_command = {
     "export", "Make the functional graph of a module, with its signature, as aot_export_module",
     [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
-      app.add_option("path", o->path, "graph, archive, log or folder")->required();
-      app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
+      add_graph_options(app, o->path, o->graph)->required();
       auto* joint = app.add_flag("--trace-joint", o->how.trace_joint, "the gradients of the loss too, in one graph");
       auto* loss =
           app.add_option("--loss-index", o->how.loss_index, "which output is the loss, counted from 0")->needs(joint);

@@ -104,8 +104,7 @@ extern const Command minify_command;
 const Command minify_command = {
     "minify", "Find the small part of a graph that fails", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
-      app.add_option("path", o->path, "graph, archive, log or folder")->required();
-      app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
+      add_graph_options(app, o->path, o->graph)->required();
       app.add_option("--inputs", o->inputs, "safetensors file with input.0, input.1, ...; what it lacks is random");
       app.add_option("--check", o->check.check,
                      "crash:BACKEND: compiling or running fails; accuracy:BACKEND: an output is farther from a run in "

@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/run_artefact.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
 #include "core/compare/check_passes.h"
+#include "core/interp/random_values.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
 
@@ -217,8 +219,7 @@ extern const Command passes_command;
 const Command passes_command = {
     "passes", "Step through the passes of a graph's stage", [](CLI::App& app) -> Action {
       auto o = std::make_shared<Options>();
-      app.add_option("path", o->path, "graph, archive, log or folder");
-      app.add_option("--graph", o->graph, "id of the graph, as `partita list` shows it");
+      add_graph_options(app, o->path, o->graph);
       app.add_option("--stage", o->stage,
                      "pre_grad, joint or post_grad; when not given, the one that fits the graph's kind. A graph of an "
                      "earlier kind is first brought there, as `run` does");

@@ -38,8 +38,6 @@ struct Advanced {
         if (count++ == 0) first = d;
         last = d;
         indices[d] = call.to.expand(indices[d], common);
-        if (checked && self.sizes[d] == 1)  // they would not be read and checked
-          fail_unsupported("indices into a dimension of size 1");
         reaches.emplace_back(call, d, self.sizes[d], true, checked);
       }
     front = count > 0 && last - first + 1 == count ? first : 0;

@@ -11,7 +11,6 @@ using namespace loops;
 
 void lower_embedding(LowerCall& call) {
   LoweredTensor weight = call.in("weight"), indices = integer_index(call, "indices");
-  if (weight.sizes[0] == 1) fail_unsupported("indices into one row");  // they would not be read and checked
   Reach reach(call, 0, weight.sizes[0], false);
   call.give(call.to.map(weight.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
     Index at(i.begin(), i.end() - 1);
@@ -26,7 +25,6 @@ void lower_embedding_backward(LowerCall& call) {
   grad = call.to.reshape(grad, {indices.numel(), call.out_sizes()[1]});
   if (call.boolean("scale_grad_by_freq")) fail_unsupported("gradients scaled by frequency");
   std::int64_t rows = call.integer("num_weights"), padding = call.integer("padding_idx");
-  if (rows == 1) fail_unsupported("indices into one row");
   Reach reach(call, 0, rows, false);
   LoweredTensor zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
   Write add{grad.sizes,

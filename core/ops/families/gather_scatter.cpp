@@ -27,8 +27,6 @@ void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
   if (index.numel() > 0) {
     if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("scatter with a 0-dim tensor");
     std::size_t dim = call.dim("dim", self.dim());
-    if (self.sizes[dim] == 1)
-      fail_unsupported("indices into a dimension of size 1");  // they would not be read and checked
     Reach reach(call, dim, self.sizes[dim], false);
     writes.push_back({index.sizes, std::move(value),
                       [=](Body& body, const Index& i) {
@@ -54,7 +52,6 @@ void lower_gather(LowerCall& call) {
   }
   if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("gather with a 0-dim tensor");
   std::size_t dim = call.dim("dim", self.dim());
-  if (self.sizes[dim] == 1) fail_unsupported("indices into a dimension of size 1");
   Reach reach(call, dim, self.sizes[dim], false);
   call.give(call.to.map(self.dtype, index.sizes, [=](Body& body, const Index& i) {
     Index at = i;

@@ -16,8 +16,6 @@ void lower_index_select(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
   if (self.dim() == 0) fail_unsupported("index_select of a 0-dim tensor");
   std::size_t dim = call.dim("dim", self.dim());
-  if (self.sizes[dim] == 1)
-    fail_unsupported("indices into a dimension of size 1");  // they would not be read and checked
   Reach reach(call, dim, self.sizes[dim], false);
   call.give(call.to.map(self.dtype, call.out_sizes(), [=](Body& body, const Index& i) {
     Index at = i;

@@ -13,8 +13,9 @@ struct Reach {
 
   Reach(const LowerCall& call, std::size_t dim, std::int64_t size, bool wraps, bool checked = true)
       : bound{call.to.origin, "dimension " + std::to_string(dim), size, wraps}, checked(checked) {
-    // The call stays a call, which reports an index that is out of range.
-    if (size == 0) fail_unsupported("indices into a dimension of size 0");
+    // The call stays a call, which reports an index that is out of range. Loops would not read indices into size 1.
+    if (size == 0 || (checked && size == 1))
+      fail_unsupported("indices into a dimension of size " + std::to_string(size));
   }
 
   /// The index as an expression. Its value is always in range, so a kernel never touches memory outside of the tensor.
