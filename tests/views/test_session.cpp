@@ -287,6 +287,24 @@ class TestSession : public QObject {
     QVERIFY(node->isVisible());
   }
 
+  void three_samples_open_with_a_click() {
+    QStringList samples;
+    for (int i = 0; i < 3; ++i) {
+      QSettings().remove("recent");
+      Workbench bench(tools());
+      bench.window().show();
+      QList<QPushButton*> buttons;
+      for (QPushButton* button : bench.window().empty_page()->findChildren<QPushButton*>())
+        if (button->text() != "Copy") buttons << button;
+      QCOMPARE(buttons.size(), 3);
+      samples << buttons[i]->text().section(' ', 0, 0);
+      buttons[i]->click();
+      QVERIFY(wait_shown(bench));
+      QVERIFY2(bench.current()->scene, qPrintable(samples.back()));
+    }
+    QCOMPARE(samples, (QStringList{"gpt2", "mlp", "training"}));
+  }
+
   void a_file_is_found_as_it_was_left() {
     const QString path = write("left.py", *tests::joint_graph(4));
     std::string pinned, folded;

@@ -21,12 +21,15 @@ namespace {
 const QString kStep = QStringLiteral("  ›  ");  // between the parts of a place
 
 std::vector<EmptyPage::Sample> samples() {
+  constexpr std::pair<const char*, const char*> kinds[] = {
+      {"*.pt2", "exported program"}, {"*.py", "joint graph"}, {"*.log", "log of torch.compile"}};
   std::vector<EmptyPage::Sample> found;
-  QDir folder(QCoreApplication::applicationDirPath() + "/../../resources/samples");
-  for (const QFileInfo& entry : folder.entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot, QDir::Name)) {
-    QString program = entry.filePath() + "/program.pt2";
-    found.push_back({entry.fileName(), QFile::exists(program) ? "exported program" : "folder",
-                     QDir::cleanPath(QFile::exists(program) ? program : entry.filePath())});
+  for (const char* root : {"/../..", "/../../.."}) {  // of the program, of a test
+    const QDir folder(QCoreApplication::applicationDirPath() + root + "/resources/samples");
+    for (const QString& name : folder.entryList(QDir::Dirs | QDir::NoDotAndDotDot, QDir::Name))
+      for (const auto& [pattern, kind] : kinds)
+        for (const QFileInfo& file : QDir(folder.filePath(name)).entryInfoList({pattern}, QDir::Files))
+          found.push_back({name, kind, QDir::cleanPath(file.filePath())});
   }
   return found;
 }
@@ -173,7 +176,7 @@ void Workbench::open(const QString& path) {
   QString full = QDir::cleanPath(QFileInfo(path).absoluteFilePath());
   if (loads_.empty()) window_.clear_problems();
   loads_.insert(jobs_.start<Opened>(
-      tr("Load %1").arg(QFileInfo(full).fileName()), "load:" + full, this,
+      tr("Load %1").arg(file_title(full)), "load:" + full, this,
       [full, wanted = wanted_id_.toStdString()](const Progress& progress) -> Result<Opened> {
         Opened opened;
         TRY(opened.loaded, load(full.toStdString(), &progress));
