@@ -191,6 +191,45 @@ class TestCornerCases : public QObject {
       QVERIFY2(d.ok(), qPrintable(QString("output %1: %2 of %3 differ").arg(i).arg(d.wrong).arg(d.numel)));
     }
   }
+
+  /// The sub graphs of a call are compiled, or the call says why they are interpreted.
+  void sub_graphs_are_compiled_data() {
+    QTest::addColumn<bool>("refused");
+    QTest::newRow("compiled") << false;
+    QTest::newRow("refused") << true;
+  }
+  void sub_graphs_are_compiled() {
+    QFETCH(bool, refused);
+    const auto graph = fx("p: <b8[][]>, x: <f32[2][1]>",
+                          "t = self.t\nf = self.f\nc = torch.ops.higher_order.cond(p, t, f, (x,))\n"
+                          "g: <f32[2][1]> = c[0]\nreturn (g,)",
+                          "\n    class t(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>):\n"
+                          "            s: <f32[2][1]> = $add.Tensor(x, 1)\n            return (s,)\n"
+                          "\n    class f(torch.nn.Module):\n        def forward(self, x: <f32[2][1]>):\n"
+                          "            s: <f32[2][1]> = $neg(x)\n            return (s,)\n");
+    const auto plan = schedule::make_plan(*graph, {{}, codegen::host_target()});
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    int made = 0, runs = 0;
+    codegen::CpuOptions options;
+    options.compile_sub_graph = [&](const Graph& body, const std::shared_ptr<Generator>&) -> Result<CompiledFn> {
+      ++made;
+      if (refused) return unsupported("test.refused", "not this one");
+      return CompiledFn([&](std::vector<Value> inputs) {
+        ++runs;
+        return interpret(body, std::move(inputs));
+      });
+    };
+    const auto compiled = codegen::compile_cpu(*plan, graph->attributes, options);
+    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+    const codegen::ExternReport& report = (*compiled)->externs.at(0);
+    QCOMPARE(QString::fromStdString(report.library), QString(refused ? "interpreter" : "compiled sub graphs"));
+    QCOMPARE(QString::fromStdString(report.why_not).contains("not this one"), refused);
+    QCOMPARE(made, refused ? 1 : 2);
+    const auto found = (*compiled)->run({*Tensor::scalar(DType::Bool, 1), *Tensor::zeros(DType::Float32, {2})});
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    QCOMPARE((*found)[0].get<Tensor>()->as<float>()[1], 1.0F);
+    QCOMPARE(runs, refused ? 0 : 1);
+  }
 };
 
 QTEST_GUILESS_MAIN(TestCornerCases)

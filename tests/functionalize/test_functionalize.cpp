@@ -104,6 +104,55 @@ class TestFunctionalize : public QObject {
     QCOMPARE(made.error().code, std::string("functionalize.annotation"));
   }
 
+  // Loops see what the steps before have written, a map's rows are their own, and what is carried is replaced anyway.
+  void writes_in_sub_graphs_data() {
+    QTest::addColumn<QString>("call");
+    QTest::addColumn<QString>("line");
+    QTest::addColumn<QString>("refused");
+    const QString scan = "torch.ops.higher_order.scan(b, [x], [xs], [y])",
+                  map = "torch.ops.higher_order.map_impl(b, [xs], [x, y])";
+    QTest::newRow("scan: what all steps read") << scan << "$add_.Tensor(y, r)" << "";
+    QTest::newRow("scan: what is carried") << scan << "$add_.Tensor(x, r)" << "operand 0";
+    QTest::newRow("scan: a row") << scan << "$add_.Tensor(r, x)" << "operand 1";
+    QTest::newRow("map: what all rows read") << map << "$add_.Tensor(y, r)" << "operand 2";
+    QTest::newRow("map: a row") << map << "$add_.Tensor(r, x)" << "";
+    QTest::newRow("sizes") << scan << "$unsqueeze_(y, 0)" << "sizes or strides";
+  }
+  void writes_in_sub_graphs() {
+    QFETCH(QString, call);
+    QFETCH(QString, line);
+    QFETCH(QString, refused);
+    const bool map = call.contains("map_impl");
+    const auto graph =
+        fx("x: <f32[2][1]>, y: <f32[2][1]>, xs: <f32[3, 2][2, 1]>",
+           "b = self.b\nc = " + call.toStdString() + "\ng = c[0]\nh = c[1]\nn = $neg(y)\nreturn (g, h, n, xs)",
+           std::string("\n    class b(torch.nn.Module):\n        def forward(self, ") +
+               (map ? "r: <f32[2][1]>, x: <f32[2][1]>" : "x: <f32[2][1]>, r: <f32[2][1]>") +
+               ", y: <f32[2][1]>):\n            w = " + line.toStdString() +
+               "\n            s = $mul.Tensor(x, r)\n            t = $mul.Tensor(y, r)\n"
+               "            return (s, t)\n");
+    const auto made = functionalize(*graph);
+    if (!refused.isEmpty()) {
+      QVERIFY(!made);
+      QCOMPARE(made.error().code, std::string("functionalize.sub_graph"));
+      QVERIFY2(QString::fromStdString(made.error().line()).contains(refused), made.error().line().c_str());
+      return;
+    }
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    for (const auto& [name, child] : made->graph->children) QVERIFY(!writes(*child));
+    const auto inputs = [] {
+      return std::vector<Value>{f32({2}, {1, 2}), f32({2}, {3, 4}), f32({3, 2}, {1, 2, 3, 4, 5, 6})};
+    };
+    const std::vector<Value> written = inputs();
+    const auto expected = interpret(*graph, written), found = interpret(*made->graph, inputs());
+    QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+    QVERIFY2(found, found ? "" : found.error().line().c_str());
+    const std::vector<std::size_t> mutated = made->meta.mutated_runtime_inputs();
+    QCOMPARE(mutated, std::vector<std::size_t>{map ? 2U : 1U});
+    QCOMPARE(elements(found->at(0)), elements(written[mutated[0]]));
+    for (std::size_t i = 0; i < expected->size(); ++i) QCOMPARE(elements(found->at(i + 1)), elements(expected->at(i)));
+  }
+
   void mutations_may_stay_in_the_graph() {
     const auto graph = fx("x: <f32[2][1]>", "a = $add_.Tensor(x, 1)\nb = $neg(a)\nreturn (b,)");
     const auto made = functionalize(*graph, {.keep_input_mutations = true});

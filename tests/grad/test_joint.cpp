@@ -30,6 +30,22 @@ QString joint_of(const char* text, std::size_t wants) {
   return QString::fromStdString(out + "return " + returned);
 }
 
+/// A cond over x and y whose true branch is `lines`.
+QByteArray cond(const char* lines) {
+  return QByteArray(
+             "class G(torch.nn.Module):\n"
+             "    def forward(self, x: \"f32[3][1]cpu\", y: \"f32[3][1]cpu\", p: \"b8[][]cpu\"):\n"
+             "        t = self.t\n        f = self.f\n"
+             "        c = torch.ops.higher_order.cond(p, t, f, (x, y))\n"
+             "        r: \"f32[3][1]cpu\" = c[0]\n        return (r,)\n"
+             "\n    class t(torch.nn.Module):\n"
+             "        def forward(self, x: \"f32[3][1]cpu\", y: \"f32[3][1]cpu\"):\n") +
+         lines +
+         "\n    class f(torch.nn.Module):\n"
+         "        def forward(self, x: \"f32[3][1]cpu\", y: \"f32[3][1]cpu\"):\n"
+         "            mul = torch.ops.aten.mul.Tensor(x, y)\n            return (mul,)\n";
+}
+
 }  // namespace
 
 class JointTest : public QObject {
@@ -140,6 +156,49 @@ class JointTest : public QObject {
     QFETCH(int, wants);
     QFETCH(QString, joint);
     QCOMPARE(joint_of(forward.toUtf8().constData(), static_cast<std::size_t>(wants)), joint);
+  }
+
+  /// As AOTAutograd writes it: the branches run again, and give the gradients of what they took.
+  void condHasACondForItsBackward() {
+    QCOMPARE(joint_of(cond("            exp = torch.ops.aten.exp.default(y)\n"
+                           "            return (exp,)\n"),
+                      2),
+             QString("cond = cond(primals_3, true_graph_0, false_graph_0, (primals_1, primals_2))\n"
+                     "getitem = getitem(cond, 0)\n"
+                     "cond_1 = cond(primals_3, true_graph_1, false_graph_1, (primals_1, primals_2, tangents_1))\n"
+                     "getitem_1 = getitem(cond_1, 0)\n"
+                     "getitem_2 = getitem(cond_1, 1)\n"
+                     "return getitem, getitem_1, getitem_2, None"));
+  }
+  void whatDrawsIsNotRunAgain() {
+    const QString refused = joint_of(cond("            r = torch.ops.aten.rand_like.default(y)\n"
+                                          "            m = torch.ops.aten.mul.Tensor(x, r)\n"
+                                          "            return (m,)\n"),
+                                     2);
+    QVERIFY2(refused.contains("no derivative for higher_order.cond") && refused.contains("rand_like"),
+             qPrintable(refused));
+  }
+  void checkpointsAreMarked() {
+    auto graph = parse_fx_text(
+        "class G(torch.nn.Module):\n    def forward(self, x: \"f32[3][1]cpu\"):\n"
+        "        body_0 = self.body_0\n        body_1 = self.body_1\n"
+        "        tag = torch.ops.higher_order.tag_activation_checkpoint(body_0, x, use_reentrant = False)\n"
+        "        a: \"f32[3][1]cpu\" = tag[0]\n"
+        "        tag_1 = torch.ops.higher_order.tag_activation_checkpoint(body_1, a, use_reentrant = False)\n"
+        "        b: \"f32[3][1]cpu\" = tag_1[0]\n        return (b,)\n"
+        "\n    class body_0(torch.nn.Module):\n        def forward(self, x: \"f32[3][1]cpu\"):\n"
+        "            s: \"f32[3][1]cpu\" = torch.sin(x)\n            t: \"f32[3][1]cpu\" = s.exp()\n"
+        "            return (t,)\n"
+        "\n    class body_1(torch.nn.Module):\n        def forward(self, x: \"f32[3][1]cpu\"):\n"
+        "            s: \"f32[3][1]cpu\" = torch.cos(x)\n            return (s,)\n");
+    QVERIFY2(graph, graph ? "" : graph.error().line().c_str());
+    auto functional = functionalize(**graph, {.requires_grad = {true}});
+    QVERIFY2(functional, functional ? "" : functional.error().line().c_str());
+    auto joint = make_joint(std::move(*functional));
+    QVERIFY2(joint, joint ? "" : joint.error().line().c_str());
+    QCOMPARE(joint->graph->find("sin")->recompute, Recompute::PreferRecompute);
+    QCOMPARE(joint->graph->find("exp")->recompute, Recompute::MustSave);  // between two regions
+    QCOMPARE(joint->graph->find("cos")->recompute, Recompute::PreferRecompute);
   }
 
   void unknownOperatorIsNamed() {
