@@ -9,6 +9,7 @@
 
 #include "app/cli/command.h"
 #include "app/run_artefact.h"
+#include "core/base/memory.h"
 #include "core/base/scratch.h"
 #include "core/base/shell_word.h"
 #include "core/store/code_store.h"
@@ -66,6 +67,14 @@ Result<double> median_ms(TrainedFunction& function, double seconds) {
   return times[times.size() / 2];
 }
 
+/// The most bytes of tensors that a step holds beside what it began with.
+Result<std::size_t> peak_bytes(TrainedFunction& function) {
+  const std::size_t before = held_bytes();
+  reset_most_held();
+  TRY(const TensorFile ignored, function.step());
+  return most_held_bytes() - before;
+}
+
 /// compile_ms of a new process for which the store is filled.
 Result<double> warm_compile_ms(const Options& o) {
   std::error_code failed;
@@ -98,9 +107,10 @@ Result<int> run(const Options& o) {
   setenv("PARTITA_STORE", store.path().c_str(), 1);
   TRY(Prepared p, prepare(o));
   TRY(const double median, median_ms(p.function, o.seconds));
+  TRY(const std::size_t peak, peak_bytes(p.function));
   TRY(const double warm, warm_compile_ms(o));
-  fmt::print("{{\"compile_ms\": {:.3f}, \"warm_compile_ms\": {:.3f}, \"median_ms\": {:.6f}}}\n", p.compile_ms, warm,
-             median);
+  fmt::print("{{\"compile_ms\": {:.3f}, \"warm_compile_ms\": {:.3f}, \"median_ms\": {:.6f}, \"peak_bytes\": {}}}\n",
+             p.compile_ms, warm, median, peak);
   return 0;
 }
 

@@ -20,6 +20,7 @@ std::atomic<std::size_t>& limit() {
   return bytes;
 }
 
+constinit std::atomic<std::size_t> held{0}, most_held{0};
 std::atomic<std::size_t> graph_count{1'000'000};
 std::atomic<std::size_t> loop_turns{1'000'000'000};
 
@@ -43,6 +44,25 @@ std::size_t loop_limit() {
 
 void set_loop_limit(std::size_t turns) {
   loop_turns = turns;
+}
+
+void count_held(std::ptrdiff_t bytes) {
+  const std::size_t now = held += static_cast<std::size_t>(bytes);
+  std::size_t most = most_held;
+  while (now > most && bytes > 0 && !most_held.compare_exchange_weak(most, now)) {
+  }
+}
+
+std::size_t held_bytes() {
+  return held;
+}
+
+std::size_t most_held_bytes() {
+  return most_held;
+}
+
+void reset_most_held() {
+  most_held = held.load();
 }
 
 std::size_t memory_limit() {

@@ -11,6 +11,13 @@ namespace partita {
 std::size_t memory_limit();
 void set_memory_limit(std::size_t bytes);
 
+/// Counts tensor bytes that are allocated (or freed: negative).
+void count_held(std::ptrdiff_t bytes);
+/// Tensor bytes that the process holds, and the most that it held since it began or reset_most_held() was called.
+std::size_t held_bytes();
+std::size_t most_held_bytes();
+void reset_most_held();
+
 /// The limit of nodes, and of terms of symbolic sizes, that one file may ask for: a million, unless it is set
 /// (--graph-limit).
 std::size_t graph_limit();

@@ -1,7 +1,6 @@
 #include "core/tensor/tensor.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,12 +14,6 @@
 #include "core/tensor/word.h"
 
 namespace partita {
-namespace {
-
-/// The bytes of all live storages.
-std::atomic<std::size_t> held{0};
-
-}  // namespace
 
 Status reachable(Device device) {
   if (device.type == DeviceType::Cpu) return {};
@@ -31,7 +24,7 @@ Status reachable(Device device) {
 Result<std::shared_ptr<Storage>> Storage::allocate(std::size_t bytes, bool zero, Device device) {
   TRY_DO(reachable(device));
   std::size_t padded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  TRY_DO(check_fits_in_memory(bytes, held));
+  TRY_DO(check_fits_in_memory(bytes, held_bytes()));
   void* memory = bytes > PTRDIFF_MAX - alignment ? nullptr : std::aligned_alloc(alignment, padded);
   if (!memory)
     return input_error("tensor.out_of_memory", fmt::format("cannot allocate {} bytes; use smaller sizes", bytes));
@@ -39,10 +32,10 @@ Result<std::shared_ptr<Storage>> Storage::allocate(std::size_t bytes, bool zero,
   auto storage = std::make_shared<Storage>();
   storage->data_ = static_cast<std::byte*>(memory);
   storage->bytes_ = bytes;
-  held += bytes;
+  count_held(static_cast<std::ptrdiff_t>(bytes));
   storage->owner_ = std::shared_ptr<const void>(memory, [bytes](const void* p) {
     std::free(const_cast<void*>(p));
-    held -= bytes;
+    count_held(-static_cast<std::ptrdiff_t>(bytes));
   });
   return storage;
 }

@@ -5,6 +5,7 @@
 
 #include "core/aot/run_program.h"
 #include "core/aot/wrapper.h"
+#include "core/base/memory.h"
 #include "core/base/verification.h"
 #include "core/interp/interpreter.h"
 #include "tests/support/fx.h"
@@ -193,6 +194,20 @@ class TestWrappers : public QObject {
     memory = inputs[0].get<Tensor>()->storage;
     QVERIFY(post_compile({epilogue}, boxed(drops))(inputs));
     QVERIFY(dead);
+  }
+
+  void a_run_holds_less_when_inputs_are_its_own() {
+    const auto graph = fx("x: <f32[1000][1]>", "a = $neg(x)\nb = $exp(a)\nc = $sum(b)\nreturn (c,)");
+    const auto peak = [&](bool keep) {
+      std::vector<Value> inputs = {*Tensor::zeros(DType::Float32, {1000})}, kept;
+      if (keep) kept = inputs;
+      const std::size_t before = held_bytes();
+      reset_most_held();
+      const auto outputs = boxed(interpreted(*graph))(inputs);
+      return outputs ? most_held_bytes() - before : 0;
+    };
+    QVERIFY(peak(false) > 0);
+    QVERIFY2(peak(false) + 4000 <= peak(true), qPrintable(QString("%1 and %2").arg(peak(false)).arg(peak(true))));
   }
 
   void the_backward_is_compiled_when_it_is_needed() {
