@@ -2,6 +2,7 @@
 // layouts.
 #include <QDir>
 #include <QDockWidget>
+#include <QHelpEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -9,6 +10,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 #include <QTextBrowser>
+#include <QToolTip>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -21,6 +23,7 @@
 #include "views/compare/compare_controller.h"
 #include "views/inspector/inspector.h"
 #include "views/jobs/jobs_view.h"
+#include "views/minify/minify_controller.h"
 #include "views/notes/notes_view.h"
 
 using namespace partita;
@@ -393,6 +396,78 @@ class TestSession : public QObject {
     QVERIFY(failed->cells[5].text.contains("no such thing"));
     QVERIFY(std::ranges::any_of(
         rows, [](const Row& row) { return row.cells[0].text == "done" && row.cells[1].text.startsWith("Draw "); }));
+  }
+
+  void a_minification_is_not_shown_for_another_graph() {
+    WorkbenchTools with_minifier = tools();
+    with_minifier.minifier = [](const MinifyRequest&) -> Result<MinifyTool> {
+      MinifyTool tool;
+      tool.oracle = minify::accuracy_oracle("broken", interpreter(0.25), {}, 1);
+      return tool;
+    };
+    Workbench bench(with_minifier);
+    bench.window().show();
+    bench.open(write("first.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    bench.get<MinifyController>().minify({"accuracy", "broken", {}});
+    MinifyView* view = bench.get<MinifyController>().view();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && !view->running(); }, 60000));
+    const auto page_names = [&] {
+      QStringList names;
+      for (const QLabel* label : bench.window().findChildren<QLabel*>("heading")) names << label->text();
+      return names.join('\n');
+    };
+    QVERIFY2(page_names().contains("first.py"), qPrintable(page_names()));
+    QVERIFY(view->tried()->model()->rowCount() > 0);
+    const QString first = bench.current()->key;
+    bench.open(write("second.py", *tests::joint_graph(3)));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
+    QTest::keyClick(&bench.window(), Qt::Key_M, Qt::ControlModifier);
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
+    QCOMPARE(view->tried()->model()->rowCount(), 0);
+    QVERIFY(view->headline().isEmpty() && !page_names().contains("first.py"));
+    QCOMPARE(view->graph()->scene()->picture.graph, bench.current()->graph);
+  }
+
+  void what_was_asked_for_is_answered_where_the_user_looks() {
+    Workbench bench(tools());
+    bench.window().show();
+    QVERIFY(open_unfolded(bench, write("asked.py", *tests::joint_graph(3))));
+    // Timing the nodes colours the picture by time.
+    QTest::keyClick(picture(bench), Qt::Key_T, Qt::ControlModifier);
+    QVERIFY(QTest::qWaitFor([&] { return picture(bench)->overlay() == OverlayKind::Time; }, 30000));
+    // A pin that has no effect says so.
+    std::string unused;
+    for (const Node* node : *bench.current()->graph) {
+      const auto is_it = [&](const SavedValue& value) { return value.name == node->name(); };
+      if (node->op()->is_call() && !bench.current()->cut->backward.contains(node->name()) &&
+          std::ranges::none_of(bench.current()->cut->saved, is_it) &&
+          std::ranges::find(bench.current()->cut->recomputed, node->name()) == bench.current()->cut->recomputed.end())
+        unused = node->name();
+    }
+    QVERIFY(!unused.empty());
+    bench.pin(QString::fromStdString(unused), Pin::Recompute);
+    QVERIFY(wait_shown(bench));
+    QVERIFY(std::ranges::any_of(bench.window().findChildren<QLabel*>(),
+                                [](const QLabel* label) { return label->text().contains("changes nothing"); }));
+    bench.undo_pin();
+    QVERIFY(wait_shown(bench));
+    // A ribbon of the cut says what it is.
+    const Scene& scene = *picture(bench)->scene();
+    int saved = -1;
+    for (std::size_t i = 0; i < scene.picture.cards.size() && saved < 0; ++i)
+      if (scene.crosses(static_cast<int>(i))) saved = static_cast<int>(i);
+    QVERIFY(saved >= 0);
+    picture(bench)->fit(true);
+    const double middle = (scene.layout.cut_left + scene.layout.cut_right) / 2;
+    const QPoint at = picture(bench)->to_view({middle, scene.cut_y[static_cast<std::size_t>(saved)]}).toPoint();
+    QHelpEvent help(QEvent::ToolTip, at, picture(bench)->mapToGlobal(at));
+    QCoreApplication::sendEvent(picture(bench), &help);
+    QVERIFY2(QToolTip::text().contains(" B") || QToolTip::text().contains("iB"), qPrintable(QToolTip::text()));
+    // The copied command makes up inputs as the window did.
+    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY2(bench.command_line().contains("--random-weights 0"), qPrintable(bench.command_line()));
   }
 
   void the_user_s_line_comes_before_the_library_s() {

@@ -78,8 +78,13 @@ void MinifyController::set_document(const Document& document) {
 }
 
 void MinifyController::show_page() {
-  if (const Document* document = bench_.current(); !last_ && document)
-    view_->set_graph(document->scene, document->code);
+  const Document* document = bench_.current();
+  if (last_ && document && last_->parent != document->key && !view_->running()) {
+    last_.reset();
+    view_->clear();
+    bench_.window().name_page(view_, {});
+  }
+  if (!last_ && document) view_->set_graph(document->scene, document->code);
   raise();
   view_->setFocus();
 }
@@ -140,7 +145,7 @@ void MinifyController::minify(const MinifyRequest& request) {
         draw_smallest();
       });
   last_ = shared;
-  bench_.window().name_page(view_, document->title);
+  bench_.window().name_page(view_, bench_.place_of(*document));
   view_->start();
   view_->set_graph(document->scene, document->code);
 }

@@ -99,11 +99,18 @@ void MinifyView::set_paused(bool paused) {
   Q_EMIT pause_asked(paused);
 }
 
-void MinifyView::start() {
+void MinifyView::clear() {
   log_.clear();
   repro_.clear();
   plot_->set_curve({}, 0);
   tried_->set_rows({});
+  headline_->clear();
+  line_->clear();
+  set_running(false);
+}
+
+void MinifyView::start() {
+  clear();
   headline_->setText(tr("Does it fail?"));
   line_->setText(tr("the first try"));
   set_running(true);

@@ -31,6 +31,7 @@ class MinifyView : public QWidget {
   void set_choices(const QStringList& checks, const QStringList& compilers, const QString& compiler);
   MinifyRequest request() const;
   void choose(const MinifyRequest& request);
+  void clear();  ///< nothing was minified yet
   /// To be called when a job begins: offers pause, accept and cancel.
   void start();
   void add(const std::vector<minify::Event>& steps);

@@ -69,6 +69,8 @@ class Workbench : public QObject {
   void render(Document& document, bool new_layout = false);
   /// Offers an action beside the search field while it fits the document on the screen; elsewhere it is disabled.
   void offer(QAction* action, const QString& text, std::function<bool(const Document&)> fits);
+  /// File, compilation and title: tells all that is open apart.
+  QString place_of(const Document& document) const;
   /// Names what is on the screen when it is not the document itself, as "after fuse_addmm".
   void name_step(const QString& step);
   /// Tells the views that something was found out about nodes, when the document is on the screen.
@@ -120,7 +122,6 @@ class Workbench : public QObject {
   void change_pins(Pins pins);
   void drop_bad_pin(const QString& key);
   void refresh_undo();
-  QString place_of(const Document& document) const;
 
   struct Offer {
     QAction* action;
