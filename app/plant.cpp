@@ -10,17 +10,17 @@
 namespace partita {
 namespace {
 
-/// The graph with every value of the operator one percent (integers: one, truths: the other) off.
-std::unique_ptr<Graph> made_wrong(const Graph& graph, const Op* op) {
-  std::unique_ptr<Graph> copy = graph.clone();
-  for (Node* node : *copy) {
+/// Makes every value of the operator one percent (integers: one, truths: the other) off, in sub graphs too.
+void make_wrong(Graph& graph, const Op* op) {
+  for (const auto& [target, child] : graph.children) make_wrong(*child, op);
+  for (Node* node : graph) {
     const TensorMeta* t = node->is(op) ? node->meta.tensor() : nullptr;
     if (!t) continue;
     const bool floats = is_floating(t->dtype) || is_complex(t->dtype);
     Args args{Arg(node)};
     if (floats) args.emplace_back(1.01);
     if (!floats && t->dtype != DType::Bool) args.emplace_back(1);
-    Node* wrong = copy->create(Op::torch(floats                    ? "aten.mul.Tensor"
+    Node* wrong = graph.create(Op::torch(floats                    ? "aten.mul.Tensor"
                                          : t->dtype == DType::Bool ? "aten.logical_not.default"
                                                                    : "aten.add.Tensor"),
                                {}, {}, node->name() + "_wrong", node->next());
@@ -28,7 +28,12 @@ std::unique_ptr<Graph> made_wrong(const Graph& graph, const Op* op) {
     node->replace_all_uses_with(wrong);
     wrong->set_args(std::move(args), {});
   }
-  return copy;
+}
+
+void find_calls(const Graph& graph, const Op* op, std::vector<std::string>& found) {
+  for (const Node* node : graph)
+    if (node->is(op)) found.push_back(node->name());
+  for (const auto& [target, child] : graph.children) find_calls(*child, op, found);
 }
 
 }  // namespace
@@ -49,13 +54,13 @@ Result<std::pair<const Op*, Plant>> parse_plant(const std::string& text) {
 CompileFn planted(CompileFn compile, const Op* op, Plant plant) {
   return [compile = std::move(compile), op, plant](const Graph& graph) -> Result<CompiledFn> {
     std::vector<std::string> found;
-    for (const Node* node : graph)
-      if (node->is(op)) found.push_back(node->name());
+    find_calls(graph, op, found);
     if (found.empty()) return compile(graph);
     now_at("compiling " + op->name, found);
     if (plant == Plant::Crash) std::raise(SIGSEGV);
     while (plant == Plant::Hang) std::this_thread::sleep_for(std::chrono::seconds(1));
-    const std::shared_ptr<const Graph> wrong = made_wrong(graph, op);
+    const std::shared_ptr<Graph> wrong = graph.clone();
+    make_wrong(*wrong, op);
     TRY(const CompiledFn run, compile(*wrong));
     return CompiledFn([wrong, run](std::vector<Value> inputs) { return run(std::move(inputs)); });
   };

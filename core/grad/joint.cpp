@@ -346,6 +346,7 @@ class Differentiator {
         Node* after = &function;
         while (after->next()->is(Op::getitem()) && after->next()->args()[0].node() == &function) after = after->next();
         saved = Builder(graph_, after->next(), function.origin).call("aten.detach.default", {result});
+        if (function.recompute != Recompute::Unspecified) saved->recompute = Recompute::PreferRecompute;
       }
       Node* handed_out = Builder(graph_, first, function.origin).call("aten.detach.default", {saved});
       for (Node* n : readers) n->replace_input(result, handed_out);

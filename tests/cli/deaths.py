@@ -18,6 +18,20 @@ IN_PLACE = """class GraphModule(torch.nn.Module):
         mul: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(add_, 2);  add_ = None
         return (mul, x)
 """
+BRANCH = """
+    class {name}(torch.nn.Module):
+        def forward(self, x: "f32[4, 4][4, 1]cpu"):
+            gelu: "f32[4, 4][4, 1]cpu" = torch.ops.aten.gelu.default(x)
+            return (gelu,)
+"""
+REGION = """class GraphModule(torch.nn.Module):
+    def forward(self, p: "b8[][]cpu", x: "f32[4, 4][4, 1]cpu"):
+        yes = self.yes
+        no = self.no
+        cond = torch.ops.higher_order.cond(p, yes, no, (x,))
+        getitem: "f32[4, 4][4, 1]cpu" = cond[0]
+        return (getitem,)
+""" + BRANCH.format(name="yes") + BRANCH.format(name="no")
 CRASH, HANG = "aten.gelu.default:crash", "aten.gelu.default:hang"
 
 
@@ -58,7 +72,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as work:
         env = {**os.environ, "PARTITA_STORE": f"{work}/store.sqlite", "TMPDIR": work}
-        for name, text in ("g", GRAPH), ("in_place", IN_PLACE):
+        for name, text in ("g", GRAPH), ("in_place", IN_PLACE), ("region", REGION):
             open(f"{work}/{name}.py", "w").write(text)
 
         def run(verb, *words, graph="g"):
@@ -89,6 +103,13 @@ def main():
         for per_node in (), ("--per-node",):
             done = run("compare", *random, *per_node, graph="in_place")
             check(done.returncode == 0, f"compare {per_node} of a graph that writes: {done.stdout}{done.stderr}")
+
+        done = run("compare", *random, graph="region")
+        check(done.returncode == 0, f"compare of a region: {done.stdout}{done.stderr}")
+        done = run("compare", *random, "--plant", "aten.gelu.default:wrong", graph="region")
+        check(done.returncode == 1 and "signal" not in done.stdout, f"wrong in a sub graph: {done.stdout}")
+        done = run("compare", *random, "--plant", CRASH, "--json", graph="region")
+        check(done.returncode == 1 and "gelu" in rows(done)[-1]["died"], f"crash in a sub graph: {done.stdout}")
 
         for compiler in "partita", "ts_compile", "debug_compile":
             there = ("--compiler", compiler, "--compiler-folder", work, *random)
