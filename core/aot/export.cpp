@@ -89,12 +89,11 @@ Node* read_size(Graph& graph, Node& symbol) {
   return nullptr;
 }
 
-Status check_devices(const Lifted& lifted, const TensorFile& io, const Program* program) {
+Status check_devices(const Lifted& lifted, const TensorFile& io) {
   const std::vector<Node*> placeholders = lifted.graph->placeholders();
   for (std::size_t i = 0; i < placeholders.size(); ++i) {
     const TensorMeta* meta = placeholders[i]->meta.tensor();
     const Tensor* t = io.find(lifted.given.keys[i]);
-    if (!t && program) t = program->tensor_of(placeholders[i]->name());
     if (!meta || !meta->device_known || !t || meta->device == t->device()) continue;
     return refused(
         "export.device",
@@ -113,6 +112,9 @@ Result<Lifted> lifted(const Graph& graph, const Program* program, const TensorFi
   out.graph = graph.clone();
   if (program) TRY_DO(write_mutations(*out.graph, *program));
   if (const Node* output = out.graph->output()) out.returned = output->args().empty() ? Arg() : output->args()[0];
+  if (program && program->returned)
+    if (const std::vector<Arg> leaves = out.graph->outputs(); tree_leaves(*program->returned).size() == leaves.size())
+      out.returned = with_leaves(*program->returned, leaves);
   out.out_spec = tree_spec(out.returned);
   out.graph->set_output(Arg::tuple(tree_leaves(out.returned)));
 
@@ -132,10 +134,14 @@ Result<Lifted> lifted(const Graph& graph, const Program* program, const TensorFi
   const std::vector<Node*> placeholders = out.graph->placeholders();
   for (std::size_t i = 0; i < placeholders.size(); ++i) {
     inputs.push_back({placeholders[i], bindings[i]});
+    const Tensor* stored = program ? program->tensor_of(placeholders[i]->name()) : nullptr;
+    const bool frozen = stored && !stored->requires_grad;
+    inputs[i].binding.requires_grad = inputs[i].binding.requires_grad && !frozen;
     if (!io) continue;
     const Tensor* t = io->find(given.keys[i]);
-    inputs[i].binding.requires_grad = train && can_be_differentiated(*placeholders[i]) &&
-                                      ((lift && bindings[i].role == InputRole::Parameter) || (t && t->requires_grad));
+    inputs[i].binding.requires_grad =
+        train && can_be_differentiated(*placeholders[i]) &&
+        ((lift && !frozen && bindings[i].role == InputRole::Parameter) || (t && t->requires_grad));
     inputs[i].key = given.keys[i];
     inputs[i].memory = given.memory[i];
     inputs[i].value = given.values[i];
@@ -161,7 +167,7 @@ Result<Lifted> lifted(const Graph& graph, const Program* program, const TensorFi
     out.given.memory.push_back(std::move(input.memory));
     out.given.values.push_back(std::move(input.value));
   }
-  if (io) TRY_DO(check_devices(out, *io, program));
+  if (io) TRY_DO(check_devices(out, *io));
   return out;
 }
 
@@ -368,9 +374,26 @@ Result<std::unique_ptr<Graph>> without_tangents(const AotGraphs& graphs, const L
   return renamed_in_order(*joint);
 }
 
+/// (args, kwargs) of the exported function: parameters and buffers, then what the module takes. Text does not say what
+/// containers that came in.
+Arg arguments_tree(std::size_t weights, std::size_t users, const Program* program) {
+  std::vector<Arg> args(weights), given(users);
+  Arg kwargs = ArgDict();
+  if (program && program->arguments && tree_leaves(*program->arguments).size() == users) {
+    const std::vector<Arg> both = tree_children(*program->arguments);
+    if (both.size() == 2 && both[1].get<ArgDict>()) {
+      given = tree_children(both[0]);
+      kwargs = both[1];
+    }
+  }
+  args.insert(args.end(), given.begin(), given.end());
+  return Arg::tuple({Arg::tuple(std::move(args)), std::move(kwargs)});
+}
+
 /// create_graph_signature and GraphSignature.from_tracing_metadata.
 Result<GraphSignature> signature_of(const Graph& graph, const Lifted& lifted, const AotGraphs& graphs,
-                                    std::optional<std::size_t> loss, std::optional<std::int64_t> loss_index) {
+                                    const Program* program, std::optional<std::size_t> loss,
+                                    std::optional<std::int64_t> loss_index) {
   GraphSignature s;
   const std::vector<Node*> inputs = graph.placeholders();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -399,8 +422,7 @@ Result<GraphSignature> signature_of(const Graph& graph, const Lifted& lifted, co
   }
   for (std::size_t i = 0; i < graphs.meta.outputs.size(); ++i, ++at)
     s.user_outputs.push_back(outputs[at].node() ? std::optional(outputs[at].node()->name()) : std::nullopt);
-  s.in_spec = "TreeSpec(tuple, None, [" + tree_spec(Arg::tuple(std::vector<Arg>(inputs.begin(), inputs.end())), 2) +
-              ",\n  TreeSpec(dict, [], [])])";
+  s.in_spec = tree_spec(arguments_tree(inputs.size() - s.user_inputs.size(), s.user_inputs.size(), program));
   s.out_spec = lifted.out_spec;
   if (!loss) return s;
   BackwardSignature& b = s.backward.emplace();
@@ -443,7 +465,7 @@ Result<ExportedModule> export_module(const Graph& graph, const Program* program,
     out.graph = std::move(graphs.partition.forward);
   }
   name_inputs(*out.graph);
-  TRY(out.signature, signature_of(*out.graph, lifted_graph, graphs, loss, options.loss_index));
+  TRY(out.signature, signature_of(*out.graph, lifted_graph, graphs, program, loss, options.loss_index));
   return out;
 }
 

@@ -1,7 +1,10 @@
 #include "core/aot/tree_spec.h"
 
+#include <functional>
+
 #include <fmt/format.h>
 
+#include "core/base/check.h"
 #include "core/ir/print.h"
 
 namespace partita {
@@ -24,6 +27,23 @@ std::vector<Arg> tree_leaves(const Arg& tree) {
   for (const Arg& child : tree_children(tree))
     for (Arg& leaf : tree_leaves(child)) out.push_back(std::move(leaf));
   return out;
+}
+
+Arg with_leaves(const Arg& tree, const std::vector<Arg>& leaves) {
+  std::size_t next = 0;
+  const std::function<Arg(const Arg&)> filled = [&](const Arg& part) -> Arg {
+    if (is_leaf(part)) return leaves[next++];
+    if (const auto* dict = part.get<ArgDict>()) {
+      ArgDict out;
+      for (const auto& [key, value] : dict->items) out.items.emplace_back(key, filled(value));
+      return out;
+    }
+    ArgList out{{}, part.get<ArgList>()->is_tuple};
+    for (const Arg& item : part.get<ArgList>()->items) out.items.push_back(filled(item));
+    return out;
+  };
+  CHECK(tree_leaves(tree).size() == leaves.size(), "with_leaves: other number of leaves");
+  return filled(tree);
 }
 
 std::string tree_spec(const Arg& tree, std::size_t indent) {

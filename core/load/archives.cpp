@@ -62,6 +62,7 @@ Status load_model(const ZipArchive& zip, const std::string& root, const std::str
 
   auto program = std::make_shared<Program>();
   TRY_DO(pt2::read_signature(signature, *program));
+  pt2::read_trees(module, *program);
   auto shapes = std::make_shared<ShapeEnv>();
   TRY_DO(read_ranges(model, *shapes));
   std::vector<std::string> names;

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,9 @@ struct Program {
   std::vector<ProgramOutput> outputs;     ///< in output order
   std::map<std::string, Tensor> tensors;  ///< parameters, buffers and constants by target; tied ones share storage
   std::vector<Value> sample_inputs;       ///< leaves of (args, kwargs) in order; empty if the archive has none
+  /// The pytrees of (args, kwargs) and of what forward returns, with None for leaves. Unset if the archive has none, or
+  /// other containers than tuples, lists and dicts with text for keys.
+  std::optional<Arg> arguments, returned;
 
   const ProgramInput* input(std::string_view placeholder) const;
   /// The tensor of a placeholder; null for user inputs.

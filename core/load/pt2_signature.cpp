@@ -46,7 +46,53 @@ std::string name_of(Json argument) {
   return {};
 }
 
+/// A node of treespec_dumps(), whose leaves have no type.
+std::optional<Arg> tree_of(Json spec) {
+  simdjson::dom::array children;
+  if (spec["children_spec"].get(children) != simdjson::SUCCESS) return std::nullopt;
+  std::string_view type, context;
+  if (spec["type"].get(type) != simdjson::SUCCESS) return spec["type"].is_null() ? std::optional(Arg()) : std::nullopt;
+  std::vector<Arg> items;
+  for (Json child : children) {
+    std::optional<Arg> item = tree_of(child);
+    if (!item) return std::nullopt;
+    items.push_back(*std::move(item));
+  }
+  if (type == "builtins.tuple") return Arg::tuple(std::move(items));
+  if (type == "builtins.list") return Arg::list(std::move(items));
+  simdjson::dom::parser parser;
+  simdjson::dom::array keys;
+  if (type != "builtins.dict" || spec["context"].get(context) != simdjson::SUCCESS ||
+      parser.parse(context.data(), context.size()).get(keys) != simdjson::SUCCESS || keys.size() != items.size())
+    return std::nullopt;
+  ArgDict dict;
+  for (Json key : keys) {
+    std::string_view text;
+    if (key.get(text) != simdjson::SUCCESS) return std::nullopt;
+    dict.items.emplace_back(std::string(text), std::move(items[dict.items.size()]));
+  }
+  return Arg(std::move(dict));
+}
+
+/// The text of treespec_dumps(): [1, NODE].
+std::optional<Arg> tree_in(Json signature, const char* key) {
+  std::string_view text;
+  simdjson::dom::parser parser;
+  Json spec;
+  if (signature[key].get(text) != simdjson::SUCCESS ||
+      parser.parse(text.data(), text.size()).at(1).get(spec) != simdjson::SUCCESS)
+    return std::nullopt;
+  return tree_of(spec);
+}
+
 }  // namespace
+
+void read_trees(Json graph_module, Program& program) {
+  Json signature;
+  if (graph_module["module_call_graph"].at(0)["signature"].get(signature) != simdjson::SUCCESS) return;
+  program.arguments = tree_in(signature, "in_spec");
+  program.returned = tree_in(signature, "out_spec");
+}
 
 Status read_signature(Json signature, Program& program) {
   TRY(auto inputs, array_in(signature, "input_specs"));
