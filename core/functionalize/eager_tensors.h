@@ -32,6 +32,10 @@ struct EagerTensors {
   std::size_t object_at(const Arg& eager) const { return eager.node() ? object_of[eager.node()->id()] : npos; }
 };
 
+/// How the program treated input `i`, once all of it was interpreted.
+InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std::size_t i,
+                              const FunctionalizeOptions& options, const HiddenWrites& hidden);
+
 /// How the user's outputs share memory with inputs and each other, and which contents of intermediate memories the
 /// functional graph has to return for them.
 struct OutputAliases {

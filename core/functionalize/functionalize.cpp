@@ -490,40 +490,10 @@ class Functionalizer {
     });
   }
 
-  bool wants_grad(std::size_t input) const {
-    return input < options_.requires_grad.size() && options_.requires_grad[input];
-  }
-
-  void describe_inputs() {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      InputAliasInfo info;
-      info.requires_grad = wants_grad(i);
-      std::size_t object = eager_.object_of[inputs_[i]->id()];
-      if (object != npos) {
-        const EagerObject& o = eager_.objects[object];
-        const EagerMemory& m = eager_.memories[o.memory];
-        info.mutates_data = m.version > 0;
-        info.mutates_metadata = o.own_metadata_changed;
-        info.mutations_under_no_grad = info.mutates_data && !m.written_with_grad;
-        info.mutations_hidden_from_autograd = !info.mutates_data;
-        // Writes that autograd does not see leave a leaf a leaf.
-        const bool seen = info.mutates_data && m.written_with_grad && !out_.hidden.contains(m.content);
-        info.is_leaf = i < options_.is_leaf.size() ? options_.is_leaf[i] : !(info.requires_grad && seen);
-      } else {
-        info.is_leaf = info.mutations_hidden_from_autograd = false;
-      }
-      if (info.mutates_data || info.mutates_metadata) {
-        bool in_graph = options_.keep_input_mutations && info.mutates_data && !info.mutates_metadata &&
-                        (!info.requires_grad || info.mutations_under_no_grad);
-        info.mutation_type = in_graph ? MutationType::MutatedInGraph : MutationType::MutatedOutGraph;
-      }
-      out_.meta.inputs.push_back(info);
-    }
-    out_.meta.keep_input_mutations = options_.keep_input_mutations;
-  }
-
   void finish() {
-    describe_inputs();
+    out_.meta.keep_input_mutations = options_.keep_input_mutations;
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      out_.meta.inputs.push_back(describe_input(eager_, *inputs_[i], i, options_, out_.hidden));
     std::vector<Arg> returned;
     for (std::size_t i : out_.meta.mutated_runtime_inputs())
       returned.push_back(read(eager_.object_of[inputs_[i]->id()]));

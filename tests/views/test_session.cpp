@@ -7,7 +7,6 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSettings>
-#include <QTemporaryDir>
 #include <QTest>
 #include <QTextBrowser>
 #include <QToolTip>
@@ -33,13 +32,8 @@ using namespace partita::tests;
 class TestSession : public QObject {
   Q_OBJECT
 
-  QTemporaryDir folder_;
+  TestFolder folder_;
   const QString sample_ = PARTITA_SOURCE_DIR "/resources/samples/mlp/program.pt2";
-  QString write(const QString& name, const Graph& graph) {
-    QString path = folder_.filePath(name);
-    std::ofstream(path.toStdString()) << print(graph);
-    return path;
-  }
 
   // With nothing folded, however small the window is.
   static bool open_unfolded(Workbench& bench, const QString& path) {
@@ -50,11 +44,7 @@ class TestSession : public QObject {
   }
 
  private Q_SLOTS:
-  void initTestCase() {
-    QSettings::setDefaultFormat(QSettings::IniFormat);
-    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, folder_.path());
-    QCoreApplication::setOrganizationName("partita-test");
-  }
+  void initTestCase() { folder_.keep_settings_here(); }
 
   void the_joint_graph_of_an_archive_keeps_its_inputs() {
     auto given = program_tools({}, PARTITA_BINARY);
@@ -128,7 +118,7 @@ class TestSession : public QObject {
   void pins_are_undone_and_redone() {
     Workbench bench(tools());
     bench.window().show();
-    QVERIFY(open_unfolded(bench, write("undo.py", *tests::joint_graph(4))));
+    QVERIFY(open_unfolded(bench, folder_.write("undo.py", *tests::joint_graph(4))));
     std::vector<std::string> kept;
     for (const SavedValue& value : bench.current()->cut->saved)
       if (!value.is_input) kept.push_back(value.name);
@@ -167,7 +157,7 @@ class TestSession : public QObject {
   void notes_are_kept_with_the_file_and_found() {
     WorkbenchTools with_store = tools();
     with_store.store_file = folder_.filePath("notes.sqlite").toStdString();
-    const QString path = write("noted.py", *tests::joint_graph(3));
+    const QString path = folder_.write("noted.py", *tests::joint_graph(3));
     {
       Workbench bench(with_store);
       bench.window().show();
@@ -206,7 +196,7 @@ class TestSession : public QObject {
   void modules_of_the_chosen_node_are_named_and_fold() {
     Workbench bench(tools());
     bench.window().show();
-    QVERIFY(open_unfolded(bench, write("modules.py", *tests::joint_graph(3))));
+    QVERIFY(open_unfolded(bench, folder_.write("modules.py", *tests::joint_graph(3))));
     bench.selection().select_node("gelu_1");
     const std::vector<Crumb> path = picture(bench)->module_path();
     QVERIFY(!path.empty());
@@ -226,7 +216,7 @@ class TestSession : public QObject {
   void back_and_forward_go_through_selections() {
     Workbench bench(tools());
     bench.window().show();
-    QVERIFY(open_unfolded(bench, write("way.py", *tests::joint_graph(3))));
+    QVERIFY(open_unfolded(bench, folder_.write("way.py", *tests::joint_graph(3))));
     for (const char* node : {"gelu", "gelu_1", "gelu_2"}) bench.selection().select_node(node);
     const auto after = [&](Qt::Key key) {
       QTest::keyClick(picture(bench), key, Qt::AltModifier);
@@ -246,7 +236,7 @@ class TestSession : public QObject {
       MainWindow& window = bench.window();
       window.restore_layout();
       window.show();
-      bench.open(write("layout.py", *tests::joint_graph(2)));
+      bench.open(folder_.write("layout.py", *tests::joint_graph(2)));
       QVERIFY(wait_shown(bench));
       auto* tree = window.findChild<QDockWidget*>("artefacts");
       auto* node = window.findChild<QDockWidget*>("node");
@@ -309,7 +299,7 @@ class TestSession : public QObject {
   }
 
   void a_file_is_found_as_it_was_left() {
-    const QString path = write("left.py", *tests::joint_graph(4));
+    const QString path = folder_.write("left.py", *tests::joint_graph(4));
     std::string pinned, folded;
     {
       Workbench bench(tools());
@@ -335,7 +325,7 @@ class TestSession : public QObject {
     QCOMPARE(bench.selection().spot().node, QString("gelu_backward"));
     // Another graph of that name has no such node: it is drawn without the pin.
     bench.close_file(path);
-    write("left.py", *tests::joint_graph(1));
+    folder_.write("left.py", *tests::joint_graph(1));
     bench.open(path);
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, 30000));
     QVERIFY(bench.current()->scene);
@@ -347,7 +337,7 @@ class TestSession : public QObject {
       Workbench bench(tools());
       bench.window().resize(width, 1000);
       bench.window().show();
-      bench.open(write("wide.py", *tests::joint_graph(2)));
+      bench.open(folder_.write("wide.py", *tests::joint_graph(2)));
       QVERIFY(wait_shown(bench));
       QTest::qWait(50);
       const QRect code = bench.window().findChild<QDockWidget*>("code")->geometry();
@@ -374,7 +364,7 @@ class TestSession : public QObject {
                                   }});
     Workbench bench(with_slow);
     bench.window().show();
-    bench.open(write("jobs.py", *tests::joint_graph(2)));
+    bench.open(folder_.write("jobs.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     bench.get<CompareController>().compare({"interp", "refuses", true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));

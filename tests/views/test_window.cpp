@@ -2,13 +2,10 @@
 #include <QDialog>
 #include <QDir>
 #include <QLabel>
-#include <QSettings>
-#include <QTemporaryDir>
 #include <QTest>
 #include <QTextBrowser>
 #include <fstream>
 
-#include "core/ir/print.h"
 #include "tests/support/corpus.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
@@ -24,12 +21,7 @@ using namespace partita::tests;
 class TestWindow : public QObject {
   Q_OBJECT
 
-  QTemporaryDir folder_;
-  QString write(const char* name, const Graph& graph) {
-    QString path = folder_.filePath(name);
-    std::ofstream(path.toStdString()) << print(graph);
-    return path;
-  }
+  TestFolder folder_;
   static int cards_on_screen(const GraphView* view) {
     int shown = 0;
     for (const Box& box : view->scene()->layout.boxes)
@@ -38,11 +30,7 @@ class TestWindow : public QObject {
   }
 
  private Q_SLOTS:
-  void initTestCase() {
-    QSettings::setDefaultFormat(QSettings::IniFormat);
-    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, folder_.path());
-    QCoreApplication::setOrganizationName("partita-test");
-  }
+  void initTestCase() { folder_.keep_settings_here(); }
 
   void the_first_view_is_never_empty() {
     auto corpus = partita::testing::corpus();
@@ -61,7 +49,7 @@ class TestWindow : public QObject {
       Workbench bench(tools());
       bench.window().resize(size);
       bench.window().show();
-      bench.open(write("blocks.py", *tests::joint_graph(16)));  // 213 nodes
+      bench.open(folder_.write("blocks.py", *tests::joint_graph(16)));  // 213 nodes
       QVERIFY(wait_shown(bench));
       const GraphView* view = picture(bench);
       QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
@@ -96,7 +84,7 @@ class TestWindow : public QObject {
       origin->code = "x = x + gelu(linear(x))";
       node->origin = origin;
     }
-    bench.open(write("large.py", *graph));
+    bench.open(folder_.write("large.py", *graph));
     QVERIFY(wait_shown(bench));
     GraphView* view = picture(bench);
     const int stack = view->scene()->picture.card_by_key("frame:120 blocks#0");
@@ -125,7 +113,7 @@ class TestWindow : public QObject {
     bench.window().show();
     auto& compare = bench.get<CompareController>();
     const auto& rows = compare.view()->table()->model()->rows();
-    bench.open(write("first.py", *tests::joint_graph(2)));
+    bench.open(folder_.write("first.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     const QString first = bench.current()->key;
     compare.compare({"interp", "broken", true, Tolerance{}, {}});
@@ -141,7 +129,7 @@ class TestWindow : public QObject {
     bench.get<ValuesController>().look_at("gelu");
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(bench.window().page(), bench.get<ValuesController>().widget());
-    bench.open(write("second.py", *tests::joint_graph(3)));
+    bench.open(folder_.write("second.py", *tests::joint_graph(3)));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
     QCOMPARE(rows.size(), std::size_t{0});
     QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
@@ -153,7 +141,7 @@ class TestWindow : public QObject {
   void pages_are_closed_and_the_panel_below_opens_when_it_is_needed() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(write("pages.py", *tests::joint_graph(2)));
+    bench.open(folder_.write("pages.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     QWidget* below = bench.get<CompareController>().widget();
     QVERIFY(!bench.get<CompareController>().on_screen());
@@ -206,8 +194,8 @@ class TestWindow : public QObject {
     bench.window().show();
     QDir(folder_.path()).mkpath("one");
     QDir(folder_.path()).mkpath("two");
-    const QString one = write("one/graph.py", *tests::joint_graph(1)),
-                  two = write("two/graph.py", *tests::joint_graph(2));
+    const QString one = folder_.write("one/graph.py", *tests::joint_graph(1)),
+                  two = folder_.write("two/graph.py", *tests::joint_graph(2));
     bench.open(one);
     QVERIFY(wait_shown(bench));
     QVERIFY(bench.window().windowTitle().startsWith("one/graph.py"));

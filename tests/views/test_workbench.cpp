@@ -2,18 +2,14 @@
 #include <QAction>
 #include <QLabel>
 #include <QMenuBar>
-#include <QPushButton>
-#include <QSettings>
 #include <QSignalSpy>
 #include <QStandardPaths>
 #include <QTableView>
-#include <QTemporaryDir>
 #include <QTest>
 #include <QTreeView>
 #include <fstream>
 
 #include "app/window_tools.h"
-#include "core/ir/print.h"
 #include "tests/support/corpus.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
@@ -23,7 +19,6 @@
 #include "views/graph/export.h"
 #include "views/graph/graph_controller.h"
 #include "views/history/history_controller.h"
-#include "views/minify/minify_controller.h"
 #include "views/passes/passes_controller.h"
 #include "views/run/run_controller.h"
 #include "views/tensor/values_controller.h"
@@ -33,58 +28,18 @@ using namespace partita;
 using namespace partita::views;
 using namespace partita::tests;
 
-namespace {
-
-// Measures the longest time between two turns of the event loop.
-class Watchdog : public QObject {
- public:
-  Watchdog() {
-    clock_.start();
-    startTimer(1);
-  }
-  qint64 longest_ms = 0;
-
- protected:
-  void timerEvent(QTimerEvent*) override {
-    const qint64 waited = waited_for_processor_ms();
-    longest_ms = std::max(longest_ms, clock_.restart() - (waited - std::exchange(waited_ms_, waited)));
-  }
-
- private:
-  /// This thread's time in the run queue, which is subtracted: a busy machine is not a blocked window.
-  static qint64 waited_for_processor_ms() {
-    qint64 ran_ns = 0, waited_ns = 0;
-    std::ifstream("/proc/thread-self/schedstat") >> ran_ns >> waited_ns;
-    return waited_ns / 1'000'000;
-  }
-
-  QElapsedTimer clock_;
-  qint64 waited_ms_ = waited_for_processor_ms();
-};
-
-}  // namespace
-
 class TestWorkbench : public QObject {
   Q_OBJECT
 
-  QTemporaryDir folder_;
-  QString write(const char* name, const Graph& graph) {
-    QString path = folder_.filePath(name);
-    std::ofstream(path.toStdString()) << print(graph);
-    return path;
-  }
+  TestFolder folder_;
 
  private Q_SLOTS:
-  void initTestCase() {
-    QSettings::setDefaultFormat(QSettings::IniFormat);
-    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, folder_.path());
-    QCoreApplication::setOrganizationName("partita-test");
-  }
+  void initTestCase() { folder_.keep_settings_here(); }
 
   void a_file_opens_and_one_selection_is_everywhere() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(write("joint.py", *tests::joint_graph(4)));
+    bench.open(folder_.write("joint.py", *tests::joint_graph(4)));
     QVERIFY(wait_shown(bench));
     QVERIFY(picture(bench)->scene()->picture.joint);
     QVERIFY(bench.current()->cut);
@@ -108,7 +63,7 @@ class TestWorkbench : public QObject {
   void a_click_on_a_card_selects_it() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(write("joint.py", *tests::joint_graph(3)));
+    bench.open(folder_.write("joint.py", *tests::joint_graph(3)));
     QVERIFY(wait_shown(bench));
     GraphView* view = picture(bench);
     view->select("addmm_1");
@@ -121,7 +76,7 @@ class TestWorkbench : public QObject {
   void a_pin_changes_the_cut_and_the_command_line() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(write("pins.py", *tests::joint_graph(4)));
+    bench.open(folder_.write("pins.py", *tests::joint_graph(4)));
     QVERIFY(wait_shown(bench));
     auto saved = [&](const std::string& name) {
       for (const SavedValue& value : bench.current()->cut->saved)
@@ -150,7 +105,7 @@ class TestWorkbench : public QObject {
     Workbench bench(tools());
     bench.window().show();
     auto graph = tests::joint_graph(3);
-    bench.open(write("fold.py", *graph));
+    bench.open(folder_.write("fold.py", *graph));
     QVERIFY(wait_shown(bench));
     std::size_t cards = picture(bench)->scene()->picture.cards.size();
     QVERIFY(!picture(bench)->scene()->picture.frames.empty());  // source lines: FX text has no module paths
@@ -166,7 +121,7 @@ class TestWorkbench : public QObject {
   void passes_are_stepped_through() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(write("passes.py", *tests::joint_graph(3)));
+    bench.open(folder_.write("passes.py", *tests::joint_graph(3)));
     QVERIFY(wait_shown(bench));
     bench.get<PassesController>().run();
     QVERIFY(QTest::qWaitFor([&] { return bench.get<PassesController>().view()->history() != nullptr; }, 30000));
@@ -195,7 +150,7 @@ class TestWorkbench : public QObject {
   void a_planted_bug_is_the_first_row() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(write("compare.py", *tests::joint_graph(2)));
+    bench.open(folder_.write("compare.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
@@ -218,7 +173,7 @@ class TestWorkbench : public QObject {
   void the_values_behind_a_row_are_shown() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(write("values.py", *tests::joint_graph(2)));
+    bench.open(folder_.write("values.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
@@ -247,7 +202,7 @@ class TestWorkbench : public QObject {
     with_store.store_file = folder_.filePath("past.sqlite").toStdString();
     Workbench bench(with_store);
     bench.window().show();
-    bench.open(write("past.py", *tests::joint_graph(2)));
+    bench.open(folder_.write("past.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     for (const char* found : {"broken", "interp"}) {
       QTest::qWait(1100);  // the store counts seconds
@@ -262,149 +217,6 @@ class TestWorkbench : public QObject {
     const auto& beside = bench.get<HistoryController>().view()->beside()->model()->rows();
     QVERIFY(QTest::qWaitFor([&] { return !beside.empty(); }, 30000));
     QCOMPARE(beside[0].cells.back().text, QString("fixed"));  // the older report is on the left
-  }
-
-  static bool wait_minified(Workbench& bench) {
-    return QTest::qWaitFor([&] { return bench.jobs().idle() && !bench.get<MinifyController>().view()->running(); },
-                           60000);
-  }
-  static QPushButton* button(QWidget* view, const QString& words) {
-    for (QPushButton* b : view->findChildren<QPushButton*>())
-      if (b->text() == words) return b;
-    return nullptr;
-  }
-  // The tries run in this process, which is safe because they neither crash nor hang.
-  static WorkbenchTools minifying_tools() {
-    WorkbenchTools with_minifier = tools();
-    with_minifier.minifier = [](const MinifyRequest& request) -> Result<MinifyTool> {
-      MinifyTool tool;
-      const double planted = request.compiler == "broken" ? 0.25 : 0;
-      tool.oracle = minify::accuracy_oracle(request.compiler.toStdString(), interpreter(planted), {}, 1);
-      tool.words = {"accuracy:broken", "partita minify graph.py --once", "partita", 1e-3, {}};
-      tool.culprit = [](const minify::MinifyResult&, const Progress&) -> Result<minify::Culprit> {
-        return minify::Culprit{"planted_pass", {}, {}};
-      };
-      return tool;
-    };
-    return with_minifier;
-  }
-
-  void a_failing_graph_is_minified_in_view() {
-    Workbench bench(minifying_tools());
-    bench.window().show();
-    bench.open(write("minify.py", *tests::joint_graph(4)));
-    QVERIFY(wait_shown(bench));
-    bench.get<MinifyController>().minify({"accuracy", "interp", {}});  // nothing is wrong with it
-    QVERIFY(wait_minified(bench));
-    QVERIFY(bench.get<MinifyController>().view()->headline().contains("does not fail"));
-    MinifyView* view = bench.get<MinifyController>().view();
-    QCOMPARE(view->request().compiler, QString("broken"));
-    Watchdog watchdog;
-    button(view, "Minify")->click();
-    QVERIFY(view->running());
-    QVERIFY(wait_minified(bench));
-    QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
-    QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
-    QVERIFY2(view->headline().startsWith("1 of 44 calls still fails: values"), qPrintable(view->headline()));
-    QVERIFY(view->details().contains("Guilty pass: planted_pass"));
-    QVERIFY(view->tried()->model()->rowCount() > 3);
-    QVERIFY(view->code()->document()->text().contains("aten.gelu.default"));
-    QCOMPARE(view->graph()->scene()->picture.graph->size(), std::size_t{3});  // input, gelu, output
-    bench.get<MinifyController>().save_repro(folder_.filePath("repro"));
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QVERIFY(QFile::exists(folder_.filePath("repro/README.md")) && QFile::exists(folder_.filePath("repro/repro.py")));
-    QVERIFY(button(view, "Show the folder")->isVisible());
-    QString parent = bench.current()->key;
-    button(view, "Open the small graph")->click();
-    QVERIFY(wait_shown(bench));
-    QCOMPARE(bench.current()->key, parent + "/minified 1");
-    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
-    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
-    QCOMPARE(bench.get<CompareController>().view()->table()->model()->rows()[0].cells[0].text, QString("differs"));
-  }
-
-  void a_minification_is_paused_accepted_and_cancelled() {
-    WorkbenchTools slow = minifying_tools();
-    slow.minifier = [fast = slow.minifier](const MinifyRequest& request) -> Result<MinifyTool> {
-      TRY(MinifyTool tool, fast(request));
-      tool.oracle.judge = [judge = tool.oracle.judge](const minify::Candidate& c, const Progress* progress) {
-        QThread::msleep(20);
-        return judge(c, progress);
-      };
-      return tool;
-    };
-    Workbench bench(slow);
-    bench.window().show();
-    bench.open(write("steer.py", *tests::joint_graph(6)));
-    QVERIFY(wait_shown(bench));
-    MinifyView* view = bench.get<MinifyController>().view();
-    auto begin = [&] {
-      bench.get<MinifyController>().minify(view->request());
-      return QTest::qWaitFor([&] { return !view->log().empty(); }, 30000);
-    };
-    QVERIFY(begin());
-    button(view, "Pause")->click();
-    QTest::qWait(300);  // the current try ends
-    auto tries = view->log().last().tries;
-    QTest::qWait(300);
-    QCOMPARE(view->log().last().tries, tries);
-    QVERIFY(view->running());
-    button(view, "Resume")->click();
-    QVERIFY(QTest::qWaitFor([&] { return view->log().last().tries > tries; }, 30000));
-    button(view, "Accept now")->click();
-    QVERIFY(wait_minified(bench));
-    QVERIFY2(view->headline().contains("still fail"), qPrintable(view->headline()));
-    QVERIFY(begin());
-    button(view, "Cancel")->click();
-    QVERIFY(wait_minified(bench));
-    QVERIFY2(view->headline().startsWith("Cancelled at "), qPrintable(view->headline()));
-    QVERIFY(begin());
-    bench.jobs().cancel_all();
-    QVERIFY(wait_minified(bench));
-    QVERIFY(view->headline().startsWith("Cancelled at "));
-  }
-
-  void every_view_of_the_table_is_shown_by_its_name() {
-    WorkbenchTools given = minifying_tools();
-    given.store_file = folder_.filePath("views.sqlite").toStdString();
-    Workbench bench(given);
-    bench.window().show();
-    bench.open(write("views.py", *tests::joint_graph(2)));
-    QVERIFY(wait_shown(bench));
-    for (const ViewRow& row : view_rows()) {
-      const bool offered = QString(row.name) != "run";  // these tools run no compilers
-      QCOMPARE(bench.show_view(row.name), offered);
-      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
-    }
-    QVERIFY(!bench.show_view("no such view"));
-    QVERIFY(bench.show_view("coverage"));
-    QCOMPARE(bench.window().page()->metaObject()->className(), "partita::views::CoverageView");
-    QVERIFY(bench.show_view("history"));
-    QVERIFY(bench.get<HistoryController>().on_screen());
-  }
-
-  void crashing_tries_run_in_child_processes() {
-    auto given = program_tools("aten.gelu.default:crash", PARTITA_BINARY);
-    QVERIFY(bool(given));
-    given->store_file.clear();
-    given->minifier = [own = given->minifier](const MinifyRequest& request) -> Result<MinifyTool> {
-      TRY(MinifyTool tool, own(request));
-      tool.memory = nullptr;  // the user's own store is not asked
-      return tool;
-    };
-    Workbench bench(*given);
-    bench.window().show();
-    bench.open(write("crash.py", *tests::joint_graph(2)));
-    QVERIFY(wait_shown(bench));
-    QCOMPARE(bench.get<MinifyController>().view()->request().compiler, QString("planted"));
-    Watchdog watchdog;
-    bench.get<MinifyController>().minify({"crash", "planted", {}});
-    QVERIFY(wait_minified(bench));
-    QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
-    QCOMPARE(bench.get<MinifyController>().view()->headline(), QString("1 of 22 calls still fails: signal 11"));
-    bench.get<MinifyController>().view()->choose({"crash", "planted", {}});
-    QVERIFY(bench.command_line().endsWith(" --check crash:cpu --plant aten.gelu.default:crash -o repro"));
-    QVERIFY(bench.get<MinifyController>().view()->details().contains("No guilty pass: it fails before any"));
   }
 
   void compilers_by_name_run_the_program() {
@@ -438,7 +250,7 @@ class TestWorkbench : public QObject {
   void overlays_are_offered_once_there_is_something_to_show() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(write("overlays.py", *tests::joint_graph(3)));
+    bench.open(folder_.write("overlays.py", *tests::joint_graph(3)));
     QVERIFY(wait_shown(bench));
     auto offered = [&](OverlayKind kind) { return bench.get<GraphController>().overlay_action(kind)->isEnabled(); };
     QVERIFY(offered(OverlayKind::None) && offered(OverlayKind::Bytes) && offered(OverlayKind::Module));
@@ -457,7 +269,7 @@ class TestWorkbench : public QObject {
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(bench.get<PassesController>().view()->history());
     // Nothing is known of another document, so the overlay is switched off.
-    bench.open(write("other.py", *tests::joint_graph(2)));
+    bench.open(folder_.write("other.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     QVERIFY(!offered(OverlayKind::Time));
     QCOMPARE(picture(bench)->overlay(), OverlayKind::None);
@@ -467,7 +279,7 @@ class TestWorkbench : public QObject {
   void the_budget_moves_the_cut_and_the_command_line() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(write("budget.py", *tests::joint_graph(6)));
+    bench.open(folder_.write("budget.py", *tests::joint_graph(6)));
     QVERIFY(wait_shown(bench));
     BudgetSlider* slider = bench.get<GraphController>().bar()->budget();
     QVERIFY(slider->isVisible());
@@ -529,7 +341,7 @@ class TestWorkbench : public QObject {
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(texts(bench)));
     QVERIFY(texts(bench)->document()->text().contains("second guard"));
     QVERIFY(!code(bench)->document());
-    bench.open(write("after.py", *tests::joint_graph(1)));
+    bench.open(folder_.write("after.py", *tests::joint_graph(1)));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && picture(bench)->scene(); }, 30000));
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(picture(bench)));
     QVERIFY(code(bench)->document());
@@ -543,7 +355,7 @@ class TestWorkbench : public QObject {
     };
     Workbench bench(with_dot);
     bench.window().show();
-    bench.open(write("dot.py", *tests::joint_graph(1)));
+    bench.open(folder_.write("dot.py", *tests::joint_graph(1)));
     QVERIFY(wait_shown(bench));
     bench.get<GraphController>().export_graphviz(folder_.filePath("dot.svg"));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
@@ -595,7 +407,7 @@ class TestWorkbench : public QObject {
     bench.window().resize(1400, 900);
     bench.window().show();
     auto corpus = partita::testing::corpus();
-    QString path = corpus.empty() ? write("big.py", *tests::joint_graph(200))
+    QString path = corpus.empty() ? folder_.write("big.py", *tests::joint_graph(200))
                                   : QString::fromStdString((corpus / "big/gpt12/joint.py").string());
     QVERIFY(QTest::qWaitForWindowExposed(&bench.window()));
     QTest::qWait(50);

@@ -1,10 +1,15 @@
 #pragma once
 // A window whose backends are the interpreter, right and with a fault planted in gelu.
+#include <QElapsedTimer>
+#include <QSettings>
+#include <QTemporaryDir>
 #include <QTest>
+#include <fstream>
 
 #include "app/node_measures.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
+#include "core/ir/print.h"
 #include "core/ops/record.h"
 #include "views/code/code_controller.h"
 #include "views/graph/graph_controller.h"
@@ -13,6 +18,47 @@
 namespace partita::tests {
 
 using namespace partita::views;
+
+/// A folder for the graphs, settings and stores of one test program.
+struct TestFolder : QTemporaryDir {
+  QString write(const QString& name, const Graph& graph) const {
+    QString path = filePath(name);
+    std::ofstream(path.toStdString()) << print(graph);
+    return path;
+  }
+  void keep_settings_here() const {
+    QSettings::setDefaultFormat(QSettings::IniFormat);
+    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, path());
+    QCoreApplication::setOrganizationName("partita-test");
+  }
+};
+
+/// Measures the longest time between two turns of the event loop.
+class Watchdog : public QObject {
+ public:
+  Watchdog() {
+    clock_.start();
+    startTimer(1);
+  }
+  qint64 longest_ms = 0;
+
+ protected:
+  void timerEvent(QTimerEvent*) override {
+    const qint64 waited = waited_for_processor_ms();
+    longest_ms = std::max(longest_ms, clock_.restart() - (waited - std::exchange(waited_ms_, waited)));
+  }
+
+ private:
+  /// This thread's time in the run queue, which is subtracted: a busy machine is not a blocked window.
+  static qint64 waited_for_processor_ms() {
+    qint64 ran_ns = 0, waited_ns = 0;
+    std::ifstream("/proc/thread-self/schedstat") >> ran_ns >> waited_ns;
+    return waited_ns / 1'000'000;
+  }
+
+  QElapsedTimer clock_;
+  qint64 waited_ms_ = waited_for_processor_ms();
+};
 
 inline CompileFn interpreter(double planted) {
   return [planted](const Graph& graph) -> Result<CompiledFn> {

@@ -88,6 +88,32 @@ class Classifier {
 
 }  // namespace
 
+InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std::size_t i,
+                              const FunctionalizeOptions& options, const HiddenWrites& hidden) {
+  InputAliasInfo info;
+  info.requires_grad = i < options.requires_grad.size() && options.requires_grad[i];
+  const std::size_t object = eager.object_of[input.id()];
+  if (object == npos) {
+    info.is_leaf = info.mutations_hidden_from_autograd = false;
+    return info;
+  }
+  const EagerObject& o = eager.objects[object];
+  const EagerMemory& m = eager.memories[o.memory];
+  info.mutates_data = m.version > 0;
+  info.mutates_metadata = o.own_metadata_changed;
+  info.mutations_under_no_grad = info.mutates_data && !m.written_with_grad;
+  info.mutations_hidden_from_autograd = !info.mutates_data;
+  // Writes that autograd does not see leave a leaf a leaf.
+  const bool seen = info.mutates_data && m.written_with_grad && !hidden.contains(m.content);
+  info.is_leaf = i < options.is_leaf.size() ? options.is_leaf[i] : !(info.requires_grad && seen);
+  if (info.mutates_data || info.mutates_metadata) {
+    const bool in_graph = options.keep_input_mutations && info.mutates_data && !info.mutates_metadata &&
+                          (!info.requires_grad || info.mutations_under_no_grad);
+    info.mutation_type = in_graph ? MutationType::MutatedInGraph : MutationType::MutatedOutGraph;
+  }
+  return info;
+}
+
 OutputAliases classify_outputs(const EagerTensors& eager, const std::vector<Node*>& inputs,
                                const std::vector<Arg>& user, const std::vector<Arg>& values,
                                const std::vector<char>& needs) {

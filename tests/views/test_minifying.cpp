@@ -1,0 +1,167 @@
+// Minifies in the window, as a user does: with tries in this process, and in child processes that crash.
+#include <QPushButton>
+
+#include "app/window_tools.h"
+#include "tests/views/graphs.h"
+#include "tests/views/workbench_tools.h"
+#include "views/compare/compare_controller.h"
+#include "views/history/history_controller.h"
+#include "views/minify/minify_controller.h"
+
+using namespace partita;
+using namespace partita::views;
+using namespace partita::tests;
+
+class TestMinifying : public QObject {
+  Q_OBJECT
+
+  TestFolder folder_;
+  static bool wait_minified(Workbench& bench) {
+    return QTest::qWaitFor([&] { return bench.jobs().idle() && !bench.get<MinifyController>().view()->running(); },
+                           60000);
+  }
+  static QPushButton* button(QWidget* view, const QString& words) {
+    for (QPushButton* b : view->findChildren<QPushButton*>())
+      if (b->text() == words) return b;
+    return nullptr;
+  }
+  // The tries run in this process, which is safe because they neither crash nor hang.
+  static WorkbenchTools minifying_tools() {
+    WorkbenchTools with_minifier = tools();
+    with_minifier.minifier = [](const MinifyRequest& request) -> Result<MinifyTool> {
+      MinifyTool tool;
+      const double planted = request.compiler == "broken" ? 0.25 : 0;
+      tool.oracle = minify::accuracy_oracle(request.compiler.toStdString(), interpreter(planted), {}, 1);
+      tool.words = {"accuracy:broken", "partita minify graph.py --once", "partita", 1e-3, {}};
+      tool.culprit = [](const minify::MinifyResult&, const Progress&) -> Result<minify::Culprit> {
+        return minify::Culprit{"planted_pass", {}, {}};
+      };
+      return tool;
+    };
+    return with_minifier;
+  }
+
+ private Q_SLOTS:
+  void initTestCase() { folder_.keep_settings_here(); }
+
+  void a_failing_graph_is_minified_in_view() {
+    Workbench bench(minifying_tools());
+    bench.window().show();
+    bench.open(folder_.write("minify.py", *tests::joint_graph(4)));
+    QVERIFY(wait_shown(bench));
+    bench.get<MinifyController>().minify({"accuracy", "interp", {}});  // nothing is wrong with it
+    QVERIFY(wait_minified(bench));
+    QVERIFY(bench.get<MinifyController>().view()->headline().contains("does not fail"));
+    MinifyView* view = bench.get<MinifyController>().view();
+    QCOMPARE(view->request().compiler, QString("broken"));
+    Watchdog watchdog;
+    button(view, "Minify")->click();
+    QVERIFY(view->running());
+    QVERIFY(wait_minified(bench));
+    QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
+    QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
+    QVERIFY2(view->headline().startsWith("1 of 44 calls still fails: values"), qPrintable(view->headline()));
+    QVERIFY(view->details().contains("Guilty pass: planted_pass"));
+    QVERIFY(view->tried()->model()->rowCount() > 3);
+    QVERIFY(view->code()->document()->text().contains("aten.gelu.default"));
+    QCOMPARE(view->graph()->scene()->picture.graph->size(), std::size_t{3});  // input, gelu, output
+    bench.get<MinifyController>().save_repro(folder_.filePath("repro"));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(QFile::exists(folder_.filePath("repro/README.md")) && QFile::exists(folder_.filePath("repro/repro.py")));
+    QVERIFY(button(view, "Show the folder")->isVisible());
+    QString parent = bench.current()->key;
+    button(view, "Open the small graph")->click();
+    QVERIFY(wait_shown(bench));
+    QCOMPARE(bench.current()->key, parent + "/minified 1");
+    bench.get<CompareController>().compare({"interp", "broken", true, Tolerance{}, {}});
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QCOMPARE(bench.get<CompareController>().view()->table()->model()->rows()[0].cells[0].text, QString("differs"));
+  }
+
+  void a_minification_is_paused_accepted_and_cancelled() {
+    WorkbenchTools slow = minifying_tools();
+    slow.minifier = [fast = slow.minifier](const MinifyRequest& request) -> Result<MinifyTool> {
+      TRY(MinifyTool tool, fast(request));
+      tool.oracle.judge = [judge = tool.oracle.judge](const minify::Candidate& c, const Progress* progress) {
+        QThread::msleep(20);
+        return judge(c, progress);
+      };
+      return tool;
+    };
+    Workbench bench(slow);
+    bench.window().show();
+    bench.open(folder_.write("steer.py", *tests::joint_graph(6)));
+    QVERIFY(wait_shown(bench));
+    MinifyView* view = bench.get<MinifyController>().view();
+    auto begin = [&] {
+      bench.get<MinifyController>().minify(view->request());
+      return QTest::qWaitFor([&] { return !view->log().empty(); }, 30000);
+    };
+    QVERIFY(begin());
+    button(view, "Pause")->click();
+    QTest::qWait(300);  // the current try ends
+    auto tries = view->log().last().tries;
+    QTest::qWait(300);
+    QCOMPARE(view->log().last().tries, tries);
+    QVERIFY(view->running());
+    button(view, "Resume")->click();
+    QVERIFY(QTest::qWaitFor([&] { return view->log().last().tries > tries; }, 30000));
+    button(view, "Accept now")->click();
+    QVERIFY(wait_minified(bench));
+    QVERIFY2(view->headline().contains("still fail"), qPrintable(view->headline()));
+    QVERIFY(begin());
+    button(view, "Cancel")->click();
+    QVERIFY(wait_minified(bench));
+    QVERIFY2(view->headline().startsWith("Cancelled at "), qPrintable(view->headline()));
+    QVERIFY(begin());
+    bench.jobs().cancel_all();
+    QVERIFY(wait_minified(bench));
+    QVERIFY(view->headline().startsWith("Cancelled at "));
+  }
+
+  void every_view_of_the_table_is_shown_by_its_name() {
+    WorkbenchTools given = minifying_tools();
+    given.store_file = folder_.filePath("views.sqlite").toStdString();
+    Workbench bench(given);
+    bench.window().show();
+    bench.open(folder_.write("views.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    for (const ViewRow& row : view_rows()) {
+      const bool offered = QString(row.name) != "run";  // these tools run no compilers
+      QCOMPARE(bench.show_view(row.name), offered);
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 60000));
+    }
+    QVERIFY(!bench.show_view("no such view"));
+    QVERIFY(bench.show_view("coverage"));
+    QCOMPARE(bench.window().page()->metaObject()->className(), "partita::views::CoverageView");
+    QVERIFY(bench.show_view("history"));
+    QVERIFY(bench.get<HistoryController>().on_screen());
+  }
+
+  void crashing_tries_run_in_child_processes() {
+    auto given = program_tools("aten.gelu.default:crash", PARTITA_BINARY);
+    QVERIFY(bool(given));
+    given->store_file.clear();
+    given->minifier = [own = given->minifier](const MinifyRequest& request) -> Result<MinifyTool> {
+      TRY(MinifyTool tool, own(request));
+      tool.memory = nullptr;  // the user's own store is not asked
+      return tool;
+    };
+    Workbench bench(*given);
+    bench.window().show();
+    bench.open(folder_.write("crash.py", *tests::joint_graph(2)));
+    QVERIFY(wait_shown(bench));
+    QCOMPARE(bench.get<MinifyController>().view()->request().compiler, QString("planted"));
+    Watchdog watchdog;
+    bench.get<MinifyController>().minify({"crash", "planted", {}});
+    QVERIFY(wait_minified(bench));
+    QVERIFY2(watchdog.longest_ms < 100, qPrintable(QString("blocked for %1 ms").arg(watchdog.longest_ms)));
+    QCOMPARE(bench.get<MinifyController>().view()->headline(), QString("1 of 22 calls still fails: signal 11"));
+    bench.get<MinifyController>().view()->choose({"crash", "planted", {}});
+    QVERIFY(bench.command_line().endsWith(" --check crash:cpu --plant aten.gelu.default:crash -o repro"));
+    QVERIFY(bench.get<MinifyController>().view()->details().contains("No guilty pass: it fails before any"));
+  }
+};
+
+QTEST_MAIN(TestMinifying)
+#include "test_minifying.moc"
