@@ -89,15 +89,17 @@ struct RuntimeWrapper {
   struct Mutated {
     std::size_t input = 0;
     bool data = false;
-    /// Set if the new value is a view of the input's own memory (t_): where it begins.
+    /// Set if the input shows its memory in another way afterwards (t_): from where, and in which strides.
     std::optional<SymExpr> view_offset;
+    SymList view_strides = {};
     bool operator==(const Mutated&) const = default;
   };
   struct Alias {
     std::size_t output = 0;  ///< of the user
     std::size_t input = 0;
     bool is_input = false;               ///< it is the input itself
-    std::optional<SymExpr> view_offset;  ///< set if the output shows the input's memory as it is
+    std::optional<SymExpr> view_offset;  ///< set if the output shows the input's memory as it is: from where
+    SymList view_strides = {};           ///< and in which strides
     bool operator==(const Alias&) const = default;
   };
   std::vector<Mutated> mutated;

@@ -30,11 +30,12 @@ void fields(F& f, InputShapes::Shape& s) {
 }
 template <class F>
 void fields(F& f, RuntimeWrapper::Mutated& m) {
-  f("input", m.input), f("data", m.data), f("view_offset", m.view_offset);
+  f("input", m.input), f("data", m.data), f("view_offset", m.view_offset), f("view_strides", m.view_strides);
 }
 template <class F>
 void fields(F& f, RuntimeWrapper::Alias& a) {
   f("output", a.output), f("input", a.input), f("is_input", a.is_input), f("view_offset", a.view_offset);
+  f("view_strides", a.view_strides);
 }
 template <class F>
 void fields(F& f, RuntimeWrapper& w) {

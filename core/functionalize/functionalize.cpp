@@ -14,6 +14,7 @@
 #include "core/ops/effects.h"
 #include "core/ops/functional_variant.h"
 #include "core/ops/in_place.h"
+#include "core/ops/layout.h"
 #include "core/ops/python_ops.h"
 #include "core/ops/record.h"
 #include "core/ops/rules.h"
@@ -347,6 +348,7 @@ class Functionalizer {
     }
     refuse_reads_between_writes(node, schema, bound);
     std::optional<FunctionalVariant> variant = functional_variant(node.op());
+    if (variant && written_at == std::vector<std::size_t>{0} && shrink(node)) return;
     const bool in_place = !schema.args.empty() && schema.args[0].is_write;
     const std::string functional =
         schema.base.substr(0, schema.base.size() - (in_place ? 1 : 0)) + "_functional.default";
@@ -449,13 +451,49 @@ class Functionalizer {
     ViewStep step{op, {}, 0, -1};
     step.args.emplace_back();
     for (std::size_t i = 1; i < schema.args.size(); ++i) step.args.push_back(mapped(bound[i]));
+    show_as(object, std::move(step));
+    eager_.object_of[node.id()] = object;
+  }
+
+  /// resize_ to other sizes of no more elements: the object is another view of its memory, as for t_. Returns whether
+  /// the call is one.
+  bool shrink(Node& node) {
+    const std::size_t object = eager_.object_at(node.args()[0]);
+    // Only in-place operators with a record of their own may change sizes.
+    if (object == npos || !ops().find(node.op())) return false;
+    Args args;
+    for (const Arg& a : node.args()) args.push_back(mapped(a));
+    Kwargs kwargs;
+    for (const auto& [key, a] : node.kwargs()) kwargs.emplace_back(key, mapped(a));
+    const Meta result = unwrap(infer(node.op(), args, kwargs, *out_.graph->shapes));
+    const EagerObject& o = eager_.objects[object];
+    const TensorMeta *before = node.args()[0].node()->meta.tensor(), *after = result.tensor();
+    if (!before || !after || after->sizes == before->sizes) return false;
+    const SymExpr elements = before->numel(), kept = after->numel();
+    const bool grows = !elements.is_int() || !kept.is_int() || kept.as_int() > elements.as_int();
+    if (grows && o.steps.empty()) return false;
+    if (grows || !is_row_major(*before) || !is_row_major(*after))
+      throw Raise{unsupported("functionalize.resize",
+                              node.op()->name + (grows ? " of a view to more elements" : " of a tensor with gaps"),
+                              place_of(node))};
+    const auto list = [&](const SymList& sizes) { return builder().sizes(sizes); };
+    for (ViewStep step : {ViewStep{Op::torch("aten.view.default"), {Arg(), list({elements})}},
+                          ViewStep{Op::torch("aten.slice.Tensor"), {Arg(), 0, 0, kept.as_int(), 1}},
+                          ViewStep{Op::torch("aten.view.default"), {Arg(), list(after->sizes)}}})
+      show_as(object, std::move(step));
+    eager_.object_of[node.id()] = object;
+    return true;
+  }
+
+  /// From now on the object is this view of what it was.
+  void show_as(std::size_t object, ViewStep step) {
     Node* now = read(object);
     Builder build = builder();
     Node* value = apply_view(build, step, now);
-    eager_.objects[object].steps.push_back(std::move(step));
-    eager_.objects[object].value = value;
-    eager_.objects[object].own_metadata_changed = true;
-    eager_.object_of[node.id()] = object;
+    EagerObject& o = eager_.objects[object];
+    o.steps.push_back(std::move(step));
+    o.value = value;
+    o.own_metadata_changed = true;
   }
 
   void write(std::size_t object, Node* value) {

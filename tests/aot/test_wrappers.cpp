@@ -163,6 +163,58 @@ class TestWrappers : public QObject {
     QVERIFY(inputs[0].is_none() && inputs[2].is_none());
   }
 
+  /// Every second element of a memory is an input; what is written and returned stays there.
+  void views_of_a_written_input_keep_its_gaps_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<QList<qint64>>("sizes");
+    QTest::addColumn<QList<double>>("memory");
+    const QList<double> doubled = {2, 2, 6, 4, 10, 6};
+    QTest::newRow("a view") << "a = $mul_.Tensor(x, 2)\nv = $slice.Tensor(x, 0, 1, 3)\nreturn (v,)" << QList<qint64>{2}
+                            << doubled;
+    QTest::newRow("unsqueeze_") << "u = $unsqueeze_(x, 0)\na = $mul_.Tensor(u, 2)\nreturn (x,)" << QList<qint64>{1, 3}
+                                << doubled;
+    QTest::newRow("a view after squeeze_")
+        << "a = $mul_.Tensor(x, 2)\nu = $squeeze_(a)\nv = $unsqueeze(u, 1)\nreturn (v,)" << QList<qint64>{3, 1}
+        << doubled;
+  }
+  void views_of_a_written_input_keep_its_gaps() {
+    QFETCH(QString, lines);
+    QFETCH(QList<qint64>, sizes);
+    QFETCH(QList<double>, memory);
+    const auto graph = fx("x: <f32[3][2]>", lines.toStdString());
+    const Tensor whole = f32({6}, {1, 2, 3, 4, 5, 6});
+    TensorFile io;
+    io.tensors["input.0"] = whole.view_as({3}, {2}, 0);
+    RunOptions options;
+    options.aot.train = false;
+    options.forward = [](const Graph& g) -> Result<CompiledFn> {
+      auto own = std::shared_ptr<Graph>(g.clone());
+      return CompiledFn([own](std::vector<Value> inputs) { return interpret(*own, std::move(inputs)); });
+    };
+    const auto out = run_program(Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone())), io, options);
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    const Tensor *shown = out->find("output.0"), *after = out->find("input_after.0");
+    QVERIFY(shown && after);
+    QCOMPARE(shown->sizes, Sizes(sizes.begin(), sizes.end()));
+    QCOMPARE(shown->storage, after->storage);
+    QCOMPARE(shown->strides.back() == 2 || shown->strides.front() == 2, true);
+    const std::vector<double> found = elements(Value(after->view_as({6}, {1}, 0)));
+    for (qsizetype i = 0; i < 6; i += 2) QCOMPARE(found[static_cast<std::size_t>(i)], memory[i]);
+  }
+
+  void a_smaller_size_is_a_view() {
+    const auto graph =
+        fx("x: <f32[2, 3][3, 1]>", "v = $view(x, [6])\nr = $resize_(v, [2, 2])\na = $mul_.Tensor(r, 2)\nreturn (v,)");
+    const Made made = made_of(*graph);
+    std::vector<Value> inputs = {f32({2, 3}, {1, 2, 3, 4, 5, 6})};
+    const Tensor memory = *inputs[0].get<Tensor>();
+    const auto out = post_compile(made.wrappers, boxed(interpreted(*made.graphs.partition.forward)))(inputs);
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    QCOMPARE(elements(Value(memory)), (std::vector<double>{2, 4, 6, 8, 5, 6}));
+    QCOMPARE((*out)[0].get<Tensor>()->sizes, (Sizes{2, 2}));
+    QCOMPARE((*out)[0].get<Tensor>()->storage, memory.storage);
+  }
+
   void outputs_get_the_strides_that_are_reported() {
     const auto graph = fx("x: <f32[2, 3][3, 1]>", "a = $t(x)\nb = $add.Tensor(a, 1)\nreturn (b,)");
     const Made made = made_of(*graph);

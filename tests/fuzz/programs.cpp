@@ -256,8 +256,8 @@ class ProgramGenerator final : public Generator {
       Args args;
       bool fits = true;
       for (const SchemaArg& a : record.schema->args) {
-        if (a.has_default || a.is_optional) break;
-        fits = fits && a.type == SchemaType::Tensor && !a.is_list && !a.keyword_only;
+        if (a.has_default && !a.is_optional) break;
+        fits = fits && !a.is_optional && a.type == SchemaType::Tensor && !a.is_list && !a.keyword_only;
         args.emplace_back(args.empty() ? last : one_of(values));
       }
       if (!fits || args.empty()) continue;

@@ -134,7 +134,7 @@ def run(text, tensors, meta, train, shake=False):
     if train:
         seeds = [(t, tensors.get(f"tangent.{i}")) for i, t in enumerate(outputs)]
         seeds += [(t, tensors.get(f"tangent.input.{i}")) for i, t in enumerate(inputs)]
-        seeds = [(t, g) for t, g in seeds if g is not None and t.requires_grad]
+        seeds = [(t, g) for t, g in seeds if g is not None and t.grad_fn]
         leaves = list(given.leaves.values())
         grads = torch.autograd.grad([t for t, _ in seeds], leaves, [g for _, g in seeds], allow_unused=True) \
             if seeds and leaves else [None] * len(leaves)

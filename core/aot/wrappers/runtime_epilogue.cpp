@@ -6,20 +6,41 @@
 namespace partita {
 namespace {
 
-/// Does the value show its input's elements unchanged? There is no conjugate bit, so a conjugated view is a new value.
-bool shows_memory(const Node* node) {
+/// How the user's program shows `input` in `node`: the views on the way are made of the input's own strides, which the
+/// functional graph's values have no longer once they were written. Nullopt when the node is no view of the input, or
+/// changes its elements: there is no conjugate bit, so a conjugated view is a new value.
+std::optional<TensorMeta> shown_as(const Node* node, const Node& input, ShapeEnv& shapes) {
+  std::vector<const Node*> views;
   while (node && node->op()->is_call()) {
     const OpRecord* record = node->is(Op::getitem()) ? nullptr : find_record(node->op());
-    if (record && record->element_change != ElementChange::None) return false;
-    if (!node->is(Op::getitem()) && (!record || !record->schema->is_view)) return true;
+    if (record && record->element_change != ElementChange::None) return std::nullopt;
+    if (!node->is(Op::getitem()) && (!record || !record->schema->is_view)) break;
+    views.push_back(node);
     node = node->args()[0].node();
   }
-  return true;
-}
-
-std::optional<SymExpr> view_offset(const Node* node) {
-  const TensorMeta* meta = node ? node->meta.tensor() : nullptr;
-  return meta && shows_memory(node) ? std::optional(meta->offset) : std::nullopt;
+  const TensorMeta *content = node ? node->meta.tensor() : nullptr, *memory = input.meta.tensor();
+  // What was copied in may itself be a view, of another input.
+  if (!content || !memory || content->sizes != memory->sizes || (node->is_placeholder() && node != &input))
+    return std::nullopt;
+  Graph scratch;
+  Meta shown = *memory;
+  shown.tensor()->offset = 0;
+  for (std::size_t k = views.size(); k-- > 0;) {
+    const Node& view = *views[k];
+    if (view.is(Op::getitem())) {
+      const auto* item = view.args()[1].get<std::int64_t>();
+      if (!item || !shown.tuple()) return std::nullopt;
+      const Meta part = shown.tuple()->items.at(static_cast<std::size_t>(*item));
+      shown = part;
+      continue;
+    }
+    Args args = view.args();
+    args[0] = scratch.placeholder("x", shown);
+    Result<Meta> next = infer(view.op(), args, view.kwargs(), shapes);
+    if (!next) return std::nullopt;
+    shown = *std::move(next);
+  }
+  return shown.tensor() ? std::optional(*shown.tensor()) : std::nullopt;
 }
 
 /// Does the input have the strides that the graph was made for?
@@ -31,13 +52,17 @@ bool as_made_for(const InputShapes::Shape& made_for, const Tensor& input) {
 }
 
 /// Makes `shown`, which has the values of a view of `input`, that view.
-std::optional<Tensor> view_of(const Tensor& input, const Tensor& shown, SymExpr view_offset, const SymbolMap& symbols) {
+std::optional<Tensor> view_of(const Tensor& input, const Tensor& shown, SymExpr view_offset,
+                              const SymList& view_strides, const SymbolMap& symbols) {
   const auto offset = symbols.value(view_offset);
-  if (!offset) return std::nullopt;
+  Sizes strides;
+  for (SymExpr s : view_strides)
+    if (const auto stride = symbols.value(s)) strides.push_back(*stride);
+  if (!offset || strides.size() != shown.sizes.size()) return std::nullopt;
   // The offset counts elements, whose size view_as_real changes.
   const auto from = static_cast<std::int64_t>(itemsize(input.dtype)),
              to = static_cast<std::int64_t>(itemsize(shown.dtype));
-  return Tensor{input.storage, shown.dtype, shown.sizes, shown.strides, input.offset * from / to + *offset};
+  return Tensor{input.storage, shown.dtype, shown.sizes, std::move(strides), input.offset * from / to + *offset};
 }
 
 /// One run's epilogue.
@@ -74,7 +99,7 @@ class Epilogue {
         after_[m.input] = *now;
         continue;
       }
-      const auto view = m.view_offset ? view_of(*input, *now, *m.view_offset, symbols_) : std::nullopt;
+      const auto view = m.view_offset ? view_of(*input, *now, *m.view_offset, m.view_strides, symbols_) : std::nullopt;
       const Result<bool> within = view ? within_storage(*view) : Result<bool>(false);
       if (within && *within) {
         after_[m.input] = *view;
@@ -91,11 +116,12 @@ class Epilogue {
       if (!shown || !input || shown->storage == input->storage) continue;
       if (!as_made_for(w_.shapes.inputs[a.input], *input)) continue;
       // An input whose values and sizes both change is replaced, so the output cannot be a view of its memory.
-      if (now && (now->sizes != input->sizes || now->strides != input->strides)) continue;
+      if (now && now->sizes != input->sizes) continue;
       if (a.is_input && shown->sizes == after_[a.input].get<Tensor>()->sizes) {
         outputs[a.output] = after_[a.input];
       } else if (a.view_offset) {
-        if (const auto view = view_of(*input, *shown, *a.view_offset, symbols_)) outputs[a.output] = *view;
+        if (const auto view = view_of(*input, *shown, *a.view_offset, a.view_strides, symbols_))
+          outputs[a.output] = *view;
       }
     }
   }
@@ -126,16 +152,24 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
   const Graph& forward = *graphs.partition.forward;
   const std::vector<Arg> returned = forward.outputs();
   const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
+  const std::vector<Node*> placeholders = forward.placeholders();
+  const auto set_view = [&](auto& of, const Node* node) {
+    const auto shown = shown_as(node, *placeholders[of.input], *forward.shapes);
+    if (!shown) return;
+    of.view_offset = shown->offset;
+    of.view_strides = shown->strides;
+  };
   for (std::size_t k = 0; k < mutated.size(); ++k) {
     const InputAliasInfo& info = meta.inputs[mutated[k]];
-    w.mutated.push_back(
-        {mutated[k], info.mutates_data, info.mutates_metadata ? view_offset(returned[k].node()) : std::nullopt});
+    w.mutated.push_back({mutated[k], info.mutates_data, std::nullopt});
+    if (info.mutates_metadata) set_view(w.mutated.back(), returned[k].node());
   }
   for (std::size_t i = 0; i < meta.outputs.size(); ++i) {
     const OutputAliasInfo& info = meta.outputs[i];
     const Node* node = returned[mutated.size() + i].node();
-    if (node && (info.type == OutputType::IsInput || info.type == OutputType::AliasOfInput))
-      w.aliases.push_back({i, *info.base_idx, info.type == OutputType::IsInput, view_offset(node)});
+    if (!node || (info.type != OutputType::IsInput && info.type != OutputType::AliasOfInput)) continue;
+    w.aliases.push_back({i, *info.base_idx, info.type == OutputType::IsInput, std::nullopt});
+    set_view(w.aliases.back(), node);
   }
   w.intermediate_bases = meta.num_intermediate_bases;
   if (w.mutated.empty() && w.aliases.empty() && w.intermediate_bases == 0) return std::nullopt;
