@@ -6,6 +6,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSettings>
 #include <QTest>
 #include <QTextBrowser>
@@ -346,6 +347,41 @@ class TestSession : public QObject {
       QCOMPARE(node.top() > code.bottom(), width < 1800);
       QVERIFY(picture(bench)->width() > 500);
     }
+  }
+
+  void code_folds_by_module() {
+    Workbench bench(tools());
+    bench.window().show();
+    QVERIFY(open_unfolded(bench, write("folds.py", *tests::joint_graph(6))));
+    CodeView* view = code(bench);
+    const std::vector<CodeSection>& sections = view->document()->sections();
+    QVERIFY(sections.size() > 2);
+    for (std::size_t i = 1; i < sections.size(); ++i) QVERIFY(sections[i - 1].end <= sections[i].begin);
+    const int line = view->document()->line_of("gelu_2");
+    const auto section =
+        std::ranges::find_if(sections, [&](const CodeSection& s) { return s.begin <= line && line < s.end; });
+    QVERIFY(section != sections.end());
+    bench.selection().select_node("gelu_2");
+    QTest::keyClick(view, Qt::Key_Return);
+    QVERIFY(view->is_hidden(line) && !view->is_hidden(section->begin));
+    QCOMPARE(view->current_line(), section->begin);
+    QTest::keyClick(view, Qt::Key_Down);  // to the next line that is shown
+    QCOMPARE(view->current_line(), section->end);
+    QTest::keyClick(view, Qt::Key_Up);
+    QCOMPARE(view->current_line(), section->begin);
+    bench.selection().select_node("addmm_2");  // what is chosen is seen
+    QVERIFY(!view->is_hidden(line));
+    QCOMPARE(view->current_line(), view->document()->line_of("addmm_2"));
+    view->fold_all(true);
+    QVERIFY(view->is_hidden(line));
+    view->set_search("gelu_2:");
+    QVERIFY(view->find_next());
+    QCOMPARE(view->current_line(), line);
+    view->fold_all(false);
+    view->verticalScrollBar()->setValue(section->begin);
+    QCOMPARE(view->first_visible_line(), section->begin);
+    QTest::mouseClick(view->viewport(), Qt::LeftButton, {}, QPoint(10, 4));
+    QVERIFY(view->is_hidden(line));
   }
 
   void jobs_are_listed_cancelled_and_remembered() {

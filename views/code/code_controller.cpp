@@ -27,6 +27,8 @@ void ReadingController::set_code(const std::shared_ptr<const CodeDocument>& code
 
 CodeController::CodeController(Workbench& bench) : ReadingController(bench) {
   connect(view_, &CodeView::node_chosen, &bench, &Workbench::select_node);
+  bench.window().add_command("View", tr("Fold the code by module"), {}, [this] { view_->fold_all(true); });
+  bench.window().add_command("View", tr("Unfold the code"), {}, [this] { view_->fold_all(false); });
   bench.window().add_command("View", tr("Focus the code"), QKeySequence("Shift+F6"), [this] { view_->setFocus(); });
 }
 

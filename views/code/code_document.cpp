@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "views/graph/frames.h"
+
 namespace partita::views {
 namespace {
 
@@ -69,6 +71,35 @@ CodeDocument::CodeDocument(QString text, const Graph* graph) : text_(std::move(t
     if (line_of_.contains(node->name())) continue;
     int line = find(QString::fromStdString(node->name()) + ":", 0);
     if (line >= 0) line_of_.try_emplace(node->name(), line);
+  }
+  find_sections(*graph);
+}
+
+// The outermost modules; one that holds most of the graph is divided into its own.
+void CodeDocument::find_sections(const Graph& graph) {
+  std::vector<int> frame_of;
+  const std::vector<Frame> frames = make_frames(graph, [](const Node&) { return Side::Forward; }, {}, frame_of);
+  std::vector<char> divided(frames.size());
+  const auto is_outermost = [&](int f) { return frames[f].parent < 0 || divided[frames[f].parent]; };
+  for (std::size_t f = 0; f < frames.size(); ++f)  // parents come before children
+    divided[f] = is_outermost(static_cast<int>(f)) && static_cast<std::size_t>(frames[f].nodes) * 5 > graph.size() * 2;
+  std::vector<CodeSection> by_frame(frames.size(), {-1, -1, {}});
+  for (const Node* node : graph) {
+    const auto line = line_of_.find(node->name());
+    int frame = frame_of[node->id()];
+    while (frame >= 0 && !is_outermost(frame)) frame = frames[frame].parent;
+    if (frame < 0 || divided[frame] || line == line_of_.end()) continue;
+    CodeSection& section = by_frame[frame];
+    if (section.begin < 0) section.begin = line->second;
+    section.end = line->second + 1;
+  }
+  for (std::size_t f = 0; f < frames.size(); ++f) {
+    CodeSection section = by_frame[f];
+    if (section.begin < 0) continue;
+    section.label = QString::fromStdString(frames[f].label);
+    while (section.begin > 0 && line(section.begin - 1).trimmed().startsWith('#')) --section.begin;
+    if (section.end - section.begin > 1 && (sections_.empty() || sections_.back().end <= section.begin))
+      sections_.push_back(std::move(section));
   }
 }
 

@@ -10,6 +10,12 @@
 
 namespace partita::views {
 
+/// The lines of a module, which can be folded into the first of them.
+struct CodeSection {
+  int begin = 0, end = 0;  ///< end: after the last
+  QString label;
+};
+
 /// Text in lines, with the node that each line defines. Immutable; made on a worker thread.
 class CodeDocument {
  public:
@@ -23,8 +29,9 @@ class CodeDocument {
   QString shown_line(int index) const;
   int longest_line() const { return longest_; }  ///< of shown lines, in characters
   const QString& text() const { return text_; }
-  int line_of(const QString& node) const;  ///< -1 when it has none
-  QString node_at(int line) const;         ///< empty: none
+  int line_of(const QString& node) const;                                 ///< -1 when it has none
+  QString node_at(int line) const;                                        ///< empty: none
+  const std::vector<CodeSection>& sections() const { return sections_; }  ///< in order; they do not overlap
   /// Of the operator of the node that the line defines.
   std::optional<Family> family_at(int line) const;
   /// The first line at or after `from` that contains `needle`; goes on at the other end; -1 when there is none.
@@ -32,11 +39,14 @@ class CodeDocument {
   int count(const QString& needle) const;
 
  private:
+  void find_sections(const Graph& graph);
+
   QString text_;
   std::vector<int> begins_;
   std::unordered_map<std::string, int> line_of_;
   std::vector<const std::string*> node_at_;  ///< keys of line_of_
   std::vector<std::optional<Family>> family_at_;
+  std::vector<CodeSection> sections_;
   int longest_ = 0;
   bool is_graph_ = false;
 };

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "views/look/format.h"
 #include "views/look/ramp.h"
 
 namespace partita::views {
@@ -41,11 +42,71 @@ CodeView::CodeView(QWidget* parent) : QAbstractScrollArea(parent) {
 void CodeView::set_document(std::shared_ptr<const CodeDocument> document) {
   document_ = std::move(document);
   changes_.clear();
+  folded_.clear();
+  rows_.clear();
   current_ = anchor_ = -1;
   verticalScrollBar()->setValue(0);
   horizontalScrollBar()->setValue(0);
   update_bars();
   viewport()->update();
+}
+
+const CodeSection* CodeView::section_at(int line) const {
+  if (!document_) return nullptr;
+  const auto& sections = document_->sections();
+  const auto after = std::ranges::upper_bound(sections, line, {}, &CodeSection::begin);
+  if (after == sections.begin() || line >= std::prev(after)->end) return nullptr;
+  return &*std::prev(after);
+}
+
+bool CodeView::is_hidden(int line) const {
+  const CodeSection* section = section_at(line);
+  return section && section->begin != line && folded_.contains(section->begin);
+}
+
+int CodeView::row_count() const {
+  return !rows_.empty() ? static_cast<int>(rows_.size()) : document_ ? document_->line_count() : 0;
+}
+
+int CodeView::line_of_row(int row) const {
+  if (rows_.empty()) return row;
+  return rows_[static_cast<std::size_t>(std::clamp(row, 0, row_count() - 1))];
+}
+
+int CodeView::row_of_line(int line) const {
+  if (rows_.empty()) return line;
+  return static_cast<int>(std::ranges::upper_bound(rows_, line) - rows_.begin()) - 1;
+}
+
+void CodeView::arrange_rows() {
+  const int top = line_of_row(verticalScrollBar()->value());
+  rows_.clear();
+  if (!folded_.empty())
+    for (int line = 0; line < document_->line_count(); ++line)
+      if (!is_hidden(line)) rows_.push_back(line);
+  update_bars();
+  verticalScrollBar()->setValue(row_of_line(top));
+  viewport()->update();
+}
+
+void CodeView::fold_at(int line) {
+  const CodeSection* section = section_at(line);
+  if (!section) return;
+  if (folded_.erase(section->begin) == 0) {
+    folded_.insert(section->begin);
+    if (current_ > section->begin && current_ < section->end) current_ = section->begin;
+  }
+  anchor_ = -1;
+  arrange_rows();
+}
+
+void CodeView::fold_all(bool folded) {
+  if (!document_) return;
+  folded_.clear();
+  if (folded)
+    for (const CodeSection& section : document_->sections()) folded_.insert(section.begin);
+  arrange_rows();
+  if (is_hidden(current_)) current_ = section_at(current_)->begin;
 }
 
 void CodeView::set_line_changes(std::vector<Change> changes) {
@@ -76,6 +137,8 @@ void CodeView::set_current(int line, bool tell) {
   anchor_ = -1;
   if (line == current_) return;
   current_ = line;
+  if (is_hidden(line)) fold_at(line);
+  current_ = line;
   if (line >= 0) reveal(line);
   viewport()->update();
   if (tell && document_)
@@ -83,14 +146,14 @@ void CodeView::set_current(int line, bool tell) {
 }
 
 int CodeView::first_visible_line() const {
-  return verticalScrollBar()->value();
+  return line_of_row(verticalScrollBar()->value());
 }
 
 void CodeView::reveal(int line) {
   int page = std::max(1, viewport()->height() / line_height_);
-  int first = first_visible_line();
-  if (line >= first + 1 && line < first + page - 1) return;
-  verticalScrollBar()->setValue(line - page / 3);
+  int first = verticalScrollBar()->value(), row = row_of_line(line);
+  if (row >= first + 1 && row < first + page - 1) return;
+  verticalScrollBar()->setValue(row - page / 3);
 }
 
 double CodeView::margin_width() const {
@@ -103,7 +166,7 @@ void CodeView::update_bars() {
   char_width_ = metrics.horizontalAdvance('m');
   line_height_ = static_cast<int>(std::ceil(metrics.height() * 1.12));
   ascent_ = static_cast<int>(std::round((line_height_ - metrics.height()) / 2 + metrics.ascent()));
-  int lines = document_ ? document_->line_count() : 0;
+  int lines = row_count();
   int page = std::max(1, viewport()->height() / line_height_);
   verticalScrollBar()->setPageStep(page);
   verticalScrollBar()->setRange(0, std::max(0, lines - page + 1));
@@ -121,14 +184,15 @@ void CodeView::paintEvent(QPaintEvent*) {
   painter.setFont(font());
   double margin = margin_width();
   double left = margin - horizontalScrollBar()->value() * char_width_;
-  int first = first_visible_line();
-  int last = std::min(document_->line_count(), first + viewport()->height() / line_height_ + 2);
+  int first = verticalScrollBar()->value();
+  int last = std::min(row_count(), first + viewport()->height() / line_height_ + 2);
   int low = std::min(current_, anchor_ < 0 ? current_ : anchor_), high = std::max(current_, anchor_);
   // Long lines are cut to what is seen, so that a line of a megabyte costs no more than the page.
   int columns = static_cast<int>(viewport()->width() / char_width_) + 2;
   int skip = std::max(0, horizontalScrollBar()->value() - 1);
-  for (int i = first; i < last; ++i) {
-    int y = (i - first) * line_height_;
+  for (int row = first; row < last; ++row) {
+    const int i = line_of_row(row);
+    int y = (row - first) * line_height_;
     bool current = i >= low && i <= high && low >= 0;
     if (current) painter.fillRect(QRectF(0, y, viewport()->width(), line_height_), theme.current_line);
     if (i < static_cast<int>(changes_.size()) && changes_[i] != Change::None) {
@@ -139,7 +203,10 @@ void CodeView::paintEvent(QPaintEvent*) {
       c.setAlpha(28);
       painter.fillRect(QRectF(3, y, viewport()->width(), line_height_), c);
     }
-    const QString line = document_->shown_line(i);
+    const CodeSection* section = section_at(i);
+    const bool begins = section && section->begin == i, folded = begins && folded_.contains(i);
+    const QString line =
+        folded ? tr("    %1, %2").arg(section->label, count_text(section->end - i, "line")) : document_->shown_line(i);
     const std::optional<Family> family = document_->family_at(i);
     painter.setClipRect(QRectF(margin, y, viewport()->width() - margin, line_height_));
     auto draw = [&](int begin, int end, TokenKind token) {
@@ -159,7 +226,8 @@ void CodeView::paintEvent(QPaintEvent*) {
                          mark);
       }
     int at = 0;
-    for (const TokenSpan& span : highlight_fx(line)) {
+    if (folded) draw(0, at = static_cast<int>(line.size()), TokenKind::Annotation);
+    for (const TokenSpan& span : folded ? std::vector<TokenSpan>() : highlight_fx(line)) {
       draw(at, span.begin, TokenKind::Plain);
       draw(span.begin, span.begin + span.length, span.token);
       at = span.begin + span.length;
@@ -169,6 +237,9 @@ void CodeView::paintEvent(QPaintEvent*) {
     painter.setPen(current ? theme.ink : theme.comment);
     painter.drawText(QRectF(0, y, margin - char_width_, line_height_), Qt::AlignRight | Qt::AlignVCenter,
                      QString::number(i + 1));
+    if (begins)
+      painter.drawText(QRectF(margin - char_width_, y, char_width_, line_height_), Qt::AlignCenter,
+                       QString::fromUtf8(folded ? "▸" : "▾"));
   }
   if (hasFocus()) {
     painter.setPen(QPen(theme.accent, 1));
@@ -200,13 +271,15 @@ void CodeView::changeEvent(QEvent* event) {
 }
 
 int CodeView::line_at(int y) const {
-  int line = first_visible_line() + y / line_height_;
-  return document_ && line < document_->line_count() && y >= 0 ? line : -1;
+  int row = verticalScrollBar()->value() + y / line_height_;
+  return document_ && row < row_count() && y >= 0 ? line_of_row(row) : -1;
 }
 
 void CodeView::mousePressEvent(QMouseEvent* event) {
   int line = line_at(event->pos().y());
   if (event->button() != Qt::LeftButton || line < 0) return;
+  const CodeSection* section = section_at(line);
+  if (section && section->begin == line && event->pos().x() < margin_width()) return fold_at(line);
   if (event->modifiers() & Qt::ShiftModifier) {
     anchor_ = line;
     viewport()->update();
@@ -234,19 +307,23 @@ void CodeView::keyPressEvent(QKeyEvent* event) {
   if (!document_) return QAbstractScrollArea::keyPressEvent(event);
   if (event->matches(QKeySequence::Copy)) return QApplication::clipboard()->setText(selected_text());
   int page = std::max(1, viewport()->height() / line_height_ - 1);
-  int last = document_->line_count() - 1;
-  auto go = [&](int line) { set_current(std::clamp(line, 0, last), true); };
+  int last = row_count() - 1;
+  const int row = row_of_line(current_);
+  auto go = [&](int to) { set_current(line_of_row(std::clamp(to, 0, last)), true); };
   switch (event->key()) {
     case Qt::Key_Up:
       if (event->modifiers() & Qt::AltModifier) break;
-      return go(current_ < 0 ? first_visible_line() : current_ - 1);
+      return go(current_ < 0 ? verticalScrollBar()->value() : row - 1);
     case Qt::Key_Down:
       if (event->modifiers() & Qt::AltModifier) break;
-      return go(current_ < 0 ? first_visible_line() : current_ + 1);
+      return go(current_ < 0 ? verticalScrollBar()->value() : row + 1);
     case Qt::Key_PageUp:
-      return go(current_ - page);
+      return go(row - page);
     case Qt::Key_PageDown:
-      return go(current_ + page);
+      return go(row + page);
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      return fold_at(current_);
     case Qt::Key_Home:
       return go(0);
     case Qt::Key_End:

@@ -1,6 +1,7 @@
 #pragma once
 #include <QAbstractScrollArea>
 #include <memory>
+#include <set>
 
 #include "views/code/code_document.h"
 #include "views/code/fx_highlight.h"
@@ -24,6 +25,10 @@ class CodeView : public QAbstractScrollArea {
   bool find_next(bool backwards = false);
   int current_line() const { return current_; }
   int first_visible_line() const;
+  /// Folds the lines of the module that this line is in, or unfolds them.
+  void fold_at(int line);
+  void fold_all(bool folded);
+  bool is_hidden(int line) const;  ///< in a folded module, but not its first line
 
  Q_SIGNALS:
   void node_chosen(QString node);
@@ -39,6 +44,11 @@ class CodeView : public QAbstractScrollArea {
 
  private:
   void update_bars();
+  void arrange_rows();
+  const CodeSection* section_at(int line) const;
+  int row_count() const;
+  int line_of_row(int row) const;
+  int row_of_line(int line) const;
   void reveal(int line);
   int line_at(int y) const;
   double margin_width() const;
@@ -50,6 +60,8 @@ class CodeView : public QAbstractScrollArea {
   QString search_;
   double char_width_ = 8;
   int line_height_ = 18, ascent_ = 13;
+  std::set<int> folded_;   ///< first lines of folded modules
+  std::vector<int> rows_;  ///< the lines that are shown; empty: all
   int current_ = -1;
   int anchor_ = -1;  ///< other end of the selected lines; -1: only the current one
 };
