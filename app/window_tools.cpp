@@ -121,7 +121,9 @@ Result<WorkbenchTools> program_tools(const std::string& plant, const std::string
     return run_named(artefact, request, worker, progress);
   };
   tools.store_file = StoreFile::default_file();
-  tools.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {.passes = false}); };
+  tools.joint = [](const Graph& graph, const Program* program) {
+    return aot(graph, program, as_run(graph, {.snapshots = true}));
+  };
   tools.graphviz = [](const Graph& graph, const std::string& format, const Progress& progress) {
     return draw_with_graphviz(graph, format, &progress);
   };

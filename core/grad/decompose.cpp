@@ -24,6 +24,7 @@ Status decompose_where(Graph& graph, bool (*simpler)(const Op*), Replacement rep
       node = node->next();
       continue;
     }
+    for (Node* made = node->previous(); made != previous; made = made->previous()) made->recompute = node->recompute;
     TRY_DO(replace_uses(*node, value));
     graph.erase(node);
     node = previous ? previous->next() : graph.first();

@@ -182,6 +182,7 @@ Result<bool> RewriteSet::try_row(const Row& row, Graph& graph, Node* node, Alias
   std::vector<Node*> made;
   for (Node* n = node->previous(); n && n->id() >= first_new; n = n->previous()) made.push_back(n);
   for (auto it = made.rbegin(); it != made.rend(); ++it) aliases.add(**it);
+  for (Node* n : made) n->recompute = node->recompute;
   if (!result || !keeps_promise(*node, *result) || !shares_as_before(m, *node, *result, aliases)) {
     for (Node* n : made)
       if (n->users().empty()) graph.erase(n);

@@ -299,7 +299,9 @@ class TestWorkbench : public QObject {
 
   void the_joint_graph_is_made_and_its_halves_stand_beside_each_other() {
     WorkbenchTools with_joint = tools();
-    with_joint.joint = [](const Graph& graph, const Program* program) { return aot(graph, program, {}); };
+    with_joint.joint = [](const Graph& graph, const Program* program) {
+      return aot(graph, program, {.snapshots = true});
+    };
     Workbench bench(with_joint);
     bench.window().show();
     bench.open(QString(PARTITA_SOURCE_DIR) + "/resources/samples/mlp/program.pt2");
@@ -310,7 +312,8 @@ class TestWorkbench : public QObject {
     bench.get<AotController>().make_joint();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut; }, 30000));
     QCOMPARE(bench.current()->key, source + "/joint");
-    for (const char* half : {"/forward", "/backward"}) QVERIFY(bench.documents().contains(source + half));
+    for (const char* made : {"/joint_before_passes", "/forward", "/backward"})
+      QVERIFY(bench.documents().contains(source + made));
     bench.get<AotController>().show();
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.get<AotController>().view()));

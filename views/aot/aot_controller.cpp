@@ -101,11 +101,11 @@ void AotController::make_joint() {
       [this, parent = document->key, path = document->path](Result<Made> made) {
         if (!made) return bench_.report(made.error());
         const Made graphs = *made;
-        auto add = [&](const char* name, const Graph* product, ArtefactKind kind) {
+        auto add = [&](const char* name, const QString& title, const Graph* product, ArtefactKind kind) {
           auto added = std::make_unique<Document>();
           added->path = path;
           added->key = parent + "/" + name;
-          added->title = tr("%1, made here").arg(name);
+          added->title = tr("%1, made here").arg(title);
           added->kind = kind;
           added->artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graphs, product));
           added->artefact.kind = kind;
@@ -116,9 +116,13 @@ void AotController::make_joint() {
           }
           if (!bench_.document(added->key)) bench_.add_document(std::move(added), {}, text(kind_name(kind)), parent);
         };
-        add("joint", graphs->made.joint.get(), ArtefactKind::Joint);
-        add("forward", graphs->made.partition.forward.get(), ArtefactKind::Forward);
-        add("backward", graphs->made.partition.backward.get(), ArtefactKind::Backward);
+        const AotGraphs& all = graphs->made;
+        // On the graph before its passes, the view of passes shows what they do.
+        if (const auto before = all.before_joint_passes())
+          add("joint_before_passes", tr("joint before its passes"), before.get(), ArtefactKind::Joint);
+        add("joint", tr("joint"), all.joint.get(), ArtefactKind::Joint);
+        add("forward", tr("forward"), all.partition.forward.get(), ArtefactKind::Forward);
+        add("backward", tr("backward"), all.partition.backward.get(), ArtefactKind::Backward);
         bench_.show(parent + "/joint");
       });
 }
