@@ -49,6 +49,24 @@ class TestPartitionOptions : public QObject {
     QVERIFY(p->backward->find("cos")->is_placeholder());
   }
 
+  // Without a tag the backward computes exp again. PREFER_SAVE yields to a pin and to a budget, MUST_SAVE to none.
+  void a_preference_is_kept_unless_overridden() {
+    const auto graph = joint();
+    for (const Recompute tag : {Recompute::Unspecified, Recompute::PreferSave, Recompute::MustSave}) {
+      graph->find("exp")->recompute = tag;
+      const auto usual = partition(*graph, {});
+      QVERIFY2(usual, usual ? "" : usual.error().line().c_str());
+      QCOMPARE(saves(*usual, "exp"), tag != Recompute::Unspecified);
+      const auto least = partition(*graph, {.memory_budget = 0});
+      QVERIFY2(least, least ? "" : least.error().line().c_str());
+      QCOMPARE(saves(*least, "exp"), tag == Recompute::MustSave);
+    }
+    graph->find("exp")->recompute = Recompute::PreferSave;
+    const auto pinned = partition(*graph, {.recompute = {"exp"}});
+    QVERIFY2(pinned, pinned ? "" : pinned.error().line().c_str());
+    QVERIFY(!saves(*pinned, "exp"));
+  }
+
   // An operator of another library, printed without an overload, may print or send.
   void an_unread_call_of_another_library_stays_in_the_forward() {
     const auto graph = fx("primals_1: <f32[4][1]>, tangents_1: <f32[4][1]>",

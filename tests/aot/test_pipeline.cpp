@@ -1,0 +1,153 @@
+// The flow from a file's graph to the graphs that a compiler gets: its stages, what they keep, and that `aot` shows
+// what a run compiles.
+#include <QtTest>
+
+#include "core/aot/aot.h"
+#include "core/aot/run_program.h"
+#include "core/ir/print.h"
+#include "core/load/fx_text.h"
+#include "tests/support/fx.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+std::string stages_of(const AotGraphs& graphs) {
+  std::string text;
+  for (const StageRun& stage : graphs.stages) text += (text.empty() ? "" : " ") + std::string(name_of(stage.stage));
+  return text;
+}
+
+int count(const Graph& graph, std::string_view op) {
+  int n = 0;
+  for (const Node* node : graph) n += node->op()->name == op;
+  for (const auto& [name, child] : graph.children) n += count(*child, op);
+  return n;
+}
+
+Result<AotGraphs> made(const std::unique_ptr<Graph>& graph, const AotOptions& options) {
+  return aot(*graph, nullptr, options);
+}
+
+#define VERIFY_DONE(result) QVERIFY2(result, (result) ? "" : (result).error().line().c_str())
+
+}  // namespace
+
+class TestPipeline : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void the_stages_are_those_asked_for() {
+    const auto graph = fx("x: <f32[3][1]>", "y: <f32[3][1]> = $sin(x)\nreturn (y,)");
+    const auto all = made(graph, {});
+    VERIFY_DONE(all);
+    QCOMPARE(stages_of(*all), std::string("pre_grad_passes functional joint joint_passes partition"));
+    const auto plain = made(graph, {.passes = false});
+    VERIFY_DONE(plain);
+    QCOMPARE(stages_of(*plain), std::string("functional joint partition"));
+    const auto inference = made(graph, {.train = false});
+    VERIFY_DONE(inference);
+    QCOMPARE(stages_of(*inference), std::string("pre_grad_passes functional joint_passes partition"));
+    const auto early = made(graph, {.until = FlowStage::Joint, .snapshots = true});
+    VERIFY_DONE(early);
+    QVERIFY(!early->partition.forward);
+    QVERIFY(early->after(FlowStage::PreGradPasses) && !early->after(FlowStage::JointPasses));
+    const auto joint = aot(*early->joint, nullptr, {});
+    VERIFY_DONE(joint);
+    QCOMPARE(stages_of(*joint), std::string("joint_passes partition"));
+  }
+
+  void the_joint_graph_is_kept_from_before_its_passes() {
+    const auto graph =
+        fx("x: <f32[3][1]>", "y: <f32[3][1]> = $mul.Tensor(x, 1)\nz: <f32[3][1]> = $sin(y)\nreturn (z,)");
+    const auto graphs = made(graph, {.snapshots = true});
+    VERIFY_DONE(graphs);
+    QVERIFY(count(*graphs->before_joint_passes(), "aten.mul.Tensor") > count(*graphs->joint, "aten.mul.Tensor"));
+    const auto without = made(graph, {.disabled = {"rewrite_joint"}});
+    VERIFY_DONE(without);
+    QCOMPARE(count(*without->joint, "aten.mul.Tensor"), count(*graphs->before_joint_passes(), "aten.mul.Tensor"));
+  }
+
+  // A call under no_grad is not the equal one outside of it, and gives no gradient.
+  void pre_grad_passes_keep_regions_without_gradients() {
+    auto graph = parse_fx_text(
+        "class M(torch.nn.Module):\n"
+        "    def forward(self, x: 'f32[3][1]cpu'):\n"
+        "        off = torch._C._set_grad_enabled(False)\n"
+        "        a: 'f32[3][1]cpu' = torch.sin(x)\n"
+        "        on = torch._C._set_grad_enabled(True)\n"
+        "        b: 'f32[3][1]cpu' = torch.sin(x)\n"
+        "        y: 'f32[3][1]cpu' = torch.mul(a, b)\n"
+        "        return (y,)\n");
+    VERIFY_DONE(graph);
+    for (const bool passes : {false, true}) {
+      const auto graphs = made(*graph, {.passes = passes});
+      VERIFY_DONE(graphs);
+      QCOMPARE(count(*graphs->joint, "aten.cos.default"), 1);
+      QCOMPARE(count(*graphs->joint, "aten.mul.Tensor"), 3);  // one of the forward, two of the gradient
+    }
+  }
+
+  // The casts of autocast belong to the parts of a composite too, so a region outlives the pre-grad passes.
+  void pre_grad_passes_keep_autocast() {
+    auto graph = parse_fx_text(
+        "class M(torch.nn.Module):\n"
+        "    def forward(self, x: 'f32[3, 3][3, 1]cpu'):\n"
+        "        enter = torch.amp.autocast_mode._enter_autocast('cpu', torch.bfloat16, True, None)\n"
+        "        a: 'bf16[3, 3][3, 1]cpu' = torch.matmul(x, x)\n"
+        "        leave = torch.amp.autocast_mode._exit_autocast(enter)\n"
+        "        b: 'f32[3, 3][3, 1]cpu' = torch.matmul(x, x)\n"
+        "        return (a, b)\n");
+    VERIFY_DONE(graph);
+    for (const bool passes : {false, true}) {
+      const auto graphs = made(*graph, {.train = false, .passes = passes});
+      VERIFY_DONE(graphs);
+      const std::vector<Arg> outputs = graphs->partition.forward->outputs();
+      QCOMPARE(outputs[0].node()->meta.tensor()->dtype, DType::BFloat16);
+      QCOMPARE(outputs[1].node()->meta.tensor()->dtype, DType::Float32);
+    }
+  }
+
+  void dropout_that_drops_nothing_returns_its_argument() {
+    const auto graph = fx("x: <f32[3][1]>", "y: <f32[3][1]> = $dropout(x, 0.5, False)\nreturn (y,)");
+    const auto graphs = made(graph, {.train = false});
+    VERIFY_DONE(graphs);
+    const Node* output = graphs->partition.forward->outputs()[0].node();
+    QVERIFY(output->is_placeholder());
+  }
+
+  void what_is_shown_is_what_runs() {
+    auto graph = parse_fx_text(
+        "class M(torch.nn.Module):\n"
+        "    def forward(self, x: 'f32[3, 3][3, 1]cpu', y: 'f32[3, 3][3, 1]cpu'):\n"
+        "        a: 'f32[3, 3][3, 1]cpu' = torch.ops.aten.mul.Tensor(x, 1)\n"
+        "        b: 'f32[3, 3][3, 1]cpu' = torch.ops.aten.mm.default(a, y)\n"
+        "        v: 'f32[9][1]cpu' = torch.ops.aten.view.default(x, [9])\n"
+        "        c: 'f32[3, 3][3, 1]cpu' = torch.ops.aten.tanh.default(b)\n"
+        "        return (v, c)\n");
+    VERIFY_DONE(graph);
+    TensorFile io;
+    for (const char* key : {"input.0", "input.1"}) {
+      auto t = Tensor::zeros(DType::Float32, Sizes{3, 3});
+      VERIFY_DONE(t);
+      io.tensors[key] = *t;
+      io.tensors[key].requires_grad = true;
+    }
+    std::string ran;
+    RunOptions options;
+    options.forward = options.backward = [&](const Graph& compiled) -> Result<CompiledFn> {
+      ran += print(compiled);
+      return CompiledFn();
+    };
+    const auto function =
+        TrainedFunction::make(Artefact::of_graph(std::shared_ptr<const Graph>((*graph)->clone())), io, options);
+    VERIFY_DONE(function);
+    const auto shown = aot(**graph, nullptr, as_run(**graph, {.requires_grad = {true, true}}));
+    VERIFY_DONE(shown);
+    QCOMPARE(ran, print(*shown->partition.forward) + print(*shown->partition.backward));
+    QCOMPARE(count(*shown->joint, "aten.mul.Tensor"), 0);
+  }
+};
+
+QTEST_GUILESS_MAIN(TestPipeline)
+#include "test_pipeline.moc"
