@@ -56,6 +56,11 @@ Json as_json(const GraphSignature& s) {
           {"output_tokens", Json::array()}};
 }
 
+/// Text that is no UTF-8 is shown with U+FFFD in its place.
+std::string text_of(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 Status write_export(const std::string& code, const Json& facts, const std::filesystem::path& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
@@ -63,7 +68,7 @@ Status write_export(const std::string& code, const Json& facts, const std::files
     return input_error("export.output",
                        fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
   TRY_DO(write_file((folder / "graph.py").string(), code));
-  return write_file((folder / "signature.json").string(), facts.dump(2) + "\n");
+  return write_file((folder / "signature.json").string(), text_of(facts));
 }
 
 Result<int> run(const Options& o) {
@@ -88,7 +93,7 @@ Result<int> run(const Options& o) {
   }
   if (!o.output.empty()) TRY_DO(write_export(code, {{"signature", signature}, {"loss", loss}}, o.output));
   if (o.json)
-    fmt::print("{}\n", Json{{"graph", code}, {"signature", signature}, {"loss", loss}}.dump(2));
+    fmt::print("{}", text_of({{"graph", code}, {"signature", signature}, {"loss", loss}}));
   else
     fmt::print("{}", code);
   return 0;

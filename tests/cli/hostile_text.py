@@ -49,6 +49,9 @@ def try_file(path, what):
     if shown is None:
         return
     check_python(shown.replace("class <lambda>", "class G"), what + ", show")
+    exported = run(what, "export", path, "--json")
+    if exported is not None:
+        check_python(json.loads(exported)["graph"].replace("class <lambda>", "class G"), what + ", export")
     with tempfile.TemporaryDirectory() as out:
         if run(what, "aot", path, "-o", out) is not None:
             for file in pathlib.Path(out).glob("*.py"):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes the graphs of tests/cli/export from the Python source in the corpus, by dynamo or symbolic_trace.
 
-  export_cases.py CORPUS FOLDER      writes FOLDER/NAME.py, FOLDER/NAME.safetensors and FOLDER/cases.json
+  export_cases.py CORPUS FOLDER      writes FOLDER/NAME.py (or .pt2), FOLDER/NAME.safetensors and
+                                     FOLDER/cases.json
 
 CORPUS has aot_export/*.json and aot_errors/errors.json. What no graph can show is in EXEMPT, with the reason.
 """
@@ -14,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save
 from torch import fx, nn
+from torch._functorch.aot_autograd import aot_export_module
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
@@ -63,6 +65,49 @@ class Ex(nn.Module):
 
     def forward(self, *a):
         return self.f(self, *a)
+
+
+class Nested(nn.Module):
+    """Containers among inputs and outputs, and an input that is written."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(3))
+
+    def forward(self, x, pair):
+        x.mul_(2)
+        return [x * self.w, {"a": pair["p"] + 1, "b": (pair["q"].sum(),)}]
+
+
+class Frozen(nn.Module):
+    """A parameter that does not require grad."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.b.weight.requires_grad_(False)
+
+    def forward(self, x):
+        return (self.b(self.a(x)).sum(),)
+
+
+# Not of the corpus: archives of torch.export, and what aot_export_module makes of the same modules.
+ARCHIVES = {
+    "archive_nested": (Nested, lambda: [R(2, 3), {"p": R(3), "q": R(2)}], {"trace_joint": False}),
+    "archive_frozen": (Frozen, lambda: [R(2, 3)], {"trace_joint": True, "output_loss_index": 0}),
+}
+
+
+def archive_case(name, folder):
+    module, args, options = ARCHIVES[name]
+    torch.manual_seed(0)
+    module = module()
+    torch.export.save(torch.export.export(module, tuple(args()), strict=False), f"{folder}/{name}.pt2")
+    graph, signature = aot_export_module(module, args(), **options)
+    signature = {k: str(v) if k.endswith("_spec") else v for k, v in vars(signature).items()}
+    if signature["backward_signature"]:
+        signature["backward_signature"] = vars(signature["backward_signature"])
+    return {"name": name, "signature": signature, "code": graph.code, "words": ["export", *words(options)]}
 
 
 class OneArgument(Fn):
@@ -248,6 +293,7 @@ def main():
             write(folder, name, text_of(gm), file_of(args) if told else None)
             row["words"] = ["export", *words(options)]
         cases.append(row)
+    cases += [archive_case(name, folder) for name in ARCHIVES]
     exempt = [{"name": name, "why": why} for name, why in EXEMPT.items()]
     json.dump({"cases": cases, "exempt": exempt}, open(f"{folder}/cases.json", "w"), indent=1)
 

@@ -48,7 +48,8 @@ def main():
     cases = [case for case in json.load(open(f"{FOLDER}/cases.json"))["cases"] if "code" in case]
     for case in cases:
         name = f"{FOLDER}/{case['name']}"
-        words = [PARTITA, "export", f"{name}.py", *case["words"][1:]]
+        path = f"{name}.pt2" if os.path.exists(f"{name}.pt2") else f"{name}.py"
+        words = [PARTITA, "export", path, *case["words"][1:]]
         if os.path.exists(f"{name}.safetensors"):
             words += ["--inputs", f"{name}.safetensors"]
         code = subprocess.run(words, capture_output=True, text=True, check=True).stdout
