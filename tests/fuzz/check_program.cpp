@@ -151,9 +151,9 @@ std::optional<std::string> check_program(const Program& program, bool train, std
 }
 
 Status write_program(const Program& program, bool train, const std::string& stem) {
-  TRY(const TensorFile out, run_by(program, program.io, train, default_compiler().make({})));
   std::ofstream(stem + ".py") << print(*program.graph);
   TRY_DO(write_safetensors(stem + ".io.safetensors", program.io));
+  TRY(const TensorFile out, run_by(program, program.io, train, default_compiler().make({})));
   return write_safetensors(stem + ".out.safetensors", out);
 }
 

@@ -39,7 +39,7 @@ std::vector<Row> rows() {
       {"aten.im2col.default",
        {{3, 5, 5}},
        {ints({2, 2}), ints({INT64_MAX, 1}), ints({1, 1}), ints({1, 1})},
-       "beyond 64 bits"},
+       "sliding blocks"},
       {"aten.im2col.default",
        {{3, 5, 5}},
        {ints({2, 3}), ints({1, 1}), ints({1, 1}), ints({INT64_MAX, 2})},

@@ -127,6 +127,7 @@ class Joining {
       meta.strides.assign(t.strides.begin(), t.strides.end());
       meta.offset = t.offset;
       n->replace_all_uses_with(view);
+      if (Node*& last = last_.at(n); last == n) last = view;
       out_.views.push_back({caller(i), t.sizes, t.strides, t.offset});
     }
     for (Node* n : group) {
