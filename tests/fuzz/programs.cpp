@@ -24,6 +24,11 @@ bool writes_first(const Schema& s) {
          std::ranges::all_of(s.args, can_be_made);
 }
 
+/// Does it share memory though PyTorch's compilers may take its result for a new tensor? Writing that is undefined.
+bool hides_alias(const Schema& s) {
+  return s.base.find("unsafe") != std::string::npos || s.base.find("lift_fresh") != std::string::npos;
+}
+
 /// What programs call, by what it does with memory.
 struct Calls {
   std::vector<const OpRecord*> views, plain, elementwise;
@@ -32,7 +37,7 @@ struct Calls {
     for (const OpRecord* r : ops().all()) {
       const Schema& s = *r->schema;
       if (writes_first(s) && !r->random) add_write(s);
-      if (!is_candidate(*r)) continue;
+      if (!is_candidate(*r) || hides_alias(s)) continue;
       if (s.is_view) views.push_back(r);
       if (r->lower || r->pointwise.body) plain.push_back(r);
       if (r->pointwise.body) elementwise.push_back(r);
@@ -180,9 +185,44 @@ class ProgramGenerator final : public Generator {
     if (writes(node) && result->numel().as_int() > written(node).numel().as_int()) return false;
     auto trial = graph_->clone();
     trial->set_output(trial->find(node.name()));
-    if (!interpreted(*trial)) return false;
+    if (!interpreted(*trial) || (writes(node) && reads_what_it_writes(node))) return false;
     keep(node);
     return true;
+  }
+
+  /// Does the call read other elements of the memory that it writes, or write one twice? What it computes then depends
+  /// on the order of its loop, and PyTorch refuses where it notices.
+  bool reads_what_it_writes(const Node& node) {
+    auto trial = graph_->clone();
+    std::vector<Arg> read;
+    for (const Node* n : node.inputs()) read.emplace_back(trial->find(n->name()));
+    trial->set_output(Arg::tuple(std::move(read)));
+    trial->erase(trial->find(node.name()));
+    const auto values = interpreted(*trial);
+    if (!values) return true;
+    const auto places = [](const Tensor& t) {
+      std::vector<std::int64_t> out;
+      std::vector<std::int64_t> index(t.sizes.size(), 0);
+      for (std::int64_t n = t.numel(); n > 0; --n) {
+        out.push_back(t.offset);
+        for (std::size_t d = 0; d < index.size(); ++d) out.back() += index[d] * t.strides[d];
+        for (std::size_t d = index.size(); d-- > 0 && ++index[d] == t.sizes[d];) index[d] = 0;
+      }
+      return out;
+    };
+    const Tensor& target = *values->front().get<Tensor>();
+    const std::vector<std::int64_t> written = places(target);
+    const std::set<std::int64_t> once(written.begin(), written.end());
+    if (once.size() != written.size()) return true;
+    for (const Value& v : *values) {
+      const Tensor* t = v.get<Tensor>();
+      if (!t || t->storage != target.storage) continue;
+      if (t->dtype != target.dtype) return true;
+      const std::vector<std::int64_t> other = places(*t);
+      if (other != written && std::ranges::any_of(other, [&](std::int64_t at) { return once.contains(at); }))
+        return true;
+    }
+    return false;
   }
 
   /// Notes which tensor each new value is: in Python, what x.add_() returns is x.
