@@ -177,14 +177,16 @@ Result<Node*> AutocastRegions::follow(Node* node) {
       return malformed(*node, "enters autocast for " + *device + "; only the CPU's lists are known");
     // A region for another device changes nothing on this one.
     const Region outer = regions_.empty() ? Region() : regions_.back();
-    regions_.push_back(*device == "cpu" ? Region{node, *enabled, dtype ? *dtype : DType::BFloat16}
-                                        : Region{node, outer.enabled, outer.dtype});
+    const bool* caches = args.size() < 4 ? nullptr : args[3].get<bool>();
+    regions_.push_back(*device == "cpu" ? Region{node, *enabled, dtype ? *dtype : DType::BFloat16, !caches || *caches}
+                                        : Region{node, outer.enabled, outer.dtype, outer.caches});
     return next;
   }
   Node* begin = node->is(leave()) && !node->args().empty() ? node->args()[0].node() : nullptr;
   if (!begin || regions_.empty() || regions_.back().begin != begin)
     return malformed(*node, "does not end the innermost autocast region");
   regions_.pop_back();
+  if (regions_.empty()) cached_.clear();
   node->graph().erase(node);
   if (begin->users().empty()) begin->graph().erase(begin);
   return next;
@@ -203,9 +205,18 @@ Status AutocastRegions::cast_arguments(Node& call) {
   std::unordered_map<Node*, Node*> casts;
   return catch_raised<void>([&]() -> Status {
     Builder build(call.graph(), &call, call.origin);
-    for (Node* n : call.inputs())
-      if (may_be_cast(n) && n->meta.tensor()->dtype != to && !casts.contains(n))
-        casts[n] = build.call("aten._to_copy.default", {n}, {{"dtype", Arg(to)}});
+    const auto cast = [&](Node* n) {
+      if (!may_be_cast(n) || n->meta.tensor()->dtype == to || casts.contains(n)) return;
+      // PyTorch casts a leaf that requires grad once in the outermost region.
+      const bool leaf = n->is_placeholder() && requires_grad(n) && n->meta.tensor()->dtype == DType::Float32;
+      Node* kept = nullptr;
+      Node*& made = leaf && *policy == Policy::Lower && regions_.back().caches ? cached_[{n, to}] : kept;
+      if (!made) made = build.call("aten._to_copy.default", {n}, {{"dtype", Arg(to)}});
+      casts[n] = made;
+    };
+    // C++ evaluates the casts of a call's arguments from the last to the first.
+    for (auto it = call.kwargs().rbegin(); it != call.kwargs().rend(); ++it) for_each_node(it->second, cast);
+    for (auto it = call.args().rbegin(); it != call.args().rend(); ++it) for_each_node(*it, cast);
     if (casts.empty()) return {};
     for (const auto& [from, cast] : casts) call.replace_input(from, cast);
     const bool needs = requires_grad(&call);
@@ -222,7 +233,8 @@ void AutocastRegions::enter_sub_graphs(const Node& call) {
     if (!child || !entered_.insert(child).second) continue;
     Node* first = child->first();
     while (first->is_placeholder()) first = first->next();
-    Node* const begin = child->create(enter(), {"cpu", regions_.back().dtype, true, Arg()}, {}, {}, first);
+    Node* const begin = child->create(
+        enter(), {"cpu", regions_.back().dtype, true, regions_.back().caches ? Arg() : Arg(false)}, {}, {}, first);
     child->create(leave(), {begin}, {}, {}, child->output());
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
+#include <map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "core/base/result.h"
@@ -27,10 +29,12 @@ class AutocastRegions {
     const Node* begin = nullptr;
     bool enabled = false;
     DType dtype = DType::BFloat16;
+    bool caches = true;
   };
   std::vector<Region> regions_;
   std::unordered_set<const Graph*> entered_;
-  std::unordered_set<const Node*> done_;  ///< calls of the lists, and those made for them
+  std::map<std::pair<const Node*, DType>, Node*> cached_;  ///< casts of leaves, which all calls in the regions share
+  std::unordered_set<const Node*> done_;                   ///< calls of the lists, and those made for them
 };
 
 /// torch.export keeps regions (no_grad, autocast) as calls of sub graphs. Puts the body of one between a beginning and

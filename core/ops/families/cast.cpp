@@ -148,13 +148,30 @@ Value eval_conj(EvalCall& call) {
   return out;
 }
 
+/// Casts the gradient back with all of self's options, as PyTorch's _to_copy_backward.
+std::vector<Node*> grad_to_copy(GradCall& c) {
+  const TensorMeta& self = c.tensor("self");
+  std::vector<Node*> slots(c.args.size(), nullptr);
+  slots[0] = c.grads[0];
+  const DType from = Builder::tensor(slots[0]).dtype;
+  if (from != self.dtype && (!is_complex(from) || is_complex(self.dtype)))
+    slots[0] =
+        c.build.call("aten._to_copy.default", {slots[0]},
+                     {{"dtype", Arg(self.dtype)}, {"layout", Arg(Layout::Strided)}, {"device", Arg(self.device)}});
+  return slots;
+}
+
 }  // namespace
 
 void register_cast(OpTable& t) {
   t.add("aten.clone.default", fake_clone, copied<fake_clone>, {{"self", "grad"}},
         {.lower = lower_copy, .family = Family::View, .recomputable = true, .unchanged_if = any_arguments});
-  t.add("aten._to_copy.default", fake_to_copy, copied<fake_to_copy>, {{"self", "grad"}},
-        {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments, .script_name = "aten.to"});
+  t.add("aten._to_copy.default", fake_to_copy, copied<fake_to_copy>, {},
+        {.gradient = grad_to_copy,
+         .lower = lower_copy,
+         .recomputable = true,
+         .unchanged_if = any_arguments,
+         .script_name = "aten.to"});
   t.add("aten.lift_fresh_copy.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}},
         {.lower = lower_copy, .recomputable = true, .unchanged_if = any_arguments});
   t.add("aten.lift.default", fake_preserving, copied<fake_preserving>, {{"self", "grad"}});
