@@ -57,6 +57,25 @@ class TestPipeline : public QObject {
     QCOMPARE(stages_of(*joint), std::string("joint_passes partition"));
   }
 
+  // Text has no metas of tuples.
+  void a_joint_graph_of_a_file_enters_at_its_passes() {
+    const auto graph = fx("x: <f32[3, 4][4, 1]>",
+                          "v = $var_mean.correction(x, [1], correction = 0, keepdim = True)\n"
+                          "a: <f32[3, 1][1, 1]> = v[0]\n"
+                          "b: <f32[3, 1][1, 1]> = v[1]\n"
+                          "y: <f32[3, 1][1, 1]> = $mul.Tensor(a, b)\n"
+                          "return (y,)");
+    const auto graphs = made(graph, {.passes = false});
+    VERIFY_DONE(graphs);
+    auto text = parse_fx_text(print(*graphs->joint));
+    VERIFY_DONE(text);
+    for (const bool passes : {false, true}) {
+      const auto cut = aot(**text, nullptr, {.passes = passes});
+      VERIFY_DONE(cut);
+      QCOMPARE(stages_of(*cut), std::string(passes ? "joint_passes partition" : "partition"));
+    }
+  }
+
   void the_joint_graph_is_kept_from_before_its_passes() {
     const auto graph =
         fx("x: <f32[3][1]>", "y: <f32[3][1]> = $mul.Tensor(x, 1)\nz: <f32[3][1]> = $sin(y)\nreturn (z,)");
