@@ -480,19 +480,35 @@ void Workbench::set_note(const QString& node, const std::optional<QString>& note
     return;
   }
   for_each_view([&](Controller& view) { view.facts_changed(*current_); });
+  // Jobs may overtake one another: each writes all that was asked for so far, in order.
+  {
+    const std::lock_guard lock(note_writes_->mutex);
+    note_writes_->waiting.push_back({stored_path(current_->path.toStdString()), current_->graph_id().toStdString(),
+                                     name, note ? std::optional(note->toStdString()) : std::nullopt});
+  }
   jobs_.start<bool>(
       tr("Keep the note at %1").arg(node), {}, this,
-      [file = tools_.store_file, path = stored_path(current_->path.toStdString()),
-       graph = current_->graph_id().toStdString(), name, note](const Progress&) -> Result<bool> {
+      [file = tools_.store_file, writes = note_writes_](const Progress&) -> Result<bool> {
         if (file.empty()) return input_error("notes.store", "there is no store, so that notes end with the window");
         TRY(StoreFile store, StoreFile::open(file));
-        if (note) TRY_DO(store.put_note(path, graph, {name, note->toStdString()}));
-        if (!note) TRY_DO(store.drop_note(path, graph, name));
+        const std::lock_guard one_at_a_time(writes->writing);
+        while (const auto w = writes->next()) {
+          if (w->note) TRY_DO(store.put_note(w->path, w->graph, {w->node, *w->note}));
+          if (!w->note) TRY_DO(store.drop_note(w->path, w->graph, w->node));
+        }
         return true;
       },
       [this](Result<bool> kept) {
         if (!kept) window_.log(text(kept.error().line()), true);
       });
+}
+
+std::optional<Workbench::NoteWrites::Write> Workbench::NoteWrites::next() {
+  const std::lock_guard lock(mutex);
+  if (waiting.empty()) return std::nullopt;
+  Write first = std::move(waiting.front());
+  waiting.pop_front();
+  return first;
 }
 
 void Workbench::set_notes(Document& document, std::map<std::string, QString> notes) {

@@ -1,8 +1,11 @@
 #pragma once
 #include <QObject>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 
 #include "core/base/check.h"
@@ -142,6 +145,19 @@ class Workbench : public QObject {
   QString wanted_id_, inputs_;
   std::vector<Made> views_;
   std::vector<Offer> offers_;
+  /// Notes on their way to the store.
+  struct NoteWrites {
+    struct Write {
+      std::string path, graph, node;
+      std::optional<std::string> note;  ///< nullopt: removes it
+    };
+    std::optional<Write> next();
+
+    std::mutex writing;  ///< held by the job that writes
+    std::mutex mutex;    ///< guards `waiting`
+    std::deque<Write> waiting;
+  };
+  std::shared_ptr<NoteWrites> note_writes_ = std::make_shared<NoteWrites>();
   QAction *undo_ = nullptr, *redo_ = nullptr;
   QString pinned_;       ///< the node of the pin that is being tried; empty: none is
   std::set<int> loads_;  ///< jobs that read files
