@@ -131,7 +131,8 @@ void lower_as_strided(LowerCall& call) {
 void lower_diagonal(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim1 = call.dim("dim1", self.dim()), dim2 = call.dim("dim2", self.dim());
-  std::int64_t offset = call.integer("offset");
+  // Beyond the matrix all diagonals are empty.
+  const std::int64_t offset = std::max(call.integer("offset"), -INT64_MAX);
   call.give(call.to.view(self, call.out_sizes(), [=](Body&, const Index& i) {
     Index at;
     std::size_t next = 0;
