@@ -22,15 +22,8 @@ class Specialiser {
     for (Node* node : graph_) {
       bool symbolic = node->meta.sym() != nullptr;
       TRY_DO(meta(node->meta, *node));
-      auto replace = [&](Node* n) -> Arg {
-        auto it = numbers_.find(n);
-        return it == numbers_.end() ? Arg(n) : it->second;
-      };
-      Args args;
-      for (const Arg& a : node->args()) args.push_back(map_nodes(a, replace));
-      Kwargs kwargs;
-      for (const auto& [key, a] : node->kwargs()) kwargs.emplace_back(key, map_nodes(a, replace));
-      node->set_args(std::move(args), std::move(kwargs));
+      for (Node* input : node->inputs())
+        if (const auto it = numbers_.find(input); it != numbers_.end()) node->replace_input(input, it->second);
       if (symbolic) numbers_[node] = number(*node->meta.sym());
     }
     return {};

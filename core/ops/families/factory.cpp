@@ -406,58 +406,42 @@ constexpr auto fill_value = [](const EvalCall& call) -> Number {
 
 void register_factory(OpTable& t) {
   t.add_without_record({"tensor"});
-  struct Row {
-    std::string_view name;
-    Meta (*fake)(FakeCall&);
-    Value (*eval)(EvalCall&);
-    loops::LowerFunction lower = nullptr;
-    bool recomputable = false;
-    bool uninitialised = false;
+  const auto row = [&t](std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
+                        loops::LowerFunction lower = nullptr, bool recomputable = false, bool uninitialised = false) {
+    t.add(name, fake, eval, {},
+          {.not_differentiable = true, .lower = lower, .recomputable = recomputable, .uninitialised = uninitialised});
   };
-  const Row rows[] = {
-      {"aten.empty.memory_format", fake_new, filled<fake_new, zero>, lower_zeros, true, true},
-      {"aten.zeros.default", fake_new, filled<fake_new, zero>, lower_zeros, true},
-      {"aten.ones.default", fake_new, filled<fake_new, one>, lower_ones, true},
-      {"aten.full.default", fake_full, filled<fake_full, given>, lower_full, true},
-      {"prims.full.default", fake_prims_full, filled<fake_prims_full, given>},
-      {"aten.empty_strided.default", fake_strided, filled<fake_strided, zero>, lower_zeros},
-      {"aten.empty_permuted.default", fake_permuted, filled<fake_permuted, zero>},
-      {"aten.new_empty.default", fake_new_from, filled<fake_new_from, zero>, lower_zeros},
-      {"aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>, lower_zeros, true},
-      {"aten.new_ones.default", fake_new_from, filled<fake_new_from, one>, lower_ones},
-      {"aten.new_full.default", fake_new_from, filled<fake_new_from, given>, lower_full},
-      {"aten.new_empty_strided.default", fake_strided, filled<fake_strided, zero>, lower_zeros},
-      {"aten.empty_like.default", fake_like, filled<fake_like, zero>, lower_zeros, true},
-      {"aten.zeros_like.default", fake_like, filled<fake_like, zero>, lower_zeros, true},
-      {"aten.ones_like.default", fake_like, filled<fake_like, one>, lower_ones},
-      {"aten.full_like.default", fake_like, filled<fake_like, given>, lower_full_like, true},
-      {"aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, lower_full_like, true},
-      {"prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>},
-      {"aten.arange.default", fake_arange, eval_arange, lower_arange, true},
-      {"aten.arange.start", fake_arange, eval_arange, lower_arange, true},
-      {"aten.arange.start_step", fake_arange, eval_arange, lower_arange, true},
-      {"prims.iota.default", fake_iota, eval_iota, lower_iota, true},
-      {"aten.linspace.default", fake_linspace, eval_linspace<false>},
-      {"aten.linspace.Tensor_Tensor", fake_linspace, eval_linspace<false>},
-      {"aten.linspace.Tensor_Scalar", fake_linspace, eval_linspace<false>},
-      {"aten.linspace.Scalar_Tensor", fake_linspace, eval_linspace<false>},
-      {"aten.logspace.default", fake_linspace, eval_linspace<true>},
-      {"aten.logspace.Tensor_Tensor", fake_linspace, eval_linspace<true>},
-      {"aten.logspace.Tensor_Scalar", fake_linspace, eval_linspace<true>},
-      {"aten.logspace.Scalar_Tensor", fake_linspace, eval_linspace<true>},
-      {"aten.eye.default", fake_eye, eval_eye, lower_eye},
-      {"aten.eye.m", fake_eye, eval_eye},
-      {"aten.tril_indices.default", fake_triangle<true>, eval_triangle<true>},
-      {"aten.triu_indices.default", fake_triangle<false>, eval_triangle<false>},
-      {"aten.zero.default", fake_fill, filled<fake_fill, zero>},
-  };
-  for (const Row& row : rows)
-    t.add(row.name, {.fake = row.fake,
-                     .eval = row.eval,
-                     .not_differentiable = true,
-                     .lower = row.lower,
-                     .recomputable = row.recomputable,
-                     .uninitialised = row.uninitialised});
+  row("aten.empty.memory_format", fake_new, filled<fake_new, zero>, lower_zeros, true, true);
+  row("aten.zeros.default", fake_new, filled<fake_new, zero>, lower_zeros, true);
+  row("aten.ones.default", fake_new, filled<fake_new, one>, lower_ones, true);
+  row("aten.full.default", fake_full, filled<fake_full, given>, lower_full, true);
+  row("prims.full.default", fake_prims_full, filled<fake_prims_full, given>);
+  row("aten.empty_strided.default", fake_strided, filled<fake_strided, zero>, lower_zeros);
+  row("aten.empty_permuted.default", fake_permuted, filled<fake_permuted, zero>);
+  row("aten.new_empty.default", fake_new_from, filled<fake_new_from, zero>, lower_zeros);
+  row("aten.new_zeros.default", fake_new_from, filled<fake_new_from, zero>, lower_zeros, true);
+  row("aten.new_ones.default", fake_new_from, filled<fake_new_from, one>, lower_ones);
+  row("aten.new_full.default", fake_new_from, filled<fake_new_from, given>, lower_full);
+  row("aten.new_empty_strided.default", fake_strided, filled<fake_strided, zero>, lower_zeros);
+  row("aten.empty_like.default", fake_like, filled<fake_like, zero>, lower_zeros, true);
+  row("aten.zeros_like.default", fake_like, filled<fake_like, zero>, lower_zeros, true);
+  row("aten.ones_like.default", fake_like, filled<fake_like, one>, lower_ones);
+  row("aten.full_like.default", fake_like, filled<fake_like, given>, lower_full_like, true);
+  row("aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, lower_full_like, true);
+  row("prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>);
+  row("aten.arange.default", fake_arange, eval_arange, lower_arange, true);
+  row("aten.arange.start", fake_arange, eval_arange, lower_arange, true);
+  row("aten.arange.start_step", fake_arange, eval_arange, lower_arange, true);
+  row("prims.iota.default", fake_iota, eval_iota, lower_iota, true);
+  for (const char* ends : {"default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"}) {
+    row(fmt::format("aten.linspace.{}", ends), fake_linspace, eval_linspace<false>);
+    row(fmt::format("aten.logspace.{}", ends), fake_linspace, eval_linspace<true>);
+  }
+  row("aten.eye.default", fake_eye, eval_eye, lower_eye);
+  row("aten.eye.m", fake_eye, eval_eye);
+  row("aten.tril_indices.default", fake_triangle<true>, eval_triangle<true>);
+  row("aten.triu_indices.default", fake_triangle<false>, eval_triangle<false>);
+  row("aten.zero.default", fake_fill, filled<fake_fill, zero>);
   t.add("aten.fill.Scalar", fake_fill, filled<fake_fill, fill_value>, {{"self", "zeros_like(grad)"}},
         {.lower = lower_full_like});
   t.add("aten.fill.Tensor", fake_fill, filled<fake_fill, fill_value>,

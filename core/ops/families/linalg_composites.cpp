@@ -126,20 +126,13 @@ Arg cross(DecomposeCall& c) {
 }  // namespace
 
 void register_linalg_composites(OpTable& t) {
-  struct Row {
-    std::string_view name;
-    Arg (*decompose)(DecomposeCall&);
-  };
-  const Row rows[] = {
-      {"aten.linalg_matrix_power.default", matrix_power},
-      {"aten.matrix_power.default", matrix_power},
-      {"aten.linalg_vander.default", vander},
-      {"aten.kron.default", kron},
-      {"aten.linalg_tensorinv.default", tensorinv},
-      {"aten.linalg_tensorsolve.default", tensorsolve},
-      {"aten.cross.default", cross},
-  };
-  for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+  t.add("aten.linalg_matrix_power.default", {.decompose = matrix_power});
+  t.add("aten.matrix_power.default", {.decompose = matrix_power});
+  t.add("aten.linalg_vander.default", {.decompose = vander});
+  t.add("aten.kron.default", {.decompose = kron});
+  t.add("aten.linalg_tensorinv.default", {.decompose = tensorinv});
+  t.add("aten.linalg_tensorsolve.default", {.decompose = tensorsolve});
+  t.add("aten.cross.default", {.decompose = cross});
   // Results with LAPACK's error codes, which a second call checks.
   const CompositeRow programs[] = {
       {"aten.linalg_inv.default",

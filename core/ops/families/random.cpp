@@ -127,75 +127,46 @@ Value eval_normal(EvalCall& call) {
   return out;
 }
 
-struct Row {
-  std::string_view name;
-  Meta (*fake)(FakeCall&);
-  Value (*eval)(EvalCall&);
-};
-const Row factories[] = {
-    {"aten.rand.default", fake_new, made<fake_new, unit_uniform>},
-    {"aten.rand.generator", fake_new, made<fake_new, unit_uniform>},
-    {"aten.randn.default", fake_new, made<fake_new, unit_normal>},
-    {"aten.randn.generator", fake_new, made<fake_new, unit_normal>},
-    {"aten.rand_like.default", fake_like, made<fake_like, unit_uniform>},
-    {"aten.rand_like.generator", fake_like, made<fake_like, unit_uniform>},
-    {"aten.randn_like.default", fake_like, made<fake_like, unit_normal>},
-    {"aten.randn_like.generator", fake_like, made<fake_like, unit_normal>},
-    {"aten.randint.default", fake_new_int, made<fake_new_int, integers>},
-    {"aten.randint.generator", fake_new_int, made<fake_new_int, integers>},
-    {"aten.randint.low", fake_new_int, made<fake_new_int, integers>},
-    {"aten.randint.low_generator", fake_new_int, made<fake_new_int, integers>},
-    {"aten.randint_like.default", fake_like, made<fake_like, integers>},
-    {"aten.randint_like.generator", fake_like, made<fake_like, integers>},
-    {"aten.randint_like.Tensor", fake_like, made<fake_like, integers>},
-    {"aten.randint_like.Tensor_generator", fake_like, made<fake_like, integers>},
-    {"aten.randint_like.low_dtype", fake_like, made<fake_like, integers>},
-    {"aten.randint_like.low_generator_dtype", fake_like, made<fake_like, integers>},
-    {"aten.normal.float_float", fake_new, made<fake_new, normal>},
-    {"prims.normal.default", fake_new, made<fake_new, normal>},
-};
+template <Meta (*fake)(FakeCall&), Fill fill>
+void add_factory(OpTable& t, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    t.add(name, fake, made<fake, fill>, {}, {.not_differentiable = true, .random = true});
+}
 
 /// An operator that returns a filled tensor, and the one that fills its argument. Their gradient by the old values is
 /// 0.
-struct Pair {
-  std::string_view name, in_place;
-  Meta (*fake)(FakeCall&);
-  Value (*eval)(EvalCall&);
-  Value (*eval_in_place)(EvalCall&);
-};
-const Pair pairs[] = {
-    {"aten.uniform.default", "aten.uniform_.default", preserving_self, made<preserving_self, uniform>, filled<uniform>},
-    {"aten.normal_functional.default", "aten.normal_.default", preserving_self, made<preserving_self, normal>,
-     filled<normal>},
-    {"aten.log_normal.default", "aten.log_normal_.default", preserving_self, made<preserving_self, log_normal>,
-     filled<log_normal>},
-    {"aten.cauchy.default", "aten.cauchy_.default", preserving_self, made<preserving_self, cauchy>, filled<cauchy>},
-    {"aten.exponential.default", "aten.exponential_.default", preserving_self, made<preserving_self, exponential>,
-     filled<exponential>},
-    {"aten.geometric.default", "aten.geometric_.default", preserving_self, made<preserving_self, geometric>,
-     filled<geometric>},
-    {"aten.random.default", "aten.random_.default", preserving_self, made<preserving_self, any_integers>,
-     filled<any_integers>},
-    {"aten.random.from", "aten.random_.from", preserving_self, made<preserving_self, integers_between>,
-     filled<integers_between>},
-    {"aten.random.to", "aten.random_.to", preserving_self, made<preserving_self, integers_between>,
-     filled<integers_between>},
-    {"aten.bernoulli.p", "aten.bernoulli_.float", row_major_self, made<row_major_self, coins>, filled<coins>},
-    {"aten.bernoulli.Tensor", "aten.bernoulli_.Tensor", preserving_self, made<preserving_self, biased_coins>,
-     filled<biased_coins>},
-};
+template <Fill fill, Meta (*fake)(FakeCall&) = preserving_self>
+void add_pair(OpTable& t, std::string_view name, std::string_view in_place) {
+  t.add(name, fake, made<fake, fill>, {{"self", "zeros_like(grad)"}}, {.random = true});
+  t.add(in_place, fake_self, filled<fill>, {{"self", "zeros_like(grad)"}}, {.random = true});
+}
 
 }  // namespace
 
 void register_random(OpTable& t) {
-  for (const Row& row : factories)
-    t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true, .random = true});
-  const std::vector<Derivative> none = {{"self", "zeros_like(grad)"}};
-  for (const Pair& row : pairs) {
-    t.add(row.name, {.fake = row.fake, .eval = row.eval, .derivative = none, .random = true});
-    t.add(row.in_place, {.fake = fake_self, .eval = row.eval_in_place, .derivative = none, .random = true});
-  }
-  t.add("aten.bernoulli.default", row_major_self, made<row_major_self, biased_coins>, none, {.random = true});
+  add_factory<fake_new, unit_uniform>(t, {"aten.rand.default", "aten.rand.generator"});
+  add_factory<fake_new, unit_normal>(t, {"aten.randn.default", "aten.randn.generator"});
+  add_factory<fake_like, unit_uniform>(t, {"aten.rand_like.default", "aten.rand_like.generator"});
+  add_factory<fake_like, unit_normal>(t, {"aten.randn_like.default", "aten.randn_like.generator"});
+  add_factory<fake_new_int, integers>(
+      t, {"aten.randint.default", "aten.randint.generator", "aten.randint.low", "aten.randint.low_generator"});
+  add_factory<fake_like, integers>(t, {"aten.randint_like.default", "aten.randint_like.generator",
+                                       "aten.randint_like.Tensor", "aten.randint_like.Tensor_generator",
+                                       "aten.randint_like.low_dtype", "aten.randint_like.low_generator_dtype"});
+  add_factory<fake_new, normal>(t, {"aten.normal.float_float", "prims.normal.default"});
+  add_pair<uniform>(t, "aten.uniform.default", "aten.uniform_.default");
+  add_pair<normal>(t, "aten.normal_functional.default", "aten.normal_.default");
+  add_pair<log_normal>(t, "aten.log_normal.default", "aten.log_normal_.default");
+  add_pair<cauchy>(t, "aten.cauchy.default", "aten.cauchy_.default");
+  add_pair<exponential>(t, "aten.exponential.default", "aten.exponential_.default");
+  add_pair<geometric>(t, "aten.geometric.default", "aten.geometric_.default");
+  add_pair<any_integers>(t, "aten.random.default", "aten.random_.default");
+  add_pair<integers_between>(t, "aten.random.from", "aten.random_.from");
+  add_pair<integers_between>(t, "aten.random.to", "aten.random_.to");
+  add_pair<coins, row_major_self>(t, "aten.bernoulli.p", "aten.bernoulli_.float");
+  add_pair<biased_coins>(t, "aten.bernoulli.Tensor", "aten.bernoulli_.Tensor");
+  t.add("aten.bernoulli.default", row_major_self, made<row_major_self, biased_coins>, {{"self", "zeros_like(grad)"}},
+        {.random = true});
   // mean and std get zeros of their own sizes, whatever they were broadcast to.
   const Derivative mean{"mean", "zeros_like(mean)"}, std{"std", "zeros_like(std)"};
   t.add("aten.normal.Tensor_float", fake_normal, eval_normal, {mean}, {.random = true});

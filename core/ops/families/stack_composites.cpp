@@ -144,35 +144,28 @@ Arg matrix_h(DecomposeCall& c) {
 }  // namespace
 
 void add_stack_composites(OpTable& t) {
-  struct Row {
-    std::string_view name;
-    Arg (*decompose)(DecomposeCall&);
-  };
-  const Row rows[] = {
-      {"aten.atleast_1d.default", atleast<1>},
-      {"aten.atleast_2d.default", atleast<2>},
-      {"aten.atleast_3d.default", atleast<3>},
-      {"aten.atleast_1d.Sequence", atleast_list<1>},
-      {"aten.atleast_2d.Sequence", atleast_list<2>},
-      {"aten.atleast_3d.Sequence", atleast_list<3>},
-      {"aten.hstack.default", stack<1>},
-      {"aten.vstack.default", stack<2>},
-      {"aten.row_stack.default", stack<2>},
-      {"aten.dstack.default", stack<3>},
-      {"aten.column_stack.default", column_stack},
-      {"aten.meshgrid.default", meshgrid},
-      {"aten.meshgrid.indexing", meshgrid},
-      {"aten.cartesian_prod.default", cartesian_prod},
-      {"aten.hsplit.int", split<'h'>},
-      {"aten.hsplit.array", split<'h'>},
-      {"aten.vsplit.int", split<'v'>},
-      {"aten.vsplit.array", split<'v'>},
-      {"aten.dsplit.int", split<'d'>},
-      {"aten.dsplit.array", split<'d'>},
-      {"aten.diag.default", diag},
-      {"aten.matrix_H.default", matrix_h},
-  };
-  for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+  t.add("aten.atleast_1d.default", {.decompose = atleast<1>});
+  t.add("aten.atleast_2d.default", {.decompose = atleast<2>});
+  t.add("aten.atleast_3d.default", {.decompose = atleast<3>});
+  t.add("aten.atleast_1d.Sequence", {.decompose = atleast_list<1>});
+  t.add("aten.atleast_2d.Sequence", {.decompose = atleast_list<2>});
+  t.add("aten.atleast_3d.Sequence", {.decompose = atleast_list<3>});
+  t.add("aten.hstack.default", {.decompose = stack<1>});
+  t.add("aten.vstack.default", {.decompose = stack<2>});
+  t.add("aten.row_stack.default", {.decompose = stack<2>});
+  t.add("aten.dstack.default", {.decompose = stack<3>});
+  t.add("aten.column_stack.default", {.decompose = column_stack});
+  t.add("aten.meshgrid.default", {.decompose = meshgrid});
+  t.add("aten.meshgrid.indexing", {.decompose = meshgrid});
+  t.add("aten.cartesian_prod.default", {.decompose = cartesian_prod});
+  t.add("aten.hsplit.int", {.decompose = split<'h'>});
+  t.add("aten.hsplit.array", {.decompose = split<'h'>});
+  t.add("aten.vsplit.int", {.decompose = split<'v'>});
+  t.add("aten.vsplit.array", {.decompose = split<'v'>});
+  t.add("aten.dsplit.int", {.decompose = split<'d'>});
+  t.add("aten.dsplit.array", {.decompose = split<'d'>});
+  t.add("aten.diag.default", {.decompose = diag});
+  t.add("aten.matrix_H.default", {.decompose = matrix_h});
   const CompositeRow programs[] = {
       {"aten.fliplr.default", "refuse('Input must be >= 2-d.') if dim(self) < 2 else flip(self, [1])"},
       {"aten.flipud.default", "refuse('Input must be >= 1-d.') if dim(self) < 1 else flip(self, [0])"},

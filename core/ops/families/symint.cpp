@@ -119,47 +119,35 @@ Value eval_constrain(EvalCall& call) {
 }  // namespace
 
 void register_symint(OpTable& t) {
-  struct Row {
-    std::string_view name;
-    Meta (*fake)(FakeCall&);
-    Value (*eval)(EvalCall&);
-    Family family = Family::Other;
-    bool reads_strides = false;
+  const auto number = [&t](std::string_view name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&),
+                           Family family = Family::Other, bool reads_strides = false) {
+    t.add(name, fake, eval, {}, {.not_differentiable = true, .family = family, .reads_strides = reads_strides});
   };
-  const Row numbers[] = {
-      {"aten.sym_size.int", fake_size, number_of<fake_size>, Family::View},
-      {"aten.size.int", fake_size, number_of<fake_size>, Family::View},
-      {"aten.sym_size.default", fake_sizes, number_of<fake_sizes>, Family::View},
-      {"aten.size.default", fake_sizes, number_of<fake_sizes>, Family::View},
-      {"aten.sym_stride.int", fake_stride, number_of<fake_stride>, Family::Other, true},
-      {"aten.stride.int", fake_stride, number_of<fake_stride>, Family::Other, true},
-      {"aten.sym_stride.default", fake_strides, number_of<fake_strides>, Family::Other, true},
-      {"aten.stride.default", fake_strides, number_of<fake_strides>, Family::Other, true},
-      {"aten.sym_numel.default", fake_numel, number_of<fake_numel>},
-      {"aten.numel.default", fake_numel, number_of<fake_numel>, Family::View},
-      {"aten.sym_storage_offset.default", fake_offset, number_of<fake_offset>},
-      {"aten.dim.default", fake_dim, number_of<fake_dim>},
-      {"aten.sym_is_contiguous.default", fake_is_contiguous, eval_is_contiguous},
-      {"aten.is_contiguous.memory_format", fake_is_contiguous, eval_is_contiguous},
-      {"aten._local_scalar_dense.default", fake_item, eval_item},
-      {"aten.item.default", fake_item, eval_item},
+  number("aten.sym_size.int", fake_size, number_of<fake_size>, Family::View);
+  number("aten.size.int", fake_size, number_of<fake_size>, Family::View);
+  number("aten.sym_size.default", fake_sizes, number_of<fake_sizes>, Family::View);
+  number("aten.size.default", fake_sizes, number_of<fake_sizes>, Family::View);
+  number("aten.sym_stride.int", fake_stride, number_of<fake_stride>, Family::Other, true);
+  number("aten.stride.int", fake_stride, number_of<fake_stride>, Family::Other, true);
+  number("aten.sym_stride.default", fake_strides, number_of<fake_strides>, Family::Other, true);
+  number("aten.stride.default", fake_strides, number_of<fake_strides>, Family::Other, true);
+  number("aten.sym_numel.default", fake_numel, number_of<fake_numel>);
+  number("aten.numel.default", fake_numel, number_of<fake_numel>, Family::View);
+  number("aten.sym_storage_offset.default", fake_offset, number_of<fake_offset>);
+  number("aten.dim.default", fake_dim, number_of<fake_dim>);
+  number("aten.sym_is_contiguous.default", fake_is_contiguous, eval_is_contiguous);
+  number("aten.is_contiguous.memory_format", fake_is_contiguous, eval_is_contiguous);
+  number("aten._local_scalar_dense.default", fake_item, eval_item);
+  number("aten.item.default", fake_item, eval_item);
+  const auto check = [&t](std::string_view name, Value (*eval)(EvalCall&)) {
+    t.add(name, fake_nothing, eval, {}, {.not_differentiable = true, .side_effect = true});
   };
-  for (const Row& row : numbers)
-    t.add(row.name, {.fake = row.fake,
-                     .eval = row.eval,
-                     .not_differentiable = true,
-                     .family = row.family,
-                     .reads_strides = row.reads_strides});
-  const Row asserts[] = {
-      {"aten._assert_scalar.default", fake_nothing, eval_assert_scalar},
-      {"aten._assert_async.default", fake_nothing, eval_assert_async},
-      {"aten._assert_async.msg", fake_nothing, eval_assert_async},
-      {"aten._assert_tensor_metadata.default", fake_nothing, eval_assert_metadata},
-      {"aten.sym_constrain_range.default", fake_nothing, eval_constrain},
-      {"aten.sym_constrain_range_for_size.default", fake_nothing, eval_constrain},
-  };
-  for (const Row& row : asserts)
-    t.add(row.name, {.fake = row.fake, .eval = row.eval, .not_differentiable = true, .side_effect = true});
+  check("aten._assert_scalar.default", eval_assert_scalar);
+  check("aten._assert_async.default", eval_assert_async);
+  check("aten._assert_async.msg", eval_assert_async);
+  check("aten._assert_tensor_metadata.default", eval_assert_metadata);
+  check("aten.sym_constrain_range.default", eval_constrain);
+  check("aten.sym_constrain_range_for_size.default", eval_constrain);
 }
 
 }  // namespace partita

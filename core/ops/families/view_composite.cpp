@@ -201,25 +201,18 @@ void add_view_composites(OpTable& t) {
          .recomputable = true,
          .unchanged_if = any_arguments});
   t.add("aten._reshape_copy.default", {.program = "view(clone(self, memory_format=contiguous_format), size)"});
-  struct Row {
-    std::string_view name;
-    Arg (*decompose)(DecomposeCall&);
-  };
-  const Row rows[] = {
-      {"aten.flatten.using_ints", flatten},
-      {"aten.unflatten.int", unflatten},
-      {"aten.narrow.default", narrow},
-      {"aten.chunk.default", chunk},
-      {"aten.unsafe_chunk.default", chunk},
-      {"aten.movedim.int", move_dims},
-      {"aten.movedim.intlist", move_dims},
-      {"aten.moveaxis.int", move_dims},
-      {"aten.moveaxis.intlist", move_dims},
-      {"aten.numpy_T.default", reverse_dims},
-      {"aten.tensor_split.sections", tensor_split},
-      {"aten.tensor_split.indices", tensor_split},
-  };
-  for (const Row& row : rows) t.add(row.name, {.decompose = row.decompose});
+  t.add("aten.flatten.using_ints", {.decompose = flatten});
+  t.add("aten.unflatten.int", {.decompose = unflatten});
+  t.add("aten.narrow.default", {.decompose = narrow});
+  t.add("aten.chunk.default", {.decompose = chunk});
+  t.add("aten.unsafe_chunk.default", {.decompose = chunk});
+  t.add("aten.movedim.int", {.decompose = move_dims});
+  t.add("aten.movedim.intlist", {.decompose = move_dims});
+  t.add("aten.moveaxis.int", {.decompose = move_dims});
+  t.add("aten.moveaxis.intlist", {.decompose = move_dims});
+  t.add("aten.numpy_T.default", {.decompose = reverse_dims});
+  t.add("aten.tensor_split.sections", {.decompose = tensor_split});
+  t.add("aten.tensor_split.indices", {.decompose = tensor_split});
   const CompositeRow programs[] = {
       {"aten.ravel.default", "aten.view.default(aten.contiguous.default(self), [-1])"},
       {"aten.swapaxes.default", "transpose(self, axis0, axis1)"},
