@@ -569,12 +569,12 @@ class Functionalizer {
 
   /// PyTorch's runtime writes inputs before the backward runs, which then must not read their memory.
   void clone_written_inputs() {
+    Node* first = out_.graph->first();
+    while (first->is_placeholder()) first = first->next();
     for (std::size_t i : out_.meta.mutated_runtime_inputs()) {
       const InputAliasInfo& info = out_.meta.inputs[i];
       if (!info.requires_grad || !info.mutates_data) continue;
       Node* input = plain_[inputs_[i]->id()];
-      Node* first = out_.graph->first();
-      while (first->is_placeholder()) first = first->next();
       Node* clone = Builder(*out_.graph, first, nullptr).call("aten.clone.default", {input});
       input->replace_all_uses_with(clone);
       clone->set_args({input}, {});

@@ -250,17 +250,13 @@ Arg as_strided_backward(const FormulaCall& f) {
 }
 
 Arg pow_backward(const FormulaCall& f) {
-  Number exponent = number_of(f.args[2]);
-  double e = as_double(exponent);
+  // PyTorch makes a double of an integer exponent.
+  const Number exponent = number_of(f.args[2]);
+  const double e = as_double(exponent);
   if (e == 0) return f("zeros_like(x1)");
-  Arg less;
-  if (auto* i = std::get_if<std::int64_t>(&exponent))
-    less = *i - 1;
-  else if (auto* c = std::get_if<std::complex<double>>(&exponent))
-    less = *c - 1.0;
-  else
-    less = e - 1;
-  return f("x0 * conj(aten.mul.Scalar(pow(x1, less), x2))", {{"less", less}});
+  const auto* c = std::get_if<std::complex<double>>(&exponent);
+  const Arg factor = c ? Arg(*c) : Arg(e), less = c ? Arg(*c - 1.0) : Arg(e - 1);
+  return f("x0 * conj(aten.mul.Scalar(pow(x1, less), factor))", {{"less", less}, {"factor", factor}});
 }
 Arg pow_backward_self(const FormulaCall& f) {
   return f("where(eq(x2, 0.0), zero, x0 * conj(x2 * pow(x1, x2 - 1)))",

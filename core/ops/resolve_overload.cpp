@@ -77,7 +77,7 @@ Seen see(const Value& v) {
 /// As should_allow_numbers_as_tensors in torch/csrc/utils/python_arg_parser.cpp.
 bool numbers_are_tensors(std::string_view base) {
   static constexpr std::string_view names[] = {"add",      "sub",         "mul",          "div",  "divide", "multiply",
-                                               "subtract", "true_divide", "floor_divide", "fill", "copy",   "lerp"};
+                                               "subtract", "true_divide", "floor_divide", "copy", "lerp"};
   base.remove_prefix(std::min(base.size(), base.find('.') + 1));
   if (base.ends_with("_")) base.remove_suffix(1);
   return std::find(std::begin(names), std::end(names), base) != std::end(names);
