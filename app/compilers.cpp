@@ -71,7 +71,9 @@ void draw_graph_compile(const CompilerSetup& setup, RunOptions& options) {
   });
 }
 
-/// Compiles the graph as PyTorch's script compiler would get it.
+/// Compiles the graph as PyTorch's script compiler would get it. AOT has removed mutation, except of inputs, which the
+/// script compiler keeps too; freezing and optimising are the passes that the compiler begins with, which fold what
+/// depends on no input, and, for inference, its packing of parameters.
 Result<CompiledFn> compile_script(const Graph& graph, const CompilerSetup& setup, bool optimised) {
   const std::shared_ptr<Graph> script(graph.clone());
   if (auto known = propagate(*script); !known) return std::move(known).error();

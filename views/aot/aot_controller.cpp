@@ -156,6 +156,7 @@ QStringList AotController::command() const {
   if (document->pins.empty() && document->memory_budget >= 1 && !on_screen()) return {};
   const PartitionOptions options = partition_options(*document);
   QStringList words{"aot"};
+  if (document->id.isEmpty()) words << "--as-run";  // made here
   for (const std::string& name : options.save) words << "--save" << shell_word(text(name));
   for (const std::string& name : options.recompute) words << "--recompute" << shell_word(text(name));
   if (document->memory_budget < 1) words << "--memory-budget" << QString::number(document->memory_budget);

@@ -46,7 +46,11 @@ std::vector<Controller::OverlaySource> PassesController::overlays() {
 
 QStringList PassesController::command() const {
   if (!on_screen() || !ran_on_current()) return {};
-  return {"passes", "--print", "changed"};
+  QStringList words{"passes"};
+  const Document* document = bench_.current();
+  if (document->id.isEmpty())  // made here by the flow
+    words << "--train" << "--stage" << text(stage_name(stage_of(document->kind)));
+  return words << "--print" << "changed";
 }
 
 void PassesController::run() {
