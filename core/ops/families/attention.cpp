@@ -291,15 +291,11 @@ Arg decompose_attention(DecomposeCall& c) {
 void register_attention(OpTable& t) {
   t.add_without_record({"_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
                         "_scaled_dot_product_attention_math_for_cpu"});
-  t.add("aten._scaled_dot_product_flash_attention_for_cpu.default",
-        {.fake = fake_flash,
-         .eval = eval_flash,
-         .derivative =
-             {{"query, key, value",
-               "aten._scaled_dot_product_flash_attention_for_cpu_backward.default(grad, query, key, value, result0, "
-               "result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)"}},
-         .expensive = true,
-         .family = Family::Matmul});
+  t.add("aten._scaled_dot_product_flash_attention_for_cpu.default", fake_flash, eval_flash,
+        {{"query, key, value",
+          "aten._scaled_dot_product_flash_attention_for_cpu_backward.default(grad, query, key, value, result0, "
+          "result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)"}},
+        {.expensive = true, .family = Family::Matmul});
   t.add("aten._scaled_dot_product_flash_attention_for_cpu_backward.default", fake_flash_backward, eval_flash_backward,
         {}, {.expensive = true});
   t.add("aten.scaled_dot_product_attention.default", {.decompose = decompose_attention, .family = Family::Matmul});

@@ -149,12 +149,12 @@ Value eval_resize(EvalCall& c) {
 }  // namespace
 
 void add_blocks(OpTable& t) {
-  t.add("aten._chunk_cat.default", {.fake = fake_chunk_cat, .eval = eval_chunk_cat});
+  t.add("aten._chunk_cat.default", fake_chunk_cat, eval_chunk_cat);
   t.add("aten.narrow_copy.default", fake_narrow_copy, eval_narrow_copy, {}, {.gradient = grad_narrow_copy});
-  t.add("aten.resize.default", {.fake = fake_resize, .eval = eval_resize<fake_resize, false>});
-  t.add("aten.resize_.default", {.fake = fake_resize, .eval = eval_resize<fake_resize, true>});
-  t.add("aten.resize_as.default", {.fake = fake_resize_as, .eval = eval_resize<fake_resize_as, false>});
-  t.add("aten.resize_as_.default", {.fake = fake_resize_as, .eval = eval_resize<fake_resize_as, true>});
+  t.add("aten.resize.default", fake_resize, eval_resize<fake_resize, false>);
+  t.add("aten.resize_.default", fake_resize, eval_resize<fake_resize, true>);
+  t.add("aten.resize_as.default", fake_resize_as, eval_resize<fake_resize_as, false>);
+  t.add("aten.resize_as_.default", fake_resize_as, eval_resize<fake_resize_as, true>);
 }
 
 }  // namespace partita

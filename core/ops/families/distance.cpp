@@ -195,10 +195,10 @@ void register_distance(OpTable& t) {
   t.add("aten._cdist_forward.default", fake_cdist, eval_cdist,
         {{"x1", "_cdist_backward(contiguous(grad), x1, x2, p, result)"},
          {"x2", "_cdist_backward(contiguous(mT(grad)), x2, x1, p, contiguous(mT(result)))"}});
-  t.add("aten._cdist_backward.default", {.fake = fake_cdist_backward, .eval = eval_cdist_backward});
+  t.add("aten._cdist_backward.default", fake_cdist_backward, eval_cdist_backward);
   t.add("aten._pdist_forward.default", fake_pdist, eval_pdist,
         {{"self", "_pdist_backward(contiguous(grad), self, p, result)"}});
-  t.add("aten._pdist_backward.default", {.fake = fake_pdist_backward, .eval = eval_pdist_backward});
+  t.add("aten._pdist_backward.default", fake_pdist_backward, eval_pdist_backward);
   t.add("aten.linalg_cross.default", fake_cross, eval_cross,
         {{"self", "linalg_cross(conj(other), grad, dim=dim)"}, {"other", "linalg_cross(grad, conj(self), dim=dim)"}});
 }

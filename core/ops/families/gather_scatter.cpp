@@ -408,8 +408,8 @@ void register_gather_scatter(OpTable& t) {
         {.lower = lower_scatter});
   t.add("aten.scatter.value", fake_scatter, eval_scatter_value, {{"self", "aten.scatter.value(grad, dim, index, 0)"}},
         {.lower = lower_scatter});
-  t.add("aten.scatter.reduce", {.fake = fake_scatter, .eval = eval_scatter_reduce_old});
-  t.add("aten.scatter.value_reduce", {.fake = fake_scatter, .eval = eval_scatter_value_reduce});
+  t.add("aten.scatter.reduce", fake_scatter, eval_scatter_reduce_old);
+  t.add("aten.scatter.value_reduce", fake_scatter, eval_scatter_value_reduce);
   t.add("aten.scatter_add.default", fake_scatter, eval_scatter_add,
         {{"self", "grad"}, {"src", "gather(grad, dim, index)"}}, {.lower = lower_scatter_add});
   t.add("aten.scatter_reduce.two", fake_scatter, eval_scatter_reduce, {}, {.gradient = grad_scatter_reduce});

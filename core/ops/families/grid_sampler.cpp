@@ -333,8 +333,8 @@ void register_grid_sampler(OpTable& t) {
         {{"input, grid",
           "aten.grid_sampler_3d_backward.default(grad, input, grid, interpolation_mode, padding_mode, "
           "align_corners, output_mask)"}});
-  t.add(backward_2d, {.fake = fake_grid_sampler_backward<2>, .eval = eval_grid_sampler_backward<2>});
-  t.add(backward_3d, {.fake = fake_grid_sampler_backward<3>, .eval = eval_grid_sampler_backward<3>});
+  t.add(backward_2d, fake_grid_sampler_backward<2>, eval_grid_sampler_backward<2>);
+  t.add(backward_3d, fake_grid_sampler_backward<3>, eval_grid_sampler_backward<3>);
   t.add("aten.grid_sampler.default",
         {.program = "grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners) if dim(input) == 4 "
                     "else grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners)"});

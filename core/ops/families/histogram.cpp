@@ -219,7 +219,7 @@ Arg decompose_histogramdd(DecomposeCall& c) {
 
 void add_histograms(OpTable& t) {
   auto add = [&](const char* name, Meta (*fake)(FakeCall&), Value (*eval)(EvalCall&)) {
-    t.add(name, {.fake = fake, .eval = eval, .not_differentiable = true});
+    t.add(name, fake, eval, {}, {.not_differentiable = true});
   };
   add("aten.histogram.bins_tensor", fake_histogram_bins, eval_histogram_bins);
   add("aten.histogram.bin_ct", fake_histogram_count, eval_histogram_count);

@@ -94,7 +94,7 @@ Value eval_philox(EvalCall&) {
 
 void register_inductor_random(OpTable& t) {
   for (const char* name : {"prims.inductor_seed.default", "prims.inductor_seeds.default"})
-    t.add(name, {.fake = fake_seeds, .eval = eval_seeds, .not_differentiable = true, .random = true});
+    t.add(name, fake_seeds, eval_seeds, {}, {.not_differentiable = true, .random = true});
   t.add("prims.inductor_lookup_seed.default",
         {.program = "clone(aten.select.int(seeds, 0, index))", .not_differentiable = true});
   t.add("prims.inductor_random.default", fake_numbers, eval_random, {}, {.not_differentiable = true});

@@ -274,14 +274,11 @@ Arg decompose_fused_rms_norm(DecomposeCall& c) {
 }  // namespace
 
 void register_layer_norm(OpTable& t) {
-  t.add("aten.native_layer_norm.default",
-        {.fake = fake_native_layer_norm,
-         .eval = eval_native_layer_norm,
-         .derivative =
-             {{"input, weight, bias",
-               "aten.native_layer_norm_backward.default(grad, input, normalized_shape, result1, result2, weight, "
-               "bias, output_mask)"}},
-         .lower = lower_layer_norm});
+  t.add("aten.native_layer_norm.default", fake_native_layer_norm, eval_native_layer_norm,
+        {{"input, weight, bias",
+          "aten.native_layer_norm_backward.default(grad, input, normalized_shape, result1, result2, weight, "
+          "bias, output_mask)"}},
+        {.lower = lower_layer_norm});
   t.add("aten.native_layer_norm_backward.default", fake_native_layer_norm_backward, eval_native_layer_norm_backward, {},
         {.lower = lower_layer_norm_backward});
   t.add("aten.layer_norm.default", {.program = "native_layer_norm(input, normalized_shape, weight, bias, eps)[0]"});

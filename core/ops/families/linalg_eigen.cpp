@@ -147,16 +147,13 @@ Arg first(const FormulaCall& f) {
 
 void register_eigen(OpTable& t) {
   t.add_formula_functions({{"first", first}});
-  t.add("aten._linalg_svd.default",
-        {.fake = fake_svd,
-         .eval = eval_svd,
-         .derivative =
-             {{"A",
-               "k = size(result1, -1); refuse('linalg.svd: the gradient needs the singular vectors, which "
-               "compute_uv=False leaves out') if not compute_uv else svd_backward(grads[0], grads[1], grads[2], "
-               "result0, result1, result2) if not full_matrices else svd_backward(first(grads[0], -1, k), grads[1], "
-               "first(grads[2], -2, k), first(result0, -1, k), result1, first(result2, -2, k))"}},
-         .all_results_differentiable = true,
+  t.add("aten._linalg_svd.default", fake_svd, eval_svd,
+        {{"A",
+          "k = size(result1, -1); refuse('linalg.svd: the gradient needs the singular vectors, which "
+          "compute_uv=False leaves out') if not compute_uv else svd_backward(grads[0], grads[1], grads[2], "
+          "result0, result1, result2) if not full_matrices else svd_backward(first(grads[0], -1, k), grads[1], "
+          "first(grads[2], -2, k), first(result0, -1, k), result1, first(result2, -2, k))"}},
+        {.all_results_differentiable = true,
          .expensive = true,
          .spectral = {.left = 0, .values = 1, .right = 2, .right_is_adjoint = true}});
   t.add("aten._linalg_eigh.default", fake_eigh, eval_eigh,

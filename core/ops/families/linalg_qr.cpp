@@ -178,34 +178,27 @@ Arg is_tall(const FormulaCall& f) {
 
 void register_qr(OpTable& t) {
   t.add_formula_functions({{"is_tall", is_tall}});
-  t.add("aten.linalg_qr.default",
-        {.fake = fake_qr,
-         .eval = eval_qr,
-         .derivative =
-             {{"A",
-               "refuse(\"The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-               "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.\") if mode == 'r' "
-               "else refuse(\"The QR decomposition is not differentiable when mode='complete' and nrows > ncols\") "
-               "if mode == 'complete' and is_tall(A) else linalg_qr_backward(grads[0], grads[1], result0, result1)"}},
-         .all_results_differentiable = true,
-         .expensive = true});
-  t.add("aten.geqrf.default", {.fake = fake_geqrf, .eval = eval_geqrf, .expensive = true});
+  t.add("aten.linalg_qr.default", fake_qr, eval_qr,
+        {{"A",
+          "refuse(\"The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+          "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.\") if mode == 'r' "
+          "else refuse(\"The QR decomposition is not differentiable when mode='complete' and nrows > ncols\") "
+          "if mode == 'complete' and is_tall(A) else linalg_qr_backward(grads[0], grads[1], result0, result1)"}},
+        {.all_results_differentiable = true, .expensive = true});
+  t.add("aten.geqrf.default", fake_geqrf, eval_geqrf, {}, {.expensive = true});
   t.add("aten.linalg_householder_product.default", fake_householder, eval_householder,
         {{"input, tau", "householder_product_backward(matmul(result, mH(grad)), input, tau)"}}, {.expensive = true});
   // The gradient of the reflectors is computed from K = Q grad_Q^H. K follows from the result and its gradient, or from
   // the other operand and its gradient.
-  t.add("aten.ormqr.default",
-        {.fake = fake_ormqr,
-         .eval = eval_ormqr,
-         .derivative =
-             {{"self, input2, input3",
-               "g = ormqr(self, input2, grad, left, not transpose) if output_mask[2] or left == transpose else None; "
-               "K = None if not output_mask[0] and not output_mask[1] else matmul(g, mH(input3)) if left and transpose "
-               "else matmul(result, mH(grad)) if left else matmul(mH(result), grad) if transpose else matmul(mH(g), "
-               "input3); "
-               "both = (None, None) if K is None else householder_product_backward(K, self, input2); "
-               "(both[0], both[1], g)"}},
-         .expensive = true});
+  t.add("aten.ormqr.default", fake_ormqr, eval_ormqr,
+        {{"self, input2, input3",
+          "g = ormqr(self, input2, grad, left, not transpose) if output_mask[2] or left == transpose else None; "
+          "K = None if not output_mask[0] and not output_mask[1] else matmul(g, mH(input3)) if left and transpose "
+          "else matmul(result, mH(grad)) if left else matmul(mH(result), grad) if transpose else matmul(mH(g), "
+          "input3); "
+          "both = (None, None) if K is None else householder_product_backward(K, self, input2); "
+          "(both[0], both[1], g)"}},
+        {.expensive = true});
   t.add("aten.qr.default", {.program = "linalg_qr(self, 'reduced' if some else 'complete')"});
   t.add("aten.orgqr.default", {.program = "linalg_householder_product(self, input2)"});
 }

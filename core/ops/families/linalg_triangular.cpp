@@ -277,13 +277,10 @@ void register_triangular(OpTable& t) {
         {{"self", "cholesky_backward(grad, upper, result0)"}}, {.expensive = true});
   t.add("aten.cholesky.default", fake_cholesky, eval_cholesky, {{"self", "cholesky_backward(grad, upper, result)"}},
         {.expensive = true});
-  t.add("aten.cholesky_inverse.default",
-        {.fake = fake_cholesky_inverse,
-         .eval = eval_cholesky_inverse,
-         .derivative =
-             {{"self",
-               "W = matmul(matmul(result, grad + mH(grad)), result); -matmul(self, W) if upper else -matmul(W, self)"}},
-         .expensive = true});
+  t.add("aten.cholesky_inverse.default", fake_cholesky_inverse, eval_cholesky_inverse,
+        {{"self",
+          "W = matmul(matmul(result, grad + mH(grad)), result); -matmul(self, W) if upper else -matmul(W, self)"}},
+        {.expensive = true});
   t.add("aten.cholesky_solve.default", fake_cholesky_solve, eval_cholesky_solve,
         {{"self, input2",
           "g = cholesky_solve(grad, input2, upper); "
@@ -291,15 +288,12 @@ void register_triangular(OpTable& t) {
           "both = once + mH(once) if output_mask[1] else None; "
           "(g, None if both is None else -matmul(input2, both) if upper else -matmul(both, input2))"}},
         {.expensive = true});
-  t.add("aten.linalg_solve_triangular.default",
-        {.fake = fake_solve_triangular,
-         .eval = eval_solve_triangular,
-         .derivative =
-             {{"self, B",
-               "gB = linalg_solve_triangular(mH(self), grad, upper=not upper, left=left, unitriangular=unitriangular); "
-               "gA = None if not output_mask[0] else -matmul(gB, mH(result)) if left else -matmul(mH(result), gB); "
-               "(None if gA is None else in_triangle(gA, upper, unitriangular), gB)"}},
-         .expensive = true});
+  t.add("aten.linalg_solve_triangular.default", fake_solve_triangular, eval_solve_triangular,
+        {{"self, B",
+          "gB = linalg_solve_triangular(mH(self), grad, upper=not upper, left=left, unitriangular=unitriangular); "
+          "gA = None if not output_mask[0] else -matmul(gB, mH(result)) if left else -matmul(mH(result), gB); "
+          "(None if gA is None else in_triangle(gA, upper, unitriangular), gB)"}},
+        {.expensive = true});
   t.add("aten.triangular_solve.default", fake_triangular_solve, eval_triangular_solve,
         {{"self, A",
           "gB = None if grads[0] is None else triangular_solve(grads[0], conj(A), upper, not transpose, "

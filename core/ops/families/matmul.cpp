@@ -187,16 +187,13 @@ void register_matmul(OpTable& t) {
          {"batch1", "maybe_multiply(bmm(grad, conj(transpose(batch2, 1, 2))), conj(alpha))"},
          {"batch2", "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), grad), conj(alpha))"}},
         {.expensive = true, .operations = product_operations<1>, .library = LibraryRoutine::AddMatmul});
-  t.add("aten.addbmm.default",
-        {.fake = fake_addbmm,
-         .eval = eval_addbmm,
-         .derivative =
-             {{"batch1, batch2",
-               "g = expand(unsqueeze(grad, 0), [size(batch1, 0), size(batch1, 1), size(batch2, 2)]); "
-               "(maybe_multiply(bmm(g, conj(transpose(batch2, 1, 2))), conj(alpha)) if output_mask[0] else None, "
-               "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), g), conj(alpha)) if output_mask[1] else None)"},
-              {"self", "maybe_multiply(grad, conj(beta))"}},
-         .expensive = true});
+  t.add("aten.addbmm.default", fake_addbmm, eval_addbmm,
+        {{"batch1, batch2",
+          "g = expand(unsqueeze(grad, 0), [size(batch1, 0), size(batch1, 1), size(batch2, 2)]); "
+          "(maybe_multiply(bmm(g, conj(transpose(batch2, 1, 2))), conj(alpha)) if output_mask[0] else None, "
+          "maybe_multiply(bmm(conj(transpose(batch1, 1, 2)), g), conj(alpha)) if output_mask[1] else None)"},
+         {"self", "maybe_multiply(grad, conj(beta))"}},
+        {.expensive = true});
   t.add("aten.mv.default", fake_mv, eval_mv,
         {{"self", "v = conj(vec); view(grad, [size(grad, 0), 1]) * v"}, {"vec", "mv(t(conj(self)), grad)"}},
         {.expensive = true, .operations = product_operations<0>});

@@ -112,14 +112,11 @@ Arg max_pool_double_backward(const FormulaCall& f) {
 
 void register_max_pool(OpTable& t) {
   t.add_formula_functions({{"max_pool_double_backward", max_pool_double_backward}});
-  t.add("aten.max_pool2d_with_indices.default",
-        {.fake = fake_max_pool<2>,
-         .eval = eval_max_pool<2>,
-         .derivative =
-             {{"self",
-               "aten.max_pool2d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
-               "ceil_mode, result1)"}},
-         .lower = lower_max_pool2d});
+  t.add("aten.max_pool2d_with_indices.default", fake_max_pool<2>, eval_max_pool<2>,
+        {{"self",
+          "aten.max_pool2d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "
+          "ceil_mode, result1)"}},
+        {.lower = lower_max_pool2d});
   t.add("aten.max_pool3d_with_indices.default", fake_max_pool<3>, eval_max_pool<3>,
         {{"self",
           "aten.max_pool3d_with_indices_backward.default(grad, self, kernel_size, stride, padding, dilation, "

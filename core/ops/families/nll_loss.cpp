@@ -255,7 +255,7 @@ void register_nll_loss(OpTable& t) {
   t.add(forward_2d, fake_nll_loss_forward, eval_nll_loss_forward,
         {{"self", "aten.nll_loss2d_backward.default(grad, self, target, weight, reduction, ignore_index, result1)"}});
   t.add(backward_1d, fake_nll_loss_backward, eval_nll_loss_backward, {}, {.lower = lower_nll_loss_backward});
-  t.add(backward_2d, {.fake = fake_nll_loss_backward, .eval = eval_nll_loss_backward});
+  t.add(backward_2d, fake_nll_loss_backward, eval_nll_loss_backward);
   t.add("aten.nll_loss.default", {.program = "nll_loss_forward(self, target, weight, reduction, ignore_index)[0]"});
   t.add("aten.nll_loss2d.default", {.program = "nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0]"});
   t.add("aten.nll_loss_nd.default", {.decompose = decompose_nll_loss_nd});

@@ -245,25 +245,6 @@ Arg decompose_pad(DecomposeCall& c) {
   return b.call("aten." + base + std::to_string(rank) + "d.default", {c.arg("self"), c.arg("pad")});
 }
 
-struct BorderRow {
-  const char *forward, *backward, *gradient;
-  bool reflect;
-};
-constexpr BorderRow borders[] = {
-    {"aten.reflection_pad1d.default", "aten.reflection_pad1d_backward.default",
-     "reflection_pad1d_backward(grad, self, padding)", true},
-    {"aten.reflection_pad2d.default", "aten.reflection_pad2d_backward.default",
-     "reflection_pad2d_backward(grad, self, padding)", true},
-    {"aten.reflection_pad3d.default", "aten.reflection_pad3d_backward.default",
-     "reflection_pad3d_backward(grad, self, padding)", true},
-    {"aten.replication_pad1d.default", "aten.replication_pad1d_backward.default",
-     "replication_pad1d_backward(grad, self, padding)", false},
-    {"aten.replication_pad2d.default", "aten.replication_pad2d_backward.default",
-     "replication_pad2d_backward(grad, self, padding)", false},
-    {"aten.replication_pad3d.default", "aten.replication_pad3d_backward.default",
-     "replication_pad3d_backward(grad, self, padding)", false},
-};
-
 bool widths_are_zero(const Args& bound) {
   const auto* widths = bound[1].get<ArgList>();
   return widths && std::ranges::all_of(widths->items, [](const Arg& width) { return width == Arg(0); });
@@ -275,13 +256,17 @@ void register_pad(OpTable& t) {
   t.add("aten.constant_pad_nd.default", fake_constant_pad, eval_constant_pad,
         {{"self", "aten.constant_pad_nd.default(grad, negated(pad))"}},
         {.lower = lower_pad, .unchanged_if = widths_are_zero});
-  for (const BorderRow& row : borders) {
-    t.add(row.forward, {.fake = row.reflect ? fake_border<true> : fake_border<false>,
-                        .eval = row.reflect ? eval_border<true> : eval_border<false>,
-                        .derivative = {{"self", row.gradient}}});
-    t.add(row.backward, {.fake = row.reflect ? fake_border_backward<true> : fake_border_backward<false>,
-                         .eval = row.reflect ? eval_border_backward<true> : eval_border_backward<false>});
-  }
+#define BORDER(name, reflect)                                                \
+  t.add("aten." name ".default", fake_border<reflect>, eval_border<reflect>, \
+        {{"self", name "_backward(grad, self, padding)"}});                  \
+  t.add("aten." name "_backward.default", fake_border_backward<reflect>, eval_border_backward<reflect>)
+  BORDER("reflection_pad1d", true);
+  BORDER("reflection_pad2d", true);
+  BORDER("reflection_pad3d", true);
+  BORDER("replication_pad1d", false);
+  BORDER("replication_pad2d", false);
+  BORDER("replication_pad3d", false);
+#undef BORDER
   t.add("aten.pad.default", {.decompose = decompose_pad});
 }
 

@@ -97,7 +97,7 @@ constexpr char with_noise[] = "aten.rrelu_with_noise.default", with_noise_[] = "
 void register_rrelu(OpTable& t) {
   const std::string_view gradient = "rrelu_with_noise_backward(grad, self, noise, lower, upper, training, False)";
   t.add(with_noise, fake_rrelu, eval_rrelu<false>, {{"self", gradient}}, {.random = true});
-  t.add(with_noise_, {.fake = fake_rrelu_in_place, .eval = eval_rrelu<true>, .random = true});
+  t.add(with_noise_, fake_rrelu_in_place, eval_rrelu<true>, {}, {.random = true});
   t.add("aten.rrelu_with_noise_functional.default", fake_rrelu_functional, eval_rrelu_functional,
         {{"self", "rrelu_with_noise_backward(grad, self, result1, lower, upper, training, False)"}}, {.random = true});
   t.add("aten.rrelu_with_noise_backward.default",

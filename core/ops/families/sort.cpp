@@ -371,10 +371,10 @@ void register_sort(OpTable& t) {
   t.add("aten.argsort.default", {.program = "aten.sort.default(self, dim, descending)[1]"});
   t.add("aten.argsort.stable", {.program = "aten.sort.stable(self, stable=stable, dim=dim, descending=descending)[1]"});
   t.add("aten.msort.default", {.program = "aten.sort.default(self, 0)[0]"});
-  t.add("aten.histc.default", {.fake = fake_histc, .eval = eval_histc, .not_differentiable = true});
+  t.add("aten.histc.default", fake_histc, eval_histc, {}, {.not_differentiable = true});
   for (const char* name :
        {"aten.searchsorted.Tensor", "aten.searchsorted.Scalar", "aten.bucketize.Tensor", "aten.bucketize.Scalar"})
-    t.add(name, {.fake = fake_searchsorted, .eval = eval_searchsorted, .not_differentiable = true});
+    t.add(name, fake_searchsorted, eval_searchsorted, {}, {.not_differentiable = true});
 }
 
 }  // namespace partita

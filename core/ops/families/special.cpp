@@ -127,10 +127,8 @@ void add_special(OpTable& t) {
   };
   for (const Row& row : rows) {
     bool promotes = !row.name.starts_with("aten.igamma");
-    t.add(row.name, {.fake = fake_special,
-                     .eval = row.eval,
-                     .pointwise = {.promotion = promotes ? Promotion::IntToFloat : Promotion::Default},
-                     .derivative = row.derivative});
+    t.add(row.name, fake_special, row.eval, row.derivative,
+          {.pointwise = {.promotion = promotes ? Promotion::IntToFloat : Promotion::Default}});
   }
   t.add("aten.polygamma.default", fake_special, eval_polygamma, {{"self", "grad * polygamma(n + 1, self)"}},
         {.pointwise = {.promotion = Promotion::IntToFloat}});
