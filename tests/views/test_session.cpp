@@ -352,7 +352,7 @@ class TestSession : public QObject {
   void code_folds_by_module() {
     Workbench bench(tools());
     bench.window().show();
-    QVERIFY(open_unfolded(bench, write("folds.py", *tests::joint_graph(6))));
+    QVERIFY(open_unfolded(bench, folder_.write("folds.py", *tests::joint_graph(6))));
     CodeView* view = code(bench);
     const std::vector<CodeSection>& sections = view->document()->sections();
     QVERIFY(sections.size() > 2);
@@ -433,7 +433,7 @@ class TestSession : public QObject {
     };
     Workbench bench(with_minifier);
     bench.window().show();
-    bench.open(write("first.py", *tests::joint_graph(2)));
+    bench.open(folder_.write("first.py", *tests::joint_graph(2)));
     QVERIFY(wait_shown(bench));
     bench.get<MinifyController>().minify({"accuracy", "broken", {}});
     MinifyView* view = bench.get<MinifyController>().view();
@@ -446,7 +446,7 @@ class TestSession : public QObject {
     QVERIFY2(page_names().contains("first.py"), qPrintable(page_names()));
     QVERIFY(view->tried()->model()->rowCount() > 0);
     const QString first = bench.current()->key;
-    bench.open(write("second.py", *tests::joint_graph(3)));
+    bench.open(folder_.write("second.py", *tests::joint_graph(3)));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
     QTest::keyClick(&bench.window(), Qt::Key_M, Qt::ControlModifier);
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(view));
@@ -458,7 +458,7 @@ class TestSession : public QObject {
   void what_was_asked_for_is_answered_where_the_user_looks() {
     Workbench bench(tools());
     bench.window().show();
-    QVERIFY(open_unfolded(bench, write("asked.py", *tests::joint_graph(3))));
+    QVERIFY(open_unfolded(bench, folder_.write("asked.py", *tests::joint_graph(3))));
     // Timing the nodes colours the picture by time.
     QTest::keyClick(picture(bench), Qt::Key_T, Qt::ControlModifier);
     QVERIFY(QTest::qWaitFor([&] { return picture(bench)->overlay() == OverlayKind::Time; }, 30000));
