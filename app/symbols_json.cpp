@@ -12,7 +12,7 @@ void add_symbols(Json& out, const ShapeEnv& shapes) {
   Json symbols = Json::object();
   for (const auto& [name, hint] : hints) symbols[name]["hint"] = hint;
   for (const auto& [name, range] : ranges) {
-    symbols[name]["low"] = range.low;
+    symbols[name]["low"] = range.low == INT64_MIN ? Json(nullptr) : Json(range.low);
     symbols[name]["high"] = range.high == SymRange().high ? Json(nullptr) : Json(range.high);
   }
   Json guards = Json::array();

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""`aot` and `passes` show the flow that `run` takes: its stages, the passes of each graph, guards.
+flow.py PARTITA SOURCE_DIR"""
+import json, os, subprocess, sys, tempfile
+
+partita, source = sys.argv[1:3]
+MODEL = f"{source}/resources/samples/mlp/program.pt2"
+SYMBOLIC = f"{source}/../shared/corpus/extra/symbolic/program.pt2"
+wrong = []
+
+
+def check(holds, what):
+    if not holds:
+        wrong.append(what)
+
+
+def run(*arguments):
+    done = subprocess.run([partita, *arguments], capture_output=True, text=True)
+    check(done.returncode == 0, f"{arguments}: exit {done.returncode}, {done.stderr}")
+    return done.stdout
+
+
+with tempfile.TemporaryDirectory() as work:
+    facts = {}
+    for name, more in (("plain", []), ("run", ["--as-run"]), ("table", ["--decompositions", "default"])):
+        facts[name] = json.loads(run("aot", MODEL, "-o", f"{work}/{name}", "--json", *more))
+    stages = {name: [stage["stage"] for stage in f["stages"]] for name, f in facts.items()}
+    check(stages["plain"] == ["functional", "joint", "partition"], f"plain: {stages['plain']}")
+    check(stages["run"] == ["pre_grad_passes", "functional", "joint", "joint_passes", "partition"], f"{stages['run']}")
+    check(stages["table"] == ["functional", "joint", "decompositions", "partition"], f"table: {stages['table']}")
+    joint = {name: open(f"{work}/{name}/joint.py").read() for name in facts}
+    check("aten.detach" in joint["plain"], "AOTAutograd's graph has detach")
+    check("aten.detach" not in joint["table"], "default decompositions left detach")
+    check("aten.detach" not in joint["run"], "the joint passes left detach")
+    check("aten.detach" in open(f"{work}/run/joint_before_passes.py").read(), "the graph before its passes")
+    check(not os.path.exists(f"{work}/plain/joint_before_passes.py"), "there are no passes before which it could be")
+
+rows = json.loads(run("passes", MODEL, "--train", "--json"))["passes"]
+graphs = list(dict.fromkeys((row["stage"], row["graph"]) for row in rows))
+check(graphs == [("pre_grad", "given"), ("joint", "joint"), ("post_grad", "forward"), ("post_grad", "backward")],
+      f"passes --train: {graphs}")
+rows = json.loads(run("passes", MODEL, "--stage", "post_grad", "--json"))["passes"]
+check(("joint", "functional") in {(row["stage"], row["graph"]) for row in rows}, "passes of inference")
+rows = json.loads(run("passes", MODEL, "--stage", "joint", "--disable", "remove_noops", "--json"))["passes"]
+check(any(row["pass"] == "remove_noops" and row["disabled"] for row in rows), "--disable reaches the joint graph")
+check("agree" in run("passes", MODEL, "--train", "--check"), "passes --train --check")
+
+if os.path.exists(SYMBOLIC):
+    with tempfile.TemporaryDirectory() as work:
+        for words in (["aot", SYMBOLIC, "--inference", "--json", "-o", work], ["show", SYMBOLIC, "--format", "json"]):
+            shown = json.loads(run(*words))
+            check(shown["symbols"]["s17"] == {"hint": 5, "low": 2, "high": 64}, f"{words[0]}: {shown['symbols']}")
+            check(any(g["reason"] == "a slice's bounds" for g in shown["guards"]), f"{words[0]}: {shown['guards']}")
+
+for line in wrong:
+    print(line)
+sys.exit(bool(wrong))
