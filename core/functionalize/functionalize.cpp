@@ -66,6 +66,7 @@ class Functionalizer {
 
   std::size_t new_object(Node* value) {
     eager_.memories.push_back({value});
+    first_content_.push_back(value);
     eager_.objects.push_back({eager_.memories.size() - 1, {}, 0, value});
     return eager_.objects.size() - 1;
   }
@@ -117,7 +118,7 @@ class Functionalizer {
     if (o.version == m.version) return o.value;
     Node* value = m.content;
     Builder build = builder();
-    for (const ViewStep& step : o.steps) value = apply_view(build, step, value);
+    for (const ViewStep& step : o.steps) value = viewed(build, o.memory, step, value);
     o.value = value;
     o.version = m.version;
     return value;
@@ -209,16 +210,27 @@ class Functionalizer {
     }
   }
 
+  /// Makes a view. One of the storage (as_strided) is refused if the memory was written and its value does not lie as
+  /// the memory does.
+  Node* viewed(Builder& build, std::size_t memory, const ViewStep& step, Node* base) {
+    const OpRecord* record = find_record(step.op);
+    Node *content = eager_.memories[memory].content, *first = first_content_.at(memory);
+    if (record && record->views_storage && content != first &&
+        Builder::tensor(content).strides != Builder::tensor(first).strides)
+      fail_unsupported(step.op->name + " of a memory with gaps or transposed dimensions that was written");
+    return apply_view(build, step, base);
+  }
+
   /// Adds the object that a view call makes. Its last step is the call.
   std::size_t add_view(EagerObject object, const Node& node) {
     EagerMemory& m = eager_.memories[object.memory];
     Builder build = builder();
     Node* value = nullptr;
     if (object.version == m.version && object.value)
-      value = apply_view(build, object.steps.back(), object.value);
+      value = viewed(build, object.memory, object.steps.back(), object.value);
     else {
       value = m.content;
-      for (const ViewStep& step : object.steps) value = apply_view(build, step, value);
+      for (const ViewStep& step : object.steps) value = viewed(build, object.memory, step, value);
     }
     if (!value->meta.known()) value->meta = node.meta;
     object.value = value;
@@ -461,13 +473,8 @@ class Functionalizer {
     const std::size_t object = eager_.object_at(node.args()[0]);
     // Only in-place operators with a record of their own may change sizes.
     if (object == npos || !ops().find(node.op())) return false;
-    Args args;
-    for (const Arg& a : node.args()) args.push_back(mapped(a));
-    Kwargs kwargs;
-    for (const auto& [key, a] : node.kwargs()) kwargs.emplace_back(key, mapped(a));
-    const Meta result = unwrap(infer(node.op(), args, kwargs, *out_.graph->shapes));
     const EagerObject& o = eager_.objects[object];
-    const TensorMeta *before = node.args()[0].node()->meta.tensor(), *after = result.tensor();
+    const TensorMeta *before = node.args()[0].node()->meta.tensor(), *after = node.meta.tensor();
     if (!before || !after || after->sizes == before->sizes) return false;
     const SymExpr elements = before->numel(), kept = after->numel();
     const bool grows = !elements.is_int() || !kept.is_int() || kept.as_int() > elements.as_int();
@@ -489,7 +496,7 @@ class Functionalizer {
   void show_as(std::size_t object, ViewStep step) {
     Node* now = read(object);
     Builder build = builder();
-    Node* value = apply_view(build, step, now);
+    Node* value = viewed(build, eager_.objects[object].memory, step, now);
     EagerObject& o = eager_.objects[object];
     o.steps.push_back(std::move(step));
     o.value = value;
@@ -601,7 +608,8 @@ class Functionalizer {
   FunctionalGraph out_;
   std::vector<Node*> inputs_;  ///< placeholders of the eager graph
   EagerTensors eager_;
-  std::vector<Node*> plain_;  ///< by eager node id: functional counterpart of placeholders, tuples, numbers
+  std::vector<Node*> first_content_;  ///< by memory: its value before it was written
+  std::vector<Node*> plain_;          ///< by eager node id: functional counterpart of placeholders, tuples, numbers
   std::unordered_map<const Node*, std::vector<std::size_t>> parts_;  ///< objects of a tuple's items
   Node* current_ = nullptr;
 };

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/ops/functional_variant.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -24,7 +25,21 @@ bool changes_geometry(const Op* op) {
   return view_in_place(op) || std::ranges::find(resizes, op->name) != resizes.end();
 }
 
-/// The argument that the call changes and returns; null when it returns something else.
+/// Is the call's result its first argument itself? That of resolve_conj is, and of `to` where there is nothing to do.
+bool gives_argument(const Node& node) {
+  const OpRecord* record = find_record(node.op());
+  if (!record || !record->decompose || record->fake) return false;
+  Graph scratch;
+  scratch.shapes = node.graph().shapes;
+  std::unordered_map<const Node*, Node*> given;
+  for (const Node* input : node.inputs())
+    if (!given.contains(input)) given[input] = scratch.placeholder(input->name(), input->meta);
+  Node* call = scratch.copy_node(node, [&](Node* n) -> Arg { return given.at(n); });
+  const Result<Arg> result = decompose(*call);
+  return result && result->node() == given.at(node.args()[0].node());
+}
+
+/// The argument that the call changes or leaves as it is, and returns; null when it returns something else.
 Node* returned_argument(const Node& node) {
   Node* self = node.op()->is_call() && !node.args().empty() ? node.args()[0].node() : nullptr;
   if (!self) return nullptr;
@@ -35,7 +50,7 @@ Node* returned_argument(const Node& node) {
   const Schema* schema = find_schema(node.op());
   const bool itself = schema && schema->is_mutable && schema->args[0].is_write && schema->returns.size() == 1 &&
                       !schema->returns[0].is_list;
-  return itself ? self : nullptr;
+  return itself || gives_argument(node) ? self : nullptr;
 }
 
 }  // namespace
