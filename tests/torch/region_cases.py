@@ -188,6 +188,15 @@ def r_autocast_cond(x, w, v):
         return y.float() @ v
 
 
+@case(floats(3, 4, grad=True), floats(4, 4, grad=True), floats(4, grad=True))
+def r_autocast_shared(x, w, b):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = torch.nn.functional.linear(torch.nn.functional.linear(x, w, b).relu(), w, b)
+        with torch.autocast("cpu", enabled=False):
+            z = y.float() @ w
+    return z, torch.cat([y, x.bfloat16()])
+
+
 @case(number(0), floats(3, grad=True), floats(3, grad=True))
 def r_while_grad(i, x, w):
     n, y = while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, (x * w).sin()), (i, x))
