@@ -6,7 +6,8 @@
 namespace partita {
 
 std::optional<DebugAssertWrapper> DebugAssertWrapper::pre_compile(const AotGraphs& graphs) {
-  if (!verification() || !graphs.train) return std::nullopt;
+  // A joint graph that was given says nothing of what its inputs required.
+  if (!verification() || !graphs.train || graphs.meta.inputs.empty()) return std::nullopt;
   DebugAssertWrapper w;
   for (const InputBinding& b : graphs.inputs) w.requires_grad.push_back(b.requires_grad);
   return w;
