@@ -48,6 +48,7 @@ std::vector<Row> rows() {
       {"aten.upsample_nearest3d.default", {{2, 3, 4, 4, 4}}, {ints({6, 6, 6}), 1e-300, 1.7, 1.7}, "beyond 64 bits"},
       {"aten.upsample_bicubic2d.default", {{2, 3, 4, 4}}, {ints({2, 2}), false, 0.6, 1e-300}, "beyond 64 bits"},
       {"aten.diag_embed.default", {{3}}, {INT64_MIN}, "beyond 64 bits"},
+      {"aten.view.dtype", {{8, 3}}, {DType::Float64}, "divisible by 2"},
       {"aten.unflatten.int", {{3}}, {0, ints({})}, "non-empty"},
       {"aten.unflatten.int", {{}}, {0, ints({1})}, "no dimensions"},
       {"aten.tensordot.default", {{}, {}}, {ints({0}), ints({0})}, "no dimensions"},

@@ -1,32 +1,54 @@
 
 #include "core/aot/wrapper.h"
 #include "core/base/check.h"
+#include "core/ops/layout.h"
 #include "core/ops/record.h"
 
 namespace partita {
 namespace {
 
-/// How the user's program shows `input` in `node`: the views on the way are made of the input's own strides, which the
-/// functional graph's values have no longer once they were written. Nullopt when the node is no view of the input, or
-/// changes its elements: there is no conjugate bit, so a conjugated view is a new value.
-std::optional<TensorMeta> shown_as(const Node* node, const Node& input, ShapeEnv& shapes) {
-  std::vector<const Node*> views;
-  while (node && node->op()->is_call()) {
-    const OpRecord* record = node->is(Op::getitem()) ? nullptr : find_record(node->op());
+/// The value of an input's memory at the end of the graph, as far as the graph tells: the input, what copy_ writes to
+/// it, or what it returns for it. Null if it returns a view of it (t_).
+const Node* content_of(const Node& input, const InputAliasInfo& info, const Node* returned) {
+  if (!info.mutates_data) return &input;
+  if (returned) return info.mutates_metadata ? nullptr : returned;
+  for (const Node* n : input.users())
+    if (const Schema* schema = find_schema(n->op()); schema && schema->is_mutable && n->args()[0].node() == &input)
+      return n->args()[1].node();
+  return nullptr;
+}
+
+/// How the user's program shows `input` in `node`: the views from `content` on are made of the input's own strides,
+/// which the functional graph's values have no longer once they were written. Nullopt when the node is no view of the
+/// input, or changes its elements: there is no conjugate bit, so a conjugated view is a new value.
+std::optional<TensorMeta> shown_as(const Node* node, const Node& input, const Node* content, ShapeEnv& shapes) {
+  const TensorMeta* memory = input.meta.tensor();
+  std::vector<const Node*> chain = {node};
+  while (chain.back() && chain.back() != content && chain.back()->op()->is_call()) {
+    const Node& n = *chain.back();
+    const OpRecord* record = n.is(Op::getitem()) ? nullptr : find_record(n.op());
     if (record && record->element_change != ElementChange::None) return std::nullopt;
-    if (!node->is(Op::getitem()) && (!record || !record->schema->is_view)) break;
-    views.push_back(node);
-    node = node->args()[0].node();
+    if (!n.is(Op::getitem()) && (!record || !record->schema->is_view)) break;
+    chain.push_back(n.args()[0].node());
   }
-  const TensorMeta *content = node ? node->meta.tensor() : nullptr, *memory = input.meta.tensor();
-  // What was copied in may itself be a view, of another input.
-  if (!content || !memory || content->sizes != memory->sizes || (node->is_placeholder() && node != &input))
-    return std::nullopt;
+  const auto fits = [&](const Node* n) {
+    const TensorMeta* t = n ? n->meta.tensor() : nullptr;
+    return t && memory && t->sizes == memory->sizes;
+  };
+  if (content ? chain.back() != content : std::ranges::none_of(chain, fits)) return std::nullopt;
+  if (!content && std::ranges::count_if(chain, fits) > 1) {
+    // Which of them lies in the input's place is not known: a view may have been written through its inverse.
+    return is_row_major(*memory) && node->meta.tensor() ? std::optional(*node->meta.tensor()) : std::nullopt;
+  }
+  while (!fits(chain.back())) {
+    chain.pop_back();
+    if (chain.empty()) return std::nullopt;
+  }
   Graph scratch;
   Meta shown = *memory;
   shown.tensor()->offset = 0;
-  for (std::size_t k = views.size(); k-- > 0;) {
-    const Node& view = *views[k];
+  for (std::size_t k = chain.size() - 1; k-- > 0;) {
+    const Node& view = *chain[k];
     if (view.is(Op::getitem())) {
       const auto* item = view.args()[1].get<std::int64_t>();
       if (!item || !shown.tuple()) return std::nullopt;
@@ -154,7 +176,11 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
   const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
   const std::vector<Node*> placeholders = forward.placeholders();
   const auto set_view = [&](auto& of, const Node* node) {
-    const auto shown = shown_as(node, *placeholders[of.input], *forward.shapes);
+    const auto at = std::ranges::find(mutated, of.input);
+    const Node* new_value =
+        at == mutated.end() ? nullptr : returned[static_cast<std::size_t>(at - mutated.begin())].node();
+    const Node& input = *placeholders[of.input];
+    const auto shown = shown_as(node, input, content_of(input, meta.inputs[of.input], new_value), *forward.shapes);
     if (!shown) return;
     of.view_offset = shown->offset;
     of.view_strides = shown->strides;

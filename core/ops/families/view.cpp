@@ -80,6 +80,18 @@ Meta fake_view_dtype(FakeCall& call) {
   // The stride of an empty tensor is not checked: a compiled graph may have removed the copy that would have made it 1.
   if (!out.strides.back().is(1) && !out.numel().is(0))
     fail("self.stride(-1) must be 1 to view a tensor as a dtype of another element size");
+  if (to_bytes > from_bytes) {
+    const std::int64_t ratio = to_bytes / from_bytes;
+    const auto check = [&](SymExpr e, const std::string& what) {
+      if (e.is_int() && e.as_int() % ratio != 0)
+        fail(fmt::format("{} must be divisible by {} to view a tensor as a dtype of another element size, but got {}",
+                         what, ratio, e.as_int()));
+    };
+    check(out.sizes.back(), "self.size(-1)");
+    check(out.offset, "self.storage_offset()");
+    for (std::size_t d = 0; d + 1 < out.strides.size(); ++d)
+      if (!out.numel().is(0)) check(out.strides[d], fmt::format("self.stride({})", d));
+  }
   auto rescale = [&](SymExpr e) {
     return from_bytes > to_bytes ? e * (from_bytes / to_bytes) : sym_floordiv(e, to_bytes / from_bytes);
   };
