@@ -1,6 +1,5 @@
 #include "core/interp/control.h"
 
-
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
@@ -93,13 +92,29 @@ class Stack {
   std::vector<Tensor> rows_;
 };
 
+/// Copies results that lie in the memory of an operand: what is written to them later must not reach it.
+Status take_own_memory(ValueList& results, const ValueList& operands) {
+  for (Value& result : results) {
+    auto* t = std::get_if<Tensor>(&result.v);
+    const bool shared = t && std::ranges::any_of(operands, [&](const Value& operand) {
+                          const auto* other = operand.get<Tensor>();
+                          return other && other->storage == t->storage;
+                        });
+    if (shared) {
+      TRY(*t, t->clone());
+    }
+  }
+  return {};
+}
+
 Result<Value> cond(const ControlCall& c) {
   if (c.node.args().size() < 3) return malformed(c, "takes a condition and two graphs");
   TRY(const Value condition, c.value_of(c.node.args()[0]));
   TRY(const bool taken, truth(c, condition));
   TRY(const Graph* branch, graph_argument(c, taken ? 1 : 2));
   TRY(ValueList operands, list_argument(c, 3, true));
-  TRY(ValueList results, c.run(*branch, std::move(operands)));
+  TRY(ValueList results, c.run(*branch, operands));
+  TRY_DO(take_own_memory(results, operands));
   return Value(std::move(results));
 }
 
@@ -109,13 +124,18 @@ Result<Value> while_loop(const ControlCall& c) {
   TRY(ValueList carried, list_argument(c, 2));
   TRY(ValueList additional, list_argument(c, 3, true));
   const std::size_t width = carried.size();
+  ValueList operands = carried;
+  operands.insert(operands.end(), additional.begin(), additional.end());
   for (;;) {
     ValueList inputs = carried;
     inputs.insert(inputs.end(), additional.begin(), additional.end());
     TRY(const ValueList answer, c.run(*condition, inputs));
     if (answer.size() != 1) return malformed(c, "has a condition graph that does not return one value");
     TRY(const bool again, truth(c, answer[0]));
-    if (!again) return Value(std::move(carried));
+    if (!again) {
+      TRY_DO(take_own_memory(carried, operands));
+      return Value(std::move(carried));
+    }
     TRY(carried, c.run(*body, std::move(inputs)));
     if (carried.size() != width)
       return malformed(c, "has a body that returns a number of values other than it carries");
@@ -146,6 +166,8 @@ Result<Value> scan(const ControlCall& c) {
   TRY(const ValueList xs, list_argument(c, 2));
   TRY(ValueList rest, list_argument(c, 3, true));
   TRY(const std::int64_t length, common_length(c, xs));
+  ValueList operands = carry;
+  for (const ValueList* list : {&xs, &std::as_const(rest)}) operands.insert(operands.end(), list->begin(), list->end());
   Stack stack(length);
   for (std::int64_t i = 0; i < length; ++i) {
     ValueList inputs = carry;
@@ -157,6 +179,7 @@ Result<Value> scan(const ControlCall& c) {
     carry.assign(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(width));
     TRY_DO(stack.put(c, i, std::span(results).subspan(width)));
   }
+  TRY_DO(take_own_memory(carry, operands));
   stack.append_to(carry);
   return Value(std::move(carry));
 }

@@ -158,6 +158,24 @@ class TestInterpreter : public QObject {
     QCOMPARE(elements((*out)[1]), (Row{8, 24}));
   }
 
+  // Of no steps too, so that a later write does not reach what the loop began with.
+  void results_of_loops_have_their_own_memory() {
+    const auto graph = fx("i: <i64[][]>, x: <f32[2][1]>",
+                          "c = self.c\nb = self.b\nw = torch.ops.higher_order.while_loop(c, b, (i, x), ())\n"
+                          "n: <i64[][]> = w[0]\ny: <f32[2][1]> = w[1]\nz: <f32[2][1]> = $add_.Tensor(y, 1)\n"
+                          "return (n, y, x)",
+                          "\n    class c(torch.nn.Module):\n        def forward(self, i: <i64[][]>, x: <f32[2][1]>):\n"
+                          "            lt: <b8[][]> = $lt.Scalar(i, 5)\n            return lt\n"
+                          "\n    class b(torch.nn.Module):\n        def forward(self, i: <i64[][]>, x: <f32[2][1]>):\n"
+                          "            n: <i64[][]> = $add.Tensor(i, 1)\n            return (n, x)\n");
+    for (const int begin : {3, 7}) {
+      const auto out = interpret(*graph, {i64({}, {static_cast<double>(begin)}), f32({2}, {1, 3})});
+      QVERIFY2(out, out ? "" : out.error().line().c_str());
+      QCOMPARE(elements((*out)[1]), (Row{2, 4}));
+      QCOMPARE(elements((*out)[2]), (Row{1, 3}));
+    }
+  }
+
   void map_stacks_rows() {
     const auto graph =
         fx("xs: <f32[3, 2][2, 1]>, y: <f32[2][1]>",
