@@ -311,7 +311,7 @@ void MainWindow::arrange_docks() {
   splitDockWidget(right.first(), right.last(), beside ? Qt::Horizontal : Qt::Vertical);
   const int code = std::clamp(width() * 2 / 5, 320, 640), tree = std::clamp(width() * 3 / 20, 140, 280);
   resizeDocks({left.first(), right.first()}, {tree, code}, Qt::Horizontal);
-  if (beside) return resizeDocks(right, {code, code * 2 / 3}, Qt::Horizontal);
+  if (beside) return resizeDocks(right, {width() * 3 / 10, width() * 18 / 100}, Qt::Horizontal);
   resizeDocks(right, {height() * 11 / 20, height() * 9 / 20}, Qt::Vertical);
 }
 
