@@ -120,10 +120,11 @@ Result<int> run(const Options& options) {
   QApplication::setStyle(new views::PlainStyle);
   QApplication::setFont(views::interface_font());
   // A screenshot must not depend on what was open before.
-  QTemporaryDir fresh;
+  std::optional<QTemporaryDir> fresh;
   if (!options.screenshot.empty()) {
+    fresh.emplace();
     QSettings::setDefaultFormat(QSettings::IniFormat);
-    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, fresh.path());
+    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, fresh->path());
   }
   TRY(views::WorkbenchTools given, program_tools(options.plant, app.applicationFilePath().toStdString()));
   QStringList paths;

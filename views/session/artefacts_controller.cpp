@@ -21,6 +21,7 @@ class ArtefactsController : public WidgetController<QTreeView> {
     view_->setUniformRowHeights(true);
     view_->setIndentation(14);
     view_->setFrameShape(QFrame::NoFrame);
+    view_->setMinimumWidth(150);  // a small window must not leave titles without letters
     view_->setAccessibleName(tr("Artefacts"));
     view_->setTextElideMode(Qt::ElideMiddle);
     view_->setModel(&bench.tree());

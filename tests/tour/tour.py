@@ -1,0 +1,441 @@
+#!/usr/bin/env python3
+"""A tour of the window with real keys and mouse: xdotool sends X events to it under Xvfb, and a small window manager
+gives it focus. What the window does it writes down itself (partita open --events), and what can be seen of it with
+Ctrl+Alt+D. At its end nothing may be left: no process, no scratch, no stall of over 100 ms.
+
+  tour.py PARTITA SOURCE_DIR [--sanitized]    fewer files and no limits on time
+exit 0 if all is well, 1 if not, 77 where a program that the tour needs is missing
+"""
+import json, os, shutil, signal, subprocess, sys, tempfile, time
+
+PARTITA, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2]
+SANITIZED = "--sanitized" in sys.argv
+CORPUS = os.environ.get("PARTITA_CORPUS", f"{SOURCE}/../shared/corpus")
+SAMPLE = os.path.abspath(f"{SOURCE}/resources/samples/mlp/program.pt2")
+PATIENCE = 240 if SANITIZED else float(os.environ.get("TOUR_PATIENCE", 60))  # seconds, for anything
+PROMPT_MS, BUSY_MS = 200, 1500  # cancel and quit: the quickest of several, and any of them on a busy machine
+FILES = ["big/gpt48/joint.py", "big/gpt12/forward.py", "models/gpt2/trace", "models/swin/program.pt2",
+         "models/lstm/graphs/joint.py", "models/mlp/debug", "models/mlp/dumped", "models/mlp/io.safetensors",
+         "extra/cond/program.pt2", "extra/symbolic/program.pt2", "logs/simple.log", "logs/simple_corrupted_json.log"]
+TEXTS = {"models/mlp/io.safetensors"}  # these hold no graph
+
+
+class Failed(Exception):
+    pass
+
+
+current = None  # the window that is open
+quits = []  # milliseconds that each took
+
+
+def check(ok, what):
+    if not ok:
+        raise Failed(what)
+
+
+def children_of(pid):
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parent = int(open(f"/proc/{entry}/stat").read().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            found += [int(entry)] + children_of(int(entry))
+    return found
+
+
+def alive(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(condition, what, seconds=None):
+    end = time.monotonic() + (seconds or PATIENCE)
+    while True:
+        found = condition()
+        if found:
+            return found
+        check(time.monotonic() < end, f"waited in vain: {what}")
+        time.sleep(0.01)
+
+
+class Window:
+    """partita open, its events, and the hands on its keyboard and mouse."""
+
+    def __init__(self, env, work, *options):
+        global current
+        current = self
+        self.log = f"{work}/events"
+        if os.path.exists(self.log):
+            os.remove(self.log)
+        self.env, self.work = env, work
+        self.begun = time.monotonic()
+        self.process = subprocess.Popen([PARTITA, "open", *options, "--events", self.log], env=env,
+                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.events, self.read, self.mark = [], 0, 0
+        self.id = until(self.appeared, "the window", PATIENCE)
+        self.hands("windowactivate", "--sync", self.id)
+
+    def appeared(self):
+        check(self.process.poll() is None, f"the window ended at once: {self.process.poll()}")
+        found = subprocess.run(["xdotool", "search", "--onlyvisible", "--pid", str(self.process.pid), "--name", "Partita"],
+                               env=self.env, capture_output=True, text=True).stdout.split()
+        return found[-1] if found else None
+
+    def hands(self, *words):
+        done = subprocess.run(["xdotool", *map(str, words)], env=self.env, capture_output=True, text=True)
+        check(done.returncode == 0, f"xdotool {words}: {done.stderr}")
+
+    def refresh(self):
+        if not os.path.exists(self.log):
+            return
+        with open(self.log) as log:
+            log.seek(self.read)
+            for line in iter(log.readline, ""):
+                if not line.endswith("\n"):
+                    break
+                self.events.append(json.loads(line))
+                self.read += len(line.encode())
+
+    def found(self, event, fields):
+        self.refresh()
+        for e in self.events[self.mark:]:
+            if e["event"] == event and all(
+                    want(e[name]) if callable(want) else want in str(e[name]) for name, want in fields.items()):
+                return e
+
+    def expect(self, event, seconds=None, **fields):
+        """The first such event since the last key or click."""
+        return until(lambda: self.found(event, fields) or self.died(), f"{event} {fields}; last {self.events[-4:]}",
+                     seconds)
+
+    def died(self):
+        check(self.process.poll() is None, f"the window died: {self.process.poll()}")
+
+    def idle(self):
+        def quiet():
+            self.died()
+            self.refresh()
+            started = {e["id"] for e in self.events if e["event"] == "started"}
+            return started <= {e["id"] for e in self.events if e["event"] == "gone"}
+        until(quiet, "idle")
+
+    def act(self, *words):
+        self.refresh()
+        self.mark = len(self.events)
+        self.hands(*words)
+
+    def key(self, *keys):
+        self.act("key", "--delay", 1, *keys)
+
+    def type(self, text):
+        self.act("type", "--delay", 1, text)
+
+    def click(self, item, button=1, repeat=1):
+        x, y, width, height = item["place"]
+        self.act("mousemove", x + width // 2, y + height // 2, "click", "--repeat", repeat, "--delay", 20, button)
+
+    def screen(self):
+        def asked():  # again where the key was pressed while no window had the focus
+            self.key("ctrl+alt+d")
+            end = time.monotonic() + 1
+            while time.monotonic() < end:
+                if (found := self.found("screen", {})) or self.died():
+                    return found
+                time.sleep(0.005)
+        return until(asked, "what is on the screen")
+
+    def see(self, kind, name, exact=False):
+        """Something on the screen, waited for."""
+        def there():
+            for item in self.screen()["items"]:
+                if item["kind"] == kind and (item["name"] == name if exact else name in item["name"]):
+                    return item
+        return until(there, f"{kind} '{name}' on the screen")
+
+    def command(self, name):
+        """By the palette, as a user who does not know the key."""
+        self.key("ctrl+k")
+        self.see("field", "")
+        self.type(name)
+        self.see("row", name)
+        self.key("Return")
+
+    def open(self, path):
+        """By the file dialog. Its completion is slower than a quick hand, hence the second go."""
+        def chosen():
+            self.key("ctrl+o")
+            self.see("label", "File &name")
+            self.type(os.path.dirname(path) + "/")
+            self.see("row", os.path.basename(path))  # offered, or already listed
+            self.key("Return")  # goes to the folder
+            for _ in range(20):  # rows move while the folder is being read
+                rows = [i for i in self.screen()["items"] if i["kind"] == "row" and
+                        i["name"].startswith(os.path.basename(path) + "\t")]
+                if rows:
+                    self.click(rows[0])
+                    if any(i["kind"] == "field" and i["name"] == os.path.basename(path)
+                           for i in self.screen()["items"]):
+                        return True
+            self.key("Escape")
+        until(chosen, f"{path} chosen in the dialog")
+        self.click(self.see("button", "&Open", exact=True))
+
+    def state(self):
+        """What the last screen held, for the report of a failure."""
+        screens = [e for e in self.events if e["event"] == "screen"]
+        lines = [f"\n    {e}" for e in self.events[-6:] if e["event"] != "screen"]
+        if screens:
+            last = screens[-1]
+            lines.append(f"\n    {last['title']}; page {last['page']}, focus {last['focus']}, jobs {last['jobs']}")
+            lines += [f"\n    {item['kind']} {item['name'][:90]!r}" for item in last["items"]
+                      if item["kind"] not in ("menu", "tab", "rows", "button")][:60]
+        return "".join(lines)
+
+    def quit(self):
+        begun = time.monotonic()
+        started = children_of(self.process.pid)
+        self.key("ctrl+q")
+        try:
+            code = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failed("ctrl+q did not end the window")
+        took = (time.monotonic() - begun) * 1e3
+        check(code == 0, f"exit code {code}: {self.process.stderr.read()[-2000:]}")
+        quits.append(took)
+        check(SANITIZED or took < BUSY_MS, f"quitting took {took:.0f} ms")
+        until(lambda: not any(map(alive, started)), f"children {started} left", 5)
+        self.refresh()
+        return self.events
+
+
+def sample(env, work):
+    """One program through everything: joint, selection, pins, passes, comparison, values, minifier, compiler, history."""
+    w = Window(env, work, "--plant", "aten.gelu.default:wrong")
+    w.click(w.see("button", "exported program"))
+    program = w.expect("painted", cards=lambda cards: cards > 10)["key"]
+    w.key("ctrl+j")
+    w.expect("shown", key="joint")
+    w.idle()
+    check("joint" in w.screen()["title"], "the title does not name the joint graph")
+
+    w.key("Home", "Tab", "Tab")  # through the nodes
+    w.expect("selected", node=lambda name: name)
+    cards = [item for item in w.screen()["items"] if item["kind"] == "card"]
+    check(len(cards) > 10, f"only {len(cards)} cards in view")
+    w.click(next(card for card in cards if card["name"] == "gelu"))
+    w.expect("selected", node="gelu")
+    before = w.see("label", " saved, ")["name"]
+    w.key("r")
+    w.idle()
+    check(w.see("label", " saved, ")["name"] != before, f"the pin changed nothing: {before}")
+    w.key("u")
+    w.idle()
+    check(w.see("label", " saved, ")["name"].split(" (")[0] == before.split(" (")[0], "the released pin left a trace")
+
+    w.key("ctrl+p")
+    w.expect("done", name="Passes")
+    w.idle()
+    for step in range(4):
+        w.key("ctrl+shift+Right")
+        w.see("label", "›  after ")
+    w.key("ctrl+g")
+    until(lambda: "after" not in w.screen()["title"], "the picture without a pass")
+
+    w.key("ctrl+r")
+    w.expect("done", name="ompare")
+    w.idle()
+    rows = [item["name"] for item in w.screen()["items"] if item["kind"] == "row"]
+    check(any("gelu" in row for row in rows), f"the planted fault is no row: {rows[:6]}")
+    w.key("alt+3")
+    w.key("ctrl+e")
+    w.expect("page", name="Tensor")
+    w.idle()
+    w.key("Escape")
+    w.expect("page", name="Graph")
+
+    w.key("ctrl+m")
+    w.expect("page", name="Minifier")
+    w.click(w.see("button", "Minify", exact=True))
+    w.expect("done", name="Minify ")
+    w.idle()
+    w.see("label", "call")
+    w.key("Escape")
+    w.expect("page", name="Graph")
+
+    w.key("ctrl+t")  # the nodes' times, as a colouring
+    w.idle()
+    w.see("button", "Colour by time")
+    w.click(w.see("row", "exported program"))  # in the tree
+    w.expect("shown", key=program)
+    w.key("ctrl+shift+r")
+    w.idle()
+    w.expect("done", name="Run exported program")
+    w.key("ctrl+h")
+    w.idle()
+    w.see("row", "run")
+
+    w.key("alt+Left")
+    w.expect("shown", key="joint")
+    w.key("alt+Right")
+    w.expect("shown", key=program)
+    w.key("ctrl+w")
+    w.expect("page", name="")
+    w.see("label", "Open a graph")
+    return w.quit()
+
+
+def files(env, work):
+    """A first view of files of every kind: something is there, and the window can be left at once."""
+    if not os.path.isdir(CORPUS):
+        return []
+    events = []
+    for name in FILES[:3] if SANITIZED else FILES:
+        path = os.path.realpath(f"{CORPUS}/{name}")
+        w = Window(env, work, path)
+        painted = w.expect("painted", key=path)
+        check(name in TEXTS or painted["cards"] > 0, f"{name}: nothing on the screen")
+        events += w.quit()
+    problems = [e["text"] for e in events if e["event"] == "problem" and "could not be read" not in e["text"]]
+    check(not problems, f"problems were shown: {problems}")
+    return events
+
+
+def look(env, work):
+    """The dialog, two themes, and a small window, all of which is in reach."""
+    w = Window(env, work)
+    w.open(SAMPLE)
+    w.expect("painted", key=SAMPLE)
+    for theme in "dark", "light":
+        w.command(f"Theme: {theme}")
+        until(lambda: w.screen()["dark"] == (theme == "dark"), f"the {theme} theme")
+    w.hands("windowsize", "--sync", w.id, 1024, 700)
+    shown = until(lambda: (s := w.screen())["place"][2:] == [1024, 700] and s, "1024x700")
+    tree = next(item for item in shown["items"] if item["of"] == "Artefacts" and item["kind"] == "rows")
+    check(tree["place"][2] >= 150 and tree["place"][3] > 200, f"the tree of files is {tree['place'][2:]}")
+    for tab in "Compare", "Passes", "Log":
+        w.click(w.see("tab", tab))
+    return w.quit()
+
+
+def joint_of_sample(env, work):
+    out = f"{work}/joint"
+    if not os.path.isdir(out):
+        subprocess.run([PARTITA, "aot", SAMPLE, "-o", out], env=env, check=True, stdout=subprocess.DEVNULL)
+    return f"{out}/joint.py"
+
+
+def crash(env, work):
+    """Compiled code that crashes is a row, and the window goes on."""
+    w = Window(env, work, joint_of_sample(env, work), "--plant", "aten.gelu.default:crash")
+    w.expect("painted")
+    w.key("ctrl+r")
+    w.expect("started", name="ompare")
+    w.idle()
+    w.see("row", "signal 11")
+    return w.quit()
+
+
+def hang(env, work):
+    """Compiled code that hangs is cancelled at once, also by closing the window."""
+    w = Window(env, work, joint_of_sample(env, work), "--plant", "aten.gelu.default:hang")
+    w.expect("painted")
+    w.idle()
+    w.key("ctrl+r")
+    w.expect("started", name="ompare")
+    until(lambda: children_of(w.process.pid), "the worker")
+    begun = time.monotonic()
+    w.key("ctrl+period")
+    w.expect("gone", name="ompare")
+    took = (time.monotonic() - begun) * 1e3
+    check(SANITIZED or took < BUSY_MS, f"cancelling took {took:.0f} ms")
+    check(w.screen()["jobs"] == [], "a job is left")
+    w.key("ctrl+r")
+    w.expect("started", name="ompare")
+    until(lambda: children_of(w.process.pid), "the worker")
+    return w.quit()
+
+
+def options(env, work):
+    """Each start option acts in the window as for a screenshot."""
+    joint = joint_of_sample(env, work)
+    w = Window(env, work, joint, "--select", "gelu", "--theme", "dark", "--view", "passes", "--overlay", "kernel")
+    w.expect("painted")
+    w.idle()
+    shown = w.screen()
+    check(shown["dark"] and shown["node"] == "gelu", f"theme or node: {shown['dark']} {shown['node']}")
+    w.see("button", "Colour by fused kernel")
+    w.quit()
+    w = Window(env, work, os.path.dirname(joint), "--graph", "backward", "--view", "minify")
+    w.expect("shown", key="#backward")
+    w.idle()
+    check(w.screen()["page"] == "Minifier", "--view minify is not shown")
+    return w.quit()
+
+
+PARTS = [sample, files, look, crash, hang, options]
+if os.environ.get("TOUR"):  # some parts only, for whoever writes them
+    PARTS = [part for part in PARTS if part.__name__ in os.environ["TOUR"].split(",")]
+
+
+def main():
+    missing = [name for name in ("Xvfb", "xdotool", "openbox") if not shutil.which(name)]
+    if missing:
+        print(f"skipped: no {', '.join(missing)}")
+        return 77
+    with tempfile.TemporaryDirectory() as work:
+        read, write = os.pipe()
+        xvfb = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp"],
+                                pass_fds=[write], stderr=subprocess.DEVNULL)
+        display = os.read(read, 16).decode().strip()
+        os.mkdir(f"{work}/run", 0o700)
+        os.mkdir(f"{work}/tmp")
+        env = {**os.environ, "DISPLAY": f":{display}", "QT_QPA_PLATFORM": "xcb", "XDG_CONFIG_HOME": f"{work}/config",
+               "XDG_RUNTIME_DIR": f"{work}/run", "TMPDIR": f"{work}/tmp", "PARTITA_STORE": f"{work}/store.sqlite"}
+        wm = subprocess.Popen(["openbox", "--sm-disable"], env=env, stderr=subprocess.DEVNULL)
+        until(lambda: subprocess.run(["xdotool", "get_num_desktops"], env=env, capture_output=True).returncode == 0,
+              "the window manager")
+        begun, failures, stalls = time.monotonic(), [], []
+        try:
+            for part in PARTS:
+                at = time.monotonic()
+                try:
+                    events = part(env, f"{work}")
+                    stalls += [e for e in events if e["event"] == "stall"]
+                except Failed as why:
+                    failures.append(f"{part.__name__}: {why}{current.state()}")
+                    current.process.kill()
+                    current.process.wait()
+                    shutil.rmtree(f"{work}/tmp")
+                    os.mkdir(f"{work}/tmp")
+                print(f"{part.__name__}: {time.monotonic() - at:.1f} s")
+                for pid in children_of(os.getpid()):
+                    if pid not in (xvfb.pid, wm.pid) and alive(pid):
+                        failures.append(f"{part.__name__}: process {pid} is left")
+                        os.kill(pid, signal.SIGKILL)
+                left = os.listdir(f"{work}/tmp")
+                if left:
+                    failures.append(f"{part.__name__}: scratch is left: {left[:4]}")
+                    shutil.rmtree(f"{work}/tmp")
+                    os.mkdir(f"{work}/tmp")
+        finally:
+            wm.kill()
+            xvfb.kill()
+            wm.wait()
+            xvfb.wait()
+        if not SANITIZED:
+            busy = max(1, os.getloadavg()[0] / os.cpu_count())  # the limits are those of a quiet machine
+            if quits and min(quits) > PROMPT_MS * busy:
+                failures.append(f"the quickest end of a window took {min(quits):.0f} ms")
+            stalls = [e for e in stalls if e["ms"] > 100 * busy]
+            failures += [f"the window did not answer for {e['ms']:.0f} ms, in {e['in']}" for e in stalls]
+        for failure in failures:
+            print("FAIL", failure)
+        print(f"{len(PARTS)} parts, {time.monotonic() - begun:.0f} s, {len(stalls)} stalls, {len(failures)} failures")
+        return 1 if failures else 0
+
+
+sys.exit(main())
