@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
 #include "core/aot/wrapper.h"
 #include "core/base/memory.h"
@@ -318,6 +319,33 @@ class TestWrappers : public QObject {
     const auto refused = run(inputs);
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, std::string("aot.debug_assert"));
+  }
+
+  /// As PyTorch's ViewAndMutationMeta has it: a buffer written under no_grad stays in the joint graph, after the
+  /// backward; an input that autograd sees written is cloned, because its memory is written before the backward runs.
+  void metadata_of_a_training_graph() {
+    const auto graph = fx("x: <f32[2][1]>, n: <f32[2][1]>, w: <f32[2][1]>",
+                          "a = $mul_.Tensor(x, w)\nb = $add_.Tensor(n, 1)\nc = $mul.Tensor(a, a)\n"
+                          "u = $unbind.int(w)\nv = u[0]\nreturn (c, v)");
+    const auto graphs = aot(*graph, nullptr, {.requires_grad = {true, false, true}, .passes = false});
+    QVERIFY2(graphs, graphs ? "" : graphs.error().line().c_str());
+    const nlohmann::ordered_json meta = metadata_json(*graphs);
+    const auto& inputs = meta["input_info"];
+    QCOMPARE(inputs[0]["mutation_type"].get<std::string>(), std::string("MUTATED_OUT_GRAPH"));
+    QVERIFY(!inputs[0]["is_leaf"].get<bool>());
+    QCOMPARE(inputs[1]["mutation_type"].get<std::string>(), std::string("MUTATED_IN_GRAPH"));
+    QVERIFY(inputs[2]["is_leaf"].get<bool>());
+    QCOMPARE(meta["mutated_inp_runtime_indices"].dump(), std::string("[0]"));
+    QCOMPARE(meta["mutated_graph_handled_indices"].dump(), std::string("[1]"));
+    QCOMPARE(meta["output_info"][1]["base_idx"].dump(), std::string("2"));
+    QCOMPARE(meta["num_forward"].get<int>(), 3);
+    QCOMPARE(meta["traced_tangents_descs"][0].get<std::string>(),
+             std::string("TangentAOTInput(output=InputMutationAOTOutput(mutated_input=PlainAOTInput(idx=0)))"));
+    const Node* last = graphs->joint->output()->previous();
+    QCOMPARE(last->op()->name, std::string("aten.copy_.default"));
+    QCOMPARE(last->args()[0].node(), graphs->joint->placeholders()[1]);
+    const Node* first = graphs->joint->placeholders()[0];
+    QCOMPARE((*first->users().begin())->op()->name, std::string("aten.clone.default"));
   }
 
   void only_lists_of_wrappers_are_read() {

@@ -4,6 +4,7 @@
 #include "core/base/whereabouts.h"
 #include "core/compare/check_passes.h"
 #include "core/compare/per_node.h"
+#include "core/compare/same_calls.h"
 #include "core/interp/interpreter.h"
 #include "core/ops/record.h"
 #include "tests/support/fx.h"
@@ -343,6 +344,24 @@ class TestCompare : public QObject {
     QVERIFY(back->rows[2].cosine && back->rows[0].histogram.decades[-1 - ErrorHistogram::lowest] == 1);
     for (const char* other : {"", "{}", "[1]", "{\"expected\": \"a\", \"found\": \"b\", \"rows\": [{}]}"})
       QCOMPARE(Report::from_json(other).error().code, std::string("compare.json"));
+  }
+
+  void graphs_are_compared_by_what_they_call() {
+    const char* inputs = "x: <f32[4][1]>, y: <f32[4][1]>";
+    const auto expected = fx(inputs, "a = $neg(x)\nb = $add.Tensor(a, y, alpha = 1)\nreturn (b, a)");
+    const auto differences = [&](const char* lines) {
+      std::string text;
+      for (const std::string& line : call_differences(*expected, *fx(inputs, lines))) text += line + "\n";
+      return text;
+    };
+    // Names, order and defaults do not matter.
+    QCOMPARE(differences("q = $neg(x)\nr = $add.Tensor(q, y)\nreturn (r, q)"), std::string());
+    QCOMPARE(differences("q = $neg(x)\nr = $add.Tensor(y, q)\nreturn (r, q)"),
+             std::string("no call is b = torch.ops.aten.add.Tensor(a, y, alpha = 1)\n"
+                         "output 0 is r, which is not what PyTorch's b is\n"));
+    QCOMPARE(differences("q = $neg(x)\nr = $sub.Tensor(q, y)\nreturn (r, q)").substr(0, 38),
+             std::string("aten.add.Tensor 0 times, 1 expected\nat"));
+    QCOMPARE(differences("q = $neg(x)\nr = $add.Tensor(q, y)\nreturn (r,)"), std::string("1 outputs, 2 expected\n"));
   }
 };
 
