@@ -53,9 +53,9 @@ def settle(module):
 
 def program(text):
     text = re.sub(r"^class [^\s(]+\(", "class Program(", text, count=1, flags=re.M)
-    text = re.sub(r"torch\.ops\.higher_order\.(\w+)", r"\1", text)
-    names = dict(torch=torch, device=torch.device, inf=float("inf"), nan=float("nan"), cond=cond,
-                 while_loop=while_loop, scan=scan)
+    text = re.sub(r"torch\.ops\.higher_order\.(\w+)", r"run_\1", text)
+    names = dict(torch=torch, device=torch.device, inf=float("inf"), nan=float("nan"), run_cond=cond,
+                 run_while_loop=while_loop, run_scan=scan)
     exec(text, names)
     settle(names["Program"])
     return names["Program"]()
@@ -100,6 +100,11 @@ class Inputs:
                     self.leaves[memory] = leaf.requires_grad_()
                 bases[memory] = leaf.clone()
             self.members.setdefault(memory, []).append((key, t.shape, t.stride(), offset))
+            if memory == key and memory not in self.leaves:  # no view, so that detach_ is allowed
+                own = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype)
+                whole(own).copy_(bases[memory])
+                self.inputs.append(own)
+                continue
             self.inputs.append(bases[memory].as_strided(t.shape, t.stride(), offset))
 
 
