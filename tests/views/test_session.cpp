@@ -1,16 +1,23 @@
 // What the window keeps of a user's work: inputs, pins and their undo, notes, the way through selections, jobs,
 // layouts.
+#include <QAccessible>
+#include <QCheckBox>
+#include <QComboBox>
 #include <QDir>
 #include <QDockWidget>
+#include <QHeaderView>
 #include <QHelpEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QScrollBar>
 #include <QSettings>
+#include <QSlider>
+#include <QTableView>
 #include <QTest>
 #include <QTextBrowser>
 #include <QToolTip>
+#include <QTreeView>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -279,6 +286,30 @@ class TestSession : public QObject {
     QVERIFY(bench.show_view("coverage"));
     settle();
     QVERIFY(node->isVisible());
+  }
+
+  void controls_have_names_for_screen_readers() {
+    WorkbenchTools all = tools();
+    all.store_file = folder_.filePath("names.sqlite").toStdString();
+    Workbench bench(all);
+    bench.window().show();
+    QStringList nameless;
+    int named = 0;
+    for (QWidget* widget : bench.window().findChildren<QWidget*>()) {
+      if (widget->objectName().startsWith("qt_") || qobject_cast<QHeaderView*>(widget)) continue;
+      const bool control =
+          qobject_cast<QLineEdit*>(widget) || qobject_cast<QPushButton*>(widget) || qobject_cast<QCheckBox*>(widget) ||
+          qobject_cast<QComboBox*>(widget) || qobject_cast<QSlider*>(widget) || qobject_cast<QTableView*>(widget) ||
+          qobject_cast<QTreeView*>(widget) || qobject_cast<GraphView*>(widget) || qobject_cast<CodeView*>(widget);
+      if (!control) continue;
+      QAccessibleInterface* read = QAccessible::queryAccessibleInterface(widget);
+      if (read && !read->text(QAccessible::Name).isEmpty())
+        ++named;
+      else
+        nameless << widget->metaObject()->className() + QString(" in ") + widget->parent()->metaObject()->className();
+    }
+    QVERIFY2(nameless.isEmpty(), qPrintable(nameless.join('\n')));
+    QVERIFY(named > 30);
   }
 
   void three_samples_open_with_a_click() {

@@ -41,6 +41,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   bar_->setSpacing(8);
   filter_ = new QLineEdit;
   filter_->setPlaceholderText(tr("Filter"));
+  filter_->setAccessibleName(tr("Filter"));
   filter_->setClearButtonEnabled(true);
   filter_->setMaximumWidth(200);
   count_ = styled_label("dim");
@@ -57,6 +58,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   copy_button->setMenu(menu);
   bar_->addWidget(copy_button);
   layout->addLayout(bar_);
+  const QString content = columns.join(", ");
   model_ = new TableModel(std::move(columns), this);
   proxy_ = new QSortFilterProxyModel(this);
   proxy_->setSourceModel(model_);
@@ -64,6 +66,7 @@ TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
   proxy_->setFilterKeyColumn(-1);
   proxy_->setFilterCaseSensitivity(Qt::CaseInsensitive);
   view_ = new QTableView;
+  view_->setAccessibleName(tr("Table of %1").arg(content));
   view_->setModel(proxy_);
   view_->setFrameShape(QFrame::NoFrame);
   view_->setShowGrid(false);
