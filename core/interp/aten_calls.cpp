@@ -69,6 +69,7 @@ Result<bool> resolve_calls(Graph& graph, bool before_autograd) {
       continue;
     }
     changed = true;
+    TRY_DO(autocast.cast_arguments(*node));
     const std::size_t first_new = graph.id_limit();
     Node* previous = node->previous();
     auto value = resolve(*node);

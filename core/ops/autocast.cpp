@@ -194,14 +194,19 @@ Result<Node*> AutocastRegions::follow(Node* node) {
 
 Status AutocastRegions::cast_arguments(Node& call) {
   if (regions_.empty() || !regions_.back().enabled || done_.contains(&call)) return {};
-  const Schema* schema = call.op()->kind == OpKind::Torch ? find_schema(call.op()) : nullptr;
-  const auto policy = schema ? policy_of(*schema) : std::nullopt;
+  const bool aten = call.op()->kind == OpKind::Torch;
+  const Schema* schema = aten ? find_schema(call.op()) : nullptr;
+  auto policy = schema ? policy_of(*schema) : std::nullopt;
+  // Products and convolutions take one dtype, which is asked for where a torch-level call of them is resolved.
+  if (!aten && std::ranges::find(lower, std::string_view(call.op()->name).substr(call.op()->name.rfind('.') + 1)) !=
+                   std::end(lower))
+    policy = Policy::Lower;
   if (!policy) return {};
   DType to = *policy == Policy::Single ? DType::Float32 : regions_.back().dtype;
   if (*policy == Policy::Widest)
     for (const Node* n : call.inputs())
       if (may_be_cast(n) && n->meta.tensor()->dtype == DType::Float32) to = DType::Float32;
-  done_.insert(&call);
+  if (aten) done_.insert(&call);
   std::unordered_map<Node*, Node*> casts;
   return catch_raised<void>([&]() -> Status {
     Builder build(call.graph(), &call, call.origin);
@@ -219,6 +224,7 @@ Status AutocastRegions::cast_arguments(Node& call) {
     for (auto it = call.args().rbegin(); it != call.args().rend(); ++it) for_each_node(*it, cast);
     if (casts.empty()) return {};
     for (const auto& [from, cast] : casts) call.replace_input(from, cast);
+    if (!aten) return {};
     const bool needs = requires_grad(&call);
     TRY(call.meta, infer(call));
     set_requires_grad(call, needs);
