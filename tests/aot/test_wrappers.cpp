@@ -42,6 +42,12 @@ CompiledFn interpreted(const Graph& graph) {
   return [&graph](std::vector<Value> inputs) { return interpret(graph, std::move(inputs)); };
 }
 
+Artefact artefact_of(const Graph& graph) {
+  Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph.clone()));
+  artefact.kind = ArtefactKind::Graph;
+  return artefact;
+}
+
 struct Made {
   AotGraphs graphs;
   Wrappers wrappers;
@@ -150,7 +156,7 @@ class TestWrappers : public QObject {
                           "t = $t_(x)\nreturn (b,)");
     graph->shapes->set_hint("s0", 5);
     const Made made = made_of(*graph);
-    QCOMPARE(names(made.wrappers), Names{"RuntimeWrapper"});
+    QCOMPARE(names(made.wrappers), (Names{"RuntimeWrapper", "FakifiedOutWrapper"}));
     const Tensor x = f32({3, 2}, {1, 2, 3, 4, 5, 6}), y = f32({4}, {1, 2, 3, 4});
     std::vector<Value> inputs = {std::int64_t{4}, x, y};
     const auto outputs = post_compile(made.wrappers, boxed(interpreted(*made.graphs.partition.forward)))(inputs);
@@ -193,7 +199,7 @@ class TestWrappers : public QObject {
       auto own = std::shared_ptr<Graph>(g.clone());
       return CompiledFn([own](std::vector<Value> inputs) { return interpret(*own, std::move(inputs)); });
     };
-    const auto out = run_program(Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone())), io, options);
+    const auto out = run_program(artefact_of(*graph), io, options);
     QVERIFY2(out, out ? "" : out.error().line().c_str());
     const Tensor *shown = out->find("output.0"), *after = out->find("input_after.0");
     QVERIFY(shown && after);
@@ -266,7 +272,7 @@ class TestWrappers : public QObject {
 
   void the_backward_is_compiled_when_it_is_needed() {
     const auto graph = fx("x: <f32[2][1]>", "a = $mul.Tensor(x, x)\nb = $sum(a)\nreturn (b,)");
-    const Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
+    const Artefact artefact = artefact_of(*graph);
     TensorFile io;
     io.tensors["input.0"] = f32({2}, {3, 4});
     io.tensors["input.0"].requires_grad = true;
