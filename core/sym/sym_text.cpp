@@ -151,38 +151,41 @@ class Reader {
                                                  lexer_.text().substr(0, 200), what, lexer_.position() + 1));
   }
 
-  /// The binary operator that comes next if it binds at least as tightly as `least`; it is taken. Empty if there is
+  struct Binary {
+    std::string_view token;
+    int level;
+    SymExpr (*make)(SymExpr, SymExpr);  ///< null for those that make chains
+  };
+  /// The binary operator that comes next if it binds at least as tightly as `least`; it is taken. Null if there is
   /// none.
-  std::string_view binary(int least, int& level) {
-    struct Row {
-      std::string_view token;
-      int level;
-    };
-    static constexpr Row rows[] = {{"**", 8}, {"//", 6}, {"<=", 3}, {">=", 3}, {"==", 3}, {"!=", 3}, {"<", 3}, {">", 3},
-                                   {"|", 1},  {"&", 2},  {"+", 4},  {"-", 4},  {"*", 6},  {"/", 6},  {"%", 6}};
-    for (const Row& row : rows) {
-      if (!lexer_.peek().is(row.token) || row.level < least) continue;
-      level = row.level;
-      lexer_.next();
-      return row.token;
-    }
-    return {};
+  const Binary* binary(int least) {
+    static constexpr Binary rows[] = {{"**", 8, sym_pow}, {"//", 6, sym_floordiv},
+                                      {"<=", 3, sym_le},  {">=", 3, [](SymExpr a, SymExpr b) { return sym_le(b, a); }},
+                                      {"==", 3, sym_eq},  {"!=", 3, sym_ne},
+                                      {"<", 3, sym_lt},   {">", 3, [](SymExpr a, SymExpr b) { return sym_lt(b, a); }},
+                                      {"|", 1, sym_or},   {"&", 2, sym_and},
+                                      {"+", 4, nullptr},  {"-", 4, nullptr},
+                                      {"*", 6, nullptr},  {"/", 6, sym_truediv},
+                                      {"%", 6, sym_mod}};
+    for (const Binary& row : rows)
+      if (row.level >= least && lexer_.eat(row.token)) return &row;
+    return nullptr;
   }
 
   Result<SymExpr> expression(int least) {
     if (++depth_ > max_depth) return error("nested too deeply");
     TRY(SymExpr left, prefix());
-    int level = 0;
     // Sums and products are made at once, because a node for each beginning of a chain would take quadratic time.
     std::vector<SymExpr> terms, factors;
     const auto finish = [&] {
       if (!factors.empty()) left = product(std::exchange(factors, {}));
       if (!terms.empty()) left = sym_sum(std::exchange(terms, {}));
     };
-    for (std::string_view op; !(op = binary(least, level)).empty();) {
-      TRY(SymExpr right, expression(op == "**" ? level : level + 1));
+    while (const Binary* found = binary(least)) {
+      const std::string_view op = found->token;
+      TRY(SymExpr right, expression(op == "**" ? found->level : found->level + 1));
       auto& chain = op == "*" ? factors : terms;
-      if (op == "*" || op == "+" || op == "-") {
+      if (!found->make) {
         if (chain.empty()) {
           finish();
           chain.push_back(left);
@@ -192,30 +195,7 @@ class Reader {
       }
       finish();
       if ((op == "//" || op == "%" || op == "/") && right.is(0)) return error("division by zero");
-      if (op == "**")
-        left = sym_pow(left, right);
-      else if (op == "//")
-        left = sym_floordiv(left, right);
-      else if (op == "%")
-        left = sym_mod(left, right);
-      else if (op == "/")
-        left = sym_truediv(left, right);
-      else if (op == "<=")
-        left = sym_le(left, right);
-      else if (op == ">=")
-        left = sym_le(right, left);
-      else if (op == "<")
-        left = sym_lt(left, right);
-      else if (op == ">")
-        left = sym_lt(right, left);
-      else if (op == "==")
-        left = sym_eq(left, right);
-      else if (op == "!=")
-        left = sym_ne(left, right);
-      else if (op == "&")
-        left = sym_and(left, right);
-      else
-        left = sym_or(left, right);
+      left = found->make(left, right);
     }
     finish();
     --depth_;
