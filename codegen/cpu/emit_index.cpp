@@ -104,62 +104,47 @@ bool PhaseEmitter::non_negative(const SymExpr& e) const {
 
 Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool unsigned_ok) {
   Value* r = args[0];
-  auto whole = [&](std::int64_t v) { return llvm::ConstantInt::getSigned(r->getType(), v); };
-  auto boolean = [&](Value* v) { return b_.CreateZExt(v, r->getType()); };
+  llvm::Type* const type = r->getType();
+  auto whole = [&](std::int64_t v) { return llvm::ConstantInt::getSigned(type, v); };
+  auto boolean = [&](Value* v) { return b_.CreateZExt(v, type); };
   if (kind == SymKind::Not) return boolean(b_.CreateICmpEQ(r, whole(0)));
-  for (std::size_t i = 1; i < args.size(); ++i) {
-    Value* a = args[i];
+  auto next = [&](Value* left, Value* right) -> Value* {
     switch (kind) {
       case SymKind::Add:
-        r = b_.CreateAdd(r, a);
-        break;
+        return b_.CreateAdd(left, right);
       case SymKind::Mul:
-        r = b_.CreateMul(r, a);
-        break;
-      case SymKind::FloorDiv:
-        if (unsigned_ok) {
-          r = b_.CreateUDiv(r, a);
-        } else {
-          Value* q = b_.CreateSDiv(r, a);
-          Value* rest = b_.CreateSub(r, b_.CreateMul(q, a));
-          Value* down = b_.CreateAnd(b_.CreateICmpNE(rest, whole(0)), b_.CreateICmpSLT(b_.CreateXor(r, a), whole(0)));
-          r = b_.CreateSelect(down, b_.CreateSub(q, whole(1)), q);
-        }
-        break;
-      case SymKind::Mod:
-        if (unsigned_ok) {
-          r = b_.CreateURem(r, a);
-        } else {
-          Value* rest = b_.CreateSRem(r, a);
-          Value* wrong =
-              b_.CreateAnd(b_.CreateICmpNE(rest, whole(0)), b_.CreateICmpSLT(b_.CreateXor(rest, a), whole(0)));
-          r = b_.CreateSelect(wrong, b_.CreateAdd(rest, a), rest);
-        }
-        break;
+        return b_.CreateMul(left, right);
+      case SymKind::FloorDiv: {
+        if (unsigned_ok) return b_.CreateUDiv(left, right);
+        Value* q = b_.CreateSDiv(left, right);
+        Value* rest = b_.CreateSub(left, b_.CreateMul(q, right));
+        Value* down =
+            b_.CreateAnd(b_.CreateICmpNE(rest, whole(0)), b_.CreateICmpSLT(b_.CreateXor(left, right), whole(0)));
+        return b_.CreateSelect(down, b_.CreateSub(q, whole(1)), q);
+      }
+      case SymKind::Mod: {
+        if (unsigned_ok) return b_.CreateURem(left, right);
+        Value* rest = b_.CreateSRem(left, right);
+        Value* wrong =
+            b_.CreateAnd(b_.CreateICmpNE(rest, whole(0)), b_.CreateICmpSLT(b_.CreateXor(rest, right), whole(0)));
+        return b_.CreateSelect(wrong, b_.CreateAdd(rest, right), rest);
+      }
       case SymKind::Min:
-        r = b_.CreateSelect(b_.CreateICmpSLT(r, a), r, a);
-        break;
+        return b_.CreateSelect(b_.CreateICmpSLT(left, right), left, right);
       case SymKind::Max:
-        r = b_.CreateSelect(b_.CreateICmpSGT(r, a), r, a);
-        break;
+        return b_.CreateSelect(b_.CreateICmpSGT(left, right), left, right);
       case SymKind::Eq:
-        r = boolean(b_.CreateICmpEQ(r, a));
-        break;
+        return boolean(b_.CreateICmpEQ(left, right));
       case SymKind::Ne:
-        r = boolean(b_.CreateICmpNE(r, a));
-        break;
+        return boolean(b_.CreateICmpNE(left, right));
       case SymKind::Lt:
-        r = boolean(b_.CreateICmpSLT(r, a));
-        break;
+        return boolean(b_.CreateICmpSLT(left, right));
       case SymKind::Le:
-        r = boolean(b_.CreateICmpSLE(r, a));
-        break;
+        return boolean(b_.CreateICmpSLE(left, right));
       case SymKind::And:
-        r = b_.CreateAnd(r, a);
-        break;
+        return b_.CreateAnd(left, right);
       case SymKind::Or:
-        r = b_.CreateOr(r, a);
-        break;
+        return b_.CreateOr(left, right);
       case SymKind::Int:
       case SymKind::Float:
       case SymKind::Symbol:
@@ -168,9 +153,11 @@ Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool 
       case SymKind::TrueDiv:
       case SymKind::Not:
       case SymKind::Call:
-        CHECK(false, "index expression");
+        break;
     }
-  }
+    CHECK(false, "index expression");
+  };
+  for (std::size_t i = 1; i < args.size(); ++i) r = next(r, args[i]);
   return r;
 }
 

@@ -122,8 +122,9 @@ class Machine {
     return out_.objects.back().get();
   }
   template <class T>
-  void push(T value) {
+  Status push(T value) {
     stack_.push_back(make(std::move(value)));
+    return {};
   }
 
   Result<std::string_view> take(std::uint64_t n) {
@@ -174,14 +175,12 @@ class Machine {
   template <class T>
   Status integer() {
     TRY(const T v, little<T>());
-    push(static_cast<std::int64_t>(v));
-    return {};
+    return push(static_cast<std::int64_t>(v));
   }
 
   Status text(std::uint64_t n) {
     TRY(std::string_view s, take(n));
-    push(std::string(s));
-    return {};
+    return push(std::string(s));
   }
 
   Status tuple(std::size_t n) {
@@ -190,8 +189,7 @@ class Machine {
     for (std::size_t i = n; i > 0; --i) {
       TRY(list.items[i - 1], pop());
     }
-    push(std::move(list));
-    return {};
+    return push(std::move(list));
   }
 
   Status append(Object to, std::span<const Object> items) {
@@ -222,16 +220,12 @@ class Machine {
   Status global(std::string_view module, std::string_view name) {
     std::string full = fmt::format("{}.{}", module, name);
     if (module == "torch")
-      if (auto dtype = dtype_from_torch(name)) {
-        push(*dtype);
-        return {};
-      }
+      if (auto dtype = dtype_from_torch(name)) return push(*dtype);
     if (!find_global(full) && !storage_dtype(full))
       return input_error(
           "load.pickle.global",
           fmt::format("pickle asks for {}, which is not on the list of harmless types; refused", full.substr(0, 200)));
-    push(PickleGlobal{std::move(full)});
-    return {};
+    return push(PickleGlobal{std::move(full)});
   }
 
   Status big_integer(std::uint64_t n) {
@@ -239,8 +233,7 @@ class Machine {
     if (n > 9 || (n == 9 && raw[8] != 0)) return bad("an integer beyond 64 bits");
     std::uint64_t value = n > 0 && (raw[n - 1] & 0x80) ? ~std::uint64_t{0} : 0;
     std::memcpy(&value, raw.data(), std::min<std::uint64_t>(n, 8));
-    push(static_cast<std::int64_t>(value));
-    return {};
+    return push(static_cast<std::int64_t>(value));
   }
 
   Status step(unsigned char op) {
@@ -265,14 +258,11 @@ class Machine {
         return {};
       }
       case 'N':
-        push(std::monostate());
-        return {};
+        return push(std::monostate());
       case 0x88:
-        push(true);
-        return {};
+        return push(true);
       case 0x89:
-        push(false);
-        return {};
+        return push(false);
       case 'J':
         return integer<std::int32_t>();
       case 'K':
@@ -286,8 +276,7 @@ class Machine {
         bits = __builtin_bswap64(bits);
         double v;
         std::memcpy(&v, &bits, 8);
-        push(v);
-        return {};
+        return push(v);
       }
       case 'U':
       case 'C':
@@ -301,17 +290,13 @@ class Machine {
       case 0x8e:
         return with<std::uint64_t>(&Machine::text);
       case ']':
-        push(PickleList{});
-        return {};
+        return push(PickleList{});
       case ')':
-        push(PickleList{PickleList::Tuple, {}});
-        return {};
+        return push(PickleList{PickleList::Tuple, {}});
       case '}':
-        push(PickleDict{});
-        return {};
+        return push(PickleDict{});
       case 0x8f:
-        push(PickleList{PickleList::Set, {}});
-        return {};
+        return push(PickleList{PickleList::Set, {}});
       case 0x85:
         return tuple(1);
       case 0x86:
@@ -326,8 +311,7 @@ class Machine {
                         : op == 'l' ? PickleList::List
                                     : PickleList::Set,
                         {items.begin(), items.end()}};
-        push(std::move(list));
-        return {};
+        return push(std::move(list));
       }
       case 'd': {
         TRY(auto items, pop_to_mark());
@@ -450,8 +434,8 @@ class Machine {
       case Callable::Size:
       case Callable::Set: {
         const PickleItems* items = args->empty() ? nullptr : tuple_of((*args)[0]);
-        push(PickleList{call == Callable::Set ? PickleList::Set : PickleList::Tuple, items ? *items : PickleItems{}});
-        return {};
+        return push(
+            PickleList{call == Callable::Set ? PickleList::Set : PickleList::Tuple, items ? *items : PickleItems{}});
       }
       case Callable::Device: {
         const std::string* text = string_arg(0);
@@ -459,22 +443,19 @@ class Machine {
         if (!device) return bad("torch.device of an unknown device");
         if (args->size() > 1)
           if (auto* index = (*args)[1]->get<std::int64_t>()) device->index = static_cast<int>(*index);
-        push(*device);
-        return {};
+        return push(*device);
       }
       case Callable::Complex: {
         auto part = [&](std::size_t i) {
           return i < args->size() && (*args)[i]->get<double>() ? *(*args)[i]->get<double>() : 0.0;
         };
-        push(std::complex<double>(part(0), part(1)));
-        return {};
+        return push(std::complex<double>(part(0), part(1)));
       }
       case Callable::Layout: {
         const std::string* text = string_arg(0);
         if (!text || *text != "torch.strided")
           return unsupported("load.pickle", "a pickle with a layout other than torch.strided");
-        push(Layout::Strided);
-        return {};
+        return push(Layout::Strided);
       }
       case Callable::RebuildTensor:
         return rebuild_tensor(*args);
@@ -482,8 +463,7 @@ class Machine {
         if (args->empty() || !(*args)[0]->get<Tensor>()) return bad("a parameter without data");
         Tensor t = *(*args)[0]->get<Tensor>();
         t.requires_grad = args->size() > 1 && (*args)[1]->get<bool>() && *(*args)[1]->get<bool>();
-        push(std::move(t));
-        return {};
+        return push(std::move(t));
       }
       default:
         return bad(fmt::format("a call of {}", function->name));
@@ -503,8 +483,7 @@ class Machine {
     if (!within) return bad("a tensor reaches beyond its storage");
     auto* grad = args[4]->get<bool>();
     t.requires_grad = grad && *grad;
-    push(std::move(t));
-    return {};
+    return push(std::move(t));
   }
 
   /// Reads ('storage', type, key, location, count) and pushes a flat tensor over the storage.
@@ -523,8 +502,7 @@ class Machine {
     if (!storage) {
       TRY(storage, storages_(*key));
     }
-    push(Tensor{storage, *dtype, {static_cast<std::int64_t>(storage->bytes() / itemsize(*dtype))}, {1}});
-    return {};
+    return push(Tensor{storage, *dtype, {static_cast<std::int64_t>(storage->bytes() / itemsize(*dtype))}, {1}});
   }
 
   std::string_view bytes_;
