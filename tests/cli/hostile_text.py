@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Text of a file stays data in the Python that is written from it. hostile_text.py PARTITA SOURCE_DIR [EVERY]
 
-Puts line ends, quotes and brackets into each text field of an archive and into each part of FX text. What `show`, `aot`
+Puts line ends, quotes and brackets into each text field of an archive and into each part of FX text. What `show`, `aot`, `export`
 and `run --compiler graph_dumper_aot` write must then be a class and calls for Python's parser, or the file is refused
 in one line. EVERY 3 tries a third of the hostile texts in each place, for builds with sanitizers, which are slow.
 """
