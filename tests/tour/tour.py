@@ -170,7 +170,9 @@ class Window:
             self.key("ctrl+o")
             self.see("label", "File &name")
             self.type(os.path.dirname(path) + "/")
-            self.see("row", os.path.basename(path))  # offered, or already listed
+            for _ in range(10):  # until its completion has read the folder
+                if any(i["kind"] == "row" and os.path.basename(path) in i["name"] for i in self.screen()["items"]):
+                    break
             self.key("Return")  # goes to the folder
             for _ in range(20):  # rows move while the folder is being read
                 rows = [i for i in self.screen()["items"] if i["kind"] == "row" and
@@ -318,6 +320,9 @@ def look(env, work):
     check(tree["place"][2] >= 150 and tree["place"][3] > 200, f"the tree of files is {tree['place'][2:]}")
     for tab in "Compare", "Passes", "Log":
         w.click(w.see("tab", tab))
+    w.click(w.see("row", "mlp/program.pt2"), button=3)
+    w.key("Up", "Return")  # the last of its menu closes the file
+    w.see("label", "Open a graph")
     return w.quit()
 
 
