@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 OPERATOR = re.compile(r"(aten|prims|inductor|higher_order|torchvision|_c10d_functional|quantized_decomposed)\.\w[\w.]*")
-# Calls that make a node or run an operator.
-BUILDERS = {"call", "create", "set_op", "evaluate", "expression"}
+# What makes a node or runs an operator. A ViewStep is a call to be made on a base.
+BUILDERS = {"call", "create", "set_op", "evaluate", "expression", "ViewStep"}
 COMPARED = re.compile(
     r"\b(?:op\(\)->|op->|op\.)name\s*(?:==|!=|\.(?:starts_with|ends_with|find|compare)\()"
     r"|\bbrief\(\)\s*(?:==|!=|\.(?:starts_with|ends_with|find|compare)\()"
