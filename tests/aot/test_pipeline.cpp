@@ -158,8 +158,9 @@ class TestPipeline : public QObject {
       ran += print(compiled);
       return CompiledFn();
     };
-    const auto function =
-        TrainedFunction::make(Artefact::of_graph(std::shared_ptr<const Graph>((*graph)->clone())), io, options);
+    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>((*graph)->clone()));
+    artefact.kind = ArtefactKind::Dynamo;
+    const auto function = TrainedFunction::make(artefact, io, options);
     VERIFY_DONE(function);
     const auto shown = aot(**graph, nullptr, as_run(**graph, {.requires_grad = {true, true}}));
     VERIFY_DONE(shown);
