@@ -43,14 +43,6 @@ class TestSession : public QObject {
   TestFolder folder_;
   const QString sample_ = PARTITA_SOURCE_DIR "/resources/samples/mlp/program.pt2";
 
-  // With nothing folded, however small the window is.
-  static bool open_unfolded(Workbench& bench, const QString& path) {
-    bench.open(path);
-    if (!wait_shown(bench)) return false;
-    bench.fold_all(false);
-    return QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000);
-  }
-
  private Q_SLOTS:
   void initTestCase() { folder_.keep_settings_here(); }
 

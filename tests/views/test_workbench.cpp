@@ -39,8 +39,7 @@ class TestWorkbench : public QObject {
   void a_file_opens_and_one_selection_is_everywhere() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(folder_.write("joint.py", *tests::joint_graph(4)));
-    QVERIFY(wait_shown(bench));
+    QVERIFY(open_unfolded(bench, folder_.write("joint.py", *tests::joint_graph(4))));
     QVERIFY(picture(bench)->scene()->picture.joint);
     QVERIFY(bench.current()->cut);
 
@@ -63,8 +62,7 @@ class TestWorkbench : public QObject {
   void a_click_on_a_card_selects_it() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(folder_.write("joint.py", *tests::joint_graph(3)));
-    QVERIFY(wait_shown(bench));
+    QVERIFY(open_unfolded(bench, folder_.write("joint.py", *tests::joint_graph(3))));
     GraphView* view = picture(bench);
     view->select("addmm_1");
     const Scene& scene = *view->scene();
@@ -76,8 +74,7 @@ class TestWorkbench : public QObject {
   void a_pin_changes_the_cut_and_the_command_line() {
     Workbench bench(tools());
     bench.window().show();
-    bench.open(folder_.write("pins.py", *tests::joint_graph(4)));
-    QVERIFY(wait_shown(bench));
+    QVERIFY(open_unfolded(bench, folder_.write("pins.py", *tests::joint_graph(4))));
     auto saved = [&](const std::string& name) {
       for (const SavedValue& value : bench.current()->cut->saved)
         if (value.name == name) return true;

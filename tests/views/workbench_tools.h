@@ -102,4 +102,12 @@ inline bool wait_shown(Workbench& bench, int ms = 30000) {
   return QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current() && bench.current()->code; }, ms);
 }
 
+/// Opens a graph with nothing folded, however small the window is.
+inline bool open_unfolded(Workbench& bench, const QString& path) {
+  bench.open(path);
+  if (!wait_shown(bench)) return false;
+  bench.fold_all(false);
+  return QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000);
+}
+
 }  // namespace partita::tests
