@@ -2,6 +2,7 @@
 
 #include "core/aot/wrapper.h"
 #include "core/fake/propagate.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/rules.h"
 
 namespace partita {
@@ -19,7 +20,8 @@ Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> i
   }
   TRY(const AotGraphs graphs, aot(graph, nullptr, as_run(graph, {.train = false})));
   TRY(const CompiledFn run, compile(*graphs.partition.forward));
-  return post_compile(wrap_graphs(graphs), boxed(run))(inputs);
+  TRY(const Wrappers wrappers, catch_raised<Wrappers>([&] { return wrap_graphs(graphs); }));
+  return post_compile(wrappers, boxed(run))(inputs);
 }
 
 Result<std::vector<Value>> run_graph(const Graph& graph, std::vector<Value> inputs, const CompileFn& compile,

@@ -9,6 +9,7 @@
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/in_place.h"
 
 namespace partita {
@@ -115,7 +116,8 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
     };
     if (!options.lazy_backward) TRY_DO(f.autograd_->compile_backward());
   }
-  for (Wrapper& w : wrap_graphs(*f.graphs_, options.lazy_backward)) f.wrappers_.push_back(std::move(w));
+  TRY(Wrappers made, catch_raised<Wrappers>([&] { return wrap_graphs(*f.graphs_, options.lazy_backward); }));
+  std::ranges::move(made, std::back_inserter(f.wrappers_));
   f.run_ = post_compile(f.wrappers_, boxed(forward), f.autograd_);
   return f;
 }

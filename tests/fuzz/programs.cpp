@@ -26,7 +26,8 @@ bool writes_first(const Schema& s) {
 
 /// Does it share memory though PyTorch's compilers may take its result for a new tensor? Writing that is undefined.
 bool hides_alias(const Schema& s) {
-  return s.base.find("unsafe") != std::string::npos || s.base.find("lift_fresh") != std::string::npos;
+  return s.base.find("unsafe") != std::string::npos || s.base.find("lift_fresh") != std::string::npos ||
+         find_record(Op::torch(s.name))->element_change != ElementChange::None;
 }
 
 /// What programs call, by what it does with memory.
@@ -304,7 +305,9 @@ class ProgramGenerator final : public Generator {
       Node* n = graph.create(Op::torch(record.schema->name), std::move(args));
       const Result<Meta> meta = infer(*n);
       const TensorMeta* t = meta ? meta->tensor() : nullptr;
-      if (!t || t->dtype != wanted.dtype || t->sizes != wanted.sizes) {
+      std::vector<Value> sample;  // kernels refuse what inference takes
+      for (const Node* input : n->inputs()) sample.emplace_back(*Tensor::zeros(input->meta.tensor()->dtype, {1}));
+      if (!t || t->dtype != wanted.dtype || t->sizes != wanted.sizes || !evaluate(n->op(), std::move(sample), {})) {
         graph.erase(n);
         continue;
       }

@@ -1,6 +1,7 @@
 
 #include "core/aot/wrapper.h"
 #include "core/base/check.h"
+#include "core/ir/place.h"
 #include "core/ops/layout.h"
 #include "core/ops/record.h"
 
@@ -20,8 +21,10 @@ const Node* content_of(const Node& input, const InputAliasInfo& info, const Node
 
 /// How the user's program shows `input` in `node`: the views from `content` on are made of the input's own strides,
 /// which the functional graph's values have no longer once they were written. Nullopt when the node is no view of the
-/// input, or changes its elements: there is no conjugate bit, so a conjugated view is a new value.
-std::optional<TensorMeta> shown_as(const Node* node, const Node& input, const Node* content, ShapeEnv& shapes) {
+/// input, or changes its elements: there is no conjugate bit, so a conjugated view is a new value. Raises aot.metadata
+/// when it is the input itself (`changed`) and the graph does not tell.
+std::optional<TensorMeta> shown_as(const Node* node, const Node& input, const Node* content, ShapeEnv& shapes,
+                                   bool changed) {
   const TensorMeta* memory = input.meta.tensor();
   std::vector<const Node*> chain = {node};
   while (chain.back() && chain.back() != content && chain.back()->op()->is_call()) {
@@ -38,7 +41,13 @@ std::optional<TensorMeta> shown_as(const Node* node, const Node& input, const No
   if (content ? chain.back() != content : std::ranges::none_of(chain, fits)) return std::nullopt;
   if (!content && std::ranges::count_if(chain, fits) > 1) {
     // Which of them lies in the input's place is not known: a view may have been written through its inverse.
-    return is_row_major(*memory) && node->meta.tensor() ? std::optional(*node->meta.tensor()) : std::nullopt;
+    if (is_row_major(*memory) && node->meta.tensor()) return *node->meta.tensor();
+    if (!changed) return std::nullopt;
+    throw Raise{unsupported("aot.metadata",
+                            "input " + input.name() +
+                                " has gaps or transposed dimensions, is written, and is shown in other dimensions of "
+                                "the same sizes afterwards",
+                            place_of(input))};
   }
   while (!fits(chain.back())) {
     chain.pop_back();
@@ -175,12 +184,13 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
   const std::vector<Arg> returned = forward.outputs();
   const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
   const std::vector<Node*> placeholders = forward.placeholders();
-  const auto set_view = [&](auto& of, const Node* node) {
+  const auto set_view = [&](auto& of, const Node* node, bool changed) {
     const auto at = std::ranges::find(mutated, of.input);
     const Node* new_value =
         at == mutated.end() ? nullptr : returned[static_cast<std::size_t>(at - mutated.begin())].node();
     const Node& input = *placeholders[of.input];
-    const auto shown = shown_as(node, input, content_of(input, meta.inputs[of.input], new_value), *forward.shapes);
+    const auto shown =
+        shown_as(node, input, content_of(input, meta.inputs[of.input], new_value), *forward.shapes, changed);
     if (!shown) return;
     of.view_offset = shown->offset;
     of.view_strides = shown->strides;
@@ -188,14 +198,14 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
   for (std::size_t k = 0; k < mutated.size(); ++k) {
     const InputAliasInfo& info = meta.inputs[mutated[k]];
     w.mutated.push_back({mutated[k], info.mutates_data, std::nullopt});
-    if (info.mutates_metadata) set_view(w.mutated.back(), returned[k].node());
+    if (info.mutates_metadata) set_view(w.mutated.back(), returned[k].node(), true);
   }
   for (std::size_t i = 0; i < meta.outputs.size(); ++i) {
     const OutputAliasInfo& info = meta.outputs[i];
     const Node* node = returned[mutated.size() + i].node();
     if (!node || (info.type != OutputType::IsInput && info.type != OutputType::AliasOfInput)) continue;
     w.aliases.push_back({i, *info.base_idx, info.type == OutputType::IsInput, std::nullopt});
-    set_view(w.aliases.back(), node);
+    set_view(w.aliases.back(), node, false);
   }
   w.intermediate_bases = meta.num_intermediate_bases;
   if (w.mutated.empty() && w.aliases.empty() && w.intermediate_bases == 0) return std::nullopt;
