@@ -204,9 +204,9 @@ Status refuse_data_dependence(const Lifted& lifted, const Graph& made) {
     if (!n->op()->is_call()) continue;
     add_symbols(n->meta, of_results);
     if (of_results.empty()) continue;
-    const std::string op = n->meta.sym() ? "aten._local_scalar_dense.default" : n->op()->name;
+    const std::string what = fmt::format("{} depends on values; give an input a symbolic size", n->name());
     return refused("export.data_dependent",
-                   fmt::format("{}: {} depends on values; give an input a symbolic size", op, n->name()), n);
+                   n->meta.sym() ? "aten._local_scalar_dense.default: " + what : n->op()->name + ": " + what, n);
   }
   return {};
 }
