@@ -179,8 +179,6 @@ class TestWrappers : public QObject {
     const QList<double> doubled = {2, 2, 6, 4, 10, 6};
     QTest::newRow("a view") << "a = $mul_.Tensor(x, 2)\nv = $slice.Tensor(x, 0, 1, 3)\nreturn (v,)" << QList<qint64>{2}
                             << doubled;
-    QTest::newRow("unsqueeze_") << "u = $unsqueeze_(x, 0)\na = $mul_.Tensor(u, 2)\nreturn (x,)" << QList<qint64>{1, 3}
-                                << doubled;
     QTest::newRow("a view after squeeze_")
         << "a = $mul_.Tensor(x, 2)\nu = $squeeze_(a)\nv = $unsqueeze(u, 1)\nreturn (v,)" << QList<qint64>{3, 1}
         << doubled;
