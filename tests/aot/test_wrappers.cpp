@@ -42,6 +42,11 @@ CompiledFn interpreted(const Graph& graph) {
   return [&graph](std::vector<Value> inputs) { return interpret(graph, std::move(inputs)); };
 }
 
+Result<CompiledFn> compile_to_interpreter(const Graph& graph) {
+  auto own = std::shared_ptr<Graph>(graph.clone());
+  return CompiledFn([own](std::vector<Value> inputs) { return interpret(*own, std::move(inputs)); });
+}
+
 Artefact artefact_of(const Graph& graph) {
   Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph.clone()));
   artefact.kind = ArtefactKind::Graph;
@@ -193,10 +198,7 @@ class TestWrappers : public QObject {
     io.tensors["input.0"] = whole.view_as({3}, {2}, 0);
     RunOptions options;
     options.aot.train = false;
-    options.forward = [](const Graph& g) -> Result<CompiledFn> {
-      auto own = std::shared_ptr<Graph>(g.clone());
-      return CompiledFn([own](std::vector<Value> inputs) { return interpret(*own, std::move(inputs)); });
-    };
+    options.forward = compile_to_interpreter;
     const auto out = run_program(artefact_of(*graph), io, options);
     QVERIFY2(out, out ? "" : out.error().line().c_str());
     const Tensor *shown = out->find("output.0"), *after = out->find("input_after.0");
@@ -206,6 +208,19 @@ class TestWrappers : public QObject {
     QCOMPARE(shown->strides.back() == 2 || shown->strides.front() == 2, true);
     const std::vector<double> found = elements(Value(after->view_as({6}, {1}, 0)));
     for (qsizetype i = 0; i < 6; i += 2) QCOMPARE(found[static_cast<std::size_t>(i)], memory[i]);
+  }
+
+  /// unsqueeze_ and then a write: the new value does not tell where the input's elements lie.
+  void a_written_input_of_unknown_place_is_refused() {
+    const auto graph = fx("x: <f32[3][2]>", "u = $unsqueeze_(x, 1)\na = $mul_.Tensor(u, 2)\nreturn (a,)");
+    TensorFile io;
+    io.tensors["input.0"] = f32({6}, {1, 2, 3, 4, 5, 6}).view_as({3}, {2}, 0);
+    RunOptions options;
+    options.aot.train = false;
+    options.forward = compile_to_interpreter;
+    const auto out = run_program(artefact_of(*graph), io, options);
+    QVERIFY(!out);
+    QCOMPARE(out.error().code, std::string("aot.metadata"));
   }
 
   void a_smaller_size_is_a_view() {

@@ -38,16 +38,25 @@ std::optional<TensorMeta> shown_as(const Node* node, const Node& input, const No
     const TensorMeta* t = n ? n->meta.tensor() : nullptr;
     return t && memory && t->sizes == memory->sizes;
   };
-  if (content ? chain.back() != content : std::ranges::none_of(chain, fits)) return std::nullopt;
+  const auto unknown_place = [&] {
+    return Raise{unsupported("aot.metadata",
+                             "input " + input.name() +
+                                 " has gaps or transposed dimensions, is written, and is shown in other dimensions "
+                                 "afterwards; pass a contiguous tensor",
+                             place_of(input))};
+  };
+  if (content && chain.back() != content) return std::nullopt;
+  if (!content && std::ranges::none_of(chain, fits)) {
+    const TensorMeta* now = node->meta.tensor();
+    // Only memory that has grown (resize_) is replaced by the new value.
+    if (changed && memory && now && now->numel() == memory->numel() && !is_row_major(*memory)) throw unknown_place();
+    return std::nullopt;
+  }
   if (!content && std::ranges::count_if(chain, fits) > 1) {
     // Which of them lies in the input's place is not known: a view may have been written through its inverse.
     if (is_row_major(*memory) && node->meta.tensor()) return *node->meta.tensor();
     if (!changed) return std::nullopt;
-    throw Raise{unsupported("aot.metadata",
-                            "input " + input.name() +
-                                " has gaps or transposed dimensions, is written, and is shown in other dimensions of "
-                                "the same sizes afterwards",
-                            place_of(input))};
+    throw unknown_place();
   }
   while (!fits(chain.back())) {
     chain.pop_back();
