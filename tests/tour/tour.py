@@ -230,13 +230,13 @@ def sample(env, work):
     check(len(cards) > 10, f"only {len(cards)} cards in view")
     w.click(next(card for card in cards if card["name"] == "gelu"))
     w.expect("selected", node="gelu")
+    w.idle()
     before = w.see("label", " saved, ")["name"]
     w.key("r")
-    w.idle()
-    check(w.see("label", " saved, ")["name"] != before, f"the pin changed nothing: {before}")
+    until(lambda: w.see("label", " saved, ")["name"] != before, f"the pin changes the cut: {before}")
     w.key("u")
-    w.idle()
-    check(w.see("label", " saved, ")["name"].split(" (")[0] == before.split(" (")[0], "the released pin left a trace")
+    until(lambda: w.see("label", " saved, ")["name"].split(" (")[0] == before.split(" (")[0],
+          f"the released pin leaves no trace: {before}")
 
     w.key("ctrl+p")
     w.expect("done", name="Passes")

@@ -22,6 +22,21 @@ class TestWindow : public QObject {
   Q_OBJECT
 
   TestFolder folder_;
+  /// A joint graph whose layers come from four lines in the forward and seven in the backward.
+  static std::shared_ptr<Graph> blocks(int layers) {
+    auto graph = tests::joint_graph(layers);
+    int line = 0, back = 0;
+    for (Node* node : *graph) {
+      if (!node->op()->is_call()) continue;
+      auto origin = std::make_shared<Origin>();
+      origin->file = "blocks.py";
+      origin->line = node->origin ? 1 + line++ % 4 : 11 + back++ % 7;
+      origin->function = "forward";
+      origin->code = "x = x + gelu(linear(x))";
+      node->origin = origin;
+    }
+    return graph;
+  }
   static int cards_on_screen(const GraphView* view) {
     int shown = 0;
     for (const Box& box : view->scene()->layout.boxes)
@@ -49,11 +64,11 @@ class TestWindow : public QObject {
       Workbench bench(tools());
       bench.window().resize(size);
       bench.window().show();
-      bench.open(folder_.write("blocks.py", *tests::joint_graph(16)));  // 213 nodes
+      bench.open(folder_.write("blocks.py", *blocks(16)));  // 213 nodes
       QVERIFY(wait_shown(bench));
       const GraphView* view = picture(bench);
       QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
-      QVERIFY2(view->zoom() > 0.6, qPrintable(QString::number(view->zoom())));
+      QVERIFY2(view->zoom() > 0.5, qPrintable(QString::number(view->zoom())));
       QVERIFY(view->scene()->picture.cards.size() > 4);
     }
   }
@@ -67,24 +82,14 @@ class TestWindow : public QObject {
     QVERIFY(wait_shown(bench, 60000));
     const GraphView* view = picture(bench);
     QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
-    QVERIFY2(view->zoom() > 0.6, qPrintable(QString::number(view->zoom())));
+    // A wide row of inputs without links costs a little of the 0.62 at which names are read best.
+    QVERIFY2(view->zoom() > 0.55, qPrintable(QString::number(view->zoom())));
   }
 
   void a_large_graph_opens_folded_and_unfolds_in_place() {
     Workbench bench(tools());
     bench.window().show();
-    auto graph = tests::joint_graph(120);
-    int line = 0, back = 0;
-    for (Node* node : *graph) {  // four lines a layer in the forward, seven in the backward
-      if (!node->op()->is_call()) continue;
-      auto origin = std::make_shared<Origin>();
-      origin->file = "blocks.py";
-      origin->line = node->origin ? 1 + line++ % 4 : 11 + back++ % 7;
-      origin->function = "forward";
-      origin->code = "x = x + gelu(linear(x))";
-      node->origin = origin;
-    }
-    bench.open(folder_.write("large.py", *graph));
+    bench.open(folder_.write("large.py", *blocks(120)));
     QVERIFY(wait_shown(bench));
     GraphView* view = picture(bench);
     const int stack = view->scene()->picture.card_by_key("frame:120 blocks#0");
