@@ -2,11 +2,19 @@
 #include <map>
 
 #include "core/functionalize/eager_tensors.h"
+#include "core/ir/place.h"
 
 namespace partita {
 namespace {
 
 constexpr std::size_t npos = EagerTensors::npos;
+
+/// Is there a dimension of several elements with stride 0, as expand makes?
+bool repeats_elements(const TensorMeta& t) {
+  for (std::size_t d = 0; t.strides_known && d < t.sizes.size(); ++d)
+    if (t.strides[d].is(0) && !t.sizes[d].is(0) && !t.sizes[d].is(1)) return true;
+  return false;
+}
 
 class Classifier {
  public:
@@ -88,6 +96,33 @@ class Classifier {
 
 }  // namespace
 
+void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, const Schema& schema, const Args& bound) {
+  const auto memory = [&](const Arg& a) {
+    const std::size_t object = eager.object_at(a);
+    return object == EagerTensors::npos ? object : eager.objects[object].memory;
+  };
+  for (std::size_t w = 0; w < bound.size(); ++w) {
+    const auto* written = schema.args[w].is_write ? bound[w].get<ArgList>() : nullptr;
+    for (std::size_t r = 0; written && r < bound.size(); ++r) {
+      const auto* read = r == w ? nullptr : bound[r].get<ArgList>();
+      for (std::size_t i = 0; read && i < written->items.size(); ++i)
+        for (std::size_t j = i + 1; j < read->items.size(); ++j)
+          if (const std::size_t of = memory(written->items[i]);
+              of != EagerTensors::npos && of == memory(read->items[j]))
+            throw Raise{unsupported("functionalize.mutation",
+                                    call.op()->name + " reads a tensor of its list after it has written it",
+                                    place_of(call))};
+    }
+  }
+}
+
+bool is_detached(const EagerObject& object) {
+  return std::ranges::any_of(object.steps, [](const ViewStep& s) {
+    const OpRecord* record = find_record(s.op);
+    return record && record->not_differentiable;
+  });
+}
+
 InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std::size_t i,
                               const FunctionalizeOptions& options, const HiddenWrites& hidden) {
   InputAliasInfo info;
@@ -100,6 +135,11 @@ InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std:
   const EagerObject& o = eager.objects[object];
   const EagerMemory& m = eager.memories[o.memory];
   info.mutates_data = m.version > 0;
+  if (const TensorMeta* t = input.meta.tensor(); info.mutates_data && t && repeats_elements(*t))
+    throw Raise{unsupported(
+        "functionalize.mutation",
+        "input " + input.name() + " is written, and several of its elements are one place in memory; pass a copy",
+        place_of(input))};
   info.mutates_metadata = o.own_metadata_changed;
   info.mutations_under_no_grad = info.mutates_data && !m.written_with_grad;
   info.mutations_hidden_from_autograd = !info.mutates_data;

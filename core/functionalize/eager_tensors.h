@@ -32,7 +32,15 @@ struct EagerTensors {
   std::size_t object_at(const Arg& eager) const { return eager.node() ? object_of[eager.node()->id()] : npos; }
 };
 
-/// How the program treated input `i`, once all of it was interpreted.
+/// Raises functionalize.mutation for a call such as _foreach_add_([a, b], [b, a]), which writes a before it reads it
+/// for b: its functional variant would read the old a. `bound`: the call's arguments in the order of its schema.
+void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, const Schema& schema, const Args& bound);
+
+/// Is the object a view that autograd does not connect with its base?
+bool is_detached(const EagerObject& object);
+
+/// How the program treated input `i`, once all of it was interpreted. Raises functionalize.mutation for a written input
+/// with elements that share a place in memory.
 InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std::size_t i,
                               const FunctionalizeOptions& options, const HiddenWrites& hidden);
 

@@ -358,7 +358,7 @@ class Functionalizer {
       change_metadata(node, *find_schema(view), view, bound);
       return;
     }
-    refuse_reads_between_writes(node, schema, bound);
+    refuse_reads_between_writes(eager_, node, schema, bound);
     std::optional<FunctionalVariant> variant = functional_variant(node.op());
     if (variant && written_at == std::vector<std::size_t>{0} && shrink(node)) return;
     const bool in_place = !schema.args.empty() && schema.args[0].is_write;
@@ -436,26 +436,6 @@ class Functionalizer {
       parts_[&node] = std::move(parts);
   }
 
-  /// _foreach_add_([a, b], [b, a]) writes a before it reads it for b. Its functional variant would read the old a.
-  void refuse_reads_between_writes(const Node& node, const Schema& schema, const Args& bound) const {
-    const auto memory = [&](const Arg& a) {
-      const std::size_t object = eager_.object_at(a);
-      return object == npos ? npos : eager_.objects[object].memory;
-    };
-    for (std::size_t w = 0; w < bound.size(); ++w) {
-      const auto* written = schema.args[w].is_write ? bound[w].get<ArgList>() : nullptr;
-      for (std::size_t r = 0; written && r < bound.size(); ++r) {
-        const auto* read = r == w ? nullptr : bound[r].get<ArgList>();
-        for (std::size_t i = 0; read && i < written->items.size(); ++i)
-          for (std::size_t j = i + 1; j < read->items.size(); ++j)
-            if (memory(written->items[i]) != npos && memory(written->items[i]) == memory(read->items[j]))
-              throw Raise{unsupported("functionalize.mutation",
-                                      node.op()->name + " reads a tensor of its list after it has written it",
-                                      place_of(node))};
-      }
-    }
-  }
-
   /// t_, unsqueeze_ and the like: from now on the object is another view of its memory.
   void change_metadata(Node& node, const Schema& schema, const Op* op, const Args& bound) {
     const std::size_t object = eager_.object_at(bound[0]);
@@ -525,14 +505,6 @@ class Functionalizer {
     }
     m.written_with_grad |= !under_no_grad();
     if (m.content != before && (under_no_grad() || is_detached(o))) out_.hidden[m.content] = before;
-  }
-
-  /// Is the object a view that autograd does not connect with its base?
-  static bool is_detached(const EagerObject& o) {
-    return std::ranges::any_of(o.steps, [](const ViewStep& s) {
-      const OpRecord* record = find_record(s.op);
-      return record && record->not_differentiable;
-    });
   }
 
   void finish() {

@@ -84,6 +84,14 @@ class TestFunctionalize : public QObject {
     QCOMPARE(calls, (std::vector<std::string>{"aten.rand_like.default", "aten.rand_like.default", "aten.add.Tensor"}));
   }
 
+  // A write to one row of an expanded tensor shows in all of them.
+  void a_written_input_that_repeats_elements_is_refused() {
+    const auto graph = fx("x: <f32[3, 1][0, 1]>", "n = $slice.Tensor(x, 0, 1, 2)\na = $neg_(n)\nreturn (a,)");
+    const auto made = functionalize(*graph);
+    QVERIFY(!made);
+    QCOMPARE(made.error().code, std::string("functionalize.mutation"));
+  }
+
   // Eager PyTorch adds the new a to b; the functional variant would add the old one.
   void a_list_that_is_read_after_it_was_written_is_refused() {
     const auto graph = fx("a: <f32[2][1]>, b: <f32[2][1]>", "u = $_foreach_add_.List([a, b], [b, a])\nreturn (a, b)");
