@@ -454,7 +454,8 @@ class Functionalizer {
     // Only in-place operators with a record of their own may change sizes.
     if (object == npos || !ops().find(node.op())) return false;
     const EagerObject& o = eager_.objects[object];
-    const TensorMeta *before = node.args()[0].node()->meta.tensor(), *after = node.meta.tensor();
+    const Meta inferred = unwrap(infer(node));
+    const TensorMeta *before = node.args()[0].node()->meta.tensor(), *after = inferred.tensor();
     if (!before || !after || after->sizes == before->sizes) return false;
     const SymExpr elements = before->numel(), kept = after->numel();
     const bool grows = !elements.is_int() || !kept.is_int() || kept.as_int() > elements.as_int();
@@ -463,10 +464,9 @@ class Functionalizer {
       throw Raise{unsupported("functionalize.resize",
                               node.op()->name + (grows ? " of a view to more elements" : " of a tensor with gaps"),
                               place_of(node))};
-    const auto list = [&](const SymList& sizes) { return builder().sizes(sizes); };
-    for (ViewStep step : {ViewStep{Op::torch("aten.view.default"), {Arg(), list({elements})}},
+    for (ViewStep step : {ViewStep{Op::torch("aten.view.default"), {Arg(), builder().sizes({elements})}},
                           ViewStep{Op::torch("aten.slice.Tensor"), {Arg(), 0, 0, kept.as_int(), 1}},
-                          ViewStep{Op::torch("aten.view.default"), {Arg(), list(after->sizes)}}})
+                          ViewStep{Op::torch("aten.view.default"), {Arg(), builder().sizes(after->sizes)}}})
       show_as(object, std::move(step));
     eager_.object_of[node.id()] = object;
     return true;

@@ -76,9 +76,15 @@ Status check_promises(const Pass& pass, const Graph& graph, const std::vector<Me
       t->strides = promised->strides;
       t->strides_known = false;
     }
-    if (before[i].known() && after[i].known() && !(forth.same(before[i], after[i]) && back.same(after[i], before[i])))
+    if (before[i].known() && after[i].known() && !(forth.same(before[i], after[i]) && back.same(after[i], before[i]))) {
+      // Before functionalisation annotations are what the file says.
+      if (pass.stage == PassStage::PreGrad)
+        return input_error("pipeline.annotation",
+                           fmt::format("output {} is annotated {}, but its calls give {}; mend one of them", i,
+                                       annotation(before[i]), annotation(after[i])));
       return broken("pipeline.outputs", pass, graph,
                     fmt::format("changed output {} from {} to {}", i, annotation(before[i]), annotation(after[i])));
+    }
   }
   return {};
 }

@@ -38,7 +38,8 @@ struct PipelineRun {
 
 /// Runs the passes in order on the graph and its sub graphs. After each pass it records the time, compares the pass's
 /// claim "unchanged" with the graph's hash, verifies the structure, and checks that outputs keep dtype, sizes and
-/// strides. A violation is a bug of the pass: Fault::Internal, pipeline.*, naming it.
+/// strides. A violation is a bug of the pass: Fault::Internal, pipeline.*, naming it. Outputs that change before
+/// autograd had a wrong annotation in the file: error pipeline.annotation.
 Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassContext& context,
                                const PipelineOptions& options = {});
 /// The passes of one stage in passes.def.

@@ -40,6 +40,8 @@ Result<bool> share_common(Graph& graph, PassContext&) {
     // If the memory is written in between, two reads give different values.
     bool reads_mutated = aliases.mutated(*node);
     for (const Node* in : node->inputs()) reads_mutated |= aliases.mutated(*in);
+    // Where a file's annotations differ, one of them is wrong; later stages say so.
+    if (!same_annotation(node->meta, first->meta)) continue;
     const bool both_returned = aliases.returned(*node) && aliases.returned(*first) && !aliases.share(*node, *first);
     if (reads_mutated || both_returned) continue;
     aliases.replace_uses(*node, *first);

@@ -84,6 +84,14 @@ class TestFunctionalize : public QObject {
     QCOMPARE(calls, (std::vector<std::string>{"aten.rand_like.default", "aten.rand_like.default", "aten.add.Tensor"}));
   }
 
+  void sizes_come_from_the_call_and_not_from_its_annotation() {
+    const auto graph = fx("x: <f32[4][1]>", "r: <f32[3][1]> = $resize_(x, [2])\na = $neg(r)\nreturn (a,)");
+    const auto made = functionalize(*graph);
+    QVERIFY2(made, made ? "" : made.error().line().c_str());
+    const Node* neg = made->graph->outputs().back().node();
+    QCOMPARE(annotation(neg->meta), std::string("f32[2][1]cpu"));
+  }
+
   // A write to one row of an expanded tensor shows in all of them.
   void a_written_input_that_repeats_elements_is_refused() {
     const auto graph = fx("x: <f32[3, 1][0, 1]>", "n = $slice.Tensor(x, 0, 1, 2)\na = $neg_(n)\nreturn (a,)");

@@ -67,6 +67,8 @@ const Case cases[] = {
      "a = $sin(x)\nc = $mul.Tensor(a, a)\nreturn (c,)\n"},
     {"equal calls, both returned", "share_common", xy, "a: " M " = $sin(x)\nb: " M " = $sin(x)\nreturn (a, b)",
      nullptr},
+    {"equal calls of which one is annotated wrongly", "share_common", xy,
+     "a: " M " = $sin(x)\nb: <f64[2][1]> = $sin(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)", nullptr},
     {"equal draws", "share_common", xy,
      "a: " M " = $rand_like(x)\nb: " M " = $rand_like(x)\nc: " M " = $mul.Tensor(a, b)\nreturn (c,)", nullptr},
     {"reads around a write", "share_common", xy,

@@ -64,6 +64,16 @@ class TestPipeline : public QObject {
     QVERIFY(run.error().message.starts_with("pass planted "));
   }
 
+  void a_wrong_annotation_of_a_file_is_told_from_a_bug() {
+    const Pass pass{breaks_promise, "planted", PassStage::PreGrad, "finds another dtype"};
+    PassContext context;
+    const auto graph = sample();
+    const auto run = run_passes(*graph, {&pass, 1}, context);
+    QVERIFY(!run);
+    QCOMPARE(QString::fromStdString(run.error().code), "pipeline.annotation");
+    QCOMPARE(run.error().exit_code(), 2);
+  }
+
   void stop_after_disable_and_snapshots() {
     const Pass passes[] = {{nothing, "nothing", PassStage::PostGrad, ""},
                            {sin_to_cos, "sin_to_cos", PassStage::PostGrad, ""},
