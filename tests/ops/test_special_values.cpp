@@ -45,6 +45,8 @@ const Row rows[] = {
     {"aten.logaddexp.default", DType::Float32, {{inf, -inf}, {inf, -inf}}, {inf, -inf}},
     {"aten.gcd.default", DType::Int64, {{12, -8, 0}, {18, 6, 5}}, {6, 2, 5}},
     {"aten.lcm.default", DType::Int64, {{4, 0, 3}, {6, 0, -2}}, {12, 0, 6}},
+    {"aten.gcd.default", DType::Int8, {{5, 0, -128}, {-128, -128, 0}}, {-1, -128, -128}},
+    {"aten.lcm.default", DType::Int8, {{5, 0, 100}, {-128, -128, 99}}, {-128, 0, -84}},
     {"aten.special_zeta.default", DType::Float64, {{1, 0.5, 2}, {2, 2, -1}}, {inf, nan, inf}},
     {"aten.igamma.default", DType::Float64, {{0, 1, -1, inf}, {2, 0, 1, inf}}, {1, 0, nan, nan}},
     {"aten.special_bessel_y0.default", DType::Float32, {{0, -1}}, {-inf, nan}},

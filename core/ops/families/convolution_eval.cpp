@@ -4,6 +4,7 @@
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/kernels/gemm.h"
 #include "core/ops/kernels/outputs.h"
+#include "core/ops/kernels/wrapping.h"
 
 namespace partita {
 
@@ -112,7 +113,10 @@ template <class T>
 void scatter_patches(const ConvolutionGeometry& g, const T* columns, T* image) {
   each_run(g, [&](std::int64_t row, std::int64_t at, std::int64_t element, std::int64_t count, std::int64_t step) {
     const T* from = columns + row * g.out_positions() + at;
-    for (std::int64_t i = 0; i < count; ++i) image[element + i * step] += from[i];
+    for (std::int64_t i = 0; i < count; ++i) {
+      T& to = image[element + i * step];
+      to = kernels::wrapping_sum(to, from[i]);
+    }
   });
 }
 

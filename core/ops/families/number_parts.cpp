@@ -1,10 +1,12 @@
 // Operators between numbers and their parts: complex, polar, angle, frexp, gcd, lcm.
 #include <cmath>
 #include <complex>
-#include <numeric>
+#include <concepts>
+#include <utility>
 
 #include "core/ops/families/pointwise_parts.h"
 #include "core/ops/families/special.h"
+#include "core/ops/kernels/wrapping.h"
 
 namespace partita {
 namespace {
@@ -144,8 +146,27 @@ Value eval_frexp(EvalCall& call) {
   return ValueList{s.result, exponent};
 }
 
-constexpr auto gcd = []<class T>(T a, T b) { return std::gcd(a, b); };
-constexpr auto lcm = []<class T>(T a, T b) { return a == 0 && b == 0 ? T(0) : std::lcm(a, b); };
+template <class T>
+T magnitude(T v) {
+  if constexpr (std::signed_integral<T>)
+    if (v < 0) return kernels::wrapping_difference(T(0), v);
+  return v;
+}
+// As ATen's calc_gcd: the least integer has no absolute value, and may make a result negative.
+constexpr auto gcd = []<class T>(T a, T b) {
+  a = magnitude(a);
+  b = magnitude(b);
+  while (a != 0) b = std::exchange(a, static_cast<T>(b % a));
+  return b;
+};
+constexpr auto lcm = []<class T>(T a, T b) {
+  using Wide = decltype(a * b);
+  const Wide divisor = gcd(a, b);
+  if (divisor == 0) return T(0);
+  // The least integer divided by -1 is itself.
+  const Wide part = divisor == Wide(-1) ? kernels::wrapping_product(Wide(a), divisor) : Wide(a) / divisor;
+  return static_cast<T>(magnitude(kernels::wrapping_product(part, Wide(b))));
+};
 
 template <auto f>
 Value eval_divisor(EvalCall& call) {
