@@ -48,7 +48,7 @@ bool widened_and_back(const Match& m) {
   const TensorMeta* x = m.tensor("x");
   const auto *wide = m["w"].get<DType>(), *back = m["n"].get<DType>();
   return x && wide && back && *back == x->dtype && promote(x->dtype, *wide) == *wide &&
-         is_floating(x->dtype) == is_floating(*wide);
+         is_floating(x->dtype) == is_floating(*wide) && is_complex(x->dtype) == is_complex(*wide);
 }
 
 bool batch_of_one(const Match& m) {

@@ -155,6 +155,10 @@ const Case cases[] = {
      "s: <bf16[4][1]> = $sin(x)\nw: <f32[4][1]> = torch.ops.prims.convert_element_type.default(s, torch.float32)\n"
      "n: <bf16[4][1]> = torch.ops.prims.convert_element_type.default(w, torch.bfloat16)\nreturn (n,)",
      "s = $sin(x)\nreturn (s,)\n"},
+    {"integers through complex numbers, which round them", "rewrite_post_grad", "x: <i64[4][1]>",
+     "w: <c64[4][1]> = $_to_copy(x, dtype = torch.complex64)\nn: <i64[4][1]> = $_to_copy(w, dtype = torch.int64)\n"
+     "return (n,)",
+     nullptr},
     {"cast that loses bits and back", "rewrite_post_grad", "x: <f32[4][1]>",
      "s: <f32[4][1]> = $sin(x)\nw: <bf16[4][1]> = torch.ops.prims.convert_element_type.default(s, torch.bfloat16)\n"
      "n: <f32[4][1]> = torch.ops.prims.convert_element_type.default(w, torch.float32)\nreturn (n,)",
