@@ -5,6 +5,8 @@
 
 #include <sys/socket.h>
 
+#include "core/base/write_all.h"
+
 namespace partita {
 namespace {
 
@@ -16,17 +18,6 @@ union Control {
   char bytes[CMSG_SPACE(sizeof(int))];
   cmsghdr aligned;
 };
-
-bool send_all(int socket, const char* at, std::size_t size) {
-  while (size > 0) {
-    const ssize_t n = ::send(socket, at, size, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -49,7 +40,7 @@ bool send_message(int socket, std::string_view text, int fd) {
   ssize_t sent = 0;
   do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(sizeof header) && send_all(socket, text.data(), text.size());
+  return sent == static_cast<ssize_t>(sizeof header) && write_all(socket, text.data(), text.size());
 }
 
 std::optional<Message> receive_message(int socket, const std::function<bool()>& wait) {

@@ -143,7 +143,6 @@ constexpr Field fields[] = {
     FIELD(side_effect),
     FIELD(family),
     FIELD(recomputable),
-    FIELD(aot_decomposed),
     FIELD(operations),
     FIELD(library),
     FIELD(images),

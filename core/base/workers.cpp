@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/write_all.h"
+
 namespace partita {
 namespace {
 
@@ -32,18 +34,6 @@ struct Header {
   Kind kind = Kind::Message;
   std::uint64_t length = 0;
 };
-
-bool write_all(int fd, const void* data, std::size_t size) {
-  const auto* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t n = ::send(fd, at, size, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
 
 bool read_all(int fd, void* data, std::size_t size) {
   auto* at = static_cast<char*>(data);

@@ -124,8 +124,10 @@ class Functionalizer {
     return value;
   }
 
-  Arg mapped(const Arg& arg) {
-    return map_nodes(arg, [&](Node* n) -> Arg {
+  /// The argument (or arguments) with the newest values of the nodes in it.
+  template <class Written>
+  Written mapped(const Written& written) {
+    return map_nodes(written, [&](Node* n) -> Arg {
       std::size_t object = eager_.object_of[n->id()];
       if (object != npos) return Arg(read(object));
       if (!plain_[n->id()])
@@ -241,10 +243,8 @@ class Functionalizer {
 
   /// Copies a call to the functional graph with the newest values as arguments. Its results have memory of their own.
   Node* copy(Node& node) {
-    Args args;
-    Kwargs kwargs;
-    for (const Arg& a : node.args()) args.push_back(mapped(a));
-    for (const auto& [name, a] : node.kwargs()) kwargs.emplace_back(name, mapped(a));
+    Args args = mapped(node.args());
+    Kwargs kwargs = mapped(node.kwargs());
     Node* made = nullptr;
     if (node.op()->kind == OpKind::Torch && find_record(node.op())) {
       made = builder().call(node.op()->name, std::move(args), std::move(kwargs));

@@ -19,11 +19,7 @@ std::unique_ptr<Graph> renamed_in_order(const Graph& graph) {
       copy_of[node->id()] = out->copy_node(*node, map);
       return;
     }
-    Args args;
-    Kwargs kwargs;
-    for (const Arg& a : node->args()) args.push_back(map_nodes(a, map));
-    for (const auto& [name, a] : node->kwargs()) kwargs.emplace_back(name, map_nodes(a, map));
-    Node* made = out->create(node->op(), std::move(args), std::move(kwargs));
+    Node* made = out->create(node->op(), map_nodes(node->args(), map), map_nodes(node->kwargs(), map));
     made->meta = node->meta;
     made->origin = node->origin;
     made->note = node->note;

@@ -31,20 +31,23 @@ void for_each_node(const Arg& arg, const std::function<void(Node*)>& f) {
 
 Arg map_nodes(const Arg& arg, const std::function<Arg(Node*)>& f) {
   if (Node* n = arg.node()) return f(n);
-  auto mapped = [&](const std::vector<Arg>& items) {
-    std::vector<Arg> out;
-    out.reserve(items.size());
-    for (const Arg& a : items) out.push_back(map_nodes(a, f));
-    return out;
-  };
-  if (auto* list = arg.get<ArgList>()) return ArgList{mapped(list->items), list->is_tuple};
-  if (auto* slice = arg.get<ArgSlice>()) return ArgSlice{mapped(slice->parts)};
-  if (auto* dict = arg.get<ArgDict>()) {
-    ArgDict out;
-    for (const auto& [key, a] : dict->items) out.items.emplace_back(key, map_nodes(a, f));
-    return out;
-  }
+  if (auto* list = arg.get<ArgList>()) return ArgList{map_nodes(list->items, f), list->is_tuple};
+  if (auto* slice = arg.get<ArgSlice>()) return ArgSlice{map_nodes(slice->parts, f)};
+  if (auto* dict = arg.get<ArgDict>()) return ArgDict{map_nodes(dict->items, f)};
   return arg;
+}
+
+Args map_nodes(const Args& args, const std::function<Arg(Node*)>& f) {
+  Args out;
+  out.reserve(args.size());
+  for (const Arg& a : args) out.push_back(map_nodes(a, f));
+  return out;
+}
+
+Kwargs map_nodes(const Kwargs& kwargs, const std::function<Arg(Node*)>& f) {
+  Kwargs out;
+  for (const auto& [key, a] : kwargs) out.emplace_back(key, map_nodes(a, f));
+  return out;
 }
 
 }  // namespace partita

@@ -70,5 +70,7 @@ using Kwargs = std::vector<std::pair<std::string, Arg>>;
 void for_each_node(const Arg& arg, const std::function<void(Node*)>& f);
 /// Returns a copy in which f(n) replaces every node n. f returns an Arg, so that a node may become a constant.
 Arg map_nodes(const Arg& arg, const std::function<Arg(Node*)>& f);
+Args map_nodes(const Args& args, const std::function<Arg(Node*)>& f);
+Kwargs map_nodes(const Kwargs& kwargs, const std::function<Arg(Node*)>& f);
 
 }  // namespace partita

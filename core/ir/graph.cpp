@@ -69,11 +69,7 @@ void Node::set_args(Args args, Kwargs kwargs) {
 
 void Node::replace_input(Node* from, Arg to) {
   auto swap = [&](Node* n) -> Arg { return n == from ? to : Arg(n); };
-  Args args;
-  Kwargs kwargs;
-  for (const Arg& a : args_) args.push_back(map_nodes(a, swap));
-  for (const auto& [key, a] : kwargs_) kwargs.emplace_back(key, map_nodes(a, swap));
-  set_args(std::move(args), std::move(kwargs));
+  set_args(map_nodes(args_, swap), map_nodes(kwargs_, swap));
 }
 
 void Node::replace_all_uses_with(Node* other) {
@@ -176,11 +172,7 @@ Node* Graph::set_output(Arg value) {
 }
 
 Node* Graph::copy_node(const Node& node, const std::function<Arg(Node*)>& map, Node* before) {
-  Args args;
-  Kwargs kwargs;
-  for (const Arg& a : node.args_) args.push_back(map_nodes(a, map));
-  for (const auto& [key, a] : node.kwargs_) kwargs.emplace_back(key, map_nodes(a, map));
-  Node* copy = create(node.op_, std::move(args), std::move(kwargs), node.name_, before);
+  Node* copy = create(node.op_, map_nodes(node.args_, map), map_nodes(node.kwargs_, map), node.name_, before);
   copy->meta = node.meta;
   copy->origin = node.origin;
   copy->target = node.target;

@@ -19,6 +19,7 @@
 
 #include "core/base/scratch.h"
 #include "core/base/whereabouts.h"
+#include "core/base/write_all.h"
 
 namespace partita::minify {
 namespace {
@@ -57,14 +58,6 @@ std::size_t address_space() {
   std::size_t pages = 0;
   in >> pages;
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
-void write_all(int fd, const std::string& text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t n = ::write(fd, text.data() + at, text.size() - at);
-    if (n < 0 && errno != EINTR) return;  // the reader is gone
-    if (n > 0) at += static_cast<std::size_t>(n);
-  }
 }
 
 /// One running child and its output.
@@ -230,7 +223,8 @@ Result<std::vector<ChildEnd>> run_children(std::span<const std::function<std::st
         const rlimit no_core{0, 0};
         ::setrlimit(RLIMIT_CORE, &no_core);
         try {
-          write_all(out, works[i]() + "\n");
+          const std::string text = works[i]() + "\n";
+          write_all(out, text.data(), text.size());
         } catch (const std::bad_alloc&) {
           ::_exit(exit_out_of_memory);
         }

@@ -71,14 +71,10 @@ void fewer_arguments(const Graph& graph, const std::vector<Value>& inputs, const
   for (const Node* node : graph) {
     const Schema* schema = node->op()->is_call() ? find_schema(node->op()) : nullptr;
     if (!schema) continue;
-    const auto offer_with = [&](Args args, Kwargs kwargs) {
+    const auto offer_with = [&](const Args& args, const Kwargs& kwargs) {
       Variant v{graph.clone(), inputs, {}};
-      const auto mapped = [&](const Arg& a) {
-        return map_nodes(a, [&](Node* n) -> Arg { return copy_of(*v.graph, *n); });
-      };
-      for (Arg& a : args) a = mapped(a);
-      for (auto& [key, a] : kwargs) a = mapped(a);
-      copy_of(*v.graph, *node)->set_args(std::move(args), std::move(kwargs));
+      const auto copied = [&](Node* n) -> Arg { return copy_of(*v.graph, *n); };
+      copy_of(*v.graph, *node)->set_args(map_nodes(args, copied), map_nodes(kwargs, copied));
       drop_unread(*v.graph, v.inputs);
       return infer_again(*v.graph) && offer(std::move(v));
     };

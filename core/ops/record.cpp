@@ -62,10 +62,8 @@ Result<Meta> infer_by_decomposition(const OpRecord& record, const Args& bound, S
     if (!scratch_input) scratch_input = scratch.placeholder(n->name(), n->meta);
     return scratch_input;
   };
-  Args mapped;
-  for (const Arg& a : bound) mapped.push_back(map_nodes(a, import));
   Builder build(scratch, nullptr);
-  DecomposeCall call(*record.schema, std::move(mapped), build);
+  DecomposeCall call(*record.schema, map_nodes(bound, import), build);
   return guarded<Meta>(node, [&]() -> Meta {
     Arg result = record.decompose(call);
     if (Node* n = result.node()) return n->meta;

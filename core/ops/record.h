@@ -100,8 +100,6 @@ struct OpRecord {
   Family family = Family::Other;
   /// Cheap to compute again in the backward, though neither a view nor pointwise: reductions, copies, factories.
   bool recomputable = false;
-  /// AOTAutograd replaces it by its decomposition: torch._functorch.compilers.default_decompositions.
-  bool aot_decomposed = false;
   /// Arithmetic operations of a call; null or nullopt: one for each element of its largest tensor.
   std::optional<SymExpr> (*operations)(const Node& call) = nullptr;
   LibraryRoutine library = LibraryRoutine::None;

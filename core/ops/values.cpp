@@ -81,4 +81,9 @@ Value alias_by(const Meta& meta, const Tensor& base) {
 CallOfValues::CallOfValues(const EvalCall& values)
     : call(values.schema, as_args(graph_, values.args), *graph_.shapes) {}
 
+Tensor empty_of(const EvalCall& call, Meta (*fake)(FakeCall&)) {
+  CallOfValues metas(call);
+  return empty_of(*fake(metas.call).tensor());
+}
+
 }  // namespace partita

@@ -7,6 +7,8 @@ namespace partita {
 TensorMeta meta_of(const Tensor& t);
 /// A new tensor for a meta without symbols.
 Tensor empty_of(const TensorMeta& meta);
+/// A new tensor for the result of a call, by its fake.
+Tensor empty_of(const EvalCall& call, Meta (*fake)(FakeCall&));
 /// A view with another geometry over base's memory. Fails with PyTorch's message when it reaches beyond that memory.
 Tensor view_of(const Tensor& base, const TensorMeta& meta);
 

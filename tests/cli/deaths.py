@@ -4,6 +4,9 @@
   deaths.py PARTITA SOURCE_DIR"""
 import json, os, signal, subprocess, sys, tempfile, time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from processes import alive, children_of
+
 GRAPH = """class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[8, 8][8, 1]cpu", w: "f32[8, 8][8, 1]cpu"):
         mm: "f32[8, 8][8, 1]cpu" = torch.ops.aten.mm.default(x, w);  x = w = None
@@ -33,26 +36,6 @@ REGION = """class GraphModule(torch.nn.Module):
         return (getitem,)
 """ + BRANCH.format(name="yes") + BRANCH.format(name="no")
 CRASH, HANG = "aten.gelu.default:crash", "aten.gelu.default:hang"
-
-
-def children_of(pid):
-    """Who was started by the process, and by those."""
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            parent = int(open(f"/proc/{entry}/stat").read().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            found += [int(entry)] + children_of(int(entry))
-    return found
-
-
-def alive(pid):
-    try:
-        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def wait_for(condition, seconds=30):

@@ -8,6 +8,9 @@ exit 0 if all is well, 1 if not, 77 where a program that the tour needs is missi
 """
 import json, os, shutil, signal, subprocess, sys, tempfile, time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from processes import alive, children_of
+
 PARTITA, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2]
 SANITIZED = "--sanitized" in sys.argv
 CORPUS = os.environ.get("PARTITA_CORPUS", f"{SOURCE}/../shared/corpus")
@@ -31,25 +34,6 @@ quits = []  # milliseconds that each took
 def check(ok, what):
     if not ok:
         raise Failed(what)
-
-
-def children_of(pid):
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            parent = int(open(f"/proc/{entry}/stat").read().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            found += [int(entry)] + children_of(int(entry))
-    return found
-
-
-def alive(pid):
-    try:
-        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def until(condition, what, seconds=None):

@@ -40,7 +40,7 @@ struct Trilinear {
   static std::vector<bool> marked(const Sizes& dims, std::int64_t rank) {
     std::vector<bool> marks(static_cast<std::size_t>(rank), false);
     for (std::int64_t d : dims) {
-      auto mark = marks.begin() + kernels::dim_index(d, rank);
+      auto mark = marks.begin() + wrap_dim(d, rank);
       if (rank == 0) fail("_trilinear: dims are given for operands that have no dimensions");
       if (*mark) fail("dim " + std::to_string(mark - marks.begin()) + " appears multiple times in the list of dims");
       *mark = true;

@@ -18,7 +18,7 @@ Meta fake_chunk_cat(FakeCall& c) {
   std::int64_t chunks = c.integer("num_chunks");
   if (tensors.empty()) fail("_chunk_cat expects a non-empty input tensor list");
   if (chunks < 1) fail("_chunk_cat expects positive num_chunks");
-  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(tensors[0]->dim())));
+  auto dim = wrap_dim(c.integer("dim"), tensors[0]->dim());
   SymExpr rows = chunks, width = 0;
   for (const TensorMeta* t : tensors) {
     if (t->dtype != tensors[0]->dtype) fail("_chunk_cat expects all input tensors with the same dtype");
@@ -73,7 +73,7 @@ SymExpr narrow_start(const FakeCall& c, SymExpr size) {
 Meta fake_narrow_copy(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
   if (self.sizes.empty()) fail("narrow() cannot be applied to a 0-dim tensor.");
-  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
+  auto dim = wrap_dim(c.integer("dim"), self.dim());
   narrow_start(c, self.sizes[dim]);
   SymList sizes = self.sizes;
   sizes[dim] = c.sym("length");
@@ -83,7 +83,7 @@ Meta fake_narrow_copy(FakeCall& c) {
 Value eval_narrow_copy(EvalCall& c) {
   Tensor out = allocate(c, fake_narrow_copy);
   const Tensor& self = c.tensor("self");
-  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), self.dim()));
+  auto dim = wrap_dim(c.integer("dim"), self.dim());
   std::int64_t start = c.integer("start");
   if (start < 0) start += self.sizes[dim];
   if (out.numel() > 0) out.copy_from(self.view_as(out.sizes, self.strides, self.offset + start * self.strides[dim]));
@@ -92,8 +92,7 @@ Value eval_narrow_copy(EvalCall& c) {
 
 std::vector<Node*> grad_narrow_copy(GradCall& c) {
   const TensorMeta& self = c.tensor("self");
-  SymExpr size =
-      self.sizes[static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())))];
+  SymExpr size = self.sizes[wrap_dim(c.integer("dim"), self.dim())];
   SymExpr start = narrow_start(c, size);
   Builder& b = c.build;
   std::vector<Node*> slots(c.args.size(), nullptr);
@@ -133,10 +132,8 @@ Meta fake_resize_as(FakeCall& c) {
 /// elements.
 template <Meta (*fake)(FakeCall&), bool in_place>
 Value eval_resize(EvalCall& c) {
-  CallOfValues metas(c);
-  TensorMeta meta = *fake(metas.call).tensor();
   const Tensor& self = c.tensor("self");
-  Tensor out = empty_of(meta);
+  Tensor out = empty_of(c, fake);
   std::size_t size = itemsize(self.dtype), offset = static_cast<std::size_t>(self.offset) * size;
   std::size_t needed = out.storage->bytes();
   if (in_place && offset + static_cast<std::size_t>(out.numel()) * size <= self.storage->bytes())

@@ -58,8 +58,7 @@ Meta fake_convert(FakeCall& call) {
 /// Copies the first argument into a tensor with the sizes, strides and dtype of the fake.
 template <Meta (*fake)(FakeCall&)>
 Value copied(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake(metas.call).tensor());
+  Tensor out = empty_of(call, fake);
   out.copy_from(call.tensor(call.schema.args[0].name));
   return out;
 }
@@ -75,8 +74,7 @@ Meta fake_copy(FakeCall& call) {
 }
 
 Value eval_copy(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake_copy(metas.call).tensor());
+  Tensor out = empty_of(call, fake_copy);
   const Tensor& src = call.tensor("src");
   Sizes strides(out.sizes.size(), 0);
   std::size_t lead = out.sizes.size() - src.sizes.size();
@@ -135,8 +133,7 @@ Meta fake_conj(FakeCall& call) {
 template <Meta (*fake)(FakeCall&)>
 Value eval_conj(EvalCall& call) {
   const Tensor& self = call.tensor("self");
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake(metas.call).tensor());
+  Tensor out = empty_of(call, fake);
   out.copy_from(self);
   if (!is_complex(self.dtype)) return out;
   dispatch(out.dtype, [&]<class T>() {
@@ -183,9 +180,8 @@ void register_cast(OpTable& t) {
         {.element_change = ElementChange::Conjugate});
   t.add("aten._conj_physical.default", fake_preserving, eval_conj<fake_preserving>, {{"self", "conj(grad)"}},
         {.element_change = ElementChange::Conjugate});
-  t.add("aten.conj_physical.default", {.program = "_conj_physical(self) if is_complex(self) else self",
-                                       .aot_decomposed = true,
-                                       .element_change = ElementChange::Conjugate});
+  t.add("aten.conj_physical.default",
+        {.program = "_conj_physical(self) if is_complex(self) else self", .element_change = ElementChange::Conjugate});
 
   t.add("aten.to.dtype", {.decompose = to_dtype, .recomputable = true, .unchanged_if = any_arguments});
   t.add("aten.to.dtype_layout", {.decompose = to_device, .recomputable = true, .unchanged_if = any_arguments});

@@ -9,13 +9,11 @@ namespace partita {
 
 namespace {
 
-using kernels::dim_index;
-
 Arg decompose_diff(DecomposeCall& c) {
   Builder& b = c.build;
   Node* x = tensor_node(c, "self");
   Arg dim = c.arg("dim");
-  auto at = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(c.tensor("self").dim())));
+  auto at = wrap_dim(c.integer("dim"), c.tensor("self").dim());
   if (c.tensor("self").dim() == 0) fail("diff expects input to be at least one-dimensional");
   std::int64_t n = c.integer("n");
   if (n < 0) fail("order must be non-negative but got " + std::to_string(n));
@@ -60,7 +58,7 @@ Arg decompose_repeat_interleave(DecomposeCall& c) {
   Builder& b = c.build;
   Node* x = tensor_node(c, "self");
   if (!c.has("dim")) x = b.call("aten.flatten.using_ints", {x});
-  std::int64_t dim = c.has("dim") ? dim_index(c.integer("dim"), static_cast<std::int64_t>(b.tensor(x).dim())) : 0;
+  std::int64_t dim = c.has("dim") ? wrap_dim(c.integer("dim"), b.tensor(x).dim()) : 0;
   if (b.tensor(x).dim() == 0) x = b.call("aten.view.default", {x, Arg::list({1})});
   SymList sizes = b.tensor(x).sizes;
   auto at = sizes.begin() + dim;

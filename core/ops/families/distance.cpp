@@ -160,7 +160,7 @@ Value eval_pdist_backward(EvalCall& c) {
 Meta fake_cross(FakeCall& c) {
   const TensorMeta &a = c.tensor("self"), &b = c.tensor("other");
   if (a.dim() != b.dim()) fail("linalg.cross: inputs must have the same number of dimensions.");
-  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(a.dim())));
+  auto dim = wrap_dim(c.integer("dim"), a.dim());
   if (a.sizes.empty()) fail("linalg.cross: the inputs have no dimensions");
   if (!a.sizes[dim].is(3) || !b.sizes[dim].is(3))
     fail("linalg.cross: inputs dimension " + std::to_string(dim) + " must have length 3.");
@@ -173,7 +173,7 @@ Value eval_cross(EvalCall& c) {
   DType dtype = evaluation_dtype(out.dtype);
   Tensor a = expand_load(c.tensor("self"), out.sizes, dtype), b = expand_load(c.tensor("other"), out.sizes, dtype);
   Tensor y = empty(dtype, out.sizes);
-  DimSplit split = split_at(out.sizes, dim_index(c.integer("dim"), out.dim()));
+  DimSplit split = split_at(out.sizes, wrap_dim(c.integer("dim"), out.dim()));
   dispatch_compute(dtype, "cross", [&]<class T>() {
     for (std::int64_t o = 0; o < split.outer; ++o)
       for (std::int64_t i : steps(split.inner, split.length)) {

@@ -168,8 +168,7 @@ void fill(const Tensor& out, const Number& value) {
 /// Fills a tensor of the fake's meta with a constant. aten.empty gives zeros, so that runs are reproducible.
 template <Meta (*fake)(FakeCall&), auto value>
 Value filled(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake(metas.call).tensor());
+  Tensor out = empty_of(call, fake);
   fill(out, value(call));
   return out;
 }
@@ -235,8 +234,7 @@ void fill_sequence(const Tensor& out, Whole whole, Real real) {
 }
 
 Value eval_arange(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake_arange(metas.call).tensor());
+  Tensor out = empty_of(call, fake_arange);
   auto number = [&](std::string_view name, std::int64_t otherwise) -> Number {
     return call.schema.index_of(name) >= 0 && call.has(name) ? call.number(name) : Number(otherwise);
   };
@@ -284,8 +282,7 @@ std::complex<double> end_of(const EvalCall& call, std::string_view name) {
 /// truncate.
 template <bool exponents>
 Value eval_linspace(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake_linspace(metas.call).tensor());
+  Tensor out = empty_of(call, fake_linspace);
   std::int64_t n = call.integer("steps");
   std::complex<double> start = end_of(call, "start"), end = end_of(call, "end");
   if (is_integral(out.dtype)) {
@@ -325,8 +322,7 @@ Meta fake_eye(FakeCall& call) {
                                 call.device("device").value_or(Device{}));
 }
 Value eval_eye(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake_eye(metas.call).tensor());
+  Tensor out = empty_of(call, fake_eye);
   fill(out, std::int64_t{0});
   std::int64_t n = std::min(out.sizes[0], out.sizes[1]);
   fill(out.view_as({n}, {out.sizes[1] + 1}, 0), std::int64_t{1});

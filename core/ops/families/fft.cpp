@@ -10,6 +10,7 @@
 #include "core/ops/gradients.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 
@@ -20,7 +21,7 @@ using namespace kernels;
 std::vector<std::size_t> transformed_dims(const Sizes& dims, std::size_t rank) {
   std::vector<std::size_t> out;
   for (std::int64_t d : dims) {
-    const auto dim = static_cast<std::size_t>(dim_index(d, static_cast<std::int64_t>(rank)));
+    const auto dim = wrap_dim(d, rank);
     if (rank == 0) fail("Dimension specified as " + std::to_string(d) + " but tensor has no dimensions");
     if (std::find(out.begin(), out.end(), dim) != out.end()) fail("FFT dims must be unique");
     out.push_back(dim);

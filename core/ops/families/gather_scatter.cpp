@@ -76,14 +76,14 @@ using namespace kernels;
 
 void check_index(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &index = c.tensor("index");
-  dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
+  wrap_dim(c.integer("dim"), self.dim());
   const bool nothing = index.numel().is(0);
   if (!nothing && index.dtype != DType::Int64 && index.dtype != DType::Int32)
     fail(c.schema.base.substr(5) + "(): Expected dtype int32/int64 for index");
   if (!nothing && std::max<std::size_t>(self.dim(), 1) != std::max<std::size_t>(index.dim(), 1))
     fail("Index tensor must have the same number of dimensions as " + std::string("input tensor"));
   if (nothing) return;
-  const auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
+  const auto dim = wrap_dim(c.integer("dim"), self.dim());
   // Only known sizes are compared here; symbolic ones are checked when the call is evaluated.
   auto exceeds = [](SymExpr a, SymExpr b) { return a.is_int() && b.is_int() && a.as_int() > b.as_int(); };
   for (std::size_t d = 0; d < index.dim() && d < self.dim(); ++d)
@@ -147,7 +147,7 @@ Value eval_gather(EvalCall& c) {
   Tensor out = allocate(c, fake_gather);
   const Tensor& self = c.tensor("self");
   Tensor x = load(self, self.dtype), index = load(c.tensor("index"), DType::Int64);
-  std::int64_t dim = dim_index(c.integer("dim"), x.dim());
+  std::int64_t dim = wrap_dim(c.integer("dim"), x.dim());
   dispatch_width(self.dtype, [&]<class T>() {
     each_indexed(x.sizes, index, dim, index.strides,
                  [&](std::int64_t i, std::int64_t at, std::int64_t) { out.as<T>()[i] = x.as<T>()[at]; });
@@ -201,7 +201,7 @@ Tensor scatter(const Tensor& self, std::int64_t dim, const Tensor& index, const 
                const Sizes& source_strides, Combine how, bool include_self) {
   DType dtype = how == Combine::Replace ? self.dtype : evaluation_dtype(self.dtype);
   Tensor y = unwrap(load(self, dtype).clone());
-  dim = dim_index(dim, self.dim());
+  dim = wrap_dim(dim, self.dim());
   if (how == Combine::Replace) {
     dispatch_width(dtype, [&]<class T>() {
       each_indexed(self.sizes, index, dim, source_strides,
@@ -381,7 +381,7 @@ Arg decompose_take_along_dim(DecomposeCall& c) {
   const TensorMeta &self = c.tensor("self"), &indices = c.tensor("indices");
   if (self.dim() != indices.dim())
     fail("torch.take_along_dim(): input and indices should have the same number of dimensions");
-  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
+  auto dim = wrap_dim(c.integer("dim"), self.dim());
   if (self.sizes.empty()) fail("torch.take_along_dim(): the input has no dimensions");
   SymList self_sizes = self.sizes, index_sizes = indices.sizes;
   for (std::size_t d = 0; d < self.dim(); ++d) {

@@ -7,6 +7,7 @@
 #include "core/ops/kernels/wrapping.h"
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 namespace {
@@ -28,7 +29,7 @@ using namespace kernels;
 
 Meta fake_index_select(FakeCall& c) {
   const TensorMeta &self = c.tensor("self"), &index = c.tensor("index");
-  std::int64_t dim = dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
+  std::int64_t dim = wrap_dim(c.integer("dim"), self.dim());
   if (index.dim() > 1) fail("index_select(): Index is supposed to be a vector");
   if (index.dtype != DType::Int64 && index.dtype != DType::Int32)
     fail("index_select(): Expected dtype int32 or int64 for index");
@@ -41,14 +42,14 @@ Meta fake_index_select(FakeCall& c) {
 }
 
 Meta fake_like_self(FakeCall& c) {
-  dim_index(c.integer("dim"), static_cast<std::int64_t>(c.tensor("self").dim()));
+  wrap_dim(c.integer("dim"), c.tensor("self").dim());
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 
 Value eval_index_select(EvalCall& c) {
   Tensor out = allocate(c, fake_index_select);
   Tensor x = load(c.tensor("self"), out.dtype), index = load(c.tensor("index"), DType::Int64);
-  DimSplit split = split_at(x.sizes, dim_index(c.integer("dim"), x.dim()));
+  DimSplit split = split_at(x.sizes, wrap_dim(c.integer("dim"), x.dim()));
   std::int64_t count = index.numel();
   dispatch_width(x.dtype, [&]<class T>() {
     for (std::int64_t o = 0; o < split.outer; ++o)

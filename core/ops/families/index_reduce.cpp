@@ -6,6 +6,7 @@
 #include "core/ops/formula.h"
 #include "core/ops/kernels/wrapping.h"
 #include "core/ops/layout.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 
@@ -25,7 +26,7 @@ Reduce reduction(const std::string& name) {
 
 Meta fake_index_reduce(FakeCall& c) {
   reduction(c.string("reduce"));
-  dim_index(c.integer("dim"), static_cast<std::int64_t>(c.tensor("self").dim()));
+  wrap_dim(c.integer("dim"), c.tensor("self").dim());
   return new_like(c.tensor("self"), c.tensor("self").sizes);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What operators with index tensors share.
 #include "core/ops/kernels/indexing.h"
+#include "core/ops/promote.h"
 #include "core/ops/record.h"
 
 namespace partita {
@@ -9,7 +10,7 @@ namespace partita {
 /// position.
 template <class F>
 void each_slice(const EvalCall& c, const Tensor& y, const Tensor& index, F f) {
-  kernels::DimSplit split = kernels::split_at(y.sizes, kernels::dim_index(c.integer("dim"), y.dim()));
+  kernels::DimSplit split = kernels::split_at(y.sizes, wrap_dim(c.integer("dim"), y.dim()));
   std::int64_t count = index.numel();
   for (std::int64_t o = 0; o < split.outer; ++o)
     for (std::int64_t k : steps(count, split.inner)) {
@@ -19,7 +20,7 @@ void each_slice(const EvalCall& c, const Tensor& y, const Tensor& index, F f) {
 }
 
 inline void check_source(const EvalCall& c, const Tensor& y, const Tensor& index, const Tensor& source) {
-  kernels::DimSplit split = kernels::split_at(y.sizes, kernels::dim_index(c.integer("dim"), y.dim()));
+  kernels::DimSplit split = kernels::split_at(y.sizes, wrap_dim(c.integer("dim"), y.dim()));
   if (source.numel() != split.outer * index.numel() * split.inner)
     fail(c.schema.base.substr(5) + "(): source does not have the shape of the indexed part");
 }

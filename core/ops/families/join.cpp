@@ -229,8 +229,7 @@ Meta fake_stack(FakeCall& call) {
 }
 
 Value eval_stack(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake_stack(metas.call).tensor());
+  Tensor out = empty_of(call, fake_stack);
   std::size_t d = wrap_dim(call.integer("dim"), out.sizes.size());
   Tensor slot = out;
   slot.sizes.erase(slot.sizes.begin() + static_cast<std::ptrdiff_t>(d));
@@ -263,8 +262,7 @@ Meta fake_repeat(FakeCall& call) {
 }
 
 Value eval_repeat(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake_repeat(metas.call).tensor());
+  Tensor out = empty_of(call, fake_repeat);
   const Tensor& self = call.tensor("self");
   Sizes repeats = call.integers("repeats");
   if (out.numel() == 0) return out;
@@ -323,8 +321,7 @@ Meta fake_flip(FakeCall& call) {
 
 Value eval_flip(EvalCall& call) {
   const Tensor& self = call.tensor("self");
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake_flip(metas.call).tensor());
+  Tensor out = empty_of(call, fake_flip);
   Tensor at = out;
   std::vector<std::size_t> dims;
   for (std::int64_t d : call.integers("dims")) {

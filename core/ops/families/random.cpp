@@ -89,8 +89,7 @@ Meta fake_self(FakeCall& call) {
 
 template <Meta (*fake)(FakeCall&), Fill fill>
 Value made(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake(metas.call).tensor());
+  Tensor out = empty_of(call, fake);
   fill(out, call);
   return out;
 }
@@ -109,8 +108,7 @@ Meta fake_normal(FakeCall& call) {
   return new_like(mean, broadcast(call, std::vector{mean.sizes, call.tensor("std").sizes}));
 }
 Value eval_normal(EvalCall& call) {
-  CallOfValues metas(call);
-  const Tensor out = empty_of(*fake_normal(metas.call).tensor());
+  const Tensor out = empty_of(call, fake_normal);
   const auto update = [&](const char* op, const Value& other) {
     unwrap(evaluate(Op::torch(op), {out, other}, {}, call.context));
   };

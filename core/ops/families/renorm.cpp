@@ -48,7 +48,7 @@ Meta fake_renorm(FakeCall& c) {
   if (as_double(c.number("p")) <= 0) fail("renorm: non-positive norm degree");
   if (as_double(c.number("maxnorm")) < 0)
     fail("renorm: expected maxnorm to be >= 0 but got " + std::to_string(as_double(c.number("maxnorm"))));
-  dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
+  wrap_dim(c.integer("dim"), self.dim());
   return new_like(self, self.sizes);
 }
 
@@ -56,7 +56,7 @@ Meta fake_renorm(FakeCall& c) {
 Value eval_renorm(EvalCall& c) {
   Tensor out = allocate(c, fake_renorm);
   const Tensor& self = c.tensor("self");
-  std::vector<std::int64_t> dims = all_but(dim_index(c.integer("dim"), self.dim()), self.sizes.size());
+  std::vector<std::int64_t> dims = all_but(wrap_dim(c.integer("dim"), self.dim()), self.sizes.size());
   std::vector<std::pair<std::string, Value>> options;
   if (norm_dtype(self.dtype) != self.dtype) options.emplace_back("dtype", norm_dtype(self.dtype));
   Tensor norm =
@@ -77,7 +77,7 @@ std::vector<Node*> grad_renorm(GradCall& c) {
   GradientSlots slots(c);
   const TensorMeta& self = c.tensor("self");
   DType dtype = norm_dtype(self.dtype);
-  std::int64_t dim = dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
+  std::int64_t dim = wrap_dim(c.integer("dim"), self.dim());
   std::vector<std::pair<std::string, Arg>> names = {{"grad", c.grads[0]},
                                                     {"self", c.arg("self")},
                                                     {"p", as_double(c.number("p"))},
@@ -112,7 +112,7 @@ Meta fake_hash(FakeCall& c) {
         "'dim' argument.");
   std::vector<bool> reduced(self.dim(), dims.empty());
   for (std::int64_t d : dims)
-    if (self.dim() > 0) reduced[static_cast<std::size_t>(dim_index(d, static_cast<std::int64_t>(self.dim())))] = true;
+    if (self.dim() > 0) reduced[wrap_dim(d, self.dim())] = true;
   SymList sizes;
   for (std::size_t d = 0; d < self.dim(); ++d) {
     if (!reduced[d])
@@ -137,7 +137,7 @@ Value eval_hash(EvalCall& c) {
   std::int64_t step = 1;
   for (std::size_t d = self.sizes.size(); d-- > 0;) {
     bool reduced = dims.empty();
-    for (std::int64_t r : dims) reduced = reduced || dim_index(r, self.dim()) == static_cast<std::int64_t>(d);
+    for (std::int64_t r : dims) reduced = reduced || wrap_dim(r, self.dim()) == d;
     if (reduced) continue;
     strides[d] = step;
     step *= self.sizes[d];

@@ -47,9 +47,7 @@ void along(const Tensor& a, const Tensor& b, std::int64_t dim, F f) {
 
 template <bool products>
 Value eval_sum(EvalCall& call) {
-  CallOfValues metas(call);
-  TensorMeta meta = *fake_sum(metas.call).tensor();
-  Tensor self = call.tensor("self"), out = empty_of(meta);
+  Tensor self = call.tensor("self"), out = empty_of(call, fake_sum);
   if (self.dtype != out.dtype) self = unwrap(self.to(out.dtype));
   dispatch(out.dtype, [&]<class T>() {
     along(self, out, call.integer("dim"), [&](auto from, auto to, auto n, auto step, auto out_step) {

@@ -117,8 +117,7 @@ Tensor show(const EvalCall& call, std::string_view view, Tensor base) {
 
 template <const char* const& view>
 Value eval_scatter(EvalCall& call) {
-  CallOfValues metas(call);
-  Tensor out = empty_of(*fake_scatter<view>(metas.call).tensor());
+  Tensor out = empty_of(call, fake_scatter<view>);
   out.copy_from(call.tensor("self"));
   show(call, view, out).copy_from(call.tensor("src"));
   return out;

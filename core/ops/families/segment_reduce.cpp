@@ -5,6 +5,7 @@
 #include "core/ops/families/reduce_parts.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 
@@ -31,7 +32,7 @@ Meta fake_segment_reduce(FakeCall& c) {
   bool by_lengths = c.has("lengths");
   if (!by_lengths && !c.has("offsets")) fail("segment_reduce: either lengths or offsets must be given");
   if (data.dim() == 0) fail("segment_reduce: data has no dimensions");
-  auto axis = static_cast<std::size_t>(dim_index(c.integer("axis"), static_cast<std::int64_t>(data.dim())));
+  auto axis = wrap_dim(c.integer("axis"), data.dim());
   const TensorMeta& bounds = c.tensor(by_lengths ? "lengths" : "offsets");
   if (bounds.dim() != axis + 1) fail("segment_reduce: the segments' dimensions must be those of data up to the axis");
   for (std::size_t d = 0; d < axis; ++d)
@@ -51,7 +52,7 @@ struct Segments {
 
   explicit Segments(const EvalCall& c) {
     const Tensor& data = c.tensor("data");
-    std::int64_t axis = dim_index(c.integer("axis"), data.dim());
+    std::int64_t axis = wrap_dim(c.integer("axis"), data.dim());
     split = split_at(data.sizes, axis);
     bool by_lengths = c.has("lengths");
     Tensor given = load(c.tensor(by_lengths ? "lengths" : "offsets"), DType::Int64);

@@ -103,7 +103,7 @@ using namespace kernels;
 
 Meta fake_softmax(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
-  dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
+  wrap_dim(c.integer("dim"), self.dim());
   TensorMeta meta = new_like(self, self.sizes);
   if (c.boolean("half_to_float")) {
     if (self.dtype != DType::Float16 && self.dtype != DType::BFloat16)
@@ -117,7 +117,7 @@ Meta fake_softmax(FakeCall& c) {
 
 Meta fake_softmax_backward(FakeCall& c) {
   const TensorMeta& grad = c.tensor("grad_output");
-  dim_index(c.integer("dim"), static_cast<std::int64_t>(grad.dim()));
+  wrap_dim(c.integer("dim"), grad.dim());
   const TensorMeta& output = c.tensor("output");
   bool same = grad.dim() == output.dim();
   for (std::size_t d = 0; same && d < grad.dim(); ++d)
@@ -171,7 +171,7 @@ template <bool logarithm, bool safe>
 Value softmax(const Tensor& self, std::int64_t dim, Tensor out) {
   DType dtype = evaluation_dtype(out.dtype);
   Tensor x = load(self, dtype), y = empty(dtype, x.sizes);
-  dim = dim_index(dim, x.dim());
+  dim = wrap_dim(dim, x.dim());
   DimSplit split = split_at(x.sizes, dim);
   const bool last = dim + 1 == x.dim();
   const DType kept_sum = last ? self.dtype : dtype, kept_exp = last ? dtype : out.dtype;
@@ -194,7 +194,7 @@ Value eval_softmax_backward(EvalCall& c) {
   DType dtype = evaluation_dtype(promote(c.tensor("grad_output").dtype, c.tensor("output").dtype));
   Tensor grad = load(c.tensor("grad_output"), dtype), y = load(c.tensor("output"), dtype),
          dx = empty(dtype, grad.sizes);
-  DimSplit split = split_at(grad.sizes, dim_index(c.integer("dim"), grad.dim()));
+  DimSplit split = split_at(grad.sizes, wrap_dim(c.integer("dim"), grad.dim()));
   dispatch_floating(dtype, "softmax_backward_lastdim_kernel_impl", [&]<class T>() {
     along(split, [&](std::int64_t at) {
       double sum = 0;
@@ -244,7 +244,7 @@ Value eval_safe_softmax(EvalCall& c) {
 std::vector<bool> reduced(const Sizes& dims, std::size_t rank) {
   std::vector<bool> flags(rank, dims.empty());
   for (auto d : dims) {
-    std::int64_t i = dim_index(d, static_cast<std::int64_t>(rank));
+    std::int64_t i = wrap_dim(d, rank);
     if (rank > 0) flags[static_cast<std::size_t>(i)] = true;
   }
   return flags;

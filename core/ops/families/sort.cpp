@@ -8,6 +8,7 @@
 #include "core/ops/families/reduce_kernels.h"
 #include "core/ops/kernels/outputs.h"
 #include "core/ops/layout.h"
+#include "core/ops/promote.h"
 
 namespace partita {
 
@@ -22,14 +23,14 @@ TensorMeta as_indices(TensorMeta meta) {
 
 Meta fake_sort(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
-  dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim()));
+  wrap_dim(c.integer("dim"), self.dim());
   TensorMeta values = like_preserving(self, c.shapes);
   return MetaTuple{{values, as_indices(values)}};
 }
 
 Meta fake_topk(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
-  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
+  auto dim = wrap_dim(c.integer("dim"), self.dim());
   SymExpr k = c.sym("k");
   SymList sizes = self.sizes;
   SymExpr size = sizes.empty() ? SymExpr(1) : sizes[dim];
@@ -42,7 +43,7 @@ Meta fake_topk(FakeCall& c) {
 /// kthvalue, median and mode select one element of each line.
 Meta fake_selection(FakeCall& c) {
   const TensorMeta& self = c.tensor("self");
-  auto dim = static_cast<std::size_t>(dim_index(c.integer("dim"), static_cast<std::int64_t>(self.dim())));
+  auto dim = wrap_dim(c.integer("dim"), self.dim());
   SymList sizes = self.sizes;
   if (!sizes.empty()) {
     if (sizes[dim].is(0))
@@ -87,7 +88,7 @@ Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange a
   const Tensor& self = c.tensor("self");
   DType dtype = evaluation_dtype(self.dtype);
   Tensor x = load(self, dtype);
-  std::int64_t dim = dim_index(c.integer("dim"), x.dim());
+  std::int64_t dim = wrap_dim(c.integer("dim"), x.dim());
   if (x.dim() == 0) count = 1;  // a 0-dim tensor gives its element even for topk with k = 0
   DimSplit split = split_at(x.sizes, dim);
   Sizes sizes = x.sizes;
@@ -116,7 +117,7 @@ Value select(EvalCall& c, Meta (*fake)(FakeCall&), std::int64_t count, Arrange a
 
 std::int64_t line_length(const EvalCall& c) {
   const Tensor& self = c.tensor("self");
-  return self.sizes.empty() ? 1 : self.sizes[static_cast<std::size_t>(dim_index(c.integer("dim"), self.dim()))];
+  return self.sizes.empty() ? 1 : self.sizes[wrap_dim(c.integer("dim"), self.dim())];
 }
 
 // PyTorch does not promise which of several equal elements sort, topk, kthvalue and mode return, but users see it.

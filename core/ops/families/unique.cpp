@@ -95,7 +95,7 @@ Distinct distinct(const T* x, const DimSplit& s, bool sorted) {
 
 std::optional<std::int64_t> dim_of(const FakeCall& c) {
   if (c.schema.index_of("dim") < 0 || !c.has("dim")) return std::nullopt;
-  return dim_index(c.integer("dim"), static_cast<std::int64_t>(c.tensor("self").dim()));
+  return wrap_dim(c.integer("dim"), c.tensor("self").dim());
 }
 
 /// Results: the distinct slices; for each slice of the input its index among them; their counts.

@@ -85,14 +85,6 @@ Tensor load_optional(const EvalCall& call, std::string_view name, DType dtype) {
   return call.has(name) ? load(call.tensor(name), dtype) : Tensor{};
 }
 
-std::int64_t dim_index(std::int64_t dim, std::int64_t rank) {
-  std::int64_t range = std::max<std::int64_t>(rank, 1);
-  if (dim < -range || dim >= range)
-    fail("Dimension out of range (expected to be in range of [" + std::to_string(-range) + ", " +
-         std::to_string(range - 1) + "], but got " + std::to_string(dim) + ")");
-  return dim < 0 ? dim + range : dim;
-}
-
 DimSplit split_at(const Sizes& sizes, std::int64_t dim) {
   DimSplit split;
   if (sizes.empty()) return split;

@@ -32,8 +32,6 @@ T rounded(DType t, T v) {
   }
   return v;
 }
-/// A dimension of a tensor of `rank` dimensions; a negative one counts from the end. Fails with PyTorch's message.
-std::int64_t dim_index(std::int64_t dim, std::int64_t rank);
 
 /// The gradients of an input, a weight and a bias; None where the argument `output_mask` says no.
 MetaTuple gradients_by_mask(const FakeCall& call, TensorMeta input, TensorMeta weight, TensorMeta bias);
