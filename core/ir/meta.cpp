@@ -4,6 +4,7 @@
 
 #include "core/ir/extent.h"
 #include "core/sym/sym_error.h"
+#include "core/sym/term_budget.h"
 
 namespace partita {
 namespace {
@@ -70,6 +71,7 @@ std::string annotation(const Meta& meta) {
 }
 
 Result<Meta> parse_annotation(std::string_view text) {
+  const TermBudget budget(text.size());
   if (text.starts_with("Sym(") && text.ends_with(")")) {
     TRY(SymExpr e, SymExpr::parse(text.substr(4, text.size() - 5)));
     return Meta(e);

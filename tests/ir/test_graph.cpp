@@ -1,5 +1,6 @@
 #include <QtTest>
 
+#include "core/base/memory.h"
 #include "core/ir/graph.h"
 #include "core/ir/verify.h"
 
@@ -16,6 +17,20 @@ const Op* add() {
 class GraphTest : public QObject {
   Q_OBJECT
  private Q_SLOTS:
+  void theSizesOfAnAnnotationShareOneLimit() {
+    QString sizes;
+    for (int i = 0; i < 200; ++i)
+      sizes += QString("%1(a%2 + b%2 + c%2 + d%2)**3").arg(sizes.isEmpty() ? "" : ", ").arg(i);
+    const std::string text = "f32[" + sizes.toStdString() + "]";
+    set_graph_limit(10'000);
+    const Result<SymExpr> one = SymExpr::parse("(x + y + z + w)**3");
+    const Result<Meta> all = parse_annotation(text);
+    set_graph_limit(1'000'000);
+    QVERIFY(one);
+    QVERIFY(!all);
+    QCOMPARE(all.error().code, std::string("sym.too_large"));
+  }
+
   void namesContinueTheirCountAsInFx() {
     Graph g;
     Node* x = g.placeholder("x");
