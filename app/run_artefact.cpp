@@ -40,6 +40,12 @@ void add_run_options(CLI::App& app, RunRequest& request) {
       ->capture_default_str();
 }
 
+void add_rng_option(CLI::App& app, bool& on) {
+  app.add_flag("--functionalize-rng", on,
+               "random numbers are functions of a seed and an offset, which forward and backward take and return: "
+               "those that PyTorch draws on a CUDA device under functionalize_rng_ops");
+}
+
 void add_worker_options(CLI::App& app, RunRequest& request) {
   request.worker.emplace();
   app.add_option("--plant", request.worker->plant,
@@ -65,6 +71,8 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
   options.aot.partition.partitioner = request.partitioner == "default" ? Partitioner::Default : Partitioner::MinCut;
   options.forward = options.backward = compile;
   options.random_weights = request.random_weights;
+  options.aot.functionalize_rng = request.functionalize_rng;
+  options.seed = request.seed;
   return options;
 }
 
@@ -76,7 +84,8 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
                                           .generator = std::make_shared<Generator>(request.seed),
                                           .store = store,
                                           .worker = request.worker});
-  if (backend.takes_any_graph && !request.train) return run_as_it_is(artefact, io, request.random_weights, compile);
+  if (backend.takes_any_graph && !request.train && !request.functionalize_rng)
+    return run_as_it_is(artefact, io, request.random_weights, compile);
   return run_program(artefact, io, run_options(request, compile));
 }
 

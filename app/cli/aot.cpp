@@ -22,7 +22,7 @@ struct Options {
   std::string path, graph, inputs, partitioner = "min-cut", decompositions = "none", output;
   std::vector<std::string> save, recompute;
   double memory_budget = 1;
-  bool inference = false, json = false, as_run = false;
+  bool inference = false, json = false, as_run = false, functionalize_rng = false;
 };
 
 std::string_view role_name(InputRole role) {
@@ -143,6 +143,7 @@ AotOptions read_options(const Options& o) {
                      : o.decompositions == "default" ? Decompositions::Functorch
                                                      : Decompositions::None;
   a.passes = a.snapshots = o.as_run;
+  a.functionalize_rng = o.functionalize_rng;
   return a;
 }
 
@@ -218,6 +219,7 @@ const Command aot_command = {
                          ->capture_default_str();
       app.add_flag("--as-run", o->as_run,
                    "the graphs that `run` compiles: after the pre-grad and joint passes, with tangents of aliases");
+      add_rng_option(app, o->functionalize_rng);
       app.add_flag("--inference", o->inference, "no backward: the functional graph only")->excludes(budget);
       app.add_flag("--json", o->json, "print metadata.json instead of a summary");
       app.add_option("-o,--output", o->output, "folder for joint.py, forward.py, backward.py, metadata.json")

@@ -74,6 +74,7 @@ const Command run_command = {
       auto o = std::make_shared<Options>();
       add_run_options(app, o->request);
       add_worker_options(app, o->request);
+      add_rng_option(app, o->request.functionalize_rng);
       std::string names;
       for (const Backend& b : backends()) names += fmt::format("\n{}: {}", b.name, b.description);
       auto* backend =

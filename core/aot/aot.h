@@ -39,6 +39,7 @@ struct AotOptions {
   FlowStage until = FlowStage::Partition;            ///< the last stage that runs
   bool snapshots = false;                            ///< keep the graph after each stage and pass
   bool pre_dispatch = false;                         ///< for inference; see to_aten
+  bool functionalize_rng = false;                    ///< random numbers by seed and offset; see functionalize_random
 };
 
 /// What an input of the graph is to the user.
@@ -55,11 +56,16 @@ struct AotGraphs {
   /// The forward and, for training, the backward. For inference the forward is the functional graph itself.
   Partition partition;
   ViewAndMutationMeta meta;
-  std::vector<InputBinding> inputs;     ///< one per placeholder of the forward
+  std::vector<InputBinding> inputs;     ///< one per placeholder of the forward, without random seed and offset
   std::vector<std::size_t> tangent_of;  ///< for each tangent, its forward output; saved values come after these outputs
   bool train = false;                   ///< there is a backward
-  std::vector<StageRun> stages;         ///< what ran
+  /// The last two inputs of forward and backward are a random seed and offset. The last of the forward's outputs (not
+  /// saved values) and of the backward's is the new offset.
+  bool functional_rng = false;
+  std::vector<StageRun> stages;  ///< what ran
 
+  /// The backward's placeholders that are tangents.
+  std::vector<Node*> tangents() const;
   /// The graph after a stage; null if it did not run or no snapshots were asked for.
   std::shared_ptr<const Graph> after(FlowStage stage) const;
   /// The joint graph (for inference the functional graph) as it was before the joint passes; null as for after().

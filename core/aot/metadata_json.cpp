@@ -58,9 +58,7 @@ Json metadata_json(const AotGraphs& graphs) {
                        {"requires_grad", o.requires_grad}});
   }
   Json tangents = Json::array(), descriptors = Json::array(), fixed = Json::array();
-  std::vector<Node*> tangent;
-  if (graphs.partition.backward) tangent = graphs.partition.backward->placeholders();
-  tangent.erase(tangent.begin(), tangent.end() - static_cast<std::ptrdiff_t>(graphs.tangent_of.size()));
+  const std::vector<Node*> tangent = graphs.tangents();
   for (std::size_t k = 0; k < tangent.size(); ++k) {
     const std::size_t result = graphs.tangent_of[k];
     tangents.push_back(annotation(tangent[k]->meta));
@@ -88,6 +86,8 @@ Json metadata_json(const AotGraphs& graphs) {
           {"traced_tangents", tangents},
           {"traced_tangents_descs", descriptors},
           {"static_input_indices", fixed},
+          {"is_rng_op_functionalized", graphs.functional_rng},
+          {"num_outputs_rng_offset", graphs.functional_rng ? 1 : 0},
           {"num_symints_saved_for_bw", graphs.partition.saved_symbols}};
 }
 

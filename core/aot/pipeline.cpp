@@ -7,6 +7,7 @@
 #include "core/aot/run_compiled.h"
 #include "core/grad/joint.h"
 #include "core/ops/control.h"
+#include "core/ops/functional_rng.h"
 #include "core/ops/record.h"
 #include "core/ops/rules.h"
 
@@ -33,7 +34,7 @@ void bind_primals(AotGraphs& out) {
   const std::vector<Node*> placeholders = out.partition.forward->placeholders();
   const std::vector<Arg> gradients = out.partition.backward->outputs();
   for (std::size_t i = 0; i < placeholders.size(); ++i) {
-    const bool differentiated = i < gradients.size() && gradients[i].node();
+    const bool differentiated = i < gradients.size() && gradients[i].node() && !is_forward_seed(*placeholders[i]);
     const InputRole role = placeholders[i]->meta.sym() ? InputRole::Symbol : InputRole::User;
     out.inputs.push_back({role, placeholders[i]->name(), differentiated});
   }
@@ -91,6 +92,16 @@ Status differentiate(Flow& flow) {
   return {};
 }
 
+Status functional_rng(Flow& flow) {
+  AotGraphs& out = flow.out;
+  TRY_DO(functionalize_random(flow.graph(), out.joint ? flow.forward_outputs : out.meta.num_forward_returns()));
+  out.functional_rng = true;
+  ++flow.forward_outputs;
+  if (!out.joint) return {};
+  out.joint = renamed_in_order(*out.joint);
+  return check_stage(*out.joint, Stage::Joint);
+}
+
 Status decompose(Flow& flow) {
   const Decompositions which = flow.options.decompositions;
   TRY_DO(which == Decompositions::Core ? decompose_to_core(flow.graph()) : decompose_as_functorch(flow.graph()));
@@ -112,6 +123,8 @@ std::unique_ptr<Graph> without_gradients(const Graph& joint, std::size_t forward
   std::vector<Arg> kept = forward->outputs();
   kept.resize(forward_outputs);
   forward->set_output(Arg::tuple(std::move(kept)));
+  for (Node* n : forward->placeholders())
+    if (is_backward_seed(*n)) forward->erase(n);
   return forward;
 }
 
@@ -149,6 +162,9 @@ constexpr Step flow_steps[] = {
     // Autograd is traced on values, so memory goes before.
     {FlowStage::Functional, make_functional, [](const Flow& f) { return !f.given_joint; }},
     {FlowStage::Joint, differentiate, [](const Flow& f) { return f.options.train && !f.given_joint; }},
+    // Derivatives of random operators are those of the whole (dropout), so these are decomposed after it.
+    {FlowStage::FunctionalRng, functional_rng,
+     [](const Flow& f) { return f.options.functionalize_rng && !f.given_joint; }},
     // After differentiation: the derivative of a whole is known, and is more exact than that of its parts.
     {FlowStage::Decompositions, decompose,
      [](const Flow& f) { return f.options.decompositions != Decompositions::None && !f.given_joint; }},
@@ -186,6 +202,14 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
   return std::move(flow.out);
 }
 
+std::vector<Node*> AotGraphs::tangents() const {
+  if (!partition.backward) return {};
+  std::vector<Node*> all = partition.backward->placeholders();
+  if (functional_rng) all.resize(all.size() - 2);
+  all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(tangent_of.size()));
+  return all;
+}
+
 std::shared_ptr<const Graph> AotGraphs::after(FlowStage stage) const {
   for (const StageRun& run : stages)
     if (run.stage == stage) return run.after;
@@ -199,7 +223,7 @@ std::shared_ptr<const Graph> AotGraphs::before_joint_passes() const {
 }
 
 std::string_view name_of(FlowStage stage) {
-  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",   "joint",
+  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",   "joint",    "functional_rng",
                                                "decompositions",  "joint_passes", "partition"};
   return names[static_cast<std::size_t>(stage)];
 }

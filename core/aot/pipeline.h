@@ -14,7 +14,15 @@ struct AotGraphs;
 
 /// The stages of the flow, in order. After Partition each compiler runs post_grad_passes() on the graph that it gets,
 /// and compiles it; interpreters run the graph as it is.
-enum class FlowStage : unsigned char { PreGradPasses, Functional, Joint, Decompositions, JointPasses, Partition };
+enum class FlowStage : unsigned char {
+  PreGradPasses,
+  Functional,
+  Joint,
+  FunctionalRng,
+  Decompositions,
+  JointPasses,
+  Partition
+};
 std::string_view name_of(FlowStage stage);  ///< "pre_grad_passes"
 
 /// The record of one stage that ran.

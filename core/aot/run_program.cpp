@@ -10,7 +10,9 @@
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
 #include "core/ops/catch_raised.h"
+#include "core/ops/functional_rng.h"
 #include "core/ops/in_place.h"
+#include "core/partition/joint_parts.h"
 
 namespace partita {
 namespace {
@@ -95,7 +97,7 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
     GraphInputs primals;
     std::vector<Node*> placeholders = graph->placeholders();
     for (std::size_t i = 0; i < placeholders.size(); ++i) {
-      if (placeholders[i]->name().starts_with("tangents")) {
+      if (is_backward_input(*placeholders[i])) {
         f.joint_tangents_.push_back(f.inputs_.values[i]);
       } else {
         primals.values.push_back(f.inputs_.values[i]);
@@ -109,16 +111,18 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
     if (key.starts_with("tangent.")) f.tangents_.emplace(key, tensor);
   if (options.joint && f.graphs_->joint) TRY_DO(options.joint(*f.graphs_->joint));
   TRY(const CompiledFn forward, options.forward(*f.graphs_->partition.forward));
+  TRY(const Wrappers made, catch_raised<Wrappers>([&] { return wrap_graphs(*f.graphs_, options.lazy_backward); }));
+  const auto random = std::make_shared<PhiloxState>(options.seed);
   if (f.graphs_->partition.backward) {
     f.autograd_ = std::make_shared<Autograd>();
-    f.autograd_->compile = [graphs = f.graphs_, compile = options.backward] {
-      return compile(*graphs->partition.backward);
+    f.autograd_->compile = [graphs = f.graphs_, compile = options.backward, made, random]() -> Result<CompiledFn> {
+      TRY(CompiledFn backward, compile(*graphs->partition.backward));
+      return post_compile_backward(made, std::move(backward), random);
     };
     if (!options.lazy_backward) TRY_DO(f.autograd_->compile_backward());
   }
-  TRY(Wrappers made, catch_raised<Wrappers>([&] { return wrap_graphs(*f.graphs_, options.lazy_backward); }));
-  std::ranges::move(made, std::back_inserter(f.wrappers_));
-  f.run_ = post_compile(f.wrappers_, boxed(forward), f.autograd_);
+  std::ranges::copy(made, std::back_inserter(f.wrappers_));
+  f.run_ = post_compile(f.wrappers_, boxed(forward), f.autograd_, random);
   return f;
 }
 
@@ -142,8 +146,7 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
   const std::vector<std::size_t> mutated = graphs_->meta.mutated_runtime_inputs();
   const bool given =
       std::ranges::any_of(tangents_, [](const auto& entry) { return !entry.first.starts_with("tangent.input."); });
-  const std::vector<Node*> placeholders = graphs_->partition.backward->placeholders();
-  const std::size_t first = placeholders.size() - graphs_->tangent_of.size();
+  const std::vector<Node*> placeholders = graphs_->tangents();
   for (std::size_t position : graphs_->tangent_of) {
     const Tensor* value = outputs[position].get<Tensor>();
     CHECK(value, "a tangent of a value that is not a tensor");
@@ -160,7 +163,7 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
       TRY(tangent, filled(*value, loss ? 1 : 0));
     }
     TRY(const Tensor dense, tangent->contiguous());
-    TRY(Tensor expected, laid_out(dense, placeholders[first + out.size()]->meta));
+    TRY(Tensor expected, laid_out(dense, placeholders[out.size()]->meta));
     out.emplace_back(std::move(expected));
   }
   return out;
@@ -219,9 +222,11 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
   // names gets the whole gradient.
   std::map<const Storage*, Tensor> total;
   std::vector<std::pair<std::string, const Storage*>> names;
+  const std::vector<Node*> placeholders = graphs_->partition.forward->placeholders();
   for (std::size_t i = 0; i < gradients.size() && i < inputs_.values.size(); ++i) {
     const Tensor *gradient = gradients[i].get<Tensor>(), *input = inputs_.values[i].get<Tensor>();
     if (!gradient || !input) continue;
+    if (is_forward_seed(*placeholders[i])) break;  // what follows is the random offset of a given joint graph
     bool tied = inputs_.keys[i].starts_with("param.");
     if (!tied) {
       out.tensors[gradient_key(inputs_.keys[i])] = *gradient;

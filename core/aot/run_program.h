@@ -9,6 +9,7 @@
 #include "core/aot/graph_io.h"
 #include "core/aot/wrapper.h"
 #include "core/load/session.h"
+#include "core/tensor/generator.h"
 
 namespace partita {
 
@@ -19,7 +20,8 @@ struct RunOptions {
   std::function<Status(const Graph&)> joint = {};  ///< sees the joint graph before it is partitioned; may be null
   /// Seed for parameters, buffers and inputs that neither the archive nor the IO file has; unset: they are errors.
   std::optional<std::uint64_t> random_weights = {};
-  bool lazy_backward = false;  ///< compile the backward when it is first needed, not ahead
+  std::uint64_t seed = Generator::default_seed;  ///< of functionalised random numbers
+  bool lazy_backward = false;                    ///< compile the backward when it is first needed, not ahead
 };
 
 /// A program prepared to run many times: its graphs are made and compiled, its weights are bound.

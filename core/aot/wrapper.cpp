@@ -78,6 +78,12 @@ std::string summary_of(const FakifiedOutWrapper& w) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string summary_of(const FunctionalizedRngWrapper& w) {
+  std::string text = fmt::format("result {} is the new random offset", w.offset_output);
+  if (w.backward_offset_output) text += fmt::format(", of the backward result {}", *w.backward_offset_output);
+  return text;
+}
+
 }  // namespace
 
 BoxedFn boxed(CompiledFn function) {
@@ -134,23 +140,32 @@ Wrappers wrap_graphs(const AotGraphs& graphs, bool lazy_backward) {
   add(out, RuntimeWrapper::pre_compile(graphs));
   add(out, AutogradDispatchWrapper::pre_compile(graphs, lazy_backward));
   add(out, FakifiedOutWrapper::pre_compile(graphs));
+  add(out, FunctionalizedRngWrapper::pre_compile(graphs));
   return out;
 }
 
-BoxedFn post_compile(const Wrappers& wrappers, BoxedFn inner, std::shared_ptr<Autograd> autograd) {
-  for (std::size_t k = wrappers.size(); k-- > 0;) {
-    if (const auto* dispatch = std::get_if<AutogradDispatchWrapper>(&wrappers[k])) {
-      inner = dispatch->post_compile(std::move(inner), autograd);
-      continue;
-    }
+BoxedFn post_compile(const Wrappers& wrappers, BoxedFn inner, std::shared_ptr<Autograd> autograd,
+                     std::shared_ptr<PhiloxState> random) {
+  for (std::size_t k = wrappers.size(); k-- > 0;)
     std::visit(
         [&](const auto& w) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(w)>, AutogradDispatchWrapper>)
+          using W = std::decay_t<decltype(w)>;
+          if constexpr (std::is_same_v<W, AutogradDispatchWrapper>)
+            inner = w.post_compile(std::move(inner), autograd);
+          else if constexpr (std::is_same_v<W, FunctionalizedRngWrapper>)
+            inner = w.post_compile(std::move(inner), random);
+          else
             inner = w.post_compile(std::move(inner));
         },
         wrappers[k]);
-  }
   return inner;
+}
+
+CompiledFn post_compile_backward(const Wrappers& wrappers, CompiledFn backward, std::shared_ptr<PhiloxState> random) {
+  for (const Wrapper& w : wrappers)
+    if (const auto* rng = std::get_if<FunctionalizedRngWrapper>(&w))
+      backward = rng->post_compile_backward(std::move(backward), random);
+  return backward;
 }
 
 std::vector<std::size_t> places_of_inputs(const Wrappers& wrappers, std::size_t callers) {

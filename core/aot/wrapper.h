@@ -14,6 +14,7 @@
 #include "core/aot/compile_fn.h"
 #include "core/aot/graph_io.h"
 #include "core/interp/symbols.h"
+#include "core/tensor/philox.h"
 
 namespace partita {
 
@@ -158,8 +159,21 @@ struct FakifiedOutWrapper {
   bool operator==(const FakifiedOutWrapper&) const = default;
 };
 
+/// Gives forward and backward the random seed and offset that they take as last inputs, and moves the offset to where
+/// they say that it is afterwards.
+struct FunctionalizedRngWrapper {
+  static constexpr std::string_view name = "FunctionalizedRngRuntimeWrapper";
+  std::size_t offset_output = 0;  ///< the forward's result that is the new offset
+  std::optional<std::size_t> backward_offset_output;
+
+  static std::optional<FunctionalizedRngWrapper> pre_compile(const AotGraphs& graphs);
+  BoxedFn post_compile(BoxedFn inner, std::shared_ptr<PhiloxState> state) const;
+  CompiledFn post_compile_backward(CompiledFn inner, std::shared_ptr<PhiloxState> state) const;
+  bool operator==(const FunctionalizedRngWrapper&) const = default;
+};
+
 using Wrapper = std::variant<DedupeWrapper, SyntheticBaseWrapper, DebugAssertWrapper, RuntimeWrapper,
-                             AutogradDispatchWrapper, FakifiedOutWrapper>;
+                             AutogradDispatchWrapper, FakifiedOutWrapper, FunctionalizedRngWrapper>;
 /// Outermost first.
 using Wrappers = std::vector<Wrapper>;
 
@@ -168,8 +182,12 @@ using Wrappers = std::vector<Wrapper>;
 Result<Wrappers> wrap_inputs(Graph& graph, GraphInputs& inputs, bool bases);
 /// The inner layers.
 Wrappers wrap_graphs(const AotGraphs& graphs, bool lazy_backward = false);
-/// Puts the layers around compiled code. `autograd`: null without a backward.
-BoxedFn post_compile(const Wrappers& wrappers, BoxedFn inner, std::shared_ptr<Autograd> autograd = nullptr);
+/// Puts the layers around compiled code. `autograd`: null without a backward. `random`: what functionalised random
+/// numbers are drawn from; null without those.
+BoxedFn post_compile(const Wrappers& wrappers, BoxedFn inner, std::shared_ptr<Autograd> autograd = nullptr,
+                     std::shared_ptr<PhiloxState> random = nullptr);
+/// Puts the layers around the compiled backward that it has besides AutogradDispatchWrapper.
+CompiledFn post_compile_backward(const Wrappers& wrappers, CompiledFn backward, std::shared_ptr<PhiloxState> random);
 
 /// By the caller's input: the graph's input that it is or lies in.
 std::vector<std::size_t> places_of_inputs(const Wrappers& wrappers, std::size_t callers);

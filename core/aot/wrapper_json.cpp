@@ -55,6 +55,10 @@ template <class F>
 void fields(F& f, FakifiedOutWrapper& w) {
   f("outputs", w.outputs), f("shapes", w.shapes.inputs);
 }
+template <class F>
+void fields(F& f, FunctionalizedRngWrapper& w) {
+  f("offset_output", w.offset_output), f("backward_offset_output", w.backward_offset_output);
+}
 
 template <class T>
 inline constexpr bool is_list = false;

@@ -197,15 +197,18 @@ class Printer {
   void signature(GraphForm form) {
     std::vector<Node*> inputs = graph_.placeholders();
     if (form == GraphForm::Joint) {
-      line(1, "def forward(self, primals, tangents):");
-      std::string declarations, names;
+      // Other inputs (a random seed) are parameters of their own, fwd_seed for fwd_seed_1.
+      std::string declarations, names, parameters = "primals, tangents";
       for (Node* n : inputs) {
+        if (!n->name().starts_with("primals_") && !n->name().starts_with("tangents_"))
+          parameters += ", " + n->name().substr(0, n->name().rfind('_'));
         if (!annotation(n->meta).empty()) declarations += declared(*n, n->name()) + "; ";
         names += n->name() + ", ";
       }
+      line(1, fmt::format("def forward(self, {}):", parameters));
       if (options_.annotations) line(2, declarations);
       out_ += "\n";
-      line(2, names + "= fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)");
+      line(2, names + "= fx_pytree.tree_flatten_spec([" + parameters + "], self._in_spec)");
       return;
     }
     std::string parameters = "self";

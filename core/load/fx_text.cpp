@@ -288,7 +288,8 @@ class ModuleReader {
       for (Parameter& p : parameters_) TRY_DO(add_placeholder(p));
       return {};
     }
-    bool joint = parameters_.size() == 2 && parameters_[0].name == "primals" && parameters_[1].name == "tangents";
+    // Functionalised random numbers add seeds and offsets.
+    bool joint = parameters_.size() >= 2 && parameters_[0].name == "primals" && parameters_[1].name == "tangents";
     graph_->form = joint ? GraphForm::Joint : GraphForm::Flat;
     return {};
   }

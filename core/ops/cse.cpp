@@ -6,6 +6,7 @@
 
 #include "core/ir/print.h"
 #include "core/ops/alias.h"
+#include "core/ops/effects.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
 
@@ -19,9 +20,9 @@ bool may_merge(const Node& node) {
       if (s.starts_with('u')) return false;
   if (node.op()->kind != OpKind::Torch) return true;
   const Schema* schema = find_schema(node.op());
-  if (!schema || schema->is_mutable || schema->nondeterministic_seeded) return false;
+  if (!schema || schema->is_mutable || draws(node.op())) return false;
   const OpRecord* record = find_record(node.op());
-  return !record || !(record->random || record->side_effect || record->uninitialised);
+  return !record || !(record->side_effect || record->uninitialised);
 }
 
 bool writes(const Node& node) {

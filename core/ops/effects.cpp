@@ -4,6 +4,12 @@
 
 namespace partita {
 
+bool draws(const Op* op) {
+  if (const OpRecord* record = find_record(op)) return record->random;
+  const Schema* schema = find_schema(op);
+  return schema && schema->nondeterministic_seeded;
+}
+
 bool has_effect(const Node& node) {
   if (!node.op()->is_call()) return !node.is(Op::get_attr());
   if (node.is(Op::getitem())) return false;
@@ -19,8 +25,7 @@ bool has_effect(const Node& node) {
   const Schema* schema = find_schema(node.op());
   if (!schema) return true;
   const OpRecord* record = find_record(node.op());
-  return schema->is_mutable || schema->nondeterministic_seeded || (record && (record->random || record->side_effect)) ||
-         schema->returns.empty();
+  return schema->is_mutable || draws(node.op()) || (record && record->side_effect) || schema->returns.empty();
 }
 
 }  // namespace partita

@@ -3,6 +3,9 @@
 
 namespace partita {
 
+/// Does a call of it draw from the run's generator?
+bool draws(const Op* op);
+
 /// Does running this node do more than give its value: write memory, draw random numbers, raise, print? Calls we know
 /// nothing of do; a call of sub graphs does when one of their calls does.
 bool has_effect(const Node& node);

@@ -5,6 +5,7 @@
 #include "core/base/verification.h"
 #include "core/ir/place.h"
 #include "core/ops/control.h"
+#include "core/ops/functional_rng.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
 
@@ -41,6 +42,7 @@ class Rules {
     bool tangents = false;
     for (Node* node : graph_.placeholders()) {
       bool tangent = node->name().starts_with("tangents_");
+      if (is_forward_seed(*node) || is_backward_seed(*node)) continue;
       if (!tangent && !node->name().starts_with("primals_"))
         report(*node, "an input of a joint graph is named primals_N or tangents_N");
       if (tangents && !tangent) report(*node, "a primal after a tangent");
@@ -50,15 +52,17 @@ class Rules {
   }
 
  private:
-  /// The last outputs are the primals' gradients.
+  /// The last outputs are the primals' gradients, and the backward's random offset if there is one.
   void gradients() {
     std::vector<const Node*> primals;
     for (Node* node : graph_.placeholders())
       if (node->name().starts_with("primals_")) primals.push_back(node);
     const std::vector<Arg> outputs = graph_.outputs();
-    if (outputs.size() < primals.size()) return report(*graph_.last(), "returns no gradient or None for each primal");
+    const bool random = std::ranges::any_of(graph_.placeholders(), [](const Node* n) { return is_backward_seed(*n); });
+    if (outputs.size() < primals.size() + random)
+      return report(*graph_.last(), "returns no gradient or None for each primal");
     for (std::size_t i = 0; i < primals.size(); ++i) {
-      const Node* gradient = outputs[outputs.size() - primals.size() + i].node();
+      const Node* gradient = outputs[outputs.size() - random - primals.size() + i].node();
       const TensorMeta *of = primals[i]->meta.tensor(), *is = gradient ? gradient->meta.tensor() : nullptr;
       if (of && is && (of->dtype != is->dtype || of->dim() != is->dim()))
         report(*gradient, "is the gradient of " + primals[i]->name() + " and has another dtype or rank");

@@ -78,15 +78,14 @@ OpClass classify(const Op& op) {
   const OpRecord* record = find_record(&op);
   if (const Schema* schema = find_schema(&op)) {
     c.cost.view = schema->is_view || (record && record->may_alias && record->recomputable);
-    c.cost.random = schema->nondeterministic_seeded;
     c.cost.recomputable = c.cost.view || any_pointwise_overload(schema->base);
   }
   if (record) {
     c.cost.recomputable |= record->recomputable;
     c.cost.expensive = record->expensive;
     c.cost.concatenates = record->concatenates;
-    c.cost.random |= record->random;
   }
+  c.cost.random = draws(&op);
   if (c.cost.random || c.cost.expensive) c.cost.recomputable = false;
   c.cost.fusible = c.cost.recomputable || c.cost.random;
   c.free = c.cost.view;

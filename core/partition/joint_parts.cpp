@@ -1,14 +1,21 @@
 #include "core/partition/joint_parts.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
+#include "core/ops/functional_rng.h"
 #include "core/partition/cost.h"
 
 namespace partita {
 
 bool is_tangent(const Node& node) {
   return node.is_placeholder() && (node.name().starts_with("tangents") || node.target.starts_with("tangents"));
+}
+
+bool is_backward_input(const Node& node) {
+  return is_tangent(node) || is_backward_seed(node);
 }
 
 Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_t> forward_outputs) {
@@ -18,13 +25,19 @@ Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_
   r.on_tangents.assign(limit, 0);
   r.returned_gradient.assign(limit, 0);
   r.forward_order.assign(limit, -1);
-  for (Node* n : joint.placeholders()) (is_tangent(*n) ? r.tangents : r.primals).push_back(n);
+  std::size_t gradients = 0;
+  for (Node* n : joint.placeholders()) {
+    const bool backward = is_backward_input(*n);
+    (backward ? r.tangents : r.primals).push_back(n);
+    gradients += !backward && !is_forward_seed(*n);
+  }
+  if (std::ranges::any_of(r.tangents, [](const Node* n) { return is_backward_seed(*n); })) ++gradients;
 
   std::vector<Arg> outputs = joint.outputs();
-  std::size_t forward_count = outputs.size() - std::min(outputs.size(), r.primals.size());
+  std::size_t forward_count = outputs.size() - std::min(outputs.size(), gradients);
   if (forward_outputs) {
     forward_count = *forward_outputs;
-  } else if (outputs.size() < r.primals.size()) {
+  } else if (outputs.size() < gradients) {
     return input_error("partition.joint",
                        fmt::format("graph {} has {} outputs for {} primals, so it is not a joint graph (one gradient "
                                    "or None per primal after the forward's outputs)",
@@ -41,7 +54,7 @@ Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_
 
   for (Node* n : joint) {
     if (n->is_output()) continue;
-    bool hangs = is_tangent(*n);
+    bool hangs = is_backward_input(*n);
     for (Node* input : n->inputs()) hangs |= r.on_tangents[input->id()] != 0;
     r.on_tangents[n->id()] = hangs;
   }

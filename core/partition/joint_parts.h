@@ -23,6 +23,7 @@ struct JointParts {
 };
 
 bool is_tangent(const Node& node);
+bool is_backward_input(const Node& node);  ///< a tangent, or the backward's random seed or offset
 Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_t> forward_outputs);
 
 }  // namespace partita

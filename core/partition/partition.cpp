@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/cse.h"
+#include "core/ops/functional_rng.h"
 #include "core/ops/record.h"
 #include "core/partition/cost.h"
 #include "core/partition/extract.h"
@@ -71,7 +72,7 @@ Result<Problem> prepare(const Graph& joint, const PartitionOptions& options, boo
 std::vector<char> written_as_forward(const Problem& p) {
   std::vector<Node*> prefix;
   for (Node* n : *p.joint) {
-    if (n->is_placeholder() && !is_tangent(*n)) prefix.push_back(n);
+    if (n->is_placeholder() && !is_backward_input(*n)) prefix.push_back(n);
     if (n->is_placeholder()) continue;
     if (p.parts.on_tangents[n->id()] || n->is_output()) break;
     prefix.push_back(n);
@@ -194,8 +195,9 @@ bool is_joint(const Graph& graph) {
   // gradients from the first one on.
   std::size_t primals = 0, tangents = 0;
   for (const Node* n : graph.placeholders()) {
-    const bool named = is_tangent(*n) ? n->name() == fmt::format("tangents_{}", ++tangents)
-                                      : tangents == 0 && n->name() == fmt::format("primals_{}", ++primals);
+    const bool named = (tangents > 0 && (is_forward_seed(*n) || is_backward_seed(*n))) ||
+                       (is_tangent(*n) ? n->name() == fmt::format("tangents_{}", ++tangents)
+                                       : tangents == 0 && n->name() == fmt::format("primals_{}", ++primals));
     if (!named) return false;
   }
   if (tangents == 0 || graph.outputs().size() < primals + tangents) return false;

@@ -4,6 +4,11 @@
 
 namespace partita {
 
+/// The state of a CUDA generator of PyTorch. The offset counts numbers, and is a multiple of 4.
+struct PhiloxState {
+  std::uint64_t seed = 0, offset = 0;
+};
+
 /// One block of Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011, Random123): four numbers that depend only on the
 /// counter and the key.
 constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,

@@ -91,6 +91,41 @@ class TestRandom : public QObject {
              Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
   }
 
+  /// torch.rand on a CUDA device after torch.cuda.manual_seed(0).
+  void philox_rand_of_cuda() {
+    const auto draw = [](std::int64_t n, std::int64_t seed, std::int64_t offset, DType dtype) {
+      const auto number = [](std::int64_t i) {
+        Tensor t = *Tensor::zeros(DType::Int64, {});
+        *t.as<std::int64_t>() = i;
+        return t;
+      };
+      return evaluate(Op::torch("rngprims.philox_rand.default"),
+                      {size(n), number(seed), number(offset), Value(), Device{}, dtype}, {});
+    };
+    const auto found = draw(10, 0, 0, DType::Float32);
+    QVERIFY(found);
+    const ValueList& results = *found->get<ValueList>();
+    const double expected[] = {0.3990, 0.5167, 0.0249, 0.9401, 0.9459, 0.7967, 0.4150, 0.8203, 0.2290, 0.9096};
+    for (int i = 0; i < 10; ++i) QVERIFY(std::abs(results[0].get<Tensor>()->item_as_double(i) - expected[i]) < 0.00006);
+    QCOMPARE(results[1].get<Tensor>()->item_as_double(), 4.0);
+    const auto wide = draw(2, 42, 0, DType::Float64);
+    QVERIFY(wide);
+    QCOMPARE((*wide->get<ValueList>())[0].get<Tensor>()->item_as_double(1), 0.12624985156592777);
+    // A thread draws four numbers from one block, one for each turn through all threads.
+    const std::int64_t threads = 132 * 2048;
+    const auto turns = draw(5 * threads, 0, 8, DType::Float32);
+    QVERIFY(turns);
+    const Tensor& many = *(*turns->get<ValueList>())[0].get<Tensor>();
+    for (std::int64_t turn = 0; turn < 5; ++turn) {
+      const auto block = philox4x32({turn < 4 ? 2u : 3u, 0, 7, 0}, {0, 0});
+      QCOMPARE(many.item_as_double(turn * threads + 7),
+               double(static_cast<float>(block[static_cast<std::size_t>(turn % 4)]) * 0x1p-32f + 0x1p-33f));
+    }
+    QCOMPARE((*turns->get<ValueList>())[1].get<Tensor>()->item_as_double(), 8.0);
+    QVERIFY(!draw(1, 0, 3, DType::Float32));
+    QVERIFY(!draw(1, 0, 0, DType::Int64));
+  }
+
   void high_bits_of_the_seed_are_ignored() {  // PyTorch ignores them too
     Generator a(7), b((std::uint64_t{1} << 40) + 7);
     QCOMPARE(a.random64(), b.random64());

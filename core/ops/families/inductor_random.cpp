@@ -1,6 +1,7 @@
 // Inductor's functional random numbers (torch/_inductor/inductor_prims.py). Seeds are drawn from the run's generator;
 // every number is a function of a seed and its row-major position, so a kernel can compute it where it is read. The
 // functions are those of inductor's C++ code (torch/csrc/inductor/cpp_prefix.h), which uses 32 bits of a seed.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -84,10 +85,65 @@ Meta fake_philox(FakeCall& c) {
   return MetaTuple{{TensorMeta::contiguous(c.dtype("dtype").value_or(DType::Float32), c.syms("size"), device),
                     TensorMeta::contiguous(DType::Int64, {}, Device{})}};
 }
-Value eval_philox(EvalCall&) {
-  fail_unsupported(
-      "philox_rand, whose numbers depend on how a CUDA device shares the elements among its threads; PyTorch refuses "
-      "it on the CPU too");
+
+/// How ATen's distribution kernels share the elements among threads (ATen/native/cuda/DistributionTemplates.h): thread
+/// t of T draws blocks of four numbers for the elements t, t + T, t + 2T, ... T depends on the device only for more
+/// elements than it can hold threads; here it is that of an H100 (132 multiprocessors of 2048 threads).
+struct PhiloxThreads {
+  static constexpr std::int64_t block = 256, most_blocks = 132 * (2048 / block);
+  std::int64_t elements, threads;
+
+  explicit PhiloxThreads(std::int64_t n)
+      : elements(n), threads(block * std::clamp<std::int64_t>((n + block - 1) / block, 1, most_blocks)) {}
+  /// How far philox_rand_offset (torch/_prims/rng_prims.py) moves the offset.
+  std::int64_t moved() const { return elements == 0 ? 0 : ((elements - 1) / (threads * 4) + 1) * 4; }
+};
+
+std::uint64_t seed_argument(const EvalCall& c, const char* name) {
+  const Tensor& t = c.tensor(name);
+  if (t.numel() != 1 || t.dtype != DType::Int64) fail(std::string(name) + " must be one int64 number");
+  return static_cast<std::uint64_t>(*t.as<std::int64_t>());
+}
+
+/// CUDA's curand gives numbers in (0, 1], of which ATen makes [0, 1).
+template <class T>
+T below_one(T number) {
+  return number == 1 ? T(0) : number;
+}
+float unit_of(std::uint32_t bits) {
+  return static_cast<float>(bits) * 0x1p-32f + 0x1p-33f;
+}
+double unit_of(std::uint32_t low, std::uint32_t high) {
+  return static_cast<double>(std::uint64_t{low} ^ std::uint64_t{high} << 21) * 0x1p-53 + 0x1p-54;
+}
+
+/// The numbers of torch.rand on a CUDA device.
+Value eval_philox(EvalCall& c) {
+  const std::vector<Tensor> outputs = allocate_all(c, fake_philox);
+  const Tensor& out = outputs[0];
+  const std::uint64_t seed = seed_argument(c, "seed"), offset = seed_argument(c, "offset");
+  if (offset % 4 != 0) fail("offset must be a multiple of 4");
+  const PhiloxThreads threads(out.numel());
+  const bool wide = out.dtype == DType::Float64;
+  if (!is_floating(out.dtype))
+    fail("philox_rand gives floating point numbers, not " + std::string(torch_name(out.dtype)));
+  const std::int64_t width = wide ? 2 : 4;  // numbers of a block
+  const Tensor numbers = wide || out.dtype == DType::Float32 ? out : empty(DType::Float32, out.sizes);
+  for (std::int64_t i : steps(out.numel())) {
+    const std::int64_t turn = i / threads.threads, thread = i % threads.threads, part = turn % width;
+    const std::uint64_t block = offset / 4 + static_cast<std::uint64_t>(turn / width);
+    const auto bits = philox4x32({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                                  static_cast<std::uint32_t>(thread), 0},
+                                 {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+    const auto at = static_cast<std::size_t>(part);
+    if (wide)
+      numbers.as<double>()[i] = below_one(unit_of(bits[2 * at], bits[2 * at + 1]));
+    else
+      numbers.as<float>()[i] = below_one(rounded(out.dtype, unit_of(bits[at])));
+  }
+  if (numbers.dtype != out.dtype) out.copy_from(unwrap(numbers.to(out.dtype)));
+  *outputs[1].as<std::int64_t>() = threads.moved();
+  return ValueList{out, outputs[1]};
 }
 
 }  // namespace
@@ -99,7 +155,7 @@ void register_inductor_random(OpTable& t) {
         {.program = "clone(aten.select.int(seeds, 0, index))", .not_differentiable = true});
   t.add("prims.inductor_random.default", fake_numbers, eval_random, {}, {.not_differentiable = true});
   t.add("prims.inductor_randint.default", fake_numbers, eval_randint, {}, {.not_differentiable = true});
-  t.add("rngprims.philox_rand.default", fake_philox, eval_philox, {}, {.not_differentiable = true, .random = true});
+  t.add("rngprims.philox_rand.default", fake_philox, eval_philox, {}, {.not_differentiable = true});
 }
 
 }  // namespace partita
