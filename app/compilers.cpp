@@ -254,16 +254,17 @@ Result<const Compiler*> find_compiler(std::string_view name) {
 }
 
 Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
-                                     const Compiler& compiler, CompilerSetup setup, bool partitioner_given) {
-  setup.backend.threads = request.threads;
+                                     const Compiler& compiler, CompilerSetup setup) {
+  setup.backend.config = config();
   if (!setup.backend.progress) setup.backend.progress = request.progress;
   setup.backend.worker = request.worker;
   setup.backend.fixed_parameters = !request.train;
   setup.backend.generator = std::make_shared<Generator>(request.seed);
   RunOptions options = run_options(request, nullptr);
-  const Partitioner asked = options.aot.partition.partitioner;
   compiler.set_up(setup, options);
-  if (partitioner_given) options.aot.partition.partitioner = asked;
+  const auto row = find_config_row("partitioner");
+  CHECK(row);
+  if ((*row)->given(config())) options.aot.partition.partitioner = configured_partitioner();
   return run_program(artefact, io, options);
 }
 

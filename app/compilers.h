@@ -32,9 +32,10 @@ std::span<const Compiler> compilers();
 /// Error compiler.unknown lists the names.
 Result<const Compiler*> find_compiler(std::string_view name);
 
-/// The OUT file of one run with this compiler. With `partitioner_given` the request's partitioner is used, else the
-/// compiler's own. The backend's threads, generator, worker and whether parameters are fixed follow from the request.
+/// The OUT file of one run with this compiler. A partitioner that the configuration was given is
+/// used, else the compiler's own. The backend's configuration is this thread's; its generator,
+/// worker and whether parameters are fixed follow from the request.
 Result<TensorFile> run_with_compiler(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
-                                     const Compiler& compiler, CompilerSetup setup, bool partitioner_given = false);
+                                     const Compiler& compiler, CompilerSetup setup);
 
 }  // namespace partita

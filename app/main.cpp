@@ -12,9 +12,8 @@
 #include <unistd.h>
 
 #include "app/cli/command.h"
-#include "core/base/memory.h"
+#include "app/config_options.h"
 #include "core/base/scratch.h"
-#include "core/base/verification.h"
 #include "core/ops/catch_raised.h"
 
 using namespace partita;
@@ -35,22 +34,7 @@ int run(int argc, char** argv) {
       "Exit codes: 0 done; 1 a comparison or check differs or fails; 2 bad input or usage; 3 not supported; "
       "4 a bug of Partita; 5 stopped on request.");
   app.fallthrough();  // options of the program may stand behind the verb
-  app.add_option_function<std::size_t>("--memory-limit", set_memory_limit,
-                                       "bytes of tensors that may be held at one time")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("the machine's memory");
-  const CLI::AsNumberWithUnit counted(std::map<std::string, std::size_t>{{"k", 1'000}, {"m", 1'000'000}},
-                                      CLI::AsNumberWithUnit::CASE_INSENSITIVE);
-  app.add_option_function<std::size_t>("--graph-limit", set_graph_limit,
-                                       "nodes, and terms of symbolic sizes, that one file may ask for")
-      ->transform(counted)
-      ->default_str("1m");
-  app.add_option_function<std::size_t>("--loop-limit", set_loop_limit,
-                                       "turns of loops that a number in one call, and no size, may ask for")
-      ->transform(counted)
-      ->default_str("1000m");
-  app.add_flag_callback(
-      "--verify", [] { set_verification(true); }, "check graphs and plans where they pass from one stage to the next");
+  add_config_options(app);
   cli::Action chosen;
   for (const cli::Command* command : cli::commands()) {
     CLI::App* sub = app.add_subcommand(command->name, command->summary);
@@ -71,6 +55,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(input_error("cli.usage", std::string(error.what()) + "; see partita --help"));
   }
+  if (const Status configured = apply_config_options(); !configured) return complain(configured.error());
   if (!chosen) chosen = cli::open_window;
   Result<int> code = catch_raised<int>(chosen);
   return code ? *code : complain(code.error());

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/config_options.h"
 #include "app/plant.h"
 #include "core/base/hash.h"
 #include "core/base/shell_word.h"
@@ -23,8 +24,9 @@ namespace {
 std::string try_command(const MinifyCheck& check, const std::string& program, const char* mode) {
   std::string command = fmt::format(
       "{} minify {{}} --inputs \"$(dirname {{}})\"/inputs.safetensors --check {} --tolerance {} --timeout "
-      "{} --memory-limit {} --threads {} {} --json",
-      shell_word(program), check.check, check.tolerance, check.timeout, check.memory_limit, check.threads, mode);
+      "{} --memory-limit {} {} --json{}",
+      shell_word(program), check.check, check.tolerance, check.timeout, check.memory_limit, mode,
+      config_words(config(), ConfigPart::Given));
   return check.plant.empty() ? command : command + " --plant " + check.plant;
 }
 
@@ -62,7 +64,6 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
   q.jobs = check.jobs > 0 ? check.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   TRY(q.backend, find_backend(backend));
   q.name = kind + ":" + backend;
-  q.backend_options = {.threads = check.threads};
   q.tolerance = check.tolerance;
   std::optional<std::pair<const Op*, Plant>> plant;
   if (!check.plant.empty()) {
@@ -72,7 +73,7 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
     const CompileFn faulty = plant && compile ? planted(compile, plant->first, plant->second) : compile;
     Oracle oracle = kind == "crash"
                         ? minify::crash_oracle(backend, faulty)
-                        : minify::accuracy_oracle(backend, faulty, {.tolerance = check.tolerance}, check.threads);
+                        : minify::accuracy_oracle(backend, faulty, {.tolerance = check.tolerance}, config().threads);
     oracle.limits = {check.timeout, check.memory_limit << 20};
     oracle.in_child = true;  // compiled code may crash whatever is asked of it
     return oracle;
@@ -80,7 +81,9 @@ Result<MinifyQuestion> minify_question(const MinifyCheck& check) {
   q.oracle = q.oracle_of(q.backend->make(q.backend_options));
   q.oracle.question += check.plant.empty() ? "" : " planted " + check.plant;
   q.options = fmt::format("--check {}{}", q.name, check.plant.empty() ? "" : " --plant " + check.plant);
-  q.again = fmt::format("partita minify graph.py --inputs inputs.safetensors {} --once", q.options);
+  const bool configured = !config_part(config(), ConfigPart::Differs).empty();
+  q.again = fmt::format("partita minify graph.py --inputs inputs.safetensors {} --once{}", q.options,
+                        configured ? " --config-file partita.config" : "");
   return q;
 }
 
@@ -144,12 +147,14 @@ std::string minify_session(const minify::Start& start, const MinifyQuestion& que
 }
 
 minify::ReproText repro_text(const MinifyQuestion& question, const minify::Culprit& culprit) {
-  return {question.name, question.again, "partita " PARTITA_VERSION, question.tolerance, culprit};
+  return {question.name,      question.again, "partita " PARTITA_VERSION,
+          question.tolerance, culprit,        config_text(config(), ConfigPart::Differs)};
 }
 
 std::string minify_report(const minify::MinifyResult& r, const minify::Culprit& culprit, const std::string& folder) {
   nlohmann::ordered_json document = {
       {"folder", folder},
+      {"config", config_json(config(), ConfigPart::Differs)},
       {"failure", {{"what", r.failure.what}, {"op", r.failure.op}, {"message", r.failure.message}}},
       {"calls", {{"before", r.start_calls}, {"after", r.calls}}},
       {"tries", r.tries},

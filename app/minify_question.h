@@ -14,10 +14,9 @@ namespace partita {
 /// The failure that is looked for, as the options of `partita minify` say it.
 struct MinifyCheck {
   std::string check;  ///< "crash" or "accuracy", a backend behind a colon or default_compiler(); empty: `command`
-  std::string command, matches;  ///< as minify::command_oracle takes them
-  std::string plant;             ///< "aten.tanh.default:wrong": a fault to be found; empty: none
-  int jobs = 0;                  ///< tries at once; 0: as many as there are processors, and one of a command
-  int threads = 1;
+  std::string command, matches;           ///< as minify::command_oracle takes them
+  std::string plant;                      ///< "aten.tanh.default:wrong": a fault to be found; empty: none
+  int jobs = 0;                           ///< tries at once; 0: as many as there are processors, and one of a command
   double timeout = 60, tolerance = 1e-3;  ///< seconds a try may take; absolute and relative
   std::size_t memory_limit = 0;           ///< MiB a try may take; 0: no limit
 };

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/config_options.h"
 #include "app/plant.h"
 #include "core/aot/run_compiled.h"
 #include "core/aot/run_program.h"
@@ -30,20 +31,12 @@ void add_run_options(CLI::App& app, RunRequest& request) {
       "--inputs", request.inputs,
       "safetensors file with input.0, input.1, ..., or a .input pickle, whose inputs are made as get_inputs does");
   app.add_flag("--train", request.train, "differentiate the outputs and return gradients");
-  app.add_option("--partitioner", request.partitioner, "min-cut or default")
-      ->check(CLI::IsMember({"min-cut", "default"}))
-      ->capture_default_str();
-  app.add_option("--threads", request.threads)->check(CLI::Range(1, 1024))->capture_default_str();
+  add_config_option(app, "--partitioner", "partitioner");
+  add_config_option(app, "--threads", "threads");
   app.add_option("--random-weights", request.random_weights,
                  "make up what neither the file nor the inputs hold, from this seed");
   app.add_option("--seed", request.seed, "as torch.manual_seed, before random operators draw their numbers")
       ->capture_default_str();
-}
-
-void add_rng_option(CLI::App& app, bool& on) {
-  app.add_flag("--functionalize-rng", on,
-               "random numbers are functions of a seed and an offset, which forward and backward take and return: "
-               "those that PyTorch draws on a CUDA device under functionalize_rng_ops");
 }
 
 void add_worker_options(CLI::App& app, RunRequest& request) {
@@ -54,10 +47,7 @@ void add_worker_options(CLI::App& app, RunRequest& request) {
         const auto plant = parse_plant(text);
         return plant ? std::string() : plant.error().message;
       });
-  app.add_option("--timeout", request.worker->step_seconds,
-                 "seconds for one step of compiled code, which runs in a process of its own")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_config_option(app, "--timeout", "step_seconds");
 }
 
 Result<TensorFile> read_io(const RunRequest& request) {
@@ -68,23 +58,20 @@ Result<TensorFile> read_io(const RunRequest& request) {
 RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
   RunOptions options;
   options.aot.train = request.train;
-  options.aot.partition.partitioner = request.partitioner == "default" ? Partitioner::Default : Partitioner::MinCut;
   options.forward = options.backward = compile;
   options.random_weights = request.random_weights;
-  options.aot.functionalize_rng = request.functionalize_rng;
   options.seed = request.seed;
   return options;
 }
 
 Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store) {
-  const CompileFn compile = backend.make({.threads = request.threads,
-                                          .progress = request.progress,
+  const CompileFn compile = backend.make({.progress = request.progress,
                                           .fixed_parameters = !request.train,
                                           .generator = std::make_shared<Generator>(request.seed),
                                           .store = store,
                                           .worker = request.worker});
-  if (backend.takes_any_graph && !request.train && !request.functionalize_rng)
+  if (backend.takes_any_graph && !request.train && !config().functionalize_rng)
     return run_as_it_is(artefact, io, request.random_weights, compile);
   return run_program(artefact, io, run_options(request, compile));
 }
@@ -115,8 +102,7 @@ Result<std::vector<Report>> compare_artefact_nodes(const Artefact& artefact, con
   std::vector<Report> reports;
   const auto runner = [&](const Backend& backend) -> Runner {
     const auto generator = std::make_shared<Generator>();
-    const CompileFn compile =
-        backend.make({.threads = request.threads, .generator = generator, .store = store, .worker = request.worker});
+    const CompileFn compile = backend.make({.generator = generator, .store = store, .worker = request.worker});
     return [&backend, &request, compile, generator](const Graph& graph, std::vector<Value> inputs) {
       *generator = Generator(request.seed);  // all runs draw the same
       return run_graph(graph, std::move(inputs), compile, backend.takes_any_graph);

@@ -21,12 +21,10 @@ class Option;
 namespace partita {
 
 struct RunRequest {
-  std::string path, graph, inputs, partitioner = "min-cut";
+  std::string path, graph, inputs;
   bool train = false;
-  int threads = 1;
   std::optional<std::uint64_t> random_weights;
   std::uint64_t seed = Generator::default_seed;  ///< of the generator that random operators draw from
-  bool functionalize_rng = false;                ///< they get their numbers from a seed and an offset
   std::optional<WorkerOptions> worker;           ///< where compiled code runs; unset: in this process
   const Progress* progress = nullptr;            ///< may be null
 };
@@ -34,8 +32,6 @@ struct RunRequest {
 CLI::Option* add_graph_options(CLI::App& app, std::string& path, std::string& graph);
 /// Declares path, --graph, --inputs, --train, --partitioner, --threads, --random-weights, --seed.
 void add_run_options(CLI::App& app, RunRequest& request);
-/// Declares --functionalize-rng.
-void add_rng_option(CLI::App& app, bool& on);
 /// Runs compiled code in a worker, and declares --plant and --timeout for it.
 void add_worker_options(CLI::App& app, RunRequest& request);
 

@@ -12,7 +12,7 @@ namespace {
 
 InterpOptions interp_options(const BackendOptions& options) {
   InterpOptions out;
-  out.threads = options.threads;
+  out.threads = options.config.threads;
   out.progress = options.progress;
   out.generator = options.generator;
   return out;

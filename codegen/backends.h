@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/aot/staged_compiler.h"
+#include "core/base/config.h"
 #include "core/base/progress.h"
 #include "core/tensor/generator.h"
 
@@ -18,11 +19,11 @@ class CodeStore;
 struct WorkerOptions {
   std::string program = "/proc/self/exe";  ///< has the verb `worker`
   std::string plant;                       ///< a fault to be found, as `--plant` takes it; empty: none
-  double step_seconds = 60;                ///< a worker that is at the same step for longer than this is ended
 };
 
 struct BackendOptions {
-  int threads = 1;
+  /// Code that is made later, for new sizes, is made with it, too.
+  Config config = partita::config();
   const Progress* progress = nullptr;
   /// Parameters and buffers keep their values between runs (inference), so a compiler may pack them.
   bool fixed_parameters = false;

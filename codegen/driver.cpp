@@ -17,10 +17,19 @@ namespace {
 
 Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_after) {
   PassContext context;
-  context.threads = options.threads;
+  context.threads = options.config.threads;
+  context.fold_limit_bytes = options.config.fold_limit;
   now_at("running the passes");
-  const auto passed = post_grad_passes(graph, context, {.stop_after = stop_after});
+  const auto& disabled = options.config.disable_passes;
+  const auto passed =
+      post_grad_passes(graph, context, {.disabled = {disabled.begin(), disabled.end()}, .stop_after = stop_after});
   return passed ? Status() : Status(passed.error());
+}
+
+Result<schedule::Plan> make_plan(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
+                                 const BackendOptions& options) {
+  return schedule::make_plan(
+      graph, {.sizes = sizes, .target = codegen::host_target(options.config.threads), .fuse = options.config.fuse});
 }
 
 bool has_symbols(const Meta& meta) {
@@ -40,7 +49,7 @@ class CompiledGraph {
     int index = 0;
     for (const Node* node : graph_->placeholders()) {
       has_symbols_ |= partita::has_symbols(node->meta);
-      if (options_.fixed_parameters &&
+      if (options_.fixed_parameters && options_.config.pack_parameters &&
           (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")))
         fixed_.insert(index);
       ++index;
@@ -64,7 +73,7 @@ class CompiledGraph {
  private:
   Status compile(const std::map<std::string, std::int64_t>& sizes) {
     now_at("planning kernels");
-    TRY(const schedule::Plan plan, schedule::make_plan(*graph_, {sizes, codegen::host_target(options_.threads)}));
+    TRY(const schedule::Plan plan, make_plan(*graph_, sizes, options_));
     codegen::CpuOptions cpu;
     cpu.generator = options_.generator;
     cpu.fixed_inputs = fixed_;
@@ -77,7 +86,8 @@ class CompiledGraph {
       if (compiled->has_symbols()) return unsupported("backend.symbolic", "a size that is known only at run time");
       return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
     };
-    if (const auto store = options_.store) {
+    if (const auto store = options_.store; store && !options_.config.force_disable_caches) {
+      cpu.configuration = code_key(options_.config);
       cpu.load_code = [store](const std::string& key) { return store->find(key); };
       cpu.store_code = [store, name = graph_->name](const std::string& key, const std::string& code) {
         store->put(key, code, name);
@@ -111,7 +121,7 @@ Result<StagedCompiler::Planned> planned(const Graph& graph, const BackendOptions
     if (has_symbols(node->meta))
       return unsupported("backend.symbolic", "a plan is made for concrete sizes; this graph has symbolic ones",
                          place_of(*node));
-  TRY(schedule::Plan plan, schedule::make_plan(*passed, {{}, codegen::host_target(options.threads)}));
+  TRY(schedule::Plan plan, make_plan(*passed, {}, options));
   return StagedCompiler::Planned(std::move(passed), std::move(plan));
 }
 

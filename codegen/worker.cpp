@@ -19,10 +19,8 @@
 
 #include "codegen/message.h"
 #include "core/aot/graph_io.h"
-#include "core/base/memory.h"
 #include "core/base/packed.h"
 #include "core/base/scratch.h"
-#include "core/base/verification.h"
 #include "core/base/whereabouts.h"
 #include "core/ir/place.h"
 #include "core/ir/print.h"
@@ -176,13 +174,10 @@ Result<std::shared_ptr<Worker>> Worker::start(const std::string& backend, const 
   Packer setup;
   setup.put(backend);
   setup.put(options.worker->plant);
-  setup.put(options.threads);
+  setup.put(config_text(options.config, ConfigPart::All));
   setup.put(options.fixed_parameters);
   setup.put(options.generator != nullptr);
   setup.put(options.store != nullptr);
-  setup.put(memory_limit());
-  setup.put(graph_limit());
-  setup.put(verification());
   TRY_DO(worker->ask(setup.take(), page));
   return worker;
 }
@@ -216,7 +211,7 @@ bool Worker::wait() {
       changed_ = now;
       if (options_.progress) options_.progress->at(-1, text_of(*page_));
     }
-    const double limit = options_.worker->step_seconds;
+    const double limit = options_.config.step_seconds;
     if (options_.progress && options_.progress->cancelled())
       end_ = stopped_on_request();
     else if (std::chrono::duration<double>(now - changed_).count() > limit)
@@ -425,14 +420,14 @@ Status serve_as_worker(int socket,
   ::setrlimit(RLIMIT_CORE, &no_core);
   Unpacker in(setup->text);
   const std::string backend = in.text(), plant = in.text();
+  Config own;
+  TRY_DO(read_config_text(own, in.text(), "the configuration of the other process"));
+  set_config(own);
   BackendOptions options;
-  options.threads = in.get<int>();
+  options.config = own;
   options.fixed_parameters = in.get<bool>();
   if (in.get<bool>()) options.generator = std::make_shared<Generator>();
   if (in.get<bool>()) options.store = std::make_shared<CodeStore>();
-  set_memory_limit(in.get<std::size_t>());
-  set_graph_limit(in.get<std::size_t>());
-  set_verification(in.get<bool>());
   auto compile = make(backend, plant, options);
   if (!compile) {
     reply(socket, compile.error());

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/config_options.h"
 #include "app/run_artefact.h"
 #include "app/symbols_json.h"
 #include "core/aot/metadata_json.h"
@@ -19,10 +20,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string path, graph, inputs, partitioner = "min-cut", decompositions = "none", output;
+  std::string path, graph, inputs, output;
   std::vector<std::string> save, recompute;
-  double memory_budget = 1;
-  bool inference = false, json = false, as_run = false, functionalize_rng = false;
+  bool inference = false, json = false, as_run = false;
 };
 
 std::string_view role_name(InputRole role) {
@@ -90,11 +90,12 @@ Json facts_of(const AotGraphs& graphs, const Wrappers& wrappers, const Options& 
   Json inputs = Json::array();
   for (const InputBinding& b : graphs.inputs)
     inputs.push_back({{"role", role_name(b.role)}, {"name", b.name}, {"requires_grad", b.requires_grad}});
-  Json facts = {{"partitioner", o.partitioner},
-                {"decompositions", o.decompositions},
+  Json facts = {{"partitioner", config().partitioner},
+                {"decompositions", config().decompositions},
                 {"as_run", o.as_run},
+                {"config", config_json(config(), ConfigPart::Differs)},
                 {"stages", stages(graphs)},
-                {"memory_budget", o.memory_budget},
+                {"memory_budget", config().memory_budget},
                 {"num_fwd_outputs", p.forward_outputs},
                 {"num_symints_saved_for_bw", p.saved_symbols},
                 {"saved", saved},
@@ -135,15 +136,9 @@ Status write_graphs(const AotGraphs& graphs, const Json& facts, const std::files
 AotOptions read_options(const Options& o) {
   AotOptions a;
   a.train = !o.inference;
-  a.partition.partitioner = o.partitioner == "default" ? Partitioner::Default : Partitioner::MinCut;
   a.partition.save = o.save;
   a.partition.recompute = o.recompute;
-  a.partition.memory_budget = o.memory_budget;
-  a.decompositions = o.decompositions == "core"      ? Decompositions::Core
-                     : o.decompositions == "default" ? Decompositions::Functorch
-                                                     : Decompositions::None;
   a.passes = a.snapshots = o.as_run;
-  a.functionalize_rng = o.functionalize_rng;
   return a;
 }
 
@@ -205,21 +200,14 @@ const Command aot_command = {
       app.add_option(
           "--inputs", o->inputs,
           "safetensors file: make what `run` makes for inputs that require grad or share memory as these do");
-      app.add_option("--partitioner", o->partitioner)
-          ->check(CLI::IsMember({"min-cut", "default"}))
-          ->capture_default_str();
-      app.add_option("--decompositions", o->decompositions,
-                     "none: composites only; default: functorch's default_decompositions; core: to core ATen")
-          ->check(CLI::IsMember({"default", "core", "none"}))
-          ->capture_default_str();
+      add_config_option(app, "--partitioner", "partitioner");
+      add_config_option(app, "--decompositions", "decompositions");
       app.add_option("--save", o->save, "keep this value for the backward")->expected(1)->take_all();
       app.add_option("--recompute", o->recompute, "compute this value again in the backward")->expected(1)->take_all();
-      auto* budget = app.add_option("--memory-budget", o->memory_budget,
-                                    "0: save inputs only ... 1: recompute only what costs next to nothing")
-                         ->capture_default_str();
+      auto* budget = add_config_option(app, "--memory-budget", "memory_budget");
       app.add_flag("--as-run", o->as_run,
                    "the graphs that `run` compiles: after the pre-grad and joint passes, with tangents of aliases");
-      add_rng_option(app, o->functionalize_rng);
+      add_config_option(app, "--functionalize-rng", "functionalize_rng");
       app.add_flag("--inference", o->inference, "no backward: the functional graph only")->excludes(budget);
       app.add_flag("--json", o->json, "print metadata.json instead of a summary");
       app.add_option("-o,--output", o->output, "folder for joint.py, forward.py, backward.py, metadata.json")

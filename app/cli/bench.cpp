@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app/cli/command.h"
+#include "app/config_options.h"
 #include "app/run_artefact.h"
 #include "core/base/memory.h"
 #include "core/base/scratch.h"
@@ -42,10 +43,8 @@ Result<Prepared> prepare(const Options& o) {
   TRY(const TensorFile io, read_io(o.request));
   const auto start = Clock::now();
   const auto store = std::make_shared<CodeStore>();
-  const CompileFn compile = backend->make({.threads = o.request.threads,
-                                           .fixed_parameters = !o.request.train,
-                                           .generator = std::make_shared<Generator>(o.request.seed),
-                                           .store = store});
+  const CompileFn compile = backend->make(
+      {.fixed_parameters = !o.request.train, .generator = std::make_shared<Generator>(o.request.seed), .store = store});
   TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, run_options(o.request, compile)));
   TRY(const TensorFile first, function.step());
   return Prepared{std::move(function), since(start)};
@@ -80,8 +79,8 @@ Result<double> warm_compile_ms(const Options& o) {
   std::error_code failed;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
   std::string command =
-      fmt::format("{} bench {} --compile-only --backend {} --threads {} --partitioner {}", shell_word(self),
-                  shell_word(o.request.path), shell_word(o.backend), o.request.threads, o.request.partitioner);
+      fmt::format("{} bench {} --compile-only --backend {}{}", shell_word(self), shell_word(o.request.path),
+                  shell_word(o.backend), config_words(config(), ConfigPart::Given));
   if (!o.request.inputs.empty()) command += " --inputs " + shell_word(o.request.inputs);
   if (!o.request.graph.empty()) command += " --graph " + shell_word(o.request.graph);
   if (o.request.random_weights) command += fmt::format(" --random-weights {}", *o.request.random_weights);
@@ -104,13 +103,16 @@ Result<int> run(const Options& o) {
   }
   // An empty store in place of the user's.
   TRY(const ScratchFolder store, ScratchFolder::make("bench"));
-  setenv("PARTITA_STORE", store.path().c_str(), 1);
+  TRY(const Config isolated, patched_config({{"store", store.path()}}));
+  const ConfigScope scope(isolated);
   TRY(Prepared p, prepare(o));
   TRY(const double median, median_ms(p.function, o.seconds));
   TRY(const std::size_t peak, peak_bytes(p.function));
   TRY(const double warm, warm_compile_ms(o));
-  fmt::print("{{\"compile_ms\": {:.3f}, \"warm_compile_ms\": {:.3f}, \"median_ms\": {:.6f}, \"peak_bytes\": {}}}\n",
-             p.compile_ms, warm, median, peak);
+  fmt::print(
+      "{{\"compile_ms\": {:.3f}, \"warm_compile_ms\": {:.3f}, \"median_ms\": {:.6f}, \"peak_bytes\": {}, "
+      "\"config\": {}}}\n",
+      p.compile_ms, warm, median, peak, config_json(config(), ConfigPart::Differs).dump());
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/command.h"
+#include "app/config_options.h"
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "codegen/backends.h"
@@ -86,7 +87,9 @@ Result<int> run(Options o) {
     json += (json.empty() ? "" : ",\n") + r.json();
     store->add(CheckRow{o.request.path, artefact->id, "compare", r.ok(), r.json()});
   }
-  fmt::print("{}", o.json ? fmt::format("{{\"ok\": {}, \"reports\": [{}]}}\n", ok, json) : text);
+  fmt::print("{}", o.json ? fmt::format("{{\"ok\": {}, \"config\": {}, \"reports\": [{}]}}\n", ok,
+                                        config_json(config(), ConfigPart::Differs).dump(), json)
+                          : text);
   return ok ? 0 : 1;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "app/cli/command.h"
+#include "app/config_options.h"
 #include "app/minify_question.h"
 #include "app/run_artefact.h"
 #include "core/minify/reduce.h"
@@ -81,7 +82,7 @@ Result<int> run(const Options& o) {
   if (!o.resume) store->forget_tries(session);
   minify::ReduceOptions how;
   how.jobs = q.jobs;
-  how.threads = o.check.threads;
+  how.threads = config().threads;
   how.simplify = !o.cut_only;
   how.memory = remembered_tries(store, session);
   if (!o.json && ::isatty(STDERR_FILENO)) how.event = show_progress;
@@ -135,7 +136,7 @@ const Command minify_command = {
       app.add_option("--plant", o->check.plant,
                      "OP:wrong, OP:crash or OP:hang: compile this operator by a wrong rule, to see what is found");
       app.add_option("--seed", o->seed, "for random inputs")->capture_default_str();
-      app.add_option("--threads", o->check.threads, "of each try")->check(CLI::Range(1, 1024))->capture_default_str();
+      add_config_option(app, "--threads", "threads");
       app.add_flag("--json", o->json, "one JSON document");
       return [o] { return run(*o); };
     }};

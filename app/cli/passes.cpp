@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/config_options.h"
 #include "app/run_artefact.h"
 #include "core/aot/aot.h"
 #include "core/aot/graph_io.h"
@@ -17,16 +18,12 @@ namespace {
 
 struct Options {
   std::string path, graph, inputs, print, stage;
-  std::vector<std::string> disable;
-  int stop_after = -1, threads = 1;
+  int stop_after = -1;
   bool check = false, list = false, json = false, train = false;
   std::uint64_t seed = 0;
 };
 
 Result<PassStage> choose_stage(const Options& o, ArtefactKind kind) {
-  for (const std::string& name : o.disable)
-    if (std::ranges::none_of(all_passes(), [&](const Pass& p) { return p.name == name; }))
-      return input_error("passes.name", fmt::format("no pass {}; partita passes --list shows them", name));
   if (o.stage.empty()) return o.train ? PassStage::PostGrad : stage_of(kind);
   for (const PassStage s : {PassStage::PreGrad, PassStage::Joint, PassStage::PostGrad})
     if (stage_name(s) == o.stage) return s;
@@ -53,7 +50,6 @@ Result<Reached> reach(const Options& o, const Artefact& artefact, PassStage stag
     return out;
   }
   AotOptions how = as_run(*graph, {.train = o.train || PassStage::Joint == stage || PassStage::Joint == own});
-  how.disabled.insert(o.disable.begin(), o.disable.end());
   how.snapshots = !o.print.empty();
   how.until = stage == PassStage::Joint ? FlowStage::Decompositions : FlowStage::Partition;
   TRY(AotGraphs made, aot(*graph, artefact.program.get(), how));
@@ -155,9 +151,7 @@ std::string graph_of(FlowStage stage, bool train) {
 
 Result<CheckedRun> run_at(const Options& o, const Artefact& artefact, const Reached::Named& at, PassStage stage) {
   PassContext context;
-  context.threads = o.threads;
   PipelineOptions options;
-  options.disabled.insert(o.disable.begin(), o.disable.end());
   options.stop_after = o.stop_after;
   options.snapshots = !o.print.empty();
   const std::vector<Pass> passes = passes_of(stage);
@@ -231,8 +225,8 @@ const Command passes_command = {
       app.add_option("--inputs", o->inputs, "inputs for --check; random ones when not given");
       app.add_option("--seed", o->seed, "for random inputs")->capture_default_str();
       app.add_option("--stop-after", o->stop_after, "run only the first N passes");
-      app.add_option("--disable", o->disable, "leave out a pass");
-      app.add_option("--threads", o->threads)->check(CLI::Range(1, 1024))->capture_default_str();
+      add_config_option(app, "--disable", "disable_passes");
+      add_config_option(app, "--threads", "threads");
       app.add_flag("--list", o->list, "the passes, in order");
       app.add_flag("--json", o->json, "one JSON document");
       return [o] { return run(*o); };

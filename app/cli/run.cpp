@@ -6,6 +6,7 @@
 
 #include "app/cli/command.h"
 #include "app/compilers.h"
+#include "app/config_options.h"
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "core/store/code_store.h"
@@ -17,7 +18,6 @@ struct Options {
   RunRequest request;
   std::string backend = "interp", compiler, out;
   CompilerSetup setup;
-  bool partitioner_given = false;
   bool json = false;
 };
 
@@ -38,7 +38,7 @@ Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io
   setup.backend.store = store;
   // With --json stdout is one document.
   setup.print = [to = o.json ? stderr : stdout](std::string_view text) { fmt::print(to, "{}", text); };
-  return run_with_compiler(artefact, io, o.request, compiler, setup, o.partitioner_given);
+  return run_with_compiler(artefact, io, o.request, compiler, setup);
 }
 
 Result<int> run(Options o) {
@@ -74,7 +74,7 @@ const Command run_command = {
       auto o = std::make_shared<Options>();
       add_run_options(app, o->request);
       add_worker_options(app, o->request);
-      add_rng_option(app, o->request.functionalize_rng);
+      add_config_option(app, "--functionalize-rng", "functionalize_rng");
       std::string names;
       for (const Backend& b : backends()) names += fmt::format("\n{}: {}", b.name, b.description);
       auto* backend =
@@ -100,9 +100,8 @@ const Command run_command = {
       app.add_flag("--json", o->json, "one JSON document");
       app.get_option("--plant")->needs(compiler);
       app.get_option("--timeout")->needs(compiler);
-      return [o, &app] {
+      return [o] {
         if (o->compiler.empty()) o->request.worker.reset();
-        o->partitioner_given = app.count("--partitioner") > 0;
         return run(*o);
       };
     }};

@@ -388,7 +388,7 @@ Status Compiler::code() {
   CompileTimes& times = out_->times;
   std::string key;
   std::optional<std::vector<std::string>> objects;
-  if (options_.load_code || options_.store_code) key = code_key(kernels_, plan_.target);
+  if (options_.load_code || options_.store_code) key = options_.configuration + code_key(kernels_, plan_.target);
   if (options_.load_code && !options_.keep_text) {
     if (auto bytes = options_.load_code(key)) {
       TRY(objects, unpack(*bytes));

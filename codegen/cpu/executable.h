@@ -25,6 +25,7 @@ struct CpuOptions {
   /// Inputs whose values do not change between runs, which the caller promises (the weights of an inference). They are
   /// packed for oneDNN once.
   std::set<int> fixed_inputs;
+  std::string configuration;  ///< a part of the key of stored code
   /// Loads stored machine code by key (nullopt: none), and stores new code.
   std::function<std::optional<std::string>(const std::string& key)> load_code;
   std::function<void(const std::string& key, const std::string& code)> store_code;

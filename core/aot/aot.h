@@ -19,10 +19,12 @@ enum class Decompositions : unsigned char {
   Functorch,  ///< torch._functorch.compilers.default_decompositions
 };
 
+Decompositions configured_decompositions();  ///< the configuration's
+
 struct AotOptions {
   bool train = true;
   PartitionOptions partition = {};
-  Decompositions decompositions = Decompositions::None;
+  Decompositions decompositions = configured_decompositions();
   /// One entry per placeholder of the graph. Empty: parameters (by the archive's signature, else by their names in
   /// dynamo's text); for text without parameters, every floating input.
   std::vector<bool> requires_grad = {};
@@ -35,11 +37,11 @@ struct AotOptions {
   bool tangents_for_aliases = false;
   /// Runs the pre-grad and joint passes. false: the graphs of AOTAutograd alone, as PyTorch's aot_function makes them.
   bool passes = true;
-  std::set<std::string, std::less<>> disabled = {};  ///< passes to leave out
-  FlowStage until = FlowStage::Partition;            ///< the last stage that runs
-  bool snapshots = false;                            ///< keep the graph after each stage and pass
-  bool pre_dispatch = false;                         ///< for inference; see to_aten
-  bool functionalize_rng = false;                    ///< random numbers by seed and offset; see functionalize_random
+  PassNames disabled = configured_disabled();           ///< passes to leave out
+  FlowStage until = FlowStage::Partition;               ///< the last stage that runs
+  bool snapshots = false;                               ///< keep the graph after each stage and pass
+  bool pre_dispatch = false;                            ///< for inference; see to_aten
+  bool functionalize_rng = config().functionalize_rng;  ///< random numbers by seed and offset; see functionalize_random
 };
 
 /// What an input of the graph is to the user.

@@ -173,6 +173,10 @@ Result<Lifted> lifted(const Graph& graph, const Program* program, const TensorFi
 
 Result<AotGraphs> traced(const Lifted& lifted, const Program* program, const ExportOptions& options) {
   AotOptions how;
+  if (how.functionalize_rng)
+    return unsupported("export.functionalize_rng",
+                       "an exported graph cannot take its random numbers from a seed and an offset; leave "
+                       "functionalize_rng off");
   how.train = options.trace_joint;
   how.pre_dispatch = options.pre_dispatch;
   how.keep_input_mutations = false;

@@ -189,6 +189,7 @@ Status run_step(const Step& step, Flow& flow) {
 }  // namespace
 
 Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options) {
+  TRY_DO(check_pass_names(options.disabled));
   Flow flow{.program = program, .options = options};
   flow.given_joint = options.train && is_joint(graph);
   if (flow.given_joint) {
@@ -222,6 +223,11 @@ std::shared_ptr<const Graph> AotGraphs::before_joint_passes() const {
   return nullptr;
 }
 
+Decompositions configured_decompositions() {
+  const std::string& name = config().decompositions;
+  return name == "core" ? Decompositions::Core : name == "default" ? Decompositions::Functorch : Decompositions::None;
+}
+
 std::string_view name_of(FlowStage stage) {
   static constexpr std::string_view names[] = {"pre_grad_passes", "functional",   "joint",    "functional_rng",
                                                "decompositions",  "joint_passes", "partition"};
@@ -245,6 +251,7 @@ Status prepare_post_grad(Graph& graph) {
 }
 
 Result<PipelineRun> post_grad_passes(Graph& graph, PassContext& context, const PipelineOptions& options) {
+  TRY_DO(check_pass_names(options.disabled));
   TRY_DO(prepare_post_grad(graph));
   return run_passes(graph, passes_of(PassStage::PostGrad), context, options);
 }

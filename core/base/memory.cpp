@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "core/base/config.h"
+
 namespace partita {
 namespace {
 
@@ -14,36 +16,12 @@ std::size_t machine_memory() {
                                : std::size_t(1) << 36;
 }
 
-/// Made at first use, because global tensors may be allocated before this file's own globals are made.
-std::atomic<std::size_t>& limit() {
-  static std::atomic<std::size_t> bytes{machine_memory()};
-  return bytes;
-}
-
 constinit std::atomic<std::size_t> held{0}, most_held{0};
-std::atomic<std::size_t> graph_count{1'000'000};
-std::atomic<std::size_t> loop_turns{1'000'000'000};
 
 }  // namespace
 
-std::size_t graph_limit() {
-  return graph_count;
-}
-
-void set_graph_limit(std::size_t count) {
-  graph_count = count;
-}
-
 std::string too_many_nodes() {
-  return fmt::format("more than {} nodes; raise the limit with --graph-limit", graph_limit());
-}
-
-std::size_t loop_limit() {
-  return loop_turns;
-}
-
-void set_loop_limit(std::size_t turns) {
-  loop_turns = turns;
+  return fmt::format("more than {} nodes; raise the limit with --graph-limit", config().graph_limit);
 }
 
 void count_held(std::ptrdiff_t bytes) {
@@ -66,15 +44,13 @@ void reset_most_held() {
 }
 
 std::size_t memory_limit() {
-  return limit();
-}
-
-void set_memory_limit(std::size_t bytes) {
-  limit() = bytes;
+  static const std::size_t of_machine = machine_memory();
+  const std::size_t chosen = config().memory_limit;
+  return chosen > 0 ? chosen : of_machine;
 }
 
 Status check_fits_in_memory(std::size_t bytes, std::size_t held) {
-  const std::size_t most = limit();
+  const std::size_t most = memory_limit();
   if (held <= most && bytes <= most - held) return {};
   return input_error("tensor.out_of_memory",
                      held == 0

@@ -1,13 +1,13 @@
 #include "core/base/verification.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <string_view>
 
-namespace partita {
-namespace {
+#include "core/base/config.h"
 
-bool from_environment() {
+namespace partita {
+
+bool verified_by_default() {
   const char* text = std::getenv("PARTITA_VERIFY");
 #ifdef NDEBUG
   return text && std::string_view(text) == "1";
@@ -16,16 +16,8 @@ bool from_environment() {
 #endif
 }
 
-std::atomic<bool> enabled{from_environment()};
-
-}  // namespace
-
 bool verification() {
-  return enabled;
-}
-
-void set_verification(bool on) {
-  enabled = on;
+  return config().verify;
 }
 
 }  // namespace partita

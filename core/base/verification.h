@@ -2,9 +2,7 @@
 
 namespace partita {
 
-/// Are graphs and plans verified between stages? True in debug builds, with --verify, and if the environment has
-/// PARTITA_VERIFY=1, as the tests do.
+/// Are graphs and plans verified between stages? The configuration's `verify`.
 bool verification();
-void set_verification(bool on);
 
 }  // namespace partita

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/config.h"
 #include "core/base/memory.h"
 #include "core/ir/python_operators.h"
 
@@ -78,7 +79,7 @@ Result<Arg> ExpressionReader::argument() {
 
 Result<Expression> ExpressionReader::expression(int least) {
   if (++depth_ > max_depth) return error_at(lexer_.position(), "nested too deeply");
-  if (graph_.size() > graph_limit()) return error_at(lexer_.position(), too_many_nodes());
+  if (graph_.size() > config().graph_limit) return error_at(lexer_.position(), too_many_nodes());
   TRY(Expression left, prefix());
   for (;;) {
     const PythonOperator* row = nullptr;

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/base/config.h"
 #include "core/base/memory.h"
 #include "core/base/python_text.h"
 #include "core/ir/extent.h"
@@ -167,7 +168,7 @@ class GraphReader {
     }
     TRY(auto nodes, array_in(json, "nodes"));
     for (Json node : nodes) {
-      if (graph_->size() > graph_limit()) return bad(too_many_nodes());
+      if (graph_->size() > config().graph_limit) return bad(too_many_nodes());
       if (Status s = read_node(node); !s) {
         Diagnostic error = s.error();
         std::string_view target;

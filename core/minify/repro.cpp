@@ -69,6 +69,8 @@ std::string readme(const MinifyResult& r, const ReproText& t) {
   if (!r.failure.message.empty()) text += fmt::format("    {}\n\n", r.failure.message);
   text += fmt::format("```python\n{}```\n\n## See it again\n\n", graph_text(*plain_copy(*r.graph)));
   text += fmt::format("    {}\n    python repro.py            # eager against torch.compile\n\n", t.again);
+  text += t.config.empty() ? "The configuration is at its defaults.\n\n"
+                           : fmt::format("With this configuration (`partita.config`):\n\n```\n{}```\n\n", t.config);
   if (!t.culprit.pass.empty() || !t.culprit.kernel.empty()) {
     text += "## Where\n\n";
     if (!t.culprit.pass.empty()) text += fmt::format("- pass: {}\n", t.culprit.pass);
@@ -111,6 +113,7 @@ Status write_repro(const MinifyResult& reduced, const std::string& folder, const
     if (!reduced.inputs[i].get<Tensor>()) numbers.push_back(i);
   const std::string script = repro_script(graph_text(*graph), numbers, text.tolerance);
   TRY_DO(write_file((fs::path(folder) / "repro.py").string(), script));
+  if (!text.config.empty()) TRY_DO(write_file((fs::path(folder) / "partita.config").string(), text.config));
   return write_file((fs::path(folder) / "README.md").string(), readme(reduced, text));
 }
 

@@ -24,9 +24,11 @@ struct ReproText {
   std::string version;  ///< "partita 0.1.0"
   double tolerance = 1e-3;
   Culprit culprit;
+  std::string config;  ///< lines of what is not at its default; empty: nothing
 };
 
-/// Calls write_case() and writes repro.py, which runs the graph in PyTorch, and README.md. They hold only the graph's
+/// Calls write_case() and writes repro.py, which runs the graph in PyTorch, README.md and, if something is not at its
+/// default, partita.config. They hold only the graph's
 /// own data: no paths, no source lines, nothing about the machine.
 Status write_repro(const MinifyResult& reduced, const std::string& folder, const ReproText& text);
 

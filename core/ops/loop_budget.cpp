@@ -1,12 +1,10 @@
 #include "core/ops/loop_budget.h"
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "core/base/memory.h"
+#include "core/base/config.h"
 #include "core/ops/call.h"
 
 namespace partita {
@@ -17,8 +15,7 @@ thread_local LoopBudget* current = nullptr;
 }  // namespace
 
 LoopBudget::LoopBudget()
-    : left_(static_cast<std::int64_t>(std::min<std::size_t>(loop_limit(), std::numeric_limits<std::int64_t>::max()))),
-      outer_(std::exchange(current, this)) {}
+    : left_(static_cast<std::int64_t>(config().loop_limit)), outer_(std::exchange(current, this)) {}
 
 LoopBudget::~LoopBudget() {
   current = outer_;
@@ -29,7 +26,7 @@ void LoopBudget::spend(std::int64_t turns) {
   if (turns > current->left_)
     throw Raise{input_error("ops.turns", fmt::format("a number of the call asks for more than {} turns of a loop; use "
                                                      "a smaller one, or raise the limit with --loop-limit",
-                                                     loop_limit()))};
+                                                     config().loop_limit))};
   current->left_ -= turns;
 }
 

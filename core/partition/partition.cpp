@@ -204,6 +204,10 @@ bool is_joint(const Graph& graph) {
   return static_cast<bool>(find_joint_parts(graph, {}));
 }
 
+Partitioner configured_partitioner() {
+  return config().partitioner == "default" ? Partitioner::Default : Partitioner::MinCut;
+}
+
 Result<Partition> partition(const Graph& joint, const PartitionOptions& options) {
   TRY_DO(check_budget(options));
   TRY(Problem p, prepare(joint, options, options.partitioner == Partitioner::MinCut));

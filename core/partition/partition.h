@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/config.h"
 #include "core/base/progress.h"
 #include "core/base/result.h"
 #include "core/ir/graph.h"
@@ -16,15 +17,17 @@ enum class Partitioner : unsigned char {
   MinCut,   ///< saves the cheapest set of values; the backward recomputes cheap operators
 };
 
+Partitioner configured_partitioner();  ///< the configuration's
+
 struct PartitionOptions {
-  Partitioner partitioner = Partitioner::MinCut;
+  Partitioner partitioner = configured_partitioner();
   /// Number of the joint graph's outputs that are the forward's; unset: all but one gradient per primal.
   std::optional<std::size_t> forward_outputs = {};
   std::vector<std::string> save = {};       ///< names of nodes to save, whatever that costs
   std::vector<std::string> recompute = {};  ///< names of nodes to recompute in the backward
   /// 1: recompute only what is almost free. 0: save only inputs and random values. Between: save at most this share of
   /// the bytes between the two, with the least added arithmetic that is found.
-  double memory_budget = 1;
+  double memory_budget = config().memory_budget;
 };
 
 /// A value that the forward saves for the backward.

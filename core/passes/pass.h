@@ -2,6 +2,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/base/config.h"
 #include "core/base/result.h"
 #include "core/ir/graph.h"
 
@@ -15,9 +16,8 @@ enum class PassStage : unsigned char { PreGrad, Joint, PostGrad };
 std::string_view stage_name(PassStage stage);  ///< "pre_grad"
 
 struct PassContext {
-  int threads = 1;
-  /// Values up to this size are folded.
-  std::size_t fold_limit_bytes = std::size_t{1} << 20;
+  int threads = config().threads;
+  std::size_t fold_limit_bytes = config().fold_limit;  ///< larger values are not folded
 };
 
 /// Changes the graph and returns whether it did. An error is the user's (an unknown operator); a missed optimisation is

@@ -140,6 +140,18 @@ Result<PipelineRun> run_passes(Graph& graph, std::span<const Pass> passes, PassC
   return run;
 }
 
+PassNames configured_disabled() {
+  const std::vector<std::string>& names = config().disable_passes;
+  return {names.begin(), names.end()};
+}
+
+Status check_pass_names(const PassNames& names) {
+  for (const std::string& name : names)
+    if (std::ranges::none_of(all_passes(), [&](const Pass& p) { return p.name == name; }))
+      return input_error("passes.name", fmt::format("no pass {}; partita passes --list shows them", name));
+  return {};
+}
+
 std::vector<Pass> passes_of(PassStage stage) {
   std::vector<Pass> out;
   for (const Pass& pass : all_passes())

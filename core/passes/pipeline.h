@@ -10,6 +10,12 @@
 
 namespace partita {
 
+using PassNames = std::set<std::string, std::less<>>;
+/// The configuration's disable_passes.
+PassNames configured_disabled();
+/// Error passes.name for one that no stage has.
+Status check_pass_names(const PassNames& names);
+
 /// The record of one pass.
 struct PassRun {
   std::string name;
@@ -23,7 +29,7 @@ struct PassRun {
 };
 
 struct PipelineOptions {
-  std::set<std::string, std::less<>> disabled;
+  PassNames disabled = configured_disabled();
   int stop_after = -1;     ///< run only this many passes, counting disabled ones; -1: all
   bool snapshots = false;  ///< keep the graph before the first pass and after each pass that changed it
   const Progress* progress = nullptr;

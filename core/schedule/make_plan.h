@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "core/base/config.h"
 #include "core/base/result.h"
 #include "core/schedule/plan.h"
 
@@ -12,7 +13,7 @@ struct PlanOptions {
   /// Values of symbols; the plan is valid only for these. Symbols that are not named take their hints.
   std::map<std::string, std::int64_t> sizes;
   loops::Target target;
-  bool fuse = true;  ///< false: each definition that needs a loop gets a kernel of its own
+  bool fuse = config().fuse;  ///< false: each definition that needs a loop gets a kernel of its own
 };
 
 /// Makes a plan of kernels, calls and memory for a functional ATen graph, whose only mutations are copy_ of inputs at

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "core/base/config.h"
 #include "core/base/hash.h"
+#include "core/base/user_folder.h"
 
 namespace partita {
 namespace {
@@ -70,9 +72,9 @@ std::string CacheKey::hash() const {
 }
 
 std::string StoreFile::default_file() {
-  fs::path folder;
-  if (const char* given = std::getenv("PARTITA_STORE"); given && *given) {
-    folder = given;
+  fs::path folder = config().store;
+  if (const char* given = std::getenv("PARTITA_STORE"); folder.empty() && given) folder = given;
+  if (!folder.empty()) {
     std::error_code ignored;
     if (folder.extension() == ".sqlite" || fs::is_regular_file(folder, ignored)) return folder.string();
   } else {

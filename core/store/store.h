@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/config.h"
 #include "core/store/sqlite.h"
 #include "core/store/trust.h"
 
@@ -79,8 +80,8 @@ struct StoreStats {
 /// SQLite file in write-ahead mode, which any number of processes may share. Not thread-safe.
 class StoreFile {
  public:
-  /// $PARTITA_STORE (a folder, or a file ending in .sqlite), else $XDG_CACHE_HOME/partita, else ~/.cache/partita; empty
-  /// when none of them is an absolute path.
+  /// The configuration's `store`, else $PARTITA_STORE (a folder, or a file ending in .sqlite), else
+  /// $XDG_CACHE_HOME/partita, else ~/.cache/partita; empty when none of them is an absolute path.
   static std::string default_file();
   /// Creates the file and its folder for this user alone, or migrates it. Errors store.path, store.corrupt,
   /// store.read_only, store.version, ...
@@ -122,7 +123,7 @@ class StoreFile {
   Status clear();
   Status export_to(const std::string& file);  ///< copies the store to one file, consistent while others write
 
-  std::int64_t limit_bytes = std::int64_t{2} << 30;
+  std::int64_t limit_bytes = static_cast<std::int64_t>(config().store_limit);
 
  private:
   StoreFile(Database db, Result<SigningKey> key) : db_(std::move(db)), key_(std::move(key)) {}

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/user_folder.h"
+
 namespace partita {
 namespace {
 
@@ -145,12 +147,6 @@ std::string sign(const SigningKey& key, std::initializer_list<std::string_view> 
 
 bool same_signature(std::string_view a, std::string_view b) {
   return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
-std::string user_folder(const char* name, const char* fallback) {
-  if (const char* given = std::getenv(name); given && fs::path(given).is_absolute()) return given;
-  const char* home = std::getenv("HOME");
-  return home && fs::path(home).is_absolute() ? (fs::path(home) / fallback).string() : std::string();
 }
 
 }  // namespace partita

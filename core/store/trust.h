@@ -31,7 +31,4 @@ std::string sign(const SigningKey& key, std::initializer_list<std::string_view> 
 /// Compares two signatures in constant time.
 bool same_signature(std::string_view a, std::string_view b);
 
-/// $NAME if it is an absolute path, else `fallback` in $HOME; empty if that is not absolute either.
-std::string user_folder(const char* name, const char* fallback);
-
 }  // namespace partita

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/base/memory.h"
+#include "core/base/config.h"
 #include "core/sym/sym_error.h"
 
 namespace partita {
@@ -17,7 +17,7 @@ thread_local std::size_t* left = nullptr;
 TermBudget::TermBudget(std::size_t text_bytes) {
   if (left) return;
   if (__builtin_mul_overflow(text_bytes, terms_per_byte, &left_) ||
-      __builtin_add_overflow(left_, graph_limit(), &left_))
+      __builtin_add_overflow(left_, config().graph_limit, &left_))
     left_ = SIZE_MAX;
   left = &left_;
   outermost_ = true;
@@ -28,11 +28,11 @@ TermBudget::~TermBudget() {
 }
 
 void TermBudget::spend(std::size_t terms) {
-  if (terms > (left ? *left : graph_limit()))
+  if (terms > (left ? *left : config().graph_limit))
     throw SymError{input_error("sym.too_large",
                                fmt::format("the symbolic sizes have too many terms, the limit is {}; raise it with "
                                            "--graph-limit",
-                                           graph_limit()))};
+                                           config().graph_limit))};
   if (left) *left -= terms;
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
-#include "core/base/verification.h"
+#include "core/base/config.h"
 #include "core/interp/interpreter.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
@@ -53,7 +53,7 @@ const std::vector<double> first_mask = {0, 1, 0, 1, 1, 1, 0, 1, 0, 1};
 class TestFunctionalRng : public QObject {
   Q_OBJECT
  private Q_SLOTS:
-  void initTestCase() { set_verification(true); }
+  void initTestCase() { set_config(*patched_config({{"verify", "true"}})); }
 
   void joint_and_forward_of_dropout() {
     const auto graph = fx("x: <f32[4, 3][3, 1]>", "s = $sin(x)\nd = $dropout(s, 0.3, True)\nc = $cos(d)\nreturn (c,)");

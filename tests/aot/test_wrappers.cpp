@@ -6,6 +6,7 @@
 #include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
 #include "core/aot/wrapper.h"
+#include "core/base/config.h"
 #include "core/base/memory.h"
 #include "core/base/verification.h"
 #include "core/interp/interpreter.h"
@@ -318,12 +319,11 @@ class TestWrappers : public QObject {
   }
 
   void an_input_without_gradient_may_not_require_one() {
-    const bool on = verification();
-    set_verification(true);
+    std::optional<ConfigScope> patch(std::in_place, *patched_config({{"verify", "true"}}));
     const auto graph = fx("x: <f32[2][1]>, y: <f32[2][1]>", "a = $mul.Tensor(x, y)\nb = $sum(a)\nreturn (b,)");
     const auto graphs = aot(*graph, nullptr, {.requires_grad = {true, false}});
     const auto wrapper = graphs ? DebugAssertWrapper::pre_compile(*graphs) : std::nullopt;
-    set_verification(on);
+    patch.reset();
     QVERIFY(wrapper);
     const CompiledFn nothing = [](const std::vector<Value>&) -> Result<std::vector<Value>> {
       return std::vector<Value>();

@@ -174,7 +174,7 @@ class TestWorker : public QObject {
   void hangs_end_by_their_limit_or_on_request() {
     const auto graph = fx("x: <f32[3][1]>", "b: <f32[3][1]> = $sin(x)\nreturn (b,)");
     BackendOptions short_limit = in_worker("aten.sin.default:hang");
-    short_limit.worker->step_seconds = 0.5;
+    short_limit.config.step_seconds = 0.5;
     const auto late = default_compiler().make(short_limit)(*graph);
     QVERIFY(!late && is_death(late.error()));
     QVERIFY(late.error().message.find("still running after 0.5 s while compiling aten.sin.default (b)") !=

@@ -30,7 +30,7 @@
 
 #include "codegen/backends.h"
 #include "core/aot/run_compiled.h"
-#include "core/base/memory.h"
+#include "core/base/config.h"
 #include "core/base/workers.h"
 #include "core/compare/compare.h"
 #include "core/compare/op_cases.h"
@@ -254,8 +254,7 @@ void each_case(const std::string& file,
 
 /// A changed number may ask for any amount of memory, results or turns of a loop, and each costs time.
 void set_low_limits() {
-  set_memory_limit(std::size_t{64} << 20);
-  set_graph_limit(10'000);
+  set_config(*patched_config({{"memory_limit", "64MiB"}, {"graph_limit", "10k"}}));
 }
 
 /// Repeats one change: "3.1" is the second of the fourth graph. Returns the exit code.
@@ -384,7 +383,7 @@ int main(int argc, char** argv) {
   app.add_option("--change", change, "repeat this change of a case file, as a finding names it")->needs("--mutate");
   app.add_option("--hang", hang_seconds, "seconds after which a change counts as hanging")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  set_loop_limit(1'000'000);
+  set_config(*patched_config({{"loop_limit", "1m"}}));
 
   auto deadline = Clock::time_point::max();
   if (minutes > 0) {

@@ -1,6 +1,6 @@
 #include <QtTest>
 
-#include "core/base/memory.h"
+#include "core/base/config.h"
 #include "core/ir/graph.h"
 #include "core/ir/verify.h"
 
@@ -22,10 +22,10 @@ class GraphTest : public QObject {
     for (int i = 0; i < 200; ++i)
       sizes += QString("%1(a%2 + b%2 + c%2 + d%2)**3").arg(sizes.isEmpty() ? "" : ", ").arg(i);
     const std::string text = "f32[" + sizes.toStdString() + "]";
-    set_graph_limit(10'000);
+    std::optional<ConfigScope> patch(std::in_place, *patched_config({{"graph_limit", "10k"}}));
     const Result<SymExpr> one = SymExpr::parse("(x + y + z + w)**3");
     const Result<Meta> all = parse_annotation(text);
-    set_graph_limit(1'000'000);
+    patch.reset();
     QVERIFY(one);
     QVERIFY(!all);
     QCOMPARE(all.error().code, std::string("sym.too_large"));

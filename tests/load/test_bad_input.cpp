@@ -6,7 +6,7 @@
 
 #include <zip.h>
 
-#include "core/base/memory.h"
+#include "core/base/config.h"
 #include "core/load/pickle.h"
 #include "core/load/session.h"
 #include "tests/load/paths.h"
@@ -279,10 +279,10 @@ void TestBadInput::a_size_of_100000_terms_opens() {
 void TestBadInput::nodes_are_counted() {
   const std::string path = dir_.filePath("nodes.py").toStdString();
   std::ofstream(path) << "class G(torch.nn.Module):\n    def forward(self, x):\n        return (x + 1, x + 2, x + 3)\n";
-  set_graph_limit(2);
+  std::optional<ConfigScope> patch(std::in_place, *patched_config({{"graph_limit", "2"}}));
   auto loaded = load(path);
   auto graph = loaded->artefacts[0].graph();
-  set_graph_limit(1'000'000);
+  patch.reset();
   QVERIFY(!graph);
   QVERIFY2(
       QString::fromStdString(graph.error().line()).contains("more than 2 nodes; raise the limit with --graph-limit"),

@@ -2,7 +2,7 @@
 // before memory is touched: by inference where sizes are known, and so by every compiler.
 #include <QTest>
 
-#include "core/base/memory.h"
+#include "core/base/config.h"
 #include "core/ir/graph.h"
 #include "core/ops/record.h"
 
@@ -167,11 +167,11 @@ class TestUnfitCalls : public QObject {
     QFETCH(QString, op);
     QFETCH(double, x);
     QFETCH(double, n);
-    set_loop_limit(100'000);
+    std::optional<ConfigScope> patch(std::in_place, *patched_config({{"loop_limit", "100k"}}));
     auto number = [](double v) { return Value(*Tensor::scalar(DType::Float64, v)); };
     const Result<Value> refused = evaluate(Op::torch(op.toStdString()), {number(x), number(n)}, {});
     const Result<Value> done = evaluate(Op::torch(op.toStdString()), {number(x), number(9)}, {});
-    set_loop_limit(1'000'000'000);
+    patch.reset();
     QVERIFY2(done, done ? "" : done.error().message.c_str());
     QVERIFY(!refused);
     QVERIFY2(refused.error().message.find("--loop-limit") != std::string::npos, refused.error().message.c_str());

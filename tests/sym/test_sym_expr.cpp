@@ -1,7 +1,7 @@
 #include <QElapsedTimer>
 #include <QtTest>
 
-#include "core/base/memory.h"
+#include "core/base/config.h"
 #include "core/sym/sym_expr.h"
 
 using namespace partita;
@@ -172,9 +172,9 @@ class SymExprTest : public QObject {
   void theLimitIsRaised() {
     QString product = "1";
     for (int i = 0; i < 10; ++i) product += QString("*(s%1 + s%2)").arg(2 * i).arg(2 * i + 1);
-    set_graph_limit(10'000);
+    std::optional<ConfigScope> patch(std::in_place, *patched_config({{"graph_limit", "10k"}}));
     QVERIFY(!SymExpr::parse(product.toStdString()));
-    set_graph_limit(1'000'000);
+    patch.reset();
     QVERIFY(SymExpr::parse(product.toStdString()));
   }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/config.h"
 #include "core/base/memory.h"
 #include "core/ops/families.h"
 #include "core/ops/families/view_inverse.h"
@@ -47,7 +48,7 @@ SliceRange slice_range(const FakeCall& call, SymExpr size) {
 }
 
 void check_result_count(const FakeCall& call, std::int64_t count) {
-  if (count > 0 && static_cast<std::uint64_t>(count) > graph_limit())
+  if (count > 0 && static_cast<std::uint64_t>(count) > config().graph_limit)
     fail(fmt::format("{}: {} results are {}", call.schema.base, count, too_many_nodes()));
 }
 

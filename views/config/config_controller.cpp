@@ -1,0 +1,24 @@
+#include "views/config/config_view.h"
+#include "views/window/workbench.h"
+
+namespace partita::views {
+namespace {
+
+class ConfigController : public WidgetController<ConfigView> {
+ public:
+  explicit ConfigController(Workbench& bench) : WidgetController(bench) {
+    bench.window().add_command("View", tr("Configuration"), {}, [this] { show(); });
+  }
+  void show() override {
+    view_->set_rows(config_rows(config()));
+    raise();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_config_view(Workbench& bench) {
+  return std::make_unique<ConfigController>(bench);
+}
+
+}  // namespace partita::views
