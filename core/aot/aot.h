@@ -41,6 +41,7 @@ struct AotOptions {
   FlowStage until = FlowStage::Partition;               ///< the last stage that runs
   bool snapshots = false;                               ///< keep the graph after each stage and pass
   bool pre_dispatch = false;                            ///< for inference; see to_aten
+  bool effect_tokens = false;                           ///< chain effects by a token; see thread_effects
   bool functionalize_rng = config().functionalize_rng;  ///< random numbers by seed and offset; see functionalize_random
 };
 
@@ -58,14 +59,18 @@ struct AotGraphs {
   /// The forward and, for training, the backward. For inference the forward is the functional graph itself.
   Partition partition;
   ViewAndMutationMeta meta;
-  std::vector<InputBinding> inputs;     ///< one per placeholder of the forward, without random seed and offset
+  std::vector<InputBinding> inputs;     ///< one per placeholder of the forward, without tokens, random seed and offset
   std::vector<std::size_t> tangent_of;  ///< for each tangent, its forward output; saved values come after these outputs
   bool train = false;                   ///< there is a backward
+  std::size_t tokens = 0;               ///< so many first inputs and outputs of the forward are effect tokens
   /// The last two inputs of forward and backward are a random seed and offset. The last of the forward's outputs (not
   /// saved values) and of the backward's is the new offset.
   bool functional_rng = false;
   std::vector<StageRun> stages;  ///< what ran
 
+  /// The forward's placeholders and outputs without tokens.
+  std::vector<Node*> placeholders() const;
+  std::vector<Arg> results() const;
   /// The backward's placeholders that are tangents.
   std::vector<Node*> tangents() const;
   /// The graph after a stage; null if it did not run or no snapshots were asked for.

@@ -78,8 +78,8 @@ Result<CaseGraphs> compare_case_graphs(const std::string& folder, const Json& re
   TRY(const Given made, given(artefact, io, is_leaf, train));
   AotOptions options = made.options;
   options.passes = false;
+  options.effect_tokens = true;
   options.partition.partitioner = Partitioner::Default;
-  options.passes = false;
   TRY(const AotGraphs graphs, aot(*made.graph, nullptr, options));
   Json metadata = metadata_json(graphs);
   for (const char* text : {"traced_tangents", "num_symints_saved_for_bw"}) metadata.erase(text);

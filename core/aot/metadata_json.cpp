@@ -19,7 +19,7 @@ std::string descriptor(const AotGraphs& graphs, std::size_t result) {
   const ViewAndMutationMeta& meta = graphs.meta;
   const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
   if (result < mutated.size()) {
-    const std::string& note = graphs.partition.forward->placeholders()[mutated[result]]->note;
+    const std::string& note = graphs.placeholders()[mutated[result]]->note;
     return fmt::format("InputMutationAOTOutput(mutated_input={})",
                        note.empty() ? fmt::format("PlainAOTInput(idx={})", mutated[result]) : note);
   }
@@ -37,7 +37,7 @@ std::string descriptor(const AotGraphs& graphs, std::size_t result) {
 Json metadata_json(const AotGraphs& graphs) {
   const ViewAndMutationMeta& meta = graphs.meta;
   const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
-  const std::vector<Arg> returned = graphs.partition.forward->outputs();
+  const std::vector<Arg> returned = graphs.results();
   Json inputs = Json::array(), outputs = Json::array();
   for (const InputAliasInfo& i : meta.inputs)
     inputs.push_back({{"is_leaf", i.is_leaf},

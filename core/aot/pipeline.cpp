@@ -7,6 +7,7 @@
 #include "core/aot/run_compiled.h"
 #include "core/grad/joint.h"
 #include "core/ops/control.h"
+#include "core/ops/effect_tokens.h"
 #include "core/ops/functional_rng.h"
 #include "core/ops/record.h"
 #include "core/ops/rules.h"
@@ -92,9 +93,19 @@ Status differentiate(Flow& flow) {
   return {};
 }
 
+Status effect_tokens(Flow& flow) {
+  AotGraphs& out = flow.out;
+  out.tokens = thread_effects(flow.graph());
+  flow.forward_outputs += out.tokens;
+  if (!out.joint || out.tokens == 0) return {};
+  out.joint = renamed_in_order(*out.joint);
+  return check_stage(*out.joint, Stage::Joint);
+}
+
 Status functional_rng(Flow& flow) {
   AotGraphs& out = flow.out;
-  TRY_DO(functionalize_random(flow.graph(), out.joint ? flow.forward_outputs : out.meta.num_forward_returns()));
+  TRY_DO(functionalize_random(flow.graph(),
+                              out.joint ? flow.forward_outputs : out.tokens + out.meta.num_forward_returns()));
   out.functional_rng = true;
   ++flow.forward_outputs;
   if (!out.joint) return {};
@@ -162,6 +173,8 @@ constexpr Step flow_steps[] = {
     // Autograd is traced on values, so memory goes before.
     {FlowStage::Functional, make_functional, [](const Flow& f) { return !f.given_joint; }},
     {FlowStage::Joint, differentiate, [](const Flow& f) { return f.options.train && !f.given_joint; }},
+    // After differentiation, which knows no tokens.
+    {FlowStage::EffectTokens, effect_tokens, [](const Flow& f) { return f.options.effect_tokens && !f.given_joint; }},
     // Derivatives of random operators are those of the whole (dropout), so these are decomposed after it.
     {FlowStage::FunctionalRng, functional_rng,
      [](const Flow& f) { return f.options.functionalize_rng && !f.given_joint; }},
@@ -203,6 +216,18 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
   return std::move(flow.out);
 }
 
+std::vector<Node*> AotGraphs::placeholders() const {
+  std::vector<Node*> all = partition.forward->placeholders();
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(tokens));
+  return all;
+}
+
+std::vector<Arg> AotGraphs::results() const {
+  std::vector<Arg> all = partition.forward->outputs();
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(tokens));
+  return all;
+}
+
 std::vector<Node*> AotGraphs::tangents() const {
   if (!partition.backward) return {};
   std::vector<Node*> all = partition.backward->placeholders();
@@ -229,8 +254,8 @@ Decompositions configured_decompositions() {
 }
 
 std::string_view name_of(FlowStage stage) {
-  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",   "joint",    "functional_rng",
-                                               "decompositions",  "joint_passes", "partition"};
+  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",     "joint",        "effect_tokens",
+                                               "functional_rng",  "decompositions", "joint_passes", "partition"};
   return names[static_cast<std::size_t>(stage)];
 }
 
@@ -241,6 +266,7 @@ AotOptions as_run(const Graph& graph, AotOptions options) {
 }
 
 Status prepare_post_grad(Graph& graph) {
+  TRY_DO(inline_effects(graph));
   for (Node* node : graph) {
     if (node->op()->is_call()) TRY_DO(check_evaluable(*node));
     // Text has no annotations of tuples, but the planner needs their metas.

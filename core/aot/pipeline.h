@@ -18,6 +18,7 @@ enum class FlowStage : unsigned char {
   PreGradPasses,
   Functional,
   Joint,
+  EffectTokens,
   FunctionalRng,
   Decompositions,
   JointPasses,

@@ -78,6 +78,10 @@ std::string summary_of(const FakifiedOutWrapper& w) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string summary_of(const EffectTokensWrapper& w) {
+  return fmt::format("{} token is passed through for the order of effects", w.tokens);
+}
+
 std::string summary_of(const FunctionalizedRngWrapper& w) {
   std::string text = fmt::format("result {} is the new random offset", w.offset_output);
   if (w.backward_offset_output) text += fmt::format(", of the backward result {}", *w.backward_offset_output);
@@ -94,7 +98,7 @@ BoxedFn boxed(CompiledFn function) {
   };
 }
 
-InputShapes InputShapes::of(const Graph& graph) {
+InputShapes InputShapes::of(const Graph& graph, std::size_t tokens) {
   InputShapes out;
   for (const Node* node : graph.placeholders()) {
     Shape shape;
@@ -105,6 +109,7 @@ InputShapes InputShapes::of(const Graph& graph) {
     }
     out.inputs.push_back(std::move(shape));
   }
+  out.inputs.erase(out.inputs.begin(), out.inputs.begin() + static_cast<std::ptrdiff_t>(tokens));
   return out;
 }
 
@@ -139,6 +144,7 @@ Wrappers wrap_graphs(const AotGraphs& graphs, bool lazy_backward) {
   add(out, DebugAssertWrapper::pre_compile(graphs));
   add(out, RuntimeWrapper::pre_compile(graphs));
   add(out, AutogradDispatchWrapper::pre_compile(graphs, lazy_backward));
+  add(out, EffectTokensWrapper::pre_compile(graphs));
   add(out, FakifiedOutWrapper::pre_compile(graphs));
   add(out, FunctionalizedRngWrapper::pre_compile(graphs));
   return out;

@@ -33,7 +33,8 @@ struct InputShapes {
   };
   std::vector<Shape> inputs;
 
-  static InputShapes of(const Graph& graph);
+  /// Without the graph's first `tokens` inputs.
+  static InputShapes of(const Graph& graph, std::size_t tokens = 0);
   SymbolMap bind(const std::vector<Value>& values) const;
   bool operator==(const InputShapes&) const = default;
 };
@@ -159,6 +160,16 @@ struct FakifiedOutWrapper {
   bool operator==(const FakifiedOutWrapper&) const = default;
 };
 
+/// Passes empty tensors for the tokens that a graph takes first and returns first (core/ops/effect_tokens.h).
+struct EffectTokensWrapper {
+  static constexpr std::string_view name = "EffectTokensWrapper";
+  std::size_t tokens = 0;
+
+  static std::optional<EffectTokensWrapper> pre_compile(const AotGraphs& graphs);
+  BoxedFn post_compile(BoxedFn inner) const;
+  bool operator==(const EffectTokensWrapper&) const = default;
+};
+
 /// Gives forward and backward the random seed and offset that they take as last inputs, and moves the offset to where
 /// they say that it is afterwards.
 struct FunctionalizedRngWrapper {
@@ -172,8 +183,9 @@ struct FunctionalizedRngWrapper {
   bool operator==(const FunctionalizedRngWrapper&) const = default;
 };
 
-using Wrapper = std::variant<DedupeWrapper, SyntheticBaseWrapper, DebugAssertWrapper, RuntimeWrapper,
-                             AutogradDispatchWrapper, FakifiedOutWrapper, FunctionalizedRngWrapper>;
+using Wrapper =
+    std::variant<DedupeWrapper, SyntheticBaseWrapper, DebugAssertWrapper, RuntimeWrapper, AutogradDispatchWrapper,
+                 EffectTokensWrapper, FakifiedOutWrapper, FunctionalizedRngWrapper>;
 /// Outermost first.
 using Wrappers = std::vector<Wrapper>;
 

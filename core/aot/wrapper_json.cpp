@@ -56,6 +56,10 @@ void fields(F& f, FakifiedOutWrapper& w) {
   f("outputs", w.outputs), f("shapes", w.shapes.inputs);
 }
 template <class F>
+void fields(F& f, EffectTokensWrapper& w) {
+  f("tokens", w.tokens);
+}
+template <class F>
 void fields(F& f, FunctionalizedRngWrapper& w) {
   f("offset_output", w.offset_output), f("backward_offset_output", w.backward_offset_output);
 }

@@ -5,6 +5,7 @@
 #include "core/base/verification.h"
 #include "core/ir/place.h"
 #include "core/ops/control.h"
+#include "core/ops/effect_tokens.h"
 #include "core/ops/functional_rng.h"
 #include "core/ops/record.h"
 #include "core/ops/schema.h"
@@ -56,7 +57,7 @@ class Rules {
   void gradients() {
     std::vector<const Node*> primals;
     for (Node* node : graph_.placeholders())
-      if (node->name().starts_with("primals_")) primals.push_back(node);
+      if (node->name().starts_with("primals_") && !is_effect_token(*node)) primals.push_back(node);
     const std::vector<Arg> outputs = graph_.outputs();
     const bool random = std::ranges::any_of(graph_.placeholders(), [](const Node* n) { return is_backward_seed(*n); });
     if (outputs.size() < primals.size() + random)

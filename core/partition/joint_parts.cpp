@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
+#include "core/ops/effect_tokens.h"
 #include "core/ops/functional_rng.h"
 #include "core/partition/cost.h"
 
@@ -29,7 +30,7 @@ Result<JointParts> find_joint_parts(const Graph& joint, std::optional<std::size_
   for (Node* n : joint.placeholders()) {
     const bool backward = is_backward_input(*n);
     (backward ? r.tangents : r.primals).push_back(n);
-    gradients += !backward && !is_forward_seed(*n);
+    gradients += !backward && !is_forward_seed(*n) && !is_effect_token(*n);
   }
   if (std::ranges::any_of(r.tangents, [](const Node* n) { return is_backward_seed(*n); })) ++gradients;
 

@@ -9,7 +9,8 @@ std::optional<AutogradDispatchWrapper> AutogradDispatchWrapper::pre_compile(cons
   const Partition& p = graphs.partition;
   if (!p.backward) return std::nullopt;
   AutogradDispatchWrapper w;
-  w.outputs = p.forward_outputs - graphs.functional_rng;  // the layer inside takes the random offset out
+  // Layers inside take tokens and the random offset out.
+  w.outputs = p.forward_outputs - graphs.tokens - graphs.functional_rng;
   w.saved = p.saved.size();
   w.saved_symbols = p.saved_symbols;
   w.tangent_of = graphs.tangent_of;

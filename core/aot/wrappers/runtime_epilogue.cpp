@@ -190,9 +190,9 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
   RuntimeWrapper w;
   const ViewAndMutationMeta& meta = graphs.meta;
   const Graph& forward = *graphs.partition.forward;
-  const std::vector<Arg> returned = forward.outputs();
+  const std::vector<Arg> returned = graphs.results();
   const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
-  const std::vector<Node*> placeholders = forward.placeholders();
+  const std::vector<Node*> placeholders = graphs.placeholders();
   const auto set_view = [&](auto& of, const Node* node, bool changed) {
     const auto at = std::ranges::find(mutated, of.input);
     const Node* new_value =
@@ -218,7 +218,7 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
   }
   w.intermediate_bases = meta.num_intermediate_bases;
   if (w.mutated.empty() && w.aliases.empty() && w.intermediate_bases == 0) return std::nullopt;
-  w.shapes = InputShapes::of(forward);
+  w.shapes = InputShapes::of(forward, graphs.tokens);
   return w;
 }
 

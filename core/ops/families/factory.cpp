@@ -127,6 +127,17 @@ Meta fake_full(FakeCall& call) {
 Meta fake_prims_full(FakeCall& call) {
   return new_meta(call, DType::Float32, "shape");
 }
+/// Effect tokens (torch/_higher_order_ops/effects.py): empty tensors, which are made and taken.
+Meta fake_token(FakeCall&) {
+  return TensorMeta::contiguous(DType::Float32, {0}, Device{});
+}
+Meta fake_nothing(FakeCall&) {
+  return {};
+}
+Value eval_nothing(EvalCall&) {
+  return {};
+}
+
 Meta fake_scalar_tensor(FakeCall& call) {
   return TensorMeta::contiguous(call.dtype("dtype").value_or(DType::Float32), {},
                                 call.device("device").value_or(Device{}));
@@ -425,6 +436,9 @@ void register_factory(OpTable& t) {
   row("aten.full_like.default", fake_like, filled<fake_like, given>, lower_full_like, true);
   row("aten.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>, lower_full_like, true);
   row("prims.scalar_tensor.default", fake_scalar_tensor, filled<fake_scalar_tensor, scalar>);
+  row("prims._make_token.default", fake_token, filled<fake_token, zero>);
+  t.add("prims._sink_tokens.default", fake_nothing, eval_nothing, {},
+        {.not_differentiable = true, .side_effect = true});
   row("aten.arange.default", fake_arange, eval_arange, lower_arange, true);
   row("aten.arange.start", fake_arange, eval_arange, lower_arange, true);
   row("aten.arange.start_step", fake_arange, eval_arange, lower_arange, true);
