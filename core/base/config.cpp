@@ -76,10 +76,10 @@ struct Unit {
   std::string_view name;
   std::size_t factor;
 };
-constexpr Unit sizes[] = {{"tib", std::size_t{1} << 40},
-                          {"gib", std::size_t{1} << 30},
-                          {"mib", std::size_t{1} << 20},
-                          {"kib", std::size_t{1} << 10},
+constexpr Unit sizes[] = {{"TiB", std::size_t{1} << 40},
+                          {"GiB", std::size_t{1} << 30},
+                          {"MiB", std::size_t{1} << 20},
+                          {"KiB", std::size_t{1} << 10},
                           {"tb", std::size_t{1} << 40},
                           {"gb", std::size_t{1} << 30},
                           {"mb", std::size_t{1} << 20},
@@ -105,9 +105,10 @@ bool parse(std::string_view text, T& out) {
 
 bool parse_amount(std::string_view text, std::span<const Unit> units, std::size_t& out) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  std::string unit(trimmed(text.substr(digits)));
-  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const auto it = std::ranges::find(units, std::string_view(unit), &Unit::name);
+  const std::string_view unit = trimmed(text.substr(digits));
+  const auto same_letter = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  const auto it =
+      std::ranges::find_if(units, [&](const Unit& u) { return std::ranges::equal(u.name, unit, same_letter); });
   return it != units.end() && parse(text.substr(0, digits), out) && !__builtin_mul_overflow(out, it->factor, &out) &&
          out <= std::numeric_limits<std::int64_t>::max();
 }
