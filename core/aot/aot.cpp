@@ -9,6 +9,11 @@ bool can_be_differentiated(const Node& placeholder) {
   return t && (is_floating(t->dtype) || is_complex(t->dtype));
 }
 
+bool is_frozen(const Program* program, const Node& placeholder) {
+  const Tensor* stored = program ? program->tensor_of(placeholder.name()) : nullptr;
+  return stored && !stored->requires_grad;
+}
+
 std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program, const AotOptions& options) {
   std::vector<InputBinding> inputs;
   bool any_parameter = false;
@@ -29,6 +34,7 @@ std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     bool wanted =
         any_parameter || program ? inputs[i].role == InputRole::Parameter : inputs[i].role != InputRole::Buffer;
+    wanted = wanted && !is_frozen(program, *placeholders[i]);
     if (!options.requires_grad.empty()) wanted = i < options.requires_grad.size() && options.requires_grad[i];
     inputs[i].requires_grad = options.train && wanted && can_be_differentiated(*placeholders[i]);
   }

@@ -81,6 +81,8 @@ struct AotGraphs {
 
 /// Can the placeholder require grad? Floating and complex tensors can.
 bool can_be_differentiated(const Node& placeholder);
+/// Is it a parameter that the archive holds without requires_grad? These are differentiated only when asked for.
+bool is_frozen(const Program* program, const Node& placeholder);
 /// What each placeholder is to the user, by the archive's signature or by its name in text, and whether `options` have
 /// it differentiated.
 std::vector<InputBinding> bind_inputs(const Graph& graph, const Program* program, const AotOptions& options);

@@ -134,9 +134,7 @@ Result<Lifted> lifted(const Graph& graph, const Program* program, const TensorFi
   const std::vector<Node*> placeholders = out.graph->placeholders();
   for (std::size_t i = 0; i < placeholders.size(); ++i) {
     inputs.push_back({placeholders[i], bindings[i]});
-    const Tensor* stored = program ? program->tensor_of(placeholders[i]->name()) : nullptr;
-    const bool frozen = stored && !stored->requires_grad;
-    inputs[i].binding.requires_grad = inputs[i].binding.requires_grad && !frozen;
+    const bool frozen = is_frozen(program, *placeholders[i]);
     if (!io) continue;
     const Tensor* t = io->find(given.keys[i]);
     inputs[i].binding.requires_grad =

@@ -38,7 +38,7 @@ std::vector<bool> wanted(const Graph& graph, const Program* program, const Graph
   for (std::size_t i = 0; i < placeholders.size(); ++i) {
     const Tensor* given = io.find(inputs.keys[i]);
     const ProgramInput* from = program ? program->input(placeholders[i]->name()) : nullptr;
-    bool parameter = from ? from->kind == ProgramInputKind::Parameter
+    bool parameter = from ? from->kind == ProgramInputKind::Parameter && !is_frozen(program, *placeholders[i])
                           : !program && !marked && text_role(*placeholders[i]).role == InputRole::Parameter;
     wants.push_back(parameter || (given && given->requires_grad));
   }

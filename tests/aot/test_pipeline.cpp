@@ -4,9 +4,11 @@
 
 #include "core/aot/aot.h"
 #include "core/aot/run_program.h"
+#include "core/interp/interpreter.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
 #include "tests/support/fx.h"
+#include "tests/support/values.h"
 
 using namespace partita;
 using namespace partita::testing;
@@ -55,6 +57,39 @@ class TestPipeline : public QObject {
     const auto joint = aot(*early->joint, nullptr, {});
     VERIFY_DONE(joint);
     QCOMPARE(stages_of(*joint), std::string("joint_passes partition"));
+  }
+
+  /// A parameter that an archive holds without requires_grad is differentiated only if the inputs' file marks it.
+  void frozen_parameters() {
+    const auto graph = fx("p_w: <f32[2][1]>, p_v: <f32[2][1]>, x: <f32[2][1]>",
+                          "a = $mul.Tensor(x, p_w)\nb = $mul.Tensor(a, p_v)\nc = $sum(b)\nreturn (c,)");
+    auto program = std::make_shared<Program>();
+    for (const char* name : {"w", "v"}) {
+      program->inputs.push_back({ProgramInputKind::Parameter, std::string("p_") + name, name});
+      Tensor t = f32({2}, {1, 2});
+      t.requires_grad = name[0] == 'w';
+      program->tensors.emplace(name, std::move(t));
+    }
+    program->inputs.push_back({ProgramInputKind::UserInput, "x"});
+    program->outputs.push_back({ProgramOutputKind::UserOutput, "c"});
+    const auto graphs = aot(*graph, program.get(), {.passes = false});
+    VERIFY_DONE(graphs);
+    const std::vector<Arg> gradients = graphs->partition.backward->outputs();
+    QVERIFY(gradients[0].node() && gradients[1].is_none() && gradients[2].is_none());
+    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
+    artefact.program = program;
+    const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
+      return CompiledFn([&g](std::vector<Value> inputs) { return interpret(g, std::move(inputs)); });
+    };
+    TensorFile io;
+    io.tensors["input.0"] = f32({2}, {3, 4});
+    for (const bool marked : {false, true}) {
+      if (marked) (io.tensors["param.v"] = f32({2}, {1, 2})).requires_grad = true;
+      const auto out = run_program(artefact, io, {.forward = interpreter, .backward = interpreter});
+      VERIFY_DONE(out);
+      QVERIFY(out->find("grad.w"));
+      QCOMPARE(out->find("grad.v") != nullptr, marked);
+    }
   }
 
   // Text has no metas of tuples.
