@@ -21,6 +21,16 @@ int overlaps(const views::PictureLayout& layout) {
   return count;
 }
 
+// The overview in which the forward has at most this many cards.
+std::unordered_set<std::string> overview_of(const std::shared_ptr<Graph>& graph, int most) {
+  return overview_folds(make_picture(graph), [&](const std::unordered_set<std::string>& folded, bool) {
+    PictureOptions options;
+    options.folded = folded;
+    const Picture picture = make_picture(graph, options);
+    return std::ranges::count(picture.cards, Side::Forward, &Card::side) <= most;
+  });
+}
+
 }  // namespace
 
 class TestLayout : public QObject {
@@ -119,8 +129,8 @@ class TestLayout : public QObject {
 
   void large_graphs_have_an_overview() {
     auto graph = joint_graph(100);
-    std::unordered_set<std::string> folds = overview_folds(make_picture(graph), 20);
     PictureOptions options;
+    const std::unordered_set<std::string> folds = overview_of(graph, 20);
     options.folded = folds;
     Picture picture = make_picture(graph, options);
     int forward = 0;
@@ -132,6 +142,86 @@ class TestLayout : public QObject {
     QVERIFY(!folds.contains("blocks/blocks.7#0"));  // opening the stack shows its blocks, of four nodes each
     QCOMPARE(picture.nodes_on[0], 400 + 201);
     QCOMPARE(overlaps(lay_out(picture)), 0);
+  }
+
+  void layers_of_a_stack_open_together() {
+    auto graph = joint_graph(12);
+    PictureOptions options;
+    options.folded = overview_of(graph, 14);
+    const Picture picture = make_picture(graph, options);
+    for (int i = 0; i < 12; ++i) QVERIFY(picture.card_by_key("frame:blocks/blocks." + std::to_string(i) + "#0") >= 0);
+    // A layer that holds nothing but an mlp is the mlp.
+    QVERIFY(std::ranges::none_of(picture.frames, [](const Frame& frame) { return frame.label == "mlp"; }));
+  }
+
+  void an_overview_has_no_cards_for_inputs_of_one_card() {
+    auto graph = joint_graph(3);
+    Node* unread = graph->placeholder("primals_8", tests::f32(4, 4));
+    Node* scale = graph->placeholder("primals_9", tests::f32(8, 64));
+    Node* scaled =
+        graph->create(Op::torch("aten.mul.Tensor"), {graph->find("add"), scale}, {}, "scaled", graph->output());
+    scaled->meta = tests::f32(8, 64);
+    const Picture open = make_picture(graph);
+    QVERIFY(open.card_by_key("primals_8") >= 0 && open.card_by_key("primals_9") >= 0);
+    PictureOptions options;
+    options.folded = {"blocks/blocks.2#0"};
+    const Picture overview = make_picture(graph, options);
+    QCOMPARE(overview.card_of[unread->id()], -1);
+    QCOMPARE(overview.card_by_key("primals_9"), -1);
+    QCOMPARE(overview.card_of[scale->id()], overview.card_of[scaled->id()]);
+    QVERIFY(overview.card_by_key("primals_1") >= 0);  // two cards read it
+  }
+
+  void recomputed_values_are_where_they_are_first_read() {
+    auto graph = joint_graph(4);
+    // Two modules of the backward read what is computed again.
+    Node* reader = graph->create(Op::torch("aten.mul.Tensor"), {graph->find("mm"), graph->find("addmm")}, {}, "reader",
+                                 graph->output());
+    reader->meta = tests::f32(8, 64);
+    bool second = false;
+    for (Node* node : *graph) {
+      if (!node->op()->is_call() || node->origin) continue;
+      auto origin = std::make_shared<Origin>();
+      second = second || node == reader->previous();
+      origin->modules = second ? "second" : "first";
+      node->origin = origin;
+    }
+    CutSummary cut;
+    cut.recomputed = {"gelu", "addmm"};
+    PictureOptions options;
+    options.cut = &cut;
+    const Picture open = make_picture(graph, options);
+    QCOMPARE(open.card_by_key("again:gelu"), -1);  // the backward does not read it
+    QVERIFY(open.card_by_key("again:addmm") >= 0);
+    for (const Frame& frame : open.frames)
+      if (frame.side == Side::Backward) options.folded.insert(frame.key);
+    QCOMPARE(options.folded.size(), std::size_t{2});
+    const Picture picture = make_picture(graph, options);
+    QCOMPARE(picture.card_by_key("again:addmm"), -1);
+    QCOMPARE(picture.recomputed, 2);
+    const Link between{picture.card_by_key("frame:first|b#0"), picture.card_by_key("frame:second|b#0")};
+    QVERIFY(std::ranges::count(picture.links, between) == 1);
+  }
+
+  void two_layers_are_blocks() {
+    auto graph = joint_graph(6);
+    std::size_t next = 0;
+    for (Node* node : *graph) {
+      if (!node->op()->is_call()) continue;
+      auto origin = std::make_shared<Origin>();
+      origin->file = "two.py";
+      // 24 nodes of the forward: two lines, twice a layer of ten, two lines.
+      origin->line = node->origin
+                         ? (next < 2 || next > 21 ? 100 + static_cast<int>(next) : 1 + static_cast<int>(next - 2) % 10)
+                         : 200;
+      next += node->origin != nullptr;
+      node->origin = origin;
+    }
+    const Picture picture = make_picture(graph);
+    std::vector<int> nodes;
+    for (const Frame& frame : picture.frames)
+      if (frame.label.starts_with("block ") && frame.side == Side::Forward) nodes.push_back(frame.nodes);
+    QCOMPARE(nodes, (std::vector<int>{10, 10}));
   }
 
   void repeated_lines_are_blocks() {

@@ -82,8 +82,26 @@ class TestWindow : public QObject {
     QVERIFY(wait_shown(bench, 60000));
     const GraphView* view = picture(bench);
     QCOMPARE(view->cards_in_view().size(), view->scene()->picture.cards.size());
-    // A wide row of inputs without links costs a little of the 0.62 at which names are read best.
-    QVERIFY2(view->zoom() > 0.55, qPrintable(QString::number(view->zoom())));
+    QVERIFY2(view->zoom() > 0.65, qPrintable(QString::number(view->zoom())));
+  }
+
+  void an_exported_model_opens_at_its_layers() {
+    const auto program = partita::testing::corpus() / "models/bert/program.pt2";
+    if (!std::filesystem::exists(program)) QSKIP("no corpus");
+    Workbench bench(tools());
+    bench.window().resize(1440, 900);
+    bench.window().show();
+    bench.open(QString::fromStdString(program.string()));
+    QVERIFY(wait_shown(bench, 60000));
+    const GraphView* view = picture(bench);
+    const Scene& scene = *view->scene();
+    QCOMPARE(view->cards_in_view().size(), scene.picture.cards.size());
+    QVERIFY2(view->zoom() > 0.77, qPrintable(QString::number(view->zoom())));
+    // What stands in the two layers is seen, and every card is linked.
+    QVERIFY(scene.picture.cards.size() > 10);
+    for (std::size_t i = 0; i < scene.picture.cards.size(); ++i)
+      QVERIFY2(!scene.links_from(static_cast<int>(i)).empty() || !scene.links_to(static_cast<int>(i)).empty(),
+               scene.picture.cards[i].key.c_str());
   }
 
   void a_large_graph_opens_folded_and_unfolds_in_place() {

@@ -1,11 +1,17 @@
 #include "views/graph/frames.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <map>
 #include <string_view>
+
+#include "core/partition/joint_parts.h"
 
 namespace partita::views {
 namespace {
+
+constexpr int kLeastBlocks = 3, kLeastLines = 3, kLeastLinesOfTwo = 8;
 
 using Path = std::vector<std::string>;
 
@@ -28,14 +34,25 @@ Path module_path(const std::string& modules) {
   return parts;
 }
 
+std::string file_name(const Origin& origin) {
+  return origin.file.substr(origin.file.find_last_of('/') + 1);
+}
+
+std::string line_of(const Origin& origin) {
+  return file_name(origin) + ":" + std::to_string(origin.line) + "  " +
+         (origin.code.empty() ? origin.function : origin.code);
+}
+
 Path path_of(const Node& node) {
   if (!node.origin) return {};
   if (!node.origin->modules.empty()) return module_path(node.origin->modules);
   if (node.origin->file.empty()) return {};
-  std::string file = node.origin->file.substr(node.origin->file.find_last_of('/') + 1);
-  const std::string& code = node.origin->code.empty() ? node.origin->function : node.origin->code;
-  std::string line = file + ":" + std::to_string(node.origin->line) + "  " + code;
-  return {std::move(file), std::move(line)};
+  return {file_name(*node.origin), line_of(*node.origin)};
+}
+
+std::string without_numbers(std::string path) {
+  std::erase_if(path, [](unsigned char c) { return std::isdigit(c); });
+  return path;
 }
 
 struct Run {
@@ -43,27 +60,39 @@ struct Run {
   const std::string* line = nullptr;
 };
 
-// Where the blocks of a stack of equal layers begin, as indices into `runs`, and where the last one ends. Most lines of
-// a stack run once per layer, so that the most common number of runs is the number of layers. Empty: there is no stack.
+// Where the blocks of a stack of equal layers begin, as indices into `runs`, and where the last one ends. Empty: there
+// is no stack. Most lines of a stack run once per layer, so that the most common number of runs is the number of
+// layers; where lines return after equal distances too, that is the length of a layer.
 std::vector<std::size_t> find_blocks(const std::vector<Run>& runs) {
-  constexpr int kLeastBlocks = 3, kLeastLines = 3;
-  std::unordered_map<std::string_view, int> count;
-  for (const Run& run : runs) ++count[*run.line];
-  std::unordered_map<int, int> lines;  // by how often they run
-  for (const auto& [line, n] : count)
-    if (n >= kLeastBlocks) ++lines[n];
-  int blocks = 0;
-  for (const auto& [n, how_many] : lines)
-    if (how_many >= kLeastLines && (blocks == 0 || std::pair(how_many, n) > std::pair(lines[blocks], blocks)))
-      blocks = n;
-  if (blocks == 0) return {};
-  auto in_stack = [&](const Run& run) { return count[*run.line] % blocks == 0; };
-  auto first = std::ranges::find_if(runs, [&](const Run& run) { return count[*run.line] == blocks; });
+  std::unordered_map<std::string_view, std::vector<std::size_t>> places;  // of each line
+  for (std::size_t i = 0; i < runs.size(); ++i) places[*runs[i].line].push_back(i);
+  // How many lines there are by how often they run, and by their distance where all are equal.
+  std::map<std::pair<std::size_t, std::size_t>, int> lines, regular;
+  const auto distance = [](const std::vector<std::size_t>& at) -> std::size_t {
+    for (std::size_t k = 2; k < at.size(); ++k)
+      if (at[k] - at[k - 1] != at[1] - at[0]) return 0;
+    return at.size() > 1 ? at[1] - at[0] : 0;
+  };
+  for (const auto& [line, at] : places) {
+    if (at.size() >= kLeastBlocks) ++lines[{at.size(), 0}];
+    if (const std::size_t every = distance(at)) ++regular[{at.size(), every}];
+  }
+  std::erase_if(regular,
+                [](const auto& r) { return r.second < (r.first.first == 2 ? kLeastLinesOfTwo : kLeastLines); });
+  std::erase_if(lines, [](const auto& l) { return l.second < kLeastLines; });
+  const auto& found = regular.empty() ? lines : regular;
+  if (found.empty()) return {};
+  const auto [blocks, every] =
+      std::ranges::max_element(found, {}, [](const auto& f) { return std::pair(f.second, f.first.first); })->first;
+  const auto of_layer = [&](const Run& run) {
+    const std::vector<std::size_t>& at = places[*run.line];
+    return at.size() == blocks && (every == 0 || distance(at) == every);
+  };
+  const auto first = std::ranges::find_if(runs, of_layer);
+  const auto in_stack = [&](const Run& run) { return places[*run.line].size() % blocks == 0; };
   auto last = std::find_if(runs.rbegin(), runs.rend(), in_stack).base();
+  std::vector<std::size_t> begins = places[*first->line];
   if (std::count_if(first, last, in_stack) * 3 < (last - first) * 2) return {};  // lines between them are not a layer's
-  std::vector<std::size_t> begins;
-  for (auto run = first; run != last; ++run)
-    if (*run->line == *first->line) begins.push_back(static_cast<std::size_t>(run - runs.begin()));
   // Lines before the first that runs once per layer belong to the layer as long as they stand there in every block.
   const auto same_before = [&] {
     return begins[0] > 0 && std::ranges::all_of(begins, [&](std::size_t begin) {
@@ -72,8 +101,31 @@ std::vector<std::size_t> find_blocks(const std::vector<Run>& runs) {
   };
   while (same_before())
     for (std::size_t& begin : begins) --begin;
-  begins.push_back(static_cast<std::size_t>(last - runs.begin()));
+  // The last block ends with the line with which the others end.
+  std::size_t end = static_cast<std::size_t>(last - runs.begin());
+  if (every > 0) {
+    const std::vector<std::size_t>& ends = places[*runs[begins[1] - 1].line];
+    const auto after = std::ranges::upper_bound(ends, begins.back() + every + every / 2);
+    const bool found_end = after != ends.begin() && *std::prev(after) >= begins.back();
+    end = std::min(end, found_end ? *std::prev(after) + 1 : begins.back() + every);
+  }
+  begins.push_back(end);
   return begins;
+}
+
+// Long runs of nodes from one line that stand beside modules, as the making of a mask does, get a frame of that line.
+void name_lines_in_modules(const std::vector<const Node*>& nodes, std::vector<Path>& paths) {
+  constexpr std::size_t kLong = 6;
+  const auto same = [&](std::size_t a, std::size_t b) {
+    const Origin *of_a = nodes[a]->origin.get(), *of_b = nodes[b]->origin.get();
+    return paths[a] == paths[b] && of_a && of_b && of_a->line == of_b->line && of_a->file == of_b->file;
+  };
+  for (std::size_t begin = 0, end = 0; begin < nodes.size(); begin = end) {
+    for (end = begin + 1; end < nodes.size() && same(begin, end);) ++end;
+    if (end - begin < kLong || !nodes[begin]->origin || nodes[begin]->origin->file.empty()) continue;
+    const std::string line = line_of(*nodes[begin]->origin);
+    for (std::size_t i = begin; i < end; ++i) paths[i].push_back(line);
+  }
 }
 
 // Replaces the file by stack and block in the paths of lines that repeat.
@@ -97,7 +149,8 @@ void name_blocks(std::vector<Path>& paths, bool backward) {
   }
 }
 
-// Drops frames of a single node, which belongs to the parent, and those that hold all of their side in a few parts.
+// Drops frames of a single node, which belongs to the parent, those that hold all of their parent, and those that hold
+// all of their side in a few parts.
 void drop_useless(std::vector<Frame>& frames, std::vector<int>& frame_of) {
   constexpr int kFew = 16;
   int all[2] = {0, 0};
@@ -112,7 +165,8 @@ void drop_useless(std::vector<Frame>& frames, std::vector<int>& frame_of) {
     Frame& frame = frames[i];
     int parent = frame.parent < 0 ? -1 : target[frame.parent];
     const bool holds_all = parent < 0 && frame.nodes == all[static_cast<int>(frame.side)] && parts[i] <= kFew;
-    if (frame.nodes < 2 || holds_all) {
+    const bool all_of_parent = parent >= 0 && frame.nodes == kept[parent].nodes;
+    if (frame.nodes < 2 || holds_all || all_of_parent) {
       target[i] = parent;
       continue;
     }
@@ -133,17 +187,34 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
   std::vector<Frame> frames;
   frame_of.assign(graph.id_limit(), -1);
   std::unordered_map<std::string, int> runs;
+  std::unordered_map<int, std::pair<int, int>> lines;  // of frames of files: the first and the last
+  const auto add_to = [&](int frame, const Node& node) {
+    ++frames[frame].nodes;
+    frames[frame].bytes += hinted_bytes(node.meta, graph.shapes.get());
+  };
   for (Side side : {Side::Forward, Side::Backward}) {
     std::vector<const Node*> nodes;
     std::vector<Path> paths;
-    bool modules = false;
+    bool modules = false, backward_began = false;
+    std::vector<const Node*> late;
     for (const Node* node : graph) {
-      if (!node->op()->is_call() || side_of(*node) != side) continue;
+      if (!node->op()->is_call()) continue;
+      backward_began =
+          backward_began || std::ranges::any_of(node->inputs(), [](const Node* in) { return is_tangent(*in); });
+      if (side_of(*node) != side) continue;
+      if (side == Side::Forward && backward_began &&
+          std::ranges::any_of(node->inputs(), [](const Node* in) { return in->op()->is_call(); })) {
+        late.push_back(node);
+        continue;
+      }
       nodes.push_back(node);
       paths.push_back(path_of(*node));
       modules = modules || (node->origin && !node->origin->modules.empty());
     }
-    if (!modules) name_blocks(paths, side == Side::Backward);
+    if (modules)
+      name_lines_in_modules(nodes, paths);
+    else
+      name_blocks(paths, side == Side::Backward);
     std::vector<int> open;  // frames of the current run, outermost first
     Path open_path;         // their parts
     for (std::size_t n = 0; n < nodes.size(); ++n) {
@@ -165,6 +236,8 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
           frame.parent = open.empty() ? -1 : open.back();
           frame.side = side;
           frame.folded = folded.contains(frame.key);
+          if (i == 0 && path.size() == 2 && node->origin->modules.empty())
+            lines[static_cast<int>(frames.size())] = {node->origin->line, node->origin->line};
           open.push_back(static_cast<int>(frames.size()));
           open_path.push_back(path[i]);
           frames.push_back(std::move(frame));
@@ -172,48 +245,84 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
       }
       if (open.empty()) continue;
       frame_of[node->id()] = open.back();
+      const int line = node->origin ? node->origin->line : 0;
       for (int f : open) {
-        ++frames[f].nodes;
-        frames[f].bytes += hinted_bytes(node->meta, graph.shapes.get());
+        if (const auto of_file = lines.find(f); of_file != lines.end()) {
+          auto& [first, last] = of_file->second;
+          first = std::min(first, line), last = std::max(last, line);
+        }
+        add_to(f, *node);
       }
     }
+    // What of the forward stands among the backward can run as soon as its inputs are there.
+    for (const Node* node : late) {
+      int& home = frame_of[node->id()];
+      for (const Node* in : node->inputs()) home = std::max(home, frame_of[in->id()]);
+      for (int f = home; f >= 0; f = frames[f].parent) add_to(f, *node);
+    }
+  }
+  for (const auto& [f, span] : lines) {
+    frames[f].label += ":" + std::to_string(span.first);
+    if (span.second > span.first) frames[f].label += "  to " + std::to_string(span.second);
   }
   drop_useless(frames, frame_of);
   return frames;
 }
 
-std::unordered_set<std::string> overview_folds(const Picture& open, int most) {
+std::unordered_set<std::string> overview_folds(
+    const Picture& open, const std::function<bool(const std::unordered_set<std::string>&, bool layers)>& fits) {
   constexpr int kOpenAtOnce = 60;  ///< nodes; smaller frames show all of them when the one around them is opened
+  constexpr int kMostTries = 12, kMostParts = 40;
   const std::size_t count = open.frames.size();
+  std::map<std::string, std::vector<int>> kinds;
+  for (std::size_t f = 0; f < count; ++f) kinds[without_numbers(open.frames[f].path)].push_back(static_cast<int>(f));
   std::vector<int> parts(count);  // cards that opening a frame shows
-  int shown[2] = {0, 0};
-  for (const Card& card : open.cards) {
-    if (card.family == Family::Input || card.again) continue;
-    ++(card.frame >= 0 ? parts[card.frame] : shown[static_cast<int>(card.side)]);
+  for (const Card& card : open.cards)
+    if (card.frame >= 0 && card.family != Family::Input && !card.again) ++parts[card.frame];
+  std::map<std::pair<int, std::string>, int> alike;  // frames of a kind in a frame
+  std::vector<bool> holds_layers(count);
+  for (const Frame& frame : open.frames) {
+    if (frame.parent < 0) continue;
+    ++parts[frame.parent];
+    if (++alike[{frame.parent, without_numbers(frame.path)}] >= kLeastBlocks) holds_layers[frame.parent] = true;
   }
-  for (std::size_t f = 0; f < count; ++f) {
-    const Frame& frame = open.frames[f];
-    ++(frame.parent >= 0 ? parts[frame.parent] : shown[static_cast<int>(frame.side)]);
-  }
-  std::vector<bool> opened(count), seen(count);
-  for (std::size_t f = 0; f < count; ++f) seen[f] = open.frames[f].parent < 0;
-  while (true) {
-    int best = -1;
-    for (std::size_t f = 0; f < count; ++f) {
-      const Frame& frame = open.frames[f];
-      if (!seen[f] || opened[f] || shown[static_cast<int>(frame.side)] + parts[f] - 1 > most) continue;
-      if (best < 0 || frame.nodes > open.frames[best].nodes) best = static_cast<int>(f);
-    }
-    if (best < 0) break;
-    opened[best] = true;
-    shown[static_cast<int>(open.frames[best].side)] += parts[best] - 1;
+  std::vector<bool> opened(count);
+  const auto seen = [&](int f) { return open.frames[f].parent < 0 || opened[open.frames[f].parent]; };
+  const auto folds = [&] {
+    std::unordered_set<std::string> keys;
     for (std::size_t f = 0; f < count; ++f)
-      if (open.frames[f].parent == best) seen[f] = true;
+      if (!opened[f] && (seen(static_cast<int>(f)) || open.frames[f].nodes > kOpenAtOnce))
+        keys.insert(open.frames[f].key);
+    return keys;
+  };
+  std::unordered_set<std::string> best = folds();
+  fits(best, false);
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    const std::vector<int>* largest = nullptr;
+    int most = 0;
+    for (auto& [kind, members] : kinds) {
+      int nodes = 0, cards = 0;
+      for (int f : members)
+        if (seen(f) && !opened[f]) nodes += open.frames[f].nodes, cards += parts[f];
+      if (cards > 2 * kMostParts || nodes <= most) continue;
+      largest = &members, most = nodes;
+    }
+    if (!largest) break;
+    std::vector<bool> before = opened;
+    bool layers = false;
+    for (int f : *largest) {
+      if (opened[f] || (open.frames[f].parent >= 0 && !before[open.frames[f].parent])) continue;
+      opened[f] = true;
+      layers = layers || holds_layers[f];
+    }
+    if (std::unordered_set<std::string> next = folds(); fits(next, layers)) {
+      best = std::move(next);
+    } else {
+      opened = std::move(before);
+      std::erase_if(kinds, [&](const auto& kind) { return &kind.second == largest; });
+    }
   }
-  std::unordered_set<std::string> folds;
-  for (std::size_t f = 0; f < count; ++f)
-    if (!opened[f] && (seen[f] || open.frames[f].nodes > kOpenAtOnce)) folds.insert(open.frames[f].key);
-  return folds;
+  return best;
 }
 
 }  // namespace partita::views

@@ -233,10 +233,11 @@ void GraphView::fit(bool whole) {
   if (!isVisible()) fit_when_shown_ = true;
   if (!scene_) return;
   const Box& b = scene_->layout.bounds;
-  double width = std::max(1, this->width() - kOverviewWidth), height = std::max(1.0, picture_height());
-  double all = std::min({width / b.w, height / b.h, 1.25});
-  double across = std::clamp(width / b.w, kReadableZoom, 1.0);
-  zoom_ = std::clamp(whole || all >= kReadableWhole ? all : across, kLeastZoom, kMostZoom);
+  const double height = std::max(1.0, picture_height());
+  const double all = std::min({std::max(1, this->width()) / double{b.w}, height / b.h, 1.25});
+  const bool fits = whole || all >= kReadableWhole;
+  const double width = std::max(1, this->width() - (fits ? 0 : kOverviewWidth));
+  zoom_ = std::clamp(fits ? all : std::clamp(width / b.w, kReadableZoom, 1.0), kLeastZoom, kMostZoom);
   double middle = scene_->picture.joint ? (scene_->layout.cut_left + scene_->layout.cut_right) / 2 : b.x + b.w / 2;
   origin_.setX((b.w * zoom_ <= width ? b.x + b.w / 2 : middle) - width / 2 / zoom_);
   origin_.setY(b.h * zoom_ <= height ? b.y + b.h / 2 - (height / 2 + kHeadingHeight) / zoom_

@@ -40,7 +40,7 @@ struct Bracket {
 };
 
 struct PictureLayout {
-  static constexpr float kCardHeight = 36, kMinorHeight = 22, kPitch = 58, kGap = 16, kCutWidth = 132, kMargin = 24,
+  static constexpr float kCardHeight = 36, kMinorHeight = 22, kPitch = 52, kGap = 16, kCutWidth = 108, kMargin = 24,
                          kBracketLane = 18;
   static constexpr int kLongestLine = 12;  ///< rows; longer links are stubs
 

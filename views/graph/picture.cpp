@@ -1,6 +1,8 @@
 #include "views/graph/picture.h"
 
 #include <algorithm>
+#include <limits>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -207,45 +209,62 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   std::unordered_set<std::string> again;
   if (picture.cut_known) again.insert(options.cut->recomputed.begin(), options.cut->recomputed.end());
 
-  // What only one folded frame reads is drawn in it: inputs by the frame of their side's readers, recomputed values by
-  // that of their readers in the backward, and so what the backward computes of forward values alone.
+  // In an overview, inputs that only one card of their side reads have none of their own. Nor has what the first reader
+  // of, in the backward, is in a folded frame: recomputed values, and what the backward computes of forward values
+  // alone.
   std::vector<int> reader_home(graph.id_limit(), -1), again_home(graph.id_limit(), -1);
+  std::vector<const Node*> only_reader(graph.id_limit());
+  std::vector<bool> not_drawn(graph.id_limit());  // what nothing reads: recomputed values, inputs in an overview
+  const bool overview = std::ranges::any_of(picture.frames, &Frame::folded);
   auto is_again = [&](const Node& node) {
     return again.contains(node.name()) && side_of(node) == Side::Forward && !is_input(node);
   };
-  if (std::ranges::any_of(picture.frames, &Frame::folded)) {
-    auto home = [&](const Node& node, auto&& frame_of_reader) {
-      std::optional<int> one;
-      for (const Node* user : node.users()) {
-        const std::optional<int> frame = user->is_output() ? std::nullopt : frame_of_reader(*user);
-        if (!frame) continue;
-        if (*frame < 0 || (one && *one != *frame)) return -1;
-        one = frame;
-      }
-      return one.value_or(-1);
-    };
-    auto frame_of_backward = [&](const Node& user) {
-      const int frame = folded_frame(frame_of[user.id()]);
-      return frame >= 0 ? frame : reader_home[user.id()];
-    };
+  if (overview || !again.empty()) {
+    constexpr int kNever = std::numeric_limits<int>::max();
+    std::vector<const Node*> nodes;
+    std::vector<int> turn(graph.id_limit()), first_read(graph.id_limit(), kNever);
+    for (const Node* node : graph) {
+      turn[node->id()] = static_cast<int>(nodes.size());
+      nodes.push_back(node);
+    }
     auto is_loose = [&](const Node& node) {
       return node.op()->is_call() && side_of(node) == Side::Backward && folded_frame(frame_of[node.id()]) < 0 &&
              std::ranges::none_of(node.inputs(), [&](const Node* in) { return side_of(*in) == Side::Backward; });
     };
-    for (const Node* node = graph.last(); node; node = node->previous()) {
-      if (is_loose(*node))
-        reader_home[node->id()] =
-            home(*node, [&](const Node& user) -> std::optional<int> { return frame_of_backward(user); });
-      else if (is_input(*node) && !is_tangent(*node))
-        reader_home[node->id()] = home(*node, [&](const Node& user) -> std::optional<int> {
-          if (side_of(user) != side_of(*node)) return std::nullopt;
-          return folded_frame(frame_of[user.id()]);
-        });
-      else if (is_again(*node))
-        again_home[node->id()] = home(*node, [&](const Node& user) -> std::optional<int> {
-          if (side_of(user) == Side::Backward) return frame_of_backward(user);
-          return is_again(user) ? std::optional(again_home[user.id()]) : std::nullopt;
-        });
+    // The frame of the first reader in the backward, directly or through what is computed for that reader.
+    auto home = [&](const Node& node) {
+      int& first = first_read[node.id()];
+      for (const Node* user : node.users()) {
+        const bool in_backward = side_of(*user) == Side::Backward;
+        if (in_backward ? is_loose(*user) : is_again(*user))
+          first = std::min(first, first_read[user->id()]);
+        else if (in_backward && !user->is_output())
+          first = std::min(first, turn[user->id()]);
+      }
+      return first == kNever ? -1 : folded_frame(frame_of[nodes[first]->id()]);
+    };
+    for (const Node* node : std::views::reverse(nodes)) {
+      if (is_loose(*node)) {
+        reader_home[node->id()] = home(*node);
+        if (reader_home[node->id()] < 0) first_read[node->id()] = turn[node->id()];  // has a card
+      } else if (is_again(*node)) {
+        again_home[node->id()] = home(*node);
+        not_drawn[node->id()] = first_read[node->id()] == kNever;
+      } else if (overview && is_input(*node) && !is_tangent(*node)) {
+        not_drawn[node->id()] = node->users().empty();
+        const auto place = [&](const Node& user) {  // stands for its card
+          const int frame = folded_frame(frame_of[user.id()]);
+          return frame >= 0 ? frame : -1 - static_cast<int>(producer_of(&user)->id());
+        };
+        const Node* reader = nullptr;
+        bool one = true;
+        for (const Node* user : node->users()) {
+          if (side_of(*user) != side_of(*node)) continue;
+          one = one && !user->is_output() && (!reader || place(*reader) == place(*user));
+          reader = user;
+        }
+        if (one) only_reader[node->id()] = reader;
+      }
     }
     for (const Node* node : graph) again_home[node->id()] = again_home[producer_of(node)->id()];
   }
@@ -279,6 +298,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
           card.bytes += hinted_bytes(node->meta, graph.shapes.get());
         continue;
       }
+      if (not_drawn[node->id()] || only_reader[node->id()]) continue;
       if (reader_home[node->id()] >= 0) continue;  // its card would stand before what its frame reads
       int frame = folded_frame(frame_of[node->id()]);
       if (frame < 0) {
@@ -293,7 +313,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
         Card card;
         const Frame& f = picture.frames[frame];
         card.key = "frame:" + f.key;
-        card.title = shortened(f.label);
+        card.title = shortened(f.label.substr(0, f.label.find("  ")));  // without the code of a line
         card.detail = std::to_string(f.nodes) + " nodes, " + size_text(f.bytes);
         card.nodes = f.nodes;
         card.bytes = f.bytes;
@@ -315,6 +335,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
       again_of[node->id()] = again_of[producer->id()];
       continue;
     }
+    if (not_drawn[node->id()]) continue;
     Card card = card_of_node(*node, options.text_width);
     card.key = "again:" + node->name();
     card.side = Side::Backward;
@@ -326,6 +347,8 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
     for (auto [home, card] : {std::pair(&again_home, &again_of), std::pair(&reader_home, &picture.card_of)})
       if (const auto found = card_of_frame.find((*home)[node->id()]); found != card_of_frame.end())
         (*card)[node->id()] = found->second;
+  for (const Node* node : graph)
+    if (const Node* reader = only_reader[node->id()]) picture.card_of[node->id()] = picture.card_of[reader->id()];
 
   // The card from which a reader on this side takes `in`.
   auto source = [&](const Node* in, bool in_backward) {

@@ -93,10 +93,15 @@ struct Rows {
     int lowest = 0;
     for (int i = 0; i < count; ++i)
       if (is_forward(i) && level[i] != kUnset) lowest = std::max(lowest, level[i]);
+    std::vector<int> read;
     for (int i = count - 1; i >= 0; --i) {
       if (is_forward(i)) continue;
+      read.clear();
       for (int in : sources.of(i))
-        if (is_forward(in)) level[i] = std::max(level[i], level[in]);
+        if (is_forward(in) && level[in] != kUnset) read.push_back(level[in]);
+      // One value may come from far away: a folded module lies beside the forward from which most of its values come.
+      std::ranges::sort(read);
+      if (!read.empty()) level[i] = picture.cards[i].node ? read.back() : read[(read.size() - 1) / 2];
       for (int out : readers.of(i))
         if (out > i) level[i] = std::max(level[i], level[out]);
     }

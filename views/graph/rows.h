@@ -18,7 +18,8 @@ Adjacency readers_of(const Picture& picture);
 Adjacency sources_of(const Picture& picture);
 
 /// The row of each card, from 0. Forward links lead down, backward links up. Rows form levels, each as many rows high
-/// as its backward needs; a backward card is never in a level above the forward values that it reads.
+/// as its backward needs; a backward node is never in a level above the forward values that it reads, a folded module not
+/// above half of them.
 std::vector<int> assign_rows(const Picture& picture, const Adjacency& sources, const Adjacency& readers);
 
 }  // namespace partita::views

@@ -3,7 +3,6 @@
 #include <QDir>
 #include <QFileInfo>
 #include <algorithm>
-#include <array>
 #include <future>
 
 #include "core/ir/print.h"
@@ -45,30 +44,28 @@ struct Overview {
   std::shared_ptr<const Scene> scene;
 };
 
-// The picture with as little folded as it takes, by steps, to be readable as a whole in this room. If it cannot be, the
-// one that is largest there.
+// The picture with as little folded as it takes to be readable as a whole in this room. If it cannot be, the one that
+// is largest there.
 Overview fitting(const std::shared_ptr<const Graph>& graph, PictureOptions options, QSizeF room, bool unfolded_too) {
-  constexpr double kReadable = 0.62;  // below, cards have no second line
+  constexpr double kReadable = 0.78, kReadableLayers = 0.68;  // layers are worth smaller letters
   constexpr std::size_t kLarge = 500;
   options.folded.clear();
   const Picture open = make_picture(graph, options);
   options.like = &open;
   Overview best;
-  double best_zoom = 0, zoom = 0;
-  const auto readable_with = [&](std::unordered_set<std::string> folded) {
-    if (zoom > 0 && folded == options.folded) return zoom >= kReadable;
-    options.folded = std::move(folded);
+  double best_zoom = 0;
+  const auto readable_with = [&](const std::unordered_set<std::string>& folded, bool layers) {
+    options.folded = folded;
     auto scene = make_scene(graph, options);
-    zoom = std::min(room.width() / scene->layout.bounds.w, room.height() / scene->layout.bounds.h);
-    if (zoom >= kReadable || zoom > best_zoom) {
-      best_zoom = zoom;
-      best = {options.folded, std::move(scene)};
-    }
-    return zoom >= kReadable;
+    const double zoom = std::min(room.width() / scene->layout.bounds.w, room.height() / scene->layout.bounds.h);
+    if (zoom < (layers ? kReadableLayers : kReadable) && zoom < best_zoom) return false;
+    best_zoom = zoom;
+    best = {folded, std::move(scene)};
+    return true;
   };
-  if (unfolded_too && graph->size() <= kLarge && readable_with({})) return best;
-  constexpr std::array kCardsOfASide = {40, 24, 16, 12, 8, 5, 3};
-  std::ranges::partition_point(kCardsOfASide, [&](int most) { return !readable_with(overview_folds(open, most)); });
+  if (unfolded_too && graph->size() <= kLarge && readable_with({}, false) && best_zoom >= kReadable) return best;
+  best_zoom = 0;
+  overview_folds(open, readable_with);
   return best;
 }
 

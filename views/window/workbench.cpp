@@ -291,7 +291,7 @@ void Workbench::show(const QString& key) {
 
 // The page without what frames a picture. A window that was never shown has the size of its first layout only then.
 QSizeF Workbench::room_for_pictures() const {
-  constexpr QSizeF kFrame(44, 52), kUsual(576, 652);
+  constexpr QSizeF kFrame(4, 52), kUsual(616, 652);
   return window_.isVisible() ? QSizeF(window_.page()->parentWidget()->size()) - kFrame : kUsual;
 }
 
