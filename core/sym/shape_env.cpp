@@ -17,6 +17,14 @@ std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return out;
 }
 
+/// INT64_MIN: unbounded below.
+std::int64_t sum_of_lows(std::int64_t a, std::int64_t b) {
+  std::int64_t out;
+  if (a == INT64_MIN || b == INT64_MIN) return INT64_MIN;
+  if (__builtin_add_overflow(a, b, &out)) return a < 0 ? INT64_MIN : unbounded;
+  return a == unbounded || b == unbounded ? unbounded : out;
+}
+
 std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out;
   if (a == 0 || b == 0) return 0;
@@ -81,8 +89,7 @@ SymRange ShapeEnv::bounds(SymExpr e) const {
       SymRange out{0, 0};
       for (SymExpr a : e.args()) {
         SymRange r = bounds(a);
-        if (r.low == INT64_MIN) return anything;
-        out = {saturating_add(out.low, r.low), saturating_add(out.high, r.high)};
+        out = {sum_of_lows(out.low, r.low), saturating_add(out.high, r.high)};
       }
       return out;
     }

@@ -92,6 +92,15 @@ class TestPipeline : public QObject {
     }
   }
 
+  /// Dynamo's text without example values: what the ranges of its sizes decide needs none.
+  void symbolic_sizes_without_examples() {
+    const auto graph = fx("s0: \"Sym(s0)\", L_x_: <f32[s0, 4][4, 1]>",
+                          "r = L_x_.reshape(-1)\ny = r[slice(None, s0, None)]\nz = y.sin()\nreturn (z,)");
+    const auto graphs = made(graph, {});
+    VERIFY_DONE(graphs);
+    QCOMPARE(annotation(graphs->partition.forward->outputs()[0].node()->meta), std::string("f32[s0][1]cpu"));
+  }
+
   // Text has no metas of tuples.
   void a_joint_graph_of_a_file_enters_at_its_passes() {
     const auto graph = fx("x: <f32[3, 4][4, 1]>",

@@ -18,6 +18,13 @@ class ShapeEnvTest : public QObject {
     QCOMPARE(env.statically(sym_eq(u, 0)), std::nullopt);
     QCOMPARE(env.statically(sym_lt(s - 17, 0)), std::optional(true));
     QCOMPARE(env.statically(sym_lt(s - 16, 0)), std::nullopt);
+    // Ranges without an upper end.
+    const SymExpr open = SymExpr::symbol("s1");
+    QCOMPARE(env.statically(sym_eq(1, open)), std::optional(false));
+    QCOMPARE(env.statically(sym_le(open, open * 4)), std::optional(true));
+    QCOMPARE(env.statically(sym_lt(open * 4, open)), std::optional(false));
+    QCOMPARE(env.statically(sym_eq(open, u)), std::nullopt);
+    QCOMPARE(env.statically(sym_lt(u - open, 0)), std::nullopt);
     QVERIFY(env.guards().empty());
   }
 
