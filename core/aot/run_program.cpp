@@ -199,6 +199,8 @@ Result<std::optional<Tensor>> TrainedFunction::input_tangent(std::size_t input, 
 Status TrainedFunction::pass_input_tangents(std::vector<Value>& gradients) const {
   const std::vector<std::size_t> mutated = graphs_->meta.mutated_runtime_inputs();
   std::set<std::size_t> taken;
+  for (std::size_t i = 0; i < graphs_->meta.inputs.size(); ++i)
+    if (graphs_->meta.inputs[i].seen_by_autograd) taken.insert(i);
   for (std::size_t position : graphs_->tangent_of)
     if (position < mutated.size()) taken.insert(mutated[position]);
   for (std::size_t i = 0; i < wants_.size(); ++i) {

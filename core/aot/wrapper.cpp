@@ -57,6 +57,8 @@ std::string summary_of(const RuntimeWrapper& w) {
                                                : "is viewed anew"));
   for (const RuntimeWrapper::Alias& a : w.aliases)
     parts.push_back(fmt::format("output {} is {}input {}", a.output, a.is_input ? "" : "a view of ", a.input));
+  for (const RuntimeWrapper::Shared& s : w.shared)
+    parts.push_back(fmt::format("output {} shares the memory of result {}", s.output, s.result));
   if (w.intermediate_bases > 0) parts.push_back(fmt::format("{} bases are dropped", w.intermediate_bases));
   return fmt::format("{}", fmt::join(parts, ", "));
 }

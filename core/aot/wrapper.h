@@ -84,7 +84,8 @@ struct DebugAssertWrapper {
   bool operator==(const DebugAssertWrapper&) const = default;
 };
 
-/// The runtime epilogue: writes mutated inputs to their memory and makes outputs that alias inputs views of them.
+/// The runtime epilogue: writes mutated inputs to their memory and makes outputs that alias inputs or other outputs
+/// views of them.
 struct RuntimeWrapper {
   static constexpr std::string_view name = "RuntimeWrapper";
   /// An input whose value after the run is a leading output of the layer inside.
@@ -104,8 +105,18 @@ struct RuntimeWrapper {
     SymList view_strides = {};           ///< and in which strides
     bool operator==(const Alias&) const = default;
   };
+  /// An output that lies in the memory of another result of the layer inside.
+  struct Shared {
+    std::size_t output = 0;  ///< of the user
+    std::size_t result = 0;  ///< counted from the user's first output
+    SymExpr view_offset;     ///< from where the result begins, in elements of the output
+    SymList view_strides = {};
+    SymList strides = {};  ///< of the result, whose memory is that of its elements
+    bool operator==(const Shared&) const = default;
+  };
   std::vector<Mutated> mutated;
   std::vector<Alias> aliases;
+  std::vector<Shared> shared;
   std::size_t intermediate_bases = 0;  ///< last outputs of the layer inside, which the user does not get
   InputShapes shapes;
 

@@ -38,8 +38,14 @@ void fields(F& f, RuntimeWrapper::Alias& a) {
   f("view_strides", a.view_strides);
 }
 template <class F>
+void fields(F& f, RuntimeWrapper::Shared& s) {
+  f("output", s.output), f("result", s.result), f("view_offset", s.view_offset), f("view_strides", s.view_strides);
+  f("strides", s.strides);
+}
+template <class F>
 void fields(F& f, RuntimeWrapper& w) {
-  f("mutated", w.mutated), f("aliases", w.aliases), f("intermediate_bases", w.intermediate_bases);
+  f("mutated", w.mutated), f("aliases", w.aliases), f("shared", w.shared),
+      f("intermediate_bases", w.intermediate_bases);
   f("shapes", w.shapes.inputs);
 }
 template <class F>

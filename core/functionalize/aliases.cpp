@@ -16,6 +16,40 @@ bool repeats_elements(const TensorMeta& t) {
   return false;
 }
 
+/// How the object shows its memory, with an offset from where the memory's first tensor begins. Nullopt if it has
+/// changed elements: there is no conjugate bit, so a conjugated view is a new value.
+std::optional<TensorMeta> shown(const EagerTensors& eager, const EagerObject& object, ShapeEnv& shapes) {
+  Meta now = eager.memories[object.memory].first->meta;
+  if (!now.tensor()) return std::nullopt;
+  now.tensor()->offset = 0;
+  for (const ViewStep& step : object.steps) {
+    const OpRecord* record = find_record(step.op);
+    if (!now.tensor()->strides_known || !record || record->element_change != ElementChange::None) return std::nullopt;
+    Graph scratch;
+    const ViewArguments given = arguments(step, scratch.placeholder("x", now));
+    Result<Meta> next = infer(step.op, given.args, given.kwargs, shapes);
+    if (!next) return std::nullopt;
+    now = *std::move(next);
+    if (const MetaTuple* parts = now.tuple(); parts && step.part >= 0)
+      now = Meta(parts->items.at(static_cast<std::size_t>(step.part)));
+    if (!now.tensor()) return std::nullopt;
+  }
+  return now.tensor()->strides_known ? std::optional(*now.tensor()) : std::nullopt;
+}
+
+/// In bytes: from the first element to the end of the last.
+SymExpr reach(const TensorMeta& t) {
+  SymExpr last = 0;
+  for (std::size_t d = 0; d < t.sizes.size(); ++d) last = last + (t.sizes[d] - 1) * t.strides[d];
+  return (last + 1) * static_cast<std::int64_t>(itemsize(t.dtype));
+}
+
+/// Does the view show each element of its memory once?
+bool shows_all(const TensorMeta& view, const TensorMeta& memory) {
+  const auto bytes = [](const TensorMeta& t) { return t.numel() * static_cast<std::int64_t>(itemsize(t.dtype)); };
+  return view.offset.is(0) && bytes(view) == bytes(memory) && reach(view) == reach(memory) && !repeats_elements(view);
+}
+
 class Classifier {
  public:
   Classifier(const EagerTensors& eager, const std::vector<Node*>& inputs, const std::vector<Arg>& user,
@@ -68,6 +102,37 @@ class Classifier {
       take_base(info, o.memory, [&](std::size_t j, const EagerObject& base) {
         return j != i && needs_[base.value->id()] && same_annotation(base.value->meta, o.value->meta);
       });
+    }
+  }
+
+  /// Sets where outputs lie, once all are classified.
+  void place(std::vector<OutputAliasInfo>& outputs, ShapeEnv& shapes) {
+    std::vector<std::optional<TensorMeta>> seen(user_.size());
+    std::map<std::size_t, std::pair<std::size_t, TensorMeta>> whole;  // by memory: a result that shows all of it
+    for (std::size_t i = 0; i < user_.size(); ++i) {
+      const std::size_t object = eager_.object_at(user_[i]);
+      if (object == npos) continue;
+      const EagerObject& o = eager_.objects[object];
+      const EagerMemory& m = eager_.memories[o.memory];
+      const auto input = input_of_memory_.find(o.memory);
+      if (m.replaced || (input == input_of_memory_.end() && count_[o.memory] < 2)) continue;
+      seen[i] = shown(eager_, o, shapes);
+      if (!seen[i]) continue;
+      if (input != input_of_memory_.end())
+        outputs[i].place = Place{true, input->second, *seen[i]};
+      else if (shows_all(*seen[i], *m.first->meta.tensor()))
+        whole.try_emplace(o.memory, i, *seen[i]);
+    }
+    for (const auto& [memory, base] : base_of_memory_) {
+      TensorMeta first = *eager_.memories[memory].first->meta.tensor();
+      first.offset = 0;
+      whole.try_emplace(memory, user_.size() + base, std::move(first));
+    }
+    for (std::size_t i = 0; i < user_.size(); ++i) {
+      if (!seen[i] || outputs[i].place) continue;
+      const auto base = whole.find(eager_.objects[eager_.object_at(user_[i])].memory);
+      if (base == whole.end() || base->second.first == i) continue;
+      outputs[i].place = Place{false, base->second.first, *seen[i], base->second.second.strides};
     }
   }
 
@@ -124,7 +189,7 @@ bool is_detached(const EagerObject& object) {
 }
 
 InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std::size_t i,
-                              const FunctionalizeOptions& options, const HiddenWrites& hidden) {
+                              const FunctionalizeOptions& options, const FunctionalGraph& made) {
   InputAliasInfo info;
   info.requires_grad = i < options.requires_grad.size() && options.requires_grad[i];
   const std::size_t object = eager.object_of[input.id()];
@@ -141,10 +206,12 @@ InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std:
         "input " + input.name() + " is written, and several of its elements are one place in memory; pass a copy",
         place_of(input))};
   info.mutates_metadata = o.own_metadata_changed;
+  if (info.mutates_metadata && !m.replaced) info.shown = shown(eager, o, *made.graph->shapes);
+  info.seen_by_autograd = m.seen_by_autograd;
   info.mutations_under_no_grad = info.mutates_data && !m.written_with_grad;
   info.mutations_hidden_from_autograd = !info.mutates_data;
   // Writes that autograd does not see leave a leaf a leaf.
-  const bool seen = info.mutates_data && m.written_with_grad && !hidden.contains(m.content);
+  const bool seen = info.mutates_data && m.written_with_grad && !made.hidden.contains(m.content);
   info.is_leaf = i < options.is_leaf.size() ? options.is_leaf[i] : !(info.requires_grad && seen);
   if (info.mutates_data || info.mutates_metadata) {
     const bool in_graph = options.keep_input_mutations && info.mutates_data && !info.mutates_metadata &&
@@ -154,9 +221,23 @@ InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std:
   return info;
 }
 
+void refuse_hidden_parts(const std::vector<Node*>& inputs, const ViewAndMutationMeta& meta) {
+  for (const OutputAliasInfo& o : meta.outputs) {
+    if (!o.place || !o.place->in_input || o.type == OutputType::IsInput) continue;
+    const InputAliasInfo& info = meta.inputs[o.place->of];
+    const Node& input = *inputs[o.place->of];
+    if (info.mutates_data && info.shown && !shows_all(*info.shown, *input.meta.tensor()))
+      throw Raise{unsupported("aot.metadata",
+                              "input " + input.name() +
+                                  " is written and then shows a part of its memory, and an output shows another part; "
+                                  "pass a copy",
+                              place_of(input))};
+  }
+}
+
 OutputAliases classify_outputs(const EagerTensors& eager, const std::vector<Node*>& inputs,
                                const std::vector<Arg>& user, const std::vector<Arg>& values,
-                               const std::vector<char>& needs) {
+                               const std::vector<char>& needs, ShapeEnv& shapes) {
   OutputAliases out;
   Classifier classifier(eager, inputs, user, needs);
   for (std::size_t i = 0; i < user.size(); ++i) {
@@ -168,6 +249,7 @@ OutputAliases classify_outputs(const EagerTensors& eager, const std::vector<Node
         if (!t->sizes[d].is_int()) info.dynamic_dims.push_back(d);
     classifier.classify(i, info);
   }
+  classifier.place(out.outputs, shapes);
   out.bases = std::move(classifier.bases);
   return out;
 }

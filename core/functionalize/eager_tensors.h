@@ -9,8 +9,11 @@ namespace partita {
 /// Memory of the eager program. `content` is its newest content, as a value of the functional graph.
 struct EagerMemory {
   Node* content = nullptr;
+  Node* first = nullptr;  ///< the content before any write, which lies as the memory does
   int version = 0;
   bool written_with_grad = false;
+  bool seen_by_autograd = false;  ///< a write has a derivative
+  bool replaced = false;          ///< by other memory, because resize_ needed more
 };
 
 /// A tensor object of the eager program: the view steps that lead from a memory to it, and its value at some version of
@@ -21,6 +24,7 @@ struct EagerObject {
   int version = 0;
   Node* value = nullptr;
   bool own_metadata_changed = false;
+  std::size_t no_grad_from = static_cast<std::size_t>(-1);  ///< the first step that was taken under no_grad
 };
 
 struct EagerTensors {
@@ -42,7 +46,10 @@ bool is_detached(const EagerObject& object);
 /// How the program treated input `i`, once all of it was interpreted. Raises functionalize.mutation for a written input
 /// with elements that share a place in memory.
 InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std::size_t i,
-                              const FunctionalizeOptions& options, const HiddenWrites& hidden);
+                              const FunctionalizeOptions& options, const FunctionalGraph& made);
+
+/// Raises aot.metadata for an input that is written and then shows a part of its memory, if an output shows the rest.
+void refuse_hidden_parts(const std::vector<Node*>& inputs, const ViewAndMutationMeta& meta);
 
 /// How the user's outputs share memory with inputs and each other, and which contents of intermediate memories the
 /// functional graph has to return for them.
@@ -54,6 +61,6 @@ struct OutputAliases {
 /// nodes require grad.
 OutputAliases classify_outputs(const EagerTensors& eager, const std::vector<Node*>& inputs,
                                const std::vector<Arg>& user, const std::vector<Arg>& values,
-                               const std::vector<char>& needs);
+                               const std::vector<char>& needs, ShapeEnv& shapes);
 
 }  // namespace partita

@@ -57,16 +57,16 @@ class Functionalizer {
   Builder builder() { return Builder(*out_.graph, nullptr, current_ ? current_->origin : nullptr); }
 
   bool under_no_grad() const { return current_ && aten_.no_grad.contains(current_); }
-  /// Marks the nodes made after `from` if the current call is under no_grad.
+  Node* after(Node* from) const { return from ? from->next() : out_.graph->first(); }
+  /// Marks the nodes made after `from` if the current call is under no_grad, but for views that were taken before.
   void mark_no_grad(Node* from) {
     if (!under_no_grad()) return;
-    for (Node* n = from ? from->next() : out_.graph->first(); n; n = n->next())
-      if (n->op()->is_call()) out_.no_grad.insert(n);
+    for (Node* n = after(from); n; n = n->next())
+      if (n->op()->is_call() && !repeated_.contains(n)) out_.no_grad.insert(n);
   }
 
   std::size_t new_object(Node* value) {
-    eager_.memories.push_back({value});
-    first_content_.push_back(value);
+    eager_.memories.push_back({value, value});
     eager_.objects.push_back({eager_.memories.size() - 1, {}, 0, value});
     return eager_.objects.size() - 1;
   }
@@ -94,21 +94,10 @@ class Functionalizer {
       eager_.object_of[node.id()] = new_object(made);
     }
     if (Graph* child = eager.child(node.target); child && !out_.graph->child(node.target)) {
-      refuse_effects(*child);
+      refuse_writes(*child);
       out_.graph->children.emplace_back(node.target, child->clone());
     }
     plain_[node.id()] = made;
-  }
-
-  static void refuse_effects(const Graph& child) {
-    for (Node* n : child) {
-      const Schema* schema = n->op()->kind == OpKind::Torch ? find_schema(n->op()) : nullptr;
-      if (schema && schema->is_mutable)
-        throw Raise{unsupported(
-            "functionalize.sub_graph",
-            fmt::format("{} in sub graph {} writes in place; write it out of place", n->op()->name, child.name),
-            place_of(*n))};
-    }
   }
 
   /// The object's value at the newest version of its memory.
@@ -117,8 +106,7 @@ class Functionalizer {
     EagerMemory& m = eager_.memories[o.memory];
     if (o.version == m.version) return o.value;
     Node* value = m.content;
-    Builder build = builder();
-    for (const ViewStep& step : o.steps) value = viewed(build, o.memory, step, value);
+    for (std::size_t k = 0; k < o.steps.size(); ++k) value = viewed(o, k, value);
     o.value = value;
     o.version = m.version;
     return value;
@@ -212,28 +200,32 @@ class Functionalizer {
     }
   }
 
-  /// Makes a view. One of the storage (as_strided) is refused if the memory was written and its value does not lie as
-  /// the memory does.
-  Node* viewed(Builder& build, std::size_t memory, const ViewStep& step, Node* base) {
+  /// Takes step `k` of an object, whose result carries a gradient if it was first taken with gradients. A view of the
+  /// storage (as_strided) is refused if the memory was written and its value does not lie as the memory does.
+  Node* viewed(const EagerObject& o, std::size_t k, Node* base) {
+    const ViewStep& step = o.steps[k];
     const OpRecord* record = find_record(step.op);
-    Node *content = eager_.memories[memory].content, *first = first_content_.at(memory);
-    if (record && record->views_storage && content != first &&
-        Builder::tensor(content).strides != Builder::tensor(first).strides)
+    const EagerMemory& m = eager_.memories[o.memory];
+    if (record && record->views_storage && m.content != m.first &&
+        Builder::tensor(m.content).strides != Builder::tensor(m.first).strides)
       fail_unsupported(step.op->name + " of a memory with gaps or transposed dimensions that was written");
-    return apply_view(build, step, base);
+    Node* last = out_.graph->last();
+    Builder build = builder();
+    Node* view = apply_view(build, step, base);
+    for (Node* n = after(last); n; n = n->next()) {
+      repeated_.insert(n);
+      if (k >= o.no_grad_from) out_.no_grad.insert(n);
+    }
+    return view;
   }
 
   /// Adds the object that a view call makes. Its last step is the call.
   std::size_t add_view(EagerObject object, const Node& node) {
     EagerMemory& m = eager_.memories[object.memory];
-    Builder build = builder();
-    Node* value = nullptr;
-    if (object.version == m.version && object.value)
-      value = viewed(build, object.memory, object.steps.back(), object.value);
-    else {
-      value = m.content;
-      for (const ViewStep& step : object.steps) value = viewed(build, object.memory, step, value);
-    }
+    const bool newest = object.version == m.version && object.value;
+    Node* value = newest ? object.value : m.content;
+    for (std::size_t k = newest ? object.steps.size() - 1 : 0; k < object.steps.size(); ++k)
+      value = viewed(object, k, value);
     if (!value->meta.known()) value->meta = node.meta;
     object.value = value;
     object.version = m.version;
@@ -324,6 +316,7 @@ class Functionalizer {
     }
     read(step->first);
     EagerObject object = eager_.objects[step->first];
+    if (under_no_grad()) object.no_grad_from = std::min(object.no_grad_from, object.steps.size());
     object.steps.push_back(std::move(step->second));
     object.own_metadata_changed = false;
     if (schema.returns[0].is_list) {
@@ -472,14 +465,12 @@ class Functionalizer {
     return true;
   }
 
-  /// From now on the object is this view of what it was.
+  /// From now on the object is this view of what it was. It stays the same tensor for autograd, under no_grad too.
   void show_as(std::size_t object, ViewStep step) {
     Node* now = read(object);
-    Builder build = builder();
-    Node* value = viewed(build, eager_.objects[object].memory, step, now);
     EagerObject& o = eager_.objects[object];
     o.steps.push_back(std::move(step));
-    o.value = value;
+    o.value = viewed(o, o.steps.size() - 1, now);
     o.own_metadata_changed = true;
   }
 
@@ -492,7 +483,10 @@ class Functionalizer {
     if (Builder::tensor(value).dtype != dtype)
       value = build.call("aten._to_copy.default", {value}, {{"dtype", Arg(dtype)}});
     if (o.steps.empty()) {
-      o.own_metadata_changed |= Builder::tensor(value).sizes != Builder::tensor(o.value).sizes;  // resize_
+      if (Builder::tensor(value).sizes != Builder::tensor(o.value).sizes) {  // resize_
+        o.own_metadata_changed = m.replaced = true;
+        m.first = value;
+      }
       m.content = value;
       o.value = value;
       o.version = ++m.version;
@@ -503,14 +497,16 @@ class Functionalizer {
       m.content = value;
       ++m.version;
     }
+    const bool hidden = under_no_grad() || is_detached(o) || (current_ && is_untraced_write(current_->op()));
     m.written_with_grad |= !under_no_grad();
-    if (m.content != before && (under_no_grad() || is_detached(o))) out_.hidden[m.content] = before;
+    m.seen_by_autograd |= !hidden;
+    if (m.content != before && hidden) out_.hidden[m.content] = before;
   }
 
   void finish() {
     out_.meta.keep_input_mutations = options_.keep_input_mutations;
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      out_.meta.inputs.push_back(describe_input(eager_, *inputs_[i], i, options_, out_.hidden));
+      out_.meta.inputs.push_back(describe_input(eager_, *inputs_[i], i, options_, out_));
     std::vector<Arg> returned;
     for (std::size_t i : out_.meta.mutated_runtime_inputs())
       returned.push_back(read(eager_.object_of[inputs_[i]->id()]));
@@ -522,8 +518,10 @@ class Functionalizer {
     std::vector<Arg> values;
     for (const Arg& a : user) values.push_back(mapped(a));
     OutputAliases aliases = classify_outputs(
-        eager_, inputs_, user, values, requires_grad(*out_.graph, options_.requires_grad, out_.no_grad, out_.hidden));
+        eager_, inputs_, user, values, requires_grad(*out_.graph, options_.requires_grad, out_.no_grad, out_.hidden),
+        *out_.graph->shapes);
     out_.meta.outputs = std::move(aliases.outputs);
+    refuse_hidden_parts(inputs_, out_.meta);
     out_.meta.num_intermediate_bases = aliases.bases.size();
     returned.insert(returned.end(), values.begin(), values.end());
     for (Node* base : aliases.bases) returned.push_back(base);
@@ -580,8 +578,8 @@ class Functionalizer {
   FunctionalGraph out_;
   std::vector<Node*> inputs_;  ///< placeholders of the eager graph
   EagerTensors eager_;
-  std::vector<Node*> first_content_;  ///< by memory: its value before it was written
-  std::vector<Node*> plain_;          ///< by eager node id: functional counterpart of placeholders, tuples, numbers
+  std::unordered_set<const Node*> repeated_;  ///< views of older objects, made again on newer content
+  std::vector<Node*> plain_;  ///< by eager node id: functional counterpart of placeholders, tuples, numbers
   std::unordered_map<const Node*, std::vector<std::size_t>> parts_;  ///< objects of a tuple's items
   Node* current_ = nullptr;
 };

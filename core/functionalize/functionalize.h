@@ -22,6 +22,11 @@ struct InputAliasInfo {
   bool mutations_hidden_from_autograd = true;  ///< true without any, false for numbers
   bool requires_grad = false;
   MutationType mutation_type = MutationType::NotMutated;
+  // What PyTorch's class does not have.
+  bool seen_by_autograd = false;  ///< a write of data has a derivative, be it zero
+  /// If mutates_metadata: how it shows its memory afterwards, with an offset from where it begins. Nullopt if it has
+  /// other memory then (resize_ to more elements).
+  std::optional<TensorMeta> shown = {};
 };
 
 /// How an output shares memory with inputs and other outputs. Names are those of PyTorch's OutputType.
@@ -37,11 +42,21 @@ enum class OutputType : unsigned char {
 std::string_view name_of(OutputType type);    ///< "alias_of_input"
 std::string_view name_of(MutationType type);  ///< "MUTATED_IN_GRAPH"
 
+/// How a tensor shows the memory of another: its sizes, strides and its offset from where that one begins, in elements
+/// of its own dtype.
+struct Place {
+  bool in_input = false;  ///< of an input; else of a result of the graph
+  std::size_t of = 0;     ///< index of the input; or of the result, counted from the first output of the user
+  TensorMeta shown;
+  SymList strides = {};  ///< of that result
+};
+
 struct OutputAliasInfo {
   OutputType type = OutputType::NonAlias;
   std::optional<std::size_t> base_idx = {};  ///< index of the input, output or intermediate base that it is a view of
   bool requires_grad = false;
   std::vector<std::size_t> dynamic_dims = {};  ///< dimensions of symbolic size
+  std::optional<Place> place = {};             ///< set if it lies in an input's memory, or in that of another result
 };
 
 /// PyTorch's ViewAndMutationMeta: how to make the user's outputs and mutated inputs from a functional graph's results.

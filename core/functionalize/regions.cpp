@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
+#include "core/ops/catch_raised.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -57,6 +59,17 @@ Result<Body> body_of(const Node& call, const ControlOp& op, std::size_t graph, c
 }
 
 }  // namespace
+
+void refuse_writes(const Graph& child) {
+  for (Node* n : child) {
+    const Schema* schema = n->op()->kind == OpKind::Torch ? find_schema(n->op()) : nullptr;
+    if (schema && schema->is_mutable)
+      throw Raise{unsupported(
+          "functionalize.sub_graph",
+          fmt::format("{} in sub graph {} writes in place; write it out of place", n->op()->name, child.name),
+          place_of(*n))};
+  }
+}
 
 Result<FunctionalRegion> functionalize_region(const Node& call, const ControlOp& op, const std::vector<bool>& wants,
                                               FunctionalGraph& into) {

@@ -18,6 +18,9 @@ struct FunctionalRegion {
   std::vector<std::pair<Arg, std::size_t>> written;  ///< operands of the call, and which result they become
 };
 
+/// Raises functionalize.sub_graph if a call of the graph writes.
+void refuse_writes(const Graph& child);
+
 /// Makes the sub graphs of `call` functional. `wants`: which operands require grad. Calls under no_grad in them and
 /// hidden writes are added to those of `into`. Errors functionalize.sub_graph: a write that PyTorch refuses too,
 /// because steps would see each other's in no defined order (map), or because it changes what is carried anyway.

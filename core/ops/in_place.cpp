@@ -11,6 +11,9 @@ namespace partita {
 namespace {
 
 constexpr std::array resizes = {std::string_view("aten.resize_.default"), std::string_view("aten.resize_as_.default")};
+constexpr std::array untraced = {
+    std::string_view("aten.logical_not_.default"), std::string_view("aten.logical_and_.default"),
+    std::string_view("aten.logical_or_.default"), std::string_view("aten.logical_xor_.default")};
 constexpr std::array augmented = {std::string_view("iadd"), std::string_view("isub"),      std::string_view("imul"),
                                   std::string_view("ipow"), std::string_view("itruediv"),  std::string_view("imod"),
                                   std::string_view("iand"), std::string_view("ifloordiv"), std::string_view("ior"),
@@ -62,6 +65,10 @@ const Op* view_in_place(const Op* op) {
   if (schema->base == "aten.swapaxes_" || schema->base == "aten.swapdims_") return Op::torch("aten.transpose.int");
   const auto variant = functional_variant(op);
   return variant && variant->schema->is_view ? variant->op : nullptr;
+}
+
+bool is_untraced_write(const Op* op) {
+  return std::ranges::find(untraced, op->name) != untraced.end();
 }
 
 bool changes_geometry(const Graph& graph) {

@@ -9,6 +9,10 @@ namespace partita {
 /// others. Takes the same arguments.
 const Op* view_in_place(const Op* op);
 
+/// Does autograd leave no trace of the call? PyTorch has no derivative of logical_not_ and its like and notes nothing,
+/// so that gradients pass as if nothing had been written.
+bool is_untraced_write(const Op* op);
+
 /// Does a call of the graph, sub graphs included, change the sizes or strides of its own argument?
 bool changes_geometry(const Graph& graph);
 

@@ -8,10 +8,9 @@
 
 namespace partita {
 
-Node* apply_view(Builder& build, const ViewStep& step, Node* base) {
+ViewArguments arguments(const ViewStep& step, Node* base) {
   const Schema* schema = find_schema(step.op);
-  Args args;
-  Kwargs kwargs;
+  ViewArguments out;
   std::size_t last = 0;
   for (std::size_t i = 0; i < step.args.size(); ++i) {
     const SchemaArg& a = schema->args[i];
@@ -20,11 +19,16 @@ Node* apply_view(Builder& build, const ViewStep& step, Node* base) {
   for (std::size_t i = 0; i < last; ++i) {
     Arg value = static_cast<int>(i) == step.self ? Arg(base) : step.args[i];
     if (schema->args[i].keyword_only)
-      kwargs.emplace_back(schema->args[i].name, std::move(value));
+      out.kwargs.emplace_back(schema->args[i].name, std::move(value));
     else
-      args.push_back(std::move(value));
+      out.args.push_back(std::move(value));
   }
-  Node* view = build.call(step.op->name, std::move(args), std::move(kwargs));
+  return out;
+}
+
+Node* apply_view(Builder& build, const ViewStep& step, Node* base) {
+  ViewArguments given = arguments(step, base);
+  Node* view = build.call(step.op->name, std::move(given.args), std::move(given.kwargs));
   return step.part < 0 ? view : build.getitem(view, step.part);
 }
 

@@ -14,6 +14,13 @@ struct ViewStep {
   int part = -1;  ///< index of the result, if the call makes several views; else -1
 };
 
+/// A step's arguments as its call writes them.
+struct ViewArguments {
+  Args args;
+  Kwargs kwargs;
+};
+ViewArguments arguments(const ViewStep& step, Node* base);
+
 /// Makes the view of `base` that a step describes; for a call with several views, the one at `part`.
 Node* apply_view(Builder& build, const ViewStep& step, Node* base);
 /// Returns `base` with the viewed part replaced by `value`, using the scatter or inverse view that PyTorch's

@@ -51,6 +51,13 @@ bool widened_and_back(const Match& m) {
          is_floating(x->dtype) == is_floating(*wide) && is_complex(x->dtype) == is_complex(*wide);
 }
 
+/// Casts of gradients name layout and device too.
+bool cast_and_back(const Match& m) {
+  const TensorMeta *x = m.tensor("x"), *out = m.root->meta.tensor();
+  const auto* layout = m["k"].get<Layout>();
+  return widened_and_back(m) && out && out->device == x->device && (!layout || *layout == Layout::Strided);
+}
+
 bool batch_of_one(const Match& m) {
   for (const auto& [name, arg] : m.names) {
     const TensorMeta* t = m.tensor(name);

@@ -211,8 +211,8 @@ class TestWrappers : public QObject {
     for (qsizetype i = 0; i < 6; i += 2) QCOMPARE(found[static_cast<std::size_t>(i)], memory[i]);
   }
 
-  /// unsqueeze_ and then a write: the new value does not tell where the input's elements lie.
-  void a_written_input_of_unknown_place_is_refused() {
+  /// unsqueeze_ and then a write: the new value does not tell where the input's elements lie, the steps do.
+  void a_written_input_keeps_its_gaps_in_other_dimensions() {
     const auto graph = fx("x: <f32[3][2]>", "u = $unsqueeze_(x, 1)\na = $mul_.Tensor(u, 2)\nreturn (a,)");
     TensorFile io;
     io.tensors["input.0"] = f32({6}, {1, 2, 3, 4, 5, 6}).view_as({3}, {2}, 0);
@@ -220,6 +220,19 @@ class TestWrappers : public QObject {
     options.aot.train = false;
     options.forward = compile_to_interpreter;
     const auto out = run_program(artefact_of(*graph), io, options);
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    const Tensor *shown = out->find("output.0"), *after = out->find("input_after.0");
+    QVERIFY(shown && after);
+    QCOMPARE(after->sizes, (Sizes{3, 1}));
+    QCOMPARE(after->strides.front(), 2);
+    QCOMPARE(shown->storage, after->storage);
+    QCOMPARE(elements(Value(after->view_as({6}, {1}, 0))), (std::vector<double>{2, 2, 6, 4, 10, 6}));
+  }
+
+  void an_output_may_not_show_what_a_written_input_hides() {
+    const auto graph = fx("x: <f32[3][1]>",
+                          "a = $mul_.Tensor(x, 2)\nv = $slice.Tensor(x, 0, 1, 3)\nr = $resize_(x, [2])\nreturn (v,)");
+    const auto out = aot(*graph, nullptr, {.train = false});
     QVERIFY(!out);
     QCOMPARE(out.error().code, std::string("aot.metadata"));
   }
@@ -235,6 +248,42 @@ class TestWrappers : public QObject {
     QCOMPARE(elements(Value(memory)), (std::vector<double>{2, 4, 6, 8, 5, 6}));
     QCOMPARE((*out)[0].get<Tensor>()->sizes, (Sizes{2, 2}));
     QCOMPARE((*out)[0].get<Tensor>()->storage, memory.storage);
+  }
+
+  /// Whatever the backend returns: here each output has memory of its own.
+  void outputs_lie_in_each_others_memory_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<qsizetype>("view");
+    QTest::addColumn<QList<qint64>>("strides");
+    QTest::newRow("windows") << "a = $sin(x)\nv = $unfold(a, 0, 2, 1)\nreturn (a, v)" << qsizetype{1}
+                             << QList<qint64>{1, 1};
+    QTest::newRow("the view first") << "a = $sin(x)\nv = $expand(a, [2, 4])\nreturn (v, a)" << qsizetype{0}
+                                    << QList<qint64>{0, 1};
+    QTest::newRow("written through a view")
+        << "a = $sin(x)\nv = $view(a, [2, 2])\nw = $mul_.Tensor(v, 2)\nt = $t(v)\nreturn (a, t)" << qsizetype{1}
+        << QList<qint64>{1, 2};
+    QTest::newRow("of another dtype") << "a = $sin(x)\nv = $view.dtype(a, torch.int32)\nreturn (a, v)" << qsizetype{1}
+                                      << QList<qint64>{1};
+  }
+  void outputs_lie_in_each_others_memory() {
+    QFETCH(QString, lines);
+    QFETCH(qsizetype, view);
+    QFETCH(QList<qint64>, strides);
+    const auto graph = fx("x: <f32[4][1]>", lines.toStdString());
+    const Made made = made_of(*graph);
+    const CompiledFn copies = [&](std::vector<Value> inputs) -> Result<std::vector<Value>> {
+      auto values = interpret(*made.graphs.partition.forward, std::move(inputs));
+      for (Value& v : *values) v = *v.get<Tensor>()->clone();
+      return values;
+    };
+    std::vector<Value> inputs = {f32({4}, {1, 2, 3, 4})};
+    const auto expected = interpret(*graph, inputs);
+    const auto found = post_compile(made.wrappers, boxed(copies))(inputs);
+    QVERIFY2(found && expected, found ? "" : found.error().line().c_str());
+    for (std::size_t i = 0; i < 2; ++i) QCOMPARE(elements((*found)[i]), elements((*expected)[i]));
+    const auto at = static_cast<std::size_t>(view);
+    QCOMPARE((*found)[0].get<Tensor>()->storage, (*found)[1].get<Tensor>()->storage);
+    QCOMPARE((*found)[at].get<Tensor>()->strides, Sizes(strides.begin(), strides.end()));
   }
 
   void outputs_get_the_strides_that_are_reported() {
@@ -316,6 +365,47 @@ class TestWrappers : public QObject {
       QVERIFY(dispatch && dispatch->lazy_backward == lazy);
       QCOMPARE(dispatch->tangent_of, std::vector<std::size_t>{0});
     }
+  }
+
+  /// Tangents of what x has become are 1, 2, 3.
+  void gradients_of_writes_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<QList<double>>("gradient");
+    QTest::newRow("a comparison") << "b = torch.ops.aten.gt_.Scalar(x, 1)" << QList<double>{0, 0, 0};
+    QTest::newRow("a write that PyTorch has no derivative of")
+        << "b = torch.ops.aten.logical_not_.default(x)" << QList<double>{1, 2, 3};
+    QTest::newRow("one, and then a write that it has one of")
+        << "b = torch.ops.aten.logical_not_.default(x)\n        c = torch.ops.aten.neg_.default(x)"
+        << QList<double>{-1, -2, -3};
+    const QString off = "o = torch._C._set_grad_enabled(False)\n        ",
+                  on = "\n        i = torch._C._set_grad_enabled(True)\n        ";
+    QTest::newRow("under no_grad") << off + "b = torch.ops.aten.sin_.default(x)" + on << QList<double>{1, 2, 3};
+    QTest::newRow("a view that is first read under no_grad")
+        << "v = torch.ops.aten.view.default(x, [3])\n        b = torch.ops.aten.mul_.Tensor(x, 3)\n        " + off +
+               "c = torch.ops.aten.sin.default(v)" + on + "d = torch.ops.aten.mul_.Tensor(v, 2)"
+        << QList<double>{6, 12, 18};
+    QTest::newRow("dimensions dropped under no_grad")
+        << off + "s = torch.ops.aten.squeeze_.dims(x, [])" + on + "d = torch.ops.aten.mul_.Tensor(s, 2)"
+        << QList<double>{2, 4, 6};
+  }
+  void gradients_of_writes() {
+    QFETCH(QString, lines);
+    QFETCH(QList<double>, gradient);
+    auto graph = parse_fx_text("class M(torch.nn.Module):\n    def forward(self, x: 'f32[3][1]cpu'):\n        " +
+                               lines.toStdString() + "\n        return (x,)\n");
+    QVERIFY2(graph, graph ? "" : graph.error().line().c_str());
+    TensorFile io;
+    io.tensors["input.0"] = f32({3}, {1, 2, 3});
+    io.tensors["input.0"].requires_grad = true;
+    io.tensors["tangent.input.0"] = f32({3}, {1, 2, 3});
+    io.tensors["tangent.0"] = f32({3}, {0, 0, 0});
+    RunOptions options;
+    options.forward = options.backward = compile_to_interpreter;
+    const auto out = run_program(artefact_of(**graph), io, options);
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    const Tensor* found = out->find("grad.input.0");
+    QVERIFY(found);
+    QCOMPARE(elements(*found), std::vector<double>(gradient.begin(), gradient.end()));
   }
 
   void an_input_without_gradient_may_not_require_one() {

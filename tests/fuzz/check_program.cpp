@@ -114,7 +114,7 @@ struct Runs {
                                 moved ? after(*moved, key) : nullptr, true))
           return what;
     for (const std::string& key : keys) {
-      if (!key.starts_with("output.")) continue;
+      if (!key.starts_with("output.") || expected.find(key)->numel() == 0) continue;
       const auto owner = [&](const TensorFile& file) {
         const auto it = file.aliases.find(key);
         return it == file.aliases.end() ? std::string("its own memory")

@@ -137,9 +137,10 @@ def run(text, tensors, meta, train, shake=False):
     for i, t in enumerate(inputs):
         results[f"input_after.{i}"] = t.detach()
     if train:
+        # Where no tangent is given it is zero, as in the backward of a compiled program.
         seeds = [(t, tensors.get(f"tangent.{i}")) for i, t in enumerate(outputs)]
         seeds += [(t, tensors.get(f"tangent.input.{i}")) for i, t in enumerate(inputs)]
-        seeds = [(t, g) for t, g in seeds if g is not None and t.grad_fn]
+        seeds = [(t, torch.zeros_like(t) if g is None else g) for t, g in seeds if t.grad_fn]
         leaves = list(given.leaves.values())
         grads = torch.autograd.grad([t for t, _ in seeds], leaves, [g for _, g in seeds], allow_unused=True) \
             if seeds and leaves else [None] * len(leaves)

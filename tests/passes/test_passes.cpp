@@ -155,6 +155,11 @@ const Case cases[] = {
      "s: <bf16[4][1]> = $sin(x)\nw: <f32[4][1]> = torch.ops.prims.convert_element_type.default(s, torch.float32)\n"
      "n: <bf16[4][1]> = torch.ops.prims.convert_element_type.default(w, torch.bfloat16)\nreturn (n,)",
      "s = $sin(x)\nreturn (s,)\n"},
+    {"cast there and back that names the device", "rewrite_post_grad", half,
+     "s: <bf16[4][1]> = $sin(x)\nw: <f32[4][1]> = $_to_copy(s, dtype = torch.float32)\n"
+     "n: <bf16[4][1]> = $_to_copy(w, dtype = torch.bfloat16, layout = torch.strided, device = device(type='cpu'))\n"
+     "return (n,)",
+     "s = $sin(x)\nreturn (s,)\n"},
     {"integers through complex numbers, which round them", "rewrite_post_grad", "x: <i64[4][1]>",
      "w: <c64[4][1]> = $_to_copy(x, dtype = torch.complex64)\nn: <i64[4][1]> = $_to_copy(w, dtype = torch.int64)\n"
      "return (n,)",

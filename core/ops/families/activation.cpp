@@ -3,6 +3,7 @@
 
 #include "core/ops/families/body.h"
 #include "core/ops/families/pointwise_parts.h"
+#include "core/ops/layout.h"
 
 namespace partita {
 namespace {
@@ -44,8 +45,17 @@ V mish(V x) {
   return x * Tanh(Log1p(Exp(x)));
 }
 V mish_backward(In& in) {
-  V x = in[1], t = Tanh(Log1p(Exp(x)));
-  return in[0] * (t + x * Sigmoid(x) * (1.0 - t * t));
+  V x = in[0], t = Tanh(Log1p(Exp(x)));
+  return in[1] * (t + x * Sigmoid(x) * (1.0 - t * t));
+}
+/// Unlike other operators of two dtypes, it gives self's.
+Meta fake_mish_backward(FakeCall& c) {
+  const TensorMeta &grad = c.tensor("grad_output"), &self = c.tensor("self");
+  const SymList both[] = {grad.sizes, self.sizes};
+  const TensorMeta* operands[] = {&grad, &self};
+  TensorMeta out = new_like(self, broadcast(c, both));
+  out.strides = elementwise_strides(c, out.sizes, operands);
+  return out;
 }
 
 V elu(In& in) {
@@ -176,7 +186,8 @@ void add_activations(OpTable& t) {
 
   row("aten.gelu_backward.default", body<gelu_backward>, grad_self);
   row("aten.silu_backward.default", body<silu_backward>, grad_self);
-  row("aten.mish_backward.default", body<mish_backward>, grad_self);
+  t.add("aten.mish_backward.default",
+        {.fake = fake_mish_backward, .pointwise = {.body = body<mish_backward>, .inputs = {"self", "grad_output"}}});
   row("aten.elu_backward.default", body<elu_backward>, {"grad_output", "self_or_result"});
   row("aten.softplus_backward.default", body<softplus_backward>, grad_self);
   row("aten.leaky_relu_backward.default", body<leaky_relu_backward>, {"self", "grad_output"});

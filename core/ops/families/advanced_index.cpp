@@ -7,6 +7,7 @@
 #include "core/ops/layout.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
+#include "core/ops/values.h"
 
 namespace partita {
 namespace {
@@ -265,8 +266,15 @@ Value eval_index_put(EvalCall& c) {
   return out;
 }
 
+Meta fake_index_put_(FakeCall& c) {
+  fake_index_put(c);
+  return c.tensor("self");
+}
+
 /// Writes into self's own storage.
 Value eval_index_put_(EvalCall& c) {
+  CallOfValues values(c);
+  fake_index_put(values.call);  // refuses what index_put refuses
   Tensor self = c.tensor("self");
   put(self, c.tensors("indices"), c.tensor("values"), c.boolean("accumulate"), nullptr);
   return self;
@@ -343,8 +351,7 @@ void register_advanced_index(OpTable& t) {
   t.add("aten._unsafe_masked_index_put_accumulate.default", fake_index_put, eval_masked_index_put,
         {{"self", "grad"}, {"values", "aten._unsafe_masked_index.default(grad, mask, indices, 0)"}},
         {.lower = lower_masked_index_put});
-  t.add("aten.index_put_.default",
-        {.fake = [](FakeCall& c) -> Meta { return c.tensor("self"); }, .eval = eval_index_put_});
+  t.add("aten.index_put_.default", {.fake = fake_index_put_, .eval = eval_index_put_});
 }
 
 }  // namespace partita

@@ -114,9 +114,10 @@ Arg to_other(DecomposeCall& call) {
 Arg contiguous(DecomposeCall& call) {
   const TensorMeta& self = call.tensor("self");
   MemoryFormat format = call.memory_format("memory_format").value_or(MemoryFormat::Contiguous);
-  bool already = format == MemoryFormat::Contiguous ? is_contiguous(call, self.sizes, self.strides)
-                                                    : is_channels_last(call, self.sizes, self.strides);
-  if (already) return call.arg("self");
+  const bool row_major = format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve;
+  if (row_major ? is_contiguous(call, self.sizes, self.strides) : is_channels_last(call, self.sizes, self.strides))
+    return call.arg("self");
+  if (format == MemoryFormat::Preserve) fail("preserve memory format is unsupported by the contiguous operator");
   return call.build.call("aten.clone.default", {call.arg("self")}, {{"memory_format", format}});
 }
 
