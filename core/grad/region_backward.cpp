@@ -37,6 +37,13 @@ struct BodyBackward {
   std::vector<Node*> primals;             ///< placeholders
   std::map<std::size_t, Node*> tangents;  ///< placeholders by the result that they belong to
   std::vector<Node*> gradients;           ///< by primal; null: not wanted, or zero
+  /// A placeholder for a result of a forward call that must not run again.
+  struct Saved {
+    std::size_t call = 0;  ///< its place among the sub graph's calls with an effect
+    std::int64_t part = -1;
+    Node* input = nullptr;
+  };
+  std::vector<Saved> saved;
 
   Node* output() const { return graph->output(); }
   /// The tangent of a result; a new placeholder if nothing depends on it.
@@ -94,11 +101,6 @@ class RegionBackward {
  private:
   Result<BodyBackward> backward_of(std::size_t argument, const std::vector<bool>& wants) const {
     TRY(const Graph* const body, region_graph(call_, argument));
-    for (const Node* n : *body)
-      if (n->op()->is_call() && has_effect(*n))
-        return no_derivative(call_, n->name() +
-                                        " in its sub graph draws random numbers or has an effect, so it must "
-                                        "not run again in the backward");
     FunctionalGraph f;
     f.graph = body->clone();
     f.graph->shapes = call_.graph().shapes;
@@ -115,8 +117,89 @@ class RegionBackward {
     out.primals.assign(placeholders.begin(), placeholders.begin() + static_cast<std::ptrdiff_t>(wants.size()));
     for (std::size_t k = 0; k < joint.tangent_of.size(); ++k)
       out.tangents[joint.tangent_of[k]] = placeholders[wants.size() + k];
+    std::vector<Arg> gradients = out.graph->outputs();
+    gradients.erase(gradients.begin(), gradients.begin() + static_cast<std::ptrdiff_t>(results));
+    out.graph->set_output(Arg::list(std::move(gradients)));
+    out.graph->eliminate_dead(has_effect);
+    TRY_DO(keep_effects(*body, out));
     for (const Arg& g : out.graph->outputs()) out.gradients.push_back(g.node());
-    out.gradients.erase(out.gradients.begin(), out.gradients.begin() + static_cast<std::ptrdiff_t>(results));
+    return out;
+  }
+
+  static std::vector<Node*> effects_of(const Graph& graph) {
+    std::vector<Node*> out;
+    for (Node* n : graph)
+      if (n->op()->is_call() && has_effect(*n)) out.push_back(n);
+    return out;
+  }
+
+  /// Calls that draw random numbers or have another effect run in the forward only: what the backward reads of them
+  /// becomes an input.
+  Status keep_effects(const Graph& body, BodyBackward& out) const {
+    const std::vector<Node*> before = effects_of(body), again = effects_of(*out.graph);
+    if (!std::ranges::equal(before, again, {}, &Node::op, &Node::op))
+      return no_derivative(call_, "its sub graph has an effect in a call that is decomposed");
+    for (std::size_t i = 0; i < again.size(); ++i) {
+      std::vector<Node*> parts = again[i]->users();
+      if (!std::ranges::all_of(parts, [](const Node* n) { return n->is(Op::getitem()); })) parts = {again[i]};
+      std::ranges::sort(parts, {}, &Node::id);
+      for (Node* part : parts) {
+        if (part->users().empty()) continue;
+        const auto* index = part == again[i] ? nullptr : part->args()[1].get<std::int64_t>();
+        const MetaTuple* known = before[i]->meta.tuple();
+        if (!part->meta.tensor() || (known && (!index || static_cast<std::size_t>(*index) >= known->items.size())))
+          return no_derivative(call_, "the backward of its sub graph reads a result of " + before[i]->name() +
+                                          ", which has an effect, that is no tensor");
+        Node* input = out.graph->placeholder("saved", part->meta, out.graph->first());
+        part->replace_all_uses_with(input);
+        out.saved.push_back({i, index ? *index : -1, input});
+      }
+      for (Node* part : std::vector<Node*>(again[i]->users())) out.graph->erase(part);
+      out.graph->erase(again[i]);
+    }
+    return {};
+  }
+
+  /// The forward's values for what its backward saves.
+  std::vector<Arg> saved_values(Graph& forward, const BodyBackward& backward) const {
+    const std::vector<Node*> effects = effects_of(forward);
+    const std::vector<Arg> returned = forward.outputs();
+    std::vector<Arg> out;
+    for (const BodyBackward::Saved& s : backward.saved) {
+      Node *call = effects[s.call], *value = call;
+      if (s.part >= 0) {
+        const auto of_part = [&](const Node* n) { return *n->args()[1].get<std::int64_t>() == s.part; };
+        const auto it = std::ranges::find_if(call->users(), of_part);
+        value = it != call->users().end() ? *it : Builder(forward, call->next(), call->origin).getitem(call, s.part);
+      }
+      // Results of a sub graph have memory of their own.
+      if (std::ranges::find(returned, Arg(value)) != returned.end())
+        value = Builder(forward, forward.output()).call("aten.clone.default", {value});
+      out.emplace_back(value);
+    }
+    return out;
+  }
+
+  /// Makes the forward return more values, those of the sub graphs in the order of op_.graphs.
+  std::vector<Node*> return_more(const std::vector<std::vector<Arg>>& more) {
+    std::size_t first = 0;
+    for (std::size_t g = 0; g < more.size(); ++g) {
+      Graph& forward = *unwrap(region_graph(call_, op_.graphs[g]));
+      std::vector<Arg> results = forward.outputs();
+      first = results.size();
+      results.insert(results.end(), more[g].begin(), more[g].end());
+      forward.set_output(Arg::list(std::move(results)));
+    }
+    MetaTuple metas = *call_.meta.tuple();
+    const MetaTuple now = region_results(op_, call_);
+    metas.items.insert(metas.items.end(), now.items.begin() + static_cast<std::ptrdiff_t>(first), now.items.end());
+    call_.meta = std::move(metas);
+    Node* after = call_.next();
+    while (after->is(Op::getitem()) && after->args()[0].node() == &call_) after = after->next();
+    Builder build(call_.graph(), after, call_.origin);
+    std::vector<Node*> out;
+    for (std::size_t k = 0; k < more[0].size(); ++k)
+      out.push_back(build.getitem(&call_, static_cast<std::int64_t>(first + k)));
     return out;
   }
 
@@ -157,11 +240,13 @@ class RegionBackward {
     std::vector<Arg> operands;
     for (const RegionOperand& o : operands_) operands.push_back(o.value);
     for (const std::size_t i : results) operands.emplace_back(arriving(i));
+    const std::vector<std::vector<Node*>> saved = save_of_branches(branches, operands);
     const std::vector<std::string> names = region_names(op_, call_.graph());
     Args args = {call_.args()[0]};
     for (std::size_t b = 0; b < branches.size(); ++b) {
       std::vector<Node*> placeholders = branches[b].primals;
       for (const std::size_t i : results) placeholders.push_back(branches[b].tangent(i, result(i)));
+      placeholders.insert(placeholders.end(), saved[b].begin(), saved[b].end());
       std::vector<Arg> returned;
       for (std::size_t i = 0; i < wants_.size(); ++i)
         if (wants_[i]) returned.emplace_back(branches[b].gradient(i));
@@ -176,6 +261,35 @@ class RegionBackward {
     return out;
   }
 
+  /// Both branches return what either of them saves, the other one zeros. Appends the values to the operands of the
+  /// backward; returns the placeholders for them, by branch.
+  std::vector<std::vector<Node*>> save_of_branches(const std::vector<BodyBackward>& branches,
+                                                   std::vector<Arg>& operands) {
+    std::vector<std::vector<Arg>> values(branches.size());
+    std::vector<std::vector<Node*>> inputs(branches.size());
+    for (std::size_t b = 0; b < branches.size(); ++b) {
+      const std::vector<Arg> own = saved_values(*unwrap(region_graph(call_, op_.graphs[b])), branches[b]);
+      for (std::size_t k = 0; k < own.size(); ++k)
+        for (std::size_t other = 0; other < branches.size(); ++other) {
+          Node* input = branches[b].saved[k].input;
+          Graph& forward = *unwrap(region_graph(call_, op_.graphs[other]));
+          const TensorMeta& t = *input->meta.tensor();
+          Builder build(forward, forward.output());
+          values[other].push_back(
+              other == b ? own[k]
+                         : build.call("aten.full.default", {build.sizes(t.sizes), 0}, {{"dtype", Arg(t.dtype)}}));
+          if (other != b) {
+            Graph& backward = *branches[other].graph;
+            input = backward.placeholder("unread", input->meta, backward.first());
+          }
+          inputs[other].push_back(input);
+        }
+    }
+    if (values[0].empty()) return inputs;
+    for (Node* n : return_more(values)) operands.emplace_back(n);
+    return inputs;
+  }
+
   Result<std::vector<Node*>> map() {
     TRY(BodyBackward body, backward_of(op_.body, wants_));
     std::vector<Node*> placeholders, shared;
@@ -188,6 +302,8 @@ class RegionBackward {
       placeholders.push_back(tangent);
       rows.emplace_back(arriving(i));
     }
+    for (Node* n : saved_rows(body)) rows.emplace_back(n);
+    for (const BodyBackward::Saved& s : body.saved) placeholders.push_back(s.input);
     placeholders.insert(placeholders.end(), shared.begin(), shared.end());
     std::vector<Arg> returned;
     for (std::size_t i = 0; i < wants_.size(); ++i)
@@ -204,6 +320,12 @@ class RegionBackward {
       if (!operands_[i].row) out[i] = build_.call("aten.sum.dim_IntList", {out[i], Arg::list({0})});
     }
     return out;
+  }
+
+  /// What a backward saves of each step, as rows.
+  std::vector<Node*> saved_rows(const BodyBackward& body) {
+    if (body.saved.empty()) return {};
+    return return_more({saved_values(*unwrap(region_graph(call_, op_.body)), body)});
   }
 
   Node* reversed(Node* n) const { return build_.call("aten.flip.default", {n, Arg::list({0})}); }
@@ -250,6 +372,8 @@ class RegionBackward {
     body.graph->set_output(Arg::list(returned));
     body.graph->eliminate_dead(has_effect);
     TRY_DO(add_primals(body, row_inputs, rows, shared_inputs, rest));
+    for (Node* n : saved_rows(body)) rows.emplace_back(reversed(n));
+    for (const BodyBackward::Saved& s : body.saved) row_inputs.push_back(s.input);
     std::vector<Node*> placeholders = carried_inputs;
     placeholders.insert(placeholders.end(), row_inputs.begin(), row_inputs.end());
     placeholders.insert(placeholders.end(), shared_inputs.begin(), shared_inputs.end());
@@ -321,6 +445,10 @@ class RegionBackward {
     }
     TRY(BodyBackward step, backward_of(op_.body, wants));
     TRY(const Graph* const original, region_graph(call_, op_.body));
+    if (const std::vector<Node*> effects = effects_of(*original); !effects.empty())
+      return no_derivative(call_, effects[0]->name() +
+                                      " in its sub graph draws random numbers or has an effect, so it must "
+                                      "not run again in the backward");
     const std::unique_ptr<Graph> forward = original->clone();
     Graph& graph = *step.graph;
 
@@ -430,22 +558,14 @@ class RegionBackward {
     }
     if (saved.empty()) return {};
     TRY(Graph* const forward, region_graph(call_, op_.body));
-    std::vector<Arg> results = forward->outputs();
     const std::vector<Node*> placeholders = forward->placeholders();
-    const std::size_t first = results.size();
+    std::vector<Arg> values;
     for (const std::size_t i : saved)
-      results.emplace_back(Builder(*forward, forward->output()).call("aten.clone.default", {placeholders[i]}));
-    forward->set_output(Arg::list(std::move(results)));
-    MetaTuple metas = *call_.meta.tuple();
-    const MetaTuple now = region_results(op_, call_);
-    metas.items.insert(metas.items.end(), now.items.begin() + static_cast<std::ptrdiff_t>(first), now.items.end());
-    call_.meta = std::move(metas);
-    Node* after = call_.next();
-    while (after->is(Op::getitem()) && after->args()[0].node() == &call_) after = after->next();
-    Builder forward_build(call_.graph(), after, call_.origin);
+      values.emplace_back(Builder(*forward, forward->output()).call("aten.clone.default", {placeholders[i]}));
+    const std::vector<Node*> stacks = return_more({values});
     for (std::size_t k = 0; k < saved.size(); ++k) {
       row_inputs.push_back(body.primals[saved[k]]);
-      rows.emplace_back(reversed(forward_build.getitem(&call_, static_cast<std::int64_t>(first + k))));
+      rows.emplace_back(reversed(stacks[k]));
     }
     return {};
   }

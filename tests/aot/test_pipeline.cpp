@@ -101,6 +101,55 @@ class TestPipeline : public QObject {
     QCOMPARE(annotation(graphs->partition.forward->outputs()[0].node()->meta), std::string("f32[s0][1]cpu"));
   }
 
+  /// Random numbers of a region are drawn once: its backward gets them. Outputs are x * r or sums of dropped rows, so
+  /// that the gradient shows which numbers the backward had.
+  void backwards_of_regions_that_draw_data() {
+    QTest::addColumn<QString>("inputs");
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<QString>("graphs");
+    const QString head = "    class b(torch.nn.Module):\n        def forward(self, ";
+    QTest::newRow("cond") << "x: <f32[4][1]>, p: <b8[][]>"
+                          << "b = self.b\nf = self.f\nc = torch.ops.higher_order.cond(p, b, f, (x,))\nr = c[0]\n"
+                             "return (r,)"
+                          << head +
+                                 "x: <f32[4][1]>):\n            r = $rand_like(x)\n"
+                                 "            m = $mul.Tensor(x, r)\n            return (m,)\n"
+                                 "    class f(torch.nn.Module):\n        def forward(self, x: <f32[4][1]>):\n"
+                                 "            m = $sin(x)\n            return (m,)\n";
+    QTest::newRow("map") << "x: <f32[4][1]>, p: <b8[][]>"
+                         << "b = self.b\nc = torch.ops.higher_order.map_impl(b, [x], [p])\nr = c[0]\nreturn (r,)"
+                         << head +
+                                "x: <f32[][]>, p: <b8[][]>):\n            e = $_assert_async.msg(p, 'p')\n"
+                                "            r = $rand_like(x)\n"
+                                "            m = $mul.Tensor(x, r)\n            return (m,)\n";
+    QTest::newRow("scan") << "x: <f32[4][1]>, p: <b8[][]>"
+                          << "b = self.b\nz = $full([], 0.0)\nc = torch.ops.higher_order.scan(b, [z], [x], [])\n"
+                             "r = c[1]\nreturn (r,)"
+                          << head +
+                                 "c: <f32[][]>, x: <f32[][]>):\n            d = $native_dropout(x, 0.5, True)\n"
+                                 "            v = d[0]\n            n = $add.Tensor(c, v)\n"
+                                 "            s = $mul.Tensor(v, 1)\n            return (n, s)\n";
+  }
+  void backwards_of_regions_that_draw() {
+    QFETCH(QString, inputs);
+    QFETCH(QString, lines);
+    QFETCH(QString, graphs);
+    const auto graph = fx(inputs.toStdString(), lines.toStdString(), graphs.toStdString());
+    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
+    const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
+      return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
+    };
+    TensorFile io;
+    (io.tensors["input.0"] = f32({4}, {1, 2, 4, 8})).requires_grad = true;
+    io.tensors["input.1"] = tensor(DType::Bool, {}, {1});
+    io.tensors["tangent.0"] = f32({4}, {1, 1, 1, 1});
+    const auto out = run_program(artefact, io, {.forward = interpreter, .backward = interpreter});
+    VERIFY_DONE(out);
+    const std::vector<double> y = elements(*out->find("output.0")), g = elements(*out->find("grad.input.0"));
+    for (std::size_t i = 0; i < 4; ++i) QCOMPARE(float(g[i] * double(1 << i)), float(y[i]));
+    QVERIFY(y != std::vector<double>(4, 0));
+  }
+
   // Text has no metas of tuples.
   void a_joint_graph_of_a_file_enters_at_its_passes() {
     const auto graph = fx("x: <f32[3, 4][4, 1]>",
