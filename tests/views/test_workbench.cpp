@@ -11,6 +11,7 @@
 
 #include "app/window_tools.h"
 #include "tests/support/corpus.h"
+#include "tests/support/fx.h"
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
 #include "views/aot/aot_controller.h"
@@ -113,6 +114,21 @@ class TestWorkbench : public QObject {
     bench.fold(key);
     QVERIFY(wait_shown(bench));
     QCOMPARE(picture(bench)->scene()->picture.cards.size(), cards);
+  }
+
+  /// The passes view shows the graph that a compiler's passes begin with.
+  void passes_begin_as_compilers_do() {
+    const auto graph = testing::fx("t: <f32[0][1]>, info: <i32[][]>",
+                                   "w = torch.ops.higher_order.with_effects(t, "
+                                   "torch.ops.aten._linalg_check_errors.default, info, 'inv', is_matrix = True)\n"
+                                   "g: <f32[0][1]> = w[0]\nreturn (g,)");
+    Workbench bench(tools());
+    bench.open(folder_.write("effects.py", *graph));
+    QVERIFY(wait_shown(bench));
+    bench.get<PassesController>().run();
+    QVERIFY(QTest::qWaitFor([&] { return bench.get<PassesController>().view()->history() != nullptr; }, 30000));
+    const PassHistory& history = *bench.get<PassesController>().view()->history();
+    QVERIFY(!history.steps[0].graph->find("w") && history.steps[0].graph->find("_linalg_check_errors"));
   }
 
   void passes_are_stepped_through() {

@@ -1,5 +1,6 @@
 #include "views/passes/passes_controller.h"
 
+#include "core/aot/pipeline.h"
 #include "core/compare/check_passes.h"
 #include "core/passes/pipeline.h"
 #include "views/code/code_controller.h"
@@ -57,7 +58,10 @@ void PassesController::run() {
   const Document* document = bench_.current_graph();
   if (!document) return;
   raise();
-  using Made = std::shared_ptr<const PassHistory>;
+  struct Made {
+    std::shared_ptr<const PassHistory> history;
+    std::optional<Diagnostic> refused;  ///< why no compiler takes the graph
+  };
   bench_.jobs().start<Made>(
       tr("Passes of %1").arg(document->title), "passes:" + document->key, this,
       [graph = document->graph, stage = stage_of(document->kind), folded = document->folded,
@@ -68,17 +72,24 @@ void PassesController::run() {
         options.progress = &progress;
         auto copy = graph->clone();
         std::vector<Pass> passes = passes_of(stage);
+        Made made;
+        if (stage == PassStage::PostGrad)  // as every compiler begins
+          if (Status known = prepare_post_grad(*copy); !known) made.refused = std::move(known).error();
         TRY(PipelineRun run, run_passes(*copy, passes, context, options));
-        return std::make_shared<const PassHistory>(make_history(run, width, folded));
+        made.history = std::make_shared<const PassHistory>(make_history(run, width, folded));
+        return made;
       },
-      [this, key = document->key](Result<Made> history) {
-        if (!history) return bench_.report(history.error());
+      [this, key = document->key](Result<Made> made) {
+        if (!made) return bench_.report(made.error());
+        const std::shared_ptr<const PassHistory>& history = made->history;
         if (Document* of = bench_.document(key))
-          for (const auto& [node, pass] : pass_of_nodes(**history, 0)) of->facts[node].pass = pass;
+          for (const auto& [node, pass] : pass_of_nodes(*history, 0)) of->facts[node].pass = pass;
         if (!bench_.current() || bench_.current()->key != key) return;  // another graph is named above
         history_of_ = key;
-        view_->set_history(*history);
+        view_->set_history(history);
         bench_.get<GraphController>().refresh_overlays();
+        if (made->refused)
+          bench_.window().set_status(tr("No compiler takes this graph: %1").arg(text(made->refused->line())), {});
       });
 }
 
