@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/ops/alias.h"
+#include "core/ops/record.h"
 #include "core/partition/cost.h"
 #include "core/partition/max_flow.h"
 
@@ -203,7 +204,11 @@ class MinCutSolver {
     if (n->is_placeholder()) return bytes_[n->id()] + 1;
     if (cost(n).view) {
       const Node* whole = memory_owner(n);
-      if (whole->is_placeholder() || bytes_[n->id()] >= bytes_[whole->id()]) return FlowNetwork::infinite;
+      if (whole->is_placeholder()) return FlowNetwork::infinite;
+      // Of a value and its detaches, which cost the same, the last is saved, as in PyTorch.
+      if (const OpRecord* record = find_record(n->op()); record && record->whole_view)
+        return price(n->args()[0].node());
+      if (bytes_[n->id()] >= bytes_[whole->id()]) return FlowNetwork::infinite;
     }
     return bytes_[n->id()] * activation_byte + 1;
   }

@@ -261,7 +261,8 @@ std::pair<Node*, Node*> rms_norm(DecomposeCall& c) {
   if (c.has("weight")) result = b.call("aten.mul.Tensor", {result, c.arg("weight")});
   if (b.tensor(result).dtype != input.dtype)
     result = b.call("aten._to_copy.default", {result}, {{"dtype", input.dtype}});
-  return {result, scale};
+  const MemoryFormat format = suggest_memory_format(input, c.shapes);
+  return {b.call("aten.contiguous.default", {result}, {{"memory_format", format}}), scale};
 }
 Arg decompose_rms_norm(DecomposeCall& c) {
   return rms_norm(c).first;
