@@ -362,6 +362,20 @@ def options(env, work):
     w.expect("shown", key="#backward")
     w.idle()
     check(w.screen()["page"] == "Minifier", "--view minify is not shown")
+    w.quit()
+    # A screenshot does not wait for a comparison that hangs.
+    picture = f"{work}/after.png"
+    done = subprocess.run([PARTITA, "open", joint, "--plant", "aten.gelu.default:hang", "--view", "compare", "--after", "1",
+                           "--screenshot", picture], env=env, timeout=PATIENCE)
+    check(done.returncode == 0 and os.path.getsize(picture) > 1000, "no picture --after 1 s of a hang")
+    os.remove(picture)
+    w = Window(env, work, joint, "--view", "run", "--compiler", "debug_nop")
+    w.expect("painted")
+    w.idle()
+    w.see("label", "nop that holds every value")
+    w.key("alt+g")  # menus are seen too
+    w.see("menu", "Run and compare")
+    w.key("Escape", "Escape")
     return w.quit()
 
 

@@ -28,6 +28,7 @@
 #include "tests/views/workbench_tools.h"
 #include "views/aot/aot_controller.h"
 #include "views/compare/compare_controller.h"
+#include "views/graph/graph_controller.h"
 #include "views/inspector/inspector.h"
 #include "views/jobs/jobs_view.h"
 #include "views/minify/minify_controller.h"
@@ -211,6 +212,24 @@ class TestSession : public QObject {
     Q_EMIT bar->module_chosen(path.back().frame_key);
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QVERIFY(picture(bench)->scene()->picture.card_by_key("gelu_1") >= 0);
+  }
+
+  void a_long_way_of_modules_keeps_its_end() {
+    PictureBar bar;
+    bar.resize(500, 40);
+    bar.show();
+    std::vector<Crumb> path;
+    for (int i = 0; i < 30; ++i) path.push_back({QString("key%1").arg(i), QString("module_%1").arg(i), false});
+    bar.set_modules(path);
+    const QList<QLabel*> labels = bar.findChildren<QLabel*>();
+    const auto modules =
+        std::ranges::find_if(labels, [](const QLabel* label) { return label->text().contains("href"); });
+    QVERIFY(modules != labels.end());
+    QVERIFY((*modules)->text().startsWith("… › ") && (*modules)->text().contains("module_29"));
+    QVERIFY(!(*modules)->text().contains(">module_0<"));
+    QVERIFY((*modules)->toolTip().contains("module_0"));
+    bar.set_modules({path.back()});
+    QVERIFY(!(*modules)->text().contains("…"));
   }
 
   void back_and_forward_go_through_selections() {

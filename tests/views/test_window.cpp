@@ -1,4 +1,5 @@
 // What the window shows first, whose it is, and how its space is used.
+#include <QAbstractButton>
 #include <QDialog>
 #include <QDir>
 #include <QLabel>
@@ -13,6 +14,7 @@
 #include "views/graph/sizes.h"
 #include "views/inspector/inspector.h"
 #include "views/tensor/values_controller.h"
+#include "views/window/empty_page.h"
 
 using namespace partita;
 using namespace partita::views;
@@ -155,10 +157,30 @@ class TestWindow : public QObject {
     bench.open(folder_.write("second.py", *tests::joint_graph(3)));
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->key != first; }, 30000));
     QCOMPARE(rows.size(), std::size_t{0});
+    compare.compare({"interp", "slow", true, Tolerance{}, {}});
+    bench.jobs().cancel_all();
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
+    QVERIFY(std::ranges::any_of(compare.view()->findChildren<QLabel*>(),
+                                [](const QLabel* label) { return label->text() == "cancelled"; }));
     QCOMPARE(bench.window().page(), bench.get<GraphController>().widget());
     QVERIFY(!bench.get<ValuesController>().view()->pair());
     bench.show(first);
     QCOMPARE(rows.size(), compared);
+  }
+
+  void the_keyboard_begins_at_the_samples() {
+    Workbench bench(tools());
+    EmptyPage* page = bench.window().empty_page();
+    page->set_content({{"first", "", "/a"}, {"second", "", "/b"}}, {});
+    bench.window().show();
+    QStringList buttons;
+    const QWidget* at = page->focusProxy();
+    for (int i = 0; at && i < 3; ++i, at = at->nextInFocusChain()) {
+      while (!qobject_cast<const QAbstractButton*>(at)) at = at->nextInFocusChain();
+      buttons << qobject_cast<const QAbstractButton*>(at)->text().trimmed();
+    }
+    QCOMPARE(buttons, (QStringList{"first", "second", "Copy"}));
+    QCOMPARE(bench.window().focusWidget(), page->focusProxy());
   }
 
   void pages_are_closed_and_the_panel_below_opens_when_it_is_needed() {
@@ -229,6 +251,22 @@ class TestWindow : public QObject {
     QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle(); }, 30000));
     QCOMPARE(bench.current()->key, first);
     QCOMPARE(bench.tree().rowCount(), 1);
+    for (const char* folder : {"left/same", "right/same"}) {  // folder and name are equal
+      QDir(folder_.path()).mkpath(folder);
+      const QString path = folder_.write(QString("%1/graph.py").arg(folder), *tests::joint_graph(1));
+      bench.open(path);
+      QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->path == path; }, 30000));
+    }
+    const auto titles = [&] {
+      QStringList found;
+      for (int row = 1; row < bench.tree().rowCount(); ++row) found << bench.tree().index(row, 0).data().toString();
+      return found;
+    };
+    QCOMPARE(titles(), (QStringList{"left/same/graph.py", "right/same/graph.py"}));
+    QVERIFY(bench.window().windowTitle().startsWith("right/same/graph.py"));
+    bench.close_file(folder_.filePath("left/same/graph.py"));
+    QCOMPARE(titles(), (QStringList{"same/graph.py"}));
+    bench.close_file(folder_.filePath("right/same/graph.py"));
     bench.close_file(one);
     QCOMPARE(bench.current(), nullptr);
     QCOMPARE(bench.window().page(), static_cast<QWidget*>(bench.window().empty_page()));

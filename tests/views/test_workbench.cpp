@@ -1,5 +1,6 @@
 // Drives the window as a user does, on samples of the repo and on graphs made here.
 #include <QAction>
+#include <QEnterEvent>
 #include <QLabel>
 #include <QMenuBar>
 #include <QSignalSpy>
@@ -308,6 +309,18 @@ class TestWorkbench : public QObject {
     QVERIFY(
         QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current()->cut->activation_bytes == usual; }, 30000));
     QVERIFY(!bench.command_line().contains("--memory-budget"));
+  }
+
+  void the_budgets_of_a_large_graph_wait_until_they_are_wanted() {
+    Workbench bench(tools());
+    bench.window().show();
+    bench.open(folder_.write("large.py", *tests::joint_graph(280)));
+    QVERIFY(wait_shown(bench));
+    BudgetSlider* slider = bench.get<GraphController>().bar()->budget();
+    QVERIFY(slider->curve().empty());
+    QEnterEvent entered(QPointF{}, QPointF{}, QPointF{});
+    QCoreApplication::sendEvent(slider, &entered);
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && !slider->curve().empty(); }, 60000));
   }
 
   void the_joint_graph_is_made_and_its_halves_stand_beside_each_other() {

@@ -27,6 +27,9 @@ AotController::AotController(Workbench& bench)
   connect(view_, &AotView::node_chosen, &bench, &Workbench::select_node);
   connect(view_, &AotView::pin_asked, &bench, &Workbench::pin);
   connect(slider_, &BudgetSlider::budget_chosen, this, &AotController::set_budget);
+  connect(slider_, &BudgetSlider::curve_wanted, this, [this] {
+    if (Document* document = bench_.current_graph()) ask_budget_curve(*document);
+  });
   MainWindow& window = bench.window();
   if (bench.tools().joint)
     bench.offer(
@@ -51,7 +54,9 @@ void AotController::set_document(const Document& document) {
   if (on_screen()) make_pair();
   slider_->set_curve(document.budget, sizes_known(document));
   slider_->set_budget(document.memory_budget);
-  ask_budget_curve(*bench_.current());
+  // The curve takes as many cuts as the slider has steps: seconds for a large graph, which waits until it is wanted.
+  constexpr std::size_t kLarge = 3000;
+  if (document.graph && (document.graph->size() <= kLarge || on_screen())) ask_budget_curve(*bench_.current());
 }
 
 void AotController::make_pair() {

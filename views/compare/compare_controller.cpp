@@ -32,7 +32,11 @@ CompareController::CompareController(Workbench& bench) : WidgetController(bench)
   connect(&bench.jobs(), &JobTracker::finished, this, [this](int id) {
     if (id != job_) return;
     job_ = 0;
-    if (const Document* document = bench_.current()) show_report_of(document->key);
+    const Document* document = bench_.current();
+    if (!document) return;
+    show_report_of(document->key);
+    if (!compared_.contains(document->key)) view_->set_note(tr("cancelled"));
+    bench_.window().set_status(tr("Comparison cancelled"), {});
   });
   bench.offer(bench.window().add_command("Graph", tr("Run and compare"), QKeySequence("Ctrl+R"), [this] { show(); }),
               tr("Compare"), [](const Document& document) { return document.graph != nullptr; });

@@ -54,6 +54,7 @@ BudgetSlider::BudgetSlider(QWidget* parent) : QSlider(Qt::Horizontal, parent) {
   rest_.setInterval(kRestMs);
   connect(this, &QSlider::valueChanged, this, [this] {
     rest_.start();
+    Q_EMIT curve_wanted();
     Q_EMIT moved();
   });
   connect(&rest_, &QTimer::timeout, this, [this] { Q_EMIT budget_chosen(budget()); });
@@ -106,6 +107,16 @@ void BudgetSlider::paintEvent(QPaintEvent*) {
   painter.drawLine(QPointF(x_of(0), base), QPointF(x_of(budget()), base));
   painter.setBrush(hasFocus() ? ink : theme.raised);
   painter.drawEllipse(QPointF(x_of(budget()), base), kHandle, kHandle);
+}
+
+void BudgetSlider::enterEvent(QEnterEvent* event) {
+  Q_EMIT curve_wanted();
+  QSlider::enterEvent(event);
+}
+
+void BudgetSlider::focusInEvent(QFocusEvent* event) {
+  Q_EMIT curve_wanted();
+  QSlider::focusInEvent(event);
 }
 
 void BudgetSlider::mousePressEvent(QMouseEvent* event) {

@@ -32,10 +32,13 @@ class BudgetSlider : public QSlider {
  Q_SIGNALS:
   void moved();                       ///< budget_text() of it changed
   void budget_chosen(double budget);  ///< once the slider has rested for a moment
+  void curve_wanted();                ///< pointer or focus came to it, or it moved
 
  protected:
   void paintEvent(QPaintEvent*) override;
   void mousePressEvent(QMouseEvent*) override;
+  void enterEvent(QEnterEvent*) override;
+  void focusInEvent(QFocusEvent*) override;
 
  private:
   double x_of(double share) const;

@@ -28,6 +28,7 @@ PictureBar::PictureBar(QWidget* parent) : QWidget(parent) {
   modules_->setTextFormat(Qt::RichText);
   modules_->setTextInteractionFlags(Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
   modules_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  modules_->installEventFilter(this);
   connect(modules_, &QLabel::linkActivated, this, &PictureBar::module_chosen);
   row->addWidget(modules_, 1);
   budget_label_ = new ElidedLabel;
@@ -64,6 +65,12 @@ void PictureBar::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
 }
 
+bool PictureBar::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == modules_ && event->type() == QEvent::Resize) show_modules();
+  return QWidget::eventFilter(watched, event);
+}
+
+// What does not fit is left out from the outermost module on.
 void PictureBar::show_modules() {
   QStringList parts, labels;
   for (const Crumb& crumb : path_) {
@@ -72,7 +79,14 @@ void PictureBar::show_modules() {
                       crumb.folded ? " ▸" : "");
     labels << crumb.label;
   }
-  modules_->setText(parts.join(" › "));
+  const auto fits = [&](qsizetype left_out) {
+    const QString shown =
+        labels.mid(left_out).join(" › ") + (left_out > 0 ? "… › " : "") + (path_.back().folded ? " ▸" : "");
+    return modules_->fontMetrics().horizontalAdvance(shown) <= modules_->width();
+  };
+  qsizetype left_out = 0;
+  while (left_out + 1 < labels.size() && !fits(left_out)) ++left_out;
+  modules_->setText((left_out > 0 ? "… › " : "") + parts.mid(left_out).join(" › "));
   modules_->setToolTip(labels.empty() ? QString()
                                       : labels.join(" › ") + "\n" + tr("A click on a module folds or unfolds it"));
   modules_->setFocusPolicy(labels.empty() ? Qt::NoFocus : Qt::StrongFocus);

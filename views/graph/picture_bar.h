@@ -38,6 +38,7 @@ class PictureBar : public QWidget {
 
  protected:
   void changeEvent(QEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   void tell_budget();

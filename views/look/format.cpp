@@ -59,10 +59,14 @@ QString log_title(const QString& name) {
   return name.startsWith(always) && name.size() > always.size() ? name.mid(always.size()) : name;
 }
 
-QString file_title(const QString& path) {
+QString file_title(const QString& path, int folders) {
   const QFileInfo file(path);
-  const QString name = log_title(file.fileName());
-  return file.dir().isRoot() ? name : file.dir().dirName() + "/" + name;
+  QString title = log_title(file.fileName());
+  for (QDir above = file.dir(); folders > 0 && !above.isRoot(); --folders) {
+    title = above.dirName() + "/" + title;
+    if (!above.cdUp()) break;
+  }
+  return title;
 }
 
 QString file_name_of(const QString& title) {

@@ -57,6 +57,21 @@ void ArtefactTree::remove_file(const QString& path) {
   }
 }
 
+QStringList ArtefactTree::paths() const {
+  QStringList paths;
+  for (const auto& file : root_->children) paths << file->path;
+  return paths;
+}
+
+void ArtefactTree::rename_file(const QString& path, const QString& title) {
+  for (const auto& file : root_->children) {
+    if (file->path != path || file->text == title) continue;
+    file->text = title;
+    const QModelIndex index = index_of(file.get());
+    Q_EMIT dataChanged(index, index);
+  }
+}
+
 // The group or heading of that text, made when there is none.
 ArtefactTree::Item* ArtefactTree::named(Item* parent, const QString& text, bool is_heading) {
   for (const auto& child : parent->children)

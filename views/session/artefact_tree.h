@@ -21,6 +21,8 @@ class ArtefactTree : public QAbstractItemModel {
 
   QModelIndex add_file(const QString& path, const QString& title);
   void remove_file(const QString& path);
+  QStringList paths() const;  ///< of the files
+  void rename_file(const QString& path, const QString& title);
   /// Adds a document to the group of this name (empty: to the file itself), or as a child of the document `parent_key`.
   /// With a `heading` it goes below the heading of that name there, which shows how many documents it has.
   QModelIndex add_document(const QString& path, const QString& group, const QString& key, const QString& title,

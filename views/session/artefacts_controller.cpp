@@ -62,7 +62,7 @@ class ArtefactsController : public WidgetController<QTreeView> {
     menu->addAction(tr("Show the folder"), this,
                     [path] { QDesktopServices::openUrl(QUrl::fromLocalFile(QFileInfo(path).path())); });
     menu->addSeparator();
-    menu->addAction(tr("Close %1").arg(file_title(path)), this, [this, path] { bench_.close_file(path); });
+    menu->addAction(tr("Close %1").arg(bench_.title_of(path)), this, [this, path] { bench_.close_file(path); });
     menu->popup(view_->viewport()->mapToGlobal(at));
   }
   void expand(const QModelIndex& file) {

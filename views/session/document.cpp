@@ -47,7 +47,7 @@ struct Overview {
 // The picture with as little folded as it takes to be readable as a whole in this room. If it cannot be, the one that
 // is largest there.
 Overview fitting(const std::shared_ptr<const Graph>& graph, PictureOptions options, QSizeF room, bool unfolded_too) {
-  constexpr double kReadable = 0.78, kReadableLayers = 0.68;  // layers are worth smaller letters
+  constexpr double kReadable = 0.78, kReadableLayers = 0.68, kReadableNodes = 0.62;  // more is worth smaller letters
   constexpr std::size_t kLarge = 500;
   options.folded.clear();
   const Picture open = make_picture(graph, options);
@@ -63,7 +63,7 @@ Overview fitting(const std::shared_ptr<const Graph>& graph, PictureOptions optio
     best = {folded, std::move(scene)};
     return true;
   };
-  if (unfolded_too && graph->size() <= kLarge && readable_with({}, false) && best_zoom >= kReadable) return best;
+  if (unfolded_too && graph->size() <= kLarge && readable_with({}, false) && best_zoom >= kReadableNodes) return best;
   best_zoom = 0;
   overview_folds(open, readable_with);
   return best;

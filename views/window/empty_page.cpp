@@ -68,6 +68,7 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
     auto* copy = button_of(tr("Copy"), this, copied);
     copy->setAccessibleName(tr("Copy: %1").arg(QString::fromUtf8(recipe.what)));
     row->addWidget(copy, 0, Qt::AlignVCenter);
+    copies_.push_back(copy);
     column->addLayout(row);
     column->addSpacing(4);
   }
@@ -76,17 +77,25 @@ EmptyPage::EmptyPage(QWidget* parent) : QWidget(parent) {
 void EmptyPage::set_content(const std::vector<Sample>& samples, const QStringList& recent) {
   clear(samples_);
   clear(recent_);
-  const auto add = [this](QVBoxLayout* to, const QString& title, const QString& detail, const QString& path) {
+  std::vector<QWidget*> in_order;
+  const auto add = [&](QVBoxLayout* to, const QString& title, const QString& detail, const QString& path) {
     auto* button = button_of(title + "    " + detail, this, [this, path] { Q_EMIT open_asked(path); });
     button->setCursor(Qt::PointingHandCursor);
     button->setStyleSheet("text-align: left; padding: 8px 12px;");
     to->addWidget(button);
+    in_order.push_back(button);
   };
   for (const Sample& sample : samples) add(samples_, sample.title, sample.detail, sample.path);
-  if (recent.isEmpty()) return;
-  recent_->addSpacing(8);
-  recent_->addWidget(styled_label("panelTitle", tr("Recent")));
+  if (!recent.isEmpty()) {
+    recent_->addSpacing(8);
+    recent_->addWidget(styled_label("panelTitle", tr("Recent")));
+  }
   for (const QString& path : recent.mid(0, 6)) add(recent_, QFileInfo(path).fileName(), QFileInfo(path).path(), path);
+  // The page was made before its buttons, but one begins with these.
+  setFocusProxy(in_order.empty() ? copies_.front() : in_order.front());
+  in_order.insert(in_order.end(), copies_.begin(), copies_.end());
+  for (std::size_t i = 1; i < in_order.size(); ++i) setTabOrder(in_order[i - 1], in_order[i]);
+  if (!window()->isVisible()) setFocus();
 }
 
 }  // namespace partita::views

@@ -1,5 +1,6 @@
 #pragma once
 #include <QWidget>
+#include <vector>
 
 #include "views/look/theme.h"
 
@@ -24,6 +25,7 @@ class EmptyPage : public QWidget {
  private:
   QVBoxLayout* samples_;
   QVBoxLayout* recent_;
+  std::vector<QWidget*> copies_;  ///< buttons
 };
 
 }  // namespace partita::views

@@ -174,6 +174,7 @@ void EventLog::handled(const QObject* receiver, const QEvent& event, double mill
 bool EventLog::takes(const QEvent& event) {
   if (event.type() != QEvent::KeyPress && event.type() != QEvent::ShortcutOverride) return false;
   const auto& key = static_cast<const QKeyEvent&>(event);
+  if (key.key() == Qt::Key_Alt && QApplication::activePopupWidget()) return true;  // would close the menu to be seen
   if (key.key() != Qt::Key_D || key.modifiers() != (Qt::ControlModifier | Qt::AltModifier)) return false;
   if (event.type() == QEvent::KeyPress) write_screen();
   return event.type() == QEvent::KeyPress;

@@ -208,6 +208,7 @@ void Workbench::close_file(const QString& path) {
   for (const auto& [key, document] : documents_)
     if (document->path == path) keep_state(*document);
   tree_.remove_file(path);
+  name_files();
   if (shown) current_ = nullptr;
   std::erase_if(documents_, [&](const auto& document) { return document.second->path == path; });
   if (!shown) return;
@@ -233,7 +234,8 @@ Document& Workbench::add_document(std::unique_ptr<Document> document, const QStr
 
 void Workbench::add_loaded(const QString& path, Opened opened) {
   const Loaded& loaded = opened.loaded;
-  QModelIndex file = tree_.add_file(path, file_title(path));
+  QModelIndex file = tree_.add_file(path, title_of(path));
+  name_files();
   // Graphs come first. The other texts that a log has about a compilation follow under a heading.
   bool has_graphs = std::ranges::any_of(loaded.artefacts, &Artefact::is_graph);
   auto add = [&](const Artefact& artefact) {
@@ -358,8 +360,23 @@ void Workbench::tell_pin(const Document& document) {
   window_.set_status(tr("The pin of %1 changes nothing: the backward does not need this value").arg(text(node)), {});
 }
 
+QString Workbench::title_of(const QString& path) const {
+  constexpr int kMostFolders = 16;
+  QStringList others = tree_.paths();
+  others.removeAll(path);
+  for (int folders = 1;; ++folders) {
+    const QString title = file_title(path, folders);
+    const auto equal = [&](const QString& other) { return file_title(other, folders) == title; };
+    if (folders == kMostFolders || std::ranges::none_of(others, equal)) return title;
+  }
+}
+
+void Workbench::name_files() {
+  for (const QString& path : tree_.paths()) tree_.rename_file(path, title_of(path));
+}
+
 QString Workbench::place_of(const Document& document) const {
-  QStringList steps{file_title(document.path), document.group, document.title};
+  QStringList steps{title_of(document.path), document.group, document.title};
   steps.removeAll({});
   return steps.join(kStep);
 }

@@ -74,6 +74,7 @@ class Workbench : public QObject {
   void offer(QAction* action, const QString& text, std::function<bool(const Document&)> fits);
   /// File, compilation and title: tells all that is open apart.
   QString place_of(const Document& document) const;
+  QString title_of(const QString& path) const;  ///< of a file, different from those of all that are open
   /// Names what is on the screen when it is not the document itself, as "after fuse_addmm".
   void name_step(const QString& step);
   /// Tells the views that something was found out about nodes, when the document is on the screen.
@@ -112,6 +113,7 @@ class Workbench : public QObject {
     std::shared_ptr<const Rendering> read;
   };
   void add_loaded(const QString& path, Opened opened);
+  void name_files();
   void set_rendering(const QString& key, Rendering rendering);
   QSizeF room_for_pictures() const;
   void put_on_screen(Document& document);
