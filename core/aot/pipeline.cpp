@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include <fmt/format.h>
+
 #include "core/aot/aot.h"
 #include "core/aot/run_compiled.h"
 #include "core/grad/joint.h"
+#include "core/ir/place.h"
 #include "core/ops/control.h"
 #include "core/ops/effect_tokens.h"
 #include "core/ops/functional_rng.h"
@@ -39,6 +42,26 @@ void bind_primals(AotGraphs& out) {
     const InputRole role = placeholders[i]->meta.sym() ? InputRole::Symbol : InputRole::User;
     out.inputs.push_back({role, placeholders[i]->name(), differentiated});
   }
+}
+
+/// Text names the class of a tensor subclass: TwoTensor(f32[3][1]cpu). What its operators do is Python code.
+Status refuse_subclasses(const Graph& graph) {
+  for (const Node* input : graph.placeholders()) {
+    const auto* opaque = std::get_if<OpaqueMeta>(&input->meta.v);
+    const std::size_t open = opaque ? opaque->text.find('(') : std::string::npos;
+    if (open == std::string::npos || open == 0 || !opaque->text.ends_with(')')) continue;
+    const auto inner =
+        parse_annotation(std::string_view(opaque->text).substr(open + 1, opaque->text.size() - open - 2));
+    if (inner && inner->tensor())
+      return unsupported(
+          "aot.subclass",
+          fmt::format("input {} is a {}, a tensor subclass, whose operators are Python code that no file "
+                      "holds; take the joint, forward and backward graphs that PyTorch made of it, "
+                      "whose inputs are its inner tensors",
+                      input->name(), opaque->text.substr(0, open)),
+          place_of(*input));
+  }
+  return {};
 }
 
 /// What one stage hands to the next.
@@ -209,6 +232,7 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
     flow.out.joint = graph.clone();
     flow.out.train = true;
   } else {
+    TRY_DO(refuse_subclasses(graph));
     flow.given = graph.clone();
   }
   for (const Step& step : flow_steps)

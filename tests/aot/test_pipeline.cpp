@@ -150,6 +150,15 @@ class TestPipeline : public QObject {
     QVERIFY(y != std::vector<double>(4, 0));
   }
 
+  void tensor_subclasses_are_refused_by_name() {
+    const auto graph = fx("L_y_: <f32[3][1]>, L_x_: \"TwoTensor(f32[3][1]cpu)\"",
+                          "mul: \"TwoTensor(f32[3][1]cpu)\" = L_x_ * L_y_\nreturn (mul,)");
+    const auto refused = made(graph, {});
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().code, std::string("aot.subclass"));
+    QVERIFY(refused.error().message.find("input L_x_ is a TwoTensor") != std::string::npos);
+  }
+
   // Text has no metas of tuples.
   void a_joint_graph_of_a_file_enters_at_its_passes() {
     const auto graph = fx("x: <f32[3, 4][4, 1]>",
