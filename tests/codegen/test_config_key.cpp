@@ -1,7 +1,11 @@
-// Compiled code is found again under another configuration exactly where that decides no code.
+// Every row of the configuration takes part in what runs, and enters the key of stored code if it decides that.
 #include <QtTest>
 
 #include "codegen/backends.h"
+#include "core/aot/aot.h"
+#include "core/base/memory.h"
+#include "core/base/verification.h"
+#include "core/ops/evaluate.h"
 #include "core/store/code_store.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
@@ -15,10 +19,10 @@ namespace {
 const std::map<std::string_view, std::string> changes = {
     {"threads", "2"},
     {"partitioner", "default"},
-    {"memory_budget", "0.5"},
-    {"decompositions", "core"},
+    {"memory_budget", "0"},
+    {"decompositions", "default"},
     {"functionalize_rng", "true"},
-    {"disable_passes", "fold_constants"},
+    {"disable_passes", "share_common"},
     {"fold_limit", "1KiB"},
     {"fuse", "false"},
     {"pack_parameters", "false"},
@@ -31,6 +35,75 @@ const std::map<std::string_view, std::string> changes = {
     {"loop_limit", "9k"},
     {"verify", Config().verify ? "false" : "true"},
 };
+
+/// The kernels and calls of a plan.
+std::string planned(const char* parameters, const char* lines) {
+  const auto graph = fx(parameters, lines);
+  const auto made = default_compiler().stages({}).plan(*graph);
+  if (!made) return made.error().line();
+  return body(*made->first) +
+         fmt::format("{} steps for {} threads", made->second.steps.size(), made->second.target.threads);
+}
+
+std::string trained(const char* parameters, const char* lines) {
+  const auto made = aot(*fx(parameters, lines), nullptr, {.passes = false});
+  if (!made) return made.error().line();
+  return print(*made->partition.forward) + (made->partition.backward ? print(*made->partition.backward) : "");
+}
+
+/// The second result of a graph that may pack its weights, whose weights have changed since the first.
+std::string after_a_change_of_weights() {
+  const auto graph = fx("x: <f32[2, 64][64, 1]>, w: <f32[64, 64][64, 1]>", "a = $mm(x, w)\nreturn (a,)");
+  graph->find("w")->note = "ParamAOTInput";
+  BackendOptions options;
+  options.fixed_parameters = true;
+  const auto run = default_compiler().make(options)(*graph);
+  if (!run) return run.error().line();
+  const Tensor x = f32({2, 64}, std::vector<double>(128, 1)), w = f32({64, 64}, std::vector<double>(4096, 1));
+  const auto first = (*run)({x, w});
+  for (int i = 0; i < 4096; ++i) w.as<float>()[i] = 2;
+  const auto second = (*run)({x, w});
+  return second ? fmt::format("{}", elements((*second)[0])[0]) : second.error().line();
+}
+
+std::string said(const Result<Value>& result) {
+  return result ? "a value" : result.error().code;
+}
+
+const char* const twice = "a = $sin(x)\nb = $sin(x)\nc = $mul.Tensor(a, b)\nreturn (c,)";
+const char* const through_mm = "a = $mm(x, w)\nb = $sin(a)\nc = $exp(b)\nd = $sum(c)\nreturn (d,)";
+
+/// What a program sees of each row: it differs from that of the default. A new row has none, and fails until it has.
+const std::map<std::string_view, std::function<std::string()>> observed = {
+    {"threads", [] { return planned("x: <f32[8][1]>", twice); }},
+    {"partitioner", [] { return trained("x: <f32[4, 4][4, 1]>, w: <f32[4, 4][4, 1]>", through_mm); }},
+    {"memory_budget", [] { return trained("x: <f32[4, 4][4, 1]>, w: <f32[4, 4][4, 1]>", through_mm); }},
+    {"decompositions", [] { return trained("x: <f32[4][1]>", "a = $relu(x)\nb = $sum(a)\nreturn (b,)"); }},
+    {"functionalize_rng",
+     [] { return trained("x: <f32[4][1]>", "r = $rand([4])\na = $mul.Tensor(x, r)\nb = $sum(a)\nreturn (b,)"); }},
+    {"disable_passes", [] { return planned("x: <f32[8][1]>", twice); }},
+    {"fold_limit",
+     [] { return planned("x: <f32[999][1]>", "a = $arange(999)\nb = $sin(a)\nc = $mul.Tensor(x, b)\nreturn (c,)"); }},
+    {"fuse", [] { return planned("x: <f32[8][1]>", "a = $sin(x)\nb = $sum(a)\nc = $exp(a)\nreturn (b, c)"); }},
+    {"pack_parameters", after_a_change_of_weights},
+    {"store", [] { return StoreFile::default_file(); }},
+    {"store_limit", [] { return std::to_string(StoreFile::open(StoreFile::default_file())->limit_bytes); }},
+    {"memory_limit", [] { return std::string(check_fits_in_memory(std::size_t{2} << 30) ? "fits" : "too much"); }},
+    {"graph_limit",
+     [] {
+       const auto list = SymExpr::parse("(a + b + c + d)**9*(e + f + g + h)**9");
+       return std::string(list ? "parsed" : "too large");
+     }},
+    {"loop_limit",
+     [] {
+       const auto number = [](double v) { return Value(*Tensor::scalar(DType::Float64, v)); };
+       return said(
+           evaluate(Op::torch("aten.special_legendre_polynomial_p.default"), {number(0.5), number(20'000)}, {}));
+     }},
+    {"verify", [] { return std::string(verification() ? "verified" : "not"); }},
+};
+/// Rows whose effect other tests see: the counts below, and test_worker's hang.
+const std::set<std::string_view> observed_elsewhere = {"force_disable_caches", "step_seconds"};
 
 }  // namespace
 
@@ -67,6 +140,21 @@ class TestConfigKey : public QObject {
     qputenv("PARTITA_STORE", dir_.path().toUtf8());
     qputenv("XDG_CONFIG_HOME", dir_.path().toUtf8());
     store_ = std::make_shared<CodeStore>();
+  }
+
+  void every_row_takes_part_data() {
+    QTest::addColumn<QString>("name");
+    for (const ConfigRow& row : config_rows())
+      if (!observed_elsewhere.contains(row.name)) QTest::newRow(row.name.data()) << QString(row.name.data());
+  }
+  void every_row_takes_part() {
+    QFETCH(QString, name);
+    const std::string row = name.toStdString();
+    QVERIFY2(observed.contains(row) && changes.contains(row), "a new row needs its effect here");
+    const std::string before = observed.at(row)();
+    const ConfigScope scope(*patched_config({{row, changes.at(row)}}));
+    const std::string after = observed.at(row)();
+    QVERIFY2(before != after, before.c_str());
   }
 
   void what_decides_code_enters_the_key() {

@@ -3,6 +3,7 @@
 #include <QDialog>
 #include <QDir>
 #include <QLabel>
+#include <QLineEdit>
 #include <QTest>
 #include <QTextBrowser>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "tests/views/graphs.h"
 #include "tests/views/workbench_tools.h"
 #include "views/compare/compare_controller.h"
+#include "views/config/config_view.h"
 #include "views/graph/sizes.h"
 #include "views/inspector/inspector.h"
 #include "views/tensor/values_controller.h"
@@ -181,6 +183,21 @@ class TestWindow : public QObject {
     }
     QCOMPARE(buttons, (QStringList{"first", "second", "Copy"}));
     QCOMPARE(bench.window().focusWidget(), page->focusProxy());
+  }
+
+  void the_configuration_marks_what_differs() {
+    const auto changed = patched_config({{"threads", "2"}}, Config());
+    const std::vector<Row> rows = views::config_rows(*changed);
+    QCOMPARE(rows.size(), partita::config_rows().size());
+    for (const Row& row : rows) {
+      const bool is_threads = row.cells[0].text == "threads";
+      QCOMPARE(row.cells[3].text.isEmpty(), !is_threads);
+      QCOMPARE(row.cells[1].tone == Tone::Warn, is_threads);
+      if (is_threads) QCOMPARE(row.cells[1].text + " " + row.cells[2].text, QString("2 1"));
+    }
+    Workbench bench(tools());
+    QVERIFY(bench.show_view("config"));
+    QVERIFY(!bench.window().page()->findChildren<QLineEdit*>().empty());  // it can be searched
   }
 
   void pages_are_closed_and_the_panel_below_opens_when_it_is_needed() {
