@@ -38,7 +38,7 @@ std::string another_value(const ConfigRow& row) {
 class TestConfig : public QObject {
   Q_OBJECT
 
- private slots:
+ private Q_SLOTS:
   void texts_of_values_are_read_back() {
     Config all;
     for (const ConfigRow& row : config_rows()) {

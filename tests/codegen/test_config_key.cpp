@@ -135,7 +135,7 @@ class TestConfigKey : public QObject {
   QTemporaryDir dir_;
   std::shared_ptr<CodeStore> store_;
 
- private slots:
+ private Q_SLOTS:
   void initTestCase() {
     qputenv("PARTITA_STORE", dir_.path().toUtf8());
     qputenv("XDG_CONFIG_HOME", dir_.path().toUtf8());
