@@ -3,7 +3,7 @@
 #include <QtTest>
 
 #include "core/aot/run_program.h"
-#include "core/base/verification.h"
+#include "core/base/config.h"
 #include "core/interp/interpreter.h"
 #include "core/ops/effect_tokens.h"
 #include "tests/support/fx.h"
@@ -41,7 +41,7 @@ std::vector<Value> inputs_of(int info) {
 class TestEffectTokens : public QObject {
   Q_OBJECT
  private Q_SLOTS:
-  void initTestCase() { set_verification(true); }
+  void initTestCase() { set_config(*patched_config({{"verify", "true"}})); }
 
   void joint_and_forward() {
     const auto graph = fx("x: <f32[3][1]>", lines);
