@@ -2,6 +2,8 @@
 // that of PyTorch 2.13.
 #include <QtTest>
 
+#include <nlohmann/json.hpp>
+
 #include "core/aot/run_program.h"
 #include "core/base/config.h"
 #include "core/interp/interpreter.h"
@@ -75,7 +77,8 @@ class TestEffectTokens : public QObject {
         aot(*graph, nullptr, {.train = false, .keep_input_mutations = false, .passes = false, .effect_tokens = true});
     VERIFY_DONE(graphs);
     const Wrappers made = wrap_graphs(*graphs);
-    const auto found = std::ranges::find(made, EffectTokensWrapper::name, name_of);
+    const auto found =
+        std::ranges::find_if(made, [](const Wrapper& w) { return name_of(w) == EffectTokensWrapper::name; });
     QVERIFY(found != made.end());
     const auto wrappers = read_wrappers(to_json(made).dump());
     VERIFY_DONE(wrappers);
@@ -91,7 +94,8 @@ class TestEffectTokens : public QObject {
     VERIFY_DONE(outputs);
     QCOMPARE(outputs->size(), std::size_t{1});
     QCOMPARE(elements(x), (std::vector<double>{2, 4, 6}));
-    QCOMPARE((*outputs)[0].get<Tensor>()->storage, x.storage);
+    const Tensor* shown = (*outputs)[0].get<Tensor>();
+    QVERIFY(shown && shown->storage == x.storage);
   }
 
   /// Viewing needs no implementation of an operator; running names it.
