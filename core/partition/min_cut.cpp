@@ -197,6 +197,12 @@ class MinCutSolver {
     }
   }
 
+  /// The argument of detach or alias; else null.
+  static const Node* detached(const Node* n) {
+    const OpRecord* record = n->is(Op::getitem()) ? nullptr : find_record(n->op());
+    return record && record->whole_view ? n->args()[0].node() : nullptr;
+  }
+
   std::int64_t price(const Node* n) const {
     if (pinned_save(n)) return 0;
     if (n->meta.sym()) return n->meta.sym()->is_float() ? 4 * activation_byte : activation_byte;
@@ -206,8 +212,7 @@ class MinCutSolver {
       const Node* whole = memory_owner(n);
       if (whole->is_placeholder()) return FlowNetwork::infinite;
       // Of a value and its detaches, which cost the same, the last is saved, as in PyTorch.
-      if (const OpRecord* record = find_record(n->op()); record && record->whole_view)
-        return price(n->args()[0].node());
+      if (const Node* value = detached(n)) return price(value);
       if (bytes_[n->id()] >= bytes_[whole->id()]) return FlowNetwork::infinite;
     }
     return bytes_[n->id()] * activation_byte + 1;
@@ -245,6 +250,7 @@ class MinCutSolver {
   const char* reason(const Node* n) const {
     if (pinned_save(n)) return "pinned: save";
     if (banned_[n->id()]) return banned_[n->id()];
+    if (const Node* value = detached(n)) return reason(value);
     if (n->is(Op::getitem())) return "result of an operator that is not recomputed";
     return "cheaper to save than what it is computed from";
   }
