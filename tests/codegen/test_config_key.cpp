@@ -1,6 +1,8 @@
 // Every row of the configuration takes part in what runs, and enters the key of stored code if it decides that.
 #include <QtTest>
 
+#include <fmt/format.h>
+
 #include "codegen/backends.h"
 #include "core/aot/aot.h"
 #include "core/base/memory.h"
