@@ -77,8 +77,15 @@ Status load_model(const ZipArchive& zip, const std::string& root, const std::str
   if (zip.has(samples)) {
     TRY(std::string bytes, zip.read(samples));
     auto owner = std::make_shared<const std::string>(std::move(bytes));
-    TRY(Pickle pickle, read_torch_save(*owner, owner));
-    TRY(program->sample_inputs, pytree_leaves(*pickle.root));
+    Result<Pickle> pickle = read_torch_save(*owner, owner);
+    if (pickle) {
+      TRY(program->sample_inputs, pytree_leaves(*pickle->root));
+    } else if (pickle.error().code == "load.pickle.global") {  // a tensor subclass, for one
+      warnings.push_back(std::move(pickle).error());
+      warnings.back().message += "; the sample inputs were left out";
+    } else {
+      return std::move(pickle).error();
+    }
   }
   for (Diagnostic& w : warnings) {
     w.where.file = path;

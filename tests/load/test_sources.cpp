@@ -32,6 +32,7 @@ class TestSources : public QObject {
   void pick_prefers_one_joint_graph();
   void archive_has_graph_signature_and_weights();
   void archive_has_sub_graphs();
+  void archive_of_a_tensor_subclass();
   void trace_log_has_every_graph();
   void trace_log_reports_damage_and_keeps_the_rest();
   void text_log_strips_its_prefix();
@@ -99,6 +100,17 @@ void TestSources::archive_has_graph_signature_and_weights() {
   auto other = *a.graph();
   other->set_output(Arg::tuple({}));
   QCOMPARE(graph->outputs().size(), 2u);
+}
+
+/// torch.export writes a subclass's sizes, and its class in the sample inputs only.
+void TestSources::archive_of_a_tensor_subclass() {
+  const Loaded loaded = opened("../two_tensor.pt2");
+  QCOMPARE(loaded.warnings.size(), 1u);
+  QVERIFY2(loaded.warnings[0].message.find("_rebuild_from_type_v2") != std::string::npos &&
+               loaded.warnings[0].message.ends_with("the sample inputs were left out"),
+           loaded.warnings[0].line().c_str());
+  QVERIFY(loaded.artefacts[0].program->sample_inputs.empty());
+  QVERIFY((*loaded.artefacts[0].graph())->find("mul"));
 }
 
 void TestSources::archive_has_sub_graphs() {
