@@ -235,13 +235,17 @@ Program program_of_joint(const Graph& graph, const Program& program, const AotGr
   const std::vector<std::string> keys = input_keys(graph, &program, {});
   const std::vector<Node*> placeholders = graph.placeholders(), of_joint = made.joint->placeholders();
   const std::vector<std::size_t> mutated = made.meta.mutated_runtime_inputs();
-  CHECK(of_joint.size() == placeholders.size() + made.tangent_of.size(), "the joint graph has other inputs");
+  const std::size_t tangents_end = placeholders.size() + made.tangent_of.size();
+  CHECK(of_joint.size() == tangents_end + (made.functional_rng ? 4 : 0), "the joint graph has other inputs");
   for (std::size_t i = 0; i < of_joint.size(); ++i) {
     ProgramInput input;
     if (i < placeholders.size()) {
       if (const ProgramInput* from = program.input(placeholders[i]->name())) input = *from;
       input.key = keys[i];
       if (const Tensor* stored = program.tensor_of(placeholders[i]->name())) out.tensors[input.target] = *stored;
+    } else if (i >= tangents_end) {  // a random seed or offset
+      input.key = of_joint[i]->name();
+      input.constant = Arg(0.0);
     } else {
       const std::size_t position = made.tangent_of[i - placeholders.size()];
       const TensorMeta* meta = of_joint[i]->meta.tensor();

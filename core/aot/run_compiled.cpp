@@ -4,6 +4,7 @@
 #include "core/fake/propagate.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/rules.h"
+#include "core/tensor/generator.h"
 
 namespace partita {
 
@@ -21,7 +22,7 @@ Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> i
   TRY(const AotGraphs graphs, aot(graph, nullptr, as_run(graph, {.train = false})));
   TRY(const CompiledFn run, compile(*graphs.partition.forward));
   TRY(const Wrappers wrappers, catch_raised<Wrappers>([&] { return wrap_graphs(graphs); }));
-  return post_compile(wrappers, boxed(run))(inputs);
+  return post_compile(wrappers, boxed(run), nullptr, std::make_shared<PhiloxState>(Generator::default_seed))(inputs);
 }
 
 Result<std::vector<Value>> run_graph(const Graph& graph, std::vector<Value> inputs, const CompileFn& compile,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/aot/metadata_json.h"
+#include "core/aot/run_compiled.h"
 #include "core/aot/run_program.h"
 #include "core/base/config.h"
 #include "core/interp/interpreter.h"
@@ -184,6 +185,28 @@ class TestFunctionalRng : public QObject {
     VERIFY_DONE(parts);
     QVERIFY2(std::ranges::find(parts->recomputed, "philox_rand") != parts->recomputed.end(),
              body(*parts->backward).c_str());
+  }
+
+  /// With the option in the configuration, all who make graphs make these.
+  void by_configuration() {
+    const Config before = config();
+    set_config(*patched_config({{"functionalize_rng", "true"}}));
+    const auto graph = fx("x: <f32[10][1]>", "d = $dropout(x, 0.5, True)\nreturn (d,)");
+    const auto outputs = run_compiled(*graph, {f32({10}, std::vector<double>(10, 1))}, interpreter);
+    const auto graphs = aot(*graph, nullptr, {});
+    set_config(before);
+    VERIFY_DONE(outputs);
+    QCOMPARE(elements((*outputs)[0]).size(), std::size_t{10});
+    VERIFY_DONE(graphs);
+    QVERIFY(graphs->functional_rng);
+    Program program;
+    program.inputs.push_back({ProgramInputKind::UserInput, "x"});
+    const Program of_joint = program_of_joint(*graph, program, *graphs);
+    QCOMPARE(of_joint.inputs.size(), std::size_t{6});
+    TensorFile io = ones();
+    const auto inputs = gather_inputs(*graphs->joint, &of_joint, io, {});
+    VERIFY_DONE(inputs);
+    QCOMPARE(elements(inputs->values[2]), std::vector<double>{0});
   }
 
   void random_numbers_of_sub_graphs_are_refused() {
