@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "app/config_options.h"
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
 #include "codegen/backends.h"
@@ -165,8 +166,13 @@ Result<int> check(const Options& options) {
                     r.message.c_str());
     }
   }
-  Json document = {{"passed", all.passed}, {"failed", all.failed},   {"skipped", all.skipped},
-                   {"failures", failures}, {"by_double", by_double}, {"skips", skipped}};
+  Json document = {{"passed", all.passed},
+                   {"failed", all.failed},
+                   {"skipped", all.skipped},
+                   {"failures", failures},
+                   {"by_double", by_double},
+                   {"skips", skipped},
+                   {"config", config_json(config(), ConfigPart::Differs)}};
   for (const auto& [kind, totals] : kinds) {
     document[kind] = {{"passed", totals.passed},
                       {"by_double", totals.by_double},
