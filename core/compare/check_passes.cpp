@@ -7,6 +7,7 @@
 #include "core/compare/per_node.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/place.h"
+#include "core/ops/effects.h"
 #include "core/ops/record.h"
 
 namespace partita {
@@ -26,7 +27,7 @@ PassStage stage_of(ArtefactKind kind) {
 
 bool draws_random(const Node& node) {
   const Schema* schema = node.op()->is_call() ? find_schema(node.op()) : nullptr;
-  if (!schema || !schema->nondeterministic_seeded) return false;
+  if (!schema || !draws(node.op())) return false;
   const Result<Args> args = bind_arguments(*schema, node.args(), node.kwargs());
   const auto is = [&](const char* name, const Arg& value) {
     const int at = args ? schema->index_of(name) : -1;

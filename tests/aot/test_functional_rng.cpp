@@ -9,6 +9,7 @@
 #include "core/aot/run_compiled.h"
 #include "core/aot/run_program.h"
 #include "core/base/config.h"
+#include "core/compare/check_passes.h"
 #include "core/interp/interpreter.h"
 #include "tests/support/fx.h"
 #include "tests/support/values.h"
@@ -177,6 +178,7 @@ class TestFunctionalRng : public QObject {
     const auto graph = fx("x: <f32[10][1]>", "d = $dropout(x, 0.5, True)\ns = $sin(d)\nreturn (s,)");
     auto graphs = made(graph, true);
     VERIFY_DONE(graphs);
+    QVERIFY(!draws_random(*graphs->joint->find("philox_rand")));
     for (Node* n : *graphs->joint) {
       if (n->op()->name == "aten.sin.default") break;
       if (n->op()->is_call()) n->recompute = Recompute::MustRecompute;
