@@ -35,6 +35,8 @@ with tempfile.TemporaryDirectory() as work:
     check("aten.detach" in open(f"{work}/run/joint_before_passes.py").read(), "the graph before its passes")
     check(not os.path.exists(f"{work}/plain/joint_before_passes.py"), "there are no passes before which it could be")
 
+times = json.loads(run("bench", MODEL, "--train", "--random-weights", "0", "--seconds", "0"))["stages_ms"]
+check(list(times) == stages["run"] and all(ms > 0 for ms in times.values()), f"bench: {times}")
 rows = json.loads(run("passes", MODEL, "--train", "--json"))["passes"]
 graphs = list(dict.fromkeys((row["stage"], row["graph"]) for row in rows))
 check(graphs == [("pre_grad", "given"), ("joint", "joint"), ("post_grad", "forward"), ("post_grad", "backward")],
