@@ -57,7 +57,8 @@ Status refuse_subclasses(const Graph& graph) {
           "aot.subclass",
           fmt::format("input {} is a {}, a tensor subclass, whose operators are Python code that no file "
                       "holds; take the joint, forward and backward graphs that PyTorch made of it, "
-                      "whose inputs are its inner tensors",
+                      "whose inputs are its inner tensors, or declare a class whose operators act on each inner tensor "
+                      "apart as `subclasses` in the --inputs file's metadata",
                       input->name(), opaque->text.substr(0, open)),
           place_of(*input));
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/aot/subclass.h"
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
@@ -65,10 +66,12 @@ Result<Tensor> filled(const Tensor& like, double value) {
 
 }  // namespace
 
-Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const TensorFile& io,
+Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const TensorFile& given,
                                               const RunOptions& options) {
   TrainedFunction f;
-  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  TRY(std::unique_ptr<Graph> graph, artefact.graph());
+  TRY(f.subclasses_, unwrap_subclasses(graph, given, options.aot.train));
+  const TensorFile io = f.subclasses_ ? with_inner_keys(*f.subclasses_, given) : given;
   f.program_ = artefact.program;
   TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights));
   f.caller_ = f.inputs_;
@@ -79,6 +82,7 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
     TRY(f.wrappers_, wrap_inputs(*graph, f.inputs_, true));
   }
   f.at_ = places_of_inputs(f.wrappers_, f.caller_.values.size());
+  if (f.subclasses_) f.wrappers_.insert(f.wrappers_.begin(), *f.subclasses_);
   if (how.train && !joint) {
     f.wants_.assign(f.inputs_.values.size(), false);
     for (std::size_t c = 0; c < callers.size(); ++c)
@@ -281,12 +285,14 @@ Result<TensorFile> TrainedFunction::step(bool gradients) {
   TRY(TensorFile out, collect_outputs(program_.get(), caller_, {}, outputs));
   for (std::size_t c : written) out.tensors[after_key(caller_.keys[c])] = *caller_.values[c].get<Tensor>();
   TRY_DO(collect_gradients(found, out));
-  return out;
+  return subclasses_ ? with_outer_keys(*subclasses_, out) : std::move(out);
 }
 
-Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io,
+Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file,
                                 std::optional<std::uint64_t> random_weights, const CompileFn& compile) {
-  TRY(const std::unique_ptr<Graph> graph, artefact.graph());
+  TRY(std::unique_ptr<Graph> graph, artefact.graph());
+  TRY(const std::optional<SubclassWrapper> subclasses, unwrap_subclasses(graph, file, false));
+  const TensorFile io = subclasses ? with_inner_keys(*subclasses, file) : file;
   TRY(GraphInputs inputs, gather_inputs(*graph, artefact.program.get(), io, random_weights));
   const GraphInputs given = inputs;
   TRY(Wrappers wrappers, wrap_inputs(*graph, inputs, false));
@@ -310,7 +316,8 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& io,
   TRY(const std::vector<Value> outputs, post_compile(wrappers, boxed(run))(taken));
   for (std::size_t i = 0; i < taken.size(); ++i)
     if (!taken[i].is_none()) after.values[i] = taken[i];
-  return collect_outputs(artefact.program.get(), after, before, outputs);
+  TRY(TensorFile out, collect_outputs(artefact.program.get(), after, before, outputs));
+  return subclasses ? with_outer_keys(*subclasses, out) : std::move(out);
 }
 
 Result<TensorFile> run_program(const Artefact& artefact, const TensorFile& io, const RunOptions& options) {

@@ -52,14 +52,15 @@ class TrainedFunction {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<AotGraphs> graphs_;  ///< at a stable address, because the executables refer to its graphs
   Wrappers wrappers_;
-  BoxedFn run_;                             ///< the forward in its wrappers
-  std::shared_ptr<Autograd> autograd_;      ///< null without a backward
-  GraphInputs caller_;                      ///< inputs as the caller has them
-  GraphInputs inputs_;                      ///< inputs of the forward, as the outer wrappers make them
-  std::vector<std::size_t> at_;             ///< by the caller's input: the forward's that it is or lies in
-  std::map<std::string, Tensor> tangents_;  ///< given tangents, by key
-  std::vector<bool> wants_;                 ///< by input of the forward: differentiate it
-  std::vector<Value> joint_tangents_;       ///< tangents of a graph that already was a joint graph
+  std::optional<SubclassWrapper> subclasses_;  ///< also among the wrappers
+  BoxedFn run_;                                ///< the forward in its wrappers
+  std::shared_ptr<Autograd> autograd_;         ///< null without a backward
+  GraphInputs caller_;                         ///< inputs as the caller has them
+  GraphInputs inputs_;                         ///< inputs of the forward, as the outer wrappers make them
+  std::vector<std::size_t> at_;                ///< by the caller's input: the forward's that it is or lies in
+  std::map<std::string, Tensor> tangents_;     ///< given tangents, by key
+  std::vector<bool> wants_;                    ///< by input of the forward: differentiate it
+  std::vector<Value> joint_tangents_;          ///< tangents of a graph that already was a joint graph
 };
 
 /// Runs the graph as it stands, by a compiler that takes any graph: an interpreter. Results as step()'s.

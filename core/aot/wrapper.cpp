@@ -25,6 +25,15 @@ void add(Wrappers& wrappers, std::optional<W> wrapper) {
   if (wrapper) wrappers.emplace_back(*std::move(wrapper));
 }
 
+std::string summary_of(const SubclassWrapper& w) {
+  std::vector<std::string> parts;
+  for (const auto& [what, items] : {std::pair{"input", &w.inputs}, {"output", &w.outputs}})
+    for (std::size_t i = 0; i < items->size(); ++i)
+      if (const SubclassWrapper::Item& item = (*items)[i]; !item.attributes.empty())
+        parts.push_back(fmt::format("{} {} is a {} of {}", what, i, item.type, fmt::join(item.attributes, " and ")));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string summary_of(const DedupeWrapper& w) {
   std::vector<std::string> same;
   for (std::size_t i = 0; i < w.at.size(); ++i)

@@ -39,6 +39,21 @@ struct InputShapes {
   bool operator==(const InputShapes&) const = default;
 };
 
+/// Tensor subclasses are passed and returned as their inner tensors (core/aot/subclass.h).
+struct SubclassWrapper {
+  static constexpr std::string_view name = "AOTDispatchSubclassWrapper";
+  struct Item {
+    std::string type = {};                     ///< the class; empty for a plain value
+    std::vector<std::string> attributes = {};  ///< names of its inner tensors
+    bool operator==(const Item&) const = default;
+  };
+  std::vector<Item> inputs, outputs;
+
+  /// A subclass is a ValueList of its inner tensors. Who passes the inner tensors themselves gets those back.
+  BoxedFn post_compile(BoxedFn inner) const;
+  bool operator==(const SubclassWrapper&) const = default;
+};
+
 /// An input that is the very same tensor as an earlier one is passed once.
 struct DedupeWrapper {
   static constexpr std::string_view name = "AOTDedupeWrapper";
@@ -195,8 +210,8 @@ struct FunctionalizedRngWrapper {
 };
 
 using Wrapper =
-    std::variant<DedupeWrapper, SyntheticBaseWrapper, DebugAssertWrapper, RuntimeWrapper, AutogradDispatchWrapper,
-                 EffectTokensWrapper, FakifiedOutWrapper, FunctionalizedRngWrapper>;
+    std::variant<SubclassWrapper, DedupeWrapper, SyntheticBaseWrapper, DebugAssertWrapper, RuntimeWrapper,
+                 AutogradDispatchWrapper, EffectTokensWrapper, FakifiedOutWrapper, FunctionalizedRngWrapper>;
 /// Outermost first.
 using Wrappers = std::vector<Wrapper>;
 

@@ -9,6 +9,14 @@ using Json = nlohmann::ordered_json;
 
 // The fields of each layer, once for writing and reading.
 template <class F>
+void fields(F& f, SubclassWrapper::Item& i) {
+  f("type", i.type), f("attributes", i.attributes);
+}
+template <class F>
+void fields(F& f, SubclassWrapper& w) {
+  f("inputs", w.inputs), f("outputs", w.outputs);
+}
+template <class F>
 void fields(F& f, DedupeWrapper& w) {
   f("at", w.at);
 }
@@ -99,7 +107,7 @@ struct Writer {
       return value ? json(*value) : Json();
     } else if constexpr (std::is_same_v<Type, SymExpr>) {
       return value.is_int() ? Json(value.as_int()) : Json(value.str());
-    } else if constexpr (std::is_arithmetic_v<Type>) {
+    } else if constexpr (std::is_arithmetic_v<Type> || std::is_same_v<Type, std::string>) {
       return value;
     } else {
       Writer inner;
@@ -133,7 +141,7 @@ struct Reader {
       Result<SymExpr> parsed = SymExpr::parse(json.get<std::string>());
       if (!parsed) throw std::move(parsed).error();
       value = *parsed;
-    } else if constexpr (std::is_arithmetic_v<T>) {
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       value = json.get<T>();
     } else {
       Reader inner{json};

@@ -2,6 +2,8 @@
 // what a run compiles.
 #include <QtTest>
 
+#include <nlohmann/json.hpp>
+
 #include "core/aot/aot.h"
 #include "core/aot/run_program.h"
 #include "core/interp/interpreter.h"
@@ -148,6 +150,76 @@ class TestPipeline : public QObject {
     const std::vector<double> y = elements(*out->find("output.0")), g = elements(*out->find("grad.input.0"));
     for (std::size_t i = 0; i < 4; ++i) QCOMPARE(float(g[i] * double(1 << i)), float(y[i]));
     QVERIFY(y != std::vector<double>(4, 0));
+  }
+
+  /// As PyTorch's TwoTensor: operators act on each inner tensor.
+  void declared_subclasses_are_unwrapped() {
+    const auto graph = fx("L_x_: \"TwoTensor(f32[2][1]cpu)\", L_y_: \"TwoTensor(f32[2][1]cpu)\", L_z_: <f32[2][1]>",
+                          "mul: \"TwoTensor(f32[2][1]cpu)\" = L_x_ * L_y_\n"
+                          "sin: \"TwoTensor(f32[2][1]cpu)\" = mul.sin()\nz: <f32[2][1]> = L_z_.cos()\nreturn (sin, z)");
+    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
+    const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
+      return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
+    };
+    TensorFile io;
+    const std::map<std::string, std::vector<double>> values = {
+        {"input.0.a", {1, 2}}, {"input.0.b", {3, 4}}, {"input.1.a", {0.5, 0.25}}, {"input.1.b", {2, 1}}};
+    for (const auto& [key, list] : values) (io.tensors[key] = f32({2}, list)).requires_grad = true;
+    io.tensors["input.2"] = f32({2}, {0, 0});
+    io.tensors["tangent.0.a"] = f32({2}, {1, 1});
+    io.tensors["tangent.0.b"] = f32({2}, {2, 2});
+    io.metadata["subclasses"] = R"({"TwoTensor": ["a", "b"]})";
+    const auto function = TrainedFunction::make(artefact, io, {.forward = interpreter, .backward = interpreter});
+    VERIFY_DONE(function);
+    const Wrapper& outer = function->wrappers().front();
+    QCOMPARE(name_of(outer), std::string_view("AOTDispatchSubclassWrapper"));
+    QCOMPARE(summary(outer), std::string("input 0 is a TwoTensor of a and b, input 1 is a TwoTensor of a and b, "
+                                         "output 0 is a TwoTensor of a and b"));
+    const auto read = read_wrappers(to_json(function->wrappers()).dump());
+    VERIFY_DONE(read);
+    QVERIFY(*read == function->wrappers());
+    const auto out = run_program(artefact, io, {.forward = interpreter, .backward = interpreter});
+    VERIFY_DONE(out);
+    for (const std::string& part : {std::string("a"), std::string("b")}) {
+      const std::vector<double>&x = values.at("input.0." + part), &y = values.at("input.1." + part);
+      const Tensor *sine = out->find("output.0." + part), *gradient = out->find("grad.input.0." + part);
+      QVERIFY(sine && gradient && out->find("grad.input.1." + part));
+      for (std::size_t i = 0; i < 2; ++i) {
+        QVERIFY(std::abs(elements(*sine)[i] - std::sin(x[i] * y[i])) < 1e-6);
+        const double tangent = part == "a" ? 1 : 2;
+        QVERIFY(std::abs(elements(*gradient)[i] - tangent * std::cos(x[i] * y[i]) * y[i]) < 1e-6);
+      }
+    }
+    QCOMPARE(elements(*out->find("output.1")), (std::vector<double>{1, 1}));
+    const auto as_it_is = run_as_it_is(artefact, io, {}, interpreter);
+    VERIFY_DONE(as_it_is);
+    QCOMPARE(elements(*as_it_is->find("output.0.b")), elements(*out->find("output.0.b")));
+
+    // The layer itself takes and gives lists of inner tensors.
+    const BoxedFn swaps = post_compile({read->front()}, [](std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+      if (inputs.size() != 5) return input_error("test", "not flat");
+      std::vector<Value> results = {inputs[1], inputs[0], inputs[4]};
+      inputs.assign(5, Value());
+      return results;
+    });
+    std::vector<Value> inputs = {ValueList{f32({1}, {1}), f32({1}, {2})}, ValueList{f32({1}, {3}), f32({1}, {4})},
+                                 f32({1}, {5})};
+    const auto swapped = swaps(inputs);
+    VERIFY_DONE(swapped);
+    QCOMPARE(swapped->size(), std::size_t{2});
+    QCOMPARE(elements((*(*swapped)[0].get<ValueList>())[0]), std::vector<double>{2});
+    QCOMPARE(inputs.size(), std::size_t{3});
+
+    const auto mixed = fx("L_x_: \"TwoTensor(f32[2][1]cpu)\", L_z_: <f32[2][1]>",
+                          "mul: \"TwoTensor(f32[2][1]cpu)\" = L_x_ * L_z_\nreturn (mul,)");
+    const auto refused = TrainedFunction::make(Artefact::of_graph(std::shared_ptr<const Graph>(mixed->clone())), io,
+                                               {.forward = interpreter, .backward = interpreter});
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().code, std::string("aot.subclass"));
+    io.metadata["subclasses"] = "[]";
+    const auto unread = run_program(artefact, io, {.forward = interpreter, .backward = interpreter});
+    QVERIFY(!unread);
+    QCOMPARE(unread.error().code, std::string("io.subclasses"));
   }
 
   void tensor_subclasses_are_refused_by_name() {
