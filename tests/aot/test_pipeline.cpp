@@ -30,6 +30,12 @@ int count(const Graph& graph, std::string_view op) {
   return n;
 }
 
+Artefact artefact_of(const Graph& graph) {
+  Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph.clone()));
+  artefact.kind = ArtefactKind::Graph;
+  return artefact;
+}
+
 Result<AotGraphs> made(const std::unique_ptr<Graph>& graph, const AotOptions& options) {
   return aot(*graph, nullptr, options);
 }
@@ -78,7 +84,7 @@ class TestPipeline : public QObject {
     VERIFY_DONE(graphs);
     const std::vector<Arg> gradients = graphs->partition.backward->outputs();
     QVERIFY(gradients[0].node() && gradients[1].is_none() && gradients[2].is_none());
-    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
+    Artefact artefact = artefact_of(*graph);
     artefact.program = program;
     const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
       return CompiledFn([&g](std::vector<Value> inputs) { return interpret(g, std::move(inputs)); });
@@ -137,7 +143,7 @@ class TestPipeline : public QObject {
     QFETCH(QString, lines);
     QFETCH(QString, graphs);
     const auto graph = fx(inputs.toStdString(), lines.toStdString(), graphs.toStdString());
-    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
+    Artefact artefact = artefact_of(*graph);
     const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
       return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
     };
@@ -157,7 +163,7 @@ class TestPipeline : public QObject {
     const auto graph = fx("L_x_: \"TwoTensor(f32[2][1]cpu)\", L_y_: \"TwoTensor(f32[2][1]cpu)\", L_z_: <f32[2][1]>",
                           "mul: \"TwoTensor(f32[2][1]cpu)\" = L_x_ * L_y_\n"
                           "sin: \"TwoTensor(f32[2][1]cpu)\" = mul.sin()\nz: <f32[2][1]> = L_z_.cos()\nreturn (sin, z)");
-    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(graph->clone()));
+    Artefact artefact = artefact_of(*graph);
     const CompileFn interpreter = [](const Graph& g) -> Result<CompiledFn> {
       return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
     };
@@ -212,8 +218,8 @@ class TestPipeline : public QObject {
 
     const auto mixed = fx("L_x_: \"TwoTensor(f32[2][1]cpu)\", L_z_: <f32[2][1]>",
                           "mul: \"TwoTensor(f32[2][1]cpu)\" = L_x_ * L_z_\nreturn (mul,)");
-    const auto refused = TrainedFunction::make(Artefact::of_graph(std::shared_ptr<const Graph>(mixed->clone())), io,
-                                               {.forward = interpreter, .backward = interpreter});
+    const auto refused =
+        TrainedFunction::make(artefact_of(*mixed), io, {.forward = interpreter, .backward = interpreter});
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, std::string("aot.subclass"));
     io.metadata["subclasses"] = "[]";
