@@ -24,14 +24,22 @@ torch.set_num_threads(1)
 warnings.filterwarnings("ignore")
 
 
+region_results = []  # the backward of a region takes a tangent of each, zero where nothing reads it
+
+
+def noted(results):
+    region_results.extend(t for t in results if isinstance(t, torch.Tensor))
+    return results
+
+
 def cond(holds, yes, no, operands):
-    return (yes if holds else no)(*operands)
+    return noted((yes if holds else no)(*operands))
 
 
 def while_loop(more, turn, carried, others):
     while more(*carried, *others):
         carried = turn(*carried, *others)
-    return carried
+    return noted(carried)
 
 
 def scan(combine, carry, xs, others):
@@ -40,7 +48,7 @@ def scan(combine, carry, xs, others):
         results = combine(*carry, *row, *others)
         carry = results[:len(carry)]
         rows.append(results[len(carry):])
-    return (*carry, *(torch.stack(column) for column in zip(*rows)))
+    return noted((*carry, *(torch.stack(column) for column in zip(*rows))))
 
 
 def settle(module):
@@ -123,6 +131,7 @@ def run(text, tensors, meta, train, shake=False):
     """(results by key, owners by output key)"""
     given = Inputs(tensors, meta, shake)
     inputs = given.inputs
+    region_results.clear()
     with torch.set_grad_enabled(train):
         outputs = program(text).forward(*inputs)
     outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
@@ -140,6 +149,7 @@ def run(text, tensors, meta, train, shake=False):
         # Where no tangent is given it is zero, as in the backward of a compiled program.
         seeds = [(t, tensors.get(f"tangent.{i}")) for i, t in enumerate(outputs)]
         seeds += [(t, tensors.get(f"tangent.input.{i}")) for i, t in enumerate(inputs)]
+        seeds += [(t, None) for t in region_results]
         seeds = [(t, torch.zeros_like(t) if g is None else g) for t, g in seeds if t.grad_fn]
         leaves = list(given.leaves.values())
         grads = torch.autograd.grad([t for t, _ in seeds], leaves, [g for _, g in seeds], allow_unused=True) \
