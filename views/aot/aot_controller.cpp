@@ -158,13 +158,14 @@ void AotController::ask_budget_curve(Document& document) {
 
 QStringList AotController::command() const {
   const Document* document = bench_.current();
-  if (document->pins.empty() && document->memory_budget >= 1 && !on_screen()) return {};
+  if (document->pins.empty() && document->memory_budget == config().memory_budget && !on_screen()) return {};
   const PartitionOptions options = partition_options(*document);
   QStringList words{"aot"};
   if (document->id.isEmpty()) words << "--as-run";  // made here
   for (const std::string& name : options.save) words << "--save" << shell_word(text(name));
   for (const std::string& name : options.recompute) words << "--recompute" << shell_word(text(name));
-  if (document->memory_budget < 1) words << "--memory-budget" << QString::number(document->memory_budget);
+  if (document->memory_budget != config().memory_budget)
+    words << "--memory-budget" << QString::number(document->memory_budget);
   return words << "-o" << "out";
 }
 

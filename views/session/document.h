@@ -42,11 +42,11 @@ struct Document {
   std::shared_ptr<const CutSummary> cut;  ///< of a joint graph
   std::shared_ptr<const Rendering> read;  ///< what was made beside loading, for the first rendering
   Pins pins;
-  std::vector<Pins> earlier_pins, undone_pins;  ///< what undo and redo go back to, the last first
-  double memory_budget = 1;                     ///< of the cut, 0..1 as PartitionOptions has it
-  std::vector<BudgetPoint> budget;              ///< what each budget would save and cost; empty: not known yet
-  std::optional<Pins> budget_asked;             ///< the pins for which `budget` was asked
-  QString chosen;                               ///< the node; empty: none
+  std::vector<Pins> earlier_pins, undone_pins;    ///< what undo and redo go back to, the last first
+  double memory_budget = config().memory_budget;  ///< of the cut, 0..1 as PartitionOptions has it
+  std::vector<BudgetPoint> budget;                ///< what each budget would save and cost; empty: not known yet
+  std::optional<Pins> budget_asked;               ///< the pins for which `budget` was asked
+  QString chosen;                                 ///< the node; empty: none
   Folding folding = Folding::Fit;
   std::unordered_set<std::string> folded;
   std::map<std::string, QString> notes;      ///< the user's, by node; a bookmark has no text
