@@ -198,6 +198,10 @@ class TestWindow : public QObject {
     Workbench bench(tools());
     QVERIFY(bench.show_view("config"));
     QVERIFY(!bench.window().page()->findChildren<QLineEdit*>().empty());  // it can be searched
+    bench.open(folder_.write("configured.py", *tests::joint_graph(3)));
+    QVERIFY(QTest::qWaitFor([&] { return bench.jobs().idle() && bench.current(); }, 30000));
+    const ConfigScope scope(*patched_config({{"fuse", "false"}}, Config()));
+    QVERIFY2(bench.command_line().endsWith(" --config fuse=false"), qPrintable(bench.command_line()));
   }
 
   void pages_are_closed_and_the_panel_below_opens_when_it_is_needed() {

@@ -169,7 +169,7 @@ QString Workbench::command_line() const {
     if (command.isEmpty()) command = view.controller->command();
   QStringList words{"partita", command.isEmpty() ? "open" : command.takeFirst(), shell_word(current_->path)};
   if (!current_->id.isEmpty()) words << "--graph" << shell_word(current_->id);
-  return (words + command).join(' ');
+  return (words + command).join(' ') + text(config_words(config(), ConfigPart::Differs));
 }
 
 void Workbench::open(const QString& path) {
