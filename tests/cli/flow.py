@@ -25,9 +25,9 @@ with tempfile.TemporaryDirectory() as work:
     for name, more in (("plain", []), ("run", ["--as-run"]), ("table", ["--decompositions", "default"])):
         facts[name] = json.loads(run("aot", MODEL, "-o", f"{work}/{name}", "--json", *more))
     stages = {name: [stage["stage"] for stage in f["stages"]] for name, f in facts.items()}
-    check(stages["plain"] == ["functional", "joint", "partition"], f"plain: {stages['plain']}")
+    check(stages["plain"] == ["functional", "joint", "effect_tokens", "partition"], f"plain: {stages['plain']}")
     check(stages["run"] == ["pre_grad_passes", "functional", "joint", "joint_passes", "partition"], f"{stages['run']}")
-    check(stages["table"] == ["functional", "joint", "decompositions", "partition"], f"table: {stages['table']}")
+    check(stages["table"] == ["functional", "joint", "effect_tokens", "decompositions", "partition"], f"table: {stages['table']}")
     joint = {name: open(f"{work}/{name}/joint.py").read() for name in facts}
     check("aten.detach" in joint["plain"], "AOTAutograd's graph has detach")
     check("aten.detach" not in joint["table"], "default decompositions left detach")
