@@ -27,7 +27,8 @@ with tempfile.TemporaryDirectory() as work:
     stages = {name: [stage["stage"] for stage in f["stages"]] for name, f in facts.items()}
     check(stages["plain"] == ["functional", "joint", "effect_tokens", "partition"], f"plain: {stages['plain']}")
     check(stages["run"] == ["pre_grad_passes", "functional", "joint", "joint_passes", "partition"], f"{stages['run']}")
-    check(stages["table"] == ["functional", "joint", "effect_tokens", "decompositions", "partition"], f"table: {stages['table']}")
+    check(stages["table"] == ["functional", "joint", "effect_tokens", "decompositions", "partition"],
+          f"table: {stages['table']}")
     joint = {name: open(f"{work}/{name}/joint.py").read() for name in facts}
     check("aten.detach" in joint["plain"], "AOTAutograd's graph has detach")
     check("aten.detach" not in joint["table"], "default decompositions left detach")
