@@ -1,5 +1,7 @@
 #include "codegen/driver.h"
 
+#include <algorithm>
+#include <list>
 #include <map>
 
 #include "codegen/cpu/executable.h"
@@ -9,7 +11,9 @@
 #include "core/base/whereabouts.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
+#include "core/schedule/instantiate.h"
 #include "core/schedule/make_plan.h"
+#include "core/schedule/specialise.h"
 #include "core/store/code_store.h"
 
 namespace partita {
@@ -27,9 +31,11 @@ Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_af
 }
 
 Result<schedule::Plan> make_plan(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
-                                 const BackendOptions& options) {
-  return schedule::make_plan(
-      graph, {.sizes = sizes, .target = codegen::host_target(options.config.threads), .fuse = options.config.fuse});
+                                 const BackendOptions& options, bool symbolic = false) {
+  return schedule::make_plan(graph, {.sizes = sizes,
+                                     .target = codegen::host_target(options.config.threads),
+                                     .fuse = options.config.fuse,
+                                     .symbolic = symbolic});
 }
 
 bool has_symbols(const Meta& meta) {
@@ -65,18 +71,81 @@ class CompiledGraph {
     if (has_symbols_) {
       TRY(const SymbolMap symbols, bind_symbols(*graph_, inputs));
       sizes = symbols.all();
-      if (!executables_.contains(sizes)) TRY_DO(compile(sizes));
     }
-    return executables_.at(sizes)->run(inputs);
+    auto found = std::ranges::find(instances_, sizes, &Instance::sizes);
+    if (found == instances_.end()) {
+      TRY_DO(compile(sizes));
+      found = std::prev(instances_.end());
+      if (instances_.size() > most_instances) instances_.pop_front();
+    } else {
+      instances_.splice(instances_.end(), instances_, found);
+    }
+    return found->executable->run(inputs);
   }
 
  private:
+  static constexpr std::size_t most_instances = 16, most_variants = 8;
+
+  /// A plan for all sizes for which its guards hold.
+  struct Variant {
+    schedule::Plan plan;
+    std::shared_ptr<codegen::LoadedCode> code;
+  };
+  /// What runs for one set of sizes.
+  struct Instance {
+    std::map<std::string, std::int64_t> sizes;
+    std::unique_ptr<codegen::Executable> executable;
+  };
+
+  /// Adds an instance for these sizes.
   Status compile(const std::map<std::string, std::int64_t>& sizes) {
     now_at("planning kernels");
+    SizeCompilation told{.graph = graph_->name, .sizes = sizes};
+    if (has_symbols_ && keeps_symbols_) {
+      Status done = compile_symbolic(sizes, told);
+      if (done || done.error().fault != Fault::Unsupported) return done;
+      told.symbolic = false;
+      told.why_not = done.error().message;
+    }
     TRY(const schedule::Plan plan, make_plan(*graph_, sizes, options_));
+    if (has_symbols_ && options_.on_sizes) options_.on_sizes(told);
+    return add(plan, sizes, nullptr);
+  }
+
+  /// Error of Fault::Unsupported when a plan cannot keep the sizes symbolic.
+  Status compile_symbolic(const std::map<std::string, std::int64_t>& sizes, SizeCompilation& told) {
+    for (const auto& [symbol, value] : sizes)
+      if (value < 2)
+        return unsupported("backend.symbolic",
+                           symbol + " is " + std::to_string(value) + ", and 0 and 1 get code of their own");
+    // Compiled code checks nothing while it runs, so that sizes that do not fit together are refused here.
+    if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
+    auto fits = variants_.begin();
+    for (; fits != variants_.end(); ++fits) {
+      const Guard* broken = schedule::broken_guard(fits->plan.guards, sizes);
+      if (!broken) break;
+      told.broken.push_back(*broken);
+    }
+    if (fits == variants_.end()) {
+      auto made = make_plan(*graph_, sizes, options_, true);
+      keeps_symbols_ = static_cast<bool>(made);
+      TRY(schedule::Plan plan, std::move(made));
+      variants_.push_back({std::move(plan), nullptr});
+      if (variants_.size() > most_variants) variants_.pop_front();
+      fits = std::prev(variants_.end());
+      told.guards = fits->plan.guards;
+      if (options_.on_sizes) options_.on_sizes(told);
+    }
+    TRY(const schedule::Plan plan, schedule::instantiate(fits->plan, sizes));
+    return add(plan, sizes, &fits->code);
+  }
+
+  Status add(const schedule::Plan& plan, const std::map<std::string, std::int64_t>& sizes,
+             std::shared_ptr<codegen::LoadedCode>* code) {
     codegen::CpuOptions cpu;
     cpu.generator = options_.generator;
     cpu.fixed_inputs = fixed_;
+    cpu.shared_code = code;
     cpu.compile_sub_graph = [options = options_, stop_after = stop_after_](
                                 const Graph& graph, std::shared_ptr<Generator> generator) -> Result<CompiledFn> {
       BackendOptions own = options;
@@ -93,7 +162,8 @@ class CompiledGraph {
         store->put(key, code, name);
       };
     }
-    TRY(executables_[sizes], codegen::compile_cpu(plan, graph_->attributes, cpu));
+    TRY(auto executable, codegen::compile_cpu(plan, graph_->attributes, cpu));
+    instances_.push_back({sizes, std::move(executable)});
     return {};
   }
 
@@ -101,8 +171,10 @@ class CompiledGraph {
   BackendOptions options_;
   int stop_after_ = -1;
   bool has_symbols_ = false;
+  bool keeps_symbols_ = true;  ///< false once a plan could not
   std::set<int> fixed_;
-  std::map<std::map<std::string, std::int64_t>, std::unique_ptr<codegen::Executable>> executables_;  // by symbol values
+  std::list<Variant> variants_;    // the latest last
+  std::list<Instance> instances_;  // the last used last
 };
 
 /// Compiles with only the first `stop_after` passes; -1: all.

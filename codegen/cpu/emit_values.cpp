@@ -68,7 +68,7 @@ PhaseEmitter::Val PhaseEmitter::compute(const ScalarNode& n) {
     case ScalarOp::Bitcast:
       return {ops_.bitcast(args[0], n.dtype), lanes};
     case ScalarOp::Within: {
-      Value* bad = b_.CreateICmpUGE(args[0], llvm::ConstantInt::getSigned(args[0]->getType(), n.integer));
+      Value* bad = b_.CreateICmpUGE(args[0], lanes ? b_.CreateVectorSplat(width(), sym(n.index)) : sym(n.index));
       fault(n.slot, {args[0], lanes}, bad);
       return {b_.CreateSelect(bad, llvm::Constant::getNullValue(args[0]->getType()), args[0]), lanes};
     }
@@ -100,8 +100,8 @@ void PhaseEmitter::report_faults() {
     Value* seen = b_.CreateLoad(kept->getAllocatedType(), kept);
     Value* bad = seen;
     if (key.first != KernelFault::zero_division) {
-      const std::int64_t size = kernel_.scalars.bounds()[static_cast<std::size_t>(key.first)].size;
-      bad = b_.CreateICmpUGE(seen, llvm::ConstantInt::getSigned(seen->getType(), size));
+      Value* size = sym(kernel_.scalars.bounds()[static_cast<std::size_t>(key.first)].size);
+      bad = b_.CreateICmpUGE(seen, seen->getType()->isVectorTy() ? b_.CreateVectorSplat(width(), size) : size);
     }
     report(key.first, seen, bad);
   }

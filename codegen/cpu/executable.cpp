@@ -17,6 +17,7 @@
 #include "core/base/check.h"
 #include "core/base/whereabouts.h"
 #include "core/ops/evaluate.h"
+#include "core/schedule/instantiate.h"
 
 namespace partita::codegen {
 namespace {
@@ -66,7 +67,8 @@ class PlanExecutable final : public Executable {
  public:
   Result<std::vector<Value>> run(const std::vector<Value>& inputs) override;
 
-  std::unique_ptr<LoadedCode> code;
+  std::shared_ptr<LoadedCode> code;
+  std::vector<std::int64_t> symbols;  ///< values, in the order of the plan's
   std::vector<PlanBuffer> buffers;
   std::vector<std::int64_t> elements;
   std::vector<Tensor> constants;  ///< kept, because `base` points into them
@@ -175,14 +177,16 @@ Status PlanExecutable::run_kernel(KernelStep& step) {
   struct Context {
     PhaseFunction function;
     void* const* arguments;
+    const std::int64_t* symbols;
     std::byte* scratch;
     std::size_t scratch_bytes;
-  } context{nullptr, step.arguments.data(), scratch ? scratch->data() : nullptr, scratch_bytes};
+  } context{nullptr, step.arguments.data(), symbols.data(), scratch ? scratch->data() : nullptr, scratch_bytes};
   for (const PhaseStep& phase : step.phases) {
     context.function = phase.function;
     auto part = [](void* c, std::int64_t begin, std::int64_t end, int thread) {
       auto* k = static_cast<Context*>(c);
-      k->function(k->arguments, nullptr, k->scratch + k->scratch_bytes * static_cast<std::size_t>(thread), begin, end);
+      k->function(k->arguments, k->symbols, k->scratch + k->scratch_bytes * static_cast<std::size_t>(thread), begin,
+                  end);
     };
     parallel_for(phase.parts, phase.iterations, 1, phase.alignment, part, &context);
   }
@@ -259,6 +263,7 @@ class Compiler {
   Result<std::unique_ptr<Executable>> compile() {
     auto start = Clock::now();
     out_->threads = std::max(plan_.target.threads, 1);
+    for (const auto& [name, value] : plan_.symbols) out_->symbols.push_back(value);
     TRY_DO(check_threads(out_->threads));
     TRY_DO(devices());
     TRY_DO(memory());
@@ -271,6 +276,10 @@ class Compiler {
   }
 
  private:
+  /// The value of an extent in a kernel, with the plan's symbols.
+  std::optional<std::int64_t> value(SymExpr e) const {
+    return e.is_int() ? e.as_int() : schedule::instance_value(e, plan_.symbols);
+  }
   Status devices() const;
   Status memory();
   Status externs();
@@ -386,9 +395,16 @@ void Compiler::note_kernels() const {
 Status Compiler::code() {
   if (kernels_.empty()) return {};
   CompileTimes& times = out_->times;
+  if (options_.shared_code && *options_.shared_code) {
+    out_->code = *options_.shared_code;
+    return {};
+  }
+  std::vector<std::string> symbols;
+  for (const auto& [name, value] : plan_.symbols) symbols.push_back(name);
   std::string key;
   std::optional<std::vector<std::string>> objects;
-  if (options_.load_code || options_.store_code) key = options_.configuration + code_key(kernels_, plan_.target);
+  if (options_.load_code || options_.store_code)
+    key = options_.configuration + code_key(kernels_, symbols, plan_.target);
   if (options_.load_code && !options_.keep_text) {
     if (auto bytes = options_.load_code(key)) {
       TRY(objects, unpack(*bytes));
@@ -398,7 +414,8 @@ Status Compiler::code() {
   if (!objects) {
     if (watched()) note_kernels();
     auto start = Clock::now();
-    TRY(ObjectCode object, compile_kernels(kernels_, {}, {.target = plan_.target, .keep_text = options_.keep_text}));
+    TRY(ObjectCode object,
+        compile_kernels(kernels_, symbols, {.target = plan_.target, .keep_text = options_.keep_text}));
     times.compile_ms = ms_since(start);
     times.emit_ms = object.emit_ms;
     times.optimise_ms = object.optimise_ms;
@@ -411,6 +428,7 @@ Status Compiler::code() {
   auto start = Clock::now();
   TRY(out_->code, LoadedCode::link(*objects));
   times.link_ms = ms_since(start);
+  if (options_.shared_code) *options_.shared_code = out_->code;
   return {};
 }
 
@@ -422,10 +440,11 @@ Result<KernelStep> Compiler::kernel_step(std::size_t kernel, const std::vector<i
   step.buffers = buffers;
   step.arguments.resize(buffers.size() + 1);
   step.bounds = k.scalars.bounds();
+  for (loops::Bound& b : step.bounds) b.size = value(b.size).value_or(0);
   step.origins = k.origins;
-  double work = kernel_work(k);
+  const double work = kernel_work(k, [&](SymExpr e) { return value(e).value_or(1'000'000); });
   for (const Phase& phase : entry.phases) {
-    auto iterations = integer(phase.iterations);
+    auto iterations = value(phase.iterations);
     if (!iterations) return dynamic("kernel " + k.name);
     TRY(void* address, out_->code->find(phase.symbol));
     PhaseStep p{reinterpret_cast<PhaseFunction>(address), *iterations, phase.alignment, 1};
@@ -437,8 +456,9 @@ Result<KernelStep> Compiler::kernel_step(std::size_t kernel, const std::vector<i
   }
   bool constant = true;
   std::size_t bytes = entry.scratch_bytes([&](const SymExpr& e) {
-    constant = constant && e.is_int();
-    return e.is_int() ? e.as_int() : 0;
+    const auto n = value(e);
+    constant = constant && n;
+    return n.value_or(0);
   });
   if (!constant) return dynamic("kernel " + k.name);
   out_->scratch_bytes = std::max(out_->scratch_bytes, bytes);

@@ -15,6 +15,8 @@
 
 namespace partita::codegen {
 
+class LoadedCode;
+
 struct CpuOptions {
   /// The generator of random operators; null: each run uses a new one with the default seed.
   std::shared_ptr<Generator> generator;
@@ -26,6 +28,8 @@ struct CpuOptions {
   /// packed for oneDNN once.
   std::set<int> fixed_inputs;
   std::string configuration;  ///< a part of the key of stored code
+  /// Where plans that are instances of one keep their machine code, which is the same: the first fills it in.
+  std::shared_ptr<LoadedCode>* shared_code = nullptr;
   /// Loads stored machine code by key (nullopt: none), and stores new code.
   std::function<std::optional<std::string>(const std::string& key)> load_code;
   std::function<void(const std::string& key, const std::string& code)> store_code;

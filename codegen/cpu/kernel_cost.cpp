@@ -32,7 +32,8 @@ double value_cost(const Kernel& kernel, Scalar s, std::set<int>& seen) {
   return cost;
 }
 
-double body_cost(const Kernel& kernel, const std::vector<Stmt>& body) {
+double body_cost(const Kernel& kernel, const std::vector<Stmt>& body,
+                 const std::function<std::int64_t(SymExpr)>& value) {
   double cost = 0;
   std::set<int> seen;
   for (const Stmt& s : body) {
@@ -42,8 +43,7 @@ double body_cost(const Kernel& kernel, const std::vector<Stmt>& body) {
       cost += 1 + value_cost(kernel, reduce->value, seen);
     } else if (auto* l = std::get_if<Loop>(&s)) {
       const Loop& loop = *l;
-      double iterations = loop.extent.is_int() ? static_cast<double>(loop.extent.as_int()) : 1e6;
-      cost += iterations * body_cost(kernel, loop.body);
+      cost += static_cast<double>(value(loop.extent)) * body_cost(kernel, loop.body, value);
     }
   }
   return cost;
@@ -70,14 +70,16 @@ void write_body(const std::vector<Stmt>& body, std::string& text) {
 
 }  // namespace
 
-double kernel_work(const Kernel& kernel) {
-  return body_cost(kernel, kernel.body);
+double kernel_work(const Kernel& kernel, const std::function<std::int64_t(SymExpr)>& value) {
+  return body_cost(kernel, kernel.body, value);
 }
 
-std::string code_key(std::span<const Kernel> kernels, const loops::Target& target) {
+std::string code_key(std::span<const Kernel> kernels, const std::vector<std::string>& symbols,
+                     const loops::Target& target) {
   const Processor& host = host_processor();
   std::string text = fmt::format("{}:{}:{}\n{} {}\n{}\n", host.name, host.features, host.triple, int(target.device),
                                  target.vector_bytes, PARTITA_EMITTER_HASH);
+  text += fmt::format("{}\n", fmt::join(symbols, " "));
   for (const Kernel& k : kernels) {
     for (const loops::Buffer& b : k.buffers)
       text += fmt::format("b{} {} {} {} {}\n", int(b.dtype), int(b.role), int(b.scope), b.elements.str(), b.streamed);

@@ -289,7 +289,7 @@ class Executor {
       }
       case ScalarOp::Within: {
         const int64_t position = int64(n.args[0]);
-        if (position < 0 || position >= n.integer)
+        if (position < 0 || position >= n.index.as_int())
           throw out_of_bounds(k_.scalars.bounds()[static_cast<std::size_t>(n.slot)], position);
         return constant(position);
       }

@@ -11,6 +11,8 @@ namespace {
 
 using std::int64_t;
 
+constexpr int64_t smallest_size = 2;
+
 /// coefficient * base; the constant term has base 1.
 struct Term {
   int64_t coefficient;
@@ -73,25 +75,28 @@ bool contains(SymExpr e, SymExpr variable) {
   return std::ranges::any_of(e.args(), [&](SymExpr a) { return contains(a, variable); });
 }
 
-SymExpr IndexMath::variable(const std::string& name, int64_t extent) {
+SymExpr IndexMath::variable(const std::string& name, SymExpr extent) {
   const SymExpr symbol = SymExpr::symbol(name);
   extents_[symbol] = extent;
+  symbolic_ |= !extent.is_int();
   return symbol;
 }
 
-Index IndexMath::variables(const std::string& prefix, const Sizes& sizes) {
+Index IndexMath::variables(const std::string& prefix, const SymList& sizes) {
   Index index;
   for (std::size_t i = 0; i < sizes.size(); ++i)
     index.push_back(sizes[i] == 1 ? SymExpr(0) : variable(prefix + std::to_string(i), sizes[i]));
   return index;
 }
 
-SymExpr IndexMath::computed(int scalar, int64_t extent) {
+SymExpr IndexMath::computed(int scalar, SymExpr extent) {
   const SymExpr term = SymExpr::computed(scalar);
   extents_[term] = extent;
+  symbolic_ |= !extent.is_int();
   return term;
 }
 
+/// The smallest and largest value that e can take, as far as they are numbers.
 std::pair<int64_t, int64_t> IndexMath::bounds(SymExpr e) const {
   constexpr std::pair<int64_t, int64_t> unknown{std::numeric_limits<int64_t>::min(),
                                                 std::numeric_limits<int64_t>::max()};
@@ -100,7 +105,9 @@ std::pair<int64_t, int64_t> IndexMath::bounds(SymExpr e) const {
     case SymKind::Symbol:
     case SymKind::Computed: {
       auto it = extents_.find(e);
-      return it == extents_.end() ? unknown : std::pair<int64_t, int64_t>{0, std::max<int64_t>(it->second - 1, 0)};
+      if (it == extents_.end()) return e.kind() == SymKind::Symbol ? std::pair{smallest_size, unknown.second} : unknown;
+      if (!it->second.is_int()) return {0, unknown.second};
+      return {0, std::max<int64_t>(it->second.as_int() - 1, 0)};
     }
     case SymKind::Add: {
       __int128 low = 0, high = 0;
@@ -156,23 +163,27 @@ SymExpr IndexMath::simplify(SymExpr e) const {
     for (std::size_t j = 0; j < list.size(); ++j) {
       if (j == i || list[j].coefficient != list[i].coefficient * low->divisor) continue;
       auto high = as(SymKind::Mod, list[j].base);
-      SymExpr joined;
+      SymExpr whole;
       if (list[j].base == above)
-        joined = low->dividend;
+        whole = low->dividend;
       else if (high && high->dividend == above)
-        joined = mod(low->dividend, low->divisor * high->divisor);
+        whole = mod(low->dividend, low->divisor * high->divisor);
       else
         continue;
       int64_t coefficient = list[i].coefficient;
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
-      return simplify(join(list) + joined * coefficient);
+      return simplify(join(list) + whole * coefficient);
     }
   }
+  if (symbolic_)
+    if (auto shorter = joined(e)) return simplify(*shorter);
   return e;
 }
 
-SymExpr IndexMath::floordiv(SymExpr a, int64_t c) const {
+SymExpr IndexMath::floordiv(SymExpr a, SymExpr by) const {
+  if (!by.is_int()) return divided(simplify(a), by);
+  const int64_t c = by.as_int();
   CHECK(c > 0, "index division by " + std::to_string(c));
   a = simplify(a);
   if (c == 1) return a;
@@ -192,8 +203,7 @@ SymExpr IndexMath::floordiv(SymExpr a, int64_t c) const {
   SymExpr quotient = join(whole);
   if (rest.empty()) return quotient;
   SymExpr remaining = join(rest);
-  auto [low, high] = bounds(remaining);
-  if (low >= 0 && high < c) return quotient;
+  if (within(remaining, c)) return quotient;
 
   // (g*x + r) // (g*c') = x // c' for 0 <= r < g
   int64_t g = c;
@@ -213,7 +223,9 @@ SymExpr IndexMath::floordiv(SymExpr a, int64_t c) const {
   return quotient + sym_floordiv(remaining, c);
 }
 
-SymExpr IndexMath::mod(SymExpr a, int64_t c) const {
+SymExpr IndexMath::mod(SymExpr a, SymExpr by) const {
+  if (!by.is_int()) return remainder(simplify(a), by);
+  const int64_t c = by.as_int();
   CHECK(c > 0, "index remainder by " + std::to_string(c));
   a = simplify(a);
   if (c == 1) return 0;
@@ -224,8 +236,7 @@ SymExpr IndexMath::mod(SymExpr a, int64_t c) const {
   }
   if (rest.empty()) return 0;
   SymExpr remaining = join(rest);
-  auto [low, high] = bounds(remaining);
-  if (low >= 0 && high < c) return remaining;
+  if (within(remaining, c)) return remaining;
   int64_t g = c;
   for (const Term& t : rest) g = std::gcd(g, t.coefficient);
   if (g > 1) {
@@ -237,39 +248,28 @@ SymExpr IndexMath::mod(SymExpr a, int64_t c) const {
   return sym_mod(remaining, c);
 }
 
-SymExpr IndexMath::linear(const Index& index, const Sizes& sizes) const {
-  return element(index, row_major_strides(sizes));
+SymExpr IndexMath::linear(const Index& index, const SymList& sizes) const {
+  return element(index, contiguous_strides(sizes));
 }
 
-Index IndexMath::delinearize(SymExpr linear, const Sizes& sizes) const {
+Index IndexMath::delinearize(SymExpr linear, const SymList& sizes) const {
   Index index(sizes.size(), 0);
   for (std::size_t i = sizes.size(); i-- > 0;) {
-    int64_t size = std::max<int64_t>(sizes[i], 1);
+    const SymExpr size = sizes[i].is(0) ? SymExpr(1) : sizes[i];
     // The first dimension of size > 1 takes the whole remainder, which is in range by construction, so it needs no mod.
     bool first =
-        std::all_of(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), [](int64_t s) { return s == 1; });
-    index[i] = size == 1 ? SymExpr(0) : first ? linear : mod(linear, size);
+        std::all_of(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), [](SymExpr s) { return s.is(1); });
+    index[i] = size.is(1) ? SymExpr(0) : first ? linear : mod(linear, size);
     linear = floordiv(linear, size);
   }
   return index;
 }
 
-SymExpr IndexMath::element(const Index& index, const Sizes& strides) const {
+SymExpr IndexMath::element(const Index& index, const SymList& strides) const {
   CHECK(index.size() == strides.size(), "an index of the wrong rank");
   SymExpr sum = 0;
   for (std::size_t i = 0; i < index.size(); ++i) sum = sum + index[i] * strides[i];
   return simplify(sum);
-}
-
-std::optional<int64_t> IndexMath::factor(SymExpr e, SymExpr variable) const {
-  int64_t factor = 0;
-  for (const Term& t : terms(e)) {
-    if (t.base == variable)
-      factor += t.coefficient;
-    else if (contains(t.base, variable))
-      return std::nullopt;
-  }
-  return factor;
 }
 
 }  // namespace partita::loops

@@ -138,7 +138,7 @@ class Printer {
         if (n.args[0].id < 0) return fmt::format("{}[{}]", buffer(n.slot), n.index.str());
         return fmt::format("{}[{}{}]", buffer(n.slot), n.index.is(0) ? "" : n.index.str() + " + ", text(n.args[0]));
       case ScalarOp::Within:
-        return fmt::format("Within({}, {})", text(n.args[0]), n.integer);
+        return fmt::format("Within({}, {})", text(n.args[0]), n.index.str());
       case ScalarOp::Cast:
       case ScalarOp::Bitcast:
         return fmt::format("{}.{}({})", name(n.op), short_name(n.dtype), text(n.args[0]));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/check.h"
+#include "core/sym/sym_error.h"
 
 namespace partita::loops {
 namespace {
@@ -30,11 +31,7 @@ class Probe final : public Body {
 
 }  // namespace
 
-int64_t LoweredTensor::numel() const {
-  return partita::numel(sizes);
-}
-
-SymExpr Body::indirect(Scalar position, int64_t extent) {
+SymExpr Body::indirect(Scalar position, SymExpr extent) {
   CHECK(b.dtype(position) == DType::Int64, "a position that is not int64");
   const ScalarNode& node = b[position];
   if (node.op == ScalarOp::Const) return node.integer;
@@ -83,9 +80,9 @@ Scalar Body::scalar(SymExpr e) {
 }
 
 Scalar Body::less(SymExpr x, SymExpr y) {
-  auto [low, high] = math.bounds(math.simplify(x - y));
-  if (high < 0) return b.constant_int(DType::Bool, 1);
-  if (low >= 0) return b.constant_int(DType::Bool, 0);
+  const SymExpr by = math.simplify(y - x);
+  if (math.non_negative(by - 1)) return b.constant_int(DType::Bool, 1);
+  if (math.non_negative(-by)) return b.constant_int(DType::Bool, 0);
   return b.Lt(scalar(x), scalar(y));
 }
 
@@ -101,6 +98,47 @@ Body::Element Body::element(SymExpr e) {
 Scalar Body::load(int buffer, SymExpr e, DType dtype) {
   Element at = element(e);
   return at.computed.id < 0 ? b.load(buffer, at.affine, dtype) : b.load_at(buffer, at.computed, dtype, at.affine);
+}
+
+int64_t Lowering::hint(SymExpr e) const {
+  if (e.is_int()) return e.as_int();
+  const auto value = shapes_ ? shapes_->hint(e) : std::nullopt;
+  if (!value) throw SymError{unsupported("schedule.symbol", "the size " + e.str() + " is known only at run time")};
+  return *value;
+}
+
+int64_t Lowering::number(SymExpr e) const {
+  const int64_t value = hint(e);
+  if (e.is_int()) return value;
+  auto fixed = shapes_->evaluate(sym_eq(e, value), "code that is made for this number: " + origin);
+  if (!fixed) throw SymError{std::move(fixed).error()};
+  return value;
+}
+
+SymList Lowering::plain_strides(SymList strides) const {
+  for (SymExpr& e : strides) {
+    if (e.is_int()) continue;
+    SymExpr plain = 1;
+    const bool product = e.kind() == SymKind::Mul;
+    for (SymExpr f : product ? e.args() : std::span<const SymExpr>(&e, 1)) {
+      const bool size = !f.is_int() && f.kind() == SymKind::Max && f.args().size() == 2;
+      plain = plain * (!size ? f : f.args()[0].is(1) ? f.args()[1] : f.args()[1].is(1) ? f.args()[0] : f);
+    }
+    e = plain;
+  }
+  return strides;
+}
+
+SymList Lowering::plain(const SymList& sizes) const {
+  SymList out = plain_strides(sizes);
+  for (SymExpr& e : out) {
+    if (e.is_int()) continue;
+    const bool large = hint(e) >= 2;
+    if (auto known = shapes_->evaluate(sym_le(2, e), "sizes of 0 and 1 get code of their own"); !known)
+      throw SymError{std::move(known).error()};
+    if (!large) e = number(e);
+  }
+  return out;
 }
 
 LoweredTensor Lowering::handle(int id) const {
@@ -135,27 +173,27 @@ LoweredTensor Lowering::add(Definition d) {
   return handle(size() - 1);
 }
 
-LoweredTensor Lowering::memory(DType dtype, Sizes sizes) {
+LoweredTensor Lowering::memory(DType dtype, SymList sizes) {
   return add({.kind = Definition::Kind::Memory, .dtype = dtype, .sizes = std::move(sizes)});
 }
 
-LoweredTensor Lowering::map(DType dtype, Sizes sizes, ElementFunction value) {
+LoweredTensor Lowering::map(DType dtype, SymList sizes, ElementFunction value) {
   return add({.dtype = dtype, .sizes = std::move(sizes), .value = std::move(value)});
 }
 
-LoweredTensor Lowering::view(const LoweredTensor& from, Sizes sizes, IndexFunction source) {
+LoweredTensor Lowering::view(const LoweredTensor& from, SymList sizes, IndexFunction source) {
   auto value = [from, source = std::move(source)](Body& body, const Index& i) {
     return body.read(from, source(body, i));
   };
   return add({.dtype = from.dtype, .sizes = std::move(sizes), .value = std::move(value), .is_view = true});
 }
 
-LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduced, ScalarOp combine,
+LoweredTensor Lowering::reduce(DType dtype, SymList space, std::vector<bool> reduced, ScalarOp combine,
                                ElementFunction value) {
   CHECK(space.size() == reduced.size());
   // No dimension is reduced, so each element is its own result.
   if (std::ranges::find(reduced, true) == reduced.end()) return map(dtype, std::move(space), std::move(value));
-  const auto over = [&](Sizes whole, std::vector<bool> folds) {
+  const auto over = [&](SymList whole, std::vector<bool> folds) {
     Definition d{.kind = Definition::Kind::Reduce, .dtype = dtype, .sizes = whole, .value = std::move(value)};
     for (std::size_t i = 0; i < whole.size(); ++i)
       if (folds[i]) d.sizes[i] = 1;
@@ -165,34 +203,35 @@ LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduc
     d.start = identity(combine, dtype);
     return d;
   };
-  int64_t kept = 1, folded = 1;
-  for (std::size_t i = 0; i < space.size(); ++i) (reduced[i] ? folded : kept) *= space[i];
+  SymExpr kept = 1, folded = 1;
+  for (std::size_t i = 0; i < space.size(); ++i) (reduced[i] ? folded : kept) = (reduced[i] ? folded : kept) * space[i];
 
   // Few results of many elements are reduced in two steps: threads have work, and rounding errors stay small.
-  if (kept < target_.few_results && folded >= target_.split_elements) {
+  if (hint(kept) < target_.few_results && hint(folded) >= target_.split_elements) {
     std::size_t outer = 0;
     while (!reduced[outer] || space[outer] == 1) ++outer;
-    if (space[outer] == folded) {  // split a single long dimension into two of about its square root
-      int64_t rows = static_cast<int64_t>(std::sqrt(static_cast<double>(folded)));
-      while (folded % rows != 0) --rows;
+    if (space[outer] == folded && folded.is_int()) {
+      // Splits a single long dimension into two of about its square root.
+      int64_t rows = static_cast<int64_t>(std::sqrt(static_cast<double>(folded.as_int())));
+      while (folded.as_int() % rows != 0) --rows;
       if (rows >= target_.few_results) {
-        Sizes split = space;
+        SymList split = space;
         split[outer] = rows;
-        split.insert(split.begin() + static_cast<std::ptrdiff_t>(outer) + 1, folded / rows);
+        split.insert(split.begin() + static_cast<std::ptrdiff_t>(outer) + 1, folded.as_int() / rows);
         std::vector<bool> mask = reduced;
         mask.insert(mask.begin() + static_cast<std::ptrdiff_t>(outer), true);
-        auto in_two = [value = std::move(value), outer, columns = folded / rows](Body& body, const Index& i) {
+        auto in_two = [value = std::move(value), outer, columns = folded.as_int() / rows](Body& body, const Index& i) {
           Index at = i;
           at[outer] = i[outer] * columns + i[outer + 1];
           at.erase(at.begin() + static_cast<std::ptrdiff_t>(outer) + 1);
           return value(body, at);
         };
         LoweredTensor total = reduce(dtype, split, mask, combine, in_two);
-        Sizes sizes = total.sizes;
+        SymList sizes = total.sizes;
         sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(outer));
         return reshape(total, sizes);
       }
-    } else if (space[outer] >= 4) {
+    } else if (space[outer] != folded && hint(space[outer]) >= 4) {
       std::vector<bool> inner = reduced, only_outer(space.size(), false);
       inner[outer] = false;
       only_outer[outer] = true;
@@ -204,7 +243,7 @@ LoweredTensor Lowering::reduce(DType dtype, Sizes space, std::vector<bool> reduc
   return add(over(std::move(space), std::move(reduced)));
 }
 
-LoweredTensor Lowering::writes(DType dtype, Sizes sizes, std::vector<Definition::Write> writes) {
+LoweredTensor Lowering::writes(DType dtype, SymList sizes, std::vector<Definition::Write> writes) {
   return add(
       {.kind = Definition::Kind::Writes, .dtype = dtype, .sizes = std::move(sizes), .writes = std::move(writes)});
 }
@@ -214,12 +253,12 @@ LoweredTensor Lowering::cast(const LoweredTensor& t, DType dtype) {
   return map(dtype, t.sizes, [t, dtype](Body& body, const Index& i) { return body.b.cast(body.read(t, i), dtype); });
 }
 
-LoweredTensor Lowering::constant(DType dtype, Sizes sizes, double value) {
+LoweredTensor Lowering::constant(DType dtype, SymList sizes, double value) {
   return map(dtype, std::move(sizes),
              [dtype, value](Body& body, const Index&) { return body.b.constant(dtype, value); });
 }
 
-LoweredTensor Lowering::expand(const LoweredTensor& t, const Sizes& sizes) {
+LoweredTensor Lowering::expand(const LoweredTensor& t, const SymList& sizes) {
   if (t.sizes == sizes) return t;
   CHECK(sizes.size() >= t.dim());
   std::size_t skip = sizes.size() - t.dim();
@@ -231,10 +270,11 @@ LoweredTensor Lowering::expand(const LoweredTensor& t, const Sizes& sizes) {
   });
 }
 
-LoweredTensor Lowering::reshape(const LoweredTensor& t, Sizes sizes) {
+LoweredTensor Lowering::reshape(const LoweredTensor& t, SymList sizes) {
   if (t.sizes == sizes) return t;
-  CHECK(numel(sizes) == t.numel(), "reshape to a different number of elements");
-  Sizes to = sizes;
+  if (product(sizes) != t.numel() && number(t.numel()) != number(product(sizes)))
+    CHECK(false, "reshape to a different number of elements");
+  SymList to = sizes;
   return view(t, std::move(sizes), [from = t.sizes, to](Body& body, const Index& i) {
     return body.math.delinearize(body.math.linear(i, to), from);
   });
@@ -270,16 +310,18 @@ double identity(ScalarOp combine, DType dtype) {
   }
 }
 
-Sizes broadcast_sizes(const Sizes& a, const Sizes& b) {
-  const Sizes& longer = a.size() >= b.size() ? a : b;
-  const Sizes& shorter = a.size() >= b.size() ? b : a;
-  Sizes out = longer;
+SymList Lowering::broadcast(const SymList& a, const SymList& b) const {
+  const SymList& longer = a.size() >= b.size() ? a : b;
+  const SymList& shorter = a.size() >= b.size() ? b : a;
+  SymList out = longer;
   std::size_t skip = longer.size() - shorter.size();
-  for (std::size_t i = 0; i < shorter.size(); ++i)
-    if (shorter[i] != 1) {
-      CHECK(out[i + skip] == 1 || out[i + skip] == shorter[i], "sizes that do not broadcast");
-      out[i + skip] = shorter[i];
-    }
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    SymExpr& size = out[i + skip];
+    if (shorter[i].is(1) || shorter[i] == size) continue;
+    // Two expressions that are always equal here, which is guarded.
+    CHECK(size.is(1) || number(size - shorter[i]) == 0, "sizes that do not broadcast");
+    size = shorter[i];
+  }
   return out;
 }
 

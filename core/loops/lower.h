@@ -1,25 +1,27 @@
 #pragma once
 #include <deque>
 #include <functional>
-#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/loops/index.h"
 #include "core/loops/scalar.h"
 #include "core/loops/target.h"
+#include "core/sym/shape_env.h"
 
 namespace partita::loops {
 
-/// A tensor that is being lowered: a handle into a Lowering. Sizes are concrete.
+/// A tensor that is being lowered: a handle into a Lowering. Each size is a number, or an expression that is at
+/// least 2.
 struct LoweredTensor {
   int id = -1;
   DType dtype = DType::Float32;
-  Sizes sizes;
+  SymList sizes;
 
   bool valid() const { return id >= 0; }
   std::size_t dim() const { return sizes.size(); }
-  std::int64_t numel() const;
+  SymExpr numel() const { return product(sizes); }
 };
 
 /// Receives the scalars that a definition computes for one element. The scheduler chooses what a read gives: a load, an
@@ -35,7 +37,7 @@ class Body {
   virtual Scalar read(const LoweredTensor& tensor, const Index& index) = 0;
 
   /// Makes a computed int64 within 0 .. extent-1 a term of index expressions.
-  SymExpr indirect(Scalar position, std::int64_t extent);
+  SymExpr indirect(Scalar position, SymExpr extent);
   /// The int64 value of an index expression, indirect terms included.
   Scalar scalar(SymExpr e);
   /// a < b for index expressions; folds to a constant when ranges decide it.
@@ -62,7 +64,7 @@ struct Definition {
   };
   /// One loop that fills part of a tensor: for every i in sizes, value(i) is stored (or added) at target(i).
   struct Write {
-    Sizes sizes;
+    SymList sizes;
     ElementFunction value;
     IndexFunction target;
     bool accumulate = false;  ///< adds to the element; targets may repeat
@@ -71,11 +73,11 @@ struct Definition {
 
   Kind kind = Kind::Map;
   DType dtype = DType::Float32;
-  Sizes sizes;
+  SymList sizes;
   std::string origin;  ///< name of the graph node
   ElementFunction value;
   bool is_view = false;  ///< a Map that shares its operand's memory in the graph: its value is one read of the operand
-  Sizes space;
+  SymList space;
   std::vector<bool> reduced;
   ScalarOp combine = ScalarOp::Add;
   double start = 0;
@@ -94,7 +96,21 @@ struct Definition {
 /// The definitions of one graph, made in order: operands before users.
 class Lowering {
  public:
-  explicit Lowering(Target target = {}) : target_(std::move(target)) {}
+  /// `shapes` knows the values of symbols that what is lowered is made for, and takes a guard for each decision that
+  /// depends on them. It is null when all sizes are numbers.
+  explicit Lowering(Target target = {}, std::shared_ptr<ShapeEnv> shapes = nullptr)
+      : target_(std::move(target)), shapes_(std::move(shapes)) {}
+
+  /// The value that an expression of sizes has now, for decisions that are right for every value.
+  std::int64_t hint(SymExpr e) const;
+  /// The value of an expression of sizes, fixed by a guard. Raises what cannot be known.
+  std::int64_t number(SymExpr e) const;
+  /// Are there sizes that are no numbers?
+  bool symbolic() const { return shapes_ != nullptr; }
+  /// Sizes of which none that is symbolic may be 0 or 1, which is guarded.
+  SymList plain(const SymList& sizes) const;
+  /// Strides without Max(1, n), which is n for such sizes.
+  SymList plain_strides(SymList strides) const;
 
   IndexMath math;
   std::string origin;  ///< the origin of the definitions made from now on
@@ -105,32 +121,33 @@ class Lowering {
   const Target& target() const { return target_; }
   LoweredTensor handle(int id) const;
 
-  LoweredTensor memory(DType dtype, Sizes sizes);
-  LoweredTensor map(DType dtype, Sizes sizes, ElementFunction value);
+  LoweredTensor memory(DType dtype, SymList sizes);
+  LoweredTensor map(DType dtype, SymList sizes, ElementFunction value);
   /// Element i of the result is element source(i) of `from`, sharing its memory in the graph.
-  LoweredTensor view(const LoweredTensor& from, Sizes sizes, IndexFunction source);
+  LoweredTensor view(const LoweredTensor& from, SymList sizes, IndexFunction source);
   /// Reduces over the `reduced` dims of `space`, which the result keeps with size 1. Large reductions to few results
   /// are done in two steps.
-  LoweredTensor reduce(DType dtype, Sizes space, std::vector<bool> reduced, ScalarOp combine, ElementFunction value);
-  LoweredTensor writes(DType dtype, Sizes sizes, std::vector<Definition::Write> writes);
+  LoweredTensor reduce(DType dtype, SymList space, std::vector<bool> reduced, ScalarOp combine, ElementFunction value);
+  LoweredTensor writes(DType dtype, SymList sizes, std::vector<Definition::Write> writes);
 
   LoweredTensor cast(const LoweredTensor& t, DType dtype);
-  LoweredTensor constant(DType dtype, Sizes sizes, double value);
+  LoweredTensor constant(DType dtype, SymList sizes, double value);
   /// Broadcasts t to `sizes` (trailing dims match); returns t itself if the sizes are equal.
-  LoweredTensor expand(const LoweredTensor& t, const Sizes& sizes);
-  LoweredTensor reshape(const LoweredTensor& t, Sizes sizes);
+  LoweredTensor expand(const LoweredTensor& t, const SymList& sizes);
+  LoweredTensor reshape(const LoweredTensor& t, SymList sizes);
   /// Reduces t by `op` over the `reduced` dims, which stay with size 1. The dtype stays.
   LoweredTensor reduce(const LoweredTensor& t, ScalarOp op, const std::vector<bool>& reduced);
+  SymList broadcast(const SymList& a, const SymList& b) const;
 
  private:
   LoweredTensor add(Definition d);
   void probe(Definition& d) const;
   std::deque<Definition> definitions_;
   Target target_;
+  std::shared_ptr<ShapeEnv> shapes_;
 };
 
 /// The identity of `combine`: 0, 1, +inf or -inf; for integers the extreme value.
 double identity(ScalarOp combine, DType dtype);
-Sizes broadcast_sizes(const Sizes& a, const Sizes& b);
 
 }  // namespace partita::loops

@@ -105,6 +105,10 @@ Scalar ScalarBuilder::index(SymExpr e) {
   return intern({.op = ScalarOp::Index, .dtype = DType::Int64, .args = {}, .index = e});
 }
 
+Scalar ScalarBuilder::count(DType dtype, SymExpr n) {
+  return n.is_int() ? constant(dtype, static_cast<double>(n.as_int())) : cast(index(n), dtype);
+}
+
 Scalar ScalarBuilder::load(int buffer, SymExpr element, DType dtype) {
   return load_at(buffer, {}, dtype, element);
 }
@@ -135,19 +139,20 @@ Scalar ScalarBuilder::where(Scalar condition, Scalar a, Scalar b) {
 }
 
 Scalar ScalarBuilder::within(Scalar position, const Bound& bound) {
-  CHECK(dtype(position) == DType::Int64 && bound.size > 0);
+  CHECK(dtype(position) == DType::Int64 && !bound.size.is(0));
   const ScalarNode& known = (*this)[position];
-  if (known.op == ScalarOp::Const && known.integer >= 0 && known.integer < bound.size) return position;
+  if (known.op == ScalarOp::Const && known.integer >= 0 && bound.size.is_int() && known.integer < bound.size.as_int())
+    return position;
   // An equal check serves both, even if it names another node.
   for (std::size_t i = 0; i < nodes_.size(); ++i)
-    if (nodes_[i].op == ScalarOp::Within && nodes_[i].args[0] == position && nodes_[i].integer == bound.size)
+    if (nodes_[i].op == ScalarOp::Within && nodes_[i].args[0] == position && nodes_[i].index == bound.size)
       return {static_cast<std::int32_t>(i)};
   bounds_.push_back(bound);
   return intern({.op = ScalarOp::Within,
                  .dtype = DType::Int64,
                  .args = {position},
                  .slot = static_cast<int>(bounds_.size()) - 1,
-                 .integer = bound.size});
+                 .index = bound.size});
 }
 
 Scalar ScalarBuilder::make(ScalarOp op, Scalar a, Scalar b, Scalar c) {
@@ -162,9 +167,9 @@ Scalar ScalarBuilder::make(ScalarOp op, Scalar a, Scalar b, Scalar c) {
 }
 
 Diagnostic out_of_bounds(const Bound& bound, std::int64_t position) {
-  const std::int64_t given = bound.wraps && position < 0 ? position - bound.size : position;
+  const std::int64_t size = bound.size.as_int(), given = bound.wraps && position < 0 ? position - size : position;
   return input_error("ops.arguments",
-                     fmt::format("index {} is out of bounds for {} with size {}", given, bound.space, bound.size),
+                     fmt::format("index {} is out of bounds for {} with size {}", given, bound.space, size),
                      {.node = bound.node});
 }
 

@@ -24,18 +24,19 @@ enum class ScalarOp : std::uint8_t {
   Where,  ///< args: condition (b8), then, else
   Cast,   ///< to dtype; floats truncate towards zero
   Bitcast,
-  Within,  ///< args[0], an int64 checked to be in 0 .. integer-1; `slot`: index into ScalarBuilder::bounds()
+  Within,  ///< args[0], an int64 checked to be in 0 .. index-1; `slot`: index into ScalarBuilder::bounds()
 };
 
 /// An index whose value is known only at run time, and what the error says when it is out of range.
 struct Bound {
-  std::string node;       ///< name of the graph node
-  std::string space;      ///< what is indexed: "dimension 0"
-  std::int64_t size = 0;  ///< its size, at least 1
-  bool wraps = true;      ///< negative indices count from the end: `size` was already added to them
+  std::string node;   ///< name of the graph node
+  std::string space;  ///< what is indexed: "dimension 0"
+  SymExpr size = 0;   ///< its size, at least 1
+  bool wraps = true;  ///< negative indices count from the end: `size` was already added to them
   bool operator==(const Bound&) const = default;
 };
-/// The error ops.arguments that evaluating the operator gives. `position`: the index after wrapping.
+/// The error ops.arguments that evaluating the operator gives. `position`: the index after wrapping. Precondition: the
+/// bound's size is a number.
 Diagnostic out_of_bounds(const Bound& bound, std::int64_t position);
 
 /// A value within one ScalarBuilder.
@@ -67,6 +68,8 @@ class ScalarBuilder {
   Scalar constant(DType dtype, double value);
   Scalar constant_int(DType dtype, std::int64_t value);
   Scalar index(SymExpr e);  ///< int64
+  /// A number of elements, in a floating dtype.
+  Scalar count(DType dtype, SymExpr n);
   Scalar load(int buffer, SymExpr element, DType dtype);
   /// A gather at `computed` (an int64) + `index`; the sum lies within the buffer. `computed` is often the same for all
   /// iterations of the innermost loop, whose variable then occurs only in `index`: a row of an embedding.

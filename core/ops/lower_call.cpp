@@ -7,12 +7,6 @@
 
 namespace partita::loops {
 
-Sizes concrete_sizes(const SymList& list) {
-  auto sizes = concrete(list);
-  CHECK(sizes, "a symbolic size on the way to loops");
-  return *sizes;
-}
-
 LoweredTensor LowerCall::in(std::string_view name) const {
   const Node* node = arg(name).node();
   if (!node) fail_unsupported("argument " + std::string(name) + " is not a tensor");
@@ -38,20 +32,19 @@ const TensorMeta& LowerCall::out(std::size_t i) const {
   return *meta->tensor();
 }
 
-Sizes LowerCall::out_sizes(std::size_t i) const {
-  return concrete_sizes(out(i).sizes);
+SymList LowerCall::out_sizes(std::size_t i) const {
+  return to.plain(out(i).sizes);
 }
 
 void LowerCall::give(LoweredTensor t) {
   std::size_t i = results.size();
-  const Sizes sizes = out_sizes(i);
-  std::int64_t expected = 1;
-  for (std::int64_t n : sizes) expected *= n;
-  if (t.numel() != expected)
+  const SymList sizes = out_sizes(i);
+  const SymExpr expected = product(sizes);
+  if (t.numel() != expected && to.number(t.numel() - expected) != 0)
     fail(
         fmt::format("{} elements are computed where the annotation {} stands for {}; do the sizes of the inputs fit "
                     "together?",
-                    t.numel(), annotation(out(i)), expected));
+                    t.numel().str(), annotation(out(i)), expected.str()));
   results.push_back(to.reshape(to.cast(t, out(i).dtype), sizes));
 }
 
@@ -73,8 +66,8 @@ std::vector<bool> LowerCall::dims(std::string_view name, std::size_t rank) const
 
 LoweredTensor pointwise(Lowering& to, DType compute, DType result, const std::vector<LoweredTensor>& inputs,
                         ScalarFunction f) {
-  Sizes sizes;
-  for (const LoweredTensor& t : inputs) sizes = broadcast_sizes(sizes, t.sizes);
+  SymList sizes;
+  for (const LoweredTensor& t : inputs) sizes = to.broadcast(sizes, t.sizes);
   std::vector<LoweredTensor> expanded;
   for (const LoweredTensor& t : inputs) expanded.push_back(to.expand(t, sizes));
   return to.map(result, sizes, [=, f = std::move(f)](Body& body, const Index& i) {

@@ -12,7 +12,7 @@ struct OpRecord;
 
 namespace partita::loops {
 
-/// A call to be lowered to loops; every size is concrete. Record functions find bound arguments by schema name and give
+/// A call to be lowered to loops. Record functions find bound arguments by schema name and give
 /// one lowered tensor for each result. For a case that they do not cover they call fail_unsupported, and the call stays
 /// a call.
 class LowerCall : public FakeCall {
@@ -29,7 +29,7 @@ class LowerCall : public FakeCall {
   std::vector<LoweredTensor> ins(std::string_view name) const;  ///< invalid for items that are None
   /// The meta that the node promises for result i.
   const TensorMeta& out(std::size_t i = 0) const;
-  Sizes out_sizes(std::size_t i = 0) const;
+  SymList out_sizes(std::size_t i = 0) const;
   /// Appends the next result, cast to the promised dtype and reshaped to the promised sizes.
   void give(LoweredTensor t);
   void give_none() { results.emplace_back(); }
@@ -56,7 +56,5 @@ void give_copy(LowerCall& call, std::string_view argument);
 
 /// A pointwise record's value as a definition, which keeps the call.
 void lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call);
-
-Sizes concrete_sizes(const SymList& list);
 
 }  // namespace partita::loops

@@ -5,7 +5,7 @@
 namespace partita::loops {
 
 void lower_pointwise(const OpRecord& record, std::shared_ptr<LowerCall> call) {
-  Sizes sizes = call->out_sizes();
+  SymList sizes = call->out_sizes();
   DType dtype = call->out().dtype;
   std::unordered_map<std::string_view, LoweredTensor> inputs;
   std::vector<std::string_view> names = pointwise_inputs(record);

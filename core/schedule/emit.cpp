@@ -26,8 +26,8 @@ using loops::Stmt;
 using loops::Store;
 
 /// The mapping of an outermost loop over independent iterations, in a nest of that many elements.
-Mapping outermost(const LoweredGraph& g, std::int64_t elements) {
-  return elements >= g.target().parallel_elements ? Mapping::Thread : Mapping::Serial;
+Mapping outermost(const LoweredGraph& g, SymExpr elements) {
+  return g.lowering.hint(elements) >= g.target().parallel_elements ? Mapping::Thread : Mapping::Serial;
 }
 
 /// The kernel under construction, and how its values are read.
@@ -95,13 +95,13 @@ class Emitter final : public Body {
     return it->second;
   }
 
-  int scratch(const std::string& name, DType dtype, std::int64_t size) {
+  int scratch(const std::string& name, DType dtype, SymExpr size) {
     to_.kernel.buffers.push_back(
         {"s" + std::to_string(to_.kernel.buffers.size()) + "_" + name, dtype, size, Buffer::Role::Scratch});
     return static_cast<int>(to_.kernel.buffers.size()) - 1;
   }
 
-  Loop loop(SymExpr extent, std::int64_t most) {
+  Loop loop(SymExpr extent, SymExpr most) {
     Loop l;
     l.var = "i" + std::to_string(variables_++);
     l.extent = extent;
@@ -189,13 +189,13 @@ void append(std::vector<Stmt>& to, std::vector<Stmt> from) {
 std::vector<std::size_t> dims_where(const Domain& domain, bool reduced) {
   std::vector<std::size_t> dims;
   for (std::size_t d = 0; d < domain.space.size(); ++d)
-    if (domain.reduced[d] == reduced && domain.space[d] != 1) dims.push_back(d);
+    if (domain.reduced[d] == reduced && !domain.space[d].is(1)) dims.push_back(d);
   return dims;
 }
 
 /// Makes two loops: one over all outer dims, and one over the innermost dims. `statements` gives the body.
 template <class F>
-std::vector<Stmt> pointwise_nest(Emitter& e, const Sizes& space, const std::vector<Merged>& merged, Mapping mapping,
+std::vector<Stmt> pointwise_nest(Emitter& e, const SymList& space, const std::vector<Merged>& merged, Mapping mapping,
                                  bool vector, F statements) {
   e.at.assign(space.size(), 0);
   std::vector<Loop> loops;
@@ -203,7 +203,7 @@ std::vector<Stmt> pointwise_nest(Emitter& e, const Sizes& space, const std::vect
   for (std::size_t k = 0; k + 1 < merged.size(); ++k) outer.insert(outer.end(), merged[k].begin(), merged[k].end());
   for (const Merged& dims : {outer, merged.empty() ? Merged() : merged.back()}) {
     if (dims.empty()) continue;
-    std::int64_t n = extent(space, dims);
+    const SymExpr n = extent(space, dims);
     loops.push_back(e.loop(n, n));
     place(e.math, space, dims, SymExpr::symbol(loops.back().var), e.at);
   }
@@ -239,7 +239,7 @@ class GroupEmitter {
  private:
   bool gives_nothing() const {
     for (std::size_t d = 0; d < domain_.space.size(); ++d)
-      if (domain_.space[d] == 0 && !(domain_.reduces() && domain_.reduced[d])) return true;
+      if (domain_.space[d].is(0) && !(domain_.reduces() && domain_.reduced[d])) return true;
     return false;
   }
 
@@ -253,8 +253,8 @@ class GroupEmitter {
     std::vector<std::size_t> order = dims_where(domain_, false);
     for (const Member& m : members()) {
       if (!m.stored || g_.lowering[m.definition].sizes != domain_.space) continue;
-      Sizes strides = layout_of(g_, m.definition).strides;
-      std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
+      const SymList strides = layout_of(g_, m.definition).strides;
+      std::ranges::stable_sort(order, std::greater(), [&](std::size_t d) { return g_.lowering.hint(strides[d]); });
       break;
     }
     return pointwise_nest(e_, domain_.space, merged(order), outermost(g_, domain_.numel()), true, [&] {
@@ -282,14 +282,14 @@ class GroupEmitter {
     e_.at.assign(domain_.space.size(), 0);
     Merged kept = dims_where(domain_, false);
     std::vector<Merged> reduced = merged(dims_where(domain_, true));
-    std::int64_t count = extent(domain_.space, kept);
+    const SymExpr count = extent(domain_.space, kept);
     std::vector<Loop> outer;
-    if (count != 1) {
+    if (!count.is(1)) {
       outer.push_back(e_.loop(count, count));
       outer[0].mapping = outermost(g_, domain_.numel());
       place(e_.math, domain_.space, kept, SymExpr::symbol(outer[0].var), e_.at);
     }
-    std::int64_t row = domain_.numel() / std::max<std::int64_t>(count, 1);
+    const SymExpr row = product(domain_.part(true));
     for (const Member& m : members())
       if (m.scratch)
         scratch_[m.definition] = e_.scratch(g_.lowering[m.definition].origin, g_.lowering[m.definition].dtype, row);
@@ -308,7 +308,7 @@ class GroupEmitter {
     Position outside = e_.at;
     SymExpr in_row = 0;
     for (const Merged& dims : reduced) {
-      std::int64_t n = extent(domain_.space, dims);
+      const SymExpr n = extent(domain_.space, dims);
       loops.push_back(e_.loop(n, n));
       SymExpr variable = SymExpr::symbol(loops.back().var);
       place(e_.math, domain_.space, dims, variable, e_.at);
@@ -347,14 +347,18 @@ class GroupEmitter {
     for (std::size_t k = 0; k + 1 < kept.size(); ++k) outer.insert(outer.end(), kept[k].begin(), kept[k].end());
     width_ = extent(domain_.space, inner_);
     const std::int64_t block_columns = g_.target().block_columns;
-    block_ = width_ <= 2 * block_columns ? width_ : block_columns;
-    while (block_ > block_columns / 2 && width_ % block_ != 0) --block_;
-    if (width_ % block_ != 0 && width_ > 2 * block_columns) block_ = block_columns;
-    std::int64_t blocks = (width_ + block_ - 1) / block_, count = extent(domain_.space, outer) * blocks;
+    block_ = block_columns;
+    if (width_.is_int()) {
+      const std::int64_t width = width_.as_int();
+      if (width <= 2 * block_columns) block_ = width;
+      while (block_ > block_columns / 2 && width % block_ != 0) --block_;
+      if (width % block_ != 0 && width > 2 * block_columns) block_ = block_columns;
+    }
+    const SymExpr blocks = sym_floordiv(width_ + (block_ - 1), block_), count = extent(domain_.space, outer) * blocks;
     e_.at.assign(domain_.space.size(), 0);
     std::vector<Loop> nest;
     first_ = 0;
-    if (count != 1) {
+    if (!count.is(1)) {
       nest.push_back(e_.loop(count, count));
       nest[0].mapping = outermost(g_, domain_.numel());
       SymExpr variable = SymExpr::symbol(nest[0].var);
@@ -381,7 +385,7 @@ class GroupEmitter {
   /// Makes a vector loop over the columns of a block.
   template <class F>
   Loop over_columns(F statements) {
-    Loop l = e_.loop(width_ % block_ == 0 ? SymExpr(block_) : sym_min(block_, SymExpr(width_) - first_), block_);
+    Loop l = e_.loop(sym_mod(width_, block_).is(0) ? SymExpr(block_) : sym_min(block_, width_ - first_), block_);
     l.vector = true;
     e_.column = SymExpr::symbol(l.var);
     place(e_.math, domain_.space, inner_, first_ + e_.column, e_.at);
@@ -402,7 +406,7 @@ class GroupEmitter {
     std::vector<Loop> loops;
     Position outside = e_.at;
     for (const Merged& dims : reduced) {
-      std::int64_t n = extent(domain_.space, dims);
+      const SymExpr n = extent(domain_.space, dims);
       loops.push_back(e_.loop(n, n));
       place(e_.math, domain_.space, dims, SymExpr::symbol(loops.back().var), e_.at);
     }
@@ -436,7 +440,8 @@ class GroupEmitter {
   int passes_ = 0;
   std::unordered_map<int, int> scratch_;
   Merged inner_;
-  std::int64_t width_ = 1, block_ = 1;
+  SymExpr width_ = 1;
+  std::int64_t block_ = 1;
   SymExpr first_ = 0;
 };
 
@@ -449,9 +454,9 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, const Group& group) {
 Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::size_t write) {
   const Definition& d = g.lowering[definition];
   const Definition::Write& w = d.writes[write];
-  Sizes strides = layout_of(g, definition).strides;
+  const SymList strides = layout_of(g, definition).strides;
 
-  if (std::ranges::find(w.sizes, 0) != w.sizes.end()) return {};  // the loops around no elements may be long
+  if (std::ranges::find(w.sizes, SymExpr(0)) != w.sizes.end()) return {};  // the loops around no elements may be long
 
   // A trial walk over separate dims finds which of them can be merged into one loop.
   Emitted dry;
@@ -472,7 +477,7 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   e.note_origin(d);
   // The order of writes to one element matters: for the rounding of sums, and otherwise for the value that stays.
   bool repeats = w.accumulate || w.repeats;
-  const Mapping mapping = repeats ? Mapping::Serial : outermost(g, numel(w.sizes));
+  const Mapping mapping = repeats ? Mapping::Serial : outermost(g, product(w.sizes));
   out.kernel.body = pointwise_nest(e, w.sizes, merged, mapping, !repeats, [&] {
     Scalar v = w.value(e, e.at);
     Body::Element at = e.element(math.element(w.target(e, e.at), strides));

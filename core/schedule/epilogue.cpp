@@ -57,7 +57,7 @@ class OverResult final : public Body {
   const Stages& stages_;
   const Group& group_;
   int result_;
-  Sizes sizes_;
+  SymList sizes_;
   SymExpr element_;
 };
 

@@ -1,6 +1,5 @@
 #include "core/schedule/execute_plan.h"
 
-
 #include "core/interp/interpreter.h"
 #include "core/loops/execute.h"
 #include "core/loops/scalar_eval.h"

@@ -106,9 +106,9 @@ class Fuser {
     int along_kept = 0, along_reduced = 0;
     for (SymExpr e : found.elements)
       for (std::size_t d = 0; d < found.position.size(); ++d)
-        if (group.domain.space[d] != 1 && found.math.factor(e, found.position[d]) == 1)
+        if (!group.domain.space[d].is(1) && found.math.factor(e, found.position[d]) == 1)
           ++(group.domain.reduced[d] ? along_reduced : along_kept);
-    group.domain.by_columns = along_kept > along_reduced && group.domain.kept_numel() > 0;
+    group.domain.by_columns = along_kept > along_reduced && !group.domain.kept_numel().is(0);
   }
 
   bool join(int u, int candidate) {
@@ -160,15 +160,15 @@ class Fuser {
     if (memory.size() > g_.target().kernel_streams) return false;
     // Loads along the innermost dim must stay strided. An index with a division would make them gathers.
     std::size_t inner = found.position.size();
-    while (inner > 0 && domain.space[inner - 1] == 1) --inner;
+    while (inner > 0 && domain.space[inner - 1].is(1)) --inner;
     if (inner > 0 && group.members.size() > 1 &&
         std::ranges::any_of(found.elements, [&](SymExpr e) { return divides(e, found.position[inner - 1]); }))
       return false;
     for (const Member& m : group.members) {
       if (m.coverage != Coverage::Full || m.level == 0) continue;
-      const bool little = domain.numel() <= g_.target().little_work;
+      const bool little = g_.lowering.hint(domain.numel()) <= g_.target().little_work;
       if (domain.by_columns) return little;
-      if (domain.kept_numel() < g_.target().few_rows && !little) return false;
+      if (g_.lowering.hint(domain.kept_numel()) < g_.target().few_rows && !little) return false;
     }
     return true;
   }
@@ -258,7 +258,7 @@ void choose_storage(const LoweredGraph& g, const Stages& stages, std::vector<Gro
     Analysis found = analyse(g, stages, group);
     CHECK(found.legal, "a group that cannot be computed");
     const loops::Target& t = g.target();
-    std::int64_t row = group.domain.numel() / std::max<std::int64_t>(group.domain.kept_numel(), 1);
+    const std::int64_t row = g.lowering.hint(product(group.domain.part(true)));
     for (Member& m : group.members) {
       auto passes = found.passes.find(m.definition);
       if (m.coverage != Coverage::Full || passes == found.passes.end() || group.domain.by_columns ||

@@ -16,36 +16,30 @@ using loops::Scalar;
 
 namespace {
 
-Sizes without_ones(const Sizes& sizes) {
-  Sizes out;
-  for (std::int64_t s : sizes)
-    if (s != 1) out.push_back(s);
+SymList without_ones(const SymList& sizes) {
+  SymList out;
+  for (SymExpr s : sizes)
+    if (!s.is(1)) out.push_back(s);
   return out;
 }
 
 /// Converts an index: the result has the same row-major position in `to` as `at` has in `from`.
-Index carried(const loops::IndexMath& math, const Index& at, const Sizes& from, const Sizes& to) {
+Index carried(const loops::IndexMath& math, const Index& at, const SymList& from, const SymList& to) {
   if (without_ones(from) != without_ones(to)) return math.delinearize(math.linear(at, from), to);
   Index index;
   std::size_t d = 0;
-  for (std::int64_t s : to) {
-    while (s != 1 && from[d] == 1) ++d;
-    index.push_back(s == 1 ? SymExpr(0) : at[d++]);
+  for (SymExpr s : to) {
+    while (!s.is(1) && from[d].is(1)) ++d;
+    index.push_back(s.is(1) ? SymExpr(0) : at[d++]);
   }
   return index;
 }
 
-Index part_of(const Index& at, const std::vector<bool>& mask, bool which) {
-  Index out;
-  for (std::size_t d = 0; d < at.size(); ++d)
-    if (mask[d] == which) out.push_back(at[d]);
-  return out;
-}
-
-Sizes part_of(const Sizes& sizes, const std::vector<bool>& mask, bool which) {
-  Sizes out;
-  for (std::size_t d = 0; d < sizes.size(); ++d)
-    if (mask[d] == which) out.push_back(sizes[d]);
+/// Those of an index, or of sizes, whose dims have this mark.
+std::vector<SymExpr> part_of(const std::vector<SymExpr>& of, const std::vector<bool>& mask, bool which) {
+  std::vector<SymExpr> out;
+  for (std::size_t d = 0; d < of.size(); ++d)
+    if (mask[d] == which) out.push_back(of[d]);
   return out;
 }
 
@@ -90,7 +84,7 @@ class Walk final : public Body {
       SymExpr e = math.element(index, layout_of(g_, tensor.id).strides);
       found_.elements.push_back(e);
       if (memory) fresh_.emplace_back(tensor.id, e);
-      if (tensor.numel() >= group_.domain.numel()) found_.streams.insert(tensor.id);
+      if (g_.lowering.hint(tensor.numel()) >= g_.lowering.hint(group_.domain.numel())) found_.streams.insert(tensor.id);
       return b.load(tensor.id, element(e).affine, tensor.dtype);
     }
     ElementKey key{tensor.id, 0, index};
@@ -109,7 +103,7 @@ class Walk final : public Body {
     bool same = own && (current_ != Coverage::Kept || member.coverage != Coverage::Full);
     for (std::size_t i = 0; same && i < index.size(); ++i) {
       bool folded = member.coverage == Coverage::Reduce && d.reduced[i];
-      same = d.sizes[i] == 1 || folded || math.simplify(index[i]) == (*own)[i];
+      same = d.sizes[i].is(1) || folded || math.simplify(index[i]) == (*own)[i];
     }
     if (!same) found_.legal = false;
     level_ = std::max(level_, member.coverage == Coverage::Reduce ? member.level + 1 : member.level);
@@ -142,23 +136,23 @@ std::size_t ElementKeyHash::operator()(const ElementKey& p) const {
 bool Domain::reduces() const {
   return std::ranges::find(reduced, true) != reduced.end();
 }
-std::int64_t Domain::numel() const {
-  return partita::numel(space);
+SymExpr Domain::numel() const {
+  return product(space);
 }
-Sizes Domain::part(bool of_reduced) const {
+SymList Domain::part(bool of_reduced) const {
   return part_of(space, reduced, of_reduced);
 }
-std::int64_t Domain::kept_numel() const {
-  return partita::numel(part(false));
+SymExpr Domain::kept_numel() const {
+  return product(part(false));
 }
 
 std::optional<Coverage> coverage_in(const Domain& domain, const Definition& d) {
   if (d.kind == Definition::Kind::Reduce) {
-    if (numel(d.space) == domain.numel() && numel(part_of(d.space, d.reduced, false)) == domain.kept_numel())
+    if (product(d.space) == domain.numel() && product(part_of(d.space, d.reduced, false)) == domain.kept_numel())
       return Coverage::Reduce;
     return std::nullopt;
   }
-  std::int64_t n = numel(d.sizes);
+  const SymExpr n = product(d.sizes);
   if (n == domain.numel()) return Coverage::Full;
   if (domain.reduces() && n == domain.kept_numel()) return Coverage::Kept;
   return std::nullopt;
@@ -168,7 +162,7 @@ std::optional<Index> index_at(const loops::IndexMath& math, const Domain& domain
                               Coverage coverage, const Position& at) {
   if (coverage == Coverage::Full) return carried(math, at, domain.space, d.sizes);
   Index kept = part_of(at, domain.reduced, false);
-  Sizes kept_sizes = domain.part(false);
+  const SymList kept_sizes = domain.part(false);
   if (coverage == Coverage::Kept) return carried(math, kept, kept_sizes, d.sizes);
   if (d.space == domain.space && d.reduced == domain.reduced) return at;
   Index own_kept = carried(math, kept, kept_sizes, part_of(d.space, d.reduced, false));

@@ -13,14 +13,14 @@ namespace partita::schedule {
 /// (softmax, layer norm), a column-wise nest the kept dims (gradient of a bias). Without reduced dims it is a pointwise
 /// nest.
 struct Domain {
-  Sizes space;
+  SymList space;
   std::vector<bool> reduced;
   bool by_columns = false;
 
   bool reduces() const;
-  std::int64_t kept_numel() const;
-  std::int64_t numel() const;
-  Sizes part(bool of_reduced) const;  ///< sizes of the reduced or of the kept dims
+  SymExpr kept_numel() const;
+  SymExpr numel() const;
+  SymList part(bool of_reduced) const;  ///< sizes of the reduced or of the kept dims
 };
 
 enum class Coverage : std::uint8_t {

@@ -30,37 +30,57 @@ class ViewSource final : public Body {
 
 }  // namespace
 
-bool is_without_overlap(const Sizes& sizes, const Sizes& strides) {
+bool is_without_overlap(const loops::Lowering& lowering, const SymList& sizes, const SymList& strides) {
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] != 1) order.push_back(d);
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return strides[a] < strides[b]; });
-  std::int64_t step = 1;
+    if (!sizes[d].is(1)) order.push_back(d);
+  std::ranges::sort(order, {}, [&](std::size_t d) { return lowering.hint(strides[d]); });
+  SymExpr step = 1;
   for (std::size_t d : order) {
-    if (strides[d] < step || __builtin_mul_overflow(strides[d], sizes[d], &step)) return false;
+    std::int64_t next;
+    if (!loops::sizes_non_negative(strides[d] - step) ||
+        __builtin_mul_overflow(lowering.hint(strides[d]), lowering.hint(sizes[d]), &next))
+      return false;
+    step = strides[d] * sizes[d];
   }
   return true;
 }
 
+namespace {
+
+/// The number of storage elements that the strides reach.
+SymExpr reached(const SymList& sizes, const SymList& strides) {
+  if (const auto n = concrete(sizes), s = concrete(strides); n && s) return unwrap(reach(*n, *s));
+  SymExpr last = 0;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d].is(0)) return 0;
+    last = last + (sizes[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
+
+}  // namespace
+
 std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element, const Index& variables,
-                                   const Sizes& sizes) {
+                                   const SymList& sizes) {
   StridedView view;
   SymExpr rest = element;
-  std::int64_t step = 1;
+  SymExpr step = 1;
   view.strides.resize(sizes.size());
   for (std::size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] == 1) {
+    if (sizes[d].is(1)) {
       view.strides[d] = step;
       continue;
     }
     auto factor = math.factor(element, variables[d]);
-    if (!factor || *factor < 0) return std::nullopt;
+    if (!factor || !loops::sizes_non_negative(*factor)) return std::nullopt;
     view.strides[d] = *factor;
     step = *factor * sizes[d];
     rest = rest - variables[d] * *factor;
   }
-  if (!rest.is_int()) return std::nullopt;
-  view.offset = rest.as_int();
+  for (SymExpr v : variables)
+    if (!v.is_int() && loops::contains(rest, v)) return std::nullopt;
+  view.offset = math.simplify(rest);
   return view;
 }
 
@@ -71,18 +91,18 @@ MemoryLayout layout_of(const LoweredGraph& g, int definition) {
   auto promised = g.promised.find(definition);
   if (promised != g.promised.end() && promised->second.strides_known &&
       promised->second.sizes.size() == d.sizes.size()) {
-    auto strides = concrete(promised->second.strides);
-    CHECK(strides, "symbolic strides of " + d.origin);
-    if (d.kind == Definition::Kind::Memory || is_without_overlap(d.sizes, *strides)) layout.strides = *strides;
+    const SymList strides = g.lowering.plain_strides(promised->second.strides);
+    if (d.kind == Definition::Kind::Memory || is_without_overlap(g.lowering, d.sizes, strides))
+      layout.strides = strides;
   }
-  if (layout.strides.size() != d.sizes.size()) layout.strides = row_major_strides(d.sizes);
-  layout.elements = unwrap(reach(d.sizes, layout.strides));
+  if (layout.strides.size() != d.sizes.size()) layout.strides = contiguous_strides(d.sizes);
+  layout.elements = reached(d.sizes, layout.strides);
   return layout;
 }
 
 StridedView resolve_view(const LoweredGraph& g, int definition, bool through_copies) {
   StridedView best{definition, layout_of(g, definition).strides, 0};
-  const Sizes& sizes = g.lowering[definition].sizes;
+  const SymList& sizes = g.lowering[definition].sizes;
   loops::IndexMath math = g.lowering.math;
   const Index variables = math.variables("v", sizes);
   Index index = variables;
@@ -119,12 +139,13 @@ StridedView argument_view(const LoweredGraph& g, const ExternNode& call, int def
   StridedView shared = resolve_view(g, definition, false);
   if (!call.any_strides) return shared;
   StridedView read = resolve_view(g, definition, true);
-  const Sizes& sizes = g.lowering[definition].sizes;
+  const SymList& sizes = g.lowering[definition].sizes;
   if (read.base == shared.base || sizes.size() < 2) return shared;
   // Matrix libraries accept a matrix if one of its dimensions has stride 1, with any batch stride.
   std::size_t rank = sizes.size();
-  bool matrix = (read.strides[rank - 1] == 1 && read.strides[rank - 2] >= sizes[rank - 1]) ||
-                (read.strides[rank - 2] == 1 && read.strides[rank - 1] >= sizes[rank - 2]);
+  const auto at_least = [](SymExpr a, SymExpr b) { return loops::sizes_non_negative(a - b); };
+  bool matrix = (read.strides[rank - 1].is(1) && at_least(read.strides[rank - 2], sizes[rank - 1])) ||
+                (read.strides[rank - 2].is(1) && at_least(read.strides[rank - 1], sizes[rank - 2]));
   return matrix ? read : shared;
 }
 

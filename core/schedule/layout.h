@@ -7,11 +7,11 @@ namespace partita::schedule {
 
 /// The layout of a definition's elements in its memory, if it gets memory.
 struct MemoryLayout {
-  Sizes strides;
-  std::int64_t elements = 0;  ///< number of storage elements that the strides reach
+  SymList strides;
+  SymExpr elements = 0;  ///< number of storage elements that the strides reach
 };
 /// Does each element have memory of its own? Gaps are allowed. False also for strides that this cannot tell of.
-bool is_without_overlap(const Sizes& sizes, const Sizes& strides);
+bool is_without_overlap(const loops::Lowering& lowering, const SymList& sizes, const SymList& strides);
 /// The layout of a definition. Memory: what its meta says. Others: the promised strides if elements do not overlap,
 /// else row-major.
 MemoryLayout layout_of(const LoweredGraph& g, int definition);
@@ -19,13 +19,13 @@ MemoryLayout layout_of(const LoweredGraph& g, int definition);
 /// A definition as a strided view of another definition's memory.
 struct StridedView {
   int base = -1;
-  Sizes strides;
-  std::int64_t offset = 0;
+  SymList strides;
+  SymExpr offset = 0;
 };
 /// The strides over `sizes` for which an index of `variables` (0 where the size is 1) gives `element`; nullopt if there
 /// are none. Leaves `base` open.
 std::optional<StridedView> strided(const loops::IndexMath& math, SymExpr element, const loops::Index& variables,
-                                   const Sizes& sizes);
+                                   const SymList& sizes);
 /// Follows views (and copies, if the reader may share memory) from `definition` to the definition that holds its
 /// elements. Returns the definition itself if it is not a view or no strides describe it.
 StridedView resolve_view(const LoweredGraph& g, int definition, bool through_copies);

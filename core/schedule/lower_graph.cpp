@@ -1,6 +1,9 @@
 #include "core/schedule/lower_graph.h"
 
 #include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
 
 #include "core/base/check.h"
 #include "core/ir/place.h"
@@ -31,41 +34,56 @@ bool computable(const Meta& m) {
 }
 
 /// Kernels write each element once, to memory of its own.
-bool has_separate_elements(const Meta& m) {
+bool has_separate_elements(const loops::Lowering& lowering, const Meta& m) {
   const TensorMeta* t = m.tensor();
   if (!t || !t->strides_known) return true;
-  const auto sizes = concrete(t->sizes), strides = concrete(t->strides);
-  return !sizes || !strides || is_without_overlap(*sizes, *strides);
+  return is_without_overlap(lowering, lowering.plain(t->sizes), lowering.plain_strides(t->strides));
 }
 
 class GraphLowering {
  public:
-  GraphLowering(LoweredGraph& to, const std::map<std::string, std::int64_t>& sizes) : to_(to), sizes_(sizes) {}
+  GraphLowering(LoweredGraph& to, Graph& graph, const std::map<std::string, std::int64_t>& sizes)
+      : to_(to), graph_(graph), sizes_(sizes) {}
 
   Status run() {
     int placeholders = 0;
-    for (Node* node : *to_.graph) {
+    for (Node* node : graph_) {
       to_.lowering.origin = node->name();
-      if (node->is_placeholder()) {
-        if (const TensorMeta* t = node->meta.tensor()) input(*node, *t, {PlanBuffer::Kind::Input, placeholders, {}});
-        ++placeholders;
-      } else if (node->op()->kind == OpKind::GetAttr) {
-        TRY_DO(attribute(*node));
-      } else if (!node->is_output() && !node->meta.sym()) {
-        // FX text has no annotations of tuples.
-        if (!node->meta.known() && !node->is(Op::getitem()) && !find_control(node->op())) {
-          TRY(Meta found, infer(*node));
-          node->meta = std::move(found);
-        }
-        TRY_DO(call(*node));
-      }
+      TRY_DO(lower(*node, placeholders));
+      note_guards(*node);
     }
     return {};
   }
 
  private:
+  Status lower(Node& node, int& placeholders) {
+    if (node.is_placeholder()) {
+      if (const TensorMeta* t = node.meta.tensor()) input(node, *t, {PlanBuffer::Kind::Input, placeholders, {}});
+      ++placeholders;
+      return {};
+    }
+    if (node.op()->kind == OpKind::GetAttr) return attribute(node);
+    if (node.is_output() || node.meta.sym()) return {};
+    // FX text has no annotations of tuples.
+    if (!node.meta.known() && !node.is(Op::getitem()) && !find_control(node.op())) {
+      TRY(node.meta, infer(node));
+    }
+    return call(node);
+  }
+
+  void note_guards(const Node& node) {
+    if (!to_.lowering.symbolic()) return;
+    std::vector<Guard> all = graph_.shapes->guards();
+    for (std::size_t i = to_.guards.size(); i < all.size(); ++i) {
+      all[i].reason += " at " + node.name();
+      if (const StackFrame* user = node.origin ? &node.origin->of_user() : nullptr; user && !user->file.empty())
+        all[i].reason += fmt::format(" ({}:{})", user->file, user->line);
+      to_.guards.push_back(std::move(all[i]));
+    }
+  }
+
   void input(const Node& node, const TensorMeta& meta, Source source) {
-    LoweredTensor t = to_.lowering.memory(meta.dtype, loops::concrete_sizes(meta.sizes));
+    LoweredTensor t = to_.lowering.memory(meta.dtype, to_.lowering.plain(meta.sizes));
     to_.sources[t.id] = std::move(source);
     to_.promised[t.id] = meta;
     to_.values[&node] = {t.id};
@@ -110,7 +128,7 @@ class GraphLowering {
                          place_of(node));
     TRY(Args bound, bind_arguments(*schema, node.args(), node.kwargs()));
     if (schema->is_mutable) return mutation(node, *schema, bound);
-    bool in_loops = computable(node.meta) && has_separate_elements(node.meta);
+    bool in_loops = computable(node.meta) && has_separate_elements(to_.lowering, node.meta);
     for (Node* n : node.inputs()) in_loops = in_loops && computable(n->meta);
     const OpRecord* record = find_record(node.op());
     const bool may_be_view = record && record->lower && (schema->is_view || record->may_alias);
@@ -134,7 +152,9 @@ class GraphLowering {
       const int id = call.results[i].id;
       const StridedView seen = resolve_view(to_, id, false);
       if (seen.base == id || to_.lowering[seen.base].kind != loops::Definition::Kind::Memory) return false;
-      if (!same_significant_strides(call.results[i].sizes, call.out(i).strides, seen.strides)) return false;
+      if (!same_significant_strides(call.results[i].sizes, to_.lowering.plain_strides(call.out(i).strides),
+                                    seen.strides))
+        return false;
     }
     return true;
   }
@@ -183,7 +203,7 @@ class GraphLowering {
   void add_result(ExternNode& e, const Meta& m) {
     const TensorMeta* meta = m.tensor();
     if (!meta) return e.results.push_back(-1);
-    LoweredTensor t = to_.lowering.memory(meta->dtype, loops::concrete_sizes(meta->sizes));
+    LoweredTensor t = to_.lowering.memory(meta->dtype, to_.lowering.plain(meta->sizes));
     to_.sources[t.id] = {PlanBuffer::Kind::Temporary, static_cast<int>(to_.externs.size()), {}};
     to_.promised[t.id] = *meta;
     e.results.push_back(t.id);
@@ -191,6 +211,8 @@ class GraphLowering {
 
   /// A call of sub graphs: a graph of its own around it, which the plan's runner interprets.
   Status region(const Node& node) {
+    if (to_.lowering.symbolic())
+      return unsupported("schedule.region", "regions are compiled for one set of sizes", place_of(node));
     auto graph = std::make_shared<Graph>(node.name());
     graph->shapes = to_.graph->shapes;
     ExternNode e{&node, {}, {}};
@@ -255,7 +277,7 @@ class GraphLowering {
           to_.sources.at(seen.base).kind == PlanBuffer::Kind::Input)
         from = to_.lowering.map(from.dtype, from.sizes,
                                 [from](loops::Body& body, const loops::Index& i) { return body.read(from, i); });
-      from = to_.lowering.expand(from, loops::concrete_sizes(meta.sizes));
+      from = to_.lowering.expand(from, to_.lowering.plain(meta.sizes));
       LoweredTensor written = to_.lowering.map(meta.dtype, from.sizes,
                                                [from, dtype = meta.dtype](loops::Body& body, const loops::Index& i) {
                                                  return body.b.cast(body.read(from, i), dtype);
@@ -269,21 +291,52 @@ class GraphLowering {
   }
 
   LoweredGraph& to_;
+  Graph& graph_;
   const std::map<std::string, std::int64_t>& sizes_;
   std::set<const Node*> overwritten_;  ///< inputs that a copy_ so far overwrites, and the copy_ nodes
 };
 
+/// A copy of the graph whose symbols have these values as hints, and no guards yet. Its sizes can stay symbolic if
+/// every symbol is a size by its name, s0, which no variable of a loop has, and is at least 2.
+Result<std::unique_ptr<Graph>> with_hints(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
+  for (const auto& [symbol, value] : sizes)
+    if (symbol.size() < 2 || symbol[0] != 's' || !std::isdigit(static_cast<unsigned char>(symbol[1])) || value < 2)
+      return unsupported("schedule.symbol", fmt::format("code for {} = {} only", symbol, value));
+  std::unique_ptr<Graph> copy = graph.clone();
+  const std::shared_ptr<const ShapeEnv> given = copy->shapes;
+  copy->shapes = std::make_shared<ShapeEnv>();
+  if (given)
+    for (const auto& [symbol, value] : given->hints()) copy->shapes->set_hint(symbol, value);
+  for (const auto& [symbol, value] : sizes) copy->shapes->set_hint(symbol, value);
+  return copy;
+}
+
 }  // namespace
 
+void for_each_tensor(const LoweredGraph& g, const ExternNode& call, const std::function<void(Node*)>& f) {
+  for (const Arg& a : call.args)
+    for_each_node(a, [&](Node* n) {
+      if (g.values.contains(n)) f(n);
+    });
+}
+
 Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
-                                 const loops::Target& target) {
+                                 const loops::Target& target, bool symbolic) {
   LoweredGraph lowered;
-  lowered.lowering = loops::Lowering(target);
-  TRY(lowered.graph, specialise(graph, sizes));
-  for (const Arg& out : lowered.graph->outputs()) lowered.outputs.push_back(out.node() ? out.node()->meta : Meta());
+  std::unique_ptr<Graph> copy;
+  if (symbolic) {
+    TRY(copy, with_hints(graph, sizes));
+    lowered.lowering = loops::Lowering(target, copy->shapes);
+  } else {
+    TRY(copy, specialise(graph, sizes));
+    lowered.lowering = loops::Lowering(target);
+  }
+  for (const Arg& out : copy->outputs()) lowered.outputs.push_back(out.node() ? out.node()->meta : Meta());
   if (target.has(LibraryRoutine::Convolution) && !target.channels_last.empty())
-    prefer_channels_last(*lowered.graph, target.channels_last);
-  TRY_DO(GraphLowering(lowered, sizes).run());
+    prefer_channels_last(*copy, target.channels_last);
+  Graph& made = *copy;
+  lowered.graph = std::move(copy);
+  TRY_DO(GraphLowering(lowered, made, sizes).run());
   return lowered;
 }
 

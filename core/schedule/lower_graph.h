@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,7 +31,7 @@ struct ExternNode {
 
 /// A graph as definitions and calls, and what must end up in memory.
 struct LoweredGraph {
-  std::unique_ptr<Graph> graph;  ///< without symbols
+  std::shared_ptr<const Graph> graph;  ///< without symbols, unless sizes are kept symbolic
   loops::Lowering lowering;
   std::unordered_map<int, Source> sources;       ///< origins of Memory definitions
   std::unordered_map<int, TensorMeta> promised;  ///< metas of definitions that are results of nodes
@@ -39,12 +40,18 @@ struct LoweredGraph {
   std::vector<Meta> outputs;  ///< the metas of what forward returns; layouts that are preferred within change no output
   std::unordered_map<const Node*, std::vector<int>> values;  ///< definitions of a node's results
 
+  std::vector<Guard> guards;  ///< what was decided from the values of symbols while calls were lowered, with the call
+
   const loops::Target& target() const { return lowering.target(); }
   int value(const Node* node, std::size_t i = 0) const { return values.at(node).at(i); }
 };
 
-/// `sizes` gives symbols values, see specialise().
+/// Calls f on the tensors that a call takes, in order, repeats included; not on symbolic numbers.
+void for_each_tensor(const LoweredGraph& g, const ExternNode& call, const std::function<void(Node*)>& f);
+
+/// `sizes` gives symbols values, see specialise(). If `symbolic`, sizes stay expressions, and the values are hints: the
+/// graph's ShapeEnv then has a guard for each decision that depends on them.
 Result<LoweredGraph> lower_graph(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
-                                 const loops::Target& target);
+                                 const loops::Target& target, bool symbolic = false);
 
 }  // namespace partita::schedule

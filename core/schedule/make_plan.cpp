@@ -1,21 +1,19 @@
 #include "core/schedule/make_plan.h"
 
 #include <algorithm>
-#include <climits>
 #include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "core/base/check.h"
-#include "core/base/memory.h"
 #include "core/base/verification.h"
 #include "core/ir/place.h"
 #include "core/ops/catch_raised.h"
-#include "core/schedule/arena.h"
 #include "core/schedule/emit.h"
 #include "core/schedule/epilogue.h"
 #include "core/schedule/fuse.h"
+#include "core/schedule/instantiate.h"
 #include "core/schedule/verify_plan.h"
 #include "core/tensor/significant_strides.h"
 
@@ -34,7 +32,7 @@ class Planner {
     stages_ = find_stages(g_);
     std::vector<Group> groups = fuse(g_, stages_, options.fuse);
     std::vector<std::optional<Epilogue>> epilogues(groups.size());
-    if (options.fuse) epilogues = find_epilogues(g_, stages_, groups);
+    if (options.fuse && !options.symbolic) epilogues = find_epilogues(g_, stages_, groups);
     std::set<int> taken;
     for (const auto& e : epilogues)
       if (e) taken.insert(e->call);
@@ -54,9 +52,16 @@ class Planner {
     TRY_DO(outputs());
     plan_.promised = std::move(g_.outputs);
     TRY_DO(check_strides());
-    TRY_DO(fit());
-    arena();
     if (options.target.cache_bytes > 0) stream(options.target.cache_bytes);
+    if (!options.symbolic) {
+      TRY_DO(place_memory(plan_));
+      return std::move(plan_);
+    }
+    plan_.graph = g_.graph;
+    plan_.guards = std::move(g_.guards);
+    // Those that the planner took itself follow those of the calls.
+    const std::vector<Guard> all = g_.graph->shapes->guards();
+    plan_.guards.insert(plan_.guards.end(), all.begin() + static_cast<std::ptrdiff_t>(plan_.guards.size()), all.end());
     return std::move(plan_);
   }
 
@@ -66,8 +71,8 @@ class Planner {
     for (std::size_t o = 0; o < plan_.promised.size(); ++o) {
       const TensorMeta* meta = plan_.promised[o].tensor();
       const auto* view = meta ? std::get_if<PlanView>(&plan_.outputs[o]) : nullptr;
-      if (view && meta->strides_known && view->sizes == meta->sizes &&
-          !same_significant_strides(meta->sizes, view->strides, meta->strides))
+      if (view && meta->strides_known && view->sizes == g_.lowering.plain(meta->sizes) &&
+          !same_significant_strides(meta->sizes, view->strides, g_.lowering.plain_strides(meta->strides)))
         return unsupported(
             "schedule.strides",
             fmt::format("output {} is {}, whose strides compiled code does not make; use --backend interp", o,
@@ -96,8 +101,7 @@ class Planner {
 
   PlanView view(const StridedView& v, int definition) {
     const loops::Definition& d = g_.lowering[definition];
-    return {buffer(v.base), d.dtype, SymList(d.sizes.begin(), d.sizes.end()),
-            SymList(v.strides.begin(), v.strides.end()), v.offset};
+    return {buffer(v.base), d.dtype, d.sizes, v.strides, v.offset};
   }
 
   void kernel(Emitted emitted) {
@@ -128,11 +132,12 @@ class Planner {
     call.graph = e.graph;
     for (const Arg& a : e.args) {
       const ArgList* list = a.get<ArgList>();
-      if (Node* n = a.node()) {
-        call.args.emplace_back(argument(e, n));
-      } else if (list && std::ranges::any_of(list->items, [](const Arg& item) { return item.node() != nullptr; })) {
+      const auto is_tensor = [&](const Arg& item) { return item.node() && g_.values.contains(item.node()); };
+      if (is_tensor(a)) {
+        call.args.emplace_back(argument(e, a.node()));
+      } else if (list && std::ranges::any_of(list->items, is_tensor)) {
         std::vector<PlanView> views;
-        for (const Arg& item : list->items) views.push_back(item.node() ? argument(e, item.node()) : none);
+        for (const Arg& item : list->items) views.push_back(is_tensor(item) ? argument(e, item.node()) : none);
         call.args.emplace_back(std::move(views));
       } else {
         call.args.emplace_back(a);
@@ -172,55 +177,9 @@ class Planner {
     return {};
   }
 
-  /// Refuses too much memory before anything is compiled and before its bytes are added up.
-  Status fit() const {
-    for (const PlanBuffer& b : plan_.buffers) {
-      std::int64_t size;
-      if (__builtin_mul_overflow(b.elements.as_int(), static_cast<std::int64_t>(itemsize(b.dtype)), &size))
-        return input_error("tensor.size", "size out of range", {.graph = g_.graph->name});
-      TRY_DO(check_fits_in_memory(static_cast<std::size_t>(size)));
-    }
-    return {};
-  }
-
-  void arena() {
-    std::vector<Lifetime> lives(plan_.buffers.size(), Lifetime{0, INT_MAX, -1});
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      auto use = [&](int b) {
-        if (b < 0) return;
-        Lifetime& l = lives[static_cast<std::size_t>(b)];
-        l.first = std::min(l.first, static_cast<int>(s));
-        l.last = std::max(l.last, static_cast<int>(s));
-      };
-      if (auto* k = std::get_if<KernelCall>(&plan_.steps[s])) {
-        for (int b : k->buffers) use(b);
-        continue;
-      }
-      const auto& call = std::get<ExternCall>(plan_.steps[s]);
-      for (const auto& a : call.args) {
-        if (auto* v = std::get_if<PlanView>(&a)) use(v->buffer);
-        if (auto* list = std::get_if<std::vector<PlanView>>(&a))
-          for (const PlanView& v : *list) use(v.buffer);
-      }
-      for (const PlanView& v : call.results) use(v.buffer);
-      for (const PlanView& v : call.epilogue_inputs) use(v.buffer);
-    }
-    std::vector<std::size_t> temporaries;
-    std::vector<Lifetime> kept;
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      if (plan_.buffers[b].kind != PlanBuffer::Kind::Temporary) continue;
-      lives[b].bytes = static_cast<std::size_t>(plan_.buffers[b].elements.as_int()) * itemsize(plan_.buffers[b].dtype);
-      temporaries.push_back(b);
-      kept.push_back(lives[b]);
-    }
-    Arena placed = place(kept);
-    for (std::size_t i = 0; i < temporaries.size(); ++i) plan_.buffers[temporaries[i]].offset = placed.offsets[i];
-    plan_.arena_bytes = placed.bytes;
-  }
-
   std::size_t bytes(int buffer) const {
     const PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(buffer)];
-    return static_cast<std::size_t>(b.elements.as_int()) * itemsize(b.dtype);
+    return static_cast<std::size_t>(g_.lowering.hint(b.elements)) * itemsize(b.dtype);
   }
 
   /// Marks large results for stores that bypass the caches, in kernels that move more than the caches hold. Their first
@@ -259,9 +218,9 @@ class Planner {
 Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) {
   WorkingOn working("plan of graph " + graph.name);
   return catch_raised<Plan>([&]() -> Result<Plan> {
-    TRY(LoweredGraph lowered, lower_graph(graph, options.sizes, options.target));
+    TRY(LoweredGraph lowered, lower_graph(graph, options.sizes, options.target, options.symbolic));
     TRY(Plan plan, Planner(lowered).run(options));
-    if (verification())
+    if (verification() && !options.symbolic)
       if (const std::vector<std::string> broken = verify(plan); !broken.empty())
         return Diagnostic{Fault::Internal, "schedule.verify", broken.front(), {.graph = graph.name}};
     return plan;

@@ -14,6 +14,9 @@ struct PlanOptions {
   std::map<std::string, std::int64_t> sizes;
   loops::Target target;
   bool fuse = config().fuse;  ///< false: each definition that needs a loop gets a kernel of its own
+  /// Sizes stay symbols, and `sizes` only decides between plans. What was decided stands in Plan::guards. Such
+  /// a plan has no memory; instantiate() makes one that runs.
+  bool symbolic = false;
 };
 
 /// Makes a plan of kernels, calls and memory for a functional ATen graph, whose only mutations are copy_ of inputs at

@@ -10,10 +10,10 @@ using Merged = std::vector<std::size_t>;
 
 /// Merges neighbouring dims in `order` that every element expression walks through as one dim: 4 * d0 + d1 with d1 < 4.
 std::vector<Merged> merge_dims(const loops::IndexMath& math, const std::vector<SymExpr>& elements,
-                               const Position& position, const Sizes& space, const std::vector<std::size_t>& order);
+                               const Position& position, const SymList& space, const std::vector<std::size_t>& order);
 
-std::int64_t extent(const Sizes& space, const Merged& dims);
+SymExpr extent(const SymList& space, const Merged& dims);
 /// Sets these dims of `at` to the digits of a variable.
-void place(const loops::IndexMath& math, const Sizes& space, const Merged& dims, SymExpr variable, Position& at);
+void place(const loops::IndexMath& math, const SymList& space, const Merged& dims, SymExpr variable, Position& at);
 
 }  // namespace partita::schedule

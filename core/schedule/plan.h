@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
@@ -69,6 +70,11 @@ struct Plan {
   std::vector<TensorMeta> inputs;  ///< metas of the graph's placeholders; actual sizes bind the symbols
   std::size_t arena_bytes = 0;
   std::shared_ptr<ShapeEnv> shapes;
+  std::vector<Guard> guards = {};  ///< of a plan with symbols: the sizes for which it is right
+  /// Holds the nodes of symbolic numbers in the calls' literals, if there are any.
+  std::shared_ptr<const Graph> graph = {};
+  /// The symbols in kernels, and their values in this plan; empty if there are none, or before instantiate().
+  std::map<std::string, std::int64_t> symbols = {};
 };
 
 std::string print(const Plan& plan);

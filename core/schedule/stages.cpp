@@ -51,7 +51,7 @@ class Finder {
     for (const Arg& out : g_.graph->outputs())
       if (const Node* n = out.node(); n && g_.values.contains(n)) store(output_view(g_, g_.value(n)).base);
     for (const ExternNode& e : g_.externs)
-      for (const Arg& a : e.args) for_each_node(a, [&](Node* n) { store(argument_view(g_, e, g_.value(n)).base); });
+      for_each_tensor(g_, e, [&](Node* n) { store(argument_view(g_, e, g_.value(n)).base); });
     for (const auto& [id, target] : g_.destination) {
       store(id);
       // The value gets a unit of its own, so that all readers of the input can run between it and the overwriting.
@@ -83,9 +83,9 @@ class Finder {
 
   std::int64_t iterations(int id) const {
     const Definition& d = l_[id];
-    if (d.kind != Kind::Writes) return numel(d.kind == Kind::Reduce ? d.space : d.sizes);
+    if (d.kind != Kind::Writes) return l_.hint(product(d.kind == Kind::Reduce ? d.space : d.sizes));
     std::int64_t n = 0;
-    for (const auto& w : d.writes) n += numel(w.sizes);
+    for (const auto& w : d.writes) n += l_.hint(product(w.sizes));
     return n;
   }
 
@@ -168,15 +168,14 @@ class Finder {
         if (first == l_.size() && id < l_.size()) {
           // A call without results comes after its arguments.
           int last = -1;
-          for (const Arg& a : e.args) for_each_node(a, [&](Node* n) { last = std::max(last, g_.value(n)); });
+          for_each_tensor(g_, e, [&](Node* n) { last = std::max(last, g_.value(n)); });
           if (last >= id) return;
         } else if (first > id) {
           return;
         }
         SchedulerNode unit{SchedulerNode::Kind::Extern, static_cast<int>(next), {}, {}, {}};
         std::set<int> seen;
-        for (const Arg& a : e.args)
-          for_each_node(a, [&](Node* n) { reach(argument_view(g_, e, g_.value(n)).base, unit, seen); });
+        for_each_tensor(g_, e, [&](Node* n) { reach(argument_view(g_, e, g_.value(n)).base, unit, seen); });
         extern_unit_[next++] = static_cast<int>(s_.units.size());
         if (const OpRecord* record = find_record(e.node->op()); e.graph || (record && record->random)) {
           // All draws use one generator, so they keep the graph's order.

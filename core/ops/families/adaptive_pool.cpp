@@ -10,6 +10,12 @@ namespace partita {
 namespace {
 using namespace loops;
 
+/// The last two sizes, as numbers.
+Sizes planes(const LowerCall& call, const SymList& sizes) {
+  const std::size_t rank = sizes.size();
+  return {call.to.number(sizes[rank - 2]), call.to.number(sizes[rank - 1])};
+}
+
 /// The size of the windows of an adaptive pooling; refused unless all windows have the same size.
 Sizes equal_windows(const Sizes& in, const Sizes& out) {
   std::size_t r = in.size();
@@ -25,9 +31,11 @@ Sizes equal_windows(const Sizes& in, const Sizes& out) {
 void lower_adaptive_avg_pool2d(LowerCall& call) {
   LoweredTensor self = call.in("self");
   if (!is_floating(self.dtype)) fail_unsupported("average pooling of " + std::string(torch_name(self.dtype)));
-  Sizes out = call.out_sizes(), window = equal_windows(self.sizes, out);
+  const Sizes out = planes(call, call.out_sizes());
+  const Sizes window = equal_windows(planes(call, self.sizes), out);
   LoweredTensor x = call.to.cast(self, opmath_dtype(self.dtype));
-  Sizes space(out.begin(), out.end() - 2);
+  SymList space = call.out_sizes();
+  space.resize(space.size() - 2);
   std::vector<bool> reduced(space.size(), false);
   for (std::size_t k = 0; k < 2; ++k) {
     space.push_back(out[out.size() - 2 + k]);
@@ -49,7 +57,7 @@ void lower_adaptive_avg_pool2d(LowerCall& call) {
 
 void lower_adaptive_avg_pool2d_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), self = call.in("self");
-  Sizes window = equal_windows(self.sizes, grad.sizes);
+  const Sizes window = equal_windows(planes(call, self.sizes), planes(call, grad.sizes));
   double n = static_cast<double>(window[0] * window[1]);
   DType compute = opmath_dtype(grad.dtype);
   call.give(call.to.map(compute, self.sizes, [=](Body& body, const Index& i) {

@@ -20,9 +20,9 @@ struct Advanced {
   /// By dimension of self, broadcast to one size; invalid for a dimension taken whole.
   std::vector<LoweredTensor> indices;
   std::vector<Reach> reaches;  ///< of the valid indices
-  Sizes common;
+  SymList common;
   std::size_t front = 0;  ///< the number of the result's dimensions before the indexed ones
-  Sizes sizes;            ///< of the result
+  SymList sizes;          ///< of the result
 
   Advanced(LowerCall& call, std::string_view name, bool checked = true)
       : self(call.in("self")), indices(call.ins(name)) {
@@ -31,7 +31,7 @@ struct Advanced {
       if (t.valid()) {
         if (!is_integral(t.dtype) || t.dtype == DType::UInt8)
           fail_unsupported("an index of " + std::string(torch_name(t.dtype)));
-        common = broadcast_sizes(common, t.sizes);
+        common = call.to.broadcast(common, t.sizes);
       }
     std::size_t first = 0, last = 0, count = 0;
     for (std::size_t d = 0; d < indices.size(); ++d)

@@ -21,13 +21,21 @@ std::vector<bool> but_channel(std::size_t rank) {
 /// Views a [C] tensor as [1, C, 1, ...].
 LoweredTensor by_channel(Lowering& to, const LoweredTensor& t, std::size_t rank) {
   if (!t.valid()) return t;
-  Sizes sizes(rank, 1);
+  SymList sizes(rank, 1);
   sizes[1] = t.numel();
   return to.reshape(t, sizes);
 }
 
 LoweredTensor flat(Lowering& to, const LoweredTensor& t) {
   return to.reshape(t, {t.numel()});
+}
+
+/// The number of elements of each channel.
+SymExpr samples(const LoweredTensor& x) {
+  SymExpr n = 1;
+  for (std::size_t d = 0; d < x.dim(); ++d)
+    if (d != 1) n = n * x.sizes[d];
+  return n;
 }
 
 /// Gives out, save_mean and save_invstd; then, if `functional`, the new running statistics.
@@ -54,17 +62,18 @@ void give_batch_norm(LowerCall& call, bool training, bool functional) {
     return;
   }
   std::vector<bool> reduced = but_channel(rank);
-  double n = static_cast<double>(x.numel()) / static_cast<double>(x.sizes[1]);
+  const SymExpr n = samples(x);
   // Eager PyTorch rounds the mean and 1/std to the statistics' dtype before it uses them. In bfloat16 it also rounds
   // the sum of squares and divides in bfloat16.
   const DType kept = call.out(1).dtype;
   const bool narrow = kept == DType::BFloat16;
   auto rounded = [&](const LoweredTensor& t) { return to.cast(to.cast(t, kept), make.dtype); };
   auto in_statistics = [&](const LoweredTensor& t) { return narrow ? rounded(t) : t; };
-  auto divided = [&](const LoweredTensor& t, double by) {
-    if (narrow) by = kernels::rounded(kept, static_cast<float>(by));
-    return in_statistics(
-        make({t}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), by)); }));
+  auto divided = [&](const LoweredTensor& t, SymExpr by) {
+    return in_statistics(make({t}, [=](ScalarBuilder& b, auto v) {
+      const Scalar n = b.count(b.dtype(v[0]), by);
+      return b.Div(v[0], narrow ? b.cast(b.cast(n, kept), b.dtype(v[0])) : n);
+    }));
   };
   LoweredTensor centred_exactly = make.sub(x, make.mean(x, reduced));
   LoweredTensor mean = rounded(make.mean(x, reduced)), centred = make.sub(x, mean);
@@ -115,15 +124,15 @@ void lower_batch_norm_backward(LowerCall& call) {
   LoweredTensor sum_g = make.sum(g, reduced), dot = make.sum(make.mul(g, centred), reduced);
   const ArgList* mask = call.arg("output_mask").get<ArgList>();
   auto wanted = [&](std::size_t i) { return *mask->items.at(i).get<bool>(); };
-  double n = static_cast<double>(x.numel()) / static_cast<double>(x.sizes[1]);
+  const SymExpr n = samples(x);
   if (wanted(0)) {
     LoweredTensor scale = weight.valid() ? make.mul(rstd, weight) : rstd;
     if (train) {
       LoweredTensor slope = make({dot, rstd}, [=](ScalarBuilder& b, auto v) {
-        return b.Div(b.Mul(b.Mul(v[0], v[1]), v[1]), b.constant(b.dtype(v[0]), n));
+        return b.Div(b.Mul(b.Mul(v[0], v[1]), v[1]), b.count(b.dtype(v[0]), n));
       });
       LoweredTensor shift =
-          make({sum_g}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.constant(b.dtype(v[0]), n)); });
+          make({sum_g}, [=](ScalarBuilder& b, auto v) { return b.Div(v[0], b.count(b.dtype(v[0]), n)); });
       call.give(make({g, shift, centred, slope, scale}, [](ScalarBuilder& b, auto v) {
         return b.Mul(b.Sub(b.Sub(v[0], v[1]), b.Mul(v[2], v[3])), v[4]);
       }));

@@ -21,13 +21,10 @@ void lower_copy(LowerCall& call) {
 /// copy(self, src): src in self's dtype and sizes. Where elements of self share memory, the last write decides; loops
 /// promise no order of writes, so that case is refused.
 void lower_copy_from(LowerCall& call) {
-  const Sizes sizes = call.out_sizes(), strides = concrete_sizes(call.out().strides);
-  std::int64_t elements = 1, reach = 1;
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    elements *= sizes[d];
-    reach += (sizes[d] - 1) * strides[d];
-  }
-  if (reach < elements) fail_unsupported("a copy whose elements share memory");
+  const SymList sizes = call.out_sizes(), strides = call.to.plain_strides(call.out().strides);
+  SymExpr reach = 1;
+  for (std::size_t d = 0; d < sizes.size(); ++d) reach = reach + (sizes[d] - 1) * strides[d];
+  if (!sizes_non_negative(reach - product(sizes))) fail_unsupported("a copy whose elements share memory");
   give_copy(call, "src");
 }
 

@@ -20,7 +20,7 @@ LoweredTensor extremum(LowerCall& call, ScalarOp op, std::vector<bool>& reduced,
 LoweredTensor position(Lowering& to, const LoweredTensor& self, const LoweredTensor& best,
                        const std::vector<bool>& reduced) {
   LoweredTensor wide = to.expand(best, self.sizes);
-  Sizes counted = self.sizes;
+  SymList counted = self.sizes;
   for (std::size_t d = 0; d < counted.size(); ++d)
     if (!reduced[d]) counted[d] = 1;
   return to.reduce(DType::Int64, self.sizes, reduced, ScalarOp::Min, [=](Body& body, const Index& i) {
@@ -28,12 +28,12 @@ LoweredTensor position(Lowering& to, const LoweredTensor& self, const LoweredTen
     Scalar hit = body.b.Eq(x, m);
     if (is_floating(self.dtype)) hit = body.b.BitOr(hit, body.b.IsNan(x));
     Index at = i;
-    std::int64_t n = 1;
+    SymExpr n = 1;
     for (std::size_t d = 0; d < at.size(); ++d) {
       if (!reduced[d]) at[d] = 0;
-      n *= counted[d];
+      n = n * counted[d];
     }
-    return body.b.where(hit, body.scalar(body.math.linear(at, counted)), body.b.constant_int(DType::Int64, n));
+    return body.b.where(hit, body.scalar(body.math.linear(at, counted)), body.b.index(n));
   });
 }
 

@@ -24,7 +24,7 @@ void give_scatter(LowerCall& call, ElementFunction value, bool accumulate) {
     value = [value, wide](Body& body, const Index& i) { return body.b.cast(value(body, i), wide); };
   }
   std::vector<Write> writes{whole(self)};
-  if (index.numel() > 0) {
+  if (!index.numel().is(0)) {
     if (index.dim() == 0 || index.dim() != self.dim()) fail_unsupported("scatter with a 0-dim tensor");
     std::size_t dim = call.dim("dim", self.dim());
     Reach reach(call, dim, self.sizes[dim], false);
@@ -46,7 +46,7 @@ ElementFunction source_value(LowerCall& call) {
 
 void lower_gather(LowerCall& call) {
   LoweredTensor self = call.in("self"), index = integer_index(call, "index");
-  if (index.numel() == 0) {  // an empty index may have any rank
+  if (index.numel().is(0)) {  // an empty index may have any rank
     call.give(call.to.constant(self.dtype, index.sizes, 0));
     return;
   }

@@ -17,9 +17,10 @@ void lower_group_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   Lowering& to = call.to;
-  if (input.numel() == 0) fail_unsupported("normalisation of groups without elements");
-  std::int64_t n = call.integer("N"), c = call.integer("C"), hw = call.integer("HxW"), groups = call.integer("group");
-  LoweredTensor x = to.reshape(to.cast(input, make.dtype), {n, groups, c / groups, hw});
+  if (input.numel().is(0)) fail_unsupported("normalisation of groups without elements");
+  const std::int64_t c = call.integer("C"), groups = call.integer("group");
+  LoweredTensor x =
+      to.reshape(to.cast(input, make.dtype), to.plain({call.sym("N"), groups, c / groups, call.sym("HxW")}));
   std::vector<bool> reduced{false, false, true, true};
   LoweredTensor mean = make.mean(x, reduced);
   LoweredTensor centred = make.sub(x, mean);

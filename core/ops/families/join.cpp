@@ -21,7 +21,10 @@ using namespace loops;
 void give_triangle(LowerCall& call, bool lower) {
   LoweredTensor self = call.in("self");
   const std::size_t rank = self.dim();
-  const std::int64_t diagonal = std::clamp(call.integer("diagonal"), -self.sizes[rank - 2], self.sizes[rank - 1]);
+  SymExpr diagonal = call.integer("diagonal");
+  if (call.test(sym_lt(diagonal, -self.sizes[rank - 2]), "a diagonal below the matrix"))
+    diagonal = -self.sizes[rank - 2];
+  if (call.test(sym_lt(self.sizes[rank - 1], diagonal), "a diagonal above the matrix")) diagonal = self.sizes[rank - 1];
   call.give(call.to.map(self.dtype, self.sizes, [=](Body& body, const Index& i) {
     SymExpr row = i[i.size() - 2], column = i[i.size() - 1];
     Scalar keep = lower ? body.less(column, row + diagonal + 1) : body.less(row + (diagonal - 1), column);
@@ -40,10 +43,10 @@ void lower_triu(LowerCall& call) {
 void give_cat(LowerCall& call, const std::vector<LoweredTensor>& parts, std::size_t dim) {
   DType dtype = call.out().dtype;
   std::vector<Write> writes;
-  std::int64_t start = 0;
+  SymExpr start = 0;
   for (const LoweredTensor& t : parts) {
-    if (t.numel() > 0) writes.push_back(write(t, dtype, dim, start));
-    start += t.sizes[dim];
+    if (!t.numel().is(0)) writes.push_back(write(t, dtype, dim, start));
+    start = start + t.sizes[dim];
   }
   call.give(call.to.writes(dtype, call.out_sizes(), std::move(writes)));
 }
@@ -65,21 +68,24 @@ void lower_roll(LowerCall& call) {
   Sizes shifts = call.integers("shifts"), dims = call.integers("dims");
   LoweredTensor flat = dims.empty() ? call.to.reshape(self, {self.numel()}) : self;
   if (dims.empty()) dims = {0};
-  Sizes by(flat.dim(), 0);
+  Sizes by(flat.dim(), 0), sizes;
+  for (SymExpr size : flat.sizes) sizes.push_back(call.to.number(size));
   for (std::size_t k = 0; k < dims.size(); ++k) by[wrap_dim(dims[k], flat.dim())] += shifts[k];
   call.give(call.to.map(self.dtype, flat.sizes, [=](Body& body, const Index& i) {
     Index at = i;
     for (std::size_t d = 0; d < at.size(); ++d)
-      if (by[d] != 0 && flat.sizes[d] > 0)
-        at[d] = body.math.mod(i[d] + (flat.sizes[d] - by[d] % flat.sizes[d]), flat.sizes[d]);
+      if (by[d] != 0 && !flat.sizes[d].is(0)) {
+        const std::int64_t size = sizes[d];
+        at[d] = body.math.mod(i[d] + (size - by[d] % size), size);
+      }
     return body.read(flat, at);
   }));
 }
 
 void lower_repeat(LowerCall& call) {
   LoweredTensor self = call.in("self");
-  Sizes sizes = call.out_sizes();
-  if (call.out().numel().is(0)) return call.give(call.to.constant(self.dtype, sizes, 0));
+  const SymList sizes = call.out_sizes();
+  if (product(sizes).is(0)) return call.give(call.to.constant(self.dtype, sizes, 0));
   call.give(call.to.map(self.dtype, sizes, [=](Body& body, const Index& i) {
     Index at;
     for (std::size_t d = 0; d < self.dim(); ++d)
@@ -92,7 +98,7 @@ void lower_cat(LowerCall& call) {
   std::vector<LoweredTensor> parts;
   // cat ignores an empty 1-d tensor.
   for (const LoweredTensor& t : call.ins("tensors"))
-    if (t.sizes != Sizes{0}) parts.push_back(t);
+    if (t.sizes != SymList{0}) parts.push_back(t);
   std::size_t rank = call.out_sizes().size();
   give_cat(call, parts, call.dim("dim", rank));
 }

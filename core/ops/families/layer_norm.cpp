@@ -25,7 +25,7 @@ void lower_layer_norm(LowerCall& call) {
   LoweredTensor input = call.in("input");
   Arithmetic make = arithmetic(call, input);
   LoweredTensor x = call.to.cast(input, make.dtype);
-  if (x.numel() == 0) fail_unsupported("normalisation of rows without elements");
+  if (x.numel().is(0)) fail_unsupported("normalisation of rows without elements");
   std::vector<bool> reduced = trailing(x.dim(), call.integers("normalized_shape").size());
   LoweredTensor mean = make.mean(x, reduced);
   LoweredTensor centred = make.sub(x, mean);
@@ -49,7 +49,7 @@ void lower_layer_norm_backward(LowerCall& call) {
   std::size_t inner = call.integers("normalized_shape").size();
   std::vector<bool> row = trailing(x.dim(), inner), outer = trailing(x.dim(), inner, false);
   // mean and rstd may be flat or have the input's rank; only their number of elements matters.
-  Sizes statistics = x.sizes;
+  SymList statistics = x.sizes;
   for (std::size_t d = 0; d < row.size(); ++d)
     if (row[d]) statistics[d] = 1;
   LoweredTensor mean = call.to.reshape(call.in("mean"), statistics);

@@ -11,11 +11,10 @@ struct Reach {
   Bound bound;
   bool checked = true;  ///< an index out of range is an error; else it is clamped, and its element is not used
 
-  Reach(const LowerCall& call, std::size_t dim, std::int64_t size, bool wraps, bool checked = true)
+  Reach(const LowerCall& call, std::size_t dim, SymExpr size, bool wraps, bool checked = true)
       : bound{call.to.origin, "dimension " + std::to_string(dim), size, wraps}, checked(checked) {
     // The call stays a call, which reports an index that is out of range. Loops would not read indices into size 1.
-    if (size == 0 || (checked && size == 1))
-      fail_unsupported("indices into a dimension of size " + std::to_string(size));
+    if (size.is(0) || (checked && size.is(1))) fail_unsupported("indices into a dimension of size " + size.str());
   }
 
   /// The index as an expression. Its value is always in range, so a kernel never touches memory outside of the tensor.
@@ -23,9 +22,9 @@ struct Reach {
     ScalarBuilder& b = body.b;
     Scalar i = b.cast(body.read(index, at), DType::Int64);
     Scalar zero = b.constant_int(DType::Int64, 0);
-    if (bound.wraps) i = b.where(b.Lt(i, zero), b.Add(i, b.constant_int(DType::Int64, bound.size)), i);
+    if (bound.wraps) i = b.where(b.Lt(i, zero), b.Add(i, b.index(bound.size)), i);
     if (checked) return body.indirect(b.within(i, bound), bound.size);
-    return body.indirect(b.Max(b.Min(i, b.constant_int(DType::Int64, bound.size - 1)), zero), bound.size);
+    return body.indirect(b.Max(b.Min(i, b.index(bound.size - 1)), zero), bound.size);
   }
 };
 

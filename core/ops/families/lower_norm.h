@@ -17,11 +17,10 @@ struct Arithmetic {
     return to.reduce(t, ScalarOp::Add, reduced);
   }
   LoweredTensor mean(const LoweredTensor& t, const std::vector<bool>& reduced) const {
-    double n = 1;
+    SymExpr n = 1;
     for (std::size_t d = 0; d < reduced.size(); ++d)
-      if (reduced[d]) n *= static_cast<double>(t.sizes[d]);
-    return (*this)({sum(t, reduced)},
-                   [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.constant(b.dtype(x[0]), n)); });
+      if (reduced[d]) n = n * t.sizes[d];
+    return (*this)({sum(t, reduced)}, [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.count(b.dtype(x[0]), n)); });
   }
   LoweredTensor mul(const LoweredTensor& a, const LoweredTensor& b) const {
     return (*this)({a, b}, [](ScalarBuilder& s, auto x) { return s.Mul(x[0], x[1]); });

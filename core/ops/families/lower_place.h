@@ -12,7 +12,7 @@ inline Write write(const LoweredTensor& t, DType dtype, IndexFunction target) {
           std::move(target)};
 }
 
-inline Write write(const LoweredTensor& t, DType dtype, std::size_t dim, std::int64_t start, std::int64_t step = 1) {
+inline Write write(const LoweredTensor& t, DType dtype, std::size_t dim, SymExpr start, std::int64_t step = 1) {
   return write(t, dtype, [=](Body&, const Index& i) {
     Index at = i;
     at[dim] = i[dim] * step + start;
@@ -20,8 +20,16 @@ inline Write write(const LoweredTensor& t, DType dtype, std::size_t dim, std::in
   });
 }
 
+/// The argument `name` of a slice, as a place in 0 .. size; `otherwise` when it is None.
+inline SymExpr slice_place(LowerCall& call, std::string_view name, SymExpr otherwise, SymExpr size) {
+  SymExpr at = call.has(name) ? call.sym(name) : otherwise;
+  if (call.test(sym_lt(at, 0), "a slice from the end")) at = at + size;
+  if (call.test(sym_lt(at, 0), "a slice from before the start")) return 0;
+  return call.test(sym_lt(size, at), "a slice beyond the end") ? size : at;
+}
+
 inline LoweredTensor unsqueezed(Lowering& to, const LoweredTensor& t, std::size_t dim) {
-  Sizes sizes = t.sizes;
+  SymList sizes = t.sizes;
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(dim), 1);
   return to.reshape(t, sizes);
 }

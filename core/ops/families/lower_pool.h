@@ -19,8 +19,8 @@ struct Window {
     if (kernel[0] * kernel[1] > largest_window) fail_unsupported("a pooling window of more than 64 elements");
   }
 
-  std::int64_t height() const { return x.sizes[x.dim() - 2]; }
-  std::int64_t width() const { return x.sizes[x.dim() - 1]; }
+  SymExpr height() const { return x.sizes[x.dim() - 2]; }
+  SymExpr width() const { return x.sizes[x.dim() - 1]; }
 
   /// Calls f(index in x, condition that it is inside) for each element of the window. The condition is an invalid
   /// Scalar when it always holds.
@@ -38,14 +38,14 @@ struct Window {
 
  private:
   void place(Body& body, SymExpr& at, Scalar& inside, SymExpr out, std::size_t axis, std::int64_t k,
-             std::int64_t size) const {
+             SymExpr size) const {
     SymExpr e = out * stride[axis] + (k * dilation[axis] - padding[axis]);
-    auto [low, high] = body.math.bounds(e);
+    const bool from = body.math.non_negative(e), below = body.math.non_negative(size - 1 - e);
     auto require = [&](Scalar condition) { inside = inside.id < 0 ? condition : body.b.BitAnd(inside, condition); };
-    if (low < 0) require(body.less(-1, e));
-    if (high >= size) require(body.less(e, size));
-    if (low < 0) e = sym_max(e, 0);
-    if (high >= size) e = sym_min(e, size - 1);
+    if (!from) require(body.less(-1, e));
+    if (!below) require(body.less(e, size));
+    if (!from) e = sym_max(e, 0);
+    if (!below) e = sym_min(e, size - 1);
     at = e;
   }
 };

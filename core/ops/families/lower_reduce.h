@@ -15,16 +15,16 @@ inline LoweredTensor summand(LowerCall& call, DType out) {
   return call.to.cast(call.to.cast(call.in("self"), out), opmath_dtype(out));
 }
 
-inline std::int64_t count(const LoweredTensor& t, const std::vector<bool>& reduced) {
-  std::int64_t n = 1;
+inline SymExpr count(const LoweredTensor& t, const std::vector<bool>& reduced) {
+  SymExpr n = 1;
   for (std::size_t d = 0; d < reduced.size(); ++d)
-    if (reduced[d]) n *= t.sizes[d];
+    if (reduced[d]) n = n * t.sizes[d];
   return n;
 }
 
-inline LoweredTensor divided(Lowering& to, const LoweredTensor& t, double by) {
+inline LoweredTensor divided(Lowering& to, const LoweredTensor& t, SymExpr by) {
   return pointwise(to, t.dtype, t.dtype, {t},
-                   [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.constant(b.dtype(x[0]), by)); });
+                   [=](ScalarBuilder& b, auto x) { return b.Div(x[0], b.count(b.dtype(x[0]), by)); });
 }
 
 }  // namespace partita::loops

@@ -17,7 +17,7 @@ struct Moments {
 Moments moments(LowerCall& call) {
   LoweredTensor x = summand(call, call.in("self").dtype);
   std::vector<bool> reduced = reduced_dims(call, x.dim());
-  double n = static_cast<double>(count(x, reduced));
+  const SymExpr n = count(x, reduced);
   double correction = call.has("correction") ? as_double(call.number("correction")) : 1;
   LoweredTensor mean = divided(call.to, call.to.reduce(x, ScalarOp::Add, reduced), n);
   LoweredTensor wide = call.to.expand(mean, x.sizes);
@@ -25,7 +25,12 @@ Moments moments(LowerCall& call) {
     Scalar d = body.b.Sub(body.read(x, i), body.read(wide, i));
     return body.b.Mul(d, d);
   });
-  return {divided(call.to, squares, std::max(n - correction, 0.0)), mean};
+  LoweredTensor variance = pointwise(call.to, x.dtype, x.dtype, {squares}, [=](ScalarBuilder& b, auto v) {
+    const DType t = b.dtype(v[0]);
+    if (n.is_int()) return b.Div(v[0], b.constant(t, std::max(static_cast<double>(n.as_int()) - correction, 0.0)));
+    return b.Div(v[0], b.Max(b.Sub(b.count(t, n), b.constant(t, correction)), b.constant(t, 0)));
+  });
+  return {variance, mean};
 }
 
 void lower_var(LowerCall& call) {

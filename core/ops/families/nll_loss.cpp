@@ -27,10 +27,11 @@ struct Rows {
         ignored(call.integer("ignore_index")),
         reduction(static_cast<Reduction>(call.integer("reduction"))) {
     if (call.has("weight")) weight = call.in("weight");
-    std::int64_t classes = x.sizes.back();
+    const std::int64_t classes = call.to.number(x.sizes.back());
     if (classes <= 1) fail_unsupported("a loss over less than 2 classes, whose numbers need not be read");
     bound = {call.to.origin, "the classes", classes, false};
-    x = call.to.reshape(call.to.cast(x, opmath_dtype(x.dtype)), {x.numel() / classes, classes});
+    x = call.to.reshape(call.to.cast(x, opmath_dtype(x.dtype)),
+                        {product(std::span(x.sizes).first(x.dim() - 1)), classes});
     target = call.to.reshape(target, {x.sizes[0]});
   }
 
@@ -52,7 +53,7 @@ struct Rows {
 void lower_nll_loss(LowerCall& call) {
   Rows rows(call);
   Lowering& to = call.to;
-  Sizes one{rows.x.sizes[0]};
+  const SymList one{rows.x.sizes[0]};
   DType dtype = rows.x.dtype;
   auto loss = [rows](Body& body, const Index& i) {
     Scalar c = rows.class_of(body, i[0]);
@@ -79,7 +80,7 @@ void lower_nll_loss_backward(LowerCall& call) {
   Rows rows(call);
   LoweredTensor grad = call.to.reshape(call.in("grad_output"), {call.in("grad_output").numel()});
   LoweredTensor total = call.to.reshape(call.in("total_weight"), {1});
-  bool by_row = grad.sizes[0] != 1;
+  bool by_row = !grad.sizes[0].is(1);
   call.give(call.to.map(rows.x.dtype, rows.x.sizes, [=](Body& body, const Index& i) {
     ScalarBuilder& b = body.b;
     DType t = rows.x.dtype;

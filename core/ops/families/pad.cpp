@@ -14,25 +14,27 @@ using namespace loops;
 
 void lower_pad(LowerCall& call) {
   LoweredTensor self = call.in("self");
-  Sizes pad = call.integers("pad"), sizes = call.out_sizes();
+  const Sizes pad = call.integers("pad");
+  const SymList sizes = call.out_sizes();
   std::size_t rank = self.dim();
   DType dtype = self.dtype;
   double value = as_double(call.number("value"));
-  Sizes before(rank, 0), crop(rank, 0), kept = self.sizes;
+  Sizes before(rank, 0), crop(rank, 0);
+  SymList kept = self.sizes;
   for (std::size_t k = 0; 2 * k < pad.size(); ++k) {
     std::size_t d = rank - 1 - k;
     before[d] = std::max<std::int64_t>(pad[2 * k], 0);
     crop[d] = std::max<std::int64_t>(-pad[2 * k], 0);
-    kept[d] -= crop[d] + std::max<std::int64_t>(-pad[2 * k + 1], 0);
+    kept[d] = kept[d] - crop[d] - std::max<std::int64_t>(-pad[2 * k + 1], 0);
   }
-  LoweredTensor inner = call.to.view(self, kept, [crop](Body&, const Index& i) {
+  LoweredTensor inner = call.to.view(self, call.to.plain(kept), [crop](Body&, const Index& i) {
     Index at = i;
     for (std::size_t d = 0; d < at.size(); ++d) at[d] = i[d] + crop[d];
     return at;
   });
   std::vector<Write> writes{
       write(call.to.constant(dtype, sizes, value), dtype, [](Body&, const Index& i) { return i; })};
-  if (inner.numel() > 0)
+  if (!inner.numel().is(0))
     writes.push_back(write(inner, dtype, [before](Body&, const Index& i) {
       Index at = i;
       for (std::size_t d = 0; d < at.size(); ++d) at[d] = i[d] + before[d];

@@ -23,7 +23,7 @@ void lower_sum(LowerCall& call) {
 void lower_mean(LowerCall& call) {
   LoweredTensor x = call.to.cast(call.in("self"), opmath_dtype(call.out().dtype));
   std::vector<bool> reduced = reduced_dims(call, x.dim());
-  call.give(divided(call.to, call.to.reduce(x, ScalarOp::Add, reduced), static_cast<double>(count(x, reduced))));
+  call.give(divided(call.to, call.to.reduce(x, ScalarOp::Add, reduced), count(x, reduced)));
 }
 
 void lower_prod(LowerCall& call) {

@@ -15,28 +15,23 @@ namespace {
 using namespace loops;
 
 /// `base`, with `part` written over every `step`-th index of `dim` from `start` on.
-void give_scatter(LowerCall& call, const LoweredTensor& base, const LoweredTensor& part, std::size_t dim,
-                  std::int64_t start, std::int64_t step) {
+void give_scatter(LowerCall& call, const LoweredTensor& base, const LoweredTensor& part, std::size_t dim, SymExpr start,
+                  std::int64_t step) {
   DType dtype = call.out().dtype;
   std::vector<Write> writes{write(base, dtype, [](Body&, const Index& i) { return i; })};
-  if (part.numel() > 0) writes.push_back(write(part, dtype, dim, start, step));
+  if (!part.numel().is(0)) writes.push_back(write(part, dtype, dim, start, step));
   call.give(call.to.writes(dtype, base.sizes, std::move(writes)));
 }
 
-std::int64_t slice_start(LowerCall& call, std::int64_t size) {
-  std::int64_t start = call.has("start") ? call.integer("start") : 0;
-  return std::clamp<std::int64_t>(start < 0 ? start + size : start, 0, size);
-}
-
-std::int64_t wrap_index(LowerCall& call, std::int64_t size) {
-  std::int64_t index = call.integer("index");
-  return index < 0 ? index + size : index;
+SymExpr wrap_index(LowerCall& call, SymExpr size) {
+  const SymExpr index = call.sym("index");
+  return call.test(sym_lt(index, 0), "a place from the end") ? index + size : index;
 }
 
 void lower_slice_scatter(LowerCall& call) {
   LoweredTensor self = call.in("self"), src = call.in("src");
   std::size_t dim = call.dim("dim", self.dim());
-  give_scatter(call, self, src, dim, slice_start(call, self.sizes[dim]), call.integer("step"));
+  give_scatter(call, self, src, dim, slice_place(call, "start", 0, self.sizes[dim]), call.integer("step"));
 }
 
 void lower_select_scatter(LowerCall& call) {
@@ -48,22 +43,21 @@ void lower_select_scatter(LowerCall& call) {
 void lower_slice_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
   std::size_t dim = call.dim("dim", zero.dim());
-  std::int64_t start = call.integer("start");
-  auto within = [&](std::int64_t at) {
-    return std::clamp<std::int64_t>(at < 0 ? at + zero.sizes[dim] : at, 0, zero.sizes[dim]);
-  };
-  start = within(start);
-  Sizes window = zero.sizes;
-  window[dim] = (std::max<std::int64_t>(within(call.integer("end")) - start, 0) + call.integer("step") - 1) /
-                call.integer("step");
+  const SymExpr size = zero.sizes[dim], start = slice_place(call, "start", 0, size);
+  const std::int64_t step = call.integer("step");
+  SymExpr length = slice_place(call, "end", size, size) - start;
+  if (call.test(sym_lt(length, 0), "an empty slice")) length = 0;
+  SymList window = zero.sizes;
+  window[dim] = sym_floordiv(length + (step - 1), step);
+  window = call.to.plain(window);
   if (grad.sizes != window) fail_unsupported("a gradient that is broadcast");
-  give_scatter(call, zero, grad, dim, start, call.integer("step"));
+  give_scatter(call, zero, grad, dim, start, step);
 }
 
 void lower_select_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), zero = call.to.constant(grad.dtype, call.out_sizes(), 0);
   std::size_t dim = call.dim("dim", zero.dim());
-  Sizes window = zero.sizes;
+  SymList window = zero.sizes;
   window.erase(window.begin() + static_cast<std::ptrdiff_t>(dim));
   if (grad.sizes != window) fail_unsupported("a gradient that is broadcast");
   give_scatter(call, zero, unsqueezed(call.to, grad, dim), dim, wrap_index(call, zero.sizes[dim]), 1);

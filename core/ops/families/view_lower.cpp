@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/ops/families/lower_place.h"
 #include "core/ops/families/view_parts.h"
 #include "core/ops/lower_call.h"
 #include "core/ops/promote.h"
@@ -8,9 +9,9 @@ namespace partita::loops {
 namespace {
 
 /// A view whose index differs from the result's in dimension `dim`, where it is start + step * i.
-LoweredTensor narrow(Lowering& to, const LoweredTensor& t, std::size_t dim, std::int64_t start, std::int64_t size,
+LoweredTensor narrow(Lowering& to, const LoweredTensor& t, std::size_t dim, SymExpr start, SymExpr size,
                      std::int64_t step = 1) {
-  Sizes sizes = t.sizes;
+  SymList sizes = t.sizes;
   sizes[dim] = size;
   return to.view(t, sizes, [=](Body&, const Index& i) {
     Index at = i;
@@ -20,7 +21,7 @@ LoweredTensor narrow(Lowering& to, const LoweredTensor& t, std::size_t dim, std:
 }
 
 LoweredTensor permuted(Lowering& to, const LoweredTensor& t, const std::vector<std::size_t>& order) {
-  Sizes sizes;
+  SymList sizes;
   for (std::size_t d : order) sizes.push_back(t.sizes[d]);
   return to.view(t, sizes, [order](Body&, const Index& i) {
     Index at(i.size(), 0);
@@ -29,11 +30,11 @@ LoweredTensor permuted(Lowering& to, const LoweredTensor& t, const std::vector<s
   });
 }
 
-void give_parts(LowerCall& call, const LoweredTensor& self, std::size_t dim, const Sizes& parts) {
-  std::int64_t start = 0;
-  for (std::int64_t size : parts) {
+void give_parts(LowerCall& call, const LoweredTensor& self, std::size_t dim, const SymList& parts) {
+  SymExpr start = 0;
+  for (SymExpr size : parts) {
     call.give(narrow(call.to, self, dim, start, size));
-    start += size;
+    start = start + size;
   }
 }
 
@@ -76,39 +77,40 @@ void lower_transpose(LowerCall& call) {
 void lower_select(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim = call.dim("dim", self.dim());
-  std::int64_t index = call.integer("index");
-  call.give(narrow(call.to, self, dim, index < 0 ? index + self.sizes[dim] : index, 1));
+  SymExpr index = call.sym("index");
+  if (call.test(sym_lt(index, 0), "a place from the end")) index = index + self.sizes[dim];
+  call.give(narrow(call.to, self, dim, index, 1));
 }
 
 void lower_slice(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim = call.dim("dim", self.dim());
-  std::int64_t size = self.sizes[dim];
-  std::int64_t start = call.has("start") ? call.integer("start") : 0;
-  if (start < 0) start += size;
-  start = std::clamp<std::int64_t>(start, 0, size);
+  const SymExpr start = slice_place(call, "start", 0, self.sizes[dim]);
   call.give(narrow(call.to, self, dim, start, call.out_sizes()[dim], call.integer("step")));
 }
 
 void lower_split(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim = call.dim("dim", self.dim());
-  std::int64_t each = call.integer("split_size"), size = self.sizes[dim];
-  Sizes parts;
-  for (std::int64_t start = 0; start < size || parts.empty(); start += each)
-    parts.push_back(std::min(each, size - start));
+  const SymExpr each = call.sym("split_size"), size = self.sizes[dim];
+  SymList parts;
+  SymExpr start = 0;
+  while (parts.empty() || call.test(sym_lt(start, size), "the number of parts")) {
+    parts.push_back(call.test(sym_le(each, size - start), "a whole part") ? each : size - start);
+    start = start + each;
+  }
   give_parts(call, self, dim, parts);
 }
 
 void lower_split_sizes(LowerCall& call) {
   LoweredTensor self = call.in("self");
-  give_parts(call, self, call.dim("dim", self.dim()), call.integers("split_sizes"));
+  give_parts(call, self, call.dim("dim", self.dim()), call.to.plain(call.syms("split_sizes")));
 }
 
 void lower_unbind(LowerCall& call) {
   LoweredTensor self = call.in("self");
   std::size_t dim = call.dim("dim", self.dim());
-  give_parts(call, self, dim, Sizes(static_cast<std::size_t>(self.sizes[dim]), 1));
+  give_parts(call, self, dim, SymList(static_cast<std::size_t>(call.to.number(self.sizes[dim])), 1));
 }
 
 /// Only a row-major tensor is lowered. For others the strides of `self` would have to be inverted.
@@ -118,10 +120,13 @@ void lower_as_strided(LowerCall& call) {
   std::int64_t offset = call.has("storage_offset") ? call.integer("storage_offset") : meta.offset.as_int();
   if (!is_contiguous(call, meta.sizes, meta.strides) || !meta.offset.is(0))
     fail_unsupported("as_strided of a tensor that is not row-major");
-  Sizes strides = call.integers("stride");
-  auto reached = reach(call.out_sizes(), strides);
+  const Sizes numbers = call.integers("stride");
+  const SymList strides(numbers.begin(), numbers.end());
+  Sizes sizes;
+  for (SymExpr size : call.out_sizes()) sizes.push_back(call.to.number(size));
+  auto reached = reach(sizes, numbers);
   // Whether the storage reaches further than the tensor is known only to the call.
-  if (!reached || offset < 0 || offset + *reached > self.numel())
+  if (!reached || offset < 0 || offset + *reached > call.to.number(self.numel()))
     fail_unsupported("as_strided past the elements of its tensor");
   call.give(call.to.view(self, call.out_sizes(), [=, from = self.sizes](Body& body, const Index& i) {
     return body.math.delinearize(body.math.element(i, strides) + offset, from);

@@ -1,0 +1,162 @@
+#include "core/schedule/instantiate.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "core/base/memory.h"
+#include "core/schedule/arena.h"
+#include "core/sym/integer.h"
+
+namespace partita::schedule {
+namespace {
+
+/// The buffers that a step uses, repeats included.
+template <class F>
+void for_each_buffer(const std::variant<KernelCall, ExternCall>& step, F f) {
+  if (auto* k = std::get_if<KernelCall>(&step)) {
+    for (int b : k->buffers) f(b);
+    return;
+  }
+  const auto& call = std::get<ExternCall>(step);
+  for (const auto& a : call.args) {
+    if (auto* v = std::get_if<PlanView>(&a)) f(v->buffer);
+    if (auto* list = std::get_if<std::vector<PlanView>>(&a))
+      for (const PlanView& v : *list) f(v.buffer);
+  }
+  for (const PlanView& v : call.results) f(v.buffer);
+  for (const PlanView& v : call.epilogue_inputs) f(v.buffer);
+}
+
+std::optional<double> evaluated(SymExpr e, const std::map<std::string, std::int64_t>& sizes) {
+  return e.evaluate([&](const std::string& symbol) -> std::optional<std::int64_t> {
+    const auto it = sizes.find(symbol);
+    return it == sizes.end() ? std::nullopt : std::optional(it->second);
+  });
+}
+
+/// Puts the values of symbols into the parts of a plan.
+class Instance {
+ public:
+  explicit Instance(const std::map<std::string, std::int64_t>& sizes) : sizes_(sizes) {}
+
+  Status apply(Plan& plan) const {
+    for (PlanBuffer& b : plan.buffers) TRY_DO(value(b.elements));
+    for (auto& step : plan.steps)
+      if (auto* call = std::get_if<ExternCall>(&step)) TRY_DO(apply(*call));
+    for (auto& output : plan.outputs) {
+      if (auto* v = std::get_if<PlanView>(&output)) TRY_DO(apply(*v));
+      if (auto* e = std::get_if<SymExpr>(&output)) TRY_DO(value(*e));
+    }
+    for (Meta& m : plan.promised)
+      if (auto* t = m.tensor()) TRY_DO(apply(*t));
+    for (TensorMeta& t : plan.inputs) TRY_DO(apply(t));
+    return {};
+  }
+
+ private:
+  Status value(SymExpr& e) const {
+    if (e.is_int()) return {};
+    const auto v = evaluated(e, sizes_);
+    if (!v) return unsupported("schedule.symbol", "the size " + e.str() + " is known only at run time");
+    if (e.is_float()) {
+      e = SymExpr::real(*v);
+      return {};
+    }
+    const auto number = as_integer(*v);
+    if (!number) return input_error("schedule.symbol", "the size " + e.str() + " is beyond 64 bits with these inputs");
+    e = *number;
+    return {};
+  }
+
+  Status values(SymList& list) const {
+    for (SymExpr& e : list) TRY_DO(value(e));
+    return {};
+  }
+
+  Status apply(PlanView& v) const {
+    TRY_DO(values(v.sizes));
+    TRY_DO(values(v.strides));
+    return value(v.offset);
+  }
+
+  Status apply(TensorMeta& t) const {
+    TRY_DO(values(t.sizes));
+    TRY_DO(values(t.strides));
+    return value(t.offset);
+  }
+
+  Status apply(ExternCall& call) const {
+    for (auto& argument : call.args) {
+      if (auto* v = std::get_if<PlanView>(&argument)) TRY_DO(apply(*v));
+      if (auto* list = std::get_if<std::vector<PlanView>>(&argument))
+        for (PlanView& v : *list) TRY_DO(apply(v));
+      if (auto* literal = std::get_if<Arg>(&argument)) {
+        Status done;
+        *literal = map_nodes(*literal, [&](Node* n) -> Arg {
+          SymExpr e = n->meta.sym() ? *n->meta.sym() : SymExpr(0);
+          if (Status each = value(e); !each) done = std::move(each);
+          return e.is_int() ? Arg(e.as_int()) : e.kind() == SymKind::Float ? Arg(e.as_float()) : Arg();
+        });
+        TRY_DO(std::move(done));
+      }
+    }
+    for (PlanView& v : call.results) TRY_DO(apply(v));
+    for (PlanView& v : call.epilogue_inputs) TRY_DO(apply(v));
+    return {};
+  }
+
+  const std::map<std::string, std::int64_t>& sizes_;
+};
+
+}  // namespace
+
+Status place_memory(Plan& plan) {
+  // Too much memory is refused before its bytes are added up.
+  for (const PlanBuffer& b : plan.buffers) {
+    std::int64_t size;
+    if (__builtin_mul_overflow(b.elements.as_int(), static_cast<std::int64_t>(itemsize(b.dtype)), &size))
+      return input_error("tensor.size", "size out of range");
+    TRY_DO(check_fits_in_memory(static_cast<std::size_t>(size)));
+  }
+  std::vector<Lifetime> lives(plan.buffers.size(), Lifetime{0, INT_MAX, -1});
+  for (std::size_t s = 0; s < plan.steps.size(); ++s)
+    for_each_buffer(plan.steps[s], [&](int b) {
+      if (b < 0) return;
+      Lifetime& l = lives[static_cast<std::size_t>(b)];
+      l.first = std::min(l.first, static_cast<int>(s));
+      l.last = std::max(l.last, static_cast<int>(s));
+    });
+  std::vector<std::size_t> temporaries;
+  std::vector<Lifetime> kept;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (plan.buffers[b].kind != PlanBuffer::Kind::Temporary) continue;
+    lives[b].bytes = static_cast<std::size_t>(plan.buffers[b].elements.as_int()) * itemsize(plan.buffers[b].dtype);
+    temporaries.push_back(b);
+    kept.push_back(lives[b]);
+  }
+  Arena placed = place(kept);
+  for (std::size_t i = 0; i < temporaries.size(); ++i) plan.buffers[temporaries[i]].offset = placed.offsets[i];
+  plan.arena_bytes = placed.bytes;
+  return {};
+}
+
+Result<Plan> instantiate(const Plan& symbolic, const std::map<std::string, std::int64_t>& sizes) {
+  Plan plan = symbolic;
+  TRY_DO(Instance(sizes).apply(plan));
+  plan.symbols = sizes;
+  TRY_DO(place_memory(plan));
+  return plan;
+}
+
+std::optional<std::int64_t> instance_value(SymExpr e, const std::map<std::string, std::int64_t>& sizes) {
+  const auto v = evaluated(e, sizes);
+  return v ? as_integer(*v) : std::nullopt;
+}
+
+const Guard* broken_guard(const std::vector<Guard>& guards, const std::map<std::string, std::int64_t>& sizes) {
+  const auto broken =
+      std::ranges::find_if(guards, [&](const Guard& g) { return evaluated(g.condition, sizes).value_or(0) == 0; });
+  return broken == guards.end() ? nullptr : &*broken;
+}
+
+}  // namespace partita::schedule

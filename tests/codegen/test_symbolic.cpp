@@ -1,0 +1,181 @@
+// Graphs with symbolic sizes: compiled once, they give the interpreter's results for all sizes that their guards take.
+#include <QtTest>
+
+#include "codegen/backends.h"
+#include "core/compare/compare.h"
+#include "core/interp/interpreter.h"
+#include "core/interp/random_values.h"
+#include "core/schedule/specialise.h"
+#include "tests/support/close.h"
+#include "tests/support/fx.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+using SymbolValues = std::map<std::string, std::int64_t>;
+
+struct Row {
+  const char* name;
+  const char* parameters;
+  const char* lines;
+};
+
+const char* const one = "s0: 'Sym(s0)', x: <f32[s0, 8][8, 1]>";
+const char* const two = "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, s1][s1, 1]>";
+const char* const three = "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, 4, s1][4*s1, s1, 1]>";
+
+const Row rows[] = {
+    {"pointwise", two, "y = $sin(x)\nz = $mul.Tensor(y, x)\nreturn (z,)"},
+    {"a number of elements", two, "y = $mul.Tensor(x, s0)\nz = $add.Tensor(y, s1)\nreturn (z,)"},
+    {"broadcast", two,
+     "a = $sum.dim_IntList(x, [1], True)\nb = $sum.dim_IntList(x, [0], True)\nc = $add.Tensor(a, b)\nreturn (c,)"},
+    {"softmax of rows", two, "y = $_softmax(x, 1, False)\nreturn (y,)"},
+    {"softmax of columns", two, "y = $_softmax(x, 0, False)\nreturn (y,)"},
+    {"mean and variance", two, "m = $var_mean.correction(x, [1], correction = 1)\na = m[0]\nb = m[1]\nreturn (a, b)"},
+    {"layer norm", one, "m = $native_layer_norm(x, [8], None, None, 1e-05)\na = m[0]\nb = m[2]\nreturn (a, b)"},
+    {"sums of columns", two, "y = $sum.dim_IntList(x, [0])\nreturn (y,)"},
+    {"sum of all", two, "y = $sum(x)\nreturn (y,)"},
+    {"argmax", two, "y = $argmax(x, 1)\nz = $argmax(x)\nreturn (y, z)"},
+    {"transposed", three,
+     "p = $permute(x, [2, 0, 1])\ny = $exp(p)\nc = $clone(y, memory_format = torch.contiguous_format)\nreturn (y, c)"},
+    {"merged dimensions", three,
+     "k = s0 * 4\nv = $view(x, [k, s1])\ny = $cos(v)\nw = $view(y, [s0, 4, s1])\nz = $add.Tensor(w, x)\nreturn (z,)"},
+    {"a flat view", three, "v = $view(x, [-1])\ny = $cos(v)\nreturn (y,)"},
+    {"split dimensions", "s0: 'Sym(s0)', x: <f32[4*s0, 6][6, 1]>",
+     "v = $view(x, [s0, 4, 6])\ns = $sum.dim_IntList(v, [1])\nreturn (s,)"},
+    {"slices", two,
+     "a = $slice.Tensor(x, 0, 1, 9223372036854775807)\nb = $slice.Tensor(x, 0, 0, -1)\nc = $sub.Tensor(a, b)\nreturn "
+     "(c,)"},
+    {"cat", two, "y = $neg(x)\nc = $cat([x, y], 1)\nd = $cat([x, y, x], 0)\ne = $cos(c)\nreturn (e, d)"},
+    {"padding", two, "p = $constant_pad_nd(x, [1, 2, 3, 0], 0.5)\nreturn (p,)"},
+    {"a triangle", two, "t = $tril(x)\nu = $triu(x, 1)\nreturn (t, u)"},
+    {"positions", "s0: 'Sym(s0)', x: <f32[s0][1]>",
+     "i = $arange.start_step(0, s0, 1, dtype = torch.int64, device = device(type='cpu'), pin_memory = False)\ny = "
+     "$mul.Tensor(x, i)\nreturn (y,)"},
+    {"embedding", "s0: 'Sym(s0)', w: <f32[10, 6][6, 1]>, i: <i64[s0, 3][3, 1]>",
+     "z = $remainder.Scalar(i, 10)\ne = $embedding(w, z)\ns = $sin(e)\nreturn (s,)"},
+    {"products", "s0: 'Sym(s0)', x: <f32[s0, 8][8, 1]>, w: <f32[8, 5][5, 1]>, b: <f32[5][1]>",
+     "y = $addmm(b, x, w)\nz = $relu(y)\nt = $permute(z, [1, 0])\ng = $mm(t, x)\nreturn (z, g)"},
+    {"attention",
+     "s0: 'Sym(s0)', s1: 'Sym(s1)', q: <f32[s0, 2, s1, 4][8*s1, 4*s1, 4, 1]>, k: <f32[s0, 2, s1, 4][8*s1, 4*s1, 4, 1]>",
+     "n = s0 * 2\na = $view(q, [n, s1, 4])\nb = $permute(k, [0, 1, 3, 2])\nc = $clone(b, memory_format = "
+     "torch.contiguous_format)\nd = $view(c, [n, 4, s1])\n"
+     "m = $bmm(a, d)\ne = $view(m, [s0, 2, s1, s1])\nf = $_softmax(e, -1, False)\nreturn (f,)"},
+    {"the gradient of a broadcast", two,
+     "e = $exp(x)\ns = $sum.dim_IntList(e, [0], True)\nd = $div.Tensor(e, s)\nm = $mul.Tensor(d, x)\nt = "
+     "$sum.dim_IntList(m, [1], True)\nr = $sub.Tensor(m, t)\nreturn (r, s)"},
+    {"pieces", "s0: 'Sym(s0)', x: <f32[s0, 12][12, 1]>",
+     "p = $split.Tensor(x, 4, 1)\na = p[0]\nb = p[2]\nc = $mul.Tensor(a, b)\nreturn (c,)"},
+};
+
+std::unique_ptr<Graph> with_hints(const char* parameters, const char* lines) {
+  auto graph = fx(parameters, lines);
+  if (!graph->shapes) graph->shapes = std::make_shared<ShapeEnv>();
+  graph->shapes->set_hint("s0", 12);
+  graph->shapes->set_hint("s1", 4);
+  return graph;
+}
+
+std::string at(const SymbolValues& sizes) {
+  std::string text;
+  for (const auto& [name, value] : sizes) text += " " + name + "=" + std::to_string(value);
+  return text;
+}
+
+}  // namespace
+
+class TestSymbolic : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void one_compilation_serves_all_sizes_data() {
+    QTest::addColumn<int>("index");
+    for (int i = 0; i < static_cast<int>(std::size(rows)); ++i) QTest::newRow(rows[i].name) << i;
+  }
+  void one_compilation_serves_all_sizes() {
+    QFETCH(int, index);
+    const Row& row = rows[index];
+    const auto graph = with_hints(row.parameters, row.lines);
+    std::vector<SizeCompilation> compilations;
+    BackendOptions options;
+    options.on_sizes = [&](const SizeCompilation& c) { compilations.push_back(c); };
+    const auto compiled = default_compiler().make(options)(*graph);
+    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+    const bool both = std::string(row.parameters).find("s1") != std::string::npos;
+    const std::int64_t firsts[] = {7, 4, 33, 5, 100, 64, 3}, seconds[] = {5, 16, 3, 70, 2};
+    for (const std::int64_t first : firsts)
+      for (const std::int64_t second : both ? std::span(seconds) : std::span(seconds).first(1)) {
+        SymbolValues sizes{{"s0", first}};
+        if (both) sizes["s1"] = second;
+        const auto special = schedule::specialise(*graph, sizes);
+        QVERIFY2(special, special ? "" : special.error().line().c_str());
+        auto inputs = random_inputs(**special, 3);
+        QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
+        const auto expected = interpret(*graph, *inputs);
+        QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+        const auto found = (*compiled)(*inputs);
+        QVERIFY2(found, found ? "" : (found.error().line() + at(sizes)).c_str());
+        QCOMPARE(found->size(), expected->size());
+        for (std::size_t i = 0; i < found->size(); ++i) {
+          const auto* tensor = (*found)[i].get<Tensor>();
+          QVERIFY(tensor && tensor->strides == (*expected)[i].get<Tensor>()->strides);
+          const std::string difference = wrong((*expected)[i], (*found)[i], {});
+          QVERIFY2(difference.empty(), (difference + at(sizes)).c_str());
+        }
+      }
+    std::string told;
+    for (const SizeCompilation& c : compilations) {
+      told += c.symbolic ? "symbolic:" : "fixed (" + c.why_not + "):";
+      for (const Guard& g : c.guards) told += " " + g.condition.str() + " (" + g.reason + ");";
+    }
+    QVERIFY2(compilations.size() == 1 && compilations[0].symbolic, told.c_str());
+  }
+
+  void a_broken_guard_is_named() {
+    const auto graph = with_hints(two, "y = $roll(x, [1], [0])\nz = $sin(y)\nreturn (z,)");
+    std::vector<SizeCompilation> compilations;
+    BackendOptions options;
+    options.on_sizes = [&](const SizeCompilation& c) { compilations.push_back(c); };
+    const auto compiled = default_compiler().make(options)(*graph);
+    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+    for (const std::int64_t first : {12, 20, 12}) {
+      const auto special = schedule::specialise(*graph, {{"s0", first}, {"s1", 4}});
+      QVERIFY(special);
+      const auto inputs = random_inputs(**special, 3);
+      QVERIFY(inputs);
+      const auto found = (*compiled)(*inputs);
+      QVERIFY2(found, found ? "" : found.error().line().c_str());
+    }
+    QCOMPARE(compilations.size(), std::size_t{2});
+    QVERIFY(compilations[0].broken.empty());
+    QCOMPARE(compilations[1].broken.size(), std::size_t{1});
+    QVERIFY2(compilations[1].broken[0].condition.str().find("s0") != std::string::npos,
+             compilations[1].broken[0].condition.str().c_str());
+  }
+
+  void sizes_of_one_get_code_of_their_own() {
+    const auto graph =
+        with_hints(two, "a = $slice.Tensor(x, 0, 1, 9223372036854775807)\nb = $add.Tensor(a, a)\nreturn (b,)");
+    std::vector<SizeCompilation> compilations;
+    BackendOptions options;
+    options.on_sizes = [&](const SizeCompilation& c) { compilations.push_back(c); };
+    const auto compiled = default_compiler().make(options)(*graph);
+    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+    for (const auto& [first, second] : {std::pair{9, 4}, {2, 4}, {5, 1}, {7, 3}}) {
+      const auto special = schedule::specialise(*graph, {{"s0", first}, {"s1", second}});
+      QVERIFY(special);
+      const auto inputs = random_inputs(**special, 3);
+      QVERIFY(inputs);
+      const auto expected = interpret(*graph, *inputs), found = (*compiled)(*inputs);
+      QVERIFY2(found, found ? "" : found.error().line().c_str());
+      QCOMPARE(wrong(expected->front(), found->front(), {}), std::string());
+    }
+    QCOMPARE(compilations.size(), std::size_t{3});
+    QVERIFY(compilations[0].symbolic && compilations[1].symbolic && !compilations[2].symbolic);
+    QVERIFY(compilations[2].why_not.find("s1 is 1") != std::string::npos);
+  }
+};
+
+QTEST_MAIN(TestSymbolic)
+#include "test_symbolic.moc"
