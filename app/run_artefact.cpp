@@ -70,6 +70,7 @@ Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, 
                                           .fixed_parameters = !request.train,
                                           .generator = std::make_shared<Generator>(request.seed),
                                           .store = store,
+                                          .on_sizes = request.on_sizes,
                                           .worker = request.worker});
   if (backend.takes_any_graph && !request.train && !config().functionalize_rng)
     return run_as_it_is(artefact, io, request.random_weights, compile);

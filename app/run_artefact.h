@@ -1,6 +1,7 @@
 #pragma once
 // Runs an artefact as the command line promises.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,9 +25,10 @@ struct RunRequest {
   std::string path, graph, inputs;
   bool train = false;
   std::optional<std::uint64_t> random_weights;
-  std::uint64_t seed = Generator::default_seed;  ///< of the generator that random operators draw from
-  std::optional<WorkerOptions> worker;           ///< where compiled code runs; unset: in this process
-  const Progress* progress = nullptr;            ///< may be null
+  std::uint64_t seed = Generator::default_seed;          ///< of the generator that random operators draw from
+  std::optional<WorkerOptions> worker;                   ///< where compiled code runs; unset: in this process
+  const Progress* progress = nullptr;                    ///< may be null
+  std::function<void(const SizeCompilation&)> on_sizes;  ///< see BackendOptions
 };
 /// Declares where a verb finds its graph; returns the option for the path.
 CLI::Option* add_graph_options(CLI::App& app, std::string& path, std::string& graph);

@@ -18,8 +18,20 @@ struct Options {
   RunRequest request;
   std::string backend = "interp", compiler, out;
   CompilerSetup setup;
-  bool json = false;
+  bool json = false, guards = false;
 };
+
+/// What code with symbolic sizes is compiled for, and why.
+void print_guards(std::FILE* to, const SizeCompilation& c) {
+  std::vector<std::string> sizes;
+  for (const auto& [symbol, value] : c.sizes) sizes.push_back(fmt::format("{} = {}", symbol, value));
+  fmt::print(to, "{}: compiled for {}", c.graph, fmt::join(sizes, ", "));
+  if (!c.symbolic)
+    fmt::print(to, " only: {}\n", c.why_not);
+  else
+    fmt::print(to, " and all sizes from 2 on{}\n", c.guards.empty() ? "" : ", if");
+  for (const Guard& g : c.guards) fmt::print(to, "  {}    {}\n", g.condition.str(), g.reason);
+}
 
 std::string summary(const TensorFile& out, bool json) {
   nlohmann::ordered_json document;
@@ -49,6 +61,7 @@ Result<int> run(Options o) {
   if (!o.compiler.empty()) {
     TRY(compiler, find_compiler(o.compiler));
   }
+  if (o.guards) o.request.on_sizes = [to = o.json ? stderr : stdout](const SizeCompilation& c) { print_guards(to, c); };
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));
@@ -97,6 +110,8 @@ const Command run_command = {
       app.add_flag("--dump-example-inputs", o->setup.dump_example_inputs, "graph_dumper_aot writes the inputs too")
           ->needs(compiler);
       app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME");
+      app.add_flag("--guards", o->guards, "also print for which sizes a graph with symbolic ones is compiled")
+          ->needs(backend);
       app.add_flag("--json", o->json, "one JSON document");
       app.get_option("--plant")->needs(compiler);
       app.get_option("--timeout")->needs(compiler);
