@@ -76,7 +76,8 @@ class CompiledGraph {
     if (found == instances_.end()) {
       TRY_DO(compile(sizes));
       found = std::prev(instances_.end());
-      if (instances_.size() > most_instances) instances_.pop_front();
+      // Each holds its own packed weights.
+      if (instances_.size() > (fixed_.empty() ? most_instances : most_instances / 4)) instances_.pop_front();
     } else {
       instances_.splice(instances_.end(), instances_, found);
     }
