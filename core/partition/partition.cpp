@@ -99,16 +99,19 @@ Result<Partition> default_partition(const Problem& p) {
     if (!taken[n->id()]) saved.push_back(n);
     taken[n->id()] = 1;
   };
+  auto recomputed = [&](const Node* n) {
+    return p.pins.recompute[n->id()] || (!p.pins.save[n->id()] && tagged_recompute(*n));
+  };
   for (Node* n : *p.joint) {
     if (!forward[n->id()]) continue;
     if (n->meta.sym()) {
       take(n);
       continue;
     }
-    if (p.pins.recompute[n->id()] || !n->meta.tensor() || (!p.pins.save[n->id()] && tagged_recompute(*n))) continue;
+    if (recomputed(n) || !n->meta.tensor()) continue;
     std::vector<Node*> later;
     for (Node* user : n->users())
-      if (!forward[user->id()] && !user->is_output()) later.push_back(user);
+      if ((!forward[user->id()] || recomputed(user)) && !user->is_output()) later.push_back(user);
     bool returned = p.parts.returned_gradient[n->id()];
     // The backward needs only its sizes, so save those.
     if (!returned && std::all_of(later.begin(), later.end(), [](Node* u) { return u->meta.sym() != nullptr; }))

@@ -49,6 +49,23 @@ class TestPartitionOptions : public QObject {
     QVERIFY(p->backward->find("cos")->is_placeholder());
   }
 
+  /// What only recomputed calls read is saved for them.
+  void recomputed_calls_have_what_they_read() {
+    const auto graph = fx("primals_1: <f32[3][1]>, primals_2: <f32[3][1]>, tangents_1: <f32[3][1]>",
+                          "add: <f32[3][1]> = $add.Tensor(primals_1, primals_2)\n"
+                          "sin: <f32[3][1]> = $sin(add)\n"
+                          "neg: <f32[3][1]> = $neg(tangents_1)\n"
+                          "mul: <f32[3][1]> = $mul.Tensor(neg, sin)\n"
+                          "return (sin, mul, mul)");
+    for (const char* name : {"add", "sin"}) graph->find(name)->recompute = Recompute::MustRecompute;
+    for (const Partitioner partitioner : {Partitioner::Default, Partitioner::MinCut}) {
+      const auto p = partition(*graph, {.partitioner = partitioner});
+      QVERIFY2(p, p ? "" : p.error().line().c_str());
+      QVERIFY(saves(*p, "primals_1") && saves(*p, "primals_2") && p->saved.size() == 2);
+      QVERIFY(recomputes(*p, "add") && recomputes(*p, "sin"));
+    }
+  }
+
   // Without a tag the backward computes sin again. PREFER_SAVE yields to a pin and to a budget, MUST_SAVE to none.
   void a_preference_is_kept_unless_overridden() {
     const auto graph =
