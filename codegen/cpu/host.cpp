@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <dnnl.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <llvm/ADT/StringMap.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "codegen/cpu/extern/extern.h"
+#include "codegen/cpu/extern/onednn_calls.h"
 
 namespace partita::codegen {
 namespace {

@@ -192,6 +192,8 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
     ++frames[frame].nodes;
     frames[frame].bytes += hinted_bytes(node.meta, graph.shapes.get());
   };
+  const bool two_sides =
+      std::any_of(graph.begin(), graph.end(), [&](const Node* node) { return side_of(*node) == Side::Backward; });
   for (Side side : {Side::Forward, Side::Backward}) {
     std::vector<const Node*> nodes;
     std::vector<Path> paths;
@@ -202,7 +204,7 @@ std::vector<Frame> make_frames(const Graph& graph, const std::function<Side(cons
       backward_began =
           backward_began || std::ranges::any_of(node->inputs(), [](const Node* in) { return is_tangent(*in); });
       if (side_of(*node) != side) continue;
-      if (side == Side::Forward && backward_began &&
+      if (two_sides && side == Side::Forward && backward_began &&
           std::ranges::any_of(node->inputs(), [](const Node* in) { return in->op()->is_call(); })) {
         late.push_back(node);
         continue;

@@ -209,17 +209,23 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
   std::unordered_set<std::string> again;
   if (picture.cut_known) again.insert(options.cut->recomputed.begin(), options.cut->recomputed.end());
 
-  // In an overview, inputs that only one card of their side reads have none of their own. Nor has what the first reader
-  // of, in the backward, is in a folded frame: recomputed values, and what the backward computes of forward values
-  // alone.
+  // Inputs that only a folded frame of their side reads have no cards, nor have those that only one card reads in an
+  // overview, in which most of the forward is folded. Nor has what the first reader of, in the backward, is in a folded
+  // frame: recomputed values, and what the backward computes of forward values alone.
   std::vector<int> reader_home(graph.id_limit(), -1), again_home(graph.id_limit(), -1);
   std::vector<const Node*> only_reader(graph.id_limit());
   std::vector<bool> not_drawn(graph.id_limit());  // what nothing reads: recomputed values, inputs in an overview
-  const bool overview = std::ranges::any_of(picture.frames, &Frame::folded);
+  int calls = 0, folded_calls = 0;                // of the forward
+  for (const Node* node : graph)
+    if (node->op()->is_call() && side_of(*node) == Side::Forward) {
+      ++calls;
+      folded_calls += folded_frame(frame_of[node->id()]) >= 0;
+    }
+  const bool folds = std::ranges::any_of(picture.frames, &Frame::folded), overview = folds && folded_calls * 2 >= calls;
   auto is_again = [&](const Node& node) {
     return again.contains(node.name()) && side_of(node) == Side::Forward && !is_input(node);
   };
-  if (overview || !again.empty()) {
+  if (folds || !again.empty()) {
     constexpr int kNever = std::numeric_limits<int>::max();
     std::vector<const Node*> nodes;
     std::vector<int> turn(graph.id_limit()), first_read(graph.id_limit(), kNever);
@@ -250,8 +256,8 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
       } else if (is_again(*node)) {
         again_home[node->id()] = home(*node);
         not_drawn[node->id()] = first_read[node->id()] == kNever;
-      } else if (overview && is_input(*node) && !is_tangent(*node)) {
-        not_drawn[node->id()] = node->users().empty();
+      } else if (folds && is_input(*node) && !is_tangent(*node)) {
+        not_drawn[node->id()] = overview && node->users().empty();
         const auto place = [&](const Node& user) {  // stands for its card
           const int frame = folded_frame(frame_of[user.id()]);
           return frame >= 0 ? frame : -1 - static_cast<int>(producer_of(&user)->id());
@@ -263,7 +269,7 @@ Picture make_picture(std::shared_ptr<const Graph> shared, const PictureOptions& 
           one = one && !user->is_output() && (!reader || place(*reader) == place(*user));
           reader = user;
         }
-        if (one) only_reader[node->id()] = reader;
+        if (one && reader && (overview || place(*reader) >= 0)) only_reader[node->id()] = reader;
       }
     }
     for (const Node* node : graph) again_home[node->id()] = again_home[producer_of(node)->id()];

@@ -1,9 +1,8 @@
 #pragma once
 #include <unordered_map>
 
-#include <dnnl.hpp>
-
 #include "codegen/cpu/extern/extern.h"
+#include "codegen/cpu/extern/onednn_calls.h"
 
 namespace partita::codegen {
 
