@@ -18,6 +18,7 @@
 #include "core/ops/python_ops.h"
 #include "core/ops/record.h"
 #include "core/ops/rules.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita {
 namespace {
@@ -440,8 +441,8 @@ class Functionalizer {
     eager_.object_of[node.id()] = object;
   }
 
-  /// resize_ to other sizes of no more elements: the object is another view of its memory, as for t_. Returns whether
-  /// the call is one.
+  /// resize_ to other sizes of no more elements, or to other strides: the object is another view of its memory, as for
+  /// t_. Returns whether the call is one.
   bool shrink(Node& node) {
     const std::size_t object = eager_.object_at(node.args()[0]);
     // Only in-place operators with a record of their own may change sizes.
@@ -449,7 +450,9 @@ class Functionalizer {
     const EagerObject& o = eager_.objects[object];
     const Meta inferred = unwrap(infer(node));
     const TensorMeta *before = node.args()[0].node()->meta.tensor(), *after = inferred.tensor();
-    if (!before || !after || after->sizes == before->sizes) return false;
+    if (!before || !after) return false;
+    const bool same_sizes = after->sizes == before->sizes;
+    if (same_sizes && same_significant_strides(after->sizes, after->strides, before->strides)) return false;
     const SymExpr elements = before->numel(), kept = after->numel();
     const bool grows = !elements.is_int() || !kept.is_int() || kept.as_int() > elements.as_int();
     if (grows && o.steps.empty()) return false;
@@ -479,8 +482,7 @@ class Functionalizer {
     EagerMemory& m = eager_.memories[o.memory];
     Node* const before = m.content;
     Builder build = builder();
-    DType dtype = Builder::tensor(o.value).dtype;
-    if (Builder::tensor(value).dtype != dtype)
+    if (const DType dtype = Builder::tensor(o.value).dtype; Builder::tensor(value).dtype != dtype)
       value = build.call("aten._to_copy.default", {value}, {{"dtype", Arg(dtype)}});
     if (o.steps.empty()) {
       if (Builder::tensor(value).sizes != Builder::tensor(o.value).sizes) {  // resize_

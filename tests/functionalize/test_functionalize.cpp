@@ -101,6 +101,15 @@ class TestFunctionalize : public QObject {
   }
 
   // Eager PyTorch adds the new a to b; the functional variant would add the old one.
+  /// resize_as_ with a format reads the same memory in other strides.
+  void other_strides_of_the_same_sizes_are_refused() {
+    const auto graph = fx("x: <f32[2, 3][1, 2]>, y: <f32[2, 3][3, 1]>",
+                          "r = $resize_as_(x, y, memory_format = torch.contiguous_format)\nb = $neg(r)\nreturn (b,)");
+    const auto made = functionalize(*graph);
+    QVERIFY(!made);
+    QCOMPARE(made.error().code, std::string("functionalize.resize"));
+  }
+
   void a_list_that_is_read_after_it_was_written_is_refused() {
     const auto graph = fx("a: <f32[2][1]>, b: <f32[2][1]>", "u = $_foreach_add_.List([a, b], [b, a])\nreturn (a, b)");
     const auto made = functionalize(*graph);
