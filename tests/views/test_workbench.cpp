@@ -104,8 +104,7 @@ class TestWorkbench : public QObject {
     Workbench bench(tools());
     bench.window().show();
     auto graph = tests::joint_graph(3);
-    bench.open(folder_.write("fold.py", *graph));
-    QVERIFY(wait_shown(bench));
+    QVERIFY(open_unfolded(bench, folder_.write("fold.py", *graph)));
     std::size_t cards = picture(bench)->scene()->picture.cards.size();
     QVERIFY(!picture(bench)->scene()->picture.frames.empty());  // source lines: FX text has no module paths
     QString key = QString::fromStdString(picture(bench)->scene()->picture.frames.front().key);
