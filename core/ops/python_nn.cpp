@@ -286,7 +286,21 @@ Arg triplet_margin_with_distance_loss(Builder& b, NamedArgs& names) {
   return reduced(b, names, b.expression("clamp_min(near + margin - far, 0)", names));
 }
 
+/// Drops whole channels. A tensor of another rank than `batched` has no batch dimension, and gets one for it.
+template <std::size_t batched>
+Arg channel_dropout(Builder& b, NamedArgs& names) {
+  const std::size_t rank = b.tensor(node_of(names, "input")).dim();
+  if (batched == 3 && rank != 2 && rank != 3)
+    fail(fmt::format("dropout1d: Expected 2D or 3D input, but received a {}D input", rank));
+  const std::string_view dropped = truth(names, "inplace") ? "feature_dropout_" : "feature_dropout";
+  return b.expression(rank == batched ? fmt::format("{}(input, p, training)", dropped)
+                                      : fmt::format("squeeze({}(unsqueeze(input, 0), p, training), 0)", dropped),
+                      names);
+}
+
 constexpr PythonSpecial specials[] = {
+    {"torch.nn.functional.dropout1d", channel_dropout<3>},
+    {"torch.nn.functional.dropout3d", channel_dropout<5>},
     {"torch.nn.functional.interpolate", interpolate},
     {"torch.nn.functional.upsample", upsample},
     {"torch.nn.functional.upsample_nearest", upsample},

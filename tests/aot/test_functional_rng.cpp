@@ -139,6 +139,22 @@ class TestFunctionalRng : public QObject {
                          "return (getitem, getitem_2, _to_copy, bernoulli, mul)\n"));
   }
 
+  /// Whole channels are dropped, also without a batch; nothing is left of the tensor that bernoulli_ was to fill.
+  void dropped_channels() {
+    for (const auto& [call, sizes] : {std::pair("dropout1d(x, 0.2)", "[1, 4, 1]"),
+                                      {"dropout1d(x.unsqueeze(0), 0.2)", "[1, 4, 1]"},
+                                      {"dropout2d(x.view(1, 4, 3, 1), 0.2)", "[1, 4, 1, 1]"},
+                                      {"dropout3d(x.view(4, 3, 1, 1), 0.2)", "[1, 4, 1, 1, 1]"}}) {
+      const auto graphs =
+          made(fx("x: <f32[4, 3][3, 1]>", std::string("y = torch.nn.functional.") + call + "\nreturn (y,)"), false);
+      VERIFY_DONE(graphs);
+      const std::string text = body(*graphs->partition.forward);
+      QVERIFY2(text.find(std::string("philox_rand.default(") + sizes) != std::string::npos, text.c_str());
+      QVERIFY2(text.find("empty") == std::string::npos, text.c_str());
+    }
+    QVERIFY(!made(fx("x: <f32[4][1]>", "y = torch.nn.functional.dropout1d(x, 0.2)\nreturn (y,)"), false));
+  }
+
   void a_graph_that_draws_nothing() {
     const auto graphs = made(fx("x: <f32[3][1]>", "s = $sin(x)\nreturn (s,)"), false);
     VERIFY_DONE(graphs);
