@@ -1,0 +1,102 @@
+"""What verbs print with --json is as docs/json.schema.json says, and every verb that has the option is in it.
+
+  json_schema.py PARTITA SOURCE_DIR"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+PARTITA, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+SAMPLE = f"{SOURCE}/resources/samples/mlp"
+PROGRAM, IO = f"{SAMPLE}/program.pt2", f"{SAMPLE}/io.safetensors"
+SCHEMA = json.load(open(f"{SOURCE}/docs/json.schema.json"))["$defs"]
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+
+
+def is_of(value, kind):
+    if kind in ("integer", "number"):
+        return isinstance(value, int if kind == "integer" else (int, float)) and not isinstance(value, bool)
+    return isinstance(value, TYPES[kind])
+
+
+def faults(value, schema, at):
+    """Where the value breaks the schema, of which this knows the words that ours uses."""
+    unknown = set(schema) - {"description", "type", "required", "properties", "additionalProperties", "items", "$ref"}
+    assert not unknown, f"{at}: the test does not know {unknown}"
+    if "$ref" in schema:
+        return faults(value, SCHEMA[schema["$ref"].rsplit("/", 1)[1]], at)
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(is_of(value, kind) for kind in kinds):
+        return [f"{at} is {value!r:.60}, not {kinds}"]
+    found = []
+    if isinstance(value, dict):
+        found += [f"{at} has no {name}" for name in schema.get("required", []) if name not in value]
+        others = schema.get("additionalProperties", {})
+        for name, inner in value.items():
+            if name in schema.get("properties", {}):
+                found += faults(inner, schema["properties"][name], f"{at}.{name}")
+            elif others is False:
+                found.append(f"{at}.{name} is in no schema")
+            else:
+                found += faults(inner, others, f"{at}.{name}")
+    if isinstance(value, list):
+        for i, inner in enumerate(value):
+            found += faults(inner, schema.get("items", {}), f"{at}[{i}]")
+    return found
+
+
+with tempfile.TemporaryDirectory() as folder:
+    env = {**os.environ, "PARTITA_STORE": f"{folder}/store.sqlite", "XDG_CONFIG_HOME": folder}
+
+    def partita(*words, codes=(0,)):
+        done = subprocess.run([PARTITA, *words], capture_output=True, text=True, env=env, cwd=folder)
+        assert done.returncode in codes, f"{words}: {done.returncode} {done.stderr}"
+        return done.stdout
+
+    joint = f"{folder}/aot/joint.py"
+    partita("aot", PROGRAM, "-o", f"{folder}/aot")
+    wrong = ["--plant", "aten.gelu.default:wrong"]
+    between = ["--random-weights", "0", "--backends", "interp,cpu"]
+    runs = {
+        "aot": [["aot", PROGRAM, "-o", f"{folder}/again"]],
+        "compare": [["compare", PROGRAM, "--inputs", IO, "--per-node", "--backends", "interp,cpu"],
+                    ["compare", joint, *between, "--per-node", *wrong],
+                    ["compare", joint, *between, "--plant", "aten.gelu.default:crash"]],
+        "config": [["config"]],
+        "export": [["export", PROGRAM]],
+        "list": [["list", PROGRAM], ["list", f"{folder}/aot"]],
+        "minify": [["minify", joint, "--check", "accuracy:cpu", *wrong, "-o", f"{folder}/repro"]],
+        "ops": [["ops"], ["ops", "aten.addmm.default"], ["ops", "aten.gelu.default"]],
+        "passes": [["passes", PROGRAM], ["passes", PROGRAM, "--train"], ["passes", PROGRAM, "--check", "--inputs", IO]],
+        "run": [["run", PROGRAM, "--inputs", IO, "--train"]],
+        "store list": [["store", "list"]],
+        "store stats": [["store", "stats"]],
+    }
+    corpus = os.environ.get("PARTITA_CORPUS", f"{SOURCE}/../shared/corpus")
+    if os.path.isdir(f"{corpus}/ops_inplace"):
+        runs["check"] = [["check", f"{corpus}/ops_inplace", "--every", "20"]]
+    problems = []
+    for name, commands in runs.items():
+        for words in commands:
+            printed = json.loads(partita(*words, "--json", codes=(0, 1)))
+            assert printed, f"{words} prints nothing"
+            problems += faults(printed, SCHEMA[name], " ".join(words[:2]))
+    assert not problems, "\n".join(problems[:20])
+    # The test finds what is wrong.
+    assert faults({"path": 1}, SCHEMA["list"], "list") and faults([{"name": "x", "more": 1}], SCHEMA["ops"], "ops")
+
+    verbs = re.findall(r"^  (\w+) ", partita("--help").split("Subcommands:")[1], re.M)
+    assert len(verbs) > 10, verbs
+    for verb in verbs:
+        helps = [(verb, partita(verb, "--help"))]
+        if "Subcommands:" in helps[0][1]:
+            below = re.findall(r"^  (\w+) ", helps[0][1].split("Subcommands:")[1], re.M)
+            helps += [(f"{verb} {word}", partita(verb, word, "--help")) for word in below]
+        for name, text in helps:
+            if "--json" in text:
+                assert name in SCHEMA and (name in runs or name == "check"), f"no schema for {name} --json"
+print("ok")
