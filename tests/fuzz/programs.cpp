@@ -8,6 +8,7 @@
 #include "core/compare/per_node.h"
 #include "core/ops/control.h"
 #include "core/ops/effects.h"
+#include "core/ops/functional_variant.h"
 #include "core/ops/in_place.h"
 #include "tests/fuzz/generator.h"
 
@@ -191,8 +192,8 @@ class ProgramGenerator final : public Generator {
     return true;
   }
 
-  /// Does the call read other elements of the memory that it writes, or write one twice? What it computes then depends
-  /// on the order of its loop, and PyTorch refuses where it notices.
+  /// Does the call read other elements of the memory that it writes than the one it computes, or write one twice? What
+  /// it computes then depends on the order of its loop, and PyTorch refuses where it notices.
   bool reads_what_it_writes(const Node& node) {
     auto trial = graph_->clone();
     std::vector<Arg> read;
@@ -215,12 +216,16 @@ class ProgramGenerator final : public Generator {
     const std::vector<std::int64_t> written = places(target);
     const std::set<std::int64_t> once(written.begin(), written.end());
     if (once.size() != written.size()) return true;
-    for (const Value& v : *values) {
-      const Tensor* t = v.get<Tensor>();
+    const auto variant = functional_variant(node.op());
+    const OpRecord* record = variant ? find_record(variant->op) : nullptr;
+    const bool elementwise = record && record->pointwise.body;
+    for (std::size_t i = 1; i < values->size(); ++i) {
+      const Tensor* t = (*values)[i].get<Tensor>();
       if (!t || t->storage != target.storage) continue;
       if (t->dtype != target.dtype) return true;
       const std::vector<std::int64_t> other = places(*t);
-      if (other != written && std::ranges::any_of(other, [&](std::int64_t at) { return once.contains(at); }))
+      if ((other != written || !elementwise) &&
+          std::ranges::any_of(other, [&](std::int64_t at) { return once.contains(at); }))
         return true;
     }
     return false;
