@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <system_error>
 
 #include <fcntl.h>
@@ -26,13 +27,29 @@ int complain(const Diagnostic& error) {
   return error.exit_code();
 }
 
+/// Standard input as a file of its own, since loaders go to and fro in what they read.
+Result<std::string> keep_standard_input(const std::string& folder) {
+  const std::string path = folder + "/stdin";
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (!file) return input_error("cli.input", path + " cannot be written; free some room in TMPDIR");
+  std::vector<char> buffer(1 << 20);
+  bool kept = true;
+  for (std::size_t n; kept && (n = std::fread(buffer.data(), 1, buffer.size(), stdin)) > 0;)
+    kept = std::fwrite(buffer.data(), 1, n, file) == n;
+  kept = std::fclose(file) == 0 && kept;
+  if (std::ferror(stdin)) return input_error("cli.input", "standard input cannot be read");
+  if (!kept) return input_error("cli.input", path + " cannot be written; free some room in TMPDIR");
+  return path;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Partita: a workbench for PyTorch graphs. Without a verb it opens the window."};
   app.set_version_flag("--version", "partita " PARTITA_VERSION);
   app.require_subcommand(0, 1);
   app.footer(
       "Exit codes: 0 done; 1 a comparison or check differs or fails; 2 bad input or usage; 3 not supported; "
-      "4 a bug of Partita; 5 stopped on request.");
+      "4 a bug of Partita; 5 stopped on request.\n"
+      "A file named - is standard input, and behind -o standard output.");
   app.fallthrough();  // options of the program may stand behind the verb
   add_config_options(app);
   cli::Action chosen;
@@ -48,6 +65,22 @@ int run(int argc, char** argv) {
   static char open[] = "open";  // `partita FILE` opens it
   if (argc > 1 && *argv[1] != '-' && !is_verb(argv[1]) && std::filesystem::exists(argv[1]))
     words.insert(words.begin() + 1, open);
+  // `-` is standard input where a file is read; -o takes it as standard output.
+  std::optional<ScratchFolder> scratch;
+  std::string standard_input;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i], before = words[i - 1];
+    if (word != "-" || before == "-o" || before == "--output") continue;
+    if (scratch)
+      return complain(input_error("cli.input", "standard input can be read once; name a file for the other -"));
+    auto folder = ScratchFolder::make("stdin");
+    if (!folder) return complain(folder.error());
+    scratch.emplace(*std::move(folder));
+    auto kept = keep_standard_input(scratch->path());
+    if (!kept) return complain(kept.error());
+    standard_input = *std::move(kept);
+    words[i] = standard_input.data();
+  }
   try {
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& done) {

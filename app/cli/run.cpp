@@ -75,7 +75,7 @@ Result<int> run(Options o) {
   line.clear();
   if (!out) return std::move(out).error();
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, *out));
-  fmt::print("{}", summary(*out, o.json));
+  fmt::print(o.out == "-" ? stderr : stdout, "{}", summary(*out, o.json));
   return 0;
 }
 
@@ -109,7 +109,7 @@ const Command run_command = {
           ->capture_default_str();
       app.add_flag("--dump-example-inputs", o->setup.dump_example_inputs, "graph_dumper_aot writes the inputs too")
           ->needs(compiler);
-      app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME");
+      app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME; - is standard output");
       app.add_flag("--guards", o->guards, "also print for which sizes a graph with symbolic ones is compiled")
           ->needs(backend);
       app.add_flag("--json", o->json, "one JSON document");

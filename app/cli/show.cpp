@@ -117,7 +117,7 @@ Action add(CLI::App& app) {
                  "Id of the graph, as partita list shows it; not needed when there is only one");
   app.add_option("--format", options->format, "text, dot, svg, png, pdf or json")
       ->check(CLI::IsMember({"text", "dot", "svg", "png", "pdf", "json"}));
-  app.add_option("-o,--output", options->output, "File to write instead of standard output");
+  app.add_option("-o,--output", options->output, "File to write instead of standard output, which - is too");
   return [options] { return show(*options); };
 }
 

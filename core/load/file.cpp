@@ -84,6 +84,10 @@ FileBytes::~FileBytes() {
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {
+  if (path == "-") {
+    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0) return {};
+    return system_error("file.write", "standard output", "cannot write");
+  }
   std::string partial = fmt::format("{}.{}.part", path, ::getpid());
   {
     Descriptor file{::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};

@@ -1,0 +1,34 @@
+"""`-` is standard input where a verb reads a file, and standard output behind -o.
+
+  streams.py PARTITA SOURCE_DIR"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+PARTITA, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+SAMPLE = f"{SOURCE}/resources/samples/mlp"
+
+with tempfile.TemporaryDirectory() as folder:
+    os.mkdir(f"{folder}/tmp")
+    env = {**os.environ, "PARTITA_STORE": f"{folder}/store.sqlite", "XDG_CONFIG_HOME": folder, "TMPDIR": f"{folder}/tmp"}
+
+    def partita(*words, stdin=b"", code=0):
+        done = subprocess.run([PARTITA, *words], input=stdin, capture_output=True, env=env, cwd=folder)
+        assert done.returncode == code, f"{words}: {done.returncode} {done.stderr}"
+        return done
+
+    program, io = (open(f"{SAMPLE}/{name}", "rb").read() for name in ("program.pt2", "io.safetensors"))
+    text = partita("show", f"{SAMPLE}/program.pt2").stdout
+    assert partita("show", "-", stdin=program).stdout == text
+    assert partita("show", "-", stdin=text).stdout == partita("show", "-", "-o", "-", stdin=text).stdout
+    assert b"20" in partita("list", "-", stdin=program).stdout
+    words = ["run", f"{SAMPLE}/program.pt2", "--backend", "interp", "-o"]
+    partita(*words, "out.safetensors", "--inputs", f"{SAMPLE}/io.safetensors")
+    piped = partita(*words, "-", "--inputs", "-", stdin=io)
+    assert piped.stdout == open(f"{folder}/out.safetensors", "rb").read() and b"output.0" in piped.stderr
+    assert b"read once" in partita("compare", "-", "--inputs", "-", stdin=program, code=2).stderr
+    partita("show", "-", stdin=b"", code=2)
+    assert os.listdir(f"{folder}/tmp") == [], "scratch is left"
+print("ok")
