@@ -126,8 +126,8 @@ class Rewriter {
       n = next;
     }
     TRY_DO(follow_strides());
-    graph_.eliminate_dead(has_effect);  // what a call took that needs none any more: the sizes of an empty_like
     add_outputs(joint);
+    graph_.eliminate_dead(has_effect);  // what a call took that needs none any more: the sizes of an empty_like
     return {};
   }
 
