@@ -373,7 +373,7 @@ def options(env, work):
     w.expect("painted")
     w.idle()
     w.see("label", "nop that holds every value")
-    w.key("alt+g")  # menus are seen too
+    w.click(w.see("menu", "Graph", exact=True))  # menus are seen too
     w.see("menu", "Run and compare")
     w.key("Escape", "Escape")
     return w.quit()
