@@ -93,7 +93,7 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent) {
     table_->select_node(first_wrong_name_);
     Q_EMIT node_chosen(first_wrong_name_);
   };
-  first_wrong_ = button_of(tr("First that differs"), this, choose_first_wrong,
+  first_wrong_ = button_of(tr("First wrong"), this, choose_first_wrong,
                            tr("The first node in graph order that is outside the tolerance"));
   first_wrong_->hide();
   const auto ask_values = [this] {
