@@ -6,7 +6,9 @@
 #include "core/aot/wrapper.h"
 #include "core/functionalize/functionalize.h"
 #include "core/ir/place.h"
+#include "core/ops/alias.h"
 #include "core/ops/in_place.h"
+#include "core/ops/record.h"
 
 namespace partita {
 namespace {
@@ -48,6 +50,7 @@ class Joining {
     const std::vector<Node*> last = follow_in_place(graph_);
     for (std::size_t i = 0; i < nodes_.size(); ++i) last_[nodes_[i]] = last[i];
     TRY_DO(make_bases());
+    TRY_DO(refuse_places_in_storage());
     if (out_.views.empty()) return std::optional<SyntheticBaseWrapper>();
     return std::optional(std::move(out_));
   }
@@ -83,6 +86,28 @@ class Joining {
       for (std::size_t i : group) joined.back().push_back(nodes_[i]);
     }
     for (const std::vector<Node*>& group : joined) TRY_DO(join(group));
+    return {};
+  }
+
+  /// as_strided counts its offset from where the storage begins, which compiled code does not know of an input that
+  /// begins elsewhere.
+  Status refuse_places_in_storage() const {
+    for (Node* n : graph_) {
+      if (n->op()->kind != OpKind::Torch) continue;
+      const Op* view = view_in_place(n->op());
+      const OpRecord* record = find_record(view ? view : n->op());
+      if (!record || !record->views_storage) continue;
+      TRY(const Args bound, bind_arguments(*record->schema, n->args(), n->kwargs()));
+      const int offset = record->schema->index_of("storage_offset");
+      if (offset < 0 || bound[static_cast<std::size_t>(offset)].is_none()) continue;
+      const std::size_t i = position(memory_owner(n));
+      const Tensor* input = i < nodes_.size() ? tensor(i) : nullptr;
+      if (input && input->offset != 0)
+        return unsupported("aot.shared",
+                           "input " + nodes_[i]->name() + " begins " + std::to_string(input->offset) +
+                               " elements into its memory, in which " + n->name() + " takes a place; pass a copy",
+                           place_of(*n));
+    }
     return {};
   }
 
