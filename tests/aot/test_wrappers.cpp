@@ -155,6 +155,15 @@ class TestWrappers : public QObject {
     QCOMPARE(outer.error().code, std::string("aot.shared"));
   }
 
+  void a_place_in_memory_that_its_input_does_not_begin_is_refused() {
+    for (const std::int64_t from : {0, 2}) {
+      const auto graph = fx("x: <f32[4][1]>, y: <f32[2][1]>", "a = $as_strided(x, [2], [1], 3)\nreturn (a,)");
+      GraphInputs inputs = two_views(from, 0);
+      const auto made = wrap_inputs(*graph, inputs, true);
+      QCOMPARE(made ? std::string() : made.error().code, std::string(from == 0 ? "" : "aot.shared"));
+    }
+  }
+
   /// A view at a symbolic offset of an input that is written and transposed, made again from JSON.
   void the_epilogue_writes_and_views() {
     const auto graph = fx("s: \"Sym(s0)\", x: <f32[3, 2][2, 1]>, y: <f32[s0][1]>",
