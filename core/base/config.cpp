@@ -243,7 +243,9 @@ Status set_value(Config& config, std::string_view name, std::string_view text) {
   TRY(const ConfigRow* row, find_config_row(name));
   Config changed = config;
   if (!assign(*row, changed, trimmed(text)))
-    return input_error("config.value", fmt::format("{} takes {}, and got '{}'", name, row->takes(), text));
+    return input_error("config.value", row->allowed.refusal.empty()
+                                           ? fmt::format("{} takes {}, and got '{}'", name, row->takes(), text)
+                                           : fmt::format(fmt::runtime(row->allowed.refusal), text));
   changed.given |= bit_of(*row);
   config = std::move(changed);
   return {};

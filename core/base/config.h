@@ -47,6 +47,7 @@ struct ConfigRow {
   struct Allowed {
     double least = 0, most = 1e300;  ///< of integers and numbers
     std::string_view choices = {};   ///< of a Choice: "min-cut|default"
+    std::string_view refusal = {};   ///< what PyTorch says of other values, with {} for the value; empty: our words
   };
   std::string_view name, help;
   ConfigType type;

@@ -48,6 +48,14 @@ void LowerCall::give(LoweredTensor t) {
   results.push_back(to.reshape(to.cast(t, out(i).dtype), sizes));
 }
 
+Number LowerCall::number(std::string_view name) const {
+  const Node* given = arg(name).node();
+  const SymExpr* e = given ? given->meta.sym() : nullptr;
+  if (!e || e->is_int() || e->kind() == SymKind::Float) return FakeCall::number(name);
+  if (e->is_float() || e->is_boolean()) fail_unsupported("the number " + e->str() + " in loops");
+  return to.number(*e);
+}
+
 std::size_t LowerCall::dim(std::string_view name, std::size_t rank) const {
   return wrap_dim(integer(name), rank);
 }

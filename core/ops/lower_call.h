@@ -34,6 +34,8 @@ class LowerCall : public FakeCall {
   void give(LoweredTensor t);
   void give_none() { results.emplace_back(); }
 
+  /// A Scalar or float; takes a guard when it is a symbolic integer. A symbolic float is for the call to evaluate.
+  Number number(std::string_view name) const;
   /// A dimension argument in [0, rank).
   std::size_t dim(std::string_view name, std::size_t rank) const;
   /// A mask of the dimensions listed; all when the argument is None or empty (none for an empty list of any.dims and

@@ -29,6 +29,7 @@ Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
 
 Scalar number_value(ScalarBuilder& b, const FakeCall& call, std::string_view name, DType dtype) {
   const SymExpr* e = symbolic(call.arg(name));
+  if (e && e->is_float() && e->kind() != SymKind::Float) fail_unsupported("the number " + e->str() + " in loops");
   if (e && !e->is_float() && !e->is_int()) return b.cast(b.index(*e), dtype);
   return number_constant(b, call.number(name), dtype);
 }

@@ -113,8 +113,9 @@ class TestConfig : public QObject {
     row("threads", "1.5", "config.value", "a whole number");
     row("threads", "99999999999", "config.value", "a whole number");
     row("threads", "", "config.value", "a whole number");
-    row("memory_budget", "1.01", "config.value", "a number from 0 to 1");
-    row("memory_budget", "nan", "config.value", "a number from 0 to 1");
+    row("memory_budget", "1.01", "config.value",
+        "The valid ranges for memory budget are 0 <= m <= 1. The provided value is 1.01");
+    row("memory_budget", "nan", "config.value", "The provided value is nan");
     row("partitioner", "max-cut", "config.value", "min-cut, default");
     row("partitioner", "min-cut|default", "config.value", "min-cut, default");
     row("memory_limit", "-1", "config.value", "bytes");

@@ -29,6 +29,8 @@ const char* const three = "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, 4, s1][4*s1
 const Row rows[] = {
     {"pointwise", two, "y = $sin(x)\nz = $mul.Tensor(y, x)\nreturn (z,)"},
     {"a number of elements", two, "y = $mul.Tensor(x, s0)\nz = $add.Tensor(y, s1)\nreturn (z,)"},
+    {"a quotient of sizes", two,
+     "q = s0 / s1\nk = s0 // s1\ny = $mul.Tensor(x, q)\nz = $add.Tensor(y, k)\nreturn (z,)"},
     {"broadcast", two,
      "a = $sum.dim_IntList(x, [1], True)\nb = $sum.dim_IntList(x, [0], True)\nc = $add.Tensor(a, b)\nreturn (c,)"},
     {"softmax of rows", two, "y = $_softmax(x, 1, False)\nreturn (y,)"},

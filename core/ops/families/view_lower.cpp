@@ -117,7 +117,7 @@ void lower_unbind(LowerCall& call) {
 void lower_as_strided(LowerCall& call) {
   LoweredTensor self = call.in("self");
   const TensorMeta& meta = call.tensor("self");
-  std::int64_t offset = call.has("storage_offset") ? call.integer("storage_offset") : meta.offset.as_int();
+  std::int64_t offset = call.has("storage_offset") ? call.integer("storage_offset") : call.to.number(meta.offset);
   if (!is_contiguous(call, meta.sizes, meta.strides) || !meta.offset.is(0))
     fail_unsupported("as_strided of a tensor that is not row-major");
   const Sizes numbers = call.integers("stride");
