@@ -4,7 +4,9 @@
 #include <climits>
 
 #include "core/base/memory.h"
+#include "core/base/verification.h"
 #include "core/schedule/arena.h"
+#include "core/schedule/verify_plan.h"
 #include "core/sym/integer.h"
 
 namespace partita::schedule {
@@ -145,6 +147,9 @@ Result<Plan> instantiate(const Plan& symbolic, const std::map<std::string, std::
   TRY_DO(Instance(sizes).apply(plan));
   plan.symbols = sizes;
   TRY_DO(place_memory(plan));
+  if (verification())
+    if (const std::vector<std::string> broken = verify(plan); !broken.empty())
+      return Diagnostic{Fault::Internal, "schedule.verify", broken.front()};
   return plan;
 }
 

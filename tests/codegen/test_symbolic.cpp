@@ -80,11 +80,50 @@ std::unique_ptr<Graph> with_hints(const char* parameters, const char* lines) {
   return graph;
 }
 
-std::string at(const SymbolValues& sizes) {
-  std::string text;
-  for (const auto& [name, value] : sizes) text += " " + name + "=" + std::to_string(value);
-  return text;
-}
+/// A graph compiled for this machine, and what its compilations told.
+struct Compiled {
+  std::unique_ptr<Graph> graph;
+  std::vector<SizeCompilation> compilations;
+  Result<CompiledFn> run;
+
+  Compiled(const char* parameters, const char* lines) : graph(with_hints(parameters, lines)), run(made()) {}
+
+  Result<CompiledFn> made() {
+    BackendOptions options;
+    options.on_sizes = [this](const SizeCompilation& c) { compilations.push_back(c); };
+    return default_compiler().make(options)(*graph);
+  }
+
+  /// Why the results for these sizes are not the interpreter's, strides included; empty when they are.
+  std::string wrong_for(const SymbolValues& sizes) {
+    std::string at;
+    for (const auto& [name, value] : sizes) at += " " + name + "=" + std::to_string(value);
+    if (!run) return run.error().line() + at;
+    const auto special = schedule::specialise(*graph, sizes);
+    if (!special) return special.error().line() + at;
+    const auto inputs = random_inputs(**special, 3);
+    if (!inputs) return inputs.error().line() + at;
+    const auto expected = interpret(*graph, *inputs), found = (*run)(*inputs);
+    if (!expected || !found) return (expected ? found : expected).error().line() + at;
+    if (found->size() != expected->size()) return "another number of results" + at;
+    for (std::size_t i = 0; i < found->size(); ++i) {
+      const auto *x = (*expected)[i].get<Tensor>(), *y = (*found)[i].get<Tensor>();
+      if (!x || !y || x->strides != y->strides) return "other strides of result " + std::to_string(i) + at;
+      if (const std::string difference = wrong((*expected)[i], (*found)[i], {}); !difference.empty())
+        return difference + at;
+    }
+    return "";
+  }
+
+  std::string told() const {
+    std::string text;
+    for (const SizeCompilation& c : compilations) {
+      text += c.symbolic ? "symbolic:" : "fixed (" + c.why_not + "):";
+      for (const Guard& g : c.guards) text += " " + g.condition.str() + " (" + g.reason + ");";
+    }
+    return text;
+  }
+};
 
 }  // namespace
 
@@ -98,84 +137,37 @@ class TestSymbolic : public QObject {
   void one_compilation_serves_all_sizes() {
     QFETCH(int, index);
     const Row& row = rows[index];
-    const auto graph = with_hints(row.parameters, row.lines);
-    std::vector<SizeCompilation> compilations;
-    BackendOptions options;
-    options.on_sizes = [&](const SizeCompilation& c) { compilations.push_back(c); };
-    const auto compiled = default_compiler().make(options)(*graph);
-    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
+    Compiled compiled(row.parameters, row.lines);
     const bool both = std::string(row.parameters).find("s1") != std::string::npos;
     const std::int64_t firsts[] = {7, 4, 33, 5, 100, 64, 3}, seconds[] = {5, 16, 3, 70, 2};
     for (const std::int64_t first : firsts)
       for (const std::int64_t second : both ? std::span(seconds) : std::span(seconds).first(1)) {
         SymbolValues sizes{{"s0", first}};
         if (both) sizes["s1"] = second;
-        const auto special = schedule::specialise(*graph, sizes);
-        QVERIFY2(special, special ? "" : special.error().line().c_str());
-        auto inputs = random_inputs(**special, 3);
-        QVERIFY2(inputs, inputs ? "" : inputs.error().line().c_str());
-        const auto expected = interpret(*graph, *inputs);
-        QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
-        const auto found = (*compiled)(*inputs);
-        QVERIFY2(found, found ? "" : (found.error().line() + at(sizes)).c_str());
-        QCOMPARE(found->size(), expected->size());
-        for (std::size_t i = 0; i < found->size(); ++i) {
-          const auto* tensor = (*found)[i].get<Tensor>();
-          QVERIFY(tensor && tensor->strides == (*expected)[i].get<Tensor>()->strides);
-          const std::string difference = wrong((*expected)[i], (*found)[i], {});
-          QVERIFY2(difference.empty(), (difference + at(sizes)).c_str());
-        }
+        QCOMPARE(compiled.wrong_for(sizes), std::string());
       }
-    std::string told;
-    for (const SizeCompilation& c : compilations) {
-      told += c.symbolic ? "symbolic:" : "fixed (" + c.why_not + "):";
-      for (const Guard& g : c.guards) told += " " + g.condition.str() + " (" + g.reason + ");";
-    }
-    QVERIFY2(compilations.size() == 1 && compilations[0].symbolic, told.c_str());
+    QVERIFY2(compiled.compilations.size() == 1 && compiled.compilations[0].symbolic, compiled.told().c_str());
   }
 
   void a_broken_guard_is_named() {
-    const auto graph = with_hints(two, "y = $roll(x, [1], [0])\nz = $sin(y)\nreturn (z,)");
-    std::vector<SizeCompilation> compilations;
-    BackendOptions options;
-    options.on_sizes = [&](const SizeCompilation& c) { compilations.push_back(c); };
-    const auto compiled = default_compiler().make(options)(*graph);
-    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
-    for (const std::int64_t first : {12, 20, 12}) {
-      const auto special = schedule::specialise(*graph, {{"s0", first}, {"s1", 4}});
-      QVERIFY(special);
-      const auto inputs = random_inputs(**special, 3);
-      QVERIFY(inputs);
-      const auto found = (*compiled)(*inputs);
-      QVERIFY2(found, found ? "" : found.error().line().c_str());
-    }
-    QCOMPARE(compilations.size(), std::size_t{2});
-    QVERIFY(compilations[0].broken.empty());
-    QCOMPARE(compilations[1].broken.size(), std::size_t{1});
-    QVERIFY2(compilations[1].broken[0].condition.str().find("s0") != std::string::npos,
-             compilations[1].broken[0].condition.str().c_str());
+    Compiled compiled(two, "y = $roll(x, [1], [0])\nz = $sin(y)\nreturn (z,)");
+    for (const std::int64_t first : {12, 20, 12})
+      QCOMPARE(compiled.wrong_for({{"s0", first}, {"s1", 4}}), std::string());
+    QCOMPARE(compiled.compilations.size(), std::size_t{2});
+    QVERIFY(compiled.compilations[0].broken.empty());
+    QCOMPARE(compiled.compilations[1].broken.size(), std::size_t{1});
+    const std::string broken = compiled.compilations[1].broken[0].condition.str();
+    QVERIFY2(broken.find("s0") != std::string::npos, broken.c_str());
   }
 
   void sizes_of_one_get_code_of_their_own() {
-    const auto graph =
-        with_hints(two, "a = $slice.Tensor(x, 0, 1, 9223372036854775807)\nb = $add.Tensor(a, a)\nreturn (b,)");
-    std::vector<SizeCompilation> compilations;
-    BackendOptions options;
-    options.on_sizes = [&](const SizeCompilation& c) { compilations.push_back(c); };
-    const auto compiled = default_compiler().make(options)(*graph);
-    QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
-    for (const auto& [first, second] : {std::pair{9, 4}, {2, 4}, {5, 1}, {7, 3}}) {
-      const auto special = schedule::specialise(*graph, {{"s0", first}, {"s1", second}});
-      QVERIFY(special);
-      const auto inputs = random_inputs(**special, 3);
-      QVERIFY(inputs);
-      const auto expected = interpret(*graph, *inputs), found = (*compiled)(*inputs);
-      QVERIFY2(found, found ? "" : found.error().line().c_str());
-      QCOMPARE(wrong(expected->front(), found->front(), {}), std::string());
-    }
-    QCOMPARE(compilations.size(), std::size_t{3});
-    QVERIFY(compilations[0].symbolic && compilations[1].symbolic && !compilations[2].symbolic);
-    QVERIFY(compilations[2].why_not.find("s1 is 1") != std::string::npos);
+    Compiled compiled(two, "a = $slice.Tensor(x, 0, 1, 9223372036854775807)\nb = $add.Tensor(a, a)\nreturn (b,)");
+    for (const auto& [first, second] : {std::pair{9, 4}, {2, 4}, {5, 1}, {7, 3}})
+      QCOMPARE(compiled.wrong_for({{"s0", first}, {"s1", second}}), std::string());
+    QVERIFY2(compiled.compilations.size() == 3, compiled.told().c_str());
+    QVERIFY(compiled.compilations[0].symbolic && compiled.compilations[1].symbolic);
+    QVERIFY(!compiled.compilations[2].symbolic);
+    QVERIFY(compiled.compilations[2].why_not.find("s1 is 1") != std::string::npos);
   }
 };
 
