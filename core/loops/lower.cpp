@@ -110,7 +110,7 @@ int64_t Lowering::hint(SymExpr e) const {
 int64_t Lowering::number(SymExpr e) const {
   const int64_t value = hint(e);
   if (e.is_int()) return value;
-  auto fixed = shapes_->evaluate(sym_eq(e, value), "code that is made for this number: " + origin);
+  auto fixed = shapes_->evaluate(sym_eq(e, value), "code that is made for this number");
   if (!fixed) throw SymError{std::move(fixed).error()};
   return value;
 }
