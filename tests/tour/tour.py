@@ -384,6 +384,11 @@ if os.environ.get("TOUR"):  # some parts only, for whoever writes them
     PARTS = [part for part in PARTS if part.__name__ in os.environ["TOUR"].split(",")]
 
 
+def managed(wm, env):
+    check(wm.poll() is None, f"the window manager ended at once: {wm.poll()}")
+    return subprocess.run(["xdotool", "get_num_desktops"], env=env, capture_output=True).returncode == 0
+
+
 def main():
     missing = [name for name in ("Xvfb", "xdotool", "openbox") if not shutil.which(name)]
     if missing:
@@ -391,9 +396,12 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as work:
         read, write = os.pipe()
-        xvfb = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp"],
-                                pass_fds=[write], stderr=subprocess.DEVNULL)
+        # -noreset: without it the server starts anew, and drops who is just connecting, when its last client leaves
+        xvfb = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp",
+                                 "-noreset"], pass_fds=[write], stderr=subprocess.DEVNULL)
+        os.close(write)
         display = os.read(read, 16).decode().strip()
+        check(display, "Xvfb ended at once")
         os.mkdir(f"{work}/run", 0o700)
         os.mkdir(f"{work}/tmp")
         with open(f"{work}/leaks", "w") as leaks:
@@ -402,10 +410,9 @@ def main():
                "XDG_RUNTIME_DIR": f"{work}/run", "TMPDIR": f"{work}/tmp", "PARTITA_STORE": f"{work}/store.sqlite",
                "LSAN_OPTIONS": f"suppressions={work}/leaks:print_suppressions=0"}
         wm = subprocess.Popen(["openbox", "--sm-disable"], env=env, stderr=subprocess.DEVNULL)
-        until(lambda: subprocess.run(["xdotool", "get_num_desktops"], env=env, capture_output=True).returncode == 0,
-              "the window manager")
         begun, failures, stalls = time.monotonic(), [], []
         try:
+            until(lambda: managed(wm, env), "the window manager")
             for part in PARTS:
                 at = time.monotonic()
                 try:
