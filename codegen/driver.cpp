@@ -4,10 +4,11 @@
 #include <list>
 #include <map>
 
-#include "codegen/cpu/executable.h"
+#include "codegen/cpu/executor.h"
 #include "codegen/cpu/host.h"
 #include "codegen/worker.h"
 #include "core/aot/pipeline.h"
+#include "core/base/verification.h"
 #include "core/base/whereabouts.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
@@ -89,8 +90,8 @@ class CompiledGraph {
 
   /// A plan for all sizes for which its guards hold.
   struct Variant {
-    schedule::Plan plan;
-    std::shared_ptr<codegen::LoadedCode> code;
+    codegen::CompiledProgram compiled;
+    std::optional<schedule::Plan> plan;  ///< with verification: the whole plan
   };
   /// What runs for one set of sizes.
   struct Instance {
@@ -110,7 +111,8 @@ class CompiledGraph {
     }
     TRY(const schedule::Plan plan, make_plan(*graph_, sizes, options_));
     if (has_symbols_ && options_.on_sizes) options_.on_sizes(told);
-    return add(plan, sizes, nullptr);
+    TRY(const codegen::CompiledProgram compiled, codegen::compile_program(plan, cpu_options()));
+    return add(compiled, {}, sizes);
   }
 
   /// Error of Fault::Unsupported when a plan cannot keep the sizes symbolic.
@@ -123,7 +125,7 @@ class CompiledGraph {
     if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
     auto fits = variants_.begin();
     for (; fits != variants_.end(); ++fits) {
-      const Guard* broken = schedule::broken_guard(fits->plan.guards, sizes);
+      const Guard* broken = schedule::broken_guard(fits->compiled.program->plan.guards, sizes);
       if (!broken) break;
       told.broken.push_back(*broken);
     }
@@ -131,31 +133,22 @@ class CompiledGraph {
       auto made = make_plan(*graph_, sizes, options_, true);
       keeps_symbols_ = static_cast<bool>(made);
       TRY(schedule::Plan plan, std::move(made));
-      variants_.push_back({std::move(plan), nullptr});
+      plan.symbols = sizes;  // whose names kernels take
+      told.guards = plan.guards;
+      if (options_.on_sizes) options_.on_sizes(told);
+      TRY(codegen::CompiledProgram compiled, codegen::compile_program(plan, cpu_options()));
+      variants_.push_back({std::move(compiled), std::nullopt});
+      if (verification()) variants_.back().plan = std::move(plan);
       if (variants_.size() > most_variants) variants_.pop_front();
       fits = std::prev(variants_.end());
-      told.guards = fits->plan.guards;
-      if (options_.on_sizes) options_.on_sizes(told);
     }
-    TRY(const schedule::Plan plan, schedule::instantiate(fits->plan, sizes));
-    return add(plan, sizes, &fits->code);
+    if (fits->plan)
+      if (auto verified = schedule::instantiate(*fits->plan, sizes); !verified) return std::move(verified).error();
+    return add(fits->compiled, sizes, sizes);
   }
 
-  Status add(const schedule::Plan& plan, const std::map<std::string, std::int64_t>& sizes,
-             std::shared_ptr<codegen::LoadedCode>* code) {
+  codegen::CpuOptions cpu_options() const {
     codegen::CpuOptions cpu;
-    cpu.generator = options_.generator;
-    cpu.fixed_inputs = fixed_;
-    cpu.shared_code = code;
-    cpu.compile_sub_graph = [options = options_, stop_after = stop_after_](
-                                const Graph& graph, std::shared_ptr<Generator> generator) -> Result<CompiledFn> {
-      BackendOptions own = options;
-      own.generator = std::move(generator);
-      auto compiled = std::make_shared<CompiledGraph>(graph, own);
-      TRY_DO(compiled->prepare(stop_after));
-      if (compiled->has_symbols()) return unsupported("backend.symbolic", "a size that is known only at run time");
-      return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
-    };
     if (const auto store = options_.store; store && !options_.config.force_disable_caches) {
       cpu.configuration = code_key(options_.config);
       cpu.load_code = [store](const std::string& key) { return store->find(key); };
@@ -163,7 +156,26 @@ class CompiledGraph {
         store->put(key, code, name);
       };
     }
-    TRY(auto executable, codegen::compile_cpu(plan, graph_->attributes, cpu));
+    return cpu;
+  }
+
+  /// Adds an instance. `symbols`: of the program, `sizes`: of the graph.
+  Status add(const codegen::CompiledProgram& compiled, const std::map<std::string, std::int64_t>& symbols,
+             const std::map<std::string, std::int64_t>& sizes) {
+    codegen::ExecutorOptions how;
+    how.generator = options_.generator;
+    how.fixed_inputs = fixed_;
+    how.compile_sub_graph = [options = options_, stop_after = stop_after_](
+                                const Graph& graph, std::shared_ptr<Generator> generator) -> Result<CompiledFn> {
+      BackendOptions own = options;
+      own.generator = std::move(generator);
+      auto compiled_graph = std::make_shared<CompiledGraph>(graph, own);
+      TRY_DO(compiled_graph->prepare(stop_after));
+      if (compiled_graph->has_symbols())
+        return unsupported("backend.symbolic", "a size that is known only at run time");
+      return CompiledFn([compiled_graph](std::vector<Value> inputs) { return compiled_graph->run(inputs); });
+    };
+    TRY(auto executable, codegen::load_program(compiled.program, symbols, compiled.code, graph_->attributes, how));
     instances_.push_back({sizes, std::move(executable)});
     return {};
   }

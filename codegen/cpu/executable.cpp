@@ -1,540 +1,90 @@
 #include "codegen/cpu/executable.h"
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <mutex>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "codegen/cpu/epilogue_kernel.h"
-#include "codegen/cpu/extern/extern.h"
+#include "codegen/cpu/executor.h"
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/kernel_cost.h"
-#include "codegen/cpu/runtime.h"
-#include "codegen/cpu/threads.h"
-#include "core/base/check.h"
 #include "core/base/whereabouts.h"
-#include "core/ops/evaluate.h"
-#include "core/schedule/instantiate.h"
 
 namespace partita::codegen {
 namespace {
 
-using schedule::ExternCall;
-using schedule::KernelCall;
-using schedule::Plan;
-using schedule::PlanBuffer;
-using schedule::PlanView;
 using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// One function of a kernel, and how to call it.
-struct PhaseStep {
-  PhaseFunction function = nullptr;
-  std::int64_t iterations = 0;
-  std::int64_t alignment = 1;
-  int parts = 1;  ///< threads worth using
-};
-
-struct KernelStep {
-  std::string name;
-  std::vector<PhaseStep> phases;
-  std::vector<void*> arguments;
-  std::vector<int> buffers;  ///< plan buffers of the arguments; the last argument is the fault
-  std::vector<loops::Bound> bounds;
-  std::vector<std::string> origins;
-};
-
-struct InputView {
-  TensorMeta meta;
-  Sizes sizes, strides;
-  int buffer = -1;                   ///< -1: it is not read
-  bool written = false;              ///< the graph mutates it
-  std::shared_ptr<Storage> staging;  ///< holds copies of tensors with other strides; allocated when needed
-};
-
-struct OutputView {
-  std::optional<ConcreteView> view;
-  Value value;  ///< a literal
-};
-
-class PlanExecutable final : public Executable {
- public:
-  Result<std::vector<Value>> run(const std::vector<Value>& inputs) override;
-
-  std::shared_ptr<LoadedCode> code;
-  std::vector<std::int64_t> symbols;  ///< values, in the order of the plan's
-  std::vector<PlanBuffer> buffers;
-  std::vector<std::int64_t> elements;
-  std::vector<Tensor> constants;  ///< kept, because `base` points into them
-  std::vector<std::byte*> base;   ///< address of each plan buffer; inputs and outputs change from run to run
-  std::vector<std::shared_ptr<Storage>> output_memory;  ///< by plan buffer: memory of the last run's results
-  std::shared_ptr<Storage> arena, scratch;
-  std::size_t scratch_bytes = 0;  ///< bytes of one thread
-  std::vector<InputView> inputs_;
-  std::vector<OutputView> outputs;
-  struct Step {
-    int kernel = -1, external = -1;  ///< index into kernels or calls
-  };
-  std::vector<Step> steps;
-  std::vector<KernelStep> kernels;
-  std::vector<std::unique_ptr<ExternStep>> calls;
-  int threads = 1;
-  std::shared_ptr<Generator> generator;
-  bool draws_anew = false;  ///< the executable has its own generator, and something draws from it
-
- private:
-  void write_back(const std::vector<Value>& values);
-  Status bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held);
-  Status run_kernel(KernelStep& step);
-  void note(const Step& step) const;
-
-  std::mutex mutex_;
-};
-
-std::string list(std::span<const std::int64_t> v) {
-  return fmt::format("[{}]", fmt::join(v, ", "));
-}
-
-bool same_strides(const Tensor& t, const Sizes& strides) {
-  for (std::size_t d = 0; d < t.sizes.size(); ++d)
-    if (t.sizes[d] > 1 && t.strides[d] != strides[d]) return false;
-  return true;
-}
-
-/// Provides memory for a result: the last run's if nobody holds it, else new. Its pages are mapped already, which saves
-/// half of the time of a memory-bound graph.
-Status reuse_or_allocate(std::shared_ptr<Storage>& memory, std::size_t bytes) {
-  if (memory && memory.use_count() == 1) {
-    std::atomic_thread_fence(std::memory_order_acquire);  // after the last reads by the thread that released it
-    return {};
-  }
-  TRY(memory, Storage::allocate(bytes));
-  return {};
-}
-
-Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held) {
-  if (values.size() != inputs_.size())
-    return input_error("run.inputs",
-                       fmt::format("{} inputs are given, but the graph takes {}", values.size(), inputs_.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    InputView& input = inputs_[i];
-    if (input.buffer < 0) continue;
-    auto* t = values[i].get<Tensor>();
-    if (!t) return input_error("run.input", fmt::format("input {} is not a tensor", i));
-    TRY_DO(reachable(t->device()));
-    if (t->dtype != input.meta.dtype)
-      return input_error("run.input", fmt::format("input {} is {}, but the graph was compiled for {}", i,
-                                                  torch_name(t->dtype), torch_name(input.meta.dtype)));
-    if (t->sizes != input.sizes)
-      return input_error("run.input", fmt::format("input {} has sizes {}, but the graph was compiled for {}", i,
-                                                  list(t->sizes), list(input.sizes)));
-    auto b = static_cast<std::size_t>(input.buffer);
-    std::size_t room = static_cast<std::size_t>(elements[b]) * itemsize(t->dtype);
-    bool holds =
-        t->numel() == 0 || (t->storage->bytes() >= static_cast<std::size_t>(t->offset) * itemsize(t->dtype) + room);
-    if (same_strides(*t, input.strides) && holds) {
-      base[b] = t->numel() == 0 ? nullptr : t->data();
-      held[b] = t->storage;
-      continue;
-    }
-    TRY_DO(reuse_or_allocate(input.staging, room));
-    Tensor copy{input.staging, t->dtype, input.sizes, input.strides, 0};
-    copy.copy_from(*t);
-    base[b] = input.staging->data();
-    held[b] = input.staging;
-  }
-  return {};
-}
-
-/// Copies back inputs that the plan wrote to in a staging copy.
-void PlanExecutable::write_back(const std::vector<Value>& values) {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const InputView& input = inputs_[i];
-    if (!input.written || !input.staging || base[static_cast<std::size_t>(input.buffer)] != input.staging->data())
-      continue;
-    values[i].get<Tensor>()->copy_from(Tensor{input.staging, input.meta.dtype, input.sizes, input.strides, 0});
-  }
-}
-
-Diagnostic diagnostic(const KernelFault& fault, const KernelStep& step) {
-  if (fault.which != KernelFault::zero_division)
-    return loops::out_of_bounds(step.bounds[static_cast<std::size_t>(fault.which)], fault.position);
-  return input_error("ops.zero_division", "ZeroDivisionError",
-                     {.node = fmt::format("{}", fmt::join(step.origins, ", "))});
-}
-
-Status PlanExecutable::run_kernel(KernelStep& step) {
-  KernelFault fault;
-  step.arguments[step.buffers.size()] = &fault;
-  for (std::size_t i = 0; i < step.buffers.size(); ++i)
-    step.arguments[i] = base[static_cast<std::size_t>(step.buffers[i])];
-  struct Context {
-    PhaseFunction function;
-    void* const* arguments;
-    const std::int64_t* symbols;
-    std::byte* scratch;
-    std::size_t scratch_bytes;
-  } context{nullptr, step.arguments.data(), symbols.data(), scratch ? scratch->data() : nullptr, scratch_bytes};
-  for (const PhaseStep& phase : step.phases) {
-    context.function = phase.function;
-    auto part = [](void* c, std::int64_t begin, std::int64_t end, int thread) {
-      auto* k = static_cast<Context*>(c);
-      k->function(k->arguments, k->symbols, k->scratch + k->scratch_bytes * static_cast<std::size_t>(thread), begin,
-                  end);
-    };
-    parallel_for(phase.parts, phase.iterations, 1, phase.alignment, part, &context);
-  }
-  if (fault.met) return diagnostic(fault, step);
-  return {};
-}
-
-/// For whoever watches this process: a step that crashes says nothing itself.
-void PlanExecutable::note(const Step& step) const {
-  if (step.kernel >= 0) {
-    const KernelStep& kernel = kernels[static_cast<std::size_t>(step.kernel)];
-    return now_at("running kernel " + kernel.name, kernel.origins);
-  }
-  const ExternReport& call = externs[static_cast<std::size_t>(step.external)];
-  now_at(fmt::format("running {} ({})", call.op, call.library), {&call.node, 1});
-}
-
-Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs) {
-  std::lock_guard lock(mutex_);
-  if (draws_anew) *generator = Generator();
-  std::vector<std::shared_ptr<Storage>> held(buffers.size());
-  TRY_DO(bind_inputs(inputs, held));
-  for (std::size_t b = 0; b < buffers.size(); ++b) {
-    if (buffers[b].kind != PlanBuffer::Kind::Output) continue;
-    TRY_DO(reuse_or_allocate(output_memory[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)));
-    held[b] = output_memory[b];
-    base[b] = held[b]->data();
-  }
-  const bool noted = watched();
-  for (const Step& step : steps) {
-    if (noted) note(step);
-    if (step.kernel >= 0) {
-      TRY_DO(run_kernel(kernels[static_cast<std::size_t>(step.kernel)]));
-    } else {
-      TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
-    }
-  }
-  if (noted) now_at("handing over the results");
-  write_back(inputs);
-  std::vector<Value> results;
-  results.reserve(outputs.size());
-  for (const OutputView& out : outputs) {
-    if (!out.view) {
-      results.push_back(out.value);
-      continue;
-    }
-    auto b = static_cast<std::size_t>(out.view->buffer);
-    Tensor t{held[b], out.view->dtype, out.view->sizes, out.view->strides, out.view->offset};
-    if (buffers[b].kind == PlanBuffer::Kind::Constant) {
-      t.storage = constants[b].storage;
-      t.offset += constants[b].offset;
-    } else if (buffers[b].kind == PlanBuffer::Kind::Input && base[b]) {
-      t.offset += (base[b] - held[b]->data()) / static_cast<std::ptrdiff_t>(itemsize(t.dtype));
-    }
-    results.push_back(std::move(t));
-  }
-  return results;
-}
-
-std::optional<std::int64_t> integer(const SymExpr& e) {
-  return e.is_int() ? std::optional(e.as_int()) : std::nullopt;
-}
-
-Diagnostic dynamic(const std::string& what) {
-  return unsupported("codegen.dynamic",
-                     what + " has a size that changes from run to run; make the plan for given sizes");
-}
-
-class Compiler {
- public:
-  Compiler(const Plan& plan, const std::map<std::string, Tensor>& constants, const CpuOptions& options)
-      : plan_(plan), constants_(constants), options_(options), out_(std::make_unique<PlanExecutable>()) {}
-
-  Result<std::unique_ptr<Executable>> compile() {
-    auto start = Clock::now();
-    out_->threads = std::max(plan_.target.threads, 1);
-    for (const auto& [name, value] : plan_.symbols) out_->symbols.push_back(value);
-    TRY_DO(check_threads(out_->threads));
-    TRY_DO(devices());
-    TRY_DO(memory());
-    TRY_DO(externs());
-    TRY_DO(code());
-    TRY_DO(steps());
-    TRY_DO(inputs_and_outputs());
-    out_->times.total_ms = ms_since(start);
-    return std::unique_ptr<Executable>(std::move(out_));
-  }
-
- private:
-  /// The value of an extent in a kernel, with the plan's symbols.
-  std::optional<std::int64_t> value(SymExpr e) const {
-    return e.is_int() ? e.as_int() : schedule::instance_value(e, plan_.symbols);
-  }
-  Status devices() const;
-  Status memory();
-  Status externs();
-  void note_kernels() const;
-  Status code();
-  Status steps();
-  std::set<int> written_buffers() const;
-  Status inputs_and_outputs();
-  Result<KernelStep> kernel_step(std::size_t kernel, const std::vector<int>& buffers);
-
-  const Plan& plan_;
-  const std::map<std::string, Tensor>& constants_;
-  const CpuOptions& options_;
-  std::unique_ptr<PlanExecutable> out_;
-  std::vector<loops::Kernel> kernels_;  ///< the plan's, then epilogues
-  struct Epilogue {
-    std::size_t kernel;
-    std::vector<int> buffers;
-  };
-  std::map<std::size_t, Epilogue> epilogues_;  ///< by position among the plan's steps
-};
-
-Status Compiler::devices() const {
-  const auto refuse = [](const std::string& what, Device device) {
-    return unsupported("codegen.device",
-                       fmt::format("{} is on {}, and this code is made for the CPU", what, device.str()));
-  };
-  for (std::size_t b = 0; b < plan_.buffers.size(); ++b)
-    if (const Device d = plan_.buffers[b].device; d.type != DeviceType::Cpu)
-      return refuse(fmt::format("buffer {}", b), d);
-  for (const auto& step : plan_.steps)
-    if (auto* call = std::get_if<ExternCall>(&step); call && call->device.type != DeviceType::Cpu)
-      return refuse(call->op->name, call->device);
-  return {};
-}
-
-Status Compiler::memory() {
-  out_->buffers = plan_.buffers;
-  out_->base.resize(plan_.buffers.size());
-  out_->constants.resize(plan_.buffers.size());
-  out_->output_memory.resize(plan_.buffers.size());
-  if (plan_.arena_bytes > 0) {
-    TRY(out_->arena, Storage::allocate(plan_.arena_bytes));
-  }
-  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-    const PlanBuffer& buffer = plan_.buffers[b];
-    auto n = integer(buffer.elements);
-    if (!n) return dynamic("buffer " + std::to_string(b));
-    out_->elements.push_back(*n);
-    std::size_t bytes = static_cast<std::size_t>(*n) * itemsize(buffer.dtype);
-    if (buffer.kind == PlanBuffer::Kind::Temporary) {
-      CHECK(bytes == 0 || buffer.offset + bytes <= plan_.arena_bytes, "a temporary outside of the arena");
-      out_->base[b] = out_->arena ? out_->arena->data() + buffer.offset : nullptr;
-    } else if (buffer.kind == PlanBuffer::Kind::Constant) {
-      auto it = constants_.find(buffer.attribute);
-      CHECK(it != constants_.end(), "no constant " + buffer.attribute);
-      CHECK(it->second.storage->bytes() >= static_cast<std::size_t>(it->second.offset) * itemsize(buffer.dtype) + bytes,
-            "constant " + buffer.attribute + " is smaller than its buffer");
-      out_->constants[b] = it->second;
-      out_->base[b] = bytes == 0 ? nullptr : it->second.data();
-    }
-  }
-  return {};
-}
-
-Status Compiler::externs() {
-  auto start = Clock::now();
-  kernels_ = plan_.kernels;
-  out_->generator = options_.generator ? options_.generator : std::make_shared<Generator>();
-  const std::set<int> written = written_buffers();
-  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-    auto* call = std::get_if<ExternCall>(&plan_.steps[i]);
-    if (!call) continue;
-    ExternContext context{
-        *call,
-        out_->threads,
-        [&](int b) {
-          const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(b)];
-          if (written.contains(b)) return false;
-          return buffer.kind == PlanBuffer::Kind::Constant ||
-                 (buffer.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(buffer.index));
-        },
-        out_->generator.get(),
-        [&](int b) { return integer(plan_.buffers[static_cast<std::size_t>(b)].elements); },
-        {}};
-    if (call->graph && options_.compile_sub_graph)
-      context.compile_sub_graph = [&](const Graph& graph) {
-        return options_.compile_sub_graph(graph, out_->generator);
-      };
-    std::string why_not;
-    TRY(Prepared prepared, prepare_extern(context, why_not));
-    const OpRecord* record = find_record(call->op);
-    out_->draws_anew |= !options_.generator && (call->graph || (record && record->random));
-    out_->externs.push_back({call->origin, call->op->name, prepared.library, why_not});
-    out_->calls.push_back(std::move(prepared.step));
-    if (call->epilogue && !prepared.has_epilogue) {
-      Epilogue e{kernels_.size(), {}};
-      TRY(auto kernel, epilogue_kernel(plan_, *call, e.buffers));
-      kernels_.push_back(std::move(kernel));
-      epilogues_[i] = std::move(e);
-    }
-  }
-  out_->times.prepare_ms = ms_since(start);
-  return {};
-}
-
-void Compiler::note_kernels() const {
+void note_kernels(const std::vector<loops::Kernel>& kernels) {
   std::vector<std::string> nodes;
-  for (const loops::Kernel& k : kernels_) nodes.insert(nodes.end(), k.origins.begin(), k.origins.end());
-  now_at(fmt::format("compiling {} kernel{}", kernels_.size(), kernels_.size() == 1 ? "" : "s"), nodes);
+  for (const loops::Kernel& k : kernels) nodes.insert(nodes.end(), k.origins.begin(), k.origins.end());
+  now_at(fmt::format("compiling {} kernel{}", kernels.size(), kernels.size() == 1 ? "" : "s"), nodes);
 }
 
-Status Compiler::code() {
-  if (kernels_.empty()) return {};
-  CompileTimes& times = out_->times;
-  if (options_.shared_code && *options_.shared_code) {
-    out_->code = *options_.shared_code;
-    return {};
-  }
-  std::vector<std::string> symbols;
-  for (const auto& [name, value] : plan_.symbols) symbols.push_back(name);
+Status compile_code(const ProgramSource& source, const CpuOptions& options, CompiledProgram& out) {
+  if (source.kernels.empty()) return {};
+  const loops::Target& target = source.program.plan.target;
+  const std::vector<std::string>& symbols = source.program.symbols;
   std::string key;
   std::optional<std::vector<std::string>> objects;
-  if (options_.load_code || options_.store_code)
-    key = options_.configuration + code_key(kernels_, symbols, plan_.target);
-  if (options_.load_code && !options_.keep_text) {
-    if (auto bytes = options_.load_code(key)) {
+  if (options.load_code || options.store_code) key = options.configuration + code_key(source.kernels, symbols, target);
+  if (options.load_code && !options.keep_text) {
+    if (auto bytes = options.load_code(key)) {
       TRY(objects, unpack(*bytes));
-      times.from_store = true;
+      out.times.from_store = true;
     }
   }
   if (!objects) {
-    if (watched()) note_kernels();
-    auto start = Clock::now();
+    if (watched()) note_kernels(source.kernels);
+    const auto start = Clock::now();
     TRY(ObjectCode object,
-        compile_kernels(kernels_, symbols, {.target = plan_.target, .keep_text = options_.keep_text}));
-    times.compile_ms = ms_since(start);
-    times.emit_ms = object.emit_ms;
-    times.optimise_ms = object.optimise_ms;
-    times.generate_ms = object.generate_ms;
-    out_->ir = std::move(object.ir);
-    out_->assembly = std::move(object.assembly);
+        compile_kernels(source.kernels, symbols, {.target = target, .keep_text = options.keep_text}));
+    out.times.compile_ms = ms_since(start);
+    out.times.emit_ms = object.emit_ms;
+    out.times.optimise_ms = object.optimise_ms;
+    out.times.generate_ms = object.generate_ms;
+    out.ir = std::move(object.ir);
+    out.assembly = std::move(object.assembly);
     objects = std::move(object.objects);
-    if (options_.store_code) options_.store_code(key, pack(*objects));
+    if (options.store_code) options.store_code(key, pack(*objects));
   }
-  auto start = Clock::now();
-  TRY(out_->code, LoadedCode::link(*objects));
-  times.link_ms = ms_since(start);
-  if (options_.shared_code) *options_.shared_code = out_->code;
-  return {};
-}
-
-Result<KernelStep> Compiler::kernel_step(std::size_t kernel, const std::vector<int>& buffers) {
-  const loops::Kernel& k = kernels_[kernel];
-  KernelEntry entry = kernel_entry(k, kernel_symbol(kernel));
-  KernelStep step;
-  step.name = k.name;
-  step.buffers = buffers;
-  step.arguments.resize(buffers.size() + 1);
-  step.bounds = k.scalars.bounds();
-  for (loops::Bound& b : step.bounds) b.size = value(b.size).value_or(0);
-  step.origins = k.origins;
-  const double work = kernel_work(k, [&](SymExpr e) { return value(e).value_or(1'000'000); });
-  for (const Phase& phase : entry.phases) {
-    auto iterations = value(phase.iterations);
-    if (!iterations) return dynamic("kernel " + k.name);
-    TRY(void* address, out_->code->find(phase.symbol));
-    PhaseStep p{reinterpret_cast<PhaseFunction>(address), *iterations, phase.alignment, 1};
-    // A part must do more work than waking a thread costs, which is a few microseconds.
-    constexpr double part_work = 40'000;
-    if (phase.parallel)
-      p.parts = static_cast<int>(std::clamp(work / part_work, 1.0, static_cast<double>(out_->threads)));
-    step.phases.push_back(p);
-  }
-  bool constant = true;
-  std::size_t bytes = entry.scratch_bytes([&](const SymExpr& e) {
-    const auto n = value(e);
-    constant = constant && n;
-    return n.value_or(0);
-  });
-  if (!constant) return dynamic("kernel " + k.name);
-  out_->scratch_bytes = std::max(out_->scratch_bytes, bytes);
-  return step;
-}
-
-Status Compiler::steps() {
-  auto add_kernel = [&](std::size_t kernel, const std::vector<int>& buffers) -> Status {
-    TRY(KernelStep step, kernel_step(kernel, buffers));
-    out_->steps.push_back({static_cast<int>(out_->kernels.size()), -1});
-    out_->kernels.push_back(std::move(step));
-    return {};
-  };
-  int external = 0;
-  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-    if (auto* call = std::get_if<KernelCall>(&plan_.steps[i])) {
-      TRY_DO(add_kernel(static_cast<std::size_t>(call->kernel), call->buffers));
-      continue;
-    }
-    out_->steps.push_back({-1, external++});
-    if (auto it = epilogues_.find(i); it != epilogues_.end()) TRY_DO(add_kernel(it->second.kernel, it->second.buffers));
-  }
-  if (out_->scratch_bytes > 0) {
-    TRY(out_->scratch, Storage::allocate(out_->scratch_bytes * static_cast<std::size_t>(out_->threads)));
-  }
-  return {};
-}
-
-std::set<int> Compiler::written_buffers() const {
-  std::set<int> written;
-  for (const auto& step : plan_.steps)
-    for (int buffer : written_by(plan_, step)) written.insert(buffer);
-  return written;
-}
-
-Status Compiler::inputs_and_outputs() {
-  std::set<int> written = written_buffers();
-  for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
-    InputView input;
-    input.meta = plan_.inputs[i];
-    auto sizes = concrete(input.meta.sizes), strides = concrete(input.meta.strides);
-    for (std::size_t b = 0; b < plan_.buffers.size(); ++b)
-      if (plan_.buffers[b].kind == PlanBuffer::Kind::Input && plan_.buffers[b].index == static_cast<int>(i))
-        input.buffer = static_cast<int>(b);
-    input.written = input.buffer >= 0 && written.contains(input.buffer);
-    if (input.buffer >= 0 && (!sizes || !strides)) return dynamic("input " + std::to_string(i));
-    if (sizes && strides) {
-      input.sizes = std::move(*sizes);
-      input.strides = std::move(*strides);
-    }
-    out_->inputs_.push_back(std::move(input));
-  }
-  for (const auto& output : plan_.outputs) {
-    OutputView view;
-    if (auto* v = std::get_if<PlanView>(&output)) {
-      view.view = concrete_view(*v);
-      if (!view.view) return dynamic("an output");
-      CHECK(plan_.buffers[static_cast<std::size_t>(v->buffer)].kind != PlanBuffer::Kind::Temporary,
-            "an output in the arena");
-    } else if (auto* literal = std::get_if<Arg>(&output)) {
-      view.value = to_value(*literal);
-    } else {
-      auto n = integer(std::get<SymExpr>(output));
-      if (!n) return dynamic("an output");
-      view.value = *n;
-    }
-    out_->outputs.push_back(std::move(view));
-  }
+  const auto start = Clock::now();
+  TRY(out.code, LoadedCode::link(*objects));
+  out.times.link_ms = ms_since(start);
+  out.objects = *std::move(objects);
   return {};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> compile_cpu(const Plan& plan, const std::map<std::string, Tensor>& constants,
+Result<CompiledProgram> compile_program(const schedule::Plan& plan, const CpuOptions& options) {
+  const auto start = Clock::now();
+  TRY(ProgramSource source, make_program(plan));
+  CompiledProgram out;
+  TRY_DO(compile_code(source, options, out));
+  out.program = std::make_shared<Program>(std::move(source.program));
+  out.times.total_ms = ms_since(start);
+  return out;
+}
+
+Result<std::unique_ptr<Executable>> compile_cpu(const schedule::Plan& plan,
+                                                const std::map<std::string, Tensor>& constants,
                                                 const CpuOptions& options) {
-  return Compiler(plan, constants, options).compile();
+  TRY(CompiledProgram compiled, compile_program(plan, options));
+  TRY(auto executable, load_program(compiled.program, plan.symbols, std::move(compiled.code), constants,
+                                    {.generator = options.generator,
+                                     .compile_sub_graph = options.compile_sub_graph,
+                                     .fixed_inputs = options.fixed_inputs}));
+  const double prepare_ms = executable->times.prepare_ms;
+  executable->times = compiled.times;
+  executable->times.prepare_ms = prepare_ms;
+  executable->times.total_ms += prepare_ms;
+  executable->ir = std::move(compiled.ir);
+  executable->assembly = std::move(compiled.assembly);
+  return executable;
 }
 
 }  // namespace partita::codegen

@@ -16,6 +16,7 @@
 namespace partita::codegen {
 
 class LoadedCode;
+struct Program;
 
 struct CpuOptions {
   /// The generator of random operators; null: each run uses a new one with the default seed.
@@ -28,8 +29,6 @@ struct CpuOptions {
   /// packed for oneDNN once.
   std::set<int> fixed_inputs;
   std::string configuration;  ///< a part of the key of stored code
-  /// Where plans that are instances of one keep their machine code, which is the same: the first fills it in.
-  std::shared_ptr<LoadedCode>* shared_code = nullptr;
   /// Loads stored machine code by key (nullopt: none), and stores new code.
   std::function<std::optional<std::string>(const std::string& key)> load_code;
   std::function<void(const std::string& key, const std::string& code)> store_code;
@@ -64,6 +63,18 @@ class Executable {
   std::vector<ExternReport> externs;
   std::string ir, assembly;  ///< set with keep_text
 };
+
+/// A plan's program with its machine code, which load_program() (executor.h) prepares to run. One serves all sizes of a
+/// plan with symbols.
+struct CompiledProgram {
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<LoadedCode> code;  ///< null without kernels
+  std::vector<std::string> objects;  ///< what `code` was linked from
+  CompileTimes times;
+  std::string ir, assembly;  ///< set with keep_text
+};
+/// Error codegen.device for a plan that needs another device.
+Result<CompiledProgram> compile_program(const schedule::Plan& plan, const CpuOptions& options = {});
 
 /// Compiles a plan. `constants`: the Graph::attributes that the plan's constant buffers name. Error codegen.device for
 /// a plan that needs another device.

@@ -32,8 +32,8 @@ double value_cost(const Kernel& kernel, Scalar s, std::set<int>& seen) {
   return cost;
 }
 
-double body_cost(const Kernel& kernel, const std::vector<Stmt>& body,
-                 const std::function<std::int64_t(SymExpr)>& value) {
+void add_work(const Kernel& kernel, const std::vector<Stmt>& body, const SymList& around,
+              std::vector<ProgramKernel::Work>& work) {
   double cost = 0;
   std::set<int> seen;
   for (const Stmt& s : body) {
@@ -41,12 +41,13 @@ double body_cost(const Kernel& kernel, const std::vector<Stmt>& body,
       cost += 1 + value_cost(kernel, store->value, seen) + value_cost(kernel, store->index, seen);
     } else if (auto* reduce = std::get_if<loops::Reduce>(&s)) {
       cost += 1 + value_cost(kernel, reduce->value, seen);
-    } else if (auto* l = std::get_if<Loop>(&s)) {
-      const Loop& loop = *l;
-      cost += static_cast<double>(value(loop.extent)) * body_cost(kernel, loop.body, value);
+    } else if (auto* loop = std::get_if<Loop>(&s)) {
+      SymList extents = around;
+      extents.push_back(loop->extent);
+      add_work(kernel, loop->body, extents, work);
     }
   }
-  return cost;
+  if (cost > 0) work.push_back({cost, around});
 }
 
 void write_body(const std::vector<Stmt>& body, std::string& text) {
@@ -70,8 +71,24 @@ void write_body(const std::vector<Stmt>& body, std::string& text) {
 
 }  // namespace
 
-double kernel_work(const Kernel& kernel, const std::function<std::int64_t(SymExpr)>& value) {
-  return body_cost(kernel, kernel.body, value);
+std::vector<ProgramKernel::Work> kernel_work(const Kernel& kernel) {
+  std::vector<ProgramKernel::Work> work;
+  add_work(kernel, kernel.body, {}, work);
+  return work;
+}
+
+std::string kernel_text(const Kernel& kernel) {
+  std::string text;
+  for (const loops::Buffer& b : kernel.buffers)
+    text += fmt::format("b{} {} {} {} {}\n", int(b.dtype), int(b.role), int(b.scope), b.elements.str(), b.streamed);
+  for (const loops::Accumulator& a : kernel.accumulators)
+    text += fmt::format("a{} {} {}\n", int(a.combine), int(a.dtype), a.start);
+  for (const ScalarNode& n : kernel.scalars.nodes())
+    text += fmt::format("{} {} {} {} {} {} {:x} {} {}\n", int(n.op), int(n.dtype), n.args[0].id, n.args[1].id,
+                        n.args[2].id, n.slot, std::bit_cast<std::uint64_t>(n.real), n.integer, n.index.str());
+  for (const loops::Bound& b : kernel.scalars.bounds()) text += fmt::format("w{}\n", b.size.str());
+  write_body(kernel.body, text);
+  return text;
 }
 
 std::string code_key(std::span<const Kernel> kernels, const std::vector<std::string>& symbols,
@@ -80,16 +97,7 @@ std::string code_key(std::span<const Kernel> kernels, const std::vector<std::str
   std::string text = fmt::format("{}:{}:{}\n{} {}\n{}\n", host.name, host.features, host.triple, int(target.device),
                                  target.vector_bytes, PARTITA_EMITTER_HASH);
   text += fmt::format("{}\n", fmt::join(symbols, " "));
-  for (const Kernel& k : kernels) {
-    for (const loops::Buffer& b : k.buffers)
-      text += fmt::format("b{} {} {} {} {}\n", int(b.dtype), int(b.role), int(b.scope), b.elements.str(), b.streamed);
-    for (const loops::Accumulator& a : k.accumulators)
-      text += fmt::format("a{} {} {}\n", int(a.combine), int(a.dtype), a.start);
-    for (const ScalarNode& n : k.scalars.nodes())
-      text += fmt::format("{} {} {} {} {} {} {:x} {} {}\n", int(n.op), int(n.dtype), n.args[0].id, n.args[1].id,
-                          n.args[2].id, n.slot, std::bit_cast<std::uint64_t>(n.real), n.integer, n.index.str());
-    write_body(k.body, text);
-  }
+  for (const Kernel& k : kernels) text += kernel_text(k);
   return content_hash(text);
 }
 

@@ -142,11 +142,16 @@ Status place_memory(Plan& plan) {
   return {};
 }
 
-Result<Plan> instantiate(const Plan& symbolic, const std::map<std::string, std::int64_t>& sizes) {
+Result<Plan> at_sizes(const Plan& symbolic, const std::map<std::string, std::int64_t>& sizes) {
   Plan plan = symbolic;
   TRY_DO(Instance(sizes).apply(plan));
   plan.symbols = sizes;
   TRY_DO(place_memory(plan));
+  return plan;
+}
+
+Result<Plan> instantiate(const Plan& symbolic, const std::map<std::string, std::int64_t>& sizes) {
+  TRY(Plan plan, at_sizes(symbolic, sizes));
   if (verification())
     if (const std::vector<std::string> broken = verify(plan); !broken.empty())
       return Diagnostic{Fault::Internal, "schedule.verify", broken.front()};

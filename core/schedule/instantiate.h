@@ -17,6 +17,8 @@ Status place_memory(Plan& plan);
 /// The plan for one set of sizes, whose kernels are the same and read the symbols' values from Plan::symbols. Error
 /// schedule.symbol when a symbol has no value, or a size is beyond 64 bits. The guards must hold for these values.
 Result<Plan> instantiate(const Plan& symbolic, const std::map<std::string, std::int64_t>& sizes);
+/// The same without verification, which needs the kernels.
+Result<Plan> at_sizes(const Plan& symbolic, const std::map<std::string, std::int64_t>& sizes);
 
 /// The value of an expression of symbols; nullopt when it is not a whole number of 64 bits, or a symbol has no value.
 std::optional<std::int64_t> instance_value(SymExpr e, const std::map<std::string, std::int64_t>& sizes);

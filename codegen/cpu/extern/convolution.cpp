@@ -82,7 +82,7 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
          {DNNL_ARG_DST, PrimitiveOperand(*out, *out_desc, pd.dst_desc(), false), true}}};
     if (bias) call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *bias_desc, pd.bias_desc(), false)});
     step->calls.push_back(std::move(call));
-    return {std::move(step), false, std::string("oneDNN ") + pd.impl_info_str()};
+    return {std::move(step), std::string("oneDNN ") + pd.impl_info_str()};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
   }
@@ -155,7 +155,7 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
       step->calls.push_back(std::move(call));
       library += (library.empty() ? "" : ", ") + std::string(pd.impl_info_str());
     }
-    return {std::move(step), false, "oneDNN " + library};
+    return {std::move(step), "oneDNN " + library};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
   }

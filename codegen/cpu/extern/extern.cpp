@@ -1,7 +1,5 @@
 #include "codegen/cpu/extern/extern.h"
 
-#include "core/ops/record.h"
-
 namespace partita::codegen {
 namespace {
 
@@ -60,12 +58,11 @@ std::optional<Sizes> ExternContext::integers(std::size_t i) const {
   return out;
 }
 
-Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not) {
-  const OpRecord* record = find_record(context.call.op);
+Prepared prepare_library(const ExternContext& context, std::string& why_not) {
   for (const Row& row : rows)
-    if (record && record->library == row.routine)
+    if (context.routine == row.routine)
       if (Prepared p = row.prepare(context, why_not); p.step) return p;
-  return prepare_evaluation(context, why_not);
+  return {};
 }
 
 }  // namespace partita::codegen

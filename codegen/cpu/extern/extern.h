@@ -34,6 +34,7 @@ class ExternStep {
 /// What is known when a call is prepared.
 struct ExternContext {
   const schedule::ExternCall& call;
+  LibraryRoutine routine = LibraryRoutine::None;  ///< that libraries have for it
   int threads = 1;
   /// True if the buffer holds the same values in every run: such weights are packed once.
   std::function<bool(int buffer)> fixed;
@@ -51,14 +52,15 @@ struct ExternContext {
 
 struct Prepared {
   std::unique_ptr<ExternStep> step;
-  bool has_epilogue = false;  ///< the step also does the call's epilogue
-  std::string library;        ///< the library that does the work: "oneDNN brg:avx512_core", "interpreter"
+  std::string library;  ///< the library that does the work: "oneDNN brg:avx512_core", "interpreter"
 };
-/// Prepares a library routine for the call, else the operator record's eval. `why_not` says why a library that has the
-/// operator does not take this call, or why sub graphs are interpreted; empty otherwise.
+/// Prepares a library routine for the call; the step is null if none takes it. `why_not` says why a library that has
+/// the operator does not; empty otherwise.
+Prepared prepare_library(const ExternContext& context, std::string& why_not);
+/// Prepares a library routine, else the operator record's eval. `why_not` also says why sub graphs are interpreted.
 Result<Prepared> prepare_extern(const ExternContext& context, std::string& why_not);
 
-/// The routines of the libraries that prepare_extern() knows.
+/// The routines of the libraries that prepare_library() knows.
 std::vector<LibraryRoutine> library_routines();
 
 /// Prepares one library routine. The step is null if the routine does not cover the case; `why_not` gives the reason.

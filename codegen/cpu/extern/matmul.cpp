@@ -72,7 +72,7 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
     if (added) call.arguments.push_back({role, PrimitiveOperand(*added, *added_desc, *added_wanted, false)});
     auto step = std::make_unique<OnednnStep>(context.threads);
     step->calls.push_back(std::move(call));
-    return {std::move(step), false, std::string("oneDNN ") + pd.impl_info_str()};
+    return {std::move(step), std::string("oneDNN ") + pd.impl_info_str()};
   } catch (const dnnl::error& e) {
     return refused(why_not, std::string("oneDNN: ") + e.what());
   }

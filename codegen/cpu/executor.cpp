@@ -1,0 +1,478 @@
+#include "codegen/cpu/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/cpu/jit.h"
+#include "codegen/cpu/runtime.h"
+#include "codegen/cpu/threads.h"
+#include "core/base/check.h"
+#include "core/base/whereabouts.h"
+#include "core/ops/evaluate.h"
+#include "core/schedule/instantiate.h"
+
+namespace partita::codegen {
+namespace {
+
+using schedule::ExternCall;
+using schedule::KernelCall;
+using schedule::Plan;
+using schedule::PlanBuffer;
+using schedule::PlanView;
+using Clock = std::chrono::steady_clock;
+
+/// One function of a kernel, and how to call it.
+struct PhaseStep {
+  PhaseFunction function = nullptr;
+  std::int64_t iterations = 0;
+  std::int64_t alignment = 1;
+  int parts = 1;  ///< threads worth using
+};
+
+struct KernelStep {
+  std::string name;
+  std::vector<PhaseStep> phases;
+  std::vector<void*> arguments;
+  std::vector<int> buffers;  ///< plan buffers of the arguments; the last argument is the fault
+  std::vector<loops::Bound> bounds;
+  std::vector<std::string> origins;
+};
+
+struct InputView {
+  TensorMeta meta;
+  Sizes sizes, strides;
+  int buffer = -1;                   ///< -1: it is not read
+  bool written = false;              ///< the graph mutates it
+  std::shared_ptr<Storage> staging;  ///< holds copies of tensors with other strides; allocated when needed
+};
+
+struct OutputView {
+  std::optional<ConcreteView> view;
+  Value value;  ///< a literal
+};
+
+class PlanExecutable final : public Executable {
+ public:
+  Result<std::vector<Value>> run(const std::vector<Value>& inputs) override;
+
+  std::shared_ptr<LoadedCode> code;
+  std::vector<std::int64_t> symbols;  ///< values, in the order of the program's
+  std::vector<PlanBuffer> buffers;
+  std::vector<std::int64_t> elements;
+  std::vector<Tensor> constants;  ///< kept, because `base` points into them
+  std::vector<std::byte*> base;   ///< address of each plan buffer; inputs and outputs change from run to run
+  std::vector<std::shared_ptr<Storage>> output_memory;  ///< by plan buffer: memory of the last run's results
+  std::shared_ptr<Storage> arena, scratch;
+  std::size_t scratch_bytes = 0;  ///< bytes of one thread
+  std::vector<InputView> inputs_;
+  std::vector<OutputView> outputs;
+  struct Step {
+    int kernel = -1, external = -1;  ///< index into kernels or calls
+  };
+  std::vector<Step> steps;
+  std::vector<KernelStep> kernels;
+  std::vector<std::unique_ptr<ExternStep>> calls;
+  int threads = 1;
+  std::shared_ptr<Generator> generator;
+  bool draws_anew = false;  ///< the executable has its own generator, and something draws from it
+
+ private:
+  void write_back(const std::vector<Value>& values);
+  Status bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held);
+  Status run_kernel(KernelStep& step);
+  void note(const Step& step) const;
+
+  std::mutex mutex_;
+};
+
+std::string list(std::span<const std::int64_t> v) {
+  return fmt::format("[{}]", fmt::join(v, ", "));
+}
+
+bool same_strides(const Tensor& t, const Sizes& strides) {
+  for (std::size_t d = 0; d < t.sizes.size(); ++d)
+    if (t.sizes[d] > 1 && t.strides[d] != strides[d]) return false;
+  return true;
+}
+
+/// Provides memory for a result: the last run's if nobody holds it, else new. Its pages are mapped already, which saves
+/// half of the time of a memory-bound graph.
+Status reuse_or_allocate(std::shared_ptr<Storage>& memory, std::size_t bytes) {
+  if (memory && memory.use_count() == 1) {
+    std::atomic_thread_fence(std::memory_order_acquire);  // after the last reads by the thread that released it
+    return {};
+  }
+  TRY(memory, Storage::allocate(bytes));
+  return {};
+}
+
+Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector<std::shared_ptr<Storage>>& held) {
+  if (values.size() != inputs_.size())
+    return input_error("run.inputs",
+                       fmt::format("{} inputs are given, but the graph takes {}", values.size(), inputs_.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    InputView& input = inputs_[i];
+    if (input.buffer < 0) continue;
+    auto* t = values[i].get<Tensor>();
+    if (!t) return input_error("run.input", fmt::format("input {} is not a tensor", i));
+    TRY_DO(reachable(t->device()));
+    if (t->dtype != input.meta.dtype)
+      return input_error("run.input", fmt::format("input {} is {}, but the graph was compiled for {}", i,
+                                                  torch_name(t->dtype), torch_name(input.meta.dtype)));
+    if (t->sizes != input.sizes)
+      return input_error("run.input", fmt::format("input {} has sizes {}, but the graph was compiled for {}", i,
+                                                  list(t->sizes), list(input.sizes)));
+    auto b = static_cast<std::size_t>(input.buffer);
+    std::size_t room = static_cast<std::size_t>(elements[b]) * itemsize(t->dtype);
+    bool holds =
+        t->numel() == 0 || (t->storage->bytes() >= static_cast<std::size_t>(t->offset) * itemsize(t->dtype) + room);
+    if (same_strides(*t, input.strides) && holds) {
+      base[b] = t->numel() == 0 ? nullptr : t->data();
+      held[b] = t->storage;
+      continue;
+    }
+    TRY_DO(reuse_or_allocate(input.staging, room));
+    Tensor copy{input.staging, t->dtype, input.sizes, input.strides, 0};
+    copy.copy_from(*t);
+    base[b] = input.staging->data();
+    held[b] = input.staging;
+  }
+  return {};
+}
+
+/// Copies back inputs that the plan wrote to in a staging copy.
+void PlanExecutable::write_back(const std::vector<Value>& values) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const InputView& input = inputs_[i];
+    if (!input.written || !input.staging || base[static_cast<std::size_t>(input.buffer)] != input.staging->data())
+      continue;
+    values[i].get<Tensor>()->copy_from(Tensor{input.staging, input.meta.dtype, input.sizes, input.strides, 0});
+  }
+}
+
+Diagnostic diagnostic(const KernelFault& fault, const KernelStep& step) {
+  if (fault.which != KernelFault::zero_division)
+    return loops::out_of_bounds(step.bounds[static_cast<std::size_t>(fault.which)], fault.position);
+  return input_error("ops.zero_division", "ZeroDivisionError",
+                     {.node = fmt::format("{}", fmt::join(step.origins, ", "))});
+}
+
+Status PlanExecutable::run_kernel(KernelStep& step) {
+  KernelFault fault;
+  step.arguments[step.buffers.size()] = &fault;
+  for (std::size_t i = 0; i < step.buffers.size(); ++i)
+    step.arguments[i] = base[static_cast<std::size_t>(step.buffers[i])];
+  struct Context {
+    PhaseFunction function;
+    void* const* arguments;
+    const std::int64_t* symbols;
+    std::byte* scratch;
+    std::size_t scratch_bytes;
+  } context{nullptr, step.arguments.data(), symbols.data(), scratch ? scratch->data() : nullptr, scratch_bytes};
+  for (const PhaseStep& phase : step.phases) {
+    context.function = phase.function;
+    auto part = [](void* c, std::int64_t begin, std::int64_t end, int thread) {
+      auto* k = static_cast<Context*>(c);
+      k->function(k->arguments, k->symbols, k->scratch + k->scratch_bytes * static_cast<std::size_t>(thread), begin,
+                  end);
+    };
+    parallel_for(phase.parts, phase.iterations, 1, phase.alignment, part, &context);
+  }
+  if (fault.met) return diagnostic(fault, step);
+  return {};
+}
+
+/// For whoever watches this process: a step that crashes says nothing itself.
+void PlanExecutable::note(const Step& step) const {
+  if (step.kernel >= 0) {
+    const KernelStep& kernel = kernels[static_cast<std::size_t>(step.kernel)];
+    return now_at("running kernel " + kernel.name, kernel.origins);
+  }
+  const ExternReport& call = externs[static_cast<std::size_t>(step.external)];
+  now_at(fmt::format("running {} ({})", call.op, call.library), {&call.node, 1});
+}
+
+Result<std::vector<Value>> PlanExecutable::run(const std::vector<Value>& inputs) {
+  std::lock_guard lock(mutex_);
+  if (draws_anew) *generator = Generator();
+  std::vector<std::shared_ptr<Storage>> held(buffers.size());
+  TRY_DO(bind_inputs(inputs, held));
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b].kind != PlanBuffer::Kind::Output) continue;
+    TRY_DO(reuse_or_allocate(output_memory[b], static_cast<std::size_t>(elements[b]) * itemsize(buffers[b].dtype)));
+    held[b] = output_memory[b];
+    base[b] = held[b]->data();
+  }
+  const bool noted = watched();
+  for (const Step& step : steps) {
+    if (noted) note(step);
+    if (step.kernel >= 0) {
+      TRY_DO(run_kernel(kernels[static_cast<std::size_t>(step.kernel)]));
+    } else {
+      TRY_DO(calls[static_cast<std::size_t>(step.external)]->run(base.data()));
+    }
+  }
+  if (noted) now_at("handing over the results");
+  write_back(inputs);
+  std::vector<Value> results;
+  results.reserve(outputs.size());
+  for (const OutputView& out : outputs) {
+    if (!out.view) {
+      results.push_back(out.value);
+      continue;
+    }
+    auto b = static_cast<std::size_t>(out.view->buffer);
+    Tensor t{held[b], out.view->dtype, out.view->sizes, out.view->strides, out.view->offset};
+    if (buffers[b].kind == PlanBuffer::Kind::Constant) {
+      t.storage = constants[b].storage;
+      t.offset += constants[b].offset;
+    } else if (buffers[b].kind == PlanBuffer::Kind::Input && base[b]) {
+      t.offset += (base[b] - held[b]->data()) / static_cast<std::ptrdiff_t>(itemsize(t.dtype));
+    }
+    results.push_back(std::move(t));
+  }
+  return results;
+}
+
+Diagnostic dynamic(const std::string& what) {
+  return unsupported("codegen.dynamic",
+                     what + " has a size that changes from run to run; make the plan for given sizes");
+}
+
+Diagnostic does_not_fit(const std::string& what) {
+  return input_error("codegen.program", what + "; the stored program is damaged");
+}
+
+class Loader {
+ public:
+  /// `plan`: the program's, with numbers for sizes.
+  Loader(const Program& program, const Plan& plan, const std::map<std::string, std::int64_t>& sizes,
+         const std::map<std::string, Tensor>& constants, const ExecutorOptions& options)
+      : program_(program),
+        plan_(plan),
+        sizes_(sizes),
+        constants_(constants),
+        options_(options),
+        out_(std::make_unique<PlanExecutable>()) {}
+
+  Result<std::unique_ptr<Executable>> load(std::shared_ptr<LoadedCode> code) {
+    const auto start = Clock::now();
+    out_->code = std::move(code);
+    out_->threads = std::max(plan_.target.threads, 1);
+    for (const std::string& name : program_.symbols) {
+      const auto value = sizes_.find(name);
+      if (value == sizes_.end()) return does_not_fit("the size " + name + " has no value");
+      out_->symbols.push_back(value->second);
+    }
+    TRY_DO(check_threads(out_->threads));
+    TRY_DO(memory());
+    TRY_DO(steps());
+    TRY_DO(inputs_and_outputs());
+    out_->times.prepare_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    return std::unique_ptr<Executable>(std::move(out_));
+  }
+
+ private:
+  /// The value of an extent in a kernel.
+  std::optional<std::int64_t> value(SymExpr e) const {
+    return e.is_int() ? e.as_int() : schedule::instance_value(e, sizes_);
+  }
+  Status memory();
+  Status add_call(const ExternCall& call, const ProgramCall& known);
+  Status add_kernel(const ProgramKernel& kernel, const std::vector<int>& buffers);
+  Status steps();
+  Status check(const PlanView& view) const;
+  Status inputs_and_outputs();
+
+  const Program& program_;
+  const Plan& plan_;
+  const std::map<std::string, std::int64_t>& sizes_;
+  const std::map<std::string, Tensor>& constants_;
+  const ExecutorOptions& options_;
+  std::unique_ptr<PlanExecutable> out_;
+};
+
+Status Loader::memory() {
+  out_->buffers = plan_.buffers;
+  out_->base.resize(plan_.buffers.size());
+  out_->constants.resize(plan_.buffers.size());
+  out_->output_memory.resize(plan_.buffers.size());
+  if (plan_.arena_bytes > 0) {
+    TRY(out_->arena, Storage::allocate(plan_.arena_bytes));
+  }
+  for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+    const PlanBuffer& buffer = plan_.buffers[b];
+    if (!buffer.elements.is_int()) return dynamic("buffer " + std::to_string(b));
+    const std::int64_t n = buffer.elements.as_int();
+    std::size_t bytes;
+    if (n < 0 || __builtin_mul_overflow(static_cast<std::size_t>(n), itemsize(buffer.dtype), &bytes))
+      return does_not_fit("a buffer has an impossible size");
+    out_->elements.push_back(n);
+    if (buffer.kind == PlanBuffer::Kind::Temporary) {
+      if (bytes > plan_.arena_bytes || buffer.offset > plan_.arena_bytes - bytes)
+        return does_not_fit("a temporary lies outside of the arena");
+      out_->base[b] = out_->arena ? out_->arena->data() + buffer.offset : nullptr;
+    } else if (buffer.kind == PlanBuffer::Kind::Constant) {
+      const auto it = constants_.find(buffer.attribute);
+      if (it == constants_.end()) return does_not_fit("there is no constant " + buffer.attribute);
+      if (it->second.storage->bytes() < static_cast<std::size_t>(it->second.offset) * itemsize(buffer.dtype) + bytes)
+        return does_not_fit("constant " + buffer.attribute + " is smaller than its buffer");
+      out_->constants[b] = it->second;
+      out_->base[b] = bytes == 0 ? nullptr : it->second.data();
+    }
+  }
+  return {};
+}
+
+/// Does the view lie within its buffer?
+Status Loader::check(const PlanView& view) const {
+  if (view.buffer < 0) return {};
+  const auto concrete = concrete_view(view);
+  if (!concrete) return {};  // whoever needs numbers says so
+  const auto count = reach(concrete->sizes, concrete->strides);
+  const std::int64_t room = out_->elements[static_cast<std::size_t>(view.buffer)];
+  if (!count || concrete->offset < 0 || (*count > 0 && (*count > room || concrete->offset > room - *count)))
+    return does_not_fit("a view lies outside of its buffer");
+  return {};
+}
+
+Status Loader::add_call(const ExternCall& call, const ProgramCall& known) {
+  for (const auto& argument : call.args) {
+    if (auto* v = std::get_if<PlanView>(&argument)) TRY_DO(check(*v));
+    if (auto* list = std::get_if<std::vector<PlanView>>(&argument))
+      for (const PlanView& v : *list) TRY_DO(check(v));
+  }
+  for (const PlanView& v : call.results) TRY_DO(check(v));
+  ExternContext context{
+      call,
+      known.routine,
+      out_->threads,
+      [&](int b) {
+        const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(b)];
+        if (program_.written[static_cast<std::size_t>(b)]) return false;
+        return buffer.kind == PlanBuffer::Kind::Constant ||
+               (buffer.kind == PlanBuffer::Kind::Input && options_.fixed_inputs.contains(buffer.index));
+      },
+      out_->generator.get(),
+      [&](int b) { return std::optional(out_->elements[static_cast<std::size_t>(b)]); },
+      {}};
+  if (call.graph && options_.compile_sub_graph)
+    context.compile_sub_graph = [&](const Graph& graph) { return options_.compile_sub_graph(graph, out_->generator); };
+  std::string why_not;
+  TRY(Prepared prepared, options_.prepare(context, why_not));
+  out_->draws_anew |= !options_.generator && known.draws;
+  out_->externs.push_back({call.origin, call.op->name, prepared.library, why_not});
+  out_->steps.push_back({-1, static_cast<int>(out_->calls.size())});
+  out_->calls.push_back(std::move(prepared.step));
+  return {};
+}
+
+Status Loader::add_kernel(const ProgramKernel& kernel, const std::vector<int>& buffers) {
+  KernelStep step;
+  step.name = kernel.name;
+  step.buffers = buffers;
+  step.arguments.resize(buffers.size() + 1);
+  step.bounds = kernel.bounds;
+  for (loops::Bound& b : step.bounds) b.size = value(b.size).value_or(0);
+  step.origins = kernel.origins;
+  double work = 0;
+  for (const ProgramKernel::Work& w : kernel.work) {
+    double share = w.operations;
+    for (SymExpr e : w.extents) share *= static_cast<double>(value(e).value_or(1'000'000));
+    work += share;
+  }
+  for (const Phase& phase : kernel.entry.phases) {
+    const auto iterations = value(phase.iterations);
+    if (!iterations) return dynamic("kernel " + kernel.name);
+    if (!out_->code) return does_not_fit("kernel " + kernel.name + " has no code");
+    TRY(void* address, out_->code->find(phase.symbol));
+    PhaseStep p{reinterpret_cast<PhaseFunction>(address), *iterations, phase.alignment, 1};
+    // A part must do more work than waking a thread costs, which is a few microseconds.
+    constexpr double part_work = 40'000;
+    if (phase.parallel)
+      p.parts = static_cast<int>(std::clamp(work / part_work, 1.0, static_cast<double>(out_->threads)));
+    step.phases.push_back(p);
+  }
+  bool constant = true;
+  const std::size_t bytes = kernel.entry.scratch_bytes([&](const SymExpr& e) {
+    const auto n = value(e);
+    constant = constant && n && *n >= 0;
+    return constant ? *n : 0;
+  });
+  if (!constant) return dynamic("kernel " + kernel.name);
+  out_->scratch_bytes = std::max(out_->scratch_bytes, bytes);
+  out_->steps.push_back({static_cast<int>(out_->kernels.size()), -1});
+  out_->kernels.push_back(std::move(step));
+  return {};
+}
+
+Status Loader::steps() {
+  out_->generator = options_.generator ? options_.generator : std::make_shared<Generator>();
+  std::size_t calls = 0;
+  for (const auto& step : plan_.steps) {
+    if (auto* call = std::get_if<KernelCall>(&step)) {
+      TRY_DO(add_kernel(program_.kernels[static_cast<std::size_t>(call->kernel)], call->buffers));
+    } else {
+      TRY_DO(add_call(std::get<ExternCall>(step), program_.calls[calls++]));
+    }
+  }
+  if (out_->scratch_bytes > 0) {
+    TRY(out_->scratch, Storage::allocate(out_->scratch_bytes * static_cast<std::size_t>(out_->threads)));
+  }
+  return {};
+}
+
+Status Loader::inputs_and_outputs() {
+  for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
+    InputView input;
+    input.meta = plan_.inputs[i];
+    auto sizes = concrete(input.meta.sizes), strides = concrete(input.meta.strides);
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b)
+      if (plan_.buffers[b].kind == PlanBuffer::Kind::Input && plan_.buffers[b].index == static_cast<int>(i))
+        input.buffer = static_cast<int>(b);
+    input.written = input.buffer >= 0 && program_.written[static_cast<std::size_t>(input.buffer)];
+    if (input.buffer >= 0 && (!sizes || !strides)) return dynamic("input " + std::to_string(i));
+    if (sizes && strides) {
+      input.sizes = std::move(*sizes);
+      input.strides = std::move(*strides);
+    }
+    out_->inputs_.push_back(std::move(input));
+  }
+  for (const auto& output : plan_.outputs) {
+    OutputView view;
+    if (auto* v = std::get_if<PlanView>(&output)) {
+      TRY_DO(check(*v));
+      view.view = concrete_view(*v);
+      if (!view.view) return dynamic("an output");
+      CHECK(plan_.buffers[static_cast<std::size_t>(v->buffer)].kind != PlanBuffer::Kind::Temporary,
+            "an output in the arena");
+    } else if (auto* literal = std::get_if<Arg>(&output)) {
+      view.value = to_value(*literal);
+    } else {
+      const SymExpr e = std::get<SymExpr>(output);
+      if (!e.is_int()) return dynamic("an output");
+      view.value = e.as_int();
+    }
+    out_->outputs.push_back(std::move(view));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> load_program(std::shared_ptr<const Program> program,
+                                                 const std::map<std::string, std::int64_t>& sizes,
+                                                 std::shared_ptr<LoadedCode> code,
+                                                 const std::map<std::string, Tensor>& constants,
+                                                 const ExecutorOptions& options) {
+  if (sizes.empty()) return Loader(*program, program->plan, sizes, constants, options).load(std::move(code));
+  TRY(const Plan plan, schedule::at_sizes(program->plan, sizes));
+  return Loader(*program, plan, sizes, constants, options).load(std::move(code));
+}
+
+}  // namespace partita::codegen

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "codegen/cpu/executable.h"
+#include "codegen/cpu/extern/extern.h"
+#include "codegen/cpu/program.h"
+
+namespace partita::codegen {
+
+struct ExecutorOptions {
+  /// As CpuOptions has them.
+  std::shared_ptr<Generator> generator;
+  std::function<Result<CompiledFn>(const Graph& sub_graph, std::shared_ptr<Generator> generator)> compile_sub_graph;
+  std::set<int> fixed_inputs;
+  /// Prepares the program's extern calls: prepare_extern, or what a program without operator records has for it.
+  Result<Prepared> (*prepare)(const ExternContext& context, std::string& why_not) = prepare_extern;
+};
+
+/// Prepares a program to run with these values of its symbols (none: its sizes are numbers), for which its guards must
+/// hold. `code` has the functions of its kernels; null if it has no kernels. `constants`: by name, as its buffers name
+/// them. Errors: codegen.program when constants or functions are missing, schedule.symbol, codegen.link.
+Result<std::unique_ptr<Executable>> load_program(std::shared_ptr<const Program> program,
+                                                 const std::map<std::string, std::int64_t>& sizes,
+                                                 std::shared_ptr<LoadedCode> code,
+                                                 const std::map<std::string, Tensor>& constants,
+                                                 const ExecutorOptions& options = {});
+
+}  // namespace partita::codegen

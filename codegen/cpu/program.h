@@ -1,0 +1,59 @@
+#pragma once
+// What the CPU compiler makes of a plan: all that a run needs besides machine code and the values of constants, as
+// plain data. An executor (executor.h) runs it with neither loops nor LLVM, in this process or from a store or a
+// library.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/cpu/kernel_shape.h"
+#include "core/schedule/plan.h"
+
+namespace partita::codegen {
+
+/// How to call a kernel whose machine code is elsewhere.
+struct ProgramKernel {
+  /// A share of a run's scalar operations: so many for each of the iterations of all these loops.
+  struct Work {
+    double operations = 0;
+    SymList extents;  ///< one that depends on an outer loop has no value
+  };
+  std::string name;
+  KernelEntry entry;  ///< its functions; equal kernels have the same
+  std::vector<loops::Bound> bounds;
+  std::vector<std::string> origins;  ///< graph nodes
+  std::vector<Work> work;
+};
+
+/// What else an executor knows of a call of a library.
+struct ProgramCall {
+  LibraryRoutine routine = LibraryRoutine::None;  ///< the routine that libraries have for it
+  bool draws = false;                             ///< it takes random numbers
+};
+
+struct Program {
+  /// Without kernels, and without work on the results of calls: that is a KernelCall of its own. KernelCall::kernel is
+  /// an index into `kernels`. With symbols it is a plan for all sizes that keep its guards.
+  schedule::Plan plan;
+  std::vector<ProgramKernel> kernels;
+  std::vector<ProgramCall> calls;    ///< by extern call, in the order of the steps
+  std::vector<bool> written;         ///< by plan buffer: a step writes it
+  std::vector<std::string> symbols;  ///< whose values kernels take, in order
+};
+
+/// A program, and the kernels that are to be compiled for it: function kernel_symbol(i) is of kernel i.
+struct ProgramSource {
+  Program program;
+  std::vector<loops::Kernel> kernels;  ///< equal ones once
+};
+/// Takes a plan apart. The names in Plan::symbols are the program's symbols. Error codegen.device for a plan that needs
+/// another device.
+Result<ProgramSource> make_program(const schedule::Plan& plan);
+
+/// The program as bytes, for a store. Error codegen.program (exit 3) names what has no such form: sub graphs.
+Result<std::string> program_bytes(Program program);
+/// Reads program_bytes(). Error codegen.program for other bytes: it never trusts a size or an index.
+Result<Program> read_program(std::string_view bytes);
+
+}  // namespace partita::codegen

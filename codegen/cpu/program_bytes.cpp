@@ -1,0 +1,297 @@
+#include <algorithm>
+
+#include "codegen/cpu/program.h"
+#include "core/base/archive.h"
+
+namespace partita {
+
+// The fields of each part of a program, once for writing and reading.
+
+template <class A>
+void fields(A& a, SymExpr& e) {
+  enum Form : std::uint8_t { Number, Real, Text, count };
+  Form form = e.is_int() ? Number : e.kind() == SymKind::Float ? Real : Text;
+  a.choice(form, count);
+  if (form == Number) {
+    std::int64_t n = e.is_int() ? e.as_int() : 0;
+    a(n);
+    if constexpr (A::reads) e = n;
+  } else if (form == Real) {
+    double d = A::reads ? 0 : e.as_float();
+    a(d);
+    if constexpr (A::reads) e = SymExpr::real(d);
+  } else {
+    std::string text = A::reads ? std::string() : e.str();
+    a(text);
+    const Result<SymExpr> parsed = SymExpr::parse(text);
+    if constexpr (A::reads) {
+      if (parsed)
+        e = *parsed;
+      else
+        a.fail();
+    } else if (!parsed || *parsed != e) {
+      throw unsupported("codegen.program", "the expression " + text + " cannot be written");
+    }
+  }
+}
+
+template <class A>
+void fields(A& a, DType& t) {
+#define V(...) +1
+  constexpr std::size_t dtypes = 0 PARTITA_DTYPES(V);
+#undef V
+  a.choice(t, dtypes);
+}
+
+template <class A>
+void fields(A& a, Device& d) {
+  a.choice(d.type, 4);
+  a(d.index);
+}
+
+template <class A>
+void fields(A& a, TensorMeta& t) {
+  a(t.dtype, t.device, t.sizes, t.strides, t.offset, t.requires_grad, t.strides_known, t.device_known, t.storage_id);
+}
+
+/// Reads or writes a variant: its index, then the alternative.
+template <class A, class... T>
+void variant(A& a, std::variant<T...>& v) {
+  std::size_t index = v.index();
+  a.choice(index, sizeof...(T));
+  if constexpr (A::reads) {
+    using Make = std::variant<T...> (*)();
+    static constexpr Make make[] = {[] { return std::variant<T...>(std::in_place_type<T>); }...};
+    v = make[index]();
+  }
+  std::visit(
+      [&](auto& value) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) a(value);
+      },
+      v);
+}
+
+template <class A>
+void fields(A& a, OpaqueMeta& m) {
+  a(m.text);
+}
+template <class A>
+void fields(A& a, MetaTuple& t) {
+  a(t.items);
+}
+template <class A>
+void fields(A& a, Meta& m) {
+  variant(a, m.v);
+}
+
+template <class A>
+void fields(A& a, Guard& g) {
+  a(g.condition, g.reason);
+}
+
+template <class A>
+void fields(A& a, std::complex<double>& c) {
+  double real = c.real(), imaginary = c.imag();
+  a(real, imaginary);
+  c = {real, imaginary};
+}
+template <class A>
+void fields(A& a, Layout& l) {
+  a.choice(l, 4);
+}
+template <class A>
+void fields(A& a, MemoryFormat& f) {
+  a.choice(f, 4);
+}
+template <class A>
+void fields(A& a, ArgList& l) {
+  a(l.items, l.is_tuple);
+}
+template <class A>
+void fields(A& a, ArgSlice& s) {
+  a(s.parts);
+}
+template <class A>
+void fields(A& a, ArgDict& d) {
+  a(d.items);
+}
+template <class A>
+void fields(A& a, ArgName& n) {
+  a(n.text);
+}
+
+/// The node of a symbolic number is its expression.
+template <class A>
+void fields(A& a, Node*& node) {
+  SymExpr e = 0;
+  if constexpr (!A::reads) {
+    if (!node->meta.sym()) throw unsupported("codegen.program", "the literal " + node->name() + " cannot be written");
+    e = *node->meta.sym();
+  }
+  a(e);
+  if constexpr (A::reads) node = static_cast<Graph*>(a.context)->placeholder("number", Meta(e));
+}
+template <class A>
+void fields(A& a, Arg& arg) {
+  variant(a, arg.v);
+}
+
+namespace loops {
+template <class A>
+void fields(A& a, Bound& b) {
+  a(b.node, b.space, b.size, b.wraps);
+}
+}  // namespace loops
+
+namespace schedule {
+template <class A>
+void fields(A& a, PlanBuffer& b) {
+  a.choice(b.kind, 4);
+  a(b.index, b.attribute, b.dtype, b.elements, b.offset, b.device);
+}
+template <class A>
+void fields(A& a, PlanView& v) {
+  a(v.buffer, v.dtype, v.sizes, v.strides, v.offset);
+}
+template <class A>
+void fields(A& a, KernelCall& c) {
+  a(c.kernel, c.buffers);
+}
+template <class A>
+void fields(A& a, ExternCall::Argument& argument) {
+  variant(a, argument);
+}
+template <class A>
+void fields(A& a, ExternCall& c) {
+  if (c.graph) throw unsupported("codegen.program", c.op->name + " runs sub graphs");
+  OpKind kind = A::reads ? OpKind::Torch : c.op->kind;
+  std::string name = A::reads ? std::string() : c.op->name;
+  a.choice(kind, 7);
+  a(name, c.args, c.results, c.origin);
+  if constexpr (A::reads) c.op = Op::get(kind, name);
+}
+template <class A>
+void fields(A& a, std::variant<KernelCall, ExternCall>& step) {
+  variant(a, step);
+}
+template <class A>
+void fields(A& a, std::variant<PlanView, Arg, SymExpr>& output) {
+  variant(a, output);
+}
+template <class A>
+void fields(A& a, Plan& p) {
+  a(p.target.threads, p.buffers, p.steps, p.outputs, p.promised, p.inputs, p.arena_bytes, p.guards);
+}
+}  // namespace schedule
+
+namespace codegen {
+
+template <class A>
+void fields(A& a, Phase& p) {
+  a(p.symbol, p.parallel, p.iterations, p.alignment);
+}
+template <class A>
+void fields(A& a, KernelEntry& e) {
+  a(e.phases, e.scratch, e.scratch_item);
+}
+template <class A>
+void fields(A& a, ProgramKernel::Work& w) {
+  a(w.operations, w.extents);
+}
+template <class A>
+void fields(A& a, ProgramKernel& k) {
+  a(k.name, k.entry, k.bounds, k.origins, k.work);
+}
+template <class A>
+void fields(A& a, ProgramCall& c) {
+  a.choice(c.routine, 5);
+  a(c.draws);
+}
+template <class A>
+void fields(A& a, Program& p) {
+  a(p.plan, p.kernels, p.calls, p.written, p.symbols);
+}
+
+namespace {
+
+/// Do all indices name something?
+bool sound(const Program& program) {
+  const schedule::Plan& plan = program.plan;
+  const auto buffer = [&](int b) { return b >= 0 && static_cast<std::size_t>(b) < plan.buffers.size(); };
+  const auto view = [&](const schedule::PlanView& v) {
+    return (v.buffer == -1 || buffer(v.buffer)) && v.sizes.size() == v.strides.size();
+  };
+  const auto views = [&](const std::vector<schedule::PlanView>& list) { return std::ranges::all_of(list, view); };
+  if (program.written.size() != plan.buffers.size() || plan.target.threads < 1 || plan.target.threads > 1024)
+    return false;
+  for (const schedule::PlanBuffer& b : plan.buffers)
+    if (b.elements.is_float() || (b.kind == schedule::PlanBuffer::Kind::Input &&
+                                  (b.index < 0 || static_cast<std::size_t>(b.index) >= plan.inputs.size())))
+      return false;
+  for (const TensorMeta& t : plan.inputs)
+    if (t.sizes.size() != t.strides.size()) return false;
+  std::size_t calls = 0;
+  for (const auto& step : plan.steps) {
+    if (auto* call = std::get_if<schedule::KernelCall>(&step)) {
+      if (call->kernel < 0 || static_cast<std::size_t>(call->kernel) >= program.kernels.size() ||
+          !std::ranges::all_of(call->buffers, buffer))
+        return false;
+      continue;
+    }
+    const auto& call = std::get<schedule::ExternCall>(step);
+    ++calls;
+    if (!views(call.results)) return false;
+    for (const auto& argument : call.args) {
+      if (auto* v = std::get_if<schedule::PlanView>(&argument); v && !view(*v)) return false;
+      if (auto* list = std::get_if<std::vector<schedule::PlanView>>(&argument); list && !views(*list)) return false;
+    }
+  }
+  for (const ProgramKernel& k : program.kernels)
+    if (k.entry.scratch.size() != k.entry.scratch_item.size() ||
+        std::ranges::any_of(k.entry.phases, [](const Phase& p) { return p.alignment < 1; }))
+      return false;
+  for (const auto& output : plan.outputs)
+    if (auto* v = std::get_if<schedule::PlanView>(&output)) {
+      if (!view(*v) || v->buffer < 0 ||
+          plan.buffers[static_cast<std::size_t>(v->buffer)].kind == schedule::PlanBuffer::Kind::Temporary)
+        return false;
+    } else if (auto* literal = std::get_if<Arg>(&output)) {
+      bool has_node = false;
+      for_each_node(*literal, [&](Node*) { has_node = true; });
+      if (has_node) return false;
+    }
+  return calls == program.calls.size();
+}
+
+constexpr std::string_view heading = "PTP1";
+
+Diagnostic damaged() {
+  return input_error("codegen.program", "a stored program is damaged; it is made again");
+}
+
+}  // namespace
+
+Result<std::string> program_bytes(Program program) {
+  ArchiveWriter writer;
+  try {
+    writer(program);
+  } catch (Diagnostic& refusal) {
+    return std::move(refusal);
+  }
+  return std::string(heading) + writer.bytes;
+}
+
+Result<Program> read_program(std::string_view bytes) {
+  if (!bytes.starts_with(heading)) return damaged();
+  auto graph = std::make_shared<Graph>("numbers");
+  ArchiveReader reader(bytes.substr(heading.size()));
+  reader.context = graph.get();
+  Program program;
+  reader(program);
+  if (!reader.complete() || !sound(program)) return damaged();
+  program.plan.graph = std::move(graph);
+  return program;
+}
+
+}  // namespace codegen
+}  // namespace partita

@@ -1,0 +1,148 @@
+// Programs as bytes: what is read back runs as what was written, and damage is found.
+#include <QtTest>
+
+#include "codegen/cpu/executor.h"
+#include "codegen/cpu/host.h"
+#include "core/base/archive.h"
+#include "core/interp/interpreter.h"
+#include "core/interp/random_values.h"
+#include "core/schedule/make_plan.h"
+#include "core/schedule/specialise.h"
+#include "tests/support/close.h"
+#include "tests/support/fx.h"
+
+using namespace partita;
+using namespace partita::codegen;
+using namespace partita::testing;
+
+namespace {
+
+using SymbolValues = std::map<std::string, std::int64_t>;
+
+struct Row {
+  const char* name;
+  const char* parameters;
+  const char* lines;
+  SymbolValues sizes, others;  ///< the plan's, and others that it is for; empty: numbers only
+};
+
+const Row rows[] = {
+    {"kernels", "x: <f32[40, 8][8, 1]>", "y = $sin(x)\ns = $sum.dim_IntList(y, [0])\nreturn (y, s, 3)", {}, {}},
+    {"a product and what follows it",
+     "x: <f32[6, 8][8, 1]>, w: <f32[8, 5][5, 1]>, b: <f32[5][1]>",
+     "y = $addmm(b, x, w)\nz = $relu(y)\nreturn (z,)",
+     {},
+     {}},
+    {"evaluations",
+     "x: <f32[6, 8][8, 1]>",
+     "s = $sort.default(x, 1, True)\na = s[0]\nb = s[1]\nc = $cat([a, x], 1)\nreturn (a, b, c)",
+     {},
+     {}},
+    {"an index",
+     "x: <f32[6, 8][8, 1]>, i: <i64[3][1]>",
+     "j = $remainder.Scalar(i, 6)\ny = $index.Tensor(x, [j])\nreturn (y,)",
+     {},
+     {}},
+    {"symbols",
+     "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, s1][s1, 1]>",
+     "k = s0 * s1\nq = s0 / s1\na = $_softmax(x, 1, False)\nb = $mul.Tensor(a, q)\nf = $view(b, [k])\nreturn (f, k)",
+     {{"s0", 12}, {"s1", 4}},
+     {{"s0", 5}, {"s1", 33}}},
+    {"a symbol as a literal",
+     "s0: 'Sym(s0)', x: <f32[s0, 8][8, 1]>",
+     "k = s0 - 1\ny = $topk(x, k, 0)\na = y[0]\nreturn (a,)",
+     {{"s0", 7}},
+     {{"s0", 4}}},
+};
+
+std::unique_ptr<Graph> graph_of(const Row& row) {
+  auto graph = fx(row.parameters, row.lines);
+  if (!graph->shapes) graph->shapes = std::make_shared<ShapeEnv>();
+  for (const auto& [symbol, value] : row.sizes) graph->shapes->set_hint(symbol, value);
+  return graph;
+}
+
+Result<CompiledProgram> compiled(const Graph& graph, const SymbolValues& sizes) {
+  TRY(schedule::Plan plan,
+      schedule::make_plan(graph, {.sizes = sizes, .target = host_target(1), .symbolic = !sizes.empty()}));
+  plan.symbols = sizes;
+  return compile_program(plan);
+}
+
+}  // namespace
+
+class TestProgram : public QObject {
+  Q_OBJECT
+ private Q_SLOTS:
+  void there_and_back_data() {
+    QTest::addColumn<int>("index");
+    for (int i = 0; i < static_cast<int>(std::size(rows)); ++i) QTest::newRow(rows[i].name) << i;
+  }
+  void there_and_back() {
+    QFETCH(int, index);
+    const Row& row = rows[index];
+    const auto graph = graph_of(row);
+    const auto made = compiled(*graph, row.sizes);
+    QVERIFY2(bool(made), made ? "" : made.error().line().c_str());
+    const auto bytes = program_bytes(*made->program);
+    QVERIFY2(bool(bytes), bytes ? "" : bytes.error().line().c_str());
+    auto read = read_program(*bytes);
+    QVERIFY2(bool(read), read ? "" : read.error().line().c_str());
+    QCOMPARE(*program_bytes(*read), *bytes);
+    const auto program = std::make_shared<const Program>(*std::move(read));
+    for (const SymbolValues& sizes : {row.sizes, row.others}) {
+      const auto special = schedule::specialise(*graph, sizes);
+      QVERIFY(bool(special));
+      const auto inputs = random_inputs(**special, 3);
+      const auto expected = interpret(*graph, *inputs);
+      const auto executable = load_program(program, sizes, made->code, {});
+      QVERIFY2(bool(executable), executable ? "" : executable.error().line().c_str());
+      const auto found = (*executable)->run(*inputs);
+      QVERIFY2(bool(found), found ? "" : found.error().line().c_str());
+      QCOMPARE(found->size(), expected->size());
+      for (std::size_t i = 0; i < found->size(); ++i) QCOMPARE(wrong((*expected)[i], (*found)[i], {}), std::string());
+    }
+  }
+
+  void damage_is_found() {
+    for (const Row& row : rows) {
+      const auto made = compiled(*graph_of(row), row.sizes);
+      const std::string bytes = *program_bytes(*made->program);
+      for (std::size_t n = 0; n < bytes.size(); ++n) {
+        const auto cut = read_program(std::string_view(bytes).substr(0, n));
+        QVERIFY(!cut);
+        QCOMPARE(cut.error().code, std::string("codegen.program"));
+        // Another byte may make another program. It is not run here, but it must load or be refused.
+        std::string other = bytes;
+        other[n] = static_cast<char>(other[n] ^ (1 + n * 37 % 255));
+        auto read = read_program(other);
+        if (!read) continue;
+        const auto program = std::make_shared<const Program>(*std::move(read));
+        if (program->plan.arena_bytes < 1 << 20) (void)load_program(program, row.sizes, made->code, {});
+      }
+      QVERIFY(!read_program(bytes + "x"));
+    }
+  }
+
+  void equal_kernels_are_compiled_once() {
+    const auto graph = fx("a: <f32[64][1]>, b: <f32[64][1]>, w: <f32[64, 64][64, 1]>",
+                          "s = $sin(a)\nu = $mv(w, s)\nt = $sin(b)\nv = $mv(w, t)\nreturn (u, v, s, t)");
+    const auto plan = schedule::make_plan(*graph, {.target = host_target(1), .fuse = false});
+    QVERIFY(bool(plan));
+    const auto source = make_program(*plan);
+    QVERIFY(bool(source));
+    QVERIFY(source->kernels.size() < source->program.kernels.size());
+  }
+
+  void archives_refuse_impossible_sizes() {
+    ArchiveWriter writer;
+    writer.number(1'000'000);  // items, of which there are none
+    ArchiveReader reader(writer.bytes);
+    std::vector<std::string> list;
+    reader(list);
+    QVERIFY(!reader.complete() && list.empty());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestProgram)
+#include "test_program.moc"
