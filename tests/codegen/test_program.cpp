@@ -112,13 +112,10 @@ class TestProgram : public QObject {
         const auto cut = read_program(std::string_view(bytes).substr(0, n));
         QVERIFY(!cut);
         QCOMPARE(cut.error().code, std::string("codegen.program"));
-        // Another byte may make another program. It is not run here, but it must load or be refused.
+        // Another byte may make another program, which is read or refused.
         std::string other = bytes;
         other[n] = static_cast<char>(other[n] ^ (1 + n * 37 % 255));
-        auto read = read_program(other);
-        if (!read) continue;
-        const auto program = std::make_shared<const Program>(*std::move(read));
-        if (program->plan.arena_bytes < 1 << 20) (void)load_program(program, row.sizes, made->code, {});
+        (void)read_program(other);
       }
       QVERIFY(!read_program(bytes + "x"));
     }
