@@ -18,6 +18,7 @@
 #include "core/ir/print.h"
 #include "core/ir/verify.h"
 #include "core/load/file.h"
+#include "core/passes/pipeline.h"
 
 namespace partita {
 namespace {
@@ -72,11 +73,17 @@ void draw_graph_compile(const CompilerSetup& setup, RunOptions& options) {
 }
 
 /// Compiles the graph as PyTorch's script compiler would get it. AOT has removed mutation, except of inputs, which the
-/// script compiler keeps too; freezing and optimising are the passes that the compiler begins with, which fold what
-/// depends on no input, and, for inference, its packing of parameters.
+/// script compiler keeps too. torch.jit.freeze folds what the module holds, batch norms into convolutions too: the
+/// graph's attributes, among which parameters are if `freezing` is configured.
 Result<CompiledFn> compile_script(const Graph& graph, const CompilerSetup& setup, bool optimised) {
   const std::shared_ptr<Graph> script(graph.clone());
   if (auto known = propagate(*script); !known) return std::move(known).error();
+  if (optimised && setup.backend.fixed_parameters) {
+    PassContext context;
+    context.frozen = true;
+    const auto frozen = run_passes(*script, passes_of(PassStage::Freezing), context);
+    if (!frozen) return frozen.error();
+  }
   strip_overloads(*script);
   if (optimised) canonicalize_for_script(*script);
   if (const std::vector<Diagnostic> wrong = verify(*script); !wrong.empty()) return wrong.front();

@@ -24,6 +24,7 @@ Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_af
   PassContext context;
   context.threads = options.config.threads;
   context.fold_limit_bytes = options.config.fold_limit;
+  context.frozen = options.config.freezing;
   now_at("running the passes");
   const auto& disabled = options.config.disable_passes;
   const auto passed =

@@ -140,6 +140,7 @@ AotOptions read_options(const Options& o) {
   a.partition.recompute = o.recompute;
   a.passes = a.snapshots = o.as_run;
   a.effect_tokens = !o.as_run;
+  a.freezing &= o.as_run;
   return a;
 }
 

@@ -145,7 +145,7 @@ void show(const Options& o, const PipelineRun& run, const std::string& graph, nl
 }
 
 std::string graph_of(FlowStage stage, bool train) {
-  if (stage == FlowStage::JointPasses) return train ? "joint" : "functional";
+  if (stage == FlowStage::JointPasses || stage == FlowStage::Freezing) return train ? "joint" : "functional";
   return "given";
 }
 

@@ -9,6 +9,7 @@
 #include "core/functionalize/functionalize.h"
 #include "core/load/program.h"
 #include "core/partition/partition.h"
+#include "core/tensor/value.h"
 
 namespace partita {
 
@@ -43,6 +44,9 @@ struct AotOptions {
   bool pre_dispatch = false;                            ///< for inference; see to_aten
   bool effect_tokens = false;                           ///< chain effects by a token; see thread_effects
   bool functionalize_rng = config().functionalize_rng;  ///< random numbers by seed and offset; see functionalize_random
+  bool freezing = config().freezing;                    ///< inference takes parameters as constants; see freezing.h
+  /// The graph's inputs, one per placeholder, for freezing. Empty: the archive's tensors.
+  std::vector<Value> values = {};
 };
 
 /// What an input of the graph is to the user.
@@ -66,7 +70,8 @@ struct AotGraphs {
   /// The last two inputs of forward and backward are a random seed and offset. The last of the forward's outputs (not
   /// saved values) and of the backward's is the new offset.
   bool functional_rng = false;
-  std::vector<StageRun> stages;  ///< what ran
+  std::vector<std::size_t> frozen;  ///< inputs that the forward has as attributes, and reads no more
+  std::vector<StageRun> stages;     ///< what ran
 
   /// The forward's placeholders and outputs without tokens.
   std::vector<Node*> placeholders() const;

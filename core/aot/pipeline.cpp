@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/aot/aot.h"
+#include "core/aot/freezing.h"
 #include "core/aot/run_compiled.h"
 #include "core/grad/joint.h"
 #include "core/ir/place.h"
@@ -151,6 +152,12 @@ Status joint_passes(Flow& flow) {
   return check_stage(*flow.out.joint, Stage::Joint);
 }
 
+Status freeze(Flow& flow) {
+  AotGraphs& out = flow.out;
+  out.frozen = freeze_parameters(flow.graph(), flow.program, flow.options.values, out);
+  return run_stage(flow, PassStage::Freezing);
+}
+
 /// The forward of a joint graph in which there is nothing to differentiate: it lacks the None per primal.
 std::unique_ptr<Graph> without_gradients(const Graph& joint, std::size_t forward_outputs) {
   std::unique_ptr<Graph> forward = joint.clone();
@@ -207,6 +214,8 @@ constexpr Step flow_steps[] = {
      [](const Flow& f) { return f.options.decompositions != Decompositions::None && !f.given_joint; }},
     // Before the cut, which then has less to save. Inference graphs pass through them too.
     {FlowStage::JointPasses, joint_passes, [](const Flow& f) { return f.options.passes; }},
+    // After the joint passes, which are for graphs whose weights may change.
+    {FlowStage::Freezing, freeze, [](const Flow& f) { return f.options.freezing && !f.options.train; }},
     {FlowStage::Partition, cut, [](const Flow&) { return true; }},
 };
 
@@ -279,8 +288,9 @@ Decompositions configured_decompositions() {
 }
 
 std::string_view name_of(FlowStage stage) {
-  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",     "joint",        "effect_tokens",
-                                               "functional_rng",  "decompositions", "joint_passes", "partition"};
+  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",     "joint",
+                                               "effect_tokens",   "functional_rng", "decompositions",
+                                               "joint_passes",    "freezing",       "partition"};
   return names[static_cast<std::size_t>(stage)];
 }
 

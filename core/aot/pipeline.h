@@ -22,6 +22,7 @@ enum class FlowStage : unsigned char {
   FunctionalRng,
   Decompositions,
   JointPasses,
+  Freezing,
   Partition
 };
 std::string_view name_of(FlowStage stage);  ///< "pre_grad_passes"

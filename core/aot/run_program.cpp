@@ -94,6 +94,7 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
                          "requires_grad in the --inputs file's metadata",
                          {.graph = graph->name});
   }
+  if (!how.train) how.values = f.inputs_.values;
   TRY(AotGraphs graphs, aot(*graph, f.program_.get(), how));
   f.graphs_ = std::make_shared<AotGraphs>(std::move(graphs));
   if (joint) {
@@ -126,7 +127,13 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
     if (!options.lazy_backward) TRY_DO(f.autograd_->compile_backward());
   }
   std::ranges::copy(made, std::back_inserter(f.wrappers_));
-  f.run_ = post_compile(f.wrappers_, boxed(forward), f.autograd_, random);
+  BoxedFn inner = boxed(forward);
+  if (!f.graphs_->frozen.empty())
+    inner = [compiled = std::move(inner), frozen = f.graphs_->frozen](std::vector<Value>& inputs) {
+      for (std::size_t i : frozen) inputs[i] = Value();  // the graph has them
+      return compiled(inputs);
+    };
+  f.run_ = post_compile(f.wrappers_, std::move(inner), f.autograd_, random);
   return f;
 }
 

@@ -94,7 +94,7 @@ Status check_inputs(const Graph& graph, const std::vector<Value>& inputs) {
       continue;
     }
     const TensorMeta* meta = node.meta.tensor();
-    if (!meta) continue;
+    if (!meta || (inputs[i].is_none() && node.users().empty())) continue;
     const auto* t = inputs[i].get<Tensor>();
     if (!t) return refuse(fmt::format("is not a tensor; {} is expected", annotation(node.meta)));
     if (t->dtype != meta->dtype)

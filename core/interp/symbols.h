@@ -29,7 +29,8 @@ class SymbolMap {
 /// does. Error interp.symbols when a symbol gets two values.
 Result<SymbolMap> bind_symbols(const Graph& graph, const std::vector<Value>& inputs);
 
-/// Compares the number, dtypes and sizes of the inputs with the placeholders' metas. Error interp.inputs names the
+/// Compares the number, dtypes and sizes of the inputs with the placeholders' metas. What the graph does not read may be
+/// None. Error interp.inputs names the
 /// input.
 Status check_inputs(const Graph& graph, const std::vector<Value>& inputs);
 

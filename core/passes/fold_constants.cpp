@@ -2,10 +2,14 @@
 // 1. In order, a pure call with concrete sizes whose tensors are all constants is a constant; its value is computed.
 // 2. A constant that a non-constant reads becomes an attribute, or, if all its elements are equal, aten.full, which
 //    costs no memory. A bare aten.full and the like stay as they are.
-// Results over PassContext::fold_limit_bytes are not folded, so large masks are computed where they are used.
+// Results over PassContext::fold_limit_bytes are not folded, so large masks are computed where they are used; in a
+// frozen graph those are, too, that are no larger than the constants they are made of. A view of an attribute shares
+// its memory.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -21,7 +25,9 @@ namespace {
 class Folder {
  public:
   Folder(Graph& graph, const PassContext& context)
-      : graph_(graph), context_(context), aliases_(graph), values_(graph.id_limit()) {}
+      : graph_(graph), context_(context), aliases_(graph), values_(graph.id_limit()) {
+    for (const auto& [name, tensor] : graph.attributes) given_.insert(tensor.storage.get());
+  }
 
   Result<bool> run() {
     for (Node* node : graph_) TRY_DO(compute(*node));
@@ -56,13 +62,14 @@ class Folder {
   Status compute(const Node& node) {
     if (node.is(Op::get_attr())) {
       const auto it = graph_.attributes.find(node.target);
-      if (it != graph_.attributes.end() && !aliases_.mutated(node) && fits(node.meta))
+      if (it != graph_.attributes.end() && !aliases_.mutated(node) && (context_.frozen || fits(node.meta, 0)))
         values_[node.id()] = Value(it->second);
       return {};
     }
-    if (!node.op()->is_call() || has_effect(node) || aliases_.mutated(node) || !fits(node.meta)) return {};
+    if (!node.op()->is_call() || has_effect(node) || aliases_.mutated(node)) return {};
     if (node.op()->kind == OpKind::Torch && !find_record(node.op())) return {};
     if (!std::ranges::all_of(node.inputs(), [&](const Node* n) { return is_constant(n); })) return {};
+    if (!fits(node.meta, context_.frozen ? bytes_of_inputs(node) : 0)) return {};
     std::vector<Value> args;
     for (const Arg& a : node.args()) args.push_back(*value_of(a));
     std::vector<std::pair<std::string, Value>> kwargs;
@@ -75,13 +82,29 @@ class Folder {
     return {};
   }
 
-  /// Is the value concrete and small? A size of 0 makes the byte count known even when another size is symbolic, so
-  /// sizes are checked too.
-  bool fits(const Meta& meta) const {
+  /// Is the value concrete, and within the limit or no larger than `bytes`? A size of 0 makes the byte count known even
+  /// when another size is symbolic, so sizes are checked too.
+  bool fits(const Meta& meta, std::size_t bytes) const {
     const TensorMeta* t = meta.tensor();
     if (!t || !t->strides_known || !concrete(t->sizes) || !concrete(t->strides)) return false;
-    return static_cast<std::size_t>(byte_size(*t).as_int()) <= context_.fold_limit_bytes;
+    return static_cast<std::size_t>(byte_size(*t).as_int()) <= std::max(context_.fold_limit_bytes, bytes);
   }
+
+  /// Of the memory of the constants that a call reads, each counted once.
+  std::size_t bytes_of_inputs(const Node& node) const {
+    std::map<const Storage*, std::size_t> held;
+    for (const Node* n : node.inputs())
+      if (const Tensor* t = values_[n->id()]->get<Tensor>()) {
+        const auto reached = reach(t->sizes, t->strides);
+        std::size_t& bytes = held[t->storage.get()];
+        bytes = std::max(bytes, reached ? static_cast<std::size_t>(*reached) * itemsize(t->dtype) : 0);
+      }
+    std::size_t sum = 0;
+    for (const auto& [storage, bytes] : held) sum += bytes;
+    return sum;
+  }
+
+  bool is_view_of_attribute(const Tensor& value) const { return given_.contains(value.storage.get()); }
 
   bool is_read_by_others(const Node& node) const {
     return std::ranges::any_of(node.users(), [&](const Node* user) { return !is_constant(user); });
@@ -96,8 +119,11 @@ class Folder {
       std::string name;
       for (int i = 0; name.empty() || graph_.attributes.contains(name); ++i)
         name = fmt::format("_folded_constant{}", i);
-      TRY(Tensor own, Tensor::empty_strided(value.dtype, value.sizes, *concrete(meta.strides)));
-      own.copy_from(value);
+      Tensor own = value;
+      if (!is_view_of_attribute(value) || value.strides != *concrete(meta.strides)) {
+        TRY(own, Tensor::empty_strided(value.dtype, value.sizes, *concrete(meta.strides)));
+        own.copy_from(value);
+      }
       graph_.attributes.emplace(name, std::move(own));
       constant = graph_.create(Op::get_attr(), {}, {}, name, &node);
       constant->target = name;
@@ -112,6 +138,7 @@ class Folder {
   /// Makes aten.full of the value that all elements have; null when they differ or the strides would.
   Node* uniform_fill(Node& node, const Tensor& value) {
     const TensorMeta& meta = *node.meta.tensor();
+    if (is_view_of_attribute(value) && value.numel() > 64) return nullptr;  // it costs no memory as it is
     if (is_complex(value.dtype) || !has_arithmetic(value.dtype) || value.numel() == 0 ||
         meta.strides != contiguous_strides(meta.sizes))
       return nullptr;
@@ -137,6 +164,7 @@ class Folder {
   const PassContext& context_;
   const Aliases aliases_;
   std::vector<std::optional<Value>> values_;  // by node id; set: constant
+  std::set<const Storage*> given_;            // of the attributes
 };
 
 }  // namespace

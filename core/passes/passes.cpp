@@ -21,6 +21,8 @@ std::string_view stage_name(PassStage stage) {
       return "pre_grad";
     case PassStage::Joint:
       return "joint";
+    case PassStage::Freezing:
+      return "freezing";
     case PassStage::PostGrad:
       return "post_grad";
   }

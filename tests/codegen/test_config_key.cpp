@@ -28,6 +28,10 @@ const std::map<std::string_view, std::string> changes = {
     {"fold_limit", "1KiB"},
     {"fuse", "false"},
     {"pack_parameters", "false"},
+    {"freezing", "true"},
+    {"freezing_discard_parameters", "true"},
+    {"use_runtime_constant_folding", "false"},
+    {"save_args", "/nowhere"},
     {"force_disable_caches", "true"},
     {"store", "/nowhere"},
     {"store_limit", "1GiB"},
@@ -88,6 +92,12 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
      [] { return planned("x: <f32[999][1]>", "a = $arange(999)\nb = $sin(a)\nc = $mul.Tensor(x, b)\nreturn (c,)"); }},
     {"fuse", [] { return planned("x: <f32[8][1]>", "a = $sin(x)\nb = $sum(a)\nc = $exp(a)\nreturn (b, c)"); }},
     {"pack_parameters", after_a_change_of_weights},
+    {"freezing",
+     [] {
+       const auto graph = fx("p_w: <f32[2][1]>, x: <f32[2][1]>", "a = $neg(p_w)\nb = $mul.Tensor(x, a)\nreturn (b,)");
+       const auto made = aot(*graph, nullptr, {.train = false, .values = {f32({2}, {1, 2}), f32({2}, {3, 4})}});
+       return made ? body(*made->partition.forward) : made.error().line();
+     }},
     {"store", [] { return StoreFile::default_file(); }},
     {"store_limit", [] { return std::to_string(StoreFile::open(StoreFile::default_file())->limit_bytes); }},
     {"memory_limit", [] { return std::string(check_fits_in_memory(std::size_t{2} << 30) ? "fits" : "too much"); }},
@@ -106,7 +116,8 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
     {"verify", [] { return std::string(verification() ? "verified" : "not"); }},
 };
 /// Rows whose effect other tests see: the counts below, and test_worker's hang.
-const std::set<std::string_view> observed_elsewhere = {"force_disable_caches", "step_seconds"};
+const std::set<std::string_view> observed_elsewhere = {
+    "force_disable_caches", "step_seconds", "freezing_discard_parameters", "use_runtime_constant_folding", "save_args"};
 
 }  // namespace
 

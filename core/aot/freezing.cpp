@@ -1,0 +1,60 @@
+#include "core/aot/freezing.h"
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include "core/tensor/significant_strides.h"
+
+namespace partita {
+namespace {
+
+/// Inputs whose memory the caller gets back or sees written.
+std::set<std::size_t> seen_by_caller(const ViewAndMutationMeta& meta) {
+  std::set<std::size_t> out;
+  for (std::size_t i = 0; i < meta.inputs.size(); ++i)
+    if (meta.inputs[i].mutates_data || meta.inputs[i].mutates_metadata) out.insert(i);
+  for (const OutputAliasInfo& output : meta.outputs) {
+    if (output.base_idx && (output.type == OutputType::AliasOfInput || output.type == OutputType::IsInput))
+      out.insert(*output.base_idx);
+    if (output.place && output.place->in_input) out.insert(output.place->of);
+  }
+  return out;
+}
+
+bool lies_as(const Tensor& value, const Meta& meta) {
+  const TensorMeta* t = meta.tensor();
+  if (!t || !t->strides_known || value.device().type != DeviceType::Cpu || value.dtype != t->dtype) return false;
+  const auto sizes = concrete(t->sizes), strides = concrete(t->strides);
+  return sizes && strides && *sizes == value.sizes && same_significant_strides(*sizes, *strides, value.strides);
+}
+
+}  // namespace
+
+std::vector<std::size_t> freeze_parameters(Graph& graph, const Program* program, const std::vector<Value>& values,
+                                           const AotGraphs& made) {
+  std::vector<std::size_t> frozen;
+  const std::set<std::size_t> kept = seen_by_caller(made.meta);
+  const std::vector<Node*> placeholders = graph.placeholders();
+  for (std::size_t i = 0; i + made.tokens < placeholders.size() && i < made.inputs.size(); ++i) {
+    Node& input = *placeholders[i + made.tokens];
+    const InputRole role = made.inputs[i].role;
+    if (kept.contains(i) || input.users().empty() || role == InputRole::User || role == InputRole::Symbol) continue;
+    const Tensor* value = i < values.size() ? values[i].get<Tensor>() : nullptr;
+    if (values.empty() && program)
+      if (const auto stored = program->tensors.find(made.inputs[i].name); stored != program->tensors.end())
+        value = &stored->second;
+    if (!value || !lies_as(*value, input.meta)) continue;
+    const std::string name = fmt::format("_frozen_param{}", i);
+    Node* constant = graph.create(Op::get_attr(), {}, {}, name, placeholders.back()->next());
+    constant->target = name;
+    constant->meta = input.meta;
+    constant->origin = input.origin;
+    graph.attributes.insert_or_assign(name, *value);
+    input.replace_all_uses_with(constant);
+    frozen.push_back(i);
+  }
+  return frozen;
+}
+
+}  // namespace partita
