@@ -58,6 +58,7 @@ void add_config_options(CLI::App& program) {
   add_config_option(program, "--graph-limit", "graph_limit");
   add_config_option(program, "--loop-limit", "loop_limit");
   add_config_option(program, "--verify", "verify");
+  add_config_option(program, "--trace", "trace");
 }
 
 Status apply_config_options() {

@@ -4,14 +4,19 @@
 #include <list>
 #include <map>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "codegen/cpu/executor.h"
 #include "codegen/cpu/host.h"
 #include "codegen/worker.h"
 #include "core/aot/pipeline.h"
+#include "core/base/hash.h"
 #include "core/base/verification.h"
 #include "core/base/whereabouts.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
+#include "core/load/trace_writer.h"
 #include "core/schedule/instantiate.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
@@ -53,7 +58,12 @@ class CompiledGraph {
   /// Runs the first `stop_after` passes, -1: all, and compiles unless sizes are symbols.
   Status prepare(int stop_after) {
     stop_after_ = stop_after;
-    TRY_DO(run_passes_until(*graph_, options_, stop_after));
+    trace::artifact("before_post_grad_graph", *graph_);
+    {
+      const trace::Stage timed("post_grad_passes");
+      TRY_DO(run_passes_until(*graph_, options_, stop_after));
+    }
+    trace::artifact("inductor_post_grad_graph", *graph_);
     int index = 0;
     for (const Node* node : graph_->placeholders()) {
       has_symbols_ |= partita::has_symbols(node->meta);
@@ -112,7 +122,7 @@ class CompiledGraph {
     }
     TRY(const schedule::Plan plan, make_plan(*graph_, sizes, options_));
     if (has_symbols_ && options_.on_sizes) options_.on_sizes(told);
-    TRY(const codegen::CompiledProgram compiled, codegen::compile_program(plan, cpu_options()));
+    TRY(const codegen::CompiledProgram compiled, generate(plan, told));
     return add(compiled, {}, sizes);
   }
 
@@ -137,7 +147,7 @@ class CompiledGraph {
       plan.symbols = sizes;  // whose names kernels take
       told.guards = plan.guards;
       if (options_.on_sizes) options_.on_sizes(told);
-      TRY(codegen::CompiledProgram compiled, codegen::compile_program(plan, cpu_options()));
+      TRY(codegen::CompiledProgram compiled, generate(plan, told));
       variants_.push_back({std::move(compiled), std::nullopt});
       if (verification()) variants_.back().plan = std::move(plan);
       if (variants_.size() > most_variants) variants_.pop_front();
@@ -148,11 +158,38 @@ class CompiledGraph {
     return add(fits->compiled, sizes, sizes);
   }
 
+  /// Makes a plan's code. The trace says what was made, for what and why.
+  Result<codegen::CompiledProgram> generate(const schedule::Plan& plan, const SizeCompilation& told) {
+    trace::Compilation part(traced_, generated_++ > 0);
+    if (trace::on()) {
+      std::vector<std::string> reasons;
+      for (const Guard& g : told.broken) reasons.push_back(fmt::format("{}  # {}", g.condition.str(), g.reason));
+      if (!reasons.empty()) trace::artifact("recompile_reasons", nlohmann::ordered_json(reasons));
+      trace::guards(*graph_, told.guards);
+      trace::output_code(graph_->name, print(plan));
+    }
+    const trace::Stage timed("code_gen");
+    auto made = codegen::compile_program(plan, cpu_options());
+    if (!made) part.failed(made.error());
+    return made;
+  }
+
   codegen::CpuOptions cpu_options() const {
     codegen::CpuOptions cpu;
-    if (const auto store = options_.store; store && !options_.config.force_disable_caches) {
+    const auto trace_cache = [](const char* name, const char* what, const std::string& about) {
+      trace::artifact(name, nlohmann::ordered_json{{"cache_state", name + sizeof "fx_graph_cache"}, {what, about}});
+    };
+    if (!options_.store || options_.config.force_disable_caches) {
+      trace_cache("fx_graph_cache_bypass", "cache_bypass_reason",
+                  options_.store ? "force_disable_caches" : "there is no store");
+    } else {
+      const std::shared_ptr<CodeStore> store = options_.store;
       cpu.configuration = code_key(options_.config);
-      cpu.load_code = [store](const std::string& key) { return store->find(key); };
+      cpu.load_code = [store, trace_cache](const std::string& key) {
+        auto found = store->find(key);
+        if (trace::on()) trace_cache(found ? "fx_graph_cache_hit" : "fx_graph_cache_miss", "key", content_hash(key));
+        return found;
+      };
       cpu.store_code = [store, name = graph_->name](const std::string& key, const std::string& code) {
         store->put(key, code, name);
       };
@@ -189,14 +226,20 @@ class CompiledGraph {
   std::set<int> fixed_;
   std::list<Variant> variants_;    // the latest last
   std::list<Instance> instances_;  // the last used last
+  trace::CompileId traced_ = trace::current();
+  int generated_ = 0;  ///< so often was code made
 };
 
 /// Compiles with only the first `stop_after` passes; -1: all.
 CompileFn compiler(const BackendOptions& options, int stop_after) {
-  return [options, stop_after](const Graph& graph) -> Result<CompiledFn> {
-    auto compiled = std::make_shared<CompiledGraph>(graph, options);
-    TRY_DO(compiled->prepare(stop_after));
-    return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
+  return [options, stop_after](const Graph& graph) {
+    return trace::compiled([&]() -> Result<CompiledFn> {
+      trace::input(graph, "aot_inference_graph");
+      const trace::Stage timed("inductor_compile");
+      auto compiled = std::make_shared<CompiledGraph>(graph, options);
+      TRY_DO(compiled->prepare(stop_after));
+      return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
+    });
   };
 }
 

@@ -25,6 +25,7 @@
 #include "core/ir/place.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
+#include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
 #include "core/store/code_store.h"
 
@@ -178,6 +179,7 @@ Result<std::shared_ptr<Worker>> Worker::start(const std::string& backend, const 
   setup.put(options.fixed_parameters);
   setup.put(options.generator != nullptr);
   setup.put(options.store != nullptr);
+  setup.put(trace::file());
   TRY_DO(worker->ask(setup.take(), page));
   return worker;
 }
@@ -325,6 +327,7 @@ class Server {
     now_at("reading the graph");
     TRY(std::shared_ptr<Graph> graph, parse_fx_text(in.text()));
     graph->name = name;
+    const trace::Compilation part(in.get<trace::CompileId>());
     const auto names = in.list<std::string>();
     Storages known;
     TRY(const std::vector<Value> values, shared_values({in.text(), Descriptor(::dup(message.fd.get()))}, known));
@@ -377,6 +380,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     if (!*shared || (*shared)->ended()) {
       TRY(*shared, Worker::start(backend, options));
     }
+    const trace::Stage timed("inductor_compile");
     const std::shared_ptr<Worker> worker = *shared;
     const std::lock_guard lock(worker->one_at_a_time);
     std::vector<std::string> names;
@@ -389,6 +393,7 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     request.put(std::exchange(worker->released, {}));
     request.put(graph.name);
     request.put(plain_text(graph));
+    request.put(trace::current());
     request.put(names);
     request.put(tensors.text);
     if (auto done = worker->ask(request.take(), tensors.memory); !done) return at_home(std::move(done).error(), graph);
@@ -428,6 +433,7 @@ Status serve_as_worker(int socket,
   options.fixed_parameters = in.get<bool>();
   if (in.get<bool>()) options.generator = std::make_shared<Generator>();
   if (in.get<bool>()) options.store = std::make_shared<CodeStore>();
+  trace::append_to(in.text());
   auto compile = make(backend, plant, options);
   if (!compile) {
     reply(socket, compile.error());

@@ -4,12 +4,15 @@
 #include <chrono>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "core/aot/aot.h"
 #include "core/aot/freezing.h"
+#include "core/aot/metadata_json.h"
 #include "core/aot/run_compiled.h"
 #include "core/grad/joint.h"
 #include "core/ir/place.h"
+#include "core/load/trace_writer.h"
 #include "core/ops/control.h"
 #include "core/ops/effect_tokens.h"
 #include "core/ops/functional_rng.h"
@@ -219,25 +222,49 @@ constexpr Step flow_steps[] = {
     {FlowStage::Partition, cut, [](const Flow&) { return true; }},
 };
 
+/// Writes what PyTorch's log has of a stage's graph, with its names.
+void trace_before(FlowStage stage, Flow& flow) {
+  if (stage == FlowStage::PreGradPasses) trace::artifact("before_pre_grad_graph", flow.graph());
+  if (stage != FlowStage::JointPasses && (stage != FlowStage::Partition || flow.options.passes)) return;
+  if (flow.out.joint)
+    trace::entry("aot_joint_graph", flow.graph());
+  else
+    trace::artifact("before_joint_graph", flow.graph());
+}
+void trace_after(FlowStage stage, Flow& flow) {
+  const Partition& parts = flow.out.partition;
+  if (stage == FlowStage::PreGradPasses) trace::artifact("after_pre_grad_graph", flow.graph());
+  if (stage == FlowStage::JointPasses) trace::artifact("after_joint_graph", flow.graph());
+  if (stage != FlowStage::Partition) return;
+  trace::artifact("aot_forward_graph_fw_metadata", metadata_json(flow.out));
+  trace::entry(parts.backward ? "aot_forward_graph" : "aot_inference_graph", *parts.forward);
+  if (parts.backward) trace::entry("aot_backward_graph", *parts.backward);
+}
+
 Status run_step(const Step& step, Flow& flow) {
+  const bool traced = trace::on();
+  if (traced) trace_before(step.stage, flow);
   const auto start = std::chrono::steady_clock::now();
   flow.out.stages.emplace_back().stage = step.stage;
-  TRY_DO(step.run(flow));
+  {
+    const trace::Stage timed(name_of(step.stage));
+    TRY_DO(step.run(flow));
+  }
   StageRun& record = flow.out.stages.back();
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const Partition& parts = flow.out.partition;
   const Graph& made = parts.forward ? *parts.forward : flow.graph();
   record.nodes = made.size() + (parts.backward ? parts.backward->size() : 0);
   if (flow.options.snapshots) record.after = made.clone();
+  if (traced) trace_after(step.stage, flow);
   return {};
 }
 
-}  // namespace
-
-Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options) {
+Result<AotGraphs> run_flow(const Graph& graph, const Program* program, const AotOptions& options) {
   TRY_DO(check_pass_names(options.disabled));
   Flow flow{.program = program, .options = options};
   flow.given_joint = options.train && is_joint(graph);
+  trace::input(graph, flow.given_joint ? nullptr : program ? "exported_program" : "dynamo_output_graph");
   if (flow.given_joint) {
     flow.out.joint = graph.clone();
     flow.out.train = true;
@@ -248,6 +275,12 @@ Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptio
   for (const Step& step : flow_steps)
     if (step.stage <= options.until && step.applies(flow)) TRY_DO(run_step(step, flow));
   return std::move(flow.out);
+}
+
+}  // namespace
+
+Result<AotGraphs> aot(const Graph& graph, const Program* program, const AotOptions& options) {
+  return trace::compiled([&] { return run_flow(graph, program, options); });
 }
 
 std::vector<Node*> AotGraphs::placeholders() const {

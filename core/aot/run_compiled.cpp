@@ -2,6 +2,7 @@
 
 #include "core/aot/wrapper.h"
 #include "core/fake/propagate.h"
+#include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/rules.h"
 #include "core/tensor/generator.h"
@@ -19,8 +20,12 @@ Result<std::vector<Value>> run_compiled(const Graph& graph, std::vector<Value> i
     TRY(const CompiledFn run, compile(graph));
     return run(std::move(inputs));
   }
-  TRY(const AotGraphs graphs, aot(graph, nullptr, as_run(graph, {.train = false})));
-  TRY(const CompiledFn run, compile(*graphs.partition.forward));
+  AotGraphs graphs;
+  const auto make = [&]() -> Result<CompiledFn> {
+    TRY(graphs, aot(graph, nullptr, as_run(graph, {.train = false})));
+    return compile(*graphs.partition.forward);
+  };
+  TRY(const CompiledFn run, trace::compiled(make));
   TRY(const Wrappers wrappers, catch_raised<Wrappers>([&] { return wrap_graphs(graphs); }));
   return post_compile(wrappers, boxed(run), nullptr, std::make_shared<PhiloxState>(Generator::default_seed))(inputs);
 }

@@ -10,6 +10,7 @@
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
+#include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/functional_rng.h"
 #include "core/ops/in_place.h"
@@ -66,8 +67,13 @@ Result<Tensor> filled(const Tensor& like, double value) {
 
 }  // namespace
 
-Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const TensorFile& given,
+Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const TensorFile& io,
                                               const RunOptions& options) {
+  return trace::compiled([&] { return compile(artefact, io, options); });
+}
+
+Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const TensorFile& given,
+                                                 const RunOptions& options) {
   TrainedFunction f;
   TRY(std::unique_ptr<Graph> graph, artefact.graph());
   TRY(f.subclasses_, unwrap_subclasses(graph, given, options.aot.train));
@@ -120,7 +126,9 @@ Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const Te
   const auto random = std::make_shared<PhiloxState>(options.seed);
   if (f.graphs_->partition.backward) {
     f.autograd_ = std::make_shared<Autograd>();
-    f.autograd_->compile = [graphs = f.graphs_, compile = options.backward, made, random]() -> Result<CompiledFn> {
+    f.autograd_->compile = [graphs = f.graphs_, compile = options.backward, made, random,
+                            traced = trace::current()]() -> Result<CompiledFn> {
+      const trace::Compilation part(traced);
       TRY(CompiledFn backward, compile(*graphs->partition.backward));
       return post_compile_backward(made, std::move(backward), random);
     };
@@ -319,7 +327,11 @@ Result<TensorFile> run_as_it_is(const Artefact& artefact, const TensorFile& file
   if (mutates_inputs(*graph)) {
     TRY(before, copy_values(given.values));
   }
-  TRY(const CompiledFn run, compile(*graph));
+  const auto traced = [&] {
+    trace::input(*graph, artefact.program ? "exported_program" : "dynamo_output_graph");
+    return compile(*graph);
+  };
+  TRY(const CompiledFn run, trace::compiled(traced));
   TRY(const std::vector<Value> outputs, post_compile(wrappers, boxed(run))(taken));
   for (std::size_t i = 0; i < taken.size(); ++i)
     if (!taken[i].is_none()) after.values[i] = taken[i];

@@ -41,6 +41,7 @@ class TrainedFunction {
   Result<TensorFile> step(bool gradients = true);
 
  private:
+  static Result<TrainedFunction> compile(const Artefact& artefact, const TensorFile& io, const RunOptions& options);
   /// The caller's inputs that are the graph's input i or lie in it.
   std::vector<std::size_t> inputs_in(std::size_t i) const;
   bool is_base(std::size_t input) const;

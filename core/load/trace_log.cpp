@@ -1,5 +1,6 @@
-// Reads TORCH_TRACE logs. A record is one line, "V1121 07:58:09.531000 PID FILE:LINE] {json}"; its payload follows,
-// each line after a tab.
+// Reads TORCH_TRACE logs.
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 
 #include "core/base/md5.h"
 #include "core/load/sources.h"
+#include "core/load/trace_record.h"
 
 namespace partita {
 namespace {
@@ -29,9 +31,13 @@ struct Record {
   std::string checksum;  ///< md5 of the payload
 };
 
-std::string number_or(simdjson::dom::object object, const char* key, const char* fallback) {
-  std::int64_t value;
-  return object[key].get(value) == simdjson::SUCCESS ? std::to_string(value) : fallback;
+trace::CompileId read_id(simdjson::dom::object object) {
+  const auto number = [&](const char* key) {
+    std::int64_t value;
+    return object[key].get(value) == simdjson::SUCCESS ? std::optional(value) : std::nullopt;
+  };
+  const auto& keys = trace::id_keys;
+  return {number(keys[0]), number(keys[1]), number(keys[2]).value_or(0), number(keys[3]).value_or(0)};
 }
 
 Result<Record> read_record(simdjson::dom::parser& parser, std::string_view json) {
@@ -41,10 +47,10 @@ Result<Record> read_record(simdjson::dom::parser& parser, std::string_view json)
   Record r;
   for (auto field : object) {
     std::string_view key = field.key;
-    if (key == "frame_id" || key == "frame_compile_id" || key == "attempt" || key == "rank" || key == "process" ||
-        key == "stack" || key == "compiled_autograd_id")
+    if (key == "rank" || key == "process" || key == "stack" ||
+        std::ranges::find(trace::id_keys, key) != std::end(trace::id_keys))
       continue;
-    if (key == "has_payload") {
+    if (key == trace::payload_key) {
       r.has_payload = true;
       if (std::string_view md5; field.value.get(md5) == simdjson::SUCCESS) r.checksum = md5;
       continue;
@@ -52,17 +58,10 @@ Result<Record> read_record(simdjson::dom::parser& parser, std::string_view json)
     if (!r.name.empty()) continue;
     r.name = key;
     std::string_view inner;
-    if (key == "artifact" && field.value["name"].get(inner) == simdjson::SUCCESS) r.name = inner;
+    if (key == trace::artifact_key && field.value["name"].get(inner) == simdjson::SUCCESS) r.name = inner;
   }
   if (r.name.empty()) return input_error("load.trace_log", "a record without an entry");
-  std::string frame = number_or(object, "frame_id", "");
-  if (!frame.empty()) {
-    r.compile_id = frame + "/" + number_or(object, "frame_compile_id", "0");
-    std::string attempt = number_or(object, "attempt", "0");
-    if (attempt != "0") r.compile_id += "_" + attempt;
-  }
-  std::string autograd = number_or(object, "compiled_autograd_id", "");
-  if (!autograd.empty()) r.compile_id = "!" + autograd + "/" + r.compile_id;
+  r.compile_id = text_of(read_id(object));
   return r;
 }
 
@@ -188,6 +187,13 @@ class LogReader {
 };
 
 }  // namespace
+
+std::string trace::text_of(const CompileId& id) {
+  std::string text = id.compiled_autograd ? fmt::format("!{}/", *id.compiled_autograd) : std::string();
+  if (id.frame) text += fmt::format("{}/{}", *id.frame, id.compile);
+  if (id.frame && id.attempt != 0) text += fmt::format("_{}", id.attempt);
+  return text;
+}
 
 bool is_trace_log(std::string_view text, std::string_view) {
   // The first lines may be damaged, so try several.

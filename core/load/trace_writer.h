@@ -1,0 +1,89 @@
+#pragma once
+// Writes the structured log that PyTorch writes with TORCH_TRACE, about what is compiled here: `partita list` and
+// tlparse read it. It goes to a new file in the folder of the configuration's `trace`, else of $TORCH_TRACE. Without a
+// folder, and after a folder that cannot be written (which is told once), all of this does nothing.
+#include <exception>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/ir/graph.h"
+#include "core/load/trace_record.h"
+#include "core/sym/shape_env.h"
+
+namespace partita::trace {
+
+/// Is a log written? If not, what the functions below take need not be made.
+bool on();
+/// The log of this process, which is made if there is none; empty when none is written.
+std::string file();
+/// From here on this process writes to the log of the process that started it; empty: to none.
+void append_to(const std::string& file);
+
+using Source = std::source_location;  ///< where in Partita a record comes from
+
+/// An entry of PyTorch's whose payload is a graph's text: "aot_joint_graph".
+void entry(const char* name, const Graph& graph, Source from = Source::current());
+/// A named artifact: a graph's text, another text, or JSON.
+void artifact(const char* name, const Graph& graph, Source from = Source::current());
+void artifact(const char* name, const std::string& text, Source from = Source::current());
+void artifact(const char* name, const nlohmann::ordered_json& json, Source from = Source::current());
+/// What was generated for a graph, as text that people read.
+void output_code(const std::string& graph, const std::string& text, Source from = Source::current());
+/// What code was made under the condition of: of each placeholder what a call must give for it, then the guards.
+void guards(const Graph& graph, const std::vector<Guard>& guards, Source from = Source::current());
+
+/// The compilation of a graph on this thread, whose records carry its id. Within another one on the same thread it is a
+/// part of that. At its end its times and its failure are written (compilation_metrics).
+class Compilation {
+ public:
+  /// Of the next graph.
+  Compilation();
+  /// Of code that an earlier compilation left for later; that code's times are not written. `again`: it had code, and
+  /// gets more for other sizes, which is its next compilation.
+  explicit Compilation(const CompileId& earlier, bool again = false);
+  ~Compilation();
+  Compilation(const Compilation&) = delete;
+  Compilation& operator=(const Compilation&) = delete;
+
+  void failed(const Diagnostic& why);
+
+ private:
+  void begin(const CompileId& id);
+  bool outermost_ = false;
+  int raised_ = std::uncaught_exceptions();
+};
+/// That of this thread; without a frame outside any.
+CompileId current();
+
+/// The graph that the compilation begins with; a second one is not. `name` is the entry to write it as, null: none.
+void input(const Graph& graph, const char* name, Source from = Source::current());
+
+/// Runs work that returns a Result, as a Compilation.
+template <typename Work>
+auto compiled(Work work) {
+  Compilation compilation;
+  auto result = work();
+  if (!result) compilation.failed(result.error());
+  return result;
+}
+
+/// A stage of the compilation of this thread, from here to the end of its scope: two chromium events, and a row of the
+/// compilation's times.
+class Stage {
+ public:
+  explicit Stage(std::string_view name, Source from = Source::current());
+  ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+ private:
+  std::string name_;  ///< empty: no log is written
+  Source from_;
+  double begin_ = 0;  ///< microseconds since 1970
+};
+
+}  // namespace partita::trace
