@@ -11,6 +11,7 @@
 #include "core/aot/staged_compiler.h"
 #include "core/base/config.h"
 #include "core/base/progress.h"
+#include "core/base/stage_times.h"
 #include "core/sym/shape_env.h"
 #include "core/tensor/generator.h"
 
@@ -48,6 +49,9 @@ struct BackendOptions {
   std::shared_ptr<CodeStore> store;
   /// Hears of each compilation for new sizes; may be empty. Not called for compilations in another process.
   std::function<void(const SizeCompilation&)> on_sizes;
+  /// Gets what post-grad passes, planning, LLVM, linking and preparing library calls take; null: nobody asks. Unused by
+  /// compilations in another process.
+  std::shared_ptr<StageTimes> times;
   std::optional<WorkerOptions> worker;  ///< unset: compiled code runs in this process
 };
 

@@ -26,6 +26,7 @@ namespace partita {
 namespace {
 
 Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_after) {
+  const TimeStage timed(options.times.get(), "post_grad_passes");
   PassContext context;
   context.threads = options.config.threads;
   context.fold_limit_bytes = options.config.fold_limit;
@@ -39,6 +40,7 @@ Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_af
 
 Result<schedule::Plan> make_plan(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
                                  const BackendOptions& options, bool symbolic = false) {
+  const TimeStage timed(options.times.get(), "plan");
   return schedule::make_plan(graph, {.sizes = sizes,
                                      .target = codegen::host_target(options.config.threads),
                                      .fuse = options.config.fuse,
@@ -171,6 +173,13 @@ class CompiledGraph {
     const trace::Stage timed("code_gen");
     auto made = codegen::compile_program(plan, cpu_options());
     if (!made) part.failed(made.error());
+    if (const codegen::CompileTimes took = made ? made->times : codegen::CompileTimes(); options_.times) {
+      options_.times->add("llvm_emit", took.emit_ms);
+      options_.times->add("llvm_optimise", took.optimise_ms);
+      options_.times->add("llvm_generate", took.generate_ms);
+      options_.times->add("link", took.link_ms);
+      options_.times->add("program", took.total_ms - took.compile_ms - took.link_ms);
+    }
     return made;
   }
 
@@ -213,6 +222,7 @@ class CompiledGraph {
         return unsupported("backend.symbolic", "a size that is known only at run time");
       return CompiledFn([compiled_graph](std::vector<Value> inputs) { return compiled_graph->run(inputs); });
     };
+    const TimeStage timed(options_.times.get(), "prepare_calls");
     TRY(auto executable, codegen::load_program(compiled.program, symbols, compiled.code, graph_->attributes, how));
     instances_.push_back({sizes, std::move(executable)});
     return {};

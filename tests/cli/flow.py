@@ -36,8 +36,13 @@ with tempfile.TemporaryDirectory() as work:
     check("aten.detach" in open(f"{work}/run/joint_before_passes.py").read(), "the graph before its passes")
     check(not os.path.exists(f"{work}/plain/joint_before_passes.py"), "there are no passes before which it could be")
 
-times = json.loads(run("bench", MODEL, "--train", "--random-weights", "0", "--seconds", "0"))["stages_ms"]
-check(list(times) == stages["run"] and all(ms > 0 for ms in times.values()), f"bench: {times}")
+bench = json.loads(run("bench", MODEL, "--train", "--random-weights", "0", "--seconds", "0"))
+times, warm = bench["stages_ms"], bench["warm_stages_ms"]
+compiler = ["post_grad_passes", "plan", "llvm_emit", "llvm_optimise", "llvm_generate", "link", "program",
+            "prepare_calls"]
+check(list(times) == stages["run"] + compiler and all(ms > 0 for ms in times.values()), f"bench: {times}")
+check(list(warm) == list(times) and warm["llvm_generate"] == 0 and warm["link"] > 0, f"bench, warm: {warm}")
+check(0 < bench["warm_compile_ms"] < bench["compile_ms"] and bench["first_step_ms"] > 0, f"bench: {bench}")
 rows = json.loads(run("passes", MODEL, "--train", "--json"))["passes"]
 graphs = list(dict.fromkeys((row["stage"], row["graph"]) for row in rows))
 check(graphs == [("pre_grad", "given"), ("joint", "joint"), ("post_grad", "forward"), ("post_grad", "backward")],

@@ -1,0 +1,51 @@
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace partita {
+
+/// Milliseconds that the stages of a compilation took, summed by name, in the order in which they first ran.
+/// Thread-safe.
+class StageTimes {
+ public:
+  void add(std::string_view stage, double milliseconds) {
+    std::lock_guard lock(mutex_);
+    const auto known = std::ranges::find(all_, stage, &std::pair<std::string, double>::first);
+    if (known != all_.end())
+      known->second += milliseconds;
+    else
+      all_.emplace_back(stage, milliseconds);
+  }
+  std::vector<std::pair<std::string, double>> all() const {
+    std::lock_guard lock(mutex_);
+    return all_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::pair<std::string, double>> all_;
+};
+
+/// Adds the time from its construction to its end. `times` may be null.
+class TimeStage {
+ public:
+  TimeStage(StageTimes* times, std::string_view stage) : times_(times), stage_(stage) {}
+  ~TimeStage() {
+    if (times_) times_->add(stage_, std::chrono::duration<double, std::milli>(Clock::now() - start_).count());
+  }
+  TimeStage(const TimeStage&) = delete;
+  TimeStage& operator=(const TimeStage&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  StageTimes* times_;
+  std::string_view stage_;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace partita
