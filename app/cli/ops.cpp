@@ -104,12 +104,13 @@ Json shown(const Pointwise& p) {
   if (!p.body) return {};
   constexpr const char* promotions[] = {"default",     "no_op_math",       "int_to_float",
                                         "always_bool", "complex_to_float", "bool_to_long"};
-  static_assert(member_count<Pointwise>() == 6);
+  static_assert(member_count<Pointwise>() == 7);
   return {{"body", shown(p.body)},
           {"promotion", promotions[static_cast<std::size_t>(p.promotion)]},
           {"inputs", p.inputs},
           {"condition", shown(p.condition)},
           {"exact_numbers", p.exact_numbers},
+          {"row_major", p.row_major},
           {"promotion_of", shown(p.promotion_of)}};
 }
 Json shown(const Schema* schema) {

@@ -1,6 +1,7 @@
 #include "core/ops/pointwise.h"
 
 #include "core/loops/scalar_eval.h"
+#include "core/ops/layout.h"
 #include "core/ops/values.h"
 
 namespace partita {
@@ -90,7 +91,8 @@ Meta fake_pointwise(const OpRecord& record, const FakeCall& call) {
   }
   out.sizes = broadcast(call, sizes);
   out.dtype = pointwise_dtypes(record, call).result;
-  out.strides = elementwise_strides(call, out.sizes, operands);
+  out.strides = record.pointwise.row_major ? strides_for(MemoryFormat::Contiguous, out.sizes)
+                                           : elementwise_strides(call, out.sizes, operands);
   return out;
 }
 

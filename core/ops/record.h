@@ -37,6 +37,7 @@ struct Pointwise {
   /// PyTorch's kernel reads a number beside a half tensor as a float (mul, div). Otherwise the number is rounded to the
   /// half type, as every operand is (TensorIterator's common dtype).
   bool exact_numbers = false;
+  bool row_major = false;  ///< the result is, whatever the inputs' strides are
   /// Gives the promotion kind where it depends on an argument.
   Promotion (*promotion_of)(const FakeCall& call) = nullptr;
 };

@@ -248,7 +248,7 @@ void register_pointwise(OpTable& t) {
         {.pointwise = {pow}, .derivative = {{"self", "pow_backward_self(grad, self, exponent)"}, pow_exponent}});
   t.add("aten.pow.Tensor_Scalar",
         {.pointwise = {body<pow_number>}, .derivative = {{"self", "pow_backward(grad, self, exponent)"}}});
-  t.add("aten.pow.Scalar", {.pointwise = {pow}, .derivative = {pow_exponent}});
+  t.add("aten.pow.Scalar", {.pointwise = {.body = pow, .row_major = true}, .derivative = {pow_exponent}});
   const Derivative log_self = {"self",
                                "masked_fill(xlogy(grad, other), logical_and(eq(self, 0.0), le(other, 0.0)), 0.0)"};
   const Derivative log_other = {"other", "grad * self / other"};
