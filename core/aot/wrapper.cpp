@@ -68,6 +68,9 @@ std::string summary_of(const RuntimeWrapper& w) {
     parts.push_back(fmt::format("output {} is {}input {}", a.output, a.is_input ? "" : "a view of ", a.input));
   for (const RuntimeWrapper::Shared& s : w.shared)
     parts.push_back(fmt::format("output {} shares the memory of result {}", s.output, s.result));
+  for (const RuntimeWrapper::Part& p : w.parts)
+    if (p.output != p.memory)
+      parts.push_back(fmt::format("output {} shares the memory of output {}", p.output, p.memory));
   if (w.intermediate_bases > 0) parts.push_back(fmt::format("{} bases are dropped", w.intermediate_bases));
   return fmt::format("{}", fmt::join(parts, ", "));
 }

@@ -129,9 +129,18 @@ struct RuntimeWrapper {
     SymList strides = {};  ///< of the result, whose memory is that of its elements
     bool operator==(const Shared&) const = default;
   };
+  /// An output that lies in a memory of which no result of the layer inside shows all.
+  struct Part {
+    std::size_t output = 0;  ///< of the user
+    std::size_t memory = 0;  ///< the first output that lies in it
+    SymExpr view_offset;     ///< from where the memory begins, in elements of the output
+    SymList view_strides = {};
+    bool operator==(const Part&) const = default;
+  };
   std::vector<Mutated> mutated;
   std::vector<Alias> aliases;
   std::vector<Shared> shared;
+  std::vector<Part> parts;
   std::size_t intermediate_bases = 0;  ///< last outputs of the layer inside, which the user does not get
   InputShapes shapes;
 

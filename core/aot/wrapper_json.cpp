@@ -51,10 +51,13 @@ void fields(F& f, RuntimeWrapper::Shared& s) {
   f("strides", s.strides);
 }
 template <class F>
+void fields(F& f, RuntimeWrapper::Part& p) {
+  f("output", p.output), f("memory", p.memory), f("view_offset", p.view_offset), f("view_strides", p.view_strides);
+}
+template <class F>
 void fields(F& f, RuntimeWrapper& w) {
-  f("mutated", w.mutated), f("aliases", w.aliases), f("shared", w.shared),
-      f("intermediate_bases", w.intermediate_bases);
-  f("shapes", w.shapes.inputs);
+  f("mutated", w.mutated), f("aliases", w.aliases), f("shared", w.shared), f("parts", w.parts);
+  f("intermediate_bases", w.intermediate_bases), f("shapes", w.shapes.inputs);
 }
 template <class F>
 void fields(F& f, AutogradDispatchWrapper& w) {

@@ -3,6 +3,8 @@
 
 #include "core/functionalize/eager_tensors.h"
 #include "core/ir/place.h"
+#include "core/ops/layout.h"
+#include "core/tensor/significant_strides.h"
 
 namespace partita {
 namespace {
@@ -44,10 +46,39 @@ SymExpr reach(const TensorMeta& t) {
   return (last + 1) * static_cast<std::int64_t>(itemsize(t.dtype));
 }
 
+bool views_storage(const ViewStep& step) {
+  const OpRecord* record = find_record(step.op);
+  return record && record->views_storage;
+}
+
 /// Does the view show each element of its memory once?
 bool shows_all(const TensorMeta& view, const TensorMeta& memory) {
   const auto bytes = [](const TensorMeta& t) { return t.numel() * static_cast<std::int64_t>(itemsize(t.dtype)); };
   return view.offset.is(0) && bytes(view) == bytes(memory) && reach(view) == reach(memory) && !repeats_elements(view);
+}
+
+/// Is each element that `view` shows one of `memory`'s? Their offsets count from where the memory begins.
+bool shows_elements_of(const TensorMeta& view, const TensorMeta& memory) {
+  const auto size = concrete(memory.sizes), strides = concrete(memory.strides);
+  const auto shown = concrete(view.sizes), shown_strides = concrete(view.strides);
+  if (!size || !strides || !shown || !shown_strides || !view.offset.is_int()) return is_row_major(memory);
+  if (view.numel().is(0)) return true;
+  const auto end = view.offset.as_int() + unwrap(partita::reach(*shown, *shown_strides));
+  const auto room = unwrap(partita::reach(*size, *strides));
+  if (view.offset.as_int() < 0 || end > room) return false;
+  if (room == memory.numel().as_int()) return true;
+  std::vector<bool> is_element(static_cast<std::size_t>(room), false);
+  const auto visit = [](const auto& sizes, const auto& by, std::int64_t at, const auto& each) {
+    const auto go = [&](const auto& self, std::size_t d, std::int64_t place) -> bool {
+      if (d == sizes.size()) return each(static_cast<std::size_t>(place));
+      for (std::int64_t i = 0; i < sizes[d]; ++i)
+        if (!self(self, d + 1, place + i * by[d])) return false;
+      return true;
+    };
+    return go(go, 0, at);
+  };
+  visit(*size, *strides, 0, [&](std::size_t at) { return is_element[at] = true; });
+  return visit(*shown, *shown_strides, view.offset.as_int(), [&](std::size_t at) { return is_element[at]; });
 }
 
 class Classifier {
@@ -109,6 +140,7 @@ class Classifier {
   void place(std::vector<OutputAliasInfo>& outputs, ShapeEnv& shapes) {
     std::vector<std::optional<TensorMeta>> seen(user_.size());
     std::map<std::size_t, std::pair<std::size_t, TensorMeta>> whole;  // by memory: a result that shows all of it
+    std::map<std::size_t, std::size_t> seen_in, first;                // by memory: outputs; the first of them
     for (std::size_t i = 0; i < user_.size(); ++i) {
       const std::size_t object = eager_.object_at(user_[i]);
       if (object == npos) continue;
@@ -118,6 +150,7 @@ class Classifier {
       if (m.replaced || (input == input_of_memory_.end() && count_[o.memory] < 2)) continue;
       seen[i] = shown(eager_, o, shapes);
       if (!seen[i]) continue;
+      ++seen_in[o.memory];
       if (input != input_of_memory_.end())
         outputs[i].place = Place{true, input->second, *seen[i]};
       else if (shows_all(*seen[i], *m.first->meta.tensor()))
@@ -130,9 +163,13 @@ class Classifier {
     }
     for (std::size_t i = 0; i < user_.size(); ++i) {
       if (!seen[i] || outputs[i].place) continue;
-      const auto base = whole.find(eager_.objects[eager_.object_at(user_[i])].memory);
-      if (base == whole.end() || base->second.first == i) continue;
-      outputs[i].place = Place{false, base->second.first, *seen[i], base->second.second.strides};
+      const std::size_t memory = eager_.objects[eager_.object_at(user_[i])].memory;
+      if (const auto base = whole.find(memory); base != whole.end()) {
+        if (base->second.first != i)
+          outputs[i].place = Place{false, base->second.first, *seen[i], base->second.second.strides};
+      } else if (seen_in[memory] > 1) {
+        outputs[i].place = Place{false, first.try_emplace(memory, i).first->second, *seen[i]};
+      }
     }
   }
 
@@ -179,6 +216,42 @@ void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, co
                                     place_of(call))};
     }
   }
+}
+
+void refuse_moved_storage(const ViewStep& step, const EagerMemory& memory) {
+  if (views_storage(step) && memory.content != memory.first &&
+      Builder::tensor(memory.content).strides != Builder::tensor(memory.first).strides)
+    fail_unsupported(step.op->name + " of a memory with gaps or transposed dimensions that was written");
+}
+
+std::vector<ViewStep> steps_of_write(const EagerTensors& eager, const EagerObject& object, Builder& build) {
+  std::size_t last = object.steps.size();
+  while (last > 0 && !views_storage(object.steps[last - 1])) --last;
+  if (last == 0) return object.steps;
+  const TensorMeta& memory = *eager.memories[object.memory].first->meta.tensor();
+  EagerObject view = object;
+  view.steps.resize(last);
+  const std::optional<TensorMeta> now = shown(eager, view, *build.graph.shapes);
+  view.steps.pop_back();
+  const std::optional<TensorMeta> base = shown(eager, view, *build.graph.shapes);
+  if (!now || !base || now->dtype != memory.dtype || !shows_elements_of(*now, memory))
+    throw Raise{unsupported("functionalize.view", object.steps[last - 1].op->name +
+                                                      " that shows what is no element of the tensor whose memory it "
+                                                      "views is written; pass that memory as a row-major tensor")};
+  if (shows_all(*base, memory)) return object.steps;
+  std::vector<ViewStep> steps(object.steps.begin() + static_cast<std::ptrdiff_t>(last) - 1, object.steps.end());
+  steps.front().args = {Arg(), build.sizes(now->sizes), build.sizes(now->strides), build.size(now->offset)};
+  return steps;
+}
+
+bool loses_layout(const EagerMemory& memory, const Node* before) {
+  const auto &from = *before->meta.tensor(), &to = *memory.content->meta.tensor();
+  if (from.sizes != to.sizes || !from.strides_known || !to.strides_known) return false;
+  if (same_significant_strides(to.sizes, from.strides, to.strides)) return false;
+  if (!memory.first->is_placeholder()) return true;
+  const ShapeEnv& shapes = *memory.content->graph().shapes;
+  return !same_significant_strides(to.sizes, like_preserving(from, shapes).strides,
+                                   like_preserving(to, shapes).strides);
 }
 
 bool is_detached(const EagerObject& object) {

@@ -43,6 +43,19 @@ void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, co
 /// Is the object a view that autograd does not connect with its base?
 bool is_detached(const EagerObject& object);
 
+/// Refuses a view of the storage (as_strided) if the memory was written and its value does not lie as the memory does.
+void refuse_moved_storage(const ViewStep& step, const EagerMemory& memory);
+
+/// The steps by which a write to the object reaches its memory. A view of the storage (as_strided) that shows more than
+/// the view it was taken of becomes one of the memory itself. Raises functionalize.view where it shows what lies
+/// between the memory's elements, which has no value.
+std::vector<ViewStep> steps_of_write(const EagerTensors& eager, const EagerObject& object, Builder& build);
+
+/// Would calls that read the memory's newest content see its elements in another order than before the write? A
+/// functional variant may lay its result out as it likes, where the in-place call keeps strides. Inputs are copied back
+/// into their own memory, so there only the order of dimensions counts.
+bool loses_layout(const EagerMemory& memory, const Node* before);
+
 /// How the program treated input `i`, once all of it was interpreted. Raises functionalize.mutation for a written input
 /// with elements that share a place in memory.
 InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std::size_t i,

@@ -201,15 +201,10 @@ class Functionalizer {
     }
   }
 
-  /// Takes step `k` of an object, whose result carries a gradient if it was first taken with gradients. A view of the
-  /// storage (as_strided) is refused if the memory was written and its value does not lie as the memory does.
+  /// Takes step `k` of an object, whose result carries a gradient if it was first taken with gradients.
   Node* viewed(const EagerObject& o, std::size_t k, Node* base) {
     const ViewStep& step = o.steps[k];
-    const OpRecord* record = find_record(step.op);
-    const EagerMemory& m = eager_.memories[o.memory];
-    if (record && record->views_storage && m.content != m.first &&
-        Builder::tensor(m.content).strides != Builder::tensor(m.first).strides)
-      fail_unsupported(step.op->name + " of a memory with gaps or transposed dimensions that was written");
+    refuse_moved_storage(step, eager_.memories[o.memory]);
     Node* last = out_.graph->last();
     Builder build = builder();
     Node* view = apply_view(build, step, base);
@@ -493,11 +488,16 @@ class Functionalizer {
       o.value = value;
       o.version = ++m.version;
     } else {
+      const std::vector<ViewStep> steps = steps_of_write(eager_, o, build);
       std::vector<Node*> bases = {m.content};
-      for (std::size_t i = 0; i + 1 < o.steps.size(); ++i) bases.push_back(apply_view(build, o.steps[i], bases.back()));
-      for (std::size_t i = o.steps.size(); i-- > 0;) value = write_through_view(build, o.steps[i], bases[i], value);
+      for (std::size_t i = 0; i + 1 < steps.size(); ++i) bases.push_back(apply_view(build, steps[i], bases.back()));
+      for (std::size_t i = steps.size(); i-- > 0;) value = write_through_view(build, steps[i], bases[i], value);
       m.content = value;
       ++m.version;
+    }
+    if (loses_layout(m, before)) {
+      m.content = build.call("aten.copy.default", {before, m.content});
+      if (o.steps.empty()) o.value = m.content;
     }
     const bool hidden = under_no_grad() || is_detached(o) || (current_ && is_untraced_write(current_->op()));
     m.written_with_grad |= !under_no_grad();

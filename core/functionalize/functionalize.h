@@ -46,7 +46,9 @@ std::string_view name_of(MutationType type);  ///< "MUTATED_IN_GRAPH"
 /// of its own dtype.
 struct Place {
   bool in_input = false;  ///< of an input; else of a result of the graph
-  std::size_t of = 0;     ///< index of the input; or of the result, counted from the first output of the user
+  /// Index of the input; or of the result, counted from the first output of the user. Outputs in a memory that no
+  /// result shows all of name the first of them, which names itself; their offsets count from where the memory begins.
+  std::size_t of = 0;
   TensorMeta shown;
   SymList strides = {};  ///< of that result
 };

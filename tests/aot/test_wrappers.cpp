@@ -271,6 +271,9 @@ class TestWrappers : public QObject {
     QTest::newRow("written through a view")
         << "a = $sin(x)\nv = $view(a, [2, 2])\nw = $mul_.Tensor(v, 2)\nt = $t(v)\nreturn (a, t)" << qsizetype{1}
         << QList<qint64>{1, 2};
+    QTest::newRow("parts of one that is not returned")
+        << "a = $sin(x)\nv = $slice.Tensor(a, 0, 0, 3, 2)\nw = $slice.Tensor(a, 0, 1, 4)\nreturn (v, w)" << qsizetype{0}
+        << QList<qint64>{2};
     QTest::newRow("of another dtype") << "a = $sin(x)\nv = $view.dtype(a, torch.int32)\nreturn (a, v)" << qsizetype{1}
                                       << QList<qint64>{1};
   }
@@ -293,6 +296,40 @@ class TestWrappers : public QObject {
     const auto at = static_cast<std::size_t>(view);
     QCOMPARE((*found)[0].get<Tensor>()->storage, (*found)[1].get<Tensor>()->storage);
     QCOMPARE((*found)[at].get<Tensor>()->strides, Sizes(strides.begin(), strides.end()));
+  }
+
+  /// as_strided of a column of a matrix shows the other column, too.
+  void a_view_of_the_storage_is_written_where_it_lies_data() {
+    QTest::addColumn<QString>("inputs");
+    QTest::addColumn<bool>("refused");
+    QTest::newRow("elements of the input") << "x: <f32[2, 3][3, 1]>" << false;
+    QTest::newRow("what lies between them") << "x: <f32[2, 2][3, 2]>" << true;
+  }
+  void a_view_of_the_storage_is_written_where_it_lies() {
+    QFETCH(QString, inputs);
+    QFETCH(bool, refused);
+    const auto graph =
+        fx(inputs.toStdString(),
+           "s = $select.int(x, 1, 0)\nv = $as_strided(s, [3], [1])\nw = $mul_.Tensor(v, 2)\nreturn (w,)");
+    const auto made = aot(*graph, nullptr, {.train = false});
+    QCOMPARE(made ? std::string() : made.error().code, std::string(refused ? "functionalize.view" : ""));
+    if (refused) return;
+    const auto out = interpret(*made->partition.forward, {f32({2, 3}, {1, 2, 3, 4, 5, 6})});
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    QCOMPARE(elements((*out)[0]), (std::vector<double>{2, 4, 6, 4, 5, 6}));
+    QCOMPARE(elements((*out)[1]), (std::vector<double>{2, 4, 6}));
+  }
+
+  /// tril gives a row-major result, tril_ keeps the strides of what it writes.
+  void a_written_value_keeps_its_strides() {
+    const auto graph =
+        fx("x: <f32[2, 3][3, 1]>", "a = $t(x)\nb = $add.Tensor(a, 1)\nc = $tril_(b)\nd = $neg(c)\nreturn (c, d)");
+    const Made made = made_of(*graph);
+    std::vector<Value> inputs = {f32({2, 3}, {1, 2, 3, 4, 5, 6})};
+    const auto out = post_compile(made.wrappers, boxed(interpreted(*made.graphs.partition.forward)))(inputs);
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    QCOMPARE(elements((*out)[1]), (std::vector<double>{-2, 0, -3, -6, -4, -7}));
+    for (const Value& v : *out) QCOMPARE(v.get<Tensor>()->strides, (Sizes{1, 3}));
   }
 
   void outputs_get_the_strides_that_are_reported() {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <map>
 
 #include "core/aot/wrapper.h"
 #include "core/base/check.h"
@@ -55,6 +57,7 @@ class Epilogue {
     find_new_views(values);
     make_aliases(outputs);
     share(outputs, values);
+    TRY_DO(join(outputs));
     write(inputs);
     return outputs;
   }
@@ -113,6 +116,30 @@ class Epilogue {
     }
   }
 
+  /// Copies the parts of each memory into one, and makes the outputs views of it.
+  Status join(std::vector<Value>& outputs) const {
+    std::map<std::size_t, std::vector<std::pair<std::size_t, Tensor>>> memories;
+    for (const RuntimeWrapper::Part& p : w_.parts) {
+      const Tensor* shown = outputs[p.output].get<Tensor>();
+      const auto view = shown ? view_of(Tensor{}, *shown, p.view_offset, p.view_strides, symbols_) : std::nullopt;
+      if (view) memories[p.memory].emplace_back(p.output, *view);
+    }
+    for (auto& [first, views] : memories) {
+      std::size_t bytes = 0;
+      for (const auto& [output, view] : views) {
+        TRY(const std::int64_t elements, reach(view.sizes, view.strides));
+        bytes = std::max(bytes, static_cast<std::size_t>(view.offset + elements) * itemsize(view.dtype));
+      }
+      TRY(const std::shared_ptr<Storage> memory, Storage::allocate(bytes));
+      for (auto& [output, view] : views) {
+        view.storage = memory;
+        view.copy_from(*outputs[output].get<Tensor>());
+        outputs[output] = view;
+      }
+    }
+    return {};
+  }
+
   void write(std::vector<Value>& inputs) {
     for (const auto& [view, value] : written_) view.copy_from(value);
     for (const RuntimeWrapper::Mutated& m : w_.mutated) {
@@ -148,7 +175,12 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
     const OutputAliasInfo& info = meta.outputs[i];
     const auto& place = info.place;
     const bool is_input = info.type == OutputType::IsInput;
-    if (place && !place->in_input)
+    const auto of_itself = [&](std::size_t j) {
+      return j < meta.outputs.size() && meta.outputs[j].place && meta.outputs[j].place->of == j;
+    };
+    if (place && !place->in_input && of_itself(place->of))
+      w.parts.push_back({i, place->of, place->shown.offset, place->shown.strides});
+    else if (place && !place->in_input)
       w.shared.push_back({i, place->of, place->shown.offset, place->shown.strides, place->strides});
     else if (place)
       w.aliases.push_back({i, place->of, is_input, place->shown.offset, place->shown.strides});
@@ -156,7 +188,8 @@ std::optional<RuntimeWrapper> RuntimeWrapper::pre_compile(const AotGraphs& graph
       w.aliases.push_back({i, *info.base_idx, true, std::nullopt});
   }
   w.intermediate_bases = meta.num_intermediate_bases;
-  if (w.mutated.empty() && w.aliases.empty() && w.shared.empty() && w.intermediate_bases == 0) return std::nullopt;
+  if (w.mutated.empty() && w.aliases.empty() && w.shared.empty() && w.parts.empty() && w.intermediate_bases == 0)
+    return std::nullopt;
   w.shapes = InputShapes::of(forward, graphs.tokens);
   return w;
 }
