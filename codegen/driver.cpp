@@ -9,6 +9,7 @@
 
 #include "codegen/cpu/executor.h"
 #include "codegen/cpu/host.h"
+#include "codegen/save_args.h"
 #include "codegen/worker.h"
 #include "core/aot/pipeline.h"
 #include "core/base/hash.h"
@@ -267,6 +268,11 @@ Result<StagedCompiler::Planned> planned(const Graph& graph, const BackendOptions
 }  // namespace
 
 CompileFn cpu_compiler(const BackendOptions& options) {
+  if (!options.config.save_args.empty()) {
+    BackendOptions inner = options;
+    inner.config.save_args.clear();
+    return saving_args(cpu_compiler(inner), options.config.save_args);
+  }
   if (options.worker) return compile_in_worker("cpu", options);
   return compiler(options, -1);
 }

@@ -4,10 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "core/ir/print.h"
+#include "core/aot/saved_case.h"
 #include "core/load/file.h"
-#include "core/load/pickle.h"
-#include "core/load/safetensors.h"
 #include "core/minify/repro_script.h"
 
 namespace partita::minify {
@@ -15,59 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string graph_text(const Graph& graph) {
-  return print(graph, {.annotations = true, .origins = false, .deletions = true});
-}
-
-/// Copies the graph, with a Python identifier as name and without origins and notes.
-std::unique_ptr<Graph> plain_copy(const Graph& graph) {
-  std::unique_ptr<Graph> copy = graph.clone();
-  copy->name = "GraphModule";
-  copy->form = GraphForm::Flat;
-  for (Node* node : *copy) {
-    node->origin = nullptr;
-    node->note.clear();
-  }
-  return copy;
-}
-
-Result<TensorFile> input_file(const Graph& graph, const std::vector<Value>& inputs) {
-  TensorFile file;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::string key = fmt::format("input.{}", i);
-    if (const auto* t = inputs[i].get<Tensor>()) {
-      // Copy to memory of its own, so that a small view does not bring along a large storage.
-      TRY(Tensor own, Tensor::empty_strided(t->dtype, t->sizes, t->strides));
-      own.copy_from(*t);
-      file.tensors[key] = std::move(own);
-    } else if (const auto* n = inputs[i].get<std::int64_t>()) {
-      TRY(file.tensors[key], Tensor::scalar(DType::Int64, static_cast<double>(*n)));
-    } else if (const auto* x = inputs[i].get<double>()) {
-      TRY(file.tensors[key], Tensor::scalar(DType::Float64, *x));
-    }
-  }
-  for (const auto& [name, tensor] : graph.attributes) {
-    TRY(Tensor own, tensor.contiguous());
-    file.tensors["constant." + name] = std::move(own);
-  }
-  return file;
-}
-
-Status write_files(const Graph& graph, const std::vector<Value>& inputs, const fs::path& folder) {
-  TRY_DO(write_file((folder / "graph.py").string(), graph_text(graph)));
-  TRY(const TensorFile file, input_file(graph, inputs));
-  TRY_DO(write_safetensors((folder / "inputs.safetensors").string(), file));
-  std::vector<Meta> metas;
-  for (const Value& v : inputs) metas.push_back(meta_of(v));
-  if (const auto pickle = write_dumped_inputs(metas)) TRY_DO(write_file((folder / "graph.input").string(), *pickle));
-  return {};
-}
-
 std::string readme(const MinifyResult& r, const ReproText& t) {
   std::string text = fmt::format("# {}\n\n{} call{} left of {}: it fails with `{}`.\n\n", t.check, r.calls,
                                  r.calls == 1 ? "" : "s", r.start_calls, r.failure.text());
   if (!r.failure.message.empty()) text += fmt::format("    {}\n\n", r.failure.message);
-  text += fmt::format("```python\n{}```\n\n## See it again\n\n", graph_text(*plain_copy(*r.graph)));
+  text += fmt::format("```python\n{}```\n\n## See it again\n\n", case_text(*plain_copy(*r.graph)));
   text += fmt::format("    {}\n    python repro.py            # eager against torch.compile\n\n", t.again);
   text += t.config.empty() ? "The configuration is at its defaults.\n\n"
                            : fmt::format("With this configuration (`partita.config`):\n\n```\n{}```\n\n", t.config);
@@ -98,7 +48,7 @@ std::string readme(const MinifyResult& r, const ReproText& t) {
 
 Status write_case(const Candidate& candidate, const std::string& folder) {
   TRY(const std::vector<Value> inputs, candidate.inputs());
-  return write_files(*plain_copy(*candidate.graph), inputs, folder);
+  return partita::write_case(*plain_copy(*candidate.graph), inputs, folder);
 }
 
 Status write_repro(const MinifyResult& reduced, const std::string& folder, const ReproText& text) {
@@ -107,11 +57,11 @@ Status write_repro(const MinifyResult& reduced, const std::string& folder, const
   if (failed)
     return input_error("minify.write", "the folder cannot be created: " + failed.message(), Where{.file = folder});
   const std::unique_ptr<Graph> graph = plain_copy(*reduced.graph);
-  TRY_DO(write_files(*graph, reduced.inputs, folder));
+  TRY_DO(partita::write_case(*graph, reduced.inputs, folder));
   std::vector<std::size_t> numbers;
   for (std::size_t i = 0; i < reduced.inputs.size(); ++i)
     if (!reduced.inputs[i].get<Tensor>()) numbers.push_back(i);
-  const std::string script = repro_script(graph_text(*graph), numbers, text.tolerance);
+  const std::string script = repro_script(case_text(*graph), numbers, text.tolerance);
   TRY_DO(write_file((fs::path(folder) / "repro.py").string(), script));
   if (!text.config.empty()) TRY_DO(write_file((fs::path(folder) / "partita.config").string(), text.config));
   return write_file((fs::path(folder) / "README.md").string(), readme(reduced, text));

@@ -2,7 +2,7 @@
 """The configuration is read from its file, the command line and options, and shown where it matters.
 
   config.py PARTITA SOURCE_DIR"""
-import json, os, subprocess, sys, tempfile
+import json, os, struct, subprocess, sys, tempfile
 
 partita, source = sys.argv[1:3]
 MODEL = f"{source}/resources/samples/mlp/program.pt2"
@@ -13,6 +13,14 @@ GRAPH = """class GraphModule(torch.nn.Module):
         return (sin,)
 """
 wrong = []
+
+
+def floats(path):
+    """The numbers of output.0 in a safetensors file, in single precision."""
+    data = open(path, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    begin, end = json.loads(data[8:8 + size])["output.0"]["data_offsets"]
+    return struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
 
 
 def check(holds, what):
@@ -82,6 +90,21 @@ with tempfile.TemporaryDirectory() as work:
     check(report["ok"] and report["config"] == {"fuse": False}, f"{report['config']}")
     done = json.loads(run("bench", f"{work}/graph.py", "--random-weights", "0", "--seconds", "0.01", "--threads", "2"))
     check(done["config"] == {"threads": 2}, f"{done}")
+
+    # The graphs that a compiler gets are saved with their inputs, and run again they give the same.
+    for words, graphs in (([], 1), (["--train"], 2), (["--config", "freezing=true"], 1)):
+        saved = f"{work}/saved{'-'.join(words)}".replace("=", "-")
+        done = subprocess.run([partita, "run", MODEL, "--random-weights", "3", "--backend", "cpu", "-o", f"{work}/out",
+                               *words, "--config", f"save_args={saved}"], capture_output=True, text=True, env=env)
+        check(done.returncode == 0, f"save_args: {done.stderr}")
+        told = [line for line in done.stderr.split("\n") if "saved" in line]
+        check(len(told) == graphs and sorted(os.listdir(saved)) == [f"graph_{n}" for n in range(graphs)], done.stderr)
+        text = open(f"{saved}/graph_0/graph.py").read()
+        check(("_frozen_param" in text) == ("freezing=true" in words), text)
+        run(*told[0].split("partita run")[1].split(), "-o", f"{work}/again", "--backend", "interp")
+        first, again = floats(f"{work}/out"), floats(f"{work}/again")
+        check(len(first) == len(again) and all(abs(a - b) <= 1e-4 * (1 + abs(a)) for a, b in zip(first, again)),
+              f"save_args {words}: {first[:4]} and {again[:4]}")
 
     # A repro says by which configuration it fails, and asks again by it.
     run("minify", f"{work}/graph.py", "--check", "accuracy", "--plant", "aten.sin.default:wrong", "-o", f"{work}/repro",

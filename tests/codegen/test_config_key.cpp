@@ -31,7 +31,7 @@ const std::map<std::string_view, std::string> changes = {
     {"freezing", "true"},
     {"freezing_discard_parameters", "true"},
     {"use_runtime_constant_folding", "false"},
-    {"save_args", "/nowhere"},
+    {"save_args", "/dev/null/none"},
     {"force_disable_caches", "true"},
     {"store", "/nowhere"},
     {"store_limit", "1GiB"},
@@ -88,6 +88,12 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
     {"functionalize_rng",
      [] { return trained("x: <f32[4][1]>", "r = $rand([4])\na = $mul.Tensor(x, r)\nb = $sum(a)\nreturn (b,)"); }},
     {"disable_passes", [] { return planned("x: <f32[8][1]>", twice); }},
+    {"save_args",
+     [] {
+       const auto run = default_compiler().make({})(*fx("x: <f32[2][1]>", "a = $sin(x)\nreturn (a,)"));
+       const auto out = run ? (*run)({f32({2}, {1, 2})}) : Result<std::vector<Value>>(run.error());
+       return out ? "a value" : out.error().code;
+     }},
     {"fold_limit",
      [] { return planned("x: <f32[999][1]>", "a = $arange(999)\nb = $sin(a)\nc = $mul.Tensor(x, b)\nreturn (c,)"); }},
     {"fuse", [] { return planned("x: <f32[8][1]>", "a = $sin(x)\nb = $sum(a)\nc = $exp(a)\nreturn (b, c)"); }},
