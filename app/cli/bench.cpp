@@ -122,7 +122,7 @@ Result<int> run(const Options& o) {
   }
   // An empty store in place of the user's.
   TRY(const ScratchFolder store, ScratchFolder::make("bench"));
-  TRY(const Config isolated, patched_config({{"store", store.path()}}));
+  TRY(const Config isolated, patched_config({{"store", store.path()}, {"team_cache", ""}}));
   const ConfigScope scope(isolated);
   TRY(Prepared p, prepare(o));
   TRY(const double median, median_ms(p.function, o.seconds));

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "core/store/team_cache.h"
+
 namespace partita {
 namespace {
 
@@ -12,7 +14,9 @@ CacheKey address(const std::string& key) {
 
 }  // namespace
 
-CodeStore::CodeStore() {
+CodeStore::~CodeStore() = default;
+
+CodeStore::CodeStore() : team_(TeamCache::configured()) {
   auto opened = StoreFile::open(StoreFile::default_file());
   if (!opened) {
     give_up(opened.error());
@@ -24,18 +28,23 @@ CodeStore::CodeStore() {
 }
 
 std::optional<std::string> CodeStore::find(const std::string& key) {
-  if (!store_) return std::nullopt;
-  auto found = store_->find_compiled(address(key));
-  if (!found) {
-    give_up(found.error());
-    return std::nullopt;
+  if (store_) {
+    auto found = store_->find_compiled(address(key));
+    if (!found)
+      give_up(found.error());
+    else if (*found)
+      return std::move((*found)->bytes);
   }
-  if (!*found) return std::nullopt;
-  return std::move((*found)->bytes);
+  auto shared = team_ ? team_->find(address(key)) : std::nullopt;
+  if (!shared) return std::nullopt;
+  if (store_) check(store_->put_compiled(address(key), *shared));
+  return std::move(shared->bytes);
 }
 
 void CodeStore::put(const std::string& key, const std::string& code, const std::string& graph_name) {
-  if (store_) check(store_->put_compiled(address(key), {code, graph_name, "elf"}));
+  const CompiledObject object{code, graph_name, "elf"};
+  if (store_) check(store_->put_compiled(address(key), object));
+  if (team_) team_->put(address(key), object);
 }
 void CodeStore::add(RunRow row) {
   row.path = stored_path(row.path);

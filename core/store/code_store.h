@@ -7,11 +7,14 @@
 
 namespace partita {
 
-/// The user's store, for compiled code and for records of work. All works without it: at the first failure it prints
-/// one line to stderr, and from then on it keeps and finds nothing.
+class TeamCache;
+
+/// The user's store, for compiled code and for records of work, and behind it the team's cache of code. All works
+/// without it: at the first failure it prints one line to stderr, and from then on it keeps and finds nothing.
 class CodeStore {
  public:
   CodeStore();
+  ~CodeStore();
 
   std::optional<std::string> find(const std::string& key);
   void put(const std::string& key, const std::string& code, const std::string& graph_name);
@@ -27,6 +30,7 @@ class CodeStore {
   void check(Status done);
   void give_up(const Diagnostic& why);
   std::optional<StoreFile> store_;
+  std::unique_ptr<TeamCache> team_;  ///< null: none
 };
 
 }  // namespace partita

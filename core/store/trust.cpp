@@ -130,6 +130,30 @@ Result<SigningKey> user_key() {
   return key;
 }
 
+Result<SigningKey> team_key(const std::string& file) {
+  const auto refused = [&](std::string why) { return input_error("team.key", std::move(why), Where{.file = file}); };
+  if (file.empty()) return refused("team_cache is set and team_key is not; name the file with the team's key");
+  if (auto own = check_private(file); !own)
+    return refused("somebody else may write the team's key or a folder of it; make them yours alone (chmod go-w)");
+  const File in(file, O_RDONLY);
+  struct stat s = {};
+  if (!in || ::fstat(in.fd(), &s) != 0)
+    return refused(fmt::format("the team's key cannot be read: {}", std::strerror(errno)));
+  if ((s.st_mode & 077) != 0)
+    return refused("the team's key can be read by other users; make it yours alone (chmod 600)");
+  std::string text(4096, '\0');
+  const ssize_t n = ::read(in.fd(), text.data(), text.size());
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  constexpr const char* space = " \t\r\n";
+  text.erase(0, std::min(text.find_first_not_of(space), text.size()));
+  text.erase(text.find_last_not_of(space) + 1);
+  if (text.size() < 32) return refused("the team's key is shorter than 32 bytes; `openssl rand -hex 32` makes one");
+  SigningKey key;
+  crypto_generichash(key.bytes.data(), key.bytes.size(), reinterpret_cast<const unsigned char*>(text.data()),
+                     text.size(), nullptr, 0);
+  return key;
+}
+
 std::string sign(const SigningKey& key, std::initializer_list<std::string_view> parts) {
   crypto_auth_hmacsha512256_state state;
   crypto_auth_hmacsha512256_init(&state, key.bytes.data(), key.bytes.size());

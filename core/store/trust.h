@@ -26,6 +26,10 @@ struct SigningKey {
 /// (0600). Errors store.untrusted, store.read_only.
 Result<SigningKey> user_key();
 
+/// The key that a team's machines share: the hash of what is in the file, white space around it left out, of which
+/// there must be 32 bytes or more. Error team.key when it is missing, short, or somebody else may read or write it.
+Result<SigningKey> team_key(const std::string& file);
+
 /// The HMAC-SHA-512-256 of the parts and their lengths, as 64 hexadecimal digits.
 std::string sign(const SigningKey& key, std::initializer_list<std::string_view> parts);
 /// Compares two signatures in constant time.
