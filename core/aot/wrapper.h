@@ -65,7 +65,7 @@ struct DedupeWrapper {
 };
 
 /// Inputs that overlap, of which the graph writes one, become views (as_strided) of one input, the whole memory, in the
-/// place of the first of them.
+/// place of the first of them. So does an input whose memory as_strided shows beyond it.
 struct SyntheticBaseWrapper {
   static constexpr std::string_view name = "AOTSyntheticBaseWrapper";
   struct View {

@@ -155,13 +155,37 @@ class TestWrappers : public QObject {
     QCOMPARE(outer.error().code, std::string("aot.shared"));
   }
 
-  void a_place_in_memory_that_its_input_does_not_begin_is_refused() {
-    for (const std::int64_t from : {0, 2}) {
-      const auto graph = fx("x: <f32[4][1]>, y: <f32[2][1]>", "a = $as_strided(x, [2], [1], 3)\nreturn (a,)");
-      GraphInputs inputs = two_views(from, 0);
-      const auto made = wrap_inputs(*graph, inputs, true);
-      QCOMPARE(made ? std::string() : made.error().code, std::string(from == 0 ? "" : "aot.shared"));
-    }
+  /// as_strided of an input shows memory outside of it: the whole memory is passed then.
+  void a_place_in_memory_outside_of_its_input_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::addColumn<QList<double>>("expected");
+    QTest::newRow("told") << "a = $as_strided(x, [2], [1], 0)\nreturn (a,)" << QList<double>{1, 2};
+    QTest::newRow("reached") << "s = $slice.Tensor(x, 0, 1, 3)\na = $as_strided(s, [3], [1])\nreturn (a,)"
+                             << QList<double>{4, 5, 6};
+    QTest::newRow("by the input itself") << "a = $as_strided_(x, [2], [3])\nb = $neg(a)\nreturn (b,)"
+                                         << QList<double>{-3, -6};
+    QTest::newRow("written") << "a = $as_strided(x, [2], [3])\nb = $neg_(a)\nreturn (b,)" << QList<double>{-3, -6};
+  }
+  void a_place_in_memory_outside_of_its_input() {
+    QFETCH(QString, lines);
+    QFETCH(QList<double>, expected);
+    const auto graph = fx("x: <f32[3][1]>, y: <f32[2][1]>", lines.toStdString());
+    GraphInputs inputs = two_views(2, 0);
+    inputs.values[0] = inputs.values[0].get<Tensor>()->view_as({3}, {1}, 2);
+    std::vector<Value> callers = inputs.values;
+    const Tensor memory = callers[0].get<Tensor>()->view_as({6}, {1}, 0);
+    const auto outer = wrap_inputs(*graph, inputs, true);
+    QVERIFY2(outer, outer ? "" : outer.error().line().c_str());
+    QCOMPARE(names(*outer), Names{"AOTSyntheticBaseWrapper"});
+    const Made made = made_of(*graph);
+    Wrappers all = again(*outer);
+    all.insert(all.end(), made.wrappers.begin(), made.wrappers.end());
+    const auto out = post_compile(all, boxed(interpreted(*made.graphs.partition.forward)))(callers);
+    QVERIFY2(out, out ? "" : out.error().line().c_str());
+    QCOMPARE(elements((*out)[0]), std::vector<double>(expected.begin(), expected.end()));
+    const bool written = lines.contains("neg_");
+    QCOMPARE(elements(Value(memory)),
+             (written ? std::vector<double>{1, 2, -3, 4, 5, -6} : std::vector<double>{1, 2, 3, 4, 5, 6}));
   }
 
   /// A view at a symbolic offset of an input that is written and transposed, made again from JSON.

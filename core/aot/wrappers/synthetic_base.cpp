@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,14 @@ Tensor whole(const Tensor& t) {
   return {t.storage, t.dtype, {elements}, {1}, 0};
 }
 
+/// How many elements of memory it spans; nullopt when symbolic.
+Result<std::optional<std::int64_t>> extent(const TensorMeta& t) {
+  const auto sizes = concrete(t.sizes), strides = concrete(t.strides);
+  if (!sizes || !strides) return std::optional<std::int64_t>();
+  TRY(const std::int64_t elements, reach(*sizes, *strides));
+  return std::optional(elements);
+}
+
 class Joining {
  public:
   Joining(Graph& graph, GraphInputs& inputs) : graph_(graph), inputs_(inputs), nodes_(graph.placeholders()) {}
@@ -49,8 +58,8 @@ class Joining {
     for (std::size_t i = 0; i < inputs_.values.size(); ++i) out_.at.push_back(i);
     const std::vector<Node*> last = follow_in_place(graph_);
     for (std::size_t i = 0; i < nodes_.size(); ++i) last_[nodes_[i]] = last[i];
+    TRY_DO(make_bases_of_places());
     TRY_DO(make_bases());
-    TRY_DO(refuse_places_in_storage());
     if (out_.views.empty()) return std::optional<SyntheticBaseWrapper>();
     return std::optional(std::move(out_));
   }
@@ -77,10 +86,9 @@ class Joining {
     std::erase_if(groups, [](const auto& group) { return group.second.size() < 2; });
     if (groups.empty()) return {};
     TRY(const FunctionalGraph functional, functionalize(graph_));
-    for (std::size_t i = 0; i < nodes_.size(); ++i) mutated_[nodes_[i]] = functional.meta.inputs[i];
     std::vector<std::vector<Node*>> joined;
     for (const auto& [storage, group] : groups) {
-      const auto written = [&](std::size_t i) { return mutated_.at(nodes_[i]).mutates_data; };
+      const auto written = [&](std::size_t i) { return functional.meta.inputs[i].mutates_data; };
       if (std::ranges::none_of(group, written) || !overlaps(group)) continue;
       joined.emplace_back();
       for (std::size_t i : group) joined.back().push_back(nodes_[i]);
@@ -89,26 +97,46 @@ class Joining {
     return {};
   }
 
-  /// as_strided counts its offset from where the storage begins, which compiled code does not know of an input that
-  /// begins elsewhere.
-  Status refuse_places_in_storage() const {
+  /// The place of the input of which as_strided shows memory that is not the input's, or tells a place in its memory
+  /// while it begins elsewhere: compiled code knows the input's own elements only.
+  Result<std::optional<std::size_t>> shown_from_outside() const {
     for (Node* n : graph_) {
       if (n->op()->kind != OpKind::Torch) continue;
       const Op* view = view_in_place(n->op());
       const OpRecord* record = find_record(view ? view : n->op());
       if (!record || !record->views_storage) continue;
-      TRY(const Args bound, bind_arguments(*record->schema, n->args(), n->kwargs()));
-      const int offset = record->schema->index_of("storage_offset");
-      if (offset < 0 || bound[static_cast<std::size_t>(offset)].is_none()) continue;
       const std::size_t i = position(memory_owner(n));
       const Tensor* input = i < nodes_.size() ? tensor(i) : nullptr;
-      if (input && input->offset != 0)
-        return unsupported("aot.shared",
-                           "input " + nodes_[i]->name() + " begins " + std::to_string(input->offset) +
-                               " elements into its memory, in which " + n->name() + " takes a place; pass a copy",
-                           place_of(*n));
+      const Node* self = n->args()[0].node();
+      const TensorMeta *from = self->meta.tensor(), *to = n->meta.tensor();
+      if (!input || !from || !to || !from->strides_known || !to->strides_known) continue;
+      TRY(const Args bound, bind_arguments(*record->schema, n->args(), n->kwargs()));
+      const int at = record->schema->index_of("storage_offset");
+      const Arg place = at < 0 ? Arg() : bound[static_cast<std::size_t>(at)];
+      if (!place.is_none() && input->offset != 0) return std::optional(i);
+      if (whole(*input).numel() == input->numel()) continue;
+      TRY(const std::optional<std::int64_t> end, extent(*to));
+      if (const auto* from_start = place.get<std::int64_t>()) {
+        TRY(const std::int64_t own, reach(input->sizes, input->strides));
+        if (end && *from_start + *end > own) return std::optional(i);
+      } else if (place.is_none()) {
+        TRY(const std::optional<std::int64_t> own, extent(*from));
+        if (end && own && *end > *own) return std::optional(i);
+      }
     }
-    return {};
+    return std::optional<std::size_t>();
+  }
+
+  Status make_bases_of_places() {
+    while (true) {
+      TRY(const std::optional<std::size_t> i, shown_from_outside());
+      if (!i) return {};
+      std::vector<Node*> group;
+      for (std::size_t j = 0; j < nodes_.size(); ++j)
+        if (const Tensor* t = tensor(j); j == *i || (t && t->storage == tensor(*i)->storage && mutates_inputs(graph_)))
+          group.push_back(nodes_[j]);
+      TRY_DO(join(group));
+    }
   }
 
   bool overlaps(const std::vector<std::size_t>& group) const {
@@ -139,6 +167,7 @@ class Joining {
     Node* base = add_base(group.front(), memory);
     Node* call = graph_.first();
     while (call->is_placeholder()) call = call->next();
+    std::set<const Node*> reshaped;  // their sizes or strides change
     for (Node* n : group) {
       const std::size_t i = position(n);
       const Tensor& t = *tensor(i);
@@ -152,12 +181,15 @@ class Joining {
       meta.strides.assign(t.strides.begin(), t.strides.end());
       meta.offset = t.offset;
       n->replace_all_uses_with(view);
-      if (Node*& last = last_.at(n); last == n) last = view;
+      if (Node*& last = last_.at(n); last == n)
+        last = view;
+      else
+        reshaped.insert(n);
       out_.views.push_back({caller(i), t.sizes, t.strides, t.offset});
     }
     for (Node* n : group) {
       const std::size_t i = position(n);
-      if (mutated_.at(n).mutates_metadata) return_at_end(n, i);
+      if (reshaped.contains(n)) return_at_end(n, i);
       if (n == group.front()) continue;
       drop(i, position(group.front()));
     }
@@ -202,7 +234,6 @@ class Joining {
   GraphInputs& inputs_;
   std::vector<Node*> nodes_;           ///< placeholders
   std::map<const Node*, Node*> last_;  ///< by placeholder: what it is at the end
-  std::map<const Node*, InputAliasInfo> mutated_;
   SyntheticBaseWrapper out_;
 };
 
