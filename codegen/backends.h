@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/size_compilation.h"
 #include "core/aot/staged_compiler.h"
 #include "core/base/config.h"
 #include "core/base/progress.h"
 #include "core/base/stage_times.h"
-#include "core/sym/shape_env.h"
 #include "core/tensor/generator.h"
 
 namespace partita {
@@ -26,16 +26,6 @@ struct WorkerOptions {
   std::string plant;                       ///< a fault to be found, as `--plant` takes it; empty: none
 };
 
-/// A compilation of a graph with symbolic sizes, for sizes that none of its code took so far.
-struct SizeCompilation {
-  std::string graph;
-  std::map<std::string, std::int64_t> sizes;
-  std::vector<Guard> guards;  ///< the code is for all sizes of 2 and more for which they hold
-  bool symbolic = true;       ///< false: the code is for these sizes only
-  std::string why_not;        ///< why it is not symbolic
-  std::vector<Guard> broken;  ///< of each code that there was, the guard that these sizes break
-};
-
 struct BackendOptions {
   /// Code that is made later, for new sizes, is made with it, too.
   Config config = partita::config();
@@ -47,7 +37,7 @@ struct BackendOptions {
   std::shared_ptr<Generator> generator;
   /// The store of compiled code; null: none.
   std::shared_ptr<CodeStore> store;
-  /// Hears of each compilation for new sizes; may be empty. Not called for compilations in another process.
+  /// Hears of each compilation for new sizes; may be empty. Those of a worker are told by its starter.
   std::function<void(const SizeCompilation&)> on_sizes;
   /// Gets what post-grad passes, planning, LLVM, linking and preparing library calls take; null: nobody asks. Unused by
   /// compilations in another process.

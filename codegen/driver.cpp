@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <mutex>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,12 +17,14 @@
 #include "core/base/hash.h"
 #include "core/base/verification.h"
 #include "core/base/whereabouts.h"
+#include "core/interp/interpreter.h"
 #include "core/interp/symbols.h"
 #include "core/ir/place.h"
 #include "core/load/trace_writer.h"
 #include "core/schedule/instantiate.h"
 #include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
+#include "core/schedule/split.h"
 #include "core/store/code_store.h"
 
 namespace partita {
@@ -54,9 +58,12 @@ bool has_symbols(const Meta& meta) {
   return t && (!concrete(t->sizes) || !concrete(t->strides));
 }
 
+using SizeSet = std::map<std::string, std::int64_t>;
+
 class CompiledGraph {
  public:
-  CompiledGraph(const Graph& graph, const BackendOptions& options) : graph_(graph.clone()), options_(options) {}
+  CompiledGraph(std::unique_ptr<Graph> graph, const BackendOptions& options)
+      : graph_(std::move(graph)), options_(options) {}
 
   /// Runs the first `stop_after` passes, -1: all, and compiles unless sizes are symbols.
   Status prepare(int stop_after) {
@@ -67,98 +74,235 @@ class CompiledGraph {
       TRY_DO(run_passes_until(*graph_, options_, stop_after));
     }
     trace::artifact("inductor_post_grad_graph", *graph_);
+    return prepare_passed();
+  }
+
+  /// Does an input have a size that only values decide, which compiled code takes no symbol for?
+  bool has_unknown_inputs() const {
+    return binder_ && std::ranges::any_of(binder_->names(), [](const std::string& s) { return !s.starts_with("s"); });
+  }
+
+  Result<std::vector<Value>> run(const std::vector<Value>& inputs) {
+    const std::lock_guard lock(mutex_);
+    if (own_generator_) *own_generator_ = Generator();
+    if (parts_) return run_parts(inputs);
+    if (!binder_) return run(instances_.back(), inputs);
+    TRY(const std::span<const std::int64_t> sizes, binder_->bind(inputs));
+    auto found = std::prev(instances_.end());
+    if (instances_.empty() || !std::ranges::equal(found->sizes, sizes)) {
+      found = std::ranges::find_if(instances_, [&](const Instance& i) { return std::ranges::equal(i.sizes, sizes); });
+      if (found != instances_.end()) {
+        instances_.splice(instances_.end(), instances_, found);
+      } else {
+        TRY_DO(instantiate(sizes));
+      }
+    }
+    return run(instances_.back(), inputs);
+  }
+
+ private:
+  static constexpr std::size_t most_instances = 16;
+
+  /// Code, and the sizes that it is for.
+  struct Entry {
+    int number = 1;
+    bool symbolic = false;
+    SizeSet fixed;        ///< all sizes, or of symbolic code those of 0 and 1
+    std::string why_not;  ///< why it is not symbolic
+    codegen::CompiledProgram compiled;
+    std::optional<schedule::Plan> plan;  ///< of symbolic code with verification: the whole plan
+  };
+  /// What runs for one set of sizes.
+  struct Instance {
+    std::vector<std::int64_t> sizes;  ///< as the binder has them
+    const Entry* entry = nullptr;     ///< null: it is interpreted
+    std::unique_ptr<codegen::Executable> executable;
+  };
+  /// A graph with sizes that only its own values decide: a part before the call that makes one, and a part after it,
+  /// which has symbols for them.
+  struct Parts {
+    schedule::SplitGraph split;
+    std::unique_ptr<CompiledGraph> before, after;
+  };
+
+  Status prepare_passed() {
+    if (!options_.generator && !graph_->children.empty()) own_generator_ = std::make_shared<Generator>();
+    if (auto split = schedule::split_at_values(*graph_)) return prepare_parts(*std::move(split));
+    bool has_symbols = false;
     int index = 0;
     for (const Node* node : graph_->placeholders()) {
-      has_symbols_ |= partita::has_symbols(node->meta);
+      has_symbols |= partita::has_symbols(node->meta);
       if (options_.fixed_parameters && options_.config.pack_parameters &&
           (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")))
         fixed_.insert(index);
       ++index;
     }
-    if (has_symbols_) return {};
-    return compile({});
-  }
-
-  bool has_symbols() const { return has_symbols_; }
-
-  Result<std::vector<Value>> run(const std::vector<Value>& inputs) {
-    std::map<std::string, std::int64_t> sizes;
-    if (has_symbols_) {
-      TRY(const SymbolMap symbols, bind_symbols(*graph_, inputs));
-      sizes = symbols.all();
+    if (has_symbols) {
+      binder_.emplace(*graph_);
+      return {};
     }
-    auto found = std::ranges::find(instances_, sizes, &Instance::sizes);
-    if (found == instances_.end()) {
-      TRY_DO(compile(sizes));
-      found = std::prev(instances_.end());
-      // Each holds its own packed weights.
-      if (instances_.size() > (fixed_.empty() ? most_instances : most_instances / 4)) instances_.pop_front();
-    } else {
-      instances_.splice(instances_.end(), instances_, found);
-    }
-    return found->executable->run(inputs);
-  }
-
- private:
-  static constexpr std::size_t most_instances = 16, most_variants = 8;
-
-  /// A plan for all sizes for which its guards hold.
-  struct Variant {
-    codegen::CompiledProgram compiled;
-    std::optional<schedule::Plan> plan;  ///< with verification: the whole plan
-  };
-  /// What runs for one set of sizes.
-  struct Instance {
-    std::map<std::string, std::int64_t> sizes;
-    std::unique_ptr<codegen::Executable> executable;
-  };
-
-  /// Adds an instance for these sizes.
-  Status compile(const std::map<std::string, std::int64_t>& sizes) {
     now_at("planning kernels");
-    SizeCompilation told{.graph = graph_->name, .sizes = sizes};
-    if (has_symbols_ && keeps_symbols_) {
-      Status done = compile_symbolic(sizes, told);
-      if (done || done.error().fault != Fault::Unsupported) return done;
-      told.symbolic = false;
-      told.why_not = done.error().message;
-    }
-    TRY(const schedule::Plan plan, make_plan(*graph_, sizes, options_));
-    if (has_symbols_ && options_.on_sizes) options_.on_sizes(told);
-    TRY(const codegen::CompiledProgram compiled, generate(plan, told));
-    return add(compiled, {}, sizes);
+    TRY(const schedule::Plan plan, make_plan(*graph_, {}, options_));
+    TRY(const Entry* entry, add_entry(plan, {.graph = graph_->name, .kind = SizeCompilation::Kind::Fixed}));
+    return load(*entry, {}, {});
   }
 
-  /// Error of Fault::Unsupported when a plan cannot keep the sizes symbolic.
-  Status compile_symbolic(const std::map<std::string, std::int64_t>& sizes, SizeCompilation& told) {
-    for (const auto& [symbol, value] : sizes)
-      if (value < 2)
-        return unsupported("backend.symbolic",
-                           symbol + " is " + std::to_string(value) + ", and 0 and 1 get code of their own");
+  Status prepare_parts(schedule::SplitGraph split) {
+    parts_ = std::make_unique<Parts>();
+    if (!options_.generator) own_generator_ = std::make_shared<Generator>();
+    BackendOptions own = options_;
+    own.generator = generator();
+    const auto prepared = [&](std::unique_ptr<Graph> graph) -> Result<std::unique_ptr<CompiledGraph>> {
+      auto part = std::make_unique<CompiledGraph>(std::move(graph), own);
+      part->stop_after_ = stop_after_;
+      TRY_DO(part->prepare_passed());
+      return part;
+    };
+    if (split.before) {
+      TRY(parts_->before, prepared(std::move(split.before)));
+    }
+    TRY(parts_->after, prepared(std::move(split.after)));
+    parts_->after->interprets_ = true;
+    parts_->split = std::move(split);
+    return {};
+  }
+
+  Result<std::vector<Value>> run_parts(const std::vector<Value>& inputs) {
+    std::vector<Value> pool = inputs;
+    const auto taken = [&](const std::vector<std::size_t>& which) {
+      std::vector<Value> values;
+      for (const std::size_t i : which) values.push_back(pool[i]);
+      return values;
+    };
+    if (parts_->before) {
+      TRY(std::vector<Value> made, parts_->before->run(taken(parts_->split.before_inputs)));
+      std::ranges::move(made, std::back_inserter(pool));
+    }
+    TRY(std::vector<Value> decided, interpreted(*parts_->split.call, taken(parts_->split.call_inputs)));
+    std::ranges::move(decided, std::back_inserter(pool));
+    return parts_->after->run(taken(parts_->split.after_inputs));
+  }
+
+  std::shared_ptr<Generator> generator() const { return options_.generator ? options_.generator : own_generator_; }
+
+  Result<std::vector<Value>> interpreted(const Graph& graph, std::vector<Value> inputs) const {
+    InterpOptions how;
+    how.threads = options_.config.threads;
+    how.generator = generator();
+    how.progress = options_.progress;
+    return interpret(graph, std::move(inputs), how);
+  }
+
+  Result<std::vector<Value>> run(const Instance& instance, const std::vector<Value>& inputs) const {
+    return instance.entry ? instance.executable->run(inputs) : interpreted(*graph_, inputs);
+  }
+
+  /// Adds what runs for these sizes as the last instance.
+  Status instantiate(std::span<const std::int64_t> values) {
+    now_at("planning kernels");
+    const SizeSet sizes = binder_->named(values);
+    Result<const Entry*> entry = entry_for(sizes);
+    if (!entry && interprets_ && entry.error().fault == Fault::Unsupported) {
+      SizeCompilation told{.graph = graph_->name, .number = 0, .sizes = sizes};
+      told.why_not = entry.error().message;
+      tell_interpreted(std::move(told));
+      entry = nullptr;
+    }
+    if (!entry) return std::move(entry).error();
+    const std::vector<std::int64_t> own(values.begin(), values.end());
+    if (!*entry)
+      instances_.push_back({own, nullptr, nullptr});
+    else
+      TRY_DO(load(**entry, sizes, own));
+    if (instances_.size() <= most_instances) return {};
+    // Code for sizes of its own is not made again.
+    const auto old = std::ranges::find_if(instances_, [](const Instance& i) { return !i.entry || i.entry->symbolic; });
+    if (old != std::prev(instances_.end())) instances_.erase(old);
+    return {};
+  }
+
+  void tell_interpreted(SizeCompilation told) {
+    told.kind = SizeCompilation::Kind::Interpreted;
+    if (!std::exchange(told_interpreted_, true) && options_.on_sizes) options_.on_sizes(told);
+  }
+
+  /// The code for these sizes, made if there is none; null when there may be no more code.
+  Result<const Entry*> entry_for(const SizeSet& sizes) {
     // Compiled code checks nothing while it runs, so that sizes that do not fit together are refused here.
     if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
-    auto fits = variants_.begin();
-    for (; fits != variants_.end(); ++fits) {
-      const Guard* broken = schedule::broken_guard(fits->compiled.program->plan.guards, sizes);
-      if (!broken) break;
-      told.broken.push_back(*broken);
+    SizeCompilation told{.graph = graph_->name, .number = static_cast<int>(entries_.size()) + 1, .sizes = sizes};
+    for (const Entry& entry : entries_) {
+      const std::vector<Guard> broken = broken_guards(entry, sizes);
+      if (broken.empty()) return &entry;
+      told.tried.push_back({entry.number, {}});
+      for (const Guard& guard : broken) told.tried.back().broken.push_back({guard, advice_for(guard, *graph_)});
     }
-    if (fits == variants_.end()) {
-      auto made = make_plan(*graph_, sizes, options_, true);
-      keeps_symbols_ = static_cast<bool>(made);
-      TRY(schedule::Plan plan, std::move(made));
-      plan.symbols = sizes;  // whose names kernels take
-      told.guards = plan.guards;
-      if (options_.on_sizes) options_.on_sizes(told);
-      TRY(codegen::CompiledProgram compiled, generate(plan, told));
-      variants_.push_back({std::move(compiled), std::nullopt});
-      if (verification()) variants_.back().plan = std::move(plan);
-      if (variants_.size() > most_variants) variants_.pop_front();
-      fits = std::prev(variants_.end());
+    if (static_cast<int>(entries_.size()) >= options_.config.recompile_limit) {
+      told.why_not = fmt::format("it was compiled {} times (recompile_limit)", entries_.size());
+      tell_interpreted(std::move(told));
+      return nullptr;
     }
-    if (fits->plan)
-      if (auto verified = schedule::instantiate(*fits->plan, sizes); !verified) return std::move(verified).error();
-    return add(fits->compiled, sizes, sizes);
+    return compile(sizes, std::move(told));
+  }
+
+  /// All that these sizes break of what code is for.
+  static std::vector<Guard> broken_guards(const Entry& entry, const SizeSet& sizes) {
+    std::vector<Guard> out;
+    for (const auto& [symbol, value] : sizes) {
+      const auto fixed = entry.fixed.find(symbol);
+      const SymExpr s = SymExpr::symbol(symbol);
+      const std::string reason = entry.symbolic ? "0 and 1 get code of their own" : entry.why_not;
+      if (fixed != entry.fixed.end() && fixed->second != value)
+        out.push_back({sym_eq(s, fixed->second), reason});
+      else if (fixed == entry.fixed.end() && value < 2)
+        out.push_back({sym_le(2, s), reason});
+    }
+    if (!entry.symbolic || !out.empty()) return out;
+    return schedule::broken_guards(entry.compiled.program->plan.guards, sizes);
+  }
+
+  Result<const Entry*> compile(const SizeSet& sizes, SizeCompilation told) {
+    SizeSet rest;
+    for (const auto& [symbol, value] : sizes) (value < 2 ? told.fixed : rest).emplace(symbol, value);
+    if (rest.empty()) told.why_not = "0 and 1 get code of their own";
+    if (keeps_symbols_ && !rest.empty()) {
+      Result<schedule::Plan> plan = symbolic_plan(told.fixed, rest);
+      if (plan) {
+        told.guards = plan->guards;
+        return add_entry(*plan, told);
+      }
+      if (plan.error().fault != Fault::Unsupported) return std::move(plan).error();
+      why_no_symbols_ = plan.error().message;
+      keeps_symbols_ = !told.fixed.empty();
+    }
+    if (told.why_not.empty()) told.why_not = why_no_symbols_;
+    told.kind = SizeCompilation::Kind::Fixed;
+    told.fixed = sizes;
+    TRY(const schedule::Plan plan, make_plan(*graph_, sizes, options_));
+    return add_entry(plan, told);
+  }
+
+  /// A plan for all sizes of the symbols in `rest`, of which these decide. `fixed`: those that are 0 or 1.
+  Result<schedule::Plan> symbolic_plan(const SizeSet& fixed, const SizeSet& rest) const {
+    if (fixed.empty()) return make_plan(*graph_, rest, options_, true);
+    TRY(const auto graph, schedule::fix_symbols(*graph_, fixed));
+    return make_plan(*graph, rest, options_, true);
+  }
+
+  Result<const Entry*> add_entry(const schedule::Plan& given, const SizeCompilation& told) {
+    if (binder_ && options_.on_sizes) options_.on_sizes(told);
+    Entry entry{.number = told.number,
+                .symbolic = told.kind == SizeCompilation::Kind::Symbolic,
+                .fixed = told.fixed,
+                .why_not = told.why_not};
+    schedule::Plan plan = given;
+    if (entry.symbolic)  // kernels take the symbols' names
+      for (const auto& [symbol, value] : told.sizes)
+        if (!told.fixed.contains(symbol)) plan.symbols.emplace(symbol, value);
+    TRY(entry.compiled, generate(plan, told));
+    if (entry.symbolic && verification()) entry.plan = std::move(plan);
+    entries_.push_back(std::move(entry));
+    return &entries_.back();
   }
 
   /// Makes a plan's code. The trace says what was made, for what and why.
@@ -166,7 +310,9 @@ class CompiledGraph {
     trace::Compilation part(traced_, generated_++ > 0);
     if (trace::on()) {
       std::vector<std::string> reasons;
-      for (const Guard& g : told.broken) reasons.push_back(fmt::format("{}  # {}", g.condition.str(), g.reason));
+      for (const SizeCompilation::Tried& tried : told.tried)
+        for (const SizeCompilation::Broken& b : tried.broken)
+          reasons.push_back(fmt::format("{}  # {}", b.guard.condition.str(), b.guard.reason));
       if (!reasons.empty()) trace::artifact("recompile_reasons", nlohmann::ordered_json(reasons));
       trace::guards(*graph_, told.guards);
       trace::output_code(graph_->name, print(plan));
@@ -207,36 +353,52 @@ class CompiledGraph {
     return cpu;
   }
 
-  /// Adds an instance. `symbols`: of the program, `sizes`: of the graph.
-  Status add(const codegen::CompiledProgram& compiled, const std::map<std::string, std::int64_t>& symbols,
-             const std::map<std::string, std::int64_t>& sizes) {
+  /// Adds an instance as the last.
+  Status load(const Entry& entry, const SizeSet& sizes, std::vector<std::int64_t> values) {
+    if (entry.plan)
+      if (auto verified = schedule::instantiate(*entry.plan, sizes); !verified) return std::move(verified).error();
     codegen::ExecutorOptions how;
-    how.generator = options_.generator;
+    how.generator = generator();
     how.fixed_inputs = fixed_;
-    how.compile_sub_graph = [options = options_, stop_after = stop_after_](
-                                const Graph& graph, std::shared_ptr<Generator> generator) -> Result<CompiledFn> {
-      BackendOptions own = options;
-      own.generator = std::move(generator);
-      auto compiled_graph = std::make_shared<CompiledGraph>(graph, own);
-      TRY_DO(compiled_graph->prepare(stop_after));
-      if (compiled_graph->has_symbols())
-        return unsupported("backend.symbolic", "a size that is known only at run time");
-      return CompiledFn([compiled_graph](std::vector<Value> inputs) { return compiled_graph->run(inputs); });
+    how.compile_sub_graph = [this](const Graph& graph, std::shared_ptr<Generator> generator) {
+      return compile_sub_graph(graph, std::move(generator));
     };
     const TimeStage timed(options_.times.get(), "prepare_calls");
-    TRY(auto executable, codegen::load_program(compiled.program, symbols, compiled.code, graph_->attributes, how));
-    instances_.push_back({sizes, std::move(executable)});
+    const codegen::CompiledProgram& compiled = entry.compiled;
+    TRY(auto executable, codegen::load_program(compiled.program, entry.symbolic ? sizes : SizeSet(), compiled.code,
+                                               graph_->attributes, how));
+    instances_.push_back({std::move(values), &entry, std::move(executable)});
     return {};
   }
 
+  /// Instances of one program share its sub graphs.
+  Result<CompiledFn> compile_sub_graph(const Graph& graph, std::shared_ptr<Generator> generator) {
+    CompiledFn& known = sub_graphs_[&graph];
+    if (known) return known;
+    BackendOptions own = options_;
+    own.generator = std::move(generator);
+    auto compiled = std::make_shared<CompiledGraph>(graph.clone(), own);
+    TRY_DO(compiled->prepare(stop_after_));
+    if (compiled->has_unknown_inputs()) return unsupported("backend.symbolic", "a size that is known only at run time");
+    known = [compiled](std::vector<Value> inputs) { return compiled->run(inputs); };
+    return known;
+  }
+
+  std::mutex mutex_;
   std::unique_ptr<Graph> graph_;
   BackendOptions options_;
   int stop_after_ = -1;
-  bool has_symbols_ = false;
-  bool keeps_symbols_ = true;  ///< false once a plan could not
+  std::shared_ptr<Generator> own_generator_;  ///< for several executables that draw; null: there is one of its own
+  std::optional<SymbolBinder> binder_;        ///< of a graph with symbols
+  bool keeps_symbols_ = true;                 ///< false once a plan could not
+  std::string why_no_symbols_;
+  bool interprets_ = false;  ///< what is not supported
+  bool told_interpreted_ = false;
   std::set<int> fixed_;
-  std::list<Variant> variants_;    // the latest last
-  std::list<Instance> instances_;  // the last used last
+  std::list<Entry> entries_;
+  std::list<Instance> instances_;  ///< the last used last
+  std::map<const Graph*, CompiledFn> sub_graphs_;
+  std::unique_ptr<Parts> parts_;
   trace::CompileId traced_ = trace::current();
   int generated_ = 0;  ///< so often was code made
 };
@@ -247,7 +409,7 @@ CompileFn compiler(const BackendOptions& options, int stop_after) {
     return trace::compiled([&]() -> Result<CompiledFn> {
       trace::input(graph, "aot_inference_graph");
       const trace::Stage timed("inductor_compile");
-      auto compiled = std::make_shared<CompiledGraph>(graph, options);
+      auto compiled = std::make_shared<CompiledGraph>(graph.clone(), options);
       TRY_DO(compiled->prepare(stop_after));
       return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
     });

@@ -36,6 +36,7 @@ struct Prepared {
   double compile_ms = 0;     ///< from the loaded archive to before the first step
   double first_step_ms = 0;  ///< compiles too what waits for sizes that only a run tells
   std::shared_ptr<StageTimes> compiler;
+  std::shared_ptr<nlohmann::ordered_json> sizes;  ///< each compilation of a graph with symbolic sizes, and why
 };
 
 Result<Prepared> prepare(const Options& o) {
@@ -46,15 +47,18 @@ Result<Prepared> prepare(const Options& o) {
   const auto start = Clock::now();
   const auto store = std::make_shared<CodeStore>();
   const auto times = std::make_shared<StageTimes>();
+  const auto sizes = std::make_shared<nlohmann::ordered_json>(nlohmann::ordered_json::array());
+  const auto on_sizes = [sizes](const SizeCompilation& c) { sizes->push_back(nlohmann::ordered_json::parse(json(c))); };
   const CompileFn compile = backend->make({.fixed_parameters = !o.request.train,
                                            .generator = std::make_shared<Generator>(o.request.seed),
                                            .store = store,
+                                           .on_sizes = on_sizes,
                                            .times = times});
   TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, run_options(o.request, compile)));
   const double compile_ms = since(start);
   const auto first = Clock::now();
   TRY(const TensorFile result, function.step());
-  return Prepared{std::move(function), compile_ms, since(first), times};
+  return Prepared{std::move(function), compile_ms, since(first), times, sizes};
 }
 
 /// Runs for `seconds`, at least five times.
@@ -137,6 +141,7 @@ Result<int> run(const Options& o) {
                                        {"peak_bytes", peak},
                                        {"stages_ms", cold["stages_ms"]},
                                        {"warm_stages_ms", warm["stages_ms"]},
+                                       {"size_compilations", *p.sizes},
                                        {"config", config_json(config(), ConfigPart::Differs)}};
   fmt::print("{}\n", line.dump());
   return 0;

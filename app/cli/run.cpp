@@ -21,18 +21,6 @@ struct Options {
   bool json = false, guards = false;
 };
 
-/// What code with symbolic sizes is compiled for, and why.
-void print_guards(std::FILE* to, const SizeCompilation& c) {
-  std::vector<std::string> sizes;
-  for (const auto& [symbol, value] : c.sizes) sizes.push_back(fmt::format("{} = {}", symbol, value));
-  fmt::print(to, "{}: compiled for {}", c.graph, fmt::join(sizes, ", "));
-  if (!c.symbolic)
-    fmt::print(to, " only: {}\n", c.why_not);
-  else
-    fmt::print(to, " and all sizes from 2 on{}\n", c.guards.empty() ? "" : ", if");
-  for (const Guard& g : c.guards) fmt::print(to, "  {}    {}\n", g.condition.str(), g.reason);
-}
-
 std::string summary(const TensorFile& out, bool json) {
   nlohmann::ordered_json document;
   std::string text;
@@ -61,7 +49,8 @@ Result<int> run(Options o) {
   if (!o.compiler.empty()) {
     TRY(compiler, find_compiler(o.compiler));
   }
-  if (o.guards) o.request.on_sizes = [to = o.json ? stderr : stdout](const SizeCompilation& c) { print_guards(to, c); };
+  if (o.guards)
+    o.request.on_sizes = [to = o.json ? stderr : stdout](const SizeCompilation& c) { fmt::print(to, "{}", text(c)); };
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));

@@ -73,7 +73,6 @@ class Maker {
                     .promised = plan_.promised,
                     .inputs = plan_.inputs,
                     .arena_bytes = plan_.arena_bytes,
-                    .shapes = nullptr,
                     .guards = plan_.guards,
                     .graph = plan_.graph};
     return std::move(out_);

@@ -1,5 +1,8 @@
 #include "core/interp/symbols.h"
 
+#include <algorithm>
+#include <set>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -31,6 +34,11 @@ std::string SymbolMap::str() const {
 }
 
 namespace {
+
+std::set<std::string> symbols_of(SymExpr e) {
+  const auto names = e.symbols();
+  return {names.begin(), names.end()};
+}
 
 Status bind_all(SymbolMap& map, const SymList& expected, const Sizes& found, const Node& node, std::string_view what) {
   for (std::size_t i = 0; i < expected.size() && i < found.size(); ++i)
@@ -72,6 +80,98 @@ Result<SymbolMap> bind_symbols(const Graph& graph, const std::vector<Value>& inp
     if (meta->strides_known) TRY_DO(bind_all(map, strides, found, node, "stride"));
   }
   return map;
+}
+
+SymbolBinder::SymbolBinder(const Graph& graph) : graph_(graph) {
+  const auto placeholders = graph.placeholders();
+  const auto for_each = [&](const auto& f) {
+    for (std::size_t i = 0; i < placeholders.size(); ++i) {
+      if (const SymExpr* e = placeholders[i]->meta.sym()) f(*e, i, Part::Number, std::size_t{0});
+      const TensorMeta* meta = placeholders[i]->meta.tensor();
+      if (!meta) continue;
+      for (std::size_t d = 0; d < meta->sizes.size(); ++d) f(meta->sizes[d], i, Part::Size, d);
+      for (std::size_t d = 0; meta->strides_known && d < meta->strides.size(); ++d)
+        f(meta->strides[d], i, Part::Stride, d);
+    }
+  };
+  std::set<std::string> names;
+  for_each([&](SymExpr e, std::size_t, Part, std::size_t) {
+    if (e.kind() == SymKind::Symbol || (-e).kind() == SymKind::Symbol) names.merge(symbols_of(e));
+  });
+  names_.assign(names.begin(), names.end());
+  for_each([&](SymExpr e, std::size_t input, Part part, std::size_t dim) {
+    if (e.is_int()) return;
+    if (e.kind() == SymKind::Symbol) {
+      const auto at = std::ranges::lower_bound(names_, e.name()) - names_.begin();
+      symbols_.push_back({input, part, dim, static_cast<std::size_t>(at)});
+    } else if (part == Part::Number || e.symbols().size() == 1) {
+      auto known = std::ranges::find(expressions_, e, &Expression::e);
+      if (known == expressions_.end()) known = expressions_.insert(known, {e, std::nullopt});
+      others_.push_back({input, part, dim, static_cast<std::size_t>(known - expressions_.begin())});
+    }
+  });
+}
+
+/// nullopt where there is nothing to bind; strides of dimensions of size 0 or 1, and of empty tensors, have no meaning.
+std::optional<std::int64_t> SymbolBinder::found(const Source& source, const Value& value) {
+  if (source.part == Part::Number) {
+    const auto* n = value.get<std::int64_t>();
+    return n ? std::optional(*n) : std::nullopt;
+  }
+  const auto* t = value.get<Tensor>();
+  if (!t || source.dim >= t->sizes.size()) return std::nullopt;
+  if (source.part == Part::Size) return t->sizes[source.dim];
+  if (source.dim >= t->strides.size() || t->sizes[source.dim] <= 1 || t->numel() == 0) return std::nullopt;
+  return t->strides[source.dim];
+}
+
+void SymbolBinder::expect() {
+  for (Expression& each : expressions_) {
+    const auto v = each.e.evaluate([&](const std::string& name) -> std::optional<std::int64_t> {
+      const auto at = std::ranges::lower_bound(names_, name);
+      if (at == names_.end() || *at != name) return std::nullopt;
+      const std::int64_t value = values_[static_cast<std::size_t>(at - names_.begin())];
+      return value == unbound ? std::nullopt : std::optional(value);
+    });
+    each.expected = v ? as_integer(*v) : std::nullopt;
+  }
+}
+
+Result<std::span<const std::int64_t>> SymbolBinder::bind(const std::vector<Value>& inputs) {
+  next_.assign(names_.size(), unbound);
+  bool agree = true;
+  for (const Source& source : symbols_) {
+    if (source.input >= inputs.size()) continue;
+    const auto value = found(source, inputs[source.input]);
+    if (!value) continue;
+    std::int64_t& symbol = next_[source.index];
+    agree = agree && (symbol == unbound || symbol == *value);
+    symbol = *value;
+  }
+  if (next_ != values_) {
+    values_ = next_;
+    expect();
+  }
+  for (const Source& source : others_) {
+    const auto& expected = expressions_[source.index].expected;
+    if (!agree || source.input >= inputs.size() || !expected) continue;
+    const auto value = found(source, inputs[source.input]);
+    agree = !value || *value == *expected;
+  }
+  // What is rare, and the words of an error, are left to the other function: a symbol that only a negated size gives,
+  // and sizes that disagree.
+  if (agree && std::ranges::find(values_, unbound) == values_.end()) return std::span<const std::int64_t>(values_);
+  TRY(const SymbolMap slow, bind_symbols(graph_, inputs));
+  for (std::size_t i = 0; i < names_.size(); ++i) values_[i] = slow.value(SymExpr::symbol(names_[i])).value_or(unbound);
+  expect();
+  return std::span<const std::int64_t>(values_);
+}
+
+std::map<std::string, std::int64_t> SymbolBinder::named(std::span<const std::int64_t> values) const {
+  std::map<std::string, std::int64_t> out;
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    if (values[i] != unbound) out.emplace(names_[i], values[i]);
+  return out;
 }
 
 Status check_inputs(const Graph& graph, const std::vector<Value>& inputs) {

@@ -163,10 +163,11 @@ std::optional<std::int64_t> instance_value(SymExpr e, const std::map<std::string
   return v ? as_integer(*v) : std::nullopt;
 }
 
-const Guard* broken_guard(const std::vector<Guard>& guards, const std::map<std::string, std::int64_t>& sizes) {
-  const auto broken =
-      std::ranges::find_if(guards, [&](const Guard& g) { return evaluated(g.condition, sizes).value_or(0) == 0; });
-  return broken == guards.end() ? nullptr : &*broken;
+std::vector<Guard> broken_guards(const std::vector<Guard>& guards, const std::map<std::string, std::int64_t>& sizes) {
+  std::vector<Guard> broken;
+  for (const Guard& g : guards)
+    if (evaluated(g.condition, sizes).value_or(0) == 0) broken.push_back(g);
+  return broken;
 }
 
 }  // namespace partita::schedule

@@ -23,7 +23,7 @@ Result<Plan> at_sizes(const Plan& symbolic, const std::map<std::string, std::int
 /// The value of an expression of symbols; nullopt when it is not a whole number of 64 bits, or a symbol has no value.
 std::optional<std::int64_t> instance_value(SymExpr e, const std::map<std::string, std::int64_t>& sizes);
 
-/// The first of the guards that does not hold for these values of its symbols; null if all do.
-const Guard* broken_guard(const std::vector<Guard>& guards, const std::map<std::string, std::int64_t>& sizes);
+/// Those of the guards that do not hold for these values of their symbols.
+std::vector<Guard> broken_guards(const std::vector<Guard>& guards, const std::map<std::string, std::int64_t>& sizes);
 
 }  // namespace partita::schedule

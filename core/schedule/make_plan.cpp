@@ -26,7 +26,6 @@ class Planner {
 
   Result<Plan> run(const PlanOptions& options) {
     plan_.target = options.target;
-    plan_.shapes = g_.graph->shapes;
     for (const Node* n : g_.graph->placeholders())
       plan_.inputs.push_back(n->meta.tensor() ? *n->meta.tensor() : TensorMeta());
     stages_ = find_stages(g_);

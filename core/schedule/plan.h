@@ -69,7 +69,6 @@ struct Plan {
   std::vector<Meta> promised;      ///< metas of the outputs, as the graph says them
   std::vector<TensorMeta> inputs;  ///< metas of the graph's placeholders; actual sizes bind the symbols
   std::size_t arena_bytes = 0;
-  std::shared_ptr<ShapeEnv> shapes;
   std::vector<Guard> guards = {};  ///< of a plan with symbols: the sizes for which it is right
   /// Holds the nodes of symbolic numbers in the calls' literals, if there are any.
   std::shared_ptr<const Graph> graph = {};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/ir/place.h"
+#include "core/ops/catch_raised.h"
 #include "core/ops/record.h"
 #include "core/sym/integer.h"
 
@@ -14,7 +15,9 @@ namespace {
 
 class Specialiser {
  public:
-  Specialiser(Graph& graph, const std::map<std::string, std::int64_t>& sizes) : graph_(graph), sizes_(sizes) {
+  /// `all`: no symbol may stay.
+  Specialiser(Graph& graph, const std::map<std::string, std::int64_t>& sizes, bool all)
+      : graph_(graph), sizes_(sizes), all_(all) {
     if (graph.shapes) hints_ = graph.shapes->hints();
   }
 
@@ -24,7 +27,8 @@ class Specialiser {
       TRY_DO(meta(node->meta, *node));
       for (Node* input : node->inputs())
         if (const auto it = numbers_.find(input); it != numbers_.end()) node->replace_input(input, it->second);
-      if (symbolic) numbers_[node] = number(*node->meta.sym());
+      if (const SymExpr* e = symbolic ? node->meta.sym() : nullptr; e && (e->is_int() || e->kind() == SymKind::Float))
+        numbers_[node] = number(*e);
     }
     return {};
   }
@@ -37,6 +41,13 @@ class Specialiser {
 
   Status value(SymExpr& e, const Node& node) {
     if (e.is_int()) return {};
+    if (!all_) {
+      e = e.substitute([&](const std::string& symbol) -> std::optional<SymExpr> {
+        const auto it = sizes_.find(symbol);
+        return it == sizes_.end() ? std::nullopt : std::optional<SymExpr>(it->second);
+      });
+      return {};
+    }
     auto v = e.evaluate([&](const std::string& symbol) -> std::optional<std::int64_t> {
       if (auto it = sizes_.find(symbol); it != sizes_.end()) return it->second;
       if (auto it = hints_.find(symbol); it != hints_.end()) return it->second;
@@ -67,6 +78,7 @@ class Specialiser {
 
   Graph& graph_;
   const std::map<std::string, std::int64_t>& sizes_;
+  const bool all_;
   std::map<std::string, std::int64_t> hints_;
   std::unordered_map<const Node*, Arg> numbers_;
 };
@@ -108,9 +120,17 @@ Status check_calls(const Graph& graph) {
 Result<std::unique_ptr<Graph>> specialise(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
   std::unique_ptr<Graph> copy = graph.clone();
   if (!copy->shapes) copy->shapes = std::make_shared<ShapeEnv>();
-  TRY_DO(Specialiser(*copy, sizes).run());
+  TRY_DO(Specialiser(*copy, sizes, true).run());
   TRY_DO(check_calls(*copy));
   return copy;
+}
+
+Result<std::unique_ptr<Graph>> fix_symbols(const Graph& graph, const std::map<std::string, std::int64_t>& sizes) {
+  return catch_raised<std::unique_ptr<Graph>>([&]() -> Result<std::unique_ptr<Graph>> {
+    std::unique_ptr<Graph> copy = graph.clone();
+    TRY_DO(Specialiser(*copy, sizes, false).run());
+    return copy;
+  });
 }
 
 }  // namespace partita::schedule

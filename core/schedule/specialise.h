@@ -14,4 +14,8 @@ namespace partita::schedule {
 /// schedule.sizes, or the operator's error, when sizes contradict one another.
 Result<std::unique_ptr<Graph>> specialise(const Graph& graph, const std::map<std::string, std::int64_t>& sizes);
 
+/// Copies the graph with these symbols as numbers, in metas and arguments; other symbols stay. Error schedule.symbol
+/// when a size is then no number, or beyond 64 bits.
+Result<std::unique_ptr<Graph>> fix_symbols(const Graph& graph, const std::map<std::string, std::int64_t>& sizes);
+
 }  // namespace partita::schedule

@@ -14,6 +14,7 @@ using namespace partita::testing;
 
 namespace {
 
+using Kind = SizeCompilation::Kind;
 using SymbolValues = std::map<std::string, std::int64_t>;
 
 struct Row {
@@ -99,7 +100,11 @@ struct Compiled {
     std::string at;
     for (const auto& [name, value] : sizes) at += " " + name + "=" + std::to_string(value);
     if (!run) return run.error().line() + at;
-    const auto special = schedule::specialise(*graph, sizes);
+    Graph parameters;
+    parameters.shapes = graph->shapes;
+    for (const Node* p : graph->placeholders()) parameters.placeholder(p->name(), p->meta);
+    parameters.set_output(Arg::tuple({}));
+    const auto special = schedule::specialise(parameters, sizes);
     if (!special) return special.error().line() + at;
     const auto inputs = random_inputs(**special, 3);
     if (!inputs) return inputs.error().line() + at;
@@ -117,10 +122,7 @@ struct Compiled {
 
   std::string told() const {
     std::string text;
-    for (const SizeCompilation& c : compilations) {
-      text += c.symbolic ? "symbolic:" : "fixed (" + c.why_not + "):";
-      for (const Guard& g : c.guards) text += " " + g.condition.str() + " (" + g.reason + ");";
-    }
+    for (const SizeCompilation& c : compilations) text += partita::text(c);
     return text;
   }
 };
@@ -146,7 +148,8 @@ class TestSymbolic : public QObject {
         if (both) sizes["s1"] = second;
         QCOMPARE(compiled.wrong_for(sizes), std::string());
       }
-    QVERIFY2(compiled.compilations.size() == 1 && compiled.compilations[0].symbolic, compiled.told().c_str());
+    QVERIFY2(compiled.compilations.size() == 1 && compiled.compilations[0].kind == Kind::Symbolic,
+             compiled.told().c_str());
   }
 
   void a_broken_guard_is_named() {
@@ -154,20 +157,65 @@ class TestSymbolic : public QObject {
     for (const std::int64_t first : {12, 20, 12})
       QCOMPARE(compiled.wrong_for({{"s0", first}, {"s1", 4}}), std::string());
     QCOMPARE(compiled.compilations.size(), std::size_t{2});
-    QVERIFY(compiled.compilations[0].broken.empty());
-    QCOMPARE(compiled.compilations[1].broken.size(), std::size_t{1});
-    const std::string broken = compiled.compilations[1].broken[0].condition.str();
-    QVERIFY2(broken.find("s0") != std::string::npos, broken.c_str());
+    QVERIFY(compiled.compilations[0].tried.empty());
+    QCOMPARE(compiled.compilations[1].tried.size(), std::size_t{1});
+    const std::string told = text(compiled.compilations[1]);
+    QVERIFY2(told.find("compilation 1: guard `") != std::string::npos, told.c_str());
+    QVERIFY2(told.find("failed: s0 = 20") != std::string::npos, told.c_str());
+    QVERIFY2(told.find("mark size 0 of x (s0) dynamic") != std::string::npos, told.c_str());
+    const auto read = size_compilation(json(compiled.compilations[1]));
+    QVERIFY(read);
+    QCOMPARE(text(*read), told);
   }
 
   void sizes_of_one_get_code_of_their_own() {
     Compiled compiled(two, "a = $slice.Tensor(x, 0, 1, 9223372036854775807)\nb = $add.Tensor(a, a)\nreturn (b,)");
-    for (const auto& [first, second] : {std::pair{9, 4}, {2, 4}, {5, 1}, {7, 3}})
+    for (const auto& [first, second] : {std::pair{9, 4}, {2, 4}, {5, 1}, {7, 3}, {8, 1}, {30, 1}, {6, 0}, {7, 0}})
       QCOMPARE(compiled.wrong_for({{"s0", first}, {"s1", second}}), std::string());
+    QVERIFY2(compiled.compilations.size() == 4, compiled.told().c_str());
+    for (const SizeCompilation& c : compiled.compilations) QCOMPARE(c.kind, Kind::Symbolic);
+    QCOMPARE(compiled.compilations[2].fixed, (SymbolValues{{"s1", 1}}));
+    QCOMPARE(compiled.compilations[3].tried.size(), std::size_t{3});
+  }
+
+  void compilations_end_at_a_limit() {
+    Config few = config();
+    few.recompile_limit = 2;
+    const ConfigScope scope(few);
+    Compiled compiled(two, "y = $roll(x, [1], [0])\nz = $sin(y)\nreturn (z,)");
+    for (const std::int64_t first : {12, 20, 30, 40, 12, 20, 50})
+      QCOMPARE(compiled.wrong_for({{"s0", first}, {"s1", 4}}), std::string());
     QVERIFY2(compiled.compilations.size() == 3, compiled.told().c_str());
-    QVERIFY(compiled.compilations[0].symbolic && compiled.compilations[1].symbolic);
-    QVERIFY(!compiled.compilations[2].symbolic);
-    QVERIFY(compiled.compilations[2].why_not.find("s1 is 1") != std::string::npos);
+    QCOMPARE(compiled.compilations[2].kind, Kind::Interpreted);
+    QCOMPARE(compiled.compilations[2].tried.size(), std::size_t{2});
+    QVERIFY(compiled.told().find("recompile_limit") != std::string::npos);
+  }
+
+  void sizes_that_values_decide_data() {
+    QTest::addColumn<QString>("lines");
+    QTest::newRow("nonzero") << "m = $gt.Scalar(x, 0)\nn = $nonzero(m)\nf = $_to_copy(n, dtype = torch.float32)\ng = "
+                                "$mul.Tensor(f, 2)\ns = $sum.dim_IntList(g, [0])\nreturn (g, s)";
+    QTest::newRow("a view of an input on both sides")
+        << "v = $view(x, [-1])\ne = $exp(v)\nm = $gt.Scalar(v, 0)\nn = $nonzero(m)\nw = $view(n, [-1])\ni = "
+           "$index.Tensor(e, [w])\nj = $index.Tensor(v, [w])\nk = $add.Tensor(i, j)\nreturn (k, v)";
+    QTest::newRow("two of them") << "m = $gt.Scalar(x, 0.05)\nn = $nonzero(m)\nc = $cos(x)\nl = $gt.Scalar(c, "
+                                    "0.995)\no = $nonzero(l)\np = $cat([n, o], 0)\nq = $add.Scalar(p, 1)\nreturn (q,)";
+    QTest::newRow("a tuple") << "t = $mul.Scalar(x, 20)\nr = $round(t)\nf = $view(r, [-1])\nu = $_unique2(f, True, "
+                                "True, False)\na = u[0]\nb = "
+                                "u[1]\nc = $mul.Tensor(a, a)\nd = $sum(c)\nreturn (c, b, d)";
+  }
+  void sizes_that_values_decide() {
+    QFETCH(QString, lines);
+    Compiled compiled(two, lines.toUtf8().constData());
+    QVERIFY2(compiled.run, compiled.run ? "" : compiled.run.error().line().c_str());
+    for (const auto& [first, second] : {std::pair{9, 4}, {2, 4}, {7, 3}, {12, 5}, {40, 6}, {31, 2}})
+      QCOMPARE(compiled.wrong_for({{"s0", first}, {"s1", second}}), std::string());
+    std::map<std::string, int> symbolic;
+    for (const SizeCompilation& c : compiled.compilations) {
+      QVERIFY2(c.kind == Kind::Symbolic, compiled.told().c_str());
+      if (c.fixed.empty()) ++symbolic[c.graph];
+    }
+    for (const auto& [graph, times] : symbolic) QVERIFY2(times == 1, compiled.told().c_str());
   }
 };
 

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/ir/graph.h"
+
+namespace partita {
+
+/// A compilation of a graph with symbolic sizes, for sizes that none of its code took so far.
+struct SizeCompilation {
+  enum class Kind : unsigned char {
+    Symbolic,     ///< code for all sizes that keep the guards
+    Fixed,        ///< code for these sizes only
+    Interpreted,  ///< no code: the graph is interpreted for these sizes
+  };
+  struct Broken {
+    Guard guard;
+    std::string advice;  ///< what would end it
+  };
+  /// Code that there was, and why it was not taken.
+  struct Tried {
+    int number = 1;              ///< of the compilation
+    std::vector<Broken> broken;  ///< all of its guards that these sizes break
+  };
+
+  std::string graph;
+  int number = 1;  ///< among the compilations of this graph
+  std::map<std::string, std::int64_t> sizes;
+  std::vector<Guard> guards;
+  /// Sizes that the code has as numbers, of those that it could have as symbols: 0 and 1.
+  std::map<std::string, std::int64_t> fixed;
+  Kind kind = Kind::Symbolic;
+  std::string why_not;  ///< why there is no symbolic code
+  std::vector<Tried> tried;
+};
+
+/// What ends recompilations for this guard: the size of which input to mark, or which line of the model to change.
+std::string advice_for(const Guard& guard, const Graph& graph);
+
+/// For people, in several lines: what was compiled, for which sizes it is, and why earlier code was not taken.
+std::string text(const SizeCompilation& c);
+std::string json(const SizeCompilation& c);
+/// Reads what json() wrote. Error backend.sizes for any other text.
+Result<SizeCompilation> size_compilation(std::string_view json);
+
+}  // namespace partita
