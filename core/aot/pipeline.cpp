@@ -158,7 +158,12 @@ Status joint_passes(Flow& flow) {
 Status freeze(Flow& flow) {
   AotGraphs& out = flow.out;
   out.frozen = freeze_parameters(flow.graph(), flow.program, flow.options.values, out);
-  return run_stage(flow, PassStage::Freezing);
+  TRY_DO(run_stage(flow, PassStage::Freezing));
+  std::set<std::string> read;
+  for (const Node* n : flow.graph())
+    if (n->is(Op::get_attr())) read.insert(n->target);
+  std::erase_if(flow.graph().attributes, [&](const auto& entry) { return !read.contains(entry.first); });
+  return {};
 }
 
 /// The forward of a joint graph in which there is nothing to differentiate: it lacks the None per primal.

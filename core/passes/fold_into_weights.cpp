@@ -99,30 +99,47 @@ class Folder {
   /// The weight, times the scale of the channel that each element contributes to.
   Result<Node*> scaled_weight(Node& node, const Convolution& convolution, const std::vector<double>& scale) {
     const Tensor& weight = *known(*convolution.weight);
-    TRY(const Tensor wide, weight.to(DType::Float64));
-    const std::int64_t rows = weight.sizes[0], columns = weight.sizes[1],
-                       row = rows * columns == 0 ? 0 : wide.numel() / rows, element = columns == 0 ? 0 : row / columns;
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) {
-        // A transposed convolution's weight is [inputs, outputs of a group].
-        const std::int64_t channel = convolution.transposed ? i / (rows / convolution.groups) * columns + j : i;
-        double* at = wide.as<double>() + i * row + j * element;
-        for (std::int64_t k = 0; k < element; ++k) at[k] *= scale[static_cast<std::size_t>(channel)];
-      }
-    return constant(node, "_folded_weight", wide, *concrete(convolution.weight->meta.tensor()->strides));
+    TRY(const Tensor dense, weight.contiguous());
+    const std::int64_t rows = weight.sizes[0], columns = weight.sizes[1];
+    const std::int64_t element = rows * columns == 0 ? 0 : weight.numel() / (rows * columns);
+    const auto scale_all = [&](const auto* from, auto* to) {
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) {
+          // A transposed convolution's weight is [inputs, outputs of a group].
+          const std::int64_t channel = convolution.transposed ? i / (rows / convolution.groups) * columns + j : i;
+          const double factor = scale[static_cast<std::size_t>(channel)];
+          const std::int64_t at = (i * columns + j) * element;
+          for (std::int64_t k = at; k < at + element; ++k)
+            to[k] = static_cast<std::decay_t<decltype(*to)>>(static_cast<double>(from[k]) * factor);
+        }
+    };
+    const Sizes strides = *concrete(convolution.weight->meta.tensor()->strides);
+    if (weight.dtype == DType::Float32) {
+      TRY(const Tensor scaled, Tensor::empty(weight.dtype, weight.sizes));
+      scale_all(dense.as<float>(), scaled.as<float>());
+      return constant(node, "_folded_weight", scaled, strides);
+    }
+    TRY(const Tensor wide, dense.to(DType::Float64));
+    TRY(const Tensor own, wide.storage == dense.storage ? wide.clone() : Result<Tensor>(wide));
+    scale_all(own.as<double>(), own.as<double>());
+    return constant(node, "_folded_weight", own, strides);
   }
 
   /// A new constant before `node`, in its dtype and these strides.
-  Result<Node*> constant(Node& node, std::string_view stem, const Tensor& wide, const Sizes& strides) {
-    TRY(const Tensor value, Tensor::empty_strided(node.meta.tensor()->dtype, wide.sizes, strides));
-    value.copy_from(wide);
+  Result<Node*> constant(Node& node, std::string_view stem, Tensor value, const Sizes& strides) {
+    const DType dtype = node.meta.tensor()->dtype;
+    if (value.dtype != dtype || value.strides != strides) {
+      const Tensor from = value;
+      TRY(value, Tensor::empty_strided(dtype, from.sizes, strides));
+      value.copy_from(from);
+    }
     std::string name;
     for (int i = 0; name.empty() || graph_.attributes.contains(name); ++i) name = fmt::format("{}{}", stem, i);
     Node* made = graph_.create(Op::get_attr(), {}, {}, name, &node);
     made->target = name;
     made->origin = node.origin;
     TensorMeta meta = *node.meta.tensor();
-    meta.sizes = {wide.sizes.begin(), wide.sizes.end()};
+    meta.sizes = {value.sizes.begin(), value.sizes.end()};
     meta.strides = {strides.begin(), strides.end()};
     made->meta = std::move(meta);
     graph_.attributes.emplace(name, value);

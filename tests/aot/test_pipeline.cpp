@@ -135,7 +135,7 @@ class TestPipeline : public QObject {
     const auto frozen = made(graph, {.train = false, .freezing = true, .values = values});
     VERIFY_DONE(frozen);
     const Graph& forward = *frozen->partition.forward;
-    QCOMPARE(frozen->frozen.size(), bias == "None" ? 5U : 6U);
+    QCOMPARE(frozen->frozen.size(), 6U);
     QCOMPARE(forward.kind_counts().at("call_function"), 2U);
     QCOMPARE(forward.attributes.size(), 2U);
     std::vector<Value> kept = values;
