@@ -31,7 +31,7 @@ namespace partita {
 namespace {
 
 Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_after) {
-  const TimeStage timed(options.times.get(), "post_grad_passes");
+  const trace::Stage timed("post_grad_passes", options.times.get());
   PassContext context;
   context.threads = options.config.threads;
   context.fold_limit_bytes = options.config.fold_limit;
@@ -45,7 +45,7 @@ Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_af
 
 Result<schedule::Plan> make_plan(const Graph& graph, const std::map<std::string, std::int64_t>& sizes,
                                  const BackendOptions& options, bool symbolic = false) {
-  const TimeStage timed(options.times.get(), "plan");
+  const trace::Stage timed("plan", options.times.get());
   return schedule::make_plan(graph, {.sizes = sizes,
                                      .target = codegen::host_target(options.config.threads),
                                      .fuse = options.config.fuse,
@@ -69,10 +69,7 @@ class CompiledGraph {
   Status prepare(int stop_after) {
     stop_after_ = stop_after;
     trace::artifact("before_post_grad_graph", *graph_);
-    {
-      const trace::Stage timed("post_grad_passes");
-      TRY_DO(run_passes_until(*graph_, options_, stop_after));
-    }
+    TRY_DO(run_passes_until(*graph_, options_, stop_after));
     trace::artifact("inductor_post_grad_graph", *graph_);
     return prepare_passed();
   }
@@ -307,26 +304,30 @@ class CompiledGraph {
 
   /// Makes a plan's code. The trace says what was made, for what and why.
   Result<codegen::CompiledProgram> generate(const schedule::Plan& plan, const SizeCompilation& told) {
-    trace::Compilation part(traced_, generated_++ > 0);
+    trace::Compilation part(traced_, told.number > 1);
     if (trace::on()) {
       std::vector<std::string> reasons;
       for (const SizeCompilation::Tried& tried : told.tried)
         for (const SizeCompilation::Broken& b : tried.broken)
-          reasons.push_back(fmt::format("{}  # {}", b.guard.condition.str(), b.guard.reason));
-      if (!reasons.empty()) trace::artifact("recompile_reasons", nlohmann::ordered_json(reasons));
-      trace::guards(*graph_, told.guards);
+          reasons.push_back(fmt::format("{}/{}: {}  # {}; {}", traced_.frame.value_or(0), tried.number - 1,
+                                        b.guard.condition.str(), b.guard.reason, b.advice));
+      if (told.number > 1) trace::artifact("recompile_reasons", nlohmann::ordered_json(reasons));
+      std::vector<Guard> guards = told.guards;
+      for (const auto& [symbol, value] : told.fixed)
+        guards.push_back({sym_eq(SymExpr::symbol(symbol), value), told.why_not});
+      trace::guards(*graph_, guards);
       trace::output_code(graph_->name, print(plan));
     }
     const trace::Stage timed("code_gen");
     auto made = codegen::compile_program(plan, cpu_options());
     if (!made) part.failed(made.error());
-    if (const codegen::CompileTimes took = made ? made->times : codegen::CompileTimes(); options_.times) {
-      options_.times->add("llvm_emit", took.emit_ms);
-      options_.times->add("llvm_optimise", took.optimise_ms);
-      options_.times->add("llvm_generate", took.generate_ms);
-      options_.times->add("link", took.link_ms);
-      options_.times->add("program", took.total_ms - took.compile_ms - took.link_ms);
-    }
+    const codegen::CompileTimes took = made ? made->times : codegen::CompileTimes();
+    for (const auto& [stage, ms] : {std::pair("llvm_emit", took.emit_ms),
+                                    {"llvm_optimise", took.optimise_ms},
+                                    {"llvm_generate", took.generate_ms},
+                                    {"link", took.link_ms},
+                                    {"program", took.total_ms - took.compile_ms - took.link_ms}})
+      trace::add_time(stage, ms, options_.times.get());
     return made;
   }
 
@@ -363,7 +364,7 @@ class CompiledGraph {
     how.compile_sub_graph = [this](const Graph& graph, std::shared_ptr<Generator> generator) {
       return compile_sub_graph(graph, std::move(generator));
     };
-    const TimeStage timed(options_.times.get(), "prepare_calls");
+    const trace::Stage timed("prepare_calls", options_.times.get());
     const codegen::CompiledProgram& compiled = entry.compiled;
     TRY(auto executable, codegen::load_program(compiled.program, entry.symbolic ? sizes : SizeSet(), compiled.code,
                                                graph_->attributes, how));
@@ -400,7 +401,6 @@ class CompiledGraph {
   std::map<const Graph*, CompiledFn> sub_graphs_;
   std::unique_ptr<Parts> parts_;
   trace::CompileId traced_ = trace::current();
-  int generated_ = 0;  ///< so often was code made
 };
 
 /// Compiles with only the first `stop_after` passes; -1: all.

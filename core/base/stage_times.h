@@ -1,6 +1,5 @@
 #pragma once
 #include <algorithm>
-#include <chrono>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -29,23 +28,6 @@ class StageTimes {
  private:
   mutable std::mutex mutex_;
   std::vector<std::pair<std::string, double>> all_;
-};
-
-/// Adds the time from its construction to its end. `times` may be null.
-class TimeStage {
- public:
-  TimeStage(StageTimes* times, std::string_view stage) : times_(times), stage_(stage) {}
-  ~TimeStage() {
-    if (times_) times_->add(stage_, std::chrono::duration<double, std::milli>(Clock::now() - start_).count());
-  }
-  TimeStage(const TimeStage&) = delete;
-  TimeStage& operator=(const TimeStage&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  StageTimes* times_;
-  std::string_view stage_;
-  Clock::time_point start_ = Clock::now();
 };
 
 }  // namespace partita

@@ -1,5 +1,6 @@
 #include "core/load/trace_writer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -32,7 +33,7 @@ struct Frame {
   bool metrics = true;   ///< write them at the end
   double begin = 0;      ///< microseconds since 1970
   Json input = nullptr;  ///< of compilation_metrics: what is known of the graph; null: none was given yet
-  std::map<std::string, double> stages;  ///< microseconds
+  StageTimes stages = {};
   std::size_t guards = 0;
   Json failure = nullptr;
 };
@@ -199,9 +200,10 @@ const StackFrame* first_frame(const Graph& graph) {
 }
 
 Json metrics_of(const Frame& f, double end) {
-  const auto seconds = [&](const char* stage) {
-    const auto found = f.stages.find(stage);
-    return found == f.stages.end() ? 0.0 : found->second / 1e6;
+  const auto stages = f.stages.all();
+  const auto seconds = [&](std::string_view stage) {
+    const auto found = std::ranges::find(stages, stage, &std::pair<std::string, double>::first);
+    return found == stages.end() ? 0.0 : found->second / 1e3;
   };
   Json out = {{"compile_id", text_of(f.id)},
               {"frame_key", std::to_string(*f.id.frame + 1)},
@@ -231,7 +233,7 @@ Json metrics_of(const Frame& f, double end) {
               {"has_guarded_code", f.failure.is_null()}};
   if (!f.input.is_null()) out.update(f.input);
   if (!f.failure.is_null()) out.update(f.failure);
-  for (const auto& [name, time] : f.stages) out["stage_times_us"][name] = static_cast<std::int64_t>(time);
+  for (const auto& [name, time] : stages) out["stage_times_us"][name] = static_cast<std::int64_t>(time * 1e3);
   return out;
 }
 
@@ -368,18 +370,19 @@ void input(const Graph& graph, const char* name, Source from) {
   record(name, {{"sizes", sizes}}, &text, from);
 }
 
-Stage::Stage(std::string_view name, Source from) : from_(from) {
-  if (!frame || !on()) return;
-  name_ = name;
-  begin_ = now();
-  event(name_, "B", begin_, from_);
+Stage::Stage(std::string_view name, StageTimes* times, Source from)
+    : name_(name), times_(times), from_(from), traced_(frame && on()) {
+  if (traced_) event(name_, "B", now(), from_);
 }
 
 Stage::~Stage() {
-  if (name_.empty() || !frame) return;
-  const double end = now();
-  frame->stages[name_] += end - begin_;
-  event(name_, "E", end, from_);
+  add_time(name_, std::chrono::duration<double, std::milli>(Clock::now() - start_).count(), times_);
+  if (traced_ && frame) event(name_, "E", now(), from_);
+}
+
+void add_time(std::string_view stage, double milliseconds, StageTimes* times) {
+  if (times) times->add(stage, milliseconds);
+  if (frame) frame->stages.add(stage, milliseconds);
 }
 
 }  // namespace partita::trace

@@ -2,6 +2,7 @@
 // Writes the structured log that PyTorch writes with TORCH_TRACE, about what is compiled here: `partita list` and
 // tlparse read it. It goes to a new file in the folder of the configuration's `trace`, else of $TORCH_TRACE. Without a
 // folder, and after a folder that cannot be written (which is told once), all of this does nothing.
+#include <chrono>
 #include <exception>
 #include <source_location>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/base/stage_times.h"
 #include "core/ir/graph.h"
 #include "core/load/trace_record.h"
 #include "core/sym/shape_env.h"
@@ -71,19 +73,24 @@ auto compiled(Work work) {
   return result;
 }
 
-/// A stage of the compilation of this thread, from here to the end of its scope: two chromium events, and a row of the
-/// compilation's times.
+/// A stage of a compilation, from here to the end of its scope: its time is added to `times`, if there are any, and in
+/// the log to the times of the compilation of this thread, with two chromium events.
 class Stage {
  public:
-  explicit Stage(std::string_view name, Source from = Source::current());
+  explicit Stage(std::string_view name, StageTimes* times = nullptr, Source from = Source::current());
   ~Stage();
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
  private:
-  std::string name_;  ///< empty: no log is written
+  using Clock = std::chrono::steady_clock;
+  std::string name_;
+  StageTimes* times_;
   Source from_;
-  double begin_ = 0;  ///< microseconds since 1970
+  bool traced_;
+  Clock::time_point start_ = Clock::now();
 };
+/// Adds time that a part of a stage took, measured elsewhere.
+void add_time(std::string_view stage, double milliseconds, StageTimes* times);
 
 }  // namespace partita::trace
