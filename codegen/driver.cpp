@@ -99,13 +99,14 @@ class CompiledGraph {
 
  private:
   static constexpr std::size_t most_instances = 16;
+  static constexpr const char* small = "0 and 1 get code of their own";
 
   /// Code, and the sizes that it is for.
   struct Entry {
     int number = 1;
     bool symbolic = false;
-    SizeSet fixed;        ///< all sizes, or of symbolic code those of 0 and 1
-    std::string why_not;  ///< why it is not symbolic
+    SizeSet fixed;  ///< sizes that it has as numbers; others are at least 2
+    std::vector<Guard> guards;
     codegen::CompiledProgram compiled;
     std::optional<schedule::Plan> plan;  ///< of symbolic code with verification: the whole plan
   };
@@ -244,42 +245,64 @@ class CompiledGraph {
 
   /// All that these sizes break of what code is for.
   static std::vector<Guard> broken_guards(const Entry& entry, const SizeSet& sizes) {
-    std::vector<Guard> out;
-    for (const auto& [symbol, value] : sizes) {
-      const auto fixed = entry.fixed.find(symbol);
-      const SymExpr s = SymExpr::symbol(symbol);
-      const std::string reason = entry.symbolic ? "0 and 1 get code of their own" : entry.why_not;
-      if (fixed != entry.fixed.end() && fixed->second != value)
-        out.push_back({sym_eq(s, fixed->second), reason});
-      else if (fixed == entry.fixed.end() && value < 2)
-        out.push_back({sym_le(2, s), reason});
-    }
-    if (!entry.symbolic || !out.empty()) return out;
-    return schedule::broken_guards(entry.compiled.program->plan.guards, sizes);
+    std::vector<Guard> out = schedule::broken_guards(entry.guards, sizes);
+    for (const auto& [symbol, value] : sizes)
+      if (value < 2 && !entry.fixed.contains(symbol)) out.push_back({sym_le(2, SymExpr::symbol(symbol)), small});
+    return out;
+  }
+
+  static Guard equal(const std::string& symbol, std::int64_t value, std::string reason) {
+    return {sym_eq(SymExpr::symbol(symbol), value), std::move(reason)};
   }
 
   Result<const Entry*> compile(const SizeSet& sizes, SizeCompilation told) {
     SizeSet rest;
-    for (const auto& [symbol, value] : sizes) (value < 2 ? told.fixed : rest).emplace(symbol, value);
-    if (rest.empty()) told.why_not = "0 and 1 get code of their own";
-    if (keeps_symbols_ && !rest.empty()) {
+    for (const auto& [symbol, value] : sizes) {
+      (value < 2 ? told.fixed : rest).emplace(symbol, value);
+      if (value < 2) told.guards.push_back(equal(symbol, value, small));
+    }
+    if (rest.empty()) told.why_not = small;
+    while (keeps_symbols_ && !rest.empty()) {
       Result<schedule::Plan> plan = symbolic_plan(told.fixed, rest);
-      if (plan) {
-        told.guards = plan->guards;
+      if (!plan && plan.error().fault != Fault::Unsupported) return std::move(plan).error();
+      if (!plan) {
+        why_no_symbols_ = plan.error().message;
+        keeps_symbols_ = !told.fixed.empty();
+        break;
+      }
+      // A symbol that the plan needs as a number anyway is one from the start: kernels then know it, too.
+      const std::size_t before = rest.size();
+      for (const Guard& guard : plan->guards)
+        if (const auto symbol = fixed_by(guard, rest)) {
+          told.guards.push_back(guard);
+          told.fixed.insert(rest.extract(*symbol));
+        }
+      if (rest.size() == before) {
+        told.guards.insert(told.guards.end(), plan->guards.begin(), plan->guards.end());
         return add_entry(*plan, told);
       }
-      if (plan.error().fault != Fault::Unsupported) return std::move(plan).error();
-      why_no_symbols_ = plan.error().message;
-      keeps_symbols_ = !told.fixed.empty();
+      if (rest.empty()) told.why_not = told.guards.back().reason;
     }
-    if (told.why_not.empty()) told.why_not = why_no_symbols_;
+    if (!rest.empty()) told.why_not = why_no_symbols_;
     told.kind = SizeCompilation::Kind::Fixed;
     told.fixed = sizes;
+    for (const auto& [symbol, value] : rest) told.guards.push_back(equal(symbol, value, told.why_not));
     TRY(const schedule::Plan plan, make_plan(*graph_, sizes, options_));
     return add_entry(plan, told);
   }
 
-  /// A plan for all sizes of the symbols in `rest`, of which these decide. `fixed`: those that are 0 or 1.
+  /// The symbol that can have no other value where the guard holds: the guard is linear in it alone.
+  static std::optional<std::string> fixed_by(const Guard& guard, const SizeSet& sizes) {
+    const std::vector<std::string> symbols = guard.condition.symbols();
+    if (guard.condition.kind() != SymKind::Eq || symbols.size() != 1 || !sizes.contains(symbols[0]))
+      return std::nullopt;
+    const SymExpr s = SymExpr::symbol(symbols[0]), e = guard.condition.args()[0] - guard.condition.args()[1];
+    const auto next = [&](const std::string&) { return std::optional(s + 1); };
+    const SymExpr slope = e.substitute(next) - e;
+    return slope.is_int() && !slope.is(0) ? std::optional(symbols[0]) : std::nullopt;
+  }
+
+  /// A plan for all sizes of the symbols in `rest`, of which these decide. `fixed`: those that are numbers.
   Result<schedule::Plan> symbolic_plan(const SizeSet& fixed, const SizeSet& rest) const {
     if (fixed.empty()) return make_plan(*graph_, rest, options_, true);
     TRY(const auto graph, schedule::fix_symbols(*graph_, fixed));
@@ -291,7 +314,7 @@ class CompiledGraph {
     Entry entry{.number = told.number,
                 .symbolic = told.kind == SizeCompilation::Kind::Symbolic,
                 .fixed = told.fixed,
-                .why_not = told.why_not};
+                .guards = told.guards};
     schedule::Plan plan = given;
     if (entry.symbolic)  // kernels take the symbols' names
       for (const auto& [symbol, value] : told.sizes)

@@ -73,10 +73,9 @@ std::string text(const SizeCompilation& c) {
   if (c.kind != Kind::Symbolic)
     out += fmt::format(" only: {}\n", c.why_not);
   else
-    out += fmt::format(" and all sizes from 2 on{}{}\n",
-                       c.fixed.empty() ? "" : fmt::format(" with {}", assignments(c.fixed)),
-                       c.guards.empty() ? "" : ", if");
-  for (const Guard& g : c.guards) out += fmt::format("  {}    {}\n", g.condition.str(), g.reason);
+    out += fmt::format(" and all sizes from 2 on{}\n", c.guards.empty() ? "" : ", if");
+  for (const Guard& g : c.guards)
+    if (c.kind == Kind::Symbolic) out += fmt::format("  {}    {}\n", g.condition.str(), g.reason);
   for (const SizeCompilation::Tried& tried : c.tried)
     for (const SizeCompilation::Broken& b : tried.broken)
       out += fmt::format("  compilation {}: guard `{}` failed: {}    {}; {}\n", tried.number, b.guard.condition.str(),

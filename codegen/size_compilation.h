@@ -30,9 +30,8 @@ struct SizeCompilation {
   std::string graph;
   int number = 1;  ///< among the compilations of this graph
   std::map<std::string, std::int64_t> sizes;
-  std::vector<Guard> guards;
-  /// Sizes that the code has as numbers, of those that it could have as symbols: 0 and 1.
-  std::map<std::string, std::int64_t> fixed;
+  std::vector<Guard> guards;                  ///< of the code; those of a fixed size are equations
+  std::map<std::string, std::int64_t> fixed;  ///< sizes that the code has as numbers, as 0 and 1 always are
   Kind kind = Kind::Symbolic;
   std::string why_not;  ///< why there is no symbolic code
   std::vector<Tried> tried;

@@ -272,7 +272,7 @@ LoweredTensor Lowering::expand(const LoweredTensor& t, const SymList& sizes) {
 
 LoweredTensor Lowering::reshape(const LoweredTensor& t, SymList sizes) {
   if (t.sizes == sizes) return t;
-  if (product(sizes) != t.numel() && number(t.numel()) != number(product(sizes)))
+  if (product(sizes) != t.numel() && number(product(sizes) - t.numel()) != 0)
     CHECK(false, "reshape to a different number of elements");
   SymList to = sizes;
   return view(t, std::move(sizes), [from = t.sizes, to](Body& body, const Index& i) {

@@ -1,5 +1,7 @@
 #include "core/ops/lower_call.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "core/base/check.h"
@@ -40,6 +42,12 @@ void LowerCall::give(LoweredTensor t) {
   std::size_t i = results.size();
   const SymList sizes = out_sizes(i);
   const SymExpr expected = product(sizes);
+  // Expressions that are always equal here, which is guarded.
+  const auto same = [&](SymExpr a, SymExpr b) {
+    return a == b || (to.symbolic() && test(sym_eq(a, b), "equal sizes"));
+  };
+  if (t.sizes != sizes && std::ranges::equal(t.sizes, sizes, same))
+    t = to.view(t, sizes, [](Body&, const Index& i) { return i; });
   if (t.numel() != expected && to.number(t.numel() - expected) != 0)
     fail(
         fmt::format("{} elements are computed where the annotation {} stands for {}; do the sizes of the inputs fit "

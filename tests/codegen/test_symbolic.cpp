@@ -17,6 +17,9 @@ namespace {
 using Kind = SizeCompilation::Kind;
 using SymbolValues = std::map<std::string, std::int64_t>;
 
+/// The number of its results is a size.
+const char* const unbound = "u = $unbind.int(x, 0)\na = u[0]\nb = u[1]\nc = $add.Tensor(a, b)\nreturn (c,)";
+
 struct Row {
   const char* name;
   const char* parameters;
@@ -52,6 +55,10 @@ const Row rows[] = {
      "a = $slice.Tensor(x, 0, 1, 9223372036854775807)\nb = $slice.Tensor(x, 0, 0, -1)\nc = $sub.Tensor(a, b)\nreturn "
      "(c,)"},
     {"cat", two, "y = $neg(x)\nc = $cat([x, y], 1)\nd = $cat([x, y, x], 0)\ne = $cos(c)\nreturn (e, d)"},
+    {"padding by a size", two, "p = $constant_pad_nd(x, [0, s0, s1, -1], 0.5)\nreturn (p,)"},
+    {"a roll", two, "y = $roll(x, [1], [0])\nz = $sin(y)\nreturn (z,)"},
+    {"a roll by a size", two, "k = s0 - 1\ny = $roll(x, [k, s1], [0, 1])\nz = $sin(y)\nreturn (z,)"},
+    {"windows", two, "v = $as_strided(x, [s0, s1], [s1, 1], 0)\nz = $sin(v)\nreturn (z,)"},
     {"padding", two, "p = $constant_pad_nd(x, [1, 2, 3, 0], 0.5)\nreturn (p,)"},
     {"a triangle", two, "t = $tril(x)\nu = $triu(x, 1)\nreturn (t, u)"},
     {"positions", "s0: 'Sym(s0)', x: <f32[s0][1]>",
@@ -153,7 +160,7 @@ class TestSymbolic : public QObject {
   }
 
   void a_broken_guard_is_named() {
-    Compiled compiled(two, "y = $roll(x, [1], [0])\nz = $sin(y)\nreturn (z,)");
+    Compiled compiled(two, unbound);
     for (const std::int64_t first : {12, 20, 12})
       QCOMPARE(compiled.wrong_for({{"s0", first}, {"s1", 4}}), std::string());
     QCOMPARE(compiled.compilations.size(), std::size_t{2});
@@ -182,7 +189,7 @@ class TestSymbolic : public QObject {
     Config few = config();
     few.recompile_limit = 2;
     const ConfigScope scope(few);
-    Compiled compiled(two, "y = $roll(x, [1], [0])\nz = $sin(y)\nreturn (z,)");
+    Compiled compiled(two, unbound);
     for (const std::int64_t first : {12, 20, 30, 40, 12, 20, 50})
       QCOMPARE(compiled.wrong_for({{"s0", first}, {"s1", 4}}), std::string());
     QVERIFY2(compiled.compilations.size() == 3, compiled.told().c_str());

@@ -63,14 +63,66 @@ void lower_flip(LowerCall& call) {
   }));
 }
 
+/// `by`: of each dimension, within 0 .. its size - 1. Both parts of each dimension are copied on their own, because a
+/// remainder by a size that is no number costs a division for each element.
+void give_rolled_parts(LowerCall& call, const LoweredTensor& self, const SymList& by) {
+  std::vector<Write> writes = {{self.sizes, {}, {}}};
+  std::vector<SymList> from = {SymList(self.dim(), 0)}, to = from;
+  for (std::size_t d = 0; d < self.dim(); ++d) {
+    if (by[d].is(0)) continue;
+    for (std::size_t w = writes.size(); w-- > 0;) {
+      writes.push_back(writes[w]);
+      from.push_back(from[w]);
+      to.push_back(to[w]);
+      writes[w].sizes[d] = self.sizes[d] - by[d];
+      to[w][d] = by[d];
+      writes.back().sizes[d] = by[d];
+      from.back()[d] = self.sizes[d] - by[d];
+    }
+  }
+  const auto shifted = [](const Index& i, const SymList& by) {
+    Index at = i;
+    for (std::size_t d = 0; d < at.size(); ++d) at[d] = at[d] + by[d];
+    return at;
+  };
+  for (std::size_t w = 0; w < writes.size(); ++w) {
+    writes[w].sizes = call.to.plain(writes[w].sizes);
+    writes[w].value = [=, at = from[w]](Body& body, const Index& i) { return body.read(self, shifted(i, at)); };
+    writes[w].target = [=, at = to[w]](Body&, const Index& i) { return shifted(i, at); };
+  }
+  call.give(call.to.writes(self.dtype, self.sizes, std::move(writes)));
+}
+
 void lower_roll(LowerCall& call) {
   LoweredTensor self = call.in("self");
-  Sizes shifts = call.integers("shifts"), dims = call.integers("dims");
+  Sizes dims = call.integers("dims");
+  const SymList shifts = call.syms("shifts");
   LoweredTensor flat = dims.empty() ? call.to.reshape(self, {self.numel()}) : self;
   if (dims.empty()) dims = {0};
-  Sizes by(flat.dim(), 0), sizes;
-  for (SymExpr size : flat.sizes) sizes.push_back(call.to.number(size));
-  for (std::size_t k = 0; k < dims.size(); ++k) by[wrap_dim(dims[k], flat.dim())] += shifts[k];
+  SymList shift(flat.dim(), 0);
+  for (std::size_t k = 0; k < dims.size(); ++k) {
+    SymExpr& each = shift[wrap_dim(dims[k], flat.dim())];
+    each = each + shifts[k];
+  }
+  bool numbers = true;
+  for (std::size_t d = 0; d < flat.dim(); ++d)
+    numbers = numbers && (shift[d].is(0) || (shift[d].is_int() && flat.sizes[d].is_int()));
+  if (!numbers) {
+    for (std::size_t d = 0; d < flat.dim(); ++d) {
+      if (shift[d].is(0)) continue;
+      if (call.test(sym_lt(shift[d], 0), "a shift towards the start")) shift[d] = shift[d] + flat.sizes[d];
+      if (call.test(sym_lt(shift[d], 0), "a shift by more than the size") ||
+          call.test(sym_le(flat.sizes[d], shift[d]), "a shift by more than the size"))
+        shift[d] = sym_mod(shift[d], flat.sizes[d]);
+      if (call.test(sym_eq(shift[d], 0), "a shift by the size")) shift[d] = 0;
+    }
+    return give_rolled_parts(call, flat, shift);
+  }
+  Sizes by, sizes;
+  for (std::size_t d = 0; d < flat.dim(); ++d) {
+    by.push_back(shift[d].as_int());
+    sizes.push_back(flat.sizes[d].is_int() ? flat.sizes[d].as_int() : 1);
+  }
   call.give(call.to.map(self.dtype, flat.sizes, [=](Body& body, const Index& i) {
     Index at = i;
     for (std::size_t d = 0; d < at.size(); ++d)

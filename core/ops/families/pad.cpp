@@ -14,18 +14,22 @@ using namespace loops;
 
 void lower_pad(LowerCall& call) {
   LoweredTensor self = call.in("self");
-  const Sizes pad = call.integers("pad");
+  const SymList pad = call.syms("pad");
   const SymList sizes = call.out_sizes();
   std::size_t rank = self.dim();
   DType dtype = self.dtype;
   double value = as_double(call.number("value"));
-  Sizes before(rank, 0), crop(rank, 0);
+  SymList before(rank, 0), crop(rank, 0);
   SymList kept = self.sizes;
   for (std::size_t k = 0; 2 * k < pad.size(); ++k) {
     std::size_t d = rank - 1 - k;
-    before[d] = std::max<std::int64_t>(pad[2 * k], 0);
-    crop[d] = std::max<std::int64_t>(-pad[2 * k], 0);
-    kept[d] = kept[d] - crop[d] - std::max<std::int64_t>(-pad[2 * k + 1], 0);
+    const auto crops = [&](SymExpr at) { return call.test(sym_lt(at, 0), "a part to crop"); };
+    if (crops(pad[2 * k]))
+      crop[d] = -pad[2 * k];
+    else
+      before[d] = pad[2 * k];
+    kept[d] = kept[d] - crop[d];
+    if (crops(pad[2 * k + 1])) kept[d] = kept[d] + pad[2 * k + 1];
   }
   LoweredTensor inner = call.to.view(self, call.to.plain(kept), [crop](Body&, const Index& i) {
     Index at = i;

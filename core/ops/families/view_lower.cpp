@@ -117,16 +117,19 @@ void lower_unbind(LowerCall& call) {
 void lower_as_strided(LowerCall& call) {
   LoweredTensor self = call.in("self");
   const TensorMeta& meta = call.tensor("self");
-  std::int64_t offset = call.has("storage_offset") ? call.integer("storage_offset") : call.to.number(meta.offset);
+  const SymExpr offset = call.has("storage_offset") ? call.sym("storage_offset") : meta.offset;
   if (!is_contiguous(call, meta.sizes, meta.strides) || !meta.offset.is(0))
     fail_unsupported("as_strided of a tensor that is not row-major");
-  const Sizes numbers = call.integers("stride");
-  const SymList strides(numbers.begin(), numbers.end());
-  Sizes sizes;
-  for (SymExpr size : call.out_sizes()) sizes.push_back(call.to.number(size));
-  auto reached = reach(sizes, numbers);
+  const SymList strides = call.syms("stride"), sizes = call.out_sizes();
+  SymExpr reached = offset + 1;
+  bool possible = !call.test(sym_lt(offset, 0), "a place within the tensor");
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    possible = possible && !call.test(sym_lt(strides[d], 0), "strides from the start to the end");
+    reached = reached + (sizes[d] - 1) * strides[d];
+  }
+  if (product(sizes).is(0)) reached = offset;
   // Whether the storage reaches further than the tensor is known only to the call.
-  if (!reached || offset < 0 || offset + *reached > call.to.number(self.numel()))
+  if (!possible || !call.test(sym_le(reached, self.numel()), "elements within the tensor"))
     fail_unsupported("as_strided past the elements of its tensor");
   call.give(call.to.view(self, call.out_sizes(), [=, from = self.sizes](Body& body, const Index& i) {
     return body.math.delinearize(body.math.element(i, strides) + offset, from);
