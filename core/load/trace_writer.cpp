@@ -43,7 +43,7 @@ thread_local Frame* frame = nullptr;
 struct Log {
   std::mutex mutex;
   std::atomic<bool> off = false;
-  int fd = -1;
+  std::atomic<int> fd = -1;
   pid_t pid = 0;  ///< whose file it is
   std::string path;
   std::map<std::string, std::size_t> strings;         ///< interned in this file
@@ -332,7 +332,8 @@ Compilation::~Compilation() {
   if (!outermost_) return;
   const double end = now();
   event("entire_frame_compile", "E", end, Source::current());
-  if (std::uncaught_exceptions() > raised_) frame->failure = {{"fail_type", "raised"}};
+  if (std::uncaught_exceptions() > raised_)
+    frame->failure = {{"fail_type", "raised"}, {"fail_reason", "an error was raised"}};
   if (frame->metrics) record("compilation_metrics", metrics_of(*frame, end), nullptr, Source::current());
   delete std::exchange(frame, nullptr);
 }
