@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <hiredis.h>
+#include <hiredis/hiredis.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -138,9 +138,13 @@ Result<std::unique_ptr<RedisConnection>> RedisConnection::open(const std::string
   const std::size_t colon = address.rfind(':');
   if (!address.starts_with('/') && (colon == std::string::npos || colon == 0 || colon + 1 == address.size()))
     return input_error("team.address", "team_cache is neither HOST:PORT nor the absolute path of a socket");
-  TRY(Descriptor socket, address.starts_with('/')
-                             ? connect_to_path(address, deadline)
-                             : connect_to_host(address.substr(0, colon), address.substr(colon + 1), deadline));
+  if (address.starts_with('/')) {
+    TRY(Descriptor socket, connect_to_path(address, deadline));
+    return std::unique_ptr<RedisConnection>(new RedisConnection(std::move(socket)));
+  }
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);  // IPv6
+  TRY(Descriptor socket, connect_to_host(host, address.substr(colon + 1), deadline));
   return std::unique_ptr<RedisConnection>(new RedisConnection(std::move(socket)));
 }
 

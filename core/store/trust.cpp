@@ -133,14 +133,14 @@ Result<SigningKey> user_key() {
 Result<SigningKey> team_key(const std::string& file) {
   const auto refused = [&](std::string why) { return input_error("team.key", std::move(why), Where{.file = file}); };
   if (file.empty()) return refused("team_cache is set and team_key is not; name the file with the team's key");
-  if (auto own = check_private(file); !own)
-    return refused("somebody else may write the team's key or a folder of it; make them yours alone (chmod go-w)");
   const File in(file, O_RDONLY);
   struct stat s = {};
   if (!in || ::fstat(in.fd(), &s) != 0)
     return refused(fmt::format("the team's key cannot be read: {}", std::strerror(errno)));
   if ((s.st_mode & 077) != 0)
     return refused("the team's key can be read by other users; make it yours alone (chmod 600)");
+  if (auto own = check_private(file); !own)
+    return refused("somebody else may write the team's key or a folder of it; make them yours alone (chmod go-w)");
   std::string text(4096, '\0');
   const ssize_t n = ::read(in.fd(), text.data(), text.size());
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
