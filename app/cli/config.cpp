@@ -31,7 +31,7 @@ std::string shown(const std::string& value) {
 }
 
 void print_row(const ConfigRow& row) {
-  fmt::print("{} {:<22}{:<12}{}\n", row.differs(config()) ? '*' : ' ', row.name, shown(row.text(config())), row.help);
+  fmt::print("{} {:<29}{:<12}{}\n", row.differs(config()) ? '*' : ' ', row.name, shown(row.text(config())), row.help);
 }
 
 void print_whole(const ConfigRow& row) {

@@ -41,6 +41,30 @@ class TestLayout : public QObject {
     for (int layers : {1, 3, 40}) QCOMPARE(overlaps(lay_out(make_picture(joint_graph(layers)))), 0);
   }
 
+  /// Around the stack stands a bracket, and one for each block of it, which is nearer.
+  void brackets_stand_beside_their_cards() {
+    const Picture picture = make_picture(joint_graph(6));
+    const views::PictureLayout layout = lay_out(picture);
+    QVERIFY(layout.brackets.size() > 6);
+    for (const Bracket& bracket : layout.brackets) {
+      const bool forward = picture.frames[bracket.frame].side == Side::Forward;
+      const float right = bracket.x + views::PictureLayout::kBracketLane;
+      float nearest = 1e6F;
+      for (std::size_t i = 0; i < layout.boxes.size(); ++i) {
+        const Box& box = layout.boxes[i];
+        if (picture.cards[i].side != picture.frames[bracket.frame].side || box.bottom() <= bracket.top ||
+            box.y >= bracket.bottom)
+          continue;
+        QVERIFY(forward ? right <= box.x : bracket.x >= box.right());
+        nearest = std::min(nearest, forward ? box.x - right : bracket.x - box.right());
+      }
+      QVERIFY2(nearest < 90, qPrintable(QString::number(nearest)));  // other brackets and lines come between
+      for (const Bracket& other : layout.brackets)
+        if (&other != &bracket && other.top < bracket.bottom && bracket.top < other.bottom)
+          QVERIFY(other.x >= right || other.x + views::PictureLayout::kBracketLane <= bracket.x);
+    }
+  }
+
   void forward_runs_down_and_backward_up() {
     Picture picture = make_picture(joint_graph(20));
     views::PictureLayout layout = lay_out(picture);

@@ -1,5 +1,7 @@
 #include "views/config/config_view.h"
 
+#include <fmt/format.h>
+
 #include "views/look/format.h"
 
 namespace partita::views {
@@ -12,18 +14,17 @@ std::vector<Row> config_rows(const Config& config) {
     row.cells.emplace_back(text(known.name), differs ? Tone::Warn : Tone::Plain);
     row.cells.emplace_back(text(known.text(config)), differs ? Tone::Warn : Tone::Plain);
     row.cells.emplace_back(text(known.text(Config())), Tone::Dim);
-    row.cells.emplace_back(differs ? QString::fromUtf8("●") : QString(), differs ? 1.0 : 0.0, Tone::Warn);
-    row.cells.emplace_back(known.use == ConfigUse::Code ? QString::fromUtf8("●") : QString(),
-                           known.use == ConfigUse::Code ? 1.0 : 0.0);
-    row.cells.emplace_back(text(known.help));
-    row.cells.emplace_back(text(known.takes()), Tone::Dim);
+    std::string meaning = fmt::format("{} ({})", known.help, known.takes());
+    if (known.use == ConfigUse::Code) meaning += ". Decides code.";
+    row.cells.emplace_back(text(meaning));
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
 ConfigView::ConfigView(QWidget* parent)
-    : TablePanel({tr("Name"), tr("Value"), tr("Default"), tr("Changed"), tr("In the key"), tr("Meaning"), tr("Takes")},
-                 parent) {}
+    : TablePanel({tr("Name"), tr("Value"), tr("Default"), tr("Meaning")}, parent) {
+  set_wrapped_column(3);
+}
 
 }  // namespace partita::views

@@ -1,7 +1,10 @@
 #include "views/graph/layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <optional>
 
 #include "views/graph/columns.h"
 #include "views/graph/rows.h"
@@ -77,6 +80,54 @@ struct Router {
   }
 };
 
+/// How far cards and lines reach outward in each row: to the left in the forward, to the right in the backward.
+class OuterEdges {
+ public:
+  OuterEdges(const Picture& picture, const PictureLayout& layout) {
+    for (const Box& box : layout.boxes) {
+      first_ = std::min(first_, row_of(box.y));
+      last_ = std::max(last_, row_of(box.y));
+    }
+    for (auto& side : edges_) side.assign(static_cast<std::size_t>(last_ - first_ + 1), std::nullopt);
+    for (std::size_t i = 0; i < layout.boxes.size(); ++i) {
+      const Box& box = layout.boxes[i];
+      const bool forward = picture.cards[i].side == Side::Forward;
+      add(forward, forward ? box.x : box.right(), box.y, box.bottom());
+    }
+    for (std::size_t i = 0; i < layout.routes.size(); ++i) {
+      const Route& route = layout.routes[i];
+      const bool forward = picture.cards[picture.links[i].from].side == Side::Forward;
+      for (std::uint32_t k = 0; k + 1 < route.count; ++k) {
+        const Point &a = layout.points[route.begin + k], &b = layout.points[route.begin + k + 1];
+        add(forward, forward ? std::min(a.x, b.x) : std::max(a.x, b.x), std::min(a.y, b.y), std::max(a.y, b.y));
+      }
+    }
+  }
+
+  void add(bool forward, float x, float top, float bottom) {
+    for (int row = row_of(top); row <= row_of(bottom); ++row) {
+      std::optional<float>& edge = at(forward, row);
+      edge = !edge ? x : forward ? std::min(*edge, x) : std::max(*edge, x);
+    }
+  }
+  float within(bool forward, float top, float bottom) {
+    std::optional<float> out;
+    for (int row = row_of(top); row <= row_of(bottom); ++row)
+      if (const auto& edge = at(forward, row))
+        out = !out ? *edge : forward ? std::min(*out, *edge) : std::max(*out, *edge);
+    return out.value_or(0);
+  }
+
+ private:
+  static int row_of(float y) { return static_cast<int>(std::floor(y / PictureLayout::kPitch)); }
+  std::optional<float>& at(bool forward, int row) {
+    return edges_[forward ? 0 : 1][static_cast<std::size_t>(std::clamp(row, first_, last_) - first_)];
+  }
+
+  int first_ = std::numeric_limits<int>::max(), last_ = std::numeric_limits<int>::min();
+  std::vector<std::optional<float>> edges_[2];
+};
+
 void add_brackets(const Picture& picture, PictureLayout& layout) {
   struct Rows {
     float top = 0, bottom = -1;
@@ -95,8 +146,7 @@ void add_brackets(const Picture& picture, PictureLayout& layout) {
       }
     }
   }
-  // Brackets of inner frames are nearest to the cards. A bracket that shares rows with another takes the next free lane
-  // outward.
+  // Inner frames come first. Each bracket stands beside what lies outermost in its rows, which may be another bracket.
   std::vector<int> order;
   for (std::size_t f = 0; f < picture.frames.size(); ++f)
     if (extent[f].bottom > extent[f].top) order.push_back(static_cast<int>(f));
@@ -104,27 +154,18 @@ void add_brackets(const Picture& picture, PictureLayout& layout) {
     int da = picture.frames[a].depth, db = picture.frames[b].depth;
     return da != db ? da > db : extent[a].top < extent[b].top;
   });
-  constexpr int kLanes = 4;
-  std::vector<std::vector<Rows>> taken[2];
-  std::vector<int> least(picture.frames.size());  // lowest lane that is free of the frame's children
+  if (order.empty()) return;
+  OuterEdges edges(picture, layout);
   for (int f : order) {
-    const Frame& frame = picture.frames[f];
-    auto& lanes = taken[static_cast<int>(frame.side)];
-    int lane = least[f];
-    auto clash = [&](const Rows& other) { return other.top < extent[f].bottom && extent[f].top < other.bottom; };
-    while (
-        lane < kLanes - 1 && lane < static_cast<int>(lanes.size()) &&
-        std::any_of(lanes[lane].end() - std::min<std::ptrdiff_t>(8, std::ssize(lanes[lane])), lanes[lane].end(), clash))
-      ++lane;
-    lanes.resize(std::max<std::size_t>(lanes.size(), lane + 1));
-    lanes[lane].push_back(extent[f]);
-    if (frame.parent >= 0) least[frame.parent] = std::max(least[frame.parent], std::min(lane + 1, kLanes - 1));
-    int& widest = layout.bracket_lanes[static_cast<int>(frame.side)];
-    widest = std::max(widest, lane + 1);
-    layout.brackets.push_back({f, lane, extent[f].top, extent[f].bottom});
+    const bool forward = picture.frames[f].side == Side::Forward;
+    const float edge = edges.within(forward, extent[f].top, extent[f].bottom);
+    const float x = forward ? edge - PictureLayout::kBracketLane : edge;
+    layout.brackets.push_back({f, x, extent[f].top, extent[f].bottom});
+    edges.add(forward, x, extent[f].top, extent[f].bottom);
+    edges.add(forward, x + PictureLayout::kBracketLane, extent[f].top, extent[f].bottom);
+    layout.forward_left = std::min(layout.forward_left, x);
+    layout.backward_right = std::max(layout.backward_right, x + PictureLayout::kBracketLane);
   }
-  layout.forward_left -= static_cast<float>(layout.bracket_lanes[0]) * PictureLayout::kBracketLane;
-  layout.backward_right += static_cast<float>(layout.bracket_lanes[1]) * PictureLayout::kBracketLane;
 }
 
 void finish(const Picture& picture, PictureLayout& layout) {

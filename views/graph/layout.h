@@ -32,15 +32,15 @@ struct Route {
                 count = 0;  ///< into PictureLayout::points; none for Crossing, which is drawn through the cut
 };
 
-/// A frame, drawn as a bracket in the margin: the rows that it covers, and its lane, 0 nearest to the cards.
+/// A frame, drawn as a bracket beside its cards, kBracketLane wide from `x` on, along the rows that it covers.
 struct Bracket {
   int frame = 0;
-  int lane = 0;
+  float x = 0;
   float top = 0, bottom = 0;
 };
 
 struct PictureLayout {
-  static constexpr float kCardHeight = 36, kMinorHeight = 22, kPitch = 52, kGap = 16, kCutWidth = 108, kMargin = 24,
+  static constexpr float kCardHeight = 36, kMinorHeight = 22, kPitch = 48, kGap = 16, kCutWidth = 108, kMargin = 24,
                          kBracketLane = 18;
   static constexpr int kLongestLine = 12;  ///< rows; longer links are stubs
 
@@ -52,7 +52,6 @@ struct PictureLayout {
   Box bounds;                                  ///< with brackets
   float cut_left = 0, cut_right = 0;           ///< the band between forward and backward; equal when there is none
   float forward_left = 0, backward_right = 0;  ///< outer edges, with brackets
-  int bracket_lanes[2] = {0, 0};               ///< of the forward, of the backward
 };
 
 PictureLayout lay_out(const Picture& picture);

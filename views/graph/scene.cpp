@@ -85,12 +85,7 @@ int Scene::card_at(float x, float y) const {
 }
 
 Box Scene::bracket_box(const Bracket& bracket) const {
-  Side side = picture.frames[bracket.frame].side;
-  float inner = static_cast<float>(bracket.lane) * PictureLayout::kBracketLane;
-  float total = static_cast<float>(layout.bracket_lanes[static_cast<int>(side)]) * PictureLayout::kBracketLane;
-  float x = side == Side::Forward ? layout.forward_left + total - inner - PictureLayout::kBracketLane
-                                  : layout.backward_right - total + inner;
-  return {x, bracket.top, PictureLayout::kBracketLane, bracket.bottom - bracket.top};
+  return {bracket.x, bracket.top, PictureLayout::kBracketLane, bracket.bottom - bracket.top};
 }
 
 int Scene::bracket_at(float x, float y) const {

@@ -179,6 +179,7 @@ QString Theme::style_sheet() const {
     QTreeView::item:selected, QListView::item:selected, QTableView::item:selected { background: @current; color: @ink; }
     QHeaderView, QTableCornerButton::section { background: @panel; border: none; }
     QHeaderView::section { background: @panel; color: @dim; border: none; border-bottom: 1px solid @line; padding: 4px 8px; }
+    QHeaderView::up-arrow, QHeaderView::down-arrow { subcontrol-origin: margin; subcontrol-position: top center; width: 8px; height: 8px; }
     QTabBar { background: transparent; qproperty-drawBase: 0; }
     QTabBar::tab { background: transparent; color: @dim; padding: 5px 12px; border: none; border-bottom: 2px solid transparent; }
     QTabBar::tab:selected { color: @ink; border-bottom: 2px solid @accent; }

@@ -152,6 +152,12 @@ void TablePanel::set_stretched_column(int column) {
   view_->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Stretch);
 }
 
+void TablePanel::set_wrapped_column(int column) {
+  set_stretched_column(column);
+  view_->setWordWrap(true);
+  view_->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+}
+
 void TablePanel::select_node(const QString& node) {
   if (node.isEmpty() || view_->currentIndex().data(TableModel::NodeRole).toString() == node) return;
   for (int r = 0; r < static_cast<int>(model_->rows().size()); ++r) {

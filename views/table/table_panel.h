@@ -22,6 +22,7 @@ class TablePanel : public QWidget {
   void set_rows(std::vector<Row> rows, bool keep_widths = false);
   void sort_by(int column, Qt::SortOrder order);
   void set_stretched_column(int column);
+  void set_wrapped_column(int column);  ///< stretched, its text in several lines; for tables of few rows
   void select_node(const QString& node);           ///< chooses its row, without a signal
   QString current_node() const;                    ///< of the chosen row; empty: none
   void set_choose_many(bool many);                 ///< several rows at once
