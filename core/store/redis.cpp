@@ -33,7 +33,7 @@ Status wait(int socket, short events, Deadline deadline) {
     pollfd one{socket, events, 0};
     const int ready = time.count() > 0 ? ::poll(&one, 1, static_cast<int>(time.count())) : 0;
     if (ready > 0) return {};
-    if (ready == 0) return failed("it does not answer in time");
+    if (ready == 0) return failed("no answer in time");
     if (errno != EINTR) return failed(std::strerror(errno));
   }
 }
@@ -173,7 +173,7 @@ Result<std::optional<std::string>> RedisConnection::ask(const std::vector<std::s
   std::vector<char> buffer(1 << 16);
   for (std::size_t read = 0; read < most_bytes;) {
     void* found = nullptr;
-    if (redisReaderGetReply(reader_.get(), &found) != REDIS_OK) return failed("it does not speak Redis's protocol");
+    if (redisReaderGetReply(reader_.get(), &found) != REDIS_OK) return failed("not Redis's protocol");
     if (found) {
       const std::unique_ptr<Answer> answer(static_cast<Answer*>(found));
       if (answer->type == REDIS_REPLY_ERROR) return failed(answer->text);
@@ -186,7 +186,7 @@ Result<std::optional<std::string>> RedisConnection::ask(const std::vector<std::s
       if (redisReaderFeed(reader_.get(), buffer.data(), static_cast<std::size_t>(n)) != REDIS_OK)
         return failed("the memory does not suffice for its answer");
     } else if (n == 0) {
-      return failed("it has closed the connection");
+      return failed("it closed the connection");
     } else if (errno == EAGAIN) {
       TRY_DO(wait(socket_.get(), POLLIN, deadline));
     } else if (errno != EINTR) {

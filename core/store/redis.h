@@ -20,7 +20,8 @@ class RedisConnection {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  /// `address`: HOST:PORT, or the path of a unix socket. Errors team.address, team.server.
+  /// `address`: HOST:PORT, or the path of a unix socket. Errors team.address, team.server, whose message is the reason
+  /// alone.
   static Result<std::unique_ptr<RedisConnection>> open(const std::string& address, Deadline deadline);
   ~RedisConnection();
 

@@ -18,8 +18,8 @@ std::string signature(const SigningKey& key, const std::string& hash, const Comp
   return sign(key, {"partita team entry 1", hash, object.kind, object.graph_name, object.bytes});
 }
 
-void warn(const std::string& text) {
-  std::fprintf(stderr, "partita: warning: %s\n", text.c_str());
+void warn(const Diagnostic& what) {
+  std::fprintf(stderr, "partita: warning: %s\n", what.line().c_str());
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ std::unique_ptr<TeamCache> TeamCache::configured() {
   if (config().team_cache.empty()) return nullptr;
   const auto key = team_key(config().team_key);
   if (!key) {
-    warn(key.error().line() + "; going on without the team's cache");
+    warn(key.error());
     return nullptr;
   }
   return std::unique_ptr<TeamCache>(new TeamCache(config().team_cache, config().team_seconds, *key));
@@ -43,16 +43,18 @@ std::optional<std::string> TeamCache::ask(const std::vector<std::string_view>& c
   if (failed_) return std::nullopt;
   const auto deadline = std::chrono::steady_clock::now() +
                         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds_));
-  const auto answer = [&]() -> Result<std::optional<std::string>> {
+  auto answer = [&]() -> Result<std::optional<std::string>> {
     if (!connection_ || process_ != ::getpid()) {
       TRY(connection_, RedisConnection::open(address_, deadline));
       process_ = ::getpid();
     }
     return connection_->ask(command, deadline);
   }();
-  if (answer) return *answer;
-  warn(fmt::format("{}: {}: {}; going on without the team's cache", address_, answer.error().code,
-                   answer.error().message));
+  if (answer) return *std::move(answer);
+  warn(input_error(
+      answer.error().code,
+      fmt::format("the team's server fails ({}); going on without the team's cache", answer.error().message),
+      Where{.file = address_}));
   failed_ = true;
   connection_.reset();
   return std::nullopt;
@@ -68,8 +70,9 @@ std::optional<CompiledObject> TeamCache::find(const CacheKey& key) {
   for (std::string* part : {&object.kind, &object.graph_name, &object.bytes}) *part = in.text();
   if (in.ok() && same_signature(signed_as, signature(key_, hash, object))) return object;
   if (!std::exchange(told_unsigned_, true))
-    warn(fmt::format("{}: team.signature: {}{} is not signed with the team's key, so it is not loaded", address_,
-                     prefix, hash));
+    warn(input_error("team.signature",
+                     fmt::format("{}{} is not signed with the team's key; it is not loaded", prefix, hash),
+                     Where{.file = address_}));
   return std::nullopt;
 }
 

@@ -132,7 +132,9 @@ Result<SigningKey> user_key() {
 
 Result<SigningKey> team_key(const std::string& file) {
   const auto refused = [&](std::string why) { return input_error("team.key", std::move(why), Where{.file = file}); };
-  if (file.empty()) return refused("team_cache is set and team_key is not; name the file with the team's key");
+  if (file.empty())
+    return refused(
+        "team_cache is set and team_key is not, so the cache is not used; name the file with the team's key");
   const File in(file, O_RDONLY);
   struct stat s = {};
   if (!in || ::fstat(in.fd(), &s) != 0)

@@ -74,7 +74,7 @@ with tempfile.TemporaryDirectory() as work:
     # A stranger's key: told, compiled here.
     open(f"{work}/key", "w").write("fedcba9876543210" * 4)
     said, results, did = Machine(work, "stranger").run("out")
-    check(results == expected and "hit" not in did and said.count("team.signature") == 1 and said.count("\n") == 1,
+    check(results == expected and "hit" not in did and said.count("is not signed with the team's key") == 1 and said.count("\n") == 1,
           f"stranger: {said} {did}")
 
     # The server dies or hangs while machines use it.
@@ -88,7 +88,7 @@ with tempfile.TemporaryDirectory() as work:
             check(child.returncode == 0 and said.count("\n") <= 1, f"{m.name}: exit {child.returncode}, {said}")
             check(open(f"{work}/{m.name}/out", "rb").read() == expected, f"{m.name}: other results")
         said, results, did = Machine(work, f"after{number}").run("out", "--config", f"fold_limit={2000 + number}")
-        check(results == expected and said.count("team.server") == 1 and said.count("\n") == 1, f"after: {said}")
+        check(results == expected and said.count("the team's server fails") == 1 and said.count("\n") == 1, f"after: {said}")
         server.kill()
         server.wait()
         if number == 0:

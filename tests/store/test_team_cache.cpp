@@ -136,14 +136,14 @@ class TestTeamCache : public QObject {
     // The entry of another key, changed bytes, no entry at all, and an entry of somebody with another key.
     std::vector<std::string> forged = {"", "code", std::string(1000, '\xff'), code};
     forged.back().back() ^= 1;
+    int tried = 0;
     for (const std::string& entry : forged) {
       QVERIFY(redis({"SET", one, entry}));
       Stderr said;
-      const auto b = machine("b");
+      const auto b = machine("b" + std::to_string(tried++));
       const bool found[] = {b->find("graph").has_value(), b->find("other").has_value()};
       QCOMPARE(found[0] + found[1], 1);
-      QVERIFY2(said.text().contains("team.signature: " + QString::fromStdString(one)), qPrintable(said.text()));
-      QFile::remove(QString::fromStdString(path("b.sqlite")));
+      QVERIFY2(said.text().contains(QString::fromStdString(one) + " is not signed"), qPrintable(said.text()));
     }
     QVERIFY(redis({"FLUSHALL"}));
     a->put("graph", "code", "forward");
@@ -153,13 +153,13 @@ class TestTeamCache : public QObject {
     QVERIFY(redis({"SET", **redis({"RANDOMKEY"}), entry}));
     Stderr swapped;
     QVERIFY(!machine("c")->find("other"));
-    QVERIFY(swapped.text().contains("team.signature"));
+    QVERIFY(swapped.text().contains("is not signed with the team's key"));
 
     write_key("stranger", "fedcba9876543210fedcba9876543210");
     machine("stranger", {{"team_key", path("stranger")}})->put("graph", "evil code", "forward");
     Stderr said;
     QVERIFY(!machine("d")->find("graph"));
-    QVERIFY(said.text().contains("team.signature"));
+    QVERIFY(said.text().contains("is not signed with the team's key"));
   }
 
   void keys_that_others_know_are_refused() {
@@ -172,7 +172,7 @@ class TestTeamCache : public QObject {
       const auto store = machine("a", {{"team_key", path(file)}});
       store->put("graph", "code", "forward");
       const QString text = said.text();
-      QVERIFY2(text.contains("team.key") && text.contains(why), qPrintable(text));
+      QVERIFY2(text.contains(why), qPrintable(text));
       QVERIFY2(text.count('\n') == 1, qPrintable(text));
     }
     QVERIFY(!*redis({"RANDOMKEY"}));
@@ -180,7 +180,8 @@ class TestTeamCache : public QObject {
 
   void a_server_that_dies_or_hangs_is_told_once() {
     for (const int signal : {SIGKILL, SIGSTOP}) {
-      const auto a = machine("a"), b = machine("b");
+      const std::string number = std::to_string(signal);
+      const auto a = machine("a" + number), b = machine("b" + number);
       a->put("before", "code", "forward");
       QVERIFY(b->find("before"));
       ::kill(static_cast<pid_t>(server_.processId()), signal);
@@ -195,13 +196,11 @@ class TestTeamCache : public QObject {
       }
       const qint64 waited = time.elapsed();
       const QString text = said.text();
-      QCOMPARE(text.count("team.server"), 2);  // one line of each machine
+      QCOMPARE(text.count("the team's server fails"), 2);  // one line of each machine
       QVERIFY2(waited < 5000, qPrintable(QString::number(waited)));
       cleanup();
       QFile::remove(QString::fromStdString(path("socket")));
       QVERIFY(start_server());
-      QFile::remove(QString::fromStdString(path("a.sqlite")));
-      QFile::remove(QString::fromStdString(path("b.sqlite")));
     }
   }
 
@@ -213,11 +212,12 @@ class TestTeamCache : public QObject {
     listening.copy(address.sun_path, sizeof address.sun_path - 1);
     QVERIFY(::bind(silent, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
             ::listen(silent, 8) == 0);
+    int number = 0;
     for (const std::string& server : {listening, path("nobody"), std::string("127.0.0.1:1"), std::string("nonsense")}) {
       Stderr said;
       QElapsedTimer time;
       time.start();
-      const auto store = machine("a", {{"team_cache", server}});
+      const auto store = machine("a" + std::to_string(number++), {{"team_cache", server}});
       for (int i = 0; i < 20; ++i) {
         store->put("key" + std::to_string(i), "code", "forward");
         QVERIFY(store->find("key" + std::to_string(i)));
