@@ -15,6 +15,7 @@
 #include "core/base/whereabouts.h"
 #include "core/ops/evaluate.h"
 #include "core/schedule/instantiate.h"
+#include "core/tensor/repeated_elements.h"
 
 namespace partita::codegen {
 namespace {
@@ -127,6 +128,7 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
     if (t->sizes != input.sizes)
       return input_error("run.input", fmt::format("input {} has sizes {}, but the graph was compiled for {}", i,
                                                   list(t->sizes), list(input.sizes)));
+    if (input.written && repeats_elements(*t)) return input_error("run.input", repeated_elements);
     auto b = static_cast<std::size_t>(input.buffer);
     std::size_t room = static_cast<std::size_t>(elements[b]) * itemsize(t->dtype);
     bool holds =

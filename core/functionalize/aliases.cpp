@@ -18,6 +18,23 @@ bool repeats_elements(const TensorMeta& t) {
   return false;
 }
 
+/// Are several elements one place in memory without a stride of 0, as as_strided can make them? Told from sizes and
+/// strides that are numbers: the dimensions by their strides, each must step over all that those before it reach.
+bool elements_overlap(const TensorMeta& t) {
+  const auto sizes = concrete(t.sizes), strides = concrete(t.strides);
+  if (!t.strides_known || !sizes || !strides || std::ranges::count(*sizes, 0) > 0) return false;
+  std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride, size
+  for (std::size_t d = 0; d < sizes->size(); ++d)
+    if ((*sizes)[d] != 1) dims.emplace_back((*strides)[d], (*sizes)[d]);
+  std::ranges::sort(dims);
+  std::int64_t last = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= last) return true;
+    last += stride * (size - 1);
+  }
+  return false;
+}
+
 /// How the object shows its memory, with an offset from where the memory's first tensor begins. Nullopt if it has
 /// changed elements: there is no conjugate bit, so a conjugated view is a new value.
 std::optional<TensorMeta> shown(const EagerTensors& eager, const EagerObject& object, ShapeEnv& shapes) {
@@ -287,8 +304,10 @@ InputAliasInfo describe_input(const EagerTensors& eager, const Node& input, std:
   const bool seen = info.mutates_data && m.written_with_grad && !made.hidden.contains(m.content);
   info.is_leaf = i < options.is_leaf.size() ? options.is_leaf[i] : !(info.requires_grad && seen);
   if (info.mutates_data || info.mutates_metadata) {
+    // A kernel that reads and writes elements that overlap would read what it wrote.
     const bool in_graph = options.keep_input_mutations && info.mutates_data && !info.mutates_metadata &&
-                          (!info.requires_grad || info.mutations_under_no_grad);
+                          (!info.requires_grad || info.mutations_under_no_grad) &&
+                          !(input.meta.tensor() && elements_overlap(*input.meta.tensor()));
     info.mutation_type = in_graph ? MutationType::MutatedInGraph : MutationType::MutatedOutGraph;
   }
   return info;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/tensor/repeated_elements.h"
+
 namespace partita {
 namespace {
 
@@ -23,11 +25,17 @@ bool pair_arguments(const Schema& mutating, const Schema& variant, FunctionalVar
   return variant.args.size() + outs == mutating.args.size();
 }
 
+/// Does the operator write through a TensorIterator that refuses elements that are one place in memory?
+bool refuses_repeated(const Op* functional) {
+  const OpRecord* record = find_record(functional);
+  return record && (record->copies_second || (record->pointwise.body && record->pointwise.condition.empty()));
+}
+
 /// Copies a result into the argument that it belongs to, item by item for lists.
-Status write(const Value& target, const Value& result, const Schema& schema) {
+Status write(const Value& target, const Value& result, const FunctionalVariant& variant, const Schema& schema) {
   auto *targets = target.get<ValueList>(), *results = result.get<ValueList>();
   if (targets && results && targets->size() == results->size()) {
-    for (std::size_t i = 0; i < targets->size(); ++i) TRY_DO(write((*targets)[i], (*results)[i], schema));
+    for (std::size_t i = 0; i < targets->size(); ++i) TRY_DO(write((*targets)[i], (*results)[i], variant, schema));
     return {};
   }
   auto *to = target.get<Tensor>(), *from = result.get<Tensor>();
@@ -35,6 +43,7 @@ Status write(const Value& target, const Value& result, const Schema& schema) {
     return input_error("ops.arguments", fmt::format("{}: the argument written must be a tensor", schema.name));
   TRY_DO(check_fits(schema, to->dtype, {to->sizes.begin(), to->sizes.end()}, from->dtype,
                     {from->sizes.begin(), from->sizes.end()}));
+  if (repeats_elements(*to) && refuses_repeated(variant.op)) return input_error("ops.arguments", repeated_elements);
   to->copy_from(*from);
   return {};
 }
@@ -148,7 +157,7 @@ Result<Value> evaluate_variant(const FunctionalVariant& variant, const Schema& s
   ValueList written;
   for (std::size_t i = 0; i < variant.written.size(); ++i) {
     const Value& target = bound[static_cast<std::size_t>(variant.written[i])];
-    TRY_DO(write(target, results ? (*results)[i] : result, schema));
+    TRY_DO(write(target, results ? (*results)[i] : result, variant, schema));
     written.push_back(target);
   }
   if (schema.returns.empty()) return Value();

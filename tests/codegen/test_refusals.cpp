@@ -2,12 +2,15 @@
 // Each of them once crashed, hung or wrote out of bounds.
 #include <QtTest>
 
+#include <fmt/format.h>
+
 #include "codegen/backends.h"
 #include "core/aot/run_compiled.h"
 #include "core/fake/propagate.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
 #include "tests/support/fx.h"
+#include "tests/support/values.h"
 
 using namespace partita;
 using namespace partita::testing;
@@ -157,6 +160,55 @@ class TestRefusals : public QObject {
     const auto compiled = run_compiled(*graph, *inputs, default_compiler().make({}));
     QVERIFY2(compiled, compiled ? "" : compiled.error().line().c_str());
     QCOMPARE(compiled->front().get<Tensor>()->strides, (Sizes{2, 1}));
+  }
+
+  /// Inputs of which several elements are one place in memory, known while compiling or not.
+  void overlapping_inputs_are_read() {
+    const Tensor memory = f32({8}, {1, 2, 3, 4, 5, 6, 7, 8});
+    const auto y = *random_inputs(*fx("y: <f32[2, 3][3, 1]>", "return (y,)"), 3);
+    for (const Sizes& strides : {Sizes{0, 1}, Sizes{1, 0}, Sizes{0, 0}, Sizes{1, 1}, Sizes{2, 1}}) {
+      const Tensor x = memory.view_as({2, 3}, strides, 1);
+      for (const std::string& known : {std::string("3, 1"), fmt::format("{}, {}", strides[0], strides[1])}) {
+        const auto graph = fx("x: <f32[2, 3][" + known + "]>, y: <f32[2, 3][3, 1]>",
+                              "a = $add.Tensor(x, y)\nb = $sum.dim_IntList(x, [0])\nt = $t(y)\nc = $mm(x, t)\n"
+                              "d = $cat([x, y], 1)\nreturn (a, b, c, d)");
+        const auto expected = interpret(*graph, {*x.clone(), y[0]});
+        QVERIFY2(expected, expected ? "" : expected.error().line().c_str());
+        const auto found = run_compiled(*graph, {x, y[0]}, default_compiler().make({}));
+        QVERIFY2(found, found ? "" : found.error().line().c_str());
+        for (std::size_t i = 0; i < 4; ++i) {
+          const std::vector<double> a = elements((*expected)[i]), b = elements((*found)[i]);
+          QCOMPARE(a.size(), b.size());
+          for (std::size_t k = 0; k < a.size(); ++k) QVERIFY(std::abs(a[k] - b[k]) <= 1e-5 * (1 + std::abs(a[k])));
+        }
+      }
+    }
+  }
+
+  /// Elements that overlap are written after all of them were read; those that expand repeats are refused.
+  void overlapping_inputs_are_written() {
+    const auto graph_of = [](const std::string& strides) {
+      return fx("x: <f32[2, 3][" + strides + "]>, y: <f32[2, 3][3, 1]>", "a = $add_.Tensor(x, y)\nreturn (y,)");
+    };
+    const Tensor y = f32({2, 3}, {0, 1, 2, 1, 2, 3});
+    for (const char* known : {"1, 1", "3, 1"}) {
+      const Tensor memory = f32({4}, {0, 1, 2, 3});
+      const auto found =
+          run_compiled(*graph_of(known), {memory.view_as({2, 3}, {1, 1}, 0), y}, default_compiler().make({}));
+      QVERIFY2(found, found ? "" : found.error().line().c_str());
+      QCOMPARE(elements(memory), (std::vector<double>{0, 2, 4, 6}));
+    }
+    const Tensor x = f32({3}, {0, 1, 2}).view_as({2, 3}, {0, 1}, 0);
+    const auto interpreted = interpret(*graph_of("3, 1"), {x, y});
+    QVERIFY(!interpreted);
+    QVERIFY2(interpreted.error().message.starts_with("unsupported operation: more than one element"),
+             interpreted.error().line().c_str());
+    const auto late = run_compiled(*graph_of("3, 1"), {x, y}, default_compiler().make({}));
+    QVERIFY(!late);
+    QCOMPARE(late.error().message, interpreted.error().message);
+    const auto early = run_compiled(*graph_of("0, 1"), {x, y}, default_compiler().make({}));
+    QVERIFY(!early);
+    QCOMPARE(early.error().code, std::string("functionalize.mutation"));
   }
 
   /// Annotations are checked like arguments.
