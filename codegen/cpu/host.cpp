@@ -68,4 +68,25 @@ loops::Target host_target(int threads) {
   return target;
 }
 
+std::vector<InstructionSet> instruction_sets() {
+  const std::string& triple = host_processor().triple;
+#ifdef __x86_64__
+  return {{"baseline", {"x86-64-v2", "", triple, 16}},
+          {"avx2", {"x86-64-v3", "", triple, 32}},
+          {"avx512", {"x86-64-v4", "", triple, 64}}};
+#else
+  return {{"baseline", {"generic", "", triple, 16}}};
+#endif
+}
+
+loops::Target target_of(const InstructionSet& set, int threads) {
+  loops::Target target = host_target(threads);
+  target.vector_bytes = set.processor.vector_bytes;
+  if (set.name == "avx512")
+    target.channels_last = {DType::Float32, DType::BFloat16};
+  else
+    target.channels_last.clear();
+  return target;
+}
+
 }  // namespace partita::codegen

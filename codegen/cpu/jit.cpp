@@ -8,6 +8,7 @@
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassManager.h>
@@ -52,15 +53,15 @@ void initialise_llvm() {
   (void)ready;
 }
 
-std::unique_ptr<llvm::TargetMachine> target_machine() {
+/// `jit`: the code is linked into this process, else into a library.
+std::unique_ptr<llvm::TargetMachine> target_machine(const Processor& processor, bool jit) {
   std::string error;
-  const Processor& host = host_processor();
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(host.triple, error);
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(processor.triple, error);
   CHECK(target, error);
   llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(host.triple, host.name, host.features,
-                                                                          options, llvm::Reloc::PIC_, std::nullopt,
-                                                                          llvm::CodeGenOptLevel::Default, true));
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(processor.triple, processor.name, processor.features, options, llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default, jit));
 }
 
 /// Optimises a module. The emitter has already vectorised, hoisted and shared values; these passes move accumulators
@@ -105,18 +106,19 @@ std::string generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::C
 
 void compile_share(std::span<const loops::Kernel> kernels, const std::vector<std::size_t>& share,
                    const std::vector<std::string>& symbols, const JitOptions& options, ObjectCode& out) {
-  auto machine = target_machine();
+  auto machine = target_machine(options.processor, options.prefix.empty());
   llvm::LLVMContext context;
   llvm::Module module("partita", context);
-  module.setTargetTriple(host_processor().triple);
+  module.setTargetTriple(options.processor.triple);
   module.setDataLayout(machine->createDataLayout());
 
   auto start = Clock::now();
-  for (std::size_t i : share) emit_kernel(module, kernels[i], kernel_symbol(i), symbols, options.target);
+  for (std::size_t i : share)
+    emit_kernel(module, kernels[i], options.prefix + kernel_symbol(i), symbols, options.target);
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
-    f.addFnAttr("target-cpu", host_processor().name);
-    f.addFnAttr("target-features", host_processor().features);
+    f.addFnAttr("target-cpu", options.processor.name);
+    f.addFnAttr("target-features", options.processor.features);
     f.addFnAttr("prefer-vector-width", std::to_string(options.target.vector_bytes * 8));
     f.addFnAttr("min-legal-vector-width", std::to_string(options.target.vector_bytes * 8));
   }
@@ -210,6 +212,27 @@ Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const
     out.generate_ms += part.generate_ms;
   }
   return out;
+}
+
+Result<std::string> assemble(const std::string& text) {
+  initialise_llvm();
+  const auto machine = target_machine(host_processor(), false);
+  llvm::LLVMContext context;
+  std::string errors;
+  context.setDiagnosticHandlerCallBack(
+      [](const llvm::DiagnosticInfo* info, void* errors) {
+        llvm::raw_string_ostream stream(*static_cast<std::string*>(errors));
+        llvm::DiagnosticPrinterRawOStream printer(stream);
+        info->print(printer);
+      },
+      &errors);
+  llvm::Module module("partita", context);
+  module.setTargetTriple(host_processor().triple);
+  module.setDataLayout(machine->createDataLayout());
+  module.setModuleInlineAsm(text);
+  std::string object = generate(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (!errors.empty()) return Diagnostic{Fault::Internal, "codegen.assembly", errors};
+  return object;
 }
 
 Result<std::unique_ptr<LoadedCode>> LoadedCode::link(std::span<const std::string> objects) {

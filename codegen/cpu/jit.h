@@ -13,6 +13,8 @@ namespace partita::codegen {
 struct JitOptions {
   loops::Target target = host_target();  ///< `threads` also compile, each its share of the kernels
   bool keep_text = false;                ///< LLVM IR and assembly
+  Processor processor = host_processor();
+  std::string prefix = {};  ///< of the functions' names: code for several processors may be linked into one library
 };
 
 /// Machine code of some kernels as relocatable objects, which are not yet loaded.
@@ -22,11 +24,13 @@ struct ObjectCode {
   double emit_ms = 0, optimise_ms = 0, generate_ms = 0;  ///< summed over threads
 };
 
-/// Compiles kernels. kernel_entry(kernels[i], kernel_symbol(i)) names the functions of kernel i. `symbols` are the
-/// names in the kernels' sizes, in the order in which their values are passed. Error codegen.cpu (exit 3).
+/// Compiles kernels. kernel_entry(kernels[i], prefix + kernel_symbol(i)) names the functions of kernel i. `symbols` are
+/// the names in the kernels' sizes, in the order in which their values are passed. Error codegen.cpu (exit 3).
 Result<ObjectCode> compile_kernels(std::span<const loops::Kernel> kernels, const std::vector<std::string>& symbols,
                                    const JitOptions& options = {});
 std::string kernel_symbol(std::size_t index);
+/// Assembles text in GNU syntax to a relocatable object for a library. Error codegen.assembly.
+Result<std::string> assemble(const std::string& text);
 
 /// Loaded code. Its functions live as long as it does.
 class LoadedCode {

@@ -1,0 +1,459 @@
+#include "codegen/library/library.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/cpu/executor.h"
+#include "codegen/cpu/jit.h"
+#include "codegen/library/description.h"
+#include "codegen/library/link.h"
+#include "core/aot/aot.h"
+#include "core/aot/graph_io.h"
+#include "core/aot/wrapper.h"
+#include "core/base/scratch.h"
+#include "core/fake/propagate.h"
+#include "core/ops/catch_raised.h"
+#include "core/schedule/make_plan.h"
+#include "core/schedule/specialise.h"
+
+namespace partita::codegen {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Kind = LibraryValue::Kind;
+using From = LibraryArgument::From;
+
+constexpr std::uint64_t most_inside = 1'500'000'000;  // beyond it addresses in the library do not fit its relocations
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+bool has_symbols(const Meta& meta) {
+  if (const SymExpr* e = meta.sym()) return !e->is_int();
+  const TensorMeta* t = meta.tensor();
+  return t && (!concrete(t->sizes) || !concrete(t->strides));
+}
+
+std::vector<std::string> texts(const SymList& list) {
+  std::vector<std::string> out;
+  for (SymExpr e : list) out.push_back(e.str());
+  return out;
+}
+
+LibraryValue value_of_meta(std::string name, const Meta& meta) {
+  LibraryValue v{.name = std::move(name)};
+  if (const TensorMeta* t = meta.tensor()) {
+    v.dtype = t->dtype;
+    v.sizes = texts(t->sizes);
+    v.strides = texts(t->strides);
+  } else if (const SymExpr* e = meta.sym()) {
+    v.kind = Kind::Number;
+    v.dtype = e->is_float() ? DType::Float64 : e->is_boolean() ? DType::Bool : DType::Int64;
+    if (!e->is_int()) v.number = e->str();
+  } else {
+    v.kind = Kind::None;
+  }
+  return v;
+}
+
+/// "input_ids: int64[1, s0]"
+std::string shown(const LibraryValue& v) {
+  if (v.kind == Kind::None) return v.name + ": None";
+  return fmt::format("{}: {}[{}]", v.name, torch_name(v.dtype), fmt::join(v.sizes, ", "));
+}
+
+/// Functions that nobody calls: a program is only prepared, to learn who does its calls.
+class NoCode final : public LoadedCode {
+ public:
+  Result<void*> find(const std::string&) override { return reinterpret_cast<void*>(this); }
+};
+
+class LibraryCompiler {
+ public:
+  LibraryCompiler(const Artefact& artefact, const TensorFile& io, const LibraryOptions& options,
+                  const std::string& folder)
+      : artefact_(artefact), io_(io), options_(options), folder_(folder) {}
+
+  Result<LibraryReport> compile() {
+    const auto start = Clock::now();
+    TRY_DO(make_graphs());
+    TRY_DO(describe_inputs());
+    TRY_DO(choose_sets());
+    TRY_DO(compile_graph(*graphs_.partition.forward, true));
+    if (options_.train) TRY_DO(compile_graph(*graphs_.partition.backward, false));
+    TRY_DO(describe_results());
+    TRY_DO(write_weights());
+    report_.compile_ms = ms_since(start);
+    const auto linking = Clock::now();
+    TRY_DO(link());
+    report_.link_ms = ms_since(linking);
+    for (const LibraryValue& v : description_.inputs) report_.inputs.push_back(shown(v));
+    for (const LibraryValue& v : description_.outputs) report_.outputs.push_back(shown(v));
+    for (const LibraryValue& v : description_.gradients) report_.gradients.push_back(shown(v));
+    return std::move(report_);
+  }
+
+ private:
+  Status make_graphs();
+  Status check_wrappers() const;
+  Status describe_inputs();
+  Status choose_sets();
+  Status compile_graph(const Graph& graph, bool forward);
+  Status add_code(const Graph& graph, bool forward, std::size_t set, const std::map<std::string, std::int64_t>& hints,
+                  const std::vector<Guard>& guards);
+  Status find_evaluations(const schedule::Plan& plan, const ProgramSource& source, const Graph& graph,
+                          const std::map<std::string, std::int64_t>& hints);
+  Status describe_results();
+  Status write_weights();
+  Status link();
+  std::uint64_t weight(const std::string& name, const Tensor& tensor);
+  void note_written(std::size_t placeholder) {
+    const LibraryArgument& a = description_.arguments[placeholder];
+    if (a.from == From::Weight) description_.weights[a.index].written = true;
+  }
+  std::string file(std::string_view name) const { return folder_ + "/" + std::string(name); }
+
+  const Artefact& artefact_;
+  const TensorFile& io_;
+  const LibraryOptions& options_;
+  const std::string folder_;
+  GraphInputs inputs_;
+  AotGraphs graphs_;
+  LibraryDescription description_;
+  LibraryReport report_;
+  std::vector<Tensor> weights_;
+  std::vector<InstructionSet> sets_;
+  std::vector<LinkCode> code_;
+  std::vector<std::string> objects_;
+  std::vector<Meta> results_, gradients_;  ///< what the plans promise
+};
+
+/// Makes forward and backward, with values for their weights.
+Status LibraryCompiler::make_graphs() {
+  TRY(std::unique_ptr<Graph> graph, artefact_.graph());
+  const partita::Program* signature = artefact_.program.get();
+  TRY(inputs_, gather_inputs(*graph, signature, io_, options_.random_weights.value_or(0)));
+  const std::vector<Node*> placeholders = graph->placeholders();
+  if (!options_.random_weights) {
+    for (std::size_t i = 0; i < placeholders.size(); ++i) {
+      const std::string& key = inputs_.keys[i];
+      if (!key.starts_with("input.") && !io_.find(key) && !(signature && signature->tensor_of(placeholders[i]->name())))
+        return input_error("io.missing", fmt::format("there are no values for {}; give them by --inputs, or use "
+                                                     "--random-weights SEED",
+                                                     key));
+    }
+  }
+  AotOptions how = as_run(*graph, {.train = options_.train});
+  if (!options_.train) how.values = inputs_.values;
+  TRY(graphs_, aot(*graph, signature, how));
+  return check_wrappers();
+}
+
+/// What the runtime does not do around the graphs is refused.
+Status LibraryCompiler::check_wrappers() const {
+  TRY(const Wrappers wrappers, catch_raised<Wrappers>([&] { return wrap_graphs(graphs_); }));
+  for (const Wrapper& w : wrappers) {
+    const auto* epilogue = std::get_if<RuntimeWrapper>(&w);
+    const bool known = std::holds_alternative<DebugAssertWrapper>(w) ||
+                       std::holds_alternative<AutogradDispatchWrapper>(w) ||
+                       std::holds_alternative<FakifiedOutWrapper>(w);
+    const bool writes = epilogue && std::ranges::none_of(epilogue->mutated, [](const RuntimeWrapper::Mutated& m) {
+                          return !m.data || m.view_offset;
+                        });
+    if (!known && !writes)
+      return unsupported("compile.wrapper", fmt::format("a library cannot do what {} does: {}", name_of(w), summary(w)),
+                         {.graph = graphs_.partition.forward->name});
+  }
+  return {};
+}
+
+/// The number of a weight; equal views of one memory are one weight.
+std::uint64_t LibraryCompiler::weight(const std::string& name, const Tensor& tensor) {
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const Tensor& t = weights_[i];
+    if (t.storage == tensor.storage && t.offset == tensor.offset && t.sizes == tensor.sizes &&
+        t.strides == tensor.strides && t.dtype == tensor.dtype)
+      return i;
+  }
+  std::string own = name;
+  const auto taken = [&](const std::string& text) {
+    return std::ranges::any_of(description_.weights, [&](const LibraryWeight& w) { return w.value.name == text; });
+  };
+  for (int k = 1; taken(own); ++k) own = fmt::format("{}.{}", name, k);
+  LibraryWeight w{.value = {.name = std::move(own), .dtype = tensor.dtype}};
+  for (std::int64_t n : tensor.sizes) w.value.sizes.push_back(std::to_string(n));
+  for (std::int64_t n : tensor.strides) w.value.strides.push_back(std::to_string(n));
+  description_.weights.push_back(std::move(w));
+  weights_.push_back(tensor);
+  return weights_.size() - 1;
+}
+
+Status LibraryCompiler::describe_inputs() {
+  description_.trains = options_.train;
+  description_.threads = config().threads;
+  const std::vector<Node*> placeholders = graphs_.partition.forward->placeholders();
+  std::set<std::size_t> read;
+  for (std::size_t i = 0; i < placeholders.size(); ++i)
+    if (!placeholders[i]->users().empty()) read.insert(i);
+  for (std::size_t i : graphs_.meta.mutated_runtime_inputs()) read.insert(i);
+  for (std::size_t i : graphs_.frozen) read.erase(i);
+  for (std::size_t i = 0; i < placeholders.size(); ++i) {
+    const Meta& meta = placeholders[i]->meta;
+    LibraryArgument argument;
+    if (const SymExpr* e = meta.sym(); e && !e->is_int()) argument.number = e->str();
+    const std::string& key = inputs_.keys[i];
+    const auto* tensor = inputs_.values[i].get<Tensor>();
+    if (key.starts_with("input.") && (tensor || meta.sym())) {
+      argument.from = From::Input;
+      argument.index = description_.inputs.size();
+      description_.inputs.push_back(value_of_meta(placeholders[i]->name(), meta));
+    } else if (tensor && read.contains(i)) {
+      argument.from = From::Weight;
+      argument.index = weight(key.substr(key.find('.') + 1), *tensor);
+    }
+    description_.arguments.push_back(std::move(argument));
+  }
+  return {};
+}
+
+Status LibraryCompiler::choose_sets() {
+  const std::vector<InstructionSet> all = instruction_sets();
+  for (const std::string& name : options_.isas)
+    if (std::ranges::find(all, name, &InstructionSet::name) == all.end()) {
+      std::vector<std::string> names;
+      for (const InstructionSet& set : all) names.push_back(set.name);
+      return input_error("compile.isa",
+                         fmt::format("there is no code for {}; take one of {}", name, fmt::join(names, ", ")));
+    }
+  for (const InstructionSet& set : all)
+    if (options_.isas.empty() || std::ranges::find(options_.isas, set.name) != options_.isas.end())
+      sets_.push_back(set), report_.isas.push_back(set.name), code_.push_back({.isa = set.name});
+  return {};
+}
+
+Status LibraryCompiler::compile_graph(const Graph& source, bool forward) {
+  std::unique_ptr<Graph> graph = source.clone();
+  PassContext context;
+  context.threads = config().threads;
+  context.fold_limit_bytes = config().fold_limit;
+  TRY(const PipelineRun passed, post_grad_passes(*graph, context, {.disabled = configured_disabled()}));
+  LibraryGraphFacts& facts = forward ? description_.forward : description_.backward;
+  bool symbolic = false;
+  std::set<std::string> symbols;
+  for (const Node* node : graph->placeholders()) {
+    symbolic |= has_symbols(node->meta);
+    const SymExpr* e = node->meta.sym();
+    facts.numbers.push_back(e && !e->is_int() ? e->str() : "");
+    SymList sizes = e ? SymList{*e} : SymList{};
+    if (const TensorMeta* t = node->meta.tensor()) sizes.insert(sizes.end(), t->sizes.begin(), t->sizes.end());
+    for (SymExpr size : sizes)
+      for (const std::string& name : size.symbols()) symbols.insert(name);
+  }
+  std::map<std::string, std::int64_t> hints;
+  std::vector<Guard> guards;
+  if (symbolic) {
+    const auto ranges = graph->shapes->ranges();
+    for (const std::string& name : symbols) {
+      const auto hint = graph->shapes->hint(SymExpr::symbol(name));
+      if (!hint) return unsupported("compile.dynamic", "the size " + name + " has no example value");
+      hints[name] = *hint;
+      const auto range = ranges.find(name);
+      SymRange r = range == ranges.end() ? SymRange() : range->second;
+      r.low = std::max<std::int64_t>(r.low, 2);  // 0 and 1 would be code of their own
+      description_.symbols[name] = {r.low, r.high};
+    }
+    // What inference decides by the sizes, and what the sizes of the example must keep.
+    if (auto fit = schedule::specialise(*graph, hints); !fit) return std::move(fit).error();
+    const std::unique_ptr<Graph> inferred = graph->clone();
+    TRY_DO([&]() -> Status {
+      TRY(const std::size_t count, propagate(*inferred));
+      (void)count;
+      return {};
+    }());
+    guards = inferred->shapes->guards();
+  }
+  for (std::size_t set = 0; set < sets_.size(); ++set) TRY_DO(add_code(*graph, forward, set, hints, guards));
+  return {};
+}
+
+Status LibraryCompiler::add_code(const Graph& graph, bool forward, std::size_t number,
+                                 const std::map<std::string, std::int64_t>& hints, const std::vector<Guard>& guards) {
+  const InstructionSet& set = sets_[number];
+  const loops::Target target = target_of(set, config().threads);
+  auto planned = schedule::make_plan(graph, {.sizes = hints, .target = target, .symbolic = !hints.empty()});
+  if (!planned && !hints.empty() && planned.error().fault == Fault::Unsupported)
+    return unsupported("compile.dynamic", "the graph has no plan for all sizes: " + planned.error().message,
+                       planned.error().where);
+  TRY(schedule::Plan plan, std::move(planned));
+  plan.symbols = hints;  // whose names kernels take
+  for (const Guard& g : guards)
+    if (std::ranges::find(plan.guards, g.condition, &Guard::condition) == plan.guards.end()) plan.guards.push_back(g);
+  TRY(ProgramSource source, make_program(plan));
+  const std::string label = set.name + (forward ? "_forward" : "_backward");
+  LinkGraph linked{.program = file(label), .prefix = label + "_", .functions = {}};
+  TRY(const std::string bytes, program_bytes(source.program));
+  TRY_DO(write_file(linked.program, bytes));
+  JitOptions how{.target = target, .processor = set.processor, .prefix = linked.prefix};
+  how.target.threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+  TRY(const ObjectCode code, compile_kernels(source.kernels, source.program.symbols, how));
+  for (std::size_t i = 0; i < code.objects.size(); ++i) {
+    objects_.push_back(file(fmt::format("{}_{}.o", label, i)));
+    report_.code_bytes += code.objects[i].size();
+    TRY_DO(write_file(objects_.back(), code.objects[i]));
+  }
+  std::set<std::string> names;
+  for (const ProgramKernel& kernel : source.program.kernels)
+    for (const Phase& phase : kernel.entry.phases) names.insert(phase.symbol);
+  linked.functions.assign(names.begin(), names.end());
+  (forward ? code_[number].forward : code_[number].backward) = std::move(linked);
+  LibraryGraphFacts& facts = forward ? description_.forward : description_.backward;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const schedule::PlanBuffer& buffer = plan.buffers[b];
+    if (buffer.kind == schedule::PlanBuffer::Kind::Constant)
+      facts.constants[buffer.attribute] = weight(buffer.attribute, graph.attributes.at(buffer.attribute));
+    if (buffer.kind == schedule::PlanBuffer::Kind::Input && forward && source.program.written[b])
+      note_written(static_cast<std::size_t>(buffer.index));
+  }
+  if (number + 1 < sets_.size()) return {};
+  report_.kernels += source.kernels.size();
+  for (const Guard& g : plan.guards) report_.guards.push_back(g.condition.str());
+  (forward ? results_ : gradients_) = plan.promised;
+  return find_evaluations(plan, source, graph, hints);
+}
+
+/// Prepares the program for the example's sizes, to find the calls that no library takes.
+Status LibraryCompiler::find_evaluations(const schedule::Plan& plan, const ProgramSource& source, const Graph& graph,
+                                         const std::map<std::string, std::int64_t>& hints) {
+  if (source.program.calls.empty()) return {};
+  std::map<std::string, Tensor> constants;
+  for (const schedule::PlanBuffer& b : plan.buffers)
+    if (b.kind == schedule::PlanBuffer::Kind::Constant) constants[b.attribute] = graph.attributes.at(b.attribute);
+  TRY(const auto prepared,
+      load_program(std::make_shared<codegen::Program>(source.program), hints, std::make_shared<NoCode>(), constants));
+  for (const ExternReport& call : prepared->externs)
+    if (call.library == "interpreter")
+      report_.evaluated.push_back(
+          fmt::format("{} ({}){}{}", call.node, call.op, call.why_not.empty() ? "" : ": ", call.why_not));
+  return {};
+}
+
+Status LibraryCompiler::describe_results() {
+  LibraryDescription& d = description_;
+  const ViewAndMutationMeta& meta = graphs_.meta;
+  const Partition& p = graphs_.partition;
+  const std::vector<std::size_t> mutated = meta.mutated_runtime_inputs();
+  d.results = options_.train ? p.forward_outputs : results_.size();
+  d.saved = options_.train ? p.saved.size() : 0;
+  d.saved_numbers = options_.train ? p.saved_symbols : 0;
+  for (std::size_t k = 0; k < mutated.size(); ++k) {
+    d.written.emplace_back(k, mutated[k]);
+    note_written(mutated[k]);
+  }
+  // An exported program returns what it writes as its first results.
+  const partita::Program* signature = artefact_.program.get();
+  const std::vector<Node*> placeholders = p.forward->placeholders();
+  const std::size_t end = d.results - meta.num_intermediate_bases;
+  for (std::size_t i = mutated.size(); i < end; ++i) {
+    const std::size_t k = i - mutated.size();
+    const ProgramOutput* output = signature && k < signature->outputs.size() ? &signature->outputs[k] : nullptr;
+    const bool writes = output && (output->kind == ProgramOutputKind::BufferMutation ||
+                                   output->kind == ProgramOutputKind::ParameterMutation ||
+                                   output->kind == ProgramOutputKind::UserInputMutation);
+    if (!writes) {
+      d.output_result.push_back(i);
+      d.outputs.push_back(value_of_meta(fmt::format("output.{}", d.outputs.size()), results_[i]));
+      continue;
+    }
+    for (std::size_t n = 0; n < placeholders.size(); ++n) {
+      const ProgramInput* input = signature->input(placeholders[n]->name());
+      if (!input ||
+          (output->kind == ProgramOutputKind::UserInputMutation ? input->name : input->target) != output->target)
+        continue;
+      d.written.emplace_back(i, n);
+      // It was left out if only its new value counts.
+      if (const auto* t = inputs_.values[n].get<Tensor>(); t && d.arguments[n].from == From::Nothing)
+        d.arguments[n] = {From::Weight, weight(output->target, *t), ""};
+      note_written(n);
+    }
+  }
+  if (!options_.train) return {};
+  for (std::size_t i : graphs_.tangent_of) d.tangent_of.push_back(i);
+  std::set<std::uint64_t> differentiated;
+  for (std::size_t i = 0; i < gradients_.size() && i < d.arguments.size(); ++i) {
+    if (!gradients_[i].tensor() || d.arguments[i].from == From::Nothing) continue;
+    const bool is_weight = d.arguments[i].from == From::Weight;
+    const std::uint64_t index = d.arguments[i].index;
+    if (is_weight && !differentiated.insert(index).second)
+      return unsupported("compile.tied", "the weight " + d.weights[index].value.name +
+                                             " is several parameters, whose gradients a library cannot add");
+    d.gradient_result.push_back(i);
+    d.gradients.push_back(value_of_meta(
+        is_weight ? "grad." + d.weights[index].value.name : fmt::format("grad.input.{}", index), gradients_[i]));
+  }
+  return {};
+}
+
+Status LibraryCompiler::write_weights() {
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    TRY(const std::int64_t count, reach(weights_[i].sizes, weights_[i].strides));
+    description_.weights[i].offset = at;
+    at += (static_cast<std::uint64_t>(count) * itemsize(weights_[i].dtype) + 63) / 64 * 64;
+  }
+  report_.weight_bytes = at;
+  if (options_.weights_beside) {
+    const std::filesystem::path beside = std::filesystem::path(options_.output).replace_extension(".safetensors");
+    description_.weights_file = beside.filename();
+    TensorFile file;
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+      file.tensors.emplace(description_.weights[i].value.name, weights_[i]);
+    return write_safetensors(beside, file);
+  }
+  if (at > most_inside)
+    return unsupported("compile.weights",
+                       fmt::format("{} MB of weights do not fit into a library; use --weights beside", at / 1'000'000));
+  std::ofstream out(file("weights"), std::ios::binary);
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    TRY(const std::int64_t count, reach(weights_[i].sizes, weights_[i].strides));
+    out.seekp(static_cast<std::streamoff>(description_.weights[i].offset));
+    if (count > 0)
+      out.write(reinterpret_cast<const char*>(weights_[i].data()),
+                static_cast<std::streamsize>(count) * static_cast<std::streamsize>(itemsize(weights_[i].dtype)));
+  }
+  out.close();
+  std::error_code failed;
+  if (out) std::filesystem::resize_file(file("weights"), at, failed);
+  if (!out || failed) return input_error("file.write", file("weights") + ": the weights cannot be written");
+  return {};
+}
+
+Status LibraryCompiler::link() {
+  TRY_DO(write_file(file("description"), description_bytes(description_)));
+  TRY_DO(link_library({.folder = folder_,
+                       .code = code_,
+                       .objects = objects_,
+                       .description = file("description"),
+                       .weights = options_.weights_beside ? "" : file("weights"),
+                       .evaluations = options_.evaluations || !report_.evaluated.empty(),
+                       .output = options_.output}));
+  std::error_code ignored;
+  report_.library_bytes = std::filesystem::file_size(options_.output, ignored);
+  const std::filesystem::path header = std::filesystem::path(options_.output).parent_path() / "partita_model.h";
+  return write_file(header, library_header());
+}
+
+}  // namespace
+
+Result<LibraryReport> compile_library(const Artefact& artefact, const TensorFile& io, const LibraryOptions& options) {
+  TRY(const ScratchFolder folder, ScratchFolder::make("compile"));
+  return catch_raised<LibraryReport>([&] { return LibraryCompiler(artefact, io, options, folder.path()).compile(); });
+}
+
+}  // namespace partita::codegen

@@ -1,0 +1,145 @@
+#include "codegen/library/link.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codegen/cpu/jit.h"
+#include "core/load/file.h"
+
+namespace partita::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The assembly of partita_image (image.h).
+class ImageText {
+ public:
+  std::string text;
+
+  explicit ImageText(const LinkRequest& request) {
+    text = ".section .data.rel.ro,\"aw\"\n.balign 8\n.globl partita_image\n.hidden partita_image\npartita_image:\n";
+    bytes("description", request.description);
+    bytes("weights", request.weights);
+    text += fmt::format("  .quad code, {}\n", request.code.size());
+    text += fmt::format("  .quad {}\n", request.evaluations ? "partita_prepare_all" : "partita_prepare_library");
+    text += ".size partita_image, .-partita_image\ncode:\n";
+    for (const LinkCode& code : request.code) {
+      text += fmt::format("  .quad isa_{}\n", code.isa);
+      graph(code.isa + "_forward", code.forward);
+      graph(code.isa + "_backward", code.backward);
+      data += fmt::format("isa_{0}:\n  .asciz \"{0}\"\n", code.isa);
+    }
+    text += functions;
+    text += ".section .rodata,\"a\"\n" + data + ".section .note.GNU-stack,\"\",%progbits\n";
+  }
+
+ private:
+  /// A LibraryBytes.
+  void bytes(const std::string& label, const std::string& file) {
+    if (file.empty()) {
+      text += "  .quad 0, 0\n";
+      return;
+    }
+    text += fmt::format("  .quad {0}, {0}_end - {0}\n", label);
+    data += fmt::format(".balign 64\n{0}:\n  .incbin \"{1}\"\n{0}_end:\n  .byte 0\n", label, file);
+  }
+
+  void graph(const std::string& label, const LinkGraph& g) {
+    bytes(label + "_program", g.program);
+    text += fmt::format("  .quad {}_functions, {}\n", label, g.functions.size());
+    functions += label + "_functions:\n";
+    for (std::size_t i = 0; i < g.functions.size(); ++i) {
+      functions += fmt::format("  .quad {}_name_{}, {}{}\n", label, i, g.prefix, g.functions[i]);
+      data += fmt::format("{}_name_{}:\n  .asciz \"{}\"\n", label, i, g.functions[i]);
+    }
+  }
+
+  std::string data, functions;
+};
+
+Result<std::string> runtime_archive() {
+  std::error_code ignored;
+  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const fs::path& folder : {here, here.parent_path(), here.parent_path() / "lib" / "partita"})
+    if (const fs::path file = folder / "libpartita_runtime.a"; fs::exists(file, ignored)) return file.string();
+  return input_error("compile.runtime", "libpartita_runtime.a is not beside the program " + here.string() +
+                                            "/partita; install it there or in ../lib/partita");
+}
+
+/// Runs a program without a shell; what it prints goes to `log`. Returns its exit code, nullopt when there is no such
+/// program.
+Result<std::optional<int>> run_program(const std::vector<std::string>& words, const std::string& log) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, argv[0], &files, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error == ENOENT) return std::optional<int>();
+  if (error != 0)
+    return input_error("compile.linker", fmt::format("{} cannot be started: {}", words[0], std::strerror(error)));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return std::optional(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+}  // namespace
+
+Status link_library(const LinkRequest& request) {
+  TRY(const std::string runtime, runtime_archive());
+  TRY(const std::string image, assemble(ImageText(request).text));
+  const std::string image_file = request.folder + "/image.o", exports = request.folder + "/exports";
+  const std::string log = request.folder + "/linker.log";
+  TRY_DO(write_file(image_file, image));
+  TRY_DO(write_file(exports, "{ global: partita_*; local: *; };\n"));
+  // Beside the target, so that the last step is a rename.
+  const std::string made = request.output + fmt::format(".{}.tmp", ::getpid());
+  std::vector<std::string> words = {"", "-shared", "-o", made, image_file};
+  words.insert(words.end(), request.objects.begin(), request.objects.end());
+  for (const char* word : {"-Wl,-u,partita_load", "-Wl,-u,partita_release", "-Wl,--gc-sections", "-Wl,--as-needed",
+                           "-Wl,-Bsymbolic", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,defs", "-Wl,-s"})
+    words.emplace_back(word);
+  words.push_back("-Wl,--version-script=" + exports);
+  words.push_back(runtime);
+  for (const char* library : {"-lgomp", "-ldl", "-lm", "-lpthread"}) words.emplace_back(library);
+  if (request.evaluations) words.emplace_back("-llapacke");
+  const char* chosen = std::getenv("CXX");
+  std::vector<std::string> drivers = {"c++", "g++", "clang++"};
+  if (chosen && *chosen) drivers = {chosen};
+  for (const std::string& driver : drivers) {
+    words[0] = driver;
+    TRY(const std::optional<int> code, run_program(words, log));
+    if (!code) continue;
+    if (*code == 0) {
+      if (std::rename(made.c_str(), request.output.c_str()) == 0) return {};
+      const std::string why = std::strerror(errno);
+      ::unlink(made.c_str());
+      return input_error("file.write", request.output + ": " + why);
+    }
+    ::unlink(made.c_str());
+    const auto told = FileBytes::open(log);
+    std::string line = told ? std::string((*told)->text().substr(0, 400)) : "";
+    for (char& c : line)
+      if (c == '\n') c = ' ';
+    return input_error("compile.linker", fmt::format("{} ended with exit code {}: {}", driver, *code, line));
+  }
+  return input_error("compile.linker", chosen && *chosen
+                                           ? fmt::format("there is no {}, which CXX names", chosen)
+                                           : "there is no c++, g++ or clang++ to link with; install the package g++");
+}
+
+}  // namespace partita::codegen

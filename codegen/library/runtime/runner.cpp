@@ -1,0 +1,117 @@
+#include "codegen/library/runtime/runner.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "codegen/cpu/jit.h"
+#include "core/schedule/instantiate.h"
+
+namespace partita::codegen {
+namespace {
+
+constexpr std::size_t most_instances = 16, most_with_weights = 4;  // each holds its own packed weights
+
+/// The functions that were linked into the library.
+class LinkedCode final : public LoadedCode {
+ public:
+  explicit LinkedCode(const LibraryGraph& graph) {
+    for (std::uint64_t i = 0; i < graph.function_count; ++i)
+      functions_[graph.functions[i].name] = graph.functions[i].address;
+  }
+  Result<void*> find(const std::string& symbol) override {
+    const auto found = functions_.find(symbol);
+    if (found == functions_.end())
+      return input_error("library.damaged", "the library has no function " + symbol + "; compile it again");
+    return found->second;
+  }
+
+ private:
+  std::unordered_map<std::string, void*> functions_;
+};
+
+std::string text(const std::map<std::string, std::int64_t>& sizes) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : sizes) parts.push_back(fmt::format("{} = {}", name, value));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Gives e this value if it is a symbol without one; false when it has another.
+bool agrees(SymExpr e, std::int64_t value, std::map<std::string, std::int64_t>& sizes) {
+  if (e.kind() == SymKind::Symbol) return sizes.emplace(e.name(), value).first->second == value;
+  const auto known = schedule::instance_value(e, sizes);
+  return !known || *known == value;
+}
+
+}  // namespace
+
+Result<GraphRunner> GraphRunner::make(const LibraryGraph& graph, const LibraryGraphFacts& facts,
+                                      const std::vector<Tensor>& weights, std::set<int> fixed,
+                                      Result<Prepared> (*prepare)(const ExternContext&, std::string&)) {
+  GraphRunner r;
+  TRY(Program program, read_program(graph.program.text()));
+  if (facts.numbers.size() != program.plan.inputs.size())
+    return input_error("library.damaged", "the library's program and description differ; compile it again");
+  r.program_ = std::make_shared<const Program>(std::move(program));
+  r.code_ = std::make_shared<LinkedCode>(graph);
+  for (const std::string& number : facts.numbers) {
+    TRY(SymExpr e, number.empty() ? Result<SymExpr>(SymExpr(0)) : SymExpr::parse(number));
+    r.numbers_.push_back(e);
+  }
+  for (const auto& [name, index] : facts.constants) r.constants_[name] = weights[index];
+  r.options_ = {.generator = nullptr, .compile_sub_graph = {}, .fixed_inputs = std::move(fixed), .prepare = prepare};
+  return r;
+}
+
+Status GraphRunner::bind(std::size_t placeholder, const Value& value, const std::string& name,
+                         std::map<std::string, std::int64_t>& sizes) const {
+  if (const auto* number = value.get<std::int64_t>()) {
+    if (numbers_[placeholder].is_int() || agrees(numbers_[placeholder], *number, sizes)) return {};
+    return input_error("library.size", fmt::format("{} is {}, but {} is known as another number: {}", name, *number,
+                                                   numbers_[placeholder].str(), text(sizes)));
+  }
+  const auto* tensor = value.get<Tensor>();
+  const TensorMeta& meta = program_->plan.inputs[placeholder];
+  if (!tensor || meta.sizes.size() != tensor->sizes.size()) return {};  // the program says what it misses
+  for (std::size_t d = 0; d < tensor->sizes.size(); ++d)
+    if (!agrees(meta.sizes[d], tensor->sizes[d], sizes))
+      return input_error("library.size",
+                         fmt::format("{} has size {} in dimension {}, but the model takes {}{}", name, tensor->sizes[d],
+                                     d, meta.sizes[d].str(), sizes.empty() ? "" : ", with " + text(sizes)));
+  return {};
+}
+
+Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values,
+                                            std::map<std::string, std::int64_t> sizes) {
+  if (values.size() != numbers_.size())
+    return input_error("library.inputs",
+                       fmt::format("{} values are given, but the graph takes {}", values.size(), numbers_.size()));
+  // A second time round, expressions whose symbols came later are checked.
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t i = 0; i < values.size(); ++i) TRY_DO(bind(i, values[i], fmt::format("value {}", i), sizes));
+  auto found = std::ranges::find(instances_, sizes, &Instance::sizes);
+  if (found == instances_.end()) {
+    if (const Guard* broken = schedule::broken_guard(program_->plan.guards, sizes))
+      return input_error("library.guard", fmt::format("the inputs break the guard {} ({}), with {}",
+                                                      broken->condition.str(), broken->reason, text(sizes)));
+    TRY(auto executable, load_program(program_, sizes, code_, constants_, options_));
+    instances_.push_back({std::move(sizes), std::move(executable)});
+    if (instances_.size() > (options_.fixed_inputs.empty() ? most_instances : most_with_weights))
+      instances_.pop_front();
+    found = std::prev(instances_.end());
+  } else {
+    instances_.splice(instances_.end(), instances_, found);
+  }
+  return found->executable->run(values);
+}
+
+void GraphRunner::set_threads(int threads) {
+  auto program = std::make_shared<Program>(*program_);
+  program->plan.target.threads = threads;
+  program_ = std::move(program);
+  instances_.clear();
+}
+
+}  // namespace partita::codegen
