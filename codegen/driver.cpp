@@ -384,6 +384,7 @@ class CompiledGraph {
     codegen::ExecutorOptions how;
     how.generator = generator();
     how.fixed_inputs = fixed_;
+    how.packed = packed_;
     how.compile_sub_graph = [this](const Graph& graph, std::shared_ptr<Generator> generator) {
       return compile_sub_graph(graph, std::move(generator));
     };
@@ -419,6 +420,7 @@ class CompiledGraph {
   bool interprets_ = false;  ///< what is not supported
   bool told_interpreted_ = false;
   std::set<int> fixed_;
+  const std::shared_ptr<codegen::PackedWeights> packed_ = codegen::packed_weights();
   std::list<Entry> entries_;
   std::list<Instance> instances_;  ///< the last used last
   std::map<const Graph*, CompiledFn> sub_graphs_;

@@ -362,7 +362,8 @@ Status Loader::add_call(const ExternCall& call, const ProgramCall& known) {
       },
       out_->generator.get(),
       [&](int b) { return std::optional(out_->elements[static_cast<std::size_t>(b)]); },
-      {}};
+      {},
+      options_.packed};
   if (call.graph && options_.compile_sub_graph)
     context.compile_sub_graph = [&](const Graph& graph) { return options_.compile_sub_graph(graph, out_->generator); };
   std::string why_not;

@@ -16,6 +16,7 @@ struct ExecutorOptions {
   std::shared_ptr<Generator> generator;
   std::function<Result<CompiledFn>(const Graph& sub_graph, std::shared_ptr<Generator> generator)> compile_sub_graph;
   std::set<int> fixed_inputs;
+  std::shared_ptr<PackedWeights> packed = {};  ///< shared with executables that take the same weights; may be null
   /// Prepares the program's extern calls: prepare_extern, or what a program without operator records has for it.
   Result<Prepared> (*prepare)(const ExternContext& context, std::string& why_not) = prepare_extern;
 };

@@ -75,12 +75,12 @@ Prepared prepare_convolution(const ExternContext& context, std::string& why_not)
                                                any_layout(*out), g->strides, g->dilation, g->padding, g->padding);
     dnnl::convolution_forward::primitive_desc pd(desc, cpu_engine());
     auto step = std::make_unique<OnednnStep>(context.threads);
-    OnednnStep::Call call{
-        dnnl::convolution_forward(pd),
-        {{DNNL_ARG_SRC, PrimitiveOperand(*input, *input_desc, pd.src_desc(), false)},
-         {DNNL_ARG_WEIGHTS, PrimitiveOperand(kernel, *weight_desc, pd.weights_desc(), context.fixed(weight->buffer))},
-         {DNNL_ARG_DST, PrimitiveOperand(*out, *out_desc, pd.dst_desc(), false), true}}};
-    if (bias) call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *bias_desc, pd.bias_desc(), false)});
+    OnednnStep::Call call{dnnl::convolution_forward(pd),
+                          {{DNNL_ARG_SRC, PrimitiveOperand(*input, *input_desc, pd.src_desc())},
+                           {DNNL_ARG_WEIGHTS, PrimitiveOperand(kernel, *weight_desc, pd.weights_desc(),
+                                                               weights_of(context, weight->buffer))},
+                           {DNNL_ARG_DST, PrimitiveOperand(*out, *out_desc, pd.dst_desc()), true}}};
+    if (bias) call.arguments.push_back({DNNL_ARG_BIAS, PrimitiveOperand(*bias, *bias_desc, pd.bias_desc())});
     step->calls.push_back(std::move(call));
     return {std::move(step), std::string("oneDNN ") + pd.impl_info_str()};
   } catch (const dnnl::error& e) {
@@ -123,10 +123,10 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
           cpu_engine(), forward);
       step->calls.push_back(
           {dnnl::convolution_backward_data(pd),
-           {{DNNL_ARG_DIFF_DST, PrimitiveOperand(*grad, *grad_desc, pd.diff_dst_desc(), false)},
+           {{DNNL_ARG_DIFF_DST, PrimitiveOperand(*grad, *grad_desc, pd.diff_dst_desc())},
             {DNNL_ARG_WEIGHTS,
-             PrimitiveOperand(kernel, *weight_desc, pd.weights_desc(), context.fixed(weight->buffer))},
-            {DNNL_ARG_DIFF_SRC, PrimitiveOperand(*results[0], *result_desc, pd.diff_src_desc(), false), true}}});
+             PrimitiveOperand(kernel, *weight_desc, pd.weights_desc(), weights_of(context, weight->buffer))},
+            {DNNL_ARG_DIFF_SRC, PrimitiveOperand(*results[0], *result_desc, pd.diff_src_desc()), true}}});
       library = pd.impl_info_str();
     }
     if (results[1] || results[2]) {
@@ -146,12 +146,12 @@ Prepared prepare_convolution_backward(const ExternContext& context, std::string&
       dnnl::convolution_backward_weights::primitive_desc pd(desc, cpu_engine(), forward);
       OnednnStep::Call call{
           dnnl::convolution_backward_weights(pd),
-          {{DNNL_ARG_SRC, PrimitiveOperand(*input, *input_desc, pd.src_desc(), false)},
-           {DNNL_ARG_DIFF_DST, PrimitiveOperand(*grad, *grad_desc, pd.diff_dst_desc(), false)},
-           {DNNL_ARG_DIFF_WEIGHTS, PrimitiveOperand(result, *result_desc, pd.diff_weights_desc(), false), true}}};
+          {{DNNL_ARG_SRC, PrimitiveOperand(*input, *input_desc, pd.src_desc())},
+           {DNNL_ARG_DIFF_DST, PrimitiveOperand(*grad, *grad_desc, pd.diff_dst_desc())},
+           {DNNL_ARG_DIFF_WEIGHTS, PrimitiveOperand(result, *result_desc, pd.diff_weights_desc()), true}}};
       if (results[2])
         call.arguments.push_back(
-            {DNNL_ARG_DIFF_BIAS, PrimitiveOperand(*results[2], *bias_desc, pd.diff_bias_desc(), false), true});
+            {DNNL_ARG_DIFF_BIAS, PrimitiveOperand(*results[2], *bias_desc, pd.diff_bias_desc()), true});
       step->calls.push_back(std::move(call));
       library += (library.empty() ? "" : ", ") + std::string(pd.impl_info_str());
     }

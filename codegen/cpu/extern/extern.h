@@ -31,6 +31,10 @@ class ExternStep {
   virtual Status run(std::byte* const* buffers) = 0;
 };
 
+/// Weights in a library's layout, which the calls of several executables share; packed_weights() makes it.
+class PackedWeights;
+std::shared_ptr<PackedWeights> packed_weights();
+
 /// What is known when a call is prepared.
 struct ExternContext {
   const schedule::ExternCall& call;
@@ -42,6 +46,7 @@ struct ExternContext {
   /// The number of elements of a buffer, all of which as_strided may reach; nullopt when symbolic.
   std::function<std::optional<std::int64_t>(int buffer)> elements;
   std::function<Result<CompiledFn>(const Graph& sub_graph)> compile_sub_graph;  ///< empty: sub graphs are interpreted
+  std::shared_ptr<PackedWeights> packed = {};  ///< of fixed buffers; null: each call keeps its own
 
   /// An argument in schema order.
   const schedule::ExternCall::Argument& arg(std::size_t i) const { return call.args[i]; }

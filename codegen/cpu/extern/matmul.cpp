@@ -65,11 +65,12 @@ Prepared prepare(const ExternContext& context, const ConcreteView& a, const Conc
     dnnl::matmul::primitive_desc pd(desc, attributes, cpu_engine());
     OnednnStep::Call call{
         dnnl::matmul(pd),
-        {{DNNL_ARG_SRC, PrimitiveOperand(left->view, left->plain, left->wanted, context.fixed(a.buffer))},
-         {DNNL_ARG_WEIGHTS, PrimitiveOperand(right->view, right->plain, pd.weights_desc(), fixed)},
-         {DNNL_ARG_DST, PrimitiveOperand(*out, *result, target, false), true}}};
+        {{DNNL_ARG_SRC, PrimitiveOperand(left->view, left->plain, left->wanted, weights_of(context, a.buffer))},
+         {DNNL_ARG_WEIGHTS, PrimitiveOperand(right->view, right->plain, pd.weights_desc(),
+                                             fixed ? weights_of(context, b.buffer) : nullptr)},
+         {DNNL_ARG_DST, PrimitiveOperand(*out, *result, target), true}}};
     const int role = is_bias ? DNNL_ARG_BIAS : DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
-    if (added) call.arguments.push_back({role, PrimitiveOperand(*added, *added_desc, *added_wanted, false)});
+    if (added) call.arguments.push_back({role, PrimitiveOperand(*added, *added_desc, *added_wanted)});
     auto step = std::make_unique<OnednnStep>(context.threads);
     step->calls.push_back(std::move(call));
     return {std::move(step), std::string("oneDNN ") + pd.impl_info_str()};

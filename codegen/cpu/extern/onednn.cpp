@@ -46,24 +46,51 @@ memory::desc dense(const ConcreteView& view) {
   return memory::desc(view.sizes, onednn_type(view.dtype), memory::dims(row_major_strides(view.sizes)));
 }
 
-PrimitiveOperand::PrimitiveOperand(const ConcreteView& view, const memory::desc& plain, const memory::desc& wanted,
-                                   bool fixed)
-    : view_(view), plain_(plain, cpu_engine(), DNNL_MEMORY_NONE), fixed_(fixed) {
-  if (plain == wanted) {
-    wanted_ = plain_;
-    return;
-  }
-  wanted_ = dnnl::memory(wanted, cpu_engine());
+std::shared_ptr<PackedWeights> packed_weights() {
+  return std::make_shared<PackedWeights>();
 }
 
-void PrimitiveOperand::load(dnnl::stream& stream, std::byte* const* buffers) {
+std::shared_ptr<PackedWeights> weights_of(const ExternContext& context, int buffer) {
+  if (!context.fixed(buffer)) return nullptr;
+  return context.packed ? context.packed : packed_weights();
+}
+
+std::shared_ptr<memory> PackedWeights::packed(memory& plain, const memory::desc& wanted, dnnl::stream& stream) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Entry>& here = entries_[plain.get_data_handle()];
+  std::erase_if(here, [](const Entry& e) { return e.memory.expired(); });
+  for (const Entry& e : here)
+    if (e.plain == plain.get_desc() && e.wanted == wanted)
+      if (auto known = e.memory.lock()) return known;
+  auto made = std::make_shared<memory>(wanted, cpu_engine());
+  dnnl::reorder(plain, *made).execute(stream, plain, *made);
+  here.push_back({plain.get_desc(), wanted, made});
+  return made;
+}
+
+PrimitiveOperand::PrimitiveOperand(const ConcreteView& view, const memory::desc& plain, const memory::desc& wanted,
+                                   std::shared_ptr<PackedWeights> weights)
+    : view_(view),
+      plain_(plain, cpu_engine(), DNNL_MEMORY_NONE),
+      wanted_layout_(wanted),
+      same_(plain == wanted),
+      weights_(std::move(weights)) {
+  if (!same_ && !weights_) wanted_ = dnnl::memory(wanted, cpu_engine());
+}
+
+bool PrimitiveOperand::load(dnnl::stream& stream, std::byte* const* buffers) {
   std::byte* at = view_.at(buffers);
   plain_.set_data_handle(at);
-  if (plain_.get() == wanted_.get()) return;
-  if (fixed_ && packed_from_ == at) return;
+  if (same_ || (weights_ && packed_from_ == at)) return false;
+  if (weights_) {
+    packed_ = weights_->packed(plain_, wanted_layout_, stream);
+    wanted_ = *packed_;
+    packed_from_ = at;
+    return true;
+  }
   if (!reorder_) reorder_.emplace(plain_, wanted_);
   reorder_->execute(stream, plain_, wanted_);
-  packed_from_ = at;
+  return false;
 }
 
 void PrimitiveOperand::attach(std::byte* const* buffers) {
@@ -71,7 +98,7 @@ void PrimitiveOperand::attach(std::byte* const* buffers) {
 }
 
 void PrimitiveOperand::store(dnnl::stream& stream) {
-  if (plain_.get() == wanted_.get()) return;
+  if (same_) return;
   if (!reorder_) reorder_.emplace(wanted_, plain_);
   reorder_->execute(stream, wanted_, plain_);
 }
@@ -79,9 +106,15 @@ void PrimitiveOperand::store(dnnl::stream& stream) {
 Status OnednnStep::run(std::byte* const* buffers) {
   OnednnThreads limit(threads_);
   for (Call& call : calls) {
-    for (Argument& a : call.arguments) a.result ? a.operand.attach(buffers) : a.operand.load(stream_, buffers);
-    if (call.map.empty())
-      for (Argument& a : call.arguments) call.map.insert({a.role, a.operand.memory()});
+    bool moved = call.map.empty();
+    for (Argument& a : call.arguments) {
+      if (a.result)
+        a.operand.attach(buffers);
+      else
+        moved = a.operand.load(stream_, buffers) || moved;
+    }
+    if (moved)
+      for (Argument& a : call.arguments) call.map.insert_or_assign(a.role, a.operand.memory());
     call.primitive.execute(stream_, call.map);
     for (Argument& a : call.arguments)
       if (a.result) a.operand.store(stream_);

@@ -1,5 +1,8 @@
 #pragma once
+#include <memory>
+#include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "codegen/cpu/extern/extern.h"
 #include "codegen/cpu/extern/onednn_calls.h"
@@ -19,22 +22,44 @@ std::optional<dnnl::memory::desc> describe(const ConcreteView& view);
 /// (biases).
 dnnl::memory::desc dense(const ConcreteView& view);
 
+/// Holds what somebody still uses.
+class PackedWeights {
+ public:
+  /// The weights that `plain` describes and points at, in the layout `wanted`.
+  std::shared_ptr<dnnl::memory> packed(dnnl::memory& plain, const dnnl::memory::desc& wanted, dnnl::stream& stream);
+
+ private:
+  struct Entry {
+    dnnl::memory::desc plain, wanted;
+    std::weak_ptr<dnnl::memory> memory;
+  };
+  std::mutex mutex_;
+  std::unordered_map<const void*, std::vector<Entry>> entries_;  ///< by address
+};
+/// Where the packed form of a buffer is kept; null if it is not fixed.
+std::shared_ptr<PackedWeights> weights_of(const ExternContext& context, int buffer);
+
 /// One argument of a primitive, as the plan stores it and as the primitive needs it. If these differ, an input is
-/// reordered before and a result after the primitive. A fixed input is reordered only when its address changes.
+/// reordered before and a result after the primitive. A fixed input, which `weights` keeps, is reordered only when its
+/// address changes.
 class PrimitiveOperand {
  public:
   PrimitiveOperand(const ConcreteView& view, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted,
-                   bool fixed);
-  const dnnl::memory& memory() const { return wanted_; }
-  void load(dnnl::stream& stream, std::byte* const* buffers);  ///< call before the primitive
-  void attach(std::byte* const* buffers);                      ///< sets the address of a result
-  void store(dnnl::stream& stream);                            ///< call after the primitive
+                   std::shared_ptr<PackedWeights> weights = nullptr);
+  const dnnl::memory& memory() const { return same_ ? plain_ : wanted_; }
+  /// Call before the primitive. Returns whether memory() is another one since.
+  bool load(dnnl::stream& stream, std::byte* const* buffers);
+  void attach(std::byte* const* buffers);  ///< sets the address of a result
+  void store(dnnl::stream& stream);        ///< call after the primitive
 
  private:
   ConcreteView view_;
   dnnl::memory plain_, wanted_;
+  dnnl::memory::desc wanted_layout_;
+  bool same_;
   std::optional<dnnl::reorder> reorder_;
-  bool fixed_ = false;
+  std::shared_ptr<PackedWeights> weights_;
+  std::shared_ptr<dnnl::memory> packed_;
   const void* packed_from_ = nullptr;
 };
 

@@ -30,6 +30,7 @@ void* onednn_function(const char* name);
 #define dnnl_memory_desc_init_by_strides PARTITA_ONEDNN(dnnl_memory_desc_init_by_strides)
 #define dnnl_memory_desc_init_by_tag PARTITA_ONEDNN(dnnl_memory_desc_init_by_tag)
 #define dnnl_memory_destroy PARTITA_ONEDNN(dnnl_memory_destroy)
+#define dnnl_memory_get_data_handle PARTITA_ONEDNN(dnnl_memory_get_data_handle)
 #define dnnl_memory_get_engine PARTITA_ONEDNN(dnnl_memory_get_engine)
 #define dnnl_memory_get_memory_desc PARTITA_ONEDNN(dnnl_memory_get_memory_desc)
 #define dnnl_memory_set_data_handle_v2 PARTITA_ONEDNN(dnnl_memory_set_data_handle_v2)
