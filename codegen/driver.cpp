@@ -74,9 +74,19 @@ class CompiledGraph {
     return prepare_passed();
   }
 
-  /// Does an input have a size that only values decide, which compiled code takes no symbol for?
-  bool has_unknown_inputs() const {
-    return binder_ && std::ranges::any_of(binder_->names(), [](const std::string& s) { return !s.starts_with("s"); });
+  /// Do the inputs give all symbols of the graph, and are they sizes?
+  bool knows_sizes() const {
+    if (parts_) return parts_->after->knows_sizes();
+    return std::ranges::all_of(*graph_, [&](const Node* node) {
+      const auto known = [&](SymExpr e) {
+        return e.is_int() || std::ranges::all_of(e.symbols(), [&](const std::string& s) {
+                 return s.starts_with("s") && binder_ && std::ranges::binary_search(binder_->names(), s);
+               });
+      };
+      const TensorMeta* t = node->meta.tensor();
+      return (!node->meta.sym() || known(*node->meta.sym())) &&
+             (!t || (std::ranges::all_of(t->sizes, known) && std::ranges::all_of(t->strides, known)));
+    });
   }
 
   Result<std::vector<Value>> run(const std::vector<Value>& inputs) {
@@ -404,7 +414,7 @@ class CompiledGraph {
     own.generator = std::move(generator);
     auto compiled = std::make_shared<CompiledGraph>(graph.clone(), own);
     TRY_DO(compiled->prepare(stop_after_));
-    if (compiled->has_unknown_inputs()) return unsupported("backend.symbolic", "a size that is known only at run time");
+    if (!compiled->knows_sizes()) return unsupported("backend.symbolic", "a size that is known only at run time");
     known = [compiled](std::vector<Value> inputs) { return compiled->run(inputs); };
     return known;
   }

@@ -1,9 +1,10 @@
 #include "codegen/cpu/epilogue_kernel.h"
 
 #include <algorithm>
+#include <functional>
 
-#include "codegen/cpu/extern/extern.h"
 #include "core/base/check.h"
+#include "core/schedule/instantiate.h"
 
 namespace partita::codegen {
 namespace {
@@ -14,29 +15,33 @@ using loops::ScalarOp;
 
 /// One loop over the result, and each view's stride along it.
 struct Axis {
-  std::int64_t size = 1;
-  Sizes strides;  ///< by view
+  SymExpr size = 1;
+  SymList strides;  ///< by view
 };
 
 /// The result's dimensions in the order of its memory; the innermost becomes the lanes. Dimensions that every view
-/// walks through as one are merged.
-std::vector<Axis> axes(const std::vector<ConcreteView>& views) {
-  const Sizes& sizes = views[0].sizes;
+/// walks through as one are merged. Symbols have the values of `symbols`, which decide the order only.
+std::vector<Axis> axes(const std::vector<schedule::PlanView>& views,
+                       const std::map<std::string, std::int64_t>& symbols) {
+  const SymList& sizes = views[0].sizes;
   std::vector<Axis> all;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 1) continue;
+    if (sizes[d].is(1)) continue;
     Axis axis{sizes[d], {}};
-    for (const ConcreteView& v : views) axis.strides.push_back(v.strides[d]);
+    for (const schedule::PlanView& v : views) axis.strides.push_back(v.strides[d]);
     all.push_back(std::move(axis));
   }
-  std::ranges::stable_sort(all, [](const Axis& a, const Axis& b) { return a.strides[0] > b.strides[0]; });
+  std::ranges::stable_sort(all, std::greater(), [&](const Axis& a) {
+    return a.strides[0].is_int() ? a.strides[0].as_int()
+                                 : schedule::instance_value(a.strides[0], symbols).value_or(INT64_MAX);
+  });
   std::vector<Axis> merged;
   for (Axis& inner : all) {
     bool joins = !merged.empty();
     for (std::size_t v = 0; joins && v < views.size(); ++v)
       joins = merged.back().strides[v] == inner.strides[v] * inner.size;
     if (joins) {
-      inner.size *= merged.back().size;
+      inner.size = inner.size * merged.back().size;
       merged.pop_back();
     }
     merged.push_back(std::move(inner));
@@ -85,25 +90,19 @@ Result<Kernel> epilogue_kernel(const schedule::Plan& plan, const schedule::Exter
   Kernel k;
   k.name = "epilogue_" + call.origin;
   k.origins = {call.origin};
-  std::vector<ConcreteView> views;
-  auto add = [&](const schedule::PlanView& view) -> Status {
-    auto concrete = concrete_view(view);
-    if (!concrete)
-      return unsupported("codegen.dynamic", "the work after " + call.op->name +
-                                                " has a size that changes from run to run; make the plan for given "
-                                                "sizes");
+  std::vector<schedule::PlanView> views;
+  auto add = [&](const schedule::PlanView& view) {
     const schedule::PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(view.buffer)];
     k.buffers.push_back({"b" + std::to_string(views.size()), view.dtype, buffer.elements,
                          views.empty() ? loops::Buffer::Role::Output : loops::Buffer::Role::Input});
     buffers.push_back(view.buffer);
-    views.push_back(std::move(*concrete));
-    CHECK(views.back().sizes == views[0].sizes, "an epilogue input of other sizes");
-    return {};
+    views.push_back(view);
+    CHECK(view.sizes == views[0].sizes, "an epilogue input of other sizes");
   };
-  TRY_DO(add(call.results[0]));
-  for (const schedule::PlanView& view : call.epilogue_inputs) TRY_DO(add(view));
+  add(call.results[0]);
+  for (const schedule::PlanView& view : call.epilogue_inputs) add(view);
 
-  const std::vector<Axis> nest = axes(views);
+  const std::vector<Axis> nest = axes(views, plan.symbols);
   auto variable = [](std::size_t i) { return "i" + std::to_string(i); };
   std::vector<SymExpr> elements;
   for (std::size_t v = 0; v < views.size(); ++v) {
@@ -117,6 +116,10 @@ Result<Kernel> epilogue_kernel(const schedule::Plan& plan, const schedule::Exter
     body = loops::Loop{variable(i), nest[i].size, loops::Mapping::Thread, i + 1 == nest.size(), {}, {std::move(body)}};
   k.body.push_back(std::move(body));
   const std::vector<std::string> broken = loops::verify(k);
+  if (!broken.empty() && !plan.symbols.empty())
+    return unsupported("codegen.epilogue",
+                       "work after " + call.op->name + " that cannot be proved right for all sizes: " + broken[0],
+                       {.node = call.origin});
   CHECK(broken.empty(), loops::print(k) + (broken.empty() ? "" : broken[0]));
   return k;
 }

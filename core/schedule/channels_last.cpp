@@ -64,12 +64,6 @@ bool other_strides(const Meta& a, const Meta& b) {
   return false;
 }
 
-std::int64_t numel(const Meta& m) {
-  const TensorMeta* t = m.tensor();
-  auto sizes = t ? concrete(t->sizes) : std::nullopt;
-  return sizes ? partita::numel(*sizes) : 0;
-}
-
 class Chooser {
  public:
   Chooser(Graph& graph, const std::vector<DType>& dtypes) : graph_(graph), dtypes_(dtypes), aliases_(graph) {
@@ -107,6 +101,13 @@ class Chooser {
     regions_[a].gain += regions_[b].gain;
     regions_[a].loss += regions_[b].loss;
     regions_[a].allowed = regions_[a].allowed && regions_[b].allowed;
+  }
+
+  /// Of symbolic sizes the number for their hints, which decides only what is worth it.
+  std::int64_t numel(const Meta& m) const {
+    const TensorMeta* t = m.tensor();
+    const SymExpr n = t ? t->numel() : SymExpr(0);
+    return n.is_int() ? n.as_int() : graph_.shapes->hint(n).value_or(0);
   }
 
   bool may_change(const Node& node) const {

@@ -211,8 +211,6 @@ class GraphLowering {
 
   /// A call of sub graphs: a graph of its own around it, which the plan's runner interprets.
   Status region(const Node& node) {
-    if (to_.lowering.symbolic())
-      return unsupported("schedule.region", "regions are compiled for one set of sizes", place_of(node));
     auto graph = std::make_shared<Graph>(node.name());
     graph->shapes = to_.graph->shapes;
     ExternNode e{&node, {}, {}};
@@ -220,7 +218,7 @@ class GraphLowering {
     std::vector<Node*> inputs = node.inputs();
     for (Node* input : inputs) {
       if (own.contains(input) || to_.graph->child(input->target)) continue;
-      if (!input->meta.tensor())
+      if (!input->meta.tensor() && !input->meta.sym())
         return unsupported("schedule.region", node.name() + " takes " + input->name() + ", which is not a tensor",
                            place_of(node));
       own[input] = graph->placeholder(input->name(), input->meta);
@@ -231,6 +229,11 @@ class GraphLowering {
       if (!child) continue;
       own[input] = graph->create(Op::get_attr(), {}, {}, input->name());
       own[input]->target = input->target;
+      // A sub graph that keeps its symbols has their values from its inputs.
+      if (to_.lowering.symbolic()) {
+        graph->children.emplace_back(input->target, child->clone());
+        continue;
+      }
       // Sizes that follow from values within stay symbols, and the sub graph is interpreted.
       auto specialised = specialise(*child, sizes_);
       if (!specialised && specialised.error().fault != Fault::Unsupported) return std::move(specialised).error();

@@ -31,7 +31,7 @@ class Planner {
     stages_ = find_stages(g_);
     std::vector<Group> groups = fuse(g_, stages_, options.fuse);
     std::vector<std::optional<Epilogue>> epilogues(groups.size());
-    if (options.fuse && !options.symbolic) epilogues = find_epilogues(g_, stages_, groups);
+    if (options.fuse) epilogues = find_epilogues(g_, stages_, groups);
     std::set<int> taken;
     for (const auto& e : epilogues)
       if (e) taken.insert(e->call);
