@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <iostream>
 #include <new>
-#include <optional>
 #include <system_error>
 
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 
 #include "app/cli/command.h"
 #include "app/config_options.h"
-#include "core/base/scratch.h"
+#include "app/standard_streams.h"
 #include "core/ops/catch_raised.h"
 
 using namespace partita;
@@ -25,21 +24,6 @@ int complain(const Diagnostic& error) {
   std::fprintf(stderr, "partita: %s\n", error.line().c_str());
   for (const std::string& note : error.notes) std::fprintf(stderr, "  %s\n", note.c_str());
   return error.exit_code();
-}
-
-/// Standard input as a file of its own, since loaders go to and fro in what they read.
-Result<std::string> keep_standard_input(const std::string& folder) {
-  const std::string path = folder + "/stdin";
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (!file) return input_error("cli.input", path + " cannot be written; free some room in TMPDIR");
-  std::vector<char> buffer(1 << 20);
-  bool kept = true;
-  for (std::size_t n; kept && (n = std::fread(buffer.data(), 1, buffer.size(), stdin)) > 0;)
-    kept = std::fwrite(buffer.data(), 1, n, file) == n;
-  kept = std::fclose(file) == 0 && kept;
-  if (std::ferror(stdin)) return input_error("cli.input", "standard input cannot be read");
-  if (!kept) return input_error("cli.input", path + " cannot be written; free some room in TMPDIR");
-  return path;
 }
 
 int run(int argc, char** argv) {
@@ -66,17 +50,13 @@ int run(int argc, char** argv) {
   if (argc > 1 && *argv[1] != '-' && !is_verb(argv[1]) && std::filesystem::exists(argv[1]))
     words.insert(words.begin() + 1, open);
   // `-` is standard input where a file is read; -o takes it as standard output.
-  std::optional<ScratchFolder> scratch;
+  StandardInput input;
   std::string standard_input;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i], before = words[i - 1];
-    if (word != "-" || before == "-o" || before == "--output") continue;
-    if (scratch)
-      return complain(input_error("cli.input", "standard input can be read once; name a file for the other -"));
-    auto folder = ScratchFolder::make("stdin");
-    if (!folder) return complain(folder.error());
-    scratch.emplace(*std::move(folder));
-    auto kept = keep_standard_input(scratch->path());
+    const bool names_output = before == "-o" || before == "--output" || before == "--compiler-folder";
+    if (word != "-" || names_output) continue;
+    auto kept = input.keep();
     if (!kept) return complain(kept.error());
     standard_input = *std::move(kept);
     words[i] = standard_input.data();

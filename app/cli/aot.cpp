@@ -8,6 +8,7 @@
 #include "app/cli/command.h"
 #include "app/config_options.h"
 #include "app/run_artefact.h"
+#include "app/standard_streams.h"
 #include "app/symbols_json.h"
 #include "core/aot/metadata_json.h"
 #include "core/aot/run_program.h"
@@ -213,7 +214,8 @@ const Command aot_command = {
       app.add_flag("--inference", o->inference, "no backward: the functional graph only")->excludes(budget);
       app.add_flag("--json", o->json, "print metadata.json instead of a summary");
       app.add_option("-o,--output", o->output, "folder for joint.py, forward.py, backward.py, metadata.json")
-          ->required();
+          ->required()
+          ->check(no_stream());
       return [o] {
         o->as_run |= !o->inputs.empty();
         return run(*o);

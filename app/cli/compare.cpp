@@ -5,6 +5,7 @@
 #include "app/config_options.h"
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
+#include "app/standard_streams.h"
 #include "codegen/backends.h"
 #include "core/base/whereabouts.h"
 #include "core/compare/per_node.h"
@@ -85,7 +86,7 @@ Result<int> run(Options o) {
     ok &= r.ok();
     text += r.text();
     json += (json.empty() ? "" : ",\n") + r.json();
-    store->add(CheckRow{o.request.path, artefact->id, "compare", r.ok(), r.json()});
+    store->add(CheckRow{remembered_path(o.request.path), artefact->id, "compare", r.ok(), r.json()});
   }
   fmt::print("{}", o.json ? fmt::format("{{\"ok\": {}, \"config\": {}, \"reports\": [{}]}}\n", ok,
                                         config_json(config(), ConfigPart::Differs).dump(), json)

@@ -7,6 +7,7 @@
 
 #include "app/cli/command.h"
 #include "app/run_artefact.h"
+#include "app/standard_streams.h"
 #include "core/aot/graph_io.h"
 #include "core/ir/print.h"
 #include "core/load/session.h"
@@ -119,7 +120,7 @@ const Command export_command = {
       app.add_option("--inputs", o->inputs,
                      "safetensors file: which inputs require grad, share memory, and on which device they are");
       app.add_flag("--json", o->json, "one JSON document: graph, signature, loss");
-      app.add_option("-o,--output", o->output, "folder for graph.py and signature.json");
+      app.add_option("-o,--output", o->output, "folder for graph.py and signature.json")->check(no_stream());
       return [o] { return run(*o); };
     }};
 

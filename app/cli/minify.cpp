@@ -7,6 +7,7 @@
 #include "app/config_options.h"
 #include "app/minify_question.h"
 #include "app/run_artefact.h"
+#include "app/standard_streams.h"
 #include "core/minify/reduce.h"
 #include "core/minify/repro.h"
 #include "core/minify/start.h"
@@ -94,7 +95,7 @@ Result<int> run(const Options& o) {
   TRY(const minify::Culprit culprit, find_culprit(q, smallest, reduced->failure, reduced->hang_seconds));
   TRY_DO(write_repro(*reduced, o.out, repro_text(q, culprit)));
   const std::string report = minify_report(*reduced, culprit, o.out);
-  store->add(CheckRow{o.path, start.id, "minify", false, report});
+  store->add(CheckRow{remembered_path(o.path), start.id, "minify", false, report});
   fmt::print("{}", o.json ? report + "\n" : as_text(*reduced, culprit, o.out));
   return 0;
 }
@@ -114,8 +115,8 @@ const Command minify_command = {
                      "CMD {}: exit code 0 means that {}, a file with FX text, fails; beside it lie inputs.safetensors "
                      "and graph.input");
       app.add_option("--matches", o->check.matches, "with --command: it fails when a line of the output matches this");
-      app.add_option("-o,--output", o->out,
-                     "folder for graph.py, repro.py, inputs.safetensors, graph.input, README.md");
+      app.add_option("-o,--output", o->out, "folder for graph.py, repro.py, inputs.safetensors, graph.input, README.md")
+          ->check(no_stream());
       app.add_option("--jobs", o->check.jobs, "tries at the same time, each in a process of its own")
           ->check(CLI::Range(1, 256))
           ->default_str("as many as there are processors; 1 with --command");

@@ -9,6 +9,7 @@
 #include "app/config_options.h"
 #include "app/progress_line.h"
 #include "app/run_artefact.h"
+#include "app/standard_streams.h"
 #include "core/store/code_store.h"
 
 namespace partita::cli {
@@ -19,6 +20,9 @@ struct Options {
   std::string backend = "interp", compiler, out;
   CompilerSetup setup;
   bool json = false, guards = false;
+
+  /// Where messages go: with --json or `-o -` standard output is one document.
+  std::FILE* text() const { return json || out == "-" ? stderr : stdout; }
 };
 
 std::string summary(const TensorFile& out, bool json) {
@@ -36,8 +40,7 @@ Result<TensorFile> run_with_named(const Artefact& artefact, const TensorFile& io
                                   const Compiler& compiler, const std::shared_ptr<CodeStore>& store) {
   CompilerSetup setup = o.setup;
   setup.backend.store = store;
-  // With --json stdout is one document.
-  setup.print = [to = o.json ? stderr : stdout](std::string_view text) { fmt::print(to, "{}", text); };
+  setup.print = [to = o.text()](std::string_view text) { fmt::print(to, "{}", text); };
   return run_with_compiler(artefact, io, o.request, compiler, setup);
 }
 
@@ -49,8 +52,7 @@ Result<int> run(Options o) {
   if (!o.compiler.empty()) {
     TRY(compiler, find_compiler(o.compiler));
   }
-  if (o.guards)
-    o.request.on_sizes = [to = o.json ? stderr : stdout](const SizeCompilation& c) { fmt::print(to, "{}", text(c)); };
+  if (o.guards) o.request.on_sizes = [to = o.text()](const SizeCompilation& c) { fmt::print(to, "{}", text(c)); };
   TRY(const Loaded loaded, load(o.request.path, o.request.progress));
   TRY(const Artefact* artefact, loaded.pick(o.request.graph));
   TRY(const TensorFile io, read_io(o.request));
@@ -59,8 +61,8 @@ Result<int> run(Options o) {
   Result<TensorFile> out = compiler ? run_with_named(*artefact, io, o, *compiler, store)
                                     : run_artefact(*artefact, io, o.request, *backend, store);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  store->add(RunRow{o.request.path, artefact->id, compiler ? o.compiler : o.backend, o.request.train ? "train" : "", ms,
-                    out ? "ok" : out.error().code});
+  store->add(RunRow{remembered_path(o.request.path), artefact->id, compiler ? o.compiler : o.backend,
+                    o.request.train ? "train" : "", ms, out ? "ok" : out.error().code});
   line.clear();
   if (!out) return std::move(out).error();
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, *out));
@@ -95,6 +97,7 @@ const Command run_command = {
           ->capture_default_str();
       app.add_option("--compiler-folder", o->setup.folder, "for the drawing or the dump")
           ->needs(compiler)
+          ->check(no_stream())
           ->capture_default_str();
       app.add_flag("--dump-example-inputs", o->setup.dump_example_inputs, "graph_dumper_aot writes the inputs too")
           ->needs(compiler);

@@ -30,5 +30,16 @@ with tempfile.TemporaryDirectory() as folder:
     assert piped.stdout == open(f"{folder}/out.safetensors", "rb").read() and b"output.0" in piped.stderr
     assert b"read once" in partita("compare", "-", "--inputs", "-", stdin=program, code=2).stderr
     partita("show", "-", stdin=b"", code=2)
+    # The store remembers no scratch file, and what the compiler prints does not go between the bytes.
+    partita("run", "-", "--inputs", f"{SAMPLE}/io.safetensors", stdin=program)
+    history = partita("store", "list").stdout.decode()
+    assert "  - exported interp ok" in history and "/stdin" not in history, history
+    printed = partita("run", f"{SAMPLE}/program.pt2", "--inputs", f"{SAMPLE}/io.safetensors", "--compiler",
+                      "print_compile", "-o", "-")
+    assert printed.stdout == piped.stdout and b"def forward" in printed.stderr
+    for verb in (["aot"], ["export"], ["minify", "--check", "crash"], ["run", "--compiler", "nop", "--compiler-folder"]):
+        refused = partita(*verb, *([] if verb[0] == "run" else ["-o"]), "-", f"{SAMPLE}/program.pt2", code=2)
+        assert b"standard output is no folder" in refused.stderr, refused.stderr
+    assert not os.path.exists(f"{folder}/-")
     assert os.listdir(f"{folder}/tmp") == [], "scratch is left"
 print("ok")

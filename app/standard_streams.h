@@ -1,0 +1,31 @@
+#pragma once
+// The name - on the command line: standard input as a file, and standard output.
+#include <optional>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/base/scratch.h"
+
+namespace CLI {
+class Validator;
+}
+
+namespace partita {
+
+/// Keeps standard input in a file of its own, since loaders go to and fro in what they read. Its path lives as long as
+/// the folder. Errors: cli.input.
+class StandardInput {
+ public:
+  Result<std::string> keep();
+
+ private:
+  std::optional<ScratchFolder> folder_;
+};
+
+/// What the store remembers of a file that a verb read: - for standard input, whose scratch file does not stay.
+std::string remembered_path(const std::string& path);
+
+/// For options that name a folder: refuses -, which is standard output there.
+CLI::Validator no_stream();
+
+}  // namespace partita
