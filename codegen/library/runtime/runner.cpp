@@ -93,9 +93,12 @@ Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values,
     for (std::size_t i = 0; i < values.size(); ++i) TRY_DO(bind(i, values[i], fmt::format("value {}", i), sizes));
   auto found = std::ranges::find(instances_, sizes, &Instance::sizes);
   if (found == instances_.end()) {
-    if (const Guard* broken = schedule::broken_guard(program_->plan.guards, sizes))
-      return input_error("library.guard", fmt::format("the inputs break the guard {} ({}), with {}",
-                                                      broken->condition.str(), broken->reason, text(sizes)));
+    std::vector<std::string> broken;
+    for (const Guard& g : schedule::broken_guards(program_->plan.guards, sizes))
+      broken.push_back(fmt::format("{} ({})", g.condition.str(), g.reason));
+    if (!broken.empty())
+      return input_error("library.guard",
+                         fmt::format("the inputs break {}, with {}", fmt::join(broken, " and "), text(sizes)));
     TRY(auto executable, load_program(program_, sizes, code_, constants_, options_));
     instances_.push_back({std::move(sizes), std::move(executable)});
     if (instances_.size() > (options_.fixed_inputs.empty() ? most_instances : most_with_weights))
