@@ -66,15 +66,18 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
 
 Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store) {
-  const CompileFn compile = backend.make({.progress = request.progress,
-                                          .fixed_parameters = !request.train,
-                                          .generator = std::make_shared<Generator>(request.seed),
-                                          .store = store,
-                                          .on_sizes = request.on_sizes,
-                                          .worker = request.worker});
+  const BackendOptions how{.progress = request.progress,
+                           .fixed_parameters = !request.train,
+                           .generator = std::make_shared<Generator>(request.seed),
+                           .store = store,
+                           .on_sizes = request.on_sizes,
+                           .worker = request.worker};
+  const CompileFn compile = backend.make(how);
   if (backend.takes_any_graph && !request.train && !config().functionalize_rng)
     return run_as_it_is(artefact, io, request.random_weights, compile);
-  return run_program(artefact, io, run_options(request, compile));
+  RunOptions options = run_options(request, compile);
+  if (backend.cache) options.cache = backend.cache(how);
+  return run_program(artefact, io, options);
 }
 
 Report compare_results(const TensorFile& expected, const TensorFile& found, const Tolerance& tolerance, bool strides) {

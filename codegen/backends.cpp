@@ -47,7 +47,7 @@ constexpr Backend table[] = {
     {"interp", "reference interpreter", interpreter, true},
     {"debug", "interpreter that checks every value against its node's meta", debug, true},
     {"f64", "interpreter in double precision", double_interpreter, true},
-    {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages},
+    {"cpu", "compiled for this machine", cpu_compiler, false, cpu_stages, cpu_cache},
 };
 
 }  // namespace

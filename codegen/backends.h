@@ -18,6 +18,7 @@
 namespace partita {
 
 class CodeStore;
+struct GraphCache;
 
 /// Another process in which a compiler makes its code and runs it, so that a crash or hang is an error (is_death() in
 /// core/base/whereabouts.h) and cancelling takes effect at once. Interpreters stay in this process.
@@ -53,6 +54,8 @@ struct Backend {
   bool takes_any_graph;  ///< runs mutating and torch-level graphs as they are; other backends need functional ATen
   /// The same compiler in stages, for callers that show its kernels or look for the stage to blame; null: it has none.
   StagedCompiler (*stages)(const BackendOptions& options) = nullptr;
+  /// Its cache of whole graphs; null, or the result is: it has none.
+  std::shared_ptr<const GraphCache> (*cache)(const BackendOptions& options) = nullptr;
 };
 std::span<const Backend> backends();
 /// Finds a backend by name. Error backend.unknown lists the names.

@@ -11,10 +11,14 @@
 
 #include "codegen/cpu/executor.h"
 #include "codegen/cpu/host.h"
+#include "codegen/cpu/jit.h"
 #include "codegen/save_args.h"
+#include "codegen/stored_graph.h"
 #include "codegen/worker.h"
+#include "core/aot/autograd_cache.h"
+#include "core/aot/graph_key.h"
 #include "core/aot/pipeline.h"
-#include "core/base/hash.h"
+#include "core/base/build_id.h"
 #include "core/base/verification.h"
 #include "core/base/whereabouts.h"
 #include "core/interp/interpreter.h"
@@ -60,18 +64,60 @@ bool has_symbols(const Meta& meta) {
 
 using SizeSet = std::map<std::string, std::int64_t>;
 
+/// What decides code besides the graph and the configuration: this machine, and the options.
+std::string compiler_text(const BackendOptions& options) {
+  const codegen::Processor& host = codegen::host_processor();
+  const loops::Target target = codegen::host_target(options.config.threads);
+  std::string text = fmt::format("processor {}\nfeatures {}\ntriple {}\n{} threads, {} bytes of cache\n", host.name,
+                                 host.features, host.triple, target.threads, target.cache_bytes);
+  for (LibraryRoutine routine : target.routines) text += fmt::format("routine {}\n", int(routine));
+  for (DType dtype : target.channels_last) text += fmt::format("channels last for {}\n", short_name(dtype));
+  return text + fmt::format("fixed parameters {}\n", options.fixed_parameters);
+}
+
+KeyParts cache_key(const Graph& graph, const BackendOptions& options) {
+  KeyParts parts = graph_parts(graph);
+  for (auto& part : common_parts(options.config)) parts.push_back(std::move(part));
+  parts.emplace_back("compiler", compiler_text(options));
+  return parts;
+}
+
+bool caches(const BackendOptions& options) {
+  return options.store && !options.config.force_disable_caches && !build_id().empty();
+}
+
 class CompiledGraph {
  public:
+  /// `source` makes the graph, when it is needed; `given`: its attributes.
+  CompiledGraph(std::string name, GraphSource source, std::map<std::string, Tensor> given,
+                const BackendOptions& options)
+      : name_(std::move(name)), source_(std::move(source)), given_(std::move(given)), options_(options) {}
+  /// Of a graph after the passes.
   CompiledGraph(std::unique_ptr<Graph> graph, const BackendOptions& options)
-      : graph_(std::move(graph)), options_(options) {}
+      : name_(graph->name), constants_(graph->attributes), graph_(std::move(graph)), options_(options) {}
 
-  /// Runs the first `stop_after` passes, -1: all, and compiles unless sizes are symbols.
-  Status prepare(int stop_after) {
+  const std::string& name() const { return name_; }
+
+  /// Runs the first `stop_after` passes, -1: all, and compiles unless sizes are symbols. `key`: of the graph in the
+  /// cache, in which it is looked for first; empty: it is not.
+  Status prepare(int stop_after, KeyParts key) {
     stop_after_ = stop_after;
-    trace::artifact("before_post_grad_graph", *graph_);
-    TRY_DO(run_passes_until(*graph_, options_, stop_after));
-    trace::artifact("inductor_post_grad_graph", *graph_);
+    key_ = std::move(key);
+    if (!key_.empty()) {
+      const auto payload = find_entry(*options_.store, fxgraph_cache, key_, name_);
+      const bool hit = payload && take(*payload);
+      cache_log().add({fxgraph_cache, hit ? CacheOutcome::Hit : CacheOutcome::Miss, name_, key_of(key_), {}});
+      trace_cache(hit ? "fx_graph_cache_hit" : "fx_graph_cache_miss", "key", key_of(key_));
+      if (hit) return {};
+    }
+    TRY_DO(need_graph());
     return prepare_passed();
+  }
+
+  /// Prepares what the cache has; false when it cannot be used.
+  bool prepare_stored(GraphEntry entry) {
+    key_ = std::move(entry.parts);
+    return take(entry.payload);
   }
 
   /// Do the inputs give all symbols of the graph, and are they sizes?
@@ -119,6 +165,7 @@ class CompiledGraph {
     std::vector<Guard> guards;
     codegen::CompiledProgram compiled;
     std::optional<schedule::Plan> plan;  ///< of symbolic code with verification: the whole plan
+    bool told = true;                    ///< false: it comes from the cache, and on_sizes was not called for it
   };
   /// What runs for one set of sizes.
   struct Instance {
@@ -133,26 +180,135 @@ class CompiledGraph {
     std::unique_ptr<CompiledGraph> before, after;
   };
 
-  Status prepare_passed() {
-    if (!options_.generator && !graph_->children.empty()) own_generator_ = std::make_shared<Generator>();
-    if (auto split = schedule::split_at_values(*graph_)) return prepare_parts(*std::move(split));
-    bool has_symbols = false;
+  /// Makes the graph and runs the passes on it, unless that was done.
+  Status need_graph() {
+    if (graph_) return {};
+    TRY(graph_, source_());
+    trace::artifact("before_post_grad_graph", *graph_);
+    TRY_DO(run_passes_until(*graph_, options_, stop_after_));
+    trace::artifact("inductor_post_grad_graph", *graph_);
+    for (const auto& [name, tensor] : graph_->attributes) constants_.insert_or_assign(name, tensor);
+    return {};
+  }
+
+  /// Finds out what has to be known of the inputs, from the placeholders of a graph that outlives this.
+  void sign(const Graph& graph) {
+    binder_.reset();
+    fixed_.clear();
     int index = 0;
-    for (const Node* node : graph_->placeholders()) {
-      has_symbols |= partita::has_symbols(node->meta);
+    for (const Node* node : graph.placeholders()) {
+      if (!binder_ && partita::has_symbols(node->meta)) binder_.emplace(graph);
       if (options_.fixed_parameters && options_.config.pack_parameters &&
           (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")))
         fixed_.insert(index);
       ++index;
     }
-    if (has_symbols) {
-      binder_.emplace(*graph_);
+  }
+
+  /// Takes a stored entry. False, after a warning, for what cannot be used.
+  bool take(std::string_view payload) {
+    auto stored = read_stored_graph(payload);
+    const auto unreadable = [&](const Diagnostic& why) {
+      warn_unreadable(fxgraph_cache, name_, why);
+      entries_.clear();
+      return false;
+    };
+    if (!stored) return unreadable(stored.error());
+    auto constants = constants_of(stored->constants, given_);
+    if (!constants) return false;
+    for (StoredGraph::Variant& v : stored->variants) {
+      auto program = codegen::read_program(v.program);
+      if (!program) return unreadable(program.error());
+      Entry& entry = entries_.emplace_back(Entry{.number = static_cast<int>(entries_.size()) + 1,
+                                                 .symbolic = v.symbolic,
+                                                 .fixed = std::move(v.fixed),
+                                                 .guards = std::move(v.guards)});
+      entry.compiled.program = std::make_shared<codegen::Program>(*std::move(program));
+      entry.compiled.code_key = std::move(v.code);
+      entry.told = false;
+    }
+    signature_ = signature(stored->name, stored->placeholders);
+    sign(*signature_);
+    if (!binder_ && (entries_.size() != 1 || !link(entries_.front()))) {
+      entries_.clear();
+      return false;
+    }
+    name_ = std::move(stored->name);
+    constants_ = *std::move(constants);
+    keeps_symbols_ = stored->keeps_symbols;
+    why_no_symbols_ = std::move(stored->why_not);
+    fitting_ = std::move(stored->fitting);
+    if (binder_) return true;
+    const Status loaded = load(entries_.front(), {}, {});
+    return loaded || unreadable(loaded.error());
+  }
+
+  /// Loads the machine code of a stored entry; false when the store has it no more, or it cannot be used.
+  bool link(Entry& entry) {
+    codegen::CompiledProgram& compiled = entry.compiled;
+    if (compiled.code || compiled.program->kernels.empty()) return true;
+    const trace::Stage timed("link", options_.times.get());
+    const auto bytes = options_.store->find(compiled.code_key);
+    if (!bytes) return false;
+    const auto objects = codegen::unpack(*bytes);
+    auto code = objects ? codegen::LoadedCode::link(*objects) : objects.error();
+    if (!code) warn_unreadable(fxgraph_cache, name_, code.error());
+    if (code) compiled.code = *std::move(code);
+    return compiled.code != nullptr;
+  }
+
+  /// Keeps all code in the cache. What cannot be kept is a bypass.
+  Status save() {
+    if (key_.empty()) return {};
+    auto bytes = stored();
+    if (bytes) {
+      put_entry(*options_.store, fxgraph_cache, key_, *std::move(bytes), name_);
       return {};
     }
+    return not_kept(bytes.error().message);
+  }
+
+  Status not_kept(const std::string& why) {
+    if (key_.empty()) return {};
+    trace_cache("fx_graph_cache_bypass", "cache_bypass_reason", why);
+    key_.clear();
+    return bypass(fxgraph_cache, name_, why);
+  }
+
+  Result<std::string> stored() const {
+    if (options_.config.freezing && options_.fixed_parameters)
+      return unsupported("cache.frozen", "Skipping graph with frozen constants");
+    StoredGraph out{.name = name_,
+                    .placeholders = placeholders_of(graph_ ? *graph_ : *signature_),
+                    .keeps_symbols = keeps_symbols_,
+                    .why_not = why_no_symbols_,
+                    .variants = {},
+                    .fitting = fitting_,
+                    .constants = {}};
+    std::map<std::string, Tensor> needed;
+    for (const Entry& e : entries_) {
+      TRY(std::string program, codegen::program_bytes(*e.compiled.program));
+      out.variants.push_back({e.symbolic, e.fixed, e.guards, std::move(program), e.compiled.code_key});
+      for (const schedule::PlanBuffer& b : e.compiled.program->plan.buffers)
+        if (b.kind == schedule::PlanBuffer::Kind::Constant) needed.emplace(b.attribute, constants_.at(b.attribute));
+    }
+    TRY(out.constants, store_constants(needed, given_));
+    return to_bytes(std::move(out));
+  }
+
+  Status prepare_passed() {
+    if (!options_.generator && !graph_->children.empty()) own_generator_ = std::make_shared<Generator>();
+    if (auto split = schedule::split_at_values(*graph_)) {
+      TRY_DO(not_kept("a size that only values decide"));
+      return prepare_parts(*std::move(split));
+    }
+    sign(*graph_);
+    if (binder_) return {};
     now_at("planning kernels");
     TRY(const schedule::Plan plan, make_plan(*graph_, {}, options_));
-    TRY(const Entry* entry, add_entry(plan, {.graph = graph_->name, .kind = SizeCompilation::Kind::Fixed}));
-    return load(*entry, {}, {});
+    TRY(const Entry* entry, add_entry(plan, {.graph = name_, .kind = SizeCompilation::Kind::Fixed}));
+    TRY_DO(load(*entry, {}, {}));
+    return save();
   }
 
   Status prepare_parts(schedule::SplitGraph split) {
@@ -211,7 +367,7 @@ class CompiledGraph {
     const SizeSet sizes = binder_->named(values);
     Result<const Entry*> entry = entry_for(sizes);
     if (!entry && interprets_ && entry.error().fault == Fault::Unsupported) {
-      SizeCompilation told{.graph = graph_->name, .number = 0, .sizes = sizes};
+      SizeCompilation told{.graph = name_, .number = 0, .sizes = sizes};
       told.why_not = entry.error().message;
       tell_interpreted(std::move(told));
       entry = nullptr;
@@ -237,20 +393,50 @@ class CompiledGraph {
   /// The code for these sizes, made if there is none; null when there may be no more code.
   Result<const Entry*> entry_for(const SizeSet& sizes) {
     // Compiled code checks nothing while it runs, so that sizes that do not fit together are refused here.
-    if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
-    SizeCompilation told{.graph = graph_->name, .number = static_cast<int>(entries_.size()) + 1, .sizes = sizes};
-    for (const Entry& entry : entries_) {
-      const std::vector<Guard> broken = broken_guards(entry, sizes);
-      if (broken.empty()) return &entry;
-      told.tried.push_back({entry.number, {}});
-      for (const Guard& guard : broken) told.tried.back().broken.push_back({guard, advice_for(guard, *graph_)});
+    bool changed = false;
+    if (std::ranges::find(fitting_, sizes) == fitting_.end()) {
+      TRY_DO(need_graph());
+      if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
+      changed = fitting_.size() < most_instances;
+      if (changed) fitting_.push_back(sizes);
     }
+    SizeCompilation told{.graph = name_, .number = static_cast<int>(entries_.size()) + 1, .sizes = sizes};
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      const std::vector<Guard> broken = broken_guards(*entry, sizes);
+      if (broken.empty() && link(*entry)) {
+        tell_stored(*entry, told);
+        if (changed) TRY_DO(save());
+        return &*entry;
+      }
+      if (broken.empty()) {  // the store has its code no more
+        entry = entries_.erase(entry);
+        continue;
+      }
+      TRY_DO(need_graph());
+      told.tried.push_back({entry->number, {}});
+      for (const Guard& guard : broken) told.tried.back().broken.push_back({guard, advice_for(guard, *graph_)});
+      ++entry;
+    }
+    TRY_DO(need_graph());
     if (static_cast<int>(entries_.size()) >= options_.config.recompile_limit) {
       told.why_not = fmt::format("it was compiled {} times (recompile_limit)", entries_.size());
       tell_interpreted(std::move(told));
       return nullptr;
     }
-    return compile(sizes, std::move(told));
+    TRY(const Entry* made, compile(sizes, std::move(told)));
+    TRY_DO(save());
+    return made;
+  }
+
+  /// Tells, at its first use, what code is for that comes from the cache.
+  void tell_stored(Entry& entry, SizeCompilation told) {
+    if (std::exchange(entry.told, true) || !options_.on_sizes) return;
+    told.number = entry.number;
+    told.kind = entry.symbolic ? SizeCompilation::Kind::Symbolic : SizeCompilation::Kind::Fixed;
+    told.guards = entry.guards;
+    told.fixed = entry.fixed;
+    if (!entry.symbolic) told.why_not = entry.guards.empty() ? why_no_symbols_ : entry.guards.back().reason;
+    options_.on_sizes(told);
   }
 
   /// All that these sizes break of what code is for.
@@ -330,6 +516,7 @@ class CompiledGraph {
       for (const auto& [symbol, value] : told.sizes)
         if (!told.fixed.contains(symbol)) plan.symbols.emplace(symbol, value);
     TRY(entry.compiled, generate(plan, told));
+    entry.compiled.objects.clear();
     if (entry.symbolic && verification()) entry.plan = std::move(plan);
     entries_.push_back(std::move(entry));
     return &entries_.back();
@@ -349,7 +536,7 @@ class CompiledGraph {
       for (const auto& [symbol, value] : told.fixed)
         guards.push_back({sym_eq(SymExpr::symbol(symbol), value), told.why_not});
       trace::guards(*graph_, guards);
-      trace::output_code(graph_->name, print(plan));
+      trace::output_code(name_, print(plan));
     }
     const trace::Stage timed("code_gen");
     auto made = codegen::compile_program(plan, cpu_options());
@@ -364,23 +551,21 @@ class CompiledGraph {
     return made;
   }
 
+  static void trace_cache(const char* name, const char* what, const std::string& about) {
+    if (trace::on())
+      trace::artifact(name, nlohmann::ordered_json{{"cache_state", name + sizeof "fx_graph_cache"}, {what, about}});
+  }
+
   codegen::CpuOptions cpu_options() const {
     codegen::CpuOptions cpu;
-    const auto trace_cache = [](const char* name, const char* what, const std::string& about) {
-      trace::artifact(name, nlohmann::ordered_json{{"cache_state", name + sizeof "fx_graph_cache"}, {what, about}});
-    };
     if (!options_.store || options_.config.force_disable_caches) {
       trace_cache("fx_graph_cache_bypass", "cache_bypass_reason",
                   options_.store ? "force_disable_caches" : "there is no store");
     } else {
       const std::shared_ptr<CodeStore> store = options_.store;
       cpu.configuration = code_key(options_.config);
-      cpu.load_code = [store, trace_cache](const std::string& key) {
-        auto found = store->find(key);
-        if (trace::on()) trace_cache(found ? "fx_graph_cache_hit" : "fx_graph_cache_miss", "key", content_hash(key));
-        return found;
-      };
-      cpu.store_code = [store, name = graph_->name](const std::string& key, const std::string& code) {
+      cpu.load_code = [store](const std::string& key) { return store->find(key); };
+      cpu.store_code = [store, name = name_](const std::string& key, const std::string& code) {
         store->put(key, code, name);
       };
     }
@@ -400,8 +585,8 @@ class CompiledGraph {
     };
     const trace::Stage timed("prepare_calls", options_.times.get());
     const codegen::CompiledProgram& compiled = entry.compiled;
-    TRY(auto executable, codegen::load_program(compiled.program, entry.symbolic ? sizes : SizeSet(), compiled.code,
-                                               graph_->attributes, how));
+    TRY(auto executable,
+        codegen::load_program(compiled.program, entry.symbolic ? sizes : SizeSet(), compiled.code, constants_, how));
     instances_.push_back({std::move(values), &entry, std::move(executable)});
     return {};
   }
@@ -412,15 +597,22 @@ class CompiledGraph {
     if (known) return known;
     BackendOptions own = options_;
     own.generator = std::move(generator);
-    auto compiled = std::make_shared<CompiledGraph>(graph.clone(), own);
-    TRY_DO(compiled->prepare(stop_after_));
+    const auto source = [&graph]() -> Result<std::unique_ptr<Graph>> { return graph.clone(); };
+    auto compiled = std::make_shared<CompiledGraph>(graph.name, source, graph.attributes, own);
+    TRY_DO(compiled->prepare(stop_after_, {}));
     if (!compiled->knows_sizes()) return unsupported("backend.symbolic", "a size that is known only at run time");
     known = [compiled](std::vector<Value> inputs) { return compiled->run(inputs); };
     return known;
   }
 
   std::mutex mutex_;
-  std::unique_ptr<Graph> graph_;
+  std::string name_;
+  GraphSource source_;
+  std::map<std::string, Tensor> given_;      ///< attributes before the passes
+  std::map<std::string, Tensor> constants_;  ///< and after them
+  KeyParts key_;                             ///< in the cache; empty: it is not kept there
+  std::unique_ptr<Graph> graph_;             ///< after the passes; null until it is needed
+  std::unique_ptr<Graph> signature_;         ///< the placeholders of a stored graph
   BackendOptions options_;
   int stop_after_ = -1;
   std::shared_ptr<Generator> own_generator_;  ///< for several executables that draw; null: there is one of its own
@@ -431,6 +623,7 @@ class CompiledGraph {
   bool told_interpreted_ = false;
   std::set<int> fixed_;
   const std::shared_ptr<codegen::PackedWeights> packed_ = codegen::packed_weights();
+  std::vector<SizeSet> fitting_;  ///< sizes that inference takes
   std::list<Entry> entries_;
   std::list<Instance> instances_;  ///< the last used last
   std::map<const Graph*, CompiledFn> sub_graphs_;
@@ -438,14 +631,22 @@ class CompiledGraph {
   trace::CompileId traced_ = trace::current();
 };
 
+/// The graph must outlive the result.
+Result<std::shared_ptr<CompiledGraph>> compiled_graph(const Graph& graph, const BackendOptions& options,
+                                                      int stop_after) {
+  const auto source = [&graph]() -> Result<std::unique_ptr<Graph>> { return graph.clone(); };
+  auto made = std::make_shared<CompiledGraph>(graph.name, source, graph.attributes, options);
+  TRY_DO(made->prepare(stop_after, stop_after < 0 && caches(options) ? cache_key(graph, options) : KeyParts()));
+  return made;
+}
+
 /// Compiles with only the first `stop_after` passes; -1: all.
 CompileFn compiler(const BackendOptions& options, int stop_after) {
   return [options, stop_after](const Graph& graph) {
     return trace::compiled([&]() -> Result<CompiledFn> {
       trace::input(graph, "aot_inference_graph");
       const trace::Stage timed("inductor_compile");
-      auto compiled = std::make_shared<CompiledGraph>(graph.clone(), options);
-      TRY_DO(compiled->prepare(stop_after));
+      TRY(const auto compiled, compiled_graph(graph, options, stop_after));
       return CompiledFn([compiled](std::vector<Value> inputs) { return compiled->run(inputs); });
     });
   };
@@ -472,6 +673,24 @@ CompileFn cpu_compiler(const BackendOptions& options) {
   }
   if (options.worker) return compile_in_worker("cpu", options);
   return compiler(options, -1);
+}
+
+std::shared_ptr<const GraphCache> cpu_cache(const BackendOptions& options) {
+  if (options.worker || !caches(options) || !options.config.save_args.empty()) return nullptr;
+  return std::make_shared<GraphCache>(GraphCache{
+      .store = options.store,
+      .config = options.config,
+      .compiler = compiler_text(options),
+      .key = [options](const Graph& graph) { return key_of(cache_key(graph, options)); },
+      .load = [options](const std::string& key, std::map<std::string, Tensor> constants,
+                        GraphSource source) -> std::optional<CompiledFn> {
+        auto entry = find_entry(*options.store, fxgraph_cache, key, "a compiled graph");
+        auto made = std::make_shared<CompiledGraph>("", std::move(source), std::move(constants), options);
+        const bool hit = entry && made->prepare_stored(*std::move(entry));
+        cache_log().add({fxgraph_cache, hit ? CacheOutcome::Hit : CacheOutcome::Miss, made->name(), key, {}});
+        if (!hit) return std::nullopt;
+        return [made](std::vector<Value> inputs) { return made->run(inputs); };
+      }});
 }
 
 StagedCompiler cpu_stages(const BackendOptions& options) {

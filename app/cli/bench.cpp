@@ -49,12 +49,14 @@ Result<Prepared> prepare(const Options& o) {
   const auto times = std::make_shared<StageTimes>();
   const auto sizes = std::make_shared<nlohmann::ordered_json>(nlohmann::ordered_json::array());
   const auto on_sizes = [sizes](const SizeCompilation& c) { sizes->push_back(nlohmann::ordered_json::parse(json(c))); };
-  const CompileFn compile = backend->make({.fixed_parameters = !o.request.train,
-                                           .generator = std::make_shared<Generator>(o.request.seed),
-                                           .store = store,
-                                           .on_sizes = on_sizes,
-                                           .times = times});
-  TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, run_options(o.request, compile)));
+  const BackendOptions how{.fixed_parameters = !o.request.train,
+                           .generator = std::make_shared<Generator>(o.request.seed),
+                           .store = store,
+                           .on_sizes = on_sizes,
+                           .times = times};
+  RunOptions options = run_options(o.request, backend->make(how));
+  if (backend->cache) options.cache = backend->cache(how);
+  TRY(TrainedFunction function, TrainedFunction::make(*artefact, io, options));
   const double compile_ms = since(start);
   const auto first = Clock::now();
   TRY(const TensorFile result, function.step());
@@ -88,13 +90,17 @@ Result<std::size_t> peak_bytes(TrainedFunction& function) {
 /// What the flow's stages took, in their order, their passes included, and then the compiler's.
 nlohmann::ordered_json stage_times(const Prepared& p) {
   nlohmann::ordered_json times = nlohmann::ordered_json::object();
-  for (const StageRun& ran : p.function.graphs()->stages) times[name_of(ran.stage)] = ran.milliseconds;
+  if (const auto graphs = p.function.graphs())
+    for (const StageRun& ran : graphs->stages) times[name_of(ran.stage)] = ran.milliseconds;
   for (const auto& [stage, milliseconds] : p.compiler->all()) times[stage] = milliseconds;
   return times;
 }
 
 nlohmann::ordered_json compile_times(const Prepared& p) {
-  return {{"compile_ms", p.compile_ms}, {"first_step_ms", p.first_step_ms}, {"stages_ms", stage_times(p)}};
+  return {{"compile_ms", p.compile_ms},
+          {"first_step_ms", p.first_step_ms},
+          {"stages_ms", stage_times(p)},
+          {"cache", cache_log().counts()}};
 }
 
 /// compile_times() of a new process for which the store is filled.
@@ -141,6 +147,8 @@ Result<int> run(const Options& o) {
                                        {"peak_bytes", peak},
                                        {"stages_ms", cold["stages_ms"]},
                                        {"warm_stages_ms", warm["stages_ms"]},
+                                       {"cache", cold["cache"]},
+                                       {"warm_cache", warm["cache"]},
                                        {"size_compilations", *p.sizes},
                                        {"config", config_json(config(), ConfigPart::Differs)}};
   fmt::print("{}\n", line.dump());

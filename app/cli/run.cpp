@@ -19,11 +19,18 @@ struct Options {
   RunRequest request;
   std::string backend = "interp", compiler, out;
   CompilerSetup setup;
-  bool json = false, guards = false;
+  bool json = false, guards = false, cache = false;
 
   /// Where messages go: with --json or `-o -` standard output is one document.
   std::FILE* text() const { return json || out == "-" ? stderr : stdout; }
 };
+
+/// What the caches of whole graphs did, on stderr.
+void print_cache_events() {
+  for (const CacheEvent& e : cache_log().events())
+    fmt::print(stderr, "{} {}: {}{}{}\n", e.cache, name_of(e.outcome), e.graph, e.key.empty() ? "" : " " + e.key,
+               e.reason.empty() ? "" : ": " + e.reason);
+}
 
 std::string summary(const TensorFile& out, bool json) {
   nlohmann::ordered_json document;
@@ -64,6 +71,7 @@ Result<int> run(Options o) {
   store->add(RunRow{remembered_path(o.request.path), artefact->id, compiler ? o.compiler : o.backend,
                     o.request.train ? "train" : "", ms, out ? "ok" : out.error().code});
   line.clear();
+  if (o.cache) print_cache_events();
   if (!out) return std::move(out).error();
   if (!o.out.empty()) TRY_DO(write_safetensors(o.out, *out));
   fmt::print(o.out == "-" ? stderr : stdout, "{}", summary(*out, o.json));
@@ -104,6 +112,7 @@ const Command run_command = {
       app.add_option("-o,--output", o->out, "safetensors file for output.0, ..., grad.NAME; - is standard output");
       app.add_flag("--guards", o->guards, "also print for which sizes a graph with symbolic ones is compiled")
           ->needs(backend);
+      app.add_flag("--cache", o->cache, "also print, on stderr, what the caches of whole graphs did")->needs(backend);
       app.add_flag("--json", o->json, "one JSON document");
       app.get_option("--plant")->needs(compiler);
       app.get_option("--timeout")->needs(compiler);

@@ -51,6 +51,7 @@ Status compile_code(const ProgramSource& source, const CpuOptions& options, Comp
     objects = std::move(object.objects);
     if (options.store_code) options.store_code(key, pack(*objects));
   }
+  out.code_key = std::move(key);
   const auto start = Clock::now();
   TRY(out.code, LoadedCode::link(*objects));
   out.times.link_ms = ms_since(start);

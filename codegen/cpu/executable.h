@@ -70,6 +70,7 @@ struct CompiledProgram {
   std::shared_ptr<const Program> program;
   std::shared_ptr<LoadedCode> code;  ///< null without kernels
   std::vector<std::string> objects;  ///< what `code` was linked from
+  std::string code_key = {};         ///< of the objects in the store; empty without kernels or a store
   CompileTimes times;
   std::string ir, assembly;  ///< set with keep_text
 };

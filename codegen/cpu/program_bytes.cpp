@@ -1,93 +1,11 @@
 #include <algorithm>
 
 #include "codegen/cpu/program.h"
-#include "core/base/archive.h"
+#include "core/ir/archive_meta.h"
 
 namespace partita {
 
 // The fields of each part of a program, once for writing and reading.
-
-template <class A>
-void fields(A& a, SymExpr& e) {
-  enum Form : std::uint8_t { Number, Real, Text, count };
-  Form form = e.is_int() ? Number : e.kind() == SymKind::Float ? Real : Text;
-  a.choice(form, count);
-  if (form == Number) {
-    std::int64_t n = e.is_int() ? e.as_int() : 0;
-    a(n);
-    if constexpr (A::reads) e = n;
-  } else if (form == Real) {
-    double d = A::reads ? 0 : e.as_float();
-    a(d);
-    if constexpr (A::reads) e = SymExpr::real(d);
-  } else {
-    std::string text = A::reads ? std::string() : e.str();
-    a(text);
-    const Result<SymExpr> parsed = SymExpr::parse(text);
-    if constexpr (A::reads) {
-      if (parsed)
-        e = *parsed;
-      else
-        a.fail();
-    } else if (!parsed || *parsed != e) {
-      throw unsupported("codegen.program", "the expression " + text + " cannot be written");
-    }
-  }
-}
-
-template <class A>
-void fields(A& a, DType& t) {
-#define V(...) +1
-  constexpr std::size_t dtypes = 0 PARTITA_DTYPES(V);
-#undef V
-  a.choice(t, dtypes);
-}
-
-template <class A>
-void fields(A& a, Device& d) {
-  a.choice(d.type, 4);
-  a(d.index);
-}
-
-template <class A>
-void fields(A& a, TensorMeta& t) {
-  a(t.dtype, t.device, t.sizes, t.strides, t.offset, t.requires_grad, t.strides_known, t.device_known, t.storage_id);
-}
-
-/// Reads or writes a variant: its index, then the alternative.
-template <class A, class... T>
-void variant(A& a, std::variant<T...>& v) {
-  std::size_t index = v.index();
-  a.choice(index, sizeof...(T));
-  if constexpr (A::reads) {
-    using Make = std::variant<T...> (*)();
-    static constexpr Make make[] = {[] { return std::variant<T...>(std::in_place_type<T>); }...};
-    v = make[index]();
-  }
-  std::visit(
-      [&](auto& value) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) a(value);
-      },
-      v);
-}
-
-template <class A>
-void fields(A& a, OpaqueMeta& m) {
-  a(m.text);
-}
-template <class A>
-void fields(A& a, MetaTuple& t) {
-  a(t.items);
-}
-template <class A>
-void fields(A& a, Meta& m) {
-  variant(a, m.v);
-}
-
-template <class A>
-void fields(A& a, Guard& g) {
-  a(g.condition, g.reason);
-}
 
 template <class A>
 void fields(A& a, std::complex<double>& c) {
@@ -163,7 +81,7 @@ void fields(A& a, ExternCall::Argument& argument) {
 }
 template <class A>
 void fields(A& a, ExternCall& c) {
-  if (c.graph) throw unsupported("codegen.program", c.op->name + " runs sub graphs");
+  if (c.graph) throw unsupported("codegen.program", "Can't cache HigherOrderOperator: " + c.op->name);
   OpKind kind = A::reads ? OpKind::Torch : c.op->kind;
   std::string name = A::reads ? std::string() : c.op->name;
   a.choice(kind, 7);

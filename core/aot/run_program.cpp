@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/aot/program_parts.h"
 #include "core/aot/subclass.h"
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
@@ -101,8 +102,9 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
                          {.graph = graph->name});
   }
   if (!how.train) how.values = f.inputs_.values;
-  TRY(AotGraphs graphs, aot(*graph, f.program_.get(), how));
-  f.graphs_ = std::make_shared<AotGraphs>(std::move(graphs));
+  TRY(ProgramParts parts, make_parts(*graph, f.program_, how, options));
+  f.graphs_ = parts.graphs;
+  f.made_ = std::move(parts.summary);
   if (joint) {
     // The values of tangents_* are among the inputs, after those of the primals.
     GraphInputs primals;
@@ -120,24 +122,21 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
   }
   for (const auto& [key, tensor] : io.tensors)
     if (key.starts_with("tangent.")) f.tangents_.emplace(key, tensor);
-  if (options.joint && f.graphs_->joint) TRY_DO(options.joint(*f.graphs_->joint));
-  TRY(const CompiledFn forward, options.forward(*f.graphs_->partition.forward));
-  TRY(const Wrappers made, catch_raised<Wrappers>([&] { return wrap_graphs(*f.graphs_, options.lazy_backward); }));
   const auto random = std::make_shared<PhiloxState>(options.seed);
-  if (f.graphs_->partition.backward) {
+  if (parts.backward) {
     f.autograd_ = std::make_shared<Autograd>();
-    f.autograd_->compile = [graphs = f.graphs_, compile = options.backward, made, random,
+    f.autograd_->compile = [compile = std::move(parts.backward), wrappers = parts.wrappers, random,
                             traced = trace::current()]() -> Result<CompiledFn> {
       const trace::Compilation part(traced);
-      TRY(CompiledFn backward, compile(*graphs->partition.backward));
-      return post_compile_backward(made, std::move(backward), random);
+      TRY(CompiledFn backward, compile());
+      return post_compile_backward(wrappers, std::move(backward), random);
     };
     if (!options.lazy_backward) TRY_DO(f.autograd_->compile_backward());
   }
-  std::ranges::copy(made, std::back_inserter(f.wrappers_));
-  BoxedFn inner = boxed(forward);
-  if (!f.graphs_->frozen.empty())
-    inner = [compiled = std::move(inner), frozen = f.graphs_->frozen](std::vector<Value>& inputs) {
+  std::ranges::move(parts.wrappers, std::back_inserter(f.wrappers_));
+  BoxedFn inner = boxed(std::move(parts.forward));
+  if (!f.made_.frozen.empty())
+    inner = [compiled = std::move(inner), frozen = f.made_.frozen](std::vector<Value>& inputs) {
       for (std::size_t i : frozen) inputs[i] = Value();  // the graph has them
       return compiled(inputs);
     };
@@ -162,11 +161,10 @@ bool TrainedFunction::is_base(std::size_t input) const {
 Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& outputs) const {
   if (!joint_tangents_.empty()) return joint_tangents_;
   std::vector<Value> out;
-  const std::vector<std::size_t> mutated = graphs_->meta.mutated_runtime_inputs();
+  const std::vector<std::size_t> mutated = made_.meta.mutated_runtime_inputs();
   const bool given =
       std::ranges::any_of(tangents_, [](const auto& entry) { return !entry.first.starts_with("tangent.input."); });
-  const std::vector<Node*> placeholders = graphs_->tangents();
-  for (std::size_t position : graphs_->tangent_of) {
+  for (std::size_t position : made_.tangent_of) {
     const Tensor* value = outputs[position].get<Tensor>();
     CHECK(value, "a tangent of a value that is not a tensor");
     std::optional<Tensor> tangent;
@@ -182,7 +180,7 @@ Result<std::vector<Value>> TrainedFunction::tangents(const std::vector<Value>& o
       TRY(tangent, filled(*value, loss ? 1 : 0));
     }
     TRY(const Tensor dense, tangent->contiguous());
-    TRY(Tensor expected, laid_out(dense, placeholders[out.size()]->meta));
+    TRY(Tensor expected, laid_out(dense, made_.tangents[out.size()]));
     out.emplace_back(std::move(expected));
   }
   return out;
@@ -216,11 +214,11 @@ Result<std::optional<Tensor>> TrainedFunction::input_tangent(std::size_t input, 
 
 /// The tangent of an input that the graph does not write, or not so that autograd sees it, is a part of its gradient.
 Status TrainedFunction::pass_input_tangents(std::vector<Value>& gradients) const {
-  const std::vector<std::size_t> mutated = graphs_->meta.mutated_runtime_inputs();
+  const std::vector<std::size_t> mutated = made_.meta.mutated_runtime_inputs();
   std::set<std::size_t> taken;
-  for (std::size_t i = 0; i < graphs_->meta.inputs.size(); ++i)
-    if (graphs_->meta.inputs[i].seen_by_autograd) taken.insert(i);
-  for (std::size_t position : graphs_->tangent_of)
+  for (std::size_t i = 0; i < made_.meta.inputs.size(); ++i)
+    if (made_.meta.inputs[i].seen_by_autograd) taken.insert(i);
+  for (std::size_t position : made_.tangent_of)
     if (position < mutated.size()) taken.insert(mutated[position]);
   for (std::size_t i = 0; i < wants_.size(); ++i) {
     const Tensor* input = inputs_.values[i].get<Tensor>();
@@ -243,11 +241,10 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
   // names gets the whole gradient.
   std::map<const Storage*, Tensor> total;
   std::vector<std::pair<std::string, const Storage*>> names;
-  const std::vector<Node*> placeholders = graphs_->partition.forward->placeholders();
-  for (std::size_t i = 0; i < gradients.size() && i < inputs_.values.size(); ++i) {
+  // What follows the inputs is the random offset of a given joint graph.
+  for (std::size_t i = 0; i < gradients.size() && i < inputs_.values.size() && i < made_.inputs; ++i) {
     const Tensor *gradient = gradients[i].get<Tensor>(), *input = inputs_.values[i].get<Tensor>();
     if (!gradient || !input) continue;
-    if (is_forward_seed(*placeholders[i])) break;  // what follows is the random offset of a given joint graph
     bool tied = inputs_.keys[i].starts_with("param.");
     if (!tied) {
       out.tensors[gradient_key(inputs_.keys[i])] = *gradient;
@@ -277,7 +274,7 @@ Status TrainedFunction::collect_gradients(const std::vector<Value>& gradients, T
 }
 
 Result<TensorFile> TrainedFunction::step(bool gradients) {
-  const ViewAndMutationMeta& meta = graphs_->meta;
+  const ViewAndMutationMeta& meta = made_.meta;
   if (autograd_) {
     autograd_->tangents = nullptr;
     if (gradients) autograd_->tangents = [this](const std::vector<Value>& outputs) { return tangents(outputs); };

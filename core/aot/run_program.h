@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/aot/aot.h"
+#include "core/aot/autograd_cache.h"
 #include "core/aot/graph_io.h"
 #include "core/aot/wrapper.h"
 #include "core/load/session.h"
@@ -21,6 +22,7 @@ struct RunOptions {
   /// Seed for parameters, buffers and inputs that neither the archive nor the IO file has; unset: they are errors.
   std::optional<std::uint64_t> random_weights = {};
   std::uint64_t seed = Generator::default_seed;  ///< of functionalised random numbers
+  std::shared_ptr<const GraphCache> cache = {};  ///< of the compiler that `forward` and `backward` are; null: none
   bool lazy_backward = false;                    ///< compile the backward when it is first needed, not ahead
 };
 
@@ -32,6 +34,7 @@ class TrainedFunction {
   /// differentiated: the archive's, or those of dynamo's names. Error run.train when there is nothing to differentiate.
   static Result<TrainedFunction> make(const Artefact& artefact, const TensorFile& io, const RunOptions& options);
 
+  /// Null when they were not made, because the cache had what is made of them.
   std::shared_ptr<const AotGraphs> graphs() const { return graphs_; }
   const Wrappers& wrappers() const { return wrappers_; }
   /// Runs one step; without `gradients`, the forward only. Returns output.N, input_after.N, buffer_after.NAME and, when
@@ -51,7 +54,8 @@ class TrainedFunction {
   Status collect_gradients(const std::vector<Value>& gradients, TensorFile& out) const;
 
   std::shared_ptr<const Program> program_;
-  std::shared_ptr<AotGraphs> graphs_;  ///< at a stable address, because the executables refer to its graphs
+  std::shared_ptr<const AotGraphs> graphs_;
+  AotSummary made_;
   Wrappers wrappers_;
   std::optional<SubclassWrapper> subclasses_;  ///< also among the wrappers
   BoxedFn run_;                                ///< the forward in its wrappers

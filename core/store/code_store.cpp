@@ -17,7 +17,17 @@ CacheKey address(const std::string& key) {
 CodeStore::~CodeStore() = default;
 
 CodeStore::CodeStore() : team_(TeamCache::configured()) {
-  auto opened = StoreFile::open(StoreFile::default_file());
+  std::string file = StoreFile::default_file();
+  if (config().fresh_cache) {
+    auto folder = ScratchFolder::make("cache");
+    if (!folder) {
+      give_up(folder.error());
+      return;
+    }
+    fresh_.emplace(*std::move(folder));
+    file = fresh_->path() + "/store.sqlite";
+  }
+  auto opened = StoreFile::open(file);
   if (!opened) {
     give_up(opened.error());
     return;
@@ -34,6 +44,8 @@ std::optional<std::string> CodeStore::find(const std::string& key) {
       give_up(found.error());
     else if (*found)
       return std::move((*found)->bytes);
+    if (store_ && std::exchange(store_->damaged, 0) > 0)
+      std::fprintf(stderr, "partita: warning: an entry of the store was damaged and is dropped; it is made again\n");
   }
   auto shared = team_ ? team_->find(address(key)) : std::nullopt;
   if (!shared) return std::nullopt;
@@ -41,10 +53,12 @@ std::optional<std::string> CodeStore::find(const std::string& key) {
   return std::move(shared->bytes);
 }
 
-void CodeStore::put(const std::string& key, const std::string& code, const std::string& graph_name) {
-  const CompiledObject object{code, graph_name, "elf"};
-  if (store_) check(store_->put_compiled(address(key), object));
+bool CodeStore::put(const std::string& key, const std::string& code, const std::string& graph_name,
+                    const std::string& kind) {
+  const CompiledObject object{code, graph_name, kind};
   if (team_) team_->put(address(key), object);
+  if (!store_ || store_->code_refused() || static_cast<std::int64_t>(code.size()) > store_->limit_bytes) return false;
+  return check(store_->put_compiled(address(key), object));
 }
 void CodeStore::add(RunRow row) {
   row.path = stored_path(row.path);
@@ -72,8 +86,9 @@ void CodeStore::forget_tries(const std::string& session) {
   if (store_) check(store_->forget_tries(session));
 }
 
-void CodeStore::check(Status done) {
+bool CodeStore::check(Status done) {
   if (!done) give_up(done.error());
+  return static_cast<bool>(done);
 }
 
 void CodeStore::give_up(const Diagnostic& why) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/scratch.h"
 #include "core/store/store.h"
 
 namespace partita {
@@ -17,7 +18,9 @@ class CodeStore {
   ~CodeStore();
 
   std::optional<std::string> find(const std::string& key);
-  void put(const std::string& key, const std::string& code, const std::string& graph_name);
+  /// `kind`: what the bytes are. Returns whether the store keeps them.
+  bool put(const std::string& key, const std::string& code, const std::string& graph_name,
+           const std::string& kind = "elf");
   void add(RunRow row);  ///< under its stored_path(), as the next
   void add(CheckRow row);
   void add(const SnapshotRow& row);
@@ -27,8 +30,9 @@ class CodeStore {
   void forget_tries(const std::string& session);
 
  private:
-  void check(Status done);
+  bool check(Status done);
   void give_up(const Diagnostic& why);
+  std::optional<ScratchFolder> fresh_;  ///< with `fresh_cache`: holds an empty store in place of the user's
   std::optional<StoreFile> store_;
   std::unique_ptr<TeamCache> team_;  ///< null: none
 };

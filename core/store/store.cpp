@@ -166,6 +166,7 @@ Result<std::optional<CompiledObject>> StoreFile::find_compiled(const CacheKey& k
     sound = same_signature(sign(*key_, {address, object.kind, object.bytes}), s.text(4));
   }
   if (!sound) {
+    ++damaged;
     TRY_DO(run(db_.get(), "DELETE FROM compiled WHERE id = ?", id));
     return std::optional<CompiledObject>();
   }

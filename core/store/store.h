@@ -124,6 +124,7 @@ class StoreFile {
   Status export_to(const std::string& file);  ///< copies the store to one file, consistent while others write
 
   std::int64_t limit_bytes = static_cast<std::int64_t>(config().store_limit);
+  int damaged = 0;  ///< entries that find_compiled() dropped
 
  private:
   StoreFile(Database db, Result<SigningKey> key) : db_(std::move(db)), key_(std::move(key)) {}

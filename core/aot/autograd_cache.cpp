@@ -1,0 +1,133 @@
+#include "core/aot/autograd_cache.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/aot/graph_key.h"
+#include "core/base/verification.h"
+#include "core/ir/archive_meta.h"
+#include "core/ir/print.h"
+#include "core/ops/functional_rng.h"
+
+namespace partita {
+
+template <class A>
+void fields(A& a, InputAliasInfo& i) {
+  a(i.is_leaf, i.mutates_data, i.mutates_metadata, i.mutations_under_no_grad, i.mutations_hidden_from_autograd,
+    i.requires_grad);
+  a.choice(i.mutation_type, 3);
+  a(i.seen_by_autograd, i.shown);
+}
+template <class A>
+void fields(A& a, Place& p) {
+  a(p.in_input, p.of, p.shown, p.strides);
+}
+template <class A>
+void fields(A& a, OutputAliasInfo& o) {
+  a.choice(o.type, 7);
+  a(o.base_idx, o.requires_grad, o.dynamic_dims, o.place);
+}
+template <class A>
+void fields(A& a, ViewAndMutationMeta& m) {
+  a(m.inputs, m.outputs, m.num_intermediate_bases, m.keep_input_mutations);
+}
+template <class A>
+void fields(A& a, AotSummary& s) {
+  a(s.meta, s.tangent_of, s.tangents, s.frozen, s.inputs);
+}
+template <class A>
+void fields(A& a, AotEntry& e) {
+  a(e.summary, e.wrappers, e.forward, e.backward, e.forward_constants, e.backward_constants);
+}
+
+namespace {
+
+constexpr std::string_view heading = "PTA1";
+
+std::string text_of(const AotOptions& o, bool lazy_backward) {
+  std::string text = fmt::format(
+      "train={}\npartitioner={}\nmemory_budget={}\nsave={}\nrecompute={}\ndecompositions={}\nrequires_grad={}\n"
+      "is_leaf={}\nkeep_input_mutations={}\ntangents_for_aliases={}\npasses={}\nuntil={}\npre_dispatch={}\n"
+      "effect_tokens={}\nfunctionalize_rng={}\nlazy_backward={}\nverified={}\n",
+      o.train, int(o.partition.partitioner), o.partition.memory_budget, fmt::join(o.partition.save, " "),
+      fmt::join(o.partition.recompute, " "), int(o.decompositions), fmt::join(o.requires_grad, " "),
+      fmt::join(o.is_leaf, " "), o.keep_input_mutations, o.tangents_for_aliases, o.passes, name_of(o.until),
+      o.pre_dispatch, o.effect_tokens, o.functionalize_rng, lazy_backward, verification());
+  if (o.partition.forward_outputs) text += fmt::format("forward_outputs={}\n", *o.partition.forward_outputs);
+  text += fmt::format("disabled={}\n", fmt::join(o.disabled, " "));
+  return text;
+}
+
+/// Is it one of PyTorch's own functions, or Python's arithmetic?
+bool is_torch_function(const Op& op) {
+  if (op.kind != OpKind::Function) return true;
+  const std::string_view name = op.name;
+  for (std::string_view prefix : {"torch.", "torch_", "_operator.", "operator.", "math.", "builtins."})
+    if (name.starts_with(prefix)) return true;
+  return name.find('.') == std::string_view::npos;  // getattr, max, ...
+}
+
+std::optional<std::string> unsafe_node(const Graph& graph) {
+  for (const Node* node : graph) {
+    if (!is_torch_function(*node->op())) return fmt::format("Unsupported call_function target {}", node->op()->name);
+    if (node->op()->kind == OpKind::Method && (node->args().empty() || !node->args()[0].node()))
+      return fmt::format("Unsupported call_method target {}",
+                         node->args().empty() ? std::string("None") : print(node->args()[0]));
+  }
+  for (const auto& [target, child] : graph.children)
+    if (auto reason = unsafe_node(*child)) return reason;
+  return std::nullopt;
+}
+
+}  // namespace
+
+AotSummary AotSummary::of(const AotGraphs& graphs) {
+  AotSummary out{.meta = graphs.meta, .tangent_of = graphs.tangent_of, .tangents = {}, .frozen = graphs.frozen};
+  if (graphs.partition.backward)
+    for (const Node* tangent : graphs.tangents()) out.tangents.push_back(tangent->meta);
+  const std::vector<Node*> placeholders = graphs.partition.forward->placeholders();
+  out.inputs = static_cast<std::size_t>(
+      std::ranges::find_if(placeholders, [](const Node* n) { return is_forward_seed(*n); }) - placeholders.begin());
+  return out;
+}
+
+std::optional<std::string> why_not_cached(const Graph& graph, const AotOptions& options) {
+  if (options.freezing && !options.train) return "Skipping graph with frozen constants";
+  return unsafe_node(graph);
+}
+
+KeyParts autograd_key(const Graph& graph, const Program* program, const AotOptions& options, bool lazy_backward,
+                      const GraphCache& cache) {
+  KeyParts parts = graph_parts(graph);
+  std::string inputs;
+  for (const InputBinding& b : bind_inputs(graph, program, options))
+    inputs += fmt::format("{}: {}{}\n", b.name, int(b.role), b.requires_grad ? ", requires grad" : "");
+  parts.emplace_back("inputs", std::move(inputs));
+  parts.emplace_back("options", text_of(options, lazy_backward));
+  for (auto& part : common_parts(cache.config)) parts.push_back(std::move(part));
+  parts.emplace_back("compiler", cache.compiler);
+  return parts;
+}
+
+Result<std::string> to_bytes(AotEntry entry) {
+  ArchiveWriter writer;
+  try {
+    writer(entry);
+  } catch (Diagnostic& refusal) {
+    return std::move(refusal);
+  }
+  return std::string(heading) + writer.bytes;
+}
+
+Result<AotEntry> read_aot_entry(std::string_view bytes) {
+  AotEntry entry;
+  ArchiveReader reader(bytes.substr(std::min(bytes.size(), heading.size())));
+  reader(entry);
+  if (!bytes.starts_with(heading) || !reader.complete())
+    return input_error("cache.entry", "the stored entry is damaged");
+  return entry;
+}
+
+}  // namespace partita

@@ -1,0 +1,110 @@
+#include "core/aot/program_parts.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/load/trace_writer.h"
+#include "core/ops/catch_raised.h"
+#include "core/store/code_store.h"
+
+namespace partita {
+namespace {
+
+/// The forward or backward anew, for sizes that stored code does not take.
+GraphSource again(const Graph& graph, const std::shared_ptr<const Program>& program, AotOptions how, bool backward) {
+  how.values.clear();
+  return [graph = std::shared_ptr<const Graph>(graph.clone()), program, how,
+          backward]() -> Result<std::unique_ptr<Graph>> {
+    TRY(AotGraphs made, aot(*graph, program.get(), how));
+    return std::move(backward ? made.partition.backward : made.partition.forward);
+  };
+}
+
+/// Nullopt when an entry, or one of its graphs, is not there or cannot be used.
+std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr<const Program>& program,
+                                       const AotOptions& how, const GraphCache& cache, const KeyParts& key) {
+  const auto payload = find_entry(*cache.store, autograd_cache, key, graph.name);
+  if (!payload) return std::nullopt;
+  auto entry = read_aot_entry(*payload);
+  auto wrappers = entry ? read_wrappers(entry->wrappers) : Result<Wrappers>(Wrappers());
+  if (!entry || !wrappers) {
+    warn_unreadable(autograd_cache, graph.name, entry ? wrappers.error() : entry.error());
+    return std::nullopt;
+  }
+  ProgramParts parts{.summary = std::move(entry->summary), .wrappers = *std::move(wrappers)};
+  auto forward_constants = constants_of(entry->forward_constants, graph.attributes);
+  auto backward_constants = constants_of(entry->backward_constants, graph.attributes);
+  if (!forward_constants || !backward_constants) return std::nullopt;
+  auto forward = cache.load(entry->forward, *std::move(forward_constants), again(graph, program, how, false));
+  if (!forward) return std::nullopt;
+  parts.forward = *std::move(forward);
+  if (entry->backward) {
+    auto backward = cache.load(*entry->backward, *std::move(backward_constants), again(graph, program, how, true));
+    if (!backward) return std::nullopt;
+    parts.backward = [backward = *std::move(backward)]() -> Result<CompiledFn> { return backward; };
+  }
+  return parts;
+}
+
+/// Keeps what was made of the graph; a reason why not is a bypass.
+Status save_parts(const Graph& graph, const ProgramParts& parts, const GraphCache& cache, const KeyParts& key) {
+  const Partition& made = parts.graphs->partition;
+  AotEntry entry{.summary = parts.summary,
+                 .wrappers = to_json(parts.wrappers).dump(),
+                 .forward = cache.key(*made.forward),
+                 .backward = {},
+                 .forward_constants = {},
+                 .backward_constants = {}};
+  if (made.backward) entry.backward = cache.key(*made.backward);
+  const auto keep = [&]() -> Result<std::string> {
+    TRY(entry.forward_constants, store_constants(made.forward->attributes, graph.attributes));
+    if (made.backward) {
+      TRY(entry.backward_constants, store_constants(made.backward->attributes, graph.attributes));
+    }
+    return to_bytes(std::move(entry));
+  };
+  auto bytes = keep();
+  if (!bytes) return bypass(autograd_cache, graph.name, bytes.error().message);
+  put_entry(*cache.store, autograd_cache, key, *std::move(bytes), graph.name);
+  return {};
+}
+
+Result<ProgramParts> compile_parts(const Graph& graph, const std::shared_ptr<const Program>& program,
+                                   const AotOptions& how, const RunOptions& options) {
+  TRY(AotGraphs graphs, aot(graph, program.get(), how));
+  ProgramParts parts;
+  parts.graphs = std::make_shared<AotGraphs>(std::move(graphs));
+  parts.summary = AotSummary::of(*parts.graphs);
+  if (options.joint && parts.graphs->joint) TRY_DO(options.joint(*parts.graphs->joint));
+  TRY(parts.forward, options.forward(*parts.graphs->partition.forward));
+  TRY(parts.wrappers, catch_raised<Wrappers>([&] { return wrap_graphs(*parts.graphs, options.lazy_backward); }));
+  if (parts.graphs->partition.backward)
+    parts.backward = [graphs = parts.graphs, compile = options.backward]() {
+      return compile(*graphs->partition.backward);
+    };
+  // Compiled code refers to its graph.
+  parts.forward = [graphs = parts.graphs, run = std::move(parts.forward)](std::vector<Value> inputs) {
+    return run(std::move(inputs));
+  };
+  return parts;
+}
+
+}  // namespace
+
+Result<ProgramParts> make_parts(const Graph& graph, const std::shared_ptr<const Program>& program,
+                                const AotOptions& how, const RunOptions& options) {
+  const GraphCache* cache = options.joint ? nullptr : options.cache.get();
+  if (!cache) return compile_parts(graph, program, how, options);
+  if (const auto reason = why_not_cached(graph, how)) {
+    TRY_DO(bypass(autograd_cache, graph.name, *reason));
+    return compile_parts(graph, program, how, options);
+  }
+  const KeyParts key = autograd_key(graph, program.get(), how, options.lazy_backward, *cache);
+  auto found = load_parts(graph, program, how, *cache, key);
+  cache_log().add({autograd_cache, found ? CacheOutcome::Hit : CacheOutcome::Miss, graph.name, key_of(key), {}});
+  if (found) return *std::move(found);
+  TRY(ProgramParts parts, compile_parts(graph, program, how, options));
+  TRY_DO(save_parts(graph, parts, *cache, key));
+  return parts;
+}
+
+}  // namespace partita

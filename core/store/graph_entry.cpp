@@ -1,0 +1,155 @@
+#include "core/store/graph_entry.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "core/base/archive.h"
+#include "core/base/config.h"
+#include "core/base/hash.h"
+#include "core/store/code_store.h"
+
+namespace partita {
+namespace {
+
+constexpr std::string_view heading = "PTG1";
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+/// The lines of the first text that the second lacks, counted.
+std::vector<std::string_view> only_in(const std::vector<std::string_view>& a, const std::vector<std::string_view>& b) {
+  std::unordered_map<std::string_view, int> left;
+  for (std::string_view line : b) ++left[line];
+  std::vector<std::string_view> out;
+  for (std::string_view line : a)
+    if (--left[line] < 0) out.push_back(line);
+  return out;
+}
+
+}  // namespace
+
+std::string key_of(const KeyParts& parts) {
+  std::string text;
+  for (const auto& [name, value] : parts) text += fmt::format("{}:{}{}:{}", name.size(), name, value.size(), value);
+  return content_hash(text);
+}
+
+std::string entry_bytes(KeyParts parts, std::string payload) {
+  ArchiveWriter writer;
+  writer(parts, payload);
+  return std::string(heading) + writer.bytes;
+}
+
+std::optional<GraphEntry> read_entry(std::string_view bytes) {
+  if (!bytes.starts_with(heading)) return std::nullopt;
+  GraphEntry entry;
+  ArchiveReader reader(bytes.substr(heading.size()));
+  reader(entry.parts, entry.payload);
+  return reader.complete() ? std::optional(std::move(entry)) : std::nullopt;
+}
+
+std::vector<KeyDifference> key_differences(const KeyParts& a, const KeyParts& b, std::size_t most) {
+  std::vector<KeyDifference> out;
+  const auto value_in = [](const KeyParts& parts, const std::string& name) -> std::string_view {
+    const auto found = std::ranges::find(parts, name, &KeyParts::value_type::first);
+    return found == parts.end() ? std::string_view() : found->second;
+  };
+  std::vector<std::string> names;
+  for (const KeyParts* parts : {&a, &b})
+    for (const auto& [name, value] : *parts)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  for (const std::string& name : names) {
+    const std::string_view x = value_in(a, name), y = value_in(b, name);
+    if (x == y) continue;
+    KeyDifference difference{name, {}};
+    const auto in_x = lines_of(x), in_y = lines_of(y);
+    std::size_t left_out = 0;
+    const auto add = [&](std::string_view sign, const std::vector<std::string_view>& lines) {
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        if (i < most)
+          difference.lines.push_back(fmt::format("{} {}", sign, lines[i]));
+        else
+          ++left_out;
+    };
+    add("-", only_in(in_x, in_y));
+    add("+", only_in(in_y, in_x));
+    if (difference.lines.empty()) difference.lines.emplace_back("the same lines in another order");
+    if (left_out > 0) difference.lines.push_back(fmt::format("... and {} more", left_out));
+    out.push_back(std::move(difference));
+  }
+  return out;
+}
+
+std::string_view name_of(CacheOutcome outcome) {
+  static constexpr std::string_view names[] = {"hit", "miss", "bypass", "saved"};
+  return names[static_cast<std::size_t>(outcome)];
+}
+
+void CacheLog::add(CacheEvent event) {
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+}
+
+std::vector<CacheEvent> CacheLog::events() const {
+  const std::lock_guard lock(mutex_);
+  return events_;
+}
+
+std::map<std::string, std::int64_t> CacheLog::counts() const {
+  std::map<std::string, std::int64_t> counts;
+  for (const CacheEvent& e : events()) ++counts[fmt::format("{}_{}", e.cache, name_of(e.outcome))];
+  return counts;
+}
+
+CacheLog& cache_log() {
+  static CacheLog log;
+  return log;
+}
+
+std::optional<GraphEntry> find_entry(CodeStore& store, std::string_view cache, const std::string& key,
+                                     const std::string& graph) {
+  const auto bytes = store.find(key);
+  if (!bytes) return std::nullopt;
+  auto entry = read_entry(*bytes);
+  if (entry && key_of(entry->parts) == key) return entry;
+  warn_unreadable(cache, graph, input_error("store.entry", "it does not fit its key"));
+  return std::nullopt;
+}
+
+std::optional<std::string> find_entry(CodeStore& store, std::string_view cache, const KeyParts& parts,
+                                      const std::string& graph) {
+  auto entry = find_entry(store, cache, key_of(parts), graph);
+  if (!entry || entry->parts != parts) return std::nullopt;
+  return std::move(entry->payload);
+}
+
+void put_entry(CodeStore& store, std::string_view cache, const KeyParts& parts, std::string payload,
+               const std::string& graph) {
+  const std::string key = key_of(parts);
+  if (store.put(key, entry_bytes(parts, std::move(payload)), graph, std::string(cache)))
+    cache_log().add({cache, CacheOutcome::Saved, graph, key, {}});
+}
+
+void warn_unreadable(std::string_view cache, const std::string& graph, const Diagnostic& why) {
+  fmt::print(stderr, "partita: warning: an entry of the {} for {} cannot be used ({}); it is compiled again\n", cache,
+             graph, why.line());
+}
+
+Status bypass(std::string_view cache, const std::string& graph, const std::string& reason) {
+  cache_log().add({cache, CacheOutcome::Bypass, graph, {}, reason});
+  if (!config().strict_autograd_cache) return {};
+  return unsupported("cache.bypass", fmt::format("{} is bypassed: {}; do without strict_autograd_cache", cache, reason),
+                     {.graph = graph});
+}
+
+}  // namespace partita
