@@ -7,15 +7,23 @@
 #include "core/ops/call.h"
 
 namespace partita::codegen {
+namespace {
+
+/// As fail_unsupported(), with which libraries would have to link the operators.
+[[noreturn]] void refuse(const std::string& why) {
+  throw Raise{unsupported("ops.unsupported", "not supported: oneDNN: " + why)};
+}
+
+}  // namespace
 
 void* onednn_function(const char* name) {
   static void* const library = [] {
     void* opened = dlopen(PARTITA_ONEDNN_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!opened) fail_unsupported(std::string("oneDNN: ") + dlerror() + "; install the package libdnnl2");
+    if (!opened) refuse(std::string(dlerror()) + "; install the package libdnnl2");
     return opened;
   }();
   void* found = dlsym(library, name);
-  if (!found) fail_unsupported(std::string("oneDNN: " PARTITA_ONEDNN_LIBRARY " has no ") + name);
+  if (!found) refuse(std::string(PARTITA_ONEDNN_LIBRARY " has no ") + name);
   return found;
 }
 

@@ -50,7 +50,8 @@ bool agrees(SymExpr e, std::int64_t value, std::map<std::string, std::int64_t>& 
 Result<GraphRunner> GraphRunner::make(const LibraryGraph& graph, const LibraryGraphFacts& facts,
                                       const std::vector<Tensor>& weights, std::set<int> fixed,
                                       Result<Prepared> (*prepare)(const ExternContext&, std::string&)) {
-  GraphRunner r;
+  // Without the default, which would link the operators.
+  GraphRunner r({.generator = nullptr, .compile_sub_graph = {}, .fixed_inputs = std::move(fixed), .prepare = prepare});
   TRY(Program program, read_program(graph.program.text()));
   if (facts.numbers.size() != program.plan.inputs.size())
     return input_error("library.damaged", "the library's program and description differ; compile it again");
@@ -61,7 +62,6 @@ Result<GraphRunner> GraphRunner::make(const LibraryGraph& graph, const LibraryGr
     r.numbers_.push_back(e);
   }
   for (const auto& [name, index] : facts.constants) r.constants_[name] = weights[index];
-  r.options_ = {.generator = nullptr, .compile_sub_graph = {}, .fixed_inputs = std::move(fixed), .prepare = prepare};
   return r;
 }
 

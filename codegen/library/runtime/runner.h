@@ -36,6 +36,7 @@ class GraphRunner {
     std::map<std::string, std::int64_t> sizes;
     std::unique_ptr<Executable> executable;
   };
+  explicit GraphRunner(ExecutorOptions options) : options_(std::move(options)) {}
 
   std::shared_ptr<const Program> program_;
   std::shared_ptr<LoadedCode> code_;
