@@ -33,7 +33,9 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done; 1 a comparison or check differs or fails; 2 bad input or usage; 3 not supported; "
       "4 a bug of Partita; 5 stopped on request.\n"
-      "A file named - is standard input, and behind -o standard output.");
+      "A file named - is standard input, and behind -o standard output.\n"
+      "`partita config` lists what --config takes: the store of compiled code (store), a team's cache of it "
+      "(team_cache), the trace (trace; also TORCH_TRACE), ...");
   app.fallthrough();  // options of the program may stand behind the verb
   add_config_options(app);
   cli::Action chosen;
