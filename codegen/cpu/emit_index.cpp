@@ -108,6 +108,14 @@ Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool 
   auto whole = [&](std::int64_t v) { return llvm::ConstantInt::getSigned(type, v); };
   auto boolean = [&](Value* v) { return b_.CreateZExt(v, type); };
   if (kind == SymKind::Not) return boolean(b_.CreateICmpEQ(r, whole(0)));
+  // Integer division of lanes is done lane by lane unless the divisor is a number. Double precision is exact for what
+  // indexes memory, which is below 2^52: quotients differ from the next whole number by 1 / divisor at least.
+  auto quotient = [&](Value* left, Value* right) {
+    llvm::Type* real = type->getWithNewType(b_.getDoubleTy());
+    Value* q = b_.CreateFDiv(b_.CreateSIToFP(left, real), b_.CreateSIToFP(right, real));
+    return b_.CreateFPToSI(b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, q), type);
+  };
+  const bool by_reals = type->isVectorTy() && args.size() == 2 && !llvm::isa<llvm::Constant>(args[1]);
   auto next = [&](Value* left, Value* right) -> Value* {
     switch (kind) {
       case SymKind::Add:
@@ -115,6 +123,7 @@ Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool 
       case SymKind::Mul:
         return b_.CreateMul(left, right);
       case SymKind::FloorDiv: {
+        if (by_reals) return quotient(left, right);
         if (unsigned_ok) return b_.CreateUDiv(left, right);
         Value* q = b_.CreateSDiv(left, right);
         Value* rest = b_.CreateSub(left, b_.CreateMul(q, right));
@@ -123,6 +132,7 @@ Value* PhaseEmitter::sym_op(SymKind kind, const std::vector<Value*>& args, bool 
         return b_.CreateSelect(down, b_.CreateSub(q, whole(1)), q);
       }
       case SymKind::Mod: {
+        if (by_reals) return b_.CreateSub(left, b_.CreateMul(quotient(left, right), right));
         if (unsigned_ok) return b_.CreateURem(left, right);
         Value* rest = b_.CreateSRem(left, right);
         Value* wrong =
