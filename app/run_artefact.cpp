@@ -1,6 +1,7 @@
 #include "app/run_artefact.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "app/config_options.h"
 #include "app/plant.h"
@@ -66,11 +67,17 @@ RunOptions run_options(const RunRequest& request, const CompileFn& compile) {
 
 Result<TensorFile> run_artefact(const Artefact& artefact, const TensorFile& io, const RunRequest& request,
                                 const Backend& backend, const std::shared_ptr<CodeStore>& store) {
+  const auto on_sizes = [told = request.on_sizes](const SizeCompilation& c) {
+    if (told) return told(c);
+    const std::string all = text(c);
+    if (c.kind == SizeCompilation::Kind::Interpreted)
+      fmt::print(stderr, "{}; run --guards tells why\n", all.substr(0, all.find('\n')));
+  };
   const BackendOptions how{.progress = request.progress,
                            .fixed_parameters = !request.train,
                            .generator = std::make_shared<Generator>(request.seed),
                            .store = store,
-                           .on_sizes = request.on_sizes,
+                           .on_sizes = on_sizes,
                            .worker = request.worker};
   const CompileFn compile = backend.make(how);
   if (backend.takes_any_graph && !request.train && !config().functionalize_rng)

@@ -81,6 +81,7 @@ Result<views::ProgramResult> run_named(const Artefact& artefact, const views::Pr
   setup.backend.progress = &progress;
   if (!asked.folder.isEmpty()) setup.folder = asked.folder.toStdString();
   setup.print = [&result](std::string_view printed) { result.printed += printed; };
+  setup.backend.on_sizes = [&result](const SizeCompilation& c) { result.printed += partita::text(c); };
   const auto begun = std::chrono::steady_clock::now();
   TRY(result.results, run_with_compiler(artefact, io, request, *compiler, setup));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();

@@ -301,14 +301,19 @@ Result<std::vector<Value>> run_in(const Held& held, const Graph& graph, bool wri
   Unpacker in(answer->text);
   const auto drawn = in.get<Generator>();
   if (generator) *generator = drawn;
+  for (const std::string& told : in.list<std::string>()) {
+    TRY(const SizeCompilation c, size_compilation(told));
+    if (worker.options_.on_sizes) worker.options_.on_sizes(c);
+  }
   return shared_values({in.text(), std::move(answer->fd)}, known);
 }
 
 /// The worker's own side.
 class Server {
  public:
-  explicit Server(CompileFn compile, std::shared_ptr<Generator> generator)
-      : compile_(std::move(compile)), generator_(std::move(generator)) {}
+  /// `told`: of compilations for new sizes, as json() writes them.
+  Server(CompileFn compile, std::shared_ptr<Generator> generator, std::shared_ptr<std::vector<std::string>> told)
+      : compile_(std::move(compile)), generator_(std::move(generator)), told_(std::move(told)) {}
 
   /// The text and the memory of the answer.
   Result<SharedValues> answer(const Message& message) {
@@ -353,6 +358,7 @@ class Server {
     TRY(SharedValues shared, share_values(outputs, known));
     Packer body;
     body.put(generator_ ? *generator_ : generator);
+    body.put(std::exchange(*told_, {}));
     body.put(shared.text);
     shared.text = body.take();
     return shared;
@@ -360,6 +366,7 @@ class Server {
 
   CompileFn compile_;
   std::shared_ptr<Generator> generator_;
+  std::shared_ptr<std::vector<std::string>> told_;
   std::vector<std::shared_ptr<Graph>> graphs_;  ///< at stable addresses, because compiled functions refer to them
   std::vector<CompiledFn> compiled_;
 };
@@ -434,12 +441,14 @@ Status serve_as_worker(int socket,
   if (in.get<bool>()) options.generator = std::make_shared<Generator>();
   if (in.get<bool>()) options.store = std::make_shared<CodeStore>();
   trace::append_to(in.text());
+  const auto told = std::make_shared<std::vector<std::string>>();
+  options.on_sizes = [told](const SizeCompilation& c) { told->push_back(json(c)); };
   auto compile = make(backend, plant, options);
   if (!compile) {
     reply(socket, compile.error());
     return {};
   }
-  Server server(*std::move(compile), options.generator);
+  Server server(*std::move(compile), options.generator, told);
   write_whereabouts_to(page.get());
   if (!reply(socket, SharedValues())) return {};
   while (const auto message = receive_message(socket, blocking)) {

@@ -126,8 +126,10 @@ Status PlanExecutable::bind_inputs(const std::vector<Value>& values, std::vector
       return input_error("run.input", fmt::format("input {} is {}, but the graph was compiled for {}", i,
                                                   torch_name(t->dtype), torch_name(input.meta.dtype)));
     if (t->sizes != input.sizes)
-      return input_error("run.input", fmt::format("input {} has sizes {}, but the graph was compiled for {}", i,
-                                                  list(t->sizes), list(input.sizes)));
+      return input_error("run.input",
+                         fmt::format("input {} has sizes {}, but the graph was compiled for {}; "
+                                     "mark what changes dynamic (torch._dynamo.mark_dynamic) and capture again",
+                                     i, list(t->sizes), list(input.sizes)));
     if (input.written && repeats_elements(*t)) return input_error("run.input", repeated_elements);
     auto b = static_cast<std::size_t>(input.buffer);
     std::size_t room = static_cast<std::size_t>(elements[b]) * itemsize(t->dtype);

@@ -367,7 +367,8 @@ class TestExecutable : public QObject {
     QCOMPARE(message({c.inputs[0]}), "1 inputs are given, but the graph takes 2");
     QCOMPARE(message({c.inputs[0], std::int64_t{1}}), "input 1 is not a tensor");
     QCOMPARE(message({c.inputs[0], random_tensor({4, 6}, 1)}),
-             "input 1 has sizes [4, 6], but the graph was compiled for [4, 5]");
+             "input 1 has sizes [4, 6], but the graph was compiled for [4, 5]; mark what changes "
+             "dynamic (torch._dynamo.mark_dynamic) and capture again");
     QCOMPARE(message({c.inputs[0], *random_tensor({4, 5}, 1).to(DType::Float64)}),
              "input 1 is float64, but the graph was compiled for float32");
   }

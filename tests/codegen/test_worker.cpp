@@ -63,9 +63,11 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-/// Two runs of one compiled graph, as text: results, what became of the inputs, or the error.
-QString runs(const Graph& graph, const std::vector<Value>& inputs, const BackendOptions& options) {
+/// Two runs of one compiled graph, as text: compilations for its sizes, results, what became of the inputs, or the
+/// error.
+QString runs(const Graph& graph, const std::vector<Value>& inputs, BackendOptions options) {
   QString text;
+  options.on_sizes = [&](const SizeCompilation& c) { text += QString::fromStdString(partita::text(c)); };
   const auto say = [&](const char* what, const std::vector<Value>& values) {
     for (const Value& v : values) {
       text += QString("%1:").arg(what);
