@@ -5,12 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "core/store/graph_entry.h"
 
 namespace partita::cli {
 namespace {
 
 struct Options {
-  std::string id, file;
+  std::string id, other, file;
   bool json = false;
 };
 
@@ -54,6 +55,37 @@ Result<int> show(const Options& o) {
   return 0;
 }
 
+/// The key of an entry of a whole graph.
+Result<KeyParts> key_in(StoreFile& store, const std::string& id) {
+  TRY(const CompiledObject object, store.compiled(id));
+  auto entry = read_entry(object.bytes);
+  if (!entry)
+    return input_error("store.id", fmt::format("{} is no entry of a whole graph; `partita store list` shows those as "
+                                               "{} and {}",
+                                               id, autograd_cache, fxgraph_cache));
+  return std::move(entry->parts);
+}
+
+Result<int> explain(const Options& o) {
+  TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
+  TRY(const KeyParts a, key_in(store, o.id));
+  TRY(const KeyParts b, key_in(store, o.other));
+  const std::vector<KeyDifference> differences = key_differences(a, b);
+  if (o.json) {
+    nlohmann::ordered_json differs = nlohmann::ordered_json::array();
+    for (const KeyDifference& d : differences) differs.push_back({{"part", d.part}, {"lines", d.lines}});
+    const nlohmann::ordered_json document = {{"a", o.id}, {"b", o.other}, {"differs", std::move(differs)}};
+    fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return 0;
+  }
+  if (differences.empty()) fmt::print("the keys are equal\n");
+  for (const KeyDifference& d : differences) {
+    fmt::print("{}\n", d.part);
+    for (const std::string& line : d.lines) fmt::print("  {}\n", line);
+  }
+  return 0;
+}
+
 Result<int> verify(const Options&) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
   TRY(const std::vector<std::string> problems, store.verify());
@@ -89,6 +121,11 @@ const Command store_command = {
       verb("stats", "sizes and counts", stats)->add_flag("--json", o->json, "one JSON document");
       verb("list", "every row, newest first", list)->add_flag("--json", o->json, "one JSON document");
       verb("show", "one row", show)->add_option("id", o->id, "TABLE/NUMBER, as list shows it")->required();
+      CLI::App* explains = verb(
+          "explain", "where the keys of two whole graphs differ, down to the line: why one is not the other", explain);
+      explains->add_option("a", o->id, "compiled/NUMBER, as list shows it")->required();
+      explains->add_option("b", o->other, "the other")->required();
+      explains->add_flag("--json", o->json, "one JSON document");
       verb("verify", "read everything; exit 1 when something is damaged", verify);
       verb("clear", "forget everything", clear);
       verb("export", "copy into one file", export_copy)->add_option("file", o->file)->required();

@@ -89,7 +89,9 @@ Result<std::string> StoreFile::check_report(std::int64_t id) {
   return s.text(0);
 }
 
-Result<std::string> StoreFile::show(std::string_view id) {
+namespace {
+
+Result<std::pair<const Table*, std::int64_t>> row_of(std::string_view id) {
   const auto slash = id.find('/');
   const auto* table = std::ranges::find(tables, id.substr(0, slash), &Table::name);
   std::int64_t row_id = 0;
@@ -98,11 +100,37 @@ Result<std::string> StoreFile::show(std::string_view id) {
   if (table == std::end(tables) || digits.empty() || parsed.ptr != digits.data() + digits.size())
     return input_error("store.id",
                        fmt::format("{} is not a row of the store; partita store list shows rows as TABLE/NUMBER", id));
+  return std::pair(table, row_id);
+}
+
+Diagnostic no_row(std::string_view id) {
+  return input_error("store.id", fmt::format("the store has no {}; partita store list shows its rows", id));
+}
+
+}  // namespace
+
+Result<CompiledObject> StoreFile::compiled(std::string_view id) {
+  TRY(const auto row, row_of(id));
+  if (row.first->name != "compiled") return no_row(fmt::format("compiled code {}", id));
+  if (!key_) return key_.error();
+  TRY(Statement s,
+      prepared(db_.get(), "SELECT key, object, graph, kind, signature FROM compiled WHERE id = ?", row.second));
+  TRY(const bool found, s.step());
+  if (!found) return no_row(id);
+  CompiledObject object{s.text(1), s.text(2), s.text(3)};
+  if (!same_signature(sign(*key_, {s.text(0), object.kind, object.bytes}), s.text(4)))
+    return input_error("store.untrusted", fmt::format("{} was not signed by this user", id));
+  return object;
+}
+
+Result<std::string> StoreFile::show(std::string_view id) {
+  TRY(const auto row, row_of(id));
+  const auto [table, row_id] = row;
   const std::string sql = fmt::format("SELECT {}{}{} FROM {} WHERE id = ?", table->columns, table->big ? ", " : "",
                                       table->big ? table->big : "", table->name);
   TRY(Statement s, prepared(db_.get(), sql, row_id));
   TRY(const bool found, s.step());
-  if (!found) return input_error("store.id", fmt::format("the store has no {}; partita store list shows its rows", id));
+  if (!found) return no_row(id);
   std::string text;
   std::string_view columns = table->columns;
   for (int i = 0; !columns.empty(); ++i) {

@@ -118,6 +118,8 @@ class StoreFile {
   Result<std::string> check_report(std::int64_t id);            ///< error store.id when there is no such row
   /// Text about the row "compiled/3": one "name: value" per line, then its text or report.
   Result<std::string> show(std::string_view id);
+  /// The object of the row "compiled/3". Errors store.id, store.untrusted: it was not signed by this user.
+  Result<CompiledObject> compiled(std::string_view id);
   /// One line per damaged row or page; empty when there is none.
   Result<std::vector<std::string>> verify();
   Status clear();

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""What the caches of whole graphs do from one process to the next, and with a store that is damaged, full or newer:
+never another result, and nothing that was reported as saved is lost.
+
+  graph_cache.py PARTITA      exit 0 if so, 1 if not
+"""
+import json, os, random, resource, signal, sqlite3, subprocess, sys, tempfile
+
+partita = sys.argv[1]
+failures = []
+
+GRAPH = """class G(torch.nn.Module):
+    def forward(self, x: "f32[{n}, 8][8, 1]cpu", w: "f32[8, 4][4, 1]cpu"):
+        a: "f32[{n}, 4][4, 1]cpu" = torch.ops.aten.mm.default(x, w)
+        b: "f32[{n}, 4][4, 1]cpu" = torch.ops.aten.tanh.default(a)
+        c: "f32[][]cpu" = torch.ops.aten.sum.default(b)
+        return (c, b)
+"""
+
+
+def check(what, true):
+    if not true:
+        failures.append(what)
+
+
+class Home:
+    """A folder with a store of its own."""
+
+    def __init__(self, work, name):
+        self.path = f"{work}/{name}"
+        os.makedirs(self.path)
+        self.graph, self.out, self.db = f"{work}/g.py", f"{self.path}/out", f"{self.path}/store.sqlite"
+
+    def run(self, *words, graph=None, limit=None):
+        """The events of the caches, the results, and other lines of stderr."""
+        def bounded():
+            if limit is not None:
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        done = subprocess.run([partita, "run", graph or self.graph, "--random-weights", "1", "--backend", "cpu",
+                               "--cache", "-o", self.out, *words], preexec_fn=bounded, capture_output=True, text=True,
+                              env={**os.environ, "PARTITA_STORE": self.db, "XDG_CONFIG_HOME": f"{self.path}/config"})
+        lines = done.stderr.splitlines()
+        events = [line.split(":")[0] for line in lines if line.split("_cache ")[0] in ("autograd", "fxgraph")]
+        others = [line for line in lines if line.split("_cache ")[0] not in ("autograd", "fxgraph")]
+        return events, open(self.out, "rb").read() if done.returncode == 0 else None, others
+
+    def rows(self):
+        with sqlite3.connect(self.db) as db:
+            return db.execute("SELECT id, kind FROM compiled").fetchall()
+
+    def store(self, *words):
+        return subprocess.run([partita, "store", *words], capture_output=True, text=True,
+                              env={**os.environ, "PARTITA_STORE": self.db, "XDG_CONFIG_HOME": f"{self.path}/config"})
+
+
+MISSED = ["fxgraph_cache miss", "fxgraph_cache saved"]
+MISSED_ALL = {False: sorted([*MISSED, "autograd_cache miss", "autograd_cache saved"]),
+              True: sorted([*MISSED, *MISSED, "autograd_cache miss", "autograd_cache saved"])}
+HIT_ALL = {False: ["autograd_cache hit", "fxgraph_cache hit"],
+           True: ["autograd_cache hit", "fxgraph_cache hit", "fxgraph_cache hit"]}
+
+
+def found_again(home):
+    for train in (False, True):
+        words = ["--train"] if train else []
+        events, first, others = home.run(*words)
+        check(f"train {train}: first {events} {others}", sorted(events) == MISSED_ALL[train] and not others)
+        events, second, others = home.run(*words)
+        check(f"train {train}: again {events} {others}", sorted(events) == HIT_ALL[train] and not others)
+        check(f"train {train}: other results", first == second and first)
+    for config, expected in (("force_disable_caches", []), ("fresh_cache", MISSED_ALL[False])):
+        events, _, _ = home.run("--config", f"{config}=true")
+        check(f"{config}: {events}", sorted(events) == expected)
+    events, _, _ = home.run("--config", "fuse=false")
+    check(f"another configuration: {events}", sorted(events) == MISSED_ALL[False])
+
+
+def explained(home):
+    rows = [f"compiled/{number}" for number, kind in home.rows() if kind == "autograd_cache"]
+    done = home.store("explain", rows[0], rows[-1], "--json")
+    parts = {d["part"]: d["lines"] for d in json.loads(done.stdout or "{}").get("differs", [])}
+    check(f"explain: {done.stdout} {done.stderr}", parts == {"configuration": ["- fuse=true", "+ fuse=false"]})
+    done = home.store("explain", rows[0], rows[0])
+    check(f"explain of one: {done.stdout}", done.returncode == 0 and "equal" in done.stdout)
+    elf = next(f"compiled/{number}" for number, kind in home.rows() if kind == "elf")
+    done = home.store("explain", rows[0], elf)
+    check(f"explain of machine code: {done.stderr}", done.returncode == 2)
+
+
+def random_bytes(home):
+    """Every kind of entry, at random places."""
+    random.seed(1)
+    _, expected, _ = home.run("--train")
+    for round in range(24):
+        with sqlite3.connect(home.db) as db:
+            number, kind, code = random.choice(db.execute("SELECT id, kind, object FROM compiled").fetchall())
+            code = bytearray(code)
+            for _ in range(random.choice([1, 1, 16])):
+                code[random.randrange(len(code))] = random.randrange(256)
+            if random.random() < 0.2:
+                code = code[:random.randrange(len(code))]
+            db.execute("UPDATE compiled SET object = ? WHERE id = ?", (bytes(code), number))
+        db.close()
+        events, found, others = home.run("--train")
+        check(f"round {round}, {kind}: other results", found == expected)
+        check(f"round {round}, {kind}: {others}", all("warning" in line for line in others))
+    check(f"verify: {home.store('verify').stdout}", home.store("verify").returncode == 0)
+
+
+def full_disk(home):
+    """No write goes beyond a size of the file; what is reported as saved is found without that limit."""
+    home.run(graph=home.graph)
+    size = os.path.getsize(home.db)
+    for extra in (0, 1 << 15, 1 << 16, 1 << 17, 1 << 20):
+        graph = f"{home.path}/{extra}.py"
+        open(graph, "w").write(GRAPH.format(n=64 + extra // (1 << 15)))
+        events, found, others = home.run(graph=graph, limit=size + extra)
+        check(f"full disk, {extra}: {others}", found and all("warning" in line for line in others))
+        again, second, _ = home.run(graph=graph)
+        check(f"full disk, {extra}: other results", found == second)
+        for event in {e for e in events if e.endswith("saved")}:
+            check(f"full disk, {extra}: {events}, then {again}", event.replace("saved", "hit") in again)
+
+
+def newer(home):
+    _, expected, _ = home.run()
+    with sqlite3.connect(home.db) as db:
+        db.execute("PRAGMA user_version=1000")
+    before = home.rows()
+    events, found, others = home.run()
+    check(f"newer: {others}", found == expected and len(others) == 1 and "version" in others[0])
+    check(f"newer: {events}", "autograd_cache hit" not in events and not any(e.endswith("saved") for e in events))
+    check("newer: the store was changed", home.rows() == before)
+
+
+with tempfile.TemporaryDirectory() as work:
+    open(f"{work}/g.py", "w").write(GRAPH.format(n=16))
+    for test in (found_again, random_bytes, full_disk, newer):
+        home = Home(work, test.__name__)
+        test(home)
+        if test is found_again:
+            explained(home)
+
+print("\n".join(f"FAIL: {f}" for f in failures) or "ok")
+sys.exit(bool(failures))

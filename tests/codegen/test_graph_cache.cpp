@@ -1,0 +1,226 @@
+// The caches of whole graphs: what another process finds, without making it again, and what is not kept.
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "codegen/backends.h"
+#include "core/aot/run_program.h"
+#include "core/base/stage_times.h"
+#include "core/compare/compare.h"
+#include "core/interp/interpreter.h"
+#include "core/interp/random_values.h"
+#include "core/schedule/specialise.h"
+#include "core/store/code_store.h"
+#include "tests/support/close.h"
+#include "tests/support/fx.h"
+#include "tests/support/values.h"
+
+using namespace partita;
+using namespace partita::testing;
+
+namespace {
+
+using SymbolValues = std::map<std::string, std::int64_t>;
+
+/// What the caches did since this was made.
+class Since {
+ public:
+  std::int64_t count(const std::string& name) const { return at(cache_log().counts(), name) - at(before_, name); }
+  std::string last_reason() const { return cache_log().events().back().reason; }
+
+ private:
+  static std::int64_t at(const std::map<std::string, std::int64_t>& counts, const std::string& name) {
+    const auto found = counts.find(name);
+    return found == counts.end() ? 0 : found->second;
+  }
+  std::map<std::string, std::int64_t> before_ = cache_log().counts();
+};
+
+std::unique_ptr<Graph> symbolic() {
+  auto graph = fx("s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, s1][s1, 1]>",
+                  "y = $roll(x, [1], [0])\nz = $sin(y)\nw = $sum.dim_IntList(z, [1])\nreturn (z, w)");
+  if (!graph->shapes) graph->shapes = std::make_shared<ShapeEnv>();
+  graph->shapes->set_hint("s0", 12);
+  graph->shapes->set_hint("s1", 4);
+  return graph;
+}
+
+}  // namespace
+
+class TestGraphCache : public QObject {
+  Q_OBJECT
+
+  QTemporaryDir dir_;
+  std::shared_ptr<StageTimes> times_;
+
+  /// As another process would have them.
+  BackendOptions options() {
+    BackendOptions o;
+    o.store = std::make_shared<CodeStore>();
+    o.times = times_ = std::make_shared<StageTimes>();
+    return o;
+  }
+  /// Did the compiler's passes run?
+  bool passes_ran() const {
+    const auto all = times_->all();
+    return std::ranges::any_of(all, [](const auto& stage) { return stage.first == "post_grad_passes"; });
+  }
+  static std::string wrong_for(const Graph& graph, const CompiledFn& run, const SymbolValues& sizes) {
+    const auto special = schedule::specialise(graph, sizes);
+    const auto inputs = random_inputs(**special, 3);
+    const auto expected = interpret(graph, *inputs), found = run(*inputs);
+    if (!found) return found.error().line();
+    for (std::size_t i = 0; i < found->size(); ++i)
+      if (const std::string difference = wrong((*expected)[i], (*found)[i], {}); !difference.empty()) return difference;
+    return "";
+  }
+
+ private Q_SLOTS:
+  void initTestCase() { qputenv("XDG_CONFIG_HOME", dir_.path().toUtf8()); }
+  void init() {
+    static int number = 0;
+    qputenv("PARTITA_STORE", (dir_.path() + QString("/%1").arg(++number)).toUtf8());
+  }
+
+  void a_graph_is_found_again() {
+    const auto graph = fx("x: <f32[8, 6][6, 1]>, w: <f32[6, 5][5, 1]>",
+                          "a = $mm(x, w)\nb = $relu(a)\nc = $arange(5)\nd = $add.Tensor(b, c)\ns = "
+                          "$sort.default(d, 1, True)\ne = s[0]\nreturn (e, d)");
+    for (const bool again : {false, true}) {
+      const Since since;
+      const auto run = default_compiler().make(options())(*graph);
+      QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
+      QCOMPARE(passes_ran(), !again);
+      QCOMPARE(since.count("fxgraph_cache_hit"), std::int64_t{again});
+      QCOMPARE(since.count("fxgraph_cache_miss"), std::int64_t{!again});
+      QCOMPARE(since.count("fxgraph_cache_saved"), std::int64_t{!again});
+      QCOMPARE(wrong_for(*graph, *run, {}), std::string());
+    }
+  }
+
+  void values_of_constants_are_a_part_of_the_key() {
+    auto graph = fx("x: <f32[2][1]>", "c: <f32[2][1]> = self.c\na = $mul.Tensor(x, c)\nreturn (a,)");
+    for (const double value : {2.0, 3.0, 2.0}) {
+      graph->attributes["c"] = f32({2}, {value, value});
+      const auto run = default_compiler().make(options())(*graph);
+      QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
+      const auto out = (*run)({f32({2}, {1, 5})});
+      QCOMPARE(elements((*out)[0]), (std::vector<double>{value, 5 * value}));
+    }
+  }
+
+  /// A graph with symbolic sizes: code is kept with its guards, and sizes that were checked are not checked again.
+  void guards_are_kept() {
+    const auto graph = symbolic();
+    const SymbolValues first{{"s0", 12}, {"s1", 4}}, second{{"s0", 20}, {"s1", 7}}, one{{"s0", 1}, {"s1", 5}};
+    std::int64_t compiled = 0;
+    for (const int process : {1, 2, 3}) {
+      const Since since;
+      BackendOptions how = options();
+      std::int64_t told = 0;
+      how.on_sizes = [&](const SizeCompilation&) { ++told; };
+      const auto run = default_compiler().make(how)(*graph);
+      QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
+      QCOMPARE(since.count("fxgraph_cache_hit"), std::int64_t{process > 1});
+      for (const SymbolValues& sizes : {first, second, one, first})
+        QCOMPARE(wrong_for(*graph, *run, sizes), std::string());
+      QCOMPARE(passes_ran(), process == 1);
+      if (process == 1) compiled = told;
+      QCOMPARE(told, compiled);
+      QCOMPARE(wrong_for(*graph, *run, {{"s0", 30 + process}, {"s1", 9}}), std::string());
+    }
+  }
+
+  void sub_graphs_are_a_bypass() {
+    auto graph = fx("p: <b8[][]>, x: <f32[4][1]>",
+                    "t = self.true_graph_0\nf = self.false_graph_0\nc = torch.ops.higher_order.cond(p, t, f, (x,))\na: "
+                    "<f32[4][1]> = c[0]\nreturn (a,)");
+    graph->children.emplace_back("true_graph_0", fx("x: <f32[4][1]>", "a = $sin(x)\nreturn (a,)"));
+    graph->children.emplace_back("false_graph_0", fx("x: <f32[4][1]>", "a = $cos(x)\nreturn (a,)"));
+    const Since since;
+    const auto run = default_compiler().make(options())(*graph);
+    QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
+    QCOMPARE(since.count("fxgraph_cache_bypass"), std::int64_t{1});
+    QCOMPARE(since.last_reason(), std::string("Can't cache HigherOrderOperator: higher_order.cond"));
+    const ConfigScope strict(*patched_config({{"strict_autograd_cache", "true"}}));
+    const auto refused = default_compiler().make(options())(*graph);
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().code, std::string("cache.bypass"));
+  }
+
+  void an_unreadable_entry_is_made_again() {
+    const auto graph = fx("x: <f32[8][1]>", "a = $sin(x)\nreturn (a,)");
+    QVERIFY(bool(default_compiler().make(options())(*graph)));
+    const std::string key = cache_log().events().back().key;
+    const CodeStore store;
+    for (const bool signed_too : {false, true}) {
+      CodeStore other;
+      const auto bytes = other.find(key);
+      QVERIFY(bytes);
+      std::string broken = *bytes;
+      if (signed_too)
+        broken.resize(broken.size() - 7);
+      else
+        broken = "PTG1 nonsense";
+      QVERIFY(other.put(key, broken, "graph"));
+      const Since since;
+      const auto run = default_compiler().make(options())(*graph);
+      QVERIFY2(bool(run), run ? "" : run.error().line().c_str());
+      QCOMPARE(since.count("fxgraph_cache_miss"), std::int64_t{1});
+      QCOMPARE(since.count("fxgraph_cache_saved"), std::int64_t{1});
+      QCOMPARE(wrong_for(*graph, *run, {}), std::string());
+    }
+  }
+
+  /// Training: the second process has neither joint graph nor passes, and the same gradients.
+  void a_program_is_found_again() {
+    Artefact artefact = Artefact::of_graph(std::shared_ptr<const Graph>(
+        fx("x: <f32[4, 3][3, 1]>, w: <f32[3, 2][2, 1]>, n: <f32[2][1]>",
+           "a = $mm(x, w)\nb = $tanh(a)\nm = $add_.Tensor(n, 1)\nc = $mul.Tensor(b, m)\ns = $sum(c)\nreturn (s, b)")));
+    artefact.kind = ArtefactKind::Graph;
+    const auto io = [] {
+      TensorFile file;
+      file.tensors["input.0"] = f32({4, 3}, {1, 2, 3, 4, 5, 6, -1, -2, -3, 0.5, 0.25, 0});
+      file.tensors["input.1"] = f32({3, 2}, {0.1, 0.2, 0.3, -0.1, -0.2, -0.3});
+      file.tensors["input.2"] = f32({2}, {1, 2});
+      file.tensors["input.1"].requires_grad = true;
+      return file;
+    };
+    std::map<std::string, std::vector<double>> first;
+    for (const bool again : {false, true}) {
+      const Since since;
+      const BackendOptions how = options();
+      RunOptions run{.aot = {.train = true}};
+      run.forward = run.backward = default_compiler().make(how);
+      run.cache = default_compiler().cache(how);
+      QVERIFY(run.cache);
+      auto function = TrainedFunction::make(artefact, io(), run);
+      QVERIFY2(bool(function), function ? "" : function.error().line().c_str());
+      QCOMPARE(since.count("autograd_cache_hit"), std::int64_t{again});
+      QCOMPARE(since.count("autograd_cache_saved"), std::int64_t{!again});
+      QCOMPARE(since.count("fxgraph_cache_hit"), std::int64_t{again ? 2 : 0});
+      QCOMPARE(function->graphs() == nullptr, again);
+      QCOMPARE(passes_ran(), !again);
+      std::map<std::string, std::vector<double>> found;
+      const auto out = function->step();
+      QVERIFY2(bool(out), out ? "" : out.error().line().c_str());
+      for (const auto& [name, tensor] : out->tensors) found[name] = elements(tensor);
+      QVERIFY(found.contains("grad.input.1") && found.contains("input_after.2"));
+      if (!again) first = found;
+      QCOMPARE(found, first);
+    }
+  }
+
+  void keys_say_where_they_differ() {
+    const KeyParts a{{"graph", "x\ny\nz\n"}, {"options", "train=true\n"}, {"program", "1"}};
+    const KeyParts b{{"graph", "x\nY\nz\n"}, {"options", "train=true\n"}, {"program", "2"}};
+    QVERIFY(key_of(a) != key_of(b));
+    const auto differences = key_differences(a, b);
+    QCOMPARE(differences.size(), std::size_t{2});
+    QCOMPARE(differences[0].part, std::string("graph"));
+    QCOMPARE(differences[0].lines, (std::vector<std::string>{"- y", "+ Y"}));
+    QVERIFY(key_differences(a, a).empty());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestGraphCache)
+#include "test_graph_cache.moc"
