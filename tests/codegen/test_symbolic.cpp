@@ -235,6 +235,27 @@ class TestSymbolic : public QObject {
     }
     for (const auto& [graph, times] : symbolic) QVERIFY2(times == 1, compiled.told().c_str());
   }
+
+  void an_input_is_written_after_a_view_of_it_was_read() {
+    Compiled compiled(two,
+                      "v = $view(x, [-1])\nm = $gt.Scalar(v, 0)\nn = $nonzero(m)\nw = $view(n, [-1])\ni = "
+                      "$index.Tensor(v, [w])\nr = $flip(x, [0])\nt = $add.Tensor(r, 1)\ns = $sum(i)\nc = $copy_(x, "
+                      "t)\nreturn (s, i)");
+    QVERIFY2(compiled.run, compiled.run ? "" : compiled.run.error().line().c_str());
+    for (const std::int64_t rows : {9, 20}) {
+      const auto inputs = [&] {
+        Tensor x = *Tensor::zeros(DType::Float32, {rows, 6});
+        for (std::int64_t i = 0; i < x.numel(); ++i) x.as<float>()[i] = static_cast<float>((i * 7919) % 13) - 6;
+        return std::vector<Value>{rows, std::int64_t{6}, x};
+      };
+      const std::vector<Value> ours = inputs(), theirs = inputs();
+      const auto expected = interpret(*compiled.graph, theirs), found = (*compiled.run)(ours);
+      QVERIFY2(found, found ? "" : found.error().line().c_str());
+      for (std::size_t i = 0; i < expected->size(); ++i)
+        QCOMPARE(wrong((*expected)[i], (*found)[i], {}), std::string());
+      QCOMPARE(wrong(theirs[2], ours[2], {}), std::string());
+    }
+  }
 };
 
 QTEST_MAIN(TestSymbolic)
