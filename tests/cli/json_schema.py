@@ -66,6 +66,7 @@ with tempfile.TemporaryDirectory() as folder:
         "compare": [["compare", PROGRAM, "--inputs", IO, "--per-node", "--backends", "interp,cpu"],
                     ["compare", joint, *between, "--per-node", *wrong],
                     ["compare", joint, *between, "--plant", "aten.gelu.default:crash"]],
+        "compile": [["compile", PROGRAM, "-o", f"{folder}/model.so", "--isa", "baseline"]],
         "config": [["config"]],
         "export": [["export", PROGRAM]],
         "list": [["list", PROGRAM], ["list", f"{folder}/aot"]],

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Libraries of `partita compile` run from C and from Python: results, gradients, guards, refusals.
+compile.py PARTITA SOURCE_DIR"""
+import os, re, shutil, subprocess, sys, tempfile
+
+partita, source = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+try:
+    import numpy
+except ImportError:
+    print("skipped: there is no numpy")
+    sys.exit(77)
+for tool in ("cc", "c++"):
+    if not shutil.which(tool):
+        print(f"skipped: there is no {tool}")
+        sys.exit(77)
+sys.dont_write_bytecode = True
+sys.path.insert(0, f"{source}/resources/library")
+from partita_model import Model, PartitaError, read_safetensors
+
+MLP, IO = f"{source}/resources/samples/mlp/program.pt2", f"{source}/resources/samples/mlp/io.safetensors"
+# Rows of two tensors are joined, so that the guard of the example says nothing of other sizes.
+DYNAMIC = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[s0, 6][6, 1]cpu", y: "f32[s1, 6][6, 1]cpu"):
+        cat: "f32[s0 + s1, 6][6, 1]cpu" = torch.ops.aten.cat.default([x, y])
+        sigmoid: "f32[s0 + s1, 6][6, 1]cpu" = torch.ops.aten.sigmoid.default(cat)
+        sum_1: "f32[6][1]cpu" = torch.ops.aten.sum.dim_IntList(sigmoid, [0])
+        return (sigmoid, sum_1)
+'''
+BUFFER = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4][1]cpu"):
+        add_: "f32[4][1]cpu" = torch.ops.aten.add_.Tensor(x, 1)
+        mul: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(x, 2)
+        return (mul,)
+'''
+EVALUATED = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[5, 5][5, 1]cpu"):
+        linalg_det: "f32[][]cpu" = torch.ops.aten.linalg_det.default(x)
+        return (linalg_det,)
+'''
+wrong = []
+
+
+def check(holds, what):
+    if not holds:
+        wrong.append(what)
+
+
+def near(a, b, what, bound=1e-5):
+    check(a.shape == b.shape and numpy.allclose(a, b, bound, bound), f"{what}: {a} and {b}")
+
+
+def compiled(*words, codes=(0,), env=None):
+    done = subprocess.run([partita, "compile", *words], capture_output=True, text=True, env={**os.environ, **(env or {})})
+    check(done.returncode in codes, f"compile {words}: exit {done.returncode}, {done.stderr}")
+    return done.stdout + done.stderr
+
+
+def refused(call, *parts):
+    try:
+        call()
+        check(False, f"nothing was refused that should name {parts}")
+    except PartitaError as error:
+        check(all(part in str(error) for part in parts), f"{error} does not name {parts}")
+
+
+def with_text(name, text):
+    open(f"{name}.py", "w").write(text)
+    return f"{name}.py"
+
+
+with tempfile.TemporaryDirectory() as work:
+    os.chdir(work)
+    os.environ["PARTITA_STORE"] = f"{work}/store.sqlite"
+    io = read_safetensors(IO)
+    told = compiled(MLP, "-o", "mlp.so")
+    check("avx512" in told or "baseline" in told, told)
+    if wrong:
+        sys.exit("\n".join(wrong))
+    model = Model("mlp.so")
+    near(model.run(io["input.0"])[0], io["output.0"], "mlp")
+    check([v.name for v in model.outputs] == ["output.0"] and len(model.inputs) == 1, f"{model.inputs}, {model.outputs}")
+    x = io["input.0"]
+    name = model.inputs[0].name
+    refused(lambda: model.run(x.astype("f8")), name, "float64", "float32")
+    refused(lambda: model.run(x[0]), name, f"{x.ndim - 1} dimensions")
+    refused(lambda: model.run(x[:, :-1]), name, f"size {x.shape[1] - 1} in dimension 1")
+    refused(lambda: model.run(), "0 inputs", "1")
+    near(model.run(numpy.asfortranarray(x))[0], io["output.0"], "other strides")
+    refused(lambda: model.forward(x), "--train")
+    refused(lambda: model.weight(0), "--train")
+
+    # Every instruction set that this processor has.
+    for isa in ("baseline", "avx2", "avx512"):
+        script = f"import sys; sys.path.insert(0, '{source}/resources/library'); sys.dont_write_bytecode = True\n" \
+                 "from partita_model import *\n" \
+                 f"m = Model('mlp.so'); io = read_safetensors('{IO}')\n" \
+                 "print(m.isa, numpy.abs(m.run(io['input.0'])[0] - io['output.0']).max() < 1e-5)"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                              env={**os.environ, "PARTITA_ISA": isa})
+        if os.uname().machine == "x86_64":
+            check(done.stdout.split()[1:] == ["True"], f"PARTITA_ISA={isa}: {done.stdout}{done.stderr}")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env={**os.environ, "PARTITA_ISA": "mmx"})
+    check("mmx" in done.stderr, f"PARTITA_ISA=mmx: {done.stderr}")
+
+    # Nothing but the interface is exported.
+    names = subprocess.run(["nm", "-D", "--defined-only", "mlp.so"], capture_output=True, text=True).stdout
+    exported = re.findall(r" [TDBRVW] (\S+)", names)
+    check(exported and all(n.startswith("partita_") and "Error" not in n for n in exported), f"exports {exported}")
+
+    # From C.
+    subprocess.run(["cc", "-Wall", "-Werror", "-I.", f"{source}/resources/library/run.c", "-o", "run", "./mlp.so"], check=True)
+    printed = subprocess.run(["./run"], capture_output=True, text=True)
+    ones = model.run(numpy.ones_like(x))[0]
+    check(printed.returncode == 0 and "output.0 [" in printed.stdout, f"run: {printed.stdout}{printed.stderr}")
+    found = re.search(r"output\.0 \[.*\] (\S+)", printed.stdout)
+    check(found and abs(float(found[1]) - ones.flat[0]) < 1e-4, f"run: {printed.stdout}, and in Python {ones.flat[0]}")
+    model.close()
+
+    # Gradients, and a step of training.
+    compiled(MLP, "-o", "train.so", "--train", "--isa", "avx2,baseline")
+    model = Model("train.so")
+    inputs = [io[f"input.{i}"] for i in range(len(model.inputs))]
+    results, saved = model.forward(*inputs)
+    near(results[0], io["output.0"], "the forward of training")
+    tangents = [io.get(f"tangent.{i}") for i in range(len(model.outputs))]
+    gradients = model.backward(saved, tangents)
+    expected = {n: t for n, t in io.items() if n.startswith("grad.")}
+    check(expected and all(n in gradients for n in expected if not n.startswith("grad.input")),
+          f"gradients {list(gradients)}, expected {list(expected)}")
+    for n, t in expected.items():
+        if n in gradients:
+            near(gradients[n], t, n, 1e-4)
+    which = next(i for i, v in enumerate(model.weights) if f"grad.{v.name}" in gradients)
+    model.weight(which)[...] -= numpy.float32(0.1) * gradients[f"grad.{model.weights[which].name}"]
+    check(not numpy.array_equal(model.run(*inputs)[0], results[0]), "a step of training changes nothing")
+    model.close()
+
+    # Sizes that may change, and those that may not.
+    compiled(with_text("dynamic", DYNAMIC), "-o", "dynamic.so", "--isa", "avx2,baseline")
+    model = Model("dynamic.so")
+    check(model.inputs[0].sizes == ["s0", 6] and model.outputs[0].sizes == ["s0 + s1", 6], f"{model.inputs}")
+    for rows, more in ((2, 2), (3, 70), (70, 3), (33, 33), (1000, 2)):
+        x, y = numpy.random.rand(rows, 6).astype("f4"), numpy.random.rand(more, 6).astype("f4")
+        both = 1 / (1 + numpy.exp(-numpy.concatenate([x, y])))
+        found = model.run(x, y)
+        near(found[0], both, f"{rows} and {more} rows")
+        near(found[1], both.sum(0), f"sums of {rows} and {more} rows", 1e-4)
+    refused(lambda: model.run(x[:1], y), "s0", "is 1")
+    refused(lambda: model.run(x[:, :5], y), "x", "dimension 1")
+    model.close()
+
+    # An input that the model writes.
+    compiled(with_text("buffer", BUFFER), "-o", "buffer.so", "--isa", "baseline")
+    model = Model("buffer.so")
+    x = numpy.arange(4, dtype="f4")
+    near(model.run(x)[0], numpy.arange(1, 5) * numpy.float32(2), "what is made of a written input")
+    near(x, numpy.arange(1, 5, dtype="f4"), "a written input")
+    model.close()
+
+    # Calls that only an evaluation does come with the operators.
+    told = compiled(with_text("evaluated", EVALUATED), "-o", "evaluated.so", "--isa", "baseline")
+    check("evaluated" in told, told)
+    model = Model("evaluated.so")
+    x = numpy.random.rand(5, 5).astype("f4")
+    near(model.run(x)[0], numpy.float32(numpy.linalg.det(x)), "an evaluation", 1e-4)
+    model.close()
+
+    # Weights beside the library.
+    compiled(MLP, "-o", "beside.so", "--weights", "beside", "--isa", "baseline")
+    check(os.path.getsize("beside.so") < os.path.getsize("mlp.so"), "the weights are still inside")
+    model = Model("beside.so")
+    near(model.run(io["input.0"])[0], io["output.0"], "weights beside")
+    model.close()
+    os.rename("beside.safetensors", "elsewhere.safetensors")
+    refused(lambda: Model("beside.so"), "beside.safetensors")
+    model = Model("beside.so", "elsewhere.safetensors")
+    near(model.run(io["input.0"])[0], io["output.0"], "weights elsewhere")
+    model.close()
+    refused(lambda: Model("mlp.so", IO), "there is no")
+
+    # A linker that is missing.
+    told = compiled(MLP, "-o", "none.so", "--isa", "baseline", codes=(2,), env={"CXX": "no-such-compiler"})
+    check("no-such-compiler" in told and not os.path.exists("none.so"), told)
+
+if wrong:
+    sys.exit("\n".join(wrong))
