@@ -129,6 +129,7 @@ Status write_graphs(const AotGraphs& graphs, const Json& facts, const std::files
   };
   TRY_DO(write("joint.py", graphs.joint.get()));
   if (graphs.joint) TRY_DO(write("joint_before_passes.py", graphs.before_joint_passes().get()));
+  if (graphs.constants) TRY_DO(write("constants.py", graphs.constants->graph.get()));
   TRY_DO(write("forward.py", graphs.partition.forward.get()));
   TRY_DO(write("backward.py", graphs.partition.backward.get()));
   return write_file((folder / "metadata.json").string(), facts.dump(2) + "\n");
@@ -213,7 +214,8 @@ const Command aot_command = {
       add_config_option(app, "--functionalize-rng", "functionalize_rng");
       app.add_flag("--inference", o->inference, "no backward: the functional graph only")->excludes(budget);
       app.add_flag("--json", o->json, "print metadata.json instead of a summary");
-      app.add_option("-o,--output", o->output, "folder for joint.py, forward.py, backward.py, metadata.json")
+      app.add_option("-o,--output", o->output,
+                     "folder for joint.py, constants.py, forward.py, backward.py, metadata.json")
           ->required()
           ->check(no_stream());
       return [o] {

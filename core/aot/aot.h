@@ -6,6 +6,7 @@
 
 #include "core/aot/compile_fn.h"
 #include "core/aot/pipeline.h"
+#include "core/aot/split_constants.h"
 #include "core/functionalize/functionalize.h"
 #include "core/load/program.h"
 #include "core/partition/partition.h"
@@ -45,6 +46,8 @@ struct AotOptions {
   bool effect_tokens = false;                           ///< chain effects by a token; see thread_effects
   bool functionalize_rng = config().functionalize_rng;  ///< random numbers by seed and offset; see functionalize_random
   bool freezing = config().freezing;                    ///< inference takes parameters as constants; see freezing.h
+  /// Inference computes what depends on parameters only in a graph of its own: AotGraphs::constants.
+  bool split_constants = false;
   /// The graph's inputs, one per placeholder, for freezing. Empty: the archive's tensors.
   std::vector<Value> values = {};
 };
@@ -63,15 +66,17 @@ struct AotGraphs {
   /// The forward and, for training, the backward. For inference the forward is the functional graph itself.
   Partition partition;
   ViewAndMutationMeta meta;
-  std::vector<InputBinding> inputs;     ///< one per placeholder of the forward, without tokens, random seed and offset
+  std::vector<InputBinding>
+      inputs;  ///< of the forward, without tokens, random seed and offset, and results of constants
   std::vector<std::size_t> tangent_of;  ///< for each tangent, its forward output; saved values come after these outputs
   bool train = false;                   ///< there is a backward
   std::size_t tokens = 0;               ///< so many first inputs and outputs of the forward are effect tokens
   /// The last two inputs of forward and backward are a random seed and offset. The last of the forward's outputs (not
   /// saved values) and of the backward's is the new offset.
   bool functional_rng = false;
-  std::vector<std::size_t> frozen;  ///< inputs that the forward has as attributes, and reads no more
-  std::vector<StageRun> stages;     ///< what ran
+  std::optional<ConstantsGraph> constants;  ///< what is run once, for further inputs of the forward
+  std::vector<std::size_t> frozen;          ///< inputs that the forward has as attributes, and reads no more
+  std::vector<StageRun> stages;             ///< what ran
 
   /// The forward's placeholders and outputs without tokens.
   std::vector<Node*> placeholders() const;

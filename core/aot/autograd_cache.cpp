@@ -39,7 +39,8 @@ void fields(A& a, AotSummary& s) {
 }
 template <class A>
 void fields(A& a, AotEntry& e) {
-  a(e.summary, e.wrappers, e.forward, e.backward, e.forward_constants, e.backward_constants);
+  a(e.summary, e.wrappers, e.forward, e.backward, e.forward_constants, e.backward_constants, e.constants,
+    e.constant_inputs, e.constants_constants);
 }
 
 namespace {
@@ -50,11 +51,11 @@ std::string text_of(const AotOptions& o, bool lazy_backward) {
   std::string text = fmt::format(
       "train={}\npartitioner={}\nmemory_budget={}\nsave={}\nrecompute={}\ndecompositions={}\nrequires_grad={}\n"
       "is_leaf={}\nkeep_input_mutations={}\ntangents_for_aliases={}\npasses={}\nuntil={}\npre_dispatch={}\n"
-      "effect_tokens={}\nfunctionalize_rng={}\nlazy_backward={}\nverified={}\n",
+      "effect_tokens={}\nfunctionalize_rng={}\nlazy_backward={}\nverified={}\nsplit_constants={}\n",
       o.train, int(o.partition.partitioner), o.partition.memory_budget, fmt::join(o.partition.save, " "),
       fmt::join(o.partition.recompute, " "), int(o.decompositions), fmt::join(o.requires_grad, " "),
       fmt::join(o.is_leaf, " "), o.keep_input_mutations, o.tangents_for_aliases, o.passes, name_of(o.until),
-      o.pre_dispatch, o.effect_tokens, o.functionalize_rng, lazy_backward, verification());
+      o.pre_dispatch, o.effect_tokens, o.functionalize_rng, lazy_backward, verification(), o.split_constants);
   if (o.partition.forward_outputs) text += fmt::format("forward_outputs={}\n", *o.partition.forward_outputs);
   text += fmt::format("disabled={}\n", fmt::join(o.disabled, " "));
   return text;
@@ -90,6 +91,7 @@ AotSummary AotSummary::of(const AotGraphs& graphs) {
   const std::vector<Node*> placeholders = graphs.partition.forward->placeholders();
   out.inputs = static_cast<std::size_t>(
       std::ranges::find_if(placeholders, [](const Node* n) { return is_forward_seed(*n); }) - placeholders.begin());
+  if (graphs.constants) out.inputs -= graphs.constants->graph->outputs().size();
   return out;
 }
 

@@ -39,7 +39,7 @@ struct AotSummary {
   std::vector<std::size_t> tangent_of;  ///< as AotGraphs has it
   std::vector<Meta> tangents;           ///< metas of the backward's tangents
   std::vector<std::size_t> frozen;
-  std::size_t inputs = 0;  ///< of the forward, before a random seed and offset
+  std::size_t inputs = 0;  ///< of the forward, before a random seed and offset, and results of constants
 
   static AotSummary of(const AotGraphs& graphs);
 };
@@ -50,6 +50,9 @@ struct AotEntry {
   std::string forward;   ///< keys in the compiler's cache
   std::optional<std::string> backward;
   StoredConstants forward_constants, backward_constants;
+  std::string constants;  ///< the text of AotGraphs::constants; empty: none
+  std::vector<std::size_t> constant_inputs;
+  StoredConstants constants_constants;  ///< its attributes
 };
 
 /// Why the graph cannot be kept, in PyTorch's words; nullopt when it can.

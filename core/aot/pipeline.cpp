@@ -166,6 +166,19 @@ Status freeze(Flow& flow) {
   return {};
 }
 
+Status separate_constants(Flow& flow) {
+  std::vector<std::size_t> fixed;
+  const std::vector<std::size_t> mutated = flow.out.meta.mutated_runtime_inputs();
+  for (std::size_t i = 0; i < flow.out.inputs.size(); ++i) {
+    const InputRole role = flow.out.inputs[i].role;
+    if ((role == InputRole::Parameter || role == InputRole::Buffer || role == InputRole::Constant) &&
+        std::ranges::find(mutated, i) == mutated.end())
+      fixed.push_back(i);
+  }
+  flow.out.constants = split_constants(flow.graph(), fixed, config().fold_limit);
+  return {};
+}
+
 /// The forward of a joint graph in which there is nothing to differentiate: it lacks the None per primal.
 std::unique_ptr<Graph> without_gradients(const Graph& joint, std::size_t forward_outputs) {
   std::unique_ptr<Graph> forward = joint.clone();
@@ -224,6 +237,11 @@ constexpr Step flow_steps[] = {
     {FlowStage::JointPasses, joint_passes, [](const Flow& f) { return f.options.passes; }},
     // After the joint passes, which are for graphs whose weights may change.
     {FlowStage::Freezing, freeze, [](const Flow& f) { return f.options.freezing && !f.options.train; }},
+    // Of what is not frozen.
+    {FlowStage::Constants, separate_constants,
+     [](const Flow& f) {
+       return f.options.split_constants && !f.options.train && f.out.tokens == 0 && !f.out.functional_rng;
+     }},
     {FlowStage::Partition, cut, [](const Flow&) { return true; }},
 };
 

@@ -23,6 +23,7 @@ enum class FlowStage : unsigned char {
   Decompositions,
   JointPasses,
   Freezing,
+  Constants,
   Partition
 };
 std::string_view name_of(FlowStage stage);  ///< "pre_grad_passes"

@@ -1,7 +1,11 @@
 #include "core/aot/program_parts.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
+#include "core/ir/print.h"
+#include "core/load/fx_text.h"
 #include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
 #include "core/store/code_store.h"
@@ -34,6 +38,14 @@ std::optional<ProgramParts> load_parts(const Graph& graph, const std::shared_ptr
   auto forward_constants = constants_of(entry->forward_constants, graph.attributes);
   auto backward_constants = constants_of(entry->backward_constants, graph.attributes);
   if (!forward_constants || !backward_constants) return std::nullopt;
+  if (!entry->constants.empty()) {
+    auto constants = parse_fx_text(entry->constants);
+    auto attributes = constants_of(entry->constants_constants, graph.attributes);
+    const auto beyond = [&](std::size_t i) { return i >= parts.summary.inputs; };
+    if (!constants || !attributes || std::ranges::any_of(entry->constant_inputs, beyond)) return std::nullopt;
+    (*constants)->attributes = *std::move(attributes);
+    parts.constants = ConstantsGraph{*std::move(constants), std::move(entry->constant_inputs)};
+  }
   auto forward = cache.load(entry->forward, *std::move(forward_constants), again(graph, program, how, false));
   if (!forward) return std::nullopt;
   parts.forward = *std::move(forward);
@@ -53,10 +65,18 @@ Status save_parts(const Graph& graph, const ProgramParts& parts, const GraphCach
                  .forward = cache.key(*made.forward),
                  .backward = {},
                  .forward_constants = {},
-                 .backward_constants = {}};
+                 .backward_constants = {},
+                 .constants = {},
+                 .constant_inputs = {},
+                 .constants_constants = {}};
   if (made.backward) entry.backward = cache.key(*made.backward);
   const auto keep = [&]() -> Result<std::string> {
     TRY(entry.forward_constants, store_constants(made.forward->attributes, graph.attributes));
+    if (parts.constants) {
+      entry.constants = print(*parts.constants->graph);
+      entry.constant_inputs = parts.constants->inputs;
+      TRY(entry.constants_constants, store_constants(parts.constants->graph->attributes, graph.attributes));
+    }
     if (made.backward) {
       TRY(entry.backward_constants, store_constants(made.backward->attributes, graph.attributes));
     }
@@ -74,6 +94,7 @@ Result<ProgramParts> compile_parts(const Graph& graph, const std::shared_ptr<con
   ProgramParts parts;
   parts.graphs = std::make_shared<AotGraphs>(std::move(graphs));
   parts.summary = AotSummary::of(*parts.graphs);
+  parts.constants = parts.graphs->constants;
   if (options.joint && parts.graphs->joint) TRY_DO(options.joint(*parts.graphs->joint));
   TRY(parts.forward, options.forward(*parts.graphs->partition.forward));
   TRY(parts.wrappers, catch_raised<Wrappers>([&] { return wrap_graphs(*parts.graphs, options.lazy_backward); }));

@@ -12,7 +12,8 @@ namespace partita {
 struct ProgramParts {
   std::shared_ptr<const AotGraphs> graphs;  ///< null from the cache
   AotSummary summary;
-  Wrappers wrappers;  ///< the inner layers
+  Wrappers wrappers;                        ///< the inner layers
+  std::optional<ConstantsGraph> constants;  ///< as AotGraphs has it
   CompiledFn forward;
   std::function<Result<CompiledFn>()> backward;  ///< compiles it; empty without one
 };

@@ -11,6 +11,7 @@
 #include "core/aot/text_roles.h"
 #include "core/base/check.h"
 #include "core/compare/per_node.h"
+#include "core/interp/interpreter.h"
 #include "core/load/trace_writer.h"
 #include "core/ops/catch_raised.h"
 #include "core/ops/functional_rng.h"
@@ -66,6 +67,22 @@ Result<Tensor> filled(const Tensor& like, double value) {
   return out;
 }
 
+/// Gives the forward what its constants graph computes, which is run for the first call.
+BoxedFn with_constants(BoxedFn inner, ConstantsGraph constants) {
+  return [inner = std::move(inner), constants = std::move(constants),
+          once = std::make_shared<std::vector<Value>>()](std::vector<Value>& inputs) -> Result<std::vector<Value>> {
+    if (once->empty()) {
+      std::vector<Value> fixed;
+      for (std::size_t i : constants.inputs) fixed.push_back(inputs[i]);
+      TRY(*once, interpret(*constants.graph, std::move(fixed)));
+    }
+    inputs.insert(inputs.end(), once->begin(), once->end());
+    auto results = inner(inputs);
+    inputs.resize(inputs.size() - once->size());
+    return results;
+  };
+}
+
 }  // namespace
 
 Result<TrainedFunction> TrainedFunction::make(const Artefact& artefact, const TensorFile& io,
@@ -102,6 +119,7 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
                          {.graph = graph->name});
   }
   if (!how.train) how.values = f.inputs_.values;
+  how.split_constants = config().use_runtime_constant_folding && how.passes;
   TRY(ProgramParts parts, make_parts(*graph, f.program_, how, options));
   f.graphs_ = parts.graphs;
   f.made_ = std::move(parts.summary);
@@ -140,6 +158,7 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
       for (std::size_t i : frozen) inputs[i] = Value();  // the graph has them
       return compiled(inputs);
     };
+  if (parts.constants) inner = with_constants(std::move(inner), *parts.constants);
   f.run_ = post_compile(f.wrappers_, std::move(inner), f.autograd_, random);
   return f;
 }

@@ -149,6 +149,62 @@ class TestPipeline : public QObject {
     for (std::size_t i = 0; i < a.size(); ++i) QVERIFY(std::abs(a[i] - b[i]) <= 1e-5 * (1 + std::abs(a[i])));
   }
 
+  /// What depends on parameters only is computed in the first run, but for views, what is returned, and what would be
+  /// larger than they are.
+  void constants_are_split() {
+    const auto graph =
+        fx("p_w: <f32[2][1]>, p_v: <f32[2][1]>, x: <f32[2][1]>",
+           "s = $sin(p_w)\nc = $cos(s)\ne = $exp(p_v)\nv = $view(c, [2, 1])\nw = $expand(v, [2, 4])\n"
+           "m = $mul.Tensor(x, s)\nn = $add.Tensor(m, e)\n"
+           "q = $tanh(w)\nk = $sum.dim_IntList(q, [1])\nl = $neg(w)\no = $mul.Tensor(n, k)\nreturn (o, e, l)");
+    const auto split = made(graph, {.train = false, .split_constants = true});
+    VERIFY_DONE(split);
+    QVERIFY(split->constants);
+    QCOMPARE(split->constants->inputs, std::vector<std::size_t>{0});
+    QCOMPARE(split->constants->graph->outputs().size(), 3U);
+    const std::vector<Node*> inputs = split->partition.forward->placeholders();
+    QCOMPARE(inputs.size(), 6U);
+    for (std::size_t i = 3; i < 6; ++i) QVERIFY(inputs[i]->note.find("_FOLDED_CONST_") != std::string::npos);
+    QCOMPARE(count(*split->partition.forward, "aten.sin.default"), 0);
+    QCOMPARE(count(*split->partition.forward, "aten.exp.default"), 1);
+    const ConfigScope small(*patched_config({{"fold_limit", "0"}}));
+    const auto smaller = made(graph, {.train = false, .split_constants = true});
+    VERIFY_DONE(smaller);
+    QCOMPARE(smaller->constants->graph->outputs().size(), 2U);
+    QCOMPARE(count(*smaller->partition.forward, "aten.tanh.default"), 1);
+
+    // The same results, in the first run and in later ones.
+    auto program = std::make_shared<Program>();
+    for (const char* name : {"w", "v"}) {
+      program->inputs.push_back({ProgramInputKind::Parameter, std::string("p_") + name, name});
+      program->tensors.emplace(name, f32({2}, {0.25, 2}));
+    }
+    program->inputs.push_back({ProgramInputKind::UserInput, "x"});
+    for (const char* name : {"o", "e", "l"}) program->outputs.push_back({ProgramOutputKind::UserOutput, name});
+    Artefact artefact = artefact_of(*graph);
+    artefact.program = program;
+    TensorFile io;
+    io.tensors["input.0"] = f32({2}, {3, 4});
+    std::vector<std::vector<double>> found;
+    for (const char* on : {"true", "false"}) {
+      const ConfigScope scope(*patched_config({{"use_runtime_constant_folding", on}}));
+      RunOptions options;
+      options.aot.train = false;
+      options.forward = [](const Graph& g) -> Result<CompiledFn> {
+        return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
+      };
+      auto function = TrainedFunction::make(artefact, io, options);
+      VERIFY_DONE(function);
+      QCOMPARE(function->graphs()->constants.has_value(), std::string_view(on) == "true");
+      for (int run = 0; run < 2; ++run) {
+        const auto out = function->step();
+        VERIFY_DONE(out);
+        found.push_back(elements(*out->find("output.0")));
+      }
+    }
+    for (const auto& values : found) QCOMPARE(values, found.front());
+  }
+
   /// What the caller sees written or gets back stays an input, and training freezes nothing.
   void what_is_not_frozen() {
     const auto graph = fx("p_w: <f32[2][1]>, p_v: <f32[2][1]>, b_n: <f32[2][1]>, x: <f32[2][1]>",
