@@ -107,7 +107,6 @@ class CompiledGraph {
       const auto payload = find_entry(*options_.store, fxgraph_cache, key_, name_);
       const bool hit = payload && take(*payload);
       cache_log().add({fxgraph_cache, hit ? CacheOutcome::Hit : CacheOutcome::Miss, name_, key_of(key_), {}});
-      trace_cache(hit ? "fx_graph_cache_hit" : "fx_graph_cache_miss", "key", key_of(key_));
       if (hit) return {};
     }
     TRY_DO(need_graph());
@@ -183,6 +182,7 @@ class CompiledGraph {
   /// Makes the graph and runs the passes on it, unless that was done.
   Status need_graph() {
     if (graph_) return {};
+    const trace::Compilation part(traced_);
     TRY(graph_, source_());
     trace::artifact("before_post_grad_graph", *graph_);
     TRY_DO(run_passes_until(*graph_, options_, stop_after_));
@@ -270,7 +270,6 @@ class CompiledGraph {
 
   Status not_kept(const std::string& why) {
     if (key_.empty()) return {};
-    trace_cache("fx_graph_cache_bypass", "cache_bypass_reason", why);
     key_.clear();
     return bypass(fxgraph_cache, name_, why);
   }
@@ -551,18 +550,9 @@ class CompiledGraph {
     return made;
   }
 
-  static void trace_cache(const char* name, const char* what, const std::string& about) {
-    if (trace::on())
-      trace::artifact(name, nlohmann::ordered_json{{"cache_state", name + sizeof "fx_graph_cache"}, {what, about}});
-  }
-
   codegen::CpuOptions cpu_options() const {
     codegen::CpuOptions cpu;
-    if (!options_.store || options_.config.force_disable_caches) {
-      trace_cache("fx_graph_cache_bypass", "cache_bypass_reason",
-                  options_.store ? "force_disable_caches" : "there is no store");
-    } else {
-      const std::shared_ptr<CodeStore> store = options_.store;
+    if (const auto store = options_.store; store && !options_.config.force_disable_caches) {
       cpu.configuration = code_key(options_.config);
       cpu.load_code = [store](const std::string& key) { return store->find(key); };
       cpu.store_code = [store, name = name_](const std::string& key, const std::string& code) {

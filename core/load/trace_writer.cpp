@@ -347,7 +347,7 @@ CompileId current() {
 }
 
 void input(const Graph& graph, const char* name, Source from) {
-  if (!frame || !frame->input.is_null() || !on()) return;
+  if (!frame || !frame->metrics || !frame->input.is_null() || !on()) return;
   std::size_t calls = 0;
   for (const Node* node : graph) calls += node->op()->is_call();
   frame->input = {{"graph_op_count", calls},

@@ -5,10 +5,12 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "core/base/archive.h"
 #include "core/base/config.h"
 #include "core/base/hash.h"
+#include "core/load/trace_writer.h"
 #include "core/store/code_store.h"
 
 namespace partita {
@@ -95,7 +97,23 @@ std::string_view name_of(CacheOutcome outcome) {
   return names[static_cast<std::size_t>(outcome)];
 }
 
+namespace {
+
+/// PyTorch's artifact of an event. It has none of what is saved.
+void write_trace(const CacheEvent& e) {
+  if (!trace::on() || e.outcome == CacheOutcome::Saved) return;
+  const std::string state(name_of(e.outcome));
+  nlohmann::ordered_json about = {{"graph", e.graph}, {"cache_state", state}};
+  if (!e.key.empty()) about["key"] = e.key;
+  if (!e.reason.empty()) about["cache_bypass_reason"] = e.reason;
+  const char* stem = e.cache == autograd_cache ? "aotautograd_cache_" : "fx_graph_cache_";
+  trace::artifact((stem + state).c_str(), about);
+}
+
+}  // namespace
+
 void CacheLog::add(CacheEvent event) {
+  write_trace(event);
   const std::lock_guard lock(mutex_);
   events_.push_back(std::move(event));
 }

@@ -47,7 +47,7 @@ struct CacheEvent {
   std::string graph, key;
   std::string reason;  ///< of a bypass, or of a miss that is not simply that nothing is there
 };
-/// Counts what caches do in this process; threads may add.
+/// Counts what caches do in this process, and writes it into the trace; threads may add.
 class CacheLog {
  public:
   void add(CacheEvent event);
