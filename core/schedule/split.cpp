@@ -36,14 +36,16 @@ std::set<std::string> symbols_of(const Node& node) {
   return out;
 }
 
-/// The first call with symbols that no input has, and these symbols.
+/// The first call with symbols for what only values decide (u0, zuf0) that no input has, and these symbols.
 std::pair<const Node*, std::set<std::string>> first_unknown(const Graph& graph) {
   std::set<std::string> known;
   for (const Node* node : graph) {
     std::set<std::string> symbols = symbols_of(*node);
     if (node->is_placeholder()) known.merge(symbols);
     if (node->is_placeholder() || node->is_output()) continue;
-    std::erase_if(symbols, [&](const std::string& s) { return known.contains(s); });
+    std::erase_if(symbols, [&](const std::string& s) {
+      return known.contains(s) || !(s.starts_with("u") || s.starts_with("zu"));
+    });
     if (symbols.empty()) continue;
     while (node->is(Op::getitem()) && node->args()[0].node()) node = node->args()[0].node();
     return {node, symbols};
@@ -51,13 +53,23 @@ std::pair<const Node*, std::set<std::string>> first_unknown(const Graph& graph) 
   return {nullptr, {}};
 }
 
-/// Is it computed wherever it is read? Numbers cost nothing, and a view may share memory with an input.
-bool is_repeated(const Node& node) {
-  if (node.op()->kind == OpKind::GetAttr || node.meta.sym()) return true;
-  if (node.is(Op::getitem())) return node.args()[0].node() && is_repeated(*node.args()[0].node());
+bool may_share_memory(const Node& node) {
+  if (node.is(Op::getitem())) return node.args()[0].node() && may_share_memory(*node.args()[0].node());
   const Schema* schema = find_schema(node.op());
   const OpRecord* record = find_record(node.op());
   return (schema && schema->is_view) || (record && record->may_alias);
+}
+
+bool writes(const Graph& graph) {
+  return std::ranges::any_of(graph, [](const Node* node) {
+    const Schema* schema = node->op()->is_call() ? find_schema(node->op()) : nullptr;
+    return schema && schema->is_mutable;
+  });
+}
+
+/// Is it computed wherever it is read? Numbers cost nothing, and a view may share memory with an input.
+bool is_repeated(const Node& node) {
+  return node.op()->kind == OpKind::GetAttr || node.meta.sym() || may_share_memory(node);
 }
 
 class Splitter {
@@ -203,7 +215,8 @@ class Splitter {
 
 std::optional<SplitGraph> split_at_values(const Graph& graph) {
   const auto [at, symbols] = first_unknown(graph);
-  if (!at || at->is_placeholder()) return std::nullopt;
+  // The part after a view would not know of the memory that it shares with what is written.
+  if (!at || at->is_placeholder() || (may_share_memory(*at) && writes(graph))) return std::nullopt;
   return Splitter(graph, *at).run(symbols);
 }
 
