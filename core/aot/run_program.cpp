@@ -161,7 +161,21 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
     };
   if (parts.constants) inner = with_constants(std::move(inner), *parts.constants);
   f.run_ = post_compile(f.wrappers_, std::move(inner), f.autograd_, random);
+  if (config().freezing_discard_parameters) f.discard_frozen();
   return f;
+}
+
+/// Lets go of the inputs that compiled code has as constants.
+void TrainedFunction::discard_frozen() {
+  if (made_.frozen.empty()) return;
+  for (std::size_t i : made_.frozen) {
+    inputs_.values[i] = Value();
+    for (std::size_t c : inputs_in(i)) caller_.values[c] = Value();
+  }
+  if (!program_) return;
+  const auto kept = std::make_shared<Program>(*program_);
+  kept->tensors.clear();  // gradients ask for them, and nothing is differentiated
+  program_ = kept;
 }
 
 std::vector<std::size_t> TrainedFunction::inputs_in(std::size_t i) const {

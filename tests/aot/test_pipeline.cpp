@@ -6,6 +6,7 @@
 
 #include "core/aot/aot.h"
 #include "core/aot/run_program.h"
+#include "core/base/memory.h"
 #include "core/interp/interpreter.h"
 #include "core/ir/print.h"
 #include "core/load/fx_text.h"
@@ -147,6 +148,44 @@ class TestPipeline : public QObject {
     QCOMPARE(a.size(), b.size());
     QVERIFY(std::ranges::any_of(a, [](double x) { return x > 0; }));
     for (std::size_t i = 0; i < a.size(); ++i) QVERIFY(std::abs(a[i] - b[i]) <= 1e-5 * (1 + std::abs(a[i])));
+  }
+
+  /// Parameters that code has as constants are let go, and runs need them no more.
+  void frozen_parameters_are_discarded() {
+    const auto graph =
+        fx("p_w: <f32[1000][1]>, x: <f32[1000][1]>", "a = $neg(p_w)\nb = $mul.Tensor(a, x)\nreturn (b,)");
+    std::size_t held[2];
+    std::vector<double> found[2];
+    for (const bool discard : {false, true}) {
+      const ConfigScope scope(
+          *patched_config({{"freezing", "true"}, {"freezing_discard_parameters", discard ? "true" : "false"}}));
+      const std::size_t before = held_bytes();
+      RunOptions options;
+      options.aot.train = false;
+      options.forward = [](const Graph& g) -> Result<CompiledFn> {
+        return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
+      };
+      auto function = [&] {
+        auto program = std::make_shared<Program>();
+        program->inputs = {{ProgramInputKind::Parameter, "p_w", "w"}, {ProgramInputKind::UserInput, "x"}};
+        program->outputs = {{ProgramOutputKind::UserOutput, "b"}};
+        program->tensors.emplace("w", f32({1000}, std::vector<double>(1000, 3)));
+        Artefact artefact = artefact_of(*graph);
+        artefact.program = program;
+        TensorFile io;
+        io.tensors["input.0"] = f32({1000}, std::vector<double>(1000, 2));
+        return TrainedFunction::make(artefact, io, options);
+      }();
+      VERIFY_DONE(function);
+      held[discard] = held_bytes() - before;
+      for (int run = 0; run < 2; ++run) {
+        const auto out = function->step();
+        VERIFY_DONE(out);
+        found[discard] = elements(*out->find("output.0"));
+        QCOMPARE(found[discard], std::vector<double>(1000, -6));
+      }
+    }
+    QVERIFY2(held[1] + 4000 <= held[0], qPrintable(QString("%1 and %2").arg(held[0]).arg(held[1])));
   }
 
   /// What depends on parameters only is computed in the first run, but for views, what is returned, and what would be

@@ -41,7 +41,7 @@ times, warm = bench["stages_ms"], bench["warm_stages_ms"]
 compiler = ["post_grad_passes", "plan", "llvm_emit", "llvm_optimise", "llvm_generate", "link", "program",
             "prepare_calls"]
 check(list(times) == stages["run"] + compiler and all(ms > 0 for ms in times.values()), f"bench: {times}")
-check(list(warm) == list(times) and warm["llvm_generate"] == 0 and warm["link"] > 0, f"bench, warm: {warm}")
+check("plan" not in warm and "llvm_emit" not in warm and warm["prepare_calls"] > 0, f"bench, warm: {warm}")
 check(0 < bench["warm_compile_ms"] < bench["compile_ms"] and bench["first_step_ms"] > 0, f"bench: {bench}")
 rows = json.loads(run("passes", MODEL, "--train", "--json"))["passes"]
 graphs = list(dict.fromkeys((row["stage"], row["graph"]) for row in rows))

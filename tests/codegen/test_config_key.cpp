@@ -123,7 +123,7 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
      }},
     {"verify", [] { return std::string(verification() ? "verified" : "not"); }},
 };
-/// Rows whose effect other tests see: the counts below, and test_worker's hang.
+/// Rows whose effect other tests see: the counts below, test_worker's hang, and test_pipeline of aot.
 const std::set<std::string_view> observed_elsewhere = {"force_disable_caches",
                                                        "fresh_cache",
                                                        "strict_autograd_cache",
