@@ -28,6 +28,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include "codegen/cpu/elf_link.h"
 #include "codegen/cpu/emit_llvm.h"
 #include "codegen/cpu/runtime.h"
 #include "core/base/check.h"
@@ -236,6 +237,7 @@ Result<std::string> assemble(const std::string& text) {
 }
 
 Result<std::unique_ptr<LoadedCode>> LoadedCode::link(std::span<const std::string> objects) {
+  if (auto code = link_elf(objects)) return code;
   initialise_llvm();
   auto jit = llvm::orc::LLJITBuilder().create();
   if (!jit) return link_error(jit.takeError());

@@ -1,6 +1,7 @@
 // Programs as bytes: what is read back runs as what was written, and damage is found.
 #include <QtTest>
 
+#include "codegen/cpu/elf_link.h"
 #include "codegen/cpu/executor.h"
 #include "codegen/cpu/host.h"
 #include "core/base/archive.h"
@@ -129,6 +130,27 @@ class TestProgram : public QObject {
     const auto source = make_program(*plan);
     QVERIFY(bool(source));
     QVERIFY(source->kernels.size() < source->program.kernels.size());
+  }
+
+  void our_own_objects_need_no_llvm_to_be_linked() {
+    const auto made = compiled(*graph_of(rows[0]), {});
+    const std::string& object = made->objects.at(0);
+    const auto code = link_elf(made->objects);
+#ifdef __x86_64__
+    QVERIFY(code);
+    for (const ProgramKernel& k : made->program->kernels)
+      for (const Phase& phase : k.entry.phases) QVERIFY(bool(code->find(phase.symbol)));
+    QCOMPARE(code->find("nothing").error().code, std::string("codegen.link"));
+#endif
+    // Damage is refused or makes other code, which is not run; nothing is read or written beyond the object.
+    for (std::size_t n = 0; n < object.size(); ++n) {
+      (void)link_elf(std::vector{object.substr(0, n)});
+      for (const int mask : {1, 0x80, 0xff}) {
+        std::string other = object;
+        other[n] = static_cast<char>(other[n] ^ mask);
+        (void)link_elf(std::vector{other});
+      }
+    }
   }
 
   void archives_refuse_impossible_sizes() {
