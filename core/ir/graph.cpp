@@ -209,6 +209,7 @@ std::unique_ptr<Graph> Graph::clone() const {
   copy->form = form;
   copy->shapes = shapes;
   copy->attributes = attributes;
+  copy->by_name_.reserve(by_name_.size());
   for (const auto& [target, graph] : children) copy->children.emplace_back(target, graph->clone());
   std::vector<Node*> copy_of(next_id_, nullptr);
   for (Node* node : *this) copy_of[node->id_] = copy->copy_node(*node, [&](Node* n) -> Arg { return copy_of[n->id_]; });

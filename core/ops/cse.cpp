@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <fmt/format.h>
+
 #include "core/ir/print.h"
 #include "core/ops/alias.h"
 #include "core/ops/effects.h"
@@ -30,6 +32,22 @@ bool writes(const Node& node) {
   return schema && schema->is_mutable;
 }
 
+/// Appends the argument, so that different ones have different texts. What most arguments are needs no string of its
+/// own: this runs for each call of a joint graph.
+void append(std::string& key, const Arg& a) {
+  if (const Node* n = a.node()) {
+    key += n->name();
+  } else if (const auto* i = a.get<std::int64_t>()) {
+    fmt::format_to(std::back_inserter(key), "{}", *i);
+  } else if (const auto* list = a.get<ArgList>()) {
+    key += list->is_tuple ? '(' : '[';
+    for (const Arg& item : list->items) append(key, item), key += ',';
+    key += ']';
+  } else {
+    key += print(a);
+  }
+}
+
 }  // namespace
 
 std::size_t merge_common_subexpressions(Graph& graph) {
@@ -37,14 +55,15 @@ std::size_t merge_common_subexpressions(Graph& graph) {
   for (const Arg& a : graph.outputs()) for_each_node(a, [&](Node* n) { returned.insert(memory_owner(n)); });
 
   std::unordered_map<std::string, Node*> first;
+  first.reserve(graph.size());
   std::size_t merged = 0;
   int writes_so_far = 0;
   for (Node* node : graph) {
     if (writes(*node)) ++writes_so_far;
     if (!may_merge(*node) || returned.contains(memory_owner(node))) continue;
     std::string key = std::to_string(writes_so_far) + ' ' + node->op()->name;
-    for (const Arg& a : node->args()) (key += ' ') += print(a);
-    for (const auto& [name, a] : node->kwargs()) ((key += ' ') += name + '=') += print(a);
+    for (const Arg& a : node->args()) append(key += ' ', a);
+    for (const auto& [name, a] : node->kwargs()) append(((key += ' ') += name) += '=', a);
     auto [it, fresh] = first.emplace(std::move(key), node);
     if (fresh) continue;
     node->replace_all_uses_with(it->second);

@@ -13,10 +13,44 @@
 namespace partita {
 namespace {
 
-/// Copies the part of `joint` that computes `outputs` from `inputs` into a graph of its own, without unused nodes. The
-/// inputs become its placeholders.
+/// The part of a joint graph that computes some outputs from some inputs, without unused nodes.
+struct Part {
+  std::vector<char> computed, read;  ///< by node: a call of the part; something in it or an output reads it
+  const Node* missing = nullptr;     ///< the first node that is wanted and cannot be computed
+};
+
+/// Calls with an effect count as wanted unless `leave_out` has them.
+Part part_of(const Graph& joint, const std::vector<Node*>& inputs, const std::vector<Arg>& outputs,
+             const std::vector<char>& leave_out) {
+  Part part{std::vector<char>(joint.id_limit(), 0), std::vector<char>(joint.id_limit(), 0)};
+  std::vector<char> known(joint.id_limit(), 0), wanted(joint.id_limit(), 0);
+  for (const Node* n : inputs) known[n->id()] = 1;
+  for (const Arg& a : outputs) for_each_node(a, [&](Node* n) { wanted[n->id()] = part.read[n->id()] = 1; });
+  for (Node* n = joint.last(); n; n = n->previous()) {
+    if (n->is_output() || known[n->id()] || leave_out[n->id()]) continue;
+    if (cost_class(*n).side_effect) wanted[n->id()] = 1;
+    if (wanted[n->id()])
+      for (Node* input : n->inputs()) wanted[input->id()] = 1;
+  }
+  for (Node* n : joint) {
+    if (n->is_output() || !wanted[n->id()] || known[n->id()]) continue;
+    const std::vector<Node*> inputs_of_n = n->inputs();
+    if (n->is_placeholder() || leave_out[n->id()] ||
+        !std::ranges::all_of(inputs_of_n, [&](Node* i) { return known[i->id()] != 0; })) {
+      if (!part.missing) part.missing = n;
+      continue;
+    }
+    known[n->id()] = part.computed[n->id()] = 1;
+    for (const Node* i : inputs_of_n) part.read[i->id()] = 1;
+  }
+  return part;
+}
+
+/// Copies the part of `joint` that computes `outputs` from `inputs` into a graph of its own. The inputs become its
+/// placeholders.
 Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Node*>& inputs,
                                        const std::vector<Arg>& outputs, const std::vector<char>& leave_out) {
+  const Part part = part_of(joint, inputs, outputs, leave_out);
   auto graph = std::make_unique<Graph>("GraphModule");
   graph->shapes = joint.shapes;
   std::vector<Node*> copy_of(joint.id_limit(), nullptr);
@@ -27,25 +61,8 @@ Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Nod
     placeholder->origin = n->origin;
     copy_of[n->id()] = placeholder;
   }
-  // Only nodes that the outputs need are copied. Calls with an effect count as needed unless `leave_out` has them.
-  std::vector<char> wanted(joint.id_limit(), 0);
-  for (const Arg& a : outputs) for_each_node(a, [&](Node* n) { wanted[n->id()] = 1; });
-  for (Node* n = joint.last(); n; n = n->previous()) {
-    if (n->is_output() || copy_of[n->id()] || leave_out[n->id()]) continue;
-    if (cost_class(*n).side_effect) wanted[n->id()] = 1;
-    if (wanted[n->id()])
-      for (Node* input : n->inputs()) wanted[input->id()] = 1;
-  }
-  const Node* missing = nullptr;
   for (Node* n : joint) {
-    if (n->is_output() || !wanted[n->id()] || copy_of[n->id()]) continue;
-    std::vector<Node*> read = n->inputs();
-    bool ready = !n->is_placeholder() && !leave_out[n->id()] &&
-                 std::all_of(read.begin(), read.end(), [&](Node* i) { return copy_of[i->id()] != nullptr; });
-    if (!ready) {
-      if (!missing) missing = n;
-      continue;
-    }
+    if (!part.computed[n->id()]) continue;
     copy_of[n->id()] = graph->copy_node(*n, [&](Node* i) -> Arg { return copy_of[i->id()]; });
     if (n->is(Op::get_attr())) {
       if (auto it = joint.attributes.find(n->target); it != joint.attributes.end()) graph->attributes.insert(*it);
@@ -59,7 +76,7 @@ Result<std::unique_ptr<Graph>> cut_out(const Graph& joint, const std::vector<Nod
     if (n && !copy_of[n->id()])
       return input_error("partition.extract",
                          fmt::format("{} cannot be computed: {} needs a value that is not available", n->name(),
-                                     missing ? missing->name() : n->name()),
+                                     part.missing ? part.missing->name() : n->name()),
                          place_of(*n));
     returned.push_back(n ? Arg(copy_of[n->id()]) : a);
   }
@@ -157,8 +174,8 @@ Result<Partition> extract(const Graph& joint, const JointParts& parts, const std
   for (Node* n : joint) forward_effect[n->id()] = cost_class(*n).side_effect && !parts.on_tangents[n->id()];
   std::vector<char> backward_part(parts.on_tangents);
 
-  TRY(auto trial, cut_out(joint, joined({numbers, tensors, parts.tangents}), parts.gradients, forward_effect));
-  auto unread = [&](Node* n) { return trial->find(n->name())->users().empty(); };
+  const Part backward = part_of(joint, joined({numbers, tensors, parts.tangents}), parts.gradients, forward_effect);
+  auto unread = [&](Node* n) { return !backward.read[n->id()]; };
   std::erase_if(tensors, unread);
   std::erase_if(numbers, unread);
 

@@ -4,35 +4,16 @@
   minify_beside_torch.py BENCH_MINIFY CORPUS        the same cheap oracle: does the graph hold the operator?
   minify_beside_torch.py PARTITA CORPUS compile     a compiler that fails at the operator: ours, theirs inductor (minutes)
 """
-import contextlib, io, json, os, re, subprocess, sys, tempfile, time
+import contextlib, io, json, os, subprocess, sys, tempfile, time
 
 import torch
 from functorch.compile import minifier
 
+from joint_graphs import read
+
 GRAPHS = [("models/gpt2/graphs/joint.py", "aten.tanh.default"), ("models/swin/graphs/joint.py", "aten.native_layer_norm_backward.default"),
           ("big/gpt12/joint.py", "aten.tanh.default")]
 # Not t5: its text has constants, and PyTorch's minifier would need their values.
-DTYPES = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64, "i32": torch.int32, "b8": torch.bool}
-
-
-def read(path):
-    """The joint graph as a GraphModule with flat parameters, and inputs of its annotations."""
-    lines = open(path).read().splitlines()
-    flat = next(i for i, l in enumerate(lines) if "fx_pytree.tree_flatten_spec" in l)
-    names = [n.strip() for n in lines[flat].split("=")[0].split(",") if n.strip()]
-    kinds = dict(re.findall(r'(\w+): "([^"]+)"', "\n".join(lines[:flat])))
-    body = "\n".join(lines[flat + 1:]).replace("pytree.tree_unflatten(", "(").replace(", self._out_spec)", ")")
-    text = f"class Joint(torch.nn.Module):\n    def forward(self, {', '.join(names)}):\n{body}\n"
-    scope = dict(torch=torch, device=torch.device, inf=float("inf"), nan=float("nan"))
-    exec(text, scope)
-    inputs = []
-    for name in names:
-        dtype, sizes = re.match(r"(\w+)\[([^\]]*)\]", kinds[name]).groups()
-        shape = [int(s) for s in sizes.split(",") if s.strip()]
-        floats = DTYPES[dtype].is_floating_point
-        inputs.append(0.1 * torch.randn(shape, dtype=DTYPES[dtype]) if floats
-                      else torch.randint(0, 2, shape, dtype=DTYPES[dtype]))
-    return torch.fx.symbolic_trace(scope["Joint"]()), inputs
 
 
 def holds(gm, inputs, op):
