@@ -5,6 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
+#include "codegen/backends.h"
+#include "codegen/stored_graph.h"
+#include "core/load/fx_text.h"
+#include "core/store/code_store.h"
 #include "core/store/graph_entry.h"
 
 namespace partita::cli {
@@ -12,6 +16,7 @@ namespace {
 
 struct Options {
   std::string id, other, file;
+  std::size_t recompile = 0;
   bool json = false;
 };
 
@@ -86,10 +91,56 @@ Result<int> explain(const Options& o) {
   return 0;
 }
 
-Result<int> verify(const Options&) {
+enum class Recompiled : unsigned char { Same, Other, Impossible };
+
+/// Compiles the graph of an entry once more and compares programs and machine code. It is impossible for a graph that
+/// its text does not wholly describe (constants, symbols), and for an entry of another program.
+Result<Recompiled> recompile(StoreFile& store, const std::string& id) {
+  TRY(const CompiledObject object, store.compiled(id));
+  const auto entry = read_entry(object.bytes);
+  auto stored = entry ? read_stored_graph(entry->payload) : Result<StoredGraph>(Diagnostic());
+  if (!stored) return Recompiled::Other;
+  std::map<std::string, std::string> parts(entry->parts.begin(), entry->parts.end());
+  auto graph = parse_fx_text(parts["graph"]);
+  Config config;
+  if (!graph || !read_config_text(config, parts["configuration"], id)) return Recompiled::Impossible;
+  const std::vector<Node*> placeholders = (*graph)->placeholders();
+  for (std::size_t i = 0; i < placeholders.size() && i < stored->placeholders.size(); ++i) {
+    placeholders[i]->meta = stored->placeholders[i].meta;
+    placeholders[i]->target = stored->placeholders[i].target;
+    placeholders[i]->note = stored->placeholders[i].note;
+  }
+  TRY_DO(set_value(config, "fresh_cache", "true"));
+  const ConfigScope scope(config);
+  const auto fresh = std::make_shared<CodeStore>();
+  const BackendOptions how{.fixed_parameters = parts["compiler"].ends_with("fixed parameters true\n"), .store = fresh};
+  if (const auto compiled = default_compiler().make(how)(**graph); !compiled) return Recompiled::Impossible;
+  const auto found = find_entry(*fresh, fxgraph_cache, entry->parts, object.graph_name);
+  if (!found) return Recompiled::Impossible;
+  if (*found != entry->payload) return Recompiled::Other;
+  CodeStore own;
+  for (const StoredGraph::Variant& v : stored->variants)
+    if (const auto code = own.find(v.code); code && code != fresh->find(v.code)) return Recompiled::Other;
+  return Recompiled::Same;
+}
+
+Result<int> verify(const Options& o) {
   TRY(StoreFile store, StoreFile::open(StoreFile::default_file()));
-  TRY(const std::vector<std::string> problems, store.verify());
+  TRY(std::vector<std::string> problems, store.verify());
+  std::size_t compared = 0;
+  if (o.recompile > 0) {
+    TRY(const std::vector<StoreEntry> rows, store.list());
+    for (const StoreEntry& row : rows) {
+      if (compared == o.recompile) break;
+      if (row.table != "compiled" || !row.title.ends_with(fxgraph_cache)) continue;
+      const std::string id = fmt::format("{}/{}", row.table, row.id);
+      TRY(const Recompiled result, recompile(store, id));
+      compared += result != Recompiled::Impossible;
+      if (result == Recompiled::Other) problems.push_back(id + ": compiled again, the graph gives other code");
+    }
+  }
   for (const std::string& p : problems) fmt::print("{}\n", p);
+  if (o.recompile > 0) fmt::print("{} graphs compiled again\n", compared);
   fmt::print("{} problems\n", problems.size());
   return problems.empty() ? 0 : 1;
 }
@@ -126,7 +177,8 @@ const Command store_command = {
       explains->add_option("a", o->id, "compiled/NUMBER, as list shows it")->required();
       explains->add_option("b", o->other, "the other")->required();
       explains->add_flag("--json", o->json, "one JSON document");
-      verb("verify", "read everything; exit 1 when something is damaged", verify);
+      verb("verify", "read everything; exit 1 when something is damaged", verify)
+          ->add_option("--recompile", o->recompile, "also compile so many stored graphs again, and compare");
       verb("clear", "forget everything", clear);
       verb("export", "copy into one file", export_copy)->add_option("file", o->file)->required();
       app.require_subcommand(1);

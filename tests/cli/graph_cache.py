@@ -88,6 +88,12 @@ def explained(home):
     check(f"explain of machine code: {done.stderr}", done.returncode == 2)
 
 
+def recompiled(home):
+    done = home.store("verify", "--recompile", "9")
+    check(f"verify --recompile: {done.stdout} {done.stderr}",
+          done.returncode == 0 and "0 graphs" not in done.stdout and "0 problems" in done.stdout)
+
+
 def random_bytes(home):
     """Every kind of entry, at random places."""
     random.seed(1)
@@ -141,6 +147,7 @@ with tempfile.TemporaryDirectory() as work:
         test(home)
         if test is found_again:
             explained(home)
+            recompiled(home)
 
 print("\n".join(f"FAIL: {f}" for f in failures) or "ok")
 sys.exit(bool(failures))
