@@ -2,6 +2,7 @@
 #include <random>
 
 #include "codegen/cpu/executable.h"
+#include "codegen/cpu/extern/onednn.h"
 #include "codegen/cpu/host.h"
 #include "core/ops/record.h"
 #include "tests/codegen/run_kernel.h"
@@ -358,6 +359,29 @@ class TestExecutable : public QObject {
     store.begin()->second = "nonsense";
     auto damaged = compile_cpu(plan, {{"w", w}}, options);
     QCOMPARE(damaged.error().code, std::string("codegen.object"));
+  }
+
+  void weights_are_packed_once() {
+    using dnnl::memory;
+    std::vector<float> values(16);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    const memory::desc plain({4, 4}, memory::data_type::f32, memory::dims{4, 1});
+    const memory::desc turned({4, 4}, memory::data_type::f32, memory::dims{1, 4});
+    memory given(plain, cpu_engine(), values.data());
+    dnnl::stream stream(cpu_engine());
+    PackedWeights weights;
+    auto first = weights.packed(given, turned, stream), second = weights.packed(given, turned, stream);
+    QCOMPARE(first.get(), second.get());
+    const auto at = [](const memory& m, int i) { return static_cast<const float*>(m.get_data_handle())[i]; };
+    QCOMPARE(at(*first, 1), 4.0F);
+    const auto other = weights.packed(given, plain, stream);
+    QVERIFY(other != first);
+    QCOMPARE(at(*other, 1), 1.0F);
+    // Nobody uses it any more, so that other values may be there.
+    first.reset();
+    second.reset();
+    values[4] = 7;
+    QCOMPARE(at(*weights.packed(given, turned, stream), 1), 7.0F);
   }
 
   void wrong_inputs() {
