@@ -103,6 +103,7 @@ class CompiledGraph {
   Status prepare(int stop_after, KeyParts key) {
     stop_after_ = stop_after;
     key_ = std::move(key);
+    if (key_.empty()) given_.clear();
     if (!key_.empty()) {
       const auto payload = find_entry(*options_.store, fxgraph_cache, key_, name_);
       const bool hit = payload && take(*payload);
@@ -271,12 +272,11 @@ class CompiledGraph {
   Status not_kept(const std::string& why) {
     if (key_.empty()) return {};
     key_.clear();
-    return bypass(fxgraph_cache, name_, why);
+    given_.clear();
+    return bypass(fxgraph_cache, name_, why, options_.config);
   }
 
   Result<std::string> stored() const {
-    if (options_.config.freezing && options_.fixed_parameters)
-      return unsupported("cache.frozen", "Skipping graph with frozen constants");
     StoredGraph out{.name = name_,
                     .placeholders = placeholders_of(graph_ ? *graph_ : *signature_),
                     .keeps_symbols = keeps_symbols_,
@@ -626,7 +626,12 @@ Result<std::shared_ptr<CompiledGraph>> compiled_graph(const Graph& graph, const 
                                                       int stop_after) {
   const auto source = [&graph]() -> Result<std::unique_ptr<Graph>> { return graph.clone(); };
   auto made = std::make_shared<CompiledGraph>(graph.name, source, graph.attributes, options);
-  TRY_DO(made->prepare(stop_after, stop_after < 0 && caches(options) ? cache_key(graph, options) : KeyParts()));
+  bool cached = stop_after < 0 && caches(options);
+  if (cached && options.config.freezing && options.fixed_parameters) {
+    TRY_DO(bypass(fxgraph_cache, graph.name, "Skipping graph with frozen constants", options.config));
+    cached = false;
+  }
+  TRY_DO(made->prepare(stop_after, cached ? cache_key(graph, options) : KeyParts()));
   return made;
 }
 

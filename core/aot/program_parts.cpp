@@ -83,7 +83,7 @@ Status save_parts(const Graph& graph, const ProgramParts& parts, const GraphCach
     return to_bytes(std::move(entry));
   };
   auto bytes = keep();
-  if (!bytes) return bypass(autograd_cache, graph.name, bytes.error().message);
+  if (!bytes) return bypass(autograd_cache, graph.name, bytes.error().message, cache.config);
   put_entry(*cache.store, autograd_cache, key, *std::move(bytes), graph.name);
   return {};
 }
@@ -116,7 +116,7 @@ Result<ProgramParts> make_parts(const Graph& graph, const std::shared_ptr<const 
   const GraphCache* cache = options.joint ? nullptr : options.cache.get();
   if (!cache) return compile_parts(graph, program, how, options);
   if (const auto reason = why_not_cached(graph, how)) {
-    TRY_DO(bypass(autograd_cache, graph.name, *reason));
+    TRY_DO(bypass(autograd_cache, graph.name, *reason, cache->config));
     return compile_parts(graph, program, how, options);
   }
   const KeyParts key = autograd_key(graph, program.get(), how, options.lazy_backward, *cache);

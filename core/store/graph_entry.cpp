@@ -163,9 +163,9 @@ void warn_unreadable(std::string_view cache, const std::string& graph, const Dia
              graph, why.line());
 }
 
-Status bypass(std::string_view cache, const std::string& graph, const std::string& reason) {
+Status bypass(std::string_view cache, const std::string& graph, const std::string& reason, const Config& config) {
   cache_log().add({cache, CacheOutcome::Bypass, graph, {}, reason});
-  if (!config().strict_autograd_cache) return {};
+  if (!config.strict_autograd_cache) return {};
   return unsupported("cache.bypass", fmt::format("{} is bypassed: {}; do without strict_autograd_cache", cache, reason),
                      {.graph = graph});
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/config.h"
 #include "core/base/result.h"
 
 namespace partita {
@@ -73,7 +74,7 @@ void put_entry(CodeStore& store, std::string_view cache, const KeyParts& parts, 
                const std::string& graph);
 /// Says in one line that the payload of an entry cannot be used, and that its graph is compiled again.
 void warn_unreadable(std::string_view cache, const std::string& graph, const Diagnostic& why);
-/// Counts a bypass. Error cache.bypass with `strict_autograd_cache`.
-Status bypass(std::string_view cache, const std::string& graph, const std::string& reason);
+/// Counts a bypass. Error cache.bypass if `config` has strict_autograd_cache.
+Status bypass(std::string_view cache, const std::string& graph, const std::string& reason, const Config& config);
 
 }  // namespace partita
