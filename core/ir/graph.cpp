@@ -248,10 +248,18 @@ std::vector<Node*> Graph::placeholders() const {
 }
 
 std::vector<Arg> Graph::outputs() const {
-  Node* node = output();
-  if (!node || node->args().empty()) return {};
-  if (auto* list = node->args()[0].get<ArgList>()) return list->items;
-  return {node->args()[0]};
+  std::vector<Arg> out;
+  const auto flatten = [&](const auto& self, const Arg& arg) -> void {
+    if (const auto* list = arg.get<ArgList>()) {
+      for (const Arg& item : list->items) self(self, item);
+    } else if (const auto* dict = arg.get<ArgDict>()) {
+      for (const auto& [key, item] : dict->items) self(self, item);
+    } else {
+      out.push_back(arg);
+    }
+  };
+  if (Node* node = output(); node && !node->args().empty()) flatten(flatten, node->args()[0]);
+  return out;
 }
 
 std::map<std::string, std::size_t> Graph::kind_counts() const {

@@ -150,6 +150,31 @@ class TestPipeline : public QObject {
     for (std::size_t i = 0; i < a.size(); ++i) QVERIFY(std::abs(a[i] - b[i]) <= 1e-5 * (1 + std::abs(a[i])));
   }
 
+  /// A program may return one tensor, or dicts and lists: runs give the leaves.
+  void results_are_flattened_data() {
+    QTest::addColumn<QString>("returned");
+    QTest::addColumn<std::size_t>("leaves");
+    QTest::newRow("a tensor") << "a" << std::size_t{1};
+    QTest::newRow("a dict of a list") << "{'k': a, 'l': [b, (x, a)]}" << std::size_t{4};
+    QTest::newRow("nothing is called") << "(x, [x])" << std::size_t{2};
+  }
+  void results_are_flattened() {
+    QFETCH(QString, returned);
+    QFETCH(std::size_t, leaves);
+    const auto graph =
+        fx("x: <f32[2][1]>", "a: <f32[2][1]> = $sin(x)\nb: <f32[2][1]> = $cos(x)\nreturn " + returned.toStdString());
+    const std::vector<Value> inputs = {f32({2}, {1, 2})};
+    const auto as_it_is = interpret(*graph, inputs);
+    VERIFY_DONE(as_it_is);
+    QCOMPARE(as_it_is->size(), leaves);
+    const auto functional = made(graph, {.train = false});
+    VERIFY_DONE(functional);
+    const auto found = interpret(*functional->partition.forward, inputs);
+    VERIFY_DONE(found);
+    QCOMPARE(found->size(), leaves);
+    for (std::size_t i = 0; i < leaves; ++i) QCOMPARE(elements((*found)[i]), elements((*as_it_is)[i]));
+  }
+
   /// Parameters that code has as constants are let go, and runs need them no more.
   void frozen_parameters_are_discarded() {
     const auto graph =
