@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/sym/integer.h"
+#include "core/sym/sym_node.h"
 
 namespace partita {
 namespace {
@@ -29,6 +30,67 @@ std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out;
   if (a == 0 || b == 0) return 0;
   if (a == unbounded || b == unbounded || __builtin_mul_overflow(a, b, &out)) return unbounded;
+  return out;
+}
+
+/// The degree of a product of symbols with a coefficient below 2^32; nullopt for other terms.
+std::optional<std::int64_t> degree_of(SymExpr e) {
+  switch (e.kind()) {
+    case SymKind::Int:
+      return std::abs(static_cast<double>(e.as_int())) < 0x1p32 ? std::optional<std::int64_t>(0) : std::nullopt;
+    case SymKind::Symbol:
+      return 1;
+    case SymKind::Pow:
+      if (e.args()[0].kind() != SymKind::Symbol || !e.args()[1].is_int() || e.args()[1].as_int() < 0) return {};
+      return e.args()[1].as_int();
+    case SymKind::Mul: {
+      std::int64_t sum = 0;
+      for (SymExpr factor : e.args()) {
+        const auto degree = degree_of(factor);
+        if (!degree || *degree > 4) return std::nullopt;
+        sum += *degree;
+      }
+      return sum;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+/// The range of a sum of products, by writing each symbol as its least value and a rest of at least 0: where no
+/// coefficient but the constant is negative, the constant is the least value, where none is positive the greatest.
+/// Tells n < n**2 for n >= 2, which intervals do not.
+SymRange range_from_least(SymExpr e, const std::function<std::int64_t(SymExpr symbol)>& least) {
+  SymRange out{INT64_MIN, unbounded};
+  // Small enough that no coefficient of what is made has more than 64 bits.
+  const auto small = [](SymExpr term) {
+    const auto degree = degree_of(term);
+    return degree && *degree <= 4;
+  };
+  if (e.kind() != SymKind::Add || e.args().size() > 8 || !std::ranges::all_of(e.args(), small)) return out;
+  bool bounded = true;
+  const SymExpr moved = e.substitute([&](const std::string& name) -> std::optional<SymExpr> {
+    const SymExpr symbol = SymExpr::symbol(name);
+    const std::int64_t from = least(symbol);
+    bounded = bounded && from >= 0 && from <= 64;
+    return bounded ? symbol + from : symbol;
+  });
+  if (!bounded) return out;
+  std::int64_t constant = 0;
+  bool falls = false, rises = false;
+  const auto count = [&](SymExpr term) {
+    if (term.is_int()) {
+      constant = term.as_int();
+      return;
+    }
+    (split_coefficient(term).first < 0 ? falls : rises) = true;
+  };
+  if (moved.kind() == SymKind::Add)
+    for (SymExpr term : moved.args()) count(term);
+  else
+    count(moved);
+  if (!falls) out.low = constant;
+  if (!rises) out.high = constant;
   return out;
 }
 
@@ -161,7 +223,10 @@ std::optional<bool> ShapeEnv::statically(SymExpr condition) const {
     case SymKind::Lt:
     case SymKind::Le: {
       std::lock_guard lock(mutex_);
-      SymRange d = bounds(condition.args()[0] - condition.args()[1]);
+      const SymExpr difference = condition.args()[0] - condition.args()[1];
+      SymRange d = bounds(difference);
+      const SymRange more = range_from_least(difference, [&](SymExpr symbol) { return bounds(symbol).low; });
+      d = {std::max(d.low, more.low), std::min(d.high, more.high)};
       switch (condition.kind()) {
         case SymKind::Lt:
           if (d.high < 0) return true;

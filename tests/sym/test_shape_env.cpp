@@ -23,6 +23,9 @@ class ShapeEnvTest : public QObject {
     QCOMPARE(env.statically(sym_eq(1, open)), std::optional(false));
     QCOMPARE(env.statically(sym_le(open, open * 4)), std::optional(true));
     QCOMPARE(env.statically(sym_lt(open * 4, open)), std::optional(false));
+    QCOMPARE(env.statically(sym_lt(open, open * open)), std::optional(true));  // open is at least 2
+    QCOMPARE(env.statically(sym_lt(open * open, open * 2)), std::optional(false));
+    QCOMPARE(env.statically(sym_lt(open * open, open * 3)), std::nullopt);
     QCOMPARE(env.statically(sym_eq(open, u)), std::nullopt);
     QCOMPARE(env.statically(sym_lt(u - open, 0)), std::nullopt);
     QVERIFY(env.guards().empty());
