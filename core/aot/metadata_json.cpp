@@ -45,7 +45,10 @@ Json metadata_json(const AotGraphs& graphs) {
                       {"mutates_metadata", i.mutates_metadata},
                       {"mutations_hidden_from_autograd", i.mutations_hidden_from_autograd},
                       {"mutations_under_no_grad_or_inference_mode", i.mutations_under_no_grad},
+                      {"mutates_storage_metadata", false},          // set_ is refused
+                      {"mutation_inductor_storage_resize", false},  // and so are inductor's operators on storages
                       {"requires_grad", i.requires_grad},
+                      {"keep_input_mutations", meta.keep_input_mutations},
                       {"mutation_type", name_of(i.mutation_type)}});
   std::size_t to_inputs = 0;
   for (std::size_t i = 0; i < meta.outputs.size(); ++i) {

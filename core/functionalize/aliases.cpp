@@ -235,6 +235,14 @@ void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, co
   }
 }
 
+void refuse_unknown_write(const Node& call) {
+  const std::string& name = call.op()->name;
+  const std::size_t end = name.rfind('.');
+  if (end == std::string::npos || end == 0 || name[end - 1] != '_') return;
+  throw Raise{unsupported("functionalize.mutation",
+                          name + " writes its argument by its name, and its schema is not known", place_of(call))};
+}
+
 void refuse_moved_storage(const ViewStep& step, const EagerMemory& memory) {
   if (views_storage(step) && memory.content != memory.first &&
       Builder::tensor(memory.content).strides != Builder::tensor(memory.first).strides)

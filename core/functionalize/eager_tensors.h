@@ -43,6 +43,9 @@ void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, co
 /// Is the object a view that autograd does not connect with its base?
 bool is_detached(const EagerObject& object);
 
+/// Raises functionalize.mutation for a call without a schema that writes its argument, as its name tells.
+void refuse_unknown_write(const Node& call);
+
 /// Refuses a view of the storage (as_strided) if the memory was written and its value does not lie as the memory does.
 void refuse_moved_storage(const ViewStep& step, const EagerMemory& memory);
 

@@ -274,13 +274,10 @@ class Functionalizer {
 
   void aten_call(Node& node) {
     const Schema* schema = find_schema(node.op());
-    if (!schema) {
-      copy(node);
-      return;
-    }
-    if (schema->is_mutable)
+    if (!schema) refuse_unknown_write(node);
+    if (schema && schema->is_mutable)
       mutate(node, *schema);
-    else if (schema->is_view && schema->returns.size() == 1)
+    else if (schema && schema->is_view && schema->returns.size() == 1)
       view(node, *schema);
     else
       copy(node);

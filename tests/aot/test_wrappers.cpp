@@ -513,6 +513,8 @@ class TestWrappers : public QObject {
     QVERIFY(!inputs[0]["is_leaf"].get<bool>());
     QCOMPARE(inputs[1]["mutation_type"].get<std::string>(), std::string("MUTATED_IN_GRAPH"));
     QVERIFY(inputs[2]["is_leaf"].get<bool>());
+    QVERIFY(!inputs[1]["mutates_storage_metadata"].get<bool>());
+    QCOMPARE(inputs[1]["keep_input_mutations"], meta["keep_input_mutations"]);
     QCOMPARE(meta["mutated_inp_runtime_indices"].dump(), std::string("[0]"));
     QCOMPARE(meta["mutated_graph_handled_indices"].dump(), std::string("[1]"));
     QCOMPARE(meta["output_info"][1]["base_idx"].dump(), std::string("2"));

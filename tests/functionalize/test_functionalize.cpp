@@ -100,7 +100,6 @@ class TestFunctionalize : public QObject {
     QCOMPARE(made.error().code, std::string("functionalize.mutation"));
   }
 
-  // Eager PyTorch adds the new a to b; the functional variant would add the old one.
   /// resize_as_ with a format reads the same memory in other strides.
   void other_strides_of_the_same_sizes_are_refused() {
     const auto graph = fx("x: <f32[2, 3][1, 2]>, y: <f32[2, 3][3, 1]>",
@@ -110,6 +109,17 @@ class TestFunctionalize : public QObject {
     QCOMPARE(made.error().code, std::string("functionalize.resize"));
   }
 
+  /// A library's operator of which only the name is known.
+  void a_write_without_a_schema_is_refused() {
+    const auto code = [](const std::string& call) {
+      const auto made = functionalize(*fx("x: <f32[2][1]>", "a: <f32[2][1]> = torch.ops." + call + "\nreturn (x, a)"));
+      return made ? std::string() : made.error().code;
+    };
+    QCOMPARE(code("inductor.resize_storage_bytes_.default(x, 0)"), std::string("functionalize.mutation"));
+    QCOMPARE(code("mylib.twice.default(x)"), std::string());
+  }
+
+  // Eager PyTorch adds the new a to b; the functional variant would add the old one.
   void a_list_that_is_read_after_it_was_written_is_refused() {
     const auto graph = fx("a: <f32[2][1]>, b: <f32[2][1]>", "u = $_foreach_add_.List([a, b], [b, a])\nreturn (a, b)");
     const auto made = functionalize(*graph);
