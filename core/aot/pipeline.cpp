@@ -344,9 +344,10 @@ Decompositions configured_decompositions() {
 }
 
 std::string_view name_of(FlowStage stage) {
-  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",     "joint",
-                                               "effect_tokens",   "functional_rng", "decompositions",
-                                               "joint_passes",    "freezing",       "partition"};
+  static constexpr std::string_view names[] = {"pre_grad_passes", "functional",     "joint",        "effect_tokens",
+                                               "functional_rng",  "decompositions", "joint_passes", "freezing",
+                                               "constants",       "partition"};
+  static_assert(std::size(names) == static_cast<std::size_t>(FlowStage::Partition) + 1);
   return names[static_cast<std::size_t>(stage)];
 }
 

@@ -119,7 +119,7 @@ redisReplyObjectFunctions answer_functions() {
   make.createInteger = [](const redisReadTask* task, long long value) -> void* {
     return new Answer{task->type, std::to_string(value)};
   };
-  make.createNil = [](const redisReadTask* task) -> void* { return new Answer{task->type, {}}; };
+  make.createNil = [](const redisReadTask*) -> void* { return new Answer{REDIS_REPLY_NIL, {}}; };
   make.createArray = [](auto...) -> void* { return nullptr; };
   make.freeObject = [](void* answer) { delete static_cast<Answer*>(answer); };
   return make;

@@ -125,7 +125,7 @@ def check_metrics(found, stages):
     metrics = [r[3] for r in found if r[2] == "compilation_metrics" and r[1] == (0, 0)]
     check(len(metrics) == 1, f"{len(metrics)} compilation_metrics")
     times = metrics[0].get("stage_times_us", {})
-    check(set(stages) <= set(times) and metrics[0]["fail_type"] is None, f"{metrics[0]}")
+    check(set(stages) <= set(times) and metrics[0]["fail_type"] is None, f"not {stages}: {metrics[0]}")
     check(0 < metrics[0]["inductor_compile_time_s"] <= metrics[0]["entire_frame_compile_time_s"], f"{metrics[0]}")
     begun = {}
     for event in [json.loads(r[4]) for r in found if r[2] == "chromium_event"]:
