@@ -164,8 +164,9 @@ Result<const Schema*> pick(std::string_view base, const std::vector<Seen>& posit
   // Overloads of TorchScript alone (copy_.Tensor), which nothing can run, come last.
   auto rank = [](const Schema& s) {
     const Op* op = Op::torch(s.name);
-    const int known = find_record(op) || functional_variant(op) ? 0 : 3;
-    return known + (s.name.ends_with(".Tensor") ? 0 : s.name.ends_with(".default") ? 1 : 2);
+    const int known = find_record(op) || functional_variant(op) ? 0 : 6;
+    // var.dim, with its `unbiased`, comes before var.correction, as PyTorch declares them.
+    return known + (s.name.ends_with(".Tensor") ? 0 : s.name.ends_with(".default") ? 2 : 4) + (s.composite_implicit ? 0 : 1);
   };
   for (const Schema* s : overloads) {
     if (!matches(*s, positional, named)) continue;
