@@ -12,8 +12,10 @@ std::vector<Row> config_rows(const Config& config) {
     const bool differs = known.differs(config);
     Row row;
     row.cells.emplace_back(text(known.name), differs ? Tone::Warn : Tone::Plain);
-    row.cells.emplace_back(text(known.text(config)), differs ? Tone::Warn : Tone::Plain);
-    row.cells.emplace_back(text(known.text(Config())), Tone::Dim);
+    const QString value = text(known.text(config)), usual = text(known.text(Config()));
+    row.cells.emplace_back(
+        differs ? QObject::tr("%1, by default %2").arg(value, usual.isEmpty() ? "none" : usual) : value,
+        differs ? Tone::Warn : Tone::Plain);
     std::string meaning = fmt::format("{} ({})", known.help, known.takes());
     if (known.use == ConfigUse::Code) meaning += ". Decides code.";
     row.cells.emplace_back(text(meaning));
@@ -22,9 +24,8 @@ std::vector<Row> config_rows(const Config& config) {
   return rows;
 }
 
-ConfigView::ConfigView(QWidget* parent)
-    : TablePanel({tr("Name"), tr("Value"), tr("Default"), tr("Meaning")}, parent) {
-  set_wrapped_column(3);
+ConfigView::ConfigView(QWidget* parent) : TablePanel({tr("Name"), tr("Value"), tr("Meaning")}, parent) {
+  set_wrapped_column(2);
 }
 
 }  // namespace partita::views

@@ -19,10 +19,17 @@
 
 namespace partita::views {
 
-/// Colours the text of a cell by its tone, in the current theme.
+/// Colours the text of a cell by its tone, in the current theme, and asks for the height of wrapped text.
 class ToneDelegate : public QStyledItemDelegate {
  public:
-  using QStyledItemDelegate::QStyledItemDelegate;
+  explicit ToneDelegate(QTableView* view) : QStyledItemDelegate(view), view_(view) {}
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    const QSize size = QStyledItemDelegate::sizeHint(option, index);
+    if (!view_->wordWrap()) return size;
+    const QRect room(0, 0, std::max(1, view_->columnWidth(index.column()) - 2 * 12), 1 << 16);
+    const QRect text = option.fontMetrics.boundingRect(room, Qt::TextWordWrap, index.data().toString());
+    return {size.width(), text.height() + 10};
+  }
 
  protected:
   void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
@@ -32,6 +39,9 @@ class ToneDelegate : public QStyledItemDelegate {
     const QColor& colour = by_tone[index.data(TableModel::ToneRole).toUInt()];
     for (auto role : {QPalette::Text, QPalette::HighlightedText}) option->palette.setColor(role, colour);
   }
+
+ private:
+  QTableView* view_;
 };
 
 TablePanel::TablePanel(QStringList columns, QWidget* parent) : QWidget(parent) {
@@ -155,7 +165,7 @@ void TablePanel::set_stretched_column(int column) {
 void TablePanel::set_wrapped_column(int column) {
   set_stretched_column(column);
   view_->setWordWrap(true);
-  view_->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  connect(view_->horizontalHeader(), &QHeaderView::sectionResized, view_, &QTableView::resizeRowsToContents);
 }
 
 void TablePanel::select_node(const QString& node) {
