@@ -125,6 +125,7 @@ class LibraryCompiler {
   const LibraryOptions& options_;
   const std::string folder_;
   GraphInputs inputs_;
+  std::vector<std::string> names_;  ///< of the graph's placeholders
   AotGraphs graphs_;
   LibraryDescription description_;
   LibraryReport report_;
@@ -139,8 +140,12 @@ class LibraryCompiler {
 Status LibraryCompiler::make_graphs() {
   TRY(std::unique_ptr<Graph> graph, artefact_.graph());
   const partita::Program* signature = artefact_.program.get();
+  if (options_.train && is_joint(*graph))
+    return unsupported("compile.joint", "this is a joint graph already; give the graph that it was made of",
+                       {.graph = graph->name});
   TRY(inputs_, gather_inputs(*graph, signature, io_, options_.random_weights.value_or(0)));
   const std::vector<Node*> placeholders = graph->placeholders();
+  for (const Node* node : placeholders) names_.push_back(node->name());  // AOTAutograd's graphs have others
   if (!options_.random_weights) {
     for (std::size_t i = 0; i < placeholders.size(); ++i) {
       const std::string& key = inputs_.keys[i];
@@ -213,10 +218,12 @@ Status LibraryCompiler::describe_inputs() {
     if (key.starts_with("input.") && (tensor || meta.sym())) {
       argument.from = From::Input;
       argument.index = description_.inputs.size();
-      description_.inputs.push_back(value_of_meta(placeholders[i]->name(), meta));
+      description_.inputs.push_back(value_of_meta(names_[i], meta));
     } else if (tensor && read.contains(i)) {
       argument.from = From::Weight;
-      argument.index = weight(key.substr(key.find('.') + 1), *tensor);
+      // Tied weights share the archive's memory, of which the inputs may be copies.
+      const Tensor* stored = artefact_.program && !io_.find(key) ? artefact_.program->tensor_of(names_[i]) : nullptr;
+      argument.index = weight(key.substr(key.find('.') + 1), stored ? *stored : *tensor);
     }
     description_.arguments.push_back(std::move(argument));
   }
@@ -358,7 +365,6 @@ Status LibraryCompiler::describe_results() {
   }
   // An exported program returns what it writes as its first results.
   const partita::Program* signature = artefact_.program.get();
-  const std::vector<Node*> placeholders = p.forward->placeholders();
   const std::size_t end = d.results - meta.num_intermediate_bases;
   for (std::size_t i = mutated.size(); i < end; ++i) {
     const std::size_t k = i - mutated.size();
@@ -371,8 +377,9 @@ Status LibraryCompiler::describe_results() {
       d.outputs.push_back(value_of_meta(fmt::format("output.{}", d.outputs.size()), results_[i]));
       continue;
     }
-    for (std::size_t n = 0; n < placeholders.size(); ++n) {
-      const ProgramInput* input = signature->input(placeholders[n]->name());
+    const std::size_t known = d.written.size();
+    for (std::size_t n = 0; n < names_.size(); ++n) {
+      const ProgramInput* input = signature->input(names_[n]);
       if (!input ||
           (output->kind == ProgramOutputKind::UserInputMutation ? input->name : input->target) != output->target)
         continue;
@@ -382,6 +389,8 @@ Status LibraryCompiler::describe_results() {
         d.arguments[n] = {From::Weight, weight(output->target, *t), ""};
       note_written(n);
     }
+    if (d.written.size() == known)
+      return unsupported("compile.written", "the program writes " + output->target + ", which is none of its inputs");
   }
   if (!options_.train) return {};
   for (std::size_t i : graphs_.tangent_of) d.tangent_of.push_back(i);

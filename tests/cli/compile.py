@@ -77,16 +77,19 @@ with tempfile.TemporaryDirectory() as work:
     if wrong:
         sys.exit("\n".join(wrong))
     model = Model("mlp.so")
-    near(model.run(io["input.0"])[0], io["output.0"], "mlp")
-    check([v.name for v in model.outputs] == ["output.0"] and len(model.inputs) == 1, f"{model.inputs}, {model.outputs}")
-    x = io["input.0"]
+    inputs = [io[f"input.{i}"] for i in range(len(model.inputs))]
+    for i, result in enumerate(model.run(*inputs)):
+        near(result, io[f"output.{i}"], f"output {i} of mlp")
+    check([v.name for v in model.outputs] == ["output.0", "output.1"], f"{model.outputs}")
+    x, target = inputs
     name = model.inputs[0].name
-    refused(lambda: model.run(x.astype("f8")), name, "float64", "float32")
-    refused(lambda: model.run(x[0]), name, f"{x.ndim - 1} dimensions")
-    refused(lambda: model.run(x[:, :-1]), name, f"size {x.shape[1] - 1} in dimension 1")
-    refused(lambda: model.run(), "0 inputs", "1")
-    near(model.run(numpy.asfortranarray(x))[0], io["output.0"], "other strides")
-    refused(lambda: model.forward(x), "--train")
+    refused(lambda: model.run(x.astype("f8"), target), name, "float64", "float32")
+    refused(lambda: model.run(x[0], target), name, "1 dimensions")
+    refused(lambda: model.run(x[:, :-1], target), name, f"size {x.shape[1] - 1} in dimension 1")
+    refused(lambda: model.run(x), "1 inputs", "2")
+    refused(lambda: model.run(x, target * 0 + 1000), "1000", "out of bounds")
+    near(model.run(numpy.asfortranarray(x), target)[1], io["output.1"], "other strides")
+    refused(lambda: model.forward(x, target), "--train")
     refused(lambda: model.weight(0), "--train")
 
     # Every instruction set that this processor has.
@@ -94,7 +97,7 @@ with tempfile.TemporaryDirectory() as work:
         script = f"import sys; sys.path.insert(0, '{source}/resources/library'); sys.dont_write_bytecode = True\n" \
                  "from partita_model import *\n" \
                  f"m = Model('mlp.so'); io = read_safetensors('{IO}')\n" \
-                 "print(m.isa, numpy.abs(m.run(io['input.0'])[0] - io['output.0']).max() < 1e-5)"
+                 "print(m.isa, numpy.abs(m.run(io['input.0'], io['input.1'])[1] - io['output.1']).max() < 1e-5)"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                               env={**os.environ, "PARTITA_ISA": isa})
         if os.uname().machine == "x86_64":
@@ -111,20 +114,18 @@ with tempfile.TemporaryDirectory() as work:
     # From C.
     subprocess.run(["cc", "-Wall", "-Werror", "-I.", f"{source}/resources/library/run.c", "-o", "run", "./mlp.so"], check=True)
     printed = subprocess.run(["./run"], capture_output=True, text=True)
-    ones = model.run(numpy.ones_like(x))[0]
+    ones = model.run(numpy.ones_like(x), numpy.ones_like(target))[0]
     check(printed.returncode == 0 and "output.0 [" in printed.stdout, f"run: {printed.stdout}{printed.stderr}")
     found = re.search(r"output\.0 \[.*\] (\S+)", printed.stdout)
-    check(found and abs(float(found[1]) - ones.flat[0]) < 1e-4, f"run: {printed.stdout}, and in Python {ones.flat[0]}")
+    check(found and abs(float(found[1]) - float(ones)) < 1e-4, f"run: {printed.stdout}, and in Python {ones}")
     model.close()
 
     # Gradients, and a step of training.
     compiled(MLP, "-o", "train.so", "--train", "--isa", "avx2,baseline")
     model = Model("train.so")
-    inputs = [io[f"input.{i}"] for i in range(len(model.inputs))]
     results, saved = model.forward(*inputs)
     near(results[0], io["output.0"], "the forward of training")
-    tangents = [io.get(f"tangent.{i}") for i in range(len(model.outputs))]
-    gradients = model.backward(saved, tangents)
+    gradients = model.backward(saved)
     expected = {n: t for n, t in io.items() if n.startswith("grad.")}
     check(expected and all(n in gradients for n in expected if not n.startswith("grad.input")),
           f"gradients {list(gradients)}, expected {list(expected)}")
@@ -170,12 +171,12 @@ with tempfile.TemporaryDirectory() as work:
     compiled(MLP, "-o", "beside.so", "--weights", "beside", "--isa", "baseline")
     check(os.path.getsize("beside.so") < os.path.getsize("mlp.so"), "the weights are still inside")
     model = Model("beside.so")
-    near(model.run(io["input.0"])[0], io["output.0"], "weights beside")
+    near(model.run(*inputs)[0], io["output.0"], "weights beside")
     model.close()
     os.rename("beside.safetensors", "elsewhere.safetensors")
     refused(lambda: Model("beside.so"), "beside.safetensors")
     model = Model("beside.so", "elsewhere.safetensors")
-    near(model.run(io["input.0"])[0], io["output.0"], "weights elsewhere")
+    near(model.run(*inputs)[0], io["output.0"], "weights elsewhere")
     model.close()
     refused(lambda: Model("mlp.so", IO), "there is no")
 
