@@ -383,7 +383,7 @@ bool reply(int socket, const Result<SharedValues>& answer) {
 CompileFn compile_in_worker(const std::string& backend, const BackendOptions& options) {
   CHECK(options.worker, "no worker is asked for");
   auto shared = std::make_shared<std::shared_ptr<Worker>>();
-  return [backend, options, shared](const Graph& graph) -> Result<CompiledFn> {
+  const auto compile = [backend, options, shared](const Graph& graph) -> Result<CompiledFn> {
     if (!*shared || (*shared)->ended()) {
       TRY(*shared, Worker::start(backend, options));
     }
@@ -407,6 +407,12 @@ CompileFn compile_in_worker(const std::string& backend, const BackendOptions& op
     const auto held = std::shared_ptr<Held>(new Held{worker, worker->graphs++});
     return CompiledFn([held, &graph, writes = mutates_inputs(graph)](const std::vector<Value>& inputs) {
       return run_in(*held, graph, writes, inputs);
+    });
+  };
+  return [compile](const Graph& graph) {
+    return trace::compiled([&] {
+      trace::input(graph, "aot_inference_graph");
+      return compile(graph);
     });
   };
 }

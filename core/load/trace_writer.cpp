@@ -199,6 +199,13 @@ const StackFrame* first_frame(const Graph& graph) {
   return nullptr;
 }
 
+/// In microseconds, by stage.
+Json times_of(const Frame& f) {
+  Json out = Json::object();
+  for (const auto& [name, time] : f.stages.all()) out[name] = static_cast<std::int64_t>(time * 1e3);
+  return out;
+}
+
 Json metrics_of(const Frame& f, double end) {
   const auto stages = f.stages.all();
   const auto seconds = [&](std::string_view stage) {
@@ -233,7 +240,7 @@ Json metrics_of(const Frame& f, double end) {
               {"has_guarded_code", f.failure.is_null()}};
   if (!f.input.is_null()) out.update(f.input);
   if (!f.failure.is_null()) out.update(f.failure);
-  for (const auto& [name, time] : stages) out["stage_times_us"][name] = static_cast<std::int64_t>(time * 1e3);
+  if (!stages.empty()) out["stage_times_us"] = times_of(f);
   return out;
 }
 
@@ -334,7 +341,10 @@ Compilation::~Compilation() {
   event("entire_frame_compile", "E", end, Source::current());
   if (std::uncaught_exceptions() > raised_)
     frame->failure = {{"fail_type", "raised"}, {"fail_reason", "an error was raised"}};
-  if (frame->metrics) record("compilation_metrics", metrics_of(*frame, end), nullptr, Source::current());
+  if (frame->metrics)
+    record("compilation_metrics", metrics_of(*frame, end), nullptr, Source::current());
+  else
+    artifact("stage_times", times_of(*frame));
   delete std::exchange(frame, nullptr);
 }
 

@@ -44,8 +44,8 @@ class Compilation {
  public:
   /// Of the next graph.
   Compilation();
-  /// Of code that an earlier compilation left for later; that code's times are not written. `again`: it had code, and
-  /// gets more for other sizes, which is its next compilation.
+  /// Of code that an earlier compilation left for later; at its end its times alone are written (stage_times). `again`:
+  /// it had code, and gets more for other sizes, which is its next compilation.
   explicit Compilation(const CompileId& earlier, bool again = false);
   ~Compilation();
   Compilation(const Compilation&) = delete;

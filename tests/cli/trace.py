@@ -88,10 +88,15 @@ class Runs:
         logs = sorted(glob.glob(f"{folder}/*"))
         check(len(logs) == (files or max(len(logs), 2)) and all(NAME.search(log) for log in logs), f"{words}: {logs}")
         check(not os.path.exists(f"{self.work}/unused"), "--trace goes before TORCH_TRACE")
-        if TLPARSE:
-            for log in logs:
+        found = []
+        for log in logs:
+            if TLPARSE:
                 self.render(log, words)
-        return logs[0], [r for log in logs for r in records(log)]
+            held = records(log)
+            starts = [r[1] for r in held if r[2] == "dynamo_start"]
+            check(len(starts) == len(set(starts)), f"{words}: compilations with one id: {starts}")
+            found += held
+        return logs[0], found
 
     def render(self, log, words):
         out = f"{self.work}/rendered"
@@ -188,6 +193,7 @@ with tempfile.TemporaryDirectory() as work:
           f"{start}, {files}")
     graph = next(r for r in found if r[2] == "dynamo_output_graph")
     check(graph[3]["sizes"]["x"] == ["s0", 8], f"{graph[3]}")
+    check("code_gen" in payload(found, "stage_times"), f"code made at the first call: {names(found)}")
     check('"s0", 8' in json.loads(payload(found, "dynamo_guards"))[0]["code"], payload(found, "dynamo_guards"))
     runs.read_back(log, io5)
 
