@@ -292,12 +292,16 @@ void output_code(const std::string& graph, const std::string& text, Source from)
 void guards(const Graph& graph, const std::vector<Guard>& guards, Source from) {
   if (!on()) return;
   Json rows = Json::array();
-  for (const Node* p : graph.placeholders())
-    if (const TensorMeta* t = p->meta.tensor())
-      rows.push_back({{"code", fmt::format("check_tensor({}, torch.{}, device={}, size={})", p->name(),
-                                           torch_name(t->dtype), t->device.str(), one_line(numbers(t->sizes)))},
-                      {"stack", nullptr},
-                      {"user_stack", nullptr}});
+  for (const Node* p : graph.placeholders()) {
+    const TensorMeta* t = p->meta.tensor();
+    if (!t) continue;
+    std::vector<std::string> sizes;
+    for (SymExpr e : t->sizes) sizes.push_back(e.str());
+    rows.push_back({{"code", fmt::format("check_tensor({}, torch.{}, device={}, size=[{}])", p->name(),
+                                         torch_name(t->dtype), t->device.str(), fmt::join(sizes, ", "))},
+                    {"stack", nullptr},
+                    {"user_stack", nullptr}});
+  }
   for (const Guard& g : guards) {
     rows.push_back({{"code", g.condition.str() + "  # " + g.reason}, {"stack", nullptr}, {"user_stack", nullptr}});
     record("guard_added_fast", {{"expr", g.condition.str()}, {"user_stack", Json::array()}, {"stack", Json::array()}},

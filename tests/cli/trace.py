@@ -194,7 +194,7 @@ with tempfile.TemporaryDirectory() as work:
     graph = next(r for r in found if r[2] == "dynamo_output_graph")
     check(graph[3]["sizes"]["x"] == ["s0", 8], f"{graph[3]}")
     check("code_gen" in payload(found, "stage_times"), f"code made at the first call: {names(found)}")
-    check('"s0", 8' in json.loads(payload(found, "dynamo_guards"))[0]["code"], payload(found, "dynamo_guards"))
+    check("size=[s0, 8]" in json.loads(payload(found, "dynamo_guards"))[0]["code"], payload(found, "dynamo_guards"))
     runs.read_back(log, io5)
 
     # Other verbs.
