@@ -152,14 +152,13 @@ bool same_bytes(const Value& a, const Value& b) {
   return p && q && std::memcmp(p->data(), q->data(), static_cast<std::size_t>(p->numel()) * itemsize(p->dtype)) == 0;
 }
 
-/// May the inputs' values change in a run? The graph may write them, or the caller after it, as an exported program's
-/// signature says.
-bool writes_inputs(const Graph& graph, const Program* program) {
+/// Does an exported program's signature have its caller write inputs?
+bool writes_inputs(const Program* program) {
   const auto mutates = [](const ProgramOutput& o) {
     return o.kind == ProgramOutputKind::BufferMutation || o.kind == ProgramOutputKind::ParameterMutation ||
            o.kind == ProgramOutputKind::UserInputMutation;
   };
-  return mutates_inputs(graph) || (program && std::ranges::any_of(program->outputs, mutates));
+  return program && std::ranges::any_of(program->outputs, mutates);
 }
 
 /// "buffer.NAME" -> "buffer_after.NAME"
@@ -204,7 +203,7 @@ bool mutates_inputs(const Graph& graph) {
 }
 
 Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
-                                  std::optional<std::uint64_t> random_weights) {
+                                  std::optional<std::uint64_t> random_weights, bool shared) {
   TRY_DO(learn_hints(graph, program, io));
   if (random_weights) choose_sizes(graph);
   GraphInputs inputs;
@@ -224,7 +223,7 @@ Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const Te
     if (key.starts_with("input.") && std::atoi(key.c_str() + 6) >= count)
       return input_error("io.surplus", fmt::format("the inputs hold {}, but the graph takes {} inputs", key, count));
   TRY_DO(gather_attributes(graph, io, random_weights));
-  if (writes_inputs(graph, program)) {
+  if ((!shared && mutates_inputs(graph)) || writes_inputs(program)) {
     TRY(inputs.values, copy_values(inputs.values));  // the archive's and the file's values must not change
   }
   return inputs;

@@ -25,10 +25,11 @@ struct GraphInputs {
 
 /// Collects values for the graph's placeholders and, into graph.attributes, for its get_attr nodes. Weights come from
 /// the IO file, else from the archive, else they are random if there is a seed. All are copies if a run may write to
-/// one. Tensors that a file holds row-major get the strides of the placeholder's meta. Errors: io.missing names what is
-/// missing; io.surplus names an input.N too many.
+/// one; with `shared`, only where the archive's signature says so: the caller copies what its graph writes. Tensors
+/// that a file holds row-major get the strides of the placeholder's meta. Errors: io.missing names what is missing;
+/// io.surplus names an input.N too many.
 Result<GraphInputs> gather_inputs(Graph& graph, const Program* program, const TensorFile& io,
-                                  std::optional<std::uint64_t> random_weights);
+                                  std::optional<std::uint64_t> random_weights, bool shared = false);
 
 /// The archive's signature for the joint graph that was made of its graph: the parameters, buffers and inputs have the
 /// keys in IO files that they have for the program, and a tangent that of its output. A tangent that a file lacks is

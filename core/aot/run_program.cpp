@@ -97,7 +97,7 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
   TRY(f.subclasses_, unwrap_subclasses(graph, given, options.aot.train));
   const TensorFile io = f.subclasses_ ? with_inner_keys(*f.subclasses_, given) : given;
   f.program_ = artefact.program;
-  TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights));
+  TRY(f.inputs_, gather_inputs(*graph, f.program_.get(), io, options.random_weights, !is_joint(*graph)));
   f.caller_ = f.inputs_;
   AotOptions how = as_run(*graph, options.aot);
   const bool joint = how.train && is_joint(*graph);
@@ -124,6 +124,7 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
   TRY(ProgramParts parts, make_parts(*graph, f.program_, how, options));
   f.graphs_ = parts.graphs;
   f.made_ = std::move(parts.summary);
+  TRY_DO(f.copy_written());
   if (joint) {
     // The values of tangents_* are among the inputs, after those of the primals.
     GraphInputs primals;
@@ -163,6 +164,26 @@ Result<TrainedFunction> TrainedFunction::compile(const Artefact& artefact, const
   f.run_ = post_compile(f.wrappers_, std::move(inner), f.autograd_, random);
   if (config().freezing_discard_parameters) f.discard_frozen();
   return f;
+}
+
+/// Gives runs a memory of their own for what they write: the archive's and the file's values must not change.
+Status TrainedFunction::copy_written() {
+  std::set<const Storage*> written;
+  for (std::size_t i = 0; i < made_.meta.inputs.size() && i < inputs_.values.size(); ++i)
+    if (const Tensor* t = inputs_.values[i].get<Tensor>();
+        t && (made_.meta.inputs[i].mutates_data || made_.meta.inputs[i].mutates_metadata))
+      written.insert(t->storage.get());
+  std::vector<Value*> places;
+  std::vector<Value> values;
+  for (std::vector<Value>* list : {&caller_.values, &inputs_.values})
+    for (Value& value : *list)
+      if (const Tensor* t = value.get<Tensor>(); t && written.contains(t->storage.get())) {
+        places.push_back(&value);
+        values.push_back(value);
+      }
+  TRY(std::vector<Value> copies, copy_values(values));
+  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = std::move(copies[i]);
+  return {};
 }
 
 /// Lets go of the inputs that compiled code has as constants.

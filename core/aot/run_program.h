@@ -48,6 +48,7 @@ class TrainedFunction {
   /// The caller's inputs that are the graph's input i or lie in it.
   std::vector<std::size_t> inputs_in(std::size_t i) const;
   bool is_base(std::size_t input) const;
+  Status copy_written();
   void discard_frozen();
   Result<std::vector<Value>> tangents(const std::vector<Value>& outputs) const;
   Result<std::optional<Tensor>> input_tangent(std::size_t input, const Sizes& sizes) const;

@@ -10,8 +10,8 @@ partita = sys.argv[1]
 failures = []
 
 GRAPH = """class G(torch.nn.Module):
-    def forward(self, x: "f32[{n}, 8][8, 1]cpu", w: "f32[8, 4][4, 1]cpu"):
-        a: "f32[{n}, 4][4, 1]cpu" = torch.ops.aten.mm.default(x, w)
+    def forward(self, x: "f32[{n}, 8][8, 1]cpu", p_w: "f32[8, 4][4, 1]cpu"):
+        a: "f32[{n}, 4][4, 1]cpu" = torch.ops.aten.mm.default(x, p_w)
         b: "f32[{n}, 4][4, 1]cpu" = torch.ops.aten.tanh.default(a)
         c: "f32[][]cpu" = torch.ops.aten.sum.default(b)
         return (c, b)

@@ -18,7 +18,7 @@ namespace {
 
 void* onednn_function(const char* name) {
   static void* const library = [] {
-    void* opened = dlopen(PARTITA_ONEDNN_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void* opened = dlopen(PARTITA_ONEDNN_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
     if (!opened) refuse(std::string(dlerror()) + "; install the package libdnnl2");
     return opened;
   }();
