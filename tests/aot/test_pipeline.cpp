@@ -175,6 +175,39 @@ class TestPipeline : public QObject {
     for (std::size_t i = 0; i < leaves; ++i) QCOMPARE(elements((*found)[i]), elements((*as_it_is)[i]));
   }
 
+  /// What a run writes is copied, so that the archive's values stay, and nothing else is.
+  void only_what_is_written_is_copied() {
+    const auto graph = fx("p_w: <f32[5000][1]>, b_n: <f32[1000][1]>, x: <f32[1000][1]>",
+                          "a = $add_.Tensor(b_n, x)\ns = $sum(p_w)\nm = $mul.Tensor(x, s)\nr = $relu_(m)\nreturn (r,)");
+    auto program = std::make_shared<Program>();
+    program->inputs = {{ProgramInputKind::Parameter, "p_w", "w"},
+                       {ProgramInputKind::Buffer, "b_n", "n"},
+                       {ProgramInputKind::UserInput, "x"}};
+    program->outputs = {{ProgramOutputKind::UserOutput, "r"}};
+    program->tensors.emplace("w", f32({5000}, std::vector<double>(5000, 1)));
+    program->tensors.emplace("n", f32({1000}, std::vector<double>(1000, 3)));
+    Artefact artefact = artefact_of(*graph);
+    artefact.program = program;
+    TensorFile io;
+    io.tensors["input.0"] = f32({1000}, std::vector<double>(1000, 2));
+    RunOptions options;
+    options.aot.train = false;
+    options.forward = [](const Graph& g) -> Result<CompiledFn> {
+      return CompiledFn([&g](std::vector<Value> values) { return interpret(g, std::move(values)); });
+    };
+    const std::size_t before = held_bytes();
+    auto function = TrainedFunction::make(artefact, io, options);
+    VERIFY_DONE(function);
+    const std::size_t more = held_bytes() - before;
+    QVERIFY2(more >= 4000 && more < 20000, qPrintable(QString::number(more)));
+    for (const double expected : {5, 7}) {
+      const auto out = function->step();
+      VERIFY_DONE(out);
+      QCOMPARE(elements(*out->find("buffer_after.n")), std::vector<double>(1000, expected));
+    }
+    QCOMPARE(elements(program->tensors.at("n")), std::vector<double>(1000, 3));
+  }
+
   /// Parameters that code has as constants are let go, and runs need them no more.
   void frozen_parameters_are_discarded() {
     const auto graph =
