@@ -155,17 +155,37 @@ void PhaseEmitter::scalar_range(const std::vector<const Loop*>& nest, Value* beg
   b_.SetInsertPoint(head);
   auto* i = b_.CreatePHI(b_.getInt64Ty(), 2, nest.back()->var);
   i->addIncoming(begin, before);
+  // Sizes that are no numbers would cost divisions in each turn: the variables of all loops are counted up.
+  const bool counted = std::ranges::any_of(sizes, [](Value* size) { return !llvm::isa<llvm::ConstantInt>(size); });
+  std::vector<llvm::PHINode*> counters;
+  if (counted) {
+    for (std::size_t k = 0; k < nest.size(); ++k) counters.push_back(b_.CreatePHI(b_.getInt64Ty(), 2, nest[k]->var));
+    b_.SetInsertPoint(jump);
+    Value* rest = begin;
+    for (std::size_t k = nest.size(); k-- > 0;) {
+      counters[k]->addIncoming(k == 0 ? rest : b_.CreateURem(rest, sizes[k]), before);
+      if (k > 0) rest = b_.CreateUDiv(rest, sizes[k]);
+    }
+    b_.SetInsertPoint(head);
+  }
   b_.CreateCondBr(b_.CreateICmpSLT(i, end), body, after);
   b_.SetInsertPoint(body);
   Value* rest = i;
   for (std::size_t k = nest.size(); k-- > 0;) {
-    variables_[nest[k]->var] = k == 0 ? rest : b_.CreateURem(rest, sizes[k]);
-    if (k > 0) rest = b_.CreateUDiv(rest, sizes[k]);
+    variables_[nest[k]->var] = counted ? counters[k] : k == 0 ? rest : b_.CreateURem(rest, sizes[k]);
+    if (k > 0 && !counted) rest = b_.CreateUDiv(rest, sizes[k]);
   }
   push_scope(jump, nest);
   statements(nest.back()->body);
   scopes_.pop_back();
   i->addIncoming(b_.CreateAdd(i, b_.getInt64(1)), b_.GetInsertBlock());
+  Value* carry = b_.getInt64(1);
+  for (std::size_t k = counters.size(); k-- > 0;) {
+    Value* next = b_.CreateAdd(counters[k], carry);
+    Value* wraps = k > 0 ? b_.CreateICmpEQ(next, sizes[k]) : b_.getFalse();
+    counters[k]->addIncoming(b_.CreateSelect(wraps, b_.getInt64(0), next), b_.GetInsertBlock());
+    carry = b_.CreateZExt(wraps, b_.getInt64Ty());
+  }
   b_.CreateBr(head);
   b_.SetInsertPoint(after);
 }

@@ -27,6 +27,8 @@ using loops::Store;
 
 /// The mapping of an outermost loop over independent iterations, in a nest of that many elements.
 Mapping outermost(const LoweredGraph& g, SymExpr elements) {
+  // With symbols, each run decides by its sizes.
+  if (g.lowering.symbolic()) return Mapping::Thread;
   return g.lowering.hint(elements) >= g.target().parallel_elements ? Mapping::Thread : Mapping::Serial;
 }
 
@@ -193,24 +195,35 @@ std::vector<std::size_t> dims_where(const Domain& domain, bool reduced) {
   return dims;
 }
 
-/// Makes two loops: one over all outer dims, and one over the innermost dims. `statements` gives the body.
+/// The dims of the outer loops, of which there is one, since a division by a number costs little. Divisions by symbols
+/// are avoided by a loop for each of `merged`.
+std::vector<Merged> outer_loops(const SymList& space, std::vector<Merged> merged) {
+  const bool numbers = std::ranges::all_of(space, &SymExpr::is_int);
+  Merged all;
+  for (const Merged& dims : merged) all.insert(all.end(), dims.begin(), dims.end());
+  if (all.empty()) return {};
+  return numbers ? std::vector<Merged>{all} : merged;
+}
+
+/// Makes loops over all outer dims, and one over the innermost dims. `statements` gives the body.
 template <class F>
 std::vector<Stmt> pointwise_nest(Emitter& e, const SymList& space, const std::vector<Merged>& merged, Mapping mapping,
                                  bool vector, F statements) {
   e.at.assign(space.size(), 0);
+  std::vector<Merged> nest;
+  if (!merged.empty()) {
+    nest = outer_loops(space, {merged.begin(), std::prev(merged.end())});
+    nest.push_back(merged.back());
+  }
   std::vector<Loop> loops;
-  Merged outer;
-  for (std::size_t k = 0; k + 1 < merged.size(); ++k) outer.insert(outer.end(), merged[k].begin(), merged[k].end());
-  for (const Merged& dims : {outer, merged.empty() ? Merged() : merged.back()}) {
-    if (dims.empty()) continue;
+  for (const Merged& dims : nest) {
     const SymExpr n = extent(space, dims);
     loops.push_back(e.loop(n, n));
     place(e.math, space, dims, SymExpr::symbol(loops.back().var), e.at);
   }
-  if (!loops.empty()) {
-    loops.front().mapping = mapping;
-    loops.back().vector = vector;
-  }
+  for (std::size_t i = 0; i < loops.size(); ++i)
+    if (i == 0 || i + 1 < loops.size()) loops[i].mapping = mapping;
+  if (!loops.empty()) loops.back().vector = vector;
   return wrap(std::move(loops), statements());
 }
 
@@ -280,14 +293,13 @@ class GroupEmitter {
 
   std::vector<Stmt> rows() {
     e_.at.assign(domain_.space.size(), 0);
-    Merged kept = dims_where(domain_, false);
     std::vector<Merged> reduced = merged(dims_where(domain_, true));
-    const SymExpr count = extent(domain_.space, kept);
     std::vector<Loop> outer;
-    if (!count.is(1)) {
-      outer.push_back(e_.loop(count, count));
-      outer[0].mapping = outermost(g_, domain_.numel());
-      place(e_.math, domain_.space, kept, SymExpr::symbol(outer[0].var), e_.at);
+    for (const Merged& dims : outer_loops(domain_.space, merged(dims_where(domain_, false)))) {
+      const SymExpr n = extent(domain_.space, dims);
+      outer.push_back(e_.loop(n, n));
+      outer.back().mapping = outermost(g_, domain_.numel());
+      place(e_.math, domain_.space, dims, SymExpr::symbol(outer.back().var), e_.at);
     }
     const SymExpr row = product(domain_.part(true));
     for (const Member& m : members())
