@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/guards.h"
+
 namespace partita {
 namespace {
 
@@ -16,8 +18,12 @@ std::optional<DType> combine(std::optional<DType> higher, std::optional<DType> l
   return higher;
 }
 
+/// A size that is known only at run time counts as none in particular, as in PyTorch: neither 0 nor 1.
 bool same(const FakeCall& call, SymExpr a, SymExpr b) {
-  return a == b || call.test(sym_eq(a, b), "sizes and strides are compared");
+  return a == b || guard_or(call, sym_eq(a, b), false, "sizes and strides are compared");
+}
+bool less(const FakeCall& call, SymExpr a, SymExpr b) {
+  return guard_or(call, sym_lt(a, b), false, "dimensions are ordered by stride");
 }
 bool is_one(const FakeCall& call, SymExpr size) {
   return same(call, size, 1);
@@ -51,15 +57,14 @@ std::vector<std::size_t> iteration_order(const FakeCall& call, const SymList& si
   std::size_t rank = sizes.size();
   std::vector<std::size_t> order(rank);
   for (std::size_t i = 0; i < rank; ++i) order[i] = rank - 1 - i;
-  auto less = [&](SymExpr a, SymExpr b) { return call.test(sym_lt(a, b), "dimensions are ordered by stride"); };
   // 1: dim0 is outside of dim1; -1: dim0 is inside of dim1; 0: undecided.
   auto compare = [&](std::size_t dim0, std::size_t dim1) {
     for (const SymList& s : strides) {
       SymExpr a = s[dim0], b = s[dim1];
       if (same(call, a, 0) || same(call, b, 0)) continue;
-      if (a != b && less(a, b)) return -1;
-      if (a != b && less(b, a)) return 1;
-      if (sizes[dim0] != sizes[dim1] && less(sizes[dim1], sizes[dim0])) return 1;
+      if (a != b && less(call, a, b)) return -1;
+      if (a != b && less(call, b, a)) return 1;
+      if (sizes[dim0] != sizes[dim1] && less(call, sizes[dim1], sizes[dim0])) return 1;
     }
     return 0;
   };
@@ -124,7 +129,7 @@ SymList broadcast(const FakeCall& call, std::span<const SymList> sizes) {
       if (s[i] == common || is_one(call, s[i])) continue;
       if (is_one(call, common)) {
         common = s[i];
-      } else if (!same(call, s[i], common)) {
+      } else if (!checked_equal(call, s[i], common, "sizes and strides are compared")) {
         fail(fmt::format("The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton dimension {}",
                          common.str(), s[i].str(), rank - s.size() + i));
       }
@@ -151,7 +156,7 @@ bool is_non_overlapping_and_dense(const FakeCall& call, const SymList& sizes, co
   for (std::size_t d = 0; d < sizes.size(); ++d)
     if (!is_one(call, sizes[d])) order.push_back(d);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return strides[a] != strides[b] && call.test(sym_lt(strides[a], strides[b]), "dimensions are ordered by stride");
+    return strides[a] != strides[b] && less(call, strides[a], strides[b]);
   });
   return dense_in(call, sizes, strides, order);
 }
