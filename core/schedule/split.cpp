@@ -134,6 +134,26 @@ class Splitter {
     }
   }
 
+  /// Adds inputs of the graph that give the symbols in metas, where what is taken gives only expressions of them.
+  void give_symbols(const Nodes& copied, std::map<std::size_t, const Node*>& taken) const {
+    const auto gives = [](const Node& node, const std::string& symbol) {
+      const auto is = [&](SymExpr e) { return !e.is_int() && e.kind() == SymKind::Symbol && e.name() == symbol; };
+      const TensorMeta* t = node.meta.tensor();
+      return t ? std::ranges::any_of(t->sizes, is) : node.meta.sym() && is(*node.meta.sym());
+    };
+    std::set<std::string> symbols;
+    for (const Node* node : copied) symbols.merge(symbols_of(*node));
+    for (const auto& [index, node] : taken) symbols.merge(symbols_of(*node));
+    for (const std::string& symbol : symbols) {
+      if (std::ranges::any_of(taken, [&](const auto& t) { return gives(*t.second, symbol); })) continue;
+      for (const Node* p : graph_.placeholders())
+        if (gives(*p, symbol)) {
+          taken.emplace(pool_.at(p), p);
+          break;
+        }
+    }
+  }
+
   /// A graph of `copied` and of what they read, up to values of the pool, which are its inputs. It returns `outputs`;
   /// nullopt: what the whole graph does.
   std::unique_ptr<Graph> part(const char* where, Nodes copied, const std::optional<std::vector<const Node*>>& outputs,
@@ -155,6 +175,7 @@ class Splitter {
       open.pop_back();
       std::ranges::for_each(node->inputs(), visit);
     }
+    give_symbols(copied, taken);
     auto made = std::make_unique<Graph>(fmt::format("{}, {} {}", graph_.name, where, at_.name()));
     made->shapes = graph_.shapes;
     std::unordered_map<const Node*, Node*> own;
