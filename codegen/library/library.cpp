@@ -302,6 +302,10 @@ Status LibraryCompiler::add_code(const Graph& graph, bool forward, std::size_t n
   plan.symbols = hints;  // whose names kernels take
   for (const Guard& g : guards)
     if (std::ranges::find(plan.guards, g.condition, &Guard::condition) == plan.guards.end()) plan.guards.push_back(g);
+  for (const auto& step : plan.steps)
+    if (const auto* call = std::get_if<schedule::ExternCall>(&step); call && call->graph)
+      return unsupported("compile.sub_graph", call->op->name + " runs sub graphs, which a library cannot hold",
+                         {.graph = graph.name, .node = call->origin});
   TRY(ProgramSource source, make_program(plan));
   const std::string label = set.name + (forward ? "_forward" : "_backward");
   LinkGraph linked{.program = file(label), .prefix = label + "_", .functions = {}};
@@ -461,6 +465,9 @@ Status LibraryCompiler::link() {
 }  // namespace
 
 Result<LibraryReport> compile_library(const Artefact& artefact, const TensorFile& io, const LibraryOptions& options) {
+  const std::filesystem::path beside = std::filesystem::absolute(options.output).parent_path();
+  if (std::error_code ignored; !std::filesystem::is_directory(beside, ignored))
+    return input_error("file.missing", "there is no folder " + beside.string() + " for the library");
   TRY(const ScratchFolder folder, ScratchFolder::make("compile"));
   return catch_raised<LibraryReport>([&] { return LibraryCompiler(artefact, io, options, folder.path()).compile(); });
 }

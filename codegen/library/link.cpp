@@ -117,6 +117,9 @@ Status link_library(const LinkRequest& request) {
   words.push_back(runtime);
   for (const char* library : {"-lgomp", "-ldl", "-lm", "-lpthread"}) words.emplace_back(library);
   if (request.evaluations) words.emplace_back("-llapacke");
+#ifdef __SANITIZE_ADDRESS__
+  words.emplace_back("-fsanitize=address,undefined");  // as the runtime was built
+#endif
   const char* chosen = std::getenv("CXX");
   std::vector<std::string> drivers = {"c++", "g++", "clang++"};
   if (chosen && *chosen) drivers = {chosen};

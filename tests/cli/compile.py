@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Libraries of `partita compile` run from C and from Python: results, gradients, guards, refusals.
 compile.py PARTITA SOURCE_DIR"""
-import os, re, shutil, subprocess, sys, tempfile
+import os, random, re, shutil, subprocess, sys, tempfile, threading
 
 partita, source = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 try:
@@ -36,6 +36,29 @@ EVALUATED = '''class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[5, 5][5, 1]cpu"):
         linalg_det: "f32[][]cpu" = torch.ops.aten.linalg_det.default(x)
         return (linalg_det,)
+'''
+REGION = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4][1]cpu", p: "b8[][]cpu"):
+        true_graph_0 = self.true_graph_0
+        false_graph_0 = self.false_graph_0
+        cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,))
+        getitem: "f32[4][1]cpu" = cond[0]
+        return (getitem,)
+
+    class true_graph_0(torch.nn.Module):
+        def forward(self, arg0_1: "f32[4][1]cpu"):
+            sin: "f32[4][1]cpu" = torch.ops.aten.sin.default(arg0_1)
+            return (sin,)
+
+    class false_graph_0(torch.nn.Module):
+        def forward(self, arg0_1: "f32[4][1]cpu"):
+            cos: "f32[4][1]cpu" = torch.ops.aten.cos.default(arg0_1)
+            return (cos,)
+'''
+BY_VALUES = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4][1]cpu"):
+        nonzero: "i64[u0, 1][1, u0]cpu" = torch.ops.aten.nonzero.default(x)
+        return (nonzero,)
 '''
 wrong = []
 
@@ -118,7 +141,36 @@ with tempfile.TemporaryDirectory() as work:
     check(printed.returncode == 0 and "output.0 [" in printed.stdout, f"run: {printed.stdout}{printed.stderr}")
     found = re.search(r"output\.0 \[.*\] (\S+)", printed.stdout)
     check(found and abs(float(found[1]) - float(ones)) < 1e-4, f"run: {printed.stdout}, and in Python {ones}")
+
+    # Threads that use one model wait for one another.
+    found = [None] * 4
+
+    def many(k):
+        for _ in range(20):
+            found[k] = model.run(x + k, target)[1]
+
+    model.c.partita_set_threads(model.handle, 2)
+    threads = [threading.Thread(target=many, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for k in range(4):
+        near(found[k], model.run(x + k, target)[1], f"thread {k}")
     model.close()
+
+    # Damaged bytes in what a library says of its model, and in its programs: an error, or what was there.
+    good, chance = open("mlp.so", "rb").read(), random.Random(1)
+    places = [m.start() for m in re.finditer(b"PT[LP]1", good) if m.start() % 64 == 0]
+    check(len(places) >= 2, f"there is a description and a program: {places}")
+    for _ in range(40):
+        bad = bytearray(good)
+        for _ in range(chance.choice((1, 2, 8))):
+            bad[chance.choice(places) + chance.randrange(700)] = chance.randrange(256)
+        open("mlp.so", "wb").write(bad)
+        done = subprocess.run(["./run"], capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        check(done.returncode in (0, 1), f"damaged: {done.returncode} {done.stderr}")
+    open("mlp.so", "wb").write(good)
 
     # Gradients, and a step of training.
     compiled(MLP, "-o", "train.so", "--train", "--isa", "avx2,baseline")
@@ -179,6 +231,13 @@ with tempfile.TemporaryDirectory() as work:
     near(model.run(*inputs)[0], io["output.0"], "weights elsewhere")
     model.close()
     refused(lambda: Model("mlp.so", IO), "there is no")
+
+    # What a library cannot have is named.
+    for name, text, part in (("region", REGION, "cond"), ("by_values", BY_VALUES, "nonzero")):
+        told = compiled(with_text(name, text), "-o", f"{name}.so", "--isa", "baseline", codes=(3,))
+        check(part in told and not os.path.exists(f"{name}.so"), told)
+    told = compiled(MLP, "-o", "no/such/folder/x.so", codes=(2,))
+    check("no/such/folder" in told, told)
 
     # A linker that is missing.
     told = compiled(MLP, "-o", "none.so", "--isa", "baseline", codes=(2,), env={"CXX": "no-such-compiler"})
