@@ -238,9 +238,9 @@ void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, co
 void refuse_unknown_write(const Node& call) {
   const std::string& name = call.op()->name;
   const std::size_t end = name.rfind('.');
-  if (end == std::string::npos || end == 0 || name[end - 1] != '_') return;
-  throw Raise{unsupported("functionalize.mutation",
-                          name + " writes its argument by its name, and its schema is not known", place_of(call))};
+  if (end == std::string::npos || end < 2 || name[end - 1] != '_' || name[end - 2] == '_') return;  // not __and__
+  throw Raise{unsupported("functionalize.mutation", name + " writes its argument by its name, and no schema says how",
+                          place_of(call))};
 }
 
 void refuse_moved_storage(const ViewStep& step, const EagerMemory& memory) {

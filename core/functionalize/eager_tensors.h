@@ -43,7 +43,7 @@ void refuse_reads_between_writes(const EagerTensors& eager, const Node& call, co
 /// Is the object a view that autograd does not connect with its base?
 bool is_detached(const EagerObject& object);
 
-/// Raises functionalize.mutation for a call without a schema that writes its argument, as its name tells.
+/// Raises functionalize.mutation for a call that writes its argument, as its name tells, but not its schema.
 void refuse_unknown_write(const Node& call);
 
 /// Refuses a view of the storage (as_strided) if the memory was written and its value does not lie as the memory does.

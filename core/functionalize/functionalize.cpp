@@ -274,7 +274,7 @@ class Functionalizer {
 
   void aten_call(Node& node) {
     const Schema* schema = find_schema(node.op());
-    if (!schema) refuse_unknown_write(node);
+    if (!schema || !schema->is_mutable) refuse_unknown_write(node);
     if (schema && schema->is_mutable)
       mutate(node, *schema);
     else if (schema && schema->is_view && schema->returns.size() == 1)

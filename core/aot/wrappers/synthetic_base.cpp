@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/aot/wrapper.h"
+#include "core/fake/propagate.h"
 #include "core/functionalize/functionalize.h"
 #include "core/ir/place.h"
 #include "core/ops/alias.h"
@@ -100,6 +101,7 @@ class Joining {
   /// The place of the input of which as_strided shows memory that is not the input's, or tells a place in its memory
   /// while it begins elsewhere: compiled code knows the input's own elements only.
   Result<std::optional<std::size_t>> shown_from_outside() const {
+    std::unique_ptr<Graph> inferred;
     for (Node* n : graph_) {
       if (n->op()->kind != OpKind::Torch) continue;
       const Op* view = view_in_place(n->op());
@@ -107,8 +109,12 @@ class Joining {
       if (!record || !record->views_storage) continue;
       const std::size_t i = position(memory_owner(n));
       const Tensor* input = i < nodes_.size() ? tensor(i) : nullptr;
-      const Node* self = n->args()[0].node();
-      const TensorMeta *from = self->meta.tensor(), *to = n->meta.tensor();
+      if (!inferred) {
+        inferred = graph_.clone();
+        if (!propagate(*inferred)) return std::optional<std::size_t>();  // functionalisation says why
+      }
+      const Node* same = inferred->find(n->name());
+      const TensorMeta *from = same->args()[0].node()->meta.tensor(), *to = same->meta.tensor();
       if (!input || !from || !to || !from->strides_known || !to->strides_known) continue;
       TRY(const Args bound, bind_arguments(*record->schema, n->args(), n->kwargs()));
       const int at = record->schema->index_of("storage_offset");
