@@ -28,9 +28,30 @@ Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
   return b.constant(dtype, as_double(n));
 }
 
+/// A symbolic number in double precision, as Python computes it; nullopt for what only values decide.
+std::optional<Scalar> real_number(ScalarBuilder& b, SymExpr e) {
+  if (!e.is_float()) return b.cast(b.index(e), DType::Float64);
+  if (e.kind() == SymKind::Float) return b.constant(DType::Float64, e.as_float());
+  const ScalarOp op = e.kind() == SymKind::TrueDiv ? ScalarOp::Div
+                      : e.kind() == SymKind::Add   ? ScalarOp::Add
+                                                   : ScalarOp::Mul;
+  if (op == ScalarOp::Mul && e.kind() != SymKind::Mul) return std::nullopt;
+  std::optional<Scalar> sum;
+  for (const SymExpr each : e.args()) {
+    const auto value = real_number(b, each);
+    if (!value) return std::nullopt;
+    sum = sum ? b.make(op, *sum, *value) : *value;
+  }
+  return sum;
+}
+
 Scalar number_value(ScalarBuilder& b, const FakeCall& call, std::string_view name, DType dtype) {
   const SymExpr* e = symbolic(call.arg(name));
-  if (e && e->is_float() && e->kind() != SymKind::Float) fail_unsupported("the number " + e->str() + " in loops");
+  if (e && e->is_float() && e->kind() != SymKind::Float) {
+    const auto value = real_number(b, *e);
+    if (!value) fail_unsupported("the number " + e->str() + " in loops");
+    return b.cast(*value, dtype);
+  }
   if (e && !e->is_float() && !e->is_int()) return b.cast(b.index(*e), dtype);
   return number_constant(b, call.number(name), dtype);
 }
