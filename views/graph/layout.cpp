@@ -159,7 +159,8 @@ void add_brackets(const Picture& picture, PictureLayout& layout) {
   for (int f : order) {
     const bool forward = picture.frames[f].side == Side::Forward;
     const float edge = edges.within(forward, extent[f].top, extent[f].bottom);
-    const float x = forward ? edge - PictureLayout::kBracketLane : edge;
+    constexpr float gap = 4;
+    const float x = forward ? edge - gap - PictureLayout::kBracketLane : edge + gap;
     layout.brackets.push_back({f, x, extent[f].top, extent[f].bottom});
     edges.add(forward, x, extent[f].top, extent[f].bottom);
     edges.add(forward, x + PictureLayout::kBracketLane, extent[f].top, extent[f].bottom);
