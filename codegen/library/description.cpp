@@ -27,7 +27,7 @@ void fields(A& a, LibraryWeight& w) {
 template <class A>
 void fields(A& a, LibraryArgument& argument) {
   a.choice(argument.from, 3);
-  a(argument.index, argument.number);
+  a(argument.index);
 }
 template <class A>
 void fields(A& a, LibraryGraphFacts& f) {

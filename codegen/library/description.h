@@ -28,12 +28,11 @@ struct LibraryWeight {
   bool written = false;      ///< runs change it
 };
 
-/// Where the value of a placeholder comes from.
+/// Where the value of a placeholder comes from. Nothing: it is not read, or a number that follows from the sizes.
 struct LibraryArgument {
   enum class From : std::uint8_t { Input, Weight, Nothing };
   From from = From::Nothing;
   std::uint64_t index = 0;
-  std::string number;  ///< of a symbolic number: its expression
 };
 
 struct LibraryGraphFacts {

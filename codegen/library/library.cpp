@@ -149,7 +149,8 @@ Status LibraryCompiler::make_graphs() {
   if (!options_.random_weights) {
     for (std::size_t i = 0; i < placeholders.size(); ++i) {
       const std::string& key = inputs_.keys[i];
-      if (!key.starts_with("input.") && !io_.find(key) && !(signature && signature->tensor_of(placeholders[i]->name())))
+      if (!key.starts_with("input.") && !key.starts_with("symbol.") && !io_.find(key) &&
+          !(signature && signature->tensor_of(placeholders[i]->name())))
         return input_error("io.missing", fmt::format("there are no values for {}; give them by --inputs, or use "
                                                      "--random-weights SEED",
                                                      key));
@@ -212,14 +213,15 @@ Status LibraryCompiler::describe_inputs() {
   for (std::size_t i = 0; i < placeholders.size(); ++i) {
     const Meta& meta = placeholders[i]->meta;
     LibraryArgument argument;
-    if (const SymExpr* e = meta.sym(); e && !e->is_int()) argument.number = e->str();
     const std::string& key = inputs_.keys[i];
     const auto* tensor = inputs_.values[i].get<Tensor>();
-    if (key.starts_with("input.") && (tensor || meta.sym())) {
+    // "input.0", "param.NAME", "symbol.s0": the last follow from the sizes of other inputs.
+    const bool is_input = key.starts_with("input."), is_weight = !is_input && !key.starts_with("symbol.");
+    if (is_input && (tensor || meta.sym())) {
       argument.from = From::Input;
       argument.index = description_.inputs.size();
       description_.inputs.push_back(value_of_meta(names_[i], meta));
-    } else if (tensor && read.contains(i)) {
+    } else if (tensor && is_weight && read.contains(i)) {
       argument.from = From::Weight;
       // Tied weights share the archive's memory, of which the inputs may be copies.
       const Tensor* stored = artefact_.program && !io_.find(key) ? artefact_.program->tensor_of(names_[i]) : nullptr;
@@ -390,7 +392,7 @@ Status LibraryCompiler::describe_results() {
       d.written.emplace_back(i, n);
       // It was left out if only its new value counts.
       if (const auto* t = inputs_.values[n].get<Tensor>(); t && d.arguments[n].from == From::Nothing)
-        d.arguments[n] = {From::Weight, weight(output->target, *t), ""};
+        d.arguments[n] = {From::Weight, weight(output->target, *t)};
       note_written(n);
     }
     if (d.written.size() == known)

@@ -224,6 +224,8 @@ Result<std::vector<Value>> Model::arguments(const std::vector<Value>& inputs, Si
     for (std::size_t i = 0; i < out.size(); ++i)
       if (const LibraryArgument& a = description_.arguments[i]; a.from == LibraryArgument::From::Input)
         TRY_DO(forward_->bind(i, out[i], "input " + description_.inputs[a.index].name, sizes));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (description_.arguments[i].from == LibraryArgument::From::Nothing) out[i] = forward_->number(i, sizes);
   for (const auto& [symbol, range] : description_.symbols) {
     const auto value = sizes.find(symbol);
     if (value == sizes.end() || (value->second >= range.low && value->second <= range.high)) continue;

@@ -83,6 +83,12 @@ Status GraphRunner::bind(std::size_t placeholder, const Value& value, const std:
   return {};
 }
 
+Value GraphRunner::number(std::size_t placeholder, const std::map<std::string, std::int64_t>& sizes) const {
+  if (numbers_[placeholder].is_int()) return {};
+  const auto value = schedule::instance_value(numbers_[placeholder], sizes);
+  return value ? Value(*value) : Value();
+}
+
 Result<std::vector<Value>> GraphRunner::run(const std::vector<Value>& values,
                                             std::map<std::string, std::int64_t> sizes) {
   if (values.size() != numbers_.size())

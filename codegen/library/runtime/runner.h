@@ -25,6 +25,8 @@ class GraphRunner {
   /// `name` is the value's.
   Status bind(std::size_t placeholder, const Value& value, const std::string& name,
               std::map<std::string, std::int64_t>& sizes) const;
+  /// The value of a placeholder that is a symbolic number; None where it does not follow from the sizes.
+  Value number(std::size_t placeholder, const std::map<std::string, std::int64_t>& sizes) const;
   /// Binds all, checks the guards, and runs. Errors library.guard, and those of the program.
   Result<std::vector<Value>> run(const std::vector<Value>& values, std::map<std::string, std::int64_t> sizes);
   void set_threads(int threads);
