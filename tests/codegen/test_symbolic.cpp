@@ -2,9 +2,12 @@
 #include <QtTest>
 
 #include "codegen/backends.h"
+#include "codegen/cpu/host.h"
+#include "core/aot/pipeline.h"
 #include "core/compare/compare.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
+#include "core/schedule/make_plan.h"
 #include "core/schedule/specialise.h"
 #include "tests/support/close.h"
 #include "tests/support/fx.h"
@@ -76,6 +79,11 @@ const Row rows[] = {
      "z = $remainder.Scalar(i, 10)\ne = $embedding(w, z)\ns = $sin(e)\nreturn (s,)"},
     {"products", "s0: 'Sym(s0)', x: <f32[s0, 8][8, 1]>, w: <f32[8, 5][5, 1]>, b: <f32[5][1]>",
      "y = $addmm(b, x, w)\nz = $relu(y)\nt = $permute(z, [1, 0])\ng = $mm(t, x)\nreturn (z, g)"},
+    {"images",
+     "s0: 'Sym(s0)', x: <f32[s0, 8, 6, 6][288, 36, 6, 1]>, w: <f32[16, 8, 3, 3][72, 9, 3, 1]>, v: <f32[4, 16, 3, "
+     "3][144, 9, 3, 1]>",
+     "y = $convolution(x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)\nr = $relu(y)\n"
+     "z = $convolution(r, v, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)\nreturn (z,)"},
     {"attention",
      "s0: 'Sym(s0)', s1: 'Sym(s1)', q: <f32[s0, 2, s1, 4][8*s1, 4*s1, 4, 1]>, k: <f32[s0, 2, s1, 4][8*s1, 4*s1, 4, 1]>",
      "n = s0 * 2\na = $view(q, [n, s1, 4])\nb = $permute(k, [0, 1, 3, 2])\nc = $clone(b, memory_format = "
@@ -172,6 +180,18 @@ class TestSymbolic : public QObject {
     for (const SizeCompilation& c : compiled.compilations)
       QVERIFY2(c.kind == Kind::Symbolic && graphs.insert(c.graph).second, compiled.told().c_str());
     QVERIFY(!graphs.empty());
+  }
+
+  /// Images of all sizes have the layout that the library prefers.
+  void channels_come_last() {
+    const auto row = std::ranges::find(rows, std::string_view("images"), &Row::name);
+    const auto graph = with_hints(row->parameters, row->lines, "");
+    QVERIFY(prepare_post_grad(*graph));
+    loops::Target target = codegen::host_target(1);
+    if (target.channels_last.empty()) QSKIP("this machine's library has no preferred layout");
+    const auto plan = schedule::make_plan(*graph, {.sizes = {{"s0", 12}}, .target = target, .symbolic = true});
+    QVERIFY2(plan, plan ? "" : plan.error().line().c_str());
+    QVERIFY2(print(*plan).find("[s0, 16, 6, 6][576, 1, 96, 16]") != std::string::npos, print(*plan).c_str());
   }
 
   void a_broken_guard_is_named() {
