@@ -116,6 +116,9 @@ class Run {
     std::vector<Value> args;
     args.reserve(node.args().size());
     for (const Arg& a : node.args()) {
+      if (a.get<ArgName>())
+        return unsupported("interp.argument",
+                           fmt::format("{} cannot run with the argument {}", node.op()->name, print(a)));
       TRY(Value v, argument(a));
       args.push_back(std::move(v));
     }

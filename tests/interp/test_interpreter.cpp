@@ -406,6 +406,16 @@ class TestInterpreter : public QObject {
     for (const double i : elements((*a)[1])) QVERIFY(i == 0 || i == 1);
     for (const double v : elements((*a)[2])) QVERIFY(v > 0);
   }
+
+  void an_operator_that_runs_another_is_refused_by_name() {
+    const auto run = interpret(*fx(vec,
+                                   "a = torch.ops.higher_order.run_and_save_rng_state("
+                                   "torch.ops.aten.rand_like.default, x)\nb = a[1]\nreturn (b,)"),
+                               {f32({3}, {1, 2, 3})});
+    QVERIFY(!run);
+    QCOMPARE(run.error().code, std::string("interp.argument"));
+    QVERIFY(run.error().message.starts_with("higher_order.run_and_save_rng_state "));
+  }
 };
 
 QTEST_GUILESS_MAIN(TestInterpreter)
