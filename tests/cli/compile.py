@@ -162,15 +162,15 @@ with tempfile.TemporaryDirectory() as work:
     # Damaged bytes in what a library says of its model, and in its programs: an error, or what was there.
     good, chance = open("mlp.so", "rb").read(), random.Random(1)
     places = [m.start() for m in re.finditer(b"PT[LP]1", good) if m.start() % 64 == 0]
+    os.mkdir("damaged")
     check(len(places) >= 2, f"there is a description and a program: {places}")
     for _ in range(40):
         bad = bytearray(good)
         for _ in range(chance.choice((1, 2, 8))):
             bad[chance.choice(places) + chance.randrange(700)] = chance.randrange(256)
-        open("mlp.so", "wb").write(bad)
-        done = subprocess.run(["./run"], capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        open("damaged/mlp.so", "wb").write(bad)
+        done = subprocess.run(["../run"], cwd="damaged", capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
         check(done.returncode in (0, 1), f"damaged: {done.returncode} {done.stderr}")
-    open("mlp.so", "wb").write(good)
 
     # Gradients, and a step of training.
     compiled(MLP, "-o", "train.so", "--train", "--isa", "avx2,baseline")
