@@ -411,9 +411,9 @@ class CompiledGraph {
         entry = entries_.erase(entry);
         continue;
       }
-      TRY_DO(need_graph());
       told.tried.push_back({entry->number, {}});
-      for (const Guard& guard : broken) told.tried.back().broken.push_back({guard, advice_for(guard, *graph_)});
+      for (const Guard& guard : broken)
+        told.tried.back().broken.push_back({guard, advice_for(guard, graph_ ? *graph_ : *signature_)});
       ++entry;
     }
     TRY_DO(need_graph());

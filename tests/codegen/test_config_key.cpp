@@ -32,6 +32,7 @@ const std::map<std::string_view, std::string> changes = {
     {"freezing_discard_parameters", "true"},
     {"use_runtime_constant_folding", "false"},
     {"save_args", "/dev/null/none"},
+    {"recompile_limit", "2"},
     {"force_disable_caches", "true"},
     {"fresh_cache", "true"},
     {"strict_autograd_cache", "true"},
@@ -123,8 +124,9 @@ const std::map<std::string_view, std::function<std::string()>> observed = {
      }},
     {"verify", [] { return std::string(verification() ? "verified" : "not"); }},
 };
-/// Rows whose effect other tests see: the counts below, test_worker's hang, and test_pipeline of aot.
+/// Rows whose effect other tests see: the counts below, test_worker's hang, test_symbolic, and test_pipeline of aot.
 const std::set<std::string_view> observed_elsewhere = {"force_disable_caches",
+                                                       "recompile_limit",
                                                        "fresh_cache",
                                                        "strict_autograd_cache",
                                                        "step_seconds",
