@@ -101,7 +101,7 @@ with tempfile.TemporaryDirectory() as work:
         check(len(told) == graphs and sorted(os.listdir(saved)) == [f"graph_{n}" for n in range(graphs)], done.stderr)
         text = open(f"{saved}/graph_0/graph.py").read()
         check(("_frozen_param" in text) == ("freezing=true" in words), text)
-        run(*told[0].split("partita run")[1].split(), "-o", f"{work}/again", "--backend", "interp")
+        run("run", *told[0].split("partita run")[1].split(), "-o", f"{work}/again", "--backend", "interp")
         first, again = floats(f"{work}/out"), floats(f"{work}/again")
         check(len(first) == len(again) and all(abs(a - b) <= 1e-4 * (1 + abs(a)) for a, b in zip(first, again)),
               f"save_args {words}: {first[:4]} and {again[:4]}")
