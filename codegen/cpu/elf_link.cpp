@@ -83,7 +83,7 @@ class Object {
       const Elf64_Shdr& s = sections_[i];
       if (s.sh_type == SHT_SYMTAB && !read_symbols(s)) return false;
       if (s.sh_type != SHT_NULL && s.sh_type != SHT_NOBITS && !contents(s)) return false;
-      if (!(s.sh_flags & SHF_ALLOC)) continue;
+      if (!(s.sh_flags & SHF_ALLOC) || s.sh_type == SHT_X86_64_UNWIND) continue;  // nothing unwinds through kernels
       if (s.sh_type != SHT_PROGBITS || (s.sh_flags & (SHF_WRITE | SHF_TLS)) || s.sh_addralign > 4096) return false;
       const std::uint64_t align = std::max<std::uint64_t>(s.sh_addralign, 1);
       end = (end + align - 1) / align * align;
@@ -97,7 +97,7 @@ class Object {
   /// one for each symbol.
   bool load(std::byte* base, std::byte* got, const std::unordered_map<std::string, void*>& runtime, ElfCode& out) {
     for (std::size_t i = 0; i < sections_.size(); ++i)
-      if (sections_[i].sh_flags & SHF_ALLOC) {
+      if (places_[i]) {
         const std::string_view from = *contents(sections_[i]);
         if (!from.empty()) std::memcpy(base + *places_[i], from.data(), from.size());
       }

@@ -4,6 +4,7 @@
 #include "codegen/cpu/elf_link.h"
 #include "codegen/cpu/executor.h"
 #include "codegen/cpu/host.h"
+#include "core/aot/pipeline.h"
 #include "core/base/archive.h"
 #include "core/interp/interpreter.h"
 #include "core/interp/random_values.h"
@@ -63,9 +64,12 @@ std::unique_ptr<Graph> graph_of(const Row& row) {
   return graph;
 }
 
-Result<CompiledProgram> compiled(const Graph& graph, const SymbolValues& sizes) {
+Result<CompiledProgram> compiled(const Graph& given, const SymbolValues& sizes) {
+  const auto graph = given.clone();
+  PassContext context;
+  if (auto passed = post_grad_passes(*graph, context); !passed) return passed.error();
   TRY(schedule::Plan plan,
-      schedule::make_plan(graph, {.sizes = sizes, .target = host_target(1), .symbolic = !sizes.empty()}));
+      schedule::make_plan(*graph, {.sizes = sizes, .target = host_target(1), .symbolic = !sizes.empty()}));
   plan.symbols = sizes;
   return compile_program(plan);
 }
@@ -108,6 +112,7 @@ class TestProgram : public QObject {
   void damage_is_found() {
     for (const Row& row : rows) {
       const auto made = compiled(*graph_of(row), row.sizes);
+      QVERIFY2(bool(made), made ? "" : made.error().line().c_str());
       const std::string bytes = *program_bytes(*made->program);
       for (std::size_t n = 0; n < bytes.size(); ++n) {
         const auto cut = read_program(std::string_view(bytes).substr(0, n));
