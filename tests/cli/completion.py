@@ -28,7 +28,7 @@ for what in ("bash", "zsh", "fish", "man"):
     text = partita("completion", what).stdout
     for verb in verbs:
         assert verb in text, (what, verb)
-assert completed("comp") == ["compare", "completion"], completed("comp")
+assert completed("comp") == ["compare", "compile", "completion"], completed("comp")
 assert completed("open", "--th") == ["--theme"], completed("open", "--th")
 assert completed("open", "--theme", "") == ["light", "dark"], completed("open", "--theme", "")
 assert "etc" in completed("open", "et")
