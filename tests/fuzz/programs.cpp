@@ -25,10 +25,13 @@ bool writes_first(const Schema& s) {
          std::ranges::all_of(s.args, can_be_made);
 }
 
-/// Does it share memory though PyTorch's compilers may take its result for a new tensor? Writing that is undefined.
+/// Does it share memory though PyTorch's compilers may take its result for a new tensor? Writing that is undefined. Or
+/// is its result its very argument (resolve_conj)? Then what changes the sizes of one changes the other's, of which the
+/// metas that are drawn here know nothing.
 bool hides_alias(const Schema& s) {
+  const OpRecord& record = *find_record(Op::torch(s.name));
   return s.base.find("unsafe") != std::string::npos || s.base.find("lift_fresh") != std::string::npos ||
-         find_record(Op::torch(s.name))->element_change != ElementChange::None;
+         record.element_change != ElementChange::None || record.program == "self";
 }
 
 /// What programs call, by what it does with memory.
