@@ -71,7 +71,8 @@ class Planner {
       const TensorMeta* meta = plan_.promised[o].tensor();
       const auto* view = meta ? std::get_if<PlanView>(&plan_.outputs[o]) : nullptr;
       if (view && meta->strides_known && view->sizes == g_.lowering.plain(meta->sizes) &&
-          !same_significant_strides(meta->sizes, view->strides, g_.lowering.plain_strides(meta->strides)))
+          !same_significant_strides(meta->sizes, g_.lowering.plain_strides(view->strides),
+                                    g_.lowering.plain_strides(meta->strides)))
         return unsupported(
             "schedule.strides",
             fmt::format("output {} is {}, whose strides compiled code does not make; use --backend interp", o,

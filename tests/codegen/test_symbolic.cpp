@@ -79,6 +79,10 @@ const Row rows[] = {
      "z = $remainder.Scalar(i, 10)\ne = $embedding(w, z)\ns = $sin(e)\nreturn (s,)"},
     {"products", "s0: 'Sym(s0)', x: <f32[s0, 8][8, 1]>, w: <f32[8, 5][5, 1]>, b: <f32[5][1]>",
      "y = $addmm(b, x, w)\nz = $relu(y)\nt = $permute(z, [1, 0])\ng = $mm(t, x)\nreturn (z, g)"},
+    {"a pool in one dimension", "s0: 'Sym(s0)', x: <f32[2, 3, 3*s0 + 6][9*s0 + 18, 3*s0 + 6, 1]>",
+     "u = $unsqueeze(x, -2)\np = $avg_pool2d(u, [1, 3], [1, 3])\ns = $squeeze.dim(p, -2)\nreturn (s,)"},
+    {"classes", "s0: 'Sym(s0)', s1: 'Sym(s1)', x: <f32[s0, s1][s1, 1]>, t: <i64[s0][1]>",
+     "l = $nll_loss_forward(x, t, None, 1, -100)\na = l[0]\nb = l[1]\nreturn (a, b)"},
     {"images",
      "s0: 'Sym(s0)', x: <f32[s0, 8, 6, 6][288, 36, 6, 1]>, w: <f32[16, 8, 3, 3][72, 9, 3, 1]>, v: <f32[4, 16, 3, "
      "3][144, 9, 3, 1]>",

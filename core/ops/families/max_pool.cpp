@@ -56,9 +56,8 @@ void lower_max_pool2d(LowerCall& call) {
 
 void lower_max_pool2d_backward(LowerCall& call) {
   LoweredTensor grad = call.in("grad_output"), self = call.in("self"), indices = call.in("indices");
-  const std::int64_t width = call.to.number(self.sizes.back());
-  const std::int64_t plane = width * call.to.number(self.sizes[self.dim() - 2]);
-  if (plane <= 1) fail_unsupported("the gradient of pooling planes of one element, whose indices need not be read");
+  const SymExpr width = self.sizes.back(), plane = width * self.sizes[self.dim() - 2];
+  if (plane.is(0) || plane.is(1)) fail_unsupported("the gradient of pooling planes of one element, whose indices need not be read");
   Bound bound{call.to.origin, "a plane", plane, false};
   LoweredTensor zero = call.to.constant(grad.dtype, self.sizes, 0);
   Definition::Write fill{self.sizes, [zero](Body& body, const Index& i) { return body.read(zero, i); },

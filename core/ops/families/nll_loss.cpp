@@ -27,8 +27,8 @@ struct Rows {
         ignored(call.integer("ignore_index")),
         reduction(static_cast<Reduction>(call.integer("reduction"))) {
     if (call.has("weight")) weight = call.in("weight");
-    const std::int64_t classes = call.to.number(x.sizes.back());
-    if (classes <= 1) fail_unsupported("a loss over less than 2 classes, whose numbers need not be read");
+    const SymExpr classes = x.sizes.back();
+    if (classes.is(0) || classes.is(1)) fail_unsupported("a loss over less than 2 classes, whose numbers need not be read");
     bound = {call.to.origin, "the classes", classes, false};
     x = call.to.reshape(call.to.cast(x, opmath_dtype(x.dtype)),
                         {product(std::span(x.sizes).first(x.dim() - 1)), classes});
