@@ -52,7 +52,7 @@ class Emitter final : public Body {
 
   Scalar read(const LoweredTensor& tensor, const Index& index) override {
     const Definition& d = g_.lowering[tensor.id];
-    note_origin(d);
+    note_origin(tensor.id);
     if (auto it = member_.find(tensor.id); it != member_.end())
       return read_member(tensor, group_->members[it->second], index);
     if (d.kind == Definition::Kind::Memory || stages_.unit_of[static_cast<std::size_t>(tensor.id)] >= 0)
@@ -62,7 +62,7 @@ class Emitter final : public Body {
 
   Scalar value(const Member& m) {
     const Definition& d = g_.lowering[m.definition];
-    note_origin(d);
+    note_origin(m.definition);
     auto index = index_at(math, group_->domain, d, m.coverage, at);
     CHECK(index, "a member without an index");
     return m.coverage == Coverage::Reduce ? d.value(*this, *index) : inlined(m.definition, *index);
@@ -111,10 +111,12 @@ class Emitter final : public Body {
     return l;
   }
 
-  void note_origin(const Definition& d) {
-    auto& list = to_.kernel.origins;
-    if (d.kind != Definition::Kind::Memory && !d.origin.empty() && std::ranges::find(list, d.origin) == list.end())
-      list.push_back(d.origin);
+  void note_origin(int definition) {
+    const Definition& d = g_.lowering[definition];
+    if (d.kind == Definition::Kind::Memory || d.origin.empty()) return;
+    const auto [first, fresh] = origins_.try_emplace(d.origin, definition);
+    first->second = std::min(first->second, definition);
+    if (fresh) to_.kernel.origins.push_back(d.origin);
   }
 
   void finish() {
@@ -124,9 +126,7 @@ class Emitter final : public Body {
     std::ranges::sort(order);
     for (auto [slot, holder] : order) to_.memory.push_back(holder);
     // Sort into graph order; reads may come in another order.
-    std::unordered_map<std::string, int> place;
-    for (int i = 0; i < g_.lowering.size(); ++i) place.try_emplace(g_.lowering[i].origin, i);
-    std::ranges::stable_sort(to_.kernel.origins, [&](const auto& a, const auto& b) { return place[a] < place[b]; });
+    std::ranges::sort(to_.kernel.origins, {}, [&](const std::string& origin) { return origins_.at(origin); });
   }
 
  private:
@@ -164,6 +164,7 @@ class Emitter final : public Body {
   const Group* group_;
   std::unordered_map<int, std::size_t> member_;
   std::unordered_map<int, int> buffers_;
+  std::unordered_map<std::string, int> origins_;  ///< the first definition of each node that takes part
   std::unordered_map<ElementKey, Scalar, ElementKeyHash> known_;
   int variables_ = 0;
 };
@@ -486,7 +487,7 @@ Emitted emit(const LoweredGraph& g, const Stages& stages, int definition, std::s
   Emitted out;
   loops::IndexMath math;
   Emitter e(out, math, g, stages, nullptr);
-  e.note_origin(d);
+  e.note_origin(definition);
   // The order of writes to one element matters: for the rounding of sums, and otherwise for the value that stays.
   bool repeats = w.accumulate || w.repeats;
   const Mapping mapping = repeats ? Mapping::Serial : outermost(g, product(w.sizes));

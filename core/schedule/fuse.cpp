@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "core/base/check.h"
 
@@ -65,15 +66,20 @@ class Fuser {
     return list;
   }
 
-  /// Must `from` run after `to`?
-  bool depends(int from, int to, std::set<int>& seen) const {
-    if (from == to) return true;
-    if (!seen.insert(from).second) return false;
-    for (int u : groups_[static_cast<std::size_t>(from)].units)
-      for (int before : waits_for(u)) {
-        int next = group_of_[static_cast<std::size_t>(before)];
-        if (next != from && depends(next, to, seen)) return true;
-      }
+  /// Must one of the groups run after `to`? `open` are those to look at, and is used up.
+  bool depends(std::vector<int>& open, int to) {
+    seen_.resize(groups_.size());
+    ++search_;
+    while (!open.empty()) {
+      const int from = open.back();
+      open.pop_back();
+      if (from == to) return true;
+      if (std::exchange(seen_[static_cast<std::size_t>(from)], search_) == search_) continue;
+      for (int u : groups_[static_cast<std::size_t>(from)].units)
+        for (const std::set<int>* before : {&unit(u).needs, &unit(u).after})
+          for (int b : *before)
+            if (const int next = group_of_[static_cast<std::size_t>(b)]; next != from) open.push_back(next);
+    }
     return false;
   }
 
@@ -115,15 +121,13 @@ class Fuser {
     Group& old = groups_[static_cast<std::size_t>(candidate)];
     const Definition& d = g_.lowering[unit(u).id];
     bool linked = false;
+    std::vector<int> others;
     for (int before : waits_for(u)) {
-      int of = group_of_[static_cast<std::size_t>(before)];
-      if (of == candidate) {
-        linked = true;
-        continue;
-      }
-      std::set<int> seen;
-      if (depends(of, candidate, seen)) return false;
+      const int of = group_of_[static_cast<std::size_t>(before)];
+      linked |= of == candidate;
+      if (of != candidate) others.push_back(of);
     }
+    if (depends(others, candidate)) return false;
     std::vector<Domain> domains{old.domain};
     if (d.kind == Definition::Kind::Reduce && !old.domain.reduces()) domains = {domain_of(g_, unit(u).id)};
     for (const Domain& domain : domains) {
@@ -240,6 +244,8 @@ class Fuser {
   std::vector<Group> groups_;
   std::vector<int> group_of_;
   std::map<int, std::set<int>> readers_, input_readers_;
+  std::vector<int> seen_;  ///< by group: the last search that met it
+  int search_ = 0;
 };
 
 /// A member that only its own group reads needs no memory. If later passes read it again, it may be worth a scratch
