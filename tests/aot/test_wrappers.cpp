@@ -164,6 +164,11 @@ class TestWrappers : public QObject {
                              << QList<double>{4, 5, 6};
     QTest::newRow("by the input itself") << "a = $as_strided_(x, [2], [3])\nb = $neg(a)\nreturn (b,)"
                                          << QList<double>{-3, -6};
+    QTest::newRow("under no_grad")
+        << "g = torch._C._set_grad_enabled(False)\ns: <f32[2][1]> = $slice.Tensor(x, 0, 1, 3)\n"
+           "a: <f32[3][1]> = $as_strided(s, [3], [1])\nh = torch._C._set_grad_enabled(True)\n"
+           "return (a,)"
+        << QList<double>{4, 5, 6};
     QTest::newRow("written") << "a = $as_strided(x, [2], [3])\nb = $neg_(a)\nreturn (b,)" << QList<double>{-3, -6};
   }
   void a_place_in_memory_outside_of_its_input() {

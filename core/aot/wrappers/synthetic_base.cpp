@@ -109,12 +109,15 @@ class Joining {
       if (!record || !record->views_storage) continue;
       const std::size_t i = position(memory_owner(n));
       const Tensor* input = i < nodes_.size() ? tensor(i) : nullptr;
-      if (!inferred) {
-        inferred = graph_.clone();
-        if (!propagate(*inferred)) return std::optional<std::size_t>();  // functionalisation says why
+      const Node* known = n;
+      if (!n->meta.tensor() || !n->args()[0].node()->meta.tensor()) {  // a graph without annotations
+        if (!inferred) {
+          inferred = graph_.clone();
+          if (!propagate(*inferred)) return std::optional<std::size_t>();  // functionalisation says why
+        }
+        known = inferred->find(n->name());
       }
-      const Node* same = inferred->find(n->name());
-      const TensorMeta *from = same->args()[0].node()->meta.tensor(), *to = same->meta.tensor();
+      const TensorMeta *from = known->args()[0].node()->meta.tensor(), *to = known->meta.tensor();
       if (!input || !from || !to || !from->strides_known || !to->strides_known) continue;
       TRY(const Args bound, bind_arguments(*record->schema, n->args(), n->kwargs()));
       const int at = record->schema->index_of("storage_offset");
