@@ -161,6 +161,12 @@ bool writes_inputs(const Program* program) {
   return program && std::ranges::any_of(program->outputs, mutates);
 }
 
+void flatten(const Value& value, std::vector<Value>& out) {
+  const auto* list = value.get<ValueList>();
+  if (!list) return out.push_back(value);
+  for (const Value& item : *list) flatten(item, out);
+}
+
 /// "buffer.NAME" -> "buffer_after.NAME"
 std::string after_key(const std::string& key) {
   const std::size_t dot = key.find('.');
@@ -260,8 +266,10 @@ Program program_of_joint(const Graph& graph, const Program& program, const AotGr
 }
 
 Result<TensorFile> collect_outputs(const Program* program, const GraphInputs& inputs, const std::vector<Value>& before,
-                                   const std::vector<Value>& outputs) {
+                                   const std::vector<Value>& results) {
   TensorFile file;
+  std::vector<Value> outputs;
+  for (const Value& v : results) flatten(v, outputs);
   std::map<const Storage*, std::pair<std::string, std::int64_t>> owner;  // first key seen in a storage, and its offset
   for (std::size_t i = 0; i < inputs.values.size(); ++i)
     if (const auto* t = inputs.values[i].get<Tensor>())
