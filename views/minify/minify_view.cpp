@@ -51,7 +51,7 @@ MinifyView::MinifyView(QWidget* parent) : QWidget(parent) {
   next->addStretch(1);
   column->addWidget(plot_);
   column->addWidget(tried_, 1);
-  auto* split = split_of({left, right}, {330, 400});
+  auto* split = split_of({left, right}, {260, 470});
   split->setChildrenCollapsible(false);
   layout->addWidget(split, 1);
   set_running(false);
