@@ -1,0 +1,406 @@
+#include "codegen/compiled_graph.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "codegen/cpu/host.h"
+#include "core/aot/pipeline.h"
+#include "core/base/verification.h"
+#include "core/base/whereabouts.h"
+#include "core/interp/interpreter.h"
+#include "core/schedule/instantiate.h"
+#include "core/schedule/make_plan.h"
+#include "core/schedule/specialise.h"
+#include "core/store/code_store.h"
+
+namespace partita {
+
+Status run_passes_until(Graph& graph, const BackendOptions& options, int stop_after) {
+  const trace::Stage timed("post_grad_passes", options.times.get());
+  PassContext context;
+  context.threads = options.config.threads;
+  context.fold_limit_bytes = options.config.fold_limit;
+  context.frozen = options.config.freezing;
+  now_at("running the passes");
+  const auto& disabled = options.config.disable_passes;
+  const auto passed =
+      post_grad_passes(graph, context, {.disabled = {disabled.begin(), disabled.end()}, .stop_after = stop_after});
+  return passed ? Status() : Status(passed.error());
+}
+
+Result<schedule::Plan> make_plan(const Graph& graph, const SizeSet& sizes, const BackendOptions& options,
+                                 bool symbolic) {
+  const trace::Stage timed("plan", options.times.get());
+  return schedule::make_plan(graph, {.sizes = sizes,
+                                     .target = codegen::host_target(options.config.threads),
+                                     .fuse = options.config.fuse,
+                                     .symbolic = symbolic});
+}
+
+bool has_symbols(const Meta& meta) {
+  if (const SymExpr* e = meta.sym()) return !e->is_int();
+  const TensorMeta* t = meta.tensor();
+  return t && (!concrete(t->sizes) || !concrete(t->strides));
+}
+
+Status CompiledGraph::prepare(int stop_after, KeyParts key) {
+  stop_after_ = stop_after;
+  key_ = std::move(key);
+  if (key_.empty()) given_.clear();
+  if (!key_.empty()) {
+    const auto payload = find_entry(*options_.store, fxgraph_cache, key_, name_);
+    const bool hit = payload && take(*payload);
+    cache_log().add({fxgraph_cache, hit ? CacheOutcome::Hit : CacheOutcome::Miss, name_, key_of(key_), {}});
+    if (hit) return {};
+  }
+  TRY_DO(need_graph());
+  return prepare_passed();
+}
+
+bool CompiledGraph::knows_sizes() const {
+  if (parts_) return parts_->after->knows_sizes();
+  return std::ranges::all_of(*graph_, [&](const Node* node) {
+    const auto known = [&](SymExpr e) {
+      return e.is_int() || std::ranges::all_of(e.symbols(), [&](const std::string& s) {
+               return s.starts_with("s") && binder_ && std::ranges::binary_search(binder_->names(), s);
+             });
+    };
+    const TensorMeta* t = node->meta.tensor();
+    return (!node->meta.sym() || known(*node->meta.sym())) &&
+           (!t || (std::ranges::all_of(t->sizes, known) && std::ranges::all_of(t->strides, known)));
+  });
+}
+
+Result<std::vector<Value>> CompiledGraph::run(const std::vector<Value>& inputs) {
+  const std::lock_guard lock(mutex_);
+  if (own_generator_) *own_generator_ = Generator();
+  if (parts_) return run_parts(inputs);
+  if (!binder_) return run(instances_.back(), inputs);
+  TRY(const std::span<const std::int64_t> sizes, binder_->bind(inputs));
+  auto found = std::prev(instances_.end());
+  if (instances_.empty() || !std::ranges::equal(found->sizes, sizes)) {
+    found = std::ranges::find_if(instances_, [&](const Instance& i) { return std::ranges::equal(i.sizes, sizes); });
+    if (found != instances_.end()) {
+      instances_.splice(instances_.end(), instances_, found);
+    } else {
+      TRY_DO(instantiate(sizes));
+    }
+  }
+  return run(instances_.back(), inputs);
+}
+
+Status CompiledGraph::need_graph() {
+  if (graph_) return {};
+  const trace::Compilation part(traced_);
+  TRY(graph_, source_());
+  trace::artifact("before_post_grad_graph", *graph_);
+  TRY_DO(run_passes_until(*graph_, options_, stop_after_));
+  trace::artifact("inductor_post_grad_graph", *graph_);
+  for (const auto& [name, tensor] : graph_->attributes) constants_.insert_or_assign(name, tensor);
+  return {};
+}
+
+void CompiledGraph::sign(const Graph& graph) {
+  binder_.reset();
+  fixed_.clear();
+  int index = 0;
+  for (const Node* node : graph.placeholders()) {
+    if (!binder_ && partita::has_symbols(node->meta)) binder_.emplace(graph);
+    if (options_.fixed_parameters && options_.config.pack_parameters &&
+        (node->note.starts_with("ParamAOTInput") || node->note.starts_with("BufferAOTInput")))
+      fixed_.insert(index);
+    ++index;
+  }
+}
+
+Status CompiledGraph::prepare_passed() {
+  if (!options_.generator && !graph_->children.empty()) own_generator_ = std::make_shared<Generator>();
+  if (auto split = schedule::split_at_values(*graph_)) {
+    TRY_DO(not_kept("a size that only values decide"));
+    return prepare_parts(*std::move(split));
+  }
+  sign(*graph_);
+  if (binder_) return {};
+  now_at("planning kernels");
+  TRY(const schedule::Plan plan, make_plan(*graph_, {}, options_));
+  TRY(const Entry* entry, add_entry(plan, {.graph = name_, .kind = SizeCompilation::Kind::Fixed}));
+  TRY_DO(load(*entry, {}, {}));
+  return save();
+}
+
+Status CompiledGraph::prepare_parts(schedule::SplitGraph split) {
+  parts_ = std::make_unique<Parts>();
+  if (!options_.generator) own_generator_ = std::make_shared<Generator>();
+  BackendOptions own = options_;
+  own.generator = generator();
+  const auto prepared = [&](std::unique_ptr<Graph> graph) -> Result<std::unique_ptr<CompiledGraph>> {
+    auto part = std::make_unique<CompiledGraph>(std::move(graph), own);
+    part->stop_after_ = stop_after_;
+    TRY_DO(part->prepare_passed());
+    return part;
+  };
+  if (split.before) {
+    TRY(parts_->before, prepared(std::move(split.before)));
+  }
+  TRY(parts_->after, prepared(std::move(split.after)));
+  parts_->after->interprets_ = true;
+  parts_->split = std::move(split);
+  return {};
+}
+
+Result<std::vector<Value>> CompiledGraph::run_parts(const std::vector<Value>& inputs) {
+  std::vector<Value> pool = inputs;
+  const auto taken = [&](const std::vector<std::size_t>& which) {
+    std::vector<Value> values;
+    for (const std::size_t i : which) values.push_back(pool[i]);
+    return values;
+  };
+  if (parts_->before) {
+    TRY(std::vector<Value> made, parts_->before->run(taken(parts_->split.before_inputs)));
+    std::ranges::move(made, std::back_inserter(pool));
+  }
+  TRY(std::vector<Value> decided, interpreted(*parts_->split.call, taken(parts_->split.call_inputs)));
+  std::ranges::move(decided, std::back_inserter(pool));
+  return parts_->after->run(taken(parts_->split.after_inputs));
+}
+
+Result<std::vector<Value>> CompiledGraph::interpreted(const Graph& graph, std::vector<Value> inputs) const {
+  InterpOptions how;
+  how.threads = options_.config.threads;
+  how.generator = generator();
+  how.progress = options_.progress;
+  return interpret(graph, std::move(inputs), how);
+}
+
+Result<std::vector<Value>> CompiledGraph::run(const Instance& instance, const std::vector<Value>& inputs) const {
+  return instance.entry ? instance.executable->run(inputs) : interpreted(*graph_, inputs);
+}
+
+Status CompiledGraph::instantiate(std::span<const std::int64_t> values) {
+  now_at("planning kernels");
+  const SizeSet sizes = binder_->named(values);
+  Result<const Entry*> entry = entry_for(sizes);
+  if (!entry && interprets_ && entry.error().fault == Fault::Unsupported) {
+    SizeCompilation told{.graph = name_, .number = 0, .sizes = sizes};
+    told.why_not = entry.error().message;
+    tell_interpreted(std::move(told));
+    entry = nullptr;
+  }
+  if (!entry) return std::move(entry).error();
+  const std::vector<std::int64_t> own(values.begin(), values.end());
+  if (!*entry)
+    instances_.push_back({own, nullptr, nullptr});
+  else
+    TRY_DO(load(**entry, sizes, own));
+  if (instances_.size() <= most_instances) return {};
+  // Code for sizes of its own is not made again.
+  const auto old = std::ranges::find_if(instances_, [](const Instance& i) { return !i.entry || i.entry->symbolic; });
+  if (old != std::prev(instances_.end())) instances_.erase(old);
+  return {};
+}
+
+void CompiledGraph::tell_interpreted(SizeCompilation told) {
+  told.kind = SizeCompilation::Kind::Interpreted;
+  if (!std::exchange(told_interpreted_, true) && options_.on_sizes) options_.on_sizes(told);
+}
+
+Result<const CompiledGraph::Entry*> CompiledGraph::entry_for(const SizeSet& sizes) {
+  // Compiled code checks nothing while it runs, so that sizes that do not fit together are refused here.
+  bool changed = false;
+  if (std::ranges::find(fitting_, sizes) == fitting_.end()) {
+    TRY_DO(need_graph());
+    if (auto fit = schedule::specialise(*graph_, sizes); !fit) return std::move(fit).error();
+    changed = fitting_.size() < most_instances;
+    if (changed) fitting_.push_back(sizes);
+  }
+  SizeCompilation told{.graph = name_, .number = static_cast<int>(entries_.size()) + 1, .sizes = sizes};
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const std::vector<Guard> broken = broken_guards(*entry, sizes);
+    if (broken.empty() && link(*entry)) {
+      tell_stored(*entry, told);
+      if (changed) TRY_DO(save());
+      return &*entry;
+    }
+    if (broken.empty()) {  // the store has its code no more
+      entry = entries_.erase(entry);
+      continue;
+    }
+    told.tried.push_back({entry->number, {}});
+    for (const Guard& guard : broken)
+      told.tried.back().broken.push_back({guard, advice_for(guard, graph_ ? *graph_ : *signature_)});
+    ++entry;
+  }
+  TRY_DO(need_graph());
+  if (static_cast<int>(entries_.size()) >= options_.config.recompile_limit) {
+    told.why_not = fmt::format("it was compiled {} times (recompile_limit)", entries_.size());
+    tell_interpreted(std::move(told));
+    return nullptr;
+  }
+  TRY(const Entry* made, compile(sizes, std::move(told)));
+  TRY_DO(save());
+  return made;
+}
+
+void CompiledGraph::tell_stored(Entry& entry, SizeCompilation told) {
+  if (std::exchange(entry.told, true) || !options_.on_sizes) return;
+  told.number = entry.number;
+  told.kind = entry.symbolic ? SizeCompilation::Kind::Symbolic : SizeCompilation::Kind::Fixed;
+  told.guards = entry.guards;
+  told.fixed = entry.fixed;
+  if (!entry.symbolic) told.why_not = entry.guards.empty() ? why_no_symbols_ : entry.guards.back().reason;
+  options_.on_sizes(told);
+}
+
+std::vector<Guard> CompiledGraph::broken_guards(const Entry& entry, const SizeSet& sizes) {
+  std::vector<Guard> out = schedule::broken_guards(entry.guards, sizes);
+  for (const auto& [symbol, value] : sizes)
+    if (value < 2 && !entry.fixed.contains(symbol)) out.push_back({sym_le(2, SymExpr::symbol(symbol)), small});
+  return out;
+}
+
+Guard CompiledGraph::equal(const std::string& symbol, std::int64_t value, std::string reason) {
+  return {sym_eq(SymExpr::symbol(symbol), value), std::move(reason)};
+}
+
+Result<const CompiledGraph::Entry*> CompiledGraph::compile(const SizeSet& sizes, SizeCompilation told) {
+  SizeSet rest;
+  for (const auto& [symbol, value] : sizes) {
+    (value < 2 ? told.fixed : rest).emplace(symbol, value);
+    if (value < 2) told.guards.push_back(equal(symbol, value, small));
+  }
+  if (rest.empty()) told.why_not = small;
+  while (keeps_symbols_ && !rest.empty()) {
+    Result<schedule::Plan> plan = symbolic_plan(told.fixed, rest);
+    if (!plan && plan.error().fault != Fault::Unsupported) return std::move(plan).error();
+    if (!plan) {
+      why_no_symbols_ = plan.error().message;
+      keeps_symbols_ = !told.fixed.empty();
+      break;
+    }
+    // A symbol that the plan needs as a number anyway is one from the start: kernels then know it, too.
+    const std::size_t before = rest.size();
+    for (const Guard& guard : plan->guards)
+      if (const auto symbol = fixed_by(guard, rest)) {
+        told.guards.push_back(guard);
+        told.fixed.insert(rest.extract(*symbol));
+      }
+    if (rest.size() == before) {
+      told.guards.insert(told.guards.end(), plan->guards.begin(), plan->guards.end());
+      return add_entry(*plan, told);
+    }
+    if (rest.empty()) told.why_not = told.guards.back().reason;
+  }
+  if (!rest.empty()) told.why_not = why_no_symbols_;
+  told.kind = SizeCompilation::Kind::Fixed;
+  told.fixed = sizes;
+  for (const auto& [symbol, value] : rest) told.guards.push_back(equal(symbol, value, told.why_not));
+  TRY(const schedule::Plan plan, make_plan(*graph_, sizes, options_));
+  return add_entry(plan, told);
+}
+
+std::optional<std::string> CompiledGraph::fixed_by(const Guard& guard, const SizeSet& sizes) {
+  const std::vector<std::string> symbols = guard.condition.symbols();
+  if (guard.condition.kind() != SymKind::Eq || symbols.size() != 1 || !sizes.contains(symbols[0])) return std::nullopt;
+  const SymExpr s = SymExpr::symbol(symbols[0]), e = guard.condition.args()[0] - guard.condition.args()[1];
+  const auto next = [&](const std::string&) { return std::optional(s + 1); };
+  const SymExpr slope = e.substitute(next) - e;
+  return slope.is_int() && !slope.is(0) ? std::optional(symbols[0]) : std::nullopt;
+}
+
+Result<schedule::Plan> CompiledGraph::symbolic_plan(const SizeSet& fixed, const SizeSet& rest) const {
+  if (fixed.empty()) return make_plan(*graph_, rest, options_, true);
+  TRY(const auto graph, schedule::fix_symbols(*graph_, fixed));
+  return make_plan(*graph, rest, options_, true);
+}
+
+Result<const CompiledGraph::Entry*> CompiledGraph::add_entry(const schedule::Plan& given, const SizeCompilation& told) {
+  if (binder_ && options_.on_sizes) options_.on_sizes(told);
+  Entry entry{.number = told.number,
+              .symbolic = told.kind == SizeCompilation::Kind::Symbolic,
+              .fixed = told.fixed,
+              .guards = told.guards};
+  schedule::Plan plan = given;
+  if (entry.symbolic)  // kernels take the symbols' names
+    for (const auto& [symbol, value] : told.sizes)
+      if (!told.fixed.contains(symbol)) plan.symbols.emplace(symbol, value);
+  TRY(entry.compiled, generate(plan, told));
+  entry.compiled.objects.clear();
+  if (entry.symbolic && verification()) entry.plan = std::move(plan);
+  entries_.push_back(std::move(entry));
+  return &entries_.back();
+}
+
+Result<codegen::CompiledProgram> CompiledGraph::generate(const schedule::Plan& plan, const SizeCompilation& told) {
+  trace::Compilation part(traced_, told.number > 1);
+  if (trace::on()) {
+    std::vector<std::string> reasons;
+    for (const SizeCompilation::Tried& tried : told.tried)
+      for (const SizeCompilation::Broken& b : tried.broken)
+        reasons.push_back(fmt::format("{}/{}: {}  # {}; {}", traced_.frame.value_or(0), tried.number - 1,
+                                      b.guard.condition.str(), b.guard.reason, b.advice));
+    if (told.number > 1) trace::artifact("recompile_reasons", nlohmann::ordered_json(reasons));
+    std::vector<Guard> guards = told.guards;
+    for (const auto& [symbol, value] : told.fixed)
+      guards.push_back({sym_eq(SymExpr::symbol(symbol), value), told.why_not});
+    trace::guards(*graph_, guards);
+    trace::output_code(name_, print(plan));
+  }
+  const trace::Stage timed("code_gen");
+  auto made = codegen::compile_program(plan, cpu_options());
+  if (!made) part.failed(made.error());
+  const codegen::CompileTimes took = made ? made->times : codegen::CompileTimes();
+  for (const auto& [stage, ms] : {std::pair("llvm_emit", took.emit_ms),
+                                  {"llvm_optimise", took.optimise_ms},
+                                  {"llvm_generate", took.generate_ms},
+                                  {"link", took.link_ms},
+                                  {"program", took.total_ms - took.compile_ms - took.link_ms}})
+    trace::add_time(stage, ms, options_.times.get());
+  return made;
+}
+
+codegen::CpuOptions CompiledGraph::cpu_options() const {
+  codegen::CpuOptions cpu;
+  if (const auto store = options_.store; store && !options_.config.force_disable_caches) {
+    cpu.configuration = code_key(options_.config);
+    cpu.load_code = [store](const std::string& key) { return store->find(key); };
+    cpu.store_code = [store, name = name_](const std::string& key, const std::string& code) {
+      store->put(key, code, name);
+    };
+  }
+  return cpu;
+}
+
+Status CompiledGraph::load(const Entry& entry, const SizeSet& sizes, std::vector<std::int64_t> values) {
+  if (entry.plan)
+    if (auto verified = schedule::instantiate(*entry.plan, sizes); !verified) return std::move(verified).error();
+  codegen::ExecutorOptions how;
+  how.generator = generator();
+  how.fixed_inputs = fixed_;
+  how.packed = packed_;
+  how.compile_sub_graph = [this](const Graph& graph, std::shared_ptr<Generator> generator) {
+    return compile_sub_graph(graph, std::move(generator));
+  };
+  const trace::Stage timed("prepare_calls", options_.times.get());
+  const codegen::CompiledProgram& compiled = entry.compiled;
+  TRY(auto executable,
+      codegen::load_program(compiled.program, entry.symbolic ? sizes : SizeSet(), compiled.code, constants_, how));
+  instances_.push_back({std::move(values), &entry, std::move(executable)});
+  return {};
+}
+
+Result<CompiledFn> CompiledGraph::compile_sub_graph(const Graph& graph, std::shared_ptr<Generator> generator) {
+  CompiledFn& known = sub_graphs_[&graph];
+  if (known) return known;
+  BackendOptions own = options_;
+  own.generator = std::move(generator);
+  const auto source = [&graph]() -> Result<std::unique_ptr<Graph>> { return graph.clone(); };
+  auto compiled = std::make_shared<CompiledGraph>(graph.name, source, graph.attributes, own);
+  TRY_DO(compiled->prepare(stop_after_, {}));
+  if (!compiled->knows_sizes()) return unsupported("backend.symbolic", "a size that is known only at run time");
+  known = [compiled](std::vector<Value> inputs) { return compiled->run(inputs); };
+  return known;
+}
+
+}  // namespace partita

@@ -1,0 +1,100 @@
+// What a compiled graph keeps in the cache of whole graphs, and takes from it.
+#include "codegen/compiled_graph.h"
+#include "codegen/cpu/jit.h"
+#include "codegen/stored_graph.h"
+#include "core/store/code_store.h"
+
+namespace partita {
+
+bool CompiledGraph::prepare_stored(GraphEntry entry) {
+  key_ = std::move(entry.parts);
+  return take(entry.payload);
+}
+
+bool CompiledGraph::take(std::string_view payload) {
+  auto stored = read_stored_graph(payload);
+  const auto unreadable = [&](const Diagnostic& why) {
+    warn_unreadable(fxgraph_cache, name_, why);
+    entries_.clear();
+    return false;
+  };
+  if (!stored) return unreadable(stored.error());
+  auto constants = constants_of(stored->constants, given_);
+  if (!constants) return false;
+  for (StoredGraph::Variant& v : stored->variants) {
+    auto program = codegen::read_program(v.program);
+    if (!program) return unreadable(program.error());
+    Entry& entry = entries_.emplace_back(Entry{.number = static_cast<int>(entries_.size()) + 1,
+                                               .symbolic = v.symbolic,
+                                               .fixed = std::move(v.fixed),
+                                               .guards = std::move(v.guards)});
+    entry.compiled.program = std::make_shared<codegen::Program>(*std::move(program));
+    entry.compiled.code_key = std::move(v.code);
+    entry.told = false;
+  }
+  signature_ = signature(stored->name, stored->placeholders);
+  sign(*signature_);
+  if (!binder_ && (entries_.size() != 1 || !link(entries_.front()))) {
+    entries_.clear();
+    return false;
+  }
+  name_ = std::move(stored->name);
+  constants_ = *std::move(constants);
+  keeps_symbols_ = stored->keeps_symbols;
+  why_no_symbols_ = std::move(stored->why_not);
+  fitting_ = std::move(stored->fitting);
+  if (binder_) return true;
+  const Status loaded = load(entries_.front(), {}, {});
+  return loaded || unreadable(loaded.error());
+}
+
+bool CompiledGraph::link(Entry& entry) {
+  codegen::CompiledProgram& compiled = entry.compiled;
+  if (compiled.code || compiled.program->kernels.empty()) return true;
+  const trace::Stage timed("link", options_.times.get());
+  const auto bytes = options_.store->find(compiled.code_key);
+  if (!bytes) return false;
+  const auto objects = codegen::unpack(*bytes);
+  auto code = objects ? codegen::LoadedCode::link(*objects) : objects.error();
+  if (!code) warn_unreadable(fxgraph_cache, name_, code.error());
+  if (code) compiled.code = *std::move(code);
+  return compiled.code != nullptr;
+}
+
+Status CompiledGraph::save() {
+  if (key_.empty()) return {};
+  auto bytes = stored();
+  if (bytes) {
+    put_entry(*options_.store, fxgraph_cache, key_, *std::move(bytes), name_);
+    return {};
+  }
+  return not_kept(bytes.error().message);
+}
+
+Status CompiledGraph::not_kept(const std::string& why) {
+  if (key_.empty()) return {};
+  key_.clear();
+  given_.clear();
+  return bypass(fxgraph_cache, name_, why, options_.config);
+}
+
+Result<std::string> CompiledGraph::stored() const {
+  StoredGraph out{.name = name_,
+                  .placeholders = placeholders_of(graph_ ? *graph_ : *signature_),
+                  .keeps_symbols = keeps_symbols_,
+                  .why_not = why_no_symbols_,
+                  .variants = {},
+                  .fitting = fitting_,
+                  .constants = {}};
+  std::map<std::string, Tensor> needed;
+  for (const Entry& e : entries_) {
+    TRY(std::string program, codegen::program_bytes(*e.compiled.program));
+    out.variants.push_back({e.symbolic, e.fixed, e.guards, std::move(program), e.compiled.code_key});
+    for (const schedule::PlanBuffer& b : e.compiled.program->plan.buffers)
+      if (b.kind == schedule::PlanBuffer::Kind::Constant) needed.emplace(b.attribute, constants_.at(b.attribute));
+  }
+  TRY(out.constants, store_constants(needed, given_));
+  return to_bytes(std::move(out));
+}
+
+}  // namespace partita
