@@ -18,7 +18,7 @@ std::string another_value(const ConfigRow& row) {
     case ConfigType::Integer:
       return "2";
     case ConfigType::Number:
-      return "0.5";
+      return "0.75";
     case ConfigType::Size:
       return "3MiB";
     case ConfigType::Count:
