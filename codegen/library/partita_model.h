@@ -72,7 +72,7 @@ typedef struct {
 
 /* PARTITA_ABI of the library. */
 int partita_abi(void);
-/* Of the last call on this thread that failed; never NULL. */
+/* Of the last call on this thread that failed, until the next one that fails; never NULL. */
 const char* partita_last_error(void);
 
 /* Loads the model. `weights`: a safetensors file with the tensors that partita_weight_info() names; NULL: those in the
