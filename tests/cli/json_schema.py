@@ -59,6 +59,9 @@ with tempfile.TemporaryDirectory() as folder:
 
     joint = f"{folder}/aot/joint.py"
     partita("aot", PROGRAM, "-o", f"{folder}/aot")
+    for config in ("fuse=true", "fuse=false"):  # entries to explain
+        partita("run", PROGRAM, "--inputs", IO, "--backend", "cpu", "--config", config)
+    entries = [row["id"] for row in json.loads(partita("store", "list", "--json")) if "autograd_cache" in row["title"]]
     wrong = ["--plant", "aten.gelu.default:wrong"]
     between = ["--random-weights", "0", "--backends", "interp,cpu"]
     runs = {
@@ -74,6 +77,7 @@ with tempfile.TemporaryDirectory() as folder:
         "ops": [["ops"], ["ops", "aten.addmm.default"], ["ops", "aten.gelu.default"]],
         "passes": [["passes", PROGRAM], ["passes", PROGRAM, "--train"], ["passes", PROGRAM, "--check", "--inputs", IO]],
         "run": [["run", PROGRAM, "--inputs", IO, "--train"]],
+        "store explain": [["store", "explain", *entries], ["store", "explain", entries[0], entries[0]]],
         "store list": [["store", "list"]],
         "store stats": [["store", "stats"]],
     }
