@@ -25,13 +25,22 @@ bool writes_first(const Schema& s) {
          std::ranges::all_of(s.args, can_be_made);
 }
 
-/// Does it share memory though PyTorch's compilers may take its result for a new tensor? Writing that is undefined. Or
-/// is its result its very argument (resolve_conj)? Then what changes the sizes of one changes the other's, of which the
-/// metas that are drawn here know nothing.
+/// Does it share memory though PyTorch's compilers may take its result for a new tensor? Writing that is undefined.
 bool hides_alias(const Schema& s) {
-  const OpRecord& record = *find_record(Op::torch(s.name));
   return s.base.find("unsafe") != std::string::npos || s.base.find("lift_fresh") != std::string::npos ||
-         record.element_change != ElementChange::None || record.program == "self";
+         find_record(Op::torch(s.name))->element_change != ElementChange::None;
+}
+
+/// Is the call's result its argument itself, as that of flatten of a vector is? What changes the sizes of one then
+/// changes the other's.
+bool gives_argument(const Node& node) {
+  const OpRecord* record = find_record(node.op());
+  if (!record || !record->decompose || record->fake || node.args().empty() || !node.args()[0].node()) return false;
+  const auto trial = node.graph().clone();
+  Node* call = trial->find(node.name());
+  const Node* argument = call->args()[0].node();
+  const Result<Arg> result = decompose(*call);
+  return result && result->node() == argument;
 }
 
 /// What programs call, by what it does with memory.
@@ -252,7 +261,7 @@ class ProgramGenerator final : public Generator {
       name(node, object);
       return;
     }
-    if (node.meta.tensor()) name(node, names_.size());
+    if (node.meta.tensor()) name(node, gives_argument(node) ? object_.at(node.args()[0].node()) : names_.size());
     if (const MetaTuple* tuple = node.meta.tuple())
       for (std::size_t i = 0; i < tuple->items.size(); ++i) {
         if (!tuple->items[i].tensor()) continue;
