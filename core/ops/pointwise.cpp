@@ -32,10 +32,30 @@ Scalar number_constant(ScalarBuilder& b, const Number& n, DType dtype) {
 std::optional<Scalar> real_number(ScalarBuilder& b, SymExpr e) {
   if (!e.is_float()) return b.cast(b.index(e), DType::Float64);
   if (e.kind() == SymKind::Float) return b.constant(DType::Float64, e.as_float());
-  const ScalarOp op = e.kind() == SymKind::TrueDiv ? ScalarOp::Div
-                      : e.kind() == SymKind::Add   ? ScalarOp::Add
-                                                   : ScalarOp::Mul;
-  if (op == ScalarOp::Mul && e.kind() != SymKind::Mul) return std::nullopt;
+  const auto of_first = [&](ScalarOp op) -> std::optional<Scalar> {
+    const auto value = real_number(b, e.args()[0]);
+    return value ? std::optional(b.make(op, *value)) : std::nullopt;
+  };
+  ScalarOp op = ScalarOp::Mul;
+  switch (e.kind()) {
+    case SymKind::Call:
+      if (e.name() == "ToFloat") return real_number(b, e.args()[0]);
+      return e.name() == "OpaqueUnaryFn_sqrt" ? of_first(ScalarOp::Sqrt) : std::nullopt;
+    case SymKind::Pow:
+      if (e.args()[1] == SymExpr::real(0.5)) return of_first(ScalarOp::Sqrt);
+      op = ScalarOp::Pow;
+      break;
+    case SymKind::TrueDiv:
+      op = ScalarOp::Div;
+      break;
+    case SymKind::Add:
+      op = ScalarOp::Add;
+      break;
+    case SymKind::Mul:
+      break;
+    default:
+      return std::nullopt;
+  }
   std::optional<Scalar> sum;
   for (const SymExpr each : e.args()) {
     const auto value = real_number(b, each);

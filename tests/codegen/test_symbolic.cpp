@@ -39,6 +39,9 @@ const Row rows[] = {
     {"a number of elements", two, "y = $mul.Tensor(x, s0)\nz = $add.Tensor(y, s1)\nreturn (z,)"},
     {"a quotient of sizes", two,
      "q = s0 / s1\nk = s0 // s1\ny = $mul.Tensor(x, q)\nz = $add.Tensor(y, k)\nreturn (z,)"},
+    {"roots of sizes", two,
+     "f = torch.sym_float(s0)\nr = f ** 0.5\nq = 1.0 / r\np = q ** 0.5\ny = $mul.Scalar(x, p)\nt = $scalar_tensor(s1, "
+     "dtype = torch.float32)\nz = $add.Tensor(y, t)\nreturn (z,)"},
     {"broadcast", two,
      "a = $sum.dim_IntList(x, [1], True)\nb = $sum.dim_IntList(x, [0], True)\nc = $add.Tensor(a, b)\nreturn (c,)"},
     {"softmax of rows", two, "y = $_softmax(x, 1, False)\nreturn (y,)"},

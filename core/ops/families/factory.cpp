@@ -38,14 +38,24 @@ void give_range(LowerCall& call, const Number& start, const Number& step) {
   }));
 }
 
+/// Every element is the number `name`, which may be a symbol.
+void give_number(LowerCall& call, std::string_view name) {
+  const Node* given = call.arg(name).node();
+  const SymExpr* e = given ? given->meta.sym() : nullptr;
+  if (!e || e->is_int() || e->is_float() || e->is_boolean()) return give_constant(call, call.number(name));
+  const DType dtype = call.out().dtype;
+  call.give(call.to.map(dtype, call.out_sizes(),
+                        [dtype, e = *e](Body& body, const Index&) { return body.b.cast(body.b.index(e), dtype); }));
+}
+
 void lower_full(LowerCall& call) {
-  give_constant(call, call.number("fill_value"));
+  give_number(call, "fill_value");
 }
 
 /// Lowers scalar_tensor(s), full_like and fill.Scalar.
 void lower_full_like(LowerCall& call) {
   for (std::string_view name : {"fill_value", "value", "s"})
-    if (call.schema.index_of(name) >= 0) return give_constant(call, call.number(name));
+    if (call.schema.index_of(name) >= 0) return give_number(call, name);
   fail_unsupported("this form of a fill value");
 }
 
